@@ -14,7 +14,7 @@ class StoppedClock final : public Clock {
   SteadyTime now{std::chrono::hours(1)};
 };
 
-TEST(HostSnapshot, LooksOnceAMomentAndAtOnceAfterSomebodyActed) {
+TEST(HostSnapshot, IsReusedUntilItExpiresOrIsForgotten) {
   test::FakeSysfs sysfs;
   StoppedClock clock;
   HostSnapshot snapshot(clock, sysfs.root());

@@ -41,25 +41,25 @@ boost::asio::awaitable<void> end() {
   co_return;
 }
 
-TEST_F(LaunchTest, AnExceptionIsLoggedWithItsNameAndEndsTheLoop) {
+TEST_F(LaunchTest, AnExceptionIsLoggedWithTheCoroutinesNameAndEndsTheLoop) {
   testing::internal::CaptureStdout();
   launch(context.get_executor(), "volume x", fail_at_once());
   EXPECT_EQ(what_leaves_the_loop(), "at once");
   EXPECT_THAT(testing::internal::GetCapturedStdout(), HasSubstr("volume x ended with an exception: at once"));
 }
 
-TEST_F(LaunchTest, AnExceptionAfterAWaitEndsTheLoopToo) {
+TEST_F(LaunchTest, AnExceptionAfterAWaitAlsoEndsTheLoop) {
   launch(context.get_executor(), "volume x", fail_after_a_wait(context));
   EXPECT_EQ(what_leaves_the_loop(), "after a wait");
 }
 
-TEST_F(LaunchTest, WhatEndsWithoutAnExceptionEndsQuietly) {
+TEST_F(LaunchTest, ACoroutineThatReturnsNormallyEndsQuietly) {
   launch(context.get_executor(), "volume x", end());
   EXPECT_EQ(what_leaves_the_loop(), "");
 }
 
 // Otherwise its state would never change again, while the watchdog is still fed.
-TEST_F(LaunchTest, AVolumeWhoseCoroutineFailsIsNotLeftBehindDead) {
+TEST_F(LaunchTest, AnExceptionInAVolumesCoroutineEndsTheLoop) {
   volume = std::make_shared<volumes::Volume>(
       context.get_executor(), settings, target, volumes::fake_seams(world), clock, timings,
       [](const volumes::Volume&, volumes::State) { throw std::runtime_error("a defect"); });

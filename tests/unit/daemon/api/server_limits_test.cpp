@@ -161,20 +161,20 @@ class ServerLimitsTest : public testing::Test {
 #define NEEDS_ROOT() \
   if (::geteuid() != 0) GTEST_SKIP() << "only root can become another user"
 
-TEST_F(ServerLimitsTest, AHeaderThatIsNeverFinishedIsCutOff) {
+TEST_F(ServerLimitsTest, AnUnfinishedHeaderIsCutOffAtTheDeadline) {
   listen({.slowest = 1s});  // long enough for a complete request, even on a busy machine
   EXPECT_EQ(in_a_process([&] { return ask("GET / HTTP/1.1\r\nHost:") + "|"; }), "|");
   EXPECT_THAT(in_a_process([&] { return ask(kGet); }), HasSubstr("200 OK"));
 }
 
-TEST_F(ServerLimitsTest, ABodyThatIsNeverFinishedIsCutOff) {
+TEST_F(ServerLimitsTest, AnUnfinishedBodyIsCutOffAtTheDeadline) {
   listen({.slowest = 300ms});
   EXPECT_EQ(in_a_process([&] { return ask("POST / HTTP/1.1\r\nContent-Length: 10\r\n\r\n{\"a") + "|"; }),
             "|");
   EXPECT_FALSE(seen);
 }
 
-TEST_F(ServerLimitsTest, ATrickleDoesNotBuyMoreTime) {
+TEST_F(ServerLimitsTest, SendingByteByByteDoesNotExtendTheDeadline) {
   listen({.slowest = 300ms});
   const std::string said = in_a_process([&] {
     const UniqueFd fd = connect();
@@ -188,7 +188,7 @@ TEST_F(ServerLimitsTest, ATrickleDoesNotBuyMoreTime) {
   EXPECT_EQ(said, "cut off");
 }
 
-TEST_F(ServerLimitsTest, AnAnswerThatIsNeverTakenIsGivenUp) {
+TEST_F(ServerLimitsTest, AnUnreadAnswerIsAbandonedAndFreesItsConnection) {
   filler = 16 << 20;  // more than the kernel's socket buffers
   listen({.connections = 1, .slowest = 2s});
   const std::string said = in_a_process([&] {
@@ -208,7 +208,7 @@ TEST_F(ServerLimitsTest, AHeaderOverTheLimitIsCutOff) {
   EXPECT_FALSE(seen);
 }
 
-TEST_F(ServerLimitsTest, ABodyOverTheLimitIsAnsweredWithItsSize) {
+TEST_F(ServerLimitsTest, ABodyOverTheLimitIsRefusedAndTheAnswerStatesTheLimit) {
   listen({.body = 100});
   const std::string answer = in_a_process(
       [&] { return ask("POST / HTTP/1.1\r\nContent-Length: 101\r\n\r\n" + std::string(101, ' ')); });
@@ -217,7 +217,7 @@ TEST_F(ServerLimitsTest, ABodyOverTheLimitIsAnsweredWithItsSize) {
   EXPECT_FALSE(seen);
 }
 
-TEST_F(ServerLimitsTest, OneMoreThanThereMayBeWaitsForAnEnd) {
+TEST_F(ServerLimitsTest, AConnectionOverTheLimitWaitsUntilAnotherCloses) {
   listen({.connections = 2});
   const std::string said = in_a_process([&] {
     UniqueFd first = connect(), second = connect();
@@ -231,7 +231,7 @@ TEST_F(ServerLimitsTest, OneMoreThanThereMayBeWaitsForAnEnd) {
   EXPECT_EQ(said, "HTTP/1.1 200 OK");
 }
 
-TEST_F(ServerLimitsTest, AClientThatLeavesASilentEventStreamGivesItsConnectionBack) {
+TEST_F(ServerLimitsTest, AClientThatLeavesASilentEventStreamFreesItsConnection) {
   listen({.connections = 2});
   UniqueFd first = connect(), second = connect();
   send(first, kEvents);
@@ -244,7 +244,7 @@ TEST_F(ServerLimitsTest, AClientThatLeavesASilentEventStreamGivesItsConnectionBa
 }
 
 // Like `nc` at the end of its input.
-TEST_F(ServerLimitsTest, AClientThatEndsOnlyItsOwnSideStillGetsItsEvents) {
+TEST_F(ServerLimitsTest, AHalfClosedClientStillReceivesItsEvents) {
   listen();
   const UniqueFd client = connect();
   send(client, kEvents);
@@ -265,7 +265,7 @@ TEST_F(ServerLimitsTest, AClientThatEndsOnlyItsOwnSideStillGetsItsEvents) {
   EXPECT_THAT(received, HasSubstr(R"({"event":"done"})"));
 }
 
-TEST_F(ServerLimitsTest, AUsersConnectionsLeaveRoomForRoot) {
+TEST_F(ServerLimitsTest, ConnectionsAreLimitedForEachUserExceptRoot) {
   NEEDS_ROOT();
   listen({.connections = 10, .user_connections = 2});
   const std::string said = in_a_process(member(), [&] {
@@ -284,7 +284,7 @@ TEST_F(ServerLimitsTest, AUsersConnectionsLeaveRoomForRoot) {
   EXPECT_THAT(root, HasSubstr("200 OK")) << "root has no limit of its own";
 }
 
-TEST_F(ServerLimitsTest, AUserWhoAsksTooOftenWaitsAndRootDoesNot) {
+TEST_F(ServerLimitsTest, TheRequestRateIsLimitedForEachUserExceptRoot) {
   NEEDS_ROOT();
   listen({.user_requests_per_second = 20});
   const auto ask_fifty_times = [&] {
@@ -301,7 +301,7 @@ TEST_F(ServerLimitsTest, AUserWhoAsksTooOftenWaitsAndRootDoesNot) {
   EXPECT_EQ(Callers({.user_requests_per_second = 1}).until_turn({.may_change = true}, {}), 0s);
 }
 
-TEST_F(ServerLimitsTest, RootMayChangeAndTheGroupMayUse) {
+TEST_F(ServerLimitsTest, RootMayMakeChangesAndGroupMembersMayNot) {
   NEEDS_ROOT();
   listen();
   EXPECT_THAT(in_a_process([&] { return ask(kGet); }), HasSubstr("200 OK"));
@@ -312,7 +312,7 @@ TEST_F(ServerLimitsTest, RootMayChangeAndTheGroupMayUse) {
   EXPECT_FALSE(seen->may_change);
 }
 
-TEST_F(ServerLimitsTest, AGroupThatIsNotThePrimaryOneCounts) {
+TEST_F(ServerLimitsTest, ASupplementaryGroupGrantsAccess) {
   NEEDS_ROOT();
   listen();
   const User second{kNobody, {kNobody, ::getgrnam(kGroup)->gr_gid}};
@@ -320,7 +320,7 @@ TEST_F(ServerLimitsTest, AGroupThatIsNotThePrimaryOneCounts) {
   EXPECT_FALSE(seen->may_change);
 }
 
-TEST_F(ServerLimitsTest, TheGroupCountsAmongAThousandOthers) {
+TEST_F(ServerLimitsTest, TheGroupIsFoundAmongAThousandSupplementaryGroups) {
   NEEDS_ROOT();
   listen();
   User user{kNobody, {kNobody}};
@@ -330,14 +330,14 @@ TEST_F(ServerLimitsTest, TheGroupCountsAmongAThousandOthers) {
   EXPECT_TRUE(seen && seen->may_use);
 }
 
-TEST_F(ServerLimitsTest, AStrangerCannotConnect) {
+TEST_F(ServerLimitsTest, AUserOutsideTheGroupCannotConnect) {
   NEEDS_ROOT();
   listen();
   EXPECT_EQ(in_a_process(stranger(), [&] { return ask(kGet); }), "no connection");
 }
 
 // Even if the socket is open to all users, the server checks the caller's user.
-TEST_F(ServerLimitsTest, AStrangerWhoGetsThroughIsDenied) {
+TEST_F(ServerLimitsTest, AUserOutsideTheGroupIsDeniedEvenIfTheSocketIsOpenToAll) {
   NEEDS_ROOT();
   listen();
   ::chmod((folder / "api.sock").c_str(), 0666);
@@ -347,7 +347,7 @@ TEST_F(ServerLimitsTest, AStrangerWhoGetsThroughIsDenied) {
   EXPECT_FALSE(seen);
 }
 
-TEST(Callers, APauseSavesUpASecondsWorthAndNoMore) {
+TEST(Callers, AnIdleUserSavesUpAtMostOneSecondOfRequests) {
   Callers callers({.user_requests_per_second = 10});
   const Caller user{.uid = 1000};
   SteadyTime now{1h};
@@ -360,7 +360,7 @@ TEST(Callers, APauseSavesUpASecondsWorthAndNoMore) {
   EXPECT_EQ(callers.until_turn(user, now), 100ms);
 }
 
-TEST(Callers, AConnectionThatEndsMakesRoom) {
+TEST(Callers, AClosedConnectionMakesRoomForAnother) {
   Callers callers({.user_connections = 1});
   const Caller user{.uid = 1000};
   EXPECT_TRUE(callers.enter(user));

@@ -90,7 +90,7 @@ class ServerTest : public testing::Test {
   std::optional<Request> last;
 };
 
-TEST_F(ServerTest, AnswersJsonAndKnowsTheCaller) {
+TEST_F(ServerTest, AnswersWithJsonAndIdentifiesTheCaller) {
   listen();
   const std::string answer = get("/v1/volumes/a%2Fb");
   EXPECT_THAT(answer, HasSubstr("200 OK"));
@@ -101,7 +101,7 @@ TEST_F(ServerTest, AnswersJsonAndKnowsTheCaller) {
   EXPECT_TRUE(last->caller.may_change) << "the daemon's own user";
 }
 
-TEST_F(ServerTest, TheSocketIsClosedToOthers) {
+TEST_F(ServerTest, TheSocketIsInaccessibleToOtherUsers) {
   listen();
   struct stat info {};
   ASSERT_EQ(::stat(socket.c_str(), &info), 0);
@@ -117,13 +117,13 @@ TEST_F(ServerTest, StreamsEventsAsLines) {
   EXPECT_THAT(answer, testing::EndsWith("0\r\n\r\n"));
 }
 
-TEST_F(ServerTest, AHandlerThatThrowsIsAnAnswerAndNotTheEnd) {
+TEST_F(ServerTest, AnExceptionInAHandlerIsAnsweredAndTheServerContinues) {
   listen();
   EXPECT_THAT(get("/throw"), HasSubstr("broken handler"));
   EXPECT_THAT(get("/fine"), HasSubstr("200 OK"));
 }
 
-TEST_F(ServerTest, ABodyThatIsNoJsonObjectIsInvalid) {
+TEST_F(ServerTest, ABodyThatIsNotAJsonObjectIsABadRequest) {
   listen();
   EXPECT_THAT(exchange("POST /x HTTP/1.1\r\nContent-Length: 5\r\nConnection: close\r\n\r\nhello"),
               HasSubstr("400 Bad Request"));
@@ -135,13 +135,13 @@ TEST_F(ServerTest, ABodyOverTheLimitIsRefused) {
               HasSubstr("413"));
 }
 
-TEST_F(ServerTest, GarbageIsCutOffAndTheNextCallerServed) {
+TEST_F(ServerTest, GarbageIsCutOffAndTheNextClientIsServed) {
   listen();
   exchange(std::string(40'000, 'x') + "\r\n\r\n");
   EXPECT_THAT(get("/fine"), HasSubstr("200 OK"));
 }
 
-TEST_F(ServerTest, ALivingDaemonsSocketIsNotTakenOver) {
+TEST_F(ServerTest, ARunningDaemonsSocketIsNotTakenOver) {
   listen();
   const auto second = Server::listen(context.get_executor(), socket, "no-such-group", {});
   ASSERT_FALSE(second);
@@ -149,7 +149,7 @@ TEST_F(ServerTest, ALivingDaemonsSocketIsNotTakenOver) {
   EXPECT_THAT(second.error().what, HasSubstr("another spark-staged"));
 }
 
-TEST_F(ServerTest, ASocketThatAKilledDaemonLeftIsReplaced) {
+TEST_F(ServerTest, AStaleSocketOfAKilledDaemonIsReplaced) {
   std::filesystem::create_directories(socket.parent_path());
   const int fd = ::socket(AF_UNIX, SOCK_STREAM, 0);
   sockaddr_un address{};
@@ -168,7 +168,7 @@ TEST(DecodePath, RefusesBadEscapes) {
   EXPECT_THAT(decode_path("/a%41/?q=1").value(), ElementsAre("aA"));
 }
 
-TEST(ErrorAnswer, EachKindHasItsStatus) {
+TEST(ErrorAnswer, EachErrorKindHasItsHttpStatus) {
   EXPECT_EQ(error_answer({Errc::NotFound, "x", ""}).status, 404u);
   EXPECT_EQ(error_answer({Errc::NoSpace, "x", ""}).status, 507u);
   EXPECT_EQ(error_answer({Errc::Denied, "x", ""}).status, 403u);

@@ -131,7 +131,7 @@ std::vector<Shape> rows() {
 
 class ConfigCost : public testing::TestWithParam<Shape> {};
 
-TEST_P(ConfigCost, GrowsWithTheLengthAndNotWithItsSquare) {
+TEST_P(ConfigCost, IsNotQuadraticInTheLength) {
   constexpr std::size_t kPart = 16 << 10;
   const double part = cost(GetParam(), kPart), whole = cost(GetParam(), 8 * kPart);
   // A quadratic cost would be 64 times as high. The millisecond allows for clock and allocator.

@@ -49,16 +49,16 @@ std::string output(const std::string& keys) {
          keys + "}}\n";
 }
 
-class WrongConfig : public testing::TestWithParam<Row> {};
+class InvalidConfig : public testing::TestWithParam<Row> {};
 
-TEST_P(WrongConfig, IsAnsweredWithOneSentence) {
+TEST_P(InvalidConfig, IsReportedInOneSentence) {
   EXPECT_THAT(problems_of(GetParam().yaml), ElementsAre(HasSubstr(GetParam().problem)));
 }
 
 const std::string kHex = "2f7c1c0e-8d0b-4c39-9e0a-3f6c2b7d5a1";
 
 INSTANTIATE_TEST_SUITE_P(
-    Document, WrongConfig,
+    Document, InvalidConfig,
     testing::Values(Row{"", "c.yaml:1:1: the file is empty"}, Row{"# only a remark\n", "the file is empty"},
                     Row{"targets: {}\n", "c.yaml:1:1: version: is missing; write 'version: 1'"},
                     Row{"version: 2\n", "c.yaml:1:10: version: '2' is not known"},
@@ -78,7 +78,7 @@ INSTANTIATE_TEST_SUITE_P(
                     Row{std::string((1 << 20) + 1, '#'), "larger than 1 MiB"}));
 
 INSTANTIATE_TEST_SUITE_P(
-    Target, WrongConfig,
+    Target, InvalidConfig,
     testing::Values(
         Row{target("adress: h, address: h"),
             "c.yaml:2:15: unknown key 'adress' in targets.t; did you mean 'address'?"},
@@ -114,7 +114,7 @@ INSTANTIATE_TEST_SUITE_P(
             "targets.t: has to be a mapping of keys to values, not a single"}));
 
 INSTANTIATE_TEST_SUITE_P(
-    Volume, WrongConfig,
+    Volume, InvalidConfig,
     testing::Values(Row{volume("mount: /mnt/v, target: rose"), "subsystem: is missing"},
                     Row{volume("mount: /mnt/v, subsystem: s"), "or 'nfs: HOST:/PATH'"},
                     Row{volume("mount: /mnt/v, subsystem: s, target: rosa"),
@@ -157,7 +157,7 @@ INSTANTIATE_TEST_SUITE_P(
                     Row{volume("target: rose, mount: /mnt/v, subsystem: ''"), "subsystem: is empty"}));
 
 INSTANTIATE_TEST_SUITE_P(
-    Outputs, WrongConfig,
+    Outputs, InvalidConfig,
     testing::Values(
         Row{output("volume: v"), "outputs.run7.path: is missing"},
         Row{output("path: /out"), "outputs.run7.volume: is missing"},
@@ -183,7 +183,7 @@ INSTANTIATE_TEST_SUITE_P(
             "outputs.run8: its destination is"}));
 
 INSTANTIATE_TEST_SUITE_P(
-    CacheAndDataset, WrongConfig,
+    CacheAndDataset, InvalidConfig,
     testing::Values(
         Row{"version: 1\ncache: {capacity: lots}\n", "or a part as in 5%"},
         Row{"version: 1\ncache: {keep_free: 101%}\n", "not a part from 0% to 100%"},
@@ -216,7 +216,7 @@ INSTANTIATE_TEST_SUITE_P(
         Row{"version: 1\ndatasets: {'-x': {path: /x}}\n", "can't be the name of a dataset"}));
 
 INSTANTIATE_TEST_SUITE_P(
-    Metrics, WrongConfig,
+    Metrics, InvalidConfig,
     testing::Values(Row{"version: 1\nmetrics: {listen: localhost:9464}\n",
                         "c.yaml:2:19: metrics.listen: 'localhost:9464' has no IP address to listen on"},
                     Row{"version: 1\nmetrics: {listen: 127.0.0.1}\n", "'127.0.0.1' has no port to listen on"},
@@ -234,7 +234,7 @@ TEST(ConfigErrors, TwoVolumesCannotShareOrNestMountPoints) {
           HasSubstr("'/mnt/x/c' and '/mnt/x' of volume 'a'")));
 }
 
-TEST(ConfigErrors, AllOfThemAreReportedInTheFilesOrder) {
+TEST(ConfigErrors, AllErrorsAreReportedInTheFilesOrder) {
   const std::string yaml =
       "datasets:\n  d: {volume: nowhere, path: ..}\nvolumes:\n  v:\n    target: t\n    mont: /mnt/v\n"
       "targets:\n  t:\n    port: 99999\nversion: one\n";
@@ -249,7 +249,7 @@ TEST(ConfigErrors, AllOfThemAreReportedInTheFilesOrder) {
                           HasSubstr("c.yaml:10:10: version: 'one' is not known")));
 }
 
-TEST(ConfigErrors, AreAtMostAHundredAndTheRestIsCounted) {
+TEST(ConfigErrors, AHundredErrorsAreListedAndTheRestAreCounted) {
   std::string yaml = "version: 1\n";
   for (int i = 0; i < 150; ++i) yaml += "key" + std::to_string(i) + ": 1\n";
   const auto problems = problems_of(yaml);
@@ -257,7 +257,7 @@ TEST(ConfigErrors, AreAtMostAHundredAndTheRestIsCounted) {
   EXPECT_EQ(problems.back(), "c.yaml: and 50 more problems");
 }
 
-TEST(ConfigErrors, AnAliasBombIsRefusedBeforeItGrows) {
+TEST(ConfigErrors, AnAliasBombIsRefusedBeforeItIsExpanded) {
   std::string yaml = "a0: &a0 [x, x]\n";
   for (int i = 1; i < 40; ++i) {
     const std::string before = "*a" + std::to_string(i - 1);

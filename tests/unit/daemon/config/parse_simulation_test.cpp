@@ -14,7 +14,7 @@ Config read(const std::string& sections) {
   return parse("version: 1\n" + sections, "try.yaml").value();
 }
 
-TEST(Simulation, AFileWithTheSectionIsForASimulatedHostAlone) {
+TEST(Simulation, AFileWithTheSectionIsForASimulatedHostOnly) {
   const Config simulated = read(kOwnCache + std::string("simulation: {}\n"));
   EXPECT_TRUE(check_simulation(simulated, true));
   const auto refused = check_simulation(simulated, false);
@@ -23,14 +23,14 @@ TEST(Simulation, AFileWithTheSectionIsForASimulatedHostAlone) {
   EXPECT_THAT(refused.error().message(), HasSubstr("try.yaml describes a simulated host, not this one"));
 }
 
-TEST(Simulation, AFileWithoutTheSectionIsForARealHostAlone) {
+TEST(Simulation, AFileWithoutTheSectionIsForARealHostOnly) {
   const Config real = read(kOwnCache);
   EXPECT_TRUE(check_simulation(real, false));
   EXPECT_THAT(check_simulation(real, true).error().message(),
               HasSubstr("try.yaml has no section `simulation`"));
 }
 
-TEST(Simulation, TheHostsOwnCacheIsNoSimulations) {
+TEST(Simulation, ASimulationMayNotUseTheHostsOwnCache) {
   EXPECT_THAT(check_simulation(read("simulation: {}\n"), true).error().message(),
               HasSubstr("this host's own cache, /var/lib/spark-stage/cache"));
   EXPECT_TRUE(check_simulation(read(""), false));

@@ -73,7 +73,7 @@ Config reference() {
   return config ? *config : Config{};
 }
 
-TEST(Config, TheReferenceIsReadInFull) {
+TEST(Config, TheReferenceConfigurationIsReadCompletely) {
   const Config config = reference();
   ASSERT_EQ(config.targets.size(), 2u);
   const Target& rose = config.targets.at("rose");
@@ -106,13 +106,13 @@ TEST(Config, TheReferenceIsReadInFull) {
   EXPECT_TRUE(config.datasets.at("imagenet").namespaces.empty());
 }
 
-TEST(Config, PortalsTakeTheTargetsPortUnlessTheyHaveTheirOwn) {
+TEST(Config, PortalsInheritTheTargetsPortUnlessTheyHaveTheirOwn) {
   const std::vector<nvmetcp::Portal> wanted = {
       {"10.0.0.1", 4430}, {"10.0.0.2", 4421}, {"fd00::2", 4422}, {"nas.lan", 4430}, {"fd00::3", 4430}};
   EXPECT_EQ(reference().targets.at("two").portals, wanted);
 }
 
-TEST(Config, WhatIsNotWrittenHasTheContractsDefaults) {
+TEST(Config, OmittedKeysHaveTheirDefaults) {
   const auto config = parse(
       "version: 1\ntargets: {t: {address: h}}\nvolumes: {v: {target: t, subsystem: s, mount: /mnt/v}}\n",
       "c");
@@ -128,7 +128,7 @@ TEST(Config, WhatIsNotWrittenHasTheContractsDefaults) {
   EXPECT_TRUE(config->cache.yield);
 }
 
-TEST(Config, MetricsAreOnTheSocketAloneUnlessAnAddressIsGiven) {
+TEST(Config, MetricsHaveNoPortUnlessAnAddressIsGiven) {
   EXPECT_EQ(reference().metrics.listen, (nvmetcp::Portal{"::1", 9464}));
   EXPECT_EQ(parse("version: 1\nmetrics: {listen: off}\n", "c")->metrics.listen, std::nullopt);
   EXPECT_EQ(parse("version: 1\n", "c")->metrics.listen, std::nullopt);
@@ -139,7 +139,7 @@ TEST(Config, SectionsMayBeAbsentOrEmpty) {
   EXPECT_TRUE(parse("version: 1\ntargets:\nvolumes:\n  # none yet\ndatasets: {}\n", "c"));
 }
 
-TEST(Config, WhatIsShownCanBeReadBackAndIsTheSame) {
+TEST(Config, TheShownConfigurationIsParsedBackUnchanged) {
   const Config config = reference();
   const std::string yaml = to_yaml(config);
   auto again = parse(yaml, "shown.yaml");
@@ -148,7 +148,7 @@ TEST(Config, WhatIsShownCanBeReadBackAndIsTheSame) {
   EXPECT_EQ(*again, config) << yaml;
 }
 
-TEST(Config, EveryOptionOfAConnectionIsReadAndShown) {
+TEST(Config, EveryConnectOptionIsReadAndShown) {
   const auto config = parse(
       "version: 1\ntargets: {t: {address: h, interface: eth1, io_queues: 3, keep_alive: 7s, reconnect_delay: "
       "3s,\n"
@@ -162,7 +162,7 @@ TEST(Config, EveryOptionOfAConnectionIsReadAndShown) {
   EXPECT_EQ(parse(to_yaml(*config), "c")->targets, config->targets);
 }
 
-TEST(Config, ShownYamlQuotesWhatNeedsIt) {
+TEST(Config, ShownYamlQuotesSpecialCharacters) {
   const auto config = parse(
       "version: 1\ntargets: {t: {address: h}}\n"
       "volumes: {v: {target: t, subsystem: 'a: #b \"c\" \\', mount: '/mnt/with space'}}\n",
@@ -185,14 +185,14 @@ TEST(Config, ShownJsonHasEveryDefaultAndNoEmptyKeys) {
   EXPECT_EQ(json::value(shown), wanted) << pretty(shown);
 }
 
-TEST(ConfigFile, AnAbsentOneIsNotFoundAndSaysHowToStart) {
+TEST(ConfigFile, AMissingFileIsNotFoundAndTheErrorSaysHowToCreateIt) {
   const auto config = load("/nowhere/spark-stage.yaml");
   ASSERT_FALSE(config);
   EXPECT_EQ(config.error().kind, Errc::NotFound);
   EXPECT_THAT(config.error().message(), testing::HasSubstr("discover ADDRESS --yaml"));
 }
 
-TEST(ConfigFile, IsReadFromDiskAndKeepsItsName) {
+TEST(ConfigFile, IsReadFromDiskAndKeepsItsPath) {
   const std::string file = testing::TempDir() + "spark-config-test.yaml";
   std::ofstream(file) << kReference;
   const auto config = load(file);
@@ -201,7 +201,7 @@ TEST(ConfigFile, IsReadFromDiskAndKeepsItsName) {
   EXPECT_EQ(config->file, file);
 }
 
-TEST(FindDataset, ByNameOrByVolumeAndPath) {
+TEST(FindDataset, ADatasetIsFoundByNameOrByVolumeAndPath) {
   const Config config = reference();
   EXPECT_EQ(find_dataset(config, "models")->path, "/srv/models");
   const auto folder = find_dataset(config, "nas:sets/./coco//2017/");
@@ -212,7 +212,7 @@ TEST(FindDataset, ByNameOrByVolumeAndPath) {
   EXPECT_EQ(find_dataset(config, "nas:.")->path, ".");
 }
 
-TEST(FindDataset, WhatIsNotThereIsNotFoundWithTheNearest) {
+TEST(FindDataset, AnUnknownNameIsNotFoundAndTheNearestIsSuggested) {
   const Config config = reference();
   const auto dataset = find_dataset(config, "imagnet");
   EXPECT_EQ(dataset.error().kind, Errc::NotFound);
@@ -222,7 +222,7 @@ TEST(FindDataset, WhatIsNotThereIsNotFoundWithTheNearest) {
   EXPECT_THAT(volume.error().what, testing::HasSubstr("did you mean 'datasets'?"));
 }
 
-TEST(FindDataset, APathCannotLeadOutOfItsVolume) {
+TEST(FindDataset, APathCannotLeaveItsVolume) {
   const Config config = reference();
   for (const char* name : {"nas:", "nas:/etc", "nas:..", "nas:a/../../b", "nas:a/.."}) {
     const auto dataset = find_dataset(config, name);

@@ -48,14 +48,14 @@ TEST(Plan, TheSameConfigurationChangesNothing) {
   EXPECT_THAT(steps[0].changes, IsEmpty());
 }
 
-TEST(Plan, TimersAndPolicyAreSetLiveAndNamed) {
+TEST(Plan, ChangedTimersAndPoliciesAreSetLiveAndListed) {
   const Step timers = step(", reconnect_delay: 3s, controller_loss: 30s, fast_fail: 10s", ", on_loss: hold");
   EXPECT_EQ(timers.action, Action::SetLive);
   EXPECT_THAT(timers.changes, ElementsAre("controller_loss: never -> 30s", "fast_fail: off -> 10s",
                                           "on_loss: remount -> hold", "reconnect_delay: 2s -> 3s"));
 }
 
-TEST(Plan, WhatAControllerIsMadeWithNeedsAnotherOne) {
+TEST(Plan, AChangedConnectOptionOrNamespaceRequiresAReconnect) {
   for (const char* key :
        {", keep_alive: 7s", ", io_queues: 2", ", interface: eth1", ", port: 4421", ", digests: {data: true}",
         ", auth: {host_key_file: /etc/k}", ", tls: {psk_file: /etc/k}"}) {
@@ -64,24 +64,24 @@ TEST(Plan, WhatAControllerIsMadeWithNeedsAnotherOne) {
   EXPECT_EQ(step("", ", namespace: 2").action, Action::Reconnect);
 }
 
-TEST(Plan, WhatAMountIsMadeWithNeedsAnotherMountAlone) {
+TEST(Plan, AChangedMountSettingRequiresOnlyARemount) {
   for (const char* key : {", options: [noatime]", ", access: exclusive", ", filesystem: {type: xfs}"}) {
     EXPECT_EQ(step("", key).action, Action::Remount) << key;
   }
 }
 
-TEST(Plan, TheDearestChangeDecides) {
+TEST(Plan, TheMostDisruptiveChangeDecidesTheAction) {
   EXPECT_EQ(step(", fast_fail: 10s, keep_alive: 7s", ", options: [noatime]").action, Action::Reconnect);
   EXPECT_EQ(step(", fast_fail: 10s", ", options: [noatime]").action, Action::Remount);
   EXPECT_EQ(step(", io_policy: round-robin", "").action, Action::SetLive);
 }
 
-TEST(Plan, PinningTheFileSystemThatIsMountedDisturbsNothing) {
+TEST(Plan, PinningTheMountedFileSystemNeedsNoRemount) {
   EXPECT_EQ(step("", std::string(", filesystem: {uuid: ") + kUuid + "}").action, Action::SetLive);
   EXPECT_EQ(step("", std::string(", filesystem: {uuid: ") + kOtherUuid + "}").action, Action::Remount);
 }
 
-TEST(Plan, AnotherNameForTheSameTargetDisturbsNothing) {
+TEST(Plan, RenamingATargetNeedsNoReconnect) {
   Config renamed = read("", "");
   auto target = renamed.targets.extract("rose");
   target.key() = target.mapped().name = "rosa";
@@ -92,7 +92,7 @@ TEST(Plan, AnotherNameForTheSameTargetDisturbsNothing) {
   EXPECT_THAT(steps.at(0).changes, ElementsAre("target: rose -> rosa"));
 }
 
-TEST(Plan, VolumesThatCameAndWentStandInTheFilesOrderThenTheRest) {
+TEST(Plan, StepsFollowTheFilesOrderAndRemovedVolumesComeLast) {
   Config wanted = read("", "");
   wanted.volumes[0].name = "fresh";
   const auto steps = plan_volumes(in_force(read("", "")), wanted);
@@ -103,14 +103,14 @@ TEST(Plan, VolumesThatCameAndWentStandInTheFilesOrderThenTheRest) {
   EXPECT_EQ(steps[1].action, Action::Remove);
 }
 
-TEST(Plan, OnlyWhatUnmountsTakesTheMountAway) {
+TEST(Plan, OnlyRemountReconnectAndRemoveTakeTheMountAway) {
   EXPECT_TRUE(takes_mount_away(Action::Remount) && takes_mount_away(Action::Reconnect) &&
               takes_mount_away(Action::Remove));
   EXPECT_FALSE(takes_mount_away(Action::Nothing) || takes_mount_away(Action::SetLive) ||
                takes_mount_away(Action::Add));
 }
 
-TEST(Plan, SettingsThatAreNoVolumesAreNamed) {
+TEST(Plan, ChangedSettingsOutsideVolumesAreListed) {
   const Config before = read("", "", "cache: {capacity: 1GiB}\ndatasets:\n  a: {volume: data, path: a}\n");
   const Config after = read("", "", "cache: {capacity: 2GiB}\ndatasets:\n  b: {volume: data, path: b}\n");
   EXPECT_THAT(changed_settings(to_json(before), after),
@@ -127,7 +127,7 @@ TEST(Plan, SettingsThatAreNoVolumesAreNamed) {
               ElementsAre("metrics.listen: off -> 127.0.0.1:9464"));
 }
 
-TEST(Plan, AsJsonHasNullWhereNothingIsRefused) {
+TEST(Plan, JsonHasNullForAStepThatIsNotRefused) {
   Plan plan;
   plan.volumes = {{"a", Action::SetLive, {"x: 1 -> 2"}, ""},
                   {"b", Action::Remove, {}, "in use by cat (pid 7)"}};

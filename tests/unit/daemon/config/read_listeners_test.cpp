@@ -17,7 +17,7 @@ std::string refusal(const std::string& fleet) {
   return config ? "taken" : config.error().message();
 }
 
-TEST(FleetConfig, IsReadInFullAndShownAsItWasRead) {
+TEST(FleetConfig, IsReadCompletelyAndShownUnchanged) {
   const auto config = with_fleet(
       "{listen: 10.0.0.1:7789, key_file: /etc/k, upload: 2GB/s, peers: {a: [10.0.0.2, \"10.0.3.2:99\"], b: "
       "[fd00::3]}}");
@@ -33,7 +33,7 @@ TEST(FleetConfig, IsReadInFullAndShownAsItWasRead) {
   EXPECT_EQ(again->fleet, config->fleet);
 }
 
-TEST(FleetConfig, OneNameMayLeadToAllPeersAndAListMayLimitWhoAsks) {
+TEST(FleetConfig, PeersMayComeFromDnsAndBeLimitedByAnAllowList) {
   const auto config = with_fleet(
       "{listen: 10.0.0.1:7789, key_file: /etc/k, dns: sparks.lan, allow: "
       "[nqn.2014-08.org.nvmexpress:uuid:1]}");
@@ -45,13 +45,13 @@ TEST(FleetConfig, OneNameMayLeadToAllPeersAndAListMayLimitWhoAsks) {
   EXPECT_EQ(again->fleet, config->fleet);
 }
 
-TEST(FleetConfig, WithoutItThereIsNoFleet) {
+TEST(FleetConfig, IsOffByDefaultAndUploadDefaultsToHalfTheLink) {
   EXPECT_FALSE(parse("version: 1\n", "c")->fleet.listen);
   const auto config = with_fleet("{listen: 10.0.0.1:7789, key_file: /etc/k, peers: {a: [10.0.0.2]}}");
   EXPECT_EQ(config->fleet.upload, (Amount{0, 50}));
 }
 
-TEST(FleetConfig, WhatIsWrongIsNamedWithItsPlace) {
+TEST(FleetConfig, InvalidKeysAreRefusedWithTheReason) {
   EXPECT_THAT(refusal("{key_file: /etc/k, peers: {a: [10.0.0.2]}}"), HasSubstr("c.yaml:2:1: fleet.listen"));
   EXPECT_THAT(refusal("{listen: 10.0.0.1:7789, peers: {a: [10.0.0.2]}}"), HasSubstr("spark-stage fleet key"));
   EXPECT_THAT(refusal("{listen: 10.0.0.1:7789, key_file: /etc/k}"), HasSubstr("fleet.peers"));

@@ -16,7 +16,7 @@ namespace {
 
 using testing::HasSubstr;
 
-TEST_F(DatasetsTest, AStagedDatasetIsAnsweredWithItsPath) {
+TEST_F(DatasetsTest, StagingReturnsThePathOfTheCopy) {
   start();
   const auto job = stage();
   ASSERT_TRUE(ends(job));
@@ -28,7 +28,7 @@ TEST_F(DatasetsTest, AStagedDatasetIsAnsweredWithItsPath) {
   EXPECT_EQ(get_string(row, "path"), "/c/1");
 }
 
-TEST_F(DatasetsTest, TwoWhoAskAtOnceShareOneCopy) {
+TEST_F(DatasetsTest, TwoConcurrentRequestsShareOneCopy) {
   worker.on("stage", std::string("sleep 0.3; echo '") + kStaged + "'");
   start();
   const auto first = stage(), second = stage();
@@ -37,7 +37,7 @@ TEST_F(DatasetsTest, TwoWhoAskAtOnceShareOneCopy) {
   EXPECT_EQ(worker.calls("stage"), 1);
 }
 
-TEST_F(DatasetsTest, CancellingOneOfTwoKeepsTheCopyForTheOther) {
+TEST_F(DatasetsTest, CancellingOneOfTwoRequestsKeepsTheCopyForTheOther) {
   worker.on("stage", std::string("sleep 0.3; echo '") + kStaged + "'");
   start();
   const auto first = stage(), second = stage();
@@ -47,7 +47,7 @@ TEST_F(DatasetsTest, CancellingOneOfTwoKeepsTheCopyForTheOther) {
   EXPECT_EQ(get_string(second->final_event(), "event"), "done");
 }
 
-TEST_F(DatasetsTest, CancellingTheOnlyOneKillsTheWorker) {
+TEST_F(DatasetsTest, CancellingTheOnlyRequestKillsTheWorker) {
   worker.on("stage", "echo $$ > pid; exec sleep 600");
   start();
   const auto job = stage();
@@ -56,7 +56,7 @@ TEST_F(DatasetsTest, CancellingTheOnlyOneKillsTheWorker) {
   EXPECT_TRUE(run_until(context, [&] { return datasets->stages().empty(); }));
 }
 
-TEST_F(DatasetsTest, CancellingOneThatWaitsForItsTurnEndsItAtOnce) {
+TEST_F(DatasetsTest, CancellingAQueuedRequestEndsItAtOnce) {
   config::Dataset waiting = settings.datasets["models"];
   waiting.name = "waiting";
   settings.datasets["waiting"] = waiting;
@@ -73,7 +73,7 @@ TEST_F(DatasetsTest, CancellingOneThatWaitsForItsTurnEndsItAtOnce) {
   EXPECT_TRUE(ends(first));
 }
 
-TEST_F(DatasetsTest, AVolumeThatIsNotReadyIsUnavailableAndNothingIsCopied) {
+TEST_F(DatasetsTest, StagingFromAVolumeThatIsNotReadyIsUnavailableAndCopiesNothing) {
   start();
   source_error = Error{Errc::Unavailable, "volume datasets is waiting", ""};
   const auto job = stage();
@@ -83,7 +83,7 @@ TEST_F(DatasetsTest, AVolumeThatIsNotReadyIsUnavailableAndNothingIsCopied) {
   EXPECT_EQ(worker.calls("stage"), 0);
 }
 
-TEST_F(DatasetsTest, AVolumeOnItsFirstAttemptIsWaitedFor) {
+TEST_F(DatasetsTest, StagingWaitsForAVolumeOnItsFirstAttempt) {
   timings.settling = Duration{1};
   is_settling = true;
   source_error = Error{Errc::Unavailable, "volume datasets is waiting: starting", ""};
@@ -110,14 +110,14 @@ TEST_F(DatasetsTest, ATaskThatEndsAtOnceIsStillAnswered) {
   EXPECT_EQ(get_string(*get_object(job->final_event(), "error"), "kind"), "unavailable");
 }
 
-TEST_F(DatasetsTest, AFailedStagingIsShownWithItsReasonButNeverHidesAReadyCopy) {
+TEST_F(DatasetsTest, AFailedStagingDoesNotHideAReadyCopy) {
   worker.on("stage", R"(echo '{"error": {"kind": "no_space", "what": "too large", "hint": ""}}')");
   start();
   ASSERT_TRUE(ends(stage()));
   EXPECT_EQ(state_of("imagenet"), "ready") << "the generation before is still there";
 }
 
-TEST_F(DatasetsTest, ACopyThatIsOlderThanWhatItsVolumePublishedIsOutdated) {
+TEST_F(DatasetsTest, ACopyOlderThanItsVolumesPublishedGenerationIsOutdated) {
   const auto listed_with = [&](const std::string& source_generation) {
     std::string rows = one_line(kRows);
     rows.replace(rows.find("\"generation\": 1"), 0, "\"source_generation\": " + source_generation + ", ");
@@ -146,7 +146,7 @@ TEST_F(DatasetsTest, AnUnknownDatasetIsNotFound) {
   EXPECT_EQ(job.error().kind, Errc::NotFound);
 }
 
-TEST_F(DatasetsTest, NothingIsShownBeforeItIsKnownWhoHoldsIt) {
+TEST_F(DatasetsTest, DatasetsAreNotListedBeforeTheirLeasesAreKnown) {
   worker.on("lease", R"(until [ -e known ]; do sleep 0.02; done
       echo '{"result": {"leases": [{"id": "l-1", "dataset": "imagenet", "expires": 4102444800}]}}')");
   begin();
@@ -172,7 +172,7 @@ TEST_F(DatasetsTest, ALeasedDatasetIsNotEvictedUntilItsLeaseIsReleased) {
   EXPECT_TRUE(datasets->upkeep().evict("imagenet"));
 }
 
-TEST_F(DatasetsTest, ALeaseByProcessEndsWithTheProcess) {
+TEST_F(DatasetsTest, ALeaseHeldByAProcessEndsWithTheProcess) {
   start();
   const pid_t holder = ::fork();
   if (holder == 0) {
@@ -200,7 +200,7 @@ pid_t start_as(pid_t pid) {
   return started;
 }
 
-TEST_F(DatasetsTest, ALeaseIsForTheProcessThatHadTheNumberWhenItWasAskedFor) {
+TEST_F(DatasetsTest, ALeaseBelongsToTheProcessThatHadThePidAtTheRequest) {
   if (::geteuid() != 0) GTEST_SKIP() << "starting a process under a given number needs root";
   worker.on("stage", "while [ ! -e go ]; do sleep 0.02; done; " + staged());
   start();
@@ -223,14 +223,14 @@ TEST_F(DatasetsTest, ALeaseIsForTheProcessThatHadTheNumberWhenItWasAskedFor) {
   ::waitpid(stranger, nullptr, 0);
 }
 
-TEST_F(DatasetsTest, ALeaseByTimeEndsByItself) {
+TEST_F(DatasetsTest, ATimedLeaseExpires) {
   start();
   ASSERT_TRUE(ends(stage(std::chrono::seconds(1))));
   EXPECT_EQ(datasets->leases().of("imagenet").size(), 1u);
   EXPECT_TRUE(run_until(context, [&] { return datasets->leases().of("imagenet").empty(); }));
 }
 
-TEST_F(DatasetsTest, ADatasetThatIsBeingStagedIsNotEvicted) {
+TEST_F(DatasetsTest, ADatasetBeingStagedIsNotEvicted) {
   worker.on("stage", std::string("sleep 0.3; echo '") + kStaged + "'");
   start();
   const auto job = stage();
@@ -240,7 +240,7 @@ TEST_F(DatasetsTest, ADatasetThatIsBeingStagedIsNotEvicted) {
   EXPECT_TRUE(ends(job));
 }
 
-TEST_F(DatasetsTest, ACatalogThatCanNotBeOpenedIsToldAndNotTakenForEmpty) {
+TEST_F(DatasetsTest, AnUnreadableCatalogIsReportedAsAnErrorNotAsEmpty) {
   worker.on("catalog", R"(echo '{"error": {"kind": "failed", "what": "catalog is damaged", "hint": ""}}')");
   begin();
   ASSERT_TRUE(run_until(context, [&] {

@@ -56,7 +56,7 @@ class PrefetchesTest : public DatasetsTest {
   }
 };
 
-TEST_F(PrefetchesTest, CopyWithTheTimeOfCpuAndDiskThatNobodyElseWants) {
+TEST_F(PrefetchesTest, APrefetchCopiesAtIdleCpuAndDiskPriority) {
   for_each_dataset(until("go"), staged());
   start();
   const auto job = prefetch({"imagenet"});
@@ -69,7 +69,7 @@ TEST_F(PrefetchesTest, CopyWithTheTimeOfCpuAndDiskThatNobodyElseWants) {
   EXPECT_EQ(job->verb(), "prefetch");
 }
 
-TEST_F(PrefetchesTest, AreSpreadOverTheTimeThatTheyHave) {
+TEST_F(PrefetchesTest, APrefetchIsSpreadOverTheTimeUntilItsDeadline) {
   start();
   ASSERT_TRUE(ends(prefetch({"imagenet"}, clock.wall() + hours(10))));
   const auto request = parse_json_object(asked().at(0));
@@ -82,7 +82,7 @@ TEST_F(PrefetchesTest, AreSpreadOverTheTimeThatTheyHave) {
   EXPECT_THAT(asked().back(), Not(HasSubstr("finish_in_ms")));
 }
 
-TEST_F(PrefetchesTest, AreKeptUntilTheirDatasetIsAskedFor) {
+TEST_F(PrefetchesTest, APrefetchedCopyIsKeptUntilItsDatasetIsStaged) {
   start();
   const auto job = prefetch({"imagenet"}, clock.wall() + hours(2));
   ASSERT_TRUE(ends(job));
@@ -100,7 +100,7 @@ TEST_F(PrefetchesTest, AreKeptUntilTheirDatasetIsAskedFor) {
   EXPECT_EQ(soft_lease(), nullptr);
 }
 
-TEST_F(PrefetchesTest, ThatAreKeptAreNoTrainingThatOthersYieldTo) {
+TEST_F(PrefetchesTest, AStagingNeitherYieldsToNorSparesAPrefetchedCopy) {
   for_each_dataset(staged(), until("go"));
   start();
   ASSERT_TRUE(ends(prefetch({"imagenet"})));
@@ -113,7 +113,7 @@ TEST_F(PrefetchesTest, ThatAreKeptAreNoTrainingThatOthersYieldTo) {
   ASSERT_TRUE(ends(job));
 }
 
-TEST_F(PrefetchesTest, AreTakenOverByAStagingOfTheSameDatasetAtFullSpeed) {
+TEST_F(PrefetchesTest, AStagingOfTheSameDatasetTakesThePrefetchOverAtFullSpeed) {
   for_each_dataset(
       "case \"$request\" in *'\"prefetch\":true'*) " + until("never") + ";; *) " + until("go") + ";; esac",
       staged());
@@ -129,7 +129,7 @@ TEST_F(PrefetchesTest, AreTakenOverByAStagingOfTheSameDatasetAtFullSpeed) {
   EXPECT_EQ(kind_of(early), "done");
 }
 
-TEST_F(PrefetchesTest, WithoutATimeStopForEveryStagingAndGoOnAfterwards) {
+TEST_F(PrefetchesTest, APrefetchWithoutADeadlinePausesDuringAStagingAndThenResumes) {
   for_each_dataset("if [ $n = 1 ]; then " + until("never") + "; else " + staged() + "; fi", until("go"));
   start();
   const auto early = prefetch({"imagenet"});
@@ -144,7 +144,7 @@ TEST_F(PrefetchesTest, WithoutATimeStopForEveryStagingAndGoOnAfterwards) {
   EXPECT_EQ(asked().size(), 3u);
 }
 
-TEST_F(PrefetchesTest, WithATimeGoOnBesideAStaging) {
+TEST_F(PrefetchesTest, APrefetchWithADeadlineContinuesDuringAStaging) {
   for_each_dataset(until("slow"), staged());
   start();
   const auto early = prefetch({"imagenet"}, clock.wall() + hours(10));
@@ -160,7 +160,7 @@ constexpr char kNoRoom[] = R"(echo '{"error": {"kind": "no_space", "what": "it n
 constexpr char kReserved[] =
     R"(echo '{"result": {"reserved": true, "evicted": [{"name": "old", "bytes": 5}]}}')";
 
-TEST_F(PrefetchesTest, ThatHaveNoRoomAreRefusedAtOnceAlsoBehindAnotherCopy) {
+TEST_F(PrefetchesTest, APrefetchWithoutSpaceIsRefusedAtOnceEvenBehindAnotherCopy) {
   for_each_dataset(kNoRoom, until("go"));
   start();
   const auto copy = stage_all({"models"});
@@ -174,7 +174,7 @@ TEST_F(PrefetchesTest, ThatHaveNoRoomAreRefusedAtOnceAlsoBehindAnotherCopy) {
   ASSERT_TRUE(ends(copy));
 }
 
-TEST_F(PrefetchesTest, OfAVolumeThatAnotherHostWritesAreRefusedAndGetNoRoom) {
+TEST_F(PrefetchesTest, APrefetchFromAVolumeBeingWrittenIsRefusedAndReservesNoSpace) {
   doubt = "being written by another host";
   worker.on("stage", note_request("stages.log") +
                          R"(echo '{"error": {"kind": "not_found", "what": "", "hint": ""}}')");
@@ -185,7 +185,7 @@ TEST_F(PrefetchesTest, OfAVolumeThatAnotherHostWritesAreRefusedAndGetNoRoom) {
   EXPECT_THAT(asked().back(), HasSubstr(R"("prefetch":false)"));
 }
 
-TEST_F(PrefetchesTest, GoOnWhenAStagingThatWaitedForItsTurnIsCancelled) {
+TEST_F(PrefetchesTest, APrefetchContinuesWhenAQueuedStagingIsCancelled) {
   config::Dataset third;
   third.name = "third";
   third.path = "/data/third";
@@ -203,7 +203,7 @@ TEST_F(PrefetchesTest, GoOnWhenAStagingThatWaitedForItsTurnIsCancelled) {
   EXPECT_EQ(kind_of(early), "done");
 }
 
-TEST_F(PrefetchesTest, OfSeveralDatasetsAreRefusedTogether) {
+TEST_F(PrefetchesTest, APrefetchOfSeveralDatasetsIsRefusedAsAWhole) {
   for_each_dataset(until("never"), kNoRoom);
   start();
   const auto job = prefetch({"imagenet", "models"});
@@ -212,7 +212,7 @@ TEST_F(PrefetchesTest, OfSeveralDatasetsAreRefusedTogether) {
   EXPECT_TRUE(run_until(context, [&] { return datasets->stages().empty(); }));
 }
 
-TEST_F(PrefetchesTest, HaveTheirRoomBeforeTheirTurnAndTellWhatMadeWayForIt) {
+TEST_F(PrefetchesTest, AQueuedPrefetchReservesItsSpaceAndReportsTheEvictions) {
   for_each_dataset("case \"$request\" in *'\"only_cached\":true'*) " + std::string(kReserved) + ";; *) " +
                        staged() + ";; esac",
                    until("go"));
@@ -230,7 +230,7 @@ TEST_F(PrefetchesTest, HaveTheirRoomBeforeTheirTurnAndTellWhatMadeWayForIt) {
   EXPECT_EQ(result.at("evicted").at(0).at("name"), "old");
 }
 
-TEST_F(PrefetchesTest, EndWhereAStagingNeedsTheirRoom) {
+TEST_F(PrefetchesTest, APrefetchEndsIfAStagingNeedsItsSpace) {
   for_each_dataset(
       until("never"),
       "if [ $n = 2 ]; then echo '{\"result\": {\"blocked_by\": [\"imagenet\"]}}'; else " + staged() + "; fi");
@@ -244,7 +244,7 @@ TEST_F(PrefetchesTest, EndWhereAStagingNeedsTheirRoom) {
   EXPECT_THAT(asked().at(1), HasSubstr(R"("prefetching":["imagenet"])"));
 }
 
-TEST_F(PrefetchesTest, ThatWereEvictedHaveNoLeaseAnyMore) {
+TEST_F(PrefetchesTest, AnEvictedPrefetchLosesItsLease) {
   start();
   ASSERT_TRUE(ends(prefetch({"imagenet"})));
   ASSERT_NE(soft_lease(), nullptr);
@@ -253,7 +253,7 @@ TEST_F(PrefetchesTest, ThatWereEvictedHaveNoLeaseAnyMore) {
   EXPECT_EQ(soft_lease(), nullptr);
 }
 
-TEST_F(PrefetchesTest, TellByHowMuchTheyWillBeLate) {
+TEST_F(PrefetchesTest, APrefetchLimitedByItsSourceReportsItsExpectedDelay) {
   const auto copying = [](const std::string& more) {
     return R"(echo '{"progress": {"phase": "copying", "bytes_done": 5, "bytes_total": 9, "eta_s": 7200.0, )" +
            more + "}}'";

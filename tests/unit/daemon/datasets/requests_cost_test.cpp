@@ -46,7 +46,7 @@ class RequestsCost : public DatasetsTest {
 
 // `status` shows each dataset with the jobs that requested it. An earlier version searched every job's names
 // for every dataset.
-TEST_F(RequestsCost, AStatusCostsWhatItShowsAndNotItsSquare) {
+TEST_F(RequestsCost, TheCostOfAStatusIsNotQuadraticInTheDatasets) {
   is_settling = true;
   start();
   ask_for(500);

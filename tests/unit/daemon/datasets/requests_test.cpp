@@ -33,7 +33,7 @@ class RequestTest : public DatasetsTest {
   }
 };
 
-TEST_F(RequestTest, NoneOfItsDatasetsMakesWayForAnother) {
+TEST_F(RequestTest, DatasetsOfOneRequestDoNotEvictEachOther) {
   start();
   EXPECT_EQ(kind_of(stage_in_loop({"models", "imagenet"})), "done");
   const auto requests = lines_of("stages.log");
@@ -42,7 +42,7 @@ TEST_F(RequestTest, NoneOfItsDatasetsMakesWayForAnother) {
   EXPECT_THAT(requests[0], HasSubstr(R"({"dataset":"models","generation":0})"));
 }
 
-TEST_F(RequestTest, WhatIsStagedIsHeldInTheCatalogUntilItEnds) {
+TEST_F(RequestTest, StagedDatasetsAreHeldInTheCatalogUntilTheRequestEnds) {
   worker.on("lease", std::string(kTakeIds) + R"(echo '{"result": {"leases": [], "missing": []}}')");
   start();
   EXPECT_EQ(kind_of(stage_in_loop({"models", "imagenet"})), "done");
@@ -59,7 +59,7 @@ TEST_F(RequestTest, WhatIsStagedIsHeldInTheCatalogUntilItEnds) {
   }
 }
 
-TEST_F(RequestTest, AHoldIsNoLeaseThatADaemonTakesUp) {
+TEST_F(RequestTest, ARestartedDaemonDoesNotTreatAHoldAsALease) {
   const staging::ProcessId me = staging::process_with(::getpid());
   worker.on(
       "lease",
@@ -70,7 +70,7 @@ TEST_F(RequestTest, AHoldIsNoLeaseThatADaemonTakesUp) {
   EXPECT_TRUE(datasets->upkeep().evict("imagenet"));
 }
 
-TEST_F(RequestTest, ACopyThatIsGoneBeforeItEndsIsNotToldAsReady) {
+TEST_F(RequestTest, ARequestFailsIfItsCopyIsGoneBeforeItEnds) {
   worker.on("lease", std::string(kTakeIds) + R"(echo "{\"result\": {\"leases\": [], \"missing\": [$ids]}}")");
   start();
   const auto job = stage_in_loop({"imagenet"});
@@ -90,7 +90,7 @@ TEST_F(RequestTest, ACancelledStagingLeavesNoHold) {
                         [&] { return text_of("leases.log").find(R"("op":"remove")") != std::string::npos; }));
 }
 
-TEST_F(RequestTest, NothingIsListedBeforeTheCacheWasLookedOver) {
+TEST_F(RequestTest, DatasetsAreNotListedBeforeTheCacheIsChecked) {
   worker.on("recover",
             "until [ -e look ]; do sleep 0.02; done; echo '{\"progress\": {\"looked_over\": true}}'; "
             "until [ -e go ]; do sleep 0.02; done; echo '{\"result\": {}}'");
@@ -105,7 +105,7 @@ TEST_F(RequestTest, NothingIsListedBeforeTheCacheWasLookedOver) {
   std::ofstream(worker.folder() / "go") << "now";
 }
 
-TEST_F(RequestTest, RecoveryRunsOnceAndNobodyWaitsForIt) {
+TEST_F(RequestTest, RecoveryRunsOnceAndBlocksNoRequest) {
   worker.on("recover",
             "echo '{\"progress\": {\"looked_over\": true}}'; until [ -e go ]; do sleep 0.02; done; echo "
             "'{\"result\": {}}'");
@@ -120,7 +120,7 @@ TEST_F(RequestTest, RecoveryRunsOnceAndNobodyWaitsForIt) {
   EXPECT_EQ(worker.calls("recover"), 1);
 }
 
-TEST_F(RequestTest, ARecoveryThatCouldNotBeginIsTriedAgain) {
+TEST_F(RequestTest, AFailedRecoveryIsRetried) {
   worker.on("recover",
             R"(if [ $n = 1 ]; then echo '{"error": {"kind": "failed", "what": "disk I/O", "hint": ""}}';
                           else echo '{"result": {}}'; fi)");
@@ -129,7 +129,7 @@ TEST_F(RequestTest, ARecoveryThatCouldNotBeginIsTriedAgain) {
   EXPECT_TRUE(run_until(context, [&] { return worker.calls("recover") == 2; }));
 }
 
-TEST_F(RequestTest, WhatIsInProgressIsToldWithTheNewestAttempt) {
+TEST_F(RequestTest, CatalogRequestsListTheTasksInProgressAndTheNewestOne) {
   worker.on("catalog",
             note_request("catalogs.log") + "printf '%s\\n' '{\"result\": " + one_line(kRows) + "}'");
   worker.on("stage", note_request("stages.log") +
@@ -148,7 +148,7 @@ TEST_F(RequestTest, WhatIsInProgressIsToldWithTheNewestAttempt) {
   EXPECT_THAT(lines_of("catalogs.log").back(), HasSubstr(R"("in_progress":[])"));
 }
 
-TEST_F(RequestTest, AFailedRowThatLeftNothingCanBeEvicted) {
+TEST_F(RequestTest, AFailedStagingThatLeftNothingCanBeEvicted) {
   worker.on("catalog", R"(echo '{"result": {"datasets": [], "usage": {}}}')");
   worker.on("stage", R"(echo '{"error": {"kind": "no_space", "what": "too large", "hint": ""}}')");
   worker.on("evict",
@@ -163,7 +163,7 @@ TEST_F(RequestTest, AFailedRowThatLeftNothingCanBeEvicted) {
   EXPECT_EQ(state_of("imagenet"), "absent");
 }
 
-TEST_F(RequestTest, WhatAnInterruptedStagingLeftCanBeEvictedToo) {
+TEST_F(RequestTest, RemainsOfAnInterruptedStagingCanBeEvicted) {
   start();
   const auto job =
       datasets->upkeep().evict("models");  // has no row, for example after a restart of the daemon

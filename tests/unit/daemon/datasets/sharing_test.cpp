@@ -47,7 +47,7 @@ class SharingTest : public DatasetsTest {
   }
 };
 
-TEST_F(SharingTest, ARequestWithoutALimitLiftsThatOfTheCopyThatItJoins) {
+TEST_F(SharingTest, ARequestWithoutALimitLiftsTheLimitOfTheCopyItJoins) {
   start();
   const auto slow = stage_at("models", 50'000'000);
   ASSERT_TRUE(copies_begin(1));
@@ -61,7 +61,7 @@ TEST_F(SharingTest, ARequestWithoutALimitLiftsThatOfTheCopyThatItJoins) {
   EXPECT_EQ(kind_of(slow), "done");
 }
 
-TEST_F(SharingTest, ACopyThatBeginsAgainWaitsForItsVolumeAsItDidBefore) {
+TEST_F(SharingTest, ARestartedCopyStillWaitsForItsVolume) {
   start();
   const auto slow = stage_at("models", 50);
   ASSERT_TRUE(copies_begin(1));
@@ -77,7 +77,7 @@ TEST_F(SharingTest, ACopyThatBeginsAgainWaitsForItsVolumeAsItDidBefore) {
   EXPECT_EQ(kind_of(slow), "done");
 }
 
-TEST_F(SharingTest, OfSeveralLimitsTheLoosestHoldsAndATighterOneDisturbsNothing) {
+TEST_F(SharingTest, TheLoosestLimitAppliesAndATighterOneDoesNotRestartTheCopy) {
   start();
   const auto first = stage_at("models", 50);
   ASSERT_TRUE(copies_begin(1));
@@ -92,7 +92,7 @@ TEST_F(SharingTest, OfSeveralLimitsTheLoosestHoldsAndATighterOneDisturbsNothing)
   EXPECT_TRUE(ends(second));
 }
 
-TEST_F(SharingTest, AnAttemptAfterAReloadHasTheConfigurationOfTheReload) {
+TEST_F(SharingTest, ARetryAfterAReloadUsesTheNewConfiguration) {
   worker.on("stage", "request=$(cat); printf '%s\\n' \"$request\" >> stages.log; " + std::string(kBegun) +
                          "; " + kTrouble);
   start();
@@ -105,7 +105,7 @@ TEST_F(SharingTest, AnAttemptAfterAReloadHasTheConfigurationOfTheReload) {
   EXPECT_EQ(json::serialize(requests().back().at("exclude")), R"(["*.tmp"])");
 }
 
-TEST_F(SharingTest, AReloadThatChangesWhatBelongsToADatasetBeginsItsCopyAgain) {
+TEST_F(SharingTest, OnlyAReloadThatChangesADatasetsContentRestartsItsCopy) {
   start();
   const auto job = stage_at("models", 0);
   ASSERT_TRUE(copies_begin(1));
@@ -121,7 +121,7 @@ TEST_F(SharingTest, AReloadThatChangesWhatBelongsToADatasetBeginsItsCopyAgain) {
   EXPECT_EQ(kind_of(job), "done");
 }
 
-TEST_F(SharingTest, ADatasetThatLeftTheConfigurationIsNotCopiedAgain) {
+TEST_F(SharingTest, RemovingADatasetFromTheConfigurationEndsItsStaging) {
   start();
   const auto job = stage_at("models", 0);
   ASSERT_TRUE(copies_begin(1));
@@ -131,7 +131,7 @@ TEST_F(SharingTest, ADatasetThatLeftTheConfigurationIsNotCopiedAgain) {
   EXPECT_EQ(kind_of(job), "not_found");
 }
 
-TEST_F(SharingTest, TwoVolumesAreStagedSideBySideAndOneVolumeOneAfterTheOther) {
+TEST_F(SharingTest, DatasetsOfTwoVolumesAreCopiedConcurrentlyAndOfOneVolumeInTurn) {
   add_dataset("a", "one");
   add_dataset("b", "two");
   add_dataset("c", "one");
@@ -147,7 +147,7 @@ TEST_F(SharingTest, TwoVolumesAreStagedSideBySideAndOneVolumeOneAfterTheOther) {
   EXPECT_EQ(get_string(requests()[2], "dataset"), "c");
 }
 
-TEST_F(SharingTest, ACopyWithALimitBlocksNoOtherOfItsSource) {
+TEST_F(SharingTest, ARateLimitedCopyDoesNotBlockAnUnlimitedOneOfItsVolume) {
   add_dataset("a", "one");
   add_dataset("b", "one");
   add_dataset("c", "one");
@@ -160,7 +160,7 @@ TEST_F(SharingTest, ACopyWithALimitBlocksNoOtherOfItsSource) {
   for (const auto& job : jobs) EXPECT_TRUE(ends(job));
 }
 
-TEST_F(SharingTest, FewCopiesAreMadeAtATimeHoweverManySourcesThereAre) {
+TEST_F(SharingTest, AtMostFourCopiesRunAtATime) {
   std::vector<std::shared_ptr<Job>> jobs;
   for (const char* name : {"a", "b", "c", "d", "e", "f"}) add_dataset(name, name);
   start();

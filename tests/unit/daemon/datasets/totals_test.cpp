@@ -4,7 +4,7 @@
 namespace spark::datasets {
 namespace {
 
-TEST_F(DatasetsTest, CountsHowStagingsEnded) {
+TEST_F(DatasetsTest, CountsStagingsByResult) {
   worker.on("stage", R"(case $n in
 1) echo '{"result": {"path": "/c/1", "served_from": "copied", "generation": 1, "bytes": 500, "files": 1,
    "resumed_bytes": 100, "unchanged_bytes": 50, "seconds": 2.5}}' | tr -d '\n'; echo ;;
@@ -28,7 +28,7 @@ esac)");
   EXPECT_EQ(totals.cancelled, 1u);
 }
 
-TEST_F(DatasetsTest, CountsEvictionsByTheirReason) {
+TEST_F(DatasetsTest, CountsEvictionsByReason) {
   worker.on("stage", R"(echo '{"result": {"path": "/c/1", "served_from": "copied", "bytes": 5,)"
                      R"( "evicted": [{"name": "a", "bytes": 30}, {"name": "b", "bytes": 12}]}}')");
   start();
@@ -42,7 +42,7 @@ TEST_F(DatasetsTest, CountsEvictionsByTheirReason) {
   EXPECT_EQ(datasets->totals().evicted_by_request_bytes, 5u);
 }
 
-TEST_F(DatasetsTest, CountsWhatReadingBackFound) {
+TEST_F(DatasetsTest, CountsVerificationsByResult) {
   worker.on("verify", R"(case $n in
 1) echo '{"result": {"dataset": "imagenet", "bytes": 5, "files": 1, "seconds": 0.5}}' ;;
 2) echo '{"error": {"kind": "mismatch", "what": "f differs", "hint": ""}}' ;;

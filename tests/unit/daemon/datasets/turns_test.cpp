@@ -30,7 +30,7 @@ class YieldTest : public DatasetsTest {
   std::shared_ptr<Job> job;
 };
 
-TEST_F(YieldTest, WhatIsInTheCacheIsServedWhileAnotherCopyLasts) {
+TEST_F(YieldTest, ACachedDatasetIsServedDuringAnotherCopy) {
   start();
   start_copying();
   worker.on("stage", "grep -q '\"only_cached\":true' && " + staged());
@@ -39,7 +39,7 @@ TEST_F(YieldTest, WhatIsInTheCacheIsServedWhileAnotherCopyLasts) {
   let_go();
 }
 
-TEST_F(YieldTest, WhatIsNotInTheCacheAsItIsNowWaitsForItsTurn) {
+TEST_F(YieldTest, ADatasetMissingFromTheCacheWaitsForItsTurn) {
   start();
   start_copying();
   worker.on("stage",
@@ -53,7 +53,7 @@ TEST_F(YieldTest, WhatIsNotInTheCacheAsItIsNowWaitsForItsTurn) {
   EXPECT_TRUE(ends(second));
 }
 
-TEST_F(YieldTest, ACopyStandsBackWhileADatasetIsLeased) {
+TEST_F(YieldTest, ACopyRunsAtIdlePriorityWhileADatasetIsLeased) {
   if (::geteuid() != 0) GTEST_SKIP() << "raising a priority again needs root";
   start();
   ASSERT_TRUE(ends(stage(std::chrono::hours(1))));
@@ -65,7 +65,7 @@ TEST_F(YieldTest, ACopyStandsBackWhileADatasetIsLeased) {
   let_go();
 }
 
-TEST_F(YieldTest, NotIfTheConfigSaysSo) {
+TEST_F(YieldTest, ACopyDoesNotYieldIfTheConfigurationDisablesIt) {
   settings.cache.yield = false;
   start();
   ASSERT_TRUE(ends(stage(std::chrono::hours(1))));
@@ -78,7 +78,7 @@ TEST_F(YieldTest, NotIfTheConfigSaysSo) {
   let_go();
 }
 
-TEST_F(YieldTest, NotToTheLeaseOfTheJobThatStillCopies) {
+TEST_F(YieldTest, ACopyDoesNotYieldToALeaseOfItsOwnRequest) {
   worker.on(
       "stage",
       "if grep -q '\"models\",\"path\"'; then echo $$ > pid; while [ ! -e go ]; do sleep 0.02; done; fi; " +

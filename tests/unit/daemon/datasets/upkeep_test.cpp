@@ -25,7 +25,7 @@ class UpkeepTest : public DatasetsTest {
   }
 };
 
-TEST_F(UpkeepTest, AScrubTellsOfEveryDataset) {
+TEST_F(UpkeepTest, AScrubReportsTheResultOfEveryDataset) {
   settings.cache.scrub.reset();
   rows(row("imagenet", "ready", days_ago(0)) + ", " + row("models", "ready", days_ago(0)));
   worker.on("verify", std::string("if grep -q imagenet; then ") + kDamaged + "; else " + kGood + "; fi");
@@ -42,7 +42,7 @@ TEST_F(UpkeepTest, AScrubTellsOfEveryDataset) {
   EXPECT_EQ(get_int(verdicts[1].as_object(), "bytes"), 5);
 }
 
-TEST_F(UpkeepTest, WhatIsNotStagedIsNotFound) {
+TEST_F(UpkeepTest, UpkeepOfAnUnknownDatasetIsNotFound) {
   start();
   for (const auto& refused :
        {datasets->upkeep().scrub({"imagenot"}), datasets->upkeep().verify("imagenot", false),
@@ -52,7 +52,7 @@ TEST_F(UpkeepTest, WhatIsNotStagedIsNotFound) {
   }
 }
 
-TEST_F(UpkeepTest, ANameThatIsMistypedIsNoticed) {
+TEST_F(UpkeepTest, AMistypedNameGetsASuggestion) {
   start();
   const auto mistyped = datasets->upkeep().evict("imagenett");
   ASSERT_FALSE(mistyped);
@@ -60,7 +60,7 @@ TEST_F(UpkeepTest, ANameThatIsMistypedIsNoticed) {
   EXPECT_EQ(datasets->upkeep().evict("xyzzy").error().hint, "`spark-stage ls` lists the staged datasets");
 }
 
-TEST_F(UpkeepTest, WhatIsBeingStagedIsNotEvictedAndSaysHowToEndThat) {
+TEST_F(UpkeepTest, EvictingADatasetBeingStagedIsRefusedAndNamesTheJobsToCancel) {
   worker.on("stage", "sleep 600");
   start();
   const auto first = stage(), second = stage();
@@ -96,7 +96,7 @@ TEST_F(UpkeepTest, ADamagedCopyIsFailedUntilItIsStagedAgain) {
   EXPECT_TRUE(run_until(context, [&] { return datasets->stages().empty(); }));
 }
 
-TEST_F(UpkeepTest, TheOneThatWasNotReadLongestIsScrubbedByItselfAtIdlePriority) {
+TEST_F(UpkeepTest, TheLongestUnverifiedCopyIsScrubbedAutomaticallyAtIdlePriority) {
   settings.cache.scrub = std::chrono::hours(30 * 24);
   rows(row("fresh", "ready", days_ago(1)) + ", " + row("old", "ready", days_ago(31)) + ", " +
        row("oldest", "ready", days_ago(99)) + ", " + row("damaged", "failed", days_ago(999)));
@@ -109,7 +109,7 @@ TEST_F(UpkeepTest, TheOneThatWasNotReadLongestIsScrubbedByItselfAtIdlePriority) 
   EXPECT_TRUE(row_of("oldest").if_contains("good_at_s") == nullptr) << "the daemon's own";
 }
 
-TEST_F(UpkeepTest, AScrubThatCanNotBeDoneIsNotTriedAllTheTime) {
+TEST_F(UpkeepTest, AFailedScrubIsNotRetriedImmediately) {
   settings.cache.scrub = std::chrono::hours(30 * 24);
   rows(row("old", "ready", days_ago(31)));
   worker.on("verify", R"(echo '{"error": {"kind": "failed", "what": "no memory", "hint": ""}}')");
@@ -119,7 +119,7 @@ TEST_F(UpkeepTest, AScrubThatCanNotBeDoneIsNotTriedAllTheTime) {
   EXPECT_EQ(worker.calls("verify"), 1);
 }
 
-TEST_F(UpkeepTest, OffIsOff) {
+TEST_F(UpkeepTest, NoScrubRunsIfScrubbingIsOff) {
   settings.cache.scrub.reset();
   rows(row("old", "ready", 0));
   start();
@@ -127,7 +127,7 @@ TEST_F(UpkeepTest, OffIsOff) {
   EXPECT_EQ(worker.calls("verify"), 0);
 }
 
-TEST_F(UpkeepTest, WhatAFailedStagingLeftCanBeEvicted) {
+TEST_F(UpkeepTest, RemainsOfAFailedStagingCanBeEvicted) {
   worker.on("catalog", R"(echo '{"result": {"datasets": [], "usage": {}}}')");
   worker.on("stage", R"(echo '{"error": {"kind": "no_space", "what": "too large", "hint": ""}}')");
   start();
@@ -139,7 +139,7 @@ TEST_F(UpkeepTest, WhatAFailedStagingLeftCanBeEvicted) {
   EXPECT_EQ(state_of("imagenet"), "absent");
 }
 
-TEST_F(UpkeepTest, AnAnswerThatCameLateDoesNotBringBackWhatIsGone) {
+TEST_F(UpkeepTest, ALateCatalogAnswerDoesNotRestoreAnEvictedDataset) {
   start();
   // The first call returns the old list, but only after all others have been answered.
   worker.on("catalog",

@@ -6,11 +6,11 @@ namespace {
 
 using testing::HasSubstr;
 
-class TroubleTest : public DatasetsTest {
+class SourceFailureTest : public DatasetsTest {
  protected:
   const Error gone{Errc::Unavailable, "volume datasets is lost: its device is gone", ""};
 
-  TroubleTest() {
+  SourceFailureTest() {
     // The catalog is empty, so that the state shown is that of the staging.
     worker.on("catalog", R"(echo '{"result": {"datasets": [], "usage": {}}}')");
   }
@@ -19,7 +19,7 @@ class TroubleTest : public DatasetsTest {
   }
 };
 
-TEST_F(TroubleTest, GoesOnByItselfWhenTheVolumeIsBack) {
+TEST_F(SourceFailureTest, AStagingResumesAutomaticallyWhenItsVolumeIsBack) {
   // The volume is gone when the first attempt ends.
   worker.on("stage",
             "if [ $n = 1 ]; then " + lines({kBegun, "sleep 0.2", kTrouble}) + "; else " + staged() + "; fi");
@@ -42,7 +42,7 @@ TEST_F(TroubleTest, GoesOnByItselfWhenTheVolumeIsBack) {
   EXPECT_EQ(worker.calls("stage"), 2);
 }
 
-TEST_F(TroubleTest, WhileItsVolumeIsAwayPeersAreAskedAgainUntilOneHasTheDataset) {
+TEST_F(SourceFailureTest, WhileItsVolumeIsUnavailablePeersAreAskedUntilOneHasTheDataset) {
   worker.on("stage",
             std::string("read -r request; case $request in *'\"away\":true'*) if [ $n = 4 ]; then ") +
                 staged() + "; else " + kTrouble + "; fi;; *) " + lines({kBegun, "sleep 0.2", kTrouble}) +
@@ -60,7 +60,7 @@ TEST_F(TroubleTest, WhileItsVolumeIsAwayPeersAreAskedAgainUntilOneHasTheDataset)
   EXPECT_EQ(worker.calls("stage"), 4);
 }
 
-TEST_F(TroubleTest, AVolumeThatAnotherHostWritesIsNotStagedFromUnlessAllowed) {
+TEST_F(SourceFailureTest, StagingFromAVolumeBeingWrittenIsRefusedUnlessAllowed) {
   worker.on("stage",
             R"(cat >> stages.log; echo '{"error": {"kind": "not_found", "what": "no", "hint": ""}}')");
   doubt = "being written by another host";
@@ -78,14 +78,14 @@ TEST_F(TroubleTest, AVolumeThatAnotherHostWritesIsNotStagedFromUnlessAllowed) {
   EXPECT_EQ(kind_of(allowed), "done");
 }
 
-TEST_F(TroubleTest, WhoDidNotAllowADoubtfulCopyAsksTheCacheForASoundOne) {
+TEST_F(SourceFailureTest, ARequestWithoutAllowDirtyAsksTheCacheOnlyForACleanCopy) {
   doubt = "being written by another host";
   start();
   EXPECT_TRUE(ends(stage()));
   EXPECT_THAT(text_of("stages.log"), testing::HasSubstr(R"("doubtful":false)"));
 }
 
-TEST_F(TroubleTest, WhoDidNotAllowADoubtfulCopyIsNotGivenAnothersEither) {
+TEST_F(SourceFailureTest, ADirtyCopyIsRefusedOnceARequestWithoutAllowDirtyJoinsIt) {
   worker.on("stage", lines({kBegun, "sleep 0.3", kMoved, "sleep 30", staged()}));
   doubt = "being written by another host";
   start();
@@ -101,7 +101,7 @@ TEST_F(TroubleTest, WhoDidNotAllowADoubtfulCopyIsNotGivenAnothersEither) {
   EXPECT_EQ(kind_of(allowed), "refused");
 }
 
-TEST_F(TroubleTest, AWriterThatComesWhileItIsCopiedEndsTheStaging) {
+TEST_F(SourceFailureTest, AWriterThatAppearsDuringTheCopyEndsTheStaging) {
   worker.on("stage", lines({kBegun, "sleep 0.3", kMoved, "sleep 30", staged()}));
   start();
   const auto job = stage();
@@ -111,7 +111,7 @@ TEST_F(TroubleTest, AWriterThatComesWhileItIsCopiedEndsTheStaging) {
   EXPECT_EQ(kind_of(job), "refused");
 }
 
-TEST_F(TroubleTest, AStateThatWasReplacedWhileItIsCopiedIsCopiedAnewWhenTheNewOneIsThere) {
+TEST_F(SourceFailureTest, AVolumeRewrittenDuringTheCopyIsCopiedAgainOnceItIsRemounted) {
   worker.on("stage", "if [ $n = 1 ]; then " + lines({kBegun, "sleep 0.3", kMoved, "sleep 30"}) + "; else " +
                          staged() + "; fi");
   start();
@@ -127,7 +127,7 @@ TEST_F(TroubleTest, AStateThatWasReplacedWhileItIsCopiedIsCopiedAnewWhenTheNewOn
   EXPECT_EQ(worker.calls("stage"), 2);
 }
 
-TEST_F(TroubleTest, AnOldStateThatSomebodyHoldsOnToIsRefusedInTheEnd) {
+TEST_F(SourceFailureTest, StagingFromAnOutdatedMountThatStaysInUseIsFinallyRefused) {
   worker.on("stage", R"(echo '{"error": {"kind": "not_found", "what": "no", "hint": ""}}')");
   timings.doubt = Duration(100);
   doubt = "written by another host since it was mounted here (in use by bash (pid 7))";
@@ -138,7 +138,7 @@ TEST_F(TroubleTest, AnOldStateThatSomebodyHoldsOnToIsRefusedInTheEnd) {
   EXPECT_EQ(kind_of(job), "refused");
 }
 
-TEST_F(TroubleTest, ASourceThatFailsOnAHealthyVolumeHasSomeTries) {
+TEST_F(SourceFailureTest, AFailingSourceOnAHealthyVolumeIsTriedThreeTimes) {
   worker.on("stage", lines({kBegun, kTrouble}));
   start();
   const auto job = stage();
@@ -150,7 +150,7 @@ TEST_F(TroubleTest, ASourceThatFailsOnAHealthyVolumeHasSomeTries) {
   EXPECT_THAT(reason, HasSubstr("reading /mnt/a: Input/output error; tried 3 times"));
 }
 
-TEST_F(TroubleTest, AnAttemptThatCopiedSomethingStartsTheCountAnew) {
+TEST_F(SourceFailureTest, AnAttemptThatMadeProgressResetsTheRetryCount) {
   worker.on("stage", "if [ $n -le 3 ]; then " + lines({kBegun, kMoved, kTrouble}) + "; else " +
                          lines({kBegun, kTrouble}) + "; fi");
   start();
@@ -158,7 +158,7 @@ TEST_F(TroubleTest, AnAttemptThatCopiedSomethingStartsTheCountAnew) {
   EXPECT_EQ(worker.calls("stage"), 5) << "the third copied something, and counts as the first again";
 }
 
-TEST_F(TroubleTest, WhatIsNotTheSourcesFailsAtOnce) {
+TEST_F(SourceFailureTest, AnErrorOutsideTheSourceIsNotRetried) {
   worker.on("stage",
             lines({kBegun, R"(echo '{"error": {"kind": "failed", "what": "writing /c", "hint": ""}}')"}));
   start();
@@ -172,7 +172,7 @@ TEST_F(TroubleTest, WhatIsNotTheSourcesFailsAtOnce) {
   EXPECT_EQ(worker.calls("stage"), 2);
 }
 
-TEST_F(TroubleTest, WhileItsVolumeIsAwayOthersAreStaged) {
+TEST_F(SourceFailureTest, OtherDatasetsAreStagedWhileAVolumeIsUnavailable) {
   worker.on("stage", "if grep -q models; then " + staged() + "; else while :; do " + kBegun +
                          "; sleep 0.05; done; fi");
   start();
@@ -189,7 +189,7 @@ TEST_F(TroubleTest, WhileItsVolumeIsAwayOthersAreStaged) {
   ASSERT_TRUE(run_until(context, [&] { return datasets->stages().empty(); }));
 }
 
-TEST_F(TroubleTest, AWorkerThatHangsOnIsReplacedWhenTheVolumeIsBack) {
+TEST_F(SourceFailureTest, AHangingStagingWorkerIsReplacedWhenItsVolumeIsBack) {
   worker.on("stage", "if [ $n = 1 ]; then while :; do " + std::string(kBegun) + "; sleep 0.05; done; else " +
                          staged() + "; fi");
   start();
@@ -203,7 +203,7 @@ TEST_F(TroubleTest, AWorkerThatHangsOnIsReplacedWhenTheVolumeIsBack) {
   EXPECT_EQ(worker.calls("stage"), 2);
 }
 
-TEST_F(TroubleTest, ACopyThatMovesNoByteIsShownStalledWithHowLong) {
+TEST_F(SourceFailureTest, ACopyWithoutProgressIsShownAsStalledWithItsDuration) {
   worker.on("stage", "while :; do " + std::string(kBegun) + "; sleep 0.05; done");
   start();
   const auto job = stage();
@@ -213,7 +213,7 @@ TEST_F(TroubleTest, ACopyThatMovesNoByteIsShownStalledWithHowLong) {
   ASSERT_TRUE(run_until(context, [&] { return datasets->stages().empty(); }));
 }
 
-TEST_F(TroubleTest, WaitingForAVolumeCanBeCancelled) {
+TEST_F(SourceFailureTest, AStagingThatWaitsForItsVolumeCanBeCancelled) {
   worker.on("stage", lines({kBegun, "sleep 0.2", kTrouble}));
   start();
   const auto job = stage();
@@ -226,7 +226,7 @@ TEST_F(TroubleTest, WaitingForAVolumeCanBeCancelled) {
   EXPECT_EQ(state_of("imagenet"), "absent") << "cancelled is not failed";
 }
 
-TEST_F(TroubleTest, ACancelledOneThatTakesItsTimeToDieIsNotJoined) {
+TEST_F(SourceFailureTest, ANewRequestDoesNotJoinACancelledStagingThatIsStillEnding) {
   worker.on("stage", "if [ $n = 1 ]; then " + lines({kBegun, "sleep 600"}) + "; else " + staged() + "; fi");
   start();
   const auto first = stage();
@@ -239,7 +239,7 @@ TEST_F(TroubleTest, ACancelledOneThatTakesItsTimeToDieIsNotJoined) {
   EXPECT_EQ(kind_of(second), "done");
 }
 
-TEST_F(TroubleTest, WhatIsInFlightIsToldToTheCatalogUntilItIsOver) {
+TEST_F(SourceFailureTest, AFinishedTaskIsNotReportedToTheCatalogAsInProgress) {
   worker.on("catalog", note_request("catalog.log") + R"(echo '{"result": {"datasets": [], "usage": {}}}')");
   start();
   ASSERT_TRUE(ends(stage()));

@@ -120,7 +120,7 @@ class TargetWatchTest : public testing::Test {
 
 const Uevent kChanged{"nvme5", "change", "", "0x70f002"};
 
-TEST_F(TargetWatchTest, ListensAndReadsWhatIsOfferedOnce) {
+TEST_F(TargetWatchTest, ConnectsToTheDiscoveryServiceAndReadsTheLogOnce) {
   start();
   ASSERT_TRUE(hears());
   run_a_moment();
@@ -130,7 +130,7 @@ TEST_F(TargetWatchTest, ListensAndReadsWhatIsOfferedOnce) {
   EXPECT_THAT(changes, IsEmpty()) << "the first look is no change";
 }
 
-TEST_F(TargetWatchTest, AConnectionThatStaysDownIsMadeAnewAtTheFirstPortalThatAnswers) {
+TEST_F(TargetWatchTest, AConnectionThatStaysDownIsReplacedAtTheFirstPortalThatAnswers) {
   timings.doubt = Duration(5);
   settings.portals.push_back({"10.0.0.6", 4420});
   start();
@@ -145,7 +145,7 @@ TEST_F(TargetWatchTest, AConnectionThatStaysDownIsMadeAnewAtTheFirstPortalThatAn
   EXPECT_EQ(count("read nvme5"), 2) << "what was not heard meanwhile is read";
 }
 
-TEST_F(TargetWatchTest, AConnectionThatStaysDownIsMadeAnewWhereTheTargetsNameLeadsNow) {
+TEST_F(TargetWatchTest, AConnectionThatStaysDownIsReplacedAfterResolvingTheNameAgain) {
   timings.doubt = Duration(5);
   settings.portals = {{"rose.lan", 4420}};
   start();
@@ -156,7 +156,7 @@ TEST_F(TargetWatchTest, AConnectionThatStaysDownIsMadeAnewWhereTheTargetsNameLea
   EXPECT_THAT(changes, IsEmpty());
 }
 
-TEST_F(TargetWatchTest, AConnectionThatIsSoonLiveAgainIsKept) {
+TEST_F(TargetWatchTest, AConnectionThatSoonRecoversIsKept) {
   timings.doubt = std::chrono::hours(1);
   settings.portals.push_back({"10.0.0.6", 4420});
   start();
@@ -168,7 +168,7 @@ TEST_F(TargetWatchTest, AConnectionThatIsSoonLiveAgainIsKept) {
   EXPECT_THAT(target.calls, ElementsAre("watch 10.0.0.5", "read nvme5", "read nvme5"));
 }
 
-TEST_F(TargetWatchTest, AConnectionToTheOnlyAddressIsLeftToTheKernelHoweverLongItIsDown) {
+TEST_F(TargetWatchTest, ADownConnectionToTheOnlyAddressIsLeftToTheKernel) {
   timings.doubt = Duration(5);
   start();
   ASSERT_TRUE(hears());
@@ -178,7 +178,7 @@ TEST_F(TargetWatchTest, AConnectionToTheOnlyAddressIsLeftToTheKernelHoweverLongI
   EXPECT_EQ(count("watch 10.0.0.5"), 1);
 }
 
-TEST_F(TargetWatchTest, WhatTheTargetTellsIsReadAtOnce) {
+TEST_F(TargetWatchTest, AChangeEventRereadsTheLogAtOnce) {
   timings.look = std::chrono::hours(1);
   start();
   ASSERT_TRUE(hears());
@@ -191,7 +191,7 @@ TEST_F(TargetWatchTest, WhatTheTargetTellsIsReadAtOnce) {
   EXPECT_THAT(changes.front(), ElementsAre("datasets", "models"));
 }
 
-TEST_F(TargetWatchTest, AChangeWhileTheLogIsReadIsReadOnceMore) {
+TEST_F(TargetWatchTest, AChangeDuringAReadOfTheLogCausesAnotherRead) {
   timings.look = std::chrono::hours(1);
   target.while_reading = [&] {
     if (target.offered.insert("models").second) tell(kChanged);
@@ -201,7 +201,7 @@ TEST_F(TargetWatchTest, AChangeWhileTheLogIsReadIsReadOnceMore) {
   EXPECT_EQ(count("read nvme5"), 2);
 }
 
-TEST_F(TargetWatchTest, WhatWasNotHeardWhileTheLinkWasDownIsReadWhenItIsBack) {
+TEST_F(TargetWatchTest, TheLogIsRereadWhenTheLinkIsBack) {
   start();
   ASSERT_TRUE(hears());
   target.connection->state = "connecting";
@@ -214,7 +214,7 @@ TEST_F(TargetWatchTest, WhatWasNotHeardWhileTheLinkWasDownIsReadWhenItIsBack) {
   EXPECT_EQ(count("watch 10.0.0.5"), 1) << "the kernel reconnects";
 }
 
-TEST_F(TargetWatchTest, AConnectionThatIsGoneIsMadeAnewAndOneThatCantBeSeenIsNot) {
+TEST_F(TargetWatchTest, AMissingConnectionIsReplacedUnlessSysfsCannotBeRead) {
   start();
   ASSERT_TRUE(hears());
   target.can_look = false;
@@ -225,7 +225,7 @@ TEST_F(TargetWatchTest, AConnectionThatIsGoneIsMadeAnewAndOneThatCantBeSeenIsNot
   EXPECT_TRUE(run_until(context, [&] { return count("read nvme5") == 2; }));
 }
 
-TEST_F(TargetWatchTest, ATargetThatIsNotThereIsTriedForEver) {
+TEST_F(TargetWatchTest, AnUnreachableTargetIsRetriedIndefinitely) {
   target.refuses = Error{Errc::Unavailable, "reaching 10.0.0.5:4420: connection refused", ""};
   start();
   EXPECT_TRUE(run_until(context, [&] { return count("watch 10.0.0.5") > 3; }));
@@ -235,14 +235,14 @@ TEST_F(TargetWatchTest, ATargetThatIsNotThereIsTriedForEver) {
   EXPECT_TRUE(hears());
 }
 
-TEST_F(TargetWatchTest, ATargetWithoutDiscoveryIsLeftAlone) {
+TEST_F(TargetWatchTest, ATargetWithoutADiscoveryServiceIsNotRetried) {
   target.refuses = Error{Errc::Unsupported, "10.0.0.5:4420 has no discovery service", ""};
   start();
   run_a_moment();
   EXPECT_EQ(count("watch 10.0.0.5"), 1);
 }
 
-TEST_F(TargetWatchTest, WithNvmeClisRuleItAsksNowAndThenAndKeepsNoConnection) {
+TEST_F(TargetWatchTest, WithNvmeClisUdevRuleTheLogIsPolledWithoutAPermanentConnection) {
   target.rule = "/usr/lib/udev/rules.d/70-nvmf-autoconnect.rules";
   timings.ask_again = Duration(2);
   start();
@@ -253,7 +253,7 @@ TEST_F(TargetWatchTest, WithNvmeClisRuleItAsksNowAndThenAndKeepsNoConnection) {
   EXPECT_TRUE(run_until(context, [&] { return changes.size() == 1; }));
 }
 
-TEST_F(TargetWatchTest, ARuleThatComesLaterEndsTheListening) {
+TEST_F(TargetWatchTest, AUdevRuleInstalledLaterEndsThePermanentConnection) {
   start();
   ASSERT_TRUE(hears());
   target.rule = "/etc/udev/rules.d/70-nvmf-autoconnect.rules";
@@ -262,7 +262,7 @@ TEST_F(TargetWatchTest, ARuleThatComesLaterEndsTheListening) {
   EXPECT_EQ(watch->status().controller, "");
 }
 
-TEST_F(TargetWatchTest, StoppingLeavesTheConnectionToTheNextDaemon) {
+TEST_F(TargetWatchTest, StoppingLeavesTheConnectionForTheNextDaemon) {
   start();
   ASSERT_TRUE(hears());
   watch->stop();
@@ -270,14 +270,14 @@ TEST_F(TargetWatchTest, StoppingLeavesTheConnectionToTheNextDaemon) {
   EXPECT_TRUE(target.connection);
 }
 
-TEST_F(TargetWatchTest, EndingTakesTheConnectionAway) {
+TEST_F(TargetWatchTest, EndingTheWatchDisconnects) {
   start();
   ASSERT_TRUE(hears());
   watch->end();
   EXPECT_TRUE(run_until(context, [&] { return !target.connection; }));
 }
 
-TEST_F(TargetWatchTest, EndingWhileItConnectsLeavesNoConnectionBehind) {
+TEST_F(TargetWatchTest, EndingTheWatchDuringAConnectLeavesNoConnection) {
   target.while_connecting = [&] { watch->end(); };
   start();
   EXPECT_TRUE(run_until(context, [&] { return count("disconnect nvme5") == 1; }));

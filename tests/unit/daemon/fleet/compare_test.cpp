@@ -25,7 +25,7 @@ TEST(CompareDatasets, NamesEachHostThatHasACopy) {
   EXPECT_EQ(compared.at("peers"), json::parse(R"([{"name": "spark2", "answers": true}])"));
 }
 
-TEST(CompareDatasets, SaysWhereHashesDiffer) {
+TEST(CompareDatasets, MarksDatasetsWithDifferentHashes) {
   const auto compared = compare_datasets(kOwn, array_of(R"([
     {"name": "spark2", "datasets": [{"name": "a", "hash": "12"}, {"name": "c", "hash": "13"}]},
     {"name": "spark3", "datasets": [{"name": "c", "hash": "13"}, {"name": "d"}, {}]}])"));
@@ -37,7 +37,7 @@ TEST(CompareDatasets, SaysWhereHashesDiffer) {
   EXPECT_EQ(datasets[1].at("hosts").as_array().size(), 2u);
 }
 
-TEST(CompareDatasets, APeerThatIsSilentIsShownWithItsReason) {
+TEST(CompareDatasets, ASilentPeerIsShownWithTheReason) {
   const auto compared =
       compare_datasets({}, array_of(R"([{"name": "spark2", "answers": false, "reason": "no answer"}])"));
   EXPECT_TRUE(compared.at("datasets").as_array().empty());

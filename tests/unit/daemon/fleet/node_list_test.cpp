@@ -9,7 +9,7 @@ using testing::IsEmpty;
 
 namespace {
 
-TEST(NodeList, ItIsReadAsSlurmWritesIt) {
+TEST(NodeList, SlurmsNotationIsExpanded) {
   EXPECT_THAT(expand_node_list("spark1"), ElementsAre("spark1"));
   EXPECT_THAT(expand_node_list("spark[1-3,07],head"),
               ElementsAre("spark1", "spark2", "spark3", "spark07", "head"));
@@ -17,7 +17,7 @@ TEST(NodeList, ItIsReadAsSlurmWritesIt) {
   EXPECT_THAT(expand_node_list("r[1-2]n[1-2]"), ElementsAre("r1n1", "r1n2", "r2n1", "r2n2"));
 }
 
-TEST(NodeList, AnythingElseIsNoList) {
+TEST(NodeList, InvalidNotationGivesAnEmptyList) {
   for (const char* text :
        {"", ",", "a,", "a b", "n[1-", "n[1-2", "n]1[", "n[]", "n[2-1]", "n[a-b]", "n[1-2-3]", "n[1-99999]",
         "n[1-200],m[1-200]", "r[1-20]n[1-20]", "../a", "n[4294967295-4294967296]"})

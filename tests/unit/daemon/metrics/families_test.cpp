@@ -53,7 +53,7 @@ TEST_F(VolumeMetrics, LabelValuesAreEscaped) {
   EXPECT_THAT(text(), HasSubstr(R"(mount="/mnt/a\"b")"));
 }
 
-TEST_F(VolumeMetrics, OutagesAreCountedAndTheLastHasALength) {
+TEST_F(VolumeMetrics, OutagesAreCountedAndTheDurationOfTheLastIsShown) {
   EXPECT_THAT(text(), HasSubstr("spark_stage_volume_outages_total{volume=\"datasets\"} 0\n"));
   EXPECT_THAT(text(), Not(HasSubstr("spark_stage_volume_last_outage_seconds{")));
   status.history.outage_begins(kThen, "link down");
@@ -66,7 +66,7 @@ TEST_F(VolumeMetrics, OutagesAreCountedAndTheLastHasALength) {
   EXPECT_THAT(page, HasSubstr("spark_stage_volume_last_outage_seconds{volume=\"datasets\"} 7\n"));
 }
 
-TEST_F(VolumeMetrics, ProbesAreASummaryInSeconds) {
+TEST_F(VolumeMetrics, ProbeTimesAreASummaryInSeconds) {
   for (const double us : {1'000.0, 2'000.0, 250'000.0}) status.probes.add(us);
   const std::string page = text();
   EXPECT_THAT(page, HasSubstr("# TYPE spark_stage_volume_probe_seconds summary\n"));
@@ -76,7 +76,7 @@ TEST_F(VolumeMetrics, ProbesAreASummaryInSeconds) {
   EXPECT_THAT(page, HasSubstr("quantile=\"0.99\"} 0.25\n"));
 }
 
-TEST_F(VolumeMetrics, TwoControllersToOneAddressAreOnePath) {
+TEST_F(VolumeMetrics, TwoControllersToOneAddressCountAsOnePath) {
   status.paths = {{"nvme3", "10.0.0.5:4420", "connecting", ""},
                   {"nvme4", "10.0.0.5:4420", "live", ""},
                   {"", "10.0.1.5:4420", "waiting", "no route"}};
@@ -92,7 +92,7 @@ std::string text_of(const DatasetFacts& facts) {
   return to_text(page);
 }
 
-TEST(DatasetMetrics, ACacheThatCannotBeReadShowsNoNumbersInsteadOfZeroes) {
+TEST(DatasetMetrics, AnUnreadableCacheHasNoValuesInsteadOfZeros) {
   const std::string page = text_of(DatasetFacts{});
   EXPECT_THAT(page, HasSubstr("spark_stage_cache_up 0\n"));
   EXPECT_THAT(page, HasSubstr("# TYPE spark_stage_cache_used_bytes gauge\n"));
@@ -100,7 +100,7 @@ TEST(DatasetMetrics, ACacheThatCannotBeReadShowsNoNumbersInsteadOfZeroes) {
   EXPECT_THAT(page, Not(HasSubstr("\nspark_stage_datasets{")));
 }
 
-TEST(OutputMetrics, OutputsAreCountedByHowTheyEndedAndWhatIsLeft) {
+TEST(OutputMetrics, OutputsAreCountedByResultAndTheBacklogIsShown) {
   OutputFacts facts;
   facts.totals.sent = 3;
   facts.totals.failed = 1;
@@ -134,7 +134,7 @@ TEST(DatasetMetrics, DatasetsAreCountedByState) {
   EXPECT_THAT(page, HasSubstr("spark_stage_leases 2\n"));
 }
 
-TEST(DatasetMetrics, StagingsAndEvictionsAreCountedByHowAndWhy) {
+TEST(DatasetMetrics, StagingsAreCountedByResultAndEvictionsByReason) {
   DatasetFacts facts;
   facts.totals.copied = 3;
   facts.totals.copied_bytes = 1'234'567'890'123;
@@ -151,7 +151,7 @@ TEST(DatasetMetrics, StagingsAndEvictionsAreCountedByHowAndWhy) {
   EXPECT_THAT(page, HasSubstr("spark_stage_cache_verifications_total{result=\"damaged\"} 5\n"));
 }
 
-TEST(DaemonMetrics, WorkersAndTheConfiguration) {
+TEST(DaemonMetrics, WorkersAndTheLastReloadAreShown) {
   DaemonFacts facts;
   facts.workers.started = 9;
   facts.workers.running = 2;
@@ -169,7 +169,7 @@ TEST(DaemonMetrics, WorkersAndTheConfiguration) {
   EXPECT_THAT(text, HasSubstr("spark_stage_config_last_reload_success_timestamp_seconds 1700000000\n"));
 }
 
-TEST(ProcessMetrics, AreReadPastAnyProgramName) {
+TEST(ProcessMetrics, AreReadDespiteSpacesAndParenthesesInTheProgramName) {
   const test::TempFolder folder;
   std::filesystem::create_directories(folder.path() / "proc/self/fd");
   for (const char* name : {"0", "1", "7"}) std::ofstream(folder.path() / "proc/self/fd" / name) << "";
@@ -188,7 +188,7 @@ TEST(ProcessMetrics, AreReadPastAnyProgramName) {
   EXPECT_THAT(text, HasSubstr("\nprocess_open_fds 3\n"));
 }
 
-TEST(ProcessMetrics, WithoutProcThereAreNone) {
+TEST(ProcessMetrics, AreOmittedIfProcCannotBeRead) {
   const test::TempFolder folder;
   Page page;
   add_process(page, SystemRoot{folder.path()});

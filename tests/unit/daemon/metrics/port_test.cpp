@@ -60,7 +60,7 @@ class PortTest : public testing::Test {
   Port port{context.get_executor(), [] { return std::string("up 1\n"); }, Duration(20)};
 };
 
-TEST_F(PortTest, AnswersMetricsAndNothingElse) {
+TEST_F(PortTest, ServesMetricsAndNothingElse) {
   const std::uint16_t number = test::LocalPort().portal.port;
   port.apply(on(number));
   const std::string page = get(number, "/metrics");
@@ -86,7 +86,7 @@ TEST_F(PortTest, FollowsTheConfiguration) {
   EXPECT_EQ(get(second, "/metrics"), "refused");
 }
 
-TEST_F(PortTest, AnAddressThatIsTakenIsTriedAgain) {
+TEST_F(PortTest, AnAddressInUseIsRetriedUntilItIsFree) {
   const std::uint16_t number = test::LocalPort().portal.port;
   {
     Port other{context.get_executor(), [] { return std::string("other 1\n"); }, Duration(20)};

@@ -74,7 +74,7 @@ class GuardTest : public testing::Test {
   std::optional<test::LoopDevice> device_;
 };
 
-TEST_F(GuardTest, AMountPointIsMadeAndNoProcessCanWriteUnderItNotEvenRoot) {
+TEST_F(GuardTest, AMountPointIsCreatedAndEvenRootCannotWriteUnderIt) {
   const auto guarded = guard();
   ASSERT_TRUE(guarded) << guarded.error().message();
   EXPECT_TRUE(guarded->is_ours);
@@ -84,7 +84,7 @@ TEST_F(GuardTest, AMountPointIsMadeAndNoProcessCanWriteUnderItNotEvenRoot) {
   EXPECT_TRUE(guard()) << "it can be repeated";
 }
 
-TEST_F(GuardTest, AGuardedMountPointCanBeMountedOnAndIsStillGuardedAfterwards) {
+TEST_F(GuardTest, AMountPointStaysGuardedAcrossAMountAndUnmount) {
   ASSERT_TRUE(guard());
   cover();
   EXPECT_TRUE(can_write());
@@ -92,7 +92,7 @@ TEST_F(GuardTest, AGuardedMountPointCanBeMountedOnAndIsStillGuardedAfterwards) {
   EXPECT_FALSE(can_write());
 }
 
-TEST_F(GuardTest, AMountPointIsGuardedUnderWhatIsMountedOnItAlready) {
+TEST_F(GuardTest, AMountPointIsGuardedBelowExistingMounts) {
   fs::create_directories(point());
   cover();
   cover();
@@ -105,7 +105,7 @@ TEST_F(GuardTest, AMountPointIsGuardedUnderWhatIsMountedOnItAlready) {
   EXPECT_FALSE(can_write());
 }
 
-TEST_F(GuardTest, AFolderWithFilesMayHaveAnotherUseAndIsLeftAsItIs) {
+TEST_F(GuardTest, AFolderWithFilesIsNotGuarded) {
   put_file("thesis");
   const auto guarded = guard();
   ASSERT_TRUE(guarded);
@@ -114,7 +114,7 @@ TEST_F(GuardTest, AFolderWithFilesMayHaveAnotherUseAndIsLeftAsItIs) {
   EXPECT_TRUE(can_write());
 }
 
-TEST_F(GuardTest, FilesUnderAMountedVolumeAreNamedAndNoMoreCanCome) {
+TEST_F(GuardTest, FilesUnderAMountedVolumeAreNamedAndNoMoreCanBeAdded) {
   put_file("log");
   cover();
   const auto guarded = guard(true);
@@ -127,7 +127,7 @@ TEST_F(GuardTest, FilesUnderAMountedVolumeAreNamedAndNoMoreCanCome) {
   EXPECT_TRUE(guard()->is_ours) << "also once it is not mounted";
 }
 
-TEST_F(GuardTest, AMountPointThatWasGuardedBeforeIsOursWithFilesInItToo) {
+TEST_F(GuardTest, AMountPointGuardedBeforeIsGuardedAgainDespiteFilesInIt) {
   ASSERT_TRUE(guard());
   ASSERT_TRUE(remove_all_but({point()}));
   const UniqueFd fd(::open(point().c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
@@ -140,7 +140,7 @@ TEST_F(GuardTest, AMountPointThatWasGuardedBeforeIsOursWithFilesInItToo) {
   EXPECT_EQ(guarded->files.size(), 4u) << "the first few";
 }
 
-TEST_F(GuardTest, AMountPointThatLeavesTheConfigurationIsAFolderLikeAnyOtherAgain) {
+TEST_F(GuardTest, AMountPointRemovedFromTheConfigurationIsWritableAgain) {
   ASSERT_TRUE(guard());
   ASSERT_TRUE(remove_all_but({point()}));
   EXPECT_FALSE(can_write());
@@ -151,7 +151,7 @@ TEST_F(GuardTest, AMountPointThatLeavesTheConfigurationIsAFolderLikeAnyOtherAgai
   EXPECT_THAT(fs::directory_iterator(disk() / "state/mount-points"), testing::Eq(fs::directory_iterator()));
 }
 
-TEST_F(GuardTest, AnAttributeThatAnAdministratorSetIsHis) {
+TEST_F(GuardTest, AnImmutableAttributeSetByAnAdministratorIsKept) {
   fs::create_directories(point());
   set_immutable();
   const auto guarded = guard();
@@ -161,7 +161,7 @@ TEST_F(GuardTest, AnAttributeThatAnAdministratorSetIsHis) {
   EXPECT_FALSE(can_write());
 }
 
-TEST_F(GuardTest, AFileSystemWithoutTheAttributeIsToldAsAGap) {
+TEST_F(GuardTest, AFileSystemWithoutTheAttributeIsReportedAsAGap) {
   fs::create_directories(point());
   cover("ramfs");
   fs::create_directory(point() / "inner");
@@ -181,7 +181,7 @@ TEST_F(GuardTest, AMountPointBehindASymbolicLinkIsRefused) {
   EXPECT_EQ(guarded.error().kind, Errc::Refused);
 }
 
-TEST_F(GuardTest, WithoutRecordsThereIsNothingToRemove) {
+TEST_F(GuardTest, RemovingGuardsWithoutRecordsSucceeds) {
   EXPECT_TRUE(remove_all_but({}));
 }
 

@@ -18,7 +18,7 @@ struct NfsRow {
 
 class NfsError : public testing::TestWithParam<NfsRow> {};
 
-TEST_P(NfsError, IsOfTheKindThatTellsWhatToDo) {
+TEST_P(NfsError, IsClassifiedByItsMessageAndHasAHint) {
   const MountRequest request{"nas:/data", "/mnt/nas", "nfs", true, {}};
   const Error error = explain_nfs_mount(request, {0, 32, GetParam().words, ""});
   EXPECT_EQ(error.kind, GetParam().kind) << error.message();
@@ -41,12 +41,12 @@ INSTANTIATE_TEST_SUITE_P(
         NfsRow{"mount.nfs: Protocol not supported for nas:/data on /mnt/nas\n", Errc::Unsupported},
         NfsRow{"mount.nfs: an incorrect mount option was specified for /mnt/nas\n", Errc::Invalid}));
 
-TEST(NfsErrors, WithoutWordsTheStatusIsNamed) {
+TEST(NfsErrors, WithoutAMessageTheExitStatusIsNamed) {
   const Error error = explain_nfs_mount({"nas:/data", "/mnt/nas", "nfs", true, {}}, {0, 32, "", ""});
   EXPECT_THAT(error.what, HasSubstr("mount.nfs ended with status 32"));
 }
 
-TEST(BlockErrors, AnXfsThatTheKernelHasAlreadyIsNoWrongOption) {
+TEST(BlockErrors, ADuplicateXfsUuidIsNotReportedAsAWrongOption) {
   const Error error = explain_block_mount({"/dev/nvme1n2", "/mnt/v", "xfs", true, {}}, EINVAL, {},
                                           "XFS (nvme1n2): Filesystem has duplicate UUID 1234 - can't mount");
   EXPECT_EQ(error.kind, Errc::Unavailable);
@@ -54,7 +54,7 @@ TEST(BlockErrors, AnXfsThatTheKernelHasAlreadyIsNoWrongOption) {
 }
 
 // The target failed a read of the journal, after the kernel had watched the MMP block for its interval.
-TEST(BlockErrors, AnErrorOfTheDeviceAfterMmpsWaitIsNoRefusal) {
+TEST(BlockErrors, ADeviceErrorAfterTheMmpWaitIsNotARefusal) {
   Superblock superblock;
   superblock.has_mmp = true;
   superblock.mmp_node = "spark1";
@@ -67,7 +67,7 @@ TEST(BlockErrors, AnErrorOfTheDeviceAfterMmpsWaitIsNoRefusal) {
   EXPECT_THAT(error.what, testing::Not(HasSubstr("spark1")));
 }
 
-TEST(BlockErrors, MmpIsKnownByTheKernelsWordsOrByABusyWriter) {
+TEST(BlockErrors, AnMmpConflictNamesTheHostAndABusyDeviceIsInUseHere) {
   const MountRequest request{"/dev/nvme1n1", "/mnt/v", "ext4", false, {}};
   Superblock superblock;
   superblock.has_mmp = true;
@@ -82,7 +82,7 @@ TEST(BlockErrors, MmpIsKnownByTheKernelsWordsOrByABusyWriter) {
   EXPECT_THAT(explain_block_mount(request, EBUSY, superblock, "").what, HasSubstr("in use on this host"));
 }
 
-TEST(BlockErrors, AnUnknownNumberStillIsASentence) {
+TEST(BlockErrors, AnUnknownErrnoIsStillReportedAsASentence) {
   const MountRequest request{"/dev/nvme1n1", "/mnt/v", "ext4", false, {}};
   const Error error = explain_block_mount(request, EDOM, {}, "EXT4-fs (nvme1n1): odd");
   EXPECT_THAT(error.what,

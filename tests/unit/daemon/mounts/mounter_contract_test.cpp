@@ -113,7 +113,7 @@ INSTANTIATE_TEST_SUITE_P(Both, MounterContract, testing::Values("fake", "real"),
     EXPECT_EQ(*outcome, wanted);                       \
   } while (false)
 
-TEST_P(MounterContract, EveryStepCanBeRepeated) {
+TEST_P(MounterContract, MountAndUnmountCanBeRepeated) {
   const std::string device = world_->make_ext4();
   const auto point = world_->mount_point("point/made/for/it");
   EXPECT_CHANGE(Change::Done, mount(device, point));
@@ -123,7 +123,7 @@ TEST_P(MounterContract, EveryStepCanBeRepeated) {
   EXPECT_CHANGE(Change::Done, mount(device, point));
 }
 
-TEST_P(MounterContract, AMountPointWithSomethingInItIsRefused) {
+TEST_P(MounterContract, AMountPointThatIsNotEmptyIsRefused) {
   const std::string device = world_->make_ext4();
   const auto point = world_->mount_point("point");
   world_->put_file_into(point);
@@ -133,7 +133,7 @@ TEST_P(MounterContract, AMountPointWithSomethingInItIsRefused) {
   EXPECT_THAT(outcome.error().what, HasSubstr("not empty"));
 }
 
-TEST_P(MounterContract, WhereSomethingElseIsMountedItIsRefusedByName) {
+TEST_P(MounterContract, AMountPointInUseIsRefusedAndItsDeviceIsNamed) {
   const std::string one = world_->make_ext4(), two = world_->make_ext4();
   const auto point = world_->mount_point("point");
   EXPECT_CHANGE(Change::Done, mount(one, point));
@@ -143,7 +143,7 @@ TEST_P(MounterContract, WhereSomethingElseIsMountedItIsRefusedByName) {
   EXPECT_THAT(outcome.error().what, HasSubstr(one));
 }
 
-TEST_P(MounterContract, TheSameDeviceIsNotMountedBothWays) {
+TEST_P(MounterContract, OneDeviceIsNotMountedBothReadOnlyAndWritable) {
   const std::string device = world_->make_ext4();
   const auto here = world_->mount_point("here"), there = world_->mount_point("there");
   EXPECT_CHANGE(Change::Done, mount(device, here, false));
@@ -154,13 +154,13 @@ TEST_P(MounterContract, TheSameDeviceIsNotMountedBothWays) {
   }
 }
 
-TEST_P(MounterContract, ADeviceThatIsNotThereIsNotFound) {
+TEST_P(MounterContract, AMissingDeviceIsNotFound) {
   const auto outcome = mount("/dev/spark-stage-nothing", world_->mount_point("point"));
   ASSERT_FALSE(outcome);
   EXPECT_EQ(outcome.error().kind, Errc::NotFound);
 }
 
-TEST_P(MounterContract, ABusyMountIsRefusedWithItsUsersAndCanBeDetached) {
+TEST_P(MounterContract, UnmountingABusyMountIsRefusedNamingItsUsersButDetachingWorks) {
   const std::string device = world_->make_ext4();
   const auto point = world_->mount_point("point");
   EXPECT_CHANGE(Change::Done, mount(device, point));

@@ -81,7 +81,7 @@ class LoopMount : public testing::Test {
   LibmountMounter mounter_;
 };
 
-TEST_F(LoopMount, ReadOnlyMeansThatNobodyOnThisHostCanWrite) {
+TEST_F(LoopMount, AReadOnlyMountAllowsNoWritesToFilesOrDevice) {
   const test::LoopDevice loop(make({"mkfs.ext4", "-q"}));
   expect_mounted(request(loop, "ext4", true));
   EXPECT_TRUE(is_read_only(mounted()));
@@ -92,7 +92,7 @@ TEST_F(LoopMount, ReadOnlyMeansThatNobodyOnThisHostCanWrite) {
   EXPECT_TRUE(!device || ::pwrite(device.get(), "x", 1, 0) == -1) << "the device itself took a write";
 }
 
-TEST_F(LoopMount, ExclusiveWritesAndMakesTheMountPointForAll) {
+TEST_F(LoopMount, AnExclusiveMountIsWritableAndCreatesItsMountPointWithMode0755) {
   const test::LoopDevice loop(make({"mkfs.ext4", "-q"}));
   point_ = folder_ / "made/for/it";
   expect_mounted(request(loop, "ext4", false));
@@ -105,7 +105,7 @@ TEST_F(LoopMount, ExclusiveWritesAndMakesTheMountPointForAll) {
   EXPECT_EQ(status.st_mode & 07777u, 0755u);
 }
 
-TEST_F(LoopMount, TheUsersOptionsAndNetdevArrive) {
+TEST_F(LoopMount, ConfiguredOptionsAndNetdevAreApplied) {
   const test::LoopDevice loop(make({"mkfs.ext4", "-q"}));
   MountRequest wanted = request(loop, "ext4", true);
   wanted.options = {"noatime", "nodev"};
@@ -118,7 +118,7 @@ TEST_F(LoopMount, TheUsersOptionsAndNetdevArrive) {
   EXPECT_THAT(*utab, HasSubstr("_netdev"));
 }
 
-TEST_F(LoopMount, ADeadWritersExt4IsReadWithoutReplayingItsJournal) {
+TEST_F(LoopMount, ACrashedWritersExt4IsMountedWithoutReplayingItsJournal) {
   const fs::path copy = image_of_a_dead_writer({"mkfs.ext4", "-q"}, "ext4", 16 << 20);
   EXPECT_TRUE(read_superblock(copy)->being_written);
   const std::string before = *read_file(copy, 64 << 20);
@@ -130,7 +130,7 @@ TEST_F(LoopMount, ADeadWritersExt4IsReadWithoutReplayingItsJournal) {
   EXPECT_TRUE(*read_file(copy, 64 << 20) == before) << "the mount wrote";
 }
 
-TEST_F(LoopMount, ADeadWritersXfsIsReadWithoutReplayingItsLog) {
+TEST_F(LoopMount, ACrashedWritersXfsIsMountedWithoutReplayingItsLog) {
   const fs::path copy = image_of_a_dead_writer({"mkfs.xfs", "-q"}, "xfs", 320 << 20);
   EXPECT_TRUE(read_superblock(copy)->being_written);
   const test::LoopDevice loop(copy);
@@ -138,7 +138,7 @@ TEST_F(LoopMount, ADeadWritersXfsIsReadWithoutReplayingItsLog) {
   EXPECT_THAT(mounted().super_options, HasSubstr("norecovery"));
 }
 
-TEST_F(LoopMount, WhatIsMountedElsewhereOnThisHostIsInUse) {
+TEST_F(LoopMount, ADeviceMountedElsewhereOnThisHostIsInUse) {
   const test::LoopDevice loop(make({"mkfs.ext4", "-q"}));
   const fs::path bound = folder_ / "bound";
   expect_mounted(request(loop, "ext4", true));
@@ -152,7 +152,7 @@ TEST_F(LoopMount, WhatIsMountedElsewhereOnThisHostIsInUse) {
   EXPECT_TRUE(mounter_.unmount(point_, Unmount::Plain));
 }
 
-TEST_F(LoopMount, WhatAContainerHasMountedIsInUseAndStaysMountedHere) {
+TEST_F(LoopMount, ADeviceMountedInAContainerIsInUseAndStaysMountedHere) {
   const test::LoopDevice loop(make({"mkfs.ext4", "-q"}));
   expect_mounted(request(loop, "ext4", true));
   int ready[2];
@@ -182,7 +182,7 @@ TEST_F(LoopMount, WhatAContainerHasMountedIsInUseAndStaysMountedHere) {
 
 // If the other mount's disk is gone, the file system is mounted. A scenario of tests/vm covers that case,
 // since a loop device can't vanish under a mount.
-TEST_F(LoopMount, AnXfsBesideItsDetachedMountOnAnotherDiskThatLivesIsUnavailable) {
+TEST_F(LoopMount, AnXfsWithADetachedMountOnAnotherLiveDiskIsUnavailable) {
   const fs::path image = make({"mkfs.xfs", "-q"}, 320 << 20);
   const test::LoopDevice before(image), now(image);  // one disk that returned as another device
   expect_mounted(request(before, "xfs", true));
@@ -197,7 +197,7 @@ TEST_F(LoopMount, AnXfsBesideItsDetachedMountOnAnotherDiskThatLivesIsUnavailable
   EXPECT_TRUE(mounter_.unmount(point_, Unmount::Plain));
 }
 
-TEST_F(LoopMount, AHostThatHasItOpenIsNamedByMmp) {
+TEST_F(LoopMount, MmpNamesTheHostThatHasTheFileSystemOpen) {
   const fs::path image = make({"mkfs.ext4", "-q", "-O", "mmp", "-E", "mmp_update_interval=1"});
   const test::LoopDevice here(image), elsewhere(image);  // two hosts: one disk behind two devices
   expect_mounted(request(here, "ext4", false));
@@ -208,7 +208,7 @@ TEST_F(LoopMount, AHostThatHasItOpenIsNamedByMmp) {
   EXPECT_THAT(error.what, HasSubstr("host '" + std::string(node) + "' has it open")) << error.message();
 }
 
-TEST_F(LoopMount, AWrongOptionIsExplainedInTheKernelsWords) {
+TEST_F(LoopMount, AnInvalidOptionIsReportedInTheKernelsWords) {
   const test::LoopDevice loop(make({"mkfs.ext4", "-q"}));
   MountRequest wanted = request(loop, "ext4", true);
   wanted.options = {"sparkling"};
@@ -217,7 +217,7 @@ TEST_F(LoopMount, AWrongOptionIsExplainedInTheKernelsWords) {
 }
 
 // Device names are not stable: between the check and the mount, a name may change to another disk.
-TEST_F(LoopMount, AFileSystemOfAnotherUuidThanAskedForIsNotMountedAndItsDeviceIsLeftAsItWas) {
+TEST_F(LoopMount, AFileSystemWithAnUnexpectedUuidIsNotMountedAndItsDeviceStaysWritable) {
   const test::LoopDevice loop(make({"mkfs.ext4", "-q"}));
   MountRequest wanted = request(loop, "ext4", true);
   wanted.uuid = "11111111-2222-3333-4444-555555555555";
@@ -229,21 +229,21 @@ TEST_F(LoopMount, AFileSystemOfAnotherUuidThanAskedForIsNotMountedAndItsDeviceIs
   expect_mounted(wanted);
 }
 
-TEST_F(LoopMount, AnotherFileSystemThanSaidIsNotMounted) {
+TEST_F(LoopMount, AFileSystemOfAnotherTypeThanRequestedIsNotMounted) {
   const test::LoopDevice loop(make({"mkfs.ext4", "-q"}));
   const Error error = error_of(request(loop, "xfs", true));
   EXPECT_EQ(error.kind, Errc::Failed) << error.message();
   EXPECT_THAT(error.message(), HasSubstr("superblock"));
 }
 
-TEST_F(LoopMount, ATypeThatTheKernelLacksIsUnsupported) {
+TEST_F(LoopMount, ATypeMissingFromTheKernelIsUnsupported) {
   const test::LoopDevice loop(make({"mkfs.ext4", "-q"}));
   const Error error = error_of(request(loop, "sparkfs", true));
   EXPECT_EQ(error.kind, Errc::Unsupported) << error.message();
   EXPECT_THAT(error.message(), HasSubstr("modprobe"));
 }
 
-TEST_F(LoopMount, SymbolicLinksAndFilesAreNoMountPoints) {
+TEST_F(LoopMount, SymbolicLinksAndFilesAreRefusedAsMountPoints) {
   const test::LoopDevice loop(make({"mkfs.ext4", "-q"}));
   fs::create_directories(folder_ / "real/below");
   fs::create_directory_symlink(folder_ / "real", folder_ / "link");
@@ -254,7 +254,7 @@ TEST_F(LoopMount, SymbolicLinksAndFilesAreNoMountPoints) {
   }
 }
 
-TEST_F(LoopMount, ABusyMountNamesTheProcessThatWorksInIt) {
+TEST_F(LoopMount, ARefusedUnmountNamesTheProcessWorkingInTheMount) {
   const test::LoopDevice loop(make({"mkfs.ext4", "-q"}));
   expect_mounted(request(loop, "ext4", false));
   const fs::path before = fs::current_path();
@@ -265,7 +265,7 @@ TEST_F(LoopMount, ABusyMountNamesTheProcessThatWorksInIt) {
   EXPECT_THAT(outcome.error().what, HasSubstr("(pid " + std::to_string(::getpid()) + ", working folder)"));
 }
 
-TEST_F(LoopMount, AMountBelowAnotherIsNamedAsWhatKeepsItBusy) {
+TEST_F(LoopMount, ARefusedUnmountNamesAMountBelowIt) {
   const fs::path image = make({"mkfs.ext4", "-q"});
   const test::LoopDevice loop(image);
   expect_mounted(request(loop, "ext4", false));
@@ -279,13 +279,13 @@ TEST_F(LoopMount, AMountBelowAnotherIsNamedAsWhatKeepsItBusy) {
   EXPECT_THAT(outcome.error().what, HasSubstr("the mount at " + below.string()));
 }
 
-TEST_F(LoopMount, NfsNeedsItsHelperOrSaysWhatTheServerSaid) {
+TEST_F(LoopMount, AFailedNfsMountNamesTheExportAndHasAHint) {
   const Error error = error_of({"127.0.0.1:/spark-stage-nothing", point_, "nfs", true, {"retry=0"}});
   EXPECT_THAT(error.what, HasSubstr("mounting 127.0.0.1:/spark-stage-nothing at " + point_.string()));
   EXPECT_FALSE(error.hint.empty());
 }
 
-TEST_F(LoopMount, AFileSystemThatIsShutDownWritesNothingMoreAndCanBeUnmounted) {
+TEST_F(LoopMount, AShutDownFileSystemStopsWritingAndCanBeUnmounted) {
   for (const bool is_xfs : {false, true}) {
     const fs::path image = is_xfs ? make({"mkfs.xfs", "-q"}, 320 << 20) : make({"mkfs.ext4", "-q", "-F"});
     const test::LoopDevice loop(image);
@@ -301,7 +301,7 @@ TEST_F(LoopMount, AFileSystemThatIsShutDownWritesNothingMoreAndCanBeUnmounted) {
   }
 }
 
-TEST_F(LoopMount, AWritableFileSystemTellsWhetherItIsShutDownAndNothingOfItChanges) {
+TEST_F(LoopMount, AShutdownIsDetectedWithoutChangingTheFileSystem) {
   for (const char* type : {"ext4", "xfs"}) {
     const test::LoopDevice loop(make({"mkfs." + std::string(type), "-q"}, 320 << 20));
     expect_mounted(request(loop, type, false));
@@ -323,7 +323,7 @@ TEST_F(LoopMount, AWritableFileSystemTellsWhetherItIsShutDownAndNothingOfItChang
   }
 }
 
-TEST_F(LoopMount, WhatIsMountedKeepsItsUuidWhateverTheDeviceHoldsByNow) {
+TEST_F(LoopMount, AMountReportsTheUuidOfItsFileSystem) {
   const test::LoopDevice loop(make({"mkfs.ext4", "-q"}));
   const auto superblock = probe_superblock(loop.path());
   ASSERT_TRUE(superblock);
@@ -334,7 +334,7 @@ TEST_F(LoopMount, WhatIsMountedKeepsItsUuidWhateverTheDeviceHoldsByNow) {
   EXPECT_FALSE(state->is_shut_down);
 }
 
-TEST_F(LoopMount, AnotherDeviceThanTheMountedOneIsNotShutDown) {
+TEST_F(LoopMount, AFileSystemIsNotShutDownIfItsMountIsOfAnotherDevice) {
   const test::LoopDevice loop(make({"mkfs.ext4", "-q", "-F"}));
   expect_mounted(request(loop, "ext4", false));
   const fs::path second = folder_ / "other";

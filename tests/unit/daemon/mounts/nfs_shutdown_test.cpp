@@ -18,14 +18,14 @@ class NfsShutdownTest : public testing::Test {
   Mount mount_;
 };
 
-TEST_F(NfsShutdownTest, TheMountsOwnServerIsShutDown) {
+TEST_F(NfsShutdownTest, TheMountsOwnNfsConnectionIsShutDown) {
   std::filesystem::create_directories(knob_.parent_path());
   std::ofstream(knob_) << "0";
   EXPECT_TRUE(shut_down_nfs(root_, mount_));
   EXPECT_EQ(read_file(knob_).value(), "1");
 }
 
-TEST_F(NfsShutdownTest, AKernelWithoutTheKnobSaysSo) {
+TEST_F(NfsShutdownTest, AKernelWithoutTheShutdownFileIsAnError) {
   EXPECT_FALSE(shut_down_nfs(root_, mount_));
   EXPECT_FALSE(std::filesystem::exists(knob_));
 }

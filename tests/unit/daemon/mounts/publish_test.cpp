@@ -38,7 +38,7 @@ TEST_F(PublishedFile, IsReadAsItWasWritten) {
   EXPECT_EQ((*read)->at, "2026-11-22T05:00:00Z");
 }
 
-TEST_F(PublishedFile, ThatIsNoneMeansThatNothingWasPublished) {
+TEST_F(PublishedFile, AMissingOrInvalidFileMeansNothingWasPublished) {
   EXPECT_EQ(*read_published(root_), std::nullopt);
   fs::create_directory(file_.parent_path());
   for (const char* text :
@@ -50,7 +50,7 @@ TEST_F(PublishedFile, ThatIsNoneMeansThatNothingWasPublished) {
   EXPECT_EQ(*read_published(root_), std::nullopt) << "longer than any of ours";
 }
 
-TEST_F(PublishedFile, OfAHostileFileSystemLeadsNowhere) {
+TEST_F(PublishedFile, LinksAndFifosOnAHostileFileSystemAreNotFollowed) {
   ASSERT_TRUE(write_published(folder_ / "", {7, "elsewhere", ""}));
   const fs::path hostile = folder_ / "hostile";
   fs::create_directory(hostile);
@@ -108,7 +108,7 @@ class Publishing : public testing::TestWithParam<std::vector<std::string>> {
   std::optional<test::LoopDevice> loop_;
 };
 
-TEST_P(Publishing, MakesWhatWasWrittenWholeForReadersAndEndsWriting) {
+TEST_P(Publishing, MakesAllWritesVisibleToReadersAndEndsWriting) {
   std::ofstream(point_ / "file") << "first";
   const auto published = publish();
   ASSERT_TRUE(published) << published.error().message();
@@ -124,7 +124,7 @@ TEST_P(Publishing, MakesWhatWasWrittenWholeForReadersAndEndsWriting) {
   EXPECT_THAT(text_on_the_disk(kPublishedFile), HasSubstr("\"generation\":1"));
 }
 
-TEST_P(Publishing, ItsWriterGoesOnAndPublishesTheNextGeneration) {
+TEST_P(Publishing, AReopenedMountPublishesTheNextGeneration) {
   ASSERT_TRUE(publish());
   const auto writable = reopen();
   ASSERT_TRUE(writable) << writable.error().message();
@@ -137,7 +137,7 @@ TEST_P(Publishing, ItsWriterGoesOnAndPublishesTheNextGeneration) {
   EXPECT_NE(read_superblock(loop_->path())->stamp, stamp) << "no reader would notice";
 }
 
-TEST_P(Publishing, ThenWriteIsWritableAgainWhenItEnds) {
+TEST_P(Publishing, LeavesTheMountWritableIfRequested) {
   const auto published = publish(AfterPublish::Writable);
   ASSERT_TRUE(published) << published.error().message();
   EXPECT_TRUE(can_write());
@@ -152,7 +152,7 @@ TEST_P(Publishing, IsRefusedWhileAFileIsOpenForWriting) {
   EXPECT_TRUE(can_write());
 }
 
-TEST_P(Publishing, FilesThatAreOpenForReadingStayOpen) {
+TEST_P(Publishing, FilesOpenForReadingStayOpen) {
   std::ofstream(point_ / "file") << "first";
   const UniqueFd open(::open((point_ / "file").c_str(), O_RDONLY | O_CLOEXEC));
   ASSERT_TRUE(publish());

@@ -71,7 +71,7 @@ class ServedCopiesTest : public testing::Test {
   std::filesystem::path copies_ = folder_ / "cache/data", file_ = copies_ / "set/1/file";
 };
 
-TEST_F(ServedCopiesTest, NotEvenRootCanChangeACopy) {
+TEST_F(ServedCopiesTest, EvenRootCannotChangeACopy) {
   on_a_host([&] {
     EXPECT_EQ(serve_read_only(copies_).value(), Change::Done);
     EXPECT_EQ(open_error(file_, O_RDONLY), 0);
@@ -86,7 +86,7 @@ TEST_F(ServedCopiesTest, NotEvenRootCanChangeACopy) {
   });
 }
 
-TEST_F(ServedCopiesTest, ItIsMountedOnceHoweverOftenAndHoweverManyAskAtATime) {
+TEST_F(ServedCopiesTest, TheCopiesAreMountedOnceDespiteConcurrentRequests) {
   on_a_host([&] {
     std::vector<pid_t> workers;
     for (int i = 0; i < 8; ++i)
@@ -97,7 +97,7 @@ TEST_F(ServedCopiesTest, ItIsMountedOnceHoweverOftenAndHoweverManyAskAtATime) {
   });
 }
 
-TEST_F(ServedCopiesTest, AWorkerPublishesAndEvictsWhileItStaysReadOnlyForAllOthers) {
+TEST_F(ServedCopiesTest, AWorkerPublishesAndEvictsWhileCopiesStayReadOnlyForOthers) {
   on_a_host([&] {
     ASSERT_TRUE(serve_read_only(copies_));
     EXPECT_TRUE(succeeded(start_child([&] {
@@ -116,7 +116,7 @@ TEST_F(ServedCopiesTest, AWorkerPublishesAndEvictsWhileItStaysReadOnlyForAllOthe
   });
 }
 
-TEST_F(ServedCopiesTest, AWorkersNamespaceKeepsAVolumeNoLongerThanTheWorkerReadsIt) {
+TEST_F(ServedCopiesTest, AWorkersMountNamespaceHoldsAVolumeOnlyWhileTheWorkerReadsIt) {
   on_a_host([&] {
     const std::filesystem::path volume = folder_ / "volume";
     std::filesystem::create_directories(volume);
@@ -155,7 +155,7 @@ TEST_F(ServedCopiesTest, AWorkersNamespaceKeepsAVolumeNoLongerThanTheWorkerReads
   });
 }
 
-TEST_F(ServedCopiesTest, WhereMountsDoNotPropagateItIsRefusedAndNothingIsMounted) {
+TEST_F(ServedCopiesTest, ServingReadOnlyIsUnsupportedWithoutMountPropagation) {
   const auto refused = [&] {
     const auto served = serve_read_only(copies_);
     ASSERT_FALSE(served);
@@ -167,7 +167,7 @@ TEST_F(ServedCopiesTest, WhereMountsDoNotPropagateItIsRefusedAndNothingIsMounted
   on_a_host(refused, MS_PRIVATE);
 }
 
-TEST_F(ServedCopiesTest, WithoutTheRightToMountItIsRefusedWithTheReason) {
+TEST_F(ServedCopiesTest, ServingReadOnlyWithoutPermissionToMountFailsWithTheReason) {
   on_a_host([&] {
     ASSERT_EQ(::chmod(folder_.path().c_str(), 0755) + ::setresuid(65534, 65534, 65534), 0);
     const auto served = serve_read_only(copies_);
@@ -177,7 +177,7 @@ TEST_F(ServedCopiesTest, WithoutTheRightToMountItIsRefusedWithTheReason) {
   });
 }
 
-TEST_F(ServedCopiesTest, TakenOffItIsWritableAndWhoReadsGoesOn) {
+TEST_F(ServedCopiesTest, RemovingTheMountMakesCopiesWritableAndReadersContinue) {
   on_a_host([&] {
     ASSERT_TRUE(serve_read_only(copies_));
     const UniqueFd job(::open(file_.c_str(), O_RDONLY | O_CLOEXEC));

@@ -24,7 +24,7 @@ constexpr char kTable[] =
     "this is no line of the table\n"
     "99 27 0:1 / /mnt/cut rw - tmpfs tmpfs\n";
 
-TEST(MountTable, LinesAreReadWithTheirEscapesAndOptionalFields) {
+TEST(MountTable, LinesAreParsedWithEscapesAndOptionalFields) {
   const auto table = parse_mount_table(kTable);
   ASSERT_EQ(table.size(), 6u);
   EXPECT_EQ(table[1].source, "/dev/nvme3n1");
@@ -37,7 +37,7 @@ TEST(MountTable, LinesAreReadWithTheirEscapesAndOptionalFields) {
   EXPECT_EQ(table[2].source, "10.0.0.1:/data x");
 }
 
-TEST(MountTable, OfStackedMountsTheTopmostCountsWhateverTheOrder) {
+TEST(MountTable, TheTopmostOfTwoStackedMountsIsFoundInAnyOrder) {
   const auto table = parse_mount_table(kTable);
   ASSERT_NE(mounted_at(table, "/mnt/stack"), nullptr);
   EXPECT_EQ(mounted_at(table, "/mnt/stack")->source, "/dev/nvme5n1");
@@ -45,7 +45,7 @@ TEST(MountTable, OfStackedMountsTheTopmostCountsWhateverTheOrder) {
   EXPECT_EQ(mounted_at(table, "/mnt"), nullptr);
 }
 
-TEST(MountTable, OfThreeStackedMountsTheTopmostCountsInEveryOrder) {
+TEST(MountTable, TheTopmostOfThreeStackedMountsIsFoundInEveryOrder) {
   std::vector<std::string> lines = {"50 27 0:50 / /mnt/s rw - tmpfs bottom rw",
                                     "51 50 0:51 / /mnt/s rw - tmpfs middle rw",
                                     "52 51 0:52 / /mnt/s rw - tmpfs top rw"};
@@ -55,7 +55,7 @@ TEST(MountTable, OfThreeStackedMountsTheTopmostCountsInEveryOrder) {
   } while (std::ranges::next_permutation(lines).found);
 }
 
-TEST(MountTable, AFolderIsCarriedByTheNearestMountAbove) {
+TEST(MountTable, AFolderBelongsToTheNearestMountAboveIt) {
   const auto table = parse_mount_table(kTable);
   EXPECT_EQ(carrier_of(table, "/mnt/rosa/a/b/")->source, "/dev/nvme3n1");
   EXPECT_EQ(carrier_of(table, "/mnt/rosa")->source, "/dev/nvme3n1");
@@ -65,27 +65,27 @@ TEST(MountTable, AFolderIsCarriedByTheNearestMountAbove) {
   EXPECT_EQ(carrier_of({}, "/mnt"), nullptr);
 }
 
-TEST(MountTable, AnEmptySourceIsNoEndOfTheLine) {
+TEST(MountTable, ALineWithAnEmptySourceIsParsed) {
   const auto table = parse_mount_table("50 27 0:60 / /mnt/e rw - tmpfs  rw,size=4k\n");
   ASSERT_EQ(table.size(), 1u);
   EXPECT_EQ(table[0].source, "");
   EXPECT_EQ(table[0].super_options, "rw,size=4k");
 }
 
-TEST(MountTable, OptionsAreFoundWhole) {
+TEST(MountTable, OptionsMatchOnlyByTheirWholeName) {
   EXPECT_TRUE(has_option("rw,noatime,vers=4.2", "vers"));
   EXPECT_FALSE(has_option("rw,errors=remount-ro", "ro"));
   EXPECT_FALSE(has_option("", "ro"));
 }
 
-TEST(MountTable, IsReadBelowARoot) {
+TEST(MountTable, IsReadBelowAGivenRoot) {
   const test::TempFolder root;
   std::filesystem::create_directories(root / "proc/self");
   std::ofstream(root / "proc/self/mountinfo") << kTable;
   EXPECT_EQ(read_mount_table({root.path()})->size(), 6u);
 }
 
-TEST(MountTable, ARunawayTableIsAnErrorNotALoad) {
+TEST(MountTable, AnOversizedTableIsAnError) {
   const test::TempFolder root;
   std::filesystem::create_directories(root / "proc/self");
   {
@@ -97,13 +97,13 @@ TEST(MountTable, ARunawayTableIsAnErrorNotALoad) {
   EXPECT_THAT(table.error().message(), HasSubstr("more than 100,000"));
 }
 
-TEST(MountTable, ThisHostsOwnHasARootFileSystem) {
+TEST(MountTable, ThisHostsTableHasARootFileSystem) {
   const auto table = read_mount_table({});
   ASSERT_TRUE(table) << table.error().message();
   EXPECT_NE(mounted_at(*table, "/"), nullptr);
 }
 
-TEST(MountUsers, AreNamedUpToAFewAndMountsBelowComeFirst) {
+TEST(MountUsers, AreLimitedToEightAndMountsBelowComeFirst) {
   const auto table = parse_mount_table(kTable);
   const Mount& nfs = table[2];
   std::vector<User> users(12, {17, "bash", "working folder"});
@@ -114,7 +114,7 @@ TEST(MountUsers, AreNamedUpToAFewAndMountsBelowComeFirst) {
   EXPECT_THAT(describe_users({}, {}, nfs), HasSubstr("no process that can be seen"));
 }
 
-TEST(MountTable, AStackIsGivenFromItsTopWhateverTheTablesOrderIs) {
+TEST(MountTable, AStackIsListedFromTheTopInAnyOrderOfTheTable) {
   const auto table = parse_mount_table(
       "90 80 0:9 / /mnt/a rw - tmpfs top rw\n70 1 259:1 / /mnt/a rw - ext4 /dev/nvme1n1 rw\n"
       "80 70 0:8 / /mnt/a rw - tmpfs middle rw\n75 1 259:2 / /mnt/b rw - ext4 /dev/nvme2n1 rw\n");
@@ -125,7 +125,7 @@ TEST(MountTable, AStackIsGivenFromItsTopWhateverTheTablesOrderIs) {
   EXPECT_TRUE(stack_at(table, "/mnt/c").empty());
 }
 
-TEST(MountUsers, AreFoundInProcWithoutLookingAtTheMount) {
+TEST(MountUsers, AreFoundInProcWithoutAccessingTheMount) {
   const test::TempFolder root;
   const auto make_process = [&](const std::string& pid, const std::string& command) {
     std::filesystem::create_directories(root / ("proc/" + pid + "/fdinfo"));

@@ -25,7 +25,7 @@ std::string sent(const CheckpointPlan& plan) {
   return plan.send ? plan.send->name : "";
 }
 
-TEST(CheckpointPlan, TheNewestCompleteOneIsSentAndOlderOnesAreSuperseded) {
+TEST(CheckpointPlan, TheNewestCompleteCheckpointIsSentAndOlderOnesAreSuperseded) {
   const Local local{incomplete("step-3", 30), complete("step-2", 20), complete("step-1", 10)};
   const CheckpointPlan first = plan({}, local, {});
   EXPECT_EQ(sent(first), "step-2");
@@ -36,11 +36,11 @@ TEST(CheckpointPlan, TheNewestCompleteOneIsSentAndOlderOnesAreSuperseded) {
   EXPECT_EQ(then.backlog, 0u);
 }
 
-TEST(CheckpointPlan, OneThatWasWrittenAnewIsSentAnew) {
+TEST(CheckpointPlan, ARewrittenCheckpointIsSentAgain) {
   EXPECT_EQ(sent(plan({}, {complete("step-2", 25)}, {{"step-2", 20}})), "step-2");
 }
 
-TEST(CheckpointPlan, OneThatWasRewrittenInPlaceIsSentAgainAndNotRemoved) {
+TEST(CheckpointPlan, ACheckpointRewrittenInPlaceIsSentAgainAndNotRemoved) {
   config::Output output;
   output.keep_local = 1;
   const Local local{complete("step-3", 30), complete("step-2", 20)};
@@ -52,7 +52,7 @@ TEST(CheckpointPlan, OneThatWasRewrittenInPlaceIsSentAgainAndNotRemoved) {
   EXPECT_EQ(then.latest, "step-3");
 }
 
-TEST(CheckpointPlan, OneThatOtherHostsWaitForIsSentBeforeTheNewest) {
+TEST(CheckpointPlan, ACheckpointThatOtherHostsWaitForIsSentBeforeTheNewest) {
   config::Output output;
   output.nodes = 2;
   const Local local{complete("step-4", 40), complete("step-3", 30), complete("step-2", 20),
@@ -64,11 +64,11 @@ TEST(CheckpointPlan, OneThatOtherHostsWaitForIsSentBeforeTheNewest) {
       << "it was rewritten since";
 }
 
-TEST(CheckpointPlan, NothingOlderThanWhatTheVolumeHasIsSent) {
+TEST(CheckpointPlan, NoCheckpointOlderThanTheNewestOnTheVolumeIsSent) {
   EXPECT_EQ(sent(plan({}, {complete("step-2", 20)}, {{"step-9", 90}})), "");
 }
 
-TEST(CheckpointPlan, WhoseNumberIsAMultipleIsSentBehindTheNewestAndKept) {
+TEST(CheckpointPlan, ACheckpointSelectedByKeepEveryIsSentAfterTheNewestAndKept) {
   config::Output output;
   output.keep_every = 10;
   output.keep_local = 1;
@@ -82,7 +82,7 @@ TEST(CheckpointPlan, WhoseNumberIsAMultipleIsSentBehindTheNewestAndKept) {
   EXPECT_EQ(sent(plan(output, local, {{"step-21", 21}, {"step-20", 20}})), "step-10");
 }
 
-TEST(CheckpointPlan, LocalOnesGoOnlyWhenOneAsNewIsOnTheVolume) {
+TEST(CheckpointPlan, LocalCheckpointsAreRemovedOnlyIfTheVolumeHasANewerOne) {
   config::Output output;
   output.keep_local = 1;
   const Local local{complete("step-3", 30), complete("step-2", 20), incomplete("step-0", 15),
@@ -95,7 +95,7 @@ TEST(CheckpointPlan, LocalOnesGoOnlyWhenOneAsNewIsOnTheVolume) {
       << "never the newest complete one";
 }
 
-TEST(CheckpointPlan, ReadsWhatWorkersAnswer) {
+TEST(CheckpointPlan, ParsesTheWorkersAnswers) {
   const auto local = local_from_json(
       {{"checkpoints",
         json::array{json::object{

@@ -47,13 +47,13 @@ class KnownCheckpointsTest : public testing::Test {
   KnownCheckpoints known{shared, output};
 };
 
-TEST_F(KnownCheckpointsTest, WhatWasRecordedOfThisOutputIsKnownAndNothingOfOthers) {
+TEST_F(KnownCheckpointsTest, OnlyTheRecordOfThisOutputIsLoaded) {
   done(known.load());
   EXPECT_THAT(known.flushed(), ElementsAre(Pair("step-1", 11)));
   EXPECT_THAT(known.sent(), ElementsAre(Pair("step-1", 10)));
 }
 
-TEST_F(KnownCheckpointsTest, ARecordThatCantBeReadIsTriedAgain) {
+TEST_F(KnownCheckpointsTest, ReadingTheRecordIsRetriedAfterAnError) {
   worker.on("recorded", R"(echo '{"error": {"kind": "io", "what": "input/output error", "hint": ""}}')");
   done(known.load());
   EXPECT_THAT(known.flushed(), IsEmpty());
@@ -64,14 +64,14 @@ TEST_F(KnownCheckpointsTest, ARecordThatCantBeReadIsTriedAgain) {
   EXPECT_EQ(worker.calls("recorded"), 2);
 }
 
-TEST_F(KnownCheckpointsTest, WhatIsNoLongerHereIsForgotten) {
+TEST_F(KnownCheckpointsTest, ACheckpointThatIsNoLongerLocalIsForgotten) {
   done(known.load());
   remember({checkpoint("step-2", 20, 21)});
   EXPECT_THAT(known.flushed(), ElementsAre(Pair("step-2", 21)));
   EXPECT_THAT(known.sent(), IsEmpty());
 }
 
-TEST_F(KnownCheckpointsTest, OneThatIsOnTheVolumeWithItsTimeWasSentUnlessAnEarlierStateIsKnownToHaveBeen) {
+TEST_F(KnownCheckpointsTest, APublishedCheckpointOfTheSameTimeCountsAsSentUnlessRecordedEarlier) {
   done(known.load());
   const std::vector<PublishedCheckpoint> published{{"step-1", 10}, {"step-2", 20}, {"step-3", 29}};
   remember({checkpoint("step-1", 10, 12), checkpoint("step-2", 20, 21), checkpoint("step-3", 30, 31)},
@@ -79,14 +79,14 @@ TEST_F(KnownCheckpointsTest, OneThatIsOnTheVolumeWithItsTimeWasSentUnlessAnEarli
   EXPECT_THAT(known.sent(), ElementsAre(Pair("step-1", 10), Pair("step-2", 21)));
 }
 
-TEST_F(KnownCheckpointsTest, OneThatIsNotCompleteIsNotFlushed) {
+TEST_F(KnownCheckpointsTest, AnIncompleteCheckpointDoesNotCountAsFlushed) {
   auto unfinished = checkpoint("step-2", 20, 21);
   unfinished.incomplete = "it has no DONE yet";
   remember({unfinished});
   EXPECT_THAT(known.flushed(), IsEmpty());
 }
 
-TEST_F(KnownCheckpointsTest, OnlyAChangeIsRecorded) {
+TEST_F(KnownCheckpointsTest, OnlyChangesAreRecorded) {
   remember({checkpoint("step-2", 20, 21)});
   remember({checkpoint("step-2", 20, 21)});
   EXPECT_EQ(worker.calls("record"), 1);
@@ -95,7 +95,7 @@ TEST_F(KnownCheckpointsTest, OnlyAChangeIsRecorded) {
   EXPECT_EQ(worker.calls("record"), 2);
 }
 
-TEST_F(KnownCheckpointsTest, WhatCouldNotBeRecordedIsTriedAgain) {
+TEST_F(KnownCheckpointsTest, AFailedWriteOfTheRecordIsRetried) {
   worker.on("record", R"(echo '{"error": {"kind": "no_space", "what": "there is no room", "hint": ""}}')");
   remember({checkpoint("step-2", 20, 21)});
   worker.on("record", R"(echo '{"result": {}}')");

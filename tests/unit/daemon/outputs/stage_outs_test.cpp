@@ -80,7 +80,7 @@ class StageOutsTest : public testing::Test {
   std::optional<StageOuts> outs;
 };
 
-TEST_F(StageOutsTest, ARequestIsRecordedBeforeItIsAnsweredAndForgottenWhenItHasEnded) {
+TEST_F(StageOutsTest, ARequestIsRecordedBeforeItsAnswerAndForgottenAtItsEnd) {
   const auto job = send();
   EXPECT_EQ(worker.calls("record"), 1);
   EXPECT_THAT(text_of("records.log"), HasSubstr(R"("source":"/out/step-1")"));
@@ -91,7 +91,7 @@ TEST_F(StageOutsTest, ARequestIsRecordedBeforeItIsAnsweredAndForgottenWhenItHasE
   EXPECT_TRUE(outs->list().empty());
 }
 
-TEST_F(StageOutsTest, TheWorkerGetsTheUserWhoAsked) {
+TEST_F(StageOutsTest, TheWorkerReceivesTheRequestingUser) {
   ASSERT_TRUE(ends(send()));
   EXPECT_THAT(text_of("stage-outs.log"), HasSubstr(R"("uid":1000)"));
 }
@@ -104,7 +104,7 @@ TEST_F(StageOutsTest, ARequestThatCannotBeRecordedIsRefused) {
   EXPECT_TRUE(run_until(context, [&] { return outs->transfers().empty(); }));
 }
 
-TEST_F(StageOutsTest, WhatWasRecordedIsResumedAtTheStart) {
+TEST_F(StageOutsTest, ARecordedRequestIsResumedAtTheStart) {
   StageOutRequest earlier = request();
   earlier.id = "one";
   const json::object row{{"file", "/state/stage-outs/one.json"}, {"content", to_json(earlier)}};
@@ -129,7 +129,7 @@ TEST_F(StageOutsTest, ARecordWithoutAUserIsNotSent) {
   EXPECT_TRUE(outs->transfers().empty());
 }
 
-TEST_F(StageOutsTest, TheSameRequestJoinsTheJobAndAnotherToThatNameIsRefused) {
+TEST_F(StageOutsTest, AnIdenticalRequestJoinsTheJobAndAnotherSourceForThePathIsRefused) {
   worker.on("stage-out", kHangs);
   const auto first = send();
   EXPECT_EQ(send(), first);
@@ -141,7 +141,7 @@ TEST_F(StageOutsTest, TheSameRequestJoinsTheJobAndAnotherToThatNameIsRefused) {
   EXPECT_TRUE(ends(first));
 }
 
-TEST_F(StageOutsTest, OneAtATimeIsSentToAVolume) {
+TEST_F(StageOutsTest, OneTransferAtATimeRunsToAVolume) {
   worker.on("stage-out", kHangs);
   const auto first = send();
   const auto second = send(request("run/step-2"));
@@ -156,7 +156,7 @@ TEST_F(StageOutsTest, OneAtATimeIsSentToAVolume) {
   EXPECT_EQ(outs->totals().sent, 1U);
 }
 
-TEST_F(StageOutsTest, ItWaitsForAVolumeThatIsAwayHoweverLong) {
+TEST_F(StageOutsTest, AStageOutWaitsUntilItsVolumeIsAvailable) {
   away = Error{Errc::Unavailable, "volume checkpoints is lost", ""};
   const auto job = send();
   ASSERT_TRUE(run_until(
@@ -167,7 +167,7 @@ TEST_F(StageOutsTest, ItWaitsForAVolumeThatIsAwayHoweverLong) {
   EXPECT_EQ(outs->totals().sent, 1U);
 }
 
-TEST_F(StageOutsTest, AVolumeThatWillNotBeWritableIsRefusedAtOnce) {
+TEST_F(StageOutsTest, AStageOutToAReadOnlyVolumeIsRefusedAtOnce) {
   away = Error{Errc::Refused, "volume checkpoints is read-only on this host", "send it elsewhere"};
   const auto job = await(context, outs->send(request()));
   ASSERT_TRUE(job && !*job);
@@ -175,7 +175,7 @@ TEST_F(StageOutsTest, AVolumeThatWillNotBeWritableIsRefusedAtOnce) {
   EXPECT_EQ(worker.calls("record"), 0);
 }
 
-TEST_F(StageOutsTest, AVolumeThatIsTakenOverMidwayEndsIt) {
+TEST_F(StageOutsTest, ATakeoverOfTheVolumeEndsTheStageOut) {
   worker.on("stage-out", kHangs);
   const auto job = send();
   ASSERT_TRUE(run_until(context, [&] { return worker.calls("stage-out") == 1; }));
@@ -184,7 +184,7 @@ TEST_F(StageOutsTest, AVolumeThatIsTakenOverMidwayEndsIt) {
   EXPECT_THAT(error_of(job), HasSubstr("host2 holds it; nothing incomplete is visible there"));
 }
 
-TEST_F(StageOutsTest, AFailureOfAHealthyVolumeHasSomeTries) {
+TEST_F(StageOutsTest, AFailingTransferToAHealthyVolumeIsTriedThreeTimes) {
   worker.on("stage-out", kTrouble);
   const auto job = send();
   ASSERT_TRUE(ends(job));
@@ -193,7 +193,7 @@ TEST_F(StageOutsTest, AFailureOfAHealthyVolumeHasSomeTries) {
   EXPECT_EQ(outs->totals().failed, 1U);
 }
 
-TEST_F(StageOutsTest, AFullVolumeIsToldAtOnce) {
+TEST_F(StageOutsTest, AFullVolumeIsReportedWithoutARetry) {
   worker.on("stage-out", kFull);
   const auto job = send();
   ASSERT_TRUE(ends(job));
@@ -201,7 +201,7 @@ TEST_F(StageOutsTest, AFullVolumeIsToldAtOnce) {
   EXPECT_THAT(error_of(job), HasSubstr("nothing incomplete is visible there"));
 }
 
-TEST_F(StageOutsTest, AWriterThatHangsAfterItsVolumeCameBackIsReplaced) {
+TEST_F(StageOutsTest, AHangingTransferIsReplacedWhenItsVolumeIsBack) {
   worker.on("stage-out", "if [ $n = 1 ]; then " + std::string(kHangs) + "; else " + kSent + "; fi");
   const auto job = send();
   ASSERT_TRUE(run_until(context, [&] { return worker.calls("stage-out") == 1; }));
@@ -214,7 +214,7 @@ TEST_F(StageOutsTest, AWriterThatHangsAfterItsVolumeCameBackIsReplaced) {
   EXPECT_EQ(outs->totals().sent, 1U);
 }
 
-TEST_F(StageOutsTest, AShardWaitsForThoseOfTheOtherHostsAndLetsOthersUseTheVolumeMeanwhile) {
+TEST_F(StageOutsTest, AShardWaitsForTheOtherHostsWithoutBlockingTheVolume) {
   worker.on(
       "stage-out",
       note_request("stage-outs.log") +
@@ -239,7 +239,7 @@ TEST_F(StageOutsTest, AShardWaitsForThoseOfTheOtherHostsAndLetsOthersUseTheVolum
   EXPECT_EQ(outs->totals().sent, 2u);
 }
 
-TEST_F(StageOutsTest, AShardOfAnOutputThatIsWatchedDoesNotWait) {
+TEST_F(StageOutsTest, AWatchedOutputsShardDoesNotWaitForTheOtherHosts) {
   worker.on("stage-out", R"(echo '{"result": {"state": "waiting", "served_from": "copied", "hosts": []}}')");
   StageOutRequest sharded = request();
   sharded.nodes = 2;
@@ -265,7 +265,7 @@ class JoinedShardTest : public StageOutsTest {
   StageOutRequest watched_ = request(), asked_ = request();
 };
 
-TEST_F(JoinedShardTest, AUserWhoJoinsTheSendingOfAWatchedOutputGetsTheEndOfTheWholeCheckpoint) {
+TEST_F(JoinedShardTest, ARequestThatJoinsAWatchedOutputsTransferWaitsForAllShards) {
   const auto job = send(watched_);
   ASSERT_TRUE(run_until(context, [&] { return worker.calls("stage-out") == 1; }));
   EXPECT_EQ(send(asked_), job);
@@ -276,7 +276,7 @@ TEST_F(JoinedShardTest, AUserWhoJoinsTheSendingOfAWatchedOutputGetsTheEndOfTheWh
   EXPECT_EQ(json::serialize(job->to_json()["result"].at("state")), R"("ready")");
 }
 
-TEST_F(JoinedShardTest, ASendingThatIsOverIsNotJoined) {
+TEST_F(JoinedShardTest, AFinishedTransferIsNotJoined) {
   // The test may end, and delete the folder, before the script looks again.
   worker.on("forget", R"(until [ -e forgotten -o ! -e worker ]; do sleep 0.02; done; echo '{"result": {}}')");
   make("go");

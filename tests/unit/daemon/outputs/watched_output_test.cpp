@@ -89,7 +89,7 @@ class WatchedOutputTest : public testing::Test {
   std::optional<OutputWatches> watches;
 };
 
-TEST_F(WatchedOutputTest, WhatIsCompleteIsSentWithItsOwnersRightsAndWhatTheConfigurationKeeps) {
+TEST_F(WatchedOutputTest, ACompleteCheckpointIsSentAsItsOwnerWithTheConfiguredRetention) {
   watches->apply(settings);
   ASSERT_TRUE(run_until(context, [&] { return outs->totals().sent > 0; }));
   EXPECT_THAT(text_of("scans.log"), HasSubstr(R"("path":"/out","rule":"marker","marker":"DONE")"));
@@ -99,7 +99,7 @@ TEST_F(WatchedOutputTest, WhatIsCompleteIsSentWithItsOwnersRightsAndWhatTheConfi
   EXPECT_THAT(text_of("records.log"), HasSubstr(R"("flushed":{"step-2":21})"));
 }
 
-TEST_F(WatchedOutputTest, WhatIsOnTheVolumeIsNotSentAgainAndTheLocalLinkLeadsToIt) {
+TEST_F(WatchedOutputTest, APublishedCheckpointIsNotSentAgainAndTheLocalLinkPointsToIt) {
   worker.on("list-published", R"(echo '{"result": {"copies": [{"name": "step-2", "mtime_ns": 20}]}}')");
   watches->apply(settings);
   ASSERT_TRUE(calls("scan-output", 3));
@@ -111,7 +111,7 @@ TEST_F(WatchedOutputTest, WhatIsOnTheVolumeIsNotSentAgainAndTheLocalLinkLeadsToI
   EXPECT_EQ(shown.at("backlog_bytes"), 0);
 }
 
-TEST_F(WatchedOutputTest, WhatWasRewrittenSinceItWasSentIsSentAgain) {
+TEST_F(WatchedOutputTest, ACheckpointRewrittenAfterItsTransferIsSentAgain) {
   worker.on("list-published", R"(echo '{"result": {"copies": [{"name": "step-2", "mtime_ns": 20}]}}')");
   worker.on("recorded", R"(echo '{"result": {"records": [{"file": "/state/stage-outs/outputs/run7.json",
     "content": {"flushed": {"step-2": 15}, "sent": {"step-2": 15}}}]}}' | tr -d '\n'; echo)");
@@ -121,7 +121,7 @@ TEST_F(WatchedOutputTest, WhatWasRewrittenSinceItWasSentIsSentAgain) {
   EXPECT_EQ(worker.calls("stage-out"), 1);
 }
 
-TEST_F(WatchedOutputTest, WhyTheNewestCheckpointIsNotOnTheVolumeIsTold) {
+TEST_F(WatchedOutputTest, TheStatusSaysWhyTheNewestCheckpointIsUnsent) {
   settings.outputs["run7"].complete = config::Complete::OnRequest;
   watches->apply(settings);
   const auto told = [&] {
@@ -141,7 +141,7 @@ TEST_F(WatchedOutputTest, WhyTheNewestCheckpointIsNotOnTheVolumeIsTold) {
   EXPECT_EQ(told(), R"("step-3 is not on checkpoints:run7, as it is not complete: it has no DONE yet")");
 }
 
-TEST_F(WatchedOutputTest, WhoAsksForTheNewestGetsOneThatChangedAMomentAgoAsSoonAsThatHasSettled) {
+TEST_F(WatchedOutputTest, LatestWaitsForACheckpointThatIsStillSettling) {
   settings.outputs["run7"].complete = config::Complete::OnRequest;
   settings.outputs["run7"].path = "/out";
   const auto scan = [](const std::string& incomplete, const std::string& is_settling) {
@@ -161,7 +161,7 @@ TEST_F(WatchedOutputTest, WhoAsksForTheNewestGetsOneThatChangedAMomentAgoAsSoonA
   EXPECT_EQ((**latest).at("local"), "/out/step-3");
 }
 
-TEST_F(WatchedOutputTest, OneThatGoesOnChangingIsNotWaitedForForEver) {
+TEST_F(WatchedOutputTest, LatestSkipsACheckpointThatKeepsChanging) {
   settings.outputs["run7"].complete = config::Complete::OnRequest;
   worker.on(
       "scan-output",
@@ -174,7 +174,7 @@ TEST_F(WatchedOutputTest, OneThatGoesOnChangingIsNotWaitedForForEver) {
   EXPECT_EQ((**latest).at("name"), "step-2");
 }
 
-TEST_F(WatchedOutputTest, NothingIsSentUnaskedWithoutARule) {
+TEST_F(WatchedOutputTest, WithoutACompletionRuleCheckpointsAreSentOnlyOnRequest) {
   settings.outputs["run7"].complete = config::Complete::OnRequest;
   watches->apply(settings);
   ASSERT_TRUE(calls("scan-output", 2));
@@ -186,7 +186,7 @@ TEST_F(WatchedOutputTest, NothingIsSentUnaskedWithoutARule) {
   EXPECT_THAT(text_of("stage-outs.log"), HasSubstr("step-2"));
 }
 
-TEST_F(WatchedOutputTest, ASendingThatFailedIsCountedAndNotTriedAgainAtOnce) {
+TEST_F(WatchedOutputTest, AFailedTransferIsRetriedOnlyAfterAPauseOrWhenTheJobEnds) {
   worker.on("stage-out", R"(echo '{"error": {"kind": "no_space", "what": "there is no room", "hint": ""}}')");
   watches->apply(settings);
   ASSERT_TRUE(run_until(context, [&] { return watches->find("run7")->facts().failures == 1; }));
@@ -199,7 +199,7 @@ TEST_F(WatchedOutputTest, ASendingThatFailedIsCountedAndNotTriedAgainAtOnce) {
   EXPECT_TRUE(calls("stage-out", 2)) << "once its job has ended, without the pause";
 }
 
-TEST_F(WatchedOutputTest, LatestIsTheLocalOneUnlessTheVolumeHasANewerOne) {
+TEST_F(WatchedOutputTest, LatestIsTheLocalCheckpointUnlessTheVolumeHasANewerOne) {
   watches->apply(settings);
   const auto local = await(context, watches->find("run7")->latest());
   ASSERT_TRUE(*local);
@@ -210,7 +210,7 @@ TEST_F(WatchedOutputTest, LatestIsTheLocalOneUnlessTheVolumeHasANewerOne) {
   EXPECT_EQ(json::serialize(**published), R"({"name":"step-9","dataset":"checkpoints:run7/step-9"})");
 }
 
-TEST_F(WatchedOutputTest, WhileTheVolumeIsAwayNothingIsSentAndTheReasonIsShown) {
+TEST_F(WatchedOutputTest, NothingIsSentToAnUnavailableVolumeAndTheReasonIsShown) {
   away = Error{Errc::Unavailable, "volume checkpoints is stalled", ""};
   watches->apply(settings);
   ASSERT_TRUE(calls("scan-output", 2));
@@ -220,7 +220,7 @@ TEST_F(WatchedOutputTest, WhileTheVolumeIsAwayNothingIsSentAndTheReasonIsShown) 
   EXPECT_TRUE(calls("stage-out", 1));
 }
 
-TEST_F(WatchedOutputTest, AShardThatAnotherHostWaitsForIsSentThoughANewerCheckpointIsHere) {
+TEST_F(WatchedOutputTest, AShardThatAnotherHostWaitsForIsSentBeforeANewerCheckpoint) {
   settings.outputs["run7"].nodes = 2;
   worker.on("scan-output", kTwoThere);
   worker.on("list-published", kOlderBegunElsewhere);
@@ -230,7 +230,7 @@ TEST_F(WatchedOutputTest, AShardThatAnotherHostWaitsForIsSentThoughANewerCheckpo
   EXPECT_THAT(text_of("stage-outs.log"), HasSubstr(R"("marker":"DONE")"));
 }
 
-TEST_F(WatchedOutputTest, AnAskedSendingThatWaitsForOtherHostsKeepsNoOtherFromBeingSent) {
+TEST_F(WatchedOutputTest, ARequestedTransferThatWaitsForOtherHostsBlocksNoOther) {
   settings.outputs["run7"].nodes = 2;
   worker.on("scan-output", kTwoThere);
   worker.on("stage-out",
@@ -250,7 +250,7 @@ TEST_F(WatchedOutputTest, AnAskedSendingThatWaitsForOtherHostsKeepsNoOtherFromBe
   EXPECT_TRUE((**asked)->cancel().has_value());
 }
 
-TEST_F(WatchedOutputTest, AShardOfACheckpointThatWasSavedAnewIsBeingSent) {
+TEST_F(WatchedOutputTest, ARewrittenShardIsShownAsSendingUntilItIsOnTheVolume) {
   settings.outputs["run7"].nodes = 2;
   const auto there = [](const std::string& own_mtime) {
     return R"(echo '{"result": {"copies": [], "begun": [{"name": "step-2", "own_mtime_ns": )" + own_mtime +
@@ -275,7 +275,7 @@ TEST_F(WatchedOutputTest, AShardOfACheckpointThatWasSavedAnewIsBeingSent) {
   std::ofstream(worker.folder() / "go") << "now";
 }
 
-TEST_F(WatchedOutputTest, AShardIsLookedAtAgainUntilTheCheckpointIsPublishedAndLatestIsThatOfTheVolume) {
+TEST_F(WatchedOutputTest, AShardIsRecheckedUntilTheWholeCheckpointIsPublished) {
   settings.outputs["run7"].nodes = 2;
   worker.on("stage-out",
             note_request("stage-outs.log") +

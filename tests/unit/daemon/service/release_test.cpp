@@ -65,31 +65,31 @@ class ReleaseTest : public testing::Test {
   SystemClock clock;
 };
 
-TEST_F(ReleaseTest, UnmountsThenDisconnectsWhileTheTargetAnswers) {
+TEST_F(ReleaseTest, UnmountsThenDisconnectsIfTheTargetAnswers) {
   EXPECT_EQ(release(), "volume datasets: unmounted, nvme7 disconnected");
   EXPECT_THAT(world.touched, ElementsAre("probe", "unmount", "disconnect"));
 }
 
-TEST_F(ReleaseTest, CutsOffATargetThatIsGoneWithoutTouchingItsMount) {
+TEST_F(ReleaseTest, CutsOffAnUnreachableTargetWithoutTouchingItsMount) {
   world.set_link("connecting");
   EXPECT_THAT(release(), HasSubstr("does not answer: released by force"));
   EXPECT_THAT(world.touched, ElementsAre("cut off"));
 }
 
-TEST_F(ReleaseTest, CutsOffATargetThatIsSilentAlthoughItsLinkIsUp) {
+TEST_F(ReleaseTest, CutsOffASilentTargetDespiteALiveLink) {
   world.answers = false;
   EXPECT_THAT(release(), HasSubstr("does not answer: released by force"));
   EXPECT_THAT(world.touched, ElementsAre("probe", "cut off"));
 }
 
-TEST_F(ReleaseTest, CutsOffATargetThatGoesSilentWhileItIsUnmounted) {
+TEST_F(ReleaseTest, CutsOffATargetThatGoesSilentDuringTheUnmount) {
   world.unmount_takes = Duration(300);
   world.while_unmounting = [this] { world.set_link("connecting"); };
   EXPECT_THAT(release(), HasSubstr("does not answer: released by force"));
   EXPECT_THAT(world.touched, ElementsAre("probe", "unmount", "cut off"));
 }
 
-TEST_F(ReleaseTest, OutsideAShutdownASilentTargetIsNotCutOffAndSaysHowToGiveItUp) {
+TEST_F(ReleaseTest, OutsideAShutdownASilentTargetIsKeptAndTheForceCommandIsNamed) {
   why = ReleaseReason::Asked;
   world.set_link("connecting");
   EXPECT_THAT(release(), HasSubstr("does not answer: left unchanged; `nvme disconnect -n raid5-data`"));
@@ -103,19 +103,19 @@ TEST_F(ReleaseTest, OutsideAShutdownASilentTargetIsNotCutOffAndSaysHowToGiveItUp
       world.count("unmount") + world.count("detach") + world.count("disconnect") + world.count("cut off"), 0);
 }
 
-TEST_F(ReleaseTest, OutsideAShutdownWhatAnswersIsUnmountedAndDisconnected) {
+TEST_F(ReleaseTest, OutsideAShutdownAnAnsweringTargetIsUnmountedAndDisconnected) {
   why = ReleaseReason::Asked;
   EXPECT_EQ(release(), "volume datasets: unmounted, nvme7 disconnected");
 }
 
-TEST_F(ReleaseTest, ADeadDevicesMountIsTakenOff) {
+TEST_F(ReleaseTest, TheMountOfALostDeviceIsDetached) {
   why = ReleaseReason::Asked;
   world.lose_device();
   EXPECT_EQ(release(), "volume datasets: unmounted");
   EXPECT_THAT(world.touched, ElementsAre("detach"));
 }
 
-TEST_F(ReleaseTest, AReservationIsKeptWhileTheDeviceIsMountedSomewhereElseToo) {
+TEST_F(ReleaseTest, AReservationIsKeptWhileTheDeviceIsAlsoMountedElsewhere) {
   volume.access = config::Access::Exclusive;
   world.reservations.offers = true;
   world.reservations.state.registrants = {{FakeWorld::kHostId, 11, true}};
@@ -124,12 +124,12 @@ TEST_F(ReleaseTest, AReservationIsKeptWhileTheDeviceIsMountedSomewhereElseToo) {
   EXPECT_EQ(world.reservations.state.registrants.size(), 1u);
 }
 
-TEST_F(ReleaseTest, AnUnmountThatTakesLongWhileTheTargetAnswersIsWaitedFor) {
+TEST_F(ReleaseTest, ASlowUnmountIsWaitedForIfTheTargetAnswers) {
   world.unmount_takes = Duration(100);
   EXPECT_EQ(release(), "volume datasets: unmounted, nvme7 disconnected");
 }
 
-TEST_F(ReleaseTest, CutsOffAServerThatGoesSilentWhileItIsUnmounted) {
+TEST_F(ReleaseTest, CutsOffAnNfsServerThatGoesSilentDuringTheUnmount) {
   mount_nfs();
   world.unmount_takes = Duration(100);
   world.while_unmounting = [this] { world.answers = false; };
@@ -137,7 +137,7 @@ TEST_F(ReleaseTest, CutsOffAServerThatGoesSilentWhileItIsUnmounted) {
   EXPECT_EQ(world.count("detach"), 1);
 }
 
-TEST_F(ReleaseTest, KeepsTheLinkUnderProgramsThatDoNotEndAndNamesThem) {
+TEST_F(ReleaseTest, KeepsTheConnectionForProgramsThatDoNotExitAndNamesThem) {
   world.unmount_error =
       Error{Errc::Refused, "unmounting /mnt/data: it is in use by python3 (pid 7)", "end it"};
   EXPECT_THAT(release(), HasSubstr("in use by python3 (pid 7)"));
@@ -145,7 +145,7 @@ TEST_F(ReleaseTest, KeepsTheLinkUnderProgramsThatDoNotEndAndNamesThem) {
   EXPECT_EQ(world.count("disconnect"), 0);
 }
 
-TEST_F(ReleaseTest, AnotherDevicesMountOnItsMountPointIsLeftAlone) {
+TEST_F(ReleaseTest, AForeignDevicesMountAtTheMountPointIsLeftAlone) {
   world.mounts.clear();
   world.mount("/mnt/data", false, 7, "/dev/sda1");
   EXPECT_THAT(release(),
@@ -154,7 +154,7 @@ TEST_F(ReleaseTest, AnotherDevicesMountOnItsMountPointIsLeftAlone) {
   EXPECT_THAT(world.touched, ElementsAre("disconnect")) << "which spares a device that is in use";
 }
 
-TEST_F(ReleaseTest, AnotherServersSilentMountOnItsMountPointIsNeverDetached) {
+TEST_F(ReleaseTest, AForeignServersSilentMountAtTheMountPointIsNeverDetached) {
   volume.nvme.reset();
   volume.nfs = config::NfsSource{"10.0.0.9", "/data"};
   world.mounts.clear();
@@ -165,7 +165,7 @@ TEST_F(ReleaseTest, AnotherServersSilentMountOnItsMountPointIsNeverDetached) {
   EXPECT_TRUE(world.touched.empty()) << "not even asked";
 }
 
-TEST_F(ReleaseTest, WithSomethingMountedOnTopItStaysMountedAndReserved) {
+TEST_F(ReleaseTest, AVolumeWithAMountOnTopStaysMountedAndReserved) {
   volume.access = config::Access::Exclusive;
   world.reservations.offers = true;
   world.reservations.state.registrants = {{FakeWorld::kHostId, 11, true}};
@@ -177,7 +177,7 @@ TEST_F(ReleaseTest, WithSomethingMountedOnTopItStaysMountedAndReserved) {
   EXPECT_TRUE(world.touched.empty());
 }
 
-TEST_F(ReleaseTest, AnExclusiveVolumesReservationIsGivenBackBetweenUnmountAndDisconnect) {
+TEST_F(ReleaseTest, AReservationIsReleasedBetweenUnmountAndDisconnect) {
   volume.access = config::Access::Exclusive;
   world.reservations.offers = true;
   world.reservations.state.registrants = {{FakeWorld::kHostId, 11, true}};
@@ -185,18 +185,18 @@ TEST_F(ReleaseTest, AnExclusiveVolumesReservationIsGivenBackBetweenUnmountAndDis
   EXPECT_THAT(world.touched, ElementsAre("probe", "unmount", "release", "disconnect"));
 }
 
-TEST_F(ReleaseTest, DisconnectsWhatIsNotMounted) {
+TEST_F(ReleaseTest, DisconnectsAVolumeThatIsNotMounted) {
   world.mounts.clear();
   EXPECT_EQ(release(), "volume datasets: not mounted, nvme7 disconnected");
 }
 
-TEST_F(ReleaseTest, TheLinkOfTwoNamespacesStaysUntilBothAreUnmounted) {
+TEST_F(ReleaseTest, ASharedConnectionStaysUntilBothNamespacesAreUnmounted) {
   EXPECT_THAT(release({unmounted_neighbour(), volume}),
               ElementsAre("volume logs: not mounted", "volume datasets: unmounted, nvme7 disconnected"));
   EXPECT_THAT(world.touched, ElementsAre("probe", "unmount", "disconnect"));
 }
 
-TEST_F(ReleaseTest, TheLinkOfTwoNamespacesStaysWhileOneIsInUse) {
+TEST_F(ReleaseTest, ASharedConnectionStaysWhileOneNamespaceIsInUse) {
   world.unmount_error =
       Error{Errc::Refused, "unmounting /mnt/data: it is in use by python3 (pid 7)", "end it"};
   release({volume, unmounted_neighbour()});
@@ -245,7 +245,7 @@ TEST_F(ReleaseOfTwoTargetsTest, TheOtherTargetsControllerOfTheSameNqnStays) {
   EXPECT_EQ(world.controllers[0].name, other);
 }
 
-TEST_F(ReleaseOfTwoTargetsTest, TheOtherTargetsLiveControllerIsNoLinkToASilentOne) {
+TEST_F(ReleaseOfTwoTargetsTest, AnotherTargetsLiveControllerDoesNotCountAsALinkToASilentTarget) {
   world.controllers[0].state = "connecting";
   EXPECT_THAT(release_all(), ElementsAre(HasSubstr("does not answer: released by force")));
   EXPECT_THAT(world.touched, ElementsAre("cut off"));
@@ -253,7 +253,7 @@ TEST_F(ReleaseOfTwoTargetsTest, TheOtherTargetsLiveControllerIsNoLinkToASilentOn
   EXPECT_EQ(world.controllers[0].name, other);
 }
 
-TEST_F(ReleaseOfTwoTargetsTest, EachTargetsVolumeEndsItsOwnConnectionAlone) {
+TEST_F(ReleaseOfTwoTargetsTest, EachVolumeDisconnectsOnlyItsOwnTarget) {
   config.volumes.push_back(unmounted_neighbour());
   config.volumes.back().nvme->target = "spare";
   world.unmount_error =
@@ -264,14 +264,14 @@ TEST_F(ReleaseOfTwoTargetsTest, EachTargetsVolumeEndsItsOwnConnectionAlone) {
   EXPECT_EQ(world.controllers[0].name, "nvme7");
 }
 
-TEST_F(ReleaseOfTwoTargetsTest, AConnectionThatWasMadeToAHostNameIsFoundByItsOwner) {
+TEST_F(ReleaseOfTwoTargetsTest, AConnectionMadeToAHostNameIsFoundByItsOwner) {
   config.targets["rose"].portals = {{"nas.lan", 4420}};
   world.controllers[0].owner = "spark-stage";
   EXPECT_THAT(release_all(), ElementsAre("volume datasets: unmounted, nvme7 disconnected"));
   EXPECT_EQ(world.controllers.size(), 1u);
 }
 
-TEST_F(ReleaseOfTwoTargetsTest, AConnectionToAVolumesTargetIsNeverTakenForOneToAHostName) {
+TEST_F(ReleaseOfTwoTargetsTest, AConnectionToAnotherTargetIsNotMistakenForOneToAHostName) {
   config.targets["rose"].portals = {{"nas.lan", 4420}};
   config.volumes.push_back(unmounted_neighbour());
   config.volumes.back().nvme->target = "spare";
@@ -280,7 +280,7 @@ TEST_F(ReleaseOfTwoTargetsTest, AConnectionToAVolumesTargetIsNeverTakenForOneToA
                                          "volume logs: not mounted, " + other + " disconnected"));
 }
 
-TEST_F(ReleaseOfTwoTargetsTest, TargetsThatShareAnAddressShareTheirLink) {
+TEST_F(ReleaseOfTwoTargetsTest, TargetsThatShareAnAddressShareAConnection) {
   config.targets["again"] = target("again", "10.0.0.5");
   config.volumes.push_back(unmounted_neighbour());
   config.volumes.back().nvme->target = "again";
@@ -290,7 +290,7 @@ TEST_F(ReleaseOfTwoTargetsTest, TargetsThatShareAnAddressShareTheirLink) {
   EXPECT_EQ(world.count("disconnect"), 0);
 }
 
-TEST(NotInConfig, IsWhatIsConnectedByUsAndMountedOrNotAndNothingElse) {
+TEST(NotInConfig, IncludesOwnConnectionsMountedOrNotAndNoOthers) {
   test::FakeSysfs sysfs;
   const SystemClock clock;
   const auto plug_in = [&](const std::string& number, const std::string& owner) {
@@ -328,7 +328,7 @@ TEST_F(ReleaseTest, AnNfsMountIsUnmounted) {
   EXPECT_EQ(release(), "volume datasets: unmounted");
 }
 
-TEST_F(ReleaseTest, WhatWaitsForASilentNfsServerIsGivenUp) {
+TEST_F(ReleaseTest, AMountOfASilentNfsServerIsReleasedByForce) {
   mount_nfs();
   world.answers = false;
   EXPECT_THAT(release(), HasSubstr("does not answer: released by force"));

@@ -23,7 +23,7 @@ int run_apart(Work work) {
   return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }
 
-TEST(Confinement, NobodyMountsAfterwardsNotEvenRoot) {
+TEST(Confinement, EvenRootCannotMountAfterwards) {
   const int mounted = run_apart([] {
     if (!drop_privileges()) return 10;
     return ::mount("none", "/mnt", "tmpfs", 0, nullptr) == 0 ? 0 : errno;
@@ -31,7 +31,7 @@ TEST(Confinement, NobodyMountsAfterwardsNotEvenRoot) {
   EXPECT_EQ(mounted, EPERM);
 }
 
-TEST(Confinement, NoProgramThatIsStartedAfterwardsMountsEither) {
+TEST(Confinement, AProgramStartedAfterwardsCannotMount) {
   const int mounted = run_apart([] {
     if (!drop_privileges()) return 10;
     ::execlp("mount", "mount", "-t", "tmpfs", "none", "/mnt", nullptr);
@@ -42,7 +42,7 @@ TEST(Confinement, NoProgramThatIsStartedAfterwardsMountsEither) {
   EXPECT_NE(mounted, 11);
 }
 
-TEST(Confinement, AStateFolderIsASimulationsOrARealHosts) {
+TEST(Confinement, AStateFolderIsForEitherASimulationOrARealHost) {
   const TemporaryFolder folder;
   EXPECT_TRUE(check_not_simulated(folder.path()));
   ASSERT_TRUE(claim_state_folder(folder.path() / "made"));

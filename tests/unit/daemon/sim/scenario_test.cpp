@@ -30,7 +30,7 @@ std::string problem_of(const std::string& simulation) {
   return scenario ? "no problem" : scenario.error().what;
 }
 
-TEST(Scenario, AnEmptySectionIsAHostOnWhichNothingHappens) {
+TEST(Scenario, AnEmptySectionIsAHostWithoutEvents) {
   const auto scenario = read("simulation: {}\n");
   ASSERT_TRUE(scenario) << scenario.error().message();
   EXPECT_TRUE(scenario->beginning.empty());
@@ -38,7 +38,7 @@ TEST(Scenario, AnEmptySectionIsAHostOnWhichNothingHappens) {
   EXPECT_FALSE(scenario->repeats);
 }
 
-TEST(Scenario, HasWhatIsSoFromTheStart) {
+TEST(Scenario, TheInitialStateOfTargetsAndVolumesIsRead) {
   const auto scenario = read(R"(simulation:
   pace: 250ms
   repeat: true
@@ -80,7 +80,7 @@ TEST(Scenario, EventsHappenAfterATimeOrAtASignal) {
   EXPECT_EQ(std::get<VolumeChange>(scenario->events[2].change).writer, "");
 }
 
-TEST(Scenario, WhatIsWrongIsSaidWithItsPlaceAndAllOfIt) {
+TEST(Scenario, AllErrorsAreReportedWithTheirPlace) {
   const std::string said = problem_of(R"(simulation:
   pase: 1s
   targets: {rsoe: {state: down}}
@@ -102,7 +102,7 @@ TEST(Scenario, WhatIsWrongIsSaidWithItsPlaceAndAllOfIt) {
   EXPECT_THAT(said, HasSubstr("simulation.events.4.address: '10.0.0.6' is no address of target 'rose'"));
 }
 
-TEST(Scenario, EventsAreAList) {
+TEST(Scenario, EventsHaveToBeAList) {
   EXPECT_THAT(problem_of("simulation: {events: {after: 1s}}\n"),
               HasSubstr("simulation.events: has to be a list"));
 }

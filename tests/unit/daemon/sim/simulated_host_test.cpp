@@ -69,14 +69,14 @@ class SimulatedHostTest : public testing::Test {
   std::shared_ptr<volumes::Volume> volume;
 };
 
-TEST_F(SimulatedHostTest, AVolumeComesUpOnIt) {
+TEST_F(SimulatedHostTest, AVolumeBecomesReadyOnASimulatedHost) {
   start(rose_and_datasets(config::Access::ReadOnly));
   EXPECT_TRUE(becomes(State::Ready)) << volume->status().reason;
   EXPECT_EQ(volume->status().device, "/dev/nvme-sim1n1");
   EXPECT_EQ(volume->status().paths.front().address, "10.0.0.5:4420");
 }
 
-TEST_F(SimulatedHostTest, ATargetThatIsDownFromTheStartIsWaitedFor) {
+TEST_F(SimulatedHostTest, AVolumeWaitsForATargetThatIsDownAtTheStart) {
   TargetChange down;
   down.target = "rose";
   down.state = Reach::Down;
@@ -85,7 +85,7 @@ TEST_F(SimulatedHostTest, ATargetThatIsDownFromTheStartIsWaitedFor) {
   EXPECT_EQ(volume->status().state, State::Waiting);
 }
 
-TEST_F(SimulatedHostTest, AWriterIsFencedByTheReservation) {
+TEST_F(SimulatedHostTest, AnExclusiveVolumeIsFencedByAReservation) {
   VolumeChange offers;
   offers.volume = "datasets";
   offers.reservations = true;
@@ -94,12 +94,12 @@ TEST_F(SimulatedHostTest, AWriterIsFencedByTheReservation) {
   EXPECT_TRUE(volume->status().fence.reservation);
 }
 
-TEST_F(SimulatedHostTest, AWriterWithoutAnyFenceIsRefused) {
+TEST_F(SimulatedHostTest, AnExclusiveVolumeWithoutAFenceIsRefused) {
   start(rose_and_datasets(config::Access::Exclusive));
   EXPECT_TRUE(becomes(State::Refused));
 }
 
-TEST_F(SimulatedHostTest, WorkersAreGivenNoDeviceAndNoMountToCheck) {
+TEST_F(SimulatedHostTest, WorkersReceiveNoDeviceOrMountToCheck) {
   start(rose_and_datasets(config::Access::ReadOnly));
   datasets::SourcePlace place;
   place.path = "/mnt/data/imagenet";

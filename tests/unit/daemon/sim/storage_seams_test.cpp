@@ -61,7 +61,7 @@ class StorageSeams : public testing::Test {
   SimulatedReservation reservation{world, "datasets"};
 };
 
-TEST_F(StorageSeams, AMountShowsInTheTableAndIsPinned) {
+TEST_F(StorageSeams, AMountAppearsInTheMountTableAndIsPinned) {
   ASSERT_TRUE(mount());
   const auto& table = mounts.mount_table();
   ASSERT_EQ(table->size(), 1u);
@@ -71,7 +71,7 @@ TEST_F(StorageSeams, AMountShowsInTheTableAndIsPinned) {
   EXPECT_EQ(kept.pinned->uuid, storage().uuid);
 }
 
-TEST_F(StorageSeams, AMountThatHangsEndsWhenMountsWorkAgain) {
+TEST_F(StorageSeams, AHangingMountCompletesWhenMountsWorkAgain) {
   change([](VolumeChange& all) { all.mounts = Calls::Hang; });
   std::optional<Result<volumes::Mounted>> mounted;
   auto keep = [&]() -> boost::asio::awaitable<void> {
@@ -90,7 +90,7 @@ TEST_F(StorageSeams, AMountThatHangsEndsWhenMountsWorkAgain) {
   EXPECT_TRUE(*mounted);
 }
 
-TEST_F(StorageSeams, AnotherFileSystemThanTheOneThatWasLookedAtIsNotMounted) {
+TEST_F(StorageSeams, AFileSystemWithAnUnexpectedUuidIsNotMounted) {
   mounts::MountRequest request;
   request.source = "/dev/" + storage().device;
   request.target = kMount;
@@ -103,7 +103,7 @@ TEST_F(StorageSeams, AnotherFileSystemThanTheOneThatWasLookedAtIsNotMounted) {
   EXPECT_TRUE(world.mounts().empty());
 }
 
-TEST_F(StorageSeams, WhoUsesAMountKeepsItUnlessItIsDetached) {
+TEST_F(StorageSeams, AMountInUseIsNotUnmountedUnlessItIsDetached) {
   ASSERT_TRUE(mount());
   change([](VolumeChange& all) { all.users = "python3 (pid 4711)"; });
   EXPECT_EQ(**await(context, mounts.users(kMount)), "python3 (pid 4711)");
@@ -115,7 +115,7 @@ TEST_F(StorageSeams, WhoUsesAMountKeepsItUnlessItIsDetached) {
   EXPECT_EQ((*await(context, mounts.unmount(kMount, mounts::Unmount::Plain)))->change, Change::AlreadyThere);
 }
 
-TEST_F(StorageSeams, PublishingCountsGenerationsAndIsReadOnlyUntilItIsMadeWritable) {
+TEST_F(StorageSeams, EachPublishCountsAGenerationAndIsReadOnlyUntilMadeWritable) {
   ASSERT_TRUE(mount(false));
   const std::string source = "/dev/" + storage().device;
   for (const std::uint64_t generation : {1, 2}) {
@@ -132,7 +132,7 @@ TEST_F(StorageSeams, PublishingCountsGenerationsAndIsReadOnlyUntilItIsMadeWritab
   }
 }
 
-TEST_F(StorageSeams, AReadHasItsLatencyAndNoAnswerIsATimeout) {
+TEST_F(StorageSeams, AProbeHasTheConfiguredLatencyAndNoAnswerIsATimeout) {
   change([](VolumeChange& all) { all.latency = VolumeChange::Latency(Duration(3)); });
   volumes::ProbeRequest request{kMount, "/dev/" + storage().device, std::nullopt};
   EXPECT_EQ((*await(context, device.probe(request)))->us, 3000);
@@ -140,7 +140,7 @@ TEST_F(StorageSeams, AReadHasItsLatencyAndNoAnswerIsATimeout) {
   EXPECT_EQ(await(context, device.probe(request))->error().kind, Errc::TimedOut);
 }
 
-TEST_F(StorageSeams, AReservationIsHeldTakenAndGivenBack) {
+TEST_F(StorageSeams, AReservationCanBeHeldTakenAndReleased) {
   EXPECT_EQ(ask(ReservationAct::Hold)->hold, nvmetcp::Hold::Unsupported);
   change([](VolumeChange& all) { all.reservations = true; });
   EXPECT_EQ(ask(ReservationAct::Hold)->hold, nvmetcp::Hold::Ours);

@@ -35,13 +35,13 @@ class TimelineTest : public testing::Test {
   bool has_ended = false;
 };
 
-TEST_F(TimelineTest, EventsHappenInTheirOrderAndThenItEnds) {
+TEST_F(TimelineTest, EventsHappenInOrderAndThenTheTimelineEnds) {
   start({event(Duration(2), "a"), event(Duration(0), "b"), event(Duration(1), "c")});
   EXPECT_TRUE(run_until(context, [&] { return has_ended; }));
   EXPECT_THAT(happened, ElementsAre("a", "b", "c"));
 }
 
-TEST_F(TimelineTest, AStepWaitsForASignalAndOneSignalIsOneStep) {
+TEST_F(TimelineTest, EachSignalRunsOneWaitingStep) {
   start({event(std::nullopt, "a"), event(std::nullopt, "b"), event(std::nullopt, "c")});
   std::raise(SIGUSR1);
   EXPECT_TRUE(run_until(context, [&] { return happened.size() == 1; }));
@@ -54,7 +54,7 @@ TEST_F(TimelineTest, AStepWaitsForASignalAndOneSignalIsOneStep) {
   EXPECT_THAT(happened, ElementsAre("a", "b", "c"));
 }
 
-TEST_F(TimelineTest, ARepeatedTimelineBeginsAgainUntilItIsStopped) {
+TEST_F(TimelineTest, ARepeatedTimelineRestartsUntilItIsStopped) {
   start({event(Duration(1), "a"), event(Duration(1), "b")}, true);
   EXPECT_TRUE(run_until(context, [&] { return happened.size() >= 5; }));
   EXPECT_EQ(happened[4], "a");

@@ -62,7 +62,7 @@ class WorldTest : public testing::Test {
   std::vector<std::string> told;
 };
 
-TEST_F(WorldTest, ADiskAppearsWithItsFirstPathAndVanishesWithItsLast) {
+TEST_F(WorldTest, ANamespaceAppearsWithItsFirstPathAndDisappearsWithItsLast) {
   EXPECT_FALSE(block());
   EXPECT_EQ(connect(kFirst), "nvme-sim1");
   EXPECT_EQ(connect(kSecond), "nvme-sim2");
@@ -76,13 +76,13 @@ TEST_F(WorldTest, ADiskAppearsWithItsFirstPathAndVanishesWithItsLast) {
   EXPECT_EQ(world.disconnect("nvme-sim2"), Change::AlreadyThere);
 }
 
-TEST_F(WorldTest, WhatIsConnectedAlreadyIsTakenOver) {
+TEST_F(WorldTest, AnExistingConnectionIsTakenOver) {
   connect(kFirst);
   EXPECT_EQ(world.connect(kNqn, kFirst)->change, Change::AlreadyThere);
   EXPECT_EQ(world.controllers().size(), 1u);
 }
 
-TEST_F(WorldTest, APathThatIsDownWaitsAndTheOtherGoesOn) {
+TEST_F(WorldTest, ADownPathReconnectsWhileTheOtherStaysLive) {
   connect(kFirst);
   connect(kSecond);
   world.apply(target(Reach::Down, "10.0.1.5"));
@@ -97,7 +97,7 @@ TEST_F(WorldTest, APathThatIsDownWaitsAndTheOtherGoesOn) {
   EXPECT_THAT(states(), ElementsAre("live", "live"));
 }
 
-TEST_F(WorldTest, ATargetThatIsDownAndOneThatRefusesFailDifferently) {
+TEST_F(WorldTest, ADownTargetTimesOutAndARefusingTargetIsUnavailable) {
   world.apply(target(Reach::Down));
   EXPECT_EQ(world.targets().discover(kFirst).error().kind, Errc::TimedOut);
   world.apply(target(Reach::Refusing));
@@ -122,7 +122,7 @@ TEST_F(WorldTest, ALostDeviceLeavesADeadMount) {
   EXPECT_NE(block()->device_number, before) << "to the kernel it is another disk";
 }
 
-TEST_F(WorldTest, AVolumeThatIsNoLongerOfferedLeavesTheLogAndTakesItsControllersAlong) {
+TEST_F(WorldTest, AVolumeNoLongerOfferedDisappearsFromTheLogWithItsControllers) {
   connect(kFirst);
   world.connect(nvmetcp::kDiscoveryNqn, kFirst).value();
   told.clear();
@@ -136,7 +136,7 @@ TEST_F(WorldTest, AVolumeThatIsNoLongerOfferedLeavesTheLogAndTakesItsControllers
   EXPECT_EQ(world.connect(kNqn, kFirst).error().kind, Errc::NotFound);
 }
 
-TEST_F(WorldTest, TheDiscoveryLogNamesEveryPortal) {
+TEST_F(WorldTest, TheDiscoveryLogListsEveryPortal) {
   const auto log = world.targets().discover(kFirst);
   ASSERT_TRUE(log);
   ASSERT_EQ(log->entries.size(), 2u);
@@ -144,14 +144,14 @@ TEST_F(WorldTest, TheDiscoveryLogNamesEveryPortal) {
   EXPECT_EQ(log->entries[1].portal, kSecond);
 }
 
-TEST_F(WorldTest, AHostNameLeadsToOneAddressThatNoHostHas) {
+TEST_F(WorldTest, AHostNameAlwaysResolvesToTheSameReservedAddress) {
   const nvmetcp::Portal named = Targets::resolve({"rose.example", 4420});
   EXPECT_EQ(named, Targets::resolve({"rose.example", 4420}));
   EXPECT_TRUE(named.address.starts_with("198.18."));
   EXPECT_EQ(Targets::resolve(kFirst), kFirst);
 }
 
-TEST_F(WorldTest, AWriterShowsInTheSuperblockUntilItCloses) {
+TEST_F(WorldTest, AWriterIsVisibleInTheSuperblockUntilItCloses) {
   connect(kFirst);
   const auto stamp = superblock_of(storage()).stamp;
   VolumeChange change = volume();
@@ -169,7 +169,7 @@ TEST_F(WorldTest, AWriterShowsInTheSuperblockUntilItCloses) {
   EXPECT_EQ(storage().reservations.holder(), nullptr);
 }
 
-TEST_F(WorldTest, AMountForWritingIsOpenUntilItIsUnmounted) {
+TEST_F(WorldTest, AWritableMountIsMarkedOpenUntilItIsUnmounted) {
   connect(kFirst);
   mount(false);
   EXPECT_TRUE(superblock_of(storage()).being_written);
@@ -178,7 +178,7 @@ TEST_F(WorldTest, AMountForWritingIsOpenUntilItIsUnmounted) {
   EXPECT_THAT(world.mounts(), IsEmpty());
 }
 
-TEST_F(WorldTest, AFileSystemThatWasLostOrShutDownIsNotClosedByItsUnmount) {
+TEST_F(WorldTest, UnmountingAShutDownFileSystemDoesNotCloseIt) {
   connect(kFirst);
   mount(false);
   VolumeChange change = volume();

@@ -9,13 +9,13 @@ using namespace std::chrono_literals;
 
 constexpr WallTime kStart{std::chrono::hours(500'000)};
 
-TEST(Latencies, KnowNothingBeforeTheFirst) {
+TEST(Latencies, AreUnknownBeforeTheFirstSample) {
   const Latencies none;
   EXPECT_FALSE(none.last());
   EXPECT_FALSE(none.percentile(0.5));
 }
 
-TEST(Latencies, GiveTheNearestRank) {
+TEST(Latencies, PercentilesUseTheNearestRank) {
   Latencies some;
   for (int us = 100; us >= 1; --us) some.add(us);
   EXPECT_EQ(some.last(), 1);
@@ -25,7 +25,7 @@ TEST(Latencies, GiveTheNearestRank) {
   EXPECT_EQ(some.percentile(1), 100);
 }
 
-TEST(Latencies, ForgetTheOldest) {
+TEST(Latencies, PercentilesForgetTheOldestSamples) {
   Latencies many;
   for (int i = 0; i < 1000; ++i) many.add(i < 500 ? 1'000'000 : 5);
   EXPECT_EQ(many.percentile(1), 5);
@@ -33,7 +33,7 @@ TEST(Latencies, ForgetTheOldest) {
   EXPECT_EQ(many.sum_us(), 500.0 * 1'000'000 + 500 * 5);
 }
 
-TEST(History, CountsWhoEndedAnOutage) {
+TEST(History, CountsReconnectsAndRecoveriesSeparately) {
   History history;
   EXPECT_FALSE(history.last_outage_s());
   history.outage_begins(kStart, "link down");
@@ -57,7 +57,7 @@ TEST(History, AnOutageNeverEndsBeforeItBegan) {
   EXPECT_EQ(history.last_outage_s(), 0);
 }
 
-TEST(History, KeepsTheLatestAndAllCounts) {
+TEST(History, KeepsTheLatestOutagesAndTheTotalCount) {
   History history;
   for (int i = 0; i < 100; ++i) {
     history.outage_begins(kStart + i * 10s, std::to_string(i));
@@ -70,7 +70,7 @@ TEST(History, KeepsTheLatestAndAllCounts) {
   EXPECT_EQ(History::from_json(history.to_json()).outage_count(), 100U);
 }
 
-TEST(History, OfBeforeOutagesWereCountedHasAsManyAsItNames) {
+TEST(History, AnOldFileWithoutACountUsesTheNumberOfItsOutages) {
   History history;
   history.outage_begins(kStart, "first");
   json::object old = history.to_json();
@@ -78,7 +78,7 @@ TEST(History, OfBeforeOutagesWereCountedHasAsManyAsItNames) {
   EXPECT_EQ(History::from_json(old).outage_count(), 1U);
 }
 
-TEST(History, SurvivesItsFileEvenInTheMiddleOfAnOutage) {
+TEST(History, IsRestoredFromItsFileDuringAnOutage) {
   History history;
   history.outage_begins(kStart, "first");
   history.outage_ends(kStart + 5s, Healer::Us);
@@ -91,7 +91,7 @@ TEST(History, SurvivesItsFileEvenInTheMiddleOfAnOutage) {
   EXPECT_EQ(again.outages().front().healer, Healer::Us);
 }
 
-TEST(History, AFileOfSomethingElseIsNoHistory) {
+TEST(History, AnInvalidFileGivesAnEmptyHistory) {
   EXPECT_EQ(
       History::from_json(json::object{{"outages", json::array{1, "x", json::object{}}}}).outages().size(),
       0U);

@@ -45,7 +45,7 @@ class ConcurrencyLimiterTest : public testing::Test {
   std::vector<std::size_t> came_in;  // numbers of the visitors that entered
 };
 
-TEST_F(ConcurrencyLimiterTest, OnlySoManyAreInsideAndTheOthersFollowInTheirOrder) {
+TEST_F(ConcurrencyLimiterTest, CallersOverTheLimitWaitAndEnterInOrder) {
   ConcurrencyLimiter limiter(context.get_executor(), 2, std::chrono::hours(1));
   for (int i = 0; i < 5; ++i) visit(limiter);
   settle();
@@ -61,7 +61,7 @@ TEST_F(ConcurrencyLimiterTest, OnlySoManyAreInsideAndTheOthersFollowInTheirOrder
   EXPECT_FALSE(limiter.is_crowded());
 }
 
-TEST_F(ConcurrencyLimiterTest, WhenAllHaveLeftThereIsRoomForAsManyAgain) {
+TEST_F(ConcurrencyLimiterTest, TheFullLimitIsAvailableAgainAfterAllHaveLeft) {
   ConcurrencyLimiter limiter(context.get_executor(), 2, std::chrono::hours(1));
   for (int i = 0; i < 3; ++i) visit(limiter);
   settle();
@@ -74,7 +74,7 @@ TEST_F(ConcurrencyLimiterTest, WhenAllHaveLeftThereIsRoomForAsManyAgain) {
   EXPECT_THAT(came_in, ElementsAre(0u, 1u, 2u, 3u, 4u));
 }
 
-TEST_F(ConcurrencyLimiterTest, WhoIsInsideForLongHoldsNobodyUpAndCountsOnce) {
+TEST_F(ConcurrencyLimiterTest, ASlowCallerStopsCountingAgainstTheLimit) {
   ConcurrencyLimiter limiter(context.get_executor(), 1, std::chrono::milliseconds(20));
   visit(limiter);
   visit(limiter);
@@ -88,7 +88,7 @@ TEST_F(ConcurrencyLimiterTest, WhoIsInsideForLongHoldsNobodyUpAndCountsOnce) {
   EXPECT_EQ(came_in.size(), 3u);
 }
 
-TEST_F(ConcurrencyLimiterTest, ItsEndLeavesThoseInsideAlone) {
+TEST_F(ConcurrencyLimiterTest, DestroyingTheLimiterDoesNotAffectCallersInside) {
   auto limiter = std::make_unique<ConcurrencyLimiter>(context.get_executor(), 1, std::chrono::hours(1));
   visit(*limiter);
   settle();

@@ -58,7 +58,7 @@ class JoinedTest : public testing::Test {
   std::vector<int> answers;  // numbers of the questions; 0: an error
 };
 
-TEST_F(JoinedTest, WhoComesWhileAQuestionIsOnItsWayGetsTheNextOneTogether) {
+TEST_F(JoinedTest, CallersDuringARequestShareTheNextOne) {
   for (int i = 0; i < 4; ++i) come("log");
   EXPECT_EQ(asked, 1);
   finish(1);
@@ -69,7 +69,7 @@ TEST_F(JoinedTest, WhoComesWhileAQuestionIsOnItsWayGetsTheNextOneTogether) {
   EXPECT_THAT(answers, ElementsAre(1, 2, 2, 2));
 }
 
-TEST_F(JoinedTest, NoAnswerIsOlderThanItsQuestion) {
+TEST_F(JoinedTest, ACallerNeverGetsTheAnswerToAnEarlierRequest) {
   come("log");
   come("log");
   finish(1);
@@ -79,7 +79,7 @@ TEST_F(JoinedTest, NoAnswerIsOlderThanItsQuestion) {
   EXPECT_THAT(answers, ElementsAre(1, 2, 3));
 }
 
-TEST_F(JoinedTest, OtherQuestionsDoNotWait) {
+TEST_F(JoinedTest, RequestsWithAnotherKeyDoNotWait) {
   come("log of a");
   come("log of b");
   EXPECT_EQ(asked, 2);
@@ -88,7 +88,7 @@ TEST_F(JoinedTest, OtherQuestionsDoNotWait) {
   EXPECT_THAT(answers, UnorderedElementsAre(1, 2));
 }
 
-TEST_F(JoinedTest, AQuestionThatIsNotAnsweredHoldsUpNoOther) {
+TEST_F(JoinedTest, AnUnansweredRequestDoesNotBlockLaterOnes) {
   Joined impatient(context.get_executor(), std::chrono::milliseconds(10));
   asks = &impatient;
   come("log");
@@ -103,7 +103,7 @@ TEST_F(JoinedTest, AQuestionThatIsNotAnsweredHoldsUpNoOther) {
   EXPECT_THAT(answers, ElementsAre(2, 1, 3));
 }
 
-TEST_F(JoinedTest, AnErrorIsEverybodysAndTheNextQuestionIsAskedAnew) {
+TEST_F(JoinedTest, AnErrorGoesToAllCallersAndTheNextRequestIsMadeAgain) {
   for (int i = 0; i < 3; ++i) come("log");
   fails = true;
   finish(1);

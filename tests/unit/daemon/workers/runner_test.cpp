@@ -66,14 +66,14 @@ class RunnerTest : public testing::Test {
   Runner runner{context.get_executor(), worker.program()};
 };
 
-TEST_F(RunnerTest, HandsTheRequestOverAndTheAnswerBack) {
+TEST_F(RunnerTest, PassesTheRequestToTheWorkerAndReturnsItsAnswer) {
   worker.on("echo", R"sh(printf '{"result": %s}\n' "$(cat)")sh");
   const auto answer = run(call("echo"));
   ASSERT_TRUE(answer) << answer.error().message();
   EXPECT_EQ(get_string(*answer, "path"), "/mnt");
 }
 
-TEST_F(RunnerTest, ABriefQuestionIsAskedOfAWorkerThatAnsweredBefore) {
+TEST_F(RunnerTest, AShortRequestReusesAnIdleWorker) {
   worker.on("probe", R"sh(printf '{"result": %s}\n' "$(cat)")sh");
   worker.on("look", R"(echo '{"progress": {"n": 1}}'; echo '{"error": {"kind": "refused", "what": "no"}}')");
   for (int i = 0; i < 3; ++i) {
@@ -87,7 +87,7 @@ TEST_F(RunnerTest, ABriefQuestionIsAskedOfAWorkerThatAnsweredBefore) {
   EXPECT_EQ(runner.counts().running, 0u);
 }
 
-TEST_F(RunnerTest, TwoBriefQuestionsAtOnceAreAskedOfTwo) {
+TEST_F(RunnerTest, TwoConcurrentShortRequestsUseTwoWorkers) {
   worker.on("probe", R"(sleep 0.3; echo '{"result": {}}')");
   int answered = 0;
   const auto ask = [&]() -> boost::asio::awaitable<void> {
@@ -101,7 +101,7 @@ TEST_F(RunnerTest, TwoBriefQuestionsAtOnceAreAskedOfTwo) {
   EXPECT_EQ(servers().size(), 2u);
 }
 
-TEST_F(RunnerTest, AHundredQuestionsAtOnceStartAFewWorkersAndAreAllAnswered) {
+TEST_F(RunnerTest, AHundredConcurrentRequestsAreAnsweredByAFewWorkers) {
   worker.on("probe", R"(sleep 0.02; echo '{"result": {}}')");
   int answered = 0;
   const auto ask = [&]() -> boost::asio::awaitable<void> {
@@ -116,7 +116,7 @@ TEST_F(RunnerTest, AHundredQuestionsAtOnceStartAFewWorkersAndAreAllAnswered) {
   EXPECT_LT(servers().size(), 50u);
 }
 
-TEST_F(RunnerTest, AWorkerThatWasKilledWhileItWaitedIsReplacedUnnoticed) {
+TEST_F(RunnerTest, AnIdleWorkerThatWasKilledIsReplacedTransparently) {
   worker.on("probe", R"(echo '{"result": {}}')");
   ASSERT_TRUE(run(brief("probe")));
   ::kill(servers().at(0), SIGKILL);
@@ -125,7 +125,7 @@ TEST_F(RunnerTest, AWorkerThatWasKilledWhileItWaitedIsReplacedUnnoticed) {
   EXPECT_EQ(servers().size(), 2u);
 }
 
-TEST_F(RunnerTest, AWorkerThatIsKilledAtItsWorkIsAnErrorAndTheWorkIsNotBegunAgain) {
+TEST_F(RunnerTest, AWorkerKilledDuringARequestIsAnErrorAndTheRequestIsNotRepeated) {
   worker.on("probe", R"(echo '{"result": {}}')");
   worker.on("publish", "echo begun >> begun; kill -9 $(head -n 1 serve.pids)");
   ASSERT_TRUE(run(brief("probe")));
@@ -136,7 +136,7 @@ TEST_F(RunnerTest, AWorkerThatIsKilledAtItsWorkIsAnErrorAndTheWorkIsNotBegunAgai
   EXPECT_EQ(std::distance(std::istream_iterator<std::string>(begun), {}), 1);
 }
 
-TEST_F(RunnerTest, AWorkerThatMissedItsDeadlineIsNotAskedAgain) {
+TEST_F(RunnerTest, AWorkerThatMissedItsDeadlineIsNotReused) {
   worker.on("probe", "if [ $n = 1 ]; then sleep 600; else echo '{\"result\": {}}'; fi");
   auto slow = brief("probe");
   slow.deadline = Duration(200);
@@ -145,7 +145,7 @@ TEST_F(RunnerTest, AWorkerThatMissedItsDeadlineIsNotAskedAgain) {
   EXPECT_EQ(servers().size(), 2u);
 }
 
-TEST_F(RunnerTest, PassesProgressOnInOrder) {
+TEST_F(RunnerTest, ForwardsProgressInOrder) {
   worker.on("work", R"(echo '{"progress": {"n": 1}}'; echo '{"progress": {"n": 2}}'; echo '{"result": {}}')");
   std::vector<std::int64_t> seen;
   auto with_progress = call("work");
@@ -168,7 +168,7 @@ TEST_F(RunnerTest, AWorkerThatDiesWithoutAnAnswerIsAnError) {
   EXPECT_THAT(answer.error().what, HasSubstr("ended without an answer"));
 }
 
-TEST_F(RunnerTest, PastItsDeadlineAWorkerAndItsChildrenAreKilled) {
+TEST_F(RunnerTest, AWorkerAndItsChildrenAreKilledAfterTheDeadline) {
   worker.on("hang", "echo $$ > pid; sleep 600 & echo $! > child; wait");
   auto hanging = call("hang");
   hanging.deadline = Duration(300);
@@ -190,7 +190,7 @@ TEST_F(RunnerTest, PastItsDeadlineAWorkerAndItsChildrenAreKilled) {
 
 // Otherwise another one would start every 50 s, blocked on the kernel's lock for connects, while the first
 // one hangs.
-TEST_F(RunnerTest, WhileAConnectIsStuckInTheKernelNoOtherIsStartedForItsTarget) {
+TEST_F(RunnerTest, NoConnectIsStartedForATargetWhileOneIsStuckInTheKernel) {
   worker.on("connect", "if [ $n = 1 ]; then sleep 600; else echo '{\"result\": {}}'; fi");
   worker.on("discover", R"(echo '{"result": {}}')");
   worker.on("probe", R"(echo '{"result": {}}')");
@@ -229,7 +229,7 @@ TEST_F(RunnerTest, CancellingEndsTheWorker) {
   EXPECT_EQ(answer.error().kind, Errc::Cancelled);
 }
 
-TEST_F(RunnerTest, CountsWhatBecameOfWorkers) {
+TEST_F(RunnerTest, CountsWorkersByOutcome) {
   worker.on("echo", R"(echo '{"result": {}}')");
   worker.on("hang", "sleep 600");
   std::size_t running_meanwhile = 0;
@@ -251,7 +251,7 @@ TEST_F(RunnerTest, AnswersThatAreNotJsonAreAnError) {
   EXPECT_FALSE(run(call("garbage")));
 }
 
-TEST_F(RunnerTest, AProgramThatIsNotThereIsAnError) {
+TEST_F(RunnerTest, AMissingProgramIsAnError) {
   Runner missing(context.get_executor(), "/nonexistent/worker");
   const auto answer = await(context, missing.run(call("echo")));
   ASSERT_TRUE(answer);

@@ -68,7 +68,7 @@ class JobLeasesTest : public DatasetsTest {
   }
 };
 
-TEST_F(JobLeasesTest, HoldFromTheRequestOn) {
+TEST_F(JobLeasesTest, AJobLeaseIsHeldFromTheRequestOn) {
   wait_in_stage();
   start();
   const auto job = stage_for(kJob);
@@ -84,7 +84,7 @@ TEST_F(JobLeasesTest, HoldFromTheRequestOn) {
   EXPECT_EQ(shown.at("job"), (json::value{{"system", "slurm"}, {"id", "123"}, {"user", "alice"}}));
 }
 
-TEST_F(JobLeasesTest, OfTheSameJobAndDatasetAreOneWithTheProcessesOfAllRequests) {
+TEST_F(JobLeasesTest, RequestsOfOneJobForOneDatasetShareALeaseWithAllTheirProcesses) {
   wait_in_stage();
   start();
   const auto prolog = stage_for(kJob);
@@ -100,7 +100,7 @@ TEST_F(JobLeasesTest, OfTheSameJobAndDatasetAreOneWithTheProcessesOfAllRequests)
   EXPECT_EQ(lease("job:slurm:123:imagenet").job.processes.size(), 1u);
 }
 
-TEST_F(JobLeasesTest, OfTwoJobsShareOneCopyAndEndApart) {
+TEST_F(JobLeasesTest, TwoJobsShareOneCopyAndTheirLeasesEndSeparately) {
   wait_in_stage();
   start();
   const auto first = stage_for(kJob), second = stage_for({"slurm", "124", "bob", {}, ""});
@@ -116,14 +116,14 @@ TEST_F(JobLeasesTest, OfTwoJobsShareOneCopyAndEndApart) {
   EXPECT_THAT(leases(), ElementsAre("job:slurm:124:imagenet"));
 }
 
-TEST_F(JobLeasesTest, OfTasksOfAnArrayEndWithEachTask) {
+TEST_F(JobLeasesTest, EachArrayTaskEndsOnlyItsOwnLease) {
   start();
   for (const char* id : {"200", "201", "202"}) ASSERT_TRUE(ends(stage_for({"slurm", id, "alice", {}, ""})));
   ASSERT_TRUE(datasets->job_leases().end("slurm:201"));
   EXPECT_THAT(leases(), ElementsAre("job:slurm:200:imagenet", "job:slurm:202:imagenet"));
 }
 
-TEST_F(JobLeasesTest, EndWithTheStagingThatNobodyElseWaitsFor) {
+TEST_F(JobLeasesTest, EndingAJobsLeasesCancelsAStagingThatNoOtherJobWaitsFor) {
   wait_in_stage();
   start();
   const auto job = stage_for(kJob);
@@ -135,7 +135,7 @@ TEST_F(JobLeasesTest, EndWithTheStagingThatNobodyElseWaitsFor) {
   EXPECT_TRUE(catalog_has("job:slurm:123:imagenet", false));
 }
 
-TEST_F(JobLeasesTest, AreAllEndedAtOnce) {
+TEST_F(JobLeasesTest, AllLeasesOfAJobEndTogether) {
   start();
   ASSERT_TRUE(ends(*datasets->requests().stage(request_of(kJob, {"imagenet", "models"}))));
   EXPECT_THAT(leases(), ElementsAre("job:slurm:123:imagenet", "job:slurm:123:models"));
@@ -145,7 +145,7 @@ TEST_F(JobLeasesTest, AreAllEndedAtOnce) {
   EXPECT_EQ(datasets->job_leases().end("slurm:12").error().kind, Errc::NotFound);
 }
 
-TEST_F(JobLeasesTest, OfAJobThatIsQueuedAgainHoldAnew) {
+TEST_F(JobLeasesTest, ARequeuedJobGetsItsLeaseAgain) {
   start();
   ASSERT_TRUE(ends(stage_for(kJob)));
   ASSERT_TRUE(datasets->job_leases().end("slurm:123"));
@@ -154,7 +154,7 @@ TEST_F(JobLeasesTest, OfAJobThatIsQueuedAgainHoldAnew) {
   EXPECT_TRUE(catalog_has("job:slurm:123:imagenet", true)) << "the removal does not come after the renewal";
 }
 
-TEST_F(JobLeasesTest, OfAStagingThatFailedHoldNothing) {
+TEST_F(JobLeasesTest, AFailedStagingLeavesNoLease) {
   worker.on("stage", R"(echo '{"error": {"kind": "no_space", "what": "too large", "hint": ""}}')");
   start();
   const auto first = stage_for(kJob), second = stage_for(kJob);
@@ -162,7 +162,7 @@ TEST_F(JobLeasesTest, OfAStagingThatFailedHoldNothing) {
   EXPECT_THAT(leases(), IsEmpty());
 }
 
-TEST_F(JobLeasesTest, KeepTheGenerationThatTheJobBeganWith) {
+TEST_F(JobLeasesTest, AJobKeepsTheGenerationItStartedWith) {
   worker.on("stage", "echo '{\"result\": {\"path\": \"/c/'$n'\", \"generation\": '$n'}}'");
   start();
   ASSERT_TRUE(ends(stage_for(kJob)));
@@ -174,7 +174,7 @@ TEST_F(JobLeasesTest, KeepTheGenerationThatTheJobBeganWith) {
   EXPECT_THAT(leases(), IsEmpty());
 }
 
-TEST_F(JobLeasesTest, EndOnceTheJobHasHadNoProcessForLong) {
+TEST_F(JobLeasesTest, ALeaseEndsOnceItsJobHasHadNoProcessForTheGracePeriod) {
   timings.jobs.gone = Duration(0);
   start();
   ASSERT_TRUE(ends(stage_for(kJob)));
@@ -184,7 +184,7 @@ TEST_F(JobLeasesTest, EndOnceTheJobHasHadNoProcessForLong) {
   EXPECT_TRUE(run_until(context, [&] { return leases().empty(); }));
 }
 
-TEST_F(JobLeasesTest, HoldForTenMinutesWithoutAProcess) {
+TEST_F(JobLeasesTest, ALeaseIsKeptForTenMinutesWithoutAProcess) {
   jobs_here({});
   start();
   ASSERT_TRUE(ends(stage_for(kJob)));
@@ -192,7 +192,7 @@ TEST_F(JobLeasesTest, HoldForTenMinutesWithoutAProcess) {
   EXPECT_THAT(leases(), ElementsAre("job:slurm:123:imagenet")) << "a prolog ran, the first step is to come";
 }
 
-TEST_F(JobLeasesTest, HoldWhileAProcessThatWasNamedRuns) {
+TEST_F(JobLeasesTest, ALeaseIsKeptWhileANamedProcessRuns) {
   jobs_here({});
   timings.jobs.gone = Duration(0);
   start();
@@ -203,7 +203,7 @@ TEST_F(JobLeasesTest, HoldWhileAProcessThatWasNamedRuns) {
   EXPECT_THAT(leases(), ElementsAre("job:slurm:123:imagenet"));
 }
 
-TEST_F(JobLeasesTest, OfAVolumeOfAPodEndByReleaseAlone) {
+TEST_F(JobLeasesTest, ALeaseOfAPodsVolumeEndsOnlyByRelease) {
   jobs_here({});
   timings.jobs.gone = Duration(0);
   start();
@@ -217,7 +217,7 @@ TEST_F(JobLeasesTest, OfAVolumeOfAPodEndByReleaseAlone) {
   EXPECT_THAT(leases(), IsEmpty());
 }
 
-TEST_F(JobLeasesTest, HoldWhileNobodyKnowsWhatRuns) {
+TEST_F(JobLeasesTest, LeasesAreKeptWhileTheRunningJobsAreUnknown) {
   worker.on("jobs-here", R"(echo '{"error": {"kind": "failed", "what": "no /proc", "hint": ""}}')");
   timings.jobs.gone = Duration(0);
   start();
@@ -226,7 +226,7 @@ TEST_F(JobLeasesTest, HoldWhileNobodyKnowsWhatRuns) {
   EXPECT_THAT(leases(), ElementsAre("job:slurm:123:imagenet"));
 }
 
-TEST_F(JobLeasesTest, SurviveARestartOfTheDaemonAndNoReboot) {
+TEST_F(JobLeasesTest, LeasesSurviveADaemonRestartButNotAReboot) {
   const std::string boot = staging::boot_id(SystemRoot{});
   ASSERT_FALSE(boot.empty());
   const auto lease = [](const std::string& id, const std::string& in) {
@@ -243,7 +243,7 @@ TEST_F(JobLeasesTest, SurviveARestartOfTheDaemonAndNoReboot) {
   EXPECT_TRUE(catalog_has("job:slurm:124:imagenet", false));
 }
 
-TEST_F(JobLeasesTest, AreNoReasonToYieldWhileTheirOwnDatasetIsStaged) {
+TEST_F(JobLeasesTest, AStagingDoesNotYieldToItsOwnJobsLease) {
   worker.on("stage", "echo $$ > pid; while [ ! -e go ]; do sleep 0.02; done; " + staged());
   start();
   const auto job = stage_for(kJob), joined = stage_for(kJob);
@@ -253,7 +253,7 @@ TEST_F(JobLeasesTest, AreNoReasonToYieldWhileTheirOwnDatasetIsStaged) {
   ASSERT_TRUE(ends(job));
 }
 
-TEST_F(JobLeasesTest, HaveAnIdForEachDatasetWhateverItsName) {
+TEST_F(JobLeasesTest, LeaseIdsEscapeTheDatasetsName) {
   EXPECT_EQ(staging::job_lease_id(kJob, "imagenet"), "job:slurm:123:imagenet");
   EXPECT_EQ(staging::job_lease_id(kJob, "raid:a/b@2"), "job:slurm:123:raid%3aa%2fb%402");
 }

@@ -42,7 +42,7 @@ class LeasesTest : public DatasetsTest {
   std::filesystem::path group;
 };
 
-TEST_F(LeasesTest, ByControlGroupEndsWhenTheGroupIsEmpty) {
+TEST_F(LeasesTest, ALeaseByControlGroupEndsWhenTheGroupIsEmpty) {
   start();
   stage_in_group();
   EXPECT_EQ(held(), 1u);
@@ -56,14 +56,14 @@ TEST_F(LeasesTest, ByControlGroupEndsWhenTheGroupIsEmpty) {
   EXPECT_TRUE(run_until(context, [&] { return text_of("leases.log").find(removed) != std::string::npos; }));
 }
 
-TEST_F(LeasesTest, ByControlGroupEndsWhenTheGroupIsGone) {
+TEST_F(LeasesTest, ALeaseByControlGroupEndsWhenTheGroupIsRemoved) {
   start();
   stage_in_group();
   std::filesystem::remove_all(group);
   EXPECT_TRUE(run_until(context, [&] { return held() == 0; }));
 }
 
-TEST_F(LeasesTest, OfAProcessThatHasEndedAlreadyEndsAtOnce) {
+TEST_F(LeasesTest, ALeaseOfAnExitedProcessEndsAtOnce) {
   const pid_t holder = ::fork();
   if (holder == 0) ::_exit(0);
   ::waitpid(holder, nullptr, 0);
@@ -72,14 +72,14 @@ TEST_F(LeasesTest, OfAProcessThatHasEndedAlreadyEndsAtOnce) {
   EXPECT_TRUE(run_until(context, [&] { return held() == 0; }));
 }
 
-TEST_F(LeasesTest, ByProcessAndTimeEndsWithTheFirst) {
+TEST_F(LeasesTest, ALeaseByProcessAndTimeEndsWithTheFirstOfTheTwo) {
   start();
   ASSERT_TRUE(ends(stage(std::chrono::seconds(1), ::getpid())));
   EXPECT_THAT(text_of("leases.log"), testing::HasSubstr("\"expires\":")) << "it was not held at all";
   EXPECT_TRUE(run_until(context, [&] { return held() == 0; }));
 }
 
-TEST_F(LeasesTest, SurviveARestartUnlessTheirHolderDidNot) {
+TEST_F(LeasesTest, LeasesSurviveARestartUnlessTheyExpiredOrTheirHolderIsGone) {
   const auto pid = std::to_string(::getpid());
   const auto born = std::to_string(*staging::process_start_time(::getpid()));
   const auto lease = [](const std::string& id, const std::string& more) {
@@ -99,7 +99,7 @@ TEST_F(LeasesTest, SurviveARestartUnlessTheirHolderDidNot) {
   EXPECT_THAT(ids, testing::ElementsAre("runs", "timed"));
 }
 
-TEST_F(LeasesTest, AGenerationThatWentMeanwhileIsNoSuccess) {
+TEST_F(LeasesTest, StagingFailsIfItsGenerationIsGoneBeforeItIsLeased) {
   worker.on("lease", R"(if grep -q '"add"'; then
       echo '{"error": {"kind": "not_found", "what": "it is not in the cache", "hint": ""}}'
     else echo '{"result": {"leases": []}}'; fi)");
@@ -110,7 +110,7 @@ TEST_F(LeasesTest, AGenerationThatWentMeanwhileIsNoSuccess) {
   EXPECT_EQ(held(), 0u);
 }
 
-TEST_F(LeasesTest, OfAJobThatFailedAreGivenBack) {
+TEST_F(LeasesTest, AFailedRequestReleasesItsLeases) {
   worker.on("stage", std::string("if grep -q '\"models\",\"path\"'; then ") +
                          R"(echo '{"error": {"kind": "no_space", "what": "too large", "hint": ""}}')" +
                          "; else echo '" + kStaged + "'; fi");
@@ -124,7 +124,7 @@ TEST_F(LeasesTest, OfAJobThatFailedAreGivenBack) {
   EXPECT_TRUE(run_until(context, [&] { return held() == 0; }));
 }
 
-TEST_F(LeasesTest, AreToldToWhoeverMakesRoomAndToWhoeverEvicts) {
+TEST_F(LeasesTest, LeasesArePassedToStagingsAndNamedByARefusedEviction) {
   start();
   ASSERT_TRUE(ends(stage(std::chrono::hours(1))));
   ASSERT_TRUE(ends(stage(std::chrono::hours(2))));

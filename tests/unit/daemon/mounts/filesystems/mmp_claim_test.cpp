@@ -55,7 +55,7 @@ class MmpClaim : public testing::Test {
   std::filesystem::path image_ = folder_ / "image";
 };
 
-TEST_F(MmpClaim, IsSeenByOthersWhileItLasts) {
+TEST_F(MmpClaim, IsVisibleToOtherHostsWhileItIsHeld) {
   make({"mkfs.ext4", "-q", "-O", "mmp,metadata_csum"});
   const pid_t claiming = ::fork();
   if (claiming == 0) ::_exit(claim_by_mmp(image_, "spark1", kNeverOver) ? 0 : 1);
@@ -64,13 +64,13 @@ TEST_F(MmpClaim, IsSeenByOthersWhileItLasts) {
   ::waitpid(claiming, nullptr, 0);
 }
 
-TEST_F(MmpClaim, LeavesTheFileSystemClosed) {
+TEST_F(MmpClaim, LeavesTheFileSystemMarkedAsClosed) {
   make({"mkfs.ext4", "-q", "-O", "mmp,metadata_csum"});
   EXPECT_TRUE(claim_by_mmp(image_, "spark1", milliseconds(0)));
   EXPECT_FALSE(read().mmp_open);
 }
 
-TEST_F(MmpClaim, IsLostToWhoWritesAfterIt) {
+TEST_F(MmpClaim, IsLostToAHostThatWritesTheBlockLater) {
   make({"mkfs.ext4", "-q", "-O", "mmp,^metadata_csum"});
   Result<> claimed;
   std::thread claiming([&] { claimed = claim_by_mmp(image_, "spark1", kNeverOver); });
@@ -84,25 +84,25 @@ TEST_F(MmpClaim, IsLostToWhoWritesAfterIt) {
   EXPECT_TRUE(read().mmp_open);
 }
 
-TEST_F(MmpClaim, WhatIsOpenIsLeftToTheKernel) {
+TEST_F(MmpClaim, AnOpenFileSystemIsLeftToTheKernel) {
   make({"mkfs.ext4", "-q", "-O", "mmp,^metadata_csum"});
   write_as("spark2", 4711);
   EXPECT_TRUE(claim_by_mmp(image_, "spark1", milliseconds(60'000)));
   EXPECT_EQ(read().mmp_node, "spark2");
 }
 
-TEST_F(MmpClaim, WithoutProtectionThereIsNothingToClaim) {
+TEST_F(MmpClaim, WithoutMmpThereIsNothingToClaim) {
   make({"mkfs.ext4", "-q"});
   EXPECT_TRUE(claim_by_mmp(image_, "spark1", milliseconds(60'000)));
 }
 
-TEST_F(MmpClaim, ANameThatFillsItsFieldIsKept) {
+TEST_F(MmpClaim, ALongNodeNameIsTruncatedToItsField) {
   make({"mkfs.ext4", "-q", "-O", "mmp,^metadata_csum"});
   EXPECT_TRUE(claim_by_mmp(image_, std::string(80, 'x'), milliseconds(10)));
   EXPECT_EQ(read().mmp_node, std::string(64, 'x'));
 }
 
-TEST_F(MmpClaim, WhatIsNoExt4IsAnErrorThatNamesIt) {
+TEST_F(MmpClaim, ADeviceWithoutExt4IsAnErrorThatNamesTheDevice) {
   test::make_image(image_, 16 << 20, {"true"});
   const auto claimed = claim_by_mmp(image_, "spark1", milliseconds(10));
   ASSERT_FALSE(claimed);

@@ -41,7 +41,7 @@ class SuperblockOfImage : public testing::Test {
   std::filesystem::path image_ = folder_ / "image";
 };
 
-TEST_F(SuperblockOfImage, Ext4TellsWhoItIs) {
+TEST_F(SuperblockOfImage, Ext4IsReadWithItsUuidLabelAndSize) {
   make({"mkfs.ext4", "-q", "-U", kUuid, "-L", "rosa-storage"});
   const Superblock superblock = read();
   EXPECT_EQ(superblock.type, "ext4");
@@ -56,21 +56,21 @@ TEST_F(SuperblockOfImage, Ext4TellsWhoItIs) {
   EXPECT_GT(superblock.read_us, 0);
 }
 
-TEST_F(SuperblockOfImage, MmpIsSeenWithItsInterval) {
+TEST_F(SuperblockOfImage, MmpIsDetectedWithItsInterval) {
   make({"mkfs.ext4", "-q", "-O", "mmp", "-E", "mmp_update_interval=7"});
   const Superblock superblock = read();
   EXPECT_TRUE(superblock.has_mmp);
   EXPECT_EQ(superblock.mmp_interval_s, 7u);
 }
 
-TEST_F(SuperblockOfImage, TheErrorFlagIsDamageInWords) {
+TEST_F(SuperblockOfImage, TheErrorFlagIsReportedAsDamage) {
   make({"mkfs.ext4", "-q"});
   test::run_tool({"debugfs", "-w", "-R", "set_super_value state 2", image_});
   const Superblock superblock = read();
   EXPECT_THAT(superblock.damage, HasSubstr("errors are recorded in its ext4"));
 }
 
-TEST_F(SuperblockOfImage, ErrorsThatTheKernelCountedAreDamageUntilE2fsckHasRunThrough) {
+TEST_F(SuperblockOfImage, ErrorsCountedByTheKernelAreDamageUntilE2fsckCompletes) {
   make({"mkfs.ext4", "-q"});
   test::run_tool({"debugfs", "-w", "-R", "set_super_value error_count 3", image_});
   EXPECT_THAT(read().damage, HasSubstr("3 since the last e2fsck"));
@@ -78,7 +78,7 @@ TEST_F(SuperblockOfImage, ErrorsThatTheKernelCountedAreDamageUntilE2fsckHasRunTh
   EXPECT_EQ(read().damage, "");
 }
 
-TEST_F(SuperblockOfImage, AFileSystemLargerThanItsDeviceIsDamage) {
+TEST_F(SuperblockOfImage, AFileSystemLargerThanItsDeviceIsReportedAsDamage) {
   for (const char* mkfs : {"mkfs.ext4", "mkfs.xfs"}) {
     make({mkfs, "-q"}, kXfsSize);
     std::filesystem::resize_file(image_, kXfsSize - (1 << 20));
@@ -89,7 +89,7 @@ TEST_F(SuperblockOfImage, AFileSystemLargerThanItsDeviceIsDamage) {
   }
 }
 
-TEST_F(SuperblockOfImage, XfsTellsWhoItIsAndIsCleanAfterMkfs) {
+TEST_F(SuperblockOfImage, XfsIsReadWithItsUuidAndIsCleanAfterMkfs) {
   make({"mkfs.xfs", "-q", "-m", std::string("uuid=") + kUuid, "-L", "rosa"}, kXfsSize);
   const Superblock superblock = read();
   EXPECT_EQ(superblock.type, "xfs");
@@ -106,12 +106,12 @@ TEST_F(SuperblockOfImage, ABlankDeviceHasNoType) {
   EXPECT_EQ(superblock.partition_table, "");
 }
 
-TEST_F(SuperblockOfImage, AnotherTypeIsNamed) {
+TEST_F(SuperblockOfImage, AnUnsupportedTypeIsNamed) {
   make({"mkswap"});
   EXPECT_EQ(read().type, "swap");
 }
 
-TEST_F(SuperblockOfImage, APartitionTableIsSeen) {
+TEST_F(SuperblockOfImage, APartitionTableIsDetected) {
   make({"true"});
   const std::string entry("\0\0\0\0\x83\0\0\0\x00\x08\0\0\x00\x40\0\0", 16);  // Linux, at 1 MiB
   put(image_, 446, entry);
@@ -119,7 +119,7 @@ TEST_F(SuperblockOfImage, APartitionTableIsSeen) {
   EXPECT_EQ(read().partition_table, "dos");
 }
 
-TEST_F(SuperblockOfImage, TwoSignaturesAreRefused) {
+TEST_F(SuperblockOfImage, ADeviceWithTwoSignaturesIsRefused) {
   make({"mkfs.xfs", "-q"}, kXfsSize);
   const auto other = folder_ / "other";
   test::make_image(other, kXfsSize, {"mkfs.ext4", "-q"});
@@ -132,14 +132,14 @@ TEST_F(SuperblockOfImage, TwoSignaturesAreRefused) {
   EXPECT_THAT(superblock.error().message(), HasSubstr("more than one file system"));
 }
 
-TEST_F(SuperblockOfImage, ASmallerDeviceThanASuperblockHasNone) {
+TEST_F(SuperblockOfImage, ADeviceSmallerThanASuperblockHasNoType) {
   make({"true"}, 1000);
   const auto superblock = probe_superblock(image_);
   ASSERT_TRUE(superblock) << superblock.error().message();
   EXPECT_EQ(superblock->type, "");
 }
 
-TEST(Superblock, WhatIsNotThereIsNotFoundAndAFolderIsNoDevice) {
+TEST(Superblock, AMissingDeviceIsNotFoundAndAFolderIsRejected) {
   EXPECT_EQ(read_superblock("/dev/spark-stage-nothing").error().kind, Errc::NotFound);
   EXPECT_EQ(read_superblock("/proc").error().message().substr(0, 5), "openi");
 }
@@ -162,7 +162,7 @@ std::string make_xfs_log(std::size_t blocks, std::size_t head, std::uint32_t rou
   return log;
 }
 
-TEST(XfsLog, AnUnmountAtItsEndIsFoundWhereverTheRingIsJust) {
+TEST(XfsLog, AnUnmountRecordIsFoundWhereverTheHeadOfTheRingIs) {
   const test::TempFolder folder;
   const auto image = folder / "log";
   constexpr std::size_t kBlocks = 1024;
@@ -209,7 +209,7 @@ class SuperblockOfMounted : public SuperblockOfImage {
   bool mounted_ = false;
 };
 
-TEST_F(SuperblockOfMounted, AnExt4WriterIsSeenFromMountToUnmount) {
+TEST_F(SuperblockOfMounted, AnExt4WriterIsDetectedFromMountToUnmount) {
   for (const char* features : {"^mmp", "^has_journal"}) {
     make({"mkfs.ext4", "-q", "-F", "-O", features});
     const Superblock before = read();
@@ -235,7 +235,7 @@ TEST_F(SuperblockOfMounted, TheMmpWriterIsNamed) {
   EXPECT_FALSE(read().mmp_open);
 }
 
-TEST_F(SuperblockOfMounted, AnXfsWriterIsSeenFromItsFirstChangeToItsUnmount) {
+TEST_F(SuperblockOfMounted, AnXfsWriterIsDetectedFromItsFirstChangeToItsUnmount) {
   make({"mkfs.xfs", "-q"}, kXfsSize);
   for (int round = 0; round < 2; ++round) {
     mount("xfs");
@@ -247,7 +247,7 @@ TEST_F(SuperblockOfMounted, AnXfsWriterIsSeenFromItsFirstChangeToItsUnmount) {
   }
 }
 
-TEST_F(SuperblockOfMounted, AnXfsOfLongRecordsIsReadTheSame) {
+TEST_F(SuperblockOfMounted, AnXfsWriterWithLongLogRecordsIsAlsoDetected) {
   make({"mkfs.xfs", "-q"}, kXfsSize);
   std::filesystem::create_directories(folder_ / "mnt");
   const test::LoopDevice loop(image_);
@@ -259,7 +259,7 @@ TEST_F(SuperblockOfMounted, AnXfsOfLongRecordsIsReadTheSame) {
   EXPECT_FALSE(read().being_written);
 }
 
-TEST(DeadXfs, IsOneWhoseDiskIsGoneWhileItLivesOn) {
+TEST(DeadXfs, IsAnXfsStillInTheKernelAfterItsDiskIsGone) {
   test::FakeSysfs files;
   EXPECT_FALSE(has_dead_xfs(files.root()));
   files.write("sys/fs/xfs/stats/stats", "");

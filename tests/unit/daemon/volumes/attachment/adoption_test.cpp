@@ -12,7 +12,7 @@ using namespace test;
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-TEST_F(VolumeTest, AConnectionThatSomebodyElseMadeIsTakenOverWithOurTimers) {
+TEST_F(VolumeTest, AnotherProgramsConnectionIsTakenOverWithTheConfiguredTimers) {
   world.plug_in(kNqn);
   target->options.reconnect_delay = std::chrono::seconds(7);
   start();
@@ -23,7 +23,7 @@ TEST_F(VolumeTest, AConnectionThatSomebodyElseMadeIsTakenOverWithOurTimers) {
   EXPECT_EQ(volume->status().paths.size(), 1U);
 }
 
-TEST_F(VolumeTest, TakingAConnectionOverCanFailWithoutHarmUnlessItIsRefused) {
+TEST_F(VolumeTest, AVolumeIsReadyEvenIfTakingItsConnectionOverFails) {
   world.plug_in(kNqn);
   world.connect_error = Error{Errc::Unavailable, "no answer", ""};
   start();
@@ -39,7 +39,7 @@ TEST_F(VolumeTest, AnotherProgramsConnectionStaysWhenTheVolumeGoesDown) {
   EXPECT_EQ(world.count("unmount"), 1);
 }
 
-TEST_F(VolumeTest, WhatTheTargetTellsEndsTheWaitForTheNextAttempt) {
+TEST_F(VolumeTest, AChangeReportedByTheTargetStartsTheNextAttemptAtOnce) {
   timings.first_retry = timings.longest_retry = std::chrono::hours(1);
   world.offers.clear();
   start();
@@ -49,7 +49,7 @@ TEST_F(VolumeTest, WhatTheTargetTellsEndsTheWaitForTheNextAttempt) {
   EXPECT_TRUE(becomes(State::Ready)) << reason();
 }
 
-TEST_F(VolumeTest, ARestartedDaemonFindsTheMountAgainAndTakesItsConnectionOver) {
+TEST_F(VolumeTest, ARestartedDaemonAdoptsItsMountAndConnection) {
   timings.probe_reader = std::chrono::hours(1);
   world.plug_in(kNqn);
   world.mount("/mnt/data", true, world.block->device_number);
@@ -60,7 +60,7 @@ TEST_F(VolumeTest, ARestartedDaemonFindsTheMountAgainAndTakesItsConnectionOver) 
   EXPECT_THAT(world.touched, ElementsAre("superblock", "probe", "smart nvme7", "connect"));
 }
 
-TEST_F(VolumeTest, WhatWasMountedBeforeIsPinnedAsIfItHadBeenMountedByUs) {
+TEST_F(VolumeTest, AnExistingMountIsPinnedLikeANewOne) {
   world.plug_in(kNqn);
   world.mount("/mnt/data", true, world.block->device_number);
   world.superblock.stamp = 9;
@@ -72,7 +72,7 @@ TEST_F(VolumeTest, WhatWasMountedBeforeIsPinnedAsIfItHadBeenMountedByUs) {
   EXPECT_TRUE(volume->status().warnings.empty());
 }
 
-TEST_F(VolumeTest, AReadersMountThatMayHaveReplayedAJournalIsUsedWithAWarning) {
+TEST_F(VolumeTest, AReadOnlyMountThatMayHaveReplayedAJournalIsUsedWithAWarning) {
   world.plug_in(kNqn);
   world.mount("/mnt/data", true, world.block->device_number);
   world.mounts.back().super_options = "ro";
@@ -82,7 +82,7 @@ TEST_F(VolumeTest, AReadersMountThatMayHaveReplayedAJournalIsUsedWithAWarning) {
   EXPECT_THAT(volume->status().warnings.back(), HasSubstr("was mounted by another program"));
 }
 
-TEST_F(VolumeTest, ARestartedDaemonNeverCallsAFrozenMountReady) {
+TEST_F(VolumeTest, ARestartedDaemonNeverReportsAFrozenMountAsReady) {
   world.plug_in(kNqn);
   world.mount("/mnt/data", true, world.block->device_number);
   world.set_link("connecting");
@@ -101,7 +101,7 @@ TEST_F(VolumeTest, AReadWriteMountOfAReadOnlyVolumeIsNotAdopted) {
   EXPECT_EQ(world.mounts.size(), 1u);
 }
 
-TEST_F(VolumeTest, AForeignMountAtTheMountPointIsNeverTakenOff) {
+TEST_F(VolumeTest, AForeignMountAtTheMountPointIsNeverUnmounted) {
   world.owners[55] = "a-local-drive";
   world.mount("/mnt/data", false, 55, "/dev/nvme0n1p2");
   world.mount_error = Error{Errc::Refused, "/mnt/data carries /dev/nvme0n1p2 already", "unmount it"};

@@ -13,7 +13,7 @@ using namespace test;
 
 using testing::HasSubstr;
 
-TEST_F(VolumeTest, AFileSystemWithRecordedErrorsIsNotMountedForWritingUntilItIsRepaired) {
+TEST_F(VolumeTest, AFileSystemWithRecordedErrorsIsNotMountedWritableUntilRepaired) {
   settings.access = config::Access::Exclusive;
   settings.fence = config::Fence::None;
   world.superblock.damage = "errors are recorded in its ext4 (3 since the last e2fsck)";
@@ -25,7 +25,7 @@ TEST_F(VolumeTest, AFileSystemWithRecordedErrorsIsNotMountedForWritingUntilItIsR
   EXPECT_TRUE(becomes(State::Ready));
 }
 
-TEST_F(VolumeTest, AWritableVolumeThatWentReadOnlyOverAnErrorEndsAtRefused) {
+TEST_F(VolumeTest, AWritableVolumeThatTurnedReadOnlyAfterAnErrorIsRefused) {
   settings.access = config::Access::Exclusive;
   settings.fence = config::Fence::None;
   start();
@@ -39,7 +39,7 @@ TEST_F(VolumeTest, AWritableVolumeThatWentReadOnlyOverAnErrorEndsAtRefused) {
   EXPECT_EQ(volume->status().state, State::Refused);
 }
 
-TEST_F(VolumeTest, AReaderOfAFileSystemWithRecordedErrorsIsReadyAndWarned) {
+TEST_F(VolumeTest, AReadOnlyVolumeWithRecordedErrorsIsReadyWithAWarning) {
   world.superblock.damage = "errors are recorded in its ext4 (3 since the last e2fsck)";
   start();
   ASSERT_TRUE(becomes(State::Ready));
@@ -48,7 +48,7 @@ TEST_F(VolumeTest, AReaderOfAFileSystemWithRecordedErrorsIsReadyAndWarned) {
   EXPECT_TRUE(run_until([&] { return all_warnings(volume->status()).empty(); }));
 }
 
-TEST_F(VolumeTest, AnotherFileSystemUnderAWritableMountIsWrittenToNoMore) {
+TEST_F(VolumeTest, WritingStopsIfTheFileSystemUnderAWritableMountWasReplaced) {
   settings.access = config::Access::Exclusive;
   settings.fence = config::Fence::None;
   start();
@@ -64,9 +64,9 @@ TEST_F(VolumeTest, AnotherFileSystemUnderAWritableMountIsWrittenToNoMore) {
   EXPECT_TRUE(becomes(State::Ready));
 }
 
-class ExchangedTest : public VolumeTest {
+class ReplacedFileSystemTest : public VolumeTest {
  protected:
-  ExchangedTest() {
+  ReplacedFileSystemTest() {
     settings.access = config::Access::Exclusive;
     settings.fence = config::Fence::None;
     world.shared = true;
@@ -82,7 +82,7 @@ class ExchangedTest : public VolumeTest {
   }
 };
 
-TEST_F(ExchangedTest, AsLongAsOtherVolumesNeedTheConnectionTheMountIsNotUnmountedOverTheOtherFileSystem) {
+TEST_F(ReplacedFileSystemTest, TheMountIsKeptWhileOtherVolumesNeedTheConnection) {
   exchange();
   const auto down = await(context, volume->requests().ask_down()).value_or(Result<>());
   ASSERT_FALSE(down);
@@ -91,7 +91,7 @@ TEST_F(ExchangedTest, AsLongAsOtherVolumesNeedTheConnectionTheMountIsNotUnmounte
   EXPECT_EQ(world.count("stop writing"), 1);
 }
 
-TEST_F(ExchangedTest, OnceTheyAreDownItIsCutOffBeforeTheUnmount) {
+TEST_F(ReplacedFileSystemTest, TheConnectionIsCutOffOnceNoOtherVolumeNeedsIt) {
   exchange();
   world.shared = false;
   ASSERT_TRUE(run_until([&] { return world.count("cut off") == 1; }));
@@ -99,14 +99,14 @@ TEST_F(ExchangedTest, OnceTheyAreDownItIsCutOffBeforeTheUnmount) {
   EXPECT_TRUE(becomes(State::Ready));
 }
 
-TEST_F(ExchangedTest, OnceItsOwnFileSystemIsBackItIsUnmountedAndMounted) {
+TEST_F(ReplacedFileSystemTest, TheVolumeIsRemountedOnceItsOwnFileSystemIsBack) {
   exchange();
   world.superblock.uuid = kUuid;
   EXPECT_TRUE(becomes(State::Ready));
   EXPECT_EQ(world.count("cut off"), 0);
 }
 
-TEST_F(VolumeTest, AnotherFileSystemUnderAnAdoptedWritableMountIsWrittenToNoMore) {
+TEST_F(VolumeTest, WritingStopsIfTheFileSystemUnderAnAdoptedMountWasReplaced) {
   settings.access = config::Access::Exclusive;
   settings.fence = config::Fence::None;
   world.pinned = FilesystemIdentity{"ext4", kUuid, 0, "", 1};
@@ -119,7 +119,7 @@ TEST_F(VolumeTest, AnotherFileSystemUnderAnAdoptedWritableMountIsWrittenToNoMore
   EXPECT_EQ(world.count("stop writing"), 1);
 }
 
-TEST_F(VolumeTest, AnAdoptedMountOfAnotherFileSystemThanConfiguredIsRefusedAndGoesOnWriting) {
+TEST_F(VolumeTest, AMountOfAFileSystemOtherThanConfiguredIsRefusedButKeepsWriting) {
   settings.access = config::Access::Exclusive;
   settings.fence = config::Fence::None;
   settings.nvme->filesystem_uuid = "99999999-bbbb-cccc-dddd-eeeeeeeeeeee";

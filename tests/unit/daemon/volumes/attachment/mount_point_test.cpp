@@ -12,7 +12,7 @@ using testing::Contains;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
-TEST_F(VolumeTest, ItsMountPointIsGuardedBeforeItsTargetIsReached) {
+TEST_F(VolumeTest, TheMountPointIsGuardedBeforeTheTargetIsReached) {
   world.target_up = false;
   world.while_connecting = [] { ADD_FAILURE() << "there is no target"; };
   start();
@@ -20,14 +20,14 @@ TEST_F(VolumeTest, ItsMountPointIsGuardedBeforeItsTargetIsReached) {
   EXPECT_FALSE(world.guarded.empty());
 }
 
-TEST_F(VolumeTest, TheMountPointOfAVolumeThatIsDownFromTheStartIsGuarded) {
+TEST_F(VolumeTest, TheMountPointOfAVolumeThatStartsDownIsGuarded) {
   world.intent = Intent{false, clock.wall(), "an operator"};
   start();
   ASSERT_TRUE(becomes(State::Down));
   EXPECT_FALSE(world.guarded.empty());
 }
 
-TEST_F(VolumeTest, TheMountPointOfAVolumeThatIsMountedAlreadyIsGuardedBelowIt) {
+TEST_F(VolumeTest, TheMountPointBelowAnExistingMountIsGuarded) {
   world.plug_in(kNqn);
   world.mount("/mnt/data", true, world.block->device_number);
   start();
@@ -35,7 +35,7 @@ TEST_F(VolumeTest, TheMountPointOfAVolumeThatIsMountedAlreadyIsGuardedBelowIt) {
   EXPECT_TRUE(world.guarded.front()) << "what is mounted there is the volume";
 }
 
-TEST_F(VolumeTest, AMountPointThatMayHaveAnotherUseIsNotHidden) {
+TEST_F(VolumeTest, AMountMayNotHideFilesOfAMountPointInOtherUse) {
   world.guard = {false, "", {"thesis"}};
   start();
   ASSERT_TRUE(becomes(State::Ready));
@@ -43,7 +43,7 @@ TEST_F(VolumeTest, AMountPointThatMayHaveAnotherUseIsNotHidden) {
   EXPECT_THAT(all_warnings(volume->status()), IsEmpty());
 }
 
-TEST_F(VolumeTest, FilesThatItHidesAreNamedForAsLongAsTheyAreThere) {
+TEST_F(VolumeTest, AWarningNamesFilesHiddenByTheMountUntilTheyAreGone) {
   world.guard = {true, "", {"a", "b", "c", "d"}};
   start();
   ASSERT_TRUE(becomes(State::Ready));
@@ -55,21 +55,21 @@ TEST_F(VolumeTest, FilesThatItHidesAreNamedForAsLongAsTheyAreThere) {
   EXPECT_THAT(all_warnings(volume->status()), IsEmpty());
 }
 
-TEST_F(VolumeTest, AMountPointThatCannotBeGuardedIsAWarningAndKeepsTheVolumeFromNothing) {
+TEST_F(VolumeTest, AMountPointThatCannotBeGuardedOnlyCausesAWarning) {
   world.guard.gap = "programs can write to /mnt/data while it is not mounted";
   start();
   ASSERT_TRUE(becomes(State::Ready));
   EXPECT_THAT(all_warnings(volume->status()), Contains(world.guard.gap));
 }
 
-TEST_F(VolumeTest, AGuardThatGivesNoAnswerIsAWarningAndKeepsTheVolumeFromNothing) {
+TEST_F(VolumeTest, AGuardThatDoesNotAnswerOnlyCausesAWarning) {
   world.guard_error = Error{Errc::TimedOut, "guard: no answer within 30 s", ""};
   start();
   ASSERT_TRUE(becomes(State::Ready));
   EXPECT_THAT(all_warnings(volume->status()), Contains(HasSubstr("no answer within 30 s")));
 }
 
-TEST_F(VolumeTest, WithAnotherMountOnTopItIsRefusedAndTakesNoReservation) {
+TEST_F(VolumeTest, AVolumeWithAMountOnTopIsRefusedAndTakesNoReservation) {
   settings.access = config::Access::Exclusive;
   world.reservations.offers = true;
   world.plug_in(kNqn);

@@ -50,7 +50,7 @@ class FenceTest : public VolumeTest {
   sim::SimulatedReservations other{world.reservations, kOther};
 };
 
-TEST_F(FenceTest, TheReservationIsHeldBeforeTheMountAndGivenBackBeforeTheDisconnect) {
+TEST_F(FenceTest, TheReservationIsHeldWhileMountedAndReleasedBeforeTheDisconnect) {
   timings.probe = std::chrono::hours(1);
   start();
   ASSERT_TRUE(becomes(State::Ready));
@@ -67,7 +67,7 @@ TEST_F(FenceTest, TheReservationIsHeldBeforeTheMountAndGivenBackBeforeTheDisconn
   EXPECT_EQ(holder(), "");
 }
 
-TEST_F(FenceTest, ANamespaceThatAnotherHostHoldsIsRefusedAndTheHolderNamed) {
+TEST_F(FenceTest, ANamespaceHeldByAnotherHostIsRefusedAndTheHolderIsNamed) {
   let_another_host_hold_it();
   let_another_host_open_it();
   start();
@@ -79,7 +79,7 @@ TEST_F(FenceTest, ANamespaceThatAnotherHostHoldsIsRefusedAndTheHolderNamed) {
   EXPECT_EQ(holder(), kOther);
 }
 
-TEST_F(FenceTest, IsMountedByItselfOnceTheOtherHostHasGivenItBack) {
+TEST_F(FenceTest, ARefusedVolumeIsMountedOnceTheOtherHostReleasesTheReservation) {
   let_another_host_hold_it();
   start();
   ASSERT_TRUE(becomes(State::Refused));
@@ -87,7 +87,7 @@ TEST_F(FenceTest, IsMountedByItselfOnceTheOtherHostHasGivenItBack) {
   EXPECT_TRUE(becomes(State::Ready));
 }
 
-TEST_F(FenceTest, ATargetThatForgotTheReservationOfADeadMountHereGivesItBack) {
+TEST_F(FenceTest, AVolumeWithADeadMountReacquiresAReservationTheTargetForgot) {
   world.superblock.has_mmp = false;
   start();
   ASSERT_TRUE(becomes(State::Ready));
@@ -98,7 +98,7 @@ TEST_F(FenceTest, ATargetThatForgotTheReservationOfADeadMountHereGivesItBack) {
   EXPECT_EQ(holder(), FakeWorld::kHostId);
 }
 
-TEST_F(FenceTest, WhatIsMountedReadOnlyHereIsNoProofThatThisHostWroteTheDisk) {
+TEST_F(FenceTest, AReadOnlyMountDoesNotProveThatThisHostWroteTheNamespace) {
   world.superblock.has_mmp = false;
   start();
   ASSERT_TRUE(becomes(State::Ready));
@@ -110,7 +110,7 @@ TEST_F(FenceTest, WhatIsMountedReadOnlyHereIsNoProofThatThisHostWroteTheDisk) {
   EXPECT_THAT(reason(), HasSubstr("volumes take datasets"));
 }
 
-TEST_F(FenceTest, AReservationThatWasGivenUpAfterADeadMountsTimeIsNotTakenForForgotten) {
+TEST_F(FenceTest, AReservationReleasedByAnotherHostIsNotMistakenForAForgottenOne) {
   world.superblock.has_mmp = false;
   start();
   ASSERT_TRUE(becomes(State::Ready));
@@ -123,7 +123,7 @@ TEST_F(FenceTest, AReservationThatWasGivenUpAfterADeadMountsTimeIsNotTakenForFor
   EXPECT_THAT(reason(), HasSubstr("volumes take datasets"));
 }
 
-TEST_F(FenceTest, WithMmpAloneAClosedFileSystemIsClaimedAndThatIsSaid) {
+TEST_F(FenceTest, WithOnlyMmpAClosedFileSystemIsClaimedAndTheWaitIsReported) {
   world.reservations.offers = false;
   std::string said;
   world.while_mounting = [&] { said = volume->status().reason; };
@@ -133,7 +133,7 @@ TEST_F(FenceTest, WithMmpAloneAClosedFileSystemIsClaimedAndThatIsSaid) {
   EXPECT_THAT(said, HasSubstr("multi-mount protection waits 11 s"));
 }
 
-TEST_F(FenceTest, UnderAReservationNothingIsClaimedAndNothingWaits) {
+TEST_F(FenceTest, WithAReservationTheFileSystemIsMountedWithoutAnMmpClaim) {
   std::string said;
   world.while_mounting = [&] { said = volume->status().reason; };
   start();
@@ -142,7 +142,7 @@ TEST_F(FenceTest, UnderAReservationNothingIsClaimedAndNothingWaits) {
   EXPECT_EQ(said.find("multi-mount"), std::string::npos) << said;
 }
 
-TEST_F(FenceTest, WithMmpAloneAnotherNodeThatDidNotCloseItIsRefusedAndNamed) {
+TEST_F(FenceTest, WithOnlyMmpAFileSystemOpenOnAnotherHostIsRefusedAndTheHostNamed) {
   world.reservations.offers = false;
   let_another_host_open_it();
   start();
@@ -151,14 +151,14 @@ TEST_F(FenceTest, WithMmpAloneAnotherNodeThatDidNotCloseItIsRefusedAndNamed) {
   EXPECT_EQ(world.count("mount rw"), 0);
 }
 
-TEST_F(FenceTest, ItsOwnUncleanFileSystemIsMountedAgain) {
+TEST_F(FenceTest, AFileSystemLeftUncleanByThisHostIsMountedAgain) {
   world.reservations.offers = false;
   world.superblock.mmp_open = world.superblock.being_written = true;
   start();
   EXPECT_TRUE(becomes(State::Ready));
 }
 
-TEST_F(FenceTest, WithoutMmpAnUncleanFileSystemIsItsOwnOnlyIfTheReservationOutlivedIt) {
+TEST_F(FenceTest, WithoutMmpAnUncleanFileSystemIsMountedOnlyUnderAHeldReservation) {
   world.superblock.has_mmp = false;
   world.superblock.mmp_node.clear();
   world.superblock.being_written = true;
@@ -171,7 +171,7 @@ TEST_F(FenceTest, WithoutMmpAnUncleanFileSystemIsItsOwnOnlyIfTheReservationOutli
   EXPECT_TRUE(becomes(State::Ready));
 }
 
-TEST_F(FenceTest, AReservationThatIsAskedForAndNotOfferedIsRefused) {
+TEST_F(FenceTest, AVolumeThatRequiresAReservationIsRefusedIfTheTargetOffersNone) {
   world.reservations.offers = false;
   settings.fence = config::Fence::Reservation;
   start();
@@ -189,14 +189,14 @@ TEST_F(FenceTest, FenceNoneAndFenceMmpSendNoReservationCommand) {
   }
 }
 
-TEST_F(FenceTest, AMountThatFailsGivesAFreshReservationBack) {
+TEST_F(FenceTest, AFailedMountReleasesItsNewReservation) {
   world.mount_error = Error{Errc::Refused, "host 'spark2' has it open (MMP)", ""};
   start();
   ASSERT_TRUE(becomes(State::Refused));
   EXPECT_EQ(holder(), "");
 }
 
-TEST_F(FenceTest, LosingTheReservationStopsWritingAndSaysWhoHasIt) {
+TEST_F(FenceTest, LosingTheReservationStopsWritingAndNamesTheHolder) {
   start();
   ASSERT_TRUE(becomes(State::Ready));
   world.unmount_error = Error{Errc::Refused, "/mnt/data is in use by python3 (pid 7)", "end it first"};
@@ -213,7 +213,7 @@ TEST_F(FenceTest, LosingTheReservationStopsWritingAndSaysWhoHasIt) {
   EXPECT_EQ(world.count("mount rw"), 1);
 }
 
-TEST_F(FenceTest, AFileSystemThatShutDownBecauseTheTargetRefusedItsWritesSaysWhoTookOver) {
+TEST_F(FenceTest, AFileSystemShutDownByRefusedWritesReportsTheTakeover) {
   timings.probe = std::chrono::hours(1);
   start();
   ASSERT_TRUE(becomes(State::Ready));
@@ -223,7 +223,7 @@ TEST_F(FenceTest, AFileSystemThatShutDownBecauseTheTargetRefusedItsWritesSaysWho
   EXPECT_THAT(reason(), HasSubstr("has taken over namespace 1"));
 }
 
-TEST_F(FenceTest, AnotherNodeInTheMmpBlockStopsWriting) {
+TEST_F(FenceTest, AnotherHostInTheMmpBlockStopsWriting) {
   world.reservations.offers = false;
   start();
   ASSERT_TRUE(becomes(State::Ready));
@@ -232,7 +232,7 @@ TEST_F(FenceTest, AnotherNodeInTheMmpBlockStopsWriting) {
   EXPECT_EQ(world.count("stop writing"), 1);
 }
 
-TEST_F(FenceTest, ARestartOfTheTargetCostsNothingButAnotherRegistration) {
+TEST_F(FenceTest, ARestartOfTheTargetOnlyCausesANewRegistration) {
   start();
   ASSERT_TRUE(becomes(State::Ready));
   world.reservations.restart();
@@ -241,7 +241,7 @@ TEST_F(FenceTest, ARestartOfTheTargetCostsNothingButAnotherRegistration) {
   EXPECT_EQ(world.count("stop writing"), 0);
 }
 
-TEST_F(FenceTest, ARestartedDaemonWhoseReservationWasTakenMeanwhileStopsWriting) {
+TEST_F(FenceTest, ARestartedDaemonStopsWritingIfItsReservationWasTakenMeanwhile) {
   let_another_host_hold_it();
   world.plug_in(kNqn);
   world.mount("/mnt/data", false, world.block->device_number);
@@ -250,7 +250,7 @@ TEST_F(FenceTest, ARestartedDaemonWhoseReservationWasTakenMeanwhileStopsWriting)
   EXPECT_EQ(world.count("stop writing"), 1);
 }
 
-TEST_F(FenceTest, ARestartedDaemonHoldsTheReservationOfWhatItMountedBefore) {
+TEST_F(FenceTest, ARestartedDaemonHoldsTheReservationOfItsEarlierMount) {
   world.plug_in(kNqn);
   world.mount("/mnt/data", false, world.block->device_number);
   start();
@@ -259,7 +259,7 @@ TEST_F(FenceTest, ARestartedDaemonHoldsTheReservationOfWhatItMountedBefore) {
   EXPECT_EQ(world.count("mount rw"), 0);
 }
 
-TEST_F(FenceTest, ADaemonThatStartsDuringAnOutageFindsTheFenceOfItsMountWhenTheLinkIsBack) {
+TEST_F(FenceTest, ADaemonStartedDuringAnOutageFindsItsFenceWhenTheLinkIsBack) {
   world.reservations.offers = false;
   world.plug_in(kNqn);
   world.mount("/mnt/data", false, world.block->device_number);
@@ -274,7 +274,7 @@ TEST_F(FenceTest, ADaemonThatStartsDuringAnOutageFindsTheFenceOfItsMountWhenTheL
   EXPECT_EQ(world.count("stop writing"), 0);
 }
 
-TEST_F(FenceTest, ADaemonThatStartsDuringAnOutageStopsWritingWhatWasTakenOverMeanwhile) {
+TEST_F(FenceTest, ADaemonStartedDuringAnOutageStopsWritingAfterATakeover) {
   world.plug_in(kNqn);
   world.mount("/mnt/data", false, world.block->device_number);
   world.set_link("connecting");
@@ -287,7 +287,7 @@ TEST_F(FenceTest, ADaemonThatStartsDuringAnOutageStopsWritingWhatWasTakenOverMea
   EXPECT_THAT(seen, testing::Not(testing::Contains(State::Ready)));
 }
 
-TEST_F(FenceTest, AMountWhoseReservationWasTakenAndGivenBackMeanwhileIsNotAdoptedWithoutMmp) {
+TEST_F(FenceTest, WithoutMmpAMountIsNotAdoptedAfterAnotherHostHeldTheReservation) {
   world.superblock.has_mmp = false;
   let_another_host_hold_it();
   ASSERT_TRUE(nvmetcp::release_reservation(other, kThem));
@@ -299,7 +299,7 @@ TEST_F(FenceTest, AMountWhoseReservationWasTakenAndGivenBackMeanwhileIsNotAdopte
   EXPECT_EQ(world.mounts.size(), 1u) << "nobody's mount is taken off";
 }
 
-TEST_F(FenceTest, TakeTakesItFromAHostThatHoldsItAndMountsIt) {
+TEST_F(FenceTest, TakePreemptsTheHolderAndMountsTheVolume) {
   let_another_host_hold_it();
   let_another_host_open_it();
   start();
@@ -311,7 +311,7 @@ TEST_F(FenceTest, TakeTakesItFromAHostThatHoldsItAndMountsIt) {
   EXPECT_EQ(world.count("mount rw"), 1);
 }
 
-TEST_F(FenceTest, TakeWithoutMmpMountsOnlyAfterTheOtherHostsKeepAliveMustHaveFailed) {
+TEST_F(FenceTest, TakeWithoutMmpWaitsForTheOtherHostsKeepAliveToExpire) {
   world.superblock.has_mmp = false;
   target->options.keep_alive = std::chrono::seconds(1);
   let_another_host_hold_it();
@@ -322,7 +322,7 @@ TEST_F(FenceTest, TakeWithoutMmpMountsOnlyAfterTheOtherHostsKeepAliveMustHaveFai
   EXPECT_GE(clock.steady() - before, std::chrono::seconds(3));
 }
 
-TEST_F(FenceTest, ACloneOfAHostThatWritesAnXfsIsRefusedWhereTheirKeysAreOneAndTold) {
+TEST_F(FenceTest, ACloneWithTheSameHostIdAndKeyIsRefusedWhileTheOtherHostWrites) {
   world.superblock.has_mmp = false;
   world.superblock.being_written = true;
   world.reservations.state.registrants = {{FakeWorld::kHostId, FakeWorld::kFormerKey, true}};
@@ -337,7 +337,7 @@ TEST_F(FenceTest, ACloneOfAHostThatWritesAnXfsIsRefusedWhereTheirKeysAreOneAndTo
   EXPECT_TRUE(run_until([&] { return world.reservations.holder()->key == FakeWorld::kKey; }));
 }
 
-TEST_F(FenceTest, AMountUnderTheKeyOfAnEarlierReleaseGetsTheNewOneWithoutLettingGo) {
+TEST_F(FenceTest, AnAdoptedMountsFormerKeyIsReplacedWhileTheReservationIsHeld) {
   world.superblock.has_mmp = false;
   world.superblock.being_written = true;
   world.reservations.state.registrants = {{FakeWorld::kHostId, FakeWorld::kFormerKey, true}};
@@ -366,7 +366,7 @@ TEST_F(FenceTest, TakeWorksAfterThisHostsMachineIdHasChanged) {
   EXPECT_NE(world.reservations.holder()->key, 77u);
 }
 
-TEST_F(FenceTest, TakeOfWhatIsReadyHereTakesNothing) {
+TEST_F(FenceTest, TakeOfAReadyVolumeChangesNothing) {
   start();
   ASSERT_TRUE(becomes(State::Ready));
   world.reservations.commands.clear();

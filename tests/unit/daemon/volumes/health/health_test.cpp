@@ -12,7 +12,7 @@ using namespace test;
 
 using testing::HasSubstr;
 
-TEST_F(VolumeTest, ALinkThatComesBackIsTheSameMountAndAnOutage) {
+TEST_F(VolumeTest, AReturningLinkKeepsTheMountAndCountsAsAnOutage) {
   start();
   ASSERT_TRUE(becomes(State::Ready));
   world.set_link("connecting");
@@ -26,7 +26,7 @@ TEST_F(VolumeTest, ALinkThatComesBackIsTheSameMountAndAnOutage) {
   EXPECT_EQ(world.count("mount ro"), 1);
 }
 
-TEST_F(VolumeTest, ALinkThatIsBackIsNotReadyWhileTheKernelMayStillTakeTheDeviceAway) {
+TEST_F(VolumeTest, AReturningLinkIsNotReadyWhileTheKernelMayStillRemoveTheDevice) {
   timings.link_doubt = Duration(60'000);
   start();
   ASSERT_TRUE(becomes(State::Ready));
@@ -44,7 +44,7 @@ TEST_F(VolumeTest, ALinkThatIsBackIsNotReadyWhileTheKernelMayStillTakeTheDeviceA
   EXPECT_EQ(volume->status().history.reconnects(), 0U);
 }
 
-TEST_F(VolumeTest, OneLookThatFindsTheLinkDownStallsNothing) {
+TEST_F(VolumeTest, OneFailedLinkCheckDoesNotStallTheVolume) {
   start();
   ASSERT_TRUE(becomes(State::Ready));
   timings.watch = Duration(1);
@@ -61,7 +61,7 @@ TEST_F(VolumeTest, OneLookThatFindsTheLinkDownStallsNothing) {
   EXPECT_THAT(seen, testing::Not(testing::Contains(State::Stalled)));
 }
 
-TEST_F(VolumeTest, ALiveLinkWhoseDeviceDoesNotAnswerIsStalledUntilItDoes) {
+TEST_F(VolumeTest, AVolumeWithALiveLinkIsStalledWhileItsDeviceIsSilent) {
   start();
   ASSERT_TRUE(becomes(State::Ready));
   world.answers = false;
@@ -72,7 +72,7 @@ TEST_F(VolumeTest, ALiveLinkWhoseDeviceDoesNotAnswerIsStalledUntilItDoes) {
   EXPECT_EQ(volume->status().history.reconnects(), 1U);
 }
 
-TEST_F(VolumeTest, OneSlowProbeOnABusyHostStallsNothing) {
+TEST_F(VolumeTest, OneSlowProbeDoesNotStallTheVolume) {
   start();
   ASSERT_TRUE(becomes(State::Ready));
   for (int i = 0; i < 10; ++i) {
@@ -83,7 +83,7 @@ TEST_F(VolumeTest, OneSlowProbeOnABusyHostStallsNothing) {
   EXPECT_THAT(seen, testing::Not(testing::Contains(State::Stalled)));
 }
 
-TEST_F(VolumeTest, WhileAWorkerHangsInTheKernelNoOtherIsSentAfterIt) {
+TEST_F(VolumeTest, NoProbeIsStartedWhileAWorkerHangsInTheKernel) {
   start();
   ASSERT_TRUE(becomes(State::Ready));
   world.answers = false;
@@ -98,7 +98,7 @@ TEST_F(VolumeTest, WhileAWorkerHangsInTheKernelNoOtherIsSentAfterIt) {
   EXPECT_TRUE(becomes(State::Ready));
 }
 
-TEST_F(VolumeTest, WhileAWorkerHangsInTheKernelNothingIsAskedOfTheDeviceWhileItIsBroughtUp) {
+TEST_F(VolumeTest, TheDeviceIsNotReadOrMountedWhileAWorkerHangsInTheKernel) {
   world.stuck = true;
   start();
   ASSERT_TRUE(run_until([&] {
@@ -111,7 +111,7 @@ TEST_F(VolumeTest, WhileAWorkerHangsInTheKernelNothingIsAskedOfTheDeviceWhileItI
   EXPECT_TRUE(becomes(State::Ready));
 }
 
-TEST_F(VolumeTest, AProbeThatWaitsBehindABusyWritersDataStallsNothing) {
+TEST_F(VolumeTest, AProbeQueuedBehindABusyWriterDoesNotStallTheVolume) {
   start();
   ASSERT_TRUE(becomes(State::Ready));
   world.io_per_look = 1;
@@ -126,7 +126,7 @@ TEST_F(VolumeTest, AProbeThatWaitsBehindABusyWritersDataStallsNothing) {
   EXPECT_TRUE(becomes(State::Stalled)) << "nothing comes back any more";
 }
 
-TEST_F(VolumeTest, AFileSystemWhoseAnswerWaitsForOtherProgramsIsNotTakenForStalledOrShutDown) {
+TEST_F(VolumeTest, AFileSystemBlockedByOtherProgramsIsNeitherStalledNorShutDown) {
   start();
   ASSERT_TRUE(becomes(State::Ready));
   seen.clear();
@@ -135,7 +135,7 @@ TEST_F(VolumeTest, AFileSystemWhoseAnswerWaitsForOtherProgramsIsNotTakenForStall
   EXPECT_TRUE(seen.empty());
 }
 
-TEST_F(VolumeTest, IsNotProbedWhileItsLinkIsDown) {
+TEST_F(VolumeTest, AVolumeIsNotProbedWhileItsLinkIsDown) {
   start();
   ASSERT_TRUE(becomes(State::Ready));
   world.set_link("connecting");
@@ -146,14 +146,14 @@ TEST_F(VolumeTest, IsNotProbedWhileItsLinkIsDown) {
   EXPECT_EQ(world.count("probe"), probes);
 }
 
-TEST_F(VolumeTest, AProbesLatencyIsShown) {
+TEST_F(VolumeTest, TheProbeLatencyIsShown) {
   world.probe_us = 321;
   start();
   ASSERT_TRUE(becomes(State::Ready));
   EXPECT_EQ(volume->status().probes.percentile(0.99), 321);
 }
 
-TEST_F(VolumeTest, WhatTheTargetSaysOfItsDrivesIsShownAndAWarningOfTheirsToo) {
+TEST_F(VolumeTest, TheTargetsSmartDataAndItsWarningsAreShown) {
   world.smart = nvmetcp::Smart{{"read-only"}, 41, 90, 7, 2};
   start();
   ASSERT_TRUE(run_until([&] { return volume->status().drives.has_value(); }));
@@ -163,14 +163,14 @@ TEST_F(VolumeTest, WhatTheTargetSaysOfItsDrivesIsShownAndAWarningOfTheirsToo) {
   EXPECT_EQ(shown.at("drives").at("temperature_c"), 41);
 }
 
-TEST_F(VolumeTest, ATargetThatSaysNothingOfItsDrivesIsNotAskedAllTheTime) {
+TEST_F(VolumeTest, ATargetWithoutSmartDataIsNotPolledContinuously) {
   start();
   ASSERT_TRUE(run_until([&] { return world.count("probe") > 3; }));
   EXPECT_EQ(world.count("smart nvme7"), 1);
   EXPECT_FALSE(volume->status().drives);
 }
 
-TEST_F(VolumeTest, AFileSystemThatShutDownIsUnmountedAndMountedAnewNeverDetached) {
+TEST_F(VolumeTest, AShutDownFileSystemIsRemountedAndNeverDetached) {
   start();
   ASSERT_TRUE(becomes(State::Ready));
   world.shut_down = true;
@@ -183,7 +183,7 @@ TEST_F(VolumeTest, AFileSystemThatShutDownIsUnmountedAndMountedAnewNeverDetached
   EXPECT_EQ(volume->status().history.recoveries(), 1U);
 }
 
-TEST_F(VolumeTest, AWritableVolumeThatWentReadOnlyIsMountedAnew) {
+TEST_F(VolumeTest, AWritableVolumeThatTurnedReadOnlyIsRemounted) {
   settings.access = config::Access::Exclusive;
   settings.fence = config::Fence::None;
   start();
@@ -194,7 +194,7 @@ TEST_F(VolumeTest, AWritableVolumeThatWentReadOnlyIsMountedAnew) {
   EXPECT_THAT(seen, testing::Contains(State::Lost));
 }
 
-TEST_F(VolumeTest, ABrokenFileSystemInUseStaysLostAndNamesItsUsers) {
+TEST_F(VolumeTest, AShutDownFileSystemInUseStaysLostAndNamesItsUsers) {
   start();
   ASSERT_TRUE(becomes(State::Ready));
   world.shut_down = true;
@@ -208,7 +208,7 @@ TEST_F(VolumeTest, ABrokenFileSystemInUseStaysLostAndNamesItsUsers) {
   EXPECT_TRUE(becomes(State::Ready));
 }
 
-TEST_F(VolumeTest, HoldLeavesADeadMountToItsUsers) {
+TEST_F(VolumeTest, OnLossHoldKeepsADeadMountForItsUsers) {
   settings.on_loss = config::OnLoss::Hold;
   start();
   ASSERT_TRUE(becomes(State::Ready));
@@ -222,7 +222,7 @@ TEST_F(VolumeTest, HoldLeavesADeadMountToItsUsers) {
   EXPECT_TRUE(becomes(State::Ready));
 }
 
-TEST_F(VolumeTest, WhoStillHasFilesOfADetachedMountOpenIsTold) {
+TEST_F(VolumeTest, AWarningNamesProcessesWithOpenFilesInADetachedMount) {
   world.users = "python3 (pid 7, open file)";
   start();
   ASSERT_TRUE(becomes(State::Ready));
@@ -231,7 +231,7 @@ TEST_F(VolumeTest, WhoStillHasFilesOfADetachedMountOpenIsTold) {
   EXPECT_THAT(volume->status().warnings, testing::Contains(HasSubstr("python3 (pid 7, open file)")));
 }
 
-TEST_F(VolumeTest, ANamespaceThatChangedItsIdentityIsMountedWithAWarning) {
+TEST_F(VolumeTest, ANamespaceWithAChangedUuidIsMountedWithAWarning) {
   world.namespace_uuid = "11111111-0000-0000-0000-000000000000";
   start();
   ASSERT_TRUE(becomes(State::Ready));
@@ -252,7 +252,7 @@ TEST_F(VolumeTest, AFileSystemThatShrankIsRefused) {
   EXPECT_THAT(reason(), HasSubstr("older copy"));
 }
 
-TEST_F(VolumeTest, AFileSystemThatGrewIsTheSame) {
+TEST_F(VolumeTest, AFileSystemThatGrewIsAccepted) {
   world.superblock.filesystem_bytes = world.superblock.bytes = 1 << 30;
   start();
   ASSERT_TRUE(becomes(State::Ready));
@@ -262,14 +262,14 @@ TEST_F(VolumeTest, AFileSystemThatGrewIsTheSame) {
   EXPECT_EQ(world.pinned->bytes, Bytes{1} << 31);
 }
 
-TEST_F(VolumeTest, ANamespaceThatIsSmallerThanItsFileSystemIsRefused) {
+TEST_F(VolumeTest, ANamespaceSmallerThanItsFileSystemIsRefused) {
   world.superblock.filesystem_bytes = 1 << 30;
   world.superblock.bytes = 1 << 29;
   start();
   EXPECT_TRUE(becomes(State::Refused));
 }
 
-TEST_F(VolumeTest, AnOutageThatARestartInterruptedEndsWhenTheVolumeIsReady) {
+TEST_F(VolumeTest, AnOutageFromBeforeARestartEndsWhenTheVolumeIsReady) {
   History history;
   history.outage_begins(clock.wall() - std::chrono::minutes(5), "link down");
   world.history = history.to_json();
@@ -279,7 +279,7 @@ TEST_F(VolumeTest, AnOutageThatARestartInterruptedEndsWhenTheVolumeIsReady) {
   EXPECT_GE(*volume->status().history.last_outage_s(), 300);
 }
 
-TEST_F(VolumeTest, ANamespaceThatTheKernelDidNotFindIsLookedForAgain) {
+TEST_F(VolumeTest, ANamespaceMissedByTheKernelTriggersARescan) {
   timings.namespace_wait = Duration(5'000);
   timings.namespace_rescan = Duration(2);
   world.plug_in(kNqn);
@@ -289,7 +289,7 @@ TEST_F(VolumeTest, ANamespaceThatTheKernelDidNotFindIsLookedForAgain) {
   EXPECT_EQ(world.count("rescan nvme7"), 1);
 }
 
-TEST_F(VolumeTest, AnotherProgramsConnectionIsNotToldToLookAgain) {
+TEST_F(VolumeTest, AnotherProgramsControllerIsNotRescanned) {
   timings.namespace_rescan = Duration(2);
   world.plug_in(kNqn);
   world.controllers[0].owner = "nvme-stas";

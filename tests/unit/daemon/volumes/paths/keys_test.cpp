@@ -19,7 +19,7 @@ class VolumeKeys : public VolumeTest {
   }
 };
 
-TEST_F(VolumeKeys, TheConnectIsToldTheirFilesAndNothingElse) {
+TEST_F(VolumeKeys, TheConnectRequestNamesTheKeyFile) {
   start();
   ASSERT_TRUE(becomes(State::Ready));
   EXPECT_EQ(world.last_options.host_key_file, "/etc/keys/host");
@@ -28,7 +28,7 @@ TEST_F(VolumeKeys, TheConnectIsToldTheirFilesAndNothingElse) {
   EXPECT_EQ(*request, world.last_options);
 }
 
-TEST_F(VolumeKeys, AWrongOneIsRefusedAndNotTriedAgainAtOnce) {
+TEST_F(VolumeKeys, AWrongKeyIsRefusedAndNotRetriedAtOnce) {
   world.connect_error = Error{Errc::Refused, "the target rejected the key in /etc/keys/host", ""};
   start();
   ASSERT_TRUE(becomes(State::Refused));
@@ -39,14 +39,14 @@ TEST_F(VolumeKeys, AWrongOneIsRefusedAndNotTriedAgainAtOnce) {
   EXPECT_EQ(world.count("mount ro"), 0);
 }
 
-TEST_F(VolumeKeys, AKernelWithoutThemIsRefusedToo) {
+TEST_F(VolumeKeys, AKernelWithoutKeySupportIsRefused) {
   world.connect_error = Error{Errc::Unsupported, "the kernel does not know dhchap_secret", ""};
   start();
   ASSERT_TRUE(becomes(State::Refused));
   EXPECT_EQ(world.count("mount ro"), 0);
 }
 
-TEST_F(VolumeKeys, AMountThatIsThereIsTakenOverOnlyIfItsConnectionHasThem) {
+TEST_F(VolumeKeys, AnExistingMountIsAdoptedOnlyIfItsConnectionHasTheKey) {
   world.plug_in(kNqn);
   world.mount("/mnt/data", true, world.block->device_number);
   world.connect_error = Error{Errc::Refused, "nvme7 is connected without the key in /etc/keys/host", ""};
@@ -59,7 +59,7 @@ TEST_F(VolumeKeys, AMountThatIsThereIsTakenOverOnlyIfItsConnectionHasThem) {
   EXPECT_EQ(world.count("mount ro"), 0);
 }
 
-TEST_F(VolumeKeys, NothingIsMountedOrTakenOverWhileAnotherPathToTheSubsystemHasNone) {
+TEST_F(VolumeKeys, NothingIsMountedWhileAnotherPathToTheSubsystemLacksTheKey) {
   timings.refused_retry = Duration(2);
   world.unsecured = Error{Errc::Refused, "nvme8 is a path to the same subsystem, without the key", ""};
   start();
@@ -70,7 +70,7 @@ TEST_F(VolumeKeys, NothingIsMountedOrTakenOverWhileAnotherPathToTheSubsystemHasN
   EXPECT_TRUE(becomes(State::Ready));
 }
 
-TEST_F(VolumeKeys, APathWithoutThemThatSomebodyConnectsLaterIsWarnedOf) {
+TEST_F(VolumeKeys, APathConnectedLaterWithoutTheKeyCausesAWarning) {
   start();
   ASSERT_TRUE(becomes(State::Ready));
   EXPECT_TRUE(all_warnings(volume->status()).empty());
@@ -82,7 +82,7 @@ TEST_F(VolumeKeys, APathWithoutThemThatSomebodyConnectsLaterIsWarnedOf) {
   EXPECT_TRUE(run_until([&] { return volume->status().insecure.empty(); }));
 }
 
-TEST_F(VolumeKeys, AConnectionThatIsThereIsUsedOnlyIfItHasThem) {
+TEST_F(VolumeKeys, AnExistingConnectionIsUsedOnlyIfItHasTheKey) {
   world.plug_in(kNqn);
   world.connect_error = Error{Errc::Refused, "nvme7 is connected without the key in /etc/keys/host", ""};
   start();

@@ -28,7 +28,7 @@ TEST_F(VolumePathsTest, ConnectsEveryPortal) {
   EXPECT_EQ(world.count("mount ro"), 1);
 }
 
-TEST_F(VolumePathsTest, IsReadyOverOnePortalAndSaysWhatIsWrongWithTheOther) {
+TEST_F(VolumePathsTest, IsReadyOverOnePortalAndReportsTheErrorOfTheOther) {
   world.unreachable = {kSecond};
   start();
   ASSERT_TRUE(becomes(State::Ready));
@@ -40,13 +40,13 @@ TEST_F(VolumePathsTest, IsReadyOverOnePortalAndSaysWhatIsWrongWithTheOther) {
   EXPECT_TRUE(run_until([&] { return live_paths() == 2; }));
 }
 
-TEST_F(VolumePathsTest, ComesUpOverTheSecondPortalWhenTheFirstIsOut) {
+TEST_F(VolumePathsTest, BecomesReadyOverTheSecondPortalIfTheFirstIsUnreachable) {
   world.unreachable = {kFirst};
   start();
   EXPECT_TRUE(becomes(State::Ready));
 }
 
-TEST_F(VolumePathsTest, APathThatTheKernelGaveUpIsConnectedAgainWithoutAnOutage) {
+TEST_F(VolumePathsTest, APathAbandonedByTheKernelIsReconnectedWithoutAnOutage) {
   start();
   ASSERT_TRUE(becomes(State::Ready));
   ASSERT_TRUE(run_until([&] { return live_paths() == 2; }));
@@ -57,7 +57,7 @@ TEST_F(VolumePathsTest, APathThatTheKernelGaveUpIsConnectedAgainWithoutAnOutage)
   EXPECT_TRUE(volume->status().history.outages().empty());
 }
 
-TEST_F(VolumePathsTest, SilenceIsNoOutageBeforeTheKernelHadTheTimeToFailOver) {
+TEST_F(VolumePathsTest, SilenceIsNotAnOutageUntilTheKernelHadTimeToFailOver) {
   target->options.keep_alive = std::chrono::seconds(0);
   timings.fail_over = std::chrono::milliseconds(500);
   start();
@@ -71,7 +71,7 @@ TEST_F(VolumePathsTest, SilenceIsNoOutageBeforeTheKernelHadTheTimeToFailOver) {
   EXPECT_TRUE(becomes(State::Stalled)) << "both are silent";
 }
 
-TEST_F(VolumePathsTest, APathWhoseControllersNameTheOtherPathGotIsConnectedAgain) {
+TEST_F(VolumePathsTest, APathIsReconnectedEvenIfAnotherPathReusesItsControllersName) {
   start();
   ASSERT_TRUE(becomes(State::Ready));
   ASSERT_TRUE(run_until([&] { return live_paths() == 2; }));
@@ -106,7 +106,7 @@ class VolumeNamedTargetTest : public VolumeTest {
   }
 };
 
-TEST_F(VolumeNamedTargetTest, IsFoundAtTheNewAddressWhileTheKernelTriesTheOldOneForEver) {
+TEST_F(VolumeNamedTargetTest, IsReconnectedAtTheNewAddressWhileTheKernelRetriesTheOldOne) {
   start();
   ASSERT_TRUE(becomes(State::Ready));
   world.set_link("connecting");
@@ -124,7 +124,7 @@ TEST_F(VolumeNamedTargetTest, IsFoundAtTheNewAddressWhileTheKernelTriesTheOldOne
   EXPECT_EQ(volume->status().history.outages().back().healer, Healer::Us);
 }
 
-TEST_F(VolumeNamedTargetTest, IsNotFollowedWhereTheKernelCouldNotTellAnotherNamespace) {
+TEST_F(VolumeNamedTargetTest, TheNewAddressIsNotUsedIfTheNamespaceHasNoUuid) {
   world.namespace_uuid.clear();
   start();
   ASSERT_TRUE(becomes(State::Ready));
@@ -137,7 +137,7 @@ TEST_F(VolumeNamedTargetTest, IsNotFollowedWhereTheKernelCouldNotTellAnotherName
   EXPECT_EQ(world.count("connect"), attempts);
 }
 
-TEST_F(VolumeTest, AConnectionThatWasThereIsTakenOverOnceAndTheVolumeDoesNotWaitForIt) {
+TEST_F(VolumeTest, AnExistingConnectionIsTakenOverOnceWithoutDelayingTheVolume) {
   world.plug_in(kNqn);
   world.mount("/mnt/data", true, world.block->device_number);
   timings.watch = Duration(2);

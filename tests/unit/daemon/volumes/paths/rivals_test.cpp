@@ -13,7 +13,7 @@ using testing::Contains;
 using testing::HasSubstr;
 using testing::Not;
 
-TEST_F(VolumeTest, OfAnUnreachableTargetIsNeverReadyOnAnotherTargetsDisk) {
+TEST_F(VolumeTest, AVolumeOfAnUnreachableTargetIsNotReadyOnAnotherTargetsNamespace) {
   world.target_up = false;
   world.plug_in_other(kNqn);
   start();
@@ -25,7 +25,7 @@ TEST_F(VolumeTest, OfAnUnreachableTargetIsNeverReadyOnAnotherTargetsDisk) {
   EXPECT_THAT(reason(), HasSubstr("10.0.0.9:4420 (target spare) is of the same NQN"));
 }
 
-TEST_F(VolumeTest, IsRefusedWhileAnotherTargetsNamespaceHasItsNumberAndReadyWhenThatIsGone) {
+TEST_F(VolumeTest, AVolumeIsRefusedWhileAnotherTargetsNamespaceHasItsNsid) {
   world.plug_in_other(kNqn);
   start();
   ASSERT_TRUE(becomes(State::Refused));
@@ -37,7 +37,7 @@ TEST_F(VolumeTest, IsRefusedWhileAnotherTargetsNamespaceHasItsNumberAndReadyWhen
   EXPECT_TRUE(becomes(State::Ready));
 }
 
-TEST_F(VolumeTest, IsReadyBesideAnotherTargetThatHasNoNamespaceOfItsNumber) {
+TEST_F(VolumeTest, AVolumeIsReadyIfAnotherTargetHasNoNamespaceWithItsNsid) {
   const std::string other = world.plug_in_other(kNqn, false);
   start();
   ASSERT_TRUE(becomes(State::Ready));
@@ -48,7 +48,7 @@ TEST_F(VolumeTest, IsReadyBesideAnotherTargetThatHasNoNamespaceOfItsNumber) {
   EXPECT_EQ(world.controllers[0].name, other);
 }
 
-TEST_F(VolumeTest, AMountOfAnotherTargetsDiskIsNotAdopted) {
+TEST_F(VolumeTest, AMountOfAnotherTargetsNamespaceIsNotAdopted) {
   const std::string other = world.plug_in_other(kNqn);
   world.mount("/mnt/data", true, world.others[other]->device_number);
   world.target_up = false;
@@ -60,7 +60,7 @@ TEST_F(VolumeTest, AMountOfAnotherTargetsDiskIsNotAdopted) {
   EXPECT_EQ(world.mounts.size(), 1U);
 }
 
-TEST_F(VolumeTest, IsStalledWhenItsLinkIsDownHoweverLiveAnotherTargetsConnectionIs) {
+TEST_F(VolumeTest, AVolumeWithoutALinkIsStalledDespiteAnotherTargetsLiveConnection) {
   start();
   ASSERT_TRUE(becomes(State::Ready));
   world.plug_in_other(kNqn, false);
@@ -71,7 +71,7 @@ TEST_F(VolumeTest, IsStalledWhenItsLinkIsDownHoweverLiveAnotherTargetsConnection
   EXPECT_TRUE(becomes(State::Ready));
 }
 
-TEST_F(VolumeTest, TakesAConnectionAtAnAddressThatItsTargetsOwnLogHasForOneOfItsOwn) {
+TEST_F(VolumeTest, AConnectionToAnAddressInTheTargetsLogIsUsedAsItsOwn) {
   world.offer(kNqn, "10.0.1.5", 4420);
   world.plug_in(kNqn, {"10.0.1.5", 4420});
   world.mount("/mnt/data", true, world.block->device_number);
@@ -81,7 +81,7 @@ TEST_F(VolumeTest, TakesAConnectionAtAnAddressThatItsTargetsOwnLogHasForOneOfIts
   EXPECT_EQ(volume->status().paths.at(0).address, "10.0.1.5:4420");
 }
 
-TEST_F(VolumeTest, AsksItsTargetAboutAConnectionThatComesLater) {
+TEST_F(VolumeTest, AConnectionMadeLaterIsCheckedAgainstTheTargetsLog) {
   start();
   ASSERT_TRUE(becomes(State::Ready));
   world.offer(kNqn, "10.0.1.5", 4420);
@@ -90,7 +90,7 @@ TEST_F(VolumeTest, AsksItsTargetAboutAConnectionThatComesLater) {
   EXPECT_EQ(all_warnings(volume->status()).size(), 0U);
 }
 
-TEST_F(VolumeTest, WarnsOfAPathToItsNamespaceThatIsAtNoAddressOfItsTarget) {
+TEST_F(VolumeTest, APathOutsideTheTargetsAddressesCausesAWarning) {
   start();
   ASSERT_TRUE(becomes(State::Ready));
   world.others.erase(world.plug_in_other(kNqn, false));  // it leads to our namespace
@@ -100,7 +100,7 @@ TEST_F(VolumeTest, WarnsOfAPathToItsNamespaceThatIsAtNoAddressOfItsTarget) {
   EXPECT_EQ(volume->status().paths.size(), 1U);
 }
 
-TEST_F(VolumeTest, ARestartedDaemonFindsTheMountOfATargetThatHasAName) {
+TEST_F(VolumeTest, ARestartedDaemonAdoptsTheMountOfATargetWithAHostName) {
   target->portals = {{"nas.lan", 4420}};
   world.names["nas.lan"] = "10.0.0.5";
   world.plug_in(kNqn);
@@ -142,7 +142,7 @@ class TwoTargetsTest : public VolumeTest {
   std::shared_ptr<Volume> second;
 };
 
-TEST_F(TwoTargetsTest, TheSecondIsRefusedWithAReasonWhileTheFirstIsReady) {
+TEST_F(TwoTargetsTest, TheSecondVolumeIsRefusedWithAReasonWhileTheFirstIsReady) {
   start();
   ASSERT_TRUE(becomes(State::Ready));
   start_second();
@@ -151,7 +151,7 @@ TEST_F(TwoTargetsTest, TheSecondIsRefusedWithAReasonWhileTheFirstIsReady) {
   EXPECT_EQ(world.controllers.size(), 1U);
 }
 
-TEST_F(TwoTargetsTest, TheSecondIsRefusedAndNotConnectedWhileTheFirstIsStalled) {
+TEST_F(TwoTargetsTest, TheSecondVolumeIsRefusedAndNotConnectedWhileTheFirstIsStalled) {
   start();
   ASSERT_TRUE(becomes(State::Ready));
   world.set_link("connecting");
@@ -162,7 +162,7 @@ TEST_F(TwoTargetsTest, TheSecondIsRefusedAndNotConnectedWhileTheFirstIsStalled) 
   EXPECT_EQ(world.controllers.size(), 1U) << "what waits for the first would go over it";
 }
 
-TEST_F(TwoTargetsTest, OnceTheSecondHasTheFirstsPlaceTheFirstIsRefusedWithAReasonUntilItIsDown) {
+TEST_F(TwoTargetsTest, TheFirstVolumeIsRefusedUntilTheSecondThatReplacedItIsDown) {
   start();
   ASSERT_TRUE(becomes(State::Ready));
   start_second();
@@ -185,7 +185,7 @@ TEST_F(TwoTargetsTest, OnceTheSecondHasTheFirstsPlaceTheFirstIsRefusedWithAReaso
   EXPECT_TRUE(becomes(State::Ready)) << reason();
 }
 
-TEST_F(TwoTargetsTest, TheSecondIsRefusedWithAReasonWhereBothConnectAtOnce) {
+TEST_F(TwoTargetsTest, TheSecondVolumeIsRefusedWithAReasonIfBothConnectAtOnce) {
   world.while_connecting = [this] { world.plug_in(kNqn); };  // the first volume connects a moment earlier
   start_second();
   ASSERT_TRUE(second_becomes(State::Refused));

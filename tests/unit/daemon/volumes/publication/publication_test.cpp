@@ -38,7 +38,7 @@ class PublishTest : public VolumeTest {
   }
 };
 
-TEST_F(PublishTest, APublishedVolumeStaysReadyAndIsReadOnlyUntilAPersonWantsToWrite) {
+TEST_F(PublishTest, APublishedVolumeStaysReadyAndReadOnlyUntilItIsMadeWritable) {
   start_published();
   look();
   EXPECT_EQ(volume->status().state, State::Ready);
@@ -55,7 +55,7 @@ TEST_F(PublishTest, APublishedVolumeStaysReadyAndIsReadOnlyUntilAPersonWantsToWr
   EXPECT_TRUE(volume->status().history.outages().empty());
 }
 
-TEST_F(PublishTest, GenerationsCountUpAndWhatIsPublishedIsPublishedOnce) {
+TEST_F(PublishTest, APublishedVolumeIsNotPublishedAgainUntilItWasMadeWritable) {
   start_published();
   EXPECT_EQ(publish()->generation, 1u) << "nothing was written since";
   EXPECT_EQ(world.count("publish"), 1);
@@ -63,7 +63,7 @@ TEST_F(PublishTest, GenerationsCountUpAndWhatIsPublishedIsPublishedOnce) {
   EXPECT_EQ(publish()->generation, 2u);
 }
 
-TEST_F(PublishTest, ThenWriteLeavesItWritable) {
+TEST_F(PublishTest, ThenWriteLeavesTheVolumeWritable) {
   start();
   ASSERT_TRUE(becomes(State::Ready));
   ASSERT_TRUE(publish(AfterPublish::Writable));
@@ -75,7 +75,7 @@ TEST_F(PublishTest, ThenWriteLeavesItWritable) {
   EXPECT_EQ(world.count("make writable"), 1) << "published already: only opened";
 }
 
-TEST_F(PublishTest, AProgramThatWritesKeepsItFromBeingPublishedAndItStaysWritable) {
+TEST_F(PublishTest, AVolumeWithAWritingProgramIsNotPublishedAndStaysWritable) {
   start();
   ASSERT_TRUE(becomes(State::Ready));
   world.publish_error = Error{Errc::Refused, "in use by python3 (pid 7)", "let it close its files"};
@@ -87,7 +87,7 @@ TEST_F(PublishTest, AProgramThatWritesKeepsItFromBeingPublishedAndItStaysWritabl
   EXPECT_FALSE(is_published(volume->context()));
 }
 
-TEST_F(PublishTest, OnlyAReadyVolumeOfThisHostsWritingCanBePublished) {
+TEST_F(PublishTest, OnlyAReadyExclusiveVolumeCanBePublished) {
   world.target_up = false;
   start();
   ASSERT_TRUE(becomes(State::Waiting));
@@ -101,7 +101,7 @@ TEST_F(PublishTest, OnlyAReadyVolumeOfThisHostsWritingCanBePublished) {
   EXPECT_THAT(publish().error().message(), HasSubstr("this host only reads it"));
 }
 
-TEST_F(PublishTest, ItIsReadOnlyAgainAfterARestartOfTheDaemonAndOfTheMachine) {
+TEST_F(PublishTest, APublishedVolumeStaysReadOnlyAcrossADaemonRestartAndAReboot) {
   start_published();
   volume->stop();
   world.touched.clear();
@@ -117,7 +117,7 @@ TEST_F(PublishTest, ItIsReadOnlyAgainAfterARestartOfTheDaemonAndOfTheMachine) {
   EXPECT_EQ(world.count("mount rw"), 0);
 }
 
-TEST_F(PublishTest, APublishedVolumeThatIsDownComesUpWritableWhenAPersonWantsItUp) {
+TEST_F(PublishTest, APublishedVolumeThatIsDownCanBeBroughtUpWritable) {
   start_published();
   ASSERT_TRUE(await(context, volume->requests().ask_down()).value_or(fail(Errc::Failed, "it never ended")));
   ASSERT_TRUE(make_writable());
@@ -127,7 +127,7 @@ TEST_F(PublishTest, APublishedVolumeThatIsDownComesUpWritableWhenAPersonWantsItU
   EXPECT_EQ(world.count("mount closed"), 0);
 }
 
-TEST_F(PublishTest, AnotherHostThatWritesAPublishedVolumeIsSeenAsAReaderSeesIt) {
+TEST_F(PublishTest, WritesOfAnotherHostToAPublishedVolumeAreDetected) {
   start_published();
   look();
   world.superblock.being_written = true;
@@ -137,7 +137,7 @@ TEST_F(PublishTest, AnotherHostThatWritesAPublishedVolumeIsSeenAsAReaderSeesIt) 
   EXPECT_EQ(make_writable().error().kind, Errc::Refused);
 }
 
-TEST_F(PublishTest, WhatAnotherHostWroteUnnoticedIsSeenBeforeItIsWritableAgain) {
+TEST_F(PublishTest, MakingAVolumeWritableDetectsUnnoticedWritesOfAnotherHost) {
   timings.probe_reader = std::chrono::hours(1);
   start_published();
   ++world.superblock.stamp;
@@ -148,7 +148,7 @@ TEST_F(PublishTest, WhatAnotherHostWroteUnnoticedIsSeenBeforeItIsWritableAgain) 
   EXPECT_EQ(world.count("make writable"), 0);
 }
 
-TEST_F(PublishTest, AVolumeWhoseReservationAnotherHostHasNowIsNotMadeWritable) {
+TEST_F(PublishTest, AVolumeReservedByAnotherHostIsNotMadeWritable) {
   start_published();
   sim::SimulatedReservations other{world.reservations, "99999999-2222-3333-4444-555555555555"};
   ASSERT_EQ(nvmetcp::take_reservation(other, {"99999999-2222-3333-4444-555555555555", 99})->hold,
@@ -160,7 +160,7 @@ TEST_F(PublishTest, AVolumeWhoseReservationAnotherHostHasNowIsNotMadeWritable) {
   EXPECT_EQ(world.count("make writable"), 0);
 }
 
-TEST_F(PublishTest, AFenceThatIsLostWhileItIsPublishedIsSeen) {
+TEST_F(PublishTest, AFenceLostDuringPublishingStopsWriting) {
   start();
   ASSERT_TRUE(becomes(State::Ready));
   world.while_publishing = [this] {
@@ -173,7 +173,7 @@ TEST_F(PublishTest, AFenceThatIsLostWhileItIsPublishedIsSeen) {
   EXPECT_TRUE(run_until([&] { return world.count("stop writing") == 1; }));
 }
 
-TEST_F(PublishTest, AReaderSaysWhichGenerationItShows) {
+TEST_F(PublishTest, AReaderReportsTheGenerationItShows) {
   settings.access = config::Access::ReadOnly;
   world.published = mounts::Published{7, "spark2", "2026-11-22T05:00:00Z"};
   start();

@@ -23,7 +23,7 @@ class ReaderTest : public VolumeTest {
   }
 };
 
-TEST_F(ReaderTest, AWriterThatComesAfterTheMountMarksTheVolumeWhichStaysReady) {
+TEST_F(ReaderTest, AWriterThatAppearsAfterTheMountMarksTheVolumeWhichStaysReady) {
   start();
   ASSERT_TRUE(becomes(State::Ready));
   EXPECT_FALSE(volume->status().foreign_writes);
@@ -34,7 +34,7 @@ TEST_F(ReaderTest, AWriterThatComesAfterTheMountMarksTheVolumeWhichStaysReady) {
   EXPECT_EQ(world.count("unmount"), 0);
 }
 
-TEST_F(ReaderTest, IsMountedAnewWhenTheWriterHasClosedItAndTheMarkIsGone) {
+TEST_F(ReaderTest, TheVolumeIsRemountedAndUnmarkedOnceTheWriterClosesIt) {
   start();
   ASSERT_TRUE(becomes(State::Ready));
   let_a_writer_open_it();
@@ -47,7 +47,7 @@ TEST_F(ReaderTest, IsMountedAnewWhenTheWriterHasClosedItAndTheMarkIsGone) {
   EXPECT_TRUE(volume->status().history.outages().empty());
 }
 
-TEST_F(ReaderTest, WhileAnOldStateGivesWayToTheNewOneItIsWorthAMomentsWait) {
+TEST_F(ReaderTest, AVolumeIsSettlingWhileItIsRemountedForNewerContents) {
   start();
   ASSERT_TRUE(becomes(State::Ready));
   EXPECT_FALSE(volume->is_settling());
@@ -60,7 +60,7 @@ TEST_F(ReaderTest, WhileAnOldStateGivesWayToTheNewOneItIsWorthAMomentsWait) {
   EXPECT_FALSE(volume->is_settling());
 }
 
-TEST_F(ReaderTest, AnOutdatedMountThatIsInUseStaysAndStaysMarked) {
+TEST_F(ReaderTest, AnOutdatedMountInUseStaysMountedAndMarked) {
   start();
   ASSERT_TRUE(becomes(State::Ready));
   world.unmount_error = Error{Errc::Refused, "/mnt/data is in use by python3 (pid 7)", "end it first"};
@@ -72,7 +72,7 @@ TEST_F(ReaderTest, AnOutdatedMountThatIsInUseStaysAndStaysMarked) {
   EXPECT_TRUE(run_until([&] { return world.count("mount ro") == 2; }));
 }
 
-TEST_F(ReaderTest, AnOutdatedMountThatIsInUseIsTriedLessAndLessOftenAndLoggedOnce) {
+TEST_F(ReaderTest, RemountingAnOutdatedMountInUseBacksOffAndIsLoggedOnce) {
   timings.first_leave = timings.longest_leave = Duration(60'000);
   start();
   ASSERT_TRUE(becomes(State::Ready));
@@ -89,7 +89,7 @@ TEST_F(ReaderTest, AnOutdatedMountThatIsInUseIsTriedLessAndLessOftenAndLoggedOnc
   EXPECT_THAT(reason(), HasSubstr("sh (pid 1)"));
 }
 
-TEST_F(ReaderTest, WhatWasWrittenWhileTheDaemonWasAwayIsNoticed) {
+TEST_F(ReaderTest, WritesWhileTheDaemonWasStoppedAreDetected) {
   world.plug_in(kNqn);
   world.mount("/mnt/data", true, world.block->device_number);
   world.pinned = FilesystemIdentity{"ext4", kUuid, 0, "", 1};
@@ -98,7 +98,7 @@ TEST_F(ReaderTest, WhatWasWrittenWhileTheDaemonWasAwayIsNoticed) {
   EXPECT_TRUE(run_until([&] { return world.count("mount ro") == 1; }));
 }
 
-TEST_F(ReaderTest, WhatWasWrittenWhileTheDaemonAndTheLinkWereAwayIsNoticed) {
+TEST_F(ReaderTest, WritesWhileTheDaemonAndTheLinkWereDownAreDetected) {
   world.plug_in(kNqn);
   world.mount("/mnt/data", true, world.block->device_number);
   world.pinned = FilesystemIdentity{"ext4", kUuid, 0, "", 1};

@@ -34,7 +34,7 @@ class UnfinishedDownTest : public VolumeTest {
   void mount() { world.mount("/mnt/data", true, world.block->device_number); }
 };
 
-TEST_F(UnfinishedDownTest, OneThatIsStillMountedIsUnmountedAndDisconnected) {
+TEST_F(UnfinishedDownTest, AVolumeStillMountedIsUnmountedAndDisconnected) {
   mount();
   const WallTime since = world.intent->since;
   start();
@@ -46,7 +46,7 @@ TEST_F(UnfinishedDownTest, OneThatIsStillMountedIsUnmountedAndDisconnected) {
   EXPECT_EQ(to_json(settings, volume->status()).at("down").at("by"), "alice");
 }
 
-TEST_F(UnfinishedDownTest, OneThatIsStillConnectedIsDisconnectedByASecondDownToo) {
+TEST_F(UnfinishedDownTest, ASecondDownDisconnectsAVolumeStillConnected) {
   start();
   EXPECT_TRUE(ask_down());
   EXPECT_EQ(volume->status().state, State::Down);
@@ -54,7 +54,7 @@ TEST_F(UnfinishedDownTest, OneThatIsStillConnectedIsDisconnectedByASecondDownToo
   EXPECT_TRUE(world.intent->is_released);
 }
 
-TEST_F(UnfinishedDownTest, AReservationIsGivenBackToo) {
+TEST_F(UnfinishedDownTest, TheReservationIsReleased) {
   settings.access = config::Access::Exclusive;
   world.reservations.offers = true;
   world.reservations.state.registrants = {{FakeWorld::kHostId, FakeWorld::kKey, true}};
@@ -72,7 +72,7 @@ TEST_F(UnfinishedDownTest, ADeadMountIsDetached) {
   EXPECT_TRUE(world.mounts.empty());
 }
 
-TEST_F(UnfinishedDownTest, AnothersMountAndConnectionAreLeftAlone) {
+TEST_F(UnfinishedDownTest, AForeignMountAndConnectionAreLeftAlone) {
   world.mount("/mnt/data", false, 7, "tmpfs", "tmpfs");
   world.controllers[0].owner = "stas";
   start();
@@ -81,7 +81,7 @@ TEST_F(UnfinishedDownTest, AnothersMountAndConnectionAreLeftAlone) {
   EXPECT_EQ(world.controllers.size(), 1u);
 }
 
-TEST_F(UnfinishedDownTest, InUseItStaysToBeTakenDownAndIsNeverUsedAgain) {
+TEST_F(UnfinishedDownTest, AVolumeInUseIsRetriedUntilItIsDownAndNeverBecomesReady) {
   mount();
   world.unmount_error = Error{Errc::Refused, "/mnt/data is in use by python3 (pid 7)", "end it first"};
   start();
@@ -97,7 +97,7 @@ TEST_F(UnfinishedDownTest, InUseItStaysToBeTakenDownAndIsNeverUsedAgain) {
   ASSERT_TRUE(becomes(State::Down));
 }
 
-TEST_F(UnfinishedDownTest, AReloadThatCantUnmountItDoesNotBringItUp) {
+TEST_F(UnfinishedDownTest, AReloadThatCannotUnmountTheVolumeDoesNotBringItUp) {
   mount();
   world.unmount_error = Error{Errc::Refused, "/mnt/data is in use by python3 (pid 7)", "end it first"};
   start();
@@ -110,7 +110,7 @@ TEST_F(UnfinishedDownTest, AReloadThatCantUnmountItDoesNotBringItUp) {
   EXPECT_TRUE(world.controllers.empty());
 }
 
-TEST_F(UnfinishedDownTest, ALinkThatIsDownIsWaitedForBeforeTheUnmount) {
+TEST_F(UnfinishedDownTest, TheUnmountWaitsForALinkThatIsDown) {
   mount();
   world.set_link("connecting");
   start();
@@ -121,7 +121,7 @@ TEST_F(UnfinishedDownTest, ALinkThatIsDownIsWaitedForBeforeTheUnmount) {
   EXPECT_TRUE(world.mounts.empty());
 }
 
-TEST_F(UnfinishedDownTest, ANameOfItsTargetThatCantBeLookedUpIsWaitedFor) {
+TEST_F(UnfinishedDownTest, TheUnmountWaitsForAHostNameThatCannotBeResolved) {
   target->portals = {{"nas.lan", 4420}};
   world.target_up = false;
   mount();
@@ -134,7 +134,7 @@ TEST_F(UnfinishedDownTest, ANameOfItsTargetThatCantBeLookedUpIsWaitedFor) {
   EXPECT_TRUE(world.controllers.empty());
 }
 
-TEST_F(UnfinishedDownTest, AskedUpItIsUsedAsItIs) {
+TEST_F(UnfinishedDownTest, BringingTheVolumeUpUsesItsExistingMount) {
   mount();
   world.unmount_error = Error{Errc::Refused, "/mnt/data is in use by python3 (pid 7)", "end it first"};
   start();
@@ -143,7 +143,7 @@ TEST_F(UnfinishedDownTest, AskedUpItIsUsedAsItIs) {
   EXPECT_TRUE(becomes(State::Ready));
 }
 
-TEST_F(UnfinishedDownTest, OnlyOneThatIsReleasedNeedsItsSubsystemNoMoreAtTheStart) {
+TEST_F(UnfinishedDownTest, AVolumeNeedsItsSubsystemUntilItsReleaseIsRecorded) {
   start();
   EXPECT_TRUE(volume->wants_subsystem(kNqn));
   volume->stop();

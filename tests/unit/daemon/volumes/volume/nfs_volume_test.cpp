@@ -25,7 +25,7 @@ class NfsVolumeTest : public VolumeTest {
   }
 };
 
-TEST(NfsConnections, AreAsManyAsNvmeHasQueuesUnlessTheOptionsSayOtherwise) {
+TEST(NfsConnections, AreOnePerCpuUpToEightUnlessTheOptionsSayOtherwise) {
   using Options = std::vector<std::string>;
   EXPECT_EQ(with_connections({"vers=4.2"}, 20), (Options{"vers=4.2", "nconnect=8"}));
   EXPECT_EQ(with_connections({}, 2), (Options{"nconnect=2"}));
@@ -34,7 +34,7 @@ TEST(NfsConnections, AreAsManyAsNvmeHasQueuesUnlessTheOptionsSayOtherwise) {
   EXPECT_EQ(with_connections({"proto=rdma"}, 20), Options{"proto=rdma"});
 }
 
-TEST_F(NfsVolumeTest, IsMountedAndReadyOnlyOnceItsServerHasAnswered) {
+TEST_F(NfsVolumeTest, IsReadyOnlyOnceItsServerHasAnswered) {
   start();
   ASSERT_TRUE(becomes(State::Ready));
   EXPECT_THAT(world.touched, Contains("probe"));
@@ -48,7 +48,7 @@ TEST_F(NfsVolumeTest, AMountWithAnotherAccessThanConfiguredIsNotAdopted) {
   EXPECT_EQ(world.count("unmount"), 0);
 }
 
-TEST_F(NfsVolumeTest, StallsWhileItsServerIsSilent) {
+TEST_F(NfsVolumeTest, IsStalledWhileItsServerIsSilent) {
   start();
   ASSERT_TRUE(becomes(State::Ready));
   world.answers = false;
@@ -72,7 +72,7 @@ class SilentServerTest : public NfsVolumeTest {
   }
 };
 
-TEST_F(SilentServerTest, ADownIsRefusedAtOnceAndNamesForceAndTheLoss) {
+TEST_F(SilentServerTest, DownIsRefusedAtOnceAndNamesForceAndTheLostWrites) {
   ASSERT_NO_FATAL_FAILURE(stall());
   for (const auto& down : {ask_down(), await(context, volume->requests().ask_down()).value_or(Result<>())}) {
     ASSERT_FALSE(down);
@@ -84,7 +84,7 @@ TEST_F(SilentServerTest, ADownIsRefusedAtOnceAndNamesForceAndTheLoss) {
   EXPECT_EQ(volume->status().state, State::Stalled);
 }
 
-TEST_F(SilentServerTest, ByForceItGoesDownAndStaysDownUntilAskedUp) {
+TEST_F(SilentServerTest, ForceTakesTheVolumeDownUntilItIsBroughtUp) {
   ASSERT_NO_FATAL_FAILURE(stall());
   EXPECT_TRUE(ask_down(OnDown::Force));
   EXPECT_EQ(volume->status().state, State::Down);
@@ -98,7 +98,7 @@ TEST_F(SilentServerTest, ByForceItGoesDownAndStaysDownUntilAskedUp) {
   EXPECT_TRUE(becomes(State::Ready));
 }
 
-TEST_F(SilentServerTest, AWorkerThatStaysInTheKernelDoesNotKeepADetachedVolumeUp) {
+TEST_F(SilentServerTest, AWorkerStuckInTheKernelDoesNotKeepADetachedVolumeUp) {
   ASSERT_NO_FATAL_FAILURE(stall());
   world.unmount_error = Error{Errc::TimedOut, "unmount did not end within 10 s", ""};
   world.while_unmounting = [this] { world.mounts.clear(); };
@@ -106,7 +106,7 @@ TEST_F(SilentServerTest, AWorkerThatStaysInTheKernelDoesNotKeepADetachedVolumeUp
   EXPECT_EQ(volume->status().state, State::Down);
 }
 
-TEST_F(SilentServerTest, AMountThatForceDoesNotRemoveStaysAndIsTold) {
+TEST_F(SilentServerTest, AMountThatForceCannotRemoveIsReportedAndTheVolumeStaysUp) {
   ASSERT_NO_FATAL_FAILURE(stall());
   world.unmount_error = Error{Errc::TimedOut, "unmount did not end within 10 s", ""};
   const auto down = ask_down(OnDown::Force);
@@ -116,7 +116,7 @@ TEST_F(SilentServerTest, AMountThatForceDoesNotRemoveStaysAndIsTold) {
   EXPECT_TRUE(becomes(State::Stalled));
 }
 
-TEST_F(SilentServerTest, AnUnmountThatFindsTheServerSilentNamesForce) {
+TEST_F(SilentServerTest, AnUnmountThatTimesOutNamesForce) {
   start();
   ASSERT_TRUE(becomes(State::Ready));
   world.unmount_error = Error{Errc::TimedOut, "unmount did not end within 60 s", ""};
@@ -125,7 +125,7 @@ TEST_F(SilentServerTest, AnUnmountThatFindsTheServerSilentNamesForce) {
   EXPECT_THAT(down.error().hint, HasSubstr("--force"));
 }
 
-TEST_F(SilentServerTest, ForceThatIsAskedForWhileAnUnmountWaitsFollowsIt) {
+TEST_F(SilentServerTest, ForceDuringAPendingUnmountCompletesBothRequests) {
   start();
   ASSERT_TRUE(becomes(State::Ready));
   world.unmount_takes = Duration(20);

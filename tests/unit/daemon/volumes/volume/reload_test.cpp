@@ -25,7 +25,7 @@ class VolumeReload : public VolumeTest {
   }
 };
 
-TEST_F(VolumeReload, TimersAreSetOnTheControllerThatIsThere) {
+TEST_F(VolumeReload, TimersAreSetOnTheExistingController) {
   start();
   ASSERT_TRUE(becomes(State::Ready));
   const std::string controller = volume->status().paths.at(0).controller;
@@ -38,7 +38,7 @@ TEST_F(VolumeReload, TimersAreSetOnTheControllerThatIsThere) {
   EXPECT_EQ(volume->status().state, State::Ready);
 }
 
-TEST_F(VolumeReload, TimersThatTheKernelDoesNotTakeAreAnError) {
+TEST_F(VolumeReload, TimersRejectedByTheKernelAreAnError) {
   start();
   ASSERT_TRUE(becomes(State::Ready));
   world.timers_error = Error{Errc::Unsupported, "fast_fail is off, not 10", ""};
@@ -48,7 +48,7 @@ TEST_F(VolumeReload, TimersThatTheKernelDoesNotTakeAreAnError) {
   EXPECT_THAT(set.error().message(), HasSubstr("fast_fail is off, not 10"));
 }
 
-TEST_F(VolumeReload, TimersThatWereRefusedAreInTheNextPlanToo) {
+TEST_F(VolumeReload, RejectedTimersStayInTheNextPlan) {
   start();
   ASSERT_TRUE(becomes(State::Ready));
   config::Config wanted;
@@ -69,7 +69,7 @@ TEST_F(VolumeReload, TimersThatWereRefusedAreInTheNextPlanToo) {
   EXPECT_EQ(plan().action, config::Action::Nothing);
 }
 
-TEST_F(VolumeReload, ADeadMountHasUsersIfItIsHeldForThem) {
+TEST_F(VolumeReload, ADeadMountHasUsersOnlyIfItIsHeldForThem) {
   world.open_files = "python3 (pid 7, open file)";
   settings.on_loss = config::OnLoss::Hold;
   world.offers.clear();
@@ -86,7 +86,7 @@ TEST_F(VolumeReload, ADeadMountHasUsersIfItIsHeldForThem) {
   EXPECT_EQ(wait(volume->users()).value(), "");
 }
 
-TEST_F(VolumeReload, AConnectionThatEndsMeanwhileIsNoError) {
+TEST_F(VolumeReload, AConnectionThatEndsWhileTimersAreSetIsNotAnError) {
   start();
   ASSERT_TRUE(becomes(State::Ready));
   world.timers_error = Error{Errc::NotFound, "gone", ""};
@@ -94,7 +94,7 @@ TEST_F(VolumeReload, AConnectionThatEndsMeanwhileIsNoError) {
 }
 
 // Otherwise the connection would keep the old timers until it ends.
-TEST_F(VolumeReload, AConnectThatWasUnderWayGetsTheNewTimersAtItsEnd) {
+TEST_F(VolumeReload, AConnectInProgressGetsTheNewTimersWhenItEnds) {
   world.while_connecting = [this] {
     target->options.fast_fail = seconds(10);
     boost::asio::co_spawn(context, volume->set_live(settings, target), boost::asio::detached);
@@ -107,7 +107,7 @@ TEST_F(VolumeReload, AConnectThatWasUnderWayGetsTheNewTimersAtItsEnd) {
   EXPECT_EQ(world.timers.at(controller).fast_fail, seconds(10));
 }
 
-TEST_F(VolumeReload, WhoUsesItIsAskedOnlyWhileItsOwnMountIsThere) {
+TEST_F(VolumeReload, UsersAreQueriedOnlyWhileTheVolumeIsMounted) {
   world.open_files = "python3 (pid 9, open file)";
   world.target_up = false;
   start();
@@ -118,7 +118,7 @@ TEST_F(VolumeReload, WhoUsesItIsAskedOnlyWhileItsOwnMountIsThere) {
   EXPECT_EQ(wait(volume->users()).value(), "python3 (pid 9, open file)");
 }
 
-TEST_F(VolumeReload, ForARemountTheConnectionStays) {
+TEST_F(VolumeReload, ARemountKeepsTheConnection) {
   start();
   ASSERT_TRUE(becomes(State::Ready));
   EXPECT_TRUE(wait(volume->requests().ask_down(OnDown::KeepConnection)));
@@ -126,7 +126,7 @@ TEST_F(VolumeReload, ForARemountTheConnectionStays) {
   EXPECT_EQ(world.count("disconnect"), 0);
 }
 
-TEST_F(VolumeReload, AskedUpMeanwhileEndsTheWaitForItToBeDown) {
+TEST_F(VolumeReload, AnUpRequestEndsThePendingDownRequest) {
   start();
   ASSERT_TRUE(becomes(State::Ready));
   std::optional<Result<>> answer;
@@ -140,7 +140,7 @@ TEST_F(VolumeReload, AskedUpMeanwhileEndsTheWaitForItToBeDown) {
   EXPECT_TRUE(run_until([&] { return answer.has_value(); }));
 }
 
-TEST_F(VolumeReload, WhatIsLeftToDoIsAmongTheWarnings) {
+TEST_F(VolumeReload, APendingStepIsAmongTheWarnings) {
   start();
   ASSERT_TRUE(becomes(State::Ready));
   volume->note_pending("remount is left to do");

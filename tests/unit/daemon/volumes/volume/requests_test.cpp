@@ -36,7 +36,7 @@ class DownTest : public VolumeTest {
   }
 };
 
-TEST_F(DownTest, UnmountsBeforeItDisconnectsAndStaysDownUntilAskedUp) {
+TEST_F(DownTest, UnmountsThenDisconnectsAndStaysDownUntilBroughtUp) {
   start();
   ASSERT_TRUE(becomes(State::Ready));
   world.touched.clear();
@@ -49,7 +49,7 @@ TEST_F(DownTest, UnmountsBeforeItDisconnectsAndStaysDownUntilAskedUp) {
   EXPECT_TRUE(becomes(State::Ready));
 }
 
-TEST_F(DownTest, WhatAnOperatorTookDownStaysDownThroughARestart) {
+TEST_F(DownTest, AVolumeTakenDownStaysDownAcrossARestart) {
   start();
   ASSERT_TRUE(becomes(State::Ready));
   EXPECT_TRUE(ask_down());
@@ -68,7 +68,7 @@ TEST_F(DownTest, WhatAnOperatorTookDownStaysDownThroughARestart) {
   EXPECT_TRUE(becomes(State::Ready));
 }
 
-TEST_F(DownTest, WithoutAFenceADownThatIsForgottenWouldMakeTwoWriters) {
+TEST_F(DownTest, AnUnfencedVolumeTakenDownIsNotMountedAfterARestart) {
   settings.access = config::Access::Exclusive;
   settings.fence = config::Fence::None;
   start();
@@ -81,7 +81,7 @@ TEST_F(DownTest, WithoutAFenceADownThatIsForgottenWouldMakeTwoWriters) {
   EXPECT_EQ(world.count("mount rw"), 0);
 }
 
-TEST_F(DownTest, ADownThatCantBeRecordedTouchesNothing) {
+TEST_F(DownTest, ADownThatCannotBeRecordedChangesNothing) {
   start();
   ASSERT_TRUE(becomes(State::Ready));
   world.intent_error = Error{Errc::NoSpace, "writing datasets.intent.json: no space left", "free some"};
@@ -92,7 +92,7 @@ TEST_F(DownTest, ADownThatCantBeRecordedTouchesNothing) {
   EXPECT_EQ(volume->status().state, State::Ready);
 }
 
-TEST_F(DownTest, AnUpThatCantBeRecordedLeavesItDown) {
+TEST_F(DownTest, AnUpThatCannotBeRecordedLeavesTheVolumeDown) {
   start();
   ASSERT_TRUE(becomes(State::Ready));
   EXPECT_TRUE(ask_down());
@@ -101,7 +101,7 @@ TEST_F(DownTest, AnUpThatCantBeRecordedLeavesItDown) {
   EXPECT_EQ(volume->status().state, State::Down);
 }
 
-TEST_F(DownTest, ADownThatIsRefusedIsNotRememberedEither) {
+TEST_F(DownTest, ARefusedDownDoesNotTakeEffectAfterARestart) {
   start();
   ASSERT_TRUE(becomes(State::Ready));
   world.unmount_error = Error{Errc::Refused, "/mnt/data is in use by python3 (pid 7)", "end it first"};
@@ -110,7 +110,7 @@ TEST_F(DownTest, ADownThatIsRefusedIsNotRememberedEither) {
   EXPECT_TRUE(becomes(State::Ready));
 }
 
-TEST_F(DownTest, ADownThatIsRefusedNeverShowsAsDownWhileThatIsRecorded) {
+TEST_F(DownTest, ARefusedDownIsNeverShownAsDown) {
   world.intent_takes = Duration(20);
   start();
   ASSERT_TRUE(becomes(State::Ready));
@@ -121,7 +121,7 @@ TEST_F(DownTest, ADownThatIsRefusedNeverShowsAsDownWhileThatIsRecorded) {
   EXPECT_TRUE(becomes(State::Ready));
 }
 
-TEST_F(DownTest, WhatIsMountedOnceItWasTakenDownIsLeftAloneUntilAnOperatorDecides) {
+TEST_F(DownTest, AMountMadeAfterADownIsLeftAloneUntilAnOperatorDecides) {
   world.intent = Intent{false, clock.wall(), "alice", true};
   world.plug_in(kNqn);
   world.mount("/mnt/data", true, world.block->device_number);
@@ -134,7 +134,7 @@ TEST_F(DownTest, WhatIsMountedOnceItWasTakenDownIsLeftAloneUntilAnOperatorDecide
   EXPECT_EQ(volume->status().state, State::Down);
 }
 
-TEST_F(DownTest, WhatIsConnectedOnceItWasTakenDownIsLeftAlone) {
+TEST_F(DownTest, AConnectionMadeAfterADownIsLeftAlone) {
   world.intent = Intent{false, clock.wall(), "alice", true};
   world.plug_in(kNqn);
   start();
@@ -144,7 +144,7 @@ TEST_F(DownTest, WhatIsConnectedOnceItWasTakenDownIsLeftAlone) {
   EXPECT_EQ(world.controllers.size(), 1u);
 }
 
-TEST_F(DownTest, AnIntentThatCantBeReadBringsNothingUpOrDownUntilAnOperatorDecides) {
+TEST_F(DownTest, AnUnreadableIntentChangesNothingUntilAnOperatorDecides) {
   world.intent = fail(Error{Errc::Failed, "datasets.intent.json: input/output error", ""});
   start();
   ASSERT_TRUE(becomes(State::Refused));
@@ -154,7 +154,7 @@ TEST_F(DownTest, AnIntentThatCantBeReadBringsNothingUpOrDownUntilAnOperatorDecid
   EXPECT_TRUE(becomes(State::Ready));
 }
 
-TEST_F(DownTest, TakenOverIsWantedUp) {
+TEST_F(DownTest, TakeBringsUpAVolumeTakenDown) {
   settings.access = config::Access::Exclusive;
   world.superblock.has_mmp = true;
   world.intent = Intent{false, clock.wall(), "alice"};
@@ -165,7 +165,7 @@ TEST_F(DownTest, TakenOverIsWantedUp) {
   EXPECT_TRUE(world.intent->up);
 }
 
-TEST_F(DownTest, KeepsTheVolumeWhileItIsInUseAndSaysWhy) {
+TEST_F(DownTest, AVolumeInUseStaysUpAndItsUsersAreNamed) {
   start();
   ASSERT_TRUE(becomes(State::Ready));
   world.unmount_error = Error{Errc::Refused, "/mnt/data is in use by python3 (pid 7)", "end it first"};
@@ -176,7 +176,7 @@ TEST_F(DownTest, KeepsTheVolumeWhileItIsInUseAndSaysWhy) {
   EXPECT_TRUE(becomes(State::Ready));
 }
 
-TEST_F(DownTest, ADeadMountThatIsHeldForItsUsersIsNotDetachedByIt) {
+TEST_F(DownTest, ADeadMountHeldForItsUsersIsNotDetached) {
   settings.on_loss = config::OnLoss::Hold;
   start();
   ASSERT_TRUE(becomes(State::Ready));
@@ -198,15 +198,15 @@ TEST_F(DownTest, KeepsAControllerThatAnotherVolumeNeeds) {
   EXPECT_EQ(world.count("disconnect"), 0);
 }
 
-class CoveredTest : public DownTest {
+class CoveredMountTest : public DownTest {
  protected:
-  CoveredTest() {
+  CoveredMountTest() {
     settings.access = config::Access::Exclusive;
     world.reservations.offers = true;
   }
 };
 
-TEST_F(CoveredTest, WithSomethingMountedOnTopItStaysMountedAndReservedAndNamesWhatIsOnTop) {
+TEST_F(CoveredMountTest, AVolumeWithAMountOnTopStaysReservedAndTheMountIsNamed) {
   start();
   ASSERT_TRUE(becomes(State::Ready));
   ASSERT_EQ(world.reservations.state.registrants.size(), 1u);
@@ -221,7 +221,7 @@ TEST_F(CoveredTest, WithSomethingMountedOnTopItStaysMountedAndReservedAndNamesWh
   EXPECT_EQ(world.reservations.state.registrants.size(), 1u);
 }
 
-TEST_F(CoveredTest, ItGoesDownOnceWhatWasOnTopIsGone) {
+TEST_F(CoveredMountTest, TheVolumeGoesDownOnceTheMountOnTopIsGone) {
   start();
   ASSERT_TRUE(becomes(State::Ready));
   world.mount("/mnt/data", false, 7, "tmpfs", "tmpfs");
@@ -232,7 +232,7 @@ TEST_F(CoveredTest, ItGoesDownOnceWhatWasOnTopIsGone) {
   EXPECT_EQ(world.count("release"), 1);
 }
 
-TEST_F(DownTest, AVolumeOfATargetIsNotTakenDownByForce) {
+TEST_F(DownTest, AnNvmeVolumeIsNotTakenDownByForce) {
   start();
   ASSERT_TRUE(becomes(State::Ready));
   const auto down = ask_down(OnDown::Force);

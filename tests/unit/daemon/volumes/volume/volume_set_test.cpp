@@ -31,12 +31,12 @@ std::string volume(const std::string& name, const std::string& keys = "") {
   return "  " + name + ": {target: rose, subsystem: s-" + name + ", mount: /nowhere/" + name + keys + "}\n";
 }
 
-class Set : public testing::Test {
+class VolumeSetTest : public testing::Test {
  protected:
-  Set() {
+  VolumeSetTest() {
     ::signal(SIGPIPE, SIG_IGN);  // as in the daemon: a worker may end without reading its request
   }
-  ~Set() override {
+  ~VolumeSetTest() override {
     set.stop();
     context.restart();
     context.run_for(std::chrono::milliseconds(200));
@@ -82,7 +82,7 @@ class Set : public testing::Test {
                 [](const Volume&, State) {}};
 };
 
-TEST_F(Set, OnlyWhatChangedIsMadeAnew) {
+TEST_F(VolumeSetTest, OnlyChangedVolumesAreRecreated) {
   set.start(read("", volume("a") + volume("b")));
   const auto a = set.find("a"), b = set.find("b");
   EXPECT_THAT(apply(read("", volume("a") + volume("b", ", options: [noatime]"))),
@@ -92,7 +92,7 @@ TEST_F(Set, OnlyWhatChangedIsMadeAnew) {
   EXPECT_THAT(set.find("b")->settings().options, ElementsAre("noatime"));
 }
 
-TEST_F(Set, TimersAreTakenOverByTheSameVolumes) {
+TEST_F(VolumeSetTest, ChangedTimersAreAppliedToTheExistingVolumes) {
   set.start(read("", volume("a") + volume("b")));
   const auto a = set.find("a"), b = set.find("b");
   EXPECT_THAT(apply(read(", fast_fail: 10s", volume("a") + volume("b"))),
@@ -102,7 +102,7 @@ TEST_F(Set, TimersAreTakenOverByTheSameVolumes) {
   EXPECT_EQ(a->target()->options.fast_fail, std::chrono::seconds(10));
 }
 
-TEST_F(Set, FollowsTheFileInWhatThereIsAndInItsOrder) {
+TEST_F(VolumeSetTest, AddsRemovesAndOrdersVolumesAsInTheFile) {
   set.start(read("", volume("a") + volume("b")));
   const auto b = set.find("b");
   EXPECT_THAT(apply(read("", volume("c") + volume("b"))),
@@ -111,7 +111,7 @@ TEST_F(Set, FollowsTheFileInWhatThereIsAndInItsOrder) {
   EXPECT_EQ(set.find("b"), b);
 }
 
-TEST_F(Set, WhatAPersonTookDownStaysDown) {
+TEST_F(VolumeSetTest, AVolumeTakenDownStaysDownAcrossAReload) {
   std::filesystem::create_directories(folder.path() / "volumes");
   const Intent down{false, clock.wall(), "alice"};
   ASSERT_TRUE(write_file_atomically(folder.path() / "volumes/a.intent.json", json::serialize(to_json(down))));
@@ -123,7 +123,7 @@ TEST_F(Set, WhatAPersonTookDownStaysDown) {
   EXPECT_NE(set.find("b")->status().state, State::Down);
 }
 
-TEST_F(Set, AnIntentThatMakesNoSenseIsNotTakenForUp) {
+TEST_F(VolumeSetTest, AnInvalidIntentIsNotTreatedAsUp) {
   std::filesystem::create_directories(folder.path() / "volumes");
   for (const char* content : {"", "{}", "{\"wanted\": \"sideways\"}"}) {
     ASSERT_TRUE(write_file_atomically(folder.path() / "volumes/a.intent.json", content));
@@ -138,7 +138,7 @@ TEST_F(Set, AnIntentThatMakesNoSenseIsNotTakenForUp) {
   }
 }
 
-TEST_F(Set, MountPointsThatLeaveTheConfigurationAreNotGuardedAnyMoreAlsoAfterARestart) {
+TEST_F(VolumeSetTest, GuardsOfRemovedMountPointsAreRemovedAtAReloadAndAtTheStart) {
   worker.on("remove-guards", "cat >kept.$n; echo '{\"result\": {}}'");
   const auto kept = [&](const char* call) {
     const auto request = parse_json_object(read_file(worker.folder() / call).value_or("{}"));
@@ -151,7 +151,7 @@ TEST_F(Set, MountPointsThatLeaveTheConfigurationAreNotGuardedAnyMoreAlsoAfterARe
   EXPECT_EQ(kept("kept.2"), R"(["/nowhere/b"])");
 }
 
-TEST_F(Set, APlanChangesNothing) {
+TEST_F(VolumeSetTest, APlanChangesNothing) {
   set.start(read("", volume("a")));
   const auto a = set.find("a");
   const auto wanted = read(", keep_alive: 7s", volume("b"));

@@ -12,7 +12,7 @@ using namespace test;
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-TEST_F(VolumeTest, ComesUpReadOnlyAfterDiscoveryConnectAndSuperblock) {
+TEST_F(VolumeTest, AReadOnlyVolumeIsMountedAfterDiscoveryConnectAndSuperblock) {
   timings.probe_reader = std::chrono::hours(1);
   timings.probe = std::chrono::hours(1);
   start();
@@ -25,7 +25,7 @@ TEST_F(VolumeTest, ComesUpReadOnlyAfterDiscoveryConnectAndSuperblock) {
   EXPECT_EQ(volume->status().paths.at(0).state, "live");
 }
 
-TEST_F(VolumeTest, WaitsWithReasonAndNextAttemptForATargetThatIsNotThereAndNeedsNoHandWhenItComes) {
+TEST_F(VolumeTest, AVolumeWaitsForAnUnreachableTargetAndRetriesAutomatically) {
   world.target_up = false;
   start();
   ASSERT_TRUE(run_until([&] { return volume->status().next_attempt && world.count("discover") > 2; }));
@@ -37,7 +37,7 @@ TEST_F(VolumeTest, WaitsWithReasonAndNextAttemptForATargetThatIsNotThereAndNeeds
   EXPECT_FALSE(volume->status().next_attempt);
 }
 
-TEST_F(VolumeTest, ASubsystemThatIsNotOfferedToThisHostNamesTheAllowList) {
+TEST_F(VolumeTest, ASubsystemNotOfferedToThisHostIsReportedWithTheAllowList) {
   world.offers.clear();
   start();
   ASSERT_TRUE(run_until([&] { return reason().find("not offered to this host NQN") != std::string::npos; }));
@@ -46,7 +46,7 @@ TEST_F(VolumeTest, ASubsystemThatIsNotOfferedToThisHostNamesTheAllowList) {
   EXPECT_EQ(world.count("connect"), 0);
 }
 
-TEST_F(VolumeTest, ASubsystemOfferedAtAnotherPortSaysWhere) {
+TEST_F(VolumeTest, ASubsystemOfferedAtAnotherPortIsReportedWithThatPort) {
   world.offers.clear();
   world.offer(kNqn, "10.0.0.5", 4421);
   start();
@@ -55,7 +55,7 @@ TEST_F(VolumeTest, ASubsystemOfferedAtAnotherPortSaysWhere) {
   EXPECT_EQ(world.count("connect"), 0);
 }
 
-TEST_F(VolumeTest, AFailedConnectNamesTheAddressThatTheLogHasForIt) {
+TEST_F(VolumeTest, AFailedConnectNamesTheAddressInTheDiscoveryLog) {
   world.offers.clear();
   world.offer(kNqn, "192.168.7.7", 4420);
   world.connect_error = Error{Errc::Unavailable, "nobody answers", ""};
@@ -67,13 +67,13 @@ TEST_F(VolumeTest, AFailedConnectNamesTheAddressThatTheLogHasForIt) {
       << "many targets list an address that is not the one they are reached at";
 }
 
-TEST_F(VolumeTest, ATargetWithoutDiscoveryIsConnectedDirectly) {
+TEST_F(VolumeTest, ATargetWithoutADiscoveryServiceIsConnectedDirectly) {
   world.has_discovery = false;
   start();
   EXPECT_TRUE(becomes(State::Ready));
 }
 
-TEST_F(VolumeTest, AnotherFilesystemThanPinnedIsRefusedAndNeverMounted) {
+TEST_F(VolumeTest, AFileSystemOtherThanThePinnedOneIsRefusedAndNeverMounted) {
   world.pinned = FilesystemIdentity{"ext4", "00000000-0000-0000-0000-000000000001", 0, ""};
   start();
   ASSERT_TRUE(becomes(State::Refused));
@@ -81,14 +81,14 @@ TEST_F(VolumeTest, AnotherFilesystemThanPinnedIsRefusedAndNeverMounted) {
   EXPECT_EQ(world.count("mount ro"), 0);
 }
 
-TEST_F(VolumeTest, AnotherFilesystemThanInTheConfigIsRefused) {
+TEST_F(VolumeTest, AFileSystemOtherThanTheConfiguredOneIsRefused) {
   settings.nvme->filesystem_uuid = "00000000-0000-0000-0000-000000000002";
   start();
   ASSERT_TRUE(becomes(State::Refused));
   EXPECT_THAT(reason(), HasSubstr("as in the config"));
 }
 
-TEST_F(VolumeTest, AnEmptyNamespaceIsRefusedAndSaysWhoCanMakeAFileSystem) {
+TEST_F(VolumeTest, ABlankNamespaceIsRefusedAndTheFormatCommandIsNamed) {
   world.superblock = {};
   start();
   ASSERT_TRUE(becomes(State::Refused));
@@ -96,7 +96,7 @@ TEST_F(VolumeTest, AnEmptyNamespaceIsRefusedAndSaysWhoCanMakeAFileSystem) {
               HasSubstr("holds no file system - `sudo spark-stage volumes format datasets` makes one, on"));
 }
 
-TEST_F(VolumeTest, APartitionTableIsNoFilesystem) {
+TEST_F(VolumeTest, ANamespaceWithAPartitionTableIsRefused) {
   world.superblock = {};
   world.superblock.partition_table = "gpt";
   start();
@@ -104,7 +104,7 @@ TEST_F(VolumeTest, APartitionTableIsNoFilesystem) {
   EXPECT_THAT(reason(), HasSubstr("gpt partition table"));
 }
 
-TEST_F(VolumeTest, ReadOnlyIsRefusedWhileAnotherHostWritesAndComesUpWhenItHasStopped) {
+TEST_F(VolumeTest, AReadOnlyVolumeIsRefusedUntilAnotherHostStopsWriting) {
   world.superblock.being_written = true;
   start();
   ASSERT_TRUE(becomes(State::Refused));
@@ -113,7 +113,7 @@ TEST_F(VolumeTest, ReadOnlyIsRefusedWhileAnotherHostWritesAndComesUpWhenItHasSto
   EXPECT_TRUE(becomes(State::Ready));
 }
 
-TEST_F(VolumeTest, ExclusiveWithoutMmpIsRefusedUnlessTheConfigSaysFenceNone) {
+TEST_F(VolumeTest, AnExclusiveVolumeWithoutMmpIsRefusedUnlessFenceIsNone) {
   settings.access = config::Access::Exclusive;
   start();
   ASSERT_TRUE(becomes(State::Refused));
@@ -127,14 +127,14 @@ TEST_F(VolumeTest, ExclusiveWithoutMmpIsRefusedUnlessTheConfigSaysFenceNone) {
   EXPECT_EQ(world.count("mount rw"), 1);
 }
 
-TEST_F(VolumeTest, ATargetWithTlsIsAskedNothingInClearText) {
+TEST_F(VolumeTest, ATargetWithTlsIsNotDiscoveredInClearText) {
   target->options.tls_psk_file = "/etc/spark-stage/keys/psk";
   start();
   ASSERT_TRUE(becomes(State::Ready));
   EXPECT_EQ(world.count("discover"), 0);
 }
 
-TEST_F(VolumeTest, ADeviceThatIsGoneIsDetachedAndMountedAnew) {
+TEST_F(VolumeTest, ALostDevicesMountIsDetachedAndTheVolumeIsRemounted) {
   start();
   ASSERT_TRUE(becomes(State::Ready));
   world.lose_device();
@@ -146,7 +146,7 @@ TEST_F(VolumeTest, ADeviceThatIsGoneIsDetachedAndMountedAnew) {
   EXPECT_EQ(world.mounts.size(), 1u);
 }
 
-TEST_F(VolumeTest, ADeadMountStaysWhileItsTargetIsAway) {
+TEST_F(VolumeTest, ADeadMountStaysWhileItsTargetIsUnreachable) {
   start();
   ASSERT_TRUE(becomes(State::Ready));
   world.target_up = false;
@@ -176,7 +176,7 @@ TEST_F(VolumeTest, ADeadMountStaysUntilTheNewDeviceHasTheRightFileSystem) {
   EXPECT_EQ(world.mounts.front().device_number, world.block->device_number);
 }
 
-TEST_F(VolumeTest, AnotherFilesystemAfterALossIsRefused) {
+TEST_F(VolumeTest, AnotherFileSystemAfterALossIsRefused) {
   start();
   ASSERT_TRUE(becomes(State::Ready));
   world.superblock.uuid = "99999999-bbbb-cccc-dddd-eeeeeeeeeeee";
@@ -185,7 +185,7 @@ TEST_F(VolumeTest, AnotherFilesystemAfterALossIsRefused) {
   EXPECT_EQ(world.count("mount ro"), 1);
 }
 
-TEST_F(VolumeTest, ANamespaceThatWasMissingIsMountedWhenItAppearsBeforeTheNextAttemptIsDue) {
+TEST_F(VolumeTest, AMissingNamespaceIsMountedAsSoonAsItAppears) {
   timings.first_retry = timings.longest_retry = std::chrono::hours(1);
   world.plug_in(kNqn);
   const auto block = world.block;
@@ -202,7 +202,7 @@ TEST_F(VolumeTest, ANamespaceThatWasMissingIsMountedWhenItAppearsBeforeTheNextAt
   EXPECT_TRUE(becomes(State::Ready));
 }
 
-TEST_F(VolumeTest, ANamespaceThatAppearsIsNothingToAVolumeThatWasRefused) {
+TEST_F(VolumeTest, ANewNamespaceDoesNotRetryARefusedVolume) {
   timings.refused_retry = std::chrono::hours(1);
   world.superblock = {};
   start();
