@@ -2,6 +2,8 @@
 
 #include <arpa/inet.h>
 #include <gtest/gtest.h>
+#include <openssl/ssl.h>
+#include <openssl/x509.h>
 #include <poll.h>
 #include <sys/socket.h>
 
@@ -63,6 +65,39 @@ TEST(Channel, AnotherKeyIsDeniedOnBothSides) {
   });
   const auto channel = Channel::connect(security(new_key().value(), "b"), listening.endpoint(), 10s);
   server.join();
+  EXPECT_EQ(channel.error().kind, Errc::Denied);
+}
+
+// A server without the key, with a certificate that it made for itself. Accepts one connection and answers
+// it.
+void serve_with_certificate(const UniqueFd& socket) {
+  const std::unique_ptr<EVP_PKEY, decltype(&EVP_PKEY_free)> key(EVP_EC_gen("P-256"), EVP_PKEY_free);
+  const std::unique_ptr<X509, decltype(&X509_free)> certificate(X509_new(), X509_free);
+  X509_gmtime_adj(X509_getm_notBefore(certificate.get()), -3600);
+  X509_gmtime_adj(X509_getm_notAfter(certificate.get()), 3600);
+  X509_set_pubkey(certificate.get(), key.get());
+  ASSERT_GT(X509_sign(certificate.get(), key.get(), EVP_sha256()), 0);
+  const std::unique_ptr<SSL_CTX, decltype(&SSL_CTX_free)> context(SSL_CTX_new(TLS_server_method()),
+                                                                  SSL_CTX_free);
+  ASSERT_EQ(SSL_CTX_use_certificate(context.get(), certificate.get()), 1);
+  ASSERT_EQ(SSL_CTX_use_PrivateKey(context.get(), key.get()), 1);
+  const std::unique_ptr<SSL, decltype(&SSL_free)> ssl(SSL_new(context.get()), SSL_free);
+  SSL_set_fd(ssl.get(), socket.get());
+  for (int done = 0; done <= 0;) {
+    done = SSL_accept(ssl.get());
+    pollfd poll{socket.get(), POLLIN, 0};
+    if (done <= 0 && SSL_get_error(ssl.get(), done) != SSL_ERROR_WANT_READ) return;
+    if (done <= 0 && ::poll(&poll, 1, 10'000) <= 0) return;
+  }
+  SSL_write(ssl.get(), "hello", 5);
+}
+
+TEST(Channel, AServerWithACertificateInsteadOfTheKeyIsDenied) {
+  const Listening listening;
+  std::thread server([&] { serve_with_certificate(listening.accept()); });
+  const auto channel = Channel::connect(security(new_key().value(), "b"), listening.endpoint(), 10s);
+  server.join();
+  ASSERT_FALSE(channel);
   EXPECT_EQ(channel.error().kind, Errc::Denied);
 }
 
