@@ -1,6 +1,8 @@
 // The resources of one thread of an exchange.
 #pragma once
 
+#include <atomic>
+
 #include "fleet/fetch/run.hpp"
 #include "fleet/protocol/unit_body.hpp"
 #include "staging/files/io/direct_io.hpp"
@@ -8,10 +10,17 @@
 namespace spark::fleet {
 
 struct ExchangeRun::Lane {
-  Lane(const staging::CopyContext& context, staging::IoKind io, bool reads_direct)
-      : buffer(kUnitBuffer), copier(context, io, staging::kFilesAtOnce, reads_direct) {}
+  Lane(staging::CopyContext& context, staging::IoKind io, bool reads_direct)
+      : context(context), buffer(kUnitBuffer), copier(context, io, staging::kFilesAtOnce, reads_direct) {}
+  staging::CopyContext& context;
   staging::IoBuffer buffer;
   staging::SmallFileCopier copier;
+
+  // Reads a piece of the source into the buffer, and adds its bytes to `bytes`.
+  Result<staging::PieceOutcome> read_piece(staging::FileWork& work, std::uint64_t piece,
+                                           std::atomic<Bytes>& bytes);
+  // Writes the piece in the buffer to the copy, unless it ended early.
+  Result<> write_piece(staging::FileWork& work, std::uint64_t piece, const staging::PieceOutcome& outcome);
 };
 
 }  // namespace spark::fleet

@@ -58,6 +58,9 @@ Result<> ExchangeRun::go() {
   if (!ran) return fail_with(ran.error(), "exchanging with peers");
   if (error_) return fail(std::move(*error_));
   if (auto go_on = job_.context.check_stop(); !go_on) return go_on;
+  if (!open_.empty())
+    return fail(Errc::Failed, "exchanging with peers: " +
+                                  printable(open_.begin()->second->entry->path.view()) + " was not finished");
   job_.large.insert(job_.large.begin(), left_.begin(), left_.end());
   std::ranges::sort(job_.large, {}, [](const staging::Entry* entry) { return entry->path.view(); });
   return {};
@@ -103,7 +106,12 @@ void ExchangeRun::watch(std::size_t index) {
   const auto every = look_every(exchange_.peers.size());
   auto asked_at = std::chrono::steady_clock::now();  // for the first time since the last answer
   for (bool is_first = true; !watches_.has_ended(); is_first = false) {
-    const auto text = peer.get_text(request, kMostState, patience());
+    std::chrono::milliseconds patience{};
+    {
+      const std::scoped_lock lock(mutex_);
+      patience = watches_.patience();
+    }
+    const auto text = peer.get_text(request, kMostState, patience);
     auto state = text ? parse_set_state(*text, exchange_.layout.units()) : text.take_error();
     const auto now = std::chrono::steady_clock::now();
     std::unique_lock lock(mutex_);
@@ -120,11 +128,6 @@ void ExchangeRun::watch(std::size_t index) {
   }
 }
 
-std::chrono::milliseconds ExchangeRun::patience() {
-  const std::scoped_lock lock(mutex_);
-  return watches_.patience();
-}
-
 void ExchangeRun::work(std::size_t number) {
   Lane lane(job_.context, job_.io, staging::reads_directly(job_.context, {exchange_.entry_of.front()}));
   // A quarter of the lanes keeps the source busy whatever the peers do.
@@ -135,7 +138,7 @@ void ExchangeRun::work(std::size_t number) {
     changed_.wait_for(lock, kFirstLook, [&] { return watches_.has_ended() || !watches_.is_awaiting(); });
   }
   while (!job_.context.is_stopped()) {
-    open_more();
+    open_more(lane);
     const auto choice = next(first);
     if (!choice) {
       std::unique_lock lock(mutex_);
@@ -143,7 +146,9 @@ void ExchangeRun::work(std::size_t number) {
       changed_.wait_for(lock, kLookAgain);
       continue;
     }
-    if (auto done = perform(*choice, lane); !done) fail_run(std::move(done.error()));
+    const bool is_pack = exchange_.layout.is_pack(choice->unit);
+    if (auto done = is_pack ? get_pack(*choice, lane) : get_piece(*choice, lane); !done)
+      fail_run(std::move(done.error()));
   }
   if (auto released = lane.copier.release(); !released) fail_run(std::move(released.error()));
   end();
@@ -174,7 +179,7 @@ std::optional<Choice> ExchangeRun::next(From first) {
   return std::nullopt;
 }
 
-void ExchangeRun::open_more() {
+void ExchangeRun::open_more(Lane& lane) {
   std::unique_lock lock(mutex_);
   while (!is_opening_ && !large_.empty() && schedule_.size() < kUnitsAhead && open_.size() < kMostOpen) {
     is_opening_ = true;
@@ -184,6 +189,7 @@ void ExchangeRun::open_more() {
     lock.unlock();
     file->entry = exchange_.entry_of[index];
     file->first_unit = exchange_.layout.first_unit_of(index);
+    file->units = staging::piece_count(file->entry->size);
     const auto begun = job_.resumed.begun.find(staging::index_of(job_.entries, file->entry->path));
     const staging::Entry walked = *file->entry;
     file->work = staging::copy_file(job_.context, *file->entry,
@@ -194,7 +200,7 @@ void ExchangeRun::open_more() {
     lock.lock();
     open_[index] = file;
     lock.unlock();
-    if (started) started = offer(file);
+    if (started) started = offer(file, lane);
     if (!started) fail_run(std::move(started.error()));
     lock.lock();
     is_opening_ = false;

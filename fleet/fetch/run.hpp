@@ -44,6 +44,7 @@ class ExchangeRun {
   struct File {
     staging::Entry* entry = nullptr;
     std::uint64_t first_unit = 0;
+    std::uint64_t units = 0;  // pieces at the time of the walk
     std::unique_ptr<staging::FileWork> work;
     std::atomic<std::uint64_t> unfinished{0};  // pieces
     // Guarded by mutex_:
@@ -73,26 +74,26 @@ class ExchangeRun {
 
   void sort_out();
   void watch(std::size_t peer);
-  std::chrono::milliseconds patience();
   void work(std::size_t lane);
   std::optional<Choice> next(From first);
-  void open_more();
-  Result<> offer(const FilePtr& file);
-  Result<> perform(const Choice& choice, Lane& lane);
+  std::atomic<Bytes>& read_for(Why why) { return exchange_.read[static_cast<std::size_t>(why)]; }
+  void open_more(Lane& lane);
+  Result<> offer(const FilePtr& file, Lane& lane);
+  Result<> copy_here(const FilePtr& file, Lane& lane);
+  void close(const FilePtr& file);
   Result<> get_piece(const Choice& choice, Lane& lane);
   Result<> get_pack(const Choice& choice, Lane& lane);
   Result<> pack_from_source(const Choice& choice, Lane& lane, const std::vector<staging::Entry*>& entries);
   Result<Fetched> pack_from_peer(const Choice& choice, Lane& lane);
-  Result<> finish_piece(const FilePtr& file, std::uint64_t unit, const staging::PieceOutcome& outcome,
-                        const Choice& choice);
+  std::optional<staging::PieceOutcome> piece_from_peer(File& file, std::size_t want, const Choice& choice,
+                                                       Lane& lane);
+  bool may_be_offered(File& file, const Choice& choice, const staging::PieceOutcome& outcome);
+  Result<> finish_piece(const FilePtr& file, const Choice& choice, const staging::PieceOutcome& outcome,
+                        Lane& lane);
+  Result<> finish_file(const FilePtr& file, Lane& lane);
   void leave_to_source(File& file);
-  bool is_of_another_state(const File& file);
   bool is_right(const staging::Entry& entry, const staging::Digest& digest);
   void give_up_peer(std::size_t peer, std::string_view path);
-  void note_read(const Choice& choice, Bytes bytes) {
-    exchange_.read[static_cast<std::size_t>(choice.why)] += bytes;
-  }
-  void end_pack(std::uint64_t unit);
   void end();
   void fail_run(Error error);
 };

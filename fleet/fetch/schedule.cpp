@@ -1,6 +1,7 @@
 #include "fleet/fetch/schedule.hpp"
 
 #include <algorithm>
+#include <utility>
 
 namespace spark::fleet {
 
@@ -98,7 +99,7 @@ UnitState Schedule::Peer::at(std::uint64_t unit) const {
 std::vector<NodeId> Schedule::owners(SteadyTime now) const {
   std::vector<NodeId> all{self_};
   for (const Peer& peer : peers_) {
-    if (peer.is_live() && peer.state.kind == SetState::Kind::Staging && now - peer.moved_at < stuck_)
+    if (peer.delivers() && peer.state.kind == SetState::Kind::Staging && now - peer.moved_at < stuck_)
       all.push_back(peer.state.node);
   }
   for (const auto& [node, since] : asked_) {
@@ -112,7 +113,7 @@ bool Schedule::is_for_source(std::uint64_t unit, std::span<const NodeId> owners,
   if (source_only_.contains(unit)) return true;
   if (owner_of(unit, owners) != self_) return false;
   return std::ranges::none_of(peers_, [&](const Peer& peer) {
-    const UnitState there = peer.is_live() ? peer.at(unit) : UnitState::Absent;
+    const UnitState there = peer.delivers() ? peer.at(unit) : UnitState::Absent;
     return has(there) || (there == UnitState::Reading && now - peer.moved_at < stuck_);
   });
 }
@@ -126,7 +127,8 @@ Why Schedule::why_here(std::uint64_t unit, SteadyTime now) const {
     if (is_before && peer.state.kind == SetState::Kind::None) return Why::Gone;
     if (is_before && !peer.is_blamed && !peer.is_live()) return Why::Silent;
     if (is_before && now - peer.moved_at >= stuck_) return Why::Stuck;
-    is_refused = is_refused || peer.is_blamed || peer.missing.contains(unit);
+    is_refused =
+        is_refused || peer.is_blamed || peer.failures >= kMostFailures || peer.missing.contains(unit);
   }
   return is_refused ? Why::Refused : Why::Owner;
 }
@@ -223,7 +225,10 @@ bool Schedule::is_still_mine(std::uint64_t unit, SteadyTime now) const {
 void Schedule::done(const Choice& choice, SteadyTime now) {
   --under_way_;
   undelivered_.read(choice.unit, now);
-  if (choice.peer && peers_[*choice.peer].under_way-- == at_once_) at_peers_ = {};  // a slot is free
+  if (!choice.peer) return;
+  Peer& peer = peers_[*choice.peer];
+  if (std::exchange(peer.failures, 0) >= kMostFailures) look_anew();
+  if (peer.under_way-- == at_once_) at_peers_ = {};  // a slot is free
 }
 
 void Schedule::failed(const Choice& choice, bool is_missing_there, SteadyTime now) {
@@ -233,8 +238,8 @@ void Schedule::failed(const Choice& choice, bool is_missing_there, SteadyTime no
     --peer.under_way;
     if (is_missing_there) {
       peer.missing.insert(choice.unit);
-    } else {
-      peer.rests_until = now + kRest;
+    } else if (now >= peer.rests_until) {  // requests that were under way together fail together
+      peer.rests_until = now + (++peer.failures < kMostFailures ? kRest : kStuck);
     }
   }
   undelivered_.failed(choice.unit);

@@ -1,170 +1,14 @@
-// Transfers units: from the source or a peer, through the hash, to the copy.
+// Transfers packs of small files, and decides on peers that sent wrong bytes.
 #include <algorithm>
 
 #include "base/text.hpp"
+#include "fleet/fetch/digest.hpp"
 #include "fleet/fetch/lane.hpp"
 #include "fleet/fetch/run.hpp"
 #include "fleet/fetch/timings.hpp"
 #include "staging/files/io/direct_io.hpp"
 
 namespace spark::fleet {
-namespace {
-
-std::span<char> chars(const staging::IoBuffer& buffer) {
-  return {reinterpret_cast<char*>(buffer.data()), buffer.size()};
-}
-
-staging::Digest digest_of(const std::byte* data, std::size_t bytes) {
-  staging::Hasher hasher;
-  hasher.add(std::span(data, bytes));
-  return hasher.digest();
-}
-
-}  // namespace
-
-// Offers the pieces of a file that was started or restarted; finishes a file that has none.
-Result<> ExchangeRun::offer(const FilePtr& file) {
-  for (;;) {
-    const std::vector<std::uint64_t> pieces = file->work->to_do();
-    if (!pieces.empty()) {
-      const std::scoped_lock lock(mutex_);
-      file->unfinished = pieces.size();
-      std::vector<std::uint64_t> units;
-      for (const std::uint64_t piece : pieces) units.push_back(file->first_unit + piece);
-      if (file->only_from_source)
-        std::ranges::for_each(units, [&](auto unit) { schedule_.only_from_source(unit); });
-      schedule_.add(units);
-      return {};
-    }
-    const auto is_done = file->work->finish();
-    if (!is_done) return is_done.take_error();
-    if (!*is_done) {
-      leave_to_source(*file);
-      continue;
-    }
-    const std::scoped_lock lock(mutex_);
-    std::erase_if(open_, [&](const auto& one) { return one.second == file; });
-    return {};
-  }
-}
-
-Result<> ExchangeRun::perform(const Choice& choice, Lane& lane) {
-  return exchange_.layout.is_pack(choice.unit) ? get_pack(choice, lane) : get_piece(choice, lane);
-}
-
-Result<> ExchangeRun::get_piece(const Choice& choice, Lane& lane) {
-  const Piece piece = exchange_.layout.piece(choice.unit);
-  FilePtr file;
-  {
-    const std::scoped_lock lock(mutex_);
-    file = open_.at(piece.file);
-  }
-  const auto [source, copy] = file->work->files();
-  const Bytes offset = piece.piece * staging::kHashPiece;
-  const std::size_t want = staging::piece_bytes(source.size, piece.piece);
-  if (auto go_on = file->work->before_read(offset, want); !go_on) return go_on;
-  staging::PieceOutcome outcome;
-  const auto began = std::chrono::steady_clock::now();
-  if (choice.peer) {
-    PeerRequest request{PeerRequest::Kind::Unit, exchange_.set, choice.unit, 0};
-    const auto head = exchange_.peers[*choice.peer]->get(request, chars(lane.buffer), kPatience);
-    const bool is_whole = head && head->status == 200 && head->length == want &&
-                          (head->piece || head->file) && (job_.context.has_source || head->is_plain);
-    job_.context.counters->spent(staging::Activity::Peers, std::chrono::steady_clock::now() - began);
-    if (is_whole) outcome.digest = digest_of(lane.buffer.data(), want);
-    const bool is_wrong = is_whole && head->piece && *head->piece != outcome.digest;
-    const std::scoped_lock lock(mutex_);
-    if (is_wrong) give_up_peer(*choice.peer, file->entry->path.view());
-    if (!is_whole || is_wrong) {
-      schedule_.failed(choice, head.has_value(), std::chrono::steady_clock::now());
-      changed_.notify_all();
-      return {};
-    }
-    outcome.is_vouched_for = head->piece.has_value();
-    if (!outcome.is_vouched_for) {
-      if (file->expected && *file->expected != *head->file) {  // two peers disagree: read it from the source
-        schedule_.only_from_source(choice.unit);
-        schedule_.failed(choice, true, std::chrono::steady_clock::now());
-        return {};
-      }
-      file->expected = head->file;
-      file->suppliers.insert(*choice.peer);
-    }
-  } else {
-    const auto read = staging::read_at(source.fd.get(), source.mode, lane.buffer.data(), want, offset);
-    if (!source.mode.direct) staging::drop_pages(source.fd.get(), offset, read.bytes);
-    if (read.error != 0) return fail_errno(read.error, "reading " + source.tree->shown(source.path));
-    job_.context.counters->spent(staging::Activity::Source, std::chrono::steady_clock::now() - began);
-    note_read(choice, read.bytes);
-    outcome.ended_early = read.bytes < want;
-    outcome.digest = digest_of(lane.buffer.data(), read.bytes);
-  }
-  const auto written_from = std::chrono::steady_clock::now();
-  int failed = outcome.ended_early
-                   ? 0
-                   : staging::write_at(copy->fd.get(), copy->mode, lane.buffer.data(), want, offset);
-  if (failed == 0 && !copy->mode.direct) failed = staging::write_back_and_drop(copy->fd.get(), offset, want);
-  if (failed != 0) return fail_errno(failed, "writing " + copy->tree->shown(copy->path));
-  job_.context.counters->spent(staging::Activity::LocalDrive,
-                               std::chrono::steady_clock::now() - written_from);
-  file->work->moved(want);
-  if (choice.peer) job_.context.counters->bytes_from_peers += want;
-  return finish_piece(file, choice.unit, outcome, choice);
-}
-
-Result<> ExchangeRun::finish_piece(const FilePtr& file, std::uint64_t unit,
-                                   const staging::PieceOutcome& outcome, const Choice& choice) {
-  file->work->piece_done(unit - file->first_unit, outcome);
-  if (outcome.is_vouched_for && !outcome.ended_early && !is_of_another_state(*file)) {
-    exchange_.board.set_digest(unit, outcome.digest);
-    exchange_.board.set_unit(unit, UnitState::HasPiece);
-  } else {
-    exchange_.board.set_unit(unit, UnitState::Absent);  // peers may have seen it in the state Reading
-  }
-  Result<> done;
-  if (--file->unfinished == 0) {
-    const auto is_done = file->work->finish();
-    if (!is_done) {
-      done = is_done.take_error();
-    } else if (!*is_done) {
-      const std::uint64_t pieces = staging::piece_count(file->entry->size);
-      for (std::uint64_t i = 0; i < pieces; ++i)
-        exchange_.board.set_unit(file->first_unit + i, UnitState::Absent);
-      leave_to_source(*file);
-      done = offer(file);
-    } else {
-      for (std::uint64_t piece = 0; file->expected && piece < staging::piece_count(file->entry->size);
-           ++piece) {
-        if (exchange_.board.unit(file->first_unit + piece) == UnitState::HasPiece) continue;
-        exchange_.board.set_digest(file->first_unit + piece, file->entry->hash);
-        exchange_.board.set_unit(file->first_unit + piece, UnitState::HasFile);
-      }
-      const std::scoped_lock lock(mutex_);
-      std::erase_if(open_, [&](const auto& one) { return one.second == file; });
-    }
-  }
-  {
-    const std::scoped_lock lock(mutex_);
-    schedule_.done(choice, std::chrono::steady_clock::now());
-  }
-  changed_.notify_all();
-  return done;
-}
-
-// The file is read again from the source alone: the peers' data is of the state at the walk, and the file may
-// have changed since.
-void ExchangeRun::leave_to_source(File& file) {
-  const std::scoped_lock lock(mutex_);
-  file.only_from_source = true;
-  file.expected.reset();
-  file.suppliers.clear();
-}
-
-bool ExchangeRun::is_of_another_state(const File& file) {
-  const std::scoped_lock lock(mutex_);
-  return file.only_from_source;
-}
-
 // Called by the file's FileWork before the file is finished.
 bool ExchangeRun::is_right(const staging::Entry& entry, const staging::Digest& digest) {
   const std::scoped_lock lock(mutex_);
@@ -211,7 +55,7 @@ Result<> ExchangeRun::get_pack(const Choice& choice, Lane& lane) {
       schedule_.failed(choice, fetched == Fetched::Missing, std::chrono::steady_clock::now());
     }
   }
-  if (fetched == Fetched::Whole) end_pack(choice.unit);
+  if (fetched == Fetched::Whole) exchange_.board.set_unit(choice.unit, UnitState::HasPiece);
   changed_.notify_all();
   return {};
 }
@@ -229,7 +73,7 @@ Result<> ExchangeRun::pack_from_source(const Choice& choice, Lane& lane,
     if (left.contains(entry)) {
       left_.push_back(entry);
     } else {
-      note_read(choice, entry->size);
+      read_for(choice.why) += entry->size;
       exchange_.board.set_small_digest(i, entry->hash);
     }
   }
@@ -241,7 +85,7 @@ Result<ExchangeRun::Fetched> ExchangeRun::pack_from_peer(const Choice& choice, L
   const Pack& pack = exchange_.layout.pack(choice.unit);
   PeerRequest request{PeerRequest::Kind::Unit, exchange_.set, choice.unit, 0};
   const auto began = std::chrono::steady_clock::now();
-  const auto head = exchange_.peers[*choice.peer]->get(request, chars(lane.buffer), kPatience);
+  const auto head = exchange_.peers[*choice.peer]->get(request, chars_of(lane.buffer), kPatience);
   job_.context.counters->spent(staging::Activity::Peers, std::chrono::steady_clock::now() - began);
   if (!head) return Fetched::NotNow;
   if (head->status != 200 || head->length < pack.count * kTableEntry) return Fetched::Missing;
@@ -274,10 +118,6 @@ Result<ExchangeRun::Fetched> ExchangeRun::pack_from_peer(const Choice& choice, L
   const std::scoped_lock lock(mutex_);
   left_.insert(left_.end(), left.begin(), left.end());
   return Fetched::Whole;
-}
-
-void ExchangeRun::end_pack(std::uint64_t unit) {
-  exchange_.board.set_unit(unit, UnitState::HasPiece);
 }
 
 void ExchangeRun::fail_run(Error error) {

@@ -5,6 +5,7 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <cerrno>
 
 #include "fleet/protocol/set_id.hpp"
@@ -15,7 +16,9 @@ namespace {
 
 constexpr std::size_t kMostConnections = 512;
 constexpr unsigned kMostBuffers = 8;
-constexpr std::size_t kSlowedPart = 256 * 1024;
+// Bytes sent at once under a limit. Several sends share the limit, and each peer waits only kPatience for its
+// next byte.
+constexpr Bytes kLargestPart = 256 * 1024, kSmallestPart = 4 * 1024, kPartsPerSecond = 16;
 constexpr std::size_t kMostOffers = 8;  // sets with their file lists in memory
 // Time limits: without a request on a connection, and without progress while sending, after which the buffer
 // is released.
@@ -153,7 +156,8 @@ Result<> Server::send_body(Channel& channel, const AnswerHead& head, std::string
   auto sent = channel.write_all(to_text(head));
   while (sent && is_slowed && !body.empty()) {
     sent = channel.flush();
-    const auto part = body.substr(0, kSlowedPart);
+    const auto part =
+        body.substr(0, std::clamp(settings_.upload / kPartsPerSecond, kSmallestPart, kLargestPart));
     throttle_.wait(part.size(), [] { return false; });
     if (sent) sent = channel.write_all(part);
     body.remove_prefix(part.size());

@@ -259,4 +259,59 @@ TEST(Schedule, WithoutASourceItWaitsForPeersAndGivesUpWhenNoneHasMore) {
   EXPECT_TRUE(schedule.is_hopeless(kNow + 2 * kStuck + 1ms));
 }
 
+// Fails all requests to peers, with all rests in between.
+SteadyTime fail_at_peer(Schedule& schedule, unsigned times, SteadyTime now) {
+  for (unsigned i = 0; i < times; ++i) {
+    const auto choice = schedule.next(From::Peers, now);
+    EXPECT_TRUE(choice && choice->peer) << "attempt " << i;
+    if (choice) schedule.failed(*choice, false, now);
+    now += kRest;
+  }
+  return now;
+}
+
+TEST(Schedule, AUnitIsReadFromTheSourceIfTheOnlyPeerThatHasItNeverDeliversIt) {
+  Schedule schedule(kSelf, 1, 4);
+  schedule.heard(0, published_by(kFirst), kNow);
+  schedule.add(all_units());
+  const SteadyTime now = fail_at_peer(schedule, kMostFailures, kNow);
+  schedule.heard(0, published_by(kFirst), now);
+  const auto choice = schedule.next(From::Balanced, now);
+  ASSERT_TRUE(choice);
+  EXPECT_FALSE(choice->peer);
+  EXPECT_EQ(choice->why, Why::Refused);
+}
+
+TEST(Schedule, APeerThatStagesButNeverDeliversOwnsNoUnits) {
+  Schedule schedule(kSelf, 1, 4);
+  schedule.heard(0, staging_of(kFirst, UnitState::HasPiece), kNow);
+  schedule.add(all_units());
+  const SteadyTime now = fail_at_peer(schedule, kMostFailures, kNow);
+  schedule.heard(0, staging_of(kFirst), now);
+  EXPECT_EQ(take_from_source(schedule, now).size(), kUnits);
+}
+
+TEST(Schedule, APeerThatDeliversAgainCountsAgain) {
+  Schedule schedule(kSelf, 1, 4);
+  schedule.heard(0, published_by(kFirst), kNow);
+  schedule.add(all_units());
+  SteadyTime now = fail_at_peer(schedule, kMostFailures, kNow);
+  EXPECT_FALSE(schedule.next(From::Peers, now)->peer) << "it rests";
+  now += kStuck;
+  const auto again = schedule.next(From::Peers, now);
+  ASSERT_TRUE(again && again->peer);
+  schedule.done(*again, now);
+  EXPECT_TRUE(schedule.next(From::Balanced, now)->peer);
+}
+
+TEST(Schedule, RequestsThatFailTogetherCountAsOneFailure) {
+  Schedule schedule(kSelf, 1, 4);
+  schedule.heard(0, published_by(kFirst), kNow);
+  schedule.add(all_units());
+  std::vector<Choice> together;
+  for (int i = 0; i < 4; ++i) together.push_back(schedule.next(From::Peers, kNow).value());
+  for (const Choice& choice : together) schedule.failed(choice, false, kNow);
+  EXPECT_TRUE(schedule.next(From::Balanced, kNow + kRest)->peer);
+}
+
 }  // namespace
