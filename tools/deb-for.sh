@@ -70,7 +70,7 @@ build_inside() {  # ARCHITECTURE JOBS
   # Features that qemu-user does not emulate are tested on amd64: groups of a peer, another process's start time, the request
   # that shuts a file system down, and openat2().
   not_emulated=ServerLimitsTest.ASupplementaryGroupGrantsAccess
-  not_emulated=$not_emulated:RoomTest.ACopyInProgressCountsWithAllItWasPromised
+  not_emulated=$not_emulated:RoomTest.ACopyInProgressCountsWithItsFullReservation
   not_emulated=$not_emulated:LoopMount.AShutDownFileSystemStopsWritingAndCanBeUnmounted
   not_emulated="$not_emulated:OutsideLinksTest.*"
   if [ "$tests" = all ]; then

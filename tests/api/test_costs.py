@@ -17,7 +17,7 @@ def plan(daemon, yaml, answers):
         connection.close()
 
 
-def test_a_plan_of_the_longest_configuration_holds_up_no_status(daemon):
+def test_planning_the_longest_configuration_does_not_delay_status(daemon):
     """In 4c67491 it took 47 s on the daemon's thread; the watchdog ends the daemon after 30 s."""
     text = "".join(f"k{number}:\n" for number in range(100_000))  # JSON writes each line end as two characters
     assert 0.8 * MOST_BODY < len(json.dumps({"yaml": text})) < MOST_BODY
@@ -35,7 +35,7 @@ def test_a_plan_of_the_longest_configuration_holds_up_no_status(daemon):
     assert meanwhile >= 5, f"{meanwhile} answers while a plan was made"
 
 
-def test_plans_are_made_one_after_the_other_and_all_are_answered(daemon):
+def test_concurrent_plan_requests_are_all_answered(daemon):
     answers = []
     all_at_once = [threading.Thread(target=plan, args=(daemon, "version: 1\n", answers)) for _ in range(8)]
     for one in all_at_once:
@@ -47,7 +47,7 @@ def test_plans_are_made_one_after_the_other_and_all_are_answered(daemon):
     assert all(answer["volumes"] == [removed] for _, answer in answers)
 
 
-def test_more_names_than_a_request_may_have_are_refused(daemon):
+def test_a_request_with_too_many_names_is_refused(daemon):
     names = [f"datasets:{number}" for number in range(1001)]
     status, answer = daemon.ask("POST", "/v1/stagings", {"datasets": names})
     assert status == 400 and "names 1001 datasets; at most 1000" in answer["error"]["what"], answer

@@ -32,7 +32,7 @@ def test_a_second_request_of_a_job_has_the_same_lease(daemon):
     assert held(daemon)[0]["expires"] is not None
 
 
-def test_jobs_that_want_one_dataset_have_a_lease_each(daemon):
+def test_jobs_that_share_a_dataset_have_a_lease_each(daemon):
     stage(daemon)
     stage(daemon, job={"system": "slurm", "id": "124_7"})
     assert [lease["holder"] for lease in held(daemon)] == ["slurm job 123 (alice)", "slurm job 124_7"]
@@ -40,7 +40,7 @@ def test_jobs_that_want_one_dataset_have_a_lease_each(daemon):
     assert [lease["id"] for lease in held(daemon)] == ["job:slurm:124_7:imagenet"]
 
 
-def test_a_job_that_is_queued_again_after_its_epilog_holds_anew_and_through_a_restart(daemon):
+def test_a_requeued_job_holds_its_dataset_again_even_across_a_restart(daemon):
     stage(daemon)
     daemon.ask("DELETE", "/v1/leases/job:slurm:123")
     stage(daemon)
@@ -55,7 +55,7 @@ def test_a_job_that_is_queued_again_after_its_epilog_holds_anew_and_through_a_re
     ({"system": "slurm", "id": "1" * 65}, "invalid"), ({"system": "csi", "id": "1" * 129}, "invalid"),
     ({"system": "csi", "id": "a:b"}, "invalid"), ({"system": "slurm", "id": "1", "processes": [0]}, "invalid"),
     ({"system": "slurm", "id": "1", "processes": ["a"]}, "invalid"), ("123", "invalid")])
-def test_what_is_no_job_is_refused(busy_daemon, job, kind):
+def test_an_invalid_job_is_refused(busy_daemon, job, kind):
     status, answer = busy_daemon.ask("POST", "/v1/stagings", {"datasets": ["imagenet"], "job": job})
     assert (status, answer["error"]["kind"]) == (400, kind)
 
@@ -69,12 +69,12 @@ def test_a_volume_of_a_pod_holds_its_dataset_until_it_is_released(daemon):
     assert held(daemon) == []
 
 
-def test_a_job_or_hold_not_both(busy_daemon):
+def test_a_request_has_a_job_or_a_hold_but_not_both(busy_daemon):
     status, answer = busy_daemon.ask("POST", "/v1/stagings", {"datasets": ["imagenet"], "job": JOB, "hold": True})
     assert (status, answer["error"]["kind"]) == (400, "invalid")
 
 
-def test_a_job_tells_who_asked_and_when_it_ended(daemon):
+def test_a_job_names_its_requester_and_its_end_time(daemon):
     ended = daemon.finish("/v1/stagings", {"datasets": ["models"]})
     assert ended["holder"].startswith(f"pid {os.getpid()} (")
     assert ended["started"] <= ended["ended"]

@@ -10,7 +10,7 @@ from metric_page import Page
 from staged import ROOT
 
 
-def test_promtool_has_nothing_to_say_of_the_page(busy_daemon):
+def test_promtool_finds_no_problem_in_the_metrics(busy_daemon):
     checked = subprocess.run(["promtool", "check", "metrics"], input=busy_daemon.metrics(), capture_output=True,
                              text=True, timeout=60, check=False)
     assert (checked.returncode, checked.stdout + checked.stderr) == (0, "")
@@ -21,7 +21,7 @@ def test_the_socket_serves_prometheus_text(busy_daemon):
     assert (status, kind) == (200, "text/plain; version=0.0.4; charset=utf-8")
 
 
-def test_what_happened_is_counted(busy_daemon):
+def test_stagings_evictions_and_leases_are_counted(busy_daemon):
     page = Page(busy_daemon.metrics())
     size = sum(file.stat().st_size for file in (busy_daemon.folder / "imagenet/train").iterdir())
     assert page.value("spark_stage_stagings_total", result="copied") == 2
@@ -39,7 +39,7 @@ def test_what_happened_is_counted(busy_daemon):
     assert page.value("spark_stage_workers_started_total") >= 6
 
 
-def test_a_volume_that_is_not_there_is_in_exactly_one_state(busy_daemon):
+def test_an_unavailable_volume_is_in_exactly_one_state(busy_daemon):
     page = Page(busy_daemon.metrics())
     states = {labels["state"]: value for name, labels, value in page.samples if name == "spark_stage_volume_state"}
     status, shown = busy_daemon.ask("GET", "/v1/status")
@@ -50,7 +50,7 @@ def test_a_volume_that_is_not_there_is_in_exactly_one_state(busy_daemon):
     assert page.value("spark_stage_volume_outages_total", volume="datasets") == 0
 
 
-def test_the_process_is_the_daemon(busy_daemon):
+def test_the_process_metrics_describe_the_daemon(busy_daemon):
     page = Page(busy_daemon.metrics())
     pid = busy_daemon.process.pid
     resident = int(re.search(r"VmRSS:\s+(\d+) kB", open(f"/proc/{pid}/status").read())[1]) * 1024
@@ -74,7 +74,7 @@ def test_the_documentation_lists_every_family_and_no_other(busy_daemon):
     assert len(dict(rows)) == len(rows)
 
 
-def test_a_reload_moves_the_address_and_a_bad_file_changes_nothing_but_one_figure(daemon):
+def test_a_reload_moves_the_address_and_a_bad_file_changes_one_metric_only(daemon):
     before = f'"127.0.0.1:{daemon.port}"'
     text = daemon.config.read_text()
     daemon.config.write_text(text.replace(before, "off"))

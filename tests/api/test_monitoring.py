@@ -35,7 +35,7 @@ def promtool(*arguments):
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-def test_the_alerts_are_rules_and_fire_when_they_have_to():
+def test_the_alert_rules_are_valid_and_fire_as_expected():
     promtool("check", "rules", str(ALERTS))
     promtool("test", "rules", str(ROOT / "tests/api/alerts_test.yml"))
 
@@ -47,12 +47,12 @@ def test_every_alert_has_a_case_that_fires():
 
 @pytest.mark.parametrize("rule", [rule for rule in alerts() if rule["alert"] != "SparkStageDown"],
                          ids=lambda rule: rule["alert"])
-def test_an_alert_asks_for_what_there_is(busy_daemon, rule):
+def test_an_alert_uses_existing_metrics(busy_daemon, rule):
     assert problems_of(rule["expr"], Page(busy_daemon.metrics())) == []
 
 
 @pytest.mark.parametrize("panel", panels(), ids=lambda panel: panel["title"])
-def test_a_panel_asks_for_what_there_is(busy_daemon, panel):
+def test_a_panel_uses_existing_metrics(busy_daemon, panel):
     page = Page(busy_daemon.metrics())
     assert [problem for target in panel["targets"] for problem in problems_of(target["expr"], page)] == []
 
@@ -114,12 +114,12 @@ def prometheus(busy_daemon, tmp_path_factory):
         running.stop()
 
 
-def test_prometheus_takes_the_scrape_piece_and_reaches_the_daemon(prometheus):
+def test_prometheus_accepts_the_scrape_configuration_and_reaches_the_daemon(prometheus):
     assert [sample["value"][1] for sample in prometheus.query('up{job="spark-stage"}')] == ["1"]
 
 
 @pytest.mark.parametrize("panel", panels(), ids=lambda panel: panel["title"])
-def test_a_panel_shows_something_in_a_real_prometheus(prometheus, panel):
+def test_a_panel_has_data_in_a_real_prometheus(prometheus, panel):
     for target in panel["targets"]:
         result = prometheus.query(as_grafana_would(target["expr"]))
         assert bool(result) != (panel["title"] in EMPTY_HERE), target["expr"]
@@ -130,7 +130,7 @@ def test_the_dashboards_variables_have_values(prometheus):
         assert prometheus.get(f"label/{label}/values", **{"match[]": "spark_stage_volume_info"}) == wanted
 
 
-def test_the_alerts_are_evaluated_and_the_volume_that_nobody_offers_is_pending(prometheus, busy_daemon):
+def test_the_alerts_are_evaluated_and_an_unoffered_volume_is_pending(prometheus, busy_daemon):
     def rules():
         return {rule["name"]: rule for group in prometheus.get("rules")["groups"] for rule in group["rules"]}
 

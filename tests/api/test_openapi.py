@@ -64,7 +64,7 @@ def routes_of_the_daemon():
     return {(method, path): bool(alone) for method, path, alone in table}
 
 
-def test_the_document_is_sound():
+def test_the_document_is_valid():
     assert API.document["openapi"] == "3.1.0"
     for schema in API.document["components"]["schemas"].values():
         jsonschema.Draft202012Validator.check_schema(schema)
@@ -74,12 +74,12 @@ def test_the_document_is_sound():
         assert asked == re.findall(r"\{(\w+)\}", path), path
 
 
-def test_every_route_is_documented_and_every_documented_route_is_there():
+def test_the_documented_routes_are_those_of_the_daemon():
     documented = {key: operation.get("x-root-alone", False) for key, operation in API.operations().items()}
     assert routes_of_the_daemon() == documented
 
 
-def test_the_page_for_people_names_every_route():
+def test_the_api_page_names_every_route():
     rows = [line for line in (ROOT / "docs/api.md").read_text().splitlines() if line.startswith("| `")]
     for method, path in API.operations():
         told = path.replace("{name}", "NAME").replace("{id}", "ID")
@@ -88,11 +88,11 @@ def test_the_page_for_people_names_every_route():
                    for row in rows), f"{method} {told}"
 
 
-def test_the_version_is_the_programs(busy_daemon):
+def test_the_version_is_that_of_the_program(busy_daemon):
     assert busy_daemon.ask("GET", "/v1/status")[1]["version"] == API.document["info"]["version"]
 
 
-def test_every_answer_is_as_documented(daemon):
+def test_every_answer_matches_its_schema(daemon):
     spoken = set()
     for method, path, asked, body in TALK:
         if "{lease}" in asked:
@@ -107,7 +107,7 @@ def test_every_answer_is_as_documented(daemon):
     assert spoken == set(API.operations()), "every operation is tried"
 
 
-def test_work_of_each_kind_ended_well(daemon):
+def test_a_job_of_each_kind_ends_as_expected(daemon):
     kinds = {}
     for method, _, asked, body in TALK:
         if method == "POST" and "{" not in asked:
@@ -124,7 +124,7 @@ def test_work_of_each_kind_ended_well(daemon):
 @pytest.mark.parametrize("method, path", [("PUT", "/v1/status"), ("GET", "/v1/reload"), ("GET", "/v1/volumes/a/up"),
                                           ("DELETE", "/v1/jobs"), ("GET", "/"), ("GET", "/v1/jobs/1/events/more"),
                                           ("POST", "/v1/volumes/a/format"), ("GET", "/v2/status")])
-def test_what_is_not_documented_is_not_found(busy_daemon, method, path):
+def test_an_undocumented_route_is_not_found(busy_daemon, method, path):
     status, answer = busy_daemon.ask(method, path)
     assert status == 404
     assert answer["error"]["what"] == f"no {method} {path}"

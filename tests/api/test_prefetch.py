@@ -30,7 +30,7 @@ def test_a_prefetched_copy_is_kept_until_its_dataset_is_staged(daemon):
     assert row_of(daemon, "imagenet")["leases"] == []
 
 
-def test_a_prefetch_without_room_is_refused_with_the_numbers(daemon):
+def test_a_prefetch_without_space_is_refused_with_the_numbers(daemon):
     shrink(daemon, "300KiB")
     daemon.finish("/v1/stagings", {"datasets": ["imagenet"], "job": JOB})
     refused = prefetch(daemon, "models")
@@ -40,7 +40,7 @@ def test_a_prefetch_without_room_is_refused_with_the_numbers(daemon):
     assert row_of(daemon, "imagenet")["state"] == "ready"
 
 
-def test_a_prefetched_copy_makes_way_for_a_staging_and_not_for_another_prefetch(daemon):
+def test_a_prefetched_copy_is_evicted_for_a_staging_but_not_for_a_prefetch(daemon):
     shrink(daemon, "300KiB")
     prefetch(daemon, "imagenet")
     assert prefetch(daemon, "models")["error"]["kind"] == "no_space"
@@ -55,7 +55,7 @@ def test_a_prefetch_that_a_job_asks_for_outlives_the_job(daemon):
     assert [lease["id"] for lease in row_of(daemon, "imagenet")["leases"]] == ["prefetch:imagenet"]
 
 
-def test_a_prefetch_that_is_late_says_by_how_much(daemon):
+def test_a_late_prefetch_reports_its_delay(daemon):
     result = prefetch(daemon, by="2020-01-01T00:00:00Z")["result"]["datasets"][0]
     assert result["late_s"] > 86400
 
@@ -63,6 +63,6 @@ def test_a_prefetch_that_is_late_says_by_how_much(daemon):
 @pytest.mark.parametrize("more", [{"prefetch": True, "lease_s": 60}, {"prefetch": True, "hold": True},
                                   {"prefetch": True, "max_rate": 1}, {"prefetch": True, "by": "soon"},
                                   {"by": "2100-01-01T00:00:00Z"}])
-def test_what_does_not_go_with_a_prefetch_is_refused(busy_daemon, more):
+def test_options_that_conflict_with_a_prefetch_are_refused(busy_daemon, more):
     status, answer = busy_daemon.ask("POST", "/v1/stagings", {"datasets": ["imagenet"]} | more)
     assert (status, answer["error"]["kind"]) == (400, "invalid")

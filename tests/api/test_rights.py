@@ -62,14 +62,14 @@ def asked(path):
 
 @pytest.mark.parametrize("groups", [[GROUP], [NOBODY, GROUP]], ids=["primary", "supplementary"])
 @pytest.mark.parametrize("method, path", [key for key, operation in OPERATIONS.items() if "x-root-alone" in operation])
-def test_what_root_alone_may_do_is_denied_to_the_group(daemon, groups, method, path):
+def test_root_only_requests_are_denied_to_the_group(daemon, groups, method, path):
     status, content = ask_as(daemon, groups, method, asked(path))
     assert status == 403
     assert json.loads(content)["error"]["what"] == f"uid {NOBODY} may not change volumes"
 
 
 @pytest.mark.parametrize("method, path", [key for key, operation in OPERATIONS.items() if "x-root-alone" not in operation])
-def test_everything_else_is_answered_to_the_group(daemon, method, path):
+def test_all_other_requests_are_allowed_to_the_group(daemon, method, path):
     status, content = ask_as(daemon, [GROUP], method, asked(path), '{"datasets": []}' if method == "POST" else "")
     assert status not in (None, 403), content
 
@@ -84,7 +84,7 @@ def test_the_group_stages_and_leases_and_releases(daemon):
     assert ask_as(daemon, [GROUP], "DELETE", f"/v1/leases/{row['leases'][0]['id']}")[0] == 200
 
 
-def test_root_alone_stages_for_a_job(daemon):
+def test_only_root_stages_for_a_job(daemon):
     body = '{"datasets": ["imagenet"], "job": {"system": "slurm", "id": "5"}}'
     status, content = ask_as(daemon, [GROUP], "POST", "/v1/stagings", body)
     assert (status, json.loads(content)["error"]["kind"]) == (403, "denied")
@@ -99,7 +99,7 @@ def test_the_leases_of_a_job_are_ended_by_its_user(daemon, user, allowed):
     daemon.ask("DELETE", "/v1/leases/job:slurm:6")
 
 
-def test_jobs_are_cancelled_by_whoever_asked_for_them(daemon):
+def test_a_user_cancels_only_its_own_jobs(daemon):
     own = json.loads(ask_as(daemon, [GROUP], "POST", "/v1/stagings", '{"datasets": ["models"], "max_rate": 1}')[1])["id"]
     others = daemon.ask("POST", "/v1/stagings", {"datasets": ["models"], "max_rate": 1})[1]["id"]
     status, content = ask_as(daemon, [GROUP], "DELETE", f"/v1/jobs/{others}")
@@ -109,11 +109,11 @@ def test_jobs_are_cancelled_by_whoever_asked_for_them(daemon):
     assert daemon.ask("DELETE", f"/v1/jobs/{others}")[0] == 200
 
 
-def test_a_stranger_cannot_even_connect(daemon):
+def test_a_user_outside_the_group_cannot_connect(daemon):
     assert ask_as(daemon, [NOBODY], "GET", "/healthz") == (None, {})
 
 
-def test_a_stranger_is_denied_should_the_socket_be_open(daemon):
+def test_a_user_outside_the_group_is_denied_even_if_the_socket_is_open(daemon):
     os.chmod(daemon.socket, 0o666)
     try:
         for method, path in OPERATIONS:

@@ -77,7 +77,7 @@ def comes_to(simulation, state):
     return volume
 
 
-def test_every_state_of_a_volume_is_seen_alike_by_all(simulate):
+def test_the_api_and_the_client_agree_on_every_state_of_a_volume(simulate):
     simulation = simulate(STATES)
     waiting = comes_to(simulation, "waiting")
     simulation.wait_until(lambda: "10.0.0.5:4420 does not answer" in simulation.reason(),
@@ -134,7 +134,7 @@ def test_a_volume_is_taken_down_refused_and_brought_up(simulate):
     comes_to(simulation, "ready")
 
 
-def test_what_was_taken_down_stays_down_over_a_restart(simulate):
+def test_a_volume_taken_down_stays_down_across_a_restart(simulate):
     simulation = simulate()
     simulation.becomes("ready")
     simulation.client("volumes", "down", "datasets")
@@ -143,7 +143,7 @@ def test_what_was_taken_down_stays_down_over_a_restart(simulate):
     assert simulate().becomes("down")["down"]["by"]
 
 
-def test_a_reader_that_another_host_writes_says_so_and_is_remounted(simulate):
+def test_a_reader_names_another_hosts_writes_and_is_remounted(simulate):
     simulation = simulate("""  events:
     - {after: signal, volume: datasets, writer: spark2}
     - {after: signal, volume: datasets, writer: none}
@@ -159,7 +159,7 @@ def test_a_reader_that_another_host_writes_says_so_and_is_remounted(simulate):
                           "is mounted again")
 
 
-def test_a_writer_is_fenced_taken_over_from_and_takes_over(simulate):
+def test_a_fenced_writer_loses_its_volume_to_another_host_and_takes_it_over(simulate):
     simulation = simulate("""  volumes:
     checkpoints: {reservations: true, mmp: true}
   events:
@@ -220,7 +220,7 @@ def test_an_nfs_server_that_does_not_answer_stalls_its_volume(simulate):
     simulation.becomes("ready", "home")
 
 
-def test_a_subsystem_that_is_withdrawn_leaves_the_offers_and_its_volume_is_lost_until_it_is_back(simulate):
+def test_the_volume_of_a_withdrawn_subsystem_is_lost_until_it_is_offered_again(simulate):
     simulation = simulate("""  events:
     - {after: signal, volume: datasets, offered: false}
     - {after: signal, volume: datasets, offered: true}
@@ -265,7 +265,7 @@ def test_a_reload_changes_volumes_and_does_not_turn_a_simulation_into_a_real_hos
 
 
 @pytest.mark.parametrize("user", [AS_NOBODY, {}], ids=["nobody", "who-runs-this"])
-def test_nothing_of_this_computer_is_touched_whoever_starts_it(simulate, user):
+def test_a_simulation_touches_nothing_of_this_computer(simulate, user):
     simulation = simulate("""  events:
     - {after: signal, target: rose, controllers: removed}
 """, user=user)
@@ -293,7 +293,7 @@ def start(folder, *arguments):
     return done.returncode, done.stderr
 
 
-def test_a_simulation_keeps_away_from_what_is_a_real_daemons(folder):
+def test_a_simulation_refuses_the_paths_of_a_real_daemon(folder):
     give_away(folder, {})
     file = folder / "try.yaml"
     file.write_text(CONFIG.format(folder=folder) + "simulation: {}\n")
@@ -325,7 +325,7 @@ def test_a_real_daemon_does_not_start_on_a_simulations_state(simulate):
     assert code == 2 and "has the state of a simulation" in said
 
 
-def test_a_real_daemon_says_nothing_of_simulations(folder):
+def test_a_real_daemon_does_not_mention_simulations(folder):
     daemon = Daemon(folder)
     try:
         assert "simulated" not in daemon.ask("GET", "/v1/status")[1]
@@ -354,5 +354,5 @@ def test_make_try_shows_the_example_and_leaves_nothing_behind(folder):
         process.kill()
 
 
-def test_the_program_for_people_is_the_one_that_was_built():
+def test_the_client_program_was_built():
     assert CLIENT.exists()

@@ -45,7 +45,7 @@ def seconds_of_a_copy(copier):
     return time.monotonic() - began
 
 
-def test_killed_at_any_moment_the_name_is_absent_or_whole(copier, place):
+def test_after_a_kill_at_any_moment_the_copy_is_absent_or_complete(copier, place):
     """Also while the source changes from one run to the next, and while an earlier copy is replaced."""
     random = new_random()
     trees.make(copier.source, random)
@@ -96,7 +96,7 @@ def copied_and_taken_over(copier, times):
     return copied, resumed
 
 
-def test_a_kill_costs_at_most_what_the_journal_was_not_told_yet(copier, place):
+def test_a_kill_loses_at_most_the_part_not_yet_in_the_journal(copier, place):
     """Copies side by side, each killed once."""
     trees.make(copier.source, new_random(), large=(21 * MIB + 1,) * 4, holes=False)
     trials = [(Copier(copier.source, place / f"trial-{i}", *copier.options), 1 + i) for i in range(4)]
@@ -116,7 +116,7 @@ def kill_before_the_rename(copier):
     raise AssertionError("it was never killed between the manifest and the rename")
 
 
-def test_a_kill_while_publishing_costs_no_copying(copier):
+def test_after_a_kill_while_publishing_nothing_is_copied_again(copier):
     trees.make(copier.source, new_random())
     kill_before_the_rename(copier)
     report = copier.finish()

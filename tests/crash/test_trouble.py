@@ -54,7 +54,7 @@ def fill_up(folder, leave):
 
 
 @needs_drives
-def test_too_little_space_is_told_before_the_first_byte(small_drive, tmp_path):
+def test_too_little_space_is_reported_before_the_first_byte(small_drive, tmp_path):
     copier = Copier(make_source(tmp_path / "source"), small_drive / "copy")
     ballast = fill_up(small_drive, 50 * MIB)
     before = free(small_drive)
@@ -69,7 +69,7 @@ def test_too_little_space_is_told_before_the_first_byte(small_drive, tmp_path):
 
 @needs_drives
 @pytest.mark.parametrize("io", ["io_uring", "threads"])
-def test_a_drive_that_fills_up_under_way_keeps_what_is_copied(small_drive, tmp_path, io):
+def test_a_drive_that_fills_up_during_the_copy_keeps_the_copied_part(small_drive, tmp_path, io):
     copier = Copier(make_source(tmp_path / "source", large_mib=30, small=2000), small_drive / "copy", f"--io={io}")
     process = copier.start_and_wait(copier.has_journaled, f"--max-rate={4 * MIB}B/s")
     ballast = fill_up(small_drive, MIB // 4)
@@ -84,7 +84,7 @@ def test_a_drive_that_fills_up_under_way_keeps_what_is_copied(small_drive, tmp_p
 
 
 @needs_drives
-def test_too_few_inodes_are_told_before_the_first_byte(tmp_path):
+def test_too_few_inodes_are_reported_before_the_first_byte(tmp_path):
     with drive(tmp_path / "small", 64 * MIB, "ext4", ["-N", "64"]) as small:
         copier = Copier(make_source(tmp_path / "source", 1, 200), small / "copy")
         status, err, _ = copier.run()
@@ -93,7 +93,7 @@ def test_too_few_inodes_are_told_before_the_first_byte(tmp_path):
 
 
 @needs_drives
-def test_inodes_that_run_out_under_way_end_the_copy_and_the_next_one_goes_on(tmp_path):
+def test_a_copy_that_runs_out_of_inodes_fails_and_the_next_one_resumes(tmp_path):
     with drive(tmp_path / "small", 64 * MIB, "ext4", ["-N", "1024"]) as small:
         copier = Copier(make_source(tmp_path / "source", 1, 800), small / "copy")
         process = copier.start_and_wait(copier.has_journaled, f"--max-rate={MIB}B/s")
@@ -109,7 +109,7 @@ def test_inodes_that_run_out_under_way_end_the_copy_and_the_next_one_goes_on(tmp
 
 
 @pytest.mark.parametrize("size", [0, 5 * MIB + 1])
-def test_a_source_that_is_cut_short_under_way_is_copied_as_it_is_then(copier, size):
+def test_a_source_truncated_during_the_copy_is_copied_as_truncated(copier, size):
     copier.source.mkdir()
     trees.write(copier.source / "file", Random(1).randbytes(24 * MIB))
     process = copier.start_and_wait(copier.is_copying, f"--max-rate={4 * MIB}B/s")
@@ -120,7 +120,7 @@ def test_a_source_that_is_cut_short_under_way_is_copied_as_it_is_then(copier, si
     assert not trees.differences(copier.source, copier.copy)
 
 
-def test_a_source_that_is_cut_short_again_and_again_is_an_error_that_names_it(copier):
+def test_a_source_truncated_repeatedly_is_an_error_that_names_it(copier):
     copier.source.mkdir()
     trees.write(copier.source / "file", Random(1).randbytes(32 * MIB))
     process = copier.start(f"--max-rate={16 * MIB}B/s")
@@ -150,7 +150,7 @@ def run_with_failing(copier, trace, call, *options):
 
 
 @pytest.mark.parametrize("call", FLUSHES.split(","))
-def test_a_flush_that_fails_is_never_tried_again_and_nothing_is_published(copier, tmp_path, call):
+def test_a_failed_flush_is_never_retried_and_nothing_is_published(copier, tmp_path, call):
     make_source(copier.source, large_mib=20)
     status, err, calls = run_with_failing(copier, tmp_path / "trace", call, "-e", f"inject={call}:error=EIO:when=1")
     assert status == FAILED and "Input/output error" in err, err
@@ -161,13 +161,13 @@ def test_a_flush_that_fails_is_never_tried_again_and_nothing_is_published(copier
     assert not trees.differences(copier.source, copier.copy)
 
 
-def test_what_a_failed_flush_was_to_make_durable_is_copied_again(copier, tmp_path):
+def test_files_of_a_failed_flush_are_copied_again(copier, tmp_path):
     make_source(copier.source, large_mib=20)
     run_with_failing(copier, tmp_path / "trace", "syncfs", "-e", "inject=syncfs:error=EIO:when=1")
     assert copier.finish()["resumed_bytes"] == 0
 
 
-def test_a_read_that_fails_is_an_error_that_names_the_file_and_the_next_copy_goes_on(place, tmp_path):
+def test_a_failed_read_names_the_file_and_the_next_copy_succeeds(place, tmp_path):
     """By threads: strace does not reach into io_uring; tests/vm has a failing drive for that."""
     copier = Copier(make_source(place / "source", large_mib=20), place / "copy", "--io=threads")
     file = next(copier.source.glob("**/large-0"))

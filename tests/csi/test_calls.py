@@ -39,7 +39,7 @@ def stats(kubelet, volume="v1", path="target"):
                    wire.csi.NodeGetVolumeStatsRequest(volume_id=volume, volume_path=str(kubelet.folder / path) if path else ""))
 
 
-def test_the_plugin_tells_what_it_is_and_can_do(driver, kubelet):
+def test_the_plugin_reports_its_name_and_capabilities(driver, kubelet):
     info = kubelet.call("/csi.v1.Identity/GetPluginInfo", wire.csi.GetPluginInfoRequest())
     assert info.name == "stage.spark-stage.io" and info.vendor_version
     assert kubelet.call("/csi.v1.Identity/GetPluginCapabilities", wire.csi.GetPluginCapabilitiesRequest()).ByteSize() == 0
@@ -47,7 +47,7 @@ def test_the_plugin_tells_what_it_is_and_can_do(driver, kubelet):
     assert [one.rpc.type for one in can] == [wire.csi.NodeServiceCapability.RPC.GET_VOLUME_STATS]
 
 
-def test_a_probe_tells_whether_the_daemon_answers(driver, daemon, kubelet):
+def test_a_probe_reports_whether_the_daemon_answers(driver, daemon, kubelet):
     def ready():
         return kubelet.call("/csi.v1.Identity/Probe", wire.csi.ProbeRequest()).ready.value
     assert ready()
@@ -71,7 +71,7 @@ def test_a_publish_with_missing_or_wrong_arguments_is_invalid(driver, kubelet):
     assert codes == [Code.INVALID_ARGUMENT] * len(WRONG), list(zip(WRONG, codes))
 
 
-def test_a_publish_may_be_repeated_and_differ_in_nothing(driver, daemon, kubelet):
+def test_a_publish_call_may_be_repeated_but_not_changed(driver, daemon, kubelet):
     assert publish(kubelet) == Code.OK
     assert publish(kubelet) == Code.OK
     assert publish(kubelet, volume_context={"dataset": "models"}) == Code.ALREADY_EXISTS
@@ -82,13 +82,13 @@ def test_a_publish_may_be_repeated_and_differ_in_nothing(driver, daemon, kubelet
     assert not (kubelet.folder / "target").exists()
 
 
-def test_an_unpublish_without_arguments_is_invalid_and_of_an_unknown_volume_is_done(driver, kubelet):
+def test_unpublish_needs_its_arguments_and_accepts_an_unknown_volume(driver, kubelet):
     assert unpublish(kubelet, volume="") == Code.INVALID_ARGUMENT
     assert unpublish(kubelet, target="") == Code.INVALID_ARGUMENT
     assert unpublish(kubelet, volume="unknown", target="nothing/there") == Code.OK
 
 
-def test_the_figures_of_a_volume_need_one(driver, kubelet):
+def test_volume_statistics_need_a_mounted_volume(driver, kubelet):
     assert stats(kubelet, volume="") == Code.INVALID_ARGUMENT
     assert stats(kubelet, path="") == Code.INVALID_ARGUMENT
     assert stats(kubelet, path="not-mounted") == Code.NOT_FOUND
@@ -101,7 +101,7 @@ def test_a_call_that_a_node_only_driver_lacks_is_unimplemented(driver, kubelet):
         assert error.value.code() == Code.UNIMPLEMENTED, path
 
 
-def test_a_target_that_another_program_uses_is_left_alone(driver, kubelet, folder):
+def test_a_target_path_used_by_another_program_is_refused(driver, kubelet, folder):
     target = kubelet.folder / "target"
     target.mkdir()
     subprocess.run(["mount", "-t", "tmpfs", "none", target], check=True)

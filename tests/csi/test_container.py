@@ -32,7 +32,7 @@ def start(folder):
         one.stop()
 
 
-def test_it_stages_and_makes_an_identity_that_later_containers_keep(start, folder):
+def test_a_container_stages_and_makes_an_identity_that_later_ones_keep(start, folder):
     first = start("--make-identity")
     assert first.ask("GET", "/readyz") == (200, {"ready": True, "waiting_for": []})
     assert first.finish("/v1/stagings", {"datasets": ["imagenet"]})["state"] == "done"
@@ -45,12 +45,12 @@ def test_it_stages_and_makes_an_identity_that_later_containers_keep(start, folde
     assert (folder / "identity/hostnqn").read_text() == nqn
 
 
-def test_it_makes_no_identity_unasked(start, folder):
+def test_a_container_makes_no_identity_unless_requested(start, folder):
     start()
     assert not list((folder / "identity").iterdir())
 
 
-def test_each_line_of_its_log_is_json_if_that_is_wanted(start):
+def test_each_log_line_is_json_on_request(start):
     daemon = start("--log", "json")
     daemon.end()
     lines = [json.loads(line) for line in daemon.log_text().splitlines()]

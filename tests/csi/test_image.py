@@ -37,7 +37,7 @@ def start(root, *command):
                           check=False, timeout=120)
 
 
-def test_it_is_for_the_architecture_of_its_name_and_starts_the_daemon(image):
+def test_the_image_is_for_the_architecture_of_its_name_and_starts_the_daemon(image):
     root, configuration = image
     assert configuration["architecture"] in Path(IMAGE).name
     command = configuration["config"]["Cmd"]
@@ -46,7 +46,7 @@ def test_it_is_for_the_architecture_of_its_name_and_starts_the_daemon(image):
 
 
 @pytest.mark.parametrize("program", VERSIONS)
-def test_a_program_of_it_starts(image, program):
+def test_a_program_of_the_image_starts(image, program):
     done = start(image[0], program, VERSIONS[program])
     assert done.returncode in (0, 1) and done.stdout + done.stderr and "error while loading" not in done.stderr, done
 
@@ -58,13 +58,13 @@ def test_the_daemon_refuses_a_configuration_with_a_sentence(image):
     assert done.returncode == 2 and "spark-stage.yaml:2:1" in done.stderr, done
 
 
-def test_it_has_no_shell_no_package_manager_and_no_identity(image):
+def test_the_image_has_no_shell_no_package_manager_and_no_identity(image):
     root, _ = image
     for name in ("bin/sh", "bin/bash", "bin/dash", "bin/dpkg", "bin/apt-get", "bin/perl", "bin/python3"):
         assert not (root / "usr" / name).exists(), name
     assert not list((root / "etc/nvme").iterdir())
 
 
-def test_it_is_small(image):
+def test_the_image_is_small(image):
     used = int(subprocess.run(["du", "-sm", image[0]], check=True, capture_output=True, text=True).stdout.split()[0])
     assert used <= LIMIT_MB

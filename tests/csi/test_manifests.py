@@ -59,17 +59,17 @@ def daemonset_pod():
 
 
 @pytest.mark.parametrize("name", ["kustomization", "namespace", "csidriver", "daemonset", "job"])
-def test_an_object_has_fields_of_its_kind_alone(name):
+def test_an_object_has_only_known_fields_of_its_kind(name):
     thing = load(f"{name}.yaml")
     kind = KINDS[thing.pop("apiVersion"), thing.pop("kind")]
     assert not unknown(thing, kind)
 
 
-def test_the_patch_of_a_talos_machine_has_known_fields_alone():
+def test_the_patch_of_a_talos_machine_has_only_known_fields():
     assert not unknown(load("talos/machine.yaml"), TALOS)
 
 
-def test_the_kustomization_has_files_and_images_that_there_are(pod):
+def test_the_kustomization_names_existing_files_and_images(pod):
     kustomization = load("kustomization.yaml")
     for file in kustomization["resources"] + kustomization["configMapGenerator"][0]["files"]:
         assert (FOLDER / file).is_file(), file
@@ -92,7 +92,7 @@ def test_each_container_starts_a_program_with_options_that_it_has(pod):
         assert done.returncode == 0, (program, arguments, done.stderr)
 
 
-def test_what_the_programs_mount_reaches_the_node_and_what_they_share_is_one_folder(pod):
+def test_mounts_of_the_containers_have_the_nodes_paths_and_are_propagated(pod):
     daemon, driver = pod["containers"]
     places = {volume["name"]: volume["hostPath"]["path"] for volume in pod["volumes"] if "hostPath" in volume}
     for container in (daemon, driver):
@@ -109,13 +109,13 @@ def test_what_the_programs_mount_reaches_the_node_and_what_they_share_is_one_fol
     assert pod["hostNetwork"] and pod["hostPID"]
 
 
-def test_the_configuration_of_the_nodes_is_one():
+def test_the_configuration_of_the_nodes_is_valid():
     done = subprocess.run([BUILD / "cli/spark-stage", "config", "check", FOLDER / "spark-stage.yaml"], capture_output=True,
                           text=True, check=False)
     assert done.returncode == 0, done.stderr
 
 
-def test_the_driver_is_told_the_pods_namespace_and_changes_no_owners():
+def test_the_driver_receives_the_pods_namespace_and_changes_no_owners():
     driver = load("csidriver.yaml")
     assert driver["metadata"]["name"] == "stage.spark-stage.io"
     assert driver["spec"] == {"attachRequired": False, "podInfoOnMount": True, "fsGroupPolicy": "None",

@@ -44,7 +44,7 @@ def test_a_pod_reads_the_dataset_and_can_change_nothing(driver, daemon, kubelet)
     assert mount_of(pod) is None and not daemon.leases()
 
 
-def test_the_driver_makes_itself_known(driver, kubelet):
+def test_the_driver_registers_with_kubelet(driver, kubelet):
     info = kubelet.register()
     assert (info.type, info.name, list(info.supported_versions)) == ("CSIPlugin", "stage.spark-stage.io", ["1.0.0"])
     assert info.endpoint == str(kubelet.folder / "plugins/stage.spark-stage.io/csi.sock")
@@ -53,13 +53,13 @@ def test_the_driver_makes_itself_known(driver, kubelet):
         assert os.stat(socket).st_mode & 0o077 == 0, "root alone may ask"
 
 
-def test_a_driver_that_kubelet_refuses_ends(driver, kubelet):
+def test_a_driver_refused_by_kubelet_ends(driver, kubelet):
     kubelet.notify(next((kubelet.folder / "plugins_registry").glob("*.sock")), False, "the name is taken")
     assert driver.process.wait(30) == 1
     assert "kubelet refused the driver: the name is taken" in driver.log_text()
 
 
-def test_the_events_of_a_pod_that_waits_tell_how_far_its_dataset_is(driver, daemon, kubelet, closed):
+def test_events_of_a_waiting_pod_report_the_progress_of_its_dataset(driver, daemon, kubelet, closed):
     pod = kubelet.start_pod("u1")
     wait_until(lambda: len(pod.events) >= 2, "two calls end before kubelet's deadline", 60)
     assert codes(pod) == {ABORTED}, pod.events
@@ -70,7 +70,7 @@ def test_the_events_of_a_pod_that_waits_tell_how_far_its_dataset_is(driver, daem
     assert has_its_data(pod, daemon)
 
 
-def test_pods_that_want_one_dataset_share_a_staging_and_end_apart(driver, daemon, kubelet, closed):
+def test_pods_with_one_dataset_share_a_staging_and_end_independently(driver, daemon, kubelet, closed):
     first, second = kubelet.start_pod("u1"), kubelet.start_pod("u2")
     wait_until(lambda: daemon.leases() == {(first.volume, "imagenet"), (second.volume, "imagenet")}, "each has a lease")
     first.remove()
@@ -82,7 +82,7 @@ def test_pods_that_want_one_dataset_share_a_staging_and_end_apart(driver, daemon
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
-def test_a_pod_that_runs_does_not_notice_the_end_of_the_driver_or_the_daemon(driver, daemon, kubelet, number):
+def test_a_running_pod_is_not_affected_by_the_end_of_the_driver_or_the_daemon(driver, daemon, kubelet, number):
     pod = kubelet.start_pod("u1")
     assert pod.mounted.wait(30), pod.events
     with open(pod.target / "0.bin", "rb") as file:
@@ -96,7 +96,7 @@ def test_a_pod_that_runs_does_not_notice_the_end_of_the_driver_or_the_daemon(dri
     assert daemon.leases() == {(pod.volume, "imagenet")}
 
 
-def test_a_driver_that_is_killed_while_a_pod_waits_goes_on_afterwards(driver, daemon, kubelet, closed):
+def test_a_driver_killed_while_a_pod_waits_continues_after_its_restart(driver, daemon, kubelet, closed):
     pod = kubelet.start_pod("u1")
     closed.wait_for(1)
     driver.end()
@@ -107,7 +107,7 @@ def test_a_driver_that_is_killed_while_a_pod_waits_goes_on_afterwards(driver, da
     assert has_its_data(pod, daemon)
 
 
-def test_a_daemon_that_is_killed_while_a_pod_waits_goes_on_afterwards(driver, daemon, kubelet, closed):
+def test_a_daemon_killed_while_a_pod_waits_continues_after_its_restart(driver, daemon, kubelet, closed):
     pod = kubelet.start_pod("u1")
     closed.wait_for(1)
     daemon.kill()
@@ -117,7 +117,7 @@ def test_a_daemon_that_is_killed_while_a_pod_waits_goes_on_afterwards(driver, da
     assert has_its_data(pod, daemon)
 
 
-def test_sigterm_ends_a_driver_whose_calls_wait(driver, kubelet, closed):
+def test_sigterm_ends_a_driver_with_waiting_calls(driver, kubelet, closed):
     pod = kubelet.start_pod("u1")
     closed.wait_for(1)
     driver.end(signal.SIGTERM)
@@ -125,7 +125,7 @@ def test_sigterm_ends_a_driver_whose_calls_wait(driver, kubelet, closed):
     closed.open()
 
 
-def test_a_pod_is_removed_though_the_daemon_is_away(driver, daemon, kubelet):
+def test_a_pod_is_removed_even_without_the_daemon(driver, daemon, kubelet):
     pod = kubelet.start_pod("u1")
     assert pod.mounted.wait(30), pod.events
     daemon.kill()
@@ -159,7 +159,7 @@ def test_a_dataset_is_for_the_namespaces_that_are_listed(driver, daemon, kubelet
     assert daemon.leases() == {(allowed.volume, "secret")}
 
 
-def test_what_a_pod_writes_to_an_output_is_in_its_folder_on_the_node(driver, daemon, kubelet):
+def test_files_that_a_pod_writes_to_an_output_are_in_its_folder_on_the_node(driver, daemon, kubelet):
     pod = kubelet.start_pod("u1", namespace="team-a", attributes={"output": "run7"})
     assert pod.mounted.wait(30), (pod.events, driver.log_text())
     assert {"rw", "nosuid", "nodev"} <= set(mount_of(pod))
@@ -176,7 +176,7 @@ def test_what_a_pod_writes_to_an_output_is_in_its_folder_on_the_node(driver, dae
     daemon.wait_until(lambda: daemon.ask("GET", "/v1/outputs/run7")[1]["latest_local"] == "step-1", "saw the checkpoint")
 
 
-def test_an_output_whose_folder_is_missing_is_an_event_of_the_pod(driver, kubelet):
+def test_a_missing_output_folder_is_an_event_of_the_pod(driver, kubelet):
     pod = kubelet.start_pod("u1", namespace="team-a", attributes={"output": "absent"})
     wait_until(lambda: pod.events, "it is refused")
     assert pod.events[0][0] == grpc.StatusCode.NOT_FOUND and "does it exist" in pod.events[0][1], pod.events
@@ -189,7 +189,7 @@ def test_an_output_whose_folder_is_missing_is_an_event_of_the_pod(driver, kubele
     ({"output": "private"}, grpc.StatusCode.PERMISSION_DENIED, "namespace team-b"),
     ({"dataset": "v:any/path"}, grpc.StatusCode.INVALID_ARGUMENT, "a path on a volume"),
     ({"dataset": "huge"}, grpc.StatusCode.RESOURCE_EXHAUSTED, "huge")])
-def test_what_can_not_be_had_is_an_event_of_the_pod(driver, daemon, kubelet, attributes, code, words):
+def test_a_refused_request_is_an_event_of_the_pod(driver, daemon, kubelet, attributes, code, words):
     pod = kubelet.start_pod("u1", attributes=attributes)
     wait_until(lambda: pod.events, "it is refused")
     assert pod.events[0][0] == code and words in pod.events[0][1], pod.events

@@ -77,7 +77,7 @@ def test_all_hosts_copies_are_compared_by_their_hash(fleet):
     assert [row["bytes_from"] for row in rows] == [one["bytes_from"] for one in staged]
 
 
-def test_a_host_that_dies_is_made_up_for_by_the_others(fleet):
+def test_the_other_hosts_take_over_the_work_of_a_frozen_host(fleet):
     before = fleet.drive.bytes_read()
     # Slow enough that the others have started and fetch its pieces before it has a third.
     jobs = [daemon.begin(fleet.drive.size // 15) for daemon in fleet.daemons]
@@ -111,7 +111,7 @@ def flip_bits(path):
     os.utime(path, ns=(info.st_atime_ns, info.st_mtime_ns))
 
 
-def test_flipped_bits_of_a_peer_are_detected_named_and_never_published(fleet):
+def test_wrong_bytes_of_a_peer_are_detected_reported_and_never_published(fleet):
     first, second = fleet.daemons[:2]
     results([first.stage()])
     generation = first.folder / "cache/data/imagenet" / str(first.datasets()["imagenet"]["generation"])
@@ -127,7 +127,7 @@ def test_flipped_bits_of_a_peer_are_detected_named_and_never_published(fleet):
     check_copies(fleet, [second])
 
 
-def test_a_late_host_takes_from_all_that_have_it(fleet):
+def test_a_late_host_fetches_from_all_hosts_that_have_the_dataset(fleet):
     results(fleet.stage_all(fleet.daemons[:2]))
     late = fleet.daemons[2]
     served = [daemon.fleet()["served_bytes"] for daemon in fleet.daemons[:2]]
@@ -136,7 +136,7 @@ def test_a_late_host_takes_from_all_that_have_it(fleet):
     wait_until(lambda: all(daemon.fleet()["served_bytes"] > before for daemon, before in zip(fleet.daemons[:2], served)), "both have served it")
 
 
-def test_without_peers_a_host_reads_all_of_it_itself(fleet):
+def test_without_peers_a_host_reads_everything_from_the_volume(fleet):
     alone, others = fleet.daemons[0], fleet.daemons[1:]
     for daemon in others:
         for pid in daemon.workers("serve-peers"):
@@ -150,7 +150,7 @@ def test_without_peers_a_host_reads_all_of_it_itself(fleet):
                 os.kill(pid, signal.SIGCONT)
 
 
-def test_another_key_gets_nothing(fleet):
+def test_a_host_with_another_key_gets_nothing(fleet):
     daemon = fleet.daemons[3]
     wrong = fleet.folder / "wrong"
     Fleet.write_key(wrong)
@@ -162,7 +162,7 @@ def test_another_key_gets_nothing(fleet):
         assert one["bytes_from"] == {"volume": fleet.drive.size, "peers": 0}
 
 
-def test_peers_are_found_by_one_name_that_leads_to_all_of_them(fleet):
+def test_peers_are_found_by_a_name_that_resolves_to_all_of_them(fleet):
     daemon, hosts = fleet.daemons[3], fleet.folder / "hosts"
     before = hosts.read_text()
     hosts.write_text(before + "".join(f"{other.host.address} sparks\n" for other in fleet.daemons))
@@ -178,7 +178,7 @@ def test_peers_are_found_by_one_name_that_leads_to_all_of_them(fleet):
         hosts.write_text(before)
 
 
-def test_a_host_that_the_list_does_not_allow_gets_nothing(fleet):
+def test_a_host_outside_the_allow_list_gets_nothing(fleet):
     first, other = fleet.daemons[0], fleet.daemons[1]
     results([first.stage()])
     unused_nqn = "nqn.2014-08.org.nvmexpress:uuid:00000000-0000-4000-8000-000000000000"
@@ -189,7 +189,7 @@ def test_a_host_that_the_list_does_not_allow_gets_nothing(fleet):
     Fleet.wait_for_peers(other, 3)
 
 
-def test_who_does_not_speak_tls_gets_nothing(fleet):
+def test_a_client_without_tls_gets_nothing(fleet):
     results([fleet.daemons[0].stage()])
     script = ("import socket, sys; s = socket.create_connection((sys.argv[1], int(sys.argv[2])), 10); "
               "s.sendall(b'GET /fleet/v1/datasets HTTP/1.1\\r\\nHost: x\\r\\n\\r\\n'); sys.stdout.buffer.write(s.recv(4096))")
@@ -199,7 +199,7 @@ def test_who_does_not_speak_tls_gets_nothing(fleet):
     assert len(answer.stdout) < 16, "an alert of TLS at most"
 
 
-def test_the_key_that_the_page_makes_is_one(tmp_path):
+def test_the_key_made_by_the_steps_of_the_page_is_valid(tmp_path):
     """`spark-stage fleet key`, with the installation steps of the page; the other tests give such a key to daemons."""
     made = subprocess.run([BUILD / "cli/spark-stage", "fleet", "key"], capture_output=True, text=True, check=True)
     assert len(made.stdout.strip()) == 64 and int(made.stdout, 16) > 0
@@ -208,7 +208,7 @@ def test_the_key_that_the_page_makes_is_one(tmp_path):
     assert (tmp_path / "keys/fleet").stat().st_mode & 0o777 == 0o600
 
 
-def test_a_daemon_that_restarts_goes_on_with_its_peers(fleet):
+def test_a_restarted_daemon_continues_with_its_peers(fleet):
     jobs = [daemon.begin() for daemon in fleet.daemons]
     restarted = fleet.daemons[1]
     wait_until(lambda: restarted.progress().get("bytes_done", 0) > fleet.drive.size / 4, "a quarter is there")

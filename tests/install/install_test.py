@@ -45,7 +45,7 @@ class Install(unittest.TestCase):
         self.assertEqual(placed, FILES)
         self.assertEqual(sorted(path.name for path in self.root.iterdir()), ["usr"])
 
-    def test_the_programs_start_from_there(self):
+    def test_the_installed_programs_start(self):
         tree = self.install("/usr")
         for program in ("bin/spark-stage", "sbin/spark-staged"):
             done = run(str(tree / program), "--version")
@@ -61,7 +61,7 @@ class Install(unittest.TestCase):
         done = run("mandoc", "-T", "lint", "-W", "warning", str(tree / "share/man/man1/spark-stage.1"))
         self.assertEqual((done.stdout, done.returncode), ("", 0))
 
-    def test_the_example_configurations_are_right(self):
+    def test_the_example_configurations_are_valid(self):
         tree = self.install("/usr")
         for config in ("spark-stage.yaml", "examples/rosa.yaml", "examples/try.yaml"):
             done = run(str(tree / "bin/spark-stage"), "config", "check", str(tree / "share/doc/spark-stage" / config))
@@ -104,7 +104,7 @@ class Install(unittest.TestCase):
             self.assertIn(f"ExecStart={prefix}/sbin/spark-staged\n", unit)
             self.assertIn(f"file:{prefix}/share/doc/spark-stage/README.md\n", unit)
 
-    def test_systemd_takes_the_units(self):
+    def test_systemd_accepts_the_units(self):
         folder = self.install("/usr") / "lib/systemd/system"
         # The program is not on this machine, and this test is not about it.
         units = {unit.name: unit.read_text().replace("/usr/sbin/spark-staged", "/bin/true") for unit in folder.iterdir()}
@@ -113,7 +113,7 @@ class Install(unittest.TestCase):
         for name in units:
             self.assertIn("Nonsense", self.verify({**units, name: units[name] + "\n[Service]\nNonsense=yes\n"}))
 
-    def test_the_services_are_as_closed_as_the_documentation_says(self):
+    def test_the_services_have_the_documented_exposure_level(self):
         folder = self.install("/usr") / "lib/systemd/system"
         page = " ".join(Path(__file__).parents[2].joinpath("docs/security.md").read_text().split())
         for unit, words in (("spark-staged.service", r"the figure is ([\d.]+)"),
@@ -130,7 +130,7 @@ class Install(unittest.TestCase):
         done = run("systemd-analyze", "verify", "--man=no", *(str(folder / name) for name in units))
         return "\n".join(line for line in (done.stdout + done.stderr).splitlines() if "spark" in line)
 
-    def test_the_group_and_the_folders_are_made(self):
+    def test_the_group_and_the_folders_are_created(self):
         tree = self.install("/usr")
         (self.root / "etc").mkdir()
         done = run("systemd-sysusers", f"--root={self.root}", str(tree / "lib/sysusers.d/spark-stage.conf"))

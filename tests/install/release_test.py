@@ -57,12 +57,12 @@ class Release(unittest.TestCase):
             self.commit()
             self.assertIn("no notes for 1.2.3", self.refusal())
 
-    def test_notes_that_are_of_no_version_are_refused(self):
+    def test_notes_without_a_version_are_refused(self):
         self.write("CHANGELOG.md", FILES["CHANGELOG.md"].replace("## 1.2.3", "## Unreleased\n\n- Another.\n\n## 1.2.3"))
         self.commit()
         self.assertIn("Unreleased", self.refusal())
 
-    def test_a_version_that_is_written_in_another_way_is_refused(self):
+    def test_a_malformed_version_is_refused(self):
         self.write("debian/changelog", "spark-stage (1.2) unstable; urgency=medium\n")
         self.commit()
         self.assertIn("debian/changelog", self.refusal())
@@ -74,7 +74,7 @@ class Release(unittest.TestCase):
             self.assertIn(f"{name} names another version", self.refusal())
             self.write(name, FILES[name])
 
-    def test_a_version_that_was_released_as_another_commit_is_refused(self):
+    def test_a_version_released_from_another_commit_is_refused(self):
         self.git("tag", "v1.2.3")
         self.assertEqual(self.refusal(), "")
         self.commit()

@@ -43,7 +43,7 @@ def page(tmp_path_factory):
     return folder / "page.html"
 
 
-def test_the_examples_of_the_documentation_are_what_the_program_prints(page):
+def test_the_examples_of_the_documentation_match_the_programs_output(page):
     printed = subprocess.run([PROGRAM, "bench", "report", page.parent / "record.json"], capture_output=True, text=True,
                              timeout=60, check=True).stdout.splitlines()
     examples = re.findall(r"```text\n(.*?)```", (ROOT / "docs/read-the-benchmark.md").read_text(), re.DOTALL)
@@ -85,7 +85,7 @@ def requests_of(browser):
 
 
 @pytest.mark.parametrize("width", WIDTHS)
-def test_everything_fits_into_the_window(browser, page, width):
+def test_everything_fits_the_window(browser, page, width):
     show(browser, page, width)
     assert browser.execute_script("return document.documentElement.scrollWidth") <= width
     assert browser.execute_script(TOO_WIDE) == []
@@ -97,7 +97,7 @@ def test_the_text_in_charts_can_be_read(browser, page, width):
     assert browser.execute_script(SMALLEST_CHART_TEXT) >= 10
 
 
-def test_the_page_is_quiet_and_asks_nobody(browser, page):
+def test_the_page_logs_nothing_and_sends_no_requests(browser, page):
     browser.get_log("performance")
     browser.get_log("browser")
     show(browser, page, 1200)
@@ -105,13 +105,13 @@ def test_the_page_is_quiet_and_asks_nobody(browser, page):
     assert [url for url in requests_of(browser) if not url.startswith(("file:", "data:"))] == []
 
 
-def test_it_takes_the_readers_light_or_dark(browser, page):
+def test_the_page_follows_the_readers_colour_scheme(browser, page):
     show(browser, page, 1200)
     dark = browser.execute_script(BACKGROUND) == "rgb(13, 17, 23)"
     assert dark == (browser.scheme == "dark")
 
 
-def test_it_says_what_to_do_and_shows_every_scenario(browser, page):
+def test_the_page_gives_its_advice_and_shows_every_scenario(browser, page):
     show(browser, page, 1200)
     text = browser.execute_script("return document.body.innerText")
     assert "Stage first" in text or "No clear difference" in text or "Train directly" in text
@@ -120,21 +120,21 @@ def test_it_says_what_to_do_and_shows_every_scenario(browser, page):
     assert "break-even:" in text
 
 
-def test_the_verdicts_chart_takes_the_width_of_the_page(browser, page):
+def test_the_verdicts_chart_spans_the_width_of_the_page(browser, page):
     show(browser, page, 1200)
     chart, table = (browser.execute_script(f"return document.querySelector('{name}').getBoundingClientRect().width")
                     for name in (".wide svg", "table"))
     assert chart > 0.9 * table
 
 
-def test_each_remark_stands_there_once(browser, page):
+def test_each_remark_appears_once(browser, page):
     show(browser, page, 1200)
     text = browser.execute_script("return document.body.innerText")
     assert text.count("nothing may be written there: mounted read-only") == 1
     assert text.count("this is the path that the others are staged to") == 1
 
 
-def test_it_prints_on_two_pages(browser, page):
+def test_the_page_prints_on_two_sheets(browser, page):
     """In black on white, whatever the screen is."""
     show(browser, page, 1200)
     pdf = base64.b64decode(browser.execute_cdp_cmd(

@@ -4,7 +4,7 @@ import json
 from node import BUILD
 
 
-def test_a_benchmark_in_an_allocation_measures_on_its_nodes_at_once(cluster):
+def test_a_benchmark_in_an_allocation_measures_on_its_nodes_simultaneously(cluster):
     folder = cluster.work
     for name in ("shared", "local"):
         (folder / name).mkdir()

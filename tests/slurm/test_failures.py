@@ -46,7 +46,7 @@ def test_a_dataset_that_is_not_configured_is_refused_at_submission(cluster):
     assert not cluster.jobs()
 
 
-def test_a_name_that_is_none_is_refused_without_a_daemon(cluster):
+def test_an_invalid_name_is_refused_without_a_daemon(cluster):
     for option, reason in (("--stage=", "an empty name"), ("--stage=a,,b", "an empty name"),
                            ("--prefetch=data:", "no path after the colon"),
                            ("--stage-out=a:b", "is not the name of an output")):
@@ -54,7 +54,7 @@ def test_a_name_that_is_none_is_refused_without_a_daemon(cluster):
         assert done.returncode != 0 and reason in done.stderr, (option, done.stderr)
 
 
-def test_a_user_who_may_not_ask_the_daemon_reads_the_same_from_the_task(cluster):
+def test_a_user_without_access_to_the_daemon_gets_the_error_from_the_task(cluster):
     done = cluster.slurm("srun", "-N2", "--stage=imagnet", "echo", "ran")
     assert (done.returncode, done.stdout) == (1, "")
     for node in ("n1", "n2"):
@@ -67,7 +67,7 @@ def test_a_dataset_that_does_not_fit_fails_the_task(cluster):
     assert re.search(r"spark-stage: n\d: .*huge", done.stderr), done.stderr
 
 
-def test_a_stopped_daemon_fails_the_task_with_what_to_do(cluster):
+def test_a_stopped_daemon_fails_the_task_and_names_the_command_to_start_it(cluster):
     daemon = cluster.nodes["n2"].daemon
     daemon.stop()
     try:
@@ -78,7 +78,7 @@ def test_a_stopped_daemon_fails_the_task_with_what_to_do(cluster):
     assert "spark-staged on n2 does not answer" in output and "systemctl start spark-staged" in output, output
 
 
-def test_a_daemon_that_is_killed_during_staging_goes_on_where_it_was(cluster, frozen):
+def test_staging_continues_after_the_daemon_is_killed(cluster, frozen):
     job = start(cluster, "-N2", "-w", "n1,n2")
     frozen.wait_for(2)
     daemon = cluster.nodes["n1"].daemon
@@ -90,7 +90,7 @@ def test_a_daemon_that_is_killed_during_staging_goes_on_where_it_was(cluster, fr
     assert (code, output.split().count("40")) == (0, 2), output
 
 
-def test_a_source_that_freezes_is_reported_and_waited_for(cluster, frozen):
+def test_a_frozen_source_is_reported_and_waited_for(cluster, frozen):
     begun = time.monotonic()
     job = start(cluster, "-N2", "-w", "n1,n2")
     frozen.wait_for(2)
@@ -128,7 +128,7 @@ def test_scancel_ends_the_wait_of_a_batch_job(cluster, frozen):
     assert not frozen.opened and not ran(cluster)
 
 
-def test_a_step_that_is_cancelled_leaves_its_allocation_usable(cluster, frozen):
+def test_a_cancelled_step_leaves_its_allocation_usable(cluster, frozen):
     assert cluster.slurm("salloc", "--no-shell", "-N1", "-w", "n1", "--stage=imagenet").returncode == 0
     job = cluster.jobs()[0].split()[0]
     step = start(cluster, f"--jobid={job}")
@@ -142,7 +142,7 @@ def test_a_step_that_is_cancelled_leaves_its_allocation_usable(cluster, frozen):
     cluster.slurm("scancel", job)
 
 
-def test_a_slurmd_that_is_restarted_during_staging_loses_no_job(cluster, frozen):
+def test_a_slurmd_restart_during_staging_loses_no_job(cluster, frozen):
     job = start(cluster, "-N2", "-w", "n1,n2")
     frozen.wait_for(2)
     cluster.nodes["n1"].restart_slurmd()

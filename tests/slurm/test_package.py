@@ -31,11 +31,11 @@ def tree(package, tmp_path):
     return tmp_path
 
 
-def test_it_can_be_installed_beside_the_slurm_that_it_was_built_for(package):
+def test_the_package_can_be_installed_beside_its_version_of_slurm(package):
     assert "Inst spark-stage-slurm" in run("apt-get", "install", "--simulate", "--no-install-recommends", package)
 
 
-def test_no_other_version_of_slurm_fits(package):
+def test_the_package_depends_on_its_version_of_slurm_only(package):
     version = run("dpkg-query", "-W", "-f", "${Version}", "slurmd")
     major, minor = map(int, re.match(r"(\d+)\.(\d+)", version).groups())
     depends = run("dpkg-deb", "-f", package, "Depends").strip().split(", ")
@@ -43,13 +43,13 @@ def test_no_other_version_of_slurm_fits(package):
     assert f"slurm-wlm-basic-plugins (<< {major}.{minor + 1:02}~)" in depends, depends
 
 
-def test_the_plugin_lies_where_slurm_looks(tree):
+def test_the_plugin_is_in_slurms_plugin_folder(tree):
     folder = next(line.rpartition("/")[0] for line in run("dpkg", "-L", "slurm-wlm-basic-plugins").split()
                   if line.endswith("/auth_munge.so"))
     assert Path(f"{tree}{folder}/spank_spark_stage.so").is_file()
 
 
-def test_it_changes_nothing_before_an_administrator_enables_it(tree):
+def test_the_package_changes_nothing_before_an_administrator_enables_it(tree):
     assert not (tree / "etc").exists()
     assert (tree / "usr/share/doc/spark-stage-slurm/examples/plugstack.conf").is_file()
 

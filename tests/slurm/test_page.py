@@ -39,7 +39,7 @@ def test_the_line_of_the_page_enables_the_plugin(cluster):
     assert "--stage=DATASET" in cluster.slurm("srun", "--help").stdout
 
 
-def test_a_job_of_the_burst_buffer_example_is_pending_until_its_data_is_there(cluster, frozen):
+def test_a_job_of_the_burst_buffer_example_is_pending_until_its_data_is_staged(cluster, frozen):
     script = cluster.work / "burst.sh"
     script.write_text('#!/bin/sh\n#SPARK stage=imagenet\n#SBATCH -w n1 --stage=imagenet -o burst.out\nls "$SPARK_STAGE_IMAGENET" | wc -l\n')
     submitted = cluster.slurm("sbatch", "--parsable", script)
@@ -55,7 +55,7 @@ def test_a_job_of_the_burst_buffer_example_is_pending_until_its_data_is_there(cl
             daemon.ask("DELETE", f"/v1/leases/{lease['id']}")
 
 
-def test_a_name_that_is_none_is_refused_by_the_burst_buffer_example(cluster):
+def test_an_invalid_name_is_refused_by_the_burst_buffer_example(cluster):
     script = cluster.work / "refused.sh"
     script.write_text("#!/bin/sh\n#SPARK stage=imagenet;reboot\ntrue\n")
     done = cluster.slurm("sbatch", script)

@@ -84,7 +84,7 @@ def test_the_nodes_of_a_job_are_peers_of_its_staging(cluster):
     assert sum(one["peers"] for one in staged) == 3 * size, staged
 
 
-def test_each_task_finds_its_datasets_also_by_their_own_variables(cluster):
+def test_each_task_finds_its_datasets_by_a_variable_for_each(cluster):
     done = cluster.slurm("srun", "-N2", "--ntasks-per-node=3", "--stage=imagenet,models", "sh", "-c",
                          'ls "$SPARK_STAGE_IMAGENET" "$SPARK_STAGE_MODELS" | wc -l; [ "$HF_HOME" = "$SPARK_STAGE_MODELS" ] && echo same')
     assert done.returncode == 0, done.stderr
@@ -120,7 +120,7 @@ def test_an_interactive_allocation_stages_for_its_steps(cluster):
     assert (done.returncode, done.stdout.split()) == (0, ["40", "40"]), done.stderr
 
 
-def test_an_array_of_twenty_copies_once_a_node(cluster):
+def test_an_array_of_twenty_jobs_copies_once_per_node(cluster):
     done = cluster.slurm("sbatch", "--wait", "--array=1-20", "--stage=imagenet", "-o", "array.%a.out", "--wrap",
                          'echo "$SLURM_ARRAY_TASK_ID $(ls "$SPARK_STAGE_IMAGENET" | wc -l)"')
     outputs = [(cluster.work / f"array.{number}.out").read_text() for number in range(1, 21)]
@@ -174,7 +174,7 @@ def test_a_requeued_job_stages_again_and_holds_its_copy(cluster, frozen):
     assert started.read_text().count("ran") == 1
 
 
-def test_a_step_stages_in_an_allocation_that_did_not_ask_for_it(cluster):
+def test_a_step_stages_in_an_allocation_without_the_option(cluster):
     done = cluster.slurm("salloc", "-N2", "srun", "--stage=imagenet", "sh", "-c", 'ls "$SPARK_STAGE_IMAGENET" | wc -l')
     assert (done.returncode, done.stdout.split()) == (0, ["40", "40"]), done.stderr
 

@@ -66,7 +66,7 @@ def assert_no_key_is_seen(house):
 
 
 @needs_authentication
-def test_the_right_key_connects_and_is_seen_nowhere(house):
+def test_the_right_key_connects_and_appears_nowhere(house):
     with secured(house):
         volume = house.product.wait_volume("secret", "ready", 60)
         controller = volume["paths"][0]["controller"]
@@ -87,7 +87,7 @@ def test_the_right_key_connects_and_is_seen_nowhere(house):
 
 
 @needs_authentication
-def test_no_core_of_what_read_a_key_is_written(house):
+def test_no_core_dump_contains_a_key(house):
     """A core dump piped to a program, as with systemd-coredump, ignores size limits."""
     pattern = house.host.get("/proc/sys/kernel/core_pattern")
     house.host.sh("mkdir -p /run/cores; echo '|/bin/dd of=/run/cores/%e.%p' >/proc/sys/kernel/core_pattern")
@@ -113,7 +113,7 @@ def test_no_core_of_what_read_a_key_is_written(house):
 
 
 @needs_authentication
-def test_a_wrong_key_is_refused_by_its_files_name_and_not_tried_all_the_time(house):
+def test_a_wrong_key_is_refused_with_its_file_named_and_retried_with_back_off(house):
     with secured(house, given=OTHER_KEY):
         volume = refused(house, "rejected the key in", HOST_FILE)
         assert volume["next_attempt"]
@@ -145,7 +145,7 @@ def test_a_key_may_come_as_a_credential_of_systemd(house):
 
 
 @needs_authentication
-def test_a_key_that_others_can_read_is_not_used(house):
+def test_a_key_readable_by_others_is_not_used(house):
     with secured(house, mode="644"):
         refused(house, HOST_FILE, "chmod 600")
         house.host.sh(f"chmod 600 {HOST_FILE}")
@@ -153,7 +153,7 @@ def test_a_key_that_others_can_read_is_not_used(house):
 
 
 @needs_authentication
-def test_a_key_that_changed_on_the_target_is_asked_for_and_then_used(house):
+def test_a_key_changed_on_the_target_is_requested_and_then_used(house):
     with secured(house) as hostnqn:
         controller = house.product.wait_volume("secret", "ready", 60)["paths"][0]["controller"]
         house.target.ask_for_key(hostnqn, OTHER_KEY)
@@ -168,7 +168,7 @@ def test_a_key_that_changed_on_the_target_is_asked_for_and_then_used(house):
 
 
 @needs_authentication
-def test_the_target_has_to_prove_itself_too_when_asked(house):
+def test_the_target_must_authenticate_too_if_configured(house):
     with secured(house, asked_back=CONTROLLER_KEY, given_back=CONTROLLER_KEY):
         controller = house.product.wait_volume("secret", "ready", 60)["paths"][0]["controller"]
         house.host.sh(f"dmesg | grep '{controller}: qid 0: controller authenticated'")
@@ -188,7 +188,7 @@ def test_a_target_that_asks_for_no_key_is_refused(house):
 
 
 @pytest.mark.skipif(KERNEL != "6.1", reason="newer kernels have authentication")
-def test_a_kernel_without_authentication_is_told_so_and_nothing_stays_connected(house):
+def test_a_kernel_without_authentication_refuses_the_volume(house):
     hostnqn = house.host.get("/etc/nvme/hostnqn").strip()
     house.host.put(HOST_FILE, KEY, mode="600")
     targets = {"locked": {"address": house.target.address, "auth": {"host_key_file": HOST_FILE}}}

@@ -20,7 +20,7 @@ def volume_of(house, **keys):
     return house.volume(NAME, access="exclusive", fence="none", fill="echo hello >file", **keys)
 
 
-def test_nothing_can_be_written_to_a_volume_that_is_not_mounted_not_even_by_root(house):
+def test_not_even_root_can_write_below_the_mount_point_of_an_unmounted_volume(house):
     with volume_of(house, allowed_hosts=[]):
         house.product.wait_failed_attempt(NAME)
         assert house.host.run(WORK).rc != 0, "never mounted"
@@ -36,7 +36,7 @@ def test_nothing_can_be_written_to_a_volume_that_is_not_mounted_not_even_by_root
     house.host.sh(f"{WORK} && rm -r {MOUNT}")  # without a configured volume it is an ordinary folder
 
 
-def test_an_upgrade_guards_the_mount_point_under_the_volume_that_is_mounted(house):
+def test_an_upgrade_protects_the_mount_point_below_a_mounted_volume(house):
     """An older version mounted it, and did not protect the folder below."""
     with volume_of(house):
         house.product.wait_volume(NAME, "ready", 90)
@@ -47,7 +47,7 @@ def test_an_upgrade_guards_the_mount_point_under_the_volume_that_is_mounted(hous
         assert_bare(house, MOUNT)
 
 
-def test_a_dead_mount_gives_errors_until_its_device_is_back_and_is_then_replaced(house):
+def test_a_dead_mount_gives_errors_until_its_device_returns_and_is_then_replaced(house):
     with volume_of(house):
         house.product.wait_volume(NAME, "ready", 90)
         house.host.sh(WORK)
@@ -67,7 +67,7 @@ def test_a_dead_mount_gives_errors_until_its_device_is_back_and_is_then_replaced
         assert_bare(house, MOUNT)
 
 
-def test_files_below_a_volume_keep_it_from_nothing_and_are_named(house):
+def test_files_below_a_mount_point_do_not_prevent_mounting_and_are_named(house):
     """An older version allowed such files while a volume was unavailable."""
     with volume_of(house):
         house.product.wait_volume(NAME, "ready", 90)
@@ -104,7 +104,7 @@ def stopped(house):
     house.wait_ready(180)
 
 
-def test_release_leaves_another_servers_mount_and_what_a_silent_target_holds(stopped):
+def test_release_keeps_a_foreign_mount_and_the_mount_of_a_silent_target(stopped):
     house = stopped
     machine = house.target_machine
     house.target.export_nfs("/srv/other")

@@ -42,14 +42,14 @@ def test_one_table_compares_the_paths(measured):
         assert word in table
 
 
-def test_it_knows_what_each_path_is(measured):
+def test_the_storage_of_each_path_is_recognized(measured):
     _, record, _ = measured
     assert [path["storage"]["kind"] for path in record["paths"]] == ["remote_block", "nas", "local"]
     assert record["paths"][0]["storage"]["settings"]["transport"] == "tcp"
     assert record["paths"][1]["storage"]["nic"]["mtu"] >= 1500
 
 
-def test_the_verdict_is_what_a_hand_calculation_from_the_record_gives(measured):
+def test_the_verdict_matches_a_manual_calculation_from_the_record(measured):
     _, record, _ = measured
     verdict = record["verdict"]
     print("\n".join(verdict["sentences"]))
@@ -81,17 +81,17 @@ def test_the_run_is_kept_and_shown_again(house, measured):
     assert record["run_id"] in house.product.sh("bench list")
 
 
-def test_it_cleans_up_after_itself(measured):
+def test_the_benchmark_removes_its_files(measured):
     assert "bench" not in measured[2]
 
 
-def test_without_paths_it_would_measure_the_configured_volumes_and_the_cache(house):
+def test_without_paths_a_dry_run_lists_the_configured_volumes_and_the_cache(house):
     told = house.product.sh("bench --dry-run")
     for path in ("datasets: /mnt/rosa-storage", "nas: /mnt/dell-shared", "local: /local/cache"):
         assert path in told
 
 
-def test_a_dataset_of_small_files_on_a_read_only_volume_is_judged_by_them_and_read_where_it_is(house):
+def test_a_dataset_of_small_files_on_a_read_only_volume_is_read_in_place(house):
     files = "mkdir set && cd set && for i in $(seq 300); do head -c 20000 /dev/urandom >$i; done"
     with house.volume("herd", fill=files):
         house.product.wait_volume("herd", "ready")
@@ -119,7 +119,7 @@ def test_a_path_held_to_a_known_rate_is_never_measured_faster(house):
     assert share_from_storage(record, "local", "shards") > 0.95
 
 
-def test_the_copy_that_it_measures_comes_from_the_storage_and_is_never_faster_than_the_wire(house):
+def test_the_measured_copy_reads_the_storage_and_is_never_faster_than_the_wire(house):
     """Prints the result next to the time of `copy` for a quarter of the layout: over a slow network both have the same limit."""
     source, copy = f"{NAS_MOUNT}/as-fast", "/local/as-fast"
     house.host.sh(f"mkdir {source} && head -c 16M /dev/urandom >{source}/file", 60)
@@ -158,7 +158,7 @@ def test_small_files_on_nfs_are_opened_by_requests_to_the_server_as_a_job_opens_
     assert {cell["opens"] for cell in record["cells"] if cell["path"] == "local"} == {None}
 
 
-def test_a_run_that_was_killed_leaves_its_folder_to_the_next_one(house):
+def test_the_next_run_removes_the_folder_of_a_killed_run(house):
     house.host.sh("(timeout -s KILL 15 spark-stage bench local=/local --scenario shards --size 64MiB --runtime 60s "
                   ">/dev/null 2>&1; true)", 60)
     assert ".spark-stage-bench-" in house.host.sh("ls -A /local")

@@ -88,7 +88,7 @@ def test_each_host_gets_its_share_of_the_target_while_the_other_measures(measure
     assert 0 < share < 0.65
 
 
-def test_one_verdict_is_made_of_both(hosts, measured):
+def test_one_verdict_covers_both_hosts(hosts, measured):
     table, record = measured
     assert any("Measured on 2 hosts at once (host1, host2)" in sentence for sentence in record["verdict"]["sentences"])
     # A busy machine may invalidate rounds or all results of a scenario, which the verdict reports; no other reason may prevent a verdict.
@@ -99,18 +99,18 @@ def test_one_verdict_is_made_of_both(hosts, measured):
     assert "host-host1.json" in runs and "host-host2.json" in runs
 
 
-def test_both_hosts_are_left_as_they_were(hosts, measured):
+def test_both_hosts_are_left_unchanged(hosts, measured):
     assert "bench" not in "".join(hosts.leftovers())
 
 
-def test_a_host_that_ssh_does_not_reach_is_named(hosts):
+def test_a_host_unreachable_by_ssh_is_named(hosts):
     said = hosts.product.run(f"{RUN} --with host3", 300)
     assert said.rc == 4, said.err
     assert "ssh does not reach host3" in said.err and "ssh -o BatchMode=yes host3 true" in said.err
     assert "bench" not in "".join(hosts.leftovers())
 
 
-def test_a_path_that_the_other_host_lacks_is_named_with_the_host(hosts):
+def test_a_path_missing_on_the_other_host_is_named_with_the_host(hosts):
     hosts.first.sh("mkdir -p /local/mine")
     said = hosts.product.run(f"{RUN.replace('local=/local', 'local=/local/mine')} --with host2", 300)
     assert said.rc != 0

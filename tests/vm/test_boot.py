@@ -12,7 +12,7 @@ def before_target(cold_house):
     return cold_house
 
 
-def test_the_service_runs_at_boot_and_says_what_it_waits_for(before_target):
+def test_the_service_runs_at_boot_and_names_the_target_it_waits_for(before_target):
     machine, product = before_target.host, before_target.product
     assert machine.sh(f"systemctl is-enabled {UNIT}").strip() == "enabled"
     machine.wait_until(f"systemctl is-active {UNIT}", 30)
@@ -34,7 +34,7 @@ def test_volumes_become_ready_when_the_target_starts_later(before_target):
     print(f"ready {seconds:.1f} s after the target offered its volumes")
 
 
-def test_the_read_only_volume_is_mounted_as_promised(house):
+def test_the_read_only_volume_is_mounted_as_configured(house):
     volume = house.product.volume("datasets")
     assert volume["access"] == "read-only"
     assert volume["filesystem"] == {"type": "ext4", "uuid": DATASETS_UUID}
@@ -48,7 +48,7 @@ def test_the_read_only_volume_is_mounted_as_promised(house):
 
 
 @pytest.mark.parametrize("mount", [DATASETS_MOUNT, NAS_MOUNT])
-def test_the_system_knows_that_a_mount_needs_the_network(house, mount):
+def test_systemd_orders_a_mount_after_the_network(house, mount):
     """_netdev: at shutdown the volume must be unmounted before the network stops."""
     assert "_netdev" in house.host.sh(f"grep -h ' {mount} ' /run/mount/utab || grep -h 'TARGET={mount} ' /run/mount/utab")
     after = house.host.sh(f'systemctl show -P After "$(systemd-escape -p --suffix=mount {mount})"')

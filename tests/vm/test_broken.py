@@ -34,7 +34,7 @@ def mount_id(house, name):
 
 
 @pytest.mark.parametrize("kind, is_forgotten", [("ext4", False), ("xfs", False), ("xfs", True)])
-def test_it_comes_back_beside_the_dead_mount_that_a_program_still_uses(house, kind, is_forgotten):
+def test_a_volume_is_mounted_again_while_a_program_uses_the_dead_mount(house, kind, is_forgotten):
     name = f"beside-{kind}"
     with house.volume(name, kind=kind, size="512M", fill="echo hello >file"):
         house.product.wait_volume(name, "ready", 90)
@@ -52,7 +52,7 @@ def test_it_comes_back_beside_the_dead_mount_that_a_program_still_uses(house, ki
             assert any("sleep" in warning for warning in volume["warnings"]), volume["warnings"]
 
 
-def test_a_dead_mount_is_left_to_its_users_where_the_configuration_says_hold(house):
+def test_on_loss_hold_leaves_a_dead_mount_to_its_users(house):
     with house.volume("held", on_loss="hold", fill="echo hello >file"):
         house.product.wait_volume("held", "ready", 90)
         before = mount_id(house, "held")
@@ -87,7 +87,7 @@ def test_a_namespace_that_appears_late_is_mounted_before_the_next_attempt_is_due
 
 
 @pytest.mark.parametrize("kind", ["ext4", "xfs"])
-def test_a_file_system_that_shut_down_is_mounted_anew(house, kind):
+def test_a_file_system_that_shut_down_is_remounted(house, kind):
     """Like the kernel after an error that it can't write down."""
     name = f"broken-{kind}"
     with house.volume(name, kind=kind, size="512M", access="exclusive", fence="none", fill="touch file"):
@@ -106,7 +106,7 @@ def stop_and_start(house, target_is):
         print(f"systemctl {verb} while the target is {target_is}: {time.monotonic() - began:.1f} s")
 
 
-def test_the_daemon_stops_and_starts_whatever_its_target_does_and_the_mount_stays(house):
+def test_the_daemon_restarts_with_a_frozen_or_absent_target_and_the_mount_stays(house):
     machine = house.target_machine
     house.wait_ready()
     before = house.host.sh("findmnt -n -o ID /mnt/rosa-storage")

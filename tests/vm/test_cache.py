@@ -24,7 +24,7 @@ def staged_right(house, name, path):
 
 # --- room ---
 
-def test_a_dataset_makes_way_for_another_one_and_that_is_told(house):
+def test_a_dataset_is_evicted_for_another_one_and_named(house):
     with house.configured(cache={"capacity": "260MiB"}):
         images = house.product.json("stage images", 180)["datasets"][0]
         result = house.product.run("stage slow --json", 240)
@@ -38,7 +38,7 @@ def test_a_dataset_makes_way_for_another_one_and_that_is_told(house):
         staged_right(house, "slow", slow["path"])
 
 
-def test_what_is_leased_is_not_evicted_and_its_holder_is_named(house):
+def test_a_leased_dataset_is_not_evicted_and_its_holder_is_named(house):
     with house.configured(cache={"capacity": "260MiB"}):
         house.product.json("stage images --lease 1h", 180)
         lease = house.product.dataset("images")["leases"][0]
@@ -93,7 +93,7 @@ def folders_read_of_the_volume(house, request):
     return answer, [line for line in lines if f"<{DATASETS_MOUNT}" in line]
 
 
-def test_a_repeated_request_does_not_walk_a_volume_that_nobody_wrote_to(house):
+def test_a_repeated_request_does_not_walk_an_unchanged_volume(house):
     first, walked = folders_read_of_the_volume(house, "stage images")
     assert first["served_from"] == "copied" and walked, "the trace would not show a walk"
     house.product.json("stage images", 180)  # the cache is new, and its copies became read-only only with the first staging
@@ -104,7 +104,7 @@ def test_a_repeated_request_does_not_walk_a_volume_that_nobody_wrote_to(house):
     staged_right(house, "images", again["path"])
 
 
-def test_what_was_prefetched_from_a_volume_is_there_for_the_job_that_asks_for_it(house):
+def test_a_prefetched_dataset_is_served_to_a_later_request(house):
     prefetched = house.product.json("prefetch images --by 1m", 240)["datasets"][0]
     assert prefetched["served_from"] == "copied"
     assert [lease["soft"] for lease in house.product.dataset("images")["leases"]] == [True]
@@ -162,7 +162,7 @@ def test_a_scrub_finds_a_changed_byte_and_the_copy_is_staged_again(house):
     assert house.product.run("scrub images", 120).rc == 0
 
 
-def test_a_file_that_is_not_what_its_publisher_says_is_named_and_the_copy_stays(house):
+def test_a_file_that_differs_from_its_published_digest_is_named_and_the_copy_stays(house):
     house.host.sh("mkdir /local/summed && cd /local/summed && echo weights >model && sha256sum model >SHA256SUMS")
     with house.configured(datasets={"summed": {"path": "/local/summed"}}):
         house.product.sh("stage summed", 60)
@@ -190,7 +190,7 @@ def test_a_copy_outlasts_an_outage_of_its_volume(house):
     house.wait_ready()
 
 
-def test_a_copy_goes_on_when_its_volume_comes_back_after_it_was_lost(house):
+def test_a_copy_continues_when_its_lost_volume_returns(house):
     with house.volume("brief", fill="mkdir set; head -c 100M /dev/urandom >set/a"):
         house.product.wait_volume("brief", "ready")
         client = house.host.spawn("spark-stage stage brief:set --max-rate 5MB/s --json")
@@ -208,7 +208,7 @@ def test_a_copy_goes_on_when_its_volume_comes_back_after_it_was_lost(house):
         house.product.sh("evict brief:set")
 
 
-def test_a_worker_that_can_not_die_does_not_keep_its_dataset(house):
+def test_a_worker_that_cannot_be_killed_does_not_block_its_dataset(house):
     """A worker that reads a small file with a blocking system call; pending io_uring reads do not block its process."""
     house.host.sh("mkdir -p /local/other && head -c 20M /dev/urandom >/local/other/x")
     with house.slow_copy("small", "1MB/s"):
@@ -229,7 +229,7 @@ def test_a_worker_that_can_not_die_does_not_keep_its_dataset(house):
 
 # --- order of requests ---
 
-def test_what_is_in_the_cache_waits_for_no_other_copy(house):
+def test_a_cached_dataset_does_not_wait_for_another_copy(house):
     house.product.sh("stage images", 180)
     with house.slow_copy(rate="2MB/s"):
         images = house.product.json("stage images", 60)["datasets"][0]
@@ -237,7 +237,7 @@ def test_what_is_in_the_cache_waits_for_no_other_copy(house):
         assert house.product.dataset("slow")["state"] == "copying"
 
 
-def test_a_copy_stands_back_while_a_job_holds_a_lease(house):
+def test_a_copy_runs_at_idle_priority_while_a_job_holds_a_lease(house):
     house.product.sh("stage images", 180)
     with house.slow_copy():
         worker = f"$({STAGE_WORKERS} | head -1)"
@@ -251,7 +251,7 @@ def test_a_copy_stands_back_while_a_job_holds_a_lease(house):
         assert house.host.sh(f"ps -o ni= -p {worker}").strip() == "0"
 
 
-def test_a_limited_copy_blocks_no_other_and_a_request_without_a_limit_ends_its_limit(house):
+def test_a_limited_copy_blocks_no_other_and_an_unlimited_request_lifts_its_limit(house):
     """Two copies at 2 MB/s would take 150 and 100 s. NFS 4.1 transfers the zeros of a hole like any data."""
     house.target_machine.sh(f"mkdir {NAS_EXPORT}/long && truncate -s 300M {NAS_EXPORT}/long/file")
     far = {"far": {"nfs": f"{TARGET_ADDRESS}:{NAS_EXPORT}", "mount": "/mnt/far", "options": ["vers=4.1"]}}

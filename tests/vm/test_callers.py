@@ -32,14 +32,14 @@ def member(house):
     house.host.sh(f"sed -i /^project/d /etc/group && userdel -f {MEMBER}")
 
 
-def test_a_member_of_more_than_256_groups_is_let_in(house, member):
+def test_a_member_of_more_than_256_groups_has_access(house, member):
     assert int(house.host.sh(f"{member} id -G | wc -w")) > 256
     house.host.sh(f"{member} spark-stage status")
     refused = house.host.run(f"{member} spark-stage volumes down nas")
     assert refused.rc == 1 and "root" in refused.err, refused
 
 
-def test_the_streams_of_a_client_that_has_gone_count_no_more_although_their_job_is_silent(house, member):
+def test_streams_of_a_disconnected_client_no_longer_count_while_their_job_is_silent(house, member):
     with house.slow_copy("slow", "2MB/s"):
         waiting = house.host.spawn("exec spark-stage stage small --max-rate 2MB/s")  # it would start after 90 s
         house.product.wait_dataset("small", "queued")

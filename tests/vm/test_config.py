@@ -53,7 +53,7 @@ def test_timers_change_on_the_same_controller_while_the_mount_is_in_use(house):
     assert attributes(house, before[0]) == ["2", "off", "off", "5"]
 
 
-def test_a_reload_connects_anew_only_what_changed_and_not_what_is_in_use(house):
+def test_a_reload_reconnects_only_changed_volumes_that_are_not_in_use(house):
     targets = {"other": {"address": house.target.address}}
     with house.volume("moved", target="other", targets=targets, fill="echo hello >file"):
         house.product.wait_volume("moved", "ready", 60)
@@ -79,7 +79,7 @@ def test_a_reload_connects_anew_only_what_changed_and_not_what_is_in_use(house):
         assert controller_of(house) == untouched
 
 
-def test_a_volume_that_left_the_file_is_taken_down_once_nobody_uses_it(house):
+def test_a_volume_removed_from_the_file_is_taken_down_once_it_is_unused(house):
     with house.volume("leaving", fill="echo hello >file"):
         house.product.wait_volume("leaving", "ready", 60)
         user = house.host.spawn("exec tail -f /mnt/leaving/file >/dev/null")
@@ -101,7 +101,7 @@ def test_an_unknown_key_is_named_with_its_place_and_the_nearest_one(house):
     assert "/tmp/typo.yaml:5:5" in result.err + result.out and "mount" in result.err + result.out
 
 
-def test_no_configuration_is_a_sentence_and_exit_2(house):
+def test_a_missing_configuration_is_named_and_exits_with_2(house):
     result = house.host.run("spark-staged --config /nowhere.yaml --state-dir /tmp/state --socket /tmp/s.sock")
     assert result.rc == 2
     assert "/nowhere.yaml" in result.err
@@ -109,7 +109,7 @@ def test_no_configuration_is_a_sentence_and_exit_2(house):
     assert result.rc == 2 and "/nowhere.yaml" in result.err
 
 
-def test_without_a_daemon_the_client_says_so(house):
+def test_the_client_reports_a_missing_daemon(house):
     result = house.product.run("--socket /tmp/nobody.sock status")
     assert result.rc == 4
     assert "/tmp/nobody.sock" in result.err and "spark-staged" in result.err
@@ -127,7 +127,7 @@ def test_copy_works_without_daemon_and_configuration(house):
     house.wait_ready()
 
 
-def test_only_members_of_the_group_may_ask(house):
+def test_only_members_of_the_group_have_access(house):
     house.host.sh("id rig-user 2>/dev/null || useradd rig-user")
     result = house.host.run("setpriv --reuid rig-user --clear-groups --regid rig-user spark-stage status")
     assert result.rc == 1 and "spark-stage" in result.err
@@ -138,5 +138,5 @@ def test_only_members_of_the_group_may_ask(house):
     assert house.product.volume("nas")["state"] == "ready"
 
 
-def test_the_socket_is_not_open_to_everybody(house):
+def test_the_socket_is_open_to_root_and_the_group_only(house):
     assert house.host.sh(f"stat -c '%a %G' {SOCKET}").strip() == "660 spark-stage"

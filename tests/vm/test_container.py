@@ -202,7 +202,7 @@ def test_a_pod_reads_a_verified_copy_and_changes_nothing_on_a_node_without_syste
     assert identity in machine.sh("cat /sys/class/nvme/nvme*/hostnqn 2>/dev/null || true")
 
 
-def test_a_driver_that_is_killed_at_every_step_costs_a_pod_time_alone(site):
+def test_a_driver_killed_at_every_step_only_delays_a_pod(site):
     site.node.kill(DRIVER)
     with site.slow_wire():
         pod = Pod(site.node, "u2", "large")

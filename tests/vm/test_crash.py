@@ -42,7 +42,7 @@ def test_a_crash_disturbs_no_mount_and_systemd_starts_it_again(house):
     assert instances(house) == before
 
 
-def test_a_crash_while_staging_leaves_nothing_that_is_called_ready(house):
+def test_a_crash_while_staging_leaves_nothing_marked_as_ready(house):
     house.product.run("evict slow")
     with house.slow_wire("200mbit"):
         house.product.sh("stage slow --detach")
@@ -66,7 +66,7 @@ def test_a_copy_that_is_ready_survives_a_crash(house):
     house.product.sh("evict slow")
 
 
-def test_a_crash_while_mounting_ends_ready(house):
+def test_a_volume_is_ready_after_a_crash_while_mounting(house):
     """Multi-mount protection alone delays a mount by eleven seconds, long enough to crash in the middle."""
     with house.volume("midway", access="exclusive", mmp=True):
         house.product.wait_volume("midway", "mounting", 60)
@@ -100,7 +100,7 @@ def enable_namespace(house, value):
     house.target_machine.sh(f"echo {value} >{NVMET}/subsystems/mortal/namespaces/1/enable")
 
 
-def test_a_crash_while_its_device_is_gone_ends_where_it_belongs(house):
+def test_after_a_crash_a_volume_stays_lost_until_its_device_returns(house):
     """The volume is `lost` until the device returns; `hold` then still waits for processes with open files."""
     with house.volume("mortal", on_loss="hold", fill="echo hello >file"):
         is_whole(house)
@@ -129,7 +129,7 @@ def mount_ids(house):
     return house.host.sh("grep ' /mnt/mortal ' /proc/self/mountinfo | cut -d' ' -f1")
 
 
-def test_a_crash_in_every_other_state_ends_where_it_belongs(house):
+def test_a_crash_in_any_other_state_ends_in_the_right_state(house):
     with house.volume("mortal", fill="echo hello >file"):
         is_whole(house)
         house.product.sh("volumes down mortal")

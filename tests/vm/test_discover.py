@@ -29,13 +29,13 @@ def test_it_works_while_the_daemon_is_stopped(house):
     house.wait_ready()
 
 
-def test_nobody_there_is_not_available(house):
+def test_an_unused_address_is_unavailable(house):
     result = house.product.run("discover 10.77.0.99", 60)
     assert result.rc == 4
     assert "10.77.0.99" in result.err
 
 
-def test_the_wrong_port_is_not_available(house):
+def test_a_wrong_port_is_unavailable(house):
     result = house.product.run(f"discover {house.target.address} --port 4999")
     assert result.rc == 4
     assert "4999" in result.err

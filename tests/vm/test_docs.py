@@ -65,7 +65,7 @@ def recipe(target):
                           capture_output=True, text=True).stdout
 
 
-def test_no_table_has_a_line_that_no_page_has():
+def test_each_line_of_a_table_is_on_a_page():
     first = [block.lines[0] for block in ALL]
     every = [line for block in ALL for line in block.lines]
     for table, lines in ((BLOCKS_ELSEWHERE, first), (LINES_ELSEWHERE, every), (BY_STEP, every), (BY_CI, every),
@@ -75,14 +75,14 @@ def test_no_table_has_a_line_that_no_page_has():
 
 
 @pytest.mark.parametrize("begin", [*BLOCKS_ELSEWHERE, *PAGES_ELSEWHERE, *LINES_ELSEWHERE])
-def test_the_test_that_is_named_does_it(begin):
+def test_the_named_test_runs_the_command(begin):
     for table in (BLOCKS_ELSEWHERE, PAGES_ELSEWHERE, LINES_ELSEWHERE):
         if begin in table:
             path, function, word = table[begin]
             assert word in source_of(path, function), f"{path}, {function} does not say {word!r}"
 
 
-def test_the_steps_that_are_named_do_it():
+def test_the_named_steps_run_the_command():
     for begin, (step, words) in BY_STEP.items():
         assert words in commands_of_step(step), f"{begin!r} is not done by the step {step}: {commands_of_step(step)}"
     ci = "\n".join(line for line in (REPOSITORY / ".ci/run").read_text().splitlines() if not line.startswith("#"))
@@ -90,7 +90,7 @@ def test_the_steps_that_are_named_do_it():
         assert re.search(rf"{command}\b", ci), f".ci/run does not run {command!r}"
 
 
-def test_make_does_what_these_steps_do():
+def test_the_make_targets_on_the_pages_run_the_listed_commands():
     named = {match for block in ALL for line in block.lines if not of(ON_THIS_COMPUTER, line)
              for match in re.findall(r"\bmake (?!-)([a-z-]+)", blocks.without_remark(line))}
     assert named == set(RECIPES)
@@ -101,7 +101,7 @@ def test_make_does_what_these_steps_do():
 # The benchmark flushes every file system before each run, including those with the machines' disks, which may take minutes.
 @pytest.mark.parametrize("line", dict.fromkeys(
     blocks.without_remark(line) for block in ALL for line in block.lines if of(ON_THIS_COMPUTER, line)))
-def test_the_commands_for_the_computer_that_builds_work_on_it(line, tmp_path):
+def test_the_commands_for_the_build_computer_work_there(line, tmp_path):
     typed = line.replace(*ON_THIS_COMPUTER[of(ON_THIS_COMPUTER, line)])
     if "tools/benchmarks/staging" in typed and "make" not in typed:
         for folder in ("SOURCE", "TARGET"):
@@ -114,7 +114,7 @@ def test_the_commands_for_the_computer_that_builds_work_on_it(line, tmp_path):
 
 
 @pytest.mark.skipif(not os.environ.get("SPARK_VM_DEMO"), reason="two more machines for some minutes: SPARK_VM_DEMO=1 runs it")
-def test_the_demo_comes_to_its_end():
+def test_the_demo_completes():
     shown = recipe("demo").splitlines()[-1]
     done = subprocess.run(shown, shell=True, cwd=REPOSITORY, env={**os.environ, "SPARK_VM_LANE": "demo"}, capture_output=True,
                           text=True, timeout=1200)
@@ -176,7 +176,7 @@ def unit_of(block):
 
 
 @pytest.mark.parametrize("page", PAGES)
-def test_the_commands_of_a_page_work_as_they_stand_there(desk, page):
+def test_the_commands_of_a_page_work_as_written(desk, page):
     house, text, run = desk
     for block in commands(page):
         if block.language == "ini":
@@ -232,7 +232,7 @@ def test_a_clone_gets_an_identity_of_its_own(desk):
         house.wait_ready()
 
 
-def test_what_the_administrator_excludes_is_refused(desk):
+def test_a_connection_excluded_by_the_administrator_is_refused(desk):
     house, _, _ = desk
     text = blocks.find("docs/neighbours.md", "[exclusions]").text.replace(PAGES_ADDRESS, TARGET_ADDRESS)
     house.product.sh("volumes down datasets", 120)

@@ -72,7 +72,7 @@ def begin_slowly(pair, step):
     return job
 
 
-def test_both_hosts_write_a_volume_that_its_holder_exports_and_wait_for_a_holder_that_lost_its_power(pair):
+def test_both_hosts_write_an_exported_volume_and_wait_for_a_holder_without_power(pair):
     holder = pair.hosts[0]
     with exported(pair) as export:
         for index in (0, 1):
@@ -97,7 +97,7 @@ def test_both_hosts_write_a_volume_that_its_holder_exports_and_wait_for_a_holder
         pair.house.wait_ready()
 
 
-def test_the_other_host_goes_on_alone_after_a_holder_that_does_not_come_back(pair):
+def test_the_other_host_continues_alone_if_the_holder_does_not_return(pair):
     holder, (machine, product) = pair.hosts[0], (pair.hosts[1], pair.products[1])
     with exported(pair) as export:
         save(pair, 1, "step-1000", 8)

@@ -79,7 +79,7 @@ def copy_until(drive, kind, source, copy, io):
 
 @pytest.mark.parametrize("io", ["io_uring", "threads"])
 @pytest.mark.parametrize("kind", ["error", "error_writes"])
-def test_a_local_drive_that_fails_under_way_publishes_nothing_and_the_next_copy_goes_on(drive, kind, io):
+def test_a_failing_local_drive_publishes_nothing_and_the_next_copy_succeeds(drive, kind, io):
     drive.host.sh(tree(f"{OTHER}/source"), 60)
     copy = f"{DRIVE}/copy"
     ended = copy_until(drive, kind, f"{OTHER}/source", copy, io)
@@ -91,7 +91,7 @@ def test_a_local_drive_that_fails_under_way_publishes_nothing_and_the_next_copy_
 
 
 @pytest.mark.parametrize("io", ["io_uring", "threads"])
-def test_a_source_drive_that_fails_under_way_is_named_and_the_next_copy_goes_on(drive, io):
+def test_a_failing_source_drive_is_named_and_the_next_copy_resumes(drive, io):
     drive.host.sh(tree(f"{DRIVE}/source"), 60)
     copy = f"{OTHER}/copy"
     ended = copy_until(drive, "error", f"{DRIVE}/source", copy, io)
@@ -113,7 +113,7 @@ def sectors_read(house):
     return max(counts)
 
 
-def test_a_cable_that_is_out_for_30_s_costs_less_than_two_seconds_of_reading(house):
+def test_a_cable_out_for_30_s_costs_less_than_two_seconds_of_reading(house):
     copy = f"{LOCAL}/cable"
     before = sectors_read(house)
     process = house.host.spawn(f"spark-stage copy {DATASETS_MOUNT}/slow {copy} --max-rate={RATE}B/s")

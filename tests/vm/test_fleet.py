@@ -54,7 +54,7 @@ def test_three_hosts_read_a_volume_of_a_real_target_once(trio):
     check_same(trio, staged, (0, 1, 2))
 
 
-def test_a_host_that_comes_later_reads_nothing_from_the_volume(trio):
+def test_a_late_host_reads_nothing_from_the_volume(trio):
     trio.stage((0,))
     before = trio.bytes_read()
     staged = trio.stage((1, 2))
@@ -73,7 +73,7 @@ def test_all_hosts_copies_are_compared(trio):
     assert one["same"] and [copy["host"] for copy in one["hosts"]] == [None, "host2"], compared
 
 
-def test_peers_are_found_by_one_name_that_leads_to_all_of_them(trio):
+def test_peers_are_found_by_a_name_that_resolves_to_all_of_them(trio):
     trio.stage((0, 1))
     host = trio.hosts[2]
     host.sh("cp /etc/hosts /run/hosts")
@@ -157,7 +157,7 @@ def test_daemons_that_restart_in_turn_leave_the_same_copy_everywhere(trio):
     check_same(trio, trio.stage((0, 1, 2)), (0, 1, 2))
 
 
-def test_a_peer_with_another_generation_gives_nothing(trio):
+def test_a_peer_with_another_generation_provides_nothing(trio):
     """The new generation has files of the same names, sizes and times."""
     trio.stage((0,))
     for product in trio.products:
@@ -183,7 +183,7 @@ def test_a_peer_with_another_generation_gives_nothing(trio):
     assert differs.rc == 6, differs
 
 
-def test_a_host_finishes_from_its_peers_when_its_volume_goes_away(trio):
+def test_a_host_finishes_from_its_peers_when_it_loses_its_volume(trio):
     trio.stage((0, 1))
     staging = trio.begin(2, SLOW)
     trio.wait_for_part(2, 0.2)
@@ -196,7 +196,7 @@ def test_a_host_finishes_from_its_peers_when_its_volume_goes_away(trio):
     check_whole(trio, one)
 
 
-def test_a_host_without_its_volume_finishes_when_a_peer_that_has_everything_comes(trio):
+def test_a_host_without_its_volume_finishes_when_a_complete_peer_appears(trio):
     trio.stage((0,))
     since = trio.hosts[2].sh("date +%s").strip()
     staging = trio.begin(2, SLOW)

@@ -116,7 +116,7 @@ def write(house, device, offset, data):
     house.target_machine.sh(f"dd if=/tmp/signature of={device} bs=512 seek={offset // 512} conv=notrunc status=none")
 
 
-def test_whatever_holds_anything_is_refused_by_its_name(house):
+def test_a_device_with_content_is_refused_and_its_content_named(house):
     name = "foreign"
     with empty(house, name, fence="mmp") as device:  # without the fence the daemon would mount the new file systems
         machine = house.target_machine
@@ -138,7 +138,7 @@ def test_whatever_holds_anything_is_refused_by_its_name(house):
             expect_refused(house, name, device, words, "nothing was written")
 
 
-def test_an_xfs_is_made_where_there_are_reservations_alone(house):
+def test_an_xfs_is_made_only_with_reservations(house):
     name = "weights"
     with empty(house, name) as device:
         if not has_reservations(house, name):
@@ -157,7 +157,7 @@ def another_host(second_host):
     return Product(second_host)
 
 
-def test_what_another_host_holds_is_refused_with_its_name(house, another_host):
+def test_a_device_held_by_another_host_is_refused_and_the_host_named(house, another_host):
     name = "theirs"
     body = {"target": "rose", "subsystem": name, "mount": f"/mnt/{name}", "access": "exclusive"}
     with empty(house, name) as device:
@@ -183,7 +183,7 @@ def test_what_another_host_holds_is_refused_with_its_name(house, another_host):
         assert_sound(house, device)
 
 
-def test_killed_anywhere_it_leaves_no_file_system_and_begins_anew(house):
+def test_a_killed_format_leaves_no_file_system_and_can_be_repeated(house):
     name = "killed"
     with empty(house, name, size=24 << 30) as device:
         for delay in (0, 0.3, 0.8, 1.5):

@@ -64,14 +64,14 @@ def frozen(house):
     house.wait_ready(120)
 
 
-def test_a_frozen_volume_is_stalled_and_says_why(frozen):
+def test_a_frozen_volume_is_stalled_with_a_reason(frozen):
     house, _ = frozen
     volume = house.product.volume("datasets")
     assert volume["reason"]
     assert [path["state"] for path in volume["paths"]] != ["live"]
 
 
-def test_status_answers_all_the_while(frozen):
+def test_status_answers_while_the_target_is_frozen(frozen):
     """Requests the status 15 times through the API and the CLI: a daemon that waited for the target would not answer at
     all. The latency is printed; `make bench-limits` measures it without other load."""
     house, before = frozen[0], frozen[1]["latency"]
@@ -94,7 +94,7 @@ def test_the_watchdog_stays_fed(frozen):
     assert house.host.sh(f"systemctl is-active {UNIT}").strip() == "active"
 
 
-def test_staging_from_a_frozen_volume_is_not_available(frozen):
+def test_staging_from_a_frozen_volume_is_unavailable(frozen):
     house, _ = frozen
     assert house.product.run("stage datasets:images/shard-1.bin --json", 30).rc in (4, 124)
 

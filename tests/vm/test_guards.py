@@ -57,7 +57,7 @@ def check_released(house, name):
     house.product.wait_volume(name, "ready", 90)
 
 
-def test_a_take_down_that_a_crash_cut_short_is_finished_at_the_next_start(house):
+def test_a_take_down_interrupted_by_a_crash_is_completed_at_the_next_start(house):
     with house.volume("short", fill="echo hello >file"):
         house.product.wait_volume("short", "ready", 90)
         start_after_a_crash(house, "short")
@@ -72,7 +72,7 @@ def test_a_take_down_that_a_crash_cut_short_is_finished_at_the_next_start(house)
         check_released(house, "short")
 
 
-def test_what_is_connected_by_hand_once_a_volume_is_down_is_left_alone(house):
+def test_a_manual_connection_to_a_volume_taken_down_is_kept(house):
     with house.volume("handy"):
         house.product.wait_volume("handy", "ready", 90)
         house.product.sh("volumes down handy")
@@ -86,7 +86,7 @@ def test_what_is_connected_by_hand_once_a_volume_is_down_is_left_alone(house):
             house.host.sh("nvme disconnect -n handy", 60)
 
 
-def test_an_outdated_reader_that_is_in_use_is_one_line_in_the_log_until_it_is_mounted_anew(house):
+def test_an_outdated_reader_in_use_is_logged_once_until_it_is_remounted(house):
     log = f"journalctl -u {UNIT} -o cat SPARK_VOLUME=old"
     with house.volume("old", fill="echo hello >file"):
         house.product.wait_volume("old", "ready", 90)
@@ -191,7 +191,7 @@ def test_nothing_is_written_to_another_file_system_than_was_mounted(house):
 WRITER = "while :; do dd if=/dev/zero of=/mnt/busy/big bs=1M count=200 conv=notrunc,fsync 2>/dev/null; touch /mnt/busy/$RANDOM; done"
 
 
-def test_a_writer_that_saturates_a_slow_link_for_two_minutes_is_no_outage(house):
+def test_a_writer_that_saturates_a_slow_link_for_two_minutes_causes_no_outage(house):
     """Each request takes longer than a probe may, but none exceeds the kernel's own timeout."""
     with house.volume("busy", access="exclusive", fence="none", size="512M"):
         house.product.wait_volume("busy", "ready", 90)

@@ -17,7 +17,7 @@ JOURNAL, FILE = f"/mnt/{LOG}/journal", f"/mnt/{SHELF}/file"
 OTHER_UUID = "0f0f0f0f-1111-2222-3333-444444444444"
 
 
-def test_a_controller_that_the_kernel_gave_up_is_replaced_and_mounted_again(house):
+def test_a_controller_abandoned_by_the_kernel_is_replaced_and_remounted(house):
     """The cable is unplugged for three times the kernel's controller loss timeout."""
     targets = {"brief": {"address": house.target.address, "controller_loss": "30s"}}
     with house.volume("brief", target="brief", targets=targets, access="exclusive", fence="none",
@@ -95,7 +95,7 @@ def heals(house, name, fault, mend, *, meanwhile, by, lasts=0, deadline=120):
         assert mount_ids(house) == mounts, "mounted anew although the link came back by itself"
 
 
-def test_a_cable_that_is_out_for_ten_seconds_costs_no_remount(pair):
+def test_a_cable_out_for_ten_seconds_causes_no_remount(pair):
     house, _ = pair
     heals(house, "cable out 10 s", lambda: house.target_machine.set_link(False),
           lambda: house.target_machine.set_link(True), meanwhile={"stalled"}, by="kernel",
@@ -143,7 +143,7 @@ def healer_of_a_refusal(house):
     return "spark-stage" if (major, minor) >= (6, 10) else "kernel"
 
 
-def test_a_host_taken_off_the_allow_list_is_back_when_it_is_put_back(pair):
+def test_a_host_taken_off_the_allow_list_recovers_when_it_is_added_again(pair):
     house, _ = pair
     target = house.target
 
@@ -183,7 +183,7 @@ def reboot_target(house):
         house.target.export(name, f"/srv/{name}.img")
 
 
-def test_a_rebooted_target_with_the_same_identity_is_back_as_soon_as_it_offers_its_subsystems(pair):
+def test_a_rebooted_target_with_the_same_identity_recovers_when_it_offers_again(pair):
     """Either may repair it: newer kernels give up if the target answers before it offers the subsystem."""
     house, _ = pair
     heals(house, "target rebooted", house.target_machine.kill, lambda: reboot_target(house), meanwhile={"stalled"},
@@ -205,7 +205,7 @@ def test_a_target_rebooted_with_a_new_namespace_identity_is_mounted_with_a_warni
         assert any("device_uuid" in warning for warning in volume["warnings"]), volume["warnings"]
 
 
-def test_a_target_rebooted_with_another_file_system_is_refused_until_it_is_the_right_one_again(pair):
+def test_a_target_rebooted_with_another_file_system_is_refused_until_the_right_one(pair):
     house, _ = pair
     both(house, "ready")
     house.target_machine.kill()
@@ -229,7 +229,7 @@ def rename_file_system(house, uuid):
                             f"tune2fs -U {uuid} /srv/{SHELF}.img; sync", 60)
 
 
-def test_a_hundred_flaps_leave_everything_as_it_was(pair):
+def test_a_hundred_link_flaps_leave_every_mount_unchanged(pair):
     house, _ = pair
     mounts = mount_ids(house)
     with witnessed(house, JOURNAL, FILE):
@@ -242,7 +242,7 @@ def test_a_hundred_flaps_leave_everything_as_it_was(pair):
     assert mount_ids(house) == mounts
 
 
-def test_a_daemon_killed_while_stalled_finds_the_outage_again(pair):
+def test_a_daemon_killed_during_an_outage_reports_it_again(pair):
     house, _ = pair
     house.target_machine.set_link(False)
     try:
@@ -272,7 +272,7 @@ def test_a_frozen_nfs_server_stalls_its_volume_and_heals(pair):
     both(house, "ready", 120)
 
 
-def test_the_journal_finds_a_volumes_states_by_their_fields(pair):
+def test_the_journal_can_be_searched_for_a_volumes_states(pair):
     house, _ = pair
     found = house.host.sh(f"journalctl -o json SPARK_VOLUME={LOG} SPARK_STATE_NEW=stalled | tail -n 1")
     entry = json.loads(found)

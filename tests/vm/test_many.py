@@ -121,7 +121,7 @@ def test_all_become_ready_and_the_daemon_stays_small(many):
     assert peak < MOST_MIB
 
 
-def test_of_a_hundred_namespaces_taken_away_at_once_each_is_noticed_and_the_others_stay(many):
+def test_each_of_many_namespaces_removed_together_is_noticed_and_the_others_stay(many):
     gone = NAMES[1::3]
     before = many.mount_ids()
     many.enable(0, gone)
@@ -133,7 +133,7 @@ def test_of_a_hundred_namespaces_taken_away_at_once_each_is_noticed_and_the_othe
     assert all(volume["recoveries"] == (name in gone) for name, volume in many.volumes().items())
 
 
-def test_a_cable_pulled_stalls_all_and_costs_none_its_mount(many):
+def test_a_pulled_cable_stalls_all_volumes_and_unmounts_none(many):
     before = many.mount_ids()
     many.machine.set_link(False)
     try:
@@ -145,12 +145,12 @@ def test_a_cable_pulled_stalls_all_and_costs_none_its_mount(many):
     assert {volume["outages"][-1]["healed_by"] for volume in many.volumes().values()} == {"kernel"}
 
 
-def test_a_restarted_daemon_finds_all_of_them_and_mounts_none_anew(many):
+def test_a_restarted_daemon_adopts_all_volumes_and_remounts_none(many):
     before = many.mount_ids()
     many.product.kill()
     many.wait(ready, 300, "all are ready after kill -9")
     assert many.mount_ids() == before
 
 
-def test_a_power_off_lets_go_of_all_of_them(many):
+def test_a_power_off_releases_all_volumes(many):
     print(f"many: off after {many.host.poweroff(120):.0f} s")

@@ -115,7 +115,7 @@ def of(area, report):
 
 
 # Must be first: the following tests have a house without a daemon.
-def test_doctor_on_a_copy_of_a_machine_names_what_tells_it_from_an_original(pair):
+def test_doctor_on_a_copied_machine_reports_its_copied_identity(pair):
     original, copy = pair.hosts
     own = copy.get("/etc/nvme/hostid")
     copy.put("/etc/nvme/hostid", original.get("/etc/nvme/hostid"))
@@ -138,7 +138,7 @@ def test_doctor_on_a_copy_of_a_machine_names_what_tells_it_from_an_original(pair
         copy.put("/etc/nvme/hostid", own)
 
 
-def test_doctor_names_each_fault_of_a_host_set_up_by_hand_that_has_no_configuration(house, by_hand):
+def test_doctor_names_each_fault_of_a_manual_setup_without_a_configuration(house, by_hand):
     report = doctor(house.product)
     print(json.dumps(report, indent=1))
     assert "there is no configuration yet" in of("config", report)
@@ -193,7 +193,7 @@ def import_configuration(house):
     return steps
 
 
-def test_the_move_by_the_steps_of_the_imported_file_loses_no_byte_and_no_connection(house, by_hand):
+def test_the_steps_of_the_imported_file_lose_no_byte_and_no_connection(house, by_hand):
     host, product = house.host, house.product
 
     def look():

@@ -64,7 +64,7 @@ def journal_time(house, text, since):
     return float(house.host.sh(line).split()[0])
 
 
-def test_with_nvme_clis_rule_in_force_the_daemon_keeps_no_connection_that_it_would_follow(house):
+def test_no_discovery_connection_is_kept_while_nvme_clis_rule_is_active(house):
     target = wait_rose(house, lambda target: target["asked_at"])
     assert target["controller"] is None and "70-nvmf-autoconnect.rules of nvme-cli" in target["reason"]
     assert house.host.sh("grep -lx discovery /sys/class/nvme/*/cntrltype || true") == ""
@@ -103,7 +103,7 @@ def test_a_subsystem_that_appears_is_connected_before_the_next_attempt_is_due(li
             house.product.configure(house.config())
 
 
-def test_what_is_offered_and_not_configured_is_shown_and_left_alone(listening):
+def test_an_offered_but_unconfigured_subsystem_is_shown_and_not_connected(listening):
     house = listening
     with exported(house, "stranger"):
         wait_rose(house, lambda target: "stranger" in unconfigured(target), 20)
@@ -113,7 +113,7 @@ def test_what_is_offered_and_not_configured_is_shown_and_left_alone(listening):
     wait_rose(house, lambda target: "stranger" not in unconfigured(target), 20)
 
 
-def test_what_vanishes_from_the_log_stays_connected_and_mounted(listening):
+def test_a_subsystem_that_vanishes_from_the_log_stays_connected_and_mounted(listening):
     house = listening
     with house.volume("listed", allowed_hosts=[house.host.hostnqn], fill="echo hello >file"):
         before = house.product.wait_volume("listed", "ready", 60)
@@ -129,7 +129,7 @@ def test_what_vanishes_from_the_log_stays_connected_and_mounted(listening):
         wait_rose(house, lambda target: "listed" in {one["subsystem"] for one in target["offered"]}, 20)
 
 
-def test_a_target_that_comes_back_is_heard_again(listening):
+def test_notifications_resume_when_the_target_returns(listening):
     house = listening
     controller = rose(house)["controller"]
     house.target_machine.set_link(False)
@@ -143,7 +143,7 @@ def test_a_target_that_comes_back_is_heard_again(listening):
     house.wait_ready()
 
 
-def test_a_restarted_daemon_listens_with_the_connection_that_is_there(listening):
+def test_a_restarted_daemon_reuses_the_discovery_connection(listening):
     house = listening
     before = rose(house)["controller"]
     house.product.kill()
@@ -151,7 +151,7 @@ def test_a_restarted_daemon_listens_with_the_connection_that_is_there(listening)
     assert len(house.host.sh("grep -lx discovery /sys/class/nvme/*/cntrltype").split()) == 1
 
 
-def test_our_connections_are_registered_and_those_of_others_are_not_taken_away(house):
+def test_our_connections_are_registered_and_foreign_ones_are_not_disconnected(house):
     with house.volume("borrowed", fill="echo hello >file"):
         path = house.product.wait_volume("borrowed", "ready", 60)["paths"][0]
         entry = f"{REGISTRY}/{path['controller']}"
@@ -187,7 +187,7 @@ def questions(house):
     return house.host.sh("dmesg | grep -c 'new ctrl: NQN \"nqn.2014-08.org.nvmexpress.discovery\"' || true")
 
 
-def test_what_the_administrator_excludes_is_refused_until_the_line_is_taken_out(house):
+def test_an_excluded_subsystem_is_refused_until_the_exclusion_is_removed(house):
     with house.volume("banned", fill="echo hello >file"):
         house.product.wait_volume("banned", "ready", 60)
         house.product.sh("volumes down banned")
@@ -210,7 +210,7 @@ def test_what_the_administrator_excludes_is_refused_until_the_line_is_taken_out(
         house.product.wait_volume("banned", "ready", 60)
 
 
-def test_connect_all_and_disconnect_all_of_nvme_cli_are_lived_with(house):
+def test_volumes_recover_from_connect_all_and_disconnect_all_of_nvme_cli(house):
     with house.volume("handed", fill="echo hello >file"):
         house.product.wait_volume("handed", "ready", 60)
         house.product.sh("volumes down handed")

@@ -7,7 +7,7 @@ FILE = f"{NAS_EXPORT}/moving/file"
 STAGE_WORKERS = "'worker [s]tage'"  # does not match the shell that runs pgrep
 
 
-def test_a_file_that_another_host_changes_during_the_copy_is_never_published_as_a_mixture(house):
+def test_a_file_changed_by_another_host_during_the_copy_is_never_published_mixed(house):
     """This host has no sign of the change: it may cache the file's size and times for ten minutes, has no delegation that
     the server would recall, and does not request the access time. Only a request to the server reveals it."""
     server, product = house.target_machine, house.product

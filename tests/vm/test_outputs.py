@@ -92,7 +92,7 @@ def assert_right(machine, folders):
     assert checked.rc == 0, checked.out + checked.err
 
 
-def test_what_is_complete_is_sent_the_newest_first_and_older_ones_go_from_both_sides(house):
+def test_complete_checkpoints_are_sent_and_older_ones_deleted_on_both_sides(house):
     with outputs(house, complete="rename", keep=2, keep_local=1):
         save(house, "step-1")
         wait(house, lambda: pointer(house, THERE) == "step-1" and pointer(house, OUT) == "step-1")
@@ -111,7 +111,7 @@ def test_what_is_complete_is_sent_the_newest_first_and_older_ones_go_from_both_s
         assert house.host.run(f"cmp {path}/model {THERE}/step-5/model").rc == 0
 
 
-def test_multiples_of_keep_every_are_all_sent_and_kept(house):
+def test_all_multiples_of_keep_every_are_sent_and_kept(house):
     with outputs(house, complete="rename", keep=1, keep_every=10):
         for step in (9, 10, 11):
             save(house, f"step-{step}")
@@ -119,7 +119,7 @@ def test_multiples_of_keep_every_are_all_sent_and_kept(house):
         assert pointer(house, THERE) == "step-11"
 
 
-def test_without_a_rule_nothing_is_sent_but_on_request(house):
+def test_without_a_rule_checkpoints_are_sent_only_on_request(house):
     with outputs(house):
         save(house, "step-1")
         wait(house, lambda: output(house)["latest_local"] == "step-1")
@@ -128,7 +128,7 @@ def test_without_a_rule_nothing_is_sent_but_on_request(house):
         assert pointer(house, THERE) == "step-1"
 
 
-def test_a_checkpoint_that_is_still_written_is_not_sent(house):
+def test_a_checkpoint_still_being_written_is_not_sent(house):
     with outputs(house, complete="marker:DONE"):
         save(house, "step-1")
         wait(house, lambda: output(house)["latest_local"] is None)
@@ -138,7 +138,7 @@ def test_a_checkpoint_that_is_still_written_is_not_sent(house):
         wait(house, lambda: names(house, THERE) == ["latest", "step-1"])
 
 
-def test_whatever_is_killed_the_volume_has_complete_checkpoints_and_latest_names_one(house):
+def test_a_killed_daemon_leaves_complete_checkpoints_and_latest_names_one(house):
     with outputs(house, complete="dcp", keep=2, keep_local=2):
         seen = set()
         for attempt in range(5):
@@ -155,7 +155,7 @@ def test_whatever_is_killed_the_volume_has_complete_checkpoints_and_latest_names
         assert len(seen) == 5
 
 
-def test_a_cable_that_is_out_for_a_minute_leaves_complete_checkpoints_and_latest_names_one(house):
+def test_a_cable_out_for_a_minute_leaves_complete_checkpoints_and_latest_names_one(house):
     with outputs(house, complete="dcp", keep=2, keep_local=2), saving(house.host, 1):
         wait_sending(house)
         before = pointer(house, THERE)
@@ -172,7 +172,7 @@ def test_a_cable_that_is_out_for_a_minute_leaves_complete_checkpoints_and_latest
         assert_right(house.host, f"{THERE}/*")
 
 
-def test_a_full_volume_is_told_and_the_local_checkpoint_stays(house):
+def test_a_full_volume_is_reported_and_the_local_checkpoint_stays(house):
     with outputs(house, size="64M", complete="rename"):
         save(house, "step-1", mib=8)
         wait(house, lambda: pointer(house, THERE) == "step-1")
@@ -183,7 +183,7 @@ def test_a_full_volume_is_told_and_the_local_checkpoint_stays(house):
         assert output(house)["backlog_bytes"] >= 100 << 20
 
 
-def test_a_volume_that_fills_up_midway_keeps_the_former_checkpoint_and_gets_the_new_one_once_it_has_space(house):
+def test_a_volume_that_fills_up_midway_keeps_the_old_checkpoint_until_it_has_space(house):
     with outputs(house, size="128M", engine={"chunk": "256KiB", "depth": 1}, complete="rename"):  # one file at a time reserves its space
         save(house, "step-1")
         wait(house, lambda: pointer(house, THERE) == "step-1")
@@ -205,7 +205,7 @@ def test_a_volume_that_fills_up_midway_keeps_the_former_checkpoint_and_gets_the_
         wait(house, lambda: output(house)["reason"] is None and output(house)["backlog_bytes"] == 0)
 
 
-def test_after_a_power_cut_only_what_is_known_to_be_on_the_drive_is_trusted(house):
+def test_after_a_power_cut_only_checkpoints_known_to_be_durable_are_trusted(house):
     with outputs(house, complete="dcp", keep=3, keep_local=3):
         house.host.sh("sync -f /etc/spark-stage")
         with saving(house.host, 1):
@@ -218,7 +218,7 @@ def test_after_a_power_cut_only_what_is_known_to_be_on_the_drive_is_trusted(hous
         assert_right(house.host, f"{THERE}/*")
 
 
-def test_a_host_that_takes_the_volume_over_midway_finds_latest_at_a_complete_checkpoint(pair):
+def test_after_a_takeover_midway_latest_names_a_complete_checkpoint(pair):
     if not pair.has_reservations():
         pytest.skip("without reservations nothing can stop a host that still writes: this target's kernel has none")
     house, (holder, other) = pair.house, pair.hosts

@@ -106,7 +106,7 @@ def as_the_page_says(begin, package="/root/spark-stage.deb"):
     return re.sub(r"\bapt ", f"{APT} ", typed)
 
 
-def test_it_installs_with_what_it_depends_on_and_starts_nothing(host):
+def test_the_package_installs_with_its_dependencies_and_starts_nothing(host):
     assert installed(host, ABSENT + ["spark-stage"]) == set()
     asked = host.sh("dpkg-deb -f /root/spark-stage.deb Depends")
     assert {name for name in LIBRARIES if re.search(rf"\b{re.escape(name)}\b", asked)}, f"nothing of {asked} was removed"
@@ -149,7 +149,7 @@ def test_an_upgrade_disturbs_no_mount_and_no_reader(host):
     assert mount_id(host) == before
 
 
-def test_removal_leaves_the_mount_the_configuration_and_what_was_staged(host):
+def test_removal_leaves_the_mount_the_configuration_and_staged_data(host):
     Product(host).sh("stage data:set", 120)
     assert len(staged_files(host)) == 1
     before, connected = mount_id(host), controllers(host)
@@ -172,7 +172,7 @@ def can_write_below_the_mount(host):
     return done.rc == 0
 
 
-def test_purging_takes_the_configuration_and_keeps_what_was_staged_and_keys(host):
+def test_purging_removes_the_configuration_and_keeps_staged_data_and_keys(host):
     host.put(KEY, "a key\n", "600")
     before = mount_id(host)
     assert not can_write_below_the_mount(host)
@@ -184,7 +184,7 @@ def test_purging_takes_the_configuration_and_keeps_what_was_staged_and_keys(host
     assert host.get(KEY) == "a key\n"
 
 
-def test_told_to_take_staged_data_it_touches_nothing_that_is_mounted_there(host):
+def test_purging_data_keeps_everything_while_something_is_mounted_there(host):
     below = f"{STATE}/cache/mine"
     host.sh(f"{APT} install /root/later.deb; mkdir -p {below}; mount -t tmpfs mine {below}; echo mine >{below}/file", 300)
     said = host.sh(as_the_page_says("sudo SPARK_STAGE_PURGE=data"), 300)
@@ -193,7 +193,7 @@ def test_told_to_take_staged_data_it_touches_nothing_that_is_mounted_there(host)
     host.sh(f"umount {below}")
 
 
-def test_told_to_take_staged_data_it_takes_that_and_no_key_and_no_mount(host):
+def test_purging_data_removes_staged_data_but_no_key_and_no_mount(host):
     before = mount_id(host)
     host.sh(f"{APT} install /root/later.deb", 300)
     said = host.sh(as_the_page_says("sudo SPARK_STAGE_PURGE=data"), 300)

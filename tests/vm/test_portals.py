@@ -85,7 +85,7 @@ def seconds_until(twin, wanted, deadline=120, name=NAME):
     return time.monotonic() - began
 
 
-def test_one_portal_out_then_both_then_the_other_alone_loses_nothing_and_fails_back(twin):
+def test_losing_one_or_both_portals_loses_no_data_and_fails_back(twin):
     """Writer and reader continue over the remaining portal; with both out they wait, and nothing is remounted."""
     before = twin.product.wait_volume(NAME, all_live, 90)
     with witnessed(twin, f"/mnt/{NAME}/journal", f"/mnt/{NAME}/file"), cut(twin, SECOND):
@@ -108,7 +108,7 @@ def lead_to(house, address):
     house.host.sh(f"sed -i '/ named.lan$/d' /etc/hosts; echo '{address} named.lan' >>/etc/hosts")
 
 
-def test_a_target_whose_name_leads_elsewhere_goes_on_there_while_the_kernel_tries_the_old_address(twin):
+def test_a_target_continues_at_its_new_address_while_the_kernel_retries_the_old_one(twin):
     """Waiting requests continue over the new address, and nothing is remounted. By default the kernel retries the old one
     indefinitely."""
     lead_to(twin, TARGET_ADDRESS)
@@ -128,7 +128,7 @@ def test_a_target_whose_name_leads_elsewhere_goes_on_there_while_the_kernel_trie
     twin.wait_ready(120)
 
 
-def test_a_target_whose_name_leads_elsewhere_now_is_found_there(twin):
+def test_a_target_is_found_at_its_new_address_after_the_old_connection_is_lost(twin):
     lead_to(twin, TARGET_ADDRESS)
     targets = {"named": {"address": "named.lan", "controller_loss": "5s"}}
     with twin.volume("named", target="named", targets=targets, fill="echo hello >file"):

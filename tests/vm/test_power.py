@@ -19,7 +19,7 @@ def power(house):
 
 
 @pytest.mark.parametrize("through, filesystem", [("copy", "ext4"), ("copy", "xfs"), ("cache", "ext4")])
-def test_after_a_power_cut_what_is_called_a_copy_is_whole_and_the_next_run_goes_on(house, power, through, filesystem):
+def test_after_a_power_cut_published_copies_are_complete_and_the_next_run_resumes(house, power, through, filesystem):
     """A copy, and another one that replaces it. Unflushed writes are partly lost, as in a drive's cache."""
     seed = 1
     result = house.host.run(f"/usr/local/lib/rig/power-cuts {through} {filesystem} {CUTS} {seed} {power}", 600)

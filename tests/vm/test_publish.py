@@ -67,7 +67,7 @@ def shows(number):
     return lambda volume: volume["state"] == "ready" and generation_of(volume) == number and not volume["foreign_writes"]
 
 
-def test_a_reader_mounts_what_was_published_and_its_old_copies_are_called_outdated(published):
+def test_a_reader_mounts_each_published_generation_and_old_copies_become_outdated(published):
     write(published, 1)
     publish(published)
     published.configure(1, "read-only")
@@ -89,7 +89,7 @@ def test_a_reader_mounts_what_was_published_and_its_old_copies_are_called_outdat
     assert reader.dataset(f"{NAME}:data")["outdated"] is False
 
 
-def test_every_copy_that_is_staged_while_generations_are_published_is_of_exactly_one(published):
+def test_every_copy_staged_during_publishing_is_of_exactly_one_generation(published):
     write(published, 1)
     publish(published)
     published.configure(1, "read-only")
@@ -117,7 +117,7 @@ def test_every_copy_that_is_staged_while_generations_are_published_is_of_exactly
     assert {line.split()[0] for line in refused} <= {"7", "4"}, refused
 
 
-def test_a_program_that_writes_keeps_its_volume_from_being_published_and_is_named(published):
+def test_an_open_writer_prevents_publishing_and_is_named(published):
     writer = published.hosts[0].spawn(f"exec python3 -c 'import time; f = open(\"{MOUNT}/open\", \"w\"); time.sleep(600)'")
     published.hosts[0].wait_until(f"[ -e {MOUNT}/open ]", 30)
     refused = published.products[0].run(f"volumes publish {NAME}", 120)
@@ -129,7 +129,7 @@ def test_a_program_that_writes_keeps_its_volume_from_being_published_and_is_name
     assert "Read-only" in published.hosts[0].run(f"touch {MOUNT}/new").err
 
 
-def test_a_published_volume_is_read_only_after_a_restart_until_a_person_wants_to_write(published):
+def test_a_published_volume_stays_read_only_after_a_restart_until_brought_up_again(published):
     write(published, 1)
     publish(published)
     published.products[0].restart()
@@ -143,7 +143,7 @@ def test_a_published_volume_is_read_only_after_a_restart_until_a_person_wants_to
     assert published.products[0].volume(NAME)["reason"] is None
 
 
-def test_a_power_cut_while_it_publishes_leaves_readers_the_old_state_or_the_new(published):
+def test_a_power_cut_while_publishing_leaves_readers_the_old_or_the_new_state(published):
     published.configure(1, "read-only")
     reader, writer = published.products[1], published.hosts[0]
     write(published, 1)

@@ -26,7 +26,7 @@ def images(house):
     return house.product.json("stage images", 180)["datasets"][0]
 
 
-def test_not_even_root_changes_a_staged_copy(house, images):
+def test_not_even_root_can_change_a_staged_copy(house, images):
     assert house.product.status()["cache"]["read_only"] is True
     for attempt in (f"echo x >>{images['path']}/shard-0.bin", f"touch {images['path']}/train.idx",
                     f"rm {images['path']}/shard-0.bin", f"chmod 600 {CACHE}/images/shard-0.bin"):
@@ -36,7 +36,7 @@ def test_not_even_root_changes_a_staged_copy(house, images):
     assert again["served_from"] == "cache" and again["path"] == images["path"]
 
 
-def test_the_cache_itself_still_publishes_verifies_and_evicts(house, images):
+def test_a_read_only_cache_still_publishes_verifies_and_evicts(house, images):
     house.product.sh("verify images", 120)
     with house.volume("growing", access="exclusive", fence="none", fill="mkdir set; echo one >set/a; echo 1 >set/kept"):
         house.product.wait_volume("growing", "ready")
@@ -52,7 +52,7 @@ def test_the_cache_itself_still_publishes_verifies_and_evicts(house, images):
     assert mounts(house) == 1
 
 
-def test_it_outlives_the_daemon_and_is_there_once(house, images):
+def test_the_read_only_mount_outlives_the_daemon_and_exists_once(house, images):
     house.product.kill()
     house.product.restart()
     house.product.wait_dataset("images", "ready")
@@ -61,7 +61,7 @@ def test_it_outlives_the_daemon_and_is_there_once(house, images):
     assert house.host.run(f"touch {images['path']}/x").rc != 0
 
 
-def test_a_copy_in_progress_keeps_no_volume_from_going_down(house, images):
+def test_a_cancelled_copy_does_not_keep_its_volume_mounted(house, images):
     copy = house.host.spawn("spark-stage stage slow --max-rate 8MB/s")
     house.host.wait_until("spark-stage ls --json | grep -q '\"bytes_done\": [1-9]'", 60)
     house.host.sh("pkill -INT -f 'spark-stage stage [s]low'")
@@ -73,7 +73,7 @@ def test_a_copy_in_progress_keeps_no_volume_from_going_down(house, images):
     house.product.wait_volume("datasets", "ready")
 
 
-def test_a_job_writes_beside_its_data_as_the_page_says(house, images):
+def test_a_job_can_write_beside_its_data_as_documented(house, images):
     links, overlay = (block.replace("imagenet", "images") for block in page_blocks("A job that writes beside its data"))
     before_the_job = "\n".join(line for line in links.splitlines() if not line.startswith("python"))
     house.host.sh(f"""set -e; mkdir -p /local; {before_the_job}
@@ -90,7 +90,7 @@ def test_a_job_writes_beside_its_data_as_the_page_says(house, images):
     house.host.sh("rm -r /local/job /local/over")
 
 
-def test_a_snapshot_of_links_is_named_in_a_warning_and_copied_whole_when_asked_for(house):
+def test_a_snapshot_of_links_causes_a_warning_and_is_copied_with_targets_on_request(house):
     snapshot = {"volume": "hub", "path": "m/snapshots/r"}
     datasets = {"kept": snapshot, "whole": {**snapshot, "links": "copy"}, "strict": {**snapshot, "links": "refuse"}}
     with house.volume("hub", access="exclusive", fence="none", datasets=datasets, fill="""
@@ -117,7 +117,7 @@ def test_a_snapshot_of_links_is_named_in_a_warning_and_copied_whole_when_asked_f
             house.product.sh(f"evict {name}")
 
 
-def test_released_copies_are_their_owners_to_delete_until_the_daemon_serves_them_again(house, images):
+def test_released_copies_can_be_deleted_until_the_daemon_serves_them_again(house, images):
     house.host.sh(f"systemctl stop {UNIT}; spark-staged release --copies; touch {images['path']}/x; rm {images['path']}/x", 60)
     assert mounts(house) == 0
     house.host.sh(f"systemctl start {UNIT}", 60)

@@ -26,7 +26,7 @@ def test_each_machine_has_an_identity_of_its_own(pair):
     assert host.sh("hostname").strip() == "host1"
 
 
-def test_a_host_discovers_what_it_is_allowed_to_see(pair):
+def test_a_host_discovers_the_subsystems_allowed_to_it(pair):
     target, host = pair
     log = json.loads(host.sh(f"nvme discover -t tcp -a {target.address} -s 4420 -o json"))
     assert NQN in [record["subnqn"] for record in log["records"]]
@@ -51,7 +51,7 @@ def test_a_host_connects_mounts_and_reads(pair):
         f"mount -o ro,noload {disk(1)} /mnt && sha256sum </mnt/data && umount /mnt", 60)
 
 
-def test_cable_out_is_connecting_and_cable_in_is_live(pair):
+def test_a_controller_is_connecting_without_its_cable_and_live_with_it(pair):
     _, host = pair
     state = f"{controller(host)}/state"
     host.set_link(False)
@@ -62,7 +62,7 @@ def test_cable_out_is_connecting_and_cable_in_is_live(pair):
     assert host.get("/mnt/v/greeting") == "hello\n"
 
 
-def test_a_frozen_target_is_lost_and_comes_back(pair):
+def test_a_controller_is_connecting_while_its_target_is_frozen(pair):
     target, host = pair
     state = f"{controller(host)}/state"
     target.machine.freeze()
@@ -79,7 +79,7 @@ def test_an_nfs_export_mounts(pair):
     assert target.machine.get("/srv/shared/file") == "from-host\n"
 
 
-def test_power_loss_keeps_what_was_synced(pair):
+def test_power_loss_keeps_synced_data(pair):
     _, host = pair
     host.sh("umount /mnt/v; echo kept >/root/kept; sync")
     host.kill()

@@ -52,7 +52,7 @@ def user_of(house, path):
         process.signal(signal.SIGKILL)
 
 
-def test_a_copy_whose_file_is_open_is_waited_for_and_nothing_is_deleted_meanwhile(house):
+def test_an_eviction_waits_for_an_open_file_and_deletes_nothing_meanwhile(house):
     with room(house, 50):
         older = stage(house, "older")
         with user_of(house, f"{older['path']}/file"):
@@ -70,7 +70,7 @@ def test_a_copy_whose_file_is_open_is_waited_for_and_nothing_is_deleted_meanwhil
         check_right(house, "newer", newer["path"])
 
 
-def test_what_a_request_names_does_not_make_way_for_the_rest_of_it(house):
+def test_datasets_of_one_request_are_not_evicted_for_each_other(house):
     """The second dataset is checked and found valid while the first, with many files, is still being listed."""
     house.host.sh("cd /local/sets/newer && touch $(seq 1500)")
     show = "sh -c 'ls $SPARK_STAGE_NEWER/file $SPARK_STAGE_OLDER/file'"
@@ -90,7 +90,7 @@ def test_what_a_request_names_does_not_make_way_for_the_rest_of_it(house):
     house.host.sh("cd /local/sets/newer && rm $(seq 1500)")
 
 
-def test_a_crash_during_a_copy_keeps_leases_and_no_request_after_it_is_refused(house):
+def test_a_crash_during_a_copy_keeps_leases_and_refuses_no_later_request(house):
     """The cache has space for the copy once, so a reservation that outlived its daemon would be refused."""
     with room(house, sum(SETS.values()) + 4):
         older = house.product.json("stage older --lease 1h", 90)["datasets"][0]
@@ -110,7 +110,7 @@ def test_a_crash_during_a_copy_keeps_leases_and_no_request_after_it_is_refused(h
         check_right(house, "older", older["path"])
 
 
-def test_an_entry_that_can_not_be_deleted_is_its_datasets_own_trouble(house):
+def test_an_undeletable_entry_affects_only_its_dataset(house):
     with room(house, 200):
         older = stage(house, "older")
         house.below_the_copies(f"chattr +i {older['path']}/file")
@@ -132,7 +132,7 @@ def test_an_entry_that_can_not_be_deleted_is_its_datasets_own_trouble(house):
         assert house.host.sh(f"ls -A {CACHE}/.trash") == ""
 
 
-def test_room_is_promised_for_what_a_copy_will_take_not_for_what_its_source_takes(house):
+def test_space_is_reserved_for_a_copys_size_not_its_sources_allocation(house):
     """A file with a hole: NFS 4.2 reports its position, and the copy has the hole, too. NFS 4.1 only reports an allocation
     smaller than the size, as for a file compressed by the server, and all of its bytes are written."""
     house.target_machine.sh(f"mkdir {NAS_EXPORT}/thin && cd {NAS_EXPORT}/thin && truncate -s 60M file && "

@@ -16,7 +16,7 @@ RECORD = 64 << 10
 RACES = int(os.environ.get("SPARK_RACES", "3"))
 
 
-def test_two_that_ask_at_the_same_moment_are_never_both_served(pair):
+def test_of_two_simultaneous_hosts_only_one_gets_the_volume(pair):
     pair.configure(0, "exclusive")
     pair.configure(1, "exclusive")
     for _ in range(RACES):
@@ -33,7 +33,7 @@ def test_two_that_ask_at_the_same_moment_are_never_both_served(pair):
     pair.settle()
 
 
-def test_the_volume_goes_over_when_its_host_lets_go(pair):
+def test_a_released_volume_goes_to_the_waiting_host(pair):
     pair.configure(0, "exclusive")
     pair.products[0].wait_volume(NAME, "ready", 120)
     pair.configure(1, "exclusive")
@@ -55,7 +55,7 @@ while True:
 '""")
 
 
-def test_a_frozen_writer_that_is_taken_over_lands_no_late_write(pair):
+def test_a_frozen_writer_writes_nothing_after_a_takeover(pair):
     pair.configure(0, "exclusive")
     pair.products[0].wait_volume(NAME, "ready", 120)
     if not pair.has_reservations():
@@ -87,7 +87,7 @@ def test_a_frozen_writer_that_is_taken_over_lands_no_late_write(pair):
     assert pair.products[1].volume(NAME)["state"] == "ready"
 
 
-def test_the_reservation_is_taken_again_after_a_restart_of_the_export(pair):
+def test_the_reservation_is_acquired_again_after_a_restart_of_the_export(pair):
     pair.configure(0, "exclusive")
     pair.products[0].wait_volume(NAME, "ready", 120)
     if not pair.has_reservations():
@@ -162,7 +162,7 @@ def test_a_clone_of_the_writers_whole_image_is_refused_its_xfs(xfs_pair):
 
 
 @needs_reservations
-def test_a_host_that_crashed_finds_its_own_xfs_again(xfs_pair):
+def test_a_crashed_host_mounts_its_own_xfs_again(xfs_pair):
     pair = xfs_pair
     pair.configure(1, "exclusive")
     pair.products[1].wait_volume(NAME, "ready", 120)
@@ -177,7 +177,7 @@ def test_a_host_that_crashed_finds_its_own_xfs_again(xfs_pair):
 
 
 @needs_reservations
-def test_a_writer_whose_namespace_was_disabled_for_a_moment_mounts_its_xfs_again(xfs_pair):
+def test_a_writer_mounts_its_xfs_again_after_its_namespace_was_briefly_disabled(xfs_pair):
     pair = xfs_pair
     host, product = pair.hosts[1], pair.products[1]
     pair.configure(1, "exclusive")

@@ -50,7 +50,7 @@ def also(verb, fault):
     ("poweroff", None), ("reboot", freeze), ("poweroff", pull_the_cable),
     also("reboot", None), also("poweroff", freeze), also("reboot", pull_the_cable)],
     ids=lambda value: value if isinstance(value, str) else value.__name__ if value else "healthy")
-def test_the_machine_goes_down_within_30_s_with(house, verb, fault):
+def test_the_machine_shuts_down_within_30_s(house, verb, fault):
     with house.volume(NAME, access="exclusive", fence="none", fill="touch file"):
         house.product.wait_volume(NAME, "ready", 90)
         write_for_ever(house)

@@ -158,7 +158,7 @@ def nothing_is_left(cluster):
     assert done.rc == 0 and sorted(done.out.split()) == ["host1", "host2"], done
 
 
-def test_the_plugin_s_package_wants_the_slurm_that_it_was_built_for(cluster):
+def test_the_plugins_package_depends_on_its_version_of_slurm(cluster):
     depends = cluster.nodes[0].sh("dpkg-query -W -f '${Depends}' spark-stage-slurm")
     have = cluster.nodes[0].sh("dpkg-query -W -f '${Version}' slurmd")
     major, minor = re.match(r"(?:\d+:)?(\d+)\.(\d+)", have).groups()
@@ -190,7 +190,7 @@ def test_a_job_holds_its_dataset_while_its_cgroup_lives(cluster):
         node.sh("rm /tmp/enough /tmp/started")
 
 
-def test_the_checkpoint_of_a_job_that_is_killed_is_sent_after_it_and_an_unfinished_one_is_not(cluster):
+def test_only_the_complete_checkpoint_of_a_killed_job_is_sent(cluster):
     host = cluster.nodes[0]
     save = "cd $SPARK_STAGE_OUT_RUN7 && mkdir step-1 step-2 && echo model >step-1/model && touch step-1/DONE && echo mod >step-2/model"
     job = host.spawn(f"cd /tmp && exec runuser -u {USER} -- srun -w host1 --stage-out=run7 sh -c '{save} && touch /tmp/saved && sleep 600'")
@@ -205,13 +205,13 @@ def test_the_checkpoint_of_a_job_that_is_killed_is_sent_after_it_and_an_unfinish
     host.sh("rm -rf /tmp/saved /local/out/run7/*")
 
 
-def test_a_job_that_names_an_output_which_its_node_does_not_have_fails_before_it_writes(cluster):
+def test_a_job_with_an_output_missing_on_its_node_fails_before_it_starts(cluster):
     refused = cluster.slurm("srun -N2 --stage-out=run8 echo ran")
     assert refused.rc == 1 and refused.out == "", refused
     assert "there is no output 'run8' in the configuration of host" in refused.err, refused
 
 
-def test_a_job_s_output_names_a_checkpoint_that_is_not_on_the_volume_when_it_ends(cluster):
+def test_an_unsent_checkpoint_is_named_when_its_job_ends(cluster):
     save = "mkdir $SPARK_STAGE_OUT_RUN7/step-5 && echo mod >$SPARK_STAGE_OUT_RUN7/step-5/model"
     done = cluster.slurm(f"srun -w host1 --stage-out=run7 sh -c '{save}'")
     assert done.rc == 0, done
@@ -237,7 +237,7 @@ def test_shards_that_two_nodes_write_are_published_as_one_checkpoint(cluster):
     assert again.rc == 0 and "was there already" in again.err, again
 
 
-def test_a_cable_pulled_while_a_job_s_data_is_staged_costs_time_and_no_byte(cluster):
+def test_a_cable_pulled_while_a_jobs_data_is_staged_costs_time_but_no_byte(cluster):
     cluster.machine.sh("tc qdisc add dev eth0 root tbf rate 30mbit burst 256k latency 200ms")
     job = cluster.nodes[0].spawn(f"cd /tmp && exec runuser -u {USER} -- srun -N2 --stage=large sh -c "
                                  "'cat $SPARK_STAGE_LARGE/*.bin | sha256sum'")
@@ -258,7 +258,7 @@ def test_a_cable_pulled_while_a_job_s_data_is_staged_costs_time_and_no_byte(clus
     assert "stalled" in ended.err or "waits" in ended.err, "the user was not told why nothing moved"
 
 
-def test_a_node_that_lost_its_power_comes_back_without_a_lease_of_the_job(cluster):
+def test_a_node_returns_from_a_power_loss_without_a_lease_of_the_job(cluster):
     job = cluster.nodes[0].spawn(f"cd /tmp && exec runuser -u {USER} -- srun -w host2 --stage=imagenet sleep 600")
     cluster.products[1].wait_dataset("imagenet", lambda row: row["leases"], 120)
     cluster.nodes[1].kill()

@@ -18,7 +18,7 @@ def test_a_seed_replays_its_walk():
 
 
 @pytest.mark.parametrize("has_reservations", (False, True))
-def test_a_long_walk_does_everything(has_reservations):
+def test_a_long_walk_has_every_kind_of_action(has_reservations):
     done = Counter(type(action) for action, _, _ in walk.plan(Model(has_reservations), 1, 3000))
     assert set(done) == set(walk.KINDS), done
 
@@ -27,14 +27,14 @@ def log(*records):
     return "".join(f"{number:010} {writer:04}\n" for number, writer in records)
 
 
-def test_a_log_of_one_writer_after_the_other_is_right():
+def test_a_log_of_successive_writers_is_accepted():
     check_records(log((1, 1), (2, 1), (3, 2)), {1: 2, 2: 3, 3: 0})
 
 
 @pytest.mark.parametrize("text, acked", [
     (log((1, 1), (3, 1)), {}), (log((1, 1), (1, 2)), {}), (log((1, 1), (2, 1)), {1: 3}), (log((1, 1), (2, 2)), {1: 2}),
     (log((1, 1))[:-1], {})], ids=["a gap", "two at once", "lost", "lost and written by another", "torn"])
-def test_a_log_that_two_wrote_or_that_lost_a_record_is_found(text, acked):
+def test_a_log_with_two_writers_or_a_lost_record_is_rejected(text, acked):
     with pytest.raises(AssertionError):
         check_records(text, acked)
 

@@ -73,7 +73,7 @@ def hidden(machine, folder):
     return machine.sh(f"ls -A {folder} | grep 'spark-partial$' || true").split()
 
 
-def test_a_checkpoint_is_complete_on_the_volume_and_the_page_cache_is_as_it_was(house):
+def test_a_sent_checkpoint_is_complete_and_leaves_the_page_cache_unchanged(house):
     save(house.host)
     with checkpoints(house):
         house.host.sh("sync; echo 3 >/proc/sys/vm/drop_caches")
@@ -103,7 +103,7 @@ def test_a_later_stage_compares_with_the_manifest_beside_the_data(house):
         house.host.sh(f"rm -rf {NAS_MOUNT}/run7")
 
 
-def test_destinations_that_this_host_does_not_write_are_refused_with_the_remedy(house):
+def test_destinations_not_writable_by_this_host_are_refused_with_the_remedy(house):
     save(house.host, mib=1)
     refused = house.product.run(f"stage-out {NEW} datasets:x", 60)
     assert refused.rc == 7 and "read-only on this host" in refused.err and "NFS" in refused.err, refused.err
@@ -111,7 +111,7 @@ def test_destinations_that_this_host_does_not_write_are_refused_with_the_remedy(
     assert unknown.rc == 3 and "no volume nowhere" in unknown.err, unknown.err
 
 
-def test_keep_deletes_the_oldest_and_never_what_it_did_not_make(house):
+def test_keep_deletes_the_oldest_copies_and_no_foreign_folder(house):
     folder = f"{NAS_MOUNT}/kept"
     try:
         house.host.sh(f"mkdir -p {folder}/mine")
@@ -123,7 +123,7 @@ def test_keep_deletes_the_oldest_and_never_what_it_did_not_make(house):
         house.host.sh(f"rm -rf {folder}")
 
 
-def test_a_user_sends_with_its_own_rights(house):
+def test_a_user_sends_with_its_own_permissions(house):
     """It neither reads files that only root may read, nor writes where only root may write."""
     house.host.sh(f"useradd -m -G spark-stage saver; rm -rf {LOCAL}/secret; mkdir -m 700 -p {LOCAL}/secret && echo k >{LOCAL}/secret/key")
     try:
@@ -169,7 +169,7 @@ def test_a_volume_that_fills_up_midway_shows_nothing_and_the_local_copy_stays(ho
         assert_sent(house, "step-1000")
 
 
-def test_it_is_resumed_after_the_daemon_was_killed(house):
+def test_sending_resumes_after_the_daemon_is_killed(house):
     save(house.host)
     with checkpoints(house):
         begin(house.product, f"{VOLUME}:step-1000")
@@ -180,7 +180,7 @@ def test_it_is_resumed_after_the_daemon_was_killed(house):
         assert_sent(house, "step-1000")
 
 
-def test_it_waits_while_the_cable_is_out_and_ends_complete(house):
+def test_sending_waits_while_the_cable_is_out_and_then_completes(house):
     save(house.host)
     with checkpoints(house):
         job = begin(house.product, f"{VOLUME}:step-1000")
@@ -198,7 +198,7 @@ def test_it_waits_while_the_cable_is_out_and_ends_complete(house):
         assert_sent(house, "step-1000")
 
 
-def test_it_is_resumed_after_a_power_cut_of_the_host(house):
+def test_sending_resumes_after_a_power_cut_of_the_host(house):
     save(house.host)
     earlier = f"{LOCAL}/out/step-900"
     with checkpoints(house):
@@ -219,7 +219,7 @@ def test_it_is_resumed_after_a_power_cut_of_the_host(house):
         house.wait_ready()
 
 
-def test_a_volume_that_another_host_takes_over_has_nothing_incomplete(pair):
+def test_a_volume_taken_over_by_another_host_has_nothing_incomplete(pair):
     pair.configure(0, "exclusive")
     pair.products[0].wait_volume(NAME, "ready", 120)
     pair.configure(1, "exclusive")

@@ -45,7 +45,7 @@ def test_a_changed_source_is_noticed(house):
         house.product.sh("evict growing:set")
 
 
-def test_hostile_names_and_kinds_of_files_are_copied_right(house):
+def test_hostile_names_and_kinds_of_files_are_copied_correctly(house):
     result = house.product.run("stage hostile --json", 240)
     assert result.rc == 0, result.err
     staged = json.loads(result.out)["datasets"][0]
@@ -53,7 +53,7 @@ def test_hostile_names_and_kinds_of_files_are_copied_right(house):
     house.product.sh("verify hostile", 240)
 
 
-def test_what_is_skipped_is_named_in_a_warning(house):
+def test_skipped_files_are_named_in_a_warning(house):
     house.product.run("evict hostile")
     err = house.product.run("stage hostile", 240).err
     for name in ("fifo", "socket", "device"):
@@ -61,7 +61,7 @@ def test_what_is_skipped_is_named_in_a_warning(house):
     house.product.sh("evict hostile")
 
 
-def test_ls_lists_what_is_staged(house, images):
+def test_ls_lists_the_staged_datasets(house, images):
     row = house.product.dataset("images")
     assert row["state"] == "ready" and row["path"] == images["path"] and row["bytes"] == images["bytes"]
     assert "images" in house.product.sh("ls")
@@ -84,12 +84,12 @@ import json, sys
 sys.exit(any(d["leases"] for d in json.load(sys.stdin)["datasets"]))'""", 20)
 
 
-def test_run_without_such_a_command_or_dataset(house, images):
+def test_run_fails_for_a_missing_command_or_dataset(house, images):
     assert house.product.run("run images -- /no/such/command").rc == 127
     assert house.product.run("run no-such-dataset -- true").rc == 3
 
 
-def test_two_at_once_share_one_copy(house):
+def test_two_concurrent_requests_share_one_copy(house):
     house.product.run("evict slow")
     both = house.host.sh("""spark-stage stage slow --json >/tmp/a & spark-stage stage slow --json >/tmp/b & wait
         cat /tmp/a; echo; cat /tmp/b""", 240)
@@ -126,7 +126,7 @@ def test_too_little_space_is_refused_before_the_first_byte(house):
         house.host.sh("rm /local/ballast")
 
 
-def test_an_unknown_dataset_and_an_unready_volume(house):
+def test_an_unknown_dataset_and_an_unready_volume_have_their_exit_status(house):
     assert house.product.run("stage no-such-dataset").rc == 3
     house.product.sh("volumes down nas")
     try:

@@ -55,7 +55,7 @@ def stas(house):
     house.wait_ready()
 
 
-def test_what_stas_connects_is_left_alone_and_the_volumes_stay_as_they_are(house, stas):
+def test_connections_of_stas_and_the_volumes_stay_unchanged(house, stas):
     others = connections(house, OTHER)
     assert of_the_volume(house) == stas
     house.product.restart()
@@ -65,7 +65,7 @@ def test_what_stas_connects_is_left_alone_and_the_volumes_stay_as_they_are(house
     assert OTHER in {one["subsystem"] for one in house.product.status()["targets"][0]["offered"]}
 
 
-def test_while_stafd_keeps_nvme_clis_rule_away_both_listen(house, stas):
+def test_both_daemons_listen_while_stafd_disables_nvme_clis_rule(house, stas):
     house.product.restart()
     ours = wait_target(house, lambda target: target["controller"])["controller"]
     assert house.host.get(f"/sys/class/nvme/{ours}/state").strip() == "live"
@@ -75,7 +75,7 @@ def test_while_stafd_keeps_nvme_clis_rule_away_both_listen(house, stas):
     house.host.sh("systemctl start stafd", 60)
 
 
-def test_a_connection_that_stacd_made_first_serves_its_volume(house, stas):
+def test_a_connection_made_first_by_stacd_serves_its_volume(house, stas):
     with house.volume("early", fill="echo hello >file"):
         house.product.wait_volume("early", "ready", 60)
         house.product.sh("volumes down early")
@@ -104,7 +104,7 @@ def told(house, text):
         house.host.sh("systemctl reload stacd")
 
 
-def test_a_volume_that_stacd_is_told_to_leave_alone_stays_down(house, stas):
+def test_a_volume_excluded_in_stacd_stays_down(house, stas):
     with (house.volume("aside", fill="true"),
           told(house, f"[Controllers]\nexclude=transport=tcp;traddr={TARGET_ADDRESS};nqn=aside\n")):
         house.product.wait_volume("aside", "ready", 60)

@@ -75,7 +75,7 @@ def handshake_failed(house):
 
 
 @has_tls
-def test_every_queue_is_encrypted_and_the_key_is_seen_nowhere(shaking):
+def test_every_queue_is_encrypted_and_the_key_appears_nowhere(shaking):
     house = shaking
     before = encrypted_sessions(house.host)
     with sealed(house):
@@ -91,7 +91,7 @@ def test_every_queue_is_encrypted_and_the_key_is_seen_nowhere(shaking):
 
 
 @has_tls
-def test_a_daemon_that_starts_anew_takes_the_connection_over(shaking):
+def test_a_restarted_daemon_adopts_the_connection(shaking):
     house = shaking
     with sealed(house):
         controller = house.product.wait_volume(NAME, "ready", 60)["paths"][0]["controller"]
@@ -121,7 +121,7 @@ def test_a_link_that_comes_back_is_encrypted_again(shaking):
 
 
 @has_tls
-def test_a_wrong_key_is_refused_by_its_files_name_and_the_right_one_then_taken(shaking):
+def test_a_wrong_key_is_refused_with_its_file_named_and_the_right_one_then_accepted(shaking):
     house = shaking
     with sealed(house, given=OTHER_KEY):
         assert FILE in handshake_failed(house)
@@ -132,14 +132,14 @@ def test_a_wrong_key_is_refused_by_its_files_name_and_the_right_one_then_taken(s
 
 
 @has_tls
-def test_a_target_that_takes_clear_text_only_gets_none(shaking):
+def test_a_target_that_only_takes_clear_text_is_refused(shaking):
     house = shaking
     with sealed(house, tls=False):
         handshake_failed(house)
 
 
 @has_tls
-def test_a_connection_that_somebody_made_in_clear_text_is_not_used(shaking):
+def test_a_manual_connection_in_clear_text_is_not_used(shaking):
     house = shaking
     with sealed(house, tls=False):
         house.product.sh(f"volumes down {NAME}")
@@ -154,7 +154,7 @@ def test_a_connection_that_somebody_made_in_clear_text_is_not_used(shaking):
 
 
 @has_tls
-def test_a_host_without_the_handshake_service_is_told_how_to_get_it(shaking):
+def test_a_missing_handshake_service_is_reported(shaking):
     house = shaking
     house.host.sh("systemctl stop tlshd")
     try:

@@ -22,7 +22,7 @@ def trainer(product_rig, house):
         made.host.kill()
 
 
-def test_a_killed_job_resumes_from_a_whole_checkpoint_and_loses_none_that_was_complete(trainer):
+def test_a_killed_job_resumes_from_a_complete_checkpoint_and_loses_none(trainer):
     with trainer.outputs(run7={"complete": "dcp", "keep": 2, "keep_local": 2}):
         ended = trainer.host.run(f"exec {PYTHON} /root/job.py run7 {OUT}/run7 {THERE}/run7 {ROUNDS}", 60 + 40 * ROUNDS)
         assert ended.rc == 0, ended.out + ended.err
@@ -35,7 +35,7 @@ def test_a_killed_job_resumes_from_a_whole_checkpoint_and_loses_none_that_was_co
             assert verified.rc == 0, verified.err
 
 
-def test_layouts_of_frameworks_are_sent_when_they_are_complete_and_load_from_the_volume(trainer):
+def test_checkpoints_of_frameworks_are_sent_when_complete_and_load_from_the_volume(trainer):
     with trainer.outputs(**{name: {"complete": rule, "keep": 1} for name, rule in LAYOUTS.items()}):
         machine = trainer.host
         machine.sh("rm -f /tmp/orders /tmp/answers; mkfifo /tmp/orders")

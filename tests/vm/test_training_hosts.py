@@ -182,15 +182,15 @@ def train(job, rounds):
     job.end()
 
 
-def test_a_job_on_two_hosts_resumes_from_a_whole_checkpoint_and_loses_at_most_the_one_in_flight(job_on_nas):
+def test_a_job_on_two_hosts_resumes_and_loses_at_most_the_checkpoint_in_flight(job_on_nas):
     train(job_on_nas, ROUNDS)
 
 
-def test_a_job_on_two_hosts_that_write_the_volume_of_one_does_so_as_well(job_on_volume_of_holder):
+def test_a_job_on_two_hosts_resumes_on_a_volume_exported_by_one_of_them(job_on_volume_of_holder):
     train(job_on_volume_of_holder, max(ROUNDS // 10, 3))
 
 
-def test_the_check_of_that_job_finds_a_broken_and_a_lost_checkpoint(job_on_nas):
+def test_the_check_of_the_job_finds_a_broken_and_a_lost_checkpoint(job_on_nas):
     job = job_on_nas
     job.begin()
     job.wait_saved(2)

@@ -149,7 +149,7 @@ def sparks(own_rig):
     return made
 
 
-def test_the_tutorial_works_as_it_stands_there(sparks):
+def test_the_tutorial_works_as_written(sparks):
     typed, training, away, last = {}, None, 0, 0
     for block in (block for block in blocks.of_page(PAGE) if block.language == "sh"):
         begin = block.lines[0]

@@ -97,7 +97,7 @@ class TwoTargets:
                           "nvme disconnect -d ${c##*/}; done", 60)
 
 
-def test_a_volume_whose_target_is_away_is_never_ready_on_another_targets_disk(two):
+def test_the_volume_of_an_absent_target_is_never_ready_on_another_targets_disk(two):
     two.export(NEAR)
     two.ready(NEAR)
     volume = two.never_ready(FAR)
@@ -117,7 +117,7 @@ def test_a_volume_whose_target_is_away_is_never_ready_on_another_targets_disk(tw
     two.ready(FAR)
 
 
-def test_a_path_of_another_target_that_comes_later_is_no_path_of_the_volume(two):
+def test_a_later_path_of_another_target_is_not_a_path_of_the_volume(two):
     two.product.configure(two.config(FAR))
     two.export(FAR)
     two.ready(FAR)

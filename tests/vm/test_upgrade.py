@@ -152,7 +152,7 @@ def upgrade(bare_pair):
     target.machine.kill()
 
 
-def test_all_packages_have_the_version_that_follows_the_first(upgrade):
+def test_all_packages_have_the_same_later_version(upgrade):
     versions = upgrade.host.sh(f"dpkg-query -W -f '${{Version}} ${{Status}}\n' {' '.join(NAMES)}").splitlines()
     assert len(versions) == 3 and len(set(versions)) == 1 and versions[0].endswith(" install ok installed"), versions
     upgrade.host.sh(f"dpkg --compare-versions {versions[0].split()[0]} gt $(dpkg-deb -f /root/first/spark-stage.deb Version)")
@@ -163,26 +163,26 @@ def test_all_packages_have_the_version_that_follows_the_first(upgrade):
     assert upgrade.host.run("systemctl is-active spark-stage-csi").out.strip() == "inactive"
 
 
-def test_every_mount_and_every_connection_is_the_one_of_before(upgrade):
+def test_every_mount_and_every_connection_is_unchanged(upgrade):
     assert len(upgrade.before.mounts) == 3
     assert upgrade.after.mounts == upgrade.before.mounts
     assert upgrade.after.controllers == upgrade.before.controllers
 
 
-def test_readers_and_writers_go_on_all_the_time(upgrade):
+def test_readers_and_writers_continue_without_interruption(upgrade):
     sums = upgrade.reader.out.splitlines()
     assert upgrade.reader.rc == 0 and not upgrade.reader.err and len(sums) > 1 and len(set(sums)) == 1, upgrade.reader
     assert upgrade.written.rc == 0 and upgrade.written.out == "written\n", upgrade.written
 
 
-def test_outages_and_what_is_known_of_each_volume_are_kept(upgrade):
+def test_outages_and_records_of_each_volume_are_kept(upgrade):
     assert upgrade.before.volumes["data"]["reconnects"] > 0 and upgrade.before.volumes["data"]["last_outage_s"] > 0
     for name, row in upgrade.before.volumes.items():
         assert upgrade.after.volumes[name]["last_outage_s"] == pytest.approx(row["last_outage_s"], abs=0.001), name
         assert {key: upgrade.after.volumes[name][key] for key in KEPT} == {key: row[key] for key in KEPT}, name
 
 
-def test_copies_are_taken_over_with_their_hash_and_nothing_is_copied_again(upgrade):
+def test_copies_are_kept_with_their_hash_and_nothing_is_copied_again(upgrade):
     product = Product(upgrade.host)
     for name, row in upgrade.before.datasets.items():
         taken = upgrade.after.datasets[name]
@@ -207,7 +207,7 @@ def test_leases_are_kept_and_end_with_their_holders(upgrade):
     Product(upgrade.host).wait_dataset("held", lambda row: not row["leases"], 60)
 
 
-def test_the_file_system_that_the_earlier_version_pinned_is_the_only_one_that_is_mounted(upgrade):
+def test_only_the_file_system_pinned_by_the_earlier_version_is_mounted(upgrade):
     pins = upgrade.before.pins
     assert any(pin.get("uuid") for pin in pins.values())
     for file, pin in pins.items():

@@ -12,7 +12,7 @@ def assert_the_others_are_ready(house):
     assert {house.product.volume(name)["state"] for name in ("datasets", "nas")} == {"ready"}
 
 
-def test_a_host_off_the_allow_list_is_told_which_nqn_to_add(house):
+def test_a_host_off_the_allow_list_is_told_the_nqn_to_add(house):
     with house.volume("private", allowed_hosts=[OTHER_HOST]):
         volume = house.product.wait_failed_attempt("private")
         assert house.host.hostnqn in volume["reason"] and "allow" in volume["reason"]
@@ -21,7 +21,7 @@ def test_a_host_off_the_allow_list_is_told_which_nqn_to_add(house):
         house.product.wait_volume("private", "ready", 90)
 
 
-def test_a_subsystem_at_another_port_is_said_to_be_there(house):
+def test_the_portal_of_a_subsystem_offered_at_another_port_is_named(house):
     """Port 4430 answers with a discovery log that lists port 4420, like behind address translation."""
     house.target_machine.sh(f"""nft add table ip rig
         nft add chain ip rig in '{{ type nat hook prerouting priority -100; }}'
@@ -35,7 +35,7 @@ def test_a_subsystem_at_another_port_is_said_to_be_there(house):
         house.target_machine.sh("nft delete table ip rig")
 
 
-def test_an_unreachable_target_waits_with_reason_and_next_attempt(house):
+def test_the_volume_of_an_unreachable_target_waits_with_reason_and_next_attempt(house):
     volumes = {"far": {"target": "away", "subsystem": "far", "mount": "/mnt/far"}}
     house.product.configure(house.config(targets={"away": {"address": "10.77.0.99"}}, volumes=volumes))
     try:
@@ -82,14 +82,14 @@ def test_another_file_system_than_pinned_is_refused(house):
         assert house.host.run("findmnt /mnt/swapped").rc != 0
 
 
-def test_a_missing_mount_point_is_made(house):
+def test_a_missing_mount_point_is_created(house):
     assert house.host.run("[ -e /mnt/made/up/as-needed ]").rc != 0
     with house.volume("made", mount="/mnt/made/up/as-needed"):
         house.product.wait_volume("made", "ready")
         house.host.sh("findmnt /mnt/made/up/as-needed")
 
 
-def test_a_mount_point_with_something_in_it_is_refused(house):
+def test_a_mount_point_that_is_not_empty_is_refused(house):
     house.host.sh("mkdir -p /mnt/full && echo mine >/mnt/full/file")
     with house.volume("full"):
         volume = house.product.wait_volume("full", "refused")
@@ -109,7 +109,7 @@ def test_down_unmounts_and_disconnects_and_up_brings_it_back(house):
         assert_the_others_are_ready(house)
 
 
-def test_down_refuses_while_somebody_uses_the_volume(house):
+def test_down_is_refused_while_the_volume_is_in_use(house):
     with house.volume("busy", fill="echo x >file"):
         house.product.wait_volume("busy", "ready")
         user = house.host.spawn("exec sleep 300 </mnt/busy/file")
@@ -121,7 +121,7 @@ def test_down_refuses_while_somebody_uses_the_volume(house):
         user.wait(10)
 
 
-def test_down_cuts_no_mount_off_that_somebody_made_elsewhere(house):
+def test_down_is_refused_while_the_device_is_mounted_elsewhere(house):
     host, product = house.host, house.product
     with house.volume("handy"):
         product.wait_volume("handy", "ready")
@@ -142,14 +142,14 @@ def test_down_cuts_no_mount_off_that_somebody_made_elsewhere(house):
         assert host.run("grep -qx handy /sys/class/nvme/*/subsysnqn").rc != 0
 
 
-def test_what_the_target_says_of_its_drives_is_shown(house):
+def test_the_health_of_the_targets_drives_is_shown(house):
     drives = house.product.wait_volume("datasets", lambda volume: volume["drives"], 90)["drives"]
     # nvmet answers with empty values.
     assert drives["critical"] == [] and drives["media_errors"] == 0, drives
     assert drives["temperature_c"] is None and drives["spare_percent"] is None, drives
 
 
-def test_nothing_else_of_the_host_was_touched(house):
+def test_nothing_else_on_the_host_is_changed(house):
     """After all tests above: only configured volumes are mounted or connected."""
     mounts = set(house.host.sh("findmnt -n -r -o TARGET -t ext4,xfs,nfs4").split())
     assert {DATASETS_MOUNT, NAS_MOUNT} <= mounts <= {DATASETS_MOUNT, NAS_MOUNT, "/", "/local", "/local/cache/data"}

@@ -20,7 +20,7 @@ import steps  # noqa: E402
 
 
 class Sources(unittest.TestCase):
-    def test_only_code_is_left_and_lines_stay(self):
+    def test_comments_and_strings_are_removed_and_lines_kept(self):
         text = 'a("x;{"); // it\'s {\n/* [p]{\n*/ b(\';\', 1\'000); R"(co_await\n)" c();'
         code = sources.code_of(text)
         self.assertEqual(code.count("\n"), text.count("\n"))
@@ -75,12 +75,12 @@ class CoAwait(unittest.TestCase):
             with self.subTest(name):
                 self.assertTrue(co_await.check("x.cpp", "void f() {\n" + code + "\n}"))
 
-    def test_good_is_spared(self):
+    def test_good_is_accepted(self):
         for name, code in self.GOOD.items():
             with self.subTest(name):
                 self.assertEqual(co_await.check("x.cpp", "void f() {\n" + code + "\n}"), [])
 
-    def test_the_line_is_told_and_once(self):
+    def test_a_problem_is_reported_once_with_its_line(self):
         code = "void f() {\n  co_await g(\n      co_await h(),\n      Agg{x});\n}"
         self.assertEqual(co_await.check("x.cpp", code), [f"x.cpp:4: {co_await.BRACES}"])
 
@@ -96,7 +96,7 @@ class Coroutines(unittest.TestCase):
             with self.subTest(code):
                 self.assertEqual(len(coroutines.check("daemon/a.cpp", code)), 1)
 
-    def test_good_is_spared(self):
+    def test_good_is_accepted(self):
         for code in self.GOOD:
             with self.subTest(code):
                 self.assertEqual(coroutines.check("daemon/a.cpp", code), [])
@@ -122,7 +122,7 @@ class Throwing(unittest.TestCase):
             with self.subTest(code):
                 self.assertEqual(len(throwing.check("staging/a.cpp", self.ERROR + code)), 1)
 
-    def test_good_is_spared(self):
+    def test_good_is_accepted(self):
         for code in self.GOOD:
             with self.subTest(code):
                 self.assertEqual(throwing.check("staging/a.cpp", self.ERROR + code), [])
@@ -183,18 +183,18 @@ class Layering(unittest.TestCase):
             with self.subTest(path=path, text=text):
                 self.assertEqual(len(layering.check(path, text)), 1)
 
-    def test_good_is_spared(self):
+    def test_good_is_accepted(self):
         for path, text in self.GOOD:
             with self.subTest(path=path, text=text):
                 self.assertEqual(layering.check(path, text), [])
 
-    def test_the_table_itself_has_no_circle(self):
+    def test_the_table_has_no_cycle(self):
         rooms = {room: [other for other in layering.ALLOWED if other != room and layering._is_allowed(room, other, other)]
                  for room in layering.ALLOWED}
         self.assertGreater(len(rooms), 40)
         self.assertEqual(layering.check_cycles(rooms), [])
 
-    def test_header_circles_are_found(self):
+    def test_include_cycles_are_found(self):
         self.assertTrue(layering.check_cycles({"a": ["b"], "b": ["c"], "c": ["a"]}))
         self.assertEqual(layering.check_cycles({"a": ["b", "c"], "b": ["c"], "c": []}), [])
 
@@ -203,12 +203,12 @@ class Built(unittest.TestCase):
     NAMED = built.compiled({"a": "spark_library(x SOURCES one.cpp sub/two.cpp)",
                             "a/b": "add_executable(y three.cpp\n../four.cpp ${PROJECT_SOURCE_DIR}/c/five.cpp)"})
 
-    def test_what_is_not_compiled_is_found(self):
+    def test_files_that_are_not_compiled_are_found(self):
         for path in ("a/two.cpp", "a/b/one.cpp", "a/other.cpp", "c/one.cpp"):
             with self.subTest(path):
                 self.assertTrue(built.check(path, self.NAMED))
 
-    def test_what_is_compiled_is_spared(self):
+    def test_compiled_files_are_accepted(self):
         for path in ("a/one.cpp", "a/sub/two.cpp", "a/b/three.cpp", "a/four.cpp", "c/five.cpp"):
             with self.subTest(path):
                 self.assertEqual(built.check(path, self.NAMED), [])
@@ -250,7 +250,7 @@ class [[nodiscard]] Seam : public Base<int> {  // class Not {
         self.assertEqual(list(sizes.classes(self.CLASS.replace(" = 0;", ";")))[0].virtuals, 0)
         self.assertEqual(list(sizes.classes("enum class A { B };\nclass C;\nstruct D { int e; };")), [])
 
-    def test_what_is_two_things_is_found(self):
+    def test_large_classes_and_folders_are_found(self):
         for kind, most in (("int f{}();", sizes.METHODS), ("int m{}_;", sizes.MEMBERS),
                            ("virtual int v{}() = 0;", sizes.VIRTUALS)):
             for number, problems in ((most, 0), (most + 1, 1)):
@@ -273,14 +273,14 @@ class Words(unittest.TestCase):
             with self.subTest(line):
                 self.assertTrue(words.check("a", line))
 
-    def test_good_is_spared(self):
+    def test_good_is_accepted(self):
         for line in self.GOOD:
             with self.subTest(line):
                 self.assertEqual(words.check("a", line), [])
 
 
 class Man(unittest.TestCase):
-    def test_the_daemons_options_are_those_that_there_are(self):
+    def test_the_daemons_options_match_its_manual_page(self):
         source = 'app.add_option("--config", x, "a")->envname("A_B");\napp.set_help_flag("-h,--help", "b\\nc");'
         page = ('.SH OPTIONS\n.TP\n.BI \\-\\-config " FILE"\nx\n.TP\n.BR \\-h ", " \\-\\-help\nx\n.SH ENVIRONMENT\n.TP\n'
                 '.B A_B\nx\n.SH FILES\n')
@@ -303,7 +303,7 @@ class Units(unittest.TestCase):
 
 
 class SecondAttempt(unittest.TestCase):
-    def test_what_failed_in_a_lane_of_machines_is_run_by_a_command_that_pytest_takes(self):
+    def test_failures_of_a_machine_lane_are_rerun_by_a_valid_pytest_command(self):
         test = "tests/vm/test_boot.py::test_it[ext4]"
         for step in steps.MACHINES:
             failed, command = check.of_failures(step.commands[-1], f"FAILED {test} - AssertionError\n")

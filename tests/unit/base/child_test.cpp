@@ -51,7 +51,7 @@ TEST(RunChild, CapturesBothOutputsAndTheStatus) {
   EXPECT_EQ(output->exit_status, 3);
 }
 
-TEST(RunChild, MoreThanAPipeHoldsGoesThroughBothWays) {
+TEST(RunChild, InputAndOutputMayExceedThePipesCapacity) {
   std::string input(1 << 20, 'x');
   input += "end";
   const auto output = run_child({"cat"}, 20s, input);
@@ -59,17 +59,17 @@ TEST(RunChild, MoreThanAPipeHoldsGoesThroughBothWays) {
   EXPECT_EQ(output->out, input);
 }
 
-TEST(RunChild, AChildThatDoesNotReadItsInputIsNoError) {
+TEST(RunChild, UnreadInputIsNotAnError) {
   const auto output = run_child({"true"}, 10s, std::string(1 << 20, 'x'));
   ASSERT_TRUE(output) << output.error().message();
   EXPECT_EQ(output->exit_status, 0);
 }
 
-TEST(RunChild, ASignalIsToldAs128PlusItsNumber) {
+TEST(RunChild, TheExitStatusAfterASignalIs128PlusItsNumber) {
   EXPECT_EQ(run_child(shell("kill -TERM $$"), 10s)->exit_status, 128 + SIGTERM);
 }
 
-TEST(RunChild, PastTheDeadlineItIsKilledAndSaysSo) {
+TEST(RunChild, AChildPastItsDeadlineIsReportedAsTimedOut) {
   const auto output = run_child({"sleep", "60"}, 200ms);
   ASSERT_FALSE(output);
   EXPECT_EQ(output.error().kind, Errc::TimedOut);
@@ -94,14 +94,14 @@ TEST(RunChild, AChildKilledAtItsDeadlineIsReaped) {
   EXPECT_EQ(::waitpid(pid, nullptr, WNOHANG), -1) << "a zombie was left behind";
 }
 
-TEST(RunChild, AGrandchildThatKeepsThePipeOpenDoesNotOutwaitTheDeadline) {
+TEST(RunChild, AGrandchildHoldingThePipeOpenDoesNotExtendTheDeadline) {
   const TemporaryFolder folder;
   const std::string file = folder / "pid";
   const pid_t grandchild = std::stoi(written_by("sleep 600 & echo $! > " + file, file));
   EXPECT_EQ(::kill(grandchild, SIGKILL), 0) << "it was waited for";
 }
 
-TEST(Spawn, AProgramThatIsNotThereIsAnErrorAtOnce) {
+TEST(Spawn, AMissingProgramFailsImmediately) {
   const auto child = spawn({"/nonexistent/program"});
   ASSERT_FALSE(child);
   EXPECT_EQ(child.error().kind, Errc::NotFound);
@@ -120,7 +120,7 @@ TEST(Spawn, StartsInItsFolder) {
   EXPECT_FALSE(spawn({"pwd"}, options));
 }
 
-TEST(Spawn, ThePidfdTellsWhenItEnded) {
+TEST(Spawn, ThePidfdBecomesReadableWhenTheChildEnds) {
   ChildOptions options;
   options.pipe_stdin = true;
   auto child = spawn(shell("read line; exit 4"), options);
@@ -144,7 +144,7 @@ TEST(Spawn, TheChildInheritsNoOtherDescriptor) {
   ::close(secret);
 }
 
-TEST(Spawn, SignalsBlockedOrIgnoredHereAreNotInTheChild) {
+TEST(Spawn, TheChildDoesNotInheritBlockedOrIgnoredSignals) {
   sigset_t blocked, before;
   sigemptyset(&blocked);
   sigaddset(&blocked, SIGTERM);
@@ -160,7 +160,7 @@ TEST(Spawn, SignalsBlockedOrIgnoredHereAreNotInTheChild) {
   }
 }
 
-TEST(Spawn, TheChildIsInAGroupOfItsOwnUnlessAskedOtherwise) {
+TEST(Spawn, TheOptionGivesTheChildItsOwnProcessGroup) {
   for (const bool own : {true, false}) {
     ChildOptions options;
     options.pipe_stdin = true;

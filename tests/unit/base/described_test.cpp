@@ -36,7 +36,7 @@ const Outer kFull{{"a \"name\"", std::chrono::seconds(7)},
                   -3,
                   true};
 
-TEST(Message, EveryFieldSurvivesTheWay) {
+TEST(Message, EveryFieldSurvivesSerialization) {
   const auto text = json::serialize(to_message(kFull));
   const auto parsed = parse_json_object(text);
   ASSERT_TRUE(parsed);

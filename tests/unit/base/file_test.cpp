@@ -33,7 +33,7 @@ TEST(UniqueFd, ClosesOnceAndMoves) {
   EXPECT_FALSE(is_open(number));
 }
 
-TEST(UniqueFd, ReleaseGivesItAway) {
+TEST(UniqueFd, ReleasePassesOwnershipToTheCaller) {
   const int number = ::open("/dev/null", O_RDONLY | O_CLOEXEC);
   {
     UniqueFd owner(number);
@@ -51,7 +51,7 @@ TEST(ReadFile, GivesEveryByte) {
   EXPECT_EQ(read_file(folder / "f").value(), content);
 }
 
-TEST(ReadFile, TheLimitIsTheLastSizeThatIsRead) {
+TEST(ReadFile, AFileLargerThanTheLimitIsRefused) {
   const TemporaryFolder folder;
   std::ofstream(folder / "f") << "12345";
   EXPECT_TRUE(read_file(folder / "f", 5));
@@ -74,7 +74,7 @@ TEST(ReadLineFile, IsTrimmed) {
   EXPECT_EQ(read_line_file(folder / "state").value(), "live");
 }
 
-TEST(WriteFileAtomically, ReplacesContentAndLeavesNothingBeside) {
+TEST(WriteFileAtomically, ReplacesTheContentAndLeavesNoTemporaryFile) {
   const TemporaryFolder folder;
   ASSERT_TRUE(write_file_atomically(folder / "f", "old"));
   ASSERT_TRUE(write_file_atomically(folder / "f", "new", 0600));
@@ -85,7 +85,7 @@ TEST(WriteFileAtomically, ReplacesContentAndLeavesNothingBeside) {
   EXPECT_EQ(status.st_mode & 07777, 0600u);
 }
 
-TEST(WriteFileAtomically, TheModeIsAsAskedForWhateverTheUmaskIs) {
+TEST(WriteFileAtomically, TheModeIsSetRegardlessOfTheUmask) {
   const TemporaryFolder folder;
   const mode_t before = ::umask(077);
   ASSERT_TRUE(write_file_atomically(folder / "f", "new", 0644));
@@ -95,13 +95,13 @@ TEST(WriteFileAtomically, TheModeIsAsAskedForWhateverTheUmaskIs) {
   EXPECT_EQ(status.st_mode & 07777, 0644u);
 }
 
-TEST(FreshUuid, IsAnotherOneEachTime) {
+TEST(FreshUuid, DiffersOnEachCall) {
   const std::string uuid = fresh_uuid({}).value();
   EXPECT_EQ(uuid.size(), 36u);
   EXPECT_NE(uuid, fresh_uuid({}).value());
 }
 
-TEST(WriteFileAtomically, AReaderThatHasTheOldOneOpenKeepsIt) {
+TEST(WriteFileAtomically, AReaderWithTheOldFileOpenStillReadsIt) {
   const TemporaryFolder folder;
   ASSERT_TRUE(write_file_atomically(folder / "f", "old"));
   std::ifstream reader(folder / "f");
@@ -111,7 +111,7 @@ TEST(WriteFileAtomically, AReaderThatHasTheOldOneOpenKeepsIt) {
   EXPECT_EQ(seen, "old");
 }
 
-TEST(WriteFileAtomically, AFailureLeavesTheOldContentAndNothingBeside) {
+TEST(WriteFileAtomically, AFailureKeepsTheOldContentAndLeavesNoTemporaryFile) {
   const TemporaryFolder folder;
   std::filesystem::create_directory(folder / "taken");
   std::ofstream(folder / "taken" / "inside") << "x";
@@ -122,7 +122,7 @@ TEST(WriteFileAtomically, AFailureLeavesTheOldContentAndNothingBeside) {
   EXPECT_EQ(write_file_atomically(folder / "no/such/folder", "x").error().kind, Errc::NotFound);
 }
 
-TEST(AbsolutePath, IsInPlainFormAndAnErrorInAFolderThatIsGone) {
+TEST(AbsolutePath, IsNormalizedAndFailsInADeletedFolder) {
   const UniqueFd before(::open(".", O_PATH | O_DIRECTORY | O_CLOEXEC));
   {
     const TemporaryFolder folder;

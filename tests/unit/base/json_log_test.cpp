@@ -7,12 +7,12 @@
 namespace spark {
 namespace {
 
-TEST(JsonLog, IsOneObjectALineWithTimeLevelAndSentence) {
+TEST(JsonLog, EachLineIsOneObjectWithTimeLevelAndMessage) {
   EXPECT_EQ(json_log_line(WallTime(std::chrono::seconds(0)), "info", "volume datasets: ready"),
             R"({"time":"1970-01-01T00:00:00Z","level":"info","message":"volume datasets: ready"})");
 }
 
-TEST(JsonLog, HasFieldsThatAreNotEmpty) {
+TEST(JsonLog, OmitsEmptyFields) {
   const std::string line = json_log_line(WallTime(std::chrono::seconds(0)), "warning", "line 1\nline \"2\"",
                                          {{"volume", "datasets"}, {"reason", ""}});
   EXPECT_EQ(line.find('\n'), std::string::npos);

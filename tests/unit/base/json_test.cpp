@@ -5,7 +5,7 @@
 namespace spark {
 namespace {
 
-TEST(Json, WhatIsNotJsonIsRefused) {
+TEST(Json, InvalidJsonIsRefused) {
   for (const char* text : {"", "{", "{} x", "{'a': 1}", "nul", "{\"a\":}"}) {
     const auto value = parse_json(text);
     ASSERT_FALSE(value) << text;
@@ -14,17 +14,17 @@ TEST(Json, WhatIsNotJsonIsRefused) {
   }
 }
 
-TEST(Json, NumbersThatFitNoDoubleAreRefused) {
+TEST(Json, NumbersBeyondTheRangeOfADoubleAreRefused) {
   EXPECT_FALSE(parse_json("1e999"));
   EXPECT_FALSE(parse_json("{\"a\": [{\"b\": -1e999}]}"));
   EXPECT_TRUE(parse_json("1e308"));
 }
 
-TEST(Json, EndlessNestingIsRefused) {
+TEST(Json, DeepNestingIsRefused) {
   EXPECT_FALSE(parse_json(std::string(100'000, '[')));
 }
 
-TEST(Json, OnlyAnObjectIsAnObject) {
+TEST(Json, AnArrayIsRefusedWhereAnObjectIsExpected) {
   EXPECT_TRUE(parse_json_object("{\"a\": 1}"));
   EXPECT_EQ(parse_json_object("[1]").error().what, "reading JSON: not an object");
 }
@@ -37,7 +37,7 @@ TEST(Json, NamesThatAreNotUtf8PassThrough) {
   EXPECT_EQ(get_string(*got, "name"), name);
 }
 
-TEST(Json, MembersOfAnotherTypeAreNoValue) {
+TEST(Json, MembersOfAnotherTypeAreTreatedAsAbsent) {
   const json::object object =
       parse_json_object(R"({"s": "x", "i": 3, "d": 1.5, "b": true, "n": null, "o": {}, "a": [1]})").value();
   EXPECT_EQ(get_string(object, "s"), "x");
@@ -59,7 +59,7 @@ TEST(Json, MembersOfAnotherTypeAreNoValue) {
   EXPECT_EQ(get_array(object, "o"), nullptr);
 }
 
-TEST(Json, ErrorsTravelWhole) {
+TEST(Json, ErrorsSurviveSerialization) {
   const Error sent{Errc::NoSpace, "staging x: 3 GB are missing", "evict something"};
   const Error got = error_from_json(to_json(sent));
   EXPECT_EQ(got.kind, sent.kind);

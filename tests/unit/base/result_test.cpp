@@ -7,7 +7,7 @@
 namespace spark {
 namespace {
 
-TEST(Error, IsASentenceWithWhatToDoNext) {
+TEST(Error, TheMessageEndsWithTheHint) {
   const Error bare{Errc::Failed, "mounting /mnt/x: wrong type", ""};
   EXPECT_EQ(bare.message(), "mounting /mnt/x: wrong type");
   const Error hinted{Errc::Failed, "mounting /mnt/x: wrong type", "give filesystem.type"};
@@ -28,7 +28,7 @@ TEST(Error, EveryKindHasTheContractsExitStatus) {
   EXPECT_EQ(exit_status(Errc::Cancelled), 130);
 }
 
-TEST(Error, EveryKindHasItsOwnNameAndComesBackFromIt) {
+TEST(Error, EveryKindRoundTripsThroughItsName) {
   for (const Errc kind :
        {Errc::Failed, Errc::Invalid, Errc::NotFound, Errc::Unavailable, Errc::NoSpace, Errc::Mismatch,
         Errc::Refused, Errc::Denied, Errc::Unsupported, Errc::TimedOut, Errc::Cancelled}) {
@@ -37,7 +37,7 @@ TEST(Error, EveryKindHasItsOwnNameAndComesBackFromIt) {
   EXPECT_EQ(errc_from_string("from a newer version"), Errc::Failed);
 }
 
-TEST(Error, ErrnoGivesKindAndWords) {
+TEST(Error, ErrnoDeterminesTheKindAndTheMessage) {
   const auto kind_of = [](int number) { return fail_errno(number, "opening x").value().kind; };
   EXPECT_EQ(kind_of(ENOSPC), Errc::NoSpace);
   EXPECT_EQ(kind_of(EDQUOT), Errc::NoSpace);
@@ -53,7 +53,7 @@ TEST(Error, ErrnoGivesKindAndWords) {
             "reading /dev/x: Input/output error - look at the kernel log");
 }
 
-TEST(Error, ContextStandsInFrontAndKindAndHintStay) {
+TEST(Error, ContextIsPrependedAndKindAndHintAreKept) {
   const Error inner{Errc::Refused, "it is not empty", "empty it"};
   const Error outer = fail_with(inner, "mounting /mnt/x").value();
   EXPECT_EQ(outer.kind, Errc::Refused);

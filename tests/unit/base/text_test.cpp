@@ -22,12 +22,12 @@ TEST(Text, SplitKeepsEmptyPartsAndJoinUndoesIt) {
   EXPECT_EQ(join(std::vector<std::string>(), ","), "");
 }
 
-TEST(Text, PrintableLeavesReadableTextAlone) {
+TEST(Text, PrintableKeepsReadableText) {
   EXPECT_EQ(printable("nqn.2014-08.org:x y"), "nqn.2014-08.org:x y");
   EXPECT_EQ(printable("Bücher – 数据 🚀"), "Bücher – 数据 🚀");
 }
 
-TEST(Text, PrintableDisarmsWhatATerminalWouldObey) {
+TEST(Text, PrintableEscapesControlCharacters) {
   EXPECT_EQ(printable("a\nb\x1b[2J\x7f"), "a\\x0ab\\x1b[2J\\x7f");
   EXPECT_EQ(printable(std::string_view("\0", 1)), "\\x00");
   EXPECT_EQ(printable("\xc2\x9b"), "\\xc2\\x9b");  // C1: also starts a terminal escape
@@ -42,7 +42,7 @@ TEST(Text, PrintableShowsBytesThatAreNotUtf8) {
   EXPECT_EQ(printable("\xe2(\xa1"), "\\xe2(\\xa1");
 }
 
-TEST(Text, NearestFindsTyposAndNotStrangers) {
+TEST(Text, NearestFindsTyposButNotUnrelatedWords) {
   const std::vector<std::string> keys = {"targets", "volumes", "cache", "datasets"};
   EXPECT_EQ(nearest("volume", keys), "volumes");
   EXPECT_EQ(nearest("datsaets", keys), "datasets");
@@ -50,17 +50,17 @@ TEST(Text, NearestFindsTyposAndNotStrangers) {
   EXPECT_EQ(nearest("anything", {}), "");
 }
 
-TEST(Text, LowerCaseIsOfAsciiAlone) {
+TEST(Text, LowerChangesOnlyAscii) {
   EXPECT_EQ(lower("NQN.2014-08:AbÄ"), "nqn.2014-08:abÄ");
 }
 
-TEST(Text, IsShortenedInTheMiddleAndByCharacter) {
+TEST(Text, ShortenCutsTheMiddleAtCharacterBoundaries) {
   EXPECT_EQ(shorten("short", 10), "short");
   EXPECT_EQ(shorten("/mnt/a/very/long/path", 11), "/mnt/…/path");
   EXPECT_EQ(display_width(shorten("äöüäöüäöüäöü", 7)), 7u);
 }
 
-TEST(Text, ASentenceIsCutShortAtItsEndAndByCharacter) {
+TEST(Text, CutShortTruncatesTheEndAtCharacterBoundaries) {
   EXPECT_EQ(cut_short("short", 5), "short");
   EXPECT_EQ(cut_short("größer als erlaubt", 7), "größer…");
   EXPECT_EQ(cut_short("x", 0), "");

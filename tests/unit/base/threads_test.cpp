@@ -24,11 +24,11 @@ TEST(Threads, EachNumberRunsOnceAndTheFirstOnTheCallersThread) {
   EXPECT_EQ(first, std::this_thread::get_id());
 }
 
-TEST(Threads, NoneRunNothing) {
+TEST(Threads, ZeroThreadsRunNothing) {
   EXPECT_EQ(run_in_threads(0, [](std::size_t) { ADD_FAILURE(); }).value(), 0u);
 }
 
-TEST(Threads, WhereThereAreTooFewTheOthersDoTheWork) {
+TEST(Threads, WhenSomeThreadsCannotStartTheOthersRun) {
   for (const int more : {0, 2}) {
     const ThreadLimit limit(more);
     std::atomic<unsigned> bits{0};
@@ -39,7 +39,7 @@ TEST(Threads, WhereThereAreTooFewTheOthersDoTheWork) {
   }
 }
 
-TEST(Threads, WhatOneThrowsIsTheErrorOnceAllHaveEnded) {
+TEST(Threads, AnExceptionIsReturnedAsAnErrorAfterAllThreadsEnd) {
   for (const std::size_t thrower : {0U, 3U}) {
     std::atomic<unsigned> ended{0};
     const auto ran = run_in_threads(5, [&](std::size_t number) {
@@ -53,7 +53,7 @@ TEST(Threads, WhatOneThrowsIsTheErrorOnceAllHaveEnded) {
   }
 }
 
-TEST(Threads, WhoWaitsForOneThatThrewIsWoken) {
+TEST(Threads, AnExceptionWakesTheWaitingThreads) {
   std::atomic<bool> is_over{false};
   const auto ran = run_in_threads(
       4,
@@ -69,7 +69,7 @@ TEST(Threads, WhoWaitsForOneThatThrewIsWoken) {
   EXPECT_EQ(ran.error().what, "a defect");
 }
 
-TEST(Threads, AThreadThatCantBeStartedIsNone) {
+TEST(Threads, AThreadThatCannotStartIsNotJoinable) {
   const ThreadLimit limit(0);
   EXPECT_FALSE(start_thread([] { ADD_FAILURE(); }).joinable());
 }

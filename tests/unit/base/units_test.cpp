@@ -11,7 +11,7 @@ TEST(Units, SizesInBinaryAndDecimalUnitsAreRead) {
   EXPECT_EQ(parse_bytes("4096").value(), 4096u);
 }
 
-TEST(Units, WhatIsNotASizeIsRefusedWithAnExample) {
+TEST(Units, AnInvalidSizeIsRefusedWithAnExample) {
   for (const char* text : {"", "GB", "-1GB", "1 XB", "1e30TB", "nan", "0x10", "12 GB extra"}) {
     const auto size = parse_bytes(text);
     ASSERT_FALSE(size) << text;
@@ -26,7 +26,7 @@ TEST(Units, DurationsNeedAUnit) {
   EXPECT_FALSE(parse_duration("5"));
 }
 
-TEST(Units, NeverIsNoDuration) {
+TEST(Units, NeverMeansNoDuration) {
   EXPECT_EQ(parse_optional_duration("never", "never").value(), std::nullopt);
   EXPECT_EQ(parse_optional_duration("10s", "never").value(), Duration(10'000));
   EXPECT_NE(parse_optional_duration("soon", "never").error().hint.find("never"), std::string::npos);

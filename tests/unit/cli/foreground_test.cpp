@@ -13,12 +13,12 @@
 namespace spark::cli {
 namespace {
 
-TEST(Foreground, GivesTheCommandsStatus) {
+TEST(Foreground, ReturnsTheCommandsStatus) {
   EXPECT_EQ(run_in_foreground({"true"}, {}).value(), 0);
   EXPECT_EQ(run_in_foreground({"sh", "-c", "exit 42"}, {}).value(), 42);
 }
 
-TEST(Foreground, ASignalIs128AndItsNumber) {
+TEST(Foreground, TheStatusAfterASignalIs128PlusItsNumber) {
   EXPECT_EQ(run_in_foreground({"sh", "-c", "kill -9 $$"}, {}).value(), 128 + SIGKILL);
 }
 
@@ -29,7 +29,7 @@ TEST(Foreground, SetsTheEnvironment) {
       0);
 }
 
-TEST(Foreground, SaysWhatCouldNotBeStarted) {
+TEST(Foreground, ACommandThatCannotStartIsAnError) {
   const auto missing = run_in_foreground({"/no/such/command"}, {});
   ASSERT_FALSE(missing);
   EXPECT_EQ(missing.error().kind, Errc::NotFound);
@@ -53,7 +53,7 @@ int status_after_signal(int number, const std::string& script, const std::filesy
   return exit_status_of(status);
 }
 
-TEST(Foreground, PassesSignalsOn) {
+TEST(Foreground, ForwardsSignals) {
   const auto started = std::filesystem::temp_directory_path() / ("spark-fg-" + std::to_string(::getpid()));
   const std::string script =
       "trap 'exit 7' TERM USR1 INT; touch " + started.string() + "; for i in $(seq 200); do sleep 0.1; done";
@@ -64,7 +64,7 @@ TEST(Foreground, PassesSignalsOn) {
   std::filesystem::remove(started);
 }
 
-TEST(Foreground, TheCommandIsToldWhenWeAreKilled) {
+TEST(Foreground, TheCommandGetsSigtermWhenItsParentIsKilled) {
   const auto started = std::filesystem::temp_directory_path() / ("spark-fg-" + std::to_string(::getpid()));
   const auto told = started.string() + ".told";
   EXPECT_EQ(status_after_signal(SIGKILL,

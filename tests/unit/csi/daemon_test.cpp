@@ -18,7 +18,7 @@ class CsiDaemonTest : public testing::Test {
   Daemon daemon_{client_};
 };
 
-TEST_F(CsiDaemonTest, GivesWhatIsConfiguredToTheNamespacesThatAreListed) {
+TEST_F(CsiDaemonTest, AllowsConfiguredDatasetsToTheListedNamespaces) {
   EXPECT_TRUE(allowed("imagenet", "team-b")) << "without a list all may use it";
   EXPECT_TRUE(allowed("secret", "team-a"));
   EXPECT_EQ(allowed("secret", "team-b").error().kind, Errc::Denied);
@@ -28,7 +28,7 @@ TEST_F(CsiDaemonTest, GivesWhatIsConfiguredToTheNamespacesThatAreListed) {
   EXPECT_THAT(unknown.error().message(), HasSubstr("did you mean 'imagenet'?"));
 }
 
-TEST_F(CsiDaemonTest, GivesAnOutputToTheNamespacesThatAreListedAlone) {
+TEST_F(CsiDaemonTest, AllowsAnOutputOnlyToListedNamespaces) {
   client_.on("GET /v1/config", 200, kConfig);
   const auto folder = [this](const std::string& output) {
     return daemon_.output_folder(*read_publication(request_for_output(output)));
@@ -50,7 +50,7 @@ TEST_F(CsiDaemonTest, StagesForTheVolume) {
             R"({"datasets":["imagenet"],"job":{"system":"csi","id":"csi-1f","user":"team-b/train-0"}})");
 }
 
-TEST_F(CsiDaemonTest, TellsWhatBecameOfAStaging) {
+TEST_F(CsiDaemonTest, ReportsTheOutcomeOfAStaging) {
   client_.on("GET /v1/jobs/7", 200,
              R"({"started": "t", "state": "running", "progress": {"phase": "copying"}, "error": null})");
   EXPECT_FALSE(daemon_.look_at({"7", "t"})->ended);
@@ -66,7 +66,7 @@ TEST_F(CsiDaemonTest, TellsWhatBecameOfAStaging) {
   EXPECT_EQ(daemon_.look_at({"7", "t"})->ended->error().kind, Errc::NoSpace);
 }
 
-TEST_F(CsiDaemonTest, ReleasesAsOftenAsItIsAsked) {
+TEST_F(CsiDaemonTest, AReleaseMayBeRepeated) {
   client_.on("DELETE /v1/leases/job%3Acsi%3Acsi-1f", 200, "{}");
   EXPECT_TRUE(daemon_.release("csi-1f"));
   EXPECT_TRUE(daemon_.release("csi-2f")) << "there is none";
@@ -74,7 +74,7 @@ TEST_F(CsiDaemonTest, ReleasesAsOftenAsItIsAsked) {
   EXPECT_FALSE(daemon_.release("csi-1f"));
 }
 
-TEST_F(CsiDaemonTest, KnowsTheLeasesOfVolumesAmongAll) {
+TEST_F(CsiDaemonTest, FindsTheLeasesOfCsiVolumes) {
   client_.on("GET /v1/datasets", 200, listing("csi-1f", "imagenet"));
   EXPECT_THAT(*daemon_.leased_volumes(), ElementsAre("csi-1f"));
   EXPECT_THAT(*daemon_.datasets_of("csi-1f"), ElementsAre("imagenet"));

@@ -23,20 +23,20 @@ class MountsTest : public testing::Test {
   std::string lines_ = "22 1 8:1 / / rw,relatime - ext4 /dev/sda1 rw\nshort\n";
 };
 
-TEST_F(MountsTest, AreOursWithAllOfOurOptions) {
+TEST_F(MountsTest, AMountWithAllOurOptionsIsACopy) {
   mounted("mount", "ro,nosuid,nodev,relatime");
   EXPECT_EQ(look("mount"), Place::Copy);
   EXPECT_EQ(look("other"), Place::Empty);
 }
 
-TEST_F(MountsTest, ThatCanBeWrittenAreOutputsOrAnotherPrograms) {
+TEST_F(MountsTest, AWritableMountIsAnOutputOrForeign) {
   mounted("output", "rw,nosuid,nodev");
   mounted("other", "rw,relatime");
   EXPECT_EQ(look("output"), Place::Output);
   EXPECT_EQ(look("other"), Place::Something);
 }
 
-TEST_F(MountsTest, OfOneFolderAreTheSame) {
+TEST_F(MountsTest, FoldersAreComparedByIdentityNotPath) {
   KernelMounter mounter;
   std::filesystem::create_directories(folder_.path / "a");
   std::filesystem::create_directories(folder_.path / "b");
@@ -45,7 +45,7 @@ TEST_F(MountsTest, OfOneFolderAreTheSame) {
   EXPECT_FALSE(mounter.is_same(folder_.path / "gone", folder_.path / "gone"));
 }
 
-TEST_F(MountsTest, OnTopOfEachOtherAreWhatTheTopOneIs) {
+TEST_F(MountsTest, TheTopmostOfStackedMountsCounts) {
   mounted("mount", "ro,nosuid,nodev");
   mounted("mount", "rw");
   EXPECT_EQ(look("mount"), Place::Something);
@@ -56,7 +56,7 @@ TEST_F(MountsTest, AreFoundUnderNamesThatMountinfoEscapes) {
   EXPECT_EQ(look("my data"), Place::Copy);
 }
 
-TEST_F(MountsTest, OfAFolderThatIsGoneAreNone) {
+TEST_F(MountsTest, AMissingFolderHasNoMount) {
   mounted("mount", "ro,nosuid,nodev");
   EXPECT_EQ(look("gone/mount"), Place::Empty);
 }

@@ -66,7 +66,7 @@ TEST_F(NodeTest, MountsTheCopyWhenItIsStaged) {
   EXPECT_EQ(mounter_.mounted["/pods/1/mount"], "/cache/1");
 }
 
-TEST_F(NodeTest, HoldsTheCallUntilJustBeforeItsDeadlineAndTellsHowFarItIs) {
+TEST_F(NodeTest, WaitsUntilJustBeforeTheDeadlineAndReportsProgress) {
   looks({running(R"({"phase": "copying", "bytes_done": 62, "bytes_total": 100, "eta_s": 170})")});
   const SteadyTime began = clock_.now;
   const Status status = publish();
@@ -78,14 +78,14 @@ TEST_F(NodeTest, HoldsTheCallUntilJustBeforeItsDeadlineAndTellsHowFarItIs) {
   EXPECT_EQ(client_.count(kRelease), 0) << "the staging goes on";
 }
 
-TEST_F(NodeTest, EndsTheCallWhenNobodyWaitsForIt) {
+TEST_F(NodeTest, EndsAnAbandonedCall) {
   looks({running()});
   on_sleep_ = [this] { is_abandoned_ = true; };
   EXPECT_EQ(publish().code, Code::Aborted);
   EXPECT_TRUE(mounter_.mounted.empty());
 }
 
-TEST_F(NodeTest, MountsOnceHoweverOftenItIsAsked) {
+TEST_F(NodeTest, RepeatedPublishCallsMountOnce) {
   ASSERT_TRUE(publish().is_ok());
   mounter_.mounted.clear();
   EXPECT_TRUE(publish().is_ok());
@@ -95,7 +95,7 @@ TEST_F(NodeTest, MountsOnceHoweverOftenItIsAsked) {
   EXPECT_TRUE(publish().is_ok()) << "a daemon that is away does not disturb a pod that has its data";
 }
 
-TEST_F(NodeTest, LeavesAloneWhatAnotherProgramMounted) {
+TEST_F(NodeTest, RefusesATargetMountedByAnotherProgram) {
   mounter_.places["/pods/1/mount"] = Place::Something;
   EXPECT_EQ(publish().code, Code::FailedPrecondition);
   EXPECT_THAT(client_.sent, IsEmpty());
@@ -114,7 +114,7 @@ TEST_F(NodeTest, WaitsForADaemonThatIsRestarted) {
   EXPECT_EQ(client_.count("POST /v1/stagings"), 3);
 }
 
-TEST_F(NodeTest, SaysSoonThatADaemonIsAway) {
+TEST_F(NodeTest, ReportsAnUnavailableDaemonQuickly) {
   client_.is_away = true;
   const SteadyTime began = clock_.now;
   const Status status = publish();
@@ -131,7 +131,7 @@ TEST_F(NodeTest, PassesTheReasonOfAFailureOn) {
   EXPECT_EQ(status.sentence, "too large - evict");
 }
 
-TEST_F(NodeTest, ReleasesWhatItCanNotMount) {
+TEST_F(NodeTest, ReleasesTheLeaseIfTheMountFails) {
   mounter_.fails = true;
   EXPECT_EQ(publish().code, Code::Internal);
   EXPECT_EQ(client_.count(kRelease), 1);
@@ -153,7 +153,7 @@ TEST_F(NodeTest, MountsAnOutputWritableAndHasItSentWhenThePodEnds) {
   EXPECT_EQ(client_.count(kSend), 1);
 }
 
-TEST_F(NodeTest, UnmountsAnOutputThoughItCanNotBeSent) {
+TEST_F(NodeTest, UnmountsAnOutputEvenIfItCannotBeSent) {
   ASSERT_TRUE(node_.publish(request_for_output("run7"), call()).is_ok());
   client_.is_away = true;
   EXPECT_TRUE(node_.publish(request_for_output("run7"), call()).is_ok());
@@ -166,7 +166,7 @@ TEST_F(NodeTest, GivesNoOutputToAnotherNamespace) {
   EXPECT_TRUE(mounter_.mounted.empty());
 }
 
-TEST_F(NodeTest, UnmountsAndReleasesAsOftenAsItIsAsked) {
+TEST_F(NodeTest, AnUnpublishCallMayBeRepeated) {
   ASSERT_TRUE(publish().is_ok());
   EXPECT_TRUE(unpublish().is_ok());
   EXPECT_TRUE(unpublish().is_ok());
@@ -174,14 +174,14 @@ TEST_F(NodeTest, UnmountsAndReleasesAsOftenAsItIsAsked) {
   EXPECT_EQ(client_.count(kRelease), 2);
 }
 
-TEST_F(NodeTest, RemovesAPodThoughTheDaemonIsAway) {
+TEST_F(NodeTest, UnmountsAPodsVolumeWithoutTheDaemon) {
   ASSERT_TRUE(publish().is_ok());
   client_.is_away = true;
   EXPECT_TRUE(unpublish().is_ok());
   EXPECT_TRUE(mounter_.places.empty());
 }
 
-TEST_F(NodeTest, EndsTheLeasesOfPodsThatAreGone) {
+TEST_F(NodeTest, ReleasesTheLeasesOfDeletedPods) {
   const TemporaryFolder kubelet;
   kubelet.write("pods/1/volumes/kubernetes.io~csi/data/vol_data.json",
                 R"({"driverName": "stage.spark-stage.io", "volumeHandle": "csi-1f"})");
@@ -192,13 +192,13 @@ TEST_F(NodeTest, EndsTheLeasesOfPodsThatAreGone) {
   EXPECT_EQ(client_.count(kRelease), 1);
 }
 
-TEST_F(NodeTest, EndsNoLeaseWhileNothingIsKnownOfThePods) {
+TEST_F(NodeTest, KeepsAllLeasesWhileThePodsAreUnknown) {
   const TemporaryFolder kubelet;
   EXPECT_FALSE(node_.reconcile(kubelet.path));
   EXPECT_EQ(client_.count(kRelease), 0);
 }
 
-TEST_F(NodeTest, KnowsTheSpaceOfWhatIsMounted) {
+TEST_F(NodeTest, ReportsTheSpaceOfAMountedVolume) {
   ASSERT_TRUE(publish().is_ok());
   EXPECT_EQ(node_.usage("csi-1f", "/pods/1/mount")->bytes, 100);
   EXPECT_EQ(node_.usage("csi-1f", "/pods/2/mount").error().kind, Errc::NotFound);

@@ -23,14 +23,14 @@ TEST(Pods, HaveTheVolumesThatKubeletRecorded) {
   EXPECT_THAT(*volumes, ElementsAre("csi-1", "csi-2"));
 }
 
-TEST(Pods, AreUnknownWhereKubeletsFolderIsNotTheOne) {
+TEST(Pods, AreUnknownIfKubeletsFolderIsMissingOrEmpty) {
   const TemporaryFolder kubelet;
   EXPECT_FALSE(volumes_of_pods(kubelet.path)) << "no answer is not the same as \"absent\"";
   std::filesystem::create_directories(kubelet.path / "pods");
   EXPECT_FALSE(volumes_of_pods(kubelet.path)) << "a node that runs the driver has a pod";
 }
 
-TEST(Pods, AreUnknownWhereARecordCanNotBeRead) {
+TEST(Pods, AreUnknownIfARecordIsUnreadable) {
   const TemporaryFolder kubelet;
   kubelet.write("pods/1/volumes/kubernetes.io~csi/data/vol_data.json", "{");
   EXPECT_FALSE(volumes_of_pods(kubelet.path));

@@ -9,7 +9,7 @@ std::string words(const std::string& progress) {
   return progress_in_words("imagenet", *parse_json_object(progress));
 }
 
-TEST(CsiProgress, SaysHowFarItIsAndHowLongItStillTakes) {
+TEST(CsiProgress, ShowsTheShareDoneAndTheTimeLeft) {
   EXPECT_EQ(words(R"({"phase": "copying", "bytes_done": 62, "bytes_total": 100, "eta_s": 170})"),
             "imagenet: 62 %, 3 min left");
   EXPECT_EQ(words(R"({"phase": "copying", "bytes_done": 0, "bytes_total": 100, "eta_s": 7300})"),
@@ -20,7 +20,7 @@ TEST(CsiProgress, SaysHowFarItIsAndHowLongItStillTakes) {
             "imagenet: 50 %");
 }
 
-TEST(CsiProgress, SaysWhatItWaitsFor) {
+TEST(CsiProgress, ShowsThePhaseAndTheReasonOfAStall) {
   EXPECT_EQ(words("{}"), "imagenet: queued");
   EXPECT_EQ(words(R"({"phase": "walking", "bytes_total": 0})"), "imagenet: walking");
   EXPECT_EQ(

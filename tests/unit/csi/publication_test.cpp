@@ -44,7 +44,7 @@ TEST(Publication, NeedsEachArgument) {
               HasSubstr("persistent"));
 }
 
-TEST(Publication, IsOnlyOfWhatAnAdministratorNamed) {
+TEST(Publication, RefusesVolumePathsAndUnknownKeys) {
   EXPECT_THAT(refusal(request_for("datasets:secret/path")), HasSubstr("a path on a volume"));
   PublishRequest request = request_for("imagenet");
   request.context["datset"] = "x";
@@ -61,7 +61,7 @@ TEST(Publication, IsADatasetOrAnOutputAndNotBoth) {
   EXPECT_THAT(refusal(request), HasSubstr("both 'dataset' and 'output'"));
 }
 
-TEST(Publication, HasAPathWithoutDetours) {
+TEST(Publication, NormalizesItsTargetPath) {
   EXPECT_EQ(*read_target_path("/pods//1/./mount/"), "/pods/1/mount");
   EXPECT_FALSE(read_target_path(std::string("/a\0b", 4)));
 }

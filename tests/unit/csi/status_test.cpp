@@ -5,7 +5,7 @@
 namespace spark::csi {
 namespace {
 
-TEST(CsiStatus, HasTheCodeThatTellsKubeletWhetherToRepeatTheCall) {
+TEST(CsiStatus, EachErrorKindHasItsGrpcCode) {
   EXPECT_EQ(status_of({Errc::TimedOut, "imagenet: 62 %", ""}).code, Code::Aborted);
   EXPECT_EQ(status_of({Errc::Cancelled, "x", ""}).code, Code::Aborted);
   EXPECT_EQ(status_of({Errc::Invalid, "x", ""}).code, Code::InvalidArgument);
@@ -17,7 +17,7 @@ TEST(CsiStatus, HasTheCodeThatTellsKubeletWhetherToRepeatTheCall) {
   EXPECT_EQ(status_of({Errc::Failed, "x", ""}).code, Code::Internal);
 }
 
-TEST(CsiStatus, HasTheWholeSentenceAsLongAsAnEventOfKubernetesCanHaveIt) {
+TEST(CsiStatus, TheMessageIsCutToTheLengthOfAKubernetesEvent) {
   EXPECT_EQ(status_of({Errc::Failed, "what", "hint"}).sentence, "what - hint");
   EXPECT_LT(status_of({Errc::Failed, std::string(5000, 'x'), "hint"}).sentence.size(), 1000u);
 }

@@ -13,7 +13,7 @@ SteadyTime in(std::chrono::milliseconds time) {
   return std::chrono::steady_clock::now() + time;
 }
 
-TEST(Turns, OfOneVolumeFollowEachOther) {
+TEST(Turns, CallsForOneVolumeAreSerialized) {
   Turns turns;
   const auto first = turns.take("a", in(0ms), false);
   EXPECT_TRUE(first);
@@ -23,7 +23,7 @@ TEST(Turns, OfOneVolumeFollowEachOther) {
   EXPECT_FALSE(turns.is_taken("b"));
 }
 
-TEST(Turns, EndForARemovalThatWaits) {
+TEST(Turns, AWaitingRemovalAsksThePublishCallToEnd) {
   Turns turns;
   std::thread remover;
   {

@@ -21,7 +21,7 @@ TEST_F(Doctor, FindsNothingWrongWithAHostInOrder) {
   EXPECT_GE(report.fine.size(), 8u);
 }
 
-TEST_F(Doctor, EveryFindingSaysWhatWhyAndHowToMendIt) {
+TEST_F(Doctor, EveryFindingHasAProblemAReasonAndAFix) {
   test::set_up_by_hand(fake.files);
   fake.files.remove("etc/nvme/hostid");
   fake.files.remove("sys/module/nvme_tcp");
@@ -39,12 +39,12 @@ TEST_F(Doctor, WithoutAConfigurationSaysHowToMakeOne) {
   expect("config", {"no configuration", "spark-stage import"});
 }
 
-TEST_F(Doctor, SeesThatTheDaemonDoesNotRun) {
+TEST_F(Doctor, ReportsAStoppedDaemon) {
   fake.files.write("proc/net/unix", "Num RefCount Protocol Flags Type St Inode Path");
   expect("daemon", {"does not run", "systemctl enable --now spark-staged"});
 }
 
-TEST_F(Doctor, SeesAKernelWithoutTheDriver) {
+TEST_F(Doctor, ReportsAKernelWithoutTheDriver) {
   fake.files.remove("sys/module/nvme_tcp");
   expect("kernel", {"6.17.0-1014-nvidia", "has no NVMe/TCP driver", "linux-modules-extra"});
 }
@@ -57,7 +57,7 @@ TEST_F(Doctor, ADriverThatIsNotLoadedYetIsOnlyANote) {
   EXPECT_EQ(examine(fake.host()).count(Level::Wrong), 0u);
 }
 
-TEST_F(Doctor, SeesOptionsThatTheKernelDoesNotKnow) {
+TEST_F(Doctor, ReportsOptionsUnknownToTheKernel) {
   fake.config.targets["rose"].options.data_digest = true;
   fake.files.write("dev/nvme-fabrics",
                    "instance=-1,cntlid=-1,transport=%s,traddr=%s,trsvcid=%s,nqn=%s,nr_io_queues=%d,"
@@ -65,7 +65,7 @@ TEST_F(Doctor, SeesOptionsThatTheKernelDoesNotKnow) {
   expect("kernel", {"target rose", "data_digest"});
 }
 
-TEST_F(Doctor, SeesAnotherLibnvme) {
+TEST_F(Doctor, ReportsAnotherVersionOfLibnvme) {
   auto host = fake.host();
   host.libnvme = fail(Errc::Unsupported, "built for libnvme 1.3, libnvme 1.8 is loaded", "build it here");
   const Report report = examine(host);
@@ -73,7 +73,7 @@ TEST_F(Doctor, SeesAnotherLibnvme) {
   EXPECT_EQ(report.findings.front().fix, "build it here");
 }
 
-TEST_F(Doctor, NamesEveryFaultOfAnFstabLineAndLeavesLocalOnesAlone) {
+TEST_F(Doctor, NamesEveryFaultOfAnFstabLineAndIgnoresLocalMounts) {
   test::set_up_by_hand(fake.files);
   const auto lines = found("fstab");
   ASSERT_EQ(lines.size(), 2u) << join(lines, "\n");
@@ -85,7 +85,7 @@ TEST_F(Doctor, NamesEveryFaultOfAnFstabLineAndLeavesLocalOnesAlone) {
   EXPECT_THAT(lines[0], HasSubstr("sed -i '2s/^/#/'"));
 }
 
-TEST_F(Doctor, NamesWhatANetworkFileSystemLacksAndNotThatItIsWritten) {
+TEST_F(Doctor, NamesMissingNetworkMountOptionsButAcceptsReadWrite) {
   const auto line = [&](const std::string& options) {
     fake.files.write("etc/fstab", "nas:/data /mnt/nas nfs " + options + " 0 0");
   };
@@ -103,18 +103,18 @@ TEST_F(Doctor, NamesWhatANetworkFileSystemLacksAndNotThatItIsWritten) {
   EXPECT_THAT(found("fstab").front(), ::testing::Not(HasSubstr("read-write")));
 }
 
-TEST_F(Doctor, SeesTwoWhoMountTheSame) {
+TEST_F(Doctor, ReportsAnFstabLineThatMountsAVolumesDevice) {
   fake.files.write("etc/fstab", "UUID=1 /mnt/datasets ext4 ro,nofail,_netdev 0 0");
   expect("fstab", {"mounts the device of volume datasets"});
 }
 
-TEST_F(Doctor, NamesAUnitThatConnectsOnceAndNeverStopsIt) {
+TEST_F(Doctor, NamesAUnitThatConnectsOnceAndAdvisesNotToStopIt) {
   test::set_up_by_hand(fake.files);
   expect("unit", {"nvme-rosa-connect.service", "never connected", "disconnects under the mount",
                   "without stopping it: sudo systemctl disable nvme-rosa-connect.service"});
 }
 
-TEST_F(Doctor, SeesWhatADesktopMounted) {
+TEST_F(Doctor, ReportsAMountMadeByTheDesktop) {
   test::connect_by_hand(fake.files, "nvme1", "nvme1n1", "raid5-data", "2f7c");
   fake.files.write("proc/self/mountinfo", "30 21 259:1 / /media/sem/data rw - ext4 /dev/nvme1n1 rw");
   expect("mount", {"by the desktop", "umount /media/sem/data", "UDISKS_IGNORE"});
@@ -135,7 +135,7 @@ TEST_F(Doctor, NamesOtherManagers) {
   EXPECT_THAT(all, HasSubstr("multipathd runs"));
 }
 
-TEST_F(Doctor, NamesAManagerThatDisconnectsWhatItDidNotMake) {
+TEST_F(Doctor, NamesAManagerThatDisconnectsForeignConnections) {
   fake.files.write("sys/fs/cgroup/system.slice/stacd.service/cgroup.procs", "812");
   constexpr char kFile[] = "etc/stas/stacd.conf";
   fake.files.write(kFile,
@@ -154,12 +154,12 @@ TEST_F(Doctor, LeavesIdleManagersAlone) {
   EXPECT_TRUE(found("managers").empty());
 }
 
-TEST_F(Doctor, SeesACacheWithoutRoom) {
+TEST_F(Doctor, ReportsACacheWithoutSpace) {
   fake.free = 49'000'000'000;
   expect("cache", {"keep_free holds back", "nothing can be staged"});
 }
 
-TEST_F(Doctor, SaysWhatItCouldNotLookAt) {
+TEST_F(Doctor, ListsChecksThatNeedRoot) {
   auto host = fake.host();
   fake.files.write("dev/nvme-fabrics", "nqn=%s");
   host.is_root = false;
@@ -167,14 +167,14 @@ TEST_F(Doctor, SaysWhatItCouldNotLookAt) {
   EXPECT_THAT(join(report.unknown, "\n"), HasSubstr("needs root"));
 }
 
-TEST_F(Doctor, ACacheThatDoesNotAnswerIsWrongAndHoldsNothingUp) {
+TEST_F(Doctor, ReportsAnUnresponsiveCacheWithoutBlocking) {
   auto host = fake.host();
   host.bounded = [](const auto&) { return fail(Errc::TimedOut, "no answer within 5 s"); };
   const Report report = examine(host);
   EXPECT_THAT(pretty(to_json(report)), HasSubstr("can't be looked at: no answer within 5 s"));
 }
 
-TEST_F(Doctor, NamesWhoFillsThePageCache) {
+TEST_F(Doctor, NamesTheServicesThatFillThePageCache) {
   fake.files.write("proc/meminfo",
                    "MemTotal: 131072000 kB\nMemFree: 2000000 kB\nCached: 117000000 kB\nShmem: 0 kB\n"
                    "Dirty: 20000000 kB\nWriteback: 0 kB");
@@ -186,7 +186,7 @@ TEST_F(Doctor, NamesWhoFillsThePageCache) {
   EXPECT_THAT(all, HasSubstr("waits to be written"));
 }
 
-TEST_F(Doctor, SeesAClockThatNobodySets) {
+TEST_F(Doctor, ReportsAnUnsynchronizedClock) {
   auto host = fake.host();
   host.clock_is_synchronised = false;
   const Report report = examine(host);
@@ -194,7 +194,7 @@ TEST_F(Doctor, SeesAClockThatNobodySets) {
   EXPECT_EQ(report.findings.front().fix, "sudo timedatectl set-ntp true");
 }
 
-TEST_F(Doctor, KeysThatCanNotBeUsedAreNamedWithTheirTarget) {
+TEST_F(Doctor, UnusableKeysAreNamedWithTheirTarget) {
   fake.config.targets["rose"].options.host_key_file = fake.files.root() / "etc/keys/host";
   expect("keys", {"target rose: opening key file"});
   fake.files.write("etc/keys/host", "no key");

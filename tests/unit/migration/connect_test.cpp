@@ -24,12 +24,12 @@ TEST(ConnectCommand, LongAndShortOptionsMeanTheSame) {
   }
 }
 
-TEST(ConnectCommand, WhatIsNotKnownIsKept) {
+TEST(ConnectCommand, UnknownOptionsAreKept) {
   EXPECT_EQ(parse_connect_options({"--frobnicate=3", "-n", "a"}).unknown,
             std::vector<std::string>{"--frobnicate=3"});
 }
 
-TEST(ConnectUnit, OfTheUsualKindIsRead) {
+TEST(ConnectUnit, AOneshotUnitIsParsed) {
   const ConnectUnit unit = parse_unit(
       "[Unit]\nAfter=network-online.target\n[Service]\nType=oneshot\nRemainAfterExit=yes\n"
       "ExecStart=/usr/sbin/nvme connect -t tcp -n raid5-data -a 192.168.0.100 -s 4420\n"
@@ -43,7 +43,7 @@ TEST(ConnectUnit, OfTheUsualKindIsRead) {
   EXPECT_FALSE(unit.tries_again);
 }
 
-TEST(ConnectUnit, ThatRunsAShellIsRead) {
+TEST(ConnectUnit, AUnitThatRunsAShellIsParsed) {
   const ConnectUnit unit = parse_unit(
       "[Service]\nRestart=on-failure\n"
       "ExecStart=/bin/sh -c \"modprobe nvme-tcp; nvme connect -t tcp -n a -a h1; nvme connect -t tcp -n b -a "
@@ -54,7 +54,7 @@ TEST(ConnectUnit, ThatRunsAShellIsRead) {
   EXPECT_TRUE(unit.tries_again);
 }
 
-TEST(ConnectUnit, OthersAreLeftAlone) {
+TEST(ConnectUnit, OtherUnitsAndFilesAreIgnored) {
   test::FakeSysfs host;
   host.write("etc/systemd/system/web.service", "[Service]\nExecStart=/usr/bin/nginx connect\n");
   host.write("etc/systemd/system/all.service", "[Service]\nExecStart=nvme connect-all\n");
@@ -90,7 +90,7 @@ TEST(NvmeCliFiles, ConfigJsonIsReadInBothItsForms) {
   }
 }
 
-TEST(NvmeCliFiles, WhatIsNoSuchJsonIsSaid) {
+TEST(NvmeCliFiles, InvalidConfigJsonIsRefused) {
   EXPECT_FALSE(parse_config_json("{"));
   EXPECT_FALSE(parse_config_json("{}"));
   EXPECT_TRUE(parse_config_json("[1, {\"subsystems\": [2, {\"nqn\": \"a\", \"ports\": [3]}]}]"));

@@ -25,7 +25,7 @@ TEST(Fstab, HasALineForEachMount) {
   EXPECT_EQ(lines[2].options, "");
 }
 
-TEST(Fstab, KnowsNamesThatTheOrderOfConnectingGives) {
+TEST(Fstab, RecognizesKernelDeviceNames) {
   EXPECT_TRUE(is_kernel_name("/dev/nvme1n1"));
   EXPECT_TRUE(is_kernel_name("/dev/nvme10n2p3"));
   EXPECT_FALSE(is_kernel_name("/dev/sda1"));
@@ -34,14 +34,14 @@ TEST(Fstab, KnowsNamesThatTheOrderOfConnectingGives) {
   EXPECT_FALSE(is_kernel_name("/dev/nvme1"));
 }
 
-TEST(Words, AreTakenAsAShellTakesThem) {
+TEST(ShellWords, AreSplitLikeAShell) {
   using Words = std::vector<std::string>;
   EXPECT_EQ(words_of("a  'b c' \"d \\\" e\" f\\ g ''"), (Words{"a", "b c", "d \" e", "f g", ""}));
   EXPECT_EQ(words_of("an open 'quote here"), (Words{"an", "open", "quote here"}));
   EXPECT_EQ(words_of(" \t\n"), Words{});
 }
 
-TEST(Words, NamesAreUniqueAndFitAConfiguration) {
+TEST(NameFor, GivesUniqueNamesValidInAConfiguration) {
   std::set<std::string> taken;
   EXPECT_EQ(name_for("nqn.2024-01.com.example:tank/Image Net", taken), "image-net");
   EXPECT_EQ(name_for("image_net", taken), "image-net-2");

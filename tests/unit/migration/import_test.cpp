@@ -21,7 +21,7 @@ class Import : public ::testing::Test {
   test::FakeSysfs host;
 };
 
-TEST_F(Import, OfTodaysSetUpNamesEveryVolumeByItsIdentity) {
+TEST_F(Import, AManualSetupIsImportedWithTheIdentityOfEachVolume) {
   test::set_up_by_hand(host);
   const Imported imported = import();
   const config::Config config = parsed(imported);
@@ -51,13 +51,13 @@ TEST_F(Import, SaysHowToMoveWithoutDisconnecting) {
   EXPECT_EQ(yaml.find("disable --now"), std::string::npos) << yaml;
 }
 
-TEST_F(Import, OfAnEmptyHostIsAConfigurationToo) {
+TEST_F(Import, AnEmptyHostGivesAValidConfiguration) {
   const Imported imported = import();
   EXPECT_TRUE(parsed(imported).volumes.empty());
   EXPECT_EQ(imported.targets + imported.volumes + imported.left_out, 0u);
 }
 
-TEST_F(Import, LeavesOutWhatIsNotConnectedAndSaysWhy) {
+TEST_F(Import, LeavesOutUnconnectedDevicesWithTheReason) {
   host.write("etc/fstab",
              "/dev/nvme3n1 /mnt/a ext4 _netdev 0 2\n//nas/b /mnt/b cifs _netdev,password=geheim 0 0");
   const Imported imported = import();
@@ -67,7 +67,7 @@ TEST_F(Import, LeavesOutWhatIsNotConnectedAndSaysWhy) {
   EXPECT_EQ(imported.yaml.find("geheim"), std::string::npos) << imported.yaml;
 }
 
-TEST_F(Import, LeavesOutWhatOurConfigurationRefusesAndSaysWhy) {
+TEST_F(Import, LeavesOutInvalidVolumesWithTheReason) {
   test::set_up_by_hand(host);
   host.write("etc/fstab",
              "/dev/nvme1n1 /mnt/a btrfs _netdev 0 0\n"
@@ -80,7 +80,7 @@ TEST_F(Import, LeavesOutWhatOurConfigurationRefusesAndSaysWhy) {
   EXPECT_NE(imported.yaml.find("belongs to the system"), std::string::npos) << imported.yaml;
 }
 
-TEST_F(Import, OfAnImpossibleTargetIsAConfigurationToo) {
+TEST_F(Import, AnInvalidTargetStillGivesAValidConfiguration) {
   host.write("etc/systemd/system/c.service",
              "[Service]\nExecStart=nvme connect -t tcp -n a -a 'no such address'");
   const Imported imported = import();
@@ -88,7 +88,7 @@ TEST_F(Import, OfAnImpossibleTargetIsAConfigurationToo) {
   EXPECT_NE(imported.yaml.find("# Not taken over"), std::string::npos) << imported.yaml;
 }
 
-TEST_F(Import, TakesSettingsOverAndNamesThoseThatItCant) {
+TEST_F(Import, ImportsSettingsAndNamesUnsupportedOnes) {
   test::set_up_by_hand(host);
   host.write(
       "etc/systemd/system/nvme-rosa-connect.service",
@@ -104,7 +104,7 @@ TEST_F(Import, TakesSettingsOverAndNamesThoseThatItCant) {
   EXPECT_NE(imported.yaml.find("no such setting: --queue-size 64"), std::string::npos) << imported.yaml;
 }
 
-TEST_F(Import, OfAProtectedConnectionStaysProtectedAndShowsNoKey) {
+TEST_F(Import, AProtectedConnectionStaysProtectedAndItsKeyIsNotShown) {
   host.write("etc/nvme/config.json",
              R"([{"subsystems": [{"nqn": "a", "ports": [{"transport": "tcp", "traddr": "10.0.0.5",
                  "dhchap_key": "x", "dhchap_secret": "DHHC-1:00:geheim:", "tls": true}]}]}])");
@@ -116,7 +116,7 @@ TEST_F(Import, OfAProtectedConnectionStaysProtectedAndShowsNoKey) {
   EXPECT_EQ(imported.yaml.find("geheim"), std::string::npos) << imported.yaml;
 }
 
-TEST_F(Import, TakesTwoWaysToOneSubsystemForOneTarget) {
+TEST_F(Import, TwoPathsToOneSubsystemBecomeOneTarget) {
   host.write("etc/systemd/system/c.service",
              "[Service]\nExecStart=nvme connect -t tcp -n a -a 10.0.0.5\nExecStart=nvme connect -t tcp -n a "
              "-a fd00::5");
@@ -135,7 +135,7 @@ TEST_F(Import, NamesOtherTransportsAndUnreadableFiles) {
   EXPECT_NE(imported.yaml.find("# Not read: /etc/nvme/config.json"), std::string::npos) << imported.yaml;
 }
 
-TEST_F(Import, TakesARunningMountThatFstabDoesNotHave) {
+TEST_F(Import, ImportsAMountThatIsNotInFstab) {
   test::set_up_by_hand(host);
   host.write("etc/fstab", "");
   const config::Config config = parsed(import());

@@ -47,7 +47,7 @@ TEST_F(HostIdentityTest, AnNqnWithoutUuidIsFine) {
   EXPECT_FALSE(identity_doubt(read().value()));
 }
 
-TEST_F(HostIdentityTest, WhatNoTargetCouldTellApartIsInvalid) {
+TEST_F(HostIdentityTest, AnAmbiguousOrMalformedIdentityIsInvalid) {
   const std::string zero = "00000000-0000-0000-0000-000000000000";
   const std::string uuid_nqn = "nqn.2014-08.org.nvmexpress:uuid:";
   const std::vector<std::pair<std::string, std::string>> bad = {
@@ -63,14 +63,14 @@ TEST_F(HostIdentityTest, WhatNoTargetCouldTellApartIsInvalid) {
   }
 }
 
-TEST_F(HostIdentityTest, ThePairThatDebiansPackageMakesIsUsableButDoubted) {
+TEST_F(HostIdentityTest, AMismatchedPairIsUsableButReportedAsDoubtful) {
   write("nqn.2014-08.org.nvmexpress:uuid:99999999-2222-3333-4444-555555555555", kUuid);
   const HostIdentity host = read().value();
   ASSERT_TRUE(identity_doubt(host));
   EXPECT_NE(identity_doubt(host)->find("99999999"), std::string::npos);
 }
 
-TEST_F(HostIdentityTest, AFreshOneIsOfOneUuidAndReplacesTheOldWhichIsKept) {
+TEST_F(HostIdentityTest, AFreshIdentityHasOneUuidAndTheOldFilesAreKept) {
   files.write("proc/sys/kernel/random/uuid", kUuid);
   write("nqn.2026-01.io.spark:node1", "not-a-uuid");
   const HostIdentity fresh = fresh_host_identity(files.root()).value();
@@ -87,7 +87,7 @@ TEST_F(HostIdentityTest, AFreshOneIsOfOneUuidAndReplacesTheOldWhichIsKept) {
   EXPECT_EQ(status.st_mode & 07777, 0644u);
 }
 
-TEST_F(HostIdentityTest, AMissingOneIsMadeOnceAndOneThatIsThereIsKept) {
+TEST_F(HostIdentityTest, AMissingIdentityIsMadeOnceAndAnExistingOneIsKept) {
   files.write("proc/sys/kernel/random/uuid", kUuid);
   ASSERT_EQ(make_missing_host_identity(files.root()), true);
   EXPECT_EQ(read().value().id, kUuid);

@@ -12,12 +12,12 @@ namespace {
 using std::chrono::milliseconds;
 using test::LocalPort;
 
-TEST(Resolve, ANumericAddressIsItself) {
+TEST(Resolve, ANumericAddressResolvesToItself) {
   EXPECT_EQ(resolve({"10.0.0.5", 4420}).value(), std::vector{(Portal{"10.0.0.5", 4420})});
   EXPECT_EQ(resolve({"fd00:0::5", 4421}).value(), std::vector{(Portal{"fd00::5", 4421})});
 }
 
-TEST(Resolve, ANameBecomesItsAddressesOnceEach) {
+TEST(Resolve, ANameResolvesToEachAddressOnce) {
   const auto found = resolve({"localhost", 4420}).value();
   ASSERT_FALSE(found.empty());
   EXPECT_LE(found.size(), 2U);
@@ -40,7 +40,7 @@ TEST(Resolve, AddressesAreComparedAsNumbers) {
   EXPECT_FALSE(same_address("", "10.0.0.5"));
 }
 
-TEST(Resolve, PortalsAreWrittenForPeople) {
+TEST(Resolve, APortalIsPrintedWithBracketsAroundIpv6) {
   EXPECT_EQ(to_string(Portal{"10.0.0.5", 4420}), "10.0.0.5:4420");
   EXPECT_EQ(to_string(Portal{"fd00::5", 4420}), "[fd00::5]:4420");
 }
@@ -60,7 +60,7 @@ TEST(Reach, ARefusedConnectionIsUnavailableAtOnce) {
 }
 
 // A full backlog drops further SYNs, as a firewall would.
-TEST(Reach, SilenceEndsWithTheDeadline) {
+TEST(Reach, ASilentPortTimesOut) {
   const LocalPort local;
   ASSERT_EQ(::listen(local.fd.get(), 0), 0);
   std::vector<UniqueFd> fillers;

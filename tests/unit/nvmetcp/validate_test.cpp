@@ -54,7 +54,7 @@ TEST(Validate, TimersAtTheirLimitsAreValid) {
   EXPECT_TRUE(validate(options));
 }
 
-TEST(Validate, NqnsWithoutPrefixAreFineButNotWhatWouldAddAnOption) {
+TEST(Validate, NqnsNeedNoPrefixButMustNotAddAnOption) {
   EXPECT_TRUE(validate_nqn("raid5-data", "subsystem"));
   EXPECT_TRUE(validate_nqn("nqn.2026-01.io.spark:t1", "subsystem"));
   for (const std::string& bad : {std::string(), std::string(224, 'a'), std::string("a,tls"),

@@ -33,13 +33,13 @@ class DaemonTest : public testing::Test {
   Failure failure_{};
 };
 
-TEST_F(DaemonTest, NamesThatAreConfiguredAreAskedForOnce) {
+TEST_F(DaemonTest, ConfiguredNamesNeedOneRequest) {
   FakeDaemon fake({answer(200, kConfig)});
   EXPECT_EQ(check(fake, "imagenet,data:coco"), 0);
   EXPECT_THAT(fake.requests(), ElementsAre(StartsWith("GET /v1/config ")));
 }
 
-TEST_F(DaemonTest, AnUnknownNameIsRefusedInTheDaemonsWords) {
+TEST_F(DaemonTest, AnUnknownNameIsRefusedWithTheDaemonsMessage) {
   FakeDaemon fake({answer(200, kConfig), answer(404, kUnknown)});
   EXPECT_EQ(check(fake, "imagenet,imagnet"), -1);
   EXPECT_STREQ(failure_.what, "there is no dataset 'imagnet'; did you mean 'imagenet'?");
@@ -47,7 +47,7 @@ TEST_F(DaemonTest, AnUnknownNameIsRefusedInTheDaemonsWords) {
   EXPECT_THAT(fake.requests().back(), HasSubstr(R"({"datasets":["imagnet"]})"));
 }
 
-TEST_F(DaemonTest, WhoeverMayNotAskIsNotHeldUp) {
+TEST_F(DaemonTest, AUserWithoutAccessToTheDaemonIsNotRefused) {
   FakeDaemon denied(
       {answer(403, R"({"error":{"kind":"denied","what":"uid 5 may not use spark-stage","hint":""}})")});
   EXPECT_EQ(check(denied, "imagnet"), 0);
@@ -61,7 +61,7 @@ TEST_F(DaemonTest, AHostWithoutADaemonRefusesNothing) {
   EXPECT_EQ(check_names(&nowhere, &list, &wait_, &failure_), 0);
 }
 
-TEST_F(DaemonTest, AJobIsReleasedByItsNumberAndHasNothingLeftTheSecondTime) {
+TEST_F(DaemonTest, AJobIsReleasedByItsIdAndARepeatedReleaseSucceeds) {
   FakeDaemon fake({answer(200, "{}"),
                    answer(404, R"({"error":{"kind":"not_found","what":"no lease","hint":""}})"),
                    answer(500, R"({"error":{"kind":"failed","what":"broken","hint":""}})")});
@@ -72,7 +72,7 @@ TEST_F(DaemonTest, AJobIsReleasedByItsNumberAndHasNothingLeftTheSecondTime) {
   EXPECT_THAT(fake.requests().front(), StartsWith("DELETE /v1/leases/job:slurm:42 "));
 }
 
-TEST_F(DaemonTest, AnUnreachableDaemonIsNamedWithWhatToDo) {
+TEST_F(DaemonTest, AnUnreachableDaemonIsNamedWithTheCommandToStartIt) {
   const Daemon nowhere{"/nowhere/api.sock", "n1"};
   EXPECT_EQ(release_job(&nowhere, 42, &wait_, &failure_), -1);
   EXPECT_STREQ(failure_.what,

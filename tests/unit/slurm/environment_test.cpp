@@ -41,18 +41,18 @@ class EnvironmentTest : public testing::Test {
   char* paths_[2] = {first_.data(), second_.data()};
 };
 
-TEST_F(EnvironmentTest, HasThePathOfEachCopyAndUnderTheNameThatTheConfigurationGivesIt) {
+TEST_F(EnvironmentTest, HasThePathOfEachCopyAlsoUnderItsConfiguredName) {
   EXPECT_EQ(set({2, paths_, paths_}), 0);
   EXPECT_THAT(variables_, ElementsAre("SPARK_STAGE_IMAGENET=/cache/imagenet", "IMAGENET_ROOT=/cache/imagenet",
                                       "SPARK_STAGE_COCO=/cache/coco"));
 }
 
-TEST_F(EnvironmentTest, HasNothingWhenTheDaemonReportedOtherDatasetsThanWereAskedFor) {
+TEST_F(EnvironmentTest, IsEmptyIfTheDaemonReportsOtherDatasets) {
   EXPECT_EQ(set({1, paths_, paths_}, {}), -1);
   EXPECT_THAT(variables_, ElementsAre());
 }
 
-TEST_F(EnvironmentTest, EndsAtTheFirstVariableThatCantBeSet) {
+TEST_F(EnvironmentTest, StopsAtTheFirstVariableThatCannotBeSet) {
   environment_.set = refuse;
   EXPECT_EQ(set({2, paths_, paths_}), -1);
   EXPECT_STREQ(failure_.what, "not SPARK_STAGE_IMAGENET");

@@ -44,7 +44,7 @@ class Http : public testing::Test {
   int last_ = 1;
 };
 
-TEST_F(Http, ARequestHasItsLengthAndEndsItsConnection) {
+TEST_F(Http, ARequestHasItsLengthAndClosesTheConnection) {
   FakeDaemon daemon({answer(202, "{}")});
   ASSERT_EQ(send(daemon, "{\"a\":1}"), 0);
   http_close(&answer_);
@@ -61,19 +61,19 @@ TEST_F(Http, AnAnswerIsReadToItsLength) {
   EXPECT_EQ(body(), "a text");
 }
 
-TEST_F(Http, AnAnswerWithoutALengthEndsWithItsConnection) {
+TEST_F(Http, AnAnswerWithoutALengthEndsWhenTheConnectionCloses) {
   FakeDaemon daemon({"HTTP/1.1 200 OK\r\n\r\nto the end"});
   ASSERT_EQ(send(daemon), 0);
   EXPECT_EQ(body(), "to the end");
 }
 
-TEST_F(Http, AnEmptyAnswerIsAnAnswer) {
+TEST_F(Http, AnEmptyBodyIsAValidAnswer) {
   FakeDaemon daemon({answer(200, "")});
   ASSERT_EQ(send(daemon), 0);
   EXPECT_EQ(body(), "");
 }
 
-TEST_F(Http, ChunksAreReadAsLinesWhereverTheyAreCut) {
+TEST_F(Http, LinesMaySpanChunks) {
   FakeDaemon daemon({"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n" + chunk("one\ntw") +
                      chunk("o\n\nth") + chunk("ree\n") + "0\r\n\r\n"});
   ASSERT_EQ(send(daemon), 0);
@@ -81,7 +81,7 @@ TEST_F(Http, ChunksAreReadAsLinesWhereverTheyAreCut) {
   EXPECT_EQ(last_, 0);
 }
 
-TEST_F(Http, AStreamThatIsCutOffIsAnError) {
+TEST_F(Http, ATruncatedStreamIsAnError) {
   FakeDaemon daemon({events({"one"}, true)});
   ASSERT_EQ(send(daemon), 0);
   EXPECT_THAT(lines(), ElementsAre("one"));
@@ -95,7 +95,7 @@ TEST_F(Http, ALongBodyIsReadWhole) {
   EXPECT_EQ(body(), text);
 }
 
-TEST_F(Http, WhatIsNoHttpIsAnError) {
+TEST_F(Http, AnAnswerThatIsNotHttpIsAnError) {
   for (const std::string& text : {std::string(), std::string("HTTP/1.1 200"), std::string("hello\r\n\r\n"),
                                   "HTTP/1.1 200 OK\r\nX: " + std::string(20'000, 'x')}) {
     FakeDaemon daemon({text});
@@ -103,7 +103,7 @@ TEST_F(Http, WhatIsNoHttpIsAnError) {
   }
 }
 
-TEST_F(Http, ASilentDaemonIsLeftInTime) {
+TEST_F(Http, ASilentDaemonTimesOut) {
   const std::string path = std::string(testing::TempDir()) + "silent.sock";
   ::unlink(path.c_str());
   const int listener = ::socket(AF_UNIX, SOCK_STREAM, 0);
@@ -123,7 +123,7 @@ TEST_F(Http, ASilentDaemonIsLeftInTime) {
   ::close(listener);
 }
 
-TEST_F(Http, ASocketThatIsNotThereIsTold) {
+TEST_F(Http, AMissingSocketIsAnError) {
   const HttpRequest request{"/nowhere/api.sock", "GET", "/", nullptr};
   EXPECT_EQ(http_send(&answer_, &request, &wait_), -1);
   EXPECT_EQ(errno, ENOENT);

@@ -39,7 +39,7 @@ TEST(Json, ARefusalIsReadWithItsNextStep) {
   EXPECT_STREQ(failure.what, "spark-staged answered with HTTP status 500");
 }
 
-TEST(Json, EventsAreToldApart) {
+TEST(Json, EventsAreDistinguished) {
   Progress progress{};
   StagedList staged{};
   Failure failure{};
@@ -71,7 +71,7 @@ TEST(Json, AnAcceptedRequestHasAJob) {
     EXPECT_EQ(owned(json_job_id(answer)), "(none)") << answer;
 }
 
-TEST(Json, AConfigurationKnowsItsDatasetsAndItsVolumesFolders) {
+TEST(Json, DatasetsAndVolumeFoldersAreFoundInTheConfiguration) {
   const char* config =
       R"({"volumes":{"data":{}},"datasets":{"a":{"path":"/a"},"b":{"path":"/b","env":"HF_HOME"}}})";
   EXPECT_TRUE(json_config_has(config, "a"));

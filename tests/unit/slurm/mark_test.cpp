@@ -9,7 +9,7 @@ extern "C" {
 namespace spark {
 namespace {
 
-TEST(Mark, IsTakenOnceAndIsOfOneJob) {
+TEST(Mark, IsTakenOnceAndOnlyByItsJob) {
   const std::filesystem::path folder = std::filesystem::path(testing::TempDir()) / "marks";
   std::filesystem::remove_all(folder);
   std::filesystem::create_directory(folder);
@@ -23,7 +23,7 @@ TEST(Mark, IsTakenOnceAndIsOfOneJob) {
   std::filesystem::remove_all(folder);
 }
 
-TEST(Mark, OfADaemonThatIsGoneIsNotMissed) {
+TEST(Mark, CannotBeSetWithoutTheDaemonsFolder) {
   mark_job("/nowhere/api.sock", 7);
   EXPECT_FALSE(take_mark("/nowhere/api.sock", 7));
 }

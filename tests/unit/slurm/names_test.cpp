@@ -39,30 +39,30 @@ TEST(Names, AreSeparatedByCommas) {
   EXPECT_THAT(parsed("imagenet,data:coco/train"), ElementsAre("imagenet", "data:coco/train"));
 }
 
-TEST(Names, GivenTwiceAreTakenOnce) {
+TEST(Names, DuplicatesAreTakenOnce) {
   EXPECT_THAT(parsed("a,b,a"), ElementsAre("a", "b"));
 }
 
-TEST(Names, ThatAreEmptyAreRefused) {
+TEST(Names, EmptyNamesAreRefused) {
   for (const char* text : {"", ",", "a,", ",a", "a,,b"})
     EXPECT_THAT(refusal(text), HasSubstr("an empty name")) << text;
 }
 
-TEST(Names, OfAVolumeNeedBothParts) {
+TEST(Names, VolumePathsNeedBothParts) {
   EXPECT_THAT(refusal(":coco"), HasSubstr("no volume before the colon"));
   EXPECT_THAT(refusal("data:"), HasSubstr("no path after the colon"));
 }
 
-TEST(Names, WithControlCharactersReachNoLog) {
+TEST(Names, ControlCharactersAreRefused) {
   EXPECT_THAT(refusal("a\nb"), HasSubstr("a control character"));
 }
 
-TEST(Names, ThatWouldShareAVariableAreRefused) {
+TEST(Names, NamesThatShareAVariableAreRefused) {
   EXPECT_THAT(refusal("image-net,image.net"),
               HasSubstr("image-net and image.net would both be SPARK_STAGE_IMAGE_NET"));
 }
 
-TEST(Names, OfVariablesAreThoseThatRunSets) {
+TEST(Names, VariablesAreNamedAsInRun) {
   EXPECT_EQ(variable("imagenet-21k"), "SPARK_STAGE_IMAGENET_21K");
   EXPECT_EQ(variable("data:coco/train"), "SPARK_STAGE_DATA_COCO_TRAIN");
 }

@@ -33,7 +33,7 @@ class OutputsTest : public testing::Test {
   Failure failure_{};
 };
 
-TEST_F(OutputsTest, AreNamesOfTheConfigurationAlone) {
+TEST_F(OutputsTest, MustBePlainNames) {
   NameList names = list("run7,run_8.a-b");
   EXPECT_EQ(names.count, 2u);
   free_names(&names);
@@ -42,7 +42,7 @@ TEST_F(OutputsTest, AreNamesOfTheConfigurationAlone) {
   }
 }
 
-TEST_F(OutputsTest, ThatAreNotConfiguredAreRefusedAndThoseThatCanNotBeToldAreNot) {
+TEST_F(OutputsTest, UnconfiguredOutputsAreRefusedUnlessAccessIsDenied) {
   const auto check = [&](std::vector<std::string> answers, const char* text) {
     FakeDaemon fake(std::move(answers));
     const Daemon daemon{fake.path(), "n1"};
@@ -67,7 +67,7 @@ TEST_F(OutputsTest, HaveTheirFolders) {
   free_names(&names);
 }
 
-TEST_F(OutputsTest, AreAllSentWhateverBecomesOfOne) {
+TEST_F(OutputsTest, AreAllSentEvenIfOneFails) {
   FakeDaemon fake({answer(409, R"({"error":{"kind":"refused","what":"no rule","hint":""}})"),
                    answer(200, R"({"accepted":true})")});
   const Daemon daemon{fake.path(), "n1"};

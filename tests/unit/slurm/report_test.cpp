@@ -46,7 +46,7 @@ std::string described(const Progress& progress) {
   return text;
 }
 
-TEST_F(ReportTest, ALineSaysHowFarAndHowLong) {
+TEST_F(ReportTest, ALineShowsTheProgressAndTheTimeLeft) {
   Progress progress = copying();
   EXPECT_EQ(described(progress), "n1: imagenet: copying 45 % (1.2 GB of 2.7 GB, 512 MB/s, 3 s left)");
   progress.eta_s = -1;
@@ -58,7 +58,7 @@ TEST_F(ReportTest, ALineSaysHowFarAndHowLong) {
   EXPECT_EQ(described(progress), "n1: imagenet: copying 45 % (1.2 GB of 2.7 GB, 10 h 11 min left)");
 }
 
-TEST_F(ReportTest, AWaitThatMovesNothingSaysWhy) {
+TEST_F(ReportTest, AWaitWithoutProgressShowsItsReason) {
   EXPECT_EQ(described({"imagenet", "walking", "waits for room", 0, 0, 0, -1}),
             "n1: imagenet: walking: waits for room");
   EXPECT_EQ(described({"imagenet", "queued", "", 0, 0, 0, -1}), "n1: imagenet: queued");
@@ -70,7 +70,7 @@ TEST_F(ReportTest, AShortWaitIsSilent) {
   EXPECT_THAT(said, ElementsAre());
 }
 
-TEST_F(ReportTest, ALongWaitHasALineEachFiveSecondsAndAnEnd) {
+TEST_F(ReportTest, ALongWaitIsReportedEveryFiveSecondsAndAtItsEnd) {
   pass(1'000);
   progress("copying");
   progress("copying");
@@ -85,7 +85,7 @@ TEST_F(ReportTest, ALongWaitHasALineEachFiveSecondsAndAnEnd) {
   EXPECT_THAT(said.back(), testing::StartsWith("n1: staged after "));
 }
 
-TEST_F(ReportTest, AStalledSourceIsToldAtOnceAndSoIsItsReturn) {
+TEST_F(ReportTest, AStallAndItsEndAreReportedImmediately) {
   progress("stalled", "volume data is away");
   progress("stalled", "volume data is away");
   progress("copying");

@@ -25,7 +25,7 @@ Read read(std::vector<std::string> arguments, const char* node) {
   return read;
 }
 
-TEST(Settings, WithoutArgumentsAreTheDaemonsOwnSocket) {
+TEST(Settings, DefaultToTheDaemonsSocket) {
   EXPECT_STREQ(read({}, "n1").settings.socket, "/run/spark-stage/api.sock");
   EXPECT_STREQ(read({}, "n1").settings.node, "n1");
 }
@@ -34,13 +34,13 @@ TEST(Settings, NameTheNodeInTheSocketsPath) {
   EXPECT_STREQ(read({"socket=/srv/%n/api.sock"}, "n1").settings.socket, "/srv/n1/api.sock");
 }
 
-TEST(Settings, TakeNoNodesNameThatLeadsElsewhere) {
+TEST(Settings, DoNotSubstituteANameThatChangesTheFolder) {
   EXPECT_STRNE(read({"socket=/srv/%n/api.sock"}, "../n1").settings.socket, "/srv/../n1/api.sock");
   EXPECT_STRNE(read({"socket=/srv/%n/api.sock"}, "..").settings.socket, "/srv/../api.sock");
   EXPECT_EQ(std::string(read({}, nullptr).settings.node).find('.'), std::string::npos);
 }
 
-TEST(Settings, RefuseWhatIsNotKnown) {
+TEST(Settings, RefuseUnknownArgumentsAndInvalidSockets) {
   EXPECT_THAT(read({"soket=/a"}, "n1").failure.what, HasSubstr("not known: soket=/a"));
   EXPECT_EQ(read({"socket=api.sock"}, "n1").result, -1);
   EXPECT_EQ(read({"socket=/" + std::string(120, 'a')}, "n1").result, -1);

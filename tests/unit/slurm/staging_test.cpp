@@ -52,7 +52,7 @@ TEST_F(StagingTest, WaitsForTheEndOfTheJobThatTookTheRequest) {
               ElementsAre(StartsWith("POST /v1/stagings "), StartsWith("GET /v1/jobs/7/events ")));
 }
 
-TEST_F(StagingTest, ARefusalIsFinalWhereverItComes) {
+TEST_F(StagingTest, ARefusalIsFinalBeforeAndDuringTheStaging) {
   FakeDaemon at_once(
       {answer(404, R"({"error":{"kind":"not_found","what":"there is no dataset 'a'","hint":""}})")});
   EXPECT_EQ(stage(at_once.path()), -1);
@@ -70,12 +70,12 @@ TEST_F(StagingTest, ADaemonThatWasKilledIsAskedAgain) {
   EXPECT_THAT(said.front(), HasSubstr("trying again for 60 s"));
 }
 
-TEST_F(StagingTest, AJobThatTheRestartedDaemonDoesNotKnowIsAskedForAgain) {
+TEST_F(StagingTest, AJobUnknownToTheRestartedDaemonIsRequestedAgain) {
   FakeDaemon fake({answer(202, kAccepted), answer(404, "{}"), answer(202, kAccepted), events({kDone})});
   EXPECT_EQ(stage(fake.path()), 0) << failure_.what;
 }
 
-TEST_F(StagingTest, ADaemonThatStopsInOrderIsAskedAgain) {
+TEST_F(StagingTest, ADaemonThatStopsCleanlyIsAskedAgain) {
   FakeDaemon fake(
       {answer(202, kAccepted), events({failed("unavailable")}), answer(202, kAccepted), events({kDone})});
   EXPECT_EQ(stage(fake.path()), 0) << failure_.what;
@@ -88,7 +88,7 @@ TEST_F(StagingTest, ADaemonThatDoesNotComeBackIsReported) {
   EXPECT_THAT(failure_.hint, HasSubstr("systemctl start spark-staged"));
 }
 
-TEST_F(StagingTest, ADaemonThatIsNotThereFailsTheTask) {
+TEST_F(StagingTest, AMissingDaemonFailsTheTask) {
   EXPECT_EQ(stage("/nowhere/api.sock"), -1);
   EXPECT_STREQ(failure_.kind, kUnreachable);
 }

@@ -24,21 +24,21 @@ struct Pipe {
   int ends[2];
 };
 
-TEST(Wait, EndsWithItsTime) {
+TEST(Wait, EndsAtItsDeadline) {
   const Pipe silent;
   const Wait wait = wait_for_ms(0, -1);
   EXPECT_EQ(wait_on(silent.ends[0], POLLIN, &wait), -1);
   EXPECT_EQ(errno, ETIMEDOUT);
 }
 
-TEST(Wait, EndsWithWhatItWaitsFor) {
+TEST(Wait, EndsWhenTheDescriptorIsReady) {
   const Pipe ready;
   ready.write();
   const Wait wait = wait_for_ms(60'000, -1);
   EXPECT_EQ(wait_on(ready.ends[0], POLLIN, &wait), 0);
 }
 
-TEST(Wait, EndsWithTheStepWhateverElseIsReady) {
+TEST(Wait, EndsWithTheStepEvenIfTheDescriptorIsReady) {
   const Pipe ready, cancelled;
   ready.write();
   cancelled.write();
@@ -49,7 +49,7 @@ TEST(Wait, EndsWithTheStepWhateverElseIsReady) {
   EXPECT_EQ(errno, ECANCELED);
 }
 
-TEST(Wait, APauseEndsWithTheWaitThatItIsPartOf) {
+TEST(Wait, APauseEndsAtTheDeadlineOfItsWait) {
   const Wait over = wait_for_ms(0, -1), ample = wait_for_ms(60'000, -1);
   EXPECT_EQ(pause_for_ms(1, &ample), 0);
   EXPECT_EQ(pause_for_ms(60'000, &over), -1);

@@ -5,8 +5,8 @@ from .settings import BUILD
 NOT_COMMANDS = {"text", "cpp", "json"}
 HERE = "tests/vm/test_docs.py"
 API = ("tests/api/test_examples.py", "test_every_example_of_the_api_page_works_in_its_order", "examples()")
-EXPORT = ("tests/vm/test_export.py", "test_both_hosts_write_a_volume_that_its_holder_exports_and_wait_for_a_holder_that_lost_its_power")
-ALONE = ("tests/vm/test_export.py", "test_the_other_host_goes_on_alone_after_a_holder_that_does_not_come_back")
+EXPORT = ("tests/vm/test_export.py", "test_both_hosts_write_an_exported_volume_and_wait_for_a_holder_without_power")
+ALONE = ("tests/vm/test_export.py", "test_the_other_host_continues_alone_if_the_holder_does_not_return")
 # Blocks by the beginning of their first line: the test that runs them, and a string in its source as proof.
 BLOCKS_ELSEWHERE = {
     "curl -sS --unix-socket /run/spark-stage/api.sock http://localhost/v1": API,
@@ -19,9 +19,9 @@ BLOCKS_ELSEWHERE = {
     "echo 'required spank_spark_stage.so'": (
         "tests/slurm/test_page.py", "test_the_line_of_the_page_enables_the_plugin", "spank_spark_stage.so"),
     "spark-stage fleet key > fleet.key": (
-        "tests/fleet/test_exchange.py", "test_the_key_that_the_page_makes_is_one", "spark-stage fleet key"),
+        "tests/fleet/test_exchange.py", "test_the_key_made_by_the_steps_of_the_page_is_valid", "spark-stage fleet key"),
     "spark-stage stage-out ": ("tests/vm/test_stage_out.py",
-                               "test_a_checkpoint_is_complete_on_the_volume_and_the_page_cache_is_as_it_was",
+                               "test_a_sent_checkpoint_is_complete_and_leaves_the_page_cache_unchanged",
                                "stage-out {NEW} {VOLUME}:run7/step-1000"),
     "spark-stage stage-out /data/out/step-1000 both:": (*EXPORT, 'step-1000 both:"'),
     "sudo spark-stage volumes down both --force": (*ALONE, 'sudo spark-stage volumes down both --force'),
@@ -34,11 +34,11 @@ BLOCKS_ELSEWHERE = {
     "spark-stage bench --with": ("tests/vm/test_bench_hosts.py", "measured", "--with host2"),
     "spark-stage import ": ("tests/vm/test_moving.py", "import_configuration", 'commands_of("docs/moving-in.md")'),
     "spark-stage config check": (
-        "tests/vm/test_moving.py", "test_the_move_by_the_steps_of_the_imported_file_loses_no_byte_and_no_connection",
+        "tests/vm/test_moving.py", "test_the_steps_of_the_imported_file_lose_no_byte_and_no_connection",
         "steps = import_configuration(house)"),
     "[I/O controller connection management]": (
-        "tests/vm/test_stas.py", "test_a_volume_that_stacd_is_told_to_leave_alone_stays_down", "exclude=transport=tcp;traddr="),
-    "[exclusions]": (HERE, "test_what_the_administrator_excludes_is_refused", '"[exclusions]"'),
+        "tests/vm/test_stas.py", "test_a_volume_excluded_in_stacd_stays_down", "exclude=transport=tcp;traddr="),
+    "[exclusions]": (HERE, "test_a_connection_excluded_by_the_administrator_is_refused", '"[exclusions]"'),
     "sudo ln -s /dev/null": (HERE, "test_the_daemon_listens_when_nvme_clis_rule_is_off", '"sudo ln -s /dev/null"'),
     "sudo systemctl enable --now tlshd": ("tests/vm/test_tls.py", "shaking", "nvme check-tls-key --identity 0 --insert"),
     "sudo spark-stage config check": (
@@ -47,28 +47,28 @@ BLOCKS_ELSEWHERE = {
     "sudo spark-stage volumes publish": (HERE, "test_a_volume_is_made_published_and_taken_over", "volumes publish models"),
     "sudo spark-stage volumes take": (HERE, "test_a_volume_is_made_published_and_taken_over", "volumes take models"),
     "sudo spark-stage volumes down datasets": (
-        "tests/vm/test_bare.py", "test_files_below_a_volume_keep_it_from_nothing_and_are_named", "chattr -i"),
+        "tests/vm/test_bare.py", "test_files_below_a_mount_point_do_not_prevent_mounting_and_are_named", "chattr -i"),
     "sudo spark-stage volumes down": (HERE, "test_a_clone_gets_an_identity_of_its_own", '"sudo spark-stage volumes down"'),
 }
 # Pages that one test types from start to end.
-PAGES_ELSEWHERE = {"docs/two-sparks.md": ("tests/vm/test_tutorial.py", "test_the_tutorial_works_as_it_stands_there", "of_page(PAGE)")}
+PAGES_ELSEWHERE = {"docs/two-sparks.md": ("tests/vm/test_tutorial.py", "test_the_tutorial_works_as_written", "of_page(PAGE)")}
 # Lines, in the same format.
 LINES_ELSEWHERE = {
     "sudo apt install ./build/deb/": (
-        "tests/vm/test_package.py", "test_it_installs_with_what_it_depends_on_and_starts_nothing", '"sudo apt install"'),
+        "tests/vm/test_package.py", "test_the_package_installs_with_its_dependencies_and_starts_nothing", '"sudo apt install"'),
     "sudo apt install ./build/deb/spark-stage-slurm": (
-        "tests/slurm/test_package.py", "test_it_can_be_installed_beside_the_slurm_that_it_was_built_for", '"--simulate"'),
+        "tests/slurm/test_package.py", "test_the_package_can_be_installed_beside_its_version_of_slurm", '"--simulate"'),
     "sudo apt install ./build/deb/spark-stage-csi": (
         "tests/csi/test_package.py", "test_it_can_be_installed", '"--simulate"'),
     "sudo SPARK_STAGE_PURGE=data apt purge": (
-        "tests/vm/test_package.py", "test_told_to_take_staged_data_it_takes_that_and_no_key_and_no_mount",
+        "tests/vm/test_package.py", "test_purging_data_removes_staged_data_but_no_key_and_no_mount",
         '"sudo SPARK_STAGE_PURGE=data"'),
     "sudo apt install ktls-utils": ("tests/vm/rig/image.py", "_packages", "PACKAGES_OF"),
     "sudo systemctl enable --now tlshd": ("tests/vm/test_tls.py", "shaking", "systemctl start tlshd"),
     "sudo make install": ("tests/install/install_test.py", "install", '"cmake", "--install"'),
     "make try": (
         "tests/api/test_simulation.py", "test_make_try_shows_the_example_and_leaves_nothing_behind", "tools/try.py"),
-    "make demo": (HERE, "test_the_demo_comes_to_its_end", '"demo"'),
+    "make demo": (HERE, "test_the_demo_completes", '"demo"'),
 }
 # Lines that need a compiler, another computer or an hour: the step of tools/steps.py that runs them, and a part of its
 # commands.

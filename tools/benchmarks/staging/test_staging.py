@@ -54,7 +54,7 @@ class Tables(unittest.TestCase):
 
 
 class Verdicts(unittest.TestCase):
-    def test_met_and_missed_at_the_edge(self):
+    def test_goals_are_met_or_missed_exactly_at_their_limit(self):
         points = [point("large", "spark-stage", 1), point("large", "cp", 2), point("large", "rsync", 4.99)]
         self.assertEqual(verdict_of("3 × 1 GiB: cp", points), ("2.00 ×", "met"))
         self.assertEqual(verdict_of("3 × 1 GiB: rsync", points), ("4.99 ×", "missed"))
@@ -78,12 +78,12 @@ class Verdicts(unittest.TestCase):
         long["killed"]["small"]["copied_twice_s"] = None
         self.assertEqual(verdict_of("kill -9 at half way: work copied twice", [], long), ("", "not measured"))
 
-    def test_what_was_not_measured_is_neither(self):
+    def test_an_unmeasured_goal_is_neither_met_nor_missed(self):
         self.assertEqual({one.verdict for one in targets.judge({}, {})}, {"not measured"})
 
 
 class Sets(unittest.TestCase):
-    def test_the_same_every_time(self):
+    def test_the_sets_are_the_same_every_time(self):
         with tempfile.TemporaryDirectory() as folder:
             for name in ("small", "models"):
                 trees = []
@@ -113,10 +113,10 @@ class Check(unittest.TestCase):
             file.write(text)
         os.utime(f"{self.copy}/inside/b", (1, 1))
 
-    def test_a_copy_is_one(self):
+    def test_an_equal_copy_is_accepted(self):
         self.assertEqual(check.compare(self.source, self.copy), (None, []))
 
-    def test_missing_shorter_and_other_content_are_found(self):
+    def test_missing_shorter_and_different_files_are_found(self):
         self.write("tw")
         self.assertIn("2 bytes, not 3", check.compare(self.source, self.copy)[0])
         self.write("TWO")
@@ -124,7 +124,7 @@ class Check(unittest.TestCase):
         os.unlink(f"{self.copy}/inside/b")
         self.assertIn("missing", check.compare(self.source, self.copy)[0])
 
-    def test_what_was_lost_is_told(self):
+    def test_lost_modes_and_times_are_reported(self):
         os.chmod(f"{self.copy}/a", 0o600)
         os.utime(f"{self.copy}/a", (2, 2))
         self.assertEqual(check.compare(self.source, self.copy), (None, ["1 modes", "1 times"]))

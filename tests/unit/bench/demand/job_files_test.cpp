@@ -27,7 +27,7 @@ TEST(JobFiles, WithoutADatasetTheSystemsFilesAreLeftOut) {
   EXPECT_FALSE(files.see(at("/usr/lib/libc.so", 100, 0), 0));
 }
 
-TEST(JobFiles, AMappedFileIsDataAndSaidSo) {
+TEST(JobFiles, AMappedFileCountsAsDataAndIsReported) {
   JobFiles files({"/data"});
   ProcessReads reads;
   reads.mapped = {"/usr/lib/libc.so", "/data/a.arrow"};
@@ -43,7 +43,7 @@ TEST(JobFiles, ALargeFileReadFromEndToEndIsSequential) {
   EXPECT_EQ(files.order(), ReadOrder::Sequential);
 }
 
-TEST(JobFiles, JumpsFartherThanWasReadAreRandom) {
+TEST(JobFiles, JumpsBeyondTheBytesReadMeanRandomOrder) {
   JobFiles files({});
   for (const Bytes place : {9, 2, 700, 41, 300, 5, 811, 77, 400, 3}) {
     files.see(at("/data/big.bin", kGiB, place * kMiB + 1), 128 * kKiB);
@@ -51,7 +51,7 @@ TEST(JobFiles, JumpsFartherThanWasReadAreRandom) {
   EXPECT_EQ(files.order(), ReadOrder::Random);
 }
 
-TEST(JobFiles, AFewMovesAndOtherFilesOnOneDescriptorTellNothing) {
+TEST(JobFiles, SmallFilesAndReusedDescriptorsLeaveTheOrderUnknown) {
   JobFiles files({});
   for (int i = 0; i < 20; ++i) files.see(at("/data/" + std::to_string(i), kGiB, 5 * kMiB + 1), kMiB);
   EXPECT_EQ(files.order(), ReadOrder::Unknown);

@@ -16,7 +16,7 @@ ProcessReads other(pid_t parent, Bytes called) {
   return {parent, called, 0, {}, {}, "other"};
 }
 
-TEST(JobWatch, TheRateIsFromTheFirstReadOfDataToTheLast) {
+TEST(JobWatch, TheRateSpansTheFirstToTheLastReadOfData) {
   JobWatch watch({"/data"});
   watch.look(0, {{1, other(0, 900'000'000)}});  // imports
   for (int second = 10; second <= 20; ++second) {
@@ -37,7 +37,7 @@ TEST(JobWatch, TheRateIsFromTheFirstReadOfDataToTheLast) {
   EXPECT_NEAR(reads->rate.range.low, 50e6, 1);
 }
 
-TEST(JobWatch, AWorkerThatEndedIsCountedOnceThoughItsParentTakesOverItsNumber) {
+TEST(JobWatch, AnEndedWorkersBytesAreNotCountedAgainInItsParent) {
   JobWatch watch({"/data"});
   for (int second = 0; second <= 10; ++second) {
     const Bytes data = static_cast<Bytes>(second) * 10'000'000;
@@ -64,7 +64,7 @@ TEST(JobWatch, AProcessThatReadsNoDataIsNotCounted) {
   EXPECT_NEAR(watch.result()->rate.value, 10e6, 1);
 }
 
-TEST(JobWatch, AWorkerThatIsNeverSeenWithAFileIsCountedAsItsLikeIs) {
+TEST(JobWatch, AWorkerNeverSeenWithAFileCountsLikeItsSiblings) {
   JobWatch watch({"/data"});
   for (int second = 0; second <= 10; ++second) {
     const auto at = static_cast<Bytes>(second);
@@ -75,7 +75,7 @@ TEST(JobWatch, AWorkerThatIsNeverSeenWithAFileIsCountedAsItsLikeIs) {
   EXPECT_NEAR(watch.result()->rate.value, 20e6, 1);
 }
 
-TEST(JobWatch, WhatAProcessReadBeforeItWasSeenWithAFileCountsFromTheFirstReadOfData) {
+TEST(JobWatch, ReadsBeforeAFileWasSeenCountFromTheFirstReadOfData) {
   JobWatch watch({"/data"});
   for (int second = 0; second <= 10; ++second) {
     const auto at = static_cast<Bytes>(second);
@@ -112,7 +112,7 @@ TEST(JobWatch, AnUnsteadyJobHasAWideInterval) {
   EXPECT_GT(reads->rate.range.high, 1.1 * reads->rate.value);
 }
 
-TEST(JobWatch, TooLittleIsNoResult) {
+TEST(JobWatch, TooFewReadsGiveNoResult) {
   JobWatch none({"/data"});
   none.look(0, {{1, other(0, 5)}});
   EXPECT_THAT(none.result().error().message(), HasSubstr("not seen to read a file of the dataset"));

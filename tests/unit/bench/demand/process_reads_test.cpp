@@ -23,7 +23,7 @@ TEST(ProcessReads, ThePartsOfProcAreRead) {
   EXPECT_EQ(parse_name("17"), "");
 }
 
-TEST(ProcessReads, WhatIsNotTheirContentIsNone) {
+TEST(ProcessReads, MalformedProcFilesAreRejected) {
   for (const char* text : {"", "rchar:", "rchar: x\nread_bytes: 1", "rchar: 1", "rchar: -1\nread_bytes: 1"}) {
     EXPECT_FALSE(parse_process_io(text)) << text;
   }
@@ -68,7 +68,7 @@ TEST(ProcessReads, AChildsReadsAndItsOpenFileAreSeen) {
   for (const int fd : {ready[0], ready[1], go[0], go[1]}) ::close(fd);
 }
 
-TEST(ProcessReads, PressureIsThatOfTheHost) {
+TEST(ProcessReads, StoragePressureIsReadForTheWholeHost) {
   const DiskFolder disk;
   fs::create_directories(disk / "proc/pressure");
   EXPECT_FALSE(storage_pressure({disk.path()}));

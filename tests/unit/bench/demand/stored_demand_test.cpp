@@ -32,14 +32,14 @@ TEST(StoredDemand, IsReadBackAsItWasMeasured) {
   EXPECT_EQ(demand.order, ReadOrder::Random);
 }
 
-TEST(StoredDemand, WhereNoneWasMeasuredThereIsNone) {
+TEST(StoredDemand, LoadingWithoutASavedDemandReturnsNone) {
   const DiskFolder disk;
   const auto loaded = load_demand(disk / "runs");
   ASSERT_TRUE(loaded) << loaded.error().message();
   EXPECT_FALSE(*loaded);
 }
 
-TEST(StoredDemand, AnotherFileIsRefused) {
+TEST(StoredDemand, AnInvalidFileIsRefused) {
   const DiskFolder disk;
   for (const char* text : {"", "{}", "[1]", R"({"schema": "spark-stage-demand/1"})",
                            R"({"schema": "spark-stage-demand/1", "bytes_per_second": -1})",

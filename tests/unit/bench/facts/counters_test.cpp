@@ -44,7 +44,7 @@ std::string process_line(const std::string& name, unsigned flags, double user, d
          ticks(system) + " 0 0 20 0 1 0 5 0 0\n";
 }
 
-TEST(Cpu, BusyIsTheWholeHostWithInterruptsButNeitherStolenNorWaitingTime) {
+TEST(Cpu, BusyTimeIncludesInterruptsButNotStolenOrWaitingTime) {
   const Tree tree;
   tree.put("proc/stat", cpu_line("cpu ", 10, 5, 100, 20, 1, 9) + cpu_line("cpu0", 10, 5, 0, 0, 1, 9) +
                             cpu_line("cpu1", 0, 0, 100, 20, 0, 0) + "intr 5\n");
@@ -59,7 +59,7 @@ TEST(Cpu, BusyIsTheWholeHostWithInterruptsButNeitherStolenNorWaitingTime) {
   EXPECT_NEAR(use.busiest_core, 1, 0.001);
 }
 
-TEST(Cpu, KernelThreadsAreToldFromProcessesByTheirFlagWhateverTheirName) {
+TEST(Cpu, KernelThreadsAreIdentifiedByTheirFlagNotTheirName) {
   const Tree tree;
   tree.put("proc/12/stat", process_line("kworker/3:1H-nvme_tcp_wq", 0x4208060, 1, 2));
   tree.put("proc/13/stat", process_line("a) fake kworker", 0x400100, 50, 50));
@@ -67,7 +67,7 @@ TEST(Cpu, KernelThreadsAreToldFromProcessesByTheirFlagWhateverTheirName) {
   EXPECT_NEAR(read_cpu(tree.root()).kernel_threads, 3, 0.01);
 }
 
-TEST(Cpu, TheIdleHostHasARateAndAnErrorOfIt) {
+TEST(Cpu, IdleCpuHasAMeanAndAStandardError) {
   const IdleCpu idle = idle_cpu({0.1, 0.2, 0.3});
   EXPECT_NEAR(idle.rate, 0.2, 1e-12);
   EXPECT_NEAR(idle.error, 0.1 / std::sqrt(3.0), 1e-12);
@@ -91,7 +91,7 @@ TEST(OriginBytes, AreCountedInSectorsAtTheBlockDevice) {
 }
 
 // Linux 6.1 with native multipath: the mounted device has no counts.
-TEST(OriginBytes, OfANativeMultipathDeviceAreThoseOfItsHiddenPaths) {
+TEST(OriginBytes, ANativeMultipathDeviceIsCountedAtItsHiddenPaths) {
   const Tree tree;
   OriginSource source;
   source.device = "nvme3n1";
@@ -107,7 +107,7 @@ TEST(OriginBytes, OfANativeMultipathDeviceAreThoseOfItsHiddenPaths) {
   EXPECT_EQ(origin.counter, "paths of nvme3n1");
 }
 
-TEST(OriginBytes, AreTheNetworkCardsWhenNoDeviceCounts) {
+TEST(OriginBytes, AreCountedAtTheNetworkCardWhenNoDeviceCounts) {
   const Tree tree;
   OriginSource source;
   source.device = "nvme3n1";
@@ -122,7 +122,7 @@ TEST(OriginBytes, AreTheNetworkCardsWhenNoDeviceCounts) {
   EXPECT_EQ(origin.nic_bytes, 8000u);
 }
 
-TEST(OriginBytes, OfAnNfsMountAreWhatTheServerSentAndOfThatMountAlone) {
+TEST(OriginBytes, AnNfsMountCountsBytesSentByTheServerForThatMountOnly) {
   const Tree tree;
   OriginSource source;
   source.nfs_mount = "/mnt/nas";
@@ -142,7 +142,7 @@ TEST(OriginBytes, OfAnNfsMountAreWhatTheServerSentAndOfThatMountAlone) {
   EXPECT_EQ(origin.counter, "NFS mount");
 }
 
-TEST(NfsOpens, AreTheRequestsOfThatMountAloneWhateverTheirKind) {
+TEST(NfsOpens, CountOpenAndOpenNoattrRequestsOfThatMountOnly) {
   const Tree tree;
   tree.put("proc/self/mountstats",
            "device 10.0.0.1:/b mounted on /mnt/nas2 with fstype nfs4 statvers=1.1\n\t        OPEN: 9 9 0\n"
@@ -154,7 +154,7 @@ TEST(NfsOpens, AreTheRequestsOfThatMountAloneWhateverTheirKind) {
   EXPECT_EQ(nfs_opens(tree.root(), "/mnt"), std::nullopt);
 }
 
-TEST(OriginBytes, AreUnknownWhereNothingCountsThem) {
+TEST(OriginBytes, AreUnknownWithoutACounter) {
   const Tree tree;
   EXPECT_FALSE(origin_between({}, {}, {}).bytes);
 }
@@ -197,7 +197,7 @@ TEST(Storage, APartitionOfAPcieDriveIsLocal) {
   EXPECT_TRUE(facts.address.empty());
 }
 
-TEST(Storage, NfsIsANasAndATmpfsIsMemory) {
+TEST(Storage, AnNfsMountIsANasAndATmpfsIsMemory) {
   Tree tree;
   tree.put("sys/class/bdi/0:0/read_ahead_kb", "128\n");
   const StorageFacts nfs = read_storage_facts(
@@ -211,7 +211,7 @@ TEST(Storage, NfsIsANasAndATmpfsIsMemory) {
   EXPECT_EQ(read_storage_facts(tree.root(), {"/tmp", "tmpfs", "tmpfs", "rw"}, 0).kind, PathKind::Memory);
 }
 
-TEST(Storage, TheCardTowardsAnAddressIsFoundWithoutSendingAnything) {
+TEST(Storage, TheNetworkCardForAnAddressIsFoundWithoutTraffic) {
   EXPECT_EQ(nic_towards("127.0.0.1"), "lo");
   EXPECT_EQ(nic_towards("not an address"), "");
 }

@@ -25,7 +25,7 @@ TEST(MountFacts, TheDeepestMountAboveThePathIsFound) {
   EXPECT_EQ(mount->options, "ro,noatime,norecovery");
 }
 
-TEST(MountFacts, ANameThatOnlyBeginsAlikeIsAnotherFolder) {
+TEST(MountFacts, AMountPointMatchesWholePathComponentsOnly) {
   EXPECT_EQ(find_mount(kMounts, "/mnt/rosa-nfs", makedev(0, 52))->type, "nfs4");
   EXPECT_EQ(find_mount(kMounts, "/mnt/rosary", makedev(259, 2))->mount_point, "/");
 }
@@ -35,7 +35,7 @@ TEST(MountFacts, EscapedBlanksAreReadAndTheLaterOfTwoMountsCounts) {
   EXPECT_EQ(find_mount(kMounts, "/mnt/stacked", makedev(0, 62))->source, "second");
 }
 
-TEST(MountFacts, ADeviceThatMountinfoDoesNotKnowStillHasItsMount) {
+TEST(MountFacts, ADeviceMissingFromMountinfoIsMatchedByPath) {
   EXPECT_EQ(find_mount(kMounts, "/mnt/btrfs/x", makedev(0, 99))->source, "/dev/sda1");
   EXPECT_FALSE(find_mount("", "/x", 0));
 }

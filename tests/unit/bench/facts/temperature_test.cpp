@@ -26,7 +26,7 @@ class Temperature : public ::testing::Test {
   const DiskFolder sys;
 };
 
-TEST_F(Temperature, OfAPartitionIsThatOfItsNvmeController) {
+TEST_F(Temperature, APartitionHasTheTemperatureOfItsNvmeController) {
   put("devices/nvme0/hwmon3/temp1_input", "52850\n");
   put("devices/nvme0/hwmon3/temp1_max", "81850\n");
   put("devices/nvme0/nvme0n1/nvme0n1p2/partition", "2\n");
@@ -40,7 +40,7 @@ TEST_F(Temperature, OfAPartitionIsThatOfItsNvmeController) {
   EXPECT_FALSE(of("nvme0n1p2", PathKind::RemoteBlock)) << "the target's drive is not this host's";
 }
 
-TEST_F(Temperature, OfASetOfDrivesIsThatOfTheHottest) {
+TEST_F(Temperature, ADriveSetHasTheTemperatureOfItsHottestDrive) {
   for (const auto& [drive, degrees] : {std::pair{"sda", "41000"}, std::pair{"sdb", "83000"}}) {
     const std::string name = drive;
     put("devices/" + name + "/hwmon/hwmon1/temp1_input", degrees);
@@ -57,7 +57,7 @@ TEST_F(Temperature, OfASetOfDrivesIsThatOfTheHottest) {
   EXPECT_TRUE(temperature->is_hot());
 }
 
-TEST_F(Temperature, WithNativeMultipathIsFoundInTheSubsystem) {
+TEST_F(Temperature, WithNativeMultipathTheSensorIsFoundBelowTheSubsystem) {
   put("devices/nvme-subsys0/nvme0/hwmon1/temp1_input", "60000");
   put("devices/nvme-subsys0/nvme0n1/size", "1");
   link("devices/nvme-subsys0/nvme0n1/device", "devices/nvme-subsys0");

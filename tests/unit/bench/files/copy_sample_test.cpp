@@ -14,7 +14,7 @@ TEST(CopySample, ARoundCopiesFoldersThatTogetherAreSmallEnough) {
   EXPECT_EQ(kClasses.of_round(0, 100), (Folders{"c", "a"}));
 }
 
-TEST(CopySample, TheNextRoundGoesOnWhereTheOneBeforeEnded) {
+TEST(CopySample, EachRoundContinuesAfterThePreviousOne) {
   EXPECT_EQ(kClasses.of_round(1, 100), (Folders{"x/b", "d"}));
   EXPECT_EQ(kClasses.of_round(2, 100), (Folders{"e"}));
   EXPECT_EQ(kClasses.of_round(3, 100), (Folders{"c", "a"}));

@@ -30,7 +30,7 @@ TEST(ExistingFiles, TheLargestAreTakenFromAllFolders) {
   EXPECT_TRUE(found.complete);
 }
 
-TEST(ExistingFiles, SmallOnesCanBeAskedForAndAllAreCounted) {
+TEST(ExistingFiles, ASizeLimitSelectsSmallFilesAndAllFilesAreCounted) {
   const DiskFolder disk;
   write_bytes(disk / "tiny", 100);
   write_bytes(disk / "small", 5'000);
@@ -44,7 +44,7 @@ TEST(ExistingFiles, SmallOnesCanBeAskedForAndAllAreCounted) {
   EXPECT_EQ(found.all_bytes, 305'100u);
 }
 
-TEST(ExistingFiles, LinksAreNotFollowedAndHolesAndOddNamesPassedOver) {
+TEST(ExistingFiles, SymlinksSparseFilesAndUnusableNamesAreSkipped) {
   const DiskFolder disk;
   const DiskFolder outside;
   write_bytes(outside / "secret", 500'000);
@@ -81,7 +81,7 @@ TEST(ExistingFiles, AnAbsentFolderHasNone) {
   EXPECT_TRUE(find_files("/nonexistent", {}).files.empty());
 }
 
-TEST(ExistingFiles, ASampleTakesFilesOfEverySizeAndTheSameSeedTheSameOnes) {
+TEST(ExistingFiles, ASampleHasFilesOfAllSizesAndIsReproducibleBySeed) {
   const DiskFolder disk;
   fs::create_directory(disk / "small");
   for (int i = 0; i < 200; ++i)
@@ -97,7 +97,7 @@ TEST(ExistingFiles, ASampleTakesFilesOfEverySizeAndTheSameSeedTheSameOnes) {
   EXPECT_EQ(find_files(disk.path(), limits).files.front().path, found.files.front().path);
 }
 
-TEST(ExistingFiles, NamesTheFoldersThatAreSmallEnoughToBeCopied) {
+TEST(ExistingFiles, ListsTheFoldersSmallEnoughToCopy) {
   const DiskFolder disk;
   for (const char* name : {"a", "b", "c"}) fs::create_directories(disk / ("classes/" + std::string(name)));
   write_text(disk / "classes/a/1", std::string(3000, 'x'));

@@ -40,7 +40,7 @@ TEST(FileReader, RepeatsPassesUntilItHasReadLongEnough) {
   EXPECT_GT(read->files, 4u);
 }
 
-TEST(FileReader, ThePassesReadOneFileAfterTheOther) {
+TEST(FileReader, APassStartsAtTheGivenFileAndWrapsAround) {
   const DiskFolder disk;
   ASSERT_TRUE(make_small_files(disk / "small", {1000, 2000, 3000, 4000, 5000}, 0));
   FileReading reading;
@@ -52,7 +52,7 @@ TEST(FileReader, ThePassesReadOneFileAfterTheOther) {
   EXPECT_EQ(read->bytes, 4000u + 5000u + 1000u);
 }
 
-TEST(FileReader, GivesDelegationsBackByAModeThatStaysTheSame) {
+TEST(FileReader, ReturnsDelegationsBySettingTheUnchangedMode) {
   const DiskFolder disk;
   ASSERT_TRUE(make_small_files(disk / "small", {1000}, 0));
   fs::permissions(disk / "small/0", fs::perms::owner_read | fs::perms::others_read);
@@ -69,7 +69,7 @@ TEST(FileReader, GivesDelegationsBackByAModeThatStaysTheSame) {
   EXPECT_NE(after.st_ctim.tv_nsec, before.st_ctim.tv_nsec) << "the mode was not set";
 }
 
-TEST(FileReader, DoesNotTouchOthersFilesMoreThanByReadingThem) {
+TEST(FileReader, ChangesNoMetadataUnlessItReturnsDelegations) {
   const DiskFolder disk;
   ASSERT_TRUE(make_small_files(disk / "small", {1000}, 0));
   struct stat before {
@@ -86,7 +86,7 @@ TEST(FileReader, DoesNotTouchOthersFilesMoreThanByReadingThem) {
   EXPECT_EQ(after.st_ctim.tv_nsec, before.st_ctim.tv_nsec);
 }
 
-TEST(FileReader, CountsTheOpensOfItsPassesWithoutThoseThatEmptyThePageCache) {
+TEST(FileReader, CountsOpensWithoutThoseThatDropThePageCache) {
   const DiskFolder disk;
   ASSERT_TRUE(make_small_files(disk / "small", {1000, 1000}, 0));
   FileReading reading;

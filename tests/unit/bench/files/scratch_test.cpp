@@ -19,7 +19,7 @@ Owner dead_process() {
   return owner;
 }
 
-TEST(Scratch, AFolderOfALivingRunIsLeftAlone) {
+TEST(Scratch, AFolderOfARunningBenchmarkIsKept) {
   const DiskFolder disk;
   const std::string folder = disk / new_scratch_name();
   ASSERT_TRUE(make_scratch(folder, this_process(0)));
@@ -51,7 +51,7 @@ TEST(Scratch, ARecycledProcessIdIsNotItsOwner) {
   EXPECT_TRUE(is_over(owner, ::time(nullptr)));
 }
 
-TEST(Scratch, ARunOfAnotherHostOrContainerIsOverWhenItHasExpired) {
+TEST(Scratch, ARunOfAnotherHostOrContainerEndsWhenItExpires) {
   Owner owner = this_process(1000);
   owner.boot_id = "another";
   EXPECT_FALSE(is_over(owner, 999));
@@ -61,7 +61,7 @@ TEST(Scratch, ARunOfAnotherHostOrContainerIsOverWhenItHasExpired) {
   EXPECT_FALSE(is_over(owner, 999));
 }
 
-TEST(Scratch, AForeignFileInALeftoverIsKeptAndSaid) {
+TEST(Scratch, AForeignFileInALeftoverIsKeptAndReported) {
   const DiskFolder disk;
   const std::string folder = disk / new_scratch_name();
   ASSERT_TRUE(make_scratch(folder, dead_process()));
@@ -72,7 +72,7 @@ TEST(Scratch, AForeignFileInALeftoverIsKeptAndSaid) {
   EXPECT_EQ(read_text(folder + "/thesis.tex"), "precious");
 }
 
-TEST(Scratch, LinksFilesAndFreshUnmarkedFoldersOfThatNameAreLeftAlone) {
+TEST(Scratch, SymlinksFilesAndFreshUnmarkedFoldersAreKept) {
   const DiskFolder disk;
   fs::create_directory(disk / "elsewhere");
   write_text(disk / "elsewhere/data", "precious");
@@ -88,7 +88,7 @@ TEST(Scratch, LinksFilesAndFreshUnmarkedFoldersOfThatNameAreLeftAlone) {
   EXPECT_FALSE(fs::exists(disk / ".spark-stage-bench-new")) << "empty, unmarked and an hour old";
 }
 
-TEST(Scratch, APlantedMarkerIsNeitherWaitedForNorFollowed) {
+TEST(Scratch, APlantedMarkerNeitherBlocksNorIsFollowed) {
   const DiskFolder disk;
   write_text(disk / "secret", "precious");
   for (const char* name : {"fifo", "link"}) fs::create_directory(disk / (std::string(kScratchPrefix) + name));
@@ -100,7 +100,7 @@ TEST(Scratch, APlantedMarkerIsNeitherWaitedForNorFollowed) {
   EXPECT_EQ(read_text(disk / "secret"), "precious");
 }
 
-TEST(Scratch, RemovingWhatIsGoneIsFine) {
+TEST(Scratch, RemovingAMissingFolderSucceeds) {
   const DiskFolder disk;
   EXPECT_TRUE(remove_scratch(disk / "absent"));
 }

@@ -21,7 +21,7 @@ TEST(Streams, OneFileIsSplitIntoPartsThatDoNotOverlap) {
   }
 }
 
-TEST(Streams, ManyFilesAreDealtOutWhole) {
+TEST(Streams, ManyFilesAreAssignedWhole) {
   const auto streams = deal_streams({{"/a", kMiB}, {"/b", kMiB}, {"/c", kMiB}}, 2, kMiB);
   ASSERT_EQ(streams.size(), 2u);
   EXPECT_THAT(streams[0].files, testing::ElementsAre("/a", "/c"));
@@ -47,7 +47,7 @@ const Scenario& scenario(const char* name) {
   return **find_scenario(name);
 }
 
-TEST(Command, AReadCannotWriteAndABypassOfTheCacheIsAsked) {
+TEST(Command, AReadIsReadOnlyAndRequestsDirectIo) {
   const auto command =
       cell_command(kSetup, scenario("shards"), deal_streams({{"/mnt/a:b/data", 8 * kMiB}}, 4, kMiB),
                    {std::chrono::seconds(5), 0});
@@ -60,7 +60,7 @@ TEST(Command, AReadCannotWriteAndABypassOfTheCacheIsAsked) {
 }
 
 // Reading again from the start would be served from the page cache of the first pass.
-TEST(Command, AColdReadGoesThroughTheCacheAndReadsNothingTwice) {
+TEST(Command, AColdReadUsesThePageCacheAndReadsEachBlockOnce) {
   const auto command =
       cell_command(kSetup, scenario("samples"), deal_streams({{"/d", 8 * kMiB}}, 8, 128 * kKiB),
                    {std::chrono::seconds(5), 0});
@@ -91,7 +91,7 @@ TEST(Command, AWriteIsIncompressibleFlushedAndWithinTheFile) {
   EXPECT_THAT(layout, Contains("--size=16777216"));
 }
 
-TEST(Command, AsAJobFileItDoesTheSameWithoutOurOwnOutput) {
+TEST(Command, TheJobFileMatchesTheCommandWithoutOurOutputOptions) {
   const std::string job = job_file(cell_command(
       kSetup, scenario("latency"), deal_streams({{"/d", 8 * kMiB}}, 1, 4096), {std::chrono::seconds(2), 0}));
   EXPECT_EQ(
@@ -101,7 +101,7 @@ TEST(Command, AsAJobFileItDoesTheSameWithoutOurOwnOutput) {
       "file_service_type=sequential\nallow_file_create=0\nreadonly\n[stream0]\nfilename=/d\n");
 }
 
-TEST(Command, NamesThatFioWouldCutHaveNoFioName) {
+TEST(Command, PathsThatFioWouldTruncateAreRejected) {
   for (const char* path : {"/a#b", "/a;b", "/a\\b", "/a ", "/a\n", ""})
     EXPECT_FALSE(fio_filename(path)) << path;
   EXPECT_EQ(fio_filename("/a b,c'd:e"), "/a b,c'd\\:e");
@@ -111,7 +111,7 @@ TEST(Command, TheShellLineCanBePasted) {
   EXPECT_EQ(shell_line({"fio", "--a=1", "two words", "it's", ""}), "fio --a=1 'two words' 'it'\\''s' ''");
 }
 
-TEST(Streams, BeginElsewhereInEachRoundAndStayInsideTheirPart) {
+TEST(Streams, StartAtAnotherOffsetEachRoundWithinTheirPart) {
   const std::vector<DataFile> files = {{"/a", 64 * kMiB}, {"/b", 64 * kMiB}};
   std::set<Bytes> starts;
   for (unsigned round = 0; round <= 5; ++round) {

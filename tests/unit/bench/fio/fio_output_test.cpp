@@ -40,7 +40,7 @@ TEST(FioOutput, AStatusStreamIsOneCumulativeObjectASecondAndTheLastIsTheResult) 
   EXPECT_THAT(faults_of(replay("group_status", 0), Direction::Read, 2), IsEmpty());
 }
 
-TEST(FioOutput, ObjectsAreFoundHoweverTheBytesArrive) {
+TEST(FioOutput, ObjectsAreFoundRegardlessOfChunking) {
   const std::string text = fixture("group_status.out");
   FioStream stream;
   std::vector<json::object> objects;
@@ -58,7 +58,7 @@ TEST(FioOutput, BracesAndQuotesInStringsAreNotStructure) {
   EXPECT_EQ(stream.noise(), "noise {not json}\nmore\n");
 }
 
-TEST(FioOutput, JobRuntimeOfAGroupIsTheSumOverItsThreadsAndOnlyTheCpuTimeUsesIt) {
+TEST(FioOutput, TheSummedJobRuntimeOfAGroupIsUsedForCpuTimeOnly) {
   const FioEnd end = replay("group_status", 0);
   const json::object& job = end.last->at("jobs").as_array()[0].as_object();
   EXPECT_GT(get_int(job, "job_runtime").value(), 7500);
@@ -76,7 +76,7 @@ TEST(FioOutput, AnUnknownEtaAndAnAbsentJobStartDoNotMatter) {
   EXPECT_THAT(faults_of(end, Direction::Read, 0), IsEmpty());
 }
 
-TEST(FioOutput, AnInterruptedRunIsNoResultThoughItsJsonSaysErrorZero) {
+TEST(FioOutput, AnInterruptedRunGivesNoResultDespiteErrorZero) {
   const FioEnd end = replay("interrupted", 128);
   ASSERT_TRUE(end.last);
   EXPECT_GT(counters_of(*end.last, Direction::Read).bytes, 0u);
@@ -84,13 +84,13 @@ TEST(FioOutput, AnInterruptedRunIsNoResultThoughItsJsonSaysErrorZero) {
               ElementsAre(AllOf(HasSubstr("ended by a signal"), HasSubstr("terminating on signal 2"))));
 }
 
-TEST(FioOutput, AJobShorterThanItsRampHasARateAndNoSamplesAndIsNoResult) {
+TEST(FioOutput, AJobShorterThanItsRampHasNoSamplesAndGivesNoResult) {
   const FioEnd end = replay("no_samples", 0);
   EXPECT_GT(counters_of(*end.last, Direction::Read).bytes, 0u);
   EXPECT_THAT(faults_of(end, Direction::Read, 0), ElementsAre(HasSubstr("no latency samples")));
 }
 
-TEST(FioOutput, ARunShorterThanNineTenthsOfWhatWasAskedIsNoResult) {
+TEST(FioOutput, ARunShorterThanNineTenthsOfItsRuntimeGivesNoResult) {
   const FioEnd end = replay("short", 0);
   EXPECT_THAT(faults_of(end, Direction::Read, 5), ElementsAre(HasSubstr("of the 5.0 s asked for")));
   EXPECT_THAT(faults_of(end, Direction::Read, 0), IsEmpty());
@@ -127,7 +127,7 @@ TEST(FioOutput, AJobErrorCountsEvenWithStatusZero) {
   EXPECT_THAT(faults_of(replay("verify", 0), Direction::Read, 0), ElementsAre(HasSubstr("reports an error")));
 }
 
-TEST(FioOutput, OutputCutInsideAnObjectIsNoResult) {
+TEST(FioOutput, OutputTruncatedInsideAnObjectGivesNoResult) {
   const std::string text = fixture("group_status.out");
   FioStream stream;
   FioEnd end;
@@ -141,7 +141,7 @@ TEST(FioOutput, TheOtherDirectionHasNoData) {
               ElementsAre(HasSubstr("moved no data")));
 }
 
-TEST(FioOutput, EndsOfOurOwnMakingAreNoResultWhateverWasPrinted) {
+TEST(FioOutput, ARunEndedByTheBenchmarkGivesNoResult) {
   for (const auto& [member, word] :
        std::vector<std::pair<bool FioEnd::*, std::string>>{{&FioEnd::stopped, "interrupted"},
                                                            {&FioEnd::timed_out, "killed"},
@@ -152,7 +152,7 @@ TEST(FioOutput, EndsOfOurOwnMakingAreNoResultWhateverWasPrinted) {
   }
 }
 
-TEST(FioOutput, TheTailIsTheEndOfWhatWasSaidOnceAndPrintable) {
+TEST(FioOutput, TheTailHasTheLastOutputDeduplicatedAndPrintable) {
   EXPECT_EQ(tail_of("a\n\n  b \na\n\x1b[31mc\n"), "a; b; \\x1b[31mc");
   const std::string longer = tail_of(std::string(1000, 'x') + "\nlast words");
   EXPECT_EQ(longer, "last words");

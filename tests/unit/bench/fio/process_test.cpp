@@ -38,7 +38,7 @@ TEST(RunFio, StatusObjectsArriveWhileItRunsAndTheLastIsKept) {
   EXPECT_EQ(arrived, 2);
 }
 
-TEST(RunFio, PastItsDeadlineItIsKilledWithItsChildren) {
+TEST(RunFio, FioIsKilledWithItsChildrenAtItsDeadline) {
   const auto end = run_fio(shell("echo '{\"n\":1}'; sleep 60; echo late", Duration(500)));
   ASSERT_TRUE(end);
   EXPECT_TRUE(end->timed_out);
@@ -59,13 +59,13 @@ TEST(RunFio, TheStopFlagEndsIt) {
   EXPECT_TRUE(end->stopped);
 }
 
-TEST(RunFio, OneThatClosesItsOutputAndLivesOnIsKilled) {
+TEST(RunFio, AProcessThatClosesItsOutputButKeepsRunningIsKilled) {
   const auto end = run_fio(shell("exec >&- 2>&-; sleep 60", Duration(600'000)));
   ASSERT_TRUE(end);
   EXPECT_TRUE(end->timed_out) << "its end was waited for";
 }
 
-TEST(RunFio, AMissingProgramIsNotFoundAndSaysWhatToInstall) {
+TEST(RunFio, AMissingProgramIsReportedWithAnInstallHint) {
   FioRun run;
   run.command = {"/nonexistent/fio"};
   const auto end = run_fio(run);
@@ -74,7 +74,7 @@ TEST(RunFio, AMissingProgramIsNotFoundAndSaysWhatToInstall) {
   EXPECT_NE(end.error().hint.find("install"), std::string::npos);
 }
 
-TEST(RunApart, AnswersAndErrorsComeBack) {
+TEST(RunApart, ResultsAndErrorsAreReturned) {
   const ApartOptions options{"asking", Duration(10'000), nullptr};
   const auto answer = run_apart(options, []() -> Result<json::value> {
     return json::object{{"pid", ::getpid()}, {"text", std::string(200'000, 'x')}};
@@ -89,7 +89,7 @@ TEST(RunApart, AnswersAndErrorsComeBack) {
   EXPECT_EQ(error.error().message(), "full - make room");
 }
 
-TEST(RunApart, AHangingCallTimesOutAndADyingOneIsSaid) {
+TEST(RunApart, AHangingCallTimesOutAndACrashIsReported) {
   const auto late = run_apart({"asking", Duration(300), nullptr}, []() -> Result<json::value> {
     ::sleep(60);
     return json::value();

@@ -68,7 +68,7 @@ TEST_F(Hosts, MeasureEachCellAfterAllHaveReachedIt) {
   EXPECT_THAT(log, HasSubstr("spark3 2 go"));
 }
 
-TEST_F(Hosts, ThatCannotBeReachedAreNamedWithWhatToTry) {
+TEST_F(Hosts, AnUnreachableHostIsNamedWithACommandToTry) {
   ssh_does("echo \"$host: Permission denied (publickey).\" >&2; exit 255");
   ASSERT_TRUE(start({"spark2"}));
   const auto stepped = step(1);
@@ -79,13 +79,13 @@ TEST_F(Hosts, ThatCannotBeReachedAreNamedWithWhatToTry) {
   EXPECT_THAT(stepped.error().hint, HasSubstr("ssh -o BatchMode=yes spark2 true"));
 }
 
-TEST_F(Hosts, WithoutTheProgramAreToldToInstallIt) {
+TEST_F(Hosts, AHostWithoutTheProgramIsNamed) {
   ssh_does("echo 'sh: spark-stage: not found' >&2; exit 127");
   ASSERT_TRUE(start({"spark2"}));
   EXPECT_THAT(step(1).error().message(), HasSubstr("there is no spark-stage on spark2"));
 }
 
-TEST_F(Hosts, ThatRefuseSayWhyInTheirOwnWords) {
+TEST_F(Hosts, ARefusalIsReportedWithTheHostsOwnMessage) {
   ssh_does("echo 'spark-stage: /mnt/b is no folder' >&2; exit 3");
   ASSERT_TRUE(start({"spark2"}));
   const auto stepped = step(1);
@@ -94,20 +94,20 @@ TEST_F(Hosts, ThatRefuseSayWhyInTheirOwnWords) {
   EXPECT_THAT(stepped.error().hint, HasSubstr("leave out --with spark2"));
 }
 
-TEST_F(Hosts, OutOfStepAreRefused) {
+TEST_F(Hosts, AHostOutOfStepIsRefused) {
   ssh_does("echo ready 7; read word");
   ASSERT_TRUE(start({"spark2"}));
   EXPECT_THAT(step(1).error().message(), HasSubstr("not in step: it says 'ready 7' before measurement 1"));
 }
 
-TEST_F(Hosts, ThatSayNothingAreGivenUp) {
+TEST_F(Hosts, ASilentHostTimesOut) {
   ssh_does("read word");
   ASSERT_TRUE(start({"spark2"}));
   const auto stepped = together.step(1, Duration(1), kNeverStop, [](const std::string&) {});
   EXPECT_EQ(stepped.error().kind, Errc::TimedOut);
 }
 
-TEST_F(Hosts, TidyUpWhenTheRunIsCalledOff) {
+TEST_F(Hosts, CleanUpWhenTheRunIsCancelled) {
   ssh_does("echo ready 1; read word || touch " + (disk / "tidied"));
   {
     Together abandoned;
@@ -119,7 +119,7 @@ TEST_F(Hosts, TidyUpWhenTheRunIsCalledOff) {
   EXPECT_TRUE(fs::exists(disk / "tidied"));
 }
 
-TEST(HostWord, IsWaitedForAndItsEndCallsTheRunOff) {
+TEST(HostWord, GoStartsTheMeasurementAndAClosedPipeEndsTheRun) {
   int ends[2];
   ASSERT_EQ(::pipe(ends), 0);
   std::ostringstream out;

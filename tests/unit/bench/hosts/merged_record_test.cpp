@@ -30,7 +30,7 @@ TEST(MergedRecord, HasTheMeanOfTheHostsRatesInEachRound) {
   EXPECT_EQ(merged.cells[1].bins.at(1000), 20u);
 }
 
-TEST(MergedRecord, HasNoResultWhereAHostHasNoneAndNamesIt) {
+TEST(MergedRecord, ACellWithoutAResultOnOneHostNamesThatHost) {
   Record broken = record_of("b", {2'000, 3'000});
   broken.cells[0].status = CellStatus::Invalid;
   broken.cells[0].reasons = {"too short"};

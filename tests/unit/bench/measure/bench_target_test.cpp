@@ -48,7 +48,7 @@ TEST(BenchTarget, AFolderIsInspectedWithoutChangingIt) {
   EXPECT_TRUE(fs::is_empty(disk / "real"));
 }
 
-TEST(BenchTarget, ItsFolderIsMadeAndRemovedAndASecondCloseDoesNothing) {
+TEST(BenchTarget, CloseRemovesItsFolderAndMayBeRepeated) {
   const DiskFolder disk;
   auto target = BenchTarget::inspect({"x", disk.path()}, SystemRoot{}, kNotStopped);
   ASSERT_TRUE(target);
@@ -66,7 +66,7 @@ TEST(BenchTarget, ItsFolderIsMadeAndRemovedAndASecondCloseDoesNothing) {
   EXPECT_TRUE(fs::is_empty(disk.path()));
 }
 
-TEST(BenchTarget, ADroppedSiteRemovesItsFolder) {
+TEST(BenchTarget, ADestroyedTargetRemovesItsFolder) {
   const DiskFolder disk;
   {
     auto target = BenchTarget::inspect({"x", disk.path()}, SystemRoot{}, kNotStopped);

@@ -13,7 +13,7 @@ BenchOptions three_paths() {
   return options;
 }
 
-TEST(PathArgument, NamesAndPathsAreTakenApart) {
+TEST(PathArgument, NameAndPathAreSeparated) {
   const auto named = parse_path_argument("nvme-tcp=/mnt/a=b");
   ASSERT_TRUE(named);
   EXPECT_EQ(named->name, "nvme-tcp");
@@ -24,7 +24,7 @@ TEST(PathArgument, NamesAndPathsAreTakenApart) {
   EXPECT_EQ(parse_path_argument("relative/folder")->path, "relative/folder");
 }
 
-TEST(PathArgument, WhatCannotBeAPathIsRefusedInWords) {
+TEST(PathArgument, AnInvalidArgumentIsRefusedWithAHint) {
   for (const char* text : {"", "a=", "=/mnt", "two words=/mnt", "/mnt/two words"}) {
     const auto path = parse_path_argument(text);
     ASSERT_FALSE(path) << text;
@@ -33,7 +33,7 @@ TEST(PathArgument, WhatCannotBeAPathIsRefusedInWords) {
   }
 }
 
-TEST(Options, DefaultsAreAllScenariosButTheDemandsAndBadOptionsAreRefused) {
+TEST(Options, TheDefaultOmitsTheDemandScenarioAndBadOptionsAreRefused) {
   EXPECT_EQ(check_options(three_paths())->size(), all_scenarios().size() - 1);
   EXPECT_FALSE(check_options({}));
   const auto refused = [](auto change) {
@@ -53,7 +53,7 @@ TEST(Options, DefaultsAreAllScenariosButTheDemandsAndBadOptionsAreRefused) {
   EXPECT_TRUE(refused([](BenchOptions& o) { o.scenarios = {"nosuch"}; }));
 }
 
-TEST(Options, ScenariosRunInTheirOwnOrderAndOnce) {
+TEST(Options, ScenariosRunOnceInAFixedOrder) {
   BenchOptions options = three_paths();
   options.scenarios = {"latency", "shards", "latency"};
   const auto chosen = check_options(options);
@@ -62,12 +62,12 @@ TEST(Options, ScenariosRunInTheirOwnOrderAndOnce) {
   EXPECT_EQ((*chosen)[0]->id, "shards");
 }
 
-TEST(Scenarios, AMisspeltOneGetsTheNearest) {
+TEST(Scenarios, AMisspeltNameSuggestsTheNearest) {
   EXPECT_NE(find_scenario("shard").error().hint.find("'shards'"), std::string::npos);
   EXPECT_NE(find_scenario("zzzzzzzz").error().hint.find("latency"), std::string::npos);
 }
 
-TEST(Options, ADemandIsMeasuredWhenItIsKnown) {
+TEST(Options, AKnownDemandAddsTheDemandScenario) {
   BenchOptions options = three_paths();
   options.asked.demand.bytes_per_second = 1e9;
   EXPECT_EQ(check_options(options)->size(), all_scenarios().size());
@@ -119,7 +119,7 @@ TEST(Plan, ARunOfThreePathsTakesLessThanTenMinutesAndAQuickOneLessThanTwo) {
   EXPECT_LT(estimate(quick(three_paths())), std::chrono::minutes(2));
 }
 
-TEST(Plan, WhatIsWrittenIsLimited) {
+TEST(Plan, TheBytesToWriteAreLimited) {
   const auto scenarios = check_options(three_paths()).value();
   EXPECT_EQ(layout_size(three_paths()), 4 * kGiB);
   EXPECT_EQ(small_file_count(three_paths(), scenarios), 2048u);

@@ -129,7 +129,7 @@ TEST(Run, TwoPathsAreMeasuredAndLeftAsTheyWere) {
   EXPECT_THAT(read_text(fs::path(raw).replace_extension(".fio").string()), HasSubstr("[stream0]"));
 }
 
-TEST(Run, AnInterruptedRunRemovesItsFolderAndKeepsTheRest) {
+TEST(Run, AnInterruptedRunRemovesOnlyItsOwnFolder) {
   const DiskFolder disk;
   write_text(disk / "foreign", "precious");
   const pid_t pid = start_long_run(disk.path());
@@ -141,7 +141,7 @@ TEST(Run, AnInterruptedRunRemovesItsFolderAndKeepsTheRest) {
   EXPECT_FALSE(is_fio_at_work(disk.path()));
 }
 
-TEST(Run, FioDiesWithAKilledRunAndTheNextRunRemovesWhatItLeft) {
+TEST(Run, FioDiesWithAKilledRunAndTheNextRunRemovesTheLeftovers) {
   const DiskFolder disk;
   write_text(disk / "foreign", "precious");
   const pid_t pid = start_long_run(disk.path());
@@ -166,7 +166,7 @@ TEST(Run, AStopBeforeTheStartMeasuresNothingAndLeavesNothing) {
   EXPECT_TRUE(fs::is_empty(disk.path()));
 }
 
-TEST(Run, WhatCannotBeMeasuredIsRefusedBeforeTheFirstByte) {
+TEST(Run, AnImpossibleRunIsRefusedBeforeTheFirstByte) {
   const DiskFolder disk;
   const auto kind_of = [&](const BenchOptions& options) {
     const auto record = run(options, {}, kGoOn);
@@ -185,7 +185,7 @@ TEST(Run, WhatCannotBeMeasuredIsRefusedBeforeTheFirstByte) {
 }
 
 // An fio without io_uring, like on a host with a seccomp filter against it.
-TEST(Run, WithoutIoUringItFallsBackToLibaioAndSaysSo) {
+TEST(Run, WithoutIoUringItFallsBackToLibaioAndReportsIt) {
   const DiskFolder disk;
   const DiskFolder tools;
   write_text(tools / "fio",
@@ -247,7 +247,7 @@ TEST(Run, TheRateLimitHoldsForStagingCopies) {
   }
 }
 
-TEST(Run, EveryPathReadsFilesOfTheSizesOfTheDatasetWhichIsReadWhereItIs) {
+TEST(Run, EveryPathReadsFilesOfTheDatasetsSizesAndTheDatasetInPlace) {
   const DiskFolder disk;
   fs::create_directory(disk / "a");
   fs::create_directories(disk / "b/set/class");

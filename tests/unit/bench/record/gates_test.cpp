@@ -22,7 +22,7 @@ const ScenarioRecord kWarm{"epoch-2", "", "", false, false, Cache::Warm};
 const ScenarioRecord kDirect{"shards", "", "", false, false, Cache::Direct};
 const ScenarioRecord kWrite{"checkpoint", "", "", true, false, Cache::Direct};
 
-TEST(Gates, AColdReadIsProvenByTheBytesThatCameFromTheStorage) {
+TEST(Gates, AColdReadIsProvenByTheBytesReadFromTheStorage) {
   EXPECT_THAT(cache_faults(read_cell(998'000'000), kCold, PathKind::Nas), IsEmpty());
   EXPECT_THAT(cache_faults(read_cell(1'300'000'000), kCold, PathKind::Nas), IsEmpty()) << "read-ahead";
   EXPECT_THAT(cache_faults(read_cell(940'000'000), kCold, PathKind::Nas),
@@ -38,14 +38,14 @@ TEST(Gates, WithoutACounterAColdReadIsNotProven) {
   EXPECT_THAT(cache_faults(read_cell(std::nullopt), kDirect, PathKind::Memory), IsEmpty());
 }
 
-TEST(Gates, ADirectReadThatDidNotReachTheStorageIsNoResultAndAWriteIsNotAsked) {
+TEST(Gates, ADirectReadMustReachTheStorageAndAWriteIsNotChecked) {
   EXPECT_THAT(cache_faults(read_cell(100), kDirect, PathKind::RemoteBlock),
               Contains(HasSubstr("not from the storage")));
   EXPECT_THAT(cache_faults(read_cell(0), kWrite, PathKind::RemoteBlock), IsEmpty());
   EXPECT_THAT(cache_faults(read_cell(0), kWarm, PathKind::Nas), IsEmpty()) << "RAM is what it is about";
 }
 
-TEST(Gates, ARereadThatRamServedIsLabelledSoAndNeverCold) {
+TEST(Gates, ARereadServedByRamIsLabelledAsSuchAndNeverAsCold) {
   const Cell ram = read_cell(0);
   const Cell half = read_cell(500'000'000);
   const Cell all = read_cell(1'000'000'000);
@@ -58,13 +58,13 @@ TEST(Gates, ARereadThatRamServedIsLabelledSoAndNeverCold) {
   EXPECT_EQ(cache_label({&unknown}, Cache::Warm), "not proven");
 }
 
-TEST(Gates, AReconnectDuringACellIsSaid) {
+TEST(Gates, AReconnectDuringACellIsReported) {
   EXPECT_THAT(change_faults("ro; nvme1 live", "ro; nvme1 live"), IsEmpty());
   EXPECT_THAT(change_faults("ro; nvme1 live", "ro; nvme1 connecting"),
               Contains(HasSubstr("nvme1 connecting")));
 }
 
-TEST(Gates, AHostWithoutCpuTimeLeftIsACaution) {
+TEST(Gates, AHostWithoutSpareCpuTimeCausesACaution) {
   CpuUse use;
   use.idle_share = 0.05;
   EXPECT_THAT(starvation_cautions(use, false), Contains(HasSubstr("no CPU time left")));
@@ -74,7 +74,7 @@ TEST(Gates, AHostWithoutCpuTimeLeftIsACaution) {
   EXPECT_THAT(starvation_cautions(use, true), Contains(HasSubstr("one core")));
 }
 
-TEST(Gates, WhatWasReadInAMomentMeansNothing) {
+TEST(Gates, ATooShortReadIsInvalid) {
   EXPECT_THAT(length_faults(0.09), Contains(HasSubstr("90 ms")));
   EXPECT_THAT(length_faults(0.11), IsEmpty());
 }
@@ -88,7 +88,7 @@ TEST(Gates, FasterThanTheLinkIsImplausible) {
               Contains(HasSubstr("implausible: faster than enp1s0f1np1")));
 }
 
-TEST(Gates, ANetworkThatAnswersSoonerThanTheLocalDriveIsACache) {
+TEST(Gates, ANetworkLatencyBelowTheLocalDrivesIsInvalid) {
   Record record = sample_record();
   record.cells.push_back(valid_cell("nvme-tcp", "latency", 4, 80'000'000, 20'000, {{60'000, 20'000}}));
   apply_plausibility(record);
@@ -96,7 +96,7 @@ TEST(Gates, ANetworkThatAnswersSoonerThanTheLocalDriveIsACache) {
   EXPECT_EQ(summarize(record, "local", "latency").status, CellStatus::Valid);
 }
 
-TEST(Gates, SmallFilesThatAnNfsClientOpensByItselfAreNamedWithTheirShare) {
+TEST(Gates, TheShareOfFilesOpenedWithoutAskingTheNfsServerIsReported) {
   Record record;
   for (unsigned round = 0; round < 3; ++round) {
     Cell cell = valid_cell("nfs", "smallfiles", round, 1'000'000, 100, {});
@@ -111,7 +111,7 @@ TEST(Gates, SmallFilesThatAnNfsClientOpensByItselfAreNamedWithTheirShare) {
   EXPECT_THAT(delegation_words(record, "nfs"), HasSubstr("opened 40.0 % of them without asking the server"));
 }
 
-TEST(Gates, ADriveThatStaysSlowerAfterAWhileHasASlumpAndADipIsNone) {
+TEST(Gates, ALastingSlowdownIsASlumpAndABriefDipIsNot) {
   const double fast = 5e9, slow = 1.5e9;
   const auto words = [](const std::vector<double>& rates) { return slump_words(rates, std::nullopt); };
   EXPECT_EQ(words({fast, fast, fast, fast, slow, slow, slow, slow}).substr(0, 53),
@@ -121,7 +121,7 @@ TEST(Gates, ADriveThatStaysSlowerAfterAWhileHasASlumpAndADipIsNone) {
   EXPECT_EQ(words({fast, slow}), "") << "too short to say";
 }
 
-TEST(Gates, TheTemperatureTellsAHotDriveFromAFullCache) {
+TEST(Gates, TheTemperatureDistinguishesAHotDriveFromAFullCache) {
   const std::vector<double> rates = {5e9, 5e9, 5e9, 1e9, 1e9, 1e9};
   EXPECT_NE(slump_words(rates, DriveTemperature{84, 82}).find("at 84 °C of 82 °C, so it was too hot"),
             std::string::npos);

@@ -29,7 +29,7 @@ TEST(Record, OnlyValidCellsAreResults) {
   EXPECT_FALSE(has_results(record));
 }
 
-TEST(Record, LocalIsTheBaselineOrElseTheFirst) {
+TEST(Record, TheBaselineIsTheLocalPathOrElseTheFirst) {
   Record record = sample_record();
   EXPECT_EQ(baseline_of(record), 1u);
   record.paths[1].name = "disk";
@@ -38,7 +38,7 @@ TEST(Record, LocalIsTheBaselineOrElseTheFirst) {
   EXPECT_EQ(baseline_of(record), 0u);
 }
 
-TEST(Record, TheJsonHasWhatAReportNeeds) {
+TEST(Record, TheJsonHasTheFieldsOfAReport) {
   const json::object record = to_json(sample_record());
   EXPECT_EQ(get_string(record, "schema"), "spark-stage-bench/2");
   EXPECT_EQ(get_string(record, "started"), "2026-11-20T16:21:26Z");

@@ -16,14 +16,14 @@ TEST(Statistics, TheMedianOfAnEvenNumberIsTheMiddleOfTheTwo) {
   EXPECT_EQ(median({4, 1, 2, 3}), 2.5);
 }
 
-TEST(Statistics, TheSpreadIsTheDeviationByTheMean) {
+TEST(Statistics, TheSpreadIsTheDeviationDividedByTheMean) {
   EXPECT_EQ(spread({}), 0);
   EXPECT_EQ(spread({7}), 0);
   EXPECT_NEAR(spread({95, 100, 105}), 0.05, 1e-12);
 }
 
 // Calculated manually: logarithms -d, 0, d have deviation d; t for two degrees of freedom is 4.302653.
-TEST(Statistics, TheIntervalIsStudentsOfTheLogarithms) {
+TEST(Statistics, TheIntervalAppliesStudentsTToTheLogarithms) {
   const double d = std::log(1.1);
   const auto estimate = estimate_of({1 / 1.1, 1, 1.1});
   ASSERT_TRUE(estimate);
@@ -32,7 +32,7 @@ TEST(Statistics, TheIntervalIsStudentsOfTheLogarithms) {
   EXPECT_NEAR(estimate->range.low * estimate->range.high, 1, 1e-9);
 }
 
-TEST(Statistics, AnIntervalHoldsItsMedianWhateverOneOddRoundDoes) {
+TEST(Statistics, TheIntervalContainsTheMedianDespiteAnOutlier) {
   const auto estimate = estimate_of({100, 100, 100, 100, 1e-9});
   ASSERT_TRUE(estimate);
   EXPECT_EQ(estimate->value, 100);
@@ -40,7 +40,7 @@ TEST(Statistics, AnIntervalHoldsItsMedianWhateverOneOddRoundDoes) {
   EXPECT_LE(estimate->range.low, 100);
 }
 
-TEST(Statistics, TwoRoundsHaveNoIntervalAndZeroHasNoLogarithm) {
+TEST(Statistics, TwoRoundsOrAZeroRateHaveNoEstimate) {
   EXPECT_FALSE(estimate_of({1, 2}));
   EXPECT_FALSE(estimate_of({0, 1, 2}));
 }
@@ -53,14 +53,14 @@ TEST(Paired, DriftThatFallsOnBothPathsOfARoundCancels) {
   EXPECT_EQ(compare_pairs({110, 55, 220}, {100, 50, 200}).difference, Difference::Lower);
 }
 
-TEST(Paired, AnIntervalThatHoldsOneIsNoClearDifference) {
+TEST(Paired, AnIntervalContainingOneMeansNoClearDifference) {
   const PairedComparison compared = compare_pairs({100, 100, 100}, {90, 130, 101});
   EXPECT_EQ(compared.difference, Difference::NoClearDifference);
   EXPECT_LT(compared.range.low, 1);
   EXPECT_GT(compared.range.high, 1);
 }
 
-TEST(Paired, ADifferenceOfLessThanThreePercentIsNotClearHoweverSure) {
+TEST(Paired, ADifferenceBelowThreePercentIsNeverClear) {
   EXPECT_EQ(compare_pairs({100, 100, 100}, {102, 102, 102}).difference, Difference::NoClearDifference);
   EXPECT_EQ(compare_pairs({100, 100, 100}, {104, 104, 104}).difference, Difference::Higher);
 }

@@ -46,7 +46,7 @@ TEST(Page, HasTheVerdictEveryPathEveryScenarioAndItsCharts) {
   EXPECT_GE(count_of(page, "<svg"), 3u);
 }
 
-TEST(Page, AsksNothingOfAnyNetworkAndRunsNothing) {
+TEST(Page, LoadsNothingFromTheNetworkAndRunsNoScripts) {
   const std::string page = html_page(sample_record());
   EXPECT_THAT(page, HasSubstr("default-src 'none'"));
   for (const char* word :
@@ -65,7 +65,7 @@ TEST(Page, ChartsTakeThePagesTextColour) {
               AllOf(HasSubstr("currentColor"), Not(HasSubstr("\"black\"")), Not(HasSubstr("'black'"))));
 }
 
-TEST(Reports, AHostileRecordIsOnlyText) {
+TEST(Reports, AHostileRecordIsEscapedAsText) {
   const Record record = hostile_record();
   EXPECT_THAT(html_page(record),
               AllOf(Not(HasSubstr("<script>")), Not(HasSubstr("<img")), Not(HasSubstr("<b>")),
@@ -74,12 +74,12 @@ TEST(Reports, AHostileRecordIsOnlyText) {
   EXPECT_THAT(markdown(record), AllOf(HasSubstr("\\|\\`id"), HasSubstr("\\<script"), Not(HasSubstr("\x1b"))));
 }
 
-TEST(Reports, AnEmptyRecordIsNoCrash) {
+TEST(Reports, AnEmptyRecordDoesNotCrash) {
   EXPECT_FALSE(html_page({}).empty());
   EXPECT_FALSE(markdown({}).empty());
 }
 
-TEST(Reports, TheMarkdownIsTheGoldenOne) {
+TEST(Reports, TheMarkdownMatchesTheGoldenFile) {
   expect_golden("markdown.golden", markdown(sample_record()));
 }
 
@@ -103,7 +103,7 @@ Result<std::string> compared(const Record& before, const Record& after, bool any
   return text_of(*comparison);
 }
 
-TEST(Compare, ADifferenceBeyondTheIntervalsIsSaidAndAnEqualRunIsNoDifference) {
+TEST(Compare, ADifferenceBeyondTheIntervalsIsReported) {
   const auto slower =
       compared(rounds_of("a", "run-1", 2'000'000'000), rounds_of("a", "run-2", 1'500'000'000), false);
   ASSERT_TRUE(slower) << slower.error().message();
@@ -127,7 +127,7 @@ TEST(Compare, HasItsFiguresAsJson) {
   EXPECT_EQ(get_string(*get_object(object, "before"), "run_id"), "run-1");
 }
 
-TEST(Compare, NamesWhatElseIsDifferent) {
+TEST(Compare, NamesOtherDifferencesBetweenTheRuns) {
   Record after = rounds_of("a", "run-2", 1'500'000'000);
   after.paths[0].mount->options = "rw";
   after.host.kernel = "6.99";
@@ -135,7 +135,7 @@ TEST(Compare, NamesWhatElseIsDifferent) {
   EXPECT_THAT(*text, AllOf(HasSubstr("now rw"), HasSubstr("6.99")));
 }
 
-TEST(Compare, TwoHostsAreRefusedUnlessAskedForAndStrangersAlways) {
+TEST(Compare, DifferentHostsNeedAnOptionAndUnrelatedRecordsAreRefused) {
   const Record one = rounds_of("a", "run-1", 2'000'000'000);
   const Record other = rounds_of("b", "run-2", 1'500'000'000);
   EXPECT_EQ(compare_runs(one, other, false).error().kind, Errc::Refused);
@@ -145,14 +145,14 @@ TEST(Compare, TwoHostsAreRefusedUnlessAskedForAndStrangersAlways) {
   EXPECT_EQ(compare_runs(one, stranger, true).error().kind, Errc::Invalid);
 }
 
-TEST(Merge, HostsThatReadAtOnceAreAddedUp) {
+TEST(Merge, RatesOfHostsThatReadSimultaneouslyAreAdded) {
   const auto text = merge_runs({rounds_of("a", "r", 2'000'000'000), rounds_of("b", "r", 1'000'000'000)});
   ASSERT_TRUE(text) << text.error().message();
   EXPECT_THAT(*text, AllOf(HasSubstr("1.50 GB/s"), HasSubstr("500 MB/s"), HasSubstr("100 %"),
                            Not(HasSubstr("Not at once"))));
 }
 
-TEST(Merge, HostsThatDidNotReadAtOnceAreSaid) {
+TEST(Merge, HostsThatDidNotReadSimultaneouslyAreReported) {
   Record later = rounds_of("b", "r", 1'000'000'000);
   later.started += std::chrono::seconds(5);
   const auto text = merge_runs({rounds_of("a", "r", 2'000'000'000), later});
@@ -161,13 +161,13 @@ TEST(Merge, HostsThatDidNotReadAtOnceAreSaid) {
   EXPECT_THAT(*merge_runs({rounds_of("a", "r", 2'000'000'000), later}), HasSubstr("different"));
 }
 
-TEST(Merge, OneRecordOrTheSameTwiceIsRefused) {
+TEST(Merge, ASingleRecordOrADuplicateIsRefused) {
   const Record one = rounds_of("a", "r", 2'000'000'000);
   EXPECT_FALSE(merge_runs({one}));
   EXPECT_FALSE(merge_runs({one, one}));
 }
 
-TEST(List, NamesEachRunAndTheUnreadableOnes) {
+TEST(List, NamesEachRunIncludingUnreadableOnes) {
   const std::string text = list_of_runs({{"run-1", "", sample_record()}, {"run-2", "broken", {}}});
   EXPECT_THAT(text, AllOf(HasSubstr("nvme-tcp local"), HasSubstr("unreadable"), HasSubstr("complete")));
   EXPECT_THAT(list_of_runs({}), HasSubstr("No run"));

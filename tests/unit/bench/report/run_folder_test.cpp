@@ -20,7 +20,7 @@ void keep(const std::string& runs, const std::string& id) {
   ASSERT_TRUE(folder->write(record));
 }
 
-TEST(RunFolder, WhatWasWrittenIsReadBackTheSame) {
+TEST(RunFolder, ASavedRunIsReadBackUnchanged) {
   const DiskFolder disk;
   keep(disk.path(), sample_record().run_id);
   const auto read = load_record(disk.path(), sample_record().run_id);
@@ -43,7 +43,7 @@ TEST(RunFolder, ARunIsFoundByPartOfItsIdItsFolderAndItsFile) {
   EXPECT_EQ(load_record(disk.path(), "last")->run_id, "20261121T080000Z-77aa");
 }
 
-TEST(RunFolder, ARunThatIsNotThereOrCouldBeTwoIsSaid) {
+TEST(RunFolder, AMissingOrAmbiguousRunIsReported) {
   const DiskFolder disk;
   keep(disk.path(), "20261120T162126Z-1f3a");
   keep(disk.path(), "20261121T080000Z-77aa");
@@ -54,7 +54,7 @@ TEST(RunFolder, ARunThatIsNotThereOrCouldBeTwoIsSaid) {
   EXPECT_THAT(both.error().message(), HasSubstr("1f3a, 20261121T080000Z-77aa"));
 }
 
-TEST(RunFolder, ARecordOfAnotherSchemaIsRefusedInWords) {
+TEST(RunFolder, ARecordOfAnotherSchemaIsRefusedWithTheReason) {
   const DiskFolder disk;
   write_text(disk / "old.json", R"({"schema": "spark-stage-bench/1"})");
   EXPECT_THAT(load_record(disk.path(), disk / "old.json").error().message(),

@@ -21,7 +21,7 @@ void expect_80_columns(const std::string& text) {
   for (const std::string& line : split(text, '\n')) EXPECT_LE(columns_of(line), 80u) << line;
 }
 
-TEST(Table, IsTheGoldenOne) {
+TEST(Table, MatchesTheGoldenFile) {
   const std::string table = text_table(sample_record());
   expect_golden("table.golden", table);
   expect_80_columns(table);
@@ -43,7 +43,7 @@ TEST(Table, ManyPathsWithLongNamesStayWithin80Columns) {
   EXPECT_THAT(table, HasSubstr("1.00M IOPS"));
 }
 
-TEST(Table, AnInterruptedRunSaysSoAndAnEmptyOneIsNoCrash) {
+TEST(Table, AnInterruptedRunIsMarkedAndAnEmptyOneDoesNotCrash) {
   Record record = sample_record();
   record.interrupted = true;
   record.cells.clear();
@@ -51,7 +51,7 @@ TEST(Table, AnInterruptedRunSaysSoAndAnEmptyOneIsNoCrash) {
   EXPECT_FALSE(text_table({}).empty());
 }
 
-TEST(Table, NamesFromOutsideCannotDriveTheTerminal) {
+TEST(Table, ExternalNamesCannotControlTheTerminal) {
   Record record = sample_record();
   record.paths[0].path = "/mnt/\x1b[31mred";
   record.warnings = {"bad \x07 bell"};

@@ -33,7 +33,7 @@ Question thirty_epochs() {
   return {1'200'000'000'000, 30, 0, 2'000'000'000'000};
 }
 
-TEST(BreakEven, OfAJobThatTakesWhatItGets) {
+TEST(BreakEven, IsCalculatedForAJobThatReadsAsFastAsItCan) {
   EXPECT_NEAR(break_even(1.1e9, 1.1e9, 6.5e9, 0).value(), 1.20, 0.005);
   EXPECT_NEAR(break_even(2.8e9, 2.8e9, 6.5e9, 0).value(), 1.76, 0.005);
   EXPECT_EQ(pays_from(1.20), 2);
@@ -41,18 +41,18 @@ TEST(BreakEven, OfAJobThatTakesWhatItGets) {
   EXPECT_EQ(pays_from(2.0), 3) << "at 2.0 both took the same: the third epoch wins";
 }
 
-TEST(BreakEven, OfAJobThatOneNetworkAlmostFeeds) {
+TEST(BreakEven, IsLaterForAJobThatTheNetworkAlmostFeeds) {
   EXPECT_NEAR(break_even(1.1e9, 1.1e9, 6.5e9, kUnet3d).value(), 1.53, 0.005);
   EXPECT_NEAR(break_even(2.8e9, 2.8e9, 6.5e9, kUnet3d).value(), 8.37, 0.005);
 }
 
-TEST(BreakEven, IsNeverWhereTheNetworkFeedsTheJob) {
+TEST(BreakEven, IsNeverReachedIfTheNetworkFeedsTheJob) {
   EXPECT_NEAR(break_even(1.1e9, 1.1e9, 6.5e9, kResnet50).value(), 3.04, 0.005);
   EXPECT_FALSE(break_even(2.8e9, 2.8e9, 6.5e9, kResnet50));
   EXPECT_FALSE(break_even(7e9, 5e9, 6.5e9, 0)) << "a network faster than the drive";
 }
 
-TEST(BreakEven, RatesThatDriftTogetherFromRoundToRoundAreCertain) {
+TEST(BreakEven, RatesThatDriftTogetherHaveANarrowInterval) {
   // If the network is twice as fast, an epoch saves half as much and the copy costs half as much.
   const Source together{"nfs", about(1.1e9, 0.1, 0), about(1.1e9, 0.1, 0)};
   const BreakEven even = break_even_of(together, kLocal, 0);
@@ -65,13 +65,13 @@ TEST(BreakEven, RatesThatDriftTogetherFromRoundToRoundAreCertain) {
   EXPECT_GT(wide.worst.value() - wide.best.value(), 3 * (even.worst.value() - even.best.value()));
 }
 
-TEST(BreakEven, ItsIntervalReachesToNeverWhereSomeRoundsFeedTheJob) {
+TEST(BreakEven, ItsIntervalIsUnboundedIfSomeRoundsFeedTheJob) {
   const Source fed{"nvme-tcp", about(2.9e9, 0.1, 0), about(2.8e9, 0.1, 0)};
   EXPECT_TRUE(break_even_of(fed, kLocal, kUnet3d).best);
   EXPECT_FALSE(break_even_of(fed, kLocal, kUnet3d).worst);
 }
 
-TEST(BreakEven, RoundsThatAreNotCommonHaveNoInterval) {
+TEST(BreakEven, HasNoIntervalWithoutEnoughCommonRounds) {
   const Source source{"nfs", rate_of_rounds({{1, 1e9}, {2, 1e9}, {3, 1e9}}).value(),
                       rate_of_rounds({{3, 1e9}, {4, 1e9}, {5, 1e9}})};
   EXPECT_TRUE(break_even_of(source, kLocal, 0).epochs);
@@ -80,7 +80,7 @@ TEST(BreakEven, RoundsThatAreNotCommonHaveNoInterval) {
       << "the copy has three rounds, reading has three, of which one is common";
 }
 
-TEST(Decision, ThirtyEpochsAsFastAsTheyGoAreStagedFirst) {
+TEST(Decision, ThirtyEpochsAtFullSpeedAreStagedFirst) {
   const Decision decision = decide(thirty_epochs(), two_sources(), kLocal);
   EXPECT_EQ(decision.advice, Advice::StageFirst);
   ASSERT_EQ(decision.ways.size(), 4u);
@@ -103,7 +103,7 @@ TEST(Decision, AJobThatTheNetworkFeedsIsTrainedDirectly) {
   EXPECT_EQ(decide(question, two_sources(), kLocal).advice, Advice::TrainDirectly);
 }
 
-TEST(Decision, RoundsThatDisagreeAreNoClearDifference) {
+TEST(Decision, DisagreeingRoundsMeanNoClearDifference) {
   const std::vector<Source> sources = {{"nvme-tcp", about(2.8e9, 0.2, 0), about(2.8e9, 0.2, 2)}};
   Question question = thirty_epochs();
   question.epochs = 2;
@@ -112,7 +112,7 @@ TEST(Decision, RoundsThatDisagreeAreNoClearDifference) {
   EXPECT_EQ(decide(question, sources, about(6.5e9, 0.1, 1)).advice, Advice::StageFirst);
 }
 
-TEST(Decision, ACopyThatIsThereAlreadyCostsNothingAndNeedsNoRoom) {
+TEST(Decision, AnExistingCopyCostsNothingAndNeedsNoSpace) {
   Question question = thirty_epochs();
   question.epochs = 1;
   EXPECT_EQ(decide(question, two_sources(), kLocal).advice, Advice::TrainDirectly);
@@ -124,7 +124,7 @@ TEST(Decision, ACopyThatIsThereAlreadyCostsNothingAndNeedsNoRoom) {
   EXPECT_FALSE(decision.streaming);
 }
 
-TEST(Decision, StreamingTheFirstEpochTakesWhatThePathHasLeft) {
+TEST(Decision, StreamingTheFirstEpochUsesTheRemainingBandwidth) {
   Question question = thirty_epochs();
   question.demand = 0.5e9;
   question.epochs = 3;
@@ -134,7 +134,7 @@ TEST(Decision, StreamingTheFirstEpochTakesWhatThePathHasLeft) {
   EXPECT_NEAR(decision.streaming->seconds, 2000 + 2.6e12 / 0.5e9, 1);
 }
 
-TEST(Decision, WithoutRoomNothingIsStaged) {
+TEST(Decision, WithoutEnoughSpaceNothingIsStaged) {
   Question question = thirty_epochs();
   question.local_room = 1'259'000'000'000;
   const Decision decision = decide(question, two_sources(), kLocal);
@@ -145,7 +145,7 @@ TEST(Decision, WithoutRoomNothingIsStaged) {
   EXPECT_TRUE(decide(question, two_sources(), kLocal).has_room) << "5 % more than the dataset is enough";
 }
 
-TEST(Decision, WithoutARateOfTheCopyOrTheDriveThereIsNone) {
+TEST(Decision, WithoutACopyRateOrADriveRateItIsNotDecided) {
   std::vector<Source> sources = two_sources();
   for (Source& source : sources) source.copy.reset();
   EXPECT_EQ(decide(thirty_epochs(), sources, kLocal).advice, Advice::NotDecided);
@@ -153,20 +153,20 @@ TEST(Decision, WithoutARateOfTheCopyOrTheDriveThereIsNone) {
   EXPECT_EQ(decide(thirty_epochs(), {}, kLocal).advice, Advice::NotDecided);
 }
 
-TEST(Decision, TheDemandIsFedInPart) {
+TEST(Decision, TheFedShareOfTheDemandIsAtMostOne) {
   EXPECT_NEAR(fed_share(1.1e9, kUnet3d), 0.346, 0.001);
   EXPECT_EQ(fed_share(6.5e9, kUnet3d), 1);
   EXPECT_EQ(fed_share(1, 0), 1);
 }
 
-TEST(Demand, IsThatOfAKnownJob) {
+TEST(Demand, IsLookedUpByJobName) {
   EXPECT_DOUBLE_EQ(demand_like("unet3d")->bytes_per_second, 3.18e9);
   EXPECT_DOUBLE_EQ(demand_like("8xresnet50")->bytes_per_second, 1.64e9);
   EXPECT_EQ(demand_like("8xresnet50")->words, "resnet50 on 8 H100");
   EXPECT_DOUBLE_EQ(demand_like("cosmoflow-a100")->bytes_per_second, 0.51e9);
 }
 
-TEST(Demand, OfAnUnknownJobNamesTheNearest) {
+TEST(Demand, AnUnknownJobSuggestsTheNearestName) {
   EXPECT_NE(demand_like("resnet5").error().hint.find("'resnet50'"), std::string::npos);
   EXPECT_NE(demand_like("zzzzzzzzzz").error().hint.find("--demand"), std::string::npos);
   EXPECT_FALSE(demand_like("0xunet3d"));

@@ -86,7 +86,7 @@ TEST(Simulation, TheAdviceIsWrongInAtMostOneOfTwentySystems) {
   EXPECT_GE(found, clear * 95 / 100) << "of " << clear << " systems that a fifth lies between";
 }
 
-TEST(Simulation, TheIntervalOfTheBreakEvenHoldsTheTruthInNineteenOfTwentySystems) {
+TEST(Simulation, TheBreakEvenIntervalIsRightInNineteenOfTwentySystems) {
   World world;
   unsigned holds = 0, counted = 0;
   for (unsigned i = 0; i < kSystems; ++i) {

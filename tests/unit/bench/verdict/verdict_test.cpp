@@ -36,7 +36,7 @@ Record worked_example() {
   return record;
 }
 
-TEST(Verdict, SaysHowLongWhatTakesAndFromWhichEpochStagingPays) {
+TEST(Verdict, GivesTheDurationsAndTheEpochFromWhichStagingPays) {
   const Verdict verdict = verdict_of(worked_example());
   EXPECT_EQ(verdict.judged_by, "shards");
   EXPECT_EQ(verdict.local, "local");
@@ -51,7 +51,7 @@ TEST(Verdict, SaysHowLongWhatTakesAndFromWhichEpochStagingPays) {
                        "1.20)."));
 }
 
-TEST(Verdict, NamesTheDemandAndNever) {
+TEST(Verdict, NamesTheDemandAndAPathThatNeverPays) {
   Record record = worked_example();
   record.asked.demand = demand_like("8xresnet50").value();
   record.asked.epochs = 3;
@@ -66,7 +66,7 @@ TEST(Verdict, NamesTheDemandAndNever) {
           "it, local 100 %."));
 }
 
-TEST(Verdict, WhatFailedAGateIsInNone) {
+TEST(Verdict, ResultsThatFailedAGateAreExcluded) {
   Record record = worked_example();
   for (Cell& cell : record.cells) {
     if (cell.path != "nvme-tcp" || cell.scenario != "shards") continue;
@@ -101,7 +101,7 @@ TEST(Verdict, IsNotDecidedByAnInterruptedOrAThrottledRun) {
   EXPECT_THAT(sentences_of(verdict_of(record)).front(), HasSubstr("held to 500 MB/s"));
 }
 
-TEST(Verdict, ADatasetThatDoesNotFitIsTrainedDirectly) {
+TEST(Verdict, ADatasetLargerThanTheFreeSpaceIsTrainedDirectly) {
   Record record = worked_example();
   record.paths[1].free = 1'000'000'000'000;
   EXPECT_THAT(sentences_of(verdict_of(record)).front(), HasSubstr("not enough space"));
@@ -130,7 +130,7 @@ TEST(Verdict, ADatasetOfSmallFilesIsJudgedByReadingSmallFiles) {
   EXPECT_EQ(verdict_of(record).judged_by, "smallfiles");
 }
 
-TEST(Verdict, LargeFilesAreJudgedByHowTheJobWasSeenToReadThem) {
+TEST(Verdict, LargeFilesAreJudgedByTheJobsObservedReadOrder) {
   Record record = worked_example();
   record.scenarios.push_back({"samples", "random read", "", false, false, Cache::Cold});
   EXPECT_EQ(verdict_of(record).judged_by, "shards");
@@ -142,7 +142,7 @@ TEST(Verdict, LargeFilesAreJudgedByHowTheJobWasSeenToReadThem) {
   EXPECT_EQ(verdict_of(record).judged_by, "samples");
 }
 
-TEST(Verdict, AJobThatWasSeenToReadSmallFilesIsJudgedByThemWhereNoDatasetIsGiven) {
+TEST(Verdict, WithoutADatasetTheObservedFileSizeDecides) {
   Record record = worked_example();
   record.asked.dataset_bytes = record.asked.dataset_files = 0;
   record.asked.demand.mean_file = 20'100;
@@ -152,7 +152,7 @@ TEST(Verdict, AJobThatWasSeenToReadSmallFilesIsJudgedByThemWhereNoDatasetIsGiven
                 "20.1 kB on average)"));
 }
 
-TEST(Verdict, WithoutADemandThereAreRatesAndABreakEvenAndNoAdvice) {
+TEST(Verdict, WithoutADemandItGivesRatesAndABreakEvenButNoAdvice) {
   Record record = worked_example();
   record.asked.demand = {};
   const Verdict verdict = verdict_of(record);
@@ -167,7 +167,7 @@ TEST(Verdict, WithoutADemandThereAreRatesAndABreakEvenAndNoAdvice) {
               Contains(HasSubstr("A job that consumes less than 2.80 GB/s gains nothing from staging.")));
 }
 
-TEST(Verdict, NodesShareWhatTheTargetGivesAndTheReportCallsThatAnAssumption) {
+TEST(Verdict, NodesShareTheTargetsRateAndTheReportStatesTheAssumption) {
   Record record = worked_example();
   record.asked.nodes = 4;
   const Verdict verdict = verdict_of(record);
@@ -176,7 +176,7 @@ TEST(Verdict, NodesShareWhatTheTargetGivesAndTheReportCallsThatAnAssumption) {
   EXPECT_THAT(sentences_of(verdict).back(), HasSubstr("Assumed: 4 nodes that read at once"));
 }
 
-TEST(Verdict, FilesOfOtherSizesAreNotCompared) {
+TEST(Verdict, PathsWithOtherFileSizesAreLeftOut) {
   Record record = worked_example();
   record.asked.dataset_files = 10'000'000;
   record.scenarios.push_back({"smallfiles", "small files", "", false, true, Cache::Cold});
@@ -192,7 +192,7 @@ TEST(Verdict, FilesOfOtherSizesAreNotCompared) {
   EXPECT_THAT(sentences_of(verdict), Contains(HasSubstr("nfs is left out: its files of 1.00 MB on average")));
 }
 
-TEST(Verdict, WhatMayComeFromTheTargetsMemoryIsNoted) {
+TEST(Verdict, ReadsThatFitTheTargetsMemoryAreNoted) {
   Record record = worked_example();
   record.asked.target_memory = 32'000'000'000;
   EXPECT_THAT(
@@ -202,7 +202,7 @@ TEST(Verdict, WhatMayComeFromTheTargetsMemoryIsNoted) {
   EXPECT_THAT(sentences_of(verdict_of(record)), Not(Contains(HasSubstr("target's memory"))));
 }
 
-TEST(Verdict, TheCacheKnowsWhatItCouldMakeRoomFor) {
+TEST(Verdict, SpaceThatEvictionCouldFreeCounts) {
   Record record = worked_example();
   record.paths[1].free = 1'000'000'000'000;
   record.asked.cache_room = 2'000'000'000'000;
@@ -213,7 +213,7 @@ TEST(Verdict, TheCacheKnowsWhatItCouldMakeRoomFor) {
   EXPECT_THAT(sentences_of(verdict_of(record)).front(), HasSubstr("(it is already)"));
 }
 
-TEST(Verdict, ARunOfTheNetworkAloneSaysWhatIsMissing) {
+TEST(Verdict, ARunWithoutALocalPathReportsThatItIsMissing) {
   Record record = worked_example();
   record.paths.erase(record.paths.begin() + 1);
   EXPECT_THAT(sentences_of(verdict_of(record)).front(), HasSubstr("no local path was measured"));
@@ -241,7 +241,7 @@ TEST(Verdict, NodesWithoutAFleetShareTheTargetForReadingAndForStaging) {
   EXPECT_NEAR(source_named(verdict, "nvme-tcp").copy->typical.value, 2.8e9 / 4, 1);
 }
 
-TEST(Verdict, AFleetStagesEachByteOnceAndTheReportSaysThatItIsCalculated) {
+TEST(Verdict, AFleetStagesEachByteOnceAndItsRateIsMarkedAsCalculated) {
   const Verdict verdict = verdict_of(example_for_nodes(4, 4));
   EXPECT_NEAR(source_named(verdict, "nvme-tcp").read.typical.value, 2.8e9 / 4, 1);
   EXPECT_NEAR(source_named(verdict, "nvme-tcp").copy->typical.value, 2.8e9, 1);
@@ -249,14 +249,14 @@ TEST(Verdict, AFleetStagesEachByteOnceAndTheReportSaysThatItIsCalculated) {
               Contains(HasSubstr("staging from nvme-tcp at 2.80 GB/s is calculated, not measured: 4 hosts")));
 }
 
-TEST(Verdict, ASmallFleetAmongManyNodesAndAVolumeThatIsWrittenShareMore) {
+TEST(Verdict, EachFleetReadsOnceButAWritableVolumeIsReadByEveryNode) {
   Record record = example_for_nodes(8, 2);
   EXPECT_NEAR(source_named(verdict_of(record), "nvme-tcp").copy->typical.value, 2.8e9 / 4, 1);
   record.paths[0].read_only_reason.clear();
   EXPECT_NEAR(source_named(verdict_of(record), "nvme-tcp").copy->typical.value, 2.8e9 / 8, 1);
 }
 
-TEST(Verdict, AFleetIsNoFasterThanALinkAndWhatTheDriveWrites) {
+TEST(Verdict, AFleetIsLimitedByTheLinkAndTheDrivesWriteRate) {
   Record record = example_for_nodes(4, 4);
   record.paths[0].storage.nic.bytes_per_second = 1.25e9;
   EXPECT_NEAR(source_named(verdict_of(record), "nvme-tcp").copy->typical.value, 1.25e9, 1);
@@ -265,7 +265,7 @@ TEST(Verdict, AFleetIsNoFasterThanALinkAndWhatTheDriveWrites) {
   EXPECT_NEAR(source_named(verdict_of(record), "nvme-tcp").copy->typical.value, 1e9, 1);
 }
 
-TEST(Verdict, HostsThatMeasuredAtOnceNeedNoAssumptionAndMoreNodesDo) {
+TEST(Verdict, SimultaneousHostsNeedNoAssumptionUntilMoreNodesAreGiven) {
   Record record = example_for_nodes(0, 0);
   record.hosts = {"spark-1", "spark-2"};
   const Verdict measured = verdict_of(record);

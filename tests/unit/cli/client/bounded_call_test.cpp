@@ -22,7 +22,7 @@ TEST(BoundedCall, GivesTheError) {
   EXPECT_EQ(answer.error().message(), "no - yes");
 }
 
-TEST(BoundedCall, AnswersLargerThanAPipeComeThrough) {
+TEST(BoundedCall, ReturnsAnswersLargerThanAPipe) {
   const std::string large(1 << 20, 'x');
   const auto answer = call_bounded(Duration(5000), [&] {
     return Result<json::object>(json::object{{"a", large}});

@@ -106,7 +106,7 @@ class ClientTest : public ::testing::Test {
   std::vector<std::string> lines;
 };
 
-TEST_F(ClientTest, AnAnswerComesWhole) {
+TEST_F(ClientTest, ACompleteAnswerIsReturned) {
   Server server([](int c) { say(c, answer("200 OK", R"({"a": 1})")); });
   const auto got = send(server.socket(), {"POST", "/v1/stagings", R"({"datasets": []})"});
   ASSERT_TRUE(got) << got.error().message();
@@ -121,14 +121,14 @@ TEST_F(ClientTest, AnErrorIsAnAnswerToo) {
 }
 
 // Like a daemon that accepts no more connections of this user.
-TEST_F(ClientTest, AnAnswerToARequestThatWasNotReadToItsEndIsAnAnswer) {
+TEST_F(ClientTest, AnAnswerSentBeforeTheWholeRequestWasReadIsReturned) {
   Server server([](int c) { say(c, answer("429 Too Many Requests", "{}")); });
   const auto got = send(server.socket(), {"POST", "/v1/stagings", std::string(8 << 20, ' ')});
   ASSERT_TRUE(got) << got.error().message();
   EXPECT_EQ(got->status, 429u);
 }
 
-TEST_F(ClientTest, ByteByByteIsFine) {
+TEST_F(ClientTest, AnAnswerSentByteByByteIsRead) {
   Server server([](int c) {
     for (const char byte : answer("200 OK", "{}")) {
       say(c, std::string(1, byte));
@@ -148,7 +148,7 @@ TEST_F(ClientTest, NoSocketSaysHowToStartTheDaemon) {
       "it with 'systemctl start spark-staged', or name its socket with --socket");
 }
 
-TEST_F(ClientTest, ASocketOfADeadDaemonSaysSo) {
+TEST_F(ClientTest, ASocketWithoutAListenerIsReported) {
   const std::string path =
       std::filesystem::temp_directory_path() / ("spark-dead-" + std::to_string(::getpid()));
   {
@@ -165,7 +165,7 @@ TEST_F(ClientTest, ASocketOfADeadDaemonSaysSo) {
   EXPECT_NE(got.error().message().find("no process listens"), std::string::npos) << got.error().message();
 }
 
-TEST_F(ClientTest, ASocketThatMayNotBeOpenedNamesTheGroup) {
+TEST_F(ClientTest, ADeniedConnectionNamesTheGroup) {
   if (::geteuid() != 0) GTEST_SKIP() << "only root can become somebody without access";
   Server server([](int) {});
   ::chmod(server.socket().c_str(), 0600);
@@ -178,7 +178,7 @@ TEST_F(ClientTest, ASocketThatMayNotBeOpenedNamesTheGroup) {
       << got.error().message();
 }
 
-TEST_F(ClientTest, APathThatIsTooLongIsAMistake) {
+TEST_F(ClientTest, ATooLongSocketPathIsInvalid) {
   EXPECT_EQ(send("/" + std::string(200, 'x')).error().kind, Errc::Invalid);
 }
 
@@ -190,17 +190,17 @@ TEST_F(ClientTest, ASilentDaemonIsUnavailableAfterTheDeadline) {
   EXPECT_NE(got.error().message().find("was silent for 500 ms"), std::string::npos) << got.error().message();
 }
 
-TEST_F(ClientTest, AnAnswerThatIsCutIsUnavailable) {
+TEST_F(ClientTest, ATruncatedAnswerIsUnavailable) {
   Server server([](int c) { say(c, "HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n{"); });
   EXPECT_EQ(send(server.socket()).error().kind, Errc::Unavailable);
 }
 
-TEST_F(ClientTest, AConnectionThatIsCutBeforeTheAnswerIsUnavailable) {
+TEST_F(ClientTest, AConnectionClosedBeforeTheAnswerIsUnavailable) {
   Server server([](int) {});
   EXPECT_EQ(send(server.socket()).error().kind, Errc::Unavailable);
 }
 
-TEST_F(ClientTest, GarbageIsToldApart) {
+TEST_F(ClientTest, AnAnswerThatIsNotHttpIsReported) {
   Server server([](int c) { say(c, "SSH-2.0-OpenSSH_9.2\r\n\r\n"); });
   const auto got = send(server.socket());
   ASSERT_FALSE(got);
@@ -208,7 +208,7 @@ TEST_F(ClientTest, GarbageIsToldApart) {
   EXPECT_NE(got.error().message().find("is not HTTP"), std::string::npos) << got.error().message();
 }
 
-TEST_F(ClientTest, EventsComeAsTheyAreSaid) {
+TEST_F(ClientTest, EventsArriveAsTheyAreSent) {
   Server server([](int c) {
     say(c, kChunked + chunk("{\"n\": 1}\n{\"n\""));
     std::this_thread::sleep_for(20ms);
@@ -220,7 +220,7 @@ TEST_F(ClientTest, EventsComeAsTheyAreSaid) {
   EXPECT_EQ(lines, (std::vector<std::string>{"{\"n\": 1}", "{\"n\": 2}", "{\"n\": 3}"}));
 }
 
-TEST_F(ClientTest, AStreamThatIsRefusedIsReadWhole) {
+TEST_F(ClientTest, TheAnswerToARefusedStreamIsReadCompletely) {
   Server server([](int c) { say(c, answer("404 Not Found", R"({"error": {}})")); });
   const auto got = stream(server.socket(), 1);
   ASSERT_TRUE(got);
@@ -228,7 +228,7 @@ TEST_F(ClientTest, AStreamThatIsRefusedIsReadWhole) {
   EXPECT_EQ(got->body, R"({"error": {}})");
 }
 
-TEST_F(ClientTest, AStreamThatIsCutIsUnavailableAfterItsLines) {
+TEST_F(ClientTest, ATruncatedStreamIsUnavailableAfterItsLines) {
   Server server([](int c) { say(c, kChunked + chunk("{\"n\": 1}\n")); });
   EXPECT_EQ(stream(server.socket(), 9).error().kind, Errc::Unavailable);
   EXPECT_EQ(lines.size(), 1u);
@@ -258,7 +258,7 @@ TEST_F(ClientTest, AStreamIsEndedByTheStopFlag) {
   EXPECT_EQ(stream(server.socket(), 9).error().kind, Errc::Cancelled);
 }
 
-TEST_F(ClientTest, ALineWithoutEndDoesNotFillTheMemory) {
+TEST_F(ClientTest, AnEndlessLineFailsInsteadOfFillingMemory) {
   Server server([](int c) {
     say(c, kChunked);
     const std::string piece = chunk(std::string(65536, 'x'));

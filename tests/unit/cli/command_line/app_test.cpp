@@ -64,7 +64,7 @@ TEST_F(CommandLine, KnowsItsVersion) {
   EXPECT_EQ(program.output(), std::string("spark-stage ") + kVersion + "\n");
 }
 
-TEST_F(CommandLine, MistakesExitWithTwoAndSayWhatWasMeant) {
+TEST_F(CommandLine, MistakesExitWithTwoAndASuggestion) {
   const std::vector<std::pair<std::vector<std::string>, std::string>> mistakes = {
       {{"statsu"}, "there is no verb 'statsu' - did you mean 'status'?"},
       {{"statsu", "--json"}, "did you mean 'status'?"},
@@ -92,7 +92,7 @@ TEST_F(CommandLine, MistakesExitWithTwoAndSayWhatWasMeant) {
   }
 }
 
-TEST_F(CommandLine, AloneItPrintsTheShortHelpAndExitsWithTwo) {
+TEST_F(CommandLine, WithoutArgumentsItPrintsTheShortHelpAndExitsWithTwo) {
   EXPECT_EQ(program.run({}), 2);
   EXPECT_EQ(program.output(), "");
   EXPECT_TRUE(program.errors().starts_with("Usage: spark-stage [OPTIONS] VERB\n")) << program.errors();
@@ -100,7 +100,7 @@ TEST_F(CommandLine, AloneItPrintsTheShortHelpAndExitsWithTwo) {
   EXPECT_LE(split(program.errors(), '\n').size(), 15u);
 }
 
-TEST_F(CommandLine, TheVerbHelpSaysWhatTheOptionDoes) {
+TEST_F(CommandLine, TheHelpVerbPrintsTheSameAsTheOption) {
   for (const std::vector<std::string>& verb : {std::vector<std::string>{}, {"stage"}, {"volumes", "take"}}) {
     Program asked;
     std::vector<std::string> words = verb;
@@ -113,7 +113,7 @@ TEST_F(CommandLine, TheVerbHelpSaysWhatTheOptionDoes) {
       << program.errors();
 }
 
-TEST_F(CommandLine, TheVerbVersionSaysWhatTheOptionDoes) {
+TEST_F(CommandLine, TheVersionVerbPrintsTheSameAsTheOption) {
   EXPECT_EQ(program.run({"version"}), 0);
   EXPECT_EQ(program.output(), std::string("spark-stage ") + kVersion + "\n");
   Program json;
@@ -135,13 +135,13 @@ TEST_F(CommandLine, QuietLeavesOnlyErrorsOnStderr) {
   EXPECT_NE(program.errors(), "");
 }
 
-TEST_F(CommandLine, VerboseShowsWhatIsAskedOfTheDaemon) {
+TEST_F(CommandLine, VerboseShowsTheRequestsToTheDaemon) {
   program.client.answer("GET /v1/datasets", 200, R"({"datasets": []})");
   EXPECT_EQ(program.run({"ls", "--verbose"}), 0);
   EXPECT_EQ(program.errors(), "GET /v1/datasets: 200, 0 ms\n");
 }
 
-TEST_F(CommandLine, ColourIsAsAskedForWhateverTheTerminalIs) {
+TEST_F(CommandLine, TheColorOptionOverridesTheTerminal) {
   for (const bool on_terminal : {false, true}) {
     for (const char* when : {"auto", "always", "never"}) {
       Program coloured;
@@ -195,7 +195,7 @@ TEST_F(ConfigVerbs, WithoutAFileExitWithTwo) {
   EXPECT_NE(program.errors().find("/no/such.yaml"), std::string::npos) << program.errors();
 }
 
-TEST_F(ConfigVerbs, CheckCountsWhatIsThere) {
+TEST_F(ConfigVerbs, CheckCountsTargetsVolumesAndDatasets) {
   std::ofstream(file) << "version: 1\ntargets:\n  rose: {address: 192.168.0.100}\nvolumes:\n  datasets:\n"
                          "    target: rose\n    subsystem: raid5-data\n    mount: /mnt/a\n";
   EXPECT_EQ(program.run({"config", "check", file.string()}), 0) << program.errors();
@@ -226,7 +226,7 @@ TEST_F(ConfigVerbs, ShowFillsInTheDefaults) {
   EXPECT_TRUE(parse_json(json.output()));
 }
 
-TEST_F(ConfigVerbs, ShowIsWhatTheDaemonHasInForceNotWhatTheFileSaysNow) {
+TEST_F(ConfigVerbs, ShowPrintsTheActiveConfigurationNotTheFile) {
   program.client.answer("GET /v1/config", 200, R"({"version": 1, "cache": {"path": "/in/force"}})");
   EXPECT_EQ(program.run({"config", "show"}), 0) << program.errors();
   EXPECT_NE(program.output().find("path: /in/force"), std::string::npos) << program.output();
@@ -240,14 +240,14 @@ constexpr char kPlan[] = R"json({"volumes": [
   {"name": "scratch", "action": "add", "changes": [], "refused": null}],
   "settings": ["cache.capacity: 1000 -> 2000"]})json";
 
-TEST_F(ConfigVerbs, PlanShowsWhatAReloadWouldDoToEachVolume) {
+TEST_F(ConfigVerbs, PlanShowsTheEffectOfAReloadOnEachVolume) {
   program.client.answer("POST /v1/plan", 200, kPlan);
   EXPECT_EQ(program.run({"config", "plan"}), 7) << program.errors();
   EXPECT_EQ(program.client.sent, std::vector<std::string>{"POST /v1/plan"});
   expect_golden("config-plan.txt", program.output());
 }
 
-TEST_F(ConfigVerbs, PlanWithNothingRefusedIsDone) {
+TEST_F(ConfigVerbs, PlanWithoutRefusalsExitsWithZero) {
   program.client.answer("POST /v1/plan", 200, R"({"volumes": [{"name": "a", "action": "add", "changes": [],
     "refused": null}], "settings": []})");
   EXPECT_EQ(program.run({"config", "plan"}), 0) << program.errors();
@@ -263,7 +263,7 @@ TEST_F(ConfigVerbs, PlanOfAnotherFileSendsItsText) {
       << program.client.sent[0];
 }
 
-TEST_F(ConfigVerbs, PlanOfABadFileNamesTheLineAndAsksNobody) {
+TEST_F(ConfigVerbs, PlanOfABadFileNamesTheLineAndSendsNoRequest) {
   std::ofstream(file) << "version: 1\nvolumse: {}\n";
   EXPECT_EQ(program.run({"config", "plan", file.string()}), 2);
   EXPECT_NE(program.errors().find(":2:1"), std::string::npos) << program.errors();

@@ -31,7 +31,7 @@ TEST(Manual, HasASectionForEachVerbThatIsInTheHelp) {
   EXPECT_EQ(page.find("scrub\""), std::string::npos) << "an old spelling is in no help";
 }
 
-TEST(Manual, HasArgumentsOptionsExamplesAndWhatElseThereIsToKnow) {
+TEST(Manual, HasArgumentsOptionsExamplesAndNotes) {
   const std::string page = page_of(".\\\" @VERBS@\n");
   for (const char* part :
        {"\\fIDATASET\\fR\n", "\\fB\\-w\\fR, \\fB\\-\\-watch\\fR[=\\fISECONDS\\fR]\n",

@@ -40,18 +40,18 @@ class NamespaceFormatterTest : public testing::Test {
   Result<> checked, made;
 };
 
-TEST_F(NamespaceFormatterTest, LookingChangesNothing) {
+TEST_F(NamespaceFormatterTest, CheckingChangesNothing) {
   EXPECT_EQ(look().value(), Hold::Free);
   EXPECT_THAT(space.commands, ElementsAre("check"));
 }
 
-TEST_F(NamespaceFormatterTest, TheReservationIsTakenBeforeAnythingIsWrittenAndStays) {
+TEST_F(NamespaceFormatterTest, TheReservationIsAcquiredBeforeWritingAndKept) {
   EXPECT_EQ(format().value(), Hold::Ours);
   EXPECT_THAT(space.commands, ElementsAre("check", "register", "acquire", "make"));
   EXPECT_EQ(holder(), "host-a");
 }
 
-TEST_F(NamespaceFormatterTest, ItIsGivenBackWhenNothingWasMade) {
+TEST_F(NamespaceFormatterTest, AFailedFormatReleasesTheReservation) {
   made = fail(Errc::Failed, "mkfs.ext4 ended with 1");
   const auto formatted = format();
   ASSERT_FALSE(formatted);
@@ -59,14 +59,14 @@ TEST_F(NamespaceFormatterTest, ItIsGivenBackWhenNothingWasMade) {
   EXPECT_EQ(holder(), "");
 }
 
-TEST_F(NamespaceFormatterTest, OneThatThisHostHadBeforeIsKeptAlsoThen) {
+TEST_F(NamespaceFormatterTest, AFailedFormatKeepsAReservationHeldBefore) {
   ASSERT_TRUE(nvmetcp::hold_reservation(commands, request.us));
   made = fail(Errc::Failed, "mkfs.ext4 ended with 1");
   EXPECT_FALSE(format());
   EXPECT_EQ(holder(), "host-a");
 }
 
-TEST_F(NamespaceFormatterTest, AnotherHostsReservationIsRefusedAndTheDeviceIsLeftAlone) {
+TEST_F(NamespaceFormatterTest, ANamespaceReservedByAnotherHostIsRefusedUntouched) {
   ASSERT_TRUE(nvmetcp::hold_reservation(others, {"host-b", 22}));
   space.commands.clear();
   for (const auto& refused : {look(), format()}) {
@@ -77,12 +77,12 @@ TEST_F(NamespaceFormatterTest, AnotherHostsReservationIsRefusedAndTheDeviceIsLef
   EXPECT_TRUE(space.commands.empty());
 }
 
-TEST_F(NamespaceFormatterTest, ACloneOfThisHostIsToldHowToBecomeOneOfItsOwn) {
+TEST_F(NamespaceFormatterTest, ACloneOfThisHostIsToldToMakeANewIdentity) {
   space.state.registrants = {{"host-a", 99, true}};
   EXPECT_THAT(look().error().message(), HasSubstr("spark-stage host new-identity"));
 }
 
-TEST_F(NamespaceFormatterTest, WithoutReservationsAnExt4IsMadeAndAnXfsIsNot) {
+TEST_F(NamespaceFormatterTest, WithoutReservationsExt4IsMadeAndXfsIsRefused) {
   space.offers = false;
   EXPECT_EQ(format().value(), Hold::Unsupported);
   request.filesystem.type = "xfs";
@@ -95,13 +95,13 @@ TEST_F(NamespaceFormatterTest, WithoutReservationsAnExt4IsMadeAndAnXfsIsNot) {
   EXPECT_TRUE(space.commands.empty());
 }
 
-TEST_F(NamespaceFormatterTest, AFenceWithoutReservationSendsNoSuchCommand) {
+TEST_F(NamespaceFormatterTest, AFenceWithoutReservationSendsNoReservationCommand) {
   request.may_reserve = false;
   EXPECT_EQ(format().value(), Hold::Unsupported);
   EXPECT_THAT(space.commands, ElementsAre("check", "make"));
 }
 
-TEST_F(NamespaceFormatterTest, WhatIsNotBlankIsNotEvenReserved) {
+TEST_F(NamespaceFormatterTest, ANonBlankDeviceIsNotReserved) {
   checked = fail(Errc::Refused, "it holds xfs");
   EXPECT_EQ(format().error().what, "it holds xfs");
   EXPECT_THAT(space.commands, ElementsAre("check"));
@@ -120,7 +120,7 @@ class UnfinishedFormatTest : public testing::Test {
   nvmetcp::Namespace block;
 };
 
-TEST_F(UnfinishedFormatTest, IsRememberedUntilItIsMade) {
+TEST_F(UnfinishedFormatTest, TheNoteExistsUntilTheFormatEnds) {
   EXPECT_FALSE(note().is_there());
   ASSERT_TRUE(note().begin());
   EXPECT_TRUE(note().is_there());
@@ -128,7 +128,7 @@ TEST_F(UnfinishedFormatTest, IsRememberedUntilItIsMade) {
   EXPECT_FALSE(note().is_there());
 }
 
-TEST_F(UnfinishedFormatTest, IsOfThisVeryNamespace) {
+TEST_F(UnfinishedFormatTest, TheNoteAppliesToOneNamespaceOnly) {
   ASSERT_TRUE(note().begin());
   block.uuid = "bbbbbbbb-0000-4000-8000-000000000001";
   EXPECT_FALSE(note().is_there());

@@ -83,7 +83,7 @@ TEST_F(NewFilesystemTest, AnEmptyDeviceGetsAnExt4WithMmpThatMountsAndIsSound) {
   test::run_tool({"e2fsck", "-fn", loop.path()});
 }
 
-TEST_F(NewFilesystemTest, AnXfsWhenAskedFor) {
+TEST_F(NewFilesystemTest, AnXfsIsMadeOnRequest) {
   const test::LoopDevice loop(blank(kXfsBytes));
   const auto made = make(loop.path(), {"xfs", "weights", ext4_.uuid});
   ASSERT_TRUE(made) << made.error().message();
@@ -92,7 +92,7 @@ TEST_F(NewFilesystemTest, AnXfsWhenAskedFor) {
   EXPECT_EQ(superblock->type + " " + superblock->label + " " + superblock->uuid, "xfs weights " + ext4_.uuid);
 }
 
-TEST_F(NewFilesystemTest, WhatHasASignatureIsRefusedByItsName) {
+TEST_F(NewFilesystemTest, ADeviceWithASignatureIsRefusedAndTheSignatureNamed) {
   test::make_image(image_, kSize, {"mkfs.ext4", "-q", "-F", "-L", "old"});
   expect_refused("it holds ext4 with UUID");
   fs::remove(image_);
@@ -110,12 +110,12 @@ TEST_F(NewFilesystemTest, WhatHasASignatureIsRefusedByItsName) {
   expect_refused("it holds a dos partition table");
 }
 
-TEST_F(NewFilesystemTest, ASignatureIsRefusedAlsoWhereAnAttemptOfOursWasCutOff) {
+TEST_F(NewFilesystemTest, ASignatureIsRefusedEvenAfterAnInterruptedAttempt) {
   test::make_image(image_, kSize, {"mkfs.ext4", "-q", "-F"});
   expect_refused("it holds ext4", Leftovers::Ours);
 }
 
-TEST_F(NewFilesystemTest, DataWithoutASignatureIsRefusedAtBothEnds) {
+TEST_F(NewFilesystemTest, DataAtEitherEndIsRefusedEvenWithoutASignature) {
   blank();
   write_at(kBlankEnds - 1, "x");
   expect_refused("its first 4 MiB are not empty");
@@ -125,7 +125,7 @@ TEST_F(NewFilesystemTest, DataWithoutASignatureIsRefusedAtBothEnds) {
   expect_refused("its last 4 MiB are not empty");
 }
 
-TEST_F(NewFilesystemTest, WhatAnAttemptOfOursLeftIsWrittenOver) {
+TEST_F(NewFilesystemTest, LeftoversOfAnInterruptedAttemptAreOverwritten) {
   blank();
   write_at(64 << 10, "an inode table");
   const test::LoopDevice loop(image_);
@@ -145,7 +145,7 @@ TEST_F(NewFilesystemTest, ADeviceThatIsInUseIsRefused) {
   EXPECT_THAT(made.error().message(), HasSubstr("in use on this host"));
 }
 
-TEST_F(NewFilesystemTest, ANameThatBelongsToAnotherDeviceByNowIsRefused) {
+TEST_F(NewFilesystemTest, ADeviceNameThatNowBelongsToAnotherDeviceIsRefused) {
   const test::LoopDevice loop(blank());
   BlankDevice other = device(loop.path());
   other.number += 1;
@@ -156,7 +156,7 @@ TEST_F(NewFilesystemTest, ANameThatBelongsToAnotherDeviceByNowIsRefused) {
   EXPECT_TRUE(check_blank(device(loop.path())));
 }
 
-TEST_F(NewFilesystemTest, NothingIsWrittenWhereTheNoteCanNotBe) {
+TEST_F(NewFilesystemTest, NothingIsWrittenIfTheNoteCannotBeSaved) {
   const test::LoopDevice loop(blank());
   const auto made = make_filesystem(
       device(loop.path()), ext4_, []() -> Result<> { return fail(Errc::NoSpace, "the disk is full"); },
@@ -166,7 +166,7 @@ TEST_F(NewFilesystemTest, NothingIsWrittenWhereTheNoteCanNotBe) {
   EXPECT_TRUE(check_blank(device(loop.path())));
 }
 
-TEST_F(NewFilesystemTest, TheLastWordsOfMkfsAreInTheError) {
+TEST_F(NewFilesystemTest, TheErrorNamesMkfsAndItsExitStatus) {
   const test::LoopDevice loop(blank(16 << 20));
   const auto made = make(loop.path(), {"xfs", "small", ext4_.uuid});
   ASSERT_FALSE(made);
@@ -174,7 +174,7 @@ TEST_F(NewFilesystemTest, TheLastWordsOfMkfsAreInTheError) {
   EXPECT_THAT(made.error().message(), HasSubstr("mkfs.xfs ended with 1"));
 }
 
-TEST(Label, IsWhatTheFileSystemHasRoomFor) {
+TEST(Label, MustBeValidForTheFileSystemType) {
   EXPECT_TRUE(check_label("sixteen-letters_", "ext4"));
   EXPECT_FALSE(check_label("sixteen-letters_", "xfs"));
   EXPECT_TRUE(check_label("twelve.chars", "xfs"));

@@ -26,7 +26,7 @@ class Complete : public ::testing::Test {
   Program program;
 };
 
-TEST_F(Complete, OffersVerbsAndTheirVerbs) {
+TEST_F(Complete, OffersVerbsAndTheirSubcommands) {
   EXPECT_TRUE(offers({""}, "stage"));
   EXPECT_TRUE(offers({"--config", "a.yaml", ""}, "doctor"));
   EXPECT_FALSE(offers({""}, "complete"));

@@ -74,7 +74,7 @@ class Discover : public ::testing::Test {
   nvmetcp::DiscoveryLog log;
 };
 
-TEST_F(Discover, ListsWhatIsOffered) {
+TEST_F(Discover, ListsTheOfferedSubsystems) {
   EXPECT_EQ(discover(log), 0) << program.errors();
   expect_golden("discover.txt", program.output());
 }
@@ -86,12 +86,12 @@ TEST_F(Discover, FitsItsTerminal) {
   EXPECT_NE(program.output().find("nqn.2024-…M Models"), std::string::npos);
 }
 
-TEST_F(Discover, OfNothingNamesTheHostToAllow) {
+TEST_F(Discover, WithoutSubsystemsNamesTheHostToAllow) {
   EXPECT_EQ(discover(nvmetcp::DiscoveryLog{}), 0);
   expect_golden("discover-empty.txt", program.output());
 }
 
-TEST_F(Discover, PrintsAConfigurationThatIsInOrder) {
+TEST_F(Discover, PrintsAValidConfiguration) {
   EXPECT_EQ(discover(log, {"--yaml"}), 0);
   expect_golden("discover.yaml", program.output());
   const auto parsed = config::parse(program.output(), "discover.yaml");
@@ -101,7 +101,7 @@ TEST_F(Discover, PrintsAConfigurationThatIsInOrder) {
   EXPECT_EQ(parsed->volumes[0].mount, "/mnt/llm-models");
 }
 
-TEST_F(Discover, PrintsAConfigurationEvenOfNothing) {
+TEST_F(Discover, PrintsAValidConfigurationEvenWithoutSubsystems) {
   EXPECT_EQ(discover(nvmetcp::DiscoveryLog{}, {"--yaml"}), 0);
   expect_golden("discover-empty.yaml", program.output());
   EXPECT_TRUE(config::parse(program.output(), "discover.yaml"));

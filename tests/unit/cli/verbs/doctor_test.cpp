@@ -15,7 +15,7 @@ std::string screen_of(const doctor::Host& host, Terminal terminal = {}) {
   return out.str();
 }
 
-TEST(DoctorScreen, NamesEachFindingOfTodaysSetUp) {
+TEST(DoctorScreen, NamesEachFindingOfAManualSetup) {
   test::FakeHost fake;
   fake.has_config = false;
   test::set_up_by_hand(fake.files);
@@ -26,7 +26,7 @@ TEST(DoctorScreen, NamesEachFindingOfTodaysSetUp) {
   expect_golden("doctor.txt", screen);
 }
 
-TEST(DoctorScreen, NamesWhatIsWrongOnTheWay) {
+TEST(DoctorScreen, NamesProblemsOfConnectionsAndTheNetwork) {
   test::FakeHost fake;
   fake.has_config = false;
   test::connect_by_hand(fake.files, "nvme1", "nvme1n1", "raid5-data", "2f7c3a52-6f0e-4c55-9a55-0d4a6c1de5b7");
@@ -40,7 +40,7 @@ TEST(DoctorScreen, NamesWhatIsWrongOnTheWay) {
   expect_golden("doctor_network.txt", screen_of(fake.host()));
 }
 
-TEST(DoctorScreen, OfAHostInOrder) {
+TEST(DoctorScreen, MatchesTheGoldenFileForAHealthyHost) {
   test::FakeHost fake;
   const json::object report = to_json(doctor::examine(fake.host()));
   std::ostringstream out;
@@ -48,7 +48,7 @@ TEST(DoctorScreen, OfAHostInOrder) {
   expect_golden_screen("doctor-healthy.txt", out.str());
 }
 
-TEST(DoctorScreen, OfAHostInOrderIsShort) {
+TEST(DoctorScreen, IsShortForAHealthyHost) {
   test::FakeHost fake;
   const std::string screen = screen_of(fake.host());
   EXPECT_TRUE(screen.ends_with("Nothing is wrong.\n")) << screen;
@@ -75,7 +75,7 @@ TEST_F(DoctorVerb, ExitsWithOneIfSomethingIsWrong) {
   EXPECT_NE(program.output().find("WRONG"), std::string::npos);
 }
 
-TEST_F(DoctorVerb, NotesAloneAreNoFailure) {
+TEST_F(DoctorVerb, NotesAloneExitWithZero) {
   EXPECT_EQ(program.run({"doctor", "--config", config, "--json"}), 0) << program.output();
   const auto report = parse_json_object(program.output());
   ASSERT_TRUE(report);

@@ -42,7 +42,7 @@ class NewIdentity : public testing::Test {
   Program program;
 };
 
-TEST_F(NewIdentity, SaysWhatItWillDoAsksAndKeepsTheOldFiles) {
+TEST_F(NewIdentity, AsksBeforeTheChangeAndKeepsTheOldFiles) {
   program.in.str("yes\n");
   EXPECT_EQ(run({}), 0) << program.errors();
   expect_golden_screen("new-identity.txt", program.errors() + "\n" + program.output());

@@ -20,7 +20,7 @@ class ImportVerb : public ::testing::Test {
   Program program;
 };
 
-TEST_F(ImportVerb, PrintsAConfigurationThatIsInOrder) {
+TEST_F(ImportVerb, PrintsAValidConfiguration) {
   EXPECT_EQ(program.run({"import"}), 0) << program.errors();
   expect_golden("import.yaml", program.output());
   const auto parsed = config::parse(program.output(), "import.yaml");
@@ -28,7 +28,7 @@ TEST_F(ImportVerb, PrintsAConfigurationThatIsInOrder) {
   EXPECT_EQ(program.errors(), "1 target, 3 volumes\n");
 }
 
-TEST_F(ImportVerb, WritesANewFileAndNeverOverAnother) {
+TEST_F(ImportVerb, WritesANewFileAndNeverOverwritesOne) {
   const std::string file = host.root() / "spark-stage.yaml";
   EXPECT_EQ(program.run({"import", "--output", file}), 0) << program.errors();
   const auto written = read_file(file);

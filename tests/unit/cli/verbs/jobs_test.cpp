@@ -40,11 +40,11 @@ TEST_F(JobVerbs, WaitHasTheExitStatusOfTheJob) {
   EXPECT_EQ(late.client.sent.size(), 1u);
 }
 
-TEST_F(JobVerbs, WaitForAJobThatIsNotThereIsNotFound) {
+TEST_F(JobVerbs, WaitForAnUnknownJobIsNotFound) {
   EXPECT_EQ(program.run({"wait", "--job", "9"}), 3);
 }
 
-TEST_F(JobVerbs, WaitTimesOutWhileTheJobTellsOfProgressAndDoesNotEndIt) {
+TEST_F(JobVerbs, WaitTimesOutDuringProgressWithoutCancellingTheJob) {
   program.client.stream_once("/v1/jobs/7/events",
                              {std::vector<std::string>(20, kProgress), {}, Duration(10'000)});
   EXPECT_EQ(program.run({"wait", "--job", "7", "--timeout", "90s"}), 124);
@@ -60,7 +60,7 @@ TEST_F(JobVerbs, WaitTimesOutWhileTheJobIsSilent) {
   EXPECT_FALSE(was_cancelled());
 }
 
-TEST_F(JobVerbs, WaitThatIsInterruptedDoesNotEndTheJob) {
+TEST_F(JobVerbs, AnInterruptedWaitDoesNotCancelTheJob) {
   FakeClient::Stream stream{{kProgress}, {Errc::Cancelled, "interrupted", ""}};
   stream.afterwards = [&] { program.stop = true; };
   program.client.stream_once("/v1/jobs/7/events", stream);
@@ -69,7 +69,7 @@ TEST_F(JobVerbs, WaitThatIsInterruptedDoesNotEndTheJob) {
   EXPECT_FALSE(was_cancelled());
 }
 
-TEST_F(JobVerbs, WaitDoesNotTakeAnotherJobForItsOwnAfterARestart) {
+TEST_F(JobVerbs, WaitDoesNotMistakeAnotherJobForItsOwnAfterARestart) {
   Program restarted;
   restarted.client.answer("GET /v1/jobs/7", 200, kRunning);
   restarted.client.answer("GET /v1/jobs/7", 200,
@@ -85,13 +85,13 @@ TEST_F(JobVerbs, WaitIsForVolumesOrForAJob) {
   EXPECT_TRUE(program.client.sent.empty());
 }
 
-TEST_F(JobVerbs, CancelGoesOnWithTheOthersWhenOneCanNotBeCancelled) {
+TEST_F(JobVerbs, CancelContinuesAfterAJobThatCannotBeCancelled) {
   program.client.answer("DELETE /v1/jobs/7", 200, kRunning);
   EXPECT_EQ(program.run({"cancel", "6", "7"}), 3);
   EXPECT_EQ(program.output(), "job 7: cancelled\n");
 }
 
-TEST_F(JobVerbs, DetachedWorkTellsHowToFollowAndEndIt) {
+TEST_F(JobVerbs, DetachPrintsHowToFollowAndCancelTheJob) {
   program.client.answer("POST /v1/stagings", 202, kRunning);
   EXPECT_EQ(program.run({"stage", "imagenet", "--detach"}), 0);
   EXPECT_EQ(program.output(), "7\n");

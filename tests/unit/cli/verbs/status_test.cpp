@@ -51,7 +51,7 @@ TEST_F(Status, ShowsVolumesWithReasonsAndNextSteps) {
   EXPECT_EQ(program.errors(), "");
 }
 
-TEST_F(Status, OfSomeNamesHasNothingElse) {
+TEST_F(Status, WithNamesShowsOnlyThose) {
   program.client.answer("GET /v1/status", 200, kBusy);
   EXPECT_EQ(program.run({"status", "models", "imagenet"}), 0);
   for (const char* shown : {"models  waiting", "STAGING", "imagenet: copying"})
@@ -60,13 +60,13 @@ TEST_F(Status, OfSomeNamesHasNothingElse) {
     EXPECT_EQ(program.output().find(other), std::string::npos) << other << "\n" << program.output();
 }
 
-TEST_F(Status, OfANameThatIsNoneSaysWhichIsMeant) {
+TEST_F(Status, AnUnknownNameSuggestsTheNearest) {
   program.client.answer("GET /v1/status", 200, kBusy);
   EXPECT_EQ(program.run({"status", "modles"}), 3);
   EXPECT_EQ(program.errors(), "spark-stage: there is no volume 'modles' - did you mean 'models'?\n");
 }
 
-TEST_F(Status, OfNothingSaysHowToBegin) {
+TEST_F(Status, WithoutVolumesExplainsHowToBegin) {
   program.client.answer("GET /v1/status", 200, kNothing);
   EXPECT_EQ(program.run({"status"}), 0);
   expect_golden("status-empty.txt", program.output());
@@ -86,7 +86,7 @@ TEST_F(Status, OnATerminalIsColouredAndFits) {
   expect_golden_screen("status-colour.txt", program.output(), 72);
 }
 
-TEST_F(Status, AsJsonIsWhatTheDaemonSaid) {
+TEST_F(Status, JsonIsTheDaemonsAnswer) {
   program.client.answer("GET /v1/status", 200, kBusy);
   EXPECT_EQ(program.run({"status", "--json"}), 0);
   EXPECT_EQ(parse_json(program.output()).value(), parse_json(kBusy).value());
@@ -98,13 +98,13 @@ TEST_F(Status, SurvivesAnAnswerOfAnotherShape) {
   EXPECT_EQ(program.run({"status"}), 0);
 }
 
-TEST_F(Status, NamesFromOutsideDoNotReachTheTerminalRaw) {
+TEST_F(Status, ExternalNamesAreEscapedForTheTerminal) {
   program.client.answer("GET /v1/status", 200, R"({"volumes": [{"name": "a\u001b[2Jb", "state": "ready"}]})");
   EXPECT_EQ(program.run({"status"}), 0);
   EXPECT_EQ(program.output().find('\x1b'), std::string::npos);
 }
 
-TEST_F(Status, PassesOnWhatTheDaemonRefuses) {
+TEST_F(Status, PassesOnTheDaemonsRefusal) {
   program.client.answer(
       "GET /v1/status", 403,
       R"({"error": {"kind": "denied", "what": "user bob may not read", "hint": "join the group spark-stage"}})");

@@ -26,7 +26,7 @@ class Watch : public ::testing::Test {
   Program program;
 };
 
-TEST_F(Watch, OnATerminalIsRedrawnInPlaceAndGoesOnOverARestart) {
+TEST_F(Watch, OnATerminalIsRedrawnInPlaceAndContinuesAcrossARestart) {
   program.context.terminal = {true, true, 72, false, true, 24};
   then(answer_of("waiting"));
   program.client.fail_once(
@@ -60,7 +60,7 @@ TEST_F(Watch, AsJsonIsAnObjectALine) {
   EXPECT_EQ(lines[1], lines[2]) << "each look is told";
 }
 
-TEST_F(Watch, LooksAsOftenAsItIsTold) {
+TEST_F(Watch, RefreshesAtTheGivenInterval) {
   const SteadyTime begin = program.timer.steady();
   then(answer_of("ready"));
   EXPECT_EQ(looks(4, {"--watch=2.5"}), 130);

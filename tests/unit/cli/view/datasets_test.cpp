@@ -38,7 +38,7 @@ TEST_F(Datasets, FitTheirTerminal) {
   expect_golden_screen("ls-terminal.txt", program.output());
 }
 
-TEST_F(Datasets, ThatAreOutdatedOrDoubtfulSaySo) {
+TEST_F(Datasets, OutdatedAndDoubtfulCopiesAreMarked) {
   program.client.answer("GET /v1/datasets", 200, R"json({"datasets": [
     {"name": "imagenet", "state": "ready", "path": "/c/imagenet", "bytes": 1000, "files": 1, "generation": 3, "leases": [],
      "staged_at": "2026-11-19T15:00:00Z", "last_used": "2026-11-20T15:16:20Z", "source_generation": 6,
@@ -53,7 +53,7 @@ TEST_F(Datasets, ThatAreOutdatedOrDoubtfulSaySo) {
   expect_golden("ls-outdated.txt", program.output());
 }
 
-TEST_F(Datasets, ThatCameFromPeersSaySo) {
+TEST_F(Datasets, CopiesFromPeersAreMarked) {
   program.client.answer("GET /v1/datasets", 200, R"json({"datasets": [
     {"name": "imagenet", "state": "ready", "path": "/c/imagenet", "bytes": 142000000000, "files": 1, "generation": 3, "leases": [],
      "last_used": "2026-11-20T15:16:20Z", "bytes_from": {"volume": 22000000000, "peers": 120000000000}},
@@ -65,7 +65,7 @@ TEST_F(Datasets, ThatCameFromPeersSaySo) {
   expect_golden("ls-peers.txt", program.output());
 }
 
-TEST_F(Datasets, NoneIsSaid) {
+TEST_F(Datasets, AnEmptyListIsExplained) {
   program.client.answer("GET /v1/datasets", 200, R"({"datasets": []})");
   EXPECT_EQ(program.run({"ls"}), 0);
   expect_golden("ls-empty.txt", program.output());
@@ -98,7 +98,7 @@ TEST_F(Datasets, AreVerifiedForScripts) {
   EXPECT_EQ(result.at("bytes"), 5000);
 }
 
-TEST_F(Datasets, ThatDifferExitWithSix) {
+TEST_F(Datasets, VerifyOfADifferingCopyExitsWithSix) {
   program.client.answer("POST /v1/datasets/imagenet/verify", 202, R"({"id": "3"})");
   program.client.stream_once("/v1/jobs/3/events", {{R"({"event": "failed", "error": {"kind": "mismatch",
     "what": "train/7.jpg differs", "hint": "evict it"}})"}});
@@ -124,7 +124,7 @@ TEST_F(Datasets, AreEvictedByScripts) {
   EXPECT_EQ(json::parse(program.output()).as_object().at("freed_bytes"), 142000000000);
 }
 
-TEST_F(Datasets, AreEvictedTogetherAndOneThatIsLeasedHoldsUpNoOther) {
+TEST_F(Datasets, ALeasedDatasetDoesNotBlockTheEvictionOfOthers) {
   program.client.answer("POST /v1/datasets/imagenet/evict", 409,
                         R"({"error": {"kind": "refused", "what": "leased", "hint": ""}})");
   program.client.answer("POST /v1/datasets/models/evict", 202, R"({"id": "4"})");
@@ -137,7 +137,7 @@ TEST_F(Datasets, AreEvictedTogetherAndOneThatIsLeasedHoldsUpNoOther) {
   EXPECT_EQ(datasets[0].at("freed_bytes"), 5);
 }
 
-TEST_F(Datasets, ThatAreLeasedAreNot) {
+TEST_F(Datasets, ALeasedDatasetIsNotEvicted) {
   program.client.answer("POST /v1/datasets/imagenet/evict", 409,
                         R"({"error": {"kind": "refused", "what": "leased", "hint": ""}})");
   EXPECT_EQ(program.run({"evict", "imagenet"}), 7);
@@ -171,7 +171,7 @@ TEST_F(Datasets, AreScrubbedByVerifyAll) {
   }
 }
 
-TEST_F(Datasets, ThatAreAllWellExitWithZero) {
+TEST_F(Datasets, ScrubWithoutDamageExitsWithZero) {
   program.client.answer("POST /v1/scrubs", 202, R"({"id": "5"})");
   program.client.stream_once("/v1/jobs/5/events", {{R"({"event": "done", "result": {"datasets": []}})"}});
   EXPECT_EQ(program.run({"scrub"}), 0);

@@ -24,7 +24,7 @@ TEST_F(FleetView, ShowsADatasetsCopiesSideBySide) {
   expect_golden("ls-fleet.txt", program.output());
 }
 
-TEST_F(FleetView, HasAnExitStatusOfItsOwnForCopiesThatDiffer) {
+TEST_F(FleetView, DifferingCopiesExitWithSix) {
   program.client.answer("GET /v1/fleet/datasets", 200,
                         R"({"datasets": [{"name": "imagenet", "same": false, "hosts": [
     {"host": null, "generation": 3, "hash": "11", "bytes": 1000, "files": 1},
@@ -34,7 +34,7 @@ TEST_F(FleetView, HasAnExitStatusOfItsOwnForCopiesThatDiffer) {
   expect_golden("ls-fleet-differs.txt", program.output());
 }
 
-TEST_F(FleetView, NoneIsSaid) {
+TEST_F(FleetView, AnEmptyListIsExplained) {
   program.client.answer("GET /v1/fleet/datasets", 200, R"({"datasets": [])" + std::string(kPeers));
   EXPECT_EQ(program.run({"ls", "--fleet"}), 0);
   EXPECT_EQ(program.output().substr(0, 17), "Nothing is staged");

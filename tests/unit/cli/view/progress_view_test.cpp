@@ -29,7 +29,7 @@ std::string bar_at(unsigned columns) {
   return std::string(trim(program.errors()));
 }
 
-TEST(ProgressView, NarrowingATerminalDropsWholeDetailsTheLeastImportantFirst) {
+TEST(ProgressView, ANarrowTerminalDropsTheLeastImportantDetailsFirst) {
   EXPECT_THAT(bar_at(120), EndsWith("1.25 GB/s, 4 s left, limited by: source"));
   for (unsigned columns = 50; columns <= 120; ++columns) {
     const std::string bar = bar_at(columns);
@@ -54,7 +54,7 @@ TEST(ProgressView, AReasonIsCutShortRatherThanLeftOut) {
   EXPECT_LT(display_width(trim(program.errors())), 60U);
 }
 
-TEST(ProgressView, WhatACopyWaitsForIsShown) {
+TEST(ProgressView, TheReasonForAWaitIsShown) {
   Program program;
   program.context.terminal = {true, true, 120, false};
   Progress progress;

@@ -41,7 +41,7 @@ TEST_F(TerminalLook, HasItsSizeAndColours) {
   EXPECT_EQ(seen.rows, 43U);
 }
 
-TEST_F(TerminalLook, NoColorTakesTheColoursAlone) {
+TEST_F(TerminalLook, NoColorDisablesOnlyColours) {
   ::setenv("NO_COLOR", "1", 1);
   const Terminal seen = look_at_terminal(screen.get(), screen.get());
   EXPECT_FALSE(seen.colour);
@@ -50,7 +50,7 @@ TEST_F(TerminalLook, NoColorTakesTheColoursAlone) {
   EXPECT_TRUE(look_at_terminal(screen.get(), screen.get()).colour);
 }
 
-TEST_F(TerminalLook, ADumbOneGetsNoEscapes) {
+TEST_F(TerminalLook, ADumbTerminalGetsNoEscapes) {
   ::setenv("TERM", "dumb", 1);
   const Terminal seen = look_at_terminal(screen.get(), screen.get());
   EXPECT_TRUE(seen.out);
@@ -59,7 +59,7 @@ TEST_F(TerminalLook, ADumbOneGetsNoEscapes) {
   EXPECT_FALSE(look_at_terminal(screen.get(), screen.get()).colour);
 }
 
-TEST_F(TerminalLook, AFileIsNone) {
+TEST_F(TerminalLook, AFileIsNotATerminal) {
   const Terminal piped = look_at_terminal(file.get(), screen.get());
   EXPECT_FALSE(piped.out || piped.colour || piped.redraws);
   EXPECT_TRUE(piped.err);

@@ -44,7 +44,7 @@ TEST(Text, AgesGetCoarserWithTime) {
   EXPECT_EQ(format_age(76h), "3 d 4 h");
 }
 
-TEST(Text, TheAgeOfATimeOfTheApiIsTold) {
+TEST(Text, TheAgeOfAnApiTimestampIsPrinted) {
   const WallTime time = std::chrono::system_clock::from_time_t(1'795'188'086);
   EXPECT_EQ(age_of(rfc3339(time), time + std::chrono::minutes(3)), "3 min");
   EXPECT_EQ(age_of("yesterday", time), "-");

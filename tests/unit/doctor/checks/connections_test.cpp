@@ -13,7 +13,7 @@ TEST_F(Doctor, ComparesConnectionsWithTheConfiguration) {
   expect("connection", {"nvme4 (raid5-data)", "controller_loss is 600, not off"});
 }
 
-TEST_F(Doctor, SeesConnectionsThatAreNotLiveOrWillBeGivenUp) {
+TEST_F(Doctor, ReportsConnectionsThatAreNotLiveOrHaveALossTimeout) {
   fake.files.add_controller(test::tcp_controller("nvme4", "foreign", "connecting"));
   fake.files.write("sys/class/nvme/nvme4/ctrl_loss_tmo", "600");
   fake.files.write("sys/class/nvme/nvme4/queue_count", "21");
@@ -34,7 +34,7 @@ class Connections : public Doctor {
   }
 };
 
-TEST_F(Connections, LeavesUsualSettingsOfAForeignOneAlone) {
+TEST_F(Connections, AcceptsUsualSettingsOfAForeignConnection) {
   connect("foreign", "5", "9");
   EXPECT_THAT(found("connection"), IsEmpty());
   EXPECT_THAT(join(examine(fake.host()).fine, "; "),
@@ -43,17 +43,17 @@ TEST_F(Connections, LeavesUsualSettingsOfAForeignOneAlone) {
   EXPECT_THAT(found("connection"), IsEmpty());
 }
 
-TEST_F(Connections, SeesAForeignOneWithoutKeepAlive) {
+TEST_F(Connections, ReportsAForeignConnectionWithoutKeepAlive) {
   connect("foreign", "0", "9");
   expect("connection", {"nvme4 (foreign) has no keep-alive", "only by a read", "--keep-alive-tmo=5"});
 }
 
-TEST_F(Connections, SeesAForeignOneWithALongKeepAlive) {
+TEST_F(Connections, ReportsAForeignConnectionWithALongKeepAlive) {
   connect("foreign", "120", "9");
   expect("connection", {"keep-alive of 120 s", "only after that time", "--keep-alive-tmo=5"});
 }
 
-TEST_F(Connections, SeesAForeignOneWithOneQueueWhereThereAreMoreCpus) {
+TEST_F(Connections, ReportsAForeignConnectionWithOneQueueForSeveralCpus) {
   connect("foreign", "5", "2");
   expect("connection", {"has 1 I/O queue |", "one CPU", "--nr-io-queues=8"});
   auto host = fake.host();
@@ -63,7 +63,7 @@ TEST_F(Connections, SeesAForeignOneWithOneQueueWhereThereAreMoreCpus) {
   EXPECT_TRUE(report.findings.empty()) << pretty(to_json(report));
 }
 
-TEST_F(Connections, SeesAForeignOneWithMoreQueuesThanCpus) {
+TEST_F(Connections, ReportsAForeignConnectionWithMoreQueuesThanCpus) {
   connect("foreign", "5", "13");
   EXPECT_THAT(found("connection"), IsEmpty());  // of 20
   auto host = fake.host();

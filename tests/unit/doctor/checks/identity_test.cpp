@@ -8,31 +8,31 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
-TEST_F(Doctor, SeesAMissingIdentity) {
+TEST_F(Doctor, ReportsAMissingIdentity) {
   fake.files.remove("etc/nvme/hostnqn");
   expect("identity", {"hostnqn", "is missing", "sudo spark-stage host new-identity"});
 }
 
-TEST_F(Doctor, SeesAnIdentityThatManyBoardsHave) {
+TEST_F(Doctor, ReportsAnIdentitySharedByManyBoards) {
   fake.files.write("etc/nvme/hostnqn",
                    "nqn.2014-08.org.nvmexpress:uuid:03000200-0400-0500-0006-000700080009");
   fake.files.write("etc/nvme/hostid", "03000200-0400-0500-0006-000700080009");
   expect("identity", {"many boards", "sudo spark-stage host new-identity"});
 }
 
-TEST_F(Doctor, DoubtsAnIdentityThatCameWithACopiedImage) {
+TEST_F(Doctor, ReportsAnIdentityFromACopiedImage) {
   std::filesystem::last_write_time(fake.files.root() / "etc/nvme/hostnqn",
                                    std::filesystem::file_time_type::clock::now() - std::chrono::hours(24));
   expect("identity",
          {"older than /etc/machine-id", "no two may be equal", "sudo spark-stage host new-identity"});
 }
 
-TEST_F(Doctor, SeesTheFilesOfOneIdentityDisagree) {
+TEST_F(Doctor, ReportsIdentityFilesThatDisagree) {
   fake.files.write("etc/nvme/hostid", "99999999-2222-3333-4444-555555555555");
   expect("identity", {"is not the UUID in /etc/nvme/hostnqn", "may have come from another host"});
 }
 
-TEST_F(Doctor, SeesAConnectionOfAnotherHostsIdentity) {
+TEST_F(Doctor, ReportsAConnectionWithAnotherHostsIdentity) {
   auto other = test::tcp_controller("nvme4", "raid5-data");
   other.host_nqn = "nqn.2014-08.org.nvmexpress:uuid:99999999-2222-3333-4444-555555555555";
   fake.files.add_controller(other);
@@ -43,7 +43,7 @@ TEST_F(Doctor, SeesAConnectionOfAnotherHostsIdentity) {
   expect("identity", {"with this host's NQN and host ID 99999999", "newer kernels refuse"});
 }
 
-TEST(Reservation, KeysOf64BitsPassBetweenProcesses) {
+TEST(Reservation, KeysOf64BitsSurviveTheJsonBetweenProcesses) {
   const auto answer = parse_json_object(
       R"({"registrants": [{"host_id": "a", "key": "18446744073709551615", "holds": true}, 7]})");
   ASSERT_TRUE(answer);
@@ -53,7 +53,7 @@ TEST(Reservation, KeysOf64BitsPassBetweenProcesses) {
   EXPECT_TRUE(report.registrants.front().holds);
 }
 
-TEST_F(Doctor, SeesThatTheIdentityIsOfAnotherBoard) {
+TEST_F(Doctor, ReportsAnIdentityOfAnotherBoard) {
   const std::string board = "20ab0c4d-5e6f-1a2b-8c3d-0123456789ab";
   const auto has = [&](const std::string& uuid) {
     fake.files.write("etc/nvme/hostnqn", "nqn.2014-08.org.nvmexpress:uuid:" + uuid);
@@ -74,7 +74,7 @@ TEST_F(Doctor, SeesThatTheIdentityIsOfAnotherBoard) {
   EXPECT_THAT(found("identity"), IsEmpty());
 }
 
-TEST_F(Doctor, SeesThatSomebodyElseHasRegisteredWithThisHostsId) {
+TEST_F(Doctor, ReportsAForeignRegistrationWithThisHostsId) {
   test::connect_by_hand(fake.files, "nvme1", "nvme1n1", "raid5-data", "2f7c");
   const auto us = test::test_host();
   const auto key = nvmetcp::local_registrant(us, {"0123456789abcdef0123456789abcdef", ""}).key;
@@ -90,7 +90,7 @@ TEST_F(Doctor, SeesThatSomebodyElseHasRegisteredWithThisHostsId) {
   EXPECT_TRUE(report.findings.empty()) << pretty(to_json(report));
 }
 
-TEST_F(Doctor, AsksNoReservationOfWhatIsNotLiveAndNoneAfterOneThatHangs) {
+TEST_F(Doctor, ReadsReservationsOfLiveControllersAndStopsAfterATimeout) {
   test::connect_by_hand(fake.files, "nvme1", "nvme1n1", "raid5-data", "2f7c");
   test::connect_by_hand(fake.files, "nvme2", "nvme2n1", "llm-models", "2f7d");
   test::connect_by_hand(fake.files, "nvme3", "nvme3n1", "more", "2f7e");
@@ -108,7 +108,7 @@ TEST_F(Doctor, AsksNoReservationOfWhatIsNotLiveAndNoneAfterOneThatHangs) {
   EXPECT_THAT(join(report.unknown, "\n"), HasSubstr("nvme2n1: no answer within 5 s"));
 }
 
-TEST_F(Doctor, SaysWhatTheDaemonHasMet) {
+TEST_F(Doctor, ReportsVolumesThatTheDaemonRefuses) {
   fake.status = R"({"volumes": [{"name": "datasets", "state": "ready", "reason": null}]})";
   EXPECT_THAT(found("identity"), IsEmpty());
   EXPECT_THAT(join(examine(fake.host()).fine, "; "), HasSubstr("the daemon's volumes"));

@@ -38,7 +38,7 @@ TEST_F(Network, IsFineAtFullSizeThroughTheFastestCard) {
   EXPECT_EQ(report.fine, std::vector<std::string>{"target rose: fast0, 200 Gb/s, packets of 9000 bytes"});
 }
 
-TEST_F(Network, TellsTheWayToEachTargetAsJson) {
+TEST_F(Network, JsonDescribesTheRouteToEachTarget) {
   const json::object report = to_json(look());
   const json::array* network = get_array(report, "network");
   ASSERT_TRUE(network != nullptr && network->size() == 1);
@@ -55,7 +55,7 @@ TEST_F(Network, TellsTheWayToEachTargetAsJson) {
 
 // --- without a configuration ---
 
-TEST_F(Network, OfAHostSetUpByHandNamesEachPlaceOnceAndWhereItStands) {
+TEST_F(Network, ListsEachAddressOfAManualSetupOnceWithItsOrigin) {
   fake.has_config = false;
   test::set_up_by_hand(fake.files);
   fake.files.write("etc/nvme/discovery.conf",
@@ -77,7 +77,7 @@ TEST_F(Network, OfAHostSetUpByHandNamesEachPlaceOnceAndWhereItStands) {
                                                "192.168.0.98 (line 4 of /etc/fstab)"}));
 }
 
-TEST_F(Network, OfAUnitThatConnectsAllLooksAtThePlaceThatItAsks) {
+TEST_F(Network, ChecksTheDiscoveryAddressOfAConnectAllUnit) {
   fake.has_config = false;
   fake.files.write("etc/systemd/system/all.service",
                    "[Service]\nExecStart=/usr/sbin/nvme connect-all -t tcp -a 10.0.0.5 -s 8009");
@@ -86,14 +86,14 @@ TEST_F(Network, OfAUnitThatConnectsAllLooksAtThePlaceThatItAsks) {
   EXPECT_EQ(report.network.front().target, "10.0.0.5 (all.service)");
 }
 
-TEST_F(Network, OfAHostSetUpByHandSeesPacketsThatDoNotFit) {
+TEST_F(Network, ReportsLostLargePacketsOfAManualSetup) {
   fake.has_config = false;
   test::connect_by_hand(fake.files, "nvme1", "nvme1n1", "raid5-data", "2f7c");
   fake.largest_packet = 1500;
   expect(Level::Wrong, {"packets of 9000 bytes do not reach 192.168.0.100 (nvme1), 1500 do"});
 }
 
-TEST_F(Network, OfAHostSetUpByHandSaysHowToTakeTheFasterCard) {
+TEST_F(Network, ExplainsHowToUseTheFasterCardOfAManualSetup) {
   fake.has_config = false;
   test::connect_by_hand(fake.files, "nvme1", "nvme1n1", "raid5-data", "2f7c");
   fake.add_nic("slow0", 10'000, 9000, "192.168.0.110");
@@ -102,7 +102,7 @@ TEST_F(Network, OfAHostSetUpByHandSaysHowToTakeTheFasterCard) {
                         "ip route add 192.168.0.100 dev fast0"});
 }
 
-TEST_F(Network, AConfiguredTargetKeepsItsNameWhereItIsConnectedToo) {
+TEST_F(Network, AConnectedTargetIsListedOnceUnderItsConfiguredName) {
   test::set_up_by_hand(fake.files);
   fake.files.remove("etc/fstab");
   const Report report = look();
@@ -112,7 +112,7 @@ TEST_F(Network, AConfiguredTargetKeepsItsNameWhereItIsConnectedToo) {
 
 // --- which card carried the bytes ---
 
-TEST_F(Network, ProvesByAReadWhichCardItsDataComesBy) {
+TEST_F(Network, FindsTheCardThatCarriesTheDataByAReadTest) {
   test::connect_by_hand(fake.files, "nvme1", "nvme1n1", "raid5-data", "2f7c");
   const Report report = look();
   EXPECT_EQ(fake.reads, std::vector<std::string>{"/dev/nvme1n1"});
@@ -121,7 +121,7 @@ TEST_F(Network, ProvesByAReadWhichCardItsDataComesBy) {
                              "target rose: fast0, 200 Gb/s, packets of 9000 bytes, its data comes by it"});
 }
 
-TEST_F(Network, SeesDataThatComesInThroughAnotherCard) {
+TEST_F(Network, ReportsDataArrivingThroughAnotherCard) {
   test::connect_by_hand(fake.files, "nvme1", "nvme1n1", "raid5-data", "2f7c");
   fake.add_nic("slow0", 10'000, 9000, "192.168.0.110");
   fake.data_comes_in = "slow0";
@@ -157,13 +157,13 @@ TEST_F(Network, ReadsNothingThatMayHang) {
               HasSubstr("which card the data of target rose comes by (needs root)"));
 }
 
-TEST_F(Network, SaysThatAReadHasNoAnswer) {
+TEST_F(Network, ReportsAReadWithoutAnAnswer) {
   test::connect_by_hand(fake.files, "nvme1", "nvme1n1", "raid5-data", "2f7c");
   fake.reads_hang = true;
   expect(Level::Wrong, {"a read of nvme1n1, of target rose, has no answer", "hangs", "dmesg"});
 }
 
-TEST_F(Network, ReadsNoNamespaceThatHasASecondWay) {
+TEST_F(Network, DoesNotReadANamespaceWithASecondPath) {
   test::connect_by_hand(fake.files, "nvme1", "nvme1n1", "raid5-data", "2f7c");
   fake.files.add_controller(test::tcp_controller("nvme2", "raid5-data"));
   fake.files.add_node("nvme2", "nvme1c2n1", 1);
@@ -171,25 +171,25 @@ TEST_F(Network, ReadsNoNamespaceThatHasASecondWay) {
   EXPECT_TRUE(fake.reads.empty());
 }
 
-TEST_F(Network, SeesTheSlowerOfTwoCardsInOneNetwork) {
+TEST_F(Network, ReportsThatTheSlowerOfTwoCardsIsUsed) {
   fake.add_nic("slow0", 10'000, 9000, "192.168.0.110");
   fake.route = fake.replies_come_in = "slow0";
   expect(Level::Wrong,
          {"through slow0 (10 Gb/s), though fast0 (200 Gb/s)", "`interface: fast0` under targets.rose"});
 }
 
-TEST_F(Network, SeesRepliesThatComeInThroughAnotherCard) {
+TEST_F(Network, ReportsRepliesArrivingThroughAnotherCard) {
   fake.add_nic("slow0", 10'000, 9000, "192.168.0.110");
   fake.replies_come_in = "slow0";
   expect(Level::Wrong, {"arrives through slow0, not through fast0", "arp_ignore"});
 }
 
-TEST_F(Network, SeesPacketsThatDoNotFit) {
+TEST_F(Network, ReportsLostLargePackets) {
   fake.largest_packet = 1500;
   expect(Level::Wrong, {"packets of 9000 bytes do not reach target rose, 1500 do", "mtu 1500"});
 }
 
-TEST_F(Network, SeesWirelessAndSlowCards) {
+TEST_F(Network, ReportsWirelessAndSlowCards) {
   fake.add_nic("wlan0", 0, 1500, "10.0.0.7");
   fake.files.write("sys/class/net/wlan0/wireless/x", "");
   fake.route = fake.replies_come_in = "wlan0";
@@ -200,24 +200,24 @@ TEST_F(Network, SeesWirelessAndSlowCards) {
   expect(Level::Note, {"at 1 Gb/s (old0)"});
 }
 
-TEST_F(Network, SeesARouterOnTheWay) {
+TEST_F(Network, ReportsARouterInThePath) {
   fake.gateway = "10.0.0.1";
   expect(Level::Note, {"through the router 10.0.0.1"});
 }
 
-TEST_F(Network, SeesThatThereIsNoWay) {
+TEST_F(Network, ReportsAMissingRoute) {
   fake.route = "";
   expect(Level::Wrong, {"no way to target rose (192.168.0.100)", "Network is unreachable"});
 }
 
-TEST_F(Network, SaysWhatCantBeMeasured) {
+TEST_F(Network, ListsMeasurementsThatAreNotPossible) {
   fake.largest_packet = 0;
   EXPECT_THAT(join(look().unknown, "\n"), HasSubstr("does not answer ping"));
   fake.has_tools = false;
   EXPECT_THAT(join(look().unknown, "\n"), HasSubstr("ip: "));
 }
 
-TEST(ReadBeginning, TakesAMebibytePastThePageCacheAndNamesWhatItCantRead) {
+TEST(ReadBeginning, ReadsOneMebibyteWithDirectIoAndNamesAMissingFile) {
   test::FakeSysfs files;
   const auto file = files.root() / "device";
   const auto missing = read_beginning(file.native());
@@ -232,7 +232,7 @@ TEST(ReadBeginning, TakesAMebibytePastThePageCacheAndNamesWhatItCantRead) {
   EXPECT_EQ(get_int(*read, "bytes"), 1 << 20);
 }
 
-TEST(Nics, KnowWhichAddressesTheirNetworksHold) {
+TEST(Nics, AnAddressIsMatchedAgainstTheirNetworkPrefix) {
   EXPECT_TRUE(is_in_network("192.168.0.100", "192.168.0.188/24"));
   EXPECT_FALSE(is_in_network("192.168.1.100", "192.168.0.188/24"));
   EXPECT_TRUE(is_in_network("192.168.1.100", "192.168.0.188/23"));

@@ -13,7 +13,7 @@ namespace {
 const std::string kSet = "p" + std::string(32, 'a');
 constexpr BoardSize kSize{5, 3, 4};
 
-TEST(Board, TheServerSeesWhatTheWorkerHas) {
+TEST(Board, TheServerSeesTheUnitsOfTheWorker) {
   const TempFolder folder;
   const auto worker = Board::create(folder.path(), kSet, "/cache/x", kSize).value();
   const auto server = Board::open(folder.path(), kSet).value();
@@ -30,7 +30,7 @@ TEST(Board, TheServerSeesWhatTheWorkerHas) {
   EXPECT_FALSE(server->is_done());
 }
 
-TEST(Board, TheWorkerSeesAtOnceWhoAsksTheServer) {
+TEST(Board, TheWorkerSeesTheHostsThatAskTheServer) {
   const TempFolder folder;
   const auto worker = Board::create(folder.path(), kSet, "/x", kSize).value();
   const auto server = Board::open(folder.path(), kSet).value();
@@ -40,7 +40,7 @@ TEST(Board, TheWorkerSeesAtOnceWhoAsksTheServer) {
   EXPECT_EQ(worker->members(), (std::vector<NodeId>{7, 8}));
 }
 
-TEST(Board, AWorkerThatEndedIsNoticedAtOnce) {
+TEST(Board, AnEndedWorkerIsNoticedImmediately) {
   const TempFolder folder;
   auto worker = Board::create(folder.path(), kSet, "/x", kSize).value();
   const auto server = Board::open(folder.path(), kSet).value();
@@ -49,7 +49,7 @@ TEST(Board, AWorkerThatEndedIsNoticedAtOnce) {
   EXPECT_FALSE(server->is_alive());
 }
 
-TEST(Board, OfOneSetThereIsOneWorkerAtATime) {
+TEST(Board, ASetHasOnlyOneWorkerAtATime) {
   const TempFolder folder;
   auto first = Board::create(folder.path(), kSet, "/x", kSize).value();
   EXPECT_EQ(Board::create(folder.path(), kSet, "/x", kSize).error().kind, Errc::Unavailable);
@@ -57,7 +57,7 @@ TEST(Board, OfOneSetThereIsOneWorkerAtATime) {
   EXPECT_TRUE(Board::create(folder.path(), kSet, "/x", kSize));
 }
 
-TEST(Board, OneThatIsNotThereOrCutShortIsNotFound) {
+TEST(Board, AMissingOrTruncatedBoardIsNotFound) {
   const TempFolder folder;
   EXPECT_EQ(Board::open(folder.path(), kSet).error().kind, Errc::NotFound);
   const auto cut = write_file_atomically(Board::path_of(folder.path(), kSet), std::string(50, 'x'));

@@ -60,7 +60,7 @@ TEST(PeerWatches, ASlowAnswerCountsFor30Seconds) {
   EXPECT_EQ(watches.patience(), kSilent);
 }
 
-TEST(PeerWatches, TheEndEndsAPause) {
+TEST(PeerWatches, EndInterruptsAPause) {
   PeerWatches watches(1);
   std::mutex mutex;
   std::thread watch([&] {

@@ -38,13 +38,13 @@ std::vector<std::uint64_t> take_from_source(Schedule& schedule, SteadyTime now) 
   return taken;
 }
 
-TEST(Schedule, AloneAHostReadsAllFromTheSource) {
+TEST(Schedule, ASingleHostReadsEverythingFromTheSource) {
   Schedule schedule(kSelf, 2, 4);
   schedule.add(all_units());
   EXPECT_EQ(take_from_source(schedule, kNow).size(), kUnits);
 }
 
-TEST(Schedule, UnitsThatCanNotBeHadAreLookedAtOnceUntilAHostTellsAnythingNew) {
+TEST(Schedule, UnavailableUnitsAreCheckedOnceUntilAPeerReportsAChange) {
   Schedule schedule(kSelf, 1, 4);
   schedule.heard(0, staging_of(kFirst, UnitState::Reading), kNow);
   schedule.add(all_units());
@@ -55,7 +55,7 @@ TEST(Schedule, UnitsThatCanNotBeHadAreLookedAtOnceUntilAHostTellsAnythingNew) {
   EXPECT_EQ(schedule.looks(), 2 * kUnits + 1);
 }
 
-TEST(Schedule, TakingAllUnitsLooksAtEachAFewTimes) {
+TEST(Schedule, TakingAllUnitsChecksEachAFewTimes) {
   Schedule schedule(kSelf, 1, 4);
   schedule.heard(0, staging_of(kFirst), kNow);
   schedule.add(all_units());
@@ -64,7 +64,7 @@ TEST(Schedule, TakingAllUnitsLooksAtEachAFewTimes) {
   EXPECT_LE(schedule.looks(), 3 * kUnits);
 }
 
-TEST(Schedule, OfAFleetEachUnitIsReadByOneHost) {
+TEST(Schedule, EachUnitIsReadByOneHostOfTheFleet) {
   const NodeId nodes[] = {kSelf, kFirst, kSecond};
   std::vector<int> readers(kUnits);
   for (int self = 0; self < 3; ++self) {
@@ -77,7 +77,7 @@ TEST(Schedule, OfAFleetEachUnitIsReadByOneHost) {
   EXPECT_EQ(readers, std::vector<int>(kUnits, 1));
 }
 
-TEST(Schedule, WhatAPeerHasOrReadsIsNotReadFromTheSource) {
+TEST(Schedule, AUnitThatAPeerHasOrReadsIsNotReadFromTheSource) {
   Schedule schedule(kSelf, 2, 4);
   schedule.add(all_units());
   schedule.heard(0, staging_of(kFirst, UnitState::Reading), kNow);
@@ -101,7 +101,7 @@ TEST(Schedule, TheUnitsOfASilentOwnerAreTakenOver) {
   EXPECT_EQ(taken_over, kUnits - mine);
 }
 
-TEST(Schedule, OfASilentOwnersUnitsOneHostReadsEach) {
+TEST(Schedule, EachUnitOfASilentOwnerIsReadByOneHost) {
   const NodeId nodes[] = {kSelf, kFirst, kSecond};
   std::vector<int> readers(kUnits);
   for (int self = 0; self < 2; ++self) {  // the third is silent
@@ -115,7 +115,7 @@ TEST(Schedule, OfASilentOwnersUnitsOneHostReadsEach) {
   EXPECT_EQ(readers, std::vector<int>(kUnits, 1));
 }
 
-TEST(Schedule, AHostThatWasStoppedItselfAsksBeforeItReadsMore) {
+TEST(Schedule, AHostResumedAfterAPauseAsksPeersBeforeReadingMore) {
   Schedule schedule(kSelf, 1, 4);
   schedule.heard(0, staging_of(kFirst), kNow);
   schedule.add(all_units());
@@ -124,7 +124,7 @@ TEST(Schedule, AHostThatWasStoppedItselfAsksBeforeItReadsMore) {
   EXPECT_EQ(schedule.next(From::Source, kNow + 1h)->peer, 0U);
 }
 
-TEST(Schedule, AHostThatHasAUnitServesItHoweverLongItMakesNoProgress) {
+TEST(Schedule, AUnitIsFetchedEvenFromAPeerWithoutProgress) {
   Schedule schedule(kSelf, 1, 4);
   schedule.heard(0, staging_of(kFirst, UnitState::HasPiece), kNow);
   schedule.add(all_units());
@@ -163,7 +163,7 @@ struct Undelivering {
   std::vector<std::uint64_t> read;
 };
 
-TEST(Schedule, AHostWhoseUnitsNobodyHasYetPrefersToFetch) {
+TEST(Schedule, AHostWithUndeliveredUnitsPrefersToFetch) {
   Undelivering host(From::Balanced);
   auto& [schedule, state, read] = host;
   const auto fetched = schedule.next(From::Balanced, kNow);
@@ -195,7 +195,7 @@ TEST(Schedule, APeerThatFailsToSendAUnitIsAskedForItAgain) {
   EXPECT_EQ(schedule.next(From::Source, kNow + kRest)->peer, 0U);
 }
 
-TEST(Schedule, AnOwnerThatAnswersAndGetsNothingIsNotWaitedForLong) {
+TEST(Schedule, UnitsOfAnAnsweringOwnerWithoutProgressAreTakenOver) {
   Schedule schedule(kSelf, 1, 4);
   schedule.heard(0, staging_of(kFirst, UnitState::Reading), kNow);
   schedule.add(all_units());
@@ -206,7 +206,7 @@ TEST(Schedule, AnOwnerThatAnswersAndGetsNothingIsNotWaitedForLong) {
   EXPECT_EQ(read[Why::Stuck] + read[Why::Owner], kUnits);
 }
 
-TEST(Schedule, AHostThatHasAskedCountsBeforeItsOwnAnswerIsIn) {
+TEST(Schedule, AHostThatAskedCountsAsAPeerBeforeItAnswers) {
   Schedule schedule(kSelf, 1, 4);
   schedule.add(all_units());
   const NodeId asked[] = {kFirst};
@@ -223,7 +223,7 @@ TEST(Schedule, APublishedCopyIsReadBeforeTheSource) {
   EXPECT_FALSE(schedule.next(From::Source, kNow)) << "so many at once, and no more";
 }
 
-TEST(Schedule, AUnitThatAPeerCouldNotSendIsGotElsewhere) {
+TEST(Schedule, AUnitThatAPeerCannotSendIsReadFromTheSource) {
   Schedule schedule(kSelf, 1, 4);
   schedule.heard(0, published_by(kFirst), kNow);
   schedule.add(std::vector<std::uint64_t>{7});
@@ -237,7 +237,7 @@ TEST(Schedule, AUnitThatAPeerCouldNotSendIsGotElsewhere) {
   EXPECT_TRUE(schedule.is_empty());
 }
 
-TEST(Schedule, NothingMoreIsTakenFromAPeerThatSentWrongBytes) {
+TEST(Schedule, APeerThatSentWrongBytesIsNotUsedAgain) {
   Schedule schedule(kSelf, 1, 4);
   schedule.heard(0, published_by(kFirst), kNow);
   schedule.add(all_units());
@@ -245,7 +245,7 @@ TEST(Schedule, NothingMoreIsTakenFromAPeerThatSentWrongBytes) {
   EXPECT_EQ(take_from_source(schedule, kNow).size(), kUnits);
 }
 
-TEST(Schedule, WithoutASourceItWaitsForPeersAndGivesUpWhenNoneHasMore) {
+TEST(Schedule, WithoutASourceItWaitsForPeersAndFailsWhenNoneHasMore) {
   Schedule schedule(kSelf, 1, 4);
   schedule.without_source(kNow);
   schedule.add(std::vector<std::uint64_t>{7, 8});

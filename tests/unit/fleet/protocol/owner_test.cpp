@@ -23,7 +23,7 @@ TEST(Owner, EveryHostOwnsAboutAsMuchAsTheOthers) {
   for (const auto& [node, units] : owned) EXPECT_NEAR(units, 1000, 200);
 }
 
-TEST(Owner, WhenAHostGoesOnlyItsUnitsChangeHands) {
+TEST(Owner, OnlyTheUnitsOfALeavingHostChangeOwners) {
   const auto all = nodes(5);
   const std::vector<NodeId> rest(all.begin() + 1, all.end());
   for (std::uint64_t unit = 0; unit < 1000; ++unit) {
@@ -43,7 +43,7 @@ TEST(Owner, TheNextInHashOrderTakesOver) {
   }
 }
 
-TEST(Owner, ClonedHostsAreToldApartByTheirAddresses) {
+TEST(Owner, ClonedHostsAreDistinguishedByTheirAddresses) {
   EXPECT_NE(node_id("nqn.a", "10.0.0.1:7789"), node_id("nqn.a", "10.0.0.2:7789"));
 }
 

@@ -10,7 +10,7 @@ namespace {
 
 const std::string kAsked = "p" + std::string(32, 'a');
 
-TEST(PeerRequest, IsReadAsItWasWritten) {
+TEST(PeerRequest, IsParsedAsWritten) {
   using Kind = PeerRequest::Kind;
   const PeerRequest requests[] = {{Kind::Node, "", 0, 0},
                                   {Kind::Datasets, "", 0, 0},
@@ -24,7 +24,7 @@ TEST(PeerRequest, IsReadAsItWasWritten) {
   for (const PeerRequest& request : requests) EXPECT_EQ(parse_target(to_target(request)), request);
 }
 
-TEST(PeerRequest, AnythingElseIsNone) {
+TEST(PeerRequest, AnInvalidTargetIsRejected) {
   const std::vector<std::string> others = {std::string(""),
                                            std::string("/"),
                                            std::string("/v1/status"),

@@ -25,7 +25,7 @@ std::vector<Entry> set() {
   return entries;
 }
 
-TEST(SetId, PathSizeAndTimeMakeThePlainName) {
+TEST(SetId, DependsOnPathSizeAndTime) {
   const std::string name = id_of(set());
   EXPECT_TRUE(is_set_id(name));
   auto other = set();
@@ -41,7 +41,7 @@ TEST(SetId, PathSizeAndTimeMakeThePlainName) {
   }
 }
 
-TEST(SetId, OfAVolumeItsStateCountsAsWell) {
+TEST(SetId, DependsOnTheStateOfAVolumeToo) {
   const std::string name = id_of(set(), "superblock 1");
   EXPECT_TRUE(is_set_id(name));
   EXPECT_EQ(id_of(set(), "superblock 1"), name);
@@ -52,7 +52,7 @@ TEST(SetId, OfAVolumeItsStateCountsAsWell) {
   EXPECT_NE(id_of(other, "superblock 1"), name) << "hosts whose walks differ number their units differently";
 }
 
-TEST(SetId, AFurtherNameOfAFileIsNoContentOfItsOwn) {
+TEST(SetId, AHardLinkDoesNotChangeIt) {
   auto linked = set();
   linked.emplace_back();
   linked.back().path = "c";
@@ -60,7 +60,7 @@ TEST(SetId, AFurtherNameOfAFileIsNoContentOfItsOwn) {
   EXPECT_EQ(id_of(linked), id_of(set()));
 }
 
-TEST(SetId, OnlyWhatItWritesIsAName) {
+TEST(SetId, AnInvalidIdIsRejected) {
   EXPECT_FALSE(is_set_id(""));
   EXPECT_FALSE(is_set_id("p" + std::string(32, 'A')));
   EXPECT_FALSE(is_set_id("../" + std::string(30, 'a')));

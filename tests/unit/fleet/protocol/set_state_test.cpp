@@ -16,7 +16,7 @@ SetState staging_state() {
   return state;
 }
 
-TEST(SetState, IsReadAsItWasWritten) {
+TEST(SetState, IsParsedAsWritten) {
   EXPECT_EQ(parse_set_state(to_text(staging_state()), 5).value(), staging_state());
   SetState none;
   none.node = 1;
@@ -27,13 +27,13 @@ TEST(SetState, IsReadAsItWasWritten) {
   EXPECT_EQ(parse_set_state(to_text(published), 5).value(), published);
 }
 
-TEST(SetState, WhatALaterVersionAddsIsPassedOver) {
+TEST(SetState, FieldsOfALaterVersionAreIgnored) {
   std::string text = to_text(staging_state());
   text.insert(1, R"("new": {"of": ["a", "later", "version"]}, )");
   EXPECT_EQ(parse_set_state(text, 5).value(), staging_state());
 }
 
-TEST(SetState, MoreUnitsThanTheSetHasOrTooFewBitsAreRefused) {
+TEST(SetState, AWrongNumberOfUnitsOrBitsIsRefused) {
   const std::string text = to_text(staging_state());
   EXPECT_FALSE(parse_set_state(text, 4));
   EXPECT_FALSE(parse_set_state(text.substr(0, text.size() - 1), 5));

@@ -25,7 +25,7 @@ void drain(const UniqueFd& socket) {
   while (::read(socket.get(), &byte, 1) > 0) continue;
 }
 
-TEST(Connections, TheirThreadsEndWithThemAlsoIfThePeerIsSilent) {
+TEST(Connections, TheirThreadsEndEvenIfThePeerIsSilent) {
   std::atomic<int> ended{0};
   Pair one, other;
   {

@@ -35,7 +35,7 @@ class ServerTest : public testing::Test {
   }
 };
 
-TEST_F(ServerTest, AHostThatComesLaterReadsAndWalksNothing) {
+TEST_F(ServerTest, ALateHostNeitherReadsNorWalksTheSource) {
   const auto whole = first_.stage(source_, {});
   ASSERT_TRUE(whole) << whole.error().message();
   const auto exchange = second_.exchange({first_.address()});
@@ -54,7 +54,7 @@ TEST_F(ServerTest, AHostThatComesLaterReadsAndWalksNothing) {
   EXPECT_EQ(later->report.hash, whole->report.hash);
 }
 
-TEST_F(ServerTest, OfAnotherStateNothingIsTaken) {
+TEST_F(ServerTest, NothingIsTakenFromACopyOfAnotherState) {
   ASSERT_TRUE(first_.stage(source_, {}));
   source_.state = "superblock 2";
   const auto other = second_.stage(source_, {first_.address()});
@@ -88,7 +88,7 @@ TEST_F(ServerTest, AFileWithAttributesIsReadFromTheSource) {
   EXPECT_EQ(later->report.bytes_from_peers, later->report.bytes - 103);
 }
 
-TEST_F(ServerTest, AHostWhoseVolumeIsAwayGetsAllFromOneThatHasPublished) {
+TEST_F(ServerTest, AHostWithoutItsVolumeGetsEverythingFromAPublishedCopy) {
   const auto whole = first_.stage(source_, {});
   ASSERT_TRUE(whole);
   source_.is_away = true;
@@ -99,7 +99,7 @@ TEST_F(ServerTest, AHostWhoseVolumeIsAwayGetsAllFromOneThatHasPublished) {
   EXPECT_EQ(away->report.bytes_from_peers, whole->report.bytes);
 }
 
-TEST_F(ServerTest, ACopyThatPeersKnowFromBeforeItWasPublishedTellsItsHash) {
+TEST_F(ServerTest, ACopyKnownToPeersBeforeItsPublicationReportsItsHash) {
   auto sharing = first_.exchange({});
   staging::CopyOptions options;
   options.exchange = sharing.get();
@@ -115,7 +115,7 @@ TEST_F(ServerTest, ACopyThatPeersKnowFromBeforeItWasPublishedTellsItsHash) {
   ASSERT_TRUE(away) << away.error().message();
 }
 
-TEST_F(ServerTest, TheFabricIsAJobsWhileADatasetIsLeased) {
+TEST_F(ServerTest, ServingIsLimitedWhileAJobHoldsALease) {
   const auto whole = first_.stage(source_, {});
   ASSERT_TRUE(whole);
   auto catalog = staging::Catalog::open(first_.boards().parent_path()).value();
@@ -137,7 +137,7 @@ TEST_F(ServerTest, TheFabricIsAJobsWhileADatasetIsLeased) {
   EXPECT_FALSE(first_.server().is_limited());
 }
 
-TEST_F(ServerTest, AHostWhoseVolumeIsAwayWaitsIfNoPeerHasIt) {
+TEST_F(ServerTest, AHostWithoutItsVolumeIsUnavailableIfNoPeerHasTheDataset) {
   source_.is_away = true;
   const auto away = second_.stage(source_, {first_.address()});
   ASSERT_FALSE(away);

@@ -69,7 +69,7 @@ class VersionsTest : public testing::Test {
   }
 };
 
-TEST_F(VersionsTest, AHostThatKnowsOnlyALaterVersionIsPassedOver) {
+TEST_F(VersionsTest, AHostThatOnlySupportsALaterVersionIsSkipped) {
   LaterHost later(key_);
   const auto staged = host_.stage(source_, {later.address()});
   ASSERT_TRUE(staged) << staged.error().message();
@@ -78,7 +78,7 @@ TEST_F(VersionsTest, AHostThatKnowsOnlyALaterVersionIsPassedOver) {
   EXPECT_TRUE(staged->report.warnings.empty());
 }
 
-TEST_F(VersionsTest, AHostThatKnowsOnlyALaterVersionIsSaidToBe) {
+TEST_F(VersionsTest, AHostThatOnlySupportsALaterVersionIsReported) {
   LaterHost later(key_);
   Peer peer(later.address(), Security::make(key_, "nqn").value());
   const auto text = peer.get_text({}, 4096, std::chrono::milliseconds(5000));

@@ -37,7 +37,7 @@ struct Listening {
   }
 };
 
-TEST(Channel, CarriesManyBytesBothWaysAndTellsWhoAsks) {
+TEST(Channel, TransfersDataBothWaysAndIdentifiesThePeer) {
   const std::string key = new_key().value();
   const Listening listening;
   const std::string sent(20 << 20, 'x');
@@ -101,7 +101,7 @@ TEST(Channel, AServerWithACertificateInsteadOfTheKeyIsDenied) {
   EXPECT_EQ(channel.error().kind, Errc::Denied);
 }
 
-TEST(Channel, WhoDoesNotSpeakTlsGetsNothing) {
+TEST(Channel, AClientWithoutTlsGetsNothing) {
   const Listening listening;
   std::thread client([&] {
     const UniqueFd plain = connect_to(listening.endpoint(), 10s).value();

@@ -6,7 +6,7 @@ using namespace spark::fleet;
 
 namespace {
 
-TEST(FleetHttp, AnAnswersHeadIsReadAsItWasWrittenAndTheBodyStays) {
+TEST(FleetHttp, AnAnswersHeadIsParsedAsWrittenAndTheBodyIsKept) {
   AnswerHead head;
   head.length = 5;
   head.piece = spark::staging::Digest{1, 2};
@@ -20,14 +20,14 @@ TEST(FleetHttp, AnAnswersHeadIsReadAsItWasWrittenAndTheBodyStays) {
   EXPECT_EQ(text, "hello");
 }
 
-TEST(FleetHttp, ARequestsHeadIsReadAsItWasWritten) {
+TEST(FleetHttp, ARequestsHeadIsParsedAsWritten) {
   std::string text = request_text("/fleet/v1/node") + request_text("/x");
   EXPECT_EQ(parse_request(text).value()->target, "/fleet/v1/node");
   EXPECT_EQ(parse_request(text).value()->target, "/x");
   EXPECT_FALSE(parse_request(text).value());
 }
 
-TEST(FleetHttp, AnythingButGetWithoutABodyIsNone) {
+TEST(FleetHttp, AnythingButAGetWithoutABodyIsRejected) {
   std::string post = "POST /fleet/v1/node HTTP/1.1\r\n\r\n";
   EXPECT_FALSE(parse_request(post).value()->is_get);
   std::string body = "GET / HTTP/1.1\r\nContent-Length: 5\r\n\r\nhello";

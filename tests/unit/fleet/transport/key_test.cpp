@@ -12,7 +12,7 @@ using spark::test::TempFolder;
 
 namespace {
 
-TEST(Key, IsReadFromAFileOfItsOwnersAlone) {
+TEST(Key, IsReadOnlyFromAPrivateFile) {
   const TempFolder folder;
   const std::string key = new_key().value();
   ASSERT_TRUE(write_file_atomically(folder / "key", key + "\n", 0600));

@@ -14,7 +14,7 @@ const ConnectAttempt kVolume = [] {
 }();
 const ConnectAttempt kDiscovery{"nqn.2014-08.org.nvmexpress.discovery", "10.0.0.5:4420", "nqn.h", {}, true};
 
-TEST(ConnectErrors, EachNumberIsASentenceOfItsKind) {
+TEST(ConnectErrors, EachErrnoHasAKindAMessageAndAHint) {
   struct Case {
     int number;
     Errc kind;
@@ -45,7 +45,7 @@ TEST(ConnectErrors, EachNumberIsASentenceOfItsKind) {
   }
 }
 
-TEST(ConnectErrors, AWrongKeyNamesItsFileAndIsForAPersonToMend) {
+TEST(ConnectErrors, ARejectedKeyIsRefusedAndItsFileNamed) {
   ConnectAttempt keyed = kVolume;
   keyed.options.host_key_file = "/etc/keys/host";
   keyed.options.controller_key_file = "/etc/keys/ctrl";
@@ -66,7 +66,7 @@ TEST(ConnectErrors, AWrongKeyNamesItsFileAndIsForAPersonToMend) {
   EXPECT_NE(theirs.message().find("the key in /etc/keys/ctrl"), std::string::npos) << theirs.message();
 }
 
-TEST(ConnectErrors, AFailedTlsHandshakeNamesTheKeysFileAndWhatTheTargetNeeds) {
+TEST(ConnectErrors, AFailedTlsHandshakeNamesTheKeyFileAndTheHostNqn) {
   ConnectAttempt secured = kVolume;
   secured.options.tls_psk_file = "/etc/keys/psk";
   const std::string line = "nvme nvme1: queue 0: TLS handshake complete, error ";
@@ -82,7 +82,7 @@ TEST(ConnectErrors, AFailedTlsHandshakeNamesTheKeysFileAndWhatTheTargetNeeds) {
   EXPECT_EQ(explain_connect(ECONNREFUSED, {}, secured).message().find("TLS"), std::string::npos);
 }
 
-TEST(ConnectErrors, AHostWithoutTheHandshakeServiceIsToldHowToGetIt) {
+TEST(ConnectErrors, AMissingHandshakeServiceNamesThePackageToInstall) {
   ConnectAttempt secured = kVolume;
   secured.options.tls_psk_file = "/etc/keys/psk";
   const Error error = explain_connect(ESRCH, {"nvme nvme1: queue 0: failed to start TLS: -3"}, secured);
@@ -90,13 +90,13 @@ TEST(ConnectErrors, AHostWithoutTheHandshakeServiceIsToldHowToGetIt) {
   EXPECT_NE(error.hint.find("ktls-utils"), std::string::npos) << error.hint;
 }
 
-TEST(ConnectErrors, ATargetThatAsksForAKeyThatNobodyGaveSaysWhereToGiveIt) {
+TEST(ConnectErrors, AMissingKeyNamesTheSettingForIt) {
   const Error error = explain_connect(EIO, {"nvme nvme1: qid 0: authentication setup failed"}, kVolume);
   EXPECT_EQ(error.kind, Errc::Denied);
   EXPECT_NE(error.hint.find("`auth`"), std::string::npos) << error.hint;
 }
 
-TEST(ConnectErrors, TheKernelsLogTellsWhyATargetRefused) {
+TEST(ConnectErrors, TheKernelLogExplainsARefusal) {
   const Error not_allowed = explain_connect(
       EIO, {"nvme nvme1: Connect for subsystem raid5-data is not allowed, hostnqn: nqn.h"}, kVolume);
   EXPECT_EQ(not_allowed.kind, Errc::Denied);
@@ -106,13 +106,13 @@ TEST(ConnectErrors, TheKernelsLogTellsWhyATargetRefused) {
   EXPECT_EQ(missing.kind, Errc::NotFound);
 }
 
-TEST(ConnectErrors, AnotherControllersLinesAreNotTaken) {
+TEST(ConnectErrors, LogLinesOfAnotherSubsystemAreIgnored) {
   const Error error = explain_connect(
       EIO, {"nvme nvme1: Connect for subsystem other-data is not allowed, hostnqn: nqn.h"}, kVolume);
   EXPECT_NE(error.hint.find("either"), std::string::npos) << error.hint;
 }
 
-TEST(ConnectErrors, ATargetWithoutDiscoveryIsToldFromOneThatDoesNotLetThisHostAsk) {
+TEST(ConnectErrors, AMissingDiscoveryServiceDiffersFromADeniedHost) {
   const std::string nqn = kDiscovery.subsystem;
   const Error none = explain_connect(
       EIO, {"nvme nvme1: Connect Invalid Data Parameter, subsysnqn \"" + nqn + "\""}, kDiscovery);
@@ -134,7 +134,7 @@ TEST(ConnectErrors, KnownFaultsOfTargetsAndHostsAreDecoded) {
   EXPECT_NE(clash.what.find("another host id"), std::string::npos);
 }
 
-TEST(ConnectErrors, ANumberThatAnotherConnectionHasIsWorthAnotherAttempt) {
+TEST(ConnectErrors, ADuplicateControllerIdIsRetried) {
   const std::vector<std::string> log = {"nvme nvme4: Duplicate cntlid 1 with nvme3, subsys data, rejecting"};
   EXPECT_TRUE(is_number_taken(log));
   EXPECT_FALSE(is_number_taken({"nvme nvme4: creating 1 I/O queues."}));

@@ -23,7 +23,7 @@ TEST(LoadTransport, TheLoaderRunsWhenThereIsNoDriver) {
   EXPECT_TRUE(load_transport(files.root(), {"true"}));
 }
 
-TEST(LoadTransport, AKernelWithoutTheModuleIsUnsupportedInTheLoadersWords) {
+TEST(LoadTransport, AMissingModuleIsUnsupportedWithTheLoadersMessage) {
   const test::FakeSysfs files;
   const auto loaded = load_transport(
       files.root(), {"sh", "-c", "echo 'modprobe: FATAL: Module nvme-tcp not found' >&2; exit 1"});
@@ -33,7 +33,7 @@ TEST(LoadTransport, AKernelWithoutTheModuleIsUnsupportedInTheLoadersWords) {
   EXPECT_NE(loaded.error().hint.find("linux-modules-extra-"), std::string::npos);
 }
 
-TEST(LoadTransport, WithoutTheRightItIsDenied) {
+TEST(LoadTransport, WithoutPermissionItIsDenied) {
   const test::FakeSysfs files;
   const auto loaded = load_transport(
       files.root(), {"sh", "-c", "echo 'could not insert: Operation not permitted' >&2; exit 1"});
@@ -47,7 +47,7 @@ TEST(FabricsDevice, OptionsAreCheckedAgainstTheKernelsList) {
   EXPECT_EQ(check_supported(files.root(), {{"tls", ""}}).error().kind, Errc::Unsupported);
 }
 
-TEST(FabricsDevice, WhatIsWrittenIsTheOptionString) {
+TEST(FabricsDevice, TheOptionStringIsWritten) {
   test::FakeSysfs files;
   files.write("dev/nvme-fabrics", "");
   const auto made = create_controller(files.root(), {{"nqn", "s"}, {"transport", "tcp"}});
@@ -56,7 +56,7 @@ TEST(FabricsDevice, WhatIsWrittenIsTheOptionString) {
   EXPECT_EQ(files.read("dev/nvme-fabrics"), "nqn=s,transport=tcp");
 }
 
-TEST(FabricsDevice, AMissingDeviceIsItsErrno) {
+TEST(FabricsDevice, AMissingDeviceReturnsItsErrno) {
   const test::FakeSysfs files;
   EXPECT_EQ(create_controller(files.root(), {}).error().number, ENOENT);
 }
@@ -72,7 +72,7 @@ TEST(KernelLog, WithoutALogThereAreNoLines) {
   EXPECT_TRUE(KernelLog(files.root()).lines().empty());
 }
 
-TEST(Names, ControllersAndNamespacesAreToldApart) {
+TEST(Names, ControllersAndNamespacesAreDistinguished) {
   EXPECT_TRUE(is_controller_name("nvme10"));
   for (const char* other : {"nvme", "nvme1n1", "nvme1c1n1", "nvme-fabrics", "nvme1 ", ""}) {
     EXPECT_FALSE(is_controller_name(other)) << other;

@@ -16,14 +16,14 @@ constexpr const char* kKernel61 =
     "duplicate_connect,disable_sqflow,hdr_digest,data_digest,nr_write_queues=%d,nr_poll_queues=%d,tos=%d,"
     "fast_io_fail_tmo=%d,discovery\n";
 
-TEST(FabricsOptions, EveryTimerAndTheQueuesAreGiven) {
+TEST(FabricsOptions, TimersAndQueuesArePassedByDefault) {
   EXPECT_EQ(
       to_string(io_controller_options("raid5-data", {"10.0.0.5", 4420}, {"nqn.h", "id"}, {}, 20)),
       "nqn=raid5-data,transport=tcp,traddr=10.0.0.5,trsvcid=4420,hostnqn=nqn.h,hostid=id,nr_io_queues=8,"
       "keep_alive_tmo=5,reconnect_delay=2,ctrl_loss_tmo=-1");
 }
 
-TEST(FabricsOptions, WhatIsAskedForIsGiven) {
+TEST(FabricsOptions, EveryConfiguredOptionIsPassed) {
   ConnectOptions options;
   options.interface = "eth0";
   options.io_queues = 3;
@@ -46,7 +46,7 @@ TEST(FabricsOptions, ADiscoveryControllerKeepsAliveAndDoesNotReconnect) {
       "hostid=id,host_iface=eth0,keep_alive_tmo=30,reconnect_delay=1,ctrl_loss_tmo=0");
 }
 
-TEST(FabricsOptions, EverythingWeAskIsKnownToOldKernels) {
+TEST(FabricsOptions, AllOptionsAreKnownToOldKernels) {
   ConnectOptions options;
   options.interface = "eth0";
   options.fast_fail = seconds(30);
@@ -57,7 +57,7 @@ TEST(FabricsOptions, EverythingWeAskIsKnownToOldKernels) {
                               kKernel61, "6.1.0"));
 }
 
-TEST(FabricsOptions, WhatTheKernelLacksIsNamedWithTheKernel) {
+TEST(FabricsOptions, UnknownOptionsAreNamedWithTheKernelVersion) {
   const FabricsOptions asked = {{"nqn", "s"}, {"tls", ""}, {"concat", ""}};
   const auto known = check_supported(asked, kKernel61, "6.1.0-35");
   ASSERT_FALSE(known);
@@ -66,7 +66,7 @@ TEST(FabricsOptions, WhatTheKernelLacksIsNamedWithTheKernel) {
 }
 
 // hostid must not match only because host_iface and hostnqn start with the same letters.
-TEST(FabricsOptions, NamesAreComparedWhole) {
+TEST(FabricsOptions, OptionNamesAreComparedExactly) {
   EXPECT_FALSE(check_supported({{"host", ""}}, kKernel61, "6.1"));
   EXPECT_FALSE(check_supported({{"nqn", "s"}}, "", "6.1"));
 }

@@ -4,7 +4,7 @@
 namespace spark::nvmetcp {
 namespace {
 
-TEST_P(GatewayContract, DiscoveryTellsWhatIsOfferedAndLeavesNothingBehind) {
+TEST_P(GatewayContract, DiscoveryListsTheOfferedSubsystemsAndLeavesNothingBehind) {
   const auto before = all().size();
   const auto log = fabric->gateway().discover(fabric->portal, fabric->host, "");
   ASSERT_TRUE(log) << log.error().message();
@@ -51,7 +51,7 @@ TEST_P(GatewayContract, ConnectingAgainAdopts) {
   EXPECT_EQ(ours().size(), 1U);
 }
 
-TEST_P(GatewayContract, TimersAreInForceAndFollowAnAdoption) {
+TEST_P(GatewayContract, TimersAreAppliedOnConnectAndOnAdoption) {
   ConnectOptions options;
   options.reconnect_delay = seconds(3);
   options.controller_loss = seconds(30);
@@ -72,7 +72,7 @@ TEST_P(GatewayContract, TimersAreInForceAndFollowAnAdoption) {
   EXPECT_EQ(adopted->differences, std::vector<std::string>{"keep_alive is 5, not 7"});
 }
 
-TEST_P(GatewayContract, DisconnectingTwiceIsDoneOnce) {
+TEST_P(GatewayContract, ASecondDisconnectDoesNothing) {
   const auto connection = connect();
   ASSERT_TRUE(connection) << connection.error().message();
   const auto first = disconnect(connection->controller);
@@ -102,7 +102,7 @@ TEST_P(GatewayContract, AnotherSubsystemsControllerIsNotDisconnected) {
   EXPECT_EQ(ours().size(), 1U);
 }
 
-TEST_P(GatewayContract, ASubsystemThatIsNotThereIsNotFound) {
+TEST_P(GatewayContract, AMissingSubsystemIsNotFound) {
   const auto before = all().size();
   const auto connection =
       fabric->gateway().connect("nqn.2026-01.io.spark:not-this", fabric->portal, fabric->host, {});
@@ -121,7 +121,7 @@ TEST_P(GatewayContract, ASubsystemThatDoesNotAllowThisHostIsDeniedAndNotDiscover
   EXPECT_EQ(connection.error().kind, Errc::Denied) << connection.error().message();
 }
 
-TEST_P(GatewayContract, APortWhereNobodyListensIsUnavailable) {
+TEST_P(GatewayContract, APortWithoutAListenerIsUnavailable) {
   const Portal nobody{fabric->portal.address, 1};
   const auto connection = fabric->gateway().connect(fabric->subsystem, nobody, fabric->host, {});
   ASSERT_FALSE(connection);
@@ -148,7 +148,7 @@ TEST_P(GatewayContract, ASilentTargetIsDisconnectedWithoutWaitingForItsAnswer) {
   EXPECT_EQ(unreachable.error().kind, Errc::Unavailable) << unreachable.error().message();
 }
 
-TEST_P(GatewayContract, AReconnectingConnectionIsNeitherAdoptedNorDoubled) {
+TEST_P(GatewayContract, AReconnectingConnectionIsNeitherAdoptedNorDuplicated) {
   ASSERT_TRUE(connect());
   if (!fabric->cut()) GTEST_SKIP() << "SPARK_REAL_CUT and SPARK_REAL_MEND are not set";
   const auto end = std::chrono::steady_clock::now() + seconds(30);
@@ -170,7 +170,7 @@ TEST_P(GatewayContract, AReconnectingConnectionIsNeitherAdoptedNorDoubled) {
   EXPECT_EQ(back->change, Change::AlreadyThere);
 }
 
-TEST_P(GatewayContract, RequestsThatCantBeMeantAreInvalid) {
+TEST_P(GatewayContract, ContradictoryOrMalformedRequestsAreInvalid) {
   ConnectOptions options;
   options.fast_fail = seconds(1);
   options.reconnect_delay = seconds(5);
@@ -183,7 +183,7 @@ INSTANTIATE_TEST_SUITE_P(Gateways, GatewayContract, testing::Values("Fake", "Lib
                          [](const auto& info) { return std::string(info.param); });
 
 // Tests of the fake's own scripts.
-TEST(FakeNvmeGateway, ItsScriptsActAsAFabricWould) {
+TEST(FakeNvmeGateway, ItsScriptsBehaveLikeAFabric) {
   FakeFabric fabric;
   auto& fake = fabric.fake;
   const auto connect = [&] { return fake.connect(fabric.subsystem, fabric.portal, fabric.host, {}); };

@@ -6,7 +6,7 @@ namespace {
 
 struct NeighbourContract : GatewayContract {};
 
-TEST_P(NeighbourContract, AWatchOfTheDiscoveryServiceStaysAndSaysWhatIsOfferedNow) {
+TEST_P(NeighbourContract, ADiscoveryWatchPersistsAndListsTheCurrentOffers) {
   const auto offers_it = [&](const Result<DiscoveryLog>& log) {
     return log && std::ranges::any_of(log->entries, [&](const OfferedSubsystem& entry) {
              return entry.nqn == fabric->subsystem;
@@ -29,7 +29,7 @@ TEST_P(NeighbourContract, AWatchOfTheDiscoveryServiceStaysAndSaysWhatIsOfferedNo
   EXPECT_EQ(fabric->gateway().read_discovery(watch->controller).error().kind, Errc::NotFound);
 }
 
-TEST_P(NeighbourContract, AnotherProgramsDiscoveryConnectionIsNotTakenForOurs) {
+TEST_P(NeighbourContract, AForeignDiscoveryConnectionIsNotMistakenForOurs) {
   const auto watch = fabric->gateway().watch_discovery(fabric->portal, fabric->host, "");
   ASSERT_TRUE(watch) << watch.error().message();
   const auto entry = fabric->root / ("run/nvme/registry/" + watch->controller + "/owner");
@@ -44,7 +44,7 @@ TEST_P(NeighbourContract, AnotherProgramsDiscoveryConnectionIsNotTakenForOurs) {
     EXPECT_TRUE(fabric->gateway().disconnect(name, kDiscoveryNqn, Users::Spared));
 }
 
-TEST_P(NeighbourContract, WhatItConnectsIsRegisteredAsOursUntilItIsGone) {
+TEST_P(NeighbourContract, AConnectionIsRegisteredAsOursUntilItIsDisconnected) {
   const auto connection = connect();
   ASSERT_TRUE(connection) << connection.error().message();
   EXPECT_EQ(owner_of(fabric->root, connection->controller), kOwner);
@@ -52,7 +52,7 @@ TEST_P(NeighbourContract, WhatItConnectsIsRegisteredAsOursUntilItIsGone) {
   EXPECT_EQ(owner_of(fabric->root, connection->controller), "");
 }
 
-TEST_P(NeighbourContract, WhatAnotherProgramOwnsIsUsedAsItIsAndNotDisconnected) {
+TEST_P(NeighbourContract, AForeignConnectionIsUsedUnchangedAndNotDisconnected) {
   ConnectOptions options;
   options.reconnect_delay = seconds(3);
   const auto connection = connect(options);
@@ -76,7 +76,7 @@ TEST_P(NeighbourContract, WhatAnotherProgramOwnsIsUsedAsItIsAndNotDisconnected) 
   EXPECT_EQ(owner, "stas");
 }
 
-TEST_P(NeighbourContract, AnExcludedSubsystemIsRefusedAsLongAsItIs) {
+TEST_P(NeighbourContract, ASubsystemIsRefusedWhileItIsExcluded) {
   const auto list = fabric->root / "etc/nvme/exclusions.conf";
   std::filesystem::create_directories(list.parent_path());
   ASSERT_TRUE(write_file_atomically(list, "[exclusions]\nexclusion = nqn=" + fabric->subsystem + "\n"));

@@ -51,7 +51,7 @@ TEST_F(LibnvmeGatewayTest, AnAdoptedConnectionGetsTheTimersAndKeepsTheRest) {
   EXPECT_TRUE(sysfs.read(folder + "reconnect_delay").starts_with("2"));
 }
 
-TEST_F(LibnvmeGatewayTest, AHostIdThatClashesWithALiveConnectionIsTold) {
+TEST_F(LibnvmeGatewayTest, AHostIdThatConflictsWithALiveConnectionIsInvalid) {
   auto stranger = test::tcp_controller("nvme4", "other");
   stranger.host_id = "99999999-2222-3333-4444-555555555555";
   sysfs.add_controller(stranger);
@@ -60,7 +60,7 @@ TEST_F(LibnvmeGatewayTest, AHostIdThatClashesWithALiveConnectionIsTold) {
   EXPECT_EQ(connection.error().kind, Errc::Invalid);
 }
 
-TEST_F(LibnvmeGatewayTest, DisconnectingWhatIsGoneNeedsNothing) {
+TEST_F(LibnvmeGatewayTest, DisconnectingAMissingControllerDoesNothing) {
   EXPECT_EQ(gateway.disconnect("nvme7", "s", Users::Spared).value(), Change::AlreadyThere);
 }
 

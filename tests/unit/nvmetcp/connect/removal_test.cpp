@@ -52,13 +52,13 @@ struct RemovalTest : testing::Test {
   test::LocalPort target;
 };
 
-TEST_F(RemovalTest, ItIsDoneWhenTheControllerIsGone) {
+TEST_F(RemovalTest, ARemovalIsDoneWhenTheControllerIsGone) {
   const FakeKernel kernel(sysfs, "nvme1");
   EXPECT_EQ(remove_controller(sysfs.root(), "nvme1", "s", Users::Spared, kSoon).value(), Change::Done);
   EXPECT_FALSE(sysfs.has("sys/class/nvme/nvme1"));
 }
 
-TEST_F(RemovalTest, AControllerThatIsGoneNeedsNothing) {
+TEST_F(RemovalTest, AMissingControllerNeedsNoRemoval) {
   EXPECT_EQ(remove_controller(sysfs.root(), "nvme9", "s", Users::Spared, kSoon).value(),
             Change::AlreadyThere);
 }
@@ -70,7 +70,7 @@ TEST_F(RemovalTest, AnotherSubsystemsControllerIsRefusedUntouched) {
   EXPECT_EQ(sysfs.read("sys/class/nvme/nvme1/delete_controller"), "");
 }
 
-TEST_F(RemovalTest, ALocalDriveIsRefusedWhateverItsNqn) {
+TEST_F(RemovalTest, ALocalDriveIsRefusedRegardlessOfItsNqn) {
   auto local = tcp_controller("nvme2", "s");
   local.transport = "pcie";
   sysfs.add_controller(local);
@@ -84,7 +84,7 @@ TEST_F(RemovalTest, NamesThatLeaveTheFolderAreRefused) {
   }
 }
 
-TEST_F(RemovalTest, TheLastPathOfADeviceThatIsBuiltOnIsRefused) {
+TEST_F(RemovalTest, TheLastPathOfADeviceWithAHolderIsRefused) {
   sysfs.write("sys/class/block/nvme0n1/nvme0n1p1/holders/dm-3", "");
   const auto removed = remove_controller(sysfs.root(), "nvme1", "s", Users::Spared, kSoon);
   ASSERT_FALSE(removed);
@@ -93,7 +93,7 @@ TEST_F(RemovalTest, TheLastPathOfADeviceThatIsBuiltOnIsRefused) {
   EXPECT_EQ(sysfs.read("sys/class/nvme/nvme1/delete_controller"), "");
 }
 
-TEST_F(RemovalTest, OneOfTwoPathsMayGoUnderAHolder) {
+TEST_F(RemovalTest, OneOfTwoPathsOfADeviceWithAHolderMayBeRemoved) {
   sysfs.write("sys/class/block/nvme0n1/holders/md127", "");
   sysfs.add_controller(tcp_controller("nvme2", "s"));
   sysfs.add_node("nvme2", "nvme0c2n1", 1);
@@ -101,7 +101,7 @@ TEST_F(RemovalTest, OneOfTwoPathsMayGoUnderAHolder) {
   EXPECT_EQ(remove_controller(sysfs.root(), "nvme1", "s", Users::Spared, kSoon).value(), Change::Done);
 }
 
-TEST_F(RemovalTest, AnotherTargetsControllerOfTheSameNqnIsNoPathToADeviceThatIsBuiltOn) {
+TEST_F(RemovalTest, AnotherTargetsControllerOfTheSameNqnIsNotASecondPath) {
   sysfs.write("sys/class/block/nvme0n1/holders/md127", "");
   sysfs.add_controller(tcp_controller("nvme2", "s"));
   sysfs.add_node("nvme2", "nvme0c2n2", 2);
@@ -111,7 +111,7 @@ TEST_F(RemovalTest, AnotherTargetsControllerOfTheSameNqnIsNoPathToADeviceThatIsB
 }
 
 // Like a mount in any namespace, of the disk or of a partition.
-TEST_F(RemovalTest, TheLastPathOfADeviceThatSomebodyClaimsIsRefusedUnlessUsersAreCutOff) {
+TEST_F(RemovalTest, TheLastPathOfADeviceInUseIsRefusedUnlessUsersAreCutOff) {
   if (const auto why = test::why_no_loop_mounts(); !why.empty()) GTEST_SKIP() << why;
   sysfs.write("image", std::string(1 << 20, '\0'));
   const test::LoopDevice disk(sysfs.root() / "image");
@@ -128,14 +128,14 @@ TEST_F(RemovalTest, TheLastPathOfADeviceThatSomebodyClaimsIsRefusedUnlessUsersAr
   EXPECT_EQ(remove_controller(sysfs.root(), "nvme1", "s", Users::CutOff, kSoon).value(), Change::Done);
 }
 
-TEST_F(RemovalTest, AKernelThatDoesNotFinishIsTimedOut) {
+TEST_F(RemovalTest, AnUnfinishedRemovalTimesOut) {
   const auto removed = remove_controller(sysfs.root(), "nvme1", "s", Users::Spared, milliseconds(120));
   ASSERT_FALSE(removed);
   EXPECT_EQ(removed.error().kind, Errc::TimedOut);
 }
 
 // A write to delete_controller would block in the kernel for a minute.
-TEST_F(RemovalTest, ADeadTargetIsLeftToTheKeepAliveFirst) {
+TEST_F(RemovalTest, ADeadTargetIsRemovedOnlyAfterItsKeepAliveExpires) {
   target.fd.reset();
   const FakeKernel kernel(sysfs, "nvme1");
   std::string written_while_live = "never looked";

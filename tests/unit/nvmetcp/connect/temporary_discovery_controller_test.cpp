@@ -29,7 +29,7 @@ struct TemporaryDiscoveryControllerTest : testing::Test {
   test::FakeSysfs host;
 };
 
-TEST_F(TemporaryDiscoveryControllerTest, OneThatIsAskedOrWasAnsweredIsNotAbandoned) {
+TEST_F(TemporaryDiscoveryControllerTest, AControllerInUseOrRemovedIsNotAbandoned) {
   {
     const TemporaryDiscoveryController question(host.root(), "nvme3");
     EXPECT_THAT(abandoned_discovery_controllers(host.root()), IsEmpty());
@@ -38,12 +38,12 @@ TEST_F(TemporaryDiscoveryControllerTest, OneThatIsAskedOrWasAnsweredIsNotAbandon
   EXPECT_FALSE(host.has("run/nvme/spark-stage/nvme3"));
 }
 
-TEST_F(TemporaryDiscoveryControllerTest, OneWhoseControllerCouldNotBeRemovedIs) {
+TEST_F(TemporaryDiscoveryControllerTest, AControllerThatCouldNotBeRemovedIsAbandoned) {
   { const TemporaryDiscoveryController question(host.root(), "nvme3"); }
   EXPECT_THAT(abandoned_discovery_controllers(host.root()), ElementsAre("nvme3"));
 }
 
-TEST_F(TemporaryDiscoveryControllerTest, TheControllerOfAnAskerWhoDiedIsAbandonedUntilItIsGone) {
+TEST_F(TemporaryDiscoveryControllerTest, TheControllerOfADeadProcessIsAbandonedUntilItIsRemoved) {
   ask_and_die("nvme3");
   EXPECT_THAT(abandoned_discovery_controllers(host.root()), ElementsAre("nvme3"));
   EXPECT_THAT(abandoned_discovery_controllers(host.root()), ElementsAre("nvme3"))
@@ -53,7 +53,7 @@ TEST_F(TemporaryDiscoveryControllerTest, TheControllerOfAnAskerWhoDiedIsAbandone
   EXPECT_FALSE(host.has("run/nvme/spark-stage/nvme3"));
 }
 
-TEST_F(TemporaryDiscoveryControllerTest, ALaterControllerOfThatNameIsLeftAlone) {
+TEST_F(TemporaryDiscoveryControllerTest, ALaterControllerOfThatNameIsNotAbandoned) {
   ask_and_die("nvme3");
   std::filesystem::rename(host.root() / "sys/class/nvme/nvme3", host.root() / "sys/class/nvme/nvme4");
   host.write("sys/class/nvme/nvme3/state", "live");

@@ -31,7 +31,7 @@ TEST_F(DeviceIo, GrowsWithEachReadAndWriteThatEnds) {
   EXPECT_EQ(completed(), 8U);
 }
 
-TEST_F(DeviceIo, WhatOlderKernelsCountAtThePathsAloneGrowsToo) {
+TEST_F(DeviceIo, CountersOfHiddenPathsAreIncluded) {
   count("nvme1n2", 0, 0);
   count("nvme1c3n2", 1, 2);
   count("nvme1c12n2", 10, 20);

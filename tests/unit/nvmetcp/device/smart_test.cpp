@@ -10,7 +10,7 @@ namespace {
 
 using Page = std::array<std::byte, kSmartLogBytes>;
 
-TEST(Smart, OfADriveThatIsWellHasNumbersAndNoWarning) {
+TEST(Smart, AHealthyDriveHasValuesAndNoWarning) {
   Page page{};
   page[1] = std::byte{0x3a};  // 314 K
   page[2] = std::byte{0x01};
@@ -26,7 +26,7 @@ TEST(Smart, OfADriveThatIsWellHasNumbersAndNoWarning) {
   EXPECT_EQ(smart.media_errors, 2U);
 }
 
-TEST(Smart, SaysInWordsWhatADriveWarnsOf) {
+TEST(Smart, DescribesCriticalWarnings) {
   Page page{};
   page[0] = std::byte{0b1001};
   page[4] = std::byte{10};
@@ -35,14 +35,14 @@ TEST(Smart, SaysInWordsWhatADriveWarnsOf) {
   EXPECT_EQ(smart.spare_percent, 0U);
 }
 
-TEST(Smart, OfATargetThatMeasuresNothingClaimsNothing) {
+TEST(Smart, AnEmptyPageHasNoValues) {
   const Smart smart = decode_smart(Page{});
   EXPECT_EQ(smart, Smart{});
   EXPECT_FALSE(smart.temperature_c);
   EXPECT_FALSE(smart.spare_percent);
 }
 
-TEST(Smart, ACountTooLargeIsTheLargest) {
+TEST(Smart, AnOverflowingCountIsTheMaximum) {
   Page page{};
   page[168] = std::byte{1};
   EXPECT_EQ(decode_smart(page).media_errors, UINT64_MAX);

@@ -19,11 +19,11 @@ struct AutoconnectTest : testing::Test {
   test::FakeSysfs host;
 };
 
-TEST_F(AutoconnectTest, WithoutNvmeCliThereIsNone) {
+TEST_F(AutoconnectTest, WithoutNvmeCliThereIsNoRule) {
   EXPECT_EQ(rule(), "");
 }
 
-TEST_F(AutoconnectTest, TheRuleOfNvmeCliIsNamedUntilSomebodySwitchesItOff) {
+TEST_F(AutoconnectTest, TheRuleOfNvmeCliIsNamedUntilItIsMasked) {
   host.write(kRule, kNvmeEvents);
   EXPECT_EQ(rule(), std::string("/") + kRule);
   std::filesystem::create_directories(host.root() / "etc/udev/rules.d");
@@ -31,14 +31,14 @@ TEST_F(AutoconnectTest, TheRuleOfNvmeCliIsNamedUntilSomebodySwitchesItOff) {
   EXPECT_EQ(rule(), "");
 }
 
-TEST_F(AutoconnectTest, FromVersion3OnItLeavesOthersConnectionsAlone) {
+TEST_F(AutoconnectTest, TheRuleOfNvmeCli3IsNotNamed) {
   host.write(kRule, kNvmeEvents);
   host.write("usr/lib/udev/rules.d/70-nvmf-registry.rules", "ACTION==\"remove\"");
   EXPECT_EQ(rule(), "");
 }
 
 // nvme-stas 2.4 does so while stafd runs.
-TEST_F(AutoconnectTest, ARuleThatHearsOfFibreChannelAloneIsNotNamed) {
+TEST_F(AutoconnectTest, ARuleForFibreChannelOnlyIsNotNamed) {
   host.write(kRule, kNvmeEvents);
   host.write(
       "run/udev/rules.d/70-nvmf-autoconnect.rules",

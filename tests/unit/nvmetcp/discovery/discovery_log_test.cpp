@@ -84,13 +84,13 @@ TEST(DiscoveryLog, EntriesOfEveryKindAreRead) {
   EXPECT_FALSE(target.asked_past_end);
 }
 
-TEST(DiscoveryLog, AnEmptyLogIsALog) {
+TEST(DiscoveryLog, AnEmptyLogIsValid) {
   FakeTarget target;
   EXPECT_TRUE(read_discovery_log(target.reader(), kAsked).value().entries.empty());
   EXPECT_FALSE(target.asked_past_end);
 }
 
-TEST(DiscoveryLog, ItIsReadAgainUntilTheGenerationHoldsStill) {
+TEST(DiscoveryLog, ItIsReadAgainUntilItsGenerationIsStable) {
   FakeTarget target;
   target.entries = {entry("a", "10.0.0.5")};
   target.moves = 3;
@@ -99,7 +99,7 @@ TEST(DiscoveryLog, ItIsReadAgainUntilTheGenerationHoldsStill) {
   EXPECT_EQ(log.entries.size(), 1U);
 }
 
-TEST(DiscoveryLog, OneThatNeverHoldsStillIsUnavailable) {
+TEST(DiscoveryLog, ALogThatKeepsChangingIsUnavailable) {
   FakeTarget target;
   target.entries = {entry("a", "10.0.0.5")};
   target.moves = 1000;
@@ -125,7 +125,7 @@ TEST(DiscoveryLog, AReadThatFailsIsTheError) {
   EXPECT_EQ(read_discovery_log(broken, kAsked).error().what, "gone");
 }
 
-TEST(DiscoveryLog, AWildcardAddressIsTheOneThatAnswered) {
+TEST(DiscoveryLog, AWildcardAddressIsReplacedByTheAnsweringOne) {
   FakeTarget target;
   target.entries = {entry("a", "0.0.0.0", "4421"), entry("b", "::", "4420", 3, 2)};
   const DiscoveryLog log = read_discovery_log(target.reader(), kAsked).value();
@@ -133,7 +133,7 @@ TEST(DiscoveryLog, AWildcardAddressIsTheOneThatAnswered) {
   EXPECT_EQ(log.entries.at(1).portal, kAsked);
 }
 
-TEST(DiscoveryLog, FieldsWithoutAnEndAndWithPaddingAreCutRight) {
+TEST(DiscoveryLog, UnterminatedAndPaddedFieldsAreTrimmed) {
   Bytes1K unterminated = entry(std::string(223, 'n'), "10.0.0.5");
   Bytes1K padded = entry("raid5-data      ", "10.0.0.5     ", "4420      ");
   Bytes1K too_long = entry(std::string(256, 'n'), "10.0.0.5");
@@ -150,7 +150,7 @@ TEST(DiscoveryLog, FieldsWithoutAnEndAndWithPaddingAreCutRight) {
   EXPECT_NE(log.ignored[0].find("entry 3"), std::string::npos);
 }
 
-TEST(DiscoveryLog, WhatCantBeBelievedIsIgnoredWithItsReason) {
+TEST(DiscoveryLog, InvalidEntriesAreIgnoredWithAReason) {
   struct Case {
     Bytes1K bytes;
     const char* words;
@@ -180,7 +180,7 @@ TEST(DiscoveryLog, WhatCantBeBelievedIsIgnoredWithItsReason) {
   }
 }
 
-TEST(DiscoveryLog, ManyBadEntriesMakeFewSentences) {
+TEST(DiscoveryLog, ManyInvalidEntriesGiveFewMessages) {
   Bytes1K all(500 * kDiscoveryEntryBytes);
   const DiscoveryLog log = parse_discovery_entries(all);
   EXPECT_LE(log.ignored.size(), 21U);

@@ -20,7 +20,7 @@ bool excludes_entry(const std::string& entry) {
   return excludes("[exclusions]\nexclusion = " + entry + "\n");
 }
 
-TEST(Exclusions, OneFieldIsEnoughAndAllThatAreThereHaveToFit) {
+TEST(Exclusions, OneFieldIsEnoughAndAllGivenFieldsMustMatch) {
   EXPECT_TRUE(excludes_entry("nqn=raid5-data"));
   EXPECT_TRUE(excludes_entry("transport=tcp;traddr=fd00::5;trsvcid=4420;nqn=raid5-data"));
   EXPECT_TRUE(excludes_entry("host-iface=eth1"));
@@ -31,17 +31,17 @@ TEST(Exclusions, OneFieldIsEnoughAndAllThatAreThereHaveToFit) {
   EXPECT_FALSE(excludes_entry("nqn=raid5"));
 }
 
-TEST(Exclusions, AddressesAreComparedHoweverTheyAreWritten) {
+TEST(Exclusions, AddressesAreComparedIndependentlyOfNotation) {
   EXPECT_TRUE(excludes_entry("traddr=FD00:0:0:0::0005"));
   EXPECT_FALSE(excludes_entry("traddr=fd00::6"));
 }
 
-TEST(Exclusions, WhatTheConnectionHasNoValueForIsNotMeant) {
+TEST(Exclusions, AFieldThatTheConnectionLacksDoesNotMatch) {
   EXPECT_FALSE(excludes_entry("host-traddr=10.0.0.9"));
   EXPECT_FALSE(excludes_entry("nqn=raid5-data;host-traddr=10.0.0.9"));
 }
 
-TEST(Exclusions, ALineThatMakesNoSenseExcludesNothing) {
+TEST(Exclusions, AMalformedLineExcludesNothing) {
   for (const char* entry : {"", ";;", "nqn", "nqn=", "nqn=raid5-data;typo=1", "subsysnqn=raid5-data"})
     EXPECT_FALSE(excludes_entry(entry)) << entry;
 }
@@ -53,7 +53,7 @@ TEST(Exclusions, OnlyEntriesOfTheirSectionCount) {
   EXPECT_TRUE(excludes("[other]\nx=y\n\n[exclusions]\n\n# why\r\nexclusion = nqn=raid5-data\r\n"));
 }
 
-TEST(Exclusions, TheSentenceSaysWhichLineOfWhichFile) {
+TEST(Exclusions, TheMessageNamesTheFileAndTheLine) {
   test::FakeSysfs host;
   host.write("etc/nvme/exclusions.conf", "[exclusions]\nexclusion = nqn=other");
   host.write("etc/nvme/exclusions.conf.d/lab.conf", "# the lab\n[exclusions]\nexclusion = traddr=10.0.0.5");

@@ -68,7 +68,7 @@ class ReservationContract : public testing::TestWithParam<const char*> {
   std::unique_ptr<ReservationCommands> commands;
 };
 
-TEST_P(ReservationContract, AnotherKeyOfThisHostIdIsReplacedByOneCommandAloneAndTheReservationStays) {
+TEST_P(ReservationContract, OnlyReplaceChangesAKeyOfThisHostIdAndKeepsTheReservation) {
   if (!is_offered()) return;
   ASSERT_TRUE(commands->register_key(11));
   ASSERT_TRUE(commands->acquire(11));
@@ -83,7 +83,7 @@ TEST_P(ReservationContract, AnotherKeyOfThisHostIdIsReplacedByOneCommandAloneAnd
   EXPECT_EQ(registered(), 0u);
 }
 
-TEST_P(ReservationContract, TakeMakesItOursWhicheverKeyThisHostIdHas) {
+TEST_P(ReservationContract, TakeAcquiresTheReservationFromAnotherKeyOfThisHostId) {
   if (!is_offered()) return;
   ASSERT_EQ(hold_reservation(*commands, {host_id, 11})->hold, Hold::Ours);
   EXPECT_EQ(hold_reservation(*commands, {host_id, 22})->hold, Hold::Theirs);
@@ -91,7 +91,7 @@ TEST_P(ReservationContract, TakeMakesItOursWhicheverKeyThisHostIdHas) {
   EXPECT_EQ(*release_reservation(*commands, {host_id, 22}), Change::Done);
 }
 
-TEST_P(ReservationContract, TheFormerKeyIsReplacedWhileItHolds) {
+TEST_P(ReservationContract, TheFormerKeyIsReplacedWithoutLosingTheReservation) {
   if (!is_offered()) return;
   ASSERT_EQ(hold_reservation(*commands, {host_id, 10})->hold, Hold::Ours);
   const auto now = keep_reservation(*commands, {host_id, 11, 10});

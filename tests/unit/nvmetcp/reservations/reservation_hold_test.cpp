@@ -18,14 +18,14 @@ class ReservationHold : public testing::Test {
   const LocalRegistrant us{"host-a", 11}, them{"host-b", 22};
 };
 
-TEST_F(ReservationHold, AFreeOneBecomesOursAndStaysSoWithoutAnotherCommand) {
+TEST_F(ReservationHold, AFreeReservationIsAcquiredOnceWithoutFurtherCommands) {
   EXPECT_EQ(hold_reservation(commands, us)->hold, Hold::Ours);
   space.commands.clear();
   EXPECT_EQ(hold_reservation(commands, us)->hold, Hold::Ours);
   EXPECT_THAT(space.commands, IsEmpty());
 }
 
-TEST_F(ReservationHold, AnotherHostsIsLeftToItAndNamed) {
+TEST_F(ReservationHold, AnotherHostsReservationIsKeptAndItsHolderNamed) {
   ASSERT_EQ(hold_reservation(others, them)->hold, Hold::Ours);
   space.commands.clear();
   const auto now = hold_reservation(commands, us);
@@ -51,13 +51,13 @@ TEST_F(ReservationHold, IsTakenOverFromAnotherHostOnlyByTake) {
   EXPECT_EQ(look_at_reservation(others, them)->hold, Hold::Theirs);
 }
 
-TEST_F(ReservationHold, IsMadeOursAgainAfterARestartOfTheTarget) {
+TEST_F(ReservationHold, IsAcquiredAgainAfterARestartOfTheTarget) {
   ASSERT_EQ(hold_reservation(commands, us)->hold, Hold::Ours);
   space.restart();
   EXPECT_EQ(keep_reservation(commands, us)->hold, Hold::Ours);
 }
 
-TEST_F(ReservationHold, IsNotMadeOursAgainAfterSomebodyTookItAndGaveItBack) {
+TEST_F(ReservationHold, IsNotAcquiredAgainAfterAnotherHostTookAndReleasedIt) {
   ASSERT_EQ(hold_reservation(commands, us)->hold, Hold::Ours);
   ASSERT_EQ(take_reservation(others, them)->hold, Hold::Ours);
   ASSERT_EQ(*release_reservation(others, them), Change::Done);
@@ -65,14 +65,14 @@ TEST_F(ReservationHold, IsNotMadeOursAgainAfterSomebodyTookItAndGaveItBack) {
   EXPECT_EQ(space.holder(), nullptr);
 }
 
-TEST_F(ReservationHold, IsGivenBackWithItsRegistration) {
+TEST_F(ReservationHold, IsReleasedTogetherWithItsRegistration) {
   ASSERT_EQ(hold_reservation(commands, us)->hold, Hold::Ours);
   EXPECT_EQ(*release_reservation(commands, us), Change::Done);
   EXPECT_THAT(space.state.registrants, IsEmpty());
   EXPECT_EQ(*release_reservation(commands, us), Change::AlreadyThere);
 }
 
-TEST_F(ReservationHold, AMachineWithACopiedHostIdIsToldApartByItsKey) {
+TEST_F(ReservationHold, AMachineWithACopiedHostIdIsDistinguishedByItsKey) {
   const LocalRegistrant twin{"host-a", 33};
   ASSERT_EQ(hold_reservation(commands, us)->hold, Hold::Ours);
   const auto now = hold_reservation(commands, twin);
@@ -99,7 +99,7 @@ TEST_F(ReservationHold, TakeReplacesTheKeyOfThisHostIdWhetherItHoldsOrNot) {
   EXPECT_EQ(look_at_reservation(others, them)->hold, Hold::Theirs);
 }
 
-TEST_F(ReservationHold, TheKeyOfAnEarlierReleaseIsOursAndReplacedWhileItIsMountedWithoutLettingGo) {
+TEST_F(ReservationHold, TheKeyOfAnEarlierReleaseIsReplacedWithoutReleasingIt) {
   const LocalRegistrant former{"host-a", 10}, upgraded{"host-a", 11, 10};
   for (const auto attempt : {keep_reservation, take_reservation}) {
     space = {};
@@ -117,7 +117,7 @@ TEST_F(ReservationHold, TheKeyOfAnEarlierReleaseIsOursAndReplacedWhileItIsMounte
   }
 }
 
-TEST_F(ReservationHold, IsGivenBackWithTheKeyThatIsRegistered) {
+TEST_F(ReservationHold, IsReleasedWithTheRegisteredKey) {
   ASSERT_EQ(hold_reservation(commands, {"host-a", 10})->hold, Hold::Ours);
   EXPECT_EQ(*release_reservation(commands, {"host-a", 11, 10}), Change::Done);
   EXPECT_THAT(space.state.registrants, IsEmpty());

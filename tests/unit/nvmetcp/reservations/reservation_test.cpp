@@ -42,14 +42,14 @@ TEST(ReservationReport, MoreRegistrantsThanBytesAreRefused) {
   EXPECT_EQ(parse_reservation_report(data).error().kind, Errc::Invalid);
 }
 
-TEST(ReservationReport, ACutOffHeaderIsRefused) {
+TEST(ReservationReport, ATruncatedHeaderIsRefused) {
   const std::array<std::byte, 63> data{};
   EXPECT_EQ(parse_reservation_report(data).error().kind, Errc::Invalid);
 }
 
 constexpr char kBoard[] = "4d0cab20-6f5e-2b1a-8c3d-0123456789ab";
 
-TEST(ReservationKey, IsTheSameAtEveryStartAndAnotherOnACopyOfThisHost) {
+TEST(ReservationKey, IsStableAndDiffersOnACopyOfThisHost) {
   const HostIdentity host{"nqn.2014-08.org.nvmexpress:uuid:a", kHostId};
   const HostIdentity other{"nqn.2014-08.org.nvmexpress:uuid:b", kHostId};
   const auto key = local_registrant(host, {"machine", kBoard}).key;
@@ -60,7 +60,7 @@ TEST(ReservationKey, IsTheSameAtEveryStartAndAnotherOnACopyOfThisHost) {
   EXPECT_NE(key, 0u);
 }
 
-TEST(ReservationKey, OfAnEarlierReleaseIsKnownAndStaysWhereTheBoardHasNoNumberOfItsOwn) {
+TEST(ReservationKey, IsThatOfAnEarlierReleaseIfTheBoardHasNoUuid) {
   const HostIdentity host{"nqn.2014-08.org.nvmexpress:uuid:a", kHostId};
   const auto us = local_registrant(host, {"machine", ""});
   EXPECT_EQ(us.key, 0x52fac419cdbeadf4ULL) << "what 0.1 registers with";
@@ -68,7 +68,7 @@ TEST(ReservationKey, OfAnEarlierReleaseIsKnownAndStaysWhereTheBoardHasNoNumberOf
   EXPECT_EQ(local_registrant(host, {"machine", kBoard}).former_key, us.key);
 }
 
-TEST(ReservationKey, TakesOnlyABoardsNumberThatNoOtherBoardHas) {
+TEST(ReservationKey, UsesTheBoardsUuidOnlyIfItIsUnique) {
   test::FakeSysfs files;
   files.write("etc/machine-id", "0123");
   EXPECT_EQ(read_machine(files.root()).id, "0123");

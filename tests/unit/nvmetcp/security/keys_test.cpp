@@ -24,11 +24,11 @@ constexpr char kPlainKey[] =
     "DHHC-1:00:AwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8gISIjJCUmJygpKissLS4vMDEyaPoIrA==:";
 constexpr char kMistyped[] = "DHHC-1:01:BwgJAgsMDQ4PEBESExQVFhcYGRobHB0eHyAhIiMkJSYDWRHm:";
 
-TEST(Keys, OfEveryHashAreTaken) {
+TEST(Keys, KeysOfEveryHashAreAccepted) {
   for (const char* key : {kHostKey, kControllerKey, kPlainKey}) EXPECT_TRUE(check_key(key)) << key;
 }
 
-TEST(Keys, ThatAreNoneAreToldWithoutQuotingThem) {
+TEST(Keys, InvalidKeysAreRefusedWithoutQuotingThem) {
   const std::string right = kHostKey;
   const std::vector<std::string> wrong = {"",
                                           "secret",
@@ -69,7 +69,7 @@ class KeyFiles : public testing::Test {
   ConnectOptions options;
 };
 
-TEST_F(KeyFiles, AreReadAsNamedAndOnlyThose) {
+TEST_F(KeyFiles, OnlyTheNamedFilesAreRead) {
   options.host_key_file = file("host", kHostKey);
   auto keys = read_keys(options);
   ASSERT_TRUE(keys) << keys.error().message();
@@ -81,14 +81,14 @@ TEST_F(KeyFiles, AreReadAsNamedAndOnlyThose) {
   EXPECT_EQ(keys->controller, kControllerKey);
 }
 
-TEST_F(KeyFiles, AreInNoCore) {
+TEST_F(KeyFiles, ReadingOneDisablesCoreDumps) {
   ::prctl(PR_SET_DUMPABLE, 1, 0, 0, 0);
   options.host_key_file = file("host", kHostKey);
   ASSERT_TRUE(read_keys(options));
   EXPECT_EQ(::prctl(PR_GET_DUMPABLE, 0, 0, 0, 0), 0);
 }
 
-TEST_F(KeyFiles, ThatOthersCanReadOrWriteAreRefused) {
+TEST_F(KeyFiles, FilesAccessibleToOthersAreRefused) {
   for (const mode_t mode : {0640, 0604, 0620, 0644}) {
     options.host_key_file = file("host", kHostKey, mode);
     EXPECT_EQ(refusal().kind, Errc::Refused);
@@ -96,7 +96,7 @@ TEST_F(KeyFiles, ThatOthersCanReadOrWriteAreRefused) {
   }
 }
 
-TEST_F(KeyFiles, OfAnotherUserAreRefused) {
+TEST_F(KeyFiles, FilesOfAnotherUserAreRefused) {
   options.host_key_file = file("host", kHostKey);
   if (::chown(options.host_key_file.c_str(), 12345, 12345) != 0) {
     GTEST_SKIP() << "only root can give a file away: run as root";
@@ -105,7 +105,7 @@ TEST_F(KeyFiles, OfAnotherUserAreRefused) {
   EXPECT_THAT(refusal().message(), HasSubstr("uid 12345"));
 }
 
-TEST_F(KeyFiles, ThatAreMissingOrNoFilesAreRefusedByName) {
+TEST_F(KeyFiles, MissingFilesAndFoldersAreRefusedByName) {
   options.host_key_file = files.root() / "nowhere";
   EXPECT_EQ(refusal().kind, Errc::Refused);
   EXPECT_THAT(refusal().message(), HasSubstr(options.host_key_file));
@@ -113,14 +113,14 @@ TEST_F(KeyFiles, ThatAreMissingOrNoFilesAreRefusedByName) {
   EXPECT_EQ(refusal().kind, Errc::Refused);
 }
 
-TEST_F(KeyFiles, ThatHoldNoKeyAreRefusedWithoutQuotingThem) {
+TEST_F(KeyFiles, FilesWithoutAKeyAreRefusedWithoutQuotingThem) {
   options.host_key_file = file("host", "hunter2-hunter2");
   EXPECT_EQ(refusal().kind, Errc::Refused);
   EXPECT_THAT(refusal().message(), HasSubstr(options.host_key_file));
   EXPECT_THAT(refusal().message(), Not(HasSubstr("hunter2")));
 }
 
-TEST_F(KeyFiles, AreOptionsOfTheConnectOnlyWhenAskedFor) {
+TEST_F(KeyFiles, ArePassedToConnectOnlyIfConfigured) {
   const auto text = [this](const Keys& keys) {
     return to_string(io_controller_options("s", {"10.0.0.5", 4420}, {"h", "i"}, options, 2, keys));
   };
@@ -132,7 +132,7 @@ TEST_F(KeyFiles, AreOptionsOfTheConnectOnlyWhenAskedFor) {
   EXPECT_THAT(text({"A", "B"}), HasSubstr(",dhchap_secret=A,dhchap_ctrl_secret=B"));
 }
 
-TEST_F(KeyFiles, AKernelWithoutAuthenticationRefusesTheConnectByName) {
+TEST_F(KeyFiles, AKernelWithoutAuthenticationIsRefusedAndTheOptionNamed) {
   options.host_key_file = "/k";
   const auto asked = io_controller_options("s", {"10.0.0.5", 4420}, {"h", "i"}, options, 2);
   const auto known = check_supported(
@@ -145,7 +145,7 @@ TEST_F(KeyFiles, AKernelWithoutAuthenticationRefusesTheConnectByName) {
   EXPECT_THAT(known.error().message(), HasSubstr("6.1.0 does not know the connection option dhchap_secret"));
 }
 
-TEST_F(KeyFiles, AConnectionWithoutThemOrWithOthersIsNotTakenForOurs) {
+TEST_F(KeyFiles, AConnectionWithoutThemOrWithOthersIsRefused) {
   options.host_key_file = "/etc/keys/host";
   const auto in_force = [this](const char* held) {
     files.write("sys/class/nvme/nvme1/dhchap_secret", held);
@@ -161,7 +161,7 @@ TEST_F(KeyFiles, AConnectionWithoutThemOrWithOthersIsNotTakenForOurs) {
   EXPECT_THAT(without.error().message(), HasSubstr("this kernel was built without NVMe authentication"));
 }
 
-TEST_F(KeyFiles, WhetherAConnectionHasAnyKeyIsKnownWithoutTheFile) {
+TEST_F(KeyFiles, AConnectionsKeysAreDetectedWithoutTheFile) {
   options.host_key_file = "/etc/keys/host";
   files.write("sys/class/nvme/nvme1/dhchap_secret", kPlainKey);
   EXPECT_TRUE(holds_keys(files.root(), "nvme1", options));
@@ -173,7 +173,7 @@ TEST_F(KeyFiles, WhetherAConnectionHasAnyKeyIsKnownWithoutTheFile) {
   EXPECT_FALSE(holds_keys(files.root(), "nvme1", options));
 }
 
-TEST_F(KeyFiles, OfAKeyThatIsInForceNoMoreIsReadThanThatThereIsOne) {
+TEST_F(KeyFiles, OnlyThePrefixOfAnActiveKeyIsRead) {
   options.host_key_file = "/etc/keys/host";
   const auto attribute = files.root() / "sys/class/nvme/nvme1/dhchap_secret";
   std::filesystem::create_directories(attribute.parent_path());

@@ -30,11 +30,11 @@ class PathSecurity : public testing::Test {
   ConnectOptions options;
 };
 
-TEST_F(PathSecurity, AsksNothingOfPathsWithoutKeysInTheConfig) {
+TEST_F(PathSecurity, ChecksNothingWithoutKeysInTheConfiguration) {
   EXPECT_TRUE(check());
 }
 
-TEST_F(PathSecurity, APathWithoutAKeyBesideOneThatHasOneIsRefusedByItsAddress) {
+TEST_F(PathSecurity, APathWithoutAKeyBesideAnAuthenticatedOneIsRefused) {
   options.host_key_file = "/etc/keys/host";
   has("nvme1", "dhchap_secret", "DHHC-1:00:key:");
   has("nvme2", "dhchap_secret", "none");

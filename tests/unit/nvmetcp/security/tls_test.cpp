@@ -18,7 +18,7 @@ constexpr char kKey[] = "NVMeTLSkey-1:01:AwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8
 constexpr char kLongKey[] =
     "NVMeTLSkey-1:02:AwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8gISIjJCUmJygpKissLS4vMDEyaPoIrA==:";
 
-TEST(TlsKey, IsTakenForBothHashesThatTheKernelKnows) {
+TEST(TlsKey, IsAcceptedWithBothHashesOfTheKernel) {
   const auto key = parse_tls_key(kKey);
   ASSERT_TRUE(key) << key.error().message();
   EXPECT_EQ(key->hash, "01");
@@ -30,7 +30,7 @@ TEST(TlsKey, IsTakenForBothHashesThatTheKernelKnows) {
   EXPECT_EQ(longer->bytes.size(), 48U);
 }
 
-TEST(TlsKey, ThatIsNoneIsToldWithoutQuotingIt) {
+TEST(TlsKey, AnInvalidKeyIsRefusedWithoutQuotingIt) {
   const std::string right = kKey;
   std::string mistyped = right;
   mistyped[20] = mistyped[20] == 'A' ? 'B' : 'A';
@@ -53,7 +53,7 @@ class TlsFiles : public testing::Test {
   ConnectOptions options;
 };
 
-TEST_F(TlsFiles, ThatOthersCanReadAreRefused) {
+TEST_F(TlsFiles, FilesReadableByOthersAreRefused) {
   files.write("psk", kKey);
   options.tls_psk_file = files.root() / "psk";
   ASSERT_EQ(::chmod(options.tls_psk_file.c_str(), 0600), 0);
@@ -63,7 +63,7 @@ TEST_F(TlsFiles, ThatOthersCanReadAreRefused) {
   EXPECT_THAT(read_tls_key(options).error().message(), HasSubstr("chmod 600"));
 }
 
-TEST_F(TlsFiles, AreAnOptionOfTheConnectOnlyWhenAskedFor) {
+TEST_F(TlsFiles, ArePassedToConnectOnlyIfConfigured) {
   const auto text = [this] {
     return to_string(io_controller_options("s", {"10.0.0.5", 4420}, {"h", "i"}, options, 2)) + ",";
   };
@@ -72,7 +72,7 @@ TEST_F(TlsFiles, AreAnOptionOfTheConnectOnlyWhenAskedFor) {
   EXPECT_THAT(text(), HasSubstr(",tls,"));
 }
 
-TEST_F(TlsFiles, AControllerInClearTextIsRefusedIfTlsIsAskedFor) {
+TEST_F(TlsFiles, AClearTextControllerIsRefusedIfTlsIsConfigured) {
   files.write("sys/class/nvme/nvme1/state", "live\n");
   EXPECT_TRUE(check_tls_in_force(files.root(), "nvme1", options));
   options.tls_psk_file = "/k";

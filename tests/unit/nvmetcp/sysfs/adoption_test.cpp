@@ -21,13 +21,13 @@ TEST(Adoption, ALiveControllerOfSubsystemPortalAndHostIsAdopted) {
   EXPECT_EQ(find({tcp_controller("nvme1", "other"), tcp_controller("nvme2", "s")}).value()->name, "nvme2");
 }
 
-TEST(Adoption, AnyAddressOfTheNameWill) {
+TEST(Adoption, AnyAddressOfTheNameMatches) {
   Controller second = tcp_controller("nvme2", "s");
   second.portal.address = "10.0.0.6";
   EXPECT_EQ(find({second}).value()->name, "nvme2");
 }
 
-TEST(Adoption, WhatDiffersInOnePartIsNotOurs) {
+TEST(Adoption, AControllerThatDiffersInOnePropertyIsNotAdopted) {
   std::vector<Controller> all(5, tcp_controller("nvme2", "s"));
   all[0].portal.address = "10.0.0.7";
   all[1].portal.port = 4421;
@@ -37,7 +37,7 @@ TEST(Adoption, WhatDiffersInOnePartIsNotOurs) {
   EXPECT_FALSE(find(all).value());
 }
 
-TEST(Adoption, AConnectionThroughAnotherInterfaceIsNotTheOneAskedFor) {
+TEST(Adoption, AConnectionThroughAnotherInterfaceIsNotAdopted) {
   Controller controller = tcp_controller("nvme2", "s");
   EXPECT_FALSE(find({controller}, "eth7").value());
   controller.interface = "eth7";
@@ -45,7 +45,7 @@ TEST(Adoption, AConnectionThroughAnotherInterfaceIsNotTheOneAskedFor) {
   EXPECT_TRUE(find({controller}).value());
 }
 
-TEST(Adoption, OneThatReconnectsOrGoesIsNeitherAdoptedNorConnectedBeside) {
+TEST(Adoption, AControllerThatIsNotLiveIsNeitherAdoptedNorDuplicated) {
   for (const char* state : {"connecting", "resetting", "deleting", "deleting (no IO)", "dead", "new"}) {
     const auto found = find({tcp_controller("nvme2", "s", state)});
     ASSERT_FALSE(found) << state;
@@ -54,12 +54,12 @@ TEST(Adoption, OneThatReconnectsOrGoesIsNeitherAdoptedNorConnectedBeside) {
   }
 }
 
-TEST(Adoption, ALiveOneIsTakenBesideADyingOne) {
+TEST(Adoption, ALiveControllerIsAdoptedBesideADeletingOne) {
   EXPECT_EQ(find({tcp_controller("nvme2", "s", "deleting"), tcp_controller("nvme3", "s")}).value()->name,
             "nvme3");
 }
 
-TEST(Adoption, OneHostNqnWithTwoHostIdsIsToldBeforeTheConnect) {
+TEST(Adoption, AHostNqnWithTwoHostIdsIsInvalidBeforeTheConnect) {
   Controller stranger = tcp_controller("nvme2", "other");
   EXPECT_TRUE(check_host_conflict({stranger}, test_host()));
   stranger.host_id = "99999999-2222-3333-4444-555555555555";

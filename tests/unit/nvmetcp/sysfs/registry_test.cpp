@@ -21,7 +21,7 @@ struct RegistryTest : testing::Test {
   test::FakeSysfs host;
 };
 
-TEST_F(RegistryTest, WhatIsClaimedIsOursWithTheStampThatItsRemovalIsComparedWith) {
+TEST_F(RegistryTest, AClaimedControllerHasOurOwnerAndItsSequenceNumber) {
   ASSERT_TRUE(claim(host.root(), "nvme3"));
   EXPECT_EQ(owner_of(host.root(), "nvme3"), kOwner);
   EXPECT_EQ(host.read("run/nvme/registry/nvme3/seqnum"), "4711");
@@ -31,7 +31,7 @@ TEST_F(RegistryTest, WhatIsClaimedIsOursWithTheStampThatItsRemovalIsComparedWith
   EXPECT_EQ(info.st_mode & 07777, 0755U) << "everybody may read it";
 }
 
-TEST_F(RegistryTest, AnEntryOfAnEarlierControllerOfThatNameGoesWithAllThatIsInIt) {
+TEST_F(RegistryTest, AClaimReplacesTheEntryOfAnEarlierController) {
   host.write("run/nvme/registry/nvme3/owner", "stas");
   host.write("run/nvme/registry/nvme3/note", "somebody's");
   ASSERT_TRUE(claim(host.root(), "nvme3"));
@@ -40,7 +40,7 @@ TEST_F(RegistryTest, AnEntryOfAnEarlierControllerOfThatNameGoesWithAllThatIsInIt
   EXPECT_THAT(entries(), testing::ElementsAre("nvme3"));
 }
 
-TEST_F(RegistryTest, OnlyOurOwnEntriesAreTakenAway) {
+TEST_F(RegistryTest, OnlyOurOwnEntriesAreRemoved) {
   host.write("run/nvme/registry/nvme1/owner", "nbft");
   ASSERT_TRUE(claim(host.root(), "nvme3"));
   disown(host.root(), "nvme1");
@@ -49,7 +49,7 @@ TEST_F(RegistryTest, OnlyOurOwnEntriesAreTakenAway) {
   EXPECT_THAT(entries(), testing::ElementsAre("nvme1"));
 }
 
-TEST_F(RegistryTest, OurEntriesOfControllersThatAreGoneAreForgotten) {
+TEST_F(RegistryTest, OurEntriesOfMissingControllersAreRemoved) {
   host.add_controller(test::tcp_controller("nvme1", "a"));
   for (const char* name : {"nvme1", "nvme2"}) ASSERT_TRUE(claim(host.root(), name));
   host.write("run/nvme/registry/nvme3/owner", "stas");
@@ -57,14 +57,14 @@ TEST_F(RegistryTest, OurEntriesOfControllersThatAreGoneAreForgotten) {
   EXPECT_THAT(entries(), testing::UnorderedElementsAre("nvme1", "nvme3"));
 }
 
-TEST_F(RegistryTest, NobodyOwnsWhatHasNoEntryAndNamesLeadNowhereElse) {
+TEST_F(RegistryTest, AMissingEntryHasNoOwnerAndNamesCannotEscapeTheRegistry) {
   EXPECT_EQ(owner_of(host.root(), "nvme3"), "");
   host.write("etc/owner", "x");
   EXPECT_EQ(owner_of(host.root(), "../../../etc"), "");
   EXPECT_EQ(claim(host.root(), "../nvme3").error().kind, Errc::Invalid);
 }
 
-TEST_F(RegistryTest, AControllerSaysWhoseItIs) {
+TEST_F(RegistryTest, AControllerReportsItsOwner) {
   host.add_controller(test::tcp_controller("nvme1", "a"));
   host.write("run/nvme/registry/nvme1/owner", "stas");
   ControllerList list(host.root());

@@ -16,18 +16,18 @@ struct RescanTest : testing::Test {
   test::FakeSysfs sysfs;
 };
 
-TEST_F(RescanTest, TheKernelIsAskedToLookAgain) {
+TEST_F(RescanTest, TheKernelIsAskedToRescan) {
   EXPECT_TRUE(rescan_namespaces(sysfs.root(), "nvme1", "s"));
   EXPECT_TRUE(sysfs.read(kFile).starts_with("1"));
 }
 
-TEST_F(RescanTest, AConnectionToSomethingElseByNowIsLeftAlone) {
+TEST_F(RescanTest, AConnectionToAnotherSubsystemIsNotRescanned) {
   EXPECT_EQ(rescan_namespaces(sysfs.root(), "nvme1", "other").error().kind, Errc::NotFound);
   EXPECT_EQ(rescan_namespaces(sysfs.root(), "nvme2", "s").error().kind, Errc::NotFound);
   EXPECT_EQ(sysfs.read(kFile), "");
 }
 
-TEST_F(RescanTest, AKernelThatCanNotSaysSo) {
+TEST_F(RescanTest, AKernelWithoutRescanIsAnError) {
   sysfs.remove(kFile);
   EXPECT_FALSE(rescan_namespaces(sysfs.root(), "nvme1", "s"));
 }

@@ -53,7 +53,7 @@ TEST(Sysfs, IPv6PortalsAndLocalDrivesAreRead) {
   EXPECT_EQ(all[1].portal, (Portal{"fd00::5", 4421}));
 }
 
-TEST(Sysfs, AControllerThatVanishesWhileItIsReadIsLeftOut) {
+TEST(Sysfs, AControllerThatVanishesDuringTheReadIsOmitted) {
   test::FakeSysfs sysfs;
   sysfs.add_controller(tcp_controller("nvme1", kData));
   sysfs.add_controller(tcp_controller("nvme2", kData));
@@ -63,7 +63,7 @@ TEST(Sysfs, AControllerThatVanishesWhileItIsReadIsLeftOut) {
   EXPECT_EQ(all[0].name, "nvme2");
 }
 
-TEST(ControllerList, ReadsTheStateAnewAndForgetsWhoseNameWasTakenOver) {
+TEST(ControllerList, RereadsTheStateAndNoticesAReusedName) {
   test::FakeSysfs sysfs;
   sysfs.add_controller(tcp_controller("nvme3", kData));
   ControllerList list(sysfs.root());
@@ -78,7 +78,7 @@ TEST(ControllerList, ReadsTheStateAnewAndForgetsWhoseNameWasTakenOver) {
   EXPECT_EQ(list.look().value().at(0).subsystem, "another-subsystem");
 }
 
-TEST(ControllerList, ReadsAControllerThatIsBeingMadeAgainUntilItIsLive) {
+TEST(ControllerList, RereadsANewControllerUntilItIsLive) {
   test::FakeSysfs sysfs;
   sysfs.add_controller(tcp_controller("nvme3", kData, "new"));
   sysfs.write("sys/class/nvme/nvme3/subsysnqn", "");
@@ -116,7 +116,7 @@ TEST(Sysfs, ANamespaceIsItsMultipathHead) {
   EXPECT_EQ(found.eui, "0025385a91b00f01");
 }
 
-TEST(Sysfs, WithoutMultipathTheNamespaceStandsBelowTheController) {
+TEST(Sysfs, WithoutMultipathTheNamespaceIsBelowTheController) {
   test::FakeSysfs sysfs;
   sysfs.add_controller(tcp_controller("nvme4", kData));
   sysfs.add_node("nvme4", "nvme4n1", 7);
@@ -124,7 +124,7 @@ TEST(Sysfs, WithoutMultipathTheNamespaceStandsBelowTheController) {
   EXPECT_EQ(find_namespace(sysfs.root(), kData, 7).value().device, "nvme4n1");
 }
 
-TEST(Sysfs, TheNguidThatTheKernelShowsAsUuidIsNoUuid) {
+TEST(Sysfs, AnNguidShownAsUuidByTheKernelIsIgnored) {
   test::FakeSysfs sysfs;
   sysfs.add_controller(tcp_controller("nvme4", kData));
   sysfs.add_node("nvme4", "nvme4n1", 1);
@@ -138,7 +138,7 @@ TEST(Sysfs, TheNguidThatTheKernelShowsAsUuidIsNoUuid) {
 
 // The kernel gave up and we reconnected: the dead mount keeps nvme2n1 and its numbers in use.
 //   nvme-subsys2: nvme2n1 (no path, held by the dead mount), nvme2n2 <- nvme3 (live)
-TEST(Sysfs, TheHeadWithALivePathIsChosenNotTheOneThatADeadMountKeeps) {
+TEST(Sysfs, AHeadWithALivePathIsPreferredToOneKeptByADeadMount) {
   test::FakeSysfs sysfs;
   sysfs.add_head("nvme2n1", 1, "259:5", kGibSectors);
   sysfs.add_controller(tcp_controller("nvme3", kData));
@@ -178,14 +178,14 @@ TEST(Sysfs, AnotherNamespaceOfTheSubsystemIsNamedInTheHint) {
   EXPECT_EQ(found.error().hint, "the target offers namespace 2");
 }
 
-TEST(Sysfs, AHeadThatIsNotThereYetIsNotFound) {
+TEST(Sysfs, AMissingHeadIsNotFound) {
   test::FakeSysfs sysfs;
   sysfs.add_controller(tcp_controller("nvme1", kData));
   sysfs.add_node("nvme1", "nvme1c1n1", 1);
   EXPECT_EQ(find_namespace(sysfs.root(), kData, 1).error().kind, Errc::NotFound);
 }
 
-TEST(NamespaceList, IsReadAnewOnceWhatItWasFoundInIsGoneOrAnother) {
+TEST(NamespaceList, IsReadAgainOnceTheFoundDeviceIsGoneOrReplaced) {
   test::FakeSysfs sysfs;
   sysfs.add_controller(tcp_controller("nvme1", kData));
   sysfs.add_node("nvme1", "nvme0c1n1", 1);

@@ -5,7 +5,7 @@
 namespace spark::nvmetcp {
 namespace {
 
-TEST(TargetAddresses, AreKnownHoweverTheyAreWritten) {
+TEST(TargetAddresses, AreComparedIndependentlyOfNotation) {
   TargetAddresses rose;
   rose.restrict_to({{"10.0.0.5", 4420}, {"fd00::5", 4420}});
   EXPECT_TRUE(rose.has({"10.0.0.5", 4420}));
@@ -14,7 +14,7 @@ TEST(TargetAddresses, AreKnownHoweverTheyAreWritten) {
   EXPECT_FALSE(rose.has({"10.0.0.6", 4420}));
 }
 
-TEST(TargetAddresses, OfANameAreThoseThatItLeadsTo) {
+TEST(TargetAddresses, IncludeTheResolvedAddressesOfAName) {
   TargetAddresses rose;
   rose.restrict_to({{"nas.lan", 4420}});
   EXPECT_FALSE(rose.has({"10.0.0.5", 4420}));
@@ -22,7 +22,7 @@ TEST(TargetAddresses, OfANameAreThoseThatItLeadsTo) {
   EXPECT_TRUE(rose.has({"10.0.0.5", 4420}));
 }
 
-TEST(TargetAddresses, TellTheControllersOfTwoTargetsApart) {
+TEST(TargetAddresses, DistinguishTheControllersOfTwoTargets) {
   std::vector<Controller> all(3);
   for (auto& controller : all) controller.transport = "tcp";
   all[0].portal = {"10.0.0.5", 4420};

@@ -27,7 +27,7 @@ struct TimersTest : testing::Test {
   ConnectOptions asked;
 };
 
-TEST_F(TimersTest, WhatIsAsAskedIsNoDifference) {
+TEST_F(TimersTest, MatchingSettingsGiveNoDifference) {
   EXPECT_TRUE(found().empty());
 }
 
@@ -50,7 +50,7 @@ TEST_F(TimersTest, EverySettingThatDiffersIsNamedWithBothValues) {
                                                "keep_alive is 30, not 5", "interface is not set, not eth7"}));
 }
 
-TEST_F(TimersTest, AnAttributeThatTheKernelLacksProvesNothing) {
+TEST_F(TimersTest, AnAttributeThatTheKernelLacksIsNotADifference) {
   asked.fast_fail = seconds(30);
   sysfs.remove("sys/class/nvme/nvme1/fast_io_fail_tmo");
   EXPECT_TRUE(found().empty());

@@ -30,7 +30,7 @@ class CacheCrash : public CacheTest, public testing::WithParamInterface<const ch
   }
 };
 
-TEST_P(CacheCrash, WhatTheCacheSaysIsTrueAndStagingGoesOn) {
+TEST_P(CacheCrash, TheCacheIsConsistentAndStagingContinues) {
   for (const bool replaces : {false, true}) {
     source_.dataset = replaces ? "replaced" : "new";
     hooks_.step = {};
@@ -58,7 +58,7 @@ TEST_P(CacheCrash, WhatTheCacheSaysIsTrueAndStagingGoesOn) {
   }
 }
 
-TEST_P(CacheCrash, ACacheThatStayedOpenGoesOnAsWell) {
+TEST_P(CacheCrash, AnOpenCacheContinuesAfterAnotherProcessCrashes) {
   write_text(source_.path / "f", "old!");
   auto cache = open();
   ASSERT_OK(stage(*cache));
@@ -77,7 +77,7 @@ TEST_P(CacheCrash, ACacheThatStayedOpenGoesOnAsWell) {
   EXPECT_EQ(generations, 1) << "nothing is left behind";
 }
 
-TEST_P(CacheCrash, EvictingIsCompletedAtTheNextOpen) {
+TEST_P(CacheCrash, AnEvictionIsCompletedAtTheNextOpen) {
   write_text(source_.path / "f", "x");
   ASSERT_OK(stage());
   crash_at_step();
@@ -93,7 +93,7 @@ INSTANTIATE_TEST_SUITE_P(Steps, CacheCrash,
                          testing::Values("manifest", "rename", "flush", "published", "committed", "linked",
                                          "marked", "unlinked", "trashed", "forgotten"));
 
-TEST_F(CacheTest, KilledAtAnyMomentWhatIsListedVerifies) {
+TEST_F(CacheTest, ListedDatasetsVerifyAfterAKillAtAnyMoment) {
   for (int i = 0; i < 40; ++i)
     write_text(source_.path / std::to_string(i % 4) / std::to_string(i), noise(150'000, 7));
   std::mt19937_64 random(std::random_device{}());

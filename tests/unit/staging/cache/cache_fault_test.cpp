@@ -105,7 +105,7 @@ class CacheFaults : public CacheTest, public testing::WithParamInterface<std::tu
   }
 };
 
-TEST_P(CacheFaults, NoFailedCallOfOpeningAndRecoveringLosesALeaseOrACopy) {
+TEST_P(CacheFaults, AFailedCallDuringOpenOrRecoveryLosesNoLeaseOrCopy) {
   const auto [error, part] = GetParam();
   unsigned nth = 1 + part;
   for (bool goes_on = true; goes_on && !HasFailure(); nth += kParts) {
@@ -129,7 +129,7 @@ INSTANTIATE_TEST_SUITE_P(Errors, CacheFaults,
                          testing::Combine(testing::Values(EIO, ENOMEM), testing::Range(0U, kParts)));
 
 // /proc and the control groups show whether a holder is alive; no answer does not mean that it has ended.
-TEST(LeaseFaults, AHolderThatCanNotBeAskedAboutLives) {
+TEST(LeaseFaults, AHolderOfUnknownStateCountsAsAlive) {
   if (!is_possible()) GTEST_SKIP() << "this system takes no seccomp filter";
   const TempFolder folder;
   write_text(folder / "cgroup.events", "populated 1\n");

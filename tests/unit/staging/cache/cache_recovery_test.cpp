@@ -53,7 +53,7 @@ class Immutable {
   }
 };
 
-TEST_F(RecoveryTest, AFileThatCanNotBeDeletedConcernsItsDatasetOnly) {
+TEST_F(RecoveryTest, AnUndeletableFileAffectsOnlyItsDataset) {
   ASSERT_OK(stage("bad"));
   ASSERT_OK(stage("good"));
   const std::filesystem::path file = rows()["bad"].path / "f";
@@ -82,7 +82,7 @@ TEST_F(RecoveryTest, AFileThatCanNotBeDeletedConcernsItsDatasetOnly) {
   EXPECT_TRUE(std::filesystem::is_empty(config_.path / ".trash"));
 }
 
-TEST_F(RecoveryTest, AFolderThatCanNotBeListedConcernsItsDatasetOnly) {
+TEST_F(RecoveryTest, AnUnlistableFolderAffectsOnlyItsDataset) {
   ASSERT_OK(stage("bad"));
   ASSERT_OK(stage("good"));
   const std::filesystem::path folder = config_.path / "data/bad", aside = folder_ / "aside";
@@ -100,7 +100,7 @@ TEST_F(RecoveryTest, AFolderThatCanNotBeListedConcernsItsDatasetOnly) {
   ASSERT_OK(cache->verify("bad", {}, kQuiet, stop_));
 }
 
-TEST_F(RecoveryTest, WhatNeedsNoRecoveryIsNotLocked) {
+TEST_F(RecoveryTest, DatasetsThatNeedNoRecoveryAreNotLocked) {
   ASSERT_OK(stage("a"));
   const auto area = PartialArea::try_open(config_.path / ".partial/a");  // plays another process
   ASSERT_OK(area);
@@ -118,7 +118,7 @@ TEST_F(RecoveryTest, WhatNeedsNoRecoveryIsNotLocked) {
   EXPECT_EQ(partials.st_mtim.tv_sec, later.st_mtim.tv_sec);
 }
 
-TEST_F(RecoveryTest, WhatAnEarlierVersionLeftInTheTrashIsDeleted) {
+TEST_F(RecoveryTest, TrashOfAnEarlierVersionIsDeleted) {
   ASSERT_OK(stage("a"));
   write_text(config_.path / ".trash/gone.7/f", "x");
   ASSERT_OK(open()->recover([] {}));
@@ -126,7 +126,7 @@ TEST_F(RecoveryTest, WhatAnEarlierVersionLeftInTheTrashIsDeleted) {
   EXPECT_TRUE(rows().contains("a"));
 }
 
-TEST_F(RecoveryTest, WhatThereIsIsKnownBeforeAnythingIsDeleted) {
+TEST_F(RecoveryTest, CopiesAreListedBeforeAnythingIsDeleted) {
   ASSERT_OK(stage("kept"));
   hooks_.step = [](const char* step) -> Result<> {
     return std::string(step) == "published" ? fail(Errc::Failed, "power cut") : Result<>();
@@ -153,7 +153,7 @@ TEST_F(RecoveryTest, WhatThereIsIsKnownBeforeAnythingIsDeleted) {
   EXPECT_FALSE(std::filesystem::exists(evicted));
 }
 
-TEST_F(RecoveryTest, APartialCopyThatCanNotBeDeletedIsNotTriedAgainAndAgain) {
+TEST_F(RecoveryTest, AnUndeletablePartialCopyIsNotRetriedIndefinitely) {
   ASSERT_OK(stage("a"));
   write_text(config_.path / ".partial/bad/data/f", noise(100'000, 1));
   const Immutable kept(config_.path / ".partial/bad/data/f");
@@ -183,13 +183,13 @@ class BriefLock {
   std::thread waiter_;
 };
 
-TEST_F(RecoveryTest, AnEvictionWaitsForWhoHasTheDatasetForAMoment) {
+TEST_F(RecoveryTest, AnEvictionWaitsForABriefLockOfTheDataset) {
   ASSERT_OK(stage("a"));
   const BriefLock lock(config_.path / ".partial/a");
   ASSERT_OK(open()->evict("a"));
 }
 
-TEST_F(RecoveryTest, ACopyWaitsForAVictimThatIsLockedForAMoment) {
+TEST_F(RecoveryTest, ACopyWaitsForABriefLockOfAVictim) {
   ASSERT_OK(stage("a"));
   config_.capacity = open()->usage()->used + 4096;
   const BriefLock lock(config_.path / ".partial/a");

@@ -12,7 +12,7 @@ namespace {
 
 using namespace test;
 
-TEST_F(RoomTest, OfAPartialCopyCountsWhatHasNoOtherName) {
+TEST_F(RoomTest, APartialCopyCountsEachUnsharedFileOnce) {
   const std::filesystem::path data = folder_ / "partial/data";
   write_text(folder_ / "generation/f", noise(kMB, 1));
   write_text(data / "own", noise(kMB, 2));
@@ -23,7 +23,7 @@ TEST_F(RoomTest, OfAPartialCopyCountsWhatHasNoOtherName) {
   EXPECT_EQ(footprint_of_partial(folder_ / "partial").bytes, without.bytes);
 }
 
-TEST_F(RoomTest, ASetLargerThanTheWholeCacheIsRefusedAtOnce) {
+TEST_F(RoomTest, ADatasetLargerThanTheCacheIsRefusedImmediately) {
   config_.capacity = 5 * kMB;
   ASSERT_OK(stage("small", kMB));
   const auto never = stage("large", 6 * kMB);
@@ -46,7 +46,7 @@ TEST_F(RoomTest, UsageIsCountedInBlocksAndInodes) {
   EXPECT_EQ(usage->used_inodes, 2U);
 }
 
-TEST_F(RoomTest, TheCheapestToStageAgainMakesWay) {
+TEST_F(RoomTest, TheDatasetCheapestToRestageIsEvicted) {
   config_.capacity = 8 * kMB;
   ASSERT_OK(stage("dear", 3 * kMB));
   ASSERT_OK(stage("cheap", 3 * kMB));
@@ -61,7 +61,7 @@ TEST_F(RoomTest, TheCheapestToStageAgainMakesWay) {
   EXPECT_FALSE(std::filesystem::exists(config_.path / "data/cheap"));
 }
 
-TEST_F(RoomTest, APrefetchedCopyMakesWayAfterWhatNobodyWantsAndBeforeWhatIsLeased) {
+TEST_F(RoomTest, APrefetchedCopyIsEvictedAfterUnwantedAndBeforeLeasedOnes) {
   config_.capacity = 11 * kMB;
   for (const char* name : {"leased", "prefetched", "unwanted"}) ASSERT_OK(stage(name, 3 * kMB));
   lease("leased", 1);
@@ -77,7 +77,7 @@ TEST_F(RoomTest, APrefetchedCopyMakesWayAfterWhatNobodyWantsAndBeforeWhatIsLease
   EXPECT_EQ(catalog()->leases()->size(), 2U) << "its lease went with it";
 }
 
-TEST_F(RoomTest, APrefetchTakesNoRoomFromAnotherAndTellsAtOnceWhoHasIt) {
+TEST_F(RoomTest, APrefetchEvictsNoHeldCopyAndNamesTheHolders) {
   config_.capacity = 8 * kMB;
   hooks_.room.obstacle = std::chrono::hours(1);
   ASSERT_OK(stage("prefetched", 3 * kMB));
@@ -95,7 +95,7 @@ TEST_F(RoomTest, APrefetchTakesNoRoomFromAnotherAndTellsAtOnceWhoHasIt) {
   EXPECT_EQ(there(), (Names{"leased", "prefetched"}));
 }
 
-TEST_F(RoomTest, APrefetchThatWaitsForItsTurnHasItsRoom) {
+TEST_F(RoomTest, AQueuedPrefetchHasItsSpaceReserved) {
   config_.capacity = 8 * kMB;
   ASSERT_OK(stage("old", 3 * kMB));
   Source source = make("next", 5 * kMB);
@@ -111,7 +111,7 @@ TEST_F(RoomTest, APrefetchThatWaitsForItsTurnHasItsRoom) {
   EXPECT_FALSE(staged->is_reserved);
 }
 
-TEST_F(RoomTest, AStagingIsToldWhichPrefetchesHaveItsRoom) {
+TEST_F(RoomTest, AStagingIsToldWhichPrefetchesBlockIt) {
   config_.capacity = 8 * kMB;
   Source prefetched = make("next", 5 * kMB);
   prefetched.is_prefetch = prefetched.only_cached = true;
@@ -140,12 +140,12 @@ TEST_F(RoomTest, LastUseOutweighsCostInTime) {
   EXPECT_EQ(there(), (Names{"cheap", "next"}));
 }
 
-TEST_F(RoomTest, TheTimeThatStagingTookIsKept) {
+TEST_F(RoomTest, TheStagingDurationIsRecorded) {
   ASSERT_OK(stage("a", kMB));
   EXPECT_GT(catalog()->generations()->front().stage_seconds, 0);
 }
 
-TEST_F(RoomTest, NeitherTheLeasedNorWhatTheCallerNeedsIsEvictedAndThenNothingIs) {
+TEST_F(RoomTest, NothingIsEvictedIfLeasedAndNeededDatasetsLeaveTooLittle) {
   config_.capacity = 8 * kMB;
   const auto leased = stage("leased", 3 * kMB);
   ASSERT_OK(leased);
@@ -176,7 +176,7 @@ TEST_F(RoomTest, AnOlderCopyIsKeptUntilTheNewOneIsReady) {
   EXPECT_EQ(there(), Names{"a"});
 }
 
-TEST_F(RoomTest, ANewGenerationNeedsRoomForWhatChangedOnly) {
+TEST_F(RoomTest, ANewGenerationNeedsSpaceForChangedFilesOnly) {
   config_.capacity = 5 * kMB;
   const Source source = make("a", 3 * kMB);
   write_text(source.path / "small", "one");
@@ -190,7 +190,7 @@ TEST_F(RoomTest, ANewGenerationNeedsRoomForWhatChangedOnly) {
   EXPECT_LT(open()->usage()->used, 4 * kMB) << "what they share counts once";
 }
 
-TEST_F(RoomTest, ADamagedCopyMakesWayForItsSuccessor) {
+TEST_F(RoomTest, ADamagedCopyIsEvictedForItsSuccessor) {
   config_.capacity = 5 * kMB;
   const auto staged = stage("a", 3 * kMB);
   ASSERT_OK(staged);
@@ -202,7 +202,7 @@ TEST_F(RoomTest, ADamagedCopyMakesWayForItsSuccessor) {
   ASSERT_OK(open()->verify("a", {}, kQuiet, stop_));
 }
 
-TEST_F(RoomTest, ACopyInProgressCountsWithAllItWasPromised) {
+TEST_F(RoomTest, ACopyInProgressCountsWithItsFullReservation) {
   config_.capacity = 8 * kMB;
   { open(); }
   ASSERT_OK(catalog()->reserve({"coming", 5 * kMB, 2, process_with(::getpid()), 7}));
@@ -221,7 +221,7 @@ TEST_F(RoomTest, ACopyInProgressCountsWithAllItWasPromised) {
   ASSERT_OK(stage("next", 4 * kMB));
 }
 
-TEST_F(RoomTest, TwoAtOnceDoNotCountOnTheSameBytes) {
+TEST_F(RoomTest, ConcurrentCopiesDoNotCountOnTheSameSpace) {
   config_.capacity = 8 * kMB;
   const Source sources[] = {make("a", 5 * kMB), make("b", 5 * kMB)};
   { open(); }
@@ -245,7 +245,7 @@ TEST_F(RoomTest, TwoAtOnceDoNotCountOnTheSameBytes) {
   EXPECT_EQ(sum, 5) << "one is staged, the other one refused before its first byte";
 }
 
-TEST_F(RoomTest, AFailedCopyGivesItsPromiseBackAndItsRestMakesWay) {
+TEST_F(RoomTest, AFailedCopyReleasesItsReservationAndItsPartIsEvicted) {
   config_.capacity = 8 * kMB;
   const Source broken = make("broken", 5 * kMB);
   options_.chunk = 64 * kKiB;
@@ -262,7 +262,7 @@ TEST_F(RoomTest, AFailedCopyGivesItsPromiseBackAndItsRestMakesWay) {
   EXPECT_FALSE(std::filesystem::exists(config_.path / ".partial/broken"));
 }
 
-TEST_F(SmallDriveTest, TheFileSystemCountsTooAndEvictionGivesBack) {
+TEST_F(SmallDriveTest, ForeignFilesCountAndEvictionFreesSpace) {
   std::filesystem::create_directories(config_.path);
   const SmallTmpfs small(config_.path, "size=10m");
   config_.keep_free = kMB;
@@ -277,7 +277,7 @@ TEST_F(SmallDriveTest, TheFileSystemCountsTooAndEvictionGivesBack) {
   EXPECT_KIND(stage("never", 10 * kMB), Errc::NoSpace);
 }
 
-TEST_F(SmallDriveTest, InodesRunOutBeforeTheFirstByte) {
+TEST_F(SmallDriveTest, InodesAreCheckedBeforeTheFirstByteAndFreedByEviction) {
   std::filesystem::create_directories(config_.path);
   const SmallTmpfs small(config_.path, "size=10m,nr_inodes=60");
   Source many{"many", folder_ / "many", {}, {}, 0};

@@ -48,7 +48,7 @@ class OpenFilesTest : public SmallDriveTest {
   }
 };
 
-TEST_F(OpenFilesTest, ACopyWhoseFilesAreMappedIsNotEvictedForNothing) {
+TEST_F(OpenFilesTest, ACopyWithMappedFilesIsNotChosenForEviction) {
   const Mapped job(config_.path / "busy/f");
   const auto staged = stage("next", 4 * kMB);
   ASSERT_OK(staged);
@@ -67,7 +67,7 @@ TEST_F(OpenFilesTest, NothingIsDeletedWhenOpenFilesKeepTheSpace) {
   EXPECT_EQ(there(), (Names{"busy", "idle"}));
 }
 
-TEST_F(OpenFilesTest, ACopyWaitsUntilTheFilesAreClosedAndSaysSo) {
+TEST_F(OpenFilesTest, ACopyWaitsUntilTheFilesAreClosedAndReportsIt) {
   Mapped job(config_.path / "busy/f");
   std::atomic<bool> was_said{false};
   const ProgressSink sink = [&](const CopyProgress& progress) {
@@ -82,7 +82,7 @@ TEST_F(OpenFilesTest, ACopyWaitsUntilTheFilesAreClosedAndSaysSo) {
   EXPECT_EQ(there(), Names{"next"});
 }
 
-TEST_F(OpenFilesTest, AFileWithANameElsewhereFreesNothingAndIsNotCounted) {
+TEST_F(OpenFilesTest, AFileHardLinkedElsewhereDoesNotCountAsFreeable) {
   std::filesystem::create_hard_link(config_.path / "busy/f", config_.path / "kept");
   const auto refused = stage("next", 9 * kMB);
   EXPECT_KIND(refused, Errc::NoSpace);
@@ -112,7 +112,7 @@ class CompressedSourceTest : public SmallDriveTest {
   const Source set_{"set", folder_ / "source-set", {}, {}, 0};
 };
 
-TEST_F(CompressedSourceTest, ItsCopyIsPromisedAllThatItWillTake) {
+TEST_F(CompressedSourceTest, ItsUncompressedSizeIsReserved) {
   write_text(set_.path / "f", noise(4 * kMB, 1));
   std::filesystem::create_directories(config_.path);
   drive_.emplace(config_.path, "size=3m");
@@ -122,7 +122,7 @@ TEST_F(CompressedSourceTest, ItsCopyIsPromisedAllThatItWillTake) {
   EXPECT_FALSE(std::filesystem::exists(config_.path / ".partial/set")) << "before the first byte";
 }
 
-TEST_F(CompressedSourceTest, ItsCopyCountsWithAllThatItTakes) {
+TEST_F(CompressedSourceTest, ItsCopyCountsWithItsUncompressedSize) {
   for (int i = 0; i < 8; ++i) write_text(set_.path / std::to_string(i), noise(500'000, 2));
   config_.capacity = 10 * kMB;
   ASSERT_OK(stage(set_));

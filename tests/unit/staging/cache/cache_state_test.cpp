@@ -9,7 +9,7 @@ using namespace test;
 
 class CacheStateTest : public CacheTest {};
 
-TEST_F(CacheStateTest, ACopyOfADoubtfulSourceIsForThoseAloneWhoAskForOne) {
+TEST_F(CacheStateTest, ADoubtfulCopyIsServedOnlyToRequestsThatAllowOne) {
   write_text(source_.path / "f", "torn");
   source_.is_doubtful = true;
   const auto doubtful = stage();
@@ -24,7 +24,7 @@ TEST_F(CacheStateTest, ACopyOfADoubtfulSourceIsForThoseAloneWhoAskForOne) {
   EXPECT_FALSE(open()->list()->front().is_doubtful);
 }
 
-TEST_F(CacheStateTest, ADoubtfulCopyTakesNoSoundOnesPlace) {
+TEST_F(CacheStateTest, ADoubtfulCopyDoesNotReplaceASoundOne) {
   write_text(source_.path / "f", "sound");
   const auto sound = stage();
   ASSERT_OK(sound);
@@ -45,7 +45,7 @@ TEST_F(CacheStateTest, ADoubtfulCopyTakesNoSoundOnesPlace) {
   EXPECT_FALSE(std::filesystem::exists(sound->path));
 }
 
-TEST_F(CacheStateTest, ASourceThatIsNotWhatItWasAfterTheLastReadIsNotPublishedAndNotGoneOnWith) {
+TEST_F(CacheStateTest, ASourceThatChangedDuringTheCopyIsNeitherPublishedNorResumed) {
   write_text(source_.path / "f", "torn");
   source_.state = "superblock 1";
   source_.is_still_so = [] { return fail(Errc::Unavailable, "another host has begun to write"); };
@@ -58,7 +58,7 @@ TEST_F(CacheStateTest, ASourceThatIsNotWhatItWasAfterTheLastReadIsNotPublishedAn
   EXPECT_EQ(whole->report.resumed_bytes, 0u) << "what was read while somebody wrote was taken over";
 }
 
-TEST_F(CacheStateTest, APartialCopyOfTheSameStateIsGoneOnWith) {
+TEST_F(CacheStateTest, APartialCopyOfTheSameStateIsResumed) {
   write_text(source_.path / "f", "whole");
   source_.state = "superblock 1";
   source_.is_still_so = [] { return fail(Errc::Cancelled, "cut short"); };
@@ -67,7 +67,7 @@ TEST_F(CacheStateTest, APartialCopyOfTheSameStateIsGoneOnWith) {
   EXPECT_EQ(stage()->report.resumed_bytes, 5u);
 }
 
-TEST_F(CacheStateTest, TheGenerationOfTheSourceIsRecordedAndMovesOnWithWhatIsFoundUnchanged) {
+TEST_F(CacheStateTest, TheSourcesGenerationIsRecordedAndUpdatedIfUnchanged) {
   write_text(source_.path / "f", "one");
   source_.generation = 6;
   ASSERT_OK(stage());
@@ -95,7 +95,7 @@ class CacheSameStateTest : public CacheTest {
   void change_the_source_behind_its_back() { write_text(source_.path / "g", "two"); }
 };
 
-TEST_F(CacheSameStateTest, ACopyOfTheStateThatTheSourceIsInIsServedWithoutALookAtTheSource) {
+TEST_F(CacheSameStateTest, ACopyOfTheSameStateIsServedWithoutAWalkOfTheSource) {
   ASSERT_OK(stage());
   change_the_source_behind_its_back();
   const auto again = stage();
@@ -107,7 +107,7 @@ TEST_F(CacheSameStateTest, ACopyOfTheStateThatTheSourceIsInIsServedWithoutALookA
   EXPECT_TRUE(again->report.unchanged);
 }
 
-TEST_F(CacheSameStateTest, AnotherStateIsLookedAtAndRemembered) {
+TEST_F(CacheSameStateTest, AnotherStateIsWalkedOnceAndRemembered) {
   ASSERT_OK(stage());
   source_.state = "superblock 2";
   EXPECT_EQ(stage()->served_from, ServedFrom::Cache);
@@ -117,7 +117,7 @@ TEST_F(CacheSameStateTest, AnotherStateIsLookedAtAndRemembered) {
   EXPECT_EQ(stage()->served_from, ServedFrom::Copied);
 }
 
-TEST_F(CacheSameStateTest, WhatElseBelongsToTheDatasetNowIsLookedAt) {
+TEST_F(CacheSameStateTest, AChangedDatasetDefinitionCausesAWalk) {
   ASSERT_OK(stage());
   change_the_source_behind_its_back();
   source_.exclude = {"f"};
@@ -130,14 +130,14 @@ TEST_F(CacheSameStateTest, WhatElseBelongsToTheDatasetNowIsLookedAt) {
   EXPECT_EQ(read_text(stage()->path / "i"), "four");
 }
 
-TEST_F(CacheSameStateTest, ASourceThatIsInAnotherStateByNowIsLookedAt) {
+TEST_F(CacheSameStateTest, AStateThatHasChangedIsNotServedFromTheCache) {
   ASSERT_OK(stage());
   change_the_source_behind_its_back();
   source_.is_still_so = [] { return fail(Errc::Unavailable, "another host has begun to write"); };
   EXPECT_KIND(stage(), Errc::Unavailable);
 }
 
-TEST_F(CacheSameStateTest, ACopyThatIsNotSoundIsStagedAgainAlthoughTheStateIsTheSame) {
+TEST_F(CacheSameStateTest, ADamagedCopyIsStagedAgainDespiteTheSameState) {
   const auto staged = stage();
   ASSERT_OK(staged);
   corrupt(staged->path / "f");
@@ -145,14 +145,14 @@ TEST_F(CacheSameStateTest, ACopyThatIsNotSoundIsStagedAgainAlthoughTheStateIsThe
   EXPECT_EQ(stage()->served_from, ServedFrom::Copied);
 }
 
-TEST_F(CacheSameStateTest, ACopyThatJobsCanWriteToIsLookedAtEachTime) {
+TEST_F(CacheSameStateTest, ACopyWritableForJobsIsWalkedEachTime) {
   config_.served_read_only = false;
   ASSERT_OK(stage());
   change_the_source_behind_its_back();
   EXPECT_EQ(stage()->served_from, ServedFrom::Copied);
 }
 
-TEST_F(CacheSameStateTest, WhatAWalkHadToTellIsToldEachTime) {
+TEST_F(CacheSameStateTest, WarningsOfAWalkAreRepeatedEachTime) {
   ASSERT_EQ(::mkfifo((source_.path / "pipe").c_str(), 0600), 0);
   std::filesystem::create_symlink("../elsewhere", source_.path / "out");
   const auto first = stage();
@@ -166,7 +166,7 @@ TEST_F(CacheSameStateTest, WhatAWalkHadToTellIsToldEachTime) {
   EXPECT_EQ(again->report.outside_links, 1u);
 }
 
-TEST_F(CacheSameStateTest, ACatalogThatWasLostKnowsNoState) {
+TEST_F(CacheSameStateTest, ARebuiltCatalogKnowsNoState) {
   ASSERT_OK(stage());
   std::filesystem::remove_all(config_.state_dir);
   ASSERT_TRUE(open());
@@ -176,7 +176,7 @@ TEST_F(CacheSameStateTest, ACatalogThatWasLostKnowsNoState) {
 
 // --- a request's hold
 
-TEST_F(CacheTest, WhatIsStagedForARequestIsHeldBeforeItsLockIsReleased) {
+TEST_F(CacheTest, ARequestsLeaseIsTakenBeforeItsLockIsReleased) {
   write_text(source_.path / "f", "x");
   for (const char* hold : {"copied", "served"}) {
     source_.hold = hold;

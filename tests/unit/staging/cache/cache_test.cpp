@@ -41,7 +41,7 @@ TEST_F(CacheTest, StagesOnceThenServesFromTheCache) {
   ASSERT_OK(cache->verify("set", {}, kQuiet, stop_));
 }
 
-TEST_F(CacheTest, AMountPointWithoutItsFileSystemIsNoDatasetHoweverEmpty) {
+TEST_F(CacheTest, AnUnmountedMountPointIsNotStaged) {
   struct stat here {};
   write_text(source_.path / "f", "one");
   ASSERT_EQ(::stat(source_.path.c_str(), &here), 0);
@@ -52,7 +52,7 @@ TEST_F(CacheTest, AMountPointWithoutItsFileSystemIsNoDatasetHoweverEmpty) {
   ASSERT_OK(stage());
 }
 
-TEST_F(CacheTest, AskedForWhatIsCachedAloneItCopiesNothing) {
+TEST_F(CacheTest, ACachedOnlyRequestCopiesNothing) {
   write_text(source_.path / "f", "one");
   source_.only_cached = true;
   EXPECT_KIND(stage(), Errc::NotFound);
@@ -65,7 +65,7 @@ TEST_F(CacheTest, AskedForWhatIsCachedAloneItCopiesNothing) {
   EXPECT_EQ(read_text(link() / "f"), "one");
 }
 
-TEST_F(CacheTest, AChangedSourceBecomesANewGenerationAndTheOldOneGoes) {
+TEST_F(CacheTest, AChangedSourceBecomesANewGenerationAndTheOldOneIsDeleted) {
   write_text(source_.path / "f", "one");
   auto cache = open();
   const auto first = stage(*cache);
@@ -101,7 +101,7 @@ TEST_F(CacheTest, ALeasedGenerationStaysUntilItsLeaseEnds) {
   EXPECT_FALSE(std::filesystem::exists(first->path));
 }
 
-TEST_F(CacheTest, EvictFreesEverythingAndNumbersGoOn) {
+TEST_F(CacheTest, EvictFreesEverythingAndGenerationNumbersContinue) {
   write_text(source_.path / "f", noise(kFile, 1));
   auto cache = open();
   const auto first = stage(*cache);
@@ -120,7 +120,7 @@ TEST_F(CacheTest, EvictFreesEverythingAndNumbersGoOn) {
   EXPECT_GT(again->generation, first->generation);
 }
 
-TEST_F(CacheTest, ACorruptedByteIsFoundAndThatCopyIsNotServedAnyMore) {
+TEST_F(CacheTest, ACorruptedByteIsFoundAndThatCopyIsNoLongerServed) {
   write_text(source_.path / "sub/weights", noise(20'000'000, 1));
   write_text(source_.path / "other", "x");
   auto cache = open();
@@ -142,7 +142,7 @@ TEST_F(CacheTest, ACorruptedByteIsFoundAndThatCopyIsNotServedAnyMore) {
   ASSERT_OK(cache->verify("set", {}, kQuiet, stop_));
 }
 
-TEST_F(CacheTest, VerifyNamesWhatIsMissingAddedOrDifferent) {
+TEST_F(CacheTest, VerifyNamesMissingAddedAndDifferingEntries) {
   for (const char* name : {"a", "b", "c", "d"}) write_text(source_.path / name, "x");
   std::filesystem::create_symlink("a", source_.path / "link");
   auto cache = open();
@@ -201,7 +201,7 @@ TEST_F(CacheTest, ALostCatalogIsRebuiltFromTheManifests) {
   EXPECT_EQ(stage(*cache)->served_from, ServedFrom::Cache);
 }
 
-TEST_F(CacheTest, AFolderThatIsNotMountedIsUnavailableAndForgetsNothing) {
+TEST_F(CacheTest, AnUnmountedCacheFolderIsUnavailableAndKeepsItsCatalog) {
   write_text(source_.path / "f", "x");
   ASSERT_OK(stage());
   std::filesystem::rename(config_.path, folder_ / "away");
@@ -213,12 +213,12 @@ TEST_F(CacheTest, AFolderThatIsNotMountedIsUnavailableAndForgetsNothing) {
   EXPECT_EQ(stage()->served_from, ServedFrom::Cache);
 }
 
-TEST_F(CacheTest, ASourceThatHoldsTheCacheIsInvalid) {
+TEST_F(CacheTest, ASourceThatContainsTheCacheIsInvalid) {
   source_.path = folder_.path();
   EXPECT_KIND(stage(), Errc::Invalid);
 }
 
-TEST_F(CacheTest, TwoProcessesAtOnceShareOneCopy) {
+TEST_F(CacheTest, ConcurrentProcessesShareOneCopy) {
   for (int i = 0; i < 50; ++i) write_text(source_.path / std::to_string(i), noise(100'000, 7));
   { open(); }
   std::vector<pid_t> children;
@@ -241,7 +241,7 @@ TEST_F(CacheTest, TwoProcessesAtOnceShareOneCopy) {
   EXPECT_EQ(copied, 1);
 }
 
-TEST_F(CacheTest, EvictingWhatIsBeingStagedIsRefused) {
+TEST_F(CacheTest, EvictingADatasetDuringItsStagingIsRefused) {
   write_text(source_.path / "f", noise(2'000'000, 1));
   hooks_.room.lock = {};
   auto cache = open();

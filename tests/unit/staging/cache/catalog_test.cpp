@@ -87,7 +87,7 @@ TEST_F(CatalogTest, GenerationNumbersAreNeverUsedTwice) {
   EXPECT_EQ(*catalog_->next_generation("b"), 1U);
 }
 
-TEST_F(CatalogTest, WhatIsLeasedIsNotEvictedAndWhatIsEvictedIsNotLeased) {
+TEST_F(CatalogTest, ALeasedCopyIsNotEvictedAndAnEvictedOneIsNotLeased) {
   ASSERT_OK(catalog_->put(row("a", 1)));
   ASSERT_OK(catalog_->put(row("b", 1)));
   ASSERT_OK(catalog_->add_lease(lease("l1", "a", 1)));
@@ -103,7 +103,7 @@ TEST_F(CatalogTest, WhatIsLeasedIsNotEvictedAndWhatIsEvictedIsNotLeased) {
   EXPECT_KIND(catalog_->add_lease(lease("l2", "c", 1)), Errc::NotFound);
 }
 
-TEST_F(CatalogTest, LeasesSurviveAReopenAndGoWithTheirGeneration) {
+TEST_F(CatalogTest, LeasesSurviveAReopenAndEndWithTheirGeneration) {
   ASSERT_OK(catalog_->put(row("a", 1)));
   Lease given = lease("l1", "a", 1);
   given.process = {42, 4711};
@@ -123,14 +123,14 @@ TEST_F(CatalogTest, LeasesSurviveAReopenAndGoWithTheirGeneration) {
   EXPECT_TRUE(catalog_->leases()->empty());
 }
 
-TEST_F(CatalogTest, AnotherProcessSeesWhatWasWritten) {
+TEST_F(CatalogTest, AnotherConnectionSeesTheChanges) {
   ASSERT_OK(catalog_->put(row("a", 1)));
   const auto other = open();
   ASSERT_OK(other->put(row("b", 1)));
   EXPECT_EQ(catalog_->generations()->size(), 2U);
 }
 
-TEST_F(CatalogTest, WhatIsNoCatalogIsAnErrorNotAnEmptyOne) {
+TEST_F(CatalogTest, AnInvalidCatalogIsAnErrorNotAnEmptyOne) {
   write_text(folder_ / "other/catalog.sqlite", std::string(8192, 'x'));
   const auto catalog = Catalog::open(folder_ / "other");
   ASSERT_FALSE(catalog);
@@ -140,7 +140,7 @@ TEST_F(CatalogTest, WhatIsNoCatalogIsAnErrorNotAnEmptyOne) {
   EXPECT_FALSE(Catalog::open(folder_ / "file"));
 }
 
-TEST_F(CatalogTest, ReservationsEndWithTheProcessThatAnswersForThem) {
+TEST_F(CatalogTest, ReservationsEndWithTheirProcess) {
   ASSERT_OK(catalog_->reserve({"a", 5, 1, process_with(::getpid())}));
   ASSERT_OK(catalog_->reserve({"a", 7, 2, process_with(::getpid())}));
   ASSERT_OK(catalog_->reserve({"b", 9, 3, {::getpid(), 1}}));  // an earlier process with that PID
@@ -191,7 +191,7 @@ TEST_F(CatalogTest, LeasesOfJobsHaveTheirProcesses) {
   EXPECT_TRUE(catalog_->leases()->front().job.processes.empty()) << "a removed lease leaves none behind";
 }
 
-TEST_F(CatalogTest, AJobThatWaitsForADatasetIsInNobodysWay) {
+TEST_F(CatalogTest, AJobThatWaitsForADatasetDoesNotBlockEviction) {
   ASSERT_OK(catalog_->add_lease(lease_of_a_job(0)));
   EXPECT_KIND(catalog_->add_lease(lease_of_a_job(1)), Errc::NotFound);
   GenerationRow row;
@@ -231,7 +231,7 @@ class OldCatalogTest : public testing::Test {
   }
 };
 
-TEST_F(OldCatalogTest, OfTheFirstReleaseIsTakenOverWithAllItHas) {
+TEST_F(OldCatalogTest, ACatalogOfTheFirstReleaseIsUpgradedWithAllItsData) {
   write(kFirstSchema);
   for (int opened = 0; opened < 2; ++opened) {
     const auto catalog = Catalog::open(folder_.path());
@@ -269,7 +269,7 @@ constexpr char kSchemaOf01[] = R"(
   PRAGMA user_version = 5;
 )";
 
-TEST_F(OldCatalogTest, OfVersion01KeepsItsLeasesAndTakesThoseOfJobs) {
+TEST_F(OldCatalogTest, ACatalogOfVersion01KeepsItsLeasesAndAcceptsJobLeases) {
   write(std::string(kFirstSchema) + kSchemaOf01);
   for (int opened = 0; opened < 2; ++opened) {
     const auto catalog = Catalog::open(folder_.path());
@@ -285,12 +285,12 @@ TEST_F(OldCatalogTest, OfVersion01KeepsItsLeasesAndTakesThoseOfJobs) {
   }
 }
 
-TEST_F(OldCatalogTest, OfALaterReleaseIsNotTouched) {
+TEST_F(OldCatalogTest, ACatalogOfALaterReleaseIsRefused) {
   write(std::string(kFirstSchema) + "PRAGMA user_version = 99;");
   EXPECT_KIND(Catalog::open(folder_.path()), Errc::Unsupported);
 }
 
-TEST_F(OldCatalogTest, ThatCanNotBeTakenOverStaysAsItWas) {
+TEST_F(OldCatalogTest, ACatalogThatCannotBeUpgradedStaysUnchanged) {
   write(std::string(kFirstSchema) + "CREATE TABLE reservations (other TEXT);");
   EXPECT_FALSE(Catalog::open(folder_.path()));
   write("DROP TABLE reservations");

@@ -34,7 +34,7 @@ TEST(Worth, HalvesInADayWithoutUse) {
   EXPECT_DOUBLE_EQ(worth(candidate("a", kGB, 4, hours(-5))), fresh) << "a clock that was set back";
 }
 
-TEST(Victims, AreTheCheapestToStageAgainFirst) {
+TEST(Victims, AreTheCheapestToRestageFirst) {
   const std::vector<Candidate> all = {candidate("slow", 10 * kGB, 100, hours(1)),
                                       candidate("fast", 10 * kGB, 3, hours(1)),
                                       candidate("between", 10 * kGB, 20, hours(1))};
@@ -42,7 +42,7 @@ TEST(Victims, AreTheCheapestToStageAgainFirst) {
   EXPECT_THAT(*choose_victims(all, {15 * kGB, 0}), ElementsAre(1, 2));
 }
 
-TEST(Victims, AreWhatNobodyAskedForBeforeWhatWasPrefetched) {
+TEST(Victims, AreUnrequestedCopiesBeforePrefetchedOnes) {
   std::vector<Candidate> all = {candidate("prefetched", 10 * kGB, 1, hours(100)),
                                 candidate("dear", 10 * kGB, 1000, hours(0))};
   all[0].is_prefetched = true;
@@ -52,25 +52,25 @@ TEST(Victims, AreWhatNobodyAskedForBeforeWhatWasPrefetched) {
   EXPECT_THAT(*choose_victims(all, {5 * kGB, 0}), ElementsAre(0)) << "a damaged copy helps no job";
 }
 
-TEST(Victims, AmongThoseThatCostTheSameTheLongestUnused) {
+TEST(Victims, AreTheLongestUnusedAtEqualCost) {
   const std::vector<Candidate> all = {candidate("used", kGB, 1, hours(1)),
                                       candidate("old", kGB, 1, hours(48))};
   EXPECT_THAT(*choose_victims(all, {kGB, 0}), ElementsAre(1));
 }
 
-TEST(Victims, ADamagedOneGoesBeforeAll) {
+TEST(Victims, AreDamagedCopiesBeforeAllOthers) {
   std::vector<Candidate> all = {candidate("fast", kGB, 1, hours(1)), candidate("broken", kGB, 900, hours(0))};
   all[1].is_useless = true;
   EXPECT_THAT(*choose_victims(all, {kGB, 0}), ElementsAre(1));
 }
 
-TEST(Victims, NoMoreThanNecessary) {
+TEST(Victims, AreNoMoreThanNecessary) {
   const std::vector<Candidate> all = {candidate("small", kGB, 1, hours(1)),
                                       candidate("large", 10 * kGB, 20, hours(1))};
   EXPECT_THAT(*choose_victims(all, {5 * kGB, 0}), ElementsAre(1)) << "the small one would not be enough";
 }
 
-TEST(Victims, CountInodesToo) {
+TEST(Victims, AreChosenForInodesToo) {
   std::vector<Candidate> all = {candidate("few", 10 * kGB, 1, hours(1)),
                                 candidate("many", kGB, 100, hours(1))};
   all[1].inodes = 1000;
@@ -78,7 +78,7 @@ TEST(Victims, CountInodesToo) {
   EXPECT_FALSE(choose_victims(all, {0, 5000}));
 }
 
-TEST(Victims, NoneWhenAllTogetherAreNotEnough) {
+TEST(Victims, AreNoneIfAllTogetherAreNotEnough) {
   const std::vector<Candidate> all = {candidate("a", kGB, 1, hours(1)), candidate("b", kGB, 1, hours(1))};
   EXPECT_FALSE(choose_victims(all, {3 * kGB, 0}));
   EXPECT_FALSE(choose_victims({}, {1, 0}));

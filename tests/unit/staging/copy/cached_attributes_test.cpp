@@ -55,7 +55,7 @@ class CachedAttributesTest : public CopyTest {
   }
 };
 
-TEST_F(CachedAttributesTest, AChangeThatTheClientHasNotHeardOfIsSeenAfterReadingALargeFile) {
+TEST_F(CachedAttributesTest, AChangeHiddenByCachedAttributesIsFoundInALargeFile) {
   options_.threads = 1;
   ASSERT_OK(copy_while_it_changes(20 * kMiB));
   EXPECT_EQ(read_text(copy_ / "f"), read_text(source_ / "f"));
@@ -63,7 +63,7 @@ TEST_F(CachedAttributesTest, AChangeThatTheClientHasNotHeardOfIsSeenAfterReading
   EXPECT_TRUE(copy_now()->unchanged) << "the manifest has the times of what was copied";
 }
 
-TEST_F(CachedAttributesTest, AndAfterReadingASmallOne) {
+TEST_F(CachedAttributesTest, AChangeHiddenByCachedAttributesIsFoundInASmallFile) {
   ASSERT_OK(copy_while_it_changes(2000));
   EXPECT_EQ(read_text(copy_ / "f"), read_text(source_ / "f"));
   ASSERT_OK(copy_now());

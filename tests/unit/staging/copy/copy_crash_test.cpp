@@ -55,7 +55,7 @@ TEST_F(CopyHookTest, AFileThatIsReplacedByRenameIsReadAgain) {
   EXPECT_NE(report->warnings[0].find("files came or went in the root"), std::string::npos);
 }
 
-TEST_F(CopyHookTest, AFileThatIsCutShortOrGrowsIsReadAgain) {
+TEST_F(CopyHookTest, AFileThatShrinksOrGrowsIsReadAgain) {
   for (const std::uintmax_t size : {0UL, 5'000'001UL, 40'000'000UL}) {
     write_text(source_ / "f", noise(20'000'000, 1));
     std::filesystem::remove_all(copy_);
@@ -69,7 +69,7 @@ TEST_F(CopyHookTest, AFileThatIsCutShortOrGrowsIsReadAgain) {
   }
 }
 
-TEST_F(CopyHookTest, AFileThatNeverHoldsStillIsAnErrorThatNamesIt) {
+TEST_F(CopyHookTest, AFileThatKeepsChangingIsAnErrorThatNamesIt) {
   write_text(source_ / "log", noise(1'000'000, 1));
   int writes = 0;
   hooks_.before_read = [&](const std::string&, Bytes) {
@@ -83,7 +83,7 @@ TEST_F(CopyHookTest, AFileThatNeverHoldsStillIsAnErrorThatNamesIt) {
   EXPECT_FALSE(std::filesystem::exists(copy_));
 }
 
-TEST_F(CopyHookTest, AFileThatGoesAwayIsAnErrorThatNamesIt) {
+TEST_F(CopyHookTest, AFileThatDisappearsIsAnErrorThatNamesIt) {
   write_text(source_ / "a", "x");
   write_text(source_ / "b", "x");
   options_.threads = 1;
@@ -123,7 +123,7 @@ TEST_F(CopyHookTest, AFileSwappedForAFifoDoesNotHang) {
 
 class CrashAfter : public CopyHookTest, public testing::WithParamInterface<const char*> {};
 
-TEST_P(CrashAfter, TheNextCopyEndsRight) {
+TEST_P(CrashAfter, TheNextCopyIsCorrect) {
   for (const bool replaces : {false, true}) {
     std::filesystem::remove_all(copy_);
     std::filesystem::remove(folder_ / ".copy.spark-manifest");
@@ -157,7 +157,7 @@ TEST_P(CrashAfter, TheNextCopyEndsRight) {
 }
 INSTANTIATE_TEST_SUITE_P(Steps, CrashAfter, testing::Values("manifest", "rename", "flush"));
 
-TEST_F(CopyHookTest, AfterAnExchangeTheOldContentIsNeverTakenForTheNew) {
+TEST_F(CopyHookTest, OldContentIsNotMistakenForNewAfterAnExchange) {
   write_text(source_ / "f", "old!");
   write_text(source_ / "g", "1");
   ASSERT_OK(copy_now());
@@ -176,7 +176,7 @@ TEST_F(CopyHookTest, AfterAnExchangeTheOldContentIsNeverTakenForTheNew) {
 
 // --- kill -9 at random moments
 
-TEST_F(CopyHookTest, KilledAtAnyMomentTheNextAttemptEndsRight) {
+TEST_F(CopyHookTest, TheNextAttemptSucceedsAfterAKillAtAnyMoment) {
   for (int i = 0; i < 60; ++i)
     write_text(source_ / std::to_string(i % 6) / std::to_string(i), noise(200'000, 7));
   write_text(source_ / "large", noise(20'000'000, 8));
@@ -212,7 +212,7 @@ TEST_F(CopyHookTest, KilledAtAnyMomentTheNextAttemptEndsRight) {
   EXPECT_EQ(differences_by_rsync(source_, copy_), "");
 }
 
-TEST_F(CopyHookTest, TwoProcessesAtOnceMakeOneCopy) {
+TEST_F(CopyHookTest, TwoConcurrentProcessesMakeOneCopy) {
   for (int i = 0; i < 30; ++i) write_text(source_ / std::to_string(i), noise(100'000, 7));
 
   const pid_t other = ::fork();

@@ -24,7 +24,7 @@ TEST_F(CopyTest, TooLittleSpaceIsRefusedBeforeTheFirstByte) {
   EXPECT_TRUE(std::filesystem::is_empty(folder_ / "small"));
 }
 
-TEST_F(CopyTest, AStalePartialCopyCountsAsSpaceThatComesFree) {
+TEST_F(CopyTest, AStalePartialCopyCountsAsFreeableSpace) {
   if (::geteuid() != 0) GTEST_SKIP() << "mounting needs root";
   const SmallTmpfs small(folder_ / "small", "size=10m");
   write_text(folder_ / "small/.copy.spark-partial/data/left", noise(6'000'000, 1));
@@ -34,7 +34,7 @@ TEST_F(CopyTest, AStalePartialCopyCountsAsSpaceThatComesFree) {
   EXPECT_EQ(differences_by_rsync(source_, copy_), "");
 }
 
-TEST_F(CopyTest, WhatHasToStayFreeCounts) {
+TEST_F(CopyTest, SpaceToKeepFreeCounts) {
   write_text(source_ / "f", "x");
   options_.keep_free = 1'000'000 * kTiB;
   EXPECT_KIND(copy_now(), Errc::NoSpace);
@@ -50,7 +50,7 @@ TEST_F(CopyTest, TooFewInodesAreRefusedBeforeTheFirstByte) {
   EXPECT_NE(report.error().what.find("inodes"), std::string::npos);
 }
 
-TEST_F(CopyTest, ADiskThatFillsUpUnderWayEndsInNoSpaceAndGoesOnLater) {
+TEST_F(CopyTest, ADiskThatFillsUpDuringTheCopyFailsItAndTheNextResumes) {
   if (::geteuid() != 0) GTEST_SKIP() << "mounting needs root";
   const SmallTmpfs small(folder_ / "small", "size=40m");
   for (int i = 0; i < 8; ++i) write_text(source_ / std::to_string(i), noise(4'000'000, 1));
@@ -88,7 +88,7 @@ TEST_F(CopyTest, AStoppedCopyIsCancelledAndResumed) {
   EXPECT_EQ(differences_by_rsync(source_, copy_), "");
 }
 
-TEST_F(CopyTest, OnlyUnchangedFilesAreTakenOver) {
+TEST_F(CopyTest, OnlyUnchangedFilesAreResumed) {
   for (int i = 0; i < 20; ++i) write_text(source_ / std::to_string(i), noise(1'000'000, 1));
   options_.threads = 1;
   int reads = 0;

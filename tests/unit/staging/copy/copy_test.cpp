@@ -34,7 +34,7 @@ TEST_F(CopyTest, HashDependsOnContentAloneNotOnThreadsOrChunks) {
   }
 }
 
-TEST_F(CopyTest, OfSomeFoldersHasThemWithTheFoldersAboveAndNothingElse) {
+TEST_F(CopyTest, SelectedFoldersAreCopiedWithTheirParentsAndNothingElse) {
   for (const char* name : {"a/1/x", "a/1/y", "a/2/x", "b/x", "b-c/x", "top"})
     write_text(source_ / name, name);
   std::filesystem::create_hard_link(source_ / "a/1/x", source_ / "a/1/z");
@@ -51,7 +51,7 @@ TEST_F(CopyTest, OfSomeFoldersHasThemWithTheFoldersAboveAndNothingElse) {
   EXPECT_EQ(std::filesystem::hard_link_count(copy_ / "a/1/z"), 2u);
 }
 
-TEST_F(CopyTest, OfAFolderThatIsNotThereNamesIt) {
+TEST_F(CopyTest, AMissingSelectedFolderIsNamed) {
   write_text(source_ / "a/x", "x");
   options_.only = {"b"};
   const auto report = copy_now();
@@ -100,7 +100,7 @@ TEST_F(CopyTest, OneFileIsCopiedToTheName) {
   EXPECT_EQ(differences_by_rsync(source_, copy_), "");
 }
 
-TEST_F(CopyTest, ASourceThatIsASymlinkIsTheUsersToFollow) {
+TEST_F(CopyTest, ASymlinkGivenAsTheSourceIsFollowed) {
   write_text(folder_ / "real/f", "x");
   std::filesystem::create_directory_symlink(folder_ / "real", source_);
   ASSERT_OK(copy_now());
@@ -184,7 +184,7 @@ TEST_F(CopyTest, AMountInsideIsRefusedUnlessExcluded) {
   ASSERT_OK(copy_now());
 }
 
-TEST_F(CopyTest, SetUserIdOfANosuidSourceIsNotGivenEffect) {
+TEST_F(CopyTest, SetuidBitsOfANosuidSourceAreDropped) {
   if (::geteuid() != 0) GTEST_SKIP() << "mounting needs root";
   const TempFolder other;
   const SmallTmpfs mounted(other / "m", "size=1m", MS_NOSUID);
@@ -199,7 +199,7 @@ TEST_F(CopyTest, SetUserIdOfANosuidSourceIsNotGivenEffect) {
 
 // --- existing content of the destination
 
-TEST_F(CopyTest, SomethingElseAtTheDestinationIsRefusedAndKept) {
+TEST_F(CopyTest, AForeignFolderAtTheDestinationIsRefusedAndKept) {
   write_text(source_ / "f", "x");
   write_text(copy_ / "mine", "precious");
   EXPECT_KIND(copy_now(), Errc::Refused);
@@ -207,7 +207,7 @@ TEST_F(CopyTest, SomethingElseAtTheDestinationIsRefusedAndKept) {
   EXPECT_FALSE(has_partial());
 }
 
-TEST_F(CopyTest, OneInsideTheOtherIsInvalid) {
+TEST_F(CopyTest, ADestinationInsideOrAroundTheSourceIsInvalid) {
   write_text(source_ / "sub/f", "x");
   copy_ = source_ / "sub/copy";
   EXPECT_KIND(copy_now(), Errc::Invalid);
@@ -218,7 +218,7 @@ TEST_F(CopyTest, OneInsideTheOtherIsInvalid) {
   EXPECT_KIND(copy_now(), Errc::Invalid);
 }
 
-TEST_F(CopyTest, MissingThingsAreNamed) {
+TEST_F(CopyTest, AMissingSourceOrParentFolderIsNamed) {
   EXPECT_KIND(copy_now(), Errc::NotFound);
   write_text(source_ / "f", "x");
   copy_ = folder_ / "no/such/copy";
@@ -227,7 +227,7 @@ TEST_F(CopyTest, MissingThingsAreNamed) {
   EXPECT_NE(report.error().message().find("no/such"), std::string::npos);
 }
 
-TEST_F(CopyTest, APartialFolderOfSomebodyElseIsRefused) {
+TEST_F(CopyTest, APartialFolderOfAnotherUserIsRefused) {
   if (::geteuid() != 0) GTEST_SKIP() << "needs root to make another user's folder";
   write_text(source_ / "f", "x");
   std::filesystem::create_directories(folder_ / ".copy.spark-partial");
@@ -235,7 +235,7 @@ TEST_F(CopyTest, APartialFolderOfSomebodyElseIsRefused) {
   EXPECT_KIND(copy_now(), Errc::Refused);
 }
 
-TEST_F(CopyTest, NamesOf255BytesHaveCompanions) {
+TEST_F(CopyTest, ADestinationNameOf255BytesIsPossible) {
   write_text(source_ / "f", "x");
   copy_ = folder_ / std::string(255, 'n');
   ASSERT_OK(copy_now());

@@ -23,7 +23,7 @@ class CopyThreads : public CopyTest, public testing::WithParamInterface<int> {
   }
 };
 
-TEST_P(CopyThreads, TheCopyIsWholeWithTheThreadsThatThereAre) {
+TEST_P(CopyThreads, TheCopyIsCompleteWithTheAvailableThreads) {
   for (const IoKind io : {IoKind::Auto, IoKind::Threads}) {
     options_.io = io;
     const ThreadLimit limit(GetParam());
@@ -34,14 +34,14 @@ TEST_P(CopyThreads, TheCopyIsWholeWithTheThreadsThatThereAre) {
   }
 }
 
-TEST_P(CopyThreads, ACopyThatIsReadBackIsWhole) {
+TEST_P(CopyThreads, AVerifiedCopyIsComplete) {
   options_.verify = true;
   const ThreadLimit limit(GetParam());
   ASSERT_OK(copy_now());
   EXPECT_EQ(differences_by_rsync(source_, copy_), "");
 }
 
-TEST_P(CopyThreads, WhatIsUnchangedIsTakenOver) {
+TEST_P(CopyThreads, AnIncrementalCopyIsComplete) {
   ASSERT_OK(copy_now());
   write_text(source_ / "new", "new");
   const ThreadLimit limit(GetParam());
@@ -52,7 +52,7 @@ TEST_P(CopyThreads, WhatIsUnchangedIsTakenOver) {
 INSTANTIATE_TEST_SUITE_P(More, CopyThreads, testing::Values(0, 1, 2));
 
 // Fails allocations in the copy's own threads in turn: at first each of them, later in growing steps.
-TEST_F(CopyTest, WithTooLittleMemoryInAThreadOfItsOwnTheCopyFailsWithThatAndTheNextIsWhole) {
+TEST_F(CopyTest, AFailedAllocationInACopyThreadIsReportedAndTheNextCopyIsComplete) {
   if (!spark::test::FailingAllocation::is_possible())
     GTEST_SKIP() << "a sanitizer has all forms of new and delete to itself";
   for (int i = 0; i < 60; ++i)

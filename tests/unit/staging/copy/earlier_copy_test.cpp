@@ -20,7 +20,7 @@ TEST_F(CopyTest, AnEarlierCopyIsReplacedWhenTheSourceChanged) {
   EXPECT_FALSE(has_partial());
 }
 
-TEST_F(CopyTest, ACopyThatSomebodyChangedIsNotReplaced) {
+TEST_F(CopyTest, AModifiedCopyIsNotReplaced) {
   write_text(source_ / "f", "one");
   ASSERT_OK(copy_now());
   write_text(copy_ / "notes", "work");
@@ -30,7 +30,7 @@ TEST_F(CopyTest, ACopyThatSomebodyChangedIsNotReplaced) {
 }
 
 // As an NFS server does.
-TEST_F(CopyTest, AnEarlierCopyWithOtherTimesIsKnownByItsContentAndGetsItsTimesBack) {
+TEST_F(CopyTest, AnEarlierCopyWithOtherTimesIsRecognizedAndItsTimesRestored) {
   options_.earlier.times = FileTimes::Ignored;
   write_text(source_ / "folder/f", "one");
   ASSERT_OK(copy_now());
@@ -47,7 +47,7 @@ TEST_F(CopyTest, AnEarlierCopyWithOtherTimesIsKnownByItsContentAndGetsItsTimesBa
   EXPECT_EQ(differences_by_rsync(source_, copy_), "");
 }
 
-TEST_F(CopyTest, AnEarlierCopyIsReplacedInTwoStepsAlsoAfterAnInterruption) {
+TEST_F(CopyTest, TwoStepReplacementCompletesAfterAnInterruption) {
   options_.earlier.replaced_in_two_steps = true;
   write_text(source_ / "f", "one");
   ASSERT_OK(copy_now());
@@ -80,7 +80,7 @@ TEST_F(CopyTest, AnEarlierCopyWithOtherTimesAndOtherContentIsNotReplaced) {
   EXPECT_EQ(read_text(copy_ / "f"), "own");
 }
 
-TEST_F(CopyTest, AnotherFolderUnderTheNameOfAnEarlierCopyIsNotOurs) {
+TEST_F(CopyTest, AForeignFolderInPlaceOfAnEarlierCopyIsRefused) {
   write_text(source_ / "f", "one");
   ASSERT_OK(copy_now());
   std::filesystem::remove_all(copy_);

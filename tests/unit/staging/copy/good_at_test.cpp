@@ -43,13 +43,13 @@ class GoodAtTest : public CacheTest {
   std::filesystem::path path_;
 };
 
-TEST_F(GoodAtTest, WhatIsStagedEveryWeekIsAsOldAsItsOldestFile) {
+TEST_F(GoodAtTest, ADatasetStagedWeeklyIsAsOldAsItsOldestFile) {
   EXPECT_EQ(good_at(), first_);
   for (std::uint64_t week = 1; week <= 5; ++week) stage_again("changes", week);
   EXPECT_EQ(good_at(), first_) << "'old' and 'large' were not looked at for six weeks";
 }
 
-TEST_F(GoodAtTest, AVerificationHoldsForWhatIsTakenOverAfterIt) {
+TEST_F(GoodAtTest, AVerificationCoversFilesReusedLater) {
   const WallTime verified = now_.now;
   ASSERT_OK(open_now()->verify("set", options_, kQuiet, stop_));
   EXPECT_EQ(good_at(), verified);
@@ -59,7 +59,7 @@ TEST_F(GoodAtTest, AVerificationHoldsForWhatIsTakenOverAfterIt) {
   EXPECT_EQ(good_at(), verified);
 }
 
-TEST_F(GoodAtTest, WhenTheOldestFileChangesTheNextOneCounts) {
+TEST_F(GoodAtTest, WhenTheOldestFileChangesTheNextOldestCounts) {
   const WallTime second = now_.now;
   stage_again("changes", 1);
   const WallTime third = now_.now;
@@ -70,7 +70,7 @@ TEST_F(GoodAtTest, WhenTheOldestFileChangesTheNextOneCounts) {
   EXPECT_EQ(good_at(), third);
 }
 
-TEST_F(GoodAtTest, ACatalogThatIsRebuiltHasTheTimesOfTheManifests) {
+TEST_F(GoodAtTest, ARebuiltCatalogHasTheTimesOfTheManifests) {
   stage_again("changes", 1);
   std::filesystem::remove_all(config_.state_dir);
   EXPECT_EQ(good_at(), first_);
@@ -87,7 +87,7 @@ TEST_F(GoodAtTest, AManifestWithoutTimesIsAsOldAsItsGeneration) {
   EXPECT_EQ(good_at(), first_);
 }
 
-TEST_F(GoodAtTest, WhatAnInterruptedCopyLeftIsAsOldAsThat) {
+TEST_F(GoodAtTest, ResumedFilesAreAsOldAsTheInterruptedCopy) {
   std::filesystem::remove_all(config_.path);
   std::filesystem::remove_all(config_.state_dir);
   const WallTime began = now_.now;
@@ -104,7 +104,7 @@ TEST_F(GoodAtTest, WhatAnInterruptedCopyLeftIsAsOldAsThat) {
 }
 
 // If jobs may write to a copy, a file shared by two generations would change in both.
-TEST_F(GoodAtTest, GenerationsShareNoFileThatAJobCouldWriteTo) {
+TEST_F(GoodAtTest, GenerationsShareNoWritableFile) {
   const auto inode = [&](const char* file) {
     struct stat info {};
     EXPECT_EQ(::stat((path_ / file).c_str(), &info), 0);

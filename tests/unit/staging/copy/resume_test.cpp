@@ -22,7 +22,7 @@ ino_t inode_of(const std::filesystem::path& path) {
 
 class IncrementalTest : public CopyTest {};
 
-TEST_F(IncrementalTest, TakesOverWhatDidNotChangeAndCopiesTheRest) {
+TEST_F(IncrementalTest, ReusesUnchangedFilesAndCopiesTheRest) {
   for (int i = 0; i < 50; ++i) write_text(source_ / "d" / std::to_string(i), noise(20'000, i));
   write_text(source_ / "large", noise(20'000'000, 99));
   ASSERT_OK(copy_now());
@@ -41,7 +41,7 @@ TEST_F(IncrementalTest, TakesOverWhatDidNotChangeAndCopiesTheRest) {
   EXPECT_TRUE(again->unchanged);
 }
 
-TEST_F(IncrementalTest, AChangeOfMetadataAloneIsAChange) {
+TEST_F(IncrementalTest, AMetadataOnlyChangeIsNoticed) {
   write_text(source_ / "f", "text");
   ASSERT_OK(copy_now());
   ::chmod((source_ / "f").c_str(), 0600);
@@ -77,7 +77,7 @@ class ResumeTest : public CopyTest {
   }
 };
 
-TEST_F(ResumeTest, GoesOnInTheMiddleOfAFile) {
+TEST_F(ResumeTest, ResumesInTheMiddleOfAFile) {
   for (const IoKind io : {IoKind::Auto, IoKind::Threads}) {
     std::filesystem::remove_all(copy_);
     options_.io = io;
@@ -115,7 +115,7 @@ class Overlay {
   std::filesystem::path merged_;
 };
 
-TEST_F(ResumeTest, GoesOnInTheMiddleOfAFileAlsoWhereEachFileIsFlushedByItself) {
+TEST_F(ResumeTest, ResumesInTheMiddleOfAFileIfEachFileIsFlushedSeparately) {
   const Overlay overlay(folder_ / "overlay");
   copy_ = overlay.path() / "copy";
   options_.depth = 2;
@@ -129,7 +129,7 @@ TEST_F(ResumeTest, GoesOnInTheMiddleOfAFileAlsoWhereEachFileIsFlushedByItself) {
   EXPECT_EQ(differences_by_rsync(source_, copy_), "");
 }
 
-TEST_F(ResumeTest, NothingIsKeptOfAFileThatChangedInBetween) {
+TEST_F(ResumeTest, AFileThatChangedMeanwhileIsNotResumed) {
   options_.depth = 2;
   options_.chunk = 4 * kMiB;
   write_text(source_ / "large", noise(120'000'000, 1));
@@ -143,7 +143,7 @@ TEST_F(ResumeTest, NothingIsKeptOfAFileThatChangedInBetween) {
   EXPECT_EQ(differences_by_rsync(source_, copy_), "");
 }
 
-TEST_F(ResumeTest, WhatAnEarlierGenerationSharesIsNeverWrittenTo) {
+TEST_F(ResumeTest, FilesSharedWithAnEarlierGenerationAreNeverWritten) {
   write_text(source_ / "same", noise(2'000'000, 1));
   write_text(source_ / "f", "1");
   ASSERT_OK(copy_now());
@@ -158,7 +158,7 @@ TEST_F(ResumeTest, WhatAnEarlierGenerationSharesIsNeverWrittenTo) {
   EXPECT_EQ(read_text(kept), noise(2'000'000, 1));
 }
 
-TEST_F(ResumeTest, WhatAnInterruptedAttemptTookOverIsStillCountedAsUnchanged) {
+TEST_F(ResumeTest, FilesReusedByAnInterruptedAttemptStillCountAsUnchanged) {
   for (int i = 0; i < 20; ++i) write_text(source_ / "d" / std::to_string(i), noise(20'000, i));
   write_text(source_ / "large", noise(50'000'000, 1));
   ASSERT_OK(copy_now());
@@ -180,7 +180,7 @@ bool as_nobody(const std::function<bool()>& work) {
   return ::waitpid(child, &status, 0) == child && status == 0;
 }
 
-TEST_F(ResumeTest, AFileThatMayNotBeWrittenAnyMoreIsGoneOnWith) {
+TEST_F(ResumeTest, AReadOnlyPartialFileIsResumed) {
   options_.depth = 2;
   options_.chunk = 4 * kMiB;
   write_text(source_ / "large", noise(120'000'000, 1));

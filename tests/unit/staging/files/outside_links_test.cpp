@@ -38,7 +38,7 @@ class OutsideLinksTest : public CopyTest {
   std::filesystem::path hub_ = folder_ / "hub";
 };
 
-TEST(LinksThatLeadOut, AreToldByTheirText) {
+TEST(LeadsOut, DependsOnlyOnTheTextOfTheLink) {
   EXPECT_TRUE(leads_out("a", "/etc/passwd"));
   EXPECT_TRUE(leads_out("a", ".."));
   EXPECT_TRUE(leads_out("a/b", "../../c"));
@@ -50,7 +50,7 @@ TEST(LinksThatLeadOut, AreToldByTheirText) {
   EXPECT_FALSE(leads_out("a", "..b/.../c"));
 }
 
-TEST_F(OutsideLinksTest, AreKeptCountedAndNamedWithWhatToDo) {
+TEST_F(OutsideLinksTest, AreKeptCountedAndNamedWithTheRemedy) {
   options_.links = OutsideLinks::Keep;
   const auto report = copy_now();
   ASSERT_OK(report);
@@ -61,7 +61,7 @@ TEST_F(OutsideLinksTest, AreKeptCountedAndNamedWithWhatToDo) {
   EXPECT_EQ(warning_of(copy_now()), warning_of(report)) << "also when nothing has to be copied";
 }
 
-TEST_F(OutsideLinksTest, OneThatStaysInsideIsNoReasonForAWarning) {
+TEST_F(OutsideLinksTest, ALinkThatStaysInsideCausesNoWarning) {
   options_.links = OutsideLinks::Keep;
   std::filesystem::remove(source_ / "model.bin");
   std::filesystem::remove(source_ / "tokenizer/config.json");
@@ -72,7 +72,7 @@ TEST_F(OutsideLinksTest, OneThatStaysInsideIsNoReasonForAWarning) {
   EXPECT_EQ(warning_of(report), "");
 }
 
-TEST_F(OutsideLinksTest, ThatMayNotBeThereAreRefusedBeforeTheFirstByte) {
+TEST_F(OutsideLinksTest, AreRefusedBeforeTheFirstByteIfConfigured) {
   options_.links = OutsideLinks::Refuse;
   const auto report = copy_now();
   EXPECT_KIND(report, Errc::Refused);
@@ -80,7 +80,7 @@ TEST_F(OutsideLinksTest, ThatMayNotBeThereAreRefusedBeforeTheFirstByte) {
   EXPECT_FALSE(std::filesystem::exists(copy_) || has_partial());
 }
 
-TEST_F(OutsideLinksTest, AreReplacedByWhatTheyLeadToSoThatTheCopyNeedsNothingElse) {
+TEST_F(OutsideLinksTest, AreReplacedByTheirTargetsSoTheCopyIsSelfContained) {
   options_.verify = true;
   const auto report = copy_now();
   ASSERT_OK(report);
@@ -95,7 +95,7 @@ TEST_F(OutsideLinksTest, AreReplacedByWhatTheyLeadToSoThatTheCopyNeedsNothingEls
   EXPECT_TRUE(std::filesystem::is_symlink(copy_ / "inside"));
 }
 
-TEST_F(OutsideLinksTest, AreTheSameAsLongAsWhatTheyLeadToIs) {
+TEST_F(OutsideLinksTest, AreUnchangedWhileTheirTargetsAreUnchanged) {
   ASSERT_OK(copy_now());
   EXPECT_TRUE(copy_now()->unchanged);
   write_text(hub_ / "blobs/bbbb", "{1}");
@@ -111,7 +111,7 @@ TEST_F(OutsideLinksTest, AreTheSameAsLongAsWhatTheyLeadToIs) {
   EXPECT_EQ(read_text(copy_ / "model.bin"), read_text(hub_ / "blobs/cccc"));
 }
 
-TEST_F(OutsideLinksTest, TwoToOneFileAreOneFileWithTwoNames) {
+TEST_F(OutsideLinksTest, TwoLinksToOneFileBecomeHardLinks) {
   link("again.bin", "../../blobs/aaaa");
   const auto report = copy_now();
   ASSERT_OK(report);
@@ -119,7 +119,7 @@ TEST_F(OutsideLinksTest, TwoToOneFileAreOneFileWithTwoNames) {
   EXPECT_EQ(std::filesystem::hard_link_count(copy_ / "again.bin"), 2u);
 }
 
-TEST_F(OutsideLinksTest, ToAFolderAreATreeAndLinksInThatAreFollowedToo) {
+TEST_F(OutsideLinksTest, ALinkToAFolderBecomesATreeAndItsLinksAreFollowed) {
   write_text(hub_ / "shared/deep/file", "deep");
   write_text(folder_ / "elsewhere/file", "elsewhere");
   std::filesystem::create_symlink("deep/file", hub_ / "shared/inside");
@@ -135,13 +135,13 @@ TEST_F(OutsideLinksTest, ToAFolderAreATreeAndLinksInThatAreFollowedToo) {
   EXPECT_TRUE(copy_now()->unchanged);
 }
 
-TEST_F(OutsideLinksTest, AnAbsoluteOneIsFollowedOnTheSameMount) {
+TEST_F(OutsideLinksTest, AnAbsoluteLinkOnTheSameMountIsFollowed) {
   link("absolute", (hub_ / "blobs/bbbb").native());
   ASSERT_OK(copy_now());
   EXPECT_TRUE(is_file(copy_ / "absolute"));
 }
 
-TEST_F(OutsideLinksTest, OneThatLeadsNowhereOrToTheFolderThatHoldsItIsKeptAndNamed) {
+TEST_F(OutsideLinksTest, ADanglingOrCircularLinkIsKeptAndNamed) {
   link("gone", "../../blobs/gone");
   link("up", "..");
   std::filesystem::create_directories(folder_ / "one");
@@ -159,7 +159,7 @@ TEST_F(OutsideLinksTest, OneThatLeadsNowhereOrToTheFolderThatHoldsItIsKeptAndNam
   EXPECT_TRUE(std::filesystem::is_symlink(copy_ / "round/to-two/to-one"));
 }
 
-TEST_F(OutsideLinksTest, OneThatLeavesTheMountIsNotFollowedWhateverIsThere) {
+TEST_F(OutsideLinksTest, ALinkToAnotherMountIsNotFollowed) {
   if (::geteuid() != 0) GTEST_SKIP() << "mounting needs root";
   const SmallTmpfs other(folder_ / "other", "size=4m");
   write_text(folder_ / "other/secret", "secret");
@@ -173,7 +173,7 @@ TEST_F(OutsideLinksTest, OneThatLeavesTheMountIsNotFollowedWhateverIsThere) {
     EXPECT_TRUE(std::filesystem::is_symlink(copy_ / name)) << name;
 }
 
-TEST_F(OutsideLinksTest, ATargetThatIsSwappedForALinkWhileItIsCopiedIsNotFollowed) {
+TEST_F(OutsideLinksTest, ATargetSwappedForALinkDuringTheCopyIsNotFollowed) {
   write_text(folder_ / "secret", "secret");
   options_.threads = 1;
   CopyHooks hooks;
@@ -186,13 +186,13 @@ TEST_F(OutsideLinksTest, ATargetThatIsSwappedForALinkWhileItIsCopiedIsNotFollowe
   EXPECT_FALSE(copy_with(hooks, source_, copy_, options_, kQuiet, stop_));
 }
 
-TEST_F(OutsideLinksTest, ManyThatMultiplyFoldersAreRefused) {
+TEST_F(OutsideLinksTest, TooManyLinksToFoldersAreRefused) {
   std::filesystem::create_directories(hub_ / "f");
   for (int i = 0; i < 1001; ++i) link("folder-" + std::to_string(i), "../../f");
   EXPECT_KIND(copy_now(), Errc::Refused);
 }
 
-TEST_F(OutsideLinksTest, ACopyOfThemGoesOnWhereItWasEnded) {
+TEST_F(OutsideLinksTest, AnInterruptedCopyOfThemIsCompletedByTheNext) {
   options_.threads = 1;
   CopyHooks hooks;
   hooks.before_read = [&](const std::string& path, Bytes) {
@@ -207,7 +207,7 @@ TEST_F(OutsideLinksTest, ACopyOfThemGoesOnWhereItWasEnded) {
 
 class StagedLinksTest : public CacheTest {};
 
-TEST_F(StagedLinksTest, ASnapshotIsStagedWholeAndServedAgainFromTheCache) {
+TEST_F(StagedLinksTest, ASnapshotIsStagedWithItsTargetsAndServedFromTheCache) {
   write_text(folder_ / "blobs/aaaa", "weights");
   std::filesystem::create_directories(source_.path);
   std::filesystem::create_symlink("../blobs/aaaa", source_.path / "model.bin");

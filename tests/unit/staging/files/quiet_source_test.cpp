@@ -33,27 +33,27 @@ class QuietSourceTest : public CopyTest {
   }
 };
 
-TEST_F(QuietSourceTest, ThatStayedAsItWasIsPublished) {
+TEST_F(QuietSourceTest, AnUnchangedSourceIsPublished) {
   ASSERT_OK(copy_while([] {}));
   EXPECT_EQ(differences_by_rsync(source_, copy_), "");
 }
 
-TEST_F(QuietSourceTest, WithAFileMoreIsNotPublished) {
+TEST_F(QuietSourceTest, ASourceWithAnAddedFileIsNotPublished) {
   expect_not_published(copy_while([&] { write_text(source_ / "late", "y"); }));
 }
 
-TEST_F(QuietSourceTest, WithAFileLessIsNotPublished) {
+TEST_F(QuietSourceTest, ASourceWithARemovedFileIsNotPublished) {
   expect_not_published(copy_while([&] { std::filesystem::remove(source_ / "small"); }));
 }
 
-TEST_F(QuietSourceTest, WithAFileThatWasReplacedIsNotPublished) {
+TEST_F(QuietSourceTest, ASourceWithAReplacedFileIsNotPublished) {
   expect_not_published(copy_while([&] {
     write_text(source_ / "new", "z");
     std::filesystem::rename(source_ / "new", source_ / "small");
   }));
 }
 
-TEST_F(QuietSourceTest, IsSentByTheNextAttemptAsItIsThen) {
+TEST_F(QuietSourceTest, TheNextAttemptSendsTheChangedSource) {
   expect_not_published(copy_while([&] { write_text(source_ / "late", "y"); }));
   ASSERT_OK(copy_while([] {}));
   EXPECT_EQ(differences_by_rsync(source_, copy_), "");

@@ -12,14 +12,14 @@ TEST(Times, AreNanosecondsSince1970) {
   EXPECT_EQ(nanoseconds(timespec{-1, 999'999'999}), -1);
 }
 
-TEST(Times, BeyondWhatFitsAreTheNearestThatDoes) {
+TEST(Times, TimesOutOfRangeAreClamped) {
   const std::int64_t far = nanoseconds(timespec{20'000'000'000, 0});  // the year 2603
   EXPECT_GT(far, nanoseconds(timespec{9'000'000'000, 0}));
   EXPECT_EQ(nanoseconds(timespec{30'000'000'000, 0}), far);
   EXPECT_LT(nanoseconds(timespec{-20'000'000'000, 0}), 0);
 }
 
-TEST(Times, OfAFileSystemWithCoarserOnesAreKeptWhenTheyAreTheLastOneBefore) {
+TEST(Times, ARoundedDownTimeOfACoarserFileSystemCountsAsKept) {
   const std::int64_t given = 1'700'000'001 * kSecond + 123'456'789;
   EXPECT_TRUE(is_time_kept(given, given));
   EXPECT_TRUE(is_time_kept(1'700'000'001 * kSecond, given)) << "ext3";

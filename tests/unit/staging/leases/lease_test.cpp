@@ -13,7 +13,7 @@ using namespace test;
 
 const WallTime kLeaseTime = WallTime(std::chrono::hours(500'000));
 
-TEST(LeaseLife, EndsWithItsTime) {
+TEST(LeaseLife, EndsAtItsExpiry) {
   Lease lease;
   EXPECT_TRUE(is_live(lease, kLeaseTime));
   lease.expires = kLeaseTime;
@@ -39,7 +39,7 @@ TEST(LeaseLife, EndsWithItsProcess) {
   EXPECT_FALSE(is_running({child, 0})) << "a process that had ended when the lease was asked for";
 }
 
-TEST(LeaseLife, OfAJobEndsWithTheBootThatItRunsIn) {
+TEST(LeaseLife, AJobsLeaseEndsAtAReboot) {
   Lease lease;
   lease.job = {"slurm", "7", "", {}, boot_id(SystemRoot{})};
   ASSERT_FALSE(lease.job.boot.empty());
@@ -60,7 +60,7 @@ class CgroupTest : public testing::Test {
   void put_process(const std::string& line) { write_text(folder_ / "proc/42/cgroup", line); }
 };
 
-TEST_F(CgroupTest, AProcessIsInTheGroupThatTheKernelTells) {
+TEST_F(CgroupTest, TheGroupOfAProcessIsReadFromProc) {
   populate("1");
   put_process("12:cpuset:/old\n0::/system.slice/job.scope\n");
   const auto group = cgroup_of(root_, 42);
@@ -103,7 +103,7 @@ TEST_F(CgroupTest, ALeaseEndsWhenTheGroupIsEmptyOrGone) {
   EXPECT_FALSE(is_live(lease, kLeaseTime));
 }
 
-TEST_F(CgroupTest, ALaterGroupOfTheSameNameIsAnotherOne) {
+TEST_F(CgroupTest, ALaterGroupOfTheSameNameHoldsNoEarlierLease) {
   populate("1");
   put_process("0::/system.slice/job.scope\n");
   Lease lease;

@@ -35,13 +35,13 @@ TEST_F(SchedulerJobTest, RunsWhereOneOfItsStepsHasASlurmstepd) {
   EXPECT_THAT(jobs(), ElementsAre("123", "124"));
 }
 
-TEST_F(SchedulerJobTest, OfAHeterogeneousJobIsItsOwnPart) {
+TEST_F(SchedulerJobTest, EachPartOfAHeterogeneousJobIsAJob) {
   run("10", "slurmstepd", "slurmstepd: [200+1.0]");
   run("11", "slurmstepd", "slurmstepd: [201.0+1]");
   EXPECT_THAT(jobs(), ElementsAre("200", "201"));
 }
 
-TEST_F(SchedulerJobTest, IsNotAnotherProgramThatOnlyLooksLikeIt) {
+TEST_F(SchedulerJobTest, IsNotAProgramThatOnlyResemblesASlurmstepd) {
   run("10", "python3", "slurmstepd: [123.0]");
   run("11", "slurmstepd", "/usr/sbin/slurmstepd infinity");
   run("12", "slurmstepd", "slurmstepd: [x]");
@@ -63,7 +63,7 @@ TEST_F(SchedulerJobTest, HasAnIdOfLettersDigitsAndFewSigns) {
     EXPECT_KIND(check_job_id("slurm", id), Errc::Invalid);
 }
 
-TEST_F(SchedulerJobTest, OfAVolumeHasTheIdThatKubeletMakes) {
+TEST_F(SchedulerJobTest, AVolumesJobHasTheIdFromKubelet) {
   EXPECT_TRUE(check_job_id("csi", "csi-" + std::string(64, 'a')));
   EXPECT_TRUE(check_job_id("csi", std::string(128, '7')));
   for (const std::string& id :
@@ -71,7 +71,7 @@ TEST_F(SchedulerJobTest, OfAVolumeHasTheIdThatKubeletMakes) {
     EXPECT_KIND(check_job_id("csi", id), Errc::Invalid);
 }
 
-TEST_F(SchedulerJobTest, IsNamedWithItsUserWhereThatIsKnown) {
+TEST_F(SchedulerJobTest, IsNamedWithItsUserIfKnown) {
   EXPECT_EQ(in_words({"slurm", "123", "alice", {}, ""}), "slurm job 123 (alice)");
   EXPECT_EQ(in_words({"slurm", "123", "", {}, ""}), "slurm job 123");
   EXPECT_EQ(in_words({"slurm", "123", "a\x1b[1m", {}, ""}), "slurm job 123 (a\\x1b[1m)");

@@ -26,7 +26,7 @@ Digest digest_of(std::string_view text) {
   return hasher.digest();
 }
 
-TEST(Hash, IsXxh128sums) {
+TEST(Hash, MatchesXxh128sum) {
   EXPECT_EQ(to_hex(digest_of("")), "99aa06d3014798d86001c324468d497f");
   EXPECT_EQ(to_hex(digest_of("hello\n")), "6bba86c7e069f56d5a10b435f1c8e49c");
 }
@@ -73,7 +73,7 @@ TEST(Names, EncodingKeepsEveryByte) {
     EXPECT_FALSE(decode_name(bad)) << bad;
 }
 
-TEST(Names, AFolderNameIsSafeAndItsDatasetsAlone) {
+TEST(Names, AFolderNameIsSafeAndUniqueToItsDataset) {
   const std::vector<std::string> hostile = {"..",
                                             ".",
                                             "",
@@ -157,7 +157,7 @@ TEST(Manifest, CountsAHardLinkedFileOnce) {
   EXPECT_EQ(summary.footprint.inodes, 3U);
 }
 
-TEST(Manifest, ReadAgainFromItsBeginItIsTheSame) {
+TEST(Manifest, RewindRereadsTheSameEntries) {
   const TempFolder folder;
   ASSERT_OK(write_manifest(folder / "m", sample()));
   auto reader = ManifestReader::open(folder / "m");
@@ -171,7 +171,7 @@ TEST(Manifest, ReadAgainFromItsBeginItIsTheSame) {
   EXPECT_EQ(summary->hash, summary_of(sample().entries).hash);
 }
 
-TEST(Manifest, ASourceWithMoreOrLessIsAnotherOne) {
+TEST(Manifest, ASourceWithMoreOrFewerEntriesDiffers) {
   auto reader = ManifestReader::of(to_text(sample()));
   ASSERT_OK(reader);
   Entries more = sample().entries, less = sample().entries;
@@ -184,7 +184,7 @@ TEST(Manifest, ASourceWithMoreOrLessIsAnotherOne) {
   EXPECT_TRUE(is_same_source(*reader, sample().entries));
 }
 
-TEST(Manifest, HashTellsSetsApartButNotTimesOrOwners) {
+TEST(Manifest, TheHashCoversContentAndModesButNotTimesOrOwners) {
   const std::string hash = summary_of(sample().entries).hash;
   const auto changed = [](const std::function<void(Manifest&)>& change) {
     Manifest manifest = sample();
@@ -200,7 +200,7 @@ TEST(Manifest, HashTellsSetsApartButNotTimesOrOwners) {
             hash);
 }
 
-TEST(Manifest, CutShortOrChangedAnywhereItIsRefused) {
+TEST(Manifest, ATruncatedOrChangedManifestIsRefused) {
   const std::string text = to_text(sample());
   ASSERT_OK(parse_manifest(text));
   for (std::size_t i = 0; i < text.size(); ++i) {
@@ -211,7 +211,7 @@ TEST(Manifest, CutShortOrChangedAnywhereItIsRefused) {
   }
 }
 
-TEST(Manifest, PathsThatLeadOutAreRefused) {
+TEST(Manifest, EscapingInvalidAndDuplicatePathsAreRefused) {
   for (const char* path : {"/etc/passwd", "..", "a/../b", "a//b", "./a", "a/"}) {
     EXPECT_FALSE(parse_entry(to_line(file(path, "x")))) << path;
   }
@@ -232,7 +232,7 @@ std::vector<JournalLine> lines_of(std::string_view text) {
   return lines;
 }
 
-TEST(Journal, TellsWhatIsWholeAndStopsAtATornLine) {
+TEST(Journal, ReadsCompleteLinesAndStopsAtATornOne) {
   const TempFolder folder;
   std::atomic<bool> failed{false};
   const Digest digest{1, 2};

@@ -9,7 +9,7 @@ namespace {
 
 using namespace test;
 
-TEST(BegunCheckpoints, AreThoseOfWhichSomeShardsAreThere) {
+TEST(BegunCheckpoints, AreCheckpointsWithSomeShardsPresent) {
   TempFolder folder;
   const StopFlag stop{false};
   const auto send = [&](const std::string& step, const std::string& host) {

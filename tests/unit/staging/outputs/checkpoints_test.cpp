@@ -61,7 +61,7 @@ TEST_F(Checkpoints, UnderTheirFinalNamesAreCompleteNewestFirst) {
   EXPECT_EQ(settled(Rule::Rename)[0].bytes, 1u);
 }
 
-TEST_F(Checkpoints, ThatChangedAMomentAgoAreNotComplete) {
+TEST_F(Checkpoints, ARecentlyChangedCheckpointIsNotComplete) {
   file("step-1/model");
   const auto now = all({Rule::Rename, ""}, std::chrono::system_clock::now());
   ASSERT_EQ(now.size(), 1u);
@@ -71,7 +71,7 @@ TEST_F(Checkpoints, ThatChangedAMomentAgoAreNotComplete) {
   EXPECT_FALSE(all({Rule::Rename, ""}, std::chrono::system_clock::now())[0].incomplete.empty());
 }
 
-TEST_F(Checkpoints, OfDistributedTorchNeedEveryFileThatTheirMetadataName) {
+TEST_F(Checkpoints, DistributedTorchNeedsEveryFileNamedInItsMetadata) {
   // The strings of a pickle are between its opcodes.
   const std::string metadata = std::string("\x80\x02X\x0c\0\0\0__0_0.distcpq\x05", 21) +
                                "__1_0.distcp\x85"
@@ -86,7 +86,7 @@ TEST_F(Checkpoints, OfDistributedTorchNeedEveryFileThatTheirMetadataName) {
   EXPECT_EQ(why_not(Rule::Dcp, "step-3"), "its .metadata names no file");
 }
 
-TEST_F(Checkpoints, OfHuggingFaceNeedTheirStateAndAllWeightsOfTheirIndex) {
+TEST_F(Checkpoints, HuggingFaceNeedsItsStateAndAllWeightsOfItsIndex) {
   file("checkpoint-500/model-00001-of-00002.safetensors");
   file(
       "checkpoint-500/model.safetensors.index.json",
@@ -101,7 +101,7 @@ TEST_F(Checkpoints, OfHuggingFaceNeedTheirStateAndAllWeightsOfTheirIndex) {
   EXPECT_EQ(why_not(Rule::HuggingFace, "checkpoint-500"), "model.safetensors.index.json can't be read yet");
 }
 
-TEST_F(Checkpoints, OfDeepSpeedAreThoseUpToTheOneThatLatestNames) {
+TEST_F(Checkpoints, DeepSpeedIsCompleteUpToTheCheckpointNamedByLatest) {
   file("global_step5/mp_rank_00_model_states.pt"), file("global_step10/mp_rank_00_model_states.pt");
   EXPECT_EQ(why_not(Rule::DeepSpeed, "global_step5"), "there is no file `latest` yet");
   file("latest", "global_step5");
@@ -118,7 +118,7 @@ TEST_F(Checkpoints, WithAMarkerAreComplete) {
   EXPECT_EQ(complete(Rule::Marker, "DONE"), Names{"b"});
 }
 
-TEST_F(Checkpoints, AreRemovedAndWhatAnInterruptedRemovalLeftToo) {
+TEST_F(Checkpoints, AreRemovedTogetherWithLeftoversOfAnEarlierRemoval) {
   file("step-1/model"), file("step-2/model"), file(".step-0.spark-removed/model"), file(".keep/model");
   ASSERT_OK(remove_checkpoints(out_, {"step-1", "gone", "../out/step-2", ".keep"}));
   EXPECT_FALSE(std::filesystem::exists(out_ / "step-1"));
@@ -127,7 +127,7 @@ TEST_F(Checkpoints, AreRemovedAndWhatAnInterruptedRemovalLeftToo) {
   EXPECT_TRUE(std::filesystem::exists(out_ / ".keep/model"));
 }
 
-TEST_F(Checkpoints, LatestIsALinkThatMovesOrAFileAndNeverReplacesTheJobsOwn) {
+TEST_F(Checkpoints, LatestIsASymlinkOrAFileAndNeverReplacesTheJobsOwn) {
   file("step-1/model"), file("step-2/model");
   ASSERT_OK(point_latest(out_, "step-1", PointerKind::Link));
   ASSERT_OK(point_latest(out_, "step-2", PointerKind::Link));

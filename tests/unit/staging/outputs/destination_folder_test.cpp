@@ -7,7 +7,7 @@ namespace {
 
 using namespace test;
 
-TEST(DestinationFolder, IsMadeWithAllAboveItAndMayBeThereAlready) {
+TEST(DestinationFolder, IsMadeWithItsParentsAndMayExistAlready) {
   const TempFolder mount;
   for (int i = 0; i < 2; ++i) {
     const auto made = make_destination_folder(mount.path(), "runs/run7");
@@ -17,7 +17,7 @@ TEST(DestinationFolder, IsMadeWithAllAboveItAndMayBeThereAlready) {
   EXPECT_TRUE(std::filesystem::is_directory(mount / "runs/run7"));
 }
 
-TEST(DestinationFolder, NeverLiesBehindASymbolicLink) {
+TEST(DestinationFolder, IsNeverReachedThroughASymlink) {
   const TempFolder mount, elsewhere;
   std::filesystem::create_symlink(elsewhere.path(), mount / "link");
   EXPECT_KIND(make_destination_folder(mount.path(), "link"), Errc::Invalid);
@@ -25,7 +25,7 @@ TEST(DestinationFolder, NeverLiesBehindASymbolicLink) {
   EXPECT_TRUE(std::filesystem::is_empty(elsewhere.path()));
 }
 
-TEST(DestinationFolder, IsNoFile) {
+TEST(DestinationFolder, IsNotAFile) {
   const TempFolder mount;
   write_text(mount / "file", "x");
   EXPECT_KIND(make_destination_folder(mount.path(), "file"), Errc::Invalid);

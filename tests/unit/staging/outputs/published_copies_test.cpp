@@ -35,7 +35,7 @@ class PublishedCopies : public testing::Test {
   StopFlag stop_{false};
 };
 
-TEST_F(PublishedCopies, AreThoseWithAManifestOfTheirOwnNewestFirst) {
+TEST_F(PublishedCopies, AreFoldersWithAMatchingManifestNewestFirst) {
   send("step-1");
   send("step-2");
   std::filesystem::create_directories(volume_ / "by-hand");
@@ -43,7 +43,7 @@ TEST_F(PublishedCopies, AreThoseWithAManifestOfTheirOwnNewestFirst) {
   EXPECT_EQ(names(), (Names{"step-2", "step-1"}));
 }
 
-TEST_F(PublishedCopies, OneThatWasReplacedByHandIsNoneOfOurs) {
+TEST_F(PublishedCopies, AManuallyReplacedFolderIsNotAPublishedCopy) {
   send("step-1");
   std::filesystem::rename(volume_ / "step-1", volume_ / "aside");
   std::filesystem::create_directories(volume_ / "step-1");
@@ -63,7 +63,7 @@ TEST_F(PublishedCopies, KeepDeletesTheOldestWithItsManifestAndNothingElse) {
   EXPECT_TRUE(std::filesystem::exists(volume_ / "by-hand"));
 }
 
-TEST_F(PublishedCopies, KeepSparesTheOneThatWasJustSentHoweverOldItIs) {
+TEST_F(PublishedCopies, KeepSparesTheCopyJustSentRegardlessOfItsAge) {
   for (const char* name : {"step-1", "step-2", "step-3"}) send(name);
   ASSERT_OK(keep_newest(volume_, 1, {"step-1"}));
   EXPECT_EQ(names(), (Names{"step-3", "step-1"}));
@@ -85,7 +85,7 @@ TEST_F(PublishedCopies, AnInterruptedRemovalIsFinishedByTheNext) {
   EXPECT_EQ(names(), Names{"step-2"});
 }
 
-TEST_F(PublishedCopies, TheManifestOfACopyThatIsBeingPublishedIsSpared) {
+TEST_F(PublishedCopies, KeepSparesTheManifestOfACopyBeingPublished) {
   send("step-1");
   std::filesystem::rename(volume_ / "step-1", folder_ / "aside");
   std::filesystem::create_directories(volume_ / ".step-1.spark-partial");
@@ -102,13 +102,13 @@ TEST_F(PublishedCopies, VerifyFindsOtherContentOfTheSameSizeAndTime) {
   EXPECT_KIND(verify_published(volume_ / "step-1", {}, kQuiet, stop_), Errc::Mismatch);
 }
 
-TEST_F(PublishedCopies, VerifyOfWhatWasNotPublishedSaysSo) {
+TEST_F(PublishedCopies, VerifyOfAnUnpublishedFolderIsNotFound) {
   std::filesystem::create_directories(volume_ / "by-hand");
   EXPECT_KIND(verify_published(volume_ / "by-hand", {}, kQuiet, stop_), Errc::NotFound);
 }
 
 // Many kernels' NFS clients report no birth time; the device itself has one.
-TEST_F(PublishedCopies, OneThatWasPublishedThroughNfsIsVerifiedOnItsDevice) {
+TEST_F(PublishedCopies, ACopyPublishedThroughNfsIsVerifiedOnItsDevice) {
   send("step-1");
   const auto file = volume_ / ".step-1.spark-manifest";
   auto reader = ManifestReader::open(file);

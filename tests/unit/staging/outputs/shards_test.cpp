@@ -43,7 +43,7 @@ class Shards : public testing::Test {
   StopFlag stop_{false};
 };
 
-TEST_F(Shards, NothingIsPublishedBeforeThoseOfAllHostsAreThere) {
+TEST_F(Shards, NothingIsPublishedBeforeAllHostsHaveSentTheirs) {
   save_and_send("a");
   const auto joined = join_shards(checkpoint_, 2);
   ASSERT_OK(joined);
@@ -53,7 +53,7 @@ TEST_F(Shards, NothingIsPublishedBeforeThoseOfAllHostsAreThere) {
   EXPECT_EQ(published_copies(checkpoint_.folder)->size(), 0u);
 }
 
-TEST_F(Shards, TheLastOnePublishesTheFilesOfAllWithAManifest) {
+TEST_F(Shards, TheLastHostPublishesAllFilesWithAManifest) {
   save_and_send("a");
   save_and_send("bb");
   const auto joined = join_shards(checkpoint_, 2);
@@ -82,7 +82,7 @@ TEST_F(Shards, DifferentFilesOfOneNameAreRefusedWithTheirHosts) {
   EXPECT_FALSE(std::filesystem::exists(checkpoint_.path()));
 }
 
-TEST_F(Shards, ThoseOfDifferentAttemptsOfTheJobAreNotMixed) {
+TEST_F(Shards, DifferentAttemptsOfAJobAreNotMixed) {
   const auto save_and_send_by = [&](const std::string& attempt, const std::string& host) {
     save(host, "ranks/" + host + ".bin", noise(100'000, host.size()) + attempt);
     save(host, "DONE", attempt);
@@ -130,7 +130,7 @@ TEST_F(Shards, ShardsOfACheckpointThatIsPublishedAlreadyAreDeleted) {
   EXPECT_EQ(join_shards(checkpoint_, 2).error().kind, Errc::Refused);
 }
 
-TEST_F(Shards, AHostKnowsThatItsOwnAreInThePublishedCheckpoint) {
+TEST_F(Shards, AHostFindsItsShardsInThePublishedCheckpoint) {
   save_and_send("a");
   EXPECT_FALSE(is_published_with("a"));
   save_and_send("bb");
@@ -141,7 +141,7 @@ TEST_F(Shards, AHostKnowsThatItsOwnAreInThePublishedCheckpoint) {
   EXPECT_FALSE(is_published_with("bb"));
 }
 
-TEST_F(Shards, ThoseOfAnOlderCheckpointThatSomeHostNeverSentAreDeleted) {
+TEST_F(Shards, ShardsOfAnOlderIncompleteCheckpointAreDeleted) {
   save_and_send("a");
   const auto old = checkpoint_.shards();
   ASSERT_OK(remove_older_shards(checkpoint_.folder));
@@ -155,14 +155,14 @@ TEST_F(Shards, ThoseOfAnOlderCheckpointThatSomeHostNeverSentAreDeleted) {
   EXPECT_FALSE(std::filesystem::exists(old));
 }
 
-TEST_F(Shards, ThoseThatAnInterruptedCallLeftBesideThePublishedCheckpointAreDeleted) {
+TEST_F(Shards, ShardsLeftByAnInterruptedCallAreDeleted) {
   ASSERT_OK(remove_published_shards(checkpoint_));
   save_and_send("a");
   ASSERT_OK(remove_published_shards(checkpoint_));
   EXPECT_FALSE(std::filesystem::exists(checkpoint_.shards()));
 }
 
-TEST_F(Shards, AHostNeedsANameThatAFolderCanHave) {
+TEST_F(Shards, AHostsNameMustBeAValidFolderName) {
   for (const char* host : {"", ".", "..", "a/b", ".hidden"})
     EXPECT_EQ(make_shard_path(checkpoint_, host).error().kind, Errc::Invalid) << host;
 }

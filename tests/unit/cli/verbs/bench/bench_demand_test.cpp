@@ -37,7 +37,7 @@ class BenchDemand : public ::testing::Test {
   fs::path folder;
 };
 
-TEST_F(BenchDemand, MeasuresACommandEndsItAndKeepsTheRateForTheNextRun) {
+TEST_F(BenchDemand, MeasuresACommandEndsItAndSavesTheRateForTheNextRun) {
   EXPECT_EQ(measure("9s", reader(7)), 0) << program.errors();
   EXPECT_THAT(program.output(), HasSubstr("The job consumes "));
   EXPECT_THAT(program.output(), HasSubstr("1 file of 400 kB on average"));
@@ -73,7 +73,7 @@ TEST_F(BenchDemand, ACommandThatFailsIsNotMeasured) {
   EXPECT_FALSE(fs::exists(folder / "runs/demand.json"));
 }
 
-TEST_F(BenchDemand, ACommandThatReadsNoDataIsNoMeasurement) {
+TEST_F(BenchDemand, ACommandThatReadsNoDataGivesNoMeasurement) {
   EXPECT_EQ(program.run({"bench", "demand"}), 2);
   EXPECT_THAT(program.errors(), HasSubstr("needs a command behind --"));
   EXPECT_EQ(measure("9s", "true"), 2);

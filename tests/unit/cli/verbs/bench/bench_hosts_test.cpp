@@ -57,7 +57,7 @@ class BenchWith : public ::testing::Test {
   std::string path_;
 };
 
-TEST_F(BenchWith, AnotherHostMeasuresTheSamePlanAtOnceAndTheReportIsOfBoth) {
+TEST_F(BenchWith, AnotherHostMeasuresTheSamePlanAndTheReportCoversBoth) {
   ssh_does(
       "for cell in 0 1; do echo ready $cell; read word; done; printf 'record '; cat $(dirname $0)/record; "
       "echo");

@@ -63,7 +63,7 @@ TEST_F(Bench, PassesItsOptionsOn) {
   EXPECT_EQ(options.seed, 9u);
 }
 
-TEST_F(Bench, AnOptionThatMayComeAgainTakesOneWordAndLeavesThePathsAlone) {
+TEST_F(Bench, ARepeatableOptionTakesOneWordAndNotThePaths) {
   EXPECT_EQ(program.run({"bench", "--scenario", "latency", "nfs=/mnt/b", "--scenario", "shards", "local=/c"}),
             0)
       << program.errors();
@@ -72,13 +72,13 @@ TEST_F(Bench, AnOptionThatMayComeAgainTakesOneWordAndLeavesThePathsAlone) {
   EXPECT_EQ(options.scenarios, (std::vector<std::string>{"latency", "shards"}));
 }
 
-TEST_F(Bench, PrintsALineForEachStepAndNowAndThen) {
+TEST_F(Bench, PrintsALineForEachStepAndAtIntervals) {
   EXPECT_EQ(program.run({"bench", "nfs=/mnt/b"}), 0);
   const std::string errors = program.errors();
   EXPECT_EQ(std::count(errors.begin(), errors.end(), '\n'), 5) << errors;  // estimate, step, 15 s, step, kept
 }
 
-TEST_F(Bench, IsSilentWhenToldTo) {
+TEST_F(Bench, QuietPrintsOnlyTheResult) {
   EXPECT_EQ(program.run({"bench", "nfs=/mnt/b", "-q"}), 0);
   EXPECT_EQ(program.errors(), "");
   EXPECT_FALSE(program.output().empty());
@@ -99,7 +99,7 @@ TEST_F(Bench, KnowsHowManyHostsOfAFleetStageTogether) {
   EXPECT_EQ(options.asked.fleet_hosts, 0U);
 }
 
-TEST_F(Bench, KnowsWhatTheJobConsumesAndHowOftenItReads) {
+TEST_F(Bench, PassesTheJobsDemandEpochsAndDatasetOn) {
   EXPECT_EQ(program.run({"bench", "nfs=/mnt/b", "--like", "8xresnet50", "--epochs", "90", "--dataset",
                          "1.2TB", "--rate-limit", "500MB/s", "--nodes", "4", "--target-memory", "32GB"}),
             0)
@@ -125,7 +125,7 @@ TEST_F(Bench, CountsTheFilesOfADatasetThatIsAFolder) {
   EXPECT_EQ(program.run({"bench", "nfs=/mnt/b", "--dataset", runs() + "/none"}), 3);
 }
 
-TEST_F(Bench, AsksTheCacheWhetherAConfiguredDatasetIsThereAndWhatCouldMakeRoomForIt) {
+TEST_F(Bench, AsksWhetherADatasetIsStagedAndHowMuchSpaceTheCacheCouldFree) {
   const std::string set = runs() + "/set";
   std::filesystem::create_directories(set);
   std::ofstream(set + "/one") << std::string(700, 'x');
@@ -154,13 +154,13 @@ TEST_F(Bench, WithoutPathsMeasuresEveryReadyVolumeAndTheCache) {
   EXPECT_NE(program.errors().find("nas is left out: it is stalled"), std::string::npos);
 }
 
-TEST_F(Bench, WithoutPathsAndDaemonSaysWhatToGive) {
+TEST_F(Bench, WithoutPathsAndDaemonAsksForPaths) {
   program.client.fail_once("GET /v1/status", {Errc::Unavailable, "no daemon", ""});
   EXPECT_EQ(program.run({"bench"}), 4);
   EXPECT_NE(program.errors().find("give paths: spark-stage bench"), std::string::npos);
 }
 
-TEST_F(Bench, SaysWhatIsWrongBeforeItAnnouncesAnything) {
+TEST_F(Bench, ReportsMistakesBeforeTheAnnouncement) {
   EXPECT_EQ(program.run({"bench", "nfs=/mnt/b", "--scenario", "nonsense"}), 2);
   EXPECT_EQ(program.run({"bench", "nfs=/mnt/b", "--scenario", "demand"}), 2);
   EXPECT_EQ(program.errors().find("Measuring"), std::string::npos) << program.errors();
@@ -182,7 +182,7 @@ TEST_F(Bench, ARunWithoutAnyResultHasFailed) {
   EXPECT_EQ(program.run({"bench", "nfs=/mnt/b"}), 1);
 }
 
-TEST_F(Bench, ReportsARunAgainInEveryForm) {
+TEST_F(Bench, ReportsASavedRunInEveryFormat) {
   keep();
   EXPECT_EQ(program.run({"bench", "report", "last", "--runs", runs()}), 0) << program.errors();
   EXPECT_EQ(program.output(), bench::text_table(*answer));
@@ -237,13 +237,13 @@ TEST_F(Bench, PrintsTheRecordAlone) {
   EXPECT_TRUE(parse_json(program.output()));
 }
 
-TEST_F(Bench, ThatIsInterruptedExitsWith130AfterItsTable) {
+TEST_F(Bench, AnInterruptedRunExitsWith130AfterItsTable) {
   answer->interrupted = true;
   EXPECT_EQ(program.run({"bench", "nfs=/mnt/b"}), 130);
   EXPECT_FALSE(program.output().empty());
 }
 
-TEST_F(Bench, RefusesWhatItCannotMeasure) {
+TEST_F(Bench, RefusesPathsThatItCannotMeasure) {
   answer = fail(Errc::Refused, "/dev/nvme0n1 is a raw device", "name a folder");
   EXPECT_EQ(program.run({"bench", "a=/dev/nvme0n1"}), 7);
   EXPECT_EQ(program.run({"bench", "=/mnt"}), 2);

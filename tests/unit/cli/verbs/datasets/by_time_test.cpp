@@ -23,7 +23,7 @@ class ByTime : public ::testing::Test {
   }
 };
 
-TEST_F(ByTime, OfDayIsTheNextTimeThatTheClockHereShowsIt) {
+TEST_F(ByTime, ATimeOfDayIsItsNextOccurrenceInLocalTime) {
   if (std::string(::getenv("TZ")) != "Europe/Berlin" || ::timezone == 0)
     GTEST_SKIP() << "this host has no time zones";
   EXPECT_EQ(by("18:00"), "2026-11-25T17:00:00Z");
@@ -33,18 +33,18 @@ TEST_F(ByTime, OfDayIsTheNextTimeThatTheClockHereShowsIt) {
       << "the clock is set back in between";
 }
 
-TEST_F(ByTime, FromNowOnIsADuration) {
+TEST_F(ByTime, ADurationCountsFromNow) {
   EXPECT_EQ(by("2h"), "2026-11-25T14:00:00Z");
   EXPECT_EQ(by("36h"), "2026-11-27T00:00:00Z");
 }
 
-TEST_F(ByTime, InFullIsRfc3339) {
+TEST_F(ByTime, AFullTimeIsRfc3339) {
   EXPECT_EQ(by("2026-11-25T18:00:00Z"), "2026-11-25T18:00:00Z");
   EXPECT_EQ(by("2026-11-25T18:00:00+01:00"), "2026-11-25T17:00:00Z");
   EXPECT_EQ(by("2026-11-25T18:00:00-05:30"), "2026-11-25T23:30:00Z");
 }
 
-TEST_F(ByTime, OfNoKnownFormSaysWhatIs) {
+TEST_F(ByTime, AnInvalidTimeIsRefusedWithExamples) {
   for (const char* text :
        {"", "soon", "25:00", "18:60", "18:00:00", "2026-11-25", "2026-11-25T18:00:00", "+01:00"})
     EXPECT_NE(by(text).find("is not a time ahead - for example: 18:00, 2h"), std::string::npos) << text;

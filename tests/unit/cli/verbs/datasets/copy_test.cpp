@@ -44,14 +44,14 @@ class Copy : public ::testing::Test {
       staging::CopyReport{4 * kGiB, 4, 12.0, "abcd", kGiB, 0, 0, kMiB, 0, false, {}, {}};
 };
 
-TEST_F(Copy, TellsHowItWent) {
+TEST_F(Copy, PrintsProgressAndTheResult) {
   EXPECT_EQ(program.run({"copy", "/mnt/a", "/data/b/"}), 0);
   EXPECT_EQ(source, "/mnt/a");
   EXPECT_EQ(destination, "/data/b");
   expect_golden("copy.txt", program.output() + "--- stderr\n" + program.errors());
 }
 
-TEST_F(Copy, SaysWhatTheEngineKnowsOfRateTimeAndBottleneck) {
+TEST_F(Copy, ShowsRateTimeLeftAndBottleneck) {
   rate = 2'500'000'000;
   eta = 41.2;
   bottleneck = "local drive";
@@ -67,14 +67,14 @@ TEST_F(Copy, NamesTheBottleneckBeforeItKnowsARate) {
   EXPECT_NE(program.errors().find("(0 %), limited by: source\n"), std::string::npos) << program.errors();
 }
 
-TEST_F(Copy, AsJsonHasTheContractsMembers) {
+TEST_F(Copy, JsonHasTheDocumentedMembers) {
   EXPECT_EQ(program.run({"copy", "/mnt/a", "/data/b", "--json"}), 0);
   expect_golden("copy.json", program.output());
 }
 
 // Lexically, link/.. is the folder that contains the link; the kernel uses the folder that contains the
 // link's target.
-TEST_F(Copy, ADestinationBehindALinkIsWhereTheKernelFindsIt) {
+TEST_F(Copy, ADestinationThroughASymlinkIsResolvedAsTheKernelDoes) {
   TempFolder folder;
   std::filesystem::create_directories(folder / "disk/sub");
   std::filesystem::create_symlink(folder / "disk/sub", folder / "link");
@@ -100,13 +100,13 @@ TEST_F(Copy, PassesItsOptionsOn) {
   EXPECT_EQ(options.exclude, (std::vector<std::string>{"*.tmp", ".git"}));
 }
 
-TEST_F(Copy, OfWhatIsCopiedAlreadySaysSo) {
+TEST_F(Copy, AnExistingEqualCopyIsReported) {
   answer->unchanged = true;
   EXPECT_EQ(program.run({"copy", "/mnt/a", "/data/b"}), 0);
   EXPECT_EQ(program.output(), "/data/b: an equal copy is there already\n");
 }
 
-TEST_F(Copy, WarnsOfWhatItSkipped) {
+TEST_F(Copy, WarnsOfSkippedEntries) {
   answer->skipped = {"run/socket (socket)", "pipe (FIFO)"};
   answer->warnings = {"the owner of a/b was not kept"};
   EXPECT_EQ(program.run({"copy", "/mnt/a", "/data/b"}), 0);
@@ -117,12 +117,12 @@ TEST_F(Copy, WarnsOfWhatItSkipped) {
   EXPECT_NE(program.errors().find("spark-stage: the owner of a/b was not kept\n"), std::string::npos);
 }
 
-TEST_F(Copy, ThatIsInterruptedExitsWith130) {
+TEST_F(Copy, AnInterruptedCopyExitsWith130) {
   answer = fail(Errc::Cancelled, "stopped");
   EXPECT_EQ(program.run({"copy", "/mnt/a", "/data/b"}), 130);
 }
 
-TEST_F(Copy, ARateThatIsNoneIsAUsageError) {
+TEST_F(Copy, AnInvalidRateIsAUsageError) {
   EXPECT_EQ(program.run({"copy", "/mnt/a", "/data/b", "--max-rate", "fast"}), 2);
 }
 

@@ -14,7 +14,7 @@ TEST(Latest, PrintsThePathOfALocalCheckpoint) {
   EXPECT_EQ(program.output(), "/out/step-2\n");
 }
 
-TEST(Latest, WaitsForTheShardsOfOtherHostsAndTellsOnce) {
+TEST(Latest, WaitsForTheShardsOfOtherHostsWithOneMessage) {
   Program program;
   for (int i = 0; i < 3; ++i)
     program.client.answer(kAsk, 200, R"({"pending": {"name": "step-3", "is_sending": false}})");
@@ -43,7 +43,7 @@ TEST(Latest, WaitsWhileOtherHostsSend) {
   EXPECT_EQ(program.run({"latest", "run7"}), 0);
 }
 
-TEST(Latest, EndsWithoutACheckpointThatSomeHostNeverSends) {
+TEST(Latest, StopsWaitingForACheckpointThatAnotherHostNeverSends) {
   Program program;
   program.client.answer(kAsk, 200, R"({"pending": {"name": "step-3", "is_sending": false}})");
   EXPECT_EQ(program.run({"latest", "run7"}), 3);

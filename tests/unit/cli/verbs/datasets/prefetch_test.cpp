@@ -22,14 +22,14 @@ class Prefetch : public ::testing::Test {
   Program program;
 };
 
-TEST_F(Prefetch, AsksForTheTimeThatWasMeant) {
+TEST_F(Prefetch, ConvertsADurationToAnAbsoluteTime) {
   program.client.stream_once(kEvents, {{R"({"event": "done", "result": {"datasets": []}})"}});
   EXPECT_EQ(program.run({"prefetch", "phase2", "--by", "2h"}), 0);
   EXPECT_EQ(program.client.sent.at(0),
             R"(POST /v1/stagings {"datasets":["phase2"],"prefetch":true,"by":"2026-11-20T17:21:26Z"})");
 }
 
-TEST_F(Prefetch, TellsThatItIsKeptAndWhetherItWasLate) {
+TEST_F(Prefetch, ReportsItsLeaseAndItsDelay) {
   program.client.stream_once(
       kEvents, {{R"({"event": "done", "result": {"datasets": [{"name": "phase2", "state": "ready",
     "path": "/c/phase2/1", "bytes": 142000000000, "files": 9, "seconds": 600, "bytes_per_second": 236000000,
@@ -41,7 +41,7 @@ TEST_F(Prefetch, TellsThatItIsKeptAndWhetherItWasLate) {
   EXPECT_NE(program.errors().find("'spark-stage release prefetch:phase2' ends that"), std::string::npos);
 }
 
-TEST_F(Prefetch, ShowsThatItWillBeTooLate) {
+TEST_F(Prefetch, WarnsThatItWillBeLate) {
   program.client.stream_once(kEvents,
                              {{progress("copying", R"(, "eta_s": 60, "late_s": 720, "bottleneck": "source")"),
                                R"({"event": "done", "result": {"datasets": []}})"}});
@@ -49,25 +49,25 @@ TEST_F(Prefetch, ShowsThatItWillBeTooLate) {
   EXPECT_NE(program.errors().find("12 min 00 s too late"), std::string::npos) << program.errors();
 }
 
-TEST_F(Prefetch, ThatDetachesReturnsOnceThereIsRoom) {
+TEST_F(Prefetch, DetachReturnsOnceSpaceIsReserved) {
   program.client.stream_once(
       kEvents, {{progress("walking", ""), progress("queued", R"(, "has_room": true)"), kNoSpace}});
   EXPECT_EQ(program.run({"prefetch", "phase2", "--detach"}), 0);
   EXPECT_EQ(program.output(), "7\n");
 }
 
-TEST_F(Prefetch, ThatDetachesIsRefusedWhereThereIsNone) {
+TEST_F(Prefetch, DetachFailsWithoutSpace) {
   program.client.stream_once(kEvents, {{progress("walking", ""), kNoSpace}});
   EXPECT_EQ(program.run({"prefetch", "phase2", "--detach"}), 5);
   EXPECT_EQ(program.output(), "");
 }
 
-TEST_F(Prefetch, ThatDetachesDoesNotWaitForAVolumeThatIsAway) {
+TEST_F(Prefetch, DetachDoesNotWaitForAnUnavailableVolume) {
   program.client.stream_once(kEvents, {{progress("stalled", ""), kNoSpace}});
   EXPECT_EQ(program.run({"prefetch", "phase2", "--detach"}), 0);
 }
 
-TEST_F(Prefetch, ByATimeThatIsNoneIsAUsageError) {
+TEST_F(Prefetch, AnInvalidTimeIsAUsageError) {
   EXPECT_EQ(program.run({"prefetch", "phase2", "--by", "soon"}), 2);
   EXPECT_TRUE(program.client.sent.empty());
 }

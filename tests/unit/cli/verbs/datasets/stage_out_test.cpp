@@ -15,7 +15,7 @@ class StageOut : public ::testing::Test {
   Program program;
 };
 
-TEST_F(StageOut, AsksWithTheWholePathAndPrintsWhereItIs) {
+TEST_F(StageOut, SendsTheAbsolutePathAndPrintsTheDestination) {
   ends_with(R"({"event": "done", "result": {"name": "checkpoints:run7/step-1", "state": "ready",
     "path": "/mnt/ckpt/run7/step-1", "served_from": "copied", "bytes": 5, "files": 1, "seconds": 1,
     "bytes_per_second": 5, "removed": ["step-0"], "warnings": [], "skipped": []}})");
@@ -29,7 +29,7 @@ TEST_F(StageOut, AsksWithTheWholePathAndPrintsWhereItIs) {
   EXPECT_NE(program.errors().find("step-0 was deleted there"), std::string::npos) << program.errors();
 }
 
-TEST_F(StageOut, TellsThatItWasThereAlready) {
+TEST_F(StageOut, ReportsAnExistingCompleteCopy) {
   ends_with(R"({"event": "done", "result": {"name": "checkpoints:run7/step-1", "served_from": "unchanged",
     "path": "/mnt/ckpt/run7/step-1"}})");
   EXPECT_EQ(program.run({"stage-out", "/out/step-1", "checkpoints:run7/step-1"}), 0);
@@ -41,7 +41,7 @@ TEST_F(StageOut, EndsWithTheStatusOfItsError) {
   EXPECT_EQ(program.run({"stage-out", "/out/step-1", "checkpoints:run7/step-1"}), 6);
 }
 
-TEST_F(StageOut, ThatDetachesPrintsItsJob) {
+TEST_F(StageOut, DetachPrintsTheJob) {
   EXPECT_EQ(program.run({"stage-out", "/out/step-1", "checkpoints:run7/step-1", "--detach"}), 0);
   EXPECT_EQ(program.output(), "7\n");
 }

@@ -62,7 +62,7 @@ TEST_F(Stage, DrawsABarOnATerminal) {
   expect_golden_screen("stage-terminal.txt", program.errors(), program.context.terminal.columns);
 }
 
-TEST_F(Stage, AsJsonIsTheContractsObject) {
+TEST_F(Stage, JsonIsTheDocumentedObject) {
   program.client.stream_once(kEvents, {{kDone}});
   EXPECT_EQ(program.run({"stage", "imagenet", "--json"}), 0);
   EXPECT_EQ(parse_json(program.output()).value(), parse_json(kDone).value().at("result"));
@@ -96,7 +96,7 @@ TEST_F(Stage, AsksForARate) {
   EXPECT_EQ(program.run({"stage", "imagenet", "--max-rate", "fast"}), 2);
 }
 
-TEST_F(Stage, TellsWhatHadToMakeWay) {
+TEST_F(Stage, NamesTheEvictedDatasets) {
   program.client.stream_once(kEvents, {{R"({"event": "done", "result": {"datasets": [{"name": "imagenet",
     "path": "/c/1", "served_from": "copied", "bytes": 5, "files": 1, "seconds": 1,
     "evicted": [{"name": "old", "bytes": 1200000000000}]}]}})"}});
@@ -127,7 +127,7 @@ TEST_F(Stage, ShowsTheDaemonsTimeLeftBottleneckAndReasonOfAStall) {
       << program.errors();
 }
 
-TEST_F(Stage, ALeaseThatIsNoTimeIsAUsageError) {
+TEST_F(Stage, AnInvalidLeaseTimeIsAUsageError) {
   EXPECT_EQ(program.run({"stage", "imagenet", "--lease", "soon"}), 2);
   EXPECT_TRUE(program.client.sent.empty());
 }
@@ -148,7 +148,7 @@ TEST_F(Stage, FailsWithTheErrorsExitStatus) {
             std::string::npos);
 }
 
-TEST_F(Stage, ThatIsInterruptedCancelsTheJob) {
+TEST_F(Stage, AnInterruptCancelsTheJob) {
   FakeClient::Stream stream{{progress("copying", 1, 10)}, {Errc::Cancelled, "interrupted", ""}};
   stream.afterwards = [&] { program.stop = true; };
   program.client.stream_once(kEvents, stream);
@@ -158,7 +158,7 @@ TEST_F(Stage, ThatIsInterruptedCancelsTheJob) {
   EXPECT_EQ(program.output(), "");
 }
 
-TEST_F(Stage, GoesOnWhenTheDaemonWasRestarted) {
+TEST_F(Stage, ContinuesAfterARestartOfTheDaemon) {
   program.client.stream_once(kEvents, {{progress("copying", 1, 10)}});
   program.client.answer("GET /v1/jobs/7", 404, R"({"error": {"kind": "not_found", "what": "no job 7"}})");
   program.client.fail_once(kStagings, {Errc::Unavailable, "nobody listens", ""});
@@ -170,7 +170,7 @@ TEST_F(Stage, GoesOnWhenTheDaemonWasRestarted) {
   EXPECT_NE(program.errors().find("connected again"), std::string::npos);
 }
 
-TEST_F(Stage, DoesNotTakeAnotherJobForItsOwnAfterARestart) {
+TEST_F(Stage, DoesNotMistakeAnotherJobForItsOwnAfterARestart) {
   program.client.stream_once(kEvents, {{progress("copying", 1, 10)}});
   program.client.answer("GET /v1/jobs/7", 200,
                         R"({"id": "7", "verb": "evict", "subject": ["models"], "state": "done",
@@ -182,7 +182,7 @@ TEST_F(Stage, DoesNotTakeAnotherJobForItsOwnAfterARestart) {
             2);
 }
 
-TEST_F(Stage, OnlyReadsOnWhenTheSameJobIsStillRunning) {
+TEST_F(Stage, KeepsReadingEventsWhileTheSameJobIsRunning) {
   program.client.stream_once(kEvents, {{progress("copying", 1, 10)}, {Errc::TimedOut, "silent", ""}});
   program.client.answer("GET /v1/jobs/7", 200, kJob);
   program.client.stream_once(kEvents, {{kDone}});
@@ -190,7 +190,7 @@ TEST_F(Stage, OnlyReadsOnWhenTheSameJobIsStillRunning) {
   EXPECT_EQ(program.errors().find("lost the connection"), std::string::npos) << program.errors();
 }
 
-TEST_F(Stage, GivesUpOnADaemonThatStaysAway) {
+TEST_F(Stage, FailsIfTheDaemonStaysUnavailable) {
   program.client.stream_once(kEvents, {{progress("copying", 1, 10)}});
   program.client.fail_once(kStagings, {Errc::Unavailable, "nobody listens", "start it"});
   EXPECT_EQ(program.run({"stage", "imagenet"}), 4);
@@ -204,7 +204,7 @@ TEST_F(Stage, WithoutADaemonFailsAtOnce) {
   EXPECT_EQ(lonely.client.sent.size(), 1u);
 }
 
-TEST_F(Stage, IsNotDoneWithoutAPathForEach) {
+TEST_F(Stage, AResultWithoutAPathForEachDatasetIsAnError) {
   program.client.stream_once(kEvents, {{kDone}});
   EXPECT_EQ(program.run({"stage", "imagenet", "models"}), 1);
   EXPECT_EQ(program.output(), "");
@@ -231,7 +231,7 @@ class Run : public Stage {
   std::filesystem::path file;
 };
 
-TEST_F(Run, GivesTheCommandItsPathsAndTakesTheLeaseBack) {
+TEST_F(Run, SetsThePathVariablesAndReleasesTheLease) {
   EXPECT_EQ(program.run({"run", "imagenet", "--", "sh", "-c",
                          "echo $SPARK_STAGE_IMAGENET $DATA_ROOT > " + file.string() + "; exit 3"}),
             3);
@@ -242,20 +242,20 @@ TEST_F(Run, GivesTheCommandItsPathsAndTakesTheLeaseBack) {
   EXPECT_EQ(program.client.sent[program.client.sent.size() - 2], "DELETE /v1/leases/3ee4d2ad");
 }
 
-TEST_F(Run, AsksForADoubtfulCopyOnlyIfToldSo) {
+TEST_F(Run, RequestsADoubtfulCopyWithAllowDirty) {
   EXPECT_EQ(program.run({"run", "imagenet", "--allow-dirty", "--", "true"}), 0);
   EXPECT_EQ(program.client.sent[1],
             R"(POST /v1/stagings {"datasets":["imagenet"],"hold":true,"allow_dirty":true})");
 }
 
-TEST_F(Run, LeavesTheCommandsWordsAlone) {
+TEST_F(Run, DoesNotInterpretTheCommandsArguments) {
   EXPECT_EQ(program.run({"run", "imagenet", "--", "sh", "-c",
                          "test \"$1\" = '[a,b]' && test \"$2\" = -- && test $# = 3", "sh", "[a,b]", "--",
                          "--json"}),
             0);
 }
 
-TEST_F(Run, SaysWhenThereIsNoSuchCommand) {
+TEST_F(Run, AMissingCommandIsNamedAndExitsWith127) {
   EXPECT_EQ(program.run({"run", "imagenet", "--", "/no/such/command"}), 127);
   EXPECT_NE(program.errors().find("/no/such/command"), std::string::npos);
 }
@@ -275,7 +275,7 @@ TEST_F(Run, StartsNothingWhenStagingFailed) {
   EXPECT_FALSE(std::filesystem::exists(file));
 }
 
-TEST_F(Run, NamesTheOutputsWhoseNewestCheckpointIsNotOnItsVolumeWhenTheCommandHasEnded) {
+TEST_F(Run, NamesOutputsWithAnUnsentCheckpointAfterTheCommandEnds) {
   program.client.answer("GET /v1/outputs", 200, R"({"outputs": [{"name": "run7"}, {"name": "run8"}]})");
   program.client.answer(
       "GET /v1/outputs/run7", 200,

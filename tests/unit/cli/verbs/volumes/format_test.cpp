@@ -79,7 +79,7 @@ class Format : public testing::Test {
   Program program;
 };
 
-TEST_F(Format, ShowsWhatItWillDoAndAsksForTheName) {
+TEST_F(Format, ExplainsTheFormatAndAsksForTheVolumesName) {
   program.in.str("models\n");
   program.context.terminal = {true, true, 60, false, false, 24};
   EXPECT_EQ(format({}), 0) << program.errors();
@@ -91,7 +91,7 @@ TEST_F(Format, ShowsWhatItWillDoAndAsksForTheName) {
   EXPECT_THAT(program.client.sent, ::testing::Contains("POST /v1/volumes/models/up"));
 }
 
-TEST_F(Format, AnythingElseThanTheNameIsNo) {
+TEST_F(Format, AnyAnswerButTheVolumesNameCancels) {
   for (const char* typed : {"", "yes\n", "modles\n"}) {
     program.in.clear();
     program.in.str(typed);
@@ -103,7 +103,7 @@ TEST_F(Format, AnythingElseThanTheNameIsNo) {
   EXPECT_TRUE(program.client.sent.empty());
 }
 
-TEST_F(Format, TellsAProgramWhatItMade) {
+TEST_F(Format, JsonDescribesTheNewFileSystem) {
   EXPECT_EQ(format({"--confirm", "models", "--json", "--label", "weights"}), 0) << program.errors();
   const auto answer = parse_json_object(program.output());
   ASSERT_TRUE(answer) << program.output();
@@ -115,7 +115,7 @@ TEST_F(Format, TellsAProgramWhatItMade) {
   EXPECT_EQ(get_int(*answer, "bytes"), 3'840'000'000'000);
 }
 
-TEST_F(Format, WithoutADaemonIsDoneAndSaysWhatMountsIt) {
+TEST_F(Format, WithoutADaemonFormatsAndExplainsTheLaterMount) {
   Program alone;
   alone.context.root = host.files.root();
   alone.context.is_root = true;
@@ -128,7 +128,7 @@ TEST_F(Format, WithoutADaemonIsDoneAndSaysWhatMountsIt) {
   EXPECT_THAT(alone.output(), HasSubstr("when it is started"));
 }
 
-TEST_F(Format, PassesOnWhyTheDeviceWasRefused) {
+TEST_F(Format, PassesOnTheReasonForRefusingTheDevice) {
   formatter.seen = fail(Errc::Refused, "it holds xfs with UUID 1234", "is it the right namespace?");
   EXPECT_EQ(format(), 7);
   EXPECT_THAT(program.errors(), HasSubstr("it holds xfs with UUID 1234"));
@@ -140,18 +140,18 @@ TEST_F(Format, NeedsRoot) {
   expect_refused(1, "sudo spark-stage volumes format models");
 }
 
-TEST_F(Format, IsForTheHostThatWrites) {
+TEST_F(Format, AReadOnlyVolumeIsRefused) {
   configure("access: read-only");
   expect_refused(7, "access: exclusive");
 }
 
-TEST_F(Format, IsNotForAnExportOfFiles) {
+TEST_F(Format, AnNfsOrUnknownVolumeIsRefused) {
   EXPECT_EQ(format({}, "nas"), 7);
   EXPECT_EQ(format({}, "modles"), 3);
   EXPECT_THAT(program.errors(), HasSubstr("did you mean 'models'?"));
 }
 
-TEST_F(Format, AVolumeThatIsKnownToBeAFileSystemIsRefused) {
+TEST_F(Format, AVolumeWithAKnownFileSystemIsRefused) {
   configure("access: exclusive, filesystem: {uuid: 11111111-2222-3333-4444-555555555555}");
   expect_refused(7, "it is file system 11111111-2222-3333-4444-555555555555");
   configure("access: exclusive");
@@ -164,13 +164,13 @@ TEST_F(Format, NeedsALiveConnection) {
   expect_refused(4, "sudo spark-stage volumes up models");
 }
 
-TEST_F(Format, ANamespaceThatAnotherTargetsControllerLeadsToIsRefused) {
+TEST_F(Format, ANamespaceAlsoReachedThroughAnotherTargetIsRefused) {
   host.files.add_controller(controller_at("nvme4", "192.168.0.101"));
   host.files.add_node("nvme4", "nvme3n1", 1);
   expect_refused(7, "192.168.0.101:4420 as well");
 }
 
-TEST_F(Format, WhatIsMountedIsRefused) {
+TEST_F(Format, AMountedDeviceOrAnOccupiedMountPointIsRefused) {
   host.files.write("proc/self/mountinfo", "36 25 259:7 / /mnt/elsewhere rw - ext4 /dev/nvme3n1 rw");
   expect_refused(7, "/dev/nvme3n1 is mounted on /mnt/elsewhere");
   host.files.write("proc/self/mountinfo", "36 25 8:1 / /mnt/models rw - ext4 /dev/sda1 rw");
@@ -192,7 +192,7 @@ TEST_F(Format, TheConfigurationsTypeIsTheDefault) {
   EXPECT_EQ(format({"--type", "ext4"}), 2);
 }
 
-TEST_F(Format, ALabelThatDoesNotFitIsAUsageError) {
+TEST_F(Format, ATooLongLabelIsAUsageError) {
   EXPECT_EQ(format({"--label", "longer-than-sixteen"}), 2);
   EXPECT_THAT(program.errors(), HasSubstr("16 characters"));
 }

@@ -22,13 +22,13 @@ TEST_F(Volumes, AreBroughtUpByName) {
   EXPECT_EQ(program.output(), "datasets: ready\n");
 }
 
-TEST_F(Volumes, ThatAreOnTheirWaySayHowToWait) {
+TEST_F(Volumes, AVolumeNotYetReadyNamesTheWaitCommand) {
   job("datasets", "up", "1", R"({"event": "done", "result": {"volume": "datasets", "state": "waiting"}})");
   EXPECT_EQ(program.run({"volumes", "up", "datasets"}), 0);
   EXPECT_EQ(program.output(), "datasets: waiting - 'spark-stage wait datasets' waits until it is ready\n");
 }
 
-TEST_F(Volumes, AllOfThemWhenNoneIsNamed) {
+TEST_F(Volumes, AreAllTakenDownWhenNoneIsNamed) {
   program.client.answer("GET /v1/status", 200, R"({"volumes": [{"name": "a"}, {"name": "b"}]})");
   job("a", "down", "1", R"json({"event": "failed", "error": {"kind": "refused",
     "what": "a is in use by pid 9 (python)", "hint": "stop it"}})json");
@@ -54,7 +54,7 @@ TEST_F(Volumes, AreTakenDownByForce) {
   EXPECT_EQ(program.client.sent[0], R"(POST /v1/volumes/nas/down {"by":"alice","force":true})");
 }
 
-TEST_F(Volumes, ArePublishedAndSayHowToWriteAgain) {
+TEST_F(Volumes, PublishNamesTheCommandToWriteAgain) {
   job("models", "publish", "1", R"({"event": "done", "result": {"volume": "models", "state": "ready",
     "published": {"generation": 8, "host": "spark1", "at": "2026-11-22T05:00:00Z"}}})");
   EXPECT_EQ(program.run({"volumes", "publish", "models"}), 0);
@@ -62,7 +62,7 @@ TEST_F(Volumes, ArePublishedAndSayHowToWriteAgain) {
             "models: published as generation 8; read-only until 'spark-stage volumes up models'\n");
 }
 
-TEST_F(Volumes, ArePublishedAndWrittenOnIfToldSo) {
+TEST_F(Volumes, ThenWriteMakesAPublishedVolumeWritableAgain) {
   job("models", "publish", "1", R"({"event": "done", "result": {"volume": "models", "state": "ready",
     "published": {"generation": 8, "host": "spark1", "at": "2026-11-22T05:00:00Z"}}})");
   EXPECT_EQ(program.run({"volumes", "publish", "models", "--then-write"}), 0);
@@ -73,7 +73,7 @@ constexpr char kHeld[] = R"json({"volumes": [{"name": "models", "state": "refuse
   "reason": "the host with host ID 1234 holds the reservation of namespace 1 of models",
   "fence": {"reservation": false, "mmp": true, "held_by": "the host with host ID 1234"}}]})json";
 
-TEST_F(Volumes, AreTakenOverOnlyAfterTheirNameWasTyped) {
+TEST_F(Volumes, TakeRequiresTypingTheVolumesName) {
   program.client.answer("GET /v1/status", 200, kHeld);
   program.in.str("modles\n");
   EXPECT_EQ(program.run({"volumes", "take", "models"}), 1);
@@ -82,7 +82,7 @@ TEST_F(Volumes, AreTakenOverOnlyAfterTheirNameWasTyped) {
       << program.errors();
 }
 
-TEST_F(Volumes, TakenOverSayWhomFrom) {
+TEST_F(Volumes, TakeNamesThePreviousHolder) {
   program.client.answer("GET /v1/status", 200, kHeld);
   job("models", "take", "1",
       R"({"event": "done", "result": {"volume": "models", "state": "mounting", "taken_from": "host 'a'"}})");
@@ -91,7 +91,7 @@ TEST_F(Volumes, TakenOverSayWhomFrom) {
   EXPECT_EQ(program.output(), "models: mounted here, taken over from host 'a'\n");
 }
 
-TEST_F(Volumes, AreTakenOverWithoutAQuestionByYes) {
+TEST_F(Volumes, YesTakesOverWithoutAsking) {
   program.client.answer("GET /v1/status", 200, kHeld);
   job("models", "take", "1",
       R"({"event": "done", "result": {"volume": "models", "state": "mounting", "taken_from": null}})");
@@ -99,18 +99,18 @@ TEST_F(Volumes, AreTakenOverWithoutAQuestionByYes) {
   EXPECT_EQ(program.output(), "models: mounted here; it was not held\n");
 }
 
-TEST_F(Volumes, ThatAreReadyHereAreNotTaken) {
+TEST_F(Volumes, AVolumeReadyOnThisHostIsNotTaken) {
   program.client.answer("GET /v1/status", 200, R"({"volumes": [{"name": "models", "state": "ready"}]})");
   EXPECT_EQ(program.run({"volumes", "take", "models", "--yes"}), 0);
   EXPECT_EQ(program.output(), "models: ready here already\n");
 }
 
-TEST_F(Volumes, ThatAreNotConfiguredCanNotBeTaken) {
+TEST_F(Volumes, AnUnconfiguredVolumeCannotBeTaken) {
   program.client.answer("GET /v1/status", 200, kHeld);
   EXPECT_EQ(program.run({"volumes", "take", "modles"}), 3);
 }
 
-TEST_F(Volumes, AreTakenOverWhenTheirNameIsGivenInsteadOfTyped) {
+TEST_F(Volumes, ConfirmReplacesTypingTheName) {
   program.client.answer("GET /v1/status", 200, kHeld);
   EXPECT_EQ(program.run({"volumes", "take", "models", "--confirm", "modles"}), 2);
   EXPECT_EQ(program.client.sent.size(), 1u) << "nothing but the question for the status";
@@ -120,7 +120,7 @@ TEST_F(Volumes, AreTakenOverWhenTheirNameIsGivenInsteadOfTyped) {
   EXPECT_EQ(get_string(*parse_json_object(program.output()), "taken_from"), "host 'a'");
 }
 
-TEST_F(Volumes, AloneAreListed) {
+TEST_F(Volumes, WithoutASubcommandAreListed) {
   program.client.answer("GET /v1/status", 200, kHeld);
   EXPECT_EQ(program.run({"volumes"}), 0);
   EXPECT_NE(program.output().find("models  refused"), std::string::npos) << program.output();
@@ -130,7 +130,7 @@ TEST_F(Volumes, AloneAreListed) {
   EXPECT_EQ(get_array(*parse_json_object(json.output()), "volumes")->size(), 1u);
 }
 
-TEST_F(Volumes, BroughtUpAreToldAsJson) {
+TEST_F(Volumes, UpReportsTheStateAsJson) {
   job("models", "up", "1", R"({"event": "done", "result": {"volume": "models", "state": "ready"}})");
   EXPECT_EQ(program.run({"volumes", "up", "models", "--json"}), 0);
   const auto answer = parse_json_object(program.output());
@@ -138,7 +138,7 @@ TEST_F(Volumes, BroughtUpAreToldAsJson) {
   EXPECT_EQ(get_string(get_array(*answer, "volumes")->front().get_object(), "state"), "ready");
 }
 
-TEST_F(Volumes, AVerbThatIsNoneIsAUsageError) {
+TEST_F(Volumes, AnUnknownSubcommandIsAUsageError) {
   EXPECT_EQ(program.run({"volumes", "ls"}), 2);
   EXPECT_EQ(program.errors().find("did you mean"), std::string::npos) << program.errors();
   EXPECT_EQ(program.run({"volumes", "upp"}), 2);

@@ -28,13 +28,13 @@ TEST_F(Wait, EndsWhenTheVolumeIsReady) {
             "datasets: waiting - no answer from 10.0.0.5:4420\ndatasets: mounting\ndatasets: ready\n");
 }
 
-TEST_F(Wait, IsEndedAtOnceByWhatNeedsAPerson) {
+TEST_F(Wait, EndsImmediatelyIfARefusedVolumeIsNotRetried) {
   then(status("refused", "another filesystem UUID than pinned"));
   EXPECT_EQ(program.run({"wait", "datasets", "--timeout", "5m"}), 7);
   EXPECT_EQ(program.errors(), "spark-stage: datasets: refused - another filesystem UUID than pinned\n");
 }
 
-TEST_F(Wait, GoesOnWhileARefusedVolumeIsTriedAgain) {
+TEST_F(Wait, ContinuesWhileARefusedVolumeIsRetried) {
   then(status("refused", "no file system", true));
   then(status("ready"));
   EXPECT_EQ(program.run({"wait", "datasets", "--timeout", "5m"}), 0);
@@ -54,7 +54,7 @@ TEST_F(Wait, TimesOutWith124) {
       << program.errors();
 }
 
-TEST_F(Wait, IsPatientWithADaemonThatIsNotThereYet) {
+TEST_F(Wait, WaitsForADaemonThatHasNotStartedYet) {
   for (int i = 0; i < 3; ++i) {
     program.client.fail_once("GET /v1/status", {Errc::Unavailable, "there is no such socket", "start it"});
   }

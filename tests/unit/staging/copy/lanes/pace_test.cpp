@@ -16,7 +16,7 @@ PaceSample at(double seconds, Bytes moved, Bytes total) {
   return sample;
 }
 
-TEST(Pace, ASteadyRunEndsWhenItSaid) {
+TEST(Pace, ASteadyRateGivesAnAccurateEta) {
   Pace pace;
   for (int quarter = 0; quarter <= 40; ++quarter)
     pace.add(at(quarter / 4.0, quarter * 25 * kMiB, 4000 * kMiB));
@@ -25,14 +25,14 @@ TEST(Pace, ASteadyRunEndsWhenItSaid) {
   EXPECT_NEAR(*pace.eta_s(), 30, 0.01);
 }
 
-TEST(Pace, SaysNothingInTheFirstMoments) {
+TEST(Pace, HasNoEtaInTheFirstMoments) {
   Pace pace;
   pace.add(at(0, 0, 100 * kMiB));
   pace.add(at(0.25, 10 * kMiB, 100 * kMiB));
   EXPECT_FALSE(pace.eta_s());
 }
 
-TEST(Pace, TheEtaOnlyGoesDownWhileTheRateWobbles) {
+TEST(Pace, TheEtaNeverRisesWhileTheRateFluctuates) {
   Pace pace;
   Bytes moved = 0;
   std::optional<double> last;
@@ -63,7 +63,7 @@ TEST(Pace, AStalledRunHasNoEtaAndAResumedOneHasANewOne) {
 }
 
 // The fast part of a drive is full: the estimate must follow, instead of keeping the old end.
-TEST(Pace, ADriveThatSlowsDownForGoodGetsALaterEnd) {
+TEST(Pace, APermanentSlowdownRaisesTheEta) {
   Pace pace;
   Bytes moved = 0;
   for (int quarter = 0; quarter < 160; ++quarter) {
@@ -74,7 +74,7 @@ TEST(Pace, ADriveThatSlowsDownForGoodGetsALaterEnd) {
   EXPECT_GT(*pace.eta_s(), 200);
 }
 
-TEST(Pace, NamesWhatTookMostOfTheTimeLately) {
+TEST(Pace, NamesTheRecentBottleneck) {
   Pace pace;
   PaceSample sample = at(0, 0, 1000);
   pace.add(sample);
@@ -120,7 +120,7 @@ TEST(PieceLimit, IsHalfASecondsWorthOfPieces) {
   EXPECT_NEAR(static_cast<double>(limit.most()), 20, 1);
 }
 
-TEST(PieceLimit, FirstBytesThatComeAtOnceAreNoRate) {
+TEST(PieceLimit, AnInitialBurstIsNotARate) {
   SteadyTime now{};
   PieceLimit limit(now);
   for (int i = 0; i < 4; ++i) limit.moved(kMiB, now += std::chrono::microseconds(100));

@@ -5,7 +5,7 @@
 namespace spark::staging {
 namespace {
 
-TEST(Shape, IsWhatTheOptionsAskFor) {
+TEST(Shape, FollowsTheOptions) {
   CopyOptions options;
   options.threads = 1;
   EXPECT_EQ(shape_of(options), (Shape{1, 1, 4 * kMiB, 0}));

@@ -13,7 +13,7 @@ namespace {
 
 using namespace test;
 
-class DyingTest : public testing::Test {
+class StaleLockTest : public testing::Test {
  protected:
   TempFolder folder_;
   const SystemRoot root_{folder_.path()};
@@ -31,14 +31,14 @@ class DyingTest : public testing::Test {
   }
 };
 
-TEST_F(DyingTest, AProcessThatRunsIsNot) {
+TEST_F(StaleLockTest, ALockOfARunningProcessIsNotStale) {
   thread("4711", "S (sleeping)", "0000000000000000");
   EXPECT_FALSE(is_stale_lock(root_, file_));
   thread("4711", "D (disk sleep)", "0000000000004000");
   EXPECT_FALSE(is_stale_lock(root_, file_)) << "SIGTERM is no death";
 }
 
-TEST_F(DyingTest, AKilledOneThatTheKernelHoldsIs) {
+TEST_F(StaleLockTest, ALockOfAKilledProcessHeldByTheKernelIsStale) {
   thread("4711", "Z (zombie)", "0000000000000000");
   thread("4712", "D (disk sleep)", "0000000000000100");
   EXPECT_TRUE(is_stale_lock(root_, file_));
@@ -46,7 +46,7 @@ TEST_F(DyingTest, AKilledOneThatTheKernelHoldsIs) {
   EXPECT_FALSE(is_stale_lock(root_, file_)) << "one of its threads still runs";
 }
 
-TEST_F(DyingTest, WhatNobodyHasLockedIsNot) {
+TEST_F(StaleLockTest, AnUnlockedFileIsNotStale) {
   ++file_.inode;
   EXPECT_FALSE(is_stale_lock(root_, file_));
   EXPECT_FALSE(is_stale_lock(SystemRoot{folder_ / "nowhere"}, file_));
@@ -84,7 +84,7 @@ class LeftBehindTest : public testing::Test {
   const StopFlag stop_{false};
 };
 
-TEST_F(LeftBehindTest, WhatIsInTheFolderGoesOnWithoutTheLock) {
+TEST_F(LeftBehindTest, ThePartialCopyContinuesUnderANewLock) {
   auto stuck = PartialArea::open(area_, stop_);
   ASSERT_OK(stuck);
   write_text(stuck->data() / "f", "half");
@@ -99,7 +99,7 @@ TEST_F(LeftBehindTest, WhatIsInTheFolderGoesOnWithoutTheLock) {
   EXPECT_KIND(PartialArea::try_open(area_), Errc::Unavailable) << "it has a lock of its own";
 }
 
-TEST_F(LeftBehindTest, ACrashOnTheWayLosesNothing) {
+TEST_F(LeftBehindTest, ACrashDuringTheExchangeLosesNothing) {
   auto stuck = PartialArea::open(area_, stop_);
   ASSERT_OK(stuck);
   write_text(stuck->data() / "f", "half");

@@ -23,7 +23,7 @@ TEST(ThreadGate, BeginsWithTheFirstThreads) {
   EXPECT_FALSE(gate.may_work(2));
 }
 
-TEST(ThreadGate, LetsMoreWorkAfterAWindow) {
+TEST(ThreadGate, AllowsMoreThreadsAfterAMeasurement) {
   ThreadGate gate(ThreadSearch({2, 1, 4}));
   SteadyTime now{};
   do_batches(gate, 1000, milliseconds(0), now);
@@ -32,7 +32,7 @@ TEST(ThreadGate, LetsMoreWorkAfterAWindow) {
   EXPECT_TRUE(gate.may_work(3));
 }
 
-TEST(ThreadGate, AFewBatchesAreNoMeasurement) {
+TEST(ThreadGate, AFewBatchesAreNotAMeasurement) {
   ThreadGate gate(ThreadSearch({2, 1, 4}));
   SteadyTime now{};
   do_batches(gate, 5, milliseconds(1000), now);
@@ -41,7 +41,7 @@ TEST(ThreadGate, AFewBatchesAreNoMeasurement) {
   EXPECT_TRUE(gate.may_work(3));
 }
 
-TEST(ThreadGate, AThreadThatWaitsGoesOnWhenItMay) {
+TEST(ThreadGate, AWaitingThreadContinuesWhenAllowed) {
   ThreadGate gate(ThreadSearch({1, 1, 2}));
   std::jthread waits([&] { EXPECT_TRUE(gate.wait(1)); });
   SteadyTime now{};
@@ -49,7 +49,7 @@ TEST(ThreadGate, AThreadThatWaitsGoesOnWhenItMay) {
   EXPECT_TRUE(gate.may_work(1));
 }
 
-TEST(ThreadGate, ThreadsThatWaitEndWithTheWork) {
+TEST(ThreadGate, WaitingThreadsEndWhenTheGateCloses) {
   ThreadGate gate(ThreadSearch({1, 1, 4}));
   std::vector<std::jthread> waiting;
   for (unsigned thread = 1; thread < 4; ++thread)

@@ -23,7 +23,7 @@ class DigestCheck : public CopyTest {
   DigestCheck() { options_.sha256 = true; }
 };
 
-TEST(Sha256, IsWhatTheStandardSays) {
+TEST(Sha256, MatchesTheStandardsTestVectors) {
   Sha256 some, none;
   some.add(std::as_bytes(std::span("abc", 3)));
   EXPECT_EQ(some.hex(), kAbc);
@@ -50,7 +50,7 @@ TEST(SumLine, IsReadAsSha256sumWritesIt) {
   }
 }
 
-TEST_F(DigestCheck, FilesThatAreWhatTheirPublishersSayAreCountedAndPublished) {
+TEST_F(DigestCheck, FilesThatMatchTheirPublishedDigestsAreCounted) {
   const std::string abc = kAbc, empty = kEmpty;
   write_text(source_ / "a", "abc");
   write_text(source_ / "deep/SHA256SUMS", empty + "  ./none\n" + abc + " *more/b\n# signed\n");
@@ -72,7 +72,7 @@ TEST_F(DigestCheck, FilesThatAreWhatTheirPublishersSayAreCountedAndPublished) {
   EXPECT_EQ(again->sha256_files, 6U);
 }
 
-TEST_F(DigestCheck, WhatDiffersOrIsMissingIsNamedAndNothingIsPublished) {
+TEST_F(DigestCheck, ADifferingOrMissingFileIsNamedAndNothingIsPublished) {
   const std::string abc = kAbc;
   write_text(source_ / "SHA256SUMS", abc + "  right\n" + abc + "  wrong\n" + abc + "  missing\n" + abc +
                                          "  ../out\n" + abc + "  link\n" + abc + "  folder\n");

@@ -13,7 +13,7 @@
 namespace spark::staging {
 namespace {
 
-TEST(DirectIo, AnUncachedWriteLandsWholeOrSaysThatTheKernelHasNone) {
+TEST(DirectIo, AnUncachedWriteIsCompleteOrReportedAsUnsupported) {
   const test::TempFolder folder;
   const UniqueFd fd(::open((folder.path() / "file").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
   ASSERT_TRUE(fd);

@@ -38,12 +38,12 @@ class OthersUseTest : public testing::Test {
   Bytes drive = 5 * kGiB, mine = 0;
 };
 
-TEST_F(OthersUseTest, ACopyBeginsSlowlyAndIsFreeOnceItIsAlone) {
+TEST_F(OthersUseTest, ACopyStartsAtTheMinimumRateAndIsUnlimitedOnceAlone) {
   EXPECT_EQ(step(0, 0), kLeast);
   EXPECT_EQ(steps(2, 0, 10 * kMiB), 0u);
 }
 
-TEST_F(OthersUseTest, OthersThatReadHaveTheDriveButForASmallShare) {
+TEST_F(OthersUseTest, OtherReadersGetTheDriveExceptForASmallShare) {
   step(0, 0);
   EXPECT_EQ(steps(4, 60 * kMiB, 9 * kMiB), kLeast);
   const Bytes beside_much = steps(4, 3 * kGiB, 9 * kMiB);
@@ -51,13 +51,13 @@ TEST_F(OthersUseTest, OthersThatReadHaveTheDriveButForASmallShare) {
   EXPECT_LT(beside_much, 10 * kGiB * 2 / 100);
 }
 
-TEST_F(OthersUseTest, OthersThatComeAreNoticedBesideACopyAtFullSpeed) {
+TEST_F(OthersUseTest, NewReadersAreNoticedDuringACopyAtFullSpeed) {
   step(0, 0);
   ASSERT_EQ(steps(3, 0, 500 * kMiB), 0u);
   EXPECT_GT(step(100 * kMiB, 500 * kMiB), 0u);
 }
 
-TEST_F(OthersUseTest, ItStopsToLookForThoseThatItHides) {
+TEST_F(OthersUseTest, ItSlowsDownBrieflyToDetectStarvedReaders) {
   step(0, 0);
   ASSERT_EQ(steps(3, 5 * kMiB / 100, 500 * kMiB), 0u);
   int looks = 0;
@@ -66,7 +66,7 @@ TEST_F(OthersUseTest, ItStopsToLookForThoseThatItHides) {
   EXPECT_LE(looks, 8) << "it is at full speed nearly always";
 }
 
-TEST_F(OthersUseTest, WhenTheOthersEndTheCopyIsFreeAgain) {
+TEST_F(OthersUseTest, TheCopyIsUnlimitedAgainWhenOtherReadersEnd) {
   step(0, 0);
   ASSERT_EQ(steps(4, 60 * kMiB, 9 * kMiB), kLeast);
   EXPECT_EQ(steps(3, 0, 9 * kMiB), 0u);
@@ -92,7 +92,7 @@ class DriveShareTest : public testing::Test {
   TempFolder root;
 };
 
-TEST_F(DriveShareTest, AnIdleCopyLooksAtTheCountersAndOneAtNormalPriorityDoesNot) {
+TEST_F(DriveShareTest, OnlyACopyAtIdlePriorityIsLimited) {
   DriveShare share(makedev(259, 1), root.path());
   EXPECT_EQ(share.limit(kMiB, SteadyTime(1h)), kLeast);
   set_class(0);
