@@ -26,34 +26,58 @@ Result<std::string> path_of_latest(Context& context, const json::object& latest)
   return staged->front().path;
 }
 
-// Of several hosts' checkpoints, none is complete here. Right after a job was killed, the hosts' daemons
-// still publish the newest that all of them have. One that another host does not have is waited for as long
-// as some host sends.
+std::string name_in(const json::object& answer) {
+  return printable(get_string(answer, "name").value_or(""));
+}
+
+// Waits while the daemons of several hosts publish a checkpoint that this host has a shard of. Right after a
+// job was killed, they still publish the newest that all of them have. One that another host does not have is
+// waited for as long as some host sends.
+class Wait {
+ public:
+  explicit Wait(Context& context) : context_(context) {}
+
+  // Whether the published checkpoint is to be used: a job that still runs saves newer ones without end.
+  bool is_overtaken(const std::string& published, const std::string& pending) {
+    if (first_pending_.empty()) first_pending_ = pending, first_published_ = published;
+    return pending != first_pending_ && published != first_published_;
+  }
+  bool is_over(const json::object& pending) {
+    const std::int64_t progress = get_int(pending, "others_progress").value_or(0);
+    if (name_in(pending) != awaited_ || get_bool(pending, "is_sending").value_or(false) ||
+        progress != others_progress_)
+      until_ = context_.timer.steady() + kLongestWait;
+    others_progress_ = progress;
+    return context_.timer.steady() >= until_ || context_.stop;
+  }
+  void pause(const std::string& pending) {
+    if (pending != awaited_) warn(context_, "spark-stage: waiting for other hosts' shards of " + pending);
+    awaited_ = pending;
+    context_.timer.sleep(kPause);
+  }
+
+ private:
+  Context& context_;
+  std::string first_pending_, first_published_, awaited_;
+  std::int64_t others_progress_ = 0;
+  SteadyTime until_{};
+};
+
 Result<json::object> find_latest(Context& context, const std::string& output) {
   const Request request{"GET", "/v1/outputs/" + percent_encoded(output) + "/latest", {}};
-  std::string awaited;
-  std::int64_t others_progress = 0;
-  SteadyTime until{};
-  for (;;) {
+  for (Wait wait(context);;) {
     auto found = call(*context.client, request);
     const json::object* pending = found ? get_object(*found, "pending") : nullptr;
-    if (pending == nullptr) return found;
-    const std::string name = printable(get_string(*pending, "name").value_or(""));
-    const bool is_sending = get_bool(*pending, "is_sending").value_or(false);
-    const std::int64_t progress_now = get_int(*pending, "others_progress").value_or(0);
-    if (name != awaited || is_sending || progress_now != others_progress)
-      until = context.timer.steady() + kLongestWait;
-    others_progress = progress_now;
-    if (context.timer.steady() >= until || context.stop) {
+    if (pending == nullptr || wait.is_overtaken(name_in(*found), name_in(*pending))) return found;
+    if (wait.is_over(*pending)) {
       if (found->contains("dataset")) return found;
       return fail(Errc::NotFound,
                   "output " + output +
-                      ": no checkpoint is published; the shards of all hosts are not there for " + name,
+                      ": no checkpoint is published; the shards of all hosts are not there for " +
+                      name_in(*pending),
                   "`spark-stage status` shows which hosts have sent theirs");
     }
-    if (name != awaited) warn(context, "spark-stage: waiting for other hosts' shards of " + name);
-    awaited = name;
-    context.timer.sleep(kPause);
+    wait.pause(name_in(*pending));
   }
 }
 

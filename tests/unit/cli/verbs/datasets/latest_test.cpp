@@ -43,6 +43,21 @@ TEST(Latest, WaitsWhileOtherHostsSend) {
   EXPECT_EQ(program.run({"latest", "run7"}), 0);
 }
 
+TEST(Latest, UsesAPublishedCheckpointIfTheJobKeepsSavingNewerOnes) {
+  Program program;
+  const auto answer = [&](const std::string& published, const std::string& pending) {
+    program.client.answer(kAsk, 200,
+                          R"({"name": ")" + published + R"(", "dataset": "nas:run7/)" + published +
+                              R"(", "local": "/out/)" + published + R"(", "pending": {"name": ")" + pending +
+                              R"(", "is_sending": true}})");
+  };
+  answer("step-1", "step-3");
+  answer("step-1", "step-4");
+  answer("step-3", "step-5");
+  EXPECT_EQ(program.run({"latest", "run7"}), 0);
+  EXPECT_EQ(program.output(), "/out/step-3\n");
+}
+
 TEST(Latest, StopsWaitingForACheckpointThatAnotherHostNeverSends) {
   Program program;
   program.client.answer(kAsk, 200, R"({"pending": {"name": "step-3", "is_sending": false}})");
