@@ -10,7 +10,6 @@
 #include "base/text.hpp"
 #include "staging/copy/partial/publish.hpp"
 #include "staging/copy/verify/verify.hpp"
-#include "staging/files/times.hpp"
 #include "staging/manifest/names.hpp"
 #include "staging/outputs/removed.hpp"
 
@@ -24,10 +23,17 @@ bool is_there(const std::filesystem::path& path) {
   return ::lstat(path.c_str(), &info) == 0;
 }
 
-bool is_ours(const Destination& destination) {
+// None if it was not published there. Its time is that of the manifest: the volume's changes with a file that
+// is added to it, and with a delegation that the NFS server recalls.
+std::optional<PublishedCopy> copy_at(const Destination& destination) {
+  if (!is_there(destination.manifest())) return std::nullopt;
   const auto identity = identity_of(destination.path());
-  const auto manifest = ManifestReader::open(destination.manifest());
-  return identity && manifest && is_same_object(manifest->header().root, *identity);
+  if (!identity) return std::nullopt;
+  auto manifest = ManifestReader::open(destination.manifest());
+  if (!manifest || !is_same_object(manifest->header().root, *identity)) return std::nullopt;
+  const auto root = manifest->next();
+  if (!root) return std::nullopt;
+  return PublishedCopy{destination.name, root->mtime_ns};
 }
 
 // The rename is durable before anything is deleted: after a power cut the copy is either complete or its name
@@ -68,12 +74,8 @@ Result<std::vector<PublishedCopy>> published_copies(const std::filesystem::path&
   if (!names) return names.take_error();
   std::vector<PublishedCopy> copies;
   for (const std::string& name : *names) {
-    const Destination destination{folder, name};
-    struct stat info {};
-    if (name.starts_with('.') || !is_there(destination.manifest()) ||
-        ::lstat(destination.path().c_str(), &info) != 0 || !is_ours(destination))
-      continue;
-    copies.push_back({name, nanoseconds(info.st_mtim)});
+    if (name.starts_with('.')) continue;
+    if (auto copy = copy_at({folder, name})) copies.push_back(std::move(*copy));
   }
   std::ranges::sort(copies, [](const PublishedCopy& a, const PublishedCopy& b) {
     return a.mtime_ns != b.mtime_ns ? a.mtime_ns > b.mtime_ns : a.name > b.name;

@@ -17,7 +17,7 @@ namespace spark::staging {
 
 struct PublishedCopy {
   std::string name;
-  std::int64_t mtime_ns = 0;  // of its root: when the job finished writing it
+  std::int64_t mtime_ns = 0;  // of its source's root: when the job finished writing it
 };
 
 // Newest first. Entries without a manifest of their own are not listed.

@@ -1,7 +1,6 @@
 #include "staging/outputs/shards.hpp"
 
 #include <fcntl.h>
-#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -13,9 +12,8 @@
 #include "staging/copy/partial/publish.hpp"
 #include "staging/files/metadata.hpp"
 #include "staging/files/tree.hpp"
-#include "staging/manifest/names.hpp"
+#include "staging/outputs/begun_join.hpp"
 #include "staging/outputs/published_copies.hpp"
-#include "staging/outputs/removed.hpp"
 
 namespace spark::staging {
 namespace {
@@ -66,6 +64,22 @@ const Entry* find_entry(const Shard& shard, std::string_view path) {
   const auto found =
       std::ranges::find_if(shard.entries, [&](const Entry& entry) { return entry.path.view() == path; });
   return found == shard.entries.end() ? nullptr : &*found;
+}
+
+bool contains(const std::vector<std::string>& names, const std::string& name) {
+  return std::ranges::find(names, name) != names.end();
+}
+
+std::vector<std::string> hosts_of(const std::vector<Shard>& shards) {
+  std::vector<std::string> hosts;
+  for (const Shard& shard : shards) hosts.push_back(shard.host);
+  std::ranges::sort(hosts);
+  return hosts;
+}
+
+bool have_shards(const std::vector<Shard>& shards, const std::vector<std::string>& hosts) {
+  const std::vector<std::string> there = hosts_of(shards);
+  return std::ranges::all_of(hosts, [&](const std::string& host) { return contains(there, host); });
 }
 
 void remove_other_attempts(std::vector<Shard>& shards, const SameAttempt& attempt) {
@@ -140,7 +154,7 @@ Result<> settle_folder(const Tree& tree, const Entry& entry) {
   return {};
 }
 
-Result<> gather(const ShardEntries& merged, const std::filesystem::path& data) {
+Result<> gather(const ShardEntries& merged, const std::filesystem::path& data, const StepHook& hook) {
   std::error_code error;
   std::filesystem::create_directory(data, error);
   if (error) return fail_errno(error.value(), "making folder " + printable(data.native()));
@@ -151,6 +165,7 @@ Result<> gather(const ShardEntries& merged, const std::filesystem::path& data) {
     auto done =
         one.entry->type == EntryType::Folder ? make_folder(*tree, *one.entry) : move_entry(one, *tree);
     if (!done) return done;
+    if (auto go_on = after(hook, "moved"); !go_on) return go_on;
   }
   for (auto at = merged.rbegin(); at != merged.rend(); ++at) {
     if (at->second.entry->type != EntryType::Folder) continue;
@@ -173,7 +188,8 @@ Result<bool> is_there_already(const Destination& destination, const Entries& ent
               "choose another name, or delete it first");
 }
 
-Result<> publish_shards(const Destination& destination, PartialArea& area, const std::vector<Shard>& shards) {
+Result<> publish_shards(const Destination& destination, PartialArea& area, const std::vector<Shard>& shards,
+                        const StepHook& hook) {
   const std::string shown = printable(destination.path().native());
   if (auto recovered = recover_publishing(destination, area); !recovered) return recovered;
   const auto merged = merge(shards, shown);
@@ -183,99 +199,52 @@ Result<> publish_shards(const Destination& destination, PartialArea& area, const
   manifest.entries = entries_of(*merged);
   const auto is_done = is_there_already(destination, manifest.entries);
   if (!is_done) return is_done.take_error();
-  if (*is_done) return {};
-  if (auto gathered = gather(*merged, area.data()); !gathered) return gathered;
+  if (*is_done) return area.clear();
+  // Also deletes what a copy of one host has left there.
+  if (auto begun = area.keep_only(state_of_join(hosts_of(shards))); !begun) return begun;
+  if (auto gathered = gather(*merged, area.data(), hook); !gathered) return gathered;
   auto sealed = seal(area, std::move(manifest));
   if (!sealed) return sealed.take_error();
-  return publish(destination, area, sealed->root, {});
-}
-
-// A lock held by one process among all hosts: an NFS server keeps locks on files, though not on folders. It
-// ends with this process, or with this host. None if another process has it, or has just deleted the shards.
-Result<UniqueFd> lock_shards(const std::filesystem::path& shards) {
-  const std::filesystem::path file = shards / ".lock";
-  UniqueFd fd(::open(file.c_str(), O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600));
-  if (!fd && errno == ENOENT) return UniqueFd();
-  if (!fd) return fail_errno(errno, "opening " + printable(file.native()));
-  if (::flock(fd.get(), LOCK_EX | LOCK_NB) != 0) {
-    if (errno == EWOULDBLOCK) return UniqueFd();
-    return fail_errno(errno, "locking " + printable(file.native()));
-  }
-  struct stat locked {
-  }, named{};
-  const bool is_ours =
-      ::fstat(fd.get(), &locked) == 0 && ::lstat(file.c_str(), &named) == 0 && locked.st_ino == named.st_ino;
-  return is_ours ? std::move(fd) : UniqueFd();
-}
-
-// NFS keeps a deleted file's name in its folder while this host has the file open, so the lock is closed
-// first.
-Result<> remove_locked(const std::filesystem::path& shards, UniqueFd lock) {
-  lock.reset();
-  return remove_tree(shards.parent_path(), shards.filename());
+  return publish(destination, area, sealed->root, hook);
 }
 
 }  // namespace
 
-std::filesystem::path ShardedCheckpoint::shards() const {
-  return folder / companion_name(name, kShardsSuffix);
-}
-
-Result<std::filesystem::path> make_shard_path(const ShardedCheckpoint& checkpoint, const std::string& host) {
-  if (host.empty() || host.starts_with('.') || host.find('/') != std::string::npos)
-    return fail(Errc::Invalid, "'" + printable(host) + "' is not a host name that a file can have");
-  const std::filesystem::path shards = checkpoint.shards();
-  std::error_code error;
-  if (std::filesystem::create_directory(shards, error)) {
-    if (auto flushed = flush_folder(checkpoint.folder); !flushed) return flushed.take_error();
-  }
-  if (error) return fail_errno(error.value(), "making folder " + printable(shards.native()));
-  return shards / host;
-}
-
-Result<Joined> join_shards(const ShardedCheckpoint& checkpoint, unsigned nodes, const SameAttempt& attempt) {
+Result<Joined> join_shards(const ShardedCheckpoint& checkpoint, unsigned nodes, const SameAttempt& attempt,
+                           const StepHook& hook) {
   Joined joined;
   const Destination destination{checkpoint.folder, checkpoint.name};
-  auto lock = lock_shards(checkpoint.shards());
+  auto lock = lock_shards(checkpoint.shards(), Holders::One);
+  if (!lock) return lock.take_error();
+  const bool is_alone = static_cast<bool>(*lock);
+  if (!is_alone) lock = lock_shards(checkpoint.shards(), Holders::Many);  // other hosts are sending theirs
   if (!lock) return lock.take_error();
   if (!*lock) return joined;
   auto shards = read_shards(checkpoint.shards());
+  if (!shards && !is_alone) return joined;  // one of them is being replaced
   if (!shards) return shards.take_error();
-  remove_other_attempts(*shards, attempt);
-  for (const Shard& shard : *shards) joined.hosts.push_back(shard.host);
-  std::ranges::sort(joined.hosts);
-  if (shards->size() < nodes) return joined;
+  auto begun = hosts_of_begun_join(checkpoint);
+  if (!begun) return begun.take_error();
+  if (is_alone && !have_shards(*shards, *begun)) {
+    if (auto removed = remove_begun_join(checkpoint); !removed) return removed.take_error();
+    begun->clear();
+  }
+  if (begun->empty()) {
+    remove_other_attempts(*shards, attempt);
+  } else {
+    std::erase_if(*shards, [&](const Shard& shard) { return !contains(*begun, shard.host); });
+  }
+  joined.hosts = hosts_of(*shards);
+  const std::size_t wanted = begun->empty() ? nodes : begun->size();
+  if (!is_alone || shards->size() < wanted) return joined;
   auto area = PartialArea::try_open(destination.partial());
   if (!area) return area.take_error();
-  if (auto published = publish_shards(destination, *area, *shards); !published) return published.take_error();
-  if (auto removed = remove_locked(checkpoint.shards(), std::move(*lock)); !removed)
+  if (auto published = publish_shards(destination, *area, *shards, hook); !published)
+    return published.take_error();
+  if (auto removed = remove_locked_shards(checkpoint.shards(), std::move(*lock)); !removed)
     return removed.take_error();
   joined.is_published = true;
   return joined;
-}
-
-Result<> remove_published_shards(const ShardedCheckpoint& checkpoint) {
-  auto lock = lock_shards(checkpoint.shards());
-  if (!lock) return lock.take_error();
-  return *lock ? remove_locked(checkpoint.shards(), std::move(*lock)) : Result<>();
-}
-
-Result<> remove_older_shards(const std::filesystem::path& folder) {
-  const auto copies = published_copies(folder);
-  if (!copies) return copies.take_error();
-  const auto names = names_of(folder);
-  if (!names) return names.take_error();
-  for (const std::string& name : *names) {
-    if (copies->empty() || !name.starts_with('.') || !name.ends_with(kShardsSuffix)) continue;
-    auto lock = lock_shards(folder / name);
-    if (!lock) return lock.take_error();
-    if (!*lock) continue;
-    const auto shards = published_copies(folder / name);
-    if (!shards) return shards.take_error();
-    if (shards->empty() || shards->front().mtime_ns >= copies->front().mtime_ns) continue;
-    if (auto removed = remove_locked(folder / name, std::move(*lock)); !removed) return removed;
-  }
-  return {};
 }
 
 }  // namespace spark::staging

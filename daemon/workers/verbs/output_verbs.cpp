@@ -17,8 +17,7 @@
 #include "staging/outputs/checkpoints.hpp"
 #include "staging/outputs/destination_folder.hpp"
 #include "staging/outputs/published_copies.hpp"
-#include "staging/outputs/published_with.hpp"
-#include "staging/outputs/shards.hpp"
+#include "staging/outputs/send_shard.hpp"
 
 namespace spark::workers {
 namespace {
@@ -131,35 +130,21 @@ Sent send_whole(const json::object& request, const std::filesystem::path& path,
 // This host's part of a checkpoint written by `nodes` hosts; it is published with the last part.
 Sent send_shard(const json::object& request, const std::filesystem::path& path, unsigned nodes,
                 const staging::ProgressSink& sink) {
-  const std::filesystem::path source = text_of(request, "source");
-  const staging::ShardedCheckpoint checkpoint{path.parent_path(), path.filename()};
-  const auto is_there = staging::is_published_with(checkpoint, source, kNeverStopped);
-  if (!is_there) return is_there.take_error();
-  if (*is_there) {
-    staging::CopyReport nothing;
-    nothing.unchanged = true;
-    json::object answer = report_to_json(nothing, path);
-    if (const auto removed = staging::remove_published_shards(checkpoint); !removed)
-      answer["warnings"].as_array().emplace_back(printable(removed.error().message()));
-    return answer;
-  }
   const auto host = this_host();
   if (!host) return host.take_error();
-  const auto shard = staging::make_shard_path(checkpoint, *host);
-  if (!shard) return shard.take_error();
-  staging::CopyOptions options = options_of(request);
-  options.earlier.replaced_in_two_steps = true;  // no program reads a shard before it is published
-  const auto report = staging::copy(source, *shard, options, sink, kNeverStopped);
-  if (!report) return report.take_error();
-  const auto joined = staging::join_shards(checkpoint, nodes, {*host, text_of(request, "marker")});
-  if (!joined) return joined.take_error();
-  json::object answer = report_to_json(*report, path);
-  answer["hosts"] = json::value_from(joined->hosts);
-  if (!joined->is_published) {
+  const staging::ShardedCheckpoint checkpoint{path.parent_path(), path.filename()};
+  const staging::OwnShard own{text_of(request, "source"), {*host, text_of(request, "marker")}};
+  const auto sent = staging::send_shard(checkpoint, own, nodes, options_of(request), sink, kNeverStopped);
+  if (!sent) return sent.take_error();
+  json::object answer = report_to_json(sent->report, path);
+  json::array& warnings = answer["warnings"].as_array();
+  for (const std::string& warning : sent->warnings) warnings.emplace_back(warning);
+  if (!sent->joined.is_published) {
     answer["state"] = "waiting";
   } else if (const auto removed = staging::remove_older_shards(checkpoint.folder); !removed) {
-    answer["warnings"].as_array().emplace_back(printable(removed.error().message()));
+    warnings.emplace_back(printable(removed.error().message()));
   }
+  answer["hosts"] = json::value_from(sent->joined.hosts);
   return answer;
 }
 

@@ -1,9 +1,11 @@
 #include "staging/copy/partial/partial_area.hpp"
 
 #include <fcntl.h>
+#include <linux/magic.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -11,10 +13,12 @@
 #include <thread>
 
 #include "base/text.hpp"
+#include "staging/copy/partial/file_lock.hpp"
 #include "staging/copy/partial/publish.hpp"
 #include "staging/copy/partial/stale_locks.hpp"
 #include "staging/files/metadata.hpp"
 #include "staging/files/tree.hpp"
+#include "staging/manifest/lines.hpp"
 #include "staging/manifest/names.hpp"
 
 namespace spark::staging {
@@ -22,11 +26,32 @@ namespace {
 
 // A killed process usually exits within milliseconds.
 constexpr std::chrono::milliseconds kPoll{100}, kPatience{2'000};
-constexpr unsigned kExchange = 2;  // RENAME_EXCHANGE, of linux/fs.h
+constexpr char kLock[] = "lock";
+constexpr std::size_t kLongestHost = 256;  // with its end
+constexpr unsigned kExchange = 2;          // RENAME_EXCHANGE, of linux/fs.h
 
 // The new name of a folder with a lock that will not be released; no area's own name begins with a dot.
 std::filesystem::path left_behind(const std::filesystem::path& folder) {
   return folder.parent_path() / companion_name(folder.filename().native(), ".stuck");
+}
+
+bool is_full(const Error& error) {
+  return error.number == ENOSPC || error.number == EDQUOT;
+}
+
+bool is_on_nfs(int fd) {
+  struct statfs info {};
+  return ::fstatfs(fd, &info) != 0 || info.f_type == NFS_SUPER_MAGIC;
+}
+
+std::string this_host() {
+  char name[kLongestHost] = "";
+  return ::gethostname(name, sizeof name - 1) == 0 ? name : "";
+}
+
+// For messages on other hosts, which see it once it is flushed. Without it, they don't know the name.
+void write_holder(int fd) {
+  if (::ftruncate(fd, 0) == 0 && write_all(fd, this_host() + "\n") == 0) ::fdatasync(fd);
 }
 
 bool is_same_object(const struct stat& a, const struct stat& b) {
@@ -36,7 +61,7 @@ bool is_same_object(const struct stat& a, const struct stat& b) {
 }  // namespace
 
 // Unavailable if another process has it, or has just removed it.
-Result<PartialArea> PartialArea::acquire(const std::filesystem::path& folder) {
+Result<PartialArea> PartialArea::acquire(const std::filesystem::path& folder, std::string& other_host) {
   const std::string shown = printable(folder.native());
   const bool is_new = ::mkdir(folder.c_str(), 0700) == 0;
   if (!is_new && errno != EEXIST) return fail_errno(errno, "making folder " + shown);
@@ -54,22 +79,45 @@ Result<PartialArea> PartialArea::acquire(const std::filesystem::path& folder) {
     if (errno != EWOULDBLOCK) return fail_errno(errno, "locking folder " + shown);
     return fail(Errc::Unavailable, "locking folder " + shown + ": another process is copying there");
   }
+  if (is_new) drop_inherited_acl(fd.get());
+  if (::fchmod(fd.get(), 0700) != 0) return fail_errno(errno, "closing folder " + shown + " to others");
+  PartialArea area(folder, std::move(fd));
+  if (auto locked = area.lock_among_hosts(other_host); !locked) return locked.take_error();
   // The previous holder of the lock may have deleted the folder of this descriptor.
   if (::lstat(folder.c_str(), &named) != 0 || !is_same_object(opened, named)) {
     return fail(Errc::Unavailable, "locking folder " + shown + ": it went away");
   }
-  if (is_new) drop_inherited_acl(fd.get());
-  if (::fchmod(fd.get(), 0700) != 0) return fail_errno(errno, "closing folder " + shown + " to others");
-  PartialArea area(folder, std::move(fd));
   if (auto taken = area.take_what_was_left(); !taken) return taken.take_error();
   return area;
+}
+
+Result<> PartialArea::lock_among_hosts(std::string& other_host) {
+  const std::filesystem::path file = folder_ / kLock;
+  const std::string doing = "locking folder " + printable(folder_.native());
+  auto locked = lock_file(file, Holders::One);
+  // Room has to be made on a full cache, which is not shared with other hosts.
+  if (!locked && is_full(locked.error()) && !is_on_nfs(lock_.get())) return {};
+  if (!locked) return fail_with(std::move(locked.error()), doing);
+  if (*locked) {
+    host_lock_ = std::move(*locked);
+    write_holder(host_lock_.get());
+    return {};
+  }
+  const std::string holder = read_line_file(file).value_or("");
+  if (holder.empty() || holder == this_host())
+    return fail(Errc::Unavailable, doing + ": another process is copying there");
+  other_host = holder;
+  return fail(Errc::Unavailable, doing + ": host " + printable(holder) + " is copying there",
+              "choose another name for one of the two copies; if that host is off, the server gives its lock "
+              "up within two minutes");
 }
 
 Result<PartialArea> PartialArea::open(const std::filesystem::path& folder, const StopFlag& stop) {
   std::chrono::milliseconds dying{0};
   for (;;) {
-    auto area = acquire(folder);
-    if (area || area.error().kind != Errc::Unavailable) return area;
+    std::string other_host;
+    auto area = acquire(folder, other_host);
+    if (area || area.error().kind != Errc::Unavailable || !other_host.empty()) return area;
     if (stop) return fail(Errc::Cancelled, area.error().what + "; waiting for it was interrupted");
     const auto locked = locked_file(SystemRoot{}, folder);
     const bool is_dying = locked && is_stale_lock(SystemRoot{}, *locked);
@@ -109,14 +157,15 @@ Result<> PartialArea::take_what_was_left() {
 }
 
 Result<PartialArea> PartialArea::try_open(const std::filesystem::path& folder) {
-  return acquire(folder);
+  std::string other_host;
+  return acquire(folder, other_host);
 }
 
 Result<PartialArea> PartialArea::open_within(const std::filesystem::path& folder,
                                              std::chrono::milliseconds patience) {
   const auto give_up = std::chrono::steady_clock::now() + patience;
   for (;;) {
-    auto area = acquire(folder);
+    auto area = try_open(folder);
     if (area || area.error().kind != Errc::Unavailable) return area;
     if (std::chrono::steady_clock::now() >= give_up) return area;
     std::this_thread::sleep_for(kPoll);
@@ -124,7 +173,11 @@ Result<PartialArea> PartialArea::open_within(const std::filesystem::path& folder
 }
 
 PartialArea::~PartialArea() {
-  if (lock_) ::rmdir(folder_.c_str());
+  if (!lock_) return;
+  // NFS keeps a deleted file's name in its folder until it is closed.
+  if (host_lock_) ::unlinkat(lock_.get(), kLock, 0);
+  host_lock_.reset();
+  ::rmdir(folder_.c_str());
 }
 
 Result<> PartialArea::clear() {

@@ -3,6 +3,7 @@
 //   FOLDER/manifest  of the complete copy, from just before publishing until just after
 //   FOLDER/state     state of the source that is copied, if it has an identifier
 //   FOLDER/replaced  the earlier copy, between the two steps of its replacement
+//   FOLDER/lock      locked like the folder, for the processes of other hosts; has this host's name
 #pragma once
 
 #include <chrono>
@@ -18,7 +19,8 @@ namespace spark::staging {
 class PartialArea {
  public:
   // Creates the folder, or takes over an existing one. Waits while another process has it, unless that
-  // process was killed and can't exit. Refused if the folder is not exclusively this user's.
+  // process was killed and can't exit. Unavailable if another host has it, which may take hours. Refused if
+  // the folder is not exclusively this user's.
   static Result<PartialArea> open(const std::filesystem::path& folder, const StopFlag& stop);
   // The same, but Unavailable immediately if another process has it.
   static Result<PartialArea> try_open(const std::filesystem::path& folder);
@@ -33,7 +35,7 @@ class PartialArea {
 
   PartialArea(PartialArea&&) = default;
   PartialArea& operator=(PartialArea&&) = default;
-  ~PartialArea();  // removes the folder if it is empty; its content stays
+  ~PartialArea();  // removes the folder if nothing but the lock is in it; its content stays
 
   const std::filesystem::path& folder() const { return folder_; }
   std::filesystem::path data() const { return folder_ / "data"; }
@@ -41,7 +43,7 @@ class PartialArea {
   std::filesystem::path manifest() const { return folder_ / "manifest"; }
   std::filesystem::path replaced() const { return folder_ / "replaced"; }
 
-  // Deletes its content.
+  // Deletes its content; the lock stays.
   Result<> clear();
   // Deletes data copied from a different state of the source; an empty `state` means unknown.
   Result<> keep_only(const std::string& state);
@@ -49,11 +51,14 @@ class PartialArea {
  private:
   PartialArea(std::filesystem::path folder, UniqueFd lock)
       : folder_(std::move(folder)), lock_(std::move(lock)) {}
-  static Result<PartialArea> acquire(const std::filesystem::path& folder);
+  // `other_host` is set if the error is that this host has the folder.
+  static Result<PartialArea> acquire(const std::filesystem::path& folder, std::string& other_host);
+  Result<> lock_among_hosts(std::string& other_host);
   Result<> take_what_was_left();
 
   std::filesystem::path folder_;
-  UniqueFd lock_;  // flock on the folder itself; released when the process ends
+  UniqueFd lock_;       // flock on the folder itself; released when the process ends
+  UniqueFd host_lock_;  // on its file; none on a full local file system
 };
 
 }  // namespace spark::staging

@@ -1,6 +1,9 @@
 #include "staging/outputs/published_copies.hpp"
 
+#include <sys/stat.h>
+
 #include "staging/copy/copy_with.hpp"
+#include "staging/files/times.hpp"
 #include "staging/manifest/manifest_reader.hpp"
 #include "tests/unit/staging/support.hpp"
 
@@ -41,6 +44,31 @@ TEST_F(PublishedCopies, AreFoldersWithAMatchingManifestNewestFirst) {
   std::filesystem::create_directories(volume_ / "by-hand");
   std::filesystem::create_directories(volume_ / ".step-3.spark-partial/data");
   EXPECT_EQ(names(), (Names{"step-2", "step-1"}));
+}
+
+// By a person's `touch`, a file added there, or an NFS server that recalls a delegation.
+TEST_F(PublishedCopies, KeepTheirTimeAndOrderIfTheTimeOfTheirFolderChanges) {
+  send("step-1");
+  send("step-2");
+  const auto before = published_copies(volume_);
+  ASSERT_OK(before);
+  std::filesystem::last_write_time(volume_ / "step-1", std::filesystem::file_time_type::clock::now());
+  EXPECT_EQ(names(), (Names{"step-2", "step-1"}));
+  EXPECT_EQ(published_copies(volume_)->back().mtime_ns, before->back().mtime_ns);
+}
+
+TEST_F(PublishedCopies, AlsoHaveTheTimeOfTheirSourceIfTheyAreOneFile) {
+  std::filesystem::create_directories(volume_);
+  write_text(folder_ / "step-1.ckpt", noise(1'000, 1));
+  struct stat source {};
+  ASSERT_EQ(::lstat((folder_ / "step-1.ckpt").c_str(), &source), 0);
+  ASSERT_OK(copy(folder_ / "step-1.ckpt", volume_ / "step-1.ckpt", {}, kQuiet, stop_));
+  std::filesystem::last_write_time(volume_ / "step-1.ckpt",
+                                   std::filesystem::file_time_type::clock::now() + std::chrono::seconds(9));
+  const auto copies = published_copies(volume_);
+  ASSERT_OK(copies);
+  ASSERT_EQ(copies->size(), 1U);
+  EXPECT_EQ(copies->front().mtime_ns, nanoseconds(source.st_mtim));
 }
 
 TEST_F(PublishedCopies, AManuallyReplacedFolderIsNotAPublishedCopy) {

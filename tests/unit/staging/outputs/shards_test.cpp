@@ -1,46 +1,22 @@
 #include "staging/outputs/shards.hpp"
 
-#include "staging/copy/copy_with.hpp"
+#include "staging/outputs/begun_join.hpp"
 #include "staging/outputs/published_copies.hpp"
 #include "staging/outputs/published_with.hpp"
-#include "tests/unit/staging/support.hpp"
+#include "tests/unit/staging/outputs/shards_fixture.hpp"
 
 namespace spark::staging {
 namespace {
 
 using namespace test;
 
-class Shards : public testing::Test {
+class Shards : public ShardsTest {
  protected:
-  Shards() { std::filesystem::create_directories(checkpoint_.folder); }
-  // The folder written by this host's job.
-  std::filesystem::path source_of(const std::string& host) const {
-    return folder_ / ("source-" + host) / "step-1";
-  }
-  void save(const std::string& host, const std::string& file, const std::string& content) {
-    std::filesystem::create_directories((source_of(host) / file).parent_path());
-    write_text(source_of(host) / file, content);
-  }
-  void send(const std::string& host) {
-    const auto path = make_shard_path(checkpoint_, host);
-    ASSERT_OK(path);
-    ASSERT_OK(copy(source_of(host), *path, {}, kQuiet, stop_));
-  }
-  void save_and_send(const std::string& host) {
-    save(host, "ranks/" + host + ".bin", noise(100'000, host.size()));
-    save(host, "config", "of all");
-    send(host);
-  }
   bool is_published_with(const std::string& host) {
     const auto answer = staging::is_published_with(checkpoint_, source_of(host), stop_);
     EXPECT_TRUE(answer) << answer.error().message();
     return answer && *answer;
   }
-  using Hosts = std::vector<std::string>;
-
-  TempFolder folder_;
-  ShardedCheckpoint checkpoint_{folder_ / "volume", "step-1"};
-  StopFlag stop_{false};
 };
 
 TEST_F(Shards, NothingIsPublishedBeforeAllHostsHaveSentTheirs) {
@@ -101,16 +77,23 @@ TEST_F(Shards, DifferentAttemptsOfAJobAreNotMixed) {
   EXPECT_EQ(read_text(checkpoint_.path() / "DONE"), "second attempt");
 }
 
-TEST_F(Shards, AnInterruptedJoinIsCompletedByTheNext) {
+TEST_F(Shards, AnInterruptedJoinIsCompletedByTheNextWhateverIsAskedOfIt) {
   save_and_send("a");
   save_and_send("bb");
-  const auto data = folder_ / "volume/.step-1.spark-partial/data";
-  std::filesystem::create_directories(data / "ranks");
-  std::filesystem::permissions(data.parent_path(), std::filesystem::perms::owner_all);
-  std::filesystem::rename(checkpoint_.shards() / "a/ranks/a.bin", data / "ranks/a.bin");
-  const auto joined = join_shards(checkpoint_, 2);
+  EXPECT_FALSE(join_shards(checkpoint_, 2, {}, stop_after(2)));
+  EXPECT_EQ(*hosts_of_begun_join(checkpoint_), (Hosts{"a", "bb"}));
+  const auto joined = join_shards(checkpoint_, 3, {"bb", "DONE"});
   ASSERT_OK(joined);
   EXPECT_TRUE(joined->is_published);
+  ASSERT_OK(verify_published(checkpoint_.path(), {}, kQuiet, stop_));
+}
+
+TEST_F(Shards, WhatACopyOfOneHostLeftUnderTheNameIsNotPublished) {
+  save_and_send("a");
+  save_and_send("bb");
+  write_text(folder_ / "volume/.step-1.spark-partial/data/left", "half");
+  ASSERT_OK(join_shards(checkpoint_, 2));
+  EXPECT_FALSE(std::filesystem::exists(checkpoint_.path() / "left"));
   ASSERT_OK(verify_published(checkpoint_.path(), {}, kQuiet, stop_));
 }
 
@@ -153,6 +136,21 @@ TEST_F(Shards, ShardsOfAnOlderIncompleteCheckpointAreDeleted) {
   ASSERT_OK(copy(source, checkpoint_.folder / "step-2", {}, kQuiet, stop_));
   ASSERT_OK(remove_older_shards(checkpoint_.folder));
   EXPECT_FALSE(std::filesystem::exists(old));
+}
+
+TEST_F(Shards, OldOnesAreDeletedWithWhatAnInterruptedJoinHadMoved) {
+  save_and_send("a");
+  save_and_send("bb");
+  EXPECT_FALSE(join_shards(checkpoint_, 2, {}, stop_after(1)));
+  std::filesystem::create_directories(checkpoint_.folder / ".step-0.spark-shards.spark-removed/a");
+  const auto source = folder_ / "step-2";
+  std::filesystem::create_directories(source);
+  std::filesystem::last_write_time(source,
+                                   std::filesystem::file_time_type::clock::now() + std::chrono::seconds(10));
+  ASSERT_OK(copy(source, checkpoint_.folder / "step-2", {}, kQuiet, stop_));
+  ASSERT_OK(remove_older_shards(checkpoint_.folder));
+  const auto left = std::filesystem::directory_iterator(checkpoint_.folder);
+  EXPECT_EQ(std::distance(left, {}), 2) << "the newer checkpoint and its manifest";
 }
 
 TEST_F(Shards, ShardsLeftByAnInterruptedCallAreDeleted) {

@@ -4,6 +4,7 @@
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
+#include <unistd.h>
 
 #include "staging/copy/partial/stale_locks.hpp"
 #include "tests/unit/staging/support.hpp"
@@ -75,6 +76,83 @@ TEST(RealLocks, AreNamedByTheDeviceOfTheMount) {
   EXPECT_EQ(file->device, ::makedev(0, 77));
   EXPECT_EQ(locked_file(SystemRoot{folder / "nowhere"}, folder.path())->device,
             ::makedev(info.stx_dev_major, info.stx_dev_minor));
+}
+
+// NFS keeps the locks of folders on each host: the test plays the other host with a lock on the file alone.
+class AnotherHost : public testing::Test {
+ protected:
+  TempFolder folder_;
+  const std::filesystem::path area_ = folder_ / "set", lock_ = area_ / "lock";
+  const StopFlag stop_{false};
+  UniqueFd held_;
+
+  void copy_on(const std::string& host) {
+    std::filesystem::create_directory(area_);
+    write_text(lock_, host);
+    held_.reset(::open(lock_.c_str(), O_RDWR | O_CLOEXEC));
+    ASSERT_EQ(::flock(held_.get(), LOCK_EX | LOCK_NB), 0);
+  }
+};
+
+TEST_F(AnotherHost, ThatCopiesThereIsNamed) {
+  copy_on("beta\n");
+  write_text(area_ / "data/f", "half");
+  const auto area = PartialArea::open(area_, stop_);
+  ASSERT_FALSE(area);
+  EXPECT_EQ(area.error().kind, Errc::Unavailable);
+  EXPECT_NE(area.error().what.find("host beta"), std::string::npos) << area.error().what;
+  EXPECT_EQ(read_text(area_ / "data/f"), "half");
+}
+
+TEST_F(AnotherHost, ThatHasNotWrittenItsNameYetKeepsTheFolder) {
+  copy_on("");
+  EXPECT_KIND(PartialArea::try_open(area_), Errc::Unavailable);
+}
+
+TEST_F(AnotherHost, ThatDiedLeavesWhatItCopiedToTheNext) {
+  copy_on("beta\n");
+  write_text(area_ / "data/f", "half");
+  held_.reset();
+  const auto area = PartialArea::try_open(area_);
+  ASSERT_OK(area);
+  EXPECT_EQ(read_text(area->data() / "f"), "half");
+}
+
+TEST_F(AnotherHost, SeesThisOneCopy) {
+  {
+    const auto area = PartialArea::try_open(area_);
+    ASSERT_OK(area);
+    held_.reset(::open(lock_.c_str(), O_RDWR | O_CLOEXEC));
+    EXPECT_NE(::flock(held_.get(), LOCK_EX | LOCK_NB), 0);
+    char name[256] = "";
+    ASSERT_EQ(::gethostname(name, sizeof name - 1), 0);
+    EXPECT_EQ(read_text(lock_), name + std::string("\n"));
+    write_text(area->data() / "f", "half");
+  }
+  EXPECT_EQ(::flock(held_.get(), LOCK_EX | LOCK_NB), 0);
+  EXPECT_FALSE(std::filesystem::exists(lock_)) << "what is left is data";
+  {
+    auto area = PartialArea::try_open(area_);
+    ASSERT_OK(area);
+    ASSERT_OK(area->clear());
+    EXPECT_TRUE(std::filesystem::exists(lock_)) << "it still has the folder";
+  }
+  EXPECT_FALSE(std::filesystem::exists(area_));
+}
+
+// A full cache has to be able to delete a copy.
+TEST(PartialAreas, AreLockedOnAFullLocalDriveToo) {
+  if (::geteuid() != 0) GTEST_SKIP() << "mounting needs root";
+  const TempFolder folder;
+  const SmallTmpfs small(folder / "small", "size=1m,nr_inodes=4");
+  const auto path = folder / "small/set";
+  write_text(path / "data", "half");
+  write_text(folder / "small/last", "");
+  ASSERT_EQ(::open((path / "lock").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600), -1);
+  auto area = PartialArea::try_open(path);
+  ASSERT_OK(area);
+  EXPECT_KIND(PartialArea::try_open(path), Errc::Unavailable);
+  ASSERT_OK(area->clear());
 }
 
 class LeftBehindTest : public testing::Test {

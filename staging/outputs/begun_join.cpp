@@ -1,0 +1,52 @@
+#include "staging/outputs/begun_join.hpp"
+
+#include <fcntl.h>
+
+#include "base/text.hpp"
+#include "staging/copy/partial/publish.hpp"
+#include "staging/manifest/names.hpp"
+
+namespace spark::staging {
+namespace {
+
+constexpr std::string_view kJoin = "join of the shards of";
+
+// Opening a folder has an NFS client ask the server for its changes: another host may just have made what
+// this one remembers as missing.
+void ask_server(const std::filesystem::path& folder) {
+  const UniqueFd opened(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+}
+
+}  // namespace
+
+std::string state_of_join(const std::vector<std::string>& hosts) {
+  std::string state(kJoin);
+  for (const std::string& host : hosts) state += " " + encode_name(host);
+  return state;
+}
+
+Result<std::vector<std::string>> hosts_of_begun_join(const ShardedCheckpoint& checkpoint) {
+  const std::filesystem::path partial = Destination{checkpoint.folder, checkpoint.name}.partial();
+  ask_server(checkpoint.folder);
+  ask_server(partial);
+  const auto state = read_file(partial / "state");
+  std::vector<std::string> hosts;
+  if (!state && state.error().kind != Errc::NotFound) return state.take_error();
+  if (!state || !state->starts_with(kJoin)) return hosts;
+  for (const std::string& word : split(state->substr(kJoin.size()), ' ')) {
+    auto host = decode_name(word);
+    if (host && !host->empty()) hosts.push_back(std::move(*host));
+  }
+  return hosts;
+}
+
+Result<> remove_begun_join(const ShardedCheckpoint& checkpoint) {
+  const auto hosts = hosts_of_begun_join(checkpoint);
+  if (!hosts) return hosts.take_error();
+  if (hosts->empty()) return {};
+  auto area = PartialArea::try_open(Destination{checkpoint.folder, checkpoint.name}.partial());
+  if (!area) return area.take_error();
+  return area->clear();
+}
+
+}  // namespace spark::staging

@@ -1,0 +1,85 @@
+#include "staging/outputs/send_shard.hpp"
+
+#include "base/text.hpp"
+#include "staging/outputs/begun_join.hpp"
+#include "staging/outputs/published_with.hpp"
+
+namespace spark::staging {
+namespace {
+
+class SendShard {
+ public:
+  SendShard(const ShardedCheckpoint& checkpoint, const OwnShard& own, unsigned nodes)
+      : checkpoint_(checkpoint), own_(own), nodes_(nodes) {}
+
+  // Hosts copy their shards side by side, with a lock that excludes the one that joins them: it moves the
+  // shards' files, gives the checkpoint its name and then its manifest, and deletes the shards. In between
+  // a shard is incomplete, and the checkpoint seems to be someone else's. So both are looked at with the lock
+  // alone, and only after a join that was interrupted there has been completed.
+  Result<SentShard> go(CopyOptions options, const ProgressSink& progress, const StopFlag& stop) {
+    // No lock: without shards no join is in progress, and a published checkpoint gets none again.
+    std::error_code error;
+    if (!std::filesystem::exists(checkpoint_.shards(), error)) {
+      const auto published = is_published_with(checkpoint_, own_.source, stop);
+      if (!published) return published.take_error();
+      if (*published) return without_copy({true, {}});
+    }
+    const auto shard = make_shard_path(checkpoint_, own_.attempt.host);
+    if (!shard) return shard.take_error();
+    auto lock = lock_shards(checkpoint_.shards(), Holders::Many);
+    if (!lock) return lock.take_error();
+    if (!*lock) return without_copy({});
+    const auto begun = hosts_of_begun_join(checkpoint_);
+    if (!begun) return begun.take_error();
+    if (!begun->empty()) return complete_join(std::move(*lock), options, progress, stop);
+    const auto published = is_published_with(checkpoint_, own_.source, stop);
+    if (!published) return published.take_error();
+    if (*published) return already_published(std::move(*lock));
+
+    options.earlier.replaced_in_two_steps = true;  // no program reads a shard before it is published
+    auto report = copy(own_.source, *shard, options, progress, stop);
+    if (!report) return report.take_error();
+    lock->reset();
+    auto joined = join_shards(checkpoint_, nodes_, own_.attempt);
+    if (!joined) return joined.take_error();
+    return SentShard{std::move(*report), std::move(*joined)};
+  }
+
+ private:
+  const ShardedCheckpoint& checkpoint_;
+  const OwnShard& own_;
+  unsigned nodes_;
+
+  static SentShard without_copy(Joined joined) {
+    SentShard nothing{{}, std::move(joined)};
+    nothing.report.unchanged = true;
+    return nothing;
+  }
+
+  // What this host has now may be newer than the shards that were joined.
+  Result<SentShard> complete_join(UniqueFd lock, const CopyOptions& options, const ProgressSink& progress,
+                                  const StopFlag& stop) {
+    lock.reset();
+    auto joined = join_shards(checkpoint_, nodes_, own_.attempt);
+    if (!joined) return joined.take_error();
+    if (!joined->is_published) return without_copy(std::move(*joined));
+    return go(options, progress, stop);
+  }
+
+  SentShard already_published(UniqueFd lock) {
+    lock.reset();
+    SentShard sent = without_copy({true, {}});
+    if (const auto removed = remove_published_shards(checkpoint_); !removed)
+      sent.warnings.push_back(printable(removed.error().message()));
+    return sent;
+  }
+};
+
+}  // namespace
+
+Result<SentShard> send_shard(const ShardedCheckpoint& checkpoint, const OwnShard& own, unsigned nodes,
+                             const CopyOptions& options, const ProgressSink& progress, const StopFlag& stop) {
+  return SendShard(checkpoint, own, nodes).go(options, progress, stop);
+}
+
+}  // namespace spark::staging

@@ -1,0 +1,87 @@
+#include "staging/outputs/shard_folder.hpp"
+
+#include <optional>
+
+#include "base/text.hpp"
+#include "staging/copy/partial/publish.hpp"
+#include "staging/files/tree.hpp"
+#include "staging/manifest/names.hpp"
+#include "staging/outputs/begun_join.hpp"
+#include "staging/outputs/published_copies.hpp"
+#include "staging/outputs/removed.hpp"
+
+namespace spark::staging {
+namespace {
+
+// None if the name is too long to contain that of its checkpoint.
+std::optional<ShardedCheckpoint> checkpoint_of(const std::filesystem::path& folder, const std::string& name) {
+  ShardedCheckpoint checkpoint{folder, name.substr(1, name.size() - sizeof kShardsSuffix)};
+  if (checkpoint.shards().filename() != name) return std::nullopt;
+  return checkpoint;
+}
+
+}  // namespace
+
+std::filesystem::path ShardedCheckpoint::shards() const {
+  return folder / companion_name(name, kShardsSuffix);
+}
+
+Result<std::filesystem::path> make_shard_path(const ShardedCheckpoint& checkpoint, const std::string& host) {
+  if (host.empty() || host.starts_with('.') || host.find('/') != std::string::npos)
+    return fail(Errc::Invalid, "'" + printable(host) + "' is not a host name that a file can have");
+  const std::filesystem::path shards = checkpoint.shards();
+  std::error_code error;
+  if (std::filesystem::create_directory(shards, error)) {
+    if (auto flushed = flush_folder(checkpoint.folder); !flushed) return flushed.take_error();
+  }
+  if (error) return fail_errno(error.value(), "making folder " + printable(shards.native()));
+  return shards / host;
+}
+
+Result<UniqueFd> lock_shards(const std::filesystem::path& shards, Holders holders) {
+  return lock_file(shards / ".lock", holders);
+}
+
+// Renamed while it is locked, so that no host sends its shard into a folder that is being deleted. The lock
+// is closed before the deletion: NFS keeps a deleted file's name in its folder while this host has it open.
+Result<> remove_locked_shards(const std::filesystem::path& shards, UniqueFd lock) {
+  const std::filesystem::path folder = shards.parent_path();
+  const std::string away = companion_name(shards.filename().native(), kRemoved);
+  if (auto removed = remove_tree(folder, away); !removed) return removed;
+  if (auto renamed = rename_to_new(shards, folder / away); !renamed) return renamed;
+  lock.reset();
+  return remove_tree(folder, away);
+}
+
+Result<> remove_published_shards(const ShardedCheckpoint& checkpoint) {
+  auto lock = lock_shards(checkpoint.shards(), Holders::One);
+  if (!lock) return lock.take_error();
+  return *lock ? remove_locked_shards(checkpoint.shards(), std::move(*lock)) : Result<>();
+}
+
+Result<> remove_older_shards(const std::filesystem::path& folder) {
+  const auto copies = published_copies(folder);
+  if (!copies) return copies.take_error();
+  const auto names = names_of(folder);
+  if (!names) return names.take_error();
+  for (const std::string& name : *names) {
+    if (!name.starts_with('.')) continue;
+    if (name.ends_with(kRemoved)) {  // its deletion was interrupted
+      if (auto removed = remove_tree(folder, name); !removed) return removed;
+    }
+    if (copies->empty() || !name.ends_with(kShardsSuffix)) continue;
+    auto lock = lock_shards(folder / name, Holders::One);
+    if (!lock) return lock.take_error();
+    if (!*lock) continue;
+    const auto shards = published_copies(folder / name);
+    if (!shards) return shards.take_error();
+    if (shards->empty() || shards->front().mtime_ns >= copies->front().mtime_ns) continue;
+    if (const auto checkpoint = checkpoint_of(folder, name)) {
+      if (auto removed = remove_begun_join(*checkpoint); !removed) return removed;
+    }
+    if (auto removed = remove_locked_shards(folder / name, std::move(*lock)); !removed) return removed;
+  }
+  return {};
+}
+
+}  // namespace spark::staging

@@ -1,0 +1,155 @@
+#include "staging/outputs/send_shard.hpp"
+
+#include "staging/outputs/published_copies.hpp"
+#include "tests/unit/staging/outputs/shards_fixture.hpp"
+
+namespace spark::staging {
+namespace {
+
+using namespace test;
+
+class SendingShards : public ShardsTest {
+ protected:
+  Result<SentShard> call(const std::string& host, const ProgressSink& progress = kQuiet) {
+    return send_shard(checkpoint_, {source_of(host), {host, ""}}, 2, {}, progress, stop_);
+  }
+  void expect_published() {
+    EXPECT_EQ(read_text(checkpoint_.path() / "ranks/a.bin"), noise(100'000, 1));
+    EXPECT_EQ(read_text(checkpoint_.path() / "ranks/bb.bin"), noise(100'000, 2));
+    const auto verified = verify_published(checkpoint_.path(), {}, kQuiet, stop_);
+    ASSERT_OK(verified);
+    EXPECT_EQ(verified->files, 3U);
+    const auto left = std::filesystem::directory_iterator(checkpoint_.folder);
+    EXPECT_EQ(std::distance(left, {}), 2) << "the checkpoint and its manifest";
+  }
+};
+
+TEST_F(SendingShards, TheLastHostPublishesAndTheOthersLearnOfIt) {
+  save("a");
+  save("bb");
+  const auto first = call("a");
+  ASSERT_OK(first);
+  EXPECT_FALSE(first->joined.is_published || first->report.unchanged);
+  EXPECT_EQ(first->joined.hosts, Hosts{"a"});
+  const auto last = call("bb");
+  ASSERT_OK(last);
+  EXPECT_TRUE(last->joined.is_published);
+  EXPECT_EQ(last->joined.hosts, (Hosts{"a", "bb"}));
+  const auto again = call("a");
+  ASSERT_OK(again);
+  EXPECT_TRUE(again->joined.is_published && again->report.unchanged);
+  expect_published();
+}
+
+TEST_F(SendingShards, AHostThatCallsWhileAnotherPublishesWaitsAndChangesNothing) {
+  save_and_send("a");
+  save_and_send("bb");
+  int steps = 0;
+  const auto joined = join_shards(checkpoint_, 2, {}, [&](const char* step) -> Result<> {
+    ++steps;
+    for (const char* host : {"a", "bb"}) {
+      const auto sent = call(host);
+      EXPECT_TRUE(sent) << step << ": " << sent.error().message();
+      EXPECT_TRUE(!sent || (!sent->joined.is_published && sent->joined.hosts.empty())) << step;
+    }
+    return {};
+  });
+  ASSERT_OK(joined);
+  EXPECT_TRUE(joined->is_published);
+  EXPECT_GT(steps, 5);
+  expect_published();
+}
+
+TEST_F(SendingShards, AJoinThatWasInterruptedAnywhereIsCompletedByTheNextCallOfAnyHost) {
+  save("a");
+  save("bb");
+  for (const char* host : {"a", "bb"}) {
+    int steps = 1;
+    for (bool is_whole = false; !is_whole; ++steps) {
+      send("a");
+      send("bb");
+      is_whole = join_shards(checkpoint_, 2, {}, stop_after(steps)).has_value();
+      for (const char* caller : {host, "a", "bb"}) {
+        const auto sent = call(caller);
+        ASSERT_TRUE(sent) << "after step " << steps << ": " << sent.error().message();
+        EXPECT_TRUE(sent->joined.is_published) << "after step " << steps;
+      }
+      expect_published();
+      std::filesystem::remove_all(checkpoint_.folder);
+      std::filesystem::create_directories(checkpoint_.folder);
+    }
+    EXPECT_GT(steps, 6);
+  }
+}
+
+// Otherwise the shards of two attempts could be mixed.
+TEST_F(SendingShards, NoHostJoinsOrDeletesThemWhileAnotherSends) {
+  save_and_send("a");
+  save_and_send("bb");
+  save("bb", "ranks/bb.bin", "of the next attempt");
+  int looks = 0;
+  const auto sent = call("bb", [&](const CopyProgress&) {
+    ++looks;
+    const auto joined = join_shards(checkpoint_, 2);
+    ASSERT_OK(joined);
+    EXPECT_FALSE(joined->is_published);
+    ASSERT_OK(remove_published_shards(checkpoint_));
+    EXPECT_TRUE(std::filesystem::exists(checkpoint_.shards() / "a/ranks/a.bin"));
+  });
+  ASSERT_OK(sent);
+  EXPECT_TRUE(sent->joined.is_published);
+  EXPECT_GT(looks, 0);
+  EXPECT_EQ(read_text(checkpoint_.path() / "ranks/bb.bin"), "of the next attempt");
+}
+
+TEST_F(SendingShards, HostsSendSideBySide) {
+  save("a");
+  save("bb");
+  bool is_first = true;
+  const auto sent = call("a", [&](const CopyProgress&) {
+    if (!std::exchange(is_first, false)) return;
+    const auto other = call("bb");
+    ASSERT_OK(other);
+    EXPECT_FALSE(other->joined.is_published);
+    EXPECT_EQ(other->joined.hosts, Hosts{"bb"}) << "it says who has sent";
+  });
+  ASSERT_OK(sent);
+  EXPECT_TRUE(sent->joined.is_published);
+  expect_published();
+}
+
+TEST_F(SendingShards, WhatHostsSavedAgainAfterAnInterruptedJoinDoesNotReplaceIt) {
+  save_and_send("a");
+  save_and_send("bb");
+  EXPECT_FALSE(join_shards(checkpoint_, 2, {}, stop_after(1)));
+  for (const char* host : {"a", "bb"})
+    save(host, "ranks/" + std::string(host) + ".bin", "the next attempt's");
+  const auto first = call("a");
+  ASSERT_OK(first);
+  EXPECT_FALSE(first->joined.is_published);
+  EXPECT_EQ(read_text(checkpoint_.path() / "ranks/bb.bin"), noise(100'000, 2));
+  const auto sent = call("bb");
+  EXPECT_KIND(sent, Errc::Refused);
+  EXPECT_NE(sent.error().what.find("is there already"), std::string::npos) << sent.error().what;
+  EXPECT_EQ(read_text(checkpoint_.path() / "ranks/bb.bin"), noise(100'000, 2));
+}
+
+TEST_F(SendingShards, AJoinWhoseShardsSomeoneDeletedBeginsAgain) {
+  save_and_send("a");
+  save_and_send("bb");
+  EXPECT_FALSE(join_shards(checkpoint_, 2, {}, stop_after(1)));
+  std::filesystem::remove_all(checkpoint_.shards());
+  for (const char* host : {"a", "a", "bb"}) ASSERT_OK(call(host));
+  expect_published();
+}
+
+TEST_F(SendingShards, WhatIsNotTheJobsAtTheNameIsRefused) {
+  save_and_send("a");
+  save_and_send("bb");
+  write_text(checkpoint_.path() / "mine", "x");
+  EXPECT_KIND(call("a"), Errc::Refused);
+  EXPECT_EQ(read_text(checkpoint_.path() / "mine"), "x");
+}
+
+}  // namespace
+}  // namespace spark::staging
