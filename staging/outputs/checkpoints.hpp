@@ -1,6 +1,5 @@
 // The checkpoints that a job writes to a folder of this host: each entry of the folder is one, and an
-// explicit rule determines when it is complete. The markers are those written by the frameworks
-// (docs/stage-out.md).
+// explicit rule determines when it is complete.
 #pragma once
 
 #include <cstdint>
@@ -11,20 +10,9 @@
 #include "base/clock.hpp"
 #include "base/result.hpp"
 #include "base/units.hpp"
+#include "staging/outputs/completeness.hpp"
 
 namespace spark::staging {
-
-struct Completeness {
-  enum class Rule {
-    Rename,       // it has its final name: the job wrote it under a temporary one
-    Dcp,          // torch.distributed.checkpoint: .metadata exists, and every file that it names
-    HuggingFace,  // trainer_state.json exists, and every file that an index of weights names
-    DeepSpeed,    // the file `latest` beside it names this checkpoint or a later one
-    Marker,       // it contains a file of that name
-  };
-  Rule rule = Rule::Rename;
-  std::string marker;
-};
 
 struct Checkpoint {
   std::string name;

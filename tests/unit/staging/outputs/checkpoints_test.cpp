@@ -1,5 +1,6 @@
 #include "staging/outputs/checkpoints.hpp"
 
+#include <gmock/gmock.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -10,6 +11,7 @@ namespace spark::staging {
 namespace {
 
 using namespace test;
+using testing::HasSubstr;
 using Rule = Completeness::Rule;
 using Names = std::vector<std::string>;
 
@@ -30,6 +32,11 @@ class Checkpoints : public testing::Test {
     EXPECT_TRUE(listed) << listed.error().message();
     return listed.value_or(std::vector<Checkpoint>());
   }
+  // A file that was written `minute` minutes after the first of the others.
+  void written(int minute, const std::string& path, const std::string& text = "x") {
+    file(path, text);
+    std::filesystem::last_write_time(out_ / path, start_ + std::chrono::minutes(minute));
+  }
   // The checkpoints after a minute without changes.
   std::vector<Checkpoint> settled(Rule rule, const std::string& marker = "") {
     return all({rule, marker}, std::chrono::system_clock::now() + std::chrono::minutes(1));
@@ -41,13 +48,15 @@ class Checkpoints : public testing::Test {
     }
     return names;
   }
-  std::string why_not(Rule rule, const std::string& name) {
-    for (const Checkpoint& one : settled(rule)) {
+  std::string why_not(Rule rule, const std::string& name, const std::string& marker = "") {
+    for (const Checkpoint& one : settled(rule, marker)) {
       if (one.name == name) return one.incomplete;
     }
     return "there is no " + name;
   }
 
+  const std::filesystem::file_time_type start_ =
+      std::filesystem::file_time_type::clock::now() - std::chrono::hours(24);
   TempFolder folder_;
   std::filesystem::path out_ = folder_ / "out";
 };
@@ -76,9 +85,9 @@ TEST_F(Checkpoints, OfDistributedTorchNeedEveryFileThatTheirMetadataName) {
   const std::string metadata = std::string("\x80\x02X\x0c\0\0\0__0_0.distcpq\x05", 21) +
                                "__1_0.distcp\x85"
                                "a.distcp";
-  file("step-1/__0_0.distcp"), file("step-1/.metadata", metadata);
+  written(1, "step-1/__0_0.distcp"), written(2, "step-1/.metadata", metadata);
   EXPECT_EQ(why_not(Rule::Dcp, "step-1"), "its .metadata names __1_0.distcp, which is not there");
-  file("step-1/__1_0.distcp");
+  written(1, "step-1/__1_0.distcp");
   EXPECT_EQ(complete(Rule::Dcp), Names{"step-1"});
   file("step-2/__0_0.distcp");
   EXPECT_EQ(why_not(Rule::Dcp, "step-2"), "it has no .metadata yet");
@@ -86,23 +95,68 @@ TEST_F(Checkpoints, OfDistributedTorchNeedEveryFileThatTheirMetadataName) {
   EXPECT_EQ(why_not(Rule::Dcp, "step-3"), "its .metadata names no file");
 }
 
+TEST_F(Checkpoints, OfDistributedTorchAreIncompleteWhileTheirFilesAreNewerThanTheirMetadata) {
+  const std::string metadata = "__0_0.distcp __1_0.distcp";
+  written(1, "step-1/__0_0.distcp"), written(2, "step-1/__1_0.distcp"),
+      written(2, "step-1/.metadata", metadata);
+  EXPECT_EQ(complete(Rule::Dcp), Names{"step-1"}) << "equal times, as on a file system with coarse ones";
+  written(3, "step-1/__1_0.distcp");
+  EXPECT_THAT(why_not(Rule::Dcp, "step-1"), HasSubstr("its .metadata is older than __1_0.distcp"));
+  written(4, "step-1/__0_0.distcp"), written(4, "step-1/.metadata", metadata);
+  EXPECT_EQ(complete(Rule::Dcp), Names{"step-1"}) << "saved again";
+}
+
+TEST_F(Checkpoints, ThatLackTheirProofNameTheCommandThatSendsThem) {
+  written(1, "step-1/DONE"), written(2, "step-1/model");
+  EXPECT_EQ(
+      why_not(Rule::Marker, "step-1", "DONE"),
+      "its DONE is older than model, as after an interrupted save to the same name or a copy without times; "
+      "if it is right, send it with `spark-stage stage-out " +
+          (out_ / "step-1").native() + " VOLUME:PATH`");
+}
+
 TEST_F(Checkpoints, OfHuggingFaceNeedTheirStateAndAllWeightsOfTheirIndex) {
-  file("checkpoint-500/model-00001-of-00002.safetensors");
+  written(1, "checkpoint-500/model-00001-of-00002.safetensors");
   file(
       "checkpoint-500/model.safetensors.index.json",
       R"({"metadata": {}, "weight_map": {"a": "model-00001-of-00002.safetensors", "b": "model-00002-of-00002.safetensors"}})");
   EXPECT_EQ(why_not(Rule::HuggingFace, "checkpoint-500"), "it has no trainer_state.json yet");
-  file("checkpoint-500/trainer_state.json", "{}");
+  written(2, "checkpoint-500/trainer_state.json", "{}");
   EXPECT_EQ(why_not(Rule::HuggingFace, "checkpoint-500"),
             "model.safetensors.index.json names model-00002-of-00002.safetensors, which is not there");
-  file("checkpoint-500/model-00002-of-00002.safetensors");
+  written(1, "checkpoint-500/model-00002-of-00002.safetensors");
   EXPECT_EQ(complete(Rule::HuggingFace), Names{"checkpoint-500"});
   file("checkpoint-500/model.safetensors.index.json", "{");
   EXPECT_EQ(why_not(Rule::HuggingFace, "checkpoint-500"), "model.safetensors.index.json can't be read yet");
 }
 
+TEST_F(Checkpoints, OfHuggingFaceAreIncompleteWhileWeightsOrOptimizerAreNewerThanTheirState) {
+  written(1, "checkpoint-5/model.safetensors"), written(1, "checkpoint-5/optimizer.pt");
+  written(2, "checkpoint-5/trainer_state.json"), written(3, "checkpoint-5/rng_state_0.pth");
+  written(3, "checkpoint-5/README.md");
+  EXPECT_EQ(complete(Rule::HuggingFace), Names{"checkpoint-5"}) << "older Trainers write the RNG states last";
+  for (const char* name :
+       {"model.safetensors", "pytorch_model.bin", "adapter_model.safetensors", "optimizer.pt",
+        "optimizer_0/__0_0.distcp", "global_step5/mp_rank_00_model_states.pt"}) {
+    written(3, std::string("checkpoint-5/") + name);
+    EXPECT_THAT(why_not(Rule::HuggingFace, "checkpoint-5"),
+                HasSubstr(std::string("its trainer_state.json is older than ") + name));
+    written(1, std::string("checkpoint-5/") + name);
+  }
+  EXPECT_EQ(complete(Rule::HuggingFace), Names{"checkpoint-5"});
+}
+
+TEST_F(Checkpoints, OfHuggingFaceAreIncompleteWhileAFileOfTheirIndexIsNewerThanTheirState) {
+  written(1, "checkpoint-5/part.index.json", R"({"weight_map": {"a": "part-1", "b": "part-2"}})");
+  written(1, "checkpoint-5/part-1"), written(2, "checkpoint-5/trainer_state.json");
+  written(3, "checkpoint-5/part-2");
+  EXPECT_THAT(why_not(Rule::HuggingFace, "checkpoint-5"),
+              HasSubstr("trainer_state.json is older than part-2"));
+}
+
 TEST_F(Checkpoints, OfDeepSpeedAreThoseUpToTheOneThatLatestNames) {
-  file("global_step5/mp_rank_00_model_states.pt"), file("global_step10/mp_rank_00_model_states.pt");
+  written(1, "global_step5/mp_rank_00_model_states.pt"),
+      written(2, "global_step10/mp_rank_00_model_states.pt");
   EXPECT_EQ(why_not(Rule::DeepSpeed, "global_step5"), "there is no file `latest` yet");
   file("latest", "global_step5");
   EXPECT_EQ(complete(Rule::DeepSpeed), Names{"global_step5"});
@@ -113,9 +167,45 @@ TEST_F(Checkpoints, OfDeepSpeedAreThoseUpToTheOneThatLatestNames) {
   EXPECT_EQ(why_not(Rule::DeepSpeed, "global_step7"), "it has no states of the model");
 }
 
-TEST_F(Checkpoints, WithAMarkerAreComplete) {
-  file("a/model"), file("b/model"), file("b/DONE");
+TEST_F(Checkpoints, OfDeepSpeedAreIncompleteWhileTheStatesOfRank0AreNewerThanLatest) {
+  written(1, "global_step60/mp_rank_00_model_states.pt"), written(2, "latest", "global_step100");
+  written(1, "global_step60/bf16_zero_pp_rank_0_mp_rank_00_optim_states.pt");
+  EXPECT_EQ(complete(Rule::DeepSpeed), Names{"global_step60"});
+  for (const char* name : {"mp_rank_00_model_states.pt", "bf16_zero_pp_rank_0_mp_rank_00_optim_states.pt"}) {
+    written(3, std::string("global_step60/") + name);  // after a rollback to a step before 60
+    EXPECT_THAT(why_not(Rule::DeepSpeed, "global_step60"),
+                HasSubstr(std::string("`latest` is older than ") + name));
+    written(1, std::string("global_step60/") + name);
+  }
+  written(3, "global_step60/mp_rank_00_model_states.pt"), written(4, "latest", "global_step60");
+  EXPECT_EQ(complete(Rule::DeepSpeed), Names{"global_step60"}) << "saved again";
+}
+
+TEST_F(Checkpoints, OfDeepSpeedAreCompleteThoughOtherRanksEndedAfterRank0HadWrittenLatest) {
+  written(1, "global_step5/zero_pp_rank_0_mp_rank_00_model_states.pt"), written(2, "latest", "global_step5");
+  written(3, "global_step5/zero_pp_rank_1_mp_rank_00_model_states.pt");
+  written(3, "global_step5/bf16_zero_pp_rank_10_mp_rank_00_optim_states.pt");
+  written(3, "global_step5/mp_rank_01_model_states.pt");
+  EXPECT_EQ(complete(Rule::DeepSpeed), Names{"global_step5"});
+  std::filesystem::remove(out_ / "global_step5/zero_pp_rank_0_mp_rank_00_model_states.pt");
+  EXPECT_THAT(why_not(Rule::DeepSpeed, "global_step5"), HasSubstr("`latest` is older than "))
+      << "rank 0 has not begun";
+}
+
+TEST_F(Checkpoints, WithAMarkerAreCompleteIfNoFileIsNewer) {
+  written(1, "a/model"), written(1, "b/model"), written(1, "b/part/one"), written(1, "b/DONE");
   EXPECT_EQ(complete(Rule::Marker, "DONE"), Names{"b"});
+  written(2, "b/part/one");
+  EXPECT_THAT(why_not(Rule::Marker, "b", "DONE"), HasSubstr("its DONE is older than part/one"));
+}
+
+TEST_F(Checkpoints, CopiedWithTheirTimesStayComplete) {
+  written(1, "a/model"), written(2, "a/DONE");
+  for (const char* name : {"model", "DONE"}) {
+    file(std::string("b/") + name);
+    std::filesystem::last_write_time(out_ / "b" / name, std::filesystem::last_write_time(out_ / "a" / name));
+  }
+  EXPECT_EQ(complete(Rule::Marker, "DONE").size(), 2u);
 }
 
 TEST_F(Checkpoints, AreRemovedAndWhatAnInterruptedRemovalLeftToo) {
