@@ -219,13 +219,17 @@ Result<> WatchedOutput::job_ended() {
 asio::awaitable<void> WatchedOutput::tidy(CheckpointPlan plan) {
   // DeepSpeed's own file has that name.
   const std::string latest = settings_.complete == Complete::DeepSpeed ? "" : plan.latest;
+  auto sources = stage_outs_.sources();
+  if (!sources) plan.remove.clear();
   if (plan.remove.empty() && latest == linked_) co_return;
   workers::Call call;
   call.verb = "tidy-output";
   call.subject = "output " + settings_.name;
   call.deadline = context_.timings.scan;
-  call.request = {
-      {"path", settings_.path.native()}, {"remove", json::value_from(plan.remove)}, {"latest", latest}};
+  call.request = {{"path", settings_.path.native()},
+                  {"remove", json::value_from(plan.remove)},
+                  {"sources", json::value_from(std::move(sources).value_or(std::vector<std::string>{}))},
+                  {"latest", latest}};
   const auto tidied = co_await context_.runner.run(std::move(call));
   if (!tidied) co_return log::warning("output " + settings_.name + ": " + tidied.error().message());
   const std::string warning = get_string(*tidied, "warning").value_or("");

@@ -51,6 +51,22 @@ Checkpoint look_at(const fs::path& path, const struct stat& root) {
   return checkpoint;
 }
 
+// Without links, so that different names of one place are equal; as it is if it can't be resolved.
+std::string resolved(const fs::path& path) {
+  std::error_code error;
+  const fs::path real = fs::weakly_canonical(path, error);
+  const std::string text = (error ? path : real).lexically_normal().native();
+  return text.size() > 1 && text.ends_with('/') ? text.substr(0, text.size() - 1) : text;
+}
+
+bool is_in_use(const fs::path& path, const std::vector<fs::path>& sources) {
+  const std::string own = resolved(path);
+  return std::ranges::any_of(sources, [&](const fs::path& source) {
+    const std::string other = resolved(source);
+    return is_inside(own, other) || is_inside(other, own);
+  });
+}
+
 }  // namespace
 
 Result<std::vector<Checkpoint>> list_checkpoints(const fs::path& folder, const Completeness& completeness,
@@ -76,9 +92,12 @@ Result<std::vector<Checkpoint>> list_checkpoints(const fs::path& folder, const C
   return checkpoints;
 }
 
-Result<> remove_checkpoints(const fs::path& folder, const std::vector<std::string>& names) {
+Result<> remove_checkpoints(const fs::path& folder, const std::vector<std::string>& names,
+                            const std::vector<fs::path>& sources) {
   for (const std::string& name : names) {
-    if (is_temporary(name) || name.empty() || name.find('/') != std::string::npos) continue;
+    if (is_temporary(name) || name.empty() || name.find('/') != std::string::npos ||
+        is_in_use(folder / name, sources))
+      continue;
     const fs::path away = folder / ("." + name + kRemoved);
     auto renamed = rename_to_new(folder / name, away);
     if (!renamed && renamed.error().kind != Errc::NotFound) return renamed;

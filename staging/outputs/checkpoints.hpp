@@ -31,8 +31,10 @@ Result<std::vector<Checkpoint>> list_checkpoints(const std::filesystem::path& fo
                                                  Duration settled);
 
 // Deletes entries of a job's folder, each with one rename before any of its files is deleted, and the remains
-// of an interrupted call. A missing entry is no error.
-Result<> remove_checkpoints(const std::filesystem::path& folder, const std::vector<std::string>& names);
+// of an interrupted call. A missing entry is no error. `sources` are the files and folders that copies read:
+// an entry that is one of them, or contains one, or is in one, stays.
+Result<> remove_checkpoints(const std::filesystem::path& folder, const std::vector<std::string>& names,
+                            const std::vector<std::filesystem::path>& sources);
 
 enum class PointerKind { Link, File };  // a symbolic link; a file that has the name, as DeepSpeed reads it
 

@@ -145,8 +145,9 @@ Result<json::object> list_published_verb(const json::object& request, const Prog
   return json::object{{"copies", std::move(rows)}, {"begun", std::move(begun_rows)}};
 }
 
-// {"path", "remove": [NAME], "latest": NAME} → {"warning"}: removes local checkpoints that are not kept, and
-// sets the link to the newest one that is on the volume. "latest" may be empty.
+// {"path", "remove": [NAME], "sources": [PATH], "latest": NAME} → {"warning"}: removes local checkpoints that
+// are not kept and that no copy reads, and sets the link to the newest one that is on the volume. "latest"
+// may be empty.
 Result<json::object> tidy_output_verb(const json::object& request, const ProgressLine& /*progress*/) {
   const std::string path = value_of(request, "path");
   if (const auto uid = become_owner_of(path); !uid) return uid.take_error();
@@ -158,8 +159,10 @@ Result<json::object> tidy_output_verb(const json::object& request, const Progres
     if (!pointed && pointed.error().kind != Errc::Refused) return pointed.take_error();
     if (!pointed) warning = printable(pointed.error().message());
   }
-  if (auto removed = staging::remove_checkpoints(path, texts_of(request, "remove")); !removed)
-    return removed.take_error();
+  const auto sources = texts_of(request, "sources");
+  auto removed =
+      staging::remove_checkpoints(path, texts_of(request, "remove"), {sources.begin(), sources.end()});
+  if (!removed) return removed.take_error();
   return json::object{{"warning", warning}};
 }
 

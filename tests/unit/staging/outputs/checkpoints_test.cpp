@@ -210,11 +210,25 @@ TEST_F(Checkpoints, CopiedWithTheirTimesStayComplete) {
 
 TEST_F(Checkpoints, AreRemovedAndWhatAnInterruptedRemovalLeftToo) {
   file("step-1/model"), file("step-2/model"), file(".step-0.spark-removed/model"), file(".keep/model");
-  ASSERT_OK(remove_checkpoints(out_, {"step-1", "gone", "../out/step-2", ".keep"}));
+  ASSERT_OK(remove_checkpoints(out_, {"step-1", "gone", "../out/step-2", ".keep"}, {}));
   EXPECT_FALSE(std::filesystem::exists(out_ / "step-1"));
   EXPECT_FALSE(std::filesystem::exists(out_ / ".step-0.spark-removed"));
   EXPECT_TRUE(std::filesystem::exists(out_ / "step-2/model"));
   EXPECT_TRUE(std::filesystem::exists(out_ / ".keep/model"));
+}
+
+TEST_F(Checkpoints, ThatACopyReadsAreNotRemoved) {
+  for (const char* name : {"whole", "in-part", "near", "free"}) file(std::string(name) + "/model");
+  std::filesystem::create_directory_symlink(out_, folder_ / "link");
+  ASSERT_OK(remove_checkpoints(out_, {"whole", "in-part", "near", "free"},
+                               {folder_ / "link/whole", out_ / "in-part/model", out_ / "nea", "/elsewhere"}));
+  EXPECT_TRUE(std::filesystem::exists(out_ / "whole/model")) << "its path leads through a link";
+  EXPECT_TRUE(std::filesystem::exists(out_ / "in-part/model"));
+  EXPECT_FALSE(std::filesystem::exists(out_ / "near"));
+  EXPECT_FALSE(std::filesystem::exists(out_ / "free"));
+  file("step-1/model");
+  ASSERT_OK(remove_checkpoints(out_, {"step-1"}, {out_.native() + "/"}));
+  EXPECT_TRUE(std::filesystem::exists(out_ / "step-1/model")) << "the copy is of the whole folder";
 }
 
 TEST_F(Checkpoints, LatestIsALinkThatMovesOrAFileAndNeverReplacesTheJobsOwn) {
