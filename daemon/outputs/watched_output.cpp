@@ -227,7 +227,7 @@ asio::awaitable<void> WatchedOutput::tidy(CheckpointPlan plan) {
   call.subject = "output " + settings_.name;
   call.deadline = context_.timings.scan;
   call.request = {{"path", settings_.path.native()},
-                  {"remove", json::value_from(plan.remove)},
+                  {"remove", changes_to_json(plan.remove)},
                   {"sources", json::value_from(std::move(sources).value_or(std::vector<std::string>{}))},
                   {"latest", latest}};
   const auto tidied = co_await context_.runner.run(std::move(call));

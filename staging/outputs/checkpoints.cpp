@@ -67,6 +67,22 @@ bool is_in_use(const fs::path& path, const std::vector<fs::path>& sources) {
   });
 }
 
+bool is_unchanged(const fs::path& path, std::int64_t changed_ns) {
+  struct stat info {};
+  return ::lstat(path.c_str(), &info) == 0 && look_at(path, info).changed_ns == changed_ns;
+}
+
+// Deletes the entries that were renamed for it.
+Result<> delete_removed(const fs::path& folder) {
+  const auto names = names_of(folder);
+  if (!names) return names.take_error();
+  for (const std::string& name : *names) {
+    if (!name.starts_with('.') || !name.ends_with(kRemoved)) continue;
+    if (auto removed = remove_tree(folder, name); !removed) return removed;
+  }
+  return {};
+}
+
 }  // namespace
 
 Result<std::vector<Checkpoint>> list_checkpoints(const fs::path& folder, const Completeness& completeness,
@@ -92,23 +108,19 @@ Result<std::vector<Checkpoint>> list_checkpoints(const fs::path& folder, const C
   return checkpoints;
 }
 
-Result<> remove_checkpoints(const fs::path& folder, const std::vector<std::string>& names,
+Result<> remove_checkpoints(const fs::path& folder, const std::map<std::string, std::int64_t>& seen,
                             const std::vector<fs::path>& sources) {
-  for (const std::string& name : names) {
+  // First, since a checkpoint of the same name may be renamed to the name of the remains.
+  if (auto cleared = delete_removed(folder); !cleared) return cleared;
+  for (const auto& [name, changed_ns] : seen) {
     if (is_temporary(name) || name.empty() || name.find('/') != std::string::npos ||
-        is_in_use(folder / name, sources))
+        !is_unchanged(folder / name, changed_ns) || is_in_use(folder / name, sources))
       continue;
     const fs::path away = folder / ("." + name + kRemoved);
     auto renamed = rename_to_new(folder / name, away);
     if (!renamed && renamed.error().kind != Errc::NotFound) return renamed;
   }
-  const auto there = names_of(folder);
-  if (!there) return there.take_error();
-  for (const std::string& name : *there) {
-    if (!name.starts_with('.') || !name.ends_with(kRemoved)) continue;
-    if (auto removed = remove_tree(folder, name); !removed) return removed;
-  }
-  return {};
+  return delete_removed(folder);
 }
 
 Result<> point_latest(const fs::path& folder, const std::string& name, PointerKind kind) {

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -31,9 +32,12 @@ Result<std::vector<Checkpoint>> list_checkpoints(const std::filesystem::path& fo
                                                  Duration settled);
 
 // Deletes entries of a job's folder, each with one rename before any of its files is deleted, and the remains
-// of an interrupted call. A missing entry is no error. `sources` are the files and folders that copies read:
-// an entry that is one of them, or contains one, or is in one, stays.
-Result<> remove_checkpoints(const std::filesystem::path& folder, const std::vector<std::string>& names,
+// of an interrupted call. `seen` has their names and their Checkpoint::changed_ns when that was decided: an
+// entry that has changed since stays, because a job has saved the same name again. A missing entry is no
+// error. `sources` are the files and folders that copies read: an entry that is one of them, or contains one,
+// or is in one, stays.
+Result<> remove_checkpoints(const std::filesystem::path& folder,
+                            const std::map<std::string, std::int64_t>& seen,
                             const std::vector<std::filesystem::path>& sources);
 
 enum class PointerKind { Link, File };  // a symbolic link; a file that has the name, as DeepSpeed reads it

@@ -5,6 +5,7 @@
 
 #include <cerrno>
 #include <charconv>
+#include <map>
 
 #include "base/text.hpp"
 #include "daemon/workers/verbs/as_user.hpp"
@@ -69,6 +70,15 @@ std::vector<std::string> texts_of(const json::object& request, std::string_view 
       texts.emplace_back(text->data(), text->size());
   }
   return texts;
+}
+
+std::map<std::string, std::int64_t> changes_in(const json::object& request, std::string_view key) {
+  std::map<std::string, std::int64_t> changes;
+  const json::object* object = get_object(request, key);
+  for (const auto& member : object == nullptr ? json::object() : *object) {
+    if (const auto changed = get_int(*object, member.key())) changes[std::string(member.key())] = *changed;
+  }
+  return changes;
 }
 
 }  // namespace
@@ -145,9 +155,9 @@ Result<json::object> list_published_verb(const json::object& request, const Prog
   return json::object{{"copies", std::move(rows)}, {"begun", std::move(begun_rows)}};
 }
 
-// {"path", "remove": [NAME], "sources": [PATH], "latest": NAME} → {"warning"}: removes local checkpoints that
-// are not kept and that no copy reads, and sets the link to the newest one that is on the volume. "latest"
-// may be empty.
+// {"path", "remove": {NAME: CHANGED_NS}, "sources": [PATH], "latest": NAME} → {"warning"}: removes local
+// checkpoints that are not kept, that have not changed since, and that no copy reads, and sets the link to
+// the newest one that is on the volume. "latest" may be empty.
 Result<json::object> tidy_output_verb(const json::object& request, const ProgressLine& /*progress*/) {
   const std::string path = value_of(request, "path");
   if (const auto uid = become_owner_of(path); !uid) return uid.take_error();
@@ -161,7 +171,7 @@ Result<json::object> tidy_output_verb(const json::object& request, const Progres
   }
   const auto sources = texts_of(request, "sources");
   auto removed =
-      staging::remove_checkpoints(path, texts_of(request, "remove"), {sources.begin(), sources.end()});
+      staging::remove_checkpoints(path, changes_in(request, "remove"), {sources.begin(), sources.end()});
   if (!removed) return removed.take_error();
   return json::object{{"warning", warning}};
 }

@@ -107,7 +107,7 @@ TEST_F(WatchedOutputTest, APublishedCheckpointIsNotSentAgainAndTheLocalLinkPoint
   ASSERT_TRUE(calls("scan-output", 3));
   EXPECT_EQ(worker.calls("stage-out"), 0);
   EXPECT_EQ(worker.calls("tidy-output"), 1) << "once, not at each look";
-  EXPECT_THAT(text_of("tidies.log"), HasSubstr(R"("remove":[],"sources":[],"latest":"step-2")"));
+  EXPECT_THAT(text_of("tidies.log"), HasSubstr(R"("remove":{},"sources":[],"latest":"step-2")"));
   const json::object shown = watches->find("run7")->to_json();
   EXPECT_EQ(shown.at("latest_published"), "step-2");
   EXPECT_EQ(shown.at("backlog_bytes"), 0);
@@ -250,7 +250,7 @@ TEST_F(WatchedOutputTest, TheSourcesOfAcceptedTransfersAreNamedToTheWorkerThatRe
   watched = VolumePlace{"/v", "/v"};
   watches->apply(settings);
   ASSERT_TRUE(calls("tidy-output", 1));
-  EXPECT_THAT(text_of("tidies.log"), HasSubstr(R"("remove":["step-2"],"sources":["/out/step-2"])"));
+  EXPECT_THAT(text_of("tidies.log"), HasSubstr(R"("remove":{"step-2":21},"sources":["/out/step-2"])"));
   EXPECT_TRUE((**waiting)->cancel().has_value());
 }
 
@@ -260,10 +260,10 @@ TEST_F(WatchedOutputTest, NothingIsRemovedUntilTheRecordsOfEarlierTransfersAreRe
   worker.on("list-published", R"(echo '{"result": {"copies": [{"name": "step-3", "mtime_ns": 30}]}}')");
   watches->apply(settings);
   ASSERT_TRUE(calls("tidy-output", 1));
-  EXPECT_THAT(text_of("tidies.log"), HasSubstr(R"("remove":[])"));
+  EXPECT_THAT(text_of("tidies.log"), HasSubstr(R"("remove":{})"));
   asio::co_spawn(context, outs->start(), asio::detached);
   EXPECT_TRUE(run_until(
-      context, [&] { return text_of("tidies.log").find(R"("remove":["step-2"])") != std::string::npos; }));
+      context, [&] { return text_of("tidies.log").find(R"("remove":{"step-2":21})") != std::string::npos; }));
 }
 
 TEST_F(WatchedOutputTest, ARequestedTransferThatWaitsForOtherHostsBlocksNoOther) {

@@ -41,6 +41,15 @@ class Checkpoints : public testing::Test {
   std::vector<Checkpoint> settled(Rule rule, const std::string& marker = "") {
     return all({rule, marker}, std::chrono::system_clock::now() + std::chrono::minutes(1));
   }
+  // The changes of these names as last seen.
+  std::map<std::string, std::int64_t> seen(const Names& names) {
+    std::map<std::string, std::int64_t> changes;
+    for (const std::string& name : names) changes[name] = 0;
+    for (const Checkpoint& one : settled(Rule::Rename)) {
+      if (changes.contains(one.name)) changes[one.name] = one.changed_ns;
+    }
+    return changes;
+  }
   Names complete(Rule rule, const std::string& marker = "") {
     Names names;
     for (const Checkpoint& one : settled(rule, marker)) {
@@ -210,7 +219,7 @@ TEST_F(Checkpoints, CopiedWithTheirTimesStayComplete) {
 
 TEST_F(Checkpoints, AreRemovedAndWhatAnInterruptedRemovalLeftToo) {
   file("step-1/model"), file("step-2/model"), file(".step-0.spark-removed/model"), file(".keep/model");
-  ASSERT_OK(remove_checkpoints(out_, {"step-1", "gone", "../out/step-2", ".keep"}, {}));
+  ASSERT_OK(remove_checkpoints(out_, seen({"step-1", "gone", "../out/step-2", ".keep"}), {}));
   EXPECT_FALSE(std::filesystem::exists(out_ / "step-1"));
   EXPECT_FALSE(std::filesystem::exists(out_ / ".step-0.spark-removed"));
   EXPECT_TRUE(std::filesystem::exists(out_ / "step-2/model"));
@@ -220,15 +229,34 @@ TEST_F(Checkpoints, AreRemovedAndWhatAnInterruptedRemovalLeftToo) {
 TEST_F(Checkpoints, ThatACopyReadsAreNotRemoved) {
   for (const char* name : {"whole", "in-part", "near", "free"}) file(std::string(name) + "/model");
   std::filesystem::create_directory_symlink(out_, folder_ / "link");
-  ASSERT_OK(remove_checkpoints(out_, {"whole", "in-part", "near", "free"},
+  ASSERT_OK(remove_checkpoints(out_, seen({"whole", "in-part", "near", "free"}),
                                {folder_ / "link/whole", out_ / "in-part/model", out_ / "nea", "/elsewhere"}));
   EXPECT_TRUE(std::filesystem::exists(out_ / "whole/model")) << "its path leads through a link";
   EXPECT_TRUE(std::filesystem::exists(out_ / "in-part/model"));
   EXPECT_FALSE(std::filesystem::exists(out_ / "near"));
   EXPECT_FALSE(std::filesystem::exists(out_ / "free"));
   file("step-1/model");
-  ASSERT_OK(remove_checkpoints(out_, {"step-1"}, {out_.native() + "/"}));
+  ASSERT_OK(remove_checkpoints(out_, seen({"step-1"}), {out_.native() + "/"}));
   EXPECT_TRUE(std::filesystem::exists(out_ / "step-1/model")) << "the copy is of the whole folder";
+}
+
+TEST_F(Checkpoints, ThatWereSavedAgainSinceTheyWereSeenAreNotRemoved) {
+  file("step-1/model"), file("step-2/part/model"), file("step-3/model");
+  auto before = seen({"step-1", "step-2", "step-3"});
+  --before["step-1"];
+  date("step-2/part/model", 50);  // its change counts, not the time that it was given
+  while (seen({"step-2"})["step-2"] == before["step-2"]) date("step-2/part/model", 50);
+  ASSERT_OK(remove_checkpoints(out_, before, {}));
+  EXPECT_TRUE(std::filesystem::exists(out_ / "step-1/model"));
+  EXPECT_TRUE(std::filesystem::exists(out_ / "step-2/part/model"));
+  EXPECT_FALSE(std::filesystem::exists(out_ / "step-3"));
+}
+
+TEST_F(Checkpoints, AreRemovedAlthoughAnInterruptedRemovalLeftRemainsOfTheSameName) {
+  file(".step-1.spark-removed/model"), file("step-1/model");
+  ASSERT_OK(remove_checkpoints(out_, seen({"step-1"}), {}));
+  EXPECT_FALSE(std::filesystem::exists(out_ / ".step-1.spark-removed"));
+  EXPECT_FALSE(std::filesystem::exists(out_ / "step-1"));
 }
 
 TEST_F(Checkpoints, LatestIsALinkThatMovesOrAFileAndNeverReplacesTheJobsOwn) {
