@@ -1,6 +1,5 @@
 // The folders that jobs write checkpoints to, and their checkpoints on a volume.
 #include <fcntl.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -14,6 +13,7 @@
 #include "daemon/workers/verbs/verbs.hpp"
 #include "staging/outputs/begun_checkpoints.hpp"
 #include "staging/outputs/checkpoints.hpp"
+#include "staging/outputs/job_folder.hpp"
 #include "staging/outputs/published_copies.hpp"
 
 namespace spark::workers {
@@ -28,16 +28,10 @@ std::string value_of(const json::object& request, std::string_view key) {
 
 // Switches to the owner of the folder and its checkpoints.
 Result<uid_t> become_owner_of(const std::string& folder) {
-  struct stat info {};
-  if (::lstat(folder.c_str(), &info) != 0) {
-    return fail_errno(errno, "looking at " + printable(folder),
-                      errno == ENOENT ? "create the folder, and make the jobs' user its owner" : "");
-  }
-  if (!S_ISDIR(info.st_mode))
-    return fail(Errc::Invalid, printable(folder) + " is no folder",
-                "name the folder itself, not a link to it");
-  if (auto user = become_user(info.st_uid); !user) return user.take_error();
-  return info.st_uid;
+  const auto owner = staging::owner_of_job_folder(folder);
+  if (!owner) return owner.take_error();
+  if (auto user = become_user(*owner); !user) return user.take_error();
+  return *owner;
 }
 
 staging::Completeness completeness_of(const json::object& request) {
