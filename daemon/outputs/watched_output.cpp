@@ -23,11 +23,9 @@ bool is_any_settling(const std::vector<LocalCheckpoint>& local) {
 
 }  // namespace
 
-WatchedOutput::WatchedOutput(const Context& context, StageOuts& stage_outs, Leased leased,
-                             config::Output settings)
+WatchedOutput::WatchedOutput(const Context& context, StageOuts& stage_outs, config::Output settings)
     : context_(context),
       stage_outs_(stage_outs),
-      leased_(std::move(leased)),
       settings_(std::move(settings)),
       known_(context, settings_),
       timer_(context.executor) {}
@@ -192,7 +190,6 @@ asio::awaitable<Result<std::shared_ptr<Job>>> WatchedOutput::send(LocalCheckpoin
   request.marker = settings_.nodes > 1 ? settings_.marker : "";
   request.waits = waits_for_shards;
   request.latest = settings_.complete == Complete::DeepSpeed ? "file" : "link";
-  if (leased_) request.spared = leased_(settings_);
   request.asker.holder = "output " + settings_.name;
   request.asker.uid = owner;
   auto job = co_await stage_outs_.send(std::move(request));

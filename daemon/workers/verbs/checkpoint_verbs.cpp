@@ -2,9 +2,11 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <charconv>
 #include <map>
+#include <set>
 
 #include "base/text.hpp"
 #include "daemon/workers/verbs/as_user.hpp"
@@ -13,6 +15,7 @@
 #include "daemon/workers/verbs/verbs.hpp"
 #include "staging/outputs/begun_checkpoints.hpp"
 #include "staging/outputs/checkpoints.hpp"
+#include "staging/outputs/destination_folder.hpp"
 #include "staging/outputs/job_folder.hpp"
 #include "staging/outputs/published_copies.hpp"
 
@@ -73,6 +76,20 @@ std::map<std::string, std::int64_t> changes_in(const json::object& request, std:
     if (const auto changed = get_int(*object, member.key())) changes[std::string(member.key())] = *changed;
   }
   return changes;
+}
+
+// The names kept in addition to the newest `keep`: the requested ones, and every checkpoint with a multiple
+// of `keep_every` as number.
+std::set<std::string> spared_in(const json::object& request, const std::filesystem::path& folder) {
+  std::set<std::string> spared{std::filesystem::path(value_of(request, "path")).filename()};
+  for (std::string& name : texts_of(request, "spared")) spared.insert(std::move(name));
+  const auto every =
+      static_cast<std::uint64_t>(std::max<std::int64_t>(0, get_int(request, "keep_every").value_or(0)));
+  const auto copies = staging::published_copies(folder);
+  for (std::size_t i = 0; every > 0 && copies && i < copies->size(); ++i) {
+    if (last_number_in((*copies)[i].name) % every == 0) spared.insert((*copies)[i].name);
+  }
+  return spared;
 }
 
 }  // namespace
@@ -147,6 +164,26 @@ Result<json::object> list_published_verb(const json::object& request, const Prog
                                       {"others_progress", one.others_progress}});
   }
   return json::object{{"copies", std::move(rows)}, {"begun", std::move(begun_rows)}};
+}
+
+// {"root", "mount", "path", "uid", "keep", "keep_every", "spared": [NAME]} → {"removed": [NAME]}: deletes all
+// but the newest "keep" of the copies that stage-out published in the folder of "path". "path", copies with a
+// multiple of "keep_every" as number, and the names in "spared" stay as well.
+Result<json::object> prune_output_verb(const json::object& request, const ProgressLine& /*progress*/) {
+  const auto held = hold_volume(value_of(request, "mount"), true);
+  if (!held) return held.take_error();
+  if (auto user = become_user(static_cast<uid_t>(get_int(request, "uid").value_or(0))); !user)
+    return user.take_error();
+  const std::filesystem::path path = value_of(request, "path");
+  const auto folder =
+      staging::make_destination_folder(value_of(request, "root"), path.parent_path().native());
+  if (!folder) return folder.take_error();
+  const auto keep = static_cast<std::size_t>(std::max<std::int64_t>(1, get_int(request, "keep").value_or(1)));
+  const auto gone = staging::keep_newest(*folder, keep, spared_in(request, *folder));
+  if (!gone) return gone.take_error();
+  json::array removed;
+  for (const std::string& name : *gone) removed.emplace_back(printable(name));
+  return json::object{{"removed", std::move(removed)}};
 }
 
 // {"path", "remove": {NAME: CHANGED_NS}, "sources": [PATH], "latest": NAME} → {"warning"}: removes local

@@ -34,6 +34,7 @@ class WatchedOutputTest : public testing::Test {
     worker.on("forget", R"(echo '{"result": {}}')");
     worker.on("scan-output", note_request("scans.log") + kOneThere);
     worker.on("list-published", R"(echo '{"result": {"copies": []}}')");
+    worker.on("prune-output", note_request("prunes.log") + R"(echo '{"result": {"removed": []}}')");
     worker.on("tidy-output", note_request("tidies.log") + R"(echo '{"result": {}}')");
     worker.on("stage-out", note_request("stage-outs.log") +
                                R"(echo '{"result": {"state": "ready", "served_from": "copied"}}')");
@@ -50,6 +51,9 @@ class WatchedOutputTest : public testing::Test {
                          [this]() -> const config::Config& { return settings; },
                          [this](const std::string&) { return place(); },
                          [this](const std::string&) { return readable(); }, [] { return false; },
+                         [](const std::string&, const std::string&) {
+                           return Result<std::vector<std::string>>(std::vector<std::string>{"step-0"});
+                         },
                          Timings{.look = Duration(10),
                                  .retry = Duration(10),
                                  .tries = 1,
@@ -58,8 +62,7 @@ class WatchedOutputTest : public testing::Test {
                                  .settle_looks = 3,
                                  .shards = Duration(10)}},
                  jobs);
-    watches.emplace(outs->context(), *outs,
-                    [](const config::Output&) { return std::vector<std::string>{"step-0"}; });
+    watches.emplace(outs->context(), *outs);
   }
   ~WatchedOutputTest() override {
     settings.outputs.clear();
@@ -95,9 +98,10 @@ TEST_F(WatchedOutputTest, ACompleteCheckpointIsSentAsItsOwnerWithTheConfiguredRe
   watches->apply(settings);
   ASSERT_TRUE(run_until(context, [&] { return outs->totals().sent > 0; }));
   EXPECT_THAT(text_of("scans.log"), HasSubstr(R"("path":"/out","rule":"marker","marker":"DONE")"));
-  for (const char* part : {R"("source":"/out/step-2")", R"("path":"run7/step-2")", R"("uid":1000)",
-                           R"("keep":3)", R"("latest":"link")", R"("spared":["step-0"])"})
+  for (const char* part :
+       {R"("source":"/out/step-2")", R"("path":"run7/step-2")", R"("uid":1000)", R"("latest":"link")"})
     EXPECT_THAT(text_of("stage-outs.log"), HasSubstr(part));
+  EXPECT_THAT(text_of("prunes.log"), HasSubstr(R"("keep":3,"keep_every":0,"spared":["step-0"])"));
   EXPECT_THAT(text_of("records.log"), HasSubstr(R"("flushed":{"step-2":21})"));
 }
 
