@@ -40,8 +40,20 @@ asio::awaitable<void> Datasets::start() {
 asio::awaitable<Result<>> Datasets::open() {
   auto loaded = co_await leases_.load();
   if (!loaded) co_return loaded;
+  knows_leases_ = true;
   auto recovered = co_await catalog_.recover();
   co_return recovered;
+}
+
+Result<std::set<std::string>> Datasets::in_use() const {
+  if (!knows_leases_) {
+    return fail(Errc::Unavailable, "the leases of this host are not known yet",
+                "`spark-stage ls` shows an error of the cache");
+  }
+  std::set<std::string> names(activity_.wanted.begin(), activity_.wanted.end());
+  for (const auto& [name, task] : activity_.tasks) names.insert(name);
+  for (const auto& [id, lease] : leases_.all()) names.insert(lease.dataset);
+  return names;
 }
 
 Result<json::object> Datasets::list() const {

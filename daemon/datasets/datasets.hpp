@@ -3,6 +3,8 @@
 #pragma once
 
 #include <boost/asio/awaitable.hpp>
+#include <set>
+#include <string>
 
 #include "daemon/datasets/attempts.hpp"
 #include "daemon/datasets/catalog.hpp"
@@ -33,6 +35,9 @@ class Datasets {
   const Totals& totals() const { return activity_.totals; }
   // A training job uses a copy, so copying must reduce its load (`cache.yield`).
   bool must_yield() const { return turns_.must_yield(); }
+  // Names of the datasets that are leased, or being staged or waited for, on this host. Unavailable until the
+  // leases of an earlier daemon are known.
+  Result<std::set<std::string>> in_use() const;
   void config_changed() { attempts_.config_changed(); }
 
   Result<json::object> list() const;  // the object of `ls --json`
@@ -53,6 +58,7 @@ class Datasets {
   Attempts attempts_;
   Requests requests_;
   Upkeep upkeep_;
+  bool knows_leases_ = false;
 };
 
 }  // namespace spark::datasets

@@ -75,7 +75,7 @@ CheckpointPlan plan_checkpoints(const config::Output& output, const std::vector<
     }
     const bool is_surplus =
         output.keep_local > 0 && kept > output.keep_local && !is_newest && one.name != plan.latest;
-    if (is_surplus && !is_wanted && (is_there || is_superseded)) plan.remove.push_back(one.name);
+    if (is_surplus && !is_wanted && (is_there || is_superseded)) plan.remove[one.name] = one.changed_ns;
   }
   return plan;
 }

@@ -39,15 +39,15 @@ struct BegunCheckpoint {
 // Whether this host's shard there is of the checkpoint as it is now: a job may save a checkpoint again.
 bool has_sent(const LocalCheckpoint& local, const std::vector<BegunCheckpoint>& begun);
 
+// The newest change of each checkpoint, by name.
+using Changes = std::map<std::string, std::int64_t>;
+
 struct CheckpointPlan {
   std::optional<LocalCheckpoint> send;  // the next to send; none means that nothing is left to send
-  std::vector<std::string> remove;      // local checkpoints that are not kept
+  Changes remove;                       // local checkpoints that are not kept, as they were seen
   std::string latest;                   // local, and the newest on the volume; empty means none is both
   Bytes backlog = 0;                    // of all that are still to be sent
 };
-
-// The newest change of each checkpoint, by name.
-using Changes = std::map<std::string, std::int64_t>;
 
 // Relative to the volume's root.
 std::string path_on_volume(const config::Output& output, const std::string& name);

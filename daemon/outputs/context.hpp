@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <functional>
 #include <string>
+#include <vector>
 
 #include "base/clock.hpp"
 #include "base/result.hpp"
@@ -33,9 +34,10 @@ struct Timings {
   Duration settle{
       500};  // between checks of a folder that changed a moment ago, and their number, while a caller waits
   unsigned settle_looks = 12;
-  Duration scan{300'000};  // timeout of one check, which flushes complete checkpoints
-  Duration shards{5'000};  // between checks for the other hosts' shards
-  Duration list{20'000};   // timeout for listing the published checkpoints on a volume
+  Duration scan{300'000};   // timeout of one check, which flushes complete checkpoints
+  Duration shards{5'000};   // between checks for the other hosts' shards
+  Duration prune{600'000};  // timeout for deleting older copies; the next call continues
+  Duration list{20'000};    // timeout for listing the published checkpoints on a volume
 };
 
 struct Context {
@@ -50,6 +52,10 @@ struct Context {
   // The same for reading: this host need not be its writer.
   std::function<Result<VolumePlace>(const std::string& volume)> find_readable;
   std::function<bool()> must_yield;  // a training job runs, so copies must reduce their load
+  // Names of the entries of a volume's folder that are leased, or being staged, on this host now. Unavailable
+  // while the leases are not known.
+  std::function<Result<std::vector<std::string>>(const std::string& volume, const std::string& folder)>
+      in_use;
   Timings timings{};
 };
 

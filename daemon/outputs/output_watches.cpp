@@ -12,7 +12,7 @@ void OutputWatches::apply(const config::Config& config) {
       wanted[name] = old->second;
       continue;
     }
-    auto output = std::make_shared<WatchedOutput>(context_, stage_outs_, leased_, settings);
+    auto output = std::make_shared<WatchedOutput>(context_, stage_outs_, settings);
     launch(context_.executor, "output " + name, output->run());
     wanted[name] = std::move(output);
   }

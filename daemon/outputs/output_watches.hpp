@@ -11,8 +11,7 @@ namespace spark::outputs {
 
 class OutputWatches {
  public:
-  OutputWatches(const Context& context, StageOuts& stage_outs, WatchedOutput::Leased leased)
-      : context_(context), stage_outs_(stage_outs), leased_(std::move(leased)) {}
+  OutputWatches(const Context& context, StageOuts& stage_outs) : context_(context), stage_outs_(stage_outs) {}
 
   // Unchanged outputs continue undisturbed.
   void apply(const config::Config& config);
@@ -24,7 +23,6 @@ class OutputWatches {
  private:
   const Context& context_;
   StageOuts& stage_outs_;
-  WatchedOutput::Leased leased_;
   std::map<std::string, std::shared_ptr<WatchedOutput>> outputs_;  // by name
 };
 

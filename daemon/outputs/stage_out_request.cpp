@@ -90,17 +90,17 @@ std::string missing_shards(const json::object& answer, unsigned nodes) {
 }
 
 json::object how_to_json(const StageOutRequest& request) {
-  return {{"source", request.source},     {"path", request.path},
-          {"uid", request.asker.uid},     {"keep", request.keep},
-          {"max_rate", request.max_rate}, {"keep_every", request.keep_every},
-          {"nodes", request.nodes},       {"marker", request.marker},
-          {"latest", request.latest},     {"spared", json::value_from(request.spared)}};
+  return {{"source", request.source}, {"path", request.path},         {"uid", request.asker.uid},
+          {"nodes", request.nodes},   {"max_rate", request.max_rate}, {"marker", request.marker},
+          {"latest", request.latest}};
 }
 
 json::object to_json(const StageOutRequest& request) {
   json::object record = how_to_json(request);
   record["id"] = request.id;
   record["volume"] = request.volume;
+  record["keep"] = request.keep;
+  record["keep_every"] = request.keep_every;
   record["waits"] = request.waits;
   record["holder"] = request.asker.holder;
   return record;
@@ -129,11 +129,6 @@ Result<StageOutRequest> request_from_json(const json::object& object) {
   request.waits = get_bool(object, "waits").value_or(true);
   request.marker = get_string(object, "marker").value_or("");
   request.latest = get_string(object, "latest").value_or("");
-  const json::array* spared = get_array(object, "spared");
-  for (std::size_t i = 0; spared != nullptr && i < spared->size(); ++i) {
-    if (const auto* name = (*spared)[i].if_string(); name != nullptr)
-      request.spared.emplace_back(name->data(), name->size());
-  }
   request.max_rate = static_cast<Bytes>(std::max<std::int64_t>(0, get_int(object, "max_rate").value_or(0)));
   return request;
 }

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <string>
-#include <vector>
 
 #include "base/json.hpp"
 #include "base/result.hpp"
@@ -17,13 +16,12 @@ struct StageOutRequest {
   std::string volume, path;
   unsigned keep = 0;        // copies in the destination's folder; 0 means all
   unsigned keep_every = 0;  // checkpoints with a multiple of it as number are kept in addition; 0 means none
-  std::vector<std::string> spared;  // names in that folder that are kept as well, because of a lease
-  unsigned nodes = 0;               // hosts with shards that are published together; 0 or 1: this one alone
-  bool waits = true;   // for the other hosts' shards; if false, it ends once this host's shard is there
-  std::string marker;  // file that is the same in all shards of one attempt of the job; empty means none
-  std::string latest;  // kind of the pointer to the newest copy there: "link", "file"; empty means none
-  Bytes max_rate = 0;  // bytes per second; 0 means no limit
-  Asker asker;         // the copy is made with the permissions of its uid
+  unsigned nodes = 0;       // hosts with shards that are published together; 0 or 1: this one alone
+  bool waits = true;        // for the other hosts' shards; if false, it ends once this host's shard is there
+  std::string marker;       // file that is the same in all shards of one attempt of the job; empty means none
+  std::string latest;       // kind of the pointer to the newest copy there: "link", "file"; empty means none
+  Bytes max_rate = 0;       // bytes per second; 0 means no limit
+  Asker asker;              // the copy is made with the permissions of its uid
 
   std::string destination() const { return volume + ":" + path; }
   bool is_same(const StageOutRequest& other) const;  // requests the same copy

@@ -30,6 +30,7 @@ asio::awaitable<void> StageOuts::start() {
               " is resumed");
     begin(add(std::move(request)));
   }
+  has_read_records_ = recorded.has_value();
 }
 
 TransferPtr StageOuts::find(const StageOutRequest& request) const {
@@ -134,6 +135,13 @@ json::array StageOuts::list() const {
     rows.push_back(std::move(row));
   }
   return rows;
+}
+
+std::optional<std::vector<std::string>> StageOuts::sources() const {
+  if (!has_read_records_) return std::nullopt;
+  std::vector<std::string> sources;
+  for (const TransferPtr& transfer : transfers_) sources.push_back(transfer->request().source);
+  return sources;
 }
 
 Backlog StageOuts::backlog() const {

@@ -4,6 +4,7 @@
 
 #include <boost/asio/awaitable.hpp>
 #include <boost/asio/steady_timer.hpp>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -32,7 +33,10 @@ class StageOuts {
   const Context& context() const { return context_; }
   const Totals& totals() const { return totals_; }
   Backlog backlog() const;
-  json::array list() const;                                                 // "stage_outs" of `status --json`
+  json::array list() const;  // "stage_outs" of `status --json`
+  // Of the copies that have not ended, which need them until then. None until the records of an earlier
+  // daemon's copies have been read.
+  std::optional<std::vector<std::string>> sources() const;
   const std::vector<TransferPtr>& transfers() const { return transfers_; }  // without those that have ended
 
  private:
@@ -52,6 +56,7 @@ class StageOuts {
   std::set<std::string> busy_;          // volumes being written
   asio::steady_timer freed_;            // never expires: cancelling it wakes all that wait for a volume
   Totals totals_;
+  bool has_read_records_ = false;
 };
 
 }  // namespace spark::outputs

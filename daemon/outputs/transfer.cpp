@@ -1,6 +1,7 @@
 #include "daemon/outputs/transfer.hpp"
 
 #include <algorithm>
+#include <filesystem>
 
 #include "base/text.hpp"
 #include "daemon/launch.hpp"
@@ -44,6 +45,7 @@ asio::awaitable<Outcome> Transfer::run() {
       continue;
     }
     auto sent = co_await attempt(std::move(*place));
+    if (sent && request_.keep > 0 && !lacks_shards(*sent)) co_await prune(*sent);
     if (sent || is_cancelled_) co_return sent;
     const bool is_away = attempt_->saw_outage || !context_.find_volume(request_.volume);
     if (!may_pass(sent.error()) || (!is_away && sent.error().kind == Errc::NotFound))
@@ -110,6 +112,54 @@ asio::awaitable<Outcome> Transfer::attempt(VolumePlace place) {
   attempt->is_over = true;
   if (!sent && !attempt->given_up.empty()) co_return fail(Errc::Unavailable, attempt->given_up);
   co_return sent;
+}
+
+// After the copy is published, and in a worker of its own: leases and stagings may begin while a copy is
+// sent, which may take hours. Its failure does not fail the copy.
+asio::awaitable<void> Transfer::prune(json::object& sent) {
+  const auto pruned = co_await delete_older();
+  json::array warnings, removed;
+  if (const json::array* known = get_array(sent, "warnings"); known != nullptr) warnings = *known;
+  if (!pruned) {
+    warnings.emplace_back("older copies were not all deleted: " + printable(pruned.error().message()));
+    log::warning("stage-out to " + printable(request_.destination()) +
+                 ": older copies were not all deleted: " + pruned.error().message());
+  } else if (const json::array* names = get_array(*pruned, "removed"); names != nullptr) {
+    removed = *names;
+  }
+  sent["warnings"] = std::move(warnings);
+  sent["removed"] = std::move(removed);
+}
+
+asio::awaitable<Result<json::object>> Transfer::delete_older() {
+  const std::string folder = std::filesystem::path(request_.path).parent_path();
+  auto in_use = context_.in_use(request_.volume, folder);
+  for (unsigned tries = 1; !in_use && tries < context_.timings.tries; ++tries) {
+    co_await wait(context_.timings.retry);
+    in_use = context_.in_use(request_.volume, folder);
+  }
+  if (!in_use) co_return fail(in_use.error());
+  const auto place = context_.find_volume(request_.volume);
+  if (!place) co_return fail(place.error());
+  workers::Call call;
+  call.verb = "prune-output";
+  call.subject = "volume " + printable(request_.volume);
+  call.deadline = context_.timings.prune;
+  call.request = {{"root", place->root},
+                  {"mount", place->mount},
+                  {"path", request_.path},
+                  {"uid", request_.asker.uid},
+                  {"keep", request_.keep},
+                  {"keep_every", request_.keep_every},
+                  {"spared", json::value_from(*in_use)}};
+  call.on_start = [this](pid_t pid) {
+    if (!context_.must_yield()) return;
+    if (const auto set = workers::set_priority(pid, workers::Priority::Idle); !set)
+      log::survived(set.error());
+  };
+  const workers::Cancellation cancellation = attempt_->cancellation;
+  auto pruned = co_await context_.runner.run(std::move(call), cancellation);
+  co_return pruned;
 }
 
 // Needed because a worker that hangs in the kernel reports nothing.

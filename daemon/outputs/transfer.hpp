@@ -51,6 +51,8 @@ class Transfer : public std::enable_shared_from_this<Transfer> {
   };
 
   asio::awaitable<Outcome> attempt(VolumePlace place);
+  asio::awaitable<void> prune(json::object& sent);
+  asio::awaitable<Result<json::object>> delete_older();
   asio::awaitable<void> watch(std::shared_ptr<Attempt> attempt);
   void look_at(Attempt& attempt);
   void give_up(Attempt& attempt, std::string reason);

@@ -23,11 +23,9 @@ bool is_any_settling(const std::vector<LocalCheckpoint>& local) {
 
 }  // namespace
 
-WatchedOutput::WatchedOutput(const Context& context, StageOuts& stage_outs, Leased leased,
-                             config::Output settings)
+WatchedOutput::WatchedOutput(const Context& context, StageOuts& stage_outs, config::Output settings)
     : context_(context),
       stage_outs_(stage_outs),
-      leased_(std::move(leased)),
       settings_(std::move(settings)),
       known_(context, settings_),
       timer_(context.executor) {}
@@ -192,7 +190,6 @@ asio::awaitable<Result<std::shared_ptr<Job>>> WatchedOutput::send(LocalCheckpoin
   request.marker = settings_.nodes > 1 ? settings_.marker : "";
   request.waits = waits_for_shards;
   request.latest = settings_.complete == Complete::DeepSpeed ? "file" : "link";
-  if (leased_) request.spared = leased_(settings_);
   request.asker.holder = "output " + settings_.name;
   request.asker.uid = owner;
   auto job = co_await stage_outs_.send(std::move(request));
@@ -219,13 +216,17 @@ Result<> WatchedOutput::job_ended() {
 asio::awaitable<void> WatchedOutput::tidy(CheckpointPlan plan) {
   // DeepSpeed's own file has that name.
   const std::string latest = settings_.complete == Complete::DeepSpeed ? "" : plan.latest;
+  auto sources = stage_outs_.sources();
+  if (!sources) plan.remove.clear();
   if (plan.remove.empty() && latest == linked_) co_return;
   workers::Call call;
   call.verb = "tidy-output";
   call.subject = "output " + settings_.name;
   call.deadline = context_.timings.scan;
-  call.request = {
-      {"path", settings_.path.native()}, {"remove", json::value_from(plan.remove)}, {"latest", latest}};
+  call.request = {{"path", settings_.path.native()},
+                  {"remove", changes_to_json(plan.remove)},
+                  {"sources", json::value_from(std::move(sources).value_or(std::vector<std::string>{}))},
+                  {"latest", latest}};
   const auto tidied = co_await context_.runner.run(std::move(call));
   if (!tidied) co_return log::warning("output " + settings_.name + ": " + tidied.error().message());
   const std::string warning = get_string(*tidied, "warning").value_or("");

@@ -33,10 +33,7 @@ struct OutputFacts {
 
 class WatchedOutput : public std::enable_shared_from_this<WatchedOutput> {
  public:
-  // Names of checkpoints on the volume that are leased on this host.
-  using Leased = std::function<std::vector<std::string>(const config::Output&)>;
-
-  WatchedOutput(const Context& context, StageOuts& stage_outs, Leased leased, config::Output settings);
+  WatchedOutput(const Context& context, StageOuts& stage_outs, config::Output settings);
 
   const config::Output& settings() const { return settings_; }
   const OutputFacts& facts() const { return facts_; }
@@ -89,7 +86,6 @@ class WatchedOutput : public std::enable_shared_from_this<WatchedOutput> {
 
   const Context& context_;
   StageOuts& stage_outs_;
-  Leased leased_;
   config::Output settings_;
   OutputFacts facts_;
   KnownCheckpoints known_;

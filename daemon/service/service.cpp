@@ -80,9 +80,11 @@ Service::Service(asio::io_context& context, ServiceOptions options, config::Conf
                               [this](const std::string& volume) {
                                 return outputs::find_published_place(volume, volumes_, host_->is_simulated());
                               },
-                              [this] { return copies_.datasets.must_yield(); }},
-                             jobs_),
-          [this](const config::Output& output) { return leased_checkpoints(output); }},
+                              [this] { return copies_.datasets.must_yield(); },
+                              [this](const std::string& volume, const std::string& folder) {
+                                return entries_in_use(volume, folder);
+                              }},
+                             jobs_)},
       ports_{{context.get_executor(), [this] { return metrics_text(parts_); }, kMetricsRetry},
              {context.get_executor(), runner_, options_.state_dir.native()}},
       parts_{.executor = context.get_executor(),
@@ -99,13 +101,15 @@ Service::Service(asio::io_context& context, ServiceOptions options, config::Conf
              .output_watches = copies_.watches,
              .peers = ports_.peers} {}
 
-// Names of the checkpoints in the output's folder on its volume that are staged here.
-std::vector<std::string> Service::leased_checkpoints(const config::Output& output) const {
+Result<std::vector<std::string>> Service::entries_in_use(const std::string& volume,
+                                                         const std::string& folder) const {
+  const auto datasets = copies_.datasets.in_use();
+  if (!datasets) return fail(datasets.error());
   std::vector<std::string> names;
-  for (const auto& [id, lease] : copies_.datasets.leases().all()) {
-    const auto dataset = config::find_dataset(config_.current(), lease.dataset);
-    if (!dataset || dataset->volume != output.volume) continue;
-    const auto below = std::filesystem::path(dataset->path).lexically_relative(output.to);
+  for (const std::string& name : *datasets) {
+    const auto dataset = config::find_dataset(config_.current(), name);
+    if (!dataset || dataset->volume != volume) continue;
+    const auto below = std::filesystem::path(dataset->path).lexically_relative(folder.empty() ? "." : folder);
     if (!below.empty() && *below.begin() != "..") names.push_back(below.begin()->native());
   }
   return names;

@@ -52,8 +52,7 @@ class Service {
   struct Copies {
     datasets::Datasets datasets;
     outputs::StageOuts outputs;
-    outputs::WatchedOutput::Leased leased;
-    outputs::OutputWatches watches{outputs.context(), outputs, leased};
+    outputs::OutputWatches watches{outputs.context(), outputs};
   };
   // The daemon's ports in addition to its socket.
   struct Ports {
@@ -67,7 +66,8 @@ class Service {
   void device_changed(const Uevent& event);
   void config_changed();
 
-  std::vector<std::string> leased_checkpoints(const config::Output& output) const;
+  // See outputs::Context::in_use.
+  Result<std::vector<std::string>> entries_in_use(const std::string& volume, const std::string& folder) const;
   void report_status();  // to systemd, as `systemctl status` shows it
   asio::awaitable<void> handle_signals();
   asio::awaitable<void> feed_watchdog();

@@ -6,10 +6,8 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <set>
 
 #include "base/file.hpp"
-#include "base/json.hpp"
 #include "base/text.hpp"
 #include "staging/copy/partial/publish.hpp"
 #include "staging/files/times.hpp"
@@ -20,9 +18,6 @@ namespace spark::staging {
 namespace {
 
 namespace fs = std::filesystem;
-
-constexpr char kLatest[] = "latest";
-constexpr std::size_t kMostOfAnIndex = 64 << 20;  // bytes
 
 bool is_temporary(const std::string& name) {
   constexpr std::array<std::string_view, 4> kBegins = {".", "tmp-", "tmp_", "tmp."};
@@ -56,110 +51,36 @@ Checkpoint look_at(const fs::path& path, const struct stat& root) {
   return checkpoint;
 }
 
-bool is_file(const fs::path& path) {
+// Without links, so that different names of one place are equal; as it is if it can't be resolved.
+std::string resolved(const fs::path& path) {
+  std::error_code error;
+  const fs::path real = fs::weakly_canonical(path, error);
+  const std::string text = (error ? path : real).lexically_normal().native();
+  return text.size() > 1 && text.ends_with('/') ? text.substr(0, text.size() - 1) : text;
+}
+
+bool is_in_use(const fs::path& path, const std::vector<fs::path>& sources) {
+  const std::string own = resolved(path);
+  return std::ranges::any_of(sources, [&](const fs::path& source) {
+    const std::string other = resolved(source);
+    return is_inside(own, other) || is_inside(other, own);
+  });
+}
+
+bool is_unchanged(const fs::path& path, std::int64_t changed_ns) {
   struct stat info {};
-  return ::lstat(path.c_str(), &info) == 0 && S_ISREG(info.st_mode);
+  return ::lstat(path.c_str(), &info) == 0 && look_at(path, info).changed_ns == changed_ns;
 }
 
-// The first of the names that is not a file of the folder; empty if all exist.
-std::string first_missing(const fs::path& folder, const std::set<std::string>& names) {
-  for (const std::string& name : names) {
-    if (!is_file(folder / name)) return name;
+// Deletes the entries that were renamed for it.
+Result<> delete_removed(const fs::path& folder) {
+  const auto names = names_of(folder);
+  if (!names) return names.take_error();
+  for (const std::string& name : *names) {
+    if (!name.starts_with('.') || !name.ends_with(kRemoved)) continue;
+    if (auto removed = remove_tree(folder, name); !removed) return removed;
   }
-  return "";
-}
-
-// The beginning of the digits that end at `end`; `end` if there are none.
-std::size_t begin_of_number(std::string_view text, std::size_t end) {
-  while (end > 0 && text[end - 1] >= '0' && text[end - 1] <= '9') --end;
-  return end;
-}
-
-// Finds "__RANK_NUMBER.distcp" in the bytes of a pickle, which contain its strings unchanged. The pickle is
-// never loaded.
-std::set<std::string> data_files_in(std::string_view metadata) {
-  constexpr std::string_view kEnd = ".distcp";
-  std::set<std::string> names;
-  for (std::size_t end = metadata.find(kEnd); end != std::string_view::npos;
-       end = metadata.find(kEnd, end + 1)) {
-    const std::size_t number = begin_of_number(metadata, end);
-    if (number == end || number == 0 || metadata[number - 1] != '_') continue;
-    const std::size_t rank = begin_of_number(metadata, number - 1);
-    if (rank == number - 1 || rank < 2 || metadata.substr(rank - 2, 2) != "__") continue;
-    names.emplace(metadata.substr(rank - 2, end + kEnd.size() - (rank - 2)));
-  }
-  return names;
-}
-
-std::string why_not_dcp(const fs::path& path) {
-  const auto metadata = read_file(path / ".metadata", kMostOfAnIndex);
-  if (!metadata) return "it has no .metadata yet";
-  const auto names = data_files_in(*metadata);
-  if (names.empty()) return "its .metadata names no file";
-  const std::string missing = first_missing(path, names);
-  return missing.empty() ? "" : "its .metadata names " + missing + ", which is not there";
-}
-
-// The files of "weight_map" in an index such as model.safetensors.index.json.
-Result<std::set<std::string>> weights_in(const fs::path& index) {
-  const auto text = read_file(index, kMostOfAnIndex);
-  if (!text) return text.take_error();
-  const auto object = parse_json_object(*text);
-  if (!object) return object.take_error();
-  std::set<std::string> names;
-  const json::object* map = get_object(*object, "weight_map");
-  for (const auto& member : map == nullptr ? json::object() : *map) {
-    if (const auto* name = member.value().if_string(); name != nullptr)
-      names.emplace(name->data(), name->size());
-  }
-  return names;
-}
-
-std::string why_not_hugging_face(const fs::path& path) {
-  if (!is_file(path / "trainer_state.json")) return "it has no trainer_state.json yet";
-  std::error_code error;
-  for (fs::directory_iterator files(path, error); !error && files != fs::directory_iterator();
-       files.increment(error)) {
-    const std::string name = files->path().filename();
-    if (!name.ends_with(".index.json")) continue;
-    const auto weights = weights_in(files->path());
-    if (!weights) return name + " can't be read yet";
-    if (const std::string missing = first_missing(path, *weights); !missing.empty())
-      return name + " names " + printable(missing) + ", which is not there";
-  }
-  return "";
-}
-
-std::string why_not_deep_speed(const fs::path& path) {
-  const auto latest = read_file(path.parent_path() / kLatest, 4096);
-  if (!latest) return "there is no file `latest` yet";
-  const std::string named(trim(*latest));
-  const std::string name = path.filename();
-  if (name != named && last_number_in(name) > last_number_in(named))
-    return "`latest` still names " + printable(named);
-  std::error_code error;
-  for (fs::directory_iterator files(path, error); !error && files != fs::directory_iterator();
-       files.increment(error)) {
-    if (files->path().filename().string().ends_with("_states.pt")) return "";
-  }
-  return "it has no states of the model";
-}
-
-std::string why_not(const fs::path& path, const Completeness& completeness) {
-  switch (completeness.rule) {
-    case Completeness::Rule::Rename:
-      return "";
-    case Completeness::Rule::Dcp:
-      return why_not_dcp(path);
-    case Completeness::Rule::HuggingFace:
-      return why_not_hugging_face(path);
-    case Completeness::Rule::DeepSpeed:
-      return why_not_deep_speed(path);
-    case Completeness::Rule::Marker:
-      return is_file(path / completeness.marker) ? ""
-                                                 : "it has no " + printable(completeness.marker) + " yet";
-  }
-  return "";
+  return {};
 }
 
 }  // namespace
@@ -176,7 +97,7 @@ Result<std::vector<Checkpoint>> list_checkpoints(const fs::path& folder, const C
         (!S_ISDIR(info.st_mode) && !S_ISREG(info.st_mode)))
       continue;
     Checkpoint checkpoint = look_at(folder / name, info);
-    checkpoint.incomplete = why_not(folder / name, completeness);
+    checkpoint.incomplete = why_incomplete(folder / name, completeness);
     checkpoint.is_settling = checkpoint.incomplete.empty() && checkpoint.changed_ns > settled_before;
     if (checkpoint.is_settling) checkpoint.incomplete = "it changed a moment ago";
     checkpoints.push_back(std::move(checkpoint));
@@ -187,20 +108,19 @@ Result<std::vector<Checkpoint>> list_checkpoints(const fs::path& folder, const C
   return checkpoints;
 }
 
-Result<> remove_checkpoints(const fs::path& folder, const std::vector<std::string>& names) {
-  for (const std::string& name : names) {
-    if (is_temporary(name) || name.empty() || name.find('/') != std::string::npos) continue;
+Result<> remove_checkpoints(const fs::path& folder, const std::map<std::string, std::int64_t>& seen,
+                            const std::vector<fs::path>& sources) {
+  // First, since a checkpoint of the same name may be renamed to the name of the remains.
+  if (auto cleared = delete_removed(folder); !cleared) return cleared;
+  for (const auto& [name, changed_ns] : seen) {
+    if (is_temporary(name) || name.empty() || name.find('/') != std::string::npos ||
+        !is_unchanged(folder / name, changed_ns) || is_in_use(folder / name, sources))
+      continue;
     const fs::path away = folder / ("." + name + kRemoved);
     auto renamed = rename_to_new(folder / name, away);
     if (!renamed && renamed.error().kind != Errc::NotFound) return renamed;
   }
-  const auto there = names_of(folder);
-  if (!there) return there.take_error();
-  for (const std::string& name : *there) {
-    if (!name.starts_with('.') || !name.ends_with(kRemoved)) continue;
-    if (auto removed = remove_tree(folder, name); !removed) return removed;
-  }
-  return {};
+  return delete_removed(folder);
 }
 
 Result<> point_latest(const fs::path& folder, const std::string& name, PointerKind kind) {

@@ -1,30 +1,19 @@
 // The checkpoints that a job writes to a folder of this host: each entry of the folder is one, and an
-// explicit rule determines when it is complete. The markers are those written by the frameworks
-// (docs/stage-out.md).
+// explicit rule determines when it is complete.
 #pragma once
 
 #include <cstdint>
 #include <filesystem>
+#include <map>
 #include <string>
 #include <vector>
 
 #include "base/clock.hpp"
 #include "base/result.hpp"
 #include "base/units.hpp"
+#include "staging/outputs/completeness.hpp"
 
 namespace spark::staging {
-
-struct Completeness {
-  enum class Rule {
-    Rename,       // it has its final name: the job wrote it under a temporary one
-    Dcp,          // torch.distributed.checkpoint: .metadata exists, and every file that it names
-    HuggingFace,  // trainer_state.json exists, and every file that an index of weights names
-    DeepSpeed,    // the file `latest` beside it names this checkpoint or a later one
-    Marker,       // it contains a file of that name
-  };
-  Rule rule = Rule::Rename;
-  std::string marker;
-};
 
 struct Checkpoint {
   std::string name;
@@ -43,8 +32,13 @@ Result<std::vector<Checkpoint>> list_checkpoints(const std::filesystem::path& fo
                                                  Duration settled);
 
 // Deletes entries of a job's folder, each with one rename before any of its files is deleted, and the remains
-// of an interrupted call. A missing entry is no error.
-Result<> remove_checkpoints(const std::filesystem::path& folder, const std::vector<std::string>& names);
+// of an interrupted call. `seen` has their names and their Checkpoint::changed_ns when that was decided: an
+// entry that has changed since stays, because a job has saved the same name again. A missing entry is no
+// error. `sources` are the files and folders that copies read: an entry that is one of them, or contains one,
+// or is in one, stays.
+Result<> remove_checkpoints(const std::filesystem::path& folder,
+                            const std::map<std::string, std::int64_t>& seen,
+                            const std::vector<std::filesystem::path>& sources);
 
 enum class PointerKind { Link, File };  // a symbolic link; a file that has the name, as DeepSpeed reads it
 

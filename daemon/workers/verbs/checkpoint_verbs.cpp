@@ -1,10 +1,12 @@
 // The folders that jobs write checkpoints to, and their checkpoints on a volume.
 #include <fcntl.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <charconv>
+#include <map>
+#include <set>
 
 #include "base/text.hpp"
 #include "daemon/workers/verbs/as_user.hpp"
@@ -13,6 +15,8 @@
 #include "daemon/workers/verbs/verbs.hpp"
 #include "staging/outputs/begun_checkpoints.hpp"
 #include "staging/outputs/checkpoints.hpp"
+#include "staging/outputs/destination_folder.hpp"
+#include "staging/outputs/job_folder.hpp"
 #include "staging/outputs/published_copies.hpp"
 
 namespace spark::workers {
@@ -27,16 +31,10 @@ std::string value_of(const json::object& request, std::string_view key) {
 
 // Switches to the owner of the folder and its checkpoints.
 Result<uid_t> become_owner_of(const std::string& folder) {
-  struct stat info {};
-  if (::lstat(folder.c_str(), &info) != 0) {
-    return fail_errno(errno, "looking at " + printable(folder),
-                      errno == ENOENT ? "create the folder, and make the jobs' user its owner" : "");
-  }
-  if (!S_ISDIR(info.st_mode))
-    return fail(Errc::Invalid, printable(folder) + " is no folder",
-                "name the folder itself, not a link to it");
-  if (auto user = become_user(info.st_uid); !user) return user.take_error();
-  return info.st_uid;
+  const auto owner = staging::owner_of_job_folder(folder);
+  if (!owner) return owner.take_error();
+  if (auto user = become_user(*owner); !user) return user.take_error();
+  return *owner;
 }
 
 staging::Completeness completeness_of(const json::object& request) {
@@ -69,6 +67,29 @@ std::vector<std::string> texts_of(const json::object& request, std::string_view 
       texts.emplace_back(text->data(), text->size());
   }
   return texts;
+}
+
+std::map<std::string, std::int64_t> changes_in(const json::object& request, std::string_view key) {
+  std::map<std::string, std::int64_t> changes;
+  const json::object* object = get_object(request, key);
+  for (const auto& member : object == nullptr ? json::object() : *object) {
+    if (const auto changed = get_int(*object, member.key())) changes[std::string(member.key())] = *changed;
+  }
+  return changes;
+}
+
+// The names kept in addition to the newest `keep`: the requested ones, and every checkpoint with a multiple
+// of `keep_every` as number.
+std::set<std::string> spared_in(const json::object& request, const std::filesystem::path& folder) {
+  std::set<std::string> spared{std::filesystem::path(value_of(request, "path")).filename()};
+  for (std::string& name : texts_of(request, "spared")) spared.insert(std::move(name));
+  const auto every =
+      static_cast<std::uint64_t>(std::max<std::int64_t>(0, get_int(request, "keep_every").value_or(0)));
+  const auto copies = staging::published_copies(folder);
+  for (std::size_t i = 0; every > 0 && copies && i < copies->size(); ++i) {
+    if (last_number_in((*copies)[i].name) % every == 0) spared.insert((*copies)[i].name);
+  }
+  return spared;
 }
 
 }  // namespace
@@ -145,8 +166,29 @@ Result<json::object> list_published_verb(const json::object& request, const Prog
   return json::object{{"copies", std::move(rows)}, {"begun", std::move(begun_rows)}};
 }
 
-// {"path", "remove": [NAME], "latest": NAME} → {"warning"}: removes local checkpoints that are not kept, and
-// sets the link to the newest one that is on the volume. "latest" may be empty.
+// {"root", "mount", "path", "uid", "keep", "keep_every", "spared": [NAME]} → {"removed": [NAME]}: deletes all
+// but the newest "keep" of the copies that stage-out published in the folder of "path". "path", copies with a
+// multiple of "keep_every" as number, and the names in "spared" stay as well.
+Result<json::object> prune_output_verb(const json::object& request, const ProgressLine& /*progress*/) {
+  const auto held = hold_volume(value_of(request, "mount"), true);
+  if (!held) return held.take_error();
+  if (auto user = become_user(static_cast<uid_t>(get_int(request, "uid").value_or(0))); !user)
+    return user.take_error();
+  const std::filesystem::path path = value_of(request, "path");
+  const auto folder =
+      staging::make_destination_folder(value_of(request, "root"), path.parent_path().native());
+  if (!folder) return folder.take_error();
+  const auto keep = static_cast<std::size_t>(std::max<std::int64_t>(1, get_int(request, "keep").value_or(1)));
+  const auto gone = staging::keep_newest(*folder, keep, spared_in(request, *folder));
+  if (!gone) return gone.take_error();
+  json::array removed;
+  for (const std::string& name : *gone) removed.emplace_back(printable(name));
+  return json::object{{"removed", std::move(removed)}};
+}
+
+// {"path", "remove": {NAME: CHANGED_NS}, "sources": [PATH], "latest": NAME} → {"warning"}: removes local
+// checkpoints that are not kept, that have not changed since, and that no copy reads, and sets the link to
+// the newest one that is on the volume. "latest" may be empty.
 Result<json::object> tidy_output_verb(const json::object& request, const ProgressLine& /*progress*/) {
   const std::string path = value_of(request, "path");
   if (const auto uid = become_owner_of(path); !uid) return uid.take_error();
@@ -158,8 +200,10 @@ Result<json::object> tidy_output_verb(const json::object& request, const Progres
     if (!pointed && pointed.error().kind != Errc::Refused) return pointed.take_error();
     if (!pointed) warning = printable(pointed.error().message());
   }
-  if (auto removed = staging::remove_checkpoints(path, texts_of(request, "remove")); !removed)
-    return removed.take_error();
+  const auto sources = texts_of(request, "sources");
+  auto removed =
+      staging::remove_checkpoints(path, changes_in(request, "remove"), {sources.begin(), sources.end()});
+  if (!removed) return removed.take_error();
   return json::object{{"warning", warning}};
 }
 

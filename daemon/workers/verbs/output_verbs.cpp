@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <set>
 
 #include "base/text.hpp"
 #include "daemon/workers/verbs/as_user.hpp"
@@ -75,40 +74,6 @@ json::object report_to_json(const staging::CopyReport& report, const std::filesy
           {"warnings", std::move(warnings)}};
 }
 
-// The names kept in addition to the newest `keep`: the requested ones, and every checkpoint with a multiple
-// of `keep_every` as number.
-std::set<std::string> spared_in(const json::object& request, const std::filesystem::path& folder) {
-  std::set<std::string> spared{std::filesystem::path(text_of(request, "path")).filename()};
-  const json::array* names = get_array(request, "spared");
-  for (std::size_t i = 0; names != nullptr && i < names->size(); ++i) {
-    if (const auto* name = (*names)[i].if_string(); name != nullptr)
-      spared.emplace(name->data(), name->size());
-  }
-  const auto every =
-      static_cast<std::uint64_t>(std::max<std::int64_t>(0, get_int(request, "keep_every").value_or(0)));
-  const auto copies = staging::published_copies(folder);
-  for (std::size_t i = 0; every > 0 && copies && i < copies->size(); ++i) {
-    if (last_number_in((*copies)[i].name) % every == 0) spared.insert((*copies)[i].name);
-  }
-  return spared;
-}
-
-// Its failure does not fail the copy, which is already published.
-void prune(const json::object& request, const std::filesystem::path& folder, json::object& answer) {
-  json::array removed;
-  const auto keep = get_int(request, "keep").value_or(0);
-  if (keep > 0) {
-    const auto gone =
-        staging::keep_newest(folder, static_cast<std::size_t>(keep), spared_in(request, folder));
-    if (!gone) {
-      answer["warnings"].as_array().emplace_back("older copies were not all deleted: " +
-                                                 gone.error().message());
-    }
-    for (std::size_t i = 0; gone && i < gone->size(); ++i) removed.emplace_back(printable((*gone)[i]));
-  }
-  answer["removed"] = std::move(removed);
-}
-
 // Points `latest` at the newest copy in the folder, which need not be the one just sent.
 Result<> move_latest(const std::string& kind, const std::filesystem::path& folder) {
   if (kind.empty()) return {};
@@ -150,8 +115,8 @@ Sent send_shard(const json::object& request, const std::filesystem::path& path, 
 
 }  // namespace
 
-// {"source", "root", "mount", "path", "uid", "nodes", "marker", "keep", "keep_every", "spared", "latest",
-// "max_rate", "threads", "depth", "chunk"} → the result of `stage-out --json`; "state" is "waiting" while
+// {"source", "root", "mount", "path", "uid", "nodes", "marker", "latest", "max_rate", "threads", "depth",
+// "chunk"} → the result of `stage-out --json`; "state" is "waiting" while
 // shards of some of the "nodes" are missing, and "hosts" lists the existing ones. "marker": a file that is
 // the same in all shards of one attempt of the job; may be empty. "latest": "link" or "file", the kind of
 // pointer to the newest copy, or empty. "root": path of the volume; "mount": its mount point, where it must
@@ -171,12 +136,11 @@ Result<json::object> stage_out_verb(const json::object& request, const ProgressL
                         : send_whole(request, *folder / path.filename(), sink);
   if (!sent || get_string(*sent, "state") == "waiting") return sent;
   json::object answer = std::move(*sent);
-  // Before anything is deleted, so that it never leads to a deleted copy.
+  // Before an older copy is deleted ("prune-output"), so that it never leads to a deleted one.
   if (auto moved = move_latest(text_of(request, "latest"), *folder); !moved) {
     if (moved.error().kind != Errc::Refused) return moved.take_error();
     answer["warnings"].as_array().emplace_back(printable(moved.error().message()));
   }
-  prune(request, *folder, answer);
   return answer;
 }
 

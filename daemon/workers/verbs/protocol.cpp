@@ -51,6 +51,7 @@ constexpr std::array kVerbs = {
     VerbRow{"verify-output", verify_output_verb},
     VerbRow{"scan-output", scan_output_verb},
     VerbRow{"list-published", list_published_verb},
+    VerbRow{"prune-output", prune_output_verb},
     VerbRow{"tidy-output", tidy_output_verb},
     VerbRow{"recorded", recorded_verb},
     VerbRow{"forget", forget_verb},

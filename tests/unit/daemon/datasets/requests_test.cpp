@@ -79,6 +79,28 @@ TEST_F(RequestTest, ARequestFailsIfItsCopyIsGoneBeforeItEnds) {
               HasSubstr("imagenet"));
 }
 
+TEST_F(RequestTest, ADatasetIsInUseFromItsRequestToTheEndOfItsLease) {
+  begin();
+  EXPECT_FALSE(datasets->in_use()) << "the leases of an earlier daemon are not known";
+  ASSERT_TRUE(run_until(context, [&] { return datasets->in_use().has_value(); }));
+  EXPECT_THAT(*datasets->in_use(), testing::IsEmpty());
+  worker.on("stage", note_request("stages.log") + "exec sleep 600");
+  const auto job = stage();
+  EXPECT_THAT(*datasets->in_use(), testing::ElementsAre("imagenet"));
+  ASSERT_TRUE(job->cancel());
+  EXPECT_TRUE(run_until(context, [&] { return datasets->in_use()->empty(); }));
+}
+
+TEST_F(RequestTest, ALeasedDatasetIsInUse) {
+  const staging::ProcessId me = staging::process_with(::getpid());
+  worker.on("lease",
+            R"(echo '{"result": {"leases": [{"id": "1f", "dataset": "imagenet", "generation": 1, "pid": )" +
+                std::to_string(me.pid) + R"(, "pid_start_time": )" + std::to_string(me.start_time) +
+                R"(}]}}')");
+  start();
+  EXPECT_THAT(*datasets->in_use(), testing::ElementsAre("imagenet"));
+}
+
 TEST_F(RequestTest, ACancelledStagingLeavesNoHold) {
   worker.on("lease", std::string(kTakeIds) + R"(echo '{"result": {"leases": [], "missing": []}}')");
   worker.on("stage", note_request("stages.log") + "exec sleep 600");

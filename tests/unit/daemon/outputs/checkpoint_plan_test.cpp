@@ -21,6 +21,12 @@ CheckpointPlan plan(const config::Output& output, const Local& local, const Publ
   return plan_checkpoints(output, local, published, sent, begun);
 }
 
+Names removed(const CheckpointPlan& plan) {
+  Names names;
+  for (const auto& [name, changed] : plan.remove) names.push_back(name);
+  return names;
+}
+
 std::string sent(const CheckpointPlan& plan) {
   return plan.send ? plan.send->name : "";
 }
@@ -45,10 +51,10 @@ TEST(CheckpointPlan, ACheckpointRewrittenInPlaceIsSentAgainAndNotRemoved) {
   output.keep_local = 1;
   const Local local{complete("step-3", 30), complete("step-2", 20)};
   const Published there{{"step-3", 30}, {"step-2", 20}};
-  EXPECT_EQ(plan(output, local, there, {{"step-3", 31}, {"step-2", 21}}).remove, Names{"step-2"});
+  EXPECT_EQ(removed(plan(output, local, there, {{"step-3", 31}, {"step-2", 21}})), Names{"step-2"});
   const CheckpointPlan then = plan(output, local, there, {{"step-3", 31}, {"step-2", 15}});
   EXPECT_EQ(sent(then), "step-2");
-  EXPECT_EQ(then.remove, Names{});
+  EXPECT_EQ(removed(then), Names{});
   EXPECT_EQ(then.latest, "step-3");
 }
 
@@ -78,7 +84,7 @@ TEST(CheckpointPlan, ACheckpointSelectedByKeepEveryIsSentAfterTheNewestAndKept) 
   const CheckpointPlan then = plan(output, local, {{"step-21", 21}});
   EXPECT_EQ(sent(then), "step-20");
   EXPECT_EQ(then.backlog, 200u);
-  EXPECT_EQ(then.remove, Names{"step-11"}) << "what still has to be sent stays";
+  EXPECT_EQ(removed(then), Names{"step-11"}) << "what still has to be sent stays";
   EXPECT_EQ(sent(plan(output, local, {{"step-21", 21}, {"step-20", 20}})), "step-10");
 }
 
@@ -87,12 +93,19 @@ TEST(CheckpointPlan, LocalCheckpointsAreRemovedOnlyIfTheVolumeHasANewerOne) {
   output.keep_local = 1;
   const Local local{complete("step-3", 30), complete("step-2", 20), incomplete("step-0", 15),
                     complete("step-1", 10)};
-  EXPECT_EQ(plan(output, local, {}).remove, Names{}) << "nothing is on the volume";
-  EXPECT_EQ(plan(output, local, {{"step-2", 20}}).remove, Names{"step-1"}) << "`latest` leads to step-2";
-  EXPECT_EQ(plan(output, local, {{"step-1", 10}}).remove, Names{}) << "`latest` leads to step-1";
-  EXPECT_EQ(plan(output, local, {{"step-3", 30}}).remove, (Names{"step-2", "step-1"}));
-  EXPECT_EQ(plan(output, local, {{"step-9", 90}}).remove, (Names{"step-2", "step-1"}))
+  EXPECT_EQ(removed(plan(output, local, {})), Names{}) << "nothing is on the volume";
+  EXPECT_EQ(removed(plan(output, local, {{"step-2", 20}})), Names{"step-1"}) << "`latest` leads to step-2";
+  EXPECT_EQ(removed(plan(output, local, {{"step-1", 10}})), Names{}) << "`latest` leads to step-1";
+  EXPECT_EQ(removed(plan(output, local, {{"step-3", 30}})), (Names{"step-1", "step-2"}));
+  EXPECT_EQ(removed(plan(output, local, {{"step-9", 90}})), (Names{"step-1", "step-2"}))
       << "never the newest complete one";
+}
+
+TEST(CheckpointPlan, ARemovalHasTheChangeThatWasSeen) {
+  config::Output output;
+  output.keep_local = 1;
+  const Local local{complete("step-2", 20), complete("step-1", 10)};
+  EXPECT_EQ(plan(output, local, {{"step-2", 20}}).remove, (Changes{{"step-1", 11}}));
 }
 
 TEST(CheckpointPlan, ParsesTheWorkersAnswers) {

@@ -42,7 +42,7 @@ class KnownCheckpointsTest : public testing::Test {
   asio::io_context context;
   SystemClock clock;
   workers::Runner runner{context.get_executor(), worker.program()};
-  Context shared{context.get_executor(), runner, clock, "/state", {}, {}, {}, {}};
+  Context shared{context.get_executor(), runner, clock, "/state", {}, {}, {}, {}, {}};
   config::Output output;
   KnownCheckpoints known{shared, output};
 };

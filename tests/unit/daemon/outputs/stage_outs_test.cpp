@@ -29,10 +29,14 @@ class StageOutsTest : public testing::Test {
     worker.on("forget", R"(echo '{"result": {}}')");
     worker.on("recorded", R"(echo '{"result": {"records": []}}')");
     worker.on("stage-out", note_request("stage-outs.log") + kSent);
+    worker.on("prune-output", note_request("prunes.log") + R"(echo '{"result": {"removed": ["step-0"]}}')");
     outs.emplace(Context{context.get_executor(), runner, clock, "/state/stage-outs",
                          [this]() -> const config::Config& { return settings; },
                          [this](const std::string&) { return place(); },
                          [this](const std::string&) { return place(); }, [] { return false; },
+                         [this](const std::string& volume, const std::string& folder) {
+                           return in_use(volume, folder);
+                         },
                          Timings{.look = Duration(10),
                                  .retry = Duration(10),
                                  .tries = 3,
@@ -40,6 +44,11 @@ class StageOutsTest : public testing::Test {
                                  .stalled = Duration(200),
                                  .shards = Duration(10)}},
                  jobs);
+  }
+  Result<std::vector<std::string>> in_use(const std::string& volume, const std::string& folder) const {
+    EXPECT_EQ(volume + ":" + folder, "checkpoints:run");
+    if (!used) return fail(Errc::Unavailable, "the leases of this host are not known yet");
+    return *used;
   }
   Result<VolumePlace> place() const {
     if (away) return fail(*away);
@@ -77,6 +86,7 @@ class StageOutsTest : public testing::Test {
   Jobs jobs{context.get_executor(), clock};
   config::Config settings;
   std::optional<Error> away;
+  std::optional<std::vector<std::string>> used{std::in_place};  // names of copies; none: not known
   std::optional<StageOuts> outs;
 };
 
@@ -139,6 +149,60 @@ TEST_F(StageOutsTest, AnIdenticalRequestJoinsTheJobAndAnotherSourceForThePathIsR
   EXPECT_THAT(other->error().message(), HasSubstr("wait --job"));
   ASSERT_TRUE(first->cancel());
   EXPECT_TRUE(ends(first));
+}
+
+TEST_F(StageOutsTest, ACopyThatIsInUseWhenTheTransferEndsIsSparedByTheDeletionOfOlderOnes) {
+  worker.on("stage-out", note_request("stage-outs.log") + "until [ -e go ]; do sleep 0.02; done; " + kSent);
+  StageOutRequest limited = request();
+  limited.keep = 2;
+  limited.keep_every = 10;
+  const auto job = send(limited);
+  ASSERT_TRUE(run_until(context, [&] { return !text_of("stage-outs.log").empty(); }));
+  used = std::vector<std::string>{"step-7"};  // a lease that begins during the transfer
+  std::ofstream(worker.folder() / "go") << "now";
+  ASSERT_TRUE(ends(job));
+  for (const char* part : {R"("path":"run/step-1","uid":1000,"keep":2,"keep_every":10,"spared":["step-7"])",
+                           R"("root":"/v","mount":"/v")"})
+    EXPECT_THAT(text_of("prunes.log"), HasSubstr(part));
+  EXPECT_THAT(json::serialize(job->final_event()), HasSubstr(R"("removed":["step-0"])"));
+}
+
+TEST_F(StageOutsTest, WithoutALimitNoOlderCopyIsDeleted) {
+  ASSERT_TRUE(ends(send()));
+  EXPECT_EQ(worker.calls("prune-output"), 0);
+}
+
+TEST_F(StageOutsTest, NoOlderCopyIsDeletedWhileTheLeasesAreUnknown) {
+  used.reset();
+  StageOutRequest limited = request();
+  limited.keep = 1;
+  const auto job = send(limited);
+  ASSERT_TRUE(ends(job));
+  EXPECT_EQ(worker.calls("prune-output"), 0);
+  EXPECT_EQ(outs->totals().sent, 1u);
+  EXPECT_THAT(json::serialize(job->final_event()),
+              HasSubstr("older copies were not all deleted: the leases of this host are not known yet"));
+}
+
+TEST_F(StageOutsTest, AFailedDeletionOfOlderCopiesIsAWarningOfACompleteTransfer) {
+  worker.on("prune-output", kTrouble);
+  StageOutRequest limited = request();
+  limited.keep = 1;
+  const auto job = send(limited);
+  ASSERT_TRUE(ends(job));
+  EXPECT_EQ(outs->totals().sent, 1u);
+  EXPECT_THAT(json::serialize(job->final_event()),
+              HasSubstr("older copies were not all deleted: writing /v/x"));
+}
+
+TEST_F(StageOutsTest, ARecordedRequestKeepsItsLimits) {
+  StageOutRequest limited = request();
+  limited.id = "one";
+  limited.keep = 3;
+  limited.keep_every = 10;
+  const auto read = request_from_json(to_json(limited));
+  ASSERT_TRUE(read) << read.error().message();
+  EXPECT_TRUE(read->is_same(limited));
 }
 
 TEST_F(StageOutsTest, OneTransferAtATimeRunsToAVolume) {

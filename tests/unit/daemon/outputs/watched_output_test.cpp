@@ -34,6 +34,7 @@ class WatchedOutputTest : public testing::Test {
     worker.on("forget", R"(echo '{"result": {}}')");
     worker.on("scan-output", note_request("scans.log") + kOneThere);
     worker.on("list-published", R"(echo '{"result": {"copies": []}}')");
+    worker.on("prune-output", note_request("prunes.log") + R"(echo '{"result": {"removed": []}}')");
     worker.on("tidy-output", note_request("tidies.log") + R"(echo '{"result": {}}')");
     worker.on("stage-out", note_request("stage-outs.log") +
                                R"(echo '{"result": {"state": "ready", "served_from": "copied"}}')");
@@ -49,7 +50,10 @@ class WatchedOutputTest : public testing::Test {
     outs.emplace(Context{context.get_executor(), runner, clock, "/state/stage-outs",
                          [this]() -> const config::Config& { return settings; },
                          [this](const std::string&) { return place(); },
-                         [this](const std::string&) { return place(); }, [] { return false; },
+                         [this](const std::string&) { return readable(); }, [] { return false; },
+                         [](const std::string&, const std::string&) {
+                           return Result<std::vector<std::string>>(std::vector<std::string>{"step-0"});
+                         },
                          Timings{.look = Duration(10),
                                  .retry = Duration(10),
                                  .tries = 1,
@@ -58,8 +62,7 @@ class WatchedOutputTest : public testing::Test {
                                  .settle_looks = 3,
                                  .shards = Duration(10)}},
                  jobs);
-    watches.emplace(outs->context(), *outs,
-                    [](const config::Output&) { return std::vector<std::string>{"step-0"}; });
+    watches.emplace(outs->context(), *outs);
   }
   ~WatchedOutputTest() override {
     settings.outputs.clear();
@@ -70,6 +73,7 @@ class WatchedOutputTest : public testing::Test {
     if (away) return fail(*away);
     return VolumePlace{"/v", "/v"};
   }
+  Result<VolumePlace> readable() const { return watched ? Result<VolumePlace>(*watched) : place(); }
   std::string text_of(const std::string& file) {
     std::ifstream in(worker.folder() / file);
     return {std::istreambuf_iterator<char>(in), {}};
@@ -85,6 +89,7 @@ class WatchedOutputTest : public testing::Test {
   Jobs jobs{context.get_executor(), clock};
   config::Config settings;
   std::optional<Error> away;
+  std::optional<VolumePlace> watched;  // where it is readable although it is away
   std::optional<StageOuts> outs;
   std::optional<OutputWatches> watches;
 };
@@ -93,9 +98,10 @@ TEST_F(WatchedOutputTest, ACompleteCheckpointIsSentAsItsOwnerWithTheConfiguredRe
   watches->apply(settings);
   ASSERT_TRUE(run_until(context, [&] { return outs->totals().sent > 0; }));
   EXPECT_THAT(text_of("scans.log"), HasSubstr(R"("path":"/out","rule":"marker","marker":"DONE")"));
-  for (const char* part : {R"("source":"/out/step-2")", R"("path":"run7/step-2")", R"("uid":1000)",
-                           R"("keep":3)", R"("latest":"link")", R"("spared":["step-0"])"})
+  for (const char* part :
+       {R"("source":"/out/step-2")", R"("path":"run7/step-2")", R"("uid":1000)", R"("latest":"link")"})
     EXPECT_THAT(text_of("stage-outs.log"), HasSubstr(part));
+  EXPECT_THAT(text_of("prunes.log"), HasSubstr(R"("keep":3,"keep_every":0,"spared":["step-0"])"));
   EXPECT_THAT(text_of("records.log"), HasSubstr(R"("flushed":{"step-2":21})"));
 }
 
@@ -105,7 +111,7 @@ TEST_F(WatchedOutputTest, APublishedCheckpointIsNotSentAgainAndTheLocalLinkPoint
   ASSERT_TRUE(calls("scan-output", 3));
   EXPECT_EQ(worker.calls("stage-out"), 0);
   EXPECT_EQ(worker.calls("tidy-output"), 1) << "once, not at each look";
-  EXPECT_THAT(text_of("tidies.log"), HasSubstr(R"("remove":[],"latest":"step-2")"));
+  EXPECT_THAT(text_of("tidies.log"), HasSubstr(R"("remove":{},"sources":[],"latest":"step-2")"));
   const json::object shown = watches->find("run7")->to_json();
   EXPECT_EQ(shown.at("latest_published"), "step-2");
   EXPECT_EQ(shown.at("backlog_bytes"), 0);
@@ -228,6 +234,40 @@ TEST_F(WatchedOutputTest, AShardThatAnotherHostWaitsForIsSentBeforeANewerCheckpo
   ASSERT_TRUE(run_until(context, [&] { return !text_of("stage-outs.log").empty(); }));
   EXPECT_THAT(text_of("stage-outs.log"), HasSubstr(R"("source":"/out/step-2")"));
   EXPECT_THAT(text_of("stage-outs.log"), HasSubstr(R"("marker":"DONE")"));
+}
+
+TEST_F(WatchedOutputTest, TheSourcesOfAcceptedTransfersAreNamedToTheWorkerThatRemovesCheckpoints) {
+  settings.outputs["run7"].keep_local = 1;
+  away = Error{Errc::Unavailable, "volume other is stalled", ""};
+  StageOutRequest other;
+  other.source = "/out/step-2";
+  other.volume = "other";
+  other.path = "kept/step-2";
+  other.asker.uid = 1000;
+  asio::co_spawn(context, outs->start(), asio::detached);
+  ASSERT_TRUE(run_until(context, [&] { return outs->sources().has_value(); }));
+  const auto waiting = await(context, outs->send(std::move(other)));
+  ASSERT_TRUE(waiting && *waiting);
+  ASSERT_TRUE(run_until(context, [&] { return (**waiting)->progress().has_value(); }));
+  worker.on("scan-output", kTwoThere);
+  worker.on("list-published", R"(echo '{"result": {"copies": [{"name": "step-3", "mtime_ns": 30}]}}')");
+  watched = VolumePlace{"/v", "/v"};
+  watches->apply(settings);
+  ASSERT_TRUE(run_until(context, [&] { return !text_of("tidies.log").empty(); }));
+  EXPECT_THAT(text_of("tidies.log"), HasSubstr(R"("remove":{"step-2":21},"sources":["/out/step-2"])"));
+  EXPECT_TRUE((**waiting)->cancel().has_value());
+}
+
+TEST_F(WatchedOutputTest, NothingIsRemovedUntilTheRecordsOfEarlierTransfersAreRead) {
+  settings.outputs["run7"].keep_local = 1;
+  worker.on("scan-output", kTwoThere);
+  worker.on("list-published", R"(echo '{"result": {"copies": [{"name": "step-3", "mtime_ns": 30}]}}')");
+  watches->apply(settings);
+  ASSERT_TRUE(run_until(context, [&] { return !text_of("tidies.log").empty(); }));
+  EXPECT_THAT(text_of("tidies.log"), HasSubstr(R"("remove":{})"));
+  asio::co_spawn(context, outs->start(), asio::detached);
+  EXPECT_TRUE(run_until(
+      context, [&] { return text_of("tidies.log").find(R"("remove":{"step-2":21})") != std::string::npos; }));
 }
 
 TEST_F(WatchedOutputTest, ARequestedTransferThatWaitsForOtherHostsBlocksNoOther) {

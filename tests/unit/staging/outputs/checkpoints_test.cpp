@@ -1,5 +1,6 @@
 #include "staging/outputs/checkpoints.hpp"
 
+#include <gmock/gmock.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -10,6 +11,7 @@ namespace spark::staging {
 namespace {
 
 using namespace test;
+using testing::HasSubstr;
 using Rule = Completeness::Rule;
 using Names = std::vector<std::string>;
 
@@ -30,9 +32,23 @@ class Checkpoints : public testing::Test {
     EXPECT_TRUE(listed) << listed.error().message();
     return listed.value_or(std::vector<Checkpoint>());
   }
+  // A file that was written `minute` minutes after the first of the others.
+  void written(int minute, const std::string& path, const std::string& text = "x") {
+    file(path, text);
+    std::filesystem::last_write_time(out_ / path, start_ + std::chrono::minutes(minute));
+  }
   // The checkpoints after a minute without changes.
   std::vector<Checkpoint> settled(Rule rule, const std::string& marker = "") {
     return all({rule, marker}, std::chrono::system_clock::now() + std::chrono::minutes(1));
+  }
+  // The changes of these names as last seen.
+  std::map<std::string, std::int64_t> seen(const Names& names) {
+    std::map<std::string, std::int64_t> changes;
+    for (const std::string& name : names) changes[name] = 0;
+    for (const Checkpoint& one : settled(Rule::Rename)) {
+      if (changes.contains(one.name)) changes[one.name] = one.changed_ns;
+    }
+    return changes;
   }
   Names complete(Rule rule, const std::string& marker = "") {
     Names names;
@@ -41,13 +57,15 @@ class Checkpoints : public testing::Test {
     }
     return names;
   }
-  std::string why_not(Rule rule, const std::string& name) {
-    for (const Checkpoint& one : settled(rule)) {
+  std::string why_not(Rule rule, const std::string& name, const std::string& marker = "") {
+    for (const Checkpoint& one : settled(rule, marker)) {
       if (one.name == name) return one.incomplete;
     }
     return "there is no " + name;
   }
 
+  const std::filesystem::file_time_type start_ =
+      std::filesystem::file_time_type::clock::now() - std::chrono::hours(24);
   TempFolder folder_;
   std::filesystem::path out_ = folder_ / "out";
 };
@@ -76,9 +94,9 @@ TEST_F(Checkpoints, DistributedTorchNeedsEveryFileNamedInItsMetadata) {
   const std::string metadata = std::string("\x80\x02X\x0c\0\0\0__0_0.distcpq\x05", 21) +
                                "__1_0.distcp\x85"
                                "a.distcp";
-  file("step-1/__0_0.distcp"), file("step-1/.metadata", metadata);
+  written(1, "step-1/__0_0.distcp"), written(2, "step-1/.metadata", metadata);
   EXPECT_EQ(why_not(Rule::Dcp, "step-1"), "its .metadata names __1_0.distcp, which is not there");
-  file("step-1/__1_0.distcp");
+  written(1, "step-1/__1_0.distcp");
   EXPECT_EQ(complete(Rule::Dcp), Names{"step-1"});
   file("step-2/__0_0.distcp");
   EXPECT_EQ(why_not(Rule::Dcp, "step-2"), "it has no .metadata yet");
@@ -86,23 +104,68 @@ TEST_F(Checkpoints, DistributedTorchNeedsEveryFileNamedInItsMetadata) {
   EXPECT_EQ(why_not(Rule::Dcp, "step-3"), "its .metadata names no file");
 }
 
+TEST_F(Checkpoints, DistributedTorchIsIncompleteWhileAFileIsNewerThanItsMetadata) {
+  const std::string metadata = "__0_0.distcp __1_0.distcp";
+  written(1, "step-1/__0_0.distcp"), written(2, "step-1/__1_0.distcp"),
+      written(2, "step-1/.metadata", metadata);
+  EXPECT_EQ(complete(Rule::Dcp), Names{"step-1"}) << "equal times, as on a file system with coarse ones";
+  written(3, "step-1/__1_0.distcp");
+  EXPECT_THAT(why_not(Rule::Dcp, "step-1"), HasSubstr("its .metadata is older than __1_0.distcp"));
+  written(4, "step-1/__0_0.distcp"), written(4, "step-1/.metadata", metadata);
+  EXPECT_EQ(complete(Rule::Dcp), Names{"step-1"}) << "saved again";
+}
+
+TEST_F(Checkpoints, AReasonForAnOldMarkerNamesTheCommandThatSendsTheCheckpoint) {
+  written(1, "step-1/DONE"), written(2, "step-1/model");
+  EXPECT_EQ(
+      why_not(Rule::Marker, "step-1", "DONE"),
+      "its DONE is older than model, as after an interrupted save to the same name or a copy without times; "
+      "if it is right, send it with `spark-stage stage-out " +
+          (out_ / "step-1").native() + " VOLUME:PATH`");
+}
+
 TEST_F(Checkpoints, HuggingFaceNeedsItsStateAndAllWeightsOfItsIndex) {
-  file("checkpoint-500/model-00001-of-00002.safetensors");
+  written(1, "checkpoint-500/model-00001-of-00002.safetensors");
   file(
       "checkpoint-500/model.safetensors.index.json",
       R"({"metadata": {}, "weight_map": {"a": "model-00001-of-00002.safetensors", "b": "model-00002-of-00002.safetensors"}})");
   EXPECT_EQ(why_not(Rule::HuggingFace, "checkpoint-500"), "it has no trainer_state.json yet");
-  file("checkpoint-500/trainer_state.json", "{}");
+  written(2, "checkpoint-500/trainer_state.json", "{}");
   EXPECT_EQ(why_not(Rule::HuggingFace, "checkpoint-500"),
             "model.safetensors.index.json names model-00002-of-00002.safetensors, which is not there");
-  file("checkpoint-500/model-00002-of-00002.safetensors");
+  written(1, "checkpoint-500/model-00002-of-00002.safetensors");
   EXPECT_EQ(complete(Rule::HuggingFace), Names{"checkpoint-500"});
   file("checkpoint-500/model.safetensors.index.json", "{");
   EXPECT_EQ(why_not(Rule::HuggingFace, "checkpoint-500"), "model.safetensors.index.json can't be read yet");
 }
 
+TEST_F(Checkpoints, HuggingFaceIsIncompleteWhileWeightsOrOptimizerAreNewerThanItsState) {
+  written(1, "checkpoint-5/model.safetensors"), written(1, "checkpoint-5/optimizer.pt");
+  written(2, "checkpoint-5/trainer_state.json"), written(3, "checkpoint-5/rng_state_0.pth");
+  written(3, "checkpoint-5/README.md");
+  EXPECT_EQ(complete(Rule::HuggingFace), Names{"checkpoint-5"}) << "older Trainers write the RNG states last";
+  for (const char* name :
+       {"model.safetensors", "pytorch_model.bin", "adapter_model.safetensors", "optimizer.pt",
+        "optimizer_0/__0_0.distcp", "global_step5/mp_rank_00_model_states.pt"}) {
+    written(3, std::string("checkpoint-5/") + name);
+    EXPECT_THAT(why_not(Rule::HuggingFace, "checkpoint-5"),
+                HasSubstr(std::string("its trainer_state.json is older than ") + name));
+    written(1, std::string("checkpoint-5/") + name);
+  }
+  EXPECT_EQ(complete(Rule::HuggingFace), Names{"checkpoint-5"});
+}
+
+TEST_F(Checkpoints, HuggingFaceIsIncompleteWhileAFileOfItsIndexIsNewerThanItsState) {
+  written(1, "checkpoint-5/part.index.json", R"({"weight_map": {"a": "part-1", "b": "part-2"}})");
+  written(1, "checkpoint-5/part-1"), written(2, "checkpoint-5/trainer_state.json");
+  written(3, "checkpoint-5/part-2");
+  EXPECT_THAT(why_not(Rule::HuggingFace, "checkpoint-5"),
+              HasSubstr("trainer_state.json is older than part-2"));
+}
+
 TEST_F(Checkpoints, DeepSpeedIsCompleteUpToTheCheckpointNamedByLatest) {
-  file("global_step5/mp_rank_00_model_states.pt"), file("global_step10/mp_rank_00_model_states.pt");
+  written(1, "global_step5/mp_rank_00_model_states.pt"),
+      written(2, "global_step10/mp_rank_00_model_states.pt");
   EXPECT_EQ(why_not(Rule::DeepSpeed, "global_step5"), "there is no file `latest` yet");
   file("latest", "global_step5");
   EXPECT_EQ(complete(Rule::DeepSpeed), Names{"global_step5"});
@@ -113,18 +176,87 @@ TEST_F(Checkpoints, DeepSpeedIsCompleteUpToTheCheckpointNamedByLatest) {
   EXPECT_EQ(why_not(Rule::DeepSpeed, "global_step7"), "it has no states of the model");
 }
 
-TEST_F(Checkpoints, WithAMarkerAreComplete) {
-  file("a/model"), file("b/model"), file("b/DONE");
+TEST_F(Checkpoints, DeepSpeedIsIncompleteWhileTheStatesOfRank0AreNewerThanLatest) {
+  written(1, "global_step60/mp_rank_00_model_states.pt"), written(2, "latest", "global_step100");
+  written(1, "global_step60/bf16_zero_pp_rank_0_mp_rank_00_optim_states.pt");
+  EXPECT_EQ(complete(Rule::DeepSpeed), Names{"global_step60"});
+  for (const char* name : {"mp_rank_00_model_states.pt", "bf16_zero_pp_rank_0_mp_rank_00_optim_states.pt"}) {
+    written(3, std::string("global_step60/") + name);  // after a rollback to a step before 60
+    EXPECT_THAT(why_not(Rule::DeepSpeed, "global_step60"),
+                HasSubstr(std::string("`latest` is older than ") + name));
+    written(1, std::string("global_step60/") + name);
+  }
+  written(3, "global_step60/mp_rank_00_model_states.pt"), written(4, "latest", "global_step60");
+  EXPECT_EQ(complete(Rule::DeepSpeed), Names{"global_step60"}) << "saved again";
+}
+
+TEST_F(Checkpoints, DeepSpeedIsCompleteIfOtherRanksEndAfterRank0HasWrittenLatest) {
+  written(1, "global_step5/zero_pp_rank_0_mp_rank_00_model_states.pt"), written(2, "latest", "global_step5");
+  written(3, "global_step5/zero_pp_rank_1_mp_rank_00_model_states.pt");
+  written(3, "global_step5/bf16_zero_pp_rank_10_mp_rank_00_optim_states.pt");
+  written(3, "global_step5/mp_rank_01_model_states.pt");
+  EXPECT_EQ(complete(Rule::DeepSpeed), Names{"global_step5"});
+  std::filesystem::remove(out_ / "global_step5/zero_pp_rank_0_mp_rank_00_model_states.pt");
+  EXPECT_THAT(why_not(Rule::DeepSpeed, "global_step5"), HasSubstr("`latest` is older than "))
+      << "rank 0 has not begun";
+}
+
+TEST_F(Checkpoints, AMarkerCompletesACheckpointIfNoFileIsNewer) {
+  written(1, "a/model"), written(1, "b/model"), written(1, "b/part/one"), written(1, "b/DONE");
   EXPECT_EQ(complete(Rule::Marker, "DONE"), Names{"b"});
+  written(2, "b/part/one");
+  EXPECT_THAT(why_not(Rule::Marker, "b", "DONE"), HasSubstr("its DONE is older than part/one"));
+}
+
+TEST_F(Checkpoints, ACopyWithItsTimesStaysComplete) {
+  written(1, "a/model"), written(2, "a/DONE");
+  for (const char* name : {"model", "DONE"}) {
+    file(std::string("b/") + name);
+    std::filesystem::last_write_time(out_ / "b" / name, std::filesystem::last_write_time(out_ / "a" / name));
+  }
+  EXPECT_EQ(complete(Rule::Marker, "DONE").size(), 2u);
 }
 
 TEST_F(Checkpoints, AreRemovedTogetherWithLeftoversOfAnEarlierRemoval) {
   file("step-1/model"), file("step-2/model"), file(".step-0.spark-removed/model"), file(".keep/model");
-  ASSERT_OK(remove_checkpoints(out_, {"step-1", "gone", "../out/step-2", ".keep"}));
+  ASSERT_OK(remove_checkpoints(out_, seen({"step-1", "gone", "../out/step-2", ".keep"}), {}));
   EXPECT_FALSE(std::filesystem::exists(out_ / "step-1"));
   EXPECT_FALSE(std::filesystem::exists(out_ / ".step-0.spark-removed"));
   EXPECT_TRUE(std::filesystem::exists(out_ / "step-2/model"));
   EXPECT_TRUE(std::filesystem::exists(out_ / ".keep/model"));
+}
+
+TEST_F(Checkpoints, ACheckpointBeingCopiedIsNotRemoved) {
+  for (const char* name : {"whole", "in-part", "near", "free"}) file(std::string(name) + "/model");
+  std::filesystem::create_directory_symlink(out_, folder_ / "link");
+  ASSERT_OK(remove_checkpoints(out_, seen({"whole", "in-part", "near", "free"}),
+                               {folder_ / "link/whole", out_ / "in-part/model", out_ / "nea", "/elsewhere"}));
+  EXPECT_TRUE(std::filesystem::exists(out_ / "whole/model")) << "its path leads through a link";
+  EXPECT_TRUE(std::filesystem::exists(out_ / "in-part/model"));
+  EXPECT_FALSE(std::filesystem::exists(out_ / "near"));
+  EXPECT_FALSE(std::filesystem::exists(out_ / "free"));
+  file("step-1/model");
+  ASSERT_OK(remove_checkpoints(out_, seen({"step-1"}), {out_.native() + "/"}));
+  EXPECT_TRUE(std::filesystem::exists(out_ / "step-1/model")) << "the copy is of the whole folder";
+}
+
+TEST_F(Checkpoints, ACheckpointSavedAgainSinceItWasListedIsNotRemoved) {
+  file("step-1/model"), file("step-2/part/model"), file("step-3/model");
+  auto before = seen({"step-1", "step-2", "step-3"});
+  --before["step-1"];
+  date("step-2/part/model", 50);  // its change counts, not the time that it was given
+  while (seen({"step-2"})["step-2"] == before["step-2"]) date("step-2/part/model", 50);
+  ASSERT_OK(remove_checkpoints(out_, before, {}));
+  EXPECT_TRUE(std::filesystem::exists(out_ / "step-1/model"));
+  EXPECT_TRUE(std::filesystem::exists(out_ / "step-2/part/model"));
+  EXPECT_FALSE(std::filesystem::exists(out_ / "step-3"));
+}
+
+TEST_F(Checkpoints, ACheckpointIsRemovedDespiteRemainsOfTheSameName) {
+  file(".step-1.spark-removed/model"), file("step-1/model");
+  ASSERT_OK(remove_checkpoints(out_, seen({"step-1"}), {}));
+  EXPECT_FALSE(std::filesystem::exists(out_ / ".step-1.spark-removed"));
+  EXPECT_FALSE(std::filesystem::exists(out_ / "step-1"));
 }
 
 TEST_F(Checkpoints, LatestIsASymlinkOrAFileAndNeverReplacesTheJobsOwn) {

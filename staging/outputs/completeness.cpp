@@ -1,0 +1,216 @@
+#include "staging/outputs/completeness.hpp"
+
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <set>
+
+#include "base/file.hpp"
+#include "base/json.hpp"
+#include "base/text.hpp"
+#include "staging/files/times.hpp"
+
+namespace spark::staging {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::size_t kMostOfAnIndex = 64 << 20;  // bytes
+
+// When the file was last written, in nanoseconds; no value if it is no regular file.
+std::optional<std::int64_t> written_at(const fs::path& path) {
+  struct stat info {};
+  if (::lstat(path.c_str(), &info) != 0 || !S_ISREG(info.st_mode)) return std::nullopt;
+  return nanoseconds(info.st_mtim);
+}
+
+// The first of the names that is not a file of the folder; empty if all exist.
+std::string first_missing(const fs::path& folder, const std::set<std::string>& names) {
+  for (const std::string& name : names) {
+    if (!written_at(folder / name)) return name;
+  }
+  return "";
+}
+
+// The file that proves that the checkpoint is complete. Its time is read before the times of the data, so
+// that a save in between never makes it look newer.
+struct Proof {
+  std::string shown;  // for messages: "its .metadata"
+  std::int64_t written_ns = 0;
+};
+
+// The proof is as old as the data on a file system with coarse times.
+bool is_newer(const fs::path& data, const Proof& proof) {
+  const auto written = written_at(data);
+  return written && *written > proof.written_ns;
+}
+
+// The first of the names with a file that is newer than the proof; empty if there is none.
+std::string first_newer(const fs::path& folder, const std::set<std::string>& names, const Proof& proof) {
+  const auto found = std::ranges::find_if(names, [&](auto& name) { return is_newer(folder / name, proof); });
+  return found == names.end() ? "" : *found;
+}
+
+// The same for all files below the folder with a relative path that `counts` accepts.
+std::string first_newer(const fs::path& folder, const std::function<bool(const fs::path&)>& counts,
+                        const Proof& proof) {
+  std::error_code error;
+  fs::recursive_directory_iterator files(folder, fs::directory_options::skip_permission_denied, error);
+  for (; !error && files != fs::recursive_directory_iterator(); files.increment(error)) {
+    const fs::path name = files->path().lexically_relative(folder);
+    if (counts(name) && is_newer(files->path(), proof)) return name;
+  }
+  return "";
+}
+
+std::string older_than(const std::string& newer, const fs::path& checkpoint, const Proof& proof) {
+  if (newer.empty()) return "";
+  return proof.shown + " is older than " + printable(newer) +
+         ", as after an interrupted save to the same name or a copy without times; if it is right, send it "
+         "with `spark-stage stage-out " +
+         printable(checkpoint.native()) + " VOLUME:PATH`";
+}
+
+// The beginning of the digits that end at `end`; `end` if there are none.
+std::size_t begin_of_number(std::string_view text, std::size_t end) {
+  while (end > 0 && text[end - 1] >= '0' && text[end - 1] <= '9') --end;
+  return end;
+}
+
+// Finds "__RANK_NUMBER.distcp" in the bytes of a pickle, which contain its strings unchanged. The pickle is
+// never loaded.
+std::set<std::string> data_files_in(std::string_view metadata) {
+  constexpr std::string_view kEnd = ".distcp";
+  std::set<std::string> names;
+  for (std::size_t end = metadata.find(kEnd); end != std::string_view::npos;
+       end = metadata.find(kEnd, end + 1)) {
+    const std::size_t number = begin_of_number(metadata, end);
+    if (number == end || number == 0 || metadata[number - 1] != '_') continue;
+    const std::size_t rank = begin_of_number(metadata, number - 1);
+    if (rank == number - 1 || rank < 2 || metadata.substr(rank - 2, 2) != "__") continue;
+    names.emplace(metadata.substr(rank - 2, end + kEnd.size() - (rank - 2)));
+  }
+  return names;
+}
+
+std::string why_not_dcp(const fs::path& path) {
+  const auto written = written_at(path / ".metadata");
+  const auto metadata = read_file(path / ".metadata", kMostOfAnIndex);
+  if (!written || !metadata) return "it has no .metadata yet";
+  const auto names = data_files_in(*metadata);
+  if (names.empty()) return "its .metadata names no file";
+  const std::string missing = first_missing(path, names);
+  if (!missing.empty()) return "its .metadata names " + missing + ", which is not there";
+  const Proof proof{"its .metadata", *written};
+  return older_than(first_newer(path, names, proof), path, proof);
+}
+
+// The files of "weight_map" in an index such as model.safetensors.index.json.
+Result<std::set<std::string>> weights_in(const fs::path& index) {
+  const auto text = read_file(index, kMostOfAnIndex);
+  if (!text) return text.take_error();
+  const auto object = parse_json_object(*text);
+  if (!object) return object.take_error();
+  std::set<std::string> names;
+  const json::object* map = get_object(*object, "weight_map");
+  for (const auto& member : map == nullptr ? json::object() : *map) {
+    if (const auto* name = member.value().if_string(); name != nullptr)
+      names.emplace(name->data(), name->size());
+  }
+  return names;
+}
+
+// The Trainer writes weights and optimizer, each with all ranks' parts, before trainer_state.json. Older
+// versions write rng_state*.pth after it, and callbacks add files of any other name.
+bool is_before_trainer_state(const fs::path& file) {
+  constexpr std::array<std::string_view, 4> kBegins = {"model", "pytorch_model", "adapter_model",
+                                                       "optimizer"};
+  constexpr std::array<std::string_view, 3> kEnds = {".safetensors", ".bin", ".pt"};
+  const std::string name = file.filename();
+  if (name.ends_with(".distcp") || name.ends_with("_states.pt")) return true;
+  return std::ranges::any_of(kBegins, [&](auto begin) { return name.starts_with(begin); }) &&
+         std::ranges::any_of(kEnds, [&](auto end) { return name.ends_with(end); });
+}
+
+std::string why_not_hugging_face(const fs::path& path) {
+  const auto written = written_at(path / "trainer_state.json");
+  if (!written) return "it has no trainer_state.json yet";
+  const Proof proof{"its trainer_state.json", *written};
+  std::error_code error;
+  for (fs::directory_iterator files(path, error); !error && files != fs::directory_iterator();
+       files.increment(error)) {
+    const std::string name = files->path().filename();
+    if (!name.ends_with(".index.json")) continue;
+    const auto weights = weights_in(files->path());
+    if (!weights) return name + " can't be read yet";
+    if (const std::string missing = first_missing(path, *weights); !missing.empty())
+      return name + " names " + printable(missing) + ", which is not there";
+    if (const std::string newer = first_newer(path, *weights, proof); !newer.empty())
+      return older_than(newer, path, proof);
+  }
+  return older_than(first_newer(path, is_before_trainer_state, proof), path, proof);
+}
+
+// Its names for the states of the process that also writes `latest`: mp_rank_00_model_states.pt,
+// zero_pp_rank_0_mp_rank_00_optim_states.pt, with "bf16_" before it, and the like.
+bool is_of_rank_0(const std::string& name) {
+  if (name.starts_with("mp_rank_00_")) return true;
+  return name.find("zero_pp_rank_0_mp_rank_00_") != std::string::npos;
+}
+
+// Rank 0 does not wait for the other ranks before it writes `latest`, so their states may be newer in a
+// complete checkpoint. In a save to the same name its own states are among the first to be overwritten. All
+// count while it has none, since it has not begun.
+std::string why_not_deep_speed(const fs::path& path) {
+  const auto written = written_at(path.parent_path() / kLatest);
+  const auto latest = read_file(path.parent_path() / kLatest, 4096);
+  if (!written || !latest) return "there is no file `latest` yet";
+  const std::string named(trim(*latest));
+  const std::string name = path.filename();
+  if (name != named && last_number_in(name) > last_number_in(named))
+    return "`latest` still names " + printable(named);
+  std::set<std::string> of_rank_0, of_all;
+  std::error_code error;
+  for (fs::directory_iterator files(path, error); !error && files != fs::directory_iterator();
+       files.increment(error)) {
+    const std::string file = files->path().filename();
+    if (!file.ends_with("_states.pt")) continue;
+    of_all.insert(file);
+    if (is_of_rank_0(file)) of_rank_0.insert(file);
+  }
+  if (of_all.empty()) return "it has no states of the model";
+  const Proof proof{"`latest`", *written};
+  return older_than(first_newer(path, of_rank_0.empty() ? of_all : of_rank_0, proof), path, proof);
+}
+
+std::string why_not_marked(const fs::path& path, const std::string& marker) {
+  const auto written = written_at(path / marker);
+  if (!written) return "it has no " + printable(marker) + " yet";
+  const Proof proof{"its " + printable(marker), *written};
+  const auto is_data = [&](const fs::path& file) { return file != marker; };
+  return older_than(first_newer(path, is_data, proof), path, proof);
+}
+
+}  // namespace
+
+std::string why_incomplete(const fs::path& path, const Completeness& completeness) {
+  switch (completeness.rule) {
+    case Completeness::Rule::Rename:
+      return "";
+    case Completeness::Rule::Dcp:
+      return why_not_dcp(path);
+    case Completeness::Rule::HuggingFace:
+      return why_not_hugging_face(path);
+    case Completeness::Rule::DeepSpeed:
+      return why_not_deep_speed(path);
+    case Completeness::Rule::Marker:
+      return why_not_marked(path, completeness.marker);
+  }
+  return "";
+}
+
+}  // namespace spark::staging

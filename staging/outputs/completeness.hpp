@@ -1,0 +1,30 @@
+// The rules that determine when a checkpoint in a job's folder is complete. Each has a proof, the file that
+// the framework writes last (docs/stage-out.md).
+#pragma once
+
+#include <filesystem>
+#include <string>
+
+namespace spark::staging {
+
+// The pointer to the newest checkpoint beside it: DeepSpeed's own file, or ours.
+inline constexpr char kLatest[] = "latest";
+
+struct Completeness {
+  enum class Rule {
+    Rename,       // it has its final name: the job wrote it under a temporary one
+    Dcp,          // torch.distributed.checkpoint: .metadata exists, and every file that it names
+    HuggingFace,  // trainer_state.json exists, and every file that an index of weights names
+    DeepSpeed,    // the file `latest` beside it names this checkpoint or a later one
+    Marker,       // it contains a file of that name
+  };
+  Rule rule = Rule::Rename;
+  std::string marker;
+};
+
+// Why the checkpoint at `path` is not complete; empty means that it is. A proof that is older than the data
+// proves nothing: a job that saves to the same name again overwrites one file after the other, beside the
+// proof of the first save.
+std::string why_incomplete(const std::filesystem::path& path, const Completeness& completeness);
+
+}  // namespace spark::staging
