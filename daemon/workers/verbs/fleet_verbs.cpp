@@ -10,6 +10,7 @@
 #include "daemon/workers/verbs/open_cache.hpp"
 #include "daemon/workers/verbs/verbs.hpp"
 #include "fleet/serve/server.hpp"
+#include "fleet/transport/key.hpp"
 
 namespace spark::workers {
 namespace {
@@ -41,7 +42,8 @@ json::object report(const fleet::Server& server, const FleetMembers& members, js
 
 }  // namespace
 
-// {"cache", "fleet": see fleet.hpp} → only an error. Each progress is the object `fleet` of `status --json`.
+// {"cache", "fleet": see fleet.hpp} → {} once the key file has another key, so that the daemon starts it
+// again with that one; else only an error. Each progress is the object `fleet` of `status --json`.
 Result<json::object> serve_peers_verb(const json::object& request, const ProgressLine& progress) {
   const json::object* object = get_object(request, "fleet");
   const auto cache = cache_config_of(request);
@@ -66,9 +68,14 @@ Result<json::object> serve_peers_verb(const json::object& request, const Progres
                              !identity || members->allow.empty() || members->allow.contains(*identity);
                          return is_listed && neighbours.has(address);
                        });
+  fleet::KeyWatch key(get_string(*object, "key_file").value_or(""), members->security->key());
   StopFlag stop{false};
   auto looking = start_thread([&] {
     for (auto ask_at = std::chrono::steady_clock::now(); !stop; std::this_thread::sleep_for(kLook)) {
+      if (key.is_replaced()) {
+        stop = true;
+        return;
+      }
       server.look();
       const auto now = std::chrono::steady_clock::now();
       if (now < ask_at) continue;
