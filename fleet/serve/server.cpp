@@ -16,9 +16,10 @@ namespace {
 constexpr std::size_t kMostConnections = 512;
 constexpr unsigned kMostBuffers = 8;
 constexpr std::size_t kSlowedPart = 256 * 1024;
-// Time limits: without a request on a connection, and without progress while sending, after which the buffer
-// is released.
-constexpr std::chrono::milliseconds kIdle{60'000}, kSending{5'000}, kTick{200};
+constexpr std::size_t kMostGreetings = 32;  // of one address; a peer opens a dozen connections at once
+// Time limits: for a whole greeting, without a request on a connection, and without progress while sending,
+// after which the buffer is released.
+constexpr std::chrono::milliseconds kGreeting{5'000}, kIdle{60'000}, kSending{5'000}, kTick{200};
 
 }  // namespace
 
@@ -28,6 +29,7 @@ Server::Server(ServerSettings settings, std::shared_ptr<Security> security, MayA
       may_ask_(std::move(may_ask)),
       published_(settings_.cache, settings_.state_dir),
       walks_(settings_.boards, published_),
+      greetings_(kMostGreetings),
       local_offers_(settings_.boards, published_),
       throttle_(settings_.upload) {}
 
@@ -50,25 +52,32 @@ Result<> Server::run(const StopFlag& stop) {
   return {};
 }
 
-void Server::serve(UniqueFd socket) {
+// Null if it is no peer.
+std::unique_ptr<Channel> Server::greet(UniqueFd socket) {
   const std::string address = address_of(socket.get());
-  if (!may_ask_(std::nullopt, address)) {
-    ++counts_.refused;
-    return;
-  }
-  auto channel = Channel::accept(security_, std::move(socket), kIdle);
-  if (!channel || !may_ask_((*channel)->peer(), address)) {
+  if (!may_ask_(std::nullopt, address)) return nullptr;
+  const Greetings::Place place(greetings_, address);
+  if (!place) return nullptr;
+  auto channel = Channel::accept(security_, std::move(socket), kGreeting);
+  if (!channel || !may_ask_((*channel)->peer(), address)) return nullptr;
+  (*channel)->set_patience(kIdle);
+  return std::move(*channel);
+}
+
+void Server::serve(UniqueFd socket) {
+  const auto channel = greet(std::move(socket));
+  if (!channel) {
     ++counts_.refused;
     return;
   }
   ++counts_.connections;
   for (std::string buffered;;) {
-    const auto head = read_request(**channel, buffered);
+    const auto head = read_request(*channel, buffered);
     if (!head || !*head) return;
     const auto request = (*head)->is_get ? parse_target((*head)->target) : std::nullopt;
     AnswerHead none;
     none.status = 404;
-    const auto answered = request ? answer(**channel, *request) : send(**channel, none, "");
+    const auto answered = request ? answer(*channel, *request) : send(*channel, none, "");
     if (!answered) return;
   }
 }

@@ -14,6 +14,7 @@
 #include "base/result.hpp"
 #include "base/threads.hpp"
 #include "fleet/protocol/request.hpp"
+#include "fleet/serve/greetings.hpp"
 #include "fleet/serve/offers.hpp"
 #include "fleet/serve/published.hpp"
 #include "fleet/serve/walks.hpp"
@@ -58,6 +59,7 @@ class Server {
   MayAsk may_ask_;
   PublishedCopies published_;
   Walks walks_;
+  Greetings greetings_;
   LocalOffers local_offers_;
   Offers offers_{local_offers_};
   ServedCounts counts_;
@@ -68,6 +70,7 @@ class Server {
   std::vector<std::unique_ptr<staging::IoBuffer>> free_buffers_;
   unsigned buffers_ = 0;
 
+  std::unique_ptr<Channel> greet(UniqueFd socket);
   void serve(UniqueFd socket);
   Result<> answer(Channel& channel, const PeerRequest& request);
   Result<> send(Channel& channel, const AnswerHead& head, std::string_view body);
