@@ -13,6 +13,7 @@ namespace {
 namespace asio = boost::asio;
 
 constexpr Duration kFirstRetry{1000}, kLongestRetry{30'000}, kAsking{30'000};
+constexpr Duration kReplacement{100};  // pause before a process that ended in order, to use another key
 
 }  // namespace
 
@@ -56,7 +57,7 @@ asio::awaitable<void> PeerService::run(std::uint64_t turn, json::object request)
     if (!ended && (!error_ || error_->what != ended.error().what))
       log::warning("peers are not served: " + ended.error().message() + "; trying again");
     if (!ended) error_ = ended.error();
-    pause.expires_after(backoff.next());
+    pause.expires_after(ended ? kReplacement : backoff.next());
     const auto [stopped] = co_await pause.async_wait(kToken);
     if (stopped) co_return;
   }

@@ -64,16 +64,33 @@ std::filesystem::path fast_folder(const std::filesystem::path& folder) {
   return is_mine ? memory : folder;
 }
 
-// Boards of workers that were killed. One that is new may not be locked yet.
-void remove_abandoned(const std::filesystem::path& folder) {
+bool is_old(const std::filesystem::path& path) {
+  struct stat info {};
+  return ::lstat(path.c_str(), &info) == 0 && ::time(nullptr) - info.st_mtim.tv_sec > kOldSeconds;
+}
+
+// True if a worker of this host stages the set.
+bool is_staged(const std::filesystem::path& folder, const std::string& set) {
+  const UniqueFd board(::open(Board::path_of(folder, set).c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW));
+  return board && is_locked_elsewhere(board);
+}
+
+// Files of workers that were killed, in `folder` or in the memory folder. A board that is new may not be
+// locked yet. The list of a running staging is old as well, so its board's lock counts; the age is read after
+// the lock, because a worker may just have started again with the same set.
+void remove_abandoned(const std::filesystem::path& in, const std::filesystem::path& folder) {
   std::error_code error;
-  for (std::filesystem::directory_iterator at(folder, error), end; !error && at != end; at.increment(error)) {
-    if (at->path().extension() != ".board") continue;
-    const UniqueFd file(::open(at->path().c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW));
-    struct stat info {};
-    const bool is_old =
-        file && ::fstat(file.get(), &info) == 0 && ::time(nullptr) - info.st_mtim.tv_sec > kOldSeconds;
-    if (is_old && !is_locked_elsewhere(file)) ::unlink(at->path().c_str());
+  for (std::filesystem::directory_iterator at(in, error), end; !error && at != end; at.increment(error)) {
+    const std::filesystem::path& path = at->path();
+    const std::filesystem::path kind = path.extension();
+    const std::string name = path.filename().native();
+    if (kind == ".board") {
+      const UniqueFd board(::open(path.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW));
+      if (board && !is_locked_elsewhere(board) && is_old(path)) ::unlink(path.c_str());
+    } else if (kind == ".entries" || kind == ".notes" || kind == ".new") {
+      const std::string set = name.substr(0, name.find('.'));
+      if (!is_staged(folder, set) && is_old(path)) ::unlink(path.c_str());
+    }
   }
 }
 
@@ -118,7 +135,8 @@ Result<std::unique_ptr<Board>> Board::create(const std::filesystem::path& folder
                                              const std::string& data, const BoardSize& size) {
   ::mkdir(memory_folder(folder).c_str(), 0700);
   const std::filesystem::path path = path_of(folder, set);
-  remove_abandoned(path.parent_path());
+  remove_abandoned(folder, folder);
+  if (path.parent_path() != folder) remove_abandoned(path.parent_path(), folder);
   const std::string shown = printable(path.native());
   const std::size_t bytes = bytes_of(size, sizeof(Header));
   if (bytes > kMostBytes || data.size() >= kLongestText)

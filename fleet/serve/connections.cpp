@@ -23,6 +23,8 @@ bool Connections::open(UniqueFd socket) {
   const auto served = std::make_shared<UniqueFd>(std::move(socket));
   connection.thread = start_thread([this, served, &connection] {
     serve_(std::move(*served));
+    ::shutdown(connection.socket.get(),
+               SHUT_RDWR);  // the second descriptor would keep it open until the join
     connection.has_ended = true;
   });
   if (connection.thread.joinable()) return true;

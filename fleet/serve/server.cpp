@@ -19,10 +19,10 @@ constexpr unsigned kMostBuffers = 8;
 // Bytes sent at once under a limit. Several sends share the limit, and each peer waits only kPatience for its
 // next byte.
 constexpr Bytes kLargestPart = 256 * 1024, kSmallestPart = 4 * 1024, kPartsPerSecond = 16;
-constexpr std::size_t kMostOffers = 8;  // sets with their file lists in memory
-// Time limits: without a request on a connection, and without progress while sending, after which the buffer
-// is released.
-constexpr std::chrono::milliseconds kIdle{60'000}, kSending{5'000}, kTick{200};
+constexpr std::size_t kMostGreetings = 32;  // of one address; a peer opens a dozen connections at once
+// Time limits: for a whole greeting, without a request on a connection, and without progress while sending,
+// after which the buffer is released.
+constexpr std::chrono::milliseconds kGreeting{5'000}, kIdle{60'000}, kSending{5'000}, kTick{200};
 
 }  // namespace
 
@@ -32,6 +32,8 @@ Server::Server(ServerSettings settings, std::shared_ptr<Security> security, MayA
       may_ask_(std::move(may_ask)),
       published_(settings_.cache, settings_.state_dir),
       walks_(settings_.boards, published_),
+      greetings_(kMostGreetings),
+      local_offers_(settings_.boards, published_),
       throttle_(settings_.upload) {}
 
 Result<> Server::run(const StopFlag& stop) {
@@ -53,25 +55,32 @@ Result<> Server::run(const StopFlag& stop) {
   return {};
 }
 
-void Server::serve(UniqueFd socket) {
+// Null if it is no peer.
+std::unique_ptr<Channel> Server::greet(UniqueFd socket) {
   const std::string address = address_of(socket.get());
-  if (!may_ask_(std::nullopt, address)) {
-    ++counts_.refused;
-    return;
-  }
-  auto channel = Channel::accept(security_, std::move(socket), kIdle);
-  if (!channel || !may_ask_((*channel)->peer(), address)) {
+  if (!may_ask_(std::nullopt, address)) return nullptr;
+  const Greetings::Place place(greetings_, address);
+  if (!place) return nullptr;
+  auto channel = Channel::accept(security_, std::move(socket), kGreeting);
+  if (!channel || !may_ask_((*channel)->peer(), address)) return nullptr;
+  (*channel)->set_patience(kIdle);
+  return std::move(*channel);
+}
+
+void Server::serve(UniqueFd socket) {
+  const auto channel = greet(std::move(socket));
+  if (!channel) {
     ++counts_.refused;
     return;
   }
   ++counts_.connections;
   for (std::string buffered;;) {
-    const auto head = read_request(**channel, buffered);
+    const auto head = read_request(*channel, buffered);
     if (!head || !*head) return;
     const auto request = (*head)->is_get ? parse_target((*head)->target) : std::nullopt;
     AnswerHead none;
     none.status = 404;
-    const auto answered = request ? answer(**channel, *request) : send(**channel, none, "");
+    const auto answered = request ? answer(*channel, *request) : send(*channel, none, "");
     if (!answered) return;
   }
 }
@@ -115,7 +124,7 @@ Result<> Server::answer(Channel& channel, const PeerRequest& request) {
     case PeerRequest::Kind::Set:
       // Note the caller before reading the state: from now on the worker leaves the caller's units to the
       // caller.
-      if (const auto offer = offer_for(request)) {
+      if (const auto offer = offers_.find(request.set)) {
         if (request.from != 0) offer->note_member(request.from);
         state = offer->state();
       }
@@ -125,7 +134,7 @@ Result<> Server::answer(Channel& channel, const PeerRequest& request) {
 }
 
 Result<> Server::send_unit(Channel& channel, const PeerRequest& request) {
-  const auto offer = offer_for(request);
+  const auto offer = offers_.find(request.set);
   AnswerHead head;
   head.status = 404;
   if (!offer) return send(channel, head, "");
@@ -197,40 +206,9 @@ Result<> Server::send_file(Channel& channel, const std::optional<std::filesystem
   return sent;
 }
 
-std::shared_ptr<Offer> Server::offer_for(const PeerRequest& request) {
-  {
-    const std::scoped_lock lock(offers_mutex_);
-    const auto known = offers_.find(request.set);
-    if (known != offers_.end() && is_offered(request.set, *known->second)) return known->second;
-  }
-  auto offer = published_offer(request.set);
-  if (!offer) offer = offer_of_board(settings_.boards, request.set);
-  if (!offer) {
-    published_.look();  // it may have just been published
-    offer = published_offer(request.set);
-  }
-  if (!offer) return nullptr;
-  const std::scoped_lock lock(offers_mutex_);
-  if (offers_.size() >= kMostOffers) offers_.erase(offers_.begin());
-  return offers_[request.set] = std::move(*offer);
-}
-
-Result<std::shared_ptr<Offer>> Server::published_offer(const std::string& set) const {
-  const auto copy = published_.find(set);
-  if (!copy) return fail(Errc::NotFound, "this host has not published that set");
-  return offer_of_copy(copy->path, copy->manifest, copy->row.hash);
-}
-
-// False for a copy found damaged since. A copy in progress is replaced by its published form, which has a
-// known hash.
-bool Server::is_offered(const std::string& set, const Offer& offer) const {
-  if (!offer.is_current()) return false;
-  const auto now = published_.find(set);
-  return offer.copy().empty() ? !now : now && now->path == offer.copy();
-}
-
 void Server::look() {
   published_.look();
+  offers_.drop_outdated();
 }
 
 std::unique_ptr<staging::IoBuffer> Server::take_buffer() {

@@ -5,7 +5,6 @@
 #include <atomic>
 #include <condition_variable>
 #include <functional>
-#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -15,7 +14,8 @@
 #include "base/result.hpp"
 #include "base/threads.hpp"
 #include "fleet/protocol/request.hpp"
-#include "fleet/serve/offer.hpp"
+#include "fleet/serve/greetings.hpp"
+#include "fleet/serve/offers.hpp"
 #include "fleet/serve/published.hpp"
 #include "fleet/serve/walks.hpp"
 #include "fleet/transport/channel.hpp"
@@ -49,7 +49,7 @@ class Server {
 
   // Runs until `stop`, or until the listening socket fails. Its threads end with it.
   Result<> run(const StopFlag& stop);
-  void look();  // refreshes the published and leased copies; see PublishedCopies::look()
+  void look();  // refreshes the published and leased copies, and frees lists; see PublishedCopies::look()
   bool is_limited() const { return published_.is_leased(); }  // local jobs have priority
   const ServedCounts& counts() const { return counts_; }
 
@@ -59,26 +59,24 @@ class Server {
   MayAsk may_ask_;
   PublishedCopies published_;
   Walks walks_;
+  Greetings greetings_;
+  LocalOffers local_offers_;
+  Offers offers_{local_offers_};
   ServedCounts counts_;
   staging::Throttle throttle_;
-
-  std::mutex offers_mutex_;
-  std::map<std::string, std::shared_ptr<Offer>> offers_;  // recently requested, by set name
 
   std::mutex buffers_mutex_;
   std::condition_variable buffer_free_;
   std::vector<std::unique_ptr<staging::IoBuffer>> free_buffers_;
   unsigned buffers_ = 0;
 
+  std::unique_ptr<Channel> greet(UniqueFd socket);
   void serve(UniqueFd socket);
   Result<> answer(Channel& channel, const PeerRequest& request);
   Result<> send(Channel& channel, const AnswerHead& head, std::string_view body);
   Result<> send_body(Channel& channel, const AnswerHead& head, std::string_view body);
   Result<> send_unit(Channel& channel, const PeerRequest& request);
   Result<> send_file(Channel& channel, const std::optional<std::filesystem::path>& path);
-  std::shared_ptr<Offer> offer_for(const PeerRequest& request);
-  Result<std::shared_ptr<Offer>> published_offer(const std::string& set) const;
-  bool is_offered(const std::string& set, const Offer& offer) const;
   std::unique_ptr<staging::IoBuffer> take_buffer();
   void give_back(std::unique_ptr<staging::IoBuffer> buffer);
 };

@@ -137,7 +137,10 @@ Result<int> Channel::repeat(const Step& step, const char* doing) {
     if (why == SSL_ERROR_ZERO_RETURN) return 0;
     if (why != SSL_ERROR_WANT_READ && why != SSL_ERROR_WANT_WRITE)
       return fail(Errc::Unavailable, std::string(doing) + ": the connection to the other host was lost");
-    if (!wait_for(socket_.get(), why == SSL_ERROR_WANT_READ ? POLLIN : POLLOUT, patience_))
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(until_ - std::chrono::steady_clock::now());
+    const bool is_late = left.count() <= 0;  // even if bytes are there
+    if (is_late ||
+        !wait_for(socket_.get(), why == SSL_ERROR_WANT_READ ? POLLIN : POLLOUT, std::min(patience_, left)))
       return fail(Errc::TimedOut, std::string(doing) + ": the other host is silent");
   }
 }
@@ -184,7 +187,9 @@ Result<std::unique_ptr<Channel>> Channel::accept(std::shared_ptr<Security> secur
                                                  std::chrono::milliseconds patience) {
   ssl_ctx_st* context = security->server_;
   std::unique_ptr<Channel> channel(new Channel(std::move(security), std::move(socket), patience));
+  channel->until_ = std::chrono::steady_clock::now() + patience;
   if (auto begun = channel->begin(context); !begun) return begun.take_error();
+  channel->until_ = std::chrono::steady_clock::time_point::max();
   return channel;
 }
 

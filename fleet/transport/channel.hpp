@@ -43,8 +43,9 @@ class Security {
 
 class Channel {
  public:
-  // Every call returns TimedOut if no byte moves for `patience`. Unavailable: no connection. Denied: the
-  // other side has another key, or does not speak TLS.
+  // Every call returns TimedOut if no byte moves for `patience`; accept() also if its greeting takes longer
+  // in all, because the other side may have no key. Unavailable: no connection. Denied: the other side has
+  // another key, or does not speak TLS.
   static Result<std::unique_ptr<Channel>> connect(std::shared_ptr<Security> security, const Endpoint& to,
                                                   std::chrono::milliseconds patience);
   static Result<std::unique_ptr<Channel>> accept(std::shared_ptr<Security> security, UniqueFd socket,
@@ -73,6 +74,7 @@ class Channel {
   std::shared_ptr<Security> security_;
   UniqueFd socket_;
   std::chrono::milliseconds patience_;
+  std::chrono::steady_clock::time_point until_ = std::chrono::steady_clock::time_point::max();
   ssl_st* ssl_ = nullptr;
   std::string peer_;
 };

@@ -44,4 +44,10 @@ Result<std::string> read_key(const std::filesystem::path& file) {
   return key;
 }
 
+bool KeyWatch::is_replaced() {
+  const auto now = read_key(file_);
+  const bool was_missing = std::exchange(was_missing_, !now);
+  return now ? *now != key_ : was_missing;
+}
+
 }  // namespace spark::fleet

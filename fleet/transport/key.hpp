@@ -3,6 +3,7 @@
 
 #include <filesystem>
 #include <string>
+#include <utility>
 
 #include "base/result.hpp"
 
@@ -13,5 +14,21 @@ Result<std::string> new_key();
 
 // Invalid: not a key file. Refused: users other than its owner may read it.
 Result<std::string> read_key(const std::filesystem::path& file);
+
+// Notices that a process still uses a key that its file no longer has. Used by one thread.
+class KeyWatch {
+ public:
+  // `key`: the one in use.
+  KeyWatch(std::filesystem::path file, std::string key) : file_(std::move(file)), key_(std::move(key)) {}
+
+  // Reads the file. True if it has another key, or if it had none at the last call either: a file that is
+  // being written may have no key for a moment.
+  bool is_replaced();
+
+ private:
+  std::filesystem::path file_;
+  std::string key_;
+  bool was_missing_ = false;
+};
 
 }  // namespace spark::fleet

@@ -162,6 +162,28 @@ def test_a_host_with_another_key_gets_nothing(fleet):
         assert one["bytes_from"] == {"volume": fleet.drive.size, "peers": 0}
 
 
+def test_a_key_replaced_in_the_same_file_is_used_after_a_reload_and_the_old_one_gets_nothing(fleet):
+    others, last = fleet.daemons[:3], fleet.daemons[3]
+    old = fleet.folder / "old"
+    old.touch(mode=0o600)
+    old.write_text(fleet.key.read_text())
+    warned = [(daemon.folder / "log").read_text().count("peers are not served") for daemon in others]
+    with configured(last, str(fleet.key), str(old)):
+        Fleet.wait_for_peers(last, 3)
+        Fleet.write_key(fleet.key)
+        for daemon in others:
+            assert daemon.ask("POST", "/v1/reload")[0] == 200
+        for daemon in others:
+            wait_until(lambda served=daemon: {peer["name"] for peer in served.fleet()["peers"] if peer["answers"]} == {
+                other.host.name for other in others if other is not served}, "the hosts with the new key see each other, and no other")
+        wait_until(lambda: last.fleet()["peers"] and not any(peer["answers"] for peer in last.fleet()["peers"]), "no peer answers the old key")
+        assert [(daemon.folder / "log").read_text().count("peers are not served") for daemon in others] == warned
+        staged = results(fleet.stage_all(others))
+        assert sum(one["bytes_from"]["volume"] for one in staged) <= 1.05 * fleet.drive.size
+    for daemon in others:
+        Fleet.wait_for_peers(daemon, 3)
+
+
 def test_peers_are_found_by_a_name_that_resolves_to_all_of_them(fleet):
     daemon, hosts = fleet.daemons[3], fleet.folder / "hosts"
     before = hosts.read_text()

@@ -77,7 +77,8 @@ void add_found(FleetMembers& members, const std::vector<std::string>& addresses)
   }
 }
 
-void add_nodes(FleetMembers& members, const std::vector<std::string>& nodes) {
+std::vector<fleet::JobNode> add_nodes(FleetMembers& members, const std::vector<std::string>& nodes) {
+  std::vector<fleet::JobNode> all;
   std::set<std::string> known{members.listen.address};
   for (const fleet::PeerAddress& peer : members.peers) {
     known.insert(peer.name);
@@ -88,6 +89,8 @@ void add_nodes(FleetMembers& members, const std::vector<std::string>& nodes) {
   }
   for (const std::string& node : nodes) {
     const auto found = known.insert(node).second ? fleet::resolve(node) : std::vector<std::string>();
+    all.push_back({node, found.value_or(std::vector<std::string>())});
+    std::ranges::sort(all.back().addresses);  // a name service may rotate them
     if (!found || found->empty()) continue;
     const bool is_known = std::ranges::any_of(*found, [&](const std::string& address) {
       return known.contains(address) || !fleet::interface_of(address).empty();
@@ -98,6 +101,7 @@ void add_nodes(FleetMembers& members, const std::vector<std::string>& nodes) {
     known.insert(found->begin(), found->end());
     members.peers.push_back(std::move(peer));
   }
+  return all;
 }
 
 std::filesystem::path boards_in(const std::filesystem::path& state_dir) {
@@ -149,11 +153,19 @@ std::vector<std::string> found_peers(const std::filesystem::path& boards) {
   return lines_of(boards / kFoundFile);
 }
 
-void note_nodes(const std::filesystem::path& boards, const std::vector<std::string>& nodes) {
-  const std::vector<std::string> noted = noted_nodes(boards);
+// A line is a name, then its addresses.
+void note_nodes(const std::filesystem::path& boards, const std::vector<fleet::JobNode>& nodes) {
+  const std::vector<fleet::JobNode> noted = noted_nodes(boards);
   std::string lines;
-  for (const std::string& node : nodes)
-    if (std::ranges::find(noted, node) == noted.end()) lines += node + "\n";
+  for (const fleet::JobNode& node : nodes) {
+    const bool is_noted = std::ranges::any_of(noted, [&](const fleet::JobNode& one) {
+      return one.name == node.name && (node.addresses.empty() || one.addresses == node.addresses);
+    });
+    if (is_noted) continue;
+    lines += node.name;
+    for (const std::string& address : node.addresses) lines += " " + address;
+    lines += "\n";
+  }
   if (lines.empty()) return;
   std::error_code ignored;
   std::filesystem::create_directories(boards, ignored);
@@ -165,8 +177,13 @@ void note_nodes(const std::filesystem::path& boards, const std::vector<std::stri
   if (file) (void)!::write(file.get(), lines.data(), lines.size());
 }
 
-std::vector<std::string> noted_nodes(const std::filesystem::path& boards) {
-  return lines_of(boards / kNodesFile);
+std::vector<fleet::JobNode> noted_nodes(const std::filesystem::path& boards) {
+  std::vector<fleet::JobNode> nodes;
+  for (const std::string& line : lines_of(boards / kNodesFile)) {
+    const auto words = split(line, ' ');
+    nodes.push_back({std::string(words.front()), std::vector<std::string>(words.begin() + 1, words.end())});
+  }
+  return nodes;
 }
 
 std::unique_ptr<fleet::PeerExchange> exchange_of(const json::object& request, const std::string& dataset,
@@ -185,8 +202,7 @@ std::unique_ptr<fleet::PeerExchange> exchange_of(const json::object& request, co
   settings.boards = boards_in(cache->state_dir);
   settings.data = staging::CacheFolder(cache->path).partial(dataset) / "data";
   add_found(*members, found_peers(settings.boards));
-  note_nodes(settings.boards, members->nodes);
-  add_nodes(*members, members->nodes);
+  note_nodes(settings.boards, add_nodes(*members, members->nodes));
   const auto silent = silent_peers(settings.boards);
   for (fleet::PeerAddress& peer : members->peers) {
     peer.is_silent = silent.contains(peer.name);

@@ -10,6 +10,7 @@
 #include "base/json.hpp"
 #include "base/result.hpp"
 #include "fleet/fetch/peer_exchange.hpp"
+#include "fleet/serve/job_nodes.hpp"
 
 namespace spark::workers {
 
@@ -28,8 +29,9 @@ Result<FleetMembers> fleet_members_of(const json::object& fleet);
 // Adds the hosts at these addresses of `dns`, without this host and those already known.
 void add_found(FleetMembers& members, const std::vector<std::string>& addresses);
 
-// Adds the hosts that these names lead to, at the port of this host. May wait for a name service.
-void add_nodes(FleetMembers& members, const std::vector<std::string>& nodes);
+// Adds the hosts that these names lead to, at the port of this host. May wait for a name service. Returns the
+// nodes with the addresses found; those of a peer already known are not looked up.
+std::vector<fleet::JobNode> add_nodes(FleetMembers& members, const std::vector<std::string>& nodes);
 
 // The folder of the boards, in the state folder.
 std::filesystem::path boards_in(const std::filesystem::path& state_dir);
@@ -43,9 +45,10 @@ std::set<std::string> silent_peers(const std::filesystem::path& boards);
 void note_found(const std::filesystem::path& boards, const std::vector<std::string>& addresses);
 std::vector<std::string> found_peers(const std::filesystem::path& boards);
 
-// The nodes of the jobs that staged here, reported to the process that serves peers, which answers them.
-void note_nodes(const std::filesystem::path& boards, const std::vector<std::string>& nodes);
-std::vector<std::string> noted_nodes(const std::filesystem::path& boards);
+// The nodes of the jobs that staged here, reported to the process that serves peers, which answers them. With
+// their addresses, so that their first question is answered without a name service.
+void note_nodes(const std::filesystem::path& boards, const std::vector<fleet::JobNode>& nodes);
+std::vector<fleet::JobNode> noted_nodes(const std::filesystem::path& boards);
 
 // From "fleet" in the request. Null if there is no exchange; `warning` then has the reason of a failure.
 // Staging does not depend on peers.

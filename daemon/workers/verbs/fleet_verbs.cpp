@@ -2,6 +2,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <array>
 #include <thread>
 
 #include "base/version.hpp"
@@ -10,6 +11,7 @@
 #include "daemon/workers/verbs/open_cache.hpp"
 #include "daemon/workers/verbs/verbs.hpp"
 #include "fleet/serve/server.hpp"
+#include "fleet/transport/key.hpp"
 
 namespace spark::workers {
 namespace {
@@ -41,7 +43,8 @@ json::object report(const fleet::Server& server, const FleetMembers& members, js
 
 }  // namespace
 
-// {"cache", "fleet": see fleet.hpp} → only an error. Each progress is the object `fleet` of `status --json`.
+// {"cache", "fleet": see fleet.hpp} → {} once the key file has another key, so that the daemon starts it
+// again with that one; else only an error. Each progress is the object `fleet` of `status --json`.
 Result<json::object> serve_peers_verb(const json::object& request, const ProgressLine& progress) {
   const json::object* object = get_object(request, "fleet");
   const auto cache = cache_config_of(request);
@@ -49,12 +52,14 @@ Result<json::object> serve_peers_verb(const json::object& request, const Progres
   const auto members = fleet_members_of(object == nullptr ? json::object{} : *object);
   if (!members) return members.take_error();
   ::syscall(SYS_ioprio_set, kIoOfProcess, 0, kIdleClass);  // inherited by each thread that this one starts
-  Neighbours neighbours(*members, boards_in(cache->state_dir));
+  const std::filesystem::path boards = boards_in(cache->state_dir);
+  Neighbours neighbours(*members);
+  fleet::JobNodes nodes([boards] { return noted_nodes(boards); }, fleet::resolve);
   const std::string interface = fleet::interface_of(members->listen.address);
   fleet::ServerSettings settings{members->listen,
                                  cache->path,
                                  cache->state_dir,
-                                 boards_in(cache->state_dir),
+                                 boards,
                                  members->self,
                                  kVersion,
                                  upload_of(*object, members->listen),
@@ -64,24 +69,37 @@ Result<json::object> serve_peers_verb(const json::object& request, const Progres
                        [&](const std::optional<std::string>& identity, const std::string& address) {
                          const bool is_listed =
                              !identity || members->allow.empty() || members->allow.contains(*identity);
-                         return is_listed && neighbours.has(address);
+                         return is_listed && (neighbours.has(address) || nodes.has(address));
                        });
+  fleet::KeyWatch key(get_string(*object, "key_file").value_or(""), members->security->key());
   StopFlag stop{false};
-  auto looking = start_thread([&] {
-    for (auto ask_at = std::chrono::steady_clock::now(); !stop; std::this_thread::sleep_for(kLook)) {
+  const auto look = [&] {
+    for (; !stop; std::this_thread::sleep_for(kLook)) {
       server.look();
+      if (key.is_replaced()) stop = true;
+    }
+  };
+  const auto look_up = [&] {
+    while (!stop)
+      if (!nodes.look_up_next(std::chrono::steady_clock::now())) nodes.wait_for_stranger(kLook);
+  };
+  const auto ask = [&] {
+    for (auto ask_at = std::chrono::steady_clock::now(); !stop; std::this_thread::sleep_for(kLook)) {
       const auto now = std::chrono::steady_clock::now();
       if (now < ask_at) continue;
       ask_at = now + kAskEvery;
       json::array peers = neighbours.ask();
-      note_silent(boards_in(cache->state_dir), peers);
-      note_found(boards_in(cache->state_dir), neighbours.found());
+      note_silent(boards, peers);
+      note_found(boards, neighbours.found());
       progress(report(server, *members, std::move(peers)));
     }
-  });
+  };
+  // Only the last two wait for a name service.
+  std::array threads{start_thread(look), start_thread(look_up), start_thread(ask)};
   auto served = server.run(stop);
   stop = true;
-  if (looking.joinable()) looking.join();
+  for (auto& thread : threads)
+    if (thread.joinable()) thread.join();
   if (!served) return served.take_error();
   return json::object{};
 }

@@ -10,7 +10,7 @@
 namespace spark::workers {
 namespace {
 
-constexpr std::chrono::milliseconds kAskPatience{1500}, kLookUpAgain{30'000};
+constexpr std::chrono::milliseconds kAskPatience{1500};
 constexpr Bytes kMostAboutNode = 4096, kMostDatasets = 16 * kMiB;
 
 json::value text_or_null(const json::object& object, std::string_view key) {
@@ -55,8 +55,7 @@ Bytes link_rate(const std::string& interface) {
   return megabits > 0 ? static_cast<Bytes>(megabits) * 1'000'000 / 8 : 0;
 }
 
-Neighbours::Neighbours(FleetMembers members, std::filesystem::path boards)
-    : members_(std::move(members)), boards_(std::move(boards)) {
+Neighbours::Neighbours(FleetMembers members) : members_(std::move(members)) {
   use(members_);
   look_up_members();
   resolve();
@@ -84,17 +83,7 @@ void Neighbours::look_up_members() {
 
 bool Neighbours::has(const std::string& address) {
   const std::scoped_lock lock(mutex_);
-  if (allowed_.contains(address)) return true;
-  if (boards_.empty()) return false;
-  for (const std::string& node : noted_nodes(boards_)) {
-    Node& known = nodes_[node];
-    const SteadyTime now = std::chrono::steady_clock::now();
-    // Any host can connect, with or without the key, so a name without an address is rarely looked up.
-    if (known.addresses.empty() && now - known.asked_at > kLookUpAgain)
-      known = {fleet::resolve(node).value_or(std::vector<std::string>()), now};
-    if (std::ranges::find(known.addresses, address) != known.addresses.end()) return true;
-  }
-  return false;
+  return allowed_.contains(address);
 }
 
 json::array Neighbours::ask() {

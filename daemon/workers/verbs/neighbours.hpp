@@ -1,15 +1,12 @@
 // The other hosts of the fleet, and queries to them.
 #pragma once
 
-#include <filesystem>
-#include <map>
 #include <memory>
 #include <mutex>
 #include <set>
 #include <string>
 #include <vector>
 
-#include "base/clock.hpp"
 #include "base/json.hpp"
 #include "daemon/workers/verbs/fleet.hpp"
 #include "fleet/fetch/peer.hpp"
@@ -21,11 +18,9 @@ Bytes link_rate(const std::string& interface);
 
 class Neighbours {
  public:
-  // `boards`: its folder has the nodes of jobs; see note_nodes.
-  explicit Neighbours(FleetMembers members, std::filesystem::path boards = {});
+  explicit Neighbours(FleetMembers members);
 
-  // Whether this is the address of a peer, or of a node of a job that staged here. May wait for a name
-  // service. Any thread.
+  // Whether this is the address of a peer, as of the last question. Never waits. Any thread.
   bool has(const std::string& address);
   // Queries all peers in parallel, so that a silent one does not delay the others:
   // [{"name", "answers", "address", "version", "interface", "link_bytes_per_second", "reason"}…]
@@ -42,12 +37,6 @@ class Neighbours {
   std::vector<std::unique_ptr<fleet::Peer>> peers_;
   std::mutex mutex_;
   std::set<std::string> allowed_;
-  const std::filesystem::path boards_;
-  struct Node {
-    std::vector<std::string> addresses;
-    SteadyTime asked_at{};  // the name service
-  };
-  std::map<std::string, Node> nodes_;
 
   void look_up_members();
   void use(const FleetMembers& members);

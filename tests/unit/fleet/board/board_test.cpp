@@ -2,11 +2,15 @@
 
 #include <gtest/gtest.h>
 
+#include <chrono>
+#include <span>
+
 #include "tests/support/temp_folder.hpp"
 
 using namespace spark;
 using namespace spark::fleet;
 using spark::test::TempFolder;
+using namespace std::chrono_literals;
 
 namespace {
 
@@ -63,6 +67,50 @@ TEST(Board, AMissingOrTruncatedBoardIsNotFound) {
   const auto cut = write_file_atomically(Board::path_of(folder.path(), kSet), std::string(50, 'x'));
   ASSERT_TRUE(cut);
   EXPECT_EQ(Board::open(folder.path(), kSet).error().kind, Errc::NotFound);
+}
+
+// A file that was last written ten minutes ago.
+void leave_old_file(const std::filesystem::path& path) {
+  ASSERT_TRUE(write_file_atomically(path, "x"));
+  std::filesystem::last_write_time(path, std::filesystem::file_time_type::clock::now() - 10min);
+}
+
+TEST(Board, FilesOfKilledWorkersAreDeletedWhenTheNextStagingBegins) {
+  const TempFolder folder;
+  const std::string killed = "p" + std::string(32, 'b');
+  const std::filesystem::path files[] = {Board::entries_of(folder.path(), killed),
+                                         Board::notes_of(folder.path(), killed),
+                                         folder / (killed + ".entries.new"),
+                                         folder / (killed + ".notes.77.new"),
+                                         folder / "silent.77.new",
+                                         folder / (killed + ".board")};
+  for (const auto& file : files) leave_old_file(file);
+  ASSERT_TRUE(Board::create(folder.path(), kSet, "/x", kSize));
+  for (const auto& file : files) EXPECT_FALSE(std::filesystem::exists(file)) << file;
+}
+
+TEST(Board, TheFilesOfARunningStagingStayHoweverOldTheyAre) {
+  const TempFolder folder;
+  const std::string running = "p" + std::string(32, 'c');
+  const auto worker = Board::create(folder.path(), running, "/x", kSize).value();
+  const std::filesystem::path files[] = {
+      Board::path_of(folder.path(), running), Board::entries_of(folder.path(), running),
+      Board::notes_of(folder.path(), running), folder / (running + ".entries.new")};
+  for (const auto& file : std::span(files).subspan(1)) leave_old_file(file);
+  std::filesystem::last_write_time(files[0], std::filesystem::file_time_type::clock::now() - 10min);
+  ASSERT_TRUE(Board::create(folder.path(), kSet, "/x", kSize));
+  for (const auto& file : files) EXPECT_TRUE(std::filesystem::exists(file)) << file;
+}
+
+TEST(Board, NewFilesAndThoseThatBelongToNoStagingStay) {
+  const TempFolder folder;
+  const auto starting = Board::entries_of(folder.path(), "p" + std::string(32, 'd'));
+  ASSERT_TRUE(write_file_atomically(starting, "x"));
+  for (const char* name : {"silent", "found", "nodes"}) leave_old_file(folder / name);
+  ASSERT_TRUE(Board::create(folder.path(), kSet, "/x", kSize));
+  EXPECT_TRUE(std::filesystem::exists(starting));
+  for (const char* name : {"silent", "found", "nodes"})
+    EXPECT_TRUE(std::filesystem::exists(folder / name)) << name;
 }
 
 }  // namespace

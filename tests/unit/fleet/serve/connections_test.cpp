@@ -57,4 +57,11 @@ TEST(Connections, MoreThanTheLimitAreRefusedUntilOneHasEnded) {
   }
 }
 
+TEST(Connections, OneThatIsNotServedIsClosedAtOnce) {
+  Pair one;
+  Connections connections(1, [](const UniqueFd& /*socket*/) {});
+  EXPECT_TRUE(connections.open(std::move(one.ours)));
+  drain(one.theirs);  // returns although no thread was joined yet
+}
+
 }  // namespace

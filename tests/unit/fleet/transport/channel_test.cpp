@@ -7,6 +7,7 @@
 #include <poll.h>
 #include <sys/socket.h>
 
+#include <atomic>
 #include <thread>
 
 #include "fleet/transport/key.hpp"
@@ -115,6 +116,25 @@ TEST(Channel, AClientWithoutTlsGetsNothing) {
   const auto channel = Channel::accept(security(new_key().value(), "a"), listening.accept(), 10s);
   EXPECT_EQ(channel.error().kind, Errc::Denied);
   client.join();
+}
+
+TEST(Channel, AGreetingEndsAtItsDeadlineAlsoIfItsBytesComeOneByOne) {
+  const Listening listening;
+  std::atomic<bool> is_over{false};
+  std::thread client([&] {
+    const UniqueFd slow = connect_to(listening.endpoint(), 10s).value();
+    std::string record("\x16\x03\x01\x40\x00\x01\x00\x3f\xfc\x03\x03", 11);  // head of a greeting of 16 KiB
+    record.resize(5 + (16 << 10));
+    for (std::size_t i = 0; i < record.size() && !is_over; ++i) {
+      if (::send(slow.get(), &record[i], 1, MSG_NOSIGNAL) != 1) break;
+      std::this_thread::sleep_for(5ms);
+    }
+  });
+  const auto channel = Channel::accept(security(new_key().value(), "a"), listening.accept(), 300ms);
+  is_over = true;
+  client.join();
+  ASSERT_FALSE(channel);
+  EXPECT_EQ(channel.error().kind, Errc::TimedOut);
 }
 
 }  // namespace

@@ -25,4 +25,31 @@ TEST(Key, IsReadOnlyFromAPrivateFile) {
   EXPECT_NE(new_key().value(), key);
 }
 
+TEST(KeyWatch, NoticesAnotherKeyInTheSameFileAndNoOtherChangeOfTheFile) {
+  const TempFolder folder;
+  const std::string key = new_key().value();
+  const auto write = [&](const std::string& text) {
+    ASSERT_TRUE(write_file_atomically(folder / "key", text, 0600));
+  };
+  write(key + "\n");
+  KeyWatch watch(folder / "key", key);
+  EXPECT_FALSE(watch.is_replaced());
+  write(key);
+  EXPECT_FALSE(watch.is_replaced());
+  write(new_key().value());
+  EXPECT_TRUE(watch.is_replaced());
+}
+
+TEST(KeyWatch, AFileThatHasNoKeyForAMomentIsBeingWritten) {
+  const TempFolder folder;
+  const std::string key = new_key().value();
+  KeyWatch watch(folder / "key", key);
+  EXPECT_FALSE(watch.is_replaced());
+  ASSERT_TRUE(write_file_atomically(folder / "key", key, 0600));
+  EXPECT_FALSE(watch.is_replaced());
+  ASSERT_TRUE(write_file_atomically(folder / "key", key.substr(1), 0600));
+  EXPECT_FALSE(watch.is_replaced());
+  EXPECT_TRUE(watch.is_replaced()) << "the key was taken away";
+}
+
 }  // namespace

@@ -1,0 +1,85 @@
+#include "fleet/serve/offers.hpp"
+
+#include "base/threads.hpp"
+
+namespace spark::fleet {
+namespace {
+
+constexpr std::size_t kMostOffers = 8;  // sets with their file lists in memory
+
+}  // namespace
+
+Result<std::shared_ptr<Offer>> LocalOffers::load(const std::string& set) {
+  auto offer = published(set);
+  if (!offer) offer = offer_of_board(boards_, set);
+  if (offer) return offer;
+  published_.look();  // it may have just been published
+  return published(set);
+}
+
+Result<std::shared_ptr<Offer>> LocalOffers::published(const std::string& set) const {
+  const auto copy = published_.find(set);
+  if (!copy) return fail(Errc::NotFound, "this host has not published that set");
+  return offer_of_copy(copy->path, copy->manifest, copy->row.hash);
+}
+
+bool LocalOffers::is_current(const std::string& set, const Offer& offer) const {
+  if (!offer.is_current()) return false;
+  const auto now = published_.find(set);
+  return offer.copy().empty() ? !now : now && now->path == offer.copy();
+}
+
+std::shared_ptr<Offer> Offers::known(const std::string& set) {
+  const std::scoped_lock lock(mutex_);
+  const auto found = offers_.find(set);
+  return found == offers_.end() ? nullptr : found->second;
+}
+
+std::shared_ptr<Offer> Offers::find(const std::string& set) {
+  auto before = known(set);
+  if (before && source_.is_current(set, *before)) return before;
+  std::unique_lock lock(mutex_);
+  if (const auto now = offers_.find(set); now != offers_.end() && now->second != before) return now->second;
+  if (const auto running = loads_.find(set); running != loads_.end()) {
+    const auto load = running->second;
+    load_ended_.wait(lock, [&] { return load->has_ended; });
+    return load->offer;
+  }
+  const auto load = std::make_shared<Load>();
+  loads_.emplace(set, load);
+  offers_.erase(set);
+  lock.unlock();
+  before.reset();  // frees the old list first
+  // Without memory for the list this host does not have the set.
+  auto loaded = no_throw([&] { return source_.load(set); });
+  lock.lock();
+  if (loaded) load->offer = std::move(*loaded);
+  load->has_ended = true;
+  loads_.erase(set);
+  load_ended_.notify_all();
+  if (load->offer) keep(set, load->offer);
+  return load->offer;
+}
+
+// `mutex_` is locked.
+void Offers::keep(const std::string& set, const std::shared_ptr<Offer>& offer) {
+  if (offers_.size() >= kMostOffers) offers_.erase(offers_.begin());
+  offers_[set] = offer;
+}
+
+void Offers::drop_outdated() {
+  decltype(offers_) all;
+  {
+    const std::scoped_lock lock(mutex_);
+    all = offers_;
+  }
+  // A drive may let the check wait, and a long list takes a while to be freed: neither under the lock.
+  for (const auto& [set, offer] : all) {
+    if (source_.is_current(set, *offer)) continue;
+    const std::scoped_lock lock(mutex_);
+    const auto now = offers_.find(set);
+    if (now != offers_.end() && now->second == offer) offers_.erase(now);
+  }
+}
+
+}  // namespace spark::fleet

@@ -1,0 +1,73 @@
+// The copies that peers ask for, kept with their file lists in memory.
+#pragma once
+
+#include <condition_variable>
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+
+#include "base/result.hpp"
+#include "fleet/serve/offer.hpp"
+#include "fleet/serve/published.hpp"
+
+namespace spark::fleet {
+
+// Where offers come from; a test has its own. Thread-safe.
+class OfferSource {
+ public:
+  virtual ~OfferSource() = default;
+  // Reads the set's list of files, which takes seconds for a million files. NotFound: this host does not have
+  // the set.
+  virtual Result<std::shared_ptr<Offer>> load(const std::string& set) = 0;
+  // False: load it again. Fast.
+  virtual bool is_current(const std::string& set, const Offer& offer) const = 0;
+};
+
+// The published copies of this host, and those that its workers are staging.
+class LocalOffers final : public OfferSource {
+ public:
+  LocalOffers(std::filesystem::path boards, PublishedCopies& published)
+      : boards_(std::move(boards)), published_(published) {}
+
+  Result<std::shared_ptr<Offer>> load(const std::string& set) override;
+  // False for a copy found damaged since. A copy in progress is replaced by its published form, which has a
+  // known hash.
+  bool is_current(const std::string& set, const Offer& offer) const override;
+
+ private:
+  std::filesystem::path boards_;
+  PublishedCopies& published_;
+
+  Result<std::shared_ptr<Offer>> published(const std::string& set) const;
+};
+
+// Thread-safe.
+class Offers {
+ public:
+  explicit Offers(OfferSource& source) : source_(source) {}
+
+  // Null: this host does not have the set. The first thread that asks for a set loads it. Threads that ask
+  // meanwhile wait for that load and share its result: one list per peer would take the host's memory.
+  std::shared_ptr<Offer> find(const std::string& set);
+  // Frees the lists of copies that are no longer current, also if no peer asks for them again.
+  void drop_outdated();
+
+ private:
+  struct Load {
+    bool has_ended = false;
+    std::shared_ptr<Offer> offer;
+  };
+
+  OfferSource& source_;
+  std::mutex mutex_;
+  std::condition_variable load_ended_;
+  std::map<std::string, std::shared_ptr<Offer>> offers_;  // by set name, also the next
+  std::map<std::string, std::shared_ptr<Load>> loads_;    // running
+
+  std::shared_ptr<Offer> known(const std::string& set);
+  void keep(const std::string& set, const std::shared_ptr<Offer>& offer);
+};
+
+}  // namespace spark::fleet

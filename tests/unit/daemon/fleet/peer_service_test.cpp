@@ -1,0 +1,56 @@
+#include "daemon/fleet/peer_service.hpp"
+
+#include <gtest/gtest.h>
+
+#include "tests/support/run_on.hpp"
+#include "tests/support/scripted_worker.hpp"
+
+using namespace spark;
+using spark::fleet::PeerService;
+
+namespace {
+
+class PeerServiceTest : public testing::Test {
+ protected:
+  ScriptedWorker worker_;
+  boost::asio::io_context context_;
+  workers::Runner runner_{context_.get_executor(), worker_.program()};
+  PeerService service_{context_.get_executor(), runner_, "/state"};
+  config::Config config_;
+
+  PeerServiceTest() {
+    config_.cache.path = "/cache";
+    config_.fleet.listen = nvmetcp::Portal{"127.0.0.1", 7789};
+    config_.fleet.key_file = "/keys/fleet";
+  }
+  ~PeerServiceTest() override {
+    service_.apply(config::Config());  // ends the worker
+    EXPECT_TRUE(run_until(context_, [&] { return runner_.counts().running == 0; }));
+  }
+  bool is_serving() const { return service_.status().as_object().at("serving").as_bool(); }
+  json::value reason() const { return service_.status().as_object().at("reason"); }
+};
+
+TEST_F(PeerServiceTest, AProcessThatEndedToUseAnotherKeyIsReplacedAndNotReportedAsAFailure) {
+  const std::string report = "echo '{\"progress\": {\"peers\": []}}'; ";
+  worker_.on("serve-peers", report + "[ $n = 1 ] && echo '{\"result\": {}}' || sleep 1000");
+  service_.apply(config_);
+  ASSERT_TRUE(run_until(context_, [&] {
+    EXPECT_EQ(reason(), nullptr);
+    return worker_.calls("serve-peers") == 2 && is_serving();
+  }));
+}
+
+TEST_F(PeerServiceTest, AProcessThatFailedIsReplacedAndItsReasonIsShownUntilPeersAreServed) {
+  const std::string error =
+      "echo '{\"error\": {\"kind\": \"not_found\", \"what\": \"no key\", \"hint\": \"\"}}'";
+  worker_.on("serve-peers",
+             "[ $n = 1 ] && " + error + " || { echo '{\"progress\": {\"peers\": []}}'; sleep 1000; }");
+  service_.apply(config_);
+  ASSERT_TRUE(run_until(context_, [&] { return reason() != nullptr; }));
+  EXPECT_NE(reason().as_string().find("no key"), std::string::npos);
+  ASSERT_TRUE(run_until(context_, [&] { return is_serving(); }));
+  EXPECT_EQ(reason(), nullptr);
+}
+
+}  // namespace

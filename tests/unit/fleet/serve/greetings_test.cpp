@@ -1,0 +1,57 @@
+#include "fleet/serve/greetings.hpp"
+
+#include <arpa/inet.h>
+#include <gtest/gtest.h>
+#include <sys/socket.h>
+
+#include <memory>
+
+#include "tests/unit/fleet/serve/host.hpp"
+
+using namespace spark;
+using namespace spark::fleet;
+using namespace std::chrono_literals;
+using spark::fleet::test::FleetHost;
+
+namespace {
+
+using Place = Greetings::Place;
+
+TEST(Greetings, EachAddressHasItsOwnPlaces) {
+  Greetings greetings(2);
+  const Place first(greetings, "10.0.0.1");
+  auto second = std::make_unique<Place>(greetings, "10.0.0.1");
+  EXPECT_TRUE(first && *second);
+  EXPECT_FALSE(Place(greetings, "10.0.0.1"));
+  EXPECT_TRUE(Place(greetings, "10.0.0.2"));
+  second.reset();
+  EXPECT_TRUE(Place(greetings, "10.0.0.1")) << "a place is free again, and the refused one freed none";
+}
+
+TEST(Greetings, ManySilentConnectionsFromOneAddressKeepOutNoOther) {
+  const std::string key = new_key().value();
+  const FleetHost host(key, "nqn.host");
+  const Endpoint at = host.address().endpoints.front();
+  sockaddr_in from{}, to{};
+  from.sin_family = to.sin_family = AF_INET;
+  from.sin_addr.s_addr = ::inet_addr("127.0.0.2");
+  to.sin_addr.s_addr = ::inet_addr(at.address.c_str());
+  to.sin_port = htons(at.port);
+  while (!connect_to(at, 10s)) std::this_thread::sleep_for(10ms);  // until its thread listens
+  // More than the server has places for connections; each that it refuses is waited for.
+  std::vector<UniqueFd> silent;
+  for (std::size_t i = 0; i < 600; ++i) {
+    UniqueFd socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    ASSERT_EQ(::bind(socket.get(), reinterpret_cast<sockaddr*>(&from), sizeof from), 0);
+    ASSERT_EQ(::connect(socket.get(), reinterpret_cast<sockaddr*>(&to), sizeof to), 0);
+    char byte = 0;
+    if (i >= 32) {
+      EXPECT_LE(::recv(socket.get(), &byte, 1, 0), 0);
+    }
+    silent.push_back(std::move(socket));
+  }
+  const auto peer = Channel::connect(Security::make(key, "nqn.peer").value(), at, 10s);
+  EXPECT_TRUE(peer) << peer.error().message();
+}
+
+}  // namespace
