@@ -31,10 +31,16 @@ class Walk {
       names_.pop_back();
       if (auto stepped = step(name); !stepped) return stepped.take_error();
     }
+    if (link_ && link_->owner != owner_) return refuse_link(*link_).take_error();
     return owner_;
   }
 
  private:
+  struct Link {
+    std::string shown;
+    uid_t owner;
+  };
+
   // The names are taken from the end.
   void add(const std::string& path) {
     const std::vector<std::string> parts = split(path, '/');
@@ -46,6 +52,7 @@ class Walk {
   Result<> start_at_root() {
     folder_.reset(::open("/", O_PATH | O_DIRECTORY | O_CLOEXEC));
     shown_.clear();
+    user_.reset();
     if (!folder_) return fail_errno(errno, doing());
     return {};
   }
@@ -62,7 +69,12 @@ class Walk {
                         errno == ENOENT ? "create the folder, and make the jobs' user its owner" : "");
     }
     if (user_ && info.st_uid != *user_) return refuse_owner(shown, info.st_uid);
-    if (S_ISLNK(info.st_mode)) return info.st_uid == 0 ? follow(next.get()) : refuse_link(shown, info.st_uid);
+    if (S_ISLNK(info.st_mode)) {
+      const Link link{shown, info.st_uid};
+      if (link.owner != 0 && link_ && link_->owner != link.owner) return refuse_link(link);
+      if (link.owner != 0 && !link_) link_ = link;
+      return follow(next.get());
+    }
     if (!S_ISDIR(info.st_mode))
       return fail(Errc::Invalid, doing() + ": " + printable(shown) + " is no folder", "name a folder");
     if (info.st_uid != 0) user_ = info.st_uid;
@@ -82,10 +94,10 @@ class Walk {
     return target.starts_with('/') ? start_at_root() : Result<>();
   }
 
-  Result<> refuse_link(const std::string& shown, uid_t owner) const {
+  Result<> refuse_link(const Link& link) const {
     return fail(Errc::Refused,
-                doing() + ": " + printable(shown) + " is a symbolic link of uid " + std::to_string(owner) +
-                    ", who could point it at another user's files",
+                doing() + ": " + printable(link.shown) + " is a symbolic link of uid " +
+                    std::to_string(link.owner) + ", and leads to files of another user",
                 "name the folder that it leads to, or give the link to root with `sudo chown -h root`");
   }
 
@@ -104,6 +116,7 @@ class Walk {
   std::string shown_;          // path of `folder_`; empty means "/"
   std::optional<uid_t> user_;  // owner of a folder above; none while all belong to root
   uid_t owner_ = 0;            // of `folder_`
+  std::optional<Link> link_;   // the first that a user owns: only that user's own folder may be behind it
   unsigned links_ = 0;
 };
 

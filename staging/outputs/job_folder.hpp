@@ -11,7 +11,7 @@
 namespace spark::staging {
 
 // The owner of the folder at the absolute path. Refused if a user could have put another user's folder there:
-// behind a symbolic link that is not root's, or below a folder of a user who is not its owner. NotFound if
+// behind a symbolic link, or below a folder of a user who is not its owner. NotFound if
 // there is none, Invalid if it is no folder.
 Result<uid_t> owner_of_job_folder(const std::string& path);
 

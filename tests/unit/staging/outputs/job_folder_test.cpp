@@ -51,7 +51,8 @@ TEST_F(JobFolder, BelowFoldersOfRootAndOfItsOwnerIsTheOwners) {
   EXPECT_EQ(*owner_of_job_folder(folder("srv/alice/out", kAlice)), kAlice);
 }
 
-TEST_F(JobFolder, BehindALinkOfAUserIsRefused) {
+TEST_F(JobFolder, BehindAUsersLinkToAnotherUsersFolderIsRefused) {
+  if (::geteuid() != 0) GTEST_SKIP() << kNeedsRoot;
   folder("bob/runs", kBob);
   folder("alice", kAlice);
   const auto runs = link("alice/runs", folder_ / "bob/runs", kAlice);
@@ -62,13 +63,24 @@ TEST_F(JobFolder, BehindALinkOfAUserIsRefused) {
   EXPECT_THAT(refusal(runs), HasSubstr("name the folder that it leads to"));
 }
 
+TEST_F(JobFolder, BehindAUsersLinkToItsOwnFolderIsFound) {
+  if (::geteuid() != 0) GTEST_SKIP() << kNeedsRoot;
+  folder("scratch", 0), folder("scratch/alice/out", kAlice), folder("home", 0), folder("home/alice", kAlice);
+  EXPECT_EQ(*owner_of_job_folder(link("home/alice/runs", folder_ / "scratch/alice", kAlice) / "out"), kAlice);
+  folder("scratch/bob/out", kBob);
+  link("scratch/alice/away", folder_ / "scratch/bob", kAlice);
+  EXPECT_THAT(refusal(folder_ / "home/alice/runs/away/out"), HasSubstr("leads to files of another user"));
+  link("scratch/alice/bobs", folder_ / "home/alice/runs/out", kBob);
+  EXPECT_THAT(refusal(folder_ / "home/alice/runs/bobs"), HasSubstr("belongs to uid 4002"));
+}
+
 TEST_F(JobFolder, BehindALinkOfRootIsFound) {
   if (::geteuid() != 0) GTEST_SKIP() << kNeedsRoot;
   folder("mnt", 0), folder("mnt/disk/run7", kAlice);
   EXPECT_EQ(*owner_of_job_folder(link("data", folder_ / "mnt/disk", 0) / "run7"), kAlice);
   EXPECT_EQ(*owner_of_job_folder(link("near", "mnt/../mnt/disk/run7", 0)), kAlice);
-  link("alices", "mnt/disk", kAlice);
-  EXPECT_THAT(refusal(link("chain", "alices/run7", 0)), HasSubstr("alices is a symbolic link of uid 4001"));
+  link("bobs", "mnt/disk", kBob);
+  EXPECT_THAT(refusal(link("chain", "bobs/run7", 0)), HasSubstr("bobs is a symbolic link of uid 4002"));
 }
 
 TEST_F(JobFolder, OfAnotherUserOrOfRootBelowAUsersFolderIsRefused) {
