@@ -7,7 +7,9 @@
 #include <cerrno>
 
 #include "base/text.hpp"
+#include "staging/copy/partial/publish.hpp"
 #include "staging/files/tree.hpp"
+#include "staging/outputs/removed.hpp"
 
 namespace spark::staging {
 
@@ -36,6 +38,26 @@ Result<std::filesystem::path> make_destination_folder(const std::filesystem::pat
     at = next;
   }
   return mount_point / at;
+}
+
+Result<> remove_unfinished_copies(const std::filesystem::path& folder, const std::string& name) {
+  const auto names = names_of(folder);
+  if (!names) return names.take_error();
+  const std::filesystem::path own = Destination{folder, name}.partial().filename();
+  for (const std::string& one : *names) {
+    if (one == own || !one.starts_with('.') || !one.ends_with(kPartialSuffix)) continue;
+    auto area = PartialArea::try_open(folder / one);
+    if (!area) continue;
+    std::error_code error;
+    // A manifest proves all the data; an earlier copy may be between two steps of its replacement; a state is
+    // that of shards being joined.
+    bool is_needed = false;
+    for (const auto& path : {area->manifest(), area->replaced(), area->folder() / "state"})
+      is_needed = is_needed || std::filesystem::exists(path, error) || error;
+    if (is_needed) continue;
+    if (auto cleared = area->clear(); !cleared) return cleared;
+  }
+  return {};
 }
 
 }  // namespace spark::staging

@@ -88,6 +88,11 @@ using Sent = Result<json::object>;
 
 Sent send_whole(const json::object& request, const std::filesystem::path& path,
                 const staging::ProgressSink& sink) {
+  // A folder with a pointer is that of an output, which sends no older checkpoint again.
+  const bool is_output = !text_of(request, "latest").empty();
+  const auto removed =
+      is_output ? staging::remove_unfinished_copies(path.parent_path(), path.filename()) : Result<>();
+  if (!removed) return removed.take_error();
   return staging::copy(text_of(request, "source"), path, options_of(request), sink, kNeverStopped)
       .map([&](const staging::CopyReport& report) { return report_to_json(report, path); });
 }

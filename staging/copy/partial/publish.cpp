@@ -64,7 +64,7 @@ std::filesystem::path Destination::manifest() const {
 }
 
 std::filesystem::path Destination::partial() const {
-  return folder / companion_name(name, ".spark-partial");
+  return folder / companion_name(name, kPartialSuffix);
 }
 
 Result<Destination> destination_of(const std::filesystem::path& path) {

@@ -18,6 +18,8 @@ inline Result<> after(const StepHook& hook, const char* step) {
   return hook ? hook(step) : Result<>();
 }
 
+inline constexpr char kPartialSuffix[] = ".spark-partial";
+
 // A destination of `copy`, and the files that belong to it in the same folder.
 struct Destination {
   std::filesystem::path folder;  // canonical

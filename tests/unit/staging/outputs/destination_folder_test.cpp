@@ -1,5 +1,6 @@
 #include "staging/outputs/destination_folder.hpp"
 
+#include "staging/copy/partial/publish.hpp"
 #include "tests/unit/staging/support.hpp"
 
 namespace spark::staging {
@@ -29,6 +30,25 @@ TEST(DestinationFolder, IsNotAFile) {
   const TempFolder mount;
   write_text(mount / "file", "x");
   EXPECT_KIND(make_destination_folder(mount.path(), "file"), Errc::Invalid);
+}
+
+TEST(DestinationFolder, LosesTheUnfinishedCopiesOfOtherCheckpoints) {
+  const TempFolder folder;
+  const auto begin = [&](const std::string& name) {
+    const auto area = PartialArea::try_open(Destination{folder.path(), name}.partial());
+    write_text(area->data() / "model", "half");
+    return area->folder();
+  };
+  const auto old = begin("step-1"), own = begin("step-3"), whole = begin("step-4"), joined = begin("step-5"),
+             replacing = begin("step-6"), busy = begin("step-7");
+  write_text(whole / "manifest", "x"), write_text(joined / "state", "x"),
+      write_text(replacing / "replaced/a", "x");
+  const auto being_made = PartialArea::try_open(busy);
+  ASSERT_OK(being_made);
+  ASSERT_OK(remove_unfinished_copies(folder.path(), "step-3"));
+  EXPECT_FALSE(std::filesystem::exists(old));
+  for (const auto& kept : {own, whole, joined, replacing, busy})
+    EXPECT_TRUE(std::filesystem::exists(kept / "data/model")) << kept;
 }
 
 }  // namespace
