@@ -161,9 +161,10 @@ void print_outputs(std::ostream& out, const Terminal& terminal, const json::arra
     words += there.empty() ? "nothing is on " + cell_of(*output, "destination") + " yet"
                            : printable(there) + " is on " + cell_of(*output, "destination") + ", written " +
                                  age_of(get_string(*output, "published_at"), now) + " ago";
-    if (const Bytes left = bytes_of(*output, "backlog_bytes"); left > 0)
-      words += "; " + format_bytes(left) + " to send";
-    if (const auto why = get_string(*output, "reason")) words += "; " + printable(*why);
+    const Bytes left = bytes_of(*output, "backlog_bytes");
+    if (left > 0) words += "; " + format_bytes(left) + " to send";
+    const auto why = get_string(*output, left > 0 || get_string(*output, "reason") ? "reason" : "unsent");
+    if (why) words += "; " + printable(*why);
     out << sentence(words, terminal.columns, terminal.out);
   }
 }

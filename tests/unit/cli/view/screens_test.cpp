@@ -56,6 +56,17 @@ class Screen : public ::testing::Test {
 constexpr char kWaiting[] = R"({"volumes": [{"name": "datasets", "state": "waiting", "reason":
   "connecting raid5-data to 192.168.0.100:4420: connection refused - is the target listening? The next attempt is in 8 s"}]})";
 
+TEST_F(Screen, OfStatusHasTheReasonWhyAnOutputsNewestCheckpointIsNotSent) {
+  program.client.answer("GET /v1/status", 200,
+                        R"({"volumes": [], "outputs": [{"name": "run7", "destination": "nas:run7",
+    "latest_published": null, "published_at": null, "backlog_bytes": 0, "reason": null,
+    "unsent": "step-100 is not on nas:run7, as it is not complete: it has no DONE yet"}]})");
+  type({"status"});
+  EXPECT_NE(session.find("run7: nothing is on nas:run7 yet; step-100 is not on nas:run7, as it is not"),
+            std::string::npos)
+      << session;
+}
+
 TEST_F(Screen, OfWait) {
   program.client.answer("GET /v1/status", 200, kWaiting);
   program.client.fail_once(
