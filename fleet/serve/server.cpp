@@ -20,9 +20,9 @@ constexpr unsigned kMostBuffers = 8;
 // next byte.
 constexpr Bytes kLargestPart = 256 * 1024, kSmallestPart = 4 * 1024, kPartsPerSecond = 16;
 constexpr std::size_t kMostGreetings = 32;  // of one address; a peer opens a dozen connections at once
-// Time limits: for a whole greeting, without a request on a connection, and without progress while sending,
-// after which the buffer is released.
-constexpr std::chrono::milliseconds kGreeting{5'000}, kIdle{60'000}, kSending{5'000}, kTick{200};
+// Time limits: without a request on a connection, and without progress while sending, after which the buffer
+// is released.
+constexpr std::chrono::milliseconds kIdle{60'000}, kSending{5'000}, kTick{200};
 
 }  // namespace
 
@@ -61,7 +61,7 @@ std::unique_ptr<Channel> Server::greet(UniqueFd socket) {
   if (!may_ask_(std::nullopt, address)) return nullptr;
   const Greetings::Place place(greetings_, address);
   if (!place) return nullptr;
-  auto channel = Channel::accept(security_, std::move(socket), kGreeting);
+  auto channel = Channel::accept(security_, std::move(socket), settings_.greeting);
   if (!channel || !may_ask_((*channel)->peer(), address)) return nullptr;
   (*channel)->set_patience(kIdle);
   return std::move(*channel);

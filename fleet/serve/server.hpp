@@ -3,6 +3,7 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <functional>
 #include <memory>
@@ -32,6 +33,7 @@ struct ServerSettings {
   Bytes upload = 0;       // limit in bytes per second while a dataset is leased here; 0: no limit
   std::string interface;  // network interface of the address; empty: unknown
   Bytes link = 0;         // link speed in bytes per second; 0: unknown
+  std::chrono::milliseconds greeting{5'000};  // for a whole greeting
 };
 
 // Counters since the start.

@@ -20,10 +20,11 @@ namespace spark::fleet::test {
 
 class FleetHost {
  public:
-  FleetHost(const std::string& key, std::string name)
+  FleetHost(const std::string& key, std::string name,
+            std::chrono::milliseconds greeting = std::chrono::seconds(5))
       : security_(Security::make(key, std::move(name)).value()),
         at_{"127.0.0.1", spark::test::LocalPort().portal.port},
-        server_({at_, config_.path, config_.state_dir, boards(), self(), "1", 0, "", 0}, security_,
+        server_({at_, config_.path, config_.state_dir, boards(), self(), "1", 0, "", 0, greeting}, security_,
                 [](const auto&, const auto&) { return true; }) {
     ::signal(SIGPIPE, SIG_IGN);  // as in each worker
     EXPECT_TRUE(cache()) << "no cache";
