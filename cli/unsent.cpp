@@ -14,7 +14,8 @@ void tell_unsent(Context& context) {
     const json::object* output = (*outputs)[i].if_object();
     if (output == nullptr) continue;
     const std::string name = get_string(*output, "name").value_or("");
-    const auto now = call(*context.client, {"GET", "/v1/outputs/" + percent_encoded(name), {}});
+    const auto now =
+        call(*context.client, {"GET", "/v1/outputs/" + percent_encoded(name), {}, kOutputPatience});
     if (!now) continue;
     if (const auto unsent = get_string(*now, "unsent"))
       warn(context, "spark-stage: output " + name + ": " + printable(*unsent));

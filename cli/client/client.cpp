@@ -81,9 +81,8 @@ class Exchange {
                 [&](auto done) { http::async_read_header(socket_, buffer_, parser, std::move(done)); });
   }
 
-  Result<> read_rest(Parser& parser) {
-    return read(deadlines_.answer,
-                [&](auto done) { http::async_read(socket_, buffer_, parser, std::move(done)); });
+  Result<> read_rest(Parser& parser, Duration deadline) {
+    return read(deadline, [&](auto done) { http::async_read(socket_, buffer_, parser, std::move(done)); });
   }
 
   Result<> read_some(Parser& parser, Duration silence) {
@@ -177,12 +176,15 @@ class UnixClient final : public Client {
       : socket_(std::move(socket)), stop_(stop), deadlines_(deadlines) {}
 
   Result<Answer> send(const Request& request) override {
-    Exchange exchange(socket_, deadlines_, nullptr);
+    const bool is_long = request.patience > Duration::zero();
+    Exchange exchange(socket_, deadlines_, is_long ? &stop_ : nullptr);
     if (auto sent = exchange.open_and_send(request); !sent)
       return silent_is_unavailable(std::move(sent.error()));
     Parser parser;
     parser.body_limit(kMaxAnswer);
-    if (auto got = exchange.read_rest(parser); !got) return silent_is_unavailable(std::move(got.error()));
+    const Duration patience = is_long ? request.patience : deadlines_.answer;
+    if (auto got = exchange.read_rest(parser, patience); !got)
+      return silent_is_unavailable(std::move(got.error()));
     return whole(parser);
   }
 
@@ -194,7 +196,7 @@ class UnixClient final : public Client {
     parser.body_limit(boost::none);
     if (auto got = exchange.read_header(parser); !got) return got.take_error();
     if (parser.get().result() != http::status::ok) {
-      if (auto got = exchange.read_rest(parser); !got) return got.take_error();
+      if (auto got = exchange.read_rest(parser, deadlines_.answer); !got) return got.take_error();
       return whole(parser);
     }
     for (;;) {

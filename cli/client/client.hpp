@@ -18,6 +18,9 @@ struct Request {
   std::string method = "GET";
   std::string target;  // "/v1/status"; names in it are percent-encoded
   std::string body;    // JSON, or empty
+  // Longest time until the whole answer, for one that takes the daemon long; 0 means the client's. With it
+  // the client's stop flag ends the request.
+  Duration patience{};
 };
 
 // An answer that came whole, whatever its status.
@@ -48,7 +51,8 @@ struct ClientDeadlines {
   Duration answer{10'000};  // from the request to the whole answer, or to a stream's first byte
 };
 
-// HTTP/1.1 over a Unix socket; a connection for each request. `stop` ends streams, never a plain request.
+// HTTP/1.1 over a Unix socket; a connection for each request. `stop` ends streams and requests
+// with a patience of their own, never another request.
 std::unique_ptr<Client> make_unix_client(std::string socket, const StopFlag& stop,
                                          ClientDeadlines deadlines = {});
 

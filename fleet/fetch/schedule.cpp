@@ -127,8 +127,7 @@ Why Schedule::why_here(std::uint64_t unit, SteadyTime now) const {
     if (is_before && peer.state.kind == SetState::Kind::None) return Why::Gone;
     if (is_before && !peer.is_blamed && !peer.is_live()) return Why::Silent;
     if (is_before && now - peer.moved_at >= stuck_) return Why::Stuck;
-    is_refused =
-        is_refused || peer.is_blamed || peer.failures >= kMostFailures || peer.missing.contains(unit);
+    is_refused = is_refused || peer.is_blamed || peer.is_failing || peer.missing.contains(unit);
   }
   return is_refused ? Why::Refused : Why::Owner;
 }
@@ -227,7 +226,8 @@ void Schedule::done(const Choice& choice, SteadyTime now) {
   undelivered_.read(choice.unit, now);
   if (!choice.peer) return;
   Peer& peer = peers_[*choice.peer];
-  if (std::exchange(peer.failures, 0) >= kMostFailures) look_anew();
+  peer.failures = 0;
+  if (std::exchange(peer.is_failing, false)) look_anew();
   if (peer.under_way-- == at_once_) at_peers_ = {};  // a slot is free
 }
 
@@ -239,7 +239,9 @@ void Schedule::failed(const Choice& choice, bool is_missing_there, SteadyTime no
     if (is_missing_there) {
       peer.missing.insert(choice.unit);
     } else if (now >= peer.rests_until) {  // requests that were under way together fail together
-      peer.rests_until = now + (++peer.failures < kMostFailures ? kRest : kStuck);
+      if (peer.failures++ == 0) peer.failing_since = now;
+      peer.is_failing = peer.failures >= kMostFailures && now - peer.failing_since >= kUndelivered;
+      peer.rests_until = now + (peer.is_failing ? kStuck : kRest);
     }
   }
   undelivered_.failed(choice.unit);

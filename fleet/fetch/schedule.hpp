@@ -27,9 +27,10 @@ inline constexpr std::chrono::milliseconds kLookAgain{100};
 inline constexpr std::chrono::milliseconds kUnheard{3000};
 // A peer that failed to send a unit is not asked for units for this time.
 inline constexpr std::chrono::milliseconds kRest{500};
-// A peer that failed this many times, with a rest each time, and sent no unit in between counts as having
-// none. It is asked again after kStuck.
+// A peer that failed this many times in a row, over this time at least, counts as having no units. A slow one
+// sends some in between. It is asked again after kStuck.
 inline constexpr unsigned kMostFailures = 3;
+inline constexpr std::chrono::milliseconds kUndelivered{30'000};
 
 // Source: peers come first only while peers are late to fetch what this host read.
 // Balanced: they come first while any kMostUndelivered units that it read are on no other host.
@@ -95,13 +96,15 @@ class Schedule {
     bool is_silent = false;
     std::uint64_t had = 0;
     unsigned under_way = 0;
-    unsigned failures = 0;  // since the last unit that it sent
+    unsigned failures = 0;  // since the last unit that it sent, also the next
+    SteadyTime failing_since{};
+    bool is_failing = false;
     bool is_blamed = false;
     bool was_staging = false;
     std::set<std::uint64_t> missing;  // units that it turned out not to have
 
     bool is_live() const { return state.kind != SetState::Kind::None && !is_blamed && !is_silent; }
-    bool delivers() const { return is_live() && failures < kMostFailures; }
+    bool delivers() const { return is_live() && !is_failing; }
     UnitState at(std::uint64_t unit) const;
   };
   // The units before `at` are not available this way until a host reports a change.

@@ -1,6 +1,7 @@
 #include "base/text.hpp"
 #include "cli/client/api.hpp"
 #include "cli/say.hpp"
+#include "cli/unsent.hpp"
 #include "cli/verbs/datasets/stage_request.hpp"
 #include "cli/verbs/datasets/verbs.hpp"
 
@@ -64,7 +65,7 @@ class Wait {
 };
 
 Result<json::object> find_latest(Context& context, const std::string& output) {
-  const Request request{"GET", "/v1/outputs/" + percent_encoded(output) + "/latest", {}};
+  const Request request{"GET", "/v1/outputs/" + percent_encoded(output) + "/latest", {}, kOutputPatience};
   for (Wait wait(context);;) {
     auto found = call(*context.client, request);
     const json::object* pending = found ? get_object(*found, "pending") : nullptr;

@@ -43,7 +43,7 @@ Result<std::vector<Request>> requests_of(const StageOutArguments& arguments) {
       return fail(Errc::Invalid, "'" + printable(name) + "' is not the name of an output",
                   "write PATH VOLUME:PATH, or the names of outputs of the configuration");
     }
-    requests.push_back({"POST", "/v1/outputs/" + percent_encoded(name) + "/send", ""});
+    requests.push_back({"POST", "/v1/outputs/" + percent_encoded(name) + "/send", "", kOutputPatience});
   }
   if (arguments.keep > 0 || arguments.nodes > 0 || !arguments.max_rate.empty())
     return fail(Errc::Invalid, "--keep, --nodes and --max-rate are for a path",

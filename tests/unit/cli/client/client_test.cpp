@@ -190,6 +190,16 @@ TEST_F(ClientTest, ASilentDaemonIsUnavailableAfterTheDeadline) {
   EXPECT_NE(got.error().message().find("was silent for 500 ms"), std::string::npos) << got.error().message();
 }
 
+TEST_F(ClientTest, ARequestMayTakeLongerThanTheClientsDeadline) {
+  Server server([](int c) {
+    std::this_thread::sleep_for(200ms);
+    say(c, "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}");
+  });
+  const auto got = send(server.socket(), {"GET", "/v1/outputs/run7/latest", "", 60s}, {60s, 100ms});
+  ASSERT_TRUE(got) << got.error().message();
+  EXPECT_EQ(got->body, "{}");
+}
+
 TEST_F(ClientTest, ATruncatedAnswerIsUnavailable) {
   Server server([](int c) { say(c, "HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n{"); });
   EXPECT_EQ(send(server.socket()).error().kind, Errc::Unavailable);

@@ -259,13 +259,14 @@ TEST(Schedule, WithoutASourceItWaitsForPeersAndFailsWhenNoneHasMore) {
   EXPECT_TRUE(schedule.is_hopeless(kNow + 2 * kStuck + 1ms));
 }
 
-// Fails all requests to peers, with all rests in between.
-SteadyTime fail_at_peer(Schedule& schedule, unsigned times, SteadyTime now) {
-  for (unsigned i = 0; i < times; ++i) {
+constexpr std::chrono::seconds kPatienceOfRequest{5};
+
+// Fails all requests to peers until the peer counts as failing.
+SteadyTime fail_at_peer(Schedule& schedule, SteadyTime now) {
+  for (const SteadyTime end = now + kUndelivered; now <= end; now += kPatienceOfRequest) {
     const auto choice = schedule.next(From::Peers, now);
-    EXPECT_TRUE(choice && choice->peer) << "attempt " << i;
+    EXPECT_TRUE(choice && choice->peer);
     if (choice) schedule.failed(*choice, false, now);
-    now += kRest;
   }
   return now;
 }
@@ -274,7 +275,7 @@ TEST(Schedule, AUnitIsReadFromTheSourceIfTheOnlyPeerThatHasItNeverDeliversIt) {
   Schedule schedule(kSelf, 1, 4);
   schedule.heard(0, published_by(kFirst), kNow);
   schedule.add(all_units());
-  const SteadyTime now = fail_at_peer(schedule, kMostFailures, kNow);
+  const SteadyTime now = fail_at_peer(schedule, kNow);
   schedule.heard(0, published_by(kFirst), now);
   const auto choice = schedule.next(From::Balanced, now);
   ASSERT_TRUE(choice);
@@ -286,7 +287,7 @@ TEST(Schedule, APeerThatStagesButNeverDeliversOwnsNoUnits) {
   Schedule schedule(kSelf, 1, 4);
   schedule.heard(0, staging_of(kFirst, UnitState::HasPiece), kNow);
   schedule.add(all_units());
-  const SteadyTime now = fail_at_peer(schedule, kMostFailures, kNow);
+  const SteadyTime now = fail_at_peer(schedule, kNow);
   schedule.heard(0, staging_of(kFirst), now);
   EXPECT_EQ(take_from_source(schedule, now).size(), kUnits);
 }
@@ -295,13 +296,32 @@ TEST(Schedule, APeerThatDeliversAgainCountsAgain) {
   Schedule schedule(kSelf, 1, 4);
   schedule.heard(0, published_by(kFirst), kNow);
   schedule.add(all_units());
-  SteadyTime now = fail_at_peer(schedule, kMostFailures, kNow);
-  EXPECT_FALSE(schedule.next(From::Peers, now)->peer) << "it rests";
+  SteadyTime now = fail_at_peer(schedule, kNow);
+  schedule.heard(0, published_by(kFirst), now);
+  const auto rest = schedule.next(From::Peers, now);
+  ASSERT_TRUE(rest);
+  EXPECT_FALSE(rest->peer) << "it rests";
   now += kStuck;
   const auto again = schedule.next(From::Peers, now);
   ASSERT_TRUE(again && again->peer);
   schedule.done(*again, now);
-  EXPECT_TRUE(schedule.next(From::Balanced, now)->peer);
+  schedule.heard(0, published_by(kFirst), now);
+  const auto next = schedule.next(From::Balanced, now);
+  ASSERT_TRUE(next);
+  EXPECT_TRUE(next->peer);
+}
+
+TEST(Schedule, APeerThatOftenFailsButAlsoDeliversIsNotPassedOver) {
+  Schedule schedule(kSelf, 1, 4);
+  schedule.heard(0, published_by(kFirst), kNow);
+  schedule.add(all_units());
+  SteadyTime now = kNow;
+  for (int i = 0; i < 40; ++i, now += kPatienceOfRequest) {
+    schedule.heard(0, published_by(kFirst), now);
+    const auto choice = schedule.next(From::Balanced, now);
+    ASSERT_TRUE(choice && choice->peer) << i;
+    i % 4 == 3 ? schedule.done(*choice, now) : schedule.failed(*choice, false, now);
+  }
 }
 
 TEST(Schedule, RequestsThatFailTogetherCountAsOneFailure) {
