@@ -156,6 +156,9 @@ PairedComparison compare_summaries(const Summary& a, const Summary& b);
 // Mean size of the small files that were read whole; 0 if there are none.
 Bytes mean_small_file(const PathRecord& path);
 
+// Mean size of the files that `stagecopy` copied from the path; 0 if no round of it is valid.
+Bytes mean_copied_file(const Record& record, const std::string& path);
+
 // True if both paths had comparable work: for `smallfiles`, files of similar sizes (within 10 %).
 bool is_same_work(const PathRecord& a, const PathRecord& b, const std::string& scenario);
 

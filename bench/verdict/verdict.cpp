@@ -9,6 +9,13 @@
 namespace spark::bench {
 namespace {
 
+constexpr double kFarFrom = 2;  // a mean file size that differs by more is of other work
+
+bool is_far_from(Bytes mean, Bytes other) {
+  const auto one = static_cast<double>(mean), two = static_cast<double>(other);
+  return one > kFarFrom * two || two > kFarFrom * one;
+}
+
 bool is_remote(const PathRecord& path) {
   return path.storage.kind == PathKind::RemoteBlock || path.storage.kind == PathKind::Nas;
 }
@@ -82,7 +89,30 @@ class Judge {
     verdict_.local = local.name;
     verdict_.question.local_room = room_on(local);
     verdict_.local_read = rate_of(local, verdict_.judged_by, 1, missing_);
+    check_small_files(local);
     return true;
+  }
+
+  std::string sizes_words(Bytes measured) const {
+    return "files of " + format_bytes(measured) + " on average, those of the dataset have " +
+           format_bytes(mean_dataset_file(record_.asked)) + ": measure again with --dataset NAME";
+  }
+
+  // Every path that is compared read files of the local path's sizes.
+  void check_small_files(const PathRecord& local) {
+    const Bytes measured = mean_small_file(local);
+    if (verdict_.judged_by != "smallfiles" || measured == 0) return;
+    if (is_far_from(measured, mean_dataset_file(record_.asked)))
+      missing_.push_back("'smallfiles' read " + sizes_words(measured));
+  }
+
+  // Without a known size of the dataset's files, any copy will do.
+  void check_copied_files(const PathRecord& path) {
+    const Bytes copied = mean_copied_file(record_, path.name);
+    if (copied == 0 || mean_dataset_file(record_.asked) == 0) return;
+    const bool is_alike = (copied < kMiB) == has_small_files(record_.asked);
+    if (!is_alike && is_far_from(copied, mean_dataset_file(record_.asked)))
+      missing_.push_back("'stagecopy' of " + path.name + " copied " + sizes_words(copied));
   }
 
   // The space that the cache reported, otherwise the free space. A size that is only assumed always fits.
@@ -101,6 +131,7 @@ class Judge {
     }
     Source source{path.name, std::move(*read), std::nullopt};
     if (!verdict_.local.empty()) source.copy = copy_of(path, why);
+    if (source.copy) check_copied_files(path);
     if (!source.copy && !verdict_.local.empty()) {
       verdict_.notes.push_back("staging from " + path.name + " is left out: " + join(why, "; "));
     }
