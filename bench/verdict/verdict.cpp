@@ -5,6 +5,8 @@
 #include <limits>
 
 #include "base/text.hpp"
+#include "bench/record/overlap.hpp"
+#include "bench/record/words.hpp"
 
 namespace spark::bench {
 namespace {
@@ -132,10 +134,22 @@ class Judge {
     Source source{path.name, std::move(*read), std::nullopt};
     if (!verdict_.local.empty()) source.copy = copy_of(path, why);
     if (source.copy) check_copied_files(path);
+    check_at_once(path, source.copy.has_value());
     if (!source.copy && !verdict_.local.empty()) {
       verdict_.notes.push_back("staging from " + path.name + " is left out: " + join(why, "; "));
     }
     verdict_.sources.push_back(std::move(source));
+  }
+
+  // Rates of hosts that did not compete for the target are higher than those of hosts that do.
+  void check_at_once(const PathRecord& path, bool is_copied) {
+    for (const ScenarioOverlap& overlap : path.at_once) {
+      const bool counts =
+          overlap.scenario == verdict_.judged_by || (is_copied && overlap.scenario == "stagecopy");
+      if (!counts || overlap.share >= kEnoughOverlap) continue;
+      missing_.push_back(apart_words(path.name, overlap) +
+                         ": start them together (--with HOST), with a larger --size and a longer --runtime");
+    }
   }
 
   // Hosts of a fleet together read each byte once from a source they can't write, and get the rest from each

@@ -67,5 +67,26 @@ TEST(VerdictWork, AStagingCopyOfSmallFilesGivesNoAdviceOnADatasetOfLargeFiles) {
   EXPECT_EQ(verdict_of(record).decision.advice, Advice::StageFirst);
 }
 
+TEST(VerdictWork, HostsThatDidNotReadAtOnceGiveNoAdvice) {
+  for (const char* scenario : {"shards", "stagecopy"}) {
+    Record record = worked_example();
+    record.hosts = {"spark-1", "spark-2"};
+    record.paths[2].at_once = {{scenario, 0.79}};
+    EXPECT_EQ(verdict_of(record).decision.advice, Advice::NotDecided) << scenario;
+    EXPECT_THAT(answer_of(record),
+                HasSubstr("the hosts measured '" + std::string(scenario) +
+                          "' of nfs at once for 79 % of the time only: start them together (--with HOST)"));
+    record.paths[2].at_once = {{scenario, 0.8}};
+    EXPECT_EQ(verdict_of(record).decision.advice, Advice::StageFirst) << scenario;
+  }
+}
+
+TEST(VerdictWork, AScenarioThatDoesNotDecideMayBeMeasuredApart) {
+  Record record = worked_example();
+  record.hosts = {"spark-1", "spark-2"};
+  record.paths[2].at_once = {{"latency", 0.1}, {"shards", 1}, {"stagecopy", 1}};
+  EXPECT_EQ(verdict_of(record).decision.advice, Advice::StageFirst);
+}
+
 }  // namespace
 }  // namespace spark::bench
