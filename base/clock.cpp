@@ -2,8 +2,23 @@
 
 #include <cstdio>
 #include <ctime>
+#include <string_view>
 
 namespace spark {
+namespace {
+
+// Of the digits behind the point; those beyond nanoseconds are dropped.
+std::chrono::nanoseconds fraction_of(std::string_view digits) {
+  std::chrono::nanoseconds fraction{0}, unit = std::chrono::seconds(1);
+  for (const char digit : digits) {
+    if (digit < '0' || digit > '9') break;
+    unit /= 10;
+    fraction += (digit - '0') * unit;
+  }
+  return fraction;
+}
+
+}  // namespace
 
 std::string rfc3339(WallTime time) {
   const std::time_t seconds = std::chrono::system_clock::to_time_t(time);
@@ -12,6 +27,16 @@ std::string rfc3339(WallTime time) {
   char text[32];
   std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &utc);
   return text;
+}
+
+std::string rfc3339_millis(WallTime time) {
+  const auto millis = std::chrono::floor<std::chrono::milliseconds>(time);
+  const auto seconds = std::chrono::floor<std::chrono::seconds>(millis);
+  char fraction[32];
+  std::snprintf(fraction, sizeof fraction, ".%03dZ", static_cast<int>((millis - seconds).count()));
+  std::string text = rfc3339(seconds);
+  text.pop_back();
+  return text + fraction;
 }
 
 std::optional<WallTime> parse_rfc3339(const std::string& text) {
@@ -23,7 +48,10 @@ std::optional<WallTime> parse_rfc3339(const std::string& text) {
   }
   parts.tm_year -= 1900;
   parts.tm_mon -= 1;
-  return std::chrono::system_clock::from_time_t(::timegm(&parts));
+  const std::size_t point = text.find('.');
+  const auto fraction = point == std::string::npos ? std::chrono::nanoseconds(0)
+                                                   : fraction_of(std::string_view(text).substr(point + 1));
+  return std::chrono::system_clock::from_time_t(::timegm(&parts)) + fraction;
 }
 
 }  // namespace spark

@@ -23,10 +23,12 @@ class SystemClock final : public Clock {
   SteadyTime steady() const override { return std::chrono::steady_clock::now(); }
 };
 
-// RFC 3339 UTC, whole seconds: "2026-11-20T16:21:26Z". The form of every time in the JSON.
+// RFC 3339 UTC, whole seconds: "2026-11-20T16:21:26Z". The form of nearly every time in the JSON.
 std::string rfc3339(WallTime time);
-// Its inverse, fractions of a second dropped; no value if the text is no such time, or outside the years 1970
-// to 2261, the range of WallTime.
+// With milliseconds: "2026-11-20T16:21:26.042Z", for times of different hosts that are compared.
+std::string rfc3339_millis(WallTime time);
+// The inverse of both; no value if the text is no such time, or outside the years 1970 to 2261, the range of
+// WallTime.
 std::optional<WallTime> parse_rfc3339(const std::string& text);
 
 }  // namespace spark

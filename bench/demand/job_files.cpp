@@ -32,6 +32,7 @@ bool JobFiles::see(const ProcessReads& reads, Bytes called) {
   for (const OpenFile& file : reads.files) {
     if (!is_data(file.path)) continue;
     reads_data = true;
+    note_folder(file.path);
     if (sizes_.size() < kMostFiles) sizes_[file.path] = file.size;
     if (file.size >= kLargeFile) note_move(file, called);
   }
@@ -40,8 +41,15 @@ bool JobFiles::see(const ProcessReads& reads, Bytes called) {
   for (const std::string& path : reads.mapped) {
     if (!is_data(path)) continue;
     reads_data = has_mapped_ = true;
+    note_folder(path);
   }
   return reads_data;
+}
+
+void JobFiles::note_folder(const std::string& path) {
+  for (const std::string& folder : folders_) {
+    if (is_below(path, folder)) used_folders_.insert(folder);
+  }
 }
 
 // A move is forward if the process read at least the distance moved. An unchanged position, or one reset to

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <map>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -26,14 +27,17 @@ class JobFiles {
   std::uint64_t count() const { return sizes_.size(); }  // distinct files seen open
   Bytes mean_size() const;                               // 0 if no file was seen
   bool has_mapped() const { return has_mapped_; }        // a data file, not included in read() counters
+  const std::set<std::string>& used_folders() const { return used_folders_; }  // those with a data file seen
 
   // Unknown if fewer than eight moves were seen, or if neither kind is three times as frequent as the other.
   ReadOrder order() const;
 
  private:
+  void note_folder(const std::string& path);
   void note_move(const OpenFile& file, Bytes called);
 
   std::vector<std::string> folders_;
+  std::set<std::string> used_folders_;
   std::map<std::string, Bytes> sizes_;
   std::map<std::pair<pid_t, int>, OpenFile> last_;  // large files by descriptor
   unsigned forward_ = 0, jumps_ = 0;

@@ -106,6 +106,7 @@ Result<JobReads> JobWatch::result() const {
   reads.files = files_.count();
   reads.mean_file = files_.mean_size();
   reads.order = files_.order();
+  reads.folders.assign(files_.used_folders().begin(), files_.used_folders().end());
   return reads;
 }
 

@@ -22,6 +22,7 @@ struct JobReads {
   std::uint64_t files = 0;          // distinct files seen
   Bytes mean_file = 0;
   ReadOrder order = ReadOrder::Unknown;
+  std::vector<std::string> folders;  // of the given ones, those with a file that the job had open or mapped
 };
 
 class JobWatch {

@@ -31,10 +31,13 @@ Demand StoredDemand::demand() const {
 
 json::object to_json(const StoredDemand& demand) {
   const JobReads& reads = demand.reads;
+  json::array staged;
+  for (const std::string& variable : demand.staged) staged.emplace_back(printable(variable));
   return {{"schema", kSchema},
           {"measured", rfc3339(demand.measured)},
           {"command", printable(demand.command)},
           {"dataset", printable(demand.dataset)},
+          {"staged", std::move(staged)},
           {"bytes_per_second", reads.rate.value},
           {"low_95", reads.rate.range.low},
           {"high_95", reads.rate.range.high},
@@ -73,6 +76,10 @@ Result<std::optional<StoredDemand>> load_demand(const std::filesystem::path& run
   demand.measured = parse_rfc3339(get_string(*object, "measured").value_or("")).value_or(WallTime{});
   demand.command = printable(get_string(*object, "command").value_or(""));
   demand.dataset = printable(get_string(*object, "dataset").value_or(""));
+  if (const json::array* staged = get_array(*object, "staged")) {
+    for (const json::value& variable : *staged)
+      if (variable.is_string()) demand.staged.push_back(printable(std::string_view(variable.get_string())));
+  }
   JobReads& reads = demand.reads;
   reads.rate = {number_in(*object, "bytes_per_second"),
                 {number_in(*object, "low_95"), number_in(*object, "high_95")}};

@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "base/clock.hpp"
 #include "base/json.hpp"
@@ -15,8 +16,9 @@ namespace spark::bench {
 
 struct StoredDemand {
   WallTime measured;
-  std::string command;  // as typed
-  std::string dataset;  // as given by the user; empty if not given
+  std::string command;              // as typed
+  std::string dataset;              // as given by the user; empty if not given
+  std::vector<std::string> staged;  // the variables of `spark-stage run` with the copies that the job read
   JobReads reads;
   double waiting_share = 0;  // share of the time in which some process of the host waited for storage
 

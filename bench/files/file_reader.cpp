@@ -142,7 +142,8 @@ Result<FilesRead> read_files(const FileReading& reading) {
     for (std::size_t i = 0; i < pass; ++i) files.push_back(reading.files[(first + i) % count]);
     std::shuffle(files.begin(), files.end(), random);
     const bool is_new = first + pass <= count;
-    if (reading.cold && !(is_new && reading.delegations == Delegations::Avoid)) {
+    const bool is_untouched = is_new && reading.delegations == Delegations::Avoid && !reading.may_be_cached;
+    if (reading.cold && !is_untouched) {
       if (auto evicted = evict_from_cache(files, reading.delegations); !evicted) return evicted.take_error();
     }
     const std::uint64_t opens = opens_so_far(reading);

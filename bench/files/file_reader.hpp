@@ -22,7 +22,7 @@ enum class Delegations {
   None,      // not NFS
   GiveBack,  // before each pass, by setting the file's unchanged mode; only for files of our own. A client
              // keeps a write delegation then, so the files must be made without one
-  Avoid,     // do not open a file before its first read, so that nothing of it is cached
+  Avoid,     // read other files in each pass, and open files only for direct I/O to evict them
 };
 
 struct FileReading {
@@ -30,6 +30,7 @@ struct FileReading {
   std::size_t first = 0;  // index of the first file to read; wraps around at the end of the list
   std::size_t pass = 0;   // files in a pass; the next pass continues after them. 0: all files
   Delegations delegations = Delegations::None;
+  bool may_be_cached = true;  // false: Avoid does not even evict a file that this run has not read yet
   unsigned threads = 1;
   bool cold = true;        // evict the files from the page cache before each pass
   Duration at_least{0};    // repeat passes until this time is over; 0: one pass

@@ -4,6 +4,9 @@
 #include <map>
 #include <tuple>
 
+#include "bench/record/overlap.hpp"
+#include "bench/record/words.hpp"
+
 namespace spark::bench {
 namespace {
 
@@ -54,6 +57,23 @@ class Sum {
   double rate_ = 0, ios_ = 0, hosts_ = 0;
 };
 
+// Each host has its own local drive.
+bool is_shared(const PathRecord& path) {
+  return path.storage.kind == PathKind::RemoteBlock || path.storage.kind == PathKind::Nas;
+}
+
+void add_overlaps(Record& merged, const std::vector<Record>& records) {
+  for (PathRecord& path : merged.paths) {
+    for (const ScenarioRecord& scenario : merged.scenarios) {
+      const std::set<unsigned> rounds = valid_rounds(merged, path.name, scenario.id);
+      if (!is_shared(path) || records.size() < 2 || rounds.empty()) continue;
+      const double share = overlap_of(records, path.name, scenario.id, rounds);
+      path.at_once.push_back({scenario.id, share});
+      if (share < kEnoughOverlap) merged.warnings.push_back(apart_words(path.name, path.at_once.back()));
+    }
+  }
+}
+
 }  // namespace
 
 Record merged_record(const std::vector<Record>& records) {
@@ -80,6 +100,7 @@ Record merged_record(const std::vector<Record>& records) {
     }
     sum.finish();
   }
+  add_overlaps(merged, records);
   return merged;
 }
 

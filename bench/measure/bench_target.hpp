@@ -49,6 +49,7 @@ class BenchTarget {
   std::vector<std::string> small_files;     // to read whole, in passes of `window`
   std::size_t window = 0;
   std::size_t files_read = 0;  // position in small_files; wraps around at the end
+  bool may_be_cached = false;  // a dataset on NFS: some of its files were in the page cache before the run
   CopySample copy_sample;      // of small files
 
   Delegations delegations() const;  // for reading the small files

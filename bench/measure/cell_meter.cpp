@@ -6,11 +6,11 @@
 #include "bench/facts/counters.hpp"
 #include "bench/files/file_reader.hpp"
 #include "bench/fio/fio_job.hpp"
+#include "bench/measure/copy_work.hpp"
 #include "bench/measure/counter_snapshot.hpp"
 #include "bench/measure/live_rate.hpp"
 #include "bench/measure/plan.hpp"
 #include "bench/record/gates.hpp"
-#include "staging/copy/copy.hpp"
 
 namespace spark::bench {
 namespace {
@@ -100,12 +100,41 @@ class Meter {
       cell_.reasons = {"it does not have the files that the others read, and nothing may be written there"};
       return;
     }
+    const auto start = std::chrono::steady_clock::now();
+    if (!read_small_files()) return;
+    if (target_.delegations() == Delegations::Avoid && !target_.may_be_cached && is_from_cache()) {
+      target_.may_be_cached = true;
+      start_again(std::chrono::steady_clock::now() - start);
+      if (!read_small_files()) return;
+    }
+    for (const std::string& reason : length_faults(cell_.seconds)) cell_.reasons.push_back(reason);
+  }
+
+  // Files of a dataset on NFS are not opened before their first read, so they are not evicted either.
+  bool is_from_cache() const {
+    const auto share = origin_share(cell_);
+    return scenario_.cache == Cache::Cold && share && *share < kColdShare;
+  }
+
+  // The result so far is of no use.
+  void start_again(std::chrono::duration<double> after) {
+    Cell again;
+    again.path = cell_.path;
+    again.scenario = cell_.scenario;
+    again.round = cell_.round;
+    again.order = cell_.order;
+    again.at_s = cell_.at_s + after.count();
+    cell_ = std::move(again);
+  }
+
+  bool read_small_files() {
     const SharedCounter counter;
     FileReading reading;
     reading.files = target_.small_files;
     reading.first = target_.files_read;
     reading.pass = target_.window;
     reading.delegations = target_.delegations();
+    reading.may_be_cached = target_.may_be_cached;
     reading.threads = scenario_.streams;
     reading.cold = scenario_.cache == Cache::Cold;
     reading.at_least = bench_.options.runtime;
@@ -115,12 +144,15 @@ class Meter {
     reading.opens_sent = [&] { return opens_sent(); };
     const CounterSnapshot witness(bench_.options.root, target_);
     const auto answer = apart("reading small files", &counter, [&] { return read_as_json(reading); });
-    if (!answer) return fault(answer.error());
+    if (!answer) {
+      fault(answer.error());
+      return false;
+    }
     cell_.status = CellStatus::Invalid;
     take(answer->as_object());
     target_.files_read += cell_.ios;
     witness.fill(cell_);
-    for (const std::string& reason : length_faults(cell_.seconds)) cell_.reasons.push_back(reason);
+    return true;
   }
 
   std::optional<std::uint64_t> opens_sent() const {
@@ -148,7 +180,7 @@ class Meter {
       cell_.reasons = {"this is the path that the others are staged to"};
       return;
     }
-    const CopyWork work = copy_work();
+    const CopyWork work = copy_work(target_, bench_.options, cell_.round);
     if (work.source.empty()) {
       cell_.reasons = {
           has_small_files(bench_.options.asked)
@@ -162,7 +194,9 @@ class Meter {
     const SharedCounter counter;
     const std::uint64_t opens = opens_sent().value_or(0);
     const CounterSnapshot witness(bench_.options.root, target_);
-    const auto answer = apart("staging", &counter, [&] { return copy_as_json(work, counter); });
+    const auto answer = apart("staging", &counter, [&] {
+      return copy_as_json(work, *bench_.local, bench_.options.rate_limit, counter.get());
+    });
     if (!answer) return fault(answer.error());
     cell_.status = CellStatus::Invalid;
     take(answer->as_object());
@@ -181,50 +215,6 @@ class Meter {
     });
     if (!done) fault(done.error());
     return done.has_value();
-  }
-
-  struct CopyWork {
-    std::string source;             // empty: nothing to copy
-    std::vector<std::string> only;  // see CopyOptions
-  };
-
-  // Small files if the dataset consists of them, otherwise a large file; different files in each round.
-  // Existing files are used only up to the size of our own files.
-  CopyWork copy_work() const {
-    const Bytes at_most = layout_size(bench_.options) / kLargeFiles;
-    if (has_small_files(bench_.options.asked))
-      return {target_.copy_sample.source, target_.copy_sample.of_round(cell_.round, at_most)};
-    std::vector<std::string> fitting;
-    for (const DataFile& file : target_.record.files) {
-      if (file.bytes <= at_most) fitting.push_back(file.path);
-    }
-    // Existing files are sorted by size; the four largest are enough.
-    const std::size_t turns = std::min<std::size_t>(fitting.size(), kLargeFiles);
-    return fitting.empty() ? CopyWork() : CopyWork{fitting[cell_.round % turns], {}};
-  }
-
-  // Runs in a child. Removes the copy before the next one.
-  Result<json::value> copy_as_json(const CopyWork& work, const SharedCounter& counter) const {
-    const std::filesystem::path folder = std::filesystem::path(bench_.local->scratch()) / kScratchStaged;
-    std::error_code error;
-    std::filesystem::remove_all(folder, error);
-    std::filesystem::create_directory(folder, error);
-    if (error) return fail_errno(error.value(), "making the folder " + printable(folder.string()));
-    staging::CopyOptions engine;
-    engine.only = work.only;
-    engine.rate.most = bench_.options.rate_limit;
-    engine.keep_free = bench_.local->record.size / 20;
-    const auto show = [&](const staging::CopyProgress& now) {
-      if (counter.get() != nullptr) *counter.get() = now.bytes_done;
-    };
-    const StopFlag never{false};  // a stop kills this process
-    auto report = staging::copy(work.source, folder / "copy", engine, show, never);
-    std::filesystem::remove_all(folder, error);
-    if (!report) return report.take_error();
-    return json::object{{"bytes", report->bytes},
-                        {"ios", report->files},
-                        {"seconds", report->seconds},
-                        {"bins", json::object{}}};
   }
 
   void take(const json::object& answer) {

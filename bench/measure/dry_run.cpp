@@ -32,7 +32,8 @@ std::string how(const Scenario& scenario, const BenchOptions& options) {
            " to the local path with the staging engine";
   }
   return "opens, reads and closes " + std::to_string(small_file_count(options, {&scenario})) + " files of " +
-         format_bytes(kSmallFileSize) + " by " + std::to_string(scenario.streams) + " threads";
+         format_bytes(small_file_size(options.asked)) + " by " + std::to_string(scenario.streams) +
+         " threads";
 }
 
 }  // namespace

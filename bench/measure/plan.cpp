@@ -150,11 +150,15 @@ Bytes small_bytes_at_most(const BenchOptions& options) {
   return std::max<Bytes>(options.size / 8, 16 * kSmallFileSize);
 }
 
+Bytes small_file_size(const AskedFor& asked) {
+  return has_small_files(asked) ? mean_dataset_file(asked) : kSmallFileSize;
+}
+
 std::uint64_t small_file_count(const BenchOptions& options, const std::vector<const Scenario*>& scenarios) {
   const bool needed = std::any_of(scenarios.begin(), scenarios.end(),
                                   [](const Scenario* scenario) { return scenario->method == Method::Files; });
   if (!needed) return 0;
-  return std::clamp<std::uint64_t>(options.size / 8 / kSmallFileSize, 16, kMostSmallFiles);
+  return std::clamp<std::uint64_t>(options.size / 8 / small_file_size(options.asked), 16, kMostSmallFiles);
 }
 
 Bytes room_of(const BenchOptions& options, const std::vector<const Scenario*>& scenarios) {

@@ -25,11 +25,12 @@ std::vector<PlannedCell> plan_cells(std::size_t paths, const std::vector<const S
 // The files laid out in each writable path: large files of equal size, together a multiple of 16 MiB, and
 // small files if a scenario reads whole files.
 inline constexpr unsigned kLargeFiles = 4;
-inline constexpr Bytes kSmallFileSize = 128 * kKiB;
+inline constexpr Bytes kSmallFileSize = 128 * kKiB;  // unless the dataset's mean is known
 inline constexpr std::size_t kMostSmallFiles = 2048;
 inline constexpr Bytes kLargestSmallFile = kMiB;
 Bytes layout_size(const BenchOptions& options);
 Bytes small_bytes_at_most(const BenchOptions& options);  // total size of the small files
+Bytes small_file_size(const AskedFor& asked);            // of each one that is not sampled
 std::uint64_t small_file_count(const BenchOptions& options, const std::vector<const Scenario*>& scenarios);
 
 // Space that the run needs in each writable path, and on the local path for the copy.

@@ -95,7 +95,7 @@ class Runner {
   // Every path reads files of the same sizes: those of the dataset, else those of a read-only path.
   void choose_small_work(const std::vector<BenchTarget>& targets) {
     const std::uint64_t count = small_file_count(options_, scenarios_);
-    small_ = made_up_work(count);
+    small_ = made_up_work(count, small_file_size(options_.asked));
     if (count == 0) return;
     std::string folder = has_small_files(options_.asked) ? options_.asked.folder : "";
     for (const BenchTarget& target : targets) {
@@ -108,7 +108,7 @@ class Runner {
       small_ = std::move(*sample);
     } else {
       record_.warnings.push_back(sample.error().message() + ": small files of " +
-                                 format_bytes(kSmallFileSize) + " are read instead");
+                                 format_bytes(small_file_size(options_.asked)) + " are read instead");
     }
   }
 

@@ -56,9 +56,9 @@ bool SmallWork::is_in(const std::string& folder_of_path) const {
   return folder_of_path == "/" || folder == folder_of_path || folder.starts_with(folder_of_path + "/");
 }
 
-SmallWork made_up_work(std::uint64_t count) {
+SmallWork made_up_work(std::uint64_t count, Bytes size) {
   SmallWork work;
-  work.sizes.assign(count, kSmallFileSize);
+  work.sizes.assign(count, size);
   work.window = count;
   return work;
 }

@@ -13,7 +13,7 @@
 namespace spark::bench {
 
 struct SmallWork {
-  std::string folder;  // the sampled folder; empty: no sample, and all paths get files of kSmallFileSize
+  std::string folder;           // the sampled folder; empty: no sample, and all paths get files of one size
   std::vector<DataFile> files;  // a random sample of its files of up to 1 MiB
   CopySample copy;              // without a source: none of the folder's subfolders is small enough
   std::size_t window = 0;       // files per pass, taken from `files`; the next pass reads different ones if
@@ -23,8 +23,8 @@ struct SmallWork {
   bool is_in(const std::string& folder_of_path) const;
 };
 
-// Without a sample: `count` files of kSmallFileSize.
-SmallWork made_up_work(std::uint64_t count);
+// Without a sample: `count` files of `size` bytes.
+SmallWork made_up_work(std::uint64_t count, Bytes size);
 
 // Samples `folder`, up to `at_most` bytes for each round. Blocks on the path: run it in a child
 // (process.hpp).

@@ -113,8 +113,17 @@ struct Fields<DataFile> {
 };
 
 template <>
+struct Fields<ScenarioOverlap> {
+  static constexpr std::size_t kMembers = 2;
+  static void visit(auto& overlap, const auto& v) {
+    v("scenario", overlap.scenario);
+    v("share", overlap.share);
+  }
+};
+
+template <>
 struct Fields<PathRecord> {
-  static constexpr std::size_t kMembers = 13;
+  static constexpr std::size_t kMembers = 14;
   static void visit(auto& path, const auto& v) {
     v("name", path.name);
     v("path", path.path);
@@ -131,6 +140,7 @@ struct Fields<PathRecord> {
     v("files", path.files);
     v("small_files", path.small_files);
     v("small_files_bytes", path.small_bytes);
+    v("at_once", path.at_once);
     v("notes", path.notes);
   }
 };

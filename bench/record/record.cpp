@@ -122,6 +122,17 @@ Bytes mean_small_file(const PathRecord& path) {
   return path.small_files == 0 ? 0 : path.small_bytes / path.small_files;
 }
 
+Bytes mean_copied_file(const Record& record, const std::string& path) {
+  Bytes bytes = 0;
+  std::uint64_t files = 0;
+  for (const Cell& cell : record.cells) {
+    if (cell.path != path || cell.scenario != "stagecopy" || cell.status != CellStatus::Valid) continue;
+    bytes += cell.bytes;
+    files += cell.ios;
+  }
+  return bytes / std::max<std::uint64_t>(1, files);
+}
+
 bool is_same_work(const PathRecord& a, const PathRecord& b, const std::string& scenario) {
   if (scenario != "smallfiles" || a.small_files == 0 || b.small_files == 0) return true;
   const auto of_a = static_cast<double>(mean_small_file(a));

@@ -32,6 +32,12 @@ struct FioFacts {
   std::string engine_note;  // why io_uring is not used; empty if it is
 };
 
+// Of several hosts: the share of a scenario's time in which they measured it at once.
+struct ScenarioOverlap {
+  std::string scenario;
+  double share = 0;
+};
+
 // A path under test, with its facts and its files.
 struct PathRecord {
   std::string name, path;
@@ -41,9 +47,10 @@ struct PathRecord {
   Bytes size = 0, free = 0;      // of its file system, before the run
   std::string read_only_reason;  // empty: the run had its own folder there
   std::string unusable;  // why the path could not be measured, at all or from some cell on; empty: no failure
-  std::vector<DataFile> files;    // the large files read; also written if they are the run's own
-  std::uint64_t small_files = 0;  // files that were read whole
-  Bytes small_bytes = 0;          // their total size
+  std::vector<DataFile> files;           // the large files read; also written if they are the run's own
+  std::uint64_t small_files = 0;         // files that were read whole
+  Bytes small_bytes = 0;                 // their total size
+  std::vector<ScenarioOverlap> at_once;  // of a remote path that several hosts measured
   std::vector<std::string> notes;
 };
 
@@ -155,6 +162,9 @@ PairedComparison compare_summaries(const Summary& a, const Summary& b);
 
 // Mean size of the small files that were read whole; 0 if there are none.
 Bytes mean_small_file(const PathRecord& path);
+
+// Mean size of the files that `stagecopy` copied from the path; 0 if no round of it is valid.
+Bytes mean_copied_file(const Record& record, const std::string& path);
 
 // True if both paths had comparable work: for `smallfiles`, files of similar sizes (within 10 %).
 bool is_same_work(const PathRecord& a, const PathRecord& b, const std::string& scenario);

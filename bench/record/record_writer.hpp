@@ -57,7 +57,7 @@ class FieldWriter {
   requires std::is_arithmetic_v<T>
   static json::value value_of(T number) { return json::value(number); }
   static json::value value_of(const std::string& text) { return json::value(printable(text)); }
-  static json::value value_of(WallTime time) { return json::value(rfc3339(time)); }
+  static json::value value_of(WallTime time) { return json::value(rfc3339_millis(time)); }
   static json::value value_of(std::chrono::seconds time) { return json::value(time.count()); }
   static json::value value_of(const std::optional<Bytes>& bytes) {
     return bytes ? json::value(*bytes) : json::value(nullptr);

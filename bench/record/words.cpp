@@ -63,4 +63,11 @@ std::string small_number(const std::optional<double>& number) {
   return text;
 }
 
+std::string apart_words(const std::string& path, const ScenarioOverlap& overlap) {
+  char percent[32];
+  std::snprintf(percent, sizeof percent, "%.0f %%", 100 * overlap.share);
+  return "the hosts measured '" + overlap.scenario + "' of " + path + " at once for " + percent +
+         " of the time only";
+}
+
 }  // namespace spark::bench

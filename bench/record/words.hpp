@@ -29,4 +29,7 @@ std::string ratio_text(const PairedComparison& comparison, double of_medians);
 // "0.21"; "-" without a value.
 std::string small_number(const std::optional<double>& number);
 
+// "the hosts measured 'shards' of nfs at once for 40 % of the time only"
+std::string apart_words(const std::string& path, const ScenarioOverlap& overlap);
+
 }  // namespace spark::bench

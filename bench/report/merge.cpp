@@ -1,60 +1,14 @@
 #include <algorithm>
-#include <cmath>
 #include <cstdio>
 #include <set>
 
 #include "base/text.hpp"
+#include "bench/record/overlap.hpp"
 #include "bench/record/words.hpp"
 #include "bench/report/report.hpp"
 
 namespace spark::bench {
 namespace {
-
-constexpr double kEnoughOverlap = 0.8;
-
-struct Span {
-  double from = 0, to = 0;  // seconds since the epoch
-};
-
-// The times at which one host measured a path in a scenario, for the rounds that count.
-std::vector<Span> spans_of(const Record& record, const std::string& path, const std::string& scenario) {
-  std::vector<Span> spans;
-  const double start = std::chrono::duration<double>(record.started.time_since_epoch()).count();
-  for (const Cell& cell : record.cells) {
-    if (cell.path != path || cell.scenario != scenario || cell.round == 0 || cell.status != CellStatus::Valid)
-      continue;
-    spans.push_back({start + cell.at_s, start + cell.at_s + cell.seconds});
-  }
-  return spans;
-}
-
-double length_of(const std::vector<Span>& spans) {
-  double length = 0;
-  for (const Span& span : spans) length += span.to - span.from;
-  return length;
-}
-
-// Seconds in which both hosts measured.
-double shared(const std::vector<Span>& a, const std::vector<Span>& b) {
-  double seconds = 0;
-  for (const Span& one : a) {
-    for (const Span& other : b)
-      seconds += std::max(0.0, std::min(one.to, other.to) - std::max(one.from, other.from));
-  }
-  return seconds;
-}
-
-// The smallest share of a host's measuring time in which another host measured the same.
-double overlap_of(const std::vector<std::vector<Span>>& hosts) {
-  double least = 1;
-  for (std::size_t i = 0; i < hosts.size(); ++i) {
-    for (std::size_t j = 0; j < hosts.size(); ++j) {
-      const double length = length_of(hosts[i]);
-      if (i != j && length > 0) least = std::min(least, shared(hosts[i], hosts[j]) / length);
-    }
-  }
-  return least;
-}
 
 class Merger {
  public:
@@ -88,17 +42,17 @@ class Merger {
     // Each host has its own local drive, so there is nothing to add up.
     if (path.storage.kind != PathKind::RemoteBlock && path.storage.kind != PathKind::Nas) return;
     std::vector<double> medians;
-    std::vector<std::vector<Span>> spans;
+    std::set<unsigned> rounds;
     double together = 0;
     for (const Record& record : records_) {
       const Summary summary = summarize(record, path.name, scenario.id);
       if (summary.headline.empty()) continue;
       medians.push_back(median(summary.headlines()));
       together += medians.back();
-      spans.push_back(spans_of(record, path.name, scenario.id));
+      rounds.merge(valid_rounds(record, path.name, scenario.id));
     }
     if (medians.empty()) return;
-    const double overlap = overlap_of(spans);
+    const double overlap = overlap_of(records_, path.name, scenario.id, rounds);
     if (medians.size() > 1 && overlap < kEnoughOverlap) apart_.push_back(scenario.id + " of " + path.name);
     char percent[32];
     std::snprintf(percent, sizeof percent, "%.0f %%", 100 * overlap);

@@ -5,9 +5,18 @@
 #include <limits>
 
 #include "base/text.hpp"
+#include "bench/record/overlap.hpp"
+#include "bench/record/words.hpp"
 
 namespace spark::bench {
 namespace {
+
+constexpr double kFarFrom = 2;  // a mean file size that differs by more is of other work
+
+bool is_far_from(Bytes mean, Bytes other) {
+  const auto one = static_cast<double>(mean), two = static_cast<double>(other);
+  return one > kFarFrom * two || two > kFarFrom * one;
+}
 
 bool is_remote(const PathRecord& path) {
   return path.storage.kind == PathKind::RemoteBlock || path.storage.kind == PathKind::Nas;
@@ -82,7 +91,30 @@ class Judge {
     verdict_.local = local.name;
     verdict_.question.local_room = room_on(local);
     verdict_.local_read = rate_of(local, verdict_.judged_by, 1, missing_);
+    check_small_files(local);
     return true;
+  }
+
+  std::string sizes_words(Bytes measured) const {
+    return "files of " + format_bytes(measured) + " on average, those of the dataset have " +
+           format_bytes(mean_dataset_file(record_.asked)) + ": measure again with --dataset NAME";
+  }
+
+  // Every path that is compared read files of the local path's sizes.
+  void check_small_files(const PathRecord& local) {
+    const Bytes measured = mean_small_file(local);
+    if (verdict_.judged_by != "smallfiles" || measured == 0) return;
+    if (is_far_from(measured, mean_dataset_file(record_.asked)))
+      missing_.push_back("'smallfiles' read " + sizes_words(measured));
+  }
+
+  // Without a known size of the dataset's files, any copy will do.
+  void check_copied_files(const PathRecord& path) {
+    const Bytes copied = mean_copied_file(record_, path.name);
+    if (copied == 0 || mean_dataset_file(record_.asked) == 0) return;
+    const bool is_alike = (copied < kMiB) == has_small_files(record_.asked);
+    if (!is_alike && is_far_from(copied, mean_dataset_file(record_.asked)))
+      missing_.push_back("'stagecopy' of " + path.name + " copied " + sizes_words(copied));
   }
 
   // The space that the cache reported, otherwise the free space. A size that is only assumed always fits.
@@ -101,10 +133,23 @@ class Judge {
     }
     Source source{path.name, std::move(*read), std::nullopt};
     if (!verdict_.local.empty()) source.copy = copy_of(path, why);
+    if (source.copy) check_copied_files(path);
+    check_at_once(path, source.copy.has_value());
     if (!source.copy && !verdict_.local.empty()) {
       verdict_.notes.push_back("staging from " + path.name + " is left out: " + join(why, "; "));
     }
     verdict_.sources.push_back(std::move(source));
+  }
+
+  // Rates of hosts that did not compete for the target are higher than those of hosts that do.
+  void check_at_once(const PathRecord& path, bool is_copied) {
+    for (const ScenarioOverlap& overlap : path.at_once) {
+      const bool counts =
+          overlap.scenario == verdict_.judged_by || (is_copied && overlap.scenario == "stagecopy");
+      if (!counts || overlap.share >= kEnoughOverlap) continue;
+      missing_.push_back(apart_words(path.name, overlap) +
+                         ": start them together (--with HOST), with a larger --size and a longer --runtime");
+    }
   }
 
   // Hosts of a fleet together read each byte once from a source they can't write, and get the rest from each

@@ -21,7 +21,8 @@ Result<> ask(Context& context, const BenchQuestion& question, bench::AskedFor& a
 // The folder of a dataset: of a name in the configuration, of VOLUME:PATH, or the given one.
 Result<std::string> dataset_folder(Context& context, const std::string& name);
 
-// Takes the demand from the newest `bench demand`, where the user gave none and it was of the same dataset.
+// Takes the demand from the newest `bench demand`, where the user gave none and it was of the same dataset,
+// by its name or by the variable of its staged copy.
 Result<> use_measured_demand(Context& context, const std::filesystem::path& runs, bench::AskedFor& asked);
 
 // Every configured volume that is ready, and the cache's drive as "local", as the daemon knows them.

@@ -1,7 +1,9 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
+#include <map>
 #include <mutex>
 
 #include "base/text.hpp"
@@ -11,6 +13,7 @@
 #include "cli/say.hpp"
 #include "cli/verbs/bench/bench.hpp"
 #include "cli/view/text.hpp"
+#include "daemon/config/parse.hpp"
 
 extern char** environ;  // NOLINT: unistd.h declares it with _GNU_SOURCE only
 
@@ -88,22 +91,40 @@ class Sampler {
   std::thread thread_;  // writes the members above until it is joined
 };
 
-// Where `spark-stage run` put the copies, and the dataset that was named.
-Result<std::vector<std::string>> data_folders(Context& context, const std::string& dataset) {
-  std::vector<std::string> folders;
+using StagedFolders = std::multimap<std::string, std::string>;  // folder → variable of `spark-stage run`
+
+StagedFolders staged_folders() {
+  StagedFolders folders;
   for (char** entry = environ; *entry != nullptr; ++entry) {
     const std::string variable = *entry;
     const std::size_t equals = variable.find('=');
     if (!variable.starts_with(kStaged) || equals == std::string::npos) continue;
     std::error_code error;
     const auto folder = std::filesystem::canonical(variable.substr(equals + 1), error);
-    if (!error && std::filesystem::is_directory(folder, error)) folders.push_back(folder.string());
+    if (!error && std::filesystem::is_directory(folder, error))
+      folders.emplace(folder.string(), variable.substr(0, equals));
   }
+  return folders;
+}
+
+// Where `spark-stage run` put the copies, and the dataset that was named.
+Result<std::vector<std::string>> data_folders(Context& context, const StagedFolders& staged,
+                                              const std::string& dataset) {
+  std::vector<std::string> folders;
+  for (const auto& [folder, variable] : staged) folders.push_back(folder);
   if (dataset.empty()) return folders;
   auto named = dataset_folder(context, dataset);
   if (!named) return named.take_error();
   folders.push_back(std::move(*named));
   return folders;
+}
+
+std::vector<std::string> variables_of(const std::vector<std::string>& folders, const StagedFolders& staged) {
+  std::vector<std::string> variables;
+  for (const auto& [folder, variable] : staged) {
+    if (std::ranges::find(folders, folder) != folders.end()) variables.push_back(variable);
+  }
+  return variables;
 }
 
 std::string order_words(bench::ReadOrder order) {
@@ -164,7 +185,8 @@ Result<int> measure(Context& context, const DemandOptions& options, const std::f
   }
   const auto limit = parse_duration(options.limit);
   if (!limit) return fail_with(limit.error(), "--for");
-  const auto folders = data_folders(context, options.dataset);
+  const StagedFolders staged = staged_folders();
+  const auto folders = data_folders(context, staged, options.dataset);
   if (!folders) return folders.take_error();
   Sampler sampler(*folders, std::chrono::duration<double>(*limit).count());
   if (!sampler.start()) {
@@ -178,8 +200,9 @@ Result<int> measure(Context& context, const DemandOptions& options, const std::f
   if (auto good = check_status(command, *status, sampler); !good) return good.take_error();
   auto reads = sampler.result();
   if (!reads) return reads.take_error();
-  const bench::StoredDemand demand{context.timer.wall(), command, options.dataset, *reads,
-                                   sampler.waiting_share()};
+  const bench::StoredDemand demand{
+      context.timer.wall(),   command, options.dataset, variables_of(reads->folders, staged), *reads,
+      sampler.waiting_share()};
   if (auto saved = bench::save_demand(runs, demand); !saved) return saved.take_error();
   if (options.json_file != "-") {
     context.out << words_of(demand) << "Kept in " << printable(bench::demand_file(runs).string())
@@ -196,15 +219,27 @@ Result<int> measure(Context& context, const DemandOptions& options, const std::f
 
 }  // namespace
 
+namespace {
+
+// A job whose dataset is not known may be of any.
+bool is_of_dataset(const bench::StoredDemand& demand, const std::string& dataset) {
+  if (dataset.empty() || dataset == demand.dataset) return true;
+  if (demand.dataset.empty() && demand.staged.empty()) return true;
+  return std::ranges::find(demand.staged, config::environment_name(dataset)) != demand.staged.end();
+}
+
+}  // namespace
+
 Result<> use_measured_demand(Context& context, const std::filesystem::path& runs, bench::AskedFor& asked) {
   if (asked.demand.bytes_per_second > 0) return {};
   const auto stored = bench::load_demand(runs);
   if (!stored) return stored.take_error();
   if (!*stored) return {};
   const bench::StoredDemand& demand = **stored;
-  if (!asked.dataset.empty() && !demand.dataset.empty() && asked.dataset != demand.dataset) {
-    tell(context, "spark-stage: the demand that was measured is of a job on " + demand.dataset +
-                      ", not used for " + printable(asked.dataset));
+  if (!is_of_dataset(demand, asked.dataset)) {
+    const std::string of = demand.dataset.empty() ? join(demand.staged, ", ") : demand.dataset;
+    tell(context, "spark-stage: the demand that was measured is of a job on " + of + ", not used for " +
+                      printable(asked.dataset) + ": measure it with 'bench demand', or give --demand");
     return {};
   }
   asked.demand = demand.demand();

@@ -8,6 +8,7 @@
 #include "bench/hosts/together.hpp"
 #include "bench/measure/plan.hpp"
 #include "bench/measure/run_id.hpp"
+#include "bench/record/overlap.hpp"
 #include "bench/report/report.hpp"
 #include "cli/say.hpp"
 #include "cli/verbs/bench/bench.hpp"
@@ -104,9 +105,11 @@ class TogetherRun {
     if (!others) return others.take_error();
     std::vector<bench::Record> records = {std::move(record)};
     for (bench::Record& other : *others) records.push_back(std::move(other));
-    auto table = bench::merge_runs(records);
+    std::vector<bench::Record> aligned = records;
+    bench::align_clocks(aligned);
+    auto table = bench::merge_runs(aligned);
     if (!table) return table.take_error();
-    bench::Record merged = bench::merged_record(records);
+    bench::Record merged = bench::merged_record(aligned);
     if (!options_.runs_folder.empty()) {
       if (auto kept = bench::keep_merged(options_.runs_folder, merged, records); !kept)
         return kept.take_error();

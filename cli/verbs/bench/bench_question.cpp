@@ -93,8 +93,17 @@ unsigned fleet_hosts(const Context& context) {
   return static_cast<unsigned>(fleet.peers.size()) + (names_itself ? 0 : 1);
 }
 
-Result<> ask_dataset(Context& context, const std::string& given, bench::AskedFor& asked) {
+// `asked` may be of a kept run, with the facts of that run's dataset.
+void name_dataset(const std::string& given, bench::AskedFor& asked) {
   asked.dataset = given;
+  asked.folder.clear();
+  asked.dataset_bytes = asked.cache_room = 0;
+  asked.dataset_files = 0;
+  asked.is_staged = false;
+}
+
+Result<> ask_dataset(Context& context, const std::string& given, bench::AskedFor& asked) {
+  name_dataset(given, asked);
   if (!given.empty() && given[0] >= '0' && given[0] <= '9') {
     if (const auto size = parse_bytes(given); size && *size > 0) {
       asked.dataset_bytes = *size;

@@ -10,10 +10,20 @@ TEST(Clock, TimesAreRfc3339InUtc) {
   EXPECT_EQ(rfc3339(WallTime(std::chrono::milliseconds(1'795'278'086'900))), "2026-11-21T16:21:26Z");
 }
 
-TEST(Clock, AParsedTimeHasNoFractionsOfASecond) {
+TEST(Clock, MillisecondsAreWrittenWhereHostsAreCompared) {
+  EXPECT_EQ(rfc3339_millis(WallTime(std::chrono::milliseconds(1'795'278'086'042))),
+            "2026-11-21T16:21:26.042Z");
+  EXPECT_EQ(rfc3339_millis(WallTime(std::chrono::seconds(0))), "1970-01-01T00:00:00.000Z");
+}
+
+TEST(Clock, ATimeIsReadWithAndWithoutFractionsOfASecond) {
   const WallTime time{std::chrono::seconds(1'795'278'086)};
   EXPECT_EQ(parse_rfc3339(rfc3339(time)), time);
-  EXPECT_EQ(parse_rfc3339("2026-11-21T16:21:26.123Z"), time);
+  EXPECT_EQ(parse_rfc3339("2026-11-21T16:21:26.123Z"), time + std::chrono::milliseconds(123));
+  EXPECT_EQ(parse_rfc3339("2026-11-21T16:21:26.5Z"), time + std::chrono::milliseconds(500));
+  EXPECT_EQ(parse_rfc3339("2026-11-21T16:21:26.1234567890123Z"),
+            time + std::chrono::nanoseconds(123'456'789));
+  EXPECT_EQ(parse_rfc3339("2026-11-21T16:21:26.Z"), time);
   EXPECT_EQ(parse_rfc3339("yesterday"), std::nullopt);
   EXPECT_EQ(parse_rfc3339("2026-11-21T16:21:26"), std::nullopt);
 }

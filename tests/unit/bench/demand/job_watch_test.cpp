@@ -37,6 +37,18 @@ TEST(JobWatch, TheRateSpansTheFirstToTheLastReadOfData) {
   EXPECT_NEAR(reads->rate.range.low, 50e6, 1);
 }
 
+TEST(JobWatch, NamesTheFoldersThatTheJobReadFrom) {
+  JobWatch watch({"/data", "/dataset", "/maps"});
+  for (int second = 0; second <= 10; ++second) {
+    ProcessReads reads = reader(0, static_cast<Bytes>(second) * 1000);
+    reads.mapped = {"/maps/index", "/lib/libc.so"};
+    watch.look(second, {{1, reads}});
+  }
+  const auto reads = watch.result();
+  ASSERT_TRUE(reads) << reads.error().message();
+  EXPECT_THAT(reads->folders, testing::ElementsAre("/data", "/maps"));
+}
+
 TEST(JobWatch, AnEndedWorkersBytesAreNotCountedAgainInItsParent) {
   JobWatch watch({"/data"});
   for (int second = 0; second <= 10; ++second) {

@@ -12,6 +12,7 @@ StoredDemand measured() {
   demand.measured = WallTime(std::chrono::seconds(1'795'191'686));
   demand.command = "python train.py";
   demand.dataset = "imagenet";
+  demand.staged = {"SPARK_STAGE_IMAGENET", "SPARK_STAGE_COCO"};
   demand.reads.rate = {2e8, {1.9e8, 2.1e8}};
   demand.reads.mean_file = 118'000;
   demand.reads.order = ReadOrder::Random;
@@ -25,6 +26,7 @@ TEST(StoredDemand, IsReadBackAsItWasMeasured) {
   ASSERT_TRUE(loaded) << loaded.error().message();
   ASSERT_TRUE(*loaded);
   EXPECT_EQ((*loaded)->dataset, "imagenet");
+  EXPECT_EQ((*loaded)->staged, measured().staged);
   EXPECT_EQ((*loaded)->reads.mean_file, 118'000u);
   const Demand demand = (*loaded)->demand();
   EXPECT_EQ(demand.bytes_per_second, 2e8);

@@ -1,7 +1,10 @@
 #include "bench/files/file_reader.hpp"
 
+#include <fcntl.h>
 #include <gmock/gmock.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <thread>
 
@@ -9,6 +12,17 @@
 
 namespace spark::bench {
 namespace {
+
+// The first page of the file is in the page cache.
+bool is_page_cached(const std::string& path) {
+  const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  void* const page = ::mmap(nullptr, 4096, PROT_READ, MAP_SHARED, file, 0);
+  unsigned char resident = 0;
+  EXPECT_EQ(::mincore(page, 4096, &resident), 0) << path;
+  ::munmap(page, 4096);
+  ::close(file);
+  return (resident & 1) != 0;
+}
 
 TEST(FileReader, ReadsEveryFileOnceAPass) {
   const DiskFolder disk;
@@ -84,6 +98,28 @@ TEST(FileReader, ChangesNoMetadataUnlessItReturnsDelegations) {
   }
   ASSERT_EQ(::stat((disk / "small/0").c_str(), &after), 0);
   EXPECT_EQ(after.st_ctim.tv_nsec, before.st_ctim.tv_nsec);
+}
+
+// Opening a file on NFS before its first read may get its delegation, which a dataset's file must not have.
+TEST(FileReader, ANewFileOfADatasetIsEvictedOnlyIfItMayBeCached) {
+  const DiskFolder disk;
+  ASSERT_TRUE(make_small_files(disk / "small", {8192}, 0));
+  FileReading reading;
+  reading.files = {disk / "small/0"};
+  reading.delegations = Delegations::Avoid;
+  for (const bool may_be_cached : {true, false}) {
+    ASSERT_FALSE(read_text(disk / "small/0").empty());
+    ASSERT_TRUE(is_page_cached(disk / "small/0"));
+    reading.may_be_cached = may_be_cached;
+    std::vector<bool> seen;
+    reading.opens_sent = [&] {
+      seen.push_back(is_page_cached(disk / "small/0"));
+      return std::optional<std::uint64_t>(0);
+    };
+    ASSERT_TRUE(read_files(reading));
+    ASSERT_EQ(seen.size(), 3u) << "at the start, before the pass and after it";
+    EXPECT_EQ(seen[1], !may_be_cached);
+  }
 }
 
 TEST(FileReader, CountsOpensWithoutThoseThatDropThePageCache) {

@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 
+#include "bench/report/report.hpp"
 #include "tests/unit/bench/sample_record.hpp"
 
 namespace spark::bench {
@@ -39,6 +40,44 @@ TEST(MergedRecord, ACellWithoutAResultOnOneHostNamesThatHost) {
   EXPECT_EQ(merged.cells[0].status, CellStatus::Invalid);
   EXPECT_THAT(merged.cells[0].reasons, ElementsAre("b: too short"));
   EXPECT_THAT(merged.cells[1].reasons, ElementsAre("b: not measured"));
+}
+
+TEST(MergedRecord, WarnsOfAScenarioThatTheHostsDidNotMeasureAtOnce) {
+  Record first = record_of("a", {1'000, 1'000, 1'000});
+  first.scenarios = {{"shards", "", "", false, false, Cache::Direct}};
+  first.paths.resize(1);
+  first.paths[0].name = "nfs";
+  first.paths[0].storage.kind = PathKind::Nas;
+  for (Cell& cell : first.cells) cell.at_s = 10 * cell.round;
+  Record second = first;
+  second.host.name = "b";
+  second.started += std::chrono::milliseconds(300);  // 85 % of 2 s are shared
+  Record merged = merged_record({first, second});
+  EXPECT_THAT(merged.warnings, testing::IsEmpty());
+  ASSERT_EQ(merged.paths[0].at_once.size(), 1u);
+  EXPECT_EQ(merged.paths[0].at_once[0].scenario, "shards");
+  EXPECT_NEAR(merged.paths[0].at_once[0].share, 0.85, 1e-6);
+  second.started += std::chrono::milliseconds(900);
+  merged = merged_record({first, second});
+  EXPECT_THAT(merged.warnings,
+              ElementsAre("the hosts measured 'shards' of nfs at once for 40 % of the time only"));
+  const auto kept = record_from_json(to_json(merged));
+  ASSERT_TRUE(kept) << kept.error().message();
+  ASSERT_EQ(kept->paths[0].at_once.size(), 1u);
+  EXPECT_NEAR(kept->paths[0].at_once[0].share, 0.4, 1e-6);
+}
+
+TEST(MergedRecord, ALocalDriveIsNotSharedByTheHosts) {
+  Record first = record_of("a", {1'000, 1'000});
+  first.scenarios = {{"shards", "", "", false, false, Cache::Direct}};
+  first.paths.resize(1);
+  first.paths[0].name = "nfs";
+  first.paths[0].storage.kind = PathKind::Local;
+  Record second = first;
+  second.started += std::chrono::hours(1);
+  const Record merged = merged_record({first, second});
+  EXPECT_THAT(merged.warnings, testing::IsEmpty());
+  EXPECT_THAT(merged.paths[0].at_once, testing::IsEmpty());
 }
 
 TEST(MergedRecord, IsInterruptedIfAnyHostWas) {

@@ -52,7 +52,7 @@ TEST(BenchTarget, CloseRemovesItsFolderAndMayBeRepeated) {
   const DiskFolder disk;
   auto target = BenchTarget::inspect({"x", disk.path()}, SystemRoot{}, kNotStopped);
   ASSERT_TRUE(target);
-  target->open(this_process(0), {16 * kMiB, made_up_work(16), ""}, kNotStopped);
+  target->open(this_process(0), {16 * kMiB, made_up_work(16, kSmallFileSize), ""}, kNotStopped);
   ASSERT_TRUE(target->is_usable()) << target->record.unusable;
   ASSERT_EQ(target->record.files.size(), 4u);
   EXPECT_EQ(target->record.files[3].bytes, 4 * kMiB);
@@ -71,7 +71,7 @@ TEST(BenchTarget, ADestroyedTargetRemovesItsFolder) {
   {
     auto target = BenchTarget::inspect({"x", disk.path()}, SystemRoot{}, kNotStopped);
     ASSERT_TRUE(target);
-    target->open(this_process(0), {16 * kMiB, made_up_work(16), ""}, kNotStopped);
+    target->open(this_process(0), {16 * kMiB, made_up_work(16, kSmallFileSize), ""}, kNotStopped);
     const BenchTarget moved = std::move(*target);
     EXPECT_FALSE(fs::is_empty(disk.path()));
   }
@@ -118,7 +118,7 @@ TEST(BenchTarget, AReadOnlyMountIsReadFromItsExistingFiles) {
   const auto seen = with_mount(nullptr, disk.path(), MS_BIND | MS_RDONLY, [&]() -> Result<json::value> {
     auto target = BenchTarget::inspect({"x", disk.path()}, SystemRoot{}, kNotStopped);
     if (!target) return target.take_error();
-    target->open(this_process(0), {16 * kMiB, made_up_work(16), ""}, kNotStopped);
+    target->open(this_process(0), {16 * kMiB, made_up_work(16, kSmallFileSize), ""}, kNotStopped);
     json::object seen{{"reason", target->record.read_only_reason}, {"unusable", target->record.unusable}};
     seen["file"] = target->record.files.empty() ? "" : target->record.files[0].path;
     return seen;
@@ -135,7 +135,7 @@ TEST(BenchTarget, AFileSystemThatRefusesDirectIoIsUnusableAndLeftClean) {
   const auto seen = with_mount("ramfs", disk.path(), 0, [&]() -> Result<json::value> {
     auto target = BenchTarget::inspect({"x", disk.path()}, SystemRoot{}, kNotStopped);
     if (!target) return target.take_error();
-    target->open(this_process(0), {16 * kMiB, made_up_work(16), ""}, kNotStopped);
+    target->open(this_process(0), {16 * kMiB, made_up_work(16, kSmallFileSize), ""}, kNotStopped);
     if (auto closed = target->close(); !closed) return closed.take_error();
     return json::object{{"unusable", target->record.unusable}, {"empty", fs::is_empty(disk.path())}};
   });
@@ -152,7 +152,7 @@ TEST(BenchTarget, AFolderWithoutPermissionIsReadOnlyAndWithoutFilesUnusable) {
     if (::geteuid() == 0 && (::setgid(65534) != 0 || ::setuid(65534) != 0)) return nullptr;
     auto target = BenchTarget::inspect({"x", disk.path()}, SystemRoot{}, kNotStopped);
     if (!target) return target.take_error();
-    target->open(this_process(0), {16 * kMiB, made_up_work(16), ""}, kNotStopped);
+    target->open(this_process(0), {16 * kMiB, made_up_work(16, kSmallFileSize), ""}, kNotStopped);
     return json::object{{"reason", target->record.read_only_reason}, {"unusable", target->record.unusable}};
   });
   if (!seen && seen.error().kind == Errc::Denied) GTEST_SKIP() << "nobody can't reach " << disk.path();

@@ -41,7 +41,7 @@ TEST(Record, TheBaselineIsTheLocalPathOrElseTheFirst) {
 TEST(Record, TheJsonHasTheFieldsOfAReport) {
   const json::object record = to_json(sample_record());
   EXPECT_EQ(get_string(record, "schema"), "spark-stage-bench/2");
-  EXPECT_EQ(get_string(record, "started"), "2026-11-20T16:21:26Z");
+  EXPECT_EQ(get_string(record, "started"), "2026-11-20T16:21:26.000Z");
   EXPECT_EQ(get_string(record, "seed"), "18446744073709551615") << "a string: JSON numbers stop at 2^53";
   EXPECT_EQ(get_string(record, "baseline"), "local");
   const json::object& path = get_array(record, "paths")->at(0).as_object();

@@ -28,9 +28,19 @@ class BenchDemand : public ::testing::Test {
            "; while [ $(date +%s) -lt $end ]; do head -c 1000 <&3 >/dev/null; sleep 0.01; done; sleep 30";
   }
   int measure(const std::string& limit, const std::string& script) {
-    return program.run({"bench", "demand", "--dataset", (folder / "set").string(), "--runs",
-                        (folder / "runs").string(), "--for", limit, "--json", (folder / "measured").string(),
-                        "--", "sh", "-c", script});
+    return measure_with({"--dataset", (folder / "set").string()}, limit, script);
+  }
+  int measure_with(const std::vector<std::string>& options, const std::string& limit,
+                   const std::string& script) {
+    std::vector<std::string> words = {"bench", "demand"};
+    words.insert(words.end(), options.begin(), options.end());
+    const std::vector<std::string> more = {"--runs", (folder / "runs").string(),
+                                           "--for",  limit,
+                                           "--json", (folder / "measured").string(),
+                                           "--",     "sh",
+                                           "-c",     script};
+    words.insert(words.end(), more.begin(), more.end());
+    return program.run(words);
   }
 
   Program program;
@@ -65,6 +75,34 @@ TEST_F(BenchDemand, MeasuresACommandEndsItAndSavesTheRateForTheNextRun) {
   program.run({"bench", "nfs=/mnt/b", "--runs", runs, "--dataset", (folder / "other").string()});
   EXPECT_EQ(options.asked.demand.bytes_per_second, 0) << "another dataset is another job";
   EXPECT_THAT(program.errors(), HasSubstr("not used for"));
+}
+
+TEST_F(BenchDemand, AJobOnAStagedCopyGivesTheDemandOfThatDatasetOnly) {
+  fs::create_directory(folder / "unused");
+  ::setenv("SPARK_STAGE_IMAGE_NET", (folder / "set").c_str(), 1);
+  ::setenv("SPARK_STAGE_UNUSED", (folder / "unused").c_str(), 1);
+  EXPECT_EQ(measure_with({}, "9s", reader(7)), 0) << program.errors();
+  ::unsetenv("SPARK_STAGE_IMAGE_NET");
+  ::unsetenv("SPARK_STAGE_UNUSED");
+  std::ofstream(folder / "config") << "version: 1\ndatasets:\n  image-net: {path: "
+                                   << (folder / "set").string()
+                                   << "}\n  unused: {path: " << (folder / "set").string() << "}\n";
+  bench::BenchOptions options;
+  program.context.bench = [&](const auto& wanted, const auto&, const auto&) -> Result<bench::Record> {
+    options = wanted;
+    return bench::Record{};
+  };
+  const auto demand_for = [&](const std::vector<std::string>& dataset) {
+    std::vector<std::string> words = {"--config", (folder / "config").string(), "bench", "nfs=/mnt/b",
+                                      "--runs",   (folder / "runs").string()};
+    words.insert(words.end(), dataset.begin(), dataset.end());
+    program.run(words);
+    return options.asked.demand.bytes_per_second;
+  };
+  EXPECT_GT(demand_for({"--dataset", "image-net"}), 0) << program.errors();
+  EXPECT_GT(demand_for({}), 0);
+  EXPECT_EQ(demand_for({"--dataset", "unused"}), 0);
+  EXPECT_THAT(program.errors(), HasSubstr("of a job on SPARK_STAGE_IMAGE_NET, not used for unused"));
 }
 
 TEST_F(BenchDemand, ACommandThatFailsIsNotMeasured) {

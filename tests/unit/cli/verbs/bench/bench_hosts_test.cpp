@@ -74,6 +74,21 @@ TEST_F(BenchWith, AnotherHostMeasuresTheSamePlanAndTheReportCoversBoth) {
   EXPECT_NE(program.output().find("1.00 GB/s"), std::string::npos) << "the mean of 0.5 and 1.5";
 }
 
+TEST_F(BenchWith, HostsInStepMeasureAtOnceAlsoIfTheirClocksDiffer) {
+  answer.paths[0].storage.kind = bench::PathKind::Nas;
+  bench::Record other = answer;
+  other.host.name = "spark2";
+  other.started += std::chrono::minutes(3);
+  std::ofstream(folder / "record") << json::serialize(bench::to_json(other));
+  ssh_does(
+      "for cell in 0 1; do echo ready $cell; read word; done; printf 'record '; cat $(dirname $0)/record; "
+      "echo");
+  EXPECT_EQ(program.run({"bench", "nfs=/mnt/b", "--with", "spark2", "--runs", runs()}), 0)
+      << program.errors();
+  EXPECT_NE(program.output().find("100 %"), std::string::npos) << program.output();
+  EXPECT_EQ(program.output().find("at once for"), std::string::npos) << program.output();
+}
+
 TEST_F(BenchWith, AHostThatCannotBeReachedEndsTheRunAndIsNamed) {
   ssh_does("echo 'no route' >&2; exit 255");
   EXPECT_EQ(program.run({"bench", "nfs=/mnt/b", "--with", "spark2"}), 4);

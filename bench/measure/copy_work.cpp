@@ -1,0 +1,50 @@
+#include "bench/measure/copy_work.hpp"
+
+#include <algorithm>
+#include <filesystem>
+
+#include "base/text.hpp"
+#include "base/threads.hpp"
+#include "bench/measure/plan.hpp"
+#include "staging/copy/copy.hpp"
+
+namespace spark::bench {
+
+CopyWork copy_work(const BenchTarget& target, const BenchOptions& options, unsigned round) {
+  const Bytes at_most = layout_size(options) / kLargeFiles;
+  if (has_small_files(options.asked))
+    return {target.copy_sample.source, target.copy_sample.of_round(round, at_most)};
+  std::vector<std::string> fitting;
+  for (const DataFile& file : target.record.files) {
+    if (file.bytes <= at_most) fitting.push_back(file.path);
+  }
+  // Existing files are sorted by size; the four largest are enough.
+  const std::size_t turns = std::min<std::size_t>(fitting.size(), kLargeFiles);
+  return fitting.empty() ? CopyWork() : CopyWork{fitting[round % turns], {}};
+}
+
+Result<json::value> copy_as_json(const CopyWork& work, const BenchTarget& local, Bytes rate_limit,
+                                 std::atomic<std::uint64_t>* done) {
+  const std::filesystem::path folder = std::filesystem::path(local.scratch()) / kScratchStaged;
+  std::error_code error;
+  std::filesystem::remove_all(folder, error);
+  std::filesystem::create_directory(folder, error);
+  if (error) return fail_errno(error.value(), "making the folder " + printable(folder.string()));
+  staging::CopyOptions engine;
+  engine.only = work.only;
+  engine.rate.most = rate_limit;
+  engine.keep_free = local.record.size / 20;
+  const auto show = [&](const staging::CopyProgress& now) {
+    if (done != nullptr) *done = now.bytes_done;
+  };
+  const StopFlag never{false};  // a stop kills this process
+  auto report = staging::copy(work.source, folder / "copy", engine, show, never);
+  std::filesystem::remove_all(folder, error);
+  if (!report) return report.take_error();
+  return json::object{{"bytes", report->bytes},
+                      {"ios", report->files},
+                      {"seconds", report->seconds},
+                      {"bins", json::object{}}};
+}
+
+}  // namespace spark::bench

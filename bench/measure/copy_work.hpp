@@ -1,0 +1,27 @@
+// The data that the scenario `stagecopy` copies in a round, and the copy.
+#pragma once
+
+#include <atomic>
+#include <string>
+#include <vector>
+
+#include "base/json.hpp"
+#include "bench/measure/bench_target.hpp"
+
+namespace spark::bench {
+
+struct CopyWork {
+  std::string source;             // empty: nothing to copy
+  std::vector<std::string> only;  // see CopyOptions
+};
+
+// Small files if the dataset consists of them, otherwise a large file; different files in each round.
+// Existing files are used only up to the size of our own files.
+CopyWork copy_work(const BenchTarget& target, const BenchOptions& options, unsigned round);
+
+// Copies into the scratch folder of `local` with our own engine, and removes the copy: {bytes, ios, seconds,
+// bins}. `rate_limit` is in bytes per second, 0: no limit. `done`, if set, counts the bytes. Runs in a child.
+Result<json::value> copy_as_json(const CopyWork& work, const BenchTarget& local, Bytes rate_limit,
+                                 std::atomic<std::uint64_t>* done);
+
+}  // namespace spark::bench
