@@ -102,7 +102,7 @@ def test_complete_checkpoints_are_sent_and_older_ones_deleted_on_both_sides(hous
         wait(house, lambda: names(house, OUT) == ["latest", "step-4"])
         save(house, "step-5")
         wait(house, lambda: pointer(house, THERE) == "step-5")
-        assert len([name for name in names(house, THERE) if name != "latest"]) == 2
+        wait(house, lambda: len([name for name in names(house, THERE) if name != "latest"]) == 2)
         assert house.product.sh("latest run7").strip() == f"{OUT}/step-5"
         assert house.product.run(f"verify {VOLUME}:run7/step-5", 120).rc == 0
         house.host.sh(f"rm -rf {OUT}/*")  # the node was replaced
