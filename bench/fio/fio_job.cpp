@@ -76,15 +76,16 @@ std::vector<Stream> deal_streams(const std::vector<DataFile>& files, unsigned co
 }
 
 void start_elsewhere(std::vector<Stream>& streams, const std::vector<DataFile>& files, unsigned round,
-                     Bytes block) {
+                     Bytes block, const HostPart& part) {
   constexpr double kGolden = 0.6180339887;  // golden ratio: spreads the starting points evenly for any number
                                             // of rounds
-  const double whole = kGolden * round;
+  const double whole = kGolden * round + part.share();
   const double share = (whole - static_cast<double>(static_cast<std::uint64_t>(whole))) / 2;
   for (Stream& stream : streams) {
     if (stream.files.size() != 1) {
-      std::rotate(stream.files.begin(), stream.files.begin() + round % stream.files.size(),
-                  stream.files.end());
+      const std::size_t size = stream.files.size();
+      const auto first = static_cast<std::ptrdiff_t>((round + part.offset_in(size)) % size);
+      std::rotate(stream.files.begin(), stream.files.begin() + first, stream.files.end());
       continue;
     }
     const auto file = std::find_if(files.begin(), files.end(),

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "bench/record/facts.hpp"
+#include "bench/record/host_part.hpp"
 #include "bench/record/scenario.hpp"
 
 namespace spark::bench {
@@ -23,9 +24,10 @@ struct Stream {
 std::vector<Stream> deal_streams(const std::vector<DataFile>& files, unsigned count, Bytes block);
 
 // Starts each single-file stream at a different offset in each round, so that the target's cache from an
-// earlier round is of no use. Skips up to half of the stream's part at its beginning.
+// earlier round is of no use, and on each host at a different offset in the same round. Skips up to half of
+// the stream's part at its beginning.
 void start_elsewhere(std::vector<Stream>& streams, const std::vector<DataFile>& files, unsigned round,
-                     Bytes block);
+                     Bytes block, const HostPart& part);
 
 struct FioSetup {
   std::string program = "fio";

@@ -4,8 +4,13 @@ namespace spark::bench {
 
 Result<> Together::start(Launcher launcher, const std::vector<std::string>& hosts,
                          const std::vector<std::string>& command) {
+  const std::string parts = std::to_string(hosts.size() + 1);
   for (const std::string& host : hosts) {
-    auto run = HostRun::start(launcher, host, command);
+    std::vector<std::string> words = command;
+    for (const std::string& word :
+         {std::string("--part"), std::to_string(runs_.size() + 1), std::string("--parts"), parts})
+      words.push_back(word);
+    auto run = HostRun::start(launcher, host, words);
     if (!run) return run.take_error();
     runs_.push_back(std::move(*run));
   }

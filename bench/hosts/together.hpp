@@ -7,7 +7,8 @@ namespace spark::bench {
 
 class Together {
  public:
-  // Starts `command` on each host. An Error names the failed host; the others are ended.
+  // Starts `command` on each host, with `--part N --parts HOSTS`: this host is part 0. An Error names the
+  // failed host; the others are ended.
   Result<> start(Launcher launcher, const std::vector<std::string>& hosts,
                  const std::vector<std::string>& command);
 

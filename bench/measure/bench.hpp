@@ -12,6 +12,7 @@
 #include "base/file.hpp"
 #include "base/threads.hpp"
 #include "bench/fio/process.hpp"
+#include "bench/record/host_part.hpp"
 #include "bench/record/record.hpp"
 
 namespace spark::bench {
@@ -39,6 +40,7 @@ struct BenchOptions {
   std::string fio = "fio";            // program name or path
   std::filesystem::path runs_folder;  // parent of the run's folder (run_folder.hpp); empty: keep no run
   SystemRoot root;                    // source of /proc and /sys
+  HostPart part = {};                 // if other hosts measure the same paths at the same time
   // Called before each cell with its number, from 1. If it returns false, the run ends as interrupted.
   std::function<bool(unsigned cell)> next_cell = {};
 };

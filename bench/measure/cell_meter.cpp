@@ -39,7 +39,8 @@ class Meter {
  private:
   void by_fio() {
     std::vector<Stream> streams = deal_streams(target_.record.files, scenario_.streams, scenario_.block);
-    if (!scenario_.writes) start_elsewhere(streams, target_.record.files, cell_.round, scenario_.block);
+    if (!scenario_.writes)
+      start_elsewhere(streams, target_.record.files, cell_.round, scenario_.block, bench_.options.part);
     if (streams.empty()) {
       cell_.reasons = {"it holds no file of at least " +
                        std::string(scenario_.shape.substr(0, scenario_.shape.find(','))) + " to read"};

@@ -20,7 +20,8 @@ CopyWork copy_work(const BenchTarget& target, const BenchOptions& options, unsig
   }
   // Existing files are sorted by size; the four largest are enough.
   const std::size_t turns = std::min<std::size_t>(fitting.size(), kLargeFiles);
-  return fitting.empty() ? CopyWork() : CopyWork{fitting[round % turns], {}};
+  if (fitting.empty()) return {};
+  return {fitting[(round + options.part.offset_in(turns)) % turns], {}};
 }
 
 Result<json::value> copy_as_json(const CopyWork& work, const BenchTarget& local, Bytes rate_limit,

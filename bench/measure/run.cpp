@@ -106,6 +106,7 @@ class Runner {
     auto sample = sample_work_apart(folder, options_, record_.seed, stop_);
     if (sample) {
       small_ = std::move(*sample);
+      start_at(small_, options_.part);
     } else {
       record_.warnings.push_back(sample.error().message() + ": small files of " +
                                  format_bytes(small_file_size(options_.asked)) + " are read instead");

@@ -99,4 +99,13 @@ Result<SmallWork> sample_work_apart(const std::string& folder, const BenchOption
   return work;
 }
 
+void start_at(SmallWork& work, const HostPart& part) {
+  const auto rotate = [&](std::vector<DataFile>& files) {
+    const auto first = static_cast<std::ptrdiff_t>(part.offset_in(files.size()));
+    std::rotate(files.begin(), files.begin() + first, files.end());
+  };
+  rotate(work.files);
+  rotate(work.copy.folders);
+}
+
 }  // namespace spark::bench

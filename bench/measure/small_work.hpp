@@ -34,4 +34,7 @@ SmallWork sample_work(const std::string& folder, Bytes at_most, Bytes copy_at_mo
 Result<SmallWork> sample_work_apart(const std::string& folder, const BenchOptions& options,
                                     std::uint64_t seed, const StopFlag& stop);
 
+// The host reads and copies the sample from another place on; the sizes of files that are laid out stay.
+void start_at(SmallWork& work, const HostPart& part);
+
 }  // namespace spark::bench

@@ -91,8 +91,10 @@ def test_each_host_gets_its_share_of_the_target_while_the_other_measures(measure
 def test_one_verdict_covers_both_hosts(hosts, measured):
     table, record = measured
     assert any("Measured on 2 hosts at once (host1, host2)" in sentence for sentence in record["verdict"]["sentences"])
-    # A busy machine may invalidate rounds or all results of a scenario, which the verdict reports; no other reason may prevent a verdict.
-    assert all("valid r" in reason for reason in record["verdict"].get("not_decided_because", [])), record["verdict"]["not_decided_because"]
+    # A busy machine may invalidate rounds or all results of a scenario, or let one host be much slower than the other, which the verdict
+    # reports; no other reason may prevent a verdict.
+    reasons = record["verdict"].get("not_decided_because", [])
+    assert all("valid r" in reason or "at once for" in reason for reason in reasons), reasons
     assert "TOGETHER" in table
     assert "Measured on 2 hosts" in " ".join(hosts.product.sh("bench report last").split())
     runs = hosts.first.sh("ls /var/lib/spark-stage/bench/*")

@@ -15,7 +15,7 @@ struct BenchFlags {
   std::string size, runtime, rate_limit, json_file, html_file;
   std::shared_ptr<std::string> runs = std::make_shared<std::string>();
   BenchQuestion question;
-  unsigned rounds = 0;
+  unsigned rounds = 0, part = 0, parts = 1;
   std::uint64_t seed = 0, mean_file = 0;
   bool is_quick = false, is_dry = false;
   bool is_in_step = false;  // for another host, which knows the demand
@@ -67,6 +67,7 @@ Result<bench::BenchOptions> parse(Context& context, const BenchFlags& given) {
   }
   if (given.is_in_step) {  // the host that began it keeps all records
     options.asked.demand.mean_file = given.mean_file;
+    options.part = {given.part, given.parts};
     return options;
   }
   options.runs_folder = runs_folder(context, *given.runs);
@@ -226,6 +227,8 @@ void add_in_step(App& app, const Verb& bench_verb) {
                           [options](Context& context) { return bench(context, *options); });
   add_measuring_options(verb, options);
   verb.option("--mean-file", "BYTES", options->mean_file, "of the files that the job reads");
+  verb.count("--part", options->part, {0, 10'000}, "of the files to read first, for this host");
+  verb.count("--parts", options->parts, {1, 10'000}, "the hosts that read at once");
   app.hide(verb);
 }
 

@@ -76,6 +76,7 @@ class TogetherRun {
     if (auto started = together_.start(launcher, hosts, *command); !started) return started.take_error();
     // A host that can't be reached is known before anything is written here.
     if (!step(0)) return fail(std::move(*problem_));
+    options_.part = {0, static_cast<unsigned>(hosts.size() + 1)};
     options_.next_cell = [this](unsigned cell) { return step(cell); };
     auto record = context_.bench(options_, show_, context_.stop);
     if (problem_ && problem_->kind != Errc::Cancelled) return fail(std::move(*problem_));

@@ -117,7 +117,7 @@ TEST(Streams, StartAtAnotherOffsetEachRoundWithinTheirPart) {
   for (unsigned round = 0; round <= 5; ++round) {
     std::vector<Stream> streams = deal_streams(files, 4, kMiB);
     const std::vector<Stream> whole = streams;
-    start_elsewhere(streams, files, round, kMiB);
+    start_elsewhere(streams, files, round, kMiB, {});
     for (std::size_t i = 0; i < streams.size(); ++i) {
       EXPECT_EQ(streams[i].offset % kMiB, 0u);
       EXPECT_GE(streams[i].offset, whole[i].offset);
@@ -127,6 +127,27 @@ TEST(Streams, StartAtAnotherOffsetEachRoundWithinTheirPart) {
     starts.insert(streams[0].offset);
   }
   EXPECT_EQ(starts.size(), 6u);
+}
+
+TEST(Streams, EachOfSeveralHostsStartsElsewhereInTheSameRound) {
+  const std::vector<DataFile> one = {{"/a", 64 * kMiB}};
+  const std::vector<DataFile> many(4, {"/b", kMiB});
+  for (unsigned round = 0; round <= 5; ++round) {
+    std::set<Bytes> starts;
+    for (unsigned host = 0; host < 4; ++host) {
+      std::vector<Stream> streams = deal_streams(one, 1, kMiB);
+      start_elsewhere(streams, one, round, kMiB, {host, 4});
+      starts.insert(streams[0].offset);
+      EXPECT_GE(streams[0].bytes, 32 * kMiB);
+      EXPECT_EQ(streams[0].offset + streams[0].bytes, 64 * kMiB);
+    }
+    EXPECT_EQ(starts.size(), 4u) << round;
+  }
+  std::vector<Stream> first = {{{"/0", "/1", "/2", "/3"}}}, second = first;
+  start_elsewhere(first, many, 1, kMiB, {0, 2});
+  start_elsewhere(second, many, 1, kMiB, {1, 2});
+  EXPECT_EQ(first[0].files.front(), "/1");
+  EXPECT_EQ(second[0].files.front(), "/3");
 }
 
 }  // namespace

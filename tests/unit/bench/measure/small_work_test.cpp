@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <set>
+
 #include "tests/unit/bench/testing.hpp"
 
 namespace spark::bench {
@@ -34,6 +36,25 @@ TEST(SmallWork, FilesOfAnUnknownOrALargeSizeAreReplacedByTheUsualOnes) {
   EXPECT_EQ(small_file_size(options.asked), kSmallFileSize);
   options.asked.demand.mean_file = 2 * kMiB;
   EXPECT_EQ(small_file_size(options.asked), kSmallFileSize);
+}
+
+TEST(SmallWork, EachOfSeveralHostsStartsElsewhereInTheSameSample) {
+  SmallWork work = made_up_work(2, 1000);
+  for (int i = 0; i < 9; ++i) {
+    work.files.push_back({"/set/" + std::to_string(i), 1000});
+    work.copy.folders.push_back({"/set/class" + std::to_string(i), 9000});
+  }
+  std::set<std::string> files, folders;
+  for (unsigned host = 0; host < 3; ++host) {
+    SmallWork own = work;
+    start_at(own, {host, 3});
+    EXPECT_EQ(own.sizes, work.sizes) << "laid out alike on all hosts";
+    EXPECT_EQ(own.files.size(), 9u);
+    for (std::size_t i = 0; i < 3; ++i) files.insert(own.files[i].path);
+    folders.insert(own.copy.folders.front().path);
+  }
+  EXPECT_EQ(files.size(), 9u);
+  EXPECT_EQ(folders.size(), 3u);
 }
 
 }  // namespace

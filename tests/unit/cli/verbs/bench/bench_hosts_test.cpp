@@ -1,4 +1,5 @@
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <cstdlib>
 #include <fstream>
@@ -69,6 +70,9 @@ TEST_F(BenchWith, AnotherHostMeasuresTheSamePlanAndTheReportCoversBoth) {
                             "--seed 9", "--size 4294967296"}) {
     EXPECT_NE(line.find(words), std::string::npos) << line;
   }
+  EXPECT_NE(line.find("--part 1 --parts 2"), std::string::npos) << line;
+  EXPECT_EQ(options.part.number, 0u);
+  EXPECT_EQ(options.part.hosts, 2u);
   EXPECT_EQ(line.find("--scenario demand"), std::string::npos);
   EXPECT_NE(program.output().find("spark1, spark2"), std::string::npos) << program.output();
   EXPECT_NE(program.output().find("1.00 GB/s"), std::string::npos) << "the mean of 0.5 and 1.5";
@@ -87,6 +91,20 @@ TEST_F(BenchWith, HostsInStepMeasureAtOnceAlsoIfTheirClocksDiffer) {
       << program.errors();
   EXPECT_NE(program.output().find("100 %"), std::string::npos) << program.output();
   EXPECT_EQ(program.output().find("at once for"), std::string::npos) << program.output();
+}
+
+TEST_F(BenchWith, TheOtherHostStartsAtItsPartOfTheFiles) {
+  int ends[2];
+  ASSERT_EQ(::pipe(ends), 0);
+  ASSERT_EQ(::write(ends[1], "go\ngo\n", 6), 6);
+  const int before = ::dup(STDIN_FILENO);
+  ::dup2(ends[0], STDIN_FILENO);
+  EXPECT_EQ(program.run({"bench", "in-step", "nfs=/mnt/b", "--part", "2", "--parts", "3", "--quiet"}), 0)
+      << program.errors();
+  ::dup2(before, STDIN_FILENO);
+  for (const int end : {before, ends[0], ends[1]}) ::close(end);
+  EXPECT_EQ(options.part.number, 2u);
+  EXPECT_EQ(options.part.hosts, 3u);
 }
 
 TEST_F(BenchWith, AHostThatCannotBeReachedEndsTheRunAndIsNamed) {
