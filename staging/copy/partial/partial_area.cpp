@@ -49,9 +49,10 @@ std::string this_host() {
   return ::gethostname(name, sizeof name - 1) == 0 ? name : "";
 }
 
-// For messages on other hosts, which see it once it is flushed. Without it, they don't know the name.
+// For messages on other hosts, which see it on NFS once it is flushed. Without it, they don't know the name.
 void write_holder(int fd) {
-  if (::ftruncate(fd, 0) == 0 && write_all(fd, this_host() + "\n") == 0) ::fdatasync(fd);
+  const bool is_written = ::ftruncate(fd, 0) == 0 && write_all(fd, this_host() + "\n") == 0;
+  if (is_written && is_on_nfs(fd)) ::fdatasync(fd);
 }
 
 bool is_same_object(const struct stat& a, const struct stat& b) {
