@@ -14,8 +14,9 @@ namespace spark::staging {
 Result<std::filesystem::path> make_destination_folder(const std::filesystem::path& mount_point,
                                                       const std::string& folder);
 
-// Deletes unfinished copies in the folder, except that of `name`: a checkpoint that is no longer sent would
-// keep its space for ever. Copies that a process is making stay, and so do those that have all their data.
+// Deletes unfinished copies in the folder, except that of `name`: the partial copy of a
+// checkpoint that is no longer sent would take space indefinitely. Copies in progress stay, as do those that
+// have all their data.
 Result<> remove_unfinished_copies(const std::filesystem::path& folder, const std::string& name);
 
 }  // namespace spark::staging

@@ -17,6 +17,13 @@ class Shards : public ShardsTest {
     EXPECT_TRUE(answer) << answer.error().message();
     return answer && *answer;
   }
+  void publish_newer() {
+    const auto source = folder_ / "step-2";
+    std::filesystem::create_directories(source);
+    std::filesystem::last_write_time(
+        source, std::filesystem::file_time_type::clock::now() + std::chrono::seconds(10));
+    ASSERT_OK(copy(source, checkpoint_.folder / "step-2", {}, kQuiet, stop_));
+  }
 };
 
 TEST_F(Shards, NothingIsPublishedBeforeAllHostsHaveSentTheirs) {
@@ -129,11 +136,7 @@ TEST_F(Shards, ShardsOfAnOlderIncompleteCheckpointAreDeleted) {
   const auto old = checkpoint_.shards();
   ASSERT_OK(remove_older_shards(checkpoint_.folder));
   EXPECT_TRUE(std::filesystem::exists(old)) << "it is the newest";
-  const auto source = folder_ / "step-2";
-  std::filesystem::create_directories(source);
-  std::filesystem::last_write_time(source,
-                                   std::filesystem::file_time_type::clock::now() + std::chrono::seconds(10));
-  ASSERT_OK(copy(source, checkpoint_.folder / "step-2", {}, kQuiet, stop_));
+  publish_newer();
   ASSERT_OK(remove_older_shards(checkpoint_.folder));
   EXPECT_FALSE(std::filesystem::exists(old));
 }
@@ -143,11 +146,7 @@ TEST_F(Shards, OldOnesAreDeletedWithWhatAnInterruptedJoinHadMoved) {
   save_and_send("bb");
   EXPECT_FALSE(join_shards(checkpoint_, 2, {}, stop_after(1)));
   std::filesystem::create_directories(checkpoint_.folder / ".step-0.spark-shards.spark-removed/a");
-  const auto source = folder_ / "step-2";
-  std::filesystem::create_directories(source);
-  std::filesystem::last_write_time(source,
-                                   std::filesystem::file_time_type::clock::now() + std::chrono::seconds(10));
-  ASSERT_OK(copy(source, checkpoint_.folder / "step-2", {}, kQuiet, stop_));
+  publish_newer();
   ASSERT_OK(remove_older_shards(checkpoint_.folder));
   const auto left = std::filesystem::directory_iterator(checkpoint_.folder);
   EXPECT_EQ(std::distance(left, {}), 2) << "the newer checkpoint and its manifest";
