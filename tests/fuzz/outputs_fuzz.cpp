@@ -26,7 +26,7 @@ void require(bool holds) {
 
 void is_the_same_after_it_was_recorded(const outputs::StageOutRequest& request) {
   const auto read = outputs::request_from_json(outputs::to_json(request));
-  require(read && read->is_same(request) && read->spared == request.spared);
+  require(read && read->is_same(request) && read->waits == request.waits);
 }
 
 void read_request(std::string_view text) {
