@@ -113,6 +113,32 @@ def test_the_commands_for_the_build_computer_work_there(line, tmp_path):
     assert done.returncode == 0, f"{typed}\n{done.stdout}{done.stderr}"
 
 
+# Blank as `volumes format` demands: no signature, and zeros in the first and last 4 MiB. test_format.py formats such a device.
+@pytest.mark.skipif(os.geteuid() != 0 or not os.access("/dev/loop-control", os.W_OK), reason="loop devices need root")
+def test_the_steps_that_erase_a_disk_leave_it_blank(tmp_path):
+    *erase, last = blocks.find("docs/troubleshooting.md", "lsblk -o NAME,SIZE").lines
+    assert "volumes format" in last
+    image, ends, middle = tmp_path / "used", 4 << 20, 8 << 20
+    image.write_bytes(os.urandom(64 << 20))
+    (tmp_path / "sudo").write_text('#!/bin/sh\nexec "$@"\n')
+    (tmp_path / "sudo").chmod(0o755)
+
+    def typed(command):
+        return subprocess.run(["bash", "-euc", command], env={**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}"},
+                              check=True, capture_output=True, text=True, timeout=120).stdout.strip()
+
+    typed(f"mkfs.ext4 -q -F {image}")
+    device = typed(f"losetup --find --show {image}")
+    try:
+        assert "ext4" in typed(f"wipefs {device}")
+        typed("\n".join(erase).replace("DEVICE", device))
+        assert typed(f"wipefs {device}") == ""
+    finally:
+        typed(f"losetup --detach {device}")
+    content = image.read_bytes()
+    assert not any(content[:ends]) and not any(content[-ends:]) and any(content[middle:-middle])
+
+
 @pytest.mark.skipif(not os.environ.get("SPARK_VM_DEMO"), reason="two more machines for some minutes: SPARK_VM_DEMO=1 runs it")
 def test_the_demo_completes():
     shown = recipe("demo").splitlines()[-1]

@@ -48,6 +48,7 @@ BLOCKS_ELSEWHERE = {
     "sudo spark-stage volumes take": (HERE, "test_a_volume_is_made_published_and_taken_over", "volumes take models"),
     "sudo spark-stage volumes down datasets": (
         "tests/vm/test_bare.py", "test_files_below_a_mount_point_do_not_prevent_mounting_and_are_named", "chattr -i"),
+    "lsblk -o NAME,SIZE": (HERE, "test_the_steps_that_erase_a_disk_leave_it_blank", '"lsblk -o NAME,SIZE"'),
     "sudo spark-stage volumes down": (HERE, "test_a_clone_gets_an_identity_of_its_own", '"sudo spark-stage volumes down"'),
 }
 # Pages that one test types from start to end.
@@ -65,6 +66,8 @@ LINES_ELSEWHERE = {
         '"sudo SPARK_STAGE_PURGE=data"'),
     "sudo apt install ktls-utils": ("tests/vm/rig/image.py", "_packages", "PACKAGES_OF"),
     "sudo systemctl enable --now tlshd": ("tests/vm/test_tls.py", "shaking", "systemctl start tlshd"),
+    "sudo spark-stage host new-identity": (
+        "tests/vm/test_format.py", "test_a_host_gets_an_identity_of_its_own", "host new-identity --json"),
     "sudo make install": ("tests/install/install_test.py", "install", '"cmake", "--install"'),
     "make try": (
         "tests/api/test_simulation.py", "test_make_try_shows_the_example_and_leaves_nothing_behind", "tools/try.py"),
@@ -103,7 +106,7 @@ RECIPES = {"build": "cmake --build --preset release", "deb": "tools/deb.sh", "de
            "try": "tools/try.py"}
 # Commands run by .ci/run, which also starts from a checkout.
 BY_CI = ("make check",)
-NOBODY = ("git clone",)
+NOBODY = ("git clone", "sudoedit")
 # Lines for the build computer, run here: with small sizes, and without writing into the checkout.
 SMALL = f"--scale 0.005 --rounds 1 --sets small --contenders spark-stage,cp --binary {BUILD}/cli/spark-stage"
 ON_THIS_COMPUTER = {
