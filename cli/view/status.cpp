@@ -14,7 +14,7 @@
 namespace spark::cli {
 namespace {
 
-constexpr std::size_t kMountColumn = 4, kDeviceColumn = 5;
+constexpr std::size_t kVolumeColumn = 0, kMountColumn = 4, kDeviceColumn = 5;
 constexpr std::size_t kWidestName = 24;  // of a subsystem: three of them on a line
 
 struct StateWords {
@@ -71,7 +71,8 @@ std::string published_of(const json::object& volume, WallTime now) {
 }
 
 void print_volumes(std::ostream& out, const Terminal& terminal, const json::array& volumes, WallTime now) {
-  Table table({"NAME", "STATE", "SINCE", "ACCESS", "MOUNT", "DEVICE"}, {kMountColumn, kDeviceColumn});
+  Table table({"NAME", "STATE", "SINCE", "ACCESS", "MOUNT", "DEVICE"}, {kMountColumn, kDeviceColumn},
+              {kVolumeColumn});
   for (const json::value& value : volumes) {
     if (!value.is_object()) continue;
     const json::object& volume = value.get_object();
