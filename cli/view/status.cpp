@@ -32,7 +32,7 @@ constexpr std::array kStates = {
     StateWords{"stalled", Colour::Red,
                "the link is down and I/O waits for it; check the network and the target"},
     StateWords{"lost", Colour::Red, "its device is gone and reads of it fail; the daemon brings it back"},
-    StateWords{"refused", Colour::Red, "it needs a person; see 'journalctl -u spark-staged'"},
+    StateWords{"refused", Colour::Red, "an administrator has to act; see `journalctl -u spark-staged`"},
     StateWords{"down", Colour::Faint, ""},
 };
 
@@ -55,7 +55,7 @@ std::string reason_of(const json::object& volume) {
   if (state == "down") {
     const json::object* down = get_object(volume, "down");
     const std::string by = down == nullptr ? "" : "taken down by " + cell_of(*down, "by") + "; ";
-    return by + "bring it up with 'spark-stage volumes up " + cell_of(volume, "name") + "'";
+    return by + "bring it up with `spark-stage volumes up " + cell_of(volume, "name") + "`";
   }
   return std::string(words_of(state).next_step);
 }
@@ -191,7 +191,7 @@ void print_status(std::ostream& out, const Terminal& terminal, const json::objec
     out << coloured("SIMULATED HOST", Colour::Yellow, terminal.colour) << "\n\n";
   const json::array* volumes = get_array(status, "volumes");
   if (volumes != nullptr && volumes->empty()) {
-    out << "No volumes are configured - 'spark-stage discover ADDRESS --yaml' prints a\n"
+    out << "No volumes are configured - `spark-stage discover ADDRESS --yaml` prints a\n"
            "configuration to start from.\n";
   } else if (volumes != nullptr) {
     print_volumes(out, terminal, *volumes, now);
