@@ -101,7 +101,7 @@ tl::unexpected<Error> cancel(Context& context, const Job& job) {
   if (cancelled) return fail(Errc::Cancelled, "interrupted", "finished parts stay, the same command resumes");
   return fail(Errc::Cancelled,
               "interrupted, but job " + job.id + " could not be told: " + cancelled.error().what,
-              "'spark-stage status' shows whether it still runs");
+              "`spark-stage status` shows whether it still runs");
 }
 
 // "job 7 (stage imagenet)"
@@ -138,7 +138,7 @@ Result<json::object> follow_job(Context& context, Job job, ProgressView& view) {
     if (++losses > kMaxLosses) {
       return fail(Errc::Unavailable,
                   "spark-staged went away " + std::to_string(losses) + " times during this job",
-                  "see 'journalctl -u spark-staged'");
+                  "see `journalctl -u spark-staged`");
     }
     auto again = start_again(context, job.request, view);
     if (!again && again.error().kind == Errc::Cancelled) return cancel(context, job);
@@ -180,7 +180,7 @@ Result<json::object> wait_for_job(Context& context, const std::string& id, std::
     if (end && context.timer.steady() >= *end) {
       return fail(Errc::TimedOut,
                   in_words(job) + " has not ended after " + format_duration(*timeout) + "; it goes on",
-                  "'spark-stage jobs' shows it, 'spark-stage cancel " + printable(id) + "' ends it");
+                  "`spark-stage jobs` shows it, `spark-stage cancel " + printable(id) + "` ends it");
     }
     Look look = look_at(context, job);
     if (!look.outcome && !look.is_running) {

@@ -53,7 +53,7 @@ Result<json::object> volume_of(const json::object& status, const std::string& na
   }
   const std::string near = nearest(name, volume_names(status));
   return fail(Errc::NotFound, "there is no volume '" + printable(name) + "'",
-              near.empty() ? "'spark-stage status' lists them" : "did you mean '" + printable(near) + "'?");
+              near.empty() ? "`spark-stage status` lists them" : "did you mean '" + printable(near) + "'?");
 }
 
 Result<json::object> about(json::object status, const std::vector<std::string>& names) {

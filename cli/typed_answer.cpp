@@ -15,7 +15,7 @@ Result<> ask_to_type(Context& context, const TypedQuestion& question) {
   context.err << "\nType " << question.what << " to continue: " << std::flush;
   std::string typed;
   if (std::getline(context.in, typed) && trim(typed) == question.wanted) return {};
-  return fail(Errc::Failed, question.untouched + ": that is not " + question.what, question.hint);
+  return fail(Errc::Failed, question.untouched + ": the answer was not " + question.what, question.hint);
 }
 
 }  // namespace spark::cli

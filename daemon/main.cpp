@@ -126,10 +126,10 @@ constexpr char kSummary[] = "Keeps shared NVMe/TCP volumes connected and mounted
 
 constexpr char kExamples[] =
     "Examples:\n"
-    "  sudo systemctl start spark-staged          the usual way\n"
-    "  sudo systemctl reload spark-staged         reads its configuration again\n"
-    "  sudo spark-staged --config ./new.yaml      in a terminal, until ^C\n"
-    "  sudo spark-staged release                  all volumes down; it is stopped\n\n"
+    "  sudo systemctl start spark-staged      the usual way\n"
+    "  sudo systemctl reload spark-staged     reads its configuration again\n"
+    "  sudo spark-staged --config ./new.yaml  in a terminal, until ^C\n"
+    "  sudo spark-staged release              release all volumes of a stopped daemon\n\n"
     "Mounts survive a stop or a crash. Its log: journalctl -u spark-staged; its\n"
     "volumes: spark-stage status.";
 
@@ -151,7 +151,7 @@ void define_options(CLI::App& app, spark::ServiceOptions& options, DaemonOptions
                     std::filesystem::path& simulation) {
   app.formatter(std::make_shared<Help>());
   app.footer(kExamples);
-  app.set_help_flag("-h,--help", "this text");
+  app.set_help_flag("-h,--help", "show this help");
   app.add_option("--config", options.config_file, "configuration (" + options.config_file.string() + ")")
       ->type_name("FILE");
   app.add_option("--socket", options.socket,
@@ -194,7 +194,7 @@ int run(int argc, char** argv) {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
     if (error.get_exit_code() == 0) return app.exit(error);  // help, version
-    return complain({spark::Errc::Invalid, error.what(), "see 'spark-staged --help'"});
+    return complain({spark::Errc::Invalid, error.what(), "see `spark-staged --help`"});
   }
   if (only_copies)
     return make_copies_writable(spark::config::load(options.config_file).value_or(spark::config::Config{}));

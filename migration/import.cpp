@@ -203,7 +203,7 @@ class Writer {
   }
 
   std::string head(WallTime now) const {
-    std::string text = "# Made by 'spark-stage import' at " + rfc3339(now) +
+    std::string text = "# Made by `spark-stage import` at " + rfc3339(now) +
                        "\n# from /etc/fstab, units that connect, /etc/nvme/config.json,\n"
                        "# /etc/nvme/discovery.conf and the current connections and mounts.\n"
                        "# Check it; every key: spark-stage.yaml(5).\n";

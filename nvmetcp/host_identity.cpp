@@ -11,7 +11,8 @@ namespace {
 
 constexpr std::string_view kUuidNqn = "nqn.2014-08.org.nvmexpress:uuid:";
 constexpr const char* kHowToMake =
-    "`sudo spark-stage host new-identity` makes both; never copy them to another host";
+    "`sudo spark-stage host new-identity` creates /etc/nvme/hostnqn and hostid; never copy them to another "
+    "host";
 constexpr const char* kNqnFile = "etc/nvme/hostnqn";
 constexpr const char* kIdFile = "etc/nvme/hostid";
 

@@ -66,7 +66,7 @@ Result<std::string> draw(const std::string& script, const std::string& title) {
   auto drawn = run_child({"gnuplot", "-"}, kDrawingTime, script);
   if (!drawn && drawn.error().kind == Errc::NotFound) {
     return fail(Errc::Unsupported, "the charts are drawn by gnuplot, which is not installed",
-                "apt install gnuplot-nox, then 'spark-stage bench report RUN --html FILE'");
+                "apt install gnuplot-nox, then `spark-stage bench report RUN --html FILE`");
   }
   if (!drawn) return drawn.take_error();
   if (drawn->exit_status != 0 || drawn->out.find("</svg>") == std::string::npos) {

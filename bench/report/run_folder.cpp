@@ -107,7 +107,7 @@ Result<Record> load_record(const fs::path& runs, const std::string& run) {
                 "write more of the id");
   }
   return fail(Errc::NotFound, "there is no run '" + printable(run) + "' in " + printable(runs.string()),
-              "'spark-stage bench list' shows the runs; a folder or a record.json works too");
+              "`spark-stage bench list` shows the runs; a folder or a record.json works too");
 }
 
 std::vector<RunEntry> list_runs(const fs::path& runs) {

@@ -247,7 +247,7 @@ class Judge {
     }
     if (missing_.empty() && verdict_.question.demand <= 0 && decision.has_room) {
       missing_.emplace_back(
-          "the job's read rate is not known: measure it with 'spark-stage bench demand -- COMMAND', or "
+          "the job's read rate is not known: measure it with `spark-stage bench demand -- COMMAND`, or "
           "give "
           "--demand or --like");
     }

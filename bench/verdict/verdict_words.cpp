@@ -218,7 +218,7 @@ std::vector<std::string> sentences_of(const Verdict& verdict) {
   if (!verdict.sources.empty() && verdict.local_read) sentences.push_back(rates_text(verdict));
   if (is_worth_streaming(verdict.decision)) {
     sentences.push_back("Reading the first epoch from " + verdict.decision.streaming->source +
-                        " while it is staged ('spark-stage stage --detach') takes about " +
+                        " while it is staged (`spark-stage stage --detach`) takes about " +
                         time_text(verdict.decision.streaming->seconds) +
                         ": an estimate, as if job and copy shared the path.");
   }

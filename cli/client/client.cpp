@@ -21,11 +21,11 @@ using Parser = http::response_parser<http::string_body>;
 constexpr std::size_t kMaxAnswer = 64 << 20;
 constexpr std::size_t kMaxLine = 1 << 20;
 constexpr std::chrono::milliseconds kLook{100};  // how soon a stop flag is seen
-constexpr char kLookAtDaemon[] = "see 'systemctl status spark-staged' and 'journalctl -u spark-staged'";
+constexpr char kLookAtDaemon[] = "see `systemctl status spark-staged` and `journalctl -u spark-staged`";
 
 tl::unexpected<Error> connect_failure(const error_code& error, const std::string& socket) {
   const std::string what = "asking spark-staged on " + socket + ": ";
-  const std::string start = "start it with 'systemctl start spark-staged'";
+  const std::string start = "start it with `systemctl start spark-staged`";
   switch (error.value()) {
     case ENOENT:
       return fail(Errc::Unavailable, what + "there is no such socket, the daemon is not running",
@@ -35,7 +35,7 @@ tl::unexpected<Error> connect_failure(const error_code& error, const std::string
     case EACCES:
     case EPERM:
       return fail(Errc::Denied, what + "permission denied",
-                  "run as root, or join the group: 'usermod -aG spark-stage USER', then log in again");
+                  "run as root, or join the group: `sudo usermod -aG spark-stage USER`, then log in again");
     case ENAMETOOLONG:
     case ENOTSOCK:
       return fail(Errc::Invalid, what + error.message(), "check --socket and $SPARK_STAGE_SOCKET");

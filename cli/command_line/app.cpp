@@ -49,7 +49,7 @@ struct App::Parser {
 App::App() : parser_(std::make_unique<Parser>()) {
   CLI::App& root = parser_->root;
   root.set_version_flag("--version", version(), "this program's version");
-  root.set_help_flag("-h,--help", "this text; of a verb: spark-stage help VERB");
+  root.set_help_flag("-h,--help", "show this help; for a verb: spark-stage help VERB");
   add_common_options(root);
   root.require_subcommand(1);
   root.formatter(parser_->help);

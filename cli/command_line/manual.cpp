@@ -11,15 +11,19 @@
 namespace spark::cli {
 namespace {
 
-// For roff: a hyphen that may be copied, a backslash, and no line that begins like a request.
+// For roff: hyphens and quotes that may be copied, a backslash, and no line that begins like a request.
 std::string escaped(const std::string& text) {
   std::string roff;
   for (const char c : text) {
-    if ((c == '.' || c == '\'') && (roff.empty() || roff.back() == '\n')) roff += "\\&";
+    if (c == '.' && (roff.empty() || roff.back() == '\n')) roff += "\\&";
     if (c == '\\') {
       roff += "\\e";
     } else if (c == '-') {
       roff += "\\-";
+    } else if (c == '\'') {
+      roff += "\\(aq";
+    } else if (c == '`') {
+      roff += "\\(ga";
     } else {
       roff += c;
     }

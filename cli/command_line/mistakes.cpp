@@ -12,7 +12,7 @@ namespace spark::cli {
 namespace {
 
 std::string see_help(const CLI::App& verb) {
-  return "see '" + path_of(verb) + " --help'";
+  return "see `" + path_of(verb) + " --help`";
 }
 
 std::string suggest(const CLI::App& verb, const std::string& word, const std::vector<std::string>& known) {
@@ -30,10 +30,10 @@ std::optional<Error> explain_left_over(const CLI::App& parser) {
   if (left.empty()) return std::nullopt;
   const std::string first = printable(left.front());
   if (left.front().starts_with('-')) {
-    return Error{Errc::Invalid, "there is no option '" + first + "' of '" + path_of(verb) + "'",
+    return Error{Errc::Invalid, "there is no option '" + first + "' of `" + path_of(verb) + "`",
                  suggest(verb, left.front(), option_names(verb))};
   }
-  return Error{Errc::Invalid, "'" + path_of(verb) + "' does not take '" + first + "'", see_help(verb)};
+  return Error{Errc::Invalid, "`" + path_of(verb) + "` does not take '" + first + "'", see_help(verb)};
 }
 
 }  // namespace
@@ -50,7 +50,7 @@ Error explain(const CLI::App& root, const CLI::ParseError& error) {
     return {Errc::Invalid, "which verb? " + join(verb_names(verb), ", "), see_help(verb)};
   }
   Error explained = explain_value(verb, error).value_or(Error{Errc::Invalid, error.what(), ""});
-  explained.what = "'" + path_of(verb) + "': " + explained.what;
+  explained.what = "`" + path_of(verb) + "`: " + explained.what;
   if (explained.hint.empty()) explained.hint = see_help(verb);
   return explained;
 }

@@ -21,6 +21,7 @@ namespace spark::cli {
 namespace {
 
 constexpr char kNothingWritten[] = "nothing was written";
+constexpr char kHowToErase[] = "docs/troubleshooting.md has the commands that erase it";
 constexpr std::size_t kPiece = kMiB;
 
 std::string name_of(const std::string& type) {
@@ -66,9 +67,8 @@ Result<> check_no_signature(const std::string& device, const std::string& doing)
   if (!found) return fail_with(found.error(), doing);
   if (found->type.empty() && found->partition_table.empty()) return {};
   return fail(Errc::Refused, doing + ": it holds " + describe(*found),
-              std::string(kNothingWritten) +
-                  "; is it the right namespace? To discard its content, a person "
-                  "erases it first: `wipefs` shows it");
+              std::string(kNothingWritten) + "; is it the right namespace? `wipefs " + device +
+                  "` shows what it holds; " + kHowToErase);
 }
 
 Result<bool> is_blank(const mounts::DirectReader& device, Bytes from, Bytes to) {
@@ -88,13 +88,12 @@ Result<> check_ends(const std::string& device, const std::string& doing) {
     const auto blank = first ? is_blank(*reader, 0, end) : is_blank(*reader, size - end, size);
     if (!blank) return fail_with(blank.error(), doing);
     if (*blank) continue;
-    return fail(
-        Errc::Refused,
-        doing + ": its " + (first ? "first" : "last") +
-            " 4 MiB are not empty, although no signature is known in them",
-        std::string(kNothingWritten) +
-            "; it may be data without a signature, or the remains of an interrupted mkfs: to discard it, a "
-            "person erases it first");
+    return fail(Errc::Refused,
+                doing + ": its " + (first ? "first" : "last") +
+                    " 4 MiB are not empty, although no signature is known in them",
+                std::string(kNothingWritten) +
+                    "; it may be data without a signature, or the remains of an interrupted mkfs; " +
+                    kHowToErase);
   }
   return {};
 }

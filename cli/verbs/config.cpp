@@ -17,7 +17,7 @@ Result<config::Config> load(const std::string& file) {
   if (!loaded && loaded.error().kind == Errc::NotFound) {
     Error error = loaded.error();
     error.kind = Errc::Invalid;
-    if (error.hint.empty()) error.hint = "'spark-stage discover ADDRESS --yaml' prints one to start from";
+    if (error.hint.empty()) error.hint = "`spark-stage discover ADDRESS --yaml` prints one to start from";
     return fail(std::move(error));
   }
   return loaded;
@@ -153,10 +153,10 @@ void add_config(App& app) {
   const auto file = std::make_shared<std::string>();
   const auto as_json = std::make_shared<bool>(false);
   Verb check_verb = app.verb_of(
-      group, "check", "every mistake in it, with file:line:column", "  spark-stage config check ./new.yaml",
+      group, "check", "report every mistake, with file:line:column", "  spark-stage config check ./new.yaml",
       [file, as_json](Context& context) { return check(context, *file, *as_json); });
   check_verb.optional_argument("FILE", *file, "another file than the installed one");
-  check_verb.flag("--json", *as_json, "how much it has, as JSON");
+  check_verb.flag("--json", *as_json, "number of targets, volumes and datasets, as JSON");
   Verb show_verb = app.verb_of(group, "show", "print the active configuration with every default",
                                "  spark-stage config show\n  spark-stage --config ./new.yaml config show",
                                [as_json](Context& context) { return show(context, *as_json); });

@@ -56,7 +56,7 @@ Result<int> discover(Context& context, const DiscoverOptions& options) {
   const std::string doing = "discovering " + printable(options.address) + ":" + std::to_string(options.port);
   if (!context.is_root) {
     return fail(Errc::Denied, doing + ": opening /dev/nvme-fabrics needs root",
-                "run 'sudo spark-stage discover " + printable(options.address) + "'");
+                "run `sudo spark-stage discover " + printable(options.address) + "`");
   }
   if (auto same = nvmetcp::check_libnvme_version(); !same) return fail_with(std::move(same.error()), doing);
   const auto host = nvmetcp::read_host_identity(context.root);

@@ -112,7 +112,7 @@ void print_done(Context& context, const nvmetcp::HostIdentity& old, const nvmetc
 Result<int> new_identity(Context& context, const IdentityOptions& options) {
   if (!context.is_root)
     return fail(Errc::Denied, std::string(kDoing) + ": only root may",
-                "run 'sudo spark-stage host new-identity'");
+                "run `sudo spark-stage host new-identity`");
   if (auto down = check_volumes_down(context); !down) return down.take_error();
   if (auto unmounted = check_not_mounted(context); !unmounted) return unmounted.take_error();
   if (auto alone = check_not_connected(context.root); !alone) return alone.take_error();
@@ -124,7 +124,7 @@ Result<int> new_identity(Context& context, const IdentityOptions& options) {
   print_plan(context.err, old, *fresh);
   if (!options.yes) {
     auto agreed =
-        ask_to_type(context, {"yes", "yes", "", "nothing was changed", "--yes goes on without asking"});
+        ask_to_type(context, {"yes", "yes", "", "nothing was changed", "`--yes` skips the question"});
     if (!agreed) return agreed.take_error();
   }
   const auto kept = nvmetcp::write_host_identity(context.root, *fresh);

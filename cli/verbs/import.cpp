@@ -19,7 +19,7 @@ Result<int> import(Context& context, const std::string& file) {
   if (imported.targets + imported.volumes + imported.left_out == 0) {
     tell(context,
          "This host has no manual setup to import - "
-         "'spark-stage discover ADDRESS --yaml' begins with a target");
+         "`spark-stage discover ADDRESS --yaml` begins with a target");
     return 0;
   }
   std::string words = counted(imported.targets, "target") + ", " + counted(imported.volumes, "volume");

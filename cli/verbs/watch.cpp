@@ -78,7 +78,7 @@ class Watch {
     if (lines.size() > room) {
       const std::size_t more = lines.size() - room + 1;
       lines.resize(room - 1);
-      lines.push_back("… " + counted(more, "more line") + ": a higher window, or 'spark-stage status'");
+      lines.push_back("… " + counted(more, "more line") + ": a higher window, or `spark-stage status`");
     }
     std::string frame = std::exchange(is_drawn_, true) ? "" : std::string(terminal.rows, '\n');
     const std::string title =

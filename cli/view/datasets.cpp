@@ -59,7 +59,7 @@ std::string origin_in_words(const json::object& dataset) {
 void print_datasets(std::ostream& out, const Terminal& terminal, const json::object& answer, WallTime now) {
   const json::array* datasets = get_array(answer, "datasets");
   if (datasets == nullptr || datasets->empty()) {
-    out << "Nothing is staged - 'spark-stage stage DATASET' puts a dataset here.\n";
+    out << "Nothing is staged - `spark-stage stage DATASET` puts a dataset here.\n";
     return;
   }
   Table table({"DATASET", "STATE", "SIZE", "FILES", "USED", "PATH"}, {kNameColumn, kPathColumn});

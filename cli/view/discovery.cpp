@@ -92,7 +92,7 @@ std::string discovery_as_config(const json::object& discovery, WallTime now) {
   const json::object* host = get_object(discovery, "host");
   if (target == nullptr) target = &nothing;
   if (host == nullptr) host = &nothing;
-  std::string yaml = "# Made by 'spark-stage discover " + text_of(*target, "address") + " --yaml' at " +
+  std::string yaml = "# Made by `spark-stage discover " + text_of(*target, "address") + " --yaml` at " +
                      rfc3339(now) +
                      ".\n# Put it into /etc/spark-stage/spark-stage.yaml, then: spark-stage config check\n"
                      "# The target knows this host as " +

@@ -14,7 +14,7 @@
 namespace spark::cli {
 namespace {
 
-constexpr std::size_t kMountColumn = 4, kDeviceColumn = 5;
+constexpr std::size_t kVolumeColumn = 0, kMountColumn = 4, kDeviceColumn = 5;
 constexpr std::size_t kWidestName = 24;  // of a subsystem: three of them on a line
 
 struct StateWords {
@@ -32,7 +32,7 @@ constexpr std::array kStates = {
     StateWords{"stalled", Colour::Red,
                "the link is down and I/O waits for it; check the network and the target"},
     StateWords{"lost", Colour::Red, "its device is gone and reads of it fail; the daemon brings it back"},
-    StateWords{"refused", Colour::Red, "it needs a person; see 'journalctl -u spark-staged'"},
+    StateWords{"refused", Colour::Red, "an administrator has to act; see `journalctl -u spark-staged`"},
     StateWords{"down", Colour::Faint, ""},
 };
 
@@ -55,7 +55,7 @@ std::string reason_of(const json::object& volume) {
   if (state == "down") {
     const json::object* down = get_object(volume, "down");
     const std::string by = down == nullptr ? "" : "taken down by " + cell_of(*down, "by") + "; ";
-    return by + "bring it up with 'spark-stage volumes up " + cell_of(volume, "name") + "'";
+    return by + "bring it up with `spark-stage volumes up " + cell_of(volume, "name") + "`";
   }
   return std::string(words_of(state).next_step);
 }
@@ -71,7 +71,8 @@ std::string published_of(const json::object& volume, WallTime now) {
 }
 
 void print_volumes(std::ostream& out, const Terminal& terminal, const json::array& volumes, WallTime now) {
-  Table table({"NAME", "STATE", "SINCE", "ACCESS", "MOUNT", "DEVICE"}, {kMountColumn, kDeviceColumn});
+  Table table({"NAME", "STATE", "SINCE", "ACCESS", "MOUNT", "DEVICE"}, {kMountColumn, kDeviceColumn},
+              {kVolumeColumn});
   for (const json::value& value : volumes) {
     if (!value.is_object()) continue;
     const json::object& volume = value.get_object();
@@ -190,7 +191,7 @@ void print_status(std::ostream& out, const Terminal& terminal, const json::objec
     out << coloured("SIMULATED HOST", Colour::Yellow, terminal.colour) << "\n\n";
   const json::array* volumes = get_array(status, "volumes");
   if (volumes != nullptr && volumes->empty()) {
-    out << "No volumes are configured - 'spark-stage discover ADDRESS --yaml' prints a\n"
+    out << "No volumes are configured - `spark-stage discover ADDRESS --yaml` prints a\n"
            "configuration to start from.\n";
   } else if (volumes != nullptr) {
     print_volumes(out, terminal, *volumes, now);

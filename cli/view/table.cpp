@@ -26,6 +26,18 @@ const char* escape_of(Colour colour) {
   return "";
 }
 
+// Returns the part of `excess` that is left when all of the columns are at their narrowest.
+std::size_t shrink(std::vector<std::size_t>& widths, const std::vector<std::size_t>& columns,
+                   std::size_t excess) {
+  for (; excess > 0 && !columns.empty(); --excess) {
+    const std::size_t widest =
+        *std::ranges::max_element(columns, {}, [&](std::size_t column) { return widths[column]; });
+    if (widths[widest] <= kNarrowest) break;
+    --widths[widest];
+  }
+  return excess;
+}
+
 }  // namespace
 
 std::string cell_of(const json::object& object, std::string_view key) {
@@ -37,8 +49,11 @@ std::string coloured(const std::string& text, Colour colour, bool wanted) {
   return wanted && colour != Colour::None ? escape_of(colour) + text + "\x1b[0m" : text;
 }
 
-Table::Table(std::vector<std::string> header, std::vector<std::size_t> shrinkable)
-    : header_(std::move(header)), shrinkable_(std::move(shrinkable)) {}
+Table::Table(std::vector<std::string> header, std::vector<std::size_t> shrinkable,
+             std::vector<std::size_t> shrinkable_last)
+    : header_(std::move(header)),
+      shrinkable_(std::move(shrinkable)),
+      shrinkable_last_(std::move(shrinkable_last)) {}
 
 void Table::add(std::vector<Cell> row) {
   rows_.push_back({std::move(row), {}});
@@ -58,13 +73,8 @@ std::vector<std::size_t> Table::widths(const Terminal& terminal) const {
   }
   std::size_t all = kGap * (widths.size() - 1);
   for (const std::size_t width : widths) all += width;
-  while (terminal.out && !shrinkable_.empty() && all > terminal.columns) {
-    const std::size_t widest = *std::max_element(shrinkable_.begin(), shrinkable_.end(),
-                                                 [&](auto a, auto b) { return widths[a] < widths[b]; });
-    if (widths[widest] <= kNarrowest) break;
-    --widths[widest];
-    --all;
-  }
+  std::size_t excess = terminal.out && all > terminal.columns ? all - terminal.columns : 0;
+  for (const auto* group : {&shrinkable_, &shrinkable_last_}) excess = shrink(widths, *group, excess);
   return widths;
 }
 

@@ -20,8 +20,10 @@ struct Cell {
 
 class Table {
  public:
-  // `shrinkable`: the columns that give way, the widest first, when the table is wider than the terminal.
-  Table(std::vector<std::string> header, std::vector<std::size_t> shrinkable);
+  // `shrinkable`: the columns that give way, the widest first, when the table is wider than the terminal;
+  // `shrinkable_last`: those that give way after them.
+  Table(std::vector<std::string> header, std::vector<std::size_t> shrinkable,
+        std::vector<std::size_t> shrinkable_last = {});
   void add(std::vector<Cell> row);
   // A line of its own under the last row.
   void add_note(std::string text);
@@ -35,7 +37,7 @@ class Table {
   std::vector<std::size_t> widths(const Terminal& terminal) const;
 
   std::vector<std::string> header_;
-  std::vector<std::size_t> shrinkable_;
+  std::vector<std::size_t> shrinkable_, shrinkable_last_;
   std::vector<Row> rows_;
 };
 

@@ -59,7 +59,7 @@ const char kHelp[] =
     "                        name)\n"
     "  --log FORMAT          of its lines on stderr: text or json\n"
     "                        ($SPARK_STAGE_LOG, else text)\n"
-    "  -h, --help            this text\n"
+    "  -h, --help            show this help\n"
     "  --version             this program's version\n"
     "\n"
     "Examples:\n"

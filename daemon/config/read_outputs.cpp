@@ -63,8 +63,8 @@ void check_nodes(const Output& output, Section& section, const Config& so_far) {
   if (looks_for_files) {
     section.problem(
         "nodes",
-        "needs `complete: rename`, `complete: marker:NAME` or none: with the others, one host alone "
-        "has the file that tells");
+        "needs `complete: rename`, `complete: marker:NAME` or none: with the other rules, only one "
+        "host has the file that marks a complete checkpoint");
   } else if (volume != nullptr && !volume->nfs) {
     section.problem("nodes", "is for an NFS volume, which several hosts may write; volume '" + output.volume +
                                  "' is none");

@@ -74,7 +74,7 @@ Result<Change> serve_read_only(const std::filesystem::path& folder) {
   if (is_served_read_only(folder)) return Change::AlreadyThere;
   if (!propagates_mounts()) {
     return fail(Errc::Unsupported, doing + ": mounts of this system do not propagate to other namespaces",
-                "`mount --make-rshared /` as systemd does it, or keep jobs from writing to the copies");
+                "run `sudo mount --make-rshared /` (systemd does this at boot), then restart spark-staged");
   }
   if (auto mounted = mount_read_only(folder, doing); !mounted) {
     Error error = std::move(mounted.error());

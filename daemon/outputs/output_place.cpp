@@ -1,6 +1,7 @@
 #include "daemon/outputs/output_place.hpp"
 
 #include "base/text.hpp"
+#include "daemon/volumes/volume/readiness.hpp"
 
 namespace spark::outputs {
 namespace {
@@ -32,19 +33,7 @@ tl::unexpected<Error> refuse_refused(const volumes::Volume& volume) {
 }
 
 Result<VolumePlace> place_if_ready(const volumes::Volume& volume, bool is_simulated) {
-  const std::string& name = volume.settings().name;
-  const volumes::Status& status = volume.status();
-  if (status.state == State::Down && status.taken_down) {
-    return fail(Errc::Unavailable,
-                "volume " + name + " was taken down by " + printable(status.taken_down->by),
-                "`sudo spark-stage volumes up " + name + "` brings it up");
-  }
-  if (status.state != State::Ready) {
-    return fail(Errc::Unavailable,
-                "volume " + name + " is " + to_string(status.state) +
-                    (status.reason.empty() ? "" : ": " + status.reason),
-                "`spark-stage wait " + name + "` ends when it is ready");
-  }
+  if (auto ready = volumes::check_ready(volume); !ready) return ready.take_error();
   const std::string mount = volume.settings().mount.native();
   return VolumePlace{mount, is_simulated ? "" : mount};
 }

@@ -2,6 +2,7 @@
 
 #include "base/text.hpp"
 #include "daemon/mounts/table.hpp"
+#include "daemon/volumes/volume/readiness.hpp"
 
 namespace spark {
 namespace {
@@ -46,13 +47,7 @@ Result<SourcePlace> find_source(const config::Dataset& dataset, const volumes::V
   const auto volume = volumes.find(dataset.volume);
   if (!volume)
     return fail(Errc::NotFound, "no volume " + printable(dataset.volume) + " in the configuration");
-  const volumes::Status& status = volume->status();
-  if (status.state != volumes::State::Ready) {
-    return fail(Errc::Unavailable,
-                "volume " + dataset.volume + " is " + to_string(status.state) +
-                    (status.reason.empty() ? "" : ": " + status.reason),
-                "`spark-stage wait " + dataset.volume + "` ends when it is ready");
-  }
+  if (auto ready = volumes::check_ready(*volume); !ready) return ready.take_error();
   return place_on_volume(dataset, *volume);
 }
 

@@ -24,7 +24,7 @@ Result<JobPtr> find_job(const DaemonParts& daemon, const Request& request) {
   auto job = is_number ? daemon.jobs.find(id) : nullptr;
   if (job) return job;
   return fail(Errc::NotFound, "no job " + printable(text),
-              "the daemon may have been restarted since: ask for the work again");
+              "`spark-stage jobs` lists the jobs since the daemon's start; of the ended ones, the last 100");
 }
 
 // The latest progress first, then each change, then the end.

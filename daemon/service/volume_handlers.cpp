@@ -95,7 +95,6 @@ Answer post_down(const DaemonParts& daemon, const Request& request) {
   if (by.empty()) by = "uid " + std::to_string(request.caller.uid);
   const bool is_forced = get_bool(request.body, "force").value_or(false);
   const auto on_down = is_forced ? volumes::OnDown::Force : volumes::OnDown::Disconnect;
-  if (is_forced) log::warning("volume " + printable(request.path[2]) + ": " + by + " takes it down by force");
   return ask_volume(daemon, request, [by, on_down](JobPtr job, VolumePtr volume) {
     return take_down(job, volume, by, on_down);
   });

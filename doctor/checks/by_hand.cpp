@@ -123,7 +123,7 @@ void check_mounts(const Host& host, const host::Survey& survey, Report& report) 
         printable(device->subsystem) + " is mounted on " + printable(mount.target.native());
     if (by_desktop) {
       report.wrong("mount", where + " by the desktop",
-                   "another host that has it open is not asked, nor the daemon",
+                   "the desktop mounts it without checking whether another host has it open",
                    "sudo umount " + printable(mount.target.native()) +
                        "; echo 'SUBSYSTEM==\"block\", ATTRS{transport}==\"tcp\", ENV{UDISKS_IGNORE}=\"1\"' | "
                        "sudo tee /etc/udev/rules.d/90-spark-stage.rules");

@@ -77,7 +77,8 @@ void check_board(const Host& host, const nvmetcp::HostIdentity& identity, Report
       kIdentityArea,
       "the UUID in /etc/nvme/hostnqn is of a kind that boards have, and this board's is another one (" +
           printable(board) + "): it may be another machine's",
-      std::string(kOneHost) + "a reservation keeps neither out", std::string(kCompare) + kRenew);
+      std::string(kOneHost) + "a reservation can't tell the two machines apart",
+      std::string(kCompare) + kRenew);
 }
 
 // Registrants under this host's ID with a key that is not this host's.
@@ -103,7 +104,8 @@ void check_registrants(const Host& host, const nvmetcp::HostIdentity& identity, 
                        (other.holds ? "for and holds its reservation" : "for its reservation") +
                        " with this host's own host ID " + identity.id,
                    std::string(kOneHost) +
-                       "a reservation keeps neither out. It is another machine, another program of this "
+                       "a reservation can't tell the two machines apart. It is another machine, another "
+                       "program of this "
                        "host, or this host before its NQN, machine ID or board changed",
                    std::string(kCompare) + kRenew);
       return;
@@ -120,7 +122,8 @@ void check_copies(const Host& host, const nvmetcp::HostIdentity& identity, Repor
     report.note(kIdentityArea,
                 "/etc/nvme/hostnqn is older than /etc/machine-id: it may have come with a copied image, "
                 "to other hosts as well",
-                std::string(kOneHost) + "a reservation keeps neither out", std::string(kCompare) + kRenew);
+                std::string(kOneHost) + "a reservation can't tell the two machines apart",
+                std::string(kCompare) + kRenew);
   }
   check_board(host, identity, report);
 }

@@ -17,14 +17,14 @@ void check_running(const Host& host, const nvmetcp::HostIdentity& identity, Repo
                          (controller.host_nqn != identity.nqn || lower(controller.host_id) != identity.id);
     if (!differs) continue;
     const bool other_nqn = controller.host_nqn != identity.nqn;
-    report.note(kIdentityArea,
-                controller.name + " (" + printable(controller.subsystem) +
-                    ") is connected as another host, " +
-                    (other_nqn ? printable(controller.host_nqn)
-                               : "with this host's NQN and host ID " + printable(controller.host_id)),
-                other_nqn ? "the daemon takes only connections of this host's own identity for its own"
-                          : "newer kernels refuse another connection as long as the two do not go together",
-                "with its volume unmounted: sudo nvme disconnect -d " + controller.name);
+    report.note(
+        kIdentityArea,
+        controller.name + " (" + printable(controller.subsystem) + ") is connected as another host, " +
+            (other_nqn ? printable(controller.host_nqn)
+                       : "with this host's NQN and host ID " + printable(controller.host_id)),
+        other_nqn ? "the daemon takes only connections of this host's own identity for its own"
+                  : "newer kernels refuse another connection while the host NQN and host ID do not match",
+        "with its volume unmounted: sudo nvme disconnect -d " + controller.name);
   }
 }
 
@@ -35,7 +35,7 @@ void check_identity(const Host& host, Report& report) {
   const auto identity = nvmetcp::read_host_identity(host.root);
   if (!identity) {
     report.wrong(kIdentityArea, identity.error().what,
-                 "without an identity of its own a host connects to nothing", identity.error().hint);
+                 "without an identity this host can't connect to any target", identity.error().hint);
     return;
   }
   if (const auto doubt = nvmetcp::identity_doubt(*identity)) {

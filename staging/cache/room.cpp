@@ -33,8 +33,9 @@ Result<UniqueFd> lock_space(const CacheFolder& folder, const RoomRequest& reques
   if (!fd) return fail_errno(errno, "opening folder " + shown);
   while (::flock(fd.get(), LOCK_EX | LOCK_NB) != 0) {
     if (errno != EWOULDBLOCK) return fail_errno(errno, "locking folder " + shown);
-    if (stop) return fail(Errc::Cancelled, "waiting for another dataset to be given room: interrupted");
-    request.say("another dataset is being given room");
+    if (stop)
+      return fail(Errc::Cancelled, "waiting while space is reserved for another dataset: interrupted");
+    request.say("waiting while space is reserved for another dataset");
     std::this_thread::sleep_for(kRoomPoll);
   }
   request.say("");

@@ -161,7 +161,7 @@ Result<int> bench(Context& context, const BenchFlags& given) {
   }
   const bench::Record* record = &measured->record;
   tell(context,
-       "Kept as " + record->run_id + ": 'spark-stage bench report " + record->run_id + "' shows it again.");
+       "Kept as " + record->run_id + ": `spark-stage bench report " + record->run_id + "` shows it again.");
   if (record->interrupted)
     return fail(Errc::Cancelled, "interrupted", "the table has the measurements until then");
   return bench::has_results(*record) ? 0 : exit_status(Errc::Failed);
@@ -197,9 +197,9 @@ void add_measuring_options(Verb& verb, const std::shared_ptr<BenchFlags>& option
   verb.option(
       "--with", "HOST", options->hosts,
       "measure there at the same time, through ssh or, in a\nSlurm allocation, srun; may be repeated");
-  verb.option("--size", "SIZE", options->size, "of the files in each path (4GiB)");
-  verb.option("--runtime", "TIME", options->runtime, "of each measurement (2s)");
-  verb.option("--rounds", "N", options->rounds, "of all measurements (5, up to 9 until steady)");
+  verb.option("--size", "SIZE", options->size, "size of the files in each path (4GiB)");
+  verb.option("--runtime", "TIME", options->runtime, "duration of each measurement (2s)");
+  verb.option("--rounds", "N", options->rounds, "number of rounds (5, up to 9 until steady)");
   verb.option("--rate-limit", "RATE", options->rate_limit, "never read or write faster, for busy hours");
   verb.option("--seed", "N", options->seed, "repeats a run's order of measurements");
   verb.flag("--dry-run", options->is_dry, "show the jobs and how long they take, do nothing");
@@ -211,7 +211,7 @@ void add_measuring_options(Verb& verb, const std::shared_ptr<BenchFlags>& option
 // `bench run`, the name that users of other programs try first.
 void add_run(App& app, const Verb& bench_verb) {
   const auto options = std::make_shared<BenchFlags>();
-  Verb verb = app.verb_of(bench_verb, "run", "as 'spark-stage bench' without a verb",
+  Verb verb = app.verb_of(bench_verb, "run", "as `spark-stage bench` without a verb",
                           "  spark-stage bench run nfs=/mnt/b local=/var/c --quick",
                           [options](Context& context) { return bench(context, *options); });
   add_measuring_options(verb, options);
@@ -245,7 +245,7 @@ void add_bench(App& app) {
                        "  spark-stage bench report last --format markdown\n\n"
                        "It works in folders that it makes and removes. Where it may not write, it reads\n"
                        "files that are there already. 'local' is where datasets are staged to. With\n"
-                       "PATHs no daemon is needed. 'spark-stage bench run' is the same. A folder named\n"
+                       "PATHs no daemon is needed. `spark-stage bench run` is the same. A folder named\n"
                        "like a verb is ./list.",
                        [options](Context& context) { return bench(context, *options); });
   add_measuring_options(verb, options);

@@ -206,7 +206,7 @@ Result<int> measure(Context& context, const DemandOptions& options, const std::f
   if (auto saved = bench::save_demand(runs, demand); !saved) return saved.take_error();
   if (options.json_file != "-") {
     context.out << words_of(demand) << "Kept in " << printable(bench::demand_file(runs).string())
-                << ": the next 'spark-stage bench' uses it.\n";
+                << ": the next `spark-stage bench` uses it.\n";
   }
   if (!options.json_file.empty()) {
     const std::string text = pretty(bench::to_json(demand)) + "\n";
@@ -239,7 +239,7 @@ Result<> use_measured_demand(Context& context, const std::filesystem::path& runs
   if (!is_of_dataset(demand, asked.dataset)) {
     const std::string of = demand.dataset.empty() ? join(demand.staged, ", ") : demand.dataset;
     tell(context, "spark-stage: the demand that was measured is of a job on " + of + ", not used for " +
-                      printable(asked.dataset) + ": measure it with 'bench demand', or give --demand");
+                      printable(asked.dataset) + ": measure it with `bench demand`, or give --demand");
     return {};
   }
   asked.demand = demand.demand();
@@ -254,7 +254,7 @@ void add_bench_demand(App& app, const Verb& bench, const std::shared_ptr<std::st
                   "  spark-stage bench demand --dataset /data/set --for 5m -- ./job.sh\n\n"
                   "Runs COMMAND and counts its processes' reads. It should read a staged copy,\n"
                   "so that its own speed is measured and not the network's. After --for the\n"
-                  "command is ended with SIGTERM. The next 'spark-stage bench' takes the rate,\n"
+                  "command is ended with SIGTERM. The next `spark-stage bench` takes the rate,\n"
                   "and the order in which large files were read, from this measurement.",
                   [=](Context& context) { return measure(context, *options, runs_folder(context, *runs)); });
   app.add_to_usage(verb, "-- COMMAND...");

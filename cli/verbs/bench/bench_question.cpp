@@ -132,7 +132,7 @@ void BenchQuestion::add_to(Verb& verb) {
   verb.option("--demand", "RATE", demand, "the job's read rate: 3.2GB/s");
   verb.option("--like", "JOB", like,
               "consumes like unet3d, cosmoflow or resnet50 on an\nH100; unet3d-a100, 8xresnet50");
-  verb.count("--nodes", nodes, {1, 10'000}, "that read from the target at once (1)");
+  verb.count("--nodes", nodes, {1, 10'000}, "hosts that read from the target at once (1)");
   verb.option("--target-memory", "SIZE", target_memory, "the target's memory, a possible cache");
 }
 
@@ -188,7 +188,7 @@ Result<std::vector<bench::PathUnderTest>> configured_paths(Context& context) {
   if (!cache_path.empty()) paths.push_back({"local", cache_path});
   if (paths.empty()) {
     return fail(Errc::Unavailable, "no volume is ready and there is no cache: nothing to measure",
-                "'spark-stage status' says why; or give paths: spark-stage bench nfs=/mnt/b local=/var/tmp");
+                "`spark-stage status` says why; or give paths: spark-stage bench nfs=/mnt/b local=/var/tmp");
   }
   return paths;
 }

@@ -84,7 +84,7 @@ Result<int> list(Context& context, const std::string& runs, bool as_json) {
 
 void add_report(App& app, const Verb& bench, const Runs& runs) {
   const auto options = std::make_shared<ReportOptions>();
-  Verb verb = app.verb_of(bench, "report", "a run again, as text, Markdown, JSON or a page",
+  Verb verb = app.verb_of(bench, "report", "show a run again: text, Markdown, JSON or a page",
                           "  spark-stage bench report last\n"
                           "  spark-stage bench report 20261120T162126Z-1f3a --html page.html\n"
                           "  spark-stage bench report ./record.json --like 8xresnet50 --epochs 90",
@@ -98,7 +98,7 @@ void add_report(App& app, const Verb& bench, const Runs& runs) {
 
 void add_compare(App& app, const Verb& bench, const Runs& runs) {
   const auto options = std::make_shared<CompareOptions>();
-  Verb verb = app.verb_of(bench, "compare", "a run with an earlier one",
+  Verb verb = app.verb_of(bench, "compare", "compare a run with an earlier one",
                           "  spark-stage bench compare 20261120T16 last\n"
                           "  spark-stage bench compare before.json after.json --any-host",
                           [=](Context& context) { return compare(context, *options, *runs); });
@@ -117,7 +117,7 @@ void add_bench_reports(App& app, const Verb& bench, const Runs& runs) {
   const auto names = std::make_shared<std::vector<std::string>>();
   const auto merge_as_json = std::make_shared<bool>(false);
   Verb merge_verb =
-      app.verb_of(bench, "merge", "several hosts that measured at once, as one picture",
+      app.verb_of(bench, "merge", "combine the runs of several hosts",
                   "  srun -N 8 sh -c 'spark-stage bench nas=/mnt/nas --seed 1 --scenario shards \\\n"
                   "    --runtime 30s --json /mnt/nas/bench-$(hostname).json'\n"
                   "  spark-stage bench merge /mnt/nas/bench-*.json",
@@ -126,7 +126,7 @@ void add_bench_reports(App& app, const Verb& bench, const Runs& runs) {
   merge_verb.flag("--json", *merge_as_json, "the merged record, as JSON");
   merge_verb.option("--runs", "FOLDER", *runs, "where runs are kept");
   const auto as_json = std::make_shared<bool>(false);
-  Verb list_verb = app.verb_of(bench, "list", "the runs that are kept", "  spark-stage bench list",
+  Verb list_verb = app.verb_of(bench, "list", "list the kept runs", "  spark-stage bench list",
                                [=](Context& context) { return list(context, *runs, *as_json); });
   list_verb.flag("--json", *as_json, "the list, as JSON");
   list_verb.option("--runs", "FOLDER", *runs, "where runs are kept");

@@ -99,8 +99,8 @@ tl::unexpected<Error> fail_with_next_step(Error error, const std::string& source
   std::error_code ignored;
   if (error.kind == Errc::NotFound && error.hint.empty() && !std::filesystem::exists(source, ignored)) {
     const auto folder = as_the_kernel_resolves(source).value_or(source).parent_path();
-    error.hint = "is its volume mounted? 'spark-stage status' says; 'ls " + printable(folder.string()) +
-                 "' lists the folder";
+    error.hint = "is its volume mounted? `spark-stage status` says; `ls " + printable(folder.string()) +
+                 "` lists the folder";
   }
   return fail(std::move(error));
 }
@@ -156,7 +156,7 @@ void add_copy(App& app) {
   verb.option("--exclude", "PATTERN", options->exclude, "leave out matching names; may be repeated");
   verb.choice("--links", "KIND", options->links, {"keep", "copy", "refuse"},
               "links out of SOURCE: keep, copy their targets, refuse");
-  verb.count("--threads", options->threads, {1, 256}, "for small files; chosen from the CPUs");
+  verb.count("--threads", options->threads, {1, 256}, "for small files (adapted to the measured rate)");
   verb.count("--depth", options->depth, {1, 256}, "requests under way for large files; from the CPUs");
   verb.option("--chunk", "SIZE", options->chunk, "of one request, up to 8MiB (4MiB)");
   verb.choice("--io", "KIND", options->io, {"auto", "io_uring", "threads"}, "auto, io_uring or threads");

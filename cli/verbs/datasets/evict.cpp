@@ -48,7 +48,7 @@ void add_evict(App& app) {
                        "  spark-stage evict imagenet\n"
                        "  spark-stage evict imagenet models",
                        [options](Context& context) { return evict(context, *options); });
-  verb.argument("DATASET", options->datasets, "their names, as 'spark-stage ls' has them");
+  verb.argument("DATASET", options->datasets, "their names, as `spark-stage ls` has them");
   verb.flag("--json", options->as_json, "the result, as JSON");
 }
 

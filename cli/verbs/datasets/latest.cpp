@@ -103,7 +103,8 @@ void add_latest(App& app) {
   const auto options = std::make_shared<LatestOptions>();
   Verb verb = app.verb("latest", "the path of an output's newest complete checkpoint",
                        "  spark-stage latest run7\n"
-                       "  python train.py --resume \"$(spark-stage latest run7)\"\n\n"
+                       "  checkpoint=$(spark-stage latest run7) || [ $? -eq 3 ] || exit   # 3: none yet\n"
+                       "  python train.py ${checkpoint:+--resume \"$checkpoint\"}\n\n"
                        "The one on this host, if it is complete and the newest; otherwise the one on the\n"
                        "volume, which is staged first.",
                        [options](Context& context) { return latest(context, *options); });

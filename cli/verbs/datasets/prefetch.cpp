@@ -46,7 +46,7 @@ Result<int> prefetch(Context& context, const PrefetchArguments& arguments) {
 
 void add_prefetch(App& app) {
   const auto arguments = std::make_shared<PrefetchArguments>();
-  Verb verb = app.verb("prefetch", "stage for a job to come, behind everything else",
+  Verb verb = app.verb("prefetch", "stage for a later job, at the lowest priority",
                        "  spark-stage prefetch phase2                when nothing else is copied\n"
                        "  spark-stage prefetch phase2 --by 18:00     as slowly as that allows\n"
                        "  spark-stage prefetch phase2 phase3 --by 36h --detach",

@@ -31,7 +31,7 @@ void add_release(App& app) {
                        "  spark-stage ls                shows the leases\n"
                        "  spark-stage release 3ee4d2ad",
                        [options](Context& context) { return release(context, *options); });
-  verb.argument("LEASE", options->lease, "its id, as 'spark-stage ls' has it");
+  verb.argument("LEASE", options->lease, "its id, as `spark-stage ls` has it");
   verb.flag("--json", options->as_json, "the result, as JSON");
 }
 

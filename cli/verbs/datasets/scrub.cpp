@@ -71,7 +71,7 @@ void add_scrub(App& app) {
       app.verb("scrub", "the old spelling of verify --all", "  spark-stage verify --all",
                [options](Context& context) { return scrub(context, options->datasets, options->as_json); });
   verb.optional_argument("DATASET", options->datasets,
-                         "their names, as 'spark-stage ls' has them; none: all");
+                         "their names, as `spark-stage ls` has them; none: all");
   verb.flag("--json", options->as_json, "the result, as JSON");
   app.hide(verb);
 }

@@ -53,8 +53,8 @@ void tell_evicted(ProgressView& view, const json::object& dataset) {
 void tell_kept(ProgressView& view, const json::object& dataset, const std::string& lease) {
   if (const auto late = get_int(dataset, "late_s"))
     view.note("  " + format_left(std::chrono::seconds(*late)) + " later than it was asked for");
-  view.note("  kept for its job, and evicted only for data that a job waits for; 'spark-stage release " +
-            lease + "' ends that");
+  view.note("  kept for its job, and evicted only for data that a job waits for; `spark-stage release " +
+            lease + "` ends that");
 }
 
 }  // namespace
@@ -62,8 +62,8 @@ void tell_kept(ProgressView& view, const json::object& dataset, const std::strin
 void tell_detached(Context& context, const Job& job, bool as_json) {
   const std::string id = printable(job.id);
   context.out << (as_json ? pretty(job.answer) : id) << "\n" << std::flush;
-  tell(context, "job " + id + " has begun: 'spark-stage wait --job " + id +
-                    "' follows it, 'spark-stage cancel " + id + "' ends it");
+  tell(context, "job " + id + " has begun: `spark-stage wait --job " + id +
+                    "` follows it, `spark-stage cancel " + id + "` ends it");
 }
 
 Result<json::object> stage_and_tell(Context& context, const StageOptions& options) {
@@ -81,8 +81,8 @@ Result<json::object> stage_and_tell(Context& context, const StageOptions& option
     const auto id = get_string(*dataset, "lease");
     if (id && options.prefetch) tell_kept(view, *dataset, printable(*id));
     if (id && options.time) {
-      view.note("  leased for " + format_duration(*options.time) + "; 'spark-stage release " +
-                printable(*id) + "' ends that earlier");
+      view.note("  leased for " + format_duration(*options.time) + "; `spark-stage release " +
+                printable(*id) + "` ends that earlier");
     }
   }
   return result;

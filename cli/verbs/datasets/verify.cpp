@@ -44,7 +44,7 @@ Result<int> verify(Context& context, const VerifyOptions& options) {
   if (options.all && options.datasets.empty() && !options.sha256) return scrub(context, {}, options.as_json);
   if (options.all || options.datasets.empty()) {
     return fail(Errc::Invalid, "verify takes names of datasets, or --all without --sha256",
-                "for example: 'spark-stage verify imagenet', 'spark-stage verify --all'");
+                "for example: `spark-stage verify imagenet`, `spark-stage verify --all`");
   }
   int status = 0;
   for (const std::string& dataset : options.datasets) {
@@ -69,7 +69,7 @@ void add_verify(App& app) {
                        "The daemon verifies all copies from time to time: cache.scrub. A copy that\n"
                        "--all finds damaged is no longer served: the next request stages it again.",
                        [options](Context& context) { return verify(context, *options); });
-  verb.optional_argument("DATASET", options->datasets, "names that 'spark-stage ls' has, or VOLUME:PATH");
+  verb.optional_argument("DATASET", options->datasets, "names that `spark-stage ls` has, or VOLUME:PATH");
   verb.flag("--all", options->all, "all copies, at idle priority");
   verb.flag("--sha256", options->sha256, "also check SHA256SUMS and Hugging Face digests in it");
   verb.flag("--json", options->as_json, "the result, as JSON");

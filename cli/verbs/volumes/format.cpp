@@ -40,7 +40,7 @@ Result<config::Config> load(const Context& context, const std::string& name) {
   auto loaded = config::load(context.config_file);
   if (loaded || loaded.error().kind != Errc::NotFound) return loaded;
   return fail(Errc::Invalid, doing(name) + ": " + loaded.error().what,
-              "'spark-stage discover ADDRESS --yaml' prints a configuration to start from");
+              "`spark-stage discover ADDRESS --yaml` prints a configuration to start from");
 }
 
 Result<config::Volume> find(const config::Config& config, const std::string& name) {
@@ -261,7 +261,7 @@ void print_made(Context& context, const Plan& plan, nvmetcp::Hold hold, const Fo
 Result<int> format(Context& context, const FormatOptions& options) {
   if (!context.is_root) {
     return fail(Errc::Denied, doing(options.name) + ": only root may",
-                "run 'sudo spark-stage volumes format " + printable(options.name) + "'");
+                "run `sudo spark-stage volumes format " + printable(options.name) + "`");
   }
   const auto plan = make_plan(context, options);
   if (!plan) return plan.take_error();

@@ -31,7 +31,7 @@ Result<int> publish(Context& context, const PublishOptions& options) {
   const std::string name = printable(options.name);
   say(context, name + ": published as generation " + std::to_string(generation) +
                    (options.then_write ? "; writable again"
-                                       : "; read-only until 'spark-stage volumes up " + name + "'"));
+                                       : "; read-only until `spark-stage volumes up " + name + "`"));
   return 0;
 }
 

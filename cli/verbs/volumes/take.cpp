@@ -39,6 +39,12 @@ Result<int> take(Context& context, const TakeOptions& options) {
   if (!status) return status.take_error();
   const auto volume = volume_of(*status, options.name);
   if (!volume) return volume.take_error();
+  if (get_object(*volume, "fence") == nullptr) {  // the daemon would refuse it, after the question
+    return fail(
+        Errc::Refused,
+        "volume " + printable(options.name) + " can't be taken over: it is not exclusive, or has no fence",
+        "taking over is for `access: exclusive` with another `fence` than none");
+  }
   if (get_string(*volume, "state") == "ready") {
     if (options.as_json) {
       context.out << pretty(json::object{{"taken_from", nullptr}}) << "\n";
@@ -50,7 +56,7 @@ Result<int> take(Context& context, const TakeOptions& options) {
   print_plan(context, *volume, options.name);
   if (!options.yes) {
     auto agreed = ask_to_type(context, {"the volume's name", options.name, options.confirm,
-                                        "nothing was done", "--yes goes on without asking"});
+                                        "nothing was done", "`--yes` skips the question"});
     if (!agreed) return agreed.take_error();
   }
   context.catch_interrupts();

@@ -19,7 +19,7 @@ Result<std::vector<std::string>> all_volumes(Context& context) {
   if (!status) return status.take_error();
   auto names = volume_names(*status);
   if (names.empty())
-    return fail(Errc::NotFound, "no volumes are configured", "see 'spark-stage config show'");
+    return fail(Errc::NotFound, "no volumes are configured", "see `spark-stage config show`");
   return names;
 }
 
@@ -76,11 +76,13 @@ Result<int> change_volumes(Context& context, const ChangeOptions& options, const
     changed.push_back(*result);
     if (options.as_json) continue;
     const std::string state = get_string(*result, "state").value_or("done");
-    const bool is_under_way = verb == "up" && state != "ready";
-    say(context,
-        printable(names[i]) + ": " + printable(state) +
-            (is_under_way ? " - 'spark-stage wait " + printable(names[i]) + "' waits until it is ready"
-                          : ""));
+    const std::string name = printable(names[i]);
+    if (verb == "up" && state != "ready") {
+      say(context, name + ": " + (state == "down" ? "coming up" : printable(state)) +
+                       " - `spark-stage wait " + name + "` ends when it is ready");
+    } else {
+      say(context, name + ": " + printable(state));
+    }
   }
   if (options.as_json) context.out << pretty(json::object{{"volumes", std::move(changed)}}) << "\n";
   return status;

@@ -91,7 +91,7 @@ Result<json::object> wait_for(Context& context, const std::vector<std::string>& 
     if (timeout && waited >= *timeout) {
       return fail(Errc::TimedOut,
                   "not ready after " + format_duration(*timeout) + ": " + join(*waiting, ", "),
-                  "see 'spark-stage status'");
+                  "see `spark-stage status`");
     }
     const auto left = timeout ? std::chrono::ceil<Duration>(*timeout - waited) : kPoll;
     context.timer.sleep(std::min(kPoll, left));
@@ -111,8 +111,8 @@ Result<int> wait(Context& context, const WaitOptions& options) {
   const auto timeout = timeout_of(options);
   if (!timeout) return timeout.take_error();
   if (options.job.empty() == options.volumes.empty()) {
-    return fail(Errc::Invalid, "nothing to wait for was named, or both volumes and a job",
-                "for example: 'spark-stage wait datasets', 'spark-stage wait --job 7'");
+    return fail(Errc::Invalid, "name volumes, or one job with --job, but not both",
+                "for example: `spark-stage wait datasets`, `spark-stage wait --job 7`");
   }
   const auto ended = options.job.empty() ? wait_for(context, options.volumes, *timeout)
                                          : wait_for(context, options.job, *timeout);
@@ -125,13 +125,13 @@ Result<int> wait(Context& context, const WaitOptions& options) {
 
 void add_wait(App& app) {
   const auto options = std::make_shared<WaitOptions>();
-  Verb verb = app.verb("wait", "until volumes are ready, or a job has ended",
+  Verb verb = app.verb("wait", "wait until volumes are ready or a job ends",
                        "  spark-stage wait datasets models --timeout 5m\n"
                        "  ExecStartPre=/usr/bin/spark-stage wait datasets     in a job's unit\n"
-                       "  spark-stage wait --job 7          one that 'stage --detach' started",
+                       "  spark-stage wait --job 7          one that `stage --detach` started",
                        [options](Context& context) { return wait(context, *options); });
   verb.optional_argument("VOLUME", options->volumes, "volumes of the config");
-  verb.option("--job", "JOB", options->job, "a job instead, by its number: 'spark-stage jobs' has it");
+  verb.option("--job", "JOB", options->job, "a job instead, by its number: `spark-stage jobs` has it");
   verb.option("--timeout", "TIME", options->timeout, "give up after that: 90s, 5m (never)");
   verb.flag("--json", options->as_json, "the volumes' states then, or the job's result");
 }

@@ -96,13 +96,13 @@ Result<> Rivals::check_none() const {
   }
   const auto theirs = volume_.seams.snapshot.find_namespace_below(strangers, source.nsid);
   if (!theirs || (block && block->device_number != theirs->device_number)) return {};
-  return fail(
-      Errc::Refused,
-      namespace_name(volume_) + " is connected by " + names() + ", which is no address of target " +
-          printable(volume_.target->name) +
-          ": Linux takes subsystems of one NQN for one, and can't tell the namespaces of two targets apart",
-      "give the subsystem another NQN on one of the two targets; if the address is target " +
-          printable(volume_.target->name) + "'s as well, add it to its `portals`");
+  return fail(Errc::Refused,
+              namespace_name(volume_) + " is connected by " + names() + ", which is no address of target " +
+                  printable(volume_.target->name) +
+                  ": Linux treats subsystems with the same NQN as one, and can't tell the namespaces of two "
+                  "targets apart",
+              "give the subsystem another NQN on one of the two targets; if the address is target " +
+                  printable(volume_.target->name) + "'s as well, add it to its `portals`");
 }
 
 }  // namespace spark::volumes

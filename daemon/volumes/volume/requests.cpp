@@ -23,6 +23,8 @@ asio::awaitable<Result<>> Requests::keep_up() {
 asio::awaitable<Result<>> Requests::keep_down(std::string by, OnDown on_down) {
   const auto self = volume_.keep_alive();
   if (auto may = check_may_leave(on_down); !may) co_return may;
+  if (on_down == OnDown::Force)
+    log::warning("volume " + volume_.settings.name + ": " + by + " takes it down by force");
   const bool was_down = intent_ && !intent_->up;
   Intent down{false, volume_.clock.wall(), std::move(by)};
   if (auto recorded = co_await record(std::move(down)); !recorded) co_return recorded;

@@ -9,6 +9,7 @@
 #include "base/text.hpp"
 #include "daemon/mounts/filesystems/superblock.hpp"
 #include "daemon/mounts/table.hpp"
+#include "daemon/workers/missing_source.hpp"
 #include "daemon/workers/verbs/fleet.hpp"
 #include "daemon/workers/verbs/open_cache.hpp"
 #include "daemon/workers/verbs/verbs.hpp"
@@ -34,7 +35,7 @@ Result<UniqueFd> hold_mount(staging::Source& source, const std::string& mount_po
                        mount->device_number == at_root.st_dev;
   if (is_held && ::stat(source.path.c_str(), &info) != 0) {
     return fail_errno(errno, "looking at " + printable(source.path.native()),
-                      "check the dataset's path in the config");
+                      errno == ENOENT ? "" : "check the dataset's path in the config");
   }
   if (!is_held || info.st_dev != at_root.st_dev) {
     return fail(
@@ -69,6 +70,11 @@ void read_volume(const json::object& request, staging::Source& source) {
   source.state = "superblock " + std::to_string(stamp);
   source.within = source.path.lexically_relative(get_string(request, "mount").value_or(""));
   source.is_still_so = [device, stamp] { return check_unwritten(device, stamp); };
+}
+
+tl::unexpected<Error> fail_with_next_step(const Error& error, const staging::Source& source) {
+  const bool is_volume_path = source.dataset.find(':') != std::string::npos;
+  return fail(with_next_step(error, source.path, is_volume_path ? PathFrom::Request : PathFrom::Config));
 }
 
 staging::OutsideLinks links_of(const std::string& word) {
@@ -188,7 +194,7 @@ Result<json::object> stage_verb(const json::object& request, const ProgressLine&
   if (!open) return open.take_error();
   progress(to_json(staging::CopyProgress{}));
   const auto held = hold_mount(source, get_string(request, "mount").value_or(""), open->host);
-  if (!held) return held.take_error();
+  if (!held) return fail_with_next_step(held.error(), source);
   const json::object* settings = get_object(request, "cache");
   const auto engine =
       settings == nullptr ? config::EngineSettings{} : cache_settings_from_json(*settings).engine;
@@ -205,7 +211,7 @@ Result<json::object> stage_verb(const json::object& request, const ProgressLine&
   const auto exchange = exchange_of(request, source.dataset, warning);
   options.exchange = exchange.get();
   auto staged = open->cache->stage(source, options, sink_for(progress), kNeverStopped);
-  if (!staged) return staged.take_error();
+  if (!staged) return fail_with_next_step(staged.error(), source);
   if (exchange) {
     exchange->published();
     for (std::string& said : exchange->warnings()) staged->report.warnings.push_back(std::move(said));

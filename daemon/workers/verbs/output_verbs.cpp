@@ -7,6 +7,7 @@
 #include <cerrno>
 
 #include "base/text.hpp"
+#include "daemon/workers/missing_source.hpp"
 #include "daemon/workers/verbs/as_user.hpp"
 #include "daemon/workers/verbs/hold_volume.hpp"
 #include "daemon/workers/verbs/this_host.hpp"
@@ -161,15 +162,16 @@ Result<json::object> verify_output_verb(const json::object& request, const Progr
   if (::lstat(path.c_str(), &info) == 0) {
     if (auto user = become_user(info.st_uid); !user) return user.take_error();
   }
-  const auto sink = [&](const staging::CopyProgress& now) { progress(to_json(now)); };
-  return staging::verify_published(path, options_of(request), sink, kNeverStopped)
-      .map([&](const staging::CopyReport& report) {
-        return json::object{{"bytes", report.bytes},
-                            {"files", report.files},
-                            {"seconds", report.seconds},
-                            {"sha256_files", 0},
-                            {"hash", report.hash}};
-      });
+  const auto sink = [&](const staging::CopyProgress& now) { progress(show_progress(now)); };
+  auto verified = staging::verify_published(path, options_of(request), sink, kNeverStopped);
+  if (!verified) return fail(with_next_step(verified.error(), path, PathFrom::Request));
+  return verified.map([&](const staging::CopyReport& report) {
+    return json::object{{"bytes", report.bytes},
+                        {"files", report.files},
+                        {"seconds", report.seconds},
+                        {"sha256_files", 0},
+                        {"hash", report.hash}};
+  });
 }
 
 // {"folder"} → {"records": [{"file", "content"}…]}: the JSON files in it. Unreadable ones are omitted.

@@ -71,6 +71,9 @@ void Monitor::report() {
   progress.bytes_per_second = pace_.bytes_per_second();
   progress.eta_s = pace_.eta_s();
   progress.bottleneck = pace_.bottleneck();
+  // A verification reads the copy, not the source.
+  if (phase_ == CopyPhase::Verifying && progress.bottleneck == name_of(Activity::Source))
+    progress.bottleneck = name_of(Activity::LocalDrive);
   {
     const std::scoped_lock lock(reason_mutex_);
     progress.reason = reason_;

@@ -134,7 +134,7 @@ TEST(Verdict, WithoutADemandItGivesRatesAndABreakEvenButNoAdvice) {
   EXPECT_EQ(verdict.decision.advice, Advice::NotDecided);
   const auto sentences = sentences_of(verdict);
   EXPECT_THAT(sentences.front(), HasSubstr("Not decided: the job's read rate is not known: measure it with "
-                                           "'spark-stage bench demand -- COMMAND'"));
+                                           "`spark-stage bench demand -- COMMAND`"));
   EXPECT_THAT(sentences,
               Contains("Staging from nfs pays from epoch 2 (break-even after 1.20 epochs, 95 %: 1.20 to "
                        "1.20), if the job reads as fast as it can."));

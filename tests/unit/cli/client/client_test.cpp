@@ -145,7 +145,7 @@ TEST_F(ClientTest, NoSocketSaysHowToStartTheDaemon) {
   EXPECT_EQ(
       got.error().message(),
       "asking spark-staged on /no/such/api.sock: there is no such socket, the daemon is not running - start "
-      "it with 'systemctl start spark-staged', or name its socket with --socket");
+      "it with `systemctl start spark-staged`, or name its socket with --socket");
 }
 
 TEST_F(ClientTest, ASocketWithoutAListenerIsReported) {

@@ -96,7 +96,7 @@ TEST_F(JobVerbs, DetachPrintsHowToFollowAndCancelTheJob) {
   EXPECT_EQ(program.run({"stage", "imagenet", "--detach"}), 0);
   EXPECT_EQ(program.output(), "7\n");
   EXPECT_EQ(program.errors(),
-            "job 7 has begun: 'spark-stage wait --job 7' follows it, 'spark-stage cancel 7' ends it\n");
+            "job 7 has begun: `spark-stage wait --job 7` follows it, `spark-stage cancel 7` ends it\n");
 }
 
 }  // namespace

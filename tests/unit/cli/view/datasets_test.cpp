@@ -18,7 +18,7 @@ TEST_F(Datasets, AreListedWithTheirLeases) {
      {"id": "91c0ffee", "holder": "root", "expires": "2026-11-20T16:51:26Z"}],
      "staged_at": "2026-11-19T15:00:00Z", "last_used": "2026-11-20T15:16:20Z"},
     {"name": "datasets:laion/part-07", "state": "failed", "path": null, "bytes": 0, "files": 0, "leases": [],
-     "staged_at": null, "last_used": null, "reason": "staging datasets:laion/part-07: the volume datasets is not ready (waiting) - see 'spark-stage status'"},
+     "staged_at": null, "last_used": null, "reason": "staging datasets:laion/part-07: the volume datasets is not ready (waiting) - see `spark-stage status`"},
     {"name": "llama", "state": "queued", "path": null, "bytes": 0, "files": 0, "staged_at": null, "last_used": null,
      "leases": [{"id": "job:slurm:123:llama", "holder": "slurm job 123 (alice)", "expires": null,
                  "job": {"system": "slurm", "id": "123", "user": "alice"}}], "wanted_by": ["slurm job 123 (alice)"]},

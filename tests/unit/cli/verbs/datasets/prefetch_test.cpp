@@ -38,7 +38,7 @@ TEST_F(Prefetch, ReportsItsLeaseAndItsDelay) {
   EXPECT_EQ(program.output(), "") << "no path: nothing holds it yet";
   EXPECT_NE(program.errors().find("15 min 00 s later than it was asked for"), std::string::npos)
       << program.errors();
-  EXPECT_NE(program.errors().find("'spark-stage release prefetch:phase2' ends that"), std::string::npos);
+  EXPECT_NE(program.errors().find("`spark-stage release prefetch:phase2` ends that"), std::string::npos);
 }
 
 TEST_F(Prefetch, WarnsThatItWillBeLate) {

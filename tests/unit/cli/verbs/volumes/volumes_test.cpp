@@ -25,7 +25,13 @@ TEST_F(Volumes, AreBroughtUpByName) {
 TEST_F(Volumes, AVolumeNotYetReadyNamesTheWaitCommand) {
   job("datasets", "up", "1", R"({"event": "done", "result": {"volume": "datasets", "state": "waiting"}})");
   EXPECT_EQ(program.run({"volumes", "up", "datasets"}), 0);
-  EXPECT_EQ(program.output(), "datasets: waiting - 'spark-stage wait datasets' waits until it is ready\n");
+  EXPECT_EQ(program.output(), "datasets: waiting - `spark-stage wait datasets` ends when it is ready\n");
+}
+
+TEST_F(Volumes, AVolumeThatHasNotLeftDownYetIsReportedAsComingUp) {
+  job("datasets", "up", "1", R"({"event": "done", "result": {"volume": "datasets", "state": "down"}})");
+  EXPECT_EQ(program.run({"volumes", "up", "datasets"}), 0);
+  EXPECT_EQ(program.output(), "datasets: coming up - `spark-stage wait datasets` ends when it is ready\n");
 }
 
 TEST_F(Volumes, AreAllTakenDownWhenNoneIsNamed) {
@@ -59,7 +65,7 @@ TEST_F(Volumes, PublishNamesTheCommandToWriteAgain) {
     "published": {"generation": 8, "host": "spark1", "at": "2026-11-22T05:00:00Z"}}})");
   EXPECT_EQ(program.run({"volumes", "publish", "models"}), 0);
   EXPECT_EQ(program.output(),
-            "models: published as generation 8; read-only until 'spark-stage volumes up models'\n");
+            "models: published as generation 8; read-only until `spark-stage volumes up models`\n");
 }
 
 TEST_F(Volumes, ThenWriteMakesAPublishedVolumeWritableAgain) {
@@ -100,9 +106,26 @@ TEST_F(Volumes, YesTakesOverWithoutAsking) {
 }
 
 TEST_F(Volumes, AVolumeReadyOnThisHostIsNotTaken) {
-  program.client.answer("GET /v1/status", 200, R"({"volumes": [{"name": "models", "state": "ready"}]})");
+  program.client.answer(
+      "GET /v1/status", 200,
+      R"({"volumes": [{"name": "models", "state": "ready", "access": "exclusive", "fence": {}}]})");
   EXPECT_EQ(program.run({"volumes", "take", "models", "--yes"}), 0);
   EXPECT_EQ(program.output(), "models: ready here already\n");
+}
+
+TEST_F(Volumes, AVolumeWithoutAFenceIsNotTakenWhateverItsState) {
+  for (const char* state : {"ready", "down"}) {
+    Program asked;
+    asked.client.answer("GET /v1/status", 200,
+                        std::string(R"({"volumes": [{"name": "models", "access": "read-only", "fence": null,
+                                        "state": ")") +
+                            state + "\"}]}");
+    EXPECT_EQ(asked.run({"volumes", "take", "models"}), 7);
+    EXPECT_EQ(asked.output(), "");
+    EXPECT_EQ(asked.errors(),
+              "spark-stage: volume models can't be taken over: it is not exclusive, or has no fence - "
+              "taking over is for `access: exclusive` with another `fence` than none\n");
+  }
 }
 
 TEST_F(Volumes, AnUnconfiguredVolumeCannotBeTaken) {

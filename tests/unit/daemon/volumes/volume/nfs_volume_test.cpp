@@ -4,6 +4,7 @@
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/detached.hpp>
 
+#include "daemon/log.hpp"
 #include "daemon/volumes/attachment/nfs_attachment.hpp"
 #include "tests/support/run_on.hpp"
 #include "tests/unit/daemon/volumes/volume_fixture.hpp"
@@ -96,6 +97,15 @@ TEST_F(SilentServerTest, ForceTakesTheVolumeDownUntilItIsBroughtUp) {
   EXPECT_TRUE(
       await(context, volume->requests().keep_up()).value_or(Result<>(fail(Errc::Failed, "no answer"))));
   EXPECT_TRUE(becomes(State::Ready));
+}
+
+TEST_F(SilentServerTest, ForceIsLoggedWithItsOperator) {
+  log::start();
+  ASSERT_NO_FATAL_FAILURE(stall());
+  testing::internal::CaptureStderr();
+  EXPECT_TRUE(ask_down(OnDown::Force));
+  EXPECT_THAT(testing::internal::GetCapturedStderr(),
+              HasSubstr("volume datasets: alice takes it down by force"));
 }
 
 TEST_F(SilentServerTest, AWorkerStuckInTheKernelDoesNotKeepADetachedVolumeUp) {

@@ -4,6 +4,7 @@
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/detached.hpp>
 
+#include "daemon/log.hpp"
 #include "tests/support/run_on.hpp"
 #include "tests/unit/daemon/volumes/volume_fixture.hpp"
 
@@ -235,7 +236,10 @@ TEST_F(CoveredMountTest, TheVolumeGoesDownOnceTheMountOnTopIsGone) {
 TEST_F(DownTest, AnNvmeVolumeIsNotTakenDownByForce) {
   start();
   ASSERT_TRUE(becomes(State::Ready));
+  log::start();
+  testing::internal::CaptureStderr();
   const auto down = ask_down(OnDown::Force);
+  EXPECT_EQ(testing::internal::GetCapturedStderr().find("takes it down by force"), std::string::npos);
   ASSERT_FALSE(down);
   EXPECT_EQ(down.error().kind, Errc::Refused);
   EXPECT_THAT(down.error().what, HasSubstr("it is no NFS volume"));

@@ -1,0 +1,47 @@
+#include "daemon/volumes/volume/readiness.hpp"
+
+#include <gmock/gmock.h>
+
+#include "tests/support/run_on.hpp"
+#include "tests/unit/daemon/volumes/volume_fixture.hpp"
+
+namespace spark::volumes {
+namespace {
+
+using namespace test;
+
+using testing::HasSubstr;
+
+class ReadinessTest : public VolumeTest {};
+
+TEST_F(ReadinessTest, AReadyVolumeCanBeUsed) {
+  start();
+  ASSERT_TRUE(becomes(State::Ready));
+  EXPECT_TRUE(check_ready(*volume));
+}
+
+TEST_F(ReadinessTest, AVolumeThatComesUpIsWaitedFor) {
+  world.target_up = false;
+  start();
+  ASSERT_TRUE(run_until([&] { return !reason().empty(); }));
+  const auto ready = check_ready(*volume);
+  ASSERT_FALSE(ready);
+  EXPECT_EQ(ready.error().kind, Errc::Unavailable);
+  EXPECT_THAT(ready.error().what, HasSubstr("volume datasets is waiting: "));
+  EXPECT_EQ(ready.error().hint, "`spark-stage wait datasets` ends when it is ready");
+}
+
+TEST_F(ReadinessTest, AVolumeTakenDownIsBroughtUpAndNotWaitedFor) {
+  start();
+  ASSERT_TRUE(becomes(State::Ready));
+  ASSERT_TRUE(await(context, volume->requests().keep_down("alice", OnDown::Disconnect))
+                  .value_or(Result<>(fail(Errc::Failed, "no answer"))));
+  const auto ready = check_ready(*volume);
+  ASSERT_FALSE(ready);
+  EXPECT_EQ(ready.error().kind, Errc::Unavailable);
+  EXPECT_EQ(ready.error().what, "volume datasets was taken down by alice");
+  EXPECT_EQ(ready.error().hint, "`sudo spark-stage volumes up datasets` brings it up");
+}
+
+}  // namespace
+}  // namespace spark::volumes
