@@ -17,6 +17,7 @@ class SendShard {
   // a shard is incomplete, and the checkpoint seems to be someone else's. So both are looked at with the lock
   // alone, and only after a join that was interrupted there has been completed.
   Result<SentShard> go(CopyOptions options, const ProgressSink& progress, const StopFlag& stop) {
+    if (auto is_folder = check_is_folder(); !is_folder) return is_folder.take_error();
     // No lock: without shards no join is in progress, and a published checkpoint gets none again.
     std::error_code error;
     if (!std::filesystem::exists(checkpoint_.shards(), error)) {
@@ -49,6 +50,16 @@ class SendShard {
   const ShardedCheckpoint& checkpoint_;
   const OwnShard& own_;
   unsigned nodes_;
+
+  Result<> check_is_folder() const {
+    std::error_code error;
+    if (!std::filesystem::is_regular_file(own_.source, error)) return {};
+    return fail(Errc::Invalid,
+                "sending " + printable(own_.source.native()) + " as one of " + std::to_string(nodes_) +
+                    " hosts: it is a file, but a checkpoint of several hosts is a folder",
+                "have each host save its files to a folder of that name; a checkpoint that one host saves is "
+                "sent without `nodes` or `--nodes`");
+  }
 
   static SentShard without_copy(Joined joined) {
     SentShard nothing{{}, std::move(joined)};

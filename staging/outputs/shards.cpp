@@ -116,6 +116,18 @@ Entries entries_of(const ShardEntries& merged) {
   return entries;
 }
 
+// The files of several hosts have different names in one folder.
+Result<> check_are_folders(const std::vector<Shard>& shards, const std::string& shown) {
+  for (const Shard& shard : shards) {
+    if (!shard.entries.empty() && shard.entries.front().type == EntryType::Folder) continue;
+    return fail(Errc::Invalid,
+                shown + ": the host " + printable(shard.host) +
+                    " has sent one file, but a checkpoint of several hosts is a folder",
+                "have each host save its files to a folder of that name, then send it again");
+  }
+  return {};
+}
+
 bool rename_entry(const Parent& from, const Parent& to) {
   return ::renameat(from.folder.get(), from.name.c_str(), to.folder.get(), to.name.c_str()) == 0;
 }
@@ -191,6 +203,7 @@ Result<bool> is_there_already(const Destination& destination, const Entries& ent
 Result<> publish_shards(const Destination& destination, PartialArea& area, const std::vector<Shard>& shards,
                         const StepHook& hook) {
   const std::string shown = printable(destination.path().native());
+  if (auto are_folders = check_are_folders(shards, shown); !are_folders) return are_folders;
   if (auto recovered = recover_publishing(destination, area); !recovered) return recovered;
   const auto merged = merge(shards, shown);
   if (!merged) return merged.take_error();

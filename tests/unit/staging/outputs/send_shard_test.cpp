@@ -143,6 +143,15 @@ TEST_F(SendingShards, AJoinWhoseShardsSomeoneDeletedBeginsAgain) {
   expect_published();
 }
 
+TEST_F(SendingShards, ACheckpointThatIsOneFileIsRefusedBeforeAnythingIsSent) {
+  std::filesystem::create_directories(source_of("a").parent_path());
+  write_text(source_of("a"), "the whole checkpoint");
+  const auto sent = call("a");
+  EXPECT_KIND(sent, Errc::Invalid);
+  EXPECT_NE(sent.error().hint.find("folder"), std::string::npos) << sent.error().hint;
+  EXPECT_FALSE(std::filesystem::exists(checkpoint_.shards()));
+}
+
 TEST_F(SendingShards, WhatIsNotTheJobsAtTheNameIsRefused) {
   save_and_send("a");
   save_and_send("bb");

@@ -65,6 +65,20 @@ TEST_F(Shards, DifferentFilesOfOneNameAreRefusedWithTheirHosts) {
   EXPECT_FALSE(std::filesystem::exists(checkpoint_.path()));
 }
 
+// Older versions of this program, which other hosts may still run, send them.
+TEST_F(Shards, ShardsThatAreFilesAreNotJoinedAndStay) {
+  for (const char* host : {"a", "bb"}) {
+    write_text(source_of(host), "the whole checkpoint");
+    send(host);
+  }
+  const auto joined = join_shards(checkpoint_, 2);
+  EXPECT_KIND(joined, Errc::Invalid);
+  for (const char* host : {"a", "bb"})
+    EXPECT_EQ(read_text(checkpoint_.shards() / host), "the whole checkpoint");
+  EXPECT_FALSE(std::filesystem::exists(checkpoint_.path()));
+  EXPECT_FALSE(std::filesystem::exists(folder_ / "volume/.step-1.spark-partial/data"));
+}
+
 TEST_F(Shards, DifferentAttemptsOfAJobAreNotMixed) {
   const auto save_and_send_by = [&](const std::string& attempt, const std::string& host) {
     save(host, "ranks/" + host + ".bin", noise(100'000, host.size()) + attempt);
