@@ -1,9 +1,13 @@
 #include "staging/outputs/shard_folder.hpp"
 
+#include <fcntl.h>
+#include <sys/stat.h>
+
 #include <optional>
 
 #include "base/text.hpp"
 #include "staging/copy/partial/publish.hpp"
+#include "staging/files/times.hpp"
 #include "staging/files/tree.hpp"
 #include "staging/manifest/names.hpp"
 #include "staging/outputs/begun_join.hpp"
@@ -18,6 +22,23 @@ std::optional<ShardedCheckpoint> checkpoint_of(const std::filesystem::path& fold
   ShardedCheckpoint checkpoint{folder, name.substr(1, name.size() - sizeof kShardsSuffix)};
   if (checkpoint.shards().filename() != name) return std::nullopt;
   return checkpoint;
+}
+
+// The modification time that the volume's server set; none if it can't be read. Opening the file has an NFS
+// client ask the server for it.
+std::optional<std::int64_t> server_time_of(const std::filesystem::path& path) {
+  const UniqueFd opened(::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC));
+  struct stat info {};
+  if (!opened || ::fstat(opened.get(), &info) != 0) return std::nullopt;
+  return nanoseconds(info.st_mtim);
+}
+
+// The shards that some hosts have completed are older than the newest copy. Unfinished ones have no time of a
+// host yet, so the server's times decide whether that copy was published after they were begun.
+bool are_older(const std::vector<PublishedCopy>& shards, std::optional<std::int64_t> begun_at,
+               const PublishedCopy& newest, std::optional<std::int64_t> published_at) {
+  if (!shards.empty()) return shards.front().mtime_ns < newest.mtime_ns;
+  return begun_at && published_at && *begun_at < *published_at;
 }
 
 }  // namespace
@@ -70,12 +91,15 @@ Result<> remove_older_shards(const std::filesystem::path& folder) {
       if (auto removed = remove_tree(folder, name); !removed) return removed;
     }
     if (copies->empty() || !name.ends_with(kShardsSuffix)) continue;
+    const auto begun_at = server_time_of(folder / name);  // the lock's file may be new in it
     auto lock = lock_shards(folder / name, Holders::One);
     if (!lock) return lock.take_error();
     if (!*lock) continue;
     const auto shards = published_copies(folder / name);
     if (!shards) return shards.take_error();
-    if (shards->empty() || shards->front().mtime_ns >= copies->front().mtime_ns) continue;
+    const PublishedCopy& newest = copies->front();
+    if (!are_older(*shards, begun_at, newest, server_time_of(Destination{folder, newest.name}.manifest())))
+      continue;
     if (const auto checkpoint = checkpoint_of(folder, name)) {
       if (auto removed = remove_begun_join(*checkpoint); !removed) return removed;
     }

@@ -38,7 +38,8 @@ Result<> remove_locked_shards(const std::filesystem::path& shards, UniqueFd lock
 Result<> remove_published_shards(const ShardedCheckpoint& checkpoint);
 
 // Deletes the shards in the folder that are older than its newest copy: they belong to checkpoints that some
-// host never completed. Those that a host is sending stay.
+// host never completed. Those that a host is sending stay, as do unfinished ones that were begun after that
+// copy was published.
 Result<> remove_older_shards(const std::filesystem::path& folder);
 
 }  // namespace spark::staging

@@ -166,6 +166,28 @@ TEST_F(Shards, OldOnesAreDeletedWithWhatAnInterruptedJoinHadMoved) {
   EXPECT_EQ(std::distance(left, {}), 2) << "the newer checkpoint and its manifest";
 }
 
+TEST_F(Shards, AnUnfinishedShardIsDeletedOnceANewerCheckpointIsPublished) {
+  ASSERT_OK(make_shard_path(checkpoint_, "a"));
+  const auto unfinished = checkpoint_.shards() / ".a.spark-partial/data";
+  std::filesystem::create_directories(unfinished.parent_path());
+  write_text(unfinished, "half");
+  ASSERT_OK(remove_older_shards(checkpoint_.folder));
+  EXPECT_TRUE(std::filesystem::exists(unfinished)) << "nothing is published";
+  publish_newer();
+  std::filesystem::last_write_time(checkpoint_.shards(),
+                                   std::filesystem::file_time_type::clock::now() + std::chrono::hours(1));
+  ASSERT_OK(remove_older_shards(checkpoint_.folder));
+  EXPECT_TRUE(std::filesystem::exists(unfinished)) << "it was begun after the newest was published";
+  std::filesystem::last_write_time(checkpoint_.shards(),
+                                   std::filesystem::file_time_type::clock::now() - std::chrono::hours(1));
+  auto sending = lock_shards(checkpoint_.shards(), Holders::Many);
+  ASSERT_OK(remove_older_shards(checkpoint_.folder));
+  EXPECT_TRUE(std::filesystem::exists(unfinished)) << "its host is sending it";
+  sending->reset();
+  ASSERT_OK(remove_older_shards(checkpoint_.folder));
+  EXPECT_FALSE(std::filesystem::exists(checkpoint_.shards()));
+}
+
 TEST_F(Shards, ShardsLeftByAnInterruptedCallAreDeleted) {
   ASSERT_OK(remove_published_shards(checkpoint_));
   save_and_send("a");
