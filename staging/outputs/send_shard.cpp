@@ -1,6 +1,9 @@
 #include "staging/outputs/send_shard.hpp"
 
+#include <sys/stat.h>
+
 #include "base/text.hpp"
+#include "staging/files/times.hpp"
 #include "staging/outputs/begun_join.hpp"
 #include "staging/outputs/published_with.hpp"
 
@@ -44,6 +47,16 @@ class SendShard {
     auto joined = join_shards(checkpoint_, nodes_, own_.attempt);
     if (!joined) return joined.take_error();
     return SentShard{std::move(*report), std::move(*joined)};
+  }
+
+  // Called after a publication. If it fails, the next one deletes them.
+  void remove_older(SentShard& sent) const {
+    PublishedShards published{sent.joined.times, true};
+    struct stat info {};
+    if (published.times.empty() && ::stat(own_.source.c_str(), &info) == 0)
+      published = {{{own_.attempt.host, nanoseconds(info.st_mtim)}}, false};
+    if (const auto removed = remove_older_shards(checkpoint_.folder, published); !removed)
+      sent.warnings.push_back(printable(removed.error().message()));
   }
 
  private:
@@ -90,7 +103,10 @@ class SendShard {
 
 Result<SentShard> send_shard(const ShardedCheckpoint& checkpoint, const OwnShard& own, unsigned nodes,
                              const CopyOptions& options, const ProgressSink& progress, const StopFlag& stop) {
-  return SendShard(checkpoint, own, nodes).go(options, progress, stop);
+  SendShard sending(checkpoint, own, nodes);
+  auto sent = sending.go(options, progress, stop);
+  if (sent && sent->joined.is_published) sending.remove_older(*sent);
+  return sent;
 }
 
 }  // namespace spark::staging

@@ -33,12 +33,18 @@ std::optional<std::int64_t> server_time_of(const std::filesystem::path& path) {
   return nanoseconds(info.st_mtim);
 }
 
-// The shards that some hosts have completed are older than the newest copy. Unfinished ones have no time of a
-// host yet, so the server's times decide whether that copy was published after they were begun.
-bool are_older(const std::vector<PublishedCopy>& shards, std::optional<std::int64_t> begun_at,
-               const PublishedCopy& newest, std::optional<std::int64_t> published_at) {
-  if (!shards.empty()) return shards.front().mtime_ns < newest.mtime_ns;
-  return begun_at && published_at && *begun_at < *published_at;
+enum class Age { Older, NotOlder, Unknown };
+
+// Unknown if no host has a shard of both.
+Age age_of(const std::vector<PublishedCopy>& shards, const ShardTimes& published) {
+  Age age = Age::Unknown;
+  for (const PublishedCopy& shard : shards) {
+    const auto same_host = published.find(shard.name);
+    if (same_host == published.end()) continue;
+    if (shard.mtime_ns >= same_host->second) return Age::NotOlder;
+    age = Age::Older;
+  }
+  return age;
 }
 
 }  // namespace
@@ -80,7 +86,7 @@ Result<> remove_published_shards(const ShardedCheckpoint& checkpoint) {
   return *lock ? remove_locked_shards(checkpoint.shards(), std::move(*lock)) : Result<>();
 }
 
-Result<> remove_older_shards(const std::filesystem::path& folder) {
+Result<> remove_older_shards(const std::filesystem::path& folder, const PublishedShards& published) {
   const auto copies = published_copies(folder);
   if (!copies) return copies.take_error();
   const auto names = names_of(folder);
@@ -97,9 +103,13 @@ Result<> remove_older_shards(const std::filesystem::path& folder) {
     if (!*lock) continue;
     const auto shards = published_copies(folder / name);
     if (!shards) return shards.take_error();
-    const PublishedCopy& newest = copies->front();
-    if (!are_older(*shards, begun_at, newest, server_time_of(Destination{folder, newest.name}.manifest())))
-      continue;
+    const Age age = age_of(*shards, published.times);
+    if (age == Age::NotOlder) continue;
+    if (age == Age::Unknown) {
+      const auto published_at = server_time_of(Destination{folder, copies->front().name}.manifest());
+      const bool can_tell = shards->empty() || published.are_all;
+      if (!can_tell || !begun_at || !published_at || *begun_at >= *published_at) continue;
+    }
     if (const auto checkpoint = checkpoint_of(folder, name)) {
       if (auto removed = remove_begun_join(*checkpoint); !removed) return removed;
     }

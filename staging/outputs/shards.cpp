@@ -77,6 +77,14 @@ std::vector<std::string> hosts_of(const std::vector<Shard>& shards) {
   return hosts;
 }
 
+ShardTimes times_of(const std::vector<Shard>& shards) {
+  ShardTimes times;
+  for (const Shard& shard : shards) {
+    if (!shard.entries.empty()) times[shard.host] = shard.entries.front().mtime_ns;
+  }
+  return times;
+}
+
 bool have_shards(const std::vector<Shard>& shards, const std::vector<std::string>& hosts) {
   const std::vector<std::string> there = hosts_of(shards);
   return std::ranges::all_of(hosts, [&](const std::string& host) { return contains(there, host); });
@@ -257,6 +265,7 @@ Result<Joined> join_shards(const ShardedCheckpoint& checkpoint, unsigned nodes, 
   if (auto removed = remove_locked_shards(checkpoint.shards(), std::move(*lock)); !removed)
     return removed.take_error();
   joined.is_published = true;
+  joined.times = times_of(*shards);
   return joined;
 }
 

@@ -109,11 +109,7 @@ Sent send_shard(const json::object& request, const std::filesystem::path& path, 
   json::object answer = report_to_json(sent->report, path);
   json::array& warnings = answer["warnings"].as_array();
   for (const std::string& warning : sent->warnings) warnings.emplace_back(warning);
-  if (!sent->joined.is_published) {
-    answer["state"] = "waiting";
-  } else if (const auto removed = staging::remove_older_shards(checkpoint.folder); !removed) {
-    warnings.emplace_back(printable(removed.error().message()));
-  }
+  if (!sent->joined.is_published) answer["state"] = "waiting";
   answer["hosts"] = json::value_from(sent->joined.hosts);
   return answer;
 }

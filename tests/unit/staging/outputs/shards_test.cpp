@@ -1,5 +1,7 @@
 #include "staging/outputs/shards.hpp"
 
+#include <limits>
+
 #include "staging/outputs/begun_join.hpp"
 #include "staging/outputs/published_copies.hpp"
 #include "staging/outputs/published_with.hpp"
@@ -20,10 +22,10 @@ class Shards : public ShardsTest {
   void publish_newer() {
     const auto source = folder_ / "step-2";
     std::filesystem::create_directories(source);
-    std::filesystem::last_write_time(
-        source, std::filesystem::file_time_type::clock::now() + std::chrono::seconds(10));
     ASSERT_OK(copy(source, checkpoint_.folder / "step-2", {}, kQuiet, stop_));
   }
+  static constexpr std::int64_t kEnd = std::numeric_limits<std::int64_t>::max();
+  const PublishedShards newer_{{{"a", kEnd}, {"bb", kEnd}}, true};
 };
 
 TEST_F(Shards, NothingIsPublishedBeforeAllHostsHaveSentTheirs) {
@@ -147,12 +149,28 @@ TEST_F(Shards, AHostFindsItsShardsInThePublishedCheckpoint) {
 
 TEST_F(Shards, ShardsOfAnOlderIncompleteCheckpointAreDeleted) {
   save_and_send("a");
-  const auto old = checkpoint_.shards();
-  ASSERT_OK(remove_older_shards(checkpoint_.folder));
-  EXPECT_TRUE(std::filesystem::exists(old)) << "it is the newest";
   publish_newer();
-  ASSERT_OK(remove_older_shards(checkpoint_.folder));
-  EXPECT_FALSE(std::filesystem::exists(old));
+  ASSERT_OK(remove_older_shards(checkpoint_.folder, {{{"a", 1}, {"bb", kEnd}}, true}));
+  EXPECT_TRUE(std::filesystem::exists(checkpoint_.shards())) << "it is newer on its host";
+  ASSERT_OK(remove_older_shards(checkpoint_.folder, newer_));
+  EXPECT_FALSE(std::filesystem::exists(checkpoint_.shards()));
+}
+
+TEST_F(Shards, ThoseOfAHostThatHasLeftTheJobAreDeletedByTheServersTimes) {
+  save_and_send("gone");
+  const auto begin = [&](std::chrono::hours before) {
+    std::filesystem::last_write_time(checkpoint_.shards(),
+                                     std::filesystem::file_time_type::clock::now() - before);
+  };
+  publish_newer();
+  begin(std::chrono::hours(-1));
+  ASSERT_OK(remove_older_shards(checkpoint_.folder, newer_));
+  begin(std::chrono::hours(1));
+  ASSERT_OK(remove_older_shards(checkpoint_.folder, {{{"a", kEnd}}, false}));
+  EXPECT_TRUE(std::filesystem::exists(checkpoint_.shards()))
+      << "it was begun after the publication, or its host may be one of the publication";
+  ASSERT_OK(remove_older_shards(checkpoint_.folder, newer_));
+  EXPECT_FALSE(std::filesystem::exists(checkpoint_.shards()));
 }
 
 TEST_F(Shards, OldOnesAreDeletedWithWhatAnInterruptedJoinHadMoved) {
@@ -161,7 +179,7 @@ TEST_F(Shards, OldOnesAreDeletedWithWhatAnInterruptedJoinHadMoved) {
   EXPECT_FALSE(join_shards(checkpoint_, 2, {}, stop_after(1)));
   std::filesystem::create_directories(checkpoint_.folder / ".step-0.spark-shards.spark-removed/a");
   publish_newer();
-  ASSERT_OK(remove_older_shards(checkpoint_.folder));
+  ASSERT_OK(remove_older_shards(checkpoint_.folder, newer_));
   const auto left = std::filesystem::directory_iterator(checkpoint_.folder);
   EXPECT_EQ(std::distance(left, {}), 2) << "the newer checkpoint and its manifest";
 }
@@ -171,20 +189,20 @@ TEST_F(Shards, AnUnfinishedShardIsDeletedOnceANewerCheckpointIsPublished) {
   const auto unfinished = checkpoint_.shards() / ".a.spark-partial/data";
   std::filesystem::create_directories(unfinished.parent_path());
   write_text(unfinished, "half");
-  ASSERT_OK(remove_older_shards(checkpoint_.folder));
+  ASSERT_OK(remove_older_shards(checkpoint_.folder, newer_));
   EXPECT_TRUE(std::filesystem::exists(unfinished)) << "nothing is published";
   publish_newer();
   std::filesystem::last_write_time(checkpoint_.shards(),
                                    std::filesystem::file_time_type::clock::now() + std::chrono::hours(1));
-  ASSERT_OK(remove_older_shards(checkpoint_.folder));
+  ASSERT_OK(remove_older_shards(checkpoint_.folder, newer_));
   EXPECT_TRUE(std::filesystem::exists(unfinished)) << "it was begun after the newest was published";
   std::filesystem::last_write_time(checkpoint_.shards(),
                                    std::filesystem::file_time_type::clock::now() - std::chrono::hours(1));
   auto sending = lock_shards(checkpoint_.shards(), Holders::Many);
-  ASSERT_OK(remove_older_shards(checkpoint_.folder));
+  ASSERT_OK(remove_older_shards(checkpoint_.folder, newer_));
   EXPECT_TRUE(std::filesystem::exists(unfinished)) << "its host is sending it";
   sending->reset();
-  ASSERT_OK(remove_older_shards(checkpoint_.folder));
+  ASSERT_OK(remove_older_shards(checkpoint_.folder, newer_));
   EXPECT_FALSE(std::filesystem::exists(checkpoint_.shards()));
 }
 
