@@ -35,6 +35,8 @@ staging::CopyOptions options_of(const json::object& request) {
   options.chunk = number("chunk");
   options.rate.most = number("max_rate");
   options.needs_quiet_source = true;
+  // Entries of an output's folder that are links are no checkpoints. A user may name one.
+  options.refuses_linked_source = !text_of(request, "latest").empty();
   options.earlier.times = staging::FileTimes::Ignored;
   options.rate.leaves_drive_to_others = true;
   return options;
