@@ -9,13 +9,13 @@
 
 namespace spark {
 
-Result<std::string> read_file(const std::filesystem::path& path, std::size_t limit) {
-  const UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY));
-  if (!fd) return fail_errno(errno, "opening " + printable(path.native()));
+namespace {
+
+Result<std::string> read_all(int fd, const std::filesystem::path& path, std::size_t limit) {
   std::string content;
   char buffer[16384];
   for (;;) {
-    const ssize_t got = ::read(fd.get(), buffer, sizeof buffer);
+    const ssize_t got = ::read(fd, buffer, sizeof buffer);
     if (got < 0 && errno == EINTR) continue;
     if (got < 0) return fail_errno(errno, "reading " + printable(path.native()));
     if (got == 0) return content;
@@ -25,6 +25,23 @@ Result<std::string> read_file(const std::filesystem::path& path, std::size_t lim
                                      std::to_string(limit) + " bytes");
     }
   }
+}
+
+}  // namespace
+
+Result<std::string> read_file(const std::filesystem::path& path, std::size_t limit) {
+  const UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY));
+  if (!fd) return fail_errno(errno, "opening " + printable(path.native()));
+  return read_all(fd.get(), path, limit);
+}
+
+Result<std::string> read_regular_file(const std::filesystem::path& path, std::size_t limit) {
+  const UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NOFOLLOW | O_NONBLOCK));
+  struct stat info {};
+  if (!fd || ::fstat(fd.get(), &info) != 0) return fail_errno(errno, "opening " + printable(path.native()));
+  if (!S_ISREG(info.st_mode))
+    return fail(Errc::Invalid, "reading " + printable(path.native()) + ": it is no regular file");
+  return read_all(fd.get(), path, limit);
 }
 
 Result<std::string> read_line_file(const std::filesystem::path& path) {

@@ -45,6 +45,10 @@ struct SystemRoot {
 // The whole file, at most `limit` bytes; longer is an error.
 Result<std::string> read_file(const std::filesystem::path& path, std::size_t limit = 16 << 20);
 
+// As read_file, for names that another user may have chosen: an error if it is a symbolic link, or no regular
+// file: opening a FIFO would block.
+Result<std::string> read_regular_file(const std::filesystem::path& path, std::size_t limit = 16 << 20);
+
 // As read_file, trimmed of white space at both ends: for sysfs attributes and one-line files.
 Result<std::string> read_line_file(const std::filesystem::path& path);
 

@@ -11,6 +11,11 @@ bool is_kept_always(const config::Output& output, const std::string& name) {
   return output.keep_every > 0 && last_number_in(name) % output.keep_every == 0;
 }
 
+bool is_rewritten(const LocalCheckpoint& local, const Changes& sent) {
+  const auto known = sent.find(local.name);
+  return known != sent.end() && known->second != local.changed_ns;
+}
+
 // The order of sending: one that other hosts wait for, one of this host alone, one that was sent already.
 enum class Turn { AwaitedByOthers, New, Sent, None };
 
@@ -20,6 +25,36 @@ Turn turn_of(const LocalCheckpoint& local, const std::vector<BegunCheckpoint>& b
   if (has_sent(local, begun)) return Turn::Sent;
   return found->has_others ? Turn::AwaitedByOthers : Turn::New;
 }
+
+// Whether the newest checkpoint on the volume replaces an older one of this host.
+class Superseding {
+ public:
+  // All outlive it.
+  Superseding(const config::Output& output, const std::vector<LocalCheckpoint>& local,
+              const std::vector<PublishedCheckpoint>& published, const Changes& sent)
+      : newest_(published.empty() ? nullptr : &published.front()) {
+    if (newest_ == nullptr) return;
+    mtime_ns_ = newest_->mtime_ns;
+    if (output.nodes <= 1) return;
+    // The time on the volume is that of the host that finished last, by its clock.
+    const auto own = std::ranges::find(local, newest_->name, &LocalCheckpoint::name);
+    is_time_of_other_ = own == local.end() || is_rewritten(*own, sent);
+    if (!is_time_of_other_) mtime_ns_ = own->mtime_ns;
+  }
+
+  // Other hosts' clocks may be ahead, so a later step is never replaced by their times alone, nor is one that
+  // they wait for.
+  bool replaces(const LocalCheckpoint& one, Turn turn) const {
+    if (newest_ == nullptr || one.mtime_ns >= mtime_ns_) return false;
+    if (!is_time_of_other_) return true;
+    return turn != Turn::AwaitedByOthers && last_number_in(one.name) <= last_number_in(newest_->name);
+  }
+
+ private:
+  const PublishedCheckpoint* newest_;  // null if there is none
+  std::int64_t mtime_ns_ = 0;
+  bool is_time_of_other_ = false;
+};
 
 std::string text_of(const json::object& object, std::string_view key) {
   return get_string(object, key).value_or("");
@@ -53,18 +88,18 @@ CheckpointPlan plan_checkpoints(const config::Output& output, const std::vector<
                                 const std::vector<BegunCheckpoint>& begun) {
   CheckpointPlan plan;
   Turn turn_of_send = Turn::None;
-  const std::int64_t newest_there = published.empty() ? 0 : published.front().mtime_ns;
+  const Superseding newest_there(output, local, published, sent);
   std::uint32_t kept = 0;
   for (const LocalCheckpoint& one : local) {
     if (!one.incomplete.empty()) continue;
-    const auto known = sent.find(one.name);
-    const bool is_rewritten = known != sent.end() && known->second != one.changed_ns;
-    const bool is_newest = kept++ == 0, is_there = is_published(output, one, published) && !is_rewritten;
-    const bool is_superseded = !published.empty() && one.mtime_ns < newest_there && !is_rewritten;
+    const bool is_again = is_rewritten(one, sent), is_newest = kept++ == 0;
+    const bool is_there = is_published(output, one, published) && !is_again;
     const Turn turn = turn_of(one, begun);
+    const bool is_superseded = newest_there.replaces(one, turn) && !is_again;
+    if (is_newest) plan.is_newest_pending = !is_published(output, one, published) && !is_superseded;
     // A checkpoint that waits behind the newest is superseded as soon as the newest is published.
     const bool is_next = (is_newest || turn == Turn::AwaitedByOthers) && !is_superseded;
-    const bool is_wanted = !is_there && (is_rewritten || is_kept_always(output, one.name) || is_next);
+    const bool is_wanted = !is_there && (is_again || is_kept_always(output, one.name) || is_next);
     if (is_there && plan.latest.empty()) plan.latest = one.name;
     if (is_wanted) {
       plan.backlog += one.bytes;

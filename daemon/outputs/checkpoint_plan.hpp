@@ -47,6 +47,7 @@ struct CheckpointPlan {
   Changes remove;                       // local checkpoints that are not kept, as they were seen
   std::string latest;                   // local, and the newest on the volume; empty means none is both
   Bytes backlog = 0;                    // of all that are still to be sent
+  bool is_newest_pending = false;       // none as new as the newest complete local one is on the volume
 };
 
 // Relative to the volume's root.
@@ -62,8 +63,10 @@ bool is_published(const config::Output& output, const LocalCheckpoint& local,
 // Both lists are newest first; `sent`: the changes at the time of sending, as far as known. The newest
 // complete checkpoint is sent first; once it is on the volume, older ones are no longer sent, unless
 // `keep_every` requires it. Several hosts may have different newest ones, so one that another host has begun
-// is sent before the newest: the newest that all hosts have is always published. A checkpoint that was
-// rewritten after sending is sent again. A local one is removed only if one at least as new is on the volume;
+// is sent before the newest: the newest that all hosts have is always published. Their clocks may differ: a
+// checkpoint is older than the newest on the volume if it is older than that one's local copy; without a
+// local copy, if its step is not later either, and no host waits for it. A checkpoint that was rewritten
+// after sending is sent again. A local one is removed only if one at least as new is on the volume;
 // never the newest complete one, nor the target of `latest`.
 CheckpointPlan plan_checkpoints(const config::Output& output, const std::vector<LocalCheckpoint>& local,
                                 const std::vector<PublishedCheckpoint>& published, const Changes& sent,

@@ -50,9 +50,8 @@ asio::awaitable<Result<json::object>> WatchedOutput::latest() {
     found = {{"name", published->name},
              {"dataset", settings_.volume + ":" + path_on_volume(settings_, published->name)}};
   }
-  const bool is_newer = newest != nullptr && (published == nullptr || newest->mtime_ns > published->mtime_ns);
-  if (seen->published && settings_.complete != config::Complete::OnRequest && is_newer &&
-      !is_published(settings_, *newest, *seen->published))
+  if (newest != nullptr && seen->published && settings_.complete != config::Complete::OnRequest &&
+      plan_of(*seen).is_newest_pending)
     found["pending"] = pending(*seen, *newest);
   if (!found.empty()) co_return found;
   if (!seen->published) co_return fail(Errc::Unavailable, "output " + settings_.name + ": " + facts_.reason);

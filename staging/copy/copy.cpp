@@ -31,7 +31,7 @@ class Copy {
       : hooks_(hooks), options_(options), progress_(progress), stop_(stop), monitor_(progress) {}
 
   Result<CopyReport> go(const std::filesystem::path& from, const std::filesystem::path& to) {
-    auto source = open_tree(from);
+    auto source = open_tree(from, options_.refuses_linked_source ? RootLink::Refused : RootLink::Followed);
     if (!source) return source.take_error();
     auto destination = destination_of(to);
     if (!destination) return destination.take_error();

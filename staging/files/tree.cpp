@@ -85,6 +85,25 @@ bool is_folder(int parent, const std::string& name) {
   return ::fstatat(parent, name.c_str(), &info, AT_SYMLINK_NOFOLLOW) == 0 && S_ISDIR(info.st_mode);
 }
 
+// The path without symlinks, except in its last name if that must be none.
+std::filesystem::path resolve(const std::filesystem::path& path, RootLink link, std::error_code& error) {
+  if (link == RootLink::Followed || !path.has_filename()) return std::filesystem::canonical(path, error);
+  return std::filesystem::canonical(path.parent_path(), error) / path.filename();
+}
+
+Result<Tree> tree_at(const std::filesystem::path& folder, const std::string& name, int flags) {
+  Tree tree;
+  tree.folder.reset(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC | flags));
+  if (!tree.folder) return fail_errno(errno, "opening folder " + printable(folder.native()));
+  tree.file = name;
+  tree.folder_path = folder.native();
+  struct statvfs system {};
+  if (::fstatvfs(tree.folder.get(), &system) == 0 && (system.f_flag & ST_NOSUID) != 0) {
+    tree.file_mode_mask = 01777;
+  }
+  return tree;
+}
+
 void note(Result<>& first, Result<> other) {
   if (first) first = std::move(other);
 }
@@ -132,31 +151,26 @@ bool is_inside(const std::string& path, const std::string& folder) {
   return path == folder || path.starts_with(folder.ends_with('/') ? folder : folder + "/");
 }
 
-Result<Tree> open_tree(const std::filesystem::path& path) {
+Result<Tree> open_tree(const std::filesystem::path& path, RootLink link) {
   std::error_code error;
-  const std::filesystem::path real = std::filesystem::canonical(path, error);
+  const std::filesystem::path real = resolve(path, link, error);
   if (error) return fail_errno(error.value(), "opening " + printable(path.native()));
   struct stat info {};
-  if (::stat(real.c_str(), &info) != 0) return fail_errno(errno, "opening " + printable(path.native()));
+  if (::lstat(real.c_str(), &info) != 0) return fail_errno(errno, "opening " + printable(path.native()));
+  if (S_ISLNK(info.st_mode)) {
+    return fail(Errc::Refused, "opening " + printable(path.native()) + ": it is a symbolic link",
+                "name the file or folder that it leads to");
+  }
   if (!S_ISDIR(info.st_mode) && !S_ISREG(info.st_mode)) {
     return fail(Errc::Invalid,
                 "opening " + printable(path.native()) + ": neither a folder nor a regular file");
   }
   if (S_ISREG(info.st_mode)) return tree_in(real.parent_path(), real.filename());
-  return tree_in(real, "");
+  return tree_at(real, "", O_NOFOLLOW);
 }
 
 Result<Tree> tree_in(const std::filesystem::path& folder, const std::string& name) {
-  Tree tree;
-  tree.folder.reset(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (!tree.folder) return fail_errno(errno, "opening folder " + printable(folder.native()));
-  tree.file = name;
-  tree.folder_path = folder.native();
-  struct statvfs system {};
-  if (::fstatvfs(tree.folder.get(), &system) == 0 && (system.f_flag & ST_NOSUID) != 0) {
-    tree.file_mode_mask = 01777;
-  }
-  return tree;
+  return tree_at(folder, name, 0);
 }
 
 UniqueFd open_beneath(const Tree& tree, std::string_view path, int flags, unsigned mode) {

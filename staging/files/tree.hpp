@@ -47,9 +47,11 @@ std::string join_path(const std::string& path, const std::string& name);
 // Whether `path` is `folder` or below it; both canonical.
 bool is_inside(const std::string& path, const std::string& folder);
 
+enum class RootLink { Followed, Refused };
+
 // The tree at `path`; symlinks in `path` itself are followed, because the user named it. NotFound, or Invalid
-// if it is neither a folder nor a regular file.
-Result<Tree> open_tree(const std::filesystem::path& path);
+// if it is neither a folder nor a regular file. With RootLink::Refused its last name must not be a symlink.
+Result<Tree> open_tree(const std::filesystem::path& path, RootLink link = RootLink::Followed);
 
 // A tree that will be created as `name` in the folder, or exists already.
 Result<Tree> tree_in(const std::filesystem::path& folder, const std::string& name);

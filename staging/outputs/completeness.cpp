@@ -99,7 +99,7 @@ std::set<std::string> data_files_in(std::string_view metadata) {
 
 std::string why_not_dcp(const fs::path& path) {
   const auto written = written_at(path / ".metadata");
-  const auto metadata = read_file(path / ".metadata", kMostOfAnIndex);
+  const auto metadata = read_regular_file(path / ".metadata", kMostOfAnIndex);
   if (!written || !metadata) return "it has no .metadata yet";
   const auto names = data_files_in(*metadata);
   if (names.empty()) return "its .metadata names no file";
@@ -111,7 +111,7 @@ std::string why_not_dcp(const fs::path& path) {
 
 // The files of "weight_map" in an index such as model.safetensors.index.json.
 Result<std::set<std::string>> weights_in(const fs::path& index) {
-  const auto text = read_file(index, kMostOfAnIndex);
+  const auto text = read_regular_file(index, kMostOfAnIndex);
   if (!text) return text.take_error();
   const auto object = parse_json_object(*text);
   if (!object) return object.take_error();
@@ -167,7 +167,7 @@ bool is_of_rank_0(const std::string& name) {
 // count while it has none, since it has not begun.
 std::string why_not_deep_speed(const fs::path& path) {
   const auto written = written_at(path.parent_path() / kLatest);
-  const auto latest = read_file(path.parent_path() / kLatest, 4096);
+  const auto latest = read_regular_file(path.parent_path() / kLatest, 4096);
   if (!written || !latest) return "there is no file `latest` yet";
   const std::string named(trim(*latest));
   const std::string name = path.filename();

@@ -32,6 +32,7 @@ class Walk {
       if (auto stepped = step(name); !stepped) return stepped.take_error();
     }
     if (link_ && link_->owner != owner_) return refuse_link(*link_).take_error();
+    if (owner_ == 0 && (mode_ & (S_IWGRP | S_IWOTH)) != 0) return refuse_writers().take_error();
     return owner_;
   }
 
@@ -53,6 +54,8 @@ class Walk {
     folder_.reset(::open("/", O_PATH | O_DIRECTORY | O_CLOEXEC));
     shown_.clear();
     user_.reset();
+    owner_ = 0;
+    mode_ = 0;  // of no interest: no output is the root folder
     if (!folder_) return fail_errno(errno, doing());
     return {};
   }
@@ -79,6 +82,7 @@ class Walk {
       return fail(Errc::Invalid, doing() + ": " + printable(shown) + " is no folder", "name a folder");
     if (info.st_uid != 0) user_ = info.st_uid;
     owner_ = info.st_uid;
+    mode_ = info.st_mode;
     folder_ = std::move(next);
     shown_ = shown;
     return {};
@@ -108,6 +112,17 @@ class Walk {
                 "name a folder with a path that belongs to root and to its owner alone");
   }
 
+  Result<> refuse_writers() const {
+    const std::string shown = printable(shown_);
+    return fail(
+        Errc::Refused,
+        doing() + ": " + shown +
+            " belongs to root, and other users may write to it: what they put there would be read with "
+            "root's rights",
+        "give it to the jobs' user with `sudo chown USER " + shown +
+            "`, or let only root write to it with `sudo chmod go-w " + shown + "`");
+  }
+
   std::string doing() const { return "looking at " + printable(path_); }
 
   const std::string& path_;         // the caller's
@@ -116,6 +131,7 @@ class Walk {
   std::string shown_;          // path of `folder_`; empty means "/"
   std::optional<uid_t> user_;  // owner of a folder above; none while all belong to root
   uid_t owner_ = 0;            // of `folder_`
+  mode_t mode_ = 0;            // the same
   std::optional<Link> link_;   // the first that a user owns: only that user's own folder may be behind it
   unsigned links_ = 0;
 };

@@ -1,6 +1,9 @@
 #include "staging/outputs/send_shard.hpp"
 
+#include <sys/stat.h>
+
 #include "base/text.hpp"
+#include "staging/files/times.hpp"
 #include "staging/outputs/begun_join.hpp"
 #include "staging/outputs/published_with.hpp"
 
@@ -17,6 +20,7 @@ class SendShard {
   // a shard is incomplete, and the checkpoint seems to be someone else's. So both are looked at with the lock
   // alone, and only after a join that was interrupted there has been completed.
   Result<SentShard> go(CopyOptions options, const ProgressSink& progress, const StopFlag& stop) {
+    if (auto is_folder = check_is_folder(); !is_folder) return is_folder.take_error();
     // No lock: without shards no join is in progress, and a published checkpoint gets none again.
     std::error_code error;
     if (!std::filesystem::exists(checkpoint_.shards(), error)) {
@@ -45,10 +49,30 @@ class SendShard {
     return SentShard{std::move(*report), std::move(*joined)};
   }
 
+  // Called after a publication. If it fails, the next one deletes them.
+  void remove_older(SentShard& sent) const {
+    PublishedShards published{sent.joined.times, true};
+    struct stat info {};
+    if (published.times.empty() && ::stat(own_.source.c_str(), &info) == 0)
+      published = {{{own_.attempt.host, nanoseconds(info.st_mtim)}}, false};
+    if (const auto removed = remove_older_shards(checkpoint_.folder, published); !removed)
+      sent.warnings.push_back(printable(removed.error().message()));
+  }
+
  private:
   const ShardedCheckpoint& checkpoint_;
   const OwnShard& own_;
   unsigned nodes_;
+
+  Result<> check_is_folder() const {
+    std::error_code error;
+    if (!std::filesystem::is_regular_file(own_.source, error)) return {};
+    return fail(Errc::Invalid,
+                "sending " + printable(own_.source.native()) + " as one of " + std::to_string(nodes_) +
+                    " hosts: it is a file, but a checkpoint of several hosts is a folder",
+                "have each host save its files to a folder of that name; a checkpoint that one host saves is "
+                "sent without `nodes` or `--nodes`");
+  }
 
   static SentShard without_copy(Joined joined) {
     SentShard nothing{{}, std::move(joined)};
@@ -79,7 +103,10 @@ class SendShard {
 
 Result<SentShard> send_shard(const ShardedCheckpoint& checkpoint, const OwnShard& own, unsigned nodes,
                              const CopyOptions& options, const ProgressSink& progress, const StopFlag& stop) {
-  return SendShard(checkpoint, own, nodes).go(options, progress, stop);
+  SendShard sending(checkpoint, own, nodes);
+  auto sent = sending.go(options, progress, stop);
+  if (sent && sent->joined.is_published) sending.remove_older(*sent);
+  return sent;
 }
 
 }  // namespace spark::staging

@@ -25,7 +25,7 @@ struct SentShard {
 // Sends this host's shard, and publishes the checkpoint if those of all `nodes` are there. While another host
 // publishes it, nothing is done: not published, and no hosts. Called again until it is published; the
 // sequence of calls on all hosts ends with a published checkpoint whichever of them were interrupted, and
-// wherever.
+// wherever. After the publication also deletes older shards (remove_older_shards).
 Result<SentShard> send_shard(const ShardedCheckpoint& checkpoint, const OwnShard& own, unsigned nodes,
                              const CopyOptions& options, const ProgressSink& progress, const StopFlag& stop);
 

@@ -1,9 +1,13 @@
 #include "staging/outputs/shard_folder.hpp"
 
+#include <fcntl.h>
+#include <sys/stat.h>
+
 #include <optional>
 
 #include "base/text.hpp"
 #include "staging/copy/partial/publish.hpp"
+#include "staging/files/times.hpp"
 #include "staging/files/tree.hpp"
 #include "staging/manifest/names.hpp"
 #include "staging/outputs/begun_join.hpp"
@@ -18,6 +22,29 @@ std::optional<ShardedCheckpoint> checkpoint_of(const std::filesystem::path& fold
   ShardedCheckpoint checkpoint{folder, name.substr(1, name.size() - sizeof kShardsSuffix)};
   if (checkpoint.shards().filename() != name) return std::nullopt;
   return checkpoint;
+}
+
+// The modification time that the volume's server set; none if it can't be read. Opening the file has an NFS
+// client ask the server for it.
+std::optional<std::int64_t> server_time_of(const std::filesystem::path& path) {
+  const UniqueFd opened(::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC));
+  struct stat info {};
+  if (!opened || ::fstat(opened.get(), &info) != 0) return std::nullopt;
+  return nanoseconds(info.st_mtim);
+}
+
+enum class Age { Older, NotOlder, Unknown };
+
+// Unknown if no host has a shard of both.
+Age age_of(const std::vector<PublishedCopy>& shards, const ShardTimes& published) {
+  Age age = Age::Unknown;
+  for (const PublishedCopy& shard : shards) {
+    const auto same_host = published.find(shard.name);
+    if (same_host == published.end()) continue;
+    if (shard.mtime_ns >= same_host->second) return Age::NotOlder;
+    age = Age::Older;
+  }
+  return age;
 }
 
 }  // namespace
@@ -59,7 +86,7 @@ Result<> remove_published_shards(const ShardedCheckpoint& checkpoint) {
   return *lock ? remove_locked_shards(checkpoint.shards(), std::move(*lock)) : Result<>();
 }
 
-Result<> remove_older_shards(const std::filesystem::path& folder) {
+Result<> remove_older_shards(const std::filesystem::path& folder, const PublishedShards& published) {
   const auto copies = published_copies(folder);
   if (!copies) return copies.take_error();
   const auto names = names_of(folder);
@@ -70,12 +97,19 @@ Result<> remove_older_shards(const std::filesystem::path& folder) {
       if (auto removed = remove_tree(folder, name); !removed) return removed;
     }
     if (copies->empty() || !name.ends_with(kShardsSuffix)) continue;
+    const auto begun_at = server_time_of(folder / name);  // the lock's file may be new in it
     auto lock = lock_shards(folder / name, Holders::One);
     if (!lock) return lock.take_error();
     if (!*lock) continue;
     const auto shards = published_copies(folder / name);
     if (!shards) return shards.take_error();
-    if (shards->empty() || shards->front().mtime_ns >= copies->front().mtime_ns) continue;
+    const Age age = age_of(*shards, published.times);
+    if (age == Age::NotOlder) continue;
+    if (age == Age::Unknown) {
+      const auto published_at = server_time_of(Destination{folder, copies->front().name}.manifest());
+      const bool can_tell = shards->empty() || published.are_all;
+      if (!can_tell || !begun_at || !published_at || *begun_at >= *published_at) continue;
+    }
     if (const auto checkpoint = checkpoint_of(folder, name)) {
       if (auto removed = remove_begun_join(*checkpoint); !removed) return removed;
     }

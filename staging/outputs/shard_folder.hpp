@@ -6,7 +6,9 @@
 // All hosts must be able to write the volume: NFS.
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
+#include <map>
 #include <string>
 
 #include "base/file.hpp"
@@ -37,8 +39,20 @@ Result<> remove_locked_shards(const std::filesystem::path& shards, UniqueFd lock
 // Deletes the shards of a published checkpoint, left by an interrupted call.
 Result<> remove_published_shards(const ShardedCheckpoint& checkpoint);
 
-// Deletes the shards in the folder that are older than its newest copy: they belong to checkpoints that some
-// host never completed. Those that a host is sending stay.
-Result<> remove_older_shards(const std::filesystem::path& folder);
+// When each host finished writing its shard, by its own clock (PublishedCopy::mtime_ns). Times of different
+// hosts can't be compared: the clocks differ, and so does the time that each takes to save.
+using ShardTimes = std::map<std::string, std::int64_t>;
+
+// A checkpoint that was published now.
+struct PublishedShards {
+  ShardTimes times;
+  bool are_all = false;  // false: another host published it, and only this host's time is known
+};
+
+// Deletes the shards in the folder that are older than the published ones on a host with both: they belong to
+// checkpoints that some host never completed. Those of other hosts alone, and unfinished ones, are deleted if
+// the newest copy was published after they were begun; the former only if `published` has all hosts. Those
+// that a host is sending stay.
+Result<> remove_older_shards(const std::filesystem::path& folder, const PublishedShards& published);
 
 }  // namespace spark::staging

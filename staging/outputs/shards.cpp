@@ -77,6 +77,14 @@ std::vector<std::string> hosts_of(const std::vector<Shard>& shards) {
   return hosts;
 }
 
+ShardTimes times_of(const std::vector<Shard>& shards) {
+  ShardTimes times;
+  for (const Shard& shard : shards) {
+    if (!shard.entries.empty()) times[shard.host] = shard.entries.front().mtime_ns;
+  }
+  return times;
+}
+
 bool have_shards(const std::vector<Shard>& shards, const std::vector<std::string>& hosts) {
   const std::vector<std::string> there = hosts_of(shards);
   return std::ranges::all_of(hosts, [&](const std::string& host) { return contains(there, host); });
@@ -114,6 +122,18 @@ Entries entries_of(const ShardEntries& merged) {
   Entries entries;
   for (const auto& [path, one] : merged) entries.push_back(*one.entry);
   return entries;
+}
+
+// The files of several hosts have different names in one folder.
+Result<> check_are_folders(const std::vector<Shard>& shards, const std::string& shown) {
+  for (const Shard& shard : shards) {
+    if (!shard.entries.empty() && shard.entries.front().type == EntryType::Folder) continue;
+    return fail(Errc::Invalid,
+                shown + ": the host " + printable(shard.host) +
+                    " has sent one file, but a checkpoint of several hosts is a folder",
+                "have each host save its files to a folder of that name, then send it again");
+  }
+  return {};
 }
 
 bool rename_entry(const Parent& from, const Parent& to) {
@@ -191,6 +211,7 @@ Result<bool> is_there_already(const Destination& destination, const Entries& ent
 Result<> publish_shards(const Destination& destination, PartialArea& area, const std::vector<Shard>& shards,
                         const StepHook& hook) {
   const std::string shown = printable(destination.path().native());
+  if (auto are_folders = check_are_folders(shards, shown); !are_folders) return are_folders;
   if (auto recovered = recover_publishing(destination, area); !recovered) return recovered;
   const auto merged = merge(shards, shown);
   if (!merged) return merged.take_error();
@@ -244,6 +265,7 @@ Result<Joined> join_shards(const ShardedCheckpoint& checkpoint, unsigned nodes, 
   if (auto removed = remove_locked_shards(checkpoint.shards(), std::move(*lock)); !removed)
     return removed.take_error();
   joined.is_published = true;
+  joined.times = times_of(*shards);
   return joined;
 }
 

@@ -21,6 +21,7 @@ struct Joined {
   bool is_published = false;
   std::vector<std::string>
       hosts;  // the hosts with a shard of this attempt there; empty while another host publishes them
+  ShardTimes times{};  // of the shards that were published; empty if another host did it
 };
 
 // Publishes the checkpoint if the shards of `nodes` hosts are there: their files are moved into one folder,

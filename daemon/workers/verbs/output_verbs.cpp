@@ -36,6 +36,8 @@ staging::CopyOptions options_of(const json::object& request) {
   options.chunk = number("chunk");
   options.rate.most = number("max_rate");
   options.needs_quiet_source = true;
+  // Entries of an output's folder that are links are no checkpoints. A user may name one.
+  options.refuses_linked_source = !text_of(request, "latest").empty();
   options.earlier.times = staging::FileTimes::Ignored;
   options.rate.leaves_drive_to_others = true;
   return options;
@@ -110,11 +112,7 @@ Sent send_shard(const json::object& request, const std::filesystem::path& path, 
   json::object answer = report_to_json(sent->report, path);
   json::array& warnings = answer["warnings"].as_array();
   for (const std::string& warning : sent->warnings) warnings.emplace_back(warning);
-  if (!sent->joined.is_published) {
-    answer["state"] = "waiting";
-  } else if (const auto removed = staging::remove_older_shards(checkpoint.folder); !removed) {
-    warnings.emplace_back(printable(removed.error().message()));
-  }
+  if (!sent->joined.is_published) answer["state"] = "waiting";
   answer["hosts"] = json::value_from(sent->joined.hosts);
   return answer;
 }

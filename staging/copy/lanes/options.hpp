@@ -47,6 +47,8 @@ struct CopyOptions {
   // Shell patterns for the path inside the dataset and for its last component.
   std::vector<std::string> exclude;
   OutsideLinks links = OutsideLinks::Keep;
+  // The source must not be a symbolic link itself. Otherwise one is followed, because the user named it.
+  bool refuses_linked_source = false;
   // Copies a part of the source: these folders, see walk_folders. `exclude` and `links` are then ignored, and
   // needs_quiet_source does not apply. Empty means everything.
   std::vector<std::string> only;

@@ -70,6 +70,36 @@ TEST(CheckpointPlan, ACheckpointThatOtherHostsWaitForIsSentBeforeTheNewest) {
       << "it was rewritten since";
 }
 
+// The time on the volume is that of the host that saved last, and its clock may be ahead.
+TEST(CheckpointPlan, ACheckpointOfSeveralHostsIsComparedWithThisHostsTimeOfTheNewestOnTheVolume) {
+  config::Output output;
+  output.nodes = 2;
+  output.keep_local = 1;
+  const Local local{complete("step-120", 160), complete("step-110", 150), complete("step-100", 140),
+                    complete("step-90", 130)};
+  const CheckpointPlan then = plan(output, local, {{"step-100", 200}}, {{"step-100", 141}});
+  EXPECT_EQ(sent(then), "step-120");
+  EXPECT_EQ(removed(then), Names{"step-90"}) << "step-110 is not on the volume, nor is a newer one";
+  EXPECT_EQ(sent(plan(output, local, {{"step-120", 900}, {"step-100", 200}}, {}, {{"step-90", 0, true}})), "")
+      << "step-90 is older on this host too";
+}
+
+TEST(CheckpointPlan, ACheckpointThatOtherHostsWaitForIsSentIfOnlyTheirTimesMakeItOlder) {
+  config::Output output;
+  output.nodes = 2;
+  EXPECT_EQ(sent(plan(output, {complete("b", 150)}, {{"a", 200}}, {}, {{"b", 0, true}})), "b");
+}
+
+TEST(CheckpointPlan, AHostWithoutTheNewestOnTheVolumeSendsOnlyCheckpointsOfALaterStep) {
+  config::Output output;
+  output.nodes = 2;
+  output.keep_local = 1;
+  const Local left{complete("step-90", 90), complete("step-80", 80)};
+  const CheckpointPlan then = plan(output, left, {{"step-200", 200}, {"step-80", 80}});
+  EXPECT_EQ(sent(then), "") << "the job went on, on other hosts";
+  EXPECT_EQ(sent(plan(output, {complete("step-210", 150)}, {{"step-200", 200}})), "step-210");
+}
+
 TEST(CheckpointPlan, NoCheckpointOlderThanTheNewestOnTheVolumeIsSent) {
   EXPECT_EQ(sent(plan({}, {complete("step-2", 20)}, {{"step-9", 90}})), "");
 }

@@ -315,6 +315,18 @@ TEST_F(WatchedOutputTest, ARewrittenShardIsShownAsSendingUntilItIsOnTheVolume) {
   std::ofstream(worker.folder() / "go") << "now";
 }
 
+TEST_F(WatchedOutputTest, LatestNamesAPendingCheckpointWhateverTheClocksOfOtherHosts) {
+  settings.outputs["run7"].nodes = 2;
+  worker.on("scan-output", kTwoThere);
+  worker.on("list-published", R"(echo '{"result": {"copies": [{"name": "step-2", "mtime_ns": 45}]}}')");
+  watches->apply(settings);
+  const auto latest = await(context, watches->find("run7")->latest());
+  ASSERT_TRUE(latest && *latest);
+  EXPECT_EQ((**latest).at("name"), "step-2");
+  ASSERT_TRUE((**latest).contains("pending"));
+  EXPECT_EQ((**latest).at("pending").as_object().at("name"), "step-3");
+}
+
 TEST_F(WatchedOutputTest, AShardIsRecheckedUntilTheWholeCheckpointIsPublished) {
   settings.outputs["run7"].nodes = 2;
   worker.on("stage-out",

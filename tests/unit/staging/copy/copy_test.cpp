@@ -107,6 +107,23 @@ TEST_F(CopyTest, ASymlinkGivenAsTheSourceIsFollowed) {
   EXPECT_EQ(read_text(copy_ / "f"), "x");
 }
 
+TEST_F(CopyTest, ALinkAsTheSourceIsRefusedIfTheSourceMayBeNone) {
+  write_text(folder_ / "private/key", "secret");
+  options_.refuses_linked_source = true;
+  for (const char* target : {"private", "private/key", "gone"}) {
+    std::filesystem::create_symlink(folder_ / target, source_);
+    EXPECT_KIND(copy_now(), Errc::Refused);
+    EXPECT_FALSE(std::filesystem::exists(copy_));
+    std::filesystem::remove(source_);
+  }
+  EXPECT_KIND(copy_now(), Errc::NotFound);
+  std::filesystem::create_directory_symlink(folder_ / "private", folder_ / "linked");
+  source_ = folder_ / "linked/model";
+  write_text(source_, "x");
+  ASSERT_OK(copy_now());
+  EXPECT_EQ(read_text(copy_), "x") << "a folder above it may be a link";
+}
+
 TEST_F(CopyTest, SpecialFilesAreSkippedAndNamed) {
   write_text(source_ / "sub/f", "x");
   ASSERT_EQ(::mkfifo((source_ / "sub/pi\npe").c_str(), 0644), 0);

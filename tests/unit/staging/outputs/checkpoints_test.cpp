@@ -70,6 +70,17 @@ class Checkpoints : public testing::Test {
   std::filesystem::path out_ = folder_ / "out";
 };
 
+TEST_F(Checkpoints, AProofThatIsNoRegularFileIsNotRead) {
+  for (const char* name : {"dcp/.metadata", "hf/model.safetensors.index.json", "ds/latest"}) {
+    std::filesystem::create_directories((out_ / name).parent_path());
+    ASSERT_EQ(::mkfifo((out_ / name).c_str(), 0600), 0);
+  }
+  file("hf/trainer_state.json");
+  EXPECT_THAT(why_incomplete(out_ / "dcp", {Rule::Dcp, ""}), HasSubstr("no .metadata"));
+  EXPECT_THAT(why_incomplete(out_ / "hf", {Rule::HuggingFace, ""}), HasSubstr("can't be read"));
+  EXPECT_THAT(why_incomplete(out_ / "ds/step-1", {Rule::DeepSpeed, ""}), HasSubstr("no file `latest`"));
+}
+
 TEST_F(Checkpoints, UnderTheirFinalNamesAreCompleteNewestFirst) {
   file("step-1/model"), file("step-2/model"), file("model.safetensors");
   date("step-1", 30), date("step-2", 20), date("model.safetensors", 10);

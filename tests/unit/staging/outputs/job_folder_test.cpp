@@ -95,6 +95,23 @@ TEST_F(JobFolder, OfAnotherUserOrOfRootBelowAUsersFolderIsRefused) {
       << "alice may have moved the link there";
 }
 
+TEST_F(JobFolder, OfRootThatOthersMayWriteToIsRefused) {
+  if (::geteuid() != 0) GTEST_SKIP() << kNeedsRoot;
+  const auto roots = folder("out", 0);
+  for (const unsigned mode : {01777U, 02775U, 0775U, 0757U}) {
+    ASSERT_EQ(::chmod(roots.c_str(), mode), 0);
+    const std::string why = refusal(roots);
+    EXPECT_THAT(why, HasSubstr(roots.native() + " belongs to root, and other users may write to it"));
+    EXPECT_THAT(why, HasSubstr("sudo chown USER " + roots.native()));
+  }
+  ASSERT_EQ(::chmod(roots.c_str(), 0755), 0);
+  EXPECT_EQ(*owner_of_job_folder(roots), 0U);
+  ASSERT_EQ(::chmod(roots.c_str(), 01777), 0);
+  EXPECT_EQ(*owner_of_job_folder(folder("out/alice", kAlice)), kAlice) << "a user's folder below it";
+  ASSERT_EQ(::chmod((roots / "alice").c_str(), 02775), 0);
+  EXPECT_EQ(*owner_of_job_folder(roots / "alice"), kAlice) << "its files are read with alice's rights";
+}
+
 TEST_F(JobFolder, LinksThatLeadInACircleEnd) {
   if (::geteuid() != 0) GTEST_SKIP() << kNeedsRoot;
   EXPECT_FALSE(owner_of_job_folder(link("a", "b", 0)));

@@ -143,6 +143,40 @@ TEST_F(SendingShards, AJoinWhoseShardsSomeoneDeletedBeginsAgain) {
   expect_published();
 }
 
+TEST_F(SendingShards, ACheckpointThatIsOneFileIsRefusedBeforeAnythingIsSent) {
+  std::filesystem::create_directories(source_of("a").parent_path());
+  write_text(source_of("a"), "the whole checkpoint");
+  const auto sent = call("a");
+  EXPECT_KIND(sent, Errc::Invalid);
+  EXPECT_NE(sent.error().hint.find("folder"), std::string::npos) << sent.error().hint;
+  EXPECT_FALSE(std::filesystem::exists(checkpoint_.shards()));
+}
+
+// The clock of bb is ahead of that of a, by more than the time between two saves.
+TEST_F(SendingShards, OnlyShardsThatAreOlderOnTheirOwnHostAreDeletedAfterAPublication) {
+  const auto now = std::filesystem::file_time_type::clock::now();
+  const auto save_at = [&](const std::string& host, const std::string& name, std::chrono::minutes time) {
+    checkpoint_.name = name;
+    save(host);
+    std::filesystem::last_write_time(source_of(host), now + time);
+  };
+  save_at("a", "step-0", std::chrono::minutes(1));
+  ASSERT_OK(call("a"));
+  save_at("a", "step-2", std::chrono::minutes(3));
+  ASSERT_OK(call("a"));
+  save_at("bb", "step-1", std::chrono::minutes(60));
+  ASSERT_OK(call("bb"));
+  save_at("a", "step-1", std::chrono::minutes(2));
+  const auto sent = call("a");
+  ASSERT_OK(sent);
+  EXPECT_TRUE(sent->joined.is_published);
+  EXPECT_FALSE(std::filesystem::exists(checkpoint_.folder / ".step-0.spark-shards"));
+  EXPECT_TRUE(std::filesystem::exists(checkpoint_.folder / ".step-2.spark-shards/a/config"));
+  ASSERT_OK(call("bb"));
+  EXPECT_TRUE(std::filesystem::exists(checkpoint_.folder / ".step-2.spark-shards/a/config"))
+      << "bb, which has none of step-2, can't tell which is older";
+}
+
 TEST_F(SendingShards, WhatIsNotTheJobsAtTheNameIsRefused) {
   save_and_send("a");
   save_and_send("bb");

@@ -12,7 +12,7 @@ class ShardsTest : public testing::Test {
   ShardsTest() { std::filesystem::create_directories(checkpoint_.folder); }
   // The folder written by this host's job.
   std::filesystem::path source_of(const std::string& host) const {
-    return folder_ / ("source-" + host) / "step-1";
+    return folder_ / ("source-" + host) / checkpoint_.name;
   }
   void save(const std::string& host, const std::string& file, const std::string& content) {
     std::filesystem::create_directories((source_of(host) / file).parent_path());

@@ -1,5 +1,7 @@
 #include "staging/outputs/shards.hpp"
 
+#include <limits>
+
 #include "staging/outputs/begun_join.hpp"
 #include "staging/outputs/published_copies.hpp"
 #include "staging/outputs/published_with.hpp"
@@ -20,10 +22,10 @@ class Shards : public ShardsTest {
   void publish_newer() {
     const auto source = folder_ / "step-2";
     std::filesystem::create_directories(source);
-    std::filesystem::last_write_time(
-        source, std::filesystem::file_time_type::clock::now() + std::chrono::seconds(10));
     ASSERT_OK(copy(source, checkpoint_.folder / "step-2", {}, kQuiet, stop_));
   }
+  static constexpr std::int64_t kEnd = std::numeric_limits<std::int64_t>::max();
+  const PublishedShards newer_{{{"a", kEnd}, {"bb", kEnd}}, true};
 };
 
 TEST_F(Shards, NothingIsPublishedBeforeAllHostsHaveSentTheirs) {
@@ -63,6 +65,20 @@ TEST_F(Shards, DifferentFilesOfOneNameAreRefusedWithTheirHosts) {
   for (const char* part : {"bb", " a ", "config"})
     EXPECT_NE(joined.error().what.find(part), std::string::npos) << joined.error().what;
   EXPECT_FALSE(std::filesystem::exists(checkpoint_.path()));
+}
+
+// Older versions of this program, which other hosts may still run, send them.
+TEST_F(Shards, ShardsThatAreFilesAreNotJoinedAndStay) {
+  for (const char* host : {"a", "bb"}) {
+    write_text(source_of(host), "the whole checkpoint");
+    send(host);
+  }
+  const auto joined = join_shards(checkpoint_, 2);
+  EXPECT_KIND(joined, Errc::Invalid);
+  for (const char* host : {"a", "bb"})
+    EXPECT_EQ(read_text(checkpoint_.shards() / host), "the whole checkpoint");
+  EXPECT_FALSE(std::filesystem::exists(checkpoint_.path()));
+  EXPECT_FALSE(std::filesystem::exists(folder_ / "volume/.step-1.spark-partial/data"));
 }
 
 TEST_F(Shards, DifferentAttemptsOfAJobAreNotMixed) {
@@ -133,12 +149,28 @@ TEST_F(Shards, AHostFindsItsShardsInThePublishedCheckpoint) {
 
 TEST_F(Shards, ShardsOfAnOlderIncompleteCheckpointAreDeleted) {
   save_and_send("a");
-  const auto old = checkpoint_.shards();
-  ASSERT_OK(remove_older_shards(checkpoint_.folder));
-  EXPECT_TRUE(std::filesystem::exists(old)) << "it is the newest";
   publish_newer();
-  ASSERT_OK(remove_older_shards(checkpoint_.folder));
-  EXPECT_FALSE(std::filesystem::exists(old));
+  ASSERT_OK(remove_older_shards(checkpoint_.folder, {{{"a", 1}, {"bb", kEnd}}, true}));
+  EXPECT_TRUE(std::filesystem::exists(checkpoint_.shards())) << "it is newer on its host";
+  ASSERT_OK(remove_older_shards(checkpoint_.folder, newer_));
+  EXPECT_FALSE(std::filesystem::exists(checkpoint_.shards()));
+}
+
+TEST_F(Shards, ThoseOfAHostThatHasLeftTheJobAreDeletedByTheServersTimes) {
+  save_and_send("gone");
+  const auto begin = [&](std::chrono::hours before) {
+    std::filesystem::last_write_time(checkpoint_.shards(),
+                                     std::filesystem::file_time_type::clock::now() - before);
+  };
+  publish_newer();
+  begin(std::chrono::hours(-1));
+  ASSERT_OK(remove_older_shards(checkpoint_.folder, newer_));
+  begin(std::chrono::hours(1));
+  ASSERT_OK(remove_older_shards(checkpoint_.folder, {{{"a", kEnd}}, false}));
+  EXPECT_TRUE(std::filesystem::exists(checkpoint_.shards()))
+      << "it was begun after the publication, or its host may be one of the publication";
+  ASSERT_OK(remove_older_shards(checkpoint_.folder, newer_));
+  EXPECT_FALSE(std::filesystem::exists(checkpoint_.shards()));
 }
 
 TEST_F(Shards, OldOnesAreDeletedWithWhatAnInterruptedJoinHadMoved) {
@@ -147,9 +179,31 @@ TEST_F(Shards, OldOnesAreDeletedWithWhatAnInterruptedJoinHadMoved) {
   EXPECT_FALSE(join_shards(checkpoint_, 2, {}, stop_after(1)));
   std::filesystem::create_directories(checkpoint_.folder / ".step-0.spark-shards.spark-removed/a");
   publish_newer();
-  ASSERT_OK(remove_older_shards(checkpoint_.folder));
+  ASSERT_OK(remove_older_shards(checkpoint_.folder, newer_));
   const auto left = std::filesystem::directory_iterator(checkpoint_.folder);
   EXPECT_EQ(std::distance(left, {}), 2) << "the newer checkpoint and its manifest";
+}
+
+TEST_F(Shards, AnUnfinishedShardIsDeletedOnceANewerCheckpointIsPublished) {
+  ASSERT_OK(make_shard_path(checkpoint_, "a"));
+  const auto unfinished = checkpoint_.shards() / ".a.spark-partial/data";
+  std::filesystem::create_directories(unfinished.parent_path());
+  write_text(unfinished, "half");
+  ASSERT_OK(remove_older_shards(checkpoint_.folder, newer_));
+  EXPECT_TRUE(std::filesystem::exists(unfinished)) << "nothing is published";
+  publish_newer();
+  std::filesystem::last_write_time(checkpoint_.shards(),
+                                   std::filesystem::file_time_type::clock::now() + std::chrono::hours(1));
+  ASSERT_OK(remove_older_shards(checkpoint_.folder, newer_));
+  EXPECT_TRUE(std::filesystem::exists(unfinished)) << "it was begun after the newest was published";
+  std::filesystem::last_write_time(checkpoint_.shards(),
+                                   std::filesystem::file_time_type::clock::now() - std::chrono::hours(1));
+  auto sending = lock_shards(checkpoint_.shards(), Holders::Many);
+  ASSERT_OK(remove_older_shards(checkpoint_.folder, newer_));
+  EXPECT_TRUE(std::filesystem::exists(unfinished)) << "its host is sending it";
+  sending->reset();
+  ASSERT_OK(remove_older_shards(checkpoint_.folder, newer_));
+  EXPECT_FALSE(std::filesystem::exists(checkpoint_.shards()));
 }
 
 TEST_F(Shards, ShardsLeftByAnInterruptedCallAreDeleted) {
