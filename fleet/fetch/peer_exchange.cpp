@@ -129,11 +129,15 @@ Result<> PeerExchange::copy(staging::ExchangeJob& job) {
     warnings_.push_back("nothing was exchanged with peers: " + written.error().message());
     return {};
   }
+  const auto here = settings_.is_slow ? SetState::Reads::Slowly : SetState::Reads::Normally;
+  const auto reads = job.context.has_source ? here : SetState::Reads::Never;
+  (*board)->set_reads(reads);
   presence_ = std::make_unique<Presence>(std::move(*board));
   Earlier(files, job, presence_->board()).show();
   BytesRead read{};
-  const ExchangeContext exchange{settings_.self, files.set, settings_.peers, presence_->board(), files.layout,
-                                 files.entry_of, read};
+  const ExchangeContext exchange{
+      settings_.self, files.set, settings_.peers, presence_->board(), files.layout, files.entry_of,
+      read,           reads};
   ExchangeRun run(exchange, job);
   Result<> done = run.go();
   for (std::size_t why = 0; why < std::size(kWhy); ++why)

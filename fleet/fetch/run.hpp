@@ -29,8 +29,9 @@ struct ExchangeContext {
   std::vector<std::unique_ptr<Peer>>& peers;
   Board& board;
   const Layout& layout;
-  const std::vector<staging::Entry*>& entry_of;  // index: the layout's file number
-  BytesRead& read;                               // from the source, by this run
+  const std::vector<staging::Entry*>& entry_of;       // index: the layout's file number
+  BytesRead& read;                                    // from the source, by this run
+  SetState::Reads reads = SetState::Reads::Normally;  // as the board says
 };
 
 class ExchangeRun {

@@ -47,6 +47,7 @@ class StagingOffer final : public Offer {
     }
     if (!board_->is_alive()) return {};
     state.kind = SetState::Kind::Staging;
+    state.reads = board_->reads();
     state.units.reserve(state.unit_count);
     for (std::uint64_t unit = 0; unit < state.unit_count; ++unit) state.units.push_back(board_->unit(unit));
     return state;

@@ -5,10 +5,12 @@
 
 #include <fstream>
 
+#include "tests/unit/fleet/fetch/disturbed.hpp"
 #include "tests/unit/fleet/serve/host.hpp"
 
 using namespace spark;
 using namespace spark::fleet;
+using spark::fleet::test::Disturbed;
 using spark::fleet::test::FleetHost;
 
 namespace {
@@ -29,26 +31,6 @@ void overwrite_first_byte(const std::filesystem::path& path) {
   const UniqueFd file(::open(path.c_str(), O_WRONLY | O_CLOEXEC));
   ASSERT_EQ(::pwrite(file.get(), "y", 1, 0), 1);
 }
-
-// An exchange in which something happens after the walk, and before each read.
-struct Disturbed final : staging::Exchange {
-  PeerExchange& inner;
-  std::function<void()> after_walk;
-  std::function<void(const std::string& path, Bytes offset)> before_read;
-
-  explicit Disturbed(PeerExchange& inner) : inner(inner) {}
-  void begin(const std::string& state) override { inner.begin(state); }
-  Result<staging::Walked> walk(const Walk& own) override {
-    auto walked = inner.walk(own);
-    if (after_walk) after_walk();
-    return walked;
-  }
-  Result<> copy(staging::ExchangeJob& job) override {
-    if (before_read) job.context.before_read = before_read;
-    return inner.copy(job);
-  }
-  bool is_published_elsewhere(const std::string& hash) override { return inner.is_published_elsewhere(hash); }
-};
 
 class ChangingFileTest : public testing::Test {
  protected:

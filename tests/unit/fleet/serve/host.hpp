@@ -44,8 +44,10 @@ class FleetHost {
   }
   Server& server() { return server_; }
 
-  std::unique_ptr<PeerExchange> exchange(const std::vector<PeerAddress>& peers, bool is_source_away = false) {
+  std::unique_ptr<PeerExchange> exchange(const std::vector<PeerAddress>& peers, bool is_source_away = false,
+                                         bool is_slow = false) {
     ExchangeSettings settings;
+    settings.is_slow = is_slow;
     settings.self = self();
     settings.boards = boards();
     settings.data = staging::CacheFolder(config_.path).partial("set") / "data";
