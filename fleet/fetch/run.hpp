@@ -71,6 +71,7 @@ class ExchangeRun {
   std::vector<staging::Entry*> left_;
   std::vector<std::string> warnings_;
   std::optional<Error> error_;
+  std::set<std::pair<std::size_t, std::uint64_t>> doubted_;  // of a peer, a unit that it sent wrong once
   PeerWatches watches_;
 
   void sort_out();

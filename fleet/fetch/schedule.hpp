@@ -76,6 +76,7 @@ class Schedule {
   void heard(std::size_t peer, SetState state, SteadyTime now);
   void unheard(std::size_t peer, SteadyTime now);
   void asked_by(std::span<const NodeId> nodes, SteadyTime now);
+  bool is_staging(std::size_t peer) const { return peers_[peer].is_staging(); }
   void blame(std::size_t peer);  // it sent wrong data: request nothing more from it
 
   // The next unit, preferably from `first`; no value if there is none at the moment. The unit is in progress

@@ -37,6 +37,7 @@ class FleetHost {
 
   NodeId self() const { return node_id("nqn", to_string(at_)); }
   PeerAddress address() const { return {"peer", {at_}}; }
+  std::filesystem::path cache_path() const { return config_.path; }
   std::filesystem::path boards() const { return config_.state_dir / "fleet"; }
   std::unique_ptr<staging::Cache> cache() {
     auto opened = staging::Cache::open(config_, clock_);
