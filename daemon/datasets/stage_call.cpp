@@ -72,6 +72,7 @@ workers::Call Attempts::call_to_stage(const TaskPtr& task, const SourcePlace& so
   if (fleet.listen && source.is_exchanged && !source.doubt) {
     json::object members = workers::to_json(fleet);
     members["nodes"] = json::array(task->nodes.begin(), task->nodes.end());
+    members["slow"] = demand.max_rate != 0 || demand.is_prefetch || demand.by.has_value();
     call.request["fleet"] = std::move(members);
   }
   if (!demand.is_prefetch) call.request["prefetching"] = prefetches_.in_progress();

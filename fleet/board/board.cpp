@@ -106,6 +106,7 @@ struct Board::Header {
   BoardSize size;
   std::atomic<std::int64_t> beat_ns;
   std::atomic<bool> done;
+  std::atomic<SetState::Reads> reads;
   std::array<Member, kMembers> members;
   std::array<char, kLongestText> data;
 };
@@ -211,6 +212,10 @@ void Board::beat() {
   header().beat_ns = now_ns();
 }
 
+void Board::set_reads(SetState::Reads reads) {
+  header().reads = reads;
+}
+
 void Board::set_unit(std::uint64_t unit, UnitState to) {
   state(unit) = static_cast<std::uint8_t>(to);
 }
@@ -248,6 +253,10 @@ bool Board::is_alive() const {
 
 bool Board::is_done() const {
   return header().done;
+}
+
+SetState::Reads Board::reads() const {
+  return header().reads;
 }
 
 UnitState Board::unit(std::uint64_t unit) const {

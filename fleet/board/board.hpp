@@ -56,6 +56,7 @@ class Board {
 
   // For the worker.
   void beat();
+  void set_reads(SetState::Reads reads);
   void set_unit(std::uint64_t unit, UnitState state);
   void set_digest(std::uint64_t piece, const staging::Digest& digest);  // before the piece's state
   void set_small_digest(std::uint64_t small_file, const staging::Digest& digest);
@@ -66,6 +67,7 @@ class Board {
   // For the server.
   bool is_alive() const;
   bool is_done() const;
+  SetState::Reads reads() const;
   UnitState unit(std::uint64_t unit) const;
   staging::Digest digest(std::uint64_t piece) const;
   std::optional<staging::Digest> small_digest(std::uint64_t small_file) const;  // no value: not available

@@ -99,6 +99,19 @@ class Earlier {
   }
 };
 
+// Before the content of a large file's copy is discarded.
+void withdraw(std::string_view path, const Files& files, Board& board) {
+  const auto found = std::ranges::lower_bound(files.entry_of, path, {},
+                                              [](const staging::Entry* entry) { return entry->path.view(); });
+  if (found == files.entry_of.end() || (*found)->path.view() != path) return;
+  const auto file = static_cast<std::uint64_t>(found - files.entry_of.begin());
+  const Bytes size = files.layout.size_of(file);  // at the walk
+  if (Layout::is_packed(size)) return;
+  const std::uint64_t first = files.layout.first_unit_of(file);
+  for (std::uint64_t piece = 0; piece < staging::piece_count(size); ++piece)
+    board.set_unit(first + piece, UnitState::Absent);
+}
+
 }  // namespace
 
 PeerExchange::PeerExchange(ExchangeSettings settings) : settings_(std::move(settings)) {}
@@ -116,7 +129,8 @@ Result<staging::Walked> PeerExchange::walk(const Walk& own) {
 }
 
 Result<> PeerExchange::copy(staging::ExchangeJob& job) {
-  const Files files = files_of(job.entries, state_);
+  const auto all = std::make_shared<const Files>(files_of(job.entries, state_));
+  const Files& files = *all;
   set_ = files.set;
   if (files.layout.units() == 0) return {};
   const BoardSize size{files.layout.units(), files.layout.pieces(), files.layout.small_files()};
@@ -129,11 +143,19 @@ Result<> PeerExchange::copy(staging::ExchangeJob& job) {
     warnings_.push_back("nothing was exchanged with peers: " + written.error().message());
     return {};
   }
+  const auto here = settings_.is_slow ? SetState::Reads::Slowly : SetState::Reads::Normally;
+  const auto reads = job.context.has_source ? here : SetState::Reads::Never;
+  (*board)->set_reads(reads);
   presence_ = std::make_unique<Presence>(std::move(*board));
   Earlier(files, job, presence_->board()).show();
+  // Also for files that the caller copies later.
+  job.context.discards = [this, all](const staging::Entry& entry) {
+    withdraw(entry.path.view(), *all, presence_->board());
+  };
   BytesRead read{};
-  const ExchangeContext exchange{settings_.self, files.set, settings_.peers, presence_->board(), files.layout,
-                                 files.entry_of, read};
+  const ExchangeContext exchange{
+      settings_.self, files.set, settings_.peers, presence_->board(), files.layout, files.entry_of,
+      read,           reads};
   ExchangeRun run(exchange, job);
   Result<> done = run.go();
   for (std::size_t why = 0; why < std::size(kWhy); ++why)

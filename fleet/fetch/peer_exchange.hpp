@@ -22,6 +22,7 @@ struct ExchangeSettings {
   std::filesystem::path data;    // the folder of the copy while it is being written
   std::vector<std::unique_ptr<Peer>> peers;
   bool is_source_away = false;  // see staging::Source::is_away
+  bool is_slow = false;         // its staging has a limit or a low priority
 };
 
 class PeerExchange final : public staging::Exchange {

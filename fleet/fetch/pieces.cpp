@@ -92,9 +92,12 @@ std::optional<staging::PieceOutcome> ExchangeRun::piece_from_peer(File& file, st
   if (is_whole) outcome.digest = digest_of(lane.buffer.data(), want);
   const bool is_wrong = is_whole && head->piece && *head->piece != outcome.digest;
   const std::scoped_lock lock(mutex_);
-  if (is_wrong) give_up_peer(*choice.peer, file.entry->path.view());
+  // A peer that still stages the set may have been discarding the file: it is asked again.
+  const bool is_doubted =
+      is_wrong && schedule_.is_staging(*choice.peer) && doubted_.emplace(*choice.peer, choice.unit).second;
+  if (is_wrong && !is_doubted) give_up_peer(*choice.peer, file.entry->path.view());
   if (!is_whole || is_wrong) {
-    schedule_.failed(choice, head.has_value(), std::chrono::steady_clock::now());
+    schedule_.failed(choice, head.has_value() && !is_doubted, std::chrono::steady_clock::now());
     changed_.notify_all();
     return std::nullopt;
   }
@@ -145,8 +148,6 @@ Result<> ExchangeRun::finish_file(const FilePtr& file, Lane& lane) {
   const auto is_done = file->work->finish();
   if (!is_done) return is_done.take_error();
   if (!*is_done) {
-    for (std::uint64_t i = 0; i < file->units; ++i)
-      exchange_.board.set_unit(file->first_unit + i, UnitState::Absent);
     leave_to_source(*file);
     return offer(file, lane);
   }

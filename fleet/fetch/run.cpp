@@ -42,7 +42,7 @@ ExchangeRun::ExchangeRun(const ExchangeContext& exchange, staging::ExchangeJob& 
 
 Result<> ExchangeRun::go() {
   sort_out();
-  if (!job_.context.has_source) schedule_.without_source(std::chrono::steady_clock::now());
+  schedule_.reads_as(exchange_.reads, std::chrono::steady_clock::now());
   job_.context.is_right = [this](const staging::Entry& entry, const staging::Digest& digest) {
     return is_right(entry, digest);
   };

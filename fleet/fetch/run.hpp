@@ -29,8 +29,9 @@ struct ExchangeContext {
   std::vector<std::unique_ptr<Peer>>& peers;
   Board& board;
   const Layout& layout;
-  const std::vector<staging::Entry*>& entry_of;  // index: the layout's file number
-  BytesRead& read;                               // from the source, by this run
+  const std::vector<staging::Entry*>& entry_of;       // index: the layout's file number
+  BytesRead& read;                                    // from the source, by this run
+  SetState::Reads reads = SetState::Reads::Normally;  // as the board says
 };
 
 class ExchangeRun {
@@ -70,6 +71,7 @@ class ExchangeRun {
   std::vector<staging::Entry*> left_;
   std::vector<std::string> warnings_;
   std::optional<Error> error_;
+  std::set<std::pair<std::size_t, std::uint64_t>> doubted_;  // of a peer, a unit that it sent wrong once
   PeerWatches watches_;
 
   void sort_out();

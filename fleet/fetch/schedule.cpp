@@ -5,12 +5,14 @@
 
 namespace spark::fleet {
 
+using Reads = SetState::Reads;
+
 Schedule::Schedule(NodeId self, std::size_t peers, unsigned at_once, std::chrono::milliseconds stuck)
     : self_(self), at_once_(at_once), stuck_(stuck), peers_(peers) {}
 
 void Schedule::add(std::span<const std::uint64_t> units) {
   std::vector<NodeId> known;
-  for (const Peer& peer : peers_) {
+  for (const PeerView& peer : peers_) {
     if (peer.state.node != 0) known.push_back(peer.state.node);
   }
   struct Ranked {
@@ -34,33 +36,26 @@ void Schedule::only_from_source(std::uint64_t unit) {
   look_anew();
 }
 
-void Schedule::without_source(SteadyTime now) {
-  has_source_ = false;
+void Schedule::reads_as(Reads how, SteadyTime now) {
+  reads_ = how;
   chosen_at_ = now;
   look_anew();
 }
 
 bool Schedule::is_hopeless(SteadyTime now) const {
-  return !has_source_ && !waiting_.empty() && under_way_ == 0 && now - chosen_at_ > kStuck;
+  return reads_ == Reads::Never && !waiting_.empty() && under_way_ == 0 && now - chosen_at_ > kStuck;
 }
 
 void Schedule::heard(std::size_t index, SetState state, SteadyTime now) {
-  Peer& peer = peers_[index];
-  const auto had = static_cast<std::uint64_t>(std::ranges::count_if(state.units, has));
-  if (had != peer.had || state.kind != peer.state.kind) peer.moved_at = now;
-  if (state.kind != peer.state.kind) peer.missing.clear();
-  peer.had = had;
-  peer.heard_at = now;
-  peer.is_silent = false;
   asked_.erase(state.node);
-  peer.state = std::move(state);
-  peer.was_staging = peer.was_staging || peer.state.kind == SetState::Kind::Staging;
+  PeerView& peer = peers_[index];
+  peer.heard(std::move(state), now);
   undelivered_.delivered([&](std::uint64_t unit) { return has(peer.at(unit)); });
   look_anew();
 }
 
 void Schedule::unheard(std::size_t index, SteadyTime now) {
-  Peer& peer = peers_[index];
+  PeerView& peer = peers_[index];
   if (peer.is_silent || now - peer.heard_at < kSilent) return;
   peer.is_silent = true;
   look_anew();
@@ -68,9 +63,8 @@ void Schedule::unheard(std::size_t index, SteadyTime now) {
 
 void Schedule::asked_by(std::span<const NodeId> nodes, SteadyTime now) {
   for (const NodeId node : nodes) {
-    const bool is_heard = std::ranges::any_of(peers_, [&](const Peer& peer) {
-      return peer.state.node == node && peer.state.kind == SetState::Kind::Staging;
-    });
+    const bool is_heard = std::ranges::any_of(
+        peers_, [&](const PeerView& peer) { return peer.state.node == node && peer.is_staging(); });
     if (!is_heard && asked_.emplace(node, now).second) look_anew();
   }
 }
@@ -83,38 +77,37 @@ void Schedule::blame(std::size_t peer) {
 // False after this host itself was stopped: what it knows of the others is old.
 bool Schedule::is_up_to_date(SteadyTime now) const {
   bool has_live = false;
-  for (const Peer& peer : peers_) {
+  for (const PeerView& peer : peers_) {
     if (peer.is_live() && now - peer.heard_at < kSilent) return true;
     has_live = has_live || peer.is_live();
   }
   return !has_live;
 }
 
-UnitState Schedule::Peer::at(std::uint64_t unit) const {
-  if (missing.contains(unit)) return UnitState::Absent;
-  if (state.kind == SetState::Kind::Published) return UnitState::HasFile;
-  return unit < state.units.size() ? state.units[unit] : UnitState::Absent;
-}
-
+// Hosts that read slowly own units only if none reads normally.
 std::vector<NodeId> Schedule::owners(SteadyTime now) const {
-  std::vector<NodeId> all{self_};
-  for (const Peer& peer : peers_) {
-    if (peer.delivers() && peer.state.kind == SetState::Kind::Staging && now - peer.moved_at < stuck_)
-      all.push_back(peer.state.node);
+  std::vector<NodeId> normal, slow;
+  const auto add = [&](NodeId node, Reads reads) {
+    if (reads == Reads::Normally) normal.push_back(node);
+    if (reads == Reads::Slowly) slow.push_back(node);
+  };
+  add(self_, reads_);
+  for (const PeerView& peer : peers_) {
+    if (peer.delivers() && peer.is_staging() && now - peer.moved_at < stuck_)
+      add(peer.state.node, peer.state.reads);
   }
   for (const auto& [node, since] : asked_) {
-    if (now - since < kUnheard) all.push_back(node);
+    if (now - since < kUnheard) add(node, Reads::Normally);
   }
-  return all;
+  return normal.empty() ? slow : normal;
 }
 
 bool Schedule::is_for_source(std::uint64_t unit, std::span<const NodeId> owners, SteadyTime now) const {
-  if (!has_source_) return false;
+  if (reads_ == Reads::Never) return false;
   if (source_only_.contains(unit)) return true;
   if (owner_of(unit, owners) != self_) return false;
-  return std::ranges::none_of(peers_, [&](const Peer& peer) {
-    const UnitState there = peer.delivers() ? peer.at(unit) : UnitState::Absent;
-    return has(there) || (there == UnitState::Reading && now - peer.moved_at < stuck_);
+  return std::ranges::none_of(peers_, [&](const PeerView& peer) {
+    return peer.delivers() && (has(peer.at(unit)) || peer.is_awaited(unit, reads_, stuck_, now));
   });
 }
 
@@ -122,8 +115,8 @@ bool Schedule::is_for_source(std::uint64_t unit, std::span<const NodeId> owners,
 Why Schedule::why_here(std::uint64_t unit, SteadyTime now) const {
   if (source_only_.contains(unit)) return Why::Changed;
   bool is_refused = false;
-  for (const Peer& peer : peers_) {
-    const bool is_before = peer.was_staging && weight(peer.state.node, unit) > weight(self_, unit);
+  for (const PeerView& peer : peers_) {
+    const bool is_before = peer.comes_before(self_, reads_, unit);
     if (is_before && peer.state.kind == SetState::Kind::None) return Why::Gone;
     if (is_before && !peer.is_blamed && !peer.is_live()) return Why::Silent;
     if (is_before && now - peer.moved_at >= stuck_) return Why::Stuck;
@@ -136,11 +129,11 @@ std::optional<std::size_t> Schedule::peer_with(std::uint64_t unit, SteadyTime no
   std::optional<std::size_t> best;
   if (source_only_.contains(unit)) return best;
   for (std::size_t i = 0; i < peers_.size(); ++i) {
-    const Peer& peer = peers_[i];
+    const PeerView& peer = peers_[i];
     if (!peer.is_live() || now < peer.rests_until || peer.under_way >= at_once_ || !has(peer.at(unit)))
       continue;
     // Each host prefers a different peer, so that requests are spread over all peers.
-    const auto before = [&](const Peer& other) {
+    const auto before = [&](const PeerView& other) {
       return std::pair(peer.under_way, weight(peer.state.node, self_)) <
              std::pair(other.under_way, weight(other.state.node, self_));
     };
@@ -178,8 +171,8 @@ std::optional<Choice> Schedule::find_at_peers(SteadyTime now) {
       continue;
     }
     ++compared;
-    const auto count =
-        std::ranges::count_if(peers_, [&](const Peer& one) { return one.is_live() && has(one.at(unit)); });
+    const auto count = std::ranges::count_if(
+        peers_, [&](const PeerView& one) { return one.is_live() && has(one.at(unit)); });
     if (best && count >= fewest) continue;
     best = Choice{unit, peer};
     best_at = at;
@@ -196,8 +189,11 @@ Choice Schedule::take(const Choice& choice, std::size_t at, SteadyTime now) {
   for (Cursor* cursor : {&at_source_, &at_peers_})
     if (cursor->at > at) --cursor->at;
   ++under_way_;
-  const bool has_others = std::ranges::any_of(
-      peers_, [](const Peer& peer) { return peer.is_live() && peer.state.kind == SetState::Kind::Staging; });
+  // A slow host fetches late, so what this host reads waits for none.
+  const bool has_others = std::ranges::any_of(peers_, [&](const PeerView& peer) {
+    return peer.is_live() && peer.is_staging() &&
+           (peer.state.reads != Reads::Slowly || reads_ == Reads::Slowly);
+  });
   if (choice.peer) {
     ++peers_[*choice.peer].under_way;
   } else if (has_others && choice.why != Why::Changed) {
@@ -225,7 +221,7 @@ void Schedule::done(const Choice& choice, SteadyTime now) {
   --under_way_;
   undelivered_.read(choice.unit, now);
   if (!choice.peer) return;
-  Peer& peer = peers_[*choice.peer];
+  PeerView& peer = peers_[*choice.peer];
   peer.failures = 0;
   if (std::exchange(peer.is_failing, false)) look_anew();
   if (peer.under_way-- == at_once_) at_peers_ = {};  // a slot is free
@@ -234,7 +230,7 @@ void Schedule::done(const Choice& choice, SteadyTime now) {
 void Schedule::failed(const Choice& choice, bool is_missing_there, SteadyTime now) {
   --under_way_;
   if (choice.peer) {
-    Peer& peer = peers_[*choice.peer];
+    PeerView& peer = peers_[*choice.peer];
     --peer.under_way;
     if (is_missing_there) {
       peer.missing.insert(choice.unit);

@@ -13,6 +13,7 @@
 
 #include "base/clock.hpp"
 #include "fleet/board/board.hpp"
+#include "fleet/fetch/peer_view.hpp"
 #include "fleet/fetch/undelivered.hpp"
 #include "fleet/protocol/owner.hpp"
 #include "fleet/protocol/set_state.hpp"
@@ -64,7 +65,8 @@ class Schedule {
   // Adds units to get. Those that this host owns among all known hosts come first.
   void add(std::span<const std::uint64_t> units);
   void only_from_source(std::uint64_t unit);
-  void without_source(SteadyTime now);
+  // How this host reads the source, before the first call of next().
+  void reads_as(SetState::Reads how, SteadyTime now);
   // Without a source: true if for kStuck no peer had any of the remaining units.
   bool is_hopeless(SteadyTime now) const;
 
@@ -74,6 +76,7 @@ class Schedule {
   void heard(std::size_t peer, SetState state, SteadyTime now);
   void unheard(std::size_t peer, SteadyTime now);
   void asked_by(std::span<const NodeId> nodes, SteadyTime now);
+  bool is_staging(std::size_t peer) const { return peers_[peer].is_staging(); }
   void blame(std::size_t peer);  // it sent wrong data: request nothing more from it
 
   // The next unit, preferably from `first`; no value if there is none at the moment. The unit is in progress
@@ -90,23 +93,6 @@ class Schedule {
   std::uint64_t looks() const { return looks_; }  // number of units examined since the start
 
  private:
-  struct Peer {
-    SetState state;
-    SteadyTime heard_at{}, moved_at{}, rests_until{};
-    bool is_silent = false;
-    std::uint64_t had = 0;
-    unsigned under_way = 0;
-    unsigned failures = 0;  // since the last unit that it sent, also the next
-    SteadyTime failing_since{};
-    bool is_failing = false;
-    bool is_blamed = false;
-    bool was_staging = false;
-    std::set<std::uint64_t> missing;  // units that it turned out not to have
-
-    bool is_live() const { return state.kind != SetState::Kind::None && !is_blamed && !is_silent; }
-    bool delivers() const { return is_live() && !is_failing; }
-    UnitState at(std::uint64_t unit) const;
-  };
   // The units before `at` are not available this way until a host reports a change.
   struct Cursor {
     std::size_t at = 0;
@@ -115,14 +101,14 @@ class Schedule {
   NodeId self_;
   unsigned at_once_;
   std::chrono::milliseconds stuck_;
-  std::vector<Peer> peers_;
+  std::vector<PeerView> peers_;
   std::map<NodeId, SteadyTime> asked_;  // time of the first request
   std::vector<std::uint64_t> waiting_;  // in the order of reading from the source
   std::set<std::uint64_t> source_only_;
   Undelivered undelivered_;
   std::size_t under_way_ = 0;
-  bool has_source_ = true;
-  SteadyTime chosen_at_{};  // time of the last choice; used without a source
+  SetState::Reads reads_ = SetState::Reads::Normally;  // by this host
+  SteadyTime chosen_at_{};                             // time of the last choice; used without a source
   Cursor at_source_, at_peers_;
   std::uint64_t looks_ = 0;
 

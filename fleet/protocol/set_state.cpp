@@ -1,5 +1,7 @@
 #include "fleet/protocol/set_state.hpp"
 
+#include <algorithm>
+
 #include "base/json.hpp"
 #include "fleet/protocol/request.hpp"
 
@@ -7,10 +9,18 @@ namespace spark::fleet {
 namespace {
 
 constexpr std::string_view kWords[] = {"none", "staging", "published"};
+constexpr std::string_view kReads[] = {"normally", "slowly", "never"};
 constexpr std::size_t kLongestLine = 1024;
 
 tl::unexpected<Error> no_state() {
   return fail(Errc::Invalid, "a peer's answer is not the state of the set");
+}
+
+// Hosts of an earlier version do not say it.
+SetState::Reads parse_reads(const json::object& line) {
+  const auto found = std::ranges::find(kReads, get_string(line, "reads").value_or(""));
+  return found == std::end(kReads) ? SetState::Reads::Normally
+                                   : static_cast<SetState::Reads>(found - std::begin(kReads));
 }
 
 }  // namespace
@@ -20,6 +30,7 @@ std::string to_text(const SetState& state) {
                     {"node", node_text(state.node)},
                     {"units", state.unit_count}};
   if (!state.hash.empty()) line["hash"] = state.hash;
+  if (state.reads != SetState::Reads::Normally) line["reads"] = kReads[static_cast<std::size_t>(state.reads)];
   std::string text = json::serialize(line) + "\n";
   const std::size_t start = text.size();
   text.resize(start + (state.units.size() + 3) / 4);
@@ -46,6 +57,7 @@ Result<SetState> parse_set_state(std::string_view text, std::uint64_t most) {
   const std::string_view bits = text.substr(end + 1);
   if (word == kWords[1]) {
     state.kind = SetState::Kind::Staging;
+    state.reads = parse_reads(*line);
   } else if (word == kWords[2]) {
     state.kind = SetState::Kind::Published;
   } else if (word != kWords[0]) {

@@ -21,11 +21,15 @@ inline bool has(UnitState state) {
 
 struct SetState {
   enum class Kind { None, Staging, Published };
+  // Slowly: its staging has a limit or a low priority, so hosts that read normally read its share as well.
+  // Never: its volume is away.
+  enum class Reads : std::uint8_t { Normally, Slowly, Never };
   Kind kind = Kind::None;
-  NodeId node = 0;               // the answering host
-  std::vector<UnitState> units;  // only for Staging: one for each unit
-  std::uint64_t unit_count = 0;  // for Staging and Published
-  std::string hash;              // for Published: hash of the copy; empty: not known yet
+  NodeId node = 0;                // the answering host
+  std::vector<UnitState> units;   // only for Staging: one for each unit
+  std::uint64_t unit_count = 0;   // for Staging and Published
+  std::string hash;               // for Published: hash of the copy; empty: not known yet
+  Reads reads = Reads::Normally;  // for Staging: how it reads the source
   bool operator==(const SetState&) const = default;
 };
 

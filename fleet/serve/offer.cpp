@@ -5,6 +5,7 @@
 
 #include <cstring>
 
+#include "fleet/serve/shown_unit.hpp"
 #include "fleet/serve/unit_reader.hpp"
 #include "staging/manifest/manifest_reader.hpp"
 
@@ -47,22 +48,17 @@ class StagingOffer final : public Offer {
     }
     if (!board_->is_alive()) return {};
     state.kind = SetState::Kind::Staging;
+    state.reads = board_->reads();
     state.units.reserve(state.unit_count);
     for (std::uint64_t unit = 0; unit < state.unit_count; ++unit) state.units.push_back(board_->unit(unit));
     return state;
   }
 
   Result<UnitBody> read(std::uint64_t unit, const staging::IoBuffer& buffer) const override {
-    if (unit >= reader_.layout().units() || !has(board_->unit(unit))) return not_there();
-    if (reader_.layout().is_pack(unit)) {
-      return reader_.read_pack(unit, buffer,
-                               [this](std::uint64_t small) { return board_->small_digest(small); });
-    }
-    auto body = reader_.read_piece(unit, buffer);
-    if (!body) return body;
-    body->is_plain = false;  // attributes are set last, so they are not known yet
-    (board_->unit(unit) == UnitState::HasPiece ? body->piece : body->file) = board_->digest(unit);
-    return body;
+    if (unit >= reader_.layout().units()) return not_there();
+    return read_as_shown(*board_, unit, [&] {
+      return reader_.layout().is_pack(unit) ? read_pack(unit, buffer) : read_piece(unit, buffer);
+    });
   }
 
   void note_member(NodeId node) override { board_->note_member(node); }
@@ -72,6 +68,16 @@ class StagingOffer final : public Offer {
  private:
   std::unique_ptr<Board> board_;
   UnitReader reader_;
+
+  Result<UnitBody> read_pack(std::uint64_t unit, const staging::IoBuffer& buffer) const {
+    return reader_.read_pack(unit, buffer,
+                             [this](std::uint64_t small) { return board_->small_digest(small); });
+  }
+  Result<UnitBody> read_piece(std::uint64_t unit, const staging::IoBuffer& buffer) const {
+    auto body = reader_.read_piece(unit, buffer);
+    if (body) body->is_plain = false;  // attributes are set last, so they are not known yet
+    return body;
+  }
 };
 
 class PublishedOffer final : public Offer {

@@ -32,7 +32,7 @@ class CopyFile final : public FileWork {
     const Entry expected = entry_;
     if (auto opened = open_source(); !opened) return opened;
     context_.counters->bytes_total += entry_.size - expected.size;  // wraps to the difference
-    if (known_ != nullptr && !is_same_source(expected, entry_)) known_ = nullptr;
+    if (known_ != nullptr && !is_same_source(expected, entry_)) discard();
     copy_.tree = context_.copy;
     copy_.path = entry_.path;
     if (auto opened = open_copy(); !opened) return opened;
@@ -199,8 +199,13 @@ class CopyFile final : public FileWork {
     return false;
   }
 
-  Result<> start_again() {
+  void discard() {
+    if (context_.discards) context_.discards(entry_);
     known_ = nullptr;
+  }
+
+  Result<> start_again() {
+    discard();
     unflushed_.clear();
     if (::ftruncate(copy_.fd.get(), 0) != 0)
       return fail_errno(errno, "emptying " + context_.copy->shown(entry_.path));

@@ -199,6 +199,7 @@ std::unique_ptr<fleet::PeerExchange> exchange_of(const json::object& request, co
   fleet::ExchangeSettings settings;
   settings.self = members->self;
   settings.is_source_away = get_bool(request, "away").value_or(false);
+  settings.is_slow = get_bool(*object, "slow").value_or(false);
   settings.boards = boards_in(cache->state_dir);
   settings.data = staging::CacheFolder(cache->path).partial(dataset) / "data";
   add_found(*members, found_peers(settings.boards));

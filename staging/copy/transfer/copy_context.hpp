@@ -33,6 +33,8 @@ struct CopyContext {
   // Whether a file's content is right, once all of it is written; false: the file is read again. Empty means
   // right.
   std::function<bool(const Entry&, const Digest&)> is_right;
+  // Before the content of a large file's copy is discarded, because the file changed or its content is wrong.
+  std::function<void(const Entry&)> discards;
   std::function<void(Bytes)> moved;                                        // of large files
   std::function<void(const std::string& path, Bytes offset)> before_read;  // tests change the source here
 

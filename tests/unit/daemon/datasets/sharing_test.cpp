@@ -61,6 +61,31 @@ TEST_F(SharingTest, ARequestWithoutALimitLiftsTheLimitOfTheCopyItJoins) {
   EXPECT_EQ(kind_of(slow), "done");
 }
 
+TEST_F(SharingTest, PeersAreToldOfACopyThatIsLimitedOrForALaterJob) {
+  settings.fleet.listen = nvmetcp::Portal{"10.0.0.1", 7789};
+  device = "/dev/nvme0n1";
+  start();
+  const auto is_slow = [&](std::size_t number) {
+    const json::object request = requests()[number];
+    const json::object* fleet = get_object(request, "fleet");
+    return fleet == nullptr ? std::nullopt : get_bool(*fleet, "slow");
+  };
+  StageRequest later;
+  later.datasets = {"models"};
+  later.demand.is_prefetch = true;
+  const auto prefetch = *datasets->requests().stage(std::move(later));
+  ASSERT_TRUE(copies_begin(1));
+  EXPECT_EQ(is_slow(0), true);
+  const auto limited = stage_at("models", 50'000'000);
+  ASSERT_TRUE(copies_begin(2));
+  EXPECT_EQ(is_slow(1), true);
+  const auto normal = stage_at("models", 0);
+  ASSERT_TRUE(copies_begin(3));
+  EXPECT_EQ(is_slow(2), false);
+  let_go();
+  for (const auto& job : {prefetch, limited, normal}) EXPECT_TRUE(ends(job));
+}
+
 TEST_F(SharingTest, ARestartedCopyStillWaitsForItsVolume) {
   start();
   const auto slow = stage_at("models", 50);

@@ -34,6 +34,15 @@ TEST(Board, TheServerSeesTheUnitsOfTheWorker) {
   EXPECT_FALSE(server->is_done());
 }
 
+TEST(Board, TheServerSeesHowTheWorkerReadsItsSource) {
+  const TempFolder folder;
+  const auto worker = Board::create(folder.path(), kSet, "/x", kSize).value();
+  const auto server = Board::open(folder.path(), kSet).value();
+  EXPECT_EQ(server->reads(), SetState::Reads::Normally);
+  worker->set_reads(SetState::Reads::Slowly);
+  EXPECT_EQ(server->reads(), SetState::Reads::Slowly);
+}
+
 TEST(Board, TheWorkerSeesTheHostsThatAskTheServer) {
   const TempFolder folder;
   const auto worker = Board::create(folder.path(), kSet, "/x", kSize).value();

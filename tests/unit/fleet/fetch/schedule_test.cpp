@@ -2,31 +2,14 @@
 
 #include <gtest/gtest.h>
 
-#include <numeric>
+#include "tests/unit/fleet/fetch/units.hpp"
 
 using namespace spark;
 using namespace spark::fleet;
+using namespace spark::fleet::test;
 using namespace std::chrono_literals;
 
 namespace {
-
-constexpr NodeId kSelf = 11, kFirst = 22, kSecond = 33;
-constexpr std::uint64_t kUnits = 60;
-const SteadyTime kNow{1h};
-
-std::vector<std::uint64_t> all_units() {
-  std::vector<std::uint64_t> units(kUnits);
-  std::iota(units.begin(), units.end(), 0);
-  return units;
-}
-
-SetState staging_of(NodeId node, UnitState each = UnitState::Absent) {
-  return {SetState::Kind::Staging, node, std::vector<UnitState>(kUnits, each), kUnits, {}};
-}
-
-SetState published_by(NodeId node) {
-  return {SetState::Kind::Published, node, {}, kUnits, {}};
-}
 
 // Takes all units that are available from the source now.
 std::vector<std::uint64_t> take_from_source(Schedule& schedule, SteadyTime now) {
@@ -247,7 +230,7 @@ TEST(Schedule, APeerThatSentWrongBytesIsNotUsedAgain) {
 
 TEST(Schedule, WithoutASourceItWaitsForPeersAndFailsWhenNoneHasMore) {
   Schedule schedule(kSelf, 1, 4);
-  schedule.without_source(kNow);
+  schedule.reads_as(SetState::Reads::Never, kNow);
   schedule.add(std::vector<std::uint64_t>{7, 8});
   EXPECT_FALSE(schedule.next(From::Source, kNow));
   EXPECT_FALSE(schedule.is_hopeless(kNow + kStuck));

@@ -33,6 +33,24 @@ TEST(SetState, FieldsOfALaterVersionAreIgnored) {
   EXPECT_EQ(parse_set_state(text, 5).value(), staging_state());
 }
 
+TEST(SetState, AHostSaysHowItReadsTheSourceAndSilenceMeansNormally) {
+  SetState state = staging_state();
+  EXPECT_EQ(to_text(state).find("reads"), std::string::npos) << "as hosts of an earlier version write it";
+  for (const auto reads : {SetState::Reads::Slowly, SetState::Reads::Never}) {
+    state.reads = reads;
+    EXPECT_EQ(parse_set_state(to_text(state), 5).value().reads, reads);
+  }
+  EXPECT_EQ(parse_set_state(to_text(staging_state()), 5).value().reads, SetState::Reads::Normally);
+}
+
+TEST(SetState, AnUnknownWayToReadTheSourceCountsAsNormal) {
+  for (const char* later : {R"("reads": "sometimes", )", R"("reads": 3, )"}) {
+    std::string text = to_text(staging_state());
+    text.insert(1, later);
+    EXPECT_EQ(parse_set_state(text, 5).value(), staging_state()) << later;
+  }
+}
+
 TEST(SetState, AWrongNumberOfUnitsOrBitsIsRefused) {
   const std::string text = to_text(staging_state());
   EXPECT_FALSE(parse_set_state(text, 4));

@@ -37,6 +37,7 @@ class FleetHost {
 
   NodeId self() const { return node_id("nqn", to_string(at_)); }
   PeerAddress address() const { return {"peer", {at_}}; }
+  std::filesystem::path cache_path() const { return config_.path; }
   std::filesystem::path boards() const { return config_.state_dir / "fleet"; }
   std::unique_ptr<staging::Cache> cache() {
     auto opened = staging::Cache::open(config_, clock_);
@@ -44,8 +45,10 @@ class FleetHost {
   }
   Server& server() { return server_; }
 
-  std::unique_ptr<PeerExchange> exchange(const std::vector<PeerAddress>& peers, bool is_source_away = false) {
+  std::unique_ptr<PeerExchange> exchange(const std::vector<PeerAddress>& peers, bool is_source_away = false,
+                                         bool is_slow = false) {
     ExchangeSettings settings;
+    settings.is_slow = is_slow;
     settings.self = self();
     settings.boards = boards();
     settings.data = staging::CacheFolder(config_.path).partial("set") / "data";

@@ -1,0 +1,46 @@
+#include "fleet/fetch/peer_view.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace spark::fleet {
+
+void PeerView::heard(SetState now_there, SteadyTime now) {
+  const auto has_now = static_cast<std::uint64_t>(std::ranges::count_if(now_there.units, has));
+  if (has_now != had || now_there.kind != state.kind) moved_at = now;
+  if (now_there.kind != state.kind) missing.clear();
+  had = has_now;
+  heard_at = now;
+  is_silent = false;
+  state = std::move(now_there);
+  if (is_staging()) staged = state.reads;
+  std::map<std::uint64_t, SteadyTime> since;
+  for (std::uint64_t unit = 0; state.reads == Reads::Slowly && unit < state.units.size(); ++unit) {
+    if (state.units[unit] != UnitState::Reading) continue;
+    const auto before = slow_reads.find(unit);
+    since.emplace(unit, before == slow_reads.end() ? now : before->second);
+  }
+  slow_reads = std::move(since);
+}
+
+UnitState PeerView::at(std::uint64_t unit) const {
+  if (missing.contains(unit)) return UnitState::Absent;
+  if (state.kind == SetState::Kind::Published) return UnitState::HasFile;
+  return unit < state.units.size() ? state.units[unit] : UnitState::Absent;
+}
+
+// A slow host claims many units and then reads one after the other, so each of them has a limit.
+bool PeerView::is_awaited(std::uint64_t unit, Reads here, std::chrono::milliseconds stuck,
+                          SteadyTime now) const {
+  if (at(unit) != UnitState::Reading || now - moved_at >= stuck) return false;
+  const auto since = slow_reads.find(unit);
+  return here == Reads::Slowly || since == slow_reads.end() || now - since->second < stuck;
+}
+
+bool PeerView::comes_before(NodeId self, Reads here, std::uint64_t unit) const {
+  if (!staged || *staged == Reads::Never) return false;
+  if (*staged != here) return *staged < here;
+  return weight(state.node, unit) > weight(self, unit);
+}
+
+}  // namespace spark::fleet
