@@ -29,14 +29,14 @@ class Peer {
   bool is_silent() const { return address_.is_silent; }
   std::string endpoint() const;  // the one that answered last; empty: none
 
-  // Stores the answer's body in `into`, which must be large enough. TimedOut if the peer sends nothing for
-  // longer than `patience`.
-  Result<AnswerHead> get(const PeerRequest& request, std::span<char> into,
-                         std::chrono::milliseconds patience);
+  // Stores the answer's body in `into`, which must be large enough. TimedOut beyond the limits.
+  Result<AnswerHead> get(const PeerRequest& request, std::span<char> into, const TimeLimits& limits);
   // The same into a new file, which gets its name only when it is complete.
   Result<> get_file(const PeerRequest& request, const std::filesystem::path& path, Bytes most,
-                    std::chrono::milliseconds patience);
-  Result<std::string> get_text(const PeerRequest& request, Bytes most, std::chrono::milliseconds patience);
+                    const TimeLimits& limits);
+  // Cancelled: `interrupt` is set; null means never.
+  Result<std::string> get_text(const PeerRequest& request, Bytes most, const TimeLimits& limits,
+                               const Interrupt* interrupt = nullptr);
 
  private:
   struct Connection {
@@ -50,9 +50,10 @@ class Peer {
   std::size_t good_ = 0;  // index in the endpoints
   bool has_answered_ = false;
 
-  Result<Connection> connect(std::chrono::milliseconds patience);
+  Result<Connection> connect(std::chrono::milliseconds patience, const Interrupt* interrupt);
   template <class Take>
-  Result<AnswerHead> ask(const PeerRequest& request, const Take& take, std::chrono::milliseconds patience);
+  Result<AnswerHead> ask(const PeerRequest& request, const Take& take, const TimeLimits& limits,
+                         const Interrupt* interrupt = nullptr);
 };
 
 }  // namespace spark::fleet

@@ -32,10 +32,9 @@ Result<staging::Walked> SharedWalk::get(const staging::Exchange::Walk& own) {
     if (number > 0) return watch(number - 1);
     walked = no_throw([&] { return decide(own); });
     const std::scoped_lock lock(mutex_);
-    is_over_ = true;
-    changed_.notify_all();
+    end();
   };
-  const auto ran = run_in_threads(peers_.size() + 1, part, [this] { is_over_ = true; });
+  const auto ran = run_in_threads(peers_.size() + 1, part, [this] { end(); });
   if (!ran) return own();
   return walked;
 }
@@ -43,7 +42,7 @@ Result<staging::Walked> SharedWalk::get(const staging::Exchange::Walk& own) {
 void SharedWalk::watch(std::size_t index) {
   const PeerRequest request{PeerRequest::Kind::Walk, walk_, 0, self_};
   for (bool is_first = true; !is_over_; is_first = false) {
-    const auto text = peers_[index]->get_text(request, kMostNotes, kSilent);
+    const auto text = peers_[index]->get_text(request, kMostNotes, for_state(kSilent), &over_);
     auto state = text ? parse_set_state(*text, 1) : text.take_error();
     std::unique_lock lock(mutex_);
     const auto now = std::chrono::steady_clock::now();
@@ -62,6 +61,13 @@ Result<staging::Walked> SharedWalk::decide(const staging::Exchange::Walk& own) {
   {
     std::unique_lock lock(mutex_);
     changed_.wait_for(lock, kFirstLook, [this] { return awaited_ == 0; });
+// Ends the watches.
+void SharedWalk::end() {
+  is_over_ = true;
+  over_.set();
+  changed_.notify_all();
+}
+
   }
   for (;;) {
     const auto choice = next();
@@ -97,17 +103,16 @@ std::optional<Choice> SharedWalk::next() {
 Result<staging::Walked> SharedWalk::from_peer(std::size_t index) {
   Peer& peer = *peers_[index];
   const auto path = Board::entries_of(boards_, walk_);
-  const auto got =
-      peer.get_file({PeerRequest::Kind::WalkEntries, walk_, 0, 0}, path, kMostEntries, kPatience);
+  const auto got = peer.get_file({PeerRequest::Kind::WalkEntries, walk_, 0, 0}, path, kMostEntries, kForWalk);
   if (!got) return got.take_error();
   if (is_source_away_) {
-    const auto folders =
-        peer.get_text({PeerRequest::Kind::WalkFolders, walk_, 0, 0}, kMostNotes, kLookingAtFolders);
+    const auto folders = peer.get_text({PeerRequest::Kind::WalkFolders, walk_, 0, 0}, kMostNotes,
+                                       for_state(kLookingAtFolders));
     if (!folders) return folders.take_error();
     if (*folders != "plain")
       return fail(Errc::Unavailable, "folders have attributes, which peers do not send");
   }
-  const auto text = peer.get_text({PeerRequest::Kind::WalkNotes, walk_, 0, 0}, kMostNotes, kPatience);
+  const auto text = peer.get_text({PeerRequest::Kind::WalkNotes, walk_, 0, 0}, kMostNotes, kForWalk);
   if (!text) return text.take_error();
   auto notes = staging::parse_walk_notes(*text);
   auto manifest = staging::ManifestReader::open(path);

@@ -85,7 +85,7 @@ Result<ExchangeRun::Fetched> ExchangeRun::pack_from_peer(const Choice& choice, L
   const Pack& pack = exchange_.layout.pack(choice.unit);
   PeerRequest request{PeerRequest::Kind::Unit, exchange_.set, choice.unit, 0};
   const auto began = std::chrono::steady_clock::now();
-  const auto head = exchange_.peers[*choice.peer]->get(request, chars_of(lane.buffer), kPatience);
+  const auto head = exchange_.peers[*choice.peer]->get(request, chars_of(lane.buffer), kForUnit);
   job_.context.counters->spent(staging::Activity::Peers, std::chrono::steady_clock::now() - began);
   if (!head) return Fetched::NotNow;
   if (head->status != 200 || head->length < pack.count * kTableEntry) return Fetched::Missing;

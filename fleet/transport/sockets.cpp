@@ -65,7 +65,8 @@ Result<UniqueFd> listen_on(const Endpoint& at) {
   return socket;
 }
 
-Result<UniqueFd> connect_to(const Endpoint& to, std::chrono::milliseconds patience) {
+Result<UniqueFd> connect_to(const Endpoint& to, std::chrono::milliseconds patience,
+                            const Interrupt* interrupt) {
   const std::string doing = "connecting to " + to_string(to);
   const auto found = look_up(to.address, to.port, 0);
   if (!found) return found.take_error();
@@ -75,9 +76,10 @@ Result<UniqueFd> connect_to(const Endpoint& to, std::chrono::milliseconds patien
     if (!socket) return fail_errno(errno, doing);
     why = ::connect(socket.get(), address->ai_addr, address->ai_addrlen) == 0 ? 0 : errno;
     if (why == EINPROGRESS) {
-      pollfd poll{socket.get(), POLLOUT, 0};
       socklen_t size = sizeof why;
-      if (::poll(&poll, 1, static_cast<int>(patience.count())) <= 0) {
+      if (!wait_for(socket.get(), POLLOUT, patience, interrupt)) {
+        if (interrupt != nullptr && interrupt->is_set())
+          return fail(Errc::Cancelled, doing + ": it is no longer needed");
         why = ETIMEDOUT;
       } else {
         ::getsockopt(socket.get(), SOL_SOCKET, SO_ERROR, &why, &size);
