@@ -25,6 +25,17 @@ std::string Peer::endpoint() const {
   return has_answered_ ? to_string(address_.endpoints[good_]) : "";
 }
 
+// With the key of the file, if that was replaced.
+Result<std::unique_ptr<Channel>> Peer::open_channel(const Endpoint& endpoint,
+                                                    std::chrono::milliseconds patience,
+                                                    const Interrupt* interrupt) {
+  const auto security = security_->get();
+  auto channel = Channel::connect(security, endpoint, patience, interrupt);
+  if (channel || channel.error().kind != Errc::Denied) return channel;
+  const auto other = security_->instead_of(*security);
+  return other ? Channel::connect(other, endpoint, patience, interrupt) : std::move(channel);
+}
+
 Result<Peer::Connection> Peer::connect(std::chrono::milliseconds patience, const Interrupt* interrupt) {
   std::size_t first = 0;
   {
@@ -34,8 +45,7 @@ Result<Peer::Connection> Peer::connect(std::chrono::milliseconds patience, const
   Result<Connection> connection = fail(Errc::Unavailable, "peer " + name() + " has no address");
   for (std::size_t i = 0; i < address_.endpoints.size(); ++i) {
     const std::size_t at = (first + i) % address_.endpoints.size();
-    auto channel =
-        Channel::connect(security_, address_.endpoints[at], std::min(patience, kConnect), interrupt);
+    auto channel = open_channel(address_.endpoints[at], std::min(patience, kConnect), interrupt);
     if (!channel) {
       if (channel.error().kind == Errc::Cancelled) return channel.take_error();
       connection = channel.take_error();

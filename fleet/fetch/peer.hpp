@@ -9,6 +9,7 @@
 
 #include "fleet/protocol/request.hpp"
 #include "fleet/transport/channel.hpp"
+#include "fleet/transport/current_security.hpp"
 #include "fleet/transport/http.hpp"
 
 namespace spark::fleet {
@@ -22,8 +23,11 @@ struct PeerAddress {
 // Thread-safe; connections are kept for the next request.
 class Peer {
  public:
-  Peer(PeerAddress address, std::shared_ptr<Security> security)
+  // `security` may be shared by all peers, which then learn of a new key together.
+  Peer(PeerAddress address, std::shared_ptr<CurrentSecurity> security)
       : address_(std::move(address)), security_(std::move(security)) {}
+  Peer(PeerAddress address, std::shared_ptr<Security> security)
+      : Peer(std::move(address), std::make_shared<CurrentSecurity>(std::move(security))) {}
 
   const std::string& name() const { return address_.name; }
   bool is_silent() const { return address_.is_silent; }
@@ -44,12 +48,14 @@ class Peer {
     std::string buffered;
   };
   PeerAddress address_;
-  std::shared_ptr<Security> security_;
+  std::shared_ptr<CurrentSecurity> security_;
   mutable std::mutex mutex_;
   std::vector<Connection> idle_;
   std::size_t good_ = 0;  // index in the endpoints
   bool has_answered_ = false;
 
+  Result<std::unique_ptr<Channel>> open_channel(const Endpoint& endpoint, std::chrono::milliseconds patience,
+                                                const Interrupt* interrupt);
   Result<Connection> connect(std::chrono::milliseconds patience, const Interrupt* interrupt);
   template <class Take>
   Result<AnswerHead> ask(const PeerRequest& request, const Take& take, const TimeLimits& limits,

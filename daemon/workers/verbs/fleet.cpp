@@ -38,7 +38,8 @@ fleet::Endpoint endpoint_from(const json::object& object) {
 Result<FleetMembers> fleet_members_of(const json::object& object) {
   FleetMembers members;
   if (const json::object* listen = get_object(object, "listen")) members.listen = endpoint_from(*listen);
-  auto key = fleet::read_key(get_string(object, "key_file").value_or(""));
+  members.key_file = get_string(object, "key_file").value_or("");
+  auto key = fleet::read_key(members.key_file);
   if (!key) return key.take_error();
   const std::string name = host_name();
   auto security = fleet::Security::make(*key, name);
@@ -206,9 +207,10 @@ std::unique_ptr<fleet::PeerExchange> exchange_of(const json::object& request, co
   const auto silent = silent_peers(settings.boards);
   for (fleet::PeerAddress& peer : members->peers) {
     peer.is_silent = silent.contains(peer.name);
-    settings.peers.push_back(std::make_unique<fleet::Peer>(std::move(peer), members->security));
+    settings.peers.push_back(std::make_unique<fleet::Peer>(std::move(peer), security));
   }
   return std::make_unique<fleet::PeerExchange>(std::move(settings));
 }
 
 }  // namespace spark::workers
+  const auto security = std::make_shared<fleet::CurrentSecurity>(members->security, members->key_file);

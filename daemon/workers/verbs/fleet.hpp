@@ -20,6 +20,7 @@ struct FleetMembers {
   fleet::Endpoint listen;
   std::shared_ptr<fleet::Security> security;
   std::vector<fleet::PeerAddress> peers;  // without this host
+  std::filesystem::path key_file;         // of the key in `security`
   std::optional<fleet::Endpoint> dns;     // a name that resolves to the addresses of all hosts
   std::vector<std::string> nodes;         // of a job: host names, which lead to peers as well
   std::set<std::string> allow;            // host NQNs that may ask; empty: all that have the key

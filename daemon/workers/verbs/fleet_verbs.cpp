@@ -71,7 +71,7 @@ Result<json::object> serve_peers_verb(const json::object& request, const Progres
                              !identity || members->allow.empty() || members->allow.contains(*identity);
                          return is_listed && (neighbours.has(address) || nodes.has(address));
                        });
-  fleet::KeyWatch key(get_string(*object, "key_file").value_or(""), members->security->key());
+  fleet::KeyWatch key(members->key_file, members->security->key());
   StopFlag stop{false};
   const auto look = [&] {
     for (; !stop; std::this_thread::sleep_for(kLook)) {

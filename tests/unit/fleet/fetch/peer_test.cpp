@@ -44,6 +44,21 @@ TEST_F(PeerTest, AnInterruptEndsARequestUnderWay) {
   EXPECT_EQ(text.error().kind, Errc::Cancelled);
 }
 
+TEST_F(PeerTest, AKeyThatWasReplacedInItsFileIsUsedForTheNextConnection) {
+  FleetHost host(key_, "nqn.host");
+  const spark::test::TempFolder folder;
+  ASSERT_TRUE(write_file_atomically(folder / "key", key_ + "\n", 0600));
+  const auto old = Security::make(new_key().value(), "nqn.client").value();
+  const auto current = std::make_shared<CurrentSecurity>(old, folder / "key");
+  Peer first(host.address(), current), second(host.address(), current), fixed(host.address(), old);
+  Result<std::string> text = first.get_text({}, kMiB, {10s, 20s});
+  while (!text && text.error().kind == Errc::Unavailable)  // until its thread listens
+    text = first.get_text({}, kMiB, {10s, 20s});
+  EXPECT_TRUE(text) << text.error().message();
+  EXPECT_TRUE(second.get_text({}, kMiB, {10s, 20s})) << "all peers share the key";
+  EXPECT_EQ(fixed.get_text({}, kMiB, {10s, 20s}).error().kind, Errc::Denied);
+}
+
 TEST_F(PeerTest, APeerWhoseAnswersComeByteByByteHoldsUpNoStaging) {
   FleetHost host(key_, "nqn.host");
   SlowHost slow(key_);
