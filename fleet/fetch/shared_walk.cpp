@@ -16,6 +16,28 @@ constexpr std::chrono::milliseconds kLongestWalk{60'000};
 constexpr Bytes kMostEntries = 4 * kGiB, kMostNotes = 16 * kMiB;
 constexpr std::uint64_t kTheWalk = 0;  // the only unit
 
+// Whether each entry is in an earlier folder, and each further name belongs to an earlier file: the copy
+// relies on both. The entries are sorted.
+bool is_tree(const staging::Entries& entries) {
+  const staging::Entry* folder = nullptr;  // of the entry before: usually also of the next one
+  const auto earlier = [&](std::string_view path, std::size_t than) {
+    const std::size_t at = staging::index_of(entries, path);
+    return at < than ? &entries[at] : nullptr;
+  };
+  for (std::size_t i = 1; i < entries.size(); ++i) {
+    const staging::Entry& entry = entries[i];
+    const std::string_view path = entry.path.view();
+    const std::size_t slash = path.rfind('/');
+    const std::string_view parent = slash == std::string_view::npos ? "" : path.substr(0, slash);
+    if (folder == nullptr || folder->path.view() != parent) folder = earlier(parent, i);
+    if (folder == nullptr || folder->type != staging::EntryType::Folder) return false;
+    if (entry.link_to.view().empty()) continue;
+    const staging::Entry* file = earlier(entry.link_to.view(), i);
+    if (file == nullptr || !staging::is_content(*file)) return false;
+  }
+  return !entries.empty();
+}
+
 }  // namespace
 
 Result<staging::Walked> SharedWalk::get(const staging::Exchange::Walk& own) {
@@ -127,6 +149,8 @@ Result<staging::Walked> SharedWalk::from_peer(std::size_t index) {
   }
   if (auto read = manifest->error(); !read) return read.take_error();
   if (auto kept = write_file_atomically(Board::notes_of(boards_, walk_), *text); !kept)
+  if (!is_tree(walked.entries))
+    return fail(Errc::Invalid, "peer " + peer.name() + " sent a walk that is no tree of files");
     return kept.take_error();
   return walked;
 }
