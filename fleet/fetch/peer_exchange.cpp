@@ -133,7 +133,7 @@ Result<> PeerExchange::copy(staging::ExchangeJob& job) {
   Earlier(files, job, presence_->board()).show();
   BytesRead read{};
   const ExchangeContext exchange{settings_.self, files.set, settings_.peers, presence_->board(), files.layout,
-                                 files.entry_of, read};
+                                 files.entry_of, read,      !state_.empty()};
   ExchangeRun run(exchange, job);
   Result<> done = run.go();
   for (std::size_t why = 0; why < std::size(kWhy); ++why)

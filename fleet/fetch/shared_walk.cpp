@@ -61,6 +61,13 @@ Result<staging::Walked> SharedWalk::get(const staging::Exchange::Walk& own) {
   return walked;
 }
 
+// Ends the watches.
+void SharedWalk::end() {
+  is_over_ = true;
+  over_.set();
+  changed_.notify_all();
+}
+
 void SharedWalk::watch(std::size_t index) {
   const PeerRequest request{PeerRequest::Kind::Walk, walk_, 0, self_};
   for (bool is_first = true; !is_over_; is_first = false) {
@@ -83,13 +90,6 @@ Result<staging::Walked> SharedWalk::decide(const staging::Exchange::Walk& own) {
   {
     std::unique_lock lock(mutex_);
     changed_.wait_for(lock, kFirstLook, [this] { return awaited_ == 0; });
-// Ends the watches.
-void SharedWalk::end() {
-  is_over_ = true;
-  over_.set();
-  changed_.notify_all();
-}
-
   }
   for (;;) {
     const auto choice = next();
@@ -143,14 +143,15 @@ Result<staging::Walked> SharedWalk::from_peer(std::size_t index) {
   staging::Walked walked;
   static_cast<staging::WalkNotes&>(walked) = std::move(*notes);
   while (auto entry = manifest->next()) {
-    entry->hash = {};  // this and the next field belong to the peer's copy
+    entry->hash = {};  // this and the next fields belong to the peer's copy
     entry->good_at = 0;
+    entry->lost_attributes = false;
     walked.entries.push_back(std::move(*entry));
   }
   if (auto read = manifest->error(); !read) return read.take_error();
-  if (auto kept = write_file_atomically(Board::notes_of(boards_, walk_), *text); !kept)
   if (!is_tree(walked.entries))
     return fail(Errc::Invalid, "peer " + peer.name() + " sent a walk that is no tree of files");
+  if (auto kept = write_file_atomically(Board::notes_of(boards_, walk_), *text); !kept)
     return kept.take_error();
   return walked;
 }

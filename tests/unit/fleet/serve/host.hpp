@@ -43,6 +43,9 @@ class FleetHost {
     auto opened = staging::Cache::open(config_, clock_);
     return opened ? std::move(*opened) : nullptr;
   }
+  std::filesystem::path manifest(std::uint64_t generation) const {  // of the dataset "set"
+    return staging::CacheFolder(config_.path).place("set", generation).manifest();
+  }
   Server& server() { return server_; }
 
   std::unique_ptr<PeerExchange> exchange(const std::vector<PeerAddress>& peers, bool is_source_away = false) {
