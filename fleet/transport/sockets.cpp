@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstring>
 #include <memory>
 
 #include "base/text.hpp"
@@ -32,7 +33,15 @@ Result<Addresses> look_up(const std::string& name, std::uint16_t port, int flags
   return Addresses(found, ::freeaddrinfo);
 }
 
+// A socket that listens on :: has IPv4 hosts as ::ffff:10.0.0.1.
 std::string text_of(const sockaddr* address) {
+  sockaddr_in plain{};
+  const auto* v6 = reinterpret_cast<const sockaddr_in6*>(address);
+  if (address->sa_family == AF_INET6 && IN6_IS_ADDR_V4MAPPED(&v6->sin6_addr)) {
+    plain.sin_family = AF_INET;
+    std::memcpy(&plain.sin_addr, &v6->sin6_addr.s6_addr[12], sizeof plain.sin_addr);
+    address = reinterpret_cast<const sockaddr*>(&plain);
+  }
   char text[NI_MAXHOST] = "";
   const socklen_t size = address->sa_family == AF_INET6 ? sizeof(sockaddr_in6) : sizeof(sockaddr_in);
   if (::getnameinfo(address, size, text, sizeof text, nullptr, 0, NI_NUMERICHOST) != 0) return "";
