@@ -21,6 +21,7 @@ constexpr std::size_t kMembers = 64;
 constexpr std::size_t kLongestText = 4096;
 constexpr std::size_t kDigestBytes = 16;
 constexpr std::int64_t kOldSeconds = 60;
+constexpr unsigned kMostTries = 100;
 constexpr Bytes kMostBytes = 4 * kGiB;  // for 64 million units
 
 std::int64_t now_ns() {
@@ -56,12 +57,28 @@ std::filesystem::path memory_folder(const std::filesystem::path& folder) {
 }
 
 // Anyone may make folders there, so only one that belongs to this user alone is used.
-std::filesystem::path fast_folder(const std::filesystem::path& folder) {
+std::filesystem::path fast_folder(const std::filesystem::path& folder, bool makes_it = false) {
   const auto memory = memory_folder(folder);
   struct stat info {};
-  const bool is_mine = ::lstat(memory.c_str(), &info) == 0 && S_ISDIR(info.st_mode) &&
-                       info.st_uid == ::geteuid() && (info.st_mode & 0777) == 0700;
+  bool is_there = ::lstat(memory.c_str(), &info) == 0;
+  // Another worker's Board::remove() may remove it again until a file is in it.
+  while (makes_it && !is_there && (::mkdir(memory.c_str(), 0700) == 0 || errno == EEXIST))
+    is_there = ::lstat(memory.c_str(), &info) == 0;
+  const bool is_mine =
+      is_there && S_ISDIR(info.st_mode) && info.st_uid == ::geteuid() && (info.st_mode & 0777) == 0700;
   return is_mine ? memory : folder;
+}
+
+// A new and locked file. A server may still have the old one mapped, so that is unlinked but never truncated.
+Result<UniqueFd> make_file(const std::filesystem::path& path) {
+  const std::string doing = "making " + printable(path.native());
+  UniqueFd file(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
+  if (!file) return fail_errno(errno, doing);
+  if (!lock(file)) return fail(Errc::Unavailable, doing + ": another process stages the same set");
+  ::unlink(path.c_str());
+  file.reset(::open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600));
+  if (!file || !lock(file)) return fail_errno(errno, doing);
+  return file;
 }
 
 bool is_old(const std::filesystem::path& path) {
@@ -134,8 +151,7 @@ std::filesystem::path Board::notes_of(const std::filesystem::path& folder, const
 
 Result<std::unique_ptr<Board>> Board::create(const std::filesystem::path& folder, const std::string& set,
                                              const std::string& data, const BoardSize& size) {
-  ::mkdir(memory_folder(folder).c_str(), 0700);
-  const std::filesystem::path path = path_of(folder, set);
+  const std::filesystem::path path = fast_folder(folder, true) / (set + ".board");
   remove_abandoned(folder, folder);
   if (path.parent_path() != folder) remove_abandoned(path.parent_path(), folder);
   const std::string shown = printable(path.native());
@@ -144,19 +160,17 @@ Result<std::unique_ptr<Board>> Board::create(const std::filesystem::path& folder
     return fail(Errc::Unsupported, "making " + shown + ": the set is too large to be exchanged");
   std::error_code ignored;
   std::filesystem::create_directories(folder, ignored);
-  UniqueFd file(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
-  if (!file) return fail_errno(errno, "making " + shown);
-  if (!lock(file))
-    return fail(Errc::Unavailable, "making " + shown + ": another process stages the same set");
-  // A server may still have the old file mapped, so it is unlinked but never truncated.
-  ::unlink(path.c_str());
-  file.reset(::open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600));
-  if (!file || !lock(file)) return fail_errno(errno, "making " + shown);
-  const int made = ::posix_fallocate(file.get(), 0, static_cast<off_t>(bytes));
+  auto file = make_file(path);
+  for (unsigned again = 0; !file && file.error().kind == Errc::NotFound && again < kMostTries; ++again) {
+    fast_folder(folder, true);  // another worker has removed it
+    file = make_file(path);
+  }
+  if (!file) return file.take_error();
+  const int made = ::posix_fallocate(file->get(), 0, static_cast<off_t>(bytes));
   if (made != 0) return fail_errno(made, "making " + shown);
-  void* mapped = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file.get(), 0);
+  void* mapped = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file->get(), 0);
   if (mapped == MAP_FAILED) return fail_errno(errno, "mapping " + shown);
-  std::unique_ptr<Board> board(new Board(std::move(file), mapped, bytes, size, path));
+  std::unique_ptr<Board> board(new Board(std::move(*file), mapped, bytes, size, path));
   board->entries_ = entries_of(folder, set);
   board->notes_ = notes_of(folder, set);
   Header& header = board->header();

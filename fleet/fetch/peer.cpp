@@ -25,7 +25,18 @@ std::string Peer::endpoint() const {
   return has_answered_ ? to_string(address_.endpoints[good_]) : "";
 }
 
-Result<Peer::Connection> Peer::connect(std::chrono::milliseconds patience) {
+// With the key of the file, if that was replaced.
+Result<std::unique_ptr<Channel>> Peer::open_channel(const Endpoint& endpoint,
+                                                    std::chrono::milliseconds patience,
+                                                    const Interrupt* interrupt) {
+  const auto security = security_->get();
+  auto channel = Channel::connect(security, endpoint, patience, interrupt);
+  if (channel || channel.error().kind != Errc::Denied) return channel;
+  const auto other = security_->instead_of(*security);
+  return other ? Channel::connect(other, endpoint, patience, interrupt) : std::move(channel);
+}
+
+Result<Peer::Connection> Peer::connect(std::chrono::milliseconds patience, const Interrupt* interrupt) {
   std::size_t first = 0;
   {
     const std::scoped_lock lock(mutex_);
@@ -34,8 +45,9 @@ Result<Peer::Connection> Peer::connect(std::chrono::milliseconds patience) {
   Result<Connection> connection = fail(Errc::Unavailable, "peer " + name() + " has no address");
   for (std::size_t i = 0; i < address_.endpoints.size(); ++i) {
     const std::size_t at = (first + i) % address_.endpoints.size();
-    auto channel = Channel::connect(security_, address_.endpoints[at], std::min(patience, kConnect));
+    auto channel = open_channel(address_.endpoints[at], std::min(patience, kConnect), interrupt);
     if (!channel) {
+      if (channel.error().kind == Errc::Cancelled) return channel.take_error();
       connection = channel.take_error();
       continue;
     }
@@ -48,8 +60,9 @@ Result<Peer::Connection> Peer::connect(std::chrono::milliseconds patience) {
 }
 
 template <class Take>
-Result<AnswerHead> Peer::ask(const PeerRequest& request, const Take& take,
-                             std::chrono::milliseconds patience) {
+Result<AnswerHead> Peer::ask(const PeerRequest& request, const Take& take, const TimeLimits& limits,
+                             const Interrupt* interrupt) {
+  const SteadyTime until = std::chrono::steady_clock::now() + limits.whole;
   for (bool again = true;; again = false) {
     Connection connection;
     {
@@ -61,12 +74,12 @@ Result<AnswerHead> Peer::ask(const PeerRequest& request, const Take& take,
     }
     const bool is_new = !connection.channel;
     if (is_new) {
-      auto made = connect(patience);
+      auto made = connect(limits.silence, interrupt);
       if (!made) return made.take_error();
       connection = std::move(*made);
     }
     Channel& channel = *connection.channel;
-    channel.set_patience(patience);
+    channel.set_limits(limits.silence, until, interrupt);
     Result<> sent = channel.write_all(request_text(to_target(request)));
     if (sent) sent = channel.flush();
     Result<AnswerHead> head = sent ? read_answer(channel, connection.buffered) : sent.take_error();
@@ -83,24 +96,23 @@ Result<AnswerHead> Peer::ask(const PeerRequest& request, const Take& take,
   }
 }
 
-Result<AnswerHead> Peer::get(const PeerRequest& request, std::span<char> into,
-                             std::chrono::milliseconds patience) {
+Result<AnswerHead> Peer::get(const PeerRequest& request, std::span<char> into, const TimeLimits& limits) {
   const auto take = [&](Channel& channel, std::string& buffered, const AnswerHead& head) -> Result<> {
     if (head.length > into.size()) return fail(Errc::Invalid, "peer " + name() + " sends too much");
     return read_body(channel, buffered, into.first(head.length));
   };
-  return ask(request, take, patience);
+  return ask(request, take, limits);
 }
 
-Result<std::string> Peer::get_text(const PeerRequest& request, Bytes most,
-                                   std::chrono::milliseconds patience) {
+Result<std::string> Peer::get_text(const PeerRequest& request, Bytes most, const TimeLimits& limits,
+                                   const Interrupt* interrupt) {
   std::string text;
   const auto take = [&](Channel& channel, std::string& buffered, const AnswerHead& head) -> Result<> {
     if (head.length > most) return fail(Errc::Invalid, "peer " + name() + " sends too much");
     text.resize(head.length);
     return read_body(channel, buffered, text);
   };
-  const auto head = ask(request, take, patience);
+  const auto head = ask(request, take, limits, interrupt);
   if (!head) return head.take_error();
   if (head->status != 200)
     return fail(Errc::Unsupported, "peer " + name() + " does not know this request",
@@ -109,7 +121,7 @@ Result<std::string> Peer::get_text(const PeerRequest& request, Bytes most,
 }
 
 Result<> Peer::get_file(const PeerRequest& request, const std::filesystem::path& path, Bytes most,
-                        std::chrono::milliseconds patience) {
+                        const TimeLimits& limits) {
   auto file = staging::LineWriter::create(path);
   if (!file) return file.take_error();
   const auto take = [&](Channel& channel, std::string& buffered, const AnswerHead& head) -> Result<> {
@@ -122,7 +134,7 @@ Result<> Peer::get_file(const PeerRequest& request, const std::filesystem::path&
     }
     return {};
   };
-  const auto head = ask(request, take, patience);
+  const auto head = ask(request, take, limits);
   if (!head) return head.take_error();
   if (head->status != 200) return fail(Errc::NotFound, "peer " + name() + " does not have it any more");
   return file->commit();

@@ -153,9 +153,8 @@ Result<> PeerExchange::copy(staging::ExchangeJob& job) {
     withdraw(entry.path.view(), *all, presence_->board());
   };
   BytesRead read{};
-  const ExchangeContext exchange{
-      settings_.self, files.set, settings_.peers, presence_->board(), files.layout, files.entry_of,
-      read,           reads};
+  const ExchangeContext exchange{settings_.self, files.set, settings_.peers, presence_->board(), files.layout,
+                                 files.entry_of, read,      reads,           !state_.empty()};
   ExchangeRun run(exchange, job);
   Result<> done = run.go();
   for (std::size_t why = 0; why < std::size(kWhy); ++why)
@@ -167,7 +166,7 @@ Result<> PeerExchange::copy(staging::ExchangeJob& job) {
 bool PeerExchange::is_published_elsewhere(const std::string& hash) {
   const PeerRequest request{PeerRequest::Kind::Set, set_, 0, 0};
   return !set_.empty() && std::ranges::any_of(settings_.peers, [&](const auto& peer) {
-    const auto text = peer->get_text(request, kMostState, kSilent);
+    const auto text = peer->get_text(request, kMostState, for_state(kSilent));
     const auto state = text ? parse_set_state(*text, kMostUnits) : text.take_error();
     return state && state->kind == SetState::Kind::Published && state->hash == hash;
   });

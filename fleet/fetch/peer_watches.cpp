@@ -29,6 +29,7 @@ void PeerWatches::pause(std::unique_lock<std::mutex>& lock, std::chrono::millise
 
 void PeerWatches::end() {
   has_ended_ = true;
+  interrupt_.set();
   ended_.notify_all();
 }
 

@@ -8,10 +8,11 @@
 #include <mutex>
 
 #include "base/clock.hpp"
+#include "fleet/transport/interrupt.hpp"
 
 namespace spark::fleet {
 
-// The run's mutex guards it, except has_ended().
+// The run's mutex guards it, except has_ended() and interrupt().
 class PeerWatches {
  public:
   // `awaited`: peers that answer or fail before the run chooses its first unit.
@@ -29,6 +30,7 @@ class PeerWatches {
   void pause(std::unique_lock<std::mutex>& lock, std::chrono::milliseconds interval);
   void end();
   bool has_ended() const { return has_ended_; }
+  const Interrupt& interrupt() const { return interrupt_; }  // set by end(), for requests under way
 
  private:
   std::size_t awaited_;
@@ -36,6 +38,7 @@ class PeerWatches {
   SteadyTime slowest_at_{};
   std::condition_variable ended_;
   std::atomic<bool> has_ended_{false};
+  Interrupt interrupt_;
 };
 
 }  // namespace spark::fleet

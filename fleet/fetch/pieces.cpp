@@ -84,7 +84,7 @@ std::optional<staging::PieceOutcome> ExchangeRun::piece_from_peer(File& file, st
                                                                   const Choice& choice, Lane& lane) {
   const PeerRequest request{PeerRequest::Kind::Unit, exchange_.set, choice.unit, 0};
   const auto began = std::chrono::steady_clock::now();
-  const auto head = exchange_.peers[*choice.peer]->get(request, chars_of(lane.buffer), kPatience);
+  const auto head = exchange_.peers[*choice.peer]->get(request, chars_of(lane.buffer), kForUnit);
   const bool is_whole = head && head->status == 200 && head->length == want && (head->piece || head->file) &&
                         (job_.context.has_source || head->is_plain);
   job_.context.counters->spent(staging::Activity::Peers, std::chrono::steady_clock::now() - began);

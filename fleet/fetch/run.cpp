@@ -111,7 +111,7 @@ void ExchangeRun::watch(std::size_t index) {
       const std::scoped_lock lock(mutex_);
       patience = watches_.patience();
     }
-    const auto text = peer.get_text(request, kMostState, patience);
+    const auto text = peer.get_text(request, kMostState, for_state(patience), &watches_.interrupt());
     auto state = text ? parse_set_state(*text, exchange_.layout.units()) : text.take_error();
     const auto now = std::chrono::steady_clock::now();
     std::unique_lock lock(mutex_);

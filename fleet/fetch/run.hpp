@@ -32,6 +32,7 @@ struct ExchangeContext {
   const std::vector<staging::Entry*>& entry_of;       // index: the layout's file number
   BytesRead& read;                                    // from the source, by this run
   SetState::Reads reads = SetState::Reads::Normally;  // as the board says
+  bool has_state = false;  // the set's name has the volume's state, so that all hosts have equal attributes
 };
 
 class ExchangeRun {

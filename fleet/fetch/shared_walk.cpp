@@ -16,6 +16,28 @@ constexpr std::chrono::milliseconds kLongestWalk{60'000};
 constexpr Bytes kMostEntries = 4 * kGiB, kMostNotes = 16 * kMiB;
 constexpr std::uint64_t kTheWalk = 0;  // the only unit
 
+// Whether each entry is in an earlier folder, and each further name belongs to an earlier file: the copy
+// relies on both. The entries are sorted.
+bool is_tree(const staging::Entries& entries) {
+  const staging::Entry* folder = nullptr;  // of the entry before: usually also of the next one
+  const auto earlier = [&](std::string_view path, std::size_t than) {
+    const std::size_t at = staging::index_of(entries, path);
+    return at < than ? &entries[at] : nullptr;
+  };
+  for (std::size_t i = 1; i < entries.size(); ++i) {
+    const staging::Entry& entry = entries[i];
+    const std::string_view path = entry.path.view();
+    const std::size_t slash = path.rfind('/');
+    const std::string_view parent = slash == std::string_view::npos ? "" : path.substr(0, slash);
+    if (folder == nullptr || folder->path.view() != parent) folder = earlier(parent, i);
+    if (folder == nullptr || folder->type != staging::EntryType::Folder) return false;
+    if (entry.link_to.view().empty()) continue;
+    const staging::Entry* file = earlier(entry.link_to.view(), i);
+    if (file == nullptr || !staging::is_content(*file)) return false;
+  }
+  return !entries.empty();
+}
+
 }  // namespace
 
 Result<staging::Walked> SharedWalk::get(const staging::Exchange::Walk& own) {
@@ -32,18 +54,24 @@ Result<staging::Walked> SharedWalk::get(const staging::Exchange::Walk& own) {
     if (number > 0) return watch(number - 1);
     walked = no_throw([&] { return decide(own); });
     const std::scoped_lock lock(mutex_);
-    is_over_ = true;
-    changed_.notify_all();
+    end();
   };
-  const auto ran = run_in_threads(peers_.size() + 1, part, [this] { is_over_ = true; });
+  const auto ran = run_in_threads(peers_.size() + 1, part, [this] { end(); });
   if (!ran) return own();
   return walked;
+}
+
+// Ends the watches.
+void SharedWalk::end() {
+  is_over_ = true;
+  over_.set();
+  changed_.notify_all();
 }
 
 void SharedWalk::watch(std::size_t index) {
   const PeerRequest request{PeerRequest::Kind::Walk, walk_, 0, self_};
   for (bool is_first = true; !is_over_; is_first = false) {
-    const auto text = peers_[index]->get_text(request, kMostNotes, kSilent);
+    const auto text = peers_[index]->get_text(request, kMostNotes, for_state(kSilent), &over_);
     auto state = text ? parse_set_state(*text, 1) : text.take_error();
     std::unique_lock lock(mutex_);
     const auto now = std::chrono::steady_clock::now();
@@ -97,17 +125,16 @@ std::optional<Choice> SharedWalk::next() {
 Result<staging::Walked> SharedWalk::from_peer(std::size_t index) {
   Peer& peer = *peers_[index];
   const auto path = Board::entries_of(boards_, walk_);
-  const auto got =
-      peer.get_file({PeerRequest::Kind::WalkEntries, walk_, 0, 0}, path, kMostEntries, kPatience);
+  const auto got = peer.get_file({PeerRequest::Kind::WalkEntries, walk_, 0, 0}, path, kMostEntries, kForWalk);
   if (!got) return got.take_error();
   if (is_source_away_) {
-    const auto folders =
-        peer.get_text({PeerRequest::Kind::WalkFolders, walk_, 0, 0}, kMostNotes, kLookingAtFolders);
+    const auto folders = peer.get_text({PeerRequest::Kind::WalkFolders, walk_, 0, 0}, kMostNotes,
+                                       for_state(kLookingAtFolders));
     if (!folders) return folders.take_error();
     if (*folders != "plain")
       return fail(Errc::Unavailable, "folders have attributes, which peers do not send");
   }
-  const auto text = peer.get_text({PeerRequest::Kind::WalkNotes, walk_, 0, 0}, kMostNotes, kPatience);
+  const auto text = peer.get_text({PeerRequest::Kind::WalkNotes, walk_, 0, 0}, kMostNotes, kForWalk);
   if (!text) return text.take_error();
   auto notes = staging::parse_walk_notes(*text);
   auto manifest = staging::ManifestReader::open(path);
@@ -116,11 +143,14 @@ Result<staging::Walked> SharedWalk::from_peer(std::size_t index) {
   staging::Walked walked;
   static_cast<staging::WalkNotes&>(walked) = std::move(*notes);
   while (auto entry = manifest->next()) {
-    entry->hash = {};  // this and the next field belong to the peer's copy
+    entry->hash = {};  // this and the next fields belong to the peer's copy
     entry->good_at = 0;
+    entry->lost_attributes = false;
     walked.entries.push_back(std::move(*entry));
   }
   if (auto read = manifest->error(); !read) return read.take_error();
+  if (!is_tree(walked.entries))
+    return fail(Errc::Invalid, "peer " + peer.name() + " sent a walk that is no tree of files");
   if (auto kept = write_file_atomically(Board::notes_of(boards_, walk_), *text); !kept)
     return kept.take_error();
   return walked;

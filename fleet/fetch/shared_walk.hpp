@@ -44,8 +44,10 @@ class SharedWalk {
   std::size_t awaited_ = 0;  // peers to wait for until their first answer or failure, before choosing a host
                              // for the walk
   std::atomic<bool> is_over_{false};
+  Interrupt over_;  // set together with it, for requests under way
 
   void watch(std::size_t index);
+  void end();
   Result<staging::Walked> decide(const staging::Exchange::Walk& own);
   std::optional<Choice> next();
   Result<staging::Walked> from_peer(std::size_t index);

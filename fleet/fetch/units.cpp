@@ -85,13 +85,17 @@ Result<ExchangeRun::Fetched> ExchangeRun::pack_from_peer(const Choice& choice, L
   const Pack& pack = exchange_.layout.pack(choice.unit);
   PeerRequest request{PeerRequest::Kind::Unit, exchange_.set, choice.unit, 0};
   const auto began = std::chrono::steady_clock::now();
-  const auto head = exchange_.peers[*choice.peer]->get(request, chars_of(lane.buffer), kPatience);
+  const auto head = exchange_.peers[*choice.peer]->get(request, chars_of(lane.buffer), kForUnit);
   job_.context.counters->spent(staging::Activity::Peers, std::chrono::steady_clock::now() - began);
   if (!head) return Fetched::NotNow;
   if (head->status != 200 || head->length < pack.count * kTableEntry) return Fetched::Missing;
   const std::byte* const end = lane.buffer.data() + head->length;
   const std::byte* content = lane.buffer.data() + pack.count * kTableEntry;
   std::vector<staging::Entry*> left;
+  // Equal sizes and times do not show that this host's file has no attributes either.
+  const auto is_plain_here = [&](const staging::Entry& entry) {
+    return exchange_.has_state || !job_.context.has_source || lane.copier.is_plain_at_source(entry);
+  };
   for (std::uint64_t i = 0; i < pack.count; ++i) {
     const std::byte* row = lane.buffer.data() + i * kTableEntry;
     staging::Entry* entry = exchange_.entry_of[exchange_.layout.small(pack.first + i)];
@@ -103,6 +107,10 @@ Result<ExchangeRun::Fetched> ExchangeRun::pack_from_peer(const Choice& choice, L
     const std::byte* const mine = content;
     content += entry->size;
     if (!needs_small_[pack.first + i]) continue;
+    if (!is_plain_here(*entry)) {
+      left.push_back(entry);
+      continue;
+    }
     const staging::Digest digest = get_digest(row + 1);
     if (digest_of(mine, entry->size) != digest) {
       const std::scoped_lock lock(mutex_);

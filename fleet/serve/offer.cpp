@@ -27,7 +27,7 @@ Result<Listed> read_files(const std::filesystem::path& manifest) {
   Listed listed;
   while (const auto entry = entries->next()) {
     if (!staging::is_content(*entry)) continue;
-    listed.files.push_back({entry->path, entry->size});
+    listed.files.push_back({entry->path, entry->size, entry->lost_attributes});
     listed.hashes.push_back(entry->hash);
   }
   if (auto read = entries->error(); !read) return read.take_error();

@@ -20,9 +20,8 @@ constexpr unsigned kMostBuffers = 8;
 // next byte.
 constexpr Bytes kLargestPart = 256 * 1024, kSmallestPart = 4 * 1024, kPartsPerSecond = 16;
 constexpr std::size_t kMostGreetings = 32;  // of one address; a peer opens a dozen connections at once
-// Time limits: without a request on a connection, and without progress while sending, after which the buffer
-// is released.
-constexpr std::chrono::milliseconds kIdle{60'000}, kSending{5'000}, kTick{200};
+constexpr std::chrono::milliseconds kIdle{60'000};  // without a whole request on a connection
+constexpr std::chrono::milliseconds kTick{200};
 
 }  // namespace
 
@@ -63,7 +62,6 @@ std::unique_ptr<Channel> Server::greet(UniqueFd socket) {
   if (!place) return nullptr;
   auto channel = Channel::accept(security_, std::move(socket), settings_.greeting);
   if (!channel || !may_ask_((*channel)->peer(), address)) return nullptr;
-  (*channel)->set_patience(kIdle);
   return std::move(*channel);
 }
 
@@ -75,6 +73,7 @@ void Server::serve(UniqueFd socket) {
   }
   ++counts_.connections;
   for (std::string buffered;;) {
+    channel->set_limits(kIdle, std::chrono::steady_clock::now() + kIdle);
     const auto head = read_request(*channel, buffered);
     if (!head || !*head) return;
     const auto request = (*head)->is_get ? parse_target((*head)->target) : std::nullopt;
@@ -85,9 +84,14 @@ void Server::serve(UniqueFd socket) {
   }
 }
 
+void Server::limit_sending(Channel& channel, SteadyTime began) const {
+  channel.set_limits(settings_.sending.silence, began + settings_.sending.whole);
+}
+
 Result<> Server::send(Channel& channel, const AnswerHead& head, std::string_view body) {
   AnswerHead whole = head;
   whole.length = body.size();
+  limit_sending(channel, std::chrono::steady_clock::now());
   if (auto sent = channel.write_all(to_text(whole)); !sent) return sent;
   if (auto sent = channel.write_all(body); !sent) return sent;
   return channel.flush();
@@ -138,7 +142,6 @@ Result<> Server::send_unit(Channel& channel, const PeerRequest& request) {
   AnswerHead head;
   head.status = 404;
   if (!offer) return send(channel, head, "");
-  channel.set_patience(kSending);
   auto buffer = take_buffer();
   const auto body = offer->read(request.unit, *buffer);
   Result<> sent;
@@ -155,19 +158,23 @@ Result<> Server::send_unit(Channel& channel, const PeerRequest& request) {
     sent = send(channel, head, "");
   }
   give_back(std::move(buffer));
-  channel.set_patience(kIdle);
   return sent;
 }
 
 // In parts if there is a limit, so that the peer sees progress whatever the limit is.
 Result<> Server::send_body(Channel& channel, const AnswerHead& head, std::string_view body) {
   const bool is_slowed = is_limited() && settings_.upload != 0;
+  SteadyTime began = std::chrono::steady_clock::now();
+  limit_sending(channel, began);
   auto sent = channel.write_all(to_text(head));
   while (sent && is_slowed && !body.empty()) {
     sent = channel.flush();
     const auto part =
         body.substr(0, std::clamp(settings_.upload / kPartsPerSecond, kSmallestPart, kLargestPart));
+    const SteadyTime held_back = std::chrono::steady_clock::now();
     throttle_.wait(part.size(), [] { return false; });
+    began += std::chrono::steady_clock::now() - held_back;  // not the receiver's time
+    limit_sending(channel, began);
     if (sent) sent = channel.write_all(part);
     body.remove_prefix(part.size());
   }
@@ -184,26 +191,25 @@ Result<> Server::send_file(Channel& channel, const std::optional<std::filesystem
     return send(channel, head, "");
   }
   head.length = static_cast<Bytes>(info.st_size);
-  channel.set_patience(kSending);
-  auto buffer = take_buffer();
   const staging::IoMode mode = staging::make_direct(file.get());
+  limit_sending(channel, std::chrono::steady_clock::now());
   Result<> sent = channel.write_all(to_text(head));
   for (Bytes done = 0; sent && done < head.length;) {
     const std::size_t bytes = std::min<Bytes>(kPackBytes, head.length - done);
+    auto buffer = take_buffer();
     const auto read = staging::read_at(file.get(), mode, buffer->data(), bytes, done);
     if (!mode.direct) staging::drop_pages(file.get(), done, bytes);
     if (read.error != 0 || read.bytes != bytes) {
       sent = fail(Errc::Failed, "reading a walk");  // close the connection, since the announced length can't
                                                     // be sent
     } else {
+      limit_sending(channel, std::chrono::steady_clock::now());
       sent = channel.write_all({reinterpret_cast<const char*>(buffer->data()), bytes});
       done += bytes;
     }
+    give_back(std::move(buffer));  // between two parts, another connection may have it
   }
-  if (sent) sent = channel.flush();
-  give_back(std::move(buffer));
-  channel.set_patience(kIdle);
-  return sent;
+  return sent ? channel.flush() : sent;
 }
 
 void Server::look() {

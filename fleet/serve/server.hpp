@@ -34,6 +34,8 @@ struct ServerSettings {
   std::string interface;  // network interface of the address; empty: unknown
   Bytes link = 0;         // link speed in bytes per second; 0: unknown
   std::chrono::milliseconds greeting{5'000};  // for a whole greeting
+  // For an answer, or 8 MiB of a long one. Its buffer is released then.
+  TimeLimits sending{std::chrono::milliseconds(5'000), std::chrono::milliseconds(30'000)};
 };
 
 // Counters since the start.
@@ -75,6 +77,7 @@ class Server {
   std::unique_ptr<Channel> greet(UniqueFd socket);
   void serve(UniqueFd socket);
   Result<> answer(Channel& channel, const PeerRequest& request);
+  void limit_sending(Channel& channel, SteadyTime began) const;
   Result<> send(Channel& channel, const AnswerHead& head, std::string_view body);
   Result<> send_body(Channel& channel, const AnswerHead& head, std::string_view body);
   Result<> send_unit(Channel& channel, const PeerRequest& request);

@@ -46,7 +46,8 @@ Result<UnitBody> UnitReader::read_piece(std::uint64_t unit, const staging::IoBuf
   const UniqueFd fd = open(file);
   if (!read(fd, piece.piece * staging::kHashPiece, bytes, buffer.data()))
     return fail(Errc::NotFound, "the copy can't be read");
-  return UnitBody{{buffer.data(), bytes}, {}, {}, !staging::has_kept_attributes(fd.get())};
+  return UnitBody{
+      {buffer.data(), bytes}, {}, {}, !file.lost_attributes && !staging::has_kept_attributes(fd.get())};
 }
 
 Result<UnitBody> UnitReader::read_pack(std::uint64_t unit, const staging::IoBuffer& buffer,
@@ -61,9 +62,9 @@ Result<UnitBody> UnitReader::read_pack(std::uint64_t unit, const staging::IoBuff
     std::memset(row, 0, kTableEntry);
     const ListedFile& file = files_[layout_.small(pack.first + i)];
     const auto digest = digest_of(pack.first + i);
-    if (!digest) continue;
-    const UniqueFd fd = open(file);
     // Attributes and ACLs are not transferred, so the peer must get such a file from its source.
+    if (!digest || file.lost_attributes) continue;
+    const UniqueFd fd = open(file);
     if (!fd || staging::has_kept_attributes(fd.get())) continue;
     if (file.size > 0 && !read(fd, 0, file.size, scratch)) continue;
     row[0] = std::byte{1};

@@ -17,6 +17,7 @@ struct UnitBody;
 struct ListedFile {
   staging::RawPath path;
   Bytes size = 0;
+  bool lost_attributes = false;  // see staging::Entry
 };
 
 class UnitReader {

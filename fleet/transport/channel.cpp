@@ -76,11 +76,6 @@ SSL_CTX* context_for(const SSL_METHOD* method, Security* security) {
   return context;
 }
 
-bool wait_for(int socket, short events, std::chrono::milliseconds patience) {
-  pollfd poll{socket, events, 0};
-  return ::poll(&poll, 1, static_cast<int>(patience.count())) > 0;
-}
-
 }  // namespace
 
 Result<std::shared_ptr<Security>> Security::make(const std::string& key, std::string identity) {
@@ -113,7 +108,7 @@ Result<> Channel::begin(ssl_ctx_st* context) {
   // A server may ignore the key that the client offers.
   const bool has_key = hello && SSL_session_reused(ssl_) == 1;
   if (!has_key) {
-    if (!hello && hello.error().kind == Errc::TimedOut) return hello.take_error();
+    if (!hello && hello.error().kind != Errc::Unavailable) return hello.take_error();
     return fail(Errc::Denied, "the other host does not have this fleet's key, or does not speak TLS 1.3",
                 "put the same fleet.key_file on every host");
   }
@@ -137,12 +132,21 @@ Result<int> Channel::repeat(const Step& step, const char* doing) {
     if (why == SSL_ERROR_ZERO_RETURN) return 0;
     if (why != SSL_ERROR_WANT_READ && why != SSL_ERROR_WANT_WRITE)
       return fail(Errc::Unavailable, std::string(doing) + ": the connection to the other host was lost");
-    const auto left = std::chrono::ceil<std::chrono::milliseconds>(until_ - std::chrono::steady_clock::now());
-    const bool is_late = left.count() <= 0;  // even if bytes are there
-    if (is_late ||
-        !wait_for(socket_.get(), why == SSL_ERROR_WANT_READ ? POLLIN : POLLOUT, std::min(patience_, left)))
-      return fail(Errc::TimedOut, std::string(doing) + ": the other host is silent");
+    if (auto is_ready = wait(why == SSL_ERROR_WANT_READ ? POLLIN : POLLOUT, doing); !is_ready)
+      return is_ready.take_error();
   }
+}
+
+Result<> Channel::wait(short events, const char* doing) const {
+  const auto left = std::chrono::ceil<std::chrono::milliseconds>(until_ - std::chrono::steady_clock::now());
+  // Once the time is over, even if the socket is ready.
+  const bool is_late = left.count() <= 0;
+  const bool is_ready = !is_late && wait_for(socket_.get(), events, std::min(patience_, left), interrupt_);
+  if (interrupt_ != nullptr && interrupt_->is_set())
+    return fail(Errc::Cancelled, std::string(doing) + ": it is no longer needed");
+  if (is_late) return fail(Errc::TimedOut, std::string(doing) + ": the other host is too slow");
+  if (!is_ready) return fail(Errc::TimedOut, std::string(doing) + ": the other host is silent");
+  return {};
 }
 
 Result<std::size_t> Channel::read_some(std::span<char> into) {
@@ -178,8 +182,7 @@ Result<> Channel::flush() {
     if (BIO_flush(out) > 0) return {};
     if (!BIO_should_retry(out))
       return fail(Errc::Unavailable, "sending: the connection to the other host was lost");
-    if (!wait_for(socket_.get(), POLLOUT, patience_))
-      return fail(Errc::TimedOut, "sending: the other host is silent");
+    if (auto is_ready = wait(POLLOUT, "sending"); !is_ready) return is_ready;
   }
 }
 
@@ -189,17 +192,20 @@ Result<std::unique_ptr<Channel>> Channel::accept(std::shared_ptr<Security> secur
   std::unique_ptr<Channel> channel(new Channel(std::move(security), std::move(socket), patience));
   channel->until_ = std::chrono::steady_clock::now() + patience;
   if (auto begun = channel->begin(context); !begun) return begun.take_error();
-  channel->until_ = std::chrono::steady_clock::time_point::max();
+  channel->until_ = SteadyTime::max();
   return channel;
 }
 
 Result<std::unique_ptr<Channel>> Channel::connect(std::shared_ptr<Security> security, const Endpoint& to,
-                                                  std::chrono::milliseconds patience) {
-  auto socket = connect_to(to, patience);
+                                                  std::chrono::milliseconds patience,
+                                                  const Interrupt* interrupt) {
+  auto socket = connect_to(to, patience, interrupt);
   if (!socket) return socket.take_error();
   ssl_ctx_st* context = security->client_;
   std::unique_ptr<Channel> channel(new Channel(std::move(security), std::move(*socket), patience));
+  channel->set_limits(patience, std::chrono::steady_clock::now() + 2 * patience, interrupt);
   if (auto begun = channel->begin(context); !begun) return begun.take_error();
+  channel->set_limits(patience, SteadyTime::max());
   return channel;
 }
 

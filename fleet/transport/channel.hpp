@@ -10,8 +10,10 @@
 #include <string>
 #include <string_view>
 
+#include "base/clock.hpp"
 #include "base/file.hpp"
 #include "base/result.hpp"
+#include "fleet/transport/interrupt.hpp"
 #include "fleet/transport/sockets.hpp"
 
 struct ssl_st;
@@ -20,6 +22,12 @@ struct ssl_ctx_st;
 namespace spark::fleet {
 
 class Channel;
+
+// Limits of a request or of an answer. The second one holds also if the other side sends a byte now and then.
+struct TimeLimits {
+  std::chrono::milliseconds silence;  // without a byte
+  std::chrono::milliseconds whole;    // in all
+};
 
 // State shared by all connections of a process. Thread-safe.
 class Security {
@@ -43,11 +51,13 @@ class Security {
 
 class Channel {
  public:
-  // Every call returns TimedOut if no byte moves for `patience`; accept() also if its greeting takes longer
-  // in all, because the other side may have no key. Unavailable: no connection. Denied: the other side has
-  // another key, or does not speak TLS.
+  // TimedOut if it takes longer than `patience` to connect, or then twice as long for the whole greeting: the
+  // other side may have no key. Unavailable: no connection. Denied: the other side has another key, or does
+  // not speak TLS. Cancelled: `interrupt` is set (null: never).
   static Result<std::unique_ptr<Channel>> connect(std::shared_ptr<Security> security, const Endpoint& to,
-                                                  std::chrono::milliseconds patience);
+                                                  std::chrono::milliseconds patience,
+                                                  const Interrupt* interrupt = nullptr);
+  // The same, but the whole greeting has `patience`.
   static Result<std::unique_ptr<Channel>> accept(std::shared_ptr<Security> security, UniqueFd socket,
                                                  std::chrono::milliseconds patience);
   ~Channel();
@@ -60,7 +70,13 @@ class Channel {
   Result<> write_all(std::string_view bytes);
   Result<> flush();  // sends buffered writes
 
-  void set_patience(std::chrono::milliseconds patience) { patience_ = patience; }
+  // For the calls from now on: TimedOut if no byte moves for `silence` (`patience` without a call of this),
+  // and from `until` on; Cancelled once `interrupt` is set, which outlives those calls.
+  void set_limits(std::chrono::milliseconds silence, SteadyTime until, const Interrupt* interrupt = nullptr) {
+    patience_ = silence;
+    until_ = until;
+    interrupt_ = interrupt;
+  }
   const std::string& peer() const { return peer_; }  // accepted: the identity that the other side claims
   void set_peer(std::string identity) { peer_ = std::move(identity); }
 
@@ -70,11 +86,13 @@ class Channel {
   Result<> begin(ssl_ctx_st* context);
   template <class Step>
   Result<int> repeat(const Step& step, const char* doing);
+  Result<> wait(short events, const char* doing) const;
 
   std::shared_ptr<Security> security_;
   UniqueFd socket_;
   std::chrono::milliseconds patience_;
-  std::chrono::steady_clock::time_point until_ = std::chrono::steady_clock::time_point::max();
+  SteadyTime until_ = SteadyTime::max();
+  const Interrupt* interrupt_ = nullptr;
   ssl_st* ssl_ = nullptr;
   std::string peer_;
 };

@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstring>
 #include <memory>
 
 #include "base/text.hpp"
@@ -32,7 +33,15 @@ Result<Addresses> look_up(const std::string& name, std::uint16_t port, int flags
   return Addresses(found, ::freeaddrinfo);
 }
 
+// A socket that listens on :: has IPv4 hosts as ::ffff:10.0.0.1.
 std::string text_of(const sockaddr* address) {
+  sockaddr_in plain{};
+  const auto* v6 = reinterpret_cast<const sockaddr_in6*>(address);
+  if (address->sa_family == AF_INET6 && IN6_IS_ADDR_V4MAPPED(&v6->sin6_addr)) {
+    plain.sin_family = AF_INET;
+    std::memcpy(&plain.sin_addr, &v6->sin6_addr.s6_addr[12], sizeof plain.sin_addr);
+    address = reinterpret_cast<const sockaddr*>(&plain);
+  }
   char text[NI_MAXHOST] = "";
   const socklen_t size = address->sa_family == AF_INET6 ? sizeof(sockaddr_in6) : sizeof(sockaddr_in);
   if (::getnameinfo(address, size, text, sizeof text, nullptr, 0, NI_NUMERICHOST) != 0) return "";
@@ -65,7 +74,8 @@ Result<UniqueFd> listen_on(const Endpoint& at) {
   return socket;
 }
 
-Result<UniqueFd> connect_to(const Endpoint& to, std::chrono::milliseconds patience) {
+Result<UniqueFd> connect_to(const Endpoint& to, std::chrono::milliseconds patience,
+                            const Interrupt* interrupt) {
   const std::string doing = "connecting to " + to_string(to);
   const auto found = look_up(to.address, to.port, 0);
   if (!found) return found.take_error();
@@ -75,9 +85,10 @@ Result<UniqueFd> connect_to(const Endpoint& to, std::chrono::milliseconds patien
     if (!socket) return fail_errno(errno, doing);
     why = ::connect(socket.get(), address->ai_addr, address->ai_addrlen) == 0 ? 0 : errno;
     if (why == EINPROGRESS) {
-      pollfd poll{socket.get(), POLLOUT, 0};
       socklen_t size = sizeof why;
-      if (::poll(&poll, 1, static_cast<int>(patience.count())) <= 0) {
+      if (!wait_for(socket.get(), POLLOUT, patience, interrupt)) {
+        if (interrupt != nullptr && interrupt->is_set())
+          return fail(Errc::Cancelled, doing + ": it is no longer needed");
         why = ETIMEDOUT;
       } else {
         ::getsockopt(socket.get(), SOL_SOCKET, SO_ERROR, &why, &size);

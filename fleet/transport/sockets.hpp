@@ -8,6 +8,7 @@
 
 #include "base/file.hpp"
 #include "base/result.hpp"
+#include "fleet/transport/interrupt.hpp"
 
 namespace spark::fleet {
 
@@ -23,8 +24,9 @@ std::string to_string(const Endpoint& endpoint);
 // not belong to this host.
 Result<UniqueFd> listen_on(const Endpoint& at);
 
-// Unavailable, or TimedOut after `patience`.
-Result<UniqueFd> connect_to(const Endpoint& to, std::chrono::milliseconds patience);
+// Unavailable, TimedOut after `patience`, or Cancelled: `interrupt` is set (null: never).
+Result<UniqueFd> connect_to(const Endpoint& to, std::chrono::milliseconds patience,
+                            const Interrupt* interrupt = nullptr);
 
 // The remote address of a connection, without its port.
 std::string address_of(int socket);

@@ -146,6 +146,7 @@ void find_unchanged(const Previous& previous, const PartialArea& area, Entries& 
     if (resumed.finished[at] && !was_taken(*info, now)) continue;
     if (resumed.finished[at]) resumed.bytes -= now.size;
     now.hash = then->hash;
+    now.lost_attributes = then->lost_attributes;
     now.good_at = std::max(then->good_at != 0 ? then->good_at : previous.made_at, previous.good_at);
     resumed.unchanged[at] = true;
   }

@@ -220,7 +220,8 @@ class CopyFile final : public FileWork {
     if (!context_.has_source) return put_plain_metadata(copy_.fd.get(), entry_, shown);
     const auto kept = put_metadata(copy_.fd.get(), source_.fd.get(), entry_, shown);
     if (!kept) return kept.take_error();
-    if (*kept != Kept::All) context_.lost_attributes(entry_);
+    entry_.lost_attributes = *kept != Kept::All;
+    if (entry_.lost_attributes) context_.lost_attributes(entry_);
     return {};
   }
 

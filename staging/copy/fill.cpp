@@ -210,7 +210,7 @@ class Fill {
   // Deepest first: a change below changes a folder's times, and a read-only folder can't be changed.
   Result<> finish_folders() {
     for (std::size_t i = entries_.size(); i-- > 0;) {
-      const Entry& entry = entries_[i];
+      Entry& entry = entries_[i];
       if (entry.type != EntryType::Folder) continue;
       const std::string shown = copy_.shown(entry.path);
       const UniqueFd copied = open_beneath(copy_, entry.path, O_RDONLY | O_DIRECTORY);
@@ -222,13 +222,14 @@ class Fill {
     return {};
   }
 
-  Result<> put_folder_metadata(int copied, const Entry& entry, const std::string& shown) {
+  Result<> put_folder_metadata(int copied, Entry& entry, const std::string& shown) {
     if (!context_.has_source) return put_plain_metadata(copied, entry, shown);
     const UniqueFd original = open_beneath(*job_.source, entry.path, O_RDONLY | O_DIRECTORY);
     if (!original) return fail_errno(errno, "opening folder " + job_.source->shown(entry.path));
     const auto kept = put_metadata(copied, original.get(), entry, shown);
     if (!kept) return kept.take_error();
-    if (*kept != Kept::All) note_lost(entry);
+    entry.lost_attributes = *kept != Kept::All;
+    if (entry.lost_attributes) note_lost(entry);
     struct stat info {};
     if (::fstat(original.get(), &info) == 0 && nanoseconds(info.st_mtim) != entry.mtime_ns) {
       changed_folders_.add(entry);

@@ -75,6 +75,7 @@ class Resume {
     if (index == entries_.size() || size_in_copy(entry.path) != entry.size) return;
     entries_[index].hash = entry.hash;
     entries_[index].good_at = entry.good_at;
+    entries_[index].lost_attributes = entry.lost_attributes;
     resumed_.finished[index] = true;
     resumed_.begun.erase(index);
   }

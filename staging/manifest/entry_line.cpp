@@ -82,6 +82,7 @@ std::optional<Entry> entry_of(const json::object& object) {
                      get_number(object, "size", entry.size) &&
                      get_number(object, "allocated", entry.allocated);
   if (!whole || entry.mode > 07777) return std::nullopt;
+  entry.lost_attributes = get_bool(object, "lost_attributes").value_or(false);
   if (object.contains("good_at") && !get_number(object, "good_at", entry.good_at)) return std::nullopt;
   return entry;
 }
@@ -110,6 +111,7 @@ std::string to_line(const Entry& entry) {
   append_member(line, "inode", std::to_string(entry.inode));
   if (entry.type == EntryType::File) append_member(line, "hash", quoted(to_hex(entry.hash)));
   if (entry.good_at != 0) append_member(line, "good_at", std::to_string(entry.good_at));
+  if (entry.lost_attributes) append_member(line, "lost_attributes", "true");
   if (!entry.target.empty()) append_member(line, "target", quoted(encode_name(entry.target)));
   if (!entry.link_to.empty()) append_member(line, "link_to", quoted(encode_name(entry.link_to)));
   return line + "}";

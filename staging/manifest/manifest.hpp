@@ -33,6 +33,9 @@ struct Entry {
   // in seconds since 1970. 0 means not recorded, as in manifests of version 0.1.
   std::uint32_t good_at = 0;
   EntryType type = EntryType::File;
+  // The source has attributes or ACLs that the copy's file system did not take. Other hosts must not take the
+  // copy for a file without any.
+  bool lost_attributes = false;
   bool operator==(const Entry&) const = default;
 };
 

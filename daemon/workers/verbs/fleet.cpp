@@ -20,6 +20,7 @@ namespace {
 constexpr char kSilentFile[] = "silent", kFoundFile[] = "found", kNodesFile[] = "nodes";
 constexpr std::size_t kMostNoted = 1024;
 constexpr std::chrono::seconds kSilentFor{15};
+constexpr std::chrono::milliseconds kResolving{2'000};  // all names of a staging, before its first byte
 
 // A host without NVMe has no NQN: systemd's machine ID is used instead.
 std::string host_name() {
@@ -38,7 +39,8 @@ fleet::Endpoint endpoint_from(const json::object& object) {
 Result<FleetMembers> fleet_members_of(const json::object& object) {
   FleetMembers members;
   if (const json::object* listen = get_object(object, "listen")) members.listen = endpoint_from(*listen);
-  auto key = fleet::read_key(get_string(object, "key_file").value_or(""));
+  members.key_file = get_string(object, "key_file").value_or("");
+  auto key = fleet::read_key(members.key_file);
   if (!key) return key.take_error();
   const std::string name = host_name();
   auto security = fleet::Security::make(*key, name);
@@ -77,28 +79,40 @@ void add_found(FleetMembers& members, const std::vector<std::string>& addresses)
   }
 }
 
-std::vector<fleet::JobNode> add_nodes(FleetMembers& members, const std::vector<std::string>& nodes) {
+std::vector<fleet::JobNode> add_nodes(FleetMembers& members, const std::vector<std::string>& nodes,
+                                      const fleet::Resolve& resolve) {
   std::vector<fleet::JobNode> all;
+  if (nodes.empty()) return all;
   std::set<std::string> known{members.listen.address};
+  std::vector<std::string> names;
   for (const fleet::PeerAddress& peer : members.peers) {
     known.insert(peer.name);
-    for (const fleet::Endpoint& endpoint : peer.endpoints) {
-      const auto found = fleet::resolve(endpoint.address);
-      if (found) known.insert(found->begin(), found->end());
-    }
+    for (const fleet::Endpoint& endpoint : peer.endpoints) names.push_back(endpoint.address);
+  }
+  const std::size_t of_peers = names.size();
+  for (const std::string& node : nodes)
+    if (!known.contains(node)) names.push_back(node);
+  const auto found = fleet::resolve_all(names, kResolving, resolve);
+  const auto addresses_of = [&](const std::string& name) {
+    const auto there = found.find(name);
+    return there == found.end() ? std::vector<std::string>() : there->second;
+  };
+  for (std::size_t i = 0; i < of_peers; ++i) {
+    const auto addresses = addresses_of(names[i]);
+    known.insert(addresses.begin(), addresses.end());
   }
   for (const std::string& node : nodes) {
-    const auto found = known.insert(node).second ? fleet::resolve(node) : std::vector<std::string>();
-    all.push_back({node, found.value_or(std::vector<std::string>())});
+    const auto addresses = known.insert(node).second ? addresses_of(node) : std::vector<std::string>();
+    all.push_back({node, addresses});
     std::ranges::sort(all.back().addresses);  // a name service may rotate them
-    if (!found || found->empty()) continue;
-    const bool is_known = std::ranges::any_of(*found, [&](const std::string& address) {
+    if (addresses.empty()) continue;
+    const bool is_known = std::ranges::any_of(addresses, [&](const std::string& address) {
       return known.contains(address) || !fleet::interface_of(address).empty();
     });
     if (is_known) continue;
     fleet::PeerAddress peer{node, {}};
-    for (const std::string& address : *found) peer.endpoints.push_back({address, members.listen.port});
-    known.insert(found->begin(), found->end());
+    for (const std::string& address : addresses) peer.endpoints.push_back({address, members.listen.port});
+    known.insert(addresses.begin(), addresses.end());
     members.peers.push_back(std::move(peer));
   }
   return all;
@@ -203,11 +217,12 @@ std::unique_ptr<fleet::PeerExchange> exchange_of(const json::object& request, co
   settings.boards = boards_in(cache->state_dir);
   settings.data = staging::CacheFolder(cache->path).partial(dataset) / "data";
   add_found(*members, found_peers(settings.boards));
-  note_nodes(settings.boards, add_nodes(*members, members->nodes));
+  note_nodes(settings.boards, add_nodes(*members, members->nodes, fleet::resolve));
   const auto silent = silent_peers(settings.boards);
+  const auto security = std::make_shared<fleet::CurrentSecurity>(members->security, members->key_file);
   for (fleet::PeerAddress& peer : members->peers) {
     peer.is_silent = silent.contains(peer.name);
-    settings.peers.push_back(std::make_unique<fleet::Peer>(std::move(peer), members->security));
+    settings.peers.push_back(std::make_unique<fleet::Peer>(std::move(peer), security));
   }
   return std::make_unique<fleet::PeerExchange>(std::move(settings));
 }

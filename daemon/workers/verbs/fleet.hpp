@@ -11,6 +11,7 @@
 #include "base/result.hpp"
 #include "fleet/fetch/peer_exchange.hpp"
 #include "fleet/serve/job_nodes.hpp"
+#include "fleet/transport/name_service.hpp"
 
 namespace spark::workers {
 
@@ -19,6 +20,7 @@ struct FleetMembers {
   fleet::NodeId self = 0;
   fleet::Endpoint listen;
   std::shared_ptr<fleet::Security> security;
+  std::filesystem::path key_file;         // of the key in `security`
   std::vector<fleet::PeerAddress> peers;  // without this host
   std::optional<fleet::Endpoint> dns;     // a name that resolves to the addresses of all hosts
   std::vector<std::string> nodes;         // of a job: host names, which lead to peers as well
@@ -29,9 +31,10 @@ Result<FleetMembers> fleet_members_of(const json::object& fleet);
 // Adds the hosts at these addresses of `dns`, without this host and those already known.
 void add_found(FleetMembers& members, const std::vector<std::string>& addresses);
 
-// Adds the hosts that these names lead to, at the port of this host. May wait for a name service. Returns the
-// nodes with the addresses found; those of a peer already known are not looked up.
-std::vector<fleet::JobNode> add_nodes(FleetMembers& members, const std::vector<std::string>& nodes);
+// Adds the hosts that these names lead to, at the port of this host. Waits for a name service for two seconds
+// at most. Returns the nodes with the addresses found; those of a peer already known are not looked up.
+std::vector<fleet::JobNode> add_nodes(FleetMembers& members, const std::vector<std::string>& nodes,
+                                      const fleet::Resolve& resolve);
 
 // The folder of the boards, in the state folder.
 std::filesystem::path boards_in(const std::filesystem::path& state_dir);

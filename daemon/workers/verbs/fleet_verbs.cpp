@@ -71,13 +71,14 @@ Result<json::object> serve_peers_verb(const json::object& request, const Progres
                              !identity || members->allow.empty() || members->allow.contains(*identity);
                          return is_listed && (neighbours.has(address) || nodes.has(address));
                        });
-  fleet::KeyWatch key(get_string(*object, "key_file").value_or(""), members->security->key());
+  fleet::KeyWatch key(members->key_file, members->security->key());
   StopFlag stop{false};
   const auto look = [&] {
-    for (; !stop; std::this_thread::sleep_for(kLook)) {
-      server.look();
+    for (; !stop; std::this_thread::sleep_for(kLook)) server.look();
+  };
+  const auto watch_key = [&] {
+    for (; !stop; std::this_thread::sleep_for(kLook))
       if (key.is_replaced()) stop = true;
-    }
   };
   const auto look_up = [&] {
     while (!stop)
@@ -94,8 +95,9 @@ Result<json::object> serve_peers_verb(const json::object& request, const Progres
       progress(report(server, *members, std::move(peers)));
     }
   };
-  // Only the last two wait for a name service.
-  std::array threads{start_thread(look), start_thread(look_up), start_thread(ask)};
+  // Only the last two wait for a name service, and only the first one for the cache's drive: neither may keep
+  // an old key in use.
+  std::array threads{start_thread(look), start_thread(watch_key), start_thread(look_up), start_thread(ask)};
   auto served = server.run(stop);
   stop = true;
   for (auto& thread : threads)

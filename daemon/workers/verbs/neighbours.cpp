@@ -10,7 +10,7 @@
 namespace spark::workers {
 namespace {
 
-constexpr std::chrono::milliseconds kAskPatience{1500};
+constexpr fleet::TimeLimits kAsking{std::chrono::milliseconds(1500), std::chrono::milliseconds(3000)};
 constexpr Bytes kMostAboutNode = 4096, kMostDatasets = 16 * kMiB;
 
 json::value text_or_null(const json::object& object, std::string_view key) {
@@ -19,7 +19,7 @@ json::value text_or_null(const json::object& object, std::string_view key) {
 }
 
 json::object about(fleet::Peer& peer) {
-  const auto text = peer.get_text({}, kMostAboutNode, kAskPatience);
+  const auto text = peer.get_text({}, kMostAboutNode, kAsking);
   const auto answer = text ? parse_json_object(*text) : text.take_error();
   const json::object said = answer ? *answer : json::object{};
   const std::string endpoint = peer.endpoint();
@@ -36,7 +36,7 @@ json::object about(fleet::Peer& peer) {
 void add_datasets(fleet::Peer& peer, json::object& one) {
   fleet::PeerRequest request;
   request.kind = fleet::PeerRequest::Kind::Datasets;
-  const auto text = peer.get_text(request, kMostDatasets, kAskPatience);
+  const auto text = peer.get_text(request, kMostDatasets, kAsking);
   const auto answer = text ? parse_json_object(*text) : text.take_error();
   const json::array* datasets = answer ? get_array(*answer, "datasets") : nullptr;
   json::array& all = one["datasets"].emplace_array();

@@ -94,6 +94,11 @@ UniqueFd SmallFileCopier::open_source(const Entry& entry) {
                            O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC | direct));
 }
 
+bool SmallFileCopier::is_plain_at_source(const Entry& entry) {
+  const UniqueFd source = open_source(entry);
+  return source && !has_kept_attributes(source.get());
+}
+
 std::size_t SmallFileCopier::to_ask(const Entry& entry) const {
   return reads_direct_ ? round_up(entry.size, kLargestAlignment) : entry.size;
 }

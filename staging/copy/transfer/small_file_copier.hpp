@@ -31,6 +31,8 @@ class SmallFileCopier {
   Result<> copy(std::span<Entry* const> files, const Left& left);
   // The same for one file with its content at `data`, from any source. The entry gets its hash.
   Result<> write(Entry& entry, const std::byte* data);
+  // Whether the source's file has neither attributes nor ACLs; false also if it can't be opened.
+  bool is_plain_at_source(const Entry& entry);
   // Writes back the held files, in the order in which they were written, and drops them from the page cache.
   Result<> release();
 

@@ -2,8 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <chrono>
 #include <span>
+#include <thread>
 
 #include "tests/support/temp_folder.hpp"
 
@@ -109,6 +111,25 @@ TEST(Board, TheFilesOfARunningStagingStayHoweverOldTheyAre) {
   std::filesystem::last_write_time(files[0], std::filesystem::file_time_type::clock::now() - 10min);
   ASSERT_TRUE(Board::create(folder.path(), kSet, "/x", kSize));
   for (const auto& file : files) EXPECT_TRUE(std::filesystem::exists(file)) << file;
+}
+
+TEST(Board, WorkersThatEndTakeNoBoardFromThoseThatBegin) {
+  const TempFolder folder;
+  std::atomic<unsigned> failures{0}, elsewhere{0};
+  const auto work = [&](char letter) {
+    const std::string set = "p" + std::string(32, letter);
+    for (int i = 0; i < 300; ++i) {
+      const auto board = Board::create(folder.path(), set, "/x", kSize);
+      failures += board ? 0 : 1;
+      if (!board) continue;
+      elsewhere += Board::open(folder.path(), set) ? 0 : 1;  // the server looks for it in the usual place
+      (*board)->remove();
+    }
+  };
+  std::thread workers[] = {std::thread(work, 'a'), std::thread(work, 'b'), std::thread(work, 'c')};
+  for (std::thread& worker : workers) worker.join();
+  EXPECT_EQ(failures, 0u);
+  EXPECT_EQ(elsewhere, 0u);
 }
 
 TEST(Board, NewFilesAndThoseThatBelongToNoStagingStay) {

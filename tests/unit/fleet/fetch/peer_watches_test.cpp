@@ -75,6 +75,13 @@ TEST(PeerWatches, EndInterruptsAPause) {
   EXPECT_TRUE(watches.has_ended());
 }
 
+TEST(PeerWatches, EndInterruptsRequests) {
+  PeerWatches watches(1);
+  EXPECT_FALSE(watches.interrupt().is_set());
+  watches.end();
+  EXPECT_TRUE(watches.interrupt().is_set());
+}
+
 TEST(PeerWatches, APauseEndsWhenTheNextRequestIsDue) {
   PeerWatches watches(1);
   std::mutex mutex;

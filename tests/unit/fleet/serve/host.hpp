@@ -21,11 +21,12 @@ namespace spark::fleet::test {
 class FleetHost {
  public:
   FleetHost(const std::string& key, std::string name,
-            std::chrono::milliseconds greeting = std::chrono::seconds(5))
+            std::chrono::milliseconds greeting = std::chrono::seconds(5),
+            TimeLimits sending = {std::chrono::seconds(5), std::chrono::seconds(30)})
       : security_(Security::make(key, std::move(name)).value()),
         at_{"127.0.0.1", spark::test::LocalPort().portal.port},
-        server_({at_, config_.path, config_.state_dir, boards(), self(), "1", 0, "", 0, greeting}, security_,
-                [](const auto&, const auto&) { return true; }) {
+        server_({at_, config_.path, config_.state_dir, boards(), self(), "1", 0, "", 0, greeting, sending},
+                security_, [](const auto&, const auto&) { return true; }) {
     ::signal(SIGPIPE, SIG_IGN);  // as in each worker
     EXPECT_TRUE(cache()) << "no cache";
     serving_ = std::thread([this] { EXPECT_TRUE(server_.run(stop_)); });
@@ -42,6 +43,9 @@ class FleetHost {
   std::unique_ptr<staging::Cache> cache() {
     auto opened = staging::Cache::open(config_, clock_);
     return opened ? std::move(*opened) : nullptr;
+  }
+  std::filesystem::path manifest(std::uint64_t generation) const {  // of the dataset "set"
+    return staging::CacheFolder(config_.path).place("set", generation).manifest();
   }
   Server& server() { return server_; }
 

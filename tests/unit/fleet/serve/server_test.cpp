@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <sys/xattr.h>
 
+#include "fleet/protocol/set_id.hpp"
 #include "staging/cache/catalog.hpp"
 #include "tests/unit/fleet/serve/host.hpp"
 
@@ -11,10 +12,12 @@ using namespace spark::fleet;
 using spark::fleet::test::FleetHost;
 using spark::staging::Source;
 using spark::test::TempFolder;
+using namespace std::chrono_literals;
 
 namespace {
 
 constexpr Bytes kLarge = 20 * kMiB;
+const std::string kState = "[\"superblock 1\",\"\",0]";
 
 class ServerTest : public testing::Test {
  protected:
@@ -39,7 +42,7 @@ TEST_F(ServerTest, ALateHostNeitherReadsNorWalksTheSource) {
   const auto whole = first_.stage(source_, {});
   ASSERT_TRUE(whole) << whole.error().message();
   const auto exchange = second_.exchange({first_.address()});
-  exchange->begin("[\"superblock 1\",\"\",0]");
+  exchange->begin(kState);
   bool has_walked = false;
   const auto walked = exchange->walk([&]() -> Result<staging::Walked> {
     has_walked = true;
@@ -135,6 +138,30 @@ TEST_F(ServerTest, ServingIsLimitedWhileAJobHoldsALease) {
   ASSERT_TRUE(catalog->remove_lease("l"));
   first_.server().look();
   EXPECT_FALSE(first_.server().is_limited());
+}
+
+TEST_F(ServerTest, HostsThatTakeNoBytesKeepNoBuffer) {
+  FleetHost host(key_, "nqn.server", 5s, {1h, 200ms});
+  ASSERT_TRUE(host.stage(source_, {}));
+  const auto exchange = second_.exchange({host.address()});
+  exchange->begin(kState);
+  SetNaming naming(kState);
+  const auto walked = exchange->walk({}).value();
+  for (const staging::Entry& entry : walked.entries) naming.add(entry);
+  const PeerRequest request{PeerRequest::Kind::Unit, naming.id(), 0, 0};
+  const auto security = Security::make(key_, "nqn.client").value();
+  std::vector<std::unique_ptr<Channel>> stuck;
+  for (int i = 0; i < 8; ++i) {  // as many as there are buffers
+    auto& channel = *stuck.emplace_back(Channel::connect(security, host.address().endpoints[0], 10s).value());
+    ASSERT_TRUE(channel.write_all(request_text(to_target(request))) && channel.flush());
+    char byte = 0;
+    ASSERT_TRUE(channel.read_all({&byte, 1}));  // its answer has begun, so it has a buffer
+  }
+  Peer peer(host.address(), security);
+  std::string unit(8 * kMiB, '\0');
+  const auto answer = peer.get(request, unit, {60s, 60s});
+  ASSERT_TRUE(answer) << answer.error().message();
+  EXPECT_EQ(answer->status, 200u);
 }
 
 TEST_F(ServerTest, AHostWithoutItsVolumeIsUnavailableIfNoPeerHasTheDataset) {

@@ -81,7 +81,8 @@ TEST_F(VersionsTest, AHostThatOnlySupportsALaterVersionIsSkipped) {
 TEST_F(VersionsTest, AHostThatOnlySupportsALaterVersionIsReported) {
   LaterHost later(key_);
   Peer peer(later.address(), Security::make(key_, "nqn").value());
-  const auto text = peer.get_text({}, 4096, std::chrono::milliseconds(5000));
+  const auto text =
+      peer.get_text({}, 4096, {std::chrono::milliseconds(5000), std::chrono::milliseconds(10'000)});
   ASSERT_FALSE(text);
   EXPECT_EQ(text.error().kind, Errc::Unsupported);
   EXPECT_NE(text.error().message().find("another version"), std::string::npos);

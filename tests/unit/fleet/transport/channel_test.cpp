@@ -137,4 +137,75 @@ TEST(Channel, AGreetingEndsAtItsDeadlineAlsoIfItsBytesComeOneByOne) {
   EXPECT_EQ(channel.error().kind, Errc::TimedOut);
 }
 
+TEST(Channel, AGreetingToAServerEndsAtItsDeadlineAlsoIfItsBytesComeOneByOne) {
+  const Listening listening;
+  std::atomic<bool> is_over{false};
+  std::thread server([&] {
+    const UniqueFd slow = listening.accept();
+    std::string record("\x16\x03\x03\x40\x00\x02\x00\x3f\xfc\x03\x03", 11);  // head of an answer of 16 KiB
+    record.resize(5 + (16 << 10));
+    for (std::size_t i = 0; i < record.size() && !is_over; ++i) {
+      if (::send(slow.get(), &record[i], 1, MSG_NOSIGNAL) != 1) break;
+      std::this_thread::sleep_for(5ms);
+    }
+  });
+  const auto channel = Channel::connect(security(new_key().value(), "a"), listening.endpoint(), 300ms);
+  is_over = true;
+  server.join();
+  ASSERT_FALSE(channel);
+  EXPECT_EQ(channel.error().kind, Errc::TimedOut);
+}
+
+// A client and a server with the same key.
+struct ConnectedPair {
+  std::unique_ptr<Channel> client, server;
+  ConnectedPair() {
+    const std::string key = new_key().value();
+    const Listening listening;
+    std::thread accepting(
+        [&] { server = Channel::accept(security(key, "a"), listening.accept(), 10s).value(); });
+    client = Channel::connect(security(key, "b"), listening.endpoint(), 10s).value();
+    accepting.join();
+  }
+};
+
+TEST(Channel, SendingEndsAtItsDeadlineAlsoIfSilenceWouldBeAllowed) {
+  ConnectedPair pair;  // the client reads nothing, so the kernel's buffers fill up
+  pair.server->set_limits(1h, std::chrono::steady_clock::now() + 100ms);
+  Result<> sent;
+  while (sent) sent = pair.server->write_all(std::string(1 << 20, 'x'));
+  EXPECT_EQ(sent.error().kind, Errc::TimedOut);
+}
+
+TEST(Channel, AFlushEndsAtItsDeadlineAlsoIfSilenceWouldBeAllowed) {
+  ConnectedPair pair;
+  pair.server->set_limits(1h, std::chrono::steady_clock::now() + 100ms);
+  Result<> sent;
+  while (sent) {
+    sent = pair.server->write_all(std::string(64 << 10, 'x'));  // fits into the channel's own buffer
+    if (sent) sent = pair.server->flush();
+  }
+  EXPECT_EQ(sent.error().kind, Errc::TimedOut);
+}
+
+TEST(Channel, AnInterruptEndsAWaitForTheOtherHost) {
+  ConnectedPair pair;
+  Interrupt interrupt;
+  pair.client->set_limits(1h, SteadyTime::max(), &interrupt);
+  std::thread ending([&] { interrupt.set(); });
+  char byte = 0;
+  EXPECT_EQ(pair.client->read_some({&byte, 1}).error().kind, Errc::Cancelled);
+  ending.join();
+}
+
+TEST(Channel, AnInterruptEndsAGreeting) {
+  const Listening listening;  // accepts nothing, so no greeting is answered
+  Interrupt interrupt;
+  std::thread ending([&] { interrupt.set(); });
+  const auto channel =
+      Channel::connect(security(new_key().value(), "a"), listening.endpoint(), 1h, &interrupt);
+  EXPECT_EQ(channel.error().kind, Errc::Cancelled);
+  ending.join();
+}
+
 }  // namespace
