@@ -100,10 +100,12 @@ def test_the_other_hosts_take_over_the_work_of_a_frozen_host(fleet):
 
 def test_a_host_does_not_wait_for_the_share_of_a_slow_one(fleet):
     slow, normal = fleet.daemons[:2]
-    job = slow.begin(fleet.drive.size // 200)
+    job = slow.begin(fleet.drive.size // 2000)
     wait_until(lambda: slow.progress().get("bytes_done", 0) > 0, "the slow host has begun")
     [one] = results([normal.stage()])
     print(one["bytes_from"], one["read_because"])
+    # Without having waited until the slow host counted as stuck.
+    assert set(one["read_because"]) == {"owner"} and one["bytes_from"]["volume"] > fleet.drive.size * 3 / 4, one
     assert slow.ask("GET", f"/v1/jobs/{job}")[1]["state"] == "running"
     assert slow.ask("DELETE", f"/v1/jobs/{job}")[0] == 200
     check_copies(fleet, [normal])
