@@ -97,7 +97,7 @@ Result<std::vector<Checkpoint>> list_checkpoints(const fs::path& folder, const C
         (!S_ISDIR(info.st_mode) && !S_ISREG(info.st_mode)))
       continue;
     Checkpoint checkpoint = look_at(folder / name, info);
-    checkpoint.incomplete = why_incomplete(folder / name, completeness);
+    checkpoint.incomplete = why_incomplete(folder / name, checkpoint.changed_ns, completeness);
     checkpoint.is_settling = checkpoint.incomplete.empty() && checkpoint.changed_ns > settled_before;
     if (checkpoint.is_settling) checkpoint.incomplete = "it changed a moment ago";
     checkpoints.push_back(std::move(checkpoint));

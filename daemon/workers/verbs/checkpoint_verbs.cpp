@@ -102,8 +102,10 @@ Result<json::object> scan_output_verb(const json::object& request, const Progres
   const std::string path = value_of(request, "path");
   const auto uid = become_owner_of(path);
   if (!uid) return uid.take_error();
+  staging::Completeness completeness = completeness_of(request);
+  completeness.known = changes_in(request, "flushed");
   auto checkpoints =
-      staging::list_checkpoints(path, completeness_of(request), std::chrono::system_clock::now(), kSettled);
+      staging::list_checkpoints(path, completeness, std::chrono::system_clock::now(), kSettled);
   if (!checkpoints) return checkpoints.take_error();
   const json::object* known = get_object(request, "flushed");
   const auto boot = boot_ns();
