@@ -207,6 +207,7 @@ asio::awaitable<Result<std::shared_ptr<Job>>> WatchedOutput::send(LocalCheckpoin
   request.latest = settings_.complete == Complete::DeepSpeed ? "file" : "link";
   request.asker.holder = "output " + settings_.name;
   request.asker.uid = owner;
+  request.is_flushed = true;  // by the check that found it
   auto job = co_await stage_outs_.send(std::move(request));
   if (job) {
     sending_ = *job;

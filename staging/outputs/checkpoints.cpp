@@ -1,5 +1,6 @@
 #include "staging/outputs/checkpoints.hpp"
 
+#include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -106,6 +107,12 @@ Result<std::vector<Checkpoint>> list_checkpoints(const fs::path& folder, const C
     return a.mtime_ns != b.mtime_ns ? a.mtime_ns > b.mtime_ns : a.name > b.name;
   });
   return checkpoints;
+}
+
+Result<> flush_file_system(const fs::path& path) {
+  const UniqueFd opened(::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
+  if (opened && ::syncfs(opened.get()) == 0) return {};
+  return fail_errno(errno, "flushing the file system of " + printable(path.native()));
 }
 
 Result<> remove_checkpoints(const fs::path& folder, const std::map<std::string, std::int64_t>& seen,

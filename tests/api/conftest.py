@@ -1,5 +1,10 @@
+import os
+import tempfile
+from pathlib import Path
+
 import pytest
 
+from simulated import CONFIG, Simulation
 from staged import Daemon
 
 
@@ -22,3 +27,25 @@ def busy_daemon(tmp_path_factory):
     running.finish("/v1/stagings", {"datasets": ["datasets:coco"]})
     yield running
     running.stop()
+
+
+@pytest.fixture
+def folder():
+    """The daemon's user gets there. Not pytest's tmp_path: every pytest that starts shuts others out of that again."""
+    with tempfile.TemporaryDirectory(prefix="spark-sim-") as path:
+        os.chmod(path, 0o755)
+        yield Path(path)
+
+
+@pytest.fixture
+def simulate(folder):
+    """Starts one: simulate(events, config)."""
+    running = []
+
+    def start(events="", config=CONFIG, **how):
+        running.append(Simulation(folder, events, config, **how))
+        return running[-1]
+
+    yield start
+    for one in running:
+        one.stop()

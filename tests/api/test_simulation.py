@@ -4,12 +4,11 @@ import os
 import signal
 import subprocess
 import sys
-import tempfile
 from pathlib import Path
 
 import pytest
 
-from simulated import AS_NOBODY, CLIENT, CONFIG, Simulation, copied, give_away
+from simulated import AS_NOBODY, CLIENT, CONFIG, copied, give_away
 from staged import BUILD, PATIENCE_S, PROGRAM, ROOT, Daemon
 
 # Two volumes are written by this host alone; one has both fences, the other none.
@@ -33,28 +32,6 @@ STATES = """  targets:
     - {after: signal, volume: datasets, mount: gone}
     - {after: signal, volume: datasets, mount: works}
 """
-
-
-@pytest.fixture
-def folder():
-    """The daemon's user gets there. Not pytest's tmp_path: every pytest that starts shuts others out of that again."""
-    with tempfile.TemporaryDirectory(prefix="spark-sim-") as path:
-        os.chmod(path, 0o755)
-        yield Path(path)
-
-
-@pytest.fixture
-def simulate(folder):
-    """Starts one: simulate(events, config)."""
-    running = []
-
-    def start(events="", config=CONFIG, **how):
-        running.append(Simulation(folder, events, config, **how))
-        return running[-1]
-
-    yield start
-    for one in running:
-        one.stop()
 
 
 def seen_by_the_client(simulation, name="datasets"):

@@ -1,5 +1,4 @@
 // The folders that jobs write checkpoints to, and their checkpoints on a volume.
-#include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -139,9 +138,7 @@ Result<json::object> scan_output_verb(const json::object& request, const Progres
     }
   }
   if (flushes) {
-    const UniqueFd folder(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-    if (!folder || ::syncfs(folder.get()) != 0)
-      return fail_errno(errno, "flushing the file system of " + printable(path));
+    if (auto flushed = staging::flush_file_system(path); !flushed) return flushed.take_error();
   }
   json::array rows;
   for (const staging::Checkpoint& one : *checkpoints) {
