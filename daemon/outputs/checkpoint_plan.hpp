@@ -26,6 +26,7 @@ struct LocalCheckpoint {
 struct PublishedCheckpoint {
   std::string name;
   std::int64_t mtime_ns = 0;  // that of the local checkpoint when it was sent
+  bool operator==(const PublishedCheckpoint&) const = default;
 };
 
 // A checkpoint of several hosts of which some shards are on the volume.

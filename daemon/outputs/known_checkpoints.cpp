@@ -3,9 +3,19 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/file.hpp"
 #include "daemon/log.hpp"
 
 namespace spark::outputs {
+namespace {
+
+// Empty if unknown.
+const std::string& boot_id() {
+  static const std::string id = read_line_file("/proc/sys/kernel/random/boot_id").value_or("");
+  return id;
+}
+
+}  // namespace
 
 KnownCheckpoints::KnownCheckpoints(const Context& context, const config::Output& output)
     : context_(context), output_(output) {}
@@ -31,29 +41,38 @@ asio::awaitable<void> KnownCheckpoints::load() {
     const json::object* content = get_object(record, "content");
     if (content == nullptr || get_string(record, "file") != file()) continue;
     recorded_ = {changes_from_json(get_object(*content, "flushed")),
-                 changes_from_json(get_object(*content, "sent"))};
-    changes_ = recorded_;
+                 changes_from_json(get_object(*content, "sent")),
+                 published_from(get_object(*content, "published"))};
+    known_ = recorded_;
   }
 }
 
 asio::awaitable<void> KnownCheckpoints::remember(const std::vector<LocalCheckpoint>& local,
                                                  const std::vector<PublishedCheckpoint>* published) {
-  ChangesByEvent now;
+  Changes flushed, sent;
   for (const LocalCheckpoint& one : local) {
-    if (const auto sent = changes_.sent.find(one.name); sent != changes_.sent.end()) now.sent.insert(*sent);
-    if (!one.incomplete.empty()) continue;
-    now.flushed[one.name] = one.changed_ns;
+    if (const auto known = known_.sent.find(one.name); known != known_.sent.end()) sent.insert(*known);
+    if (!one.incomplete.empty()) {
+      // It may be complete again: DeepSpeed empties `latest` before it writes it.
+      const auto known = known_.flushed.find(one.name);
+      if (known != known_.flushed.end() && known->second == one.changed_ns) flushed.insert(*known);
+      continue;
+    }
+    flushed[one.name] = one.changed_ns;
     // Sent before this was recorded, or manually.
     if (published != nullptr && is_published(output_, one, *published))
-      now.sent.emplace(one.name, one.changed_ns);
+      sent.emplace(one.name, one.changed_ns);
   }
-  changes_ = std::move(now);
-  if (changes_ != recorded_) co_await save();
+  known_.flushed = std::move(flushed);
+  known_.sent = std::move(sent);
+  co_await save();
 }
 
 asio::awaitable<void> KnownCheckpoints::save() {
-  ChangesByEvent saving = changes_;
+  if (known_ == recorded_) co_return;
+  Known saving = known_;
   json::object content{{"flushed", changes_to_json(saving.flushed)}, {"sent", changes_to_json(saving.sent)}};
+  if (saving.newest_published) content["published"] = published_to_json();
   json::object record{{"file", file()}, {"content", std::move(content)}};
   const auto saved =
       co_await context_.runner.ask(subject(), "record", std::move(record), context_.timings.record);
@@ -61,8 +80,32 @@ asio::awaitable<void> KnownCheckpoints::save() {
   recorded_ = std::move(saving);
 }
 
+json::object KnownCheckpoints::published_to_json() const {
+  return {{"destination", output_.volume + ":" + output_.to},
+          {"boot", boot_id()},
+          {"name", known_.newest_published->name},
+          {"mtime_ns", known_.newest_published->mtime_ns}};
+}
+
+// None if it was seen elsewhere, or before this host's boot.
+std::optional<PublishedCheckpoint> KnownCheckpoints::published_from(const json::object* object) const {
+  const bool is_valid = object != nullptr && !boot_id().empty() && get_string(*object, "boot") == boot_id() &&
+                        get_string(*object, "destination") == output_.volume + ":" + output_.to;
+  if (!is_valid) return std::nullopt;
+  return PublishedCheckpoint{get_string(*object, "name").value_or(""),
+                             get_int(*object, "mtime_ns").value_or(0)};
+}
+
+bool KnownCheckpoints::is_newest_known(const LocalCheckpoint& local) const {
+  return known_.newest_published && local.mtime_ns >= known_.newest_published->mtime_ns;
+}
+
+void KnownCheckpoints::note_published(const std::vector<PublishedCheckpoint>& published) {
+  known_.newest_published = published.empty() ? PublishedCheckpoint() : published.front();
+}
+
 void KnownCheckpoints::mark_sent(const std::string& checkpoint, std::int64_t changed_ns) {
-  changes_.sent[checkpoint] = changed_ns;
+  known_.sent[checkpoint] = changed_ns;
 }
 
 }  // namespace spark::outputs

@@ -21,6 +21,7 @@ struct StageOutRequest {
   std::string marker;       // file that is the same in all shards of one attempt of the job; empty means none
   std::string latest;       // kind of the pointer to the newest copy there: "link", "file"; empty means none
   Bytes max_rate = 0;       // bytes per second; 0 means no limit
+  bool is_flushed = false;  // the source is known to be on its drive; not recorded
   Asker asker;              // the copy is made with the permissions of its uid
 
   std::string destination() const { return volume + ":" + path; }

@@ -63,7 +63,7 @@ asio::awaitable<Result<std::shared_ptr<Job>>> StageOuts::send(StageOutRequest re
   request.id = std::move(*id);
   // Before it is recorded, so that no other request takes the destination.
   const TransferPtr transfer = add(request);
-  auto saved = co_await store_.save(std::move(request));
+  auto saved = co_await make_durable(std::move(request));
   if (saved) {
     begin(transfer);
     co_return transfer->job();
@@ -71,6 +71,23 @@ asio::awaitable<Result<std::shared_ptr<Job>>> StageOuts::send(StageOutRequest re
   std::erase(transfers_, transfer);
   transfer->job()->finish(fail(Error(saved.error())));
   co_return saved.take_error();
+}
+
+// The source first: the record is what a restarted daemon trusts.
+asio::awaitable<Result<>> StageOuts::make_durable(StageOutRequest request) {
+  if (!request.is_flushed) {
+    workers::Call call;
+    call.verb = "flush-source";
+    call.subject = "stage-out";
+    call.deadline = context_.timings.scan;
+    call.request = {{"source", request.source}, {"uid", request.asker.uid}};
+    const auto flushed = co_await context_.runner.run(std::move(call));
+    if (!flushed)
+      co_return fail_with(flushed.error(),
+                          "sending " + printable(request.source) + " to " + printable(request.destination()));
+  }
+  auto saved = co_await store_.save(std::move(request));
+  co_return saved;
 }
 
 TransferPtr StageOuts::add(StageOutRequest request) {

@@ -24,8 +24,8 @@ class StageOuts {
   // Resumes recorded requests.
   asio::awaitable<void> start();
 
-  // A request for a copy in progress joins its job. NotFound, Refused: see find_volume; Unavailable if a
-  // different source is being sent to that destination.
+  // Durable when it returns: the source, and the request. A request for a copy in progress joins its job.
+  // NotFound, Refused: see find_volume; Unavailable if a different source is being sent to that destination.
   asio::awaitable<Result<std::shared_ptr<Job>>> send(StageOutRequest request);
   // Compares the copy published at VOLUME:PATH with its manifest.
   Result<std::shared_ptr<Job>> verify(std::string volume, std::string path, Asker asker);
@@ -42,6 +42,7 @@ class StageOuts {
  private:
   TransferPtr find(const StageOutRequest& request) const;
   TransferPtr add(StageOutRequest request);
+  asio::awaitable<Result<>> make_durable(StageOutRequest request);
   void begin(const TransferPtr& transfer);
   asio::awaitable<void> run(TransferPtr transfer);
   asio::awaitable<Outcome> send_in_turn(TransferPtr transfer);

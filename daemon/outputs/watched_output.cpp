@@ -60,13 +60,25 @@ asio::awaitable<Result<WatchedOutput::Seen>> WatchedOutput::look() {
   const auto answer = co_await context_.runner.run(std::move(call));
   if (!answer) co_return fail(answer.error());
   Seen seen;
+  seen.missing = get_string(*answer, "missing").value_or("");
   seen.owner = static_cast<uid_t>(get_int(*answer, "uid").value_or(0));
   seen.local = local_from_json(*answer);
   const LocalCheckpoint* newest = newest_complete(seen.local);
   facts_.latest_local = newest == nullptr ? "" : newest->name;
   co_await list_published(seen);
-  co_await known_.remember(seen.local, seen.published ? &*seen.published : nullptr);
+  facts_.reason = seen.missing.empty() ? seen.unlisted : seen.missing;
+  if (seen.missing.empty()) {
+    co_await known_.remember(seen.local, seen.published ? &*seen.published : nullptr);
+  } else {
+    co_await known_.save();  // its file system may be mounted later
+  }
   facts_.unsent = unsent_of(seen);
+  co_return seen;
+}
+
+asio::awaitable<Result<WatchedOutput::Seen>> WatchedOutput::look_into_folder() {
+  auto seen = co_await look_until_settled();
+  if (seen && !seen->missing.empty()) co_return fail(Errc::NotFound, seen->missing);
   co_return seen;
 }
 
@@ -101,25 +113,28 @@ CheckpointPlan WatchedOutput::plan_of(const Seen& seen) const {
 }
 
 asio::awaitable<void> WatchedOutput::list_published(Seen& seen) {
+  const auto writable = context_.find_volume(settings_.volume);
+  // Another host writes it.
+  if (!writable && writable.error().kind == Errc::Refused) known_.forget_published();
   auto place = context_.find_readable(settings_.volume);
   if (!place) {
-    facts_.reason = place.error().what;
+    seen.unlisted = place.error().what;
     co_return;
   }
   workers::Call call;
   call.verb = "list-published";
   call.subject = "volume " + printable(settings_.volume);
   call.deadline = context_.timings.list;
-  call.request = {
-      {"root", place->root}, {"mount", place->mount}, {"path", settings_.to}, {"uid", seen.owner}};
+  call.request = {{"root", place->root}, {"mount", place->mount}, {"path", settings_.to}};
+  if (seen.missing.empty()) call.request["uid"] = seen.owner;
   const auto answer = co_await context_.runner.run(std::move(call));
   if (!answer) {
-    facts_.reason = answer.error().message();
+    seen.unlisted = answer.error().message();
     co_return;
   }
-  facts_.reason.clear();
   seen.published = published_from_json(*answer);
   seen.begun = begun_from_json(*answer);
+  known_.note_published(*seen.published);
   const bool is_any = !seen.published->empty();
   facts_.latest_published = is_any ? seen.published->front().name : "";
   facts_.published_mtime_ns = is_any ? seen.published->front().mtime_ns : 0;
@@ -132,7 +147,7 @@ asio::awaitable<void> WatchedOutput::work() {
     facts_.reason = seen.error().message();
     co_return;
   }
-  if (!seen->published || is_stopped_) co_return;
+  if (!seen->missing.empty() || !seen->published || is_stopped_) co_return;
   CheckpointPlan plan = plan_of(*seen);
   const bool sends_unasked = settings_.complete != Complete::OnRequest;
   facts_.backlog = sends_unasked ? plan.backlog : 0;
@@ -192,6 +207,7 @@ asio::awaitable<Result<std::shared_ptr<Job>>> WatchedOutput::send(LocalCheckpoin
   request.latest = settings_.complete == Complete::DeepSpeed ? "file" : "link";
   request.asker.holder = "output " + settings_.name;
   request.asker.uid = owner;
+  request.is_flushed = true;  // by the check that found it
   auto job = co_await stage_outs_.send(std::move(request));
   if (job) {
     sending_ = *job;

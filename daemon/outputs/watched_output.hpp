@@ -44,27 +44,33 @@ class WatchedOutput : public std::enable_shared_from_this<WatchedOutput> {
   void stop();
 
   // Sends the newest complete checkpoint, regardless of the rule; waits for one that changed a moment ago.
-  // NotFound if there is none.
+  // NotFound if there is none, or no folder.
   asio::awaitable<Result<std::shared_ptr<Job>>> send_newest();
   // A job that wrote to it has ended: checks immediately, even after a failure. Refused if it has no rule for
   // completeness.
   Result<> job_ended();
-  // to_json() after a check of the folder and the volume.
+  // to_json() after a check of the folder and the volume. NotFound if there is no folder.
   asio::awaitable<Result<json::object>> look_now();
-  // {"local": PATH} or {"dataset": "VOLUME:PATH"}; waits for one that changed a moment ago. NotFound if there
-  // is neither. With several hosts also {"pending": {"name", "is_sending", "others_progress"}} if this host
-  // has a newer one, which is published when all hosts have sent it.
+  // {"local": PATH} or {"dataset": "VOLUME:PATH"}; waits for one that changed a moment ago. NotFound only if
+  // there is neither and the volume was read: a job then starts from scratch. With several hosts also
+  // {"pending": {"name", "is_sending", "others_progress"}} if this host has a newer one, which is published
+  // when all hosts have sent it.
   asio::awaitable<Result<json::object>> latest();
 
  private:
   struct Seen {
-    uid_t owner = 0;
+    std::string missing;  // a sentence: there is no folder; empty means that there is one
+    uid_t owner = 0;      // of the folder
     std::vector<LocalCheckpoint> local;
-    std::optional<std::vector<PublishedCheckpoint>> published;  // none: the volume is not ready
+    std::optional<std::vector<PublishedCheckpoint>> published;  // none: the volume could not be read
+    std::string unlisted;                                       // the reason for that
     std::vector<BegunCheckpoint> begun;
   };
   asio::awaitable<Result<Seen>> look();
   asio::awaitable<Result<Seen>> look_until_settled();
+  asio::awaitable<Result<Seen>> look_into_folder();
+  bool is_latest_here(const Seen& seen, const LocalCheckpoint& newest) const;
+  tl::unexpected<Error> no_latest(const Seen& seen) const;
   asio::awaitable<void> list_published(Seen& seen);
   CheckpointPlan plan_of(const Seen& seen) const;
   json::object pending(const Seen& seen, const LocalCheckpoint& newest);

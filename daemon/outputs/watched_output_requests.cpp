@@ -20,7 +20,7 @@ tl::unexpected<Error> nothing_complete(const config::Output& output,
 }  // namespace
 
 asio::awaitable<Result<std::shared_ptr<Job>>> WatchedOutput::send_newest() {
-  auto seen = co_await look_until_settled();
+  auto seen = co_await look_into_folder();
   if (!seen) co_return fail(seen.error());
   const LocalCheckpoint* newest = newest_complete(seen->local);
   if (newest == nullptr) co_return nothing_complete(settings_, seen->local);
@@ -32,19 +32,22 @@ asio::awaitable<Result<std::shared_ptr<Job>>> WatchedOutput::send_newest() {
 asio::awaitable<Result<json::object>> WatchedOutput::look_now() {
   const auto seen = co_await look();
   if (!seen) co_return fail(seen.error());
+  if (!seen->missing.empty()) co_return fail(Errc::NotFound, seen->missing);
   co_return to_json();
 }
 
 asio::awaitable<Result<json::object>> WatchedOutput::latest() {
   auto seen = co_await look_until_settled();
-  if (!seen) co_return fail(seen.error());
+  if (!seen) {
+    Error error = seen.error();
+    if (error.kind == Errc::NotFound) error.kind = Errc::Unavailable;
+    co_return fail(std::move(error));
+  }
   const LocalCheckpoint* newest = newest_complete(seen->local);
+  if (newest != nullptr && is_latest_here(*seen, *newest))
+    co_return json::object{{"name", newest->name}, {"local", (settings_.path / newest->name).native()}};
   const PublishedCheckpoint* published =
       seen->published && !seen->published->empty() ? &seen->published->front() : nullptr;
-  // Another host may have sent a newer one, and one of several hosts has only a shard.
-  if (newest != nullptr && settings_.nodes <= 1 &&
-      (published == nullptr || newest->mtime_ns >= published->mtime_ns))
-    co_return json::object{{"name", newest->name}, {"local", (settings_.path / newest->name).native()}};
   json::object found;
   if (published != nullptr) {
     found = {{"name", published->name},
@@ -53,9 +56,40 @@ asio::awaitable<Result<json::object>> WatchedOutput::latest() {
   if (newest != nullptr && seen->published && settings_.complete != config::Complete::OnRequest &&
       plan_of(*seen).is_newest_pending)
     found["pending"] = pending(*seen, *newest);
-  if (!found.empty()) co_return found;
-  if (!seen->published) co_return fail(Errc::Unavailable, "output " + settings_.name + ": " + facts_.reason);
-  co_return nothing_complete(settings_, seen->local);
+  if (found.empty()) co_return no_latest(*seen);
+  co_return found;
+}
+
+// Another host may have sent a newer one, and one of several hosts has only a shard.
+bool WatchedOutput::is_latest_here(const Seen& seen, const LocalCheckpoint& newest) const {
+  if (settings_.nodes > 1) return false;
+  if (!seen.published) return known_.is_newest_known(newest);
+  return seen.published->empty() || newest.mtime_ns >= seen.published->front().mtime_ns;
+}
+
+tl::unexpected<Error> WatchedOutput::no_latest(const Seen& seen) const {
+  const std::string name = "output " + settings_.name, folder = printable(settings_.path.native());
+  const LocalCheckpoint* newest = newest_complete(seen.local);
+  if (!seen.published && newest != nullptr && settings_.nodes <= 1) {
+    return fail(Errc::Unavailable,
+                name + ": " + seen.unlisted + "; " + printable(newest->name) + " in " + folder +
+                    " is complete, but the volume may have a newer one",
+                "ask again when that is over, or use " + folder + "/" + printable(newest->name) +
+                    " if it is the newest");
+  }
+  if (!seen.published)
+    return fail(Errc::Unavailable, name + ": " + seen.unlisted, "ask again when that is over");
+  if (!known_.has_loaded()) {
+    return fail(Errc::Unavailable,
+                name + ": the record of the checkpoints that are safely on the drive could not be read",
+                "`journalctl -u spark-staged` has the reason");
+  }
+  if (!seen.missing.empty() && !known_.flushed().empty()) {
+    return fail(Errc::Unavailable,
+                name + ": " + folder + " is missing, though it had checkpoints, and none is on the volume",
+                "mount its file system; if they were deleted on purpose, create the folder");
+  }
+  return nothing_complete(settings_, seen.local);
 }
 
 // Checks immediately: a job waits for it.

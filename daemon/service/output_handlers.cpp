@@ -76,9 +76,14 @@ asio::awaitable<Answer> post_output(const DaemonParts& daemon, Request request) 
   co_return job ? accepted_answer(*job) : api::error_answer(job.error());
 }
 
+// NotFound means that there is no checkpoint yet, and a job then starts from scratch.
 asio::awaitable<Answer> get_latest_output(const DaemonParts& daemon, Request request) {
   const auto output = find_watched(daemon, request.path[2]);
-  if (!output) co_return api::error_answer(output.error());
+  if (!output) {
+    Error error = output.error();
+    if (error.kind == Errc::NotFound) error.kind = Errc::Invalid;
+    co_return api::error_answer(error);
+  }
   auto latest = co_await (*output)->latest();
   co_return answer_with(std::move(latest));
 }

@@ -1,6 +1,8 @@
 // Text files with one line for each file of a dataset, read and written as a stream.
 #pragma once
 
+#include <sys/types.h>
+
 #include <filesystem>
 #include <optional>
 #include <string>
@@ -32,11 +34,17 @@ class LineReader {
   bool read_more();
 };
 
+// Who may read a new file, whatever the umask is; by default its owner alone.
+struct Readers {
+  mode_t mode = 0600;
+  gid_t group = static_cast<gid_t>(-1);  // of the bits for a group
+};
+
 // A file that gets its name only when it is complete and durable. Until then it is PATH.new, which commit()
 // renames or the destructor deletes. A killed process leaves it for the next writer of that path to replace.
 class LineWriter {
  public:
-  static Result<LineWriter> create(const std::filesystem::path& path);
+  static Result<LineWriter> create(const std::filesystem::path& path, Readers readers = {});
   LineWriter(LineWriter&&) = default;
   LineWriter& operator=(LineWriter&&) = delete;
   ~LineWriter();

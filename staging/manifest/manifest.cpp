@@ -105,8 +105,8 @@ Result<Manifest> parse_manifest(std::string_view text) {
   return manifest;
 }
 
-Result<> write_manifest(const std::filesystem::path& path, const Manifest& manifest) {
-  auto writer = LineWriter::create(path);
+Result<> write_manifest(const std::filesystem::path& path, const Manifest& manifest, Readers readers) {
+  auto writer = LineWriter::create(path, readers);
   if (!writer) return writer.take_error();
   write_text(manifest, [&](const std::string& line) { writer->add(line); });
   return writer->commit();

@@ -11,6 +11,7 @@
 #include "base/result.hpp"
 #include "base/units.hpp"
 #include "staging/manifest/hash.hpp"
+#include "staging/manifest/lines.hpp"
 #include "staging/manifest/raw_path.hpp"
 
 namespace spark::staging {
@@ -108,6 +109,6 @@ std::string to_text(const Manifest& manifest);
 Result<Manifest> parse_manifest(std::string_view text);
 
 // Durable when it returns; at any time the file is either complete or absent.
-Result<> write_manifest(const std::filesystem::path& path, const Manifest& manifest);
+Result<> write_manifest(const std::filesystem::path& path, const Manifest& manifest, Readers readers = {});
 
 }  // namespace spark::staging

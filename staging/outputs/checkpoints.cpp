@@ -1,5 +1,6 @@
 #include "staging/outputs/checkpoints.hpp"
 
+#include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -97,7 +98,7 @@ Result<std::vector<Checkpoint>> list_checkpoints(const fs::path& folder, const C
         (!S_ISDIR(info.st_mode) && !S_ISREG(info.st_mode)))
       continue;
     Checkpoint checkpoint = look_at(folder / name, info);
-    checkpoint.incomplete = why_incomplete(folder / name, completeness);
+    checkpoint.incomplete = why_incomplete(folder / name, checkpoint.changed_ns, completeness);
     checkpoint.is_settling = checkpoint.incomplete.empty() && checkpoint.changed_ns > settled_before;
     if (checkpoint.is_settling) checkpoint.incomplete = "it changed a moment ago";
     checkpoints.push_back(std::move(checkpoint));
@@ -106,6 +107,12 @@ Result<std::vector<Checkpoint>> list_checkpoints(const fs::path& folder, const C
     return a.mtime_ns != b.mtime_ns ? a.mtime_ns > b.mtime_ns : a.name > b.name;
   });
   return checkpoints;
+}
+
+Result<> flush_file_system(const fs::path& path) {
+  const UniqueFd opened(::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
+  if (opened && ::syncfs(opened.get()) == 0) return {};
+  return fail_errno(errno, "flushing the file system of " + printable(path.native()));
 }
 
 Result<> remove_checkpoints(const fs::path& folder, const std::map<std::string, std::int64_t>& seen,

@@ -31,6 +31,10 @@ Result<std::vector<Checkpoint>> list_checkpoints(const std::filesystem::path& fo
                                                  const Completeness& completeness, WallTime now,
                                                  Duration settled);
 
+// Makes everything on the file system of this file or folder durable: a job leaves its files in the page
+// cache.
+Result<> flush_file_system(const std::filesystem::path& path);
+
 // Deletes entries of a job's folder, each with one rename before any of its files is deleted, and the remains
 // of an interrupted call. `seen` has their names and their Checkpoint::changed_ns when that was decided: an
 // entry that has changed since stays, because a job has saved the same name again. A missing entry is no

@@ -67,12 +67,16 @@ std::string first_newer(const fs::path& folder, const std::function<bool(const f
   return "";
 }
 
+std::string how_to_send(const fs::path& checkpoint) {
+  return "if it is right, send it with `spark-stage stage-out " + printable(checkpoint.native()) +
+         " VOLUME:PATH`";
+}
+
 std::string older_than(const std::string& newer, const fs::path& checkpoint, const Proof& proof) {
   if (newer.empty()) return "";
   return proof.shown + " is older than " + printable(newer) +
-         ", as after an interrupted save to the same name or a copy without times; if it is right, send it "
-         "with `spark-stage stage-out " +
-         printable(checkpoint.native()) + " VOLUME:PATH`";
+         ", as after an interrupted save to the same name or a copy without times; " +
+         how_to_send(checkpoint);
 }
 
 // The beginning of the digits that end at `end`; `end` if there are none.
@@ -165,7 +169,9 @@ bool is_of_rank_0(const std::string& name) {
 // Rank 0 does not wait for the other ranks before it writes `latest`, so their states may be newer in a
 // complete checkpoint. In a save to the same name its own states are among the first to be overwritten. All
 // count while it has none, since it has not begun.
-std::string why_not_deep_speed(const fs::path& path) {
+// A job that is killed while it saves leaves a checkpoint below the number of the next that it saves, so one
+// that `latest` does not name any more counts only if it was complete while `latest` named it.
+std::string why_not_deep_speed(const fs::path& path, bool was_complete) {
   const auto written = written_at(path.parent_path() / kLatest);
   const auto latest = read_regular_file(path.parent_path() / kLatest, 4096);
   if (!written || !latest) return "there is no file `latest` yet";
@@ -183,6 +189,9 @@ std::string why_not_deep_speed(const fs::path& path) {
     if (is_of_rank_0(file)) of_rank_0.insert(file);
   }
   if (of_all.empty()) return "it has no states of the model";
+  if (name != named && !was_complete)
+    return "`latest` names " + printable(named) +
+           ", and this one was not seen complete before, as after an interrupted save; " + how_to_send(path);
   const Proof proof{"`latest`", *written};
   return older_than(first_newer(path, of_rank_0.empty() ? of_all : of_rank_0, proof), path, proof);
 }
@@ -197,7 +206,8 @@ std::string why_not_marked(const fs::path& path, const std::string& marker) {
 
 }  // namespace
 
-std::string why_incomplete(const fs::path& path, const Completeness& completeness) {
+std::string why_incomplete(const fs::path& path, std::int64_t changed_ns, const Completeness& completeness) {
+  const auto known = completeness.known.find(path.filename());
   switch (completeness.rule) {
     case Completeness::Rule::Rename:
       return "";
@@ -206,7 +216,7 @@ std::string why_incomplete(const fs::path& path, const Completeness& completenes
     case Completeness::Rule::HuggingFace:
       return why_not_hugging_face(path);
     case Completeness::Rule::DeepSpeed:
-      return why_not_deep_speed(path);
+      return why_not_deep_speed(path, known != completeness.known.end() && known->second == changed_ns);
     case Completeness::Rule::Marker:
       return why_not_marked(path, completeness.marker);
   }

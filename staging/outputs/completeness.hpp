@@ -2,7 +2,9 @@
 // the framework writes last (docs/stage-out.md).
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
+#include <map>
 #include <string>
 
 namespace spark::staging {
@@ -15,16 +17,19 @@ struct Completeness {
     Rename,       // it has its final name: the job wrote it under a temporary one
     Dcp,          // torch.distributed.checkpoint: .metadata exists, and every file that it names
     HuggingFace,  // trainer_state.json exists, and every file that an index of weights names
-    DeepSpeed,    // the file `latest` beside it names this checkpoint or a later one
+    DeepSpeed,    // the file `latest` beside it names it, or did so at an earlier look
     Marker,       // it contains a file of that name
   };
   Rule rule = Rule::Rename;
   std::string marker;
+  // Checkpoints that were complete at an earlier look, by name, with their Checkpoint::changed_ns then.
+  std::map<std::string, std::int64_t> known{};
 };
 
-// Why the checkpoint at `path` is not complete; empty means that it is. A proof that is older than the data
-// proves nothing: a job that saves to the same name again overwrites one file after the other, beside the
-// proof of the first save.
-std::string why_incomplete(const std::filesystem::path& path, const Completeness& completeness);
+// Why the checkpoint at `path`, last changed at `changed_ns`, is not complete; empty means that it is. A
+// proof that is older than the data proves nothing: a job that saves to the same name again overwrites one
+// file after the other, beside the proof of the first save.
+std::string why_incomplete(const std::filesystem::path& path, std::int64_t changed_ns,
+                           const Completeness& completeness);
 
 }  // namespace spark::staging

@@ -18,22 +18,50 @@ namespace {
 
 constexpr char kManifest[] = ".spark-manifest";
 
-bool is_there(const std::filesystem::path& path) {
+Result<bool> is_there(const std::filesystem::path& path) {
   struct stat info {};
-  return ::lstat(path.c_str(), &info) == 0;
+  if (::lstat(path.c_str(), &info) == 0) return true;
+  if (errno == ENOENT) return false;
+  return fail_errno(errno, "looking at " + printable(path.native()));
+}
+
+// An NFS client may know a name that another host has replaced or deleted meanwhile; the second call asks the
+// server.
+Result<ManifestReader> open_manifest(const std::filesystem::path& path) {
+  auto manifest = ManifestReader::open(path);
+  return !manifest && manifest.error().number == ESTALE ? ManifestReader::open(path) : std::move(manifest);
+}
+
+using Found = Result<std::optional<PublishedCopy>>;
+
+// An answer other than "it does not exist" says nothing about the copy: without it the list would look whole.
+Found none_or(Error error) {
+  if (error.kind == Errc::NotFound) return std::optional<PublishedCopy>();
+  if (error.kind == Errc::Denied)
+    error.hint =
+        "the folder on this host has to belong to the user who sent the copies, or make them readable";
+  if (error.number == 0) error.hint = "it is damaged: delete that copy and its manifest";
+  return fail(std::move(error));
 }
 
 // None if it was not published there. Its time is that of the manifest: the volume's changes with a file that
 // is added to it, and with a delegation that the NFS server recalls.
-std::optional<PublishedCopy> copy_at(const Destination& destination) {
-  if (!is_there(destination.manifest())) return std::nullopt;
+Found copy_at(const Destination& destination) {
+  const auto has_manifest = is_there(destination.manifest());
+  if (!has_manifest) return has_manifest.take_error();
+  if (!*has_manifest) return std::optional<PublishedCopy>();
   const auto identity = identity_of(destination.path());
-  if (!identity) return std::nullopt;
-  auto manifest = ManifestReader::open(destination.manifest());
-  if (!manifest || !is_same_object(manifest->header().root, *identity)) return std::nullopt;
+  if (!identity) return none_or(identity.error());
+  auto manifest = open_manifest(destination.manifest());
+  if (!manifest) return none_or(manifest.error());
+  if (!is_same_object(manifest->header().root, *identity)) return std::optional<PublishedCopy>();
   const auto root = manifest->next();
-  if (!root) return std::nullopt;
-  return PublishedCopy{destination.name, root->mtime_ns};
+  if (root) return std::optional(PublishedCopy{destination.name, root->mtime_ns});
+  if (auto read = manifest->error(); !read) {
+    read.error().what = "reading " + printable(destination.manifest().native()) + ": " + read.error().what;
+    return none_or(std::move(read.error()));
+  }
+  return std::optional<PublishedCopy>();
 }
 
 // The rename is durable before anything is deleted: after a power cut the copy is either complete or its name
@@ -59,9 +87,11 @@ Result<> finish_removals(const std::filesystem::path& folder, const std::vector<
     if (!name.ends_with(kManifest)) continue;
     const std::string copy = name.substr(1, name.size() - sizeof kManifest);
     const Destination destination{folder, copy};
-    if (destination.manifest().filename() != name || is_there(destination.path()) ||
-        is_there(destination.partial()))
-      continue;
+    if (destination.manifest().filename() != name) continue;
+    const auto is_published = is_there(destination.path()), is_partial = is_there(destination.partial());
+    if (!is_published) return is_published.take_error();
+    if (!is_partial) return is_partial.take_error();
+    if (*is_published || *is_partial) continue;
     if (auto removed = remove_tree(folder, name); !removed) return removed;
   }
   return {};
@@ -75,7 +105,9 @@ Result<std::vector<PublishedCopy>> published_copies(const std::filesystem::path&
   std::vector<PublishedCopy> copies;
   for (const std::string& name : *names) {
     if (name.starts_with('.')) continue;
-    if (auto copy = copy_at({folder, name})) copies.push_back(std::move(*copy));
+    auto copy = copy_at({folder, name});
+    if (!copy) return copy.take_error();
+    if (*copy) copies.push_back(std::move(**copy));
   }
   std::ranges::sort(copies, [](const PublishedCopy& a, const PublishedCopy& b) {
     return a.mtime_ns != b.mtime_ns ? a.mtime_ns > b.mtime_ns : a.name > b.name;
@@ -102,7 +134,7 @@ Result<std::vector<std::string>> keep_newest(const std::filesystem::path& folder
 
 std::optional<std::string> published_hash(const Tree& tree, const StopFlag& stop) {
   const auto destination = destination_of(tree.root());
-  if (!destination || !is_there(destination->manifest())) return std::nullopt;
+  if (!destination || !is_there(destination->manifest()).value_or(false)) return std::nullopt;
   const auto identity = identity_of(destination->path());
   auto manifest = ManifestReader::open(destination->manifest());
   if (!identity || !manifest || !is_same_object(manifest->header().root, *identity)) return std::nullopt;

@@ -20,7 +20,8 @@ struct PublishedCopy {
   std::int64_t mtime_ns = 0;  // of its source's root: when the job finished writing it
 };
 
-// Newest first. Entries without a manifest of their own are not listed.
+// Newest first. Entries without a manifest of their own are not listed. An error if any manifest can't be
+// read: the newest copy might be missing from the list.
 Result<std::vector<PublishedCopy>> published_copies(const std::filesystem::path& folder);
 
 // Deletes all published copies except the newest `keep` and those in `spared`. A copy disappears by one

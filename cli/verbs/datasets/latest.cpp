@@ -9,6 +9,7 @@ namespace spark::cli {
 namespace {
 
 constexpr Duration kPause{1'000}, kLongestWait{30'000};
+constexpr int kMostTries = 3;  // of a checkpoint that another host deletes before it is staged
 
 struct LatestOptions {
   std::string output;
@@ -49,7 +50,7 @@ class Wait {
         progress != others_progress_)
       until_ = context_.timer.steady() + kLongestWait;
     others_progress_ = progress;
-    return context_.timer.steady() >= until_ || context_.stop;
+    return context_.timer.steady() >= until_;
   }
   void pause(const std::string& pending) {
     if (pending != awaited_) warn(context_, "spark-stage: waiting for other hosts' shards of " + pending);
@@ -79,21 +80,39 @@ Result<json::object> find_latest(Context& context, const std::string& output) {
                   "`spark-stage status` shows which hosts have sent theirs");
     }
     wait.pause(name_in(*pending));
+    if (context.stop) return fail(Errc::Cancelled, "interrupted");
+  }
+}
+
+// With its "path". NotFound means "there is none yet", and a job then starts from scratch: only the daemon's
+// own answer may say so.
+Result<json::object> find_and_stage_latest(Context& context, const std::string& output) {
+  for (int tries = 1;; ++tries) {
+    auto found = find_latest(context, output);
+    if (!found) return found;
+    auto path = path_of_latest(context, *found);
+    if (path) {
+      (*found)["path"] = std::move(*path);
+      return found;
+    }
+    if (path.error().kind != Errc::NotFound) return path.take_error();
+    if (tries == kMostTries) {
+      return fail(
+          Errc::Unavailable,
+          "output " + output + ": " + name_in(*found) +
+              " is no longer on the volume, and neither were those found before: " + path.error().what,
+          "run the same command again; if it fails again, raise `keep` of the output");
+    }
+    warn(context, "spark-stage: " + name_in(*found) + " was deleted meanwhile; looking for a newer one");
+    context.timer.sleep(kPause);
   }
 }
 
 Result<int> latest(Context& context, const LatestOptions& options) {
   context.catch_interrupts();
-  auto found = find_latest(context, options.output);
+  const auto found = find_and_stage_latest(context, options.output);
   if (!found) return found.take_error();
-  const auto path = path_of_latest(context, *found);
-  if (!path) return path.take_error();
-  if (options.as_json) {
-    (*found)["path"] = *path;
-    context.out << pretty(*found) << "\n";
-  } else {
-    context.out << *path << "\n";
-  }
+  context.out << (options.as_json ? pretty(*found) : get_string(*found, "path").value_or("")) << "\n";
   return 0;
 }
 

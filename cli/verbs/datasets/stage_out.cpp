@@ -2,6 +2,7 @@
 #include "base/text.hpp"
 #include "cli/client/api.hpp"
 #include "cli/job.hpp"
+#include "cli/unsent.hpp"
 #include "cli/verbs/datasets/stage_request.hpp"
 #include "cli/verbs/datasets/verbs.hpp"
 #include "cli/view/progress_view.hpp"
@@ -30,7 +31,7 @@ Result<Request> request_of(const StageOutArguments& arguments) {
     if (!rate) return fail_with(rate.error(), "--max-rate");
     body["max_rate"] = *rate;
   }
-  return Request{"POST", "/v1/stage-outs", json::serialize(body)};
+  return Request{"POST", "/v1/stage-outs", json::serialize(body), kOutputPatience};
 }
 
 Result<std::vector<Request>> requests_of(const StageOutArguments& arguments) {

@@ -1,5 +1,5 @@
 // The folders that jobs write checkpoints to, and their checkpoints on a volume.
-#include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -80,30 +80,46 @@ std::map<std::string, std::int64_t> changes_in(const json::object& request, std:
 
 // The names kept in addition to the newest `keep`: the requested ones, and every checkpoint with a multiple
 // of `keep_every` as number.
-std::set<std::string> spared_in(const json::object& request, const std::filesystem::path& folder) {
+Result<std::set<std::string>> spared_in(const json::object& request, const std::filesystem::path& folder) {
   std::set<std::string> spared{std::filesystem::path(value_of(request, "path")).filename()};
   for (std::string& name : texts_of(request, "spared")) spared.insert(std::move(name));
   const auto every =
       static_cast<std::uint64_t>(std::max<std::int64_t>(0, get_int(request, "keep_every").value_or(0)));
+  if (every == 0) return spared;
   const auto copies = staging::published_copies(folder);
-  for (std::size_t i = 0; every > 0 && copies && i < copies->size(); ++i) {
+  if (!copies) return copies.take_error();
+  for (std::size_t i = 0; i < copies->size(); ++i) {
     if (last_number_in((*copies)[i].name) % every == 0) spared.insert((*copies)[i].name);
   }
   return spared;
+}
+
+// The "uid" of the request; otherwise the owner of the folder, and this process's own user if there is none.
+Result<uid_t> user_of(const json::object& request, const std::filesystem::path& folder) {
+  if (const auto uid = get_int(request, "uid")) return static_cast<uid_t>(*uid);
+  struct stat info {};
+  if (::lstat(folder.c_str(), &info) == 0) return info.st_uid;
+  if (errno == ENOENT) return ::geteuid();
+  return fail_errno(errno, "looking at " + printable(folder.native()));
 }
 
 }  // namespace
 
 // {"path", "rule", "marker", "flushed": {NAME: CHANGED_NS}} → {"uid", "checkpoints": [{"name", "mtime_ns",
 // "changed_ns", "bytes", "incomplete", "is_settling"}]}, newest first. "flushed" lists the checkpoints known
-// to be on the drive; other complete ones are flushed now. An unknown one that is older than this host's boot
-// counts as incomplete: a power cut may have left holes in it.
+// to be complete and on the drive; other complete ones are flushed now. An unknown one that is older than
+// this host's boot counts as incomplete: a power cut may have left holes in it. {"missing": SENTENCE} if
+// there is no folder.
 Result<json::object> scan_output_verb(const json::object& request, const ProgressLine& /*progress*/) {
   const std::string path = value_of(request, "path");
   const auto uid = become_owner_of(path);
+  if (!uid && uid.error().kind == Errc::NotFound)
+    return json::object{{"missing", printable(uid.error().message())}};
   if (!uid) return uid.take_error();
+  staging::Completeness completeness = completeness_of(request);
+  completeness.known = changes_in(request, "flushed");
   auto checkpoints =
-      staging::list_checkpoints(path, completeness_of(request), std::chrono::system_clock::now(), kSettled);
+      staging::list_checkpoints(path, completeness, std::chrono::system_clock::now(), kSettled);
   if (!checkpoints) return checkpoints.take_error();
   const json::object* known = get_object(request, "flushed");
   const auto boot = boot_ns();
@@ -122,9 +138,7 @@ Result<json::object> scan_output_verb(const json::object& request, const Progres
     }
   }
   if (flushes) {
-    const UniqueFd folder(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-    if (!folder || ::syncfs(folder.get()) != 0)
-      return fail_errno(errno, "flushing the file system of " + printable(path));
+    if (auto flushed = staging::flush_file_system(path); !flushed) return flushed.take_error();
   }
   json::array rows;
   for (const staging::Checkpoint& one : *checkpoints) {
@@ -140,13 +154,14 @@ Result<json::object> scan_output_verb(const json::object& request, const Progres
 
 // {"root", "mount", "path", "uid"} → {"copies": [{"name", "mtime_ns"}], "begun": [{"name", "own_mtime_ns",
 // "has_others", "others_progress"}]}. "copies", newest first: the copies that stage-out published in that
-// folder. "begun": those of which only some hosts' shards are there.
+// folder. "begun": those of which only some hosts' shards are there. Without "uid": as the folder's owner.
 Result<json::object> list_published_verb(const json::object& request, const ProgressLine& /*progress*/) {
   const auto held = hold_volume(value_of(request, "mount"), false);
   if (!held) return held.take_error();
-  if (auto user = become_user(static_cast<uid_t>(get_int(request, "uid").value_or(0))); !user)
-    return user.take_error();
   const auto folder = std::filesystem::path(value_of(request, "root")) / value_of(request, "path");
+  const auto uid = user_of(request, folder);
+  if (!uid) return uid.take_error();
+  if (auto user = become_user(*uid); !user) return user.take_error();
   const auto copies = staging::published_copies(folder);
   if (!copies && copies.error().kind != Errc::NotFound) return copies.take_error();
   json::array rows;
@@ -179,7 +194,9 @@ Result<json::object> prune_output_verb(const json::object& request, const Progre
       staging::make_destination_folder(value_of(request, "root"), path.parent_path().native());
   if (!folder) return folder.take_error();
   const auto keep = static_cast<std::size_t>(std::max<std::int64_t>(1, get_int(request, "keep").value_or(1)));
-  const auto gone = staging::keep_newest(*folder, keep, spared_in(request, *folder));
+  const auto spared = spared_in(request, *folder);
+  if (!spared) return spared.take_error();
+  const auto gone = staging::keep_newest(*folder, keep, *spared);
   if (!gone) return gone.take_error();
   json::array removed;
   for (const std::string& name : *gone) removed.emplace_back(printable(name));

@@ -119,6 +119,21 @@ Sent send_shard(const json::object& request, const std::filesystem::path& path, 
 
 }  // namespace
 
+// {"source", "uid"} → {}: makes the file or folder durable, with the permissions of "uid". Without it, a
+// power cut may leave files short, and the resumed copy would publish them. A source that can't be sent is
+// left to "stage-out", which says why.
+Result<json::object> flush_source_verb(const json::object& request, const ProgressLine& /*progress*/) {
+  if (auto user = become_user(static_cast<uid_t>(get_int(request, "uid").value_or(0))); !user)
+    return user.take_error();
+  const std::filesystem::path source = text_of(request, "source");
+  struct stat info {};
+  const bool is_source =
+      ::stat(source.c_str(), &info) == 0 && (S_ISDIR(info.st_mode) || S_ISREG(info.st_mode));
+  auto flushed = is_source ? staging::flush_file_system(source) : Result<>();
+  if (!flushed) return flushed.take_error();
+  return json::object{};
+}
+
 // {"source", "root", "mount", "path", "uid", "nodes", "marker", "latest", "max_rate", "threads", "depth",
 // "chunk"} → the result of `stage-out --json`; "state" is "waiting" while
 // shards of some of the "nodes" are missing, and "hosts" lists the existing ones. "marker": a file that is

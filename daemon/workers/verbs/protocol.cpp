@@ -47,6 +47,7 @@ constexpr std::array kVerbs = {
     VerbRow{"catalog", catalog_verb},
     VerbRow{"serve-peers", serve_peers_verb},
     VerbRow{"ask-peers", ask_peers_verb},
+    VerbRow{"flush-source", flush_source_verb},
     VerbRow{"stage-out", stage_out_verb},
     VerbRow{"verify-output", verify_output_verb},
     VerbRow{"scan-output", scan_output_verb},

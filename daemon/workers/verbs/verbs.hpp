@@ -47,6 +47,7 @@ Result<json::object> catalog_verb(const json::object& request, const ProgressLin
 Result<json::object> serve_peers_verb(const json::object& request, const ProgressLine& progress);
 Result<json::object> ask_peers_verb(const json::object& request, const ProgressLine& progress);
 // Outputs (output_verbs.cpp)
+Result<json::object> flush_source_verb(const json::object& request, const ProgressLine& progress);
 Result<json::object> stage_out_verb(const json::object& request, const ProgressLine& progress);
 Result<json::object> verify_output_verb(const json::object& request, const ProgressLine& progress);
 Result<json::object> recorded_verb(const json::object& request, const ProgressLine& progress);

@@ -110,7 +110,11 @@ Result<Sealed> seal(PartialArea& area, Manifest manifest) {
   const auto identity = identity_of(area.data());
   if (!identity) return identity.take_error();
   manifest.root = *identity;
-  if (auto written = write_manifest(area.manifest(), manifest); !written) return written.take_error();
+  // Another user may list and verify the copy, as far as that user may read it.
+  const Entry& root = manifest.entries.front();
+  const Readers readers{(root.mode & 0444U) | 0600U, root.gid};
+  if (auto written = write_manifest(area.manifest(), manifest, readers); !written)
+    return written.take_error();
   const ManifestHeader& header = manifest;
   return Sealed{header, manifest.entries.front(), summary_of(manifest.entries, block_of(area.folder()))};
 }

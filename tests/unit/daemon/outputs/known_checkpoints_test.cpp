@@ -3,6 +3,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <fstream>
+#include <iterator>
+
+#include "base/file.hpp"
 #include "tests/support/run_on.hpp"
 #include "tests/support/scripted_worker.hpp"
 
@@ -84,6 +88,51 @@ TEST_F(KnownCheckpointsTest, AnIncompleteCheckpointDoesNotCountAsFlushed) {
   unfinished.incomplete = "it has no DONE yet";
   remember({unfinished});
   EXPECT_THAT(known.flushed(), IsEmpty());
+}
+
+// DeepSpeed empties `latest` before it writes the new name: for a moment no checkpoint is complete.
+TEST_F(KnownCheckpointsTest, ACheckpointThatIsNotCompleteAnyMoreStaysFlushedUntilItChanges) {
+  auto once = checkpoint("step-2", 20, 21);
+  remember({once});
+  once.incomplete = "`latest` still names step-1";
+  remember({once});
+  EXPECT_THAT(known.flushed(), ElementsAre(Pair("step-2", 21)));
+  ++once.changed_ns;
+  remember({once});
+  EXPECT_THAT(known.flushed(), IsEmpty());
+}
+
+TEST_F(KnownCheckpointsTest, NoCheckpointIsTheNewestKnownUntilTheVolumeWasListed) {
+  EXPECT_FALSE(known.is_newest_known(checkpoint("step-2", 20, 21)));
+  known.note_published({});
+  EXPECT_TRUE(known.is_newest_known(checkpoint("step-2", 20, 21)));
+  known.note_published({{"step-3", 30}, {"step-1", 10}});
+  EXPECT_FALSE(known.is_newest_known(checkpoint("step-2", 20, 21)));
+  EXPECT_TRUE(known.is_newest_known(checkpoint("step-3", 30, 31)));
+  known.forget_published();
+  EXPECT_FALSE(known.is_newest_known(checkpoint("step-3", 30, 31)));
+}
+
+TEST_F(KnownCheckpointsTest, TheNewestOnTheVolumeIsRecordedForOtherDaemonsOfThisBoot) {
+  worker.on("record", note_request("records.log") + R"(echo '{"result": {}}')");
+  known.note_published({{"step-3", 30}});
+  done(known.save());
+  std::ifstream file(worker.folder() / "records.log");
+  const std::string record((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
+  ASSERT_THAT(record, testing::HasSubstr(R"("name":"step-3","mtime_ns":30)"));
+  const auto is_known = [&](const std::string& text) {
+    worker.on("recorded", "cat <<'END'\n{\"result\": {\"records\": [" + text + "]}}\nEND\n");
+    KnownCheckpoints later(shared, output);
+    done(later.load());
+    return later.is_newest_known(checkpoint("step-3", 30, 31));
+  };
+  EXPECT_TRUE(is_known(record.substr(0, record.find('\n'))));
+  const std::string boot = read_line_file("/proc/sys/kernel/random/boot_id").value_or("unknown");
+  std::string other = record.substr(0, record.find('\n'));
+  ASSERT_NE(other.find(boot), std::string::npos);
+  EXPECT_FALSE(is_known(other.replace(other.find(boot), boot.size(), "earlier")));
+  output.to = "elsewhere";
+  EXPECT_FALSE(is_known(record.substr(0, record.find('\n'))));
 }
 
 TEST_F(KnownCheckpointsTest, OnlyChangesAreRecorded) {

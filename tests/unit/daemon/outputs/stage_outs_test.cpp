@@ -25,6 +25,7 @@ constexpr char kHangs[] = "read -r request; sleep 60";
 class StageOutsTest : public testing::Test {
  protected:
   StageOutsTest() {
+    worker.on("flush-source", note_request("flushes.log") + R"(echo '{"result": {}}')");
     worker.on("record", note_request("records.log") + R"(echo '{"result": {}}')");
     worker.on("forget", R"(echo '{"result": {}}')");
     worker.on("recorded", R"(echo '{"result": {"records": []}}')");
@@ -104,6 +105,31 @@ TEST_F(StageOutsTest, ARequestIsRecordedBeforeItsAnswerAndForgottenAtItsEnd) {
 TEST_F(StageOutsTest, TheWorkerReceivesTheRequestingUser) {
   ASSERT_TRUE(ends(send()));
   EXPECT_THAT(text_of("stage-outs.log"), HasSubstr(R"("uid":1000)"));
+}
+
+// After a power cut the file system may have the names and sizes of files without their content.
+TEST_F(StageOutsTest, TheSourceIsFlushedAsTheRequestingUserBeforeTheRequestIsRecorded) {
+  worker.on("record", "cp flushes.log flushed-before.log; " + std::string(R"(echo '{"result": {}}')"));
+  ASSERT_TRUE(ends(send()));
+  EXPECT_THAT(text_of("flushed-before.log"), HasSubstr(R"({"source":"/out/step-1","uid":1000})"));
+}
+
+TEST_F(StageOutsTest, ASourceThatCannotBeFlushedIsNotAccepted) {
+  worker.on(
+      "flush-source",
+      R"(echo '{"error": {"kind": "failed", "what": "flushing /out/step-1: Input/output error", "hint": ""}}')");
+  const auto job = await(context, outs->send(request()));
+  ASSERT_TRUE(job && !*job);
+  EXPECT_THAT(job->error().message(), HasSubstr("flushing /out/step-1: Input/output error"));
+  EXPECT_EQ(worker.calls("record"), 0);
+  EXPECT_TRUE(run_until(context, [&] { return outs->transfers().empty(); }));
+}
+
+TEST_F(StageOutsTest, ASourceThatIsKnownToBeOnItsDriveIsNotFlushedAgain) {
+  StageOutRequest checked = request();
+  checked.is_flushed = true;
+  ASSERT_TRUE(ends(send(checked)));
+  EXPECT_EQ(worker.calls("flush-source"), 0);
 }
 
 TEST_F(StageOutsTest, ARequestThatCannotBeRecordedIsRefused) {

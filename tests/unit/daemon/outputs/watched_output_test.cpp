@@ -1,13 +1,4 @@
-#include "daemon/outputs/output_watches.hpp"
-
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
-#include <fstream>
-#include <iterator>
-
-#include "tests/support/run_on.hpp"
-#include "tests/support/scripted_worker.hpp"
+#include "tests/unit/daemon/outputs/watched_output_fixture.hpp"
 
 namespace spark::outputs {
 namespace {
@@ -22,77 +13,6 @@ constexpr char kOlderBegunElsewhere[] =
     R"(echo '{"result": {"copies": [], "begun": [
        {"name": "step-3", "own_mtime_ns": 30, "has_others": false},
        {"name": "step-2", "own_mtime_ns": 0, "has_others": true}]}}' | tr -d '\n'; echo)";
-constexpr char kOneThere[] =
-    R"(echo '{"result": {"uid": 1000, "checkpoints": [{"name": "step-2", "mtime_ns": 20, "changed_ns": 21, "bytes": 5, "incomplete": ""},
-       {"name": "step-1", "mtime_ns": 10, "changed_ns": 11, "bytes": 5, "incomplete": "it has no DONE yet"}]}}' | tr -d '\n'; echo)";
-
-class WatchedOutputTest : public testing::Test {
- protected:
-  WatchedOutputTest() {
-    worker.on("recorded", R"(echo '{"result": {"records": []}}')");
-    worker.on("record", note_request("records.log") + R"(echo '{"result": {}}')");
-    worker.on("forget", R"(echo '{"result": {}}')");
-    worker.on("scan-output", note_request("scans.log") + kOneThere);
-    worker.on("list-published", R"(echo '{"result": {"copies": []}}')");
-    worker.on("prune-output", note_request("prunes.log") + R"(echo '{"result": {"removed": []}}')");
-    worker.on("tidy-output", note_request("tidies.log") + R"(echo '{"result": {}}')");
-    worker.on("stage-out", note_request("stage-outs.log") +
-                               R"(echo '{"result": {"state": "ready", "served_from": "copied"}}')");
-    config::Output output;
-    output.name = "run7";
-    output.path = "/out";
-    output.volume = "checkpoints";
-    output.to = "run7";
-    output.complete = config::Complete::Marker;
-    output.marker = "DONE";
-    output.keep = 3;
-    settings.outputs["run7"] = output;
-    outs.emplace(Context{context.get_executor(), runner, clock, "/state/stage-outs",
-                         [this]() -> const config::Config& { return settings; },
-                         [this](const std::string&) { return place(); },
-                         [this](const std::string&) { return readable(); }, [] { return false; },
-                         [](const std::string&, const std::string&) {
-                           return Result<std::vector<std::string>>(std::vector<std::string>{"step-0"});
-                         },
-                         Timings{.look = Duration(10),
-                                 .retry = Duration(10),
-                                 .tries = 1,
-                                 .watch = Duration(20),
-                                 .settle = Duration(10),
-                                 .settle_looks = 3,
-                                 .shards = Duration(10)}},
-                 jobs);
-    watches.emplace(outs->context(), *outs);
-  }
-  ~WatchedOutputTest() override {
-    settings.outputs.clear();
-    watches->apply(settings);
-    run_until(context, [&] { return runner.counts().running == 0; });
-  }
-  Result<VolumePlace> place() const {
-    if (away) return fail(*away);
-    return VolumePlace{"/v", "/v"};
-  }
-  Result<VolumePlace> readable() const { return watched ? Result<VolumePlace>(*watched) : place(); }
-  std::string text_of(const std::string& file) {
-    std::ifstream in(worker.folder() / file);
-    return {std::istreambuf_iterator<char>(in), {}};
-  }
-  bool calls(const std::string& verb, int count) {
-    return run_until(context, [&] { return worker.calls(verb) >= count; });
-  }
-
-  ScriptedWorker worker;
-  asio::io_context context;
-  SystemClock clock;
-  workers::Runner runner{context.get_executor(), worker.program()};
-  Jobs jobs{context.get_executor(), clock};
-  config::Config settings;
-  std::optional<Error> away;
-  std::optional<VolumePlace> watched;  // where it is readable although it is away
-  std::optional<StageOuts> outs;
-  std::optional<OutputWatches> watches;
-};
 
 TEST_F(WatchedOutputTest, ACompleteCheckpointIsSentAsItsOwnerWithTheConfiguredRetention) {
   watches->apply(settings);
@@ -147,39 +67,6 @@ TEST_F(WatchedOutputTest, TheStatusSaysWhyTheNewestCheckpointIsUnsent) {
   EXPECT_EQ(told(), R"("step-3 is not on checkpoints:run7, as it is not complete: it has no DONE yet")");
 }
 
-TEST_F(WatchedOutputTest, LatestWaitsForACheckpointThatIsStillSettling) {
-  settings.outputs["run7"].complete = config::Complete::OnRequest;
-  settings.outputs["run7"].path = "/out";
-  const auto scan = [](const std::string& incomplete, const std::string& is_settling) {
-    return R"(echo '{"result": {"uid": 1000, "checkpoints": [{"name": "step-4", "mtime_ns": 40, "changed_ns": 41, "bytes": 5,
-       "incomplete": "it has no DONE yet"}, {"name": "step-3", "mtime_ns": 30, "changed_ns": 31, "bytes": 5, "incomplete": ")" +
-           incomplete + R"(", "is_settling": )" + is_settling +
-           R"(}, {"name": "step-2", "mtime_ns": 20, "changed_ns": 21, "bytes": 5, "incomplete": ""}]}}' | tr -d '\n'; echo)";
-  };
-  watches->apply(settings);
-  ASSERT_TRUE(calls("scan-output", 1));
-  const std::string seen = "[ -e " + (worker.folder() / "seen").string() + " ]";
-  worker.on("scan-output", "if " + seen + "; then " + scan("", "false") + "; else " +
-                               scan("it changed a moment ago", "true") + "; touch " +
-                               (worker.folder() / "seen").string() + "; fi");
-  const auto latest = await(context, watches->find("run7")->latest());
-  ASSERT_TRUE(latest && *latest);
-  EXPECT_EQ((**latest).at("local"), "/out/step-3");
-}
-
-TEST_F(WatchedOutputTest, LatestSkipsACheckpointThatKeepsChanging) {
-  settings.outputs["run7"].complete = config::Complete::OnRequest;
-  worker.on(
-      "scan-output",
-      R"(echo '{"result": {"uid": 1000, "checkpoints": [{"name": "step-3", "mtime_ns": 30, "changed_ns": 31,
-       "bytes": 5, "incomplete": "it changed a moment ago", "is_settling": true}, {"name": "step-2", "mtime_ns": 20,
-       "changed_ns": 21, "bytes": 5, "incomplete": ""}]}}' | tr -d '\n'; echo)");
-  watches->apply(settings);
-  const auto latest = await(context, watches->find("run7")->latest());
-  ASSERT_TRUE(latest && *latest);
-  EXPECT_EQ((**latest).at("name"), "step-2");
-}
-
 TEST_F(WatchedOutputTest, WithoutACompletionRuleCheckpointsAreSentOnlyOnRequest) {
   settings.outputs["run7"].complete = config::Complete::OnRequest;
   watches->apply(settings);
@@ -203,17 +90,6 @@ TEST_F(WatchedOutputTest, AFailedTransferIsRetriedOnlyAfterAPauseOrWhenTheJobEnd
   EXPECT_EQ(worker.calls("stage-out"), 1);
   ASSERT_TRUE(watches->find("run7")->job_ended());
   EXPECT_TRUE(calls("stage-out", 2)) << "once its job has ended, without the pause";
-}
-
-TEST_F(WatchedOutputTest, LatestIsTheLocalCheckpointUnlessTheVolumeHasANewerOne) {
-  watches->apply(settings);
-  const auto local = await(context, watches->find("run7")->latest());
-  ASSERT_TRUE(*local);
-  EXPECT_EQ(json::serialize(**local), R"({"name":"step-2","local":"/out/step-2"})");
-  worker.on("list-published", R"(echo '{"result": {"copies": [{"name": "step-9", "mtime_ns": 90}]}}')");
-  const auto published = await(context, watches->find("run7")->latest());
-  ASSERT_TRUE(*published);
-  EXPECT_EQ(json::serialize(**published), R"({"name":"step-9","dataset":"checkpoints:run7/step-9"})");
 }
 
 TEST_F(WatchedOutputTest, NothingIsSentToAnUnavailableVolumeAndTheReasonIsShown) {

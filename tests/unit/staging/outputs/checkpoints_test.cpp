@@ -182,13 +182,33 @@ TEST_F(Checkpoints, DeepSpeedIsCompleteUpToTheCheckpointNamedByLatest) {
   EXPECT_EQ(complete(Rule::DeepSpeed), Names{"global_step5"});
   EXPECT_EQ(why_not(Rule::DeepSpeed, "global_step10"), "`latest` still names global_step5");
   file("latest", "global_step10\n");
-  EXPECT_EQ(complete(Rule::DeepSpeed).size(), 2u);
+  EXPECT_EQ(complete(Rule::DeepSpeed), Names{"global_step10"});
   std::filesystem::create_directories(out_ / "global_step7");
   EXPECT_EQ(why_not(Rule::DeepSpeed, "global_step7"), "it has no states of the model");
 }
 
+// A job that is killed while it saves leaves one below the number of its next save, which `latest` names.
+TEST_F(Checkpoints, DeepSpeedIsIncompleteIfLatestNamesALaterOneAndItWasNeverSeenComplete) {
+  written(1, "global_step1000/mp_rank_00_model_states.pt"), written(2, "latest", "global_step1000");
+  written(3, "global_step1234/mp_rank_00_model_states.pt");
+  Completeness completeness{Rule::DeepSpeed, "", seen({"global_step1000"})};
+  written(4, "global_step1301/mp_rank_00_model_states.pt"), written(5, "latest", "global_step1301");
+  const auto why = [&](const std::string& name) {
+    for (const Checkpoint& one :
+         all(completeness, std::chrono::system_clock::now() + std::chrono::minutes(1))) {
+      if (one.name == name) return one.incomplete;
+    }
+    return "there is no " + name;
+  };
+  EXPECT_EQ(why("global_step1000"), "");
+  EXPECT_THAT(why("global_step1234"), HasSubstr("`latest` names global_step1301"));
+  EXPECT_EQ(why("global_step1301"), "");
+  --completeness.known["global_step1000"];
+  EXPECT_THAT(why("global_step1000"), HasSubstr("`latest` names global_step1301")) << "it has changed since";
+}
+
 TEST_F(Checkpoints, DeepSpeedIsIncompleteWhileTheStatesOfRank0AreNewerThanLatest) {
-  written(1, "global_step60/mp_rank_00_model_states.pt"), written(2, "latest", "global_step100");
+  written(1, "global_step60/mp_rank_00_model_states.pt"), written(2, "latest", "global_step60");
   written(1, "global_step60/bf16_zero_pp_rank_0_mp_rank_00_optim_states.pt");
   EXPECT_EQ(complete(Rule::DeepSpeed), Names{"global_step60"});
   for (const char* name : {"mp_rank_00_model_states.pt", "bf16_zero_pp_rank_0_mp_rank_00_optim_states.pt"}) {

@@ -1,7 +1,9 @@
 #include "staging/outputs/published_copies.hpp"
 
+#include <gmock/gmock.h>
 #include <sys/stat.h>
 
+#include "base/file.hpp"
 #include "staging/copy/copy_with.hpp"
 #include "staging/files/times.hpp"
 #include "staging/manifest/manifest_reader.hpp"
@@ -80,6 +82,44 @@ TEST_F(PublishedCopies, AManuallyReplacedFolderIsNotAPublishedCopy) {
   EXPECT_TRUE(std::filesystem::exists(volume_ / "step-1"));
 }
 
+// No answer is not "absent": `latest` would give an older checkpoint, or say that there is none.
+TEST_F(PublishedCopies, AreNotListedWhileAManifestCannotBeRead) {
+  send("step-1");
+  send("step-2");
+  const auto manifest = volume_ / ".step-2.spark-manifest";
+  const auto text = read_file(manifest);
+  ASSERT_OK(text);
+  write_text(manifest, text->substr(0, text->size() / 2));
+  const auto cut = published_copies(volume_);
+  ASSERT_FALSE(cut);
+  EXPECT_THAT(cut.error().message(),
+              testing::HasSubstr(".step-2.spark-manifest: the manifest is not sealed"));
+  std::filesystem::remove(manifest);
+  std::filesystem::create_directory(manifest);
+  const auto unreadable = published_copies(volume_);
+  ASSERT_FALSE(unreadable);
+  EXPECT_THAT(unreadable.error().message(), testing::HasSubstr(".step-2.spark-manifest"));
+  EXPECT_FALSE(keep_newest(volume_, 1, {}));
+  EXPECT_TRUE(std::filesystem::exists(volume_ / "step-1"));
+}
+
+TEST_F(PublishedCopies, HaveAManifestThatIsReadByThoseWhoReadTheCopy) {
+  const auto mode_of_manifest = [&](const std::string& name, unsigned mode) {
+    write_text(folder_ / name, "x");
+    EXPECT_EQ(::chmod((folder_ / name).c_str(), mode), 0);
+    EXPECT_TRUE(copy(folder_ / name, volume_ / name, {}, kQuiet, stop_));
+    struct stat info {};
+    EXPECT_EQ(::lstat((volume_ / ("." + name + ".spark-manifest")).c_str(), &info), 0);
+    return info.st_mode & 07777;
+  };
+  std::filesystem::create_directories(volume_);
+  const mode_t before = ::umask(0077);
+  EXPECT_EQ(mode_of_manifest("to-all", 0775), 0644u);
+  EXPECT_EQ(mode_of_manifest("to-the-group", 0640), 0640u);
+  EXPECT_EQ(mode_of_manifest("to-its-owner", 0400), 0600u);
+  ::umask(before);
+}
+
 TEST_F(PublishedCopies, KeepDeletesTheOldestWithItsManifestAndNothingElse) {
   for (const char* name : {"step-1", "step-2", "step-3"}) send(name);
   std::filesystem::create_directories(volume_ / "by-hand");
@@ -119,6 +159,25 @@ TEST_F(PublishedCopies, KeepSparesTheManifestOfACopyBeingPublished) {
   std::filesystem::create_directories(volume_ / ".step-1.spark-partial");
   ASSERT_OK(keep_newest(volume_, 1, {}));
   EXPECT_TRUE(std::filesystem::exists(volume_ / ".step-1.spark-manifest"));
+}
+
+// The path of the copy is too long for a system call, like any error that is not "it does not exist".
+TEST_F(PublishedCopies, KeepSparesTheManifestOfACopyThatCannotBeLookedAt) {
+  const auto before = std::filesystem::current_path();
+  const std::string copy(100, 'c'), manifest = "." + copy + ".spark-manifest";
+  std::filesystem::path deep = folder_.path();
+  std::filesystem::current_path(deep);
+  for (std::size_t left = 4090; deep.native().size() < left;) {
+    const std::string part(std::min<std::size_t>(200, left - deep.native().size()), 'd');
+    std::filesystem::create_directory(part);
+    std::filesystem::current_path(part);
+    deep /= part;
+  }
+  std::filesystem::create_directory(copy);
+  write_text(std::filesystem::path(".") / manifest, "x");
+  EXPECT_FALSE(keep_newest(deep, 1, {}));
+  EXPECT_TRUE(std::filesystem::exists(manifest));
+  std::filesystem::current_path(before);
 }
 
 TEST_F(PublishedCopies, VerifyFindsOtherContentOfTheSameSizeAndTime) {

@@ -65,5 +65,44 @@ TEST(Latest, StopsWaitingForACheckpointThatAnotherHostNeverSends) {
   EXPECT_NE(program.errors().find("no checkpoint is published"), std::string::npos) << program.errors();
 }
 
+TEST(Latest, EndsWithTheStatusOfAnInterruptionIfItIsInterruptedWhileItWaits) {
+  Program program;
+  program.client.answer(kAsk, 200, R"({"pending": {"name": "step-3", "is_sending": true}})");
+  program.timer.on_sleep = [&] { program.stop = true; };
+  EXPECT_EQ(program.run({"latest", "run7"}), 130);
+}
+
+class LatestOnTheVolume : public testing::Test {
+ protected:
+  void answer(const std::string& name) {
+    program.client.answer(kAsk, 200, R"({"name": ")" + name + R"(", "dataset": "nas:run7/)" + name + R"("})");
+  }
+  void end_staging(const std::string& event) {
+    program.client.answer("POST /v1/stagings", 202, R"({"id": "5", "started": "2026-11-24T12:00:00Z"})");
+    program.client.stream_once("/v1/jobs/5/events", {{event}});
+  }
+  const std::string deleted_ =
+      R"({"event": "failed", "error": {"kind": "not_found", "what": "run7/step-5: No such file or directory", "hint": ""}})";
+  Program program;
+};
+
+// By another host, which has published a newer one.
+TEST_F(LatestOnTheVolume, IsAskedForAgainIfItWasDeletedBeforeItWasStaged) {
+  answer("step-5");
+  answer("step-6");
+  end_staging(deleted_);
+  end_staging(
+      R"({"event": "done", "result": {"datasets": [{"name": "nas:run7/step-6", "state": "ready", "path": "/cache/step-6"}]}})");
+  EXPECT_EQ(program.run({"latest", "run7"}), 0) << program.errors();
+  EXPECT_EQ(program.output(), "/cache/step-6\n");
+}
+
+TEST_F(LatestOnTheVolume, IsUnavailableAndNotMissingIfEachIsDeletedBeforeItWasStaged) {
+  answer("step-5");
+  for (int i = 0; i < 10; ++i) end_staging(deleted_);
+  EXPECT_EQ(program.run({"latest", "run7"}), 4);
+  EXPECT_NE(program.errors().find("step-5"), std::string::npos) << program.errors();
+}
+
 }  // namespace
 }  // namespace spark::cli

@@ -1,0 +1,79 @@
+"""Outputs on a simulated host: checkpoints on their way to a volume, and the exit status of `latest`."""
+import shutil
+from pathlib import Path
+
+import pytest
+
+from simulated import AS_NOBODY, CONFIG, give_away
+
+OUTPUT = CONFIG.replace("datasets: {{target", "checkpoints: {{target: rose, subsystem: ckpt, mount: {folder}/ckpt, "
+                        "access: exclusive}}\n  datasets: {{target", 1) + """outputs:
+  run7: {{path: {folder}/out/run7, volume: checkpoints, complete: rename}}
+"""
+FENCED = """  volumes:
+    checkpoints: {reservations: true}
+  events: []
+"""
+DONE, WRONG_NAME, NONE_YET, UNAVAILABLE = 0, 2, 3, 4
+
+
+@pytest.fixture
+def host(simulate, folder):
+    """A host with an output that has no folder yet, and its volume."""
+    for path in (folder / "ckpt", folder / "out"):
+        path.mkdir()
+        give_away(path, AS_NOBODY)
+    simulation = simulate(FENCED, OUTPUT)
+    simulation.becomes("ready", "checkpoints")
+    return simulation
+
+
+def save(host, name):
+    path = host.folder / "out" / name
+    path.mkdir(parents=True)
+    (path / "model").write_bytes(name.encode() * 1000)
+    for one in (path.parent, path, path / "model"):
+        give_away(one, AS_NOBODY)
+    return path
+
+
+def publish(host, name):
+    save(host, f"run7/{name}")
+    host.wait_until(lambda: host.status()["outputs"][0]["latest_published"] == name, f"has sent {name}")
+
+
+def test_latest_ends_with_3_only_if_the_volume_was_read_and_has_none(host):
+    code, _, complaint = host.client("latest", "run7")
+    assert code == NONE_YET and "there is no complete checkpoint" in complaint, complaint
+    code, _, complaint = host.client("latest", "run8")
+    assert code == WRONG_NAME and "run8" in complaint, complaint
+    publish(host, "step-1")
+    (host.folder / "ckpt/run7/.step-1.spark-manifest").write_text("cut short")
+    shutil.rmtree(host.folder / "out/run7")
+    code, _, complaint = host.client("latest", "run7")
+    assert code == UNAVAILABLE and ".step-1.spark-manifest" in complaint, complaint
+
+
+def test_latest_is_staged_from_the_volume_if_the_folder_of_the_output_is_missing(host):
+    publish(host, "step-1")
+    shutil.rmtree(host.folder / "out/run7")
+    code, path, complaint = host.client("latest", "run7")
+    assert code == DONE, complaint
+    assert (Path(path.strip()) / "model").read_bytes() == b"step-1" * 1000
+
+
+def test_latest_is_unavailable_if_a_folder_that_had_checkpoints_is_missing_and_the_volume_has_none(host):
+    publish(host, "step-1")
+    for name in ("out/run7", "ckpt/run7"):
+        shutil.rmtree(host.folder / name)
+    code, _, complaint = host.client("latest", "run7")
+    assert code == UNAVAILABLE and "is missing" in complaint, complaint
+
+
+def test_a_named_checkpoint_is_flushed_and_sent(host):
+    path = save(host, "other/step-1")
+    code, there, complaint = host.client("stage-out", str(path), "checkpoints:other/step-1")
+    assert code == DONE, complaint
+    assert (Path(there.strip()) / "model").read_bytes() == b"other/step-1" * 1000
+    code, _, complaint = host.client("stage-out", str(path.parent / "step-2"), "checkpoints:other/step-2")
+    assert code == 3 and "step-2" in complaint, complaint

@@ -1,0 +1,155 @@
+#include "tests/unit/daemon/outputs/watched_output_fixture.hpp"
+
+namespace spark::outputs {
+namespace {
+
+using testing::HasSubstr;
+
+constexpr char kMissing[] =
+    R"(echo '{"result": {"missing": "looking at /out: No such file or directory - create the folder"}}')";
+constexpr char kStep9There[] = R"(echo '{"result": {"copies": [{"name": "step-9", "mtime_ns": 90}]}}')";
+
+class LatestCheckpoint : public WatchedOutputTest {
+ protected:
+  // The answer, or "KIND: MESSAGE".
+  std::string answer() {
+    const auto found = await(context, watches->find("run7")->latest());
+    if (!found) return "no answer";
+    if (*found) return json::serialize(**found);
+    return std::string(to_string(found->error().kind)) + ": " + found->error().message();
+  }
+};
+
+TEST_F(LatestCheckpoint, WaitsForACheckpointThatIsStillSettling) {
+  settings.outputs["run7"].complete = config::Complete::OnRequest;
+  settings.outputs["run7"].path = "/out";
+  const auto scan = [](const std::string& incomplete, const std::string& is_settling) {
+    return R"(echo '{"result": {"uid": 1000, "checkpoints": [{"name": "step-4", "mtime_ns": 40, "changed_ns": 41, "bytes": 5,
+       "incomplete": "it has no DONE yet"}, {"name": "step-3", "mtime_ns": 30, "changed_ns": 31, "bytes": 5, "incomplete": ")" +
+           incomplete + R"(", "is_settling": )" + is_settling +
+           R"(}, {"name": "step-2", "mtime_ns": 20, "changed_ns": 21, "bytes": 5, "incomplete": ""}]}}' | tr -d '\n'; echo)";
+  };
+  watches->apply(settings);
+  ASSERT_TRUE(calls("scan-output", 1));
+  const std::string seen = "[ -e " + (worker.folder() / "seen").string() + " ]";
+  worker.on("scan-output", "if " + seen + "; then " + scan("", "false") + "; else " +
+                               scan("it changed a moment ago", "true") + "; touch " +
+                               (worker.folder() / "seen").string() + "; fi");
+  const auto latest = await(context, watches->find("run7")->latest());
+  ASSERT_TRUE(latest && *latest);
+  EXPECT_EQ((**latest).at("local"), "/out/step-3");
+}
+
+TEST_F(LatestCheckpoint, SkipsACheckpointThatKeepsChanging) {
+  settings.outputs["run7"].complete = config::Complete::OnRequest;
+  worker.on(
+      "scan-output",
+      R"(echo '{"result": {"uid": 1000, "checkpoints": [{"name": "step-3", "mtime_ns": 30, "changed_ns": 31,
+       "bytes": 5, "incomplete": "it changed a moment ago", "is_settling": true}, {"name": "step-2", "mtime_ns": 20,
+       "changed_ns": 21, "bytes": 5, "incomplete": ""}]}}' | tr -d '\n'; echo)");
+  watches->apply(settings);
+  const auto latest = await(context, watches->find("run7")->latest());
+  ASSERT_TRUE(latest && *latest);
+  EXPECT_EQ((**latest).at("name"), "step-2");
+}
+
+TEST_F(LatestCheckpoint, IsTheLocalCheckpointUnlessTheVolumeHasANewerOne) {
+  watches->apply(settings);
+  const auto local = await(context, watches->find("run7")->latest());
+  ASSERT_TRUE(*local);
+  EXPECT_EQ(json::serialize(**local), R"({"name":"step-2","local":"/out/step-2"})");
+  worker.on("list-published", R"(echo '{"result": {"copies": [{"name": "step-9", "mtime_ns": 90}]}}')");
+  const auto published = await(context, watches->find("run7")->latest());
+  ASSERT_TRUE(*published);
+  EXPECT_EQ(json::serialize(**published), R"({"name":"step-9","dataset":"checkpoints:run7/step-9"})");
+}
+
+// "There is none yet" makes a job start from scratch.
+TEST_F(LatestCheckpoint, IsTheVolumesIfTheFolderIsMissing) {
+  worker.on("scan-output", kMissing);
+  worker.on("list-published", note_request("lists.log") + kStep9There);
+  watches->apply(settings);
+  EXPECT_EQ(answer(), R"({"name":"step-9","dataset":"checkpoints:run7/step-9"})");
+  EXPECT_THAT(text_of("lists.log"), HasSubstr(R"("path":"run7"})")) << "as the owner of the folder there";
+  EXPECT_THAT(std::string(watches->find("run7")->to_json().at("reason").as_string()),
+              HasSubstr("create the folder"));
+  worker.on("list-published", R"(echo '{"result": {"copies": []}}')");
+  EXPECT_THAT(answer(), HasSubstr("not_found: output run7: there is no complete checkpoint in /out"));
+  away = Error{Errc::Unavailable, "volume checkpoints is connecting", ""};
+  EXPECT_THAT(answer(), HasSubstr("unavailable: output run7: volume checkpoints is connecting"));
+  EXPECT_EQ(worker.calls("tidy-output"), 0);
+}
+
+TEST_F(LatestCheckpoint, IsUnavailableIfAFolderThatHadCheckpointsIsMissingAndTheVolumeHasNone) {
+  worker.on("recorded", R"(echo '{"result": {"records": [{"file": "/state/stage-outs/outputs/run7.json",
+    "content": {"flushed": {"step-2": 21}}}]}}' | tr -d '\n'; echo)");
+  worker.on("scan-output", note_request("scans.log") + kMissing);
+  watches->apply(settings);
+  ASSERT_TRUE(calls("scan-output", 3));
+  EXPECT_THAT(answer(), HasSubstr("unavailable: output run7: /out is missing"));
+  EXPECT_EQ(text_of("scans.log").find(R"("flushed":{})"), std::string::npos)
+      << "they may be there again later";
+}
+
+TEST_F(LatestCheckpoint, IsNeverMissingBecauseOfAnError) {
+  worker.on(
+      "scan-output",
+      R"(echo '{"error": {"kind": "not_found", "what": "worker: No such file or directory", "hint": ""}}')");
+  watches->apply(settings);
+  EXPECT_THAT(answer(), HasSubstr("unavailable: worker: No such file or directory"));
+  worker.on("scan-output", kOneThere);
+  worker.on(
+      "list-published",
+      R"(echo '{"error": {"kind": "not_found", "what": "worker: No such file or directory", "hint": ""}}')");
+  EXPECT_THAT(answer(), HasSubstr("unavailable: "));
+}
+
+TEST_F(LatestCheckpoint, IsUnavailableWhileTheRecordOfFlushedOnesCannotBeRead) {
+  worker.on("recorded", R"(echo '{"error": {"kind": "failed", "what": "Input/output error", "hint": ""}}')");
+  worker.on("scan-output", R"(echo '{"result": {"uid": 1000, "checkpoints": []}}')");
+  watches->apply(settings);
+  EXPECT_THAT(answer(), HasSubstr("unavailable: output run7: the record"));
+}
+
+// Another host may have published a newer one, and this host's next checkpoint would hide it.
+TEST_F(LatestCheckpoint, IsNotAnOlderLocalCheckpointWhileTheVolumeCannotBeListed) {
+  worker.on("list-published", kStep9There);
+  watches->apply(settings);
+  ASSERT_TRUE(calls("list-published", 2));
+  away = Error{Errc::Unavailable, "volume checkpoints is stalled", ""};
+  EXPECT_THAT(
+      answer(),
+      HasSubstr("unavailable: output run7: volume checkpoints is stalled; step-2 in /out is complete, but"));
+  EXPECT_THAT(answer(), HasSubstr("or use /out/step-2 if it is the newest"));
+}
+
+TEST_F(LatestCheckpoint, IsALocalCheckpointDuringAnOutageIfNoNewerOneWasSeenOnTheVolume) {
+  worker.on("list-published", R"(echo '{"result": {"copies": [{"name": "step-1", "mtime_ns": 10}]}}')");
+  watches->apply(settings);
+  ASSERT_TRUE(calls("list-published", 2));
+  away = Error{Errc::Unavailable, "volume checkpoints is stalled", ""};
+  EXPECT_EQ(answer(), R"({"name":"step-2","local":"/out/step-2"})");
+}
+
+TEST_F(LatestCheckpoint, IsUnavailableUntilTheVolumeWasListedOnce) {
+  away = Error{Errc::Unavailable, "volume checkpoints is connecting", ""};
+  watches->apply(settings);
+  EXPECT_THAT(answer(), HasSubstr("unavailable: output run7: volume checkpoints is connecting; step-2"));
+  away.reset();
+  ASSERT_TRUE(calls("list-published", 2));
+  away = Error{Errc::Unavailable, "volume checkpoints is stalled", ""};
+  EXPECT_EQ(answer(), R"({"name":"step-2","local":"/out/step-2"})") << "nothing was published there";
+}
+
+TEST_F(LatestCheckpoint, IsUnavailableOnceAnotherHostWasTheWriterOfTheVolume) {
+  watches->apply(settings);
+  ASSERT_TRUE(calls("list-published", 2));
+  away = Error{Errc::Refused, "volume checkpoints is refused on this host: host2 holds it", ""};
+  EXPECT_THAT(answer(), HasSubstr("unavailable: output run7: volume checkpoints is refused"));
+  ASSERT_TRUE(calls("scan-output", worker.calls("scan-output") + 2)) << "a list from before has been read";
+  away = Error{Errc::Unavailable, "volume checkpoints is connecting", ""};
+  EXPECT_THAT(answer(), HasSubstr("unavailable: output run7: volume checkpoints is connecting"));
+}
+
+}  // namespace
+}  // namespace spark::outputs
