@@ -94,7 +94,8 @@ std::optional<staging::PieceOutcome> ExchangeRun::piece_from_peer(File& file, st
   const std::scoped_lock lock(mutex_);
   if (is_wrong) give_up_peer(*choice.peer, file.entry->path.view());
   if (!is_whole || is_wrong) {
-    schedule_.failed(choice, head.has_value(), std::chrono::steady_clock::now());
+    if (schedule_.failed(choice, head.has_value(), std::chrono::steady_clock::now()))
+      warnings_.push_back(warning_of_failing(*exchange_.peers[*choice.peer]));
     changed_.notify_all();
     return std::nullopt;
   }
