@@ -1,6 +1,7 @@
 """An NFS export that several hosts write."""
 import json
 import signal
+from contextlib import contextmanager
 
 import pytest
 
@@ -11,6 +12,7 @@ from test_stage_out import wait_progress
 
 FILE = f"{NAS_EXPORT}/moving/file"
 STAGE_WORKERS = "'worker [s]tage'"  # does not match the shell that runs pgrep
+SENDERS = "'worker [s]tage-out'"
 OUT = "/var/tmp/out/step-1000"
 THERE = f"{NAS_EXPORT}/run7"
 PARTIAL = f"{THERE}/.step-1000.spark-partial"
@@ -170,3 +172,47 @@ def test_a_join_of_shards_on_a_host_that_loses_its_power_is_completed_by_the_oth
         joiner.wait_ready()
         joiner.wait_until("spark-stage status", 120)
     writers.assert_published(expected)
+
+
+# --- hosts of one name ---
+
+
+@contextmanager
+def namesakes(writers, nfs_id=""):
+    """The second host has the name of the first. Without an ID of its own, the server takes their NFS clients for one that restarts."""
+    host, unique = writers.hosts[1], "/sys/module/nfs/parameters/nfs4_unique_id"
+    writers.remove_second()
+    host.sh(f"hostname {writers.hosts[0].name}; printf '{nfs_id}\\0' >{unique}")
+    try:
+        writers.configure_second(True)
+        yield
+    finally:
+        writers.remove_second()
+        host.sh(f"hostname {host.name}; printf '\\0' >{unique}")
+        writers.configure_second(True)
+
+
+def begin_sending(writers, index):
+    """Starts to send a checkpoint to the path of the other host; returns the number of the job."""
+    writers.save(index, "model-{number}", mib=8)
+    return writers.products[index].sh(f"stage-out {OUT} nas:run7/step-1000 --max-rate 3MB/s --detach", 60).strip()
+
+
+@pytest.mark.parametrize("nfs_id, status", [("another", 4), ("", 7)], ids=["two NFS clients", "one NFS client"])
+def test_of_two_hosts_of_one_name_that_send_to_one_path_one_publishes_and_the_other_is_told_why(writers, nfs_id, status):
+    first, second = writers.products
+    with namesakes(writers, nfs_id):
+        clients = set(writers.server.sh("grep -h ^name /proc/fs/nfsd/clients/*/info").splitlines())
+        assert len(clients) == (2 if nfs_id else 1), clients
+        job = begin_sending(writers, 0)
+        wait_progress(first, lambda row: row.get("bytes_done", 0) > 4 << 20)
+        first.machine.sh(f"pkill -STOP -f {SENDERS}")
+        try:
+            refused = second.run(f"wait --job {begin_sending(writers, 1)}", 300)
+        finally:
+            first.machine.sh(f"pkill -CONT -f {SENDERS}")
+        assert refused.rc == status and f"another host that is also called {first.machine.name} " in refused.err, refused
+        assert writers.visible() == []
+        sent = first.run(f"wait --job {job}", 300)
+        assert sent.rc == 0, sent.err
+        writers.assert_published(writers.sums(0))
