@@ -23,7 +23,7 @@ struct PeerView {
   unsigned under_way = 0;
   unsigned failures = 0;  // since the last unit that it sent, also the next
   SteadyTime failing_since{};
-  bool is_failing = false;
+  bool is_failing = false, was_failing = false;
   bool is_blamed = false;
   std::optional<Reads> staged;                     // how it read the source when it last staged the set
   std::map<std::uint64_t, SteadyTime> slow_reads;  // units that it reads slowly, since when

@@ -97,7 +97,9 @@ std::optional<staging::PieceOutcome> ExchangeRun::piece_from_peer(File& file, st
       is_wrong && schedule_.is_staging(*choice.peer) && doubted_.emplace(*choice.peer, choice.unit).second;
   if (is_wrong && !is_doubted) give_up_peer(*choice.peer, file.entry->path.view());
   if (!is_whole || is_wrong) {
-    schedule_.failed(choice, head.has_value() && !is_doubted, std::chrono::steady_clock::now());
+    const bool is_missing = head.has_value() && !is_doubted;
+    if (schedule_.failed(choice, is_missing, std::chrono::steady_clock::now()))
+      warnings_.push_back(warning_of_failing(*exchange_.peers[*choice.peer]));
     changed_.notify_all();
     return std::nullopt;
   }

@@ -101,4 +101,7 @@ class ExchangeRun {
   void fail_run(Error error);
 };
 
+// For a peer that has just failed: it answers, and sends nothing.
+std::string warning_of_failing(const Peer& peer);
+
 }  // namespace spark::fleet

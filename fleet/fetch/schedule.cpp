@@ -227,7 +227,8 @@ void Schedule::done(const Choice& choice, SteadyTime now) {
   if (peer.under_way-- == at_once_) at_peers_ = {};  // a slot is free
 }
 
-void Schedule::failed(const Choice& choice, bool is_missing_there, SteadyTime now) {
+bool Schedule::failed(const Choice& choice, bool is_missing_there, SteadyTime now) {
+  bool is_new = false;
   --under_way_;
   if (choice.peer) {
     PeerView& peer = peers_[*choice.peer];
@@ -238,11 +239,13 @@ void Schedule::failed(const Choice& choice, bool is_missing_there, SteadyTime no
       if (peer.failures++ == 0) peer.failing_since = now;
       peer.is_failing = peer.failures >= kMostFailures && now - peer.failing_since >= kUndelivered;
       peer.rests_until = now + (peer.is_failing ? kStuck : kRest);
+      is_new = peer.is_failing && !std::exchange(peer.was_failing, true);
     }
   }
   undelivered_.failed(choice.unit);
   waiting_.insert(waiting_.begin(), choice.unit);
   look_anew();
+  return is_new;
 }
 
 }  // namespace spark::fleet

@@ -85,8 +85,9 @@ class Schedule {
   // True if the unit should still be read from the source; call it after other hosts can see the claim.
   bool is_still_mine(std::uint64_t unit, SteadyTime now) const;
   void done(const Choice& choice, SteadyTime now);
-  // The unit returns to the queue. `is_missing_there`: the peer answered, and does not have it.
-  void failed(const Choice& choice, bool is_missing_there, SteadyTime now);
+  // The unit returns to the queue. `is_missing_there`: the peer answered, and does not have it. True if for
+  // the first time the peer now counts as having no units because it sends none.
+  bool failed(const Choice& choice, bool is_missing_there, SteadyTime now);
 
   bool is_empty() const { return waiting_.empty() && under_way_ == 0; }
   std::size_t size() const { return waiting_.size(); }

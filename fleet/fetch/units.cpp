@@ -1,7 +1,8 @@
-// Transfers packs of small files, and decides on peers that sent wrong bytes.
+// Transfers packs of small files, and decides on peers that sent wrong bytes or nothing.
 #include <algorithm>
 
 #include "base/text.hpp"
+#include "base/units.hpp"
 #include "fleet/fetch/digest.hpp"
 #include "fleet/fetch/lane.hpp"
 #include "fleet/fetch/run.hpp"
@@ -30,6 +31,11 @@ void ExchangeRun::give_up_peer(std::size_t peer, std::string_view path) {
                       "; nothing more was taken from it: verify its copy");
 }
 
+std::string warning_of_failing(const Peer& peer) {
+  return "peer " + peer.name() + " answered, but sent none of the requested data for " +
+         format_duration(kUndelivered) + "; it was taken from elsewhere: look at that host's drive";
+}
+
 Result<> ExchangeRun::get_pack(const Choice& choice, Lane& lane) {
   const Pack& pack = exchange_.layout.pack(choice.unit);
   if (auto go_on = job_.context.may_read("", 0, choice.peer ? pack.bytes : 0); !go_on) return go_on;
@@ -52,7 +58,9 @@ Result<> ExchangeRun::get_pack(const Choice& choice, Lane& lane) {
     if (fetched == Fetched::Whole) {
       schedule_.done(choice, std::chrono::steady_clock::now());
     } else {
-      schedule_.failed(choice, fetched == Fetched::Missing, std::chrono::steady_clock::now());
+      const bool is_missing = fetched == Fetched::Missing;
+      if (schedule_.failed(choice, is_missing, std::chrono::steady_clock::now()))
+        warnings_.push_back(warning_of_failing(*exchange_.peers[*choice.peer]));
     }
   }
   if (fetched == Fetched::Whole) exchange_.board.set_unit(choice.unit, UnitState::HasPiece);

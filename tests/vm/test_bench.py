@@ -5,7 +5,7 @@ from statistics import median
 import pytest
 
 from rig.house import NAS_MOUNT
-from rig.mountstats import requests_of
+from rig.mountstats import bytes_read, requests_of
 
 PATHS = "nvme-tcp=/mnt/yard nfs=/mnt/dell-shared local=/local"
 SCENARIOS = " ".join(f"--scenario {name}" for name in ("shards", "stagecopy"))
@@ -156,6 +156,27 @@ def test_small_files_on_nfs_are_opened_by_requests_to_the_server_as_a_job_opens_
     assert sent["OPEN"] + sent["OPEN_NOATTR"] >= sum(cell["opens"] for cell in cells)
     assert not [note for note in record["paths"][0]["notes"] if "delegation" in note]
     assert {cell["opens"] for cell in record["cells"] if cell["path"] == "local"} == {None}
+
+
+def test_a_dataset_on_nfs_that_a_job_has_just_read_is_read_from_the_server_from_the_first_round_on(house):
+    files = f"{NAS_MOUNT}/just-read"
+    house.host.sh(f"mkdir {files} && cd {files} && for i in $(seq 300); do head -c 20000 /dev/urandom >$i; done; cat * >/dev/null", 120)
+    try:
+        warm = bytes_read(house.host, NAS_MOUNT)
+        house.host.sh(f"cat {files}/* >/dev/null", 60)
+        before = bytes_read(house.host, NAS_MOUNT)
+        assert before == warm, "this host has not all of it in its memory"
+        house.product.sh(f"bench nfs={NAS_MOUNT} local=/local --dataset {files} --scenario smallfiles --scenario stagecopy "
+                         "--size 64MiB --runtime 1s --rounds 3 --json /tmp/cold.json", 300)
+        sent = bytes_read(house.host, NAS_MOUNT) - before
+    finally:
+        house.host.sh(f"rm -r {files}")
+    cells = [cell for cell in json.loads(house.host.get("/tmp/cold.json"))["cells"] if cell["path"] == "nfs"]
+    assert {cell["scenario"] for cell in cells} == {"smallfiles", "stagecopy"} and {cell["round"] for cell in cells} >= {0, 1}
+    for cell in sorted(cells, key=lambda one: one["order"]):
+        print(f"{cell['scenario']}, round {cell['round']}: {cell['bytes']} bytes read, {cell['origin']['bytes']} from the server")
+        assert cell["origin"]["bytes"] > 0.95 * cell["bytes"] > 0, cell
+    assert sent > 0.95 * sum(cell["bytes"] for cell in cells)
 
 
 def test_the_next_run_removes_the_folder_of_a_killed_run(house):

@@ -1,6 +1,9 @@
 """Three hosts stage from one read-only volume of a real target and from each other: the volume is read about once."""
+from contextlib import contextmanager
+
 import pytest
 
+from rig.house import LOCAL
 from rig.machine import disk
 from rig.product import UNIT
 from rig.topology import Topology
@@ -125,6 +128,38 @@ def test_a_frozen_owner_costs_the_others_little(trio):
     running[2].wait(600)  # the watchdog may have replaced its daemon meanwhile
     trio.wait_whole(2)
     check_same(trio, staged + trio.stage((2,)), (0, 1, 2))
+
+
+@contextmanager
+def drive_that_can_hang(trio, index):
+    """Puts the host's own drive below the device mapper, which can hold all its requests."""
+    host, whole = trio.hosts[index], f"0 $(blockdev --getsz {disk(1)}) linear {disk(1)} 0"
+    away = f"systemctl stop {UNIT} && umount -R {LOCAL}"
+    host.sh(f"modprobe dm-mod && {away} && echo \"{whole}\" | dmsetup create hanging && mount /dev/mapper/hanging {LOCAL} && "
+            f"systemctl start {UNIT}", 120)
+    try:
+        trio.wait_whole(index)
+        yield
+    finally:
+        host.run("dmsetup resume hanging")
+        host.sh(f"{away} && dmsetup remove hanging && udevadm settle && systemctl start local.mount {UNIT}", 120)
+    trio.wait_whole(index)
+
+
+def test_a_peer_whose_drive_hangs_is_named_and_the_others_finish_from_the_volume(trio):
+    """It answers that it has the whole dataset, and sends none of it."""
+    trio.stage((0,))
+    with drive_that_can_hang(trio, 0):
+        running = [trio.begin(index, SLOW) for index in (1, 2)]
+        for index in (1, 2):
+            trio.wait_for_part(index, 0.1)
+        trio.hosts[0].sh("dmsetup suspend --noflush --nolockfs hanging")
+        staged = [result(one) for one in running]
+    print([(one["bytes_from"], one["read_because"], one["warnings"]) for one in staged])
+    for one in staged:
+        assert any("host1 answered, but sent none" in warning for warning in one["warnings"]), one
+        assert one["read_because"]["refused"] > 0, one
+    check_same(trio, staged, (1, 2))
 
 
 def test_an_owner_that_loses_its_power_costs_the_others_little(trio):

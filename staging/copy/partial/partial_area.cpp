@@ -10,7 +10,9 @@
 
 #include <cerrno>
 #include <chrono>
+#include <string>
 #include <thread>
+#include <vector>
 
 #include "base/text.hpp"
 #include "staging/copy/partial/file_lock.hpp"
@@ -49,10 +51,41 @@ std::string this_host() {
   return ::gethostname(name, sizeof name - 1) == 0 ? name : "";
 }
 
-// For messages on other hosts, which see it on NFS once it is flushed. Without it, they don't know the name.
-void write_holder(int fd) {
-  const bool is_written = ::ftruncate(fd, 0) == 0 && write_all(fd, this_host() + "\n") == 0;
-  if (is_written && is_on_nfs(fd)) ::fdatasync(fd);
+// Another one for each start of a kernel.
+std::string this_boot() {
+  return read_line_file("/proc/sys/kernel/random/boot_id").value_or("");
+}
+
+std::string this_machine() {
+  return read_line_file("/etc/machine-id").value_or("");
+}
+
+struct Holder {
+  std::string host, boot, machine;  // empty: unknown
+
+  bool has_this_name() const { return host == this_host(); }
+  bool may_be_here() const {
+    return host.empty() || (has_this_name() && (boot.empty() || boot == this_boot()));
+  }
+  bool is_namesake() const {
+    const std::string here = this_machine();
+    return has_this_name() && !machine.empty() && !here.empty() && machine != here;
+  }
+};
+
+// For other hosts, which see it on NFS once it is flushed. Empty if it could not be written: then they don't
+// know the name.
+std::string write_holder(int fd) {
+  std::string text = this_host() + "\n" + this_boot() + "\n" + this_machine() + "\n";
+  if (::ftruncate(fd, 0) != 0 || write_all(fd, text) != 0) return "";
+  if (is_on_nfs(fd)) ::fdatasync(fd);
+  return text;
+}
+
+Holder read_holder(const std::filesystem::path& file) {
+  std::vector<std::string> lines = split(read_line_file(file).value_or(""), '\n');
+  lines.resize(3);
+  return {std::move(lines[0]), std::move(lines[1]), std::move(lines[2])};
 }
 
 bool is_same_object(const struct stat& a, const struct stat& b) {
@@ -99,18 +132,44 @@ Result<> PartialArea::lock_among_hosts(std::string& other_host) {
   // Room has to be made on a full cache, which is not shared with other hosts.
   if (!locked && is_full(locked.error()) && !is_on_nfs(lock_.get())) return {};
   if (!locked) return fail_with(std::move(locked.error()), doing);
+  // To an NFS server two hosts of one name may be one that restarts, and its locks end. Both would write
+  // here.
+  if (*locked && is_on_nfs(lock_.get()) && read_holder(file).is_namesake()) {
+    return fail(Errc::Refused, doing + ": another host that is also called " + this_host() + " copies there",
+                "give each host a name of its own; if that host is gone, delete this folder");
+  }
   if (*locked) {
     host_lock_ = std::move(*locked);
-    write_holder(host_lock_.get());
+    written_ = write_holder(host_lock_.get());
     return {};
   }
-  const std::string holder = read_line_file(file).value_or("");
-  if (holder.empty() || holder == this_host())
-    return fail(Errc::Unavailable, doing + ": another process is copying there");
-  other_host = holder;
-  return fail(Errc::Unavailable, doing + ": host " + printable(holder) + " is copying there",
+  const Holder holder = read_holder(file);
+  if (holder.may_be_here()) return fail(Errc::Unavailable, doing + ": another process is copying there");
+  other_host = holder.host;
+  if (holder.has_this_name()) {
+    return fail(
+        Errc::Unavailable,
+        doing + ": another host that is also called " + printable(holder.host) + " is copying there",
+        "give each host a name of its own, since an NFS server may take hosts of one name for one; if "
+        "this host had it before a restart, the server gives its lock up within two minutes");
+  }
+  return fail(Errc::Unavailable, doing + ": host " + printable(holder.host) + " is copying there",
               "choose another name for one of the two copies; if that host is off, the server gives its lock "
               "up within two minutes");
+}
+
+Result<> PartialArea::check_held() const {
+  if (written_.empty()) return {};
+  const auto now = read_file(folder_ / kLock);
+  if (!now && now.error().kind != Errc::NotFound) return now.take_error();
+  if (now && *now == written_) return {};
+  const Holder holder = read_holder(folder_ / kLock);
+  return fail(Errc::Unavailable,
+              "folder " + printable(folder_.native()) + " was taken over by " +
+                  (holder.host.empty() || holder.has_this_name() ? "another host"
+                                                                 : "host " + printable(holder.host)) +
+                  ": the server gave up this host's lock",
+              "an NFS server does so if a host does not reach it for minutes, or if two hosts have one name");
 }
 
 Result<PartialArea> PartialArea::open(const std::filesystem::path& folder, const StopFlag& stop) {

@@ -3,7 +3,8 @@
 //   FOLDER/manifest  of the complete copy, from just before publishing until just after
 //   FOLDER/state     state of the source that is copied, if it has an identifier
 //   FOLDER/replaced  the earlier copy, between the two steps of its replacement
-//   FOLDER/lock      locked like the folder, for the processes of other hosts; has this host's name
+//   FOLDER/lock      locked like the folder, for the processes of other hosts; has this host's name, and the
+//                    IDs of its kernel's start and of its machine: several hosts may have one name
 #pragma once
 
 #include <chrono>
@@ -43,6 +44,9 @@ class PartialArea {
   std::filesystem::path manifest() const { return folder_ / "manifest"; }
   std::filesystem::path replaced() const { return folder_ / "replaced"; }
 
+  // Unavailable if another host has taken the folder over: an NFS server gives up the locks of a host that
+  // does not reach it.
+  Result<> check_held() const;
   // Deletes its content; the lock stays.
   Result<> clear();
   // Deletes data copied from a different state of the source; an empty `state` means unknown.
@@ -57,8 +61,9 @@ class PartialArea {
   Result<> take_what_was_left();
 
   std::filesystem::path folder_;
-  UniqueFd lock_;       // flock on the folder itself; released when the process ends
-  UniqueFd host_lock_;  // on its file; none on a full local file system
+  UniqueFd lock_;        // flock on the folder itself; released when the process ends
+  UniqueFd host_lock_;   // on its file; none on a full local file system
+  std::string written_;  // into its file; empty: nothing
 };
 
 }  // namespace spark::staging

@@ -125,6 +125,7 @@ Result<> publish(const Destination& destination, PartialArea& area, const Entry&
   if (auto removed = remove_tree(area.folder(), "journal"); !removed) return removed;
   if (auto flushed = flush_folder(area.folder()); !flushed) return flushed;
   if (auto go_on = after(hook, "manifest"); !go_on) return go_on;
+  if (auto held = area.check_held(); !held) return held;
 
   bool replaces = is_there(destination.path());
   open_for_rename(area.data());

@@ -275,6 +275,23 @@ TEST(Schedule, APeerThatStagesButNeverDeliversOwnsNoUnits) {
   EXPECT_EQ(take_from_source(schedule, now).size(), kUnits);
 }
 
+TEST(Schedule, APeerThatNeverDeliversIsToldOfOnce) {
+  Schedule schedule(kSelf, 1, 4);
+  schedule.heard(0, published_by(kFirst), kNow);
+  schedule.add(all_units());
+  SteadyTime now = kNow;
+  unsigned told = 0;
+  for (int i = 0; i < 40; ++i, now += kStuck) {
+    schedule.heard(0, published_by(kFirst), now);
+    const auto choice = schedule.next(From::Peers, now);
+    ASSERT_TRUE(choice && choice->peer) << i;
+    const bool is_new = schedule.failed(*choice, false, now);
+    EXPECT_FALSE(is_new && now - kNow < kUndelivered) << i;
+    told += is_new ? 1 : 0;
+  }
+  EXPECT_EQ(told, 1U);
+}
+
 TEST(Schedule, APeerThatDeliversAgainCountsAgain) {
   Schedule schedule(kSelf, 1, 4);
   schedule.heard(0, published_by(kFirst), kNow);
@@ -303,7 +320,11 @@ TEST(Schedule, APeerThatOftenFailsButAlsoDeliversIsNotPassedOver) {
     schedule.heard(0, published_by(kFirst), now);
     const auto choice = schedule.next(From::Balanced, now);
     ASSERT_TRUE(choice && choice->peer) << i;
-    i % 4 == 3 ? schedule.done(*choice, now) : schedule.failed(*choice, false, now);
+    if (i % 4 == 3) {
+      schedule.done(*choice, now);
+    } else {
+      EXPECT_FALSE(schedule.failed(*choice, false, now));
+    }
   }
 }
 

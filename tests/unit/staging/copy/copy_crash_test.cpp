@@ -119,6 +119,19 @@ TEST_F(CopyHookTest, AFileSwappedForAFifoDoesNotHang) {
   EXPECT_FALSE(copy_now());
 }
 
+// An NFS server gives up the lock of a host that does not reach it.
+TEST_F(CopyHookTest, NothingIsPublishedThatAnotherHostHasTakenOver) {
+  write_text(source_ / "a", "x");
+  hooks_.before_read = [&](const std::string&, Bytes) {
+    write_text(folder_ / ".copy.spark-partial/lock", "beta\nits-boot\n");
+  };
+  const auto report = copy_now();
+  ASSERT_FALSE(report);
+  EXPECT_EQ(report.error().kind, Errc::Unavailable);
+  EXPECT_NE(report.error().what.find("taken over by host beta"), std::string::npos) << report.error().what;
+  EXPECT_FALSE(std::filesystem::exists(copy_));
+}
+
 // --- a crash after each step of publishing
 
 class CrashAfter : public CopyHookTest, public testing::WithParamInterface<const char*> {};

@@ -86,6 +86,11 @@ class AnotherHost : public testing::Test {
   const StopFlag stop_{false};
   UniqueFd held_;
 
+  static std::string this_host() {
+    char name[256] = "";
+    EXPECT_EQ(::gethostname(name, sizeof name - 1), 0);
+    return name;
+  }
   void copy_on(const std::string& host) {
     std::filesystem::create_directory(area_);
     write_text(lock_, host);
@@ -102,6 +107,33 @@ TEST_F(AnotherHost, ThatCopiesThereIsNamed) {
   EXPECT_EQ(area.error().kind, Errc::Unavailable);
   EXPECT_NE(area.error().what.find("host beta"), std::string::npos) << area.error().what;
   EXPECT_EQ(read_text(area_ / "data/f"), "half");
+}
+
+TEST_F(AnotherHost, WithTheNameOfThisOneIsNotWaitedFor) {
+  copy_on(this_host() + "\nother-boot\n");
+  const auto area = PartialArea::open(area_, stop_);
+  ASSERT_FALSE(area);
+  EXPECT_EQ(area.error().kind, Errc::Unavailable);
+  EXPECT_NE(area.error().what.find("another host that is also called " + this_host()), std::string::npos)
+      << area.error().what;
+}
+
+// This host was set up anew; on NFS it could be another one.
+TEST_F(AnotherHost, WithTheNameOfThisOneLeavesWhatItCopiedOnALocalDrive) {
+  copy_on(this_host() + "\nother-boot\nother-machine\n");
+  write_text(area_ / "data/f", "half");
+  held_.reset();
+  const auto area = PartialArea::try_open(area_);
+  ASSERT_OK(area);
+  EXPECT_EQ(read_text(area->data() / "f"), "half");
+}
+
+TEST_F(AnotherHost, WithNoNumberOfItsStartMayBeThisOne) {
+  copy_on(this_host() + "\n");
+  const auto area = PartialArea::try_open(area_);
+  ASSERT_FALSE(area);
+  EXPECT_NE(area.error().what.find("another process is copying there"), std::string::npos)
+      << area.error().what;
 }
 
 TEST_F(AnotherHost, ThatHasNotWrittenItsNameYetKeepsTheFolder) {
@@ -124,9 +156,7 @@ TEST_F(AnotherHost, SeesThisOneCopy) {
     ASSERT_OK(area);
     held_.reset(::open(lock_.c_str(), O_RDWR | O_CLOEXEC));
     EXPECT_NE(::flock(held_.get(), LOCK_EX | LOCK_NB), 0);
-    char name[256] = "";
-    ASSERT_EQ(::gethostname(name, sizeof name - 1), 0);
-    EXPECT_EQ(read_text(lock_), name + std::string("\n"));
+    EXPECT_TRUE(read_text(lock_).starts_with(this_host() + "\n"));
     write_text(area->data() / "f", "half");
   }
   EXPECT_EQ(::flock(held_.get(), LOCK_EX | LOCK_NB), 0);
