@@ -1,10 +1,13 @@
 """Outputs on a simulated host: checkpoints on their way to a volume, and the exit status of `latest`."""
+import os
 import shutil
+import subprocess
 from pathlib import Path
 
 import pytest
 
-from simulated import AS_NOBODY, CONFIG, give_away
+from simulated import AS_NOBODY, CLIENT, CONFIG, copied, give_away
+from staged import PATIENCE_S
 
 OUTPUT = CONFIG.replace("datasets: {{target", "checkpoints: {{target: rose, subsystem: ckpt, mount: {folder}/ckpt, "
                         "access: exclusive}}\n  datasets: {{target", 1) + """outputs:
@@ -59,7 +62,7 @@ def test_latest_is_staged_from_the_volume_if_the_folder_of_the_output_is_missing
     shutil.rmtree(host.folder / "out/run7")
     code, path, complaint = host.client("latest", "run7")
     assert code == DONE, complaint
-    assert (Path(path.strip()) / "model").read_bytes() == b"step-1" * 1000
+    assert (Path(path.strip()) / "model").read_bytes() == b"run7/step-1" * 1000
 
 
 def test_latest_is_unavailable_if_a_folder_that_had_checkpoints_is_missing_and_the_volume_has_none(host):
@@ -70,10 +73,17 @@ def test_latest_is_unavailable_if_a_folder_that_had_checkpoints_is_missing_and_t
     assert code == UNAVAILABLE and "is missing" in complaint, complaint
 
 
+def send(host, path, destination):
+    """As the daemon's user: this daemon can't become another one. (exit status, stdout, stderr)"""
+    done = subprocess.run([copied(CLIENT, host.folder), "stage-out", path, destination], capture_output=True, text=True, cwd="/",
+                          timeout=PATIENCE_S, check=False, env=os.environ | {"SPARK_STAGE_SOCKET": str(host.socket)}, **AS_NOBODY)
+    return done.returncode, done.stdout, done.stderr
+
+
 def test_a_named_checkpoint_is_flushed_and_sent(host):
     path = save(host, "other/step-1")
-    code, there, complaint = host.client("stage-out", str(path), "checkpoints:other/step-1")
+    code, there, complaint = send(host, path, "checkpoints:other/step-1")
     assert code == DONE, complaint
     assert (Path(there.strip()) / "model").read_bytes() == b"other/step-1" * 1000
-    code, _, complaint = host.client("stage-out", str(path.parent / "step-2"), "checkpoints:other/step-2")
+    code, _, complaint = send(host, path.parent / "step-2", "checkpoints:other/step-2")
     assert code == 3 and "step-2" in complaint, complaint
