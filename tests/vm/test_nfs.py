@@ -123,8 +123,8 @@ class HeldJoin:
                                        f"{MOVED + 1} -o /dev/null -p {daemon}")
         self.host.wait_until(f"grep -q 'TracerPid:.[1-9]' /proc/{daemon}/status")
         send_shard(writers, joiner)
-        self.host.wait_until("ps -eo stat,args | grep -q '^t.*worker [s]tage-out'", 120)
-        assert len(writers.server.sh(f"ls {PARTIAL}/data").split()) == MOVED
+        writers.server.wait_until(f"[ $(ls {PARTIAL}/data 2>/dev/null | wc -l) = {MOVED} ]", 120)
+        self.host.wait_until("ps -eo stat,args | grep -q '^t.*worker [s]tage-out'")
         assert writers.visible() == []
 
     def kill(self):
