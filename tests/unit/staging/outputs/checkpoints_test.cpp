@@ -76,9 +76,9 @@ TEST_F(Checkpoints, AProofThatIsNoRegularFileIsNotRead) {
     ASSERT_EQ(::mkfifo((out_ / name).c_str(), 0600), 0);
   }
   file("hf/trainer_state.json");
-  EXPECT_THAT(why_incomplete(out_ / "dcp", {Rule::Dcp, ""}), HasSubstr("no .metadata"));
-  EXPECT_THAT(why_incomplete(out_ / "hf", {Rule::HuggingFace, ""}), HasSubstr("can't be read"));
-  EXPECT_THAT(why_incomplete(out_ / "ds/step-1", {Rule::DeepSpeed, ""}), HasSubstr("no file `latest`"));
+  EXPECT_THAT(why_incomplete(out_ / "dcp", 0, {Rule::Dcp, ""}), HasSubstr("no .metadata"));
+  EXPECT_THAT(why_incomplete(out_ / "hf", 0, {Rule::HuggingFace, ""}), HasSubstr("can't be read"));
+  EXPECT_THAT(why_incomplete(out_ / "ds/step-1", 0, {Rule::DeepSpeed, ""}), HasSubstr("no file `latest`"));
 }
 
 TEST_F(Checkpoints, UnderTheirFinalNamesAreCompleteNewestFirst) {
