@@ -120,12 +120,16 @@ class HeldJoin:
         self.host = writers.hosts[joiner]
         daemon = writers.products[joiner].main_pid()
         self._strace = self.host.spawn("exec strace -qq -f -e trace=renameat -e inject=renameat:delay_enter=3600s:when="
-                                       f"{MOVED + 1} -o /dev/null -p {daemon}")
-        self.host.wait_until(f"grep -q 'TracerPid:.[1-9]' /proc/{daemon}/status")
-        send_shard(writers, joiner)
-        writers.server.wait_until(f"[ $(ls {PARTIAL}/data 2>/dev/null | wc -l) = {MOVED} ]", 120)
-        self.host.wait_until("ps -eo stat,args | grep -q '^t.*worker [s]tage-out'")
-        assert writers.visible() == []
+                                       f"{MOVED + 1} -o /run/renames -p {daemon}")
+        try:
+            self.host.wait_until(f"grep -q 'TracerPid:.[1-9]' /proc/{daemon}/status")
+            send_shard(writers, joiner)
+            self.host.wait_until(f"[ $(grep -c 'renameat(' /run/renames) -eq {MOVED + 1} ]", 120)
+            assert len(writers.server.sh(f"ls {PARTIAL}/data").split()) == MOVED
+            assert writers.visible() == []
+        except BaseException:
+            self.let_go()
+            raise
 
     def kill(self):
         """Kills daemon and worker."""
