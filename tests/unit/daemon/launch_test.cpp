@@ -5,6 +5,7 @@
 
 #include <boost/asio/steady_timer.hpp>
 
+#include "daemon/log.hpp"
 #include "daemon/token.hpp"
 #include "tests/unit/daemon/volumes/volume_fixture.hpp"
 
@@ -42,10 +43,11 @@ boost::asio::awaitable<void> end() {
 }
 
 TEST_F(LaunchTest, AnExceptionIsLoggedWithTheCoroutinesNameAndEndsTheLoop) {
-  testing::internal::CaptureStdout();
+  log::start();
+  testing::internal::CaptureStderr();
   launch(context.get_executor(), "volume x", fail_at_once());
   EXPECT_EQ(what_leaves_the_loop(), "at once");
-  EXPECT_THAT(testing::internal::GetCapturedStdout(), HasSubstr("volume x ended with an exception: at once"));
+  EXPECT_THAT(testing::internal::GetCapturedStderr(), HasSubstr("volume x ended with an exception: at once"));
 }
 
 TEST_F(LaunchTest, AnExceptionAfterAWaitAlsoEndsTheLoop) {
