@@ -90,9 +90,9 @@ Result<json::object> find_and_stage_latest(Context& context, const std::string& 
   for (int tries = 1;; ++tries) {
     auto found = find_latest(context, output);
     if (!found) return found;
-    auto path = path_of_latest(context, *found);
+    const auto path = path_of_latest(context, *found);
     if (path) {
-      (*found)["path"] = std::move(*path);
+      (*found)["path"] = *path;
       return found;
     }
     if (path.error().kind != Errc::NotFound) return path.take_error();
