@@ -71,7 +71,7 @@ Result<LineWriter> LineWriter::create(const std::filesystem::path& path, Readers
   ::unlink(temporary.c_str());
   UniqueFd file(::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
   if (!file) return fail_errno(errno, "creating " + printable(temporary.native()));
-  // A user who is not in the group can't give it the file. File systems without permissions keep theirs.
+  // chown() needs membership in the group. File systems without permissions ignore the mode.
   if (::fchown(file.get(), static_cast<uid_t>(-1), readers.group) != 0) readers.mode &= ~mode_t{S_IRGRP};
   static_cast<void>(::fchmod(file.get(), readers.mode));
   return LineWriter(path, std::move(temporary), std::move(file));

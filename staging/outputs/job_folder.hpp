@@ -11,9 +11,9 @@
 namespace spark::staging {
 
 // The owner of the folder at the absolute path. Refused if a user could have put another user's folder there:
-// behind a symbolic link, or below a folder of a user who is not its owner. Also refused if it is root's and
-// other users may write to it: they would choose what is read with root's rights. NotFound if there is none,
-// Invalid if it is no folder.
+// behind a symbolic link, or below a folder with another owner. Also refused if root owns it and other users
+// may write to it: they could make the daemon read any file as root. NotFound if there is none, Invalid if it
+// is no folder.
 Result<uid_t> owner_of_job_folder(const std::string& path);
 
 }  // namespace spark::staging

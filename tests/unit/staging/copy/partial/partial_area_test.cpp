@@ -118,7 +118,7 @@ TEST_F(AnotherHost, WithTheNameOfThisOneIsNotWaitedFor) {
       << area.error().what;
 }
 
-// This host was set up anew; on NFS it could be another one.
+// Reinstalling a host changes its machine ID. On NFS, another host could have that name.
 TEST_F(AnotherHost, WithTheNameOfThisOneLeavesWhatItCopiedOnALocalDrive) {
   copy_on(this_host() + "\nother-boot\nother-machine\n");
   write_text(area_ / "data/f", "half");
