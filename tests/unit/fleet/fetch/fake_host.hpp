@@ -20,10 +20,11 @@ namespace spark::fleet::test {
 
 class FakeHost {
  public:
-  // Called from several threads.
-  using Answer = std::function<std::string(const PeerRequest&)>;
-  FakeHost(const std::string& key, Answer answer)
-      : security_(Security::make(key, "nqn.fake").value()), answer_(std::move(answer)) {
+  // Serves one connection until the other side closes it, which it does before the test ends this host, or
+  // until `stop`. Called from several threads.
+  using Serve = std::function<void(Channel&, const std::atomic<bool>& stop)>;
+  FakeHost(const std::string& key, Serve serve)
+      : security_(Security::make(key, "nqn.fake").value()), serve_(std::move(serve)) {
     serving_ = std::thread([this] { run(); });
   }
   ~FakeHost() {
@@ -34,7 +35,7 @@ class FakeHost {
 
  private:
   std::shared_ptr<Security> security_;
-  Answer answer_;
+  Serve serve_;
   Endpoint at_{"127.0.0.1", spark::test::LocalPort().portal.port};
   UniqueFd listening_ = listen_on(at_).value();
   std::atomic<bool> stop_{false};
@@ -47,25 +48,46 @@ class FakeHost {
       if (::poll(&poll, 1, 50) <= 0) continue;
       const auto socket = std::make_shared<UniqueFd>(
           ::accept4(listening_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
-      connections.emplace_back([this, socket] { serve(std::move(*socket)); });
+      connections.emplace_back([this, socket] {
+        const auto channel = Channel::accept(security_, std::move(*socket), std::chrono::minutes(1));
+        if (channel) serve_(**channel, stop_);
+      });
     }
     for (std::thread& one : connections) one.join();
   }
+};
 
-  // Until the other side closes the connection, which it does before the test ends this host.
-  void serve(UniqueFd socket) {
-    const auto channel = Channel::accept(security_, std::move(socket), std::chrono::minutes(1));
-    for (std::string buffered; channel;) {
-      const auto head = read_request(**channel, buffered);
+using Answer = std::function<std::string(const PeerRequest&)>;
+
+inline FakeHost::Serve answering(Answer answer) {
+  return [answer = std::move(answer)](Channel& channel, const std::atomic<bool>&) {
+    for (std::string buffered;;) {
+      const auto head = read_request(channel, buffered);
       const auto request = head && *head ? parse_target((*head)->target) : std::nullopt;
       if (!request) return;
-      const std::string body = answer_(*request);
-      AnswerHead answer;
-      answer.length = body.size();
-      if (!(*channel)->write_all(to_text(answer)) || !(*channel)->write_all(body) || !(*channel)->flush())
-        return;
+      const std::string body = answer(*request);
+      AnswerHead answered;
+      answered.length = body.size();
+      if (!channel.write_all(to_text(answered)) || !channel.write_all(body) || !channel.flush()) return;
     }
-  }
-};
+  };
+}
+
+// Answers with one byte now and then. `has_begun` outlives the host.
+inline FakeHost::Serve answering_byte_by_byte(std::atomic<bool>& has_begun) {
+  return [&has_begun](Channel& channel, const std::atomic<bool>& stop) {
+    std::string buffered;
+    const auto request = read_request(channel, buffered);
+    if (!request || !*request) return;
+    AnswerHead head;
+    head.length = 1 << 20;
+    for (Result<> sent = channel.write_all(to_text(head)); sent && !stop;) {
+      sent = channel.flush();
+      has_begun = true;
+      std::this_thread::sleep_for(std::chrono::milliseconds(5));
+      if (sent) sent = channel.write_all("x");
+    }
+  };
+}
 
 }  // namespace spark::fleet::test

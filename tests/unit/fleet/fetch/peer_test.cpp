@@ -4,14 +4,15 @@
 
 #include <thread>
 
-#include "tests/unit/fleet/fetch/slow_host.hpp"
+#include "tests/unit/fleet/fetch/fake_host.hpp"
 #include "tests/unit/fleet/serve/host.hpp"
 
 using namespace spark;
 using namespace spark::fleet;
 using namespace std::chrono_literals;
+using spark::fleet::test::answering_byte_by_byte;
+using spark::fleet::test::FakeHost;
 using spark::fleet::test::FleetHost;
-using spark::fleet::test::SlowHost;
 
 namespace {
 
@@ -19,11 +20,12 @@ class PeerTest : public testing::Test {
  protected:
   const std::string key_ = new_key().value();
   std::shared_ptr<Security> security_ = Security::make(key_, "nqn.client").value();
+  std::atomic<bool> has_begun_{false};  // an answer
   PeerTest() { ::signal(SIGPIPE, SIG_IGN); }
 };
 
 TEST_F(PeerTest, ARequestEndsAtItsLimitAlsoIfItsBytesComeOneByOne) {
-  SlowHost slow(key_);
+  FakeHost slow(key_, answering_byte_by_byte(has_begun_));
   Peer peer(slow.address(), security_);
   const auto text = peer.get_text({}, kMiB, {1h, 500ms});
   ASSERT_FALSE(text);
@@ -31,11 +33,11 @@ TEST_F(PeerTest, ARequestEndsAtItsLimitAlsoIfItsBytesComeOneByOne) {
 }
 
 TEST_F(PeerTest, AnInterruptEndsARequestUnderWay) {
-  SlowHost slow(key_);
+  FakeHost slow(key_, answering_byte_by_byte(has_begun_));
   Peer peer(slow.address(), security_);
   Interrupt interrupt;
   std::thread ending([&] {
-    while (!slow.is_answering()) std::this_thread::sleep_for(5ms);
+    while (!has_begun_) std::this_thread::sleep_for(5ms);
     interrupt.set();
   });
   const auto text = peer.get_text({}, kMiB, {1h, 1h}, &interrupt);
@@ -61,7 +63,7 @@ TEST_F(PeerTest, AKeyThatWasReplacedInItsFileIsUsedForTheNextConnection) {
 
 TEST_F(PeerTest, APeerWhoseAnswersComeByteByByteHoldsUpNoStaging) {
   FleetHost host(key_, "nqn.host");
-  SlowHost slow(key_);
+  FakeHost slow(key_, answering_byte_by_byte(has_begun_));
   const spark::test::TempFolder folder;
   ASSERT_TRUE(write_file_atomically(folder / "a", std::string(3 * kMiB, 'a')));
   for (const char* state : {"", "superblock 1"}) {  // the second one also shares a walk

@@ -6,6 +6,7 @@
 
 using namespace spark;
 using namespace spark::fleet;
+using spark::fleet::test::answering;
 using spark::fleet::test::FakeHost;
 using spark::fleet::test::FleetHost;
 using staging::Entry;
@@ -33,15 +34,16 @@ class SharedWalkTest : public testing::Test {
     for (Entry& one : entries) manifest.entries.push_back(std::move(one));
     EXPECT_TRUE(staging::write_manifest(folder_ / "entries", manifest));
     const std::string sent = read_file(folder_ / "entries").value();
-    FakeHost fake(key_, [&](const PeerRequest& request) -> std::string {
-      if (request.kind == PeerRequest::Kind::WalkEntries) return sent;
-      if (request.kind == PeerRequest::Kind::WalkNotes) return staging::to_text(staging::WalkNotes{});
-      SetState state;
-      state.kind = SetState::Kind::Published;
-      state.node = 7;
-      state.unit_count = 1;
-      return to_text(state);
-    });
+    FakeHost fake(key_, answering([&](const PeerRequest& request) -> std::string {
+                    if (request.kind == PeerRequest::Kind::WalkEntries) return sent;
+                    if (request.kind == PeerRequest::Kind::WalkNotes)
+                      return staging::to_text(staging::WalkNotes{});
+                    SetState state;
+                    state.kind = SetState::Kind::Published;
+                    state.node = 7;
+                    state.unit_count = 1;
+                    return to_text(state);
+                  }));
     FleetHost host(key_, "nqn.host");
     const auto exchange = host.exchange({fake.address()});
     exchange->begin("superblock 1");
