@@ -196,6 +196,7 @@ asio::awaitable<void> Upkeep::run_evict(std::shared_ptr<Job> job, std::string da
   call.subject = "dataset " + printable(dataset);
   call.request = catalog_.request();
   call.request["dataset"] = dataset;
+  co_await leases_.written();  // the worker reads the leases from the catalog
   auto evicted = co_await context_.runner.run(std::move(call));
   const bool left_nothing =
       !evicted && evicted.error().kind == Errc::NotFound && activity_.failed.contains(dataset);

@@ -139,6 +139,22 @@ TEST_F(UpkeepTest, RemainsOfAFailedStagingCanBeEvicted) {
   EXPECT_EQ(state_of("imagenet"), "absent");
 }
 
+TEST_F(UpkeepTest, EvictingAfterTheLeasesReleaseWaitsUntilTheCatalogHasIt) {
+  worker.on("evict", std::string("if [ -e released ]; then ") +
+                         R"(echo '{"result": {"dataset": "imagenet", "freed_bytes": 5}}'; else )" +
+                         R"(echo '{"error": {"kind": "refused", "what": "it is leased", "hint": ""}}'; fi)");
+  start();
+  ASSERT_TRUE(ends(stage(std::chrono::minutes(1))));
+  const std::string id = datasets->leases().of("imagenet").front()->id;
+  worker.on("lease",
+            "if grep -q '\"" + id + "\"'; then sleep 0.2; touch released; fi; echo '{\"result\": {}}'");
+  ASSERT_TRUE(datasets->leases().release(id));
+  const auto job = datasets->upkeep().evict("imagenet");
+  ASSERT_TRUE(job);
+  ASSERT_TRUE(ends(*job));
+  EXPECT_EQ(kind_of(*job), "done");
+}
+
 TEST_F(UpkeepTest, ALateCatalogAnswerDoesNotRestoreAnEvictedDataset) {
   start();
   // The first call returns the old list, but only after all others have been answered.
