@@ -66,10 +66,11 @@ ANY_KERNEL = ["test_rig", "test_package", "test_slurm", "test_cache", "test_room
               "test_config", "test_moving", "test_docs"]
 # These mostly wait, for the protections of volumes that two hosts want.
 TWO_HOSTS = ["test_sharing", "test_publish", "test_format"]
-# The scenarios least affected by the older kernel: check-long runs them there. For two hosts with multi-mount protection
-# alone, test_sharing covers the differences; for outages, test_healing.
-NOT_ON_6_1 = ["test_publish", "test_format", "test_discover", "test_staging", "test_stage_out", "test_outputs", "test_guards",
-              "test_broken", "test_bare", "test_shutdown", "test_contract", "test_portals", "test_two_targets", "test_neighbours"]
+# The scenarios most affected by the older kernel, whose target has no reservations; check-long runs the others there.
+ON_6_1 = ["test_boot", "test_volumes", "test_sharing", "test_auth", "test_healing"]
+# Faults of targets, wires and hosts, which mostly wait too.
+FAULTS = ["test_auth", "test_tls", "test_frozen", "test_broken", "test_bare", "test_guards", "test_portals", "test_two_targets",
+          "test_neighbours", "test_healing", "test_shutdown"]
 # The engine's work on volumes.
 OF_DATA = ["test_stage_out", "test_outputs"]
 BENCHMARK = ["test_bench", "test_bench_hosts"]
@@ -100,12 +101,12 @@ DEBIAN_13 = Step(
      "SPARK_VM_CPUS": "1", "SPARK_VM_PACKAGE": "build/debian-13-amd64/deb",
      "SPARK_VM_INSTALL": "build/debian-13-amd64/installed"})
 LANES = [
-    [machines("vm-newest", "newest", "scenarios of one host", *but(TWO_HOSTS + ANY_KERNEL + OF_DATA + BENCHMARK + APART))],
-    [machines("vm-6.1", "6.1", "scenarios of one host and of two", *but(NOT_ON_6_1 + ANY_KERNEL + BENCHMARK + APART)),
-     machines("walk", "newest", "15 steps of a random walk of faults, two hosts", *scenarios(WALK)),
-     machines("vm-data", "newest", "scenarios of stage-out, outputs and the benchmark", *scenarios(OF_DATA + BENCHMARK))],
-    [machines("vm-more", "newest", "scenarios of two hosts, and those that a kernel does not change",
-              *scenarios(TWO_HOSTS + ANY_KERNEL)), DEBIAN_13],
+    [machines("vm-newest", "newest", "volumes and staging, one host", *but(TWO_HOSTS + ANY_KERNEL + FAULTS + OF_DATA + BENCHMARK + APART)),
+     machines("vm-data", "newest", "stage-out, outputs and the benchmark", *scenarios(OF_DATA + BENCHMARK))],
+    [machines("vm-faults", "newest", "faults of targets, wires and hosts", *scenarios(FAULTS))],
+    [machines("vm-6.1", "6.1", "what the older kernel affects most", *scenarios(ON_6_1)),
+     machines("vm-more", "newest", "scenarios of two hosts, and those that a kernel does not change",
+              *scenarios(TWO_HOSTS + ANY_KERNEL))],
 ]
 MACHINES = [step for lane in LANES for step in lane]
 
@@ -165,6 +166,7 @@ OTHERS = [
     after(["tools/deb-of.sh", FIRST_RELEASE, JOBS],
           machines("upgrade", "newest", f"upgrade from the package of {FIRST_RELEASE}", *scenarios(UPGRADE),
                    SPARK_VM_FIRST_PACKAGE=f"build/deb-{FIRST_RELEASE}")),
+    DEBIAN_13,
     replace(DEBIAN_13, name="package-13", purpose="installation, upgrade and removal of the packages on Debian 13", commands=[
         DEBIAN_13.commands[0],
         [PYTHON, "-m", "pytest", *scenarios(["test_package"]), "-q", "-p", "no:cacheprovider"]]),
@@ -177,8 +179,7 @@ OTHERS = [
     replace(KUBERNETES, commands=[SET_UP_OTHERS, ["tools/image.sh", "debian-12", "amd64", "build/deb"], [*IMAGE_TESTS, "tests/csi/test_podman.py"],
                                   *KUBERNETES.commands]),
     machines("many", "newest", "100 subsystems with 300 namespaces", *scenarios(TAKES_LONG)),
-    machines("vm-6.1-more", "6.1", "publishing, formatting, discovery, staging, stage-out, guards and portals",
-             *scenarios(NOT_ON_6_1)),
+    machines("vm-6.1-more", "6.1", "scenarios that the older kernel affects less", *but(ON_6_1 + ANY_KERNEL + BENCHMARK + APART)),
     machines("fleet-vm", "newest", "three hosts that read a volume of a real target once, and their faults", *scenarios(FLEET)),
     replace(machines("verdict", "newest", "the benchmark's verdict beside a PyTorch job", *scenarios(VERDICT)),
             deadline_s=3 * 3600),

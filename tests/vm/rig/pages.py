@@ -95,9 +95,9 @@ BY_STEP = {
     "SPARK_CRASH_SEED=": CRASHES,
     "SPARK_CRASH_PROGRAM=": CRASHES,
     "/usr/bin/python3 -m pytest tests/vm/test_rig.py": ("vm-more", "tests/vm/test_rig.py"),
-    "/usr/bin/python3 -m pytest tests/vm": ("vm-6.1", SCENARIOS),
+    "/usr/bin/python3 -m pytest tests/vm": ("vm-6.1-more", SCENARIOS),
     "SPARK_VM_KERNEL=newest": ("vm-newest", SCENARIOS),
-    "SPARK_VM_PATIENCE=": ("vm-6.1", SCENARIOS),
+    "SPARK_VM_PATIENCE=": ("vm-newest", SCENARIOS),
 }
 # For lines such as `make deb`: the command that the make target runs.
 RECIPES = {"build": "cmake --build --preset release", "deb": "tools/deb.sh", "debs": "tools/deb-for.sh",
