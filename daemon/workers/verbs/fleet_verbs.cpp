@@ -53,7 +53,7 @@ Result<json::object> serve_peers_verb(const json::object& request, const Progres
   if (!members) return members.take_error();
   ::syscall(SYS_ioprio_set, kIoOfProcess, 0, kIdleClass);  // inherited by each thread that this one starts
   const std::filesystem::path boards = boards_in(cache->state_dir);
-  Neighbours neighbours(*members);
+  Neighbours neighbours(*members, fleet::resolve);
   fleet::JobNodes nodes([boards] { return noted_nodes(boards); }, fleet::resolve);
   const std::string interface = fleet::interface_of(members->listen.address);
   fleet::ServerSettings settings{members->listen,
@@ -111,7 +111,7 @@ Result<json::object> ask_peers_verb(const json::object& request, const ProgressL
   const json::object* object = get_object(request, "fleet");
   const auto members = fleet_members_of(object == nullptr ? json::object{} : *object);
   if (!members) return members.take_error();
-  return json::object{{"peers", Neighbours(*members).ask_with_datasets()}};
+  return json::object{{"peers", Neighbours(*members, fleet::resolve).ask_with_datasets()}};
 }
 
 }  // namespace spark::workers

@@ -55,10 +55,11 @@ Bytes link_rate(const std::string& interface) {
   return megabits > 0 ? static_cast<Bytes>(megabits) * 1'000'000 / 8 : 0;
 }
 
-Neighbours::Neighbours(FleetMembers members) : members_(std::move(members)) {
+Neighbours::Neighbours(FleetMembers members, fleet::Resolve resolve)
+    : members_(std::move(members)), resolve_(std::move(resolve)) {
   use(members_);
   look_up_members();
-  resolve();
+  resolve_peers();
 }
 
 void Neighbours::use(const FleetMembers& members) {
@@ -71,7 +72,7 @@ void Neighbours::use(const FleetMembers& members) {
 // While the name service is away, the hosts that it named last stay peers.
 void Neighbours::look_up_members() {
   if (!members_.dns) return;
-  auto found = fleet::resolve(members_.dns->address);
+  auto found = resolve_(members_.dns->address);
   if (!found) return;
   std::ranges::sort(*found);
   if (*found == found_) return;
@@ -88,7 +89,7 @@ bool Neighbours::has(const std::string& address) {
 
 json::array Neighbours::ask() {
   look_up_members();
-  resolve();
+  resolve_peers();
   return ask_each(false);
 }
 
@@ -112,14 +113,19 @@ json::array Neighbours::ask_each(bool with_datasets) {
   return all;
 }
 
-void Neighbours::resolve() {
+// While the name service does not find a peer's name, the peer keeps its last addresses.
+void Neighbours::resolve_peers() {
+  decltype(last_) now;
   std::set<std::string> all;
   for (const fleet::PeerAddress& peer : addresses_) {
     for (const fleet::Endpoint& endpoint : peer.endpoints) {
-      const auto found = fleet::resolve(endpoint.address);
-      if (found) all.insert(found->begin(), found->end());
+      auto found = resolve_(endpoint.address);
+      std::vector<std::string>& addresses = now[endpoint.address];
+      addresses = found ? std::move(*found) : last_[endpoint.address];
+      all.insert(addresses.begin(), addresses.end());
     }
   }
+  last_ = std::move(now);
   const std::scoped_lock lock(mutex_);
   allowed_ = std::move(all);
 }

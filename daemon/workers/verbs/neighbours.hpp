@@ -1,6 +1,7 @@
 // The other hosts of the fleet, and queries to them.
 #pragma once
 
+#include <map>
 #include <memory>
 #include <mutex>
 #include <set>
@@ -10,6 +11,7 @@
 #include "base/json.hpp"
 #include "daemon/workers/verbs/fleet.hpp"
 #include "fleet/fetch/peer.hpp"
+#include "fleet/transport/name_service.hpp"
 
 namespace spark::workers {
 
@@ -18,7 +20,7 @@ Bytes link_rate(const std::string& interface);
 
 class Neighbours {
  public:
-  explicit Neighbours(FleetMembers members);
+  Neighbours(FleetMembers members, fleet::Resolve resolve);
 
   // Whether this is the address of a peer, as of the last question. Never waits. Any thread.
   bool has(const std::string& address);
@@ -32,15 +34,17 @@ class Neighbours {
 
  private:
   const FleetMembers members_;  // of the configuration
+  const fleet::Resolve resolve_;
   std::vector<std::string> found_;
   std::vector<fleet::PeerAddress> addresses_;
   std::vector<std::unique_ptr<fleet::Peer>> peers_;
+  std::map<std::string, std::vector<std::string>> last_;  // the addresses of each peer's names, as last found
   std::mutex mutex_;
   std::set<std::string> allowed_;
 
   void look_up_members();
   void use(const FleetMembers& members);
-  void resolve();
+  void resolve_peers();
   json::array ask_each(bool with_datasets);
 };
 
