@@ -121,10 +121,15 @@ void PeerExchange::begin(const std::string& state) {
   state_ = state;
 }
 
+SetState::Reads PeerExchange::reads_if(bool has_source) const {
+  if (!has_source) return SetState::Reads::Never;
+  return settings_.is_slow ? SetState::Reads::Slowly : SetState::Reads::Normally;
+}
+
 Result<staging::Walked> PeerExchange::walk(const Walk& own) {
   if (state_.empty() || settings_.peers.empty()) return own();
   walk_ = std::make_unique<SharedWalk>(settings_.self, SetNaming(state_).id(), settings_.boards,
-                                       settings_.peers, settings_.is_source_away);
+                                       settings_.peers, reads_if(!settings_.is_source_away));
   return walk_->get(own);
 }
 
@@ -143,8 +148,7 @@ Result<> PeerExchange::copy(staging::ExchangeJob& job) {
     warnings_.push_back("nothing was exchanged with peers: " + written.error().message());
     return {};
   }
-  const auto here = settings_.is_slow ? SetState::Reads::Slowly : SetState::Reads::Normally;
-  const auto reads = job.context.has_source ? here : SetState::Reads::Never;
+  const auto reads = reads_if(job.context.has_source);
   (*board)->set_reads(reads);
   presence_ = std::make_unique<Presence>(std::move(*board));
   Earlier(files, job, presence_->board()).show();

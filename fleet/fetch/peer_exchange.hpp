@@ -49,6 +49,8 @@ class PeerExchange final : public staging::Exchange {
   std::unique_ptr<Presence> presence_;  // while the board exists
   json::object read_because_;
   std::vector<std::string> warnings_;
+
+  SetState::Reads reads_if(bool has_source) const;
 };
 
 }  // namespace spark::fleet

@@ -29,12 +29,13 @@ UnitState PeerView::at(std::uint64_t unit) const {
   return unit < state.units.size() ? state.units[unit] : UnitState::Absent;
 }
 
-// A slow host claims many units and then reads one after the other, so each of them has a limit.
+// A slow host claims many units and then reads one after the other, so each of them has a limit. It is short
+// also where `stuck` is long, as for a walk.
 bool PeerView::is_awaited(std::uint64_t unit, Reads here, std::chrono::milliseconds stuck,
                           SteadyTime now) const {
   if (at(unit) != UnitState::Reading || now - moved_at >= stuck) return false;
   const auto since = slow_reads.find(unit);
-  return here == Reads::Slowly || since == slow_reads.end() || now - since->second < stuck;
+  return here == Reads::Slowly || since == slow_reads.end() || now - since->second < std::min(stuck, kStuck);
 }
 
 bool PeerView::comes_before(NodeId self, Reads here, std::uint64_t unit) const {

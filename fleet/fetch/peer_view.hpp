@@ -13,6 +13,9 @@
 
 namespace spark::fleet {
 
+// Time to wait for an owner that answers but makes no progress, and for a unit that a slow host reads.
+inline constexpr std::chrono::milliseconds kStuck{10'000};
+
 struct PeerView {
   using Reads = SetState::Reads;
 

@@ -20,8 +20,6 @@
 
 namespace spark::fleet {
 
-// Time to wait for an owner that answers but makes no progress.
-inline constexpr std::chrono::milliseconds kStuck{10'000};
 // Interval of rechecking decisions that depend only on time.
 inline constexpr std::chrono::milliseconds kLookAgain{100};
 // A host that asked for this set counts as staging it for this time, until its own answer arrives.

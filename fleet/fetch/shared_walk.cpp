@@ -43,8 +43,12 @@ bool is_tree(const staging::Entries& entries) {
 Result<staging::Walked> SharedWalk::get(const staging::Exchange::Walk& own) {
   auto board = Board::create(boards_, walk_, "", {1, 0, 0});
   if (!board) return own();  // another worker of this host stages it, or there is no space for a file
+  (*board)->set_reads(reads_);
   presence_ = std::make_unique<Presence>(std::move(*board));
   schedule_ = std::make_unique<Schedule>(self_, peers_.size(), 1, kLongestWalk);
+  // Without its volume this host also comes last, but its own attempt ends the wait if no other host is left:
+  // the attempt fails with the reason.
+  schedule_->reads_as(std::min(reads_, SetState::Reads::Slowly), std::chrono::steady_clock::now());
   awaited_ = static_cast<std::size_t>(
       std::ranges::count_if(peers_, [](const auto& peer) { return !peer->is_silent(); }));
   const std::uint64_t units[] = {kTheWalk};
@@ -127,7 +131,7 @@ Result<staging::Walked> SharedWalk::from_peer(std::size_t index) {
   const auto path = Board::entries_of(boards_, walk_);
   const auto got = peer.get_file({PeerRequest::Kind::WalkEntries, walk_, 0, 0}, path, kMostEntries, kForWalk);
   if (!got) return got.take_error();
-  if (is_source_away_) {
+  if (reads_ == SetState::Reads::Never) {  // folder attributes are not available here
     const auto folders = peer.get_text({PeerRequest::Kind::WalkFolders, walk_, 0, 0}, kMostNotes,
                                        for_state(kLookingAtFolders));
     if (!folders) return folders.take_error();

@@ -21,12 +21,8 @@ class SharedWalk {
  public:
   // `walk` is the walk's name between hosts; see SetNaming, without files.
   SharedWalk(NodeId self, std::string walk, std::filesystem::path boards,
-             std::vector<std::unique_ptr<Peer>>& peers, bool is_source_away)
-      : self_(self),
-        walk_(std::move(walk)),
-        boards_(std::move(boards)),
-        peers_(peers),
-        is_source_away_(is_source_away) {}
+             std::vector<std::unique_ptr<Peer>>& peers, SetState::Reads reads)
+      : self_(self), walk_(std::move(walk)), boards_(std::move(boards)), peers_(peers), reads_(reads) {}
 
   // Returns a peer's walk, or else the result of `own`. Errors come from `own` alone.
   Result<staging::Walked> get(const staging::Exchange::Walk& own);
@@ -36,7 +32,7 @@ class SharedWalk {
   std::string walk_;
   std::filesystem::path boards_;
   std::vector<std::unique_ptr<Peer>>& peers_;
-  bool is_source_away_;  // folder attributes are not available
+  SetState::Reads reads_;  // how this host reads the volume
   std::unique_ptr<Presence> presence_;
   std::mutex mutex_;  // guards everything below
   std::condition_variable changed_;

@@ -27,6 +27,7 @@ SetState Walks::state(const std::string& walk, NodeId from) {
   if (const auto walker = board(walk)) {
     if (from != 0) walker->note_member(from);  // before reading its state, as for units
     state.kind = SetState::Kind::Staging;
+    state.reads = walker->reads();
     state.units = {walker->unit(0)};
   } else if (copy(walk)) {
     state.kind = SetState::Kind::Published;

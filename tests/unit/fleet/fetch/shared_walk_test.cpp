@@ -1,6 +1,10 @@
 // The list of a volume's files that another host sends.
 #include <gtest/gtest.h>
 
+#include <atomic>
+
+#include "fleet/protocol/set_id.hpp"
+#include "fleet/serve/walks.hpp"
 #include "tests/unit/fleet/fetch/fake_host.hpp"
 #include "tests/unit/fleet/serve/host.hpp"
 
@@ -22,30 +26,38 @@ Entry walked_entry(const char* path, EntryType type, const char* link_to = "") {
   return made;
 }
 
+// Answers of a host that stays as it is, before it changes: many more than a host needs that does not wait.
+constexpr int kLooks = 20;
+
 class SharedWalkTest : public testing::Test {
  protected:
   const std::string key_ = new_key().value();
   const spark::test::TempFolder folder_;
+  std::atomic<int> looks_{0};
+  bool is_slow_ = false;
 
-  // Whether a host takes these entries from another host, and does not walk the volume itself.
-  bool takes(std::vector<Entry> entries) {
+  std::string list_of(std::vector<Entry> entries) {
     staging::Manifest manifest;
     manifest.entries.push_back(walked_entry("", EntryType::Folder));
     for (Entry& one : entries) manifest.entries.push_back(std::move(one));
     EXPECT_TRUE(staging::write_manifest(folder_ / "entries", manifest));
-    const std::string sent = read_file(folder_ / "entries").value();
+    return read_file(folder_ / "entries").value();
+  }
+  // Whether a host takes the list of another one, and does not walk the volume itself. By its number alone,
+  // the other one walks it; for a slow host, this one.
+  bool takes(const std::function<std::string()>& list, const std::function<SetState()>& state) {
     FakeHost fake(key_, answering([&](const PeerRequest& request) -> std::string {
-                    if (request.kind == PeerRequest::Kind::WalkEntries) return sent;
+                    if (request.kind == PeerRequest::Kind::WalkEntries) return list();
                     if (request.kind == PeerRequest::Kind::WalkNotes)
                       return staging::to_text(staging::WalkNotes{});
-                    SetState state;
-                    state.kind = SetState::Kind::Published;
-                    state.node = 7;
-                    state.unit_count = 1;
-                    return to_text(state);
+                    SetState answer = state();
+                    for (answer.node = 1; (weight(answer.node, 0) < weight(request.from, 0)) != is_slow_;)
+                      ++answer.node;
+                    answer.unit_count = 1;
+                    return to_text(answer);
                   }));
     FleetHost host(key_, "nqn.host");
-    const auto exchange = host.exchange({fake.address()});
+    const auto exchange = host.exchange({fake.address()}, false, is_slow_);
     exchange->begin("superblock 1");
     bool has_walked = false;
     const auto walked = exchange->walk([&]() -> Result<staging::Walked> {
@@ -53,10 +65,69 @@ class SharedWalkTest : public testing::Test {
       return staging::Walked{};
     });
     EXPECT_TRUE(walked);
-    EXPECT_TRUE(has_walked || walked->entries.size() == manifest.entries.size());
+    EXPECT_NE(has_walked, walked && !walked->entries.empty());
     return !has_walked;
   }
+  bool takes(std::vector<Entry> entries) {
+    const std::string list = list_of(std::move(entries));
+    return takes([&] { return list; }, [] { return published(); });
+  }
+  static SetState published() {
+    SetState state;
+    state.kind = SetState::Kind::Published;
+    return state;
+  }
+  static SetState staging(UnitState unit, SetState::Reads reads = SetState::Reads::Normally) {
+    SetState state;
+    state.kind = SetState::Kind::Staging;
+    state.units = {unit};
+    state.reads = reads;
+    return state;
+  }
+  // How this host walks its volume, as its peers are told while it does.
+  SetState::Reads told_by(bool is_source_away, bool is_slow) {
+    FleetHost host(key_, "nqn.host"), other(key_, "nqn.other");
+    const auto exchange = host.exchange({other.address()}, is_source_away, is_slow);
+    exchange->begin("superblock 1");
+    PublishedCopies published(host.cache_path(), host.boards().parent_path());
+    std::optional<SetState::Reads> told;
+    const auto walked = exchange->walk([&]() -> Result<staging::Walked> {
+      const SetState state = Walks(host.boards(), published).state(SetNaming("superblock 1").id(), 0);
+      if (state.kind == SetState::Kind::Staging) told = state.reads;
+      return staging::Walked{};
+    });
+    EXPECT_TRUE(walked);
+    return told.value();
+  }
 };
+
+TEST_F(SharedWalkTest, AHostThatAnswersAndDoesNotWalkIsWaitedForIfItReadsNormally) {
+  const std::string list = list_of({walked_entry("a", EntryType::File)});
+  EXPECT_TRUE(takes([&] { return list; },
+                    [&] { return staging(++looks_ > kLooks / 4 ? UnitState::HasFile : UnitState::Absent); }));
+}
+
+TEST_F(SharedWalkTest, ASlowHostIsNotWaitedFor) {
+  const std::string list = list_of({walked_entry("a", EntryType::File)});
+  EXPECT_FALSE(takes([&] { return list; },
+                     [&] {
+                       return staging(++looks_ > kLooks ? UnitState::HasFile : UnitState::Absent,
+                                      SetState::Reads::Slowly);
+                     }));
+}
+
+TEST_F(SharedWalkTest, ASlowHostWaitsForOneThatReadsNormally) {
+  is_slow_ = true;
+  const std::string list = list_of({walked_entry("a", EntryType::File)});
+  EXPECT_TRUE(takes([&] { return list; },
+                    [&] { return staging(++looks_ > kLooks / 4 ? UnitState::HasFile : UnitState::Absent); }));
+}
+
+TEST_F(SharedWalkTest, AHostTellsItsPeersHowItReadsItsVolume) {
+  EXPECT_EQ(told_by(false, false), SetState::Reads::Normally);
+  EXPECT_EQ(told_by(false, true), SetState::Reads::Slowly);
+  EXPECT_EQ(told_by(true, false), SetState::Reads::Never);
+}
 
 TEST_F(SharedWalkTest, AListWithFoldersAndHardLinksIsTaken) {
   EXPECT_TRUE(takes({walked_entry("a", EntryType::File), walked_entry("a-b", EntryType::File),

@@ -120,6 +120,17 @@ TEST(SlowHosts, AUnitThatASlowHostReadsIsWaitedForNoLongerThanForAStuckHost) {
   EXPECT_EQ(reads_of(schedule, kNow + kStuck), (std::map<Why, std::size_t>{{Why::Owner, kUnits - 1}}));
 }
 
+// As for a walk, which may take long.
+TEST(SlowHosts, TheLimitForAReadOfASlowHostStaysWhereAHostIsStuckOnlyLater) {
+  Schedule schedule(kSelf, 1, 4, 6 * kStuck);
+  schedule.add(all_units());
+  const SetState state = staging_of(kFirst, UnitState::Reading, Reads::Slowly);
+  schedule.heard(0, state, kNow);
+  EXPECT_TRUE(reads_of(schedule, kNow).empty());
+  schedule.heard(0, state, kNow + kStuck);
+  EXPECT_EQ(reads_of(schedule, kNow + kStuck), (std::map<Why, std::size_t>{{Why::Owner, kUnits}}));
+}
+
 TEST(SlowHosts, SlowHostsWaitForEachOthersReadsAsLongAsThereIsProgress) {
   Schedule schedule(kSelf, 1, 4);
   schedule.reads_as(Reads::Slowly, kNow);
