@@ -108,6 +108,7 @@ Result<staging::Walked> SharedWalk::decide(const staging::Exchange::Walk& own) {
     if (walked || !choice->peer) return walked;
     const std::scoped_lock lock(mutex_);
     schedule_->failed(*choice, true, std::chrono::steady_clock::now());
+    schedule_->blame(*choice->peer);  // otherwise it is waited for as the walk's owner while it stages
   }
 }
 

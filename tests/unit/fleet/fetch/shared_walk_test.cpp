@@ -129,6 +129,13 @@ TEST_F(SharedWalkTest, AHostTellsItsPeersHowItReadsItsVolume) {
   EXPECT_EQ(told_by(true, false), SetState::Reads::Never);
 }
 
+TEST_F(SharedWalkTest, AHostWhoseListCannotBeUsedIsNotWaitedForWhileItStages) {
+  const std::string bad = list_of({walked_entry("b/c", EntryType::File)});
+  const std::string good = list_of({walked_entry("a", EntryType::File)});
+  EXPECT_FALSE(takes([&] { return looks_ > kLooks ? good : bad; },
+                     [&] { return ++looks_ > kLooks ? published() : staging(UnitState::HasFile); }));
+}
+
 TEST_F(SharedWalkTest, AListWithFoldersAndHardLinksIsTaken) {
   EXPECT_TRUE(takes({walked_entry("a", EntryType::File), walked_entry("a-b", EntryType::File),
                      walked_entry("b", EntryType::Folder), walked_entry("b/c", EntryType::Folder),
