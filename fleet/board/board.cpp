@@ -177,6 +177,8 @@ Result<std::unique_ptr<Board>> Board::create(const std::filesystem::path& folder
   header.size = size;
   std::memcpy(header.data.data(), data.c_str(), data.size() + 1);
   board->beat();
+  // The list of a worker that was killed may have the same name and counts, but not the same attributes.
+  ::unlink(board->entries_.c_str());
   header.magic = kMagic;
   return board;
 }

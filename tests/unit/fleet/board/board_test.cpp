@@ -72,6 +72,22 @@ TEST(Board, ASetHasOnlyOneWorkerAtATime) {
   EXPECT_TRUE(Board::create(folder.path(), kSet, "/x", kSize));
 }
 
+// A server would take it for the list of the new board, which has the same name.
+TEST(Board, ANewBoardHasNoListOfAnEarlierWorker) {
+  const TempFolder folder;
+  ASSERT_TRUE(write_file_atomically(Board::entries_of(folder.path(), kSet), "x"));
+  const auto worker = Board::create(folder.path(), kSet, "/x", kSize).value();
+  EXPECT_FALSE(std::filesystem::exists(Board::entries_of(folder.path(), kSet)));
+}
+
+TEST(Board, TheListOfARunningWorkerStaysWhenAnotherOneBegins) {
+  const TempFolder folder;
+  const auto worker = Board::create(folder.path(), kSet, "/x", kSize).value();
+  ASSERT_TRUE(write_file_atomically(Board::entries_of(folder.path(), kSet), "x"));
+  EXPECT_FALSE(Board::create(folder.path(), kSet, "/x", kSize));
+  EXPECT_TRUE(std::filesystem::exists(Board::entries_of(folder.path(), kSet)));
+}
+
 TEST(Board, AMissingOrTruncatedBoardIsNotFound) {
   const TempFolder folder;
   EXPECT_EQ(Board::open(folder.path(), kSet).error().kind, Errc::NotFound);
