@@ -70,11 +70,13 @@ Result<> ExchangeRun::go() {
 void ExchangeRun::sort_out() {
   const Layout& layout = exchange_.layout;
   const auto& small = job_.small;
-  needs_small_.assign(layout.small_files(), false);
+  needs_small_.assign(layout.small_files(), 0);
   for (std::uint64_t i = 0; i < layout.small_files(); ++i)
     needs_small_[i] =
         std::ranges::binary_search(small, exchange_.entry_of[layout.small(i)]->path.view(), {},
-                                   [](const staging::Entry* entry) { return entry->path.view(); });
+                                   [](const staging::Entry* entry) { return entry->path.view(); })
+            ? 1
+            : 0;
   job_.small.clear();
   const auto is_taken = [](const staging::Entry* entry) {
     return !Layout::is_packed(entry->size) && entry->allocated >= entry->size;
@@ -90,7 +92,7 @@ void ExchangeRun::sort_out() {
   for (std::uint64_t unit = layout.units(); unit-- > layout.pieces();) {
     const Pack& pack = layout.pack(unit);
     for (std::uint64_t i = pack.first; i < pack.first + pack.count; ++i) {
-      if (!needs_small_[i]) continue;
+      if (needs_small_[i] == 0) continue;
       packs_.push_back(unit);
       break;
     }

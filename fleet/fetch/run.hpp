@@ -67,8 +67,10 @@ class ExchangeRun {
   std::map<std::uint64_t, FilePtr> open_;  // key: the layout's file number
   std::vector<std::uint64_t> large_;       // files not yet opened, the next one last
   std::vector<std::uint64_t> packs_;       // units not yet scheduled, the next one last
-  std::vector<bool> needs_small_;          // index: the layout's small-file number
-  bool is_opening_ = false;                // a lane is opening more files
+  // Index: the layout's small-file number. Not guarded: only the lane that has a pack uses its elements. Not
+  // vector<bool>, in which two lanes would change bits of one word.
+  std::vector<char> needs_small_;
+  bool is_opening_ = false;  // a lane is opening more files
   std::vector<staging::Entry*> left_;
   std::vector<std::string> warnings_;
   std::optional<Error> error_;

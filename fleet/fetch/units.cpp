@@ -48,7 +48,7 @@ Result<> ExchangeRun::get_pack(const Choice& choice, Lane& lane) {
   } else {
     std::vector<staging::Entry*> entries;
     for (std::uint64_t i = pack.first; i < pack.first + pack.count; ++i) {
-      if (needs_small_[i]) entries.push_back(exchange_.entry_of[exchange_.layout.small(i)]);
+      if (needs_small_[i] != 0) entries.push_back(exchange_.entry_of[exchange_.layout.small(i)]);
     }
     done = pack_from_source(choice, lane, entries);
   }
@@ -77,7 +77,7 @@ Result<> ExchangeRun::pack_from_source(const Choice& choice, Lane& lane,
   const std::scoped_lock lock(mutex_);
   for (std::uint64_t i = pack.first; i < pack.first + pack.count; ++i) {
     staging::Entry* entry = exchange_.entry_of[exchange_.layout.small(i)];
-    if (!needs_small_[i]) continue;
+    if (needs_small_[i] == 0) continue;
     if (left.contains(entry)) {
       left_.push_back(entry);
     } else {
@@ -108,13 +108,13 @@ Result<ExchangeRun::Fetched> ExchangeRun::pack_from_peer(const Choice& choice, L
     const std::byte* row = lane.buffer.data() + i * kTableEntry;
     staging::Entry* entry = exchange_.entry_of[exchange_.layout.small(pack.first + i)];
     if (row[0] == std::byte{0}) {
-      if (needs_small_[pack.first + i]) left.push_back(entry);
+      if (needs_small_[pack.first + i] != 0) left.push_back(entry);
       continue;
     }
     if (static_cast<Bytes>(end - content) < entry->size) return Fetched::Missing;
     const std::byte* const mine = content;
     content += entry->size;
-    if (!needs_small_[pack.first + i]) continue;
+    if (needs_small_[pack.first + i] == 0) continue;
     if (!is_plain_here(*entry)) {
       left.push_back(entry);
       continue;
@@ -129,7 +129,7 @@ Result<ExchangeRun::Fetched> ExchangeRun::pack_from_peer(const Choice& choice, L
     job_.context.counters->bytes_from_peers += entry->size;
     exchange_.board.set_small_digest(pack.first + i, digest);
     const std::scoped_lock lock(mutex_);
-    needs_small_[pack.first + i] = false;
+    needs_small_[pack.first + i] = 0;
   }
   const std::scoped_lock lock(mutex_);
   left_.insert(left_.end(), left.begin(), left.end());

@@ -15,7 +15,7 @@ namespace spark::fleet {
 namespace {
 
 constexpr std::size_t kMostConnections = 512;
-constexpr unsigned kMostBuffers = 8;
+constexpr std::size_t kMostBuffers = 8;
 // Bytes sent at once under a limit. Several sends share the limit, and each peer waits only kPatience for its
 // next byte.
 constexpr Bytes kLargestPart = 256 * 1024, kSmallestPart = 4 * 1024, kPartsPerSecond = 16;
@@ -33,7 +33,8 @@ Server::Server(ServerSettings settings, std::shared_ptr<Security> security, MayA
       walks_(settings_.boards, published_),
       greetings_(kMostGreetings),
       local_offers_(settings_.boards, published_),
-      throttle_(settings_.upload) {}
+      throttle_(settings_.upload),
+      buffers_(kMostBuffers, [] { return std::make_unique<staging::IoBuffer>(kUnitBuffer); }) {}
 
 Result<> Server::run(const StopFlag& stop) {
   const auto listening = listen_on(settings_.listen);
@@ -142,23 +143,21 @@ Result<> Server::send_unit(Channel& channel, const PeerRequest& request) {
   AnswerHead head;
   head.status = 404;
   if (!offer) return send(channel, head, "");
-  auto buffer = take_buffer();
+  const auto buffer = buffers_.take();
   const auto body = offer->read(request.unit, *buffer);
-  Result<> sent;
   if (body) {
     head.status = 200;
     head.length = body->bytes.size();
     head.piece = body->piece;
     head.file = body->file;
     head.is_plain = body->is_plain;
-    sent = send_body(channel, head, {reinterpret_cast<const char*>(body->bytes.data()), body->bytes.size()});
+    auto sent =
+        send_body(channel, head, {reinterpret_cast<const char*>(body->bytes.data()), body->bytes.size()});
     ++counts_.units;
     counts_.bytes += body->bytes.size();
-  } else {
-    sent = send(channel, head, "");
+    return sent;
   }
-  give_back(std::move(buffer));
-  return sent;
+  return send(channel, head, "");
 }
 
 // In parts if there is a limit, so that the peer sees progress whatever the limit is.
@@ -196,7 +195,7 @@ Result<> Server::send_file(Channel& channel, const std::optional<std::filesystem
   Result<> sent = channel.write_all(to_text(head));
   for (Bytes done = 0; sent && done < head.length;) {
     const std::size_t bytes = std::min<Bytes>(kPackBytes, head.length - done);
-    auto buffer = take_buffer();
+    const auto buffer = buffers_.take();  // between two parts, another connection may have it
     const auto read = staging::read_at(file.get(), mode, buffer->data(), bytes, done);
     if (!mode.direct) staging::drop_pages(file.get(), done, bytes);
     if (read.error != 0 || read.bytes != bytes) {
@@ -207,7 +206,6 @@ Result<> Server::send_file(Channel& channel, const std::optional<std::filesystem
       sent = channel.write_all({reinterpret_cast<const char*>(buffer->data()), bytes});
       done += bytes;
     }
-    give_back(std::move(buffer));  // between two parts, another connection may have it
   }
   return sent ? channel.flush() : sent;
 }
@@ -215,27 +213,6 @@ Result<> Server::send_file(Channel& channel, const std::optional<std::filesystem
 void Server::look() {
   published_.look();
   offers_.drop_outdated();
-}
-
-std::unique_ptr<staging::IoBuffer> Server::take_buffer() {
-  std::unique_lock lock(buffers_mutex_);
-  if (free_buffers_.empty() && buffers_ < kMostBuffers) {
-    ++buffers_;
-    lock.unlock();
-    return std::make_unique<staging::IoBuffer>(kUnitBuffer);
-  }
-  buffer_free_.wait(lock, [this] { return !free_buffers_.empty(); });
-  auto buffer = std::move(free_buffers_.back());
-  free_buffers_.pop_back();
-  return buffer;
-}
-
-void Server::give_back(std::unique_ptr<staging::IoBuffer> buffer) {
-  {
-    const std::scoped_lock lock(buffers_mutex_);
-    free_buffers_.push_back(std::move(buffer));
-  }
-  buffer_free_.notify_one();
 }
 
 }  // namespace spark::fleet

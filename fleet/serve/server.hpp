@@ -4,17 +4,15 @@
 
 #include <atomic>
 #include <chrono>
-#include <condition_variable>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
-#include <vector>
 
 #include "base/result.hpp"
 #include "base/threads.hpp"
 #include "fleet/protocol/request.hpp"
+#include "fleet/serve/buffer_pool.hpp"
 #include "fleet/serve/greetings.hpp"
 #include "fleet/serve/offers.hpp"
 #include "fleet/serve/published.hpp"
@@ -69,10 +67,7 @@ class Server {
   ServedCounts counts_;
   staging::Throttle throttle_;
 
-  std::mutex buffers_mutex_;
-  std::condition_variable buffer_free_;
-  std::vector<std::unique_ptr<staging::IoBuffer>> free_buffers_;
-  unsigned buffers_ = 0;
+  BufferPool buffers_;
 
   std::unique_ptr<Channel> greet(UniqueFd socket);
   void serve(UniqueFd socket);
@@ -82,8 +77,6 @@ class Server {
   Result<> send_body(Channel& channel, const AnswerHead& head, std::string_view body);
   Result<> send_unit(Channel& channel, const PeerRequest& request);
   Result<> send_file(Channel& channel, const std::optional<std::filesystem::path>& path);
-  std::unique_ptr<staging::IoBuffer> take_buffer();
-  void give_back(std::unique_ptr<staging::IoBuffer> buffer);
 };
 
 }  // namespace spark::fleet
