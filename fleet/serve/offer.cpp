@@ -39,20 +39,7 @@ class StagingOffer final : public Offer {
   StagingOffer(std::unique_ptr<Board> board, UnitReader reader)
       : board_(std::move(board)), reader_(std::move(reader)) {}
 
-  SetState state() const override {
-    SetState state;
-    state.unit_count = reader_.layout().units();
-    if (board_->is_done()) {
-      state.kind = SetState::Kind::Published;
-      return state;
-    }
-    if (!board_->is_alive()) return {};
-    state.kind = SetState::Kind::Staging;
-    state.reads = board_->reads();
-    state.units.reserve(state.unit_count);
-    for (std::uint64_t unit = 0; unit < state.unit_count; ++unit) state.units.push_back(board_->unit(unit));
-    return state;
-  }
+  SetState state() const override { return state_of(*board_); }
 
   Result<UnitBody> read(std::uint64_t unit, const staging::IoBuffer& buffer) const override {
     if (unit >= reader_.layout().units()) return not_there();
@@ -123,6 +110,21 @@ class PublishedOffer final : public Offer {
 };
 
 }  // namespace
+
+SetState state_of(const Board& board) {
+  SetState state;
+  state.unit_count = board.size().units;
+  if (board.is_done()) {
+    state.kind = SetState::Kind::Published;
+    return state;
+  }
+  if (!board.is_alive()) return {};
+  state.kind = SetState::Kind::Staging;
+  state.reads = board.reads();
+  state.units.reserve(state.unit_count);
+  for (std::uint64_t unit = 0; unit < state.unit_count; ++unit) state.units.push_back(board.unit(unit));
+  return state;
+}
 
 Result<std::shared_ptr<Offer>> offer_of_board(const std::filesystem::path& boards, const std::string& set) {
   auto board = Board::open(boards, set);

@@ -35,6 +35,9 @@ class Offer {
   virtual std::filesystem::path copy() const { return {}; }  // the published copy; empty: still in progress
 };
 
+// Of the set that a worker is staging; None if the worker has ended.
+SetState state_of(const Board& board);
+
 // For a worker that is staging the set. NotFound if there is none.
 Result<std::shared_ptr<Offer>> offer_of_board(const std::filesystem::path& boards, const std::string& set);
 

@@ -1,5 +1,7 @@
 #include "fleet/serve/offers.hpp"
 
+#include <unistd.h>
+
 #include "base/threads.hpp"
 
 namespace spark::fleet {
@@ -15,6 +17,29 @@ Result<std::shared_ptr<Offer>> LocalOffers::load(const std::string& set) {
   if (offer) return offer;
   published_.look();  // it may have just been published
   return published(set);
+}
+
+SetState LocalOffers::state(const std::string& set, NodeId from) {
+  const auto here = [&] {
+    auto copy = published_.find(set);
+    return copy && ::access(copy->path.c_str(), F_OK) == 0 ? copy : std::nullopt;  // it may be evicted since
+  };
+  auto copy = here();
+  if (!copy) {
+    const auto board = Board::open(boards_, set);
+    if (board && (*board)->is_alive()) {
+      if (from != 0) (*board)->note_member(from);  // before reading the state, see Server::answer()
+      return state_of(**board);
+    }
+    published_.look();  // it may have just been published
+    copy = here();
+  }
+  SetState state;
+  if (!copy) return state;
+  state.kind = SetState::Kind::Published;
+  state.unit_count = copy->units;
+  state.hash = copy->row.hash;
+  return state;
 }
 
 Result<std::shared_ptr<Offer>> LocalOffers::published(const std::string& set) const {
@@ -59,6 +84,13 @@ std::shared_ptr<Offer> Offers::find(const std::string& set) {
   load_ended_.notify_all();
   if (load->offer) keep(set, load->offer);
   return load->offer;
+}
+
+SetState Offers::state(const std::string& set, NodeId from) {
+  const auto offer = known(set);
+  if (!offer || !source_.is_current(set, *offer)) return source_.state(set, from);
+  if (from != 0) offer->note_member(from);
+  return offer->state();
 }
 
 // `mutex_` is locked.

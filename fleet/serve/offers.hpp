@@ -21,6 +21,8 @@ class OfferSource {
   // Reads the set's list of files, which takes seconds for a million files. NotFound: this host does not have
   // the set.
   virtual Result<std::shared_ptr<Offer>> load(const std::string& set) = 0;
+  // The state of the set, without its list of files. `from` is a host that stages it as well; 0: none.
+  virtual SetState state(const std::string& set, NodeId from) = 0;
   // False: load it again. Fast.
   virtual bool is_current(const std::string& set, const Offer& offer) const = 0;
 };
@@ -32,6 +34,7 @@ class LocalOffers final : public OfferSource {
       : boards_(std::move(boards)), published_(published) {}
 
   Result<std::shared_ptr<Offer>> load(const std::string& set) override;
+  SetState state(const std::string& set, NodeId from) override;
   // False for a copy found damaged since. A copy in progress is replaced by its published form, which has a
   // known hash.
   bool is_current(const std::string& set, const Offer& offer) const override;
@@ -51,6 +54,9 @@ class Offers {
   // Null: this host does not have the set. The first thread that asks for a set loads it. Threads that ask
   // meanwhile wait for that load and share its result: one list per peer would take the host's memory.
   std::shared_ptr<Offer> find(const std::string& set);
+  // Never waits for a list to be loaded: a host that had no answer for that long would read the set itself.
+  // `from`: see OfferSource.
+  SetState state(const std::string& set, NodeId from);
   // Frees the lists of copies that are no longer current, also if no peer asks for them again.
   void drop_outdated();
 

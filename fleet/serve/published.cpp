@@ -4,6 +4,7 @@
 
 #include "base/clock.hpp"
 #include "base/text.hpp"
+#include "fleet/protocol/layout.hpp"
 #include "fleet/protocol/set_id.hpp"
 #include "staging/cache/cache_folder.hpp"
 #include "staging/leases/lease.hpp"
@@ -12,13 +13,20 @@
 namespace spark::fleet {
 namespace {
 
-// Empty if the manifest can't be read.
-std::string name_of(const std::filesystem::path& path, const std::string& state) {
-  auto manifest = staging::ManifestReader::open(path);
-  if (!manifest) return "";
-  SetNaming naming(state);
-  while (const auto entry = manifest->next()) naming.add(*entry);
-  return manifest->error() ? naming.id() : "";
+// Fills in the set's name and its units. Both stay empty if the manifest can't be read.
+void name_set(PublishedCopies::Copy& copy) {
+  auto manifest = staging::ManifestReader::open(copy.manifest);
+  if (!manifest) return;
+  SetNaming naming(copy.row.source.key);
+  Layout layout;
+  while (const auto entry = manifest->next()) {
+    naming.add(*entry);
+    if (staging::is_content(*entry)) layout.add(entry->size);
+  }
+  if (!manifest->error()) return;
+  layout.finish();
+  copy.set = naming.id();
+  copy.units = layout.units();
 }
 
 }  // namespace
@@ -46,15 +54,17 @@ void PublishedCopies::look() {
   for (const staging::GenerationRow& row : *rows) {
     if (row.state != staging::GenerationState::Ready || !row.is_sound()) continue;
     const staging::Destination place = folder.place(row.dataset, row.generation);
-    Copy copy{place.path(), place.manifest(), "", "", row};
+    Copy copy{place.path(), place.manifest(), "", 0, "", row};
     if (!row.source.key.empty()) copy.walk = SetNaming(row.source.key).id();
     {
       const std::scoped_lock lock(mutex_);
       const auto known = copies_.find(copy.manifest);
-      if (known != copies_.end() && known->second.row.source.key == row.source.key)
+      if (known != copies_.end() && known->second.row.source.key == row.source.key) {
         copy.set = known->second.set;
+        copy.units = known->second.units;
+      }
     }
-    if (copy.set.empty()) copy.set = name_of(copy.manifest, row.source.key);
+    if (copy.set.empty()) name_set(copy);
     there.emplace(copy.manifest, std::move(copy));
   }
   const std::scoped_lock lock(mutex_);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <atomic>
+#include <cstdint>
 #include <filesystem>
 #include <map>
 #include <memory>
@@ -22,8 +23,9 @@ class PublishedCopies {
 
   struct Copy {
     std::filesystem::path path, manifest;
-    std::string set;   // the copy's set name
-    std::string walk;  // name of the walk of its volume; empty: it comes from no volume
+    std::string set;          // the copy's set name
+    std::uint64_t units = 0;  // of the set; see Layout
+    std::string walk;         // name of the walk of its volume; empty: it comes from no volume
     staging::GenerationRow row;
   };
 

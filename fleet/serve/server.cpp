@@ -129,10 +129,7 @@ Result<> Server::answer(Channel& channel, const PeerRequest& request) {
     case PeerRequest::Kind::Set:
       // Note the caller before reading the state: from now on the worker leaves the caller's units to the
       // caller.
-      if (const auto offer = offers_.find(request.set)) {
-        if (request.from != 0) offer->note_member(request.from);
-        state = offer->state();
-      }
+      state = offers_.state(request.set, request.from);
   }
   state.node = settings_.node;
   return send(channel, {}, to_text(state));

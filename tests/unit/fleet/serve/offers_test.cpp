@@ -38,6 +38,11 @@ class CountedSource final : public OfferSource {
     if (!is_there) return fail(Errc::NotFound, "not here");
     return std::make_shared<EmptyOffer>();
   }
+  SetState state(const std::string& /*set*/, NodeId /*from*/) override {
+    SetState state;
+    state.kind = SetState::Kind::Published;
+    return state;
+  }
   bool is_current(const std::string& /*set*/, const Offer& /*offer*/) const override {
     return is_still_current;
   }
@@ -94,6 +99,21 @@ TEST(Offers, TheLoadOfOneSetDoesNotHoldUpAnother) {
   is_loading.wait();
   EXPECT_TRUE(offers.find("b"));
   other_found.count_down();
+  slow.join();
+}
+
+TEST(Offers, TheStateOfASetIsToldWhileItsListIsLoaded) {
+  CountedSource source;
+  Offers offers(source);
+  std::latch is_loading(1), is_told(1);
+  source.during_load = [&](const std::string& /*set*/) {
+    is_loading.count_down();
+    is_told.wait();
+  };
+  std::thread slow([&] { EXPECT_TRUE(offers.find("a")); });
+  is_loading.wait();
+  EXPECT_EQ(offers.state("a", 0).kind, SetState::Kind::Published);
+  is_told.count_down();
   slow.join();
 }
 

@@ -5,6 +5,7 @@
 
 #include "fleet/protocol/set_id.hpp"
 #include "staging/cache/catalog.hpp"
+#include "staging/manifest/manifest_reader.hpp"
 #include "tests/unit/fleet/serve/host.hpp"
 
 using namespace spark;
@@ -35,6 +36,12 @@ class ServerTest : public testing::Test {
   }
   void write(const std::string& name, const std::string& text) {
     ASSERT_TRUE(write_file_atomically(source_.path / name, text));
+  }
+  // As the first host answers another one.
+  SetState state_of(const std::string& set, NodeId asking) {
+    Peer peer(first_.address(), Security::make(key_, "nqn.client").value());
+    const auto text = peer.get_text({PeerRequest::Kind::Set, set, 0, asking}, kMiB, {60s, 60s});
+    return parse_set_state(text.value(), 1000).value();
   }
 };
 
@@ -100,6 +107,36 @@ TEST_F(ServerTest, AHostWithoutItsVolumeGetsEverythingFromAPublishedCopy) {
   ASSERT_TRUE(away) << away.error().message();
   EXPECT_EQ(away->report.hash, whole->report.hash);
   EXPECT_EQ(away->report.bytes_from_peers, whole->report.bytes);
+}
+
+// A long list of files takes seconds to load; these cannot be loaded at all.
+TEST_F(ServerTest, TheStateOfACopyInProgressNeedsNoListOfItsFiles) {
+  const std::string set = "s" + std::string(32, 'a');
+  Presence worker(Board::create(first_.boards(), set, "/x", {5, 3, 4}).value());
+  worker.board().set_unit(2, UnitState::HasPiece);
+  worker.board().set_reads(SetState::Reads::Slowly);
+  const SetState state = state_of(set, 7);
+  EXPECT_EQ(state.kind, SetState::Kind::Staging);
+  EXPECT_EQ(state.reads, SetState::Reads::Slowly);
+  ASSERT_EQ(state.units.size(), 5u);
+  EXPECT_EQ(state.units[2], UnitState::HasPiece);
+  // A host is a member for two seconds after its question, which may be over on a busy computer.
+  for (int i = 0; i < 100 && worker.board().members().empty(); ++i) state_of(set, 7);
+  EXPECT_EQ(worker.board().members(), std::vector<NodeId>{7});
+}
+
+TEST_F(ServerTest, TheStateOfAPublishedCopyNeedsNoListOfItsFiles) {
+  const auto whole = first_.stage(source_, {});
+  ASSERT_TRUE(whole) << whole.error().message();
+  SetNaming naming(kState);
+  auto manifest = staging::ManifestReader::open(first_.manifest(whole->generation)).value();
+  while (const auto entry = manifest.next()) naming.add(*entry);
+  first_.server().look();
+  std::filesystem::remove(first_.manifest(whole->generation));
+  const SetState state = state_of(naming.id(), 7);
+  EXPECT_EQ(state.kind, SetState::Kind::Published);
+  EXPECT_EQ(state.unit_count, 4u) << "three pieces and a pack";
+  EXPECT_EQ(state.hash, whole->report.hash);
 }
 
 TEST_F(ServerTest, ACopyKnownToPeersBeforeItsPublicationReportsItsHash) {
