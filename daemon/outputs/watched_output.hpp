@@ -81,6 +81,7 @@ class WatchedOutput : public std::enable_shared_from_this<WatchedOutput> {
   asio::awaitable<void> tidy(CheckpointPlan plan);
   void note_end_of_sending();
   bool is_busy() const;
+  bool was_tried(const LocalCheckpoint& checkpoint) const;
 
   struct Retry {
     std::string failed;           // name of the checkpoint that was sent, or failed, last

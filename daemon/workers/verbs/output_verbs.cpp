@@ -36,6 +36,8 @@ staging::CopyOptions options_of(const json::object& request) {
   options.chunk = number("chunk");
   options.rate.most = number("max_rate");
   options.needs_quiet_source = true;
+  const auto changed_ns = get_int(request, "changed_ns");
+  if (changed_ns && *changed_ns != 0) options.complete_at_ns = changed_ns;
   // Entries of an output's folder that are links are no checkpoints. A user may name one.
   options.refuses_linked_source = !text_of(request, "latest").empty();
   options.earlier.times = staging::FileTimes::Ignored;
@@ -134,13 +136,13 @@ Result<json::object> flush_source_verb(const json::object& request, const Progre
   return json::object{};
 }
 
-// {"source", "root", "mount", "path", "uid", "nodes", "marker", "latest", "max_rate", "threads", "depth",
-// "chunk"} → the result of `stage-out --json`; "state" is "waiting" while
-// shards of some of the "nodes" are missing, and "hosts" lists the existing ones. "marker": a file that is
-// the same in all shards of one attempt of the job; may be empty. "latest": "link" or "file", the kind of
-// pointer to the newest copy, or empty. "root": path of the volume; "mount": its mount point, where it must
-// be mounted, empty on a simulated host; "path": below "root". Reads and writes with the permissions of
-// "uid".
+// {"source", "changed_ns", "root", "mount", "path", "uid", "nodes", "marker", "latest", "max_rate",
+// "threads", "depth", "chunk"} → the result of `stage-out --json`; "state" is "waiting" while shards of some
+// of the "nodes" are missing, and "hosts" lists the existing ones. "changed_ns": of the source when it was
+// found complete; 0 if that was not checked. "marker": a file that is the same in all shards of one attempt
+// of the job; may be empty. "latest": "link" or "file", the kind of pointer to the newest copy, or empty.
+// "root": path of the volume; "mount": its mount point, where it must be mounted, empty on a simulated host;
+// "path": below "root". Reads and writes with the permissions of "uid".
 Result<json::object> stage_out_verb(const json::object& request, const ProgressLine& progress) {
   const auto held = hold_volume(text_of(request, "mount"), true);
   if (!held) return held.take_error();

@@ -221,16 +221,6 @@ TEST_F(StageOutsTest, AFailedDeletionOfOlderCopiesIsAWarningOfACompleteTransfer)
               HasSubstr("older copies were not all deleted: writing /v/x"));
 }
 
-TEST_F(StageOutsTest, ARecordedRequestKeepsItsLimits) {
-  StageOutRequest limited = request();
-  limited.id = "one";
-  limited.keep = 3;
-  limited.keep_every = 10;
-  const auto read = request_from_json(to_json(limited));
-  ASSERT_TRUE(read) << read.error().message();
-  EXPECT_TRUE(read->is_same(limited));
-}
-
 TEST_F(StageOutsTest, OneTransferAtATimeRunsToAVolume) {
   worker.on("stage-out", kHangs);
   const auto first = send();
