@@ -239,7 +239,8 @@ asio::awaitable<void> WatchedOutput::tidy(CheckpointPlan plan) {
   // DeepSpeed's own file has that name.
   const std::string latest = settings_.complete == Complete::DeepSpeed ? "" : plan.latest;
   auto sources = stage_outs_.sources();
-  if (!sources) plan.remove.clear();
+  // A checkpoint that was saved again after it was sent is known by the record alone.
+  if (!sources || !known_.has_loaded()) plan.remove.clear();
   if (plan.remove.empty() && latest == linked_) co_return;
   workers::Call call;
   call.verb = "tidy-output";

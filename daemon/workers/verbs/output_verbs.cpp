@@ -189,7 +189,8 @@ Result<json::object> verify_output_verb(const json::object& request, const Progr
   });
 }
 
-// {"folder"} → {"records": [{"file", "content"}…]}: the JSON files in it. Unreadable ones are omitted.
+// {"folder"} → {"records": [{"file", "content"}…]}: the JSON files in it. One that can't be read has "error"
+// instead of "content": it is not the same as none.
 Result<json::object> recorded_verb(const json::object& request, const ProgressLine& /*progress*/) {
   json::array records;
   std::error_code error;
@@ -198,8 +199,13 @@ Result<json::object> recorded_verb(const json::object& request, const ProgressLi
     if (files->path().extension() != ".json") continue;
     const auto text = read_file(files->path());
     auto content = text ? parse_json_object(*text) : Result<json::object>(fail(text.error()));
-    if (content)
-      records.push_back(json::object{{"file", files->path().native()}, {"content", std::move(*content)}});
+    json::object record{{"file", files->path().native()}};
+    if (content) {
+      record["content"] = std::move(*content);
+    } else {
+      record["error"] = printable(content.error().message());
+    }
+    records.push_back(std::move(record));
   }
   if (error && error != std::errc::no_such_file_or_directory)
     return fail_errno(error.value(), "reading " + printable(text_of(request, "folder")));

@@ -160,6 +160,23 @@ TEST_F(WatchedOutputTest, NothingIsRemovedUntilTheRecordsOfEarlierTransfersAreRe
       context, [&] { return text_of("tidies.log").find(R"("remove":{"step-2":21})") != std::string::npos; }));
 }
 
+TEST_F(WatchedOutputTest, NothingIsRemovedUntilTheRecordOfSentCheckpointsIsRead) {
+  settings.outputs["run7"].keep_local = 1;
+  worker.on("scan-output", kTwoThere);
+  worker.on("list-published", R"(echo '{"result": {"copies": [{"name": "step-3", "mtime_ns": 30}]}}')");
+  worker.on("recorded", R"(read -r request; case "$request" in *stage-outs/outputs*) [ -e readable ] ||
+    { echo '{"error": {"kind": "failed", "what": "Input/output error", "hint": ""}}'; exit; } ;; esac
+    echo '{"result": {"records": []}}')");
+  asio::co_spawn(context, outs->start(), asio::detached);
+  ASSERT_TRUE(run_until(context, [&] { return outs->sources().has_value(); }));
+  watches->apply(settings);
+  ASSERT_TRUE(run_until(context, [&] { return !text_of("tidies.log").empty(); }));
+  EXPECT_THAT(text_of("tidies.log"), HasSubstr(R"("remove":{})"));
+  std::ofstream(worker.folder() / "readable") << "now";
+  EXPECT_TRUE(run_until(
+      context, [&] { return text_of("tidies.log").find(R"("remove":{"step-2":21})") != std::string::npos; }));
+}
+
 TEST_F(WatchedOutputTest, ARequestedTransferThatWaitsForOtherHostsBlocksNoOther) {
   settings.outputs["run7"].nodes = 2;
   worker.on("scan-output", kTwoThere);
