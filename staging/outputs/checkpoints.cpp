@@ -90,6 +90,24 @@ Result<std::vector<Checkpoint>> list_checkpoints(const fs::path& folder, const C
   return checkpoints;
 }
 
+bool mark_unproven(std::vector<Checkpoint>& checkpoints, const fs::path& folder,
+                   const std::map<std::string, std::int64_t>& known, std::optional<std::int64_t> boot_ns) {
+  bool are_new = false;
+  for (Checkpoint& one : checkpoints) {
+    const auto found = known.find(one.name);
+    const bool is_known = found != known.end() && found->second == one.changed_ns;
+    if (!one.incomplete.empty() || is_known) continue;
+    one.is_unproven = boot_ns && one.changed_ns < *boot_ns;
+    are_new = are_new || !one.is_unproven;
+    if (!one.is_unproven) continue;
+    one.incomplete =
+        "it is older than this host's last start, and was not known to be on its drive by then; send it with "
+        "`spark-stage stage-out " +
+        printable((folder / one.name).native()) + " VOLUME:PATH` if it is right";
+  }
+  return are_new;
+}
+
 Result<> flush_file_system(const fs::path& path) {
   const UniqueFd opened(::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
   if (opened && ::syncfs(opened.get()) == 0) return {};
