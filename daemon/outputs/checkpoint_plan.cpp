@@ -120,10 +120,10 @@ std::vector<LocalCheckpoint> local_from_json(const json::object& answer) {
   const json::array* rows = get_array(answer, "checkpoints");
   for (std::size_t i = 0; rows != nullptr && i < rows->size(); ++i) {
     const json::object& row = (*rows)[i].as_object();
-    all.push_back({text_of(row, "name"), get_int(row, "mtime_ns").value_or(0),
-                   get_int(row, "changed_ns").value_or(0),
-                   static_cast<Bytes>(get_int(row, "bytes").value_or(0)), text_of(row, "incomplete"),
-                   get_bool(row, "is_settling").value_or(false)});
+    all.push_back(
+        {text_of(row, "name"), get_int(row, "mtime_ns").value_or(0), get_int(row, "changed_ns").value_or(0),
+         static_cast<Bytes>(get_int(row, "bytes").value_or(0)), text_of(row, "incomplete"),
+         get_bool(row, "is_settling").value_or(false), get_bool(row, "is_unproven").value_or(false)});
   }
   return all;
 }

@@ -21,6 +21,8 @@ struct LocalCheckpoint {
   Bytes bytes = 0;
   std::string incomplete;    // why it is not complete; empty means complete
   bool is_settling = false;  // it is complete once it has not changed for a few seconds
+  // Complete by its rule, but from before the host's start and not known to have been on its drive by then.
+  bool is_unproven = false;
 };
 
 struct PublishedCheckpoint {

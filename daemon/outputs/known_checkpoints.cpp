@@ -34,21 +34,31 @@ asio::awaitable<void> KnownCheckpoints::load() {
   const auto answer =
       co_await context_.runner.ask(subject(), "recorded", std::move(folder), context_.timings.record);
   if (!answer) co_return log::survived(answer.error());
-  has_loaded_ = true;
   const json::array* records = get_array(*answer, "records");
+  const json::object* own = nullptr;
   for (std::size_t i = 0; records != nullptr && i < records->size(); ++i) {
     const json::object& record = (*records)[i].as_object();
-    const json::object* content = get_object(record, "content");
-    if (content == nullptr || get_string(record, "file") != file()) continue;
-    recorded_ = {changes_from_json(get_object(*content, "flushed")),
-                 changes_from_json(get_object(*content, "sent")),
-                 published_from(get_object(*content, "published"))};
-    known_ = recorded_;
+    if (get_string(record, "file") == file()) own = &record;
   }
+  const json::object* content = own == nullptr ? nullptr : get_object(*own, "content");
+  if (own != nullptr && content == nullptr) {
+    co_return log::survived(
+        {Errc::Failed, subject() + ": reading " + file() + ": " + get_string(*own, "error").value_or(""),
+         "delete it if it is damaged; local checkpoints from before the boot then no longer count"});
+  }
+  has_loaded_ = true;
+  if (content == nullptr) co_return;
+  recorded_ = {changes_from_json(get_object(*content, "flushed")),
+               changes_from_json(get_object(*content, "sent")),
+               published_from(get_object(*content, "published"))};
+  Known noted = std::exchange(known_, recorded_);
+  for (const auto& [name, changed] : noted.sent) known_.sent[name] = changed;
+  if (noted.newest_published) known_.newest_published = std::move(noted.newest_published);
 }
 
 asio::awaitable<void> KnownCheckpoints::remember(const std::vector<LocalCheckpoint>& local,
                                                  const std::vector<PublishedCheckpoint>* published) {
+  if (!has_loaded_) co_return;
   Changes flushed, sent;
   for (const LocalCheckpoint& one : local) {
     if (const auto known = known_.sent.find(one.name); known != known_.sent.end()) sent.insert(*known);
@@ -69,7 +79,7 @@ asio::awaitable<void> KnownCheckpoints::remember(const std::vector<LocalCheckpoi
 }
 
 asio::awaitable<void> KnownCheckpoints::save() {
-  if (known_ == recorded_) co_return;
+  if (!has_loaded_ || known_ == recorded_) co_return;
   Known saving = known_;
   json::object content{{"flushed", changes_to_json(saving.flushed)}, {"sent", changes_to_json(saving.sent)}};
   if (saving.newest_published) content["published"] = published_to_json();

@@ -24,7 +24,8 @@ class KnownCheckpoints {
   // may have had the volume unnoticed.
   bool is_newest_known(const LocalCheckpoint& local) const;
 
-  // Reads the record, once; a failure is logged, and the next call tries again.
+  // Reads the record, once; a failure is logged, and the next call tries again. Until then nothing is
+  // remembered or saved, which would replace the record.
   asio::awaitable<void> load();
   bool has_loaded() const { return has_loaded_; }
   // Keeps the entries of these local checkpoints and drops the others. `published` is null while the volume

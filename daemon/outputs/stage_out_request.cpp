@@ -71,7 +71,8 @@ Result<StageOutRequest> request_of(const json::object& body) {
 bool StageOutRequest::is_same(const StageOutRequest& other) const {
   return source == other.source && volume == other.volume && path == other.path && keep == other.keep &&
          keep_every == other.keep_every && nodes == other.nodes && marker == other.marker &&
-         latest == other.latest && max_rate == other.max_rate && asker.uid == other.asker.uid;
+         latest == other.latest && max_rate == other.max_rate && changed_ns == other.changed_ns &&
+         asker.uid == other.asker.uid;
 }
 
 bool lacks_shards(const json::object& answer) {
@@ -90,9 +91,10 @@ std::string missing_shards(const json::object& answer, unsigned nodes) {
 }
 
 json::object how_to_json(const StageOutRequest& request) {
-  return {{"source", request.source}, {"path", request.path},         {"uid", request.asker.uid},
-          {"nodes", request.nodes},   {"max_rate", request.max_rate}, {"marker", request.marker},
-          {"latest", request.latest}};
+  return {{"source", request.source},     {"path", request.path},
+          {"uid", request.asker.uid},     {"nodes", request.nodes},
+          {"max_rate", request.max_rate}, {"marker", request.marker},
+          {"latest", request.latest},     {"changed_ns", request.changed_ns}};
 }
 
 json::object to_json(const StageOutRequest& request) {
@@ -129,6 +131,7 @@ Result<StageOutRequest> request_from_json(const json::object& object) {
   request.waits = get_bool(object, "waits").value_or(true);
   request.marker = get_string(object, "marker").value_or("");
   request.latest = get_string(object, "latest").value_or("");
+  request.changed_ns = get_int(object, "changed_ns").value_or(0);
   request.max_rate = static_cast<Bytes>(std::max<std::int64_t>(0, get_int(object, "max_rate").value_or(0)));
   return request;
 }

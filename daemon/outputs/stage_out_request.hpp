@@ -1,6 +1,7 @@
 // A request to send a file or folder of this host to a volume, and its record on the disk.
 #pragma once
 
+#include <cstdint>
 #include <string>
 
 #include "base/json.hpp"
@@ -21,6 +22,9 @@ struct StageOutRequest {
   std::string marker;       // file that is the same in all shards of one attempt of the job; empty means none
   std::string latest;       // kind of the pointer to the newest copy there: "link", "file"; empty means none
   Bytes max_rate = 0;       // bytes per second; 0 means no limit
+  // The newest change of anything in the source when it was found complete: it is sent only in that state. 0
+  // means that the requester vouches for it.
+  std::int64_t changed_ns = 0;
   bool is_flushed = false;  // the source is known to be on its drive; not recorded
   Asker asker;              // the copy is made with the permissions of its uid
 

@@ -50,6 +50,8 @@ asio::awaitable<Result<std::shared_ptr<Job>>> StageOuts::send(StageOutRequest re
   if (const TransferPtr other = find(request)) {
     if (other->request().is_same(request)) {
       if (request.waits) other->wait_for_all_hosts();
+      const auto durable = co_await other->until_durable();
+      if (!durable) co_return durable.take_error();
       co_return other->job();
     }
     co_return fail(
@@ -70,6 +72,7 @@ asio::awaitable<Result<std::shared_ptr<Job>>> StageOuts::send(StageOutRequest re
   }
   std::erase(transfers_, transfer);
   transfer->job()->finish(fail(Error(saved.error())));
+  transfer->note_durable(saved);
   co_return saved.take_error();
 }
 
@@ -104,6 +107,7 @@ TransferPtr StageOuts::add(StageOutRequest request) {
 
 // Called after it is recorded, so that its end finds the record.
 void StageOuts::begin(const TransferPtr& transfer) {
+  transfer->note_durable({});
   launch(context_.executor, "stage-out to " + transfer->request().destination(), run(transfer));
 }
 

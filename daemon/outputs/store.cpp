@@ -38,7 +38,8 @@ asio::awaitable<Result<std::vector<StageOutRequest>>> Store::load() {
     if (request && file_of(request->id) == file) {
       requests.push_back(std::move(*request));
     } else {
-      log::survived({Errc::Failed, "the record in " + printable(file) + " can't be understood", ""});
+      const std::string reason = get_string(record, "error").value_or("it is no record of a stage-out");
+      log::survived({Errc::Failed, "reading the record in " + printable(file) + ": " + reason, ""});
     }
   }
   co_return requests;

@@ -30,7 +30,18 @@ Transfer::Transfer(const Context& context, StageOutRequest request, std::shared_
       request_(std::move(request)),
       job_(std::move(job)),
       progress_(no_progress()),
-      pause_(context.executor) {}
+      pause_(context.executor),
+      durable_noted_(context.executor, asio::steady_timer::time_point::max()) {}
+
+void Transfer::note_durable(Result<> durable) {
+  durable_ = std::move(durable);
+  durable_noted_.cancel();
+}
+
+asio::awaitable<Result<>> Transfer::until_durable() {
+  while (!durable_) co_await durable_noted_.async_wait(kToken);
+  co_return *durable_;
+}
 
 asio::awaitable<Outcome> Transfer::run() {
   const auto self = shared_from_this();

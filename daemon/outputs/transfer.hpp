@@ -6,6 +6,7 @@
 #include <boost/asio/awaitable.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "daemon/jobs.hpp"
@@ -28,6 +29,10 @@ class Transfer : public std::enable_shared_from_this<Transfer> {
   // From now on it ends only when the shards of all hosts are published: a requester waits for that.
   void wait_for_all_hosts() { request_.waits = true; }
 
+  // Its source is on its drive, and its request is recorded; or why not.
+  void note_durable(Result<> durable);
+  // Waits for note_durable().
+  asio::awaitable<Result<>> until_durable();
   // While another copy is being sent to its volume.
   void show_queued();
   // Runs the copy to its end. Waits while the volume is away.
@@ -70,6 +75,8 @@ class Transfer : public std::enable_shared_from_this<Transfer> {
   json::object progress_;
   std::shared_ptr<Attempt> attempt_;  // the current or the last one; none before the first
   asio::steady_timer pause_;
+  std::optional<Result<>> durable_;   // none until it is known
+  asio::steady_timer durable_noted_;  // never expires: cancelling it wakes all that wait for `durable_`
   bool is_cancelled_ = false;
 };
 using TransferPtr = std::shared_ptr<Transfer>;

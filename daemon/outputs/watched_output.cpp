@@ -154,13 +154,18 @@ asio::awaitable<void> WatchedOutput::work() {
   // If a sending ended during the check, it is handled at the next one, because this plan does not include
   // it.
   if (sends_unasked && plan.send && !is_busy() &&
-      (plan.send->name != retry_.failed || context_.clock.steady() >= retry_.next)) {
+      (!was_tried(*plan.send) || context_.clock.steady() >= retry_.next)) {
     LocalCheckpoint next = *plan.send;
     // Without waiting: a newer checkpoint may be complete before all hosts' shards are there.
     const auto job = co_await send(std::move(next), seen->owner, false);
     if (!job) facts_.reason = job.error().message();
   }
   co_await tidy(std::move(plan));
+}
+
+// In its present state: one that was saved again since is a new one.
+bool WatchedOutput::was_tried(const LocalCheckpoint& checkpoint) const {
+  return checkpoint.name == retry_.failed && checkpoint.changed_ns == retry_.changed_ns;
 }
 
 // A job that waits for other hosts' shards may wait for one that never comes, and keeps no other from being
@@ -207,6 +212,7 @@ asio::awaitable<Result<std::shared_ptr<Job>>> WatchedOutput::send(LocalCheckpoin
   request.latest = settings_.complete == Complete::DeepSpeed ? "file" : "link";
   request.asker.holder = "output " + settings_.name;
   request.asker.uid = owner;
+  request.changed_ns = checkpoint.changed_ns;
   request.is_flushed = true;  // by the check that found it
   auto job = co_await stage_outs_.send(std::move(request));
   if (job) {
@@ -233,7 +239,8 @@ asio::awaitable<void> WatchedOutput::tidy(CheckpointPlan plan) {
   // DeepSpeed's own file has that name.
   const std::string latest = settings_.complete == Complete::DeepSpeed ? "" : plan.latest;
   auto sources = stage_outs_.sources();
-  if (!sources) plan.remove.clear();
+  // A checkpoint that was saved again after it was sent is known by the record alone.
+  if (!sources || !known_.has_loaded()) plan.remove.clear();
   if (plan.remove.empty() && latest == linked_) co_return;
   workers::Call call;
   call.verb = "tidy-output";

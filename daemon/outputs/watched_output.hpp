@@ -52,7 +52,8 @@ class WatchedOutput : public std::enable_shared_from_this<WatchedOutput> {
   // to_json() after a check of the folder and the volume. NotFound if there is no folder.
   asio::awaitable<Result<json::object>> look_now();
   // {"local": PATH} or {"dataset": "VOLUME:PATH"}; waits for one that changed a moment ago. NotFound only if
-  // there is neither and the volume was read: a job then starts from scratch. With several hosts also
+  // there is neither, not even an unproven one, and the volume was read: a job then starts from scratch. With
+  // several hosts also
   // {"pending": {"name", "is_sending", "others_progress"}} if this host has a newer one, which is published
   // when all hosts have sent it.
   asio::awaitable<Result<json::object>> latest();
@@ -81,6 +82,7 @@ class WatchedOutput : public std::enable_shared_from_this<WatchedOutput> {
   asio::awaitable<void> tidy(CheckpointPlan plan);
   void note_end_of_sending();
   bool is_busy() const;
+  bool was_tried(const LocalCheckpoint& checkpoint) const;
 
   struct Retry {
     std::string failed;           // name of the checkpoint that was sent, or failed, last

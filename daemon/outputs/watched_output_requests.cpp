@@ -89,6 +89,17 @@ tl::unexpected<Error> WatchedOutput::no_latest(const Seen& seen) const {
                 name + ": " + folder + " is missing, though it had checkpoints, and none is on the volume",
                 "mount its file system; if they were deleted on purpose, create the folder");
   }
+  const auto unproven = std::ranges::find_if(seen.local, &LocalCheckpoint::is_unproven);
+  if (unproven != seen.local.end()) {
+    const std::string destination = settings_.volume + ":" + path_on_volume(settings_, unproven->name);
+    const std::string nodes = settings_.nodes > 1 ? " --nodes " + std::to_string(settings_.nodes) : "";
+    return fail(Errc::Unavailable,
+                name + ": " + printable(unproven->name) + " in " + folder +
+                    " was saved before this host started, and may be incomplete: it was not known to be on "
+                    "its drive by then",
+                "delete it, or send it with `spark-stage stage-out " + folder + "/" +
+                    printable(unproven->name) + " " + printable(destination) + nodes + "` if it is right");
+  }
   return nothing_complete(settings_, seen.local);
 }
 

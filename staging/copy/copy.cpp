@@ -49,6 +49,10 @@ class Copy {
     }
     auto walked = monitor_.during(CopyPhase::Walking, [&] { return walk(*source); });
     if (!walked) return walked.take_error();
+    if (options_.complete_at_ns) {  // after the walk: the quiet source notices later changes
+      const auto complete = check_still_complete(*source, *options_.complete_at_ns);
+      if (!complete) return complete.take_error();
+    }
     if (*earlier && (*earlier)->rewind() && is_same_source(**earlier, walked->entries))
       return unchanged(*destination, **earlier, *walked, *area);
     std::optional<Previous> previous;

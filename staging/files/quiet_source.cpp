@@ -1,9 +1,17 @@
 #include "staging/files/quiet_source.hpp"
 
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <system_error>
+
+#include "staging/files/times.hpp"
 #include "staging/files/walk.hpp"
 
 namespace spark::staging {
 namespace {
+
+namespace fs = std::filesystem;
 
 // The fields that is_same_source() compares, of all entries. A folder's times change with temporary files,
 // which are entries of their own while they exist.
@@ -25,7 +33,34 @@ Digest digest_of(const Entries& entries) {
   return hasher.digest();
 }
 
+void add(TreeTotals& totals, const struct stat& info) {
+  totals.changed_ns = std::max({totals.changed_ns, nanoseconds(info.st_mtim), nanoseconds(info.st_ctim)});
+  if (S_ISREG(info.st_mode)) totals.bytes += static_cast<Bytes>(info.st_size);
+}
+
 }  // namespace
+
+TreeTotals totals_of(const fs::path& path) {
+  TreeTotals totals;
+  struct stat root {};
+  if (::lstat(path.c_str(), &root) != 0) return totals;
+  add(totals, root);
+  if (!S_ISDIR(root.st_mode)) return totals;
+  std::error_code error;
+  fs::recursive_directory_iterator entries(path, fs::directory_options::skip_permission_denied, error);
+  for (; !error && entries != fs::recursive_directory_iterator(); entries.increment(error)) {
+    struct stat info {};
+    if (::lstat(entries->path().c_str(), &info) == 0) add(totals, info);
+  }
+  return totals;
+}
+
+Result<> check_still_complete(const Tree& source, std::int64_t complete_at_ns) {
+  if (totals_of(source.root()).changed_ns == complete_at_ns) return {};
+  return fail(Errc::Mismatch,
+              source.shown("") + " changed since it was found complete: nothing was published",
+              "an output with `complete` sends it when it is complete again; otherwise send it then");
+}
 
 QuietSource::QuietSource(const Entries& walked) : walked_(digest_of(walked)) {}
 

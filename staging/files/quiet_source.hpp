@@ -1,18 +1,33 @@
-// Whether a source stayed unchanged between its walk and the last read.
+// Whether a source stayed unchanged: since it was found complete, and between its walk and the last read.
 #pragma once
 
+#include <cstdint>
+#include <filesystem>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "base/result.hpp"
 #include "base/threads.hpp"
+#include "base/units.hpp"
 #include "staging/files/outside_links.hpp"
 #include "staging/files/tree.hpp"
 #include "staging/manifest/hash.hpp"
 #include "staging/manifest/manifest.hpp"
 
 namespace spark::staging {
+
+struct TreeTotals {
+  std::int64_t changed_ns = 0;  // the newest mtime or ctime of anything in it
+  Bytes bytes = 0;              // of regular files
+};
+
+// Of a file or folder, without following links. A file that disappears meanwhile is no error: the next call
+// sees the rest.
+TreeTotals totals_of(const std::filesystem::path& path);
+
+// Mismatch if the source's TreeTotals::changed_ns is another than when it was found complete.
+Result<> check_still_complete(const Tree& source, std::int64_t complete_at_ns);
 
 class QuietSource {
  public:

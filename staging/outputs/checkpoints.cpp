@@ -11,6 +11,7 @@
 #include "base/file.hpp"
 #include "base/text.hpp"
 #include "staging/copy/partial/publish.hpp"
+#include "staging/files/quiet_source.hpp"
 #include "staging/files/times.hpp"
 #include "staging/files/tree.hpp"
 #include "staging/outputs/removed.hpp"
@@ -31,27 +32,6 @@ bool is_pointer(const std::string& name) {
   return name == kLatest || name == "latest_checkpointed_iteration.txt";
 }
 
-void note(Checkpoint& checkpoint, const struct stat& info) {
-  checkpoint.changed_ns =
-      std::max({checkpoint.changed_ns, nanoseconds(info.st_mtim), nanoseconds(info.st_ctim)});
-  if (S_ISREG(info.st_mode)) checkpoint.bytes += static_cast<Bytes>(info.st_size);
-}
-
-// Sizes and times of everything in it. A file that disappears meanwhile is no error: the next call sees the
-// rest.
-Checkpoint look_at(const fs::path& path, const struct stat& root) {
-  Checkpoint checkpoint{path.filename(), nanoseconds(root.st_mtim), 0, 0, ""};
-  note(checkpoint, root);
-  if (!S_ISDIR(root.st_mode)) return checkpoint;
-  std::error_code error;
-  fs::recursive_directory_iterator entries(path, fs::directory_options::skip_permission_denied, error);
-  for (; !error && entries != fs::recursive_directory_iterator(); entries.increment(error)) {
-    struct stat info {};
-    if (::lstat(entries->path().c_str(), &info) == 0) note(checkpoint, info);
-  }
-  return checkpoint;
-}
-
 // Without links, so that different names of one place are equal; as it is if it can't be resolved.
 std::string resolved(const fs::path& path) {
   std::error_code error;
@@ -70,7 +50,7 @@ bool is_in_use(const fs::path& path, const std::vector<fs::path>& sources) {
 
 bool is_unchanged(const fs::path& path, std::int64_t changed_ns) {
   struct stat info {};
-  return ::lstat(path.c_str(), &info) == 0 && look_at(path, info).changed_ns == changed_ns;
+  return ::lstat(path.c_str(), &info) == 0 && totals_of(path).changed_ns == changed_ns;
 }
 
 // Deletes the entries that were renamed for it.
@@ -97,7 +77,8 @@ Result<std::vector<Checkpoint>> list_checkpoints(const fs::path& folder, const C
     if (is_temporary(name) || is_pointer(name) || ::lstat((folder / name).c_str(), &info) != 0 ||
         (!S_ISDIR(info.st_mode) && !S_ISREG(info.st_mode)))
       continue;
-    Checkpoint checkpoint = look_at(folder / name, info);
+    const TreeTotals totals = totals_of(folder / name);
+    Checkpoint checkpoint{name, nanoseconds(info.st_mtim), totals.changed_ns, totals.bytes, ""};
     checkpoint.incomplete = why_incomplete(folder / name, checkpoint.changed_ns, completeness);
     checkpoint.is_settling = checkpoint.incomplete.empty() && checkpoint.changed_ns > settled_before;
     if (checkpoint.is_settling) checkpoint.incomplete = "it changed a moment ago";
@@ -107,6 +88,24 @@ Result<std::vector<Checkpoint>> list_checkpoints(const fs::path& folder, const C
     return a.mtime_ns != b.mtime_ns ? a.mtime_ns > b.mtime_ns : a.name > b.name;
   });
   return checkpoints;
+}
+
+bool mark_unproven(std::vector<Checkpoint>& checkpoints, const fs::path& folder,
+                   const std::map<std::string, std::int64_t>& known, std::optional<std::int64_t> boot_ns) {
+  bool are_new = false;
+  for (Checkpoint& one : checkpoints) {
+    const auto found = known.find(one.name);
+    const bool is_known = found != known.end() && found->second == one.changed_ns;
+    if (!one.incomplete.empty() || is_known) continue;
+    one.is_unproven = boot_ns && one.changed_ns < *boot_ns;
+    are_new = are_new || !one.is_unproven;
+    if (!one.is_unproven) continue;
+    one.incomplete =
+        "it is older than this host's last start, and was not known to be on its drive by then; send it with "
+        "`spark-stage stage-out " +
+        printable((folder / one.name).native()) + " VOLUME:PATH` if it is right";
+  }
+  return are_new;
 }
 
 Result<> flush_file_system(const fs::path& path) {

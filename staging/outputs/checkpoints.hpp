@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -22,6 +23,7 @@ struct Checkpoint {
   Bytes bytes = 0;
   std::string incomplete;    // why it is not complete; empty means complete
   bool is_settling = false;  // complete by its rule, but changed a moment ago
+  bool is_unproven = false;  // complete by its rule, but see mark_unproven
 };
 
 // Newest first. Entries with a temporary name ("tmp-…", "….tmp", ".…", "….incomplete", "….partial"), symbolic
@@ -30,6 +32,12 @@ struct Checkpoint {
 Result<std::vector<Checkpoint>> list_checkpoints(const std::filesystem::path& folder,
                                                  const Completeness& completeness, WallTime now,
                                                  Duration settled);
+
+// A complete checkpoint that is older than the host's boot counts as incomplete unless it is `known`, by its
+// changed_ns, to have been on the drive: a power cut may have left holes in it. Returns whether there are
+// unknown ones since the boot, which need to be flushed. `boot_ns` may be unknown.
+bool mark_unproven(std::vector<Checkpoint>& checkpoints, const std::filesystem::path& folder,
+                   const std::map<std::string, std::int64_t>& known, std::optional<std::int64_t> boot_ns);
 
 // Makes everything on the file system of this file or folder durable: a job leaves its files in the page
 // cache.

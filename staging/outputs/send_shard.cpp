@@ -51,12 +51,8 @@ class SendShard {
 
   // Called after a publication. If it fails, the next one deletes them.
   void remove_older(SentShard& sent) const {
-    PublishedShards published{sent.joined.times, true};
-    struct stat info {};
-    if (published.times.empty() && ::stat(own_.source.c_str(), &info) == 0)
-      published = {{{own_.attempt.host, nanoseconds(info.st_mtim)}}, false};
-    if (const auto removed = remove_older_shards(checkpoint_.folder, published); !removed)
-      sent.warnings.push_back(printable(removed.error().message()));
+    const auto removed = remove_older_shards(checkpoint_.folder, published_shards(sent.joined, own_));
+    if (!removed) sent.warnings.push_back(printable(removed.error().message()));
   }
 
  private:
@@ -100,6 +96,13 @@ class SendShard {
 };
 
 }  // namespace
+
+PublishedShards published_shards(const Joined& joined, const OwnShard& own) {
+  if (!joined.times.empty()) return {joined.times, true};
+  struct stat info {};
+  if (::stat(own.source.c_str(), &info) != 0) return {};
+  return {{{own.attempt.host, nanoseconds(info.st_mtim)}}, false};
+}
 
 Result<SentShard> send_shard(const ShardedCheckpoint& checkpoint, const OwnShard& own, unsigned nodes,
                              const CopyOptions& options, const ProgressSink& progress, const StopFlag& stop) {

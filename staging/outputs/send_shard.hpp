@@ -22,6 +22,10 @@ struct SentShard {
   std::vector<std::string> warnings{};
 };
 
+// What this host knows of a publication. If another host made it, that is the time of its own shard alone,
+// and nothing once its source is gone.
+PublishedShards published_shards(const Joined& joined, const OwnShard& own);
+
 // Sends this host's shard, and publishes the checkpoint if those of all `nodes` are there. While another host
 // publishes it, nothing is done: not published, and no hosts. Called again until it is published; the
 // sequence of calls on all hosts ends with a published checkpoint whichever of them were interrupted, and

@@ -106,10 +106,9 @@ Result<uid_t> user_of(const json::object& request, const std::filesystem::path& 
 }  // namespace
 
 // {"path", "rule", "marker", "flushed": {NAME: CHANGED_NS}} → {"uid", "checkpoints": [{"name", "mtime_ns",
-// "changed_ns", "bytes", "incomplete", "is_settling"}]}, newest first. "flushed" lists the checkpoints known
-// to be complete and on the drive; other complete ones are flushed now. An unknown one that is older than
-// this host's boot counts as incomplete: a power cut may have left holes in it. {"missing": SENTENCE} if
-// there is no folder.
+// "changed_ns", "bytes", "incomplete", "is_settling", "is_unproven"}]}, newest first. "flushed" lists the
+// checkpoints known to be complete and on the drive; other complete ones are flushed now, or unproven
+// (mark_unproven). {"missing": SENTENCE} if there is no folder.
 Result<json::object> scan_output_verb(const json::object& request, const ProgressLine& /*progress*/) {
   const std::string path = value_of(request, "path");
   const auto uid = become_owner_of(path);
@@ -121,23 +120,7 @@ Result<json::object> scan_output_verb(const json::object& request, const Progres
   auto checkpoints =
       staging::list_checkpoints(path, completeness, std::chrono::system_clock::now(), kSettled);
   if (!checkpoints) return checkpoints.take_error();
-  const json::object* known = get_object(request, "flushed");
-  const auto boot = boot_ns();
-  bool flushes = false;
-  for (staging::Checkpoint& one : *checkpoints) {
-    if (!one.incomplete.empty() || (known != nullptr && get_int(*known, one.name) == one.changed_ns))
-      continue;
-    if (boot && one.changed_ns < *boot) {
-      one.incomplete =
-          "it is older than this host's last start, and was not known to be on its drive by then; send it "
-          "with "
-          "`spark-stage stage-out " +
-          printable(path) + "/" + printable(one.name) + " VOLUME:PATH` if it is right";
-    } else {
-      flushes = true;
-    }
-  }
-  if (flushes) {
+  if (staging::mark_unproven(*checkpoints, path, completeness.known, boot_ns())) {
     if (auto flushed = staging::flush_file_system(path); !flushed) return flushed.take_error();
   }
   json::array rows;
@@ -147,7 +130,8 @@ Result<json::object> scan_output_verb(const json::object& request, const Progres
                                 {"changed_ns", one.changed_ns},
                                 {"bytes", one.bytes},
                                 {"incomplete", printable(one.incomplete)},
-                                {"is_settling", one.is_settling}});
+                                {"is_settling", one.is_settling},
+                                {"is_unproven", one.is_unproven}});
   }
   return json::object{{"uid", *uid}, {"checkpoints", std::move(rows)}};
 }

@@ -36,6 +36,8 @@ staging::CopyOptions options_of(const json::object& request) {
   options.chunk = number("chunk");
   options.rate.most = number("max_rate");
   options.needs_quiet_source = true;
+  const auto changed_ns = get_int(request, "changed_ns");
+  if (changed_ns && *changed_ns != 0) options.complete_at_ns = changed_ns;
   // Entries of an output's folder that are links are no checkpoints. A user may name one.
   options.refuses_linked_source = !text_of(request, "latest").empty();
   options.earlier.times = staging::FileTimes::Ignored;
@@ -134,13 +136,13 @@ Result<json::object> flush_source_verb(const json::object& request, const Progre
   return json::object{};
 }
 
-// {"source", "root", "mount", "path", "uid", "nodes", "marker", "latest", "max_rate", "threads", "depth",
-// "chunk"} → the result of `stage-out --json`; "state" is "waiting" while
-// shards of some of the "nodes" are missing, and "hosts" lists the existing ones. "marker": a file that is
-// the same in all shards of one attempt of the job; may be empty. "latest": "link" or "file", the kind of
-// pointer to the newest copy, or empty. "root": path of the volume; "mount": its mount point, where it must
-// be mounted, empty on a simulated host; "path": below "root". Reads and writes with the permissions of
-// "uid".
+// {"source", "changed_ns", "root", "mount", "path", "uid", "nodes", "marker", "latest", "max_rate",
+// "threads", "depth", "chunk"} → the result of `stage-out --json`; "state" is "waiting" while shards of some
+// of the "nodes" are missing, and "hosts" lists the existing ones. "changed_ns": of the source when it was
+// found complete; 0 if that was not checked. "marker": a file that is the same in all shards of one attempt
+// of the job; may be empty. "latest": "link" or "file", the kind of pointer to the newest copy, or empty.
+// "root": path of the volume; "mount": its mount point, where it must be mounted, empty on a simulated host;
+// "path": below "root". Reads and writes with the permissions of "uid".
 Result<json::object> stage_out_verb(const json::object& request, const ProgressLine& progress) {
   const auto held = hold_volume(text_of(request, "mount"), true);
   if (!held) return held.take_error();
@@ -187,7 +189,8 @@ Result<json::object> verify_output_verb(const json::object& request, const Progr
   });
 }
 
-// {"folder"} → {"records": [{"file", "content"}…]}: the JSON files in it. Unreadable ones are omitted.
+// {"folder"} → {"records": [{"file", "content"}…]}: the JSON files in it. One that can't be read has "error"
+// instead of "content": it is not the same as none.
 Result<json::object> recorded_verb(const json::object& request, const ProgressLine& /*progress*/) {
   json::array records;
   std::error_code error;
@@ -196,8 +199,13 @@ Result<json::object> recorded_verb(const json::object& request, const ProgressLi
     if (files->path().extension() != ".json") continue;
     const auto text = read_file(files->path());
     auto content = text ? parse_json_object(*text) : Result<json::object>(fail(text.error()));
-    if (content)
-      records.push_back(json::object{{"file", files->path().native()}, {"content", std::move(*content)}});
+    json::object record{{"file", files->path().native()}};
+    if (content) {
+      record["content"] = std::move(*content);
+    } else {
+      record["error"] = printable(content.error().message());
+    }
+    records.push_back(std::move(record));
   }
   if (error && error != std::errc::no_such_file_or_directory)
     return fail_errno(error.value(), "reading " + printable(text_of(request, "folder")));

@@ -1,6 +1,7 @@
 // The caller's options for a copy.
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
 #include <optional>
 #include <string>
@@ -55,6 +56,9 @@ struct CopyOptions {
   // The copy must be one state of the source: if any file changed since the walk, nothing is published
   // (Mismatch).
   bool needs_quiet_source = false;
+  // TreeTotals::changed_ns of the source when the caller found it complete: Mismatch if it has changed by the
+  // walk. None: not compared.
+  std::optional<std::int64_t> complete_at_ns{};
   EarlierCopy earlier{};
   bool verify = false;  // before publishing, reads the copy back from the disk and compares
   bool sha256 = false;  // before publishing, checks the digests that the set has of its files

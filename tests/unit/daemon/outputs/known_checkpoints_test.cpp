@@ -68,6 +68,33 @@ TEST_F(KnownCheckpointsTest, ReadingTheRecordIsRetriedAfterAnError) {
   EXPECT_EQ(worker.calls("recorded"), 2);
 }
 
+// An empty record in its place would make all local checkpoints from before the boot worthless.
+TEST_F(KnownCheckpointsTest, TheRecordIsNotReplacedUntilItWasRead) {
+  worker.on("recorded", R"(echo '{"error": {"kind": "io", "what": "input/output error", "hint": ""}}')");
+  done(known.load());
+  known.mark_sent("step-2", 21);
+  remember({checkpoint("step-2", 20, 21)});
+  done(known.save());
+  EXPECT_EQ(worker.calls("record"), 0);
+  worker.on("recorded", kRecords);
+  done(known.load());
+  EXPECT_THAT(known.sent(), ElementsAre(Pair("step-1", 10), Pair("step-2", 21)));
+  remember({checkpoint("step-1", 10, 11), checkpoint("step-2", 20, 21)});
+  EXPECT_EQ(worker.calls("record"), 1);
+  EXPECT_THAT(known.flushed(), ElementsAre(Pair("step-1", 11), Pair("step-2", 21)));
+}
+
+TEST_F(KnownCheckpointsTest, AnUnreadableRecordIsNotEmptyAndStopsNoOtherOutput) {
+  const auto unreadable = [&](const std::string& name) {
+    worker.on("recorded", R"(echo '{"result": {"records": [{"file": "/state/outputs/)" + name +
+                              R"(.json", "error": "input/output error"}]}}')");
+    done(known.load());
+    return !known.has_loaded();
+  };
+  EXPECT_TRUE(unreadable("run7"));
+  EXPECT_FALSE(unreadable("run8"));
+}
+
 TEST_F(KnownCheckpointsTest, ACheckpointThatIsNoLongerLocalIsForgotten) {
   done(known.load());
   remember({checkpoint("step-2", 20, 21)});
@@ -84,6 +111,7 @@ TEST_F(KnownCheckpointsTest, APublishedCheckpointOfTheSameTimeCountsAsSentUnless
 }
 
 TEST_F(KnownCheckpointsTest, AnIncompleteCheckpointDoesNotCountAsFlushed) {
+  done(known.load());
   auto unfinished = checkpoint("step-2", 20, 21);
   unfinished.incomplete = "it has no DONE yet";
   remember({unfinished});
@@ -92,6 +120,7 @@ TEST_F(KnownCheckpointsTest, AnIncompleteCheckpointDoesNotCountAsFlushed) {
 
 // DeepSpeed empties `latest` before it writes the new name: for a moment no checkpoint is complete.
 TEST_F(KnownCheckpointsTest, ACheckpointThatIsNotCompleteAnyMoreStaysFlushedUntilItChanges) {
+  done(known.load());
   auto once = checkpoint("step-2", 20, 21);
   remember({once});
   once.incomplete = "`latest` still names step-1";
@@ -115,6 +144,7 @@ TEST_F(KnownCheckpointsTest, NoCheckpointIsTheNewestKnownUntilTheVolumeWasListed
 
 TEST_F(KnownCheckpointsTest, TheNewestOnTheVolumeIsRecordedForOtherDaemonsOfThisBoot) {
   worker.on("record", note_request("records.log") + R"(echo '{"result": {}}')");
+  done(known.load());
   known.note_published({{"step-3", 30}});
   done(known.save());
   std::ifstream file(worker.folder() / "records.log");
@@ -136,6 +166,7 @@ TEST_F(KnownCheckpointsTest, TheNewestOnTheVolumeIsRecordedForOtherDaemonsOfThis
 }
 
 TEST_F(KnownCheckpointsTest, OnlyChangesAreRecorded) {
+  done(known.load());
   remember({checkpoint("step-2", 20, 21)});
   remember({checkpoint("step-2", 20, 21)});
   EXPECT_EQ(worker.calls("record"), 1);
@@ -145,6 +176,7 @@ TEST_F(KnownCheckpointsTest, OnlyChangesAreRecorded) {
 }
 
 TEST_F(KnownCheckpointsTest, AFailedWriteOfTheRecordIsRetried) {
+  done(known.load());
   worker.on("record", R"(echo '{"error": {"kind": "no_space", "what": "there is no room", "hint": ""}}')");
   remember({checkpoint("step-2", 20, 21)});
   worker.on("record", R"(echo '{"result": {}}')");

@@ -1,95 +1,9 @@
-#include "daemon/outputs/stage_outs.hpp"
-
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
-#include <fstream>
-#include <iterator>
-
-#include "tests/support/run_on.hpp"
-#include "tests/support/scripted_worker.hpp"
+#include "tests/unit/daemon/outputs/stage_outs_fixture.hpp"
 
 namespace spark::outputs {
 namespace {
 
 using testing::HasSubstr;
-
-constexpr char kSent[] =
-    R"(echo '{"result": {"state": "ready", "path": "/v/x", "served_from": "copied", "bytes": 5, "files": 1}}')";
-constexpr char kTrouble[] =
-    R"(echo '{"error": {"kind": "unavailable", "what": "writing /v/x: Input/output error", "hint": ""}}')";
-constexpr char kFull[] =
-    R"(echo '{"error": {"kind": "no_space", "what": "there is no room", "hint": "free some"}}')";
-constexpr char kHangs[] = "read -r request; sleep 60";
-
-class StageOutsTest : public testing::Test {
- protected:
-  StageOutsTest() {
-    worker.on("flush-source", note_request("flushes.log") + R"(echo '{"result": {}}')");
-    worker.on("record", note_request("records.log") + R"(echo '{"result": {}}')");
-    worker.on("forget", R"(echo '{"result": {}}')");
-    worker.on("recorded", R"(echo '{"result": {"records": []}}')");
-    worker.on("stage-out", note_request("stage-outs.log") + kSent);
-    worker.on("prune-output", note_request("prunes.log") + R"(echo '{"result": {"removed": ["step-0"]}}')");
-    outs.emplace(Context{context.get_executor(), runner, clock, "/state/stage-outs",
-                         [this]() -> const config::Config& { return settings; },
-                         [this](const std::string&) { return place(); },
-                         [this](const std::string&) { return place(); }, [] { return false; },
-                         [this](const std::string& volume, const std::string& folder) {
-                           return in_use(volume, folder);
-                         },
-                         Timings{.look = Duration(10),
-                                 .retry = Duration(10),
-                                 .tries = 3,
-                                 .stuck = Duration(300),
-                                 .stalled = Duration(200),
-                                 .shards = Duration(10)}},
-                 jobs);
-  }
-  Result<std::vector<std::string>> in_use(const std::string& volume, const std::string& folder) const {
-    EXPECT_EQ(volume + ":" + folder, "checkpoints:run");
-    if (!used) return fail(Errc::Unavailable, "the leases of this host are not known yet");
-    return *used;
-  }
-  Result<VolumePlace> place() const {
-    if (away) return fail(*away);
-    return VolumePlace{"/v", "/v"};
-  }
-  static StageOutRequest request(const std::string& path = "run/step-1",
-                                 const std::string& source = "/out/step-1") {
-    StageOutRequest wanted;
-    wanted.source = source;
-    wanted.volume = "checkpoints";
-    wanted.path = path;
-    wanted.asker.uid = 1000;
-    return wanted;
-  }
-  std::shared_ptr<Job> send(StageOutRequest wanted = request()) {
-    auto job = await(context, outs->send(std::move(wanted)));
-    EXPECT_TRUE(job && *job) << (*job ? "" : job->error().message());
-    return job && *job ? **job : nullptr;
-  }
-  bool ends(const std::shared_ptr<Job>& job) {
-    return run_until(context, [&] { return !job->is_running(); });
-  }
-  static std::string error_of(const std::shared_ptr<Job>& job) {
-    return json::serialize(job->to_json()["error"]);
-  }
-  std::string text_of(const std::string& file) {
-    std::ifstream in(worker.folder() / file);
-    return {std::istreambuf_iterator<char>(in), {}};
-  }
-
-  ScriptedWorker worker;
-  asio::io_context context;
-  SystemClock clock;
-  workers::Runner runner{context.get_executor(), worker.program()};
-  Jobs jobs{context.get_executor(), clock};
-  config::Config settings;
-  std::optional<Error> away;
-  std::optional<std::vector<std::string>> used{std::in_place};  // names of copies; none: not known
-  std::optional<StageOuts> outs;
-};
 
 TEST_F(StageOutsTest, ARequestIsRecordedBeforeItsAnswerAndForgottenAtItsEnd) {
   const auto job = send();
@@ -165,18 +79,6 @@ TEST_F(StageOutsTest, ARecordWithoutAUserIsNotSent) {
   EXPECT_TRUE(outs->transfers().empty());
 }
 
-TEST_F(StageOutsTest, AnIdenticalRequestJoinsTheJobAndAnotherSourceForThePathIsRefused) {
-  worker.on("stage-out", kHangs);
-  const auto first = send();
-  EXPECT_EQ(send(), first);
-  const auto other = await(context, outs->send(request("run/step-1", "/out/other")));
-  ASSERT_TRUE(other && !*other);
-  EXPECT_EQ(other->error().kind, Errc::Unavailable);
-  EXPECT_THAT(other->error().message(), HasSubstr("wait --job"));
-  ASSERT_TRUE(first->cancel());
-  EXPECT_TRUE(ends(first));
-}
-
 TEST_F(StageOutsTest, ACopyThatIsInUseWhenTheTransferEndsIsSparedByTheDeletionOfOlderOnes) {
   worker.on("stage-out", note_request("stage-outs.log") + "until [ -e go ]; do sleep 0.02; done; " + kSent);
   StageOutRequest limited = request();
@@ -219,16 +121,6 @@ TEST_F(StageOutsTest, AFailedDeletionOfOlderCopiesIsAWarningOfACompleteTransfer)
   EXPECT_EQ(outs->totals().sent, 1u);
   EXPECT_THAT(json::serialize(job->final_event()),
               HasSubstr("older copies were not all deleted: writing /v/x"));
-}
-
-TEST_F(StageOutsTest, ARecordedRequestKeepsItsLimits) {
-  StageOutRequest limited = request();
-  limited.id = "one";
-  limited.keep = 3;
-  limited.keep_every = 10;
-  const auto read = request_from_json(to_json(limited));
-  ASSERT_TRUE(read) << read.error().message();
-  EXPECT_TRUE(read->is_same(limited));
 }
 
 TEST_F(StageOutsTest, OneTransferAtATimeRunsToAVolume) {
@@ -338,46 +230,6 @@ TEST_F(StageOutsTest, AWatchedOutputsShardDoesNotWaitForTheOtherHosts) {
   ASSERT_TRUE(run_until(context, [&] { return !job->is_running(); }));
   EXPECT_EQ(outs->totals().sent, 0u);
   EXPECT_EQ(worker.calls("stage-out"), 1);
-}
-
-class JoinedShardTest : public StageOutsTest {
- protected:
-  JoinedShardTest() {
-    worker.on("stage-out", "while [ ! -e go ]; do sleep 0.02; done; [ -e joined ] || { " + waiting_ +
-                               "; exit; }; " + std::string(kSent));
-    watched_.nodes = asked_.nodes = 2;
-    watched_.waits = false;
-  }
-  void make(const std::string& file) { std::ofstream(worker.folder() / file); }
-
-  const std::string waiting_ =
-      R"(echo '{"result": {"state": "waiting", "served_from": "copied", "hosts": ["spark1"]}}')";
-  StageOutRequest watched_ = request(), asked_ = request();
-};
-
-TEST_F(JoinedShardTest, ARequestThatJoinsAWatchedOutputsTransferWaitsForAllShards) {
-  const auto job = send(watched_);
-  ASSERT_TRUE(run_until(context, [&] { return worker.calls("stage-out") == 1; }));
-  EXPECT_EQ(send(asked_), job);
-  make("go");
-  ASSERT_TRUE(run_until(context, [&] { return worker.calls("stage-out") >= 2; }));
-  make("joined");
-  ASSERT_TRUE(ends(job));
-  EXPECT_EQ(json::serialize(job->to_json()["result"].at("state")), R"("ready")");
-}
-
-TEST_F(JoinedShardTest, AFinishedTransferIsNotJoined) {
-  // The test may end, and delete the folder, before the script looks again.
-  worker.on("forget", R"(until [ -e forgotten -o ! -e worker ]; do sleep 0.02; done; echo '{"result": {}}')");
-  make("go");
-  const auto job = send(watched_);
-  ASSERT_TRUE(run_until(context, [&] { return worker.calls("forget") == 1; }));
-  make("joined");
-  const auto asked = send(asked_);
-  EXPECT_NE(asked, job);
-  make("forgotten");
-  ASSERT_TRUE(ends(asked));
-  EXPECT_EQ(json::serialize(asked->to_json()["result"].at("state")), R"("ready")");
 }
 
 }  // namespace

@@ -91,6 +91,23 @@ TEST_F(LatestCheckpoint, IsUnavailableIfAFolderThatHadCheckpointsIsMissingAndThe
       << "they may be there again later";
 }
 
+// After a clean reboot right after the last save, training from scratch would replace good checkpoints.
+TEST_F(LatestCheckpoint, IsUnavailableIfTheOnlyOneIsFromBeforeTheStartOfTheHostAndUnproven) {
+  worker.on(
+      "scan-output",
+      R"(echo '{"result": {"uid": 1000, "checkpoints": [{"name": "step-3", "mtime_ns": 30, "changed_ns": 31,
+       "bytes": 5, "incomplete": "it has no DONE yet"}, {"name": "step-2", "mtime_ns": 20, "changed_ns": 21,
+       "bytes": 5, "incomplete": "it is older", "is_unproven": true}]}}' | tr -d '\n'; echo)");
+  watches->apply(settings);
+  const std::string told = answer();
+  EXPECT_THAT(told, HasSubstr("unavailable: output run7: step-2 in /out was saved before this host started, "
+                              "and may be incomplete"));
+  EXPECT_THAT(told, HasSubstr("delete it, or send it with `spark-stage stage-out /out/step-2 "
+                              "checkpoints:run7/step-2`"));
+  worker.on("list-published", kStep9There);
+  EXPECT_EQ(answer(), R"({"name":"step-9","dataset":"checkpoints:run7/step-9"})");
+}
+
 TEST_F(LatestCheckpoint, IsNeverMissingBecauseOfAnError) {
   worker.on(
       "scan-output",

@@ -18,8 +18,8 @@ TEST_F(WatchedOutputTest, ACompleteCheckpointIsSentAsItsOwnerWithTheConfiguredRe
   watches->apply(settings);
   ASSERT_TRUE(run_until(context, [&] { return outs->totals().sent > 0; }));
   EXPECT_THAT(text_of("scans.log"), HasSubstr(R"("path":"/out","rule":"marker","marker":"DONE")"));
-  for (const char* part :
-       {R"("source":"/out/step-2")", R"("path":"run7/step-2")", R"("uid":1000)", R"("latest":"link")"})
+  for (const char* part : {R"("source":"/out/step-2")", R"("path":"run7/step-2")", R"("uid":1000)",
+                           R"("latest":"link")", R"("changed_ns":21)"})
     EXPECT_THAT(text_of("stage-outs.log"), HasSubstr(part));
   EXPECT_THAT(text_of("prunes.log"), HasSubstr(R"("keep":3,"keep_every":0,"spared":["step-0"])"));
   EXPECT_THAT(text_of("records.log"), HasSubstr(R"("flushed":{"step-2":21})"));
@@ -92,6 +92,20 @@ TEST_F(WatchedOutputTest, AFailedTransferIsRetriedOnlyAfterAPauseOrWhenTheJobEnd
   EXPECT_TRUE(calls("stage-out", 2)) << "once its job has ended, without the pause";
 }
 
+TEST_F(WatchedOutputTest, ACheckpointThatWasSavedAgainSinceItsTransferFailedIsSentWithoutAPause) {
+  worker.on("stage-out", note_request("stage-outs.log") +
+                             R"(echo '{"error": {"kind": "mismatch", "what": "it changed", "hint": ""}}')");
+  watches->apply(settings);
+  ASSERT_TRUE(run_until(context, [&] { return watches->find("run7")->facts().failures == 1; }));
+  worker.on(
+      "scan-output",
+      R"(echo '{"result": {"uid": 1000, "checkpoints": [{"name": "step-2", "mtime_ns": 20, "changed_ns": 29,
+       "bytes": 5, "incomplete": ""}]}}' | tr -d '\n'; echo)");
+  ASSERT_TRUE(calls("stage-out", 2));
+  EXPECT_TRUE(run_until(
+      context, [&] { return text_of("stage-outs.log").find(R"("changed_ns":29)") != std::string::npos; }));
+}
+
 TEST_F(WatchedOutputTest, NothingIsSentToAnUnavailableVolumeAndTheReasonIsShown) {
   away = Error{Errc::Unavailable, "volume checkpoints is stalled", ""};
   watches->apply(settings);
@@ -142,6 +156,23 @@ TEST_F(WatchedOutputTest, NothingIsRemovedUntilTheRecordsOfEarlierTransfersAreRe
   ASSERT_TRUE(run_until(context, [&] { return !text_of("tidies.log").empty(); }));
   EXPECT_THAT(text_of("tidies.log"), HasSubstr(R"("remove":{})"));
   asio::co_spawn(context, outs->start(), asio::detached);
+  EXPECT_TRUE(run_until(
+      context, [&] { return text_of("tidies.log").find(R"("remove":{"step-2":21})") != std::string::npos; }));
+}
+
+TEST_F(WatchedOutputTest, NothingIsRemovedUntilTheRecordOfSentCheckpointsIsRead) {
+  settings.outputs["run7"].keep_local = 1;
+  worker.on("scan-output", kTwoThere);
+  worker.on("list-published", R"(echo '{"result": {"copies": [{"name": "step-3", "mtime_ns": 30}]}}')");
+  worker.on("recorded", R"(read -r request; case "$request" in *stage-outs/outputs*) [ -e readable ] ||
+    { echo '{"error": {"kind": "failed", "what": "Input/output error", "hint": ""}}'; exit; } ;; esac
+    echo '{"result": {"records": []}}')");
+  asio::co_spawn(context, outs->start(), asio::detached);
+  ASSERT_TRUE(run_until(context, [&] { return outs->sources().has_value(); }));
+  watches->apply(settings);
+  ASSERT_TRUE(run_until(context, [&] { return !text_of("tidies.log").empty(); }));
+  EXPECT_THAT(text_of("tidies.log"), HasSubstr(R"("remove":{})"));
+  std::ofstream(worker.folder() / "readable") << "now";
   EXPECT_TRUE(run_until(
       context, [&] { return text_of("tidies.log").find(R"("remove":{"step-2":21})") != std::string::npos; }));
 }

@@ -1,4 +1,7 @@
+#include <chrono>
+
 #include "staging/copy/copy_with.hpp"
+#include "staging/files/quiet_source.hpp"
 #include "tests/unit/staging/copy/copy_fixture.hpp"
 
 namespace spark::staging {
@@ -51,6 +54,21 @@ TEST_F(QuietSourceTest, ASourceWithAReplacedFileIsNotPublished) {
     write_text(source_ / "new", "z");
     std::filesystem::rename(source_ / "new", source_ / "small");
   }));
+}
+
+TEST_F(QuietSourceTest, ASourceThatChangedSinceItWasFoundCompleteReplacesNoEarlierCopy) {
+  options_.complete_at_ns = totals_of(source_).changed_ns;
+  ASSERT_OK(copy_while([] {}));
+  // An explicit time, since a change within the same tick of the clock may leave all times as they are.
+  write_text(source_ / "small", "torn");
+  std::filesystem::last_write_time(source_ / "small",
+                                   std::filesystem::file_time_type::clock::now() + std::chrono::hours(1));
+  const auto report = copy_while([] {});
+  EXPECT_KIND(report, Errc::Mismatch);
+  EXPECT_EQ(read_text(copy_ / "small"), "x");
+  options_.complete_at_ns = totals_of(source_).changed_ns;
+  ASSERT_OK(copy_while([] {}));
+  EXPECT_EQ(read_text(copy_ / "small"), "torn") << "complete again";
 }
 
 TEST_F(QuietSourceTest, TheNextAttemptSendsTheChangedSource) {

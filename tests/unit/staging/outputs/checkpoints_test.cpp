@@ -100,6 +100,22 @@ TEST_F(Checkpoints, ARecentlyChangedCheckpointIsNotComplete) {
   EXPECT_FALSE(all({Rule::Rename, ""}, std::chrono::system_clock::now())[0].incomplete.empty());
 }
 
+TEST_F(Checkpoints, FromBeforeTheStartOfTheHostAreUnprovenUnlessKnownToHaveBeenOnTheDrive) {
+  std::vector<Checkpoint> checkpoints{{.name = "new", .changed_ns = 31, .incomplete = ""},
+                                      {.name = "saved-again", .changed_ns = 21, .incomplete = ""},
+                                      {.name = "known", .changed_ns = 11, .incomplete = ""},
+                                      {.name = "unfinished", .changed_ns = 5, .incomplete = "no DONE"}};
+  const std::map<std::string, std::int64_t> known{{"saved-again", 20}, {"known", 11}};
+  EXPECT_TRUE(mark_unproven(checkpoints, "/out", known, 30)) << "the new one is not on the drive yet";
+  std::string unproven;
+  for (const Checkpoint& one : checkpoints)
+    unproven += one.is_unproven ? one.name + ": " + one.incomplete : "";
+  EXPECT_THAT(unproven, testing::StartsWith("saved-again: it is older than this host's last start"));
+  EXPECT_THAT(unproven, HasSubstr("`spark-stage stage-out /out/saved-again VOLUME:PATH`"));
+  EXPECT_EQ(checkpoints.back().incomplete, "no DONE");
+  EXPECT_FALSE(mark_unproven(checkpoints, "/out", {{"new", 31}, {"known", 11}}, 30));
+}
+
 TEST_F(Checkpoints, DistributedTorchNeedsEveryFileNamedInItsMetadata) {
   // The strings of a pickle are between its opcodes.
   const std::string metadata = std::string("\x80\x02X\x0c\0\0\0__0_0.distcpq\x05", 21) +

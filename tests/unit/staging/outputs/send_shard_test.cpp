@@ -177,6 +177,21 @@ TEST_F(SendingShards, OnlyShardsThatAreOlderOnTheirOwnHostAreDeletedAfterAPublic
       << "bb, which has none of step-2, can't tell which is older";
 }
 
+// Otherwise the shards of other hosts would be deleted by times that prove nothing.
+TEST_F(SendingShards, APublicationByAnotherHostTellsOnlyTheTimeOfTheOwnShardIfItIsStillThere) {
+  save("a");
+  const OwnShard own{source_of("a"), {"a", ""}};
+  const auto all = published_shards({true, {}, {{"a", 1}, {"bb", 2}}}, own);
+  EXPECT_TRUE(all.are_all);
+  const auto own_alone = published_shards({true, {}}, own);
+  EXPECT_FALSE(own_alone.are_all);
+  EXPECT_EQ(own_alone.times.size(), 1U);
+  std::filesystem::remove_all(source_of("a"));
+  const auto none = published_shards({true, {}}, own);
+  EXPECT_FALSE(none.are_all);
+  EXPECT_TRUE(none.times.empty());
+}
+
 TEST_F(SendingShards, WhatIsNotTheJobsAtTheNameIsRefused) {
   save_and_send("a");
   save_and_send("bb");
