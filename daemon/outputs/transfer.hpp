@@ -45,6 +45,7 @@ class Transfer : public std::enable_shared_from_this<Transfer> {
     workers::Priority priority = workers::Priority::Normal;
     std::string given_up;  // why its worker was stopped; empty means that it was not
     bool is_over = false, has_moved = false;
+    bool is_final = false;    // its worker says that a retry can't help
     bool saw_outage = false;  // its volume was away since the last byte moved
     std::int64_t last_bytes = -1;
     SteadyTime last_moved{}, back_since{};

@@ -89,6 +89,11 @@ Result<> move_latest(const std::string& kind, const std::filesystem::path& folde
 
 using Sent = Result<json::object>;
 
+// A result with the state "failed": the daemon ends the request with this error, without a retry.
+Sent final_error(const Error& error) {
+  return json::object{{"state", "failed"}, {"error", to_json(error)}};
+}
+
 Sent send_whole(const json::object& request, const std::filesystem::path& path,
                 const staging::ProgressSink& sink) {
   // A folder with a pointer is that of an output, which sends no older checkpoint again.
@@ -96,8 +101,11 @@ Sent send_whole(const json::object& request, const std::filesystem::path& path,
   const auto removed =
       is_output ? staging::remove_unfinished_copies(path.parent_path(), path.filename()) : Result<>();
   if (!removed) return removed.take_error();
-  return staging::copy(text_of(request, "source"), path, options_of(request), sink, kNeverStopped)
-      .map([&](const staging::CopyReport& report) { return report_to_json(report, path); });
+  const auto report =
+      staging::copy(text_of(request, "source"), path, options_of(request), sink, kNeverStopped);
+  if (report) return report_to_json(*report, path);
+  if (staging::was_taken_over(report.error())) return final_error(report.error());
+  return report.take_error();
 }
 
 // This host's part of a checkpoint written by `nodes` hosts; it is published with the last part.
@@ -153,7 +161,7 @@ Result<json::object> stage_out_verb(const json::object& request, const ProgressL
   const auto nodes = static_cast<unsigned>(std::max<std::int64_t>(0, get_int(request, "nodes").value_or(0)));
   auto sent = nodes > 1 ? send_shard(request, *folder / path.filename(), nodes, sink)
                         : send_whole(request, *folder / path.filename(), sink);
-  if (!sent || get_string(*sent, "state") == "waiting") return sent;
+  if (!sent || get_string(*sent, "state") != "ready") return sent;
   json::object answer = std::move(*sent);
   // Before an older copy is deleted ("prune-output"), so that it never leads to a deleted one.
   if (auto moved = move_latest(text_of(request, "latest"), *folder); !moved) {

@@ -291,6 +291,18 @@ TEST_F(StageOutsTest, AFullVolumeIsReportedWithoutARetry) {
   EXPECT_THAT(error_of(job), HasSubstr("nothing incomplete is visible there"));
 }
 
+// For example, its folder on the volume was taken over by another host.
+TEST_F(StageOutsTest, AnErrorThatTheWorkerCallsFinalIsNotRetried) {
+  worker.on("stage-out", R"(echo '{"result": {"state": "failed", "error": {"kind": "unavailable",)"
+                         R"( "what": "folder /v/x was taken over by host spark2", "hint": ""}}}')");
+  const auto job = send();
+  ASSERT_TRUE(ends(job));
+  EXPECT_EQ(worker.calls("stage-out"), 1);
+  EXPECT_THAT(error_of(job), HasSubstr(R"("kind":"unavailable")"));
+  EXPECT_THAT(error_of(job), HasSubstr("taken over by host spark2; nothing incomplete is visible there"));
+  EXPECT_EQ(outs->totals().failed, 1U);
+}
+
 TEST_F(StageOutsTest, AHangingTransferIsReplacedWhenItsVolumeIsBack) {
   worker.on("stage-out", "if [ $n = 1 ]; then " + std::string(kHangs) + "; else " + kSent + "; fi");
   const auto job = send();

@@ -1,0 +1,48 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include "daemon/workers/verbs/verbs.hpp"
+#include "tests/unit/staging/support.hpp"
+
+namespace spark::workers {
+namespace {
+
+using namespace staging::test;
+using testing::HasSubstr;
+
+class StageOutVerb : public testing::Test {
+ protected:
+  StageOutVerb() { write_text(source_ / "shard", noise(100'000, 1)); }
+  json::object request() const {
+    return {{"source", source_.native()},
+            {"root", folder_.path().native()},
+            {"mount", ""},
+            {"path", "run/step-1"},
+            {"uid", ::geteuid()},
+            {"threads", 1},
+            {"depth", 4},
+            {"chunk", 1 << 20}};
+  }
+
+  TempFolder folder_;
+  const std::filesystem::path source_ = folder_ / "source", run_ = folder_ / "run";
+};
+
+// A retry could publish, or replace, while or after the other host does.
+TEST_F(StageOutVerb, ACopyWhoseLockAnotherHostTookOverFailsForGood) {
+  const auto lock = run_ / ".step-1.spark-partial/lock";
+  const auto sent = stage_out_verb(request(), [&](const json::object&) {
+    if (std::filesystem::exists(lock)) write_text(lock, "beta\nits-boot\n");
+  });
+  ASSERT_TRUE(sent) << sent.error().message();
+  EXPECT_EQ(get_string(*sent, "state"), "failed");
+  const json::object* error = get_object(*sent, "error");
+  ASSERT_NE(error, nullptr);
+  EXPECT_EQ(get_string(*error, "kind"), "unavailable");
+  EXPECT_THAT(get_string(*error, "what").value_or(""), HasSubstr("taken over by host beta"));
+  EXPECT_FALSE(std::filesystem::exists(run_ / "step-1"));
+}
+
+}  // namespace
+}  // namespace spark::workers
