@@ -1,5 +1,6 @@
 #include "staging/outputs/send_shard.hpp"
 
+#include "staging/outputs/begun_join.hpp"
 #include "staging/outputs/published_copies.hpp"
 #include "tests/unit/staging/outputs/shards_fixture.hpp"
 
@@ -141,6 +142,31 @@ TEST_F(SendingShards, AJoinWhoseShardsSomeoneDeletedBeginsAgain) {
   std::filesystem::remove_all(checkpoint_.shards());
   for (const char* host : {"a", "a", "bb"}) ASSERT_OK(call(host));
   expect_published();
+}
+
+TEST_F(SendingShards, AJoinWithItsNameIsCompletedAlsoIfItsShardsAreDeleted) {
+  save_and_send("a");
+  save_and_send("bb");
+  EXPECT_FALSE(join_shards(checkpoint_, 2, {}, stop_at("flush")));
+  ASSERT_OK(remove_begun_join(checkpoint_));
+  std::filesystem::remove_all(checkpoint_.shards());
+  expect_published();
+}
+
+// The earlier shard's manifest still has its name.
+TEST_F(SendingShards, AShardWhosePublishingWasInterruptedIsJoinedWithItsOwnManifest) {
+  save_and_send("a");
+  save("a", "ranks/a.bin", "of the next attempt");
+  CopyOptions options;
+  options.earlier.replaced_in_two_steps = true;
+  EXPECT_FALSE(copy_with({{}, stop_at("rename"), {}}, source_of("a"), checkpoint_.shards() / "a", options,
+                         kQuiet, stop_));
+  save("bb");
+  const auto sent = call("bb");
+  ASSERT_OK(sent);
+  EXPECT_TRUE(sent->joined.is_published);
+  EXPECT_EQ(read_text(checkpoint_.path() / "ranks/a.bin"), "of the next attempt");
+  ASSERT_OK(verify_published(checkpoint_.path(), {}, kQuiet, stop_));
 }
 
 TEST_F(SendingShards, ACheckpointThatIsOneFileIsRefusedBeforeAnythingIsSent) {
