@@ -100,6 +100,7 @@ asio::awaitable<Outcome> Transfer::attempt(VolumePlace place) {
   call.request["threads"] = engine.threads;
   call.request["depth"] = engine.depth;
   call.request["chunk"] = engine.chunk;
+  call.request["shard_sent_ns"] = shard_sent_ns_;
   call.on_progress = [this, attempt](const json::object& progress) { note_progress(*attempt, progress); };
   call.on_start = [this, attempt](pid_t pid) {
     attempt->worker = pid;
@@ -115,6 +116,8 @@ asio::awaitable<Outcome> Transfer::attempt(VolumePlace place) {
     attempt->is_final = true;
     co_return fail(error_from_json(*error));
   }
+  if (const auto shard = sent ? get_int(*sent, "shard_sent_ns") : std::nullopt; shard && *shard > 0)
+    shard_sent_ns_ = *shard;
   co_return sent;
 }
 

@@ -72,6 +72,8 @@ class Transfer : public std::enable_shared_from_this<Transfer> {
   std::shared_ptr<Attempt> attempt_;  // the current or the last one; none before the first
   asio::steady_timer pause_;
   bool is_cancelled_ = false;
+  // When its shard was on the volume, by the volume's clock; 0 means not yet, or not known since a restart.
+  std::int64_t shard_sent_ns_ = 0;
 };
 using TransferPtr = std::shared_ptr<Transfer>;
 

@@ -108,19 +108,36 @@ Sent send_whole(const json::object& request, const std::filesystem::path& path,
   return report.take_error();
 }
 
-// This host's part of a checkpoint written by `nodes` hosts; it is published with the last part.
+// Nothing on the volume tells which of the two happened, so it is not called a success.
+Error replaced(const std::string& name, const std::string& newer) {
+  return {Errc::Failed,
+          printable(newer) + " is published, and this host's shard of " + printable(name) +
+              ", sent before, was deleted: " + printable(newer) +
+              " replaced it before all hosts had sent their shards, or it was published and is already "
+              "deleted by `--keep`",
+          "if you still need it, send it again on all hosts"};
+}
+
+// This host's part of a checkpoint written by `nodes` hosts; it is published with the last part. The daemon
+// sends "shard_sent_ns" of a result that was "waiting" with its next request.
 Sent send_shard(const json::object& request, const std::filesystem::path& path, unsigned nodes,
                 const staging::ProgressSink& sink) {
   const auto host = this_host();
   if (!host) return host.take_error();
   const staging::ShardedCheckpoint checkpoint{path.parent_path(), path.filename()};
-  const staging::OwnShard own{text_of(request, "source"), {*host, text_of(request, "marker")}};
+  const staging::OwnShard own{text_of(request, "source"),
+                              {*host, text_of(request, "marker")},
+                              get_int(request, "shard_sent_ns").value_or(0)};
   const auto sent = staging::send_shard(checkpoint, own, nodes, options_of(request), sink, kNeverStopped);
   if (!sent) return sent.take_error();
+  if (!sent->replaced_by.empty()) return final_error(replaced(path.filename(), sent->replaced_by));
   json::object answer = report_to_json(sent->report, path);
   json::array& warnings = answer["warnings"].as_array();
   for (const std::string& warning : sent->warnings) warnings.emplace_back(warning);
-  if (!sent->joined.is_published) answer["state"] = "waiting";
+  if (!sent->joined.is_published) {
+    answer["state"] = "waiting";
+    answer["shard_sent_ns"] = sent->shard_sent_ns;
+  }
   answer["hosts"] = json::value_from(sent->joined.hosts);
   return answer;
 }

@@ -321,7 +321,7 @@ TEST_F(StageOutsTest, AShardWaitsForTheOtherHostsWithoutBlockingTheVolume) {
       "stage-out",
       note_request("stage-outs.log") +
           R"(case "$request" in *'"nodes":2'*) [ -e joined ] || { echo '{"result": {"state": "waiting",)"
-          R"( "served_from": "copied", "hosts": ["spark1"]}}'; exit; };; esac; )" +
+          R"( "shard_sent_ns": 7, "served_from": "copied", "hosts": ["spark1"]}}'; exit; };; esac; )" +
           kSent);
   StageOutRequest sharded = request();
   sharded.nodes = 2;
@@ -339,6 +339,7 @@ TEST_F(StageOutsTest, AShardWaitsForTheOtherHostsWithoutBlockingTheVolume) {
   std::ofstream(worker.folder() / "joined");
   ASSERT_TRUE(run_until(context, [&] { return !job->is_running(); }));
   EXPECT_EQ(outs->totals().sent, 2u);
+  EXPECT_THAT(text_of("stage-outs.log"), HasSubstr(R"("shard_sent_ns":7)")) << "a newer one may replace it";
 }
 
 TEST_F(StageOutsTest, AWatchedOutputsShardDoesNotWaitForTheOtherHosts) {

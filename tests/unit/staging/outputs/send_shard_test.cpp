@@ -14,6 +14,11 @@ class SendingShards : public ShardsTest {
   Result<SentShard> call(const std::string& host, const ProgressSink& progress = kQuiet) {
     return send_shard(checkpoint_, {source_of(host), {host, ""}}, 2, {}, progress, stop_);
   }
+  // Of a request that has sent its shard before.
+  Result<SentShard> call_again(const std::string& host, const SentShard& earlier) {
+    return send_shard(checkpoint_, {source_of(host), {host, ""}, earlier.shard_sent_ns}, 2, {}, kQuiet,
+                      stop_);
+  }
   void expect_published() {
     EXPECT_EQ(read_text(checkpoint_.path() / "ranks/a.bin"), noise(100'000, 1));
     EXPECT_EQ(read_text(checkpoint_.path() / "ranks/bb.bin"), noise(100'000, 2));
@@ -209,6 +214,79 @@ TEST_F(SendingShards, WhatIsNotTheJobsAtTheNameIsRefused) {
   write_text(checkpoint_.path() / "mine", "x");
   EXPECT_KIND(call("a"), Errc::Refused);
   EXPECT_EQ(read_text(checkpoint_.path() / "mine"), "x");
+}
+
+// In the folder of step-1, two hosts also save step-2, which is newer.
+class ReplacedCheckpoint : public SendingShards {
+ protected:
+  void save_step(const std::string& name) {
+    checkpoint_.name = name;
+    for (const char* host : {"a", "bb"}) {
+      save(host);
+      std::filesystem::last_write_time(source_of(host), now_ + std::chrono::minutes(name.back() - '0'));
+    }
+  }
+  SentShard send_first(const std::string& host) {
+    save_step("step-1");
+    auto sent = call(host);
+    EXPECT_TRUE(sent) << sent.error().message();
+    return sent ? std::move(*sent) : SentShard{};
+  }
+  void publish_next() {
+    save_step("step-2");
+    ASSERT_OK(call("a"));
+    ASSERT_OK(call("bb"));
+    checkpoint_.name = "step-1";
+  }
+
+  const std::filesystem::file_time_type now_ = std::filesystem::file_time_type::clock::now();
+};
+
+TEST_F(ReplacedCheckpoint, EndsTheRequestOfAHostWhoseShardWasDeleted) {
+  const SentShard first = send_first("a");
+  EXPECT_FALSE(first.joined.is_published);
+  publish_next();
+  ASSERT_FALSE(std::filesystem::exists(checkpoint_.shards()));
+  const auto again = call_again("a", first);
+  ASSERT_OK(again);
+  EXPECT_EQ(again->replaced_by, "step-2");
+  EXPECT_FALSE(again->joined.is_published);
+  EXPECT_FALSE(std::filesystem::exists(checkpoint_.shards())) << "it was sent again";
+}
+
+TEST_F(ReplacedCheckpoint, EndsTheRequestAlsoIfItWasPublishedAndThenDeletedByKeep) {
+  const SentShard first = send_first("a");
+  ASSERT_OK(call("bb"));
+  publish_next();
+  ASSERT_OK(keep_newest(checkpoint_.folder, 1, {}));
+  ASSERT_FALSE(std::filesystem::exists(checkpoint_.path()));
+  const auto again = call_again("a", first);
+  ASSERT_OK(again);
+  EXPECT_EQ(again->replaced_by, "step-2");
+  EXPECT_FALSE(std::filesystem::exists(checkpoint_.shards())) << "it was sent again";
+}
+
+TEST_F(ReplacedCheckpoint, IsPublishedIfAnotherHostBeginsItAgain) {
+  const SentShard first = send_first("a");
+  publish_next();
+  ASSERT_OK(call("bb"));
+  const auto again = call_again("a", first);
+  ASSERT_OK(again);
+  EXPECT_TRUE(again->replaced_by.empty() && again->joined.is_published);
+}
+
+TEST_F(ReplacedCheckpoint, IsSentOnRequestAlthoughANewerOneWasPublishedBefore) {
+  publish_next();
+  std::filesystem::last_write_time(Destination{checkpoint_.folder, "step-2"}.manifest(),
+                                   now_ - std::chrono::hours(1));
+  const SentShard first = send_first("a");
+  EXPECT_TRUE(first.replaced_by.empty());
+  EXPECT_GT(first.shard_sent_ns, 0);
+  std::filesystem::remove_all(checkpoint_.shards());  // by a person
+  const auto again = call_again("a", first);
+  ASSERT_OK(again);
+  EXPECT_TRUE(again->replaced_by.empty());
+  EXPECT_TRUE(std::filesystem::exists(checkpoint_.shards() / "a/config"));
 }
 
 }  // namespace

@@ -44,5 +44,27 @@ TEST_F(StageOutVerb, ACopyWhoseLockAnotherHostTookOverFailsForGood) {
   EXPECT_FALSE(std::filesystem::exists(run_ / "step-1"));
 }
 
+TEST_F(StageOutVerb, AShardWhoseCheckpointWasReplacedFailsForGoodAndNamesTheNewerOne) {
+  const auto ignored = [](const json::object&) {};
+  json::object sharded = request();
+  sharded["nodes"] = 2;
+  sharded["shard_sent_ns"] = 0;
+  const auto first = stage_out_verb(sharded, ignored);
+  ASSERT_TRUE(first) << first.error().message();
+  EXPECT_EQ(get_string(*first, "state"), "waiting");
+  sharded["shard_sent_ns"] = first->at("shard_sent_ns");
+  std::filesystem::remove_all(run_ / ".step-1.spark-shards");
+  json::object newer = request();
+  newer["path"] = "run/step-2";
+  ASSERT_TRUE(stage_out_verb(newer, ignored));
+  const auto again = stage_out_verb(sharded, ignored);
+  ASSERT_TRUE(again) << again.error().message();
+  EXPECT_EQ(get_string(*again, "state"), "failed");
+  const json::object* error = get_object(*again, "error");
+  ASSERT_NE(error, nullptr);
+  EXPECT_EQ(get_string(*error, "kind"), "failed");
+  EXPECT_THAT(get_string(*error, "what").value_or(""), HasSubstr("step-2 replaced it before all hosts"));
+}
+
 }  // namespace
 }  // namespace spark::workers
