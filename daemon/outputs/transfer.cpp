@@ -59,7 +59,7 @@ asio::awaitable<Outcome> Transfer::run() {
     if (sent && request_.keep > 0 && !lacks_shards(*sent)) co_await prune(*sent);
     if (sent || is_cancelled_) co_return sent;
     const bool is_away = attempt_->saw_outage || !context_.find_volume(request_.volume);
-    if (!may_pass(sent.error()) || (!is_away && sent.error().kind == Errc::NotFound))
+    if (attempt_->is_final || !may_pass(sent.error()) || (!is_away && sent.error().kind == Errc::NotFound))
       co_return explain(sent.error());
     if (attempt_->has_moved || is_away) {
       tries = 0;
@@ -111,6 +111,7 @@ asio::awaitable<Outcome> Transfer::attempt(VolumePlace place) {
   call.request["threads"] = engine.threads;
   call.request["depth"] = engine.depth;
   call.request["chunk"] = engine.chunk;
+  call.request["shard_sent_ns"] = shard_sent_ns_;
   call.on_progress = [this, attempt](const json::object& progress) { note_progress(*attempt, progress); };
   call.on_start = [this, attempt](pid_t pid) {
     attempt->worker = pid;
@@ -122,6 +123,12 @@ asio::awaitable<Outcome> Transfer::attempt(VolumePlace place) {
   attempt->worker = 0;
   attempt->is_over = true;
   if (!sent && !attempt->given_up.empty()) co_return fail(Errc::Unavailable, attempt->given_up);
+  if (const json::object* error = sent ? get_object(*sent, "error") : nullptr; error != nullptr) {
+    attempt->is_final = true;
+    co_return fail(error_from_json(*error));
+  }
+  if (const auto shard = sent ? get_int(*sent, "shard_sent_ns") : std::nullopt; shard && *shard > 0)
+    shard_sent_ns_ = *shard;
   co_return sent;
 }
 

@@ -50,6 +50,7 @@ class Transfer : public std::enable_shared_from_this<Transfer> {
     workers::Priority priority = workers::Priority::Normal;
     std::string given_up;  // why its worker was stopped; empty means that it was not
     bool is_over = false, has_moved = false;
+    bool is_final = false;    // its worker says that a retry can't help
     bool saw_outage = false;  // its volume was away since the last byte moved
     std::int64_t last_bytes = -1;
     SteadyTime last_moved{}, back_since{};
@@ -78,6 +79,8 @@ class Transfer : public std::enable_shared_from_this<Transfer> {
   std::optional<Result<>> durable_;   // none until it is known
   asio::steady_timer durable_noted_;  // never expires: cancelling it wakes all that wait for `durable_`
   bool is_cancelled_ = false;
+  // When its shard was on the volume, by the volume's clock; 0 means not yet, or not known since a restart.
+  std::int64_t shard_sent_ns_ = 0;
 };
 using TransferPtr = std::shared_ptr<Transfer>;
 

@@ -60,7 +60,11 @@ class Copy {
       auto tree = open_tree(destination->path());
       if (tree) previous = Previous{std::move(*tree), destination->manifest(), 0, 0, true};
     }
-    return copy_to(*destination, *source, std::move(*walked), *area, std::move(previous));
+    auto copied = copy_to(*destination, *source, std::move(*walked), *area, std::move(previous));
+    if (copied) return copied;
+    // A host that has taken the folder over also changes the files in it, which causes other errors here.
+    auto held = area->check_held();
+    return !held && is_lost_lock(held.error()) ? Result<CopyReport>(held.take_error()) : std::move(copied);
   }
 
  private:
@@ -151,6 +155,10 @@ class Copy {
 };
 
 }  // namespace
+
+bool was_taken_over(const Error& error) {
+  return is_lost_lock(error);
+}
 
 Result<CopyReport> copy_with(const CopyHooks& hooks, const std::filesystem::path& source,
                              const std::filesystem::path& destination, const CopyOptions& options,

@@ -41,4 +41,8 @@ struct CopyReport {
 Result<CopyReport> copy(const std::filesystem::path& source, const std::filesystem::path& destination,
                         const CopyOptions& options, const ProgressSink& progress, const StopFlag& stop);
 
+// Whether copy() failed because another host has taken its partial folder over. A retry would compete with
+// it.
+bool was_taken_over(const Error& error);
+
 }  // namespace spark::staging

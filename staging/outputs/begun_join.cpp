@@ -44,8 +44,11 @@ Result<> remove_begun_join(const ShardedCheckpoint& checkpoint) {
   const auto hosts = hosts_of_begun_join(checkpoint);
   if (!hosts) return hosts.take_error();
   if (hosts->empty()) return {};
-  auto area = PartialArea::try_open(Destination{checkpoint.folder, checkpoint.name}.partial());
+  const Destination destination{checkpoint.folder, checkpoint.name};
+  auto area = PartialArea::try_open(destination.partial());
   if (!area) return area.take_error();
+  // If the checkpoint has its name, it is complete, and would have no manifest without this one.
+  if (auto recovered = recover_publishing(destination, *area); !recovered) return recovered;
   return area->clear();
 }
 

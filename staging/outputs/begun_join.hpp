@@ -17,7 +17,8 @@ std::string state_of_join(const std::vector<std::string>& hosts);
 // the shards can know.
 Result<std::vector<std::string>> hosts_of_begun_join(const ShardedCheckpoint& checkpoint);
 
-// Deletes what was moved, for a join that can't be completed. The lock is held by this process alone.
+// Deletes what was moved, for a join that can't be completed. Completes one whose checkpoint has its name.
+// The lock is held by this process alone.
 Result<> remove_begun_join(const ShardedCheckpoint& checkpoint);
 
 }  // namespace spark::staging

@@ -8,7 +8,6 @@
 
 #include "base/file.hpp"
 #include "base/text.hpp"
-#include "staging/copy/partial/publish.hpp"
 #include "staging/copy/verify/verify.hpp"
 #include "staging/manifest/names.hpp"
 #include "staging/outputs/removed.hpp"
@@ -47,17 +46,12 @@ Found none_or(Error error) {
 // None if it was not published there. Its time is that of the manifest: the volume's changes with a file that
 // is added to it, and with a delegation that the NFS server recalls.
 Found copy_at(const Destination& destination) {
-  const auto has_manifest = is_there(destination.manifest());
-  if (!has_manifest) return has_manifest.take_error();
-  if (!*has_manifest) return std::optional<PublishedCopy>();
-  const auto identity = identity_of(destination.path());
-  if (!identity) return none_or(identity.error());
-  auto manifest = open_manifest(destination.manifest());
+  auto manifest = manifest_of_published(destination);
   if (!manifest) return none_or(manifest.error());
-  if (!is_same_object(manifest->header().root, *identity)) return std::optional<PublishedCopy>();
-  const auto root = manifest->next();
+  if (!*manifest) return std::optional<PublishedCopy>();
+  const auto root = (*manifest)->next();
   if (root) return std::optional(PublishedCopy{destination.name, root->mtime_ns});
-  if (auto read = manifest->error(); !read) {
+  if (auto read = (*manifest)->error(); !read) {
     read.error().what = "reading " + printable(destination.manifest().native()) + ": " + read.error().what;
     return none_or(std::move(read.error()));
   }
@@ -97,7 +91,40 @@ Result<> finish_removals(const std::filesystem::path& folder, const std::vector<
   return {};
 }
 
+// Otherwise a deleted copy would leave its manifest, and the copy that it replaced, in its partial folder.
+// Those in progress are left to their processes.
+Result<> finish_publishings(const std::filesystem::path& folder, const std::vector<std::string>& names) {
+  for (const std::string& name : names) {
+    if (!name.starts_with('.') || !name.ends_with(kPartialSuffix)) continue;
+    const Destination destination{folder, name.substr(1, name.size() - sizeof kPartialSuffix)};
+    if (destination.partial().filename() != name) continue;
+    if (!is_there(destination.partial() / "manifest").value_or(false)) continue;
+    auto area = PartialArea::try_open(destination.partial());
+    if (!area) continue;
+    if (auto finished = recover_publishing(destination, *area); !finished) return finished;
+  }
+  return {};
+}
+
 }  // namespace
+
+Result<std::optional<ManifestReader>> manifest_of_published(const Destination& destination) {
+  const auto identity = identity_of(destination.path());
+  if (!identity && identity.error().kind == Errc::NotFound) return std::optional<ManifestReader>();
+  if (!identity) return identity.take_error();
+  const std::filesystem::path named = destination.manifest(), partial = destination.partial() / "manifest";
+  for (const auto& path : {named, partial, named}) {  // it may get its name meanwhile
+    auto manifest = open_manifest(path);
+    if (!manifest && manifest.error().kind == Errc::NotFound) continue;
+    if (!manifest) return manifest.take_error();
+    if (!is_same_object(manifest->header().root, *identity)) continue;
+    // The copy's own name may not be durable yet.
+    auto flushed = path == partial ? flush_folder(destination.folder) : Result<>();
+    if (!flushed) return flushed.take_error();
+    return std::optional(std::move(*manifest));
+  }
+  return std::optional<ManifestReader>();
+}
 
 Result<std::vector<PublishedCopy>> published_copies(const std::filesystem::path& folder) {
   const auto names = names_of(folder);
@@ -119,6 +146,7 @@ Result<std::vector<std::string>> keep_newest(const std::filesystem::path& folder
                                              const std::set<std::string>& spared) {
   const auto names = names_of(folder);
   if (!names) return names.take_error();
+  if (auto finished = finish_publishings(folder, *names); !finished) return finished.take_error();
   if (auto finished = finish_removals(folder, *names); !finished) return finished.take_error();
   const auto copies = published_copies(folder);
   if (!copies) return copies.take_error();
@@ -134,13 +162,13 @@ Result<std::vector<std::string>> keep_newest(const std::filesystem::path& folder
 
 std::optional<std::string> published_hash(const Tree& tree, const StopFlag& stop) {
   const auto destination = destination_of(tree.root());
-  if (!destination || !is_there(destination->manifest()).value_or(false)) return std::nullopt;
-  const auto identity = identity_of(destination->path());
-  auto manifest = ManifestReader::open(destination->manifest());
-  if (!identity || !manifest || !is_same_object(manifest->header().root, *identity)) return std::nullopt;
-  const auto differences = compare_metadata(tree, *manifest, 1, stop, FileTimes::Ignored);
-  if (!differences || !differences->empty() || !manifest->rewind()) return std::nullopt;
-  const auto summary = summary_of(*manifest);
+  if (!destination) return std::nullopt;
+  auto found = manifest_of_published(*destination);
+  if (!found || !*found) return std::nullopt;
+  ManifestReader& manifest = **found;
+  const auto differences = compare_metadata(tree, manifest, 1, stop, FileTimes::Ignored);
+  if (!differences || !differences->empty() || !manifest.rewind()) return std::nullopt;
+  const auto summary = summary_of(manifest);
   return summary ? std::optional(summary->hash) : std::nullopt;
 }
 
@@ -151,15 +179,15 @@ Result<CopyReport> verify_published(const std::filesystem::path& path, const Cop
   const std::string shown = printable(path.native());
   const auto identity = identity_of(destination->path());
   if (!identity) return fail_with(identity.error(), "verifying " + shown);
-  auto manifest = ManifestReader::open(destination->manifest());
-  if (!manifest || !is_same_object(manifest->header().root, *identity)) {
+  auto manifest = manifest_of_published(*destination);
+  if (!manifest || !*manifest) {
     return fail(Errc::NotFound, "verifying " + shown + ": it has no manifest of its own",
                 "only copies published by stage-out can be compared");
   }
   const auto copy = open_tree(destination->path());
   if (!copy) return copy.take_error();
   Monitor monitor(progress);
-  const auto summary = verify_copy(*copy, *manifest, options, monitor, stop, FileTimes::Ignored);
+  const auto summary = verify_copy(*copy, **manifest, options, monitor, stop, FileTimes::Ignored);
   if (!summary) return summary.take_error();
   CopyReport report;
   report.bytes = summary->bytes;

@@ -11,6 +11,7 @@
 
 #include "base/result.hpp"
 #include "staging/copy/copy.hpp"
+#include "staging/copy/partial/publish.hpp"
 #include "staging/files/tree.hpp"
 
 namespace spark::staging {
@@ -19,6 +20,10 @@ struct PublishedCopy {
   std::string name;
   std::int64_t mtime_ns = 0;  // of its source's root: when the job finished writing it
 };
+
+// None if nothing was published there. After a crash between the two renames of a publishing, the manifest is
+// that in the partial folder.
+Result<std::optional<ManifestReader>> manifest_of_published(const Destination& destination);
 
 // Newest first. Entries without a manifest of their own are not listed. An error if any manifest can't be
 // read: the newest copy might be missing from the list.

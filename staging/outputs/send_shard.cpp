@@ -5,6 +5,7 @@
 #include "base/text.hpp"
 #include "staging/files/times.hpp"
 #include "staging/outputs/begun_join.hpp"
+#include "staging/outputs/published_copies.hpp"
 #include "staging/outputs/published_with.hpp"
 
 namespace spark::staging {
@@ -27,6 +28,9 @@ class SendShard {
       const auto published = is_published_with(checkpoint_, own_.source, stop);
       if (!published) return published.take_error();
       if (*published) return without_copy({true, {}});
+      auto newer = replaced_by();
+      if (!newer) return newer.take_error();
+      if (!newer->empty()) return replaced(std::move(*newer));
     }
     const auto shard = make_shard_path(checkpoint_, own_.attempt.host);
     if (!shard) return shard.take_error();
@@ -43,10 +47,11 @@ class SendShard {
     options.earlier.replaced_in_two_steps = true;  // no program reads a shard before it is published
     auto report = copy(own_.source, *shard, options, progress, stop);
     if (!report) return report.take_error();
+    const auto sent = server_time_of(Destination{checkpoint_.shards(), own_.attempt.host}.manifest());
     lock->reset();
     auto joined = join_shards(checkpoint_, nodes_, own_.attempt);
     if (!joined) return joined.take_error();
-    return SentShard{std::move(*report), std::move(*joined)};
+    return SentShard{std::move(*report), std::move(*joined), {}, sent.value_or(0)};
   }
 
   // Called after a publication. If it fails, the next one deletes them.
@@ -68,6 +73,32 @@ class SendShard {
                     " hosts: it is a file, but a checkpoint of several hosts is a folder",
                 "have each host save its files to a folder of that name; a checkpoint that one host saves is "
                 "sent without `nodes` or `--nodes`");
+  }
+
+  // Another host's copy may have been published, and the shards deleted, since they were looked at. If
+  // another host has begun this checkpoint again, it may still be published.
+  Result<std::string> replaced_by() const {
+    if (own_.sent_ns == 0) return std::string();
+    const auto begun = hosts_of_begun_join(checkpoint_);
+    if (!begun) return begun.take_error();
+    std::error_code error;
+    if (!begun->empty() || std::filesystem::exists(checkpoint_.shards(), error) || error)
+      return std::string();
+    const auto copies = published_copies(checkpoint_.folder);
+    if (!copies) return copies.take_error();
+    std::string newer;
+    for (const PublishedCopy& copy : *copies) {
+      if (copy.name == checkpoint_.name) return std::string();
+      const auto published = server_time_of(Destination{checkpoint_.folder, copy.name}.manifest());
+      if (newer.empty() && published && *published >= own_.sent_ns) newer = copy.name;
+    }
+    return newer;
+  }
+
+  static SentShard replaced(std::string newer) {
+    SentShard ended = without_copy({});
+    ended.replaced_by = std::move(newer);
+    return ended;
   }
 
   static SentShard without_copy(Joined joined) {

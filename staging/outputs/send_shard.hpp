@@ -1,6 +1,7 @@
 // One host's part in a checkpoint of several hosts, from its first byte until the checkpoint is published.
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
 #include <string>
 #include <vector>
@@ -14,12 +15,19 @@ namespace spark::staging {
 struct OwnShard {
   std::filesystem::path source;
   SameAttempt attempt;  // its host is this one
+  // SentShard::shard_sent_ns of an earlier call for the same request; 0 means none.
+  std::int64_t sent_ns = 0;
 };
 
 struct SentShard {
   CopyReport report;  // unchanged if nothing was copied
   Joined joined;
   std::vector<std::string> warnings{};
+  std::int64_t shard_sent_ns = 0;  // when this host's shard was complete, by the server's clock; 0: unknown
+  // If not empty, nothing was done: the shard that an earlier call sent was deleted, and this newer
+  // checkpoint is published. The requested one was published and deleted meanwhile, or replaced before all
+  // hosts had sent theirs.
+  std::string replaced_by{};
 };
 
 // What this host knows of a publication. If another host made it, that is the time of its own shard alone,
@@ -29,7 +37,8 @@ PublishedShards published_shards(const Joined& joined, const OwnShard& own);
 // Sends this host's shard, and publishes the checkpoint if those of all `nodes` are there. While another host
 // publishes it, nothing is done: not published, and no hosts. Called again until it is published; the
 // sequence of calls on all hosts ends with a published checkpoint whichever of them were interrupted, and
-// wherever. After the publication also deletes older shards (remove_older_shards).
+// wherever, unless a newer one replaces it. After the publication also deletes older shards
+// (remove_older_shards).
 Result<SentShard> send_shard(const ShardedCheckpoint& checkpoint, const OwnShard& own, unsigned nodes,
                              const CopyOptions& options, const ProgressSink& progress, const StopFlag& stop);
 

@@ -3,8 +3,6 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 
-#include <optional>
-
 #include "base/text.hpp"
 #include "staging/copy/partial/publish.hpp"
 #include "staging/files/times.hpp"
@@ -22,15 +20,6 @@ std::optional<ShardedCheckpoint> checkpoint_of(const std::filesystem::path& fold
   ShardedCheckpoint checkpoint{folder, name.substr(1, name.size() - sizeof kShardsSuffix)};
   if (checkpoint.shards().filename() != name) return std::nullopt;
   return checkpoint;
-}
-
-// The modification time that the volume's server set; none if it can't be read. Opening the file has an NFS
-// client ask the server for it.
-std::optional<std::int64_t> server_time_of(const std::filesystem::path& path) {
-  const UniqueFd opened(::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC));
-  struct stat info {};
-  if (!opened || ::fstat(opened.get(), &info) != 0) return std::nullopt;
-  return nanoseconds(info.st_mtim);
 }
 
 enum class Age { Older, NotOlder, Unknown };
@@ -84,6 +73,14 @@ Result<> remove_published_shards(const ShardedCheckpoint& checkpoint) {
   auto lock = lock_shards(checkpoint.shards(), Holders::One);
   if (!lock) return lock.take_error();
   return *lock ? remove_locked_shards(checkpoint.shards(), std::move(*lock)) : Result<>();
+}
+
+// Opening the file has an NFS client ask the server for it.
+std::optional<std::int64_t> server_time_of(const std::filesystem::path& path) {
+  const UniqueFd opened(::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC));
+  struct stat info {};
+  if (!opened || ::fstat(opened.get(), &info) != 0) return std::nullopt;
+  return nanoseconds(info.st_mtim);
 }
 
 Result<> remove_older_shards(const std::filesystem::path& folder, const PublishedShards& published) {

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <map>
+#include <optional>
 #include <string>
 
 #include "base/file.hpp"
@@ -38,6 +39,9 @@ Result<> remove_locked_shards(const std::filesystem::path& shards, UniqueFd lock
 
 // Deletes the shards of a published checkpoint, left by an interrupted call.
 Result<> remove_published_shards(const ShardedCheckpoint& checkpoint);
+
+// The modification time that the volume's server set; none if it can't be read.
+std::optional<std::int64_t> server_time_of(const std::filesystem::path& path);
 
 // When each host finished writing its shard, by its own clock (PublishedCopy::mtime_ns). Times of different
 // hosts can't be compared: the clocks differ, and so does the time that each takes to save.

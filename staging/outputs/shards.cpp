@@ -33,11 +33,12 @@ struct ShardEntry {
 using ShardEntries = std::map<std::string_view, ShardEntry>;  // by path; the root first
 
 Result<Entries> read_entries(const Destination& copy) {
-  auto manifest = ManifestReader::open(copy.manifest());
+  auto manifest = manifest_of_published(copy);
   if (!manifest) return manifest.take_error();
+  if (!*manifest) return fail(Errc::Unavailable, "shard " + printable(copy.path().native()) + " went away");
   Entries entries;
-  while (auto entry = manifest->next()) entries.push_back(std::move(*entry));
-  if (auto read = manifest->error(); !read) return read.take_error();
+  while (auto entry = (*manifest)->next()) entries.push_back(std::move(*entry));
+  if (auto read = (*manifest)->error(); !read) return read.take_error();
   return entries;
 }
 

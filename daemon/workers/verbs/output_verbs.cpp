@@ -91,6 +91,11 @@ Result<> move_latest(const std::string& kind, const std::filesystem::path& folde
 
 using Sent = Result<json::object>;
 
+// A result with the state "failed": the daemon ends the request with this error, without a retry.
+Sent final_error(const Error& error) {
+  return json::object{{"state", "failed"}, {"error", to_json(error)}};
+}
+
 Sent send_whole(const json::object& request, const std::filesystem::path& path,
                 const staging::ProgressSink& sink) {
   // A folder with a pointer is that of an output, which sends no older checkpoint again.
@@ -98,23 +103,43 @@ Sent send_whole(const json::object& request, const std::filesystem::path& path,
   const auto removed =
       is_output ? staging::remove_unfinished_copies(path.parent_path(), path.filename()) : Result<>();
   if (!removed) return removed.take_error();
-  return staging::copy(text_of(request, "source"), path, options_of(request), sink, kNeverStopped)
-      .map([&](const staging::CopyReport& report) { return report_to_json(report, path); });
+  const auto report =
+      staging::copy(text_of(request, "source"), path, options_of(request), sink, kNeverStopped);
+  if (report) return report_to_json(*report, path);
+  if (staging::was_taken_over(report.error())) return final_error(report.error());
+  return report.take_error();
 }
 
-// This host's part of a checkpoint written by `nodes` hosts; it is published with the last part.
+// Nothing on the volume tells which of the two happened, so it is not called a success.
+Error replaced(const std::string& name, const std::string& newer) {
+  return {Errc::Failed,
+          printable(newer) + " is published, and this host's shard of " + printable(name) +
+              ", sent before, was deleted: " + printable(newer) +
+              " replaced it before all hosts had sent their shards, or it was published and is already "
+              "deleted by `--keep`",
+          "if you still need it, send it again on all hosts"};
+}
+
+// This host's part of a checkpoint written by `nodes` hosts; it is published with the last part. The daemon
+// sends "shard_sent_ns" of a result that was "waiting" with its next request.
 Sent send_shard(const json::object& request, const std::filesystem::path& path, unsigned nodes,
                 const staging::ProgressSink& sink) {
   const auto host = this_host();
   if (!host) return host.take_error();
   const staging::ShardedCheckpoint checkpoint{path.parent_path(), path.filename()};
-  const staging::OwnShard own{text_of(request, "source"), {*host, text_of(request, "marker")}};
+  const staging::OwnShard own{text_of(request, "source"),
+                              {*host, text_of(request, "marker")},
+                              get_int(request, "shard_sent_ns").value_or(0)};
   const auto sent = staging::send_shard(checkpoint, own, nodes, options_of(request), sink, kNeverStopped);
   if (!sent) return sent.take_error();
+  if (!sent->replaced_by.empty()) return final_error(replaced(path.filename(), sent->replaced_by));
   json::object answer = report_to_json(sent->report, path);
   json::array& warnings = answer["warnings"].as_array();
   for (const std::string& warning : sent->warnings) warnings.emplace_back(warning);
-  if (!sent->joined.is_published) answer["state"] = "waiting";
+  if (!sent->joined.is_published) {
+    answer["state"] = "waiting";
+    answer["shard_sent_ns"] = sent->shard_sent_ns;
+  }
   answer["hosts"] = json::value_from(sent->joined.hosts);
   return answer;
 }
@@ -155,7 +180,7 @@ Result<json::object> stage_out_verb(const json::object& request, const ProgressL
   const auto nodes = static_cast<unsigned>(std::max<std::int64_t>(0, get_int(request, "nodes").value_or(0)));
   auto sent = nodes > 1 ? send_shard(request, *folder / path.filename(), nodes, sink)
                         : send_whole(request, *folder / path.filename(), sink);
-  if (!sent || get_string(*sent, "state") == "waiting") return sent;
+  if (!sent || get_string(*sent, "state") != "ready") return sent;
   json::object answer = std::move(*sent);
   // Before an older copy is deleted ("prune-output"), so that it never leads to a deleted one.
   if (auto moved = move_latest(text_of(request, "latest"), *folder); !moved) {

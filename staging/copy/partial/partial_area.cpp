@@ -94,6 +94,10 @@ bool is_same_object(const struct stat& a, const struct stat& b) {
 
 }  // namespace
 
+bool is_lost_lock(const Error& error) {
+  return error.kind == Errc::Unavailable && error.number == ENOLCK;
+}
+
 // Unavailable if another process has it, or has just removed it.
 Result<PartialArea> PartialArea::acquire(const std::filesystem::path& folder, std::string& other_host) {
   const std::string shown = printable(folder.native());
@@ -164,12 +168,28 @@ Result<> PartialArea::check_held() const {
   if (!now && now.error().kind != Errc::NotFound) return now.take_error();
   if (now && *now == written_) return {};
   const Holder holder = read_holder(folder_ / kLock);
-  return fail(Errc::Unavailable,
-              "folder " + printable(folder_.native()) + " was taken over by " +
-                  (holder.host.empty() || holder.has_this_name() ? "another host"
-                                                                 : "host " + printable(holder.host)) +
-                  ": the server gave up this host's lock",
-              "an NFS server does so if a host does not reach it for minutes, or if two hosts have one name");
+  Error lost{Errc::Unavailable,
+             "folder " + printable(folder_.native()) + " was taken over by " +
+                 (holder.host.empty() || holder.has_this_name() ? "another host"
+                                                                : "host " + printable(holder.host)) +
+                 ": the server gave up this host's lock",
+             "an NFS server does so if a host does not reach it for minutes, or if two hosts have one name",
+             ENOLCK};
+  return fail(std::move(lost));
+}
+
+// False if the server gave up this host's lock, and another host has locked the file or made another one.
+bool PartialArea::has_own_lock_file() const {
+  const UniqueFd named(::openat(lock_.get(), kLock, O_RDONLY | O_NOFOLLOW | O_CLOEXEC));
+  struct stat locked {
+  }, there{};
+  if (!named || ::fstat(host_lock_.get(), &locked) != 0 || ::fstat(named.get(), &there) != 0 ||
+      !is_same_object(locked, there))
+    return false;
+  // The name could not be written on a full drive.
+  if (written_.empty()) return read_holder(folder_ / kLock).may_be_here();
+  const auto now = read_file(folder_ / kLock);
+  return now && *now == written_;
 }
 
 Result<PartialArea> PartialArea::open(const std::filesystem::path& folder, const StopFlag& stop) {
@@ -233,7 +253,7 @@ Result<PartialArea> PartialArea::open_within(const std::filesystem::path& folder
 }
 
 PartialArea::~PartialArea() {
-  if (!lock_) return;
+  if (!lock_ || (host_lock_ && !has_own_lock_file())) return;
   // NFS keeps a deleted file's name in its folder until it is closed.
   if (host_lock_) ::unlinkat(lock_.get(), kLock, 0);
   host_lock_.reset();

@@ -17,6 +17,9 @@
 
 namespace spark::staging {
 
+// Whether another host has taken the folder over (PartialArea::check_held). A retry would compete with it.
+bool is_lost_lock(const Error& error);
+
 class PartialArea {
  public:
   // Creates the folder, or takes over an existing one. Waits while another process has it, unless that
@@ -36,7 +39,8 @@ class PartialArea {
 
   PartialArea(PartialArea&&) = default;
   PartialArea& operator=(PartialArea&&) = default;
-  ~PartialArea();  // removes the folder if nothing but the lock is in it; its content stays
+  // Removes the folder if nothing but this area's own lock is in it; its content stays.
+  ~PartialArea();
 
   const std::filesystem::path& folder() const { return folder_; }
   std::filesystem::path data() const { return folder_ / "data"; }
@@ -44,7 +48,7 @@ class PartialArea {
   std::filesystem::path manifest() const { return folder_ / "manifest"; }
   std::filesystem::path replaced() const { return folder_ / "replaced"; }
 
-  // Unavailable if another host has taken the folder over: an NFS server gives up the locks of a host that
+  // is_lost_lock if another host has taken the folder over: an NFS server gives up the locks of a host that
   // does not reach it.
   Result<> check_held() const;
   // Deletes its content; the lock stays.
@@ -59,6 +63,7 @@ class PartialArea {
   static Result<PartialArea> acquire(const std::filesystem::path& folder, std::string& other_host);
   Result<> lock_among_hosts(std::string& other_host);
   Result<> take_what_was_left();
+  bool has_own_lock_file() const;
 
   std::filesystem::path folder_;
   UniqueFd lock_;        // flock on the folder itself; released when the process ends

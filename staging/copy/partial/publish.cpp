@@ -107,6 +107,7 @@ Result<std::optional<ManifestReader>> earlier_copy(const Destination& destinatio
 }
 
 Result<Sealed> seal(PartialArea& area, Manifest manifest) {
+  if (auto held = area.check_held(); !held) return held.take_error();
   const auto identity = identity_of(area.data());
   if (!identity) return identity.take_error();
   manifest.root = *identity;

@@ -183,6 +183,18 @@ TEST_F(StageOutsTest, AFullVolumeIsReportedWithoutARetry) {
   EXPECT_THAT(error_of(job), HasSubstr("nothing incomplete is visible there"));
 }
 
+// For example, its folder on the volume was taken over by another host.
+TEST_F(StageOutsTest, AnErrorThatTheWorkerCallsFinalIsNotRetried) {
+  worker.on("stage-out", R"(echo '{"result": {"state": "failed", "error": {"kind": "unavailable",)"
+                         R"( "what": "folder /v/x was taken over by host spark2", "hint": ""}}}')");
+  const auto job = send();
+  ASSERT_TRUE(ends(job));
+  EXPECT_EQ(worker.calls("stage-out"), 1);
+  EXPECT_THAT(error_of(job), HasSubstr(R"("kind":"unavailable")"));
+  EXPECT_THAT(error_of(job), HasSubstr("taken over by host spark2; nothing incomplete is visible there"));
+  EXPECT_EQ(outs->totals().failed, 1U);
+}
+
 TEST_F(StageOutsTest, AHangingTransferIsReplacedWhenItsVolumeIsBack) {
   worker.on("stage-out", "if [ $n = 1 ]; then " + std::string(kHangs) + "; else " + kSent + "; fi");
   const auto job = send();
@@ -201,7 +213,7 @@ TEST_F(StageOutsTest, AShardWaitsForTheOtherHostsWithoutBlockingTheVolume) {
       "stage-out",
       note_request("stage-outs.log") +
           R"(case "$request" in *'"nodes":2'*) [ -e joined ] || { echo '{"result": {"state": "waiting",)"
-          R"( "served_from": "copied", "hosts": ["spark1"]}}'; exit; };; esac; )" +
+          R"( "shard_sent_ns": 7, "served_from": "copied", "hosts": ["spark1"]}}'; exit; };; esac; )" +
           kSent);
   StageOutRequest sharded = request();
   sharded.nodes = 2;
@@ -219,6 +231,7 @@ TEST_F(StageOutsTest, AShardWaitsForTheOtherHostsWithoutBlockingTheVolume) {
   std::ofstream(worker.folder() / "joined");
   ASSERT_TRUE(run_until(context, [&] { return !job->is_running(); }));
   EXPECT_EQ(outs->totals().sent, 2u);
+  EXPECT_THAT(text_of("stage-outs.log"), HasSubstr(R"("shard_sent_ns":7)")) << "a newer one may replace it";
 }
 
 TEST_F(StageOutsTest, AWatchedOutputsShardDoesNotWaitForTheOtherHosts) {

@@ -129,7 +129,22 @@ TEST_F(CopyHookTest, NothingIsPublishedThatAnotherHostHasTakenOver) {
   ASSERT_FALSE(report);
   EXPECT_EQ(report.error().kind, Errc::Unavailable);
   EXPECT_NE(report.error().what.find("taken over by host beta"), std::string::npos) << report.error().what;
+  EXPECT_TRUE(was_taken_over(report.error()));
   EXPECT_FALSE(std::filesystem::exists(copy_));
+  EXPECT_EQ(read_text(folder_ / ".copy.spark-partial/lock"), "beta\nits-boot\n");
+  EXPECT_FALSE(std::filesystem::exists(folder_ / ".copy.spark-partial/manifest"))
+      << "it would prove the other host's data";
+}
+
+TEST_F(CopyHookTest, AFailureAfterATakeoverNamesTheOtherHost) {
+  write_text(source_ / "a", "x");
+  hooks_.before_read = [&](const std::string&, Bytes) {
+    write_text(folder_ / ".copy.spark-partial/lock", "beta\nits-boot\n");
+    std::filesystem::remove_all(folder_ / ".copy.spark-partial/data");
+  };
+  const auto report = copy_now();
+  ASSERT_FALSE(report);
+  EXPECT_NE(report.error().what.find("taken over by host beta"), std::string::npos) << report.error().what;
 }
 
 // --- a crash after each step of publishing

@@ -26,6 +26,19 @@ class PublishedCopies : public testing::Test {
         source, std::filesystem::file_time_type::clock::now() - std::chrono::seconds(1000 - 10 * sent_));
     ASSERT_OK(copy(source, volume_ / name, {}, kQuiet, stop_));
   }
+  // Ends after this step of its publishing, like a process that is killed.
+  void send_until(const char* last, const std::string& name) {
+    const auto source = folder_ / ("source/" + name);
+    write_text(source / "shard", noise(100'000, ++sent_));
+    std::filesystem::last_write_time(
+        source, std::filesystem::file_time_type::clock::now() - std::chrono::seconds(1000 - 10 * sent_));
+    CopyHooks killed;
+    killed.step = [last](const char* step) -> Result<> {
+      if (std::string(last) != step) return {};
+      return fail(Errc::Failed, "killed");
+    };
+    EXPECT_FALSE(copy_with(killed, source, volume_ / name, {}, kQuiet, stop_));
+  }
   std::vector<std::string> names() {
     std::vector<std::string> all;
     const auto copies = published_copies(volume_);
@@ -46,6 +59,32 @@ TEST_F(PublishedCopies, AreFoldersWithAMatchingManifestNewestFirst) {
   std::filesystem::create_directories(volume_ / "by-hand");
   std::filesystem::create_directories(volume_ / ".step-3.spark-partial/data");
   EXPECT_EQ(names(), (Names{"step-2", "step-1"}));
+}
+
+// Another host may have the volume by then, and does not send it again.
+TEST_F(PublishedCopies, AreListedIfTheirPublishingWasInterruptedAfterTheRename) {
+  send("step-1");
+  send("step-2");
+  send_until("flush", "step-2");  // again
+  EXPECT_EQ(names(), (Names{"step-2", "step-1"}));
+  ASSERT_OK(verify_published(volume_ / "step-2", {}, kQuiet, stop_));
+  const auto tree = open_tree(volume_ / "step-2");
+  ASSERT_OK(tree);
+  EXPECT_TRUE(published_hash(*tree, stop_));
+  send_until("rename", "step-3");
+  EXPECT_EQ(names(), (Names{"step-3", "step-2", "step-1"}));
+  send_until("manifest", "step-4");
+  EXPECT_EQ(names(), (Names{"step-3", "step-2", "step-1"})) << "step-4 has no name yet";
+}
+
+TEST_F(PublishedCopies, KeepLeavesNothingOfACopyWhosePublishingWasInterrupted) {
+  send("step-1");
+  send_until("flush", "step-1");
+  send("step-2");
+  const auto removed = keep_newest(volume_, 1, {});
+  ASSERT_OK(removed);
+  EXPECT_EQ(*removed, Names{"step-1"});
+  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(volume_), {}), 2) << "step-2 and its manifest";
 }
 
 // By a person's `touch`, a file added there, or an NFS server that recalls a delegation.

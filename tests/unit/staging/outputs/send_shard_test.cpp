@@ -1,5 +1,6 @@
 #include "staging/outputs/send_shard.hpp"
 
+#include "staging/outputs/begun_join.hpp"
 #include "staging/outputs/published_copies.hpp"
 #include "tests/unit/staging/outputs/shards_fixture.hpp"
 
@@ -12,6 +13,11 @@ class SendingShards : public ShardsTest {
  protected:
   Result<SentShard> call(const std::string& host, const ProgressSink& progress = kQuiet) {
     return send_shard(checkpoint_, {source_of(host), {host, ""}}, 2, {}, progress, stop_);
+  }
+  // Of a request that has sent its shard before.
+  Result<SentShard> call_again(const std::string& host, const SentShard& earlier) {
+    return send_shard(checkpoint_, {source_of(host), {host, ""}, earlier.shard_sent_ns}, 2, {}, kQuiet,
+                      stop_);
   }
   void expect_published() {
     EXPECT_EQ(read_text(checkpoint_.path() / "ranks/a.bin"), noise(100'000, 1));
@@ -143,6 +149,31 @@ TEST_F(SendingShards, AJoinWhoseShardsSomeoneDeletedBeginsAgain) {
   expect_published();
 }
 
+TEST_F(SendingShards, AJoinWithItsNameIsCompletedAlsoIfItsShardsAreDeleted) {
+  save_and_send("a");
+  save_and_send("bb");
+  EXPECT_FALSE(join_shards(checkpoint_, 2, {}, stop_at("flush")));
+  ASSERT_OK(remove_begun_join(checkpoint_));
+  std::filesystem::remove_all(checkpoint_.shards());
+  expect_published();
+}
+
+// The earlier shard's manifest still has its name.
+TEST_F(SendingShards, AShardWhosePublishingWasInterruptedIsJoinedWithItsOwnManifest) {
+  save_and_send("a");
+  save("a", "ranks/a.bin", "of the next attempt");
+  CopyOptions options;
+  options.earlier.replaced_in_two_steps = true;
+  EXPECT_FALSE(copy_with({{}, stop_at("rename"), {}}, source_of("a"), checkpoint_.shards() / "a", options,
+                         kQuiet, stop_));
+  save("bb");
+  const auto sent = call("bb");
+  ASSERT_OK(sent);
+  EXPECT_TRUE(sent->joined.is_published);
+  EXPECT_EQ(read_text(checkpoint_.path() / "ranks/a.bin"), "of the next attempt");
+  ASSERT_OK(verify_published(checkpoint_.path(), {}, kQuiet, stop_));
+}
+
 TEST_F(SendingShards, ACheckpointThatIsOneFileIsRefusedBeforeAnythingIsSent) {
   std::filesystem::create_directories(source_of("a").parent_path());
   write_text(source_of("a"), "the whole checkpoint");
@@ -198,6 +229,79 @@ TEST_F(SendingShards, WhatIsNotTheJobsAtTheNameIsRefused) {
   write_text(checkpoint_.path() / "mine", "x");
   EXPECT_KIND(call("a"), Errc::Refused);
   EXPECT_EQ(read_text(checkpoint_.path() / "mine"), "x");
+}
+
+// In the folder of step-1, two hosts also save step-2, which is newer.
+class ReplacedCheckpoint : public SendingShards {
+ protected:
+  void save_step(const std::string& name) {
+    checkpoint_.name = name;
+    for (const char* host : {"a", "bb"}) {
+      save(host);
+      std::filesystem::last_write_time(source_of(host), now_ + std::chrono::minutes(name.back() - '0'));
+    }
+  }
+  SentShard send_first(const std::string& host) {
+    save_step("step-1");
+    auto sent = call(host);
+    EXPECT_TRUE(sent) << sent.error().message();
+    return sent ? std::move(*sent) : SentShard{};
+  }
+  void publish_next() {
+    save_step("step-2");
+    ASSERT_OK(call("a"));
+    ASSERT_OK(call("bb"));
+    checkpoint_.name = "step-1";
+  }
+
+  const std::filesystem::file_time_type now_ = std::filesystem::file_time_type::clock::now();
+};
+
+TEST_F(ReplacedCheckpoint, EndsTheRequestOfAHostWhoseShardWasDeleted) {
+  const SentShard first = send_first("a");
+  EXPECT_FALSE(first.joined.is_published);
+  publish_next();
+  ASSERT_FALSE(std::filesystem::exists(checkpoint_.shards()));
+  const auto again = call_again("a", first);
+  ASSERT_OK(again);
+  EXPECT_EQ(again->replaced_by, "step-2");
+  EXPECT_FALSE(again->joined.is_published);
+  EXPECT_FALSE(std::filesystem::exists(checkpoint_.shards())) << "it was sent again";
+}
+
+TEST_F(ReplacedCheckpoint, EndsTheRequestAlsoIfItWasPublishedAndThenDeletedByKeep) {
+  const SentShard first = send_first("a");
+  ASSERT_OK(call("bb"));
+  publish_next();
+  ASSERT_OK(keep_newest(checkpoint_.folder, 1, {}));
+  ASSERT_FALSE(std::filesystem::exists(checkpoint_.path()));
+  const auto again = call_again("a", first);
+  ASSERT_OK(again);
+  EXPECT_EQ(again->replaced_by, "step-2");
+  EXPECT_FALSE(std::filesystem::exists(checkpoint_.shards())) << "it was sent again";
+}
+
+TEST_F(ReplacedCheckpoint, IsPublishedIfAnotherHostBeginsItAgain) {
+  const SentShard first = send_first("a");
+  publish_next();
+  ASSERT_OK(call("bb"));
+  const auto again = call_again("a", first);
+  ASSERT_OK(again);
+  EXPECT_TRUE(again->replaced_by.empty() && again->joined.is_published);
+}
+
+TEST_F(ReplacedCheckpoint, IsSentOnRequestAlthoughANewerOneWasPublishedBefore) {
+  publish_next();
+  std::filesystem::last_write_time(Destination{checkpoint_.folder, "step-2"}.manifest(),
+                                   now_ - std::chrono::hours(1));
+  const SentShard first = send_first("a");
+  EXPECT_TRUE(first.replaced_by.empty());
+  EXPECT_GT(first.shard_sent_ns, 0);
+  std::filesystem::remove_all(checkpoint_.shards());  // by a person
+  const auto again = call_again("a", first);
+  ASSERT_OK(again);
+  EXPECT_TRUE(again->replaced_by.empty());
+  EXPECT_TRUE(std::filesystem::exists(checkpoint_.shards() / "a/config"));
 }
 
 }  // namespace

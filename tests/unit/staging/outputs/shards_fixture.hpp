@@ -38,6 +38,12 @@ class ShardsTest : public testing::Test {
       return fail(Errc::Failed, "killed");
     };
   }
+  // The same, after this step of a publishing.
+  static StepHook stop_at(const std::string& last) {
+    return [last](const char* step) -> Result<> {
+      return last == step ? fail(Errc::Failed, "killed") : Result<>();
+    };
+  }
   using Hosts = std::vector<std::string>;
 
   TempFolder folder_;

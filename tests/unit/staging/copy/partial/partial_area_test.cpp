@@ -170,6 +170,37 @@ TEST_F(AnotherHost, SeesThisOneCopy) {
   EXPECT_FALSE(std::filesystem::exists(area_));
 }
 
+// The NFS server gave up the lock of this host; the other one has locked the same file.
+TEST_F(AnotherHost, ThatTookTheFolderOverKeepsItsLockFileAndTheFolder) {
+  {
+    const auto area = PartialArea::try_open(area_);
+    ASSERT_OK(area);
+    write_text(lock_, "beta\nits-boot\n");
+    const auto held = area->check_held();
+    ASSERT_FALSE(held);
+    EXPECT_TRUE(is_lost_lock(held.error()));
+  }
+  EXPECT_EQ(read_text(lock_), "beta\nits-boot\n");
+}
+
+TEST_F(AnotherHost, ThatMadeTheLockFileAgainKeepsIt) {
+  {
+    const auto area = PartialArea::try_open(area_);
+    ASSERT_OK(area);
+    const std::string text = read_text(lock_);
+    std::filesystem::rename(lock_, folder_ / "deleted");
+    write_text(lock_, text);
+  }
+  EXPECT_TRUE(std::filesystem::exists(lock_));
+}
+
+TEST_F(AnotherHost, ThatIsCopyingThereIsNoLostLock) {
+  copy_on("beta\n");
+  const auto area = PartialArea::open(area_, stop_);
+  ASSERT_FALSE(area);
+  EXPECT_FALSE(is_lost_lock(area.error()));
+}
+
 // A full cache has to be able to delete a copy.
 TEST(PartialAreas, AreLockedOnAFullLocalDriveToo) {
   if (::geteuid() != 0) GTEST_SKIP() << "mounting needs root";
