@@ -24,8 +24,8 @@ def configure(pair, index, volumes):
 
 
 def save(pair, index, step, mib):
-    """Saves a host's own part of a checkpoint."""
-    pair.hosts[index].sh(f"mkdir -p {OUT}/{step} && head -c {mib}M /dev/urandom >{OUT}/{step}/__{index}_0.distcp && sync -f {OUT}")
+    """Saves a host's own part of a checkpoint, and nothing that other scenarios left under this name."""
+    pair.hosts[index].sh(f"rm -rf {OUT}/{step} && mkdir -p {OUT}/{step} && head -c {mib}M /dev/urandom >{OUT}/{step}/__{index}_0.distcp && sync -f {OUT}")
 
 
 def sum_of(machine, path):
