@@ -162,14 +162,21 @@ Result<> PartialArea::lock_among_hosts(std::string& other_host) {
               "up within two minutes");
 }
 
+// Only another host's entry in the lock file proves that it has taken the folder over. A missing file does
+// not: a volume that was taken down by force has none either, and a host that took over and ended has removed
+// it.
 Result<> PartialArea::check_held() const {
   if (written_.empty()) return {};
+  const std::string shown = "folder " + printable(folder_.native());
   const auto now = read_file(folder_ / kLock);
-  if (!now && now.error().kind != Errc::NotFound) return now.take_error();
-  if (now && *now == written_) return {};
+  if (!now && now.error().kind == Errc::NotFound)
+    return fail(Errc::Unavailable, shown + " has no lock file any more",
+                "its volume was taken down, or another host has sent to this name meanwhile");
+  if (!now) return now.take_error();
+  if (*now == written_) return {};
   const Holder holder = read_holder(folder_ / kLock);
   Error lost{Errc::Unavailable,
-             "folder " + printable(folder_.native()) + " was taken over by " +
+             shown + " was taken over by " +
                  (holder.host.empty() || holder.has_this_name() ? "another host"
                                                                 : "host " + printable(holder.host)) +
                  ": the server gave up this host's lock",

@@ -228,7 +228,7 @@ TEST_F(StageOutsTest, AShardWaitsForTheOtherHostsWithoutBlockingTheVolume) {
   ASSERT_TRUE(run_until(context, [&] { return !other->is_running(); }));
   EXPECT_TRUE(job->is_running());
   EXPECT_EQ(outs->totals().sent, 1u);
-  std::ofstream(worker.folder() / "joined");
+  std::ofstream(worker.folder() / "joined") << "now";
   ASSERT_TRUE(run_until(context, [&] { return !job->is_running(); }));
   EXPECT_EQ(outs->totals().sent, 2u);
   EXPECT_THAT(text_of("stage-outs.log"), HasSubstr(R"("shard_sent_ns":7)")) << "a newer one may replace it";

@@ -17,8 +17,13 @@ std::unique_ptr<IoBuffer> small_buffer() {
 
 TEST(BufferPool, ABufferIsUsedAgain) {
   BufferPool pool(2, small_buffer);
-  const IoBuffer* first = pool.take().get();
-  EXPECT_EQ(pool.take().get(), first);
+  const IoBuffer* first = nullptr;
+  {
+    const auto loan = pool.take();
+    first = loan.get();
+  }
+  const auto again = pool.take();
+  EXPECT_EQ(again.get(), first);
 }
 
 TEST(BufferPool, AnAnswerThatEndsWithAnExceptionGivesItsBufferBack) {

@@ -183,6 +183,18 @@ TEST_F(AnotherHost, ThatTookTheFolderOverKeepsItsLockFileAndTheFolder) {
   EXPECT_EQ(read_text(lock_), "beta\nits-boot\n");
 }
 
+// A volume that is taken down by force is detached under its copies; a retry is right once it is back.
+TEST_F(AnotherHost, IsNotNamedForALockFileThatIsMissing) {
+  const auto area = PartialArea::try_open(area_);
+  ASSERT_OK(area);
+  std::filesystem::rename(area_, folder_ / "detached");
+  const auto held = area->check_held();
+  std::filesystem::rename(folder_ / "detached", area_);
+  ASSERT_FALSE(held);
+  EXPECT_EQ(held.error().kind, Errc::Unavailable);
+  EXPECT_FALSE(is_lost_lock(held.error())) << held.error().message();
+}
+
 TEST_F(AnotherHost, ThatMadeTheLockFileAgainKeepsIt) {
   {
     const auto area = PartialArea::try_open(area_);
