@@ -53,9 +53,8 @@ class WatchedOutput : public std::enable_shared_from_this<WatchedOutput> {
   asio::awaitable<Result<json::object>> look_now();
   // {"local": PATH} or {"dataset": "VOLUME:PATH"}; waits for one that changed a moment ago. NotFound only if
   // there is neither, not even an unproven one, and the volume was read: a job then starts from scratch. With
-  // several hosts also
-  // {"pending": {"name", "is_sending", "others_progress"}} if this host has a newer one, which is published
-  // when all hosts have sent it.
+  // several hosts also {"pending": {"name", "is_sending", "others_progress"}} if this host has a newer one,
+  // which is published when all hosts have sent it.
   asio::awaitable<Result<json::object>> latest();
 
  private:

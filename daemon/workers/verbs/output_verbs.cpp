@@ -162,12 +162,14 @@ Result<json::object> flush_source_verb(const json::object& request, const Progre
 }
 
 // {"source", "changed_ns", "root", "mount", "path", "uid", "nodes", "marker", "latest", "max_rate",
-// "threads", "depth", "chunk"} → the result of `stage-out --json`; "state" is "waiting" while shards of some
-// of the "nodes" are missing, and "hosts" lists the existing ones. "changed_ns": of the source when it was
-// found complete; 0 if that was not checked. "marker": a file that is the same in all shards of one attempt
-// of the job; may be empty. "latest": "link" or "file", the kind of pointer to the newest copy, or empty.
-// "root": path of the volume; "mount": its mount point, where it must be mounted, empty on a simulated host;
-// "path": below "root". Reads and writes with the permissions of "uid".
+// "shard_sent_ns", "threads", "depth", "chunk"} → the result of `stage-out --json`, and its "hosts"; or
+// {"state": "waiting", "hosts", "shard_sent_ns"…} while shards of some of the "nodes" are missing; or
+// {"state": "failed", "error"} (final_error). "hosts": those with a shard. "changed_ns": of the source when
+// it was found complete; 0 if that was not checked. "marker": a file that is the same in all shards of one
+// attempt of the job; may be empty. "latest": "link" or "file", the kind of pointer to the newest copy, or
+// empty. "shard_sent_ns": of an earlier answer, or 0. "root": path of the volume; "mount": its mount point,
+// where it must be mounted, empty on a simulated host; "path": below "root". Reads and writes with the
+// permissions of "uid".
 Result<json::object> stage_out_verb(const json::object& request, const ProgressLine& progress) {
   const auto held = hold_volume(text_of(request, "mount"), true);
   if (!held) return held.take_error();

@@ -1,19 +1,12 @@
 // Copies to volumes whose workers are scripts.
 #pragma once
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
-#include <fstream>
-#include <iterator>
 #include <memory>
 #include <optional>
 #include <string>
-#include <vector>
+#include <utility>
 
-#include "daemon/outputs/stage_outs.hpp"
-#include "tests/support/run_on.hpp"
-#include "tests/support/scripted_worker.hpp"
+#include "tests/unit/daemon/outputs/outputs_fixture.hpp"
 
 namespace spark::outputs {
 
@@ -25,38 +18,22 @@ inline constexpr char kFull[] =
     R"(echo '{"error": {"kind": "no_space", "what": "there is no room", "hint": "free some"}}')";
 inline constexpr char kHangs[] = "read -r request; sleep 60";
 
-class StageOutsTest : public testing::Test {
+class StageOutsTest : public OutputsTest {
  protected:
-  StageOutsTest() {
-    worker.on("flush-source", note_request("flushes.log") + R"(echo '{"result": {}}')");
-    worker.on("record", note_request("records.log") + R"(echo '{"result": {}}')");
-    worker.on("forget", R"(echo '{"result": {}}')");
-    worker.on("recorded", R"(echo '{"result": {"records": []}}')");
+  StageOutsTest()
+      : OutputsTest(Timings{.look = Duration(10),
+                            .retry = Duration(10),
+                            .tries = 3,
+                            .stuck = Duration(300),
+                            .stalled = Duration(200),
+                            .shards = Duration(10)}) {
     worker.on("stage-out", note_request("stage-outs.log") + kSent);
     worker.on("prune-output", note_request("prunes.log") + R"(echo '{"result": {"removed": ["step-0"]}}')");
-    outs.emplace(Context{context.get_executor(), runner, clock, "/state/stage-outs",
-                         [this]() -> const config::Config& { return settings; },
-                         [this](const std::string&) { return place(); },
-                         [this](const std::string&) { return place(); }, [] { return false; },
-                         [this](const std::string& volume, const std::string& folder) {
-                           return in_use(volume, folder);
-                         },
-                         Timings{.look = Duration(10),
-                                 .retry = Duration(10),
-                                 .tries = 3,
-                                 .stuck = Duration(300),
-                                 .stalled = Duration(200),
-                                 .shards = Duration(10)}},
-                 jobs);
   }
-  Result<std::vector<std::string>> in_use(const std::string& volume, const std::string& folder) const {
+  Result<Names> in_use(const std::string& volume, const std::string& folder) const override {
     EXPECT_EQ(volume + ":" + folder, "checkpoints:run");
     if (!used) return fail(Errc::Unavailable, "the leases of this host are not known yet");
     return *used;
-  }
-  Result<VolumePlace> place() const {
-    if (away) return fail(*away);
-    return VolumePlace{"/v", "/v"};
   }
   static StageOutRequest request(const std::string& path = "run/step-1",
                                  const std::string& source = "/out/step-1") {
@@ -78,20 +55,8 @@ class StageOutsTest : public testing::Test {
   static std::string error_of(const std::shared_ptr<Job>& job) {
     return json::serialize(job->to_json()["error"]);
   }
-  std::string text_of(const std::string& file) {
-    std::ifstream in(worker.folder() / file);
-    return {std::istreambuf_iterator<char>(in), {}};
-  }
 
-  ScriptedWorker worker;
-  asio::io_context context;
-  SystemClock clock;
-  workers::Runner runner{context.get_executor(), worker.program()};
-  Jobs jobs{context.get_executor(), clock};
-  config::Config settings;
-  std::optional<Error> away;
-  std::optional<std::vector<std::string>> used{std::in_place};  // names of copies; none: not known
-  std::optional<StageOuts> outs;
+  std::optional<Names> used{std::in_place};  // none: not known
 };
 
 }  // namespace spark::outputs
