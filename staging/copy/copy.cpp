@@ -64,7 +64,7 @@ class Copy {
     if (copied) return copied;
     // A host that has taken the folder over also changes the files in it, which causes other errors here.
     auto held = area->check_held();
-    return !held && is_lost_lock(held.error()) ? Result<CopyReport>(held.take_error()) : std::move(copied);
+    return !held && was_taken_over(held.error()) ? Result<CopyReport>(held.take_error()) : std::move(copied);
   }
 
  private:
@@ -155,10 +155,6 @@ class Copy {
 };
 
 }  // namespace
-
-bool was_taken_over(const Error& error) {
-  return is_lost_lock(error);
-}
 
 Result<CopyReport> copy_with(const CopyHooks& hooks, const std::filesystem::path& source,
                              const std::filesystem::path& destination, const CopyOptions& options,

@@ -10,6 +10,7 @@
 #include "base/units.hpp"
 #include "staging/copy/lanes/options.hpp"
 #include "staging/copy/lanes/progress.hpp"
+#include "staging/copy/partial/partial_area.hpp"  // was_taken_over, for callers
 
 namespace spark::staging {
 
@@ -37,12 +38,8 @@ struct CopyReport {
 // .NAME.spark-manifest; it identifies an earlier copy. If the source equals an earlier copy (is_same_source),
 // nothing is copied. NoSpace before the first byte, with the numbers; Cancelled if `stop` was set; Mismatch
 // if `verify` found a difference in the copy, or `sha256` a file that differs from its publisher's digest
-// (see check_digests).
+// (see check_digests). An error for which was_taken_over() holds if another host took its partial folder.
 Result<CopyReport> copy(const std::filesystem::path& source, const std::filesystem::path& destination,
                         const CopyOptions& options, const ProgressSink& progress, const StopFlag& stop);
-
-// Whether copy() failed because another host has taken its partial folder over. A retry would compete with
-// it.
-bool was_taken_over(const Error& error);
 
 }  // namespace spark::staging

@@ -41,7 +41,8 @@ class Leases {
   asio::awaitable<Result<>> grant(Lease lease);
   void hold(Lease lease);  // the same, but the catalog is written later
   Result<> release(std::string id);
-  // Returns once the catalog knows of all that was granted, held or released before this call.
+  // Returns when everything granted, held or released before this call is in the catalog, or could not be
+  // written there.
   asio::awaitable<void> written();
 
   // Ends the leases that workers hold for requests; returns the IDs of those that have lost their copy.
@@ -68,7 +69,7 @@ class Leases {
   std::map<std::string, Lease> leases_;
   std::map<std::string, TimerPtr> watches_;  // by ID: cancelling one triggers a check of its lease
   std::set<std::string> being_written_;      // IDs
-  asio::steady_timer a_write_ended_;         // never expires: cancelling it wakes all waiters
+  asio::steady_timer write_ended_;           // never expires: cancelling it wakes all waiters
 };
 
 std::string new_lease_id();

@@ -94,7 +94,8 @@ bool is_same_object(const struct stat& a, const struct stat& b) {
 
 }  // namespace
 
-bool is_lost_lock(const Error& error) {
+// The number marks it: fail_errno() makes no Unavailable of ENOLCK.
+bool was_taken_over(const Error& error) {
   return error.kind == Errc::Unavailable && error.number == ENOLCK;
 }
 

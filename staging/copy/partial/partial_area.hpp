@@ -18,7 +18,7 @@
 namespace spark::staging {
 
 // Whether another host has taken the folder over (PartialArea::check_held). A retry would compete with it.
-bool is_lost_lock(const Error& error);
+bool was_taken_over(const Error& error);
 
 class PartialArea {
  public:
@@ -48,8 +48,8 @@ class PartialArea {
   std::filesystem::path manifest() const { return folder_ / "manifest"; }
   std::filesystem::path replaced() const { return folder_ / "replaced"; }
 
-  // is_lost_lock if another host has taken the folder over: an NFS server gives up the locks of a host that
-  // does not reach it.
+  // An error for which was_taken_over() holds if another host is in the lock file: an NFS server gives up the
+  // locks of a host that does not reach it. Unavailable if there is no lock file.
   Result<> check_held() const;
   // Deletes its content; the lock stays.
   Result<> clear();

@@ -178,7 +178,7 @@ TEST_F(AnotherHost, ThatTookTheFolderOverKeepsItsLockFileAndTheFolder) {
     write_text(lock_, "beta\nits-boot\n");
     const auto held = area->check_held();
     ASSERT_FALSE(held);
-    EXPECT_TRUE(is_lost_lock(held.error()));
+    EXPECT_TRUE(was_taken_over(held.error()));
   }
   EXPECT_EQ(read_text(lock_), "beta\nits-boot\n");
 }
@@ -192,7 +192,7 @@ TEST_F(AnotherHost, IsNotNamedForALockFileThatIsMissing) {
   std::filesystem::rename(folder_ / "detached", area_);
   ASSERT_FALSE(held);
   EXPECT_EQ(held.error().kind, Errc::Unavailable);
-  EXPECT_FALSE(is_lost_lock(held.error())) << held.error().message();
+  EXPECT_FALSE(was_taken_over(held.error())) << held.error().message();
 }
 
 TEST_F(AnotherHost, ThatMadeTheLockFileAgainKeepsIt) {
@@ -206,11 +206,11 @@ TEST_F(AnotherHost, ThatMadeTheLockFileAgainKeepsIt) {
   EXPECT_TRUE(std::filesystem::exists(lock_));
 }
 
-TEST_F(AnotherHost, ThatIsCopyingThereIsNoLostLock) {
+TEST_F(AnotherHost, ThatIsCopyingThereHasTakenNothingOver) {
   copy_on("beta\n");
   const auto area = PartialArea::open(area_, stop_);
   ASSERT_FALSE(area);
-  EXPECT_FALSE(is_lost_lock(area.error()));
+  EXPECT_FALSE(was_taken_over(area.error()));
 }
 
 // A full cache has to be able to delete a copy.
