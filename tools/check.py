@@ -124,11 +124,13 @@ MOST_AGAIN = 12  # one failure of a topology may cause those of later tests; mor
 
 
 def of_failures(command, log):
-    """The names of the failed tests, and the command that runs only them; without names, they could not be determined."""
+    """The failed tests by name, each with the cause, and the command that runs only them. Without names, they could not be
+    determined. A fixture that could not be set up is one cause, although pytest reports it for each of its tests."""
     if command[0] == "ctest":
-        failed = re.findall(r"^\s+\d+ - (\S+) \((?:Failed|Timeout|SEGFAULT)\)", log, re.MULTILINE)
-        return failed, [*command, "--rerun-failed"]
-    failed = re.findall(r"^(?:FAILED|ERROR) (\S+::\S+)", log, re.MULTILINE)
+        names = re.findall(r"^\s+\d+ - (\S+) \((?:Failed|Timeout|SEGFAULT)\)", log, re.MULTILINE)
+        return {name: name for name in names}, [*command, "--rerun-failed"]
+    reported = re.findall(r"^(FAILED|ERROR) (\S+::\S+)(?: - (.+))?", log, re.MULTILINE)
+    failed = {name: why if kind == "ERROR" and why else name for kind, name, why in reported}
     options = [argument for argument in command if argument.endswith(".ini") or not argument.startswith(("tests/", "--ignore="))]
     return failed, [*options, *failed]
 
@@ -137,7 +139,7 @@ def once_more(outcome):
     """Runs the failed tests alone. Returns the combined outcome of both runs."""
     step = outcome.step
     failed, command = of_failures(step.commands[-1], (LOGS / f"{step.name}.log").read_text(errors="replace"))
-    if not 0 < len(failed) <= MOST_AGAIN:
+    if not 0 < len(set(failed.values())) <= MOST_AGAIN:
         return outcome
     name = f"{step.name}-again"
     again = run_step(replace(step, name=name, purpose=f"what failed in {step.name}, alone: {', '.join(failed)}",

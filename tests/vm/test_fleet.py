@@ -171,8 +171,7 @@ def test_an_owner_that_loses_its_power_costs_the_others_little(trio):
     ratio = (trio.bytes_read() - before) / SIZE
     print(f"the target read {ratio:.3f} x the dataset; {[one['read_because'] for one in staged]}")
     trio.hosts[1].start()
-    trio.hosts[1].wait_ready()
-    trio.hosts[1].wait_until("spark-stage status", 120)
+    trio.hosts[1].wait_ready(until="spark-stage status")
     assert ratio <= MOST_WITH_A_LOSS
     check_same(trio, staged, (0, 2))
     trio.wait_whole(1)

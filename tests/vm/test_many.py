@@ -66,8 +66,7 @@ class Many:
             else:
                 self.target.add(subsystem, number, f"/srv/many/{name}.img", stable_uuid(name))
         self.host.start()
-        self.host.wait_ready()
-        self.host.wait_until("spark-stage status", 120)
+        self.host.wait_ready(until="spark-stage status")
 
     def end(self):
         for machine in (self.host, self.machine):

@@ -173,8 +173,7 @@ def test_a_join_of_shards_on_a_host_that_loses_its_power_is_completed_by_the_oth
         writers.server.wait_until(f"[ -e {THERE}/step-1000 ]", 300)
     finally:
         joiner.start()
-        joiner.wait_ready()
-        joiner.wait_until("spark-stage status", 120)
+        joiner.wait_ready(until="spark-stage status")
     writers.assert_published(expected)
 
 

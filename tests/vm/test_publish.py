@@ -164,8 +164,7 @@ def test_a_power_cut_while_publishing_leaves_readers_the_old_or_the_new_state(pu
             seen = published.hosts[1].sh(f"cat {path}/* | sort -u").split()
             assert len(seen) == 1 and int(seen[0]) in (number - 1, number), seen
         writer.start()
-        writer.wait_ready()
-        writer.wait_until("spark-stage status", 120)
+        writer.wait_ready(until="spark-stage status")
         published.house.wait_ready()
         published.products[0].wait_volume(NAME, "ready", 180)
     assert json.loads(writer.sh(f"cat {MOUNT}/.spark-stage/published.json"))["generation"] >= 1

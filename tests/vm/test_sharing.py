@@ -170,8 +170,7 @@ def test_a_crashed_host_mounts_its_own_xfs_again(xfs_pair):
     pair.hosts[1].sh("sync -f /etc")
     pair.hosts[1].kill()
     pair.hosts[1].start()
-    pair.hosts[1].wait_ready()
-    pair.hosts[1].wait_until("spark-stage status", 120)
+    pair.hosts[1].wait_ready(until="spark-stage status")
     pair.products[1].wait_volume(NAME, "ready", 180)
     assert pair.hosts[1].get(f"{MOUNT}/file") == "mine\n"
 

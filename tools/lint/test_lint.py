@@ -307,9 +307,14 @@ class SecondAttempt(unittest.TestCase):
         test = "tests/vm/test_boot.py::test_it[ext4]"
         for step in steps.MACHINES:
             failed, command = check.of_failures(step.commands[-1], f"FAILED {test} - AssertionError\n")
-            self.assertEqual((failed, command[-1]), ([test], test), step.name)
+            self.assertEqual(([*failed], command[-1]), ([test], test), step.name)
             cut = [word for word in command if word.startswith("--") and "=" not in word]
             self.assertEqual(cut, [], f"{step.name}: the file names behind these were left out")
+
+    def test_a_machine_that_does_not_start_counts_as_one_failure(self):
+        log = "".join(f"ERROR tests/vm/test_a.py::test_{number} - rig.agent.GuestTimeout: host2: still running\n" for number in range(30))
+        failed, _ = check.of_failures(["pytest"], log + "FAILED tests/vm/test_a.py::test_other - AssertionError\n")
+        self.assertEqual((len(failed), len(set(failed.values()))), (31, 2))
 
 
 if __name__ == "__main__":

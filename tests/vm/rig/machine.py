@@ -83,16 +83,20 @@ class Machine:
             raise RuntimeError(f"{self.name}: QEMU did not start: {error}\n{(self._folder / 'qemu.log').read_text()}")
         self._wire.widen(self._process.pid)
 
-    def wait_ready(self, deadline=120):
-        """Waits until commands run and the network interface has its address.
+    def wait_ready(self, deadline=120, until=""):
+        """Waits until commands run and the network interface has its address, then until a command succeeds, if one is
+        given. The deadline applies to each.
 
         Some boots fail because of the emulator, before any of our code runs: about one in fifty ends in a reset within two
         seconds, and on a busy computer about one in several hundred has a CPU with a dead timer. Those machines are started
-        again.
+        again. The agent answers without the timer, so a first command may be what detects this.
         """
         for attempt in range(3):
             try:
-                return self._wait_up(deadline)
+                self._wait_up(deadline)
+                if until:
+                    self.wait_until(until, deadline)
+                return
             except GuestTimeout:
                 fault = "ended while it booted" if not self.is_running() else self._timer_fault()
                 if not fault or attempt == 2:

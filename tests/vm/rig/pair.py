@@ -11,8 +11,7 @@ def start_second_host(rig):
     text = config_text(targets={"rose": {"address": TARGET_ADDRESS}})
     machine = rig.add_host("host2", files={CONFIG: text}, disks=[])
     machine.start()
-    machine.wait_ready()
-    machine.wait_until("spark-stage status", 120)
+    machine.wait_ready(until="spark-stage status")
     return machine
 
 

@@ -40,8 +40,7 @@ class Trainer:
 
     def start(self):
         self.host.start()
-        self.host.wait_ready()
-        self.host.wait_until(f"mountpoint -q {LOCAL} && spark-stage status", 60)
+        self.host.wait_ready(until=f"mountpoint -q {LOCAL} && spark-stage status")
         self.host.sh(f"mkdir -p {TORCH} && mount -o ro,noload {disk(2)} {TORCH}")
         for program in (Path(__file__).parents[1] / "training").glob("*.py"):
             self.host.put(f"/root/{program.name}", program.read_text())
