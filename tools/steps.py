@@ -30,10 +30,15 @@ def pytest(folder):
 
 
 def machines(name, kernel, purpose, *arguments, **environment):
+    """Those marked `long` too, unless the arguments say otherwise."""
     return Step(name, f"{purpose}, in virtual machines, kernel {kernel}", 3600,
                 [[PYTHON, "-m", "pytest", *arguments, "-q", "-raP", "-p", "no:cacheprovider", "--durations=30"]],
                 {"SPARK_VM_KERNEL": kernel, "SPARK_VM_PATIENCE": "2", "SPARK_VM_LANE": name,
                  "SPARK_VM_PACKAGE": "build/deb", "SPARK_VM_CPUS": "1", **environment}, needs_programs=True)
+
+
+def short_machines(name, kernel, purpose, *arguments):
+    return machines(name, kernel, purpose, *arguments, "-m", "not long")
 
 
 def after(command, step):
@@ -66,7 +71,7 @@ ANY_KERNEL = ["test_rig", "test_package", "test_slurm", "test_cache", "test_room
               "test_config", "test_moving", "test_docs"]
 # These mostly wait, for the protections of volumes that two hosts want.
 TWO_HOSTS = ["test_sharing", "test_publish", "test_format"]
-# The scenarios most affected by the older kernel, whose target has no reservations; check-long runs the others there.
+# The scenarios most affected by the older kernel, whose target has no reservations; check-long runs all there.
 ON_6_1 = ["test_boot", "test_volumes", "test_sharing", "test_auth", "test_healing"]
 # Faults of targets, wires and hosts, which mostly wait too.
 FAULTS = ["test_auth", "test_tls", "test_frozen", "test_broken", "test_bare", "test_guards", "test_portals", "test_two_targets",
@@ -101,11 +106,11 @@ DEBIAN_13 = Step(
      "SPARK_VM_CPUS": "1", "SPARK_VM_PACKAGE": "build/debian-13-amd64/deb",
      "SPARK_VM_INSTALL": "build/debian-13-amd64/installed"})
 LANES = [
-    [machines("vm-newest", "newest", "volumes and staging, one host", *but(TWO_HOSTS + ANY_KERNEL + FAULTS + OF_DATA + BENCHMARK + APART)),
-     machines("vm-data", "newest", "stage-out, outputs and the benchmark", *scenarios(OF_DATA + BENCHMARK))],
-    [machines("vm-faults", "newest", "faults of targets, wires and hosts", *scenarios(FAULTS))],
-    [machines("vm-6.1", "6.1", "what the older kernel affects most", *scenarios(ON_6_1)),
-     machines("vm-more", "newest", "scenarios of two hosts, and those that a kernel does not change",
+    [short_machines("vm-newest", "newest", "volumes and staging, one host", *but(TWO_HOSTS + ANY_KERNEL + FAULTS + OF_DATA + BENCHMARK + APART)),
+     short_machines("vm-data", "newest", "stage-out, outputs and the benchmark", *scenarios(OF_DATA + BENCHMARK))],
+    [short_machines("vm-faults", "newest", "faults of targets, wires and hosts", *scenarios(FAULTS))],
+    [short_machines("vm-6.1", "6.1", "what the older kernel affects most", *scenarios(ON_6_1)),
+     short_machines("vm-more", "newest", "scenarios of two hosts, and those that a kernel does not change",
               *scenarios(TWO_HOSTS + ANY_KERNEL))],
 ]
 MACHINES = [step for lane in LANES for step in lane]
@@ -179,7 +184,9 @@ OTHERS = [
     replace(KUBERNETES, commands=[SET_UP_OTHERS, ["tools/image.sh", "debian-12", "amd64", "build/deb"], [*IMAGE_TESTS, "tests/csi/test_podman.py"],
                                   *KUBERNETES.commands]),
     machines("many", "newest", "100 subsystems with 300 namespaces", *scenarios(TAKES_LONG)),
-    machines("vm-6.1-more", "6.1", "scenarios that the older kernel affects less", *but(ON_6_1 + ANY_KERNEL + BENCHMARK + APART)),
+    replace(machines("vm-long", "newest", "scenarios that take a minute or more and vary others", *but(APART), "-m", "long"), deadline_s=2 * 3600),
+    replace(machines("vm-6.1-all", "6.1", "all scenarios that the older kernel may affect", *but(ANY_KERNEL + BENCHMARK + APART)),
+            deadline_s=3 * 3600),
     machines("fleet-vm", "newest", "three hosts that read a volume of a real target once, and their faults", *scenarios(FLEET)),
     replace(machines("verdict", "newest", "the benchmark's verdict beside a PyTorch job", *scenarios(VERDICT)),
             deadline_s=3 * 3600),

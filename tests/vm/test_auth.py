@@ -153,6 +153,7 @@ def test_a_key_readable_by_others_is_not_used(house):
 
 
 @needs_authentication
+@pytest.mark.long
 def test_a_key_changed_on_the_target_is_requested_and_then_used(house):
     with secured(house) as hostnqn:
         controller = house.product.wait_volume("secret", "ready", 60)["paths"][0]["controller"]

@@ -47,6 +47,7 @@ def test_an_upgrade_protects_the_mount_point_below_a_mounted_volume(house):
         assert_bare(house, MOUNT)
 
 
+@pytest.mark.long
 def test_a_dead_mount_gives_errors_until_its_device_returns_and_is_then_replaced(house):
     with volume_of(house):
         house.product.wait_volume(NAME, "ready", 90)

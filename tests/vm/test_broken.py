@@ -67,6 +67,7 @@ def test_on_loss_hold_leaves_a_dead_mount_to_its_users(house):
         assert house.host.get("/mnt/held/file") == "hello\n"
 
 
+@pytest.mark.long
 def test_a_namespace_that_appears_late_is_mounted_before_the_next_attempt_is_due(house):
     """Each attempt waits 20 s for the namespace; from the third on, the pauses between attempts are 4 s and longer."""
     with house.volume("late", fill="echo hello >file"):
@@ -142,6 +143,7 @@ def connects_held_up(house, others):
         connects.wait(120)
 
 
+@pytest.mark.long
 def test_workers_that_wait_for_another_programs_connect_do_not_pile_up(house):
     """A worker blocked in the kernel outlives its deadline of 45 s and SIGKILL; for each target there may be only one such worker."""
     with house.volume("behind", fill="echo hello >file"):

@@ -86,6 +86,7 @@ def test_a_manual_connection_to_a_volume_taken_down_is_kept(house):
             house.host.sh("nvme disconnect -n handy", 60)
 
 
+@pytest.mark.long
 def test_an_outdated_reader_in_use_is_logged_once_until_it_is_remounted(house):
     log = f"journalctl -u {UNIT} -o cat SPARK_VOLUME=old"
     with house.volume("old", fill="echo hello >file"):
@@ -191,6 +192,7 @@ def test_nothing_is_written_to_another_file_system_than_was_mounted(house):
 WRITER = "while :; do dd if=/dev/zero of=/mnt/busy/big bs=1M count=200 conv=notrunc,fsync 2>/dev/null; touch /mnt/busy/$RANDOM; done"
 
 
+@pytest.mark.long
 def test_a_writer_that_saturates_a_slow_link_for_two_minutes_causes_no_outage(house):
     """Each request takes longer than a probe may, but none exceeds the kernel's own timeout."""
     with house.volume("busy", access="exclusive", fence="none", size="512M"):

@@ -17,6 +17,7 @@ JOURNAL, FILE = f"/mnt/{LOG}/journal", f"/mnt/{SHELF}/file"
 OTHER_UUID = "0f0f0f0f-1111-2222-3333-444444444444"
 
 
+@pytest.mark.long
 def test_a_controller_abandoned_by_the_kernel_is_replaced_and_remounted(house):
     """The cable is unplugged for three times the kernel's controller loss timeout."""
     targets = {"brief": {"address": house.target.address, "controller_loss": "30s"}}
@@ -143,6 +144,7 @@ def healer_of_a_refusal(house):
     return "spark-stage" if (major, minor) >= (6, 10) else "kernel"
 
 
+@pytest.mark.long
 def test_a_host_taken_off_the_allow_list_recovers_when_it_is_added_again(pair):
     house, _ = pair
     target = house.target
@@ -190,6 +192,7 @@ def test_a_rebooted_target_with_the_same_identity_recovers_when_it_offers_again(
           by=None, deadline=180)
 
 
+@pytest.mark.long
 def test_a_target_rebooted_with_a_new_namespace_identity_is_mounted_with_a_warning(pair):
     """6.1 may first wait 30 s for the answer to a reconnect command that the booting target lost."""
     house, _ = pair
@@ -229,6 +232,7 @@ def rename_file_system(house, uuid):
                             f"tune2fs -U {uuid} /srv/{SHELF}.img; sync", 60)
 
 
+@pytest.mark.long
 def test_a_hundred_link_flaps_leave_every_mount_unchanged(pair):
     house, _ = pair
     mounts = mount_ids(house)
@@ -242,6 +246,7 @@ def test_a_hundred_link_flaps_leave_every_mount_unchanged(pair):
     assert mount_ids(house) == mounts
 
 
+@pytest.mark.long
 def test_a_daemon_killed_during_an_outage_reports_it_again(pair):
     house, _ = pair
     house.target_machine.set_link(False)

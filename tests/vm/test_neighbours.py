@@ -129,6 +129,7 @@ def test_a_subsystem_that_vanishes_from_the_log_stays_connected_and_mounted(list
         wait_rose(house, lambda target: "listed" in {one["subsystem"] for one in target["offered"]}, 20)
 
 
+@pytest.mark.long
 def test_notifications_resume_when_the_target_returns(listening):
     house = listening
     controller = rose(house)["controller"]
@@ -210,6 +211,7 @@ def test_an_excluded_subsystem_is_refused_until_the_exclusion_is_removed(house):
         house.product.wait_volume("banned", "ready", 60)
 
 
+@pytest.mark.long
 def test_volumes_recover_from_connect_all_and_disconnect_all_of_nvme_cli(house):
     with house.volume("handed", fill="echo hello >file"):
         house.product.wait_volume("handed", "ready", 60)

@@ -7,21 +7,18 @@ import pytest
 from rig.house import LOCAL
 from rig.own_volume import assert_whole, own_volume, wait_until
 from rig.pair import MOUNT, NAME
+from rig.product import UNIT
 
 OUT = f"{LOCAL}/out/run7"
 VOLUME = "outputs"
 THERE = f"/mnt/{VOLUME}/run7"
 SAVER = "/var/tmp/saver.sh"
-# A job that saves like torch.distributed.checkpoint: shards in place, then `.metadata`, which lists them. $1: first step.
+# Saves a step like torch.distributed.checkpoint: shards in place, then `.metadata`, which lists them. $1: step.
 SAVE_DCP = f"""#!/bin/sh
-step=$1
-while :; do
-  d={OUT}/step-$step; mkdir -p $d
-  for i in 0 1 2; do head -c 6M /dev/urandom >$d/__${{i}}_0.distcp; done
-  (cd $d && sha256sum __*_0.distcp) >$d/sums
-  printf '\\200\\002X\\014__0_0.distcpX__1_0.distcpX__2_0.distcp.' >$d/.metadata.tmp; mv $d/.metadata.tmp $d/.metadata
-  step=$((step + 1)); sleep 1
-done
+d={OUT}/step-$1; mkdir -p $d
+for i in 0 1 2; do head -c 6M /dev/urandom >$d/__${{i}}_0.distcp; done
+(cd $d && sha256sum __*_0.distcp) >$d/sums
+printf '\\200\\002X\\014__0_0.distcpX__1_0.distcpX__2_0.distcp.' >$d/.metadata.tmp; mv $d/.metadata.tmp $d/.metadata
 """
 
 
@@ -41,7 +38,7 @@ def outputs(house, size="256M", engine=None, **rules):
 def saving(machine, first_step):
     """A job that saves every second until the end of the block."""
     machine.put(SAVER, SAVE_DCP)
-    saver = machine.spawn(f"exec sh {SAVER} {first_step}")
+    saver = machine.spawn(f"step={first_step}; while :; do sh {SAVER} $step; step=$((step + 1)); sleep 1; done")
     try:
         yield
     finally:
@@ -76,6 +73,11 @@ def output(house):
 
 def save(house, name, mib=2):
     house.host.sh(f"mkdir {OUT}/.new; head -c {mib}M /dev/urandom >{OUT}/.new/model; mv {OUT}/.new {OUT}/{name}")
+
+
+def save_dcp(machine, step):
+    machine.put(SAVER, SAVE_DCP)
+    machine.sh(f"sh {SAVER} {step}")
 
 
 def names(house, folder):
@@ -155,6 +157,7 @@ def test_a_killed_daemon_leaves_complete_checkpoints_and_latest_names_one(house)
         assert len(seen) == 5
 
 
+@pytest.mark.long
 def test_a_cable_out_for_a_minute_leaves_complete_checkpoints_and_latest_names_one(house):
     with outputs(house, complete="dcp", keep=2, keep_local=2), saving(house.host, 1):
         wait_sending(house)
@@ -183,6 +186,7 @@ def test_a_full_volume_is_reported_and_the_local_checkpoint_stays(house):
         assert output(house)["backlog_bytes"] >= 100 << 20
 
 
+@pytest.mark.long
 def test_a_volume_that_fills_up_midway_keeps_the_old_checkpoint_until_it_has_space(house):
     with outputs(house, size="128M", engine={"chunk": "256KiB", "depth": 1}, complete="rename"):  # one file at a time reserves its space
         save(house, "step-1")
@@ -216,6 +220,45 @@ def test_after_a_power_cut_only_checkpoints_known_to_be_durable_are_trusted(hous
         house.product.wait_volume(VOLUME, "ready", 180)
         assert_right(house.host, house.product.sh("latest run7", 120).strip())
         assert_right(house.host, f"{THERE}/*")
+
+
+@pytest.mark.long
+def test_a_checkpoint_half_saved_again_during_an_outage_is_published_only_once_it_is_complete(house):
+    with outputs(house, complete="dcp"):
+        with slow_sending(house.host):
+            save_dcp(house.host, 1)
+            wait(house, lambda: any(row["bytes_done"] > 0 for row in house.product.status()["stage_outs"]))
+            house.host.set_link(False)
+        try:
+            wait(house, lambda: house.product.volume(VOLUME)["state"] != "ready")
+            house.host.sh(f"head -c 6M /dev/urandom >{OUT}/step-1/__0_0.distcp")
+        finally:
+            house.host.set_link(True)
+        house.product.wait_volume(VOLUME, "ready", 180)
+        wait(house, lambda: not house.product.status()["stage_outs"])
+        assert names(house, THERE) == [], output(house)
+        save_dcp(house.host, 1)
+        wait(house, lambda: pointer(house, THERE) == "step-1")
+        assert_right(house.host, f"{THERE}/step-1")
+
+
+@pytest.mark.long
+def test_a_checkpoint_that_no_daemon_saw_before_a_power_cut_is_sent_only_by_a_person(house):
+    with outputs(house, complete="rename"):
+        house.host.sh(f"systemctl stop {UNIT}")
+        save(house, "step-1")
+        house.host.sh("sync")
+        house.host.kill()
+        house.start_host()
+        house.host.wait_until("spark-stage status", 120)
+        house.product.wait_volume(VOLUME, "ready", 180)
+        by_hand = f"stage-out {OUT}/step-1 {VOLUME}:run7/step-1"
+        refused = house.product.run("latest run7", 120)
+        assert refused.rc == 4 and by_hand in refused.err, refused.err
+        assert names(house, THERE) == []
+        house.product.sh(by_hand, 120)
+        latest = house.product.sh("latest run7", 120).strip()
+        assert house.host.run(f"cmp {latest}/model {OUT}/step-1/model").rc == 0
 
 
 def test_after_a_takeover_midway_latest_names_a_complete_checkpoint(pair):

@@ -108,6 +108,7 @@ def lead_to(house, address):
     house.host.sh(f"sed -i '/ named.lan$/d' /etc/hosts; echo '{address} named.lan' >>/etc/hosts")
 
 
+@pytest.mark.long
 def test_a_target_continues_at_its_new_address_while_the_kernel_retries_the_old_one(twin):
     """Waiting requests continue over the new address, and nothing is remounted. By default the kernel retries the old one
     indefinitely."""
@@ -128,6 +129,7 @@ def test_a_target_continues_at_its_new_address_while_the_kernel_retries_the_old_
     twin.wait_ready(120)
 
 
+@pytest.mark.long
 def test_a_target_is_found_at_its_new_address_after_the_old_connection_is_lost(twin):
     lead_to(twin, TARGET_ADDRESS)
     targets = {"named": {"address": "named.lan", "controller_loss": "5s"}}

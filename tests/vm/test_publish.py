@@ -143,6 +143,7 @@ def test_a_published_volume_stays_read_only_after_a_restart_until_brought_up_aga
     assert published.products[0].volume(NAME)["reason"] is None
 
 
+@pytest.mark.long
 def test_a_power_cut_while_publishing_leaves_readers_the_old_or_the_new_state(published):
     published.configure(1, "read-only")
     reader, writer = published.products[1], published.hosts[0]

@@ -139,6 +139,7 @@ needs_reservations = pytest.mark.skipif(
 
 
 @needs_reservations
+@pytest.mark.long
 def test_a_clone_of_the_writers_whole_image_is_refused_its_xfs(xfs_pair):
     pair = xfs_pair
     own = {path: pair.hosts[1].get(path) for path in IDENTITY}
@@ -191,6 +192,7 @@ def test_a_writer_mounts_its_xfs_again_after_its_namespace_was_briefly_disabled(
 
 
 @needs_reservations
+@pytest.mark.long
 def test_take_works_after_this_hosts_machine_id_has_changed(xfs_pair):
     pair = xfs_pair
     host, product = pair.hosts[1], pair.products[1]

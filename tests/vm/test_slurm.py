@@ -19,7 +19,8 @@ from rig.settings import ARCHITECTURE, GUEST, PACKAGE
 from rig.target import Target
 from rig.topology import Topology
 
-pytestmark = pytest.mark.skipif(not PACKAGE, reason="SPARK_VM_PACKAGE names no folder with packages: `make deb` makes them")
+pytestmark = [pytest.mark.skipif(not PACKAGE, reason="SPARK_VM_PACKAGE names no folder with packages: `make deb` makes them"),
+              pytest.mark.long]
 NQN = "raid5-data"
 USER = "games"  # exists on every Debian
 APT = "DEBIAN_FRONTEND=noninteractive apt-get -q -y -o APT::Install-Recommends=false"

@@ -180,6 +180,7 @@ def test_sending_resumes_after_the_daemon_is_killed(house):
         assert_sent(house, "step-1000")
 
 
+@pytest.mark.long
 def test_sending_waits_while_the_cable_is_out_and_then_completes(house):
     save(house.host)
     with checkpoints(house):
@@ -198,6 +199,7 @@ def test_sending_waits_while_the_cable_is_out_and_then_completes(house):
         assert_sent(house, "step-1000")
 
 
+@pytest.mark.long
 def test_sending_resumes_after_a_power_cut_of_the_host(house):
     save(house.host)
     earlier = f"{LOCAL}/out/step-900"
@@ -219,6 +221,7 @@ def test_sending_resumes_after_a_power_cut_of_the_host(house):
         house.wait_ready()
 
 
+@pytest.mark.long
 def test_a_volume_taken_over_by_another_host_has_nothing_incomplete(pair):
     pair.configure(0, "exclusive")
     pair.products[0].wait_volume(NAME, "ready", 120)

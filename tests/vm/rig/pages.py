@@ -95,7 +95,7 @@ BY_STEP = {
     "SPARK_CRASH_SEED=": CRASHES,
     "SPARK_CRASH_PROGRAM=": CRASHES,
     "/usr/bin/python3 -m pytest tests/vm/test_rig.py": ("vm-more", "tests/vm/test_rig.py"),
-    "/usr/bin/python3 -m pytest tests/vm": ("vm-6.1-more", SCENARIOS),
+    "/usr/bin/python3 -m pytest tests/vm": ("vm-6.1-all", SCENARIOS),
     "SPARK_VM_KERNEL=newest": ("vm-newest", SCENARIOS),
     "SPARK_VM_PATIENCE=": ("vm-newest", SCENARIOS),
 }
