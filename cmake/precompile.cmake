@@ -9,7 +9,7 @@ endif()
 
 # Outside headers that most files include, compiled once for each of three kinds of target: more than half of the time
 # from nothing. Of no use to ccache, so where that is, it is used instead. They hide a forgotten #include; clang-tidy,
-# which `make check` runs without them, finds it.
+# which runs without them, finds it.
 if(CCACHE AND NOT SPARK_WHOLE)
   set(precompile OFF)
 else()

@@ -72,12 +72,10 @@ ANY_KERNEL = ["test_rig", "test_package", "test_slurm", "test_cache", "test_room
 # These mostly wait, for the protections of volumes that two hosts want.
 TWO_HOSTS = ["test_sharing", "test_publish", "test_format"]
 # The scenarios most affected by the older kernel, whose target has no reservations; check-long runs all there.
-ON_6_1 = ["test_boot", "test_volumes", "test_sharing", "test_auth", "test_healing"]
+ON_6_1 = ["test_boot", "test_volumes", "test_sharing", "test_auth"]
 # Faults of targets, wires and hosts, which mostly wait too.
 FAULTS = ["test_auth", "test_tls", "test_frozen", "test_broken", "test_bare", "test_guards", "test_portals", "test_two_targets",
           "test_neighbours", "test_healing", "test_shutdown"]
-# The engine's work on volumes.
-OF_DATA = ["test_stage_out", "test_outputs"]
 BENCHMARK = ["test_bench", "test_bench_hosts"]
 # Jobs of PyTorch's that are killed and resume.
 TRAINING = ["test_training", "test_training_hosts"]
@@ -106,12 +104,10 @@ DEBIAN_13 = Step(
      "SPARK_VM_CPUS": "1", "SPARK_VM_PACKAGE": "build/debian-13-amd64/deb",
      "SPARK_VM_INSTALL": "build/debian-13-amd64/installed"})
 LANES = [
-    [short_machines("vm-newest", "newest", "volumes and staging, one host", *but(TWO_HOSTS + ANY_KERNEL + FAULTS + OF_DATA + BENCHMARK + APART)),
-     short_machines("vm-data", "newest", "stage-out, outputs and the benchmark", *scenarios(OF_DATA + BENCHMARK))],
-    [short_machines("vm-faults", "newest", "faults of targets, wires and hosts", *scenarios(FAULTS))],
+    [short_machines("vm-newest", "newest", "volumes, staging, stage-out and the benchmark", *but(TWO_HOSTS + ANY_KERNEL + FAULTS + APART))],
+    [short_machines("vm-faults", "newest", "faults of targets, wires and hosts, and volumes that two hosts want", *scenarios(FAULTS + TWO_HOSTS))],
     [short_machines("vm-6.1", "6.1", "what the older kernel affects most", *scenarios(ON_6_1)),
-     short_machines("vm-more", "newest", "scenarios of two hosts, and those that a kernel does not change",
-              *scenarios(TWO_HOSTS + ANY_KERNEL))],
+     short_machines("vm-more", "newest", "scenarios that a kernel does not change", *scenarios(ANY_KERNEL))],
 ]
 MACHINES = [step for lane in LANES for step in lane]
 
@@ -144,8 +140,7 @@ BUILDS = [
            # The failing calls are made by one thread, thousands of times; the step `unit` covers them.
            *(["setarch", "-R", f"build/tsan/tests/unit/{part}/spark_{part}_tests", "--gtest_filter=-*CacheFaults*"]
              for part in THREADED)],
-          {"TSAN_OPTIONS": "halt_on_error=1"}),
-     Step("tidy", "clang-tidy over every source file", GIVING_WAY_S, [["tools/lint/tidy.sh", JOBS]])],
+          {"TSAN_OPTIONS": "halt_on_error=1"})],
     [Step("fuzz", "fuzzers of everything that reads what others wrote", GIVING_WAY_S, [["tools/fuzz.sh", "6"]]),
      Step("crash", "kill -9, full drives and failing calls under `spark-stage copy`", GIVING_WAY_S, [pytest("tests/crash")],
           needs_programs=True)],
@@ -166,6 +161,7 @@ OTHERS = [
          [SET_UP_OTHERS, ["tools/deb-for.sh", "debian-13", "arm64", JOBS],
           ["tools/image.sh", "debian-13", "arm64", "build/debian-13-arm64/deb"], IMAGE_TESTS],
          {"SPARK_VM_IMAGE": "build/image/spark-stage-arm64.tar"}),
+    Step("tidy", "clang-tidy over every source file", 3600, [["tools/lint/tidy.sh", JOBS]]),
     Step("fuzz-long", "ten minutes of each fuzzer of what anybody may send: the API's requests and the configuration", 3600,
          [["tools/fuzz.sh", "600", "api_fuzz", "config_fuzz"]]),
     after(["tools/deb-of.sh", FIRST_RELEASE, JOBS],

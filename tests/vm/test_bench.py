@@ -91,6 +91,7 @@ def test_without_paths_a_dry_run_lists_the_configured_volumes_and_the_cache(hous
         assert path in told
 
 
+@pytest.mark.long
 def test_a_dataset_of_small_files_on_a_read_only_volume_is_read_in_place(house):
     files = "mkdir set && cd set && for i in $(seq 300); do head -c 20000 /dev/urandom >$i; done"
     with house.volume("herd", fill=files):
@@ -136,6 +137,7 @@ def test_the_measured_copy_reads_the_storage_and_is_never_faster_than_the_wire(h
     assert share_from_storage(record, "nfs", "stagecopy") > 0.95
 
 
+@pytest.mark.long
 def test_small_files_on_nfs_are_opened_by_requests_to_the_server_as_a_job_opens_them(house):
     """With delegations of the files, the client would open them alone."""
     house.host.sh("mkdir /local/set && cd /local/set && for i in $(seq 300); do head -c 20000 /dev/urandom >$i; done", 120)
@@ -158,6 +160,7 @@ def test_small_files_on_nfs_are_opened_by_requests_to_the_server_as_a_job_opens_
     assert {cell["opens"] for cell in record["cells"] if cell["path"] == "local"} == {None}
 
 
+@pytest.mark.long
 def test_a_dataset_on_nfs_that_a_job_has_just_read_is_read_from_the_server_from_the_first_round_on(house):
     files = f"{NAS_MOUNT}/just-read"
     house.host.sh(f"mkdir {files} && cd {files} && for i in $(seq 300); do head -c 20000 /dev/urandom >$i; done; cat * >/dev/null", 120)

@@ -13,6 +13,7 @@ from rig.product import Product
 from rig.target import Target, stable_uuid
 from rig.topology import Topology
 
+pytestmark = pytest.mark.long
 EXPORT, MOUNT = "/srv/shared", "/mnt/nas"
 WIRE_MBIT = 40
 SSH = "/opt/ssh"

@@ -115,6 +115,7 @@ def of(area, report):
 
 
 # Must be first: the following tests have a house without a daemon.
+@pytest.mark.long
 def test_doctor_on_a_copied_machine_reports_its_copied_identity(pair):
     original, copy = pair.hosts
     own = copy.get("/etc/nvme/hostid")

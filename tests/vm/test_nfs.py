@@ -163,6 +163,7 @@ def test_a_join_of_shards_that_a_kill_interrupts_is_completed_by_the_same_host(w
     writers.assert_published(writers.sums(0) + writers.sums(1))
 
 
+@pytest.mark.long
 def test_a_join_of_shards_on_a_host_that_loses_its_power_is_completed_by_the_other(writers):
     begin_join(writers, 1)
     joiner = writers.hosts[1]

@@ -18,7 +18,7 @@ def power(house):
                        umount -R {LOCAL}/power/drive; dmsetup remove recorded; losetup -D; rm -rf {LOCAL}/power""", 60)
 
 
-@pytest.mark.parametrize("through, filesystem", [("copy", "ext4"), ("copy", "xfs"), ("cache", "ext4")])
+@pytest.mark.parametrize("through, filesystem", [("copy", "ext4"), pytest.param("copy", "xfs", marks=pytest.mark.long), ("cache", "ext4")])
 def test_after_a_power_cut_published_copies_are_complete_and_the_next_run_resumes(house, power, through, filesystem):
     """A copy, and another one that replaces it. Unflushed writes are partly lost, as in a drive's cache."""
     seed = 1
