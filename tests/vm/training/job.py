@@ -106,11 +106,13 @@ def kill_daemon():
 
 
 def lose_node(folder):
-    for path in folder.iterdir():
-        if path.is_symlink():
-            path.unlink()
-        else:
-            shutil.rmtree(path)
+    """The daemon may be deleting an old checkpoint there at the same time."""
+    while paths := list(folder.iterdir()):
+        for path in paths:
+            if path.is_symlink():
+                path.unlink(missing_ok=True)
+            else:
+                shutil.rmtree(path, ignore_errors=True)
     SAVED.write_text("")
 
 
