@@ -1,6 +1,7 @@
 """Caches objects that are slow to make, identified by the hash of their recipe."""
 import fcntl
 import hashlib
+import os
 import shutil
 import time
 from contextlib import contextmanager
@@ -34,7 +35,7 @@ def _locked(path):
 def cached(kind, key, make):
     """Returns the path of `kind`-`key`; if it does not exist, calls make(path) for a temporary path first.
 
-    Removes older objects of the same kind, since their recipe no longer exists.
+    Removes older objects of the same kind that no run holds, since their recipe no longer exists.
     """
     CACHE.mkdir(parents=True, exist_ok=True)
     made = CACHE / f"{kind}-{key}"
@@ -46,11 +47,29 @@ def cached(kind, key, make):
         began = time.monotonic()
         make(scratch)
         for old in CACHE.glob(f"{kind}-*"):
-            if old != scratch:
+            if old != scratch and not _is_held(old):
                 _remove(old)
         scratch.rename(made)
         print(f"rig: made {made.name} in {time.monotonic() - began:.1f} s", flush=True)
         return made
+
+
+def hold(path):
+    """Keeps an object that this run uses, although another run may make a newer one. Returns a descriptor to close."""
+    held = os.open(path, os.O_RDONLY)
+    fcntl.flock(held, fcntl.LOCK_SH)
+    return held
+
+
+def _is_held(path):
+    asked = os.open(path, os.O_RDONLY)
+    try:
+        fcntl.flock(asked, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        return False
+    except BlockingIOError:
+        return True
+    finally:
+        os.close(asked)
 
 
 def _remove(path):

@@ -5,6 +5,7 @@ import tempfile
 from pathlib import Path
 
 from . import image
+from .cache import hold
 from .machine import Machine
 from .settings import ACCELERATOR, CPUS, KEEP, KERNEL, patience
 from .wire import Wire
@@ -18,6 +19,7 @@ class Topology:
 
     def __init__(self, kernel=KERNEL, install_tree=None):
         self.kernel, self._image = image.build(kernel, install_tree)
+        self._held_image = hold(self._image)
         self._wire = Wire()
         self.machines = []
         self._targets = self._hosts = 0
@@ -49,6 +51,7 @@ class Topology:
     def close(self):
         for machine in self.machines:
             machine.kill()
+        os.close(self._held_image)
         if KEEP:
             print(f"rig: machines' folders are kept in {self.folder}")
         else:
