@@ -180,7 +180,7 @@ OTHERS = [
     replace(KUBERNETES, commands=[SET_UP_OTHERS, ["tools/image.sh", "debian-12", "amd64", "build/deb"], [*IMAGE_TESTS, "tests/csi/test_podman.py"],
                                   *KUBERNETES.commands]),
     machines("many", "newest", "100 subsystems with 300 namespaces", *scenarios(TAKES_LONG)),
-    replace(machines("vm-long", "newest", "scenarios that take a minute or more and vary others", *but(APART), "-m", "long"), deadline_s=2 * 3600),
+    replace(machines("vm-long", "newest", "scenarios marked long: slow ones, and variants of others", *but(APART), "-m", "long"), deadline_s=2 * 3600),
     replace(machines("vm-6.1-all", "6.1", "all scenarios that the older kernel may affect", *but(ANY_KERNEL + BENCHMARK + APART)),
             deadline_s=3 * 3600),
     machines("fleet-vm", "newest", "three hosts that read a volume of a real target once, and their faults", *scenarios(FLEET)),

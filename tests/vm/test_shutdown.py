@@ -41,7 +41,7 @@ def pull_the_cable(house):
 
 
 def also(verb, fault):
-    """Our units treat both the same, so a fault with the other one is a long test."""
+    """For make check-long: our units treat poweroff and reboot the same, and the cable takes longest."""
     return pytest.param(verb, fault, marks=pytest.mark.long)
 
 
