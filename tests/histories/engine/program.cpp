@@ -1,0 +1,261 @@
+#include "tests/histories/engine/program.hpp"
+
+#include <signal.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <set>
+
+#include "base/file.hpp"
+#include "base/units.hpp"
+
+namespace spark::histories {
+namespace {
+
+namespace fs = std::filesystem;
+using SteadyClock = std::chrono::steady_clock;
+
+constexpr unsigned kHangs = 120;  // seconds of real time; a history takes milliseconds
+
+struct Options {
+  std::uint64_t seed = 1, count = 1000;
+  std::string lasts;   // run new seeds for this long instead of `count`
+  std::string find;    // stop at the first history that violates this oracle
+  std::string replay;  // a file or a seed
+  fs::path found, out = "build/histories";
+};
+
+// A history that once failed.
+struct Found {
+  fs::path file;
+  History history;
+  std::string oracle;
+  bool is_open = false;  // its defect is not fixed
+};
+
+// For the signal handler: the history that crashes or hangs.
+volatile std::uint64_t running_seed = 0;
+char running_area[32];
+
+void on_crash(int signal) {
+  char text[160];
+  const int length = std::snprintf(text, sizeof text, "\n%s: %s in a history: --replay %llu shows it\n",
+                                   running_area, signal == SIGALRM ? "no end after 120 s" : "a crash",
+                                   static_cast<unsigned long long>(running_seed));
+  (void)!::write(STDERR_FILENO, text, static_cast<std::size_t>(length));
+  ::_exit(1);
+}
+
+Outcome run_watched(const Area& area, const History& history, const Story& story = Story()) {
+  running_seed = history.seed;
+  ::alarm(kHangs);
+  Outcome outcome = run(area, history, story);
+  ::alarm(0);
+  return outcome;
+}
+
+// The value of a comment "# KEY: VALUE".
+std::string comment_in(const std::string& text, const std::string& key) {
+  const std::size_t at = text.find("# " + key + ": ");
+  if (at == std::string::npos) return {};
+  const std::size_t begin = at + key.size() + 4;
+  return text.substr(begin, text.find('\n', begin) - begin);
+}
+
+Result<std::vector<Found>> read_found(const fs::path& folder) {
+  std::vector<Found> all;
+  std::error_code error;
+  for (const auto& entry : fs::directory_iterator(folder, error)) {
+    if (entry.path().extension() != ".history") continue;
+    const auto text = read_file(entry.path());
+    if (!text) return text.take_error();
+    auto history = from_text(*text);
+    if (!history) return fail_with(std::move(history.error()), entry.path().native());
+    Found one{entry.path(), std::move(*history), comment_in(*text, "oracle"),
+              !comment_in(*text, "open").empty()};
+    if (one.oracle.empty() || (!one.is_open && comment_in(*text, "fixed").empty()))
+      return fail(
+          Errc::Invalid,
+          entry.path().native() + " needs comments \"# oracle: NAME\", and \"# open: …\" or \"# fixed: …\"");
+    all.push_back(std::move(one));
+  }
+  if (error) return fail(Errc::Failed, "reading " + folder.native() + ": " + error.message());
+  std::ranges::sort(all, {}, &Found::file);
+  return all;
+}
+
+Outcome print_story(const Area& area, const History& history) {
+  std::size_t line = 0;
+  const Story story(
+      [&](const std::string& sentence) { std::printf("%4zu  %s\n", ++line, sentence.c_str()); });
+  Outcome outcome = run_watched(area, history, story);
+  if (outcome.violation) {
+    std::printf("  =>  %s: %s\n", outcome.violation->oracle.c_str(), outcome.violation->what.c_str());
+  } else {
+    std::printf("  =>  no promise was broken\n");
+  }
+  return outcome;
+}
+
+class Session {
+ public:
+  Session(const Area& area, Options options) : area_(area), options_(std::move(options)) {}
+
+  int run_all() {
+    if (const auto found = read_found(options_.found); found) {
+      found_ = *found;
+    } else {
+      return complain(found.error());
+    }
+    if (!options_.replay.empty()) return replay();
+    for (const Found& one : found_) {
+      if (one.is_open) open_.insert(one.oracle);
+    }
+    if (options_.find.empty()) {
+      for (const Found& one : found_) check_found(one);
+    }
+    if (const auto ran = run_seeds(); !ran) return complain(ran.error());
+    summarise();
+    return failures_ == 0 ? 0 : 1;
+  }
+
+ private:
+  static int complain(const Error& error) {
+    std::fprintf(stderr, "%s\n", error.message().c_str());
+    return 2;
+  }
+
+  int replay() {
+    const auto text = read_file(options_.replay);
+    const auto history =
+        text ? from_text(*text)
+             : Result<History>(generate(area_, std::strtoull(options_.replay.c_str(), nullptr, 10)));
+    if (!history) return complain(history.error());
+    return print_story(area_, *history).violation ? 1 : 0;
+  }
+
+  void check_found(const Found& one) {
+    const Outcome outcome = run_watched(area_, one.history);
+    const std::string oracle = outcome.violation ? outcome.violation->oracle : "";
+    if (one.is_open ? oracle == one.oracle : oracle.empty()) return;
+    ++failures_;
+    if (one.is_open) {
+      std::printf(
+          "FAILED %s: it no longer violates %s%s. If its defect is fixed, write \"# fixed:\" for \"# "
+          "open:\"\n",
+          one.file.c_str(), one.oracle.c_str(), oracle.empty() ? "" : (" but " + oracle).c_str());
+    } else {
+      std::printf("FAILED %s: a fixed defect is back\n", one.file.c_str());
+      (void)print_story(area_, one.history);
+    }
+  }
+
+  Result<> run_seeds() {
+    const SteadyClock::time_point begin = SteadyClock::now();
+    Duration longest = Duration::max();
+    if (!options_.lasts.empty()) {
+      const auto lasts = parse_duration(options_.lasts);
+      if (!lasts) return lasts.take_error();
+      longest = *lasts;
+    }
+    for (std::uint64_t seed = options_.seed;; ++seed) {
+      const bool is_over = options_.lasts.empty() ? seed - options_.seed >= options_.count
+                                                  : SteadyClock::now() - begin >= longest;
+      if (is_over || is_found_) break;
+      take_seed(seed);
+    }
+    seconds_ = std::chrono::duration<double>(SteadyClock::now() - begin).count();
+    return {};
+  }
+
+  void take_seed(std::uint64_t seed) {
+    const History history = generate(area_, seed);
+    const Outcome outcome = run_watched(area_, history);
+    ++ran_;
+    virtual_time_ += outcome.elapsed;
+    if (!outcome.violation) return;
+    const std::string& oracle = outcome.violation->oracle;
+    ++violations_[oracle];
+    if (!options_.find.empty()) {
+      is_found_ = oracle == options_.find;
+      if (is_found_) report(history, oracle);
+      return;
+    }
+    if (open_.contains(oracle)) return;
+    ++failures_;
+    if (violations_[oracle] == 1) report(history, oracle);
+  }
+
+  // Once for each oracle: a shrunk history takes hundreds of runs.
+  void report(const History& history, const std::string& oracle) {
+    std::printf("%s: seed %llu violates %s, after %llu histories\n", area_.name.c_str(),
+                static_cast<unsigned long long>(history.seed), oracle.c_str(),
+                static_cast<unsigned long long>(ran_));
+    std::fflush(stdout);
+    ::alarm(0);
+    const History shrunk = shrink(area_, history, oracle);
+    std::printf("%zu of %zu steps are needed:\n", shrunk.steps.size(), history.steps.size());
+    (void)print_story(area_, shrunk);
+    std::error_code ignored;
+    fs::create_directories(options_.out, ignored);
+    const fs::path file =
+        options_.out / (area_.name + "-" + oracle + "-" + std::to_string(history.seed) + ".history");
+    std::ofstream(file) << "# oracle: " << oracle << "\n# open: \n" << to_text(shrunk);
+    std::printf("written to %s\n", file.c_str());
+    std::fflush(stdout);
+  }
+
+  void summarise() const {
+    const double hours = std::chrono::duration<double, std::ratio<3600>>(virtual_time_).count();
+    std::printf(
+        "%s: %llu histories from seed %llu in %.1f s: %.1f histories and %.1f virtual hours a second\n",
+        area_.name.c_str(), static_cast<unsigned long long>(ran_),
+        static_cast<unsigned long long>(options_.seed), seconds_, static_cast<double>(ran_) / seconds_,
+        hours / seconds_);
+    for (const auto& [oracle, times] : violations_) {
+      std::printf("  %s: violated by %llu%s\n", oracle.c_str(), static_cast<unsigned long long>(times),
+                  open_.contains(oracle) ? ", an open defect" : "");
+    }
+    if (!options_.find.empty()) return;
+    std::printf("%s: %zu found before, %llu new: %llu failed\n", area_.name.c_str(), found_.size(),
+                static_cast<unsigned long long>(ran_), static_cast<unsigned long long>(failures_));
+  }
+
+  const Area& area_;
+  Options options_;
+  std::vector<Found> found_;
+  std::set<std::string> open_;  // oracles of open defects
+  std::map<std::string, std::uint64_t> violations_;
+  std::uint64_t ran_ = 0, failures_ = 0;
+  Duration virtual_time_{0};
+  double seconds_ = 0;
+  bool is_found_ = false;
+};
+
+}  // namespace
+
+int history_main(const Area& area, int argc, char** argv) {
+  Options options;
+  options.found = fs::path("tests/histories") / area.name / "found";
+  CLI::App app("Random histories of " + area.name + " in a simulated world: docs/testing.md");
+  app.add_option("--seed", options.seed, "first seed (default 1)");
+  app.add_option("--count", options.count, "number of seeds (default 1000)");
+  app.add_option("--for", options.lasts, "run for this long instead, as in 1h");
+  app.add_option("--find", options.find,
+                 "stop at the first history that violates this oracle, and shrink it");
+  app.add_option("--replay", options.replay, "print the story of a history: a file, or a seed");
+  app.add_option("--found", options.found, "folder of histories that failed before");
+  app.add_option("--out", options.out, "folder for new ones (default build/histories)");
+  CLI11_PARSE(app, argc, argv);
+  std::snprintf(running_area, sizeof running_area, "%s", area.name.c_str());
+  for (const int signal : {SIGSEGV, SIGABRT, SIGBUS, SIGFPE, SIGALRM}) ::signal(signal, on_crash);
+  return Session(area, std::move(options)).run_all();
+}
+
+}  // namespace spark::histories
