@@ -8,11 +8,7 @@
 namespace spark {
 
 Job::Job(asio::any_io_executor executor, std::uint64_t id, JobSubject subject, const Clock& clock)
-    : id_(id),
-      subject_(std::move(subject)),
-      clock_(clock),
-      started_(clock.wall()),
-      changed_(executor, asio::steady_timer::time_point::max()) {}
+    : id_(id), subject_(std::move(subject)), clock_(clock), started_(clock.wall()), changed_(executor) {}
 
 json::object Job::to_json() const {
   const bool done = ended_ && ended_->has_value();
@@ -39,7 +35,7 @@ json::object Job::final_event() const {
 void Job::set_progress(json::object progress) {
   progress["event"] = "progress";
   progress_ = std::move(progress);
-  changed_.cancel();
+  changed_.notify();
 }
 
 void Job::finish(Result<json::object> ended) {
@@ -47,7 +43,7 @@ void Job::finish(Result<json::object> ended) {
   ended_ = std::move(ended);
   ended_at_ = clock_.wall();
   on_cancel = nullptr;
-  changed_.cancel();
+  changed_.notify();
 }
 
 Result<> Job::cancel() {
@@ -61,7 +57,7 @@ Result<> Job::cancel() {
 }
 
 asio::awaitable<void> Job::next_change() {
-  co_await changed_.async_wait(kToken);
+  co_await changed_.wait();
 }
 
 std::shared_ptr<Job> Jobs::create(JobSubject subject) {

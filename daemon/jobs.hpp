@@ -6,7 +6,6 @@
 
 #include <boost/asio/any_io_executor.hpp>
 #include <boost/asio/awaitable.hpp>
-#include <boost/asio/steady_timer.hpp>
 #include <cstdint>
 #include <deque>
 #include <functional>
@@ -18,6 +17,7 @@
 #include "base/clock.hpp"
 #include "base/json.hpp"
 #include "base/result.hpp"
+#include "daemon/event.hpp"
 
 namespace spark {
 
@@ -74,7 +74,7 @@ class Job {
   std::optional<WallTime> ended_at_;
   std::optional<json::object> progress_;
   std::optional<Result<json::object>> ended_;
-  asio::steady_timer changed_;  // never expires: cancelling it wakes all waiters
+  Event changed_;
 };
 
 // The running jobs and the last hundred ended ones.

@@ -36,6 +36,11 @@ void follow(asio::execution_context& context, TimeSource& source) {
   asio::use_service<FollowedTime>(context).source = &source;
 }
 
+SteadyTime steady_now(const asio::any_io_executor& executor) {
+  const TimeSource* source = source_of(executor);
+  return source != nullptr ? source->now() : std::chrono::steady_clock::now();
+}
+
 // With a time source, `system` never expires: it is cancelled when the source reaches `at`.
 struct Timer::State {
   explicit State(asio::any_io_executor its_executor)
@@ -81,7 +86,7 @@ Timer::~Timer() {
 }
 
 void Timer::expires_after(Duration duration) {
-  const SteadyTime now = state_->source != nullptr ? state_->source->now() : std::chrono::steady_clock::now();
+  const SteadyTime now = steady_now(state_->executor);
   const bool is_far = duration >= std::chrono::floor<Duration>(SteadyTime::max() - now);
   state_->arm(is_far ? SteadyTime::max() : now + duration);
 }

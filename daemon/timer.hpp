@@ -31,6 +31,9 @@ class TimeSource {
 // All timers of `context` made from now on follow `source`, which outlives them.
 void follow(asio::execution_context& context, TimeSource& source);
 
+// The time that timers of `executor` follow.
+SteadyTime steady_now(const asio::any_io_executor& executor);
+
 class Timer {
  public:
   explicit Timer(asio::any_io_executor executor);

@@ -4,7 +4,6 @@
 
 #include <boost/asio/basic_socket_acceptor.hpp>
 #include <boost/asio/experimental/awaitable_operators.hpp>
-#include <boost/asio/steady_timer.hpp>
 #include <boost/beast/core/basic_stream.hpp>
 #include <boost/beast/core/flat_buffer.hpp>
 #include <boost/beast/http.hpp>
@@ -14,6 +13,7 @@
 #include "daemon/api/callers.hpp"
 #include "daemon/api/server.hpp"
 #include "daemon/launch.hpp"
+#include "daemon/timer.hpp"
 #include "daemon/token.hpp"
 
 namespace spark::api {
@@ -89,7 +89,7 @@ class HttpServer : public Server, public std::enable_shared_from_this<HttpServer
 
   asio::awaitable<void> pause() {
     retry_.expires_after(std::chrono::milliseconds(100));
-    co_await retry_.async_wait(kToken);
+    co_await retry_.wait();
   }
 
   asio::awaitable<void> serve(Self /*keeps this alive*/, Socket socket) {
@@ -135,10 +135,12 @@ class HttpServer : public Server, public std::enable_shared_from_this<HttpServer
   }
 
   asio::awaitable<void> wait_for_turn(Caller caller) {
-    const auto wait = callers_.until_turn(caller, std::chrono::steady_clock::now());
+    const SteadyTime now = steady_now(acceptor_.get_executor());
+    const auto wait = callers_.until_turn(caller, now);
     if (wait <= wait.zero()) co_return;
-    asio::steady_timer timer(acceptor_.get_executor(), wait);
-    co_await timer.async_wait(kToken);
+    Timer timer(acceptor_.get_executor());
+    timer.expires_at(now + wait);
+    co_await timer.wait();
   }
 
   asio::awaitable<bool> write(Stream& stream, const Answer& answer, unsigned version, bool keep_alive) {
@@ -191,7 +193,7 @@ class HttpServer : public Server, public std::enable_shared_from_this<HttpServer
   }
 
   asio::basic_socket_acceptor<Protocol, asio::any_io_executor> acceptor_;
-  asio::steady_timer retry_;
+  Timer retry_;
   Limits limits_;
   Callers callers_;
   Identify identify_;

@@ -89,7 +89,7 @@ asio::awaitable<void> Attempts::run(TaskPtr task) {
     keep_failure(activity_, context_.config(), name, ended.error().message());
   }
   task->ended = std::move(ended);
-  task->changed.cancel();
+  task->changed.notify();
   if (task->users > 0) co_return;
   std::vector<TaskPtr> alone{task};
   (void)co_await end_holds(leases_, std::move(alone));  // no request waits for its result
@@ -213,7 +213,7 @@ void Attempts::note_progress(Task& task, const json::object& progress) {
   task.progress["dataset"] = printable(task.dataset.name);
   prefetches_.note_progress(task);
   if (attempt.is_from_peers) {
-    task.changed.cancel();
+    task.changed.notify();
     return;
   }
   const auto source = context_.find_source(task.dataset);
@@ -235,7 +235,7 @@ void Attempts::note_progress(Task& task, const json::object& progress) {
   } else if (now - attempt.last_moved > context_.timings.stalled) {
     task.show_stalled("no byte moved for " + format_duration(now - attempt.last_moved));
   }
-  task.changed.cancel();
+  task.changed.notify();
 }
 
 void Attempts::config_changed() {

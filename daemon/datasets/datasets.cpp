@@ -3,6 +3,7 @@
 #include "daemon/datasets/listing.hpp"
 #include "daemon/launch.hpp"
 #include "daemon/log.hpp"
+#include "daemon/timer.hpp"
 #include "daemon/token.hpp"
 
 namespace spark::datasets {
@@ -22,15 +23,14 @@ Datasets::Datasets(Context context, Jobs& jobs)
       upkeep_(context_, jobs_, activity_, catalog_, leases_) {}
 
 asio::awaitable<void> Datasets::start() {
-  asio::steady_timer timer(context_.executor);
+  Timer timer(context_.executor);
   for (;;) {
     const auto opened = co_await open();
     if (opened) break;
     log::warning(opened.error().message());
     catalog_.could_not_open(opened.error());
     timer.expires_after(context_.timings.recover_again);
-    const auto [error] = co_await timer.async_wait(kToken);
-    if (error) co_return;
+    if (!co_await timer.wait()) co_return;
   }
   launch(context_.executor, "jobs that hold leases", job_leases_.watch());
   co_await upkeep_.keep_scrubbing();

@@ -43,7 +43,7 @@ Result<std::shared_ptr<Job>> Requests::stage(StageRequest request) {
     launch(context_.executor, "staging " + task->dataset.name, attempts_.run(task));
   job->on_cancel = [owner = job.get(), tasks] {  // the job owns this function, and outlives it
     owner->finish(fail(Errc::Cancelled, "staging was cancelled", "stage again to go on from where it was"));
-    for (const TaskPtr& task : tasks) task->changed.cancel();  // wakes the job, which releases its tasks
+    for (const TaskPtr& task : tasks) task->changed.notify();  // wakes the job, which releases its tasks
   };
   // A prefetch of several datasets reports the first one without space immediately, not after the others were
   // copied.
@@ -124,10 +124,10 @@ std::vector<TaskPtr> Requests::let_go(const std::vector<TaskPtr>& tasks, const D
 }
 
 asio::awaitable<void> Requests::end_with(std::shared_ptr<Job> job, TaskPtr task, std::vector<TaskPtr> all) {
-  while (!task->ended && job->is_running()) co_await task->changed.async_wait(kToken);
+  while (!task->ended && job->is_running()) co_await task->changed.wait();
   if (!job->is_running() || task->ended->has_value()) co_return;
   job->finish(fail(task->ended->error()));
-  for (const TaskPtr& one : all) one->changed.cancel();  // wakes the job, which releases its tasks
+  for (const TaskPtr& one : all) one->changed.notify();  // wakes the job, which releases its tasks
 }
 
 asio::awaitable<Outcome> Requests::wait_for(std::shared_ptr<Job> job, const std::vector<TaskPtr>& tasks,
@@ -136,7 +136,7 @@ asio::awaitable<Outcome> Requests::wait_for(std::shared_ptr<Job> job, const std:
   for (const TaskPtr& task : tasks) {
     while (!task->ended && job->is_running()) {
       job->set_progress(task->progress);
-      co_await task->changed.async_wait(kToken);
+      co_await task->changed.wait();
     }
     if (!job->is_running()) co_return fail(Errc::Cancelled, "the job was cancelled");
     if (!*task->ended) co_return fail(task->ended->error());

@@ -34,7 +34,7 @@ Task::Task(const asio::any_io_executor& executor, std::uint64_t count, config::D
                 {"seconds", 0},
                 {"eta_s", nullptr},
                 {"bottleneck", ""}}),
-      changed(executor, asio::steady_timer::time_point::max()),
+      changed(executor),
       pause(executor) {}
 
 // Once everything is copied the limit no longer matters.
@@ -66,13 +66,13 @@ void Task::show_stalled(const std::string& reason) {
   progress["reason"] = reason;
   progress["bytes_per_second"] = 0;
   progress["eta_s"] = nullptr;
-  changed.cancel();
+  changed.notify();
 }
 
 void Task::show_queued() {
   progress["phase"] = "queued";
   progress.erase("reason");
-  changed.cancel();
+  changed.notify();
 }
 
 asio::awaitable<Result<>> end_holds(Leases& leases, std::vector<TaskPtr> tasks) {

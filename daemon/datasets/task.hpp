@@ -4,7 +4,6 @@
 #include <sys/types.h>
 
 #include <boost/asio/awaitable.hpp>
-#include <boost/asio/steady_timer.hpp>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -20,6 +19,8 @@
 #include "daemon/datasets/context.hpp"
 #include "daemon/datasets/demand.hpp"
 #include "daemon/datasets/totals.hpp"
+#include "daemon/event.hpp"
+#include "daemon/timer.hpp"
 #include "daemon/workers/runner.hpp"
 
 namespace spark::datasets {
@@ -78,9 +79,9 @@ struct Task {
   std::string peers_failed;          // why they could not stand in for its volume, as logged last
   std::optional<Error> stops;        // why it is cancelled, if not by its requests
   std::optional<Slot> slot;          // its slot, if any
-  asio::steady_timer changed;        // never expires: cancelling it wakes all waiters
-  asio::steady_timer pause;          // between two attempts
-  Attempt attempt;                   // the current or the last one
+  Event changed;
+  Timer pause;      // between two attempts
+  Attempt attempt;  // the current or the last one
 
   Demand demand() const { return demands.combined(); }
   void apply_demand();  // a worker keeps its initial rate, so the attempt may have to restart

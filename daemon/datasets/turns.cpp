@@ -70,7 +70,7 @@ asio::awaitable<void> Turns::wait_while(TaskPtr task, std::function<bool()> must
 }
 
 asio::awaitable<void> Turns::next_change() {
-  co_await changed_.async_wait(kToken);
+  co_await changed_.wait();
 }
 
 bool Turns::must_yield() const {

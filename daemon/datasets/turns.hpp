@@ -3,7 +3,6 @@
 #pragma once
 
 #include <boost/asio/awaitable.hpp>
-#include <boost/asio/steady_timer.hpp>
 #include <functional>
 #include <set>
 
@@ -11,6 +10,7 @@
 #include "daemon/datasets/leases/job_leases.hpp"
 #include "daemon/datasets/leases/leases.hpp"
 #include "daemon/datasets/task.hpp"
+#include "daemon/event.hpp"
 
 namespace spark::datasets {
 
@@ -21,7 +21,7 @@ class Turns {
         activity_(activity),
         leases_(leases),
         job_leases_(job_leases),
-        changed_(context.executor, asio::steady_timer::time_point::max()) {}
+        changed_(context.executor) {}
 
   bool is_free(const Slot& slot) const;
   void take(Task& task, Slot slot);
@@ -33,7 +33,7 @@ class Turns {
   asio::awaitable<void> next_change();  // returns when a slot was released, or at wake_all()
   // Waits while `must_wait` returns true and the task is not cancelled.
   asio::awaitable<void> wait_while(TaskPtr task, std::function<bool()> must_wait);
-  void wake_all() { changed_.cancel(); }
+  void wake_all() { changed_.notify(); }
 
   // Sets workers that copy to idle priority while a lease is in use, if the configuration requires it.
   void set_priorities() const;
@@ -48,8 +48,8 @@ class Turns {
   std::size_t taken_by(bool prefetches) const;
 
   std::multiset<Slot> taken_;
-  unsigned waiting_ = 0;        // stagings: no background copy starts before them
-  asio::steady_timer changed_;  // never expires
+  unsigned waiting_ = 0;  // stagings: no background copy starts before them
+  Event changed_;
 };
 
 }  // namespace spark::datasets

@@ -7,6 +7,7 @@
 #include "daemon/config/parse.hpp"
 #include "daemon/launch.hpp"
 #include "daemon/log.hpp"
+#include "daemon/timer.hpp"
 #include "daemon/token.hpp"
 
 namespace spark::datasets {
@@ -132,11 +133,10 @@ asio::awaitable<void> Upkeep::run_scrub(std::shared_ptr<Job> job, std::vector<st
 }
 
 asio::awaitable<void> Upkeep::keep_scrubbing() {
-  asio::steady_timer timer(context_.executor);
+  Timer timer(context_.executor);
   for (;;) {
     timer.expires_after(context_.timings.upkeep);
-    const auto [error] = co_await timer.async_wait(kToken);
-    if (error) co_return;
+    if (!co_await timer.wait()) co_return;
     const auto due = activity_.tasks.empty() ? due_for_scrub() : std::nullopt;
     if (!due) continue;
     log::info("scrubbing dataset " + printable(*due) + ": its copy was not read back for long");

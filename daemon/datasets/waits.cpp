@@ -7,7 +7,7 @@ namespace spark::datasets {
 
 asio::awaitable<void> pause_for(TaskPtr task, Duration time) {
   task->pause.expires_after(time);
-  co_await task->pause.async_wait(kToken);
+  co_await task->pause.wait();
 }
 
 std::string goes_on_when_over(const Error& why) {

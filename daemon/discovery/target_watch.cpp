@@ -181,7 +181,7 @@ void TargetWatch::note(const nvmetcp::DiscoveryLog& log) {
 
 asio::awaitable<void> TargetWatch::sleep(Duration duration) {
   timer_.expires_after(duration);
-  co_await timer_.async_wait(kToken);
+  co_await timer_.wait();
 }
 
 }  // namespace spark::discovery

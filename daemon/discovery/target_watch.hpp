@@ -4,7 +4,6 @@
 #pragma once
 
 #include <boost/asio/any_io_executor.hpp>
-#include <boost/asio/steady_timer.hpp>
 #include <functional>
 #include <memory>
 #include <set>
@@ -15,6 +14,7 @@
 #include "daemon/backoff.hpp"
 #include "daemon/config/model.hpp"
 #include "daemon/discovery/actions.hpp"
+#include "daemon/timer.hpp"
 #include "daemon/uevents.hpp"
 
 namespace spark::discovery {
@@ -75,7 +75,7 @@ class TargetWatch : public std::enable_shared_from_this<TargetWatch> {
   Timings timings_;
   OnChange on_change_;
   Backoff backoff_;
-  asio::steady_timer timer_;
+  Timer timer_;
   bool stopped_ = false, leaves_ = false;  // leaves_: disconnects at the end
   bool is_changed_ = false;                // the target has reported a change that was not read yet
   Status status_;

@@ -4,6 +4,7 @@
 #include "daemon/fleet/compare.hpp"
 #include "daemon/launch.hpp"
 #include "daemon/log.hpp"
+#include "daemon/timer.hpp"
 #include "daemon/token.hpp"
 #include "daemon/workers/wire.hpp"
 
@@ -38,7 +39,7 @@ void PeerService::apply(const config::Config& config) {
 
 asio::awaitable<void> PeerService::run(std::uint64_t turn, json::object request) {
   Backoff backoff(kFirstRetry, kLongestRetry);
-  asio::steady_timer pause(executor_);
+  Timer pause(executor_);
   while (turn == turn_) {
     workers::Call call;
     call.verb = "serve-peers";
@@ -58,8 +59,7 @@ asio::awaitable<void> PeerService::run(std::uint64_t turn, json::object request)
       log::warning("peers are not served: " + ended.error().message() + "; trying again");
     if (!ended) error_ = ended.error();
     pause.expires_after(ended ? kReplacement : backoff.next());
-    const auto [stopped] = co_await pause.async_wait(kToken);
-    if (stopped) co_return;
+    if (!co_await pause.wait()) co_return;
   }
 }
 

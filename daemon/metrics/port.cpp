@@ -46,8 +46,8 @@ void Port::open() {
   if (!complained_) log::warning("/metrics: " + server.error().message() + "; trying again");
   complained_ = true;
   retry_.expires_after(pause_);
-  retry_.async_wait([this](boost::system::error_code error) {
-    if (!error && wanted_.listen && !server_) open();
+  retry_.then([this] {
+    if (wanted_.listen && !server_) open();
   });
 }
 

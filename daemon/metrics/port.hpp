@@ -2,7 +2,6 @@
 #pragma once
 
 #include <boost/asio/any_io_executor.hpp>
-#include <boost/asio/steady_timer.hpp>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -11,6 +10,7 @@
 #include "base/units.hpp"
 #include "daemon/api/server.hpp"
 #include "daemon/config/model.hpp"
+#include "daemon/timer.hpp"
 
 namespace spark::metrics {
 
@@ -32,7 +32,7 @@ class Port {
   boost::asio::any_io_executor executor_;
   std::function<std::string()> text_;
   Duration pause_;
-  boost::asio::steady_timer retry_;
+  Timer retry_;
   config::MetricsSettings wanted_;
   bool complained_ = false;  // about wanted_
   std::shared_ptr<api::Server> server_;

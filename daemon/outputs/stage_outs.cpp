@@ -11,10 +11,7 @@
 namespace spark::outputs {
 
 StageOuts::StageOuts(Context context, Jobs& jobs)
-    : context_(std::move(context)),
-      jobs_(jobs),
-      store_(context_),
-      freed_(context_.executor, asio::steady_timer::time_point::max()) {}
+    : context_(std::move(context)), jobs_(jobs), store_(context_), freed_(context_.executor) {}
 
 asio::awaitable<void> StageOuts::start() {
   auto recorded = co_await store_.load();
@@ -100,7 +97,7 @@ TransferPtr StageOuts::add(StageOutRequest request) {
   // The job owns this function, and the transfer owns the job.
   job->on_cancel = [this, weak = std::weak_ptr<Transfer>(transfer)] {
     if (const TransferPtr one = weak.lock()) one->cancel();
-    freed_.cancel();
+    freed_.notify();
   };
   return transfer;
 }
@@ -114,11 +111,11 @@ void StageOuts::begin(const TransferPtr& transfer) {
 asio::awaitable<Outcome> StageOuts::send_in_turn(TransferPtr transfer) {
   const std::string volume = transfer->request().volume;
   if (busy_.contains(volume)) transfer->show_queued();
-  while (busy_.contains(volume) && !transfer->is_cancelled()) co_await freed_.async_wait(kToken);
+  while (busy_.contains(volume) && !transfer->is_cancelled()) co_await freed_.wait();
   const bool has_turn = busy_.insert(volume).second;
   auto sent = co_await transfer->run();
   if (has_turn) busy_.erase(volume);
-  freed_.cancel();
+  freed_.notify();
   co_return sent;
 }
 

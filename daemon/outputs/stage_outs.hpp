@@ -3,12 +3,12 @@
 #pragma once
 
 #include <boost/asio/awaitable.hpp>
-#include <boost/asio/steady_timer.hpp>
 #include <optional>
 #include <set>
 #include <string>
 #include <vector>
 
+#include "daemon/event.hpp"
 #include "daemon/jobs.hpp"
 #include "daemon/outputs/context.hpp"
 #include "daemon/outputs/store.hpp"
@@ -55,7 +55,7 @@ class StageOuts {
   Store store_;
   std::vector<TransferPtr> transfers_;  // in the order of their requests
   std::set<std::string> busy_;          // volumes being written
-  asio::steady_timer freed_;            // never expires: cancelling it wakes all that wait for a volume
+  Event freed_;
   Totals totals_;
   bool has_read_records_ = false;
 };

@@ -31,15 +31,15 @@ Transfer::Transfer(const Context& context, StageOutRequest request, std::shared_
       job_(std::move(job)),
       progress_(no_progress()),
       pause_(context.executor),
-      durable_noted_(context.executor, asio::steady_timer::time_point::max()) {}
+      durable_noted_(context.executor) {}
 
 void Transfer::note_durable(Result<> durable) {
   durable_ = std::move(durable);
-  durable_noted_.cancel();
+  durable_noted_.notify();
 }
 
 asio::awaitable<Result<>> Transfer::until_durable() {
-  while (!durable_) co_await durable_noted_.async_wait(kToken);
+  while (!durable_) co_await durable_noted_.wait();
   co_return *durable_;
 }
 
@@ -183,10 +183,10 @@ asio::awaitable<Result<json::object>> Transfer::delete_older() {
 // Needed because a worker that hangs in the kernel reports nothing.
 asio::awaitable<void> Transfer::watch(std::shared_ptr<Attempt> attempt) {
   const auto self = shared_from_this();
-  asio::steady_timer timer(context_.executor);
+  Timer timer(context_.executor);
   for (;;) {
     timer.expires_after(context_.timings.look);
-    co_await timer.async_wait(kToken);
+    co_await timer.wait();
     if (attempt->is_over) co_return;
     set_priority(*attempt);
     look_at(*attempt);
@@ -263,7 +263,7 @@ asio::awaitable<void> Transfer::wait_for_shards(const json::object& answer) {
 
 asio::awaitable<void> Transfer::wait(Duration time) {
   pause_.expires_after(time);
-  co_await pause_.async_wait(kToken);
+  co_await pause_.wait();
 }
 
 void Transfer::cancel() {

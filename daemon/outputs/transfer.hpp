@@ -4,14 +4,15 @@
 #include <sys/types.h>
 
 #include <boost/asio/awaitable.hpp>
-#include <boost/asio/steady_timer.hpp>
 #include <memory>
 #include <optional>
 #include <string>
 
+#include "daemon/event.hpp"
 #include "daemon/jobs.hpp"
 #include "daemon/outputs/context.hpp"
 #include "daemon/outputs/store.hpp"
+#include "daemon/timer.hpp"
 #include "daemon/workers/priority.hpp"
 
 namespace spark::outputs {
@@ -75,9 +76,9 @@ class Transfer : public std::enable_shared_from_this<Transfer> {
   std::shared_ptr<Job> job_;
   json::object progress_;
   std::shared_ptr<Attempt> attempt_;  // the current or the last one; none before the first
-  asio::steady_timer pause_;
-  std::optional<Result<>> durable_;   // none until it is known
-  asio::steady_timer durable_noted_;  // never expires: cancelling it wakes all that wait for `durable_`
+  Timer pause_;
+  std::optional<Result<>> durable_;  // none until it is known
+  Event durable_noted_;
   bool is_cancelled_ = false;
   // When its shard was on the volume, by the volume's clock; 0 means not yet, or not known since a restart.
   std::int64_t shard_sent_ns_ = 0;

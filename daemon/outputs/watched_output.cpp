@@ -41,7 +41,7 @@ asio::awaitable<void> WatchedOutput::run() {
     co_await work();
     if (is_stopped_) co_return;
     timer_.expires_after(context_.timings.watch);
-    co_await timer_.async_wait(kToken);
+    co_await timer_.wait();
   }
 }
 
@@ -88,8 +88,9 @@ asio::awaitable<Result<WatchedOutput::Seen>> WatchedOutput::look_until_settled()
   auto seen = co_await look();
   for (unsigned looks = 0; seen && is_any_settling(seen->local) && looks < context_.timings.settle_looks;
        ++looks) {
-    asio::steady_timer timer(context_.executor, context_.timings.settle);
-    co_await timer.async_wait(kToken);
+    Timer timer(context_.executor);
+    timer.expires_after(context_.timings.settle);
+    co_await timer.wait();
     seen = co_await look();
   }
   co_return seen;

@@ -5,7 +5,6 @@
 #include <sys/types.h>
 
 #include <boost/asio/awaitable.hpp>
-#include <boost/asio/steady_timer.hpp>
 #include <map>
 #include <memory>
 #include <optional>
@@ -16,6 +15,7 @@
 #include "daemon/outputs/context.hpp"
 #include "daemon/outputs/known_checkpoints.hpp"
 #include "daemon/outputs/stage_outs.hpp"
+#include "daemon/timer.hpp"
 
 namespace spark::outputs {
 
@@ -99,7 +99,7 @@ class WatchedOutput : public std::enable_shared_from_this<WatchedOutput> {
   std::shared_ptr<Job> sending_;  // the last job that this output started; none before the first
   Retry retry_;
   std::string linked_;  // target of the local `latest`
-  asio::steady_timer timer_;
+  Timer timer_;
   bool is_stopped_ = false;
 };
 

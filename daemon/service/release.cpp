@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/io_context.hpp>
-#include <boost/asio/steady_timer.hpp>
 #include <boost/asio/this_coro.hpp>
 #include <memory>
 #include <optional>
@@ -13,10 +12,12 @@
 #include "daemon/discovery/worker_actions.hpp"
 #include "daemon/launch.hpp"
 #include "daemon/log.hpp"
+#include "daemon/timer.hpp"
 #include "daemon/token.hpp"
 #include "daemon/volumes/adapters/worker_seams.hpp"
 #include "daemon/volumes/place.hpp"
 #include "daemon/volumes/release_step.hpp"
+#include "daemon/workers/process_runner.hpp"
 #include "nvmetcp/resolve.hpp"
 #include "nvmetcp/sysfs/registry.hpp"
 
@@ -110,13 +111,13 @@ class Release {
   // Programs end during this wait: the machine's shutdown stops them at the same time.
   asio::awaitable<Released> unmount_patiently() {
     const SteadyTime end = clock_.steady() + timings_.users;
-    asio::steady_timer timer(co_await asio::this_coro::executor);
+    Timer timer(co_await asio::this_coro::executor);
     for (;;) {
       auto released = co_await unmount_while_it_answers();
       const bool is_in_use = !released && released.error().kind == Errc::Refused;
       if (!is_in_use || clock_.steady() >= end) co_return released;
       timer.expires_after(timings_.look_again);
-      co_await timer.async_wait(kToken);
+      co_await timer.wait();
     }
   }
 
@@ -125,11 +126,11 @@ class Release {
     const auto executor = co_await asio::this_coro::executor;
     const auto done = std::make_shared<std::optional<Released>>();
     launch(executor, "unmount of volume " + volume_.name, release_into(seams_, volume_, done));
-    asio::steady_timer timer(executor);
+    Timer timer(executor);
     unsigned silent_looks = 0;
     while (!*done && !went_silent_) {
       timer.expires_after(timings_.look_again);
-      co_await timer.async_wait(kToken);
+      co_await timer.wait();
       if (*done) break;
       const bool is_silent = co_await has_gone_silent();
       silent_looks = is_silent ? silent_looks + 1 : 0;
@@ -201,7 +202,7 @@ void release_all(const config::Config& config, const std::string& program,
                  const std::filesystem::path& state_dir, ReleaseReason reason) {
   asio::io_context context(1);
   const SystemClock clock;
-  workers::Runner runner(context.get_executor(), program);
+  workers::ProcessRunner runner(context.get_executor(), program);
   HostSnapshot snapshot(clock);
   // A shutdown ends these connections anyway, and need not wait for a silent target.
   const auto listening =

@@ -3,7 +3,6 @@
 #include <signal.h>
 
 #include <algorithm>
-#include <boost/asio/steady_timer.hpp>
 
 #include "base/text.hpp"
 #include "daemon/launch.hpp"
@@ -12,6 +11,7 @@
 #include "daemon/service/dataset_source.hpp"
 #include "daemon/service/metrics_page.hpp"
 #include "daemon/service/routes.hpp"
+#include "daemon/timer.hpp"
 #include "daemon/token.hpp"
 
 namespace spark {
@@ -224,12 +224,11 @@ asio::awaitable<void> Service::handle_signals() {
 asio::awaitable<void> Service::feed_watchdog() {
   const auto interval = watchdog_interval();
   if (!interval) co_return;
-  asio::steady_timer timer(context_);
+  Timer timer(context_.get_executor());
   for (;;) {
     notifier_.watchdog();
-    timer.expires_after(*interval);
-    const auto [error] = co_await timer.async_wait(kToken);
-    if (error) co_return;
+    timer.expires_after(std::chrono::floor<Duration>(*interval));
+    if (!co_await timer.wait()) co_return;
   }
 }
 

@@ -25,7 +25,7 @@
 #include "daemon/service/parts.hpp"
 #include "daemon/systemd.hpp"
 #include "daemon/volumes/volume/volume_set.hpp"
-#include "daemon/workers/runner.hpp"
+#include "daemon/workers/process_runner.hpp"
 
 namespace spark {
 
@@ -78,7 +78,7 @@ class Service {
   Notifier& notifier_;
   asio::signal_set signals_;
   // Destroyed in reverse order, so that each part outlives the parts with references to it.
-  workers::Runner runner_;
+  workers::ProcessRunner runner_;
   Jobs jobs_;
   HostSnapshot snapshot_;
   std::unique_ptr<Host> host_;

@@ -18,8 +18,7 @@ boost::asio::awaitable<bool> Timeline::wait_for(const Event& event) {
     co_return !error;
   }
   timer_.expires_after(*event.after);
-  const auto [error] = co_await timer_.async_wait(kToken);
-  co_return !error;
+  co_return co_await timer_.wait();
 }
 
 boost::asio::awaitable<void> Timeline::run() {

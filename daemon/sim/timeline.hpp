@@ -4,10 +4,10 @@
 #include <boost/asio/any_io_executor.hpp>
 #include <boost/asio/awaitable.hpp>
 #include <boost/asio/signal_set.hpp>
-#include <boost/asio/steady_timer.hpp>
 #include <functional>
 
 #include "daemon/sim/scenario.hpp"
+#include "daemon/timer.hpp"
 
 namespace spark::sim {
 
@@ -26,7 +26,7 @@ class Timeline {
   Scenario scenario_;
   std::function<void(const Event&)> apply_;
   boost::asio::signal_set steps_;
-  boost::asio::steady_timer timer_;
+  Timer timer_;
 };
 
 }  // namespace spark::sim

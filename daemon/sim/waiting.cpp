@@ -1,9 +1,8 @@
 #include "daemon/sim/waiting.hpp"
 
-#include <boost/asio/steady_timer.hpp>
 #include <boost/asio/this_coro.hpp>
 
-#include "daemon/token.hpp"
+#include "daemon/timer.hpp"
 
 namespace spark::sim {
 namespace {
@@ -14,8 +13,9 @@ constexpr Duration kDeadline{500};  // of a read without an answer: shorter than
 }  // namespace
 
 asio::awaitable<void> wait(Duration duration) {
-  asio::steady_timer timer(co_await asio::this_coro::executor, duration);
-  co_await timer.async_wait(kToken);
+  Timer timer(co_await asio::this_coro::executor);
+  timer.expires_after(duration);
+  co_await timer.wait();
 }
 
 asio::awaitable<void> wait_for(const Calls& calls, Duration pace) {

@@ -61,11 +61,11 @@ State VolumeContext::working_state(State first_time) {
 
 asio::awaitable<void> VolumeContext::sleep(Duration duration) {
   if (duration == Duration::max()) {
-    sleeping_.expires_at(asio::steady_timer::time_point::max());
+    sleeping_.expires_at(SteadyTime::max());
   } else {
     sleeping_.expires_after(duration);
   }
-  co_await sleeping_.async_wait(kToken);
+  co_await sleeping_.wait();
 }
 
 Duration VolumeContext::until_next(Duration period) const {

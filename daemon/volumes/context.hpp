@@ -3,7 +3,6 @@
 
 #include <boost/asio/any_io_executor.hpp>
 #include <boost/asio/awaitable.hpp>
-#include <boost/asio/steady_timer.hpp>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -12,6 +11,7 @@
 #include "base/clock.hpp"
 #include "daemon/backoff.hpp"
 #include "daemon/config/model.hpp"
+#include "daemon/timer.hpp"
 #include "daemon/volumes/place.hpp"
 #include "daemon/volumes/seams/seams.hpp"
 #include "daemon/volumes/status.hpp"
@@ -84,7 +84,7 @@ class VolumeContext {
   bool is_broken(const mounts::Mount& mount);
 
   std::function<void(State before)> on_change_;
-  asio::steady_timer sleeping_;
+  Timer sleeping_;
 };
 
 // An exclusive volume that its writer has closed for readers; see Publication.

@@ -2,7 +2,8 @@
 
 #include <utility>
 
-#include "daemon/token.hpp"
+#include "daemon/event.hpp"
+#include "daemon/timer.hpp"
 
 namespace spark::workers {
 
@@ -11,7 +12,7 @@ struct ConcurrencyLimiter::State {
   std::size_t most;
   Duration patience;
   std::size_t inside = 0;
-  std::deque<std::shared_ptr<asio::steady_timer>> waiting;  // each is cancelled when its turn has come
+  std::deque<std::shared_ptr<Event>> waiting;  // each is notified when its turn has come
 
   // The next waiting call, if any, takes the place.
   void make_room() {
@@ -19,7 +20,7 @@ struct ConcurrencyLimiter::State {
       --inside;
       return;
     }
-    waiting.front()->cancel();
+    waiting.front()->notify();
     waiting.pop_front();
   }
 };
@@ -34,7 +35,7 @@ struct ConcurrencyLimiter::Visit {
   }
 
   std::shared_ptr<State> state;
-  asio::steady_timer timer;  // patience
+  Timer timer;  // patience
   bool has_ended = false;
 };
 
@@ -54,15 +55,14 @@ asio::awaitable<ConcurrencyLimiter::Pass> ConcurrencyLimiter::enter() {
   if (state->inside < state->most) {
     ++state->inside;
   } else {
-    const auto turn =
-        std::make_shared<asio::steady_timer>(state->executor, asio::steady_timer::time_point::max());
+    const auto turn = std::make_shared<Event>(state->executor);
     state->waiting.push_back(turn);
-    co_await turn->async_wait(kToken);
+    co_await turn->wait();
   }
   const auto visit = std::make_shared<Visit>(state);
   visit->timer.expires_after(state->patience);
-  visit->timer.async_wait([weak = std::weak_ptr<Visit>(visit)](boost::system::error_code error) {
-    if (const auto still = weak.lock(); still && !error) still->end();
+  visit->timer.then([weak = std::weak_ptr<Visit>(visit)] {
+    if (const auto still = weak.lock()) still->end();
   });
   co_return Pass(visit);
 }

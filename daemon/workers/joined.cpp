@@ -1,37 +1,36 @@
 #include "daemon/workers/joined.hpp"
 
-#include <boost/asio/steady_timer.hpp>
 #include <optional>
 
-#include "daemon/token.hpp"
+#include "daemon/event.hpp"
+#include "daemon/timer.hpp"
 
 namespace spark::workers {
 
 struct Joined::Question {
-  explicit Question(const asio::any_io_executor& executor)
-      : answered(executor, asio::steady_timer::time_point::max()), patience(executor) {}
+  explicit Question(const asio::any_io_executor& executor) : answered(executor), patience(executor) {}
 
-  asio::steady_timer answered;  // cancelled when the answer has arrived
-  asio::steady_timer patience;  // the next call waits until it ends, or until the answer arrives
+  Event answered;  // notified when the answer has arrived
+  Timer patience;  // the next call waits until it ends, or until the answer arrives
   std::optional<Answer> answer;
 };
 
 asio::awaitable<Joined::Answer> Joined::answer(std::string key, Ask ask) {
   Line& line = lines_[key];
   if (const QuestionPtr next = line.next) {
-    co_await next->answered.async_wait(kToken);
+    co_await next->answered.wait();
     co_return *next->answer;
   }
   const auto question = std::make_shared<Question>(executor_);
   if (const QuestionPtr before = line.asked) {
     line.next = question;
-    co_await before->patience.async_wait(kToken);
+    co_await before->patience.wait();
     line.next = nullptr;
   }
   line.asked = question;
   question->patience.expires_after(patience_);
   question->answer = co_await ask();
-  question->answered.cancel();
+  question->answered.notify();
   question->patience.cancel();
   // A later call may be in progress, or already answered.
   const auto line_now = lines_.find(key);

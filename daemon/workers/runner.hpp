@@ -1,12 +1,9 @@
-// The daemon's side of the pipe: starts a worker, forwards its progress, and ends it at its deadline. A
-// worker that can't be killed (D state) is abandoned: its caller gets TimedOut immediately, and the worker
-// counts as abandoned until it ends; no other connect is started for its target meanwhile. A worker that
-// answered a volume waits for the next call, because starting a program costs more than most calls.
+// Runs calls that may hang, or may take long, in workers: processes of their own (process_runner.hpp), or the
+// workers of a history.
 #pragma once
 
 #include <sys/types.h>
 
-#include <boost/asio/any_io_executor.hpp>
 #include <boost/asio/awaitable.hpp>
 #include <cstdint>
 #include <functional>
@@ -14,13 +11,11 @@
 #include <optional>
 #include <set>
 #include <string>
-#include <vector>
+#include <utility>
 
 #include "base/json.hpp"
 #include "base/result.hpp"
 #include "base/units.hpp"
-#include "daemon/workers/concurrency_limiter.hpp"
-#include "daemon/workers/joined.hpp"
 
 namespace spark::workers {
 
@@ -36,15 +31,18 @@ struct Call {
   std::function<void(pid_t)> on_start;  // the worker's process; it has ended when run() returns
 };
 
-class Runner;
-
 // Ends a running worker from outside its coroutine. Copies share one worker.
 class Cancellation {
  public:
-  void cancel();
+  void cancel() {
+    state_->asked = true;
+    if (state_->kill) state_->kill();
+  }
+  bool is_asked() const { return state_->asked; }
+  // For the runner: ends the worker that runs now; none before and after.
+  void set_kill(std::function<void()> kill) const { state_->kill = std::move(kill); }
 
  private:
-  friend class Runner;
   struct State {
     bool asked = false;
     std::function<void()> kill;
@@ -60,42 +58,20 @@ struct WorkerCounts {
 
 class Runner {
  public:
-  // `program` is executed as `program worker VERB`, or as `program worker serve` for calls that share a
-  // worker.
-  Runner(asio::any_io_executor executor, std::string program);
+  virtual ~Runner() = default;
 
-  asio::awaitable<Result<json::object>> run(Call call, Cancellation cancellation = {});
+  virtual asio::awaitable<Result<json::object>> run(Call call, Cancellation cancellation = {}) = 0;
   // A short call, which may run in a worker that has answered others. A few run at once, the others wait for
   // their turn; the deadline starts with the turn.
-  asio::awaitable<Result<json::object>> ask(std::string subject, std::string verb, json::object request,
-                                            Duration deadline);
-
+  virtual asio::awaitable<Result<json::object>> ask(std::string subject, std::string verb,
+                                                    json::object request, Duration deadline) = 0;
   // The same, made once for all concurrent requests; `subject` is that of the first one.
-  asio::awaitable<Result<json::object>> ask_jointly(std::string subject, std::string verb,
-                                                    json::object request, Duration deadline);
+  virtual asio::awaitable<Result<json::object>> ask_jointly(std::string subject, std::string verb,
+                                                            json::object request, Duration deadline) = 0;
 
   // Abandoned workers that have not ended yet, by subject.
-  const std::multiset<std::string>& abandoned() const { return abandoned_; }
-  const WorkerCounts& counts() const { return counts_; }
-
- private:
-  struct Worker;
-  struct Running;
-  using WorkerPtr = std::shared_ptr<Worker>;
-  using Answer = std::optional<Result<json::object>>;  // none: it ended without an answer
-  Result<WorkerPtr> worker_for(const Call& call);
-  asio::awaitable<Answer> converse(std::shared_ptr<Running> running);
-  asio::awaitable<void> reap(std::shared_ptr<Running> running);
-  void keep(WorkerPtr worker);
-  void let_go(WorkerPtr worker);
-
-  asio::any_io_executor executor_;
-  std::string program_;
-  ConcurrencyLimiter limiter_;
-  Joined joined_;
-  std::vector<WorkerPtr> idle_;  // waiting for a call
-  std::multiset<std::string> abandoned_;
-  WorkerCounts counts_;
+  virtual const std::multiset<std::string>& abandoned() const = 0;
+  virtual const WorkerCounts& counts() const = 0;
 };
 
 }  // namespace spark::workers

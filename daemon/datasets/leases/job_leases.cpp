@@ -1,12 +1,12 @@
 #include "daemon/datasets/leases/job_leases.hpp"
 
 #include <algorithm>
-#include <boost/asio/steady_timer.hpp>
 #include <utility>
 #include <vector>
 
 #include "base/text.hpp"
 #include "daemon/log.hpp"
+#include "daemon/timer.hpp"
 #include "daemon/token.hpp"
 
 namespace spark::datasets {
@@ -92,11 +92,10 @@ std::optional<std::string> JobLeases::user_of(const std::string& key) const {
 }
 
 asio::awaitable<void> JobLeases::watch() {
-  asio::steady_timer timer(leases_.executor());
+  Timer timer(leases_.executor());
   for (;;) {
     timer.expires_after(timings_.look);
-    const auto [error] = co_await timer.async_wait(kToken);
-    if (error) co_return;
+    if (!co_await timer.wait()) co_return;
     const bool has_any =
         std::ranges::any_of(leases_.all(), [](const auto& one) { return one.second.job.has_processes(); });
     if (!has_any) {

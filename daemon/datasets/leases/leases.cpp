@@ -70,7 +70,7 @@ Leases::Leases(asio::any_io_executor executor, workers::Runner& runner, const Cl
       clock_(clock),
       catalog_request_(std::move(catalog_request)),
       on_change_(std::move(on_change)),
-      write_ended_(executor_, asio::steady_timer::time_point::max()) {}
+      write_ended_(executor_) {}
 
 asio::awaitable<Result<>> Leases::load() {
   auto answer = co_await ask_catalog("list", {});
@@ -139,7 +139,7 @@ void Leases::look_again(const std::string& id) {
   if (const auto watch = watches_.find(id); watch != watches_.end()) {
     watch->second->cancel();
   } else if (leases_.contains(id)) {
-    const auto timer = std::make_shared<asio::steady_timer>(executor_);
+    const auto timer = std::make_shared<Timer>(executor_);
     watches_[id] = timer;
     launch(executor_, "lease " + id, this->watch(id, timer));
   }
@@ -161,7 +161,7 @@ asio::awaitable<void> Leases::watch(std::string id, TimerPtr timer) {
       break;
     }
     timer->expires_after(next_look(held->second, clock_.wall()));
-    co_await timer->async_wait(kToken);
+    co_await timer->wait();
   }
   watches_.erase(id);
 }
@@ -169,7 +169,7 @@ asio::awaitable<void> Leases::watch(std::string id, TimerPtr timer) {
 // Writes the lease's state in memory at the time of the write. Writes of one lease are serialized: a requeued
 // job uses the same IDs again.
 asio::awaitable<Result<>> Leases::write(std::string id) {
-  while (being_written_.contains(id)) co_await write_ended_.async_wait(kToken);
+  while (being_written_.contains(id)) co_await write_ended_.wait();
   being_written_.insert(id);
   const auto lease = leases_.find(id);
   const std::string op = lease != leases_.end() ? "add" : "remove";
@@ -177,7 +177,7 @@ asio::awaitable<Result<>> Leases::write(std::string id) {
   if (lease != leases_.end()) request = workers::to_json(lease->second);
   const auto answer = co_await ask_catalog(op, std::move(request));
   being_written_.erase(id);
-  write_ended_.cancel();
+  write_ended_.notify();
   if (!answer) co_return fail(answer.error());
   co_return Result<>{};
 }
@@ -185,7 +185,7 @@ asio::awaitable<Result<>> Leases::write(std::string id) {
 asio::awaitable<void> Leases::written() {
   const std::set<std::string> unwritten = being_written_;
   for (const std::string& id : unwritten) {
-    while (being_written_.contains(id)) co_await write_ended_.async_wait(kToken);
+    while (being_written_.contains(id)) co_await write_ended_.wait();
   }
 }
 

@@ -5,7 +5,6 @@
 
 #include <boost/asio/any_io_executor.hpp>
 #include <boost/asio/awaitable.hpp>
-#include <boost/asio/steady_timer.hpp>
 #include <functional>
 #include <map>
 #include <memory>
@@ -17,6 +16,8 @@
 #include "base/clock.hpp"
 #include "base/json.hpp"
 #include "base/result.hpp"
+#include "daemon/event.hpp"
+#include "daemon/timer.hpp"
 #include "daemon/workers/runner.hpp"
 #include "staging/leases/lease.hpp"
 
@@ -53,7 +54,7 @@ class Leases {
   const asio::any_io_executor& executor() const { return executor_; }
 
  private:
-  using TimerPtr = std::shared_ptr<asio::steady_timer>;
+  using TimerPtr = std::shared_ptr<Timer>;
   void put(Lease lease);
   void look_again(const std::string& id);  // after a change or the end of the lease
   asio::awaitable<void> watch(std::string id, TimerPtr timer);
@@ -69,7 +70,7 @@ class Leases {
   std::map<std::string, Lease> leases_;
   std::map<std::string, TimerPtr> watches_;  // by ID: cancelling one triggers a check of its lease
   std::set<std::string> being_written_;      // IDs
-  asio::steady_timer write_ended_;           // never expires: cancelling it wakes all waiters
+  Event write_ended_;
 };
 
 std::string new_lease_id();

@@ -94,7 +94,7 @@ asio::awaitable<void> Paths::tend() {
     if (volume_.status.state == State::Ready) co_await rivals_.look();
     if (has_followed_name_ && volume_.status.state == State::Ready) co_await leave_old_addresses();
     timer_.expires_after(volume_.until_next(volume_.timings.watch));
-    co_await timer_.async_wait(kToken);
+    co_await timer_.wait();
   }
 }
 

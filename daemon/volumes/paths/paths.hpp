@@ -7,12 +7,12 @@
 #pragma once
 
 #include <boost/asio/awaitable.hpp>
-#include <boost/asio/steady_timer.hpp>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "daemon/backoff.hpp"
+#include "daemon/timer.hpp"
 #include "daemon/volumes/context.hpp"
 #include "daemon/volumes/paths/rivals.hpp"
 
@@ -78,7 +78,7 @@ class Paths {
   VolumeContext& volume_;
   Rivals rivals_;
   std::vector<Path> paths_;  // empty for NFS
-  asio::steady_timer timer_;
+  Timer timer_;
   bool is_connecting_ = false;
   bool has_followed_name_ = false;  // the old address's controller still exists
 };

@@ -8,7 +8,7 @@
 namespace spark::volumes {
 
 Requests::Requests(VolumeContext& volume, Fence& fence)
-    : volume_(volume), fence_(fence), answered_(volume.executor, asio::steady_timer::time_point::max()) {
+    : volume_(volume), fence_(fence), answered_(volume.executor) {
   note(volume.seams.store.saved_intent());
 }
 
@@ -42,7 +42,7 @@ void Requests::ask_up() {
   if (!volume_.wanted_up && !down_answer_) {
     down_answer_ =
         Result<>(fail(Errc::Cancelled, "volume " + volume_.settings.name + " was asked up meanwhile"));
-    answered_.cancel();
+    answered_.notify();
   }
   volume_.wanted_up = true;
   volume_.attempts.failed = false;
@@ -127,7 +127,7 @@ void Requests::begin_attempt() {
 void Requests::answer_take(const Result<>& result) {
   is_taking_ = false;
   take_answer_ = result;
-  answered_.cancel();
+  answered_.notify();
 }
 
 void Requests::answer_down(Result<> result) {
@@ -138,11 +138,11 @@ void Requests::answer_down(Result<> result) {
   }
   is_new_down_ = false;
   down_answer_ = std::move(result);
-  answered_.cancel();
+  answered_.notify();
 }
 
 void Requests::stop() {
-  answered_.cancel();
+  answered_.notify();
 }
 
 // A volume that is down keeps the time and the operator; one that was mounted since has to be released again.
@@ -164,7 +164,7 @@ asio::awaitable<Result<>> Requests::save(Intent intent) {
   auto saved = co_await volume_.seams.store.save_intent(intent);
   is_recording_ = false;
   if (saved) note(intent);
-  answered_.cancel();
+  answered_.notify();
   if (saved) co_return Result<>{};
   co_return fail_with(std::move(saved.error()), "recording that volume " + volume_.settings.name +
                                                     " is to be " + (intent.up ? "up" : "down") +
@@ -186,7 +186,7 @@ void Requests::note(Result<Intent> intent) {
 }
 
 asio::awaitable<void> Requests::wait_for_answer() {
-  co_await answered_.async_wait(kToken);
+  co_await answered_.wait();
 }
 
 }  // namespace spark::volumes

@@ -3,10 +3,10 @@
 #pragma once
 
 #include <boost/asio/awaitable.hpp>
-#include <boost/asio/steady_timer.hpp>
 #include <optional>
 #include <string>
 
+#include "daemon/event.hpp"
 #include "daemon/volumes/context.hpp"
 #include "daemon/volumes/fence/fence.hpp"
 #include "daemon/volumes/release_step.hpp"
@@ -56,7 +56,7 @@ class Requests {
 
   VolumeContext& volume_;
   Fence& fence_;
-  asio::steady_timer answered_;  // never expires: cancelled when there is an answer
+  Event answered_;
   Result<Intent> intent_;
   bool is_recording_ = false;
   OnDown on_down_ = OnDown::Disconnect;

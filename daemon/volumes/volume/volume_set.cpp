@@ -181,8 +181,7 @@ void VolumeSet::controller_changed(const std::string& controller) {
 void VolumeSet::namespace_added() {
   if (std::exchange(is_look_due_, true)) return;
   added_.expires_after(kTogether);
-  added_.async_wait([this](boost::system::error_code error) {
-    if (error) return;
+  added_.then([this] {
     is_look_due_ = false;
     for (const auto& volume : volumes_) volume->namespace_added();
   });

@@ -1,7 +1,6 @@
 // All volumes of the configuration in force.
 #pragma once
 
-#include <boost/asio/steady_timer.hpp>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -9,6 +8,7 @@
 #include <vector>
 
 #include "daemon/config/plan.hpp"
+#include "daemon/timer.hpp"
 #include "daemon/volumes/volume/volume.hpp"
 #include "daemon/workers/runner.hpp"
 
@@ -57,7 +57,7 @@ class VolumeSet {
   std::filesystem::path state_dir_;
   Volume::OnChange on_change_;
   std::vector<std::shared_ptr<Volume>> volumes_;  // in the config's order
-  asio::steady_timer added_;                      // when added namespaces are handled
+  Timer added_;                                   // when added namespaces are handled
   bool is_look_due_ = false;
 };
 

@@ -8,6 +8,7 @@
 #include <iterator>
 
 #include "daemon/datasets/datasets.hpp"
+#include "daemon/workers/process_runner.hpp"
 #include "tests/support/run_on.hpp"
 #include "tests/support/scripted_worker.hpp"
 
@@ -128,7 +129,7 @@ class DatasetsTest : public testing::Test {
   ScriptedWorker worker;
   boost::asio::io_context context;
   SystemClock clock;
-  workers::Runner runner{context.get_executor(), worker.program()};
+  workers::ProcessRunner runner{context.get_executor(), worker.program()};
   Jobs jobs{context.get_executor(), clock};
   config::Config settings;
   std::string doubt;  // for every source

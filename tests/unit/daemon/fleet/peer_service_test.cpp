@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "daemon/workers/process_runner.hpp"
 #include "tests/support/run_on.hpp"
 #include "tests/support/scripted_worker.hpp"
 
@@ -14,7 +15,7 @@ class PeerServiceTest : public testing::Test {
  protected:
   ScriptedWorker worker_;
   boost::asio::io_context context_;
-  workers::Runner runner_{context_.get_executor(), worker_.program()};
+  workers::ProcessRunner runner_{context_.get_executor(), worker_.program()};
   PeerService service_{context_.get_executor(), runner_, "/state"};
   config::Config config_;
 

@@ -7,6 +7,7 @@
 #include <iterator>
 
 #include "base/file.hpp"
+#include "daemon/workers/process_runner.hpp"
 #include "tests/support/run_on.hpp"
 #include "tests/support/scripted_worker.hpp"
 
@@ -45,7 +46,7 @@ class KnownCheckpointsTest : public testing::Test {
   ScriptedWorker worker;
   asio::io_context context;
   SystemClock clock;
-  workers::Runner runner{context.get_executor(), worker.program()};
+  workers::ProcessRunner runner{context.get_executor(), worker.program()};
   Context shared{context.get_executor(), runner, clock, "/state", {}, {}, {}, {}, {}};
   config::Output output;
   KnownCheckpoints known{shared, output};

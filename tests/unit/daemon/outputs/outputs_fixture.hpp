@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "daemon/outputs/stage_outs.hpp"
+#include "daemon/workers/process_runner.hpp"
 #include "tests/support/run_on.hpp"
 #include "tests/support/scripted_worker.hpp"
 
@@ -50,7 +51,7 @@ class OutputsTest : public testing::Test {
   ScriptedWorker worker;
   asio::io_context context;
   SystemClock clock;
-  workers::Runner runner{context.get_executor(), worker.program()};
+  workers::ProcessRunner runner{context.get_executor(), worker.program()};
   Jobs jobs{context.get_executor(), clock};
   config::Config settings;
   std::optional<Error> away;

@@ -5,6 +5,7 @@
 #include <boost/asio/io_context.hpp>
 
 #include "daemon/volumes/volume/volume.hpp"
+#include "daemon/workers/process_runner.hpp"
 #include "tests/support/run_on.hpp"
 #include "tests/support/scripted_worker.hpp"
 #include "tests/unit/base/temporary_folder.hpp"
@@ -63,7 +64,7 @@ class SimulatedHostTest : public testing::Test {
   SystemClock clock;
   TemporaryFolder folder;
   ScriptedWorker worker;
-  workers::Runner runner{context.get_executor(), worker.program()};
+  workers::ProcessRunner runner{context.get_executor(), worker.program()};
   HostSnapshot snapshot{clock};
   std::unique_ptr<SimulatedHost> host;
   std::shared_ptr<volumes::Volume> volume;

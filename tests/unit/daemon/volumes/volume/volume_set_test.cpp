@@ -10,6 +10,7 @@
 #include "base/file.hpp"
 #include "daemon/config/parse.hpp"
 #include "daemon/volumes/adapters/worker_seams.hpp"
+#include "daemon/workers/process_runner.hpp"
 #include "tests/support/run_on.hpp"
 #include "tests/support/scripted_worker.hpp"
 #include "tests/unit/base/temporary_folder.hpp"
@@ -72,7 +73,7 @@ class VolumeSetTest : public testing::Test {
   SystemClock clock;
   TemporaryFolder folder;
   ScriptedWorker worker;  // supports no verb, unless a test adds one
-  workers::Runner runner{context.get_executor(), worker.program()};
+  workers::ProcessRunner runner{context.get_executor(), worker.program()};
   HostSnapshot snapshot{clock};
   MakeSeams make_seams = [this](const config::Volume& volume, const std::optional<config::Target>&,
                                 OtherVolumes others) {

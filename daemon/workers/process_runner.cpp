@@ -1,17 +1,17 @@
-#include "daemon/workers/runner.hpp"
+#include "daemon/workers/process_runner.hpp"
 
 #include <signal.h>
 #include <sys/wait.h>
 
 #include <boost/asio/posix/stream_descriptor.hpp>
 #include <boost/asio/read_until.hpp>
-#include <boost/asio/steady_timer.hpp>
 #include <boost/asio/write.hpp>
 
 #include "base/child.hpp"
 #include "base/text.hpp"
 #include "daemon/launch.hpp"
 #include "daemon/log.hpp"
+#include "daemon/timer.hpp"
 #include "daemon/token.hpp"
 
 namespace spark::workers {
@@ -39,7 +39,7 @@ using Stream = asio::posix::stream_descriptor;
 
 }  // namespace
 
-struct Runner::Worker {
+struct ProcessRunner::Worker {
   Worker(asio::any_io_executor executor, Child child)
       : pid(child.pid),
         in(executor, child.in.release()),
@@ -51,16 +51,16 @@ struct Runner::Worker {
   Stream in, out, pidfd;
   std::string buffered;  // from `out`, not parsed yet
   unsigned answers = 0;
-  asio::steady_timer idle;
+  Timer idle;
 };
 
-struct Runner::Running {
+struct ProcessRunner::Running {
   Running(asio::any_io_executor executor, WorkerPtr its_worker, Call its_call)
       : call(std::move(its_call)), worker(std::move(its_worker)), timer(executor) {}
 
   Call call;
   WorkerPtr worker;
-  asio::steady_timer timer;  // the deadline, then the grace period after the kill
+  Timer timer;  // the deadline, then the grace period after the kill
   bool timed_out = false, cancelled = false, ended = false, given_up = false;
   bool is_heard = true;  // as far as known: the request was received, and may have been started
 
@@ -93,8 +93,8 @@ template <class Running>
 void kill_and_expect_the_end(const std::shared_ptr<Running>& running) {
   running->kill();
   running->timer.expires_after(kGrace);
-  running->timer.async_wait([running](boost::system::error_code error) {
-    if (!error && !running->ended) running->give_up();
+  running->timer.then([running] {
+    if (!running->ended) running->give_up();
   });
 }
 
@@ -102,8 +102,8 @@ template <class Running>
 void arm_deadline(const std::shared_ptr<Running>& running) {
   if (!running->call.deadline) return;
   running->timer.expires_after(*running->call.deadline);
-  running->timer.async_wait([running](boost::system::error_code error) {
-    if (error || running->ended) return;
+  running->timer.then([running] {
+    if (running->ended) return;
     running->timed_out = true;
     kill_and_expect_the_end(running);
   });
@@ -117,19 +117,14 @@ bool has_ended(pid_t worker) {
 
 }  // namespace
 
-void Cancellation::cancel() {
-  state_->asked = true;
-  if (state_->kill) state_->kill();
-}
-
-Runner::Runner(asio::any_io_executor executor, std::string program)
+ProcessRunner::ProcessRunner(asio::any_io_executor executor, std::string program)
     : executor_(std::move(executor)),
       program_(std::move(program)),
       limiter_(executor_, kMostQuestions, kPatience),
       joined_(executor_, kPatience) {}
 
 // An idle worker that was not killed meanwhile, or a new one.
-Result<Runner::WorkerPtr> Runner::worker_for(const Call& call) {
+Result<ProcessRunner::WorkerPtr> ProcessRunner::worker_for(const Call& call) {
   while (call.shares_worker && !idle_.empty()) {
     WorkerPtr worker = std::move(idle_.back());
     idle_.pop_back();
@@ -146,19 +141,19 @@ Result<Runner::WorkerPtr> Runner::worker_for(const Call& call) {
   return std::make_shared<Worker>(executor_, std::move(*child));
 }
 
-void Runner::keep(WorkerPtr worker) {
+void ProcessRunner::keep(WorkerPtr worker) {
   const std::size_t most = limiter_.is_crowded() ? kMostQuestions : kMostIdle;
   if (idle_.size() >= most || worker->answers >= kMostAnswers || !worker->buffered.empty())
     return let_go(std::move(worker));
   worker->idle.expires_after(kIdle);
-  worker->idle.async_wait([this, worker](boost::system::error_code error) {
-    if (!error && std::erase(idle_, worker) > 0) let_go(worker);
+  worker->idle.then([this, worker] {
+    if (std::erase(idle_, worker) > 0) let_go(worker);
   });
   idle_.push_back(std::move(worker));
 }
 
 // The worker ends at the end of its input.
-void Runner::let_go(WorkerPtr worker) {
+void ProcessRunner::let_go(WorkerPtr worker) {
   auto bury = [](WorkerPtr leaving) -> asio::awaitable<void> {
     boost::system::error_code ignored;
     leaving->in.close(ignored);
@@ -168,8 +163,8 @@ void Runner::let_go(WorkerPtr worker) {
   launch(executor_, "end of an idle worker", bury(std::move(worker)));
 }
 
-asio::awaitable<Result<json::object>> Runner::ask(std::string subject, std::string verb, json::object request,
-                                                  Duration deadline) {
+asio::awaitable<Result<json::object>> ProcessRunner::ask(std::string subject, std::string verb,
+                                                         json::object request, Duration deadline) {
   Call call;
   call.verb = std::move(verb);
   call.subject = std::move(subject);
@@ -180,8 +175,8 @@ asio::awaitable<Result<json::object>> Runner::ask(std::string subject, std::stri
   co_return co_await run(std::move(call));
 }
 
-asio::awaitable<Result<json::object>> Runner::ask_jointly(std::string subject, std::string verb,
-                                                          json::object request, Duration deadline) {
+asio::awaitable<Result<json::object>> ProcessRunner::ask_jointly(std::string subject, std::string verb,
+                                                                 json::object request, Duration deadline) {
   std::string key = verb + ' ' + json::serialize(request);
   Joined::Ask once = [this, subject, verb, request, deadline] {
     return ask(subject, verb, request, deadline);
@@ -189,9 +184,9 @@ asio::awaitable<Result<json::object>> Runner::ask_jointly(std::string subject, s
   co_return co_await joined_.answer(std::move(key), std::move(once));
 }
 
-asio::awaitable<Result<json::object>> Runner::run(Call call, Cancellation cancellation) {
+asio::awaitable<Result<json::object>> ProcessRunner::run(Call call, Cancellation cancellation) {
   const std::string what = call.verb + (call.subject.empty() ? "" : " of " + call.subject);
-  if (cancellation.state_->asked) co_return fail(Errc::Cancelled, what + " was cancelled");
+  if (cancellation.is_asked()) co_return fail(Errc::Cancelled, what + " was cancelled");
   if (is_connect(call.verb) && abandoned_.contains(call.subject)) {
     co_return fail(Errc::Unavailable, what + " waits until an earlier worker, stuck in the kernel, has ended",
                    "`dmesg` may show the cause");
@@ -201,12 +196,12 @@ asio::awaitable<Result<json::object>> Runner::run(Call call, Cancellation cancel
 
   auto running = std::make_shared<Running>(executor_, std::move(*worker), std::move(call));
   ++counts_.running;
-  cancellation.state_->kill = [weak = std::weak_ptr<Running>(running)] {
+  cancellation.set_kill([weak = std::weak_ptr<Running>(running)] {
     if (const auto still = weak.lock(); still && !still->ended) {
       still->cancelled = true;
       kill_and_expect_the_end(still);
     }
-  };
+  });
   if (running->call.on_start) running->call.on_start(running->worker->pid);
   arm_deadline(running);
   auto answer = co_await converse(running);
@@ -219,7 +214,7 @@ asio::awaitable<Result<json::object>> Runner::run(Call call, Cancellation cancel
     co_await reap(running);
   }
   --counts_.running;
-  cancellation.state_->kill = nullptr;
+  cancellation.set_kill(nullptr);
 
   if (running->cancelled) co_return fail(Errc::Cancelled, what + " was cancelled");
   if (running->timed_out) {
@@ -239,7 +234,7 @@ asio::awaitable<Result<json::object>> Runner::run(Call call, Cancellation cancel
                  "its last words may be in `journalctl -u spark-staged`");
 }
 
-asio::awaitable<Runner::Answer> Runner::converse(std::shared_ptr<Running> running) {
+asio::awaitable<ProcessRunner::Answer> ProcessRunner::converse(std::shared_ptr<Running> running) {
   const Call& call = running->call;
   Worker& worker = *running->worker;
   const json::object line_of_many{{"verb", call.verb}, {"request", call.request}};
@@ -273,7 +268,7 @@ asio::awaitable<Runner::Answer> Runner::converse(std::shared_ptr<Running> runnin
   co_return answer;
 }
 
-asio::awaitable<void> Runner::reap(std::shared_ptr<Running> running) {
+asio::awaitable<void> ProcessRunner::reap(std::shared_ptr<Running> running) {
   // If it was abandoned while its output was still read, nothing would end a wait that starts now.
   if (!running->given_up) co_await running->worker->pidfd.async_wait(Stream::wait_read, kToken);
   siginfo_t info{};
@@ -287,7 +282,7 @@ asio::awaitable<void> Runner::reap(std::shared_ptr<Running> running) {
   ++counts_.abandoned;
   log::warning("worker " + std::to_string(running->worker->pid) + " (" + running->call.verb + " of " +
                running->call.subject + ") is stuck in the kernel and was abandoned; continuing");
-  auto wait_for_end = [](Runner& runner, std::shared_ptr<Running> stuck) -> asio::awaitable<void> {
+  auto wait_for_end = [](ProcessRunner& runner, std::shared_ptr<Running> stuck) -> asio::awaitable<void> {
     co_await stuck->worker->pidfd.async_wait(Stream::wait_read, kToken);
     ::waitid(P_PID, static_cast<id_t>(stuck->worker->pid), nullptr, WEXITED | WNOHANG);
     stuck->ended = true;

@@ -1,4 +1,4 @@
-#include "daemon/workers/runner.hpp"
+#include "daemon/workers/process_runner.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -63,7 +63,7 @@ class RunnerTest : public testing::Test {
   std::function<boost::asio::awaitable<void>(std::string, std::string)> asked;
   ScriptedWorker worker;
   boost::asio::io_context context;
-  Runner runner{context.get_executor(), worker.program()};
+  ProcessRunner runner{context.get_executor(), worker.program()};
 };
 
 TEST_F(RunnerTest, PassesTheRequestToTheWorkerAndReturnsItsAnswer) {
@@ -252,7 +252,7 @@ TEST_F(RunnerTest, AnswersThatAreNotJsonAreAnError) {
 }
 
 TEST_F(RunnerTest, AMissingProgramIsAnError) {
-  Runner missing(context.get_executor(), "/nonexistent/worker");
+  ProcessRunner missing(context.get_executor(), "/nonexistent/worker");
   const auto answer = await(context, missing.run(call("echo")));
   ASSERT_TRUE(answer);
   ASSERT_FALSE(*answer);
