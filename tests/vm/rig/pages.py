@@ -78,6 +78,7 @@ LINES_ELSEWHERE = {
 SET_UP = ("setup", "tools/setup.sh test")  # the set "test" has all of "build" and "package"
 SCENARIOS = "-m pytest tests/vm"
 CRASHES = ("crash", "/usr/bin/python3 -m pytest tests/crash -c tests/crash/pytest.ini")
+HISTORIES = ("histories-volumes", "build/release/tests/histories/volumes/spark_volumes_histories --seed")
 BY_STEP = {
     "sudo tools/setup.sh build": SET_UP,
     "sudo tools/setup.sh package": SET_UP,
@@ -90,6 +91,8 @@ BY_STEP = {
     "make lint": ("lint", "tools/lint/run.py"),
     "make check-long": ("many", "tests/vm/test_many.py"),
     "make test": ("unit", "ctest --test-dir build/asan"),  # built with sanitizers in that step
+    "make histories": HISTORIES,
+    "build/release/tests/histories/volumes/spark_volumes_histories": HISTORIES,
     "make check STEPS=debian13": ("debian13", "tests/vm/test_tls.py"),
     "/usr/bin/python3 -m pytest tests/crash": CRASHES,
     "SPARK_CRASH_SEED=": CRASHES,
@@ -102,7 +105,7 @@ BY_STEP = {
 # For lines such as `make deb`: the command that the make target runs.
 RECIPES = {"build": "cmake --build --preset release", "deb": "tools/deb.sh", "debs": "tools/deb-for.sh",
            "lint": "tools/lint/run.py", "install": "cmake --install build/release --prefix",
-           "check": "tools/check.py", "check-long": "tools/check.py --long", "test": "ctest --test-dir build/dev", "demo": "tests/vm/demo.py",
+           "check": "tools/check.py", "check-long": "tools/check.py --long", "test": "ctest --test-dir build/dev", "histories": "_histories --seed", "demo": "tests/vm/demo.py",
            "try": "tools/try.py"}
 # Commands run by .ci/run, which also starts from a checkout.
 BY_CI = ("make check",)
