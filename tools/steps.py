@@ -138,30 +138,33 @@ SERVED = [
      Step("api", "the API, metrics, alerts and dashboard, on a real daemon and a real Prometheus", 900,
           [pytest("tests/api")], needs_programs=True),
      Step("install", "what `cmake --install` places, that systemd accepts it, and what `make release` refuses", 600,
-          [[PYTHON, "tests/install/release_test.py"], [PYTHON, "tests/install/install_test.py", "build/release"]], needs_programs=True)],
+          [[PYTHON, "tests/install/release_test.py"], [PYTHON, "tests/install/install_test.py", "build/release"]], needs_programs=True),
+     Step("csi", "the Kubernetes driver, with a kubelet that repeats its calls, on plain folders", 900, [pytest("tests/csi")],
+          {"SPARK_VM_PACKAGE": "build/deb"}, needs_programs=True)],
     [Step("slurm", "Slurm's plugin: a real Slurm of four nodes with a daemon each, and what fails there", 1200,
           [pytest("tests/slurm")], {"SPARK_VM_PACKAGE": "build/deb"}, needs_programs=True),
-     Step("csi", "the Kubernetes driver, with a kubelet that repeats its calls, on plain folders", 900, [pytest("tests/csi")],
-          {"SPARK_VM_PACKAGE": "build/deb"}, needs_programs=True),
+     # In one lane with `slurm`: both give the same addresses and names to network devices.
      Step("fleet", "four hosts in namespaces that stage from one drive and from each other", 900, [pytest("tests/fleet")],
           needs_programs=True)],
 ]
 
-THREADED = ["base", "staging", "fleet"]
-# Two lanes, so that neither core is idle while the other's step waits. Steps that work on file systems come last, since the
-# kernel does that work at its own priority. The machines may leave them almost no CPU time for most of an hour.
+THREADED = [f"spark_{part}_tests" for part in ("base", "staging", "fleet")]
+# Two lanes that take about the same CPU time, so that neither core is idle while the other's step waits. The first one needs no
+# programs, so it begins while they are built. Steps that work on file systems come last, since the kernel does that work at its
+# own priority. The machines may leave them almost no CPU time for most of an hour.
 GIVING_WAY_S = 5400
 BUILDS = [
     [Step("unit", "unit tests, g++ 12, under address and undefined-behaviour sanitizers", GIVING_WAY_S,
-          [*configure_and_build("asan"), ctest("asan")], {"ASAN_OPTIONS": "detect_stack_use_after_return=1"}),
-     # Without address randomisation: g++ 12's thread sanitizer does not support the memory layouts of newer kernels.
-     Step("tsan", "the threaded parts under the thread sanitizer", GIVING_WAY_S,
-          [*configure_and_build("tsan", *(f"spark_{part}_tests" for part in THREADED)),
-           # The failing calls are made by one thread, thousands of times; the step `unit` covers them.
-           *(["setarch", "-R", f"build/tsan/tests/unit/{part}/spark_{part}_tests", "--gtest_filter=-*CacheFaults*"]
-             for part in THREADED)],
-          {"TSAN_OPTIONS": "halt_on_error=1"})],
-    [Step("histories", "random histories of volumes, copies and outputs in a simulated world, and those that once failed", GIVING_WAY_S,
+          [*configure_and_build("asan"), ctest("asan")], {"ASAN_OPTIONS": "detect_stack_use_after_return=1"})],
+    [Step("tsan", "the threaded parts under the thread sanitizer", GIVING_WAY_S,
+          [*configure_and_build("tsan", *THREADED),
+           # Without address randomisation: g++ 12's thread sanitizer does not support the memory layouts of newer kernels. All at
+           # once: the tests of a part run one after the other.
+           ["setarch", "-R", "ctest", "--test-dir", "build/tsan", "--output-on-failure", "--no-tests=error", "-j", str(len(THREADED)),
+            "-R", f"^({'|'.join(THREADED)})$"]],
+          # The failing calls are made by one thread, hundreds of times; the step `unit` has them.
+          {"TSAN_OPTIONS": "halt_on_error=1", "GTEST_FILTER": "-*CacheFaults*"}),
+     Step("histories", "random histories of volumes, copies and outputs in a simulated world, and those that once failed", GIVING_WAY_S,
           [histories(area, "--count", str(HISTORIES[area])) for area in WITH_HISTORIES], needs_programs=True),
      Step("fuzz", "fuzzers of everything that reads what others wrote", GIVING_WAY_S, [["tools/fuzz.sh", "6"]]),
      Step("crash", "kill -9, full drives and failing calls under `spark-stage copy`", GIVING_WAY_S, [pytest("tests/crash")],
