@@ -155,7 +155,7 @@ THREADED = [f"spark_{part}_tests" for part in ("base", "staging", "fleet")]
 GIVING_WAY_S = 5400
 BUILDS = [
     [Step("unit", "unit tests, g++ 12, under address and undefined-behaviour sanitizers", GIVING_WAY_S,
-          [*configure_and_build("asan"), ctest("asan")], {"ASAN_OPTIONS": "detect_stack_use_after_return=1"})],
+          [*configure_and_build("asan"), ctest("asan")], {"ASAN_OPTIONS": "detect_stack_use_after_return=1", "SPARK_MUST_RUN": "1"})],
     [Step("tsan", "the threaded parts under the thread sanitizer", GIVING_WAY_S,
           [*configure_and_build("tsan", *THREADED),
            # Without address randomisation: g++ 12's thread sanitizer does not support the memory layouts of newer kernels. All at
