@@ -60,20 +60,10 @@ class House:
         self.host.wait_until(f"mountpoint -q {LOCAL}", 60)
 
     def start_target(self):
-        self._boot_target()
-        self._export()
-
-    def restart_target(self):
-        """Restarts the target after a power loss, with the same drives and exports."""
-        self._boot_target()
-        self._export()
-
-    def _boot_target(self):
+        """The first time, or after a power loss with the same drives and exports."""
         self.target_machine.start()
         self.target_machine.wait_ready()
         self.target_machine.sh(f"until [ -e {disk(1)} ]; do sleep 0.1; done", 30)
-
-    def _export(self):
         self.target.export(SUBSYSTEM, disk(1))
         self.target.export_nfs(NAS_EXPORT)
 
