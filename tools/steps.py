@@ -40,8 +40,8 @@ def machines(name, kernel, purpose, *arguments, **environment):
                  "SPARK_VM_PACKAGE": "build/deb", "SPARK_VM_CPUS": "1", **environment}, needs_programs=True)
 
 
-def short_machines(name, kernel, purpose, *arguments):
-    return machines(name, kernel, purpose, *arguments, "-m", "not long")
+def short_machines(name, kernel, purpose, *arguments, marked="not long"):
+    return machines(name, kernel, purpose, *arguments, "-m", marked)
 
 
 def after(command, step):
@@ -87,15 +87,17 @@ FIRST = [
 ]
 
 # Scenarios about the rig itself, drives, configuration and text: they run with one kernel, or with others on request.
-ANY_KERNEL = ["test_rig", "test_package", "test_slurm", "test_cache", "test_room", "test_callers", "test_power", "test_failing_drive",
+ANY_KERNEL = ["test_rig", "test_package", "test_slurm", "test_cache", "test_room", "test_power", "test_failing_drive",
               "test_config", "test_moving", "test_docs"]
 # These mostly wait, for the protections of volumes that two hosts want.
-TWO_HOSTS = ["test_sharing", "test_publish", "test_format"]
-# The scenarios most affected by the older kernel, whose target has no reservations; check-long runs all there.
+TWO_HOSTS = ["test_sharing", "test_publish", "test_format", "test_nfs"]
+# With scenarios marked `on_6_1`, for what the older kernel changes: its target has no reservations. check-long runs all there.
 ON_6_1 = ["test_boot", "test_volumes", "test_sharing", "test_auth"]
 # Faults of targets, wires and hosts, which mostly wait too.
 FAULTS = ["test_auth", "test_tls", "test_frozen", "test_broken", "test_bare", "test_guards", "test_portals", "test_two_targets",
           "test_neighbours", "test_healing", "test_shutdown"]
+# For scenarios marked `repeats`: races of two hosts, generations that one publishes.
+REPEATED = {"SPARK_RACES": "3", "SPARK_GENERATIONS": "8"}
 BENCHMARK = ["test_bench", "test_bench_hosts"]
 # Jobs of PyTorch's that are killed and resume.
 TRAINING = ["test_training", "test_training_hosts"]
@@ -124,10 +126,9 @@ DEBIAN_13 = Step(
      "SPARK_VM_CPUS": "1", "SPARK_VM_PACKAGE": "build/debian-13-amd64/deb",
      "SPARK_VM_INSTALL": "build/debian-13-amd64/installed"})
 LANES = [
-    [short_machines("vm-newest", "newest", "volumes, staging, stage-out and the benchmark", *but(TWO_HOSTS + ANY_KERNEL + FAULTS + APART))],
+    [short_machines("vm-newest", "newest", "the package, volumes, staging, stage-out, the benchmark and the pages", *but(TWO_HOSTS + FAULTS + APART))],
     [short_machines("vm-faults", "newest", "faults of targets, wires and hosts, and volumes that two hosts want", *scenarios(FAULTS + TWO_HOSTS))],
-    [short_machines("vm-6.1", "6.1", "what the older kernel affects most", *scenarios(ON_6_1)),
-     short_machines("vm-more", "newest", "scenarios that a kernel does not change", *scenarios(ANY_KERNEL))],
+    [short_machines("vm-6.1", "6.1", "what the older kernel affects most", *scenarios(ON_6_1), marked="on_6_1 and not long")],
 ]
 MACHINES = [step for lane in LANES for step in lane]
 
@@ -206,8 +207,9 @@ OTHERS = [
     replace(KUBERNETES, commands=[SET_UP_OTHERS, ["tools/image.sh", "debian-12", "amd64", "build/deb"], [*IMAGE_TESTS, "tests/csi/test_podman.py"],
                                   *KUBERNETES.commands]),
     machines("many", "newest", "100 subsystems with 300 namespaces", *scenarios(TAKES_LONG)),
-    replace(machines("vm-long", "newest", "scenarios marked long: slow ones, and variants of others", *but(APART), "-m", "long"), deadline_s=2 * 3600),
-    replace(machines("vm-6.1-all", "6.1", "all scenarios that the older kernel may affect", *but(ANY_KERNEL + BENCHMARK + APART)),
+    replace(machines("vm-long", "newest", "scenarios marked long: slow ones, and variants of others; races and generations repeated", *but(APART),
+                     "-m", "long or repeats", **REPEATED), deadline_s=3 * 3600),
+    replace(machines("vm-6.1-all", "6.1", "all scenarios that the older kernel may affect", *but(ANY_KERNEL + BENCHMARK + APART), **REPEATED),
             deadline_s=3 * 3600),
     machines("fleet-vm", "newest", "three hosts that read a volume of a real target once, and their faults", *scenarios(FLEET)),
     replace(machines("verdict", "newest", "the benchmark's verdict beside a PyTorch job", *scenarios(VERDICT)),
