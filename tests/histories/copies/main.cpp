@@ -1,0 +1,35 @@
+// Random histories of the cache of one host: docs/testing.md.
+#include <cstdio>
+#include <exception>
+#include <memory>
+
+#include "tests/histories/copies/world/drives.hpp"
+#include "tests/histories/copies/world/world.hpp"
+#include "tests/histories/engine/program.hpp"
+
+namespace {
+
+using namespace spark::histories;
+
+Area area() {
+  Area area;
+  area.name = "copies";
+  for (const copies::StepRow& row : copies::all_steps()) area.actions.push_back({row.action, row.weight});
+  area.longest = 24;
+  area.make = [](std::uint64_t seed, const Story& story) -> std::unique_ptr<World> {
+    return std::make_unique<copies::CopiesWorld>(seed, story);
+  };
+  return area;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  try {
+    copies::enter_own_namespace();
+    return history_main(area(), argc, argv);
+  } catch (const std::exception& failure) {
+    std::fprintf(stderr, "%s\n", failure.what());
+    return 2;
+  }
+}

@@ -1,0 +1,128 @@
+#include "tests/histories/copies/world/delivery.hpp"
+
+#include <sys/stat.h>
+#include <sys/xattr.h>
+
+#include <algorithm>
+#include <map>
+
+#include "tests/histories/copies/world/files.hpp"
+
+namespace spark::histories::copies {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct CopiedFile {
+  ino_t inode = 0;
+  std::string bytes, note;
+};
+
+std::string note_of(const fs::path& file) {
+  char value[64];
+  const ssize_t length = ::lgetxattr(file.c_str(), "user.note", value, sizeof value);
+  return length < 0 ? "" : std::string(value, static_cast<std::size_t>(length));
+}
+
+std::map<std::string, CopiedFile> files_below(const fs::path& folder) {
+  std::map<std::string, CopiedFile> files;
+  std::error_code error;
+  for (const auto& entry : fs::recursive_directory_iterator(folder, error)) {
+    struct stat info {};
+    if (::lstat(entry.path().c_str(), &info) != 0 || !S_ISREG(info.st_mode)) continue;
+    CopiedFile file{info.st_ino, bytes_of(entry.path()), note_of(entry.path())};
+    files[entry.path().lexically_relative(folder)] = std::move(file);
+  }
+  return files;
+}
+
+class Comparison {
+ public:
+  Comparison(Scene& scene, const Delivery& delivery, const Source& source)
+      : scene_(scene), delivery_(delivery), source_(source), files_(files_below(delivery.path)) {}
+
+  void go() {
+    std::error_code error;
+    if (!fs::is_directory(delivery_.path, error)) return violate("no-such-copy", "there is nothing at its path");
+    for (const std::string& path : source_.paths_ever()) {
+      if (files_.contains(path)) {
+        check_file(path, files_.at(path));
+      } else if (!source_.was_absent(path, delivery_.from, delivery_.to)) {
+        missing(path);
+      }
+    }
+    for (const auto& [path, file] : files_) {
+      if (!source_.paths_ever().contains(path)) foreign(path);
+    }
+  }
+
+ private:
+  void violate(const std::string& oracle, const std::string& what) {
+    scene_.violate(oracle, delivery_.by + " of " + delivery_.dataset + " succeeded, but " + what);
+  }
+
+  // A source that is not mounted is not known to be another one, unless it was staged before.
+  bool is_excused() const { return !delivery_.was_mounted && !delivery_.was_known_before; }
+
+  void missing(const std::string& path) {
+    if (is_excused()) return;
+    if (!delivery_.was_mounted)
+      return violate(files_.empty() ? "empty-source" : "other-file-system",
+                     "its source was not mounted, and " + path + " is missing");
+    violate("missing-file", path + " is missing");
+  }
+
+  void foreign(const std::string& path) {
+    if (is_excused()) return;
+    violate(delivery_.was_mounted ? "foreign-file" : "other-file-system", path + " is not in its source");
+  }
+
+  void check_file(const std::string& path, const CopiedFile& file) {
+    const auto right = source_.between(path, delivery_.from, delivery_.to);
+    const auto same = std::ranges::find_if(
+        right, [&](const SourceFile& one) { return *one.content == file.bytes; });
+    if (same != right.end()) return check_note(path, file, right);
+    if (const Damage* damage = scene_.rot.of(file.inode)) return damaged(path, *damage);
+    if (scene_.rot.is_damaged_content(file.bytes))
+      return violate("damage-copied", path + " has damaged bytes, copied from another file");
+    if (is_excused()) return;
+    const auto ever = source_.ever(path);
+    const bool is_old =
+        std::ranges::any_of(ever, [&](const SourceFile& one) { return *one.content == file.bytes; });
+    if (!is_old) return violate("foreign-bytes", path + " has bytes that it never had in the source");
+    violate(right.empty() ? "removed-file" : "stale-bytes", path + " has bytes of an earlier time");
+  }
+
+  void check_note(const std::string& path, const CopiedFile& file, const std::vector<SourceFile>& right) {
+    if (delivery_.may_lack_attributes) return;
+    const auto same =
+        std::ranges::find_if(right, [&](const SourceFile& one) { return one.note == file.note; });
+    if (same == right.end())
+      violate("attributes-lost", path + " has lost its attributes, and no warning says so");
+  }
+
+  // Damage that nobody has read yet may be served.
+  void damaged(const std::string& path, const Damage& damage) {
+    if (delivery_.is_verified) {
+      violate("verified-copy-damaged", path + " is damaged, although the copy was to be verified");
+    } else if (damage.is_known && damage.was_forgotten) {
+      violate("damage-forgotten", path + " is damaged; a verification had found that before the catalog was lost");
+    } else if (damage.is_known) {
+      violate("damage-served", path + " is damaged, and a verification had found that");
+    }
+  }
+
+  Scene& scene_;
+  const Delivery& delivery_;
+  const Source& source_;
+  std::map<std::string, CopiedFile> files_;
+};
+
+}  // namespace
+
+void check_delivery(Scene& scene, const Delivery& delivery) {
+  const Source* source = scene.source(delivery.dataset);
+  if (source != nullptr) Comparison(scene, delivery, *source).go();
+}
+
+}  // namespace spark::histories::copies

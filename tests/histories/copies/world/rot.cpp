@@ -1,0 +1,62 @@
+#include "tests/histories/copies/world/rot.hpp"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+
+#include "base/file.hpp"
+#include "tests/histories/copies/world/files.hpp"
+
+namespace spark::histories::copies {
+namespace {
+
+namespace fs = std::filesystem;
+
+}  // namespace
+
+// Through a mapping: a file system in memory then notes no time.
+void Rot::flip(const fs::path& file, std::uint32_t where, SteadyTime now) {
+  const UniqueFd fd(::open(file.c_str(), O_RDWR | O_NOFOLLOW | O_CLOEXEC));
+  struct stat info {};
+  if (!fd || ::fstat(fd.get(), &info) != 0 || info.st_size == 0) return;
+  const auto size = static_cast<std::size_t>(info.st_size);
+  void* mapped = ::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd.get(), 0);
+  if (mapped == MAP_FAILED) return;
+  auto* bytes = static_cast<unsigned char*>(mapped);
+  bytes[where % size] ^= 1U;
+  ::munmap(mapped, size);
+  damaged_[info.st_ino] = {now, false, false, bytes_of(file)};
+}
+
+const Damage* Rot::of(ino_t inode) const {
+  const auto found = damaged_.find(inode);
+  return found == damaged_.end() ? nullptr : &found->second;
+}
+
+bool Rot::is_damaged_content(const std::string& bytes) const {
+  return std::ranges::any_of(damaged_, [&](const auto& one) { return one.second.bytes == bytes; });
+}
+
+std::set<ino_t> Rot::below(const fs::path& folder, SteadyTime before) const {
+  std::set<ino_t> found;
+  std::error_code error;
+  for (const auto& entry : fs::recursive_directory_iterator(folder, error)) {
+    struct stat info {};
+    if (::lstat(entry.path().c_str(), &info) != 0 || !S_ISREG(info.st_mode)) continue;
+    const Damage* damage = of(info.st_ino);
+    if (damage != nullptr && damage->since < before) found.insert(info.st_ino);
+  }
+  return found;
+}
+
+void Rot::learn(const std::set<ino_t>& files) {
+  for (const ino_t file : files) damaged_.at(file).is_known = true;
+}
+
+void Rot::forget() {
+  for (auto& [inode, damage] : damaged_) damage.was_forgotten = damage.was_forgotten || damage.is_known;
+}
+
+}  // namespace spark::histories::copies

@@ -1,0 +1,152 @@
+// What goes wrong on the host: drives, the catalog, workers, the daemon, the clock.
+#include <errno.h>
+
+#include <array>
+
+#include "tests/histories/copies/world/copies_on_drive.hpp"
+#include "tests/histories/copies/world/places.hpp"
+#include "tests/histories/copies/world/world.hpp"
+
+namespace spark::histories::copies {
+namespace {
+
+void rot(CopiesWorld& world, const Step& step) {
+  const auto files = copied_files();
+  if (files.empty()) return;
+  const auto& file = files[step.dice[0] % files.size()];
+  Scene& scene = world.scene();
+  scene.tell("a bit flips in " + file.lexically_relative(places::kDrive).native());
+  scene.rot.flip(file, step.dice[1], scene.time.now());
+}
+
+// The next worker with one of these verbs has trouble with a call.
+void fault(CopiesWorld& world, const Step& step) {
+  static constexpr std::array kVerbs = {"stage", "stage", "stage", "stage", "verify", "evict",
+                                        "copy",  "lease", "catalog", "recover"};
+  static constexpr std::array kErrors = {EIO, EIO, ENOSPC, EDQUOT, EMFILE};
+  Fate& fate = world.scene().fate;
+  fate.verb = kVerbs[step.dice[0] % kVerbs.size()];
+  Fault fault;
+  fault.kind = static_cast<Fault::Kind>(1 + step.dice[1] % 3);
+  fault.drive = static_cast<Drive>(step.dice[1] / 3 % 4);
+  fault.calls = static_cast<Calls>(step.dice[1] / 12 % 7);
+  // Each order of magnitude is as likely as another.
+  fault.nth = 1 + step.dice[2] / 8 % (1U << (1 + step.dice[2] % 8));
+  fault.error = kErrors[step.dice[1] / 84 % kErrors.size()];
+  fault.lasts = step.dice[1] / 420 % 3 == 0;
+  world.scene().tell("the next worker for " + fate.verb + " will have trouble: " + in_words(fault));
+  fate.fault = fault;
+}
+
+void restart(CopiesWorld& world, const Step& step) {
+  world.scene().tell(step.dice[0] % 2 == 0 ? "the daemon is killed and started again"
+                                           : "the daemon is killed, and started again a minute later");
+  world.restart_daemon();
+}
+
+void set_clock(CopiesWorld& world, const Step& step) {
+  const auto hours = static_cast<int>(step.dice[0] % 145) - 72;
+  world.scene().tell("the clock jumps by " + std::to_string(hours) + " hours");
+  world.scene().time.shift_wall(std::chrono::hours(hours));
+}
+
+// Requests in progress and answers of the next minutes may be errors.
+void begin_trouble(CopiesWorld& world) {
+  world.scene().trouble_now();
+  world.requests().note_trouble();
+  ++world.scene().fate.faulty;
+}
+
+void fill_state(CopiesWorld& world, const Step& step) {
+  Scene& scene = world.scene();
+  begin_trouble(world);
+  scene.trouble.is_state_full = !scene.trouble.is_state_full;
+  scene.tell(scene.trouble.is_state_full ? "the drive of the state folder is full" : "the state folder has space again");
+  if (scene.trouble.is_state_full) {
+    Drives::fill(places::kState, step.dice[0] % 3 * 4 * kKiB);
+  } else {
+    Drives::unfill(places::kState);
+  }
+}
+
+void fill_drive(CopiesWorld& world, const Step& step) {
+  Scene& scene = world.scene();
+  begin_trouble(world);
+  scene.trouble.is_drive_full = !scene.trouble.is_drive_full;
+  scene.tell(scene.trouble.is_drive_full ? "other data fills the cache's drive"
+                                         : "the other data on the cache's drive is deleted");
+  if (scene.trouble.is_drive_full) {
+    Drives::fill(places::kDrive, step.dice[0] % 200 * kKiB);
+  } else {
+    Drives::unfill(places::kDrive);
+  }
+}
+
+void change_capacity(CopiesWorld& world, const Step& step) {
+  Scene& scene = world.scene();
+  scene.config.cache.capacity.bytes = step.dice[0] % 3 == 0 ? 0 : (150 + step.dice[1] % 700) * kKiB;
+  scene.tell("the cache's capacity is set to " + format_bytes(scene.config.cache.capacity.bytes));
+  world.daemon().datasets().config_changed();
+}
+
+// Only at rest: what a repair puts back is the catalog of that time.
+bool is_at_rest(CopiesWorld& world) {
+  return CatalogFile::exists() && world.daemon().is_idle() && world.scene().trouble.has_catalog();
+}
+
+void lose_catalog(CopiesWorld& world, const Step& /*step*/) {
+  if (!is_at_rest(world)) return;
+  Scene& scene = world.scene();
+  begin_trouble(world);
+  scene.tell("the catalog is moved away, and the daemon started again");
+  CatalogFile::lose();
+  ++scene.trouble.catalogs_lost;
+  scene.rot.forget();
+  scene.known.clear();
+  world.restart_daemon();
+}
+
+void damage_catalog(CopiesWorld& world, const Step& /*step*/) {
+  Scene& scene = world.scene();
+  if (scene.trouble.is_catalog_damaged) {
+    scene.tell("the catalog is repaired");
+    world.catalog().repair();
+  } else {
+    if (!is_at_rest(world)) return;
+    scene.tell("the catalog is damaged");
+    world.catalog().damage();
+  }
+  begin_trouble(world);
+  scene.trouble.is_catalog_damaged = !scene.trouble.is_catalog_damaged;
+}
+
+void lock_catalog(CopiesWorld& world, const Step& /*step*/) {
+  Scene& scene = world.scene();
+  if (scene.trouble.is_catalog_locked) {
+    scene.tell("the other program has closed the catalog");
+    world.catalog().unlock();
+  } else {
+    if (!is_at_rest(world)) return;
+    scene.tell("another program has the catalog locked");
+    world.catalog().lock();
+  }
+  begin_trouble(world);
+  scene.trouble.is_catalog_locked = !scene.trouble.is_catalog_locked;
+}
+
+}  // namespace
+
+std::vector<StepRow> trouble_steps() {
+  return {{"rot", 6, rot},
+          {"fault", 8, fault},
+          {"restart", 2, restart},
+          {"set-clock", 1, set_clock},
+          {"fill-state", 1, fill_state},
+          {"fill-drive", 2, fill_drive},
+          {"change-capacity", 2, change_capacity},
+          {"lose-catalog", 1, lose_catalog},
+          {"damage-catalog", 1, damage_catalog},
+          {"lock-catalog", 1, lock_catalog}};
+}
+
+}  // namespace spark::histories::copies
