@@ -1,5 +1,8 @@
 // Random histories of the cache of one host: docs/testing.md.
+#include <spdlog/spdlog.h>
+
 #include <cstdio>
+#include <cstdlib>
 #include <exception>
 #include <memory>
 
@@ -25,6 +28,8 @@ Area area() {
 }  // namespace
 
 int main(int argc, char** argv) {
+  // With SPARK_STAGE_DEBUG in the environment, the daemon's log is between the lines of the story.
+  if (std::getenv("SPARK_STAGE_DEBUG") == nullptr) spdlog::default_logger()->set_level(spdlog::level::off);
   try {
     copies::enter_own_namespace();
     return history_main(area(), argc, argv);

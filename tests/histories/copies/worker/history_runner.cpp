@@ -56,9 +56,12 @@ asio::awaitable<Result<json::object>> HistoryRunner::run(workers::Call call,
   if (cancellation.is_asked()) co_return fail(Errc::Cancelled, what + " was cancelled");
   const auto running = std::make_shared<Running>(executor_, std::move(call));
   if (running->call.deadline) running->end = time_.now() + *running->call.deadline;
-  cancellation.set_kill([running] {
-    running->is_cancelled = true;
-    running->timer.cancel();
+  // Weak: the caller's task has the cancellation, and the call has the task.
+  cancellation.set_kill([weak = std::weak_ptr(running)] {
+    const auto its = weak.lock();
+    if (!its) return;
+    its->is_cancelled = true;
+    its->timer.cancel();
   });
   ++counts_.started;
   ++counts_.running;
@@ -82,6 +85,7 @@ asio::awaitable<Result<json::object>> HistoryRunner::converse(RunningPtr running
   co_await wait(running, before);
   if (running->is_cancelled || running->is_late(time_.now())) co_return json::object{};
   const Fault fault = take_fault(call.verb);
+  const bool is_faulty = fault.kind != Fault::Kind::None;
   show_time(time_);
   running->worker.emplace(Assignment{call.verb, call.request, fault});
   if (call.on_start) call.on_start(simulated().daemon);
@@ -91,6 +95,7 @@ asio::awaitable<Result<json::object>> HistoryRunner::converse(RunningPtr running
   };
   for (;;) {
     show_time(time_);
+    if (is_faulty) fate_.last_fault = time_.now();
     Stop stop = running->worker->go_on(note);
     if (stop.kind == Stop::Kind::Answered) {
       co_await wait(running, after);

@@ -21,6 +21,7 @@ struct Fate {
   std::string verb;          // the next worker with this verb has the fault
   Fault fault{};             // kind None: no fault is planned
   std::uint64_t faulty = 0;  // workers that had one, so far
+  SteadyTime last_fault{};   // when the last one of them worked
   std::function<void(const std::string& verb, const std::string& what)> tell;
   std::function<void(const std::string& verb)> hangs;
 

@@ -59,7 +59,9 @@ void tell_progress(int channel, json::object progress) {
     if (const std::string why = arm(assignment.fault, pause); !why.empty()) ::_exit(3);
   }
   const auto answer = no_throw([&] {
-    return verb_called(assignment.verb)(assignment.request, [channel](const json::object& progress) {
+    const auto request = parse_json_object(json::serialize(assignment.request));  // as a worker gets it
+    if (!request) return Result<json::object>(fail(request.error()));
+    return verb_called(assignment.verb)(*request, [channel](const json::object& progress) {
       tell_progress(channel, progress);
     });
   });

@@ -1,5 +1,6 @@
 #include "tests/histories/copies/world/scene.hpp"
 
+#include <algorithm>
 #include <cstdio>
 
 #include "tests/histories/copies/world/places.hpp"
@@ -25,7 +26,7 @@ void fill_config(config::Config& config, std::mt19937_64& dice) {
 }  // namespace
 
 Scene::Scene(std::uint64_t seed, const Story& its_story)
-    : story(its_story), time(kStart), fate{std::mt19937_64(seed), {}, {}, 0, {}, {}}, drives(sizes(fate.dice)) {
+    : story(its_story), time(kStart), fate{std::mt19937_64(seed), {}, {}, 0, {}, {}, {}}, drives(sizes(fate.dice)) {
   auto& dice = fate.dice;
   fill_config(config, dice);
   const struct {
@@ -60,6 +61,10 @@ Source* Scene::source(const std::string& dataset) {
 
 WallTime Scene::other_wall() const {
   return kStart + std::chrono::duration_cast<WallTime::duration>(time.elapsed());
+}
+
+bool Scene::is_calm_for(Duration time_without_trouble) const {
+  return time.now() - std::max({trouble.last, fate.last_fault}) > time_without_trouble;
 }
 
 void Scene::violate(const std::string& oracle, const std::string& what) {

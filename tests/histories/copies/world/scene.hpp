@@ -45,6 +45,7 @@ struct Scene {
   void violate(const std::string& oracle, const std::string& what);  // keeps the first
   void tell(const std::string& sentence) const;
   void trouble_now() { trouble.last = time.now(); }
+  bool is_calm_for(Duration time_without_trouble) const;
 
   const Story& story;
   VirtualTime time;

@@ -16,8 +16,7 @@ void CopiesWorld::check_list() {
   const auto list = daemon_->datasets().list();
   if (!list) {
     // A daemon that starts opens the cache first, and tries again after a failure.
-    const bool is_old = scene_.time.now() - scene_.trouble.last > kForgiven;
-    if (is_old && list.error().kind != Errc::Unavailable)
+    if (scene_.is_calm_for(kForgiven) && list.error().kind != Errc::Unavailable)
       scene_.violate("ls-old-error", "nothing is wrong with the catalog, and ls says: " + list.error().what);
     return;
   }
@@ -34,7 +33,7 @@ void CopiesWorld::check_list() {
 
 void CopiesWorld::check_accounting() {
   const json::value usage = daemon_->datasets().cache();
-  if (usage.is_null() || scene_.time.now() - scene_.trouble.last < kForgiven) return;
+  if (usage.is_null() || !scene_.is_calm_for(kForgiven)) return;
   const auto shown = static_cast<Bytes>(get_int(usage.as_object(), "used_bytes").value_or(0));
   const Bytes used = used_by_cache();
   // Manifests and journals are not counted: a page each.
