@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <map>
 
+#include "tests/histories/copies/world/copies_on_drive.hpp"
 #include "tests/histories/copies/world/files.hpp"
 
 namespace spark::histories::copies {
@@ -38,12 +39,19 @@ std::map<std::string, CopiedFile> files_below(const fs::path& folder) {
 
 class Comparison {
  public:
-  Comparison(Scene& scene, const Delivery& delivery, const Source& source)
+  Comparison(const Scene& scene, const Delivery& delivery, const Source& source)
       : scene_(scene), delivery_(delivery), source_(source), files_(files_below(delivery.path)) {}
 
-  void go() {
+  // The first difference.
+  std::optional<Violation> go() {
+    compare();
+    return found_;
+  }
+
+ private:
+  void compare() {
     std::error_code error;
-    if (!fs::is_directory(delivery_.path, error)) return violate("no-such-copy", "there is nothing at its path");
+    if (!fs::is_directory(delivery_.path, error)) return no_copy();
     for (const std::string& path : source_.paths_ever()) {
       if (files_.contains(path)) {
         check_file(path, files_.at(path));
@@ -56,9 +64,15 @@ class Comparison {
     }
   }
 
- private:
   void violate(const std::string& oracle, const std::string& what) {
-    scene_.violate(oracle, delivery_.by + " of " + delivery_.dataset + " succeeded, but " + what);
+    if (!found_) found_ = Violation{oracle, delivery_.by + " of " + delivery_.dataset + " succeeded, but " + what};
+  }
+
+  // Without a lease, a newer copy may replace it as soon as the request has ended.
+  void no_copy() {
+    const std::uint64_t generation = std::strtoull(delivery_.path.filename().c_str(), nullptr, 10);
+    if (delivery_.is_leased || delivery_.by == "copy" || newest_generation(delivery_.dataset) <= generation)
+      violate("no-such-copy", "there is nothing at its path");
   }
 
   // A source that is not mounted is not known to be another one, unless it was staged before.
@@ -112,17 +126,28 @@ class Comparison {
     }
   }
 
-  Scene& scene_;
+  const Scene& scene_;
   const Delivery& delivery_;
   const Source& source_;
   std::map<std::string, CopiedFile> files_;
+  std::optional<Violation> found_;
 };
 
 }  // namespace
 
 void check_delivery(Scene& scene, const Delivery& delivery) {
   const Source* source = scene.source(delivery.dataset);
-  if (source != nullptr) Comparison(scene, delivery, *source).go();
+  if (source == nullptr) return;
+  // A request that joined an earlier one may have got what was there when that one began: no harm of another
+  // kind is in it.
+  Delivery earliest = delivery;
+  earliest.from = delivery.joined.from;
+  earliest.was_mounted = delivery.joined.was_mounted;
+  if (const auto found = Comparison(scene, earliest, *source).go())
+    return scene.violate(found->oracle, found->what);
+  const auto older = Comparison(scene, delivery, *source).go();
+  if (older)
+    scene.note(Rarity::Usual, "older-than-request", older->what + ", as before its request began");
 }
 
 }  // namespace spark::histories::copies

@@ -43,6 +43,8 @@ Requests::PendingPtr Requests::add(std::string verb, std::vector<std::string> da
   pending->datasets = std::move(datasets);
   pending->from = scene_.time.now();
   pending->faults = scene_.fate.faulty;
+  pending->is_alone = pending_.empty();
+  for (const PendingPtr& other : pending_) other->is_alone = false;
   pending->was_troubled = !scene_.trouble.has_catalog() || scene_.trouble.is_drive_full;
   pending->is_only_state_full = scene_.trouble.is_state_full && !scene_.trouble.is_catalog_damaged &&
                                 !scene_.trouble.is_catalog_locked && !scene_.trouble.is_drive_full;
@@ -54,10 +56,22 @@ Requests::PendingPtr Requests::add(std::string verb, std::vector<std::string> da
     before.newest = newest_generation(name);
     before.generations = generations_on_drive(name).size();
     before.is_current = is_current(name);
+    before.joined = {pending->from, before.is_mounted};
+    if (pending->verb != "copy") join_others(name, before.joined);
   }
   pending_.push_back(pending);
   for (const std::string& name : pending->datasets) results_[pending->verb + " " + name].clear();
   return pending;
+}
+
+void Requests::join_others(const std::string& dataset, Joined& joined) const {
+  for (const PendingPtr& other : pending_) {
+    const bool stages = other->verb == "stage" || other->verb == "prefetch";
+    if (!stages || std::ranges::find(other->datasets, dataset) == other->datasets.end()) continue;
+    const Joined& with = other->before.at(dataset).joined;
+    joined.from = std::min(joined.from, with.from);
+    joined.was_mounted = joined.was_mounted && with.was_mounted;
+  }
 }
 
 // The product has a good copy of the source as it is now.
@@ -149,7 +163,9 @@ void Requests::cancel(std::size_t number) {
 void Requests::note_unmounted(const std::string& disk) {
   for (const PendingPtr& pending : pending_) {
     for (const auto& [name, source] : scene_.sources) {
-      if (source->place().disk == disk) pending->before[name].is_mounted = false;
+      if (source->place().disk != disk) continue;
+      pending->before[name].is_mounted = false;
+      pending->before[name].joined.was_mounted = false;
     }
   }
 }
@@ -180,7 +196,8 @@ void Requests::ended(const PendingPtr& pending, const Result<json::object>& resu
     for (const json::value& dataset : *get_array(*result, "datasets")) staged(*pending, dataset.as_object());
   } else if (pending->verb == "copy") {
     const std::string& name = pending->datasets.front();
-    Delivery delivery{name, copied_to(name), pending->from, scene_.time.now(), "copy"};
+    Delivery delivery{name, copied_to(name), pending->from, scene_.time.now(), pending->before.at(name).joined,
+                      "copy"};
     delivery.was_mounted = pending->before.at(name).is_mounted;
     delivery.is_verified = pending->is_verified;
     delivery.may_lack_attributes = has_warning(*result, "attributes");
@@ -191,7 +208,9 @@ void Requests::ended(const PendingPtr& pending, const Result<json::object>& resu
 void Requests::staged(const Pending& pending, const json::object& dataset) {
   const std::string name = get_string(dataset, "name").value_or("");
   const Before& before = pending.before.at(name);
-  Delivery delivery{name, get_string(dataset, "path").value_or(""), pending.from, scene_.time.now(), "stage"};
+  Delivery delivery{name,          get_string(dataset, "path").value_or(""), pending.from, scene_.time.now(),
+                    before.joined, "stage"};
+  delivery.is_leased = pending.wish.holder == StageWish::Holder::Job;
   delivery.was_mounted = before.is_mounted;
   delivery.was_known_before = before.is_known;
   delivery.may_lack_attributes = has_warning(dataset, "attributes");
@@ -215,11 +234,11 @@ void Requests::staged(const Pending& pending, const json::object& dataset) {
 void Requests::check_copied_again(const Pending& pending, const json::object& dataset) {
   const std::string name = get_string(dataset, "name").value_or("");
   const Before& before = pending.before.at(name);
-  const bool is_calm = !pending.was_troubled && pending.faults == scene_.fate.faulty && before.is_mounted &&
+  const bool is_calm = pending.is_alone && !pending.was_troubled && pending.faults == scene_.fate.faulty && before.is_mounted &&
                        before.version == scene_.sources.at(name)->version();
   if (!is_calm || !before.is_current || get_string(dataset, "served_from") != "copied") return;
   if (!scene_.rot.below(generation_folder(name, before.newest), SteadyTime::max()).empty()) return;
-  scene_.violate("needless-copy", "stage of " + name + " made another copy, although its source is as it was");
+  scene_.note(Rarity::Usual, "needless-copy", "stage of " + name + " made another copy, although its source is as it was");
 }
 
 // A superseded generation makes way before a current one.
@@ -230,13 +249,13 @@ void Requests::check_evicted(const Pending& pending, const json::object& dataset
     const std::string name = get_string(one.as_object(), "name").value_or("");
     scene_.tell("  " + name + " was evicted for it");
     const auto good = scene_.last_good.find(name);
-    const bool is_alone = pending_.empty() && !pending.was_troubled && pending.faults == scene_.fate.faulty;
+    const bool is_alone = pending.is_alone && !pending.was_troubled && pending.faults == scene_.fate.faulty;
     if (good == scene_.last_good.end() || pending.before.at(name).generations < 2 || !is_alone) continue;
     const Bytes used = used_by_cache(), capacity = scene_.config.cache.capacity.bytes;
     const Bytes left = capacity == 0 ? Bytes{UINT64_MAX} : capacity - std::min(capacity, used);
     const Bytes free = std::min(left, Drives::free_on(places::kDrive));
     if (good->second.bytes != 0 && free >= good->second.bytes)
-      scene_.violate("current-evicted", "the current copy of " + name +
+      scene_.note(Rarity::Rare, "current-evicted", "the current copy of " + name +
                                             " was evicted, although deleting its superseded one was enough");
   }
 }
@@ -246,7 +265,7 @@ void Requests::begin_use(const Pending& pending, const json::object& dataset) {
   const std::string name = get_string(dataset, "name").value_or("");
   const auto lease = get_string(dataset, "lease");
   if (!lease) {
-    scene_.violate("run-without-lease", "run of " + name + " goes on without a lease");
+    scene_.note(Rarity::Common, "run-without-lease", "run of " + name + " goes on without a lease");
     return;
   }
   Use& use = uses_.begin(name, get_string(dataset, "path").value_or(""));
@@ -285,7 +304,7 @@ void Requests::check_error(const Pending& pending, const Error& error) {
   const bool is_asked = error.kind != Errc::Cancelled && error.kind != Errc::Refused;
   if (pending.verb == "stage" && pending.datasets.size() == 1 && pending.is_only_state_full &&
       scene_.trouble.is_state_full && is_served && is_asked)
-    scene_.violate("cached-not-served", "the state folder is full, and stage of " + name +
+    scene_.note(Rarity::Rare, "cached-not-served", "the state folder is full, and stage of " + name +
                                             ", which is cached, fails: " + in_words(error));
 }
 

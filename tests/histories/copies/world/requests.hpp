@@ -28,6 +28,7 @@ struct StageWish {
 struct Before {
   std::uint64_t version = 0;  // of the source
   bool is_mounted = false;    // the source; false too if that changed since
+  Joined joined{};
   bool is_known = false;      // the product had a copy of it
   bool is_current = false;    // that copy is good and equals the source
   std::uint64_t newest = 0;
@@ -67,11 +68,13 @@ class Requests {
     SteadyTime from{};
     std::map<std::string, Before> before;  // by dataset
     std::uint64_t faults = 0;              // of workers, so far
+    bool is_alone = true;  // no other request at the same time
     bool was_troubled = false, is_only_state_full = false, is_verified = false;
   };
   using PendingPtr = std::shared_ptr<Pending>;
   PendingPtr add(std::string verb, std::vector<std::string> datasets);
   bool is_current(const std::string& dataset) const;
+  void join_others(const std::string& dataset, Joined& joined) const;
   void follow(SimulatedDaemon& daemon, const PendingPtr& pending, Result<std::shared_ptr<Job>> job);
   asio::awaitable<void> wait_for(PendingPtr pending);
   asio::awaitable<void> run_copy(SimulatedDaemon& daemon, PendingPtr pending);

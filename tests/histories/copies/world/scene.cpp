@@ -32,6 +32,7 @@ Scene::Scene(std::uint64_t seed, const Story& its_story)
   const struct {
     const char *name, *disk, *below;
   } kDatasets[] = {{"imagenet", "vol", "imagenet"}, {"models", "models", ""}, {"text", "nas", "text"}};
+  favourite = dice() % std::size(kDatasets);
   std::uint64_t number = seed << 20;
   for (const auto& [name, disk, below] : kDatasets) {
     const auto real = drives.add_disk(disk) / below;
@@ -69,6 +70,13 @@ bool Scene::is_calm_for(Duration time_without_trouble) const {
 
 void Scene::violate(const std::string& oracle, const std::string& what) {
   if (!violation) violation = Violation{oracle, what};
+}
+
+void Scene::note(Rarity rarity, const std::string& oracle, const std::string& what) {
+  if (noted && rarity <= noted_rarity) return;
+  tell("  (" + oracle + ": " + what + ")");
+  noted = Violation{oracle, what};
+  noted_rarity = rarity;
 }
 
 void Scene::tell(const std::string& sentence) const {

@@ -36,6 +36,8 @@ struct LastGood {
   std::uint64_t catalogs_lost = 0;
 };
 
+enum class Rarity { Common, Usual, Rare };
+
 struct Scene {
   Scene(std::uint64_t seed, const Story& its_story);
 
@@ -43,6 +45,9 @@ struct Scene {
   // By the clock of the sources' hosts: it never jumps.
   WallTime other_wall() const;
   void violate(const std::string& oracle, const std::string& what);  // keeps the first
+  // One that leaves the world as it was: the history goes on, and may find a rarer one. Of several the
+  // rarest is kept.
+  void note(Rarity rarity, const std::string& oracle, const std::string& what);
   void tell(const std::string& sentence) const;
   void trouble_now() { trouble.last = time.now(); }
   bool is_calm_for(Duration time_without_trouble) const;
@@ -53,11 +58,13 @@ struct Scene {
   Drives drives;
   config::Config config;
   std::map<std::string, std::unique_ptr<Source>> sources;  // by dataset
+  std::size_t favourite = 0;                               // the one that most happens to
   std::map<std::string, LastGood> last_good;               // by dataset
   std::set<std::string> known;  // datasets that the catalog has had, since it was lost last
   Rot rot;
   Trouble trouble;
-  std::optional<Violation> violation;
+  std::optional<Violation> violation, noted;
+  Rarity noted_rarity = Rarity::Common;
 };
 
 }  // namespace spark::histories::copies

@@ -17,7 +17,7 @@ void CopiesWorld::check_list() {
   if (!list) {
     // A daemon that starts opens the cache first, and tries again after a failure.
     if (scene_.is_calm_for(kForgiven) && list.error().kind != Errc::Unavailable)
-      scene_.violate("ls-old-error", "nothing is wrong with the catalog, and ls says: " + list.error().what);
+      scene_.note(Rarity::Common, "ls-old-error", "nothing is wrong with the catalog, and ls says: " + list.error().what);
     return;
   }
   for (const json::value& value : *get_array(*list, "datasets")) {
@@ -101,7 +101,7 @@ std::optional<Violation> CopiesWorld::settle() {
   scene_.time.run_for(std::chrono::minutes(1));
   if (!scene_.violation) check_list();
   if (!scene_.violation) check_accounting();
-  return scene_.violation;
+  return scene_.violation ? scene_.violation : scene_.noted;
 }
 
 }  // namespace spark::histories::copies

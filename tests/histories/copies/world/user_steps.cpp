@@ -10,7 +10,7 @@ namespace {
 std::vector<std::string> some_datasets(CopiesWorld& world, std::uint32_t die, bool many) {
   std::vector<std::string> names{world.source(die).name()};
   for (std::uint32_t i = 1; many && i < 3; ++i) {
-    const std::string& name = world.source(die / 8 + i).name();
+    const std::string& name = world.source(8 * (die / 64 + i) + 7).name();
     if (std::ranges::find(names, name) == names.end()) names.push_back(name);
   }
   return names;

@@ -61,23 +61,31 @@ bool Uses::is_damaged(const Use& use, const std::string& file) const {
 }
 
 void Uses::check() {
-  for (const Use& use : uses_) check_one(use);
+  std::erase_if(uses_, [this](const Use& use) { return !is_well(use); });
 }
 
-void Uses::check_one(const Use& use) {
-  if (use.lease.empty() && use.open.empty()) return;
+// False: it has lost its files, which was noted.
+bool Uses::is_well(const Use& use) {
+  if (use.lease.empty() && use.open.empty()) return true;
   const std::string who = use.name + ", which uses " + use.dataset;
   for (const auto& [name, inode] : use.files) {
     const fs::path file = use.path / name;
-    const ino_t now = inode_of(file);
-    if (now != inode) {
-      const std::string kind = use.lease.empty() ? "open-copy-" : "leased-copy-";
-      return scene_.violate(kind + remover(use), who + (use.lease.empty() ? " with open files" : " with a lease") +
-                                                     ", has lost " + name);
+    if (inode_of(file) != inode) {
+      const bool is_leased = !use.lease.empty();
+      const std::string what = who + (is_leased ? " with a lease" : " with open files") + ", has lost " + name;
+      if (is_leased) {
+        scene_.violate("leased-copy-" + remover(use), what);
+      } else {
+        scene_.note(Rarity::Usual, "open-copy-" + remover(use), what);
+      }
+      return false;
     }
-    if (!is_damaged(use, name) && bytes_of(file) != use.bytes.at(name))
-      return scene_.violate("used-copy-changed", who + ", finds other bytes in " + name);
+    if (!is_damaged(use, name) && bytes_of(file) != use.bytes.at(name)) {
+      scene_.violate("used-copy-changed", who + ", finds other bytes in " + name);
+      return false;
+    }
   }
+  return true;
 }
 
 }  // namespace spark::histories::copies

@@ -44,7 +44,7 @@ class Uses {
   void check();
 
  private:
-  void check_one(const Use& use);
+  bool is_well(const Use& use);
   std::string remover(const Use& use) const;
   bool is_damaged(const Use& use, const std::string& file) const;
 
