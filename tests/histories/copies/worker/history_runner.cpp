@@ -38,9 +38,12 @@ void show_time(const VirtualTime& time) {
 }
 
 Fault HistoryRunner::take_fault(const std::string& verb) {
-  if (fate_.fault.kind == Fault::Kind::None || fate_.verb != verb) return {};
+  const auto found = std::ranges::find(fate_.planned, verb, &PlannedFault::verb);
+  if (found == fate_.planned.end()) return {};
+  const Fault fault = found->fault;
+  fate_.planned.erase(found);
   ++fate_.faulty;
-  return std::exchange(fate_.fault, Fault{});
+  return fault;
 }
 
 asio::awaitable<void> HistoryRunner::wait(RunningPtr running, Duration time) {

@@ -7,6 +7,7 @@
 #include <random>
 #include <set>
 #include <string>
+#include <vector>
 
 #include "daemon/timer.hpp"
 #include "daemon/workers/runner.hpp"
@@ -15,13 +16,18 @@
 
 namespace spark::histories::copies {
 
+// The next worker with this verb has the fault.
+struct PlannedFault {
+  std::string verb;
+  Fault fault;
+};
+
 // What the history decides about the daemon's workers.
 struct Fate {
-  std::mt19937_64 dice;      // of the current step
-  std::string verb;          // the next worker with this verb has the fault
-  Fault fault{};             // kind None: no fault is planned
-  std::uint64_t faulty = 0;  // workers that had one, so far
-  SteadyTime last_fault{};   // when the last one of them worked
+  std::mt19937_64 dice;               // of the current step
+  std::vector<PlannedFault> planned;  // the first that fits a worker is its
+  std::uint64_t faulty = 0;           // workers that had one, so far
+  SteadyTime last_fault{};            // when the last one of them worked
   std::function<void(const std::string& verb, const std::string& what)> tell;
   std::function<void(const std::string& verb)> hangs;
 

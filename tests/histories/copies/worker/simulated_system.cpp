@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/sysmacros.h>
@@ -106,6 +107,17 @@ int statx(int folder, const char* path, int flags, unsigned mask, struct statx* 
   const int done = static_cast<int>(::syscall(SYS_statx, folder, path, flags, mask, info));
   if (done == 0) spark::histories::copies::put_changed(*info);
   return done;
+}
+
+// A worker that waits for another one's lock must let that one go on.
+int flock(int file, int operation) noexcept {
+  constexpr timespec kLook{0, 10'000'000};
+  const bool waits = simulated().is_in_worker() && (operation & (LOCK_NB | LOCK_UN)) == 0;
+  for (;;) {
+    const long done = ::syscall(SYS_flock, file, waits ? operation | LOCK_NB : operation);
+    if (done == 0 || !waits || errno != EWOULDBLOCK) return static_cast<int>(done);
+    nanosleep(&kLook, nullptr);
+  }
 }
 
 int fstatat(int folder, const char* path, struct stat* info, int flags) noexcept {

@@ -143,8 +143,11 @@ void check_delivery(Scene& scene, const Delivery& delivery) {
   Delivery earliest = delivery;
   earliest.from = delivery.joined.from;
   earliest.was_mounted = delivery.joined.was_mounted;
-  if (const auto found = Comparison(scene, earliest, *source).go())
-    return scene.violate(found->oracle, found->what);
+  if (const auto found = Comparison(scene, earliest, *source).go()) {
+    const bool is_of_mount = found->oracle == "empty-source" || found->oracle == "other-file-system";
+    return is_of_mount ? scene.note(Rarity::Usual, found->oracle, found->what)
+                       : scene.violate(found->oracle, found->what);
+  }
   const auto older = Comparison(scene, delivery, *source).go();
   if (older)
     scene.note(Rarity::Usual, "older-than-request", older->what + ", as before its request began");

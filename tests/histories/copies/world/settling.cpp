@@ -44,7 +44,7 @@ void CopiesWorld::check_accounting() {
 }
 
 void CopiesWorld::end_troubles() {
-  scene_.fate.fault = {};
+  scene_.fate.planned.clear();
   for (const auto& [name, source] : scene_.sources) {
     if (scene_.drives.mounted(source->place().disk) == Mounted::Right) continue;
     requests_.note_unmounted(source->place().disk);
@@ -92,6 +92,9 @@ std::optional<Violation> CopiesWorld::settle() {
   uses_.check();
   if (requests_.running() > 0)
     scene_.violate("never-ends", "ten minutes after all troubles: " + requests_.names());
+  const auto list = daemon_->datasets().list();
+  if (!list && list.error().kind == Errc::Unavailable)
+    scene_.violate("never-opened", "ten minutes after all troubles ls says: " + list.error().what);
   if (!scene_.violation) check_list();
   for (const auto& [name, source] : scene_.sources) {
     if (scene_.violation) break;

@@ -25,7 +25,7 @@ void fault(CopiesWorld& world, const Step& step) {
                                         "copy",  "lease", "catalog", "recover"};
   static constexpr std::array kErrors = {EIO, EIO, ENOSPC, EDQUOT, EMFILE};
   Fate& fate = world.scene().fate;
-  fate.verb = kVerbs[step.dice[0] % kVerbs.size()];
+  const char* verb = kVerbs[step.dice[0] % kVerbs.size()];
   Fault fault;
   fault.kind = static_cast<Fault::Kind>(1 + step.dice[1] % 3);
   fault.drive = static_cast<Drive>(step.dice[1] / 3 % 4);
@@ -34,8 +34,8 @@ void fault(CopiesWorld& world, const Step& step) {
   fault.nth = 1 + step.dice[2] / 8 % (1U << (1 + step.dice[2] % 8));
   fault.error = kErrors[step.dice[1] / 84 % kErrors.size()];
   fault.lasts = step.dice[1] / 420 % 3 == 0;
-  world.scene().tell("the next worker for " + fate.verb + " will have trouble: " + in_words(fault));
-  fate.fault = fault;
+  world.scene().tell("the next worker for " + std::string(verb) + " will have trouble: " + in_words(fault));
+  fate.planned.push_back({verb, fault});
 }
 
 void restart(CopiesWorld& world, const Step& step) {

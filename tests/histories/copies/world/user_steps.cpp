@@ -24,8 +24,15 @@ void stage(CopiesWorld& world, const Step& step) {
   world.requests().stage(world.daemon(), wish);
 }
 
-void stage_all_at_once(CopiesWorld& world, const Step& /*step*/) {
+// On a busy host, where some of the workers are held up for a while.
+void stage_all_at_once(CopiesWorld& world, const Step& step) {
   world.scene().tell("users stage everything at the same time");
+  for (std::uint32_t i = 0; i < step.dice[0] % 4; ++i) {
+    const std::uint32_t die = step.dice[1] >> (10 * i);
+    const Fault fault{.kind = Fault::Kind::Pause, .nth = 1 + die / 8 % (1U << (1 + die % 8))};
+    world.scene().fate.planned.push_back({"stage", fault});
+    world.scene().tell("  (a worker for stage: " + in_words(fault) + ")");
+  }
   for (const auto& [name, source] : world.scene().sources)
     world.requests().stage(world.daemon(), StageWish{{name}});
 }
@@ -104,7 +111,7 @@ void wait(CopiesWorld& world, const Step& step) {
 }  // namespace
 
 std::vector<StepRow> user_steps() {
-  return {{"stage", 14, stage},       {"stage-all-at-once", 3, stage_all_at_once},
+  return {{"stage", 14, stage},       {"stage-all-at-once", 5, stage_all_at_once},
           {"run", 8, run},            {"run-in-container", 1, run_in_container},
           {"prefetch", 3, prefetch},  {"verify", 7, verify},
           {"evict", 4, evict},        {"copy", 5, copy},
