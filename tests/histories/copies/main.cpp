@@ -1,5 +1,6 @@
 // Random histories of the cache of one host: docs/testing.md.
 #include <spdlog/spdlog.h>
+#include <sys/prctl.h>
 
 #include <cstdio>
 #include <cstdlib>
@@ -30,6 +31,7 @@ Area area() {
 int main(int argc, char** argv) {
   // With SPARK_STAGE_DEBUG in the environment, the daemon's log is between the lines of the story.
   if (std::getenv("SPARK_STAGE_DEBUG") == nullptr) spdlog::default_logger()->set_level(spdlog::level::off);
+  ::prctl(PR_SET_THP_DISABLE, 1, 0, 0, 0);  // each worker would clear megabytes
   try {
     copies::enter_own_namespace();
     return history_main(area(), argc, argv);

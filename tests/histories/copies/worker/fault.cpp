@@ -79,7 +79,7 @@ bool is_below(std::string_view path, std::string_view folder) {
 }
 
 bool is_on(std::string_view path, Drive drive) {
-  const bool on_state = is_below(path, places::kState), 
+  const bool on_state = is_below(path, places::kState),
              on_cache = is_below(path, places::kCache) || is_below(path, places::kDrive);
   const bool on_source = is_below(path, places::kRoot) && !on_state && !on_cache;
   switch (drive) {
@@ -150,7 +150,7 @@ std::optional<long> on_call(const FileCall& call) {
 }
 
 const char* name_of(Calls calls) {
-  constexpr const char* kNames[] = {"call for a file",   "read",     "write", "change of a name",
+  constexpr const char* kNames[] = {"call for a file",    "read",     "write", "change of a name",
                                     "attribute's access", "flushing", "open"};
   return kNames[static_cast<int>(calls)];
 }
@@ -164,8 +164,8 @@ const char* name_of(Drive drive) {
 
 std::string in_words(const Fault& fault) {
   if (fault.kind == Fault::Kind::None) return "nothing";
-  std::string text = "at " + std::string(name_of(fault.calls)) + " number " + std::to_string(fault.nth) + " on " +
-                     name_of(fault.drive);
+  std::string text = "at " + std::string(name_of(fault.calls)) + " number " + std::to_string(fault.nth) +
+                     " on " + name_of(fault.drive);
   if (fault.kind == Fault::Kind::Kill) return text + " it is killed";
   if (fault.kind == Fault::Kind::Pause) return text + " it is held up";
   return text + (fault.lasts ? " and all later ones it gets " : " it gets ") + ::strerrorname_np(fault.error);

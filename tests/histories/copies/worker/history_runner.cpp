@@ -107,8 +107,8 @@ asio::awaitable<Result<json::object>> HistoryRunner::converse(RunningPtr running
     if (stop.kind == Stop::Kind::Died) {
       if (fault.kind == Fault::Kind::Kill) fate_.tell(call.verb, in_words(fault));
       co_await wait(running, after);
-      co_return fail(Errc::Failed, "the worker for " + call.verb + " " + call.subject +
-                                       " ended without an answer");
+      co_return fail(Errc::Failed,
+                     "the worker for " + call.verb + " " + call.subject + " ended without an answer");
     }
     Duration pause = std::chrono::ceil<Duration>(stop.sleep);
     if (stop.kind == Stop::Kind::HeldUp) {

@@ -1,6 +1,7 @@
-// What this program replaces of libc, so that workers live in virtual time: the clocks, sleeping, waiting for a
-// lock, the parent's process ID, the time of a source's last change. Workers have one thread, so that the same history always
-// gives the same calls; the product then does all work on it, as under a limit on processes.
+// What this program replaces of libc, so that workers live in virtual time: the clocks, sleeping, waiting for
+// a lock, the parent's process ID, the time of a source's last change. Workers have one thread, so that the
+// same history always gives the same calls; the product then does all work on it, as under a limit on
+// processes.
 #pragma once
 
 #include <sys/types.h>

@@ -32,9 +32,9 @@ struct NamedVerb {
 };
 
 constexpr std::array kVerbTable = {
-    NamedVerb{"stage", workers::stage_verb},     NamedVerb{"verify", workers::verify_verb},
-    NamedVerb{"evict", workers::evict_verb},     NamedVerb{"recover", workers::recover_verb},
-    NamedVerb{"catalog", workers::catalog_verb}, NamedVerb{"lease", workers::lease_verb},
+    NamedVerb{"stage", workers::stage_verb},         NamedVerb{"verify", workers::verify_verb},
+    NamedVerb{"evict", workers::evict_verb},         NamedVerb{"recover", workers::recover_verb},
+    NamedVerb{"catalog", workers::catalog_verb},     NamedVerb{"lease", workers::lease_verb},
     NamedVerb{"jobs-here", workers::jobs_here_verb}, NamedVerb{"copy", copy_verb},
 };
 

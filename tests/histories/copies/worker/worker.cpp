@@ -61,9 +61,8 @@ void tell_progress(int channel, json::object progress) {
   const auto answer = no_throw([&] {
     const auto request = parse_json_object(json::serialize(assignment.request));  // as a worker gets it
     if (!request) return Result<json::object>(fail(request.error()));
-    return verb_called(assignment.verb)(*request, [channel](const json::object& progress) {
-      tell_progress(channel, progress);
-    });
+    return verb_called(assignment.verb)(
+        *request, [channel](const json::object& progress) { tell_progress(channel, progress); });
   });
   say(channel, answer ? json::object{{"result", *answer}} : json::object{{"error", to_json(answer.error())}});
   ::_exit(0);

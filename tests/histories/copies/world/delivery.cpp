@@ -65,7 +65,8 @@ class Comparison {
   }
 
   void violate(const std::string& oracle, const std::string& what) {
-    if (!found_) found_ = Violation{oracle, delivery_.by + " of " + delivery_.dataset + " succeeded, but " + what};
+    if (!found_)
+      found_ = Violation{oracle, delivery_.by + " of " + delivery_.dataset + " succeeded, but " + what};
   }
 
   // Without a lease, a newer copy may replace it as soon as the request has ended.
@@ -93,8 +94,8 @@ class Comparison {
 
   void check_file(const std::string& path, const CopiedFile& file) {
     const auto right = source_.between(path, delivery_.from, delivery_.to);
-    const auto same = std::ranges::find_if(
-        right, [&](const SourceFile& one) { return *one.content == file.bytes; });
+    const auto same =
+        std::ranges::find_if(right, [&](const SourceFile& one) { return *one.content == file.bytes; });
     if (same != right.end()) return check_note(path, file, right);
     if (const Damage* damage = scene_.rot.of(file.inode)) return damaged(path, *damage);
     if (scene_.rot.is_damaged_content(file.bytes))
@@ -120,7 +121,8 @@ class Comparison {
     if (delivery_.is_verified) {
       violate("verified-copy-damaged", path + " is damaged, although the copy was to be verified");
     } else if (damage.is_known && damage.was_forgotten) {
-      violate("damage-forgotten", path + " is damaged; a verification had found that before the catalog was lost");
+      violate("damage-forgotten",
+              path + " is damaged; a verification had found that before the catalog was lost");
     } else if (damage.is_known) {
       violate("damage-served", path + " is damaged, and a verification had found that");
     }
@@ -149,8 +151,7 @@ void check_delivery(Scene& scene, const Delivery& delivery) {
                        : scene.violate(found->oracle, found->what);
   }
   const auto older = Comparison(scene, delivery, *source).go();
-  if (older)
-    scene.note(Rarity::Usual, "older-than-request", older->what + ", as before its request began");
+  if (older) scene.note(Rarity::Usual, "older-than-request", older->what + ", as before its request began");
 }
 
 }  // namespace spark::histories::copies

@@ -18,14 +18,14 @@ struct Joined {
 struct Delivery {
   std::string dataset;
   std::filesystem::path path;
-  SteadyTime from{}, to{};            // of the request
+  SteadyTime from{}, to{};  // of the request
   Joined joined;
-  std::string by;                     // "stage", "copy"
-  bool was_mounted = true;            // the source, all that time
-  bool was_known_before = false;      // the product had a copy of this source already
-  bool is_leased = false;             // for the request: nothing may supersede it
-  bool is_verified = false;           // it was read back before it was handed out, as the user asked
-  bool may_lack_attributes = false;   // a warning says so
+  std::string by;                    // "stage", "copy"
+  bool was_mounted = true;           // the source, all that time
+  bool was_known_before = false;     // the product had a copy of this source already
+  bool is_leased = false;            // for the request: nothing may supersede it
+  bool is_verified = false;          // it was read back before it was handed out, as the user asked
+  bool may_lack_attributes = false;  // a warning says so
 };
 
 // Notes a violation: wrong bytes, missing files, files of something else.

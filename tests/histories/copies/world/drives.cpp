@@ -32,7 +32,8 @@ void mount_memory(const fs::path& at, Bytes size) {
 
 void bind(const fs::path& from, const fs::path& to) {
   fs::create_directories(to);
-  if (::mount(from.c_str(), to.c_str(), nullptr, MS_BIND, nullptr) != 0) throw_errno("binding " + to.native());
+  if (::mount(from.c_str(), to.c_str(), nullptr, MS_BIND, nullptr) != 0)
+    throw_errno("binding " + to.native());
 }
 
 fs::path disk(const std::string& name) {
@@ -44,16 +45,19 @@ fs::path disk(const std::string& name) {
 void enter_own_namespace() {
   if (::unshare(CLONE_NEWNS) != 0)
     throw std::runtime_error("these histories mount file systems in memory: run them as root");
-  if (::mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0) throw_errno("leaving the host's mounts");
+  if (::mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0)
+    throw_errno("leaving the host's mounts");
   // As systemd does on a host: copies are then mounted read-only for jobs.
-  if (::mount(nullptr, "/", nullptr, MS_REC | MS_SHARED, nullptr) != 0) throw_errno("sharing mounts with workers");
+  if (::mount(nullptr, "/", nullptr, MS_REC | MS_SHARED, nullptr) != 0)
+    throw_errno("sharing mounts with workers");
 }
 
 Drives::Drives(const DriveSizes& sizes) {
   mount_memory(places::kRoot, 64 * kMiB);
   mount_memory(places::kDrive, sizes.cache);
   // Else the read-only mount over the copies would appear here too.
-  if (::mount(nullptr, places::kDrive, nullptr, MS_PRIVATE, nullptr) != 0) throw_errno("separating the drive");
+  if (::mount(nullptr, places::kDrive, nullptr, MS_PRIVATE, nullptr) != 0)
+    throw_errno("separating the drive");
   bind(places::kDrive, places::kCache);
   mount_memory(places::kState, sizes.state);
   mount_memory(disk("other"), kMiB);
@@ -97,8 +101,7 @@ void Drives::fill(const fs::path& drive, Bytes left) {
   const UniqueFd file(::open((drive / kFiller).c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
   struct stat info {};
   if (!file || ::fstat(file.get(), &info) != 0) return;  // not even an inode is left
-  if (free > left)
-    (void)!::fallocate(file.get(), 0, info.st_size, static_cast<off_t>(free - left));
+  if (free > left) (void)!::fallocate(file.get(), 0, info.st_size, static_cast<off_t>(free - left));
 }
 
 void Drives::unfill(const fs::path& drive) {

@@ -1,5 +1,5 @@
-// The file systems of a history: the cache's drive, the daemon's state folder, and the disks with the sources,
-// which are mounted or not.
+// The file systems of a history: the cache's drive, the daemon's state folder, and the disks with the
+// sources, which are mounted or not.
 #pragma once
 
 #include <filesystem>

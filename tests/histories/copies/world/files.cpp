@@ -3,9 +3,9 @@
 #include <sys/stat.h>
 
 #include <cerrno>
-#include <fstream>
-#include <iterator>
 #include <system_error>
+
+#include "base/file.hpp"
 
 namespace spark::histories::copies {
 
@@ -14,8 +14,7 @@ void throw_errno(const std::string& doing) {
 }
 
 std::string bytes_of(const std::filesystem::path& file) {
-  std::ifstream in(file, std::ios::binary);
-  return {std::istreambuf_iterator<char>(in), {}};
+  return read_file(file).value_or("");
 }
 
 ino_t inode_of(const std::filesystem::path& file) {

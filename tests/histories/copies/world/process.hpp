@@ -1,5 +1,5 @@
-// A process that does nothing, and lives until the history ends it: the holder of a lease, the daemon itself, or
-// a program that has the catalog locked.
+// A process that does nothing, and lives until the history ends it: the holder of a lease, the daemon itself,
+// or a program that has the catalog locked.
 #pragma once
 
 #include <sys/types.h>

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "base/text.hpp"
 #include "tests/histories/copies/world/delivery.hpp"
 #include "tests/histories/copies/world/simulated_daemon.hpp"
 #include "tests/histories/copies/world/uses.hpp"
@@ -16,6 +17,11 @@ struct Printed {
   std::string dataset;
   std::filesystem::path path;
 };
+
+// "imagenet and text"
+inline std::string names_in(const std::vector<std::string>& datasets) {
+  return join(datasets, " and ");
+}
 
 struct StageWish {
   std::vector<std::string> datasets;
@@ -29,8 +35,8 @@ struct Before {
   std::uint64_t version = 0;  // of the source
   bool is_mounted = false;    // the source; false too if that changed since
   Joined joined{};
-  bool is_known = false;      // the product had a copy of it
-  bool is_current = false;    // that copy is good and equals the source
+  bool is_known = false;    // the product had a copy of it
+  bool is_current = false;  // that copy is good and equals the source
   std::uint64_t newest = 0;
   std::size_t generations = 0;
 };
@@ -68,7 +74,7 @@ class Requests {
     SteadyTime from{};
     std::map<std::string, Before> before;  // by dataset
     std::uint64_t faults = 0;              // of workers, so far
-    bool is_alone = true;  // no other request at the same time
+    bool is_alone = true;                  // no other request at the same time
     bool was_troubled = false, is_only_state_full = false, is_verified = false;
   };
   using PendingPtr = std::shared_ptr<Pending>;
@@ -78,6 +84,7 @@ class Requests {
   void follow(SimulatedDaemon& daemon, const PendingPtr& pending, Result<std::shared_ptr<Job>> job);
   asio::awaitable<void> wait_for(PendingPtr pending);
   asio::awaitable<void> run_copy(SimulatedDaemon& daemon, PendingPtr pending);
+  // outcomes.cpp
   void ended(const PendingPtr& pending, const Result<json::object>& result);
   void staged(const Pending& pending, const json::object& dataset);
   void check_copied_again(const Pending& pending, const json::object& dataset);

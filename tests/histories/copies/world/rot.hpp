@@ -1,5 +1,5 @@
-// Bytes that changed on the cache's drive without a write: which files of the copies are damaged, and which the
-// product knows of.
+// Bytes that changed on the cache's drive without a write: which files of the copies are damaged, and which
+// the product knows of.
 #pragma once
 
 #include <sys/types.h>
@@ -17,9 +17,9 @@ namespace spark::histories::copies {
 
 struct Damage {
   SteadyTime since;
-  bool is_known = false;  // a verification of a copy with this file has found damage since
+  bool is_known = false;       // a verification of a copy with this file has found damage since
   bool was_forgotten = false;  // then the catalog was lost
-  std::string bytes;  // what the file has now
+  std::string bytes;           // what the file has now
 };
 
 class Rot {

@@ -20,13 +20,16 @@ void fill_config(config::Config& config, std::mt19937_64& dice) {
   config.cache.keep_free = {};
   if (dice() % 2 == 0) config.cache.capacity.bytes = (400 + 100 * (dice() % 8)) * kKiB;
   if (dice() % 2 == 0) config.cache.scrub = std::chrono::hours(1 + dice() % 48);
-  config.cache.engine.threads = 1;
+  config.cache.engine = {1, 0, 64 * kKiB};  // small buffers: they cost more than the copying
 }
 
 }  // namespace
 
 Scene::Scene(std::uint64_t seed, const Story& its_story)
-    : story(its_story), time(kStart), fate{std::mt19937_64(seed), {}, 0, {}, {}, {}}, drives(sizes(fate.dice)) {
+    : story(its_story),
+      time(kStart),
+      fate{std::mt19937_64(seed), {}, 0, {}, {}, {}},
+      drives(sizes(fate.dice)) {
   auto& dice = fate.dice;
   fill_config(config, dice);
   const struct {

@@ -17,7 +17,8 @@ void CopiesWorld::check_list() {
   if (!list) {
     // A daemon that starts opens the cache first, and tries again after a failure.
     if (scene_.is_calm_for(kForgiven) && list.error().kind != Errc::Unavailable)
-      scene_.note(Rarity::Common, "ls-old-error", "nothing is wrong with the catalog, and ls says: " + list.error().what);
+      scene_.note(Rarity::Common, "ls-old-error",
+                  "nothing is wrong with the catalog, and ls says: " + list.error().what);
     return;
   }
   for (const json::value& value : *get_array(*list, "datasets")) {

@@ -66,15 +66,15 @@ void Source::write(const std::string& path, const SourceFile& file) const {
   const fs::path real = place_.real / path;
   fs::create_directories(real.parent_path());
   std::ofstream(real, std::ios::binary | std::ios::trunc) << *file.content;
-  if (!file.note.empty() &&
-      ::setxattr(real.c_str(), "user.note", file.note.data(), file.note.size(), 0) != 0)
+  if (!file.note.empty() && ::setxattr(real.c_str(), "user.note", file.note.data(), file.note.size(), 0) != 0)
     throw_errno("setting an attribute of " + real.native());
 }
 
 void Source::date(const fs::path& file, std::int64_t mtime_ns, std::int64_t ctime_ns) const {
   const timespec time{mtime_ns / 1'000'000'000, mtime_ns % 1'000'000'000};
   const timespec times[2] = {time, time};
-  if (::utimensat(AT_FDCWD, file.c_str(), times, AT_SYMLINK_NOFOLLOW) != 0) throw_errno("dating " + file.native());
+  if (::utimensat(AT_FDCWD, file.c_str(), times, AT_SYMLINK_NOFOLLOW) != 0)
+    throw_errno("dating " + file.native());
   const struct stat info = look_at(file);
   simulated().changed_ns[{info.st_dev, info.st_ino}] = ctime_ns;
 }
@@ -100,7 +100,8 @@ void Source::remove(const std::string& path, SteadyTime at, WallTime wall) {
   note(path, std::nullopt, at);
 }
 
-void Source::rewrite(const std::string& path, Content content, bool keeps_mtime, SteadyTime at, WallTime wall) {
+void Source::rewrite(const std::string& path, Content content, bool keeps_mtime, SteadyTime at,
+                     WallTime wall) {
   SourceFile file = now(path);
   const std::int64_t mtime = to_ns(look_at(place_.real / path).st_mtim), ns = stamp(wall);
   file.content = std::move(content);

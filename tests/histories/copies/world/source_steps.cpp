@@ -28,8 +28,9 @@ void rewrite(CopiesWorld& world, const Step& step) {
   const Bytes size = chosen->source.now(chosen->path).content->size();
   const bool keeps_size = step.dice[2] % 2 == 0, keeps_mtime = step.dice[2] % 8 == 2;
   const Bytes new_size = keeps_size ? size : 1 + step.dice[2] % (40 * kKiB);
-  told(world, *chosen, std::string("is rewritten") + (keeps_size ? " with the same size" : "") +
-                           (keeps_mtime ? ", and its old time put back" : ""));
+  told(world, *chosen,
+       std::string("is rewritten") + (keeps_size ? " with the same size" : "") +
+           (keeps_mtime ? ", and its old time put back" : ""));
   chosen->source.rewrite(chosen->path, new_content(world.new_number(), new_size), keeps_mtime,
                          scene.time.now(), scene.other_wall());
 }
@@ -97,10 +98,14 @@ void change_mount(CopiesWorld& world, const Step& step) {
 }  // namespace
 
 std::vector<StepRow> source_steps() {
-  return {{"rewrite", 8, rewrite},         {"replace", 3, replace},
-          {"add", 3, add},                 {"remove", 2, remove},
-          {"touch", 1, touch},             {"change-mode", 1, change_mode},
-          {"pass-through", 2, pass_through}, {"change-mount", 4, change_mount}};
+  return {{"rewrite", 8, rewrite},
+          {"replace", 3, replace},
+          {"add", 3, add},
+          {"remove", 2, remove},
+          {"touch", 1, touch},
+          {"change-mode", 1, change_mode},
+          {"pass-through", 2, pass_through},
+          {"change-mount", 4, change_mount}};
 }
 
 }  // namespace spark::histories::copies

@@ -11,7 +11,9 @@ namespace spark::histories::copies {
 namespace {
 
 void rot(CopiesWorld& world, const Step& step) {
-  const auto files = copied_files();
+  const std::string dataset = "/" + world.source(step.dice[2]).name();
+  auto files = copied_files();
+  std::erase_if(files, [&](const auto& file) { return file.native().find(dataset) == std::string::npos; });
   if (files.empty()) return;
   const auto& file = files[step.dice[0] % files.size()];
   Scene& scene = world.scene();
@@ -21,8 +23,8 @@ void rot(CopiesWorld& world, const Step& step) {
 
 // The next worker with one of these verbs has trouble with a call.
 void fault(CopiesWorld& world, const Step& step) {
-  static constexpr std::array kVerbs = {"stage", "stage", "stage", "stage", "verify", "evict",
-                                        "copy",  "lease", "catalog", "recover"};
+  static constexpr std::array kVerbs = {"stage", "stage", "stage", "stage",   "verify",
+                                        "evict", "copy",  "lease", "catalog", "recover"};
   static constexpr std::array kErrors = {EIO, EIO, ENOSPC, EDQUOT, EMFILE};
   Fate& fate = world.scene().fate;
   const char* verb = kVerbs[step.dice[0] % kVerbs.size()];
@@ -61,7 +63,8 @@ void fill_state(CopiesWorld& world, const Step& step) {
   Scene& scene = world.scene();
   begin_trouble(world);
   scene.trouble.is_state_full = !scene.trouble.is_state_full;
-  scene.tell(scene.trouble.is_state_full ? "the drive of the state folder is full" : "the state folder has space again");
+  scene.tell(scene.trouble.is_state_full ? "the drive of the state folder is full"
+                                         : "the state folder has space again");
   if (scene.trouble.is_state_full) {
     Drives::fill(places::kState, step.dice[0] % 3 * 4 * kKiB);
   } else {
@@ -137,7 +140,7 @@ void lock_catalog(CopiesWorld& world, const Step& /*step*/) {
 }  // namespace
 
 std::vector<StepRow> trouble_steps() {
-  return {{"rot", 6, rot},
+  return {{"rot", 8, rot},
           {"fault", 8, fault},
           {"restart", 2, restart},
           {"set-clock", 1, set_clock},

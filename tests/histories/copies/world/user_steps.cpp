@@ -111,12 +111,12 @@ void wait(CopiesWorld& world, const Step& step) {
 }  // namespace
 
 std::vector<StepRow> user_steps() {
-  return {{"stage", 14, stage},       {"stage-all-at-once", 5, stage_all_at_once},
-          {"run", 8, run},            {"run-in-container", 1, run_in_container},
-          {"prefetch", 3, prefetch},  {"verify", 7, verify},
-          {"evict", 4, evict},        {"copy", 5, copy},
-          {"cancel", 2, cancel},      {"open-files", 5, open_files},
-          {"end-job", 5, end_job},    {"wait", 4, wait}};
+  return {{"stage", 14, stage},      {"stage-all-at-once", 5, stage_all_at_once},
+          {"run", 10, run},          {"run-in-container", 1, run_in_container},
+          {"prefetch", 3, prefetch}, {"verify", 9, verify},
+          {"evict", 4, evict},       {"copy", 5, copy},
+          {"cancel", 2, cancel},     {"open-files", 5, open_files},
+          {"end-job", 5, end_job},   {"wait", 4, wait}};
 }
 
 }  // namespace spark::histories::copies

@@ -3,7 +3,6 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 
-
 #include "tests/histories/copies/world/copies_on_drive.hpp"
 #include "tests/histories/copies/world/files.hpp"
 
@@ -72,7 +71,8 @@ bool Uses::is_well(const Use& use) {
     const fs::path file = use.path / name;
     if (inode_of(file) != inode) {
       const bool is_leased = !use.lease.empty();
-      const std::string what = who + (is_leased ? " with a lease" : " with open files") + ", has lost " + name;
+      const std::string what =
+          who + (is_leased ? " with a lease" : " with open files") + ", has lost " + name;
       if (is_leased) {
         scene_.violate("leased-copy-" + remover(use), what);
       } else {

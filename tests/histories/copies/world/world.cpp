@@ -55,7 +55,8 @@ std::vector<StepRow> all_steps() {
 
 void CopiesWorld::take(const Step& step) {
   static const std::vector<StepRow> kSteps = all_steps();
-  const auto row = std::ranges::find_if(kSteps, [&](const StepRow& one) { return step.action == one.action; });
+  const auto row =
+      std::ranges::find_if(kSteps, [&](const StepRow& one) { return step.action == one.action; });
   if (row == kSteps.end()) return;
   std::seed_seq seed(step.dice.begin(), step.dice.end());
   scene_.fate.dice.seed(seed);
