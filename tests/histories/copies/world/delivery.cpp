@@ -118,12 +118,13 @@ class Comparison {
 
   // Damage that nobody has read yet may be served.
   void damaged(const std::string& path, const Damage& damage) {
-    if (delivery_.is_verified) {
+    const bool is_known = damage.known_since && *damage.known_since <= delivery_.from;
+    if (delivery_.is_verified && damage.since <= delivery_.from) {
       violate("verified-copy-damaged", path + " is damaged, although the copy was to be verified");
-    } else if (damage.is_known && damage.was_forgotten) {
+    } else if (is_known && damage.was_forgotten) {
       violate("damage-forgotten",
               path + " is damaged; a verification had found that before the catalog was lost");
-    } else if (damage.is_known) {
+    } else if (is_known) {
       violate("damage-served", path + " is damaged, and a verification had found that");
     }
   }

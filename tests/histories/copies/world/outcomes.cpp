@@ -140,7 +140,7 @@ void Requests::verified(const Pending& pending, const Result<json::object>& resu
   const auto damaged = scene_.rot.below(folder, SteadyTime::max());
   if (damaged.empty() && pending.faults == scene_.fate.faulty)
     scene_.violate("verify-false-alarm", "verify of " + name + " found damage where there is none");
-  scene_.rot.learn(damaged);
+  scene_.rot.learn(damaged, scene_.time.now());
 }
 
 void Requests::check_error(const Pending& pending, const Error& error) {

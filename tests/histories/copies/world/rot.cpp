@@ -1,8 +1,8 @@
 #include "tests/histories/copies/world/rot.hpp"
 
 #include <fcntl.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
 
@@ -16,18 +16,19 @@ namespace fs = std::filesystem;
 
 }  // namespace
 
-// Through a mapping: a file system in memory then notes no time.
 void Rot::flip(const fs::path& file, std::uint32_t where, SteadyTime now) {
   const UniqueFd fd(::open(file.c_str(), O_RDWR | O_NOFOLLOW | O_CLOEXEC));
   struct stat info {};
   if (!fd || ::fstat(fd.get(), &info) != 0 || info.st_size == 0) return;
   const auto size = static_cast<std::size_t>(info.st_size);
-  void* mapped = ::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd.get(), 0);
-  if (mapped == MAP_FAILED) return;
-  auto* bytes = static_cast<unsigned char*>(mapped);
-  bytes[where % size] ^= 1U;
-  ::munmap(mapped, size);
-  damaged_[info.st_ino] = {now, false, false, bytes_of(file)};
+  const auto at = static_cast<off_t>(where % size);
+  char byte = 0;
+  if (::pread(fd.get(), &byte, 1, at) != 1) return;
+  byte = static_cast<char>(byte ^ 1);
+  if (::pwrite(fd.get(), &byte, 1, at) != 1) return;
+  const timespec times[2] = {info.st_atim, info.st_mtim};
+  if (::futimens(fd.get(), times) != 0) throw_errno("putting back the time of " + file.native());
+  damaged_[info.st_ino] = {now, std::nullopt, false, bytes_of(file)};
 }
 
 const Damage* Rot::of(ino_t inode) const {
@@ -51,12 +52,15 @@ std::set<ino_t> Rot::below(const fs::path& folder, SteadyTime before) const {
   return found;
 }
 
-void Rot::learn(const std::set<ino_t>& files) {
-  for (const ino_t file : files) damaged_.at(file).is_known = true;
+void Rot::learn(const std::set<ino_t>& files, SteadyTime now) {
+  for (const ino_t file : files) {
+    Damage& damage = damaged_.at(file);
+    if (!damage.known_since) damage.known_since = now;
+  }
 }
 
 void Rot::forget() {
-  for (auto& [inode, damage] : damaged_) damage.was_forgotten = damage.was_forgotten || damage.is_known;
+  for (auto& [inode, damage] : damaged_) damage.was_forgotten = damage.was_forgotten || damage.known_since;
 }
 
 }  // namespace spark::histories::copies

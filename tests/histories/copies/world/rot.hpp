@@ -17,20 +17,20 @@ namespace spark::histories::copies {
 
 struct Damage {
   SteadyTime since;
-  bool is_known = false;       // a verification of a copy with this file has found damage since
-  bool was_forgotten = false;  // then the catalog was lost
-  std::string bytes;           // what the file has now
+  std::optional<SteadyTime> known_since;  // a verification of a copy with this file has found damage since
+  bool was_forgotten = false;             // then the catalog was lost
+  std::string bytes;                      // what the file has now
 };
 
 class Rot {
  public:
-  // Flips a bit, without changing a time.
+  // Flips a bit, without changing the time of the last write.
   void flip(const std::filesystem::path& file, std::uint32_t where, SteadyTime now);
   const Damage* of(ino_t inode) const;
   bool is_damaged_content(const std::string& bytes) const;
   // The damaged files below the folder whose damage is older.
   std::set<ino_t> below(const std::filesystem::path& folder, SteadyTime before) const;
-  void learn(const std::set<ino_t>& files);
+  void learn(const std::set<ino_t>& files, SteadyTime now);
   void forget();  // the catalog is lost
 
  private:
