@@ -19,7 +19,7 @@ Area area() {
   Area area;
   area.name = "copies";
   for (const copies::StepRow& row : copies::all_steps()) area.actions.push_back({row.action, row.weight});
-  area.longest = 24;
+  area.longest = 30;
   area.make = [](std::uint64_t seed, const Story& story) -> std::unique_ptr<World> {
     return std::make_unique<copies::CopiesWorld>(seed, story);
   };

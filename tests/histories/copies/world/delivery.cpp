@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 
 #include "tests/histories/copies/world/copies_on_drive.hpp"
 #include "tests/histories/copies/world/files.hpp"
@@ -79,17 +80,21 @@ class Comparison {
   // A source that is not mounted is not known to be another one, unless it was staged before.
   bool is_excused() const { return !delivery_.was_mounted && !delivery_.was_known_before; }
 
+  std::string mount_oracle(bool is_empty) const {
+    if (source_.place().is_volume) return is_empty ? "volume-not-there" : "other-volume";
+    return is_empty ? "empty-source" : "other-file-system";
+  }
+
   void missing(const std::string& path) {
     if (is_excused()) return;
     if (!delivery_.was_mounted)
-      return violate(files_.empty() ? "empty-source" : "other-file-system",
-                     "its source was not mounted, and " + path + " is missing");
+      return violate(mount_oracle(files_.empty()), "its source was not mounted, and " + path + " is missing");
     violate("missing-file", path + " is missing");
   }
 
   void foreign(const std::string& path) {
     if (is_excused()) return;
-    violate(delivery_.was_mounted ? "foreign-file" : "other-file-system", path + " is not in its source");
+    violate(delivery_.was_mounted ? "foreign-file" : mount_oracle(false), path + " is not in its source");
   }
 
   void check_file(const std::string& path, const CopiedFile& file) {
@@ -147,9 +152,10 @@ void check_delivery(Scene& scene, const Delivery& delivery) {
   earliest.from = delivery.joined.from;
   earliest.was_mounted = delivery.joined.was_mounted;
   if (const auto found = Comparison(scene, earliest, *source).go()) {
-    const bool is_of_mount = found->oracle == "empty-source" || found->oracle == "other-file-system";
-    return is_of_mount ? scene.note(Rarity::Usual, found->oracle, found->what)
-                       : scene.violate(found->oracle, found->what);
+    static const std::set<std::string> kOfMounts{"empty-source", "other-file-system", "volume-not-there",
+                                                 "other-volume"};
+    return kOfMounts.contains(found->oracle) ? scene.note(Rarity::Usual, found->oracle, found->what)
+                                             : scene.violate(found->oracle, found->what);
   }
   const auto older = Comparison(scene, delivery, *source).go();
   if (older) scene.note(Rarity::Usual, "older-than-request", older->what + ", as before its request began");

@@ -9,6 +9,7 @@ namespace spark::histories::copies {
 namespace {
 
 constexpr WallTime kStart{std::chrono::seconds(1'785'600'000)};  // 2026-08-01
+constexpr char kVolume[] = "vol";
 constexpr std::int64_t kWholeSeconds = 1'000'000'000;
 
 DriveSizes sizes(std::mt19937_64& dice) {
@@ -18,7 +19,7 @@ DriveSizes sizes(std::mt19937_64& dice) {
 void fill_config(config::Config& config, std::mt19937_64& dice) {
   config.cache.path = places::kCache;
   config.cache.keep_free = {};
-  if (dice() % 2 == 0) config.cache.capacity.bytes = (400 + 100 * (dice() % 8)) * kKiB;
+  if (dice() % 2 == 0) config.cache.capacity.bytes = (150 + 50 * (dice() % 8)) * kKiB;
   if (dice() % 2 == 0) config.cache.scrub = std::chrono::hours(1 + dice() % 48);
   config.cache.engine = {1, 0, 64 * kKiB};  // small buffers: they cost more than the copying
 }
@@ -33,19 +34,19 @@ Scene::Scene(std::uint64_t seed, const Story& its_story)
   auto& dice = fate.dice;
   fill_config(config, dice);
   const struct {
-    const char *name, *disk, *below;
-  } kDatasets[] = {{"imagenet", "vol", "imagenet"}, {"models", "models", ""}, {"text", "nas", "text"}};
+    std::string name, disk, below;
+  } kDatasets[] = {{"imagenet", kVolume, "imagenet"}, {"models", "models", ""}, {"text", "nas", "text"}};
   favourite = dice() % std::size(kDatasets);
   std::uint64_t number = seed << 20;
   for (const auto& [name, disk, below] : kDatasets) {
     const auto real = drives.add_disk(disk) / below;
     std::filesystem::create_directories(real);
     const bool rounds = dice() % 3 == 0;  // to seconds, as ext3 and old NFS servers do
-    auto source = std::make_unique<Source>(
-        Source::Place{name, disk, real, Drives::mount_point(disk) / below, rounds ? kWholeSeconds : 1});
+    auto source = std::make_unique<Source>(Source::Place{name, disk, real, Drives::mount_point(disk) / below,
+                                                         rounds ? kWholeSeconds : 1, disk == kVolume});
     config::Dataset dataset;
     dataset.name = name;
-    if (dataset.name == "imagenet") dataset.volume = disk;
+    if (source->place().is_volume) dataset.volume = disk;
     dataset.path = dataset.volume.empty() ? source->place().path.native() : below;
     config.datasets[name] = dataset;
     const std::size_t files = 2 + dice() % 5;

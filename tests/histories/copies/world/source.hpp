@@ -33,6 +33,7 @@ class Source {
     std::filesystem::path real;       // its folder on that disk
     std::filesystem::path path;       // as configured, that is, below the mount point
     std::int64_t granularity_ns = 1;  // of its file system's times
+    bool is_volume = false;           // else any folder, for the product
   };
 
   explicit Source(Place place) : place_(std::move(place)) {}

@@ -87,7 +87,7 @@ void fill_drive(CopiesWorld& world, const Step& step) {
 
 void change_capacity(CopiesWorld& world, const Step& step) {
   Scene& scene = world.scene();
-  scene.config.cache.capacity.bytes = step.dice[0] % 3 == 0 ? 0 : (150 + step.dice[1] % 700) * kKiB;
+  scene.config.cache.capacity.bytes = step.dice[0] % 3 == 0 ? 0 : (100 + step.dice[1] % 400) * kKiB;
   scene.tell("the cache's capacity is set to " + format_bytes(scene.config.cache.capacity.bytes));
   world.daemon().datasets().config_changed();
 }
