@@ -40,8 +40,9 @@ void CopiesWorld::check_accounting() {
   // Manifests and journals are not counted: a page each.
   const Bytes uncounted = 64 * kKiB;
   if (shown + uncounted < used || used + uncounted < shown)
-    scene_.violate("accounting", "status shows " + format_bytes(shown) + " used, and the cache's drive has " +
-                                     format_bytes(used));
+    scene_.note(
+        Rarity::Rare, "accounting",
+        "status shows " + format_bytes(shown) + " used, and the cache's drive has " + format_bytes(used));
 }
 
 void CopiesWorld::end_troubles() {
@@ -77,6 +78,8 @@ void CopiesWorld::stage_and_verify(const std::string& dataset) {
     if (!finish_requests("with nothing wrong")) return;
     const std::string staged = requests_.last_result("stage", dataset);
     if (staged != "ok") return scene_.violate("cannot-be-staged", dataset + ": " + staged);
+    const auto list = daemon_->datasets().list();
+    if (!list) return scene_.violate("never-opened", "long after all troubles ls says: " + list.error().what);
     requests_.verify(*daemon_, dataset);
     if (!finish_requests("with nothing wrong")) return;
     const std::string verified = requests_.last_result("verify", dataset);
@@ -93,9 +96,6 @@ std::optional<Violation> CopiesWorld::settle() {
   uses_.check();
   if (requests_.running() > 0)
     scene_.violate("never-ends", "ten minutes after all troubles: " + requests_.names());
-  const auto list = daemon_->datasets().list();
-  if (!list && list.error().kind == Errc::Unavailable)
-    scene_.violate("never-opened", "ten minutes after all troubles ls says: " + list.error().what);
   if (!scene_.violation) check_list();
   for (const auto& [name, source] : scene_.sources) {
     if (scene_.violation) break;
