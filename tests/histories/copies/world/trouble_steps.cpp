@@ -87,7 +87,10 @@ void fill_drive(CopiesWorld& world, const Step& step) {
 
 void change_capacity(CopiesWorld& world, const Step& step) {
   Scene& scene = world.scene();
-  scene.config.cache.capacity.bytes = step.dice[0] % 3 == 0 ? 0 : (100 + step.dice[1] % 400) * kKiB;
+  // None, any, or just what is used now and a little more.
+  const Bytes least = step.dice[0] % 3 == 1 ? used_by_cache() : 100 * kKiB;
+  const Bytes more = step.dice[1] % (step.dice[0] % 3 == 1 ? 100 : 400) * kKiB;
+  scene.config.cache.capacity.bytes = step.dice[0] % 3 == 0 ? 0 : least + more;
   scene.tell("the cache's capacity is set to " + format_bytes(scene.config.cache.capacity.bytes));
   world.daemon().datasets().config_changed();
 }
@@ -146,7 +149,7 @@ std::vector<StepRow> trouble_steps() {
           {"set-clock", 1, set_clock},
           {"fill-state", 1, fill_state},
           {"fill-drive", 2, fill_drive},
-          {"change-capacity", 2, change_capacity},
+          {"change-capacity", 3, change_capacity},
           {"lose-catalog", 1, lose_catalog},
           {"damage-catalog", 1, damage_catalog},
           {"lock-catalog", 1, lock_catalog}};
