@@ -82,17 +82,26 @@ void pass_through(CopiesWorld& world, const Step& step) {
   source.pass_through(world.scene().other_wall());
 }
 
-// Away, another disk there, or back.
+void put_mount_back(CopiesWorld& world, const std::string& disk) {
+  if (world.scene().drives.mounted(disk) == Mounted::Right) return;
+  world.scene().tell("the disk with " + disk + " is mounted again");
+  world.requests().note_unmounted(disk);
+  world.scene().drives.mount(disk, Mounted::Right);
+}
+
+// Away, or another disk there; until it is put back, by the same step or after a while.
 void change_mount(CopiesWorld& world, const Step& step) {
   Scene& scene = world.scene();
   const std::string disk = world.source(step.dice[0]).place().disk;
-  const bool is_right = scene.drives.mounted(disk) == Mounted::Right;
-  const Mounted then = !is_right ? Mounted::Right : step.dice[1] % 3 == 0 ? Mounted::Other : Mounted::Nothing;
-  scene.tell(then == Mounted::Right     ? "the disk with " + disk + " is mounted again"
-             : then == Mounted::Nothing ? "the disk with " + disk + " is no longer mounted"
-                                        : "another disk is mounted at the place of " + disk);
+  if (scene.drives.mounted(disk) != Mounted::Right) return put_mount_back(world, disk);
+  const bool is_other = step.dice[1] % 3 == 0;
+  scene.tell(is_other ? "another disk is mounted at the place of " + disk
+                      : "the disk with " + disk + " is no longer mounted");
   world.requests().note_unmounted(disk);
-  scene.drives.mount(disk, then);
+  scene.drives.mount(disk, is_other ? Mounted::Other : Mounted::Nothing);
+  if (step.dice[2] % 3 == 0) return;
+  const SteadyTime then = scene.time.now() + std::chrono::seconds(step.dice[2] / 3 % 200);
+  scene.time.call_at(then, [&world, disk] { put_mount_back(world, disk); });
 }
 
 }  // namespace

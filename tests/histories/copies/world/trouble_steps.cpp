@@ -2,6 +2,7 @@
 #include <errno.h>
 
 #include <array>
+#include <utility>
 
 #include "tests/histories/copies/world/copies_on_drive.hpp"
 #include "tests/histories/copies/world/places.hpp"
@@ -59,30 +60,47 @@ void begin_trouble(CopiesWorld& world) {
   ++world.scene().fate.faulty;
 }
 
+// Some troubles end by themselves, others when their step comes again, or with the history.
+void end_later(CopiesWorld& world, const Step& step, void (*end)(CopiesWorld& world)) {
+  if (step.dice[2] % 3 == 0) return;
+  const SteadyTime then = world.scene().time.now() + std::chrono::seconds(step.dice[2] / 3 % 200);
+  world.scene().time.call_at(then, [&world, end] { end(world); });
+}
+
+void end_full_state(CopiesWorld& world) {
+  Scene& scene = world.scene();
+  if (!std::exchange(scene.trouble.is_state_full, false)) return;
+  begin_trouble(world);
+  scene.tell("the state folder has space again");
+  Drives::unfill(places::kState);
+}
+
 void fill_state(CopiesWorld& world, const Step& step) {
   Scene& scene = world.scene();
+  if (scene.trouble.is_state_full) return end_full_state(world);
   begin_trouble(world);
-  scene.trouble.is_state_full = !scene.trouble.is_state_full;
-  scene.tell(scene.trouble.is_state_full ? "the drive of the state folder is full"
-                                         : "the state folder has space again");
-  if (scene.trouble.is_state_full) {
-    Drives::fill(places::kState, step.dice[0] % 3 * 4 * kKiB);
-  } else {
-    Drives::unfill(places::kState);
-  }
+  scene.tell("the drive of the state folder is full");
+  scene.trouble.is_state_full = true;
+  Drives::fill(places::kState, step.dice[0] % 3 * 4 * kKiB);
+  end_later(world, step, end_full_state);
+}
+
+void end_full_drive(CopiesWorld& world) {
+  Scene& scene = world.scene();
+  if (!std::exchange(scene.trouble.is_drive_full, false)) return;
+  begin_trouble(world);
+  scene.tell("the other data on the cache's drive is deleted");
+  Drives::unfill(places::kDrive);
 }
 
 void fill_drive(CopiesWorld& world, const Step& step) {
   Scene& scene = world.scene();
+  if (scene.trouble.is_drive_full) return end_full_drive(world);
   begin_trouble(world);
-  scene.trouble.is_drive_full = !scene.trouble.is_drive_full;
-  scene.tell(scene.trouble.is_drive_full ? "other data fills the cache's drive"
-                                         : "the other data on the cache's drive is deleted");
-  if (scene.trouble.is_drive_full) {
-    Drives::fill(places::kDrive, step.dice[0] % 200 * kKiB);
-  } else {
-    Drives::unfill(places::kDrive);
-  }
+  scene.tell("other data fills the cache's drive");
+  scene.trouble.is_drive_full = true;
+  Drives::fill(places::kDrive, step.dice[0] % 200 * kKiB);
+  end_later(world, step, end_full_drive);
 }
 
 void change_capacity(CopiesWorld& world, const Step& step) {
@@ -112,32 +130,42 @@ void lose_catalog(CopiesWorld& world, const Step& /*step*/) {
   world.restart_daemon();
 }
 
-void damage_catalog(CopiesWorld& world, const Step& /*step*/) {
+void repair_catalog(CopiesWorld& world) {
   Scene& scene = world.scene();
-  if (scene.trouble.is_catalog_damaged) {
-    scene.tell("the catalog is repaired");
-    world.catalog().repair();
-  } else {
-    if (!is_at_rest(world)) return;
-    scene.tell("the catalog is damaged");
-    world.catalog().damage();
-  }
+  if (!std::exchange(scene.trouble.is_catalog_damaged, false)) return;
   begin_trouble(world);
-  scene.trouble.is_catalog_damaged = !scene.trouble.is_catalog_damaged;
+  scene.tell("the catalog is repaired");
+  world.catalog().repair();
 }
 
-void lock_catalog(CopiesWorld& world, const Step& /*step*/) {
+void damage_catalog(CopiesWorld& world, const Step& step) {
   Scene& scene = world.scene();
-  if (scene.trouble.is_catalog_locked) {
-    scene.tell("the other program has closed the catalog");
-    world.catalog().unlock();
-  } else {
-    if (!is_at_rest(world)) return;
-    scene.tell("another program has the catalog locked");
-    world.catalog().lock();
-  }
+  if (scene.trouble.is_catalog_damaged) return repair_catalog(world);
+  if (!is_at_rest(world)) return;
   begin_trouble(world);
-  scene.trouble.is_catalog_locked = !scene.trouble.is_catalog_locked;
+  scene.tell("the catalog is damaged");
+  scene.trouble.is_catalog_damaged = true;
+  world.catalog().damage();
+  end_later(world, step, repair_catalog);
+}
+
+void unlock_catalog(CopiesWorld& world) {
+  Scene& scene = world.scene();
+  if (!std::exchange(scene.trouble.is_catalog_locked, false)) return;
+  begin_trouble(world);
+  scene.tell("the other program has closed the catalog");
+  world.catalog().unlock();
+}
+
+void lock_catalog(CopiesWorld& world, const Step& step) {
+  Scene& scene = world.scene();
+  if (scene.trouble.is_catalog_locked) return unlock_catalog(world);
+  if (!is_at_rest(world)) return;
+  begin_trouble(world);
+  scene.tell("another program has the catalog locked");
+  scene.trouble.is_catalog_locked = true;
+  world.catalog().lock();
+  end_later(world, step, unlock_catalog);
 }
 
 }  // namespace
