@@ -7,7 +7,7 @@
 #include <exception>
 #include <memory>
 
-#include "tests/histories/copies/world/drives.hpp"
+#include "tests/histories/copies/host/drives.hpp"
 #include "tests/histories/copies/world/world.hpp"
 #include "tests/histories/engine/program.hpp"
 

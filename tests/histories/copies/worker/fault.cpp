@@ -11,7 +11,7 @@
 #include <cstdio>
 #include <string_view>
 
-#include "tests/histories/copies/world/places.hpp"
+#include "tests/histories/copies/host/places.hpp"
 #include "tests/support/failing_call.hpp"
 
 namespace spark::histories::copies {

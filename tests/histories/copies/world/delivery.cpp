@@ -7,8 +7,8 @@
 #include <map>
 #include <set>
 
-#include "tests/histories/copies/world/copies_on_drive.hpp"
-#include "tests/histories/copies/world/files.hpp"
+#include "tests/histories/copies/host/copies_on_drive.hpp"
+#include "tests/histories/copies/host/files.hpp"
 
 namespace spark::histories::copies {
 namespace {

@@ -3,8 +3,8 @@
 #include <cctype>
 
 #include "base/text.hpp"
-#include "tests/histories/copies/world/copies_on_drive.hpp"
-#include "tests/histories/copies/world/places.hpp"
+#include "tests/histories/copies/host/copies_on_drive.hpp"
+#include "tests/histories/copies/host/places.hpp"
 #include "tests/histories/copies/world/requests.hpp"
 
 namespace spark::histories::copies {

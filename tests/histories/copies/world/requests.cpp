@@ -5,7 +5,7 @@
 #include "base/text.hpp"
 #include "daemon/launch.hpp"
 #include "daemon/service/staging_request.hpp"
-#include "tests/histories/copies/world/copies_on_drive.hpp"
+#include "tests/histories/copies/host/copies_on_drive.hpp"
 
 namespace spark::histories::copies {
 Requests::PendingPtr Requests::add(std::string verb, std::vector<std::string> datasets) {

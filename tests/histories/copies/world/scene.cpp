@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstdio>
 
-#include "tests/histories/copies/world/places.hpp"
+#include "tests/histories/copies/host/places.hpp"
 
 namespace spark::histories::copies {
 namespace {

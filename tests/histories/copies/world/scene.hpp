@@ -9,10 +9,10 @@
 #include <vector>
 
 #include "daemon/config/model.hpp"
+#include "tests/histories/copies/host/drives.hpp"
+#include "tests/histories/copies/host/rot.hpp"
+#include "tests/histories/copies/host/source.hpp"
 #include "tests/histories/copies/worker/history_runner.hpp"
-#include "tests/histories/copies/world/drives.hpp"
-#include "tests/histories/copies/world/rot.hpp"
-#include "tests/histories/copies/world/source.hpp"
 #include "tests/histories/engine/history.hpp"
 #include "tests/histories/engine/virtual_time.hpp"
 

@@ -1,7 +1,7 @@
 // The promises about the state of the cache, and what must hold once nothing is wrong any more.
 #include "base/text.hpp"
-#include "tests/histories/copies/world/copies_on_drive.hpp"
-#include "tests/histories/copies/world/places.hpp"
+#include "tests/histories/copies/host/copies_on_drive.hpp"
+#include "tests/histories/copies/host/places.hpp"
 #include "tests/histories/copies/world/world.hpp"
 
 namespace spark::histories::copies {

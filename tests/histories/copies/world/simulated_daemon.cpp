@@ -1,8 +1,8 @@
 #include "tests/histories/copies/world/simulated_daemon.hpp"
 
 #include "daemon/launch.hpp"
+#include "tests/histories/copies/host/places.hpp"
 #include "tests/histories/copies/worker/simulated_system.hpp"
-#include "tests/histories/copies/world/places.hpp"
 
 namespace spark::histories::copies {
 

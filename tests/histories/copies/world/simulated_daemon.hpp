@@ -7,7 +7,7 @@
 
 #include "daemon/datasets/datasets.hpp"
 #include "daemon/jobs.hpp"
-#include "tests/histories/copies/world/process.hpp"
+#include "tests/histories/copies/host/process.hpp"
 #include "tests/histories/copies/world/scene.hpp"
 
 namespace spark::histories::copies {

@@ -4,8 +4,8 @@
 #include <array>
 #include <utility>
 
-#include "tests/histories/copies/world/copies_on_drive.hpp"
-#include "tests/histories/copies/world/places.hpp"
+#include "tests/histories/copies/host/copies_on_drive.hpp"
+#include "tests/histories/copies/host/places.hpp"
 #include "tests/histories/copies/world/world.hpp"
 
 namespace spark::histories::copies {

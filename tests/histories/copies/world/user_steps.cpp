@@ -1,7 +1,7 @@
 // What users and their programs do.
 #include <algorithm>
 
-#include "tests/histories/copies/world/copies_on_drive.hpp"
+#include "tests/histories/copies/host/copies_on_drive.hpp"
 #include "tests/histories/copies/world/world.hpp"
 
 namespace spark::histories::copies {

@@ -3,8 +3,8 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 
-#include "tests/histories/copies/world/copies_on_drive.hpp"
-#include "tests/histories/copies/world/files.hpp"
+#include "tests/histories/copies/host/copies_on_drive.hpp"
+#include "tests/histories/copies/host/files.hpp"
 
 namespace spark::histories::copies {
 namespace {

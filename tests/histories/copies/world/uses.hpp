@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "base/file.hpp"
-#include "tests/histories/copies/world/process.hpp"
+#include "tests/histories/copies/host/process.hpp"
 #include "tests/histories/copies/world/scene.hpp"
 
 namespace spark::histories::copies {

@@ -4,7 +4,7 @@
 #include <memory>
 #include <string>
 
-#include "tests/histories/copies/world/catalog_file.hpp"
+#include "tests/histories/copies/host/catalog_file.hpp"
 #include "tests/histories/copies/world/requests.hpp"
 #include "tests/histories/copies/world/scene.hpp"
 #include "tests/histories/copies/world/simulated_daemon.hpp"

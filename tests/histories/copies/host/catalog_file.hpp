@@ -5,7 +5,7 @@
 #include <memory>
 #include <string>
 
-#include "tests/histories/copies/world/process.hpp"
+#include "tests/histories/copies/host/process.hpp"
 
 namespace spark::histories::copies {
 

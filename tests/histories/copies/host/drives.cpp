@@ -1,4 +1,4 @@
-#include "tests/histories/copies/world/drives.hpp"
+#include "tests/histories/copies/host/drives.hpp"
 
 #include <fcntl.h>
 #include <sched.h>
@@ -14,8 +14,8 @@
 #include <stdexcept>
 
 #include "base/file.hpp"
-#include "tests/histories/copies/world/files.hpp"
-#include "tests/histories/copies/world/places.hpp"
+#include "tests/histories/copies/host/files.hpp"
+#include "tests/histories/copies/host/places.hpp"
 
 namespace spark::histories::copies {
 namespace {

@@ -1,4 +1,4 @@
-#include "tests/histories/copies/world/process.hpp"
+#include "tests/histories/copies/host/process.hpp"
 
 #include <signal.h>
 #include <sys/prctl.h>

@@ -1,11 +1,11 @@
-#include "tests/histories/copies/world/copies_on_drive.hpp"
+#include "tests/histories/copies/host/copies_on_drive.hpp"
 
 #include <algorithm>
 #include <cstdlib>
 
 #include "staging/manifest/names.hpp"
-#include "tests/histories/copies/world/drives.hpp"
-#include "tests/histories/copies/world/places.hpp"
+#include "tests/histories/copies/host/drives.hpp"
+#include "tests/histories/copies/host/places.hpp"
 
 namespace spark::histories::copies {
 namespace {

@@ -1,4 +1,4 @@
-#include "tests/histories/copies/world/rot.hpp"
+#include "tests/histories/copies/host/rot.hpp"
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -7,7 +7,7 @@
 #include <algorithm>
 
 #include "base/file.hpp"
-#include "tests/histories/copies/world/files.hpp"
+#include "tests/histories/copies/host/files.hpp"
 
 namespace spark::histories::copies {
 namespace {

@@ -1,4 +1,4 @@
-#include "tests/histories/copies/world/source.hpp"
+#include "tests/histories/copies/host/source.hpp"
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -10,8 +10,8 @@
 #include <fstream>
 #include <random>
 
+#include "tests/histories/copies/host/files.hpp"
 #include "tests/histories/copies/worker/simulated_system.hpp"
-#include "tests/histories/copies/world/files.hpp"
 
 namespace spark::histories::copies {
 namespace {

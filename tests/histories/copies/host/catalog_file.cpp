@@ -1,4 +1,4 @@
-#include "tests/histories/copies/world/catalog_file.hpp"
+#include "tests/histories/copies/host/catalog_file.hpp"
 
 #include <sqlite3.h>
 
@@ -7,7 +7,7 @@
 #include <fstream>
 #include <iterator>
 
-#include "tests/histories/copies/world/places.hpp"
+#include "tests/histories/copies/host/places.hpp"
 
 namespace spark::histories::copies {
 namespace {

@@ -1,4 +1,4 @@
-#include "tests/histories/copies/world/files.hpp"
+#include "tests/histories/copies/host/files.hpp"
 
 #include <sys/stat.h>
 
