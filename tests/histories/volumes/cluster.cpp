@@ -100,7 +100,7 @@ void Cluster::make_volumes() {
       disk.fs.uuid = next_uuid();
       disk.fs.bytes = kDiskBytes;
       disk.fs.has_mmp = disk.fs.type == "ext4" && random.is_one_in(2);
-      disk.fs.mmp_interval = random.is_one_in(5) ? 63 : 5;
+      disk.fs.mmp_interval = random.is_one_in(16) ? 63 : 5;
       disk.reservations.offers = random.is_one_in(3) ? false : true;
       disk.keeps_reservations = random.is_one_in(2);
       network.disks.push_back(std::move(disk));
@@ -226,8 +226,9 @@ void Cluster::ended(std::size_t index, const Request& request) {
   on_end(index, request);
   HostState& state = hosts[index];
   if (request.volume.empty()) return;
-  if (state.daemon->is_busy(request.volume)) {
-    state.wishes[request.volume] = Wish::Unknown;  // the last one to end decides nothing
+  if (request.has_overlapped) {
+    if (request.ask != Ask::Publish && request.ask != Ask::PublishThenWrite)
+      state.wishes[request.volume] = Wish::Unknown;
   } else if (request.ask == Ask::Up || request.ask == Ask::Take) {
     if (*request.result) state.wishes[request.volume] = Wish::Up;
   } else if (request.ask == Ask::Down) {

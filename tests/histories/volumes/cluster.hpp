@@ -26,6 +26,8 @@ struct HostState {
   std::unique_ptr<Daemon> daemon;  // none: it does not run
   std::vector<VolumeSettings> volumes;
   std::map<std::string, Wish> wishes;  // by volume; absent: Up
+  // By volume: the file system that it has to be. In the configuration, or the first one recorded.
+  std::map<std::string, std::string> meant;
   int next_pid = 4000;
 
   Wish wish(const std::string& volume) const;

@@ -92,6 +92,10 @@ RequestPtr Daemon::begin(Ask ask, const std::string& volume) {
   request->volume = volume;
   request->since = host_.scene.time.steady();
   std::erase_if(requests_, [](const RequestPtr& one) { return one->result.has_value(); });
+  for (const RequestPtr& other : requests_) {
+    if (other->volume != volume && !other->volume.empty() && !volume.empty()) continue;
+    other->has_overlapped = request->has_overlapped = true;
+  }
   requests_.push_back(request);
   return request;
 }

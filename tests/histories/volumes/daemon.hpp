@@ -18,6 +18,7 @@ struct Request {
   Ask ask = Ask::Up;
   std::string volume;  // empty: Reload
   SteadyTime since{};
+  bool has_overlapped = false;  // another request for the volume was in progress
   std::optional<Result<>> result;
 };
 using RequestPtr = std::shared_ptr<Request>;

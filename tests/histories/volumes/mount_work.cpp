@@ -55,8 +55,9 @@ Result<Change> start_unmount(Host& host, const std::string& target, mounts::Unmo
   host.scene.tell("  " + host.name + ": the daemon " + (is_plain ? "unmounts " : "detaches ") +
                   before.shown.source + " from " + target);
   const bool is_foreign = before.while_down || !before.super || before.root != "/";
+  const bool is_dead = before.super && before.super->is_dead;
   if (is_foreign)
-    host.scene.judge.broken("foreign-unmounted", host.name + ": " + before.shown.source + " was unmounted from " +
+    host.scene.judge.broken(is_dead ? "dead-foreign-unmounted" : "foreign-unmounted", host.name + ": " + before.shown.source + " was unmounted from " +
                                                      target + ", and another program had mounted it");
   if (!is_plain && before.super && before.super->is_alive() && !host.mounts.has_lost_fence(*before.super))
     host.scene.judge.broken("live-mount-detached", host.name + ": " + target + " was detached, and not dead");
@@ -138,6 +139,7 @@ Turn<volumes::Mounted> MountWork::check() {
     return Pause{kSystemCall, false};
   }
   const FileSystem& fs = head_->disk->fs;
+  seen_uuid_ = fs.uuid;
   if (!request_.uuid.empty() && fs.uuid != request_.uuid)
     return Done(fail(Errc::Unavailable, mounts::doing(request_) + ": file system " + fs.uuid +
                                             " is there now, not " + request_.uuid));
@@ -175,6 +177,7 @@ Error MountWork::explain(int error_number) const {
 
 Turn<volumes::Mounted> MountWork::mount() {
   if (host_.driver.io(*head_) == Io::Blocked) return Pause{kLooksAgain, true};
+  if (head_->disk->fs.uuid != seen_uuid_) return Done(fail(explain(EUCLEAN)));
   const std::string target = request_.target;
   const bool no_recovery = request_.read_only && !request_.keeps_journal;
   const int error = host_.mounts.mount(head_, target, request_.read_only, no_recovery, "noatime", false);

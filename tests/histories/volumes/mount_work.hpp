@@ -49,6 +49,7 @@ class MountWork {
   Stage stage_ = Stage::Replace;
   HeadPtr head_;
   std::optional<MmpClaim> claim_;
+  std::string seen_uuid_;
   std::uint32_t seen_sequence_ = 0;
   int waits_ = 0;  // of multi-mount protection
   volumes::Mounted mounted_;

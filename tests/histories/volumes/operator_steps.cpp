@@ -37,6 +37,7 @@ void remove_pin(Cluster& cluster, Dice& dice) {
   const auto found = state.daemon ? state.daemon->volumes().find(volume.name) : nullptr;
   const bool is_advised = found && found->status().reason.find("remove the volume's file") != std::string::npos;
   if (!is_advised || state.host->state.pins.erase(volume.name) == 0) return;
+  state.meant.erase(volume.name);
   cluster.tell(state.host->name + ": an operator removes the volume's file in the state folder");
 }
 

@@ -111,7 +111,15 @@ void Oracles::look_at_state(const Facts& facts) {
            say(", and nothing is mounted there"));
   must_end("folder " + facts.name(), is_ready && !is_covered && !is_bare && reached.root != "/", kNoticesMount,
            "ready-with-a-folder", say(", and only a folder of its file system is mounted there"));
-  const bool is_other = !is_covered && !is_bare && !facts.is_reached() && reached.root == "/";
+  std::string& meant = facts.state.meant[facts.settings.name];
+  const auto& pins = facts.state.host->state.pins;
+  const auto pin = pins.find(facts.settings.name);
+  if (!facts.volume.settings().nvme->filesystem_uuid.empty())
+    meant = facts.volume.settings().nvme->filesystem_uuid;
+  else if (meant.empty() && pin != pins.end())
+    meant = pin->second.uuid;
+  const bool is_other = !is_covered && !is_bare && reached.root == "/" &&
+                        (!reached.super || (!meant.empty() && reached.super->uuid != meant));
   must_end("other " + facts.name(), is_ready && is_other, kNoticesShutDown, "ready-with-another-disk",
            say(", and another file system is mounted there: " + reached.shown.source));
   const Super* super = facts.is_reached() ? reached.super.get() : nullptr;
@@ -161,7 +169,8 @@ void Oracles::look_at_sentences(const Facts& facts) {
   const auto look = [&](const std::string& sentence) {
     if (sentence.empty()) return;
     const std::string oracle = false_oracle_of(sentence, facts);
-    must_end("said " + facts.name() + ": " + sentence, !oracle.empty(), kNoticesSentence, oracle, [&] {
+    const auto since = std::to_string(status.since.time_since_epoch().count());
+    must_end("said " + facts.name() + since + ": " + sentence, !oracle.empty(), kNoticesSentence, oracle, [&] {
       return facts.name() + " is " + to_string(status.state) + " and says what is not true: \"" + sentence +
              "\"";
     });
@@ -207,7 +216,8 @@ void Oracles::request_ended(std::size_t host, const Request& request) {
     const bool is_full = facts.state.host->state.is_full;
     const bool is_good = is_reached && facts.reached.super->is_alive() &&
                          facts.state.host->driver.io(*facts.reached.super->head) == Io::Good;
-    if (kind == Errc::Cancelled || facts.is_in_use() || !is_good) return;
+    const bool is_in_the_way = facts.is_in_use() || (facts.top != nullptr && facts.top->by_hand);
+    if (kind == Errc::Cancelled || request.has_overlapped || is_in_the_way || !is_good) return;
     cluster_.judge.broken(is_full ? "down-refused-without-room" : "down-failed",
                           facts.name() + " was not taken down, and nothing was in the way: " +
                               request.result->error().message());

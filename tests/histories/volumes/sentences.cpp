@@ -69,6 +69,8 @@ constexpr std::array kKinds = {
          }},
     Kind{"files of the mount that was lost are still open", "stale-files-still-open",
          [](const std::string&, const Facts& facts) { return facts.state.host->mounts.has_detached_files(); }},
+    Kind{"another host holds a reservation on", "false-holder",
+         [](const std::string&, const Facts& facts) { return is_held_by_other(facts); }},
     Kind{"holds the reservation of", "false-holder",
          [](const std::string&, const Facts& facts) { return is_held_by_other(facts); }},
     Kind{"has taken over", "false-holder",

@@ -20,7 +20,8 @@ void Oracles::settled() {
     }
     if (status.state == State::Ready) return;
     if (status.state != State::Refused) {
-      cluster_.judge.broken("not-recovered", is);
+      const bool is_long_wait = facts.disk.fs.has_mmp && facts.disk.fs.mmp_interval > 59;
+      cluster_.judge.broken(is_long_wait ? "never-mounted-for-long-mmp-wait" : "not-recovered", is);
       return;
     }
     const std::string oracle = false_oracle_of(status.reason, facts);
