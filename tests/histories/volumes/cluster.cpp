@@ -49,6 +49,14 @@ Cluster::Cluster(std::uint64_t seed, const Story& told)
   for (std::size_t i = 0; i < kHosts; ++i)
     hosts[i].host = std::make_unique<Host>(scene, network, i, events_of(hosts[i]), &last_super);
   make_volumes();
+  if (are_two_of_one_namespace_) {
+    // Once `config check` refuses it, no history begins so.
+    if (config_of(0)) {
+      judge.blame("two-volumes-of-one-namespace");
+    } else {
+      for (HostState& one : hosts) one.volumes.pop_back();
+    }
+  }
   note_fences();
   for (std::size_t i = 0; i < kHosts; ++i) start_daemon(i);
 }
@@ -83,7 +91,7 @@ void Cluster::make_volumes() {
   for (std::size_t v = 0; v < count; ++v) {
     const std::size_t t = v % network.targets.size();
     Target& target = network.targets[t];
-    const bool is_same_namespace = v == 1 && t == 0 && random.is_one_in(6);
+    const bool is_same_namespace = v == 1 && t == 0 && random.is_one_in(12);
     const bool shares = v == 1 && t == 0 && (is_same_namespace || random.is_one_in(2));
     VolumeSettings settings;
     settings.name = kNames[v];
@@ -91,6 +99,7 @@ void Cluster::make_volumes() {
     settings.subsystem = shares ? "nqn.data" : std::string("nqn.") + kNames[v];
     settings.nsid = shares && !is_same_namespace ? 2 : 1;
     settings.mount = kMounts[v];
+    are_two_of_one_namespace_ = is_same_namespace;
     if (!is_same_namespace) {
       Disk disk;
       disk.name = "disk " + std::to_string(v + 1);
@@ -126,7 +135,6 @@ void Cluster::make_volumes() {
 }
 
 void Cluster::note_fences() {
-  for (Disk& disk : network.disks) disk.is_unfenced = false;
   for (const HostState& one : hosts) {
     for (const VolumeSettings& volume : one.volumes) {
       if (volume.is_exclusive && volume.fence == "none") disk_of(volume).is_unfenced = true;

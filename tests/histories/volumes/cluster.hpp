@@ -74,6 +74,7 @@ class Cluster {
   void note_fences();
   void ended(std::size_t index, const Request& request);
 
+  bool are_two_of_one_namespace_ = false;
   std::array<std::map<std::string, Wish>, kHosts> before_;  // the wish when the request began
 };
 

@@ -131,6 +131,13 @@ void put_back(Cluster& cluster, Dice& dice) {
 void move_address(Cluster& cluster, Dice& dice) {
   Target& target = pick_target(cluster, dice);
   if (target.host_name.empty()) return;
+  // Without identities the kernel can't tell whose disk the new address leads to, and the daemon does not
+  // follow (Paths::may_lead_elsewhere).
+  for (const auto& [subsystem, disks] : target.meant) {
+    for (const auto& [nsid, disk] : disks) {
+      if (disk->ns_uuid.empty()) return;
+    }
+  }
   target.address = "10.0.0." + std::to_string(20 + dice.pick(200));
   cluster.tell(place(target) + " moves to " + target.address);
   cluster.network_changed(true);

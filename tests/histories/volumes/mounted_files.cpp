@@ -8,6 +8,7 @@ namespace spark::histories {
 namespace {
 
 constexpr Duration kWriteback{30'000};
+constexpr Duration kNoticesExchange{40'000};  // of the disk: no probe can notice it at once
 
 }  // namespace
 
@@ -22,7 +23,8 @@ Wrote MountTree::write(Super& super, Actor by, const std::function<void(FileSyst
   }
   const bool is_other_file_system = fs.uuid != super.uuid;
   const bool is_outdated = !is_other_file_system && fs.writer != super.id;
-  if (by == Actor::Daemon && is_other_file_system)
+  const bool is_noticed = scene_.time.steady() - super.head->exchanged > kNoticesExchange;
+  if (by == Actor::Daemon && is_other_file_system && is_noticed)
     scene_.judge.broken("other-file-system-overwritten",
                         node_name_ + " writes file system " + super.uuid + " over " + fs.uuid + " on " +
                             super.head->disk->name);

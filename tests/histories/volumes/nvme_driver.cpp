@@ -142,8 +142,9 @@ void NvmeDriver::scan(Connection& connection) {
     const auto now = offered->second.find(head->nsid);
     if (now == offered->second.end() || now->second->ns_uuid != head->ns_uuid) {
       drop(connection, head, Actor::Fault);
-    } else {
+    } else if (head->disk != now->second) {
       head->disk = now->second;  // the same identity, as a copy of the disk has
+      head->exchanged = scene_.time.steady();
     }
   }
   bool is_any_new = false;

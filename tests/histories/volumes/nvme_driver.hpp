@@ -23,6 +23,7 @@ struct Head {
   std::string ns_uuid;     // as at its first scan
   bool read_only = false;  // BLKROSET
   bool is_gone = false;
+  SteadyTime exchanged{};       // when it got another disk of the same identity
   std::uint64_t completed = 0;  // requests
 
   std::string path() const { return "/dev/" + device; }

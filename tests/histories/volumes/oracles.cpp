@@ -11,7 +11,7 @@ using volumes::State;
 // was shut down (mounted_state); a silent device (keep-alive, and two probes with their deadlines); another
 // host's writes.
 constexpr Duration kNoticesMount{10'000}, kNoticesShutDown{40'000}, kNoticesFrozen{60'000},
-    kNoticesSentence{75'000}, kNoticesHealth{120'000};
+    kNoticesSentence{75'000}, kNoticesHealth{75'000};
 constexpr Duration kMmpNotices{40'000};
 constexpr Duration kLongestRequest{30 * 60'000};
 

@@ -119,17 +119,20 @@ void uncover(Cluster& cluster, Dice& dice) {
   }
 }
 
-bool is_mounted_anywhere(Cluster& cluster, const Disk* disk) {
+// A person looks where it is mounted for writing, and at this host.
+bool is_in_use(Cluster& cluster, const HostState* here, const Disk* disk) {
   return std::ranges::any_of(cluster.hosts, [&](HostState& state) {
     const auto supers = state.host->mounts.supers();
-    return std::ranges::any_of(supers, [&](const SuperPtr& super) { return super->head->disk == disk; });
+    return std::ranges::any_of(supers, [&](const SuperPtr& super) {
+      return super->head->disk == disk && (&state == here || !super->read_only);
+    });
   });
 }
 
 void make_file_system(Cluster& cluster, Dice& dice) {
   const Choice here = pick(cluster, dice);
   const HeadPtr head = device_of(here);
-  if (!head || head->read_only || is_mounted_anywhere(cluster, head->disk)) return;
+  if (!head || head->read_only || is_in_use(cluster, &here.state, head->disk)) return;
   if (here.state.host->driver.io(*head) != Io::Good || !here.state.host->driver.may_write(*head)) return;
   FileSystem fresh;
   fresh.type = dice.pick(2) == 0 ? "ext4" : "xfs";
@@ -145,7 +148,7 @@ void make_file_system(Cluster& cluster, Dice& dice) {
 void restore_older(Cluster& cluster, Dice& dice) {
   const Choice here = pick(cluster, dice);
   Disk& disk = cluster.disk_of(here.volume);
-  if (is_mounted_anywhere(cluster, &disk) || disk.fs.bytes < kGiB) return;
+  if (is_in_use(cluster, &here.state, &disk) || disk.fs.bytes < kGiB) return;
   disk.fs.bytes /= 2;
   disk.fs.stamp += 1000;
   cluster.tell("an older, smaller copy of file system " + disk.fs.uuid + " is restored on " + disk.name);
@@ -189,9 +192,9 @@ constexpr std::array kProgramSteps = {
     VolumeAction{"mount-by-hand", 7, mount_by_hand},
     VolumeAction{"umount-by-hand", 5, unmount_by_hand},
     VolumeAction{"bind", 2, bind_by_hand},
-    VolumeAction{"cover", 3, cover},
+    VolumeAction{"cover", 2, cover},
     VolumeAction{"uncover", 3, uncover},
-    VolumeAction{"mkfs", 3, make_file_system},
+    VolumeAction{"mkfs", 4, make_file_system},
     VolumeAction{"restore-older", 2, restore_older},
     VolumeAction{"open", 5, open_file},
     VolumeAction{"close", 5, close_files},

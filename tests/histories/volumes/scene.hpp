@@ -36,11 +36,16 @@ enum class Actor { Daemon, Program, Fault };
 class Judge {
  public:
   void broken(std::string oracle, std::string what) {
-    if (!first_) first_ = Violation{std::move(oracle), std::move(what)};
+    if (first_) return;
+    if (!root_cause_.empty()) what.insert(0, oracle + ": ");
+    first_ = Violation{root_cause_.empty() ? std::move(oracle) : root_cause_, std::move(what)};
   }
+  // Every broken promise of this world counts as this one.
+  void blame(std::string root_cause) { root_cause_ = std::move(root_cause); }
   const std::optional<Violation>& first() const { return first_; }
 
  private:
+  std::string root_cause_;
   std::optional<Violation> first_;
 };
 

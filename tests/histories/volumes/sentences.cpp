@@ -18,8 +18,24 @@ std::string uuid_in(const std::string& sentence, std::string_view before) {
   return at == std::string::npos ? "" : sentence.substr(at + before.size(), 36);
 }
 
+// The disk that the host is connected to; null: none.
+Disk* connected_disk(const Facts& facts) {
+  for (const Connection& one : facts.state.host->driver.connections()) {
+    for (const HeadPtr& head : one.heads) {
+      const bool is_its = one.shown.subsystem == facts.settings.subsystem && head->nsid == facts.settings.nsid;
+      if (is_its) return head->disk;
+    }
+  }
+  return nullptr;
+}
+
+Disk& disk_of(const Facts& facts) {
+  Disk* connected = connected_disk(facts);
+  return connected == nullptr ? facts.disk : *connected;
+}
+
 bool is_held_by_other(const Facts& facts) {
-  const std::string holder = facts.disk.holder();
+  const std::string holder = disk_of(facts).holder();
   return !holder.empty() && holder != facts.state.host->driver.identity().id;
 }
 
@@ -28,20 +44,10 @@ bool has_other_writer(const Facts& facts) {
   for (HostState& other : facts.cluster.hosts) {
     if (&other == &facts.state) continue;
     for (const SuperPtr& super : other.host->mounts.supers()) {
-      if (super->head->disk == &facts.disk && !super->read_only) return true;
+      if (super->head->disk == &disk_of(facts) && !super->read_only) return true;
     }
   }
   return false;
-}
-
-const Disk* connected_disk(const Facts& facts) {
-  for (const Connection& one : facts.state.host->driver.connections()) {
-    for (const HeadPtr& head : one.heads) {
-      const bool is_its = one.shown.subsystem == facts.settings.subsystem && head->nsid == facts.settings.nsid;
-      if (is_its) return head->disk;
-    }
-  }
-  return nullptr;
 }
 
 struct Kind {
@@ -59,16 +65,21 @@ constexpr std::array kKinds = {
            return facts.top != nullptr && facts.top->super && !facts.top->super->read_only;
          }},
     Kind{"offers no reservations any more", "false-no-reservations",
-         [](const std::string&, const Facts& facts) { return !facts.disk.reservations.offers; }},
+         [](const std::string&, const Facts& facts) { return !disk_of(facts).reservations.offers; }},
     Kind{"offers none", "false-no-reservations",
-         [](const std::string&, const Facts& facts) { return !facts.disk.reservations.offers; }},
+         [](const std::string&, const Facts& facts) { return !disk_of(facts).reservations.offers; }},
     Kind{"the reservation was not given back", "stale-not-given-back",
          [](const std::string&, const Facts& facts) {
-           return facts.disk.holder() == facts.state.host->driver.identity().id &&
+           return disk_of(facts).holder() == facts.state.host->driver.identity().id &&
                   facts.volume.status().state != volumes::State::Ready;
          }},
     Kind{"files of the mount that was lost are still open", "stale-files-still-open",
          [](const std::string&, const Facts& facts) { return facts.state.host->mounts.has_detached_files(); }},
+    Kind{"has it open, or died while it had (MMP)", "false-open-elsewhere",
+         [](const std::string&, const Facts& facts) {
+           const Disk& disk = disk_of(facts);
+           return disk.fs.is_open || disk.fs.mmp_open;
+         }},
     Kind{"another host holds a reservation on", "false-holder",
          [](const std::string&, const Facts& facts) { return is_held_by_other(facts); }},
     Kind{"holds the reservation of", "false-holder",
@@ -80,13 +91,13 @@ constexpr std::array kKinds = {
          }},
     Kind{"has it open for writing, or died", "false-open-elsewhere",
          [](const std::string&, const Facts& facts) {
-           return facts.disk.fs.is_open || facts.disk.fs.mmp_open;
+           return disk_of(facts).fs.is_open || disk_of(facts).fs.mmp_open;
          }},
     Kind{"is being written by another host, or was not unmounted", "false-being-written",
-         [](const std::string&, const Facts& facts) { return facts.disk.fs.is_open; }},
+         [](const std::string&, const Facts& facts) { return disk_of(facts).fs.is_open; }},
     Kind{"being written by another host: reads here", "false-being-written",
          [](const std::string&, const Facts& facts) {
-           return facts.disk.fs.is_open || has_other_writer(facts);
+           return disk_of(facts).fs.is_open || has_other_writer(facts);
          }},
     Kind{"is mounted on top of volume", "false-on-top",
          [](const std::string&, const Facts& facts) {
@@ -96,7 +107,7 @@ constexpr std::array kKinds = {
          [](const std::string&, const Facts& facts) { return facts.top != nullptr; }},
     Kind{"published as generation", "false-generation",
          [](const std::string& sentence, const Facts& facts) {
-           const auto& published = facts.disk.fs.published;
+           const auto& published = disk_of(facts).fs.published;
            return published && has(sentence, "generation " + std::to_string(published->generation) + ":") &&
                   facts.top != nullptr && facts.top->super && facts.top->super->read_only;
          }},
@@ -106,14 +117,14 @@ constexpr std::array kKinds = {
          [](const std::string&, const Facts& facts) {
            const auto& pins = facts.state.host->state.pins;
            const auto pin = pins.find(facts.settings.name);
-           return pin != pins.end() && facts.disk.fs.bytes < pin->second.bytes;
+           return pin != pins.end() && disk_of(facts).fs.bytes < pin->second.bytes;
          }},
     Kind{"another program unmounted", "false-unmounted-by-another",
          [](const std::string&, const Facts& facts) { return facts.top == nullptr; }},
     Kind{"another program mounted another", "false-mounted-by-another",
          [](const std::string&, const Facts& facts) { return facts.top != nullptr && facts.top->by_hand; }},
     Kind{"errors are recorded", "false-damage",
-         [](const std::string&, const Facts& facts) { return !facts.disk.fs.damage.empty(); }},
+         [](const std::string&, const Facts& facts) { return !disk_of(facts).fs.damage.empty(); }},
     Kind{"holds file system", "false-other-file-system",
          [](const std::string& sentence, const Facts& facts) {
            const Disk* disk = connected_disk(facts);
@@ -127,8 +138,8 @@ constexpr std::array kKinds = {
          }},
     Kind{"is not fenced", "false-not-fenced",
          [](const std::string&, const Facts& facts) {
-           const bool has_reservation = facts.disk.reservations.offers && facts.settings.fence != "mmp";
-           return !has_reservation && !facts.disk.fs.has_mmp;
+           const bool has_reservation = disk_of(facts).reservations.offers && facts.settings.fence != "mmp";
+           return !has_reservation && !disk_of(facts).fs.has_mmp;
          }},
     Kind{"was taken down by", "false-taken-down",
          [](const std::string&, const Facts& facts) {
@@ -141,7 +152,7 @@ constexpr std::array kKinds = {
     Kind{"the device is mounted at", "false-mounted-elsewhere",
          [](const std::string&, const Facts& facts) {
            return std::ranges::any_of(facts.state.host->mounts.entries(), [&](const MountEntry& one) {
-             return one.super && one.super->head->disk == &facts.disk;
+             return one.super && one.super->head->disk == &disk_of(facts);
            });
          }},
 };
