@@ -48,6 +48,8 @@ Cluster::Cluster(std::uint64_t seed, const Story& told)
   make_targets();
   for (std::size_t i = 0; i < kHosts; ++i)
     hosts[i].host = std::make_unique<Host>(scene, network, i, events_of(hosts[i]), &last_super);
+  for (std::size_t i = 0; i < kHosts; ++i)
+    hosts[i].host->mounts.on_open = [this, i](const Super& opened) { check_alone(i, opened); };
   make_volumes();
   if (are_two_of_one_namespace_) {
     // Once `config check` refuses it, no history begins so.
@@ -220,14 +222,38 @@ void Cluster::ask(std::size_t index, Ask asked, const std::string& volume) {
       if (one.shown.subsystem == settings->subsystem) one.while_down = false;
     }
   }
-  if (asked == Ask::Take) {
-    for (std::size_t other = 0; other < kHosts; ++other) {
-      if (other == index) continue;
-      for (const SuperPtr& super : hosts[other].host->mounts.supers())
-        super->is_exempt = super->is_exempt || super->head->disk == &disk_of(*settings);
+  if (asked == Ask::Take) note_take(index, *settings);
+  state.daemon->ask(asked, volume);
+}
+
+// From now on an operator accepts that the other hosts' unwritten data is lost.
+void Cluster::note_take(std::size_t index, const VolumeSettings& settings) {
+  const Disk& disk = disk_of(settings);
+  const bool is_reserved = disk.reservations.offers && settings.fence != "mmp";
+  for (std::size_t other = 0; other < kHosts; ++other) {
+    if (other == index) continue;
+    for (const SuperPtr& super : hosts[other].host->mounts.supers()) {
+      if (super->head->disk != &disk) continue;
+      super->was_taken = true;
+      super->is_exempt = super->is_exempt || !is_reserved;
     }
   }
-  state.daemon->ask(asked, volume);
+}
+
+// A host's daemon mounts the disk for writing: no other host may have it so, not even a frozen one.
+void Cluster::check_alone(std::size_t index, const Super& opened) {
+  const Disk& disk = *opened.head->disk;
+  for (std::size_t other = 0; other < kHosts; ++other) {
+    if (other == index || disk.is_unfenced) continue;
+    const MountTree& mounts = hosts[other].host->mounts;
+    for (const SuperPtr& super : mounts.supers()) {
+      const bool writes = super->is_writer() && super->head->disk == &disk && super->uuid == disk.fs.uuid;
+      if (!writes || super->by_hand || super->was_taken || !mounts.is_mounted(*super)) continue;
+      judge.broken("mounted-over-a-writer", hosts[index].host->name + " mounts " + disk.name +
+                                                " for writing, which " + hosts[other].host->name +
+                                                " has mounted for writing, and no operator asked for that");
+    }
+  }
 }
 
 void Cluster::ended(std::size_t index, const Request& request) {

@@ -72,6 +72,8 @@ class Cluster {
   void make_targets();
   void make_volumes();
   void note_fences();
+  void note_take(std::size_t index, const VolumeSettings& settings);
+  void check_alone(std::size_t index, const Super& opened);
   void ended(std::size_t index, const Request& request);
 
   bool are_two_of_one_namespace_ = false;

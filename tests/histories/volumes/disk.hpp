@@ -27,6 +27,7 @@ struct FileSystem {
   std::set<int> records;  // that programs wrote
   std::optional<mounts::Published> published;
   int writer = 0;  // the mount that wrote last: Super::id; 0: none
+  bool is_writer_by_hand = false;
 };
 
 // A namespace of a target.

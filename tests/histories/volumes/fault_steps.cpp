@@ -202,7 +202,7 @@ void wait(Cluster& cluster, Dice& dice) {
 constexpr std::array kFaultSteps = {
     VolumeAction{"link-down", 6, link_down},
     VolumeAction{"link-up", 8, link_up},
-    VolumeAction{"restart-target", 6, restart_target},
+    VolumeAction{"restart-target", 8, restart_target},
     VolumeAction{"target-away", 2, target_away},
     VolumeAction{"target-back", 4, target_back},
     VolumeAction{"remove-controllers", 5, remove_controllers},

@@ -123,6 +123,8 @@ int MountTree::mount(const HeadPtr& head, const std::string& target, bool read_o
   if (driver_.io(*head) != Io::Good) return EIO;
   const FileSystem& fs = head->disk->fs;
   if (fs.type.empty()) return EINVAL;
+  const MountEntry& below = resolve(target);
+  if (below.super && below.super->head == head && below.shown.target.native() == target) return EBUSY;
   SuperPtr super;
   for (const SuperPtr& known : supers()) {
     if (known->head != head) continue;
@@ -144,8 +146,10 @@ int MountTree::mount(const HeadPtr& head, const std::string& target, bool read_o
     super->published = fs.published;
     super->damage = fs.damage;
     super->mmp_sequence = scene_.random.below(0x7FFFFFFF);
+    super->base_writer = fs.writer;
     const auto open = [&](FileSystem& written) {
-      written.writer = super->id;
+      written.writer = super->base_writer = super->id;
+      written.is_writer_by_hand = by_hand;
       if (read_only) {
         written.is_open = false;  // the journal was replayed
         ++written.stamp;
@@ -157,6 +161,7 @@ int MountTree::mount(const HeadPtr& head, const std::string& target, bool read_o
       written.mmp_sequence = super->mmp_sequence;
       if (written.has_mmp) written.mmp_node = node_name_;
     };
+    if (!read_only && !by_hand) on_open(*super);
     if (!read_only || replays) open(head->disk->fs);
   }
   mounts::Mount shown;

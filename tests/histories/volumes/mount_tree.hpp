@@ -20,7 +20,9 @@ struct Super {
   bool shut_down = false;  // by a call, or by the kernel after a refused write: every access fails
   bool is_dead = false;    // its device is gone
   bool by_hand = false;
-  bool is_exempt = false;  // an operator had its volume taken over by another host
+  bool was_taken = false;  // an operator had its volume taken over by another host,
+  bool is_exempt = false;  // and nothing but multi-mount protection stops its late writes
+  int base_writer = 0;     // FileSystem::writer when it last knew its content
   std::set<int> dirty;     // records that programs wrote, and that are not on the disk yet
   Duration flush{0};       // what writing them takes
   SteadyTime written{};    // since when there are any
@@ -73,6 +75,9 @@ class MountTree {
   bool has_detached_files() const { return !detached_.empty(); }
   SteadyTime changed_at() const { return changed_at_; }
   void changed();
+
+  // Called before the daemon's mount, or its mount again, for writing.
+  std::function<void(const Super&)> on_open = [](const Super&) {};
 
   // These return an error number; 0: done.
   int mount(const HeadPtr& head, const std::string& target, bool read_only, bool no_recovery,

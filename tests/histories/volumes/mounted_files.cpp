@@ -22,7 +22,7 @@ Wrote MountTree::write(Super& super, Actor by, const std::function<void(FileSyst
     return Wrote::Refused;
   }
   const bool is_other_file_system = fs.uuid != super.uuid;
-  const bool is_outdated = !is_other_file_system && fs.writer != super.id;
+  const bool is_outdated = !is_other_file_system && fs.writer != super.base_writer;
   const bool is_noticed = scene_.time.steady() - super.head->exchanged > kNoticesExchange;
   if (by == Actor::Daemon && is_other_file_system && is_noticed)
     scene_.judge.broken("other-file-system-overwritten",
@@ -33,12 +33,14 @@ Wrote MountTree::write(Super& super, Actor by, const std::function<void(FileSyst
     shut_down(super, Actor::Fault, "multi-mount protection sees another host");
     return Wrote::Refused;
   }
-  if (is_outdated && !super.by_hand && !super.is_exempt && !super.head->disk->is_unfenced)
+  const bool is_own_fault = !super.by_hand && !super.is_exempt && !fs.is_writer_by_hand;
+  if (is_outdated && is_own_fault && !super.head->disk->is_unfenced)
     scene_.judge.broken("outdated-mount-writes",
                         node_name_ + " writes to " + super.head->disk->name +
                             " from a mount that is older than another host's writes");
   change(fs);
-  fs.writer = super.id;
+  fs.writer = super.base_writer = super.id;
+  fs.is_writer_by_hand = super.by_hand;
   ++super.head->completed;
   return Wrote::Done;
 }
@@ -83,6 +85,7 @@ int MountTree::remount(MountEntry& entry, bool read_only) {
     });
     if (closed != Wrote::Done) return EIO;
   } else {
+    on_open(super);
     const bool was_read_only = std::exchange(super.read_only, false);
     const Wrote opened = write(super, Actor::Daemon, [&](FileSystem& fs) {
       fs.is_open = fs.type == "ext4";
@@ -153,7 +156,7 @@ bool MountTree::has_lost_fence(const Super& super) const {
       disk.reservations.offers && holder.empty() && disk.reservations.state.generation > 0;
   const bool is_other_node = disk.fs.has_mmp && disk.fs.mmp_open && disk.fs.mmp_node != node_name_;
   return disk.fs.uuid != super.uuid || is_other_node ||
-         (!super.read_only && (is_taken || was_released || disk.fs.writer != super.id));
+         (!super.read_only && (is_taken || was_released || disk.fs.writer != super.base_writer));
 }
 
 // The kernel compares the block before it writes it.

@@ -142,9 +142,6 @@ void NvmeDriver::scan(Connection& connection) {
     const auto now = offered->second.find(head->nsid);
     if (now == offered->second.end() || now->second->ns_uuid != head->ns_uuid) {
       drop(connection, head, Actor::Fault);
-    } else if (head->disk != now->second) {
-      head->disk = now->second;  // the same identity, as a copy of the disk has
-      head->exchanged = scene_.time.steady();
     }
   }
   bool is_any_new = false;
@@ -246,12 +243,18 @@ std::vector<HeadPtr> NvmeDriver::lost_with(const Connection& connection) const {
   return lost;
 }
 
-Io NvmeDriver::io(const Head& head) {
+Io NvmeDriver::io(Head& head) {
   if (head.is_gone) return Io::Gone;
   for (const Connection& one : connections_) {
     const bool leads = std::ranges::any_of(one.heads, [&](const HeadPtr& its) { return its.get() == &head; });
     if (!leads || !one.shown.is_live()) continue;
-    if (network_.disk_at(host_, one.shown.portal, head.subsystem, head.nsid) == head.disk) return Io::Good;
+    Disk* disk = network_.disk_at(host_, one.shown.portal, head.subsystem, head.nsid);
+    if (disk == nullptr || disk->ns_uuid != head.ns_uuid) continue;
+    if (disk != head.disk) {  // the same identity, as a copy of the disk has: the kernel can't tell
+      head.disk = disk;
+      head.exchanged = scene_.time.steady();
+    }
+    return Io::Good;
   }
   return Io::Blocked;
 }

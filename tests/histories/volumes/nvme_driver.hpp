@@ -68,7 +68,7 @@ class NvmeDriver {
   // The devices that only this controller leads to.
   std::vector<HeadPtr> lost_with(const Connection& connection) const;
 
-  Io io(const Head& head);
+  Io io(Head& head);
   // The target accepts this host's writes.
   bool may_write(const Head& head) const;
   const nvmetcp::HostIdentity& identity() const { return identity_; }

@@ -81,6 +81,7 @@ void reload(Cluster& cluster, Dice& dice) {
     volume = before;
     return;
   }
+  if (what == Change::Uuid) state.meant.erase(volume.name);
   cluster.tell(state.host->name + ": the configuration changes: " + kWords[static_cast<std::size_t>(what)] +
                " of " + volume.name);
   cluster.reload(state.host->index);
@@ -88,7 +89,7 @@ void reload(Cluster& cluster, Dice& dice) {
 
 constexpr std::array kOperatorSteps = {
     VolumeAction{"up", 9, up},           VolumeAction{"down", 8, down},
-    VolumeAction{"take", 4, take},       VolumeAction{"publish", 6, publish},
+    VolumeAction{"take", 6, take},       VolumeAction{"publish", 6, publish},
     VolumeAction{"reload", 6, reload},   VolumeAction{"remove-pin", 3, remove_pin},
 };
 

@@ -82,7 +82,8 @@ void Oracles::look_for_two_writers() {
       for (const SuperPtr& super : state.host->mounts.supers()) {
         const bool writes = super->is_writer() && !super->by_hand && !super->is_exempt &&
                             super->head->disk == &disk && disk.fs.uuid == super->uuid &&
-                            !super->head->read_only && state.host->driver.io(*super->head) == Io::Good;
+                            !super->head->read_only && state.host->driver.io(*super->head) == Io::Good &&
+                            state.host->driver.may_write(*super->head);
         if (!writes || !state.host->mounts.is_mounted(*super)) continue;
         writers += (count > 0 ? " and " : "") + state.host->name;
         ++count;
@@ -136,7 +137,8 @@ void Oracles::look_at_state(const Facts& facts) {
   must_end("uuid " + facts.name(), is_ready && super != nullptr && !uuid.empty() && super->uuid != uuid,
            kNoticesMount, "ready-with-another-uuid", say(" with another file system than the configured one"));
   const bool is_outdated = super != nullptr && super->is_writer() && !super->by_hand && !super->is_exempt &&
-                           !facts.disk.is_unfenced && facts.disk.fs.writer != super->id;
+                           !facts.disk.is_unfenced && !facts.disk.fs.is_writer_by_hand &&
+                           facts.disk.fs.writer != super->base_writer;
   must_end("outdated " + facts.name(), is_ready && is_outdated, kNoticesShutDown, "ready-and-outdated",
            say(" and writable, and another host has written its file system since"));
 
@@ -161,7 +163,7 @@ bool Oracles::is_well(const Facts& facts) const {
   if (facts.state.daemon->is_busy(facts.settings.name)) return false;
   if (facts.disk.fs.uuid != super.uuid || facts.state.host->workers.is_stuck(facts.settings.name)) return false;
   if (is_exclusive != !super.read_only) return false;
-  return !is_exclusive || (facts.disk.fs.writer == super.id && !facts.state.host->mounts.has_lost_fence(super));
+  return !is_exclusive || (facts.disk.fs.writer == super.base_writer && !facts.state.host->mounts.has_lost_fence(super));
 }
 
 void Oracles::look_at_sentences(const Facts& facts) {

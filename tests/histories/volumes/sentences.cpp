@@ -20,10 +20,12 @@ std::string uuid_in(const std::string& sentence, std::string_view before) {
 
 // The disk that the host is connected to; null: none.
 Disk* connected_disk(const Facts& facts) {
-  for (const Connection& one : facts.state.host->driver.connections()) {
-    for (const HeadPtr& head : one.heads) {
-      const bool is_its = one.shown.subsystem == facts.settings.subsystem && head->nsid == facts.settings.nsid;
-      if (is_its) return head->disk;
+  for (const bool wants_live : {true, false}) {
+    for (const Connection& one : facts.state.host->driver.connections()) {
+      if (one.shown.is_live() != wants_live || one.shown.subsystem != facts.settings.subsystem) continue;
+      for (const HeadPtr& head : one.heads) {
+        if (head->nsid == facts.settings.nsid) return head->disk;
+      }
     }
   }
   return nullptr;
