@@ -29,6 +29,7 @@ struct HostState {
   // By volume: the file system that it has to be. In the configuration, or the first one recorded.
   std::map<std::string, std::string> meant;
   int next_pid = 4000;
+  SteadyTime closed_files{};
 
   Wish wish(const std::string& volume) const;
 };

@@ -49,6 +49,7 @@ class VolumesWorld final : public World {
       for (HostState& one : cluster_.hosts) one.host->state.is_full = false;
       cluster_.pass(kSettled);
     }
+    for (int looks = 0; looks < kLooks && !oracles_.are_all_at_rest(); ++looks) cluster_.pass(Duration(700));
     oracles_.observe();
     oracles_.settled();
     return cluster_.judge.first();
@@ -58,6 +59,7 @@ class VolumesWorld final : public World {
 
  private:
   static constexpr Duration kSettled{600'000};
+  static constexpr int kLooks = 120;  // until no attempt is in progress
 
   void describe(std::size_t host, const VolumeSettings& volume) {
     const Disk& disk = cluster_.disk_of(volume);

@@ -160,12 +160,20 @@ Turn<volumes::Mounted> MountWork::claim() {
 
 // The kernel's part: it waits twice if the last writer did not close the file system.
 Turn<volumes::Mounted> MountWork::protect() {
-  const FileSystem& fs = head_->disk->fs;
+  const Io io = host_.driver.io(*head_);
+  if (io == Io::Gone) return Done(fail(explain(EIO)));
+  if (io == Io::Blocked) return Pause{kLooksAgain, true};
+  FileSystem& fs = head_->disk->fs;
   stage_ = Stage::Mount;
   if (request_.read_only || !fs.has_mmp || (waits_ == 0 && !fs.mmp_open)) return Pause{kSystemCall, false};
   if (waits_ > 0 && fs.mmp_sequence != seen_sequence_) return Done(fail(explain(EBUSY)));
   if (waits_ == 2) return Pause{Duration(1), false};
   stage_ = Stage::Protect;
+  if (waits_ == 1) {  // from now on other hosts see this one
+    if (!host_.driver.may_write(*head_)) return Done(fail(explain(EBADE)));
+    fs.mmp_sequence = host_.scene.random.below(0x7FFFFFFF);
+    fs.mmp_node = host_.name;
+  }
   ++waits_;
   seen_sequence_ = fs.mmp_sequence;
   return Pause{std::chrono::seconds(2 * fs.mmp_interval + 1), false};

@@ -104,7 +104,7 @@ void Oracles::look_at_state(const Facts& facts) {
   const std::string what = facts.name() + " is ready";
   const auto say = [&](const std::string& rest) { return [=] { return what + rest; }; };
 
-  const bool is_covered = facts.top != nullptr && reached.shown.target != place;
+  const bool is_covered = facts.top != nullptr && reached.shown.id != facts.top->shown.id;
   const bool is_bare = facts.top == nullptr;
   must_end("covered " + facts.name(), is_ready && is_covered, kNoticesMount, "ready-under-a-cover",
            say(", and a mount covers the folder that its mount point is in"));
@@ -218,7 +218,9 @@ void Oracles::request_ended(std::size_t host, const Request& request) {
     const bool is_full = facts.state.host->state.is_full;
     const bool is_good = is_reached && facts.reached.super->is_alive() &&
                          facts.state.host->driver.io(*facts.reached.super->head) == Io::Good;
-    const bool is_in_the_way = facts.is_in_use() || (facts.top != nullptr && facts.top->by_hand);
+    // They may have been closed since the unmount failed.
+    const bool were_in_use = cluster_.time.steady() - facts.state.closed_files < kNoticesMount;
+    const bool is_in_the_way = were_in_use || facts.is_in_use() || (facts.top != nullptr && facts.top->by_hand);
     if (kind == Errc::Cancelled || request.has_overlapped || is_in_the_way || !is_good) return;
     cluster_.judge.broken(is_full ? "down-refused-without-room" : "down-failed",
                           facts.name() + " was not taken down, and nothing was in the way: " +

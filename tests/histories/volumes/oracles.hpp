@@ -36,6 +36,8 @@ class Oracles {
   void observe();
   // A request has ended: what must hold at that moment.
   void request_ended(std::size_t host, const Request& request);
+  // No volume is in the middle of an attempt.
+  bool are_all_at_rest();
   // All faults have been gone for ten minutes.
   void settled();
   // Only the state folder has been full for ten minutes.

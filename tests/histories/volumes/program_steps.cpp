@@ -167,6 +167,7 @@ void open_file(Cluster& cluster, Dice& dice) {
 
 void close_files(Cluster& cluster, Dice& dice) {
   const Choice here = pick(cluster, dice);
+  here.state.closed_files = cluster.time.steady();
   if (here.mounts.close_files()) cluster.tell(here.who + "all programs close their files");
 }
 

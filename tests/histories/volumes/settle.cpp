@@ -5,6 +5,15 @@ namespace spark::histories {
 
 using volumes::State;
 
+bool Oracles::are_all_at_rest() {
+  bool at_rest = true;
+  each([&](const Facts& facts) {
+    const State state = facts.volume.status().state;
+    at_rest = at_rest && (state == State::Ready || state == State::Refused || state == State::Down);
+  });
+  return at_rest;
+}
+
 void Oracles::settled() {
   each([&](const Facts& facts) {
     const volumes::Status& status = facts.volume.status();
