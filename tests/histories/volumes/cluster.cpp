@@ -148,8 +148,8 @@ Result<config::Config> Cluster::config_of(std::size_t index) const {
   static std::map<std::string, Result<config::Config>> parsed;
   std::string text = "version: 1\ntargets:\n";
   for (const Target& target : network.targets)
-    text += "  " + target.name + ": {address: " +
-            (target.host_name.empty() ? target.address : target.host_name) + "}\n";
+    text += "  " + target.name +
+            ": {address: " + (target.host_name.empty() ? target.address : target.host_name) + "}\n";
   std::string volumes;
   for (const VolumeSettings& volume : hosts[index].volumes) {
     if (volume.is_configured) volumes += yaml_of(volume);

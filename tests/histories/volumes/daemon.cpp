@@ -10,7 +10,7 @@ namespace spark::histories {
 using VolumePtr = std::shared_ptr<volumes::Volume>;
 
 const char* to_string(Ask ask) {
-  static constexpr const char* kWords[] = {"volumes up",      "volumes down", "volumes take",
+  static constexpr const char* kWords[] = {"volumes up",      "volumes down",        "volumes take",
                                            "volumes publish", "publish, then write", "reload"};
   return kWords[static_cast<std::size_t>(ask)];
 }
@@ -62,9 +62,9 @@ Daemon::Daemon(Host& host, const config::Config& config, OnEnd on_end)
     said += to_string(status.state);
     host.scene.tell(said + (status.reason.empty() ? "" : ": " + status.reason));
   };
-  volumes_ = std::make_unique<volumes::VolumeSet>(context_->get_executor(), runner_, std::move(make_seams),
-                                                  host.scene.time, "/var/lib/spark-stage",
-                                                  std::move(on_change));
+  volumes_ =
+      std::make_unique<volumes::VolumeSet>(context_->get_executor(), runner_, std::move(make_seams),
+                                           host.scene.time, "/var/lib/spark-stage", std::move(on_change));
   volumes_->start(config);
 }
 
@@ -82,8 +82,8 @@ bool Daemon::is_busy(const std::string& volume) const {
 }
 
 bool Daemon::is_reloading() const {
-  return std::ranges::any_of(
-      requests_, [](const RequestPtr& one) { return !one->result && one->ask == Ask::Reload; });
+  return std::ranges::any_of(requests_,
+                             [](const RequestPtr& one) { return !one->result && one->ask == Ask::Reload; });
 }
 
 RequestPtr Daemon::begin(Ask ask, const std::string& volume) {
@@ -125,8 +125,8 @@ void Daemon::ask(Ask ask, const std::string& volume) {
       const auto taken = co_await wanted->requests().take();
       if (!taken) done = fail(taken.error());
     } else {
-      const auto then = its->ask == Ask::Publish ? mounts::AfterPublish::ReadOnly
-                                                 : mounts::AfterPublish::Writable;
+      const auto then =
+          its->ask == Ask::Publish ? mounts::AfterPublish::ReadOnly : mounts::AfterPublish::Writable;
       const auto published = co_await wanted->publication().publish(then);
       if (!published) done = fail(published.error());
     }

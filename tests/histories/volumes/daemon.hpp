@@ -1,4 +1,5 @@
-// A daemon of a simulated host, from its start until it is killed: the real VolumeSet on an io_context of its own.
+// A daemon of a simulated host, from its start until it is killed: the real VolumeSet on an io_context of its
+// own.
 #pragma once
 
 #include <boost/asio/io_context.hpp>

@@ -15,8 +15,8 @@ using Reserved = Result<nvmetcp::ReservationState>;
 Reserved act_on(Host& host, const HeadPtr& head, const volumes::NamespaceOf& of,
                 Reserved (*act)(nvmetcp::ReservationCommands&, const nvmetcp::LocalRegistrant&)) {
   if (head->subsystem != of.subsystem)
-    return fail(Errc::Unavailable, head->path() + " belongs to " + head->subsystem + " now, not to " +
-                                       of.subsystem);
+    return fail(Errc::Unavailable,
+                head->path() + " belongs to " + head->subsystem + " now, not to " + of.subsystem);
   sim::SimulatedReservations commands(head->disk->reservations, host.driver.identity().id);
   return act(commands, host.registrant());
 }
@@ -31,7 +31,8 @@ Reserved release(nvmetcp::ReservationCommands& commands, const nvmetcp::LocalReg
 
 std::variant<Pause, Result<HeadPtr>> answering(Host& host, const std::string& device) {
   const HeadPtr head = host.driver.head_of(device);
-  if (!head) return Result<HeadPtr>(fail(Errc::NotFound, "opening " + device + ": No such file or directory"));
+  if (!head)
+    return Result<HeadPtr>(fail(Errc::NotFound, "opening " + device + ": No such file or directory"));
   if (host.driver.io(*head) == Io::Blocked) return Pause{kLooksAgain, true};
   ++head->completed;
   return Result<HeadPtr>(head);
@@ -88,7 +89,8 @@ asio::awaitable<Result<mounts::MountedState>> HostDevice::mounted_state(std::fil
   };
   Work<mounts::MountedState> asked = std::move(work);
   // A subject of its own: a worker that waits for other programs says nothing about the device.
-  co_return co_await host_.workers.run(volume_ + " (mount)", "mounted-state", kMountedState, std::move(asked));
+  co_return co_await host_.workers.run(volume_ + " (mount)", "mounted-state", kMountedState,
+                                       std::move(asked));
 }
 
 asio::awaitable<Result<>> HostDevice::stop_writing(std::filesystem::path target, std::string device) {
@@ -98,8 +100,7 @@ asio::awaitable<Result<>> HostDevice::stop_writing(std::filesystem::path target,
     if (!head) return Result<>(fail_errno(ENOENT, doing));
     const MountEntry& reached = host.mounts.resolve(target);
     if (!reached.super || reached.super->head != head)
-      return Result<>(
-          fail(Errc::Refused, doing + ": it is not " + device + " that is mounted there"));
+      return Result<>(fail(Errc::Refused, doing + ": it is not " + device + " that is mounted there"));
     host.mounts.shut_down(*reached.super, Actor::Daemon, "the daemon stops all writes");
     return Result<>();
   };

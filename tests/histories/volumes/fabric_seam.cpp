@@ -50,8 +50,7 @@ Result<Change> remove(Host& host, const std::string& controller, const std::stri
 
 asio::awaitable<Result<nvmetcp::DiscoveryLog>> HostFabric::discover(nvmetcp::Portal portal,
                                                                     std::string /*interface*/) {
-  auto work = [&host = host_, portal, named = false,
-               asked = false]() mutable -> Turn<nvmetcp::DiscoveryLog> {
+  auto work = [&host = host_, portal, named = false, asked = false]() mutable -> Turn<nvmetcp::DiscoveryLog> {
     if (const auto pause = wait_for_name(host, portal, named)) return *pause;
     const auto numeric = host.network.resolve(host.index, portal);
     if (!numeric) return Result<nvmetcp::DiscoveryLog>(fail(numeric.error()));

@@ -242,11 +242,10 @@ void end_faults(Cluster& cluster) {
     state.closed_files = cluster.time.steady();
     // What stays is a whole mount at a volume's own place: its daemon has to deal with it.
     const auto is_in_the_way = [&](const MountEntry& one) {
-      const bool is_in_place =
-          std::ranges::any_of(state.volumes, [&](const VolumeSettings& volume) {
-            return one.super && one.root == "/" && one.shown.target == volume.mount &&
-                   one.super->head->disk == &cluster.disk_of(volume);
-          });
+      const bool is_in_place = std::ranges::any_of(state.volumes, [&](const VolumeSettings& volume) {
+        return one.super && one.root == "/" && one.shown.target == volume.mount &&
+               one.super->head->disk == &cluster.disk_of(volume);
+      });
       return one.by_hand && !is_in_place;
     };
     mounts.remove_if(is_in_the_way);

@@ -63,12 +63,12 @@ class VolumesWorld final : public World {
 
   void describe(std::size_t host, const VolumeSettings& volume) {
     const Disk& disk = cluster_.disk_of(volume);
-    cluster_.tell(cluster_.hosts[host].host->name + " has volume " + volume.name + " on " + volume.mount + ": " +
-                  (volume.is_exclusive ? "exclusive, fence " + volume.fence : "read-only") +
+    cluster_.tell(cluster_.hosts[host].host->name + " has volume " + volume.name + " on " + volume.mount +
+                  ": " + (volume.is_exclusive ? "exclusive, fence " + volume.fence : "read-only") +
                   (volume.uuid.empty() ? "" : ", its uuid configured") + "; " + disk.name + " of target " +
-                  volume.target + ", " + volume.subsystem + " namespace " + std::to_string(volume.nsid) + ", " +
-                  disk.fs.type + (disk.fs.has_mmp ? " with MMP" : "") +
-                  (!disk.reservations.offers   ? ", no reservations"
+                  volume.target + ", " + volume.subsystem + " namespace " + std::to_string(volume.nsid) +
+                  ", " + disk.fs.type + (disk.fs.has_mmp ? " with MMP" : "") +
+                  (!disk.reservations.offers ? ", no reservations"
                    : disk.keeps_reservations ? ", reservations that survive a restart"
                                              : ", reservations that a restart forgets"));
   }

@@ -99,9 +99,10 @@ class PublishWork {
     super.published = published;
     if (const int error = host_.mounts.remount(entry, true); error != 0) {
       if (error != EBUSY) return Done(fail_errno(error, doing));
-      return Done(fail(Errc::Refused, doing + ": a program has a file open for writing there (in use by " +
-                                          users_of(host_, entry) + ")",
-                       "let it close its files, and publish again; nothing was published"));
+      return Done(fail(
+          Errc::Refused,
+          doing + ": a program has a file open for writing there (in use by " + users_of(host_, entry) + ")",
+          "let it close its files, and publish again; nothing was published"));
     }
     host_.scene.tell("  " + host_.name + ": " + target_ + " is published as generation " +
                      std::to_string(published.generation));

@@ -22,9 +22,9 @@ Turn<void> MmpClaim::turn() {
     return Pause{mounts::mmp_wait(superblock_of(*head_->disk), true) / 2, false};
   }
   if (fs.mmp_sequence != sequence_ || fs.mmp_node != host_.name)
-    return Result<>(
-        fail(Errc::Refused, "claiming: host '" + fs.mmp_node + "' has opened it in the same moment",
-             "it is tried again; the other host may have it by then"));
+    return Result<>(fail(Errc::Refused,
+                         "claiming: host '" + fs.mmp_node + "' has opened it in the same moment",
+                         "it is tried again; the other host may have it by then"));
   fs.mmp_open = false;
   return Result<>();
 }
@@ -39,8 +39,8 @@ Result<Change> start_unmount(Host& host, const std::string& target, mounts::Unmo
   const bool is_plain = how == mounts::Unmount::Plain;
   if (!is_plain) users = top->files.empty() ? "" : users_of(host, *top);
   for (const MountEntry& other : host.mounts.entries()) {
-    const bool is_same = other.shown.device_number == top->shown.device_number &&
-                         other.shown.target != top->shown.target;
+    const bool is_same =
+        other.shown.device_number == top->shown.device_number && other.shown.target != top->shown.target;
     if (is_plain && is_same)
       return fail(Errc::Refused,
                   doing + ": its file system is mounted at " + other.shown.target.native() + " too",
@@ -57,8 +57,9 @@ Result<Change> start_unmount(Host& host, const std::string& target, mounts::Unmo
   const bool is_foreign = before.while_down || !before.super || before.root != "/";
   const bool is_dead = before.super && before.super->is_dead;
   if (is_foreign)
-    host.scene.judge.broken(is_dead ? "dead-foreign-unmounted" : "foreign-unmounted", host.name + ": " + before.shown.source + " was unmounted from " +
-                                                     target + ", and another program had mounted it");
+    host.scene.judge.broken(is_dead ? "dead-foreign-unmounted" : "foreign-unmounted",
+                            host.name + ": " + before.shown.source + " was unmounted from " + target +
+                                ", and another program had mounted it");
   if (!is_plain && before.super && before.super->is_alive() && !host.mounts.has_lost_fence(*before.super))
     host.scene.judge.broken("live-mount-detached", host.name + ": " + target + " was detached, and not dead");
   return Change::Done;

@@ -1,5 +1,6 @@
-// The worker that mounts a volume, as daemon/workers/verbs/mount_verbs.cpp and daemon/mounts/libmount_mounter.cpp
-// do: turn by turn, so that a daemon or a link may go between any two of them.
+// The worker that mounts a volume, as daemon/workers/verbs/mount_verbs.cpp and
+// daemon/mounts/libmount_mounter.cpp do: turn by turn, so that a daemon or a link may go between any two of
+// them.
 #pragma once
 
 #include "tests/histories/volumes/seams.hpp"

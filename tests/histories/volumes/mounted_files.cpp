@@ -25,9 +25,9 @@ Wrote MountTree::write(Super& super, Actor by, const std::function<void(FileSyst
   const bool is_outdated = !is_other_file_system && fs.writer != super.base_writer;
   const bool is_noticed = scene_.time.steady() - super.head->exchanged > kNoticesExchange;
   if (by == Actor::Daemon && is_other_file_system && is_noticed)
-    scene_.judge.broken("other-file-system-overwritten",
-                        node_name_ + " writes file system " + super.uuid + " over " + fs.uuid + " on " +
-                            super.head->disk->name);
+    scene_.judge.broken("other-file-system-overwritten", node_name_ + " writes file system " + super.uuid +
+                                                             " over " + fs.uuid + " on " +
+                                                             super.head->disk->name);
   if (is_other_file_system) return Wrote::Gone;
   if (is_outdated && fs.has_mmp) {
     shut_down(super, Actor::Fault, "multi-mount protection sees another host");
@@ -142,8 +142,8 @@ void MountTree::device_gone(const HeadPtr& head, Actor by) {
 void MountTree::lose_dirty(Super& super, Actor by, const std::string& why) {
   if (super.dirty.empty()) return;
   if (by == Actor::Daemon && !has_lost_fence(super))
-    scene_.judge.broken("data-lost", node_name_ + ": data that programs wrote to " + super.head->path() +
-                                         " is lost: " + why);
+    scene_.judge.broken(
+        "data-lost", node_name_ + ": data that programs wrote to " + super.head->path() + " is lost: " + why);
   super.dirty.clear();
   super.flush = Duration(0);
 }

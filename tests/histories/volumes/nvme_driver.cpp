@@ -98,7 +98,8 @@ void NvmeDriver::network_changed(bool is_abrupt) {
       after(wait, name, one.round, [this](Connection& changed) {
         set_state(changed, "connecting");
         if (network_.reach(host_, changed.shown.portal) != nullptr)
-          after(kReconnects, changed.shown.name, changed.round, [this](Connection& again) { reconnect(again); });
+          after(kReconnects, changed.shown.name, changed.round,
+                [this](Connection& again) { reconnect(again); });
       });
     } else if (network_.reach(host_, one.shown.portal) != nullptr) {
       after(later(kReconnects, kReconnectsLater), name, one.round,
@@ -213,8 +214,8 @@ void NvmeDriver::reboot() {
 }
 
 Connection* NvmeDriver::find(const std::string& controller) {
-  const auto found = std::ranges::find_if(
-      connections_, [&](const Connection& one) { return one.shown.name == controller; });
+  const auto found =
+      std::ranges::find_if(connections_, [&](const Connection& one) { return one.shown.name == controller; });
   return found == connections_.end() ? nullptr : &*found;
 }
 

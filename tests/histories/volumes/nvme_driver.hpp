@@ -1,6 +1,6 @@
 // The NVMe/TCP driver of one simulated host: controllers, and the block devices behind them. Behaves as Linux
-// does (field notes: a link's loss is noticed by the keep-alive, the kernel reconnects, identities are compared
-// after that, the last path takes the device with it).
+// does (field notes: a link's loss is noticed by the keep-alive, the kernel reconnects, identities are
+// compared after that, the last path takes the device with it).
 #pragma once
 
 #include <functional>
@@ -75,8 +75,7 @@ class NvmeDriver {
 
  private:
   bool is_usable(const Connection& connection);
-  void after(Duration wait, const std::string& controller, int round,
-             std::function<void(Connection&)> work);
+  void after(Duration wait, const std::string& controller, int round, std::function<void(Connection&)> work);
   void reconnect(Connection& connection);
   void scan(Connection& connection);
   HeadPtr make_head(const Connection& connection, std::uint32_t nsid, Disk& disk);

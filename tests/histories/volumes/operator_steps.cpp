@@ -35,7 +35,8 @@ void remove_pin(Cluster& cluster, Dice& dice) {
   HostState& state = cluster.hosts[dice.pick(kHosts)];
   const VolumeSettings& volume = state.volumes[dice.pick(state.volumes.size())];
   const auto found = state.daemon ? state.daemon->volumes().find(volume.name) : nullptr;
-  const bool is_advised = found && found->status().reason.find("remove the volume's file") != std::string::npos;
+  const bool is_advised =
+      found && found->status().reason.find("remove the volume's file") != std::string::npos;
   if (!is_advised || state.host->state.pins.erase(volume.name) == 0) return;
   state.meant.erase(volume.name);
   cluster.tell(state.host->name + ": an operator removes the volume's file in the state folder");
@@ -88,9 +89,9 @@ void reload(Cluster& cluster, Dice& dice) {
 }
 
 constexpr std::array kOperatorSteps = {
-    VolumeAction{"up", 9, up},           VolumeAction{"down", 8, down},
-    VolumeAction{"take", 6, take},       VolumeAction{"publish", 6, publish},
-    VolumeAction{"reload", 6, reload},   VolumeAction{"remove-pin", 3, remove_pin},
+    VolumeAction{"up", 9, up},         VolumeAction{"down", 8, down},
+    VolumeAction{"take", 6, take},     VolumeAction{"publish", 6, publish},
+    VolumeAction{"reload", 6, reload}, VolumeAction{"remove-pin", 3, remove_pin},
 };
 
 }  // namespace

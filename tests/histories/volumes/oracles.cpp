@@ -17,6 +17,11 @@ constexpr Duration kLongestRequest{30 * 60'000};
 
 }  // namespace
 
+std::string without_end(const Request& request) {
+  static constexpr const char* kNames[] = {"up", "down", "take", "publish", "publish", "reload"};
+  return std::string(kNames[static_cast<std::size_t>(request.ask)]) + "-without-end";
+}
+
 bool Facts::is_reached() const {
   return reached.super && reached.root == "/" && reached.shown.target == settings.mount &&
          reached.super->head->disk == &disk;
@@ -110,8 +115,9 @@ void Oracles::look_at_state(const Facts& facts) {
            say(", and a mount covers the folder that its mount point is in"));
   must_end("bare " + facts.name(), is_ready && is_bare, kNoticesMount, "ready-and-not-mounted",
            say(", and nothing is mounted there"));
-  must_end("folder " + facts.name(), is_ready && !is_covered && !is_bare && reached.root != "/", kNoticesMount,
-           "ready-with-a-folder", say(", and only a folder of its file system is mounted there"));
+  must_end("folder " + facts.name(), is_ready && !is_covered && !is_bare && reached.root != "/",
+           kNoticesMount, "ready-with-a-folder",
+           say(", and only a folder of its file system is mounted there"));
   std::string& meant = facts.state.meant[facts.settings.name];
   const auto& pins = facts.state.host->state.pins;
   const auto pin = pins.find(facts.settings.name);
@@ -129,13 +135,14 @@ void Oracles::look_at_state(const Facts& facts) {
   const bool is_frozen = super != nullptr && facts.state.host->driver.io(*super->head) == Io::Blocked;
   must_end("frozen " + facts.name(), is_ready && is_frozen, kNoticesFrozen, "ready-and-frozen",
            say(", and its device does not answer"));
-  const bool is_read_only = super != nullptr && super->read_only && facts.volume.settings().access ==
-                                                                        config::Access::Exclusive;
+  const bool is_read_only =
+      super != nullptr && super->read_only && facts.volume.settings().access == config::Access::Exclusive;
   must_end("silent " + facts.name(), is_ready && is_read_only && status.reason.empty(), kNoticesShutDown,
            "read-only-without-reason", say(" without a remark, and exclusive, and mounted read-only"));
   const std::string uuid = facts.volume.settings().nvme->filesystem_uuid;
   must_end("uuid " + facts.name(), is_ready && super != nullptr && !uuid.empty() && super->uuid != uuid,
-           kNoticesMount, "ready-with-another-uuid", say(" with another file system than the configured one"));
+           kNoticesMount, "ready-with-another-uuid",
+           say(" with another file system than the configured one"));
   const bool is_outdated = super != nullptr && super->is_writer() && !super->by_hand && !super->is_exempt &&
                            !facts.disk.is_unfenced && !facts.disk.fs.is_writer_by_hand &&
                            facts.disk.fs.writer != super->base_writer;
@@ -143,11 +150,10 @@ void Oracles::look_at_state(const Facts& facts) {
            say(" and writable, and another host has written its file system since"));
 
   const bool is_ours = super != nullptr && !reached.by_hand;
-  must_end("down " + facts.name(), status.state == State::Down && is_ours,
-           kNoticesMount, "down-and-mounted", [&] { return facts.name() + " is down, and still mounted"; });
+  must_end("down " + facts.name(), status.state == State::Down && is_ours, kNoticesMount, "down-and-mounted",
+           [&] { return facts.name() + " is down, and still mounted"; });
   must_end("well " + facts.name(), is_well(facts) && !is_ready && status.state != State::Refused,
-           kNoticesHealth, "healthy-and-not-ready",
-           [&] {
+           kNoticesHealth, "healthy-and-not-ready", [&] {
              return facts.name() + " is mounted and healthy, and " + to_string(status.state) + ": " +
                     status.reason;
            });
@@ -161,9 +167,11 @@ bool Oracles::is_well(const Facts& facts) const {
   if (!super.is_alive() || facts.state.host->driver.io(*super.head) != Io::Good) return false;
   if (facts.state.wish(facts.settings.name) != Wish::Up) return false;
   if (facts.state.daemon->is_busy(facts.settings.name)) return false;
-  if (facts.disk.fs.uuid != super.uuid || facts.state.host->workers.is_stuck(facts.settings.name)) return false;
+  if (facts.disk.fs.uuid != super.uuid || facts.state.host->workers.is_stuck(facts.settings.name))
+    return false;
   if (is_exclusive != !super.read_only) return false;
-  return !is_exclusive || (facts.disk.fs.writer == super.base_writer && !facts.state.host->mounts.has_lost_fence(super));
+  return !is_exclusive ||
+         (facts.disk.fs.writer == super.base_writer && !facts.state.host->mounts.has_lost_fence(super));
 }
 
 void Oracles::look_at_sentences(const Facts& facts) {
@@ -172,10 +180,11 @@ void Oracles::look_at_sentences(const Facts& facts) {
     if (sentence.empty()) return;
     const std::string oracle = false_oracle_of(sentence, facts);
     const auto since = std::to_string(status.since.time_since_epoch().count());
-    must_end("said " + facts.name() + since + ": " + sentence, !oracle.empty(), kNoticesSentence, oracle, [&] {
-      return facts.name() + " is " + to_string(status.state) + " and says what is not true: \"" + sentence +
-             "\"";
-    });
+    must_end("said " + facts.name() + since + ": " + sentence, !oracle.empty(), kNoticesSentence, oracle,
+             [&] {
+               return facts.name() + " is " + to_string(status.state) + " and says what is not true: \"" +
+                      sentence + "\"";
+             });
   };
   look(status.reason);
   for (const std::string& warning : status.warnings) look(warning);
@@ -198,8 +207,8 @@ void Oracles::look_at_requests() {
     for (const RequestPtr& one : state.daemon->requests()) {
       const bool is_long = !one->result && cluster_.time.steady() - one->since > kLongestRequest;
       if (is_long)
-        cluster_.judge.broken("request-without-end", state.host->name + ": " + to_string(one->ask) + " " +
-                                                         one->volume + " does not end");
+        cluster_.judge.broken(without_end(*one), state.host->name + ": " + to_string(one->ask) + " " +
+                                                     one->volume + " does not end");
     }
   }
 }
@@ -219,8 +228,10 @@ void Oracles::request_ended(std::size_t host, const Request& request) {
     const bool is_good = is_reached && facts.reached.super->is_alive() &&
                          facts.state.host->driver.io(*facts.reached.super->head) == Io::Good;
     // They may have been closed since the unmount failed.
-    const bool were_in_use = cluster_.time.steady() - facts.state.closed_files < kNoticesMount;
-    const bool is_in_the_way = were_in_use || facts.is_in_use() || (facts.top != nullptr && facts.top->by_hand);
+    const bool says_in_use = request.result->error().what.find("in use") != std::string::npos;
+    const bool were_in_use = says_in_use && cluster_.time.steady() - facts.state.closed_files < kNoticesMount;
+    const bool is_in_the_way =
+        were_in_use || facts.is_in_use() || (facts.top != nullptr && facts.top->by_hand);
     if (kind == Errc::Cancelled || request.has_overlapped || is_in_the_way || !is_good) return;
     cluster_.judge.broken(is_full ? "down-refused-without-room" : "down-failed",
                           facts.name() + " was not taken down, and nothing was in the way: " +

@@ -12,8 +12,8 @@ struct Facts {
   const VolumeSettings& settings;
   const volumes::Volume& volume;
   Disk& disk;
-  MountEntry& reached;   // by the path of the mount point
-  MountEntry* top;       // in the table; null: none
+  MountEntry& reached;    // by the path of the mount point
+  MountEntry* top;        // in the table; null: none
   std::size_t index = 0;  // of the host
 
   const std::string& host() const { return state.host->name; }
@@ -27,6 +27,8 @@ struct Facts {
 std::string false_oracle_of(const std::string& sentence, const Facts& facts);
 // Whether the sentence is of a kind that these oracles know.
 bool is_known(const std::string& sentence);
+// The oracle of a request that does not end: "take-without-end".
+std::string without_end(const Request& request);
 
 class Oracles {
  public:

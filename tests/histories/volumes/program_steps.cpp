@@ -30,10 +30,9 @@ void connect_by_hand(Cluster& cluster, Dice& dice) {
   NvmeDriver& driver = here.state.host->driver;
   const auto made = driver.connect(here.volume.subsystem, {target.address, 4420}, Actor::Program);
   if (!made) return;
-  driver.find(*made)->while_down =
-      std::ranges::all_of(here.state.volumes, [&](const VolumeSettings& volume) {
-        return volume.subsystem != here.volume.subsystem || is_wanted_down(here.state, volume);
-      });
+  driver.find(*made)->while_down = std::ranges::all_of(here.state.volumes, [&](const VolumeSettings& volume) {
+    return volume.subsystem != here.volume.subsystem || is_wanted_down(here.state, volume);
+  });
   cluster.tell(here.who + "nvme connect -n " + here.volume.subsystem + " makes " + *made);
 }
 
@@ -70,8 +69,8 @@ void mount_by_hand(Cluster& cluster, Dice& dice) {
   if (!is_read_only && is_protected(cluster, here, head)) return;
   const bool was_read_only = head->read_only;
   if (!is_read_only) head->read_only = false;  // blockdev --setrw
-  const int error = here.mounts.mount(head, target, is_read_only, is_read_only && dice.pick(2) == 0, "relatime",
-                                      true);
+  const int error =
+      here.mounts.mount(head, target, is_read_only, is_read_only && dice.pick(2) == 0, "relatime", true);
   if (error != 0) {
     head->read_only = was_read_only;
     return;
@@ -182,8 +181,8 @@ void write_file(Cluster& cluster, Dice& dice) {
   super.dirty.insert(record);
   const Duration flush(kFlushes[dice.pick(kFlushes.size())]);
   super.flush += flush;
-  const bool is_flushed = dice.pick(2) == 0 && flush < Duration(1'000) &&
-                          here.mounts.flush(super, Actor::Program) == Wrote::Done;
+  const bool is_flushed =
+      dice.pick(2) == 0 && flush < Duration(1'000) && here.mounts.flush(super, Actor::Program) == Wrote::Done;
   cluster.tell(here.who + "a program writes record " + std::to_string(record) + " below " +
                here.volume.mount + (is_flushed ? ", and flushes it" : ""));
 }

@@ -41,8 +41,8 @@ void Oracles::settled() {
     if (!state.daemon) continue;
     for (const RequestPtr& one : state.daemon->requests()) {
       if (!one->result)
-        cluster_.judge.broken("request-without-end", state.host->name + ": " + to_string(one->ask) + " " +
-                                                         one->volume + " has not ended");
+        cluster_.judge.broken(without_end(*one), state.host->name + ": " + to_string(one->ask) + " " +
+                                                     one->volume + " has not ended");
     }
   }
 }

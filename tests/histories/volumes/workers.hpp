@@ -1,5 +1,5 @@
-// The workers of a simulated host: a call takes virtual time, ends by its deadline, and outlives the daemon that
-// made it as a process in the kernel does.
+// The workers of a simulated host: a call takes virtual time, ends by its deadline, and outlives the daemon
+// that made it as a process in the kernel does.
 #pragma once
 
 #include <boost/asio/awaitable.hpp>
