@@ -30,7 +30,11 @@ void Oracles::settled() {
     if (status.state == State::Ready) return;
     if (status.state != State::Refused) {
       const bool is_long_wait = facts.disk.fs.has_mmp && facts.disk.fs.mmp_interval > 59;
-      cluster_.judge.broken(is_long_wait ? "never-mounted-for-long-mmp-wait" : "not-recovered", is);
+      const bool has_old_mount = status.reason.find("its file system is mounted at") != std::string::npos;
+      cluster_.judge.broken(is_long_wait    ? "never-mounted-for-long-mmp-wait"
+                            : has_old_mount ? "old-mount-in-the-way"
+                                            : "not-recovered",
+                            is);
       return;
     }
     const std::string oracle = false_oracle_of(status.reason, facts);
