@@ -224,6 +224,10 @@ void Oracles::request_ended(std::size_t host, const Request& request) {
       return;
     }
     const Errc kind = request.result->error().kind;
+    if (request.result->error().what.find("Invalid argument") != std::string::npos) {
+      cluster_.judge.broken("down-without-next-step", facts.name() + ": " + request.result->error().message());
+      return;
+    }
     const bool is_full = facts.state.host->state.is_full;
     const bool is_good = is_reached && facts.reached.super->is_alive() &&
                          facts.state.host->driver.io(*facts.reached.super->head) == Io::Good;
