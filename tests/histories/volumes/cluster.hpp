@@ -26,7 +26,7 @@ struct HostState {
   std::unique_ptr<Daemon> daemon;  // none: it does not run
   std::vector<VolumeSettings> volumes;
   std::map<std::string, Wish> wishes;  // by volume; absent: Up
-  // By volume: the file system that it has to be. In the configuration, or the first one recorded.
+  // By volume without a UUID in the configuration: the first one recorded in the state folder.
   std::map<std::string, std::string> meant;
   int next_pid = 4000;
   SteadyTime closed_files{};

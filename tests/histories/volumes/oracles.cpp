@@ -17,6 +17,20 @@ constexpr Duration kLongestRequest{30 * 60'000};
 
 }  // namespace
 
+// The file system that the volume has to be: of the configuration, or the first one recorded; empty: any.
+std::string meant_uuid(const Facts& facts) {
+  std::string& first = facts.state.meant[facts.settings.name];
+  const std::string& configured = facts.volume.settings().nvme->filesystem_uuid;
+  if (!configured.empty()) {
+    first.clear();
+    return configured;
+  }
+  const auto& pins = facts.state.host->state.pins;
+  const auto pin = pins.find(facts.settings.name);
+  if (first.empty() && pin != pins.end()) first = pin->second.uuid;
+  return first;
+}
+
 std::string without_end(const Request& request) {
   static constexpr const char* kNames[] = {"up", "down", "take", "publish", "publish", "reload"};
   return std::string(kNames[static_cast<std::size_t>(request.ask)]) + "-without-end";
@@ -118,13 +132,7 @@ void Oracles::look_at_state(const Facts& facts) {
   must_end("folder " + facts.name(), is_ready && !is_covered && !is_bare && reached.root != "/",
            kNoticesMount, "ready-with-a-folder",
            say(", and only a folder of its file system is mounted there"));
-  std::string& meant = facts.state.meant[facts.settings.name];
-  const auto& pins = facts.state.host->state.pins;
-  const auto pin = pins.find(facts.settings.name);
-  if (!facts.volume.settings().nvme->filesystem_uuid.empty())
-    meant = facts.volume.settings().nvme->filesystem_uuid;
-  else if (meant.empty() && pin != pins.end())
-    meant = pin->second.uuid;
+  const std::string meant = meant_uuid(facts);
   const bool is_other = !is_covered && !is_bare && reached.root == "/" &&
                         (!reached.super || (!meant.empty() && reached.super->uuid != meant));
   must_end("other " + facts.name(), is_ready && is_other, kNoticesShutDown, "ready-with-another-disk",

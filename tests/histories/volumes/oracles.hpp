@@ -27,6 +27,7 @@ struct Facts {
 std::string false_oracle_of(const std::string& sentence, const Facts& facts);
 // Whether the sentence is of a kind that these oracles know.
 bool is_known(const std::string& sentence);
+std::string meant_uuid(const Facts& facts);
 // The oracle of a request that does not end: "take-without-end".
 std::string without_end(const Request& request);
 
