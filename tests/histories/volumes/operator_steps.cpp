@@ -30,16 +30,48 @@ void publish(Cluster& cluster, Dice& dice) {
   ask(cluster, dice, dice.pick(4) == 3 ? Ask::PublishThenWrite : Ask::Publish);
 }
 
-// What the hint says in "remove the volume's file below volumes/ in the state folder".
-void remove_pin(Cluster& cluster, Dice& dice) {
-  HostState& state = cluster.hosts[dice.pick(kHosts)];
-  const VolumeSettings& volume = state.volumes[dice.pick(state.volumes.size())];
-  const auto found = state.daemon ? state.daemon->volumes().find(volume.name) : nullptr;
-  const bool is_advised =
-      found && found->status().reason.find("remove the volume's file") != std::string::npos;
-  if (!is_advised || state.host->state.pins.erase(volume.name) == 0) return;
-  state.meant.erase(volume.name);
-  cluster.tell(state.host->name + ": an operator removes the volume's file in the state folder");
+struct Advice {
+  HostState* state;
+  VolumeSettings* volume;
+  const char* words;
+};
+constexpr char kTake[] = "volumes take", kSetUuid[] = "set `filesystem: {uuid:",
+               kRemovePin[] = "remove the volume's file below volumes/";
+
+std::vector<Advice> advice_of(Cluster& cluster) {
+  std::vector<Advice> all;
+  for (HostState& state : cluster.hosts) {
+    if (!state.daemon || state.daemon->is_reloading()) continue;
+    for (VolumeSettings& volume : state.volumes) {
+      const auto found = state.daemon->volumes().find(volume.name);
+      if (!found) continue;
+      for (const char* words : {kTake, kSetUuid, kRemovePin}) {
+        if (found->status().reason.find(words) != std::string::npos) all.push_back({&state, &volume, words});
+      }
+    }
+  }
+  return all;
+}
+
+// An operator does what a refused volume says.
+void follow_advice(Cluster& cluster, Dice& dice) {
+  const auto all = advice_of(cluster);
+  if (all.empty()) return;
+  const auto [state, volume, words] = all[dice.pick(all.size())];
+  const std::string who = state->host->name + ": ";
+  if (words == kTake) {
+    cluster.tell(who + "volumes take " + volume->name + ", as its reason says");
+    cluster.ask(state->host->index, Ask::Take, volume->name);
+  } else if (words == kSetUuid) {
+    volume->uuid = cluster.disk_of(*volume).fs.uuid;
+    state->meant.erase(volume->name);
+    cluster.tell(who + "the configuration gets the uuid of " + volume->name + ", as its reason says");
+    cluster.reload(state->host->index);
+  } else {
+    state->meant.erase(volume->name);
+    state->host->state.pins.erase(volume->name);
+    cluster.tell(who + "the file of " + volume->name + " in the state folder is removed, as its reason says");
+  }
 }
 
 enum class Change { Uuid, Access, Place, Presence, Fence, Holds };
@@ -90,8 +122,8 @@ void reload(Cluster& cluster, Dice& dice) {
 
 constexpr std::array kOperatorSteps = {
     VolumeAction{"up", 9, up},         VolumeAction{"down", 8, down},
-    VolumeAction{"take", 6, take},     VolumeAction{"publish", 6, publish},
-    VolumeAction{"reload", 6, reload}, VolumeAction{"remove-pin", 3, remove_pin},
+    VolumeAction{"take", 3, take},     VolumeAction{"publish", 8, publish},
+    VolumeAction{"reload", 6, reload}, VolumeAction{"follow-advice", 9, follow_advice},
 };
 
 }  // namespace

@@ -233,7 +233,8 @@ void Oracles::request_ended(std::size_t host, const Request& request) {
     }
     const Errc kind = request.result->error().kind;
     if (request.result->error().what.find("Invalid argument") != std::string::npos) {
-      cluster_.judge.broken("down-without-next-step", facts.name() + ": " + request.result->error().message());
+      cluster_.judge.broken("down-without-next-step",
+                            facts.name() + ": " + request.result->error().message());
       return;
     }
     const bool is_full = facts.state.host->state.is_full;
@@ -245,7 +246,10 @@ void Oracles::request_ended(std::size_t host, const Request& request) {
     const bool is_in_the_way =
         were_in_use || facts.is_in_use() || (facts.top != nullptr && facts.top->by_hand);
     if (kind == Errc::Cancelled || request.has_overlapped || is_in_the_way || !is_good) return;
-    cluster_.judge.broken(is_full ? "down-refused-without-room" : "down-failed",
+    const bool has_no_name = request.result->error().what.find("can't be looked up") != std::string::npos;
+    cluster_.judge.broken(is_full       ? "down-refused-without-room"
+                          : has_no_name ? "down-refused-without-dns"
+                                        : "down-failed",
                           facts.name() + " was not taken down, and nothing was in the way: " +
                               request.result->error().message());
   });

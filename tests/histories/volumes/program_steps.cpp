@@ -128,8 +128,7 @@ bool is_in_use(Cluster& cluster, const HostState* here, const Disk* disk) {
   });
 }
 
-void make_file_system(Cluster& cluster, Dice& dice) {
-  const Choice here = pick(cluster, dice);
+void make_file_system_on(Cluster& cluster, const Choice& here, Dice& dice) {
   const HeadPtr head = device_of(here);
   if (!head || head->read_only || is_in_use(cluster, &here.state, head->disk)) return;
   if (here.state.host->driver.io(*head) != Io::Good || !here.state.host->driver.may_write(*head)) return;
@@ -141,6 +140,18 @@ void make_file_system(Cluster& cluster, Dice& dice) {
   fresh.has_mmp = fresh.type == "ext4" && dice.pick(2) == 0;
   head->disk->fs = std::move(fresh);
   cluster.tell(here.who + "mkfs on " + head->path() + " makes file system " + head->disk->fs.uuid);
+}
+
+void make_file_system(Cluster& cluster, Dice& dice) {
+  const Choice here = pick(cluster, dice);
+  NvmeDriver& driver = here.state.host->driver;
+  std::string own;  // the connection that the person makes for it
+  if (!device_of(here)) {
+    const nvmetcp::Portal portal{cluster.target_of(here.volume).address, 4420};
+    own = driver.connect(here.volume.subsystem, portal, Actor::Program).value_or("");
+  }
+  make_file_system_on(cluster, here, dice);
+  if (!own.empty()) driver.remove(own, Actor::Program);
 }
 
 // An older copy of the file system, from before it was grown.
@@ -194,7 +205,7 @@ constexpr std::array kProgramSteps = {
     VolumeAction{"bind", 2, bind_by_hand},
     VolumeAction{"cover", 2, cover},
     VolumeAction{"uncover", 3, uncover},
-    VolumeAction{"mkfs", 4, make_file_system},
+    VolumeAction{"mkfs", 5, make_file_system},
     VolumeAction{"restore-older", 2, restore_older},
     VolumeAction{"open", 5, open_file},
     VolumeAction{"close", 5, close_files},
