@@ -243,8 +243,12 @@ void Cluster::note_take(std::size_t index, const VolumeSettings& settings) {
 // A host's daemon mounts the disk for writing: no other host may have it so, not even a frozen one.
 void Cluster::check_alone(std::size_t index, const Super& opened) {
   const Disk& disk = *opened.head->disk;
+  const auto& daemon = hosts[index].daemon;
+  const bool is_asked = daemon && std::ranges::any_of(daemon->requests(), [](const RequestPtr& one) {
+                          return one->ask == Ask::Take && !one->result;
+                        });
   for (std::size_t other = 0; other < kHosts; ++other) {
-    if (other == index || disk.is_unfenced) continue;
+    if (other == index || disk.is_unfenced || is_asked) continue;
     const MountTree& mounts = hosts[other].host->mounts;
     for (const SuperPtr& super : mounts.supers()) {
       const bool writes = super->is_writer() && super->head->disk == &disk && super->uuid == disk.fs.uuid;
@@ -264,6 +268,9 @@ void Cluster::ended(std::size_t index, const Request& request) {
     if (request.ask != Ask::Publish && request.ask != Ask::PublishThenWrite)
       state.wishes[request.volume] = Wish::Unknown;
   } else if (request.ask == Ask::Up || request.ask == Ask::Take) {
+    const auto settings = std::ranges::find(state.volumes, request.volume, &VolumeSettings::name);
+    // Another host may have mounted it since the request began.
+    if (*request.result && request.ask == Ask::Take) note_take(index, *settings);
     if (*request.result) state.wishes[request.volume] = Wish::Up;
   } else if (request.ask == Ask::Down) {
     state.wishes[request.volume] = *request.result ? Wish::Down : before_[index][request.volume];

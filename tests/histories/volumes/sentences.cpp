@@ -151,7 +151,7 @@ constexpr std::array kKinds =
         Kind{"is not fenced", "false-not-fenced",
              [](const std::string&, const Facts& facts) {
                const bool has_reservation =
-                   disk_of(facts).reservations.offers && facts.settings.fence != "mmp";
+                   disk_of(facts).reservations.offers && facts.volume.settings().fence != config::Fence::Mmp;
                return !has_reservation && !disk_of(facts).fs.has_mmp;
              }},
         Kind{"was taken down by", "false-taken-down",
