@@ -4,8 +4,8 @@
 #include <map>
 
 #include "daemon/volumes/seams/seams.hpp"
-#include "tests/histories/volumes/mount_tree.hpp"
-#include "tests/histories/volumes/workers.hpp"
+#include "tests/histories/volumes/world/mount_tree.hpp"
+#include "tests/histories/volumes/world/workers.hpp"
 
 namespace spark::histories {
 

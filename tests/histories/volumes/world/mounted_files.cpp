@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <cerrno>
 
-#include "tests/histories/volumes/mount_tree.hpp"
+#include "tests/histories/volumes/world/mount_tree.hpp"
 
 namespace spark::histories {
 namespace {

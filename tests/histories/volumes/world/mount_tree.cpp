@@ -1,4 +1,4 @@
-#include "tests/histories/volumes/mount_tree.hpp"
+#include "tests/histories/volumes/world/mount_tree.hpp"
 
 #include <algorithm>
 #include <cerrno>

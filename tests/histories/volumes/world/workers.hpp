@@ -11,7 +11,7 @@
 
 #include "base/result.hpp"
 #include "daemon/timer.hpp"
-#include "tests/histories/volumes/scene.hpp"
+#include "tests/histories/volumes/world/scene.hpp"
 
 namespace spark::histories {
 

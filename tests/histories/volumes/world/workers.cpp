@@ -1,4 +1,4 @@
-#include "tests/histories/volumes/workers.hpp"
+#include "tests/histories/volumes/world/workers.hpp"
 
 #include <algorithm>
 

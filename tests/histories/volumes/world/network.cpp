@@ -1,7 +1,7 @@
-#include "tests/histories/volumes/network.hpp"
+#include "tests/histories/volumes/world/network.hpp"
 
 #include "nvmetcp/resolve.hpp"
-#include "tests/histories/volumes/scene.hpp"
+#include "tests/histories/volumes/world/scene.hpp"
 
 namespace spark::histories {
 

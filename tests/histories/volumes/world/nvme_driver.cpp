@@ -1,4 +1,4 @@
-#include "tests/histories/volumes/nvme_driver.hpp"
+#include "tests/histories/volumes/world/nvme_driver.hpp"
 
 #include <sys/sysmacros.h>
 

@@ -5,7 +5,7 @@
 #include <deque>
 
 #include "base/result.hpp"
-#include "tests/histories/volumes/disk.hpp"
+#include "tests/histories/volumes/world/disk.hpp"
 
 namespace spark::histories {
 

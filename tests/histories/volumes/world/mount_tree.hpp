@@ -7,7 +7,7 @@
 #include <set>
 
 #include "daemon/mounts/table.hpp"
-#include "tests/histories/volumes/nvme_driver.hpp"
+#include "tests/histories/volumes/world/nvme_driver.hpp"
 
 namespace spark::histories {
 

@@ -7,8 +7,8 @@
 #include <memory>
 #include <vector>
 
-#include "tests/histories/volumes/network.hpp"
-#include "tests/histories/volumes/scene.hpp"
+#include "tests/histories/volumes/world/network.hpp"
+#include "tests/histories/volumes/world/scene.hpp"
 
 namespace spark::histories {
 
