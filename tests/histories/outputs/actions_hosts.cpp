@@ -1,0 +1,120 @@
+// What happens to hosts, their clocks and daemons, and to the volume.
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#include <cerrno>
+
+#include "tests/histories/outputs/world.hpp"
+
+namespace spark::histories {
+namespace {
+
+constexpr char kFiller[] = "filler";  // beside the output's folder
+
+}  // namespace
+
+void OutputsWorld::note_volume(std::size_t host) {
+  scene_.volume.changed[host] = scene_.now();
+}
+
+void OutputsWorld::set_clock(const Dice& dice) {
+  constexpr std::array<int, 7> kMinutes = {-60, -24 * 60, -10, 10, 60, 24 * 60, 0};
+  Machine& one = machine(dice[0]);
+  const auto skew = std::chrono::minutes(kMinutes[dice[1] % kMinutes.size()]);
+  if (one.skew == skew) return;
+  one.skew = skew;
+  scene_.truth.last_clock_change = scene_.now();
+  scene_.tell(one, "its clock is set to the right time " + std::string(skew.count() < 0 ? "" : "+") +
+                       std::to_string(skew.count()) + " min");
+}
+
+void OutputsWorld::lose_volume(const Dice& dice) {
+  SharedVolume& volume = scene_.volume;
+  const bool loses_all = dice[0] % 2 == 0;
+  volume.hangs = dice[1] % 3 == 0;
+  for (const auto& one : scene_.machines) {
+    if (!loses_all && one->index != dice[2] % scene_.machines.size()) continue;
+    if (!volume.is_away[one->index]) note_volume(one->index);
+    volume.is_away[one->index] = true;
+    scene_.tell(*one, volume.hangs ? "the volume does not answer" : "the volume is away");
+  }
+}
+
+void OutputsWorld::return_volume(const Dice& /*dice*/) {
+  for (const auto& one : scene_.machines) {
+    if (!scene_.volume.is_away[one->index]) continue;
+    scene_.volume.is_away[one->index] = false;
+    note_volume(one->index);
+    scene_.tell(*one, "the volume is back");
+  }
+}
+
+void OutputsWorld::fill_volume(const Dice& dice) {
+  if (scene_.volume.is_full) return;
+  const std::string file = (scene_.volume.path / kFiller).native();
+  struct statvfs room {};
+  if (::statvfs(file.c_str(), &room) != 0 && ::statvfs(scene_.volume.path.c_str(), &room) != 0) return;
+  // Some pages are left, so that a copy fails in its middle.
+  const auto left = (dice[0] % 6) * room.f_bsize;
+  write_text(file, std::string(room.f_bavail * room.f_bsize - left, 'x'));
+  scene_.volume.is_full = true;
+  scene_.tell("the volume is full");
+}
+
+void OutputsWorld::free_volume(const Dice& /*dice*/) {
+  if (!scene_.volume.is_full) return;
+  (void)::unlink((scene_.volume.path / kFiller).c_str());
+  scene_.volume.is_full = false;
+  scene_.tell("the volume has room again");
+}
+
+void OutputsWorld::take_volume_over(const Dice& dice) {
+  SharedVolume& volume = scene_.volume;
+  const std::size_t to = dice[0] % scene_.machines.size();
+  if (volume.is_nfs || volume.holder == to) return;
+  note_volume(volume.holder);
+  note_volume(to);
+  volume.holder = to;
+  scene_.tell(*scene_.machines[to], "takes the volume over");
+}
+
+void OutputsWorld::kill_daemon(const Dice& dice) {
+  Machine& one = machine(dice[0]);
+  if (!one.daemon) return;
+  one.daemon = nullptr;
+  scene_.tell(one, "the daemon is killed");
+  if (dice[1] % 2 == 0) return;
+  start(one);
+  scene_.tell(one, "the daemon starts");
+}
+
+void OutputsWorld::start_daemon(const Dice& dice) {
+  Machine& one = machine(dice[0]);
+  if (one.daemon) return;
+  start(one);
+  scene_.tell(one, "the daemon starts");
+}
+
+void OutputsWorld::doom_worker(const Dice& dice) {
+  constexpr std::array<const char*, 8> kVerbs = {"stage-out",   "stage-out",   "stage-out", "prune-output",
+                                                 "tidy-output", "scan-output", "record",    "list-published"};
+  constexpr std::array<int, 4> kErrors = {EIO, ENOSPC, ESTALE, EACCES};
+  Machine& one = machine(dice[0]);
+  one.fate.verb = kVerbs[dice[1] % kVerbs.size()];
+  one.fate.fault.nth = 1 + dice[2] % 40;
+  one.fate.fault.error = dice[2] / 64 % 2 == 0 ? 0 : kErrors[dice[2] / 128 % kErrors.size()];
+  one.fate.interlude = nullptr;
+}
+
+void OutputsWorld::slow_worker(const Dice& dice) {
+  Machine& one = machine(dice[0]);
+  one.fate.verb = "stage-out";
+  one.fate.fault = {1 + dice[1] % 25, 0, false};
+  one.fate.interlude = [this, most = 1 + dice[2] % 10] {
+    if (!job_.is_saving()) job_.begin(job_.last_step() + (most % 2) * 100, kept_by_job_);
+    for (unsigned done = 0; done < most && job_.go_on(); ++done) {
+    }
+  };
+}
+
+}  // namespace spark::histories

@@ -1,0 +1,124 @@
+// What is deleted, here and on the volume.
+#include <algorithm>
+
+#include "staging/outputs/published_copies.hpp"
+#include "tests/histories/outputs/oracles.hpp"
+
+namespace spark::histories {
+namespace {
+
+bool is_multiple(std::uint64_t step, std::uint32_t every) {
+  return every > 0 && step % every == 0;
+}
+
+// Names that the daemon keeps for itself.
+bool is_ours(const std::string& name) {
+  return name == "latest";
+}
+
+}  // namespace
+
+Oracles::Before Oracles::before(const Machine& machine) const {
+  return {listing_of(machine.job_folder()), listing_of(scene_.published()),
+          link_at(machine.job_folder() / "latest")};
+}
+
+// The newest on the volume by the product's own order is compared with the one that suffers.
+std::string Oracles::cause_of(const std::string& name) const {
+  const Truth& truth = scene_.truth;
+  const auto copies = staging::published_copies(scene_.published());
+  if (!copies || copies->empty()) return "nothing-there";
+  const std::string& newest = copies->front().name;
+  if (truth.exports.contains(newest)) return "export";
+  if (truth.temporary.contains(newest)) return "temporary";
+  if (!truth.is_checkpoint(newest)) return "beside";
+  if (!truth.is_complete(newest, content_of(scene_.published() / newest))) return "torn";
+  if (truth.step_of(newest) >= truth.step_of(name)) return "higher";
+  const bool is_touched = std::ranges::any_of(truth.here, [&](const Saves& saves) {
+    const auto found = saves.find(newest);
+    return found != saves.end() && found->second.is_touched;
+  });
+  if (is_touched) return "touched";
+  if (truth.last_clock_change != SteadyTime()) return "clock";
+  if (truth.last_return != SteadyTime()) return "resumed";
+  return "other";
+}
+
+void Oracles::after(const Machine& machine, const workers::Call& call, const Before& before,
+                    const Result<json::object>& answer) {
+  const Listing there = listing_of(scene_.published());
+  if (call.verb == "tidy-output") {
+    const Listing here = listing_of(machine.job_folder());
+    check_deleted_here(machine, before, here, there);
+    check_own_link(machine, before);
+  }
+  check_published(machine, call, before, there);
+  check_deleted_there(before, there);
+  if (answer && call.verb == "stage-out" && get_string(call.request, "latest") == "link" &&
+      get_string(*answer, "state") == "ready")
+    check_pointer(there);
+}
+
+void Oracles::check_deleted_here(const Machine& machine, const Before& before, const Listing& here,
+                                 const Listing& there) {
+  const Truth& truth = scene_.truth;
+  const Saves& saves = truth.here[machine.index];
+  for (const auto& [name, content] : before.here) {
+    const auto now = here.find(name);
+    if (is_ours(name) || (now != here.end() && now->second == content)) continue;
+    const std::string who = machine.name() + " deleted " + name + " in the job's folder";
+    if (now != here.end())
+      return scene_.broken("job-folder-changed",
+                           machine.name() + " changed " + name + " in the job's folder");
+    if (truth.beside.contains(name)) return scene_.broken("deleted-beside", who + ", which is no checkpoint");
+    if (truth.temporary.contains(name))
+      return scene_.broken("deleted-temporary", who + ", which is not finished");
+    const auto save = saves.find(name);
+    if (save == saves.end() || save->second.state == Save::State::Discarded) continue;
+    if (save->second.state == Save::State::Saving || save->second.state == Save::State::Torn)
+      return scene_.broken("deleted-incomplete", who + ", which is " + to_string(save->second.state));
+    const auto copy = there.find(name);
+    const bool is_there = copy != there.end() && truth.is_complete(name, copy->second);
+    const auto highest = truth.highest_in(there);
+    const bool is_superseded = highest && truth.step_of(*highest) > save->second.step &&
+                               !is_multiple(save->second.step, scene_.settings.keep_every);
+    if (!is_there && !is_superseded) {
+      return scene_.broken("deleted-only-copy-" + cause_of(name),
+                           who + ": it is complete, and the volume has " + in_short(there));
+    }
+    const bool is_higher_here = std::ranges::any_of(saves, [&](const auto& other) {
+      return other.second.step > save->second.step && other.second.state != Save::State::Discarded;
+    });
+    if (!is_higher_here && !is_superseded)
+      return scene_.broken("deleted-newest-here-" + cause_of(name), who + ", the highest step here");
+  }
+}
+
+void Oracles::check_own_link(const Machine& machine, const Before& before) {
+  const std::string now = link_at(machine.job_folder() / "latest");
+  if (machine.own_link.empty() || before.link_here != machine.own_link || now == machine.own_link) return;
+  scene_.broken("job-link-replaced", machine.name() + " replaced the job's own link `latest` -> " +
+                                         machine.own_link + " by -> " + now);
+}
+
+void Oracles::check_deleted_there(const Before& before, const Listing& there) {
+  const Truth& truth = scene_.truth;
+  const auto highest = truth.highest_in(before.there);
+  for (const auto& [name, content] : before.there) {
+    if (is_ours(name) || there.contains(name) || !truth.is_complete(name, content)) continue;
+    const std::uint64_t step = truth.step_of(name);
+    const std::string what = name + " was deleted on the volume, which now has " + in_short(there);
+    if (highest == name) return scene_.broken("pruned-highest-" + cause_of(name), what);
+    if (is_multiple(step, scene_.settings.keep_every)) return scene_.broken("pruned-keep-every", what);
+    std::uint32_t higher = 0, lower = 0;
+    for (const auto& [other, its] : there) {
+      if (!truth.is_complete(other, its)) continue;
+      ++(truth.step_of(other) > step ? higher : lower);
+    }
+    if (lower > 0 && higher < scene_.settings.keep)
+      return scene_.broken("pruned-higher-" + cause_of(name), what);
+    if (scene_.settings.keep == 0) return scene_.broken("pruned-unasked", what);
+  }
+}
+
+}  // namespace spark::histories

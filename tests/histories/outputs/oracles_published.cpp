@@ -1,0 +1,161 @@
+// What is on the volume, and what `latest` says.
+#include "tests/histories/outputs/daemon.hpp"
+#include "tests/histories/outputs/oracles.hpp"
+
+namespace spark::histories {
+
+void Oracles::check_published(const Machine& machine, const workers::Call& call, const Before& before,
+                              const Listing& there) {
+  const Truth& truth = scene_.truth;
+  const bool is_automatic = !get_string(call.request, "latest").value_or("").empty();
+  for (const auto& [name, content] : there) {
+    const auto earlier = before.there.find(name);
+    if (name == "latest" || (earlier != before.there.end() && earlier->second == content)) continue;
+    const std::string who = machine.name() + " published " + name;
+    if (earlier != before.there.end() && truth.is_complete(name, earlier->second) && !is_automatic &&
+        !truth.is_complete(name, content))
+      return scene_.broken("published-changed", who + " by hand into it: it is no longer what it was");
+    if (!is_automatic) continue;
+    if (truth.beside.contains(name))
+      return scene_.broken("published-beside", who + ", which is no checkpoint");
+    if (truth.temporary.contains(name))
+      return scene_.broken("published-temporary", who + ", which is not finished");
+    if (truth.is_complete(name, content)) continue;
+    const auto save = truth.here[machine.index].find(name);
+    const bool is_known = save != truth.here[machine.index].end();
+    if (is_known && save->second.state == Save::State::Unclear) continue;
+    const std::string state = is_known ? to_string(save->second.state) : "unknown";
+    const bool is_remnant = is_known && save->second.state == Save::State::Discarded;
+    return scene_.broken(is_remnant ? "published-remnant" : "published-incomplete",
+                         who + ", whose files are not those of a complete state; here it is " + state);
+  }
+}
+
+// Right after a sending that moves it.
+void Oracles::check_pointer(const Listing& there) {
+  const auto highest = scene_.truth.highest_in(there);
+  const std::string named = link_at(scene_.published() / "latest");
+  if (!highest || named == *highest) return;
+  const std::string what = "`latest` on the volume names " + (named.empty() ? "nothing" : named) + ", and " +
+                           *highest + " is complete there";
+  if (!there.contains(named)) return scene_.broken("pointer-dangling", what);
+  if (scene_.truth.step_of(named) < scene_.truth.step_of(*highest))
+    scene_.broken("pointer-older-" + cause_of(*highest), what);
+}
+
+const std::pair<const std::string, Save>* Oracles::highest_here(const Machine& machine,
+                                                                Duration quiet) const {
+  const std::pair<const std::string, Save>* highest = nullptr;
+  for (const auto& one : scene_.truth.here[machine.index]) {
+    const Save& save = one.second;
+    if (save.state != Save::State::Complete || scene_.now() - save.changed < quiet) continue;
+    if (highest == nullptr || save.step > highest->second.step) highest = &one;
+  }
+  return highest;
+}
+
+void Oracles::check_latest(const Machine& machine, const Result<json::object>& answer) {
+  const Truth& truth = scene_.truth;
+  const Listing there = listing_of(scene_.published());
+  const auto highest = truth.highest_in(there);
+  const auto* here = scene_.settings.nodes > 1 ? nullptr : highest_here(machine, Duration(10'000));
+  std::string best = highest.value_or("");
+  if (here != nullptr && (best.empty() || here->second.step > truth.step_of(best))) best = here->first;
+  const std::string who = "`latest` on " + machine.name();
+  if (!answer) {
+    if (answer.error().kind == Errc::NotFound && !best.empty())
+      scene_.broken("latest-none", who + " says that there is none, but " + best +
+                                       " is complete: " + answer.error().message());
+    return;
+  }
+  const std::string name = get_string(*answer, "name").value_or("");
+  if (name.empty()) return;  // only a pending one
+  const bool is_local = answer->contains("local");
+  const Content content = content_of((is_local ? machine.job_folder() : scene_.published()) / name);
+  const std::string what = who + " names " + name + (is_local ? " here" : " on the volume");
+  if (truth.exports.contains(name))
+    return scene_.broken("latest-export", what + ", which a person sent there");
+  if (truth.temporary.contains(name))
+    return scene_.broken("latest-temporary", what + ", which is not finished");
+  if (!truth.is_checkpoint(name)) return scene_.broken("latest-beside", what + ", which is no checkpoint");
+  const auto save = truth.here[machine.index].find(name);
+  const bool is_unclear =
+      save != truth.here[machine.index].end() && save->second.state == Save::State::Unclear;
+  if (is_unclear) return;
+  if (!truth.is_complete(name, content)) {
+    const bool is_remnant =
+        save != truth.here[machine.index].end() && save->second.state == Save::State::Discarded;
+    return scene_.broken(is_remnant ? "latest-remnant" : "latest-incomplete",
+                         what + ", which is not complete");
+  }
+  if (best.empty() || truth.step_of(name) >= truth.step_of(best)) return;
+  const bool is_reached = scene_.volume.is_reached_by(machine.index);
+  scene_.broken("latest-older-" + (is_reached ? cause_of(best) : std::string("away")),
+                what + ", but " + best + " is complete");
+}
+
+void Oracles::check_facts(const Machine& machine) {
+  const auto output = machine.daemon ? machine.daemon->output() : nullptr;
+  const auto* here = highest_here(machine, Duration(40'000));
+  const Duration since_change = std::chrono::floor<Duration>(
+      scene_.now() - std::max(machine.started, scene_.volume.changed[machine.index]));
+  const bool is_away = !scene_.volume.is_reached_by(machine.index);
+  if (!output || here == nullptr || !is_away || since_change < Duration(40'000) ||
+      scene_.settings.complete == config::Complete::OnRequest || scene_.settings.nodes > 1)
+    return;
+  const Listing there = listing_of(scene_.published());
+  const auto highest = scene_.truth.highest_in(there);
+  const bool is_sent = highest && scene_.truth.step_of(*highest) >= here->second.step;
+  if (!is_sent && output->facts().backlog == 0 && output->facts().latest_local == here->first) {
+    return scene_.broken("backlog-zero-while-away", machine.name() + " has " + here->first +
+                                                        ", which is not on the volume, and shows no backlog");
+  }
+  const auto copy = there.find(here->first);
+  const bool is_this_sent =
+      copy != there.end() && scene_.truth.is_complete(here->first, copy->second) && !here->second.is_touched;
+  if (is_this_sent && output->facts().unsent.starts_with(here->first + " is not on "))
+    scene_.broken("unsent-while-away",
+                  machine.name() + " says: " + output->facts().unsent + "; but it is there");
+}
+
+std::optional<Violation> Oracles::why_not_settled(const Machine& machine) const {
+  const auto output = machine.daemon ? machine.daemon->output() : nullptr;
+  if (!output) return Violation{"not-running", machine.name() + " does not run"};
+  const Truth& truth = scene_.truth;
+  const Listing there = listing_of(scene_.published());
+  const auto highest = truth.highest_in(there);
+  const auto* here = highest_here(machine, Duration(0));
+  const bool sends = scene_.settings.complete != config::Complete::OnRequest;
+  if (sends && here != nullptr && (!highest || truth.step_of(*highest) < here->second.step)) {
+    return Violation{"not-sent-" + cause_of(here->first),
+                     machine.name() + " has not sent " + here->first + "; the volume has " + in_short(there) +
+                         "; it says: " + json::serialize(output->to_json())};
+  }
+  const std::string named = link_at(scene_.published() / "latest");
+  if (sends && highest && scene_.settings.complete != config::Complete::DeepSpeed && named != *highest &&
+      truth.step_of(named) < truth.step_of(*highest)) {
+    return Violation{"pointer-in-the-end-" + cause_of(*highest),
+                     "`latest` on the volume names " + named + ", but " + *highest + " is complete there"};
+  }
+  if (!sends || !output->facts().unsent.empty()) return sends ? unsent_in_the_end(machine) : std::nullopt;
+  if (output->facts().backlog > 0) {
+    return Violation{"backlog-in-the-end", machine.name() + " shows a backlog of " +
+                                               std::to_string(output->facts().backlog) + " bytes"};
+  }
+  return std::nullopt;
+}
+
+// The sentence may be right: the newest entry may be one that the job never finished.
+std::optional<Violation> Oracles::unsent_in_the_end(const Machine& machine) const {
+  const std::string unsent = machine.daemon->output()->facts().unsent;
+  const Truth& truth = scene_.truth;
+  const std::string name = unsent.substr(0, unsent.find(" is not on "));
+  if (truth.beside.contains(name))
+    return Violation{"unsent-beside", machine.name() + " says of a file that is no checkpoint: " + unsent};
+  const auto save = truth.here[machine.index].find(name);
+  if (save == truth.here[machine.index].end() || save->second.state != Save::State::Complete)
+    return std::nullopt;
+  return Violation{"unsent-in-the-end", machine.name() + " says: " + unsent};
+}
+
+}  // namespace spark::histories
