@@ -4,12 +4,15 @@ PYTHON := /usr/bin/python3
 PREFIX ?= /usr/local
 STEPS ?=
 SEED ?= 3
+COUNT ?= 1000
+AREA ?=
+AREAS = $(or $(AREA),volumes copies outputs)
 ARGS ?=
 SYSTEMS ?=
 export CMAKE_BUILD_PARALLEL_LEVEL = $(JOBS)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build test check check-long soak deb debs image demo bench-staging bench-limits bench-slurm bench-fleet bench-stage-out release format lint install clean try
+.PHONY: help setup build test histories check check-long soak deb debs image demo bench-staging bench-limits bench-slurm bench-fleet bench-stage-out release format lint install clean try
 
 help:  ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s%s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -31,6 +34,13 @@ test:  ## the fast loop: debug build and unit tests
 	cmake --preset dev
 	cmake --build --preset dev
 	ctest --test-dir build/dev --output-on-failure -j $(JOBS)
+
+histories:  ## random histories in a simulated world: make histories AREA=volumes SEED=7 COUNT=1000; ARGS=--help tells more
+	cmake --preset release -DSPARK_TESTS=ON
+	cmake --build --preset release --target $(AREAS:%=spark_%_histories)
+	@for area in $(AREAS); do \
+	  build/release/tests/histories/$$area/spark_$${area}_histories --seed $(SEED) --count $(COUNT) $(ARGS) || exit 1; \
+	done
 
 check:  ## everything that tests, from nothing; some of it: make check STEPS="lint unit"
 	@test -x $(PYTHON) || tools/setup.sh test

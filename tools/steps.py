@@ -1,5 +1,6 @@
 """The steps of tools/check.py: their commands, and the steps that run in parallel."""
 import os
+import time
 from dataclasses import dataclass, field, replace
 
 JOBS = str(len(os.sched_getaffinity(0)))
@@ -58,6 +59,26 @@ PACKAGE = Step("package", "the Debian package of this release, and lintian's wor
 PROGRAMS = Step("build", "the programs, and the tests that run on the machines' kernels", 1800,
                 [*configure_and_build("release"), ["cmake", "--preset", "release", "-DSPARK_TESTS=ON"],
                  ["cmake", "--build", "--preset", "release", "--target", "spark_nvmetcp_tests"]])
+
+
+# Histories in a simulated world, of these areas. A check runs the same seeds each time, for about a minute of CPU time each.
+HISTORIES = {"volumes": 4000, "copies": 400, "outputs": 400}
+
+
+def histories(area, *arguments):
+    return [f"build/release/tests/histories/{area}/spark_{area}_histories", *arguments]
+
+
+def build_histories(*areas):
+    return ["cmake", "--build", "--preset", "release", "--target", *(f"spark_{area}_histories" for area in areas)]
+
+
+def hour_of_histories(area):
+    """New seeds in each run: the time of day, printed in the summary."""
+    return Step(f"histories-{area}", f"an hour of new histories of {area} in a simulated world", 5400,
+                [["cmake", "--preset", "release", "-DSPARK_TESTS=ON"], build_histories(area),
+                 histories(area, "--seed", str(int(time.time()) * 1000), "--for", "1h")])
+
 
 IMAGES = Step("images", "kernels, emulator and Debian of the virtual machines", 1800, [[PYTHON, "tests/vm/prepare.py"]])
 
@@ -141,7 +162,9 @@ BUILDS = [
            *(["setarch", "-R", f"build/tsan/tests/unit/{part}/spark_{part}_tests", "--gtest_filter=-*CacheFaults*"]
              for part in THREADED)],
           {"TSAN_OPTIONS": "halt_on_error=1"})],
-    [Step("fuzz", "fuzzers of everything that reads what others wrote", GIVING_WAY_S, [["tools/fuzz.sh", "6"]]),
+    [Step("histories", "random histories of volumes, copies and outputs in a simulated world, and those that once failed", GIVING_WAY_S,
+          [build_histories(*HISTORIES), *(histories(area, "--count", str(count)) for area, count in HISTORIES.items())], needs_programs=True),
+     Step("fuzz", "fuzzers of everything that reads what others wrote", GIVING_WAY_S, [["tools/fuzz.sh", "6"]]),
      Step("crash", "kill -9, full drives and failing calls under `spark-stage copy`", GIVING_WAY_S, [pytest("tests/crash")],
           needs_programs=True)],
 ]
@@ -161,6 +184,7 @@ OTHERS = [
          [SET_UP_OTHERS, ["tools/deb-for.sh", "debian-13", "arm64", JOBS],
           ["tools/image.sh", "debian-13", "arm64", "build/debian-13-arm64/deb"], IMAGE_TESTS],
          {"SPARK_VM_IMAGE": "build/image/spark-stage-arm64.tar"}),
+    *(hour_of_histories(area) for area in HISTORIES),
     Step("tidy", "clang-tidy over every source file", 3600, [["tools/lint/tidy.sh", JOBS]]),
     Step("fuzz-long", "ten minutes of each fuzzer of what anybody may send: the API's requests and the configuration", 3600,
          [["tools/fuzz.sh", "600", "api_fuzz", "config_fuzz"]]),

@@ -4,6 +4,7 @@ import sys
 import unittest
 
 import built
+import clocks
 import co_await
 import coroutines
 import layering
@@ -89,6 +90,7 @@ CHECKS = {
     "temporaries inside co_await": lambda: _each(CPP, co_await.check),
     "exceptions of coroutines": lambda: _each(CPP, coroutines.check),
     "library calls that throw": lambda: _each(CPP, throwing.check),
+    "clocks and timers": lambda: _each(CPP, clocks.check),
     "every source file is compiled": compiled,
     "sizes of files, classes, interfaces and folders": lengths,
     "words": lambda: _each(TEXT, words.check),

@@ -4,6 +4,7 @@ import unittest
 from pathlib import Path
 
 import built
+import clocks
 import co_await
 import coroutines
 import layering
@@ -128,6 +129,25 @@ class Throwing(unittest.TestCase):
                 self.assertEqual(throwing.check("staging/a.cpp", self.ERROR + code), [])
         for path in ("base/threads.cpp", "tests/unit/base/a.cpp"):
             self.assertEqual(throwing.check(path, self.BAD[0] + self.BAD[5]), [])
+
+
+class Clocks(unittest.TestCase):
+    def test_folders_that_decide_read_the_seam(self):
+        for code in ("const auto now = std::chrono::steady_clock::now();", "asio::steady_timer pause_;",
+                     "if (std::chrono::system_clock::now() < end) {}", "::time(nullptr);", "::clock_gettime(CLOCK_REALTIME, &now);"):
+            for path in ("daemon/volumes/a.cpp", "daemon/outputs/a.hpp"):
+                with self.subTest(code):
+                    self.assertEqual(len(clocks.check(path, code)), 1)
+        self.assertEqual(len(clocks.check("staging/cache/a.cpp", "std::chrono::steady_clock::now();")), 1)
+        self.assertEqual(len(clocks.check("staging/copy/a.cpp", "std::chrono::system_clock::now();")), 1)
+
+    def test_waits_in_real_time_are_accepted(self):
+        for path, code in (("staging/copy/a.cpp", "std::chrono::steady_clock::now();"), ("daemon/timer.cpp", "asio::steady_timer system;"),
+                           ("daemon/workers/verbs/a.cpp", "std::chrono::steady_clock::now();"), ("daemon/a.cpp", "// steady_clock::now()"),
+                           ("base/clock.hpp", "std::chrono::system_clock::now();"), ("daemon/a.cpp", "clock.steady();"),
+                           ("tests/unit/a.cpp", "asio::steady_timer timer;")):
+            with self.subTest(code):
+                self.assertEqual(clocks.check(path, code), [])
 
 
 class Layering(unittest.TestCase):

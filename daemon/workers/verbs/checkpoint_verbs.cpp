@@ -8,6 +8,7 @@
 #include <map>
 #include <set>
 
+#include "base/clock.hpp"
 #include "base/text.hpp"
 #include "daemon/workers/verbs/as_user.hpp"
 #include "daemon/workers/verbs/hold_volume.hpp"
@@ -117,8 +118,7 @@ Result<json::object> scan_output_verb(const json::object& request, const Progres
   if (!uid) return uid.take_error();
   staging::Completeness completeness = completeness_of(request);
   completeness.known = changes_in(request, "flushed");
-  auto checkpoints =
-      staging::list_checkpoints(path, completeness, std::chrono::system_clock::now(), kSettled);
+  auto checkpoints = staging::list_checkpoints(path, completeness, SystemClock().wall(), kSettled);
   if (!checkpoints) return checkpoints.take_error();
   if (staging::mark_unproven(*checkpoints, path, completeness.known, boot_ns())) {
     if (auto flushed = staging::flush_file_system(path); !flushed) return flushed.take_error();

@@ -21,7 +21,7 @@ namespace {
 namespace fs = std::filesystem;
 using SteadyClock = std::chrono::steady_clock;
 
-constexpr unsigned kHangs = 120;  // seconds of real time; a history takes milliseconds
+constexpr unsigned kHangs = 300;  // seconds of real time; a history takes milliseconds
 
 struct Options {
   std::uint64_t seed = 1, count = 1000;
@@ -46,7 +46,7 @@ char running_area[32];
 void on_crash(int signal) {
   char text[160];
   const int length = std::snprintf(text, sizeof text, "\n%s: %s in a history: --replay %llu shows it\n",
-                                   running_area, signal == SIGALRM ? "no end after 120 s" : "a crash",
+                                   running_area, signal == SIGALRM ? "no end after 300 s" : "a crash",
                                    static_cast<unsigned long long>(running_seed));
   (void)!::write(STDERR_FILENO, text, static_cast<std::size_t>(length));
   ::_exit(1);
@@ -122,6 +122,7 @@ class Session {
     }
     if (const auto ran = run_seeds(); !ran) return complain(ran.error());
     summarise();
+    if (!options_.find.empty()) return is_found_ ? 0 : 1;
     return failures_ == 0 ? 0 : 1;
   }
 
