@@ -8,7 +8,8 @@
 #include <cerrno>
 #include <fstream>
 #include <iterator>
-#include <stdexcept>
+#include <set>
+#include <system_error>
 
 #include "base/file.hpp"
 #include "tests/histories/outputs/libc.hpp"
@@ -80,7 +81,7 @@ std::string link_at(const fs::path& path) {
   return error ? "" : target.native();
 }
 
-Result<> Disks::prepare() {
+Result<> prepare_disks() {
   if (::geteuid() != 0) {
     if (auto root = become_root(); !root) return root;
   } else if (::unshare(CLONE_NEWNS) != 0) {
@@ -94,20 +95,21 @@ Result<> Disks::prepare() {
   return {};
 }
 
-fs::path Disks::add(const std::string& name, std::size_t megabytes) {
-  const std::string path = std::string(kRoot) + "/" + name,
-                    size = "mode=755,size=" + std::to_string(megabytes) + "m";
+fs::path empty_disk(const std::string& name, std::size_t megabytes) {
+  static std::set<std::string> mounted;
+  const fs::path path = fs::path(kRoot) / name;
   std::error_code error;
+  if (mounted.contains(name)) {
+    for (fs::directory_iterator entry(path, error), end; !error && entry != end; entry.increment(error))
+      fs::remove_all(entry->path(), error);
+    return path;
+  }
+  const std::string options = "mode=755,size=" + std::to_string(megabytes) + "m";
   fs::create_directory(path, error);
-  if (::mount(name.c_str(), path.c_str(), "tmpfs", MS_NOSUID | MS_NODEV, size.c_str()) != 0)
-    throw std::runtime_error("mounting " + path + ": " +
-                             std::error_code(errno, std::generic_category()).message());
-  mounted_.push_back(path);
+  if (::mount(name.c_str(), path.c_str(), "tmpfs", MS_NOSUID | MS_NODEV, options.c_str()) != 0)
+    throw std::system_error(errno, std::generic_category(), "mounting " + path.native());
+  mounted.insert(name);
   return path;
-}
-
-Disks::~Disks() {
-  for (const std::string& path : mounted_) (void)::umount2(path.c_str(), MNT_DETACH);
 }
 
 void write_text(const fs::path& file, const std::string& text) {

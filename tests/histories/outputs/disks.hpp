@@ -23,22 +23,12 @@ Listing listing_of(const std::filesystem::path& folder);
 // None if it is no link.
 std::string link_at(const std::filesystem::path& path);
 
-class Disks {
- public:
-  // Once for the program; an error says why the system does not permit it.
-  static Result<> prepare();
+// Once for the program: makes the namespace. An error says why the system does not permit it.
+Result<> prepare_disks();
 
-  Disks() = default;
-  Disks(const Disks&) = delete;
-  Disks& operator=(const Disks&) = delete;
-  ~Disks();
-
-  // An empty file system at /mnt/NAME, or an exception.
-  std::filesystem::path add(const std::string& name, std::size_t megabytes);
-
- private:
-  std::vector<std::string> mounted_;
-};
+// The drive of that name, empty: at /mnt/NAME. Mounted once and emptied later, since an unmount takes longer
+// than a history. An exception if it can't be made.
+std::filesystem::path empty_disk(const std::string& name, std::size_t megabytes);
 
 void write_text(const std::filesystem::path& file, const std::string& text);
 void append_text(const std::filesystem::path& file, const std::string& text);

@@ -31,8 +31,12 @@ std::string Job::name_of(std::uint64_t step) const {
     default:
       break;
   }
-  if (naming_ == Naming::SingleFile) return "step-" + number + ".pt";
-  return naming_ == Naming::Orbax ? number : "step-" + number;
+  if (naming_ == Naming::SingleFile && is_renamed()) return "step-" + number + ".pt";
+  return naming_ == Naming::Orbax && is_renamed() ? number : "step-" + number;
+}
+
+bool Job::is_renamed() const {
+  return scene_.settings.complete == Complete::Rename || scene_.settings.complete == Complete::OnRequest;
 }
 
 std::string Job::data(const std::string& file) {
@@ -213,10 +217,8 @@ void Job::add_save(std::size_t host, std::uint64_t step) {
       add_renamed(host, name);
       break;
   }
-  const bool is_renamed =
-      scene_.settings.complete == Complete::Rename || scene_.settings.complete == Complete::OnRequest;
   // From its first write on the name has an unfinished checkpoint; a renamed one has it at the end alone.
-  const std::size_t begins = is_renamed && naming_ != Naming::NeMo ? steps_.size() - 1 : first;
+  const std::size_t begins = is_renamed() && naming_ != Naming::NeMo ? steps_.size() - 1 : first;
   auto begin = [this, host, name, run = std::move(steps_[begins].run)] {
     note_begin(host, name);
     run();

@@ -63,6 +63,7 @@ class Job {
   void add_rotation(std::size_t host, std::uint64_t newest, unsigned kept);
   void note_begin(std::size_t host, const std::string& name);
   void note_end(std::size_t host, const std::string& name);
+  bool is_renamed() const;  // by its rule
   std::string data(const std::string& file);
   std::filesystem::path at(std::size_t host, const std::string& name) const;
 

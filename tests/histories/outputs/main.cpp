@@ -7,7 +7,7 @@
 
 int main(int argc, char** argv) {
   using namespace spark::histories;
-  if (const auto ready = Disks::prepare(); !ready) {
+  if (const auto ready = prepare_disks(); !ready) {
     (void)std::fprintf(stderr, "histories of outputs: %s\n", ready.error().message().c_str());
     return 2;
   }

@@ -45,6 +45,9 @@ class Oracles {
   // Why the product takes another checkpoint for the newest, in a word, so that each defect has its own
   // oracles.
   std::string cause_of(const std::string& name) const;
+  std::string cause_between(const std::string& newest, const std::string& name) const;
+  // Whether NeMo's file beside it says that it is not finished.
+  bool is_marked_unfinished(const Machine& machine, const std::string& name) const;
 
   Scene& scene_;
 };

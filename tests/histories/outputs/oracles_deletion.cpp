@@ -25,23 +25,36 @@ Oracles::Before Oracles::before(const Machine& machine) const {
 
 // The newest on the volume by the product's own order is compared with the one that suffers.
 std::string Oracles::cause_of(const std::string& name) const {
-  const Truth& truth = scene_.truth;
   const auto copies = staging::published_copies(scene_.published());
-  if (!copies || copies->empty()) return "nothing-there";
-  const std::string& newest = copies->front().name;
+  if (copies && !copies->empty()) return cause_between(copies->front().name, name);
+  return scene_.truth.last_clock_change != SteadyTime() ? "clock" : "nothing-there";
+}
+
+std::string Oracles::cause_between(const std::string& newest, const std::string& name) const {
+  const Truth& truth = scene_.truth;
   if (truth.exports.contains(newest)) return "export";
   if (truth.temporary.contains(newest)) return "temporary";
   if (!truth.is_checkpoint(newest)) return "beside";
-  if (!truth.is_complete(newest, content_of(scene_.published() / newest))) return "torn";
-  if (truth.step_of(newest) >= truth.step_of(name)) return "higher";
+  if (truth.step_of(newest) >= truth.step_of(name))
+    return truth.last_clock_change != SteadyTime() ? "higher-clock" : "higher";
   const bool is_touched = std::ranges::any_of(truth.here, [&](const Saves& saves) {
     const auto found = saves.find(newest);
     return found != saves.end() && found->second.is_touched;
   });
+  const bool is_remnant = std::ranges::any_of(truth.here, [&](const Saves& saves) {
+    const auto found = saves.find(newest);
+    return found != saves.end() && found->second.state == Save::State::Discarded;
+  });
+  if (is_remnant) return "remnant";
   if (is_touched) return "touched";
   if (truth.last_clock_change != SteadyTime()) return "clock";
   if (truth.last_return != SteadyTime()) return "resumed";
   return "other";
+}
+
+bool Oracles::is_marked_unfinished(const Machine& machine, const std::string& name) const {
+  std::error_code error;
+  return std::filesystem::exists(machine.job_folder() / (name + "-unfinished"), error);
 }
 
 void Oracles::after(const Machine& machine, const workers::Call& call, const Before& before,

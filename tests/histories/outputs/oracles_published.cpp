@@ -26,7 +26,10 @@ void Oracles::check_published(const Machine& machine, const workers::Call& call,
     if (is_known && save->second.state == Save::State::Unclear) continue;
     const std::string state = is_known ? to_string(save->second.state) : "unknown";
     const bool is_remnant = is_known && save->second.state == Save::State::Discarded;
-    return scene_.broken(is_remnant ? "published-remnant" : "published-incomplete",
+    const bool is_unfinished = is_marked_unfinished(machine, name);
+    return scene_.broken(is_unfinished ? "published-unfinished"
+                         : is_remnant  ? "published-remnant"
+                                       : "published-incomplete",
                          who + ", whose files are not those of a complete state; here it is " + state);
   }
 }
@@ -48,7 +51,9 @@ const std::pair<const std::string, Save>* Oracles::highest_here(const Machine& m
   const std::pair<const std::string, Save>* highest = nullptr;
   for (const auto& one : scene_.truth.here[machine.index]) {
     const Save& save = one.second;
-    if (save.state != Save::State::Complete || scene_.now() - save.changed < quiet) continue;
+    if (!scene_.truth.is_whole(machine.index, one.first, scene_.settings.nodes > 1) ||
+        scene_.now() - save.changed < quiet)
+      continue;
     if (highest == nullptr || save.step > highest->second.step) highest = &one;
   }
   return highest;
@@ -64,8 +69,9 @@ void Oracles::check_latest(const Machine& machine, const Result<json::object>& a
   const std::string who = "`latest` on " + machine.name();
   if (!answer) {
     if (answer.error().kind == Errc::NotFound && !best.empty())
-      scene_.broken("latest-none", who + " says that there is none, but " + best +
-                                       " is complete: " + answer.error().message());
+      scene_.broken(
+          truth.last_clock_change != SteadyTime() ? "latest-none-clock" : "latest-none",
+          who + " says that there is none, but " + best + " is complete: " + answer.error().message());
     return;
   }
   const std::string name = get_string(*answer, "name").value_or("");
@@ -85,12 +91,15 @@ void Oracles::check_latest(const Machine& machine, const Result<json::object>& a
   if (!truth.is_complete(name, content)) {
     const bool is_remnant =
         save != truth.here[machine.index].end() && save->second.state == Save::State::Discarded;
-    return scene_.broken(is_remnant ? "latest-remnant" : "latest-incomplete",
+    const bool is_unfinished = is_marked_unfinished(machine, name);
+    return scene_.broken(is_unfinished ? "latest-unfinished"
+                         : is_remnant  ? "latest-remnant"
+                                       : "latest-incomplete",
                          what + ", which is not complete");
   }
   if (best.empty() || truth.step_of(name) >= truth.step_of(best)) return;
   const bool is_reached = scene_.volume.is_reached_by(machine.index);
-  scene_.broken("latest-older-" + (is_reached ? cause_of(best) : std::string("away")),
+  scene_.broken("latest-older-" + (is_reached ? cause_between(name, best) : std::string("away")),
                 what + ", but " + best + " is complete");
 }
 
@@ -152,9 +161,7 @@ std::optional<Violation> Oracles::unsent_in_the_end(const Machine& machine) cons
   const std::string name = unsent.substr(0, unsent.find(" is not on "));
   if (truth.beside.contains(name))
     return Violation{"unsent-beside", machine.name() + " says of a file that is no checkpoint: " + unsent};
-  const auto save = truth.here[machine.index].find(name);
-  if (save == truth.here[machine.index].end() || save->second.state != Save::State::Complete)
-    return std::nullopt;
+  if (!truth.is_whole(machine.index, name, scene_.settings.nodes > 1)) return std::nullopt;
   return Violation{"unsent-in-the-end", machine.name() + " says: " + unsent};
 }
 

@@ -2,6 +2,7 @@
 
 #include <cstdio>
 
+#include "daemon/log.hpp"
 #include "tests/histories/outputs/daemon.hpp"
 
 namespace spark::histories {
@@ -38,7 +39,13 @@ Result<outputs::VolumePlace> SharedVolume::readable_by(std::size_t host) const {
 }
 
 Scene::Scene(std::uint64_t its_seed, Story its_story)
-    : seed(its_seed), story(std::move(its_story)), time(WallTime(kStart)) {}
+    : seed(its_seed), story(std::move(its_story)), time(WallTime(kStart)) {
+  log::redirect([this](std::string_view sentence) { tell("log: " + std::string(sentence)); });
+}
+
+Scene::~Scene() {
+  log::redirect({});
+}
 
 void Scene::tell(const std::string& sentence) const {
   if (!story.is_told()) return;

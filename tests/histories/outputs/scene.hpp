@@ -74,6 +74,9 @@ struct SharedVolume {
 class Scene {
  public:
   Scene(std::uint64_t its_seed, Story its_story);
+  Scene(const Scene&) = delete;
+  Scene& operator=(const Scene&) = delete;
+  ~Scene();
 
   std::filesystem::path published() const { return volume.path / settings.to; }
   SteadyTime now() const { return time.steady(); }
@@ -85,7 +88,6 @@ class Scene {
   std::uint64_t seed;
   Story story;
   VirtualTime time;
-  Disks disks;
   Truth truth;
   std::vector<std::unique_ptr<Machine>> machines;
   SharedVolume volume;

@@ -19,6 +19,16 @@ void Truth::renew(std::size_t host, const std::string& name, const Content& cont
   complete[name].push_back(content);
 }
 
+bool Truth::is_whole(std::size_t host, const std::string& name, bool has_shards) const {
+  const auto own = here[host].find(name);
+  if (own == here[host].end() || own->second.state != Save::State::Complete) return false;
+  return !has_shards || std::ranges::all_of(here, [&](const Saves& saves) {
+    const auto other = saves.find(name);
+    return other != saves.end() && other->second.state == Save::State::Complete &&
+           other->second.attempt == own->second.attempt;
+  });
+}
+
 std::uint64_t Truth::step_of(const std::string& name) const {
   const auto found = steps.find(name);
   return found == steps.end() ? 0 : found->second;

@@ -48,6 +48,8 @@ struct Truth {
   // Still the same checkpoint, with a file more or other times.
   void renew(std::size_t host, const std::string& name, const Content& content, SteadyTime now);
 
+  // Complete on this host and, of a checkpoint of several, on all others too, from the same attempt.
+  bool is_whole(std::size_t host, const std::string& name, bool has_shards) const;
   bool is_checkpoint(const std::string& name) const { return steps.contains(name); }
   std::uint64_t step_of(const std::string& name) const;
   // Whether the content is a complete state of that checkpoint.

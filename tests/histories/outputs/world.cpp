@@ -49,7 +49,7 @@ OutputsWorld::~OutputsWorld() {
 }
 
 void OutputsWorld::add_hosts(std::size_t count) {
-  scene_.volume.path = scene_.disks.add("volume", kMegabytes);
+  scene_.volume.path = empty_disk("volume", kMegabytes);
   const auto follow = [](const fs::path& disk, const Clock& clock) {
     struct stat info {};
     (void)::stat(disk.c_str(), &info);
@@ -62,7 +62,7 @@ void OutputsWorld::add_hosts(std::size_t count) {
   scene_.truth.here.resize(count);
   for (std::size_t index = 0; index < count; ++index) {
     auto one = std::make_unique<Machine>(scene_.time, index);
-    one->disk = scene_.disks.add(one->name(), kMegabytes);
+    one->disk = empty_disk(one->name(), kMegabytes);
     fs::create_directories(one->job_folder());
     fs::create_directories(one->disk / "state" / "outputs");
     follow(one->disk, *one);
