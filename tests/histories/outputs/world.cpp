@@ -97,6 +97,7 @@ void OutputsWorld::choose_settings(std::mt19937_64& random) {
 
 void OutputsWorld::start(Machine& machine) {
   machine.daemon = std::make_unique<Daemon>(scene_, machine, workers_.hooks_for(machine));
+  scene_.time.run_ready();
 }
 
 void OutputsWorld::run_for(Duration duration) {
