@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <filesystem>
 
 #include "tests/histories/outputs/world.hpp"
 
@@ -86,6 +87,43 @@ void OutputsWorld::kill_daemon(const Dice& dice) {
   if (dice[1] % 2 == 0) return;
   start(one);
   scene_.tell(one, "the daemon starts");
+}
+
+// What no flush has reached is lost in part: files are empty, or not there. Records are flushed one by one.
+void OutputsWorld::cut_power(const Dice& dice) {
+  Machine& one = machine(dice[0]);
+  one.daemon = nullptr;
+  scene_.tell(one, "a power cut");
+  job_.die();
+  std::mt19937_64 random(dice[1]);
+  file_times().wait_for_tick();
+  for (const auto& [file, text] : content_of(one.job_folder())) {
+    const auto known = one.durable.find(file);
+    const bool is_safe =
+        file.empty() || file.ends_with('/') || (known != one.durable.end() && known->second == text);
+    if (is_safe || random() % 2 == 0) continue;
+    std::error_code error;
+    if (random() % 2 == 0) {
+      std::filesystem::resize_file(one.job_folder() / file, 0, error);
+    } else {
+      std::filesystem::remove(one.job_folder() / file, error);
+    }
+    scene_.tell(one, file + " is lost in part");
+  }
+  file_times().see(one.job_folder().native());
+  for (auto& [name, save] : scene_.truth.here[one.index]) {
+    const bool is_whole = scene_.truth.is_complete(name, content_of(one.job_folder() / name));
+    if (save.state == Save::State::Complete && !is_whole) save.state = Save::State::Torn;
+  }
+  std::erase_if(scene_.truth.here[one.index], [&](const auto& save) {
+    std::error_code error;
+    return !std::filesystem::exists(one.job_folder() / save.first, error);
+  });
+  ++libc().boots;
+  one.boot_s = std::chrono::floor<std::chrono::seconds>(one.wall().time_since_epoch()).count() + 1;
+  run_for(Duration(2'000));
+  start(one);
+  scene_.tell(one, "it has booted, and the daemon starts");
 }
 
 void OutputsWorld::start_daemon(const Dice& dice) {

@@ -41,6 +41,8 @@ void OutputsWorld::save_in_part(const Dice& dice) {
 
 void OutputsWorld::save_again(const Dice& dice) {
   if (job_.is_saving() || job_.last_step() == 0) return;
+  scene_.tell("the job is killed, and saves the same step again");
+  job_.die();
   job_.begin(job_.last_step(), kept_by_job_);
   run_job(1 + dice[1] % 12, dice[0]);
 }

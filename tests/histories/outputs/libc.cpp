@@ -69,6 +69,8 @@ int open_simulated(const char* path) {
   if (std::strncmp(path, "/proc/", 6) != 0) return -1;
   if (std::strcmp(path, "/proc/stat") == 0 && state.boot_s)
     return open_text("cpu  1 2 3\nbtime " + std::to_string(*state.boot_s) + "\n");
+  if (std::strcmp(path, "/proc/sys/kernel/random/boot_id") == 0)
+    return open_text("boot " + std::to_string(state.boots) + "\n");
   if (std::strcmp(path, "/proc/sys/kernel/random/uuid") != 0) return -1;
   char text[64];
   (void)std::snprintf(text, sizeof text, "00000000-0000-4000-8000-%012llx\n",

@@ -28,6 +28,7 @@ struct Libc {
   // Of the host for which something runs; none means the real ones.
   std::optional<std::int64_t> wall_ns;
   std::optional<std::int64_t> boot_s;  // when it booted
+  unsigned boots = 0;                  // of all hosts: each has a new boot ID then
   std::string host;
   bool is_user_mapped = false;  // root of a user namespace: files of the real root seem to be nobody's
   std::uint64_t next_uuid = 1;

@@ -41,6 +41,7 @@ class Oracles {
                        const Listing& there);
   void check_deleted_there(const Before& before, const Listing& there);
   void check_pointer(const Listing& there);
+  std::string pointer_there() const;
   std::optional<Violation> unsent_in_the_end(const Machine& machine) const;
   // Why the product takes another checkpoint for the newest, in a word, so that each defect has its own
   // oracles.

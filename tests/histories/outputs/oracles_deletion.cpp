@@ -11,6 +11,20 @@ bool is_multiple(std::uint64_t step, std::uint32_t every) {
   return every > 0 && step % every == 0;
 }
 
+// By the time of the entry itself.
+std::string newest_of(const std::filesystem::path& folder, const Listing& listing) {
+  std::string newest;
+  std::filesystem::file_time_type last{};
+  for (const auto& [name, content] : listing) {
+    std::error_code error;
+    const auto time = std::filesystem::last_write_time(folder / name, error);
+    if (error || name == "latest" || (!newest.empty() && time <= last)) continue;
+    newest = name;
+    last = time;
+  }
+  return newest;
+}
+
 // Names that the daemon keeps for itself.
 bool is_ours(const std::string& name) {
   return name == "latest";
@@ -26,7 +40,12 @@ Oracles::Before Oracles::before(const Machine& machine) const {
 // The newest on the volume by the product's own order is compared with the one that suffers.
 std::string Oracles::cause_of(const std::string& name) const {
   const auto copies = staging::published_copies(scene_.published());
-  if (copies && !copies->empty()) return cause_between(copies->front().name, name);
+  if (copies && !copies->empty()) {
+    const std::string& newest = copies->front().name;
+    const bool is_incomplete = scene_.truth.is_checkpoint(newest) &&
+                               !scene_.truth.is_complete(newest, content_of(scene_.published() / newest));
+    return is_incomplete ? "incomplete" : cause_between(newest, name);
+  }
   return scene_.truth.last_clock_change != SteadyTime() ? "clock" : "nothing-there";
 }
 
@@ -35,6 +54,7 @@ std::string Oracles::cause_between(const std::string& newest, const std::string&
   if (truth.exports.contains(newest)) return "export";
   if (truth.temporary.contains(newest)) return "temporary";
   if (!truth.is_checkpoint(newest)) return "beside";
+  if (newest == name) return "itself";
   if (truth.step_of(newest) >= truth.step_of(name))
     return truth.last_clock_change != SteadyTime() ? "higher-clock" : "higher";
   const bool is_touched = std::ranges::any_of(truth.here, [&](const Saves& saves) {
@@ -67,7 +87,7 @@ void Oracles::after(const Machine& machine, const workers::Call& call, const Bef
   }
   check_published(machine, call, before, there);
   check_deleted_there(before, there);
-  if (answer && call.verb == "stage-out" && get_string(call.request, "latest") == "link" &&
+  if (answer && call.verb == "stage-out" && !get_string(call.request, "latest").value_or("").empty() &&
       get_string(*answer, "state") == "ready")
     check_pointer(there);
 }
@@ -83,9 +103,14 @@ void Oracles::check_deleted_here(const Machine& machine, const Before& before, c
     if (now != here.end())
       return scene_.broken("job-folder-changed",
                            machine.name() + " changed " + name + " in the job's folder");
-    if (truth.beside.contains(name)) return scene_.broken("deleted-beside", who + ", which is no checkpoint");
-    if (truth.temporary.contains(name))
-      return scene_.broken("deleted-temporary", who + ", which is not finished");
+    if (truth.beside.contains(name)) {
+      scene_.noted("deleted-beside", who + ", which is no checkpoint");
+      continue;
+    }
+    if (truth.temporary.contains(name)) {
+      scene_.noted("deleted-temporary", who + ", which is not finished");
+      continue;
+    }
     const auto save = saves.find(name);
     if (save == saves.end() || save->second.state == Save::State::Discarded) continue;
     if (save->second.state == Save::State::Saving || save->second.state == Save::State::Torn)
@@ -103,15 +128,17 @@ void Oracles::check_deleted_here(const Machine& machine, const Before& before, c
       return other.second.step > save->second.step && other.second.state != Save::State::Discarded;
     });
     if (!is_higher_here && !is_superseded)
-      return scene_.broken("deleted-newest-here-" + cause_of(name), who + ", the highest step here");
+      return scene_.broken(
+          "deleted-newest-here-" + cause_between(newest_of(machine.job_folder(), here), name),
+          who + ", the highest step here");
   }
 }
 
 void Oracles::check_own_link(const Machine& machine, const Before& before) {
   const std::string now = link_at(machine.job_folder() / "latest");
   if (machine.own_link.empty() || before.link_here != machine.own_link || now == machine.own_link) return;
-  scene_.broken("job-link-replaced", machine.name() + " replaced the job's own link `latest` -> " +
-                                         machine.own_link + " by -> " + now);
+  scene_.noted("job-link-replaced", machine.name() + " replaced the job's own link `latest` -> " +
+                                        machine.own_link + " by -> " + now);
 }
 
 void Oracles::check_deleted_there(const Before& before, const Listing& there) {
@@ -124,12 +151,14 @@ void Oracles::check_deleted_there(const Before& before, const Listing& there) {
     if (highest == name) return scene_.broken("pruned-highest-" + cause_of(name), what);
     if (is_multiple(step, scene_.settings.keep_every)) return scene_.broken("pruned-keep-every", what);
     std::uint32_t higher = 0, lower = 0;
+    bool is_export_there = false;
     for (const auto& [other, its] : there) {
+      is_export_there = is_export_there || truth.exports.contains(other);
       if (!truth.is_complete(other, its)) continue;
       ++(truth.step_of(other) > step ? higher : lower);
     }
     if (lower > 0 && higher < scene_.settings.keep)
-      return scene_.broken("pruned-higher-" + cause_of(name), what);
+      return scene_.broken("pruned-higher-" + (is_export_there ? "export" : cause_of(name)), what);
     if (scene_.settings.keep == 0) return scene_.broken("pruned-unasked", what);
   }
 }

@@ -14,12 +14,16 @@ void Oracles::check_published(const Machine& machine, const workers::Call& call,
     const std::string who = machine.name() + " published " + name;
     if (earlier != before.there.end() && truth.is_complete(name, earlier->second) && !is_automatic &&
         !truth.is_complete(name, content))
-      return scene_.broken("published-changed", who + " by hand into it: it is no longer what it was");
+      return scene_.noted("published-changed", who + " by hand into it: it is no longer what it was");
     if (!is_automatic) continue;
-    if (truth.beside.contains(name))
-      return scene_.broken("published-beside", who + ", which is no checkpoint");
-    if (truth.temporary.contains(name))
-      return scene_.broken("published-temporary", who + ", which is not finished");
+    if (truth.beside.contains(name)) {
+      scene_.noted("published-beside", who + ", which is no checkpoint");
+      continue;
+    }
+    if (truth.temporary.contains(name)) {
+      scene_.noted("published-temporary", who + ", which is not finished");
+      continue;
+    }
     if (truth.is_complete(name, content)) continue;
     const auto save = truth.here[machine.index].find(name);
     const bool is_known = save != truth.here[machine.index].end();
@@ -27,17 +31,25 @@ void Oracles::check_published(const Machine& machine, const workers::Call& call,
     const std::string state = is_known ? to_string(save->second.state) : "unknown";
     const bool is_remnant = is_known && save->second.state == Save::State::Discarded;
     const bool is_unfinished = is_marked_unfinished(machine, name);
-    return scene_.broken(is_unfinished ? "published-unfinished"
-                         : is_remnant  ? "published-remnant"
-                                       : "published-incomplete",
-                         who + ", whose files are not those of a complete state; here it is " + state);
+    const std::string what = who + ", whose files are not those of a complete state; here it is " + state;
+    if (!is_unfinished && !is_remnant) return scene_.broken("published-incomplete", what);
+    scene_.noted(is_unfinished ? "published-unfinished" : "published-remnant", what);
   }
+}
+
+// DeepSpeed's is a file.
+std::string Oracles::pointer_there() const {
+  const std::filesystem::path latest = scene_.published() / "latest";
+  if (scene_.settings.complete != config::Complete::DeepSpeed) return link_at(latest);
+  const Content content = content_of(latest);
+  const auto text = content.find("");
+  return text == content.end() ? "" : text->second;
 }
 
 // Right after a sending that moves it.
 void Oracles::check_pointer(const Listing& there) {
   const auto highest = scene_.truth.highest_in(there);
-  const std::string named = link_at(scene_.published() / "latest");
+  const std::string named = pointer_there();
   if (!highest || named == *highest) return;
   const std::string what = "`latest` on the volume names " + (named.empty() ? "nothing" : named) + ", and " +
                            *highest + " is complete there";
@@ -80,10 +92,10 @@ void Oracles::check_latest(const Machine& machine, const Result<json::object>& a
   const Content content = content_of((is_local ? machine.job_folder() : scene_.published()) / name);
   const std::string what = who + " names " + name + (is_local ? " here" : " on the volume");
   if (truth.exports.contains(name))
-    return scene_.broken("latest-export", what + ", which a person sent there");
+    return scene_.noted("latest-export", what + ", which a person sent there");
   if (truth.temporary.contains(name))
-    return scene_.broken("latest-temporary", what + ", which is not finished");
-  if (!truth.is_checkpoint(name)) return scene_.broken("latest-beside", what + ", which is no checkpoint");
+    return scene_.noted("latest-temporary", what + ", which is not finished");
+  if (!truth.is_checkpoint(name)) return scene_.noted("latest-beside", what + ", which is no checkpoint");
   const auto save = truth.here[machine.index].find(name);
   const bool is_unclear =
       save != truth.here[machine.index].end() && save->second.state == Save::State::Unclear;
@@ -116,15 +128,15 @@ void Oracles::check_facts(const Machine& machine) {
   const auto highest = scene_.truth.highest_in(there);
   const bool is_sent = highest && scene_.truth.step_of(*highest) >= here->second.step;
   if (!is_sent && output->facts().backlog == 0 && output->facts().latest_local == here->first) {
-    return scene_.broken("backlog-zero-while-away", machine.name() + " has " + here->first +
-                                                        ", which is not on the volume, and shows no backlog");
+    return scene_.noted("backlog-zero-while-away", machine.name() + " has " + here->first +
+                                                       ", which is not on the volume, and shows no backlog");
   }
   const auto copy = there.find(here->first);
   const bool is_this_sent =
       copy != there.end() && scene_.truth.is_complete(here->first, copy->second) && !here->second.is_touched;
   if (is_this_sent && output->facts().unsent.starts_with(here->first + " is not on "))
-    scene_.broken("unsent-while-away",
-                  machine.name() + " says: " + output->facts().unsent + "; but it is there");
+    scene_.noted("unsent-while-away",
+                 machine.name() + " says: " + output->facts().unsent + "; but it is there");
 }
 
 std::optional<Violation> Oracles::why_not_settled(const Machine& machine) const {
@@ -140,9 +152,8 @@ std::optional<Violation> Oracles::why_not_settled(const Machine& machine) const 
                      machine.name() + " has not sent " + here->first + "; the volume has " + in_short(there) +
                          "; it says: " + json::serialize(output->to_json())};
   }
-  const std::string named = link_at(scene_.published() / "latest");
-  if (sends && highest && scene_.settings.complete != config::Complete::DeepSpeed && named != *highest &&
-      truth.step_of(named) < truth.step_of(*highest)) {
+  const std::string named = pointer_there();
+  if (sends && highest && named != *highest && truth.step_of(named) < truth.step_of(*highest)) {
     return Violation{"pointer-in-the-end-" + cause_of(*highest),
                      "`latest` on the volume names " + named + ", but " + *highest + " is complete there"};
   }

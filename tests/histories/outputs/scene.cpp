@@ -1,5 +1,6 @@
 #include "tests/histories/outputs/scene.hpp"
 
+#include <algorithm>
 #include <cstdio>
 
 #include "daemon/log.hpp"
@@ -61,6 +62,18 @@ void Scene::tell(const Machine& machine, const std::string& sentence) const {
 
 void Scene::broken(const std::string& oracle, const std::string& what) {
   if (!violation) violation = Violation{oracle, what};
+}
+
+void Scene::noted(const std::string& oracle, const std::string& what) {
+  if (std::ranges::find(noted_, oracle, &Violation::oracle) != noted_.end()) return;
+  tell("  =  " + oracle + ": " + what);
+  noted_.push_back({oracle, what});
+}
+
+// Not always the first, so that the most frequent one hides no other.
+std::optional<Violation> Scene::worst() const {
+  if (violation || noted_.empty()) return violation;
+  return noted_[seed % noted_.size()];
 }
 
 std::string in_short(const Listing& listing) {

@@ -49,7 +49,9 @@ struct Machine final : Clock {
   std::size_t index;
   std::filesystem::path disk;
   std::chrono::nanoseconds skew{0};
-  std::string own_link;  // target of a link `latest` that the job made; empty: none
+  std::int64_t boot_s = 0;  // by its own clock then
+  Content durable{};        // what a power cut leaves of the job's folder
+  std::string own_link;     // target of a link `latest` that the job made; empty: none
   WorkerFate fate;
   unsigned starts = 0;             // of the daemon
   SteadyTime started{};            // the daemon
@@ -82,8 +84,11 @@ class Scene {
   SteadyTime now() const { return time.steady(); }
   void tell(const std::string& sentence) const;
   void tell(const Machine& machine, const std::string& sentence) const;
-  // The first broken promise counts.
+  // The first broken promise counts, and ends the history.
   void broken(const std::string& oracle, const std::string& what);
+  // The history goes on, since worse may follow; one of these is reported at its end.
+  void noted(const std::string& oracle, const std::string& what);
+  std::optional<Violation> worst() const;
 
   std::uint64_t seed;
   Story story;
@@ -93,6 +98,9 @@ class Scene {
   SharedVolume volume;
   config::Output settings;  // of the only output; `path` is that of each host
   std::optional<Violation> violation;
+
+ private:
+  std::vector<Violation> noted_;  // one for each oracle
 };
 
 // "the complete state of step-100", and the like, for messages.

@@ -75,15 +75,19 @@ Answer run_in_child(const VerbRow& verb, const json::object& request) {
 // The C library answers as on this host until the end of the scope.
 class OnHost {
  public:
-  explicit OnHost(const Machine& machine) {
+  explicit OnHost(Machine& machine) {
     libc().wall_ns = std::chrono::nanoseconds(machine.wall().time_since_epoch()).count();
     libc().host = machine.name();
+    libc().boot_s = machine.boot_s;
+    libc().on_flush_all = [&machine] { machine.durable = content_of(machine.job_folder()); };
     libc().calls = 0;
   }
   OnHost(const OnHost&) = delete;
   OnHost& operator=(const OnHost&) = delete;
   ~OnHost() {
     libc().wall_ns.reset();
+    libc().boot_s.reset();
+    libc().on_flush_all = nullptr;
     libc().fault = {};
     libc().interlude = nullptr;
   }

@@ -20,6 +20,11 @@ T one_of(std::mt19937_64& random, std::initializer_list<T> choices) {
   return choices.begin()[random() % choices.size()];
 }
 
+// What is said wrongly, and does no harm to a checkpoint.
+bool is_mild(const std::string& oracle) {
+  return oracle.starts_with("unsent-") || oracle.starts_with("backlog-");
+}
+
 Naming naming_of(std::uint64_t seed) {
   std::mt19937_64 random(seed ^ 0x6e616d65);
   return one_of(random, {Naming::Plain, Naming::Plain, Naming::Plain, Naming::SingleFile, Naming::SingleFile,
@@ -31,6 +36,7 @@ Naming naming_of(std::uint64_t seed) {
 OutputsWorld::OutputsWorld(std::uint64_t seed, const Story& story)
     : scene_(seed, story), job_(scene_, naming_of(seed)) {
   libc().next_uuid = 1;
+  libc().boots = 1;
   file_times().forget_all();
   std::mt19937_64 random(seed);
   const auto hosts = one_of<std::size_t>(random, {1, 1, 1, 1, 2, 2, 2, 3});
@@ -66,6 +72,7 @@ void OutputsWorld::add_hosts(std::size_t count) {
     fs::create_directories(one->job_folder());
     fs::create_directories(one->disk / "state" / "outputs");
     follow(one->disk, *one);
+    one->boot_s = std::chrono::floor<std::chrono::seconds>(one->wall().time_since_epoch()).count() - 3600;
     scene_.machines.push_back(std::move(one));
   }
 }
@@ -143,6 +150,7 @@ const std::vector<OutputsWorld::ActionRow>& OutputsWorld::rows() {
       {"free-volume", 3, &W::free_volume, false},
       {"take-volume-over", 2, &W::take_volume_over, true},
       {"kill-daemon", 2, &W::kill_daemon, true},
+      {"cut-power", 1, &W::cut_power, true},
       {"start-daemon", 4, &W::start_daemon, false},
       {"doom-worker", 4, &W::doom_worker, true},
       {"slow-worker", 3, &W::slow_worker, true},
@@ -199,14 +207,17 @@ std::optional<Violation> OutputsWorld::wait_until_settled() {
 std::optional<Violation> OutputsWorld::settle() {
   end_faults();
   run_for(Duration(20'000));
-  if (auto left = wait_until_settled()) return left;
-  // It stays so.
-  run_for(Duration(20'000));
-  if (auto left = wait_until_settled()) return left;
+  // It becomes well, and stays so.
+  for (unsigned round = 0; round < 2; ++round) {
+    auto left = wait_until_settled();
+    if (left && !is_mild(left->oracle)) return left;
+    if (left) scene_.noted(left->oracle, left->what);
+    run_for(Duration(20'000));
+  }
   for (const auto& one : scene_.machines) {
     if (scene_.volume.is_reached_by(one->index) && !scene_.violation) ask_latest_of(*one);
   }
-  return scene_.violation;
+  return scene_.worst();
 }
 
 }  // namespace spark::histories

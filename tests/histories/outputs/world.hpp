@@ -59,6 +59,7 @@ class OutputsWorld final : public World {
   void free_volume(const Dice& dice);
   void take_volume_over(const Dice& dice);
   void kill_daemon(const Dice& dice);
+  void cut_power(const Dice& dice);
   void start_daemon(const Dice& dice);
   void doom_worker(const Dice& dice);
   void slow_worker(const Dice& dice);
