@@ -149,7 +149,9 @@ void OutputsWorld::slow_worker(const Dice& dice) {
   one.fate.verb = "stage-out";
   one.fate.fault = {1 + dice[1] % 25, 0, false};
   one.fate.interlude = [this, most = 1 + dice[2] % 10] {
-    if (!job_.is_saving()) job_.begin(job_.last_step() + (most % 2) * 100, kept_by_job_);
+    const bool is_again = most % 2 == 0 && job_.last_step() > 0;
+    if (is_again) job_.die();
+    if (!job_.is_saving()) job_.begin(job_.last_step() + (is_again ? 0 : 100), kept_by_job_);
     for (unsigned done = 0; done < most && job_.go_on(); ++done) {
     }
   };

@@ -74,6 +74,7 @@ void Job::add_rename(std::size_t host, const std::string& from, const std::strin
 void Job::add_removal(std::size_t host, const std::string& name) {
   add(host, "begins to delete " + name, [this, host, name] {
     scene_.truth.here[host][name].state = Save::State::Discarded;
+    scene_.truth.remnants.insert(name);
     std::error_code error;
     std::vector<fs::path> files;
     for (fs::directory_iterator entry(at(host, name), error), end; !error && entry != end;

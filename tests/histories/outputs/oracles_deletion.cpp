@@ -44,7 +44,8 @@ std::string Oracles::cause_of(const std::string& name) const {
     const std::string& newest = copies->front().name;
     const bool is_incomplete = scene_.truth.is_checkpoint(newest) &&
                                !scene_.truth.is_complete(newest, content_of(scene_.published() / newest));
-    return is_incomplete ? "incomplete" : cause_between(newest, name);
+    if (is_incomplete) return scene_.truth.remnants.contains(newest) ? "remnant" : "incomplete";
+    return cause_between(newest, name);
   }
   return scene_.truth.last_clock_change != SteadyTime() ? "clock" : "nothing-there";
 }
@@ -57,16 +58,8 @@ std::string Oracles::cause_between(const std::string& newest, const std::string&
   if (newest == name) return "itself";
   if (truth.step_of(newest) >= truth.step_of(name))
     return truth.last_clock_change != SteadyTime() ? "higher-clock" : "higher";
-  const bool is_touched = std::ranges::any_of(truth.here, [&](const Saves& saves) {
-    const auto found = saves.find(newest);
-    return found != saves.end() && found->second.is_touched;
-  });
-  const bool is_remnant = std::ranges::any_of(truth.here, [&](const Saves& saves) {
-    const auto found = saves.find(newest);
-    return found != saves.end() && found->second.state == Save::State::Discarded;
-  });
-  if (is_remnant) return "remnant";
-  if (is_touched) return "touched";
+  if (truth.remnants.contains(newest)) return "remnant";
+  if (truth.touched.contains(newest)) return "touched";
   if (truth.last_clock_change != SteadyTime()) return "clock";
   if (truth.last_return != SteadyTime()) return "resumed";
   return "other";

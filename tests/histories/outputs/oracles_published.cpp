@@ -29,7 +29,7 @@ void Oracles::check_published(const Machine& machine, const workers::Call& call,
     const bool is_known = save != truth.here[machine.index].end();
     if (is_known && save->second.state == Save::State::Unclear) continue;
     const std::string state = is_known ? to_string(save->second.state) : "unknown";
-    const bool is_remnant = is_known && save->second.state == Save::State::Discarded;
+    const bool is_remnant = truth.remnants.contains(name);
     const bool is_unfinished = is_marked_unfinished(machine, name);
     const std::string what = who + ", whose files are not those of a complete state; here it is " + state;
     if (!is_unfinished && !is_remnant) return scene_.broken("published-incomplete", what);
@@ -55,7 +55,7 @@ void Oracles::check_pointer(const Listing& there) {
                            *highest + " is complete there";
   if (!there.contains(named)) return scene_.broken("pointer-dangling", what);
   if (scene_.truth.step_of(named) < scene_.truth.step_of(*highest))
-    scene_.broken("pointer-older-" + cause_of(*highest), what);
+    scene_.noted("pointer-older-" + cause_of(*highest), what);
 }
 
 const std::pair<const std::string, Save>* Oracles::highest_here(const Machine& machine,
@@ -101,8 +101,7 @@ void Oracles::check_latest(const Machine& machine, const Result<json::object>& a
       save != truth.here[machine.index].end() && save->second.state == Save::State::Unclear;
   if (is_unclear) return;
   if (!truth.is_complete(name, content)) {
-    const bool is_remnant =
-        save != truth.here[machine.index].end() && save->second.state == Save::State::Discarded;
+    const bool is_remnant = truth.remnants.contains(name);
     const bool is_unfinished = is_marked_unfinished(machine, name);
     return scene_.broken(is_unfinished ? "latest-unfinished"
                          : is_remnant  ? "latest-remnant"
@@ -132,8 +131,8 @@ void Oracles::check_facts(const Machine& machine) {
                                                        ", which is not on the volume, and shows no backlog");
   }
   const auto copy = there.find(here->first);
-  const bool is_this_sent =
-      copy != there.end() && scene_.truth.is_complete(here->first, copy->second) && !here->second.is_touched;
+  const bool is_this_sent = copy != there.end() && scene_.truth.is_complete(here->first, copy->second) &&
+                            !scene_.truth.touched.contains(here->first);
   if (is_this_sent && output->facts().unsent.starts_with(here->first + " is not on "))
     scene_.noted("unsent-while-away",
                  machine.name() + " says: " + output->facts().unsent + "; but it is there");

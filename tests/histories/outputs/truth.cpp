@@ -8,14 +8,15 @@ void Truth::complete_now(std::size_t host, const std::string& name, const Conten
   Save& save = here[host][name];
   save.state = Save::State::Complete;
   save.done = save.changed = now;
-  save.is_touched = false;
+  touched.erase(name);
+  remnants.erase(name);
   complete[name].push_back(content);
 }
 
 void Truth::renew(std::size_t host, const std::string& name, const Content& content, SteadyTime now) {
   Save& save = here[host][name];
   save.changed = now;
-  save.is_touched = true;
+  touched.insert(name);
   complete[name].push_back(content);
 }
 

@@ -24,10 +24,9 @@ struct Save {
   };
   State state = State::Saving;
   std::uint64_t step = 0;
-  SteadyTime done{};        // when it was completed, in virtual time
-  SteadyTime changed{};     // the last change of anything in it, also by others than the job
-  bool is_touched = false;  // changed after it was completed: by no job
-  std::string attempt{};    // of several hosts: shards of one attempt belong together
+  SteadyTime done{};      // when it was completed, in virtual time
+  SteadyTime changed{};   // the last change of anything in it, also by others than the job
+  std::string attempt{};  // of several hosts: shards of one attempt belong together
 };
 
 using Saves = std::map<std::string, Save>;  // by name
@@ -40,6 +39,8 @@ struct Truth {
   std::map<std::string, std::vector<Content>> complete;
   std::set<std::string> beside;     // names of files and folders that jobs write beside checkpoints
   std::set<std::string> temporary;  // names of saves that are not finished
+  std::set<std::string> remnants;   // names whose deletion by the job has begun, until they are saved again
+  std::set<std::string> touched;    // changed after they were complete, until they are saved again
   std::set<std::string> exports;    // names that a person sent to the output's folder on the volume
   SteadyTime last_clock_change{};   // of any host; 0: none
   SteadyTime last_return{};         // when a job last resumed from an older step; 0: never
