@@ -2,6 +2,7 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <filesystem>
 
@@ -112,8 +113,15 @@ void OutputsWorld::cut_power(const Dice& dice) {
   }
   file_times().see(one.job_folder().native());
   for (auto& [name, save] : scene_.truth.here[one.index]) {
-    const bool is_whole = scene_.truth.is_complete(name, content_of(one.job_folder() / name));
-    if (save.state == Save::State::Complete && !is_whole) save.state = Save::State::Torn;
+    if (save.state != Save::State::Complete) continue;
+    const Content left = content_of(one.job_folder() / name);
+    // Nobody can know that it survived if it was not flushed before.
+    const bool was_flushed = std::ranges::all_of(left, [&](const auto& file) {
+      const auto known = one.durable.find(file.first.empty() ? name : name + "/" + file.first);
+      return file.first.ends_with('/') || (known != one.durable.end() && known->second == file.second);
+    });
+    if (!was_flushed) save.state = Save::State::Unclear;
+    if (!scene_.truth.is_complete(name, left)) save.state = Save::State::Torn;
   }
   std::erase_if(scene_.truth.here[one.index], [&](const auto& save) {
     std::error_code error;

@@ -62,7 +62,9 @@ void OutputsWorld::send_by_hand(const Dice& dice) {
         std::string(kOutput) + "/" + std::next(there.begin(), dice[2] % there.size())->first + "/" + name;
   if (kind >= 2 || there.empty()) scene_.truth.exports.insert(name);
   request.asker.uid = 0;
-  scene_.tell(one, "a person asks `stage-out " + request.source + " " + request.destination() + "`");
+  if (dice[2] % 16 == 0) request.max_rate = 100'000;
+  scene_.tell(one, "a person asks `stage-out " + request.source + " " + request.destination() + "`" +
+                       (request.max_rate > 0 ? " with --max-rate, which takes an hour" : ""));
   std::function<void(SendAnswer)> done = [this, &one](const SendAnswer& job) {
     if (!job) scene_.tell(one, "`stage-out` fails: " + job.error().message());
   };

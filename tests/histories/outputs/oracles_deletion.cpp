@@ -114,7 +114,8 @@ void Oracles::check_deleted_here(const Machine& machine, const Before& before, c
     const bool is_superseded = highest && truth.step_of(*highest) > save->second.step &&
                                !is_multiple(save->second.step, scene_.settings.keep_every);
     if (!is_there && !is_superseded) {
-      return scene_.broken("deleted-only-copy-" + cause_of(name),
+      const bool is_damaged = copy != there.end() && truth.complete.contains(name);
+      return scene_.broken("deleted-only-copy-" + (is_damaged ? "damaged" : cause_of(name)),
                            who + ": it is complete, and the volume has " + in_short(there));
     }
     const bool is_higher_here = std::ranges::any_of(saves, [&](const auto& other) {

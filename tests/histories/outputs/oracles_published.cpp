@@ -1,4 +1,6 @@
 // What is on the volume, and what `latest` says.
+#include <algorithm>
+
 #include "tests/histories/outputs/daemon.hpp"
 #include "tests/histories/outputs/oracles.hpp"
 
@@ -146,8 +148,14 @@ std::optional<Violation> Oracles::why_not_settled(const Machine& machine) const 
   const auto highest = truth.highest_in(there);
   const auto* here = highest_here(machine, Duration(0));
   const bool sends = scene_.settings.complete != config::Complete::OnRequest;
+  const auto& transfers = machine.daemon->stage_outs().transfers();
+  const bool is_throttled = std::ranges::any_of(
+      transfers, [](const outputs::TransferPtr& one) { return one->request().max_rate > 0; });
+  if (!transfers.empty() && !is_throttled && scene_.settings.nodes <= 1)
+    return Violation{"request-never-ends",
+                     machine.name() + " still sends " + transfers.front()->request().source};
   if (sends && here != nullptr && (!highest || truth.step_of(*highest) < here->second.step)) {
-    return Violation{"not-sent-" + cause_of(here->first),
+    return Violation{"not-sent-" + (is_throttled ? "throttled" : cause_of(here->first)),
                      machine.name() + " has not sent " + here->first + "; the volume has " + in_short(there) +
                          "; it says: " + json::serialize(output->to_json())};
   }

@@ -36,7 +36,9 @@ asio::awaitable<Answer> HistoryRunner::run(workers::Call call, workers::Cancella
   const bool is_long = call.verb == "stage-out";
   // Some copies take longer than it takes until they are called stalled.
   const Duration before = is_long ? between(100, random_() % 8 == 0 ? 25'000 : 3'000) : between(2, 30);
-  bool goes_on = co_await pause(running, before);
+  // Its rate is limited to almost nothing.
+  const bool is_throttled = get_int(call.request, "max_rate").value_or(0) > 0;
+  bool goes_on = co_await pause(running, is_throttled ? Duration(3'600'000) : before);
   while (goes_on && hooks_.hangs(call)) goes_on = co_await pause(running, Duration(1'000));
   Answer answer = fail(Errc::Cancelled, what + " was cancelled");
   if (goes_on) {
