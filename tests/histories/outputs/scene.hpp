@@ -16,8 +16,8 @@
 #include "daemon/outputs/context.hpp"
 #include "tests/histories/engine/history.hpp"
 #include "tests/histories/engine/virtual_time.hpp"
-#include "tests/histories/outputs/disks.hpp"
-#include "tests/histories/outputs/libc.hpp"
+#include "tests/histories/outputs/system/disks.hpp"
+#include "tests/histories/outputs/system/libc.hpp"
 #include "tests/histories/outputs/truth.hpp"
 
 namespace spark::histories {

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "base/clock.hpp"
-#include "tests/histories/outputs/disks.hpp"
+#include "tests/histories/outputs/system/disks.hpp"
 
 namespace spark::histories {
 

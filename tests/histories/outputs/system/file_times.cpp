@@ -6,7 +6,7 @@
 #include <filesystem>
 #include <fstream>
 
-#include "tests/histories/outputs/libc.hpp"
+#include "tests/histories/outputs/system/libc.hpp"
 
 namespace spark::histories {
 namespace {

@@ -1,11 +1,10 @@
-// What the job, and the people who work in its folder, do.
+#include "tests/histories/outputs/job_actions.hpp"
+
 #include <fcntl.h>
 #include <sys/stat.h>
 
 #include <algorithm>
 #include <filesystem>
-
-#include "tests/histories/outputs/world.hpp"
 
 namespace spark::histories {
 namespace {
@@ -29,25 +28,32 @@ std::vector<std::string> complete_here(const Saves& saves) {
 
 }  // namespace
 
-void OutputsWorld::save(const Dice& dice) {
-  if (!job_.is_saving()) job_.begin(job_.last_step() + kEvery, kept_by_job_);
+void JobActions::run_job(std::uint32_t most, std::uint32_t die) {
+  constexpr std::array<unsigned, 5> kPauses = {20, 200, 700, 2'000, 6'000};
+  std::mt19937_64 random(die);
+  for (std::uint32_t done = 0; done < most && !scene_.violation && job_.go_on(); ++done)
+    hosts_.run_for(Duration(kPauses[random() % kPauses.size()] + 1));
+}
+
+void JobActions::save(const Dice& dice) {
+  if (!job_.is_saving()) job_.begin(job_.last_step() + kEvery, kept_by_job);
   run_job(100, dice[0]);
 }
 
-void OutputsWorld::save_in_part(const Dice& dice) {
-  if (!job_.is_saving()) job_.begin(job_.last_step() + kEvery, kept_by_job_);
+void JobActions::save_in_part(const Dice& dice) {
+  if (!job_.is_saving()) job_.begin(job_.last_step() + kEvery, kept_by_job);
   run_job(1 + dice[1] % 8, dice[0]);
 }
 
-void OutputsWorld::save_again(const Dice& dice) {
+void JobActions::save_again(const Dice& dice) {
   if (job_.is_saving() || job_.last_step() == 0) return;
   scene_.tell("the job is killed, and saves the same step again");
   job_.die();
-  job_.begin(job_.last_step(), kept_by_job_);
+  job_.begin(job_.last_step(), kept_by_job);
   run_job(1 + dice[1] % 12, dice[0]);
 }
 
-void OutputsWorld::kill_job(const Dice& /*dice*/) {
+void JobActions::kill_job(const Dice& /*dice*/) {
   scene_.tell(job_.is_saving() ? "the job is killed while it saves" : "the job is killed");
   job_.die();
   const auto left = complete_here(scene_.truth.here[job_.host()]);
@@ -55,7 +61,7 @@ void OutputsWorld::kill_job(const Dice& /*dice*/) {
 }
 
 // DeepSpeed's own `latest` says which step is the newest; then a higher one is no longer meant.
-void OutputsWorld::resume_older(const Dice& dice) {
+void JobActions::resume_older(const Dice& dice) {
   const auto left = complete_here(scene_.truth.here[job_.host()]);
   if (left.empty() || scene_.settings.complete == Complete::DeepSpeed) return;
   const std::string& name = left[dice[0] % left.size()];
@@ -64,25 +70,25 @@ void OutputsWorld::resume_older(const Dice& dice) {
   job_.resume(job_.host(), scene_.truth.step_of(name));
 }
 
-void OutputsWorld::move_job(const Dice& dice) {
+void JobActions::move_job(const Dice& dice) {
   if (scene_.settings.nodes > 1 || scene_.machines.size() < 2) return;
   const auto highest = scene_.truth.highest_in(listing_of(scene_.published()));
-  const Machine& to = machine(dice[0]);
+  const Machine& to = hosts_.chosen(dice[0]);
   job_.die();
   job_.resume(to.index, highest ? scene_.truth.step_of(*highest) : 0);
   scene_.tell("the job moves to " + to.name() + ", and resumes from " + highest.value_or("nothing"));
 }
 
-void OutputsWorld::remove_one(const Dice& dice) {
-  Machine& one = machine(dice[0]);
+void JobActions::remove_one(const Dice& dice) {
+  Machine& one = hosts_.chosen(dice[0]);
   const auto all = complete_here(scene_.truth.here[one.index]);
   if (all.empty() || job_.is_saving()) return;
   job_.begin_removal(one.index, all[dice[1] % all.size()]);
   run_job(dice[2] % 4 == 0 ? 1 : 2, dice[2]);
 }
 
-void OutputsWorld::touch(const Dice& dice) {
-  Machine& one = machine(dice[0]);
+void JobActions::touch(const Dice& dice) {
+  Machine& one = hosts_.chosen(dice[0]);
   const auto all = complete_here(scene_.truth.here[one.index]);
   if (all.empty()) return;
   const std::string& name = all[dice[1] % all.size()];
@@ -112,7 +118,7 @@ void OutputsWorld::touch(const Dice& dice) {
   scene_.tell(one, "a person " + what);
 }
 
-void OutputsWorld::write_beside(const Dice& dice) {
+void JobActions::write_beside(const Dice& dice) {
   constexpr std::array<const char*, 8> kFiles = {"train.log",
                                                  "config.yaml",
                                                  "runs/events.out.tfevents.1",
@@ -132,7 +138,7 @@ void OutputsWorld::write_beside(const Dice& dice) {
   scene_.tell(one, "the job writes " + file.native());
 }
 
-void OutputsWorld::link_latest(const Dice& /*dice*/) {
+void JobActions::link_latest(const Dice& /*dice*/) {
   Machine& one = *scene_.machines[job_.host()];
   const auto all = complete_here(scene_.truth.here[one.index]);
   if (all.empty() || scene_.settings.complete == Complete::DeepSpeed) return;

@@ -1,12 +1,11 @@
-// What happens to hosts, their clocks and daemons, and to the volume.
+#include "tests/histories/outputs/host_actions.hpp"
+
 #include <sys/statvfs.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <filesystem>
-
-#include "tests/histories/outputs/world.hpp"
 
 namespace spark::histories {
 namespace {
@@ -15,13 +14,13 @@ constexpr char kFiller[] = "filler";  // beside the output's folder
 
 }  // namespace
 
-void OutputsWorld::note_volume(std::size_t host) {
+void HostActions::note_volume(std::size_t host) {
   scene_.volume.changed[host] = scene_.now();
 }
 
-void OutputsWorld::set_clock(const Dice& dice) {
+void HostActions::set_clock(const Dice& dice) {
   constexpr std::array<int, 7> kMinutes = {-60, -24 * 60, -10, 10, 60, 24 * 60, 0};
-  Machine& one = machine(dice[0]);
+  Machine& one = hosts_.chosen(dice[0]);
   const auto skew = std::chrono::minutes(kMinutes[dice[1] % kMinutes.size()]);
   if (one.skew == skew) return;
   one.skew = skew;
@@ -30,7 +29,7 @@ void OutputsWorld::set_clock(const Dice& dice) {
                        std::to_string(skew.count()) + " min");
 }
 
-void OutputsWorld::lose_volume(const Dice& dice) {
+void HostActions::lose_volume(const Dice& dice) {
   SharedVolume& volume = scene_.volume;
   const bool loses_all = dice[0] % 2 == 0;
   volume.hangs = dice[1] % 3 == 0;
@@ -42,7 +41,7 @@ void OutputsWorld::lose_volume(const Dice& dice) {
   }
 }
 
-void OutputsWorld::return_volume(const Dice& /*dice*/) {
+void HostActions::return_volume(const Dice& /*dice*/) {
   for (const auto& one : scene_.machines) {
     if (!scene_.volume.is_away[one->index]) continue;
     scene_.volume.is_away[one->index] = false;
@@ -51,7 +50,7 @@ void OutputsWorld::return_volume(const Dice& /*dice*/) {
   }
 }
 
-void OutputsWorld::fill_volume(const Dice& dice) {
+void HostActions::fill_volume(const Dice& dice) {
   if (scene_.volume.is_full) return;
   const std::string file = (scene_.volume.path / kFiller).native();
   struct statvfs room {};
@@ -63,14 +62,14 @@ void OutputsWorld::fill_volume(const Dice& dice) {
   scene_.tell("the volume is full");
 }
 
-void OutputsWorld::free_volume(const Dice& /*dice*/) {
+void HostActions::free_volume(const Dice& /*dice*/) {
   if (!scene_.volume.is_full) return;
   (void)::unlink((scene_.volume.path / kFiller).c_str());
   scene_.volume.is_full = false;
   scene_.tell("the volume has room again");
 }
 
-void OutputsWorld::take_volume_over(const Dice& dice) {
+void HostActions::take_volume_over(const Dice& dice) {
   SharedVolume& volume = scene_.volume;
   const std::size_t to = dice[0] % scene_.machines.size();
   if (volume.is_nfs || volume.holder == to) return;
@@ -80,22 +79,22 @@ void OutputsWorld::take_volume_over(const Dice& dice) {
   scene_.tell(*scene_.machines[to], "takes the volume over");
 }
 
-void OutputsWorld::kill_daemon(const Dice& dice) {
-  Machine& one = machine(dice[0]);
+void HostActions::kill_daemon(const Dice& dice) {
+  Machine& one = hosts_.chosen(dice[0]);
   if (!one.daemon) return;
   one.daemon = nullptr;
   scene_.tell(one, "the daemon is killed");
   if (dice[1] % 2 == 0) return;
-  start(one);
+  hosts_.start(one);
   scene_.tell(one, "the daemon starts");
 }
 
 // What no flush has reached is lost in part: files are empty, or not there. Records are flushed one by one.
-void OutputsWorld::cut_power(const Dice& dice) {
-  Machine& one = machine(dice[0]);
+void HostActions::cut_power(const Dice& dice) {
+  Machine& one = hosts_.chosen(dice[0]);
   one.daemon = nullptr;
   scene_.tell(one, "a power cut");
-  job_.die();
+  job_actions_.job().die();
   std::mt19937_64 random(dice[1]);
   file_times().wait_for_tick();
   for (const auto& [file, text] : content_of(one.job_folder())) {
@@ -129,38 +128,40 @@ void OutputsWorld::cut_power(const Dice& dice) {
   });
   ++libc().boots;
   one.boot_s = std::chrono::floor<std::chrono::seconds>(one.wall().time_since_epoch()).count() + 1;
-  run_for(Duration(2'000));
-  start(one);
+  hosts_.run_for(Duration(2'000));
+  hosts_.start(one);
   scene_.tell(one, "it has booted, and the daemon starts");
 }
 
-void OutputsWorld::start_daemon(const Dice& dice) {
-  Machine& one = machine(dice[0]);
+void HostActions::start_daemon(const Dice& dice) {
+  Machine& one = hosts_.chosen(dice[0]);
   if (one.daemon) return;
-  start(one);
+  hosts_.start(one);
   scene_.tell(one, "the daemon starts");
 }
 
-void OutputsWorld::doom_worker(const Dice& dice) {
+void HostActions::doom_worker(const Dice& dice) {
   constexpr std::array<const char*, 8> kVerbs = {"stage-out",   "stage-out",   "stage-out", "prune-output",
                                                  "tidy-output", "scan-output", "record",    "list-published"};
   constexpr std::array<int, 4> kErrors = {EIO, ENOSPC, ESTALE, EACCES};
-  Machine& one = machine(dice[0]);
+  Machine& one = hosts_.chosen(dice[0]);
   one.fate.verb = kVerbs[dice[1] % kVerbs.size()];
   one.fate.fault.nth = 1 + dice[2] % 40;
   one.fate.fault.error = dice[2] / 64 % 2 == 0 ? 0 : kErrors[dice[2] / 128 % kErrors.size()];
   one.fate.interlude = nullptr;
 }
 
-void OutputsWorld::slow_worker(const Dice& dice) {
-  Machine& one = machine(dice[0]);
+void HostActions::slow_worker(const Dice& dice) {
+  Machine& one = hosts_.chosen(dice[0]);
   one.fate.verb = "stage-out";
   one.fate.fault = {1 + dice[1] % 25, 0, false};
   one.fate.interlude = [this, most = 1 + dice[2] % 10] {
-    const bool is_again = most % 2 == 0 && job_.last_step() > 0;
-    if (is_again) job_.die();
-    if (!job_.is_saving()) job_.begin(job_.last_step() + (is_again ? 0 : 100), kept_by_job_);
-    for (unsigned done = 0; done < most && job_.go_on(); ++done) {
+    const bool is_again = most % 2 == 0 && job_actions_.job().last_step() > 0;
+    if (is_again) job_actions_.job().die();
+    if (!job_actions_.job().is_saving())
+      job_actions_.job().begin(job_actions_.job().last_step() + (is_again ? 0 : 100),
+                               job_actions_.kept_by_job);
+    for (unsigned done = 0; done < most && job_actions_.job().go_on(); ++done) {
     }
   };
 }

@@ -1,4 +1,4 @@
-#include "tests/histories/outputs/disks.hpp"
+#include "tests/histories/outputs/system/disks.hpp"
 
 #include <sched.h>
 #include <sys/mount.h>
@@ -12,7 +12,7 @@
 #include <system_error>
 
 #include "base/file.hpp"
-#include "tests/histories/outputs/libc.hpp"
+#include "tests/histories/outputs/system/libc.hpp"
 
 namespace spark::histories {
 namespace {

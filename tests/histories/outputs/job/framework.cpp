@@ -1,6 +1,7 @@
-#include "tests/histories/outputs/job.hpp"
+#include "tests/histories/outputs/job/framework.hpp"
 
 #include <algorithm>
+#include <utility>
 
 namespace spark::histories {
 namespace {
@@ -10,18 +11,11 @@ using config::Complete;
 
 }  // namespace
 
-fs::path Job::at(std::size_t host, const std::string& name) const {
+fs::path Framework::at(std::size_t host, const std::string& name) const {
   return scene_.machines[host]->job_folder() / name;
 }
 
-std::vector<std::size_t> Job::hosts() const {
-  if (scene_.settings.nodes <= 1) return {host_};
-  std::vector<std::size_t> all;
-  for (std::size_t host = 0; host < scene_.machines.size(); ++host) all.push_back(host);
-  return all;
-}
-
-std::string Job::name_of(std::uint64_t step) const {
+std::string Framework::name_of(std::uint64_t step) const {
   const std::string number = std::to_string(step);
   switch (scene_.settings.complete) {
     case Complete::HuggingFace:
@@ -35,17 +29,17 @@ std::string Job::name_of(std::uint64_t step) const {
   return naming_ == Naming::Orbax && is_renamed() ? number : "step-" + number;
 }
 
-bool Job::is_renamed() const {
+bool Framework::is_renamed() const {
   return scene_.settings.complete == Complete::Rename || scene_.settings.complete == Complete::OnRequest;
 }
 
-std::string Job::data(const std::string& file) {
+std::string Framework::data(const std::string& file) {
   const std::string line =
-      file + " #" + std::to_string(++written_) + " of attempt " + std::to_string(attempts_) + "\n";
+      file + " #" + std::to_string(++written_) + " of attempt " + std::to_string(attempt_) + "\n";
   return line;
 }
 
-void Job::add(std::size_t host, std::string what, std::function<void()> run) {
+void Framework::add(std::size_t host, std::string what, std::function<void()> run) {
   auto noted = [this, host, run = std::move(run)] {
     run();
     file_times().see(scene_.machines[host]->job_folder().native());
@@ -53,8 +47,8 @@ void Job::add(std::size_t host, std::string what, std::function<void()> run) {
   steps_.push_back({scene_.machines[host]->name() + ": the job " + what, std::move(noted)});
 }
 
-void Job::add_write(std::size_t host, const std::string& name, const std::string& file,
-                    const std::string& text) {
+void Framework::add_write(std::size_t host, const std::string& name, const std::string& file,
+                          const std::string& text) {
   add(host, "writes " + name + (file.empty() ? "" : "/" + file), [this, host, name, file, text] {
     const fs::path path = file.empty() ? at(host, name) : at(host, name) / file;
     std::error_code error;
@@ -63,7 +57,7 @@ void Job::add_write(std::size_t host, const std::string& name, const std::string
   });
 }
 
-void Job::add_rename(std::size_t host, const std::string& from, const std::string& to) {
+void Framework::add_rename(std::size_t host, const std::string& from, const std::string& to) {
   add(host, "renames " + from + " to " + to, [this, host, from, to] {
     std::error_code error;
     fs::rename(at(host, from), at(host, to), error);
@@ -71,7 +65,8 @@ void Job::add_rename(std::size_t host, const std::string& from, const std::strin
 }
 
 // As shutil.rmtree: file by file, in no useful order.
-void Job::add_removal(std::size_t host, const std::string& name) {
+JobSteps Framework::steps_of_removal(std::size_t host, const std::string& name) {
+  steps_.clear();
   add(host, "begins to delete " + name, [this, host, name] {
     scene_.truth.here[host][name].state = Save::State::Discarded;
     scene_.truth.remnants.insert(name);
@@ -93,37 +88,34 @@ void Job::add_removal(std::size_t host, const std::string& name) {
     fs::remove_all(at(host, name), error);
     scene_.truth.here[host].erase(name);
   });
+  return std::exchange(steps_, {});
 }
 
-void Job::begin_removal(std::size_t host, const std::string& name) {
-  add_removal(host, name);
-}
-
-void Job::note_begin(std::size_t host, const std::string& name) {
+void Framework::note_begin(std::size_t host, const std::string& name) {
   Save& save = scene_.truth.here[host][name];
   save.state = Save::State::Saving;
   save.step = scene_.truth.steps[name];
   save.changed = scene_.now();
 }
 
-void Job::note_end(std::size_t host, const std::string& name) {
+void Framework::note_end(std::size_t host, const std::string& name) {
   Truth& truth = scene_.truth;
   truth.complete_now(host, name, content_of(at(host, name)), scene_.now());
-  truth.here[host][name].attempt = std::to_string(attempts_);
+  truth.here[host][name].attempt = std::to_string(attempt_);
   if (scene_.settings.nodes <= 1) return;
   // What is published has the files of all hosts.
   Content all;
   for (std::size_t other = 0; other < truth.here.size(); ++other) {
     const auto save = truth.here[other].find(name);
     const bool is_same = save != truth.here[other].end() && save->second.state == Save::State::Complete &&
-                         save->second.attempt == std::to_string(attempts_);
+                         save->second.attempt == std::to_string(attempt_);
     if (!is_same) return;
     all.merge(content_of(at(other, name)));
   }
   truth.complete[name].push_back(all);
 }
 
-void Job::add_end(std::size_t host, const std::string& name) {
+void Framework::add_end(std::size_t host, const std::string& name) {
   auto end = [this, host, name, last = std::move(steps_.back().run)] {
     last();
     note_end(host, name);
@@ -132,11 +124,11 @@ void Job::add_end(std::size_t host, const std::string& name) {
   steps_.back().what += ": " + name + " is complete";
 }
 
-void Job::add_renamed(std::size_t host, const std::string& name) {
+void Framework::add_renamed(std::size_t host, const std::string& name) {
   std::string temporary = "tmp-" + name;
   if (naming_ == Naming::SingleFile) temporary = name + ".tmp";
   if (naming_ == Naming::Orbax)
-    temporary = name + ".orbax-checkpoint-tmp-17033341219302" + std::to_string(50 + attempts_);
+    temporary = name + ".orbax-checkpoint-tmp-17033341219302" + std::to_string(50 + attempt_);
   if (naming_ == Naming::NeMo) {
     scene_.truth.temporary.insert(name + "-unfinished");
     add_write(host, name + "-unfinished", "", "");
@@ -167,14 +159,14 @@ void Job::add_renamed(std::size_t host, const std::string& name) {
   }
 }
 
-void Job::add_dcp(std::size_t host, const std::string& name) {
+void Framework::add_dcp(std::size_t host, const std::string& name) {
   add_write(host, name, "__0_0.distcp", data("__0_0.distcp"));
   add_write(host, name, "__1_0.distcp", data("__1_0.distcp"));
   add_write(host, name, ".metadata.tmp", "pickle __0_0.distcp and __1_0.distcp " + data(".metadata"));
   add_rename(host, name + "/.metadata.tmp", name + "/.metadata");
 }
 
-void Job::add_hugging_face(std::size_t host, const std::string& name) {
+void Framework::add_hugging_face(std::size_t host, const std::string& name) {
   add_write(host, name, "config.json", "{}");
   add_write(host, name, "model.safetensors", data("model"));
   add_write(host, name, "optimizer.pt", data("optimizer"));
@@ -182,24 +174,26 @@ void Job::add_hugging_face(std::size_t host, const std::string& name) {
             "{\"global_step\": " + std::to_string(scene_.truth.step_of(name)) + "}");
 }
 
-void Job::add_deepspeed(std::size_t host, const std::string& name) {
+void Framework::add_deepspeed(std::size_t host, const std::string& name) {
   add_write(host, name, "mp_rank_00_model_states.pt", data("model"));
   add_write(host, name, "zero_pp_rank_0_mp_rank_00_optim_states.pt", data("optim"));
   add_write(host, name, "zero_pp_rank_1_mp_rank_00_optim_states.pt", data("optim"));
   add_write(host, "latest", "", name);
 }
 
-void Job::add_marked(std::size_t host, const std::string& name) {
+void Framework::add_marked(std::size_t host, const std::string& name) {
   const std::string shard = scene_.settings.nodes > 1 ? "rank" + std::to_string(host) : "model";
   add_write(host, name, shard + ".bin", data(shard));
   add_write(host, name, shard + ".optim", data(shard));
-  add_write(host, name, scene_.settings.marker, "attempt " + std::to_string(attempts_));
+  add_write(host, name, scene_.settings.marker, "attempt " + std::to_string(attempt_));
 }
 
-void Job::add_save(std::size_t host, std::uint64_t step) {
+JobSteps Framework::steps_of_save(std::size_t host, std::uint64_t step, unsigned attempt) {
+  attempt_ = attempt;
+  steps_.clear();
   const std::string name = name_of(step);
   scene_.truth.steps[name] = step;
-  const std::size_t first = steps_.size();
+  const std::size_t first = 0;
   switch (scene_.settings.complete) {
     case Complete::Dcp:
       add_dcp(host, name);
@@ -226,51 +220,7 @@ void Job::add_save(std::size_t host, std::uint64_t step) {
   };
   steps_[begins].run = std::move(begin);
   add_end(host, name);
-}
-
-void Job::add_rotation(std::size_t host, std::uint64_t newest, unsigned kept) {
-  std::vector<std::pair<std::uint64_t, std::string>> old;
-  for (const auto& [name, save] : scene_.truth.here[host]) {
-    if (save.step < newest) old.emplace_back(save.step, name);
-  }
-  std::ranges::sort(old);
-  while (old.size() >= kept && !old.empty()) {
-    add_removal(host, old.front().second);
-    old.erase(old.begin());
-  }
-}
-
-void Job::begin(std::uint64_t step, unsigned kept) {
-  for (const std::size_t host : hosts()) add_save(host, step);
-  last_ = step;
-  if (kept == 0) return;
-  for (const std::size_t host : hosts()) add_rotation(host, step, kept);
-}
-
-bool Job::go_on() {
-  if (steps_.empty()) return false;
-  file_times().wait_for_tick();
-  const Write step = std::move(steps_.front());
-  steps_.pop_front();
-  step.run();
-  scene_.tell(step.what);
-  return true;
-}
-
-void Job::die() {
-  steps_.clear();
-  ++attempts_;
-  for (Saves& saves : scene_.truth.here) {
-    for (auto& [name, save] : saves) {
-      if (save.state == Save::State::Saving) save.state = Save::State::Torn;
-    }
-  }
-}
-
-void Job::resume(std::size_t host, std::uint64_t step) {
-  if (step < last_) scene_.truth.last_return = scene_.now();
-  host_ = host;
-  last_ = step;
+  return std::exchange(steps_, {});
 }
 
 }  // namespace spark::histories

@@ -1,4 +1,4 @@
-#include "tests/histories/outputs/libc.hpp"
+#include "tests/histories/outputs/system/libc.hpp"
 
 #include <dlfcn.h>
 #include <errno.h>

@@ -1,7 +1,6 @@
-// What users and operators ask of the daemon.
-#include <filesystem>
+#include "tests/histories/outputs/request_actions.hpp"
 
-#include "tests/histories/outputs/world.hpp"
+#include <filesystem>
 
 namespace spark::histories {
 namespace {
@@ -13,7 +12,7 @@ constexpr Duration kPatience{15 * 60'000};
 
 }  // namespace
 
-void OutputsWorld::ask_latest_of(Machine& machine) {
+void RequestActions::ask_latest_of(Machine& machine) {
   if (!machine.daemon || !machine.daemon->output()) return;
   const auto answer = std::make_shared<std::optional<Result<json::object>>>();
   const auto output = machine.daemon->output();
@@ -25,15 +24,15 @@ void OutputsWorld::ask_latest_of(Machine& machine) {
     return scene_.broken("latest-hangs", "`latest` on " + machine.name() + " does not end");
   const Result<json::object>& latest = **answer;
   scene_.tell(machine, "`latest`: " + (latest ? json::serialize(*latest) : latest.error().message()));
-  oracles_.check_latest(machine, latest);
+  hosts_.oracles().check_latest(machine, latest);
 }
 
-void OutputsWorld::ask_latest(const Dice& dice) {
-  ask_latest_of(machine(dice[0]));
+void RequestActions::ask_latest(const Dice& dice) {
+  ask_latest_of(hosts_.chosen(dice[0]));
 }
 
-void OutputsWorld::send_newest(const Dice& dice) {
-  Machine& one = machine(dice[0]);
+void RequestActions::send_newest(const Dice& dice) {
+  Machine& one = hosts_.chosen(dice[0]);
   if (!one.daemon || !one.daemon->output()) return;
   scene_.tell(one, std::string("`stage-out ") + kOutput + "`");
   std::function<void(SendAnswer)> done = [this, &one](const SendAnswer& job) {
@@ -42,8 +41,8 @@ void OutputsWorld::send_newest(const Dice& dice) {
   one.daemon->ask<SendAnswer>(one.daemon->output()->send_newest(), std::move(done));
 }
 
-void OutputsWorld::send_by_hand(const Dice& dice) {
-  Machine& one = machine(dice[0]);
+void RequestActions::send_by_hand(const Dice& dice) {
+  Machine& one = hosts_.chosen(dice[0]);
   if (!one.daemon) return;
   const std::string name = "export-" + std::to_string(++exports_);
   const fs::path source = one.disk / name;
@@ -71,7 +70,7 @@ void OutputsWorld::send_by_hand(const Dice& dice) {
   one.daemon->ask<SendAnswer>(one.daemon->stage_outs().send(std::move(request)), std::move(done));
 }
 
-void OutputsWorld::reload(const Dice& dice) {
+void RequestActions::reload(const Dice& dice) {
   config::Output& settings = scene_.settings;
   settings.keep = dice[0] % 4;
   settings.keep_local = dice[1] % 3;
@@ -83,9 +82,9 @@ void OutputsWorld::reload(const Dice& dice) {
   }
 }
 
-void OutputsWorld::wait(const Dice& dice) {
+void RequestActions::wait(const Dice& dice) {
   constexpr std::array<unsigned, 4> kSeconds = {5, 15, 60, 180};
-  run_for(Duration(kSeconds[dice[0] % kSeconds.size()] * 1'000));
+  hosts_.run_for(Duration(kSeconds[dice[0] % kSeconds.size()] * 1'000));
 }
 
 }  // namespace spark::histories
