@@ -107,7 +107,8 @@ void Oracles::check_deleted_here(const Machine& machine, const Before& before, c
     const auto save = saves.find(name);
     if (save == saves.end() || save->second.state == Save::State::Discarded) continue;
     if (save->second.state == Save::State::Saving || save->second.state == Save::State::Torn)
-      return scene_.broken("deleted-incomplete", who + ", which is " + to_string(save->second.state));
+      return scene_.broken(is_marked_unfinished(machine, name) ? "deleted-unfinished" : "deleted-incomplete",
+                           who + ", which is " + to_string(save->second.state));
     const auto copy = there.find(name);
     const bool is_there = copy != there.end() && truth.is_complete(name, copy->second);
     const auto highest = truth.highest_in(there);
@@ -143,16 +144,24 @@ void Oracles::check_deleted_there(const Before& before, const Listing& there) {
     const std::uint64_t step = truth.step_of(name);
     const std::string what = name + " was deleted on the volume, which now has " + in_short(there);
     if (highest == name) return scene_.broken("pruned-highest-" + cause_of(name), what);
+    // A sending in progress knows the earlier configuration.
+    const bool is_reloaded = scene_.now() - truth.last_reload < std::chrono::minutes(1);
+    if (is_reloaded && (scene_.settings.keep == 0 || is_multiple(step, scene_.settings.keep_every)))
+      return scene_.broken("pruned-after-reload", what);
     if (is_multiple(step, scene_.settings.keep_every)) return scene_.broken("pruned-keep-every", what);
     std::uint32_t higher = 0, lower = 0;
-    bool is_export_there = false;
+    bool is_export_there = false, is_touched_kept = false;
     for (const auto& [other, its] : there) {
       is_export_there = is_export_there || truth.exports.contains(other);
       if (!truth.is_complete(other, its)) continue;
       ++(truth.step_of(other) > step ? higher : lower);
+      is_touched_kept = is_touched_kept || (truth.step_of(other) < step && truth.touched.contains(other));
     }
     if (lower > 0 && higher < scene_.settings.keep)
-      return scene_.broken("pruned-higher-" + (is_export_there ? "export" : cause_of(name)), what);
+      return scene_.broken("pruned-higher-" + (is_export_there   ? "export"
+                                               : is_touched_kept ? "touched"
+                                                                 : cause_of(name)),
+                           what);
     if (scene_.settings.keep == 0) return scene_.broken("pruned-unasked", what);
   }
 }

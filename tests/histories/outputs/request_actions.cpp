@@ -75,6 +75,7 @@ void RequestActions::reload(const Dice& dice) {
   settings.keep = dice[0] % 4;
   settings.keep_local = dice[1] % 3;
   settings.keep_every = dice[2] % 3 == 0 ? 300 : 0;
+  scene_.truth.last_reload = scene_.now();
   scene_.tell("the configuration is changed: keep " + std::to_string(settings.keep) + ", keep_local " +
               std::to_string(settings.keep_local) + ", keep_every " + std::to_string(settings.keep_every));
   for (const auto& one : scene_.machines) {

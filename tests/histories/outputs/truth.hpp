@@ -43,6 +43,7 @@ struct Truth {
   std::set<std::string> touched;    // changed after they were complete, until they are saved again
   std::set<std::string> exports;    // names that a person sent to the output's folder on the volume
   SteadyTime last_clock_change{};   // of any host; 0: none
+  SteadyTime last_reload{};         // with other settings; 0: none
   SteadyTime last_return{};         // when a job last resumed from an older step; 0: never
 
   void complete_now(std::size_t host, const std::string& name, const Content& content, SteadyTime now);
