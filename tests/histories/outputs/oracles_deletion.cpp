@@ -44,6 +44,8 @@ std::string Oracles::cause_of(const std::string& name) const {
     const std::string& newest = copies->front().name;
     const bool is_incomplete = scene_.truth.is_checkpoint(newest) &&
                                !scene_.truth.is_complete(newest, content_of(scene_.published() / newest));
+    if (is_incomplete && scene_.truth.damaged.contains(newest)) return "damaged";
+    if (is_incomplete && scene_.truth.temporary.contains(newest + "-unfinished")) return "unfinished";
     if (is_incomplete) return scene_.truth.remnants.contains(newest) ? "remnant" : "incomplete";
     return cause_between(newest, name);
   }
@@ -123,9 +125,8 @@ void Oracles::check_deleted_here(const Machine& machine, const Before& before, c
       return other.second.step > save->second.step && other.second.state != Save::State::Discarded;
     });
     if (!is_higher_here && !is_superseded)
-      return scene_.broken(
-          "deleted-newest-here-" + cause_between(newest_of(machine.job_folder(), here), name),
-          who + ", the highest step here");
+      scene_.noted("deleted-newest-here-" + cause_between(newest_of(machine.job_folder(), here), name),
+                   who + ", the highest step here");
   }
 }
 
@@ -143,7 +144,7 @@ void Oracles::check_deleted_there(const Before& before, const Listing& there) {
     if (is_ours(name) || there.contains(name) || !truth.is_complete(name, content)) continue;
     const std::uint64_t step = truth.step_of(name);
     const std::string what = name + " was deleted on the volume, which now has " + in_short(there);
-    if (highest == name) return scene_.broken("pruned-highest-" + cause_of(name), what);
+    if (highest == name) return scene_.broken("pruned-" + cause_of(name), what);
     // A sending in progress knows the earlier configuration.
     const bool is_reloaded = scene_.now() - truth.last_reload < std::chrono::minutes(1);
     if (is_reloaded && (scene_.settings.keep == 0 || is_multiple(step, scene_.settings.keep_every)))
@@ -158,9 +159,9 @@ void Oracles::check_deleted_there(const Before& before, const Listing& there) {
       is_touched_kept = is_touched_kept || (truth.step_of(other) < step && truth.touched.contains(other));
     }
     if (lower > 0 && higher < scene_.settings.keep)
-      return scene_.broken("pruned-higher-" + (is_export_there   ? "export"
-                                               : is_touched_kept ? "touched"
-                                                                 : cause_of(name)),
+      return scene_.broken("pruned-" + (is_export_there   ? "export"
+                                        : is_touched_kept ? "touched"
+                                                          : cause_of(name)),
                            what);
     if (scene_.settings.keep == 0) return scene_.broken("pruned-unasked", what);
   }

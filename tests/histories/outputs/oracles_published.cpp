@@ -15,8 +15,10 @@ void Oracles::check_published(const Machine& machine, const workers::Call& call,
     if (name == "latest" || (earlier != before.there.end() && earlier->second == content)) continue;
     const std::string who = machine.name() + " published " + name;
     if (earlier != before.there.end() && truth.is_complete(name, earlier->second) && !is_automatic &&
-        !truth.is_complete(name, content))
+        !truth.is_complete(name, content)) {
+      scene_.truth.damaged.insert(name);
       return scene_.noted("published-changed", who + " by hand into it: it is no longer what it was");
+    }
     if (!is_automatic) continue;
     if (truth.beside.contains(name)) {
       scene_.noted("published-beside", who + ", which is no checkpoint");
@@ -24,6 +26,10 @@ void Oracles::check_published(const Machine& machine, const workers::Call& call,
     }
     if (truth.temporary.contains(name)) {
       scene_.noted("published-temporary", who + ", which is not finished");
+      continue;
+    }
+    if (!truth.is_checkpoint(name)) {
+      scene_.noted("left-on-volume", who + ", which nobody asked for: a file of an interrupted worker");
       continue;
     }
     if (truth.is_complete(name, content)) continue;
@@ -57,7 +63,7 @@ void Oracles::check_pointer(const Listing& there) {
                            *highest + " is complete there";
   if (!there.contains(named)) return scene_.broken("pointer-dangling", what);
   if (scene_.truth.step_of(named) < scene_.truth.step_of(*highest))
-    scene_.noted("pointer-older-" + cause_of(*highest), what);
+    scene_.noted("pointer-" + cause_of(*highest), what);
 }
 
 const std::pair<const std::string, Save>* Oracles::highest_here(const Machine& machine,
@@ -161,7 +167,7 @@ std::optional<Violation> Oracles::why_not_settled(const Machine& machine) const 
   }
   const std::string named = pointer_there();
   if (sends && highest && named != *highest && truth.step_of(named) < truth.step_of(*highest)) {
-    return Violation{"pointer-in-the-end-" + cause_of(*highest),
+    return Violation{"pointer-" + cause_of(*highest),
                      "`latest` on the volume names " + named + ", but " + *highest + " is complete there"};
   }
   if (!sends || !output->facts().unsent.empty()) return sends ? unsent_in_the_end(machine) : std::nullopt;
@@ -180,7 +186,8 @@ std::optional<Violation> Oracles::unsent_in_the_end(const Machine& machine) cons
   if (truth.beside.contains(name))
     return Violation{"unsent-beside", machine.name() + " says of a file that is no checkpoint: " + unsent};
   if (!truth.is_whole(machine.index, name, scene_.settings.nodes > 1)) return std::nullopt;
-  return Violation{"unsent-in-the-end", machine.name() + " says: " + unsent};
+  const bool is_by_clock = truth.last_clock_change != SteadyTime();
+  return Violation{is_by_clock ? "unsent-clock" : "unsent-in-the-end", machine.name() + " says: " + unsent};
 }
 
 }  // namespace spark::histories

@@ -41,6 +41,7 @@ struct Truth {
   std::set<std::string> temporary;  // names of saves that are not finished
   std::set<std::string> remnants;   // names whose deletion by the job has begun, until they are saved again
   std::set<std::string> touched;    // changed after they were complete, until they are saved again
+  std::set<std::string> damaged;    // on the volume, by a person who sent something into it
   std::set<std::string> exports;    // names that a person sent to the output's folder on the volume
   SteadyTime last_clock_change{};   // of any host; 0: none
   SteadyTime last_reload{};         // with other settings; 0: none

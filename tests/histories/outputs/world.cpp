@@ -182,7 +182,10 @@ std::optional<Violation> OutputsWorld::settle() {
   for (unsigned round = 0; round < 2; ++round) {
     auto left = wait_until_settled();
     if (left && !is_mild(left->oracle)) return left;
-    if (left) scene_.noted(left->oracle, left->what);
+    if (left) {
+      scene_.noted(left->oracle, left->what);
+      break;
+    }
     hosts_.run_for(Duration(20'000));
   }
   for (const auto& one : scene_.machines) {
