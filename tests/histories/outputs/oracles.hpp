@@ -47,8 +47,8 @@ class Oracles {
   // oracles.
   std::string cause_of(const std::string& name) const;
   std::string cause_between(const std::string& newest, const std::string& name) const;
-  // Whether NeMo's file beside it says that it is not finished.
-  bool is_marked_unfinished(const Machine& machine, const std::string& name) const;
+  // Whether NeMo's file beside it says, or said, that it is not finished.
+  bool was_marked_unfinished(const std::string& name) const;
 
   Scene& scene_;
 };

@@ -45,7 +45,7 @@ std::string Oracles::cause_of(const std::string& name) const {
     const bool is_incomplete = scene_.truth.is_checkpoint(newest) &&
                                !scene_.truth.is_complete(newest, content_of(scene_.published() / newest));
     if (is_incomplete && scene_.truth.damaged.contains(newest)) return "damaged";
-    if (is_incomplete && scene_.truth.temporary.contains(newest + "-unfinished")) return "unfinished";
+    if (is_incomplete && was_marked_unfinished(newest)) return "unfinished";
     if (is_incomplete) return scene_.truth.remnants.contains(newest) ? "remnant" : "incomplete";
     return cause_between(newest, name);
   }
@@ -67,9 +67,8 @@ std::string Oracles::cause_between(const std::string& newest, const std::string&
   return "other";
 }
 
-bool Oracles::is_marked_unfinished(const Machine& machine, const std::string& name) const {
-  std::error_code error;
-  return std::filesystem::exists(machine.job_folder() / (name + "-unfinished"), error);
+bool Oracles::was_marked_unfinished(const std::string& name) const {
+  return scene_.truth.temporary.contains(name + "-unfinished");
 }
 
 void Oracles::after(const Machine& machine, const workers::Call& call, const Before& before,
@@ -109,7 +108,7 @@ void Oracles::check_deleted_here(const Machine& machine, const Before& before, c
     const auto save = saves.find(name);
     if (save == saves.end() || save->second.state == Save::State::Discarded) continue;
     if (save->second.state == Save::State::Saving || save->second.state == Save::State::Torn)
-      return scene_.broken(is_marked_unfinished(machine, name) ? "deleted-unfinished" : "deleted-incomplete",
+      return scene_.broken(was_marked_unfinished(name) ? "deleted-unfinished" : "deleted-incomplete",
                            who + ", which is " + to_string(save->second.state));
     const auto copy = there.find(name);
     const bool is_there = copy != there.end() && truth.is_complete(name, copy->second);

@@ -38,7 +38,7 @@ void Oracles::check_published(const Machine& machine, const workers::Call& call,
     if (is_known && save->second.state == Save::State::Unclear) continue;
     const std::string state = is_known ? to_string(save->second.state) : "unknown";
     const bool is_remnant = truth.remnants.contains(name);
-    const bool is_unfinished = is_marked_unfinished(machine, name);
+    const bool is_unfinished = was_marked_unfinished(name);
     const std::string what = who + ", whose files are not those of a complete state; here it is " + state;
     if (!is_unfinished && !is_remnant) return scene_.broken("published-incomplete", what);
     scene_.noted(is_unfinished ? "published-unfinished" : "published-remnant", what);
@@ -110,15 +110,17 @@ void Oracles::check_latest(const Machine& machine, const Result<json::object>& a
   if (is_unclear) return;
   if (!truth.is_complete(name, content)) {
     const bool is_remnant = truth.remnants.contains(name);
-    const bool is_unfinished = is_marked_unfinished(machine, name);
+    const bool is_unfinished = was_marked_unfinished(name);
     return scene_.broken(is_unfinished ? "latest-unfinished"
                          : is_remnant  ? "latest-remnant"
                                        : "latest-incomplete",
                          what + ", which is not complete");
   }
   if (best.empty() || truth.step_of(name) >= truth.step_of(best)) return;
-  const bool is_reached = scene_.volume.is_reached_by(machine.index);
-  scene_.broken("latest-older-" + (is_reached ? cause_between(name, best) : std::string("away")),
+  // It can't know what another host has published.
+  const bool is_cut_off =
+      !scene_.volume.is_reached_by(machine.index) && (here == nullptr || best != here->first);
+  scene_.broken("latest-older-" + (is_cut_off ? std::string("away") : cause_between(name, best)),
                 what + ", but " + best + " is complete");
 }
 
