@@ -150,8 +150,9 @@ void Oracles::check_deleted_there(const Before& before, const Listing& there) {
       return scene_.broken("pruned-after-reload", what);
     if (is_multiple(step, scene_.settings.keep_every)) return scene_.broken("pruned-keep-every", what);
     std::uint32_t higher = 0, lower = 0;
-    bool is_export_there = false, is_touched_kept = false;
+    bool is_export_there = false, is_other_there = false, is_touched_kept = false;
     for (const auto& [other, its] : there) {
+      is_other_there = is_other_there || (!truth.is_checkpoint(other) && !is_ours(other));
       is_export_there = is_export_there || truth.exports.contains(other);
       if (!truth.is_complete(other, its)) continue;
       ++(truth.step_of(other) > step ? higher : lower);
@@ -159,6 +160,7 @@ void Oracles::check_deleted_there(const Before& before, const Listing& there) {
     }
     if (lower > 0 && higher < scene_.settings.keep)
       return scene_.broken("pruned-" + (is_export_there   ? "export"
+                                        : is_other_there  ? "beside"
                                         : is_touched_kept ? "touched"
                                                           : cause_of(name)),
                            what);

@@ -141,7 +141,8 @@ void Oracles::check_facts(const Machine& machine) {
                                                        ", which is not on the volume, and shows no backlog");
   }
   const auto copy = there.find(here->first);
-  const bool is_this_sent = copy != there.end() && scene_.truth.is_complete(here->first, copy->second) &&
+  const bool is_this_sent = copy != there.end() &&
+                            copy->second == content_of(machine.job_folder() / here->first) &&
                             !scene_.truth.touched.contains(here->first);
   if (is_this_sent && output->facts().unsent.starts_with(here->first + " is not on "))
     scene_.noted("unsent-while-away",
