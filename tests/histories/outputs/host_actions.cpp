@@ -25,7 +25,7 @@ void HostActions::set_clock(const Dice& dice) {
   if (one.skew == skew) return;
   one.skew = skew;
   scene_.truth.last_clock_change = scene_.now();
-  scene_.tell(one, "its clock is set to the right time " + std::string(skew.count() < 0 ? "" : "+") +
+  scene_.tell(one, "its clock now differs from the true time by " + std::string(skew.count() < 0 ? "" : "+") +
                        std::to_string(skew.count()) + " min");
 }
 
