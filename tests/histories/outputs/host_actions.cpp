@@ -114,12 +114,13 @@ void HostActions::cut_power(const Dice& dice) {
   for (auto& [name, save] : scene_.truth.here[one.index]) {
     if (save.state != Save::State::Complete) continue;
     const Content left = content_of(one.job_folder() / name);
-    // Nobody can know that it survived if it was not flushed before.
+    // Nobody can know that it survived if it was not flushed before, and the daemon's record follows that.
+    const bool is_recorded = scene_.now() - save.changed > std::chrono::seconds(30);
     const bool was_flushed = std::ranges::all_of(left, [&](const auto& file) {
       const auto known = one.durable.find(file.first.empty() ? name : name + "/" + file.first);
       return file.first.ends_with('/') || (known != one.durable.end() && known->second == file.second);
     });
-    if (!was_flushed) save.state = Save::State::Unclear;
+    if (!was_flushed || !is_recorded) save.state = Save::State::Unclear;
     if (!scene_.truth.is_complete(name, left)) save.state = Save::State::Torn;
   }
   std::erase_if(scene_.truth.here[one.index], [&](const auto& save) {

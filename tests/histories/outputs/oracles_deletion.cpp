@@ -107,7 +107,9 @@ void Oracles::check_deleted_here(const Machine& machine, const Before& before, c
     }
     const auto save = saves.find(name);
     if (save == saves.end() || save->second.state == Save::State::Discarded) continue;
-    if (save->second.state == Save::State::Saving || save->second.state == Save::State::Torn)
+    const bool is_torn = save->second.state == Save::State::Saving || save->second.state == Save::State::Torn;
+    // A save that was interrupted before it changed anything has torn nothing.
+    if (is_torn && !truth.is_complete(name, content))
       return scene_.broken(was_marked_unfinished(name) ? "deleted-unfinished" : "deleted-incomplete",
                            who + ", which is " + to_string(save->second.state));
     const auto copy = there.find(name);

@@ -110,9 +110,11 @@ void Oracles::check_latest(const Machine& machine, const Result<json::object>& a
   if (is_unclear) return;
   if (!truth.is_complete(name, content)) {
     const bool is_remnant = truth.remnants.contains(name);
-    const bool is_unfinished = was_marked_unfinished(name);
+    const bool is_unfinished = was_marked_unfinished(name),
+               is_damaged = !is_local && truth.damaged.contains(name);
     return scene_.broken(is_unfinished ? "latest-unfinished"
                          : is_remnant  ? "latest-remnant"
+                         : is_damaged  ? "latest-damaged"
                                        : "latest-incomplete",
                          what + ", which is not complete");
   }
