@@ -31,15 +31,15 @@ struct ActionRow {
 constexpr std::array kActions = {
     ActionRow{"save", 14, false},         ActionRow{"save-in-part", 5, false},
     ActionRow{"save-again", 3, false},    ActionRow{"kill-job", 4, false},
-    ActionRow{"resume-older", 2, true},   ActionRow{"move-job", 2, true},
+    ActionRow{"resume-older", 2, true},   ActionRow{"move-job", 4, true},
     ActionRow{"remove-one", 2, true},     ActionRow{"touch", 3, true},
     ActionRow{"write-beside", 3, true},   ActionRow{"link-latest", 1, true},
-    ActionRow{"set-clock", 2, true},      ActionRow{"lose-volume", 3, true},
+    ActionRow{"set-clock", 2, true},      ActionRow{"lose-volume", 4, true},
     ActionRow{"return-volume", 4, false}, ActionRow{"fill-volume", 2, true},
     ActionRow{"free-volume", 3, false},   ActionRow{"take-volume-over", 2, true},
     ActionRow{"kill-daemon", 2, true},    ActionRow{"cut-power", 1, true},
     ActionRow{"start-daemon", 4, false},  ActionRow{"doom-worker", 4, true},
-    ActionRow{"slow-worker", 3, true},    ActionRow{"latest", 6, false},
+    ActionRow{"slow-worker", 3, true},    ActionRow{"latest", 8, false},
     ActionRow{"send-newest", 2, true},    ActionRow{"send-by-hand", 2, true},
     ActionRow{"reload", 2, true},         ActionRow{"wait", 8, false},
 };
