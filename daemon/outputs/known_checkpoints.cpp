@@ -10,9 +10,8 @@ namespace spark::outputs {
 namespace {
 
 // Empty if unknown.
-const std::string& boot_id() {
-  static const std::string id = read_line_file("/proc/sys/kernel/random/boot_id").value_or("");
-  return id;
+std::string boot_id() {
+  return read_line_file("/proc/sys/kernel/random/boot_id").value_or("");
 }
 
 }  // namespace
