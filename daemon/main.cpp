@@ -114,12 +114,16 @@ int run_release(const spark::ServiceOptions& options, bool at_shutdown) {
   // nevertheless.
   const auto config = load_for_this_host(options.config_file);
   if (!config) complain(config.error());
+  bool all_gone = true;
   if (config || at_shutdown) {
-    spark::release_all(config.value_or(spark::config::Config{}), options.program, options.state_dir,
-                       at_shutdown ? spark::ReleaseReason::Shutdown : spark::ReleaseReason::Asked);
+    all_gone =
+        spark::release_all(config.value_or(spark::config::Config{}), options.program, options.state_dir,
+                           at_shutdown ? spark::ReleaseReason::Shutdown : spark::ReleaseReason::Asked);
   }
   if (!config) return spark::exit_status(spark::Errc::Invalid);
-  return at_shutdown ? 0 : make_copies_writable(*config);
+  if (at_shutdown) return 0;
+  const int writable = make_copies_writable(*config);
+  return all_gone ? writable : spark::exit_status(spark::Errc::Failed);
 }
 
 constexpr char kSummary[] = "Keeps shared NVMe/TCP volumes connected and mounted, and stages datasets.";

@@ -29,6 +29,7 @@ constexpr std::array kStates = {
     StateWords{"connecting", Colour::Yellow, ""},
     StateWords{"mounting", Colour::Yellow, ""},
     StateWords{"recovering", Colour::Yellow, ""},
+    StateWords{"leaving", Colour::Yellow, ""},
     StateWords{"stalled", Colour::Red,
                "the link is down and I/O waits for it; check the network and the target"},
     StateWords{"lost", Colour::Red, "its device is gone and reads of it fail; the daemon brings it back"},

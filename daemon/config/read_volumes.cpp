@@ -2,6 +2,7 @@
 
 #include "base/text.hpp"
 #include "daemon/config/mount_points.hpp"
+#include "daemon/config/parse.hpp"
 #include "daemon/config/readers.hpp"
 #include "daemon/config/section.hpp"
 #include "daemon/config/values.hpp"
@@ -112,7 +113,29 @@ void check_overlap(const Volume& volume, const MountPoints& before, Section& sec
   }
 }
 
-Volume read_volume(const Member& member, const Config& so_far, const MountPoints& before,
+// Each of the two would unmount and reserve what the other one uses.
+void check_one_namespace(const Volume& volume, const Config& so_far, const std::vector<Volume>& before,
+                         Section& section) {
+  if (!volume.nvme || !so_far.targets.contains(volume.nvme->target)) return;
+  const Target& target = so_far.targets.at(volume.nvme->target);
+  const auto same = std::ranges::find_if(before, [&](const Volume& other) {
+    return other.nvme && other.nvme->subsystem == volume.nvme->subsystem &&
+           other.nvme->nsid == volume.nvme->nsid && so_far.targets.contains(other.nvme->target) &&
+           is_same_target(so_far.targets.at(other.nvme->target), target);
+  });
+  if (same == before.end()) return;
+  section.problem("namespace", "namespace " + std::to_string(volume.nvme->nsid) + " of " +
+                                   printable(volume.nvme->subsystem) + " is volume '" + same->name +
+                                   "' already");
+}
+
+// The volumes before it in the file.
+struct VolumesBefore {
+  const std::vector<Volume>& volumes;
+  const MountPoints& mount_points;
+};
+
+Volume read_volume(const Member& member, const Config& so_far, const VolumesBefore& before,
                    Problems& problems) {
   Section section(member.value, "volumes." + member.key, problems);
   Volume volume;
@@ -126,7 +149,8 @@ Volume read_volume(const Member& member, const Config& so_far, const MountPoints
   read_on_loss(volume, section);
   read_mount(volume, section);
   read_options(volume, section);
-  check_overlap(volume, before, section);
+  check_overlap(volume, before.mount_points, section);
+  check_one_namespace(volume, so_far, before.volumes, section);
   return volume;
 }
 
@@ -137,7 +161,7 @@ std::vector<Volume> read_volumes(const Node& node, const Config& so_far, Problem
   std::vector<Volume> volumes;
   MountPoints mount_points;
   for (const Member& member : node.members) {
-    volumes.push_back(read_volume(member, so_far, mount_points, problems));
+    volumes.push_back(read_volume(member, so_far, {volumes, mount_points}, problems));
     mount_points.add(volumes.back());
   }
   return volumes;

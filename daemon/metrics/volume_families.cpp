@@ -9,9 +9,9 @@ namespace {
 
 using volumes::State;
 
-constexpr std::array kVolumeStates = {State::Waiting,    State::Connecting, State::Mounting,
-                                      State::Ready,      State::Stalled,    State::Lost,
-                                      State::Recovering, State::Refused,    State::Down};
+constexpr std::array kVolumeStates = {State::Waiting, State::Connecting, State::Mounting,   State::Ready,
+                                      State::Stalled, State::Lost,       State::Recovering, State::Refused,
+                                      State::Leaving, State::Down};
 
 double seconds_since_1970(WallTime time) {
   return std::chrono::duration<double>(time.time_since_epoch()).count();

@@ -3,6 +3,7 @@
 
 #include <sys/types.h>
 
+#include <cstdint>
 #include <filesystem>
 #include <optional>
 #include <string>
@@ -17,6 +18,7 @@ namespace spark::mounts {
 struct DeadMount {
   dev_t device = 0;
   bool detach = false;  // even if in use; otherwise it is unmounted, which fails while it is in use
+  int id = 0;           // the kernel's number of the mount; 0 means any mount of the device
 };
 
 struct MountRequest {
@@ -29,6 +31,7 @@ struct MountRequest {
   std::string claim_as{};      // for writing, without a reservation: this host's name (mmp_claim.hpp)
   std::string uuid{};          // required file system; empty means any
   std::optional<DeadMount> replaces{};  // an existing mount, removed first
+  std::uint32_t claim_s = 0;            // how long multi-mount protection delays the mount
   bool may_hide_files = false;          // otherwise a target that is not empty is refused
 };
 

@@ -57,8 +57,8 @@ std::optional<Mount> parse_line(std::string_view line) {
   const auto major = to_number<unsigned>(device.substr(0, colon));
   const auto minor = to_number<unsigned>(device.substr(std::min(colon + 1, device.size())));
   if (!id || !parent_id || !major || !minor) return std::nullopt;
-  take_word(line);  // the mounted folder within its file system
   Mount mount;
+  mount.root = unescape(take_word(line));
   mount.id = *id;
   mount.parent_id = *parent_id;
   mount.device_number = makedev(*major, *minor);
@@ -109,7 +109,12 @@ std::vector<const Mount*> stack_at(const std::vector<Mount>& table, const std::f
     return std::ranges::none_of(
         found, [&](const Mount* other) { return other != mount && other->parent_id == mount->id; });
   };
-  auto next = std::ranges::find_if(found, is_top);
+  // Of two that no parent relates, one is hidden by a mount over a parent folder.
+  const auto is_reached = [&](const Mount* mount) {
+    return is_top(mount) && covering(table, *mount) == nullptr;
+  };
+  auto next = found.size() < 2 ? found.end() : std::ranges::find_if(found, is_reached);
+  if (next == found.end()) next = std::ranges::find_if(found, is_top);
   while (next != found.end() && stack.size() < found.size()) {
     stack.push_back(*next);
     next = std::ranges::find(found, stack.back()->parent_id, &Mount::id);
@@ -117,9 +122,28 @@ std::vector<const Mount*> stack_at(const std::vector<Mount>& table, const std::f
   return stack;
 }
 
+// A path is resolved from the root down. A mount below one of its folders that is attached to the same parent
+// as `mount` was made after it: otherwise `mount` would be attached to that one.
+const Mount* covering(const std::vector<Mount>& table, const Mount& mount) {
+  const auto is_above = [](const std::string& folder, const std::string& path) {
+    return path.size() > folder.size() && path.starts_with(folder) &&
+           (folder.ends_with('/') || path[folder.size()] == '/');
+  };
+  const Mount* at = &mount;
+  for (std::size_t steps = 0; at != nullptr && steps < table.size(); ++steps) {
+    const auto over = std::ranges::find_if(table, [&](const Mount& other) {
+      return other.parent_id == at->parent_id && is_above(other.target.native(), at->target.native());
+    });
+    if (over != table.end()) return &*over;
+    const auto parent = std::ranges::find(table, at->parent_id, &Mount::id);
+    at = parent == table.end() || parent->id == at->id ? nullptr : &*parent;
+  }
+  return nullptr;
+}
+
 const Mount* mounted_at(const std::vector<Mount>& table, const std::filesystem::path& target) {
   const auto stack = stack_at(table, target);
-  return stack.empty() ? nullptr : stack.front();
+  return stack.empty() || covering(table, *stack.front()) != nullptr ? nullptr : stack.front();
 }
 
 const Mount* carrier_of(const std::vector<Mount>& table, const std::filesystem::path& path) {

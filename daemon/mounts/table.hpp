@@ -21,7 +21,8 @@ struct Mount {
   std::string super_options;  // of the file system: "ro,errors=remount-ro", "…,shutdown" on new kernels
   dev_t device_number = 0;
   int id = 0,
-      parent_id = 0;  // the kernel's numbers; the parent of a mount on top of another is the lower mount
+      parent_id = 0;       // the kernel's numbers; the parent of a mount on top of another is the lower mount
+  std::string root = "/";  // the mounted folder of the file system; "/FOLDER" for a bind mount of a part
 };
 
 // Bounded: more than 100,000 lines is an error (a runaway mount loop must not take the daemon down).
@@ -31,10 +32,14 @@ Result<std::vector<Mount>> read_mount_table(const SystemRoot& root);
 // not hide every volume.
 std::vector<Mount> parse_mount_table(std::string_view text);
 
-// The mounts at exactly `target`, the topmost first.
+// The mounts at exactly `target`, the topmost first. Programs may not reach them: see covering().
 std::vector<const Mount*> stack_at(const std::vector<Mount>& table, const std::filesystem::path& target);
 
-// The topmost mount at `target`, or null.
+// A mount over a parent folder of `mount`'s target, made later, so that the path no longer leads to `mount`.
+// Null if there is none. Mounts on top of `mount` itself do not count.
+const Mount* covering(const std::vector<Mount>& table, const Mount& mount);
+
+// The mount that programs reach at `target`, or null.
 const Mount* mounted_at(const std::vector<Mount>& table, const std::filesystem::path& target);
 
 // The mount that contains `path` by its name, links not followed; null for a relative path.

@@ -25,11 +25,11 @@ SourcePlace place_on_volume(const config::Dataset& dataset, const volumes::Volum
   const volumes::Status& status = volume.status();
   if (status.foreign_writes) {
     place.doubt = datasets::Doubt{status.reason.empty() ? "being written" : status.reason,
-                                  volume.context().mount.is_outdated};
+                                  volume.context().checked && volume.context().checked->is_outdated};
   }
   if (volumes::is_reader(volume.context())) {
     place.device = status.device;
-    place.stamp = volume.context().mount.stamp;
+    place.stamp = volume.context().checked ? volume.context().checked->stamp : 0;
     if (status.published && !place.doubt) place.generation = status.published->generation;
   }
   place.is_exchanged = volumes::is_reader(volume.context()) || volume.settings().nfs.has_value();

@@ -160,7 +160,9 @@ class Release {
     link_.is_silent = true;
     std::string said = "its target does not answer: released by force, unwritten data is lost";
     if (volume_.nvme) co_return said;
-    const auto detached = co_await seams_.mounts.unmount(volume_.mount, mounts::Unmount::Detach);
+    const auto own = volumes::look_at_place(seams_, volume_).own;
+    if (!own) co_return said;
+    const auto detached = co_await seams_.mounts.unmount(*own, mounts::Unmount::Detach);
     if (!detached) said += ", " + detached.error().what;
     co_return said;
   }
@@ -177,10 +179,11 @@ class Release {
 };
 
 asio::awaitable<void> release_one(Seams seams, config::Volume volume, std::shared_ptr<SharedLink> link,
-                                  const Clock& clock, ReleaseReason reason) {
-  Release release(std::move(seams), volume, *link, clock, {}, reason);
+                                  const Clock& clock, ReleaseReason reason, bool& all_gone) {
+  Release release(seams, volume, *link, clock, {}, reason);
   const std::string said = co_await release.go();
   log::info(said);
+  if (volumes::look_at_place(seams, volume).own) all_gone = false;
 }
 
 asio::awaitable<void> end_watch(std::shared_ptr<discovery::Actions> actions, nvmetcp::Controller controller) {
@@ -198,7 +201,7 @@ asio::awaitable<std::string> release_volume(Seams seams, const config::Volume& v
   co_return co_await release.go();
 }
 
-void release_all(const config::Config& config, const std::string& program,
+bool release_all(const config::Config& config, const std::string& program,
                  const std::filesystem::path& state_dir, ReleaseReason reason) {
   asio::io_context context(1);
   const SystemClock clock;
@@ -211,9 +214,11 @@ void release_all(const config::Config& config, const std::string& program,
   const auto besides = not_in_config(config, snapshot);
   if (reason == ReleaseReason::Shutdown) volumes.insert(volumes.end(), besides.begin(), besides.end());
   std::size_t left = volumes.size() + listening.size();
+  bool all_gone = true;
   // Stops explicitly: idle workers wait for calls, and some may be stuck in the kernel, so it would not end.
   const auto stop_after_the_last = [&](const std::exception_ptr& failure) {
     if (failure) log::error("releasing a volume: " + in_words(failure) + "; continuing with the others");
+    if (failure) all_gone = false;
     if (--left == 0) context.stop();
   };
   const auto links = links_of(config, volumes);
@@ -227,7 +232,7 @@ void release_all(const config::Config& config, const std::string& program,
     if (stays && reason == ReleaseReason::Asked) links[i]->is_needed = true;
     auto seams = volumes::worker_seams(runner, snapshot, volume.name, state_dir / "volumes", no_others);
     know_controllers(seams, config, volume);
-    asio::co_spawn(context, release_one(std::move(seams), volume, links[i], clock, reason),
+    asio::co_spawn(context, release_one(std::move(seams), volume, links[i], clock, reason, all_gone),
                    stop_after_the_last);
   }
   for (const nvmetcp::Controller& controller : listening) {
@@ -235,6 +240,7 @@ void release_all(const config::Config& config, const std::string& program,
     asio::co_spawn(context, end_watch(std::move(actions), controller), stop_after_the_last);
   }
   if (left > 0) context.run();
+  return all_gone;
 }
 
 }  // namespace spark

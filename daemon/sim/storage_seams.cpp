@@ -49,11 +49,12 @@ asio::awaitable<Result<mounts::Guard>> SimulatedMounts::guard(std::filesystem::p
   co_return guard;
 }
 
-asio::awaitable<Result<volumes::Unmounted>> SimulatedMounts::unmount(std::filesystem::path target,
+asio::awaitable<Result<volumes::Unmounted>> SimulatedMounts::unmount(volumes::OwnMount mount,
                                                                      mounts::Unmount how) {
   const Storage& storage = world_.targets().storage_of(volume_);
   co_await wait_for(storage.mounts, pace_);
   volumes::Unmounted unmounted;
+  const std::filesystem::path& target = mount.target();
   if (mounts::mounted_at(world_.mounts(), target) == nullptr) {
     unmounted.change = Change::AlreadyThere;
     co_return unmounted;
@@ -68,11 +69,12 @@ asio::awaitable<Result<std::string>> SimulatedMounts::users(std::filesystem::pat
   co_return world_.targets().storage_of(volume_).users;
 }
 
-asio::awaitable<Result<mounts::Closed>> SimulatedMounts::publish(std::filesystem::path target,
+asio::awaitable<Result<mounts::Closed>> SimulatedMounts::publish(volumes::OwnMount mount,
                                                                  std::string /*device*/,
                                                                  mounts::AfterPublish then, bool /*alone*/) {
   Storage& storage = world_.targets().storage_of(volume_);
   co_await wait_for(storage.mounts, pace_);
+  const std::filesystem::path& target = mount.target();
   if (!storage.users.empty())
     co_return fail(Errc::Refused,
                    "publishing " + target.native() +
@@ -89,11 +91,11 @@ asio::awaitable<Result<mounts::Closed>> SimulatedMounts::publish(std::filesystem
   co_return mounts::Closed{*storage.published, storage.stamp};
 }
 
-asio::awaitable<Result<>> SimulatedMounts::make_writable(std::filesystem::path target, std::string device,
+asio::awaitable<Result<>> SimulatedMounts::make_writable(volumes::OwnMount mount, std::string /*device*/,
                                                          bool /*alone*/) {
   const auto identity = store_.pinned_identity().value_or(volumes::FilesystemIdentity{});
   auto pinned = co_await pin_published(false, identity.stamp);
-  if (pinned && !device.empty()) world_.set_read_only(target, false);
+  if (pinned) world_.set_read_only(mount.target(), false);
   co_return pinned;
 }
 
@@ -143,8 +145,11 @@ asio::awaitable<Result<mounts::MountedState>> SimulatedDevice::mounted_state(
   co_return mounts::MountedState{storage.is_shut_down, storage.mounted_uuid, "", storage.published};
 }
 
-asio::awaitable<Result<>> SimulatedDevice::stop_writing(std::filesystem::path /*target*/,
-                                                        std::string /*device*/) {
+asio::awaitable<Result<>> SimulatedDevice::flush(volumes::OwnMount /*mount*/) {
+  co_return Result<>{};
+}
+
+asio::awaitable<Result<>> SimulatedDevice::stop_writing(volumes::OwnMount /*mount*/, std::string /*device*/) {
   world_.targets().storage_of(volume_).is_shut_down = true;
   co_return Result<>{};
 }

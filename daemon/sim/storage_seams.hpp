@@ -20,13 +20,11 @@ class SimulatedMounts final : public volumes::Mounts {
   asio::awaitable<Result<volumes::Mounted>> mount(mounts::MountRequest request,
                                                   volumes::FilesystemIdentity identity) override;
   asio::awaitable<Result<mounts::Guard>> guard(std::filesystem::path mount_point, bool is_in_use) override;
-  asio::awaitable<Result<volumes::Unmounted>> unmount(std::filesystem::path target,
-                                                      mounts::Unmount how) override;
+  asio::awaitable<Result<volumes::Unmounted>> unmount(volumes::OwnMount mount, mounts::Unmount how) override;
   asio::awaitable<Result<std::string>> users(std::filesystem::path target) override;
-  asio::awaitable<Result<mounts::Closed>> publish(std::filesystem::path target, std::string device,
+  asio::awaitable<Result<mounts::Closed>> publish(volumes::OwnMount mount, std::string device,
                                                   mounts::AfterPublish then, bool alone) override;
-  asio::awaitable<Result<>> make_writable(std::filesystem::path target, std::string device,
-                                          bool alone) override;
+  asio::awaitable<Result<>> make_writable(volumes::OwnMount mount, std::string device, bool alone) override;
   const Result<std::vector<mounts::Mount>>& mount_table() override;
 
  private:
@@ -47,8 +45,12 @@ class SimulatedDevice final : public volumes::Device {
   asio::awaitable<Result<mounts::Superblock>> read_superblock(std::string device) override;
   asio::awaitable<Result<volumes::ProbeAnswer>> probe(volumes::ProbeRequest request) override;
   asio::awaitable<Result<mounts::MountedState>> mounted_state(std::filesystem::path target) override;
-  asio::awaitable<Result<>> stop_writing(std::filesystem::path target, std::string device) override;
-  std::optional<std::uint64_t> completed_io(const std::string& /*device*/) override { return std::nullopt; }
+  asio::awaitable<Result<>> flush(volumes::OwnMount mount) override;
+  asio::awaitable<Result<>> stop_writing(volumes::OwnMount mount, std::string device) override;
+  std::optional<std::uint64_t> completed_io(const std::string& /*device*/,
+                                            const std::vector<std::string>& /*controllers*/) override {
+    return std::nullopt;
+  }
   bool has_stuck_worker() override { return false; }
 
  private:

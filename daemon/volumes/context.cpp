@@ -24,25 +24,28 @@ VolumeContext::VolumeContext(asio::any_io_executor its_executor, config::Volume 
   status.reason = "starting";
 }
 
-Place VolumeContext::look_at_mount() {
-  const Standing standing = look_at_place(seams, settings);
-  return standing.place == Place::Ours && is_broken(*standing.top) ? Place::Broken : standing.place;
+Standing VolumeContext::look_at_standing() {
+  Standing standing = look_at_place(seams, settings);
+  const bool is_same = standing.own && checked && *standing.own == checked->mount;
+  if (standing.place != Place::Unknown && !is_same) forget_mount();
+  if (standing.place == Place::Ours && is_broken(*standing.top)) standing.place = Place::Broken;
+  return standing;
+}
+
+void VolumeContext::forget_mount() {
+  checked.reset();
+  for (const Warning of_mount : {Warning::MountOptions, Warning::NamespaceId, Warning::OnlyMmp})
+    status.warn(of_mount, "");
 }
 
 // Found by the probe, or reported by the kernel after an error; not every kernel reports it, hence the probe.
-bool VolumeContext::is_broken(const mounts::Mount& top) {
-  if (mount.is_broken || settings.nfs) return mount.is_broken;
+bool VolumeContext::is_broken(const mounts::Mount& top) const {
+  if (checked && checked->is_broken) return true;
+  if (settings.nfs) return false;
+  const bool should_be_writable = checked && checked->is_writer && !checked->is_changing_writing;
   return mounts::has_option(top.super_options, "shutdown") ||
          mounts::has_option(top.super_options, "emergency_ro") ||
-         (settings.access == config::Access::Exclusive && !is_published(*this) &&
-          !mount.is_changing_writing && mounts::is_read_only(top));
-}
-
-Result<std::optional<mounts::Mount>> VolumeContext::top_mount() {
-  const auto& table = seams.mounts.mount_table();
-  if (!table) return table.take_error();
-  const mounts::Mount* top = mounts::mounted_at(*table, settings.mount);
-  return top == nullptr ? std::nullopt : std::optional<mounts::Mount>(*top);
+         (should_be_writable && mounts::is_read_only(top));
 }
 
 void VolumeContext::set_state(State state, std::string reason) {
@@ -74,8 +77,11 @@ Duration VolumeContext::until_next(Duration period) const {
 }
 
 bool is_published(const VolumeContext& volume) {
-  return volume.settings.access == config::Access::Exclusive &&
-         volume.seams.store.pinned_identity().value_or(FilesystemIdentity{}).is_published;
+  if (volume.settings.access != config::Access::Exclusive || !volume.settings.nvme) return false;
+  if (volume.checked) return !volume.checked->is_writer;
+  const auto pinned = volume.seams.store.pinned_identity().value_or(FilesystemIdentity{});
+  const std::string& configured = volume.settings.nvme->filesystem_uuid;
+  return pinned.is_published && (configured.empty() || configured == pinned.uuid);
 }
 
 bool is_reader(const VolumeContext& volume) {

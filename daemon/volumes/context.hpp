@@ -12,6 +12,7 @@
 #include "daemon/backoff.hpp"
 #include "daemon/config/model.hpp"
 #include "daemon/timer.hpp"
+#include "daemon/volumes/checked_mount.hpp"
 #include "daemon/volumes/place.hpp"
 #include "daemon/volumes/seams/seams.hpp"
 #include "daemon/volumes/status.hpp"
@@ -19,26 +20,14 @@
 
 namespace spark::volumes {
 
-// This daemon's knowledge of the mounted file system. A new object for each mount.
-struct MountState {
-  bool is_known = false;             // its superblock and fence were checked
-  bool is_broken = false;            // the probe found it shut down
-  bool is_exchanged = false;         // another file system was found on its device
-  std::string fence_lost;            // why this host may not write, while it is still mounted
-  std::string mmp_node;              // this host's name in multi-mount protection at the first probe
-  std::uint64_t stamp = 0;           // of the superblock when a reader mounted it; 0 means unknown
-  bool is_outdated = false;          // a writer has closed a newer state
-  bool is_changing_writing = false;  // it is being published, or made writable again
-  std::string left_behind;  // processes with open files on the dead mount that it replaced; empty means none
-  // From then on a good read proves the link; max: the link is down, or no read has succeeded since.
-  SteadyTime link_trusted_from{};
-};
-
 // Results of the attempts so far.
 struct Attempts {
-  bool was_ready = false;     // since it was last requested up: further work is a recovery
-  bool healed_by_us = false;  // this daemon connected or mounted it since it was last ready
-  bool failed = false;        // an attempt failed since it was last ready or requested up
+  bool was_ready = false;          // since it was last requested up: further work is a recovery
+  bool healed_by_us = false;       // this daemon connected or mounted it since it was last ready
+  bool failed = false;             // an attempt failed since it was last ready or requested up
+  bool replaces_outdated = false;  // it was unmounted for a newer state of its content
+  std::string
+      left_behind{};  // processes with open files on the dead mount that was replaced; empty means none
 };
 
 class VolumeContext {
@@ -54,18 +43,18 @@ class VolumeContext {
   const Clock& clock;
   const Timings timings;
 
-  Status status;     // each component writes its results here
-  MountState mount;  // of the current mount
+  Status status;  // each component writes its results here
+  // The current mount; null: there is none, or it was not checked.
+  CheckedMountPtr checked;
   Attempts attempts;
   Backoff backoff;  // between attempts to bring it up
   bool wanted_up = true, stopped = false;
   // Keeps the volume alive while background work runs.
   std::function<std::shared_ptr<void>()> keep_alive;
 
-  // Evaluates the mount table and the mount's known state.
-  Place look_at_mount();
-  // The topmost mount at the mount point; none if nothing is mounted there.
-  Result<std::optional<mounts::Mount>> top_mount();
+  // Evaluates the mount table and the mount's known state. The record of a mount that is gone ends here.
+  Standing look_at_standing();
+  Place look_at_mount() { return look_at_standing().place; }
 
   void set_state(State state, std::string reason = {});
   // During a step or after its failure: a volume that was ready before is recovering, once its dead mount is
@@ -81,13 +70,15 @@ class VolumeContext {
   void wake() { sleeping_.cancel(); }
 
  private:
-  bool is_broken(const mounts::Mount& mount);
+  void forget_mount();
+  bool is_broken(const mounts::Mount& mount) const;
 
   std::function<void(State before)> on_change_;
   Timer sleeping_;
 };
 
-// An exclusive volume that its writer has closed for readers; see Publication.
+// An exclusive volume that its writer has closed for readers: by its mount, else by the record of its file
+// system; see Publication.
 bool is_published(const VolumeContext& volume);
 // Another host may write it: data is consistent only while the superblock's stamp does not change.
 bool is_reader(const VolumeContext& volume);

@@ -1,11 +1,14 @@
 #include "daemon/volumes/outages.hpp"
 
+#include <utility>
+
 #include "daemon/launch.hpp"
 
 namespace spark::volumes {
 
 void Outages::begin(const std::string& reason) {
   if (!volume_.attempts.was_ready || volume_.status.history.is_out()) return;
+  volume_.status.warn(Warning::LeftBehind, "");
   volume_.status.history.outage_begins(volume_.clock.wall(), reason);
   remember();
 }
@@ -17,12 +20,12 @@ void Outages::end() {
     volume_.status.history.outage_ends(volume_.clock.wall(), healer);
     remember();
   }
-  attempts = {.was_ready = true};
-  std::string& left_behind = volume_.mount.left_behind;
+  const std::string left_behind = std::exchange(attempts, {.was_ready = true}).left_behind;
   if (left_behind.empty()) return;
-  volume_.status.warnings.push_back("files of the mount that was lost are still open, and give errors: " +
-                                    left_behind + "; those programs have to open them again");
-  left_behind.clear();
+  volume_.status.warn(Warning::LeftBehind,
+                      "at " + rfc3339(volume_.clock.wall()) +
+                          " files of the mount that was lost were still open, and give errors: " +
+                          left_behind + "; those programs have to open them again");
 }
 
 void Outages::end_unhealed() {

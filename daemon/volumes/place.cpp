@@ -8,6 +8,7 @@ namespace spark::volumes {
 namespace {
 
 Place place_of(const Seams& seams, const config::Volume& volume, const mounts::Mount& mount) {
+  if (mount.root != "/") return Place::Foreign;  // a bind mount of a folder
   if (volume.nfs) {
     const bool is_export =
         mount.type.starts_with("nfs") && mount.source == volume.nfs->host + ":" + volume.nfs->path;
@@ -33,25 +34,28 @@ Place place_of(const Seams& seams, const config::Volume& volume, const mounts::M
 
 Standing look_at_place(const Seams& seams, const config::Volume& volume) {
   const auto& table = seams.mounts.mount_table();
-  if (!table) return {Place::Unknown, std::nullopt};
-  std::optional<mounts::Mount> top;
-  Place place = Place::Empty;
-  for (const mounts::Mount* mount : mounts::stack_at(*table, volume.mount)) {
+  if (!table) return {};
+  const auto stack = mounts::stack_at(*table, volume.mount);
+  const mounts::Mount* over = stack.empty() ? nullptr : mounts::covering(*table, *stack.front());
+  Standing standing{Place::Empty, std::nullopt, std::nullopt};
+  for (const mounts::Mount* mount : stack) {
+    const bool is_reached = mount == stack.front() && over == nullptr;
     const Place its = place_of(seams, volume, *mount);
-    if (top && is_own(its)) return {Place::Covered, std::move(top)};
-    if (!top) place = its;
-    if (!top) top = *mount;
-    if (is_own(place)) break;
+    if (is_reached) standing = {its, *mount, std::nullopt};
+    if (!is_own(its)) continue;
+    standing.own = OwnMount(*mount);
+    if (!is_reached) standing = {Place::Covered, over != nullptr ? *over : *stack.front(), standing.own};
+    break;
   }
-  return {place, std::move(top)};
+  return standing;
 }
 
 Error covered(const config::Volume& volume, const Standing& standing) {
-  const std::string where = printable(volume.mount.native());
+  const std::string where = printable(volume.mount.native()), over = printable(standing.top->target.native());
   return {Errc::Refused,
-          printable(standing.top->source) + " (" + printable(standing.top->type) +
-              ") is mounted on top of volume " + volume.name + " at " + where,
-          "unmount that first: umount " + where};
+          printable(standing.top->source) + " (" + printable(standing.top->type) + ") is mounted on " + over +
+              " and hides volume " + volume.name + (over == where ? "" : " at " + where),
+          "unmount that first: umount " + over};
 }
 
 bool is_own(Place place) {

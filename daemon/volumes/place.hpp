@@ -9,19 +9,20 @@
 
 namespace spark::volumes {
 
-// Dead: the volume's mount, on a device that is gone. Covered: the volume's mount, below another mount.
-// Broken: the volume's mount, on the right device, but the file system shut down or went read-only (only a
-// volume knows that).
+// Dead: the volume's mount, on a device that is gone. Covered: the volume's mount, hidden by another mount on
+// top of it or over one of its parent folders. Broken: the volume's mount, on the right device, but the file
+// system shut down or went read-only (only a volume knows that).
 enum class Place { Empty, Ours, Dead, Broken, Foreign, Covered, Unknown };
 
 struct Standing {
   Place place = Place::Unknown;
-  std::optional<mounts::Mount> top;  // the topmost mount; none: Empty or Unknown
+  std::optional<mounts::Mount> top;  // the mount that programs reach; none: Empty or Unknown
+  std::optional<OwnMount> own;       // the volume's mount, also if it is covered
 };
 
 Standing look_at_place(const Seams& seams, const config::Volume& volume);
 
-// For a Covered volume: Refused, naming the mount on top.
+// For a Covered volume: Refused, naming the mount that hides it.
 Error covered(const config::Volume& volume, const Standing& standing);
 
 // The volume's mount is at its mount point, and programs can reach it.

@@ -26,6 +26,22 @@ Result<std::string> where_mounted(const Seams& seams, dev_t device) {
   return mount == table->end() ? "" : printable(mount->target.native());
 }
 
+asio::awaitable<Result<>> unmount(const Seams& seams, const config::Volume& volume, Standing standing,
+                                  OnDown on_down, std::string& users) {
+  const mounts::Unmount how = on_down == OnDown::Force             ? mounts::Unmount::Force
+                              : may_detach(volume, standing.place) ? mounts::Unmount::Detach
+                                                                   : mounts::Unmount::Plain;
+  const auto unmounted = co_await seams.mounts.unmount(*standing.own, how);
+  // A worker may wait for the server with unwritten data, although the mount is detached.
+  const auto now = look_at_place(seams, volume);
+  const bool is_gone = !now.own || *now.own != *standing.own;
+  if (!unmounted && !(how == mounts::Unmount::Force && is_gone)) co_return fail(unmounted.error());
+  if (unmounted && !is_gone)
+    co_return fail(Errc::Failed, "the mount on " + printable(volume.mount.native()) + " stays");
+  if (unmounted) users = unmounted->users;
+  co_return Result<>{};
+}
+
 }  // namespace
 
 std::string hint_of_force(const config::Volume& volume) {
@@ -46,15 +62,11 @@ asio::awaitable<Result<Released>> release_mount(const Seams& seams, const config
     co_return fail(Errc::Failed, "the mount on " + where + " can't be read", "try again");
   if (standing.place == Place::Covered) co_return fail(covered(volume, standing));
   if (is_own(standing.place)) {
-    const mounts::Unmount how = on_down == OnDown::Force             ? mounts::Unmount::Force
-                                : may_detach(volume, standing.place) ? mounts::Unmount::Detach
-                                                                     : mounts::Unmount::Plain;
-    const auto unmounted = co_await seams.mounts.unmount(volume.mount, how);
-    // A worker may wait for the server with unwritten data, although the mount is detached.
-    const bool is_detached =
-        how == mounts::Unmount::Force && look_at_place(seams, volume).place == Place::Empty;
-    if (!unmounted && !is_detached) co_return fail(unmounted.error());
-    if (unmounted) released.users = unmounted->users;
+    // A person may have mounted the volume's device on top of its dead mount.
+    for (Standing next = standing; is_own(next.place); next = look_at_place(seams, volume)) {
+      if (auto gone = co_await unmount(seams, volume, next, on_down, released.users); !gone)
+        co_return gone.take_error();
+    }
   } else {
     released.change = Change::AlreadyThere;
     if (standing.top)
@@ -75,14 +87,16 @@ asio::awaitable<GivenBack> give_back_reservation(const Seams& seams, const confi
   const auto elsewhere = where_mounted(seams, block->device_number);
   if (!elsewhere || !elsewhere->empty()) {
     given.still_reserved =
-        "the reservation was not given back: " +
+        "the reservation may still be held for this host: giving it back failed: " +
         (elsewhere ? "the device is mounted at " + *elsewhere + " too" : elsewhere.error().message());
     co_return given;
   }
   ReservationRequest request{
       ReservationAct::Release, "/dev/" + block->device, {volume.nvme->subsystem, volume.nvme->nsid}};
   const auto answer = co_await seams.reservations.reservation(std::move(request));
-  if (!answer) given.still_reserved = "the reservation was not given back: " + answer.error().message();
+  if (!answer)
+    given.still_reserved =
+        "the reservation may still be held for this host: giving it back failed: " + answer.error().message();
   given.gave_back = answer && answer->hold != nvmetcp::Hold::Unsupported;
   co_return given;
 }

@@ -84,14 +84,25 @@ const char* to_string(State state) {
       return "recovering";
     case State::Refused:
       return "refused";
+    case State::Leaving:
+      return "leaving";
     case State::Down:
       return "down";
   }
   return "unknown";
 }
 
+void Status::warn(Warning kind, std::string sentence) {
+  if (sentence.empty()) {
+    warnings.erase(kind);
+  } else {
+    warnings[kind] = std::move(sentence);
+  }
+}
+
 std::vector<std::string> all_warnings(const Status& status) {
-  std::vector<std::string> warnings = status.warnings;
+  std::vector<std::string> warnings;
+  for (const auto& [kind, sentence] : status.warnings) warnings.push_back(sentence);
   for (const std::string& sentence : {status.pending, status.insecure, status.damage, status.bare}) {
     if (!sentence.empty()) warnings.push_back(sentence);
   }

@@ -1,6 +1,7 @@
 // The state of a volume, as shown by `status --json`.
 #pragma once
 
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -16,7 +17,7 @@
 
 namespace spark::volumes {
 
-enum class State { Waiting, Connecting, Mounting, Ready, Stalled, Lost, Recovering, Refused, Down };
+enum class State { Waiting, Connecting, Mounting, Ready, Stalled, Lost, Recovering, Refused, Leaving, Down };
 const char* to_string(State state);
 
 struct PathStatus {
@@ -30,6 +31,17 @@ struct FenceStatus {
   bool reservation = false;  // this host holds the namespace's reservation
   bool mmp = false;          // the file system has multi-mount protection
   std::string held_by;       // another host that holds the volume, as far as known; empty means none
+};
+
+// Deviations from the configuration that do not prevent use. Each kind has one owner, which sets it again at
+// each of its checks; those of the mount end with it.
+enum class Warning {
+  Connection,     // the kernel did not apply an option
+  MountOptions,   // another program mounted it, in another way
+  NamespaceId,    // the target gave its disk another identity
+  OnlyMmp,        // the target offers no reservations any more
+  LeftBehind,     // programs have files open on the mount that was replaced
+  StillReserved,  // its reservation could not be given back
 };
 
 struct DriveStatus {
@@ -49,15 +61,18 @@ struct Status {
   // A read-only mount is outdated or being written on the device: `reason` has the details.
   bool foreign_writes = false;
   std::vector<PathStatus> paths;
-  std::vector<std::string> warnings;  // sentences: deviations from the configuration that do not prevent use
-  std::string pending;                // a sentence: changes that a reload could not make; empty means none
-  std::optional<Intent> taken_down;   // by an operator, to stay so; none means that it should be up
+  std::map<Warning, std::string> warnings;  // sentences; see warn()
+  std::string pending;               // a sentence: changes that a reload could not make; empty means none
+  std::optional<Intent> taken_down;  // by an operator, to stay so; none means that it should be up
   std::string damage;    // a sentence: errors recorded in the mounted file system; empty means none
   std::string insecure;  // a sentence: a path without the keys, or of another target; empty means none
   std::string bare;      // a sentence: a problem with the mount point itself; empty means none
   std::optional<DriveStatus> drives;  // none: NFS, not queried yet, or not reported by the target
   History history;
   Latencies probes;
+
+  // An empty sentence withdraws the warning.
+  void warn(Warning kind, std::string sentence);
 };
 
 // A sentence if programs can write under the mount point while nothing is mounted there, or if it contains

@@ -20,17 +20,17 @@ SPARK_MESSAGE(OfferedSubsystem, (nqn, kind, transport, address_family, portal));
 SPARK_MESSAGE(DiscoveryLog, (generation, entries, ignored));
 SPARK_MESSAGE(Connection, (controller, change, differences));
 SPARK_MESSAGE(Smart, (critical, temperature_c, spare_percent, used_percent, media_errors));
-SPARK_MESSAGE(ReservationState, (hold, holder, cloned_id, former_key, restarted));
+SPARK_MESSAGE(ReservationState, (hold, holder, cloned_id, former_key, restarted, was_forgotten));
 
 }  // namespace spark::nvmetcp
 
 namespace spark::mounts {
 
 SPARK_MESSAGE(Superblock, (type, uuid, label, partition_table, bytes, filesystem_bytes, being_written,
-                           has_mmp, mmp_interval_s, mmp_node, mmp_open, damage, stamp, read_us));
-SPARK_MESSAGE(DeadMount, (device, detach));
+                           has_mmp, mmp_interval_s, mmp_node, mmp_open, damage, stamp, mounts, read_us));
+SPARK_MESSAGE(DeadMount, (device, detach, id));
 SPARK_MESSAGE(MountRequest, (source, target, type, read_only, options, keeps_journal, claim_as, uuid,
-                             replaces, may_hide_files));
+                             replaces, claim_s, may_hide_files));
 SPARK_MESSAGE(Guard, (is_ours, gap, files));
 
 }  // namespace spark::mounts

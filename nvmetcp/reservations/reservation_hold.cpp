@@ -93,7 +93,9 @@ Result<ReservationState> keep_reservation(ReservationCommands& commands, const L
   auto now = look_at_reservation(commands, us);
   if (now && now->former_key) return outcome(commands, us, commands.replace_key(us.key));
   if (!now || now->hold != Hold::Free || !now->restarted) return now;
-  return hold_reservation(commands, us);
+  auto again = hold_reservation(commands, us);
+  if (again) again->was_forgotten = again->hold == Hold::Ours;
+  return again;
 }
 
 Result<Change> release_reservation(ReservationCommands& commands, const LocalRegistrant& us) {

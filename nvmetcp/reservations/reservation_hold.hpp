@@ -43,6 +43,7 @@ struct ReservationState {
   bool cloned_id = false;   // Theirs, under this host's own ID: two machines have it, or the key has changed
   bool former_key = false;  // Ours by the key of an earlier release, which a copy of this machine has as well
   bool restarted = false;   // Free, and the target has no registrations: it was restarted
+  bool was_forgotten = false;  // Ours again, by keep_reservation(), after such a restart
 };
 
 Result<ReservationState> look_at_reservation(ReservationCommands& commands, const LocalRegistrant& us);

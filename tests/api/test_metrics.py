@@ -44,7 +44,7 @@ def test_an_unavailable_volume_is_in_exactly_one_state(busy_daemon):
     states = {labels["state"]: value for name, labels, value in page.samples if name == "spark_stage_volume_state"}
     status, shown = busy_daemon.ask("GET", "/v1/status")
     assert status == 200
-    assert sorted(states) == sorted("waiting connecting mounting ready stalled lost recovering refused down".split())
+    assert sorted(states) == sorted("waiting connecting mounting ready stalled lost recovering refused leaving down".split())
     assert sum(states.values()) == 1
     assert states[shown["volumes"][0]["state"]] == 1 or states["waiting"] + states["connecting"] == 1
     assert page.value("spark_stage_volume_outages_total", volume="datasets") == 0

@@ -23,7 +23,7 @@ class FakeMounts final : public Mounts {
     std::string users;
     if (const auto& dead = request.replaces) {
       const auto gone =
-          co_await unmount(request.target, dead->detach ? mounts::Unmount::Detach : mounts::Unmount::Plain);
+          co_await remove(request.target, dead->detach ? mounts::Unmount::Detach : mounts::Unmount::Plain);
       if (!gone) co_return fail(gone.error());
       users = gone->users;
     }
@@ -40,7 +40,12 @@ class FakeMounts final : public Mounts {
     guard.is_ours = guard.is_ours || is_in_use;
     co_return guard;
   }
-  asio::awaitable<Result<Unmounted>> unmount(std::filesystem::path target, mounts::Unmount how) override {
+  asio::awaitable<Result<Unmounted>> unmount(OwnMount mount, mounts::Unmount how) override {
+    std::filesystem::path target = mount.target();
+    auto done = co_await remove(std::move(target), how);
+    co_return done;
+  }
+  asio::awaitable<Result<Unmounted>> remove(std::filesystem::path target, mounts::Unmount how) {
     const bool is_plain = how == mounts::Unmount::Plain;
     world_.touched.emplace_back(is_plain ? "unmount" : how == mounts::Unmount::Force ? "force" : "detach");
     world_.while_unmounting();
@@ -54,8 +59,8 @@ class FakeMounts final : public Mounts {
     co_return Unmounted{Change::Done, is_plain ? "" : world_.users};
   }
   asio::awaitable<Result<std::string>> users(std::filesystem::path) override { co_return world_.open_files; }
-  asio::awaitable<Result<mounts::Closed>> publish(std::filesystem::path, std::string,
-                                                  mounts::AfterPublish then, bool) override {
+  asio::awaitable<Result<mounts::Closed>> publish(OwnMount, std::string, mounts::AfterPublish then,
+                                                  bool) override {
     world_.touched.emplace_back("publish");
     world_.while_publishing();
     // Lets watching coroutines run in between.
@@ -71,11 +76,10 @@ class FakeMounts final : public Mounts {
     }
     co_return mounts::Closed{*world_.published, world_.superblock.stamp};
   }
-  asio::awaitable<Result<>> make_writable(std::filesystem::path, std::string device, bool) override {
-    world_.touched.emplace_back(device.empty() ? "unpin" : "make writable");
+  asio::awaitable<Result<>> make_writable(OwnMount, std::string, bool) override {
+    world_.touched.emplace_back("make writable");
     if (world_.writable_error) co_return fail(*world_.writable_error);
     world_.pinned->is_published = false;
-    if (device.empty()) co_return Result<>{};
     set_mounts("rw,noatime");
     ++world_.superblock.stamp;
     co_return Result<>{};
@@ -113,6 +117,7 @@ class FakeDevice final : public Device {
     answer.shut_down = request.device.empty() && world_.shut_down;
     answer.being_written = world_.superblock.being_written;
     answer.stamp = world_.superblock.stamp;
+    answer.mounts = world_.superblock.mounts;
     answer.mmp_node = world_.superblock.mmp_node;
     if (request.keep_reservation) answer.holding = *nvmetcp::keep_reservation(commands_, FakeWorld::kUs);
     co_return answer;
@@ -122,11 +127,15 @@ class FakeDevice final : public Device {
     co_return mounts::MountedState{world_.shut_down, world_.mounted_uuid, world_.superblock.damage,
                                    world_.published};
   }
-  asio::awaitable<Result<>> stop_writing(std::filesystem::path, std::string) override {
+  asio::awaitable<Result<>> flush(OwnMount) override {
+    world_.touched.emplace_back("flush");
+    co_return Result<>{};
+  }
+  asio::awaitable<Result<>> stop_writing(OwnMount, std::string) override {
     world_.touched.emplace_back("stop writing");
     co_return Result<>{};
   }
-  std::optional<std::uint64_t> completed_io(const std::string&) override {
+  std::optional<std::uint64_t> completed_io(const std::string&, const std::vector<std::string>&) override {
     return completed_ += world_.io_per_look;
   }
   bool has_stuck_worker() override { return world_.stuck; }

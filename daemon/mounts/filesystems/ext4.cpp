@@ -9,9 +9,10 @@ namespace spark::mounts {
 namespace {
 
 // Offsets within the superblock, little endian.
-constexpr std::size_t kBlocksLow = 0x04, kLogBlockSize = 0x18, kMagic = 0x38, kState = 0x3A, kCompat = 0x5C,
-                      kIncompat = 0x60, kUuid = 0x68, kLabel = 0x78, kBlocksHigh = 0x150,
-                      kMmpInterval = 0x166, kMmpBlock = 0x168, kErrorCount = 0x194;
+constexpr std::size_t kBlocksLow = 0x04, kLogBlockSize = 0x18, kMountTime = 0x2C, kMountCount = 0x34,
+                      kMagic = 0x38, kState = 0x3A, kCompat = 0x5C, kIncompat = 0x60, kUuid = 0x68,
+                      kLabel = 0x78, kBlocksHigh = 0x150, kMmpInterval = 0x166, kMmpBlock = 0x168,
+                      kErrorCount = 0x194;
 constexpr std::uint16_t kStateClean = 1, kStateErrors = 2;
 constexpr std::uint32_t kHasJournal = 0x4;                                                    // compat
 constexpr std::uint32_t kNeedsRecovery = 0x4, kIsJournal = 0x8, k64Bit = 0x80, kMmp = 0x100;  // incompat
@@ -92,6 +93,8 @@ bool parse_ext4(const std::vector<std::uint8_t>& start, Superblock& superblock) 
   superblock.being_written = (incompat & kNeedsRecovery) != 0 || ((compat & kHasJournal) == 0 && !clean);
   superblock.has_mmp = (incompat & kMmp) != 0;
   superblock.mmp_interval_s = superblock.has_mmp ? little_endian<std::uint16_t>(raw + kMmpInterval) : 0;
+  superblock.mounts = std::uint64_t{little_endian<std::uint32_t>(raw + kMountTime)} << 16 |
+                      little_endian<std::uint16_t>(raw + kMountCount);
   check_damage(raw, superblock);
   return true;
 }

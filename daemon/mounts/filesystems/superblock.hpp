@@ -31,6 +31,9 @@ struct Superblock {
 
   // Changes with every write of the superblock: a reader mounted before such a write has outdated data.
   std::uint64_t stamp = 0;
+  // Changes with every mount for writing, by any host, and not otherwise; 0 means unknown (xfs has no such
+  // count).
+  std::uint64_t mounts = 0;
   double read_us = 0;  // duration of the direct read
 };
 

@@ -1,5 +1,9 @@
 #include "daemon/volumes/adapters/file_store.hpp"
 
+#include <unistd.h>
+
+#include <cerrno>
+
 #include "daemon/log.hpp"
 
 namespace spark::volumes {
@@ -43,6 +47,11 @@ json::object FileStore::content_of(const FilesystemIdentity& identity) {
           {"namespace_id", identity.namespace_id},
           {"stamp", static_cast<std::int64_t>(identity.stamp)},
           {"is_published", identity.is_published}};
+}
+
+std::optional<FilesystemIdentity> FileStore::pinned_identity() {
+  if (pinned_ && ::access(pin_file_.c_str(), F_OK) != 0 && errno == ENOENT) pinned_.reset();
+  return pinned_;
 }
 
 asio::awaitable<Result<>> FileStore::pin(FilesystemIdentity identity) {

@@ -12,7 +12,8 @@ class FileStore final : public VolumeStore {
   FileStore(Asker& asker, const std::string& volume, const std::filesystem::path& folder);
 
   asio::awaitable<Result<>> pin(FilesystemIdentity identity) override;
-  std::optional<FilesystemIdentity> pinned_identity() override { return pinned_; }
+  // None if a person has removed the file, as the hint of a refused volume says.
+  std::optional<FilesystemIdentity> pinned_identity() override;
   asio::awaitable<Result<>> save_intent(Intent intent) override;
   Result<Intent> saved_intent() override;
   asio::awaitable<void> save_history(json::object history) override;

@@ -1,5 +1,6 @@
 #include "daemon/volumes/adapters/worker_device.hpp"
 
+#include "daemon/volumes/adapters/worker_mounts.hpp"
 #include "daemon/workers/messages.hpp"
 #include "nvmetcp/device/device_io.hpp"
 
@@ -10,6 +11,7 @@ constexpr Duration kSuperblock{10'000};
 constexpr Duration kProbe{5'000};
 constexpr Duration kMountedState{2'000};  // read from memory
 constexpr Duration kStopWriting{20'000};
+constexpr Duration kFlush{900'000};  // all dirty pages, over the network
 
 }  // namespace
 
@@ -31,6 +33,7 @@ asio::awaitable<Result<ProbeAnswer>> WorkerDevice::probe(ProbeRequest wanted) {
   probed.shut_down = get_bool(*answer, "shut_down").value_or(false);
   probed.being_written = get_bool(*answer, "being_written").value_or(false);
   probed.stamp = static_cast<std::uint64_t>(get_int(*answer, "stamp").value_or(0));
+  probed.mounts = static_cast<std::uint64_t>(get_int(*answer, "mounts").value_or(0));
   probed.mmp_node = get_string(*answer, "mmp_node").value_or("");
   if (get_object(*answer, "reservation") != nullptr) {
     auto holding = workers::member_of<nvmetcp::ReservationState>(*answer, "reservation");
@@ -56,18 +59,22 @@ asio::awaitable<Result<mounts::MountedState>> WorkerDevice::mounted_state(std::f
   co_return state;
 }
 
-asio::awaitable<Result<>> WorkerDevice::stop_writing(std::filesystem::path target, std::string device) {
-  json::object request{{"target", target.native()}, {"device", device}};
+asio::awaitable<Result<>> WorkerDevice::flush(OwnMount mount) {
+  const auto answer = co_await asker_.act("flush", message_of(mount), kFlush);
+  if (!answer) co_return fail(answer.error());
+  co_return Result<>{};
+}
+
+asio::awaitable<Result<>> WorkerDevice::stop_writing(OwnMount mount, std::string device) {
+  json::object request = message_of(mount);
+  request["device"] = device;
   const auto answer = co_await asker_.act("stop-writing", std::move(request), kStopWriting);
   if (!answer) co_return fail(answer.error());
   co_return Result<>{};
 }
 
-std::optional<std::uint64_t> WorkerDevice::completed_io(const std::string& device) {
-  std::vector<std::string> controllers;
-  if (const auto& all = asker_.snapshot().controllers()) {
-    for (const nvmetcp::Controller& controller : *all) controllers.push_back(controller.name);
-  }
+std::optional<std::uint64_t> WorkerDevice::completed_io(const std::string& device,
+                                                        const std::vector<std::string>& controllers) {
   return nvmetcp::completed_io(SystemRoot{}, std::filesystem::path(device).filename(), controllers);
 }
 

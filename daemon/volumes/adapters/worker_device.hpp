@@ -14,8 +14,10 @@ class WorkerDevice final : public Device {
   asio::awaitable<Result<mounts::Superblock>> read_superblock(std::string device) override;
   asio::awaitable<Result<ProbeAnswer>> probe(ProbeRequest request) override;
   asio::awaitable<Result<mounts::MountedState>> mounted_state(std::filesystem::path target) override;
-  asio::awaitable<Result<>> stop_writing(std::filesystem::path target, std::string device) override;
-  std::optional<std::uint64_t> completed_io(const std::string& device) override;
+  asio::awaitable<Result<>> flush(OwnMount mount) override;
+  asio::awaitable<Result<>> stop_writing(OwnMount mount, std::string device) override;
+  std::optional<std::uint64_t> completed_io(const std::string& device,
+                                            const std::vector<std::string>& controllers) override;
   bool has_stuck_worker() override { return asker_.is_stuck(asker_.subject()); }
 
  private:

@@ -1,5 +1,7 @@
 #include "daemon/volumes/adapters/worker_mounts.hpp"
 
+#include <utility>
+
 #include "daemon/log.hpp"
 #include "daemon/volumes/adapters/host_neighbours.hpp"
 #include "daemon/workers/messages.hpp"
@@ -8,15 +10,21 @@
 namespace spark::volumes {
 namespace {
 
-constexpr Duration kMount{120'000};   // includes replaying a journal, or the wait of multi-mount protection
+constexpr Duration kMount{120'000};   // includes replaying a journal; multi-mount protection comes on top
 constexpr Duration kUnmount{60'000};  // includes flushing a writer's dirty pages
 constexpr Duration kUsers{30'000};    // every process of the host is examined
 constexpr Duration kDetach{kUsers + Duration(10'000)};
-constexpr Duration kDetachNfs{10'000};  // beyond it, it waits for its server with dirty pages
-constexpr Duration kPublish{900'000};   // flushes all dirty pages, over the network
-constexpr Duration kGuard{30'000};      // sets an attribute and a link on the system's own drive
+constexpr Duration kDetachNfs{10'000};      // beyond it, it waits for its server with dirty pages
+constexpr Duration kLongestClaim{601'000};  // multi-mount protection with its longest interval, 300 s, once
+constexpr Duration kPublish{Duration(900'000) + kLongestClaim};  // flushes all dirty pages, over the network
+constexpr Duration kGuard{30'000};  // sets an attribute and a link on the system's own drive
 
 }  // namespace
+
+json::object message_of(const OwnMount& mount) {
+  return {{"target", mount.target().native()},
+          {"seen", json::object{{"id", mount.id()}, {"device", mount.device_number()}}}};
+}
 
 asio::awaitable<Result<Mounted>> WorkerMounts::mount(mounts::MountRequest wanted,
                                                      FilesystemIdentity identity) {
@@ -26,7 +34,9 @@ asio::awaitable<Result<Mounted>> WorkerMounts::mount(mounts::MountRequest wanted
     request["pin_file"] = store_.pin_file().native();
     request["pin"] = store_.content_of(identity);
   }
-  auto answer = co_await asker_.act("mount", std::move(request), kMount);
+  // The kernel's waits are a little longer than their sum, and end with a read of the device.
+  const Duration limit = kMount + std::chrono::seconds(2 * wanted.claim_s);
+  auto answer = co_await asker_.act("mount", std::move(request), limit);
   if (!answer) co_return answer.take_error();
   if (pin) store_.note_pinned(identity);
   co_return Mounted{workers::change_from_json(*answer), get_string(*answer, "users").value_or("")};
@@ -40,12 +50,11 @@ asio::awaitable<Result<mounts::Guard>> WorkerMounts::guard(std::filesystem::path
   co_return workers::message_of<mounts::Guard>(std::move(answer));
 }
 
-asio::awaitable<Result<Unmounted>> WorkerMounts::unmount(std::filesystem::path target, mounts::Unmount how) {
-  json::object request{{"target", target.native()}, {"how", workers::to_string(how)}};
-  // Another program may mount something else there before the worker runs.
+asio::awaitable<Result<Unmounted>> WorkerMounts::unmount(OwnMount mount, mounts::Unmount how) {
+  json::object request = message_of(mount);
+  request["how"] = workers::to_string(how);
   const auto& table = mount_table();
-  const mounts::Mount* seen = table ? mounts::mounted_at(*table, target) : nullptr;
-  if (seen != nullptr) request["seen"] = seen->device_number;
+  const mounts::Mount* seen = table ? mounts::mounted_at(*table, mount.target()) : nullptr;
   const Duration detaching = seen != nullptr && seen->type.starts_with("nfs") ? kDetachNfs : kDetach;
   const Duration limit = how == mounts::Unmount::Plain ? kUnmount : detaching;
   auto answer = co_await asker_.act("unmount", std::move(request), limit);
@@ -60,14 +69,13 @@ asio::awaitable<Result<std::string>> WorkerMounts::users(std::filesystem::path t
   co_return get_string(*answer, "users").value_or("");
 }
 
-asio::awaitable<Result<mounts::Closed>> WorkerMounts::publish(std::filesystem::path target,
-                                                              std::string device, mounts::AfterPublish then,
-                                                              bool alone) {
-  json::object request{{"target", target.native()},
-                       {"device", device},
-                       {"host", node_name_of_host()},
-                       {"then_write", then == mounts::AfterPublish::Writable},
-                       {"alone", alone}};
+asio::awaitable<Result<mounts::Closed>> WorkerMounts::publish(OwnMount mount, std::string device,
+                                                              mounts::AfterPublish then, bool alone) {
+  json::object request = message_of(mount);
+  request["device"] = device;
+  request["host"] = node_name_of_host();
+  request["then_write"] = then == mounts::AfterPublish::Writable;
+  request["alone"] = alone;
   const auto answer = co_await asker_.act("publish", std::move(request), kPublish);
   if (!answer) co_return fail(answer.error());
   const auto published = mounts::published_from_json(*answer);
@@ -84,15 +92,17 @@ asio::awaitable<Result<mounts::Closed>> WorkerMounts::publish(std::filesystem::p
 }
 
 // Unpinned first: after an interruption the configuration decides.
-asio::awaitable<Result<>> WorkerMounts::make_writable(std::filesystem::path target, std::string device,
-                                                      bool alone) {
+asio::awaitable<Result<>> WorkerMounts::make_writable(OwnMount mount, std::string device, bool alone) {
   auto identity = store_.pinned_identity().value_or(FilesystemIdentity{});
-  identity.is_published = false;
-  auto pinned = co_await store_.pin(std::move(identity));
-  if (!pinned || device.empty()) co_return pinned;
-  json::object request{
-      {"target", target.native()}, {"device", device}, {"host", node_name_of_host()}, {"alone", alone}};
-  const auto answer = co_await asker_.act("make-writable", std::move(request), kMount);
+  if (std::exchange(identity.is_published,
+                    false)) {  // a full state folder may have kept it from being recorded
+    if (auto pinned = co_await store_.pin(std::move(identity)); !pinned) co_return pinned;
+  }
+  json::object request = message_of(mount);
+  request["device"] = device;
+  request["host"] = node_name_of_host();
+  request["alone"] = alone;
+  const auto answer = co_await asker_.act("make-writable", std::move(request), kMount + kLongestClaim);
   if (!answer) co_return fail(answer.error());
   co_return Result<>{};
 }

@@ -7,6 +7,9 @@
 
 namespace spark::volumes {
 
+// {"target", "seen": {"id", "device"}}: the workers check that the mount is still there.
+json::object message_of(const OwnMount& mount);
+
 class WorkerMounts final : public Mounts {
  public:
   WorkerMounts(Asker& asker, FileStore& store, std::filesystem::path guards)
@@ -14,12 +17,11 @@ class WorkerMounts final : public Mounts {
 
   asio::awaitable<Result<Mounted>> mount(mounts::MountRequest request, FilesystemIdentity identity) override;
   asio::awaitable<Result<mounts::Guard>> guard(std::filesystem::path mount_point, bool is_in_use) override;
-  asio::awaitable<Result<Unmounted>> unmount(std::filesystem::path target, mounts::Unmount how) override;
+  asio::awaitable<Result<Unmounted>> unmount(OwnMount mount, mounts::Unmount how) override;
   asio::awaitable<Result<std::string>> users(std::filesystem::path target) override;
-  asio::awaitable<Result<mounts::Closed>> publish(std::filesystem::path target, std::string device,
+  asio::awaitable<Result<mounts::Closed>> publish(OwnMount mount, std::string device,
                                                   mounts::AfterPublish then, bool alone) override;
-  asio::awaitable<Result<>> make_writable(std::filesystem::path target, std::string device,
-                                          bool alone) override;
+  asio::awaitable<Result<>> make_writable(OwnMount mount, std::string device, bool alone) override;
   const Result<std::vector<mounts::Mount>>& mount_table() override;
 
  private:

@@ -10,52 +10,96 @@
 
 namespace spark::volumes {
 
+namespace {
+
+Error mounted_otherwise(const VolumeContext& volume, const char* how) {
+  return {Errc::Refused, volume.settings.mount.native() + " is mounted " + how + " already",
+          std::string("unmount it, and remove its fstab line if it has one; it is then mounted ") +
+              (is_reader(volume) ? "read-only" : "for writing") + " automatically"};
+}
+
+}  // namespace
+
 // Succeeds if the mount has the requested file system and access mode.
 asio::awaitable<Result<>> NvmeAttachment::adopt() {
-  const auto looked = volume_.top_mount();
-  if (!looked) co_return looked.take_error();
-  if (!*looked) co_return fail(Errc::Failed, "the mount vanished while it was looked at");
-  const mounts::Mount& mount = **looked;
-  const auto options = split(mount.options, ',');
-  const bool is_read_only = std::ranges::find(options, "ro") != options.end();
-  if (volume_.settings.access == config::Access::ReadOnly && !is_read_only) {
-    co_return fail(Errc::Refused,
-                   volume_.settings.mount.native() + " is mounted read-write already, and not by spark-stage",
-                   "unmount it and remove its fstab line; it is then mounted read-only automatically");
-  }
+  const Standing standing = volume_.look_at_standing();
+  if (standing.place != Place::Ours)
+    co_return fail(Errc::Failed, "the mount vanished while it was looked at");
+  const mounts::Mount& mount = *standing.top;
+  const bool is_read_only = mounts::has_option(mount.options, "ro");
+  if (is_reader(volume_) && !is_read_only) co_return fail(mounted_otherwise(volume_, "read-write"));
+  if (!is_reader(volume_) && mounts::is_read_only(mount) && !volume_.checked)
+    co_return co_await leave_reader(standing);
   if (auto secured = co_await paths_.check_keys(); !secured) co_return secured;
   volume_.status.device = mount.source;
   volume_.status.filesystem_type = mount.type;
-  if (volume_.mount.is_known) co_return Result<>{};
+  if (volume_.checked) co_return Result<>{};
   if (paths_.look() != Link::Live) {  // frozen: its superblock is read as soon as possible
     const auto pinned = volume_.seams.store.pinned_identity();
     volume_.status.filesystem_uuid = pinned.value_or(FilesystemIdentity{}).uuid;
     co_return Result<>{};
   }
-  co_return co_await adopt_unknown(mount);
+  co_return co_await adopt_unknown(standing);
 }
 
-asio::awaitable<Result<>> NvmeAttachment::adopt_unknown(mounts::Mount mount) {
+// A mount of this daemon's from when the volume was read-only: no journal was replayed. It has nothing to
+// lose.
+asio::awaitable<Result<>> NvmeAttachment::leave_reader(Standing standing) {
+  if (!mounts::has_option(standing.top->super_options, "norecovery"))
+    co_return fail(mounted_otherwise(volume_, "read-only"));
+  const auto unmounted = co_await volume_.seams.mounts.unmount(*standing.own, mounts::Unmount::Plain);
+  if (!unmounted) co_return unmounted.take_error();
+  co_return fail(Errc::Unavailable, "it was mounted read-only, and is being mounted for writing");
+}
+
+asio::awaitable<Result<>> NvmeAttachment::adopt_unknown(Standing standing) {
   if (auto free = check_nothing_waits(); !free) co_return free;
   const auto superblock = co_await volume_.seams.device.read_superblock(volume_.status.device);
   if (!superblock) co_return superblock.take_error();
+  CheckedMount found = as_found(*standing.own, *superblock);
   if (auto same = check_identity(volume_, *superblock); !same) {
-    if (!is_reader(volume_)) co_await stop_writing_to(superblock->uuid);
+    if (found.is_writer) co_await stop_writing_to_other(std::move(found), superblock->uuid);
     co_return same;
+  }
+  const auto mounted = co_await volume_.seams.device.mounted_state(volume_.settings.mount);
+  if (mounted && !mounted->uuid.empty() && mounted->uuid != superblock->uuid) {
+    co_return fail(Errc::Refused,
+                   volume_.settings.mount.native() + " shows file system " + mounted->uuid + ", and " +
+                       volume_.status.device + " holds " + superblock->uuid + " by now",
+                   "unmount it; it is then mounted automatically");
   }
   volume_.status.filesystem_uuid = superblock->uuid;
   if (const auto pinned = co_await pin_adopted(*superblock); !pinned) log::survived(pinned.error());
-  if (is_reader(volume_) && !mounts::has_option(mount.super_options, "norecovery")) {
-    volume_.status.warnings.push_back(
-        volume_.settings.mount.native() +
-        " was mounted by another program, with other options than spark-stage's: `spark-stage volumes down " +
-        volume_.settings.name + "`, then `up`, sets the device read-only and replays no journal");
+  if (is_reader(volume_)) warn_of_options(*standing.top);
+  found.stamp = volume_.seams.store.pinned_identity().value_or(FilesystemIdentity{}).stamp;
+  if (found.is_writer && fence_.is_wanted()) {
+    auto adopted = co_await fence_.adopt(std::move(found), *superblock);
+    if (!adopted) co_return adopted.take_error();
+    found = std::move(*adopted);
   }
-  volume_.mount.stamp = volume_.seams.store.pinned_identity().value_or(FilesystemIdentity{}).stamp;
-  Result<> adopted;
-  if (fence_.is_wanted()) adopted = co_await fence_.adopt(*superblock);
-  volume_.mount.is_known = adopted.has_value();
-  co_return adopted;
+  volume_.checked = std::make_shared<CheckedMount>(std::move(found));
+  co_return Result<>{};
+}
+
+// A mount that this daemon made writable before, and published, has kept its journal.
+void NvmeAttachment::warn_of_options(const mounts::Mount& mount) {
+  if (is_published(volume_) || mounts::has_option(mount.super_options, "norecovery")) return;
+  volume_.status.warn(Warning::MountOptions,
+                      volume_.settings.mount.native() +
+                          " was mounted by another program, with other options than spark-stage's: "
+                          "`spark-stage volumes down " +
+                          volume_.settings.name +
+                          "`, then `up`, sets the device read-only and replays no journal");
+}
+
+// The only place where a record of a mount begins.
+CheckedMount NvmeAttachment::as_found(OwnMount mount, const mounts::Superblock& superblock) const {
+  CheckedMount found(std::move(mount));
+  found.device = volume_.status.device;
+  found.uuid = superblock.uuid;
+  found.is_writer = !is_reader(volume_);
+  found.stamp = superblock.stamp;
+  return found;
 }
 
 // From now on the volume has this file system, as if this daemon had mounted it.
@@ -77,43 +121,49 @@ Result<> NvmeAttachment::check_nothing_waits() {
 }
 
 // For a writable mount that existed before this daemon, on a device that now contains another file system.
-asio::awaitable<void> NvmeAttachment::stop_writing_to(std::string other_uuid) {
+// The mounted one is the volume's if it was pinned.
+asio::awaitable<void> NvmeAttachment::stop_writing_to_other(CheckedMount found, std::string other_uuid) {
   const auto mounted = co_await volume_.seams.device.mounted_state(volume_.settings.mount);
-  if (!mounted || mounted->uuid.empty() || mounted->uuid == other_uuid) co_return;
-  co_await leave_other_filesystem(volume_.status.device + " holds another file system than " + mounted->uuid +
-                                  ", which is mounted");
+  const auto pinned = volume_.seams.store.pinned_identity();
+  if (!mounted || !pinned || mounted->uuid != pinned->uuid || mounted->uuid == other_uuid) co_return;
+  volume_.checked = std::make_shared<CheckedMount>(std::move(found));
+  co_await leave_other_filesystem(
+      volume_.checked,
+      volume_.status.device + " holds another file system than " + mounted->uuid + ", which is mounted");
 }
 
-asio::awaitable<void> NvmeAttachment::leave_other_filesystem(std::string reason) {
-  volume_.mount.is_exchanged = true;
-  co_await fence_.lose(std::move(reason));
-  if (!volume_.seams.neighbours.subsystem_shared()) co_await cut_off();
+asio::awaitable<void> NvmeAttachment::leave_other_filesystem(CheckedMountPtr mount, std::string reason) {
+  mount->is_exchanged = true;
+  co_await fence_.lose(mount, std::move(reason));
+  if (!volume_.seams.neighbours.subsystem_shared()) co_await cut_off(mount);
 }
 
-asio::awaitable<void> NvmeAttachment::cut_off() {
+// The mounted file system is not the one on the device: a mount without a device can't write to it.
+asio::awaitable<void> NvmeAttachment::cut_off(CheckedMountPtr mount) {
+  if (!mount->is_exchanged) co_return;
   const auto gone =
       co_await disconnect_subsystem(volume_.seams, volume_.settings.nvme->subsystem, nvmetcp::Users::CutOff);
   if (!gone.outcome) log::survived(gone.outcome.error());
 }
 
 asio::awaitable<Result<>> NvmeAttachment::check_may_unmount() {
-  MountState& mount = volume_.mount;
-  if (!mount.is_exchanged || volume_.look_at_mount() != Place::Broken) co_return Result<>{};
+  const CheckedMountPtr mount = volume_.checked;
+  if (!mount || !mount->is_exchanged || volume_.look_at_mount() != Place::Broken) co_return Result<>{};
   if (auto free = check_nothing_waits(); !free) co_return free;
   const auto superblock = co_await volume_.seams.device.read_superblock(volume_.status.device);
   if (!superblock) co_return superblock.take_error();
   const auto pinned = volume_.seams.store.pinned_identity();
-  mount.is_exchanged = !pinned || superblock->uuid != pinned->uuid;
-  if (!mount.is_exchanged) co_return Result<>{};
+  mount->is_exchanged = !pinned || superblock->uuid != pinned->uuid;
+  if (!mount->is_exchanged) co_return Result<>{};
   if (volume_.seams.neighbours.subsystem_shared()) {
     co_return fail(Errc::Refused,
-                   mount.fence_lost +
+                   mount->fence_lost +
                        "; the dead mount stays, as its unmount would write to the other file system, "
                        "and other volumes use the connection",
                    "take the other volumes of subsystem " + printable(volume_.settings.nvme->subsystem) +
                        " down, then it is cut off");
   }
-  co_await cut_off();
+  co_await cut_off(mount);
   co_return Result<>{};
 }
 

@@ -14,14 +14,11 @@ asio::awaitable<void> MountPoint::guard() {
 }
 
 asio::awaitable<Result<>> MountPoint::clear_broken() {
-  const std::string fence_lost = volume_.mount.fence_lost;
-  const auto unmounted =
-      co_await volume_.seams.mounts.unmount(volume_.settings.mount, mounts::Unmount::Plain);
-  if (unmounted) {
-    volume_.mount.is_broken = volume_.mount.is_exchanged = false;
-    volume_.mount.fence_lost.clear();
-    co_return Result<>{};
-  }
+  const Standing standing = volume_.look_at_standing();
+  if (standing.place != Place::Broken) co_return Result<>{};
+  const std::string fence_lost = volume_.checked ? volume_.checked->fence_lost : "";
+  const auto unmounted = co_await volume_.seams.mounts.unmount(*standing.own, mounts::Unmount::Plain);
+  if (unmounted) co_return Result<>{};
   Error error = unmounted.error();
   if (!fence_lost.empty()) {
     error.kind = Errc::Refused;
@@ -35,7 +32,8 @@ asio::awaitable<Result<>> MountPoint::clear_broken() {
 std::optional<mounts::DeadMount> MountPoint::dead_mount() {
   const Standing standing = look_at_place(volume_.seams, volume_.settings);
   if (standing.place != Place::Dead) return std::nullopt;
-  return mounts::DeadMount{standing.top->device_number, may_detach(volume_.settings, standing.place)};
+  return mounts::DeadMount{standing.top->device_number, may_detach(volume_.settings, standing.place),
+                           standing.own->id()};
 }
 
 }  // namespace spark::volumes

@@ -19,6 +19,8 @@ asio::awaitable<Result<>> NfsAttachment::bring_up() {
   }
   volume_.status.device = volume_.settings.nfs->host + ":" + volume_.settings.nfs->path;
   volume_.status.filesystem_type = "nfs";
+  const Standing standing = volume_.look_at_standing();
+  if (standing.own && !volume_.checked) volume_.checked = std::make_shared<CheckedMount>(*standing.own);
   co_return Result<>{};
 }
 
@@ -34,10 +36,9 @@ std::vector<std::string> with_connections(std::vector<std::string> options, unsi
 
 // Already mounted: by this program, or by another one, possibly with another access mode.
 Result<> NfsAttachment::check_adopted() {
-  const auto mount = volume_.top_mount();
-  if (!mount) return mount.take_error();
+  const auto mount = volume_.look_at_standing().top;
   const bool wants_read_only = volume_.settings.access == config::Access::ReadOnly;
-  if (!*mount || mounts::is_read_only(**mount) == wants_read_only) return {};
+  if (!mount || mounts::is_read_only(*mount) == wants_read_only) return {};
   return fail(Errc::Refused,
               volume_.settings.mount.native() + " is mounted " +
                   (wants_read_only ? "read-write" : "read-only") + " already, and not by spark-stage",

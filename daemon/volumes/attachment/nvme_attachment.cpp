@@ -29,7 +29,7 @@ asio::awaitable<Result<>> NvmeAttachment::bring_up(bool takes) {
 }
 
 asio::awaitable<Result<>> NvmeAttachment::clear_broken() {
-  const std::string& fence_lost = volume_.mount.fence_lost;
+  const std::string fence_lost = volume_.checked ? volume_.checked->fence_lost : "";
   const bool has_lost_fence = !fence_lost.empty();
   volume_.set_state(has_lost_fence ? State::Refused : State::Lost,
                     has_lost_fence
@@ -60,7 +60,6 @@ asio::awaitable<Result<nvmetcp::Namespace>> NvmeAttachment::wait_for_namespace()
 asio::awaitable<Result<>> NvmeAttachment::check_and_mount(nvmetcp::Namespace block, bool takes) {
   Status& status = volume_.status;
   status.device = "/dev/" + block.device;
-  volume_.mount.is_known = false;
   if (auto secured = paths_.check_secured(); !secured) co_return secured;
   if (auto free = check_nothing_waits(); !free) co_return free;
   const auto superblock = co_await volume_.seams.device.read_superblock(status.device);
@@ -69,11 +68,13 @@ asio::awaitable<Result<>> NvmeAttachment::check_and_mount(nvmetcp::Namespace blo
   status.filesystem_uuid = superblock->uuid;
   if (auto same = check_identity(volume_, *superblock); !same) co_return same;
   if (auto safe = check_safe_to_mount(volume_, *superblock); !safe) co_return safe;
-  if (auto armed = co_await fence_.arm(*superblock, takes); !armed) co_return armed;
-  co_return co_await mount(std::move(block), *superblock);
+  auto armed = co_await fence_.arm(*superblock, takes);
+  if (!armed) co_return armed.take_error();
+  co_return co_await mount(std::move(block), *superblock, *armed);
 }
 
-mounts::MountRequest NvmeAttachment::request_for(const mounts::Superblock& superblock) {
+mounts::MountRequest NvmeAttachment::request_for(const mounts::Superblock& superblock,
+                                                 const FenceStatus& fence) {
   const bool is_writer = !is_reader(volume_);
   mounts::MountRequest request;
   request.source = volume_.status.device;
@@ -83,16 +84,17 @@ mounts::MountRequest NvmeAttachment::request_for(const mounts::Superblock& super
   request.read_only = !is_writer;
   request.keeps_journal = is_published(volume_);
   request.options = volume_.settings.options;
-  if (is_writer && fence_.is_alone() && superblock.has_mmp)
+  if (is_writer && fence_.is_wanted() && !fence.reservation && superblock.has_mmp)
     request.claim_as = volume_.seams.neighbours.node_name();
   request.replaces = mount_point_.dead_mount();
   request.may_hide_files = mount_point_.may_hide_files();
   return request;
 }
 
-asio::awaitable<Result<>> NvmeAttachment::mount(nvmetcp::Namespace block, mounts::Superblock superblock) {
-  const bool is_writer = !is_reader(volume_);
-  const auto wait = is_writer ? mounts::mmp_wait(superblock, fence_.is_alone()) : std::chrono::seconds(0);
+asio::awaitable<Result<>> NvmeAttachment::mount(nvmetcp::Namespace block, mounts::Superblock superblock,
+                                                FenceStatus fence) {
+  const bool claims_alone = fence_.is_wanted() && !fence.reservation;
+  const auto wait = is_reader(volume_) ? std::chrono::seconds(0) : mounts::mmp_wait(superblock, claims_alone);
   const std::string mmp_wait =
       wait.count() > 0 ? " (multi-mount protection waits " + std::to_string(wait.count()) + " s)" : "";
   volume_.say(State::Mounting,
@@ -100,21 +102,30 @@ asio::awaitable<Result<>> NvmeAttachment::mount(nvmetcp::Namespace block, mounts
   FilesystemIdentity identity{superblock.type, superblock.uuid,  superblock.filesystem_bytes,
                               block.id(),      superblock.stamp, is_published(volume_)};
   const auto before = volume_.seams.store.pinned_identity();
-  auto request = request_for(superblock);
-  const auto mounted = co_await volume_.seams.mounts.mount(std::move(request), std::move(identity));
+  auto request = request_for(superblock, fence);
+  request.claim_s = static_cast<std::uint32_t>(wait.count());
+  // A full state folder must not keep a volume down whose record is right already.
+  const bool is_pinned = before && is_same_but_stamp(*before, identity);
+  FilesystemIdentity to_pin;
+  if (!is_pinned) to_pin = identity;
+  const auto mounted = co_await volume_.seams.mounts.mount(std::move(request), std::move(to_pin));
   if (!mounted) {
     // Releases the reservation for other hosts, unless an abandoned worker may still mount the volume.
     if (mounted.error().kind != Errc::TimedOut) co_await fence_.disarm();
     co_return fail(with_the_dead_mount(mounted.error()));
   }
-  MountState fresh;
-  fresh.is_known = true;
-  fresh.is_changing_writing = volume_.mount.is_changing_writing;  // by a worker that is still running
-  fresh.left_behind = mounted->users;
-  fresh.stamp = superblock.stamp;
-  volume_.mount = std::move(fresh);
+  volume_.attempts.left_behind = mounted->users;
   volume_.attempts.healed_by_us = true;
   volume_.status.foreign_writes = false;
+  const Standing standing = volume_.look_at_standing();
+  if (!standing.own) co_return fail(Errc::Failed, "the mount vanished as soon as it was made");
+  CheckedMount made = as_found(*standing.own, superblock);
+  made.fence = fence;
+  volume_.checked = std::make_shared<CheckedMount>(std::move(made));
+  if (is_pinned) {
+    if (const auto pinned = co_await volume_.seams.store.pin(std::move(identity)); !pinned)
+      log::survived(pinned.error());
+  }
   if (before) warn_of_change(*before, block);
   co_return Result<>{};
 }
@@ -130,11 +141,11 @@ Error NvmeAttachment::with_the_dead_mount(Error error) {
 // the target.
 void NvmeAttachment::warn_of_change(const FilesystemIdentity& before, const nvmetcp::Namespace& block) {
   if (before.namespace_id.empty() || before.namespace_id == block.id()) return;
-  volume_.status.warnings.push_back(namespace_name(volume_) + " was " + before.namespace_id + " and is now " +
-                                    block.id() +
-                                    ", with the same file system: give it a fixed identity on the target "
-                                    "(nvmet: device_uuid, SPDK: -u), or "
-                                    "each restart there costs a remount here");
+  volume_.status.warn(Warning::NamespaceId,
+                      namespace_name(volume_) + " was " + before.namespace_id + " and is now " + block.id() +
+                          ", with the same file system: give it a fixed identity on the target "
+                          "(nvmet: device_uuid, SPDK: -u), or "
+                          "each restart there costs a remount here");
 }
 
 }  // namespace spark::volumes

@@ -26,7 +26,7 @@ class NvmeAttachment {
   // The device contains another file system than the mounted one: stops writing and disconnects the device.
   // Before 6.15, Linux writes an ext4's superblock on unmount, even if the file system was shut down, and
   // would overwrite the other one's. A mount without a device can't.
-  asio::awaitable<void> leave_other_filesystem(std::string reason);
+  asio::awaitable<void> leave_other_filesystem(CheckedMountPtr mount, std::string reason);
   // Called after that: whether the mount may now be unmounted. Other volumes may have needed the connection
   // until now; or the original file system may be back.
   asio::awaitable<Result<>> check_may_unmount();
@@ -34,16 +34,19 @@ class NvmeAttachment {
  private:
   asio::awaitable<Result<>> clear_broken();
   asio::awaitable<Result<>> adopt();
-  asio::awaitable<Result<>> adopt_unknown(mounts::Mount mount);
+  asio::awaitable<Result<>> leave_reader(Standing standing);
+  asio::awaitable<Result<>> adopt_unknown(Standing standing);
+  CheckedMount as_found(OwnMount mount, const mounts::Superblock& superblock) const;
   Result<> check_nothing_waits();
   asio::awaitable<Result<>> pin_adopted(mounts::Superblock superblock);
-  asio::awaitable<void> stop_writing_to(std::string other_uuid);
-  asio::awaitable<void> cut_off();
+  asio::awaitable<void> stop_writing_to_other(CheckedMount found, std::string other_uuid);
+  asio::awaitable<void> cut_off(CheckedMountPtr mount);
   asio::awaitable<Result<nvmetcp::Namespace>> wait_for_namespace();
   asio::awaitable<Result<>> check_and_mount(nvmetcp::Namespace block, bool takes);
-  asio::awaitable<Result<>> mount(nvmetcp::Namespace block, mounts::Superblock superblock);
-  mounts::MountRequest request_for(const mounts::Superblock& superblock);
+  asio::awaitable<Result<>> mount(nvmetcp::Namespace block, mounts::Superblock superblock, FenceStatus fence);
+  mounts::MountRequest request_for(const mounts::Superblock& superblock, const FenceStatus& fence);
   Error with_the_dead_mount(Error error);
+  void warn_of_options(const mounts::Mount& mount);
   void warn_of_change(const FilesystemIdentity& before, const nvmetcp::Namespace& block);
 
   VolumeContext& volume_;

@@ -15,10 +15,6 @@ bool Fence::is_wanted() const {
          volume_.settings.fence != config::Fence::None;
 }
 
-bool Fence::is_alone() const {
-  return is_wanted() && !volume_.status.fence.reservation;
-}
-
 asio::awaitable<Result<ReservationState>> Fence::ask(ReservationAct act) {
   if (!wants_reservation(volume_.settings)) co_return ReservationState{};
   ReservationRequest request{
@@ -85,13 +81,22 @@ Result<> Fence::check_offered(const ReservationState& holding, const mounts::Sup
                   : "use ext4 with MMP; or, if no other host can mount it, `fence: none`");
 }
 
-// The target lost the reservation while this host had the file system mounted for writing, as nvmet does when
-// a namespace is disabled briefly: the dead mount is still there. The report would show a host that has held
-// it since, so the file system is unchanged since this host wrote it.
-bool Fence::is_forgotten_hold(const ReservationState& holding) const {
-  if (holding.hold != Hold::Free || !holding.restarted || !volume_.mount.fence_lost.empty()) return false;
-  const Standing standing = look_at_place(volume_.seams, volume_.settings);
-  return standing.place == Place::Dead && !mounts::has_option(standing.top->options, "ro");
+// Since the last probe that found this host's fence intact. Each mount for writing counts up in an ext4; an
+// xfs has only the superblock as a whole, which this host's own writes change too.
+bool Fence::was_mounted_elsewhere(const CheckedMount& mount, std::uint64_t stamp,
+                                  std::uint64_t mounts) const {
+  return mounts != 0 && mount.held_mounts != 0 ? mounts != mount.held_mounts : stamp != mount.held_stamp;
+}
+
+// The target forgot the reservation while this host had the file system mounted for writing, as nvmet does
+// when a namespace is disabled briefly: the dead mount is still there, and no other host has mounted it
+// since.
+bool Fence::is_forgotten_hold(const ReservationState& holding, const mounts::Superblock& superblock) {
+  if (holding.hold != Hold::Free || !holding.restarted || volume_.look_at_mount() != Place::Dead)
+    return false;
+  const CheckedMountPtr mount = volume_.checked;
+  return mount && mount->is_writer && mount->fence_lost.empty() && mount->held_stamp != 0 &&
+         !was_mounted_elsewhere(*mount, superblock.stamp, superblock.mounts);
 }
 
 // Checks that no other host holds it or has it open for writing. If its writer did not close it, one of these
@@ -99,7 +104,8 @@ bool Fence::is_forgotten_hold(const ReservationState& holding) const {
 // that no copy of this host has; or the dead mount that wrote it.
 Result<> Fence::check_not_held(const ReservationState& holding, const mounts::Superblock& superblock) {
   if (holding.hold == Hold::Theirs) return fail(held_elsewhere(holding, superblock));
-  const bool is_own_hold = (holding.hold == Hold::Ours && !holding.former_key) || is_forgotten_hold(holding);
+  const bool is_own_hold =
+      (holding.hold == Hold::Ours && !holding.former_key) || is_forgotten_hold(holding, superblock);
   const bool elsewhere =
       superblock.has_mmp ? superblock.mmp_open && superblock.mmp_node != volume_.seams.neighbours.node_name()
                          : superblock.being_written && !is_own_hold;
@@ -107,28 +113,35 @@ Result<> Fence::check_not_held(const ReservationState& holding, const mounts::Su
   return {};
 }
 
-asio::awaitable<Result<>> Fence::arm(mounts::Superblock superblock, bool takes) {
+asio::awaitable<Result<FenceStatus>> Fence::arm(mounts::Superblock superblock, bool takes) {
   volume_.status.fence = {};
+  volume_.status.warn(Warning::StillReserved, "");
   is_fresh_hold_ = false;
-  if (!is_wanted()) co_return Result<>{};
+  FenceStatus armed;
+  if (!is_wanted()) co_return armed;
+  const bool is_writer = !is_reader(volume_);
   const auto before = co_await ask(ReservationAct::Look);
   if (!before) co_return fail(before.error());
-  if (auto offered = check_offered(*before, superblock); !offered) co_return offered;
-  const auto unheld = check_not_held(*before, superblock);
-  if (!unheld && !takes) co_return unheld;
-  if (!unheld) taken_from_ = volume_.status.fence.held_by;
-  volume_.status.fence = {false, superblock.has_mmp, ""};
-  if (before->hold == Hold::Unsupported) co_return Result<>{};
-
-  const auto now = co_await ask(takes ? ReservationAct::Take : ReservationAct::Hold);
-  if (!now) co_return fail(now.error());
-  if (now->hold != Hold::Ours) co_return fail(held_elsewhere(*now, superblock));
-  volume_.status.fence.reservation = true;
-  const bool is_same_id = before->cloned_id || before->former_key;
-  if (takes && (before->hold == Hold::Theirs || is_same_id))
-    co_await wait_for_late_writes(superblock, is_same_id);
-  is_fresh_hold_ = before->hold != Hold::Ours && !takes;
-  co_return Result<>{};
+  if (is_writer) {
+    if (auto offered = check_offered(*before, superblock); !offered) co_return offered.take_error();
+    const auto unheld = check_not_held(*before, superblock);
+    if (!unheld && !takes) co_return fail(unheld.error());
+    if (!unheld) taken_from_ = volume_.status.fence.held_by;
+    armed.mmp = superblock.has_mmp;
+  }
+  const bool is_needed = is_writer || before->hold == Hold::Free || before->hold == Hold::Ours;
+  if (before->hold != Hold::Unsupported && is_needed) {
+    const auto now = co_await ask(takes ? ReservationAct::Take : ReservationAct::Hold);
+    if (!now) co_return fail(now.error());
+    if (now->hold != Hold::Ours && is_writer) co_return fail(held_elsewhere(*now, superblock));
+    armed.reservation = now->hold == Hold::Ours;
+    const bool is_same_id = before->cloned_id || before->former_key;
+    if (takes && (before->hold == Hold::Theirs || is_same_id))
+      co_await wait_for_late_writes(superblock, is_same_id);
+    is_fresh_hold_ = before->hold != Hold::Ours && !takes;
+  }
+  volume_.status.fence = armed;
+  co_return armed;
 }
 
 // A frozen host may still owe the data of writes that the target accepted before the takeover. They end with
@@ -145,13 +158,14 @@ asio::awaitable<void> Fence::wait_for_late_writes(mounts::Superblock superblock,
     co_await volume_.sleep(std::chrono::ceil<Duration>(end - volume_.clock.steady()));
 }
 
-asio::awaitable<Result<>> Fence::adopt(mounts::Superblock superblock) {
+asio::awaitable<Result<CheckedMount>> Fence::adopt(CheckedMount found, mounts::Superblock superblock) {
   const auto before = co_await ask(ReservationAct::Look);
   if (!before) co_return fail(before.error());
-  if (auto offered = check_offered(*before, superblock); !offered) co_return offered;
+  if (auto offered = check_offered(*before, superblock); !offered) co_return offered.take_error();
   if (before->hold == Hold::Theirs) {
     Error error = held_elsewhere(*before, superblock);
-    co_await lose(error.what);
+    volume_.checked = std::make_shared<CheckedMount>(std::move(found));
+    co_await lose(volume_.checked, error.what);
     co_return fail(std::move(error));
   }
   // With multi-mount protection the kernel itself ends a mount after another host's writes; this host's name
@@ -165,18 +179,19 @@ asio::awaitable<Result<>> Fence::adopt(mounts::Superblock superblock) {
   }
   const auto now = co_await ask(ReservationAct::Hold);
   if (!now) co_return fail(now.error());
-  volume_.status.fence = {now->hold == Hold::Ours, superblock.has_mmp, ""};
-  co_return Result<>{};
+  found.fence = {now->hold == Hold::Ours, superblock.has_mmp, ""};
+  volume_.status.fence = found.fence;
+  co_return found;
 }
 
 asio::awaitable<void> Fence::disarm() {
   if (!is_fresh_hold_) co_return;
   auto given = co_await give_back_reservation(volume_.seams, volume_.settings);
-  if (!given.still_reserved.empty()) volume_.status.warnings.push_back(std::move(given.still_reserved));
+  volume_.status.warn(Warning::StillReserved, std::move(given.still_reserved));
   volume_.status.fence.reservation = false;
 }
 
-std::string Fence::why_lost(const ProbeAnswer& answer) {
+std::string Fence::why_lost(CheckedMount& mount, const ProbeAnswer& answer) {
   if (answer.holding && answer.holding->hold == Hold::Theirs) {
     mounts::Superblock seen;
     seen.mmp_open = true;
@@ -185,8 +200,8 @@ std::string Fence::why_lost(const ProbeAnswer& answer) {
     return volume_.status.fence.held_by + " has taken over " + namespace_name(volume_);
   }
   if (!answer.mmp_node.empty()) {
-    if (volume_.mount.mmp_node.empty()) volume_.mount.mmp_node = answer.mmp_node;
-    if (volume_.mount.mmp_node != answer.mmp_node)
+    if (mount.mmp_node.empty()) mount.mmp_node = answer.mmp_node;
+    if (mount.mmp_node != answer.mmp_node)
       return "host '" + printable(answer.mmp_node) + "' has opened " + namespace_name(volume_) +
              " for writing too";
   }
@@ -194,51 +209,56 @@ std::string Fence::why_lost(const ProbeAnswer& answer) {
   const ReservationState& holding = *answer.holding;
   if (holding.hold == Hold::Free)
     return "the reservation of " + namespace_name(volume_) + " was taken from this host";
-  if (holding.hold == Hold::Unsupported && !volume_.status.fence.mmp)
+  if (holding.hold == Hold::Unsupported && !mount.fence.mmp)
     return namespace_name(volume_) +
            " offers no reservations any more, and nothing else keeps other writers out";
-  if (holding.hold == Hold::Unsupported && volume_.status.fence.reservation) {
-    volume_.status.warnings.push_back(
-        namespace_name(volume_) + " offers no reservations any more: only multi-mount protection is left");
-  }
-  volume_.status.fence.reservation = holding.hold == Hold::Ours;
+  const bool was_interrupted = holding.was_forgotten && mount.held_stamp != 0 && !mount.fence.mmp;
+  if (was_interrupted && was_mounted_elsewhere(mount, answer.stamp, answer.mounts))
+    return "the target forgot the reservation of " + namespace_name(volume_) +
+           ", and another host has written it since";
+  mount.held_stamp = answer.stamp;
+  mount.held_mounts = answer.mounts;
+  volume_.status.fence = {holding.hold == Hold::Ours, mount.fence.mmp, ""};
+  const bool is_weaker = holding.hold == Hold::Unsupported && mount.fence.reservation;
+  volume_.status.warn(Warning::OnlyMmp, is_weaker ? namespace_name(volume_) +
+                                                        " offers no reservations any more: only multi-mount "
+                                                        "protection is left"
+                                                  : "");
   return "";
 }
 
-asio::awaitable<std::string> Fence::who_took_over() {
+asio::awaitable<std::string> Fence::who_took_over(CheckedMountPtr mount) {
   if (!wants_reservation(volume_.settings)) co_return "";
   ProbeAnswer answer;
   const auto now = co_await ask(ReservationAct::Look);
   if (!now || now->hold != Hold::Theirs) co_return "";
   answer.holding = *now;
-  co_return why_lost(answer);
+  co_return why_lost(*mount, answer);
 }
 
-asio::awaitable<void> Fence::lose(std::string reason) {
-  std::string& why = volume_.mount.fence_lost;
-  why = std::move(reason);
-  volume_.mount.is_broken = true;
-  const auto stopped =
-      co_await volume_.seams.device.stop_writing(volume_.settings.mount, volume_.status.device);
-  why += stopped ? "; writing was stopped here at once" : "; " + stopped.error().what;
-  outages_.begin(why);
-  volume_.set_state(State::Refused, why);
+asio::awaitable<void> Fence::lose(CheckedMountPtr mount, std::string reason) {
+  mount->fence_lost = reason;
+  mount->is_broken = true;
+  const auto stopped = co_await volume_.seams.device.stop_writing(mount->mount, mount->device);
+  mount->fence_lost =
+      std::move(reason) + (stopped ? "; writing was stopped here at once" : "; " + stopped.error().what);
+  outages_.begin(mount->fence_lost);
+  volume_.set_state(State::Refused, mount->fence_lost);
 }
 
-// The mounted file system can be compared with the disk only now: while the reservation is held, no other
-// host writes.
-asio::awaitable<Result<>> Fence::check_still_ours() {
+asio::awaitable<Result<>> Fence::check_still_ours(CheckedMountPtr mount) {
   const auto holding = co_await ask(ReservationAct::Hold);
   if (!holding) co_return fail(holding.error());
   const auto superblock = co_await volume_.seams.device.read_superblock(volume_.status.device);
   if (!superblock) co_return fail(superblock.error());
   if (holding->hold == nvmetcp::Hold::Theirs) co_return fail(held_elsewhere(*holding, *superblock));
-  volume_.status.fence.reservation = holding->hold == nvmetcp::Hold::Ours;
+  mount->fence = {holding->hold == Hold::Ours, superblock->has_mmp, ""};
+  volume_.status.fence = mount->fence;
   if (!superblock->damage.empty()) {
     co_return fail(Errc::Refused, "volume " + volume_.settings.name +
                                       " stays read-only: " + damaged(volume_, superblock->damage));
   }
-  if (!superblock->being_written && superblock->stamp == volume_.mount.stamp) co_return Result<>{};
+  if (!superblock->being_written && superblock->stamp == mount->stamp) co_return Result<>{};
   co_return fail(Errc::Refused,
                  "volume " + volume_.settings.name + " was published, and another host has written it since",
                  "`spark-stage status` says whether it still does; nothing was changed");

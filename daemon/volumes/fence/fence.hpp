@@ -5,6 +5,7 @@
 #include <boost/asio/awaitable.hpp>
 #include <string>
 
+#include "daemon/volumes/checked_mount.hpp"
 #include "daemon/volumes/context.hpp"
 #include "daemon/volumes/outages.hpp"
 
@@ -15,29 +16,28 @@ class Fence {
   Fence(VolumeContext& volume, Outages& outages) : volume_(volume), outages_(outages) {}
 
   bool is_wanted() const;
-  // Multi-mount protection is the only fence.
-  bool is_alone() const;
 
-  // Before the mount. Refused if another host holds the volume, or the configured kind of fence is not
-  // available. `takes`: an operator requested a takeover of the reservation.
-  asio::awaitable<Result<>> arm(mounts::Superblock superblock, bool takes);
+  // Before the mount: how it is fenced. Refused if another host holds the volume, or the configured kind of
+  // fence is not available. A reader needs no fence; it holds the reservation of a volume that it has
+  // published, if that is free. `takes`: an operator requested a takeover of the reservation.
+  asio::awaitable<Result<FenceStatus>> arm(mounts::Superblock superblock, bool takes);
   // After a failed mount: releases the reservation for other hosts, if it was free before.
   asio::awaitable<void> disarm();
-  // For a volume already mounted when the daemon started. Another host may have taken over, and released it,
-  // meanwhile.
-  asio::awaitable<Result<>> adopt(mounts::Superblock superblock);
+  // For a writable mount that existed when the daemon started: the same mount, fenced. Another host may have
+  // taken over, and released it, meanwhile.
+  asio::awaitable<Result<CheckedMount>> adopt(CheckedMount found, mounts::Superblock superblock);
   // While this host holds the reservation no other host writes; then checks that the mounted file system
   // equals the one on the disk.
-  asio::awaitable<Result<>> check_still_ours();
+  asio::awaitable<Result<>> check_still_ours(CheckedMountPtr mount);
 
   // Why this host may no longer write, judged from a probe; empty means that it may.
-  std::string why_lost(const ProbeAnswer& answer);
+  std::string why_lost(CheckedMount& mount, const ProbeAnswer& answer);
   // The same for a file system that shut itself down over a live link: whether the target refuses this host's
   // writes.
-  asio::awaitable<std::string> who_took_over();
+  asio::awaitable<std::string> who_took_over(CheckedMountPtr mount);
   // Shuts the mounted file system down immediately, without flushing: its unwritten data would only damage
   // the other host's writes.
-  asio::awaitable<void> lose(std::string reason);
+  asio::awaitable<void> lose(CheckedMountPtr mount, std::string reason);
   // The host from which the last takeover took it; empty means none.
   const std::string& taken_from() const { return taken_from_; }
   void forget_take() { taken_from_.clear(); }
@@ -49,7 +49,8 @@ class Fence {
   Error held_elsewhere(const nvmetcp::ReservationState& holding, const mounts::Superblock& superblock);
   Result<> check_offered(const nvmetcp::ReservationState& holding,
                          const mounts::Superblock& superblock) const;
-  bool is_forgotten_hold(const nvmetcp::ReservationState& holding) const;
+  bool was_mounted_elsewhere(const CheckedMount& mount, std::uint64_t stamp, std::uint64_t mounts) const;
+  bool is_forgotten_hold(const nvmetcp::ReservationState& holding, const mounts::Superblock& superblock);
   Result<> check_not_held(const nvmetcp::ReservationState& holding, const mounts::Superblock& superblock);
   asio::awaitable<void> wait_for_late_writes(mounts::Superblock superblock, bool is_same_id);
 

@@ -17,6 +17,7 @@ constexpr unsigned kDownLooks = 2, kSilentProbes = 2;
 void Health::begin() {
   down_looks_ = 0;
   silent_since_.reset();
+  link_trusted_from_ = {};
 }
 
 asio::awaitable<Finding> Health::look(Place place) {
@@ -28,9 +29,11 @@ asio::awaitable<Finding> Health::look(Place place) {
   } else if (place != Place::Unknown) {
     found = {Verdict::Lost, why_lost(place)};
   }
-  if (found.verdict == Verdict::Lost && (place == Place::Broken || volume_.mount.is_broken) &&
-      volume_.settings.nvme && paths_.look() == Link::Live) {
-    if (auto taken = co_await fence_.who_took_over(); !taken.empty())
+  const CheckedMountPtr mount = volume_.checked;
+  const bool is_broken = place == Place::Broken || (mount && mount->is_broken);
+  if (found.verdict == Verdict::Lost && is_broken && mount && mount->is_writer &&
+      paths_.look() == Link::Live) {
+    if (auto taken = co_await fence_.who_took_over(mount); !taken.empty())
       found = {Verdict::Fenced, std::move(taken)};
   }
   if (volume_.stopped || !volume_.wanted_up) co_return found;
@@ -60,7 +63,7 @@ asio::awaitable<Finding> Health::look_at_link() {
   }
   if (link == Link::Down) {
     if (volume_.status.state == State::Ready && ++down_looks_ < kDownLooks) co_return found;
-    volume_.mount.link_trusted_from = SteadyTime::max();
+    link_trusted_from_ = SteadyTime::max();
     found = {Verdict::Silent, "no path to the target is live: I/O waits for the link"};
     co_return found;
   }
@@ -76,9 +79,8 @@ asio::awaitable<Finding> Health::look_at_link() {
 // identities, and then removes the device, so the first good read proves nothing yet.
 bool Health::is_link_trusted() {
   const SteadyTime now = volume_.clock.steady();
-  SteadyTime& from = volume_.mount.link_trusted_from;
-  from = std::min(from, now + volume_.timings.link_doubt);
-  return now >= from;
+  link_trusted_from_ = std::min(link_trusted_from_, now + volume_.timings.link_doubt);
+  return now >= link_trusted_from_;
 }
 
 // I/O waiting on a dead path moves to another path as soon as the kernel has detected the failure, so this is
@@ -118,33 +120,35 @@ asio::awaitable<Finding> Health::probe() {
 
 asio::awaitable<Finding> Health::judge(ProbeAnswer answer) {
   Finding found{Verdict::Good, ""};
+  const CheckedMountPtr mount = volume_.checked;
+  if (!mount) co_return Finding{};  // another program unmounted it during the probe
   const bool is_nvme = volume_.settings.nvme.has_value();
   Status& status = volume_.status;
   if (answer.shut_down) {
-    volume_.mount.is_broken = true;
+    mount->is_broken = true;
     found = {Verdict::Lost, why_lost(Place::Broken)};
     co_return found;
   }
-  if (is_nvme && !status.filesystem_uuid.empty() && answer.uuid != status.filesystem_uuid) {
+  if (is_nvme && answer.uuid != mount->uuid) {
     // Unflushed data would be written into the other file system.
     found = {
-        is_reader(volume_) ? Verdict::Lost : Verdict::Exchanged,
+        mount->is_writer ? Verdict::Exchanged : Verdict::Lost,
         status.device + " holds another file system than the one that is mounted: " + printable(answer.uuid)};
-    volume_.mount.is_known = false;  // checked again, and refused
+    if (!mount->is_writer) volume_.checked.reset();  // checked again, and refused
     co_return found;
   }
   // A reader needs no fence: it detects other hosts' writes like any reader.
-  if (is_published(volume_) && answer.holding)
+  if (!mount->is_writer && answer.holding)
     status.fence.reservation = answer.holding->hold == nvmetcp::Hold::Ours;
-  if (fence_.is_wanted() && !is_published(volume_)) {
-    if (auto lost = fence_.why_lost(answer); !lost.empty()) {
+  if (mount->is_writer && fence_.is_wanted()) {
+    if (auto lost = fence_.why_lost(*mount, answer); !lost.empty()) {
       found = {Verdict::Fenced, std::move(lost)};
       co_return found;
     }
   }
-  publication_.look_for_writers(answer);
+  publication_.look_for_writers(*mount, answer);
   if (!is_nvme || !co_await is_shut_down()) co_return found;
-  volume_.mount.is_broken = true;
+  mount->is_broken = true;
   found = {Verdict::Lost, why_lost(Place::Broken)};
   co_return found;
 }
@@ -156,7 +160,7 @@ asio::awaitable<bool> Health::is_shut_down() {
   if (volume_.status.state == State::Ready && volume_.clock.steady() < next_mounted_state_) co_return false;
   const auto state = co_await volume_.seams.device.mounted_state(volume_.settings.mount);
   next_mounted_state_ = volume_.clock.steady() + volume_.timings.mounted_state;
-  if (!state || volume_.mount.is_changing_writing) co_return false;
+  if (!state || !volume_.checked || volume_.checked->is_changing_writing) co_return false;
   volume_.status.published = state->published;
   look_for_damage(*state);
   co_return state->is_shut_down;
@@ -183,7 +187,9 @@ asio::awaitable<void> Health::ask_about_drives() {
 bool Health::is_io_moving() {
   if (!volume_.settings.nvme) return false;
   const SteadyTime now = volume_.clock.steady();
-  const auto completed = volume_.seams.device.completed_io(volume_.status.device);
+  std::vector<std::string> controllers;
+  for (const PathStatus& path : volume_.status.paths) controllers.push_back(path.controller);
+  const auto completed = volume_.seams.device.completed_io(volume_.status.device, controllers);
   if (completed_io_ && completed && completed != completed_io_) io_ended_at_ = now;
   completed_io_ = completed;
   return io_ended_at_ != SteadyTime{} && now - io_ended_at_ < volume_.timings.io_silence;

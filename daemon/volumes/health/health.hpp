@@ -52,6 +52,8 @@ class Health {
   Publication& publication_;
   unsigned down_looks_ = 0;     // consecutive checks without a live path
   unsigned silent_probes_ = 0;  // consecutive probes without an answer
+  // From then on a good read proves the link; max: the link is down, or no read has succeeded since.
+  SteadyTime link_trusted_from_{};
   std::optional<SteadyTime> silent_since_;
   SteadyTime next_probe_, next_mounted_state_, next_smart_;
   std::optional<std::uint64_t> completed_io_;  // at the last check

@@ -1,5 +1,7 @@
 #include "daemon/volumes/paths/paths.hpp"
 
+#include "base/text.hpp"
+
 #include <algorithm>
 
 #include "daemon/log.hpp"
@@ -129,7 +131,7 @@ asio::awaitable<void> Paths::connect(Path& path) {
   const auto connected = co_await connect_portal(path.portal);
   if (connected) {
     note(path, connected->controller);
-    if (!connected->differences.empty()) volume_.status.warnings = connected->differences;
+    volume_.status.warn(Warning::Connection, join(connected->differences, "; "));
     path.reason.clear();
     path.backoff.reset();
     path.next_attempt = volume_.clock.steady() + volume_.timings.first_retry;

@@ -23,7 +23,7 @@ asio::awaitable<Result<>> Paths::take_over() {
     const auto connected = co_await connect_portal(path.portal);
     if (connected) {
       note(path, connected->controller);
-      volume_.status.warnings = connected->differences;
+      volume_.status.warn(Warning::Connection, join(connected->differences, "; "));
     } else if (connected.error().kind == Errc::Refused) {
       co_return connected.take_error();
     }
@@ -62,7 +62,7 @@ asio::awaitable<Result<>> Paths::connect_offered(Path& path, std::string elsewhe
   if (connected) {
     volume_.attempts.healed_by_us = true;
     note(path, connected->controller);
-    volume_.status.warnings = connected->differences;
+    volume_.status.warn(Warning::Connection, join(connected->differences, "; "));
     co_return Result<>{};
   }
   Error error = std::move(connected.error());

@@ -1,5 +1,7 @@
 #include "daemon/volumes/publication/publication.hpp"
 
+#include <utility>
+
 namespace spark::volumes {
 
 // Checks that no other change of the mount is in progress, and that it is ready.
@@ -10,9 +12,9 @@ Result<> Publication::check_can_change() const {
     return fail(Errc::Refused, name + " can't be published here: this host only reads it",
                 "publish it on the host that has it with `access: exclusive`");
   }
-  if (volume_.mount.is_changing_writing)
+  if (volume_.checked && volume_.checked->is_changing_writing)
     return fail(Errc::Unavailable, name + " is being published, or made writable, already", "try again");
-  if (status.state == State::Ready) return {};
+  if (status.state == State::Ready && volume_.checked) return {};
   return fail(Errc::Unavailable,
               name + " is " + to_string(status.state) + (status.reason.empty() ? "" : ": " + status.reason),
               "`spark-stage wait " + volume_.settings.name + "` ends when it is ready");
@@ -27,14 +29,17 @@ asio::awaitable<Result<mounts::Published>> Publication::publish(mounts::AfterPub
     }
     co_return *volume_.status.published;
   }
-  volume_.mount.is_changing_writing = true;
-  const auto closed = co_await volume_.seams.mounts.publish(volume_.settings.mount, volume_.status.device,
-                                                            then, fence_.is_alone());
-  volume_.mount.is_changing_writing = false;
+  const CheckedMountPtr mount = volume_.checked;
+  mount->is_changing_writing = true;
+  const auto closed =
+      co_await volume_.seams.mounts.publish(mount->mount, mount->device, then, is_alone(*mount));
+  mount->is_changing_writing = false;
   volume_.wake();
   if (!closed) co_return closed.take_error();
   volume_.status.published = closed->published;
-  volume_.mount.stamp = closed->stamp;
+  mount->stamp = closed->stamp;
+  mount->is_writer = then == mounts::AfterPublish::Writable;
+  forget_held(*mount);
   if (volume_.status.state == State::Ready) volume_.set_state(State::Ready, ready_reason());
   co_return closed->published;
 }
@@ -42,23 +47,37 @@ asio::awaitable<Result<mounts::Published>> Publication::publish(mounts::AfterPub
 asio::awaitable<Result<>> Publication::make_writable() {
   const auto self = volume_.keep_alive();
   if (!is_published(volume_)) co_return Result<>{};
-  const std::filesystem::path mount = volume_.settings.mount;
-  if (volume_.look_at_mount() == Place::Empty)
-    co_return co_await volume_.seams.mounts.make_writable(mount, "", false);
+  if (volume_.look_at_mount() == Place::Empty) {  // it will be mounted for writing
+    auto identity = volume_.seams.store.pinned_identity().value_or(FilesystemIdentity{});
+    identity.is_published = false;
+    co_return co_await volume_.seams.store.pin(std::move(identity));
+  }
   if (auto can = check_can_change(); !can) co_return can;
-  volume_.mount.is_changing_writing = true;
-  auto writable = co_await fence_.check_still_ours();
+  const CheckedMountPtr mount = volume_.checked;
+  mount->is_changing_writing = true;
+  auto writable = co_await fence_.check_still_ours(mount);
   if (writable)
-    writable = co_await volume_.seams.mounts.make_writable(mount, volume_.status.device, fence_.is_alone());
-  volume_.mount.is_changing_writing = false;
+    writable = co_await volume_.seams.mounts.make_writable(mount->mount, mount->device, is_alone(*mount));
+  mount->is_changing_writing = false;
+  mount->is_writer = mount->is_writer || writable.has_value();
+  forget_held(*mount);
   if (writable && volume_.status.state == State::Ready) volume_.set_state(State::Ready, ready_reason());
   volume_.wake();
   co_return writable;
 }
 
-void Publication::look_for_writers(const ProbeAnswer& answer) {
-  MountState& mount = volume_.mount;
-  if (!is_reader(volume_) || volume_.mount.is_changing_writing) {
+// Multi-mount protection is the only fence.
+bool Publication::is_alone(const CheckedMount& mount) const {
+  return fence_.is_wanted() && !mount.fence.reservation;
+}
+
+// Its own remount for writing counts like another host's mount.
+void Publication::forget_held(CheckedMount& mount) {
+  mount.held_stamp = mount.held_mounts = 0;
+}
+
+void Publication::look_for_writers(CheckedMount& mount, const ProbeAnswer& answer) {
+  if (mount.is_writer || volume_.settings.nfs || mount.is_changing_writing) {
     volume_.status.foreign_writes = mount.is_outdated = false;
     return;
   }
@@ -74,8 +93,9 @@ void Publication::look_for_writers(const ProbeAnswer& answer) {
 
 asio::awaitable<bool> Publication::leave_outdated() {
   if (volume_.clock.steady() < next_leave_) co_return false;
-  const auto unmounted =
-      co_await volume_.seams.mounts.unmount(volume_.settings.mount, mounts::Unmount::Plain);
+  const CheckedMountPtr mount = volume_.checked;
+  if (!mount) co_return true;
+  const auto unmounted = co_await volume_.seams.mounts.unmount(mount->mount, mounts::Unmount::Plain);
   next_leave_ = volume_.clock.steady() + leaving_.next();
   const bool was_in_use = !users_.empty();
   users_ = unmounted ? "" : unmounted.error().what;
@@ -86,7 +106,8 @@ asio::awaitable<bool> Publication::leave_outdated() {
 
 std::string Publication::reader_reason() const {
   if (!volume_.status.foreign_writes) return "";
-  if (!volume_.mount.is_outdated) return "being written by another host: reads here may return torn data";
+  if (!volume_.checked || !volume_.checked->is_outdated)
+    return "being written by another host: reads here may return torn data";
   return "written by another host since it was mounted here: remounted as soon as no process uses it" +
          (users_.empty() ? "" : " (" + users_ + ")");
 }

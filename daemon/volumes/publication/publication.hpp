@@ -27,7 +27,7 @@ class Publication {
 
   // Evaluates a probe for other hosts' writes. A volume marked this way stays ready, but its data can't be
   // trusted.
-  void look_for_writers(const ProbeAnswer& answer);
+  void look_for_writers(CheckedMount& mount, const ProbeAnswer& answer);
   // The writer has published a newer state, so this mount is outdated. True if it was unmounted. Its users
   // may keep it for hours, and each attempt searches all processes for them.
   asio::awaitable<bool> leave_outdated();
@@ -37,6 +37,8 @@ class Publication {
 
  private:
   Result<> check_can_change() const;
+  bool is_alone(const CheckedMount& mount) const;
+  static void forget_held(CheckedMount& mount);
   std::string reader_reason() const;
 
   VolumeContext& volume_;

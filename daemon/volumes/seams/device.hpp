@@ -7,10 +7,12 @@
 #include <filesystem>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "base/result.hpp"
 #include "daemon/mounts/filesystems/mounted_state.hpp"
 #include "daemon/mounts/filesystems/superblock.hpp"
+#include "daemon/volumes/seams/own_mount.hpp"
 #include "daemon/volumes/seams/reservations.hpp"
 
 namespace spark::volumes {
@@ -28,8 +30,9 @@ struct ProbeAnswer {
   std::string uuid;        // of the file system on the device
   bool shut_down = false;  // NFS: all access to the mount fails, although its server answers
   bool being_written = false;
-  std::uint64_t stamp = 0;  // of the superblock; 0 means none
-  std::string mmp_node{};   // node with the file system open for writing, from multi-mount protection
+  std::uint64_t stamp = 0;   // of the superblock; 0 means none
+  std::uint64_t mounts = 0;  // see mounts::Superblock
+  std::string mmp_node{};    // node with the file system open for writing, from multi-mount protection
   std::optional<nvmetcp::ReservationState> holding{};  // if it was requested
 };
 
@@ -44,12 +47,16 @@ class Device {
   // The kernel's state of the mounted file system; its worker may wait for other programs' changes. TimedOut,
   // or Unavailable while such a worker is left: in both cases the file system is alive.
   virtual asio::awaitable<Result<mounts::MountedState>> mounted_state(std::filesystem::path target) = 0;
-  // Ensures that the mounted file system writes nothing more to `device`, not even unflushed data.
-  virtual asio::awaitable<Result<>> stop_writing(std::filesystem::path target, std::string device) = 0;
+  // Writes all unwritten data of the mounted file system to its device; may take minutes.
+  virtual asio::awaitable<Result<>> flush(OwnMount mount) = 0;
+  // Ensures that the mounted file system writes nothing more to `device`, not even unflushed data. Refused if
+  // another mount is there by now.
+  virtual asio::awaitable<Result<>> stop_writing(OwnMount mount, std::string device) = 0;
 
   // These never block.
-  // Number of completed requests to the device, from any sender; no value if unknown.
-  virtual std::optional<std::uint64_t> completed_io(const std::string& device) = 0;
+  // Number of completed requests to the device over these controllers, from any sender; no value if unknown.
+  virtual std::optional<std::uint64_t> completed_io(const std::string& device,
+                                                    const std::vector<std::string>& controllers) = 0;
   // An abandoned worker that accessed this volume's device still waits in the kernel.
   virtual bool has_stuck_worker() = 0;
 };

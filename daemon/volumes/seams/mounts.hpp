@@ -12,6 +12,7 @@
 #include "daemon/mounts/mounter.hpp"
 #include "daemon/mounts/publish.hpp"
 #include "daemon/mounts/table.hpp"
+#include "daemon/volumes/seams/own_mount.hpp"
 #include "daemon/volumes/seams/store.hpp"
 
 namespace spark::volumes {
@@ -39,15 +40,15 @@ class Mounts {
   // Prevents writes to the mount point while nothing is mounted there: mounts/guard.hpp. `is_in_use`: the
   // volume is mounted there.
   virtual asio::awaitable<Result<mounts::Guard>> guard(std::filesystem::path mount_point, bool is_in_use) = 0;
-  virtual asio::awaitable<Result<Unmounted>> unmount(std::filesystem::path target, mounts::Unmount how) = 0;
+  // Refused if another mount is there by now.
+  virtual asio::awaitable<Result<Unmounted>> unmount(OwnMount mount, mounts::Unmount how) = 0;
   // The processes with open files on the mount, as text; empty means none. Reads /proc, never the mount.
   virtual asio::awaitable<Result<std::string>> users(std::filesystem::path target) = 0;
-  // See mounts/publish.hpp. ReadOnly is pinned, and lasts until make_writable. With an empty device, if
-  // nothing is mounted, make_writable only removes the pin. `alone`: without a reservation.
-  virtual asio::awaitable<Result<mounts::Closed>> publish(std::filesystem::path target, std::string device,
+  // See mounts/publish.hpp. ReadOnly is pinned, and lasts until make_writable. `alone`: without a
+  // reservation.
+  virtual asio::awaitable<Result<mounts::Closed>> publish(OwnMount mount, std::string device,
                                                           mounts::AfterPublish then, bool alone) = 0;
-  virtual asio::awaitable<Result<>> make_writable(std::filesystem::path target, std::string device,
-                                                  bool alone) = 0;
+  virtual asio::awaitable<Result<>> make_writable(OwnMount mount, std::string device, bool alone) = 0;
   // All mounts of this host; valid until the next call of any kind.
   virtual const Result<std::vector<mounts::Mount>>& mount_table() = 0;
 };

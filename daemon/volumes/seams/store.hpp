@@ -23,7 +23,15 @@ struct FilesystemIdentity {
   std::uint64_t stamp = 0;   // of the superblock that was mounted; 0 means unknown
   // For an exclusive volume: it is read-only until a person wants it writable again.
   bool is_published = false;
+
+  bool operator==(const FilesystemIdentity&) const = default;
 };
+
+// The stamp alone may be written later.
+inline bool is_same_but_stamp(FilesystemIdentity one, const FilesystemIdentity& other) {
+  one.stamp = other.stamp;
+  return one == other;
+}
 
 // Saves are durable when they return; reading saved values never blocks.
 class VolumeStore {

@@ -7,12 +7,30 @@
 #include "daemon/volumes/volume/volume.hpp"
 
 namespace spark::volumes {
+namespace {
+
+// The long part, while programs may still use it: an unmount has a short deadline.
+asio::awaitable<Result<>> flush_before_leaving(VolumeContext& volume, Paths& paths) {
+  const Standing standing = volume.look_at_standing();
+  if (!standing.own || standing.place == Place::Covered) co_return Result<>{};
+  const bool has_unwritten = volume.settings.nvme && standing.place == Place::Ours &&
+                             !mounts::is_read_only(*standing.top) && paths.look() == Link::Live;
+  volume.set_state(State::Leaving, has_unwritten ? "its unwritten data is being written to " +
+                                                       volume.status.device + ", then it is unmounted"
+                                                 : "it is being unmounted");
+  if (!has_unwritten) co_return Result<>{};
+  co_return co_await volume.seams.device.flush(*standing.own);
+}
+
+}  // namespace
 
 // A volume that can't be taken down stays unchanged; the caller gets the reason.
 asio::awaitable<void> Volume::take_down() {
   Result<> done;
   const OnDown on_down = requests_.on_down();
-  if (status().state != State::Down) done = co_await leave_host(on_down);
+  // A mount made since it is down belongs to another program, unless an operator asks again.
+  const bool is_mounted = requests_.is_down_asked() && is_own(context_.look_at_mount());
+  if (status().state != State::Down || is_mounted) done = co_await leave_host(on_down);
   if (!done && requests_.on_down() != on_down && !context_.wanted_up) co_return;  // asked by force meanwhile
   const bool is_down = done.has_value();
   requests_.answer_down(std::move(done));
@@ -29,6 +47,8 @@ asio::awaitable<Result<>> Volume::leave_host(OnDown on_down) {
     if (auto may = co_await nvme_.check_may_unmount(); !may) co_return may;
   }
   Status& status = context_.status;
+  const bool had_reservation = status.fence.reservation;
+  if (auto flushed = co_await flush_before_leaving(context_, paths_); !flushed) co_return flushed;
   const auto released = co_await release_mount(context_.seams, settings(), on_down);
   if (!released) {
     Error error = released.error();
@@ -36,7 +56,7 @@ asio::awaitable<Result<>> Volume::leave_host(OnDown on_down) {
     if (!is_nvme && error.kind == Errc::TimedOut) error.hint = hint_of_force(settings());
     co_return fail(std::move(error));
   }
-  if (!released->still_reserved.empty()) status.warnings.push_back(released->still_reserved);
+  status.warn(Warning::StillReserved, had_reservation ? released->still_reserved : "");
   if (!released->users.empty())
     log::warning("volume " + settings().name + ": detached, although in use by " + released->users);
   const bool disconnects = is_nvme && on_down == OnDown::Disconnect;
@@ -46,8 +66,6 @@ asio::awaitable<Result<>> Volume::leave_host(OnDown on_down) {
     if (!gone.outcome) co_return std::move(gone.outcome);
   }
   context_.attempts.was_ready = false;
-  context_.mount.is_broken = context_.mount.is_exchanged = false;
-  context_.mount.fence_lost.clear();
   status.foreign_writes = false;
   status.fence = {};
   status.published.reset();

@@ -6,6 +6,11 @@
 #include "daemon/token.hpp"
 
 namespace spark::volumes {
+namespace {
+
+constexpr Duration kRecordAgain{10'000};
+
+}  // namespace
 
 Requests::Requests(VolumeContext& volume, Fence& fence)
     : volume_(volume), fence_(fence), answered_(volume.executor) {
@@ -33,12 +38,20 @@ asio::awaitable<Result<>> Requests::keep_down(std::string by, OnDown on_down) {
   if (result) co_await note_released();
   if (!result && intent_ && intent_->up && volume_.wanted_up) {  // for example in use: it stays unchanged
     Intent up;
-    if (auto saved = co_await save(std::move(up)); !saved) log::survived(saved.error());
+    auto saved = co_await save(std::move(up));
+    if (!saved) log::survived(saved.error());
+    is_up_unrecorded_ = !saved;
   }
   co_return result;
 }
 
 void Requests::ask_up() {
+  want_up();
+  volume_.wake();
+}
+
+// A request to take it down that is still in progress ends without a result.
+void Requests::want_up() {
   if (!volume_.wanted_up && !down_answer_) {
     down_answer_ =
         Result<>(fail(Errc::Cancelled, "volume " + volume_.settings.name + " was asked up meanwhile"));
@@ -47,7 +60,6 @@ void Requests::ask_up() {
   volume_.wanted_up = true;
   volume_.attempts.failed = false;
   volume_.backoff.reset();
-  volume_.wake();
 }
 
 asio::awaitable<Result<>> Requests::ask_down(OnDown on_down) {
@@ -74,6 +86,8 @@ Result<> Requests::check_may_leave(OnDown on_down) const {
 }
 
 asio::awaitable<Result<>> Requests::go_down(OnDown on_down) {
+  if (std::exchange(is_take_asked_, false))
+    answer_take(fail(Errc::Cancelled, "volume " + volume_.settings.name + " was asked down meanwhile"));
   volume_.wanted_up = false;
   on_down_ = on_down;
   down_answer_.reset();
@@ -99,11 +113,10 @@ asio::awaitable<Result<std::string>> Requests::take() {
   }
   Intent up;
   if (auto recorded = co_await record(std::move(up)); !recorded) co_return recorded.take_error();
-  volume_.wanted_up = is_take_asked_ = true;
-  volume_.attempts.failed = false;
+  want_up();
+  is_take_asked_ = true;
   fence_.forget_take();
   take_answer_.reset();
-  volume_.backoff.reset();
   volume_.wake();
   while (!take_answer_ && !volume_.stopped) co_await wait_for_answer();
   if (!take_answer_) co_return fail(Errc::Cancelled, name + " left the configuration");
@@ -128,6 +141,19 @@ void Requests::answer_take(const Result<>& result) {
   is_taking_ = false;
   take_answer_ = result;
   answered_.notify();
+}
+
+void Requests::note_ready() {
+  if (std::exchange(is_take_asked_, false)) answer_take(Result<>());
+}
+
+asio::awaitable<void> Requests::record_missed() {
+  if (!is_up_unrecorded_ || volume_.clock.steady() < next_record_) co_return;
+  next_record_ = volume_.clock.steady() + kRecordAgain;
+  Intent up;
+  if (!intent_ || !intent_->up) co_return;
+  const auto saved = co_await save(std::move(up));
+  is_up_unrecorded_ = !saved;
 }
 
 void Requests::answer_down(Result<> result) {

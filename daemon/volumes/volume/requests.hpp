@@ -36,8 +36,14 @@ class Requests {
   void begin_attempt();
   bool is_taking() const { return is_taking_; }
   bool is_attempt_due() const { return is_take_asked_ || is_try_due_; }  // without further waiting
+  bool is_down_asked() const { return !volume_.wanted_up && !down_answer_; }
   OnDown on_down() const { return on_down_; }
   void answer_take(const Result<>& result);
+  // A takeover that was asked for while the volume came up is not needed.
+  void note_ready();
+  // A failed `down` that could not be withdrawn, because the state folder was full, is withdrawn as soon as
+  // it can be.
+  asio::awaitable<void> record_missed();
   void answer_down(Result<> result);
   void stop();  // callers no longer get an answer
 
@@ -47,6 +53,7 @@ class Requests {
   asio::awaitable<void> note_released();
 
  private:
+  void want_up();
   Result<> check_may_leave(OnDown on_down) const;
   asio::awaitable<Result<>> go_down(OnDown on_down);
   asio::awaitable<Result<>> record(Intent intent);
@@ -56,6 +63,8 @@ class Requests {
 
   VolumeContext& volume_;
   Fence& fence_;
+  bool is_up_unrecorded_ = false;
+  SteadyTime next_record_{};
   Event answered_;
   Result<Intent> intent_;
   bool is_recording_ = false;

@@ -70,7 +70,7 @@ asio::awaitable<void> Volume::attempt() {
   co_await watch();
   // A volume lost immediately may be lost again, hence the back-off. A reader has only left an outdated
   // state.
-  const bool is_left = context_.stopped || !context_.wanted_up || context_.mount.is_outdated;
+  const bool is_left = context_.stopped || !context_.wanted_up || context_.attempts.replaces_outdated;
   if (!is_left) co_await context_.sleep(context_.backoff.next());
 }
 
@@ -104,7 +104,7 @@ asio::awaitable<void> Volume::watch() {
   while (!context_.stopped && context_.wanted_up) {
     const Place place = context_.look_at_mount();
     // It was adopted while its link was down: the probe's result depends on its current writer and holder.
-    const bool is_unknown = settings().nvme && !context_.mount.is_known && place == Place::Ours;
+    const bool is_unknown = settings().nvme && !context_.checked && place == Place::Ours;
     if (is_unknown && paths_.look() == Link::Live) co_return;
     auto found = co_await health_.look(place);
     if (context_.stopped || !context_.wanted_up) co_return;
@@ -112,6 +112,7 @@ asio::awaitable<void> Volume::watch() {
     if (status.state == State::Ready && context_.clock.steady() - ready_since_ >= context_.timings.settled)
       context_.backoff.reset();
     if (status.state == State::Ready) co_await health_.ask_about_drives();
+    co_await requests_.record_missed();
     const Duration period =
         status.state == State::Ready ? context_.timings.watch : context_.timings.watch_closely;
     co_await context_.sleep(context_.until_next(period));
@@ -122,11 +123,11 @@ asio::awaitable<void> Volume::watch() {
 asio::awaitable<bool> Volume::act_on(Finding found, Place place) {
   if (found.verdict == Verdict::Unsure) co_return true;
   if (found.verdict == Verdict::Fenced) {
-    co_await fence_.lose(std::move(found.reason));
+    if (context_.checked) co_await fence_.lose(context_.checked, std::move(found.reason));
     co_return false;
   }
   if (found.verdict == Verdict::Exchanged) {
-    co_await nvme_.leave_other_filesystem(std::move(found.reason));
+    if (context_.checked) co_await nvme_.leave_other_filesystem(context_.checked, std::move(found.reason));
     co_return false;
   }
   if (found.verdict == Verdict::Lost || found.verdict == Verdict::Silent) {
@@ -138,7 +139,9 @@ asio::awaitable<bool> Volume::act_on(Finding found, Place place) {
                        std::move(found.reason));
     co_return !is_lost;
   }
-  if (context_.mount.is_outdated && co_await publication_.leave_outdated()) {
+  const bool is_outdated = context_.checked && context_.checked->is_outdated;
+  if (is_outdated && co_await publication_.leave_outdated()) {
+    context_.attempts.replaces_outdated = true;
     context_.set_state(State::Recovering, "another host wrote it: remounting");
     co_return false;
   }
@@ -147,6 +150,7 @@ asio::awaitable<bool> Volume::act_on(Finding found, Place place) {
     ready_since_ = context_.clock.steady();
   }
   context_.set_state(State::Ready, publication_.ready_reason());
+  requests_.note_ready();
   co_return true;
 }
 
@@ -164,7 +168,7 @@ void Volume::look_now(const std::string& controller) {
 bool Volume::is_settling() const {
   const State state = status().state;
   const bool is_new = state == State::Waiting || state == State::Connecting || state == State::Mounting;
-  const bool is_giving_way = context_.mount.is_outdated && state == State::Recovering;
+  const bool is_giving_way = context_.attempts.replaces_outdated && state == State::Recovering;
   return context_.wanted_up && !context_.attempts.failed && (is_new || is_giving_way);
 }
 

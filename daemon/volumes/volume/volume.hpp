@@ -4,6 +4,7 @@
 //   waiting ──target reached──▶ connecting ──namespace there──▶ mounting ──▶ ready ◀──link back── stalled
 //      ▲                                                                   │  └──link down──────▶    │
 //      └── any step failed: reason, back-off                               └──device gone──▶ lost ◀──┘
+//   leaving: an operator takes it down: unwritten data is flushed, then it is unmounted ──▶ down
 //   refused: a step found a problem that only a person can solve; checked again periodically
 //   lost ──▶ recovering ──▶ ready, by the same steps
 #pragma once

@@ -12,6 +12,7 @@ namespace spark::volumes {
 namespace {
 
 constexpr std::chrono::milliseconds kTogether{100};
+constexpr Duration kUrgentProbe{50};  // a warm worker answers in a few milliseconds
 constexpr Duration kRemoveGuards{30'000};
 
 asio::awaitable<void> ask_to_remove_guards(workers::Runner& runner, json::object request) {
@@ -53,10 +54,12 @@ std::shared_ptr<Volume> VolumeSet::make(const config::Config& config, const conf
   };
   auto seams = make_seams_(settings, target, std::move(others));
   Timings timings;
-  // Probes and attempts are processes: about one per second in total, for any number of volumes.
+  // Attempts and probes are worker calls: about one per second in total, for any number of volumes. Urgent
+  // probes, which detect another host's writes, have a share of their own.
   const Duration one_each = std::chrono::seconds(config.volumes.size());
-  timings.probe = std::max(timings.probe, one_each);
-  timings.probe_reader = std::max(timings.probe_reader, one_each);
+  const Duration urgent_each = kUrgentProbe * config.volumes.size();
+  timings.probe = std::max(timings.probe, wants_reservation(settings) ? urgent_each : one_each);
+  timings.probe_reader = std::max(timings.probe_reader, urgent_each);
   timings.longest_retry = std::max(timings.longest_retry, one_each);
   return std::make_shared<Volume>(executor_, settings, std::move(target), std::move(seams), clock_, timings,
                                   on_change_);

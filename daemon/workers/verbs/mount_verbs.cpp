@@ -1,4 +1,6 @@
+#include <fcntl.h>
 #include <sys/statvfs.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <chrono>
@@ -30,15 +32,41 @@ std::string users_of_mount(const std::string& target) {
   return users.empty() ? "" : mounts::describe_users(users, *table, *mount);
 }
 
-Result<> check_still_there(const std::string& target, dev_t device) {
+// A mount as the daemon saw it.
+struct Seen {
+  int id = 0;  // 0 means any
+  dev_t device = 0;
+};
+
+std::optional<Seen> seen_in(const json::object& request) {
+  const json::object* seen = get_object(request, "seen");
+  if (seen == nullptr) return std::nullopt;
+  return Seen{static_cast<int>(get_int(*seen, "id").value_or(0)),
+              static_cast<dev_t>(get_int(*seen, "device").value_or(0))};
+}
+
+// False: nothing is mounted there. Another program may have mounted something since the daemon looked.
+Result<bool> is_still_there(const std::string& target, const Seen& seen) {
   const auto table = mounts::read_mount_table({});
   if (!table) return table.take_error();
   const mounts::Mount* mount = mounts::mounted_at(*table, target);
-  if (mount == nullptr || mount->device_number == device) return {};
+  if (mount == nullptr) return false;
+  if (mount->device_number == seen.device && (seen.id == 0 || mount->id == seen.id)) return true;
   return fail(Errc::Refused,
-              "unmounting " + printable(target) + ": " + printable(mount->source) + " (" +
-                  printable(mount->type) + ") is mounted on top of it",
+              printable(target) + ": " + printable(mount->source) + " (" + printable(mount->type) +
+                  ") was mounted there meanwhile",
               "unmount that first: umount " + printable(target));
+}
+
+// For steps that change a mount: its path.
+Result<std::string> own_mount_in(const json::object& request) {
+  const std::string target = get_string(request, "target").value_or("");
+  const auto seen = seen_in(request);
+  if (!seen) return fail(Errc::Invalid, "mount worker: no mount in the request");
+  const auto there = is_still_there(target, *seen);
+  if (!there) return there.take_error();
+  if (!*there) return fail(Errc::Unavailable, "nothing is mounted on " + printable(target) + " any more");
+  return target;
 }
 
 // Queries the server's free space; if the server no longer knows the handle, the mount is permanently dead.
@@ -74,11 +102,9 @@ struct Unmounted {
   std::string users;  // processes that still use the detached mount
 };
 
-// `seen`: the device number of the mount to remove.
-Result<Unmounted> unmount(const std::string& target, std::optional<dev_t> seen, mounts::Unmount how) {
-  if (seen) {
-    if (auto same = check_still_there(target, *seen); !same) return same.take_error();
-  }
+Result<Unmounted> unmount(const std::string& target, const Seen& seen, mounts::Unmount how) {
+  if (const auto there = is_still_there(target, seen); !there)
+    return fail_with(there.error(), "unmounting " + printable(target));
   Unmounted done;
   if (how != mounts::Unmount::Plain) done.users = users_of_mount(target);
   mounts::LibmountMounter mounter;
@@ -106,7 +132,7 @@ Result<json::object> mount_verb(const json::object& request, const ProgressLine&
   const mounts::MountRequest& mount = *wanted;
   Unmounted dead;
   if (const auto& replaced = mount.replaces) {
-    auto gone = unmount(mount.target, replaced->device,
+    auto gone = unmount(mount.target, {replaced->id, replaced->device},
                         replaced->detach ? mounts::Unmount::Detach : mounts::Unmount::Plain);
     if (!gone) return gone.take_error();
     dead = std::move(*gone);
@@ -123,14 +149,14 @@ Result<json::object> mount_verb(const json::object& request, const ProgressLine&
   return answer;
 }
 
-// {"target", "how", "seen"?: the device number of the mount to remove} → {"done", "users"?}: processes that
-// still use the detached mount.
+// {"target", "seen": {"id", "device"}, "how"} → {"done", "users"?}: processes that still use the detached
+// mount.
 Result<json::object> unmount_verb(const json::object& request, const ProgressLine& /*progress*/) {
-  const auto seen = get_int(request, "seen");
+  const auto seen = seen_in(request);
   const auto how = unmount_from_string(get_string(request, "how").value_or(""));
   if (!how) return how.take_error();
-  const auto done = unmount(get_string(request, "target").value_or(""),
-                            seen ? std::optional<dev_t>(static_cast<dev_t>(*seen)) : std::nullopt, *how);
+  if (!seen) return fail(Errc::Invalid, "mount worker: no mount in the request");
+  const auto done = unmount(get_string(request, "target").value_or(""), *seen, *how);
   if (!done) return done.take_error();
   json::object answer = to_json(done->change);
   if (!done->users.empty()) answer["users"] = done->users;
@@ -163,8 +189,8 @@ Result<json::object> users_verb(const json::object& request, const ProgressLine&
 }
 
 // {"path", "device", "keep_reservation"?: {"subsystem", "nsid"}} → {"us", "uuid", "being_written", "stamp",
-// "mmp_node", "reservation"?}: accesses only the device, never its mount. Without a device it is an NFS
-// mount, and the result has "shut_down".
+// "mounts", "mmp_node", "reservation"?}: accesses only the device, never its mount. Without a device it is an
+// NFS mount, and the result has "shut_down".
 Result<json::object> probe_verb(const json::object& request, const ProgressLine& progress) {
   const std::string path = get_string(request, "path").value_or("");
   const std::string device = get_string(request, "device").value_or("");
@@ -175,6 +201,7 @@ Result<json::object> probe_verb(const json::object& request, const ProgressLine&
                       {"uuid", superblock->uuid},
                       {"being_written", superblock->being_written},
                       {"stamp", static_cast<std::int64_t>(superblock->stamp)},
+                      {"mounts", static_cast<std::int64_t>(superblock->mounts)},
                       {"mmp_node", superblock->mmp_node}};
   if (const json::object* keep = get_object(request, "keep_reservation")) {
     json::object act = *keep;
@@ -196,12 +223,22 @@ Result<json::object> mounted_state_verb(const json::object& request, const Progr
   });
 }
 
-// {"target", "device", "host", "then_write", "alone"} → {"generation", "host", "at", "stamp"}
+// {"target", "seen"} → {}
+Result<json::object> flush_verb(const json::object& request, const ProgressLine& /*progress*/) {
+  const auto target = own_mount_in(request);
+  if (!target) return target.take_error();
+  const UniqueFd fd(::open(target->c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!fd || ::syncfs(fd.get()) != 0) return fail_errno(errno, "flushing " + printable(*target));
+  return json::object{};
+}
+
+// {"target", "seen", "device", "host", "then_write", "alone"} → {"generation", "host", "at", "stamp"}
 Result<json::object> publish_verb(const json::object& request, const ProgressLine& /*progress*/) {
   const bool then_write = get_bool(request, "then_write").value_or(false);
-  return mounts::publish(get_string(request, "target").value_or(""),
-                         get_string(request, "device").value_or(""), get_string(request, "host").value_or(""),
-                         SystemClock().wall(),
+  const auto target = own_mount_in(request);
+  if (!target) return target.take_error();
+  return mounts::publish(*target, get_string(request, "device").value_or(""),
+                         get_string(request, "host").value_or(""), SystemClock().wall(),
                          then_write ? mounts::AfterPublish::Writable : mounts::AfterPublish::ReadOnly,
                          get_bool(request, "alone").value_or(true))
       .map([](const mounts::Closed& closed) {
@@ -211,20 +248,23 @@ Result<json::object> publish_verb(const json::object& request, const ProgressLin
       });
 }
 
-// {"target", "device", "host", "alone"} → {}
+// {"target", "seen", "device", "host", "alone"} → {}
 Result<json::object> make_writable_verb(const json::object& request, const ProgressLine& /*progress*/) {
-  return mounts::make_writable(get_string(request, "target").value_or(""),
-                               get_string(request, "device").value_or(""),
+  const auto target = own_mount_in(request);
+  if (!target) return target.take_error();
+  return mounts::make_writable(*target, get_string(request, "device").value_or(""),
                                get_string(request, "host").value_or(""), SystemClock().wall(),
                                get_bool(request, "alone").value_or(true))
       .map([] { return json::object{}; });
 }
 
-// {"target", "device"} → {}
+// {"target", "seen", "device"} → {}
 Result<json::object> stop_writing_verb(const json::object& request, const ProgressLine& /*progress*/) {
-  return mounts::shut_down_filesystem(get_string(request, "target").value_or(""),
-                                      get_string(request, "device").value_or(""))
-      .map([] { return json::object{}; });
+  const auto target = own_mount_in(request);
+  if (!target) return target.take_error();
+  return mounts::shut_down_filesystem(*target, get_string(request, "device").value_or("")).map([] {
+    return json::object{};
+  });
 }
 
 // {"file", "content"} → {}

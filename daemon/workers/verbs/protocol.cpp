@@ -61,6 +61,7 @@ constexpr std::array kVerbs = {
     VerbRow{"user", user_verb},
     VerbRow{"reservation", reservation_verb},
     VerbRow{"smart", smart_verb},
+    VerbRow{"flush", flush_verb},
     VerbRow{"stop-writing", stop_writing_verb},
     VerbRow{"publish", publish_verb},
     VerbRow{"make-writable", make_writable_verb},

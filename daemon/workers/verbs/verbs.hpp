@@ -29,6 +29,7 @@ Result<json::object> guard_verb(const json::object& request, const ProgressLine&
 Result<json::object> remove_guards_verb(const json::object& request, const ProgressLine& progress);
 Result<json::object> probe_verb(const json::object& request, const ProgressLine& progress);
 Result<json::object> mounted_state_verb(const json::object& request, const ProgressLine& progress);
+Result<json::object> flush_verb(const json::object& request, const ProgressLine& progress);
 Result<json::object> publish_verb(const json::object& request, const ProgressLine& progress);
 Result<json::object> make_writable_verb(const json::object& request, const ProgressLine& progress);
 Result<json::object> stop_writing_verb(const json::object& request, const ProgressLine& progress);

@@ -49,7 +49,7 @@ Cluster::Cluster(std::uint64_t seed, const Story& told)
   for (std::size_t i = 0; i < kHosts; ++i)
     hosts[i].host = std::make_unique<Host>(scene, network, i, events_of(hosts[i]), &last_super);
   for (std::size_t i = 0; i < kHosts; ++i)
-    hosts[i].host->mounts.on_open = [this, i](const Super& opened) { check_alone(i, opened); };
+    hosts[i].host->file_systems.on_open = [this, i](const Super& opened) { check_alone(i, opened); };
   make_volumes();
   if (are_two_of_one_namespace_) {
     // Once `config check` refuses it, no history begins so.
@@ -130,7 +130,7 @@ void Cluster::make_volumes() {
       MountTree& mounts = hosts[h].host->mounts;
       const std::string parent = settings.mount.substr(0, settings.mount.rfind('/'));
       for (const std::string& folder : {parent, settings.mount, std::string("/mnt/other")})
-        mounts.make_folder(folder);
+        mounts.folders_at(folder).make(folder);
     }
   }
   for (Target& target : network.targets) target.offered = target.meant;

@@ -29,7 +29,7 @@ asio::awaitable<Result<json::object>> GuardRemover::ask(std::string /*subject*/,
   auto work = [&host = host_, keep]() -> Turn<json::object> {
     std::erase_if(host.state.guards, [&](const std::string& guarded) {
       if (keep.contains(guarded)) return false;
-      host.mounts.folder(guarded).is_immutable = false;
+      host.root.at(guarded).is_immutable = false;
       return true;
     });
     return Result<json::object>(json::object{});

@@ -2,13 +2,13 @@
 #include <algorithm>
 #include <cerrno>
 
-#include "tests/histories/volumes/seams.hpp"
+#include "tests/histories/volumes/mount_work.hpp"
 
 namespace spark::histories {
 namespace {
 
 constexpr Duration kSuperblock{10'000}, kProbe{5'000}, kMountedState{2'000}, kStopWriting{20'000},
-    kReservation{15'000}, kRecord{30'000};
+    kReservation{15'000}, kRecord{30'000}, kFlush{900'000};
 
 using Reserved = Result<nvmetcp::ReservationState>;
 
@@ -63,6 +63,7 @@ asio::awaitable<Result<volumes::ProbeAnswer>> HostDevice::probe(volumes::ProbeRe
     answer.uuid = superblock.uuid;
     answer.being_written = superblock.being_written;
     answer.stamp = superblock.stamp;
+    answer.mounts = superblock.mounts;
     answer.mmp_node = superblock.mmp_node;
     if (!request.keep_reservation) return Done(answer);
     auto kept = act_on(host, *head, *request.keep_reservation, nvmetcp::keep_reservation);
@@ -93,22 +94,40 @@ asio::awaitable<Result<mounts::MountedState>> HostDevice::mounted_state(std::fil
                                        std::move(asked));
 }
 
-asio::awaitable<Result<>> HostDevice::stop_writing(std::filesystem::path target, std::string device) {
-  auto work = [&host = host_, target = target.native(), device]() -> Turn<void> {
+asio::awaitable<Result<>> HostDevice::flush(volumes::OwnMount mount) {
+  auto work = [&host = host_, mount]() -> Turn<void> {
+    if (auto there = check_still_there(host, mount); !there) return there;
+    const SuperPtr super = host.mounts.top_at(mount.target().native())->super;
+    if (!super || !super->is_alive()) return Result<>(fail_errno(EIO, "flushing " + mount.target().native()));
+    if (super->dirty.empty()) return Result<>();
+    if (host.driver.io(*super->head) == Io::Blocked) return Pause{kLooksAgain, true};
+    if (super->flush > Duration(0)) return Pause{std::exchange(super->flush, Duration(0)), true};
+    (void)host.file_systems.flush(*super, Actor::Daemon);
+    return Result<>();
+  };
+  Work<void> asked = std::move(work);
+  co_return co_await host_.workers.run(volume_, "flush", kFlush, std::move(asked));
+}
+
+asio::awaitable<Result<>> HostDevice::stop_writing(volumes::OwnMount mount, std::string device) {
+  auto work = [&host = host_, mount, device]() -> Turn<void> {
+    if (auto there = check_still_there(host, mount); !there) return there;
+    const std::string target = mount.target().native();
     const std::string doing = "stopping all writes to " + target;
     const HeadPtr head = host.driver.head_of(device);
     if (!head) return Result<>(fail_errno(ENOENT, doing));
     const MountEntry& reached = host.mounts.resolve(target);
     if (!reached.super || reached.super->head != head)
       return Result<>(fail(Errc::Refused, doing + ": it is not " + device + " that is mounted there"));
-    host.mounts.shut_down(*reached.super, Actor::Daemon, "the daemon stops all writes");
+    host.file_systems.shut_down(*reached.super, Actor::Daemon, "the daemon stops all writes");
     return Result<>();
   };
   Work<void> asked = std::move(work);
   co_return co_await host_.workers.run(volume_, "stop-writing", kStopWriting, std::move(asked));
 }
 
-std::optional<std::uint64_t> HostDevice::completed_io(const std::string& device) {
+std::optional<std::uint64_t> HostDevice::completed_io(const std::string& device,
+                                                      const std::vector<std::string>& /*controllers*/) {
   const HeadPtr head = host_.driver.head_of(device);
   if (!head) return std::nullopt;
   return head->completed;
@@ -130,6 +149,11 @@ asio::awaitable<Result<nvmetcp::ReservationState>> HostReservations::reservation
   };
   Work<nvmetcp::ReservationState> asked = std::move(work);
   co_return co_await host_.workers.run(volume_, "reservation", kReservation, std::move(asked));
+}
+
+std::optional<volumes::FilesystemIdentity> HostStore::pinned_identity() {
+  if (!host_.state.pins.contains(volume_)) pinned_.reset();
+  return pinned_;
 }
 
 HostStore::HostStore(Host& host, std::string volume) : host_(host), volume_(std::move(volume)) {

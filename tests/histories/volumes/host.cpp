@@ -46,7 +46,8 @@ Host::Host(Scene its_scene, Network& its_network, std::size_t its_index, NvmeDri
       index(its_index),
       name("spark" + std::to_string(its_index + 1)),
       driver(its_scene, its_network, its_index, identity_of(its_index), std::move(events)),
-      mounts(its_scene, driver, name, last_super),
+      file_systems(its_scene, driver, name, last_super),
+      mounts(file_systems, root),
       workers(its_scene) {}
 
 nvmetcp::LocalRegistrant Host::registrant() const {

@@ -29,6 +29,8 @@ struct Host {
   std::size_t index;
   std::string name;  // "spark1", also in multi-mount protection
   NvmeDriver driver;
+  OpenFileSystems file_systems;
+  Folders root;  // of the root file system
   MountTree mounts;
   Workers workers;
   StateFolder state;

@@ -59,7 +59,8 @@ class VolumesWorld final : public World {
 
  private:
   static constexpr Duration kSettled{600'000};
-  static constexpr int kLooks = 120;  // until no attempt is in progress
+  static constexpr int kLooks =
+      450;  // until no attempt is in progress; multi-mount protection may take 254 s
 
   void describe(std::size_t host, const VolumeSettings& volume) {
     const Disk& disk = cluster_.disk_of(volume);

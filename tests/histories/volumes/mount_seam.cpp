@@ -7,8 +7,8 @@
 namespace spark::histories {
 namespace {
 
-constexpr Duration kMount{120'000}, kUnmount{60'000}, kUsers{30'000}, kDetach{40'000}, kPublish{900'000},
-    kGuard{30'000};
+constexpr Duration kMount{120'000}, kUnmount{60'000}, kUsers{30'000}, kDetach{40'000}, kGuard{30'000};
+constexpr Duration kLongestClaim{601'000}, kPublish{Duration(900'000) + kLongestClaim};
 
 std::string published_at(const Host& host) {
   return rfc3339(host.scene.time.wall());
@@ -48,7 +48,8 @@ class WritableWork {
       return Pause{kSystemCall, true};
     }
     if (host_.mounts.remount(**entry, false) != 0) return Result<>(fail_errno(EROFS, doing));
-    (void)host_.mounts.write(*(*entry)->super, Actor::Daemon, [](FileSystem& fs) { fs.is_open = true; });
+    (void)host_.file_systems.write(*(*entry)->super, Actor::Daemon,
+                                   [](FileSystem& fs) { fs.is_open = true; });
     host_.scene.tell("  " + host_.name + ": " + target_ + " is writable again");
     return Result<>();
   }
@@ -91,7 +92,7 @@ class PublishWork {
     using Done = Result<mounts::Closed>;
     const std::uint64_t before = super.published ? super.published->generation : 0;
     const mounts::Published published{before + 1, host_.name, published_at(host_)};
-    const auto wrote = host_.mounts.write(super, Actor::Daemon, [&](FileSystem& fs) {
+    const auto wrote = host_.file_systems.write(super, Actor::Daemon, [&](FileSystem& fs) {
       fs.published = published;
       fs.is_open = true;
     });
@@ -133,10 +134,11 @@ std::string users_of(Host& host, const MountEntry& entry) {
 
 asio::awaitable<Result<volumes::Mounted>> HostMounts::mount(mounts::MountRequest request,
                                                             volumes::FilesystemIdentity identity) {
+  const Duration limit = kMount + std::chrono::seconds(2 * request.claim_s);
   const auto mount = std::make_shared<MountWork>(host_, volume_, std::move(request), identity);
   auto work = [mount] { return mount->turn(); };
   Work<volumes::Mounted> asked = std::move(work);
-  auto mounted = co_await host_.workers.run(volume_, "mount", kMount, std::move(asked));
+  auto mounted = co_await host_.workers.run(volume_, "mount", limit, std::move(asked));
   if (mounted && !identity.uuid.empty()) store_.note_pinned(identity);
   co_return mounted;
 }
@@ -146,7 +148,7 @@ asio::awaitable<Result<mounts::Guard>> HostMounts::guard(std::filesystem::path m
     using Done = Result<mounts::Guard>;
     mounts::Guard guard;
     if (host.mounts.top_at(target) == nullptr && !host.mounts.has_folder(target))
-      host.mounts.make_folder(target);
+      host.mounts.folders_at(target).make(target);
     const MountEntry& reached = host.mounts.resolve(target);
     const bool is_on_root = reached.shown.target == "/";
     // Below a mount, it is reached only if that mount lies on the folder's own.
@@ -155,7 +157,7 @@ asio::awaitable<Result<mounts::Guard>> HostMounts::guard(std::filesystem::path m
       return Done(fail(Errc::Unsupported, "opening the mount point " + target +
                                               ": it can't be reached below the mount that covers it"));
     if (top == nullptr && !is_on_root) return Done(mounts::Guard{true, "", {}});  // in a tmpfs
-    Folder& folder = host.mounts.folder(target);
+    Folder& folder = host.root.at(target);
     guard.files.assign(folder.files.begin(), folder.files.end());
     guard.is_ours = guard.files.empty() || is_in_use || host.state.guards.contains(target);
     if (!guard.is_ours || folder.is_immutable) return Done(guard);
@@ -172,15 +174,13 @@ asio::awaitable<Result<mounts::Guard>> HostMounts::guard(std::filesystem::path m
 }
 
 // The kernel takes the mount from the table first; then it writes what is unwritten, and closes.
-asio::awaitable<Result<volumes::Unmounted>> HostMounts::unmount(std::filesystem::path target,
+asio::awaitable<Result<volumes::Unmounted>> HostMounts::unmount(volumes::OwnMount mount,
                                                                 mounts::Unmount how) {
-  const MountEntry* seen = host_.mounts.top_at(target);
-  std::optional<dev_t> device;
-  if (seen != nullptr) device = seen->shown.device_number;
-  auto work = [&host = host_, target = target.native(), how, device, closing = SuperPtr(),
-               done = volumes::Unmounted(), begun = false]() mutable -> Turn<volumes::Unmounted> {
+  auto work = [&host = host_, mount, how, closing = SuperPtr(), done = volumes::Unmounted(),
+               begun = false]() mutable -> Turn<volumes::Unmounted> {
     if (!std::exchange(begun, true)) {
-      const auto started = start_unmount(host, target, how, device, done.users, closing);
+      const Seen seen{mount.id(), mount.device_number()};
+      const auto started = start_unmount(host, mount.target().native(), how, seen, done.users, closing);
       if (!started) return Result<volumes::Unmounted>(fail(started.error()));
       done.change = *started;
       if (!closing) return Result<volumes::Unmounted>(done);
@@ -188,7 +188,7 @@ asio::awaitable<Result<volumes::Unmounted>> HostMounts::unmount(std::filesystem:
     }
     if (closing->is_alive() && host.driver.io(*closing->head) == Io::Blocked && !closing->read_only)
       return Pause{kLooksAgain, true};
-    (void)host.mounts.close(*closing, Actor::Daemon);
+    (void)host.file_systems.close(*closing, Actor::Daemon);
     return Result<volumes::Unmounted>(done);
   };
   Work<volumes::Unmounted> asked = std::move(work);
@@ -206,10 +206,14 @@ asio::awaitable<Result<std::string>> HostMounts::users(std::filesystem::path tar
   co_return co_await host_.workers.run(volume_, "users", kUsers, std::move(asked));
 }
 
-asio::awaitable<Result<mounts::Closed>> HostMounts::publish(std::filesystem::path target, std::string device,
+asio::awaitable<Result<mounts::Closed>> HostMounts::publish(volumes::OwnMount mount, std::string device,
                                                             mounts::AfterPublish then, bool alone) {
-  const auto publish = std::make_shared<PublishWork>(host_, target.native(), device, then, alone);
-  auto work = [publish] { return publish->turn(); };
+  const auto publish = std::make_shared<PublishWork>(host_, mount.target().native(), device, then, alone);
+  auto work = [&host = host_, mount, publish, begun = false]() mutable -> Turn<mounts::Closed> {
+    if (auto there = std::exchange(begun, true) ? Result<>() : check_still_there(host, mount); !there)
+      return Result<mounts::Closed>(there.take_error());
+    return publish->turn();
+  };
   Work<mounts::Closed> asked = std::move(work);
   auto closed = co_await host_.workers.run(volume_, "publish", kPublish, std::move(asked));
   if (!closed || then != mounts::AfterPublish::ReadOnly) co_return closed;
@@ -220,16 +224,20 @@ asio::awaitable<Result<mounts::Closed>> HostMounts::publish(std::filesystem::pat
   co_return closed;
 }
 
-asio::awaitable<Result<>> HostMounts::make_writable(std::filesystem::path target, std::string device,
-                                                    bool alone) {
+asio::awaitable<Result<>> HostMounts::make_writable(volumes::OwnMount mount, std::string device, bool alone) {
   auto identity = store_.pinned_identity().value_or(volumes::FilesystemIdentity{});
-  identity.is_published = false;
-  auto pinned = co_await store_.pin(std::move(identity));
-  if (!pinned || device.empty()) co_return pinned;
-  const auto writable = std::make_shared<WritableWork>(host_, target.native(), device, alone);
-  auto work = [writable] { return writable->turn(); };
+  if (std::exchange(identity.is_published,
+                    false)) {  // a full state folder may have kept it from being recorded
+    if (auto pinned = co_await store_.pin(std::move(identity)); !pinned) co_return pinned;
+  }
+  const auto writable = std::make_shared<WritableWork>(host_, mount.target().native(), device, alone);
+  auto work = [&host = host_, mount, writable, begun = false]() mutable -> Turn<void> {
+    if (auto there = std::exchange(begun, true) ? Result<>() : check_still_there(host, mount); !there)
+      return there;
+    return writable->turn();
+  };
   Work<void> asked = std::move(work);
-  co_return co_await host_.workers.run(volume_, "make-writable", kMount, std::move(asked));
+  co_return co_await host_.workers.run(volume_, "make-writable", kMount + kLongestClaim, std::move(asked));
 }
 
 }  // namespace spark::histories

@@ -29,12 +29,24 @@ Turn<void> MmpClaim::turn() {
   return Result<>();
 }
 
+bool is_seen(const MountEntry& entry, const Seen& seen) {
+  return entry.shown.device_number == seen.device && (seen.id == 0 || entry.shown.id == seen.id);
+}
+
+Result<> check_still_there(Host& host, const volumes::OwnMount& mount) {
+  const std::string target = mount.target().native();
+  const MountEntry* top = host.mounts.top_at(target);
+  if (top == nullptr) return fail(Errc::Unavailable, "nothing is mounted on " + target + " any more");
+  if (is_seen(*top, {mount.id(), mount.device_number()})) return {};
+  return fail(Errc::Refused, target + ": " + top->shown.source + " was mounted there meanwhile");
+}
+
 Result<Change> start_unmount(Host& host, const std::string& target, mounts::Unmount how,
-                             std::optional<dev_t> seen, std::string& users, SuperPtr& closing) {
+                             std::optional<Seen> seen, std::string& users, SuperPtr& closing) {
   const std::string doing = "unmounting " + target;
   const MountEntry* top = host.mounts.top_at(target);
-  if (seen && top != nullptr && top->shown.device_number != *seen)
-    return fail(Errc::Refused, doing + ": " + top->shown.source + " is mounted on top of it");
+  if (seen && top != nullptr && !is_seen(*top, *seen))
+    return fail(Errc::Refused, doing + ": " + top->shown.source + " was mounted there meanwhile");
   if (top == nullptr) return Change::AlreadyThere;
   const bool is_plain = how == mounts::Unmount::Plain;
   if (!is_plain) users = top->files.empty() ? "" : users_of(host, *top);
@@ -60,7 +72,8 @@ Result<Change> start_unmount(Host& host, const std::string& target, mounts::Unmo
     host.scene.judge.broken(is_dead ? "dead-foreign-unmounted" : "foreign-unmounted",
                             host.name + ": " + before.shown.source + " was unmounted from " + target +
                                 ", and another program had mounted it");
-  if (!is_plain && before.super && before.super->is_alive() && !host.mounts.has_lost_fence(*before.super))
+  if (!is_plain && before.super && before.super->is_alive() &&
+      !host.file_systems.has_lost_fence(*before.super))
     host.scene.judge.broken("live-mount-detached", host.name + ": " + target + " was detached, and not dead");
   return Change::Done;
 }
@@ -96,10 +109,10 @@ Result<> MountWork::replace() {
   if (!request_.replaces) return {};
   const auto how = request_.replaces->detach ? mounts::Unmount::Detach : mounts::Unmount::Plain;
   SuperPtr closing;
-  const auto gone =
-      start_unmount(host_, request_.target, how, request_.replaces->device, mounted_.users, closing);
+  const Seen seen{request_.replaces->id, request_.replaces->device};
+  const auto gone = start_unmount(host_, request_.target, how, seen, mounted_.users, closing);
   if (!gone) return gone.take_error();
-  if (closing) (void)host_.mounts.close(*closing, Actor::Daemon);
+  if (closing) (void)host_.file_systems.close(*closing, Actor::Daemon);
   return {};
 }
 
@@ -122,8 +135,9 @@ Result<> MountWork::check_place() {
     return fail(Errc::Refused, doing + ": the device is mounted at " + other.shown.target.native() + " too",
                 "unmount it there first");
   }
-  if (!host_.mounts.has_folder(request_.target)) host_.mounts.make_folder(request_.target);
-  if (!request_.may_hide_files && host_.mounts.has_files(request_.target))
+  if (!host_.mounts.has_folder(request_.target))
+    host_.mounts.folders_at(request_.target).make(request_.target);
+  if (!request_.may_hide_files && host_.mounts.folders_at(request_.target).has_files(request_.target))
     return fail(Errc::Refused, doing + ": mount point " + request_.target.native() + " is not empty");
   return {};
 }
@@ -206,7 +220,7 @@ Turn<volumes::Mounted> MountWork::announce() {
   stage_ = Stage::Pin;
   if (!entry.super || entry.super->head != head_) return Pause{kSystemCall, false};
   const auto announced =
-      host_.mounts.write(*entry.super, Actor::Daemon, [](FileSystem& fs) { fs.is_open = true; });
+      host_.file_systems.write(*entry.super, Actor::Daemon, [](FileSystem& fs) { fs.is_open = true; });
   if (announced == Wrote::Blocked) {
     stage_ = Stage::Announce;
     return Pause{kLooksAgain, true};
@@ -223,7 +237,7 @@ Turn<volumes::Mounted> MountWork::pin() {
     std::string unused;
     if (mounted_.change == Change::Done) {
       (void)start_unmount(host_, request_.target, mounts::Unmount::Plain, std::nullopt, unused, closing);
-      if (closing) (void)host_.mounts.close(*closing, Actor::Daemon);
+      if (closing) (void)host_.file_systems.close(*closing, Actor::Daemon);
     }
     return Done(room.take_error());
   }

@@ -56,8 +56,17 @@ class MountWork {
   volumes::Mounted mounted_;
 };
 
+// A mount as the daemon saw it; ID 0 means any of the device.
+struct Seen {
+  int id = 0;
+  dev_t device = 0;
+};
+bool is_seen(const MountEntry& entry, const Seen& seen);
+// As the workers check it before they change a mount.
+Result<> check_still_there(Host& host, const volumes::OwnMount& mount);
+
 // The beginning of an unmount: everything but the flush. `closing`: what has to be flushed and closed yet.
 Result<Change> start_unmount(Host& host, const std::string& target, mounts::Unmount how,
-                             std::optional<dev_t> seen, std::string& users, SuperPtr& closing);
+                             std::optional<Seen> seen, std::string& users, SuperPtr& closing);
 
 }  // namespace spark::histories

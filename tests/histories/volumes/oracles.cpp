@@ -179,7 +179,7 @@ bool Oracles::is_well(const Facts& facts) const {
     return false;
   if (is_exclusive != !super.read_only) return false;
   return !is_exclusive ||
-         (facts.disk.fs.writer == super.base_writer && !facts.state.host->mounts.has_lost_fence(super));
+         (facts.disk.fs.writer == super.base_writer && !facts.state.host->file_systems.has_lost_fence(super));
 }
 
 void Oracles::look_at_sentences(const Facts& facts) {
@@ -195,7 +195,7 @@ void Oracles::look_at_sentences(const Facts& facts) {
              });
   };
   look(status.reason);
-  for (const std::string& warning : status.warnings) look(warning);
+  for (const auto& [kind, warning] : status.warnings) look(warning);
 }
 
 void Oracles::look_at_wish(const Facts& facts) {

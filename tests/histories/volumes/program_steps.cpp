@@ -85,7 +85,7 @@ void unmount_by_hand(Cluster& cluster, Dice& dice) {
   SuperPtr closing;
   if (here.mounts.unmount(target, closing) != 0) return;
   cluster.tell(here.who + "umount " + target);
-  if (closing) (void)here.mounts.close(*closing, Actor::Program);
+  if (closing) (void)here.state.host->file_systems.close(*closing, Actor::Program);
 }
 
 void bind_by_hand(Cluster& cluster, Dice& dice) {
@@ -102,7 +102,8 @@ void cover(Cluster& cluster, Dice& dice) {
   const std::string parent = here.volume.mount.substr(0, here.volume.mount.rfind('/'));
   const std::string target = dice.pick(4) == 0 ? here.volume.mount : parent;
   if (here.mounts.mount_tmpfs(target) != 0) return;
-  if (target == parent && dice.pick(4) != 0) here.mounts.make_folder(here.volume.mount);
+  if (target == parent && dice.pick(4) != 0)
+    here.mounts.folders_at(here.volume.mount).make(here.volume.mount);
   cluster.tell(here.who + "mount -t tmpfs none " + target);
 }
 
@@ -192,8 +193,8 @@ void write_file(Cluster& cluster, Dice& dice) {
   super.dirty.insert(record);
   const Duration flush(kFlushes[dice.pick(kFlushes.size())]);
   super.flush += flush;
-  const bool is_flushed =
-      dice.pick(2) == 0 && flush < Duration(1'000) && here.mounts.flush(super, Actor::Program) == Wrote::Done;
+  const bool is_flushed = dice.pick(2) == 0 && flush < Duration(1'000) &&
+                          here.state.host->file_systems.flush(super, Actor::Program) == Wrote::Done;
   cluster.tell(here.who + "a program writes record " + std::to_string(record) + " below " +
                here.volume.mount + (is_flushed ? ", and flushes it" : ""));
 }

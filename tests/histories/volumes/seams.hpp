@@ -54,7 +54,7 @@ class HostStore final : public volumes::VolumeStore {
   HostStore(Host& host, std::string volume);
 
   asio::awaitable<Result<>> pin(volumes::FilesystemIdentity identity) override;
-  std::optional<volumes::FilesystemIdentity> pinned_identity() override { return pinned_; }
+  std::optional<volumes::FilesystemIdentity> pinned_identity() override;
   asio::awaitable<Result<>> save_intent(volumes::Intent intent) override;
   Result<volumes::Intent> saved_intent() override;
   asio::awaitable<void> save_history(json::object history) override;
@@ -65,7 +65,7 @@ class HostStore final : public volumes::VolumeStore {
  private:
   Host& host_;
   std::string volume_;
-  std::optional<volumes::FilesystemIdentity> pinned_;  // read once, as FileStore does
+  std::optional<volumes::FilesystemIdentity> pinned_;  // as FileStore keeps it, until its file is gone
 };
 
 class HostMounts final : public volumes::Mounts {
@@ -76,13 +76,11 @@ class HostMounts final : public volumes::Mounts {
   asio::awaitable<Result<volumes::Mounted>> mount(mounts::MountRequest request,
                                                   volumes::FilesystemIdentity identity) override;
   asio::awaitable<Result<mounts::Guard>> guard(std::filesystem::path mount_point, bool is_in_use) override;
-  asio::awaitable<Result<volumes::Unmounted>> unmount(std::filesystem::path target,
-                                                      mounts::Unmount how) override;
+  asio::awaitable<Result<volumes::Unmounted>> unmount(volumes::OwnMount mount, mounts::Unmount how) override;
   asio::awaitable<Result<std::string>> users(std::filesystem::path target) override;
-  asio::awaitable<Result<mounts::Closed>> publish(std::filesystem::path target, std::string device,
+  asio::awaitable<Result<mounts::Closed>> publish(volumes::OwnMount mount, std::string device,
                                                   mounts::AfterPublish then, bool alone) override;
-  asio::awaitable<Result<>> make_writable(std::filesystem::path target, std::string device,
-                                          bool alone) override;
+  asio::awaitable<Result<>> make_writable(volumes::OwnMount mount, std::string device, bool alone) override;
   const Result<std::vector<mounts::Mount>>& mount_table() override { return host_.mounts.table(); }
 
  private:
@@ -98,8 +96,10 @@ class HostDevice final : public volumes::Device {
   asio::awaitable<Result<mounts::Superblock>> read_superblock(std::string device) override;
   asio::awaitable<Result<volumes::ProbeAnswer>> probe(volumes::ProbeRequest request) override;
   asio::awaitable<Result<mounts::MountedState>> mounted_state(std::filesystem::path target) override;
-  asio::awaitable<Result<>> stop_writing(std::filesystem::path target, std::string device) override;
-  std::optional<std::uint64_t> completed_io(const std::string& device) override;
+  asio::awaitable<Result<>> flush(volumes::OwnMount mount) override;
+  asio::awaitable<Result<>> stop_writing(volumes::OwnMount mount, std::string device) override;
+  std::optional<std::uint64_t> completed_io(const std::string& device,
+                                            const std::vector<std::string>& controllers) override;
   bool has_stuck_worker() override { return host_.workers.is_stuck(volume_); }
 
  private:

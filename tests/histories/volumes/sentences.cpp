@@ -63,9 +63,18 @@ constexpr std::array kKinds =
              [](const std::string&, const Facts& facts) {
                return facts.top != nullptr && facts.top->by_hand;
              }},
-        Kind{"and not by spark-stage", "false-mounted-by-another",
+        Kind{"is mounted read-write already", "false-mounted-otherwise",
              [](const std::string&, const Facts& facts) {
-               return facts.top != nullptr && facts.top->by_hand;
+               return facts.top != nullptr && facts.top->super && !facts.top->super->read_only;
+             }},
+        Kind{"is mounted read-only already", "false-mounted-otherwise",
+             [](const std::string&, const Facts& facts) {
+               return facts.top != nullptr && facts.top->super && facts.top->super->read_only;
+             }},
+        Kind{"shows file system", "false-other-file-system",
+             [](const std::string& sentence, const Facts& facts) {
+               return facts.top != nullptr && facts.top->super &&
+                      facts.top->super->uuid == uuid_in(sentence, "shows file system ");
              }},
         Kind{"is mounted for writing, and this host does not hold", "false-mounted-for-writing",
              [](const std::string&, const Facts& facts) {
@@ -75,15 +84,6 @@ constexpr std::array kKinds =
              [](const std::string&, const Facts& facts) { return !disk_of(facts).reservations.offers; }},
         Kind{"offers none", "false-no-reservations",
              [](const std::string&, const Facts& facts) { return !disk_of(facts).reservations.offers; }},
-        Kind{"the reservation was not given back", "stale-not-given-back",
-             [](const std::string&, const Facts& facts) {
-               return disk_of(facts).holder() == facts.state.host->driver.identity().id &&
-                      facts.volume.status().state != volumes::State::Ready;
-             }},
-        Kind{"files of the mount that was lost are still open", "stale-files-still-open",
-             [](const std::string&, const Facts& facts) {
-               return facts.state.host->mounts.has_detached_files();
-             }},
         Kind{"has it open, or died while it had (MMP)", "false-open-elsewhere",
              [](const std::string&, const Facts& facts) {
                const Disk& disk = disk_of(facts);
@@ -108,10 +108,8 @@ constexpr std::array kKinds =
              [](const std::string&, const Facts& facts) {
                return disk_of(facts).fs.is_open || has_other_writer(facts);
              }},
-        Kind{"is mounted on top of volume", "false-on-top",
-             [](const std::string&, const Facts& facts) {
-               return facts.top != nullptr && facts.top->shown.parent_id != 20;
-             }},
+        Kind{"hides volume", "false-on-top",
+             [](const std::string&, const Facts& facts) { return !facts.is_reached(); }},
         Kind{"is mounted there, and is not this volume's", "false-other-mount",
              [](const std::string&, const Facts& facts) { return facts.top != nullptr; }},
         Kind{"published as generation", "false-generation",
@@ -160,7 +158,7 @@ constexpr std::array kKinds =
         Kind{"is not empty", "false-not-empty",
              [](const std::string&,
                 const Facts&
-                    facts) { return !facts.state.host->mounts.folder(facts.settings.mount).files.empty(); }},
+                    facts) { return !facts.state.host->root.at(facts.settings.mount).files.empty(); }},
         Kind{"the device is mounted at", "false-mounted-elsewhere",
              [](const std::string&, const Facts& facts) {
                return std::ranges::any_of(facts.state.host->mounts.entries(), [&](const MountEntry& one) {

@@ -19,6 +19,7 @@ struct FileSystem {
   Bytes bytes = 0;
   bool is_open = false;  // ext4: needs_recovery; xfs: its log is not clean
   std::uint64_t stamp = 1;
+  std::uint64_t mounts = 1;  // for writing; ext4 counts them
   std::string damage;
   bool has_mmp = false, mmp_open = false;
   unsigned mmp_interval = 5;

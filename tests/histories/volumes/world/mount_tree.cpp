@@ -2,8 +2,7 @@
 
 #include <algorithm>
 #include <cerrno>
-
-#include "base/text.hpp"
+#include <set>
 
 namespace spark::histories {
 namespace {
@@ -24,28 +23,26 @@ mounts::Mount root_mount() {
 
 }  // namespace
 
-MountTree::MountTree(Scene scene, NvmeDriver& driver, std::string node_name, int* last_super)
-    : scene_(scene), driver_(driver), node_name_(std::move(node_name)), last_super_(last_super) {
+MountTree::MountTree(OpenFileSystems& file_systems, Folders& root)
+    : file_systems_(file_systems), root_(root) {
   reboot();
 }
 
 void MountTree::reboot() {
   entries_.clear();
   detached_.clear();
-  closing_.clear();
+  file_systems_.reboot();
   MountEntry root;
   root.shown = root_mount();
   entries_.push_back(std::move(root));
-  changed();
-}
-
-void MountTree::changed() {
   is_table_old_ = true;
-  changed_at_ = scene_.time.steady();
 }
 
 const Result<std::vector<mounts::Mount>>& MountTree::table() {
-  if (!std::exchange(is_table_old_, false)) return table_;
+  const auto shut_downs = file_systems_.shut_downs();
+  if (!is_table_old_ && shown_shut_downs_ == shut_downs) return table_;
+  is_table_old_ = false;
+  shown_shut_downs_ = shut_downs;
   table_->clear();
   for (MountEntry& one : entries_) {
     if (one.super) {
@@ -85,24 +82,12 @@ MountEntry* MountTree::top_at(const std::string& path) {
 }
 
 bool MountTree::has_folder(const std::string& path) {
-  MountEntry& at = resolve(path);
-  if (at.shown.target.native() == path) return true;
-  if (at.shown.id == kRootMount) return folders_.contains(path);
-  return at.folders.contains(path);
+  return resolve(path).shown.target.native() == path || folders_at(path).has(path);
 }
 
-void MountTree::make_folder(const std::string& path) {
+Folders& MountTree::folders_at(const std::string& path) {
   MountEntry& at = resolve(path);
-  if (at.shown.id == kRootMount) {
-    (void)folders_[path];
-  } else {
-    at.folders.insert(path);
-  }
-}
-
-bool MountTree::has_files(const std::string& path) {
-  const auto folder = folders_.find(path);
-  return resolve(path).shown.id == kRootMount && folder != folders_.end() && !folder->second.files.empty();
+  return at.shown.id == kRootMount ? root_ : at.folders;
 }
 
 MountEntry& MountTree::add(const std::string& target, mounts::Mount shown) {
@@ -112,17 +97,14 @@ MountEntry& MountTree::add(const std::string& target, mounts::Mount shown) {
   MountEntry entry;
   entry.shown = std::move(shown);
   entries_.push_back(std::move(entry));
-  changed();
+  is_table_old_ = true;
   return entries_.back();
 }
 
 int MountTree::mount(const HeadPtr& head, const std::string& target, bool read_only, bool no_recovery,
                      const std::string& options, bool by_hand) {
   if (!has_folder(target)) return ENOENT;
-  if (head->is_gone) return ENXIO;
-  if (driver_.io(*head) != Io::Good) return EIO;
-  const FileSystem& fs = head->disk->fs;
-  if (fs.type.empty()) return EINVAL;
+  if (const int error = file_systems_.check_readable(*head); error != 0) return error;
   const MountEntry& below = resolve(target);
   if (below.super && below.super->head == head && below.shown.target.native() == target) return EBUSY;
   SuperPtr super;
@@ -132,41 +114,16 @@ int MountTree::mount(const HeadPtr& head, const std::string& target, bool read_o
     super = known;
   }
   if (!super) {
-    const bool replays = fs.is_open && !no_recovery;
-    if ((replays || !read_only) && head->read_only) return EROFS;
-    if ((replays || !read_only) && !driver_.may_write(*head)) return EBADE;
     super = std::make_shared<Super>();
-    super->id = ++*last_super_;
     super->head = head;
-    super->type = fs.type;
-    super->uuid = fs.uuid;
     super->read_only = read_only;
     super->no_recovery = no_recovery;
     super->by_hand = by_hand;
-    super->published = fs.published;
-    super->damage = fs.damage;
-    super->mmp_sequence = scene_.random.below(0x7FFFFFFF);
-    super->base_writer = fs.writer;
-    const auto open = [&](FileSystem& written) {
-      written.writer = super->base_writer = super->id;
-      written.is_writer_by_hand = by_hand;
-      if (read_only) {
-        written.is_open = false;  // the journal was replayed
-        ++written.stamp;
-        return;
-      }
-      written.is_open = written.is_open || written.type == "ext4";
-      if (written.type == "ext4") ++written.stamp;
-      written.mmp_open = written.has_mmp;
-      written.mmp_sequence = super->mmp_sequence;
-      if (written.has_mmp) written.mmp_node = node_name_;
-    };
-    if (!read_only && !by_hand) on_open(*super);
-    if (!read_only || replays) open(head->disk->fs);
+    if (const int error = file_systems_.open(*super); error != 0) return error;
   }
   mounts::Mount shown;
   shown.source = head->path();
-  shown.type = fs.type;
+  shown.type = head->disk->fs.type;
   shown.options = (read_only ? "ro" : "rw") + (options.empty() ? "" : "," + options);
   shown.device_number = head->device_number();
   MountEntry& entry = add(target, std::move(shown));
@@ -181,7 +138,7 @@ int MountTree::bind(const std::string& from, const std::string& target) {
   mounts::Mount shown = source.shown;
   MountEntry& entry = add(target, std::move(shown));
   entry.super = source.super;
-  entry.root = "/folder";
+  entry.root = entry.shown.root = "/folder";
   entry.by_hand = true;
   return 0;
 }
@@ -206,9 +163,9 @@ int MountTree::unmount(const std::string& target, SuperPtr& closing) {
   if (has_children || !entry.files.empty()) return EBUSY;
   const SuperPtr super = entry.super;
   std::erase_if(entries_, [&](const MountEntry& one) { return one.shown.id == id; });
-  changed();
+  is_table_old_ = true;
   if (super && !is_mounted(*super)) {
-    closing_.push_back(super);
+    file_systems_.unmounted(super);
     closing = super;
   }
   return 0;
@@ -224,7 +181,22 @@ int MountTree::detach(const std::string& target) {
   }
   detached_.push_back(entry);
   std::erase_if(entries_, [&](const MountEntry& one) { return one.shown.id == id; });
-  changed();
+  is_table_old_ = true;
+  return 0;
+}
+
+int MountTree::remount(MountEntry& entry, bool read_only) {
+  if (!entry.super->is_alive()) return EIO;
+  for (const MountEntry& one : entries_) {
+    const bool writes = std::ranges::any_of(one.files, &OpenFile::is_for_writing);
+    if (read_only && one.super == entry.super && writes) return EBUSY;
+  }
+  if (const int error = file_systems_.reopen(*entry.super, read_only); error != 0) return error;
+  for (MountEntry& one : entries_) {
+    if (one.super != entry.super) continue;
+    one.shown.options.replace(0, 2, read_only ? "ro" : "rw");
+  }
+  is_table_old_ = true;
   return 0;
 }
 
@@ -249,10 +221,35 @@ void MountTree::remove_if(const std::function<bool(const MountEntry&)>& is_wante
   const auto before = supers();
   std::erase_if(entries_, [&](const MountEntry& one) { return removed.contains(one.shown.id); });
   for (const SuperPtr& super : before) {
-    const bool is_closing = std::ranges::find(closing_, super) != closing_.end();
-    if (!is_mounted(*super) && !is_closing) closing_.push_back(super);
+    const bool is_closing =
+        std::ranges::find(file_systems_.closing(), super) != file_systems_.closing().end();
+    if (!is_mounted(*super) && !is_closing) file_systems_.unmounted(super);
   }
-  changed();
+  is_table_old_ = true;
+}
+
+void MountTree::close_unused() {
+  std::vector<SuperPtr> unused;
+  for (const MountEntry& one : detached_) {
+    if (one.files.empty() && one.super) unused.push_back(one.super);
+  }
+  std::erase_if(detached_, [](const MountEntry& one) { return one.files.empty(); });
+  for (const SuperPtr& super : unused) {
+    if (!is_mounted(*super)) file_systems_.unmounted(super);
+  }
+}
+
+void MountTree::device_gone(const HeadPtr& head, Actor by) {
+  for (const SuperPtr& super : supers()) {
+    if (super->head == head && !super->is_dead) file_systems_.device_gone(*super, by, is_mounted(*super));
+  }
+  is_table_old_ = true;
+}
+
+void MountTree::tick() {
+  for (const SuperPtr& super : supers()) file_systems_.keep(*super);
+  close_unused();
+  file_systems_.close_due();
 }
 
 bool MountTree::is_mounted(const Super& super) const {
@@ -261,7 +258,7 @@ bool MountTree::is_mounted(const Super& super) const {
 }
 
 std::vector<SuperPtr> MountTree::supers() const {
-  std::vector<SuperPtr> all = closing_;
+  std::vector<SuperPtr> all = file_systems_.closing();
   for (const auto* list : {&entries_, &detached_}) {
     for (const MountEntry& one : *list) {
       if (one.super && std::ranges::find(all, one.super) == all.end()) all.push_back(one.super);

@@ -38,6 +38,7 @@ mounts::Superblock superblock_of(const Disk& disk) {
   superblock.mmp_open = fs.mmp_open;
   superblock.damage = fs.damage;
   superblock.stamp = fs.stamp;
+  superblock.mounts = fs.type == "ext4" ? fs.mounts : 0;
   superblock.read_us = 300;
   return superblock;
 }

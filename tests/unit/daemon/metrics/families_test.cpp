@@ -42,7 +42,7 @@ TEST_F(VolumeMetrics, StateIsOneHot) {
   EXPECT_THAT(page, HasSubstr("# TYPE spark_stage_volume_state gauge\n"));
   EXPECT_THAT(page, HasSubstr("spark_stage_volume_state{volume=\"datasets\",state=\"stalled\"} 1\n"));
   for (const char* other :
-       {"waiting", "connecting", "mounting", "ready", "lost", "recovering", "refused", "down"}) {
+       {"waiting", "connecting", "mounting", "ready", "lost", "recovering", "refused", "leaving", "down"}) {
     EXPECT_THAT(page, HasSubstr(std::string("state=\"") + other + "\"} 0\n"));
   }
   EXPECT_THAT(

@@ -55,6 +55,28 @@ TEST(MountTable, TheTopmostOfThreeStackedMountsIsFoundInEveryOrder) {
   } while (std::ranges::next_permutation(lines).found);
 }
 
+TEST(MountTable, AMountOverAParentFolderHidesTheMountsBelowIt) {
+  const auto table = parse_mount_table(
+      "27 1 254:0 / / rw - ext4 /dev/vda rw\n"
+      "50 27 259:1 / /mnt/data ro - ext4 /dev/nvme1n1 ro\n"
+      "51 27 0:50 / /mnt rw - tmpfs none rw\n"
+      "52 27 0:51 / /mnt/database rw - tmpfs other rw\n"
+      "60 27 0:60 / /srv rw - tmpfs srv rw\n"
+      "61 60 259:2 / /srv/data ro - ext4 /dev/nvme2n1 ro\n");
+  EXPECT_EQ(covering(table, table[1]), &table[2]);
+  EXPECT_EQ(mounted_at(table, "/mnt/data"), nullptr);
+  EXPECT_EQ(stack_at(table, "/mnt/data").size(), 1U);
+  EXPECT_EQ(covering(table, table[5]), nullptr);
+  EXPECT_EQ(mounted_at(table, "/srv/data"), &table[5]);
+  EXPECT_EQ(carrier_of(table, "/mnt/data/a"), &table[2]);
+}
+
+TEST(MountTable, ABindMountOfAFolderHasThatFolderAsRoot) {
+  const auto table = parse_mount_table("50 27 259:1 /a\\040b /mnt/data ro - ext4 /dev/nvme1n1 ro\n");
+  ASSERT_EQ(table.size(), 1U);
+  EXPECT_EQ(table[0].root, "/a b");
+}
+
 TEST(MountTable, AFolderBelongsToTheNearestMountAboveIt) {
   const auto table = parse_mount_table(kTable);
   EXPECT_EQ(carrier_of(table, "/mnt/rosa/a/b/")->source, "/dev/nvme3n1");

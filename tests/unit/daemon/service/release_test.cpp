@@ -172,7 +172,7 @@ TEST_F(ReleaseTest, AVolumeWithAMountOnTopStaysMountedAndReserved) {
   world.mount("/mnt/data", false, 7, "tmpfs", "tmpfs");
   EXPECT_THAT(
       release(),
-      HasSubstr("tmpfs (tmpfs) is mounted on top of volume datasets at /mnt/data - unmount that first"));
+      HasSubstr("tmpfs (tmpfs) is mounted on /mnt/data and hides volume datasets - unmount that first"));
   EXPECT_EQ(world.mounts.size(), 2u);
   EXPECT_TRUE(world.touched.empty());
 }

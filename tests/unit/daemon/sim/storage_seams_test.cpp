@@ -5,6 +5,7 @@
 
 #include <boost/asio/io_context.hpp>
 
+#include "daemon/volumes/place.hpp"
 #include "tests/support/fake_seams.hpp"
 #include "tests/support/run_on.hpp"
 
@@ -41,6 +42,16 @@ class StorageSeams : public testing::Test {
   Result<nvmetcp::ReservationState> ask(ReservationAct act) {
     volumes::ReservationRequest request{act, "/dev/" + storage().device, {"raid5-data", 1}};
     return await(context, reservation.reservation(std::move(request))).value();
+  }
+  // The simulation looks at the target alone, so that a mount of another world will do.
+  volumes::OwnMount own() {
+    volumes::FakeWorld other;
+    other.plug_in("raid5-data");
+    other.mount(kMount, true, other.block->device_number);
+    config::Volume datasets;
+    datasets.nvme = config::NvmeSource{"rose", "raid5-data", 1, "", ""};
+    datasets.mount = kMount;
+    return *volumes::look_at_place(volumes::fake_seams(other), datasets).own;
   }
   void change(const std::function<void(VolumeChange&)>& edit) {
     VolumeChange change;
@@ -107,12 +118,12 @@ TEST_F(StorageSeams, AMountInUseIsNotUnmountedUnlessItIsDetached) {
   ASSERT_TRUE(mount());
   change([](VolumeChange& all) { all.users = "python3 (pid 4711)"; });
   EXPECT_EQ(**await(context, mounts.users(kMount)), "python3 (pid 4711)");
-  const auto refused = await(context, mounts.unmount(kMount, mounts::Unmount::Plain)).value();
+  const auto refused = await(context, mounts.unmount(own(), mounts::Unmount::Plain)).value();
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().kind, Errc::Refused);
   EXPECT_THAT(refused.error().message(), HasSubstr("it is in use by python3 (pid 4711)"));
-  EXPECT_EQ((*await(context, mounts.unmount(kMount, mounts::Unmount::Detach)))->users, "python3 (pid 4711)");
-  EXPECT_EQ((*await(context, mounts.unmount(kMount, mounts::Unmount::Plain)))->change, Change::AlreadyThere);
+  EXPECT_EQ((*await(context, mounts.unmount(own(), mounts::Unmount::Detach)))->users, "python3 (pid 4711)");
+  EXPECT_EQ((*await(context, mounts.unmount(own(), mounts::Unmount::Plain)))->change, Change::AlreadyThere);
 }
 
 TEST_F(StorageSeams, EachPublishCountsAGenerationAndIsReadOnlyUntilMadeWritable) {
@@ -120,13 +131,13 @@ TEST_F(StorageSeams, EachPublishCountsAGenerationAndIsReadOnlyUntilMadeWritable)
   const std::string source = "/dev/" + storage().device;
   for (const std::uint64_t generation : {1, 2}) {
     const auto closed =
-        await(context, mounts.publish(kMount, source, mounts::AfterPublish::ReadOnly, false)).value();
+        await(context, mounts.publish(own(), source, mounts::AfterPublish::ReadOnly, false)).value();
     ASSERT_TRUE(closed) << closed.error().message();
     EXPECT_EQ(closed->published.generation, generation);
     EXPECT_TRUE(mounts::is_read_only(world.mounts().front()));
     EXPECT_FALSE(superblock_of(storage()).being_written);
     EXPECT_TRUE(kept.pinned->is_published);
-    ASSERT_TRUE(await(context, mounts.make_writable(kMount, source, false)).value());
+    ASSERT_TRUE(await(context, mounts.make_writable(own(), source, false)).value());
     EXPECT_FALSE(mounts::is_read_only(world.mounts().front()));
     EXPECT_FALSE(kept.pinned->is_published);
   }

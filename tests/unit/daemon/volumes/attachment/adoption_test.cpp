@@ -78,8 +78,7 @@ TEST_F(VolumeTest, AReadOnlyMountThatMayHaveReplayedAJournalIsUsedWithAWarning) 
   world.mounts.back().super_options = "ro";
   start();
   ASSERT_TRUE(becomes(State::Ready));
-  ASSERT_FALSE(volume->status().warnings.empty());
-  EXPECT_THAT(volume->status().warnings.back(), HasSubstr("was mounted by another program"));
+  EXPECT_THAT(all_warnings(volume->status()), ElementsAre(HasSubstr("was mounted by another program")));
 }
 
 TEST_F(VolumeTest, ARestartedDaemonNeverReportsAFrozenMountAsReady) {
@@ -108,6 +107,88 @@ TEST_F(VolumeTest, AForeignMountAtTheMountPointIsNeverUnmounted) {
   start();
   ASSERT_TRUE(becomes(State::Refused));
   EXPECT_EQ(world.count("detach") + world.count("unmount"), 0);
+}
+
+// Everything that this daemon knew about the mount before it was taken down ended with that mount.
+TEST_F(VolumeTest, AMountMadeByHandWhileTheVolumeWasDownIsNeverShutDown) {
+  settings.access = config::Access::Exclusive;
+  settings.fence = config::Fence::None;
+  start();
+  ASSERT_TRUE(becomes(State::Ready));
+  ASSERT_TRUE(await(context, volume->requests().keep_down("alice")).value());
+  world.plug_in(kNqn);
+  world.superblock.uuid = "99999999-bbbb-cccc-dddd-eeeeeeeeeeee";  // mkfs by hand
+  world.mounted_uuid = world.superblock.uuid;
+  world.mount("/mnt/data", false, world.block->device_number);
+  world.touched.clear();
+  ASSERT_TRUE(await(context, volume->requests().keep_up()).value());
+  ASSERT_TRUE(becomes(State::Refused));
+  EXPECT_THAT(reason(), HasSubstr("holds file system 99999999"));
+  EXPECT_EQ(world.count("stop writing") + world.count("disconnect") + world.count("unmount"), 0);
+  EXPECT_EQ(world.mounts.size(), 1U);
+}
+
+TEST_F(VolumeTest, AVolumeIsNotReadyWhileAMountOverItsParentFolderHidesIt) {
+  start();
+  ASSERT_TRUE(becomes(State::Ready));
+  world.mount("/mnt", false, 7, "none", "tmpfs");
+  world.mounts.back().parent_id = FakeWorld::kRootMount;
+  ASSERT_TRUE(run_until([&] { return volume->status().state != State::Ready; }));
+  EXPECT_THAT(reason(), HasSubstr("another file system"));
+  const auto down = await(context, volume->requests().keep_down("alice")).value();
+  ASSERT_FALSE(down);
+  EXPECT_THAT(down.error().message(),
+              HasSubstr("none (tmpfs) is mounted on /mnt and hides volume datasets at /mnt/data"));
+  EXPECT_THAT(down.error().message(), HasSubstr("umount /mnt"));
+  world.mounts.pop_back();
+  EXPECT_TRUE(becomes(State::Ready));
+  EXPECT_EQ(world.count("mount ro"), 1);
+}
+
+TEST_F(VolumeTest, ABindMountOfAFolderOfTheVolumeIsNotTheVolume) {
+  world.plug_in(kNqn);
+  world.mount("/mnt/data", true, world.block->device_number);
+  world.mounts.back().root = "/folder";
+  world.mount_error = Error{Errc::Refused, "/mnt/data carries /dev/nvme7n1 already", "unmount it"};
+  start();
+  ASSERT_TRUE(becomes(State::Refused));
+  EXPECT_EQ(world.mounts.size(), 1U);
+}
+
+class PublishedAdoption : public VolumeTest {
+ protected:
+  PublishedAdoption() {
+    settings.access = config::Access::Exclusive;
+    world.reservations.offers = true;
+    world.pinned = FilesystemIdentity{"ext4", kUuid, 0, "", 0, true};
+    world.plug_in(kNqn);
+    world.mount("/mnt/data", true, world.block->device_number);
+    world.mounts.back().super_options = "ro";  // it was writable before it was published
+  }
+};
+
+TEST_F(PublishedAdoption, ARestartedDaemonLeavesItToItsReadersAlthoughAnotherHostReservedItSince) {
+  sim::SimulatedReservations other(world.reservations, "99999999-2222-3333-4444-555555555555");
+  ASSERT_TRUE(nvmetcp::take_reservation(other, {"99999999-2222-3333-4444-555555555555", 99, 0}));
+  start();
+  ASSERT_TRUE(becomes(State::Ready)) << reason();
+  EXPECT_EQ(world.count("stop writing"), 0);
+}
+
+TEST_F(PublishedAdoption, ARestartedDaemonAcceptsAFreeReservationAndDoesNotWarn) {
+  start();
+  ASSERT_TRUE(becomes(State::Ready)) << reason();
+  EXPECT_THAT(all_warnings(volume->status()), testing::IsEmpty());
+}
+
+TEST_F(PublishedAdoption, ARecordOfAnotherFileSystemDoesNotKeepTheVolumeReadOnly) {
+  world.mounts.clear();
+  settings.nvme->filesystem_uuid = world.superblock.uuid = "99999999-bbbb-cccc-dddd-eeeeeeeeeeee";
+  settings.fence = config::Fence::Reservation;
+  start();
+  ASSERT_TRUE(becomes(State::Ready)) << reason();
+  EXPECT_EQ(world.count("mount rw"), 1);
+  EXPECT_FALSE(world.pinned->is_published);
 }
 
 }  // namespace

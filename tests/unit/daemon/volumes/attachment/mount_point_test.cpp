@@ -77,7 +77,7 @@ TEST_F(VolumeTest, AVolumeWithAMountOnTopIsRefusedAndTakesNoReservation) {
   world.mount("/mnt/data", false, 7, "shield", "tmpfs");
   start();
   ASSERT_TRUE(becomes(State::Refused));
-  EXPECT_THAT(reason(), HasSubstr("shield (tmpfs) is mounted on top of volume datasets"));
+  EXPECT_THAT(reason(), HasSubstr("shield (tmpfs) is mounted on /mnt/data and hides volume datasets"));
   EXPECT_TRUE(world.reservations.state.registrants.empty());
   EXPECT_TRUE(world.touched.empty());
 }

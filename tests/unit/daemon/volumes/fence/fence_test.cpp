@@ -4,7 +4,7 @@
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/detached.hpp>
 
-#include "tests/unit/daemon/volumes/volume_fixture.hpp"
+#include "tests/unit/daemon/volumes/fence/fence_fixture.hpp"
 
 namespace spark::volumes {
 namespace {
@@ -13,42 +13,6 @@ using namespace test;
 
 using testing::ElementsAre;
 using testing::HasSubstr;
-
-class FenceTest : public VolumeTest {
- protected:
-  FenceTest() {
-    settings.access = config::Access::Exclusive;
-    world.reservations.offers = true;
-    world.superblock.has_mmp = true;
-    world.superblock.mmp_interval_s = 5;
-    world.superblock.mmp_node = FakeWorld::kNode;
-  }
-  // Another host has the reservation; with multi-mount protection it is "spark2".
-  void let_another_host_hold_it() {
-    ASSERT_EQ(nvmetcp::take_reservation(other, kThem)->hold, nvmetcp::Hold::Ours);
-  }
-  void let_another_host_open_it() {
-    world.superblock.mmp_node = "spark2";
-    world.superblock.mmp_open = world.superblock.being_written = true;
-  }
-  std::string holder() {
-    const auto* held = world.reservations.holder();
-    return held == nullptr ? "" : held->host_id;
-  }
-  Result<std::string> take() {
-    std::optional<Result<std::string>> answer;
-    auto ask = [](Volume& asked, std::optional<Result<std::string>>& into) -> boost::asio::awaitable<void> {
-      into = co_await asked.requests().take();
-    };
-    boost::asio::co_spawn(context, ask(*volume, answer), boost::asio::detached);
-    EXPECT_TRUE(run_until([&] { return answer.has_value(); }));
-    return answer.value_or(Result<std::string>(fail(Errc::Failed, "no answer")));
-  }
-
-  static constexpr const char* kOther = "99999999-2222-3333-4444-555555555555";
-  const nvmetcp::LocalRegistrant kThem{kOther, 99};
-  sim::SimulatedReservations other{world.reservations, kOther};
-};
 
 TEST_F(FenceTest, TheReservationIsHeldWhileMountedAndReleasedBeforeTheDisconnect) {
   timings.probe = std::chrono::hours(1);
@@ -63,7 +27,7 @@ TEST_F(FenceTest, TheReservationIsHeldWhileMountedAndReleasedBeforeTheDisconnect
   boost::asio::co_spawn(context, down(*volume), boost::asio::detached);
   ASSERT_TRUE(becomes(State::Down));
   std::erase(world.touched, "probe");  // a periodic probe may have run
-  EXPECT_THAT(world.touched, ElementsAre("unmount", "release", "disconnect"));
+  EXPECT_THAT(world.touched, ElementsAre("flush", "unmount", "release", "disconnect"));
   EXPECT_EQ(holder(), "");
 }
 
@@ -85,17 +49,6 @@ TEST_F(FenceTest, ARefusedVolumeIsMountedOnceTheOtherHostReleasesTheReservation)
   ASSERT_TRUE(becomes(State::Refused));
   ASSERT_TRUE(nvmetcp::release_reservation(other, kThem));
   EXPECT_TRUE(becomes(State::Ready));
-}
-
-TEST_F(FenceTest, AVolumeWithADeadMountReacquiresAReservationTheTargetForgot) {
-  world.superblock.has_mmp = false;
-  start();
-  ASSERT_TRUE(becomes(State::Ready));
-  world.superblock.being_written = true;
-  world.reservations.restart();  // nvmet: a namespace that is disabled for a moment has the same effect
-  world.lose_device();
-  ASSERT_TRUE(run_until([&] { return volume->status().history.recoveries() == 1; }));
-  EXPECT_EQ(holder(), FakeWorld::kHostId);
 }
 
 TEST_F(FenceTest, AReadOnlyMountDoesNotProveThatThisHostWroteTheNamespace) {

@@ -228,7 +228,7 @@ TEST_F(VolumeTest, AWarningNamesProcessesWithOpenFilesInADetachedMount) {
   ASSERT_TRUE(becomes(State::Ready));
   world.lose_device();
   ASSERT_TRUE(run_until([&] { return volume->status().history.recoveries() == 1; }));
-  EXPECT_THAT(volume->status().warnings, testing::Contains(HasSubstr("python3 (pid 7, open file)")));
+  EXPECT_THAT(all_warnings(volume->status()), testing::Contains(HasSubstr("python3 (pid 7, open file)")));
 }
 
 TEST_F(VolumeTest, ANamespaceWithAChangedUuidIsMountedWithAWarning) {
@@ -238,7 +238,7 @@ TEST_F(VolumeTest, ANamespaceWithAChangedUuidIsMountedWithAWarning) {
   world.namespace_uuid = "22222222-0000-0000-0000-000000000000";
   world.lose_device();
   ASSERT_TRUE(run_until([&] { return volume->status().history.recoveries() == 1; }));
-  EXPECT_THAT(volume->status().warnings,
+  EXPECT_THAT(all_warnings(volume->status()),
               testing::Contains(HasSubstr("give it a fixed identity on the target")));
 }
 

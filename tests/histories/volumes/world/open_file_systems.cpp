@@ -1,8 +1,7 @@
-// What the kernel writes to the disks of its mounts, and how unwritten data is lost.
-#include <algorithm>
-#include <cerrno>
+#include "tests/histories/volumes/world/open_file_systems.hpp"
 
-#include "tests/histories/volumes/world/mount_tree.hpp"
+#include <cerrno>
+#include <utility>
 
 namespace spark::histories {
 namespace {
@@ -12,7 +11,74 @@ constexpr Duration kNoticesExchange{40'000};  // of the disk: no probe can notic
 
 }  // namespace
 
-Wrote MountTree::write(Super& super, Actor by, const std::function<void(FileSystem&)>& change) {
+OpenFileSystems::OpenFileSystems(Scene scene, NvmeDriver& driver, std::string node_name, int* last_super)
+    : scene_(scene), driver_(driver), node_name_(std::move(node_name)), last_super_(last_super) {}
+
+int OpenFileSystems::check_readable(Head& head) {
+  if (head.is_gone) return ENXIO;
+  if (driver_.io(head) != Io::Good) return EIO;
+  return head.disk->fs.type.empty() ? EINVAL : 0;
+}
+
+int OpenFileSystems::open(Super& super) {
+  FileSystem& fs = super.head->disk->fs;
+  const bool replays = fs.is_open && !super.no_recovery;
+  if ((replays || !super.read_only) && super.head->read_only) return EROFS;
+  if ((replays || !super.read_only) && !driver_.may_write(*super.head)) return EBADE;
+  super.id = ++*last_super_;
+  super.type = fs.type;
+  super.uuid = fs.uuid;
+  super.published = fs.published;
+  super.damage = fs.damage;
+  super.mmp_sequence = scene_.random.below(0x7FFFFFFF);
+  super.base_writer = fs.writer;
+  if (!super.read_only && !super.by_hand) on_open(super);
+  if (super.read_only && !replays) return 0;
+  fs.writer = super.base_writer = super.id;
+  fs.is_writer_by_hand = super.by_hand;
+  if (super.read_only) {
+    fs.is_open = false;  // the journal was replayed
+    ++fs.stamp;
+    return 0;
+  }
+  fs.is_open = fs.is_open || fs.type == "ext4";
+  if (fs.type == "ext4") ++fs.stamp;
+  ++fs.mounts;
+  fs.mmp_open = fs.has_mmp;
+  fs.mmp_sequence = super.mmp_sequence;
+  if (fs.has_mmp) fs.mmp_node = node_name_;
+  return 0;
+}
+
+int OpenFileSystems::reopen(Super& super, bool read_only) {
+  if (read_only) {
+    const Wrote flushed = flush(super, Actor::Daemon);
+    const Wrote closed = flushed != Wrote::Done ? flushed : write(super, Actor::Daemon, [](FileSystem& fs) {
+      fs.is_open = fs.mmp_open = false;
+      ++fs.stamp;
+    });
+    if (closed != Wrote::Done) return EIO;
+  } else {
+    on_open(super);
+    const bool was_read_only = std::exchange(super.read_only, false);
+    const Wrote opened = write(super, Actor::Daemon, [&](FileSystem& fs) {
+      fs.is_open = fs.type == "ext4";
+      fs.mmp_open = fs.has_mmp;
+      fs.mmp_sequence = super.mmp_sequence;
+      if (fs.has_mmp) fs.mmp_node = node_name_;
+      if (fs.type == "ext4") ++fs.stamp;
+      ++fs.mounts;
+    });
+    if (opened != Wrote::Done) {
+      super.read_only = was_read_only;
+      return EIO;
+    }
+  }
+  super.read_only = read_only;
+  return 0;
+}
+
+Wrote OpenFileSystems::write(Super& super, Actor by, const std::function<void(FileSystem&)>& change) {
   if (!super.is_alive() || super.head->is_gone) return Wrote::Gone;
   if (driver_.io(*super.head) != Io::Good) return Wrote::Blocked;
   FileSystem& fs = super.head->disk->fs;
@@ -45,7 +111,7 @@ Wrote MountTree::write(Super& super, Actor by, const std::function<void(FileSyst
   return Wrote::Done;
 }
 
-Wrote MountTree::flush(Super& super, Actor by) {
+Wrote OpenFileSystems::flush(Super& super, Actor by) {
   if (super.dirty.empty()) return Wrote::Done;
   const auto flushed = write(super, by, [&](FileSystem& fs) {
     fs.records.insert(super.dirty.begin(), super.dirty.end());
@@ -57,7 +123,7 @@ Wrote MountTree::flush(Super& super, Actor by) {
   return Wrote::Done;
 }
 
-Wrote MountTree::close(Super& super, Actor by) {
+Wrote OpenFileSystems::close(Super& super, Actor by) {
   if (super.is_alive() && !super.read_only) {
     if (const Wrote flushed = flush(super, by); flushed == Wrote::Blocked) return flushed;
     const Wrote closed = write(super, by, [](FileSystem& fs) {
@@ -70,45 +136,7 @@ Wrote MountTree::close(Super& super, Actor by) {
   return Wrote::Done;
 }
 
-int MountTree::remount(MountEntry& entry, bool read_only) {
-  Super& super = *entry.super;
-  if (!super.is_alive()) return EIO;
-  if (read_only) {
-    for (const MountEntry& one : entries_) {
-      const bool writes = std::ranges::any_of(one.files, &OpenFile::is_for_writing);
-      if (one.super == entry.super && writes) return EBUSY;
-    }
-    const Wrote flushed = flush(super, Actor::Daemon);
-    const Wrote closed = flushed != Wrote::Done ? flushed : write(super, Actor::Daemon, [](FileSystem& fs) {
-      fs.is_open = fs.mmp_open = false;
-      ++fs.stamp;
-    });
-    if (closed != Wrote::Done) return EIO;
-  } else {
-    on_open(super);
-    const bool was_read_only = std::exchange(super.read_only, false);
-    const Wrote opened = write(super, Actor::Daemon, [&](FileSystem& fs) {
-      fs.is_open = fs.type == "ext4";
-      fs.mmp_open = fs.has_mmp;
-      fs.mmp_sequence = super.mmp_sequence;
-      if (fs.has_mmp) fs.mmp_node = node_name_;
-      if (fs.type == "ext4") ++fs.stamp;
-    });
-    if (opened != Wrote::Done) {
-      super.read_only = was_read_only;
-      return EIO;
-    }
-  }
-  super.read_only = read_only;
-  for (MountEntry& one : entries_) {
-    if (one.super != entry.super) continue;
-    one.shown.options.replace(0, 2, read_only ? "ro" : "rw");
-  }
-  changed();
-  return 0;
-}
-
-void MountTree::shut_down(Super& super, Actor by, const std::string& why) {
+void OpenFileSystems::shut_down(Super& super, Actor by, const std::string& why) {
   if (!super.is_alive()) return;
   if (by == Actor::Daemon && !has_lost_fence(super)) {
     const std::string what = node_name_ + ": the mount of " + super.head->disk->name +
@@ -122,24 +150,20 @@ void MountTree::shut_down(Super& super, Actor by, const std::string& why) {
   scene_.tell("  " + node_name_ + ": " + super.head->path() + " is shut down: " + why +
               (super.dirty.empty() ? "" : "; unwritten data is lost"));
   lose_dirty(super, Actor::Fault, why);
-  changed();
+  ++shut_downs_;
 }
 
-void MountTree::device_gone(const HeadPtr& head, Actor by) {
-  for (const SuperPtr& super : supers()) {
-    if (super->head != head || super->is_dead) continue;
-    if (by == Actor::Daemon && is_mounted(*super) && super->is_alive() && !has_lost_fence(*super))
-      scene_.judge.broken("disconnected-under-a-mount",
-                          node_name_ + ": " + head->path() + " was disconnected while it was mounted");
-    super->is_dead = true;
-    scene_.tell("  " + node_name_ + ": " + head->path() + " is gone under its mount" +
-                (super->dirty.empty() ? "" : "; unwritten data is lost"));
-    lose_dirty(*super, by, "its device is gone");
-  }
-  changed();
+void OpenFileSystems::device_gone(Super& super, Actor by, bool is_mounted) {
+  if (by == Actor::Daemon && is_mounted && super.is_alive() && !has_lost_fence(super))
+    scene_.judge.broken("disconnected-under-a-mount",
+                        node_name_ + ": " + super.head->path() + " was disconnected while it was mounted");
+  super.is_dead = true;
+  scene_.tell("  " + node_name_ + ": " + super.head->path() + " is gone under its mount" +
+              (super.dirty.empty() ? "" : "; unwritten data is lost"));
+  lose_dirty(super, by, "its device is gone");
 }
 
-void MountTree::lose_dirty(Super& super, Actor by, const std::string& why) {
+void OpenFileSystems::lose_dirty(Super& super, Actor by, const std::string& why) {
   if (super.dirty.empty()) return;
   if (by == Actor::Daemon && !has_lost_fence(super))
     scene_.judge.broken(
@@ -148,7 +172,7 @@ void MountTree::lose_dirty(Super& super, Actor by, const std::string& why) {
   super.flush = Duration(0);
 }
 
-bool MountTree::has_lost_fence(const Super& super) const {
+bool OpenFileSystems::has_lost_fence(const Super& super) const {
   const Disk& disk = *super.head->disk;
   const std::string holder = super.head->disk->holder();
   const bool is_taken = !holder.empty() && holder != driver_.identity().id;
@@ -160,7 +184,7 @@ bool MountTree::has_lost_fence(const Super& super) const {
 }
 
 // The kernel compares the block before it writes it.
-void MountTree::keep_mmp(Super& super) {
+void OpenFileSystems::keep_mmp(Super& super) {
   if (!super.is_writer() || super.head->is_gone || !super.head->disk->fs.has_mmp) return;
   if (driver_.io(*super.head) != Io::Good) return;
   const FileSystem& fs = super.head->disk->fs;
@@ -174,25 +198,15 @@ void MountTree::keep_mmp(Super& super) {
   if (kept == Wrote::Done) super.mmp_sequence = next;
 }
 
-void MountTree::close_unused() {
-  std::vector<SuperPtr> unused;
-  for (const MountEntry& one : detached_) {
-    if (one.files.empty() && one.super) unused.push_back(one.super);
-  }
-  std::erase_if(detached_, [](const MountEntry& one) { return one.files.empty(); });
-  for (const SuperPtr& super : unused) {
-    if (!is_mounted(*super)) closing_.push_back(super);
-  }
+void OpenFileSystems::keep(Super& super) {
+  keep_mmp(super);
+  const bool is_due =
+      !super.dirty.empty() && scene_.time.steady() - super.written >= kWriteback + super.flush;
+  if (is_due && driver_.io(*super.head) == Io::Good) (void)flush(super, Actor::Fault);
 }
 
-void MountTree::tick() {
+void OpenFileSystems::close_due() {
   const SteadyTime now = scene_.time.steady();
-  for (const SuperPtr& super : supers()) {
-    keep_mmp(*super);
-    const bool is_due = !super->dirty.empty() && now - super->written >= kWriteback + super->flush;
-    if (is_due && driver_.io(*super->head) == Io::Good) (void)flush(*super, Actor::Fault);
-  }
-  close_unused();
   const auto closing = closing_;
   for (const SuperPtr& super : closing) {
     if (super->flush == Duration(0) || now - super->written >= super->flush)

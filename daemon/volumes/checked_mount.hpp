@@ -1,0 +1,44 @@
+// The mount at a volume's mount point, as checked by this daemon. Only this record allows a step that shuts a
+// file system down or changes how it is mounted; an unmount and a flush need its OwnMount.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "daemon/volumes/place.hpp"
+#include "daemon/volumes/status.hpp"
+
+namespace spark::volumes {
+
+// Made for a new mount and for one that existed before, after the same checks: the device's superblock is
+// that of the volume's file system, and this host may use it as configured. It ends when the mount table
+// shows another mount (VolumeContext::look_at_mount). All knowledge about this mount is here, so that nothing
+// outlives it.
+struct CheckedMount {
+  explicit CheckedMount(OwnMount its_mount) : mount(std::move(its_mount)) {}
+
+  OwnMount mount;
+  std::string device;  // "/dev/nvme3n1"; empty for NFS
+  std::string uuid;    // of the file system; empty for NFS
+  bool is_writer = false;
+  bool is_changing_writing = false;  // a worker publishes it, or makes it writable again
+  FenceStatus fence;                 // for a writer
+
+  std::uint64_t stamp = 0;   // of the superblock, for a reader: when it was mounted; 0 means unknown
+  bool is_outdated = false;  // a writer has closed a newer state
+
+  // For a writer, of the superblock at the last probe that found the fence intact; 0 means unknown.
+  std::uint64_t held_stamp = 0, held_mounts = 0;
+  std::string mmp_node;  // this host's name in multi-mount protection at the first probe
+
+  bool is_broken = false;     // found shut down
+  bool is_exchanged = false;  // another file system was found on its device
+  std::string fence_lost;     // why this host may not write, while it is still mounted
+};
+
+// Shared with steps in progress, which may outlast it.
+using CheckedMountPtr = std::shared_ptr<CheckedMount>;
+
+}  // namespace spark::volumes

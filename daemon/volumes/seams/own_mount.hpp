@@ -1,0 +1,38 @@
+// Proof that a mount is the volume's. Steps that flush, unmount, shut down or change a mount take it, and
+// their workers compare it with the mount table again before they act.
+#pragma once
+
+#include <sys/types.h>
+
+#include <filesystem>
+
+#include "daemon/mounts/table.hpp"
+
+namespace spark::config {
+struct Volume;
+}
+
+namespace spark::volumes {
+
+struct Seams;
+struct Standing;
+
+class OwnMount {
+ public:
+  const std::filesystem::path& target() const { return target_; }
+  int id() const { return id_; }  // the kernel's number; reused once the mount is gone
+  dev_t device_number() const { return device_number_; }
+
+  bool operator==(const OwnMount&) const = default;
+
+ private:
+  friend Standing look_at_place(const Seams& seams, const config::Volume& volume);
+  explicit OwnMount(const mounts::Mount& mount)
+      : target_(mount.target), id_(mount.id), device_number_(mount.device_number) {}
+
+  std::filesystem::path target_;
+  int id_;
+  dev_t device_number_;
+};
+
+}  // namespace spark::volumes

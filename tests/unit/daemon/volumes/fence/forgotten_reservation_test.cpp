@@ -1,0 +1,54 @@
+// A target that was restarted and forgot its reservations.
+#include "tests/unit/daemon/volumes/fence/fence_fixture.hpp"
+
+namespace spark::volumes {
+namespace {
+
+using namespace test;
+
+using testing::HasSubstr;
+
+TEST_F(FenceTest, AVolumeWithADeadMountReacquiresAReservationTheTargetForgot) {
+  let_it_be_held_without_mmp();
+  world.reservations.restart();  // nvmet: a namespace that is disabled for a moment has the same effect
+  world.lose_device();
+  ASSERT_TRUE(run_until([&] { return volume->status().history.recoveries() == 1; }));
+  EXPECT_EQ(holder(), FakeWorld::kHostId);
+}
+
+TEST_F(FenceTest, AForgottenReservationIsNotReacquiredIfAnotherHostMountedTheFileSystemMeanwhile) {
+  let_it_be_held_without_mmp();
+  world.reservations.restart();
+  world.lose_device();
+  ++world.superblock.mounts;
+  ASSERT_TRUE(becomes(State::Refused));
+  EXPECT_THAT(reason(), HasSubstr("has it open for writing, or died while it had"));
+  EXPECT_EQ(world.count("mount rw"), 1);
+}
+
+TEST_F(FenceTest, AStalledVolumeStopsWritingIfAnotherHostWroteWhileTheTargetHadForgottenTheReservation) {
+  let_it_be_held_without_mmp();
+  world.set_link("connecting");
+  ASSERT_TRUE(becomes(State::Stalled));
+  world.reservations.restart();
+  ++world.superblock.mounts;  // another host mounted it, wrote, and closed it
+  world.set_link("live");
+  ASSERT_TRUE(becomes(State::Refused));
+  EXPECT_THAT(reason(), HasSubstr("the target forgot the reservation"));
+  EXPECT_EQ(world.count("stop writing"), 1);
+}
+
+TEST_F(FenceTest, AStalledVolumeContinuesIfNoOtherHostMountedItWhileTheTargetHadForgottenTheReservation) {
+  let_it_be_held_without_mmp();
+  world.set_link("connecting");
+  ASSERT_TRUE(becomes(State::Stalled));
+  world.reservations.restart();
+  ++world.superblock.stamp;  // this host's own write
+  world.set_link("live");
+  ASSERT_TRUE(becomes(State::Ready));
+  EXPECT_EQ(holder(), FakeWorld::kHostId);
+  EXPECT_EQ(world.count("stop writing"), 0);
+}
+
+}  // namespace
+}  // namespace spark::volumes
