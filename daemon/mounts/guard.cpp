@@ -59,6 +59,8 @@ bool is_root_of_mount(const UniqueFd& folder) {
 Result<UniqueFd> open_folder(const fs::path& target, const std::vector<Mount>& table) {
   constexpr int kHow = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
   const std::string doing = "opening the mount point " + in_words(target);
+  const bool is_hidden = mounted_at(table, target) == nullptr && !stack_at(table, target).empty();
+  if (is_hidden) return fail(Errc::Unsupported, doing + ": a mount over one of its parent folders hides it");
   if (mounted_at(table, target) == nullptr) {
     UniqueFd folder(::open(target.c_str(), kHow));
     if (!folder) return fail_errno(errno, doing);
@@ -174,7 +176,7 @@ Result<> remove_guard(const fs::path& target, const std::vector<Mount>& table) {
 Result<Guard> guard_mount_point(const GuardRequest& request) {
   const auto table = read_mount_table({});
   if (!table) return table.take_error();
-  if (mounted_at(*table, request.mount_point) == nullptr) {
+  if (stack_at(*table, request.mount_point).empty()) {
     if (auto made = make_mount_point(request.mount_point); !made) return made.take_error();
   }
   const auto folder = open_folder(request.mount_point, *table);

@@ -126,8 +126,10 @@ std::vector<const Mount*> stack_at(const std::vector<Mount>& table, const std::f
 // as `mount` was made after it: otherwise `mount` would be attached to that one.
 const Mount* covering(const std::vector<Mount>& table, const Mount& mount) {
   const auto is_above = [](const std::string& folder, const std::string& path) {
-    return path.size() > folder.size() && path.starts_with(folder) &&
-           (folder.ends_with('/') || path[folder.size()] == '/');
+    // A path begins at the process's root, so a mount on "/" hides nothing; a table's root may be its own
+    // parent.
+    return folder != "/" && path.size() > folder.size() && path.starts_with(folder) &&
+           path[folder.size()] == '/';
   };
   const Mount* at = &mount;
   for (std::size_t steps = 0; at != nullptr && steps < table.size(); ++steps) {

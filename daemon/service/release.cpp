@@ -183,7 +183,8 @@ asio::awaitable<void> release_one(Seams seams, config::Volume volume, std::share
   Release release(seams, volume, *link, clock, {}, reason);
   const std::string said = co_await release.go();
   log::info(said);
-  if (volumes::look_at_place(seams, volume).own) all_gone = false;
+  const auto left = volumes::look_at_place(seams, volume);
+  if (left.own || left.place == volumes::Place::Unknown) all_gone = false;
 }
 
 asio::awaitable<void> end_watch(std::shared_ptr<discovery::Actions> actions, nvmetcp::Controller controller) {

@@ -69,8 +69,11 @@ class VolumeContext {
   Duration until_next(Duration period) const;
   void wake() { sleeping_.cancel(); }
 
- private:
+  // The mount is gone. Also called after this daemon's own unmounts: the kernel gives its number to the next
+  // mount.
   void forget_mount();
+
+ private:
   bool is_broken(const mounts::Mount& mount) const;
 
   std::function<void(State before)> on_change_;

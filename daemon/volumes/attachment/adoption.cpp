@@ -33,13 +33,23 @@ asio::awaitable<Result<>> NvmeAttachment::adopt() {
   if (auto secured = co_await paths_.check_keys(); !secured) co_return secured;
   volume_.status.device = mount.source;
   volume_.status.filesystem_type = mount.type;
-  if (volume_.checked) co_return Result<>{};
+  if (volume_.checked && co_await is_unchanged()) co_return Result<>{};
   if (paths_.look() != Link::Live) {  // frozen: its superblock is read as soon as possible
     const auto pinned = volume_.seams.store.pinned_identity();
     volume_.status.filesystem_uuid = pinned.value_or(FilesystemIdentity{}).uuid;
     co_return Result<>{};
   }
   co_return co_await adopt_unknown(standing);
+}
+
+// The kernel may have given the number of the checked mount to another one, while nobody looked.
+asio::awaitable<bool> NvmeAttachment::is_unchanged() {
+  if (paths_.look() != Link::Live || volume_.seams.device.has_stuck_worker()) co_return true;
+  const auto superblock = co_await volume_.seams.device.read_superblock(volume_.status.device);
+  if (!superblock || !volume_.checked || superblock->uuid == volume_.checked->uuid)
+    co_return volume_.checked != nullptr;
+  volume_.forget_mount();
+  co_return false;
 }
 
 // A mount of this daemon's from when the volume was read-only: no journal was replayed. It has nothing to
@@ -49,6 +59,7 @@ asio::awaitable<Result<>> NvmeAttachment::leave_reader(Standing standing) {
     co_return fail(mounted_otherwise(volume_, "read-only"));
   const auto unmounted = co_await volume_.seams.mounts.unmount(*standing.own, mounts::Unmount::Plain);
   if (!unmounted) co_return unmounted.take_error();
+  volume_.forget_mount();
   co_return fail(Errc::Unavailable, "it was mounted read-only, and is being mounted for writing");
 }
 

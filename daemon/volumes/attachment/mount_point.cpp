@@ -5,7 +5,9 @@
 namespace spark::volumes {
 
 asio::awaitable<void> MountPoint::guard() {
-  const bool is_in_use = is_own(volume_.look_at_mount());
+  const Place place = volume_.look_at_mount();
+  if (place == Place::Covered) co_return;  // the path leads to another file system's folder
+  const bool is_in_use = is_own(place);
   auto guard = co_await volume_.seams.mounts.guard(volume_.settings.mount, is_in_use);
   if (!guard && guard.error().kind == Errc::Refused) co_return;  // the mount reports it too
   if (!guard) guard = mounts::Guard{guard_.is_ours, guard.error().message(), {}};
@@ -18,7 +20,10 @@ asio::awaitable<Result<>> MountPoint::clear_broken() {
   if (standing.place != Place::Broken) co_return Result<>{};
   const std::string fence_lost = volume_.checked ? volume_.checked->fence_lost : "";
   const auto unmounted = co_await volume_.seams.mounts.unmount(*standing.own, mounts::Unmount::Plain);
-  if (unmounted) co_return Result<>{};
+  if (unmounted) {
+    volume_.forget_mount();
+    co_return Result<>{};
+  }
   Error error = unmounted.error();
   if (!fence_lost.empty()) {
     error.kind = Errc::Refused;

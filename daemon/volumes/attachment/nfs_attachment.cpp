@@ -59,6 +59,7 @@ asio::awaitable<Result<>> NfsAttachment::mount() {
   FilesystemIdentity nothing_to_pin;
   const auto done = co_await volume_.seams.mounts.mount(std::move(request), std::move(nothing_to_pin));
   if (!done) co_return done.take_error();
+  volume_.forget_mount();  // of the one before
   volume_.attempts.healed_by_us = true;
   co_return Result<>{};
 }

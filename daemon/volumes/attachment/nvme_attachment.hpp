@@ -34,6 +34,7 @@ class NvmeAttachment {
  private:
   asio::awaitable<Result<>> clear_broken();
   asio::awaitable<Result<>> adopt();
+  asio::awaitable<bool> is_unchanged();
   asio::awaitable<Result<>> leave_reader(Standing standing);
   asio::awaitable<Result<>> adopt_unknown(Standing standing);
   CheckedMount as_found(OwnMount mount, const mounts::Superblock& superblock) const;

@@ -212,8 +212,10 @@ std::string Fence::why_lost(CheckedMount& mount, const ProbeAnswer& answer) {
   if (holding.hold == Hold::Unsupported && !mount.fence.mmp)
     return namespace_name(volume_) +
            " offers no reservations any more, and nothing else keeps other writers out";
-  const bool was_interrupted = holding.was_forgotten && mount.held_stamp != 0 && !mount.fence.mmp;
-  if (was_interrupted && was_mounted_elsewhere(mount, answer.stamp, answer.mounts))
+  // A count of mounts tells it at any time; without one, only a forgotten reservation is a reason to doubt.
+  const bool has_count = answer.mounts != 0 && mount.held_mounts != 0;
+  const bool is_in_doubt = mount.held_stamp != 0 && !mount.fence.mmp && (has_count || holding.was_forgotten);
+  if (is_in_doubt && was_mounted_elsewhere(mount, answer.stamp, answer.mounts))
     return "the target forgot the reservation of " + namespace_name(volume_) +
            ", and another host has written it since";
   mount.held_stamp = answer.stamp;

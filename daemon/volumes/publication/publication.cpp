@@ -59,7 +59,9 @@ asio::awaitable<Result<>> Publication::make_writable() {
   if (writable)
     writable = co_await volume_.seams.mounts.make_writable(mount->mount, mount->device, is_alone(*mount));
   mount->is_changing_writing = false;
-  mount->is_writer = mount->is_writer || writable.has_value();
+  // A failure after the remount leaves it writable.
+  const auto top = volume_.look_at_standing().top;
+  mount->is_writer = mount->is_writer || writable || (top && !mounts::is_read_only(*top));
   forget_held(*mount);
   if (writable && volume_.status.state == State::Ready) volume_.set_state(State::Ready, ready_reason());
   volume_.wake();
@@ -96,6 +98,7 @@ asio::awaitable<bool> Publication::leave_outdated() {
   const CheckedMountPtr mount = volume_.checked;
   if (!mount) co_return true;
   const auto unmounted = co_await volume_.seams.mounts.unmount(mount->mount, mounts::Unmount::Plain);
+  if (unmounted) volume_.forget_mount();
   next_leave_ = volume_.clock.steady() + leaving_.next();
   const bool was_in_use = !users_.empty();
   users_ = unmounted ? "" : unmounted.error().what;

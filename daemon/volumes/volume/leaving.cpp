@@ -14,12 +14,19 @@ asio::awaitable<Result<>> flush_before_leaving(VolumeContext& volume, Paths& pat
   const Standing standing = volume.look_at_standing();
   if (!standing.own || standing.place == Place::Covered) co_return Result<>{};
   const bool has_unwritten = volume.settings.nvme && standing.place == Place::Ours &&
-                             !mounts::is_read_only(*standing.top) && paths.look() == Link::Live;
+                             !mounts::is_read_only(*standing.top) && paths.look() == Link::Live &&
+                             !volume.seams.device.has_stuck_worker();
   volume.set_state(State::Leaving, has_unwritten ? "its unwritten data is being written to " +
                                                        volume.status.device + ", then it is unmounted"
                                                  : "it is being unmounted");
   if (!has_unwritten) co_return Result<>{};
-  co_return co_await volume.seams.device.flush(*standing.own);
+  auto flushed = co_await volume.seams.device.flush(*standing.own);
+  const auto now = volume.look_at_standing().own;
+  if (flushed || !now || *now != *standing.own) co_return Result<>{};  // else another program unmounted it
+  if (flushed.error().hint.empty())
+    flushed.error().hint = "some of its unwritten data may be lost; `spark-stage volumes down " +
+                           volume.settings.name + "` again unmounts it";
+  co_return flushed;
 }
 
 }  // namespace
@@ -30,7 +37,11 @@ asio::awaitable<void> Volume::take_down() {
   const OnDown on_down = requests_.on_down();
   // A mount made since it is down belongs to another program, unless an operator asks again.
   const bool is_mounted = requests_.is_down_asked() && is_own(context_.look_at_mount());
-  if (status().state != State::Down || is_mounted) done = co_await leave_host(on_down);
+  if (status().state != State::Down || is_mounted) {
+    done = co_await flush_before_leaving(context_, paths_);
+    if (context_.wanted_up) co_return;  // asked up meanwhile
+    if (done) done = co_await leave_host(on_down);
+  }
   if (!done && requests_.on_down() != on_down && !context_.wanted_up) co_return;  // asked by force meanwhile
   const bool is_down = done.has_value();
   requests_.answer_down(std::move(done));
@@ -48,7 +59,6 @@ asio::awaitable<Result<>> Volume::leave_host(OnDown on_down) {
   }
   Status& status = context_.status;
   const bool had_reservation = status.fence.reservation;
-  if (auto flushed = co_await flush_before_leaving(context_, paths_); !flushed) co_return flushed;
   const auto released = co_await release_mount(context_.seams, settings(), on_down);
   if (!released) {
     Error error = released.error();
@@ -65,6 +75,7 @@ asio::awaitable<Result<>> Volume::leave_host(OnDown on_down) {
         co_await disconnect_subsystem(context_.seams, settings().nvme->subsystem, nvmetcp::Users::Spared);
     if (!gone.outcome) co_return std::move(gone.outcome);
   }
+  context_.forget_mount();
   context_.attempts.was_ready = false;
   status.foreign_writes = false;
   status.fence = {};
@@ -119,7 +130,8 @@ asio::awaitable<Result<>> Volume::finish_down() {
   const bool has_device = place == Place::Ours || place == Place::Broken;
   if (settings().nvme && has_device && paths_.look() == Link::Down)
     co_return fail(Errc::Unavailable, "no path to the target is live: unmounting it would wait for the link");
-  auto left = co_await leave_host(OnDown::Disconnect);
+  auto left = co_await flush_before_leaving(context_, paths_);
+  if (left) left = co_await leave_host(OnDown::Disconnect);
   if (left) co_await requests_.note_released();
   co_return left;
 }

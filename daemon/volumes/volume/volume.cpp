@@ -103,9 +103,9 @@ asio::awaitable<void> Volume::watch() {
   const Status& status = context_.status;
   while (!context_.stopped && context_.wanted_up) {
     const Place place = context_.look_at_mount();
-    // It was adopted while its link was down: the probe's result depends on its current writer and holder.
-    const bool is_unknown = settings().nvme && !context_.checked && place == Place::Ours;
-    if (is_unknown && paths_.look() == Link::Live) co_return;
+    // It was adopted while its link was down, or another program mounted it: it is not checked yet.
+    const bool is_unknown = !context_.checked && place == Place::Ours;
+    if (is_unknown && (settings().nfs || paths_.look() == Link::Live)) co_return;
     auto found = co_await health_.look(place);
     if (context_.stopped || !context_.wanted_up) co_return;
     if (!co_await act_on(std::move(found), place)) co_return;

@@ -90,9 +90,16 @@ Folders& MountTree::folders_at(const std::string& path) {
   return at.shown.id == kRootMount ? root_ : at.folders;
 }
 
+// As the kernel does, which gives the number of a mount that is gone to the next one.
+int MountTree::free_id() const {
+  int id = kRootMount + 1;
+  while (std::ranges::any_of(entries_, [&](const MountEntry& one) { return one.shown.id == id; })) ++id;
+  return id;
+}
+
 MountEntry& MountTree::add(const std::string& target, mounts::Mount shown) {
   shown.parent_id = resolve(target).shown.id;
-  shown.id = next_id_++;
+  shown.id = free_id();
   shown.target = target;
   MountEntry entry;
   entry.shown = std::move(shown);
@@ -149,7 +156,7 @@ int MountTree::mount_tmpfs(const std::string& target) {
   shown.source = "none";
   shown.type = "tmpfs";
   shown.options = shown.super_options = "rw";
-  shown.device_number = static_cast<dev_t>(100 + next_id_);
+  shown.device_number = static_cast<dev_t>(100 + free_id());
   add(target, std::move(shown)).by_hand = true;
   return 0;
 }

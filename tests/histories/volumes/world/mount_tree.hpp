@@ -67,6 +67,7 @@ class MountTree {
   bool is_mounted(const Super& super) const;
 
  private:
+  int free_id() const;
   MountEntry& add(const std::string& target, mounts::Mount shown);
   void close_unused();
 
@@ -76,7 +77,6 @@ class MountTree {
   Result<std::vector<mounts::Mount>> table_;
   bool is_table_old_ = true;
   std::uint64_t shown_shut_downs_ = 0;  // in table_
-  int next_id_ = 21;
 };
 
 }  // namespace spark::histories

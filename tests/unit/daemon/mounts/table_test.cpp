@@ -71,6 +71,14 @@ TEST(MountTable, AMountOverAParentFolderHidesTheMountsBelowIt) {
   EXPECT_EQ(carrier_of(table, "/mnt/data/a"), &table[2]);
 }
 
+TEST(MountTable, AMountOnTheRootHidesNothing) {
+  const auto table = parse_mount_table(
+      "1 1 0:2 / / rw - rootfs rootfs rw\n27 1 254:0 / / rw - ext4 /dev/vda rw\n"
+      "50 1 259:1 / /mnt/data ro - ext4 /dev/nvme1n1 ro\n");
+  EXPECT_EQ(covering(table, table[2]), nullptr);
+  EXPECT_EQ(mounted_at(table, "/mnt/data"), &table[2]);
+}
+
 TEST(MountTable, ABindMountOfAFolderHasThatFolderAsRoot) {
   const auto table = parse_mount_table("50 27 259:1 /a\\040b /mnt/data ro - ext4 /dev/nvme1n1 ro\n");
   ASSERT_EQ(table.size(), 1U);

@@ -128,6 +128,24 @@ TEST_F(VolumeTest, AMountMadeByHandWhileTheVolumeWasDownIsNeverShutDown) {
   EXPECT_EQ(world.mounts.size(), 1U);
 }
 
+TEST_F(VolumeTest, AMountThatHasTheNumberOfTheOneBeforeItIsCheckedAnew) {
+  settings.access = config::Access::Exclusive;
+  settings.fence = config::Fence::None;
+  start();
+  ASSERT_TRUE(becomes(State::Ready));
+  const mounts::Mount before = world.mounts.back();
+  ASSERT_TRUE(await(context, volume->requests().keep_down("alice")).value());
+  world.plug_in(kNqn);
+  world.superblock.uuid = world.mounted_uuid = "99999999-bbbb-cccc-dddd-eeeeeeeeeeee";
+  world.owners[before.device_number] = kNqn;
+  world.block->device_number = before.device_number;
+  world.mounts.push_back(before);
+  world.touched.clear();
+  ASSERT_TRUE(await(context, volume->requests().keep_up()).value());
+  ASSERT_TRUE(becomes(State::Refused)) << reason();
+  EXPECT_EQ(world.count("stop writing") + world.count("disconnect") + world.count("unmount"), 0);
+}
+
 TEST_F(VolumeTest, AVolumeIsNotReadyWhileAMountOverItsParentFolderHidesIt) {
   start();
   ASSERT_TRUE(becomes(State::Ready));
