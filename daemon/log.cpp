@@ -34,6 +34,7 @@ class JournalPriority final : public spdlog::custom_flag_formatter {
 };
 
 bool is_json = false;
+std::function<void(std::string_view)> redirected;
 
 // JSON lines contain the time; journald adds it itself.
 const char* pattern() {
@@ -48,6 +49,7 @@ std::shared_ptr<spdlog::logger>& logger() {
 
 void write(spdlog::level::level_enum level, std::string_view sentence,
            const std::vector<Field>& fields = {}) {
+  if (redirected) return redirected(sentence);
   if (!is_json) return logger()->log(level, "{}", sentence);
   std::vector<std::pair<std::string, std::string>> named;
   for (const Field& field : fields) named.emplace_back(field.name, field.value);
@@ -71,6 +73,10 @@ void start(Format format) {
   logger()->flush_on(spdlog::level::debug);
 }
 
+void redirect(std::function<void(std::string_view)> told) {
+  redirected = std::move(told);
+}
+
 void debug(std::string_view sentence) {
   write(spdlog::level::debug, sentence);
 }
@@ -85,7 +91,8 @@ void error(std::string_view sentence) {
 }
 
 void event(bool is_trouble, const std::string& sentence, const std::vector<Field>& fields) {
-  if (is_json) return write(is_trouble ? spdlog::level::warn : spdlog::level::info, sentence, fields);
+  if (is_json || redirected)
+    return write(is_trouble ? spdlog::level::warn : spdlog::level::info, sentence, fields);
   std::vector<std::string> lines = {"MESSAGE=" + sentence,
                                     std::string("PRIORITY=") + (is_trouble ? "4" : "6")};
   for (const Field& field : fields) {

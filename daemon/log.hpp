@@ -2,6 +2,7 @@
 // code uses spdlog.
 #pragma once
 
+#include <functional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -15,6 +16,10 @@ enum class Format { Text, Json };
 // Call once, first. Under journald each line of text begins with its sd-daemon priority, otherwise with the
 // time.
 void start(Format format = Format::Text);
+
+// From now on `told` gets the sentences, and nothing is written: a history tells them as part of its story.
+// An empty function ends that.
+void redirect(std::function<void(std::string_view)> told);
 
 void debug(std::string_view sentence);
 void info(std::string_view sentence);

@@ -4,7 +4,7 @@
 
 First builds and fetches the common prerequisites. Then runs lanes in parallel: servers and a browser in two lanes; after
 them virtual machines in three, which often wait for timers. In the background, two lanes of builds with their tests use the
-remaining CPU time at the lowest priority.
+remaining CPU time at the lowest priority; a lane that needs no programs begins beside the prerequisites.
 Failed tests run once more after everything else: three lanes and the builds share two cores, so a missed deadline may be a
 coincidence. The repetition is reported, and a second failure fails the check.
 A step's output goes to build/check/STEP.log; its end is printed if the step fails.
@@ -17,7 +17,8 @@ import subprocess
 import sys
 import threading
 import time
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from itertools import zip_longest
 from pathlib import Path
 
 from steps import BUILDS, FIRST, IMAGES, JOBS, LANES, OTHERS, PACKAGE, PROGRAMS, SERVED, Step
@@ -34,6 +35,7 @@ class Outcome:
     seconds: float
     cpu_s: float  # of all its processes; on a busy machine more meaningful than elapsed time
     note: str = ""
+    ended: float = field(default_factory=time.monotonic)
 
     def reasons(self):
         """The last failed tests in its log with their reasons; if there are none, the reason why the step ended."""
@@ -155,10 +157,12 @@ def chosen(steps):
     return [*(step for step in needed if needed[step] and step not in steps), *steps]
 
 
-def run_lanes(*groups, background=()):
+def run_lanes(*groups, beside=()):
     """Runs a group's lanes in parallel, one group after the other; a lane is a list of steps that run in sequence. Returns
-    the outcomes in order of their ends. Background lanes run in parallel with all groups, at a lower priority if there are any groups."""
+    the outcomes in order of their ends. `beside`: for each of the first groups, the lanes that begin with it and run in the
+    background of all further ones, at a lower priority if there is a step in any group."""
     outcomes = []
+    gives_way = any(lane for lanes in groups for lane in lanes)
 
     def run_lane(lane, is_background):
         for step in lane:
@@ -170,11 +174,12 @@ def run_lanes(*groups, background=()):
             thread.start()
         return threads
 
-    beside = started(background, any(groups))
-    for lanes in groups:
+    background = []
+    for lanes, more in zip_longest(groups, beside, fillvalue=()):
+        background += started(more, gives_way)
         for thread in started(lanes, False):
             thread.join()
-    for thread in beside:
+    for thread in background:
         thread.join()
     return outcomes
 
@@ -188,8 +193,11 @@ def run_all(steps):
         return [lane for lane in chosen_lanes if lane]
 
     side_by_side = [step for lane in [*SERVED, *LANES, *BUILDS] for step in lane]
-    outcomes = run_lanes([of(FIRST)], [of([PROGRAMS, PACKAGE]), of([IMAGES])])
-    outcomes += run_lanes(lanes_of(SERVED), lanes_of(LANES), background=lanes_of(BUILDS))
+    builds = lanes_of(BUILDS)
+    at_once = [lane for lane in builds if not any(step.needs_programs for step in lane)]
+    outcomes = run_lanes([of(FIRST)])
+    outcomes += run_lanes([of([PROGRAMS, PACKAGE]), of([IMAGES])], lanes_of(SERVED), lanes_of(LANES),
+                          beside=(at_once, [lane for lane in builds if lane not in at_once]))
     outcomes += run_lanes([of(OTHERS)])
     return [once_more(outcome) if outcome.problem and outcome.step in side_by_side else outcome for outcome in outcomes]
 
@@ -227,7 +235,7 @@ def main(arguments):
     print(f"\n{'step':<13} {'seconds':>7} {'CPU s':>7}  result")
     for outcome in outcomes:
         print(f"{outcome.step.name:<13} {outcome.seconds:>7.0f} {outcome.cpu_s:>7.0f}  "
-              f"{'FAIL' if outcome.problem else 'pass'}{outcome.note}")
+              f"{'FAIL' if outcome.problem else 'pass'}{outcome.note}, ended at {outcome.ended - began:.0f} s")
     print(f"{'total':<13} {time.monotonic() - began:>7.0f} {sum(outcome.cpu_s for outcome in outcomes):>7.0f}\n")
     print(f"{len(outcomes) - failed} passed, {failed} failed")
     for outcome in outcomes:  # last, where a reader of the end of this output finds it

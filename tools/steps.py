@@ -2,7 +2,9 @@
 import os
 import time
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 
+ROOT = Path(__file__).resolve().parents[1]
 JOBS = str(len(os.sched_getaffinity(0)))
 PYTHON = "/usr/bin/python3"
 
@@ -38,8 +40,8 @@ def machines(name, kernel, purpose, *arguments, **environment):
                  "SPARK_VM_PACKAGE": "build/deb", "SPARK_VM_CPUS": "1", **environment}, needs_programs=True)
 
 
-def short_machines(name, kernel, purpose, *arguments):
-    return machines(name, kernel, purpose, *arguments, "-m", "not long")
+def short_machines(name, kernel, purpose, *arguments, marked="not long"):
+    return machines(name, kernel, purpose, *arguments, "-m", marked)
 
 
 def after(command, step):
@@ -56,28 +58,25 @@ def but(names):
 
 PACKAGE = Step("package", "the Debian package of this release, and lintian's word on it", 900, [["tools/deb.sh", JOBS]],
                needs_programs=True)
-PROGRAMS = Step("build", "the programs, and the tests that run on the machines' kernels", 1800,
-                [*configure_and_build("release"), ["cmake", "--preset", "release", "-DSPARK_TESTS=ON"],
-                 ["cmake", "--build", "--preset", "release", "--target", "spark_nvmetcp_tests"]])
-
 
 # Histories in a simulated world, of these areas. A check runs the same seeds each time, for about a minute of CPU time each.
 HISTORIES = {"volumes": 4000, "copies": 400, "outputs": 400}
+WITH_HISTORIES = [area for area in HISTORIES if (ROOT / "tests/histories" / area).is_dir()]
+# Here, since the step `package` configures the same folder again, without tests.
+PROGRAMS = Step("build", "the programs, those of histories, and the tests that run on the machines' kernels", 1800,
+                [*configure_and_build("release"), ["cmake", "--preset", "release", "-DSPARK_TESTS=ON"],
+                 ["cmake", "--build", "--preset", "release", "--target", "spark_nvmetcp_tests",
+                  *(f"spark_{area}_histories" for area in WITH_HISTORIES)]])
 
 
 def histories(area, *arguments):
     return [f"build/release/tests/histories/{area}/spark_{area}_histories", *arguments]
 
 
-def build_histories(*areas):
-    return ["cmake", "--build", "--preset", "release", "--target", *(f"spark_{area}_histories" for area in areas)]
-
-
 def hour_of_histories(area):
     """New seeds in each run: the time of day, printed in the summary."""
     return Step(f"histories-{area}", f"an hour of new histories of {area} in a simulated world", 5400,
-                [["cmake", "--preset", "release", "-DSPARK_TESTS=ON"], build_histories(area),
-                 histories(area, "--seed", str(int(time.time()) * 1000), "--for", "1h")])
+                [histories(area, "--seed", str(int(time.time()) * 1000), "--for", "1h")], needs_programs=True)
 
 
 IMAGES = Step("images", "kernels, emulator and Debian of the virtual machines", 1800, [[PYTHON, "tests/vm/prepare.py"]])
@@ -88,15 +87,17 @@ FIRST = [
 ]
 
 # Scenarios about the rig itself, drives, configuration and text: they run with one kernel, or with others on request.
-ANY_KERNEL = ["test_rig", "test_package", "test_slurm", "test_cache", "test_room", "test_callers", "test_power", "test_failing_drive",
+ANY_KERNEL = ["test_rig", "test_package", "test_slurm", "test_cache", "test_room", "test_power", "test_failing_drive",
               "test_config", "test_moving", "test_docs"]
 # These mostly wait, for the protections of volumes that two hosts want.
-TWO_HOSTS = ["test_sharing", "test_publish", "test_format"]
-# The scenarios most affected by the older kernel, whose target has no reservations; check-long runs all there.
+TWO_HOSTS = ["test_sharing", "test_publish", "test_format", "test_nfs"]
+# With scenarios marked `on_6_1`, for what the older kernel changes: its target has no reservations. check-long runs all there.
 ON_6_1 = ["test_boot", "test_volumes", "test_sharing", "test_auth"]
 # Faults of targets, wires and hosts, which mostly wait too.
 FAULTS = ["test_auth", "test_tls", "test_frozen", "test_broken", "test_bare", "test_guards", "test_portals", "test_two_targets",
           "test_neighbours", "test_healing", "test_shutdown"]
+# For scenarios marked `repeats`: races of two hosts, generations that one publishes.
+REPEATED = {"SPARK_RACES": "3", "SPARK_GENERATIONS": "8"}
 BENCHMARK = ["test_bench", "test_bench_hosts"]
 # Jobs of PyTorch's that are killed and resume.
 TRAINING = ["test_training", "test_training_hosts"]
@@ -125,10 +126,9 @@ DEBIAN_13 = Step(
      "SPARK_VM_CPUS": "1", "SPARK_VM_PACKAGE": "build/debian-13-amd64/deb",
      "SPARK_VM_INSTALL": "build/debian-13-amd64/installed"})
 LANES = [
-    [short_machines("vm-newest", "newest", "volumes, staging, stage-out and the benchmark", *but(TWO_HOSTS + ANY_KERNEL + FAULTS + APART))],
+    [short_machines("vm-newest", "newest", "the package, volumes, staging, stage-out, the benchmark and the pages", *but(TWO_HOSTS + FAULTS + APART))],
     [short_machines("vm-faults", "newest", "faults of targets, wires and hosts, and volumes that two hosts want", *scenarios(FAULTS + TWO_HOSTS))],
-    [short_machines("vm-6.1", "6.1", "what the older kernel affects most", *scenarios(ON_6_1)),
-     short_machines("vm-more", "newest", "scenarios that a kernel does not change", *scenarios(ANY_KERNEL))],
+    [short_machines("vm-6.1", "6.1", "what the older kernel affects most", *scenarios(ON_6_1), marked="on_6_1 and not long")],
 ]
 MACHINES = [step for lane in LANES for step in lane]
 
@@ -139,31 +139,34 @@ SERVED = [
      Step("api", "the API, metrics, alerts and dashboard, on a real daemon and a real Prometheus", 900,
           [pytest("tests/api")], needs_programs=True),
      Step("install", "what `cmake --install` places, that systemd accepts it, and what `make release` refuses", 600,
-          [[PYTHON, "tests/install/release_test.py"], [PYTHON, "tests/install/install_test.py", "build/release"]], needs_programs=True)],
+          [[PYTHON, "tests/install/release_test.py"], [PYTHON, "tests/install/install_test.py", "build/release"]], needs_programs=True),
+     Step("csi", "the Kubernetes driver, with a kubelet that repeats its calls, on plain folders", 900, [pytest("tests/csi")],
+          {"SPARK_VM_PACKAGE": "build/deb"}, needs_programs=True)],
     [Step("slurm", "Slurm's plugin: a real Slurm of four nodes with a daemon each, and what fails there", 1200,
           [pytest("tests/slurm")], {"SPARK_VM_PACKAGE": "build/deb"}, needs_programs=True),
-     Step("csi", "the Kubernetes driver, with a kubelet that repeats its calls, on plain folders", 900, [pytest("tests/csi")],
-          {"SPARK_VM_PACKAGE": "build/deb"}, needs_programs=True),
+     # In one lane with `slurm`: both give the same addresses and names to network devices.
      Step("fleet", "four hosts in namespaces that stage from one drive and from each other", 900, [pytest("tests/fleet")],
           needs_programs=True)],
 ]
 
-THREADED = ["base", "staging", "fleet"]
-# Two lanes, so that neither core is idle while the other's step waits. Steps that work on file systems come last, since the
-# kernel does that work at its own priority. The machines may leave them almost no CPU time for most of an hour.
+THREADED = [f"spark_{part}_tests" for part in ("base", "staging", "fleet")]
+# Two lanes that take about the same CPU time, so that neither core is idle while the other's step waits. The first one needs no
+# programs, so it begins while they are built. Steps that work on file systems come last, since the kernel does that work at its
+# own priority. The machines may leave them almost no CPU time for most of an hour.
 GIVING_WAY_S = 5400
 BUILDS = [
     [Step("unit", "unit tests, g++ 12, under address and undefined-behaviour sanitizers", GIVING_WAY_S,
-          [*configure_and_build("asan"), ctest("asan")], {"ASAN_OPTIONS": "detect_stack_use_after_return=1"}),
-     # Without address randomisation: g++ 12's thread sanitizer does not support the memory layouts of newer kernels.
-     Step("tsan", "the threaded parts under the thread sanitizer", GIVING_WAY_S,
-          [*configure_and_build("tsan", *(f"spark_{part}_tests" for part in THREADED)),
-           # The failing calls are made by one thread, thousands of times; the step `unit` covers them.
-           *(["setarch", "-R", f"build/tsan/tests/unit/{part}/spark_{part}_tests", "--gtest_filter=-*CacheFaults*"]
-             for part in THREADED)],
-          {"TSAN_OPTIONS": "halt_on_error=1"})],
-    [Step("histories", "random histories of volumes, copies and outputs in a simulated world, and those that once failed", GIVING_WAY_S,
-          [build_histories(*HISTORIES), *(histories(area, "--count", str(count)) for area, count in HISTORIES.items())], needs_programs=True),
+          [*configure_and_build("asan"), ctest("asan")], {"ASAN_OPTIONS": "detect_stack_use_after_return=1", "SPARK_MUST_RUN": "1"})],
+    [Step("tsan", "the threaded parts under the thread sanitizer", GIVING_WAY_S,
+          [*configure_and_build("tsan", *THREADED),
+           # Without address randomisation: g++ 12's thread sanitizer does not support the memory layouts of newer kernels. All at
+           # once: the tests of a part run one after the other.
+           ["setarch", "-R", "ctest", "--test-dir", "build/tsan", "--output-on-failure", "--no-tests=error", "-j", str(len(THREADED)),
+            "-R", f"^({'|'.join(THREADED)})$"]],
+          # The failing calls are made by one thread, hundreds of times; the step `unit` has them.
+          {"TSAN_OPTIONS": "halt_on_error=1", "GTEST_FILTER": "-*CacheFaults*"}),
+     Step("histories", "random histories of volumes, copies and outputs in a simulated world, and those that once failed", GIVING_WAY_S,
+          [histories(area, "--count", str(HISTORIES[area])) for area in WITH_HISTORIES], needs_programs=True),
      Step("fuzz", "fuzzers of everything that reads what others wrote", GIVING_WAY_S, [["tools/fuzz.sh", "6"]]),
      Step("crash", "kill -9, full drives and failing calls under `spark-stage copy`", GIVING_WAY_S, [pytest("tests/crash")],
           needs_programs=True)],
@@ -204,8 +207,9 @@ OTHERS = [
     replace(KUBERNETES, commands=[SET_UP_OTHERS, ["tools/image.sh", "debian-12", "amd64", "build/deb"], [*IMAGE_TESTS, "tests/csi/test_podman.py"],
                                   *KUBERNETES.commands]),
     machines("many", "newest", "100 subsystems with 300 namespaces", *scenarios(TAKES_LONG)),
-    replace(machines("vm-long", "newest", "scenarios marked long: slow ones, and variants of others", *but(APART), "-m", "long"), deadline_s=2 * 3600),
-    replace(machines("vm-6.1-all", "6.1", "all scenarios that the older kernel may affect", *but(ANY_KERNEL + BENCHMARK + APART)),
+    replace(machines("vm-long", "newest", "scenarios marked long: slow ones, and variants of others; races and generations repeated", *but(APART),
+                     "-m", "long or repeats", **REPEATED), deadline_s=3 * 3600),
+    replace(machines("vm-6.1-all", "6.1", "all scenarios that the older kernel may affect", *but(ANY_KERNEL + BENCHMARK + APART), **REPEATED),
             deadline_s=3 * 3600),
     machines("fleet-vm", "newest", "three hosts that read a volume of a real target once, and their faults", *scenarios(FLEET)),
     replace(machines("verdict", "newest", "the benchmark's verdict beside a PyTorch job", *scenarios(VERDICT)),

@@ -25,7 +25,7 @@ TargetWatch::TargetWatch(asio::any_io_executor executor, config::Target target,
       clock_(clock),
       timings_(timings),
       on_change_(std::move(on_change)),
-      backoff_(timings.first_retry, timings.longest_retry),
+      backoff_(timings.first_retry, timings.longest_retry, clock),
       timer_(executor) {}
 
 void TargetWatch::start() {

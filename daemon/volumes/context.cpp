@@ -17,7 +17,7 @@ VolumeContext::VolumeContext(asio::any_io_executor its_executor, config::Volume 
       seams(std::move(its_seams)),
       clock(its_clock),
       timings(its_timings),
-      backoff(its_timings.first_retry, its_timings.longest_retry),
+      backoff(its_timings.first_retry, its_timings.longest_retry, its_clock),
       on_change_(std::move(on_change)),
       sleeping_(its_executor) {
   status.since = clock.wall();

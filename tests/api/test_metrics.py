@@ -81,8 +81,11 @@ def test_a_reload_moves_the_address_and_a_bad_file_changes_one_metric_only(daemo
     assert daemon.ask("POST", "/v1/reload", {})[0] == 200
     with pytest.raises(urllib.error.URLError):
         urllib.request.urlopen(f"http://127.0.0.1:{daemon.port}/metrics", timeout=10)
+    in_force = daemon.ask("GET", "/v1/config")
     daemon.config.write_text(text + "nonsense: 1\n")
-    assert daemon.ask("POST", "/v1/reload", {})[0] == 400
+    status, answer = daemon.ask("POST", "/v1/reload", {})
+    assert status == 400 and f":{len(text.splitlines()) + 1}:1" in answer["error"]["what"], answer
+    assert daemon.ask("GET", "/v1/config") == in_force
     page = Page(daemon.metrics())
     assert page.value("spark_stage_config_last_reload_successful") == 0
     daemon.config.write_text(text)

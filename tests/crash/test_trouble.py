@@ -1,4 +1,4 @@
-"""A drive that fills up, inodes that run out, a source that is cut short: a sentence, a status, and a way on."""
+"""Difficult files, a drive that fills up, inodes that run out, a source that is cut short: a sentence, a status, and a way on."""
 import os
 import subprocess
 import threading
@@ -67,6 +67,26 @@ def test_too_little_space_is_reported_before_the_first_byte(small_drive, tmp_pat
     assert free(small_drive)[0] == before[0]
     give_back(ballast)
     copier.finish()
+    assert not trees.differences(copier.source, copier.copy)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="making a device needs root")
+def test_difficult_names_and_kinds_of_files_are_copied_or_named(copier):
+    trees.difficult(copier.source)
+    status, err, _ = copier.run()
+    assert status == 0, err
+    sparse = [folder / "sparse" for folder in (copier.source, copier.copy)]
+    assert sparse[0].stat().st_size == sparse[1].stat().st_size and trees.bytes_on_disk(copier.copy) < MIB
+    with open(sparse[1], "rb") as copy:
+        assert (os.pread(copy.fileno(), 5, 0), os.pread(copy.fileno(), 5, trees.HOLE - 1)) == (b"head\0", b"\0tail")
+    before = copier.source.stat()
+    for name, kind in trees.SKIPPED.items():
+        assert f"{name} ({kind})" in err, err
+        (copier.source / name).unlink()
+    for one in sparse:  # rsync would read all of the hole
+        one.unlink()
+    for folder in (copier.source, copier.copy):
+        os.utime(folder, ns=(before.st_atime_ns, before.st_mtime_ns))
     assert not trees.differences(copier.source, copier.copy)
 
 

@@ -1,11 +1,14 @@
 """Folders with what copiers get wrong, changes to them, and their comparison."""
 import os
 import shutil
+import socket
+import stat
 import subprocess
 
 MIB = 1 << 20
 LARGE = (MIB + 1, 3 * MIB, 8 * MIB, 8 * MIB + 1, 21 * MIB + 4097)  # around a piece of a file, which has 8 MiB
 EXACT = ("--checksum", "--modify-window=-1")  # of itself rsync takes equal sizes and equal whole seconds for no change
+HOLE = 5 << 30  # more than fits into 32 bits
 NAMES = (b"new\nline", b"not-utf8-\xff\xfe", b"n" * 255, b" spaces 'and' \"quotes\" \\", b"-rf", "größe".encode())
 
 
@@ -36,6 +39,33 @@ def make(root, random, small=150, large=LARGE, holes=True):
         os.chmod(path, 0o640)
     os.symlink(b"small-1", root + b"/symlink")
     os.symlink(b"/nowhere", root + b"/folder-2/dangling")
+
+
+def difficult(root):
+    """Names and kinds of files that copiers get wrong, among them three that are neither file, folder nor symlink."""
+    root = os.fsencode(root)
+    os.mkdir(root)
+    for name in NAMES:
+        write(root + b"/" + name, b"content\n")
+    for name, content in ((b"empty", b""), (b"one-byte", b"x"), (b"odd-size", os.urandom(4097)), (b"old", b"x"), (b"mode-0400", b"x"), (b"script.sh", b"#!")):
+        write(root + b"/" + name, content)
+    os.chmod(root + b"/mode-0400", 0o400)
+    os.chmod(root + b"/script.sh", 0o755)
+    os.utime(root + b"/old", ns=(981173106_123456789, 981173106_987654321))
+    os.mkdir(root + b"/empty-folder")
+    os.makedirs(root + b"/deep/" + b"/".join([b"d" * 100] * 12))
+    with open(root + b"/sparse", "wb") as file:
+        file.write(b"head")
+        file.seek(HOLE)
+        file.write(b"tail")
+    for name, leads_to in ((b"inside", b"odd-size"), (b"outside", b"/etc/passwd"), (b"dangling", b"nowhere"), (b"loop", b".")):
+        os.symlink(leads_to, root + b"/link-" + name)
+    os.mkfifo(root + b"/fifo")
+    os.mknod(root + b"/device", 0o600 | stat.S_IFCHR, os.makedev(1, 3))
+    socket.socket(socket.AF_UNIX).bind(root + b"/socket")
+
+
+SKIPPED = {"device": "character device", "fifo": "FIFO", "socket": "socket"}
 
 
 def files_below(root):

@@ -71,6 +71,11 @@ constexpr int kCounted[] = {
 
 std::atomic<unsigned> counted{0}, failing{0};
 int failure = 0;
+Decide decide_on = nullptr;
+
+std::optional<long> fail_the_nth(const FileCall& /*call*/) {
+  return ++counted == failing ? std::optional<long>(-failure) : std::nullopt;
+}
 
 void on_call(int, siginfo_t* info, void* context) {
   auto* machine = &static_cast<ucontext_t*>(context)->uc_mcontext;
@@ -84,11 +89,12 @@ void on_call(int, siginfo_t* info, void* context) {
   for (int i = 0; i < 6; ++i) arguments[i] = static_cast<long>(machine->regs[i]);
   auto& result = machine->regs[0];
 #endif
-  const long answer = ++counted == failing ? -failure : spark_raw_call(number, arguments);
+  const std::optional<long> decided = decide_on({number, arguments});
+  const long answer = decided ? *decided : spark_raw_call(number, arguments);
   result = static_cast<std::remove_reference_t<decltype(result)>>(answer);
 }
 
-std::vector<sock_filter> filter() {
+std::vector<sock_filter> filter(std::span<const int> numbers) {
   const auto made = reinterpret_cast<std::uintptr_t>(spark_raw_call_made);
   constexpr std::uint32_t kPlace = offsetof(seccomp_data, instruction_pointer);
   std::vector<sock_filter> program = {
@@ -99,7 +105,7 @@ std::vector<sock_filter> filter() {
       BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
       BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
   };
-  for (const int number : kCounted) {
+  for (const int number : numbers) {
     program.push_back(BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, static_cast<std::uint32_t>(number), 0, 1));
     program.push_back(BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_TRAP));
   }
@@ -113,16 +119,26 @@ std::string arm_failing_call(unsigned nth, int error) {
   counted = 0;
   failing = nth;
   failure = error;
+  return intercept_calls(kCounted, fail_the_nth);
+}
+
+std::string intercept_calls(std::span<const int> numbers, Decide decide) {
+  decide_on = decide;
   struct sigaction action {};
   action.sa_sigaction = on_call;
   action.sa_flags = SA_SIGINFO | SA_NODEFER;
   if (::sigaction(SIGSYS, &action, nullptr) != 0) return ::strerror(errno);
-  auto program = filter();
+  auto program = filter(numbers);
   const sock_fprog loaded{static_cast<unsigned short>(program.size()), program.data()};
   if (::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 ||
       ::prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &loaded) != 0)
     return std::string("this system takes no seccomp filter: ") + ::strerror(errno);
   return {};
+}
+
+long call_now(long number, long first, long second, long third, long fourth) {
+  const long arguments[] = {first, second, third, fourth, 0, 0};
+  return spark_raw_call(number, arguments);
 }
 
 unsigned calls_counted() {

@@ -53,10 +53,6 @@ def refused(house, *words):
     return volume
 
 
-def attempts(house):
-    return int(house.host.sh("dmesg | grep -c 'authentication failed' || true"))
-
-
 def assert_no_key_is_seen(house):
     seen = house.host.sh(f"journalctl -b -o json -u {UNIT}; dmesg; cat /proc/[0-9]*/cmdline | tr '\\0' ' '; "
                          "spark-stage status --json; spark-stage config show --json; "
@@ -113,13 +109,9 @@ def test_no_core_dump_contains_a_key(house):
 
 
 @needs_authentication
-def test_a_wrong_key_is_refused_with_its_file_named_and_retried_with_back_off(house):
+def test_a_wrong_key_is_refused_with_its_file_named_and_retried(house):
     with secured(house, given=OTHER_KEY):
-        volume = refused(house, "rejected the key in", HOST_FILE)
-        assert volume["next_attempt"]
-        before = attempts(house)
-        time.sleep(20)
-        assert attempts(house) - before <= 2  # one every 30 s; allow for a slow count on a busy computer
+        assert refused(house, "rejected the key in", HOST_FILE)["next_attempt"]
         assert_no_key_is_seen(house)
         house.host.put(HOST_FILE, KEY, mode="600")
         began = time.monotonic()
@@ -142,14 +134,6 @@ def test_a_key_may_come_as_a_credential_of_systemd(house):
         finally:
             house.host.sh(f"rm -r {drop_in}; systemctl daemon-reload")
             house.product.restart()
-
-
-@needs_authentication
-def test_a_key_readable_by_others_is_not_used(house):
-    with secured(house, mode="644"):
-        refused(house, HOST_FILE, "chmod 600")
-        house.host.sh(f"chmod 600 {HOST_FILE}")
-        house.product.wait_volume("secret", "ready", 60)
 
 
 @needs_authentication
@@ -188,6 +172,7 @@ def test_a_target_that_asks_for_no_key_is_refused(house):
         refused(house, "did not ask for the key in", HOST_FILE)
 
 
+@pytest.mark.on_6_1
 @pytest.mark.skipif(KERNEL != "6.1", reason="newer kernels have authentication")
 def test_a_kernel_without_authentication_refuses_the_volume(house):
     hostnqn = house.host.get("/etc/nvme/hostnqn").strip()

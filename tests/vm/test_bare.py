@@ -36,17 +36,6 @@ def test_not_even_root_can_write_below_the_mount_point_of_an_unmounted_volume(ho
     house.host.sh(f"{WORK} && rm -r {MOUNT}")  # without a configured volume it is an ordinary folder
 
 
-def test_an_upgrade_protects_the_mount_point_below_a_mounted_volume(house):
-    """An older version mounted it, and did not protect the folder below."""
-    with volume_of(house):
-        house.product.wait_volume(NAME, "ready", 90)
-        house.host.sh(f"""set -e; mkdir -p /run/below; mount --bind / /run/below
-                          chattr -i /run/below{MOUNT}; umount /run/below; rm {RECORDS}/*{NAME}""")
-        house.product.restart()
-        house.product.wait_volume(NAME, "ready", 90)
-        assert_bare(house, MOUNT)
-
-
 @pytest.mark.long
 def test_a_dead_mount_gives_errors_until_its_device_returns_and_is_then_replaced(house):
     with volume_of(house):
@@ -105,6 +94,7 @@ def stopped(house):
     house.wait_ready(180)
 
 
+@pytest.mark.long
 def test_release_keeps_a_foreign_mount_and_the_mount_of_a_silent_target(stopped):
     house = stopped
     machine = house.target_machine

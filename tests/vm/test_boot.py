@@ -5,6 +5,9 @@ from rig.house import DATASETS_MOUNT, DATASETS_UUID, NAS_MOUNT
 from rig.product import UNIT
 
 
+pytestmark = pytest.mark.on_6_1
+
+
 @pytest.fixture(scope="module")
 def before_target(cold_house):
     if cold_house.target_machine.is_running():
@@ -58,8 +61,3 @@ def test_systemd_orders_a_mount_after_the_network(house, mount):
 def test_the_nfs_volume_is_mounted(house):
     assert house.product.volume("nas")["kind"] == "nfs"
     house.host.sh(f"findmnt -n -t nfs4 {NAS_MOUNT}")
-
-
-def test_wait_ends_when_a_volume_is_ready_and_times_out_when_not(house):
-    assert house.product.run("wait datasets nas --timeout 20s").rc == 0
-    assert house.product.run("wait nothing-like-that --timeout 2s").rc == 3

@@ -15,7 +15,7 @@ from rig.house import TARGET_ADDRESS
 from rig.pages import (ALL, BLOCKS_ELSEWHERE, BY_CI, BY_STEP, LINES_ELSEWHERE, NOBODY, ON_THIS_COMPUTER, PAGES, PAGES_ELSEWHERE,
                        RECIPES, SMALL, commands, lines_for_the_machine, of)
 from rig.product import CONFIG
-from rig.settings import REPOSITORY
+from rig.settings import BUILD, REPOSITORY
 from test_format import empty
 from test_neighbours import wait_rose
 
@@ -111,6 +111,14 @@ def test_the_commands_for_the_build_computer_work_there(line, tmp_path):
     done = subprocess.run(["bash", "-euo", "pipefail", "-c", typed], cwd=REPOSITORY, capture_output=True, text=True,
                           timeout=1800)
     assert done.returncode == 0, f"{typed}\n{done.stdout}{done.stderr}"
+
+
+@pytest.mark.parametrize("block", [block for block in ALL if block.language == "yaml"], ids=str)
+def test_the_configurations_of_the_pages_are_accepted(block, tmp_path):
+    version = "" if block.lines[0].startswith("version:") else "version: 1\n"
+    (tmp_path / "page.yaml").write_text(version + block.text)
+    checked = subprocess.run([BUILD / "cli/spark-stage", "config", "check", tmp_path / "page.yaml"], capture_output=True, text=True, timeout=60)
+    assert checked.returncode == 0, checked.stdout + checked.stderr
 
 
 # Blank as `volumes format` demands: no signature, and zeros in the first and last 4 MiB. test_format.py formats such a device.
@@ -246,16 +254,25 @@ def test_a_volume_is_made_published_and_taken_over(desk):
 
 def test_a_clone_gets_an_identity_of_its_own(desk):
     house, text, _ = desk
-    before = house.host.get("/etc/nvme/hostnqn")
+    nqn, host_id = (house.host.get(f"/etc/nvme/{name}") for name in ("hostnqn", "hostid"))
+    busy = house.product.run("host new-identity --yes")
+    assert busy.rc == 7 and "volumes are up: datasets" in busy.err, busy
     try:
-        expect(house, blocks.find("docs/sharing.md", "sudo spark-stage volumes down").text, answer="yes")
+        expect(house, "umask 077\n" + blocks.find("docs/sharing.md", "sudo spark-stage volumes down").text, answer="yes")
         house.wait_ready()
-        assert house.host.get("/etc/nvme/hostnqn") != before == house.host.get("/etc/nvme/hostnqn.old")
+        fresh, fresh_id = (house.host.get(f"/etc/nvme/{name}") for name in ("hostnqn", "hostid"))
+        assert fresh == f"nqn.2014-08.org.nvmexpress:uuid:{fresh_id}" != nqn
+        assert [house.host.get(f"/etc/nvme/{name}.old") for name in ("hostnqn", "hostid")] == [nqn, host_id]
+        assert house.host.sh("stat -c %a /etc/nvme/hostnqn /etc/nvme/hostid").split() == ["644", "644"]
+        assert fresh in house.host.sh("cat /sys/class/nvme/*/hostnqn 2>/dev/null || true")
     finally:
         house.product.run("volumes down", 120)
         house.host.sh("cd /etc/nvme && for f in hostnqn hostid; do [ ! -e $f.old ] || mv $f.old $f; done")
         house.product.run("volumes up", 120)
         house.wait_ready()
+
+
+DISCOVERY_CONNECTIONS = "dmesg | grep -c 'new ctrl: NQN \"nqn.2014-08.org.nvmexpress.discovery\"' || true"  # made by the kernel
 
 
 def test_a_connection_excluded_by_the_administrator_is_refused(desk):
@@ -266,6 +283,12 @@ def test_a_connection_excluded_by_the_administrator_is_refused(desk):
     try:
         house.product.run("volumes up datasets")
         assert "/etc/nvme/exclusions.conf:2 excludes it" in house.product.wait_volume("datasets", "refused")["reason"]
+        # If the exclusion names the target's address, no discovery request is sent to it.
+        house.host.put("/etc/nvme/exclusions.conf", f"# all\n[exclusions]\nexclusion = transport=tcp;traddr={TARGET_ADDRESS}\n")
+        asked = house.host.sh(DISCOVERY_CONNECTIONS)
+        house.product.run("volumes up datasets")
+        house.product.wait_volume("datasets", lambda volume: "/etc/nvme/exclusions.conf:3" in (volume["reason"] or ""))
+        assert house.host.sh(DISCOVERY_CONNECTIONS) == asked
     finally:
         house.host.sh("rm /etc/nvme/exclusions.conf")
         house.product.run("volumes up datasets", 120)
@@ -284,9 +307,3 @@ def test_the_daemon_listens_when_nvme_clis_rule_is_off(desk):
         house.wait_ready()
 
 
-@pytest.mark.parametrize("block", [block for block in ALL if block.language == "yaml"], ids=str)
-def test_the_configurations_of_the_pages_are_accepted(desk, block):
-    house, _, _ = desk
-    version = "" if block.lines[0].startswith("version:") else "version: 1\n"
-    house.host.put("/root/desk/page.yaml", version + block.text)
-    house.product.sh("config check /root/desk/page.yaml")

@@ -77,8 +77,12 @@ def copy_until(drive, kind, source, copy, io):
     return process.wait(60)
 
 
-@pytest.mark.parametrize("io", ["io_uring", "threads"])
-@pytest.mark.parametrize("kind", ["error", "error_writes"])
+def also(*parameters):
+    """For make check-long: both I/O methods with each fault."""
+    return pytest.param(*parameters, marks=pytest.mark.long)
+
+
+@pytest.mark.parametrize("kind, io", [("error", "io_uring"), also("error", "threads"), also("error_writes", "io_uring"), ("error_writes", "threads")])
 def test_a_failing_local_drive_publishes_nothing_and_the_next_copy_succeeds(drive, kind, io):
     drive.host.sh(tree(f"{OTHER}/source"), 60)
     copy = f"{DRIVE}/copy"
@@ -90,7 +94,7 @@ def test_a_failing_local_drive_publishes_nothing_and_the_next_copy_succeeds(driv
     drive.host.sh(f"spark-stage copy {OTHER}/source {copy} --io={io} --verify && {SAME} {OTHER}/source {copy}", 120)
 
 
-@pytest.mark.parametrize("io", ["io_uring", "threads"])
+@pytest.mark.parametrize("io", ["io_uring", also("threads")])
 def test_a_failing_source_drive_is_named_and_the_next_copy_resumes(drive, io):
     drive.host.sh(tree(f"{DRIVE}/source"), 60)
     copy = f"{OTHER}/copy"
@@ -113,6 +117,7 @@ def sectors_read(house):
     return max(counts)
 
 
+@pytest.mark.long
 def test_a_cable_out_for_30_s_costs_less_than_two_seconds_of_reading(house):
     copy = f"{LOCAL}/cable"
     before = sectors_read(house)

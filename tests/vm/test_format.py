@@ -1,8 +1,6 @@
-"""`volumes format` makes a file system on empty devices only; `host new-identity`."""
+"""`volumes format` makes a file system on an empty device that no other host holds."""
 import json
-import struct
 import time
-import zlib
 from contextlib import contextmanager
 
 import pytest
@@ -12,7 +10,6 @@ from rig.product import Product, config_text
 from rig.target import NVMET
 
 SIZE = 320 << 20  # image size; mkfs.xfs needs at least 300 MiB
-SECTOR = 4096     # nvmet gives a file's namespace sectors of 4 KiB
 
 
 @contextmanager
@@ -87,57 +84,7 @@ def test_an_empty_namespace_becomes_a_volume(house):
         assert house.host.get(f"/mnt/{name}/file") == "hello\n"
 
 
-def lvm_label():
-    """The label of an LVM physical volume, in the second sector of 512 bytes, with LVM's checksum (CRC-32 from 0xf597a6cf)."""
-    uuid = b"abcdefghijklmnopqrstuvwxyz012345"
-    body = struct.pack("<I8s", 32, b"LVM2 001") + uuid + struct.pack("<QQQ", SIZE, 0, 0)
-    body = body.ljust(512 - 20, b"\0")
-    crc = zlib.crc32(body, 0xf597a6cf ^ 0xffffffff) ^ 0xffffffff
-    return struct.pack("<8sQI", b"LABELONE", 1, crc) + body
-
-
-def gpt():
-    """An empty GPT: protective MBR, header and entries; without the backup at the end."""
-    sectors = SIZE // SECTOR
-    entries = bytes(128 * 128)
-    header = struct.pack("<8sIIIIQQQQ16sQIII", b"EFI PART", 0x10000, 92, 0, 0, 1, sectors - 1, 6, sectors - 6,
-                         b"0123456789abcdef", 2, 128, 128, zlib.crc32(entries))
-    header = header[:16] + struct.pack("<I", zlib.crc32(header)) + header[20:]
-    return mbr(0xee, sectors - 1).ljust(SECTOR, b"\0") + header.ljust(SECTOR, b"\0") + entries
-
-
-def mbr(kind, sectors):
-    entry = struct.pack("<B3sB3sII", 0, b"\0\2\0", kind, b"\1\1\1", 1, sectors)
-    return (bytes(446) + entry).ljust(510, b"\0") + b"\x55\xaa"
-
-
-def write(house, device, offset, data):
-    house.target_machine.put("/tmp/signature", data)
-    house.target_machine.sh(f"dd if=/tmp/signature of={device} bs=512 seek={offset // 512} conv=notrunc status=none")
-
-
-def test_a_device_with_content_is_refused_and_its_content_named(house):
-    name = "foreign"
-    with empty(house, name, fence="mmp") as device:  # without the fence the daemon would mount the new file systems
-        machine = house.target_machine
-        signatures = {
-            "it holds ext4": lambda: machine.sh(f"mkfs.ext4 -q -F -b 4096 {device}", 60),
-            "it holds xfs": lambda: machine.sh(f"mkfs.xfs -q -f -s size=4096 {device}", 60),
-            "it holds swap": lambda: machine.sh(f"mkswap -q {device}"),
-            "a gpt partition table": lambda: write(house, device, 0, gpt()),
-            "a dos partition table": lambda: write(house, device, 0, mbr(0x83, SIZE // SECTOR - 1)),
-            "an LVM physical volume": lambda: write(house, device, 512, lvm_label()),
-            "a LUKS volume": lambda: write(house, device, 0, b"LUKS\xba\xbe\0\2".ljust(512, b"\0")),
-            "its first 4 MiB are not empty": lambda: write(house, device, 1 << 20, b"x" * 512),
-            "its last 4 MiB are not empty": lambda: write(house, device, SIZE - 512, b"x" * 512),
-        }
-        for words, sign in signatures.items():
-            machine.sh(f"truncate -s 0 {device} && truncate -s {SIZE} {device}")
-            sign()
-            machine.sh("sync")
-            expect_refused(house, name, device, words, "nothing was written")
-
-
+@pytest.mark.long
 def test_an_xfs_is_made_only_with_reservations(house):
     name = "weights"
     with empty(house, name) as device:
@@ -183,6 +130,7 @@ def test_a_device_held_by_another_host_is_refused_and_the_host_named(house, anot
         assert_sound(house, device)
 
 
+@pytest.mark.long
 def test_a_killed_format_leaves_no_file_system_and_can_be_repeated(house):
     name = "killed"
     with empty(house, name, size=24 << 30) as device:
@@ -212,26 +160,3 @@ def test_a_killed_format_leaves_no_file_system_and_can_be_repeated(house):
         assert house.host.run("ls -A /var/lib/spark-stage/formatting").out == ""
         assert house.product.run(f"volumes down {name}", 120).rc == 0
         assert_sound(house, device)
-
-
-def test_a_host_gets_an_identity_of_its_own(house):
-    files = ("hostnqn", "hostid")
-    before = {name: house.host.get(f"/etc/nvme/{name}") for name in files}
-    busy = house.product.run("host new-identity --yes")
-    assert busy.rc == 7 and "volumes are up: datasets" in busy.err, busy.err
-    assert house.product.run("volumes down datasets", 120).rc == 0
-    try:
-        assert house.host.run("echo no | spark-stage host new-identity").rc == 1
-        assert {name: house.host.get(f"/etc/nvme/{name}") for name in files} == before
-        fresh = json.loads(house.host.sh("umask 077; echo yes | spark-stage host new-identity --json"))
-        assert house.host.get("/etc/nvme/hostnqn") == fresh["nqn"] + "\n" == f"nqn.2014-08.org.nvmexpress:uuid:{fresh['id']}\n"
-        assert {name: house.host.get(f"/etc/nvme/{name}.old") for name in files} == before
-        assert house.host.sh("stat -c %a /etc/nvme/hostnqn /etc/nvme/hostid").split() == ["644", "644"]
-        house.product.sh("volumes up datasets")
-        house.product.wait_volume("datasets", "ready", 120)
-        assert fresh["nqn"] in house.host.sh("cat /sys/class/nvme/*/hostnqn 2>/dev/null || true")
-    finally:
-        house.product.run("volumes down datasets", 120)
-        house.host.sh("cd /etc/nvme && for f in hostnqn hostid; do [ ! -e $f.old ] || mv $f.old $f; done")
-        house.product.sh("volumes up datasets")
-        house.product.wait_volume("datasets", "ready", 120)

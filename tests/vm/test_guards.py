@@ -139,7 +139,7 @@ def repair_and_check(house, name, device):
     house.host.sh(f"echo written >/mnt/{name}/file && sync -f /mnt/{name}/file")
 
 
-@pytest.mark.parametrize("errors", ["continue", "remount-ro"])
+@pytest.mark.parametrize("errors", [pytest.param("continue", marks=pytest.mark.long), "remount-ro"])
 def test_an_ext4_with_recorded_errors_is_not_written_again_until_it_is_repaired(house, errors):
     """With remount-ro the kernel stops all writes; otherwise the volume stays in use, with a warning, until it is taken down."""
     name = f"damaged-{errors}"
@@ -155,17 +155,6 @@ def test_an_ext4_with_recorded_errors_is_not_written_again_until_it_is_repaired(
         house.product.restart()
         check_refused(house, name)
         repair_and_check(house, name, device)
-
-
-def test_a_reader_of_an_ext4_with_recorded_errors_is_warned(house):
-    with house.volume("warned", fill="echo hello >file"):
-        house.product.wait_volume("warned", "ready", 90)
-        house.product.sh("volumes down warned")
-        house.target_machine.sh("debugfs -w -R 'set_super_value error_count 3' /srv/warned.img && sync")
-        house.product.run("volumes up warned")
-        volume = house.product.wait_volume("warned", lambda volume: volume["warnings"], 90)
-        assert volume["state"] == "ready" and "e2fsck" in volume["warnings"][0], volume
-        assert house.host.get("/mnt/warned/file") == "hello\n"
 
 
 def test_nothing_is_written_to_another_file_system_than_was_mounted(house):

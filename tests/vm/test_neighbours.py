@@ -70,6 +70,7 @@ def test_no_discovery_connection_is_kept_while_nvme_clis_rule_is_active(house):
     assert house.host.sh("grep -lx discovery /sys/class/nvme/*/cntrltype || true") == ""
 
 
+@pytest.mark.long
 def test_a_subsystem_that_appears_is_connected_before_the_next_attempt_is_due(listening):
     house = listening
     early = []  # seconds before the next attempt; on a busy computer the attempt may come before the target's notification
@@ -113,6 +114,7 @@ def test_an_offered_but_unconfigured_subsystem_is_shown_and_not_connected(listen
     wait_rose(house, lambda target: "stranger" not in unconfigured(target), 20)
 
 
+@pytest.mark.long
 def test_a_subsystem_that_vanishes_from_the_log_stays_connected_and_mounted(listening):
     house = listening
     with house.volume("listed", allowed_hosts=[house.host.hostnqn], fill="echo hello >file"):
@@ -150,65 +152,6 @@ def test_a_restarted_daemon_reuses_the_discovery_connection(listening):
     house.product.kill()
     assert wait_rose(house, lambda target: target["asked_at"])["controller"] == before
     assert len(house.host.sh("grep -lx discovery /sys/class/nvme/*/cntrltype").split()) == 1
-
-
-def test_our_connections_are_registered_and_foreign_ones_are_not_disconnected(house):
-    with house.volume("borrowed", fill="echo hello >file"):
-        path = house.product.wait_volume("borrowed", "ready", 60)["paths"][0]
-        entry = f"{REGISTRY}/{path['controller']}"
-        assert path["owner"] == "spark-stage" and house.host.get(f"{entry}/owner") == "spark-stage\n"
-        assert int(house.host.get(f"{entry}/seqnum")) > 0
-        house.host.put(f"{entry}/owner", "stas\n")
-        house.product.wait_volume("borrowed", lambda volume: volume["paths"][0]["owner"] == "stas")
-        house.product.sh("volumes down borrowed")
-        state = house.host.sh(f"cat /sys/class/nvme/{path['controller']}/state").strip()
-        assert state == "live", "another's connection was taken away"
-        house.product.sh("volumes up borrowed")
-        again = house.product.wait_volume("borrowed", "ready", 60)
-        assert again["paths"][0]["controller"] == path["controller"]
-        house.host.put(f"{entry}/owner", "spark-stage\n")
-        house.product.sh("volumes down borrowed")
-        house.host.wait_until(f"! [ -e {entry} ] && ! grep -qx borrowed /sys/class/nvme/*/subsysnqn")
-
-
-def test_a_connection_that_was_there_before_the_daemon_becomes_ours(house):
-    controller = house.product.volume("datasets")["paths"][0]["controller"]
-    mounted = house.host.sh("findmnt -no SOURCE,ID /mnt/rosa-storage")
-    house.host.sh(f"systemctl stop {UNIT}; rm -r {REGISTRY}/{controller}; "
-                  f"echo 9 >/sys/class/nvme/{controller}/reconnect_delay; systemctl start {UNIT}", 60)
-    path = house.product.wait_volume("datasets", lambda v: v["paths"] and v["paths"][0]["owner"], 60)["paths"][0]
-    assert path["owner"] == "spark-stage" and path["controller"] == controller
-    assert house.host.get(f"/sys/class/nvme/{controller}/reconnect_delay").strip() == "2"
-    assert house.host.sh("findmnt -no SOURCE,ID /mnt/rosa-storage") == mounted
-    house.wait_ready()
-
-
-def questions(house):
-    """Number of connections to a discovery service made by the kernel."""
-    return house.host.sh("dmesg | grep -c 'new ctrl: NQN \"nqn.2014-08.org.nvmexpress.discovery\"' || true")
-
-
-def test_an_excluded_subsystem_is_refused_until_the_exclusion_is_removed(house):
-    with house.volume("banned", fill="echo hello >file"):
-        house.product.wait_volume("banned", "ready", 60)
-        house.product.sh("volumes down banned")
-        house.host.put(EXCLUSIONS, "# maintenance\n[exclusions]\nexclusion = nqn=banned\n")
-        try:
-            house.product.run("volumes up banned")
-            reason = house.product.wait_volume("banned", "refused", 60)["reason"]
-            assert f"{EXCLUSIONS}:3 excludes it" in reason
-            assert house.host.run("grep -qx banned /sys/class/nvme/*/subsysnqn").rc == 1
-            assert house.product.volume("datasets")["state"] == "ready"
-            # If the exclusion names the target's address, no discovery request is sent to it.
-            house.host.put(EXCLUSIONS, f"[exclusions]\nexclusion = transport=tcp;traddr={TARGET_ADDRESS}\n")
-            asked = questions(house)
-            house.product.run("volumes up banned")
-            house.product.wait_volume("banned", lambda volume: f"{EXCLUSIONS}:2" in (volume["reason"] or ""), 60)
-            assert questions(house) == asked
-        finally:
-            house.host.sh(f"rm {EXCLUSIONS}")
-        house.product.run("volumes up banned")
-        house.product.wait_volume("banned", "ready", 60)
 
 
 @pytest.mark.long

@@ -150,6 +150,7 @@ def begin_join(writers, joiner):
     return HeldJoin(writers, joiner)
 
 
+@pytest.mark.long
 def test_a_join_of_shards_that_a_kill_interrupts_is_completed_by_the_same_host(writers):
     """The other host's daemon is off meanwhile, so it can't be the one that does."""
     joiner, other = writers.hosts
@@ -202,7 +203,8 @@ def begin_sending(writers, index):
     return writers.products[index].sh(f"stage-out {OUT} nas:run7/step-1000 --max-rate 3MB/s --detach", 60).strip()
 
 
-@pytest.mark.parametrize("nfs_id, status", [("another", 4), ("", 7)], ids=["two NFS clients", "one NFS client"])
+@pytest.mark.parametrize("nfs_id, status", [
+    pytest.param("another", 4, id="two NFS clients"), pytest.param("", 7, id="one NFS client", marks=pytest.mark.long)])
 def test_of_two_hosts_of_one_name_that_send_to_one_path_one_publishes_and_the_other_is_told_why(writers, nfs_id, status):
     first, second = writers.products
     with namesakes(writers, nfs_id):

@@ -70,15 +70,6 @@ def test_both_portals_are_connected_and_make_one_device(twin):
     read(twin)
 
 
-def test_a_path_that_was_deleted_is_connected_again(twin):
-    volume = twin.product.wait_volume(NAME, all_live, 90)
-    controller = volume["paths"][0]["controller"]
-    twin.host.sh(f"echo 1 >/sys/class/nvme/{controller}/delete_controller", 60)
-    volume = twin.product.wait_volume(
-        NAME, lambda volume: all_live(volume) and all(path["controller"] for path in volume["paths"]), 90)
-    assert not volume["outages"]
-
-
 def seconds_until(twin, wanted, deadline=120, name=NAME):
     began = time.monotonic()
     twin.product.wait_volume(name, wanted, deadline)

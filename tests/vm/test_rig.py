@@ -7,6 +7,9 @@ from rig.bare import NQN
 from rig.machine import disk
 
 
+pytestmark = pytest.mark.long  # what others need of the rig, they use as well
+
+
 @pytest.fixture(scope="module")
 def pair(bare_pair):
     _, host = bare_pair

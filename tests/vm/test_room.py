@@ -1,5 +1,5 @@
-"""The order of eviction: copies in use, requests interrupted by a crash, entries that can't be deleted, sources that take
-less space than their copies. Most of the datasets are folders on the drive of the cache."""
+"""The space of the cache: copies in use, requests interrupted by a crash, sources that take less space than their copies. Most of
+the datasets are folders on the drive of the cache."""
 import json
 import signal
 from contextlib import contextmanager
@@ -70,26 +70,6 @@ def test_an_eviction_waits_for_an_open_file_and_deletes_nothing_meanwhile(house)
         check_right(house, "newer", newer["path"])
 
 
-def test_datasets_of_one_request_are_not_evicted_for_each_other(house):
-    """The second dataset is checked and found valid while the first, with many files, is still being listed."""
-    house.host.sh("cd /local/sets/newer && touch $(seq 1500)")
-    show = "sh -c 'ls $SPARK_STAGE_NEWER/file $SPARK_STAGE_OLDER/file'"
-    with room(house, 50):
-        older = stage(house, "older")
-        result = house.product.run(f"run newer older -- {show}", 90)
-        assert result.rc == 5 and result.out == "", result
-        assert "not to be evicted: older" in result.err, result.err
-        assert house.product.dataset("older")["state"] == "ready"
-        check_right(house, "older", older["path"])
-    with room(house, 70):
-        stage(house, "spare")
-        result = house.product.run(f"run newer older -- {show}", 90)
-        assert result.rc == 0 and result.out.count("\n") == 2, result
-        assert "spare was evicted" in result.err, result.err
-        assert house.product.dataset("older")["path"] == older["path"]
-    house.host.sh("cd /local/sets/newer && rm $(seq 1500)")
-
-
 def test_a_crash_during_a_copy_keeps_leases_and_refuses_no_later_request(house):
     """The cache has space for the copy once, so a reservation that outlived its daemon would be refused."""
     with room(house, sum(SETS.values()) + 4):
@@ -110,28 +90,7 @@ def test_a_crash_during_a_copy_keeps_leases_and_refuses_no_later_request(house):
         check_right(house, "older", older["path"])
 
 
-def test_an_undeletable_entry_affects_only_its_dataset(house):
-    with room(house, 200):
-        older = stage(house, "older")
-        house.below_the_copies(f"chattr +i {older['path']}/file")
-        try:
-            result = house.product.run("evict older")
-            assert result.rc == 1 and "older" in result.err and "Operation not permitted" in result.err, result
-            for crash in (lambda: None, house.product.kill):
-                crash()
-                house.product.wait_dataset("older", "evicting", 60, reason="Operation not permitted")
-                check_right(house, "newer", stage(house, "newer")["path"])
-                house.product.sh("verify newer", 60)
-                house.product.sh("evict newer")
-            assert "Operation not permitted" in " ".join(house.product.sh("ls").split())
-            check_right(house, "older", stage(house, "older")["path"])
-        finally:
-            house.host.sh(f"chattr -f -R -i {CACHE}/.trash || true")
-        house.product.sh("evict older")
-        assert house.product.dataset("older")["state"] == "absent"
-        assert house.host.sh(f"ls -A {CACHE}/.trash") == ""
-
-
+@pytest.mark.long
 def test_space_is_reserved_for_a_copys_size_not_its_sources_allocation(house):
     """A file with a hole: NFS 4.2 reports its position, and the copy has the hole, too. NFS 4.1 only reports an allocation
     smaller than the size, as for a file compressed by the server, and all of its bytes are written."""

@@ -86,43 +86,6 @@ def test_a_sent_checkpoint_is_complete_and_leaves_the_page_cache_unchanged(house
         assert house.product.run(f"verify {VOLUME}:run7/step-1000", 120).rc == 0
 
 
-def test_a_later_stage_compares_with_the_manifest_beside_the_data(house):
-    save(house.host, mib=8)
-    copy = f"{NAS_MOUNT}/run7/step-1000"
-    try:
-        house.product.sh(f"stage-out {NEW} nas:run7/step-1000", 120)
-        house.product.sh("stage nas:run7/step-1000", 120)
-        house.product.sh("evict nas:run7/step-1000")
-        house.host.sh(f"""printf X | dd of={copy}/config.json conv=notrunc status=none
-                          touch -r {NEW}/config.json {copy}/config.json; sync -f {copy}""")
-        refused = house.product.run("stage nas:run7/step-1000", 120)
-        assert refused.rc == 6 and "no longer has the content that stage-out published" in refused.err, refused.err
-        compared = house.product.run("verify nas:run7/step-1000", 120)
-        assert compared.rc == 6 and "config.json" in compared.err, compared.err
-    finally:
-        house.host.sh(f"rm -rf {NAS_MOUNT}/run7")
-
-
-def test_destinations_not_writable_by_this_host_are_refused_with_the_remedy(house):
-    save(house.host, mib=1)
-    refused = house.product.run(f"stage-out {NEW} datasets:x", 60)
-    assert refused.rc == 7 and "read-only on this host" in refused.err and "NFS" in refused.err, refused.err
-    unknown = house.product.run(f"stage-out {NEW} nowhere:x", 60)
-    assert unknown.rc == 3 and "no volume nowhere" in unknown.err, unknown.err
-
-
-def test_keep_deletes_the_oldest_copies_and_no_foreign_folder(house):
-    folder = f"{NAS_MOUNT}/kept"
-    try:
-        house.host.sh(f"mkdir -p {folder}/mine")
-        for step in (1, 2, 3):
-            save(house.host, mib=1)
-            house.product.sh(f"stage-out {NEW} nas:kept/step-{step} --keep 2", 120)
-        assert house.host.sh(f"ls {folder}").split() == ["mine", "step-2", "step-3"]
-    finally:
-        house.host.sh(f"rm -rf {folder}")
-
-
 def test_a_user_sends_with_its_own_permissions(house):
     """It neither reads files that only root may read, nor writes where only root may write."""
     house.host.sh(f"useradd -m -G spark-stage saver; rm -rf {LOCAL}/secret; mkdir -m 700 -p {LOCAL}/secret && echo k >{LOCAL}/secret/key")

@@ -167,6 +167,7 @@ def test_a_missing_handshake_service_is_reported(shaking):
 
 
 @pytest.mark.skipif(GUEST != "bookworm", reason="newer Debians have TLS")
+@pytest.mark.long
 def test_a_host_without_tls_refuses_before_it_connects(house):
     missing = "does not know the connection option tls" if KERNEL == "6.1" else "libnvme 1.3"
     with sealed(house, tls=False):

@@ -13,19 +13,10 @@ NQN = "raid1-twice"
 NEAR, FAR = "near", "far"  # offered by the house's target and by the other one
 
 
-@pytest.fixture(scope="module")
-def other(product_rig, house):
-    machine = product_rig.add_target("target2")
-    machine.start()
-    machine.wait_ready()
-    yield Target(machine)
-    machine.kill()
-
-
 @pytest.fixture
-def two(house, other):
-    """Both volumes are configured without the UUID of a file system; each scenario exports the targets itself."""
-    targets = {NEAR: house.target, FAR: other}
+def two(house, second_host):
+    """The second host is the other target. Both volumes are configured without the UUID of a file system; each scenario exports the targets itself."""
+    targets = {NEAR: house.target, FAR: Target(second_host)}
     devices = {}
     for name, target in targets.items():
         devices[name] = target.image(name, "64M")
@@ -117,6 +108,7 @@ def test_the_volume_of_an_absent_target_is_never_ready_on_another_targets_disk(t
     two.ready(FAR)
 
 
+@pytest.mark.long
 def test_a_later_path_of_another_target_is_not_a_path_of_the_volume(two):
     two.product.configure(two.config(FAR))
     two.export(FAR)

@@ -1,6 +1,8 @@
 """Tests each check with samples that it must find and samples that it must accept: a check that can't fail is useless."""
 import sys
+import threading
 import unittest
+import unittest.mock
 from pathlib import Path
 
 import built
@@ -320,6 +322,30 @@ class Units(unittest.TestCase):
         self.assertTrue(units.check("a.service", "[Service]\nProtectSystem=strict"))
         self.assertTrue(units.check("a.service", "PrivateTmp = yes"))
         self.assertEqual(units.check("a.service", "# ProtectSystem=\nNoNewPrivileges=yes\nUMask=0022"), [])
+
+
+class Lanes(unittest.TestCase):
+    def test_a_lane_begins_when_the_programs_that_it_needs_are_there_and_the_unit_tests_before(self):
+        began = {step: threading.Event() for step in [*steps.FIRST, steps.PROGRAMS, steps.PACKAGE, steps.IMAGES, *(
+            step for lane in [*steps.SERVED, *steps.LANES, *steps.BUILDS] for step in lane)]}
+        early = []
+
+        def run(step, is_background):
+            began[step].set()
+            if step is steps.PROGRAMS:
+                self.assertTrue(began[steps.BUILDS[0][0]].wait(10), "the unit tests wait for programs")
+                early.extend(other.name for other in began if other.needs_programs and began[other].is_set())
+            return check.Outcome(step, None, 0, 0)
+
+        with unittest.mock.patch.object(check, "run_step", run):
+            outcomes = check.run_all(list(began))
+        self.assertEqual((len(outcomes), early), (len(began), []))
+
+    def test_the_programs_of_histories_are_built_with_the_others_since_the_package_forgets_their_targets(self):
+        built = steps.PROGRAMS.commands[-1]
+        for area in steps.WITH_HISTORIES:
+            self.assertIn(f"spark_{area}_histories", built)
+        self.assertFalse([command for step in steps.BUILDS[1] if step.name == "histories" for command in step.commands if command[0] == "cmake"])
 
 
 class SecondAttempt(unittest.TestCase):

@@ -12,7 +12,8 @@ namespace spark::volumes {
 Paths::Paths(VolumeContext& volume) : volume_(volume), rivals_(volume), timer_(volume.executor) {
   if (!volume.target) return;
   for (const nvmetcp::Portal& portal : volume.target->portals)
-    paths_.push_back({portal, Backoff(volume.timings.first_retry, volume.timings.longest_retry)});
+    paths_.push_back(
+        {portal, Backoff(volume.timings.first_retry, volume.timings.longest_retry, volume.clock)});
 }
 
 Link Paths::look() {

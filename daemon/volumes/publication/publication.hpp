@@ -15,7 +15,9 @@ namespace spark::volumes {
 class Publication {
  public:
   Publication(VolumeContext& volume, Fence& fence)
-      : volume_(volume), fence_(fence), leaving_(volume.timings.first_leave, volume.timings.longest_leave) {}
+      : volume_(volume),
+        fence_(fence),
+        leaving_(volume.timings.first_leave, volume.timings.longest_leave, volume.clock) {}
 
   // Makes an exclusive, ready volume read-only, with its state published for readers; optionally makes it
   // writable again immediately.

@@ -1,5 +1,4 @@
 """The setup shared by most scenarios: one target with a dataset volume and an NFS export, one host with a local drive."""
-import shlex
 import signal
 import time
 from contextlib import contextmanager
@@ -18,7 +17,7 @@ NAS_EXPORT = "/srv/shared"
 LOCAL = "/local"
 CACHE = f"{LOCAL}/cache"
 
-# Sizes in MiB of a dataset of plain files and of a slow one. A third one, with all difficult kinds of files, is added later.
+# Sizes in MiB of a dataset of plain files and of a slow one.
 SHARDS, SHARD_MIB, SLOW_MIB = 6, 16, 200
 FILES = {**{f"images/shard-{i}.bin": SHARD_MIB for i in range(SHARDS)}, "slow/big.bin": SLOW_MIB,
          **{f"small/{i}.jpg": 1 for i in range(40)}}
@@ -50,7 +49,7 @@ class House:
             "nas": {"nfs": f"{TARGET_ADDRESS}:{NAS_EXPORT}", "mount": NAS_MOUNT, "access": "exclusive",
                     "options": ["vers=4.2", "nconnect=2"]},
         }
-        sets = {name: {"volume": "datasets", "path": name} for name in ("images", "hostile", "slow", "small")}
+        sets = {name: {"volume": "datasets", "path": name} for name in ("images", "slow", "small")}
         return config_text(targets={"rose": rose, **(targets or {})}, volumes={**shared, **(volumes or {})},
                            cache={"path": CACHE, "capacity": "4GiB", "keep_free": "5%", **(cache or {})},
                            datasets={**sets, **(datasets or {})}, outputs=outputs)
@@ -61,21 +60,10 @@ class House:
         self.host.wait_until(f"mountpoint -q {LOCAL}", 60)
 
     def start_target(self):
-        self._boot_target()
-        self.target.fill(disk(1), "/usr/local/lib/rig/hostile-tree hostile")
-        self._export()
-
-    def restart_target(self):
-        """Restarts the target after a power loss, with the same drives and exports."""
-        self._boot_target()
-        self._export()
-
-    def _boot_target(self):
+        """The first time, or after a power loss with the same drives and exports."""
         self.target_machine.start()
         self.target_machine.wait_ready()
         self.target_machine.sh(f"until [ -e {disk(1)} ]; do sleep 0.1; done", 30)
-
-    def _export(self):
         self.target.export(SUBSYSTEM, disk(1))
         self.target.export_nfs(NAS_EXPORT)
 
@@ -112,10 +100,6 @@ class House:
                 self.product.run(f"release {lease['id']}")
             if row["state"] != "absent":
                 self.product.run(f"evict {row['name']}")
-
-    def below_the_copies(self, command):
-        """Changes a copy on the drive itself, under the read-only mount that jobs use."""
-        self.host.sh("unshare -m sh -c " + shlex.quote(f"umount {CACHE}/data && {command}") + " && sync")
 
     @contextmanager
     def slow_wire(self, rate):

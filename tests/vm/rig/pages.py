@@ -66,8 +66,7 @@ LINES_ELSEWHERE = {
         '"sudo SPARK_STAGE_PURGE=data"'),
     "sudo apt install ktls-utils": ("tests/vm/rig/image.py", "_packages", "PACKAGES_OF"),
     "sudo systemctl enable --now tlshd": ("tests/vm/test_tls.py", "shaking", "systemctl start tlshd"),
-    "sudo spark-stage host new-identity": (
-        "tests/vm/test_format.py", "test_a_host_gets_an_identity_of_its_own", "host new-identity --json"),
+    "sudo spark-stage host new-identity": (HERE, "test_a_clone_gets_an_identity_of_its_own", "host new-identity"),
     "sudo make install": ("tests/install/install_test.py", "install", '"cmake", "--install"'),
     "make try": (
         "tests/api/test_simulation.py", "test_make_try_shows_the_example_and_leaves_nothing_behind", "tools/try.py"),
@@ -78,6 +77,7 @@ LINES_ELSEWHERE = {
 SET_UP = ("setup", "tools/setup.sh test")  # the set "test" has all of "build" and "package"
 SCENARIOS = "-m pytest tests/vm"
 CRASHES = ("crash", "/usr/bin/python3 -m pytest tests/crash -c tests/crash/pytest.ini")
+HISTORIES = ("histories-volumes", "build/release/tests/histories/volumes/spark_volumes_histories --seed")
 BY_STEP = {
     "sudo tools/setup.sh build": SET_UP,
     "sudo tools/setup.sh package": SET_UP,
@@ -88,21 +88,24 @@ BY_STEP = {
     "make deb ": ("package", "tools/deb.sh"),
     "sudo make debs": ("arm64-13", "tools/deb-for.sh"),
     "make lint": ("lint", "tools/lint/run.py"),
+    "make format": ("lint", "tools/lint/run.py"),  # which finds what it would change
     "make check-long": ("many", "tests/vm/test_many.py"),
     "make test": ("unit", "ctest --test-dir build/asan"),  # built with sanitizers in that step
+    "make histories": HISTORIES,
+    "build/release/tests/histories/volumes/spark_volumes_histories": HISTORIES,
     "make check STEPS=debian13": ("debian13", "tests/vm/test_tls.py"),
     "/usr/bin/python3 -m pytest tests/crash": CRASHES,
     "SPARK_CRASH_SEED=": CRASHES,
     "SPARK_CRASH_PROGRAM=": CRASHES,
-    "/usr/bin/python3 -m pytest tests/vm/test_rig.py": ("vm-more", "tests/vm/test_rig.py"),
+    "/usr/bin/python3 -m pytest tests/vm/test_rig.py": ("vm-long", SCENARIOS),
     "/usr/bin/python3 -m pytest tests/vm": ("vm-6.1-all", SCENARIOS),
     "SPARK_VM_KERNEL=newest": ("vm-newest", SCENARIOS),
     "SPARK_VM_PATIENCE=": ("vm-newest", SCENARIOS),
 }
 # For lines such as `make deb`: the command that the make target runs.
 RECIPES = {"build": "cmake --build --preset release", "deb": "tools/deb.sh", "debs": "tools/deb-for.sh",
-           "lint": "tools/lint/run.py", "install": "cmake --install build/release --prefix",
-           "check": "tools/check.py", "check-long": "tools/check.py --long", "test": "ctest --test-dir build/dev", "demo": "tests/vm/demo.py",
+           "lint": "tools/lint/run.py", "format": "clang-format-14 -i", "install": "cmake --install build/release --prefix",
+           "check": "tools/check.py", "check-long": "tools/check.py --long", "test": "ctest --test-dir build/dev", "histories": "_histories --seed", "demo": "tests/vm/demo.py",
            "try": "tools/try.py"}
 # Commands run by .ci/run, which also starts from a checkout.
 BY_CI = ("make check",)
@@ -112,7 +115,6 @@ SMALL = f"--scale 0.005 --rounds 1 --sets small --contenders spark-stage,cp --bi
 ON_THIS_COMPUTER = {
     "tools/setup.sh bench": ("setup.sh bench", "setup.sh list bench debian-12"),
     "make bench-staging": ("make", "make --dry-run"),
-    "make format": ("make format", "make --dry-run --no-print-directory format | sed 's/ -i / --dry-run -Werror /' | sh"),
     "python3 tools/benchmarks/staging": ("/mnt/rosa-storage --target /data", "SOURCE --target TARGET"),
 }
 

@@ -11,6 +11,7 @@
 #include "daemon/mounts/filesystems/block_device.hpp"
 #include "daemon/mounts/filesystems/superblock.hpp"
 #include "tests/support/loop_device.hpp"
+#include "tests/support/skip.hpp"
 #include "tests/support/temp_folder.hpp"
 
 namespace spark::cli {
@@ -20,13 +21,51 @@ using testing::HasSubstr;
 namespace fs = std::filesystem;
 
 constexpr std::size_t kSize = 64 << 20, kXfsBytes = 320 << 20;
+constexpr std::size_t kSector = 512;
 constexpr std::chrono::minutes kDeadline{1};
+
+// `bytes` of the number, the lowest first.
+std::string le(std::uint64_t number, int bytes) {
+  std::string text;
+  for (; bytes > 0; --bytes, number >>= 8) text += static_cast<char>(number & 0xff);
+  return text;
+}
+
+std::uint32_t crc32(const std::string& text, std::uint32_t crc) {
+  for (const char byte : text) {
+    crc ^= static_cast<unsigned char>(byte);
+    for (int bit = 0; bit < 8; ++bit) crc = (crc >> 1) ^ ((crc & 1) != 0 ? 0xedb88320U : 0U);
+  }
+  return crc;
+}
+
+// An empty GPT: protective MBR, header and entries; without the backup at the end.
+std::string gpt() {
+  constexpr std::uint64_t kLast = kSize / kSector - 1;
+  const std::string entries(128 * 128, '\0');
+  const std::string begin = "EFI PART" + le(0x10000, 4) + le(92, 4);
+  const std::string rest = le(0, 4) + le(1, 8) + le(kLast, 8) + le(34, 8) + le(kLast - 33, 8) +
+                           "0123456789abcdef" + le(2, 8) + le(128, 4) + le(128, 4) +
+                           le(~crc32(entries, ~0U), 4);
+  const std::string header = begin + le(~crc32(begin + le(0, 4) + rest, ~0U), 4) + rest;
+  std::string mbr =
+      std::string(446, '\0') + le(0x200, 4) + le(0xee, 1) + le(0x010101, 3) + le(1, 4) + le(kLast, 4);
+  mbr.resize(510);
+  return mbr + "\x55\xaa" + header + std::string(kSector - header.size(), '\0') + entries;
+}
+
+// The label of an LVM physical volume, for the second sector, with LVM's checksum.
+std::string lvm_label() {
+  std::string body = le(32, 4) + "LVM2 001abcdefghijklmnopqrstuvwxyz012345" + le(kSize, 8) + le(0, 16);
+  body.resize(kSector - 20);
+  return "LABELONE" + le(1, 8) + le(crc32(body, 0xf597a6cfU), 4) + body;
+}
 
 class NewFilesystemTest : public testing::Test {
  protected:
   void SetUp() override {
     const std::string why = test::why_no_loop_mounts();
-    if (!why.empty()) GTEST_SKIP() << "file systems on real devices: " << why;
+    if (!why.empty()) SPARK_SKIP("file systems on real devices: " + why);
   }
   fs::path blank(std::size_t bytes = kSize) {
     test::make_image(image_, bytes, {"true"});
@@ -108,6 +147,17 @@ TEST_F(NewFilesystemTest, ADeviceWithASignatureIsRefusedAndTheSignatureNamed) {
   write_at(446, std::string("\0\0\2\0\x83\0\1\1\1\0\0\0\0\1\0\0", 16));
   write_at(510, "\x55\xaa");
   expect_refused("it holds a dos partition table");
+  fs::remove(image_);
+  test::make_image(image_, kSize, {"mkswap", "-q"});
+  expect_refused("it holds swap");
+  fs::remove(image_);
+  blank();
+  write_at(0, gpt());
+  expect_refused("it holds a gpt partition table");
+  fs::remove(image_);
+  blank();
+  write_at(kSector, lvm_label());
+  expect_refused("it holds an LVM physical volume");
 }
 
 TEST_F(NewFilesystemTest, ASignatureIsRefusedEvenAfterAnInterruptedAttempt) {

@@ -13,6 +13,7 @@
 
 #include "base/file.hpp"
 #include "tests/support/loop_device.hpp"
+#include "tests/support/skip.hpp"
 #include "tests/support/temp_folder.hpp"
 
 namespace spark::mounts {
@@ -25,7 +26,7 @@ using testing::HasSubstr;
 class GuardTest : public testing::Test {
  protected:
   void SetUp() override {
-    if (const std::string why = test::why_no_loop_mounts(); !why.empty()) GTEST_SKIP() << why;
+    if (const std::string why = test::why_no_loop_mounts(); !why.empty()) SPARK_SKIP(why);
     test::make_image(folder_ / "image", 16 << 20, {"mkfs.ext4", "-q"});
     device_.emplace(folder_ / "image");
     fs::create_directory(disk());

@@ -11,6 +11,7 @@
 #include "daemon/mounts/libmount_mounter.hpp"
 #include "tests/support/fake_mounter.hpp"
 #include "tests/support/loop_device.hpp"
+#include "tests/support/skip.hpp"
 #include "tests/support/temp_folder.hpp"
 
 namespace spark::mounts {
@@ -91,7 +92,7 @@ class MounterContract : public testing::TestWithParam<std::string> {
     if (GetParam() == "fake") {
       world_ = std::make_unique<FakeWorld>();
     } else if (const std::string why = test::why_no_loop_mounts(); !why.empty()) {
-      GTEST_SKIP() << "the real Mounter: " << why;
+      SPARK_SKIP("the real Mounter: " + why);
     } else {
       world_ = std::make_unique<RealWorld>();
     }

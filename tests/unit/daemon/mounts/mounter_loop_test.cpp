@@ -19,6 +19,7 @@
 #include "daemon/mounts/shutdown.hpp"
 #include "daemon/mounts/table.hpp"
 #include "tests/support/loop_device.hpp"
+#include "tests/support/skip.hpp"
 #include "tests/support/temp_folder.hpp"
 
 namespace spark::mounts {
@@ -31,7 +32,7 @@ class LoopMount : public testing::Test {
  protected:
   void SetUp() override {
     const std::string why = test::why_no_loop_mounts();
-    if (!why.empty()) GTEST_SKIP() << "the real Mounter: " << why;
+    if (!why.empty()) SPARK_SKIP("the real Mounter: " + why);
   }
   void TearDown() override {
     std::ignore = mounter_.unmount(folder_ / "second", Unmount::Plain);

@@ -14,6 +14,7 @@
 #include "daemon/mounts/libmount_mounter.hpp"
 #include "daemon/mounts/table.hpp"
 #include "tests/support/loop_device.hpp"
+#include "tests/support/skip.hpp"
 #include "tests/support/temp_folder.hpp"
 
 namespace spark::mounts {
@@ -68,7 +69,7 @@ class Publishing : public testing::TestWithParam<std::vector<std::string>> {
  protected:
   void SetUp() override {
     const std::string why = test::why_no_loop_mounts();
-    if (!why.empty()) GTEST_SKIP() << "publishing on a real file system: " << why;
+    if (!why.empty()) SPARK_SKIP("publishing on a real file system: " + why);
     const std::string type = GetParam().front().substr(5);
     test::make_image(folder_ / "image", type == "xfs" ? 320 << 20 : 32 << 20, GetParam());
     loop_.emplace(folder_ / "image");

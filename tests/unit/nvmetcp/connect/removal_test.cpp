@@ -9,6 +9,7 @@
 #include "tests/support/fake_sysfs.hpp"
 #include "tests/support/local_port.hpp"
 #include "tests/support/loop_device.hpp"
+#include "tests/support/skip.hpp"
 
 namespace spark::nvmetcp {
 namespace {
@@ -112,7 +113,7 @@ TEST_F(RemovalTest, AnotherTargetsControllerOfTheSameNqnIsNotASecondPath) {
 
 // Like a mount in any namespace, of the disk or of a partition.
 TEST_F(RemovalTest, TheLastPathOfADeviceInUseIsRefusedUnlessUsersAreCutOff) {
-  if (const auto why = test::why_no_loop_mounts(); !why.empty()) GTEST_SKIP() << why;
+  if (const auto why = test::why_no_loop_mounts(); !why.empty()) SPARK_SKIP(why);
   sysfs.write("image", std::string(1 << 20, '\0'));
   const test::LoopDevice disk(sysfs.root() / "image");
   std::filesystem::create_directories(sysfs.root() / "dev");

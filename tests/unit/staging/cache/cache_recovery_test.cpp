@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "staging/copy/partial/partial_area.hpp"
+#include "tests/support/skip.hpp"
 #include "tests/unit/staging/cache/cache_fixture.hpp"
 
 namespace spark::staging {
@@ -59,7 +60,7 @@ TEST_F(RecoveryTest, AnUndeletableFileAffectsOnlyItsDataset) {
   const std::filesystem::path file = rows()["bad"].path / "f";
   {
     const Immutable kept(file);
-    if (!kept.is_set()) GTEST_SKIP() << "no immutable files here, or not root";
+    if (!kept.is_set()) SPARK_SKIP("no immutable files here, or not root");
     EXPECT_FALSE(open()->evict("bad"));
     EXPECT_TRUE(open()) << "a cache with a bad entry opens";
     ASSERT_OK(stage("good"));
@@ -157,7 +158,7 @@ TEST_F(RecoveryTest, AnUndeletablePartialCopyIsNotRetriedIndefinitely) {
   ASSERT_OK(stage("a"));
   write_text(config_.path / ".partial/bad/data/f", noise(100'000, 1));
   const Immutable kept(config_.path / ".partial/bad/data/f");
-  if (!kept.is_set()) GTEST_SKIP() << "no immutable files here, or not root";
+  if (!kept.is_set()) SPARK_SKIP("no immutable files here, or not root");
   config_.capacity = open()->usage()->used + 4096;
   ASSERT_OK(stage("b"));
   const auto troubles = catalog()->troubles();

@@ -142,6 +142,43 @@ TEST_F(CacheTest, ACorruptedByteIsFoundAndThatCopyIsNoLongerServed) {
   ASSERT_OK(cache->verify("set", {}, kQuiet, stop_));
 }
 
+TEST_F(CacheTest, ACopyOfAFileThatDiffersFromItsPublishedDigestStaysAndTheFileIsNamed) {
+  constexpr const char* kAbc = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
+  write_text(source_.path / "SHA256SUMS", std::string(kAbc) + "  model\n");
+  write_text(source_.path / "model", "abc");
+  auto cache = open();
+  ASSERT_OK(stage(*cache));
+  CopyOptions with_digests = options_;
+  with_digests.sha256 = true;
+  const auto as_published = cache->verify("set", with_digests, kQuiet, stop_);
+  ASSERT_OK(as_published);
+  EXPECT_EQ(as_published->sha256_files, 1U);
+  write_text(source_.path / "model", "abd");
+  const auto staged = stage(*cache);
+  ASSERT_OK(staged);
+  const auto verified = cache->verify("set", with_digests, kQuiet, stop_);
+  EXPECT_KIND(verified, Errc::Mismatch);
+  EXPECT_NE(verified.error().what.find("model does not match SHA256SUMS"), std::string::npos)
+      << verified.error().what;
+  EXPECT_EQ(cache->list()->front().damage, "") << "it is as its source";
+  EXPECT_EQ(stage(*cache)->served_from, ServedFrom::Cache);
+}
+
+TEST_F(CacheTest, ASourceThatDiffersFromWhatStageOutPublishedThereIsNotStaged) {
+  write_text(folder_ / "job/shard", noise(100'000, 1));
+  std::filesystem::create_directories(folder_ / "volume");
+  ASSERT_OK(copy(folder_ / "job", folder_ / "volume/step-1", options_, kQuiet, stop_));
+  source_.path = folder_ / "volume/step-1";
+  ASSERT_OK(stage());
+  ASSERT_OK(open()->evict("set"));
+  corrupt(source_.path / "shard");
+  const auto staged = stage();
+  EXPECT_KIND(staged, Errc::Mismatch);
+  EXPECT_NE(staged.error().what.find("no longer has the content that stage-out published"), std::string::npos)
+      << staged.error().what;
+  EXPECT_TRUE(open()->list()->empty());
+}
+
 TEST_F(CacheTest, VerifyNamesMissingAddedAndDifferingEntries) {
   for (const char* name : {"a", "b", "c", "d"}) write_text(source_.path / name, "x");
   std::filesystem::create_symlink("a", source_.path / "link");

@@ -11,6 +11,7 @@
 #include "daemon/mounts/filesystems/xfs.hpp"
 #include "tests/support/fake_sysfs.hpp"
 #include "tests/support/loop_device.hpp"
+#include "tests/support/skip.hpp"
 #include "tests/support/temp_folder.hpp"
 
 namespace spark::mounts {
@@ -187,7 +188,7 @@ class SuperblockOfMounted : public SuperblockOfImage {
  protected:
   void SetUp() override {
     const std::string why = test::why_no_loop_mounts();
-    if (!why.empty()) GTEST_SKIP() << "mounting loop devices: " << why;
+    if (!why.empty()) SPARK_SKIP("mounting loop devices: " + why);
   }
   void TearDown() override { unmount(); }
   void mount(const std::string& type) {

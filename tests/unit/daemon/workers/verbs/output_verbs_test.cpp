@@ -119,6 +119,25 @@ TEST_F(StageOutVerb, MegatronsTrackerIsBesideItsCheckpoints) {
   EXPECT_EQ(read_file(run_ / "latest_checkpointed_iteration.txt").value(), "100");
 }
 
+TEST_F(StageOutVerb, MultiplesOfKeepEveryStayOnTheVolumeBesideTheNewestCopies) {
+  json::object sent = request();
+  auto saved = std::filesystem::file_time_type::clock::now() - std::chrono::hours(1);
+  for (const int step : {9, 10, 11, 12, 20, 21}) {
+    std::filesystem::last_write_time(source_, saved += std::chrono::seconds(10));
+    sent["path"] = "run/step-" + std::to_string(step);
+    ASSERT_TRUE(stage_out_verb(sent, kNoProgress));
+  }
+  sent["keep"] = 1;
+  sent["keep_every"] = 10;
+  sent["spared"] = json::array{"step-12"};
+  const auto pruned = prune_output_verb(sent, kNoProgress);
+  ASSERT_TRUE(pruned) << pruned.error().message();
+  EXPECT_EQ(json::serialize(pruned->at("removed")), R"(["step-11","step-9"])");
+  for (const char* kept : {"step-10", "step-12", "step-20", "step-21"}) {
+    EXPECT_TRUE(std::filesystem::exists(run_ / kept)) << kept;
+  }
+}
+
 TEST(RecordedVerb, ARecordThatCannotBeReadIsNamedWithTheReason) {
   const TempFolder folder;
   std::ofstream(folder / "run7.json") << R"({"flushed": {}})";

@@ -1,0 +1,46 @@
+// The file systems of a history: the cache's drive, the daemon's state folder, and the disks with the
+// sources, which are mounted or not.
+#pragma once
+
+#include <filesystem>
+#include <map>
+#include <string>
+
+#include "base/units.hpp"
+
+namespace spark::histories::copies {
+
+// Before the first history: nothing that is mounted from now on is seen by the rest of the host.
+void enter_own_namespace();
+
+struct DriveSizes {
+  Bytes cache = 0, state = 0;
+};
+
+enum class Mounted { Right, Nothing, Other };
+
+class Drives {
+ public:
+  explicit Drives(const DriveSizes& sizes);
+  ~Drives();
+  Drives(const Drives&) = delete;
+  Drives& operator=(const Drives&) = delete;
+
+  // A disk on which a source is, and its usual mount point.
+  std::filesystem::path add_disk(const std::string& name);
+  static std::filesystem::path mount_point(const std::string& name);
+  void mount(const std::string& name, Mounted what);
+  Mounted mounted(const std::string& name) const { return mounted_.at(name); }
+
+  // Other data on a drive, until it is full but for `left` bytes.
+  static void fill(const std::filesystem::path& drive, Bytes left);
+  static void unfill(const std::filesystem::path& drive);
+  static Bytes free_on(const std::filesystem::path& drive);
+  // Bytes of the files below a folder, each counted once.
+  static Bytes used_below(const std::filesystem::path& folder);
+
+ private:
+  std::map<std::string, Mounted> mounted_;
+};
+
+}  // namespace spark::histories::copies

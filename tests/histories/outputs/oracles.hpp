@@ -1,0 +1,56 @@
+// The promises of an output, compared with the truth after each step of a worker, each answer and at the end.
+#pragma once
+
+#include <string>
+
+#include "daemon/workers/runner.hpp"
+#include "tests/histories/outputs/scene.hpp"
+
+namespace spark::histories {
+
+class Oracles {
+ public:
+  explicit Oracles(Scene& scene) : scene_(scene) {}
+
+  // The folders of the job and of the volume, before a worker changes them.
+  struct Before {
+    Listing here, there;
+    std::string link_here;  // target of the local `latest`
+  };
+  Before before(const Machine& machine) const;
+  void after(const Machine& machine, const workers::Call& call, const Before& before,
+             const Result<json::object>& answer);
+
+  // The answer of `spark-stage latest`.
+  void check_latest(const Machine& machine, const Result<json::object>& answer);
+  // What the daemon shows of the output, at any moment.
+  void check_facts(const Machine& machine);
+  // Everything is well for some time: it is sent, `latest` names it, and nothing else is said. Otherwise why
+  // not.
+  std::optional<Violation> why_not_settled(const Machine& machine) const;
+
+  // The highest step that is complete here, of those that its rule can tell and that the daemon had time to
+  // see.
+  const std::pair<const std::string, Save>* highest_here(const Machine& machine, Duration quiet) const;
+
+ private:
+  void check_deleted_here(const Machine& machine, const Before& before, const Listing& here,
+                          const Listing& there);
+  void check_own_link(const Machine& machine, const Before& before);
+  void check_published(const Machine& machine, const workers::Call& call, const Before& before,
+                       const Listing& there);
+  void check_deleted_there(const Before& before, const Listing& there);
+  void check_pointer(const Listing& there);
+  std::string pointer_there() const;
+  std::optional<Violation> unsent_in_the_end(const Machine& machine) const;
+  // Why the product takes another checkpoint for the newest, in a word, so that each defect has its own
+  // oracles.
+  std::string cause_of(const std::string& name) const;
+  std::string cause_between(const std::string& newest, const std::string& name) const;
+  // Whether NeMo's file beside it says, or said, that it is not finished.
+  bool was_marked_unfinished(const std::string& name) const;
+
+  Scene& scene_;
+};
+
+}  // namespace spark::histories

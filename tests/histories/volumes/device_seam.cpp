@@ -1,0 +1,182 @@
+// The device, its reservation and the state folder, as daemon/volumes/adapters and the workers treat them.
+#include <algorithm>
+#include <cerrno>
+
+#include "tests/histories/volumes/seams.hpp"
+
+namespace spark::histories {
+namespace {
+
+constexpr Duration kSuperblock{10'000}, kProbe{5'000}, kMountedState{2'000}, kStopWriting{20'000},
+    kReservation{15'000}, kRecord{30'000};
+
+using Reserved = Result<nvmetcp::ReservationState>;
+
+Reserved act_on(Host& host, const HeadPtr& head, const volumes::NamespaceOf& of,
+                Reserved (*act)(nvmetcp::ReservationCommands&, const nvmetcp::LocalRegistrant&)) {
+  if (head->subsystem != of.subsystem)
+    return fail(Errc::Unavailable,
+                head->path() + " belongs to " + head->subsystem + " now, not to " + of.subsystem);
+  sim::SimulatedReservations commands(head->disk->reservations, host.driver.identity().id);
+  return act(commands, host.registrant());
+}
+
+Reserved release(nvmetcp::ReservationCommands& commands, const nvmetcp::LocalRegistrant& us) {
+  const auto released = nvmetcp::release_reservation(commands, us);
+  if (!released) return released.take_error();
+  return nvmetcp::look_at_reservation(commands, us);
+}
+
+}  // namespace
+
+std::variant<Pause, Result<HeadPtr>> answering(Host& host, const std::string& device) {
+  const HeadPtr head = host.driver.head_of(device);
+  if (!head)
+    return Result<HeadPtr>(fail(Errc::NotFound, "opening " + device + ": No such file or directory"));
+  if (host.driver.io(*head) == Io::Blocked) return Pause{kLooksAgain, true};
+  ++head->completed;
+  return Result<HeadPtr>(head);
+}
+
+asio::awaitable<Result<mounts::Superblock>> HostDevice::read_superblock(std::string device) {
+  auto work = [&host = host_, device]() -> Turn<mounts::Superblock> {
+    auto answer = answering(host, device);
+    if (const Pause* pause = std::get_if<Pause>(&answer)) return *pause;
+    const auto& head = std::get<Result<HeadPtr>>(answer);
+    if (!head) return Result<mounts::Superblock>(fail(head.error()));
+    return Result<mounts::Superblock>(superblock_of(*(*head)->disk));
+  };
+  Work<mounts::Superblock> asked = std::move(work);
+  co_return co_await host_.workers.run(volume_, "superblock", kSuperblock, std::move(asked));
+}
+
+asio::awaitable<Result<volumes::ProbeAnswer>> HostDevice::probe(volumes::ProbeRequest request) {
+  auto work = [&host = host_, request]() -> Turn<volumes::ProbeAnswer> {
+    using Done = Result<volumes::ProbeAnswer>;
+    auto device = answering(host, request.device);
+    if (const Pause* pause = std::get_if<Pause>(&device)) return *pause;
+    const auto& head = std::get<Result<HeadPtr>>(device);
+    if (!head) return Done(fail(head.error()));
+    const auto superblock = superblock_of(*(*head)->disk);
+    volumes::ProbeAnswer answer;
+    answer.us = superblock.read_us;
+    answer.uuid = superblock.uuid;
+    answer.being_written = superblock.being_written;
+    answer.stamp = superblock.stamp;
+    answer.mmp_node = superblock.mmp_node;
+    if (!request.keep_reservation) return Done(answer);
+    auto kept = act_on(host, *head, *request.keep_reservation, nvmetcp::keep_reservation);
+    if (!kept) return Done(kept.take_error());
+    answer.holding = *kept;
+    return Done(answer);
+  };
+  Work<volumes::ProbeAnswer> asked = std::move(work);
+  co_return co_await host_.workers.run(volume_, "probe", kProbe, std::move(asked));
+}
+
+asio::awaitable<Result<mounts::MountedState>> HostDevice::mounted_state(std::filesystem::path target) {
+  auto work = [&host = host_, target = target.native()]() -> Turn<mounts::MountedState> {
+    const MountEntry& reached = host.mounts.resolve(target);
+    mounts::MountedState state;
+    if (!reached.super) return Result<mounts::MountedState>(state);
+    if (reached.super->is_alive() && host.driver.io(*reached.super->head) == Io::Blocked)
+      return Pause{kLooksAgain, true};
+    state.is_shut_down = !reached.super->is_alive();
+    state.uuid = reached.super->uuid;
+    state.damage = reached.super->damage;
+    if (reached.root == "/" && !state.is_shut_down) state.published = reached.super->published;
+    return Result<mounts::MountedState>(state);
+  };
+  Work<mounts::MountedState> asked = std::move(work);
+  // A subject of its own: a worker that waits for other programs says nothing about the device.
+  co_return co_await host_.workers.run(volume_ + " (mount)", "mounted-state", kMountedState,
+                                       std::move(asked));
+}
+
+asio::awaitable<Result<>> HostDevice::stop_writing(std::filesystem::path target, std::string device) {
+  auto work = [&host = host_, target = target.native(), device]() -> Turn<void> {
+    const std::string doing = "stopping all writes to " + target;
+    const HeadPtr head = host.driver.head_of(device);
+    if (!head) return Result<>(fail_errno(ENOENT, doing));
+    const MountEntry& reached = host.mounts.resolve(target);
+    if (!reached.super || reached.super->head != head)
+      return Result<>(fail(Errc::Refused, doing + ": it is not " + device + " that is mounted there"));
+    host.mounts.shut_down(*reached.super, Actor::Daemon, "the daemon stops all writes");
+    return Result<>();
+  };
+  Work<void> asked = std::move(work);
+  co_return co_await host_.workers.run(volume_, "stop-writing", kStopWriting, std::move(asked));
+}
+
+std::optional<std::uint64_t> HostDevice::completed_io(const std::string& device) {
+  const HeadPtr head = host_.driver.head_of(device);
+  if (!head) return std::nullopt;
+  return head->completed;
+}
+
+asio::awaitable<Result<nvmetcp::ReservationState>> HostReservations::reservation(
+    volumes::ReservationRequest request) {
+  auto work = [&host = host_, request]() -> Turn<nvmetcp::ReservationState> {
+    auto device = answering(host, request.device);
+    if (const Pause* pause = std::get_if<Pause>(&device)) return *pause;
+    const auto& head = std::get<Result<HeadPtr>>(device);
+    if (!head) return Reserved(fail(head.error()));
+    using volumes::ReservationAct;
+    return act_on(host, *head, request.of,
+                  request.act == ReservationAct::Hold   ? nvmetcp::hold_reservation
+                  : request.act == ReservationAct::Take ? nvmetcp::take_reservation
+                  : request.act == ReservationAct::Look ? nvmetcp::look_at_reservation
+                                                        : release);
+  };
+  Work<nvmetcp::ReservationState> asked = std::move(work);
+  co_return co_await host_.workers.run(volume_, "reservation", kReservation, std::move(asked));
+}
+
+HostStore::HostStore(Host& host, std::string volume) : host_(host), volume_(std::move(volume)) {
+  const auto pin = host_.state.pins.find(volume_);
+  if (pin != host_.state.pins.end()) pinned_ = pin->second;
+}
+
+asio::awaitable<Result<>> HostStore::pin(volumes::FilesystemIdentity identity) {
+  auto work = [&host = host_, volume = volume_, identity]() -> Turn<void> {
+    auto room = host.state.check_room("recording the volume's file system");
+    if (room) host.state.pins[volume] = identity;
+    return Result<>(std::move(room));
+  };
+  Work<void> asked = std::move(work);
+  auto pinned = co_await host_.workers.run(volume_, "record", kRecord, std::move(asked));
+  if (pinned) pinned_ = std::move(identity);
+  co_return pinned;
+}
+
+asio::awaitable<Result<>> HostStore::save_intent(volumes::Intent intent) {
+  auto work = [&host = host_, volume = volume_, intent]() -> Turn<void> {
+    auto room = host.state.check_room("writing the record");
+    if (room) host.state.intents[volume] = intent;
+    return Result<>(std::move(room));
+  };
+  Work<void> asked = std::move(work);
+  co_return co_await host_.workers.run(volume_, "record", kRecord, std::move(asked));
+}
+
+Result<volumes::Intent> HostStore::saved_intent() {
+  const auto saved = host_.state.intents.find(volume_);
+  return saved == host_.state.intents.end() ? volumes::Intent{} : saved->second;
+}
+
+asio::awaitable<void> HostStore::save_history(json::object history) {
+  auto work = [&host = host_, volume = volume_, history]() -> Turn<void> {
+    auto room = host.state.check_room("writing the record");
+    if (room) host.state.histories[volume] = history;
+    return Result<>(std::move(room));
+  };
+  Work<void> asked = std::move(work);
+  (void)co_await host_.workers.run(volume_, "record", kRecord, std::move(asked));
+}
+
+json::object HostStore::saved_history() {
+  const auto saved = host_.state.histories.find(volume_);
+  return saved == host_.state.histories.end() ? json::object{} : saved->second;
+}
+
+}  // namespace spark::histories

@@ -1,0 +1,62 @@
+#include "tests/histories/volumes/host.hpp"
+
+#include <cerrno>
+
+#include "tests/histories/volumes/seams.hpp"
+
+namespace spark::histories {
+namespace {
+
+nvmetcp::HostIdentity identity_of(std::size_t index) {
+  const std::string digit = std::to_string(index + 1);
+  const std::string id = digit + "1111111-2222-3333-4444-555555555555";
+  return {"nqn.2014-08.org.nvmexpress:uuid:" + id, id};
+}
+
+struct AllSeams {
+  AllSeams(Host& host, const std::string& volume, volumes::OtherVolumes others)
+      : fabric(host, volume),
+        view(host),
+        store(host, volume),
+        mounts(host, store, volume),
+        device(host, volume),
+        reservations(host, volume),
+        neighbours(host, std::move(others)) {}
+
+  HostFabric fabric;
+  HostFabricView view;
+  HostStore store;
+  HostMounts mounts;
+  HostDevice device;
+  HostReservations reservations;
+  HostNeighbours neighbours;
+};
+
+}  // namespace
+
+Result<> StateFolder::check_room(const std::string& doing) const {
+  if (!is_full) return {};
+  return fail_errno(ENOSPC, doing);
+}
+
+Host::Host(Scene its_scene, Network& its_network, std::size_t its_index, NvmeDriver::Events events,
+           int* last_super)
+    : scene(its_scene),
+      network(its_network),
+      index(its_index),
+      name("spark" + std::to_string(its_index + 1)),
+      driver(its_scene, its_network, its_index, identity_of(its_index), std::move(events)),
+      mounts(its_scene, driver, name, last_super),
+      workers(its_scene) {}
+
+nvmetcp::LocalRegistrant Host::registrant() const {
+  return {driver.identity().id, 11 + index, 0};
+}
+
+volumes::Seams seams_of(Host& host, const std::string& volume, volumes::OtherVolumes others) {
+  const auto all = std::make_shared<AllSeams>(host, volume, std::move(others));
+  return {all->fabric,       all->view,  all->mounts,     all->device,
+          all->reservations, all->store, all->neighbours, all};
+}
+
+}  // namespace spark::histories

@@ -1,0 +1,43 @@
+// One simulated host: its kernel, its workers, and the daemon's state folder. It outlives every daemon.
+#pragma once
+
+#include <map>
+
+#include "daemon/volumes/seams/seams.hpp"
+#include "tests/histories/volumes/world/mount_tree.hpp"
+#include "tests/histories/volumes/world/workers.hpp"
+
+namespace spark::histories {
+
+// /var/lib/spark-stage: survives the daemon and the host.
+struct StateFolder {
+  bool is_full = false;
+  std::map<std::string, volumes::FilesystemIdentity> pins;  // by volume
+  std::map<std::string, volumes::Intent> intents;
+  std::map<std::string, json::object> histories;
+  std::set<std::string> guards;  // mount points
+
+  Result<> check_room(const std::string& doing) const;
+};
+
+struct Host {
+  Host(Scene its_scene, Network& its_network, std::size_t its_index, NvmeDriver::Events events,
+       int* last_super);
+
+  Scene scene;
+  Network& network;
+  std::size_t index;
+  std::string name;  // "spark1", also in multi-mount protection
+  NvmeDriver driver;
+  MountTree mounts;
+  Workers workers;
+  StateFolder state;
+
+  nvmetcp::LocalRegistrant registrant() const;
+};
+
+// The seams of one volume, as the real adapters and workers behave (daemon/volumes/adapters,
+// daemon/workers/verbs).
+volumes::Seams seams_of(Host& host, const std::string& volume, volumes::OtherVolumes others);
+
+}  // namespace spark::histories

@@ -1,0 +1,235 @@
+// The mount points, as daemon/volumes/adapters/worker_mounts.cpp and the workers behind it treat them.
+#include <algorithm>
+#include <cerrno>
+
+#include "tests/histories/volumes/mount_work.hpp"
+
+namespace spark::histories {
+namespace {
+
+constexpr Duration kMount{120'000}, kUnmount{60'000}, kUsers{30'000}, kDetach{40'000}, kPublish{900'000},
+    kGuard{30'000};
+
+std::string published_at(const Host& host) {
+  return rfc3339(host.scene.time.wall());
+}
+
+// The mount there, if it is of the device.
+Result<MountEntry*> find(Host& host, const std::string& target, const std::string& device,
+                         const std::string& doing) {
+  const HeadPtr head = host.driver.head_of(device);
+  if (!head) return fail(Errc::NotFound, doing + ": there is no " + device);
+  MountEntry* top = host.mounts.top_at(target);
+  if (top == nullptr || top->shown.device_number != head->device_number() || !top->super)
+    return fail(Errc::Unavailable, doing + ": " + device + " is not mounted there");
+  return top;
+}
+
+// Makes a closed mount writable again, turn by turn.
+class WritableWork {
+ public:
+  WritableWork(Host& host, std::string target, std::string device, bool alone)
+      : host_(host), target_(std::move(target)), device_(std::move(device)), alone_(alone) {}
+
+  Turn<void> turn() {
+    const std::string doing = "making " + target_ + " writable";
+    const auto entry = find(host_, target_, device_, doing);
+    if (!entry) return Result<>(fail(entry.error()));
+    const HeadPtr head = (*entry)->super->head;
+    if (host_.driver.io(*head) == Io::Blocked) return Pause{kLooksAgain, true};
+    head->read_only = false;
+    if (alone_ && head->disk->fs.has_mmp && !is_claimed_) {
+      if (!claim_) claim_.emplace(host_, head);
+      auto claimed = claim_->turn();
+      if (const Pause* pause = std::get_if<Pause>(&claimed)) return *pause;
+      if (auto& result = std::get<Result<>>(claimed); !result)
+        return Result<>(fail_with(std::move(result.error()), doing));
+      is_claimed_ = true;
+      return Pause{kSystemCall, true};
+    }
+    if (host_.mounts.remount(**entry, false) != 0) return Result<>(fail_errno(EROFS, doing));
+    (void)host_.mounts.write(*(*entry)->super, Actor::Daemon, [](FileSystem& fs) { fs.is_open = true; });
+    host_.scene.tell("  " + host_.name + ": " + target_ + " is writable again");
+    return Result<>();
+  }
+
+ private:
+  Host& host_;
+  std::string target_, device_;
+  bool alone_;
+  bool is_claimed_ = false;
+  std::optional<MmpClaim> claim_;
+};
+
+class PublishWork {
+ public:
+  PublishWork(Host& host, std::string target, std::string device, mounts::AfterPublish then, bool alone)
+      : host_(host), target_(target), device_(device), then_(then), writable_(host, target, device, alone) {}
+
+  Turn<mounts::Closed> turn() {
+    using Done = Result<mounts::Closed>;
+    if (closed_) {
+      auto writable = writable_.turn();
+      if (const Pause* pause = std::get_if<Pause>(&writable)) return *pause;
+      if (auto& result = std::get<Result<>>(writable); !result) return Done(result.take_error());
+      return Done(*closed_);
+    }
+    const std::string doing = "publishing " + target_;
+    const auto entry = find(host_, target_, device_, doing);
+    if (!entry) return Done(fail(entry.error()));
+    const MountEntry& reached = host_.mounts.resolve(target_);
+    if (reached.super != (*entry)->super) return Done(fail_errno(EROFS, doing + ": flushing it"));
+    Super& super = *(*entry)->super;
+    if (!super.is_writer()) return Done(fail_errno(super.is_alive() ? EROFS : EIO, doing));
+    if (host_.driver.io(*super.head) == Io::Blocked) return Pause{kLooksAgain, true};
+    if (super.flush > Duration(0)) return Pause{std::exchange(super.flush, Duration(0)), true};
+    return close(**entry, super, doing);
+  }
+
+ private:
+  Turn<mounts::Closed> close(MountEntry& entry, Super& super, const std::string& doing) {
+    using Done = Result<mounts::Closed>;
+    const std::uint64_t before = super.published ? super.published->generation : 0;
+    const mounts::Published published{before + 1, host_.name, published_at(host_)};
+    const auto wrote = host_.mounts.write(super, Actor::Daemon, [&](FileSystem& fs) {
+      fs.published = published;
+      fs.is_open = true;
+    });
+    if (wrote != Wrote::Done) return Done(fail_errno(EIO, doing));
+    super.published = published;
+    if (const int error = host_.mounts.remount(entry, true); error != 0) {
+      if (error != EBUSY) return Done(fail_errno(error, doing));
+      return Done(fail(
+          Errc::Refused,
+          doing + ": a program has a file open for writing there (in use by " + users_of(host_, entry) + ")",
+          "let it close its files, and publish again; nothing was published"));
+    }
+    host_.scene.tell("  " + host_.name + ": " + target_ + " is published as generation " +
+                     std::to_string(published.generation));
+    closed_ = mounts::Closed{published, super.head->disk->fs.stamp};
+    if (then_ == mounts::AfterPublish::Writable) return Pause{kSystemCall, true};
+    super.head->read_only = true;
+    return Done(*closed_);
+  }
+
+  Host& host_;
+  std::string target_, device_;
+  mounts::AfterPublish then_;
+  WritableWork writable_;
+  std::optional<mounts::Closed> closed_;
+};
+
+}  // namespace
+
+std::string users_of(Host& host, const MountEntry& entry) {
+  std::string all;
+  const auto add = [&](const std::string& user) { all += (all.empty() ? "" : ", ") + user; };
+  for (const MountEntry& other : host.mounts.entries()) {
+    if (other.shown.parent_id == entry.shown.id) add("the mount at " + other.shown.target.native());
+  }
+  for (const OpenFile& file : entry.files) add("python3 (pid " + std::to_string(file.pid) + ", open file)");
+  return all.empty() ? "no process that can be seen" : all;
+}
+
+asio::awaitable<Result<volumes::Mounted>> HostMounts::mount(mounts::MountRequest request,
+                                                            volumes::FilesystemIdentity identity) {
+  const auto mount = std::make_shared<MountWork>(host_, volume_, std::move(request), identity);
+  auto work = [mount] { return mount->turn(); };
+  Work<volumes::Mounted> asked = std::move(work);
+  auto mounted = co_await host_.workers.run(volume_, "mount", kMount, std::move(asked));
+  if (mounted && !identity.uuid.empty()) store_.note_pinned(identity);
+  co_return mounted;
+}
+
+asio::awaitable<Result<mounts::Guard>> HostMounts::guard(std::filesystem::path mount_point, bool is_in_use) {
+  auto work = [&host = host_, target = mount_point.native(), is_in_use]() -> Turn<mounts::Guard> {
+    using Done = Result<mounts::Guard>;
+    mounts::Guard guard;
+    if (host.mounts.top_at(target) == nullptr && !host.mounts.has_folder(target))
+      host.mounts.make_folder(target);
+    const MountEntry& reached = host.mounts.resolve(target);
+    const bool is_on_root = reached.shown.target == "/";
+    // Below a mount, it is reached only if that mount lies on the folder's own.
+    const MountEntry* top = host.mounts.top_at(target);
+    if (top != nullptr && reached.shown.target.native() != target)
+      return Done(fail(Errc::Unsupported, "opening the mount point " + target +
+                                              ": it can't be reached below the mount that covers it"));
+    if (top == nullptr && !is_on_root) return Done(mounts::Guard{true, "", {}});  // in a tmpfs
+    Folder& folder = host.mounts.folder(target);
+    guard.files.assign(folder.files.begin(), folder.files.end());
+    guard.is_ours = guard.files.empty() || is_in_use || host.state.guards.contains(target);
+    if (!guard.is_ours || folder.is_immutable) return Done(guard);
+    if (auto room = host.state.check_room("recording the guard of " + target); !room) {
+      guard.gap = "programs can write to " + target + " while it is not mounted, to the disk below it";
+      return Done(guard);
+    }
+    host.state.guards.insert(target);
+    folder.is_immutable = true;
+    return Done(guard);
+  };
+  Work<mounts::Guard> asked = std::move(work);
+  co_return co_await host_.workers.run(volume_, "guard", kGuard, std::move(asked));
+}
+
+// The kernel takes the mount from the table first; then it writes what is unwritten, and closes.
+asio::awaitable<Result<volumes::Unmounted>> HostMounts::unmount(std::filesystem::path target,
+                                                                mounts::Unmount how) {
+  const MountEntry* seen = host_.mounts.top_at(target);
+  std::optional<dev_t> device;
+  if (seen != nullptr) device = seen->shown.device_number;
+  auto work = [&host = host_, target = target.native(), how, device, closing = SuperPtr(),
+               done = volumes::Unmounted(), begun = false]() mutable -> Turn<volumes::Unmounted> {
+    if (!std::exchange(begun, true)) {
+      const auto started = start_unmount(host, target, how, device, done.users, closing);
+      if (!started) return Result<volumes::Unmounted>(fail(started.error()));
+      done.change = *started;
+      if (!closing) return Result<volumes::Unmounted>(done);
+      return Pause{closing->flush + kSystemCall, true};
+    }
+    if (closing->is_alive() && host.driver.io(*closing->head) == Io::Blocked && !closing->read_only)
+      return Pause{kLooksAgain, true};
+    (void)host.mounts.close(*closing, Actor::Daemon);
+    return Result<volumes::Unmounted>(done);
+  };
+  Work<volumes::Unmounted> asked = std::move(work);
+  const Duration limit = how == mounts::Unmount::Plain ? kUnmount : kDetach;
+  co_return co_await host_.workers.run(volume_, "unmount", limit, std::move(asked));
+}
+
+asio::awaitable<Result<std::string>> HostMounts::users(std::filesystem::path target) {
+  auto work = [&host = host_, target = target.native()]() -> Turn<std::string> {
+    const MountEntry* top = host.mounts.top_at(target);
+    const bool is_used = top != nullptr && !top->files.empty();
+    return Result<std::string>(is_used ? users_of(host, *top) : "");
+  };
+  Work<std::string> asked = std::move(work);
+  co_return co_await host_.workers.run(volume_, "users", kUsers, std::move(asked));
+}
+
+asio::awaitable<Result<mounts::Closed>> HostMounts::publish(std::filesystem::path target, std::string device,
+                                                            mounts::AfterPublish then, bool alone) {
+  const auto publish = std::make_shared<PublishWork>(host_, target.native(), device, then, alone);
+  auto work = [publish] { return publish->turn(); };
+  Work<mounts::Closed> asked = std::move(work);
+  auto closed = co_await host_.workers.run(volume_, "publish", kPublish, std::move(asked));
+  if (!closed || then != mounts::AfterPublish::ReadOnly) co_return closed;
+  auto identity = store_.pinned_identity().value_or(volumes::FilesystemIdentity{});
+  identity.is_published = true;
+  identity.stamp = closed->stamp;
+  (void)co_await store_.pin(std::move(identity));
+  co_return closed;
+}
+
+asio::awaitable<Result<>> HostMounts::make_writable(std::filesystem::path target, std::string device,
+                                                    bool alone) {
+  auto identity = store_.pinned_identity().value_or(volumes::FilesystemIdentity{});
+  identity.is_published = false;
+  auto pinned = co_await store_.pin(std::move(identity));
+  if (!pinned || device.empty()) co_return pinned;
+  const auto writable = std::make_shared<WritableWork>(host_, target.native(), device, alone);
+  auto work = [writable] { return writable->turn(); };
+  Work<void> asked = std::move(work);
+  co_return co_await host_.workers.run(volume_, "make-writable", kMount, std::move(asked));
+}
+
+}  // namespace spark::histories

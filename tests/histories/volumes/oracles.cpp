@@ -1,0 +1,258 @@
+#include "tests/histories/volumes/oracles.hpp"
+
+#include <algorithm>
+
+namespace spark::histories {
+namespace {
+
+using volumes::State;
+
+// The longest times that the product may take to notice: a mount that has changed (watch); a file system that
+// was shut down (mounted_state); a silent device (keep-alive, and two probes with their deadlines); another
+// host's writes.
+constexpr Duration kNoticesMount{10'000}, kNoticesShutDown{40'000}, kNoticesFrozen{60'000},
+    kNoticesSentence{75'000}, kNoticesHealth{75'000};
+constexpr Duration kMmpNotices{40'000};
+constexpr Duration kLongestRequest{30 * 60'000};
+
+}  // namespace
+
+// The file system that the volume has to be: of the configuration, or the first one recorded; empty: any.
+std::string meant_uuid(const Facts& facts) {
+  std::string& first = facts.state.meant[facts.settings.name];
+  const std::string& configured = facts.volume.settings().nvme->filesystem_uuid;
+  if (!configured.empty()) {
+    first.clear();
+    return configured;
+  }
+  const auto& pins = facts.state.host->state.pins;
+  const auto pin = pins.find(facts.settings.name);
+  if (first.empty() && pin != pins.end()) first = pin->second.uuid;
+  return first;
+}
+
+std::string without_end(const Request& request) {
+  static constexpr const char* kNames[] = {"up", "down", "take", "publish", "publish", "reload"};
+  return std::string(kNames[static_cast<std::size_t>(request.ask)]) + "-without-end";
+}
+
+bool Facts::is_reached() const {
+  return reached.super && reached.root == "/" && reached.shown.target == settings.mount &&
+         reached.super->head->disk == &disk;
+}
+
+bool Facts::is_in_use() const {
+  if (top == nullptr) return false;
+  const auto& all = state.host->mounts.entries();
+  return !top->files.empty() || std::ranges::any_of(all, [&](const MountEntry& one) {
+    const bool is_same_device = one.shown.device_number == top->shown.device_number;
+    return one.shown.parent_id == top->shown.id || (is_same_device && one.shown.id != top->shown.id);
+  });
+}
+
+void Oracles::each(const std::function<void(const Facts&)>& look) {
+  for (std::size_t i = 0; i < kHosts; ++i) {
+    HostState& state = cluster_.hosts[i];
+    if (!state.daemon) continue;
+    for (const auto& volume : state.daemon->volumes().all()) {
+      const std::string& name = volume->settings().name;
+      const auto settings = std::ranges::find(state.volumes, name, &VolumeSettings::name);
+      MountTree& mounts = state.host->mounts;
+      const std::string& place = volume->settings().mount.native();
+      const Facts facts{cluster_,
+                        state,
+                        *settings,
+                        *volume,
+                        cluster_.disk_of(*settings),
+                        mounts.resolve(place),
+                        mounts.top_at(place),
+                        i};
+      look(facts);
+    }
+  }
+}
+
+void Oracles::must_end(std::string key, bool holds, Duration grace, const std::string& oracle,
+                       const std::function<std::string()>& what) {
+  if (!holds) {
+    since_.erase(key);
+    return;
+  }
+  const SteadyTime now = cluster_.time.steady();
+  const auto begun = since_.emplace(std::move(key), now).first->second;
+  if (now - begun >= grace) cluster_.judge.broken(oracle, what());
+}
+
+void Oracles::observe() {
+  look_for_two_writers();
+  each([&](const Facts& facts) {
+    look_at_state(facts);
+    look_at_sentences(facts);
+    look_at_wish(facts);
+  });
+  look_at_requests();
+}
+
+void Oracles::look_for_two_writers() {
+  for (Disk& disk : cluster_.network.disks) {
+    std::string writers;
+    std::size_t count = 0;
+    for (HostState& state : cluster_.hosts) {
+      for (const SuperPtr& super : state.host->mounts.supers()) {
+        const bool writes = super->is_writer() && !super->by_hand && !super->is_exempt &&
+                            super->head->disk == &disk && disk.fs.uuid == super->uuid &&
+                            !super->head->read_only && state.host->driver.io(*super->head) == Io::Good &&
+                            state.host->driver.may_write(*super->head);
+        if (!writes || !state.host->mounts.is_mounted(*super)) continue;
+        writers += (count > 0 ? " and " : "") + state.host->name;
+        ++count;
+        break;
+      }
+    }
+    must_end("writers " + disk.name, count > 1 && !disk.is_unfenced,
+             disk.fs.has_mmp ? kMmpNotices : Duration(0), "two-writers",
+             [&] { return writers + " have " + disk.name + " mounted for writing"; });
+  }
+}
+
+void Oracles::look_at_state(const Facts& facts) {
+  const volumes::Status& status = facts.volume.status();
+  const bool is_ready = status.state == State::Ready;
+  const std::string place = facts.volume.settings().mount.native();
+  const MountEntry& reached = facts.reached;
+  const std::string what = facts.name() + " is ready";
+  const auto say = [&](const std::string& rest) { return [=] { return what + rest; }; };
+
+  const bool is_covered = facts.top != nullptr && reached.shown.id != facts.top->shown.id;
+  const bool is_bare = facts.top == nullptr;
+  must_end("covered " + facts.name(), is_ready && is_covered, kNoticesMount, "ready-under-a-cover",
+           say(", and a mount covers the folder that its mount point is in"));
+  must_end("bare " + facts.name(), is_ready && is_bare, kNoticesMount, "ready-and-not-mounted",
+           say(", and nothing is mounted there"));
+  must_end("folder " + facts.name(), is_ready && !is_covered && !is_bare && reached.root != "/",
+           kNoticesMount, "ready-with-a-folder",
+           say(", and only a folder of its file system is mounted there"));
+  const std::string meant = meant_uuid(facts);
+  const bool is_other = !is_covered && !is_bare && reached.root == "/" &&
+                        (!reached.super || (!meant.empty() && reached.super->uuid != meant));
+  must_end("other " + facts.name(), is_ready && is_other, kNoticesShutDown, "ready-with-another-disk",
+           say(", and another file system is mounted there: " + reached.shown.source));
+  const Super* super = facts.is_reached() ? reached.super.get() : nullptr;
+  must_end("dead " + facts.name(), is_ready && super != nullptr && !super->is_alive(), kNoticesShutDown,
+           "ready-and-dead", say(", and its file system is dead"));
+  const bool is_frozen = super != nullptr && facts.state.host->driver.io(*super->head) == Io::Blocked;
+  must_end("frozen " + facts.name(), is_ready && is_frozen, kNoticesFrozen, "ready-and-frozen",
+           say(", and its device does not answer"));
+  const bool is_read_only =
+      super != nullptr && super->read_only && facts.volume.settings().access == config::Access::Exclusive;
+  must_end("silent " + facts.name(), is_ready && is_read_only && status.reason.empty(), kNoticesShutDown,
+           "read-only-without-reason", say(" without a remark, and exclusive, and mounted read-only"));
+  const std::string uuid = facts.volume.settings().nvme->filesystem_uuid;
+  must_end("uuid " + facts.name(), is_ready && super != nullptr && !uuid.empty() && super->uuid != uuid,
+           kNoticesMount, "ready-with-another-uuid",
+           say(" with another file system than the configured one"));
+  const bool is_outdated = super != nullptr && super->is_writer() && !super->by_hand && !super->is_exempt &&
+                           !facts.disk.is_unfenced && !facts.disk.fs.is_writer_by_hand &&
+                           facts.disk.fs.writer != super->base_writer;
+  must_end("outdated " + facts.name(), is_ready && is_outdated, kNoticesShutDown, "ready-and-outdated",
+           say(" and writable, and another host has written its file system since"));
+
+  const bool is_ours = super != nullptr && !reached.by_hand;
+  must_end("down " + facts.name(), status.state == State::Down && is_ours, kNoticesMount, "down-and-mounted",
+           [&] { return facts.name() + " is down, and still mounted"; });
+  must_end("well " + facts.name(), is_well(facts) && !is_ready && status.state != State::Refused,
+           kNoticesHealth, "healthy-and-not-ready", [&] {
+             return facts.name() + " is mounted and healthy, and " + to_string(status.state) + ": " +
+                    status.reason;
+           });
+}
+
+// Nothing has to be done for it: it is mounted as configured, by the daemon, and its disk answers.
+bool Oracles::is_well(const Facts& facts) const {
+  if (!facts.is_reached() || facts.reached.by_hand || facts.top == nullptr) return false;
+  const Super& super = *facts.reached.super;
+  const bool is_exclusive = facts.volume.settings().access == config::Access::Exclusive;
+  if (!super.is_alive() || facts.state.host->driver.io(*super.head) != Io::Good) return false;
+  if (facts.state.wish(facts.settings.name) != Wish::Up) return false;
+  if (facts.state.daemon->is_busy(facts.settings.name)) return false;
+  if (facts.disk.fs.uuid != super.uuid || facts.state.host->workers.is_stuck(facts.settings.name))
+    return false;
+  if (is_exclusive != !super.read_only) return false;
+  return !is_exclusive ||
+         (facts.disk.fs.writer == super.base_writer && !facts.state.host->mounts.has_lost_fence(super));
+}
+
+void Oracles::look_at_sentences(const Facts& facts) {
+  const volumes::Status& status = facts.volume.status();
+  const auto look = [&](const std::string& sentence) {
+    if (sentence.empty()) return;
+    const std::string oracle = false_oracle_of(sentence, facts);
+    const auto since = std::to_string(status.since.time_since_epoch().count());
+    must_end("said " + facts.name() + since + ": " + sentence, !oracle.empty(), kNoticesSentence, oracle,
+             [&] {
+               return facts.name() + " is " + to_string(status.state) + " and says what is not true: \"" +
+                      sentence + "\"";
+             });
+  };
+  look(status.reason);
+  for (const std::string& warning : status.warnings) look(warning);
+}
+
+void Oracles::look_at_wish(const Facts& facts) {
+  const std::string& name = facts.settings.name;
+  const Wish wish = facts.state.wish(name);
+  if (wish == Wish::Unknown || facts.state.daemon->is_busy(name)) return;
+  const auto found = facts.state.daemon->volumes().find(name);
+  const auto& intent = found->requests().intent();
+  if (!intent || intent->up == (wish == Wish::Up)) return;
+  cluster_.judge.broken("intent-lost", facts.name() + " is to be " + (wish == Wish::Up ? "up" : "down") +
+                                           ", and the daemon has recorded the opposite");
+}
+
+void Oracles::look_at_requests() {
+  for (HostState& state : cluster_.hosts) {
+    if (!state.daemon) continue;
+    for (const RequestPtr& one : state.daemon->requests()) {
+      const bool is_long = !one->result && cluster_.time.steady() - one->since > kLongestRequest;
+      if (is_long)
+        cluster_.judge.broken(without_end(*one), state.host->name + ": " + to_string(one->ask) + " " +
+                                                     one->volume + " does not end");
+    }
+  }
+}
+
+void Oracles::request_ended(std::size_t host, const Request& request) {
+  if (request.ask != Ask::Down) return;
+  each([&](const Facts& facts) {
+    if (facts.index != host || facts.settings.name != request.volume) return;
+    const bool is_reached = facts.is_reached() && facts.top != nullptr;
+    if (*request.result) {
+      if (is_reached)
+        cluster_.judge.broken("down-left-a-mount", facts.name() + " was taken down, and is still mounted");
+      return;
+    }
+    const Errc kind = request.result->error().kind;
+    if (request.result->error().what.find("Invalid argument") != std::string::npos) {
+      cluster_.judge.broken("down-without-next-step",
+                            facts.name() + ": " + request.result->error().message());
+      return;
+    }
+    const bool is_full = facts.state.host->state.is_full;
+    const bool is_good = is_reached && facts.reached.super->is_alive() &&
+                         facts.state.host->driver.io(*facts.reached.super->head) == Io::Good;
+    // They may have been closed since the unmount failed.
+    const bool says_in_use = request.result->error().what.find("in use") != std::string::npos;
+    const bool were_in_use = says_in_use && cluster_.time.steady() - facts.state.closed_files < kNoticesMount;
+    const bool is_in_the_way =
+        were_in_use || facts.is_in_use() || (facts.top != nullptr && facts.top->by_hand);
+    if (kind == Errc::Cancelled || request.has_overlapped || is_in_the_way || !is_good) return;
+    const bool has_no_name = request.result->error().what.find("can't be looked up") != std::string::npos;
+    cluster_.judge.broken(is_full       ? "down-refused-without-room"
+                          : has_no_name ? "down-refused-without-dns"
+                                        : "down-failed",
+                          facts.name() + " was not taken down, and nothing was in the way: " +
+                              request.result->error().message());
+  });
+}
+
+}  // namespace spark::histories

@@ -1,0 +1,186 @@
+// Which sentences of the status are true. The known kinds; the others count as true.
+#include <algorithm>
+#include <array>
+#include <string_view>
+
+#include "tests/histories/volumes/oracles.hpp"
+
+namespace spark::histories {
+namespace {
+
+bool has(const std::string& sentence, std::string_view words) {
+  return sentence.find(words) != std::string::npos;
+}
+
+// The uuid after "file system ", if any.
+std::string uuid_in(const std::string& sentence, std::string_view before) {
+  const std::size_t at = sentence.find(before);
+  return at == std::string::npos ? "" : sentence.substr(at + before.size(), 36);
+}
+
+// The disk that the host is connected to; null: none.
+Disk* connected_disk(const Facts& facts) {
+  for (const bool wants_live : {true, false}) {
+    for (const Connection& one : facts.state.host->driver.connections()) {
+      if (one.shown.is_live() != wants_live || one.shown.subsystem != facts.settings.subsystem) continue;
+      for (const HeadPtr& head : one.heads) {
+        if (head->nsid == facts.settings.nsid) return head->disk;
+      }
+    }
+  }
+  return nullptr;
+}
+
+Disk& disk_of(const Facts& facts) {
+  Disk* connected = connected_disk(facts);
+  return connected == nullptr ? facts.disk : *connected;
+}
+
+bool is_held_by_other(const Facts& facts) {
+  const std::string holder = disk_of(facts).holder();
+  return !holder.empty() && holder != facts.state.host->driver.identity().id;
+}
+
+// A live mount for writing on the other host.
+bool has_other_writer(const Facts& facts) {
+  for (HostState& other : facts.cluster.hosts) {
+    if (&other == &facts.state) continue;
+    for (const SuperPtr& super : other.host->mounts.supers()) {
+      if (super->head->disk == &disk_of(facts) && !super->read_only) return true;
+    }
+  }
+  return false;
+}
+
+struct Kind {
+  std::string_view words, oracle;
+  bool (*is_true)(const std::string& sentence, const Facts& facts);
+};
+
+constexpr std::array kKinds =
+    {
+        Kind{"was mounted by another program", "false-mounted-by-another",
+             [](const std::string&, const Facts& facts) {
+               return facts.top != nullptr && facts.top->by_hand;
+             }},
+        Kind{"and not by spark-stage", "false-mounted-by-another",
+             [](const std::string&, const Facts& facts) {
+               return facts.top != nullptr && facts.top->by_hand;
+             }},
+        Kind{"is mounted for writing, and this host does not hold", "false-mounted-for-writing",
+             [](const std::string&, const Facts& facts) {
+               return facts.top != nullptr && facts.top->super && !facts.top->super->read_only;
+             }},
+        Kind{"offers no reservations any more", "false-no-reservations",
+             [](const std::string&, const Facts& facts) { return !disk_of(facts).reservations.offers; }},
+        Kind{"offers none", "false-no-reservations",
+             [](const std::string&, const Facts& facts) { return !disk_of(facts).reservations.offers; }},
+        Kind{"the reservation was not given back", "stale-not-given-back",
+             [](const std::string&, const Facts& facts) {
+               return disk_of(facts).holder() == facts.state.host->driver.identity().id &&
+                      facts.volume.status().state != volumes::State::Ready;
+             }},
+        Kind{"files of the mount that was lost are still open", "stale-files-still-open",
+             [](const std::string&, const Facts& facts) {
+               return facts.state.host->mounts.has_detached_files();
+             }},
+        Kind{"has it open, or died while it had (MMP)", "false-open-elsewhere",
+             [](const std::string&, const Facts& facts) {
+               const Disk& disk = disk_of(facts);
+               return disk.fs.is_open || disk.fs.mmp_open;
+             }},
+        Kind{"another host holds a reservation on", "false-holder",
+             [](const std::string&, const Facts& facts) { return is_held_by_other(facts); }},
+        Kind{"holds the reservation of", "false-holder",
+             [](const std::string&, const Facts& facts) { return is_held_by_other(facts); }},
+        Kind{"has taken over", "false-holder",
+             [](const std::string&, const Facts& facts) {
+               return is_held_by_other(facts) || has_other_writer(facts) ||
+                      (facts.top != nullptr && facts.top->super && !facts.top->super->is_alive());
+             }},
+        Kind{"has it open for writing, or died", "false-open-elsewhere",
+             [](const std::string&, const Facts& facts) {
+               return disk_of(facts).fs.is_open || disk_of(facts).fs.mmp_open;
+             }},
+        Kind{"is being written by another host, or was not unmounted", "false-being-written",
+             [](const std::string&, const Facts& facts) { return disk_of(facts).fs.is_open; }},
+        Kind{"being written by another host: reads here", "false-being-written",
+             [](const std::string&, const Facts& facts) {
+               return disk_of(facts).fs.is_open || has_other_writer(facts);
+             }},
+        Kind{"is mounted on top of volume", "false-on-top",
+             [](const std::string&, const Facts& facts) {
+               return facts.top != nullptr && facts.top->shown.parent_id != 20;
+             }},
+        Kind{"is mounted there, and is not this volume's", "false-other-mount",
+             [](const std::string&, const Facts& facts) { return facts.top != nullptr; }},
+        Kind{"published as generation", "false-generation",
+             [](const std::string& sentence, const Facts& facts) {
+               const auto& published = disk_of(facts).fs.published;
+               return published &&
+                      has(sentence, "generation " + std::to_string(published->generation) + ":") &&
+                      facts.top != nullptr && facts.top->super && facts.top->super->read_only;
+             }},
+        Kind{"it is in use by", "false-in-use",
+             [](const std::string&, const Facts& facts) { return facts.is_in_use(); }},
+        Kind{"may be an older copy", "advice-without-effect",
+             [](const std::string&, const Facts& facts) {
+               const auto& pins = facts.state.host->state.pins;
+               const auto pin = pins.find(facts.settings.name);
+               return pin != pins.end() && disk_of(facts).fs.bytes < pin->second.bytes;
+             }},
+        Kind{"another program unmounted", "false-unmounted-by-another",
+             [](const std::string&, const Facts& facts) { return facts.top == nullptr; }},
+        Kind{"another program mounted another", "false-mounted-by-another",
+             [](const std::string&, const Facts& facts) {
+               return facts.top != nullptr && facts.top->by_hand;
+             }},
+        Kind{"errors are recorded", "false-damage",
+             [](const std::string&, const Facts& facts) { return !disk_of(facts).fs.damage.empty(); }},
+        Kind{"holds file system", "false-other-file-system",
+             [](const std::string& sentence, const Facts& facts) {
+               const Disk* disk = connected_disk(facts);
+               return disk == nullptr || disk->fs.uuid == uuid_in(sentence, "holds file system ");
+             }},
+        Kind{"holds another file system", "false-other-file-system",
+             [](const std::string&, const Facts& facts) {
+               const Disk* disk = connected_disk(facts);
+               const bool is_mounted = facts.top != nullptr && facts.top->super;
+               return disk == nullptr || !is_mounted || disk->fs.uuid != facts.top->super->uuid;
+             }},
+        Kind{"is not fenced", "false-not-fenced",
+             [](const std::string&, const Facts& facts) {
+               const bool has_reservation =
+                   disk_of(facts).reservations.offers && facts.volume.settings().fence != config::Fence::Mmp;
+               return !has_reservation && !disk_of(facts).fs.has_mmp;
+             }},
+        Kind{"was taken down by", "false-taken-down",
+             [](const std::string&,
+                const Facts& facts) { return facts.state.wish(facts.settings.name) != Wish::Up; }},
+        Kind{"is not empty", "false-not-empty",
+             [](const std::string&,
+                const Facts&
+                    facts) { return !facts.state.host->mounts.folder(facts.settings.mount).files.empty(); }},
+        Kind{"the device is mounted at", "false-mounted-elsewhere",
+             [](const std::string&, const Facts& facts) {
+               return std::ranges::any_of(facts.state.host->mounts.entries(), [&](const MountEntry& one) {
+                 return one.super && one.super->head->disk == &disk_of(facts);
+               });
+             }},
+};
+
+}  // namespace
+
+std::string false_oracle_of(const std::string& sentence, const Facts& facts) {
+  for (const Kind& kind : kKinds) {
+    if (!has(sentence, kind.words)) continue;
+    return kind.is_true(sentence, facts) ? "" : std::string(kind.oracle);
+  }
+  return "";
+}
+
+bool is_known(const std::string& sentence) {
+  return std::ranges::any_of(kKinds, [&](const Kind& kind) { return has(sentence, kind.words); });
+}
+
+}  // namespace spark::histories
