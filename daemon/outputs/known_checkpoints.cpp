@@ -6,6 +6,7 @@
 #include "daemon/log.hpp"
 
 namespace spark::outputs {
+
 KnownCheckpoints::KnownCheckpoints(const Context& context, const config::Output& output)
     : context_(context), output_(output) {}
 
