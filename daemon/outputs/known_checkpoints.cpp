@@ -39,7 +39,8 @@ asio::awaitable<void> KnownCheckpoints::load() {
   has_loaded_ = true;
   if (content == nullptr) co_return;
   recorded_ = {changes_from_json(get_object(*content, "flushed")),
-               changes_from_json(get_object(*content, "sent"))};
+               changes_from_json(get_object(*content, "sent")),
+               changes_from_json(get_object(*content, "unproven"))};
   Known noted = std::exchange(known_, recorded_);
   for (const auto& [name, changed] : noted.sent) known_.sent[name] = changed;
 }
@@ -50,26 +51,34 @@ asio::awaitable<void> KnownCheckpoints::remember(const std::vector<LocalCheckpoi
   for (const LocalCheckpoint& one : local) {
     const auto known = before.find(one.name);
     const bool is_same = known != before.end() && known->second.changed_ns == one.changed_ns;
-    since_[one.name] = is_same ? known->second : Since{one.changed_ns, context_.clock.steady()};
+    since_[one.name] = is_same
+                           ? known->second
+                           : Since{one.changed_ns, context_.clock.steady(), one.is_in_future && !has_looked_};
   }
+  has_looked_ = true;
   if (!has_loaded_) co_return;
-  Changes flushed, sent;
+  const auto has = [](const Changes& changes, const LocalCheckpoint& one) {
+    const auto found = changes.find(one.name);
+    return found != changes.end() && found->second == one.changed_ns;
+  };
+  Changes flushed, sent, unproven;
   for (const LocalCheckpoint& one : local) {
     if (const auto known = known_.sent.find(one.name); known != known_.sent.end())
       sent[one.name] = known->second == one.changed_ns ? one.written_ns : known->second;
-    if (!one.incomplete.empty()) {
-      // It may be complete again: DeepSpeed empties `latest` before it writes it.
-      const auto known = known_.flushed.find(one.name);
-      if (known != known_.flushed.end() && known->second == one.changed_ns) flushed.insert(*known);
-      continue;
-    }
+    const bool was_flushed = has(known_.flushed, one);
+    const bool was_unproven = since_[one.name].is_unproven || has(known_.unproven, one);
+    if (!was_flushed && (one.is_unproven || was_unproven)) unproven[one.name] = one.changed_ns;
+    // One that was flushed may be complete again: DeepSpeed empties `latest` before it writes it.
+    if (!one.incomplete.empty() && !was_flushed) continue;
     flushed[one.name] = one.changed_ns;
+    if (!one.incomplete.empty()) continue;
     // Sent before this was recorded, or manually.
     if (published != nullptr && is_published(output_, one, *published))
       sent.emplace(one.name, one.written_ns);
   }
   known_.flushed = std::move(flushed);
   known_.sent = std::move(sent);
+  known_.unproven = std::move(unproven);
   co_await save();
 }
 
@@ -77,6 +86,7 @@ asio::awaitable<void> KnownCheckpoints::save() {
   if (!has_loaded_ || known_ == recorded_) co_return;
   Known saving = known_;
   json::object content{{"flushed", changes_to_json(saving.flushed)}, {"sent", changes_to_json(saving.sent)}};
+  if (!saving.unproven.empty()) content["unproven"] = changes_to_json(saving.unproven);
   json::object record{{"file", file()}, {"content", std::move(content)}};
   const auto saved =
       co_await context_.runner.ask(subject(), "record", std::move(record), context_.timings.record);

@@ -23,6 +23,9 @@ class KnownCheckpoints {
   const Changes& sent() const { return known_.sent; }
   // The newest change of each checkpoint that has been as it is for a while, by the clock that never jumps.
   Changes unchanged() const;
+  // The newest change of each checkpoint that may be from before the boot: it was so at an earlier look, or
+  // in the future at the first one. Its times may say otherwise once the clock is set.
+  const Changes& unproven() const { return known_.unproven; }
 
   // Reads the record, once; a failure is logged, and the next call tries again. Until then nothing is
   // remembered or saved, which would replace the record.
@@ -38,7 +41,7 @@ class KnownCheckpoints {
 
  private:
   struct Known {
-    Changes flushed, sent;
+    Changes flushed, sent, unproven;
     bool operator==(const Known&) const = default;
   };
   std::string subject() const;
@@ -50,8 +53,10 @@ class KnownCheckpoints {
   struct Since {
     std::int64_t changed_ns = 0;
     SteadyTime time{};
+    bool is_unproven = false;
   };
   std::map<std::string, Since> since_;  // by name
+  bool has_looked_ = false;
   bool has_loaded_ = false;
 };
 

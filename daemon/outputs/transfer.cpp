@@ -169,13 +169,10 @@ asio::awaitable<Result<json::object>> Transfer::delete_older() {
   call.verb = "prune-output";
   call.subject = "volume " + printable(request_.volume);
   call.deadline = context_.timings.prune;
-  call.request = {{"root", place->root},
-                  {"mount", place->mount},
-                  {"path", request_.path},
-                  {"uid", request_.asker.uid},
-                  {"keep", request_.keep},
-                  {"keep_every", request_.keep_every},
-                  {"spared", json::value_from(*in_use)}};
+  call.request = {{"root", place->root},       {"mount", place->mount},
+                  {"path", request_.path},     {"uid", request_.asker.uid},
+                  {"keep", request_.keep},     {"keep_every", request_.keep_every},
+                  {"latest", request_.latest}, {"spared", json::value_from(*in_use)}};
   call.on_start = [this](pid_t pid) {
     if (!context_.must_yield()) return;
     if (const auto set = workers::set_priority(pid, workers::Priority::Idle); !set)

@@ -14,6 +14,11 @@ using config::Complete;
 
 constexpr Duration kFirstPause{60'000}, kLongestPause{600'000};
 
+// The rule for completeness, for a request to a worker.
+std::string rule_of(const config::Output& output) {
+  return config::to_string(output.complete == Complete::OnRequest ? Complete::Rename : output.complete);
+}
+
 // A checkpoint newer than the complete ones that will be complete soon.
 bool is_any_settling(const std::vector<LocalCheckpoint>& local) {
   const auto newest =
@@ -50,20 +55,22 @@ asio::awaitable<void> WatchedOutput::run() {
 // Uses a separate worker, because it drops its privileges permanently.
 asio::awaitable<Result<WatchedOutput::Seen>> WatchedOutput::look() {
   co_await known_.load();
-  const Complete rule = settings_.complete == Complete::OnRequest ? Complete::Rename : settings_.complete;
   workers::Call call;
   call.verb = "scan-output";
   call.subject = "output " + settings_.name;
   call.deadline = context_.timings.scan;
   call.request = {{"path", settings_.path.native()},
-                  {"rule", config::to_string(rule)},
+                  {"rule", rule_of(settings_)},
                   {"marker", settings_.marker},
                   {"flushed", changes_to_json(known_.flushed())},
-                  {"unchanged", changes_to_json(known_.unchanged())}};
+                  {"unchanged", changes_to_json(known_.unchanged())},
+                  {"unproven", changes_to_json(known_.unproven())}};
+  if (boot_ns_) call.request["boot_ns"] = *boot_ns_;
   const SteadyTime begun = context_.clock.steady();
   const auto answer = co_await context_.runner.run(std::move(call));
   scan_time_ = std::chrono::duration_cast<Duration>(context_.clock.steady() - begun);
   if (!answer) co_return fail(answer.error());
+  if (!boot_ns_) boot_ns_ = get_int(*answer, "boot_ns");
   Seen seen;
   seen.missing = get_string(*answer, "missing").value_or("");
   seen.owner = static_cast<uid_t>(get_int(*answer, "uid").value_or(0));
@@ -152,7 +159,8 @@ asio::awaitable<void> WatchedOutput::list_published(Seen& seen) {
   call.verb = "list-published";
   call.subject = "volume " + printable(settings_.volume);
   call.deadline = context_.timings.list;
-  call.request = {{"root", place->root}, {"mount", place->mount}, {"path", settings_.to}};
+  call.request = {
+      {"root", place->root}, {"mount", place->mount}, {"path", settings_.to}, {"rule", rule_of(settings_)}};
   if (seen.missing.empty()) call.request["uid"] = seen.owner;
   const auto answer = co_await context_.runner.run(std::move(call));
   if (!answer) {

@@ -96,7 +96,8 @@ class WatchedOutput : public std::enable_shared_from_this<WatchedOutput> {
   config::Output settings_;
   OutputFacts facts_;
   KnownCheckpoints known_;
-  std::shared_ptr<Job> sending_;  // the last job that this output started; none before the first
+  std::optional<std::int64_t> boot_ns_;  // of the host, at the first look
+  std::shared_ptr<Job> sending_;         // the last job that this output started; none before the first
   Retry retry_;
   LocalCleanup cleanup_;
   // Checkpoints are complete faster than they are sent: sending leaves no share of the drive to others.

@@ -99,7 +99,7 @@ bool is_temporary(std::string_view name) {
 
 // What trainers put beside their checkpoints.
 bool is_other_folder(const std::string& name) {
-  return begins_with_any(name, {"version_", "events.out", "eval", "tokenizer", "samples", "log",
+  return begins_with_any(name, {"version_", "events.out", "eval", "tokenizer", "samples", "log", "export",
                                 "tensorboard", "wandb", "profil"}) ||
          is_any(name,
                 {"runs",       "tb",      "lightning_logs", "mlruns",  "csv_logs", "vis_data", "traces",

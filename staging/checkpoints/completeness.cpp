@@ -210,15 +210,17 @@ std::string why_not_deep_speed(const fs::path& path, bool was_complete) {
   const std::string name = path.filename();
   if (name != named && step_of(name) > step_of(named)) return "`latest` still names " + printable(named);
   std::set<std::string> of_rank_0, of_all;
+  bool has_model = false;
   std::error_code error;
   for (fs::directory_iterator files(path, error); !error && files != fs::directory_iterator();
        files.increment(error)) {
     const std::string file = files->path().filename();
     if (!file.ends_with("_states.pt")) continue;
     of_all.insert(file);
+    has_model = has_model || file.ends_with("model_states.pt");
     if (is_of_rank_0(file)) of_rank_0.insert(file);
   }
-  if (of_all.empty()) return "it has no states of the model";
+  if (!has_model) return "it has no states of the model";
   if (name != named && !was_complete)
     return "`latest` names " + printable(named) +
            ", and this one was not seen complete before, as after an interrupted save; " + how_to_send(path);

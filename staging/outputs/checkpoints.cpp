@@ -93,7 +93,7 @@ Result<std::vector<Checkpoint>> list_checkpoints(const fs::path& folder, const C
     const EntryKind kind = kind_of(name, S_ISDIR(info.st_mode), completeness.rule);
     if (kind == EntryKind::Temporary || kind == EntryKind::Other) continue;
     Checkpoint one = checkpoint_at(folder / name, info, completeness);
-    one.is_in_future = one.changed_ns > in_ns(now);
+    one.is_in_future = one.changed_ns > in_ns(now + settled);
     const auto seen = unchanged.find(name);
     const bool was_seen = seen != unchanged.end() && seen->second == one.changed_ns;
     one.is_settling = one.incomplete.empty() && one.changed_ns > in_ns(now - settled) && !was_seen;
@@ -108,17 +108,21 @@ Result<std::vector<Checkpoint>> list_checkpoints(const fs::path& folder, const C
 }
 
 bool mark_unproven(std::vector<Checkpoint>& checkpoints, const fs::path& folder,
-                   const std::map<std::string, std::int64_t>& known, std::optional<std::int64_t> boot_ns) {
+                   const std::map<std::string, std::int64_t>& known, std::optional<std::int64_t> boot_ns,
+                   const std::map<std::string, std::int64_t>& unproven) {
+  const auto has = [](const std::map<std::string, std::int64_t>& changes, const Checkpoint& one) {
+    const auto found = changes.find(one.name);
+    return found != changes.end() && found->second == one.changed_ns;
+  };
   bool are_new = false;
   for (Checkpoint& one : checkpoints) {
-    const auto found = known.find(one.name);
-    const bool is_known = found != known.end() && found->second == one.changed_ns;
-    if (!one.incomplete.empty() || is_known) continue;
-    one.is_unproven = boot_ns && one.changed_ns < *boot_ns;
+    if (!one.incomplete.empty() || has(known, one)) continue;
+    one.is_unproven = boot_ns && (one.changed_ns < *boot_ns || has(unproven, one));
     are_new = are_new || !one.is_unproven;
     if (!one.is_unproven) continue;
     one.incomplete =
-        "it is older than this host's last start, and was not known to be on its drive by then; send it with "
+        std::string(one.changed_ns < *boot_ns ? "it is" : "it may be, as clocks were set,") +
+        " older than this host's last start, and was not known to be on its drive by then; send it with "
         "`spark-stage stage-out " +
         printable((folder / one.name).native()) + " VOLUME:PATH` if it is right";
   }
@@ -148,6 +152,11 @@ Result<std::vector<std::string>> remove_checkpoints(const fs::path& folder,
   }
   if (auto cleared = delete_removed(folder); !cleared) return cleared.take_error();
   return removed;
+}
+
+std::optional<Completeness::Rule> rule_of_pointer(const std::string& kind) {
+  if (kind.empty()) return std::nullopt;
+  return kind == "file" ? Completeness::Rule::DeepSpeed : Completeness::Rule::Rename;
 }
 
 Result<> point_latest(const fs::path& folder, const std::string& name, PointerKind kind) {

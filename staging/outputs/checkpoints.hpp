@@ -26,7 +26,7 @@ struct Checkpoint {
   bool is_settling = false;  // complete by its rule, but changed a moment ago
   // It may be complete, but that can't be known: see mark_unproven, or it can't be read.
   bool is_unproven = false;
-  bool is_in_future = false;  // it changed later than now, by the clock
+  bool is_in_future = false;  // it changed clearly later than now, by the clock
 };
 
 // The highest first (is_above). Symbolic links, and entries that are no checkpoints by their names (kind_of),
@@ -38,10 +38,12 @@ Result<std::vector<Checkpoint>> list_checkpoints(const std::filesystem::path& fo
                                                  const std::map<std::string, std::int64_t>& unchanged = {});
 
 // A complete checkpoint that is older than the host's boot counts as incomplete unless it is `known`, by its
-// changed_ns, to have been on the drive: a power cut may have left holes in it. Returns whether there are
+// changed_ns, to have been on the drive: a power cut may have left holes in it. So does an `unproven` one,
+// of an earlier look or with times in the future at the first: clocks are set. Returns whether there are
 // unknown ones since the boot, which need to be flushed. `boot_ns` may be unknown.
 bool mark_unproven(std::vector<Checkpoint>& checkpoints, const std::filesystem::path& folder,
-                   const std::map<std::string, std::int64_t>& known, std::optional<std::int64_t> boot_ns);
+                   const std::map<std::string, std::int64_t>& known, std::optional<std::int64_t> boot_ns,
+                   const std::map<std::string, std::int64_t>& unproven = {});
 
 // Makes everything on the file system of this file or folder durable: a job leaves its files in the page
 // cache.
@@ -56,6 +58,9 @@ Result<std::vector<std::string>> remove_checkpoints(const std::filesystem::path&
                                                     const std::map<std::string, std::int64_t>& seen,
                                                     const std::vector<std::filesystem::path>& sources);
 
+// Of an output with that kind of pointer ("link", "file"; empty: none, as it is no output): the rule by which
+// names on the volume are those of checkpoints.
+std::optional<Completeness::Rule> rule_of_pointer(const std::string& kind);
 enum class PointerKind { Link, File };  // a symbolic link; a file that has the name, as DeepSpeed reads it
 
 // Points `latest` in the folder at `name`, by one rename, durably. Refused if there is a `latest` of another

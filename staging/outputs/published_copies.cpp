@@ -145,8 +145,16 @@ Result<std::vector<PublishedCopy>> published_copies(const std::filesystem::path&
   return copies;
 }
 
-Result<std::vector<PublishedCopy>> published_checkpoints(const std::filesystem::path& folder) {
+Result<std::vector<PublishedCopy>> published_checkpoints(const std::filesystem::path& folder,
+                                                         std::optional<Completeness::Rule> rule) {
   auto copies = published_copies(folder);
+  if (copies && rule) {
+    std::erase_if(*copies, [&](const PublishedCopy& one) {
+      std::error_code error;
+      const bool is_folder = std::filesystem::is_directory(folder / one.name, error);
+      return kind_of(one.name, is_folder, *rule) == EntryKind::Other;
+    });
+  }
   if (copies) std::ranges::sort(*copies, is_above<PublishedCopy>);
   return copies;
 }
@@ -162,7 +170,7 @@ Result<std::vector<RemovedCopy>> remove_older_copies(const std::filesystem::path
   if (!names) return names.take_error();
   if (auto finished = finish_publishings(folder, *names); !finished) return finished.take_error();
   if (auto finished = finish_removals(folder, *names); !finished) return finished.take_error();
-  const auto copies = published_checkpoints(folder);
+  const auto copies = published_checkpoints(folder, keep.rule);
   if (!copies) return copies.take_error();
   const std::size_t count = std::max<std::size_t>(keep.count, 1);
   std::map<bool, std::vector<WholeCopy>> kept;  // with a step, and without

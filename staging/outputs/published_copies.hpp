@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/result.hpp"
+#include "staging/checkpoints/completeness.hpp"
 #include "staging/copy/copy.hpp"
 #include "staging/copy/partial/publish.hpp"
 #include "staging/files/tree.hpp"
@@ -29,8 +30,10 @@ Result<std::optional<ManifestReader>> manifest_of_published(const Destination& d
 // error if any manifest can't be read: the newest copy might be missing from the list.
 Result<std::vector<PublishedCopy>> published_copies(const std::filesystem::path& folder);
 
-// The same for checkpoints: the highest first (is_above).
-Result<std::vector<PublishedCopy>> published_checkpoints(const std::filesystem::path& folder);
+// The highest first (is_above). With the rule of an output: only those that are checkpoints by their names
+// (kind_of), since a person may have sent something else into its folder.
+Result<std::vector<PublishedCopy>> published_checkpoints(
+    const std::filesystem::path& folder, std::optional<Completeness::Rule> rule = std::nullopt);
 
 // Proof that a published copy is whole: everything that its manifest lists is there, with its sizes and
 // permissions. Only check_whole makes one.
@@ -49,6 +52,7 @@ struct Keep {
   std::size_t count = 1;              // of the highest whole copies
   std::uint64_t every = 0;            // steps that are a multiple of it stay; 0 means none
   std::set<std::string> spared = {};  // these stay as well
+  std::optional<Completeness::Rule> rule = std::nullopt;  // of an output; see published_checkpoints
 };
 struct RemovedCopy {
   std::string name, because;  // `because`: a sentence

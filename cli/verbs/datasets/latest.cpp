@@ -122,14 +122,13 @@ Result<int> latest(Context& context, const LatestOptions& options) {
 
 void add_latest(App& app) {
   const auto options = std::make_shared<LatestOptions>();
-  Verb verb =
-      app.verb("latest", "the path of an output's newest complete checkpoint",
-               "  spark-stage latest run7\n"
-               "  checkpoint=$(spark-stage latest run7) || [ $? -eq 3 ] || exit   # 3: none yet\n"
-               "  python train.py ${checkpoint:+--resume \"$checkpoint\"}\n\n"
-               "The one on this host, if it is complete and of the highest step; otherwise the one on\n"
-               "the volume, which is staged first.",
-               [options](Context& context) { return latest(context, *options); });
+  Verb verb = app.verb("latest", "the path of an output's newest complete checkpoint",
+                       "  spark-stage latest run7\n"
+                       "  checkpoint=$(spark-stage latest run7) || [ $? -eq 3 ] || exit   # 3: none yet\n"
+                       "  python train.py ${checkpoint:+--resume \"$checkpoint\"}\n\n"
+                       "The one on this host, if it is complete and of the highest step; otherwise the\n"
+                       "one on the volume, which is staged first.",
+                       [options](Context& context) { return latest(context, *options); });
   verb.argument("OUTPUT", options->output, "its name in the configuration");
   verb.flag("--offline", options->offline, "the one on this host while the volume is away");
   verb.flag("--json", options->as_json, "its name and path, as JSON");

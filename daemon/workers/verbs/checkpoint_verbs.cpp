@@ -90,12 +90,13 @@ Result<uid_t> user_of(const json::object& request, const std::filesystem::path& 
 
 }  // namespace
 
-// {"path", "rule", "marker", "flushed": {NAME: CHANGED_NS}, "unchanged": {NAME: CHANGED_NS}} → {"uid",
-// "checkpoints": [{"name", "mtime_ns", "changed_ns", "written_ns", "bytes", "incomplete", "is_settling",
-// "is_unproven", "is_in_future"}], "best"}, the highest first. "flushed" lists the checkpoints known to be
-// complete and on the drive; other complete ones are flushed now, or unproven (mark_unproven). "unchanged":
-// those that have been as they are for a while. "best": the best model that the highest complete one names.
-// {"missing": SENTENCE} if there is no folder.
+// {"path", "rule", "marker", "boot_ns", "flushed", "unchanged", "unproven": each {NAME: CHANGED_NS}} →
+// {"uid", "boot_ns", "checkpoints": [{"name", "mtime_ns", "changed_ns", "written_ns", "bytes", "incomplete",
+// "is_settling", "is_unproven", "is_in_future"}], "best"}, the highest first. "flushed" lists the checkpoints
+// known to be complete and on the drive; other complete ones are flushed now, or unproven (mark_unproven).
+// "unchanged": those that have been as they are for a while. "unproven": see mark_unproven. "boot_ns": of the
+// first answer, as the kernel's moves with the clock. "best": the best model that the highest complete one
+// names. {"missing": SENTENCE} if there is no folder.
 Result<json::object> scan_output_verb(const json::object& request, const ProgressLine& /*progress*/) {
   const std::string path = value_of(request, "path");
   const auto uid = become_owner_of(path);
@@ -107,7 +108,10 @@ Result<json::object> scan_output_verb(const json::object& request, const Progres
   auto checkpoints = staging::list_checkpoints(path, completeness, SystemClock().wall(), kSettled,
                                                changes_in(request, "unchanged"));
   if (!checkpoints) return checkpoints.take_error();
-  if (staging::mark_unproven(*checkpoints, path, completeness.known, boot_ns())) {
+  const auto known_boot_ns = get_int(request, "boot_ns");
+  auto boot = boot_ns();
+  if (boot && known_boot_ns) boot = std::min(*boot, *known_boot_ns);
+  if (staging::mark_unproven(*checkpoints, path, completeness.known, boot, changes_in(request, "unproven"))) {
     if (auto flushed = staging::flush_file_system(path); !flushed) return flushed.take_error();
   }
   json::array rows;
@@ -126,13 +130,16 @@ Result<json::object> scan_output_verb(const json::object& request, const Progres
                                 {"is_unproven", one.is_unproven},
                                 {"is_in_future", one.is_in_future}});
   }
-  return json::object{{"uid", *uid}, {"checkpoints", std::move(rows)}, {"best", best}};
+  json::object answer{{"uid", *uid}, {"checkpoints", std::move(rows)}, {"best", best}};
+  if (boot) answer["boot_ns"] = *boot;
+  return answer;
 }
 
-// {"root", "mount", "path", "uid", "check": [NAME]} → {"copies": [{"name", "mtime_ns"}], "begun": [{"name",
-// "own_mtime_ns", "has_others", "others_progress"}], "whole": [{"name", "mtime_ns"}]}. "copies", the highest
-// first: the copies that stage-out published in that folder. "begun": those of which only some hosts' shards
-// are there. "whole": those of "check" that lack nothing (check_whole). Without "uid": as the folder's owner.
+// {"root", "mount", "path", "rule", "uid", "check": [NAME]} → {"copies": [{"name", "mtime_ns"}], "begun":
+// [{"name", "own_mtime_ns", "has_others", "others_progress"}], "whole": [{"name", "mtime_ns"}]}. "copies",
+// the highest first: the copies that stage-out published in that folder. "begun": those of which only some
+// hosts' shards are there. "whole": those of "check" that lack nothing (check_whole). Without "uid": as the
+// folder's owner.
 Result<json::object> list_published_verb(const json::object& request, const ProgressLine& /*progress*/) {
   const auto held = hold_volume(value_of(request, "mount"), false);
   if (!held) return held.take_error();
@@ -140,7 +147,9 @@ Result<json::object> list_published_verb(const json::object& request, const Prog
   const auto uid = user_of(request, folder);
   if (!uid) return uid.take_error();
   if (auto user = become_user(*uid); !user) return user.take_error();
-  const auto copies = staging::published_checkpoints(folder);
+  const bool is_output = request.contains("rule");
+  const auto copies = staging::published_checkpoints(
+      folder, is_output ? std::optional(completeness_of(request).rule) : std::nullopt);
   if (!copies && copies.error().kind != Errc::NotFound) return copies.take_error();
   const auto check = texts_of(request, "check");
   json::array rows, whole;
@@ -166,8 +175,8 @@ Result<json::object> list_published_verb(const json::object& request, const Prog
       {"copies", std::move(rows)}, {"begun", std::move(begun_rows)}, {"whole", std::move(whole)}};
 }
 
-// {"root", "mount", "path", "uid", "keep", "keep_every", "spared": [NAME]} → {"removed": [NAME], "because":
-// {NAME: SENTENCE}}: deletes older copies that stage-out published in the folder of "path"; see
+// {"root", "mount", "path", "uid", "keep", "keep_every", "latest", "spared": [NAME]} → {"removed": [NAME],
+// "because": {NAME: SENTENCE}}: deletes older copies that stage-out published in the folder of "path"; see
 // remove_older_copies. "path" and the names in "spared" stay.
 Result<json::object> prune_output_verb(const json::object& request, const ProgressLine& /*progress*/) {
   const auto held = hold_volume(value_of(request, "mount"), true);
@@ -182,6 +191,7 @@ Result<json::object> prune_output_verb(const json::object& request, const Progre
     return static_cast<std::uint64_t>(std::max<std::int64_t>(0, get_int(request, key).value_or(0)));
   };
   staging::Keep keep{number("keep"), number("keep_every"), {path.filename()}};
+  keep.rule = staging::rule_of_pointer(value_of(request, "latest"));
   for (std::string& name : texts_of(request, "spared")) keep.spared.insert(std::move(name));
   const auto gone = staging::remove_older_copies(*folder, keep);
   if (!gone) return gone.take_error();

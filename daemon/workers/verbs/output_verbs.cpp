@@ -86,7 +86,7 @@ json::object report_to_json(const staging::CopyReport& report, const std::filesy
 // Points `latest` at the highest copy in the folder, which need not be the one just sent.
 Result<> move_latest(const std::string& kind, const std::filesystem::path& folder) {
   if (kind.empty()) return {};
-  const auto copies = staging::published_checkpoints(folder);
+  const auto copies = staging::published_checkpoints(folder, staging::rule_of_pointer(kind));
   if (!copies) return copies.take_error();
   if (copies->empty()) return {};
   if (const auto iteration = staging::megatron_iteration(copies->front().name)) {

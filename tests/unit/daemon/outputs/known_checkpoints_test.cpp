@@ -117,6 +117,22 @@ TEST_F(KnownCheckpointsTest, APublishedCheckpointOfTheSameTimeCountsAsSentUnless
   EXPECT_THAT(known.sent(), ElementsAre(Pair("step-1", 10), Pair("step-2", 20)));
 }
 
+// After a power cut and a clock that was set back, times don't tell which are from before the boot.
+TEST_F(KnownCheckpointsTest, OneInTheFutureAtTheFirstLookStaysUndatedUntilItChanges) {
+  done(known.load());
+  auto torn = checkpoint("step-2", 20, 21), flushed = checkpoint("step-1", 10, 11);
+  auto appeared = checkpoint("step-3", 30, 31);
+  torn.is_in_future = flushed.is_in_future = appeared.is_in_future = true;
+  torn.incomplete = "it changed a moment ago";
+  remember({torn, flushed});
+  torn.is_in_future = false;
+  remember({appeared, torn, flushed});
+  EXPECT_THAT(known.unproven(), ElementsAre(Pair("step-2", 21)));
+  ++torn.changed_ns;
+  remember({appeared, torn, flushed});
+  EXPECT_THAT(known.unproven(), IsEmpty());
+}
+
 TEST_F(KnownCheckpointsTest, AnIncompleteCheckpointDoesNotCountAsFlushed) {
   done(known.load());
   auto unfinished = checkpoint("step-2", 20, 21);

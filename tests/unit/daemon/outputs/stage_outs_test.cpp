@@ -89,8 +89,8 @@ TEST_F(StageOutsTest, ACopyThatIsInUseWhenTheTransferEndsIsSparedByTheDeletionOf
   used = std::vector<std::string>{"step-7"};  // a lease that begins during the transfer
   std::ofstream(worker.folder() / "go") << "now";
   ASSERT_TRUE(ends(job));
-  for (const char* part : {R"("path":"run/step-1","uid":1000,"keep":2,"keep_every":10,"spared":["step-7"])",
-                           R"("root":"/v","mount":"/v")"})
+  for (const char* part : {R"("path":"run/step-1","uid":1000,"keep":2,"keep_every":10,"latest":"")",
+                           R"("spared":["step-7"])", R"("root":"/v","mount":"/v")"})
     EXPECT_THAT(text_of("prunes.log"), HasSubstr(part));
   EXPECT_THAT(json::serialize(job->final_event()), HasSubstr(R"("removed":["step-0"])"));
 }

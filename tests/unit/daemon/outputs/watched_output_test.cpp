@@ -24,7 +24,8 @@ TEST_F(WatchedOutputTest, ACompleteCheckpointIsSentAsItsOwnerWithTheConfiguredRe
   for (const char* part : {R"("source":"/out/step-2")", R"("path":"run7/step-2")", R"("uid":1000)",
                            R"("latest":"link")", R"("changed_ns":21)"})
     EXPECT_THAT(text_of("stage-outs.log"), HasSubstr(part));
-  EXPECT_THAT(text_of("prunes.log"), HasSubstr(R"("keep":3,"keep_every":0,"spared":["step-0"])"));
+  EXPECT_THAT(text_of("prunes.log"),
+              HasSubstr(R"("keep":3,"keep_every":0,"latest":"link","spared":["step-0"])"));
   EXPECT_THAT(text_of("records.log"), HasSubstr(R"("flushed":{"step-2":21})"));
 }
 

@@ -87,6 +87,18 @@ TEST_F(Checkpoints, FromBeforeTheStartOfTheHostAreUnprovenUnlessKnownToHaveBeenO
   EXPECT_FALSE(mark_unproven(checkpoints, "/out", {{"new", 31}, {"known", 11}}, 30));
 }
 
+TEST_F(Checkpoints, UndatedAreUnprovenUnlessKnownToHaveBeenOnTheDrive) {
+  std::vector<Checkpoint> checkpoints{{.name = "known", .changed_ns = 41, .incomplete = ""},
+                                      {.name = "saved-again", .changed_ns = 42, .incomplete = ""},
+                                      {.name = "torn", .changed_ns = 43, .incomplete = ""}};
+  const std::map<std::string, std::int64_t> unproven{{"known", 41}, {"saved-again", 40}, {"torn", 43}};
+  EXPECT_TRUE(mark_unproven(checkpoints, "/out", {{"known", 41}}, 30, unproven));
+  EXPECT_FALSE(checkpoints[0].is_unproven);
+  EXPECT_FALSE(checkpoints[1].is_unproven);
+  EXPECT_TRUE(checkpoints[2].is_unproven);
+  EXPECT_THAT(checkpoints[2].incomplete, testing::StartsWith("it may be, as clocks were set, older"));
+}
+
 // A job that is killed while it saves leaves one below the number of its next save, which `latest` names.
 TEST_F(Checkpoints, AreRemovedTogetherWithLeftoversOfAnEarlierRemoval) {
   file("step-1/model"), file("step-2/model"), file(".step-0.spark-removed/model"), file(".keep/model");

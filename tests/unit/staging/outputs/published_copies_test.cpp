@@ -160,6 +160,20 @@ TEST_F(PublishedCopies, HaveAManifestThatIsReadByThoseWhoReadTheCopy) {
   ::umask(before);
 }
 
+// A person may send an export into the folder of an output.
+TEST_F(PublishedCopies, OfAnOutputAreItsCheckpointsAlone) {
+  send("export-9");
+  send("checkpoint-1");
+  send("checkpoint-2");
+  const auto of_output = published_checkpoints(volume_, Completeness::Rule::HuggingFace);
+  ASSERT_OK(of_output);
+  EXPECT_EQ(of_output->size(), 2u);
+  EXPECT_EQ(names().front(), "export-9") << "of no output";
+  const auto removed = remove_older_copies(volume_, {.count = 1, .rule = Completeness::Rule::Rename});
+  ASSERT_OK(removed);
+  EXPECT_EQ(names(), (Names{"export-9", "checkpoint-2"}));
+}
+
 TEST_F(PublishedCopies, KeepDeletesTheOldestWithItsManifestAndNothingElse) {
   for (const char* name : {"step-1", "step-2", "step-3"}) send(name);
   std::filesystem::create_directories(volume_ / "by-hand");
