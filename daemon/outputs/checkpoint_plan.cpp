@@ -1,19 +1,29 @@
 #include "daemon/outputs/checkpoint_plan.hpp"
 
 #include <algorithm>
+#include <array>
+#include <utility>
 
-#include "base/text.hpp"
+#include "staging/checkpoints/checkpoint_name.hpp"
 
 namespace spark::outputs {
 namespace {
 
-bool is_kept_always(const config::Output& output, const std::string& name) {
-  return output.keep_every > 0 && last_number_in(name) % output.keep_every == 0;
+bool is_kept_always(const config::Output& output, const Holdings& held, const std::string& name) {
+  const auto step = staging::step_of(name);
+  return (output.keep_every > 0 && step && *step % output.keep_every == 0) || name == held.best;
 }
 
+// Records of earlier versions have its newest change.
 bool is_rewritten(const LocalCheckpoint& local, const Changes& sent) {
   const auto known = sent.find(local.name);
-  return known != sent.end() && known->second != local.changed_ns;
+  return known != sent.end() && known->second != local.written_ns && known->second != local.changed_ns;
+}
+
+template <class Checkpoint>
+const Checkpoint* find_in(const std::vector<Checkpoint>& all, const std::string& name) {
+  const auto found = std::ranges::find(all, name, &Checkpoint::name);
+  return found == all.end() ? nullptr : &*found;
 }
 
 // The order of sending: one that other hosts wait for, one of this host alone, one that was sent already.
@@ -26,35 +36,23 @@ Turn turn_of(const LocalCheckpoint& local, const std::vector<BegunCheckpoint>& b
   return found->has_others ? Turn::AwaitedByOthers : Turn::New;
 }
 
-// Whether the newest checkpoint on the volume replaces an older one of this host.
-class Superseding {
- public:
-  // All outlive it.
-  Superseding(const config::Output& output, const std::vector<LocalCheckpoint>& local,
-              const std::vector<PublishedCheckpoint>& published, const Changes& sent)
-      : newest_(published.empty() ? nullptr : &published.front()) {
-    if (newest_ == nullptr) return;
-    mtime_ns_ = newest_->mtime_ns;
-    if (output.nodes <= 1) return;
-    // The time on the volume is that of the host that finished last, by its clock.
-    const auto own = std::ranges::find(local, newest_->name, &LocalCheckpoint::name);
-    is_time_of_other_ = own == local.end() || is_rewritten(*own, sent);
-    if (!is_time_of_other_) mtime_ns_ = own->mtime_ns;
-  }
-
-  // Other hosts' clocks may be ahead, so a later step is never replaced by their times alone, nor is one that
-  // they wait for.
-  bool replaces(const LocalCheckpoint& one, Turn turn) const {
-    if (newest_ == nullptr || one.mtime_ns >= mtime_ns_) return false;
-    if (!is_time_of_other_) return true;
-    return turn != Turn::AwaitedByOthers && last_number_in(one.name) <= last_number_in(newest_->name);
-  }
-
- private:
-  const PublishedCheckpoint* newest_;  // null if there is none
-  std::int64_t mtime_ns_ = 0;
-  bool is_time_of_other_ = false;
-};
+// The one on the volume that makes this one superfluous; null if there is none. Only a higher step does so,
+// or, among those without one, a later time. Other hosts' clocks may be ahead: their times count only if this
+// host has the same checkpoint, and never against one that they wait for.
+const PublishedCheckpoint* overtaking(const LocalCheckpoint& one, Turn turn, const config::Output& output,
+                                      const Holdings& held, const Changes& sent) {
+  if (!held.published) return nullptr;
+  const bool has_step = staging::step_of(one.name).has_value();
+  const auto there = std::ranges::find_if(*held.published, [&](const PublishedCheckpoint& copy) {
+    return staging::step_of(copy.name).has_value() == has_step;
+  });
+  if (there == held.published->end()) return nullptr;
+  if (has_step) return staging::step_of(there->name) > staging::step_of(one.name) ? &*there : nullptr;
+  const LocalCheckpoint* own = output.nodes > 1 ? find_in(held.local, there->name) : nullptr;
+  const bool is_own_time = output.nodes <= 1 || (own != nullptr && !is_rewritten(*own, sent));
+  if (!is_own_time && turn == Turn::AwaitedByOthers) return nullptr;
+  return one.mtime_ns < (own != nullptr && is_own_time ? own->mtime_ns : there->mtime_ns) ? &*there : nullptr;
+}
 
 std::string text_of(const json::object& object, std::string_view key) {
   return get_string(object, key).value_or("");
@@ -83,34 +81,44 @@ bool is_published(const config::Output& output, const LocalCheckpoint& local,
   });
 }
 
-CheckpointPlan plan_checkpoints(const config::Output& output, const std::vector<LocalCheckpoint>& local,
-                                const std::vector<PublishedCheckpoint>& published, const Changes& sent,
-                                const std::vector<BegunCheckpoint>& begun) {
+CheckpointPlan plan_checkpoints(const config::Output& output, const Holdings& held, const Changes& sent) {
+  static const std::vector<PublishedCheckpoint> kNone;
+  const std::vector<PublishedCheckpoint>& published = held.published ? *held.published : kNone;
   CheckpointPlan plan;
   Turn turn_of_send = Turn::None;
-  const Superseding newest_there(output, local, published, sent);
-  std::uint32_t kept = 0;
-  for (const LocalCheckpoint& one : local) {
+  std::array<std::uint32_t, 2> kept{};  // without a step, and with
+  bool is_highest = true;
+  for (const LocalCheckpoint& one : held.local) {
     if (!one.incomplete.empty()) continue;
-    const bool is_again = is_rewritten(one, sent), is_newest = kept++ == 0;
-    const bool is_there = is_published(output, one, published) && !is_again;
-    const Turn turn = turn_of(one, begun);
-    const bool is_superseded = newest_there.replaces(one, turn) && !is_again;
-    if (is_newest) plan.is_newest_pending = !is_published(output, one, published) && !is_superseded;
-    // A checkpoint that waits behind the newest is superseded as soon as the newest is published.
-    const bool is_next = (is_newest || turn == Turn::AwaitedByOthers) && !is_superseded;
-    const bool is_wanted = !is_there && (is_again || is_kept_always(output, one.name) || is_next);
-    if (is_there && plan.latest.empty()) plan.latest = one.name;
-    if (is_wanted) {
+    const bool has_step = staging::step_of(one.name).has_value();
+    const bool is_newest = kept[has_step]++ == 0;
+    const bool is_again = is_rewritten(one, sent);
+    const bool is_known = held.published ? is_published(output, one, published) : sent.contains(one.name);
+    const bool is_there = is_known && !is_again;
+    const Turn turn = turn_of(one, held.begun);
+    const bool is_update = is_again && find_in(published, one.name) != nullptr;
+    const PublishedCheckpoint* above = is_update ? nullptr : overtaking(one, turn, output, held, sent);
+    const bool is_kept = is_kept_always(output, held, one.name);
+    if (std::exchange(is_highest, false)) {
+      plan.is_newest_pending = !is_known && above == nullptr;
+      if (above != nullptr && !is_there && !is_kept && !sent.contains(one.name))
+        plan.overtaken_by = above->name;
+    }
+    // A checkpoint that waits behind the newest is superfluous as soon as the newest is published.
+    const bool is_next = (is_newest || turn == Turn::AwaitedByOthers) && above == nullptr;
+    if (!is_there && (is_update || is_kept || is_next)) {
       plan.backlog += one.bytes;
+      ++plan.waiting;
       if (turn < turn_of_send) {
         plan.send = one;
         turn_of_send = turn;
       }
+      continue;
     }
-    const bool is_surplus =
-        output.keep_local > 0 && kept > output.keep_local && !is_newest && one.name != plan.latest;
-    if (is_surplus && !is_wanted && (is_there || is_superseded)) plan.remove[one.name] = one.changed_ns;
+    if (!has_step || is_newest || output.keep_local == 0 || kept[true] <= output.keep_local) continue;
+    if (one.name == held.best) continue;
+    const PublishedCheckpoint* copy = is_there ? find_in(published, one.name) : above;
+    if (copy != nullptr) plan.surplus.push_back({one.name, one.changed_ns, *copy});
   }
   return plan;
 }
@@ -120,21 +128,24 @@ std::vector<LocalCheckpoint> local_from_json(const json::object& answer) {
   const json::array* rows = get_array(answer, "checkpoints");
   for (std::size_t i = 0; rows != nullptr && i < rows->size(); ++i) {
     const json::object& row = (*rows)[i].as_object();
-    all.push_back(
-        {text_of(row, "name"), get_int(row, "mtime_ns").value_or(0), get_int(row, "changed_ns").value_or(0),
-         static_cast<Bytes>(get_int(row, "bytes").value_or(0)), text_of(row, "incomplete"),
-         get_bool(row, "is_settling").value_or(false), get_bool(row, "is_unproven").value_or(false)});
+    all.push_back({text_of(row, "name"), get_int(row, "mtime_ns").value_or(0),
+                   get_int(row, "changed_ns").value_or(0), get_int(row, "written_ns").value_or(0),
+                   static_cast<Bytes>(get_int(row, "bytes").value_or(0)), text_of(row, "incomplete"),
+                   get_bool(row, "is_settling").value_or(false), get_bool(row, "is_unproven").value_or(false),
+                   get_bool(row, "is_in_future").value_or(false)});
   }
+  std::ranges::sort(all, staging::is_above<LocalCheckpoint>);
   return all;
 }
 
-std::vector<PublishedCheckpoint> published_from_json(const json::object& answer) {
+std::vector<PublishedCheckpoint> published_from_json(const json::object& answer, const char* key) {
   std::vector<PublishedCheckpoint> all;
-  const json::array* rows = get_array(answer, "copies");
+  const json::array* rows = get_array(answer, key);
   for (std::size_t i = 0; rows != nullptr && i < rows->size(); ++i) {
     const json::object& row = (*rows)[i].as_object();
     all.push_back({text_of(row, "name"), get_int(row, "mtime_ns").value_or(0)});
   }
+  std::ranges::sort(all, staging::is_above<PublishedCheckpoint>);
   return all;
 }
 

@@ -18,11 +18,14 @@ struct LocalCheckpoint {
   std::string name;
   std::int64_t mtime_ns = 0;    // of its root
   std::int64_t changed_ns = 0;  // the newest change of anything in it
+  std::int64_t written_ns = 0;  // the newest write to anything in it: a chmod is none
   Bytes bytes = 0;
   std::string incomplete;    // why it is not complete; empty means complete
   bool is_settling = false;  // it is complete once it has not changed for a few seconds
-  // Complete by its rule, but from before the host's start and not known to have been on its drive by then.
+  // It may be complete: it can't be read, or is from before the host's start and not known to have been on
+  // its drive by then.
   bool is_unproven = false;
+  bool is_in_future = false;  // its times are later than the clock
 };
 
 struct PublishedCheckpoint {
@@ -42,20 +45,36 @@ struct BegunCheckpoint {
 // Whether this host's shard there is of the checkpoint as it is now: a job may save a checkpoint again.
 bool has_sent(const LocalCheckpoint& local, const std::vector<BegunCheckpoint>& begun);
 
-// The newest change of each checkpoint, by name.
+// A time of each checkpoint, by name: its newest change, or its newest write.
 using Changes = std::map<std::string, std::int64_t>;
+
+// What there is: the highest first in each list, by staging::is_above.
+struct Holdings {
+  std::vector<LocalCheckpoint> local;
+  std::optional<std::vector<PublishedCheckpoint>> published;  // none: the volume could not be read
+  std::vector<BegunCheckpoint> begun;
+  std::string best;  // the best model so far, by the highest local one; empty means that none is named
+};
+
+// A local checkpoint that need not stay here, if the copy that this depends on is whole.
+struct Surplus {
+  std::string name;
+  std::int64_t changed_ns = 0;
+  PublishedCheckpoint copy;  // of that very checkpoint, or of a higher step
+};
 
 struct CheckpointPlan {
   std::optional<LocalCheckpoint> send;  // the next to send; none means that nothing is left to send
-  Changes remove;                       // local checkpoints that are not kept, as they were seen
-  std::string latest;                   // local, and the newest on the volume; empty means none is both
-  Bytes backlog = 0;                    // of all that are still to be sent
-  bool is_newest_pending = false;       // none as new as the newest complete local one is on the volume
+  std::vector<Surplus> surplus;
+  Bytes backlog = 0;               // of all that are still to be sent
+  unsigned waiting = 0;            // their number
+  bool is_newest_pending = false;  // neither the highest complete local one nor a higher one is on the volume
+  std::string overtaken_by;        // the highest complete local one is not sent, as this one is above it
 };
 
 // Relative to the volume's root.
 std::string path_on_volume(const config::Output& output, const std::string& name);
-// In a list that is newest first; null if none is complete.
+// In a list with the highest first; null if none is complete.
 const LocalCheckpoint* newest_complete(const std::vector<LocalCheckpoint>& local);
 
 // Sending keeps the root's modification time. A checkpoint of several hosts has the time of the host that
@@ -63,21 +82,17 @@ const LocalCheckpoint* newest_complete(const std::vector<LocalCheckpoint>& local
 bool is_published(const config::Output& output, const LocalCheckpoint& local,
                   const std::vector<PublishedCheckpoint>& published);
 
-// Both lists are newest first; `sent`: the changes at the time of sending, as far as known. The newest
-// complete checkpoint is sent first; once it is on the volume, older ones are no longer sent, unless
-// `keep_every` requires it. Several hosts may have different newest ones, so one that another host has begun
-// is sent before the newest: the newest that all hosts have is always published. Their clocks may differ: a
-// checkpoint is older than the newest on the volume if it is older than that one's local copy; without a
-// local copy, if its step is not later either, and no host waits for it. A checkpoint that was rewritten
-// after sending is sent again. A local one is removed only if one at least as new is on the volume;
-// never the newest complete one, nor the target of `latest`.
-CheckpointPlan plan_checkpoints(const config::Output& output, const std::vector<LocalCheckpoint>& local,
-                                const std::vector<PublishedCheckpoint>& published, const Changes& sent,
-                                const std::vector<BegunCheckpoint>& begun = {});
+// `sent`: the writes at the time of sending (in earlier records: the changes), as far as known. The highest
+// complete checkpoint is sent first; once it is on the volume, lower ones are no longer sent, unless
+// `keep_every` requires it, or the job calls it its best. Several hosts may have different ones, so one that
+// another host has begun is sent before the highest: the highest that all hosts have is always published. A
+// checkpoint that was written again after sending is sent again while the volume has it. Those without a step
+// are ordered among themselves, by time, and are never surplus. Neither is the highest complete one.
+CheckpointPlan plan_checkpoints(const config::Output& output, const Holdings& held, const Changes& sent);
 
 // From the results of the worker verbs "scan-output" and "list-published".
 std::vector<LocalCheckpoint> local_from_json(const json::object& answer);
-std::vector<PublishedCheckpoint> published_from_json(const json::object& answer);
+std::vector<PublishedCheckpoint> published_from_json(const json::object& answer, const char* key = "copies");
 std::vector<BegunCheckpoint> begun_from_json(const json::object& answer);
 // {NAME: nanoseconds}; null gives no changes.
 json::object changes_to_json(const Changes& changes);

@@ -34,6 +34,7 @@ struct Timings {
   Duration settle{
       500};  // between checks of a folder that changed a moment ago, and their number, while a caller waits
   unsigned settle_looks = 12;
+  Duration steady{3'000};   // a checkpoint that has not changed for so long is not being written
   Duration scan{300'000};   // timeout of one check, which flushes complete checkpoints
   Duration shards{5'000};   // between checks for the other hosts' shards
   Duration prune{600'000};  // timeout for deleting older copies; the next call continues

@@ -3,18 +3,9 @@
 #include <algorithm>
 #include <utility>
 
-#include "base/file.hpp"
 #include "daemon/log.hpp"
 
 namespace spark::outputs {
-namespace {
-
-// Empty if unknown.
-std::string boot_id() {
-  return read_line_file("/proc/sys/kernel/random/boot_id").value_or("");
-}
-
-}  // namespace
 
 KnownCheckpoints::KnownCheckpoints(const Context& context, const config::Output& output)
     : context_(context), output_(output) {}
@@ -49,31 +40,45 @@ asio::awaitable<void> KnownCheckpoints::load() {
   if (content == nullptr) co_return;
   recorded_ = {changes_from_json(get_object(*content, "flushed")),
                changes_from_json(get_object(*content, "sent")),
-               published_from(get_object(*content, "published"))};
+               changes_from_json(get_object(*content, "unproven"))};
   Known noted = std::exchange(known_, recorded_);
   for (const auto& [name, changed] : noted.sent) known_.sent[name] = changed;
-  if (noted.newest_published) known_.newest_published = std::move(noted.newest_published);
 }
 
 asio::awaitable<void> KnownCheckpoints::remember(const std::vector<LocalCheckpoint>& local,
                                                  const std::vector<PublishedCheckpoint>* published) {
-  if (!has_loaded_) co_return;
-  Changes flushed, sent;
+  auto before = std::exchange(since_, {});
   for (const LocalCheckpoint& one : local) {
-    if (const auto known = known_.sent.find(one.name); known != known_.sent.end()) sent.insert(*known);
-    if (!one.incomplete.empty()) {
-      // It may be complete again: DeepSpeed empties `latest` before it writes it.
-      const auto known = known_.flushed.find(one.name);
-      if (known != known_.flushed.end() && known->second == one.changed_ns) flushed.insert(*known);
-      continue;
-    }
+    const auto known = before.find(one.name);
+    const bool is_same = known != before.end() && known->second.changed_ns == one.changed_ns;
+    since_[one.name] = is_same
+                           ? known->second
+                           : Since{one.changed_ns, context_.clock.steady(), one.is_in_future && !has_looked_};
+  }
+  has_looked_ = true;
+  if (!has_loaded_) co_return;
+  const auto has = [](const Changes& changes, const LocalCheckpoint& one) {
+    const auto found = changes.find(one.name);
+    return found != changes.end() && found->second == one.changed_ns;
+  };
+  Changes flushed, sent, unproven;
+  for (const LocalCheckpoint& one : local) {
+    if (const auto known = known_.sent.find(one.name); known != known_.sent.end())
+      sent[one.name] = known->second == one.changed_ns ? one.written_ns : known->second;
+    const bool was_flushed = has(known_.flushed, one);
+    const bool was_unproven = since_[one.name].is_unproven || has(known_.unproven, one);
+    if (!was_flushed && (one.is_unproven || was_unproven)) unproven[one.name] = one.changed_ns;
+    // One that was flushed may be complete again: DeepSpeed empties `latest` before it writes it.
+    if (!one.incomplete.empty() && !was_flushed) continue;
     flushed[one.name] = one.changed_ns;
+    if (!one.incomplete.empty()) continue;
     // Sent before this was recorded, or manually.
     if (published != nullptr && is_published(output_, one, *published))
-      sent.emplace(one.name, one.changed_ns);
+      sent.emplace(one.name, one.written_ns);
   }
   known_.flushed = std::move(flushed);
   known_.sent = std::move(sent);
+  known_.unproven = std::move(unproven);
   co_await save();
 }
 
@@ -81,7 +86,7 @@ asio::awaitable<void> KnownCheckpoints::save() {
   if (!has_loaded_ || known_ == recorded_) co_return;
   Known saving = known_;
   json::object content{{"flushed", changes_to_json(saving.flushed)}, {"sent", changes_to_json(saving.sent)}};
-  if (saving.newest_published) content["published"] = published_to_json();
+  if (!saving.unproven.empty()) content["unproven"] = changes_to_json(saving.unproven);
   json::object record{{"file", file()}, {"content", std::move(content)}};
   const auto saved =
       co_await context_.runner.ask(subject(), "record", std::move(record), context_.timings.record);
@@ -89,32 +94,16 @@ asio::awaitable<void> KnownCheckpoints::save() {
   recorded_ = std::move(saving);
 }
 
-json::object KnownCheckpoints::published_to_json() const {
-  return {{"destination", output_.volume + ":" + output_.to},
-          {"boot", boot_id()},
-          {"name", known_.newest_published->name},
-          {"mtime_ns", known_.newest_published->mtime_ns}};
+Changes KnownCheckpoints::unchanged() const {
+  Changes unchanged;
+  for (const auto& [name, since] : since_) {
+    if (context_.clock.steady() - since.time >= context_.timings.steady) unchanged[name] = since.changed_ns;
+  }
+  return unchanged;
 }
 
-// None if it was seen elsewhere, or before this host's boot.
-std::optional<PublishedCheckpoint> KnownCheckpoints::published_from(const json::object* object) const {
-  const bool is_valid = object != nullptr && !boot_id().empty() && get_string(*object, "boot") == boot_id() &&
-                        get_string(*object, "destination") == output_.volume + ":" + output_.to;
-  if (!is_valid) return std::nullopt;
-  return PublishedCheckpoint{get_string(*object, "name").value_or(""),
-                             get_int(*object, "mtime_ns").value_or(0)};
-}
-
-bool KnownCheckpoints::is_newest_known(const LocalCheckpoint& local) const {
-  return known_.newest_published && local.mtime_ns >= known_.newest_published->mtime_ns;
-}
-
-void KnownCheckpoints::note_published(const std::vector<PublishedCheckpoint>& published) {
-  known_.newest_published = published.empty() ? PublishedCheckpoint() : published.front();
-}
-
-void KnownCheckpoints::mark_sent(const std::string& checkpoint, std::int64_t changed_ns) {
-  known_.sent[checkpoint] = changed_ns;
+void KnownCheckpoints::mark_sent(const std::string& checkpoint, std::int64_t written_ns) {
+  known_.sent[checkpoint] = written_ns;
 }
 
 }  // namespace spark::outputs

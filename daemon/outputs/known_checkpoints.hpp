@@ -1,9 +1,9 @@
-// Remembers the flushing and sending of an output's checkpoints, and the newest one seen on its volume;
-// recorded in the state folder.
+// Remembers the flushing and sending of an output's checkpoints, recorded in the state folder, and since when
+// they are as they are.
 #pragma once
 
 #include <boost/asio/awaitable.hpp>
-#include <optional>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -17,12 +17,15 @@ class KnownCheckpoints {
   // Both outlive it.
   KnownCheckpoints(const Context& context, const config::Output& output);
 
-  // The newest change of each checkpoint when it was flushed, and when it was sent.
+  // The newest change of each checkpoint when it was flushed.
   const Changes& flushed() const { return known_.flushed; }
+  // The newest write to each checkpoint when it was sent. In records of version 0.2.0, its newest change.
   const Changes& sent() const { return known_.sent; }
-  // Whether none that was seen on the volume since this host's boot is newer. Before the boot, another host
-  // may have had the volume unnoticed.
-  bool is_newest_known(const LocalCheckpoint& local) const;
+  // The newest change of each checkpoint that has been as it is for a while, by the clock that never jumps.
+  Changes unchanged() const;
+  // The newest change of each checkpoint that may be from before the boot: it was so at an earlier look, or
+  // in the future at the first one. Its times may say otherwise once the clock is set.
+  const Changes& unproven() const { return known_.unproven; }
 
   // Reads the record, once; a failure is logged, and the next call tries again. Until then nothing is
   // remembered or saved, which would replace the record.
@@ -32,28 +35,28 @@ class KnownCheckpoints {
   // can't be listed. Saves.
   asio::awaitable<void> remember(const std::vector<LocalCheckpoint>& local,
                                  const std::vector<PublishedCheckpoint>* published);
-  void mark_sent(const std::string& checkpoint, std::int64_t changed_ns);
-  // The list of the volume, newest first; until it is forgotten again, because another host may write there
-  // unnoticed.
-  void note_published(const std::vector<PublishedCheckpoint>& published);
-  void forget_published() { known_.newest_published.reset(); }
+  void mark_sent(const std::string& checkpoint, std::int64_t written_ns);
   // Records changes, if there are any; a failure is logged, and the next call tries again.
   asio::awaitable<void> save();
 
  private:
   struct Known {
-    Changes flushed, sent;
-    std::optional<PublishedCheckpoint> newest_published;  // without a name: none is there
+    Changes flushed, sent, unproven;
     bool operator==(const Known&) const = default;
   };
-  json::object published_to_json() const;
-  std::optional<PublishedCheckpoint> published_from(const json::object* object) const;
   std::string subject() const;
   std::string file() const;
 
   const Context& context_;
   const config::Output& output_;
   Known known_, recorded_;
+  struct Since {
+    std::int64_t changed_ns = 0;
+    SteadyTime time{};
+    bool is_unproven = false;
+  };
+  std::map<std::string, Since> since_;  // by name
+  bool has_looked_ = false;
   bool has_loaded_ = false;
 };
 

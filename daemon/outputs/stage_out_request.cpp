@@ -94,7 +94,8 @@ json::object how_to_json(const StageOutRequest& request) {
   return {{"source", request.source},     {"path", request.path},
           {"uid", request.asker.uid},     {"nodes", request.nodes},
           {"max_rate", request.max_rate}, {"marker", request.marker},
-          {"latest", request.latest},     {"changed_ns", request.changed_ns}};
+          {"latest", request.latest},     {"changed_ns", request.changed_ns},
+          {"hurries", request.hurries}};
 }
 
 json::object to_json(const StageOutRequest& request) {
@@ -131,6 +132,7 @@ Result<StageOutRequest> request_from_json(const json::object& object) {
   request.waits = get_bool(object, "waits").value_or(true);
   request.marker = get_string(object, "marker").value_or("");
   request.latest = get_string(object, "latest").value_or("");
+  request.hurries = get_bool(object, "hurries").value_or(false);
   request.changed_ns = get_int(object, "changed_ns").value_or(0);
   request.max_rate = static_cast<Bytes>(std::max<std::int64_t>(0, get_int(object, "max_rate").value_or(0)));
   return request;

@@ -22,6 +22,7 @@ struct StageOutRequest {
   std::string marker;       // file that is the same in all shards of one attempt of the job; empty means none
   std::string latest;       // kind of the pointer to the newest copy there: "link", "file"; empty means none
   Bytes max_rate = 0;       // bytes per second; 0 means no limit
+  bool hurries = false;     // leaves no share of the drive to other programs: the job replaces it soon
   // The newest change of anything in the source when it was found complete: it is sent only in that state. 0
   // means that the requester vouches for it.
   std::int64_t changed_ns = 0;

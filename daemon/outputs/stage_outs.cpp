@@ -110,9 +110,14 @@ void StageOuts::begin(const TransferPtr& transfer) {
 
 asio::awaitable<Outcome> StageOuts::send_in_turn(TransferPtr transfer) {
   const std::string volume = transfer->request().volume;
-  if (busy_.contains(volume)) transfer->show_queued();
-  while (busy_.contains(volume) && !transfer->is_cancelled()) co_await freed_.wait();
-  const bool has_turn = busy_.insert(volume).second;
+  // One with a rate of its own leaves room for others, for hours maybe.
+  const bool needs_turn = transfer->request().max_rate == 0;
+  while (needs_turn && busy_.contains(volume) && !transfer->is_cancelled()) {
+    transfer->show_queued("job " + std::to_string(busy_[volume]) + " is sent to " + printable(volume) +
+                          " first");
+    co_await freed_.wait();
+  }
+  const bool has_turn = needs_turn && busy_.emplace(volume, transfer->job()->id()).second;
   auto sent = co_await transfer->run();
   if (has_turn) busy_.erase(volume);
   freed_.notify();

@@ -1,10 +1,11 @@
 // All copies in progress to volumes: each request is a job, is recorded before it is answered, and survives a
-// restart of the daemon and of the host. Copies to one volume run one at a time.
+// restart of the daemon and of the host. Copies to one volume run one at a time, except those with a rate of
+// their own.
 #pragma once
 
 #include <boost/asio/awaitable.hpp>
+#include <map>
 #include <optional>
-#include <set>
 #include <string>
 #include <vector>
 
@@ -53,8 +54,8 @@ class StageOuts {
   Context context_;
   Jobs& jobs_;
   Store store_;
-  std::vector<TransferPtr> transfers_;  // in the order of their requests
-  std::set<std::string> busy_;          // volumes being written
+  std::vector<TransferPtr> transfers_;         // in the order of their requests
+  std::map<std::string, std::uint64_t> busy_;  // volumes being written, and the number of the job
   Event freed_;
   Totals totals_;
   bool has_read_records_ = false;

@@ -144,6 +144,12 @@ asio::awaitable<void> Transfer::prune(json::object& sent) {
                  ": older copies were not all deleted: " + pruned.error().message());
   } else if (const json::array* names = get_array(*pruned, "removed"); names != nullptr) {
     removed = *names;
+    const json::object* because = get_object(*pruned, "because");
+    for (std::size_t i = 0; because != nullptr && i < names->size(); ++i) {
+      const std::string name((*names)[i].as_string());
+      log::info("deleted " + name + " beside " + printable(request_.destination()) + ": " +
+                get_string(*because, name).value_or(""));
+    }
   }
   sent["warnings"] = std::move(warnings);
   sent["removed"] = std::move(removed);
@@ -163,13 +169,10 @@ asio::awaitable<Result<json::object>> Transfer::delete_older() {
   call.verb = "prune-output";
   call.subject = "volume " + printable(request_.volume);
   call.deadline = context_.timings.prune;
-  call.request = {{"root", place->root},
-                  {"mount", place->mount},
-                  {"path", request_.path},
-                  {"uid", request_.asker.uid},
-                  {"keep", request_.keep},
-                  {"keep_every", request_.keep_every},
-                  {"spared", json::value_from(*in_use)}};
+  call.request = {{"root", place->root},       {"mount", place->mount},
+                  {"path", request_.path},     {"uid", request_.asker.uid},
+                  {"keep", request_.keep},     {"keep_every", request_.keep_every},
+                  {"latest", request_.latest}, {"spared", json::value_from(*in_use)}};
   call.on_start = [this](pid_t pid) {
     if (!context_.must_yield()) return;
     if (const auto set = workers::set_priority(pid, workers::Priority::Idle); !set)
@@ -205,9 +208,16 @@ void Transfer::look_at(Attempt& attempt) {
   } else if (attempt.saw_outage &&
              now - std::max(attempt.back_since, attempt.last_moved) > context_.timings.stuck) {
     give_up(attempt, "its writer hangs although the volume is back; it is replaced");
-  } else if (now - attempt.last_moved > context_.timings.stalled) {
+  } else if (now - attempt.last_moved > stalled_after()) {
     show_stalled("no byte moved for " + format_duration(now - attempt.last_moved));
   }
+}
+
+// At a low rate, the next piece is due only after some time.
+Duration Transfer::stalled_after() const {
+  constexpr Bytes kInFlight = 64 << 20;
+  const Bytes rate = request_.max_rate;
+  return context_.timings.stalled + Duration(rate == 0 ? 0 : kInFlight * 1000 / rate);
 }
 
 void Transfer::give_up(Attempt& attempt, std::string reason) {
@@ -217,7 +227,8 @@ void Transfer::give_up(Attempt& attempt, std::string reason) {
 }
 
 void Transfer::set_priority(Attempt& attempt) {
-  const auto wanted = context_.must_yield() ? workers::Priority::Idle : workers::Priority::Normal;
+  const auto wanted =
+      context_.must_yield() && !request_.hurries ? workers::Priority::Idle : workers::Priority::Normal;
   if (attempt.worker == 0 || wanted == attempt.priority) return;
   attempt.priority = wanted;
   if (const auto set = workers::set_priority(attempt.worker, wanted); !set) log::survived(set.error());
@@ -236,9 +247,9 @@ void Transfer::note_progress(Attempt& attempt, const json::object& progress) {
   }
 }
 
-void Transfer::show_queued() {
+void Transfer::show_queued(const std::string& reason) {
   progress_["phase"] = "queued";
-  progress_.erase("reason");
+  progress_["reason"] = reason;
   show(progress_);
 }
 

@@ -35,7 +35,7 @@ class Transfer : public std::enable_shared_from_this<Transfer> {
   // Waits for note_durable().
   asio::awaitable<Result<>> until_durable();
   // While another copy is being sent to its volume.
-  void show_queued();
+  void show_queued(const std::string& reason);
   // Runs the copy to its end. Waits while the volume is away.
   asio::awaitable<Outcome> run();
   // Its own shard is sent, and `answer` lists the hosts with shards on the volume. Returns after one
@@ -62,6 +62,7 @@ class Transfer : public std::enable_shared_from_this<Transfer> {
   asio::awaitable<Result<json::object>> delete_older();
   asio::awaitable<void> watch(std::shared_ptr<Attempt> attempt);
   void look_at(Attempt& attempt);
+  Duration stalled_after() const;
   void give_up(Attempt& attempt, std::string reason);
   void set_priority(Attempt& attempt);
   void note_progress(Attempt& attempt, const json::object& progress);

@@ -14,6 +14,11 @@ using config::Complete;
 
 constexpr Duration kFirstPause{60'000}, kLongestPause{600'000};
 
+// The rule for completeness, for a request to a worker.
+std::string rule_of(const config::Output& output) {
+  return config::to_string(output.complete == Complete::OnRequest ? Complete::Rename : output.complete);
+}
+
 // A checkpoint newer than the complete ones that will be complete soon.
 bool is_any_settling(const std::vector<LocalCheckpoint>& local) {
   const auto newest =
@@ -28,6 +33,7 @@ WatchedOutput::WatchedOutput(const Context& context, StageOuts& stage_outs, conf
       stage_outs_(stage_outs),
       settings_(std::move(settings)),
       known_(context, settings_),
+      cleanup_(context, stage_outs, settings_),
       timer_(context.executor) {}
 
 void WatchedOutput::stop() {
@@ -40,7 +46,8 @@ asio::awaitable<void> WatchedOutput::run() {
   while (!is_stopped_) {
     co_await work();
     if (is_stopped_) co_return;
-    timer_.expires_after(context_.timings.watch);
+    // A check of many files takes at most a twentieth of a core.
+    timer_.expires_after(std::max(context_.timings.watch, scan_time_ * 20));
     co_await timer_.wait();
   }
 }
@@ -48,32 +55,55 @@ asio::awaitable<void> WatchedOutput::run() {
 // Uses a separate worker, because it drops its privileges permanently.
 asio::awaitable<Result<WatchedOutput::Seen>> WatchedOutput::look() {
   co_await known_.load();
-  const Complete rule = settings_.complete == Complete::OnRequest ? Complete::Rename : settings_.complete;
   workers::Call call;
   call.verb = "scan-output";
   call.subject = "output " + settings_.name;
   call.deadline = context_.timings.scan;
   call.request = {{"path", settings_.path.native()},
-                  {"rule", config::to_string(rule)},
+                  {"rule", rule_of(settings_)},
                   {"marker", settings_.marker},
-                  {"flushed", changes_to_json(known_.flushed())}};
+                  {"flushed", changes_to_json(known_.flushed())},
+                  {"unchanged", changes_to_json(known_.unchanged())},
+                  {"unproven", changes_to_json(known_.unproven())}};
+  if (boot_ns_) call.request["boot_ns"] = *boot_ns_;
+  const SteadyTime begun = context_.clock.steady();
   const auto answer = co_await context_.runner.run(std::move(call));
+  scan_time_ = std::chrono::duration_cast<Duration>(context_.clock.steady() - begun);
   if (!answer) co_return fail(answer.error());
+  if (!boot_ns_) boot_ns_ = get_int(*answer, "boot_ns");
   Seen seen;
   seen.missing = get_string(*answer, "missing").value_or("");
   seen.owner = static_cast<uid_t>(get_int(*answer, "uid").value_or(0));
   seen.local = local_from_json(*answer);
-  const LocalCheckpoint* newest = newest_complete(seen.local);
-  facts_.latest_local = newest == nullptr ? "" : newest->name;
+  seen.best = get_string(*answer, "best").value_or("");
   co_await list_published(seen);
-  facts_.reason = seen.missing.empty() ? seen.unlisted : seen.missing;
   if (seen.missing.empty()) {
     co_await known_.remember(seen.local, seen.published ? &*seen.published : nullptr);
   } else {
     co_await known_.save();  // its file system may be mounted later
   }
-  facts_.unsent = unsent_of(seen);
+  note_facts(seen);
   co_return seen;
+}
+
+void WatchedOutput::note_facts(const Seen& seen) {
+  const LocalCheckpoint* newest = newest_complete(seen.local);
+  facts_.latest_local = newest == nullptr ? "" : newest->name;
+  if (seen.published) {
+    const bool is_any = !seen.published->empty();
+    facts_.latest_published = is_any ? seen.published->front().name : "";
+    facts_.published_mtime_ns = is_any ? seen.published->front().mtime_ns : 0;
+  }
+  facts_.reason = seen.missing.empty() ? seen.unlisted : seen.missing;
+  const auto future = std::ranges::find_if(seen.local, &LocalCheckpoint::is_in_future);
+  if (facts_.reason.empty()) facts_.reason = cleanup_.trouble();
+  if (facts_.reason.empty() && future != seen.local.end()) {
+    facts_.reason = "the times of " + printable(future->name) +
+                    " are later than this host's clock, which was set back: `timedatectl` shows it";
+  }
+  const CheckpointPlan plan = plan_of(seen);
+  facts_.backlog = settings_.complete == Complete::OnRequest ? 0 : plan.backlog;
+  facts_.unsent = unsent_of(seen, plan);
 }
 
 asio::awaitable<Result<WatchedOutput::Seen>> WatchedOutput::look_into_folder() {
@@ -96,27 +126,30 @@ asio::awaitable<Result<WatchedOutput::Seen>> WatchedOutput::look_until_settled()
   co_return seen;
 }
 
-std::string WatchedOutput::unsent_of(const Seen& seen) const {
+std::string WatchedOutput::unsent_of(const Seen& seen, const CheckpointPlan& plan) const {
   if (seen.local.empty()) return "";
   const LocalCheckpoint& newest = seen.local.front();
-  const std::string where = printable(newest.name) + " is not on " + settings_.volume + ":" + settings_.to;
-  if (!newest.incomplete.empty()) return where + ", as it is not complete: " + newest.incomplete;
-  if (!plan_of(seen).send) return "";
-  if (!facts_.reason.empty()) return where + " yet: " + facts_.reason;
+  const std::string where = " is not on " + settings_.volume + ":" + settings_.to;
+  if (!newest.incomplete.empty())
+    return printable(newest.name) + where + ", as it is not complete: " + newest.incomplete;
+  if (!plan.overtaken_by.empty()) {
+    return printable(newest.name) + where + ": " + printable(plan.overtaken_by) +
+           " there is of a later step; if the job went back to an earlier one, delete that";
+  }
+  if (!plan.send) return "";
+  const std::string left = printable(plan.send->name) + where;
+  if (!facts_.reason.empty()) return left + " yet: " + facts_.reason;
   if (settings_.complete == Complete::OnRequest)
-    return where + "; `spark-stage stage-out " + settings_.name + "` sends it";
-  return where + " yet; spark-staged sends it";
+    return left + "; `spark-stage stage-out " + settings_.name + "` sends it";
+  return left + " yet; spark-staged sends it" +
+         (is_behind_ ? ", at full speed: checkpoints are saved faster than they are sent" : "");
 }
 
 CheckpointPlan WatchedOutput::plan_of(const Seen& seen) const {
-  return plan_checkpoints(settings_, seen.local, seen.published.value_or(std::vector<PublishedCheckpoint>{}),
-                          known_.sent(), seen.begun);
+  return plan_checkpoints(settings_, seen, known_.sent());
 }
 
 asio::awaitable<void> WatchedOutput::list_published(Seen& seen) {
-  const auto writable = context_.find_volume(settings_.volume);
-  // Another host writes it.
-  if (!writable && writable.error().kind == Errc::Refused) known_.forget_published();
   auto place = context_.find_readable(settings_.volume);
   if (!place) {
     seen.unlisted = place.error().what;
@@ -126,7 +159,8 @@ asio::awaitable<void> WatchedOutput::list_published(Seen& seen) {
   call.verb = "list-published";
   call.subject = "volume " + printable(settings_.volume);
   call.deadline = context_.timings.list;
-  call.request = {{"root", place->root}, {"mount", place->mount}, {"path", settings_.to}};
+  call.request = {
+      {"root", place->root}, {"mount", place->mount}, {"path", settings_.to}, {"rule", rule_of(settings_)}};
   if (seen.missing.empty()) call.request["uid"] = seen.owner;
   const auto answer = co_await context_.runner.run(std::move(call));
   if (!answer) {
@@ -135,14 +169,10 @@ asio::awaitable<void> WatchedOutput::list_published(Seen& seen) {
   }
   seen.published = published_from_json(*answer);
   seen.begun = begun_from_json(*answer);
-  known_.note_published(*seen.published);
-  const bool is_any = !seen.published->empty();
-  facts_.latest_published = is_any ? seen.published->front().name : "";
-  facts_.published_mtime_ns = is_any ? seen.published->front().mtime_ns : 0;
 }
 
 asio::awaitable<void> WatchedOutput::work() {
-  note_end_of_sending();
+  const bool has_just_ended = note_end_of_sending();
   auto seen = co_await look();
   if (!seen) {
     facts_.reason = seen.error().message();
@@ -150,18 +180,20 @@ asio::awaitable<void> WatchedOutput::work() {
   }
   if (!seen->missing.empty() || !seen->published || is_stopped_) co_return;
   CheckpointPlan plan = plan_of(*seen);
-  const bool sends_unasked = settings_.complete != Complete::OnRequest;
-  facts_.backlog = sends_unasked ? plan.backlog : 0;
+  const LocalCheckpoint* newest = newest_complete(seen->local);
+  const bool is_newest_left = plan.send && newest != nullptr && plan.send->name == newest->name;
+  is_behind_ = is_newest_left && (is_behind_ || (has_just_ended && !was_tried(*plan.send)));
   // If a sending ended during the check, it is handled at the next one, because this plan does not include
   // it.
-  if (sends_unasked && plan.send && !is_busy() &&
+  if (settings_.complete != Complete::OnRequest && plan.send && !is_busy() &&
       (!was_tried(*plan.send) || context_.clock.steady() >= retry_.next)) {
     LocalCheckpoint next = *plan.send;
     // Without waiting: a newer checkpoint may be complete before all hosts' shards are there.
     const auto job = co_await send(std::move(next), seen->owner, false);
     if (!job) facts_.reason = job.error().message();
   }
-  co_await tidy(std::move(plan));
+  // A checkpoint that was saved again after it was sent is known by the record alone.
+  if (known_.has_loaded()) co_await cleanup_.run(std::move(plan.surplus), seen->owner);
 }
 
 // In its present state: one that was saved again since is a new one.
@@ -178,8 +210,8 @@ bool WatchedOutput::is_busy() const {
   return !sending_->is_running() || settings_.nodes <= 1 || !waits;
 }
 
-void WatchedOutput::note_end_of_sending() {
-  if (!sending_ || sending_->is_running()) return;
+bool WatchedOutput::note_end_of_sending() {
+  if (!sending_ || sending_->is_running()) return false;
   const json::object event = sending_->final_event();
   const bool has_failed = get_string(event, "event") == "failed";
   if (has_failed) {
@@ -193,10 +225,11 @@ void WatchedOutput::note_end_of_sending() {
     retry_.error = retry_.failed + ": " + missing_shards(*result, settings_.nodes);
     retry_.next = context_.clock.steady() + context_.timings.shards;
   } else {
-    known_.mark_sent(retry_.failed, retry_.changed_ns);
+    known_.mark_sent(retry_.failed, retry_.written_ns);
     retry_ = {};
   }
   sending_ = nullptr;
+  return true;
 }
 
 asio::awaitable<Result<std::shared_ptr<Job>>> WatchedOutput::send(LocalCheckpoint checkpoint, uid_t owner,
@@ -214,12 +247,14 @@ asio::awaitable<Result<std::shared_ptr<Job>>> WatchedOutput::send(LocalCheckpoin
   request.asker.holder = "output " + settings_.name;
   request.asker.uid = owner;
   request.changed_ns = checkpoint.changed_ns;
+  request.hurries = is_behind_;
   request.is_flushed = true;  // by the check that found it
   auto job = co_await stage_outs_.send(std::move(request));
   if (job) {
     sending_ = *job;
     retry_.failed = checkpoint.name;  // until the sending succeeds
     retry_.changed_ns = checkpoint.changed_ns;
+    retry_.written_ns = checkpoint.written_ns;
   }
   co_return job;
 }
@@ -233,29 +268,6 @@ Result<> WatchedOutput::job_ended() {
   if (!sending_) retry_ = {};
   timer_.cancel();
   return {};
-}
-
-// Failures are retried at the next check.
-asio::awaitable<void> WatchedOutput::tidy(CheckpointPlan plan) {
-  // DeepSpeed's own file has that name.
-  const std::string latest = settings_.complete == Complete::DeepSpeed ? "" : plan.latest;
-  auto sources = stage_outs_.sources();
-  // A checkpoint that was saved again after it was sent is known by the record alone.
-  if (!sources || !known_.has_loaded()) plan.remove.clear();
-  if (plan.remove.empty() && latest == linked_) co_return;
-  workers::Call call;
-  call.verb = "tidy-output";
-  call.subject = "output " + settings_.name;
-  call.deadline = context_.timings.scan;
-  call.request = {{"path", settings_.path.native()},
-                  {"remove", changes_to_json(plan.remove)},
-                  {"sources", json::value_from(std::move(sources).value_or(std::vector<std::string>{}))},
-                  {"latest", latest}};
-  const auto tidied = co_await context_.runner.run(std::move(call));
-  if (!tidied) co_return log::warning("output " + settings_.name + ": " + tidied.error().message());
-  const std::string warning = get_string(*tidied, "warning").value_or("");
-  if (!warning.empty() && latest != linked_) log::warning("output " + settings_.name + ": " + warning);
-  linked_ = latest;
 }
 
 json::object WatchedOutput::to_json() const {

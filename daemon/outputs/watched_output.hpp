@@ -14,6 +14,7 @@
 #include "daemon/outputs/checkpoint_plan.hpp"
 #include "daemon/outputs/context.hpp"
 #include "daemon/outputs/known_checkpoints.hpp"
+#include "daemon/outputs/local_cleanup.hpp"
 #include "daemon/outputs/stage_outs.hpp"
 #include "daemon/timer.hpp"
 
@@ -25,7 +26,7 @@ struct OutputFacts {
   std::string latest_local;      // newest complete checkpoint here; empty means none
   std::string latest_published;  // newest on the volume; empty means unknown
   std::int64_t published_mtime_ns = 0;  // its modification time
-  Bytes backlog = 0;                    // complete here, and not on the volume yet
+  Bytes backlog = 0;                    // complete here, and not sent yet, also while the volume is away
   std::uint64_t failures = 0;           // failed sendings since the daemon started
   // A sentence: why the newest checkpoint here is not on the volume; empty means that it is.
   std::string unsent;
@@ -51,42 +52,41 @@ class WatchedOutput : public std::enable_shared_from_this<WatchedOutput> {
   Result<> job_ended();
   // to_json() after a check of the folder and the volume. NotFound if there is no folder.
   asio::awaitable<Result<json::object>> look_now();
-  // {"local": PATH} or {"dataset": "VOLUME:PATH"}; waits for one that changed a moment ago. NotFound only if
-  // there is neither, not even an unproven one, and the volume was read: a job then starts from scratch. With
-  // several hosts also {"pending": {"name", "is_sending", "others_progress"}} if this host has a newer one,
-  // which is published when all hosts have sent it.
-  asio::awaitable<Result<json::object>> latest();
+  // {"local": PATH} or {"dataset": "VOLUME:PATH"}; waits for one that changed a moment ago. Unavailable if
+  // the volume can't be read, as another host may have published a higher one, unless the caller accepts a
+  // local one then (`offline`). NotFound only if there is neither, not even an unproven one, and the volume
+  // was read: a job then starts from scratch. With several hosts also {"pending": {"name", "is_sending",
+  // "others_progress"}} if this host has a newer one, which is published when all hosts have sent it.
+  asio::awaitable<Result<json::object>> latest(bool offline = false);
 
  private:
-  struct Seen {
-    std::string missing;  // a sentence: there is no folder; empty means that there is one
-    uid_t owner = 0;      // of the folder
-    std::vector<LocalCheckpoint> local;
-    std::optional<std::vector<PublishedCheckpoint>> published;  // none: the volume could not be read
-    std::string unlisted;                                       // the reason for that
-    std::vector<BegunCheckpoint> begun;
+  struct Seen : Holdings {
+    std::string missing;   // a sentence: there is no folder; empty means that there is one
+    uid_t owner = 0;       // of the folder
+    std::string unlisted;  // why the volume could not be read
   };
   asio::awaitable<Result<Seen>> look();
   asio::awaitable<Result<Seen>> look_until_settled();
   asio::awaitable<Result<Seen>> look_into_folder();
-  bool is_latest_here(const Seen& seen, const LocalCheckpoint& newest) const;
+  bool is_latest_here(const Seen& seen, const LocalCheckpoint& newest, bool offline) const;
   tl::unexpected<Error> no_latest(const Seen& seen) const;
+  tl::unexpected<Error> no_megatron(const PublishedCheckpoint& published) const;
   asio::awaitable<void> list_published(Seen& seen);
   CheckpointPlan plan_of(const Seen& seen) const;
   json::object pending(const Seen& seen, const LocalCheckpoint& newest);
-  std::string unsent_of(const Seen& seen) const;
+  void note_facts(const Seen& seen);
+  std::string unsent_of(const Seen& seen, const CheckpointPlan& plan) const;
   asio::awaitable<void> work();
   asio::awaitable<Result<std::shared_ptr<Job>>> send(LocalCheckpoint checkpoint, uid_t owner,
                                                      bool waits_for_shards);
-  asio::awaitable<void> tidy(CheckpointPlan plan);
-  void note_end_of_sending();
+  bool note_end_of_sending();
   bool is_busy() const;
   bool was_tried(const LocalCheckpoint& checkpoint) const;
 
   struct Retry {
-    std::string failed;           // name of the checkpoint that was sent, or failed, last
-    std::int64_t changed_ns = 0;  // its newest change when the sending started
-    std::string error;            // of the failure; empty means that it has not failed
+    std::string failed;                           // name of the checkpoint that was sent, or failed, last
+    std::int64_t changed_ns = 0, written_ns = 0;  // its newest change and write when the sending started
+    std::string error;                            // of the failure; empty means that it has not failed
     Duration pause{0};
     SteadyTime next{};
   };
@@ -96,9 +96,13 @@ class WatchedOutput : public std::enable_shared_from_this<WatchedOutput> {
   config::Output settings_;
   OutputFacts facts_;
   KnownCheckpoints known_;
-  std::shared_ptr<Job> sending_;  // the last job that this output started; none before the first
+  std::optional<std::int64_t> boot_ns_;  // of the host, at the first look
+  std::shared_ptr<Job> sending_;         // the last job that this output started; none before the first
   Retry retry_;
-  std::string linked_;  // target of the local `latest`
+  LocalCleanup cleanup_;
+  // Checkpoints are complete faster than they are sent: sending leaves no share of the drive to others.
+  bool is_behind_ = false;
+  Duration scan_time_{0};  // of the last check of the folder
   Timer timer_;
   bool is_stopped_ = false;
 };

@@ -3,6 +3,7 @@
 
 #include "base/text.hpp"
 #include "daemon/outputs/watched_output.hpp"
+#include "staging/checkpoints/checkpoint_name.hpp"
 
 namespace spark::outputs {
 namespace {
@@ -36,7 +37,7 @@ asio::awaitable<Result<json::object>> WatchedOutput::look_now() {
   co_return to_json();
 }
 
-asio::awaitable<Result<json::object>> WatchedOutput::latest() {
+asio::awaitable<Result<json::object>> WatchedOutput::latest(bool offline) {
   auto seen = co_await look_until_settled();
   if (!seen) {
     Error error = seen.error();
@@ -44,11 +45,12 @@ asio::awaitable<Result<json::object>> WatchedOutput::latest() {
     co_return fail(std::move(error));
   }
   const LocalCheckpoint* newest = newest_complete(seen->local);
-  if (newest != nullptr && is_latest_here(*seen, *newest))
+  if (newest != nullptr && is_latest_here(*seen, *newest, offline))
     co_return json::object{{"name", newest->name}, {"local", (settings_.path / newest->name).native()}};
   const PublishedCheckpoint* published =
       seen->published && !seen->published->empty() ? &seen->published->front() : nullptr;
   json::object found;
+  if (published != nullptr && staging::megatron_iteration(published->name)) co_return no_megatron(*published);
   if (published != nullptr) {
     found = {{"name", published->name},
              {"dataset", settings_.volume + ":" + path_on_volume(settings_, published->name)}};
@@ -60,11 +62,23 @@ asio::awaitable<Result<json::object>> WatchedOutput::latest() {
   co_return found;
 }
 
-// Another host may have sent a newer one, and one of several hosts has only a shard.
-bool WatchedOutput::is_latest_here(const Seen& seen, const LocalCheckpoint& newest) const {
+// A staged checkpoint has another name, and no tracker beside it: Megatron-LM would start from random
+// weights.
+tl::unexpected<Error> WatchedOutput::no_megatron(const PublishedCheckpoint& published) const {
+  return fail(Errc::Refused,
+              "output " + settings_.name + ": " + printable(published.name) +
+                  " is on the volume, and Megatron-LM can't load it from a staged copy",
+              "give --load the folder " + printable(settings_.to) + " on volume " + settings_.volume +
+                  ": it has " + staging::kMegatronTracker);
+}
+
+// Another host may have sent a higher one, and one of several hosts has only a shard.
+bool WatchedOutput::is_latest_here(const Seen& seen, const LocalCheckpoint& newest, bool offline) const {
   if (settings_.nodes > 1) return false;
-  if (!seen.published) return known_.is_newest_known(newest);
-  return seen.published->empty() || newest.mtime_ns >= seen.published->front().mtime_ns;
+  if (!seen.published) return offline;
+  const PublishedCheckpoint* there = seen.published->empty() ? nullptr : &seen.published->front();
+  if (there == nullptr || there->name == newest.name) return true;
+  return staging::standing_of(newest) > staging::standing_of(*there);
 }
 
 tl::unexpected<Error> WatchedOutput::no_latest(const Seen& seen) const {
@@ -73,9 +87,8 @@ tl::unexpected<Error> WatchedOutput::no_latest(const Seen& seen) const {
   if (!seen.published && newest != nullptr && settings_.nodes <= 1) {
     return fail(Errc::Unavailable,
                 name + ": " + seen.unlisted + "; " + printable(newest->name) + " in " + folder +
-                    " is complete, but the volume may have a newer one",
-                "ask again when that is over, or use " + folder + "/" + printable(newest->name) +
-                    " if it is the newest");
+                    " is complete, but the volume may have a later one",
+                "ask again when that is over; `spark-stage latest --offline` gives the local one");
   }
   if (!seen.published)
     return fail(Errc::Unavailable, name + ": " + seen.unlisted, "ask again when that is over");
@@ -95,8 +108,8 @@ tl::unexpected<Error> WatchedOutput::no_latest(const Seen& seen) const {
     const std::string nodes = settings_.nodes > 1 ? " --nodes " + std::to_string(settings_.nodes) : "";
     return fail(Errc::Unavailable,
                 name + ": " + printable(unproven->name) + " in " + folder +
-                    " was saved before this host started, and may be incomplete: it was not known to be on "
-                    "its drive by then",
+                    " may be complete, but that is not known: " +
+                    unproven->incomplete.substr(0, unproven->incomplete.find(';')),
                 "delete it, or send it with `spark-stage stage-out " + folder + "/" +
                     printable(unproven->name) + " " + printable(destination) + nodes + "` if it is right");
   }

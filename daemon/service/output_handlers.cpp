@@ -76,6 +76,7 @@ asio::awaitable<Answer> post_output(const DaemonParts& daemon, Request request) 
   co_return job ? accepted_answer(*job) : api::error_answer(job.error());
 }
 
+// ".../latest/offline" accepts a local one while the volume is away.
 // NotFound means that there is no checkpoint yet, and a job then starts from scratch.
 asio::awaitable<Answer> get_latest_output(const DaemonParts& daemon, Request request) {
   const auto output = find_watched(daemon, request.path[2]);
@@ -84,7 +85,7 @@ asio::awaitable<Answer> get_latest_output(const DaemonParts& daemon, Request req
     if (error.kind == Errc::NotFound) error.kind = Errc::Invalid;
     co_return api::error_answer(error);
   }
-  auto latest = co_await (*output)->latest();
+  auto latest = co_await (*output)->latest(request.path.size() > 4);
   co_return answer_with(std::move(latest));
 }
 

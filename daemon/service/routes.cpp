@@ -71,6 +71,7 @@ constexpr Endpoint kEndpoints[] = {
     {{"GET", "/v1/outputs/{name}"}, get_output},
     {{"POST", "/v1/outputs/{name}/send"}, post_output},
     {{"GET", "/v1/outputs/{name}/latest"}, get_latest_output},
+    {{"GET", "/v1/outputs/{name}/latest/offline"}, get_latest_output},
     {{"DELETE", "/v1/leases/{id}"}, delete_lease},
     {{"GET", "/v1/jobs"}, get_jobs},
     {{"GET", "/v1/jobs/{id}"}, get_job},

@@ -1,10 +1,14 @@
 #include "staging/files/quiet_source.hpp"
 
+#include <fcntl.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <system_error>
 
+#include "staging/files/link_follower.hpp"
 #include "staging/files/times.hpp"
 #include "staging/files/walk.hpp"
 
@@ -33,25 +37,40 @@ Digest digest_of(const Entries& entries) {
   return hasher.digest();
 }
 
-void add(TreeTotals& totals, const struct stat& info) {
-  totals.changed_ns = std::max({totals.changed_ns, nanoseconds(info.st_mtim), nanoseconds(info.st_ctim)});
+bool is_readable(const fs::path& path, const struct stat& info) {
+  if (S_ISLNK(info.st_mode)) return true;
+  const bool is_own = info.st_uid == ::geteuid() && (info.st_mode & S_IRUSR) != 0;
+  return is_own || ::faccessat(AT_FDCWD, path.c_str(), R_OK, AT_EACCESS) == 0 || errno != EACCES;
+}
+
+bool is_broken_link(const fs::path& path, const fs::path& root) {
+  std::error_code error;
+  const fs::path target = fs::read_symlink(path, error);
+  if (error) return false;
+  return leads_out(path.lexically_relative(root).native(), target.native()) || !fs::exists(path, error);
+}
+
+void add(TreeTotals& totals, const fs::path& path, const fs::path& root) {
+  struct stat info {};
+  if (::lstat(path.c_str(), &info) != 0) return;
+  totals.written_ns = std::max(totals.written_ns, nanoseconds(info.st_mtim));
+  totals.changed_ns = std::max({totals.changed_ns, totals.written_ns, nanoseconds(info.st_ctim)});
   if (S_ISREG(info.st_mode)) totals.bytes += static_cast<Bytes>(info.st_size);
+  if (totals.unreadable.empty() && !is_readable(path, info)) totals.unreadable = path;
+  if (totals.broken_link.empty() && S_ISLNK(info.st_mode) && path != root && is_broken_link(path, root))
+    totals.broken_link = path;
 }
 
 }  // namespace
 
 TreeTotals totals_of(const fs::path& path) {
   TreeTotals totals;
-  struct stat root {};
-  if (::lstat(path.c_str(), &root) != 0) return totals;
-  add(totals, root);
-  if (!S_ISDIR(root.st_mode)) return totals;
+  add(totals, path, path);
   std::error_code error;
+  if (!fs::is_directory(fs::symlink_status(path, error))) return totals;
   fs::recursive_directory_iterator entries(path, fs::directory_options::skip_permission_denied, error);
-  for (; !error && entries != fs::recursive_directory_iterator(); entries.increment(error)) {
-    struct stat info {};
-    if (::lstat(entries->path().c_str(), &info) == 0) add(totals, info);
-  }
+  for (; !error && entries != fs::recursive_directory_iterator(); entries.increment(error))
+    add(totals, entries->path(), path);
   return totals;
 }
 

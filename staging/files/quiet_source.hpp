@@ -19,7 +19,10 @@ namespace spark::staging {
 
 struct TreeTotals {
   std::int64_t changed_ns = 0;  // the newest mtime or ctime of anything in it
+  std::int64_t written_ns = 0;  // the newest mtime: a chmod, chown or hard link leaves it as it was
   Bytes bytes = 0;              // of regular files
+  std::string unreadable;       // path of something in it that this user may not read; empty means none
+  std::string broken_link;      // of a symlink to nothing, or to something outside; empty means none
 };
 
 // Of a file or folder, without following links. A file that disappears meanwhile is no error: the next call

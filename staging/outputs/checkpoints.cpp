@@ -5,11 +5,12 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
+#include <iterator>
 
 #include "base/file.hpp"
 #include "base/text.hpp"
+#include "staging/checkpoints/checkpoint_name.hpp"
 #include "staging/copy/partial/publish.hpp"
 #include "staging/files/quiet_source.hpp"
 #include "staging/files/times.hpp"
@@ -20,17 +21,6 @@ namespace spark::staging {
 namespace {
 
 namespace fs = std::filesystem;
-
-bool is_temporary(const std::string& name) {
-  constexpr std::array<std::string_view, 4> kBegins = {".", "tmp-", "tmp_", "tmp."};
-  constexpr std::array<std::string_view, 3> kEnds = {".tmp", ".incomplete", ".partial"};
-  return std::ranges::any_of(kBegins, [&](auto begin) { return name.starts_with(begin); }) ||
-         std::ranges::any_of(kEnds, [&](auto end) { return name.ends_with(end); });
-}
-
-bool is_pointer(const std::string& name) {
-  return name == kLatest || name == "latest_checkpointed_iteration.txt";
-}
 
 // Without links, so that different names of one place are equal; as it is if it can't be resolved.
 std::string resolved(const fs::path& path) {
@@ -53,6 +43,29 @@ bool is_unchanged(const fs::path& path, std::int64_t changed_ns) {
   return ::lstat(path.c_str(), &info) == 0 && totals_of(path).changed_ns == changed_ns;
 }
 
+Checkpoint checkpoint_at(const fs::path& path, const struct stat& info, const Completeness& completeness) {
+  const TreeTotals totals = totals_of(path);
+  Checkpoint one{.name = path.filename(),
+                 .mtime_ns = nanoseconds(info.st_mtim),
+                 .changed_ns = totals.changed_ns,
+                 .written_ns = totals.written_ns,
+                 .bytes = totals.bytes,
+                 .incomplete = ""};
+  const std::string mark = unfinished_mark(one.name);
+  if (!totals.unreadable.empty()) {
+    one.is_unproven = true;
+    one.incomplete = printable(totals.unreadable) + " can't be read by the owner of the folder";
+  } else if (!totals.broken_link.empty()) {
+    one.incomplete = "the link " + printable(totals.broken_link) +
+                     " leads to nothing, or out of it: the copy would lack that file";
+  } else if (::access((path.parent_path() / mark).c_str(), F_OK) == 0) {
+    one.incomplete = "the file " + printable(mark) + " is beside it";
+  } else {
+    one.incomplete = why_incomplete(path, one.changed_ns, completeness);
+  }
+  return one;
+}
+
 // Deletes the entries that were renamed for it.
 Result<> delete_removed(const fs::path& folder) {
   const auto names = names_of(folder);
@@ -67,41 +80,49 @@ Result<> delete_removed(const fs::path& folder) {
 }  // namespace
 
 Result<std::vector<Checkpoint>> list_checkpoints(const fs::path& folder, const Completeness& completeness,
-                                                 WallTime now, Duration settled) {
+                                                 WallTime now, Duration settled,
+                                                 const std::map<std::string, std::int64_t>& unchanged) {
   const auto names = names_of(folder);
   if (!names) return names.take_error();
-  const std::int64_t settled_before = std::chrono::nanoseconds((now - settled).time_since_epoch()).count();
-  std::vector<Checkpoint> checkpoints;
+  const auto in_ns = [](WallTime time) { return std::chrono::nanoseconds(time.time_since_epoch()).count(); };
+  std::vector<Checkpoint> checkpoints, aliases;
   for (const std::string& name : *names) {
     struct stat info {};
-    if (is_temporary(name) || is_pointer(name) || ::lstat((folder / name).c_str(), &info) != 0 ||
-        (!S_ISDIR(info.st_mode) && !S_ISREG(info.st_mode)))
+    if (::lstat((folder / name).c_str(), &info) != 0 || (!S_ISDIR(info.st_mode) && !S_ISREG(info.st_mode)))
       continue;
-    const TreeTotals totals = totals_of(folder / name);
-    Checkpoint checkpoint{name, nanoseconds(info.st_mtim), totals.changed_ns, totals.bytes, ""};
-    checkpoint.incomplete = why_incomplete(folder / name, checkpoint.changed_ns, completeness);
-    checkpoint.is_settling = checkpoint.incomplete.empty() && checkpoint.changed_ns > settled_before;
-    if (checkpoint.is_settling) checkpoint.incomplete = "it changed a moment ago";
-    checkpoints.push_back(std::move(checkpoint));
+    const EntryKind kind = kind_of(name, S_ISDIR(info.st_mode), completeness.rule);
+    if (kind == EntryKind::Temporary || kind == EntryKind::Other) continue;
+    Checkpoint one = checkpoint_at(folder / name, info, completeness);
+    one.is_in_future = one.changed_ns > in_ns(now + settled);
+    const auto seen = unchanged.find(name);
+    const bool was_seen = seen != unchanged.end() && seen->second == one.changed_ns;
+    one.is_settling = one.incomplete.empty() && one.changed_ns > in_ns(now - settled) && !was_seen;
+    if (one.is_settling) one.incomplete = "it changed a moment ago";
+    (kind == EntryKind::Alias ? aliases : checkpoints).push_back(std::move(one));
   }
-  std::ranges::sort(checkpoints, [](const Checkpoint& a, const Checkpoint& b) {
-    return a.mtime_ns != b.mtime_ns ? a.mtime_ns > b.mtime_ns : a.name > b.name;
-  });
+  const bool has_steps =
+      std::ranges::any_of(checkpoints, [](auto& one) { return step_of(one.name).has_value(); });
+  if (!has_steps) std::ranges::move(aliases, std::back_inserter(checkpoints));
+  std::ranges::sort(checkpoints, is_above<Checkpoint>);
   return checkpoints;
 }
 
 bool mark_unproven(std::vector<Checkpoint>& checkpoints, const fs::path& folder,
-                   const std::map<std::string, std::int64_t>& known, std::optional<std::int64_t> boot_ns) {
+                   const std::map<std::string, std::int64_t>& known, std::optional<std::int64_t> boot_ns,
+                   const std::map<std::string, std::int64_t>& unproven) {
+  const auto has = [](const std::map<std::string, std::int64_t>& changes, const Checkpoint& one) {
+    const auto found = changes.find(one.name);
+    return found != changes.end() && found->second == one.changed_ns;
+  };
   bool are_new = false;
   for (Checkpoint& one : checkpoints) {
-    const auto found = known.find(one.name);
-    const bool is_known = found != known.end() && found->second == one.changed_ns;
-    if (!one.incomplete.empty() || is_known) continue;
-    one.is_unproven = boot_ns && one.changed_ns < *boot_ns;
+    if (!one.incomplete.empty() || has(known, one)) continue;
+    one.is_unproven = boot_ns && (one.changed_ns < *boot_ns || has(unproven, one));
     are_new = are_new || !one.is_unproven;
     if (!one.is_unproven) continue;
     one.incomplete =
-        "it is older than this host's last start, and was not known to be on its drive by then; send it with "
+        std::string(one.changed_ns < *boot_ns ? "it is" : "it may be, as clocks were set,") +
+        " older than this host's last start, and was not known to be on its drive by then; send it with "
         "`spark-stage stage-out " +
         printable((folder / one.name).native()) + " VOLUME:PATH` if it is right";
   }
@@ -114,19 +135,28 @@ Result<> flush_file_system(const fs::path& path) {
   return fail_errno(errno, "flushing the file system of " + printable(path.native()));
 }
 
-Result<> remove_checkpoints(const fs::path& folder, const std::map<std::string, std::int64_t>& seen,
-                            const std::vector<fs::path>& sources) {
+Result<std::vector<std::string>> remove_checkpoints(const fs::path& folder,
+                                                    const std::map<std::string, std::int64_t>& seen,
+                                                    const std::vector<fs::path>& sources) {
   // First, since a checkpoint of the same name may be renamed to the name of the remains.
-  if (auto cleared = delete_removed(folder); !cleared) return cleared;
+  if (auto cleared = delete_removed(folder); !cleared) return cleared.take_error();
+  std::vector<std::string> removed;
   for (const auto& [name, changed_ns] : seen) {
-    if (is_temporary(name) || name.empty() || name.find('/') != std::string::npos ||
+    if (name.empty() || name.starts_with('.') || name.find('/') != std::string::npos ||
         !is_unchanged(folder / name, changed_ns) || is_in_use(folder / name, sources))
       continue;
     const fs::path away = folder / ("." + name + kRemoved);
     auto renamed = rename_to_new(folder / name, away);
-    if (!renamed && renamed.error().kind != Errc::NotFound) return renamed;
+    if (!renamed && renamed.error().kind != Errc::NotFound) return renamed.take_error();
+    if (renamed) removed.push_back(name);
   }
-  return delete_removed(folder);
+  if (auto cleared = delete_removed(folder); !cleared) return cleared.take_error();
+  return removed;
+}
+
+std::optional<Completeness::Rule> rule_of_pointer(const std::string& kind) {
+  if (kind.empty()) return std::nullopt;
+  return kind == "file" ? Completeness::Rule::DeepSpeed : Completeness::Rule::Rename;
 }
 
 Result<> point_latest(const fs::path& folder, const std::string& name, PointerKind kind) {

@@ -1,5 +1,5 @@
-// The checkpoints that a job writes to a folder of this host: each entry of the folder is one, and an
-// explicit rule determines when it is complete.
+// The checkpoints that a job writes to a folder of this host: an explicit rule determines which of its
+// entries they are, and when they are complete.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@
 #include "base/clock.hpp"
 #include "base/result.hpp"
 #include "base/units.hpp"
-#include "staging/outputs/completeness.hpp"
+#include "staging/checkpoints/completeness.hpp"
 
 namespace spark::staging {
 
@@ -20,24 +20,30 @@ struct Checkpoint {
   std::string name;
   std::int64_t mtime_ns = 0;    // of the entry itself: when the job last added something to it
   std::int64_t changed_ns = 0;  // the newest change of anything in it
+  std::int64_t written_ns = 0;  // the newest write to anything in it; see TreeTotals
   Bytes bytes = 0;
   std::string incomplete;    // why it is not complete; empty means complete
   bool is_settling = false;  // complete by its rule, but changed a moment ago
-  bool is_unproven = false;  // complete by its rule, but see mark_unproven
+  // It may be complete, but that can't be known: see mark_unproven, or it can't be read.
+  bool is_unproven = false;
+  bool is_in_future = false;  // it changed clearly later than now, by the clock
 };
 
-// Newest first. Entries with a temporary name ("tmp-…", "….tmp", ".…", "….incomplete", "….partial"), symbolic
-// links, and the files `latest` and `latest_checkpointed_iteration.txt` are no checkpoints. An entry that
-// changed within `settled` before `now` is incomplete.
+// The highest first (is_above). Symbolic links, and entries that are no checkpoints by their names (kind_of),
+// are not listed. An entry that changed within `settled` before `now`, or after it by a clock that was set
+// back, is incomplete, unless it was seen in the same state at an earlier look (`unchanged`).
 Result<std::vector<Checkpoint>> list_checkpoints(const std::filesystem::path& folder,
                                                  const Completeness& completeness, WallTime now,
-                                                 Duration settled);
+                                                 Duration settled,
+                                                 const std::map<std::string, std::int64_t>& unchanged = {});
 
 // A complete checkpoint that is older than the host's boot counts as incomplete unless it is `known`, by its
-// changed_ns, to have been on the drive: a power cut may have left holes in it. Returns whether there are
+// changed_ns, to have been on the drive: a power cut may have left holes in it. So does an `unproven` one,
+// of an earlier look or with times in the future at the first: clocks are set. Returns whether there are
 // unknown ones since the boot, which need to be flushed. `boot_ns` may be unknown.
 bool mark_unproven(std::vector<Checkpoint>& checkpoints, const std::filesystem::path& folder,
-                   const std::map<std::string, std::int64_t>& known, std::optional<std::int64_t> boot_ns);
+                   const std::map<std::string, std::int64_t>& known, std::optional<std::int64_t> boot_ns,
+                   const std::map<std::string, std::int64_t>& unproven = {});
 
 // Makes everything on the file system of this file or folder durable: a job leaves its files in the page
 // cache.
@@ -47,11 +53,14 @@ Result<> flush_file_system(const std::filesystem::path& path);
 // of an interrupted call. `seen` has their names and their Checkpoint::changed_ns when that was decided: an
 // entry that has changed since stays, because a job has saved the same name again. A missing entry is no
 // error. `sources` are the files and folders that copies read: an entry that is one of them, or contains one,
-// or is in one, stays.
-Result<> remove_checkpoints(const std::filesystem::path& folder,
-                            const std::map<std::string, std::int64_t>& seen,
-                            const std::vector<std::filesystem::path>& sources);
+// or is in one, stays. Returns the names deleted.
+Result<std::vector<std::string>> remove_checkpoints(const std::filesystem::path& folder,
+                                                    const std::map<std::string, std::int64_t>& seen,
+                                                    const std::vector<std::filesystem::path>& sources);
 
+// Of an output with that kind of pointer ("link", "file"; empty: none, as it is no output): the rule by which
+// names on the volume are those of checkpoints.
+std::optional<Completeness::Rule> rule_of_pointer(const std::string& kind);
 enum class PointerKind { Link, File };  // a symbolic link; a file that has the name, as DeepSpeed reads it
 
 // Points `latest` in the folder at `name`, by one rename, durably. Refused if there is a `latest` of another

@@ -9,6 +9,7 @@
 #include "base/text.hpp"
 #include "staging/copy/partial/publish.hpp"
 #include "staging/files/tree.hpp"
+#include "staging/outputs/published_copies.hpp"
 #include "staging/outputs/removed.hpp"
 
 namespace spark::staging {
@@ -34,6 +35,11 @@ Result<std::filesystem::path> make_destination_folder(const std::filesystem::pat
     if (!made) {
       return fail(Errc::Invalid, shown + " is no folder of the volume's own file system",
                   "choose another destination: symbolic links are not followed there");
+    }
+    const auto published = manifest_of_published({mount_point / at, part});
+    if (published && *published) {
+      return fail(Errc::Refused, shown + " is itself a copy that was published there",
+                  "choose a destination outside of it: both would be damaged for `spark-stage verify`");
     }
     at = next;
   }

@@ -5,9 +5,11 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <map>
 
 #include "base/file.hpp"
 #include "base/text.hpp"
+#include "staging/checkpoints/checkpoint_name.hpp"
 #include "staging/copy/verify/verify.hpp"
 #include "staging/manifest/names.hpp"
 #include "staging/outputs/removed.hpp"
@@ -16,6 +18,7 @@ namespace spark::staging {
 namespace {
 
 constexpr char kManifest[] = ".spark-manifest";
+const StopFlag kNeverStopped{false};
 
 Result<bool> is_there(const std::filesystem::path& path) {
   struct stat info {};
@@ -60,7 +63,7 @@ Found copy_at(const Destination& destination) {
 
 // The rename is durable before anything is deleted: after a power cut the copy is either complete or its name
 // is gone.
-Result<> remove_copy(const Destination& destination) {
+Result<> remove_copy(const Destination& destination, const WholeCopy& /*proof*/) {
   const std::filesystem::path away = destination.folder / companion_name(destination.name, kRemoved);
   if (auto renamed = rename_to_new(destination.path(), away); !renamed) return renamed;
   if (auto flushed = flush_folder(destination.folder); !flushed) return flushed;
@@ -142,20 +145,50 @@ Result<std::vector<PublishedCopy>> published_copies(const std::filesystem::path&
   return copies;
 }
 
-Result<std::vector<std::string>> keep_newest(const std::filesystem::path& folder, std::size_t keep,
-                                             const std::set<std::string>& spared) {
+Result<std::vector<PublishedCopy>> published_checkpoints(const std::filesystem::path& folder,
+                                                         std::optional<Completeness::Rule> rule) {
+  auto copies = published_copies(folder);
+  if (copies && rule) {
+    std::erase_if(*copies, [&](const PublishedCopy& one) {
+      std::error_code error;
+      const bool is_folder = std::filesystem::is_directory(folder / one.name, error);
+      return kind_of(one.name, is_folder, *rule) == EntryKind::Other;
+    });
+  }
+  if (copies) std::ranges::sort(*copies, is_above<PublishedCopy>);
+  return copies;
+}
+
+std::optional<WholeCopy> check_whole(const std::filesystem::path& folder, const PublishedCopy& copy) {
+  const auto tree = open_tree(folder / copy.name);
+  if (!tree || !published_hash(*tree, kNeverStopped)) return std::nullopt;
+  return WholeCopy(copy);
+}
+
+Result<std::vector<RemovedCopy>> remove_older_copies(const std::filesystem::path& folder, const Keep& keep) {
   const auto names = names_of(folder);
   if (!names) return names.take_error();
   if (auto finished = finish_publishings(folder, *names); !finished) return finished.take_error();
   if (auto finished = finish_removals(folder, *names); !finished) return finished.take_error();
-  const auto copies = published_copies(folder);
+  const auto copies = published_checkpoints(folder, keep.rule);
   if (!copies) return copies.take_error();
-  std::vector<std::string> removed;
-  for (std::size_t i = std::max<std::size_t>(keep, 1); i < copies->size(); ++i) {
-    const std::string& name = (*copies)[i].name;
-    if (spared.contains(name)) continue;
-    if (auto gone = remove_copy({folder, name}); !gone) return gone.take_error();
-    removed.push_back(name);
+  const std::size_t count = std::max<std::size_t>(keep.count, 1);
+  std::map<bool, std::vector<WholeCopy>> kept;  // with a step, and without
+  std::vector<RemovedCopy> removed;
+  std::string best;
+  for (const PublishedCopy& copy : *copies) {
+    const auto step = step_of(copy.name);
+    std::vector<WholeCopy>& above = kept[step.has_value()];
+    if (above.size() < count) {
+      if (auto whole = check_whole(folder, copy)) above.push_back(std::move(*whole));
+      if (above.size() == 1 && best.empty()) best = best_model_of(folder / above.front().copy().name);
+      continue;
+    }
+    const bool is_kept_always = step && keep.every > 0 && *step % keep.every == 0;
+    if (is_kept_always || keep.spared.contains(copy.name) || copy.name == best) continue;
+    if (auto gone = remove_copy({folder, copy.name}, above.front()); !gone) return gone.take_error();
+    removed.push_back({copy.name, "keep is " + std::to_string(count) + ", and " +
+                                      printable(above.back().copy().name) + " and those above it are whole"});
   }
   return removed;
 }

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/result.hpp"
+#include "staging/checkpoints/completeness.hpp"
 #include "staging/copy/copy.hpp"
 #include "staging/copy/partial/publish.hpp"
 #include "staging/files/tree.hpp"
@@ -25,15 +26,42 @@ struct PublishedCopy {
 // that in the partial folder.
 Result<std::optional<ManifestReader>> manifest_of_published(const Destination& destination);
 
-// Newest first. Entries without a manifest of their own are not listed. An error if any manifest can't be
-// read: the newest copy might be missing from the list.
+// The latest first, by the time of its source. Entries without a manifest of their own are not listed. An
+// error if any manifest can't be read: the newest copy might be missing from the list.
 Result<std::vector<PublishedCopy>> published_copies(const std::filesystem::path& folder);
 
-// Deletes all published copies except the newest `keep` and those in `spared`. A copy disappears by one
-// rename before any of it is deleted. Also deletes the remains of an interrupted call. Returns the names
-// deleted.
-Result<std::vector<std::string>> keep_newest(const std::filesystem::path& folder, std::size_t keep,
-                                             const std::set<std::string>& spared);
+// The highest first (is_above). With the rule of an output: only those that are checkpoints by their names
+// (kind_of), since a person may have sent something else into its folder.
+Result<std::vector<PublishedCopy>> published_checkpoints(
+    const std::filesystem::path& folder, std::optional<Completeness::Rule> rule = std::nullopt);
+
+// Proof that a published copy is whole: everything that its manifest lists is there, with its sizes and
+// permissions. Only check_whole makes one.
+class WholeCopy {
+ public:
+  const PublishedCopy& copy() const { return copy_; }
+
+ private:
+  friend std::optional<WholeCopy> check_whole(const std::filesystem::path& folder, const PublishedCopy& copy);
+  explicit WholeCopy(PublishedCopy copy) : copy_(std::move(copy)) {}
+  PublishedCopy copy_;
+};
+std::optional<WholeCopy> check_whole(const std::filesystem::path& folder, const PublishedCopy& copy);
+
+struct Keep {
+  std::size_t count = 1;              // of the highest whole copies
+  std::uint64_t every = 0;            // steps that are a multiple of it stay; 0 means none
+  std::set<std::string> spared = {};  // these stay as well
+  std::optional<Completeness::Rule> rule = std::nullopt;  // of an output; see published_checkpoints
+};
+struct RemovedCopy {
+  std::string name, because;  // `because`: a sentence
+};
+
+// Deletes published copies that are not to be kept: only below `count` copies that are whole, counted
+// separately with and without a step, and never the best model that the highest one names. A copy disappears
+// by one rename before any of it is deleted. Also deletes the remains of an interrupted call.
+Result<std::vector<RemovedCopy>> remove_older_copies(const std::filesystem::path& folder, const Keep& keep);
 
 // The hash of the set from its manifest. None if `tree` is not published, or was changed since, judged by
 // names, sizes and permissions: NFS servers may change files' times.

@@ -1,11 +1,15 @@
 #include "staging/outputs/published_with.hpp"
 
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
+
+#include <cerrno>
 
 #include "staging/copy/partial/publish.hpp"
 #include "staging/files/tree.hpp"
 #include "staging/files/walk.hpp"
+#include "staging/outputs/published_copies.hpp"
 
 namespace spark::staging {
 namespace {
@@ -42,6 +46,22 @@ Result<bool> is_published_with(const ShardedCheckpoint& checkpoint, const std::f
     if (here.type != EntryType::File || !has_content_of(*tree, here, *there)) return false;
   }
   return true;
+}
+
+Result<std::string> lost_file(const std::filesystem::path& path, const std::filesystem::path& source) {
+  struct stat info {};
+  if (::lstat(source.c_str(), &info) != 0 || !S_ISDIR(info.st_mode)) return std::string();
+  auto published = manifest_of_published({path.parent_path(), path.filename()});
+  if (!published) return published.take_error();
+  if (!*published) return std::string();
+  const auto root = (*published)->next();
+  if (!root || root->inode != info.st_ino) return std::string();
+  while (const auto entry = (*published)->next()) {
+    const std::string name(std::string_view(entry->path));
+    if (entry->type == EntryType::File && ::lstat((source / name).c_str(), &info) != 0 && errno == ENOENT)
+      return name;
+  }
+  return std::string();
 }
 
 }  // namespace spark::staging

@@ -1,7 +1,8 @@
-// One host's files in a checkpoint of several hosts.
+// What a published checkpoint has of its source.
 #pragma once
 
 #include <filesystem>
+#include <string>
 
 #include "base/result.hpp"
 #include "base/threads.hpp"
@@ -12,5 +13,9 @@ namespace spark::staging {
 // Whether the checkpoint is published with everything that `source` now holds.
 Result<bool> is_published_with(const ShardedCheckpoint& checkpoint, const std::filesystem::path& source,
                                const StopFlag& stop);
+
+// The first file of the copy published at `path` that `source` no longer has, if it is the very folder that
+// was sent: an interrupted deletion leaves such a one. Empty if there is none.
+Result<std::string> lost_file(const std::filesystem::path& path, const std::filesystem::path& source);
 
 }  // namespace spark::staging

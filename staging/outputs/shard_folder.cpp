@@ -3,7 +3,10 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 
+#include <algorithm>
+
 #include "base/text.hpp"
+#include "staging/checkpoints/checkpoint_name.hpp"
 #include "staging/copy/partial/publish.hpp"
 #include "staging/files/times.hpp"
 #include "staging/files/tree.hpp"
@@ -84,7 +87,7 @@ std::optional<std::int64_t> server_time_of(const std::filesystem::path& path) {
 }
 
 Result<> remove_older_shards(const std::filesystem::path& folder, const PublishedShards& published) {
-  const auto copies = published_copies(folder);
+  const auto copies = published_checkpoints(folder);
   if (!copies) return copies.take_error();
   const auto names = names_of(folder);
   if (!names) return names.take_error();
@@ -94,6 +97,8 @@ Result<> remove_older_shards(const std::filesystem::path& folder, const Publishe
       if (auto removed = remove_tree(folder, name); !removed) return removed;
     }
     if (copies->empty() || !name.ends_with(kShardsSuffix)) continue;
+    // Those of a higher step are the newest, whatever the times: its other hosts may still send theirs.
+    if (step_of(name.substr(1, name.size() - sizeof kShardsSuffix)) > step_of(copies->front().name)) continue;
     const auto begun_at = server_time_of(folder / name);  // the lock's file may be new in it
     auto lock = lock_shards(folder / name, Holders::One);
     if (!lock) return lock.take_error();
@@ -103,7 +108,8 @@ Result<> remove_older_shards(const std::filesystem::path& folder, const Publishe
     const Age age = age_of(*shards, published.times);
     if (age == Age::NotOlder) continue;
     if (age == Age::Unknown) {
-      const auto published_at = server_time_of(Destination{folder, copies->front().name}.manifest());
+      const auto latest = std::ranges::max_element(*copies, {}, &PublishedCopy::mtime_ns);
+      const auto published_at = server_time_of(Destination{folder, latest->name}.manifest());
       const bool can_tell = shards->empty() || published.are_all;
       if (!can_tell || !begun_at || !published_at || *begun_at >= *published_at) continue;
     }

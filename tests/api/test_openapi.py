@@ -51,6 +51,7 @@ TALK = [
     ("GET", "/v1/outputs/{name}", "/v1/outputs/run7", None),
     ("POST", "/v1/outputs/{name}/send", "/v1/outputs/run7/send", {"final": True}),
     ("GET", "/v1/outputs/{name}/latest", "/v1/outputs/run7/latest", None),
+    ("GET", "/v1/outputs/{name}/latest/offline", "/v1/outputs/run7/latest/offline", None),
     ("POST", "/v1/plan", "/v1/plan", {"yaml": "version: 1\n"}),
     ("POST", "/v1/reload", "/v1/reload", None),
     ("DELETE", "/v1/jobs/{id}", "/v1/jobs/1", None),

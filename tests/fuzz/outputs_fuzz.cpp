@@ -46,20 +46,20 @@ void read_request(std::string_view text) {
 class JobFolder {
  public:
   JobFolder() : folder_("/tmp/spark-outputs-fuzz-" + std::to_string(::getpid())) {
-    fs::create_directories(folder_ / "step-1");
+    fs::create_directories(folder_ / "checkpoint-1");
     for (const char* name : {"__0_0.distcp", "trainer_state.json", "a.safetensors"})
-      std::ofstream(folder_ / "step-1" / name) << "x";
+      std::ofstream(folder_ / "checkpoint-1" / name) << "x";
   }
   ~JobFolder() { fs::remove_all(folder_); }
 
   void look(std::string_view content) {
-    for (const char* name : {"step-1/.metadata", "step-1/model.safetensors.index.json", "latest"})
+    for (const char* name : {"checkpoint-1/.metadata", "checkpoint-1/model.safetensors.index.json", "latest"})
       std::ofstream(folder_ / name, std::ios::binary) << content;
     const auto now = std::chrono::system_clock::now();
     for (const auto rule :
          {Completeness::Rule::Dcp, Completeness::Rule::HuggingFace, Completeness::Rule::DeepSpeed}) {
       const auto found = spark::staging::list_checkpoints(folder_, {rule, ""}, now, spark::Duration(3'000));
-      require(found && found->size() == 1 && found->front().name == "step-1");
+      require(found && found->size() == 1 && found->front().name == "checkpoint-1");
       require(!found->front().incomplete.empty());  // all of it has just been written
       require(spark::printable(found->front().incomplete) == found->front().incomplete);
     }

@@ -13,7 +13,7 @@ constexpr int kMostTries = 3;  // of a checkpoint that another host deletes befo
 
 struct LatestOptions {
   std::string output;
-  bool as_json = false;
+  bool offline = false, as_json = false;
 };
 
 // Where it is on this host; from the volume it is staged first.
@@ -65,8 +65,10 @@ class Wait {
   SteadyTime until_{};
 };
 
-Result<json::object> find_latest(Context& context, const std::string& output) {
-  const Request request{"GET", "/v1/outputs/" + percent_encoded(output) + "/latest", {}, kOutputPatience};
+Result<json::object> find_latest(Context& context, const LatestOptions& options) {
+  const std::string& output = options.output;
+  const std::string path = "/v1/outputs/" + percent_encoded(output) + "/latest";
+  const Request request{"GET", path + (options.offline ? "/offline" : ""), {}, kOutputPatience};
   for (Wait wait(context);;) {
     auto found = call(*context.client, request);
     const json::object* pending = found ? get_object(*found, "pending") : nullptr;
@@ -86,9 +88,9 @@ Result<json::object> find_latest(Context& context, const std::string& output) {
 
 // With its "path". NotFound means "there is none yet", and a job then starts from scratch: only the daemon's
 // own answer may say so.
-Result<json::object> find_and_stage_latest(Context& context, const std::string& output) {
+Result<json::object> find_and_stage_latest(Context& context, const LatestOptions& options) {
   for (int tries = 1;; ++tries) {
-    auto found = find_latest(context, output);
+    auto found = find_latest(context, options);
     if (!found) return found;
     const auto path = path_of_latest(context, *found);
     if (path) {
@@ -99,7 +101,7 @@ Result<json::object> find_and_stage_latest(Context& context, const std::string& 
     if (tries == kMostTries) {
       return fail(
           Errc::Unavailable,
-          "output " + output + ": " + name_in(*found) +
+          "output " + options.output + ": " + name_in(*found) +
               " is no longer on the volume, and neither were those found before: " + path.error().what,
           "run the same command again; if it fails again, raise `keep` of the output");
     }
@@ -110,7 +112,7 @@ Result<json::object> find_and_stage_latest(Context& context, const std::string& 
 
 Result<int> latest(Context& context, const LatestOptions& options) {
   context.catch_interrupts();
-  const auto found = find_and_stage_latest(context, options.output);
+  const auto found = find_and_stage_latest(context, options);
   if (!found) return found.take_error();
   context.out << (options.as_json ? pretty(*found) : get_string(*found, "path").value_or("")) << "\n";
   return 0;
@@ -124,10 +126,11 @@ void add_latest(App& app) {
                        "  spark-stage latest run7\n"
                        "  checkpoint=$(spark-stage latest run7) || [ $? -eq 3 ] || exit   # 3: none yet\n"
                        "  python train.py ${checkpoint:+--resume \"$checkpoint\"}\n\n"
-                       "The one on this host, if it is complete and the newest; otherwise the one on the\n"
-                       "volume, which is staged first.",
+                       "The one on this host, if it is complete and of the highest step; otherwise the\n"
+                       "one on the volume, which is staged first.",
                        [options](Context& context) { return latest(context, *options); });
   verb.argument("OUTPUT", options->output, "its name in the configuration");
+  verb.flag("--offline", options->offline, "the one on this host while the volume is away");
   verb.flag("--json", options->as_json, "its name and path, as JSON");
 }
 

@@ -6,7 +6,7 @@
 #include <cerrno>
 #include <charconv>
 #include <map>
-#include <set>
+#include <utility>
 
 #include "base/clock.hpp"
 #include "base/text.hpp"
@@ -79,22 +79,6 @@ std::map<std::string, std::int64_t> changes_in(const json::object& request, std:
   return changes;
 }
 
-// The names kept in addition to the newest `keep`: the requested ones, and every checkpoint with a multiple
-// of `keep_every` as number.
-Result<std::set<std::string>> spared_in(const json::object& request, const std::filesystem::path& folder) {
-  std::set<std::string> spared{std::filesystem::path(value_of(request, "path")).filename()};
-  for (std::string& name : texts_of(request, "spared")) spared.insert(std::move(name));
-  const auto every =
-      static_cast<std::uint64_t>(std::max<std::int64_t>(0, get_int(request, "keep_every").value_or(0)));
-  if (every == 0) return spared;
-  const auto copies = staging::published_copies(folder);
-  if (!copies) return copies.take_error();
-  for (std::size_t i = 0; i < copies->size(); ++i) {
-    if (last_number_in((*copies)[i].name) % every == 0) spared.insert((*copies)[i].name);
-  }
-  return spared;
-}
-
 // The "uid" of the request; otherwise the owner of the folder, and this process's own user if there is none.
 Result<uid_t> user_of(const json::object& request, const std::filesystem::path& folder) {
   if (const auto uid = get_int(request, "uid")) return static_cast<uid_t>(*uid);
@@ -106,10 +90,13 @@ Result<uid_t> user_of(const json::object& request, const std::filesystem::path& 
 
 }  // namespace
 
-// {"path", "rule", "marker", "flushed": {NAME: CHANGED_NS}} → {"uid", "checkpoints": [{"name", "mtime_ns",
-// "changed_ns", "bytes", "incomplete", "is_settling", "is_unproven"}]}, newest first. "flushed" lists the
-// checkpoints known to be complete and on the drive; other complete ones are flushed now, or unproven
-// (mark_unproven). {"missing": SENTENCE} if there is no folder.
+// {"path", "rule", "marker", "boot_ns", "flushed", "unchanged", "unproven": each {NAME: CHANGED_NS}} →
+// {"uid", "boot_ns", "checkpoints": [{"name", "mtime_ns", "changed_ns", "written_ns", "bytes", "incomplete",
+// "is_settling", "is_unproven", "is_in_future"}], "best"}, the highest first. "flushed" lists the checkpoints
+// known to be complete and on the drive; other complete ones are flushed now, or unproven (mark_unproven).
+// "unchanged": those that have been as they are for a while. "unproven": see mark_unproven. "boot_ns": of the
+// first answer, as the kernel's moves with the clock. "best": the best model that the highest complete one
+// names. {"missing": SENTENCE} if there is no folder.
 Result<json::object> scan_output_verb(const json::object& request, const ProgressLine& /*progress*/) {
   const std::string path = value_of(request, "path");
   const auto uid = become_owner_of(path);
@@ -118,27 +105,41 @@ Result<json::object> scan_output_verb(const json::object& request, const Progres
   if (!uid) return uid.take_error();
   staging::Completeness completeness = completeness_of(request);
   completeness.known = changes_in(request, "flushed");
-  auto checkpoints = staging::list_checkpoints(path, completeness, SystemClock().wall(), kSettled);
+  auto checkpoints = staging::list_checkpoints(path, completeness, SystemClock().wall(), kSettled,
+                                               changes_in(request, "unchanged"));
   if (!checkpoints) return checkpoints.take_error();
-  if (staging::mark_unproven(*checkpoints, path, completeness.known, boot_ns())) {
+  const auto known_boot_ns = get_int(request, "boot_ns");
+  auto boot = boot_ns();
+  if (boot && known_boot_ns) boot = std::min(*boot, *known_boot_ns);
+  if (staging::mark_unproven(*checkpoints, path, completeness.known, boot, changes_in(request, "unproven"))) {
     if (auto flushed = staging::flush_file_system(path); !flushed) return flushed.take_error();
   }
   json::array rows;
+  std::string best;
+  bool has_complete = false;
   for (const staging::Checkpoint& one : *checkpoints) {
+    if (one.incomplete.empty() && !std::exchange(has_complete, true))
+      best = staging::best_model_of(std::filesystem::path(path) / one.name);
     rows.push_back(json::object{{"name", one.name},
                                 {"mtime_ns", one.mtime_ns},
                                 {"changed_ns", one.changed_ns},
+                                {"written_ns", one.written_ns},
                                 {"bytes", one.bytes},
                                 {"incomplete", printable(one.incomplete)},
                                 {"is_settling", one.is_settling},
-                                {"is_unproven", one.is_unproven}});
+                                {"is_unproven", one.is_unproven},
+                                {"is_in_future", one.is_in_future}});
   }
-  return json::object{{"uid", *uid}, {"checkpoints", std::move(rows)}};
+  json::object answer{{"uid", *uid}, {"checkpoints", std::move(rows)}, {"best", best}};
+  if (boot) answer["boot_ns"] = *boot;
+  return answer;
 }
 
-// {"root", "mount", "path", "uid"} → {"copies": [{"name", "mtime_ns"}], "begun": [{"name", "own_mtime_ns",
-// "has_others", "others_progress"}]}. "copies", newest first: the copies that stage-out published in that
-// folder. "begun": those of which only some hosts' shards are there. Without "uid": as the folder's owner.
+// {"root", "mount", "path", "rule", "uid", "check": [NAME]} → {"copies": [{"name", "mtime_ns"}], "begun":
+// [{"name", "own_mtime_ns", "has_others", "others_progress"}], "whole": [{"name", "mtime_ns"}]}. "copies",
+// the highest first: the copies that stage-out published in that folder. "begun": those of which only some
+// hosts' shards are there. "whole": those of "check" that lack nothing (check_whole). Without "uid": as the
+// folder's owner.
 Result<json::object> list_published_verb(const json::object& request, const ProgressLine& /*progress*/) {
   const auto held = hold_volume(value_of(request, "mount"), false);
   if (!held) return held.take_error();
@@ -146,11 +147,19 @@ Result<json::object> list_published_verb(const json::object& request, const Prog
   const auto uid = user_of(request, folder);
   if (!uid) return uid.take_error();
   if (auto user = become_user(*uid); !user) return user.take_error();
-  const auto copies = staging::published_copies(folder);
+  const bool is_output = request.contains("rule");
+  const auto copies = staging::published_checkpoints(
+      folder, is_output ? std::optional(completeness_of(request).rule) : std::nullopt);
   if (!copies && copies.error().kind != Errc::NotFound) return copies.take_error();
-  json::array rows;
-  for (std::size_t i = 0; copies && i < copies->size(); ++i)
-    rows.push_back(json::object{{"name", (*copies)[i].name}, {"mtime_ns", (*copies)[i].mtime_ns}});
+  const auto check = texts_of(request, "check");
+  json::array rows, whole;
+  for (std::size_t i = 0; copies && i < copies->size(); ++i) {
+    const staging::PublishedCopy& one = (*copies)[i];
+    json::object row{{"name", one.name}, {"mtime_ns", one.mtime_ns}};
+    if (std::ranges::find(check, one.name) != check.end() && staging::check_whole(folder, one))
+      whole.push_back(row);
+    rows.push_back(std::move(row));
+  }
   const auto host = this_host();
   if (!host) return host.take_error();
   const auto begun = staging::begun_checkpoints(folder, *host);
@@ -162,12 +171,13 @@ Result<json::object> list_published_verb(const json::object& request, const Prog
                                       {"has_others", one.has_others},
                                       {"others_progress", one.others_progress}});
   }
-  return json::object{{"copies", std::move(rows)}, {"begun", std::move(begun_rows)}};
+  return json::object{
+      {"copies", std::move(rows)}, {"begun", std::move(begun_rows)}, {"whole", std::move(whole)}};
 }
 
-// {"root", "mount", "path", "uid", "keep", "keep_every", "spared": [NAME]} → {"removed": [NAME]}: deletes all
-// but the newest "keep" of the copies that stage-out published in the folder of "path". "path", copies with a
-// multiple of "keep_every" as number, and the names in "spared" stay as well.
+// {"root", "mount", "path", "uid", "keep", "keep_every", "latest", "spared": [NAME]} → {"removed": [NAME],
+// "because": {NAME: SENTENCE}}: deletes older copies that stage-out published in the folder of "path"; see
+// remove_older_copies. "path" and the names in "spared" stay.
 Result<json::object> prune_output_verb(const json::object& request, const ProgressLine& /*progress*/) {
   const auto held = hold_volume(value_of(request, "mount"), true);
   if (!held) return held.take_error();
@@ -177,35 +187,33 @@ Result<json::object> prune_output_verb(const json::object& request, const Progre
   const auto folder =
       staging::make_destination_folder(value_of(request, "root"), path.parent_path().native());
   if (!folder) return folder.take_error();
-  const auto keep = static_cast<std::size_t>(std::max<std::int64_t>(1, get_int(request, "keep").value_or(1)));
-  const auto spared = spared_in(request, *folder);
-  if (!spared) return spared.take_error();
-  const auto gone = staging::keep_newest(*folder, keep, *spared);
+  const auto number = [&](std::string_view key) {
+    return static_cast<std::uint64_t>(std::max<std::int64_t>(0, get_int(request, key).value_or(0)));
+  };
+  staging::Keep keep{number("keep"), number("keep_every"), {path.filename()}};
+  keep.rule = staging::rule_of_pointer(value_of(request, "latest"));
+  for (std::string& name : texts_of(request, "spared")) keep.spared.insert(std::move(name));
+  const auto gone = staging::remove_older_copies(*folder, keep);
   if (!gone) return gone.take_error();
   json::array removed;
-  for (const std::string& name : *gone) removed.emplace_back(printable(name));
-  return json::object{{"removed", std::move(removed)}};
+  json::object because;
+  for (const staging::RemovedCopy& one : *gone) {
+    removed.emplace_back(printable(one.name));
+    because[printable(one.name)] = one.because;
+  }
+  return json::object{{"removed", std::move(removed)}, {"because", std::move(because)}};
 }
 
-// {"path", "remove": {NAME: CHANGED_NS}, "sources": [PATH], "latest": NAME} → {"warning"}: removes local
-// checkpoints that are not kept, that have not changed since, and that no copy reads, and sets the link to
-// the newest one that is on the volume. "latest" may be empty.
+// {"path", "remove": {NAME: CHANGED_NS}, "sources": [PATH]} → {"removed": [NAME]}: removes local checkpoints
+// that have not changed since, and that no copy reads.
 Result<json::object> tidy_output_verb(const json::object& request, const ProgressLine& /*progress*/) {
   const std::string path = value_of(request, "path");
   if (const auto uid = become_owner_of(path); !uid) return uid.take_error();
-  const std::string latest = value_of(request, "latest");
-  std::string warning;
-  // Before anything is deleted, so that it never leads to a deleted checkpoint.
-  if (!latest.empty()) {
-    auto pointed = staging::point_latest(path, latest, staging::PointerKind::Link);
-    if (!pointed && pointed.error().kind != Errc::Refused) return pointed.take_error();
-    if (!pointed) warning = printable(pointed.error().message());
-  }
   const auto sources = texts_of(request, "sources");
-  auto removed =
+  const auto removed =
       staging::remove_checkpoints(path, changes_in(request, "remove"), {sources.begin(), sources.end()});
   if (!removed) return removed.take_error();
-  return json::object{{"warning", warning}};
+  return json::object{{"removed", json::value_from(*removed)}};
 }
 
 }  // namespace spark::workers

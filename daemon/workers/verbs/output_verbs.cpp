@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cerrno>
 
+#include "base/file.hpp"
 #include "base/text.hpp"
 #include "daemon/workers/missing_source.hpp"
 #include "daemon/workers/verbs/as_user.hpp"
@@ -13,10 +14,13 @@
 #include "daemon/workers/verbs/this_host.hpp"
 #include "daemon/workers/verbs/verbs.hpp"
 #include "daemon/workers/wire.hpp"
+#include "staging/checkpoints/checkpoint_name.hpp"
 #include "staging/copy/copy.hpp"
+#include "staging/files/quiet_source.hpp"
 #include "staging/outputs/checkpoints.hpp"
 #include "staging/outputs/destination_folder.hpp"
 #include "staging/outputs/published_copies.hpp"
+#include "staging/outputs/published_with.hpp"
 #include "staging/outputs/send_shard.hpp"
 
 namespace spark::workers {
@@ -41,7 +45,7 @@ staging::CopyOptions options_of(const json::object& request) {
   // Entries of an output's folder that are links are no checkpoints. A user may name one.
   options.refuses_linked_source = !text_of(request, "latest").empty();
   options.earlier.times = staging::FileTimes::Ignored;
-  options.rate.leaves_drive_to_others = true;
+  options.rate.leaves_drive_to_others = !get_bool(request, "hurries").value_or(false);
   return options;
 }
 
@@ -79,14 +83,28 @@ json::object report_to_json(const staging::CopyReport& report, const std::filesy
           {"warnings", std::move(warnings)}};
 }
 
-// Points `latest` at the newest copy in the folder, which need not be the one just sent.
+// Points `latest` at the highest copy in the folder, which need not be the one just sent.
 Result<> move_latest(const std::string& kind, const std::filesystem::path& folder) {
   if (kind.empty()) return {};
-  const auto copies = staging::published_copies(folder);
+  const auto copies = staging::published_checkpoints(folder, staging::rule_of_pointer(kind));
   if (!copies) return copies.take_error();
   if (copies->empty()) return {};
+  if (const auto iteration = staging::megatron_iteration(copies->front().name)) {
+    auto written = write_file_atomically(folder / staging::kMegatronTracker, std::to_string(*iteration));
+    if (!written) return written;
+  }
   return staging::point_latest(folder, copies->front().name,
                                kind == "file" ? staging::PointerKind::File : staging::PointerKind::Link);
+}
+
+// A copy on a volume is read on other hosts, where such a link leads nowhere.
+Result<> check_links(const std::filesystem::path& source) {
+  const std::string broken = staging::totals_of(source).broken_link;
+  if (broken.empty()) return {};
+  return fail(Errc::Refused,
+              "the symbolic link " + printable(broken) +
+                  " leads to nothing, or out of the source: the copy would lack that file",
+              "replace it by the file that it should name");
 }
 
 using Sent = Result<json::object>;
@@ -96,6 +114,14 @@ Sent final_error(const Error& error) {
   return json::object{{"state", "failed"}, {"error", to_json(error)}};
 }
 
+// The copy on the volume may be the only whole one.
+Error half_deleted(const std::string& source, const std::string& lost) {
+  return {Errc::Refused,
+          printable(source) + " has lost " + printable(lost) +
+              " since it was sent, as in an interrupted deletion: the copy on the volume stays as it is",
+          "delete the rest of it here; or, if it is right, delete the copy on the volume"};
+}
+
 Sent send_whole(const json::object& request, const std::filesystem::path& path,
                 const staging::ProgressSink& sink) {
   // A folder with a pointer is that of an output, which sends no older checkpoint again.
@@ -103,6 +129,10 @@ Sent send_whole(const json::object& request, const std::filesystem::path& path,
   const auto removed =
       is_output ? staging::remove_unfinished_copies(path.parent_path(), path.filename()) : Result<>();
   if (!removed) return removed.take_error();
+  const auto lost =
+      is_output ? staging::lost_file(path, text_of(request, "source")) : Result<std::string>("");
+  if (!lost) return lost.take_error();
+  if (!lost->empty()) return final_error(half_deleted(text_of(request, "source"), *lost));
   const auto report =
       staging::copy(text_of(request, "source"), path, options_of(request), sink, kNeverStopped);
   if (report) return report_to_json(*report, path);
@@ -162,7 +192,8 @@ Result<json::object> flush_source_verb(const json::object& request, const Progre
 }
 
 // {"source", "changed_ns", "root", "mount", "path", "uid", "nodes", "marker", "latest", "max_rate",
-// "shard_sent_ns", "threads", "depth", "chunk"} → the result of `stage-out --json`, and its "hosts"; or
+// "hurries", "shard_sent_ns", "threads", "depth", "chunk"} → the result of `stage-out --json`, and its
+// "hosts"; or
 // {"state": "waiting", "hosts", "shard_sent_ns"…} while shards of some of the "nodes" are missing; or
 // {"state": "failed", "error"} (final_error). "hosts": those with a shard. "changed_ns": of the source when
 // it was found complete; 0 if that was not checked. "marker": a file that is the same in all shards of one
@@ -175,6 +206,7 @@ Result<json::object> stage_out_verb(const json::object& request, const ProgressL
   if (!held) return held.take_error();
   if (auto user = become_user(static_cast<uid_t>(get_int(request, "uid").value_or(0))); !user)
     return user.take_error();
+  if (auto links = check_links(text_of(request, "source")); !links) return links.take_error();
   const std::filesystem::path path = text_of(request, "path");
   const auto folder = staging::make_destination_folder(text_of(request, "root"), path.parent_path().native());
   if (!folder) return folder.take_error();

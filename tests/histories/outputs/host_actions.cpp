@@ -128,7 +128,7 @@ void HostActions::cut_power(const Dice& dice) {
     return !std::filesystem::exists(one.job_folder() / save.first, error);
   });
   ++libc().boots;
-  one.boot_s = std::chrono::floor<std::chrono::seconds>(one.wall().time_since_epoch()).count() + 1;
+  one.booted = scene_.now() + std::chrono::seconds(1);
   hosts_.run_for(Duration(2'000));
   hosts_.start(one);
   scene_.tell(one, "it has booted, and the daemon starts");

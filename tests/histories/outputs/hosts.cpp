@@ -30,7 +30,7 @@ void Hosts::add(std::size_t count) {
     fs::create_directories(one->job_folder());
     fs::create_directories(one->disk / "state" / "outputs");
     follow(one->disk, *one);
-    one->boot_s = std::chrono::floor<std::chrono::seconds>(one->wall().time_since_epoch()).count() - 3600;
+    one->booted = scene_.now() - std::chrono::hours(1);
     scene_.machines.push_back(std::move(one));
   }
 }

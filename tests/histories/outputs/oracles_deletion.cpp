@@ -39,7 +39,7 @@ Oracles::Before Oracles::before(const Machine& machine) const {
 
 // The newest on the volume by the product's own order is compared with the one that suffers.
 std::string Oracles::cause_of(const std::string& name) const {
-  const auto copies = staging::published_copies(scene_.published());
+  const auto copies = staging::published_checkpoints(scene_.published());
   if (copies && !copies->empty()) {
     const std::string& newest = copies->front().name;
     const bool is_incomplete = scene_.truth.is_checkpoint(newest) &&

@@ -49,9 +49,9 @@ struct Machine final : Clock {
   std::size_t index;
   std::filesystem::path disk;
   std::chrono::nanoseconds skew{0};
-  std::int64_t boot_s = 0;  // by its own clock then
-  Content durable{};        // what a power cut leaves of the job's folder
-  std::string own_link;     // target of a link `latest` that the job made; empty: none
+  SteadyTime booted{};
+  Content durable{};     // what a power cut leaves of the job's folder
+  std::string own_link;  // target of a link `latest` that the job made; empty: none
   WorkerFate fate;
   unsigned starts = 0;             // of the daemon
   SteadyTime started{};            // the daemon

@@ -78,7 +78,12 @@ class OnHost {
   explicit OnHost(Machine& machine) {
     libc().wall_ns = std::chrono::nanoseconds(machine.wall().time_since_epoch()).count();
     libc().host = machine.name();
-    libc().boot_s = machine.boot_s;
+    // As the kernel's: it moves with the clock.
+    libc().boot_s = std::chrono::floor<std::chrono::seconds>(
+                        (machine.wall() -
+                         std::chrono::duration_cast<WallTime::duration>(machine.steady() - machine.booted))
+                            .time_since_epoch())
+                        .count();
     libc().on_flush_all = [&machine] { machine.durable = content_of(machine.job_folder()); };
     libc().calls = 0;
   }

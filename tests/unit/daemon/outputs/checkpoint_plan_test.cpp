@@ -10,20 +10,27 @@ using Published = std::vector<PublishedCheckpoint>;
 using Names = std::vector<std::string>;
 
 LocalCheckpoint complete(const std::string& name, std::int64_t mtime) {
-  return {name, mtime, mtime + 1, 100, ""};
+  return {.name = name,
+          .mtime_ns = mtime,
+          .changed_ns = mtime + 1,
+          .written_ns = mtime,
+          .bytes = 100,
+          .incomplete = ""};
 }
 LocalCheckpoint incomplete(const std::string& name, std::int64_t mtime) {
-  return {name, mtime, mtime + 1, 100, "it has no DONE yet"};
+  LocalCheckpoint one = complete(name, mtime);
+  one.incomplete = "it has no DONE yet";
+  return one;
 }
 
 CheckpointPlan plan(const config::Output& output, const Local& local, const Published& published,
                     const Changes& sent = {}, const std::vector<BegunCheckpoint>& begun = {}) {
-  return plan_checkpoints(output, local, published, sent, begun);
+  return plan_checkpoints(output, {local, published, begun, ""}, sent);
 }
 
 Names removed(const CheckpointPlan& plan) {
   Names names;
-  for (const auto& [name, changed] : plan.remove) names.push_back(name);
+  for (const Surplus& one : plan.surplus) names.push_back(one.name);
   return names;
 }
 
@@ -38,7 +45,6 @@ TEST(CheckpointPlan, TheNewestCompleteCheckpointIsSentAndOlderOnesAreSuperseded)
   EXPECT_EQ(first.backlog, 100u);
   const CheckpointPlan then = plan({}, local, {{"step-2", 20}});
   EXPECT_EQ(sent(then), "");
-  EXPECT_EQ(then.latest, "step-2");
   EXPECT_EQ(then.backlog, 0u);
 }
 
@@ -51,11 +57,12 @@ TEST(CheckpointPlan, ACheckpointRewrittenInPlaceIsSentAgainAndNotRemoved) {
   output.keep_local = 1;
   const Local local{complete("step-3", 30), complete("step-2", 20)};
   const Published there{{"step-3", 30}, {"step-2", 20}};
-  EXPECT_EQ(removed(plan(output, local, there, {{"step-3", 31}, {"step-2", 21}})), Names{"step-2"});
-  const CheckpointPlan then = plan(output, local, there, {{"step-3", 31}, {"step-2", 15}});
+  EXPECT_EQ(removed(plan(output, local, there, {{"step-3", 30}, {"step-2", 20}})), Names{"step-2"});
+  EXPECT_EQ(removed(plan(output, local, there, {{"step-3", 31}, {"step-2", 21}})), Names{"step-2"})
+      << "as recorded by version 0.2.0";
+  const CheckpointPlan then = plan(output, local, there, {{"step-3", 30}, {"step-2", 15}});
   EXPECT_EQ(sent(then), "step-2");
   EXPECT_EQ(removed(then), Names{});
-  EXPECT_EQ(then.latest, "step-3");
 }
 
 TEST(CheckpointPlan, ACheckpointThatOtherHostsWaitForIsSentBeforeTheNewest) {
@@ -79,7 +86,8 @@ TEST(CheckpointPlan, ACheckpointOfSeveralHostsIsComparedWithThisHostsTimeOfTheNe
                     complete("step-90", 130)};
   const CheckpointPlan then = plan(output, local, {{"step-100", 200}}, {{"step-100", 141}});
   EXPECT_EQ(sent(then), "step-120");
-  EXPECT_EQ(removed(then), Names{"step-90"}) << "step-110 is not on the volume, nor is a newer one";
+  EXPECT_EQ(removed(then), (Names{"step-100", "step-90"}))
+      << "step-110 is not on the volume, nor is a later one";
   EXPECT_EQ(sent(plan(output, local, {{"step-120", 900}, {"step-100", 200}}, {}, {{"step-90", 0, true}})), "")
       << "step-90 is older on this host too";
 }
@@ -118,24 +126,80 @@ TEST(CheckpointPlan, ACheckpointSelectedByKeepEveryIsSentAfterTheNewestAndKept) 
   EXPECT_EQ(sent(plan(output, local, {{"step-21", 21}, {"step-20", 20}})), "step-10");
 }
 
-TEST(CheckpointPlan, LocalCheckpointsAreRemovedOnlyIfTheVolumeHasANewerOne) {
+TEST(CheckpointPlan, LocalCheckpointsAreSurplusOnlyIfTheyOrAHigherStepAreOnTheVolume) {
   config::Output output;
   output.keep_local = 1;
-  const Local local{complete("step-3", 30), complete("step-2", 20), incomplete("step-0", 15),
-                    complete("step-1", 10)};
+  const Local local{complete("step-3", 30), complete("step-2", 20), complete("step-1", 10),
+                    incomplete("step-0", 15)};
   EXPECT_EQ(removed(plan(output, local, {})), Names{}) << "nothing is on the volume";
-  EXPECT_EQ(removed(plan(output, local, {{"step-2", 20}})), Names{"step-1"}) << "`latest` leads to step-2";
-  EXPECT_EQ(removed(plan(output, local, {{"step-1", 10}})), Names{}) << "`latest` leads to step-1";
-  EXPECT_EQ(removed(plan(output, local, {{"step-3", 30}})), (Names{"step-1", "step-2"}));
-  EXPECT_EQ(removed(plan(output, local, {{"step-9", 90}})), (Names{"step-1", "step-2"}))
-      << "never the newest complete one";
+  EXPECT_EQ(removed(plan(output, local, {{"step-2", 20}})), (Names{"step-2", "step-1"}));
+  EXPECT_EQ(removed(plan(output, local, {{"step-1", 10}})), Names{"step-1"});
+  EXPECT_EQ(removed(plan(output, local, {{"step-1", 11}})), Names{}) << "it is another one of that name";
+  EXPECT_EQ(removed(plan(output, local, {{"step-9", 90}})), (Names{"step-2", "step-1"}))
+      << "never the highest complete one";
 }
 
-TEST(CheckpointPlan, ARemovalHasTheChangeThatWasSeen) {
+// A clock that was ahead and was set back, or a file that was added to an old checkpoint.
+TEST(CheckpointPlan, TheOrderIsThatOfTheStepsWhateverTheTimes) {
+  config::Output output;
+  output.keep_local = 1;
+  const Local local{complete("step-200", 10), complete("step-100", 900)};
+  const CheckpointPlan then = plan(output, local, {{"step-100", 900}});
+  EXPECT_EQ(sent(then), "step-200");
+  EXPECT_EQ(removed(then), Names{"step-100"});
+  EXPECT_EQ(plan(output, local, {{"step-200", 10}}).surplus.front().copy.name, "step-200");
+}
+
+TEST(CheckpointPlan, ThoseWithoutAStepAreSentBesideTheOthersAndNeverSurplus) {
+  config::Output output;
+  output.keep_local = 1;
+  const Local local{complete("step-3", 30), complete("final", 90), complete("draft", 5)};
+  EXPECT_EQ(sent(plan(output, local, {})), "step-3");
+  EXPECT_EQ(sent(plan(output, local, {{"step-3", 30}})), "final");
+  EXPECT_EQ(removed(plan(output, local, {{"step-3", 30}, {"final", 90}, {"draft", 5}})), Names{});
+  EXPECT_EQ(sent(plan(output, {complete("step-3", 30)}, {{"export", 99}})), "step-3");
+}
+
+TEST(CheckpointPlan, ALowerStepThanThatOnTheVolumeIsNotSentAndTheReasonIsNamed) {
+  const CheckpointPlan back = plan({}, {complete("step-600", 90)}, {{"step-1000", 50}});
+  EXPECT_EQ(sent(back), "");
+  EXPECT_EQ(back.overtaken_by, "step-1000");
+  EXPECT_EQ(plan({}, {complete("step-600", 90)}, {{"step-1000", 50}}, {{"step-600", 90}}).overtaken_by, "")
+      << "it was sent before";
+}
+
+TEST(CheckpointPlan, WhileTheVolumeIsAwayTheRecordSaysWhatIsLeftToSend) {
+  const Local local{complete("step-2", 20), complete("step-1", 10)};
+  EXPECT_EQ(plan_checkpoints({}, {local, std::nullopt, {}, ""}, {}).backlog, 100u);
+  EXPECT_EQ(plan_checkpoints({}, {local, std::nullopt, {}, ""}, {{"step-2", 20}}).backlog, 0u);
+  EXPECT_EQ(plan_checkpoints({}, {local, std::nullopt, {}, ""}, {{"step-2", 19}}).backlog, 100u);
+}
+
+TEST(CheckpointPlan, ACheckpointWithOtherPermissionsIsNotSentAgain) {
+  LocalCheckpoint one = complete("step-1", 10), two = complete("step-2", 20);
+  one.changed_ns = two.changed_ns = 99;
+  EXPECT_EQ(sent(plan({}, {two, one}, {{"step-2", 20}}, {{"step-1", 10}, {"step-2", 20}})), "");
+}
+
+TEST(CheckpointPlan, TheBestModelIsSentAndStays) {
+  config::Output output;
+  output.keep_local = 1;
+  const Local local{complete("checkpoint-3", 30), complete("checkpoint-1", 10)};
+  const auto with_best = [&](const Published& there) {
+    return plan_checkpoints(output, {local, there, {}, "checkpoint-1"}, {});
+  };
+  EXPECT_EQ(sent(with_best({{"checkpoint-3", 30}})), "checkpoint-1");
+  EXPECT_EQ(removed(with_best({{"checkpoint-3", 30}, {"checkpoint-1", 10}})), Names{});
+}
+
+TEST(CheckpointPlan, ASurplusHasTheChangeThatWasSeenAndTheCopyThatItDependsOn) {
   config::Output output;
   output.keep_local = 1;
   const Local local{complete("step-2", 20), complete("step-1", 10)};
-  EXPECT_EQ(plan(output, local, {{"step-2", 20}}).remove, (Changes{{"step-1", 11}}));
+  const auto surplus = plan(output, local, {{"step-2", 20}}).surplus;
+  ASSERT_EQ(surplus.size(), 1u);
+  EXPECT_EQ(surplus[0].changed_ns, 11);
+  EXPECT_EQ(surplus[0].copy, (PublishedCheckpoint{"step-2", 20}));
 }
 
 TEST(CheckpointPlan, ParsesTheWorkersAnswers) {

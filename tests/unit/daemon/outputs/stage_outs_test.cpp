@@ -89,8 +89,8 @@ TEST_F(StageOutsTest, ACopyThatIsInUseWhenTheTransferEndsIsSparedByTheDeletionOf
   used = std::vector<std::string>{"step-7"};  // a lease that begins during the transfer
   std::ofstream(worker.folder() / "go") << "now";
   ASSERT_TRUE(ends(job));
-  for (const char* part : {R"("path":"run/step-1","uid":1000,"keep":2,"keep_every":10,"spared":["step-7"])",
-                           R"("root":"/v","mount":"/v")"})
+  for (const char* part : {R"("path":"run/step-1","uid":1000,"keep":2,"keep_every":10,"latest":"")",
+                           R"("spared":["step-7"])", R"("root":"/v","mount":"/v")"})
     EXPECT_THAT(text_of("prunes.log"), HasSubstr(part));
   EXPECT_THAT(json::serialize(job->final_event()), HasSubstr(R"("removed":["step-0"])"));
 }
@@ -123,6 +123,24 @@ TEST_F(StageOutsTest, AFailedDeletionOfOlderCopiesIsAWarningOfACompleteTransfer)
               HasSubstr("older copies were not all deleted: writing /v/x"));
 }
 
+TEST_F(StageOutsTest, ATransferWithARateOfItsOwnHoldsUpNoOther) {
+  worker.on("stage-out", kHangs);
+  StageOutRequest slow = request();
+  slow.max_rate = 100'000;
+  const auto first = send(slow);
+  ASSERT_TRUE(run_until(context, [&] { return worker.calls("stage-out") == 1; }));
+  worker.on("stage-out", kSent);
+  EXPECT_TRUE(ends(send(request("run/step-2"))));
+  EXPECT_TRUE(first->is_running());
+  // Longer than "stalled": at this rate, the next piece is due later.
+  const auto later = std::chrono::steady_clock::now() + std::chrono::milliseconds(300);
+  run_until(context, [&] { return std::chrono::steady_clock::now() > later; });
+  const auto& progress = first->progress();
+  EXPECT_NE(progress ? get_string(*progress, "phase").value_or("") : "", "stalled");
+  ASSERT_TRUE(first->cancel());
+  EXPECT_TRUE(ends(first));
+}
+
 TEST_F(StageOutsTest, OneTransferAtATimeRunsToAVolume) {
   worker.on("stage-out", kHangs);
   const auto first = send();
@@ -130,6 +148,8 @@ TEST_F(StageOutsTest, OneTransferAtATimeRunsToAVolume) {
   ASSERT_TRUE(run_until(context, [&] { return worker.calls("stage-out") == 1; }));
   ASSERT_TRUE(run_until(context, [&] { return second->progress().has_value(); }));
   EXPECT_EQ(get_string(*second->progress(), "phase"), "queued");
+  EXPECT_EQ(get_string(*second->progress(), "reason"),
+            "job " + std::to_string(first->id()) + " is sent to checkpoints first");
   worker.on("stage-out", kSent);
   ASSERT_TRUE(first->cancel());
   EXPECT_TRUE(ends(first));

@@ -26,7 +26,7 @@ class WatchedOutputTest : public OutputsTest {
     worker.on("scan-output", note_request("scans.log") + kOneThere);
     worker.on("list-published", R"(echo '{"result": {"copies": []}}')");
     worker.on("prune-output", note_request("prunes.log") + R"(echo '{"result": {"removed": []}}')");
-    worker.on("tidy-output", note_request("tidies.log") + R"(echo '{"result": {}}')");
+    worker.on("tidy-output", note_request("tidies.log") + R"(echo '{"result": {"removed": ["step-2"]}}')");
     worker.on("stage-out", note_request("stage-outs.log") +
                                R"(echo '{"result": {"state": "ready", "served_from": "copied"}}')");
     config::Output output;

@@ -70,7 +70,8 @@ TEST_F(LatestCheckpoint, IsTheVolumesIfTheFolderIsMissing) {
   worker.on("list-published", note_request("lists.log") + kStep9There);
   watches->apply(settings);
   EXPECT_EQ(answer(), R"({"name":"step-9","dataset":"checkpoints:run7/step-9"})");
-  EXPECT_THAT(text_of("lists.log"), HasSubstr(R"("path":"run7"})")) << "as the owner of the folder there";
+  EXPECT_THAT(text_of("lists.log"), HasSubstr(R"("path":"run7","rule":"marker"})"))
+      << "as the owner of the folder there";
   EXPECT_THAT(std::string(watches->find("run7")->to_json().at("reason").as_string()),
               HasSubstr("create the folder"));
   worker.on("list-published", R"(echo '{"result": {"copies": []}}')");
@@ -100,8 +101,9 @@ TEST_F(LatestCheckpoint, IsUnavailableIfTheOnlyOneIsFromBeforeTheStartOfTheHostA
        "bytes": 5, "incomplete": "it is older", "is_unproven": true}]}}' | tr -d '\n'; echo)");
   watches->apply(settings);
   const std::string told = answer();
-  EXPECT_THAT(told, HasSubstr("unavailable: output run7: step-2 in /out was saved before this host started, "
-                              "and may be incomplete"));
+  EXPECT_THAT(told,
+              HasSubstr("unavailable: output run7: step-2 in /out may be complete, but that is not known: "
+                        "it is older"));
   EXPECT_THAT(told, HasSubstr("delete it, or send it with `spark-stage stage-out /out/step-2 "
                               "checkpoints:run7/step-2`"));
   worker.on("list-published", kStep9There);
@@ -137,35 +139,32 @@ TEST_F(LatestCheckpoint, IsNotAnOlderLocalCheckpointWhileTheVolumeCannotBeListed
   EXPECT_THAT(
       answer(),
       HasSubstr("unavailable: output run7: volume checkpoints is stalled; step-2 in /out is complete, but"));
-  EXPECT_THAT(answer(), HasSubstr("or use /out/step-2 if it is the newest"));
+  EXPECT_THAT(answer(), HasSubstr("`spark-stage latest --offline`"));
 }
 
-TEST_F(LatestCheckpoint, IsALocalCheckpointDuringAnOutageIfNoNewerOneWasSeenOnTheVolume) {
+TEST_F(LatestCheckpoint, IsALocalOneWhileTheVolumeIsAwayOnlyIfTheCallerAcceptsIt) {
   worker.on("list-published", R"(echo '{"result": {"copies": [{"name": "step-1", "mtime_ns": 10}]}}')");
   watches->apply(settings);
   ASSERT_TRUE(calls("list-published", 2));
   away = Error{Errc::Unavailable, "volume checkpoints is stalled", ""};
+  EXPECT_THAT(answer(), HasSubstr("unavailable: output run7: volume checkpoints is stalled; step-2"));
+  const auto offline = await(context, watches->find("run7")->latest(true));
+  ASSERT_TRUE(*offline) << (*offline).error().message();
+  EXPECT_EQ(json::serialize(**offline), R"({"name":"step-2","local":"/out/step-2"})");
+}
+
+TEST_F(LatestCheckpoint, OfMegatronIsRefusedIfItWouldHaveToBeStaged) {
+  worker.on("list-published", R"(echo '{"result": {"copies": [{"name": "iter_0000100", "mtime_ns": 90}]}}')");
+  watches->apply(settings);
+  EXPECT_THAT(answer(), HasSubstr("refused: output run7: iter_0000100 is on the volume"));
+}
+
+TEST_F(LatestCheckpoint, IsTheOneOfTheHighestStepWhateverTheTimes) {
+  worker.on(
+      "list-published",
+      R"(echo '{"result": {"copies": [{"name": "export", "mtime_ns": 99}, {"name": "step-1", "mtime_ns": 90}]}}')");
+  watches->apply(settings);
   EXPECT_EQ(answer(), R"({"name":"step-2","local":"/out/step-2"})");
-}
-
-TEST_F(LatestCheckpoint, IsUnavailableUntilTheVolumeWasListedOnce) {
-  away = Error{Errc::Unavailable, "volume checkpoints is connecting", ""};
-  watches->apply(settings);
-  EXPECT_THAT(answer(), HasSubstr("unavailable: output run7: volume checkpoints is connecting; step-2"));
-  away.reset();
-  ASSERT_TRUE(calls("list-published", 2));
-  away = Error{Errc::Unavailable, "volume checkpoints is stalled", ""};
-  EXPECT_EQ(answer(), R"({"name":"step-2","local":"/out/step-2"})") << "nothing was published there";
-}
-
-TEST_F(LatestCheckpoint, IsUnavailableOnceAnotherHostWasTheWriterOfTheVolume) {
-  watches->apply(settings);
-  ASSERT_TRUE(calls("list-published", 2));
-  away = Error{Errc::Refused, "volume checkpoints is refused on this host: host2 holds it", ""};
-  EXPECT_THAT(answer(), HasSubstr("unavailable: output run7: volume checkpoints is refused"));
-  ASSERT_TRUE(calls("scan-output", worker.calls("scan-output") + 2)) << "a list from before has been read";
-  away = Error{Errc::Unavailable, "volume checkpoints is connecting", ""};
-  EXPECT_THAT(answer(), HasSubstr("unavailable: output run7: volume checkpoints is connecting"));
 }
 
 }  // namespace

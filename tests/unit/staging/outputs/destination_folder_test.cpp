@@ -1,5 +1,6 @@
 #include "staging/outputs/destination_folder.hpp"
 
+#include "staging/copy/copy.hpp"
 #include "staging/copy/partial/publish.hpp"
 #include "tests/unit/staging/support.hpp"
 
@@ -16,6 +17,15 @@ TEST(DestinationFolder, IsMadeWithItsParentsAndMayExistAlready) {
     EXPECT_EQ(*made, mount / "runs/run7");
   }
   EXPECT_TRUE(std::filesystem::is_directory(mount / "runs/run7"));
+}
+
+TEST(DestinationFolder, IsNotInsideAPublishedCopy) {
+  const TempFolder mount, source;
+  write_text(source / "model", "x");
+  ASSERT_OK(copy(source.path(), mount / "step-1", {}, kQuiet, StopFlag{false}));
+  EXPECT_KIND(make_destination_folder(mount.path(), "step-1"), Errc::Refused);
+  EXPECT_KIND(make_destination_folder(mount.path(), "step-1/below"), Errc::Refused);
+  EXPECT_FALSE(std::filesystem::exists(mount / "step-1/below"));
 }
 
 TEST(DestinationFolder, IsNeverReachedThroughASymlink) {

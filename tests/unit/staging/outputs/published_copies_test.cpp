@@ -41,7 +41,7 @@ class PublishedCopies : public testing::Test {
   }
   std::vector<std::string> names() {
     std::vector<std::string> all;
-    const auto copies = published_copies(volume_);
+    const auto copies = published_checkpoints(volume_);
     for (std::size_t i = 0; copies && i < copies->size(); ++i) all.push_back((*copies)[i].name);
     return all;
   }
@@ -81,9 +81,10 @@ TEST_F(PublishedCopies, KeepLeavesNothingOfACopyWhosePublishingWasInterrupted) {
   send("step-1");
   send_until("flush", "step-1");
   send("step-2");
-  const auto removed = keep_newest(volume_, 1, {});
+  const auto removed = remove_older_copies(volume_, {1});
   ASSERT_OK(removed);
-  EXPECT_EQ(*removed, Names{"step-1"});
+  ASSERT_EQ(removed->size(), 1u);
+  EXPECT_EQ(removed->front().name, "step-1");
   EXPECT_EQ(std::distance(std::filesystem::directory_iterator(volume_), {}), 2) << "step-2 and its manifest";
 }
 
@@ -117,7 +118,7 @@ TEST_F(PublishedCopies, AManuallyReplacedFolderIsNotAPublishedCopy) {
   std::filesystem::rename(volume_ / "step-1", volume_ / "aside");
   std::filesystem::create_directories(volume_ / "step-1");
   EXPECT_EQ(names(), Names{});
-  ASSERT_OK(keep_newest(volume_, 1, {}));
+  ASSERT_OK(remove_older_copies(volume_, {1}));
   EXPECT_TRUE(std::filesystem::exists(volume_ / "step-1"));
 }
 
@@ -138,7 +139,7 @@ TEST_F(PublishedCopies, AreNotListedWhileAManifestCannotBeRead) {
   const auto unreadable = published_copies(volume_);
   ASSERT_FALSE(unreadable);
   EXPECT_THAT(unreadable.error().message(), testing::HasSubstr(".step-2.spark-manifest"));
-  EXPECT_FALSE(keep_newest(volume_, 1, {}));
+  EXPECT_FALSE(remove_older_copies(volume_, {1}));
   EXPECT_TRUE(std::filesystem::exists(volume_ / "step-1"));
 }
 
@@ -159,12 +160,27 @@ TEST_F(PublishedCopies, HaveAManifestThatIsReadByThoseWhoReadTheCopy) {
   ::umask(before);
 }
 
+// A person may send an export into the folder of an output.
+TEST_F(PublishedCopies, OfAnOutputAreItsCheckpointsAlone) {
+  send("export-9");
+  send("checkpoint-1");
+  send("checkpoint-2");
+  const auto of_output = published_checkpoints(volume_, Completeness::Rule::HuggingFace);
+  ASSERT_OK(of_output);
+  EXPECT_EQ(of_output->size(), 2u);
+  EXPECT_EQ(names().front(), "export-9") << "of no output";
+  const auto removed = remove_older_copies(volume_, {.count = 1, .rule = Completeness::Rule::Rename});
+  ASSERT_OK(removed);
+  EXPECT_EQ(names(), (Names{"export-9", "checkpoint-2"}));
+}
+
 TEST_F(PublishedCopies, KeepDeletesTheOldestWithItsManifestAndNothingElse) {
   for (const char* name : {"step-1", "step-2", "step-3"}) send(name);
   std::filesystem::create_directories(volume_ / "by-hand");
-  const auto removed = keep_newest(volume_, 2, {});
+  const auto removed = remove_older_copies(volume_, {2});
   ASSERT_OK(removed);
-  EXPECT_EQ(*removed, Names{"step-1"});
+  ASSERT_EQ(removed->size(), 1u);
+  EXPECT_EQ(removed->front().name, "step-1");
   EXPECT_EQ(names(), (Names{"step-3", "step-2"}));
   EXPECT_FALSE(std::filesystem::exists(volume_ / ".step-1.spark-manifest"));
   EXPECT_TRUE(std::filesystem::exists(volume_ / "by-hand"));
@@ -172,13 +188,46 @@ TEST_F(PublishedCopies, KeepDeletesTheOldestWithItsManifestAndNothingElse) {
 
 TEST_F(PublishedCopies, KeepSparesTheCopyJustSentRegardlessOfItsAge) {
   for (const char* name : {"step-1", "step-2", "step-3"}) send(name);
-  ASSERT_OK(keep_newest(volume_, 1, {"step-1"}));
+  ASSERT_OK(remove_older_copies(volume_, {1, 0, {"step-1"}}));
   EXPECT_EQ(names(), (Names{"step-3", "step-1"}));
+}
+
+// The time of an old checkpoint changes with each file that is added to it, or the clock was set back.
+TEST_F(PublishedCopies, KeepGoesByTheStepWhateverTheTimes) {
+  for (const char* name : {"step-1000", "step-500"}) send(name);
+  ASSERT_OK(remove_older_copies(volume_, {1}));
+  EXPECT_EQ(names(), Names{"step-1000"});
+}
+
+TEST_F(PublishedCopies, KeepCountsThoseWithAndWithoutAStepSeparately) {
+  for (const char* name : {"step-1", "final", "export", "step-2"}) send(name);
+  ASSERT_OK(remove_older_copies(volume_, {1}));
+  EXPECT_EQ(names(), (Names{"step-2", "export"}));
+}
+
+TEST_F(PublishedCopies, KeepDeletesNothingUnlessAHigherOneIsWhole) {
+  for (const char* name : {"step-1", "step-2", "step-3"}) send(name);
+  std::filesystem::remove(volume_ / "step-3/shard");
+  const auto removed = remove_older_copies(volume_, {1});
+  ASSERT_OK(removed);
+  ASSERT_EQ(removed->size(), 1u);
+  EXPECT_EQ(removed->front().because, "keep is 1, and step-2 and those above it are whole");
+  EXPECT_EQ(names(), (Names{"step-3", "step-2"}));
+}
+
+TEST_F(PublishedCopies, KeepSparesMultiplesOfKeepEveryAndTheBestModel) {
+  for (const char* name : {"checkpoint-10", "checkpoint-11", "checkpoint-12"}) send(name);
+  std::filesystem::create_directories(folder_ / "source/checkpoint-13");
+  write_text(folder_ / "source/checkpoint-13/trainer_state.json",
+             R"({"best_model_checkpoint": "out/checkpoint-11"})");
+  send("checkpoint-13");
+  ASSERT_OK(remove_older_copies(volume_, {1, 10, {}}));
+  EXPECT_EQ(names(), (Names{"checkpoint-13", "checkpoint-11", "checkpoint-10"}));
 }
 
 TEST_F(PublishedCopies, KeepNeverDeletesTheLastOne) {
   send("step-1");
-  ASSERT_OK(keep_newest(volume_, 0, {}));
+  ASSERT_OK(remove_older_copies(volume_, {0}));
   EXPECT_EQ(names(), Names{"step-1"});
 }
 
@@ -186,7 +235,7 @@ TEST_F(PublishedCopies, AnInterruptedRemovalIsFinishedByTheNext) {
   send("step-1");
   send("step-2");
   std::filesystem::rename(volume_ / "step-1", volume_ / ".step-1.spark-removed");
-  ASSERT_OK(keep_newest(volume_, 2, {}));
+  ASSERT_OK(remove_older_copies(volume_, {2}));
   EXPECT_FALSE(std::filesystem::exists(volume_ / ".step-1.spark-removed"));
   EXPECT_FALSE(std::filesystem::exists(volume_ / ".step-1.spark-manifest"));
   EXPECT_EQ(names(), Names{"step-2"});
@@ -196,7 +245,7 @@ TEST_F(PublishedCopies, KeepSparesTheManifestOfACopyBeingPublished) {
   send("step-1");
   std::filesystem::rename(volume_ / "step-1", folder_ / "aside");
   std::filesystem::create_directories(volume_ / ".step-1.spark-partial");
-  ASSERT_OK(keep_newest(volume_, 1, {}));
+  ASSERT_OK(remove_older_copies(volume_, {1}));
   EXPECT_TRUE(std::filesystem::exists(volume_ / ".step-1.spark-manifest"));
 }
 
@@ -214,7 +263,7 @@ TEST_F(PublishedCopies, KeepSparesTheManifestOfACopyThatCannotBeLookedAt) {
   }
   std::filesystem::create_directory(copy);
   write_text(std::filesystem::path(".") / manifest, "x");
-  EXPECT_FALSE(keep_newest(deep, 1, {}));
+  EXPECT_FALSE(remove_older_copies(deep, {1}));
   EXPECT_TRUE(std::filesystem::exists(manifest));
   std::filesystem::current_path(before);
 }

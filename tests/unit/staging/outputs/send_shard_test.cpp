@@ -273,7 +273,7 @@ TEST_F(ReplacedCheckpoint, EndsTheRequestAlsoIfItWasPublishedAndThenDeletedByKee
   const SentShard first = send_first("a");
   ASSERT_OK(call("bb"));
   publish_next();
-  ASSERT_OK(keep_newest(checkpoint_.folder, 1, {}));
+  ASSERT_OK(remove_older_copies(checkpoint_.folder, {1}));
   ASSERT_FALSE(std::filesystem::exists(checkpoint_.path()));
   const auto again = call_again("a", first);
   ASSERT_OK(again);

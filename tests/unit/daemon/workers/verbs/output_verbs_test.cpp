@@ -7,6 +7,7 @@
 #include <map>
 #include <string>
 
+#include "base/file.hpp"
 #include "daemon/workers/verbs/verbs.hpp"
 #include "tests/unit/staging/support.hpp"
 
@@ -84,6 +85,38 @@ TEST_F(StageOutVerb, ASourceThatChangedSinceItWasFoundCompleteIsNotSent) {
   const auto sent = stage_out_verb(of_output, kNoProgress);
   ASSERT_TRUE(sent) << sent.error().message();
   EXPECT_TRUE(std::filesystem::exists(run_ / "latest/shard"));
+}
+
+// A rotation that was killed leaves such a folder under its final name.
+TEST_F(StageOutVerb, ASourceThatHasLostFilesSinceItWasSentReplacesNothing) {
+  json::object of_output = request();
+  of_output["latest"] = "link";
+  write_text(source_ / "optimizer", "x");
+  ASSERT_TRUE(stage_out_verb(of_output, kNoProgress));
+  std::filesystem::remove(source_ / "shard");
+  const auto refused = stage_out_verb(of_output, kNoProgress);
+  ASSERT_TRUE(refused) << refused.error().message();
+  EXPECT_EQ(get_string(*refused, "state"), "failed");
+  EXPECT_THAT(json::serialize(*refused), HasSubstr("has lost shard since it was sent"));
+  EXPECT_TRUE(std::filesystem::exists(run_ / "step-1/shard"));
+  std::filesystem::rename(source_, folder_ / "aside");  // saved again, by a rename
+  write_text(source_ / "optimizer", "y");
+  EXPECT_EQ(get_string(*stage_out_verb(of_output, kNoProgress), "state"), "ready");
+}
+
+TEST_F(StageOutVerb, ALinkThatLeadsToNothingIsRefused) {
+  std::filesystem::create_symlink("gone", source_ / "link");
+  const auto refused = stage_out_verb(request(), kNoProgress);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().kind, Errc::Refused);
+}
+
+TEST_F(StageOutVerb, MegatronsTrackerIsBesideItsCheckpoints) {
+  json::object of_output = request();
+  of_output["latest"] = "link";
+  of_output["path"] = "run/iter_0000100";
+  ASSERT_TRUE(stage_out_verb(of_output, kNoProgress));
+  EXPECT_EQ(read_file(run_ / "latest_checkpointed_iteration.txt").value(), "100");
 }
 
 TEST_F(StageOutVerb, MultiplesOfKeepEveryStayOnTheVolumeBesideTheNewestCopies) {

@@ -16,7 +16,7 @@ struct Completeness {
   enum class Rule {
     Rename,       // it has its final name: the job wrote it under a temporary one
     Dcp,          // torch.distributed.checkpoint: .metadata exists, and every file that it names
-    HuggingFace,  // trainer_state.json exists, and every file that an index of weights names
+    HuggingFace,  // trainer_state.json exists, with weights, and every file that an index of them names
     DeepSpeed,    // the file `latest` beside it names it, or did so at an earlier look
     Marker,       // it contains a file of that name
   };
@@ -31,5 +31,9 @@ struct Completeness {
 // file after the other, beside the proof of the first save.
 std::string why_incomplete(const std::filesystem::path& path, std::int64_t changed_ns,
                            const Completeness& completeness);
+
+// The checkpoint that this one names as the best so far (`best_model_checkpoint` of a Hugging Face Trainer);
+// empty if it names none.
+std::string best_model_of(const std::filesystem::path& checkpoint);
 
 }  // namespace spark::staging

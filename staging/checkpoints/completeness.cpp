@@ -1,4 +1,4 @@
-#include "staging/outputs/completeness.hpp"
+#include "staging/checkpoints/completeness.hpp"
 
 #include <sys/stat.h>
 
@@ -12,6 +12,7 @@
 #include "base/file.hpp"
 #include "base/json.hpp"
 #include "base/text.hpp"
+#include "staging/checkpoints/checkpoint_name.hpp"
 #include "staging/files/times.hpp"
 
 namespace spark::staging {
@@ -101,7 +102,10 @@ std::set<std::string> data_files_in(std::string_view metadata) {
   return names;
 }
 
-std::string why_not_dcp(const fs::path& path) {
+// NeMo 2 has one in its folder "weights" (nemo/lightning/ckpt_utils.py, WEIGHTS_PATH).
+std::string why_not_dcp(const fs::path& checkpoint) {
+  const fs::path nemo = checkpoint / "weights";
+  const fs::path path = written_at(nemo / ".metadata") ? nemo : checkpoint;
   const auto written = written_at(path / ".metadata");
   const auto metadata = read_regular_file(path / ".metadata", kMostOfAnIndex);
   if (!written || !metadata) return "it has no .metadata yet";
@@ -140,9 +144,36 @@ bool is_before_trainer_state(const fs::path& file) {
          std::ranges::any_of(kEnds, [&](auto end) { return name.ends_with(end); });
 }
 
-std::string why_not_hugging_face(const fs::path& path) {
+// Everything that the Trainer writes beside the weights of a model (transformers, trainer.py).
+bool is_weights(const fs::path& file) {
+  const std::string name = file.filename();
+  if (name.ends_with(".safetensors") || name.ends_with(".distcp") || name.ends_with("_states.pt"))
+    return true;
+  constexpr std::array<std::string_view, 6> kOthers = {"training_args", "optimizer", "scheduler",
+                                                       "scaler",        "rng_state", "tokenizer"};
+  const bool is_other = std::ranges::any_of(kOthers, [&](auto other) { return name.starts_with(other); });
+  return !is_other && (name.ends_with(".bin") || name.ends_with(".pt") || name.ends_with(".pth"));
+}
+
+// A deletion that was interrupted may leave the state alone.
+bool has_weights(const fs::path& path) {
+  std::error_code error;
+  fs::recursive_directory_iterator files(path, fs::directory_options::skip_permission_denied, error);
+  for (; !error && files != fs::recursive_directory_iterator(); files.increment(error)) {
+    std::error_code none;
+    if (is_weights(files->path()) && files->is_regular_file(none) && files->file_size(none) > 0) return true;
+  }
+  return false;
+}
+
+// `was_complete`: its state, which may have megabytes, was parsed before.
+std::string why_not_hugging_face(const fs::path& path, bool was_complete) {
   const auto written = written_at(path / "trainer_state.json");
   if (!written) return "it has no trainer_state.json yet";
+  const auto state = was_complete ? Result<std::string>("{}")
+                                  : read_regular_file(path / "trainer_state.json", kMostOfAnIndex);
+  if (!state || !parse_json_object(*state)) return "its trainer_state.json can't be read yet";
+  if (!has_weights(path)) return "it has no weights, as after an interrupted deletion";
   const Proof proof{"its trainer_state.json", *written};
   std::error_code error;
   for (fs::directory_iterator files(path, error); !error && files != fs::directory_iterator();
@@ -177,18 +208,19 @@ std::string why_not_deep_speed(const fs::path& path, bool was_complete) {
   if (!written || !latest) return "there is no file `latest` yet";
   const std::string named(trim(*latest));
   const std::string name = path.filename();
-  if (name != named && last_number_in(name) > last_number_in(named))
-    return "`latest` still names " + printable(named);
+  if (name != named && step_of(name) > step_of(named)) return "`latest` still names " + printable(named);
   std::set<std::string> of_rank_0, of_all;
+  bool has_model = false;
   std::error_code error;
   for (fs::directory_iterator files(path, error); !error && files != fs::directory_iterator();
        files.increment(error)) {
     const std::string file = files->path().filename();
     if (!file.ends_with("_states.pt")) continue;
     of_all.insert(file);
+    has_model = has_model || file.ends_with("model_states.pt");
     if (is_of_rank_0(file)) of_rank_0.insert(file);
   }
-  if (of_all.empty()) return "it has no states of the model";
+  if (!has_model) return "it has no states of the model";
   if (name != named && !was_complete)
     return "`latest` names " + printable(named) +
            ", and this one was not seen complete before, as after an interrupted save; " + how_to_send(path);
@@ -206,17 +238,25 @@ std::string why_not_marked(const fs::path& path, const std::string& marker) {
 
 }  // namespace
 
+std::string best_model_of(const fs::path& checkpoint) {
+  const auto text = read_regular_file(checkpoint / "trainer_state.json", kMostOfAnIndex);
+  const auto state = text ? parse_json_object(*text) : Result<json::object>(fail(text.error()));
+  const auto best = state ? get_string(*state, "best_model_checkpoint") : std::nullopt;
+  return best ? fs::path(*best).filename().native() : "";
+}
+
 std::string why_incomplete(const fs::path& path, std::int64_t changed_ns, const Completeness& completeness) {
   const auto known = completeness.known.find(path.filename());
+  const bool was_complete = known != completeness.known.end() && known->second == changed_ns;
   switch (completeness.rule) {
     case Completeness::Rule::Rename:
       return "";
     case Completeness::Rule::Dcp:
       return why_not_dcp(path);
     case Completeness::Rule::HuggingFace:
-      return why_not_hugging_face(path);
+      return why_not_hugging_face(path, was_complete);
     case Completeness::Rule::DeepSpeed:
-      return why_not_deep_speed(path, known != completeness.known.end() && known->second == changed_ns);
+      return why_not_deep_speed(path, was_complete);
     case Completeness::Rule::Marker:
       return why_not_marked(path, completeness.marker);
   }

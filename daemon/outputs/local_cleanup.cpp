@@ -1,0 +1,109 @@
+#include "daemon/outputs/local_cleanup.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/text.hpp"
+#include "daemon/log.hpp"
+
+namespace spark::outputs {
+namespace {
+
+constexpr Duration kPause{600'000};  // after a failure
+
+template <class Row>
+std::vector<std::string> names_of(const std::vector<Row>& rows) {
+  std::vector<std::string> names;
+  for (const auto& row : rows) names.push_back(row.name);
+  return names;
+}
+
+}  // namespace
+
+std::vector<DeletionProof> prove_deletions(const config::Output& output, const std::vector<Surplus>& surplus,
+                                           const json::object& listed) {
+  const auto whole = published_from_json(listed, "whole");
+  std::vector<DeletionProof> proofs;
+  for (const Surplus& one : surplus) {
+    if (std::ranges::find(whole, one.copy) == whole.end()) continue;
+    const std::string there = printable(output.volume + ":" + path_on_volume(output, one.copy.name));
+    proofs.push_back(DeletionProof(
+        one, one.copy.name == one.name ? "it is whole at " + there : "a later step is whole at " + there));
+  }
+  return proofs;
+}
+
+asio::awaitable<void> LocalCleanup::run(std::vector<Surplus> surplus, uid_t owner) {
+  if (surplus.empty()) trouble_.clear();
+  auto names = names_of(surplus);
+  const bool has_failed = names == failed_ && context_.clock.steady() < next_;
+  if (surplus.empty() || has_failed || !stage_outs_.sources()) co_return;
+  auto proofs = co_await prove(std::move(surplus), owner);
+  Result<> removed;
+  if (!proofs) {
+    removed = fail(proofs.error());
+  } else if (!proofs->empty()) {
+    removed = co_await remove(std::move(*proofs));
+  } else {
+    removed = fail(Errc::Mismatch,
+                   "checkpoints beyond keep_local stay here, since the copies on " +
+                       printable(output_.volume + ":" + output_.to) + " are not whole",
+                   "`spark-stage verify VOLUME:PATH` names what is missing there");
+  }
+  failed_ = removed ? std::vector<std::string>() : std::move(names);
+  next_ = context_.clock.steady() + kPause;
+  if (!removed && trouble_ != removed.error().message())
+    log::warning("output " + output_.name + ": " + removed.error().message());
+  trouble_ = removed ? "" : removed.error().message();
+}
+
+asio::awaitable<Result<std::vector<DeletionProof>>> LocalCleanup::prove(std::vector<Surplus> surplus,
+                                                                        uid_t owner) {
+  const auto place = context_.find_readable(output_.volume);
+  if (!place) co_return fail(place.error());
+  json::array check;
+  for (const Surplus& one : surplus) check.emplace_back(one.copy.name);
+  workers::Call call;
+  call.verb = "list-published";
+  call.subject = "volume " + printable(output_.volume);
+  call.deadline = context_.timings.scan;
+  call.request = {{"root", place->root},
+                  {"mount", place->mount},
+                  {"path", output_.to},
+                  {"uid", owner},
+                  {"check", std::move(check)}};
+  const auto listed = co_await context_.runner.run(std::move(call));
+  if (!listed) co_return fail(listed.error());
+  co_return prove_deletions(output_, surplus, *listed);
+}
+
+asio::awaitable<Result<>> LocalCleanup::remove(std::vector<DeletionProof> proofs) {
+  auto sources = stage_outs_.sources();
+  if (!sources) co_return Result<>();
+  Changes changes;
+  for (const DeletionProof& proof : proofs) changes[proof.name()] = proof.changed_ns();
+  workers::Call call;
+  call.verb = "tidy-output";
+  call.subject = "output " + output_.name;
+  call.deadline = context_.timings.scan;
+  call.request = {{"path", output_.path.native()},
+                  {"remove", changes_to_json(changes)},
+                  {"sources", json::value_from(std::move(*sources))}};
+  const auto tidied = co_await context_.runner.run(std::move(call));
+  if (!tidied) {
+    co_return fail_with(tidied.error(), "deleting checkpoints beyond keep_local in " +
+                                            printable(output_.path.native()) + " as the owner of the folder");
+  }
+  const json::array* removed = get_array(*tidied, "removed");
+  for (const DeletionProof& proof : proofs) {
+    const bool is_gone =
+        removed != nullptr && std::ranges::find(*removed, json::value(proof.name())) != removed->end();
+    if (is_gone) {
+      log::info("output " + output_.name + ": deleted " + printable((output_.path / proof.name()).native()) +
+                ": " + proof.reason());
+    }
+  }
+  co_return Result<>();
+}
+
+}  // namespace spark::outputs

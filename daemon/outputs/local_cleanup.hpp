@@ -1,0 +1,61 @@
+// Deletes local checkpoints of an output that need not stay on this host.
+#pragma once
+
+#include <sys/types.h>
+
+#include <boost/asio/awaitable.hpp>
+#include <string>
+#include <vector>
+
+#include "daemon/outputs/checkpoint_plan.hpp"
+#include "daemon/outputs/context.hpp"
+#include "daemon/outputs/stage_outs.hpp"
+
+namespace spark::outputs {
+
+// Proof that a local checkpoint may be deleted: a moment ago, the copy that this depends on was whole on the
+// volume. Only prove_deletions makes one.
+class DeletionProof {
+ public:
+  const std::string& name() const { return name_; }
+  std::int64_t changed_ns() const { return changed_ns_; }
+  const std::string& reason() const { return reason_; }
+
+ private:
+  friend std::vector<DeletionProof> prove_deletions(const config::Output& output,
+                                                    const std::vector<Surplus>& surplus,
+                                                    const json::object& listed);
+  DeletionProof(const Surplus& surplus, std::string reason)
+      : name_(surplus.name), changed_ns_(surplus.changed_ns), reason_(std::move(reason)) {}
+  std::string name_;
+  std::int64_t changed_ns_;
+  std::string reason_;  // the end of a sentence
+};
+// `listed`: the answer of the worker verb "list-published", with "check".
+std::vector<DeletionProof> prove_deletions(const config::Output& output, const std::vector<Surplus>& surplus,
+                                           const json::object& listed);
+
+class LocalCleanup {
+ public:
+  // All outlive it.
+  LocalCleanup(const Context& context, const StageOuts& stage_outs, const config::Output& output)
+      : context_(context), stage_outs_(stage_outs), output_(output) {}
+
+  // Proves, deletes and logs. After a failure, the same are not tried again for a while.
+  asio::awaitable<void> run(std::vector<Surplus> surplus, uid_t owner);
+  // Why the last deletion failed; empty means that it did not.
+  const std::string& trouble() const { return trouble_; }
+
+ private:
+  asio::awaitable<Result<std::vector<DeletionProof>>> prove(std::vector<Surplus> surplus, uid_t owner);
+  asio::awaitable<Result<>> remove(std::vector<DeletionProof> proofs);
+
+  const Context& context_;
+  const StageOuts& stage_outs_;
+  const config::Output& output_;
+  std::string trouble_;
+  std::vector<std::string> failed_;  // the names that could not be deleted
+  SteadyTime next_{};
+};
+
+}  // namespace spark::outputs

@@ -1,0 +1,179 @@
+#include "staging/checkpoints/checkpoint_name.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+
+#include "base/text.hpp"
+
+namespace spark::staging {
+namespace {
+
+using Texts = std::initializer_list<std::string_view>;
+
+bool is_digit(char c) {
+  return c >= '0' && c <= '9';
+}
+bool is_letter(char c) {
+  return std::isalpha(static_cast<unsigned char>(c)) != 0;
+}
+bool begins_with_any(std::string_view name, Texts texts) {
+  return std::ranges::any_of(texts, [&](auto text) { return name.starts_with(text); });
+}
+bool ends_with_any(std::string_view name, Texts texts) {
+  return std::ranges::any_of(texts, [&](auto text) { return name.ends_with(text); });
+}
+bool is_any(std::string_view name, Texts texts) {
+  return std::ranges::find(texts, name) != texts.end();
+}
+bool are_digits(std::string_view text) {
+  return !text.empty() && std::ranges::all_of(text, is_digit);
+}
+
+std::string lower(std::string_view text) {
+  std::string lowered(text);
+  std::ranges::transform(lowered, lowered.begin(), [](unsigned char c) { return std::tolower(c); });
+  return lowered;
+}
+
+// What torch.save, Lightning, safetensors, Keras, Flax and NeMo 1 call a checkpoint that is one file.
+constexpr std::array<std::string_view, 14> kFileEnds = {".pt",   ".pth",   ".ckpt", ".safetensors", ".bin",
+                                                        ".tar",  ".pkl",   ".npz",  ".msgpack",     ".h5",
+                                                        ".hdf5", ".keras", ".nemo", ".zip"};
+
+std::string_view without_end(std::string_view name) {
+  for (const std::string_view end : kFileEnds) {
+    if (name.size() > end.size() && name.ends_with(end)) return name.substr(0, name.size() - end.size());
+  }
+  return name;
+}
+
+// Without Lightning's "-v1" (ModelCheckpoint.STARTING_VERSION).
+std::string_view without_version(std::string_view name) {
+  std::size_t at = name.size();
+  while (at > 0 && is_digit(name[at - 1])) --at;
+  const bool is_version = at < name.size() && at >= 2 && name.substr(at - 2, 2) == "-v";
+  return is_version ? name.substr(0, at - 2) : name;
+}
+
+// The number after this word, whatever separates them: "step=100", "step_100", "step100".
+std::optional<std::uint64_t> number_after(std::string_view name, std::string_view word) {
+  for (std::size_t at = name.rfind(word); at != std::string_view::npos;
+       at = at == 0 ? std::string_view::npos : name.rfind(word, at - 1)) {
+    if (at > 0 && is_letter(name[at - 1])) continue;
+    std::size_t digits = at + word.size();
+    while (digits < name.size() && !is_digit(name[digits]) && !is_letter(name[digits])) ++digits;
+    std::size_t end = digits;
+    while (end < name.size() && is_digit(name[end])) ++end;
+    if (end > digits) return last_number_in(name.substr(0, end));
+  }
+  return std::nullopt;
+}
+
+// 20261127_103000 and 2026-11-27: folders of logs have such names.
+bool has_date(std::string_view name) {
+  constexpr std::array<std::string_view, 3> kForms = {"dddddddd_dddddd", "dddddddd-dddddd", "dddd-dd-dd"};
+  return std::ranges::any_of(kForms, [&](std::string_view form) {
+    for (std::size_t at = 0; at + form.size() <= name.size(); ++at) {
+      const bool is_one = std::ranges::equal(form, name.substr(at, form.size()),
+                                             [](char f, char c) { return f == 'd' ? is_digit(c) : f == c; });
+      if (is_one) return true;
+    }
+    return false;
+  });
+}
+
+constexpr std::string_view kUnfinished = "-unfinished";
+
+// Temporary names of the frameworks, each from its source:
+//   "tmp-checkpoint-N"            transformers 4.36-4.38, Trainer._save_checkpoint
+//   "NAME.orbax-checkpoint-tmp-…" orbax, checkpoint/_src/path/atomicity.py, TMP_DIR_SUFFIX
+//   "stepN-tmp"                   OLMo, olmo/checkpoint.py; OLMo-core, train/checkpoint.py
+//   "NAME-unfinished"             NeMo, UNFINISHED_CHECKPOINT_SUFFIX (a file beside the folder NAME)
+//   ".NAME", "NAME.tmp" …         torch.save and rename, huggingface_hub ("….incomplete")
+bool is_temporary(std::string_view name) {
+  return begins_with_any(name, {".", "tmp-", "tmp_", "tmp."}) ||
+         ends_with_any(name, {".tmp", "-tmp", "_tmp", ".incomplete", ".partial", ".part", kUnfinished}) ||
+         name.find(".orbax-checkpoint-tmp") != std::string_view::npos;
+}
+
+// What trainers put beside their checkpoints.
+bool is_other_folder(const std::string& name) {
+  return begins_with_any(name, {"version_", "events.out", "eval", "tokenizer", "samples", "log", "export",
+                                "tensorboard", "wandb", "profil"}) ||
+         is_any(name,
+                {"runs",       "tb",      "lightning_logs", "mlruns",  "csv_logs", "vis_data", "traces",
+                 "code",       "src",     "scripts",        "config",  "configs",  "conf",     "hydra",
+                 "results",    "metrics", "plots",          "figures", "images",   "videos",   "cache",
+                 "data",       "dataset", "datasets",       "debug",   "swanlab",  "aim",      "inference",
+                 "__pycache__"});
+}
+
+// Parts of a checkpoint that lie in the folder itself, when a trainer saves its final model there.
+bool is_part(const std::string& name) {
+  return begins_with_any(name,
+                         {"training_args", "optimizer", "scheduler", "rng_state", "tokenizer", "scaler"}) ||
+         name.find("-of-") != std::string::npos;
+}
+
+bool is_checkpoint_file(const std::string& name) {
+  if (is_part(name)) return false;
+  if (without_end(name) != name) return true;
+  return name.find('.') == std::string::npos && step_of(name).has_value();
+}
+
+}  // namespace
+
+// nemo/lightning/pytorch/callbacks/model_checkpoint.py, format_checkpoint_unfinished_marker_path.
+std::string unfinished_mark(std::string_view name) {
+  for (const std::string_view end : {".ckpt", "-EMA"}) {
+    if (name.ends_with(end)) name.remove_suffix(end.size());
+  }
+  return std::string(name).append(kUnfinished);
+}
+
+std::optional<std::uint64_t> step_of(std::string_view whole) {
+  const std::string lowered = lower(whole);
+  const std::string_view name = without_version(without_end(lowered));
+  if (are_digits(name)) return last_number_in(name);
+  for (const std::string_view word : {"step", "steps", "iter", "iteration", "it", "batch", "ba"}) {
+    if (const auto number = number_after(name, word)) return number;
+  }
+  if (has_date(name)) return std::nullopt;
+  for (const std::string_view word : {"checkpoint", "ckpt", "epoch", "ep"}) {
+    if (const auto number = number_after(name, word)) return number;
+  }
+  std::size_t at = name.size();
+  while (at > 0 && is_digit(name[at - 1])) --at;
+  const bool is_last = at < name.size() && at > 0 && !is_letter(name[at - 1]) && name[at - 1] != '.';
+  return is_last ? std::optional(last_number_in(name)) : std::nullopt;
+}
+
+// megatron/training/checkpointing.py: 'iter_{:07d}', get_checkpoint_tracker_filename.
+std::optional<std::uint64_t> megatron_iteration(std::string_view name) {
+  constexpr std::string_view kBegin = "iter_";
+  const bool is_one =
+      name.starts_with(kBegin) && name.size() >= kBegin.size() + 7 && are_digits(name.substr(kBegin.size()));
+  return is_one ? step_of(name) : std::nullopt;
+}
+
+EntryKind kind_of(std::string_view name, bool is_folder, Completeness::Rule rule) {
+  using Rule = Completeness::Rule;
+  if (is_temporary(name)) return EntryKind::Temporary;
+  const std::string lowered = lower(name);
+  const bool is_one_file = rule == Rule::Rename && !is_folder;
+  if (rule == Rule::HuggingFace) {  // transformers, PREFIX_CHECKPOINT_DIR; its rotation takes the same names
+    constexpr std::string_view kBegin = "checkpoint-";
+    const bool is_one = is_folder && name.starts_with(kBegin) && are_digits(name.substr(kBegin.size()));
+    return is_one ? EntryKind::Checkpoint : EntryKind::Other;
+  }
+  if (!is_folder && (!is_one_file || !is_checkpoint_file(lowered))) return EntryKind::Other;
+  if (is_folder &&
+      (is_other_folder(lowered) || (has_date(lowered) && std::ranges::none_of(lowered, is_letter))))
+    return EntryKind::Other;
+  if (lowered.ends_with("_universal")) return EntryKind::Other;  // DeepSpeed: converted from another one
+  const bool is_alias = begins_with_any(lowered, {"last", "latest", "best"});
+  return is_alias ? EntryKind::Alias : EntryKind::Checkpoint;
+}
+
+}  // namespace spark::staging

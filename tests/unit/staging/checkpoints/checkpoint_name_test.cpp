@@ -1,0 +1,100 @@
+#include "staging/checkpoints/checkpoint_name.hpp"
+
+#include <gtest/gtest.h>
+
+namespace spark::staging {
+namespace {
+
+using Rule = Completeness::Rule;
+
+std::int64_t step(std::string_view name) {
+  const auto found = step_of(name);
+  return found ? static_cast<std::int64_t>(*found) : -1;
+}
+
+TEST(CheckpointName, HasTheStepOfEachFramework) {
+  EXPECT_EQ(step("checkpoint-500"), 500);
+  EXPECT_EQ(step("global_step100"), 100);
+  EXPECT_EQ(step("iter_0000100"), 100);
+  EXPECT_EQ(step("iter_20000.pth"), 20000);
+  EXPECT_EQ(step("epoch_12.pth"), 12);
+  EXPECT_EQ(step("model_0004999.pth"), 4999);
+  EXPECT_EQ(step("100"), 100);
+  EXPECT_EQ(step("step1000-unsharded"), 1000);
+  EXPECT_EQ(step("epoch=1-step=2000.ckpt"), 2000);
+  EXPECT_EQ(step("epoch=1-step=2000-v1.ckpt"), 2000) << "Lightning's version of a name that was taken";
+  EXPECT_EQ(step("nemo--val_loss=2.25-epoch=1-step=99-consumed_samples=3200.0-last"), 99);
+  EXPECT_EQ(step("ep0-ba100-rank0.pt"), 100);
+  EXPECT_EQ(step("Step_7"), 7);
+}
+
+TEST(CheckpointName, HasNoStepIfItsNumbersMeanSomethingElse) {
+  for (const char* name : {"final", "model_final.pth", "last.ckpt", "llama-3-8b-final", "best-v2",
+                           "20261127_103000", "2026-11-27", "model.safetensors", "v1.5", ""})
+    EXPECT_EQ(step(name), -1) << name;
+}
+
+TEST(CheckpointName, TheOrderIsByStepThenByTime) {
+  struct One {
+    std::string name;
+    std::int64_t mtime_ns;
+  };
+  const auto above = [](const One& one, const One& other) { return is_above(one, other); };
+  EXPECT_TRUE(above({"step-1000", 1}, {"step-500", 9}));
+  EXPECT_TRUE(above({"step-1", 1}, {"final", 9})) << "all with a step are above those without";
+  EXPECT_TRUE(above({"b", 9}, {"a", 1}));
+  EXPECT_TRUE(above({"epoch=1-step=2-v1.ckpt", 9}, {"epoch=1-step=2.ckpt", 1}));
+}
+
+void expect(EntryKind kind, Rule rule, bool is_folder, std::initializer_list<const char*> names) {
+  for (const char* name : names) EXPECT_EQ(kind_of(name, is_folder, rule), kind) << name;
+}
+
+TEST(CheckpointName, TemporaryNamesOfAllFrameworksAreNone) {
+  for (const Rule rule : {Rule::Rename, Rule::Dcp, Rule::HuggingFace, Rule::Marker, Rule::DeepSpeed}) {
+    expect(EntryKind::Temporary, rule, true,
+           {"tmp-checkpoint-500", "100.orbax-checkpoint-tmp-1703334121930256", "100.orbax-checkpoint-tmp",
+            "step100-tmp", ".step-1", "step-1.tmp", "step-1.incomplete", "step-1.partial"});
+    expect(EntryKind::Temporary, rule, false, {"step=200-last-unfinished"});
+  }
+}
+
+TEST(CheckpointName, WhatTrainersPutBesideCheckpointsIsNone) {
+  for (const Rule rule : {Rule::Rename, Rule::Dcp, Rule::Marker, Rule::DeepSpeed}) {
+    expect(EntryKind::Other, rule, true,
+           {"runs", "tokenizer", "wandb", "lightning_logs", "tensorboard", "20261127_103000", "vis_data",
+            "logs", "version_0", "eval_100"});
+    expect(EntryKind::Other, rule, false,
+           {"config.yaml", "train.log", "zero_to_fp32.py", "training_args.bin", "progress.txt", "latest.txt",
+            "train_results.json", "last_checkpoint", "latest", "latest_checkpointed_iteration.txt",
+            "model-00001-of-00002.safetensors", "events.out.tfevents.1"});
+  }
+}
+
+TEST(CheckpointName, HuggingFaceHasOneFormAlone) {
+  expect(EntryKind::Checkpoint, Rule::HuggingFace, true, {"checkpoint-500"});
+  expect(EntryKind::Other, Rule::HuggingFace, true, {"final", "checkpoint-best", "runs", "checkpoint-5x"});
+  expect(EntryKind::Other, Rule::HuggingFace, false, {"model.safetensors", "checkpoint-500", "README.md"});
+}
+
+TEST(CheckpointName, OneFileIsACheckpointOnlyByItsEndingOrItsStep) {
+  expect(EntryKind::Checkpoint, Rule::Rename, false,
+         {"iter_100.pth", "epoch=1-step=2-v1.ckpt", "model.safetensors", "ckpt-7", "model_final.pth"});
+  expect(EntryKind::Alias, Rule::Rename, false, {"last.ckpt", "best_coco_bbox_mAP_epoch_3.pth"});
+  expect(EntryKind::Checkpoint, Rule::Rename, true, {"step-1", "final", "2026-11-27-run"});
+  expect(EntryKind::Other, Rule::Dcp, false, {"step-1.pt"});
+}
+
+TEST(CheckpointName, MegatronsHasItsForm) {
+  EXPECT_EQ(megatron_iteration("iter_0000100"), 100u);
+  EXPECT_EQ(megatron_iteration("iter_100"), std::nullopt);
+  EXPECT_EQ(megatron_iteration("iter_0000100.pth"), std::nullopt);
+}
+
+TEST(CheckpointName, NeMosMarkIsBesideTheFolder) {
+  EXPECT_EQ(unfinished_mark("step=100-last"), "step=100-last-unfinished");
+  EXPECT_EQ(unfinished_mark("step=100-EMA.ckpt"), "step=100-unfinished");
+}
+
+}  // namespace
+}  // namespace spark::staging

@@ -1,0 +1,140 @@
+// A small tree of each framework, as in its source: which of its entries are complete checkpoints. The table
+// of docs/stage-out.md says the same.
+#include <gtest/gtest.h>
+
+#include "tests/unit/staging/outputs/checkpoints_fixture.hpp"
+
+namespace spark::staging {
+namespace {
+
+using namespace test;
+
+class Frameworks : public Checkpoints {
+ protected:
+  // Each is written a minute after the one before; a name that ends with "/" is an empty folder.
+  void tree(const Names& names) {
+    for (const std::string& name : names) {
+      if (name.ends_with('/')) {
+        std::filesystem::create_directories(out_ / name);
+      } else {
+        written(++minute_, name, name.ends_with(".json") ? "{}" : "__0_0.distcp");
+      }
+    }
+  }
+  int minute_ = 0;
+};
+
+TEST_F(Frameworks, TorchSaveAndRename) {
+  tree({"step-100.pt", ".step-200.pt", "step-300.pt.tmp", "train.log", "config.json", "train.py"});
+  EXPECT_EQ(complete(Rule::Rename), Names{"step-100.pt"});
+}
+
+// torch/distributed/checkpoint/filesystem.py: .metadata is written last.
+TEST_F(Frameworks, TorchDistributedCheckpoint) {
+  tree({"step-100/__0_0.distcp", "step-100/.metadata", "step-200/__0_0.distcp", "tb/events.out.tfevents.1"});
+  EXPECT_EQ(complete(Rule::Dcp), Names{"step-100"});
+}
+
+// transformers/trainer_utils.py, _re_checkpoint: ^checkpoint\-(\d+)$.
+TEST_F(Frameworks, HuggingFaceTrainerAndThoseThatUseIt) {
+  tree({"checkpoint-500/config.json", "checkpoint-500/model.safetensors", "checkpoint-500/optimizer.pt",
+        "checkpoint-500/trainer_state.json", "tmp-checkpoint-1000/model.safetensors", "runs/host/events",
+        "README.md", "model.safetensors", "training_args.bin", "trainer_state.json", "train_results.json",
+        "tokenizer.json", "all_results.json", "adapter_model.safetensors"});
+  EXPECT_EQ(complete(Rule::HuggingFace), Names{"checkpoint-500"});
+  EXPECT_EQ(settled(Rule::HuggingFace).size(), 1u);
+}
+
+// accelerate/accelerator.py, save_state: checkpoint_N; what is written last differs, so the script marks it.
+TEST_F(Frameworks, Accelerate) {
+  tree({"checkpoint_0/model.safetensors", "checkpoint_0/optimizer.bin", "checkpoint_0/random_states_0.pkl",
+        "checkpoint_0/DONE", "checkpoint_1/model.safetensors", "logs/"});
+  EXPECT_EQ(complete(Rule::Marker, "DONE"), Names{"checkpoint_0"});
+}
+
+// deepspeed/runtime/engine.py: tag global_stepN, then `latest`; deepspeed/checkpoint/ds_to_universal.py.
+TEST_F(Frameworks, DeepSpeed) {
+  tree({"global_step100/mp_rank_00_model_states.pt", "global_step100_universal/mp_rank_00_model_states.pt",
+        "zero_to_fp32.py"});
+  written(++minute_, "latest", "global_step100"),
+      written(++minute_, "latest_universal", "global_step100_universal");
+  EXPECT_EQ(complete(Rule::DeepSpeed), Names{"global_step100"});
+  EXPECT_EQ(settled(Rule::DeepSpeed).size(), 1u);
+}
+
+// megatron/training/checkpointing.py; core/dist_checkpointing: torch_dist has a .metadata in each iter_N.
+TEST_F(Frameworks, MegatronLm) {
+  tree({"iter_0000100/common.pt", "iter_0000100/__0_0.distcp", "iter_0000100/.metadata",
+        "latest_checkpointed_iteration.txt", "iter_0000200/__0_0.distcp", "progress.txt", "tensorboard/"});
+  EXPECT_EQ(complete(Rule::Dcp), Names{"iter_0000100"});
+}
+
+// nemo/lightning/pytorch/callbacks/model_checkpoint.py, UNFINISHED_CHECKPOINT_SUFFIX.
+TEST_F(Frameworks, NeMo2) {
+  tree({"m--step=99-last/context/model.yaml", "m--step=99-last/weights/__0_0.distcp",
+        "m--step=99-last/weights/.metadata", "m--step=199-last-unfinished",
+        "m--step=199-last/weights/__0_0.distcp", "m--step=199-last/weights/.metadata"});
+  EXPECT_EQ(complete(Rule::Dcp), Names{"m--step=99-last"});
+  EXPECT_EQ(complete(Rule::Rename), Names{"m--step=99-last"});
+}
+
+// lightning/pytorch/callbacks/model_checkpoint.py: STARTING_VERSION, CHECKPOINT_NAME_LAST, save_last="link".
+TEST_F(Frameworks, Lightning) {
+  tree({"epoch=1-step=20.ckpt", "epoch=1-step=20-v1.ckpt", "hparams.yaml",
+        "lightning_logs/version_0/metrics.csv"});
+  std::filesystem::create_symlink("epoch=1-step=20-v1.ckpt", out_ / "last.ckpt");
+  const Names both{"epoch=1-step=20-v1.ckpt", "epoch=1-step=20.ckpt"};
+  EXPECT_EQ(complete(Rule::Rename), both);
+  std::filesystem::remove(out_ / "last.ckpt");
+  tree({"last.ckpt"});
+  EXPECT_EQ(complete(Rule::Rename), both);
+}
+
+// orbax/checkpoint/_src/path/atomicity_types.py, TMP_DIR_SUFFIX; step names as in step_test.py.
+TEST_F(Frameworks, Orbax) {
+  tree({"50/default/manifest.ocdbt", "50/_CHECKPOINT_METADATA", "checkpoint_60/d",
+        "100.orbax-checkpoint-tmp-1703334121930256/d", "150.orbax-checkpoint-tmp/d"});
+  EXPECT_EQ(complete(Rule::Rename), (Names{"checkpoint_60", "50"}));
+}
+
+// olmo_core/train/checkpoint.py: stepN-tmp is renamed, then .metadata.json is written.
+TEST_F(Frameworks, OlmoCore) {
+  tree({"step100/train/rank0.pt", "step100/model_and_optim/.metadata", "step100/.metadata.json",
+        "step200/train/rank0.pt", "step300-tmp/train/rank0.pt", "config.json"});
+  EXPECT_EQ(complete(Rule::Marker, ".metadata.json"), Names{"step100"});
+}
+
+// mmengine/hooks/checkpoint_hook.py: iter_{}.pth, best_….pth, the file last_checkpoint.
+TEST_F(Frameworks, MmEngine) {
+  tree({"iter_1000.pth", "iter_2000.pth", "best_coco_bbox_mAP_iter_1000.pth", "last_checkpoint", "config.py",
+        "20261127_103000/vis_data/scalars.json", "20261127_103000/20261127_103000.log"});
+  EXPECT_EQ(complete(Rule::Rename), (Names{"iter_2000.pth", "iter_1000.pth"}));
+}
+
+// fvcore/common/checkpoint.py: "{}_{:07d}", "{}_final", last_checkpoint.
+TEST_F(Frameworks, Detectron2) {
+  tree({"model_0004999.pth", "model_0009999.pth", "model_final.pth", "last_checkpoint", "metrics.json",
+        "log.txt", "config.yaml", "inference/", "events.out.tfevents.1"});
+  EXPECT_EQ(settled(Rule::Rename)[0].name, "model_0009999.pth");
+  EXPECT_EQ(complete(Rule::Rename).back(), "model_final.pth");
+  EXPECT_EQ(complete(Rule::Rename).size(), 3u);
+}
+
+// nanotron/trainer.py, save_checkpoint: latest.txt, then model_config.json as the last file of the
+// checkpoint.
+TEST_F(Frameworks, Nanotron) {
+  tree({"10/checkpoint_metadata.json", "10/model/x.safetensors", "latest.txt", "10/model_config.json",
+        "20/checkpoint_metadata.json", "20/model/x.safetensors"});
+  EXPECT_EQ(complete(Rule::Marker, "model_config.json"), Names{"10"});
+}
+
+// torchtune/training/checkpointing/_utils.py: ^epoch_(\d+); recipe_state/recipe_state.pt.
+TEST_F(Frameworks, Torchtune) {
+  tree({"epoch_0/model-00001-of-00001.safetensors", "epoch_0/recipe_state.pt", "epoch_0/DONE",
+        "epoch_1/model-00001-of-00001.safetensors", "recipe_state/recipe_state.pt", "logs/",
+        "torchtune_config.yaml"});
+  EXPECT_EQ(complete(Rule::Marker, "DONE"), Names{"epoch_0"});
+}
+
+}  // namespace
+}  // namespace spark::staging
