@@ -60,7 +60,7 @@ PACKAGE = Step("package", "the Debian package of this release, and lintian's wor
                needs_programs=True)
 
 # Histories in a simulated world, of these areas. A check runs the same seeds each time, for about a minute of CPU time each.
-HISTORIES = {"volumes": 4000, "copies": 400, "outputs": 400}
+HISTORIES = {"volumes": 4000, "copies": 300, "outputs": 800}
 WITH_HISTORIES = [area for area in HISTORIES if (ROOT / "tests/histories" / area).is_dir()]
 # Here, since the step `package` configures the same folder again, without tests.
 PROGRAMS = Step("build", "the programs, those of histories, and the tests that run on the machines' kernels", 1800,

@@ -169,6 +169,17 @@ TEST_F(HistoryProgram, RefusesAFileWithoutItsOracleOrItsState) {
   EXPECT_EQ(run_with({"--count", "0"}), 2);
 }
 
+TEST_F(HistoryProgram, RefusesAStepThatNoWorldKnows) {
+  put("falls.history", "# oracle: stands\n# fixed: in 0.3\n", History{1, {{"slam", {}}}});
+  EXPECT_EQ(run_with({"--count", "0"}), 2);
+}
+
+TEST_F(HistoryProgram, DoesNotTakeAMissingFileForASeed) {
+  EXPECT_EQ(run_with({"--replay", "no-such-file.history"}), 2);
+  EXPECT_EQ(run_with({"--replay", "7x"}), 2);
+  EXPECT_EQ(run_with({"--replay", "2"}), 0);
+}
+
 TEST_F(HistoryProgram, FindsTheHistoryThatBreaksAGivenPromise) {
   EXPECT_EQ(run_with({"--find", "stands", "--count", "100"}), 0);
   EXPECT_EQ(written().size(), 1U);

@@ -2,6 +2,7 @@
 #include <spdlog/spdlog.h>
 
 #include <cstdlib>
+#include <stdexcept>
 
 #include "tests/histories/engine/program.hpp"
 #include "tests/histories/volumes/oracles.hpp"
@@ -21,6 +22,7 @@ class VolumesWorld final : public World {
       for (const VolumeSettings& volume : cluster_.hosts[i].volumes) describe(i, volume);
     }
     cluster_.pass(Duration(10'000));
+    check_daemons();
   }
 
   void take(const Step& step) override {
@@ -61,6 +63,18 @@ class VolumesWorld final : public World {
   static constexpr Duration kSettled{600'000};
   static constexpr int kLooks =
       450;  // until no attempt is in progress; multi-mount protection may take 254 s
+
+  // A world in which nothing runs keeps every promise. The configuration refuses two volumes of one namespace
+  // only.
+  void check_daemons() {
+    for (std::size_t i = 0; i < kHosts; ++i) {
+      const auto& volumes = cluster_.hosts[i].volumes;
+      const bool shares_namespace =
+          volumes.size() > 1 && &cluster_.disk_of(volumes[0]) == &cluster_.disk_of(volumes[1]);
+      if (cluster_.hosts[i].daemon == nullptr && !shares_namespace)
+        throw std::runtime_error("the daemon of a host does not accept its configuration");
+    }
+  }
 
   void describe(std::size_t host, const VolumeSettings& volume) {
     const Disk& disk = cluster_.disk_of(volume);
