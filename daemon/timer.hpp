@@ -16,7 +16,7 @@ namespace spark {
 
 namespace asio = boost::asio;
 
-// Time that does not pass by itself. Used on the thread of the io_contexts that follow it.
+// Time that passes only when a test advances it. Used on the thread of the io_contexts that follow it.
 class TimeSource {
  public:
   using Ticket = std::uint64_t;

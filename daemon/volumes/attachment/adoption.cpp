@@ -42,7 +42,7 @@ asio::awaitable<Result<>> NvmeAttachment::adopt() {
   co_return co_await adopt_unknown(standing);
 }
 
-// The kernel may have given the number of the checked mount to another one, while nobody looked.
+// The kernel may have given the number of the checked mount to another one between two checks.
 asio::awaitable<bool> NvmeAttachment::is_unchanged() {
   if (paths_.look() != Link::Live || volume_.seams.device.has_stuck_worker()) co_return true;
   const auto superblock = co_await volume_.seams.device.read_superblock(volume_.status.device);

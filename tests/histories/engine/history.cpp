@@ -4,22 +4,14 @@
 #include <random>
 #include <sstream>
 
+#include "daemon/launch.hpp"
+
 namespace spark::histories {
 namespace {
 
 // std::uniform_int_distribution differs between libraries; this does not. The bias is of no importance here.
 std::uint32_t below(std::mt19937_64& random, std::uint32_t limit) {
   return static_cast<std::uint32_t>(random() % limit);
-}
-
-std::string what_of(const std::exception_ptr& failure) {
-  try {
-    std::rethrow_exception(failure);
-  } catch (const std::exception& known) {
-    return known.what();
-  } catch (...) {
-    return "an exception of an unknown type";
-  }
 }
 
 }  // namespace
@@ -56,7 +48,7 @@ Outcome run(const Area& area, const History& history, const Story& story) {
     if (!outcome.violation) outcome.violation = world->settle();
     outcome.elapsed = world->elapsed();
   } catch (...) {
-    outcome.violation = Violation{"exception", what_of(std::current_exception())};
+    outcome.violation = Violation{"exception", in_words(std::current_exception())};
   }
   return outcome;
 }

@@ -42,13 +42,6 @@ void VirtualTime::run_ready() {
       contexts_[i]->restart();
       if (contexts_[i]->poll() > 0) ran = true;
     }
-    if (ran || real_work_ == 0) continue;
-    constexpr std::chrono::milliseconds kLook{1};
-    for (std::size_t i = 0; i < contexts_.size() && !ran; ++i) {
-      contexts_[i]->restart();
-      (void)contexts_[i]->run_one_for(kLook);
-    }
-    ran = true;
   }
 }
 

@@ -41,11 +41,6 @@ class VirtualTime final : public Clock, public TimeSource {
   // The same until `condition` holds, for `longest` at most; whether it holds.
   bool run_until(const std::function<bool()>& condition, Duration longest);
 
-  // While real work (a child process, a thread) is in progress for a simulated host, time must not jump: the
-  // contexts wait for its result instead.
-  void begin_real_work() { ++real_work_; }
-  void end_real_work() { --real_work_; }
-
  private:
   bool jump(SteadyTime until);
 
@@ -57,7 +52,6 @@ class VirtualTime final : public Clock, public TimeSource {
   std::map<Ticket, decltype(due_)::iterator> tickets_;
   Ticket next_ticket_ = 1;
   std::vector<boost::asio::io_context*> contexts_;
-  int real_work_ = 0;
 };
 
 }  // namespace spark::histories

@@ -17,7 +17,7 @@ namespace spark::histories::copies {
 namespace {
 
 constexpr std::int64_t kSecond = 1'000'000'000;
-// By which a worker's own clock moves at each question, so that no loop waits for ever.
+// A worker's own clock moves by this at each read, so that a loop that waits for a time ends.
 constexpr std::int64_t kTick = 1'000;
 
 timespec from_ns(std::int64_t ns) {

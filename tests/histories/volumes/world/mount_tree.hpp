@@ -58,7 +58,7 @@ class MountTree {
   bool close_files();  // of all programs; whether there were any
   void remove_if(const std::function<bool(const MountEntry&)>& is_wanted);
   void device_gone(const HeadPtr& head, Actor by);
-  // What the kernel does by itself: write back, multi-mount protection, last closes.
+  // What the kernel does on its own: write back, multi-mount protection, last closes.
   void tick();
   void reboot();
 

@@ -68,7 +68,7 @@ class OpenFileSystems {
   // Writes what is unwritten, and closes the file system on its disk. Blocked: again later.
   Wrote close(Super& super, Actor by);
 
-  // What the kernel does by itself.
+  // What the kernel does on its own.
   void keep(Super& super);  // write back, multi-mount protection
   void close_due();
   void reboot() { closing_.clear(); }
