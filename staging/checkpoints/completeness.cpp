@@ -8,6 +8,7 @@
 #include <functional>
 #include <optional>
 #include <set>
+#include <utility>
 
 #include "base/file.hpp"
 #include "base/json.hpp"
@@ -102,13 +103,17 @@ std::set<std::string> data_files_in(std::string_view metadata) {
   return names;
 }
 
-// NeMo 2 has one in its folder "weights" (nemo/lightning/ckpt_utils.py, WEIGHTS_PATH).
+// NeMo 2 has one in its folder "weights" (nemo/lightning/ckpt_utils.py, WEIGHTS_PATH). Megatron Core, which
+// writes common.pt first, needs metadata.json too, and writes it last
+// (megatron/core/dist_checkpointing/serialization.py, save).
 std::string why_not_dcp(const fs::path& checkpoint) {
   const fs::path nemo = checkpoint / "weights";
   const fs::path path = written_at(nemo / ".metadata") ? nemo : checkpoint;
   const auto written = written_at(path / ".metadata");
   const auto metadata = read_regular_file(path / ".metadata", kMostOfAnIndex);
   if (!written || !metadata) return "it has no .metadata yet";
+  if (written_at(path / "common.pt") && !written_at(path / "metadata.json"))
+    return "it has no metadata.json yet";
   const auto names = data_files_in(*metadata);
   if (names.empty()) return "its .metadata names no file";
   const std::string missing = first_missing(path, names);
@@ -237,6 +242,17 @@ std::string why_not_marked(const fs::path& path, const std::string& marker) {
 }
 
 }  // namespace
+
+std::optional<Completeness::Rule> rule_named(std::string_view word) {
+  using Rule = Completeness::Rule;
+  constexpr std::array<std::pair<std::string_view, Rule>, 5> kRules = {{{"rename", Rule::Rename},
+                                                                        {"dcp", Rule::Dcp},
+                                                                        {"hf", Rule::HuggingFace},
+                                                                        {"deepspeed", Rule::DeepSpeed},
+                                                                        {"marker", Rule::Marker}}};
+  const auto found = std::ranges::find(kRules, word, &std::pair<std::string_view, Rule>::first);
+  return found == kRules.end() ? std::nullopt : std::optional(found->second);
+}
 
 std::string best_model_of(const fs::path& checkpoint) {
   const auto text = read_regular_file(checkpoint / "trainer_state.json", kMostOfAnIndex);

@@ -5,7 +5,9 @@
 #include <cstdint>
 #include <filesystem>
 #include <map>
+#include <optional>
 #include <string>
+#include <string_view>
 
 namespace spark::staging {
 
@@ -25,6 +27,10 @@ struct Completeness {
   // Checkpoints that were complete at an earlier look, by name, with their Checkpoint::changed_ns then.
   std::map<std::string, std::int64_t> known{};
 };
+
+// The rule with this name in the configuration: "rename", "dcp", "hf", "deepspeed", "marker". None of them:
+// no value.
+std::optional<Completeness::Rule> rule_named(std::string_view word);
 
 // Why the checkpoint at `path`, last changed at `changed_ns`, is not complete; empty means that it is. A
 // proof that is older than the data proves nothing: a job that saves to the same name again overwrites one

@@ -154,29 +154,4 @@ Result<std::vector<std::string>> remove_checkpoints(const fs::path& folder,
   return removed;
 }
 
-std::optional<Completeness::Rule> rule_of_pointer(const std::string& kind) {
-  if (kind.empty()) return std::nullopt;
-  return kind == "file" ? Completeness::Rule::DeepSpeed : Completeness::Rule::Rename;
-}
-
-Result<> point_latest(const fs::path& folder, const std::string& name, PointerKind kind) {
-  const fs::path latest = folder / kLatest;
-  struct stat info {};
-  const bool is_there = ::lstat(latest.c_str(), &info) == 0;
-  const bool is_right_kind = kind == PointerKind::Link ? S_ISLNK(info.st_mode) : S_ISREG(info.st_mode);
-  if (is_there && !is_right_kind) {
-    return fail(Errc::Refused, printable(latest.native()) + " is the job's own",
-                "`spark-stage latest` prints the newest complete checkpoint");
-  }
-  if (kind == PointerKind::File) return write_file_atomically(latest, name);
-  std::error_code error;
-  if (is_there && fs::read_symlink(latest, error) == name) return {};
-  const fs::path fresh = folder / ".latest.spark-new";
-  if (::unlink(fresh.c_str()) != 0 && errno != ENOENT)
-    return fail_errno(errno, "removing " + printable(fresh.native()));
-  if (::symlink(name.c_str(), fresh.c_str()) != 0 || ::rename(fresh.c_str(), latest.c_str()) != 0)
-    return fail_errno(errno, "making the link " + printable(latest.native()));
-  return flush_folder(folder);
-}
-
 }  // namespace spark::staging

@@ -58,13 +58,4 @@ Result<std::vector<std::string>> remove_checkpoints(const std::filesystem::path&
                                                     const std::map<std::string, std::int64_t>& seen,
                                                     const std::vector<std::filesystem::path>& sources);
 
-// Of an output with that kind of pointer ("link", "file"; empty: none, as it is no output): the rule by which
-// names on the volume are those of checkpoints.
-std::optional<Completeness::Rule> rule_of_pointer(const std::string& kind);
-enum class PointerKind { Link, File };  // a symbolic link; a file that has the name, as DeepSpeed reads it
-
-// Points `latest` in the folder at `name`, by one rename, durably. Refused if there is a `latest` of another
-// kind, which belongs to the job.
-Result<> point_latest(const std::filesystem::path& folder, const std::string& name, PointerKind kind);
-
 }  // namespace spark::staging

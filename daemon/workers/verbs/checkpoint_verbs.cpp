@@ -18,6 +18,7 @@
 #include "staging/outputs/checkpoints.hpp"
 #include "staging/outputs/destination_folder.hpp"
 #include "staging/outputs/job_folder.hpp"
+#include "staging/outputs/pointer.hpp"
 #include "staging/outputs/published_copies.hpp"
 
 namespace spark::workers {
@@ -40,13 +41,7 @@ Result<uid_t> become_owner_of(const std::string& folder) {
 
 staging::Completeness completeness_of(const json::object& request) {
   using Rule = staging::Completeness::Rule;
-  const std::string word = value_of(request, "rule");
-  staging::Completeness completeness{Rule::Rename, value_of(request, "marker")};
-  if (word == "dcp") completeness.rule = Rule::Dcp;
-  if (word == "hf") completeness.rule = Rule::HuggingFace;
-  if (word == "deepspeed") completeness.rule = Rule::DeepSpeed;
-  if (word == "marker") completeness.rule = Rule::Marker;
-  return completeness;
+  return {staging::rule_named(value_of(request, "rule")).value_or(Rule::Rename), value_of(request, "marker")};
 }
 
 // When the host booted; no value if unknown.
@@ -136,10 +131,10 @@ Result<json::object> scan_output_verb(const json::object& request, const Progres
 }
 
 // {"root", "mount", "path", "rule", "uid", "check": [NAME]} → {"copies": [{"name", "mtime_ns"}], "begun":
-// [{"name", "own_mtime_ns", "has_others", "others_progress"}], "whole": [{"name", "mtime_ns"}]}. "copies",
-// the highest first: the copies that stage-out published in that folder. "begun": those of which only some
-// hosts' shards are there. "whole": those of "check" that lack nothing (check_whole). Without "uid": as the
-// folder's owner.
+// [{"name", "own_mtime_ns", "has_others", "others_progress"}], "whole": [{"name", "mtime_ns"}], "latest"}.
+// "copies", the highest first: the copies that stage-out published in that folder. "begun": those of which
+// only some hosts' shards are there. "whole": those of "check" that lack nothing (check_whole). "latest": see
+// pointer_in. Without "uid": as the folder's owner.
 Result<json::object> list_published_verb(const json::object& request, const ProgressLine& /*progress*/) {
   const auto held = hold_volume(value_of(request, "mount"), false);
   if (!held) return held.take_error();
@@ -147,9 +142,8 @@ Result<json::object> list_published_verb(const json::object& request, const Prog
   const auto uid = user_of(request, folder);
   if (!uid) return uid.take_error();
   if (auto user = become_user(*uid); !user) return user.take_error();
-  const bool is_output = request.contains("rule");
-  const auto copies = staging::published_checkpoints(
-      folder, is_output ? std::optional(completeness_of(request).rule) : std::nullopt);
+  const auto rule = staging::rule_named(value_of(request, "rule"));
+  const auto copies = staging::published_checkpoints(folder, rule);
   if (!copies && copies.error().kind != Errc::NotFound) return copies.take_error();
   const auto check = texts_of(request, "check");
   json::array rows, whole;
@@ -171,11 +165,13 @@ Result<json::object> list_published_verb(const json::object& request, const Prog
                                       {"has_others", one.has_others},
                                       {"others_progress", one.others_progress}});
   }
-  return json::object{
-      {"copies", std::move(rows)}, {"begun", std::move(begun_rows)}, {"whole", std::move(whole)}};
+  return json::object{{"copies", std::move(rows)},
+                      {"begun", std::move(begun_rows)},
+                      {"whole", std::move(whole)},
+                      {"latest", rule ? staging::pointer_in(folder, *rule) : ""}};
 }
 
-// {"root", "mount", "path", "uid", "keep", "keep_every", "latest", "spared": [NAME]} → {"removed": [NAME],
+// {"root", "mount", "path", "uid", "keep", "keep_every", "rule", "spared": [NAME]} → {"removed": [NAME],
 // "because": {NAME: SENTENCE}}: deletes older copies that stage-out published in the folder of "path"; see
 // remove_older_copies. "path" and the names in "spared" stay.
 Result<json::object> prune_output_verb(const json::object& request, const ProgressLine& /*progress*/) {
@@ -191,7 +187,7 @@ Result<json::object> prune_output_verb(const json::object& request, const Progre
     return static_cast<std::uint64_t>(std::max<std::int64_t>(0, get_int(request, key).value_or(0)));
   };
   staging::Keep keep{number("keep"), number("keep_every"), {path.filename()}};
-  keep.rule = staging::rule_of_pointer(value_of(request, "latest"));
+  keep.rule = staging::rule_named(value_of(request, "rule"));
   for (std::string& name : texts_of(request, "spared")) keep.spared.insert(std::move(name));
   const auto gone = staging::remove_older_copies(*folder, keep);
   if (!gone) return gone.take_error();
@@ -202,6 +198,19 @@ Result<json::object> prune_output_verb(const json::object& request, const Progre
     because[printable(one.name)] = one.because;
   }
   return json::object{{"removed", std::move(removed)}, {"because", std::move(because)}};
+}
+
+// {"root", "mount", "path", "uid", "rule"} → {}: see point_at_highest; "path": the folder.
+Result<json::object> point_output_verb(const json::object& request, const ProgressLine& /*progress*/) {
+  const auto held = hold_volume(value_of(request, "mount"), true);
+  if (!held) return held.take_error();
+  if (auto user = become_user(static_cast<uid_t>(get_int(request, "uid").value_or(0))); !user)
+    return user.take_error();
+  const auto folder = staging::make_destination_folder(value_of(request, "root"), value_of(request, "path"));
+  if (!folder) return folder.take_error();
+  auto pointed = staging::point_at_highest(*folder, completeness_of(request).rule);
+  if (!pointed) return pointed.take_error();
+  return json::object{};
 }
 
 // {"path", "remove": {NAME: CHANGED_NS}, "sources": [PATH]} → {"removed": [NAME]}: removes local checkpoints

@@ -81,7 +81,7 @@ void Oracles::after(const Machine& machine, const workers::Call& call, const Bef
   }
   check_published(machine, call, before, there);
   check_deleted_there(before, there);
-  if (answer && call.verb == "stage-out" && !get_string(call.request, "latest").value_or("").empty() &&
+  if (answer && call.verb == "stage-out" && !get_string(call.request, "rule").value_or("").empty() &&
       get_string(*answer, "state") == "ready")
     check_pointer(there);
 }

@@ -72,6 +72,8 @@ struct CheckpointPlan {
   std::string overtaken_by;        // the highest complete local one is not sent, as this one is above it
 };
 
+// The rule for completeness, for a request to a worker.
+std::string rule_of(const config::Output& output);
 // Relative to the volume's root.
 std::string path_on_volume(const config::Output& output, const std::string& name);
 // In a list with the highest first; null if none is complete.

@@ -1,4 +1,4 @@
-#include "daemon/outputs/known_checkpoints.hpp"
+#include "daemon/outputs/watch/known_checkpoints.hpp"
 
 #include <algorithm>
 #include <utility>

@@ -2,7 +2,7 @@
 #include <algorithm>
 
 #include "base/text.hpp"
-#include "daemon/outputs/watched_output.hpp"
+#include "daemon/outputs/watch/watched_output.hpp"
 #include "staging/checkpoints/checkpoint_name.hpp"
 
 namespace spark::outputs {

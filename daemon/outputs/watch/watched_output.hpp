@@ -11,11 +11,12 @@
 #include <string>
 #include <vector>
 
-#include "daemon/outputs/checkpoint_plan.hpp"
 #include "daemon/outputs/context.hpp"
-#include "daemon/outputs/known_checkpoints.hpp"
-#include "daemon/outputs/local_cleanup.hpp"
 #include "daemon/outputs/stage_outs.hpp"
+#include "daemon/outputs/watch/checkpoint_plan.hpp"
+#include "daemon/outputs/watch/known_checkpoints.hpp"
+#include "daemon/outputs/watch/latest_pointer.hpp"
+#include "daemon/outputs/watch/local_cleanup.hpp"
 #include "daemon/timer.hpp"
 
 namespace spark::outputs {
@@ -64,6 +65,7 @@ class WatchedOutput : public std::enable_shared_from_this<WatchedOutput> {
     std::string missing;   // a sentence: there is no folder; empty means that there is one
     uid_t owner = 0;       // of the folder
     std::string unlisted;  // why the volume could not be read
+    std::string pointer;   // name of the checkpoint that `latest` there leads to
   };
   asio::awaitable<Result<Seen>> look();
   asio::awaitable<Result<Seen>> look_until_settled();
@@ -100,9 +102,10 @@ class WatchedOutput : public std::enable_shared_from_this<WatchedOutput> {
   std::shared_ptr<Job> sending_;         // the last job that this output started; none before the first
   Retry retry_;
   LocalCleanup cleanup_;
+  LatestPointer pointer_;
   // Checkpoints are complete faster than they are sent: sending leaves no share of the drive to others.
   bool is_behind_ = false;
-  Duration scan_time_{0};  // of the last check of the folder
+  Duration scan_time_{0};  // of the last check of the folder and the volume
   Timer timer_;
   bool is_stopped_ = false;
 };

@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "daemon/outputs/checkpoint_plan.hpp"
 #include "daemon/outputs/context.hpp"
+#include "daemon/outputs/watch/checkpoint_plan.hpp"
 
 namespace spark::outputs {
 

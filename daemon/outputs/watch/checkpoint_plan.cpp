@@ -1,9 +1,10 @@
-#include "daemon/outputs/checkpoint_plan.hpp"
+#include "daemon/outputs/watch/checkpoint_plan.hpp"
 
 #include <algorithm>
 #include <array>
 #include <utility>
 
+#include "daemon/config/parse.hpp"
 #include "staging/checkpoints/checkpoint_name.hpp"
 
 namespace spark::outputs {
@@ -59,6 +60,11 @@ std::string text_of(const json::object& object, std::string_view key) {
 }
 
 }  // namespace
+
+std::string rule_of(const config::Output& output) {
+  using config::Complete;
+  return config::to_string(output.complete == Complete::OnRequest ? Complete::Rename : output.complete);
+}
 
 std::string path_on_volume(const config::Output& output, const std::string& name) {
   return output.to == "." ? name : output.to + "/" + name;
