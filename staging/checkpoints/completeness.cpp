@@ -171,12 +171,10 @@ bool has_weights(const fs::path& path) {
   return false;
 }
 
-// `was_complete`: its state, which may have megabytes, was parsed before.
-std::string why_not_hugging_face(const fs::path& path, bool was_complete) {
+std::string why_not_hugging_face(const fs::path& path) {
   const auto written = written_at(path / "trainer_state.json");
   if (!written) return "it has no trainer_state.json yet";
-  const auto state = was_complete ? Result<std::string>("{}")
-                                  : read_regular_file(path / "trainer_state.json", kMostOfAnIndex);
+  const auto state = read_regular_file(path / "trainer_state.json", kMostOfAnIndex);
   if (!state || !parse_json_object(*state)) return "its trainer_state.json can't be read yet";
   if (!has_weights(path)) return "it has no weights, as after an interrupted deletion";
   const Proof proof{"its trainer_state.json", *written};
@@ -261,16 +259,16 @@ std::string best_model_of(const fs::path& checkpoint) {
   return best ? fs::path(*best).filename().native() : "";
 }
 
-std::string why_incomplete(const fs::path& path, std::int64_t changed_ns, const Completeness& completeness) {
-  const auto known = completeness.known.find(path.filename());
-  const bool was_complete = known != completeness.known.end() && known->second == changed_ns;
+std::string why_incomplete(const fs::path& path, bool was_complete, const Completeness& completeness) {
+  // With the other rules everything that counts is in it. Its index may have megabytes.
+  if (was_complete && completeness.rule != Completeness::Rule::DeepSpeed) return "";
   switch (completeness.rule) {
     case Completeness::Rule::Rename:
       return "";
     case Completeness::Rule::Dcp:
       return why_not_dcp(path);
     case Completeness::Rule::HuggingFace:
-      return why_not_hugging_face(path, was_complete);
+      return why_not_hugging_face(path);
     case Completeness::Rule::DeepSpeed:
       return why_not_deep_speed(path, was_complete);
     case Completeness::Rule::Marker:

@@ -13,6 +13,14 @@ using config::Complete;
 
 constexpr Duration kFirstPause{60'000}, kLongestPause{600'000};
 
+std::vector<std::string> texts(const json::object& answer, std::string_view key) {
+  std::vector<std::string> all;
+  const json::array* array = get_array(answer, key);
+  for (std::size_t i = 0; array != nullptr && i < array->size(); ++i)
+    all.emplace_back((*array)[i].as_string());
+  return all;
+}
+
 // A checkpoint newer than the complete ones that will be complete soon.
 bool is_any_settling(const std::vector<LocalCheckpoint>& local) {
   const auto newest =
@@ -69,7 +77,9 @@ asio::awaitable<Result<WatchedOutput::Seen>> WatchedOutput::look() {
   seen.missing = get_string(*answer, "missing").value_or("");
   seen.owner = static_cast<uid_t>(get_int(*answer, "uid").value_or(0));
   seen.local = local_from_json(*answer);
+  known_.mark_remnants(seen.local);
   seen.best = get_string(*answer, "best").value_or("");
+  seen.held = texts(*answer, "held");
   co_await list_published(seen);
   scan_time_ = std::chrono::duration_cast<Duration>(context_.clock.steady() - begun);
   if (seen.missing.empty()) {
@@ -139,7 +149,8 @@ asio::awaitable<void> WatchedOutput::work() {
   CheckpointPlan plan = plan_of(*seen);
   const LocalCheckpoint* newest = newest_complete(seen->local);
   const bool is_newest_left = plan.send && newest != nullptr && plan.send->name == newest->name;
-  is_behind_ = is_newest_left && (is_behind_ || (has_just_ended && !was_tried(*plan.send)));
+  facts_.is_behind = is_newest_left && (facts_.is_behind || (has_just_ended && !was_tried(*plan.send)));
+  needs_hold_ = needs_hold_ || facts_.is_behind;
   // If a sending ended during the check, it is handled at the next one, because this plan does not include
   // it.
   if (settings_.complete != Complete::OnRequest && plan.send && !is_busy() &&
@@ -151,12 +162,13 @@ asio::awaitable<void> WatchedOutput::work() {
   }
   // A checkpoint that was saved again after it was sent is known by the record alone.
   if (known_.has_loaded()) co_await cleanup_.run(std::move(plan.surplus), seen->owner);
+  co_await stage_outs_.held().release(settings_.path.native(), std::move(seen->held));
   if (!is_busy()) co_await pointer_.correct(*seen->published, seen->pointer, seen->owner);
 }
 
 // In its present state: one that was saved again since is a new one.
 bool WatchedOutput::was_tried(const LocalCheckpoint& checkpoint) const {
-  return checkpoint.name == retry_.failed && checkpoint.changed_ns == retry_.changed_ns;
+  return checkpoint.name == retry_.failed && checkpoint.written_ns == retry_.written_ns;
 }
 
 // A job that waits for other hosts' shards may wait for one that never comes, and keeps no other from being
@@ -180,6 +192,7 @@ bool WatchedOutput::note_end_of_sending() {
     retry_.next = context_.clock.steady() + retry_.pause;
   } else if (const json::object* result = get_object(event, "result");
              result != nullptr && lacks_shards(*result)) {
+    known_.mark_shard_sent(retry_.failed, retry_.written_ns);
     retry_.error = retry_.failed + ": " + missing_shards(*result, settings_.nodes);
     retry_.next = context_.clock.steady() + context_.timings.shards;
   } else {
@@ -203,13 +216,20 @@ asio::awaitable<Result<std::shared_ptr<Job>>> WatchedOutput::send(LocalCheckpoin
   request.asker.holder = "output " + settings_.name;
   request.asker.uid = owner;
   request.changed_ns = checkpoint.changed_ns;
-  request.hurries = is_behind_;
+  request.hurries = facts_.is_behind;
   request.is_flushed = true;  // by the check that found it
+  hold_trouble_.clear();
+  if (needs_hold_) {
+    auto held =
+        co_await stage_outs_.held().hold(settings_.path.native(), checkpoint.name, checkpoint.written_ns);
+    if (!held) hold_trouble_ = held.error().message();
+    if (held) request.source = std::move(*held);
+    if (held) request.changed_ns = checkpoint.written_ns;
+  }
   auto job = co_await stage_outs_.send(std::move(request));
   if (job) {
     sending_ = *job;
     retry_.failed = checkpoint.name;  // until the sending succeeds
-    retry_.changed_ns = checkpoint.changed_ns;
     retry_.written_ns = checkpoint.written_ns;
   }
   co_return job;

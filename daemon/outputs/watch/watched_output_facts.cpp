@@ -18,6 +18,11 @@ void WatchedOutput::note_facts(const Seen& seen) {
     facts_.published_mtime_ns = is_any ? seen.published->front().mtime_ns : 0;
   }
   facts_.reason = seen.missing.empty() ? seen.unlisted : seen.missing;
+  if (facts_.reason.empty() && !hold_trouble_.empty()) {
+    facts_.reason =
+        "the job may delete a checkpoint while it is sent, which could not be held by hard links: " +
+        hold_trouble_;
+  }
   const auto future = std::ranges::find_if(seen.local, &LocalCheckpoint::is_in_future);
   if (facts_.reason.empty()) facts_.reason = cleanup_.trouble();
   if (facts_.reason.empty() && future != seen.local.end()) {
@@ -45,7 +50,7 @@ std::string WatchedOutput::unsent_of(const Seen& seen, const CheckpointPlan& pla
   if (settings_.complete == Complete::OnRequest)
     return left + "; `spark-stage stage-out " + settings_.name + "` sends it";
   return left + " yet; spark-staged sends it" +
-         (is_behind_ ? ", at full speed: checkpoints are saved faster than they are sent" : "");
+         (facts_.is_behind ? ", at full speed: checkpoints are saved faster than they are sent" : "");
 }
 
 json::object WatchedOutput::to_json() const {
@@ -66,6 +71,7 @@ json::object WatchedOutput::to_json() const {
           {"published_at", std::move(published_at)},
           {"backlog_bytes", facts_.backlog},
           {"failures", facts_.failures},
+          {"is_behind", facts_.is_behind},
           {"job", sending_ && sending_->is_running() ? json::value(std::to_string(sending_->id()))
                                                      : json::value(nullptr)},
           {"unsent", or_null(facts_.unsent)},

@@ -17,6 +17,7 @@
 #include "staging/outputs/begun_checkpoints.hpp"
 #include "staging/outputs/checkpoints.hpp"
 #include "staging/outputs/destination_folder.hpp"
+#include "staging/outputs/held_source.hpp"
 #include "staging/outputs/job_folder.hpp"
 #include "staging/outputs/pointer.hpp"
 #include "staging/outputs/published_copies.hpp"
@@ -85,29 +86,29 @@ Result<uid_t> user_of(const json::object& request, const std::filesystem::path& 
 
 }  // namespace
 
-// {"path", "rule", "marker", "boot_ns", "flushed", "unchanged", "unproven": each {NAME: CHANGED_NS}} →
-// {"uid", "boot_ns", "checkpoints": [{"name", "mtime_ns", "changed_ns", "written_ns", "bytes", "incomplete",
-// "is_settling", "is_unproven", "is_in_future"}], "best"}, the highest first. "flushed" lists the checkpoints
-// known to be complete and on the drive; other complete ones are flushed now, or unproven (mark_unproven).
-// "unchanged": those that have been as they are for a while. "unproven": see mark_unproven. "boot_ns": of the
-// first answer, as the kernel's moves with the clock. "best": the best model that the highest complete one
-// names. {"missing": SENTENCE} if there is no folder.
+// {"path", "rule", "marker", "boot_ns", "flushed", "unchanged", "unproven": each {NAME: WRITTEN_NS}} →
+// {"uid", "boot_ns", "checkpoints": [{"name", "mtime_ns", "changed_ns", "written_ns", "bytes", "entries",
+// "inode", "incomplete", "is_settling", "is_unproven", "is_in_future"}], "best", "held": [NAME]}, the highest
+// first. "flushed" lists the checkpoints known to be complete and on the drive; other complete ones are
+// flushed now, or unproven (mark_unproven). "unchanged": those that have been as they are for a while.
+// "unproven": see mark_unproven. "boot_ns": of the first answer, as the kernel's moves with the clock.
+// "best": the best model that the highest complete one names. "held": see held_checkpoints. {"missing":
+// SENTENCE} if there is no folder.
 Result<json::object> scan_output_verb(const json::object& request, const ProgressLine& /*progress*/) {
   const std::string path = value_of(request, "path");
   const auto uid = become_owner_of(path);
   if (!uid && uid.error().kind == Errc::NotFound)
     return json::object{{"missing", printable(uid.error().message())}};
   if (!uid) return uid.take_error();
-  staging::Completeness completeness = completeness_of(request);
-  completeness.known = changes_in(request, "flushed");
-  auto checkpoints = staging::list_checkpoints(path, completeness, SystemClock().wall(), kSettled,
-                                               changes_in(request, "unchanged"));
+  const auto flushed = changes_in(request, "flushed");
+  auto checkpoints = staging::list_checkpoints(path, completeness_of(request), SystemClock().wall(), kSettled,
+                                               changes_in(request, "unchanged"), flushed);
   if (!checkpoints) return checkpoints.take_error();
   const auto known_boot_ns = get_int(request, "boot_ns");
   auto boot = boot_ns();
   if (boot && known_boot_ns) boot = std::min(*boot, *known_boot_ns);
-  if (staging::mark_unproven(*checkpoints, path, completeness.known, boot, changes_in(request, "unproven"))) {
-    if (auto flushed = staging::flush_file_system(path); !flushed) return flushed.take_error();
+  if (staging::mark_unproven(*checkpoints, path, flushed, boot, changes_in(request, "unproven"))) {
+    if (auto done = staging::flush_file_system(path); !done) return done.take_error();
   }
   json::array rows;
   std::string best;
@@ -120,12 +121,17 @@ Result<json::object> scan_output_verb(const json::object& request, const Progres
                                 {"changed_ns", one.changed_ns},
                                 {"written_ns", one.written_ns},
                                 {"bytes", one.bytes},
+                                {"entries", one.entries},
+                                {"inode", one.inode},
                                 {"incomplete", printable(one.incomplete)},
                                 {"is_settling", one.is_settling},
                                 {"is_unproven", one.is_unproven},
                                 {"is_in_future", one.is_in_future}});
   }
-  json::object answer{{"uid", *uid}, {"checkpoints", std::move(rows)}, {"best", best}};
+  json::object answer{{"uid", *uid},
+                      {"checkpoints", std::move(rows)},
+                      {"best", best},
+                      {"held", json::value_from(staging::held_checkpoints(path))}};
   if (boot) answer["boot_ns"] = *boot;
   return answer;
 }
@@ -213,11 +219,23 @@ Result<json::object> point_output_verb(const json::object& request, const Progre
   return json::object{};
 }
 
-// {"path", "remove": {NAME: CHANGED_NS}, "sources": [PATH]} → {"removed": [NAME]}: removes local checkpoints
-// that have not changed since, and that no copy reads.
+// {"path", "name", "written_ns"} → {"source"}: see hold_checkpoint.
+Result<json::object> hold_source_verb(const json::object& request, const ProgressLine& /*progress*/) {
+  const std::string path = value_of(request, "path");
+  if (const auto uid = become_owner_of(path); !uid) return uid.take_error();
+  const auto held =
+      staging::hold_checkpoint(path, value_of(request, "name"), get_int(request, "written_ns").value_or(0));
+  if (!held) return held.take_error();
+  return json::object{{"source", held->native()}};
+}
+
+// {"path", "remove": {NAME: CHANGED_NS}, "sources": [PATH], "release": [NAME]} → {"removed": [NAME]}: removes
+// local checkpoints that have not changed since, and that no copy reads; and releases those that were held.
 Result<json::object> tidy_output_verb(const json::object& request, const ProgressLine& /*progress*/) {
   const std::string path = value_of(request, "path");
   if (const auto uid = become_owner_of(path); !uid) return uid.take_error();
+  const auto released = staging::release_checkpoints(path, texts_of(request, "release"));
+  if (!released) return released.take_error();
   const auto sources = texts_of(request, "sources");
   const auto removed =
       staging::remove_checkpoints(path, changes_in(request, "remove"), {sources.begin(), sources.end()});

@@ -28,7 +28,7 @@ void update(Entry& entry, int file, const struct stat& info, const Tree& tree) {
   const bool takes_all = static_cast<Bytes>(info.st_blocks) * 512 >= entry.size;
   entry.allocated = takes_all ? entry.size : bytes_of_data(file, entry.size);
   entry.mtime_ns = nanoseconds(info.st_mtim);
-  entry.ctime_ns = nanoseconds(info.st_ctim);
+  entry.ctime_ns = tree.has_ctime ? nanoseconds(info.st_ctim) : 0;
   entry.inode = info.st_ino;
   entry.mode = info.st_mode & tree.file_mode_mask;
   entry.uid = info.st_uid;
@@ -39,7 +39,8 @@ std::optional<bool> is_unchanged(const Entry& entry, int fd) {
   struct statx info {};
   if (::statx(fd, "", AT_EMPTY_PATH | AT_STATX_FORCE_SYNC, STATX_BASIC_STATS, &info) != 0) return {};
   return S_ISREG(info.stx_mode) && info.stx_size == entry.size &&
-         nanoseconds(info.stx_mtime) == entry.mtime_ns && nanoseconds(info.stx_ctime) == entry.ctime_ns &&
+         nanoseconds(info.stx_mtime) == entry.mtime_ns &&
+         (entry.ctime_ns == 0 || nanoseconds(info.stx_ctime) == entry.ctime_ns) &&
          info.stx_ino == entry.inode;
 }
 

@@ -61,7 +61,7 @@ TEST_F(WatchedOutputTest, ACheckpointRewrittenAfterItsTransferIsSentAgain) {
     "content": {"flushed": {"step-2": 15}, "sent": {"step-2": 15}}}]}}' | tr -d '\n'; echo)");
   watches->apply(settings);
   ASSERT_TRUE(run_until(
-      context, [&] { return text_of("records.log").find(R"("sent":{"step-2":0})") != std::string::npos; }));
+      context, [&] { return text_of("records.log").find(R"("sent":{"step-2":21})") != std::string::npos; }));
   EXPECT_EQ(worker.calls("stage-out"), 1);
 }
 
