@@ -17,6 +17,7 @@ class Step:
     commands: list  # argument lists, run in sequence from the top folder
     environment: dict = field(default_factory=dict)
     needs_programs: bool = False
+    runs_all: bool = False  # its commands need none before them: all run, even if one fails
 
 
 def configure_and_build(preset, *targets):
@@ -166,7 +167,7 @@ BUILDS = [
           # The failing calls are made by one thread, hundreds of times; the step `unit` has them.
           {"TSAN_OPTIONS": "halt_on_error=1", "GTEST_FILTER": "-*CacheFaults*"}),
      Step("histories", "random histories of volumes, copies and outputs in a simulated world, and those that once failed", GIVING_WAY_S,
-          [histories(area, "--count", str(HISTORIES[area])) for area in WITH_HISTORIES], needs_programs=True),
+          [histories(area, "--count", str(HISTORIES[area])) for area in WITH_HISTORIES], needs_programs=True, runs_all=True),
      Step("fuzz", "fuzzers of everything that reads what others wrote", GIVING_WAY_S, [["tools/fuzz.sh", "6"]]),
      Step("crash", "kill -9, full drives and failing calls under `spark-stage copy`", GIVING_WAY_S, [pytest("tests/crash")],
           needs_programs=True)],
