@@ -169,7 +169,7 @@ constexpr std::array kKinds =
 
 // What the daemon does at the moment, or how its last attempt ended: true when it is said. That it ends,
 // other oracles tell.
-constexpr std::array<std::string_view, 29> kOfAttempts = {
+constexpr std::array<std::string_view, 30> kOfAttempts = {
     "starting",
     "connecting to ",
     "reading the discovery log of ",
@@ -179,6 +179,7 @@ constexpr std::array<std::string_view, 29> kOfAttempts = {
     "connecting subsystem ",
     "connect nqn",
     "opening /dev/",
+    "looking up ",
     "belongs to ",
     "no path to the target is live",
     "the link is back: reads are verified",
