@@ -4,7 +4,6 @@ import signal
 from contextlib import contextmanager
 
 from rig.house import DATASETS_MOUNT
-from rig.target import NVMET
 
 
 def instances(house):
@@ -70,39 +69,6 @@ def is_whole(house):
     assert house.host.get("/mnt/mortal/file") == "hello\n"
     assert house.host.sh("grep -c ' /mnt/mortal ' /proc/self/mountinfo").strip() == "1"
     assert house.host.sh("grep -lx mortal /sys/class/nvme/*/subsysnqn | wc -l").strip() == "1", "connected twice"
-
-
-def enable_namespace(house, value):
-    house.target_machine.sh(f"echo {value} >{NVMET}/subsystems/mortal/namespaces/1/enable")
-
-
-def test_after_a_crash_a_volume_stays_lost_until_its_device_returns(house):
-    """The volume is `lost` until the device returns; `hold` then still waits for processes with open files."""
-    with house.volume("mortal", on_loss="hold", fill="echo hello >file"):
-        is_whole(house)
-        before = mount_ids(house)
-        user = house.host.spawn("sh -c 'echo open >&2; exec sleep 600' </mnt/mortal/file")
-        user.wait_said("open")
-        try:
-            enable_namespace(house, 0)
-            dies(house, "lost")
-            enable_namespace(house, 1)
-            assert "sleep" in house.product.wait_volume("mortal", lambda volume: "sleep" in (volume["reason"] or ""), 90)["reason"]
-            assert mount_ids(house) == before, "the dead mount was not left to its user"
-        finally:
-            user.signal(signal.SIGKILL)
-        is_whole(house)
-
-        enable_namespace(house, 0)
-        dies(house, "lost")
-        volume = house.product.wait_volume("mortal", lambda volume: volume["next_attempt"], 60)
-        assert volume["state"] == "lost" and volume["reason"] and mount_ids(house), volume
-        enable_namespace(house, 1)
-        is_whole(house)
-
-
-def mount_ids(house):
-    return house.host.sh("grep ' /mnt/mortal ' /proc/self/mountinfo | cut -d' ' -f1")
 
 
 def test_a_crash_in_any_other_state_ends_in_the_right_state(house):

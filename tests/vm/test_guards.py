@@ -6,30 +6,10 @@ from contextlib import contextmanager
 
 import pytest
 
-from rig.house import TARGET_ADDRESS
 from rig.product import UNIT
 from rig.target import stable_uuid
 
 OTHER_UUID = stable_uuid("another file system")
-
-
-def test_a_volume_that_was_taken_down_stays_down_until_it_is_brought_up(house):
-    with house.volume("idle", access="exclusive", fence="none", fill="touch file"):
-        house.product.wait_volume("idle", "ready", 90)
-        house.host.sh("SUDO_USER=alice spark-stage volumes down idle")
-        down = house.product.volume("idle")["down"]
-        assert down["by"] == "alice"
-        for again in (house.product.restart, house.product.kill, lambda: reboot(house)):
-            again()
-            volume = house.product.wait_volume("idle", lambda volume: volume["state"] != "waiting", 30)
-            assert volume["state"] == "down" and volume["down"] == down and volume["since"] == down["since"], volume
-            assert house.host.run("mountpoint -q /mnt/idle").rc != 0
-        waited = house.product.run("wait idle --timeout 1s")
-        assert waited.rc == 124 and "taken down by alice" in waited.err, waited
-        house.product.sh("volumes up idle")
-        house.product.wait_volume("idle", "ready", 90)
-        house.product.restart()
-        house.product.wait_volume("idle", "ready", 90)
 
 
 INTENT = "/var/lib/spark-stage/volumes/{}.intent.json"
@@ -72,20 +52,6 @@ def test_a_take_down_interrupted_by_a_crash_is_completed_at_the_next_start(house
         check_released(house, "short")
 
 
-def test_a_manual_connection_to_a_volume_taken_down_is_kept(house):
-    with house.volume("handy"):
-        house.product.wait_volume("handy", "ready", 90)
-        house.product.sh("volumes down handy")
-        house.host.sh(f"nvme connect -t tcp -n handy -a {TARGET_ADDRESS} -s 4420", 60)
-        try:
-            house.product.restart()
-            house.product.wait_volume("handy", "down", 60)
-            house.product.sh("volumes down handy")
-            assert is_connected(house, "handy")
-        finally:
-            house.host.sh("nvme disconnect -n handy", 60)
-
-
 @pytest.mark.long
 def test_an_outdated_reader_in_use_is_logged_once_until_it_is_remounted(house):
     log = f"journalctl -u {UNIT} -o cat SPARK_VOLUME=old"
@@ -101,13 +67,6 @@ def test_an_outdated_reader_in_use_is_logged_once_until_it_is_remounted(house):
             assert house.host.sh(log) == before, "one line for each change, and nothing has changed"
         house.product.wait_volume("old", lambda volume: volume["state"] == "ready" and not volume["reason"], 90)
         assert house.host.get("/mnt/old/file") == "hello\n"
-
-
-def reboot(house):
-    house.host.poweroff()
-    house.start_host()
-    house.host.wait_until("spark-stage status", 60)
-    house.wait_ready()
 
 
 @contextmanager
