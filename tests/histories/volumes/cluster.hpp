@@ -15,7 +15,7 @@ struct VolumeSettings {
   std::string uuid;  // empty: not in the file
   bool is_exclusive = false, holds = false;
   SteadyTime holds_since{};  // the configuration's last change of it
-  std::string fence;  // with is_exclusive
+  std::string fence;         // with is_exclusive
   bool is_configured = true;
 };
 

@@ -77,8 +77,8 @@ Result<Change> start_unmount(Host& host, const std::string& target, mounts::Unmo
       !host.file_systems.has_lost_fence(*before.super))
     host.scene.judge.broken("live-mount-detached", host.name + ": " + target + " was detached, and not dead");
   if (is_left_to_users)
-    host.scene.judge.broken("held-mount-detached", host.name + ": " + target + " was detached under " + users +
-                                                       ", although its volume has `on_loss: hold`");
+    host.scene.judge.broken("held-mount-detached", host.name + ": " + target + " was detached under " +
+                                                       users + ", although its volume has `on_loss: hold`");
   return Change::Done;
 }
 
