@@ -60,7 +60,7 @@ def but(names):
 PACKAGE = Step("package", "the Debian package of this release, and lintian's word on it", 900, [["tools/deb.sh", JOBS]],
                needs_programs=True)
 
-# Histories in a simulated world, of these areas. A check runs the same seeds each time, for about a minute of CPU time each.
+# Histories in a simulated world, of these areas. A check runs the same seeds each time, for at most a minute of CPU time each.
 HISTORIES = {"volumes": 4000, "copies": 300, "outputs": 800}
 WITH_HISTORIES = [area for area in HISTORIES if (ROOT / "tests/histories" / area).is_dir()]
 # Here, since the step `package` configures the same folder again, without tests.

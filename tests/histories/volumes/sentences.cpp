@@ -169,7 +169,22 @@ constexpr std::array kKinds =
 
 // What the daemon does at the moment, or how its last attempt ended: true when it is said. That it ends,
 // other oracles tell.
-constexpr std::array<std::string_view, 30> kOfAttempts = {
+constexpr std::array<std::string_view, 45> kOfAttempts = {
+    "the target forgot the reservation of ",
+    "was taken from this host",
+    "has opened ",
+    "writing was stopped here",
+    "nothing is mounted on ",
+    "the reservation may still be held for this host",
+    "with the same file system: give it a fixed identity",
+    "is of the same NQN",
+    "is smaller than its file system",
+    "holds no file system",
+    "partition table",
+    "can't be told",
+    "did not come back",
+    "vanished",
+    "can't be read",
     "starting",
     "connecting to ",
     "reading the discovery log of ",
