@@ -13,6 +13,7 @@
 #include "base/rounding.hpp"
 #include "staging/copy/clone.hpp"
 #include "staging/files/metadata.hpp"
+#include "staging/manifest/source_identity.hpp"
 
 namespace spark::staging {
 namespace {
@@ -134,11 +135,17 @@ class CopyFile final : public FileWork {
       return fail(Errc::Failed, "opening " + shown + ": it is no regular file any more");
     if (static_cast<Bytes>(info.st_size) > kLargestFile)
       return fail(Errc::Unsupported, "copying " + shown + ": larger than 64 TiB");
+    const std::int64_t walked = entry_.ctime_ns;
     update(entry_, source_.fd.get(), info, *context_.source);
     source_.size = entry_.size;
     source_.is_sparse = entry_.allocated < entry_.size;
     source_.mode = make_direct(source_.fd.get());
-    return {};
+    if (entry_.ctime_ns == walked) {
+      context_.settle(entry_);
+    } else {
+      settle(entry_.ctime_ns, SystemClock().steady(), [this] { return context_.is_stopped(); });
+    }
+    return check_empty(entry_, source_.fd.get(), *context_.source);
   }
 
   // Creates a new file: the existing one may be hard-linked to other copies.
@@ -221,7 +228,7 @@ class CopyFile final : public FileWork {
     const auto kept = put_metadata(copy_.fd.get(), source_.fd.get(), entry_, shown);
     if (!kept) return kept.take_error();
     entry_.lost_attributes = *kept != Kept::All;
-    if (entry_.lost_attributes) context_.lost_attributes(entry_);
+    if (entry_.lost_attributes) context_.notes->add(CopyNotes::Kind::LostAttributes, entry_);
     return {};
   }
 

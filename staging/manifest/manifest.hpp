@@ -37,19 +37,23 @@ struct Entry {
   // The source has attributes or ACLs that the copy's file system did not take. Other hosts must not take the
   // copy for a file without any.
   bool lost_attributes = false;
+  // A further name for which the copy's file system had no more links: in the copy it is a file of its own.
+  bool is_apart = false;
   bool operator==(const Entry&) const = default;
 };
 
 // Grows without moving existing entries, and without reserving as much memory again.
 using Entries = std::deque<Entry>;
 
-// Whether `now`, walked from the source, is unchanged since `then` was copied. Compares for files: size,
-// mtime, ctime, inode. For symlinks: the target. For folders: mode and owner; their times change with
-// temporary files.
+// Whether `now`, walked from the source, is unchanged since `then` was copied. Compares for files:
+// SourceIdentity and permissions. For symlinks: target, mtime, owner. For folders: mode and owner; their
+// times change with temporary files.
 bool is_same_source(const Entry& then, const Entry& now);
 
 // Whether the entry has content of its own: a regular file that is not a further name of another one.
 bool is_content(const Entry& entry);
+// The same in the copy, which may have more files than its source.
+bool is_content_of_copy(const Entry& entry);
 
 // Identifies the published object of the file system; an inode number alone is reused after a deletion.
 struct RootIdentity {
@@ -64,6 +68,8 @@ struct ManifestHeader {
   RootIdentity root;                    // of the copy
   std::uint64_t source_generation = 0;  // see Source, also for the next field
   bool is_doubtful = false;
+  std::string file_system;  // that the source was on, see is_other_file_system(); empty means unknown
+  std::string origin;       // see Source::origin
 };
 
 struct Manifest : ManifestHeader {

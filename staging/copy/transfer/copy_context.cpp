@@ -1,11 +1,18 @@
 #include "staging/copy/transfer/copy_context.hpp"
 
 #include <fcntl.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <thread>
 
+#include "base/clock.hpp"
 #include "staging/files/holes.hpp"
+#include "staging/files/io/direct_io.hpp"
 #include "staging/files/times.hpp"
+#include "staging/manifest/source_identity.hpp"
 
 namespace spark::staging {
 
@@ -23,6 +30,21 @@ Result<> CopyContext::may_read(std::string_view path, Bytes offset, Bytes bytes)
   return check_stop();
 }
 
+void settle(std::int64_t ctime_ns, SteadyTime seen_at, const std::function<bool()>& is_stopped) {
+  constexpr std::chrono::nanoseconds kStep = std::chrono::milliseconds(20);
+  const SystemClock clock;
+  while (!is_stopped()) {
+    const auto now = std::chrono::duration_cast<std::chrono::nanoseconds>(clock.wall().time_since_epoch());
+    const auto left = unsettled_for(ctime_ns, now.count(), clock.steady() - seen_at);
+    if (left.count() <= 0) return;
+    std::this_thread::sleep_for(std::min(left, kStep));
+  }
+}
+
+void CopyContext::settle(const Entry& entry) const {
+  staging::settle(entry.ctime_ns, walked_at, [this] { return is_stopped(); });
+}
+
 void update(Entry& entry, int file, const struct stat& info, const Tree& tree) {
   entry.size = static_cast<Bytes>(info.st_size);
   const bool takes_all = static_cast<Bytes>(info.st_blocks) * 512 >= entry.size;
@@ -38,10 +60,21 @@ void update(Entry& entry, int file, const struct stat& info, const Tree& tree) {
 std::optional<bool> is_unchanged(const Entry& entry, int fd) {
   struct statx info {};
   if (::statx(fd, "", AT_EMPTY_PATH | AT_STATX_FORCE_SYNC, STATX_BASIC_STATS, &info) != 0) return {};
-  return S_ISREG(info.stx_mode) && info.stx_size == entry.size &&
-         nanoseconds(info.stx_mtime) == entry.mtime_ns &&
-         (entry.ctime_ns == 0 || nanoseconds(info.stx_ctime) == entry.ctime_ns) &&
-         info.stx_ino == entry.inode;
+  SourceIdentity now{info.stx_size, nanoseconds(info.stx_mtime), nanoseconds(info.stx_ctime), info.stx_ino};
+  if (entry.ctime_ns == 0) now.ctime_ns = 0;  // see Tree::has_ctime
+  return S_ISREG(info.stx_mode) && now == identity_of(entry);
+}
+
+Result<> check_empty(const Entry& entry, int fd, const Tree& tree) {
+  if (entry.size != 0) return {};
+  const IoBuffer buffer(kLargestAlignment);
+  const ssize_t got = ::pread(fd, buffer.data(), kLargestAlignment, 0);
+  if (got == 0) return {};
+  const std::string shown = tree.shown(entry.path);
+  if (got < 0) return fail_errno(errno, "reading " + shown);
+  return fail(Errc::Unsupported,
+              "copying " + shown + ": its file system says that it is empty, and it has data",
+              "exclude it; files of /proc and of some FUSE file systems have no size");
 }
 
 }  // namespace spark::staging

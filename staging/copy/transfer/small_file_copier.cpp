@@ -9,7 +9,9 @@
 
 #include "base/rounding.hpp"
 #include "staging/copy/transfer/small_files.hpp"
+#include "staging/files/lfs_pointer.hpp"
 #include "staging/files/metadata.hpp"
+#include "staging/manifest/source_identity.hpp"
 
 namespace spark::staging {
 namespace {
@@ -62,6 +64,7 @@ Result<> SmallFileCopier::copy_together(std::span<Entry* const> files, const Lef
     if (done = context_.may_read(entry->path, 0, entry->size); !done) break;
     Reading& reading = readings_[under_way];
     reading.entry = entry;
+    context_.settle(*entry);
     reading.source = open_source(*entry);
     if (!reading.source) {
       left(entry);
@@ -96,7 +99,7 @@ UniqueFd SmallFileCopier::open_source(const Entry& entry) {
 
 bool SmallFileCopier::is_plain_at_source(const Entry& entry) {
   const UniqueFd source = open_source(entry);
-  return source && !has_kept_attributes(source.get());
+  return source && !has_kept_attributes(source.get()).value_or(true);
 }
 
 std::size_t SmallFileCopier::to_ask(const Entry& entry) const {
@@ -121,7 +124,9 @@ Result<bool> SmallFileCopier::copy_read(Reading& reading, const std::byte* data)
   Entry& entry = *reading.entry;
   if (!reads_direct_) drop_pages(source.get(), 0, entry.size);
   if (!is_unchanged(entry, source.get()).value_or(false)) return false;
-  if (has_kept_attributes(source.get())) return false;
+  const auto has_attributes = has_kept_attributes(source.get());
+  if (!has_attributes || *has_attributes) return false;  // copy_file reports an error
+  if (auto empty = check_empty(entry, source.get(), *context_.source); !empty) return empty.take_error();
   if (auto written = write(entry, data); !written) return written.take_error();
   return true;
 }
@@ -139,6 +144,8 @@ Result<> SmallFileCopier::write(Entry& entry, const std::byte* data) {
   Hasher hasher;
   hasher.add(std::span<const std::byte>(data, entry.size));
   entry.hash = hasher.digest();
+  if (lfs_pointer({reinterpret_cast<const char*>(data), entry.size}))
+    context_.notes->add(CopyNotes::Kind::LfsPointer, entry);
   context_.counters->bytes_done += entry.size;
   ++context_.counters->files_done;
   if (!context_.flush_each) {

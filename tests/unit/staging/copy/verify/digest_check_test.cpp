@@ -37,6 +37,7 @@ TEST(SumLine, IsReadAsSha256sumWritesIt) {
   EXPECT_EQ(text->name, "a file  ");
   EXPECT_EQ(text->sha256, kAbc);
   EXPECT_EQ(parse_sum_line(abc + " *binary")->name, "binary");
+  EXPECT_EQ(parse_sum_line(abc + " one space")->name, "one space");
   EXPECT_EQ(parse_sum_line("\\" + abc + "  new\\nline\\\\")->name, "new\nline\\");
   EXPECT_EQ(parse_sum_line("SHA256 (a) b) = " + abc)->name, "a) b");
   EXPECT_EQ(parse_sum_line(abc + "\r")->name, "");
@@ -44,7 +45,7 @@ TEST(SumLine, IsReadAsSha256sumWritesIt) {
   upper[0] = 'B';
   EXPECT_EQ(parse_sum_line(upper + "  x")->sha256, kAbc);
   for (const std::string& none : {std::string(), std::string("# comment"), abc + "  ", abc.substr(1) + "  x",
-                                  abc + "x", abc + " x", "MD5 (x) = " + abc}) {
+                                  abc + "x", "MD5 (x) = " + abc}) {
     const auto parsed = parse_sum_line(none);
     EXPECT_TRUE(!parsed || parsed->name.empty()) << none;
   }
@@ -104,6 +105,21 @@ TEST_F(DigestCheck, AnUnchangedCopyWithoutDigestsIsNotCalledChecked) {
   ASSERT_OK(copy_now());
   options_.sha256 = true;
   EXPECT_KIND(copy_now(), Errc::NotFound);
+}
+
+// Each file was booked with 4 MiB.
+TEST_F(DigestCheck, ARateLimitCountsTheBytesThatAreRead) {
+  const std::string abc = kAbc;
+  std::string sums;
+  for (int i = 0; i < 20; ++i) {
+    write_text(source_ / std::to_string(i), "abc");
+    sums += abc + "  " + std::to_string(i) + "\n";
+  }
+  write_text(source_ / "SHA256SUMS", sums);
+  options_.rate.most = 4 << 20;
+  const auto began = std::chrono::steady_clock::now();
+  ASSERT_OK(copy_now());
+  EXPECT_LT(std::chrono::steady_clock::now() - began, std::chrono::seconds(10));
 }
 
 TEST_F(DigestCheck, AfterAMismatchTheRepairedFileAloneIsCopiedAgain) {

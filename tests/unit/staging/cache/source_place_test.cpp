@@ -1,0 +1,148 @@
+// What must not replace, delete or hide a good copy.
+#include "staging/cache/cache.hpp"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <fstream>
+#include <future>
+#include <thread>
+
+#include "base/file.hpp"
+#include "tests/unit/staging/cache/cache_fixture.hpp"
+
+namespace spark::staging {
+namespace {
+
+using namespace test;
+
+class SourcePlaceTest : public CacheTest {};
+
+// As of a mount point after its file system is gone.
+TEST_F(SourcePlaceTest, AnEmptySourceDoesNotReplaceACopy) {
+  write_text(source_.path / "f", "one");
+  ASSERT_OK(stage());
+  std::filesystem::remove(source_.path / "f");
+  EXPECT_KIND(stage(), Errc::Refused);
+  EXPECT_EQ(read_text(link() / "f"), "one");
+  options_.accepts_source = true;
+  ASSERT_OK(stage());
+  EXPECT_FALSE(std::filesystem::exists(link() / "f"));
+}
+
+TEST_F(SourcePlaceTest, ASourceOnAnotherFileSystemDoesNotReplaceACopy) {
+  if (::geteuid() != 0) GTEST_SKIP() << "only root can mount";
+  write_text(source_.path / "f", "one");
+  ASSERT_OK(stage());
+  const SmallTmpfs other(source_.path, "size=1m");
+  write_text(source_.path / "f", "other");
+  EXPECT_KIND(stage(), Errc::Refused);
+  EXPECT_EQ(read_text(link() / "f"), "one");
+  options_.accepts_source = true;
+  ASSERT_OK(stage());
+  EXPECT_EQ(read_text(link() / "f"), "other");
+}
+
+TEST_F(SourcePlaceTest, TemporaryFilesInTheSourceMakeNoNewGeneration) {
+  write_text(source_.path / "folder/f", "one");
+  ASSERT_OK(stage());
+  write_text(source_.path / "folder/temporary", "x");
+  std::filesystem::remove(source_.path / "folder/temporary");
+  const auto again = stage();
+  ASSERT_OK(again);
+  EXPECT_EQ(again->served_from, ServedFrom::Cache);
+}
+
+TEST_F(SourcePlaceTest, ACopyWithAnOpenFileIsNeitherEvictedNorSuperseded) {
+  write_text(source_.path / "f", "one");
+  auto cache = open();
+  const auto first = stage(*cache);
+  ASSERT_OK(first);
+  UniqueFd job(::open((first->path / "f").c_str(), O_RDONLY | O_CLOEXEC));
+  EXPECT_KIND(cache->evict("set"), Errc::Refused);
+  write_text(source_.path / "f", "two!");
+  ASSERT_OK(stage(*cache));
+  EXPECT_EQ(read_text(first->path / "f"), "one");
+  job.reset();
+  ASSERT_OK(stage(*cache));
+  EXPECT_FALSE(std::filesystem::exists(first->path));
+  ASSERT_OK(cache->evict("set"));
+}
+
+TEST_F(SourcePlaceTest, ParallelFirstOpensMakeOneCache) {
+  for (int round = 0; round < 10; ++round) {
+    std::filesystem::remove_all(config_.path);
+    std::filesystem::remove_all(config_.state_dir);
+    std::vector<std::future<std::string>> opened;
+    for (int i = 0; i < 6; ++i) {
+      opened.push_back(std::async(std::launch::async, [this] {
+        const auto cache = Cache::open(config_, clock_);
+        return cache ? "" : cache.error().message();
+      }));
+    }
+    for (auto& one : opened) EXPECT_EQ(one.get(), "");
+    ASSERT_TRUE(Cache::open(config_, clock_));
+  }
+}
+
+// Also its catalog can't be opened in the usual way: there is no space for an index that processes share.
+TEST_F(SourcePlaceTest, AFullStateFolderDoesNotKeepACopyFromBeingServed) {
+  if (::geteuid() != 0) GTEST_SKIP() << "only root can mount";
+  const SmallTmpfs state(config_.state_dir, "size=1m");
+  write_text(source_.path / "f", "one");
+  ASSERT_OK(stage());
+  {
+    std::ofstream fill(config_.state_dir / "fill");
+    const std::string block(4096, 'x');
+    while (fill << block << std::flush) {
+    }
+  }
+  source_.hold = "request-1";
+  const auto again = stage();
+  ASSERT_OK(again);
+  EXPECT_EQ(again->served_from, ServedFrom::Cache);
+}
+
+TEST_F(SourcePlaceTest, AnEmptySourceIsRefusedAlsoAfterAnEviction) {
+  write_text(source_.path / "f", "one");
+  ASSERT_OK(stage());
+  ASSERT_OK(open()->evict("set"));
+  std::filesystem::remove(source_.path / "f");
+  EXPECT_KIND(stage(), Errc::Refused);
+  options_.accepts_source = true;
+  ASSERT_OK(stage());
+  options_.accepts_source = false;
+  ASSERT_OK(stage());
+}
+
+// `chmod -R u+rw` or a restore with the old times gives every file a new ctime.
+TEST_F(SourcePlaceTest, FilesThatOnlyLookChangedAreComparedAndNotCopied) {
+  for (const char* name : {"a", "b", "c"}) write_text(source_.path / name, noise(100'000, name[0]));
+  std::filesystem::create_hard_link(source_.path / "a", source_.path / "z");
+  const auto first = stage();
+  ASSERT_OK(first);
+  const auto touch_all = [&] {
+    for (const char* name : {"a", "b", "c"}) EXPECT_EQ(::chmod((source_.path / name).c_str(), 0644), 0);
+    std::this_thread::sleep_for(std::chrono::milliseconds(30));  // see unsettled_for()
+  };
+  touch_all();
+  const auto second = stage();
+  ASSERT_OK(second);
+  EXPECT_EQ(second->served_from, ServedFrom::Cache);
+  EXPECT_EQ(second->generation, first->generation);
+  ASSERT_OK(open()->verify("set", {}, kQuiet, stop_));
+  // One was really changed, with its old size and times; the others are shared.
+  const auto time = std::filesystem::last_write_time(source_.path / "b");
+  write_text(source_.path / "b", noise(100'000, 77));
+  std::filesystem::last_write_time(source_.path / "b", time);
+  touch_all();
+  const auto third = stage();
+  ASSERT_OK(third);
+  EXPECT_EQ(third->served_from, ServedFrom::Copied);
+  EXPECT_EQ(third->report.unchanged_bytes, 200'000u);
+  EXPECT_EQ(differences_by_rsync(source_.path, third->path), "");
+}
+
+}  // namespace
+}  // namespace spark::staging
