@@ -61,6 +61,9 @@ Dataset read_dataset(const Member& member, const Before& before, Problems& probl
       section
           .choice<Links>("links", {{"keep", Links::Keep}, {"copy", Links::Copy}, {"refuse", Links::Refuse}})
           .value_or(Links::Keep);
+  dataset.peers = section.boolean("peers").value_or(false);
+  if (section.has("peers") && section.has("volume"))
+    section.problem("peers", "is for a folder; hosts exchange what is on a volume without it");
   dataset.env = section.checked<std::string>("env", parse_environment_variable).value_or("");
   dataset.namespaces = read_namespaces(section, "to let the pods of all use the dataset");
   return dataset;

@@ -197,6 +197,12 @@ asio::awaitable<Outcome> Attempts::attempt(TaskPtr task, bool only_cached) {
   } else if (!only_cached) {
     turns_.take(*task, slot_for(*task, *source));
   }
+  std::optional<workers::ConcurrencyLimiter::Pass> pass;
+  if (only_cached) {
+    auto entered = co_await looks_.enter();
+    pass.emplace(std::move(entered));
+    if (task->is_cancelled) co_return task->cancelled();
+  }
   auto call = call_to_stage(task, *source, only_cached);
   const workers::Cancellation cancellation = task->attempt.cancellation;
   auto staged = co_await context_.runner.run(std::move(call), cancellation);

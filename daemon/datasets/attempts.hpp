@@ -10,6 +10,7 @@
 #include "daemon/datasets/prefetches.hpp"
 #include "daemon/datasets/task.hpp"
 #include "daemon/datasets/turns.hpp"
+#include "daemon/workers/concurrency_limiter.hpp"
 
 namespace spark::datasets {
 
@@ -22,7 +23,8 @@ class Attempts {
         catalog_(catalog),
         leases_(leases),
         turns_(turns),
-        prefetches_(prefetches) {}
+        prefetches_(prefetches),
+        looks_(context.executor, kMostLooks, kLongestLook) {}
 
   // Runs the task to its end and records the result.
   asio::awaitable<void> run(TaskPtr task);
@@ -49,6 +51,10 @@ class Attempts {
   Leases& leases_;
   Turns& turns_;
   Prefetches& prefetches_;
+  // Stagings of cached data need no turn, and each has a worker: one request may name hundreds of them.
+  static constexpr std::size_t kMostLooks = 8;
+  static constexpr Duration kLongestLook{30'000};
+  workers::ConcurrencyLimiter looks_;
 };
 
 }  // namespace spark::datasets

@@ -64,6 +64,10 @@ asio::awaitable<void> Catalog::refresh() {
   tell_writable();
 }
 
+asio::awaitable<void> Catalog::look_again() {
+  if (is_looked_over_ && answer_ && !*answer_) co_await refresh();
+}
+
 // Logs each reason once.
 void Catalog::tell_writable() {
   const json::object* usage = *answer_ ? get_object(**answer_, "usage") : nullptr;

@@ -29,6 +29,8 @@ class Catalog {
   // {"datasets", "usage"}. Unavailable until the cache was checked after the daemon's start; an error while
   // it can't be read.
   Result<const json::object*> known() const;
+  // For a request: what the drive says now, if the last answer was an error.
+  asio::awaitable<void> look_again();
   Result<std::vector<std::string>> names() const;
   Result<> check_listed(const std::string& dataset) const;  // NotFound suggests the most similar name
 

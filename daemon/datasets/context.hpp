@@ -33,6 +33,7 @@ struct SourcePlace {
   std::uint64_t stamp = 0;       // of the device's superblock
   std::uint64_t generation = 0;  // published last by its writer; 0 means none
   bool is_exchanged = false;     // with peers; never a volume that this host writes
+  std::string origin{};          // see staging::Source
   std::string drive{};           // the drive that is read: a volume, or the mount that contains a folder
 };
 

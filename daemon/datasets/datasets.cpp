@@ -56,6 +56,11 @@ Result<std::set<std::string>> Datasets::in_use() const {
   return names;
 }
 
+void Datasets::config_changed() {
+  attempts_.config_changed();
+  if (knows_leases_) launch(context_.executor, "list of the cache", catalog_.refresh());  // other limits
+}
+
 Result<json::object> Datasets::list() const {
   return datasets::list(context_, activity_, catalog_, leases_, jobs_);
 }

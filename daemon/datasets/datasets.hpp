@@ -38,7 +38,9 @@ class Datasets {
   // Names of the datasets that are leased, or being staged or waited for, on this host. Unavailable until the
   // leases of an earlier daemon are known.
   Result<std::set<std::string>> in_use() const;
-  void config_changed() { attempts_.config_changed(); }
+  void config_changed();
+  // Before a request about the cache: an error of its drive may have been repaired meanwhile.
+  asio::awaitable<void> look_again() { return catalog_.look_again(); }
 
   Result<json::object> list() const;  // the object of `ls --json`
   json::array stages() const;         // of `status --json`

@@ -64,6 +64,7 @@ TaskPtr Requests::join(const config::Dataset& dataset, const StageRequest& reque
   // A doubtful copy is only for requests that allow it; requests that share a task share the stricter
   // setting.
   running->second->allow_dirty = running->second->allow_dirty && request.allow_dirty;
+  running->second->accepts_source = running->second->accepts_source || request.accepts_source;
   running->second->demands.add(request.demand);
   running->second->nodes.insert(request.nodes.begin(), request.nodes.end());
   running->second->apply_demand();
@@ -76,6 +77,7 @@ TaskPtr Requests::make_task(const config::Dataset& dataset, const StageRequest& 
   auto task = std::make_shared<Task>(context_.executor, ++activity_.newest_task, dataset);
   task->demands.add(request.demand);
   task->nodes.insert(request.nodes.begin(), request.nodes.end());
+  task->accepts_source = request.accepts_source;
   task->allow_dirty = request.allow_dirty;
   activity_.tasks[dataset.name] = task;
   activity_.failed.erase(dataset.name);
@@ -157,6 +159,7 @@ asio::awaitable<Outcome> Requests::result_of(TaskPtr task, const StageRequest& r
   result["state"] = "ready";
   result.erase("reserved");  // internal to the daemon and its worker
   result.erase("blocked_by");
+  result.erase("held");
   if (!request.demand.is_prefetch) prefetches_.taken_over(task->dataset.name);
   if (!request.wants_lease()) co_return result;
   const auto generation = static_cast<std::uint64_t>(get_int(result, "generation").value_or(0));

@@ -27,6 +27,7 @@ struct StageRequest {
   Asker asker;
   Demand demand;                   // rate and priority
   std::vector<std::string> nodes;  // hosts that stage the same: peers, beside the configured ones
+  bool accepts_source = false;     // also if it became empty, or is on another file system than before
   bool allow_dirty = false;        // also from a volume that another host writes
 
   bool wants_lease() const {

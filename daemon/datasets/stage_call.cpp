@@ -58,6 +58,8 @@ workers::Call Attempts::call_to_stage(const TaskPtr& task, const SourcePlace& so
                                         {"stamp", static_cast<std::int64_t>(source.stamp)},
                                         {"doubtful", source.doubt && task->allow_dirty},
                                         {"generation", source.generation}};
+  if (!source.origin.empty()) call.request["origin"] = source.origin;
+  if (task->accepts_source) call.request["accept_source"] = true;
   call.request["exclude"] = std::move(exclude);
   call.request["links"] = config::to_string(task->dataset.links);
   const Demand demand = task->attempt.demand = task->demand();

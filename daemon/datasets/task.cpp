@@ -84,7 +84,8 @@ asio::awaitable<Result<>> end_holds(Leases& leases, std::vector<TaskPtr> tasks) 
   const auto missing = co_await leases.end_holds(std::move(ids));
   if (!missing) log::survived(missing.error());  // the staged copies are held until this daemon ends
   for (const TaskPtr& task : tasks) {
-    const bool is_staged = task->ended && task->ended->has_value();
+    const bool is_staged =
+        task->ended && task->ended->has_value() && get_bool(**task->ended, "held").value_or(true);
     if (!missing || !is_staged || std::ranges::find(*missing, task->hold) == missing->end()) continue;
     co_return fail(Errc::Unavailable,
                    "dataset " + printable(task->dataset.name) + ": its copy is gone again from the cache",

@@ -43,8 +43,9 @@ Answer job_answer(const Result<JobPtr>& job) {
 
 }  // namespace
 
-Answer get_datasets(const DaemonParts& daemon, const Request& /*request*/) {
-  return answer_with(daemon.datasets.list());
+asio::awaitable<Answer> get_datasets(const DaemonParts& daemon, Request /*request*/) {
+  co_await daemon.datasets.look_again();
+  co_return answer_with(daemon.datasets.list());
 }
 
 asio::awaitable<Answer> get_fleet_datasets(const DaemonParts& daemon, Request /*request*/) {
@@ -64,19 +65,21 @@ Answer post_staging(const DaemonParts& daemon, const Request& request) {
                 : api::error_answer(wanted.error());
 }
 
-Answer post_verify(const DaemonParts& daemon, const Request& request) {
-  if (auto refused = refuse_job(daemon, request)) return std::move(*refused);
+asio::awaitable<Answer> post_verify(const DaemonParts& daemon, Request request) {
+  if (auto refused = refuse_job(daemon, request)) co_return std::move(*refused);
+  co_await daemon.datasets.look_again();
   const bool sha256 = get_bool(request.body, "sha256").value_or(false);
   const std::string& name = request.path[2];
   const auto job = daemon.datasets.upkeep().verify(name, sha256, asker_of(request.caller));
   const bool may_be_output =
       !job && job.error().kind == Errc::NotFound && name.find(':') != std::string::npos;
-  return may_be_output ? verify_output(daemon, request) : job_answer(job);
+  co_return may_be_output ? verify_output(daemon, request) : job_answer(job);
 }
 
-Answer post_evict(const DaemonParts& daemon, const Request& request) {
-  if (auto refused = refuse_job(daemon, request)) return std::move(*refused);
-  return job_answer(daemon.datasets.upkeep().evict(request.path[2], asker_of(request.caller)));
+asio::awaitable<Answer> post_evict(const DaemonParts& daemon, Request request) {
+  if (auto refused = refuse_job(daemon, request)) co_return std::move(*refused);
+  co_await daemon.datasets.look_again();
+  co_return job_answer(daemon.datasets.upkeep().evict(request.path[2], asker_of(request.caller)));
 }
 
 Answer post_scrub(const DaemonParts& daemon, const Request& request) {

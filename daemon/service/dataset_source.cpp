@@ -12,7 +12,8 @@ using SourcePlace = datasets::SourcePlace;
 SourcePlace place_of_folder(const config::Dataset& dataset, HostSnapshot& snapshot) {
   SourcePlace place;
   place.path = dataset.path;
-  place.is_exchanged = true;
+  place.is_exchanged = dataset.peers;
+  if (dataset.peers) place.origin = "folder";
   if (const auto& table = snapshot.mounts()) {
     const mounts::Mount* carrier = mounts::carrier_of(*table, dataset.path);
     if (carrier != nullptr) place.drive = carrier->source;
@@ -33,6 +34,7 @@ SourcePlace place_on_volume(const config::Dataset& dataset, const volumes::Volum
     if (status.published && !place.doubt) place.generation = status.published->generation;
   }
   place.is_exchanged = volumes::is_reader(volume.context()) || volume.settings().nfs.has_value();
+  if (const auto& nfs = volume.settings().nfs) place.origin = "nfs " + nfs->host + ":" + nfs->path;
   place.drive = dataset.volume;
   place.mount = volume.settings().mount.native();
   place.path = (volume.settings().mount / dataset.path).native();

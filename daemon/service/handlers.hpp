@@ -28,11 +28,11 @@ api::Answer post_take(const DaemonParts& daemon, const api::Request& request);
 api::Answer post_publish(const DaemonParts& daemon, const api::Request& request);
 
 // dataset_handlers.cpp
-api::Answer get_datasets(const DaemonParts& daemon, const api::Request& request);
+boost::asio::awaitable<api::Answer> get_datasets(const DaemonParts& daemon, api::Request request);
 boost::asio::awaitable<api::Answer> get_fleet_datasets(const DaemonParts& daemon, api::Request request);
 api::Answer post_staging(const DaemonParts& daemon, const api::Request& request);
-api::Answer post_verify(const DaemonParts& daemon, const api::Request& request);
-api::Answer post_evict(const DaemonParts& daemon, const api::Request& request);
+boost::asio::awaitable<api::Answer> post_verify(const DaemonParts& daemon, api::Request request);
+boost::asio::awaitable<api::Answer> post_evict(const DaemonParts& daemon, api::Request request);
 api::Answer post_scrub(const DaemonParts& daemon, const api::Request& request);
 boost::asio::awaitable<api::Answer> delete_lease(const DaemonParts& daemon, api::Request request);
 

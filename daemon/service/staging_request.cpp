@@ -25,6 +25,11 @@ Result<> read_hold(datasets::StageRequest& wanted, const Request& request) {
   const json::value* hold = request.body.if_contains("hold");
   if (hold == nullptr || *hold == false) return {};
   if (*hold == true) {
+    // In another PID namespace the kernel gives no number that this host could watch.
+    if (staging::process_with(request.caller.pid).start_time == 0)
+      return fail(Errc::Refused, "the daemon does not see the process that asks: no lease could end with it",
+                  "let both share a PID namespace (--pid=host, hostPID: true), or lease for a time: "
+                  "`spark-stage stage --lease 12h`");
     wanted.process = staging::process_with(request.caller.pid);
   } else if (*hold == "cgroup") {
     auto group = staging::cgroup_of(SystemRoot{}, request.caller.pid);
@@ -159,6 +164,7 @@ Result<datasets::StageRequest> read_staging(const Request& request) {
     if (*rate <= 0) return fail(Errc::Invalid, "max_rate is not a rate in bytes per second");
     wanted.demand.max_rate = static_cast<Bytes>(*rate);
   }
+  wanted.accepts_source = get_bool(request.body, "accept_source").value_or(false);
   wanted.allow_dirty = get_bool(request.body, "allow_dirty").value_or(false);
   if (auto held = read_hold(wanted, request); !held) return held.take_error();
   if (auto read = read_job(wanted, request); !read) return read.take_error();

@@ -7,7 +7,7 @@
 #include "daemon/config/model.hpp"
 #include "daemon/mounts/mounter.hpp"
 #include "staging/cache/cache.hpp"
-#include "staging/cache/catalog.hpp"
+#include "staging/cache/catalog/catalog.hpp"
 
 namespace spark::workers {
 

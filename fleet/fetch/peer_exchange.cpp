@@ -17,9 +17,9 @@ struct Files {
   std::string set;
 };
 
-Files files_of(staging::Entries& entries, const std::string& state) {
+Files files_of(staging::Entries& entries, const staging::SetOrigin& origin) {
   Files files;
-  SetNaming naming(state);
+  SetNaming naming(origin);
   for (staging::Entry& entry : entries) {
     if (!staging::is_content(entry)) continue;
     naming.add(entry);
@@ -117,8 +117,8 @@ void withdraw(std::string_view path, const Files& files, Board& board) {
 PeerExchange::PeerExchange(ExchangeSettings settings) : settings_(std::move(settings)) {}
 PeerExchange::~PeerExchange() = default;
 
-void PeerExchange::begin(const std::string& state) {
-  state_ = state;
+void PeerExchange::begin(const staging::SetOrigin& origin) {
+  origin_ = origin;
 }
 
 SetState::Reads PeerExchange::reads_if(bool has_source) const {
@@ -127,14 +127,15 @@ SetState::Reads PeerExchange::reads_if(bool has_source) const {
 }
 
 Result<staging::Walked> PeerExchange::walk(const Walk& own) {
-  if (state_.empty() || settings_.peers.empty()) return own();
-  walk_ = std::make_unique<SharedWalk>(settings_.self, SetNaming(state_).id(), settings_.boards,
+  if (origin_.state.empty() || settings_.peers.empty()) return own();
+  walk_ = std::make_unique<SharedWalk>(settings_.self, SetNaming({origin_.state, ""}).id(), settings_.boards,
                                        settings_.peers, reads_if(!settings_.is_source_away));
   return walk_->get(own);
 }
 
 Result<> PeerExchange::copy(staging::ExchangeJob& job) {
-  const auto all = std::make_shared<const Files>(files_of(job.entries, state_));
+  if (!is_exchanged(origin_)) return {};
+  const auto all = std::make_shared<const Files>(files_of(job.entries, origin_));
   const Files& files = *all;
   set_ = files.set;
   if (files.layout.units() == 0) return {};
@@ -157,8 +158,9 @@ Result<> PeerExchange::copy(staging::ExchangeJob& job) {
     withdraw(entry.path.view(), *all, presence_->board());
   };
   BytesRead read{};
-  const ExchangeContext exchange{settings_.self, files.set, settings_.peers, presence_->board(), files.layout,
-                                 files.entry_of, read,      reads,           !state_.empty()};
+  const ExchangeContext exchange{
+      settings_.self, files.set, settings_.peers, presence_->board(),    files.layout,
+      files.entry_of, read,      reads,           !origin_.state.empty()};
   ExchangeRun run(exchange, job);
   Result<> done = run.go();
   for (std::size_t why = 0; why < std::size(kWhy); ++why)

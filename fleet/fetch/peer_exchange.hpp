@@ -30,7 +30,7 @@ class PeerExchange final : public staging::Exchange {
   explicit PeerExchange(ExchangeSettings settings);
   ~PeerExchange() override;  // withdraws a copy from peers if it is not published
 
-  void begin(const std::string& state) override;
+  void begin(const staging::SetOrigin& origin) override;
   Result<staging::Walked> walk(const Walk& own) override;
   Result<> copy(staging::ExchangeJob& job) override;
   bool is_published_elsewhere(const std::string& hash) override;
@@ -43,8 +43,8 @@ class PeerExchange final : public staging::Exchange {
 
  private:
   ExchangeSettings settings_;
-  std::string state_;  // see begin()
-  std::string set_;    // the set's name, once its files are known
+  staging::SetOrigin origin_;
+  std::string set_;  // the set's name, once its files are known
   std::unique_ptr<SharedWalk> walk_;
   std::unique_ptr<Presence> presence_;  // while the board exists
   json::object read_because_;

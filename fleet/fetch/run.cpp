@@ -170,7 +170,7 @@ std::optional<Choice> ExchangeRun::next(From first) {
   const auto choice = schedule_.next(first, now);
   if (!choice && schedule_.is_hopeless(now)) {
     error_ = Error{Errc::Unavailable, "its volume is away, and no peer has all of it", ""};
-    *job_.context.failed = true;
+    job_.context.end->fail();
   }
   if (!choice || choice->peer) return choice;
   exchange_.board.set_unit(choice->unit, UnitState::Reading);

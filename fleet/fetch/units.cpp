@@ -140,7 +140,7 @@ void ExchangeRun::fail_run(Error error) {
   {
     const std::scoped_lock lock(mutex_);
     if (!error_) error_ = std::move(error);
-    *job_.context.failed = true;
+    job_.context.end->fail();
   }
   end();
 }

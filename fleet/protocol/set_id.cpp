@@ -1,10 +1,17 @@
 #include "fleet/protocol/set_id.hpp"
 
 namespace spark::fleet {
+namespace {
 
-SetNaming::SetNaming(std::string_view state) : kind_(state.empty() ? 'p' : 's') {
-  hasher_.add_number(state.size());
-  hasher_.add(state);
+constexpr std::string_view kNfs = "nfs ";
+
+}  // namespace
+
+SetNaming::SetNaming(const staging::SetOrigin& origin) {
+  if (origin.state.empty()) kind_ = origin.source.starts_with(kNfs) ? 'n' : 'p';
+  const std::string& name = kind_ == 'n' ? origin.source : origin.state;
+  hasher_.add_number(name.size());
+  hasher_.add(name);
 }
 
 void SetNaming::add(const staging::Entry& entry) {
@@ -14,6 +21,7 @@ void SetNaming::add(const staging::Entry& entry) {
   hasher_.add(entry.path.view());
   hasher_.add_number(entry.size);
   hasher_.add_number(static_cast<std::uint64_t>(entry.mtime_ns));
+  if (kind_ == 'n') staging::add(hasher_, staging::identity_of(entry));
 }
 
 std::string SetNaming::id() {
@@ -21,8 +29,12 @@ std::string SetNaming::id() {
   return kind_ + staging::to_hex(hasher_.digest());
 }
 
+bool is_exchanged(const staging::SetOrigin& origin) {
+  return !origin.state.empty() || !origin.source.empty();
+}
+
 bool is_set_id(std::string_view text) {
-  return text.size() == 33 && (text[0] == 's' || text[0] == 'p') &&
+  return text.size() == 33 && (text[0] == 's' || text[0] == 'n' || text[0] == 'p') &&
          text.find_first_not_of("0123456789abcdef", 1) == std::string_view::npos;
 }
 

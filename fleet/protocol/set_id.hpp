@@ -6,23 +6,28 @@
 #include <string_view>
 
 #include "staging/manifest/manifest.hpp"
+#include "staging/manifest/source_identity.hpp"
 
 namespace spark::fleet {
 
 // Derived from path, size and mtime of every file. For a read-only volume also from its state (see
-// staging::state_key_of), which guarantees equal content. NFS exports and plain folders have no state.
+// staging::state_key_of), which guarantees equal content. For an NFS export from its name, and from the ctime
+// and inode of every file, which all hosts see alike. Otherwise the user has said that the folders are equal.
 class SetNaming {
  public:
-  explicit SetNaming(std::string_view state);
+  explicit SetNaming(const staging::SetOrigin& origin);
   void add(const staging::Entry& entry);  // call in walk order; entries without content have no effect
   std::string id();                       // 33 characters: one letter for the kind, then 32 hexadecimal
                                           // digits
 
  private:
-  char kind_;
+  char kind_ = 's';
   staging::Hasher hasher_;
   std::uint64_t files_ = 0;
 };
+
+// Whether sets of this origin are exchanged at all.
+bool is_exchanged(const staging::SetOrigin& origin);
 
 bool is_set_id(std::string_view text);
 

@@ -13,11 +13,16 @@
 namespace spark::fleet {
 namespace {
 
+constexpr char kNotExchanged[] = "-";  // no set's name, so no peer asks for it
+
 // Fills in the set's name and its units. Both stay empty if the manifest can't be read.
 void name_set(PublishedCopies::Copy& copy) {
   auto manifest = staging::ManifestReader::open(copy.manifest);
   if (!manifest) return;
-  SetNaming naming(copy.row.source.key);
+  const staging::SetOrigin origin{copy.row.source.key, manifest->header().origin};
+  if (!is_exchanged(origin)) copy.set = kNotExchanged;
+  if (!is_exchanged(origin)) return;
+  SetNaming naming(origin);
   Layout layout;
   while (const auto entry = manifest->next()) {
     naming.add(*entry);
@@ -55,7 +60,7 @@ void PublishedCopies::look() {
     if (row.state != staging::GenerationState::Ready || !row.is_sound()) continue;
     const staging::Destination place = folder.place(row.dataset, row.generation);
     Copy copy{place.path(), place.manifest(), "", 0, "", row};
-    if (!row.source.key.empty()) copy.walk = SetNaming(row.source.key).id();
+    if (!row.source.key.empty()) copy.walk = SetNaming({row.source.key, ""}).id();
     {
       const std::scoped_lock lock(mutex_);
       const auto known = copies_.find(copy.manifest);

@@ -11,7 +11,7 @@
 #include <string>
 
 #include "base/json.hpp"
-#include "staging/cache/catalog.hpp"
+#include "staging/cache/catalog/catalog.hpp"
 
 namespace spark::fleet {
 

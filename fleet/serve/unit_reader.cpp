@@ -46,8 +46,10 @@ Result<UnitBody> UnitReader::read_piece(std::uint64_t unit, const staging::IoBuf
   const UniqueFd fd = open(file);
   if (!read(fd, piece.piece * staging::kHashPiece, bytes, buffer.data()))
     return fail(Errc::NotFound, "the copy can't be read");
-  return UnitBody{
-      {buffer.data(), bytes}, {}, {}, !file.lost_attributes && !staging::has_kept_attributes(fd.get())};
+  return UnitBody{{buffer.data(), bytes},
+                  {},
+                  {},
+                  !file.lost_attributes && !staging::has_kept_attributes(fd.get()).value_or(true)};
 }
 
 Result<UnitBody> UnitReader::read_pack(std::uint64_t unit, const staging::IoBuffer& buffer,
@@ -65,7 +67,7 @@ Result<UnitBody> UnitReader::read_pack(std::uint64_t unit, const staging::IoBuff
     // Attributes and ACLs are not transferred, so the peer must get such a file from its source.
     if (!digest || file.lost_attributes) continue;
     const UniqueFd fd = open(file);
-    if (!fd || staging::has_kept_attributes(fd.get())) continue;
+    if (!fd || staging::has_kept_attributes(fd.get()).value_or(true)) continue;
     if (file.size > 0 && !read(fd, 0, file.size, scratch)) continue;
     row[0] = std::byte{1};
     put_digest(row + 1, *digest);

@@ -64,7 +64,8 @@ std::optional<std::string> Walks::folders(const std::string& walk) {
     if (entry->type != staging::EntryType::Folder) continue;
     const UniqueFd folder = staging::open_beneath(*tree, entry->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (!folder) return std::nullopt;
-    if (entry->lost_attributes || staging::has_kept_attributes(folder.get())) return "attributes";
+    if (entry->lost_attributes || staging::has_kept_attributes(folder.get()).value_or(true))
+      return "attributes";
   }
   return manifest->error() ? std::optional<std::string>("plain") : std::nullopt;
 }

@@ -11,6 +11,7 @@
 #include "staging/cache/stager.hpp"
 #include "staging/copy/fill.hpp"
 #include "staging/copy/need.hpp"
+#include "staging/copy/partial/damage_report.hpp"
 #include "staging/copy/verify/digest_check.hpp"
 #include "staging/copy/verify/verify.hpp"
 #include "staging/files/source_trouble.hpp"
@@ -106,9 +107,8 @@ class DiskCache final : public Cache {
     const bool is_damaged = !sound && sound.error().kind == Errc::Mismatch;
     if (sound || is_damaged) {
       const std::string damage = is_damaged ? sound.error().what : "";
-      auto noted = store_->catalog().set_scrubbed(dataset, row.generation, damage, store_->now());
-      if (noted) noted = store_->update_link(dataset);
-      if (!noted) return noted.take_error();
+      auto noted = store_->note_verified(row, damage);
+      if (!noted && !is_damaged) return noted.take_error();
     }
     if (is_damaged) {
       sound.error().hint =
@@ -146,9 +146,16 @@ class DiskCache final : public Cache {
     const auto rows = store_->ready_generations(dataset);
     if (!rows) return rows.take_error();
     if (!is_there && rows->empty()) return not_staged("evicting", dataset);
+    const StopFlag never{false};
+    const auto looked = look_before_deleting(*store_, *rows, never);
+    if (looked && looked->passes) {
+      return fail(Errc::Refused, doing + ": " + looked->obstacle,
+                  "wait until the program that reads it has ended (`fuser -m` or `lsof` name it)");
+    }
     if (auto marked = store_->mark_evicted(*rows); !marked) return marked.take_error();
     if (auto gone = store_->delete_marked(*rows); !gone) return gone.take_error();
     if (auto cleared = area->clear(); !cleared) return cleared.take_error();
+    drop_damage_report(area->folder());
     const auto troubles = store_->catalog().troubles();
     if (troubles && troubles->contains(key))
       return fail(Errc::Failed, troubles->at(key), "fix that, then evict it again");
@@ -176,6 +183,8 @@ class DiskCache final : public Cache {
     row.generation = from.generation;
     row.hash = from.hash;
     row.damage = from.damage;
+    if (from.damage.empty() && from.is_suspect)
+      row.damage = "another copy of it was damaged, and this one was not read back since";
     row.is_doubtful = from.is_doubtful;
     row.is_evicting = from.state == GenerationState::Evicting;
     row.source_generation = from.source_generation;

@@ -14,7 +14,7 @@
 #include "base/clock.hpp"
 #include "base/result.hpp"
 #include "base/threads.hpp"
-#include "staging/cache/catalog.hpp"
+#include "staging/cache/catalog/catalog.hpp"
 #include "staging/copy/copy.hpp"
 
 namespace spark::staging {
@@ -53,6 +53,10 @@ struct Source {
   // format. A partial copy of another state is not resumed; a copy that equals this state is served without a
   // walk. Empty if the source has nothing that reveals a change.
   std::string state{};
+  // Of a source without a state: how its files are compared between hosts. "nfs SERVER:/EXPORT": by
+  // SourceIdentity, which all hosts see alike. "folder": by path, size and mtime; the user says that the
+  // hosts' folders are the same. Empty: it is not exchanged.
+  std::string origin{};
   std::filesystem::path within{};  // for a source with a state: `path` relative to its file system's root
   std::function<Result<>()> is_still_so{};  // called after the last read, before anything is published
   // The source is not read: all data comes from hosts that have published the same state.
@@ -81,6 +85,7 @@ struct Staged {
   std::uint64_t generation = 0;
   CopyReport report;
   std::vector<Evicted> evicted{};
+  bool is_held = true;       // false: there is no space for the lease that was asked for; see Source::hold
   bool is_reserved = false;  // not staged yet, but its space is reserved
   // If not empty, the dataset is not staged: there is space for it once the caller has ended these
   // prefetches.
@@ -155,8 +160,8 @@ class Cache {
   virtual Result<CopyReport> verify(const std::string& dataset, const CopyOptions& options,
                                     const ProgressSink& progress, const StopFlag& stop) = 0;
   // Removes every generation and the partial copy: renamed away first, then deleted. Refused, naming the
-  // holder, while a live lease is on it, or if another process works on it for longer than RoomTimings::lock.
-  // Returns the bytes freed.
+  // holder, while a live lease is on it or a program has one of its files open, or if another process works
+  // on it for longer than RoomTimings::lock. Returns the bytes freed.
   virtual Result<Bytes> evict(const std::string& dataset) = 0;
   virtual Result<Usage> usage() = 0;
   // Drops the reservations of ended copies: of tasks up to `newest` (see Source::task), except those in

@@ -6,6 +6,8 @@
 #include <set>
 
 #include "base/text.hpp"
+#include "staging/cache/catalog/damage_mark.hpp"
+#include "staging/copy/partial/damage_report.hpp"
 #include "staging/copy/partial/partial_area.hpp"
 #include "staging/files/space.hpp"
 #include "staging/files/tree.hpp"
@@ -14,7 +16,15 @@
 
 namespace spark::staging {
 
+// Several processes may open a new cache at the same time: one of them names it.
 Result<> CacheStore::check_identity() {
+  const auto known = catalog_->cache_id();
+  if (!known) return known.take_error();
+  if (!known->empty()) return tie();
+  return catalog_->exclusively([this] { return tie(); });
+}
+
+Result<> CacheStore::tie() {
   auto known = catalog_->cache_id();
   if (!known) return known.take_error();
   auto found = folder_.id();
@@ -170,6 +180,10 @@ Result<> CacheStore::enter(const ManifestHeader& header, std::uint64_t generatio
   row.from = from;
   row.hash = summary.hash;
   row.staged_at = row.last_used = row.good_at = now();
+  if (auto mark = damage_mark(folder_.place(row.dataset, row.generation).folder, generation)) {
+    row.is_suspect = true;
+    row.damage = std::move(*mark);
+  }
   if (summary.good_at != 0)
     row.good_at = std::min(row.good_at, WallTime(std::chrono::seconds(summary.good_at)));
   if (auto put = catalog_->put(row); !put) return put;
@@ -186,6 +200,45 @@ Result<> CacheStore::update_link(const std::string& dataset) {
     if (auto dropped = folder_.drop_link(dataset, row.generation); !dropped) return dropped;
   }
   return {};
+}
+
+// Order: known generations, the copy in progress, then a generation published in between. That copy looks for
+// the report after it is in the catalog, so one of the two sees the other.
+Result<> CacheStore::note_verified(const GenerationRow& row, const std::string& damage) {
+  auto marked =
+      damage.empty()
+          ? drop_damage_mark(folder_.place(row.dataset, row.generation).folder, row.generation)
+          : set_damage_mark(folder_.place(row.dataset, row.generation).folder, row.generation, damage);
+  auto noted = catalog_->set_scrubbed(row.dataset, row.generation, damage, now());
+  if (noted && !damage.empty()) noted = suspect_all(row.dataset);
+  if (!damage.empty()) report_damage(folder_.partial(row.dataset));
+  if (noted && !damage.empty()) noted = suspect_all(row.dataset);
+  if (noted) noted = update_link(row.dataset);
+  return noted ? std::move(marked) : std::move(noted);
+}
+
+Result<> CacheStore::suspect_all(const std::string& dataset) {
+  const auto rows = catalog_->generations();
+  if (!rows) return rows.take_error();
+  Result<> all;
+  for (const GenerationRow& row : *rows) {
+    if (row.dataset != dataset || row.is_suspect) continue;
+    auto noted = catalog_->set_suspect(dataset, row.generation);
+    if (noted) noted = set_damage_mark(folder_.place(dataset, row.generation).folder, row.generation, "");
+    if (all) all = std::move(noted);
+  }
+  return all;
+}
+
+Result<> CacheStore::note_published(const std::string& dataset, std::uint64_t generation, PartialArea& area) {
+  if (!has_damage_report(area.folder())) return {};
+  if (auto noted = catalog_->set_suspect(dataset, generation); !noted) return noted;
+  if (auto marked = set_damage_mark(folder_.place(dataset, generation).folder, generation, ""); !marked)
+    return marked;
+  drop_damage_report(area.folder());
+  if (auto linked = update_link(dataset); !linked) return linked;
+  return fail(Errc::Mismatch, "damage was found in its earlier copy, which it shares files with",
+              "stage it again: all of it is then read from the source");
 }
 
 Result<> CacheStore::mark_evicted(const std::vector<GenerationRow>& rows) {

@@ -10,7 +10,7 @@
 
 #include "base/clock.hpp"
 #include "staging/cache/cache_folder.hpp"
-#include "staging/cache/catalog.hpp"
+#include "staging/cache/catalog/catalog.hpp"
 
 namespace spark::staging {
 
@@ -47,6 +47,12 @@ class CacheStore {
 
   Result<> update_link(const std::string& dataset);
 
+  // Records a verification of the generation. Damage belongs to files, and the dataset's generations share
+  // files: with damage, all of them are suspect until each is read back.
+  Result<> note_verified(const GenerationRow& row, const std::string& damage);
+  // For a generation just entered: suspect if damage was found in another one while it was copied.
+  Result<> note_published(const std::string& dataset, std::uint64_t generation, PartialArea& area);
+
   // The caller has the datasets' locks. Refused while one of them is leased; nothing is evicted then.
   Result<> mark_evicted(const std::vector<GenerationRow>& rows);
   // Deletes as much of the marked generations as possible; the first failure is returned, and recorded as a
@@ -59,12 +65,14 @@ class CacheStore {
   const Clock& clock_;
   StepHook step_;
 
+  Result<> tie();
   Result<bool> needs_recovery(const std::string& key);
   Result<> recover_in_turn(const std::string& key, Trash trash);
   Result<std::vector<GenerationRow>> rows_of(const std::string& key);
   Result<> enter_unknown(const std::string& key, std::uint64_t generation);
   Result<> forget(const GenerationRow& row);
   Result<> put_aside(const GenerationRow& row);
+  Result<> suspect_all(const std::string& dataset);
   Result<> finish_eviction(const GenerationRow& row);
 };
 

@@ -21,13 +21,14 @@ void add_rows(Inventory& inventory, const std::vector<GenerationRow>& rows) {
   }
 }
 
-void add_copies(Inventory& inventory, const std::vector<std::filesystem::path>& partials,
-                const std::vector<Reservation>& reservations) {
+void add_copies(CacheStore& store, Inventory& inventory, const std::vector<std::filesystem::path>& partials,
+                const std::vector<Reservation>& reservations, Counted counted) {
   for (const std::filesystem::path& partial : partials) {
     const std::string key = partial.filename();
     Share& share = inventory[key];
     if (share.dataset.empty()) share.dataset = key;
-    share.partial = footprint_of_partial(partial);
+    share.partial = counted == Counted::Now ? footprint_of_partial(partial)
+                                            : footprint_of_partial_lately(partial, store.now());
   }
   for (const Reservation& one : reservations) {
     Share& share = inventory[folder_name(one.dataset)];
@@ -63,7 +64,8 @@ Footprint Share::taken() const {
   return {published.bytes + copy.bytes, published.inodes + copy.inodes};
 }
 
-Result<Inventory> take_inventory(CacheStore& store, const std::vector<InUse>& in_use, Prefetched prefetched) {
+Result<Inventory> take_inventory(CacheStore& store, const std::vector<InUse>& in_use, Prefetched prefetched,
+                                 Counted counted) {
   const auto rows = store.catalog().generations();
   if (!rows) return rows.take_error();
   const auto reservations = store.catalog().reservations();
@@ -76,7 +78,7 @@ Result<Inventory> take_inventory(CacheStore& store, const std::vector<InUse>& in
   if (!partials) return partials.take_error();
   Inventory inventory;
   add_rows(inventory, *rows);
-  add_copies(inventory, *partials, *reservations);
+  add_copies(store, inventory, *partials, *reservations, counted);
   for (const Lease& lease : *leases) {
     // For a dataset that a job waits for, the caller has better information; see InUse.
     if (lease.is_staged() && is_live(lease, store.now())) add_lease(inventory, lease, prefetched);
@@ -89,15 +91,19 @@ Result<Inventory> take_inventory(CacheStore& store, const std::vector<InUse>& in
   return inventory;
 }
 
-Result<> look_before_evicting(CacheStore& store, Share& share, const StopFlag& stop) {
+Result<Deletion> look_before_deleting(CacheStore& store, const std::vector<GenerationRow>& rows,
+                                      const StopFlag& stop) {
   std::vector<Tree> trees;
-  Result<Deletion> found = Deletion{};
-  for (const GenerationRow& row : share.rows) {
+  for (const GenerationRow& row : rows) {
     auto tree = open_tree(store.folder().place(row.dataset, row.generation).path());
     if (tree) trees.push_back(std::move(*tree));
-    if (!tree && tree.error().kind != Errc::NotFound) found = tree.take_error();
+    if (!tree && tree.error().kind != Errc::NotFound) return tree.take_error();
   }
-  if (found) found = look_before_deleting(trees, stop);
+  return look_before_deleting(trees, stop);
+}
+
+Result<> look_before_evicting(CacheStore& store, Share& share, const StopFlag& stop) {
+  auto found = look_before_deleting(store, share.rows, stop);
   if (!found && found.error().kind == Errc::Cancelled) return found.take_error();
   if (!found) found = Deletion{0, found.error().what, false};  // another dataset's trouble
   share.freed = found->freed;
@@ -118,7 +124,7 @@ Candidate candidate_for(const Share& share, WallTime now) {
   candidate.bytes = share.published.bytes + share.partial.bytes;
   candidate.inodes = share.published.inodes + share.partial.inodes;
   if (share.freed) candidate.freed = *share.freed + share.partial.bytes;
-  candidate.is_useless = !share.rows.empty() && !share.rows.front().damage.empty();
+  candidate.is_useless = !share.rows.empty() && !share.rows.front().is_intact();
   candidate.is_prefetched = share.is_prefetched;
   if (share.rows.empty()) return candidate;
   const GenerationRow& newest = share.rows.front();
@@ -142,7 +148,7 @@ std::string holders_in_words(const Inventory& inventory) {
 }
 
 Result<Usage> usage_of(CacheStore& store, const CacheConfig& config) {
-  const auto inventory = take_inventory(store, {}, Prefetched::MakesWay);
+  const auto inventory = take_inventory(store, {}, Prefetched::MakesWay, Counted::Lately);
   if (!inventory) return inventory.take_error();
   const auto space = space_of(store.folder().path());
   if (!space) return space.take_error();

@@ -10,6 +10,7 @@
 #include "staging/cache/cache.hpp"
 #include "staging/cache/cache_store.hpp"
 #include "staging/cache/eviction.hpp"
+#include "staging/files/deletion.hpp"
 
 namespace spark::staging {
 
@@ -42,7 +43,16 @@ using Inventory = std::map<std::string, Share>;
 // Whether prefetched copies may be evicted for this request. A prefetch never evicts a prefetched copy.
 enum class Prefetched { MakesWay, Stays };
 
-Result<Inventory> take_inventory(CacheStore& store, const std::vector<InUse>& in_use, Prefetched prefetched);
+// How partial copies are counted: file by file; or, for a display, as counted last if nothing was added
+// since, or within a minute. A partial copy may have millions of files.
+enum class Counted { Now, Lately };
+
+Result<Inventory> take_inventory(CacheStore& store, const std::vector<InUse>& in_use, Prefetched prefetched,
+                                 Counted partials = Counted::Now);
+
+// What deleting these generations would free, and what prevents it. A generation that is gone is none.
+Result<Deletion> look_before_deleting(CacheStore& store, const std::vector<GenerationRow>& rows,
+                                      const StopFlag& stop);
 
 // Determines how much deleting its rows frees, or the obstacle to deleting them.
 Result<> look_before_evicting(CacheStore& store, Share& share, const StopFlag& stop);

@@ -1,10 +1,6 @@
 #include "staging/cache/room.hpp"
 
-#include <fcntl.h>
-#include <sys/file.h>
-
 #include <algorithm>
-#include <cerrno>
 #include <chrono>
 #include <limits>
 #include <map>
@@ -14,6 +10,8 @@
 #include "staging/cache/eviction.hpp"
 #include "staging/cache/inventory.hpp"
 #include "staging/cache/room_limit.hpp"
+#include "staging/cache/space_lock.hpp"
+#include "staging/cache/superseded.hpp"
 #include "staging/copy/partial/partial_area.hpp"
 #include "staging/files/space.hpp"
 #include "staging/manifest/names.hpp"
@@ -25,22 +23,6 @@ using Clock = std::chrono::steady_clock;
 
 constexpr std::chrono::milliseconds kRoomPoll{100}, kLongestPause{5'000};
 constexpr std::chrono::seconds kCountAgain{10};  // to see space that other copies have used meanwhile
-
-// The lock of every process that reserves space, or evicts to reserve.
-Result<UniqueFd> lock_space(const CacheFolder& folder, const RoomRequest& request, const StopFlag& stop) {
-  const std::string shown = printable(folder.partials().native());
-  UniqueFd fd(::open(folder.partials().c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
-  if (!fd) return fail_errno(errno, "opening folder " + shown);
-  while (::flock(fd.get(), LOCK_EX | LOCK_NB) != 0) {
-    if (errno != EWOULDBLOCK) return fail_errno(errno, "locking folder " + shown);
-    if (stop)
-      return fail(Errc::Cancelled, "waiting while space is reserved for another dataset: interrupted");
-    request.say("waiting while space is reserved for another dataset");
-    std::this_thread::sleep_for(kRoomPoll);
-  }
-  request.say("");
-  return fd;
-}
 
 class SpaceReservation {
  public:
@@ -73,12 +55,21 @@ class SpaceReservation {
 
   // False: there is a temporary obstacle. The lock on the space is not held while waiting.
   Result<bool> try_to_make() {
-    const auto lock = lock_space(store_.folder(), request_, stop_);
+    const auto lock = lock_space(store_.folder(), request_.say, stop_);
     if (!lock) return lock.take_error();
     auto dropped = store_.catalog().drop_reservation(request_.dataset);  // of an earlier attempt
     if (!dropped) return dropped.take_error();
     if (auto looked = look(); !looked) return looked.take_error();
     if (auto possible = check_fits(request_.whole, limit()); !possible) return possible.take_error();
+    const Inventory before = inventory_;
+    const auto goes_on = [this]() -> Result<bool> {
+      if (auto looked = look(); !looked) return looked.take_error();
+      return !shortage().is_none();
+    };
+    auto deleted = shortage().is_none() ? Result<>()
+                                        : delete_superseded(store_, before, request_.in_use,
+                                                            folder_name(request_.dataset), stop_, goes_on);
+    if (!deleted) return deleted.take_error();
     while (!shortage().is_none()) {
       const auto victims = choose(Among::Unneeded);
       if (!victims && choose(Among::NeededForMinutes)) return false;

@@ -15,8 +15,8 @@ namespace {
 // Serves a generation without changing it.
 std::optional<Staged> serve(CacheStore& store, const Source& source, const GenerationRow& row,
                             CopyReport report, const WalkNotes& notes) {
-  if (!store.catalog().touch(row.dataset, row.generation, store.now(), source.generation))
-    return std::nullopt;
+  // With a full state folder the copy is served all the same; it only looks unused for longer.
+  static_cast<void>(store.catalog().touch(row.dataset, row.generation, store.now(), source.generation));
   report.unchanged = true;
   add_notes(report, notes);
   return Staged{row.dataset,       store.folder().place(row.dataset, row.generation).path(),
@@ -31,6 +31,7 @@ Result<Tree> open_source(const Source& source) {
   if (source.is_away) {
     Tree tree;
     tree.folder_path = source.path.native();
+    tree.file_mode_mask = 01777;  // what a peer says makes nobody root
     return tree;
   }
   auto tree = open_tree(source.path);
@@ -77,7 +78,7 @@ std::optional<Staged> serve_same_entries(CacheStore& store, const Source& source
   if (row.is_doubtful && !source.is_doubtful) return std::nullopt;
   const Destination place = store.folder().place(row.dataset, row.generation);
   auto manifest = ManifestReader::open(place.manifest());
-  if (!row.damage.empty() || !manifest || !is_same_source(*manifest, walked.entries)) return std::nullopt;
+  if (!row.is_intact() || !manifest || !is_same_source(*manifest, walked.entries)) return std::nullopt;
   const auto copy = open_tree(place.path());
   if (!copy || !manifest->rewind()) return std::nullopt;
   walked.entries.clear();  // a million entries twice would take too much memory

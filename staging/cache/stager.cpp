@@ -1,14 +1,14 @@
 #include "staging/cache/stager.hpp"
 
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
 
 #include "base/text.hpp"
 #include "staging/cache/serve.hpp"
 #include "staging/copy/exchange.hpp"
+#include "staging/copy/partial/damage_report.hpp"
+#include "staging/copy/source_place.hpp"
 #include "staging/files/source_trouble.hpp"
 #include "staging/files/space.hpp"
 #include "staging/files/tree.hpp"
@@ -17,13 +17,6 @@
 
 namespace spark::staging {
 namespace {
-
-// Estimated time to stage all of it; 0 if this run copied too little to tell.
-double whole_seconds(Bytes bytes, Bytes not_copied, double seconds) {
-  const Bytes copied = bytes - std::min(bytes, not_copied);
-  if (copied == 0 || copied < bytes / 10) return 0;
-  return seconds * static_cast<double>(bytes) / static_cast<double>(copied);
-}
 
 std::uint32_t to_seconds(WallTime time) {
   const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(time.time_since_epoch()).count();
@@ -51,7 +44,7 @@ Staged blocked(const Source& source, std::vector<std::string> prefetches) {
 
 Result<Staged> Stager::stage(const Source& source, const CopyOptions& options) {
   auto tree = open_source(source);
-  if (!tree) return tree.take_error();
+  if (!tree) return fail(with_denial(std::move(tree.error())));
   std::error_code unknown;
   const auto cache = std::filesystem::weakly_canonical(config_.path, unknown);
   if (is_inside((unknown ? config_.path : cache).native(), tree->root())) {
@@ -76,7 +69,7 @@ Result<Staged> Stager::stage(const Source& source, const CopyOptions& options) {
   auto same = ready->empty() ? std::nullopt
                              : serve_same_state(store_, source, state_of(source, wanted, config_),
                                                 ready->front(), monitor_);
-  if (wanted.exchange != nullptr) wanted.exchange->begin(state_key_of(source, wanted));
+  if (wanted.exchange != nullptr) wanted.exchange->begin({state_key_of(source, wanted), source.origin});
   auto staged = same ? std::move(*same) : look_and_stage(source, *tree, wanted, *area, *ready);
   if (!staged || staged->is_reserved || !staged->blocked_by.empty()) return staged;
   if (auto held = hold(source, *staged); !held) return held.take_error();
@@ -97,6 +90,9 @@ Result<Staged> Stager::look_and_stage(const Source& source, Tree& tree, const Co
   auto walked = monitor_.during(CopyPhase::Walking, walk_it);
   if (!walked) return fail(with_source_trouble(std::move(walked.error()), tree));
   const WalkNotes notes = *walked;
+  // What a peer has sent gets the same checks as an entry of this host: its names were checked when read.
+  for (Entry& entry : walked->entries)
+    if (entry.type == EntryType::File) entry.mode &= tree.file_mode_mask;
   auto same = ready.empty() ? std::nullopt
                             : serve_same_entries(store_, source, ready.front(), *walked, monitor_, stop_);
   if (!same && source.only_cached && !source.is_prefetch)
@@ -104,6 +100,8 @@ Result<Staged> Stager::look_and_stage(const Source& source, Tree& tree, const Co
                 "dataset " + printable(source.dataset) + " is not in the cache in its current state");
   if (!same && walked->entries.empty()) walked = monitor_.during(CopyPhase::Walking, walk_it);
   if (!walked) return fail(with_source_trouble(std::move(walked.error()), tree));
+  if (auto there = same ? Result<>() : check_place(source, tree, *walked, options, ready); !there)
+    return there.take_error();
   const auto sound = std::ranges::find_if(ready, &GenerationRow::is_sound);
   const GenerationRow* earlier = sound == ready.end() ? nullptr : &*sound;
   if (!same && source.only_cached) return reserve(source, std::move(*walked), area, options, earlier);
@@ -114,8 +112,19 @@ Result<Staged> Stager::look_and_stage(const Source& source, Tree& tree, const Co
   return staged;
 }
 
+// The identity of a volume is checked when it is mounted.
+Result<> Stager::check_place(const Source& source, const Tree& tree, const Walked& walked,
+                             const CopyOptions& options, const std::vector<GenerationRow>& ready) {
+  if (ready.empty() || ready.front().files == 0 || options.accepts_source || source.is_away) return {};
+  ManifestHeader then;
+  const auto manifest =
+      ManifestReader::open(store_.folder().place(source.dataset, ready.front().generation).manifest());
+  if (manifest && !source.device) then = manifest->header();
+  return check_source_place(tree, walked, then);
+}
+
 // Called with the dataset locked, so that it can't be evicted between becoming ready and being leased.
-Result<> Stager::hold(const Source& source, const Staged& staged) {
+Result<> Stager::hold(const Source& source, Staged& staged) {
   if (source.hold.empty()) return {};
   Lease lease;
   lease.id = source.hold;
@@ -123,15 +132,20 @@ Result<> Stager::hold(const Source& source, const Staged& staged) {
   lease.generation = staged.generation;
   lease.holder = "a request that is under way";
   lease.process = process_with(source.answers_for != 0 ? source.answers_for : ::getpid());
-  return store_.catalog().add_lease(lease);
+  auto held = store_.catalog().add_lease(lease);
+  if (held || held.error().kind != Errc::NoSpace) return held;
+  staged.is_held = false;
+  staged.report.warnings.push_back("it is not held until its lease begins: " + held.error().message());
+  return {};
 }
 
 // Data read while another process wrote may be torn even if names, sizes and times match: a writer's file
 // gets its times before its content.
 Result<> Stager::keep_fitting(const Source& source, PartialArea& area) {
-  if (source.is_doubtful) {
+  if (source.is_doubtful || has_damage_report(area.folder())) {
     if (auto cleared = area.clear(); !cleared) return cleared;
   }
+  drop_damage_report(area.folder());
   return area.keep_only(source.is_doubtful ? "doubtful" : source.state);
 }
 
@@ -157,7 +171,9 @@ Result<Staged> Stager::copy(const Source& source, const Tree& tree, Walked walke
   };
   ends.name = [&](ManifestHeader& header) {
     header.dataset = source.dataset;
-    header.source = source.path.native();
+    header.source = tree.root();
+    if (tree.folder) header.file_system = file_system_of(tree.folder.get());
+    header.origin = source.origin;
     header.source_generation = source.generation;
     header.is_doubtful = source.is_doubtful;
     return Result<>();
@@ -234,66 +250,6 @@ std::optional<Previous> Stager::contents_of(const GenerationRow& row) const {
   if (!tree) return std::nullopt;
   return Previous{std::move(*tree), place.manifest(), row.scrubbed_at ? to_seconds(*row.scrubbed_at) : 0,
                   to_seconds(row.staged_at), config_.served_read_only};
-}
-
-Result<std::uint64_t> Stager::publish(const Sealed& sealed, PartialArea& area, Bytes not_copied) {
-  const std::string& dataset = sealed.header.dataset;
-  auto generation = unused_generation(dataset);
-  if (!generation) return generation;
-  const Destination place = store_.folder().place(dataset, *generation);
-  if (::mkdir(place.folder.c_str(), 0755) != 0 && errno != EEXIST) {
-    return fail_errno(errno, "making folder " + printable(place.folder.native()));
-  }
-  if (auto flushed = flush_folder(store_.folder().data()); !flushed) {
-    return flushed.take_error();
-  }
-  if (auto published = staging::publish(place, area, sealed.root, store_.step()); !published) {
-    return published.take_error();
-  }
-  if (auto go_on = after(store_.step(), "published"); !go_on) {
-    return go_on.take_error();
-  }
-  const double seconds = whole_seconds(sealed.summary.bytes, not_copied, monitor_.seconds());
-  BytesFrom from;
-  from.peers = monitor_.counters.bytes_from_peers;
-  from.volume = sealed.summary.bytes - std::min(sealed.summary.bytes, not_copied + from.peers);
-  if (auto entered = store_.enter(sealed.header, *generation, sealed.summary, seconds, from); !entered) {
-    return entered.take_error();
-  }
-  return generation;
-}
-
-// Never a name that is already taken, for whatever reason.
-Result<std::uint64_t> Stager::unused_generation(const std::string& dataset) {
-  for (;;) {
-    auto generation = store_.catalog().next_generation(dataset);
-    if (!generation) return generation;
-    const auto there = store_.folder().has_generation(folder_name(dataset), *generation);
-    if (!there) return there.take_error();
-    if (!*there) return generation;
-  }
-}
-
-// The dataset is ready now, so an error here does not fail its staging.
-void Stager::drop_superseded(Staged& staged, const std::vector<InUse>& in_use) {
-  const auto rows = store_.ready_generations(staged.dataset);
-  if (!rows) return;
-  const bool is_doubtful = std::ranges::any_of(*rows, [&](const GenerationRow& row) {
-    return row.generation == staged.generation && row.is_doubtful;
-  });
-  for (const GenerationRow& row : *rows) {
-    const bool is_used = std::ranges::any_of(in_use, [&](const InUse& one) {
-      return one.dataset == row.dataset && one.generation == row.generation;
-    });
-    // A doubtful generation does not replace a sound one: the link still points at the sound one.
-    const bool is_needed = is_used || (is_doubtful && row.is_sound());
-    if (row.generation == staged.generation || is_needed) continue;
-    auto evicted = store_.mark_evicted({row});
-    if (!evicted && evicted.error().kind == Errc::Refused) continue;  // leased: removed later
-    if (evicted) evicted = store_.delete_marked({row});
-    if (evicted) continue;
-    staged.report.warnings.push_back("an older generation was not removed: " + evicted.error().message());
-  }
 }
 
 }  // namespace spark::staging

@@ -41,8 +41,10 @@ class Stager {
                        const PartialArea& area, const CopyOptions& options);
   std::optional<Previous> contents_of(const GenerationRow& row) const;
   Result<std::uint64_t> publish(const Sealed& sealed, PartialArea& area, Bytes not_copied);
+  Result<> check_place(const Source& source, const Tree& tree, const Walked& walked,
+                       const CopyOptions& options, const std::vector<GenerationRow>& ready);
   Result<std::uint64_t> unused_generation(const std::string& dataset);
-  Result<> hold(const Source& source, const Staged& staged);
+  Result<> hold(const Source& source, Staged& staged);
   void drop_superseded(Staged& staged, const std::vector<InUse>& in_use);
 };
 

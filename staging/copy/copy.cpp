@@ -5,9 +5,12 @@
 #include "staging/copy/lanes/monitor.hpp"
 #include "staging/copy/need.hpp"
 #include "staging/copy/pipeline.hpp"
+#include "staging/copy/source_place.hpp"
 #include "staging/copy/verify/digest_check.hpp"
 #include "staging/copy/verify/verify.hpp"
 #include "staging/files/quiet_source.hpp"
+#include "staging/files/source_trouble.hpp"
+#include "staging/files/space.hpp"
 #include "staging/files/tree.hpp"
 #include "staging/files/walk.hpp"
 
@@ -53,14 +56,24 @@ class Copy {
       const auto complete = check_still_complete(*source, *options_.complete_at_ns);
       if (!complete) return complete.take_error();
     }
-    if (*earlier && (*earlier)->rewind() && is_same_source(**earlier, walked->entries))
-      return unchanged(*destination, **earlier, *walked, *area);
-    std::optional<Previous> previous;
-    if (*earlier) {
-      auto tree = open_tree(destination->path());
-      if (tree) previous = Previous{std::move(*tree), destination->manifest(), 0, 0, true};
+    if (*earlier && (*earlier)->rewind() && is_same_source(**earlier, walked->entries)) {
+      auto damage = options_.verify ? damage_of(*destination, **earlier) : std::string();
+      if (!damage) return damage.take_error();
+      if (damage->empty()) return unchanged(*destination, **earlier, *walked, *area);
+      damage_ = std::move(*damage);
     }
-    auto copied = copy_to(*destination, *source, std::move(*walked), *area, std::move(previous));
+    if (auto there = check_place(*source, *walked, *earlier); !there) return there.take_error();
+    auto copied =
+        copy_to(*destination, *source, std::move(*walked), *area, previous_at(*destination, *earlier));
+    // Damage belongs to files, and the copy has shared the earlier one's.
+    if (!copied && is_taken_over_damage_) {
+      damage_ = copied.error().what;
+      auto again = monitor_.during(CopyPhase::Walking, [&] { return walk(*source); });
+      if (!again) return again.take_error();
+      copied = copy_to(*destination, *source, std::move(*again), *area, std::nullopt);
+    }
+    if (copied && !damage_.empty())
+      copied->warnings.push_back("the earlier copy was damaged, and everything was copied again: " + damage_);
     if (copied) return copied;
     // A host that has taken the folder over also changes the files in it, which causes other errors here.
     auto held = area->check_held();
@@ -73,6 +86,39 @@ class Copy {
   const ProgressSink& progress_;
   const StopFlag& stop_;
   Monitor monitor_;
+  std::string damage_;                 // of the earlier copy, found by reading it back
+  bool is_taken_over_damage_ = false;  // found in a file that was shared with the earlier copy
+
+  // The content of the earlier copy that differs from its manifest; empty if it is intact.
+  Result<std::string> damage_of(const Destination& destination, ManifestReader& manifest) {
+    const auto copy = open_tree(destination.path());
+    if (!copy) return copy.take_error();
+    if (auto again = manifest.rewind(); !again) return again.take_error();
+    Monitor monitor(progress_);
+    const auto same = verify_copy(*copy, manifest, options_, monitor, stop_, options_.earlier.times);
+    if (same) return std::string();
+    if (same.error().kind != Errc::Mismatch && !is_medium_error(same.error().number))
+      return fail(same.error());
+    return same.error().what;
+  }
+
+  Result<> check_place(const Tree& source, const Walked& walked,
+                       std::optional<ManifestReader>& earlier) const {
+    if (!earlier || options_.accepts_source) return {};
+    if (auto again = earlier->rewind(); !again) return again;
+    const auto summary = summary_of(*earlier);
+    if (!summary) return summary.take_error();
+    return summary->files == 0 ? Result<>() : check_source_place(source, walked, earlier->header());
+  }
+
+  // None if there is no earlier copy, or if it is damaged.
+  std::optional<Previous> previous_at(const Destination& destination,
+                                      const std::optional<ManifestReader>& earlier) const {
+    if (!earlier || !damage_.empty()) return std::nullopt;
+    auto tree = open_tree(destination.path());
+    if (!tree) return std::nullopt;
+    return Previous{std::move(*tree), destination.manifest(), 0, 0, true};
+  }
 
   Result<Walked> walk(Tree& source) const {
     if (!options_.only.empty()) return walk_folders(source, options_.only, stop_);
@@ -133,8 +179,11 @@ class Copy {
     };
     ends.name = [&](ManifestHeader& header) {
       header.source = source.root();
+      header.file_system = file_system_of(source.folder.get());
       return Result<>();
     };
+    const bool has_previous = previous.has_value();
+    ends.found_damage = [this, has_previous] { is_taken_over_damage_ = has_previous; };
     const QuietSource quiet = options_.needs_quiet_source ? QuietSource(walked.entries) : QuietSource();
     ends.publish = [&](const Sealed& sealed, Bytes /*not_copied*/) {
       if (auto same = quiet.check(source, options_.exclude, options_.links, stop_); !same) return same;

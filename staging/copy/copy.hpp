@@ -38,7 +38,9 @@ struct CopyReport {
 // .NAME.spark-manifest; it identifies an earlier copy. If the source equals an earlier copy (is_same_source),
 // nothing is copied. NoSpace before the first byte, with the numbers; Cancelled if `stop` was set; Mismatch
 // if `verify` found a difference in the copy, or `sha256` a file that differs from its publisher's digest
-// (see check_digests). An error for which was_taken_over() holds if another host took its partial folder.
+// (see check_digests). With `verify`, an equal earlier copy is read back too: if it is damaged, everything is
+// copied again, and nothing is shared with it. An error for which was_taken_over() holds if another host took
+// its partial folder.
 Result<CopyReport> copy(const std::filesystem::path& source, const std::filesystem::path& destination,
                         const CopyOptions& options, const ProgressSink& progress, const StopFlag& stop);
 

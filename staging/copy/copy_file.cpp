@@ -13,6 +13,7 @@
 #include "base/rounding.hpp"
 #include "staging/copy/clone.hpp"
 #include "staging/files/metadata.hpp"
+#include "staging/manifest/source_identity.hpp"
 
 namespace spark::staging {
 namespace {
@@ -96,6 +97,7 @@ class CopyFile final : public FileWork {
   std::vector<Digest> digests_;
   std::atomic<bool> ended_early_{false};
   int tries_ = 0;
+  bool is_settled_ = true;                // see CopyContext::settle
   bool is_shared_ = false;                // the copy shares the source's blocks: there is nothing to write
   std::mutex flush_mutex_;                // guards the next members, if each file is flushed on its own
   std::vector<std::uint64_t> unflushed_;  // pieces
@@ -138,7 +140,8 @@ class CopyFile final : public FileWork {
     source_.size = entry_.size;
     source_.is_sparse = entry_.allocated < entry_.size;
     source_.mode = make_direct(source_.fd.get());
-    return {};
+    is_settled_ = context_.settle(entry_);
+    return check_empty(entry_, source_.fd.get(), *context_.source);
   }
 
   // Creates a new file: the existing one may be hard-linked to other copies.
@@ -235,6 +238,7 @@ class CopyFile final : public FileWork {
     if (context_.flush_each && flush_error_ == 0 && ::fsync(fd) != 0) flush_error_ = errno;
     if (flush_error_ != 0) return fail_errno(flush_error_, "flushing " + shown);
     entry_.hash = digest_of_pieces(digests_);
+    if (!is_settled_) entry_.ctime_ns = kUnsettled;
     ++context_.counters->files_done;
     context_.journal->finished(entry_);
     source_.fd.reset();

@@ -11,6 +11,7 @@
 #include "staging/files/io/io.hpp"
 #include "staging/files/walk.hpp"
 #include "staging/manifest/manifest.hpp"
+#include "staging/manifest/source_identity.hpp"
 
 namespace spark::staging {
 
@@ -26,8 +27,7 @@ class Exchange {
  public:
   virtual ~Exchange() = default;
 
-  // Called first. `state` identifies the copied state of the volume, see Source::state; empty means unknown.
-  virtual void begin(const std::string& state) = 0;
+  virtual void begin(const SetOrigin& origin) = 0;  // called first
 
   // The source's entries: from a host that has walked the same state, or from `own`, a walk on this host.
   using Walk = std::function<Result<Walked>()>;

@@ -84,7 +84,7 @@ class Fill {
   Filled filled_;
   Throttle throttle_;
   std::optional<DriveShare> share_;
-  std::atomic<bool> failed_{false};
+  RunEnd end_;
   CopyContext context_;
   std::mutex lost_mutex_;
   Count lost_attributes_, changed_folders_;
@@ -103,7 +103,7 @@ class Fill {
     if (auto pruned = prune(*job_.area, entries_, job_.resumed); !pruned) return pruned;
     auto journal = Journal::start(
         job_.area->journal(), [this](const JournalSink& sink) { write_kept(sink); }, copy_.folder.get(),
-        failed_);
+        end_);
     if (!journal) return journal.take_error();
     // The journal has everything from the earlier attempt's manifest, and will have more.
     if (auto removed = remove_tree(job_.area->folder(), "manifest"); !removed) return removed;
@@ -135,7 +135,7 @@ class Fill {
     context_.has_source = !job_.options->is_source_away;
     context_.copy = &copy_;
     context_.stop = job_.stop;
-    context_.failed = &failed_;
+    context_.end = &end_;
     context_.throttle = &throttle_;
     context_.share = share_ ? &*share_ : nullptr;
     context_.counters = &monitor_.counters;

@@ -23,7 +23,7 @@ Result<> copy_large_files(CopyContext& context, const CopyOptions& options, cons
     const auto begun = resumed.begun.find(index_of(entries, files[index]->path));
     return copy_file(context, *files[index], begun == resumed.begun.end() ? nullptr : &begun->second);
   };
-  auto done = run(plan, *context.failed);
+  auto done = run(plan, *context.end);
   context.moved = nullptr;
   return done;
 }

@@ -1,9 +1,18 @@
 #include "staging/copy/need.hpp"
 
-#include <algorithm>
+#include <sys/stat.h>
 
+#include <algorithm>
+#include <chrono>
+#include <cinttypes>
+#include <cstdio>
+#include <optional>
+#include <string>
+
+#include "base/file.hpp"
 #include "base/text.hpp"
 #include "staging/files/space.hpp"
+#include "staging/files/times.hpp"
 #include "staging/files/walk.hpp"
 
 namespace spark::staging {
@@ -29,6 +38,46 @@ Footprint footprint_of_partial(const std::filesystem::path& folder) {
   if (!tree) return {};
   const auto sum = footprint_below(*tree, never);
   return sum ? *sum : Footprint{};
+}
+
+namespace {
+
+// Kept in the partial area's file "size".
+struct Counted {
+  Footprint footprint;
+  std::int64_t journal_ns = 0, at_s = 0;  // when the journal was written last, then; when it was counted
+};
+
+std::optional<Counted> counted_last(const std::filesystem::path& file) {
+  const auto text = read_file(file);
+  Counted counted;
+  if (!text ||
+      std::sscanf(text->c_str(), "%" SCNu64 " %" SCNu64 " %" SCNd64 " %" SCNd64, &counted.footprint.bytes,
+                  &counted.footprint.inodes, &counted.journal_ns, &counted.at_s) != 4)
+    return std::nullopt;
+  return counted;
+}
+
+}  // namespace
+
+Footprint footprint_of_partial_lately(const std::filesystem::path& folder, WallTime now) {
+  constexpr std::int64_t kLately = 60;
+  struct stat journal {};
+  const std::filesystem::path file = folder / "size";
+  const bool has_journal = ::lstat((folder / "journal").c_str(), &journal) == 0;
+  const std::int64_t journal_ns = has_journal ? nanoseconds(journal.st_mtim) : 0;
+  const std::int64_t at_s = std::chrono::duration_cast<std::chrono::seconds>(now.time_since_epoch()).count();
+  if (const auto last = counted_last(file)) {
+    const bool is_recent = at_s >= last->at_s && at_s - last->at_s < kLately;
+    if (is_recent || (has_journal && last->journal_ns == journal_ns)) return last->footprint;
+  }
+  const Footprint counted = footprint_of_partial(folder);
+  if (counted.inodes == 0) return counted;
+  const std::string text = std::to_string(counted.bytes) + " " + std::to_string(counted.inodes) + " " +
+                           std::to_string(journal_ns) + " " + std::to_string(at_s) + "\n";
+  // Not noted on a full drive: counted again the next time.
+  static_cast<void>(write_file_atomically(file, text, 0600));
+  return counted;
 }
 
 Need need_of(const Entries& entries, const Resumed& resumed, const PartialArea& area) {

@@ -33,7 +33,9 @@ Result<CopyReport> copy_walked(PipelineJob job, const PipelineEnds& ends, Monito
       monitor.during(CopyPhase::Publishing, [&] { return seal(area, std::move(filled->manifest)); });
   if (!sealed) return sealed.take_error();
   if (options.verify) {
-    if (auto same = verify_partial(area, options, monitor, *job.stop); !same) return same.take_error();
+    auto same = verify_partial(area, options, monitor, *job.stop);
+    if (!same && same.error().kind == Errc::Mismatch && ends.found_damage) ends.found_damage();
+    if (!same) return same.take_error();
   }
   Result<std::uint64_t> checked = 0;
   if (options.sha256) checked = check_digests(area.data(), area.manifest(), options, monitor, *job.stop);

@@ -62,7 +62,7 @@ Result<> EntryScanner::at(int folder, const std::string& parent, const std::stri
                           Found& found) const {
   if (stop_) return fail(Errc::Cancelled, "reading " + tree_.shown("") + ": interrupted");
   const std::string path = join_path(parent, name);
-  if (is_excluded(path, name)) return {};
+  if (is_excluded(path, name, Of::All)) return {};
   if (path.size() > kLongestPath) {
     return fail(Errc::Unsupported, "reading " + tree_.shown(path.substr(0, 200)) +
                                        "…: a path below it is longer than 32 KiB, which no program can use");
@@ -72,6 +72,7 @@ Result<> EntryScanner::at(int folder, const std::string& parent, const std::stri
     if (errno == ENOENT) return {};  // deleted since it was listed: not part of the set
     return fail_errno(errno, "reading " + tree_.shown(path));
   }
+  if (S_ISDIR(info.stx_mode) && is_excluded(path, name, Of::Folders)) return {};
   if ((info.stx_attributes & (STATX_ATTR_MOUNT_ROOT | STATX_ATTR_AUTOMOUNT)) != 0) {
     return fail(Errc::Refused, "reading " + tree_.shown(path) + ": another file system is mounted there",
                 "exclude it, or stage it as a dataset of its own");
@@ -79,10 +80,14 @@ Result<> EntryScanner::at(int folder, const std::string& parent, const std::stri
   return add(path, info, folder, name, found);
 }
 
-bool EntryScanner::is_excluded(const std::string& path, const std::string& name) const {
-  return std::ranges::any_of(exclude_, [&](const std::string& pattern) {
+bool EntryScanner::is_excluded(const std::string& path, const std::string& name, Of patterns) const {
+  return std::ranges::any_of(exclude_, [&](std::string pattern) {
+    const bool is_for_folders = pattern.ends_with('/'), is_tied = pattern.starts_with('/');
+    if (is_for_folders != (patterns == Of::Folders)) return false;
+    while (pattern.ends_with('/')) pattern.pop_back();
+    pattern.erase(0, std::min(pattern.find_first_not_of('/'), pattern.size()));
     return ::fnmatch(pattern.c_str(), path.c_str(), 0) == 0 ||
-           ::fnmatch(pattern.c_str(), name.c_str(), 0) == 0;
+           (!is_tied && ::fnmatch(pattern.c_str(), name.c_str(), 0) == 0);
   });
 }
 

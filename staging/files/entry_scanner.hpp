@@ -56,7 +56,9 @@ class EntryScanner {
   Taken taken_;
   const StopFlag& stop_;
 
-  bool is_excluded(const std::string& path, const std::string& name) const;
+  // As rsync and git read a pattern: a slash at its beginning ties it to the root, one at its end to folders.
+  enum class Of { All, Folders };
+  bool is_excluded(const std::string& path, const std::string& name, Of patterns) const;
   Bytes taken_by(const std::string& path, const struct statx& info) const;
   Result<> add(const std::string& path, const struct statx& info, int folder, const std::string& name,
                Found& found) const;

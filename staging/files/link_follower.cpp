@@ -51,6 +51,7 @@ Result<LinkFollower::Followed> LinkFollower::follow(Entries& entries, std::size_
     if (stop) return fail(Errc::Cancelled, "reading " + tree_.shown("") + ": interrupted");
     if (links_ != OutsideLinks::Copy) {
       keep(entry, "");
+      if (links_ == OutsideLinks::Keep) weigh(entry);
     } else if (auto limited = find_limit(); !limited) {
       return limited.take_error();
     } else if (follow_one(entry, done)) {
@@ -76,22 +77,40 @@ Result<> LinkFollower::find_limit() {
   return fail_errno(errno, "opening folder " + printable(tree_.grafts.limit_path));
 }
 
+// None: an absolute path to another mount.
+std::optional<std::string> LinkFollower::below_limit(const Entry& entry) const {
+  const std::string& limit = tree_.grafts.limit_path;
+  std::string wanted(entry.target);
+  if (!wanted.starts_with('/')) return joined(parent_of(real_path(entry.path)), wanted);
+  if (!is_inside(wanted, limit)) return std::nullopt;
+  wanted.erase(0, limit.size());
+  while (wanted.starts_with('/')) wanted.erase(0, 1);
+  return wanted.empty() ? "." : wanted;
+}
+
+// Only on the source's own mount: another one may not answer.
+void LinkFollower::weigh(const Entry& entry) {
+  if (!find_limit()) return;
+  const auto wanted = below_limit(entry);
+  if (!wanted) {
+    ++with_data_;
+    return;
+  }
+  const auto found = follow_beneath(tree_.grafts.limit.get(), tree_.grafts.limit_path, *wanted);
+  struct stat info {};
+  const bool is_there = found.fd && ::fstat(found.fd.get(), &info) == 0;
+  if (is_there && S_ISREG(info.st_mode)) behind_ += static_cast<Bytes>(info.st_size);
+  if (is_there || errno != ENOENT) ++with_data_;
+}
+
 bool LinkFollower::follow_one(Entry& entry, Followed& done) {
   const std::string& limit = tree_.grafts.limit_path;
-  const std::string folder(parent_of(real_path(entry.path)));
-  std::string wanted(entry.target);
-  if (wanted.starts_with('/')) {
-    if (!is_inside(wanted, limit)) {
-      keep(entry, "not on the source's mount");
-      return false;
-    }
-    wanted.erase(0, limit.size());
-    while (wanted.starts_with('/')) wanted.erase(0, 1);
-    if (wanted.empty()) wanted = ".";
-  } else {
-    wanted = joined(folder, wanted);
+  const auto wanted = below_limit(entry);
+  if (!wanted) {
+    keep(entry, "not on the source's mount");
+    return false;
   }
-  auto found = follow_beneath(tree_.grafts.limit.get(), limit, wanted);
+  auto found = follow_beneath(tree_.grafts.limit.get(), limit, *wanted);
   struct statx info {};
   if (!found.fd || ::statx(found.fd.get(), "", AT_EMPTY_PATH, STATX_BASIC_STATS, &info) != 0) {
     keep(entry, errno == EXDEV ? "not on the source's mount" : std::strerror(errno));
@@ -164,19 +183,73 @@ std::string LinkFollower::names() const {
   return join(shown_, ", ") + (more > 0 ? " and " + std::to_string(more) + " more" : "");
 }
 
-Result<> LinkFollower::check_allowed() const {
-  if (links_ != OutsideLinks::Refuse || kept_ == 0) return {};
-  return fail(Errc::Refused, "reading " + tree_.shown("") + ": symlinks lead out of it: " + names(),
-              "'links: copy' copies their targets; or stage the folder that holds both");
+Result<> LinkFollower::check_allowed(const Entries& entries) const {
+  if (kept_ == 0) return {};
+  const std::string reading = "reading " + tree_.shown("") + ": ";
+  if (links_ == OutsideLinks::Refuse) {
+    return fail(Errc::Refused, reading + "symlinks lead out of it: " + names(),
+                "'links: copy' copies their targets; or stage the folder that holds both");
+  }
+  if (links_ == OutsideLinks::Copy) {
+    return fail(Errc::Mismatch, reading + "the targets of symlinks can't be copied: " + names(),
+                "stage the folder that holds both, or exclude these");
+  }
+  Bytes bytes = 0;
+  std::uint64_t files = 0;
+  for (const Entry& entry : entries) {
+    if (entry.type != EntryType::File) continue;
+    ++files;
+    bytes += entry.size;
+  }
+  if (behind_ <= bytes && with_data_ <= files) return {};
+  return fail(Errc::Mismatch,
+              reading + "most of its data is behind symlinks that lead out of it: " + names() +
+                  "; a copy would have " + format_bytes(bytes) + " of at least " +
+                  format_bytes(bytes + behind_),
+              "'links: copy' (copy: --links copy) copies it too, or stage the folder that holds both");
 }
 
 std::string LinkFollower::warning() const {
   const std::string what = kept_ == 1 ? "1 symlink leads" : std::to_string(kept_) + " symlinks lead";
-  const std::string next =
-      links_ == OutsideLinks::Copy
-          ? "stage the folder that holds both"
-          : "'links: copy' (copy: --links copy) copies it too, or stage the folder that holds both";
-  return what + " out of the set, to files that the copy does not have: " + names() + "; " + next;
+  return what + " out of the set, to files that the copy does not have: " + names() +
+         "; 'links: copy' (copy: --links copy) copies it too, or stage the folder that holds both";
+}
+
+namespace {
+
+const Entry* find(const Entries& entries, std::string_view path) {
+  const auto found = std::ranges::lower_bound(
+      entries, path, {}, [](const Entry& entry) -> std::string_view { return entry.path; });
+  return found == entries.end() || found->path != path ? nullptr : &*found;
+}
+
+// By the text of the links: a target behind another link is not looked for.
+bool is_dangling(const Entries& entries, const Entry& link) {
+  std::string at(parent_of(link.path));
+  for (const std::string& part : split(link.target, '/')) {
+    if (part.empty() || part == ".") continue;
+    if (const Entry* folder = find(entries, at); folder == nullptr || folder->type == EntryType::Symlink)
+      return folder == nullptr;
+    at = part == ".." ? std::string(parent_of(at)) : joined(at, part);
+  }
+  return find(entries, at) == nullptr;
+}
+
+}  // namespace
+
+std::string dangling_warning(const Entries& entries) {
+  std::vector<std::string> shown;
+  std::uint64_t all = 0;
+  for (const Entry& entry : entries) {
+    if (entry.type != EntryType::Symlink || entry.path.empty() || leads_out(entry.path, entry.target))
+      continue;
+    if (!is_dangling(entries, entry)) continue;
+    if (all++ < kMostShown) shown.push_back(printable(entry.path) + " -> " + printable(entry.target));
+  }
+  if (all == 0) return "";
+  const std::string rest = all > shown.size() ? " and " + std::to_string(all - shown.size()) + " more" : "";
+  return (all == 1 ? "1 symlink leads" : std::to_string(all) + " symlinks lead") +
+         std::string(" to nothing in the set: ") + join(shown, ", ") + rest;
 }
 
 }  // namespace spark::staging

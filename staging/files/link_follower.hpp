@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -36,8 +37,10 @@ class LinkFollower {
   // if there are more links to folders than any dataset needs.
   Result<Followed> follow(Entries& entries, std::size_t first, const StopFlag& stop);
 
-  // Refused, with their names, if there are links that are not allowed.
-  Result<> check_allowed() const;
+  // Refused, with their names, if there are links that are not allowed. Mismatch if the copy would not be
+  // what the source shows: links that should be copied lead nowhere, or most of its data is behind kept
+  // links.
+  Result<> check_allowed(const Entries& entries) const;
   std::uint64_t kept() const { return kept_; }
   std::uint64_t followed() const { return followed_; }
   std::string warning() const;  // about the kept links
@@ -48,14 +51,21 @@ class LinkFollower {
   std::uint64_t kept_ = 0, followed_ = 0;
   std::size_t folders_ = 0, rounds_ = 0;
   std::vector<std::string> shown_;  // printable: some of the kept links
+  std::uint64_t with_data_ = 0;     // kept links that lead to something
+  Bytes behind_ = 0;                // size of the files on the source's mount that they lead to
 
   Result<> find_limit();
   bool follow_one(Entry& entry, Followed& done);
+  std::optional<std::string> below_limit(const Entry& entry) const;  // its target
+  void weigh(const Entry& entry);
   bool is_in_itself(const std::string& link, const std::string& target) const;
   std::string real_path(std::string_view path) const;  // below the limit
   std::string_view graft_above(std::string_view path) const;
   void keep(const Entry& entry, const char* why);
   std::string names() const;
 };
+
+// About links inside a set whose targets are not in it; empty if there are none. The entries are sorted.
+std::string dangling_warning(const Entries& entries);
 
 }  // namespace spark::staging

@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <sys/xattr.h>
 #include <unistd.h>
 
@@ -27,7 +28,7 @@ bool is_acl(std::string_view name) {
   return name == kAccessAcl || name == kDefaultAcl;
 }
 
-std::vector<std::string> list_attributes(int fd) {
+Result<std::vector<std::string>> list_attributes(int fd) {
   std::string names(4096, '\0');
   ssize_t length = ::flistxattr(fd, names.data(), names.size());
   if (length < 0 && errno == ERANGE) {
@@ -35,6 +36,8 @@ std::vector<std::string> list_attributes(int fd) {
     length = ::flistxattr(fd, names.data(), names.size());
   }
   std::vector<std::string> kept;
+  if (length < 0 && errno != EOPNOTSUPP && errno != ENOSYS)
+    return fail_errno(errno, "listing the attributes");
   for (ssize_t at = 0; at < length;) {
     const std::string name = names.data() + at;
     if (is_user_attribute(name) || is_acl(name)) kept.push_back(name);
@@ -43,13 +46,21 @@ std::vector<std::string> list_attributes(int fd) {
   return kept;
 }
 
+// Whether the copy's file system can't hold such an attribute. ext4 has room for 4 KiB of them, and reports a
+// larger one like a full drive.
+bool is_not_taken(int number, int fd) {
+  struct statvfs space {};
+  if (number == ENOSPC) return ::fstatvfs(fd, &space) == 0 && space.f_bavail > 0 && space.f_favail > 0;
+  return number == EOPNOTSUPP || number == EPERM || number == E2BIG || number == ERANGE;
+}
+
 Result<Kept> copy_attribute(int fd, int source_fd, const std::string& name, const std::string& shown) {
   std::string value(XATTR_SIZE_MAX, '\0');
   const ssize_t length = ::fgetxattr(source_fd, name.c_str(), value.data(), value.size());
   if (length < 0 && errno == ENODATA) return Kept::All;  // removed since it was listed
   if (length < 0) return fail_errno(errno, "reading attribute " + name + " for " + shown);
   if (::fsetxattr(fd, name.c_str(), value.data(), static_cast<std::size_t>(length), 0) == 0) return Kept::All;
-  if (errno == EOPNOTSUPP || errno == EPERM) return Kept::WithoutAttributes;
+  if (is_not_taken(errno, fd)) return Kept::WithoutAttributes;
   return fail_errno(errno, "setting attribute " + name + " of " + shown);
 }
 
@@ -85,21 +96,24 @@ std::uint32_t kept_mode(const Entry& entry) {
 Result<Kept> put_metadata(int fd, int source_fd, const Entry& entry, const std::string& shown) {
   // The order matters: a change of owner clears mode bits, user attributes need the owner's write permission,
   // permissions change ACLs, and the times must be last.
-  const std::vector<std::string> names = list_attributes(source_fd);
+  const auto names = list_attributes(source_fd);
+  if (!names) return fail_with(names.error(), "copying " + shown);
   if (!put_owner(fd, entry)) return fail_errno(errno, "setting the owner of " + shown);
-  auto users = copy_attributes(fd, source_fd, names, is_user_attribute, shown);
+  auto users = copy_attributes(fd, source_fd, *names, is_user_attribute, shown);
   if (!users) return users;
   if (::fchmod(fd, kept_mode(entry)) != 0) return fail_errno(errno, "setting the permissions of " + shown);
-  auto acls = copy_attributes(fd, source_fd, names, is_acl, shown);
+  auto acls = copy_attributes(fd, source_fd, *names, is_acl, shown);
   if (!acls) return acls;
   if (::futimens(fd, times_of(entry).data()) != 0) return fail_errno(errno, "setting the times of " + shown);
   return *users == Kept::All ? *acls : *users;
 }
 
-bool has_kept_attributes(int fd) {
-  char names[1];  // usually there are none
-  const ssize_t length = ::flistxattr(fd, names, sizeof names);
-  return (length > 0 || (length < 0 && errno == ERANGE)) && !list_attributes(fd).empty();
+Result<bool> has_kept_attributes(int fd) {
+  char one[1];  // usually there are none
+  if (::flistxattr(fd, one, sizeof one) == 0) return false;
+  const auto names = list_attributes(fd);
+  if (!names) return names.take_error();
+  return !names->empty();
 }
 
 Result<> put_plain_metadata(int fd, const Entry& entry, const std::string& shown) {

@@ -20,7 +20,7 @@ enum class Kept { All, WithoutAttributes };
 Result<Kept> put_metadata(int fd, int source_fd, const Entry& entry, const std::string& shown);
 
 // Whether the file has user attributes or ACLs, which put_metadata copies.
-bool has_kept_attributes(int fd);
+Result<bool> has_kept_attributes(int fd);
 
 // The other part of put_metadata, for a new file created by this process.
 Result<> put_plain_metadata(int fd, const Entry& entry, const std::string& shown);

@@ -11,6 +11,7 @@
 #include "staging/files/link_follower.hpp"
 #include "staging/files/times.hpp"
 #include "staging/files/walk.hpp"
+#include "staging/manifest/source_identity.hpp"
 
 namespace spark::staging {
 namespace {
@@ -29,10 +30,7 @@ Digest digest_of(const Entries& entries) {
     hasher.add(target);
     hasher.add_number(static_cast<std::uint64_t>(entry.type));
     if (entry.type != EntryType::File) continue;
-    hasher.add_number(entry.size);
-    hasher.add_number(static_cast<std::uint64_t>(entry.mtime_ns));
-    hasher.add_number(static_cast<std::uint64_t>(entry.ctime_ns));
-    hasher.add_number(entry.inode);
+    add(hasher, identity_of(entry));
   }
   return hasher.digest();
 }

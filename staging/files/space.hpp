@@ -1,14 +1,18 @@
-// Free space of a file system, and the space that files take on it.
+// A file system: its identity, its free space, and the space that files take on it.
 #pragma once
 
 #include <cstdint>
 #include <filesystem>
+#include <string>
 
 #include "base/result.hpp"
 #include "base/units.hpp"
 #include "staging/manifest/manifest.hpp"
 
 namespace spark::staging {
+
+// See is_other_file_system(). For an open file or folder; empty if it has none that outlives a restart.
+std::string file_system_of(int fd);
 
 struct Space {
   Bytes total = 0, free = 0;  // free: for new data, without the part reserved for root

@@ -168,6 +168,8 @@ class Scan {
 // A file's first name in path order becomes the file; the others are links to it.
 void join_hard_links(Entries& entries, std::vector<LinkedPath>& all) {
   std::ranges::sort(all, {}, &LinkedPath::path);
+  const auto twice = std::ranges::unique(all, {}, &LinkedPath::path);
+  all.erase(twice.begin(), twice.end());
   std::map<FileId, std::string_view> first;
   auto linked = all.begin();
   for (Entry& entry : entries) {
@@ -200,6 +202,9 @@ struct Collected {
   }
   Walked in_order() {
     std::ranges::sort(walked.entries, {}, &Entry::path);
+    // A listing may name a file twice while its folder changes.
+    const auto twice = std::ranges::unique(walked.entries, {}, &Entry::path);
+    walked.entries.erase(twice.begin(), twice.end());
     join_hard_links(walked.entries, linked);
     std::ranges::sort(walked.skipped);
     return std::move(walked);
@@ -232,11 +237,13 @@ Result<Walked> walk_source(Tree& tree, std::span<const std::string> exclude, Out
     done = Scan(tree, exclude, Taken::ByACopy, stop, take).run(followed->folders);
   }
   if (!done) return done.take_error();
-  if (auto allowed = follower.check_allowed(); !allowed) return allowed.take_error();
   Walked walked = all.in_order();
+  if (auto allowed = follower.check_allowed(walked.entries); !allowed) return allowed.take_error();
   walked.outside_links = follower.kept();
   walked.copied_links = follower.followed();
   if (follower.kept() > 0) walked.warnings.push_back(follower.warning());
+  if (auto dangling = dangling_warning(walked.entries); !dangling.empty())
+    walked.warnings.push_back(std::move(dangling));
   return walked;
 }
 

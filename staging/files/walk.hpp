@@ -26,9 +26,10 @@ struct Walked : WalkNotes {
   Entries entries;  // sorted by path, the root first; hashes are not known yet
 };
 
-// `exclude`: shell patterns (fnmatch) for the path inside the tree and for its last component; an excluded
-// folder is excluded with its content. Refused if another file system is mounted inside: a copy without it
-// would count as complete, a copy with it would hold data outside the dataset.
+// `exclude`: shell patterns (fnmatch) for the path inside the tree and for its last component; "/a" is only
+// for the path, "a/" only for folders. An excluded folder is excluded with its content. Refused if another
+// file system is mounted inside: a copy without it would count as complete, a copy with it would hold data
+// outside the dataset.
 Result<Walked> walk(const Tree& tree, std::span<const std::string> exclude, const StopFlag& stop);
 
 // The same for a source to copy, with links out of it handled as `links` requires. Followed links become

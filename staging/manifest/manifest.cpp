@@ -10,6 +10,7 @@
 #include "staging/manifest/manifest_reader.hpp"
 #include "staging/manifest/manifest_text.hpp"
 #include "staging/manifest/names.hpp"
+#include "staging/manifest/source_identity.hpp"
 
 namespace spark::staging {
 namespace {
@@ -24,7 +25,8 @@ std::string header_of(const Manifest& manifest) {
       {"spark_stage_manifest", kManifestFormat}, {"dataset", encode_name(manifest.dataset)},
       {"source", encode_name(manifest.source)},  {"root_inode", manifest.root.inode},
       {"root_birth_ns", manifest.root.birth_ns}, {"source_generation", manifest.source_generation},
-      {"doubtful", manifest.is_doubtful}};
+      {"doubtful", manifest.is_doubtful},        {"file_system", manifest.file_system},
+      {"origin", encode_name(manifest.origin)}};
   return json::serialize(header);
 }
 
@@ -50,9 +52,8 @@ bool is_content(const Entry& entry) {
 bool is_same_source(const Entry& then, const Entry& now) {
   if (then.path != now.path || then.type != now.type || then.link_to != now.link_to) return false;
   if (then.mode != now.mode || then.uid != now.uid || then.gid != now.gid) return false;
-  if (then.mtime_ns != now.mtime_ns || then.ctime_ns != now.ctime_ns || then.inode != now.inode) return false;
-  if (then.type == EntryType::Symlink) return then.target == now.target;
-  return then.type == EntryType::Folder || then.size == now.size;
+  if (then.type == EntryType::Symlink) return then.target == now.target && then.mtime_ns == now.mtime_ns;
+  return then.type == EntryType::Folder || identity_of(then) == identity_of(now);
 }
 
 void Footprint::add(const Entry& entry, Bytes block) {

@@ -43,9 +43,9 @@ struct Entry {
 // Grows without moving existing entries, and without reserving as much memory again.
 using Entries = std::deque<Entry>;
 
-// Whether `now`, walked from the source, is unchanged since `then` was copied. Compares for files: size,
-// mtime, ctime, inode. For symlinks: the target. For folders: mode and owner; their times change with
-// temporary files.
+// Whether `now`, walked from the source, is unchanged since `then` was copied. Compares for files:
+// SourceIdentity and permissions. For symlinks: target, mtime, owner. For folders: mode and owner; their
+// times change with temporary files.
 bool is_same_source(const Entry& then, const Entry& now);
 
 // Whether the entry has content of its own: a regular file that is not a further name of another one.
@@ -64,6 +64,8 @@ struct ManifestHeader {
   RootIdentity root;                    // of the copy
   std::uint64_t source_generation = 0;  // see Source, also for the next field
   bool is_doubtful = false;
+  std::string file_system;  // that the source was on, see is_other_file_system(); empty means unknown
+  std::string origin;       // see Source::origin
 };
 
 struct Manifest : ManifestHeader {

@@ -55,6 +55,8 @@ Result<ManifestHeader> parse_header(std::string_view line) {
   const std::int64_t generation = get_int(*header, "source_generation").value_or(0);
   manifest.source_generation = static_cast<std::uint64_t>(std::max<std::int64_t>(0, generation));
   manifest.is_doubtful = get_bool(*header, "doubtful").value_or(false);
+  manifest.file_system = get_string(*header, "file_system").value_or("");
+  manifest.origin = decode_name(get_string(*header, "origin").value_or("")).value_or("");
   return manifest;
 }
 

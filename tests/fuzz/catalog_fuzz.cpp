@@ -8,7 +8,7 @@
 #include <fstream>
 #include <string>
 
-#include "staging/cache/catalog.hpp"
+#include "staging/cache/catalog/catalog.hpp"
 
 using namespace spark;
 using namespace spark::staging;

@@ -14,7 +14,7 @@ struct CopyOptions {
   std::string source, destination, max_rate, chunk, io = "auto", links = "keep";
   unsigned threads = 0, depth = 0;
   std::vector<std::string> exclude;
-  bool verify = false, sha256 = false, as_json = false;
+  bool verify = false, sha256 = false, accept_source = false, as_json = false;
 };
 
 const char* to_string(staging::CopyPhase phase) {
@@ -61,6 +61,7 @@ Result<staging::CopyOptions> engine_options(const CopyOptions& options) {
                                              : staging::OutsideLinks::Keep;
   engine.verify = options.verify;
   engine.sha256 = options.sha256;
+  engine.accepts_source = options.accept_source;
   engine.threads = options.threads;
   engine.depth = options.depth;
   engine.io = options.io == "threads"    ? staging::IoKind::Threads
@@ -152,6 +153,7 @@ void add_copy(App& app) {
   verb.argument("DEST", options->destination, "the name of the copy");
   verb.flag("--verify", options->verify, "read it back from the disk before it is published");
   verb.flag("--sha256", options->sha256, "check SHA256SUMS and Hugging Face digests in SOURCE");
+  verb.flag("--accept-source", options->accept_source, "also if it is now empty, or on another file system");
   verb.option("--max-rate", "RATE", options->max_rate, "bytes per second at most: 800MB/s");
   verb.option("--exclude", "PATTERN", options->exclude, "leave out matching names; may be repeated");
   verb.choice("--links", "KIND", options->links, {"keep", "copy", "refuse"},

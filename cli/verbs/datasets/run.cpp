@@ -59,7 +59,7 @@ void release(Context& context, const std::vector<StagedDataset>& staged) {
 
 struct RunOptions {
   std::vector<std::string> datasets;
-  bool allow_dirty = false;
+  bool accept_source = false, allow_dirty = false;
 };
 
 Result<int> run(Context& context, const RunOptions& options) {
@@ -73,6 +73,7 @@ Result<int> run(Context& context, const RunOptions& options) {
   StageOptions staging;
   staging.datasets = datasets;
   staging.hold = true;
+  staging.accept_source = options.accept_source;
   staging.allow_dirty = options.allow_dirty;
   const auto result = stage_and_tell(context, staging);
   if (!result) return result.take_error();
@@ -105,6 +106,7 @@ void add_run(App& app) {
                        [options](Context& context) { return run(context, *options); });
   app.add_to_usage(verb, "-- COMMAND...");
   verb.argument("DATASET", options->datasets, "a name from the config, or VOLUME:PATH");
+  verb.flag("--accept-source", options->accept_source, "also if it is now empty, or on another file system");
   verb.flag("--allow-dirty", options->allow_dirty, "also from a volume that another host writes");
 }
 

@@ -11,7 +11,7 @@ namespace {
 struct StageArguments {
   std::vector<std::string> datasets;
   std::string lease, hold, max_rate;
-  bool allow_dirty = false, detach = false, as_json = false;
+  bool accept_source = false, allow_dirty = false, detach = false, as_json = false;
 };
 
 Result<json::value> parse_holder(const std::string& text) {
@@ -32,6 +32,7 @@ Result<StageOptions> options_of(const StageArguments& arguments) {
     if (!time) return fail_with(time.error(), "--lease");
     options.time = *time;
   }
+  options.accept_source = arguments.accept_source;
   options.allow_dirty = arguments.allow_dirty;
   if (!arguments.hold.empty()) {
     auto holder = parse_holder(arguments.hold);
@@ -85,6 +86,8 @@ void add_stage(App& app) {
   verb.option("--lease", "TIME", arguments->lease, "keep it from eviction that long: 30m, 12h, 3d");
   verb.option("--hold", "PID|cgroup", arguments->hold, "keep it while that process, or this cgroup, lives");
   verb.option("--max-rate", "RATE", arguments->max_rate, "bytes per second at most: 800MB/s");
+  verb.flag("--accept-source", arguments->accept_source,
+            "also if it is now empty, or on another file system");
   verb.flag("--allow-dirty", arguments->allow_dirty, "also from a volume that another host writes");
   verb.flag("--detach", arguments->detach, "do not wait; print the job's number");
   verb.flag("--json", arguments->as_json, "the result, as JSON");

@@ -14,6 +14,7 @@ Request stage_request(const StageOptions& options) {
   if (options.time) body["lease_s"] = std::chrono::ceil<std::chrono::seconds>(*options.time).count();
   if (!options.hold.is_null()) body["hold"] = options.hold;
   if (options.max_rate > 0) body["max_rate"] = options.max_rate;
+  if (options.accept_source) body["accept_source"] = true;
   if (options.allow_dirty) body["allow_dirty"] = true;
   if (options.prefetch) body["prefetch"] = true;
   if (options.by) body["by"] = rfc3339(*options.by);

@@ -19,6 +19,7 @@ struct StageOptions {
   std::optional<Duration> time;  // a lease by time
   json::value hold;              // a lease by holder, as the API takes it: true is this process; null: none
   Bytes max_rate = 0;            // bytes per second; 0: no limit
+  bool accept_source = false;    // also if it is empty, or on another file system than before
   bool allow_dirty = false;      // also from a volume that another host writes
   bool prefetch = false;         // for a job to come
   std::optional<WallTime> by;    // when a prefetch has to be there; none: whenever nothing else is copied

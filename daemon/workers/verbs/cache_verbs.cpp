@@ -125,6 +125,7 @@ json::object staged_to_json(const staging::Staged& staged) {
           {"copied_links", report.copied_links},
           {"warnings", std::move(warnings)},
           {"evicted", std::move(evicted)},
+          {"held", staged.is_held},
           {"reserved", staged.is_reserved},
           {"blocked_by", std::move(blocked_by)}};
 }
@@ -161,16 +162,17 @@ json::object row_to_json(const staging::DatasetRow& row) {
 
 }  // namespace
 
-// {"cache", "dataset", "path", "mount", "away"?, "volume"?, "exclude", "links", "max_rate", "finish_in_ms"?,
-// "prefetch", "only_cached", "task", "hold": {"id"}, "in_use": [{"dataset", "generation"}…], "prefetching":
-// [NAME…]} → the API's object of `stage --json`; with "reserved" or "blocked_by" if it is not staged.
-// The first progress means that the source is being examined.
+// {"cache", "dataset", "path", "mount", "away"?, "volume"?, "origin"?, "accept_source"?, "exclude", "links",
+// "max_rate", "finish_in_ms"?, "prefetch", "only_cached", "task", "hold": {"id"}, "in_use": [{"dataset",
+// "generation"}…], "prefetching": [NAME…]} → the API's object of `stage --json`; with "reserved" or
+// "blocked_by" if it is not staged. The first progress means that the source is being examined.
 Result<json::object> stage_verb(const json::object& request, const ProgressLine& progress) {
   staging::Source source;
   source.dataset = get_string(request, "dataset").value_or("");
   source.path = get_string(request, "path").value_or("");
   source.only_cached = get_bool(request, "only_cached").value_or(false);
   source.is_away = get_bool(request, "away").value_or(false);
+  source.origin = get_string(request, "origin").value_or("");
   source.is_prefetch = get_bool(request, "prefetch").value_or(false);
   source.task = static_cast<std::uint64_t>(std::max<std::int64_t>(0, get_int(request, "task").value_or(0)));
   if (const json::object* hold = get_object(request, "hold"))
@@ -203,6 +205,7 @@ Result<json::object> stage_verb(const json::object& request, const ProgressLine&
   options.depth = engine.depth;
   options.chunk = engine.chunk;
   options.exclude = source.exclude;
+  options.accepts_source = get_bool(request, "accept_source").value_or(false);
   options.links = links_of(get_string(request, "links").value_or("keep"));
   options.rate.most = static_cast<Bytes>(std::max<std::int64_t>(0, get_int(request, "max_rate").value_or(0)));
   if (const auto left = get_int(request, "finish_in_ms"))

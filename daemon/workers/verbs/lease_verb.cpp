@@ -1,7 +1,7 @@
 #include "base/text.hpp"
 #include "daemon/workers/verbs/verbs.hpp"
 #include "daemon/workers/wire.hpp"
-#include "staging/cache/catalog.hpp"
+#include "staging/cache/catalog/catalog.hpp"
 
 namespace spark::workers {
 namespace {

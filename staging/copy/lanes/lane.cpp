@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <utility>
 
 namespace spark::staging {
 namespace {
@@ -49,6 +50,11 @@ void Lane::begin(FileWork& file, std::uint64_t piece) {
 }
 
 Result<Request*> Lane::advance(std::size_t chunk) {
+  if (state_ != State::Fresh && request_.result == kRequestLost) {
+    const OpenedFile& source = std::exchange(file_, nullptr)->files().source;
+    return fail(Errc::Failed, "copying " + source.tree->shown(source.path) + ": io_uring has stopped working",
+                "`sysctl kernel.io_uring_disabled=2` makes copies use threads instead");
+  }
   auto next = state_ == State::Reading   ? after_read(chunk)
               : state_ == State::Writing ? after_write(chunk)
                                          : next_chunk(chunk);

@@ -29,15 +29,16 @@ struct Job {
 
 class Run {
  public:
-  Run(const RunPlan& plan, std::atomic<bool>& failed) : plan_(plan), failed_(failed) {}
+  Run(const RunPlan& plan, RunEnd& end) : plan_(plan), end_(end) {}
 
   Result<> go() {
+    const RunEnd::Waker waker(end_, [this] { wake_all(); });
     const bool has_rings = plan_.io != IoKind::Threads && has_io_uring();
     const unsigned movers = has_rings ? plan_.shape.threads : plan_.shape.threads * plan_.shape.lanes;
     const auto ran = run_in_threads(
         movers + plan_.shape.openers,
         [this, movers](std::size_t thread) { thread < movers ? move_pieces() : open_files(); },
-        [this] { stop(); });
+        [this] { end_.fail(); });
     if (!ran) return fail_with(ran.error(), "copying files");
     if (error_) return fail(std::move(*error_));
     return {};
@@ -54,7 +55,7 @@ class Run {
   };
 
   const RunPlan& plan_;
-  std::atomic<bool>& failed_;
+  RunEnd& end_;
   std::mutex mutex_;
   std::condition_variable changed_;
   std::deque<std::shared_ptr<OpenFile>> open_;   // with pieces to hand out
@@ -112,7 +113,7 @@ class Run {
 
   // Advances the lane. Returns 1 if it then has a request in progress, 0 if it is idle.
   unsigned advance(Io& io, Seat& seat) {
-    auto request = failed_ ? stopped(seat.lane) : seat.lane.advance(plan_.shape.chunk);
+    auto request = end_.has_failed() ? stopped(seat.lane) : seat.lane.advance(plan_.shape.chunk);
     if (request && *request != nullptr) {
       io.start(**request);
       return 1;
@@ -157,14 +158,14 @@ class Run {
   Job next_for_busy_thread() {
     const std::scoped_lock lock(mutex_);
     if (openers_ == 0) return next_for_idle_thread();
-    if (failed_) return {};
+    if (end_.has_failed()) return {};
     if (has_piece()) return take_piece();
     return has_work_left() ? Job{Job::Kind::Later} : Job{};
   }
 
   // For a thread that moves bytes and has no requests in progress. Requires mutex_, as the functions below.
   Job next_for_idle_thread() {
-    if (failed_) return {};
+    if (end_.has_failed()) return {};
     if (has_piece()) return take_piece();
     if (!ended_.empty()) return take_ended();
     if (next_file_ < plan_.files && open_.empty()) return take_unopened();
@@ -173,7 +174,7 @@ class Run {
 
   // A piece in progress may end a file, so an opener stays until the last one.
   Job next_for_opener() {
-    if (failed_) return {};
+    if (end_.has_failed()) return {};
     if (!ended_.empty()) return take_ended();
     if (next_file_ < plan_.files && open_.size() < look_ahead()) return take_unopened();
     return has_work_left() || under_way_ > 0 ? Job{Job::Kind::Later} : Job{};
@@ -250,11 +251,9 @@ class Run {
     return {};
   }
 
-  void stop() {
-    {
-      const std::scoped_lock lock(mutex_);
-      failed_ = true;
-    }
+  // Under the lock, so that a thread that is about to wait is not missed.
+  void wake_all() {
+    const std::scoped_lock lock(mutex_);
     changed_.notify_all();
   }
 
@@ -264,14 +263,14 @@ class Run {
       const std::scoped_lock lock(mutex_);
       if (!error_) error_ = std::move(error);
     }
-    stop();
+    end_.fail();
   }
 };
 
 }  // namespace
 
-Result<> run(const RunPlan& plan, std::atomic<bool>& failed) {
-  return Run(plan, failed).go();
+Result<> run(const RunPlan& plan, RunEnd& end) {
+  return Run(plan, end).go();
 }
 
 }  // namespace spark::staging

@@ -2,12 +2,12 @@
 // file, one lane on a small one. Other threads open and finish the files.
 #pragma once
 
-#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <memory>
 
 #include "base/result.hpp"
+#include "base/run_end.hpp"
 #include "staging/copy/lanes/file_work.hpp"
 #include "staging/copy/lanes/monitor.hpp"
 #include "staging/copy/lanes/piece_limit.hpp"
@@ -25,7 +25,7 @@ struct RunPlan {
   std::function<std::unique_ptr<FileWork>(std::uint64_t index)> work_for;
 };
 
-// The first error ends the run and sets `failed`, which work in other threads checks.
-Result<> run(const RunPlan& plan, std::atomic<bool>& failed);
+// The first error ends the run, as does one in another part of it.
+Result<> run(const RunPlan& plan, RunEnd& end);
 
 }  // namespace spark::staging

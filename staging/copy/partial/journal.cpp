@@ -90,7 +90,7 @@ void read_journal(const std::filesystem::path& path, const JournalSink& sink) {
 
 Result<std::unique_ptr<Journal>> Journal::start(const std::filesystem::path& path,
                                                 const std::function<void(const JournalSink&)>& kept,
-                                                int file_system, std::atomic<bool>& failed) {
+                                                int file_system, RunEnd& end) {
   auto writer = LineWriter::create(path);
   if (!writer) return writer.take_error();
   writer->add(kHeader);
@@ -100,14 +100,14 @@ Result<std::unique_ptr<Journal>> Journal::start(const std::filesystem::path& pat
   const std::string shown = printable(path.native());
   UniqueFd file(::open(path.c_str(), O_WRONLY | O_APPEND | O_NOFOLLOW | O_CLOEXEC));
   if (!file) return fail_errno(errno, "opening " + shown);
-  return std::unique_ptr<Journal>(new Journal(std::move(file), shown, file_system, failed));
+  return std::unique_ptr<Journal>(new Journal(std::move(file), shown, file_system, end));
 }
 
-Journal::Journal(UniqueFd file, std::string shown, int file_system, std::atomic<bool>& failed)
+Journal::Journal(UniqueFd file, std::string shown, int file_system, RunEnd& end)
     : file_(std::move(file)),
       shown_(std::move(shown)),
       file_system_(file_system),
-      failed_(failed),
+      end_(end),
       flush_next_(std::chrono::steady_clock::now() + kFlushEvery),
       thread_(start_thread([this] { work(); })) {}
 
@@ -178,9 +178,11 @@ void Journal::flush_waiting() {
   }
   if (lines.empty()) return;
   if (auto written = no_throw([&] { return write_down(lines); }); !written) {
-    const std::scoped_lock lock(mutex_);
-    error_ = std::move(written.error());
-    failed_ = true;
+    {
+      const std::scoped_lock lock(mutex_);
+      error_ = std::move(written.error());
+    }
+    end_.fail();
   }
 }
 

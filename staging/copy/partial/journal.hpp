@@ -2,7 +2,6 @@
 // them.
 #pragma once
 
-#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <filesystem>
@@ -16,6 +15,7 @@
 
 #include "base/file.hpp"
 #include "base/result.hpp"
+#include "base/run_end.hpp"
 #include "staging/manifest/lines.hpp"
 #include "staging/manifest/manifest.hpp"
 
@@ -45,10 +45,10 @@ class Journal {
  public:
   // Replaces the journal by a new one with the lines that `kept` passes to its argument. `file_system` is a
   // descriptor on the file system to flush, opened before the first write, so that no error is missed.
-  // `failed` is set if flushing fails.
+  // If flushing fails, the run ends.
   static Result<std::unique_ptr<Journal>> start(const std::filesystem::path& path,
                                                 const std::function<void(const JournalSink&)>& kept,
-                                                int file_system, std::atomic<bool>& failed);
+                                                int file_system, RunEnd& end);
   ~Journal();
   Journal(const Journal&) = delete;
   Journal& operator=(const Journal&) = delete;
@@ -69,12 +69,12 @@ class Journal {
     std::unique_ptr<std::string> other;  // a line of another kind
   };
 
-  Journal(UniqueFd file, std::string shown, int file_system, std::atomic<bool>& failed);
+  Journal(UniqueFd file, std::string shown, int file_system, RunEnd& end);
 
   UniqueFd file_;
   std::string shown_;
   int file_system_;
-  std::atomic<bool>& failed_;
+  RunEnd& end_;
   std::mutex flushing_;  // taken before mutex_, so that lines are written in order
   std::mutex mutex_;
   std::condition_variable wake_;

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "base/text.hpp"
+#include "staging/copy/partial/damage_report.hpp"
 #include "staging/copy/partial/file_lock.hpp"
 #include "staging/copy/partial/publish.hpp"
 #include "staging/copy/partial/stale_locks.hpp"
@@ -237,7 +238,7 @@ Result<> PartialArea::take_what_was_left() {
     if (errno == ENOENT) return {};
     return fail_errno(errno, "looking at " + printable(other.native()));
   }
-  for (const char* name : {"state", "manifest", "journal", "data"}) {
+  for (const char* name : {"state", "manifest", "journal", "data", kDamageReport}) {
     auto taken = rename_to_new(other / name, folder_ / name);
     if (!taken && taken.error().number != EEXIST && taken.error().number != ENOENT) return taken;
   }
@@ -271,7 +272,7 @@ PartialArea::~PartialArea() {
 Result<> PartialArea::clear() {
   // The state last: after an interruption the next attempt still knows the state of the data.
   for (const char* name :
-       {"manifest", "manifest.new", "journal", "journal.new", "data", "replaced", "state"}) {
+       {"manifest", "manifest.new", "journal", "journal.new", "data", "replaced", "size", "state"}) {
     if (auto removed = remove_tree(folder_, name); !removed) return removed;
   }
   return {};

@@ -1,11 +1,18 @@
 #include "staging/copy/transfer/copy_context.hpp"
 
 #include <fcntl.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <thread>
 
+#include "base/clock.hpp"
 #include "staging/files/holes.hpp"
+#include "staging/files/io/direct_io.hpp"
 #include "staging/files/times.hpp"
+#include "staging/manifest/source_identity.hpp"
 
 namespace spark::staging {
 
@@ -23,6 +30,19 @@ Result<> CopyContext::may_read(std::string_view path, Bytes offset, Bytes bytes)
   return check_stop();
 }
 
+bool CopyContext::settle(const Entry& entry) const {
+  constexpr std::chrono::nanoseconds kLongest = std::chrono::milliseconds(2'500);
+  constexpr std::chrono::nanoseconds kStep = std::chrono::milliseconds(20);
+  for (;;) {
+    const auto now = SystemClock().wall().time_since_epoch();
+    const auto left =
+        unsettled_for(entry.ctime_ns, std::chrono::duration_cast<std::chrono::nanoseconds>(now).count());
+    if (left.count() <= 0) return true;
+    if (left > kLongest || is_stopped()) return false;  // its server's clock is ahead
+    std::this_thread::sleep_for(std::min(left, kStep));
+  }
+}
+
 void update(Entry& entry, int file, const struct stat& info, const Tree& tree) {
   entry.size = static_cast<Bytes>(info.st_size);
   const bool takes_all = static_cast<Bytes>(info.st_blocks) * 512 >= entry.size;
@@ -38,9 +58,21 @@ void update(Entry& entry, int file, const struct stat& info, const Tree& tree) {
 std::optional<bool> is_unchanged(const Entry& entry, int fd) {
   struct statx info {};
   if (::statx(fd, "", AT_EMPTY_PATH | AT_STATX_FORCE_SYNC, STATX_BASIC_STATS, &info) != 0) return {};
-  return S_ISREG(info.stx_mode) && info.stx_size == entry.size &&
-         nanoseconds(info.stx_mtime) == entry.mtime_ns && nanoseconds(info.stx_ctime) == entry.ctime_ns &&
-         info.stx_ino == entry.inode;
+  const SourceIdentity now{info.stx_size, nanoseconds(info.stx_mtime), nanoseconds(info.stx_ctime),
+                           info.stx_ino};
+  return S_ISREG(info.stx_mode) && now == identity_of(entry);
+}
+
+Result<> check_empty(const Entry& entry, int fd, const Tree& tree) {
+  if (entry.size != 0) return {};
+  const IoBuffer buffer(kLargestAlignment);
+  const ssize_t got = ::pread(fd, buffer.data(), kLargestAlignment, 0);
+  if (got == 0) return {};
+  const std::string shown = tree.shown(entry.path);
+  if (got < 0) return fail_errno(errno, "reading " + shown);
+  return fail(Errc::Unsupported,
+              "copying " + shown + ": its file system says that it is empty, and it has data",
+              "exclude it; files of /proc and of some FUSE file systems have no size");
 }
 
 }  // namespace spark::staging

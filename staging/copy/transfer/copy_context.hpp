@@ -3,10 +3,10 @@
 
 #include <sys/stat.h>
 
-#include <atomic>
 #include <functional>
 #include <optional>
 
+#include "base/run_end.hpp"
 #include "base/threads.hpp"
 #include "staging/copy/lanes/monitor.hpp"
 #include "staging/copy/partial/journal.hpp"
@@ -21,7 +21,7 @@ struct CopyContext {
   const Tree* source = nullptr;
   const Tree* copy = nullptr;
   const StopFlag* stop = nullptr;
-  std::atomic<bool>* failed = nullptr;
+  RunEnd* end = nullptr;
   Throttle* throttle = nullptr;
   DriveShare* share = nullptr;  // of the source's drive; none means that other users of the drive are ignored
   Counters* counters = nullptr;
@@ -39,8 +39,11 @@ struct CopyContext {
   std::function<void(const std::string& path, Bytes offset)> before_read;  // tests change the source here
 
   // Whether the run has to end: the user stopped it, or another thread failed. As a Result: Cancelled.
-  bool is_stopped() const { return *stop || *failed; }
+  bool is_stopped() const { return *stop || end->has_failed(); }
   Result<> check_stop() const;
+  // Before the file is read: waits until a later change of it would have another time than the entry's. False
+  // if that takes long: such a file must count as changed the next time, see kUnsettled.
+  bool settle(const Entry& entry) const;
   // Waits for the throttle.
   Result<> may_read(std::string_view path, Bytes offset, Bytes bytes) const;
 };
@@ -51,5 +54,8 @@ void update(Entry& entry, int file, const struct stat& info, const Tree& tree);
 // Whether the file still equals the entry. Asks the file's server, because an NFS client may answer from
 // cached attributes. No value if that can't be determined; errno has the reason.
 std::optional<bool> is_unchanged(const Entry& entry, int fd);
+
+// Unsupported if a file with the size 0 has data: its size is not known before it is read.
+Result<> check_empty(const Entry& entry, int fd, const Tree& tree);
 
 }  // namespace spark::staging

@@ -10,6 +10,7 @@
 #include "base/rounding.hpp"
 #include "staging/copy/transfer/small_files.hpp"
 #include "staging/files/metadata.hpp"
+#include "staging/manifest/source_identity.hpp"
 
 namespace spark::staging {
 namespace {
@@ -62,6 +63,7 @@ Result<> SmallFileCopier::copy_together(std::span<Entry* const> files, const Lef
     if (done = context_.may_read(entry->path, 0, entry->size); !done) break;
     Reading& reading = readings_[under_way];
     reading.entry = entry;
+    reading.is_settled = context_.settle(*entry);
     reading.source = open_source(*entry);
     if (!reading.source) {
       left(entry);
@@ -96,7 +98,7 @@ UniqueFd SmallFileCopier::open_source(const Entry& entry) {
 
 bool SmallFileCopier::is_plain_at_source(const Entry& entry) {
   const UniqueFd source = open_source(entry);
-  return source && !has_kept_attributes(source.get());
+  return source && !has_kept_attributes(source.get()).value_or(true);
 }
 
 std::size_t SmallFileCopier::to_ask(const Entry& entry) const {
@@ -121,7 +123,10 @@ Result<bool> SmallFileCopier::copy_read(Reading& reading, const std::byte* data)
   Entry& entry = *reading.entry;
   if (!reads_direct_) drop_pages(source.get(), 0, entry.size);
   if (!is_unchanged(entry, source.get()).value_or(false)) return false;
-  if (has_kept_attributes(source.get())) return false;
+  const auto has_attributes = has_kept_attributes(source.get());
+  if (!has_attributes || *has_attributes) return false;  // copy_file reports an error
+  if (auto empty = check_empty(entry, source.get(), *context_.source); !empty) return empty.take_error();
+  if (!reading.is_settled) entry.ctime_ns = kUnsettled;
   if (auto written = write(entry, data); !written) return written.take_error();
   return true;
 }

@@ -34,12 +34,10 @@ class SmallFiles {
       share.next = files_.size() * i / shares;
       share.end = files_.size() * (i + 1) / shares;
     }
+    const RunEnd::Waker waker(*context_.end, [this] { gate_.close(); });
     const auto ran = run_in_threads(
         shares, [&](std::size_t number) { take_part(static_cast<unsigned>(number)); },
-        [&] {
-          *context_.failed = true;
-          gate_.close();
-        });
+        [&] { context_.end->fail(); });
     if (!ran) return fail_with(ran.error(), "copying small files");
     if (error_) return fail(std::move(*error_));
     return std::move(left_);
@@ -120,9 +118,11 @@ class SmallFiles {
   }
 
   void fail_run(Error error) {
-    const std::scoped_lock lock(mutex_);
-    if (!error_) error_ = std::move(error);
-    *context_.failed = true;
+    {
+      const std::scoped_lock lock(mutex_);
+      if (!error_) error_ = std::move(error);
+    }
+    context_.end->fail();
   }
 };
 

@@ -110,8 +110,11 @@ class DigestCheck {
   Result<std::string> sha256_of(int file, const std::string& path, IoBuffer& buffer) {
     const IoMode mode = make_direct(file);
     Sha256 sha256;
+    struct stat info {};
+    if (::fstat(file, &info) != 0) return fail_errno(errno, "reading " + copy_.shown(path));
+    const auto size = static_cast<Bytes>(info.st_size);
     for (Bytes offset = 0;; offset += kChunk) {
-      throttle_.wait(kChunk, [this] { return stop_.load(); });
+      throttle_.wait(std::min<Bytes>(kChunk, size - std::min(size, offset)), [this] { return stop_.load(); });
       if (stop_) return fail(Errc::Cancelled, "checking " + copy_.shown("") + ": interrupted");
       const ReadOutcome read = read_at(file, mode, buffer.data(), kChunk, offset);
       if (read.error != 0) return fail_errno(read.error, "reading " + copy_.shown(path));

@@ -12,6 +12,8 @@
 namespace spark::staging {
 namespace {
 
+constexpr Bytes kSmallestPointer = 110, kLargestPointer = 200;  // of Git LFS
+
 constexpr std::size_t kHexDigits = 64;
 constexpr Bytes kLargestSumsFile = 64 * kMiB;
 constexpr Bytes kLargestMetadata = 64 * kKiB;
@@ -68,6 +70,9 @@ class Collect {
     const std::string_view path = entry.path;
     if (is_sums_file(path)) return take_sums(path, entry.size);
     if (const auto downloaded = downloaded_file(path)) return take_metadata(path, *downloaded, entry.size);
+    if (entry.size >= kSmallestPointer && entry.size <= kLargestPointer) {
+      if (auto taken = take_pointer(path, entry.size); !taken) return taken;
+    }
     if (is_hex(name_of(path)) && is_named_by_digest(path)) add(path, name_of(path), path);
     return {};
   }
@@ -95,6 +100,16 @@ class Collect {
     std::string_view inner = path.substr(at + kHubFolder.size());
     inner.remove_suffix(std::min(inner.size(), kHubSuffix.size()));
     return std::string(path.substr(0, at)) + std::string(inner);
+  }
+
+  // A clone without git-lfs has pointers in the place of the files.
+  Result<> take_pointer(std::string_view path, Bytes size) {
+    constexpr std::string_view kLead = "version https://git-lfs.github.com/spec/v1\noid sha256:";
+    const auto text = read(path, size, kLargestPointer);
+    if (!text) return text.take_error();
+    const std::string hex = text->starts_with(kLead) ? text->substr(kLead.size(), kHexDigits) : "";
+    if (is_hex(hex)) add(path, hex, "the file that it is a Git LFS pointer to");
+    return {};
   }
 
   Result<> take_sums(std::string_view path, Bytes size) {
@@ -166,9 +181,11 @@ std::optional<SumLine> parse_sum_line(std::string_view line) {
   if (!is_hex(hex)) return std::nullopt;
   std::string_view rest = line.substr(kHexDigits);
   if (trim(rest).empty()) return SumLine{"", lower(hex)};
-  // Two characters: a space, then a space for a text file or an asterisk for a binary one.
-  if (rest.size() < 3 || rest[0] != ' ' || (rest[1] != ' ' && rest[1] != '*')) return std::nullopt;
-  rest.remove_prefix(2);
+  // Two characters: a space, then a space for a text file or an asterisk for a binary one. Many scripts write
+  // one space.
+  if (rest.size() < 2 || rest[0] != ' ') return std::nullopt;
+  const bool has_both = rest.size() > 2 && (rest[1] == ' ' || rest[1] == '*');
+  rest.remove_prefix(has_both ? 2 : 1);
   return SumLine{is_escaped ? unescaped(rest) : std::string(rest), lower(hex)};
 }
 

@@ -66,7 +66,7 @@ class Differences {
 struct VerifyContext {
   const Tree& copy;
   const StopFlag& stop;
-  std::atomic<bool>& failed;
+  RunEnd& end;
   Counters& counters;
   Throttle& throttle;
   Differences& differences;
@@ -102,7 +102,7 @@ class VerifyFile final : public FileWork {
   WorkFiles files() const override { return {file_}; }
 
   Result<> before_read(Bytes, std::size_t bytes) override {
-    context_.throttle.wait(bytes, [this] { return context_.stop || context_.failed; });
+    context_.throttle.wait(bytes, [this] { return context_.stop || context_.end.has_failed(); });
     return check();
   }
 
@@ -127,7 +127,7 @@ class VerifyFile final : public FileWork {
   std::vector<Digest> digests_;
 
   Result<> check() const {
-    if (!context_.stop && !context_.failed) return {};
+    if (!context_.stop && !context_.end.has_failed()) return {};
     return fail(Errc::Cancelled, "verifying " + context_.copy.shown("") + ": interrupted");
   }
 };
@@ -150,7 +150,7 @@ Result<ToVerify> count(ManifestReader& manifest) {
 }
 
 Result<> check_contents(const VerifyContext& context, ManifestReader& manifest, std::uint64_t files,
-                        const CopyOptions& options, std::atomic<bool>& failed) {
+                        const CopyOptions& options) {
   std::mutex mutex;  // guards the manifest: each file is taken by the thread that will read it
   RunPlan plan;
   plan.io = options.io;
@@ -165,7 +165,7 @@ Result<> check_contents(const VerifyContext& context, ManifestReader& manifest, 
     while (entry && !is_content(*entry)) entry = manifest.next();
     return std::make_unique<VerifyFile>(context, entry.value());
   };
-  return run(plan, failed);
+  return run(plan, context.end);
 }
 
 }  // namespace
@@ -212,11 +212,11 @@ Result<Summary> verify_copy(const Tree& copy, ManifestReader& manifest, const Co
     if (!known) return known.take_error();
     Differences differences(std::move(*known));
     if (auto equal = differences.result(copy); !equal) return equal;
-    std::atomic<bool> failed{false};
+    RunEnd end;
     Throttle throttle(options.rate.most);
-    const VerifyContext context{copy, stop, failed, monitor.counters, throttle, differences};
+    const VerifyContext context{copy, stop, end, monitor.counters, throttle, differences};
     if (auto again = manifest.rewind(); !again) return again;
-    if (auto done = check_contents(context, manifest, all->files, options, failed); !done) return done;
+    if (auto done = check_contents(context, manifest, all->files, options); !done) return done;
     return differences.result(copy);
   });
   if (!same) return same.take_error();

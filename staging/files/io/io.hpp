@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <limits>
 #include <memory>
 #include <span>
 
@@ -23,6 +24,9 @@ struct Request {
   unsigned lane = 0;
   std::ptrdiff_t result = 0;  // bytes moved, possibly fewer than requested, or -errno
 };
+
+// The result of a request that nothing is known of: io_uring has stopped working.
+inline constexpr std::ptrdiff_t kRequestLost = std::numeric_limits<std::ptrdiff_t>::min();
 
 // Used only by the thread that created it. Each lane has a buffer and at most one request in progress.
 class Io {

@@ -2,7 +2,11 @@
 
 #include <liburing.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <chrono>
+#include <thread>
+#include <utility>
 #include <vector>
 
 #include "staging/files/io/direct_io.hpp"
@@ -29,15 +33,20 @@ void ring_begins() {}
 void ring_ends() {}
 #endif
 
+constexpr unsigned kMostFailures = 200;
+constexpr std::chrono::milliseconds kAfterFailure{10};
+
 class UringIo final : public Io {
  public:
-  UringIo(unsigned lanes, std::size_t buffer) : lanes_(lanes), size_(buffer) {}
+  UringIo(unsigned lanes, std::size_t buffer) : lanes_(lanes), size_(buffer), asked_(lanes) {}
 
   ~UringIo() override {
     if (!is_open_) return;
-    wait_for_all();
+    if (!is_broken_) wait_for_all();
     ring_ends();
     io_uring_queue_exit(&ring_);
+    // The kernel may still write there.
+    if (is_broken_) static_cast<void>(memory_.release());
   }
 
   bool open() {
@@ -61,6 +70,8 @@ class UringIo final : public Io {
   std::span<std::byte> buffer(unsigned lane) override { return {memory_->data() + lane * size_, size_}; }
 
   void start(Request& request) override {
+    asked_[request.lane] = &request;
+    if (is_broken_) return;
     io_uring_sqe* sqe = io_uring_get_sqe(&ring_);  // never full: it has an entry for every lane
     const bool reads = request.kind == Request::Kind::Read;
     const auto bytes = static_cast<unsigned>(request.bytes);
@@ -80,18 +91,33 @@ class UringIo final : public Io {
   // Returns completed requests before it submits: one call then submits the requests that follow all of them.
   Request& wait() override {
     io_uring_cqe* cqe = nullptr;
-    while (io_uring_cq_ready(&ring_) == 0 || io_uring_peek_cqe(&ring_, &cqe) != 0) {
-      const int submitted = io_uring_submit_and_wait(&ring_, 1);  // EINTR: repeated
+    for (unsigned failures = 0;
+         !is_broken_ && (io_uring_cq_ready(&ring_) == 0 || io_uring_peek_cqe(&ring_, &cqe) != 0);) {
+      const int submitted = io_uring_submit_and_wait(&ring_, 1);
       if (submitted > 0) under_way_ += static_cast<unsigned>(submitted);
+      if (submitted >= 0) failures = 0;
+      if (submitted >= 0 || submitted == -EINTR) continue;
+      is_broken_ = ++failures == kMostFailures;
+      std::this_thread::sleep_for(kAfterFailure);  // short of memory, or full: it passes
     }
+    if (is_broken_) return lost();
     auto& request = *static_cast<Request*>(io_uring_cqe_get_data(cqe));
     request.result = cqe->res;
+    asked_[request.lane] = nullptr;
     io_uring_cqe_seen(&ring_, cqe);
     --under_way_;
     return request;
   }
 
  private:
+  // Its buffer may still be in the kernel's hands, so it is not used again.
+  Request& lost() {
+    Request*& asked = *std::ranges::find_if(asked_, [](const Request* one) { return one != nullptr; });
+    Request& request = *std::exchange(asked, nullptr);
+    request.result = kRequestLost;
+    return request;
+  }
+
   // After an exception: the kernel writes to the buffers until the requests end. Requests not submitted yet
   // are dropped; their files may be closed, and the descriptor numbers reused.
   void wait_for_all() {
@@ -109,6 +135,8 @@ class UringIo final : public Io {
   std::size_t size_;
   io_uring ring_{};
   bool is_open_ = false, is_registered_ = false;
+  bool is_broken_ = false;            // the system call has failed for seconds
+  std::vector<Request*> asked_;       // by lane; null if the lane has no request
   unsigned under_way_ = 0;            // in the kernel
   std::unique_ptr<IoBuffer> memory_;  // freed after the ring, because the kernel may still write to it
 };

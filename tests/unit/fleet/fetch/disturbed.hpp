@@ -13,15 +13,16 @@ namespace spark::fleet::test {
 // An exchange in which something happens after the walk, before the copy, and before each read.
 struct Disturbed final : staging::Exchange {
   PeerExchange& inner;
-  std::string state, set;  // names, once begun and before the copy
+  staging::SetOrigin origin;  // once begun
+  std::string set;            // its name, before the copy
   std::function<void()> after_walk;
   std::function<void(staging::ExchangeJob&)> before_copy;
   std::function<void(const std::string& path, Bytes offset)> before_read;
 
   explicit Disturbed(PeerExchange& inner) : inner(inner) {}
-  void begin(const std::string& name) override {
-    state = name;
-    inner.begin(name);
+  void begin(const staging::SetOrigin& begun) override {
+    origin = begun;
+    inner.begin(begun);
   }
   Result<staging::Walked> walk(const Walk& own) override {
     auto walked = inner.walk(own);
@@ -29,7 +30,7 @@ struct Disturbed final : staging::Exchange {
     return walked;
   }
   Result<> copy(staging::ExchangeJob& job) override {
-    SetNaming naming(state);
+    SetNaming naming(origin);
     for (const staging::Entry& entry : job.entries)
       if (staging::is_content(entry)) naming.add(entry);
     set = naming.id();

@@ -58,7 +58,7 @@ class SharedWalkTest : public testing::Test {
                   }));
     FleetHost host(key_, "nqn.host");
     const auto exchange = host.exchange({fake.address()}, false, is_slow_);
-    exchange->begin("superblock 1");
+    exchange->begin({"superblock 1", ""});
     bool has_walked = false;
     const auto walked = exchange->walk([&]() -> Result<staging::Walked> {
       has_walked = true;
@@ -88,11 +88,11 @@ class SharedWalkTest : public testing::Test {
   SetState::Reads told_by(bool is_source_away, bool is_slow) {
     FleetHost host(key_, "nqn.host"), other(key_, "nqn.other");
     const auto exchange = host.exchange({other.address()}, is_source_away, is_slow);
-    exchange->begin("superblock 1");
+    exchange->begin({"superblock 1", ""});
     PublishedCopies published(host.cache_path(), host.boards().parent_path());
     std::optional<SetState::Reads> told;
     const auto walked = exchange->walk([&]() -> Result<staging::Walked> {
-      const SetState state = Walks(host.boards(), published).state(SetNaming("superblock 1").id(), 0);
+      const SetState state = Walks(host.boards(), published).state(SetNaming({"superblock 1", ""}).id(), 0);
       if (state.kind == SetState::Kind::Staging) told = state.reads;
       return staging::Walked{};
     });

@@ -8,8 +8,9 @@ using spark::staging::EntryType;
 
 namespace {
 
-std::string id_of(const std::vector<Entry>& entries, std::string_view state = "") {
-  SetNaming naming(state);
+std::string id_of(const std::vector<Entry>& entries, const std::string& state = "",
+                  const std::string& source = "") {
+  SetNaming naming({state, source});
   for (const Entry& entry : entries) naming.add(entry);
   return naming.id();
 }
@@ -23,6 +24,26 @@ std::vector<Entry> set() {
   entries[1].inode = 9;
   entries[2].path = "b";
   return entries;
+}
+
+// Two models with equal names and sizes, and the times that an archive gave them.
+TEST(SetId, OfAnNfsExportDependsOnWhatTheServerKnowsOfEachFile) {
+  const std::string name = id_of(set(), "", "nfs 10.0.0.1:/data");
+  EXPECT_TRUE(is_set_id(name));
+  EXPECT_EQ(id_of(set(), "", "nfs 10.0.0.1:/data"), name);
+  EXPECT_NE(id_of(set(), "", "nfs 10.0.0.2:/data"), name);
+  auto other = set();
+  other[1].inode = 10;
+  EXPECT_NE(id_of(other, "", "nfs 10.0.0.1:/data"), name);
+  other = set();
+  other[1].ctime_ns = 1;
+  EXPECT_NE(id_of(other, "", "nfs 10.0.0.1:/data"), name);
+}
+
+TEST(SetId, OfAPlainFolderIsExchangedOnlyIfTheUserSaysSo) {
+  EXPECT_FALSE(is_exchanged({"", ""}));
+  EXPECT_TRUE(is_exchanged({"", "folder"}));
+  EXPECT_TRUE(is_exchanged({"superblock 1", ""}));
 }
 
 TEST(SetId, DependsOnPathSizeAndTime) {

@@ -4,7 +4,7 @@
 #include <sys/xattr.h>
 
 #include "fleet/protocol/set_id.hpp"
-#include "staging/cache/catalog.hpp"
+#include "staging/cache/catalog/catalog.hpp"
 #include "staging/manifest/manifest_reader.hpp"
 #include "tests/unit/fleet/serve/host.hpp"
 
@@ -49,7 +49,7 @@ TEST_F(ServerTest, ALateHostNeitherReadsNorWalksTheSource) {
   const auto whole = first_.stage(source_, {});
   ASSERT_TRUE(whole) << whole.error().message();
   const auto exchange = second_.exchange({first_.address()});
-  exchange->begin(kState);
+  exchange->begin({kState, ""});
   bool has_walked = false;
   const auto walked = exchange->walk([&]() -> Result<staging::Walked> {
     has_walked = true;
@@ -128,7 +128,7 @@ TEST_F(ServerTest, TheStateOfACopyInProgressNeedsNoListOfItsFiles) {
 TEST_F(ServerTest, TheStateOfAPublishedCopyNeedsNoListOfItsFiles) {
   const auto whole = first_.stage(source_, {});
   ASSERT_TRUE(whole) << whole.error().message();
-  SetNaming naming(kState);
+  SetNaming naming({kState, ""});
   auto manifest = staging::ManifestReader::open(first_.manifest(whole->generation)).value();
   while (const auto entry = manifest.next()) naming.add(*entry);
   first_.server().look();
@@ -181,8 +181,8 @@ TEST_F(ServerTest, HostsThatTakeNoBytesKeepNoBuffer) {
   FleetHost host(key_, "nqn.server", 5s, {1h, 200ms});
   ASSERT_TRUE(host.stage(source_, {}));
   const auto exchange = second_.exchange({host.address()});
-  exchange->begin(kState);
-  SetNaming naming(kState);
+  exchange->begin({kState, ""});
+  SetNaming naming({kState, ""});
   const auto walked = exchange->walk({}).value();
   for (const staging::Entry& entry : walked.entries) naming.add(entry);
   const PeerRequest request{PeerRequest::Kind::Unit, naming.id(), 0, 0};

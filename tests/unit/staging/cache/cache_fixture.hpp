@@ -8,7 +8,7 @@
 
 #include "base/threads.hpp"
 #include "staging/cache/cache_with.hpp"
-#include "staging/cache/catalog.hpp"
+#include "staging/cache/catalog/catalog.hpp"
 #include "staging/manifest/names.hpp"
 #include "tests/unit/staging/support.hpp"
 

@@ -145,5 +145,18 @@ TEST_F(CompressedSourceTest, HolesThatTheCopyKeepsAreNotCounted) {
   EXPECT_LT(open()->usage()->used, 300'000U);
 }
 
+TEST_F(RoomTest, ASupersededGenerationMakesRoomBeforeACurrentCopy) {
+  ASSERT_OK(stage("a", 3 * kMB));
+  lease("a", 1);
+  write_text(folder_ / "source-a/f", noise(3 * kMB, 9));
+  ASSERT_OK(stage(Source{"a", folder_ / "source-a", {}, {}, 0}));
+  ASSERT_EQ(catalog()->generations()->size(), 2u);
+  ASSERT_OK(catalog()->remove_lease("l-a"));
+  config_.capacity = 8 * kMB;
+  ASSERT_OK(stage("b", 3 * kMB));
+  EXPECT_EQ(there(), (Names{"a", "b"}));
+  EXPECT_EQ(catalog()->generations()->size(), 2u);
+}
+
 }  // namespace
 }  // namespace spark::staging

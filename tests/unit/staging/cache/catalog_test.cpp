@@ -1,4 +1,4 @@
-#include "staging/cache/catalog.hpp"
+#include "staging/cache/catalog/catalog.hpp"
 
 #include <sqlite3.h>
 #include <unistd.h>

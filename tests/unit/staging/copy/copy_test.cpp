@@ -12,6 +12,7 @@
 #include <set>
 
 #include "base/file.hpp"
+#include "staging/copy/copy_with.hpp"
 #include "tests/unit/staging/copy/copy_fixture.hpp"
 
 namespace spark::staging {

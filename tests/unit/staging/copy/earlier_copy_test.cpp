@@ -29,6 +29,41 @@ TEST_F(CopyTest, AModifiedCopyIsNotReplaced) {
   EXPECT_EQ(read_text(copy_ / "notes"), "work");
 }
 
+// Changes a byte, and neither the size nor the times.
+void corrupt(const std::filesystem::path& file) {
+  const auto time = std::filesystem::last_write_time(file);
+  std::string text = read_text(file);
+  text[text.size() / 2] = static_cast<char>(text[text.size() / 2] ^ 1);
+  write_text(file, text);
+  std::filesystem::last_write_time(file, time);
+}
+
+TEST_F(CopyTest, AVerifiedCopyReplacesADamagedOne) {
+  write_text(source_ / "f", noise(100'000, 1));
+  ASSERT_OK(copy_now());
+  corrupt(copy_ / "f");
+  options_.verify = true;
+  const auto again = copy_now();
+  ASSERT_OK(again);
+  EXPECT_FALSE(again->unchanged);
+  EXPECT_EQ(again->warnings.size(), 1u);
+  EXPECT_EQ(differences_by_rsync(source_, copy_), "");
+  ASSERT_TRUE(copy_now()->unchanged);
+}
+
+TEST_F(CopyTest, AVerifiedCopySharesNoDamagedFile) {
+  write_text(source_ / "f", noise(100'000, 1));
+  write_text(source_ / "g", "one");
+  ASSERT_OK(copy_now());
+  corrupt(copy_ / "f");
+  write_text(source_ / "g", "two!");
+  options_.verify = true;
+  const auto again = copy_now();
+  ASSERT_OK(again);
+  EXPECT_EQ(again->warnings.size(), 1u);
+  EXPECT_EQ(differences_by_rsync(source_, copy_), "");
+}
+
 // As an NFS server does.
 TEST_F(CopyTest, AnEarlierCopyWithOtherTimesIsRecognizedAndItsTimesRestored) {
   options_.earlier.times = FileTimes::Ignored;

@@ -1,4 +1,6 @@
 // Random trees, compared by rsync: the copy always equals its source.
+#include <algorithm>
+
 #include "base/child.hpp"
 #include "tests/unit/staging/cache/cache_fixture.hpp"
 #include "tests/unit/staging/copy/copy_fixture.hpp"
@@ -44,7 +46,10 @@ TEST_P(RandomTree, IsCopiedSoThatRsyncSeesNoDifference) {
   const auto report = copy_now();
   ASSERT_OK(report);
   EXPECT_EQ(differences_by_rsync(source_, copy_), "");
-  EXPECT_EQ(report->warnings.size(), report->outside_links > 0 ? 1u : 0u);
+  const auto about_links_out = std::ranges::count_if(report->warnings, [](const std::string& warning) {
+    return warning.find("out of the set") != std::string::npos;
+  });
+  EXPECT_EQ(about_links_out, report->outside_links > 0 ? 1 : 0);
   EXPECT_FALSE(has_partial());
   const auto again = copy_now();
   ASSERT_OK(again);

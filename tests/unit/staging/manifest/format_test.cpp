@@ -234,7 +234,7 @@ std::vector<JournalLine> lines_of(std::string_view text) {
 
 TEST(Journal, ReadsCompleteLinesAndStopsAtATornOne) {
   const TempFolder folder;
-  std::atomic<bool> failed{false};
+  RunEnd end;
   const Digest digest{1, 2};
   const JournalLine kept{JournalLine::Kind::Finished, file("kept", "1"), 0, {}};
   const JournalLine added{JournalLine::Kind::Finished, file("ad\nded", "22"), 0, {}};
@@ -244,7 +244,7 @@ TEST(Journal, ReadsCompleteLinesAndStopsAtATornOne) {
   const UniqueFd root(::open(folder.path().c_str(), O_RDONLY | O_DIRECTORY));
   {
     auto journal = Journal::start(
-        folder / "j", [&](const JournalSink& sink) { sink(kept); }, root.get(), failed);
+        folder / "j", [&](const JournalSink& sink) { sink(kept); }, root.get(), end);
     ASSERT_OK(journal);
     (*journal)->started(started.entry);
     (*journal)->piece(started.entry, 7, digest);

@@ -85,13 +85,16 @@ class RunnerTest : public testing::Test {
     plan.work_for = [&](std::uint64_t index) {
       return std::make_unique<ReadFile>(tree_, index == missing_ ? "missing" : "file", times, log_);
     };
-    return run(plan, failed_);
+    RunEnd end;
+    auto ran = run(plan, end);
+    has_failed_ = end.has_failed();
+    return ran;
   }
 
   TempFolder folder_;
   Tree tree_;
   Counters counters_;
-  std::atomic<bool> failed_{false};
+  bool has_failed_ = false;
   std::uint64_t missing_ = 1000;
   Log log_;
 };
@@ -130,11 +133,10 @@ TEST_F(RunnerTest, WithoutOpenersOneThreadDoesEverything) {
 TEST_F(RunnerTest, AFileThatCannotBeOpenedEndsTheRun) {
   for (const unsigned openers : {0, 1, 4}) {
     missing_ = 5;
-    failed_ = false;
     const auto ran = run_files(100, openers);
     ASSERT_FALSE(ran);
     EXPECT_NE(ran.error().what.find("missing"), std::string::npos) << ran.error().what;
-    EXPECT_TRUE(failed_);
+    EXPECT_TRUE(has_failed_);
   }
 }
 

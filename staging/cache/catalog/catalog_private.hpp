@@ -1,8 +1,8 @@
 // Shared by the parts of the catalog.
 #pragma once
 
-#include "staging/cache/catalog.hpp"
-#include "staging/cache/catalog_database.hpp"
+#include "staging/cache/catalog/catalog.hpp"
+#include "staging/cache/catalog/catalog_database.hpp"
 
 namespace spark::staging {
 

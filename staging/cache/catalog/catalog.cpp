@@ -1,7 +1,7 @@
-#include "staging/cache/catalog.hpp"
+#include "staging/cache/catalog/catalog.hpp"
 
 #include "base/text.hpp"
-#include "staging/cache/catalog_private.hpp"
+#include "staging/cache/catalog/catalog_private.hpp"
 
 namespace spark::staging {
 
@@ -55,6 +55,10 @@ Result<> Catalog::set_cache_id(const std::string& id) {
                 id);
 }
 
+Result<> Catalog::exclusively(const std::function<Result<>()>& work) {
+  return transaction(database_->get(), database_->writing, work);
+}
+
 Result<std::uint64_t> Catalog::next_generation(const std::string& dataset) {
   Statement statement(database_->get(),
                       "INSERT INTO datasets VALUES (?, 1) ON CONFLICT (name) DO UPDATE "
@@ -74,15 +78,15 @@ Result<> Catalog::put(const GenerationRow& row) {
     if (!counted) return counted;
     const std::int64_t from_volume = row.from ? static_cast<std::int64_t>(row.from->volume) : kNotKnown;
     const std::int64_t from_peers = row.from ? static_cast<std::int64_t>(row.from->peers) : kNotKnown;
-    return change(database_->get(), database_->writing,
-                  "INSERT OR REPLACE INTO generations "
-                  "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-                  row.dataset, row.generation,
-                  std::string(row.state == GenerationState::Ready ? "ready" : "evicting"), row.bytes,
-                  row.allocated, row.files, row.hash, row.damage, to_microseconds(row.staged_at),
-                  to_microseconds(row.last_used), row.inodes, row.stage_seconds,
-                  to_microseconds(row.scrubbed_at), row.source_generation, std::uint64_t{row.is_doubtful},
-                  to_microseconds(row.good_at), row.source.key, row.source.notes, from_volume, from_peers);
+    return change(
+        database_->get(), database_->writing,
+        "INSERT OR REPLACE INTO generations "
+        "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        row.dataset, row.generation, std::string(row.state == GenerationState::Ready ? "ready" : "evicting"),
+        row.bytes, row.allocated, row.files, row.hash, row.damage, to_microseconds(row.staged_at),
+        to_microseconds(row.last_used), row.inodes, row.stage_seconds, to_microseconds(row.scrubbed_at),
+        row.source_generation, std::uint64_t{row.is_doubtful}, to_microseconds(row.good_at), row.source.key,
+        row.source.notes, from_volume, from_peers, std::uint64_t{row.is_suspect});
   });
 }
 
@@ -116,6 +120,7 @@ Result<std::vector<GenerationRow>> Catalog::generations() {
     row.good_at = from_microseconds(statement.number(15));
     row.source = {statement.text(16), statement.text(17)};
     if (statement.number(18) != kNotKnown) row.from = BytesFrom{statement.count(18), statement.count(19)};
+    row.is_suspect = statement.number(20) != 0;
     rows.push_back(std::move(row));
   }
   if (code != SQLITE_DONE) return sqlite_error(database_->get(), database_->reading);
@@ -149,8 +154,15 @@ Result<> Catalog::note_shared(const GenerationRow& row, Bytes shared) {
 Result<> Catalog::set_scrubbed(const std::string& dataset, std::uint64_t generation,
                                const std::string& damage, WallTime at) {
   return change(database_->get(), database_->writing,
-                "UPDATE generations SET damage = ?, scrubbed_at_us = ? WHERE dataset = ? AND generation = ?",
+                "UPDATE generations SET damage = ?1, suspect = ?1 <> '', scrubbed_at_us = ?2 "
+                "WHERE dataset = ?3 AND generation = ?4",
                 damage, to_microseconds(at), dataset, generation);
+}
+
+Result<> Catalog::set_suspect(const std::string& dataset, std::uint64_t generation) {
+  return change(database_->get(), database_->writing,
+                "UPDATE generations SET suspect = 1 WHERE dataset = ? AND generation = ?", dataset,
+                generation);
 }
 
 Result<> Catalog::begin_eviction(const std::vector<GenerationRow>& rows, WallTime now) {

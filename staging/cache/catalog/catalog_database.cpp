@@ -1,6 +1,7 @@
-#include "staging/cache/catalog_database.hpp"
+#include "staging/cache/catalog/catalog_database.hpp"
 
 #include <array>
+#include <cerrno>
 
 namespace spark::staging {
 namespace {
@@ -72,6 +73,12 @@ constexpr std::array kSteps = {
     R"(
   ALTER TABLE generations ADD COLUMN volume_bytes INTEGER NOT NULL DEFAULT -1;
   ALTER TABLE generations ADD COLUMN peer_bytes INTEGER NOT NULL DEFAULT -1;
+)",
+    // Another copy of the dataset was found damaged, and this one was not read back since.
+    R"(
+  ALTER TABLE generations ADD COLUMN suspect INTEGER NOT NULL DEFAULT 0;
+  UPDATE generations SET suspect = 1
+    WHERE dataset IN (SELECT dataset FROM generations WHERE damage <> '');
 )"};
 
 Result<int> schema_of(sqlite3* database, const std::string& doing) {
@@ -106,7 +113,9 @@ Result<> prepare_schema(sqlite3* database, const std::string& doing) {
 tl::unexpected<Error> sqlite_error(sqlite3* database, const std::string& doing) {
   const int code = sqlite3_errcode(database);
   const std::string what = doing + ": " + sqlite3_errmsg(database);
-  if (code == SQLITE_FULL) return fail(Errc::NoSpace, what, "free some space there");
+  if (code == SQLITE_FULL || sqlite3_system_errno(database) == ENOSPC ||
+      sqlite3_extended_errcode(database) == SQLITE_IOERR_SHMSIZE)
+    return fail(Errc::NoSpace, what, "free some space there");
   if (code == SQLITE_CORRUPT || code == SQLITE_NOTADB) {
     return fail(Errc::Failed, what, "move the file away: the catalog is rebuilt from the cache folder");
   }
@@ -121,19 +130,35 @@ Result<> transaction(sqlite3* database, const std::string& doing, const std::fun
   return done;
 }
 
-Result<DatabasePtr> open_database(const std::filesystem::path& file, const std::string& doing) {
+namespace {
+
+enum class Access { Shared, Alone };
+
+// Without a file for the index that several processes share, if alone.
+Result<DatabasePtr> open_as(const std::filesystem::path& file, const std::string& doing, Access access) {
   sqlite3* opened = nullptr;
   const int code = sqlite3_open_v2(
       file.c_str(), &opened, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_FULLMUTEX, nullptr);
   DatabasePtr database(opened);
   if (code != SQLITE_OK) return sqlite_error(opened, doing);
   sqlite3_busy_timeout(opened, kBusyMilliseconds);
+  if (access == Access::Alone) {
+    if (auto set = change(opened, doing, "PRAGMA locking_mode = EXCLUSIVE"); !set) return set.take_error();
+  }
   for (const char* setting :
        {"PRAGMA journal_mode = WAL", "PRAGMA synchronous = FULL", "PRAGMA foreign_keys = ON"}) {
     if (auto set = change(opened, doing, setting); !set) return set.take_error();
   }
   if (auto ready = prepare_schema(opened, doing); !ready) return ready.take_error();
   return database;
+}
+
+}  // namespace
+
+Result<DatabasePtr> open_database(const std::filesystem::path& file, const std::string& doing) {
+  auto database = open_as(file, doing, Access::Shared);
+  if (database || database.error().kind != Errc::NoSpace) return database;
+  return open_as(file, doing, Access::Alone);  // on a full drive, cached data is still served
 }
 
 }  // namespace spark::staging

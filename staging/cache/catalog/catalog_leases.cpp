@@ -2,7 +2,7 @@
 #include <algorithm>
 
 #include "base/text.hpp"
-#include "staging/cache/catalog_private.hpp"
+#include "staging/cache/catalog/catalog_private.hpp"
 
 namespace spark::staging {
 

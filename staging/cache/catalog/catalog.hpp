@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -39,6 +40,8 @@ struct GenerationRow {
   std::uint64_t files = 0, inodes = 0;
   std::string hash;
   std::string damage;  // found by a verification; empty means none
+  // Damage was found in a copy of the dataset, and this one was not read back since: generations share files.
+  bool is_suspect = false;
   WallTime staged_at, last_used;
   double stage_seconds = 0;             // time to stage all of it, measured or estimated; 0 means unknown
   std::optional<WallTime> scrubbed_at;  // when the whole copy was last read back and compared
@@ -48,7 +51,8 @@ struct GenerationRow {
   SourceState source;                   // the copy was last found equal to this state
   std::optional<BytesFrom> from;        // none means unknown
 
-  bool is_sound() const { return damage.empty() && !is_doubtful; }
+  bool is_intact() const { return damage.empty() && !is_suspect; }
+  bool is_sound() const { return is_intact() && !is_doubtful; }
 };
 
 // Space reserved for a copy in progress: all that the copy will take, whether written or not. It ends with
@@ -72,6 +76,8 @@ class Catalog {
   // ID of the cache folder that belongs to this catalog; empty until it is set.
   Result<std::string> cache_id();
   Result<> set_cache_id(const std::string& id);
+  // Runs `work` while no other process changes the catalog; an error undoes its changes.
+  Result<> exclusively(const std::function<Result<>()>& work);
 
   // A number that no generation of the dataset has had.
   Result<std::uint64_t> next_generation(const std::string& dataset);
@@ -86,6 +92,7 @@ class Catalog {
   // The result of a verification; empty damage means that the copy is intact.
   Result<> set_scrubbed(const std::string& dataset, std::uint64_t generation, const std::string& damage,
                         WallTime at);
+  Result<> set_suspect(const std::string& dataset, std::uint64_t generation);
 
   // Marks generations, all or none, so that they can't be leased any more. Refused, naming the holders, while
   // one of them has a live lease that is not soft.

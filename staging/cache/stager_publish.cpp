@@ -1,0 +1,93 @@
+// The last steps of a staging: publishes the copy, and removes the generations that it replaces.
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <cerrno>
+
+#include "base/text.hpp"
+#include "staging/cache/catalog/damage_mark.hpp"
+#include "staging/cache/inventory.hpp"
+#include "staging/cache/stager.hpp"
+#include "staging/files/tree.hpp"
+#include "staging/manifest/names.hpp"
+
+namespace spark::staging {
+namespace {
+
+// Estimated time to stage all of it; 0 if this run copied too little to tell.
+double whole_seconds(Bytes bytes, Bytes not_copied, double seconds) {
+  const Bytes copied = bytes - std::min(bytes, not_copied);
+  if (copied == 0 || copied < bytes / 10) return 0;
+  return seconds * static_cast<double>(bytes) / static_cast<double>(copied);
+}
+
+}  // namespace
+
+Result<std::uint64_t> Stager::publish(const Sealed& sealed, PartialArea& area, Bytes not_copied) {
+  const std::string& dataset = sealed.header.dataset;
+  auto generation = unused_generation(dataset);
+  if (!generation) return generation;
+  const Destination place = store_.folder().place(dataset, *generation);
+  if (::mkdir(place.folder.c_str(), 0755) != 0 && errno != EEXIST) {
+    return fail_errno(errno, "making folder " + printable(place.folder.native()));
+  }
+  if (auto flushed = flush_folder(store_.folder().data()); !flushed) {
+    return flushed.take_error();
+  }
+  // Of an earlier generation with this number, which a rebuilt catalog does not know.
+  if (auto dropped = drop_damage_mark(place.folder, *generation); !dropped) {
+    return dropped.take_error();
+  }
+  if (auto published = staging::publish(place, area, sealed.root, store_.step()); !published) {
+    return published.take_error();
+  }
+  if (auto go_on = after(store_.step(), "published"); !go_on) {
+    return go_on.take_error();
+  }
+  const double seconds = whole_seconds(sealed.summary.bytes, not_copied, monitor_.seconds());
+  BytesFrom from;
+  from.peers = monitor_.counters.bytes_from_peers;
+  from.volume = sealed.summary.bytes - std::min(sealed.summary.bytes, not_copied + from.peers);
+  if (auto entered = store_.enter(sealed.header, *generation, sealed.summary, seconds, from); !entered) {
+    return entered.take_error();
+  }
+  if (auto sound = store_.note_published(dataset, *generation, area); !sound) return sound.take_error();
+  return generation;
+}
+
+// Never a name that is already taken, for whatever reason.
+Result<std::uint64_t> Stager::unused_generation(const std::string& dataset) {
+  for (;;) {
+    auto generation = store_.catalog().next_generation(dataset);
+    if (!generation) return generation;
+    const auto there = store_.folder().has_generation(folder_name(dataset), *generation);
+    if (!there) return there.take_error();
+    if (!*there) return generation;
+  }
+}
+
+// The dataset is ready now, so an error here does not fail its staging.
+void Stager::drop_superseded(Staged& staged, const std::vector<InUse>& in_use) {
+  const auto rows = store_.ready_generations(staged.dataset);
+  if (!rows) return;
+  const bool is_doubtful = std::ranges::any_of(*rows, [&](const GenerationRow& row) {
+    return row.generation == staged.generation && row.is_doubtful;
+  });
+  for (const GenerationRow& row : *rows) {
+    const bool is_used = std::ranges::any_of(in_use, [&](const InUse& one) {
+      return one.dataset == row.dataset && one.generation == row.generation;
+    });
+    // A doubtful generation does not replace a sound one: the link still points at the sound one.
+    const bool is_needed = is_used || (is_doubtful && row.is_sound());
+    if (row.generation == staged.generation || is_needed) continue;
+    const auto looked = look_before_deleting(store_, {row}, stop_);
+    if (!looked || looked->passes) continue;  // a program reads it: removed later
+    auto evicted = store_.mark_evicted({row});
+    if (!evicted && evicted.error().kind == Errc::Refused) continue;  // leased: removed later
+    if (evicted) evicted = store_.delete_marked({row});
+    if (evicted) continue;
+    staged.report.warnings.push_back("an older generation was not removed: " + evicted.error().message());
+  }
+}
+
+}  // namespace spark::staging

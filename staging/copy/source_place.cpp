@@ -1,0 +1,28 @@
+#include "staging/copy/source_place.hpp"
+
+#include <algorithm>
+
+#include "base/text.hpp"
+#include "staging/files/space.hpp"
+#include "staging/manifest/source_identity.hpp"
+
+namespace spark::staging {
+
+Result<> check_source_place(const Tree& source, const Walked& walked, const ManifestHeader& then) {
+  const char* hint = "mount it again; if it is meant to be so, add --accept-source";
+  const bool has_files =
+      std::ranges::any_of(walked.entries, [](const Entry& entry) { return entry.type == EntryType::File; });
+  if (!has_files) {
+    return fail(Errc::Refused, source.shown("") + " has become empty: it had files when it was copied before",
+                hint);
+  }
+  if (!source.folder || then.source != source.root()) return {};
+  const std::string now = file_system_of(source.folder.get());
+  if (!is_other_file_system(then.file_system, now)) return {};
+  return fail(Errc::Refused,
+              source.shown("") + " is on another file system than when it was copied before: " +
+                  printable(now) + " instead of " + printable(then.file_system),
+              hint);
+}
+
+}  // namespace spark::staging

@@ -1,0 +1,16 @@
+// Whether a source can be what an earlier copy was made from.
+#pragma once
+
+#include "base/result.hpp"
+#include "staging/files/tree.hpp"
+#include "staging/files/walk.hpp"
+#include "staging/manifest/manifest.hpp"
+
+namespace spark::staging {
+
+// A mount point without its file system is an empty folder of another one, and a copy of it would replace a
+// good one. Refused if the source has no file any more, or if it is on another file system than at the
+// earlier copy (`then`), which had files.
+Result<> check_source_place(const Tree& source, const Walked& walked, const ManifestHeader& then);
+
+}  // namespace spark::staging

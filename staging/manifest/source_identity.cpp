@@ -1,0 +1,16 @@
+#include "staging/manifest/source_identity.hpp"
+
+namespace spark::staging {
+
+std::chrono::nanoseconds unsettled_for(std::int64_t ctime_ns, std::int64_t now_ns) {
+  constexpr std::int64_t kSecond = 1'000'000'000, kTick = 20'000'000;
+  const std::int64_t step = ctime_ns % kSecond == 0 ? 2 * kSecond : kTick;
+  return std::chrono::nanoseconds(ctime_ns + step - now_ns);
+}
+
+bool is_other_file_system(std::string_view then, std::string_view now) {
+  if (then.empty() || now.empty()) return false;
+  return then.substr(0, then.find(':')) == now.substr(0, now.find(':')) && then != now;
+}
+
+}  // namespace spark::staging

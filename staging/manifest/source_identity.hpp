@@ -1,0 +1,52 @@
+// What tells that a file of a source is still the same one: the only notion of "unchanged", for the cache,
+// `copy` and the fleet.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <limits>
+#include <string>
+#include <string_view>
+
+#include "base/units.hpp"
+#include "staging/manifest/manifest.hpp"
+
+namespace spark::staging {
+
+struct SourceIdentity {
+  Bytes size = 0;
+  std::int64_t mtime_ns = 0, ctime_ns = 0;
+  std::uint64_t inode = 0;
+  bool operator==(const SourceIdentity&) const = default;
+};
+
+inline SourceIdentity identity_of(const Entry& entry) {
+  return {entry.size, entry.mtime_ns, entry.ctime_ns, entry.inode};
+}
+
+inline void add(Hasher& hasher, const SourceIdentity& identity) {
+  hasher.add_number(identity.size);
+  hasher.add_number(static_cast<std::uint64_t>(identity.mtime_ns));
+  hasher.add_number(static_cast<std::uint64_t>(identity.ctime_ns));
+  hasher.add_number(identity.inode);
+}
+
+// A ctime that no file has, for a file that was so young when it was read that a later change of it could
+// have the same times: it is read again the next time.
+inline constexpr std::int64_t kUnsettled = std::numeric_limits<std::int64_t>::min();
+
+// How long a change of a file with this ctime may still get the same time. File systems count in seconds (two
+// on FAT), or in the kernel's ticks.
+std::chrono::nanoseconds unsettled_for(std::int64_t ctime_ns, std::int64_t now_ns);
+
+// What hosts compare, beside the files, to know that they stage the same set.
+struct SetOrigin {
+  std::string state;   // of the volume that is copied, see Source::state; empty means unknown
+  std::string source;  // see Source::origin
+};
+
+// A name of the file system, kept over restarts of the host: "uuid:…", or "fsid:…" where the kernel has no
+// UUID of it. Empty if it has none. Names of different kinds can't be compared.
+bool is_other_file_system(std::string_view then, std::string_view now);
+
+}  // namespace spark::staging

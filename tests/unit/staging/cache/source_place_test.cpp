@@ -1,0 +1,106 @@
+// What must not replace, delete or hide a good copy.
+#include "staging/cache/cache.hpp"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <fstream>
+#include <future>
+
+#include "base/file.hpp"
+#include "tests/unit/staging/cache/cache_fixture.hpp"
+
+namespace spark::staging {
+namespace {
+
+using namespace test;
+
+class SourcePlaceTest : public CacheTest {};
+
+// As of a mount point after its file system is gone.
+TEST_F(SourcePlaceTest, AnEmptySourceDoesNotReplaceACopy) {
+  write_text(source_.path / "f", "one");
+  ASSERT_OK(stage());
+  std::filesystem::remove(source_.path / "f");
+  EXPECT_KIND(stage(), Errc::Refused);
+  EXPECT_EQ(read_text(link() / "f"), "one");
+  options_.accepts_source = true;
+  ASSERT_OK(stage());
+  EXPECT_FALSE(std::filesystem::exists(link() / "f"));
+}
+
+TEST_F(SourcePlaceTest, ASourceOnAnotherFileSystemDoesNotReplaceACopy) {
+  if (::geteuid() != 0) GTEST_SKIP() << "only root can mount";
+  write_text(source_.path / "f", "one");
+  ASSERT_OK(stage());
+  const SmallTmpfs other(source_.path, "size=1m");
+  write_text(source_.path / "f", "other");
+  EXPECT_KIND(stage(), Errc::Refused);
+  EXPECT_EQ(read_text(link() / "f"), "one");
+  options_.accepts_source = true;
+  ASSERT_OK(stage());
+  EXPECT_EQ(read_text(link() / "f"), "other");
+}
+
+TEST_F(SourcePlaceTest, TemporaryFilesInTheSourceMakeNoNewGeneration) {
+  write_text(source_.path / "folder/f", "one");
+  ASSERT_OK(stage());
+  write_text(source_.path / "folder/temporary", "x");
+  std::filesystem::remove(source_.path / "folder/temporary");
+  const auto again = stage();
+  ASSERT_OK(again);
+  EXPECT_EQ(again->served_from, ServedFrom::Cache);
+}
+
+TEST_F(SourcePlaceTest, ACopyWithAnOpenFileIsNeitherEvictedNorSuperseded) {
+  write_text(source_.path / "f", "one");
+  auto cache = open();
+  const auto first = stage(*cache);
+  ASSERT_OK(first);
+  UniqueFd job(::open((first->path / "f").c_str(), O_RDONLY | O_CLOEXEC));
+  EXPECT_KIND(cache->evict("set"), Errc::Refused);
+  write_text(source_.path / "f", "two!");
+  ASSERT_OK(stage(*cache));
+  EXPECT_EQ(read_text(first->path / "f"), "one");
+  job.reset();
+  ASSERT_OK(stage(*cache));
+  EXPECT_FALSE(std::filesystem::exists(first->path));
+  ASSERT_OK(cache->evict("set"));
+}
+
+TEST_F(SourcePlaceTest, ParallelFirstOpensMakeOneCache) {
+  for (int round = 0; round < 10; ++round) {
+    std::filesystem::remove_all(config_.path);
+    std::filesystem::remove_all(config_.state_dir);
+    std::vector<std::future<std::string>> opened;
+    for (int i = 0; i < 6; ++i) {
+      opened.push_back(std::async(std::launch::async, [this] {
+        const auto cache = Cache::open(config_, clock_);
+        return cache ? "" : cache.error().message();
+      }));
+    }
+    for (auto& one : opened) EXPECT_EQ(one.get(), "");
+    ASSERT_TRUE(Cache::open(config_, clock_));
+  }
+}
+
+// Also its catalog can't be opened in the usual way: there is no space for an index that processes share.
+TEST_F(SourcePlaceTest, AFullStateFolderDoesNotKeepACopyFromBeingServed) {
+  if (::geteuid() != 0) GTEST_SKIP() << "only root can mount";
+  const SmallTmpfs state(config_.state_dir, "size=1m");
+  write_text(source_.path / "f", "one");
+  ASSERT_OK(stage());
+  {
+    std::ofstream fill(config_.state_dir / "fill");
+    const std::string block(4096, 'x');
+    while (fill << block << std::flush) {
+    }
+  }
+  source_.hold = "request-1";
+  const auto again = stage();
+  ASSERT_OK(again);
+  EXPECT_EQ(again->served_from, ServedFrom::Cache);
+}
+
+}  // namespace
+}  // namespace spark::staging
