@@ -180,9 +180,11 @@ Result<> CacheStore::enter(const ManifestHeader& header, std::uint64_t generatio
   row.from = from;
   row.hash = summary.hash;
   row.staged_at = row.last_used = row.good_at = now();
-  if (auto mark = damage_mark(folder_.place(row.dataset, row.generation).folder, generation)) {
+  auto mark = damage_mark(folder_.place(row.dataset, generation).folder, generation);
+  if (!mark) return mark.take_error();
+  if (*mark) {
     row.is_suspect = true;
-    row.damage = std::move(*mark);
+    row.damage = std::move(**mark);
   }
   if (summary.good_at != 0)
     row.good_at = std::min(row.good_at, WallTime(std::chrono::seconds(summary.good_at)));

@@ -17,11 +17,12 @@ std::filesystem::path damage_file(const std::filesystem::path& folder, std::uint
 
 }  // namespace
 
-std::optional<std::string> damage_mark(const std::filesystem::path& folder, std::uint64_t generation) {
+Result<std::optional<std::string>> damage_mark(const std::filesystem::path& folder,
+                                               std::uint64_t generation) {
   auto text = read_file(damage_file(folder, generation));
-  if (text) return std::move(*text);
-  // Unreadable: it is there, so something is known to be wrong.
-  return text.error().kind == Errc::NotFound ? std::nullopt : std::optional<std::string>("");
+  if (text) return std::optional(std::move(*text));
+  if (text.error().kind == Errc::NotFound) return std::optional<std::string>();
+  return text.take_error();
 }
 
 Result<> set_damage_mark(const std::filesystem::path& folder, std::uint64_t generation,

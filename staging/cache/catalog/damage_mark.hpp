@@ -12,7 +12,7 @@ namespace spark::staging {
 
 // `folder` holds the dataset's generations. The damage that was found; empty if it was found in another copy
 // of the dataset. No value if there is no mark.
-std::optional<std::string> damage_mark(const std::filesystem::path& folder, std::uint64_t generation);
+Result<std::optional<std::string>> damage_mark(const std::filesystem::path& folder, std::uint64_t generation);
 Result<> set_damage_mark(const std::filesystem::path& folder, std::uint64_t generation,
                          const std::string& damage);
 Result<> drop_damage_mark(const std::filesystem::path& folder, std::uint64_t generation);
