@@ -9,6 +9,7 @@
 #include "staging/copy/exchange.hpp"
 #include "staging/copy/partial/damage_report.hpp"
 #include "staging/copy/source_place.hpp"
+#include "staging/copy/transfer/touched.hpp"
 #include "staging/files/source_trouble.hpp"
 #include "staging/files/space.hpp"
 #include "staging/files/tree.hpp"
@@ -98,18 +99,36 @@ Result<Staged> Stager::look_and_stage(const Source& source, Tree& tree, const Co
   if (!same && source.only_cached && !source.is_prefetch)
     return fail(Errc::NotFound,
                 "dataset " + printable(source.dataset) + " is not in the cache in its current state");
-  if (!same && walked->entries.empty()) walked = monitor_.during(CopyPhase::Walking, walk_it);
+  const auto sound = std::ranges::find_if(ready, &GenerationRow::is_sound);
+  const GenerationRow* earlier = sound == ready.end() ? nullptr : &*sound;
+  if (auto compared = same ? Result<>() : compare(source, tree, options, earlier, *walked, same); !compared)
+    return fail(with_source_trouble(std::move(compared.error()), tree));
+  if (!same && walked->entries.empty()) {
+    walked = monitor_.during(CopyPhase::Walking, walk_it);
+    equal_.clear();
+  }
   if (!walked) return fail(with_source_trouble(std::move(walked.error()), tree));
   if (auto there = same ? Result<>() : check_place(source, tree, *walked, options, ready); !there)
     return there.take_error();
-  const auto sound = std::ranges::find_if(ready, &GenerationRow::is_sound);
-  const GenerationRow* earlier = sound == ready.end() ? nullptr : &*sound;
   if (!same && source.only_cached) return reserve(source, std::move(*walked), area, options, earlier);
   auto staged = same ? Result<Staged>(std::move(*same))
                      : copy(source, tree, std::move(*walked), area, options, earlier);
   if (staged && staged->blocked_by.empty())
     note_state(store_, *staged, state_of(source, options, config_), notes);
   return staged;
+}
+
+Result<> Stager::compare(const Source& source, const Tree& tree, const CopyOptions& options,
+                         const GenerationRow* earlier, Walked& walked, std::optional<Staged>& same) {
+  const bool can_read = !source.is_away && !source.only_cached && !source.is_doubtful;
+  if (!can_read || earlier == nullptr || walked.entries.empty()) return {};
+  auto compared = compare_touched(tree, walked.entries,
+                                  store_.folder().place(source.dataset, earlier->generation).manifest(),
+                                  options, monitor_, stop_);
+  if (!compared) return compared.take_error();
+  equal_ = std::move(compared->equal);
+  if (compared->is_all) same = serve_same_entries(store_, source, *earlier, walked, monitor_, stop_);
+  return {};
 }
 
 // The identity of a volume is checked when it is mounted.
@@ -248,8 +267,9 @@ std::optional<Previous> Stager::contents_of(const GenerationRow& row) const {
   const Destination place = store_.folder().place(row.dataset, row.generation);
   auto tree = open_tree(place.path());
   if (!tree) return std::nullopt;
-  return Previous{std::move(*tree), place.manifest(), row.scrubbed_at ? to_seconds(*row.scrubbed_at) : 0,
-                  to_seconds(row.staged_at), config_.served_read_only};
+  return Previous{
+      std::move(*tree),          place.manifest(),         row.scrubbed_at ? to_seconds(*row.scrubbed_at) : 0,
+      to_seconds(row.staged_at), config_.served_read_only, equal_};
 }
 
 }  // namespace spark::staging

@@ -224,7 +224,7 @@ class CopyFile final : public FileWork {
     const auto kept = put_metadata(copy_.fd.get(), source_.fd.get(), entry_, shown);
     if (!kept) return kept.take_error();
     entry_.lost_attributes = *kept != Kept::All;
-    if (entry_.lost_attributes) context_.lost_attributes(entry_);
+    if (entry_.lost_attributes) context_.notes->add(CopyNotes::Kind::LostAttributes, entry_);
     return {};
   }
 

@@ -2,6 +2,8 @@
 
 #include <array>
 #include <cerrno>
+#include <chrono>
+#include <thread>
 
 namespace spark::staging {
 namespace {
@@ -119,7 +121,7 @@ tl::unexpected<Error> sqlite_error(sqlite3* database, const std::string& doing) 
   if (code == SQLITE_CORRUPT || code == SQLITE_NOTADB) {
     return fail(Errc::Failed, what, "move the file away: the catalog is rebuilt from the cache folder");
   }
-  return fail(Errc::Failed, what);
+  return fail(Error{Errc::Failed, what, "", code == SQLITE_BUSY ? EBUSY : 0});
 }
 
 Result<> transaction(sqlite3* database, const std::string& doing, const std::function<Result<>()>& work) {
@@ -156,7 +158,13 @@ Result<DatabasePtr> open_as(const std::filesystem::path& file, const std::string
 }  // namespace
 
 Result<DatabasePtr> open_database(const std::filesystem::path& file, const std::string& doing) {
+  // SQLite does not wait for another process that makes the file, or its index, at this moment.
+  const auto end = std::chrono::steady_clock::now() + std::chrono::milliseconds(kBusyMilliseconds);
   auto database = open_as(file, doing, Access::Shared);
+  while (!database && database.error().number == EBUSY && std::chrono::steady_clock::now() < end) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    database = open_as(file, doing, Access::Shared);
+  }
   if (database || database.error().kind != Errc::NoSpace) return database;
   return open_as(file, doing, Access::Alone);  // on a full drive, cached data is still served
 }

@@ -10,6 +10,7 @@
 #include "base/threads.hpp"
 #include "staging/copy/lanes/monitor.hpp"
 #include "staging/copy/partial/journal.hpp"
+#include "staging/copy/transfer/copy_notes.hpp"
 #include "staging/files/io/drive_share.hpp"
 #include "staging/files/io/throttle.hpp"
 #include "staging/files/tree.hpp"
@@ -26,10 +27,10 @@ struct CopyContext {
   DriveShare* share = nullptr;  // of the source's drive; none means that other users of the drive are ignored
   Counters* counters = nullptr;
   Journal* journal = nullptr;
+  CopyNotes* notes = nullptr;
   bool has_source = true;      // false: the source must not be accessed, see CopyOptions::is_source_away
   bool flush_each = false;     // if one syncfs at the end is not known to be enough
   bool shares_blocks = false;  // the copy's file system can share the source's blocks
-  std::function<void(const Entry&)> lost_attributes;
   // Whether a file's content is right, once all of it is written; false: the file is read again. Empty means
   // right.
   std::function<bool(const Entry&, const Digest&)> is_right;

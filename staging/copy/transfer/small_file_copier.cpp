@@ -9,6 +9,7 @@
 
 #include "base/rounding.hpp"
 #include "staging/copy/transfer/small_files.hpp"
+#include "staging/files/lfs_pointer.hpp"
 #include "staging/files/metadata.hpp"
 #include "staging/manifest/source_identity.hpp"
 
@@ -144,6 +145,8 @@ Result<> SmallFileCopier::write(Entry& entry, const std::byte* data) {
   Hasher hasher;
   hasher.add(std::span<const std::byte>(data, entry.size));
   entry.hash = hasher.digest();
+  if (lfs_pointer({reinterpret_cast<const char*>(data), entry.size}))
+    context_.notes->add(CopyNotes::Kind::LfsPointer, entry);
   context_.counters->bytes_done += entry.size;
   ++context_.counters->files_done;
   if (!context_.flush_each) {

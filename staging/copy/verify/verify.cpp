@@ -142,7 +142,7 @@ Result<ToVerify> count(ManifestReader& manifest) {
   ToVerify all;
   while (const auto entry = manifest.next()) {
     summing.add(*entry);
-    if (is_content(*entry)) ++all.files;
+    if (is_content_of_copy(*entry)) ++all.files;
   }
   if (auto whole = manifest.error(); !whole) return whole.take_error();
   all.summary = summing.done();
@@ -162,7 +162,7 @@ Result<> check_contents(const VerifyContext& context, ManifestReader& manifest, 
   plan.work_for = [&](std::uint64_t) {
     const std::scoped_lock lock(mutex);
     auto entry = manifest.next();
-    while (entry && !is_content(*entry)) entry = manifest.next();
+    while (entry && !is_content_of_copy(*entry)) entry = manifest.next();
     return std::make_unique<VerifyFile>(context, entry.value());
   };
   return run(plan, context.end);

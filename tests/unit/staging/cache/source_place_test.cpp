@@ -2,10 +2,12 @@
 #include "staging/cache/cache.hpp"
 
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <fstream>
 #include <future>
+#include <thread>
 
 #include "base/file.hpp"
 #include "tests/unit/staging/cache/cache_fixture.hpp"
@@ -100,6 +102,34 @@ TEST_F(SourcePlaceTest, AFullStateFolderDoesNotKeepACopyFromBeingServed) {
   const auto again = stage();
   ASSERT_OK(again);
   EXPECT_EQ(again->served_from, ServedFrom::Cache);
+}
+
+// `chmod -R u+rw` or a restore with the old times gives every file a new ctime.
+TEST_F(SourcePlaceTest, FilesThatOnlyLookChangedAreComparedAndNotCopied) {
+  for (const char* name : {"a", "b", "c"}) write_text(source_.path / name, noise(100'000, name[0]));
+  std::filesystem::create_hard_link(source_.path / "a", source_.path / "z");
+  const auto first = stage();
+  ASSERT_OK(first);
+  const auto touch_all = [&] {
+    for (const char* name : {"a", "b", "c"}) EXPECT_EQ(::chmod((source_.path / name).c_str(), 0644), 0);
+    std::this_thread::sleep_for(std::chrono::milliseconds(30));  // see unsettled_for()
+  };
+  touch_all();
+  const auto second = stage();
+  ASSERT_OK(second);
+  EXPECT_EQ(second->served_from, ServedFrom::Cache);
+  EXPECT_EQ(second->generation, first->generation);
+  ASSERT_OK(open()->verify("set", {}, kQuiet, stop_));
+  // One was really changed, with its old size and times; the others are shared.
+  const auto time = std::filesystem::last_write_time(source_.path / "b");
+  write_text(source_.path / "b", noise(100'000, 77));
+  std::filesystem::last_write_time(source_.path / "b", time);
+  touch_all();
+  const auto third = stage();
+  ASSERT_OK(third);
+  EXPECT_EQ(third->served_from, ServedFrom::Copied);
+  EXPECT_EQ(third->report.unchanged_bytes, 200'000u);
+  EXPECT_EQ(differences_by_rsync(source_.path, third->path), "");
 }
 
 }  // namespace

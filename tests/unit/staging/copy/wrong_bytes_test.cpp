@@ -1,8 +1,15 @@
 // Sources that make it hard to copy the right bytes.
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <thread>
+
 #include "base/file.hpp"
 #include "staging/copy/copy_with.hpp"
+#include "staging/copy/need.hpp"
 #include "staging/files/metadata.hpp"
 #include "staging/manifest/source_identity.hpp"
+#include "tests/support/failing_call.hpp"
 #include "tests/unit/staging/copy/copy_fixture.hpp"
 
 namespace spark::staging {
@@ -67,6 +74,58 @@ TEST_F(CopyTest, ExcludePatternsWithSlashesMatchFoldersAndTheRoot) {
   EXPECT_EQ(copied->files, 4u);
   for (const char* path : {"train/c", "train/logs/d", "train/cachefile", "train/deep/cache"})
     EXPECT_TRUE(std::filesystem::exists(copy_ / path)) << path;
+}
+
+// Its size and times are those of the earlier copy; only its ctime tells.
+TEST_F(CopyTest, AFileThatWasRewrittenWithItsOldTimesIsCopied) {
+  write_text(source_ / "f", "one");
+  write_text(source_ / "g", "same");
+  ASSERT_OK(copy_now());
+  const auto time = std::filesystem::last_write_time(source_ / "f");
+  write_text(source_ / "f", "two");
+  std::filesystem::last_write_time(source_ / "f", time);
+  std::filesystem::permissions(source_ / "g", std::filesystem::perms(0644));
+  std::this_thread::sleep_for(std::chrono::milliseconds(30));
+  ASSERT_OK(copy_now());
+  EXPECT_EQ(differences_by_rsync(source_, copy_), "");
+  std::filesystem::permissions(source_ / "g", std::filesystem::perms(0644));
+  std::this_thread::sleep_for(std::chrono::milliseconds(30));
+  EXPECT_TRUE(copy_now()->unchanged);
+}
+
+// As some file systems do for a folder that changes meanwhile.
+TEST_F(CopyTest, AListingThatNamesAFileTwiceDoesNoHarm) {
+  for (const char* name : {"a", "b", "c"}) write_text(source_ / name, name);
+  const auto copied = [&] {
+    static constexpr int kCalls[] = {SYS_getdents64};
+    static int calls = 0;
+    const auto twice = [](const spark::test::FileCall& call) -> std::optional<long> {
+      const long* a = call.arguments;
+      if (++calls == 2) spark::test::call_now(SYS_lseek, a[0], 0, SEEK_SET);
+      return spark::test::call_now(call.number, a[0], a[1], a[2]);
+    };
+    if (!spark::test::intercept_calls(kCalls, twice).empty()) return 10;
+    const auto first = copy_now();
+    if (!first || first->files != 3) return 11;
+    const auto second = copy_now();
+    return second && second->unchanged ? 0 : 12;
+  };
+  EXPECT_EQ(run_and_kill(copied, std::chrono::seconds(60)), 0);
+}
+
+// `status` counted 500,000 files of an unfinished copy at each request.
+TEST_F(CopyTest, AnUnfinishedCopyIsCountedAgainOnlyAfterItChanged) {
+  const auto folder = folder_ / ".copy.spark-partial";
+  write_text(folder / "journal", "x");
+  write_text(folder / "data/a", noise(100'000, 1));
+  const WallTime now{std::chrono::hours(500'000)};
+  const Footprint first = footprint_of_partial_lately(folder, now);
+  EXPECT_GE(first.bytes, 100'000u);
+  write_text(folder / "data/b", noise(100'000, 2));
+  EXPECT_EQ(footprint_of_partial_lately(folder, now + std::chrono::hours(1)).inodes, first.inodes);
+  write_text(folder / "journal", "xy");
+  EXPECT_EQ(footprint_of_partial_lately(folder, now + std::chrono::seconds(50)).inodes, first.inodes);
+  EXPECT_EQ(footprint_of_partial_lately(folder, now + std::chrono::seconds(70)).inodes, first.inodes + 1);
 }
 
 }  // namespace
