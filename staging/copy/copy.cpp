@@ -204,7 +204,10 @@ class Copy {
       return Result<>();
     };
     const bool has_previous = previous.has_value();
-    ends.found_damage = [this, has_previous] { is_taken_over_damage_ = has_previous; };
+    ends.found_damage = [this, has_previous] {
+      is_taken_over_damage_ = has_previous;
+      return Result<>();
+    };
     const QuietSource quiet = options_.needs_quiet_source ? QuietSource(walked.entries) : QuietSource();
     ends.publish = [&](const Sealed& sealed, Bytes /*not_copied*/) {
       if (auto same = quiet.check(source, options_.exclude, options_.links, stop_); !same) return same;

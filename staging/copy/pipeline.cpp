@@ -34,7 +34,9 @@ Result<CopyReport> copy_walked(PipelineJob job, const PipelineEnds& ends, Monito
   if (!sealed) return sealed.take_error();
   if (options.verify) {
     auto same = verify_partial(area, options, monitor, *job.stop);
-    if (!same && same.error().kind == Errc::Mismatch && ends.found_damage) ends.found_damage();
+    const bool is_damaged = !same && same.error().kind == Errc::Mismatch;
+    if (auto noted = is_damaged && ends.found_damage ? ends.found_damage() : Result<>(); !noted)
+      same.error().what += "; this was not recorded: " + noted.error().what;
     if (!same) return same.take_error();
   }
   Result<std::uint64_t> checked = 0;

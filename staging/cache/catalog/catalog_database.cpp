@@ -76,11 +76,14 @@ constexpr std::array kSteps = {
   ALTER TABLE generations ADD COLUMN volume_bytes INTEGER NOT NULL DEFAULT -1;
   ALTER TABLE generations ADD COLUMN peer_bytes INTEGER NOT NULL DEFAULT -1;
 )",
-    // Another copy of the dataset was found damaged, and this one was not read back since.
+    // Damage belongs to a dataset's files, which its generations share: one record of it, see DamageRecords.
     R"(
-  ALTER TABLE generations ADD COLUMN suspect INTEGER NOT NULL DEFAULT 0;
-  UPDATE generations SET suspect = 1
-    WHERE dataset IN (SELECT dataset FROM generations WHERE damage <> '');
+  CREATE TABLE damage (dataset TEXT PRIMARY KEY, record TEXT NOT NULL) STRICT;
+  INSERT INTO damage
+    SELECT dataset, 'revision 1' || char(10) ||
+           group_concat('found ' || generation || ' ' || replace(damage, char(10), ' ') || char(10), '')
+    FROM generations WHERE damage <> '' GROUP BY dataset;
+  ALTER TABLE generations DROP COLUMN damage;
 )"};
 
 Result<int> schema_of(sqlite3* database, const std::string& doing) {

@@ -15,7 +15,6 @@
 #include <vector>
 
 #include "base/text.hpp"
-#include "staging/copy/partial/damage_report.hpp"
 #include "staging/copy/partial/file_lock.hpp"
 #include "staging/copy/partial/publish.hpp"
 #include "staging/copy/partial/stale_locks.hpp"
@@ -238,7 +237,7 @@ Result<> PartialArea::take_what_was_left() {
     if (errno == ENOENT) return {};
     return fail_errno(errno, "looking at " + printable(other.native()));
   }
-  for (const char* name : {"state", "manifest", "journal", "data", kDamageReport}) {
+  for (const char* name : {"state", "manifest", "journal", "data"}) {
     auto taken = rename_to_new(other / name, folder_ / name);
     if (!taken && taken.error().number != EEXIST && taken.error().number != ENOENT) return taken;
   }

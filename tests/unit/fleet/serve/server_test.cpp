@@ -79,7 +79,7 @@ TEST_F(ServerTest, ADamagedCopyIsNotOffered) {
   ASSERT_TRUE(second_.stage(source_, {first_.address()}));
   ASSERT_TRUE(second_.cache()->evict("set"));
   auto catalog = staging::Catalog::open(first_.boards().parent_path()).value();
-  ASSERT_TRUE(catalog->set_scrubbed("set", whole->generation, "large differs", SystemClock().wall()));
+  ASSERT_TRUE(catalog->set_damage_record("set", "revision 1\nfound 1 large differs\n"));
   first_.server().look();
   const auto later = second_.stage(source_, {first_.address()});
   ASSERT_TRUE(later) << later.error().message();

@@ -55,7 +55,8 @@ TEST_F(CatalogTest, RemembersAcrossAReopen) {
   from_peers.from = BytesFrom{2, 3};
   ASSERT_OK(catalog_->put(from_peers));
   ASSERT_OK(catalog_->touch(name, 4, kNow + hours(1)));
-  ASSERT_OK(catalog_->set_scrubbed(name, 3, "f has other content", kNow + hours(2)));
+  ASSERT_OK(catalog_->set_scrubbed(name, 3, kNow + hours(2)));
+  ASSERT_OK(catalog_->set_damage_record(name, "revision 1\n"));
   ASSERT_OK(catalog_->set_cache_id("id"));
   catalog_ = open();
   const auto rows = catalog_->generations();
@@ -73,7 +74,7 @@ TEST_F(CatalogTest, RemembersAcrossAReopen) {
   EXPECT_EQ((*rows)[0].inodes, 2U);
   EXPECT_EQ((*rows)[0].stage_seconds, 1.5);
   EXPECT_FALSE((*rows)[0].scrubbed_at);
-  EXPECT_EQ((*rows)[1].damage, "f has other content");
+  EXPECT_EQ(*catalog_->damage_record(name), "revision 1\n");
   EXPECT_EQ((*rows)[1].scrubbed_at, kNow + hours(2));
   EXPECT_EQ(*catalog_->cache_id(), "id");
   EXPECT_EQ(*catalog_->next_generation(name), 5U);
@@ -288,6 +289,14 @@ TEST_F(OldCatalogTest, ACatalogOfVersion01KeepsItsLeasesAndAcceptsJobLeases) {
 TEST_F(OldCatalogTest, ACatalogOfALaterReleaseIsRefused) {
   write(std::string(kFirstSchema) + "PRAGMA user_version = 99;");
   EXPECT_KIND(Catalog::open(folder_.path()), Errc::Unsupported);
+}
+
+TEST_F(OldCatalogTest, DamageThatWasFoundStaysKnown) {
+  write(std::string(kFirstSchema) + "UPDATE generations SET damage = 'f has other' || char(10) || 'content'");
+  const auto catalog = Catalog::open(folder_.path());
+  ASSERT_OK(catalog);
+  EXPECT_EQ(*(*catalog)->damage_record("a"), "revision 1\nfound 3 f has other content\n");
+  EXPECT_EQ(*(*catalog)->damage_record("b"), "");
 }
 
 TEST_F(OldCatalogTest, ACatalogThatCannotBeUpgradedStaysUnchanged) {
