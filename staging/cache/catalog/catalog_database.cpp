@@ -81,6 +81,12 @@ constexpr std::array kSteps = {
   ALTER TABLE generations ADD COLUMN suspect INTEGER NOT NULL DEFAULT 0;
   UPDATE generations SET suspect = 1
     WHERE dataset IN (SELECT dataset FROM generations WHERE damage <> '');
+)",
+    // What the newest copy was made from; kept when no copy is left.
+    R"(
+  ALTER TABLE datasets ADD COLUMN source TEXT NOT NULL DEFAULT '';
+  ALTER TABLE datasets ADD COLUMN file_system TEXT NOT NULL DEFAULT '';
+  ALTER TABLE datasets ADD COLUMN had_files INTEGER NOT NULL DEFAULT 0;
 )"};
 
 Result<int> schema_of(sqlite3* database, const std::string& doing) {

@@ -24,6 +24,7 @@ class WrongBytesTest : public testing::Test {
   unsigned reads_ = 0;
 
   WrongBytesTest() {
+    source_.origin = "folder";
     for (const char* folder : {"source", "peer"}) std::filesystem::create_directories(folder_ / folder);
     EXPECT_TRUE(write_file_atomically(source_.path / "a", right_));
     peer_has('w');
