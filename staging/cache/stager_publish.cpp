@@ -51,8 +51,6 @@ Result<std::uint64_t> Stager::publish(const Sealed& sealed, PartialArea& area, B
   if (auto entered = store_.enter(sealed.header, *generation, sealed.summary, seconds, from); !entered) {
     return entered.take_error();
   }
-  const CopiedFrom origin{sealed.header.source, sealed.header.file_system, sealed.summary.files > 0};
-  if (auto noted = store_.catalog().note_copied(dataset, origin); !noted) return noted.take_error();
   if (auto sound = store_.note_published(dataset, *generation, area); !sound) return sound.take_error();
   return generation;
 }

@@ -87,11 +87,10 @@ class Catalog {
 
   // A number that no generation of the dataset has had.
   Result<std::uint64_t> next_generation(const std::string& dataset);
-  // Kept when its copies are evicted. Of an unknown dataset: empty.
-  Result<> note_copied(const std::string& dataset, const CopiedFrom& from);
-  Result<CopiedFrom> copied_from(const std::string& dataset);
-  Result<> put(const GenerationRow& row);            // adds or replaces
-  Result<std::vector<GenerationRow>> generations();  // by dataset, newest first
+  // Adds or replaces. `from` is kept when the dataset's copies are evicted; none: as it is known.
+  Result<> put(const GenerationRow& row, const CopiedFrom& from = {});
+  Result<CopiedFrom> copied_from(const std::string& dataset);  // of an unknown dataset: empty
+  Result<std::vector<GenerationRow>> generations();            // by dataset, newest first
   // `source_generation` 0 leaves the stored one unchanged.
   Result<> touch(const std::string& dataset, std::uint64_t generation, WallTime used_at,
                  std::uint64_t source_generation = 0);
