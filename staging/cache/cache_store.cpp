@@ -189,7 +189,8 @@ Result<> CacheStore::enter(const ManifestHeader& header, std::uint64_t generatio
   row.staged_at = row.last_used = row.good_at = now();
   if (summary.good_at != 0)
     row.good_at = std::min(row.good_at, WallTime(std::chrono::seconds(summary.good_at)));
-  if (auto put = catalog_->put(row); !put) return put;
+  const CopiedFrom origin{header.source, header.file_system, summary.files > 0};
+  if (auto put = catalog_->put(row, origin); !put) return put;
   if (auto go_on = after(step_, "committed"); !go_on) return go_on;
   if (auto linked = update_link(row.dataset); !linked) return linked;
   return after(step_, "linked");

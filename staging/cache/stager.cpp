@@ -130,14 +130,24 @@ Result<> Stager::compare(const Source& source, const Tree& tree, const CopyOptio
   return {};
 }
 
-// The identity of a volume is checked when it is mounted.
+// Also after an eviction: the catalog knows the last copy.
 Result<> Stager::check_place(const Source& source, const Tree& tree, const Walked& walked,
                              const CopyOptions& options, const std::vector<GenerationRow>& ready) {
-  if (ready.empty() || ready.front().files == 0 || options.accepts_source || source.is_away) return {};
+  if (options.accepts_source || source.is_away) return {};
   ManifestHeader then;
-  const auto manifest =
-      ManifestReader::open(store_.folder().place(source.dataset, ready.front().generation).manifest());
-  if (manifest && !source.device) then = manifest->header();
+  bool had_files = !ready.empty() && ready.front().files > 0;
+  if (ready.empty()) {
+    const auto from = store_.catalog().copied_from(source.dataset);
+    if (!from) return from.take_error();
+    had_files = from->had_files;
+    then.source = from->source;
+    then.file_system = from->file_system;
+  } else if (const auto manifest = ManifestReader::open(
+                 store_.folder().place(source.dataset, ready.front().generation).manifest())) {
+    then = manifest->header();
+  }
+  if (!had_files) return {};
+  if (source.device) then.file_system.clear();  // compared when the volume was mounted
   return check_source_place(tree, walked, then);
 }
 

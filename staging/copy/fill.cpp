@@ -120,6 +120,7 @@ class Fill {
 
   void set_up_context(Journal& journal) {
     context_.source = job_.source;
+    context_.walked_at = SystemClock().steady();
     context_.has_source = !job_.options->is_source_away;
     context_.copy = &copy_;
     context_.stop = job_.stop;

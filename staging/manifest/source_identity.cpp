@@ -1,11 +1,14 @@
 #include "staging/manifest/source_identity.hpp"
 
+#include <algorithm>
+
 namespace spark::staging {
 
-std::chrono::nanoseconds unsettled_for(std::int64_t ctime_ns, std::int64_t now_ns) {
+std::chrono::nanoseconds unsettled_for(std::int64_t ctime_ns, std::int64_t now_ns,
+                                       std::chrono::nanoseconds seen_for) {
   constexpr std::int64_t kSecond = 1'000'000'000, kTick = 20'000'000;
   const std::int64_t step = ctime_ns % kSecond == 0 ? 2 * kSecond : kTick;
-  return std::chrono::nanoseconds(ctime_ns + step - now_ns);
+  return std::chrono::nanoseconds(std::min(ctime_ns + step - now_ns, step - seen_for.count()));
 }
 
 bool is_other_file_system(std::string_view then, std::string_view now) {

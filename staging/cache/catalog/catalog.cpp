@@ -60,21 +60,35 @@ Result<> Catalog::exclusively(const std::function<Result<>()>& work) {
 }
 
 Result<std::uint64_t> Catalog::next_generation(const std::string& dataset) {
-  Statement statement(database_->get(),
-                      "INSERT INTO datasets VALUES (?, 1) ON CONFLICT (name) DO UPDATE "
-                      "SET last_generation = last_generation + 1 RETURNING last_generation");
+  Statement statement(
+      database_->get(),
+      "INSERT INTO datasets (name, last_generation) VALUES (?, 1) ON CONFLICT (name) DO UPDATE "
+      "SET last_generation = last_generation + 1 RETURNING last_generation");
   if (statement.bind(dataset).step() != SQLITE_ROW) return sqlite_error(database_->get(), database_->writing);
   const std::uint64_t generation = statement.count(0);
   if (statement.step() != SQLITE_DONE) return sqlite_error(database_->get(), database_->writing);
   return generation;
 }
 
-Result<> Catalog::put(const GenerationRow& row) {
+Result<CopiedFrom> Catalog::copied_from(const std::string& dataset) {
+  Statement statement(database_->get(), "SELECT source, file_system, had_files FROM datasets WHERE name = ?");
+  const int code = statement.bind(dataset).step();
+  if (code == SQLITE_ROW) return CopiedFrom{statement.text(0), statement.text(1), statement.number(2) != 0};
+  if (code != SQLITE_DONE) return sqlite_error(database_->get(), database_->reading);
+  return CopiedFrom{};
+}
+
+Result<> Catalog::put(const GenerationRow& row, const CopiedFrom& from) {
   return transaction(database_->get(), database_->writing, [&]() -> Result<> {
-    auto counted = change(database_->get(), database_->writing,
-                          "INSERT INTO datasets VALUES (?1, ?2) ON CONFLICT (name) DO UPDATE "
-                          "SET last_generation = max(last_generation, ?2)",
-                          row.dataset, row.generation);
+    auto counted =
+        change(database_->get(), database_->writing,
+               "INSERT INTO datasets (name, last_generation) VALUES (?1, ?2) ON CONFLICT (name) DO UPDATE "
+               "SET last_generation = max(last_generation, ?2)",
+               row.dataset, row.generation);
+    if (counted && !from.source.empty())
+      counted = change(database_->get(), database_->writing,
+                       "UPDATE datasets SET source = ?2, file_system = ?3, had_files = ?4 WHERE name = ?1",
+                       row.dataset, from.source, from.file_system, std::uint64_t{from.had_files});
     if (!counted) return counted;
     const std::int64_t from_volume = row.from ? static_cast<std::int64_t>(row.from->volume) : kNotKnown;
     const std::int64_t from_peers = row.from ? static_cast<std::int64_t>(row.from->peers) : kNotKnown;

@@ -64,6 +64,12 @@ struct Reservation {
   std::uint64_t task = 0;  // number of its staging in the daemon's count
 };
 
+// What a dataset's newest copy was made from.
+struct CopiedFrom {
+  std::string source, file_system;  // see ManifestHeader
+  bool had_files = false;
+};
+
 class Catalog {
  public:
   // Creates the folder and the file if they do not exist.
@@ -80,8 +86,10 @@ class Catalog {
 
   // A number that no generation of the dataset has had.
   Result<std::uint64_t> next_generation(const std::string& dataset);
-  Result<> put(const GenerationRow& row);            // adds or replaces
-  Result<std::vector<GenerationRow>> generations();  // by dataset, newest first
+  // Adds or replaces. `from` is kept when the dataset's copies are evicted; none: as it is known.
+  Result<> put(const GenerationRow& row, const CopiedFrom& from = {});
+  Result<CopiedFrom> copied_from(const std::string& dataset);  // of an unknown dataset: empty
+  Result<std::vector<GenerationRow>> generations();            // by dataset, newest first
   // `source_generation` 0 leaves the stored one unchanged.
   Result<> touch(const std::string& dataset, std::uint64_t generation, WallTime used_at,
                  std::uint64_t source_generation = 0);

@@ -84,6 +84,12 @@ constexpr std::array kSteps = {
            group_concat('found ' || generation || ' ' || replace(damage, char(10), ' ') || char(10), '')
     FROM generations WHERE damage <> '' GROUP BY dataset;
   ALTER TABLE generations DROP COLUMN damage;
+)",
+    // What the newest copy was made from; kept when no copy is left.
+    R"(
+  ALTER TABLE datasets ADD COLUMN source TEXT NOT NULL DEFAULT '';
+  ALTER TABLE datasets ADD COLUMN file_system TEXT NOT NULL DEFAULT '';
+  ALTER TABLE datasets ADD COLUMN had_files INTEGER NOT NULL DEFAULT 0;
 )"};
 
 Result<int> schema_of(sqlite3* database, const std::string& doing) {
@@ -162,10 +168,11 @@ Result<DatabasePtr> open_as(const std::filesystem::path& file, const std::string
 
 Result<DatabasePtr> open_database(const std::filesystem::path& file, const std::string& doing) {
   // SQLite does not wait for another process that makes the file, or its index, at this moment.
-  const auto end = std::chrono::steady_clock::now() + std::chrono::milliseconds(kBusyMilliseconds);
+  constexpr std::chrono::milliseconds kPause{20};
   auto database = open_as(file, doing, Access::Shared);
-  while (!database && database.error().number == EBUSY && std::chrono::steady_clock::now() < end) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  for (int tries = kBusyMilliseconds / kPause.count(); tries > 0; --tries) {
+    if (database || database.error().number != EBUSY) break;
+    std::this_thread::sleep_for(kPause);
     database = open_as(file, doing, Access::Shared);
   }
   if (database || database.error().kind != Errc::NoSpace) return database;

@@ -30,17 +30,19 @@ Result<> CopyContext::may_read(std::string_view path, Bytes offset, Bytes bytes)
   return check_stop();
 }
 
-bool CopyContext::settle(const Entry& entry) const {
-  constexpr std::chrono::nanoseconds kLongest = std::chrono::milliseconds(2'500);
+void settle(std::int64_t ctime_ns, SteadyTime seen_at, const std::function<bool()>& is_stopped) {
   constexpr std::chrono::nanoseconds kStep = std::chrono::milliseconds(20);
-  for (;;) {
-    const auto now = SystemClock().wall().time_since_epoch();
-    const auto left =
-        unsettled_for(entry.ctime_ns, std::chrono::duration_cast<std::chrono::nanoseconds>(now).count());
-    if (left.count() <= 0) return true;
-    if (left > kLongest || is_stopped()) return false;  // its server's clock is ahead
+  const SystemClock clock;
+  while (!is_stopped()) {
+    const auto now = std::chrono::duration_cast<std::chrono::nanoseconds>(clock.wall().time_since_epoch());
+    const auto left = unsettled_for(ctime_ns, now.count(), clock.steady() - seen_at);
+    if (left.count() <= 0) return;
     std::this_thread::sleep_for(std::min(left, kStep));
   }
+}
+
+void CopyContext::settle(const Entry& entry) const {
+  staging::settle(entry.ctime_ns, walked_at, [this] { return is_stopped(); });
 }
 
 void update(Entry& entry, int file, const struct stat& info, const Tree& tree) {

@@ -26,8 +26,11 @@ struct Comparison {
   const Tree& source;
   const StopFlag& stop;
   Counters& counters;
+  SteadyTime began = SystemClock().steady();  // after the walk
   RunEnd end;
   Throttle throttle;
+
+  bool is_over() const { return stop || end.has_failed(); }
 };
 
 struct Touched {
@@ -38,9 +41,6 @@ struct Touched {
 
 bool is_touched(const Entry& then, const Entry& now) {
   if (now.type != EntryType::File || then.ctime_ns == now.ctime_ns) return false;
-  const auto wall =
-      std::chrono::duration_cast<std::chrono::nanoseconds>(SystemClock().wall().time_since_epoch());
-  if (unsettled_for(now.ctime_ns, wall.count()).count() > 0) return false;  // a later change might not show
   Entry same = then;
   same.ctime_ns = now.ctime_ns;
   return is_same_source(same, now);
@@ -55,6 +55,7 @@ class CompareFile final : public FileWork {
     file_.path = touched_.entry.path.view();
     file_.fd = open_beneath(comparison_.source, file_.path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
     struct stat info {};
+    settle(touched_.entry.ctime_ns, comparison_.began, [this] { return comparison_.is_over(); });
     if (!file_.fd || ::fstat(file_.fd.get(), &info) != 0)
       return fail_errno(errno, "opening " + comparison_.source.shown(file_.path));
     file_.size = touched_.entry.size;
@@ -70,9 +71,8 @@ class CompareFile final : public FileWork {
   }
   WorkFiles files() const override { return {file_}; }
   Result<> before_read(Bytes, std::size_t bytes) override {
-    const auto is_over = [this] { return comparison_.stop || comparison_.end.has_failed(); };
-    comparison_.throttle.wait(bytes, is_over);
-    if (!is_over()) return {};
+    comparison_.throttle.wait(bytes, [this] { return comparison_.is_over(); });
+    if (!comparison_.is_over()) return {};
     return fail(Errc::Cancelled, "comparing " + comparison_.source.shown("") + ": interrupted");
   }
   void moved(Bytes bytes) override { comparison_.counters.bytes_done += bytes; }

@@ -104,6 +104,18 @@ TEST_F(SourcePlaceTest, AFullStateFolderDoesNotKeepACopyFromBeingServed) {
   EXPECT_EQ(again->served_from, ServedFrom::Cache);
 }
 
+TEST_F(SourcePlaceTest, AnEmptySourceIsRefusedAlsoAfterAnEviction) {
+  write_text(source_.path / "f", "one");
+  ASSERT_OK(stage());
+  ASSERT_OK(open()->evict("set"));
+  std::filesystem::remove(source_.path / "f");
+  EXPECT_KIND(stage(), Errc::Refused);
+  options_.accepts_source = true;
+  ASSERT_OK(stage());
+  options_.accepts_source = false;
+  ASSERT_OK(stage());
+}
+
 // `chmod -R u+rw` or a restore with the old times gives every file a new ctime.
 TEST_F(SourcePlaceTest, FilesThatOnlyLookChangedAreComparedAndNotCopied) {
   for (const char* name : {"a", "b", "c"}) write_text(source_.path / name, noise(100'000, name[0]));
