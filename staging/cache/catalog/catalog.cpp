@@ -169,21 +169,6 @@ Result<> Catalog::set_scrubbed(const std::string& dataset, std::uint64_t generat
                 to_microseconds(at), dataset, generation);
 }
 
-Result<std::string> Catalog::damage_record(const std::string& dataset) {
-  Statement statement(database_->get(), "SELECT record FROM damage WHERE dataset = ?");
-  const int code = statement.bind(dataset).step();
-  if (code == SQLITE_DONE) return std::string();
-  if (code != SQLITE_ROW) return sqlite_error(database_->get(), database_->reading);
-  return statement.text(0);
-}
-
-Result<> Catalog::set_damage_record(const std::string& dataset, const std::string& record) {
-  if (record.empty())
-    return change(database_->get(), database_->writing, "DELETE FROM damage WHERE dataset = ?", dataset);
-  return change(database_->get(), database_->writing, "INSERT OR REPLACE INTO damage VALUES (?, ?)", dataset,
-                record);
-}
-
 Result<> Catalog::begin_eviction(const std::vector<GenerationRow>& rows, WallTime now) {
   return transaction(database_->get(), database_->writing, [&]() -> Result<> {
     const auto all = leases();

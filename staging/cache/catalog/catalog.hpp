@@ -97,9 +97,6 @@ class Catalog {
   // A later generation shares this much of its content: evicting the row frees that much less.
   Result<> note_shared(const GenerationRow& row, Bytes shared);
   Result<> set_scrubbed(const std::string& dataset, std::uint64_t generation, WallTime at);
-  // See DamageRecords; empty means none.
-  Result<std::string> damage_record(const std::string& dataset);
-  Result<> set_damage_record(const std::string& dataset, const std::string& record);
 
   // Marks generations, all or none, so that they can't be leased any more. Refused, naming the holders, while
   // one of them has a live lease that is not soft.
@@ -127,6 +124,7 @@ class Catalog {
   struct Database;
   explicit Catalog(std::unique_ptr<Database> database);
   Result<> add_processes(std::vector<Lease>& leases);  // `leases`: by id
+  friend class DamageRecords;  // has a table of its own
   std::unique_ptr<Database> database_;
 };
 

@@ -11,6 +11,7 @@
 #include <sstream>
 
 #include "base/text.hpp"
+#include "staging/cache/catalog/catalog_private.hpp"
 #include "staging/manifest/names.hpp"
 
 namespace spark::staging {
@@ -48,11 +49,28 @@ std::filesystem::path DamageRecords::file(const std::string& dataset) const {
   return data_ / folder_name(dataset) / kFile;
 }
 
+Result<std::string> DamageRecords::in_catalog(const std::string& dataset) const {
+  sqlite3* database = catalog_.database_->get();
+  Statement statement(database, "SELECT record FROM damage WHERE dataset = ?");
+  const int code = statement.bind(dataset).step();
+  if (code == SQLITE_DONE) return std::string();
+  if (code != SQLITE_ROW) return sqlite_error(database, catalog_.database_->reading);
+  return statement.text(0);
+}
+
+Result<> DamageRecords::put_in_catalog(const std::string& dataset, const std::string& record) {
+  sqlite3* database = catalog_.database_->get();
+  const std::string& doing = catalog_.database_->writing;
+  if (record.empty())
+    return staging::change(database, doing, "DELETE FROM damage WHERE dataset = ?", dataset);
+  return staging::change(database, doing, "INSERT OR REPLACE INTO damage VALUES (?, ?)", dataset, record);
+}
+
 Result<Damage> DamageRecords::of(const std::string& dataset) const {
   const auto text = read_file(file(dataset));
   const bool is_there = text.has_value() || text.error().kind != Errc::NotFound;
   if (!text && is_there) return text.take_error();
-  const auto second = catalog_.damage_record(dataset);
+  const auto second = in_catalog(dataset);
   if (!second) return second.take_error();
   Damage damage = is_there ? damage_in(*text) : Damage{};
   Damage kept = second->empty() ? Damage{} : damage_in(*second);
@@ -78,7 +96,7 @@ Result<> DamageRecords::change(const std::string& dataset, const std::function<b
   auto locked = lock(dataset);
   auto known = of(dataset);
   if (!known) {
-    const auto second = catalog_.damage_record(dataset);
+    const auto second = in_catalog(dataset);
     if (!second) return known.take_error();
     known = second->empty() ? Damage{} : damage_in(*second);
   }
@@ -87,7 +105,7 @@ Result<> DamageRecords::change(const std::string& dataset, const std::function<b
   const std::string text = to_text(*known);
   auto written = locked ? write_file_atomically(file(dataset), text, 0600) : fail(locked.error());
   // With the record on the drive, a full state folder does not matter.
-  static_cast<void>(catalog_.set_damage_record(dataset, text));
+  static_cast<void>(put_in_catalog(dataset, text));
   return written;
 }
 
@@ -114,7 +132,7 @@ Result<> DamageRecords::vouch_for(const std::string& dataset, std::uint64_t gene
 // The catalog's first: a record that is left alone is always the newest.
 Result<> DamageRecords::drop(const std::string& dataset) {
   const auto locked = lock(dataset);
-  if (auto dropped = catalog_.set_damage_record(dataset, ""); !dropped) return dropped;
+  if (auto dropped = put_in_catalog(dataset, ""); !dropped) return dropped;
   const std::filesystem::path path = file(dataset);
   if (::unlink(path.c_str()) != 0) {
     if (errno == ENOENT) return {};

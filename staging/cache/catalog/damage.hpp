@@ -55,6 +55,8 @@ class DamageRecords {
   Catalog& catalog_;
 
   std::filesystem::path file(const std::string& dataset) const;
+  Result<std::string> in_catalog(const std::string& dataset) const;  // empty: none
+  Result<> put_in_catalog(const std::string& dataset, const std::string& record);
   Result<UniqueFd> lock(const std::string& dataset) const;
 };
 

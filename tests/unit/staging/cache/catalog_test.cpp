@@ -3,6 +3,9 @@
 #include <sqlite3.h>
 #include <unistd.h>
 
+#include <fstream>
+
+#include "staging/cache/catalog/damage.hpp"
 #include "tests/unit/staging/support.hpp"
 
 namespace spark::staging {
@@ -56,7 +59,6 @@ TEST_F(CatalogTest, RemembersAcrossAReopen) {
   ASSERT_OK(catalog_->put(from_peers));
   ASSERT_OK(catalog_->touch(name, 4, kNow + hours(1)));
   ASSERT_OK(catalog_->set_scrubbed(name, 3, kNow + hours(2)));
-  ASSERT_OK(catalog_->set_damage_record(name, "revision 1\n"));
   ASSERT_OK(catalog_->set_cache_id("id"));
   catalog_ = open();
   const auto rows = catalog_->generations();
@@ -74,7 +76,6 @@ TEST_F(CatalogTest, RemembersAcrossAReopen) {
   EXPECT_EQ((*rows)[0].inodes, 2U);
   EXPECT_EQ((*rows)[0].stage_seconds, 1.5);
   EXPECT_FALSE((*rows)[0].scrubbed_at);
-  EXPECT_EQ(*catalog_->damage_record(name), "revision 1\n");
   EXPECT_EQ((*rows)[1].scrubbed_at, kNow + hours(2));
   EXPECT_EQ(*catalog_->cache_id(), "id");
   EXPECT_EQ(*catalog_->next_generation(name), 5U);
@@ -295,8 +296,10 @@ TEST_F(OldCatalogTest, DamageThatWasFoundStaysKnown) {
   write(std::string(kFirstSchema) + "UPDATE generations SET damage = 'f has other' || char(10) || 'content'");
   const auto catalog = Catalog::open(folder_.path());
   ASSERT_OK(catalog);
-  EXPECT_EQ(*(*catalog)->damage_record("a"), "revision 1\nfound 3 f has other content\n");
-  EXPECT_EQ(*(*catalog)->damage_record("b"), "");
+  const DamageRecords records(folder_ / "data", **catalog);
+  EXPECT_EQ(records.of("a")->found.at(3), "f has other content");
+  EXPECT_TRUE(records.of("a")->makes_suspect(3));
+  EXPECT_FALSE(records.of("b")->makes_suspect(3));
 }
 
 TEST_F(OldCatalogTest, ACatalogThatCannotBeUpgradedStaysUnchanged) {
