@@ -149,10 +149,13 @@ class DiskCache final : public Cache {
     if (!rows) return rows.take_error();
     if (!is_there && rows->empty()) return not_staged("evicting", dataset);
     const StopFlag never{false};
-    const auto looked = look_before_deleting(*store_, *rows, never);
-    if (looked && looked->passes) {
+    auto looked = look_before_deleting(*store_, *rows, never);
+    if (!looked) return fail_with(std::move(looked.error()), doing);
+    if (!looked->obstacle.empty()) {
       return fail(Errc::Refused, doing + ": " + looked->obstacle,
-                  "wait until the program that reads it has ended (`fuser -m` or `lsof` name it)");
+                  looked->passes
+                      ? "wait until the program that reads it has ended (`fuser -m` or `lsof` name it)"
+                      : "allow it with `chattr -ia`, then evict it again");
     }
     if (auto marked = store_->mark_evicted(*rows); !marked) return marked.take_error();
     if (auto gone = store_->delete_marked(*rows); !gone) return gone.take_error();

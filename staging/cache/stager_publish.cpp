@@ -80,7 +80,7 @@ void Stager::drop_superseded(Staged& staged, const std::vector<InUse>& in_use) {
     const bool is_needed = is_used || (is_doubtful && row.is_sound());
     if (row.generation == staged.generation || is_needed) continue;
     const auto looked = look_before_deleting(store_, {row}, stop_);
-    if (!looked || looked->passes) continue;  // a program reads it: removed later
+    if (!looked || !looked->obstacle.empty()) continue;  // a program reads it: removed later
     auto evicted = store_.mark_evicted({row});
     if (!evicted && evicted.error().kind == Errc::Refused) continue;  // leased: removed later
     if (evicted) evicted = store_.delete_marked({row});

@@ -3,13 +3,16 @@
 
 #include <fcntl.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <fstream>
 #include <future>
 #include <thread>
 
 #include "base/file.hpp"
+#include "tests/support/failing_call.hpp"
 #include "tests/unit/staging/cache/cache_fixture.hpp"
 
 namespace spark::staging {
@@ -72,6 +75,27 @@ TEST_F(SourcePlaceTest, ACopyWithAnOpenFileIsNeitherEvictedNorSuperseded) {
 
 TEST_F(SourcePlaceTest, ParallelFirstOpensMakeOneCache) {
   for (int round = 0; round < 10; ++round) {
+// The open file is in a folder that is looked at later.
+TEST_F(SourcePlaceTest, ACopyThatCannotBeLookedThroughIsNotEvicted) {
+  write_text(source_.path / "bad", "x");
+  write_text(source_.path / "folder/f", "one");
+  auto cache = open();
+  const auto staged = stage(*cache);
+  ASSERT_OK(staged);
+  const UniqueFd job(::open((staged->path / "folder/f").c_str(), O_RDONLY | O_CLOEXEC));
+  const auto child = [&] {
+    static constexpr int kCalls[] = {SYS_statx};
+    const auto fail_bad = [](const spark::test::FileCall& call) -> std::optional<long> {
+      if (std::string_view(reinterpret_cast<const char*>(call.arguments[1])) == "bad") return -EIO;
+      return std::nullopt;
+    };
+    if (!spark::test::intercept_calls(kCalls, fail_bad).empty()) return 10;
+    return cache->evict("set") ? 1 : 0;
+  };
+  EXPECT_EQ(run_and_kill(child, std::chrono::seconds(60)), 0);
+  EXPECT_EQ(read_text(staged->path / "folder/f"), "one");
+}
+
     std::filesystem::remove_all(config_.path);
     std::filesystem::remove_all(config_.state_dir);
     std::vector<std::future<std::string>> opened;
