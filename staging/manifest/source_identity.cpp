@@ -15,5 +15,7 @@ bool is_other_file_system(std::string_view then, std::string_view now) {
   if (then.empty() || now.empty()) return false;
   return then.substr(0, then.find(':')) == now.substr(0, now.find(':')) && then != now;
 }
+  const auto type_of = [](std::string_view name) { return name.substr(0, name.find(' ')); };
+  if (type_of(then) != type_of(now)) return true;
 
 }  // namespace spark::staging

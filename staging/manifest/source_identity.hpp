@@ -42,8 +42,9 @@ struct SetOrigin {
   std::string source;  // see Source::origin
 };
 
-// A name of the file system, kept over restarts of the host: "uuid:…", or "fsid:…" where the kernel has no
-// UUID of it. Empty if it has none. Names of different kinds can't be compared.
+// Of names of file systems that are kept over restarts of the host: the type, and an identity if it has one.
+// "ext4 uuid:…", or "ext4 fsid:…" where the kernel does not tell its UUID; "nfs from:SERVER:/EXPORT";
+// "tmpfs". Empty: unknown. Identities of different kinds can't be compared.
 bool is_other_file_system(std::string_view then, std::string_view now);
 
 }  // namespace spark::staging
