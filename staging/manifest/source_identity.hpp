@@ -32,7 +32,7 @@ inline void add(Hasher& hasher, const SourceIdentity& identity) {
 
 // How long a change of a file with this ctime may still get the same time. File systems count in seconds (two
 // on FAT), or in the kernel's ticks. `seen_for`: since the ctime was read, when the file system's own clock,
-// which may be ahead of this host's, was at least there.
+// which may differ from this host's by minutes, was at least there.
 std::chrono::nanoseconds unsettled_for(std::int64_t ctime_ns, std::int64_t now_ns,
                                        std::chrono::nanoseconds seen_for);
 

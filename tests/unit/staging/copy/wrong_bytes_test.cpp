@@ -1,4 +1,5 @@
 // Sources that make it hard to copy the right bytes.
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -24,13 +25,72 @@ TEST_F(CopyTest, AYoungFileIsReadWhenItsNextChangeWouldShow) {
     return unsettled_for(ctime, at, seen_for).count();
   };
   EXPECT_GT(left(now, now + second / 2), 0);
-  EXPECT_LE(left(now, now + 2 * second), 0);
+  EXPECT_GT(left(now, now + 30 * second), 0) << "its server's clock may be behind";
+  EXPECT_LE(left(now, now + second / 2, std::chrono::seconds(2)), 0);
+  EXPECT_LE(left(now, now + 3600 * second), 0);
   EXPECT_GT(left(now + 1, now + 2), 0);
-  EXPECT_LE(left(now + 1, now + second / 20), 0);
+  EXPECT_LE(left(now + 1, now + 2, std::chrono::milliseconds(20)), 0);
   // This host's clock was set back: the file system's has moved on since the file was seen.
   EXPECT_GT(left(now, now - 3600 * second, std::chrono::milliseconds(1990)), 0);
   EXPECT_LE(left(now, now - 3600 * second, std::chrono::milliseconds(2000)), 0);
 }
+std::int64_t shift_s = 0;
+bool is_in_seconds = false;
+
+void shift(long& seconds, long& nanoseconds) {
+  seconds += shift_s;
+  if (is_in_seconds) nanoseconds = 0;
+}
+
+// Every file has another ctime, as if the source's server had another clock.
+std::optional<long> with_other_clock(const spark::test::FileCall& call) {
+  const long* a = call.arguments;
+  if (call.number == SYS_statx) {
+    const long done = spark::test::call_now(call.number, a[0], a[1], a[2], a[3], a[4]);
+    auto* info = reinterpret_cast<struct statx*>(a[4]);
+    long nanoseconds = info->stx_ctime.tv_nsec, seconds = info->stx_ctime.tv_sec;
+    shift(seconds, nanoseconds);
+    info->stx_ctime.tv_sec = seconds;
+    info->stx_ctime.tv_nsec = static_cast<std::uint32_t>(nanoseconds);
+    return done;
+  }
+  const bool is_open = call.number == SYS_fstat;
+  const long done = spark::test::call_now(call.number, a[0], a[1], a[2], a[3]);
+  auto* info = reinterpret_cast<struct stat*>(is_open ? a[1] : a[2]);
+  shift(info->st_ctim.tv_sec, info->st_ctim.tv_nsec);
+  return done;
+}
+
+constexpr int kStats[] = {SYS_statx, SYS_fstat, SYS_newfstatat};
+
+// After an hour was set back, every file of a host is of the future.
+TEST_F(CopyTest, ASourceWhoseClockIsAheadIsUnchangedTheSecondTime) {
+  write_text(source_ / "f", "one");
+  write_text(source_ / "g", noise(3 << 20, 1));
+  const auto copies = [&] {
+    shift_s = 3600;
+    if (!spark::test::intercept_calls(kStats, with_other_clock).empty()) return 10;
+    if (!copy_now()) return 11;
+    const auto again = copy_now();
+    return again && again->unchanged ? 0 : 12;
+  };
+  EXPECT_EQ(run_and_kill(copies, std::chrono::seconds(60)), 0);
+}
+
+// A server counts in seconds, and its clock is behind: the file seems to be old.
+TEST_F(CopyTest, AFileOfAServerWhoseClockIsBehindIsReadWhenItsNextChangeWouldShow) {
+  write_text(source_ / "f", "one");
+  const auto copies = [&] {
+    shift_s = -30;
+    is_in_seconds = true;
+    if (!spark::test::intercept_calls(kStats, with_other_clock).empty()) return 10;
+    const auto began = std::chrono::steady_clock::now();
+    if (!copy_now()) return 11;
+    return std::chrono::steady_clock::now() - began < std::chrono::milliseconds(1'900) ? 12 : 0;
+  };
+  EXPECT_EQ(run_and_kill(copies, std::chrono::seconds(60)), 0);
+}
+
 
 TEST_F(CopyTest, AFileWithDataAndNoSizeIsRefused) {
   source_ = "/proc/sys/vm/dirty_ratio";
