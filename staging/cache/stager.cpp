@@ -133,7 +133,7 @@ Result<> Stager::compare(const Source& source, const Tree& tree, const CopyOptio
 // Also after an eviction: the catalog knows the last copy.
 Result<> Stager::check_place(const Source& source, const Tree& tree, const Walked& walked,
                              const CopyOptions& options, const std::vector<GenerationRow>& ready) {
-  if (options.accepts_source || source.is_away) return {};
+  if (!options.keeps_place || source.is_away) return {};
   ManifestHeader then;
   bool had_files = !ready.empty() && ready.front().files > 0;
   if (ready.empty()) {

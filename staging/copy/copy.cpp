@@ -125,7 +125,7 @@ class Copy {
 
   Result<> check_place(const Tree& source, const Walked& walked,
                        std::optional<ManifestReader>& earlier) const {
-    if (!earlier || options_.accepts_source) return {};
+    if (!earlier || !options_.keeps_place) return {};
     if (auto again = earlier->rewind(); !again) return again;
     const auto summary = summary_of(*earlier);
     if (!summary) return summary.take_error();

@@ -24,25 +24,27 @@ class SourcePlaceTest : public CacheTest {};
 
 // As of a mount point after its file system is gone.
 TEST_F(SourcePlaceTest, AnEmptySourceDoesNotReplaceACopy) {
+  options_.keeps_place = true;
   write_text(source_.path / "f", "one");
   ASSERT_OK(stage());
   std::filesystem::remove(source_.path / "f");
   EXPECT_KIND(stage(), Errc::Refused);
   EXPECT_EQ(read_text(link() / "f"), "one");
-  options_.accepts_source = true;
+  options_.keeps_place = false;
   ASSERT_OK(stage());
   EXPECT_FALSE(std::filesystem::exists(link() / "f"));
 }
 
 TEST_F(SourcePlaceTest, ASourceOnAnotherFileSystemDoesNotReplaceACopy) {
   if (::geteuid() != 0) GTEST_SKIP() << "only root can mount";
+  options_.keeps_place = true;
   write_text(source_.path / "f", "one");
   ASSERT_OK(stage());
   const SmallTmpfs other(source_.path, "size=1m");
   write_text(source_.path / "f", "other");
   EXPECT_KIND(stage(), Errc::Refused);
   EXPECT_EQ(read_text(link() / "f"), "one");
-  options_.accepts_source = true;
+  options_.keeps_place = false;
   ASSERT_OK(stage());
   EXPECT_EQ(read_text(link() / "f"), "other");
 }
@@ -73,8 +75,6 @@ TEST_F(SourcePlaceTest, ACopyWithAnOpenFileIsNeitherEvictedNorSuperseded) {
   ASSERT_OK(cache->evict("set"));
 }
 
-TEST_F(SourcePlaceTest, ParallelFirstOpensMakeOneCache) {
-  for (int round = 0; round < 10; ++round) {
 // The open file is in a folder that is looked at later.
 TEST_F(SourcePlaceTest, ACopyThatCannotBeLookedThroughIsNotEvicted) {
   write_text(source_.path / "bad", "x");
@@ -96,6 +96,8 @@ TEST_F(SourcePlaceTest, ACopyThatCannotBeLookedThroughIsNotEvicted) {
   EXPECT_EQ(read_text(staged->path / "folder/f"), "one");
 }
 
+TEST_F(SourcePlaceTest, ParallelFirstOpensMakeOneCache) {
+  for (int round = 0; round < 10; ++round) {
     std::filesystem::remove_all(config_.path);
     std::filesystem::remove_all(config_.state_dir);
     std::vector<std::future<std::string>> opened;
@@ -129,14 +131,15 @@ TEST_F(SourcePlaceTest, AFullStateFolderDoesNotKeepACopyFromBeingServed) {
 }
 
 TEST_F(SourcePlaceTest, AnEmptySourceIsRefusedAlsoAfterAnEviction) {
+  options_.keeps_place = true;
   write_text(source_.path / "f", "one");
   ASSERT_OK(stage());
   ASSERT_OK(open()->evict("set"));
   std::filesystem::remove(source_.path / "f");
   EXPECT_KIND(stage(), Errc::Refused);
-  options_.accepts_source = true;
+  options_.keeps_place = false;
   ASSERT_OK(stage());
-  options_.accepts_source = false;
+  options_.keeps_place = true;
   ASSERT_OK(stage());
 }
 
