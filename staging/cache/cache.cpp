@@ -104,8 +104,8 @@ class DiskCache final : public Cache {
     if (!known) return known.take_error();
     Monitor monitor(progress);
     auto sound = check(row, options, monitor, stop);
-    if (!sound && is_medium_error(sound.error().number)) sound.error().kind = Errc::Mismatch;
-    const bool is_damaged = !sound && sound.error().kind == Errc::Mismatch;
+    const bool is_damaged = !sound && is_damage(sound.error());
+    if (is_damaged) sound.error().kind = Errc::Mismatch;
     if (sound || is_damaged) {
       const std::string damage = is_damaged ? sound.error().what : "";
       auto noted = store_->note_verified(row, damage, *known);

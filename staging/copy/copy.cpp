@@ -118,8 +118,7 @@ class Copy {
     Monitor monitor(progress_);
     const auto same = verify_copy(*copy, manifest, options_, monitor, stop_, options_.earlier.times);
     if (same) return std::string();
-    if (same.error().kind != Errc::Mismatch && !is_medium_error(same.error().number))
-      return fail(same.error());
+    if (!is_damage(same.error())) return fail(same.error());
     return same.error().what;
   }
 

@@ -98,6 +98,32 @@ TEST_F(CopyTest, AFileWithDataAndNoSizeIsRefused) {
   EXPECT_KIND(copied, Errc::Unsupported);
   EXPECT_FALSE(std::filesystem::exists(copy_));
 }
+// The earlier copy's drive can't read that file any more.
+TEST_F(CopyTest, AnUnreadableFileThatWasTakenOverIsCopiedAgain) {
+  write_text(source_ / "same", noise(100'000, 1));
+  write_text(source_ / "f", "one");
+  ASSERT_OK(copy_now());
+  write_text(source_ / "f", "two!");
+  static std::uint64_t bad = 0;
+  struct stat info {};
+  ASSERT_EQ(::stat((copy_ / "same").c_str(), &info), 0);
+  bad = info.st_ino;
+  options_.verify = true;
+  options_.io = IoKind::Threads;
+  const auto copies = [&] {
+    static constexpr int kCalls[] = {SYS_pread64};
+    const auto fail_bad = [](const spark::test::FileCall& call) -> std::optional<long> {
+      struct stat file {};
+      if (::fstat(static_cast<int>(call.arguments[0]), &file) == 0 && file.st_ino == bad) return -EIO;
+      return std::nullopt;
+    };
+    if (!spark::test::intercept_calls(kCalls, fail_bad).empty()) return 10;
+    return copy_now() ? 0 : 11;
+  };
+  EXPECT_EQ(run_and_kill(copies, std::chrono::seconds(60)), 0);
+  EXPECT_EQ(differences_by_rsync(source_, copy_), "");
+}
+
 
 // A thread that waits for others must learn that there is nothing to wait for any more.
 TEST_F(CopyTest, ASmallFileThatFailsEndsTheCopyOfLargeOnes) {
