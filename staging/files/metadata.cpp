@@ -50,7 +50,8 @@ Result<std::vector<std::string>> list_attributes(int fd) {
 // larger one like a full drive.
 bool is_not_taken(int number, int fd) {
   struct statvfs space {};
-  if (number == ENOSPC) return ::fstatvfs(fd, &space) == 0 && space.f_bavail > 0 && space.f_favail > 0;
+  if (number == ENOSPC)  // btrfs counts no inodes
+    return ::fstatvfs(fd, &space) == 0 && space.f_bavail > 0 && (space.f_files == 0 || space.f_favail > 0);
   return number == EOPNOTSUPP || number == EPERM || number == E2BIG || number == ERANGE;
 }
 
