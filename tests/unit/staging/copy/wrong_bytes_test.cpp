@@ -8,7 +8,6 @@
 #include "base/file.hpp"
 #include "staging/copy/copy_with.hpp"
 #include "staging/copy/need.hpp"
-#include "staging/files/metadata.hpp"
 #include "staging/manifest/source_identity.hpp"
 #include "tests/support/failing_call.hpp"
 #include "tests/unit/staging/copy/copy_fixture.hpp"
@@ -34,6 +33,7 @@ TEST_F(CopyTest, AYoungFileIsReadWhenItsNextChangeWouldShow) {
   EXPECT_GT(left(now, now - 3600 * second, std::chrono::milliseconds(1990)), 0);
   EXPECT_LE(left(now, now - 3600 * second, std::chrono::milliseconds(2000)), 0);
 }
+
 std::int64_t shift_s = 0;
 bool is_in_seconds = false;
 
@@ -91,13 +91,13 @@ TEST_F(CopyTest, AFileOfAServerWhoseClockIsBehindIsReadWhenItsNextChangeWouldSho
   EXPECT_EQ(run_and_kill(copies, std::chrono::seconds(60)), 0);
 }
 
-
 TEST_F(CopyTest, AFileWithDataAndNoSizeIsRefused) {
   source_ = "/proc/sys/vm/dirty_ratio";
   const auto copied = copy_now();
   EXPECT_KIND(copied, Errc::Unsupported);
   EXPECT_FALSE(std::filesystem::exists(copy_));
 }
+
 // The earlier copy's drive can't read that file any more.
 TEST_F(CopyTest, AnUnreadableFileThatWasTakenOverIsCopiedAgain) {
   write_text(source_ / "same", noise(100'000, 1));
@@ -124,7 +124,6 @@ TEST_F(CopyTest, AnUnreadableFileThatWasTakenOverIsCopiedAgain) {
   EXPECT_EQ(differences_by_rsync(source_, copy_), "");
 }
 
-
 // A thread that waits for others must learn that there is nothing to wait for any more.
 TEST_F(CopyTest, ASmallFileThatFailsEndsTheCopyOfLargeOnes) {
   for (int i = 0; i < 4; ++i) write_text(source_ / ("large-" + std::to_string(i)), noise(3 << 20, i));
@@ -145,10 +144,19 @@ TEST_F(CopyTest, ASmallFileThatFailsEndsTheCopyOfLargeOnes) {
   EXPECT_EQ(run_and_kill(run, std::chrono::seconds(60)), 0);
 }
 
+// An error of the source, and the message names its file.
 TEST_F(CopyTest, AttributesThatCannotBeListedFailTheCopy) {
   write_text(source_ / "f", "x");
-  const UniqueFd closed;
-  EXPECT_FALSE(has_kept_attributes(closed.get()));
+  const auto copies = [&] {
+    static constexpr int kCalls[] = {SYS_flistxattr};
+    const auto fail_it = [](const spark::test::FileCall&) -> std::optional<long> { return -EIO; };
+    if (!spark::test::intercept_calls(kCalls, fail_it).empty()) return 10;
+    const auto copied = copy_now();
+    if (copied) return 11;
+    return copied.error().what.find((source_ / "f").native()) == std::string::npos ? 12 : 0;
+  };
+  EXPECT_EQ(run_and_kill(copies, std::chrono::seconds(60)), 0);
+  EXPECT_FALSE(std::filesystem::exists(copy_));
 }
 
 // As rsync and git read them.
