@@ -124,7 +124,9 @@ Result<> prepare_schema(sqlite3* database, const std::string& doing) {
 tl::unexpected<Error> sqlite_error(sqlite3* database, const std::string& doing) {
   const int code = sqlite3_errcode(database);
   const std::string what = doing + ": " + sqlite3_errmsg(database);
-  if (code == SQLITE_FULL || sqlite3_system_errno(database) == ENOSPC ||
+  // The number is that of the last failed call, whenever that was.
+  const bool is_of_call = code == SQLITE_IOERR || code == SQLITE_CANTOPEN;
+  if (code == SQLITE_FULL || (is_of_call && sqlite3_system_errno(database) == ENOSPC) ||
       sqlite3_extended_errcode(database) == SQLITE_IOERR_SHMSIZE)
     return fail(Errc::NoSpace, what, "free some space there");
   if (code == SQLITE_CORRUPT || code == SQLITE_NOTADB) {

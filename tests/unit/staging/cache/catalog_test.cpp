@@ -203,6 +203,28 @@ TEST_F(CatalogTest, AJobThatWaitsForADatasetDoesNotBlockEviction) {
   EXPECT_TRUE(catalog_->begin_eviction({row}, WallTime{})) << "of an older copy, by a newer one";
 }
 
+TEST_F(CatalogTest, AnErrorAfterAFullDriveIsNotCalledAFullDrive) {
+  if (::geteuid() != 0) GTEST_SKIP() << "only root can mount";
+  const SmallTmpfs full(folder_ / "full", "size=1m");
+  const auto catalog = Catalog::open(folder_ / "full");
+  ASSERT_OK(catalog);
+  GenerationRow large = row("a", 1);
+  large.hash = std::string(100'000, 'x');
+  {
+    std::ofstream fill(folder_ / "full/fill");
+    while (fill << large.hash << std::flush) {
+    }
+  }
+  EXPECT_KIND((*catalog)->put(large), Errc::NoSpace);
+  std::filesystem::remove(folder_ / "full/fill");
+  sqlite3* other = nullptr;
+  ASSERT_EQ(sqlite3_open((folder_ / "full/catalog.sqlite").c_str(), &other), SQLITE_OK);
+  EXPECT_EQ(sqlite3_exec(other, "DROP TABLE troubles", nullptr, nullptr, nullptr), SQLITE_OK)
+      << sqlite3_errmsg(other);
+  sqlite3_close(other);
+  EXPECT_KIND((*catalog)->troubles(), Errc::Failed);
+}
+
 // As written by the first release.
 constexpr char kFirstSchema[] = R"(
   CREATE TABLE facts (name TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT;
