@@ -7,7 +7,6 @@
 #include "base/text.hpp"
 #include "staging/cache/serve.hpp"
 #include "staging/copy/exchange.hpp"
-#include "staging/copy/partial/damage_report.hpp"
 #include "staging/copy/source_place.hpp"
 #include "staging/copy/transfer/touched.hpp"
 #include "staging/files/source_trouble.hpp"
@@ -134,7 +133,7 @@ Result<> Stager::compare(const Source& source, const Tree& tree, const CopyOptio
 // Also after an eviction: the catalog knows the last copy.
 Result<> Stager::check_place(const Source& source, const Tree& tree, const Walked& walked,
                              const CopyOptions& options, const std::vector<GenerationRow>& ready) {
-  if (options.accepts_source || source.is_away) return {};
+  if (!options.keeps_place || source.is_away) return {};
   ManifestHeader then;
   bool had_files = !ready.empty() && ready.front().files > 0;
   if (ready.empty()) {
@@ -171,10 +170,8 @@ Result<> Stager::hold(const Source& source, Staged& staged) {
 // Data read while another process wrote may be torn even if names, sizes and times match: a writer's file
 // gets its times before its content.
 Result<> Stager::keep_fitting(const Source& source, PartialArea& area) {
-  if (source.is_doubtful || has_damage_report(area.folder())) {
-    if (auto cleared = area.clear(); !cleared) return cleared;
-  }
-  drop_damage_report(area.folder());
+  if (auto cleared = source.is_doubtful ? area.clear() : Result<>(); !cleared) return cleared;
+  if (auto rest = store_.discard_suspect(source.dataset, area); !rest) return rest;
   return area.keep_only(source.is_doubtful ? "doubtful" : source.state);
 }
 
@@ -206,6 +203,13 @@ Result<Staged> Stager::copy(const Source& source, const Tree& tree, Walked walke
     header.source_generation = source.generation;
     header.is_doubtful = source.is_doubtful;
     return Result<>();
+  };
+  ends.found_damage = [&]() -> Result<> {
+    const auto all = [](Damage& damage) {
+      damage.sound.clear();
+      return true;
+    };
+    return earlier == nullptr ? Result<>() : store_.damage().change(source.dataset, all);
   };
   ends.publish = [&](const Sealed& sealed, Bytes not_copied) -> Result<> {
     if (auto one = check_one_state(source, options, sealed.summary.hash); !one) return one;

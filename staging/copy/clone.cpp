@@ -93,7 +93,8 @@ class TakeUnchanged {
     if (!original) return false;
     const UniqueFd made(::openat(copy, to.name().c_str(), O_WRONLY | O_CREAT | O_EXCL | kSafely, 0600));
     if (made && share_blocks(made.get(), original.get()) &&
-        put_metadata(made.get(), original.get(), entry, context_.copy->shown(entry.path)))
+        put_metadata(made.get(), original.get(), entry,
+                     {context_.copy->shown(entry.path), "the earlier copy"}))
       return true;
     if (made) ::unlinkat(copy, to.name().c_str(), 0);
     return false;

@@ -118,14 +118,13 @@ class Copy {
     Monitor monitor(progress_);
     const auto same = verify_copy(*copy, manifest, options_, monitor, stop_, options_.earlier.times);
     if (same) return std::string();
-    if (same.error().kind != Errc::Mismatch && !is_medium_error(same.error().number))
-      return fail(same.error());
+    if (!is_damage(same.error())) return fail(same.error());
     return same.error().what;
   }
 
   Result<> check_place(const Tree& source, const Walked& walked,
                        std::optional<ManifestReader>& earlier) const {
-    if (!earlier || options_.accepts_source) return {};
+    if (!earlier || !options_.keeps_place) return {};
     if (auto again = earlier->rewind(); !again) return again;
     const auto summary = summary_of(*earlier);
     if (!summary) return summary.take_error();
@@ -204,7 +203,10 @@ class Copy {
       return Result<>();
     };
     const bool has_previous = previous.has_value();
-    ends.found_damage = [this, has_previous] { is_taken_over_damage_ = has_previous; };
+    ends.found_damage = [this, has_previous] {
+      is_taken_over_damage_ = has_previous;
+      return Result<>();
+    };
     const QuietSource quiet = options_.needs_quiet_source ? QuietSource(walked.entries) : QuietSource();
     ends.publish = [&](const Sealed& sealed, Bytes /*not_copied*/) {
       if (auto same = quiet.check(source, options_.exclude, options_.links, stop_); !same) return same;

@@ -225,7 +225,8 @@ class CopyFile final : public FileWork {
   // Without a source there are no attributes: the exchange only takes files without them.
   Result<> put_all_metadata(const std::string& shown) {
     if (!context_.has_source) return put_plain_metadata(copy_.fd.get(), entry_, shown);
-    const auto kept = put_metadata(copy_.fd.get(), source_.fd.get(), entry_, shown);
+    const auto kept =
+        put_metadata(copy_.fd.get(), source_.fd.get(), entry_, {shown, context_.source->shown(entry_.path)});
     if (!kept) return kept.take_error();
     entry_.lost_attributes = *kept != Kept::All;
     if (entry_.lost_attributes) context_.notes->add(CopyNotes::Kind::LostAttributes, entry_);

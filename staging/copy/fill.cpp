@@ -215,7 +215,7 @@ class Fill {
     if (!context_.has_source) return put_plain_metadata(copied, entry, shown);
     const UniqueFd original = open_beneath(*job_.source, entry.path, O_RDONLY | O_DIRECTORY);
     if (!original) return fail_errno(errno, "opening folder " + job_.source->shown(entry.path));
-    const auto kept = put_metadata(copied, original.get(), entry, shown);
+    const auto kept = put_metadata(copied, original.get(), entry, {shown, job_.source->shown(entry.path)});
     if (!kept) return kept.take_error();
     entry.lost_attributes = *kept != Kept::All;
     if (entry.lost_attributes) notes_.add(CopyNotes::Kind::LostAttributes, entry);

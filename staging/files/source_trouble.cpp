@@ -20,6 +20,10 @@ bool is_medium_error(int number) {
   return number == EIO || number == ENODATA || number == EILSEQ;
 }
 
+bool is_damage(const Error& error) {
+  return error.kind == Errc::Mismatch || is_medium_error(error.number);
+}
+
 namespace {
 
 // Every message names its object. A path of the copy may contain the source's: "/data" and "/cache/data".

@@ -9,6 +9,9 @@ namespace spark::staging {
 // The drive could not read its data.
 bool is_medium_error(int number);
 
+// Of reading a copy back: it differs from its manifest, or its drive can't read it.
+bool is_damage(const Error& error);
+
 // Converts a copy's error for its caller: Unavailable if reading the source failed because its device, server
 // or network is failing, so that a retry may succeed later. Otherwise as with_change().
 Error with_source_trouble(Error error, const Tree& source);

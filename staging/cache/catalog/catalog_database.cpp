@@ -76,11 +76,14 @@ constexpr std::array kSteps = {
   ALTER TABLE generations ADD COLUMN volume_bytes INTEGER NOT NULL DEFAULT -1;
   ALTER TABLE generations ADD COLUMN peer_bytes INTEGER NOT NULL DEFAULT -1;
 )",
-    // Another copy of the dataset was found damaged, and this one was not read back since.
+    // Damage belongs to a dataset's files, which its generations share: one record of it, see DamageRecords.
     R"(
-  ALTER TABLE generations ADD COLUMN suspect INTEGER NOT NULL DEFAULT 0;
-  UPDATE generations SET suspect = 1
-    WHERE dataset IN (SELECT dataset FROM generations WHERE damage <> '');
+  CREATE TABLE damage (dataset TEXT PRIMARY KEY, record TEXT NOT NULL) STRICT;
+  INSERT INTO damage
+    SELECT dataset, 'revision 1' || char(10) ||
+           group_concat('found ' || generation || ' ' || replace(damage, char(10), ' ') || char(10), '')
+    FROM generations WHERE damage <> '' GROUP BY dataset;
+  ALTER TABLE generations DROP COLUMN damage;
 )",
     // What the newest copy was made from; kept when no copy is left.
     R"(
@@ -121,7 +124,9 @@ Result<> prepare_schema(sqlite3* database, const std::string& doing) {
 tl::unexpected<Error> sqlite_error(sqlite3* database, const std::string& doing) {
   const int code = sqlite3_errcode(database);
   const std::string what = doing + ": " + sqlite3_errmsg(database);
-  if (code == SQLITE_FULL || sqlite3_system_errno(database) == ENOSPC ||
+  // The number is that of the last failed call, whenever that was.
+  const bool is_of_call = code == SQLITE_IOERR || code == SQLITE_CANTOPEN;
+  if (code == SQLITE_FULL || (is_of_call && sqlite3_system_errno(database) == ENOSPC) ||
       sqlite3_extended_errcode(database) == SQLITE_IOERR_SHMSIZE)
     return fail(Errc::NoSpace, what, "free some space there");
   if (code == SQLITE_CORRUPT || code == SQLITE_NOTADB) {

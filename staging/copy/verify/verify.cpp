@@ -14,6 +14,7 @@
 #include "staging/copy/lanes/shape.hpp"
 #include "staging/files/io/throttle.hpp"
 #include "staging/files/metadata.hpp"
+#include "staging/files/source_trouble.hpp"
 #include "staging/files/times.hpp"
 #include "staging/files/walk.hpp"
 
@@ -242,7 +243,7 @@ Result<> verify_partial(PartialArea& area, const CopyOptions& options, Monitor& 
   if (!manifest) return manifest.take_error();
   auto same = verify_copy(*copy, *manifest, options, monitor, stop);
   if (same) return {};
-  if (same.error().kind == Errc::Mismatch) {
+  if (is_damage(same.error())) {
     if (auto cleared = area.clear(); !cleared) return cleared;
   }
   return same.take_error();

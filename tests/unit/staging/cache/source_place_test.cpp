@@ -3,13 +3,16 @@
 
 #include <fcntl.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <fstream>
 #include <future>
 #include <thread>
 
 #include "base/file.hpp"
+#include "tests/support/failing_call.hpp"
 #include "tests/unit/staging/cache/cache_fixture.hpp"
 
 namespace spark::staging {
@@ -21,25 +24,27 @@ class SourcePlaceTest : public CacheTest {};
 
 // As of a mount point after its file system is gone.
 TEST_F(SourcePlaceTest, AnEmptySourceDoesNotReplaceACopy) {
+  options_.keeps_place = true;
   write_text(source_.path / "f", "one");
   ASSERT_OK(stage());
   std::filesystem::remove(source_.path / "f");
   EXPECT_KIND(stage(), Errc::Refused);
   EXPECT_EQ(read_text(link() / "f"), "one");
-  options_.accepts_source = true;
+  options_.keeps_place = false;
   ASSERT_OK(stage());
   EXPECT_FALSE(std::filesystem::exists(link() / "f"));
 }
 
 TEST_F(SourcePlaceTest, ASourceOnAnotherFileSystemDoesNotReplaceACopy) {
   if (::geteuid() != 0) GTEST_SKIP() << "only root can mount";
+  options_.keeps_place = true;
   write_text(source_.path / "f", "one");
   ASSERT_OK(stage());
   const SmallTmpfs other(source_.path, "size=1m");
   write_text(source_.path / "f", "other");
   EXPECT_KIND(stage(), Errc::Refused);
   EXPECT_EQ(read_text(link() / "f"), "one");
-  options_.accepts_source = true;
+  options_.keeps_place = false;
   ASSERT_OK(stage());
   EXPECT_EQ(read_text(link() / "f"), "other");
 }
@@ -68,6 +73,27 @@ TEST_F(SourcePlaceTest, ACopyWithAnOpenFileIsNeitherEvictedNorSuperseded) {
   ASSERT_OK(stage(*cache));
   EXPECT_FALSE(std::filesystem::exists(first->path));
   ASSERT_OK(cache->evict("set"));
+}
+
+// The open file is in a folder that is looked at later.
+TEST_F(SourcePlaceTest, ACopyThatCannotBeLookedThroughIsNotEvicted) {
+  write_text(source_.path / "bad", "x");
+  write_text(source_.path / "folder/f", "one");
+  auto cache = open();
+  const auto staged = stage(*cache);
+  ASSERT_OK(staged);
+  const UniqueFd job(::open((staged->path / "folder/f").c_str(), O_RDONLY | O_CLOEXEC));
+  const auto child = [&] {
+    static constexpr int kCalls[] = {SYS_statx};
+    const auto fail_bad = [](const spark::test::FileCall& call) -> std::optional<long> {
+      if (std::string_view(reinterpret_cast<const char*>(call.arguments[1])) == "bad") return -EIO;
+      return std::nullopt;
+    };
+    if (!spark::test::intercept_calls(kCalls, fail_bad).empty()) return 10;
+    return cache->evict("set") ? 1 : 0;
+  };
+  EXPECT_EQ(run_and_kill(child, std::chrono::seconds(60)), 0);
+  EXPECT_EQ(read_text(staged->path / "folder/f"), "one");
 }
 
 TEST_F(SourcePlaceTest, ParallelFirstOpensMakeOneCache) {
@@ -105,14 +131,15 @@ TEST_F(SourcePlaceTest, AFullStateFolderDoesNotKeepACopyFromBeingServed) {
 }
 
 TEST_F(SourcePlaceTest, AnEmptySourceIsRefusedAlsoAfterAnEviction) {
+  options_.keeps_place = true;
   write_text(source_.path / "f", "one");
   ASSERT_OK(stage());
   ASSERT_OK(open()->evict("set"));
   std::filesystem::remove(source_.path / "f");
   EXPECT_KIND(stage(), Errc::Refused);
-  options_.accepts_source = true;
+  options_.keeps_place = false;
   ASSERT_OK(stage());
-  options_.accepts_source = false;
+  options_.keeps_place = true;
   ASSERT_OK(stage());
 }
 

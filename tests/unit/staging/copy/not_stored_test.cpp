@@ -2,6 +2,7 @@
 // damage.
 #include <sys/resource.h>
 #include <sys/syscall.h>
+#include <sys/vfs.h>
 #include <sys/xattr.h>
 
 #include <cerrno>
@@ -46,6 +47,22 @@ TEST_F(NotStoredTest, AnAttributeThatIsTooLarge) {
     GTEST_SKIP() << "no user attributes here";
   static constexpr int kCalls[] = {SYS_fsetxattr};
   const auto refuse = [](const spark::test::FileCall&) -> std::optional<long> { return -ENOSPC; };
+  EXPECT_EQ(copy_twice(kCalls, refuse, "attributes or ACLs of photo"), 0);
+}
+
+// btrfs counts no inodes, and reports none as free.
+TEST_F(NotStoredTest, AnAttributeThatIsTooLargeWhereInodesAreNotCounted) {
+  write_text(source_ / "photo", "x");
+  if (::setxattr((source_ / "photo").c_str(), "user.large", "y", 1, 0) != 0)
+    GTEST_SKIP() << "no user attributes here";
+  static constexpr int kCalls[] = {SYS_fsetxattr, SYS_fstatfs};
+  const auto refuse = [](const spark::test::FileCall& call) -> std::optional<long> {
+    if (call.number == SYS_fsetxattr) return -ENOSPC;
+    const long done = spark::test::call_now(call.number, call.arguments[0], call.arguments[1]);
+    auto* space = reinterpret_cast<struct statfs*>(call.arguments[1]);
+    space->f_files = space->f_ffree = 0;
+    return done;
+  };
   EXPECT_EQ(copy_twice(kCalls, refuse, "attributes or ACLs of photo"), 0);
 }
 
