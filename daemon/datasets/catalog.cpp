@@ -1,6 +1,7 @@
 #include "daemon/datasets/catalog.hpp"
 
 #include <algorithm>
+#include <utility>
 
 #include "base/text.hpp"
 #include "daemon/launch.hpp"
@@ -11,6 +12,7 @@ namespace spark::datasets {
 namespace {
 
 constexpr std::chrono::seconds kCatalogDeadline{60};
+constexpr Duration kPatience{2000};                 // of a request, with a drive that does not answer
 constexpr std::chrono::hours kRecoveryDeadline{1};  // recovery may delete millions of files
 
 }  // namespace
@@ -60,12 +62,27 @@ asio::awaitable<void> Catalog::refresh() {
   auto answer = co_await context_.runner.run(std::move(call));
   if (turn < answered_) co_return;  // a later request was answered first: this answer is outdated
   answered_ = turn;
+  answered_at_ = context_.clock.steady();
   answer_ = std::move(answer);
   tell_writable();
 }
 
 asio::awaitable<void> Catalog::look_again() {
-  if (is_looked_over_ && answer_ && !*answer_) co_await refresh();
+  if (!is_looked_over_ || !answer_) co_return;
+  const bool is_old = context_.clock.steady() - answered_at_ > context_.timings.old;
+  if (*answer_ && !is_old) co_return;
+  if (!std::exchange(is_looking_, true)) launch(context_.executor, "another look at the cache", look());
+  const auto patience = std::make_shared<Timer>(context_.executor);
+  waiting_.push_back(patience);
+  patience->expires_after(kPatience);
+  co_await patience->wait();
+  std::erase(waiting_, patience);
+}
+
+asio::awaitable<void> Catalog::look() {
+  co_await refresh();
+  is_looking_ = false;
+  for (const auto& patience : waiting_) patience->cancel();
 }
 
 // Logs each reason once.

@@ -4,6 +4,7 @@
 
 #include <boost/asio/awaitable.hpp>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -12,6 +13,7 @@
 #include "base/result.hpp"
 #include "daemon/datasets/context.hpp"
 #include "daemon/datasets/task.hpp"
+#include "daemon/timer.hpp"
 
 namespace spark::datasets {
 
@@ -29,19 +31,24 @@ class Catalog {
   // {"datasets", "usage"}. Unavailable until the cache was checked after the daemon's start; an error while
   // it can't be read.
   Result<const json::object*> known() const;
-  // For a request: what the drive says now, if the last answer was an error.
+  // For a request: what the drive says now, if the last answer was an error or is old. Requests share one
+  // look and wait for a short time only.
   asio::awaitable<void> look_again();
   Result<std::vector<std::string>> names() const;
   Result<> check_listed(const std::string& dataset) const;  // NotFound suggests the most similar name
 
  private:
   asio::awaitable<void> look_over();
+  asio::awaitable<void> look();
   void tell_writable();
 
   const Context& context_;
   const Activity& activity_;
   std::optional<Result<json::object>> answer_;  // the newest; none before the first request
-  bool is_looked_over_ = false;                 // it has been compared with the disk since the daemon's start
+  SteadyTime answered_at_{};
+  bool is_looking_ = false;                      // for requests
+  std::vector<std::shared_ptr<Timer>> waiting_;  // of those requests
+  bool is_looked_over_ = false;   // it has been compared with the disk since the daemon's start
   std::string writable_because_;  // why jobs can change the copies, as logged; empty means they can't
   std::uint64_t asked_ = 0, answered_ = 0;  // counts of refreshes: started, and the one that produced answer_
 };

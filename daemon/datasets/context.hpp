@@ -50,6 +50,7 @@ struct Timings {
   Duration recover_again{30'000};   // after a recovery of the cache that could not start
   Duration peers{15'000};           // between attempts to get the rest from peers, while a volume is away
   JobTimings jobs{};                // for jobs of schedulers
+  Duration old{30'000};             // an answer about the cache: a request asks for another one
 };
 
 struct Context {

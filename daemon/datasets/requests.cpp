@@ -7,6 +7,24 @@
 
 namespace spark::datasets {
 
+namespace {
+
+// The job owns this function, and outlives it.
+void wake_on_cancel(Job& job, const std::vector<TaskPtr>& tasks) {
+  job.on_cancel = [owner = &job, tasks] {
+    owner->finish(fail(Errc::Cancelled, "staging was cancelled", "stage again to go on from where it was"));
+    for (const TaskPtr& task : tasks) task->changed.notify();  // wakes the job, which releases its tasks
+  };
+}
+
+// The shared staging was for requests that do not accept what the source has become.
+bool is_refused_for_others(const Task& task, const StageRequest& request) {
+  return request.accepts_source && !task.accepts_source && task.ended && !*task.ended &&
+         task.ended->error().kind == Errc::Refused;
+}
+
+}  // namespace
+
 Result<std::vector<config::Dataset>> Requests::find_all(const StageRequest& request) const {
   if (request.datasets.empty())
     return fail(Errc::Invalid, "no dataset was named", "name one of the config's datasets");
@@ -30,9 +48,7 @@ Result<std::shared_ptr<Job>> Requests::stage(StageRequest request) {
   auto job = jobs_.create({verb, request.datasets, request.asker});
   std::vector<TaskPtr> tasks, fresh;
   for (const config::Dataset& dataset : *wanted) {
-    TaskPtr task = join(dataset, request);
-    if (!task) fresh.push_back(task = make_task(dataset, request));
-    ++task->users;
+    TaskPtr task = take_part(dataset, request, fresh);
     activity_.wanted.insert(dataset.name);
     if (request.job.is_set()) job_leases_.claim(claim_of(request, dataset.name));
     tasks.push_back(std::move(task));
@@ -41,10 +57,7 @@ Result<std::shared_ptr<Job>> Requests::stage(StageRequest request) {
   // returns.
   for (const TaskPtr& task : fresh)
     launch(context_.executor, "staging " + task->dataset.name, attempts_.run(task));
-  job->on_cancel = [owner = job.get(), tasks] {  // the job owns this function, and outlives it
-    owner->finish(fail(Errc::Cancelled, "staging was cancelled", "stage again to go on from where it was"));
-    for (const TaskPtr& task : tasks) task->changed.notify();  // wakes the job, which releases its tasks
-  };
+  wake_on_cancel(*job, tasks);
   // A prefetch of several datasets reports the first one without space immediately, not after the others were
   // copied.
   for (const TaskPtr& task : tasks) {
@@ -56,6 +69,24 @@ Result<std::shared_ptr<Job>> Requests::stage(StageRequest request) {
   return job;
 }
 
+TaskPtr Requests::take_part(const config::Dataset& dataset, const StageRequest& request,
+                            std::vector<TaskPtr>& fresh) {
+  TaskPtr task = join(dataset, request);
+  if (!task) fresh.push_back(task = make_task(dataset, request));
+  ++task->users;
+  return task;
+}
+
+// Replaces a staging that was refused for other requests.
+void Requests::stage_without(TaskPtr& refused, const StageRequest& request) {
+  (void)let_go({refused}, request.demand);  // it holds nothing
+  std::vector<TaskPtr> fresh;
+  const config::Dataset dataset = refused->dataset;
+  refused = take_part(dataset, request, fresh);
+  for (const TaskPtr& task : fresh)
+    launch(context_.executor, "staging " + task->dataset.name, attempts_.run(task));
+}
+
 // None if no task can be shared.
 TaskPtr Requests::join(const config::Dataset& dataset, const StageRequest& request) {
   const auto running = activity_.tasks.find(dataset.name);
@@ -64,7 +95,6 @@ TaskPtr Requests::join(const config::Dataset& dataset, const StageRequest& reque
   // A doubtful copy is only for requests that allow it; requests that share a task share the stricter
   // setting.
   running->second->allow_dirty = running->second->allow_dirty && request.allow_dirty;
-  running->second->accepts_source = running->second->accepts_source || request.accepts_source;
   running->second->demands.add(request.demand);
   running->second->nodes.insert(request.nodes.begin(), request.nodes.end());
   running->second->apply_demand();
@@ -132,13 +162,16 @@ asio::awaitable<void> Requests::end_with(std::shared_ptr<Job> job, TaskPtr task,
   for (const TaskPtr& one : all) one->changed.notify();  // wakes the job, which releases its tasks
 }
 
-asio::awaitable<Outcome> Requests::wait_for(std::shared_ptr<Job> job, const std::vector<TaskPtr>& tasks,
+asio::awaitable<Outcome> Requests::wait_for(std::shared_ptr<Job> job, std::vector<TaskPtr>& tasks,
                                             const StageRequest& request, std::vector<std::string>& granted) {
   json::array results;
-  for (const TaskPtr& task : tasks) {
+  for (TaskPtr& task : tasks) {
     while (!task->ended && job->is_running()) {
       job->set_progress(task->progress);
       co_await task->changed.wait();
+      if (!job->is_running() || !is_refused_for_others(*task, request)) continue;
+      stage_without(task, request);
+      wake_on_cancel(*job, tasks);
     }
     if (!job->is_running()) co_return fail(Errc::Cancelled, "the job was cancelled");
     if (!*task->ended) co_return fail(task->ended->error());

@@ -55,7 +55,9 @@ class Requests {
   TaskPtr join(const config::Dataset& dataset, const StageRequest& request);
   TaskPtr make_task(const config::Dataset& dataset, const StageRequest& request);
   asio::awaitable<void> run(std::shared_ptr<Job> job, std::vector<TaskPtr> tasks, StageRequest request);
-  asio::awaitable<Outcome> wait_for(std::shared_ptr<Job> job, const std::vector<TaskPtr>& tasks,
+  TaskPtr take_part(const config::Dataset& dataset, const StageRequest& request, std::vector<TaskPtr>& fresh);
+  void stage_without(TaskPtr& refused, const StageRequest& request);
+  asio::awaitable<Outcome> wait_for(std::shared_ptr<Job> job, std::vector<TaskPtr>& tasks,
                                     const StageRequest& request, std::vector<std::string>& granted);
   asio::awaitable<Outcome> result_of(TaskPtr task, const StageRequest& request,
                                      std::vector<std::string>& granted);

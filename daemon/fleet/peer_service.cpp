@@ -26,6 +26,10 @@ void PeerService::apply(const config::Config& config) {
   if (config.fleet.listen) {
     wanted["cache"] = workers::to_json(config.cache, state_dir_);
     wanted["fleet"] = workers::to_json(config.fleet);
+    json::array folders;
+    for (const auto& [name, dataset] : config.datasets)
+      if (dataset.peers && dataset.volume.empty()) folders.emplace_back(name);
+    wanted["folders"] = std::move(folders);
   }
   if (wanted == wanted_) return;
   wanted_ = std::move(wanted);

@@ -8,7 +8,7 @@ constexpr std::string_view kNfs = "nfs ";
 }  // namespace
 
 SetNaming::SetNaming(const staging::SetOrigin& origin) {
-  if (origin.state.empty()) kind_ = origin.source.starts_with(kNfs) ? 'n' : 'p';
+  if (origin.state.empty()) kind_ = is_of_nfs(origin.source) ? 'n' : 'p';
   const std::string& name = kind_ == 'n' ? origin.source : origin.state;
   hasher_.add_number(name.size());
   hasher_.add(name);
@@ -31,6 +31,10 @@ std::string SetNaming::id() {
 
 bool is_exchanged(const staging::SetOrigin& origin) {
   return !origin.state.empty() || !origin.source.empty();
+}
+
+bool is_of_nfs(std::string_view origin) {
+  return origin.starts_with(kNfs);
 }
 
 bool is_set_id(std::string_view text) {

@@ -31,6 +31,9 @@ class SetNaming {
 // Whether sets of this origin are exchanged at all.
 bool is_exchanged(const staging::SetOrigin& origin);
 
+// Whether an origin is that of an NFS export.
+bool is_of_nfs(std::string_view origin);
+
 bool is_set_id(std::string_view text);
 
 }  // namespace spark::fleet

@@ -1,5 +1,7 @@
 #include "fleet/serve/published.hpp"
 
+#include <sys/stat.h>
+
 #include <algorithm>
 
 #include "base/clock.hpp"
@@ -16,11 +18,20 @@ namespace {
 
 constexpr char kNotExchanged[] = "-";  // no set's name, so no peer asks for it
 
+std::array<std::int64_t, 3> file_at(const std::filesystem::path& path) {
+  struct stat info {};
+  if (::lstat(path.c_str(), &info) != 0) return {};
+  return {static_cast<std::int64_t>(info.st_ino), info.st_ctim.tv_sec, info.st_ctim.tv_nsec};
+}
+
 // Fills in the set's name and its units. Both stay empty if the manifest can't be read.
-void name_set(PublishedCopies::Copy& copy) {
+void name_set(PublishedCopies::Copy& copy, bool is_exchanged_folder) {
   auto manifest = staging::ManifestReader::open(copy.manifest);
   if (!manifest) return;
-  const staging::SetOrigin origin{copy.row.source.key, manifest->header().origin};
+  const std::string& then = manifest->header().origin;
+  const staging::SetOrigin origin{copy.row.source.key, is_of_nfs(then)       ? then
+                                                       : is_exchanged_folder ? "folder"
+                                                                             : ""};
   if (!is_exchanged(origin)) copy.set = kNotExchanged;
   if (!is_exchanged(origin)) return;
   SetNaming naming(origin);
@@ -47,10 +58,16 @@ void PublishedCopies::look() {
     if (!opened) return;
     catalog_ = std::move(*opened);
   }
+  look_into(folder, *id);
+  if (catalog_->is_alone()) catalog_.reset();  // nobody else can open it meanwhile
+}
+
+void PublishedCopies::look_into(const staging::CacheFolder& folder, const std::string& id) {
   const auto cache_of_catalog = catalog_->cache_id();
   auto rows = catalog_->generations();
-  if (!cache_of_catalog || *cache_of_catalog != *id || !rows) return;
-  static_cast<void>(staging::DamageRecords(folder.data(), *catalog_).add_to(*rows));  // not known: not offered
+  if (!cache_of_catalog || *cache_of_catalog != id || !rows) return;
+  static_cast<void>(
+      staging::DamageRecords(folder.data(), *catalog_).add_to(*rows));  // not known: not offered
   if (const auto leases = catalog_->leases()) {
     const WallTime now = SystemClock().wall();
     is_leased_ = std::ranges::any_of(*leases, [&](const staging::Lease& lease) {
@@ -61,17 +78,18 @@ void PublishedCopies::look() {
   for (const staging::GenerationRow& row : *rows) {
     if (row.state != staging::GenerationState::Ready || !row.is_sound()) continue;
     const staging::Destination place = folder.place(row.dataset, row.generation);
-    Copy copy{place.path(), place.manifest(), "", 0, "", row};
+    Copy copy{place.path(), place.manifest(), "", 0, "", row, file_at(place.manifest())};
     if (!row.source.key.empty()) copy.walk = SetNaming({row.source.key, ""}).id();
     {
       const std::scoped_lock lock(mutex_);
       const auto known = copies_.find(copy.manifest);
-      if (known != copies_.end() && known->second.row.source.key == row.source.key) {
+      if (known != copies_.end() && known->second.row.source.key == row.source.key &&
+          known->second.file == copy.file) {
         copy.set = known->second.set;
         copy.units = known->second.units;
       }
     }
-    if (copy.set.empty()) name_set(copy);
+    if (copy.set.empty()) name_set(copy, folders_.contains(row.dataset));
     there.emplace(copy.manifest, std::move(copy));
   }
   const std::scoped_lock lock(mutex_);

@@ -1,6 +1,7 @@
 // The published copies of a cache that peers may read, by their set names between hosts.
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <cstdint>
 #include <filesystem>
@@ -8,18 +9,21 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <string>
 
 #include "base/json.hpp"
+#include "staging/cache/cache_folder.hpp"
 #include "staging/cache/catalog/catalog.hpp"
 
 namespace spark::fleet {
 
 class PublishedCopies {
  public:
-  // `cache` is the cache's folder; `state_dir` contains its catalog.
-  PublishedCopies(std::filesystem::path cache, std::filesystem::path state_dir)
-      : cache_(std::move(cache)), state_dir_(std::move(state_dir)) {}
+  // `cache` is the cache's folder; `state_dir` contains its catalog. `folders`: the datasets in plain folders
+  // that are exchanged by the present configuration.
+  PublishedCopies(std::filesystem::path cache, std::filesystem::path state_dir, std::set<std::string> folders)
+      : cache_(std::move(cache)), state_dir_(std::move(state_dir)), folders_(std::move(folders)) {}
 
   struct Copy {
     std::filesystem::path path, manifest;
@@ -27,6 +31,7 @@ class PublishedCopies {
     std::uint64_t units = 0;  // of the set; see Layout
     std::string walk;         // name of the walk of its volume; empty: it comes from no volume
     staging::GenerationRow row;
+    std::array<std::int64_t, 3> file{};  // identifies the manifest's file, which may be replaced
   };
 
   // Rereads the catalog; deleted, damaged and suspect copies are not offered. Reads new manifests, which
@@ -41,11 +46,14 @@ class PublishedCopies {
 
  private:
   std::filesystem::path cache_, state_dir_;
+  std::set<std::string> folders_;
   std::mutex looking_;                         // locked before mutex_, so that each manifest is read once
   std::unique_ptr<staging::Catalog> catalog_;  // used only by the thread in look()
   mutable std::mutex mutex_;
   std::map<std::filesystem::path, Copy> copies_;  // key: the manifest's path
   std::atomic<bool> is_leased_{false};
+
+  void look_into(const staging::CacheFolder& folder, const std::string& id);
 };
 
 }  // namespace spark::fleet

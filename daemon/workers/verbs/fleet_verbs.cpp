@@ -43,8 +43,9 @@ json::object report(const fleet::Server& server, const FleetMembers& members, js
 
 }  // namespace
 
-// {"cache", "fleet": see fleet.hpp} → {} once the key file has another key, so that the daemon starts it
-// again with that one; else only an error. Each progress is the object `fleet` of `status --json`.
+// {"cache", "fleet": see fleet.hpp, "folders": names of exchanged datasets in plain folders} → {} once the
+// key file has another key, so that the daemon starts it again with that one; else only an error. Each
+// progress is the object `fleet` of `status --json`.
 Result<json::object> serve_peers_verb(const json::object& request, const ProgressLine& progress) {
   const json::object* object = get_object(request, "fleet");
   const auto cache = cache_config_of(request);
@@ -65,6 +66,9 @@ Result<json::object> serve_peers_verb(const json::object& request, const Progres
                                  upload_of(*object, members->listen),
                                  interface,
                                  link_rate(interface)};
+  const json::array* folders = get_array(request, "folders");
+  for (std::size_t i = 0; folders != nullptr && i < folders->size(); ++i)
+    settings.folders.emplace((*folders)[i].as_string());
   fleet::Server server(std::move(settings), members->security,
                        [&](const std::optional<std::string>& identity, const std::string& address) {
                          const bool is_listed =

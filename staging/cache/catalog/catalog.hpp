@@ -81,6 +81,8 @@ class Catalog {
   // ID of the cache folder that belongs to this catalog; empty until it is set.
   Result<std::string> cache_id();
   Result<> set_cache_id(const std::string& id);
+  // Whether nobody else can open it meanwhile: on a full drive.
+  bool is_alone();
   // Runs `work` while no other process changes the catalog; an error undoes its changes.
   Result<> exclusively(const std::function<Result<>()>& work);
 
@@ -122,9 +124,9 @@ class Catalog {
 
  private:
   struct Database;
+  friend class DamageRecords;  // has a table of its own
   explicit Catalog(std::unique_ptr<Database> database);
   Result<> add_processes(std::vector<Lease>& leases);  // `leases`: by id
-  friend class DamageRecords;  // has a table of its own
   std::unique_ptr<Database> database_;
 };
 

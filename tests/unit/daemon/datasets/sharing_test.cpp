@@ -47,6 +47,26 @@ class SharingTest : public DatasetsTest {
   }
 };
 
+// It is refused to one request, as it should be, and staged for the other.
+TEST_F(SharingTest, ARequestThatAcceptsTheSourceDoesNotAcceptItForOthers) {
+  worker.on("stage", note_request("stages.log") + std::string(kBegun) +
+                         R"(; case $request in *accept_source*) ;; *) while [ ! -e go ]; do sleep 0.02; done;
+                         echo '{"error": {"kind": "refused", "what": "it is empty", "hint": ""}}'; exit;; esac; )" +
+                         staged());
+  start();
+  const auto plain = stage_at("models", 0);
+  ASSERT_TRUE(copies_begin(1));
+  StageRequest request;
+  request.datasets = {"models"};
+  request.accepts_source = true;
+  const auto accepting = *datasets->requests().stage(std::move(request));
+  let_go();
+  EXPECT_TRUE(ends(plain));
+  EXPECT_TRUE(ends(accepting));
+  EXPECT_EQ(kind_of(plain), "refused");
+  EXPECT_EQ(kind_of(accepting), "done");
+}
+
 TEST_F(SharingTest, ARequestWithoutALimitLiftsTheLimitOfTheCopyItJoins) {
   start();
   const auto slow = stage_at("models", 50'000'000);

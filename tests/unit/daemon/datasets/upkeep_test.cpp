@@ -189,6 +189,34 @@ TEST_F(UpkeepTest, AnErrorOfTheCatalogDoesNotOutliveItsCause) {
   EXPECT_EQ(state_of("imagenet"), "ready");
 }
 
+// A drive that fails makes each worker wait for a minute.
+TEST_F(UpkeepTest, RequestsShareOneLookAtADriveThatDoesNotAnswer) {
+  start();
+  worker.on("catalog", R"(echo '{"error": {"kind": "failed", "what": "Input/output error", "hint": ""}}')");
+  datasets->config_changed();
+  ASSERT_TRUE(run_until(context, [&] { return !datasets->list(); }));
+  worker.on("catalog", "sleep 8; echo '{\"result\": {\"datasets\": [], \"usage\": {}}}'");
+  const int before = worker.calls("catalog");
+  int answered = 0;
+  const auto began = std::chrono::steady_clock::now();
+  const auto ask = [&]() -> boost::asio::awaitable<void> {
+    co_await datasets->look_again();
+    ++answered;
+  };
+  for (int i = 0; i < 5; ++i) boost::asio::co_spawn(context, ask(), boost::asio::detached);
+  ASSERT_TRUE(run_until(context, [&] { return answered == 5; }));
+  EXPECT_LT(std::chrono::steady_clock::now() - began, std::chrono::seconds(6));
+  EXPECT_EQ(worker.calls("catalog"), before + 1);
+}
+
+TEST_F(UpkeepTest, AnOldAnswerAboutTheCacheIsNotRepeated) {
+  timings.old = Duration(0);
+  start();
+  rows(row("imagenet", "damaged", days_ago(0)));
+  boost::asio::co_spawn(context, datasets->look_again(), boost::asio::detached);
+  EXPECT_TRUE(run_until(context, [&] { return state_of("imagenet") == "damaged"; }));
+}
+
 TEST_F(UpkeepTest, OtherLimitsOfTheCacheAreShownAfterAReload) {
   start();
   worker.on("catalog", R"(echo '{"result": {"datasets": [], "usage": {"capacity_bytes": 77}}}')");

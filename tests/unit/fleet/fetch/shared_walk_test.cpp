@@ -89,7 +89,7 @@ class SharedWalkTest : public testing::Test {
     FleetHost host(key_, "nqn.host"), other(key_, "nqn.other");
     const auto exchange = host.exchange({other.address()}, is_source_away, is_slow);
     exchange->begin({"superblock 1", ""});
-    PublishedCopies published(host.cache_path(), host.boards().parent_path());
+    PublishedCopies published(host.cache_path(), host.boards().parent_path(), {});
     std::optional<SetState::Reads> told;
     const auto walked = exchange->walk([&]() -> Result<staging::Walked> {
       const SetState state = Walks(host.boards(), published).state(SetNaming({"superblock 1", ""}).id(), 0);

@@ -25,7 +25,18 @@ class FleetHost {
             TimeLimits sending = {std::chrono::seconds(5), std::chrono::seconds(30)})
       : security_(Security::make(key, std::move(name)).value()),
         at_{"127.0.0.1", spark::test::LocalPort().portal.port},
-        server_({at_, config_.path, config_.state_dir, boards(), self(), "1", 0, "", 0, greeting, sending},
+        server_({at_,
+                 config_.path,
+                 config_.state_dir,
+                 boards(),
+                 self(),
+                 "1",
+                 0,
+                 "",
+                 0,
+                 greeting,
+                 sending,
+                 {"set"}},
                 security_, [](const auto&, const auto&) { return true; }) {
     ::signal(SIGPIPE, SIG_IGN);  // as in each worker
     EXPECT_TRUE(cache()) << "no cache";

@@ -1,0 +1,95 @@
+#include "fleet/serve/published.hpp"
+
+#include <sys/mount.h>
+#include <unistd.h>
+
+#include <fstream>
+
+#include "fleet/protocol/set_id.hpp"
+#include "staging/manifest/manifest_reader.hpp"
+#include "tests/unit/fleet/serve/host.hpp"
+
+namespace spark::fleet {
+namespace {
+
+struct Unmount {
+  void operator()(const char* folder) const { ::umount2(folder, MNT_DETACH); }
+};
+
+class PublishedTest : public testing::Test {
+ protected:
+  spark::test::TempFolder folder_;
+  staging::CacheConfig config_{folder_ / "cache", folder_ / "state", 0, 0};
+  SystemClock clock_;
+  staging::Source source_{"set", folder_ / "source", {}};
+
+  void stage(const std::string& dataset, const std::string& content) {
+    source_.dataset = dataset;
+    source_.path = folder_ / ("source-" + dataset);
+    std::filesystem::create_directories(source_.path);
+    std::ofstream(source_.path / "f") << content;
+    const auto cache = staging::Cache::open(config_, clock_);
+    ASSERT_TRUE(cache) << cache.error().message();
+    const auto staged = (*cache)->stage(source_, {}, {}, StopFlag{false});
+    ASSERT_TRUE(staged) << staged.error().message();
+  }
+  std::filesystem::path manifest_of(const std::string& dataset) const {
+    return staging::CacheFolder(config_.path).place(dataset, 1).manifest();
+  }
+  std::string set_of(const std::string& dataset) const {
+    SetNaming naming({"", "folder"});
+    auto manifest = staging::ManifestReader::open(manifest_of(dataset));
+    while (const auto entry = manifest->next()) naming.add(*entry);
+    return naming.id();
+  }
+};
+
+// Whatever it was when the copies were made.
+TEST_F(PublishedTest, TheConfigurationSaysWhetherAFolderIsExchanged) {
+  source_.origin = "folder";
+  stage("set", "one");
+  source_.origin = "";
+  stage("other", "four");
+  PublishedCopies published(config_.path, config_.state_dir, {"other"});
+  published.look();
+  EXPECT_FALSE(published.find(set_of("set")));
+  EXPECT_TRUE(published.find(set_of("other")));
+}
+
+// As after the source's files were touched.
+TEST_F(PublishedTest, AReplacedManifestNamesAnotherSet) {
+  stage("set", "one");
+  stage("other", "four");
+  PublishedCopies published(config_.path, config_.state_dir, {"set"});
+  published.look();
+  const std::string before = set_of("set");
+  EXPECT_TRUE(published.find(before));
+  std::filesystem::rename(manifest_of("other"), manifest_of("set"));
+  published.look();
+  EXPECT_FALSE(published.find(before));
+  EXPECT_TRUE(published.find(set_of("set")));
+}
+
+// Then there is no space for an index that processes share.
+TEST_F(PublishedTest, AFullStateFolderDoesNotKeepTheCatalogFromOthers) {
+  if (::geteuid() != 0) GTEST_SKIP() << "only root can mount";
+  std::filesystem::create_directories(config_.state_dir);
+  ASSERT_EQ(::mount("tmpfs", config_.state_dir.c_str(), "tmpfs", 0, "size=1m"), 0);
+  const std::unique_ptr<const char, Unmount> mounted(config_.state_dir.c_str());
+  stage("set", "one");
+  {
+    std::ofstream fill(config_.state_dir / "fill");
+    const std::string block(4096, 'x');
+    while (fill << block << std::flush) {
+    }
+  }
+  PublishedCopies published(config_.path, config_.state_dir, {"set"});
+  published.look();
+  EXPECT_TRUE(published.find(set_of("set")));
+  const auto other = staging::Catalog::open(config_.state_dir);
+  ASSERT_TRUE(other) << other.error().message();
+  EXPECT_TRUE((*other)->generations());
+}
+
+}  // namespace
+}  // namespace spark::fleet
