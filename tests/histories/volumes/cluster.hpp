@@ -32,6 +32,7 @@ struct HostState {
   SteadyTime closed_files{};
 
   Wish wish(const std::string& volume) const;
+  void end_daemon();
 };
 
 class Cluster {
