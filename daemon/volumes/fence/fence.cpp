@@ -95,7 +95,7 @@ asio::awaitable<Result<FenceStatus>> Fence::arm(mounts::Superblock superblock, b
   const bool is_writer = !is_reader(volume_);
   auto before = co_await ask(ReservationAct::Look);
   if (!before) co_return fail(before.error());
-  if (is_writer && is_in_doubt(*before, superblock)) {
+  if (is_writer && !takes && is_in_doubt(*before, superblock)) {
     co_await wait(
         2 * volume_.target->options.reconnect_delay + volume_.timings.probe,
         "waiting for another host that may hold the volume since the target forgot its reservations");
