@@ -14,8 +14,8 @@ namespace {
 
 using Outcome = std::optional<Result<>>;
 
-// While programs may still use it, and another host may take the volume over: then nothing more must be
-// written.
+// While programs may still use it, another host may take the volume over, or its disk may be replaced: then
+// nothing more must be written.
 asio::awaitable<Result<>> flush(VolumeContext& volume, Health& health, Fence& fence, OwnMount mount) {
   const auto outcome = std::make_shared<Outcome>();
   auto work = [](VolumeContext& its, std::shared_ptr<void> /*alive*/, OwnMount flushed,
@@ -31,7 +31,9 @@ asio::awaitable<Result<>> flush(VolumeContext& volume, Health& health, Fence& fe
     const CheckedMountPtr checked = volume.checked;
     if (*outcome || volume.stopped || !checked || !checked->is_writer || checked->is_broken) continue;
     auto found = co_await health.look(volume.look_at_mount());
-    if (found.verdict == Verdict::Fenced) co_await fence.lose(checked, std::move(found.reason));
+    checked->is_exchanged = checked->is_exchanged || found.verdict == Verdict::Exchanged;
+    if (found.verdict == Verdict::Fenced || found.verdict == Verdict::Exchanged)
+      co_await fence.lose(checked, std::move(found.reason));
   }
   co_return std::move(**outcome);
 }

@@ -202,6 +202,8 @@ constexpr auto kOfAttempts =
                                      "looking up ",
                                      "belongs to ",
                                      "no path to the target is live",
+                                     "waiting for another host that may hold",
+                                     "that it stays down is not recorded yet",
                                      "the link is back: reads are verified",
                                      "does not answer, although its link is up",
                                      "still waits in the kernel",
