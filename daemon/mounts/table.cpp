@@ -119,6 +119,10 @@ std::vector<const Mount*> stack_at(const std::vector<Mount>& table, const std::f
     stack.push_back(*next);
     next = std::ranges::find(found, stack.back()->parent_id, &Mount::id);
   }
+  // One that is hidden by a mount over a parent folder, in which the top one was made.
+  for (const Mount* hidden : found) {
+    if (std::ranges::count(stack, hidden) == 0) stack.push_back(hidden);
+  }
   return stack;
 }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <map>
 #include <optional>
 #include <set>
 
@@ -63,18 +64,78 @@ std::optional<pid_t> pid_of(const fs::path& process) {
 
 }  // namespace
 
+namespace {
+
+// The device's mounts as a process sees them: another mount namespace has a copy of each, with another ID.
+struct View {
+  std::vector<Mount> mounts;
+  std::string where = " in another mount namespace";
+};
+
+class Views {
+ public:
+  Views(const SystemRoot& root, const Mount& mount) : device_(mount.device_number) {
+    std::error_code error;
+    seen_[fs::read_symlink(root / "proc/self/ns/mnt", error)] = {{mount}, ""};
+  }
+  const View& of(const fs::path& process) {
+    std::error_code error;
+    const auto [seen, is_new] = seen_.try_emplace(fs::read_symlink(process / "ns/mnt", error));
+    if (!is_new) return seen->second;
+    auto& mounts = seen->second.mounts;
+    if (const auto text = read_file(process / "mountinfo", 16 << 20)) mounts = parse_mount_table(*text);
+    std::erase_if(mounts, [&](const Mount& one) { return one.device_number != device_; });
+    return seen->second;
+  }
+
+ private:
+  dev_t device_;
+  std::map<fs::path, View> seen_;  // by namespace
+};
+
+std::string how_used(const fs::path& process, const View& view) {
+  for (const Mount& mount : view.mounts) {
+    const std::string how = how_used(process, mount);
+    if (!how.empty()) return how + view.where;
+  }
+  return {};
+}
+
+// Users in the kernel: NFS exports, swap files, loop devices.
+void add_kernel_users(const SystemRoot& root, const Mount& mount, std::vector<User>& users) {
+  const auto add_paths = [&](const fs::path& list, const std::string& what) {
+    for (const std::string& line : split(read_file(list).value_or(""), '\n')) {
+      const std::string path = line.substr(0, line.find_first_of(" \t"));
+      if (is_below(path, mount.target.native())) users.push_back({0, "", what + " " + printable(path)});
+    }
+  };
+  add_paths(root / "proc/fs/nfsd/exports", "the NFS export");
+  add_paths(root / "proc/swaps", "the swap file");
+  std::error_code error;
+  fs::directory_iterator device(root / "sys/block", error);
+  for (; !error && device != fs::directory_iterator(); device.increment(error)) {
+    const auto file = read_line_file(device->path() / "loop/backing_file");
+    if (file && is_below(*file, mount.target.native()))
+      users.push_back({0, "", "the loop device of " + printable(*file)});
+  }
+}
+
+}  // namespace
+
 std::vector<User> users_of(const SystemRoot& root, const Mount& mount) {
   std::vector<User> users;
+  Views views(root, mount);
   std::error_code error;
   fs::directory_iterator process(root / "proc", error);
   for (; !error && process != fs::directory_iterator(); process.increment(error)) {
     const auto pid = pid_of(process->path());
     if (!pid) continue;
-    std::string how = how_used(process->path(), mount);
+    std::string how = how_used(process->path(), views.of(process->path()));
     if (how.empty()) continue;
     const auto command = read_line_file(process->path() / "comm");
     users.push_back({*pid, command ? printable(*command) : "?", std::move(how)});
   }
+  add_kernel_users(root, mount, users);
   return users;
 }
 
@@ -107,9 +168,10 @@ std::string describe_users(const std::vector<User>& users, const std::vector<Mou
     if (other.parent_id == mount.id) all.push_back("the mount at " + printable(other.target.native()));
   }
   for (const User& user : users) {
-    all.push_back(user.command + " (pid " + std::to_string(user.pid) + ", " + user.how + ")");
+    all.push_back(user.pid == 0 ? user.how
+                                : user.command + " (pid " + std::to_string(user.pid) + ", " + user.how + ")");
   }
-  if (all.empty()) return "no process that can be seen; perhaps an NFS export, a loop device or swap file";
+  if (all.empty()) return "no process that can be seen, and no NFS export, loop device or swap file";
   const std::size_t named = std::min(all.size(), kMostNamed);
   const std::string rest = all.size() > named ? " and " + std::to_string(all.size() - named) + " more" : "";
   all.resize(named);

@@ -10,11 +10,12 @@
 namespace spark::mounts {
 
 struct User {
-  pid_t pid = 0;
+  pid_t pid = 0;        // 0: the kernel itself
   std::string command;  // from /proc/PID/comm
   std::string how;      // "open file", "working folder", …
 };
 
+// Also those in other mount namespaces, and the kernel's own: NFS exports, swap files, loop devices.
 std::vector<User> users_of(const SystemRoot& root, const Mount& mount);
 
 // Processes in other mount namespaces (containers) that see the device; one for each namespace.

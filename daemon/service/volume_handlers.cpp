@@ -18,7 +18,11 @@ using VolumePtr = std::shared_ptr<volumes::Volume>;
 using VolumeWork = std::function<asio::awaitable<void>(JobPtr job, VolumePtr volume)>;
 
 json::object outcome_of(const volumes::Volume& volume) {
-  return {{"volume", volume.settings().name}, {"state", to_string(volume.status().state)}};
+  const volumes::Status& status = volume.status();
+  json::object outcome{{"volume", volume.settings().name}, {"state", to_string(status.state)}};
+  const auto unrecorded = status.warnings.find(volumes::Warning::Unrecorded);
+  if (unrecorded != status.warnings.end()) outcome["warning"] = printable(unrecorded->second);
+  return outcome;
 }
 
 void finish(const JobPtr& job, const volumes::Volume& volume, const Result<>& result) {

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "daemon/launch.hpp"
+#include "daemon/log.hpp"
 
 namespace spark::volumes {
 
@@ -45,7 +46,8 @@ asio::awaitable<void> Outages::save(std::shared_ptr<void> /*volume*/) {
   while (is_unsaved_) {
     is_unsaved_ = false;
     auto history = volume_.status.history.to_json();
-    co_await volume_.seams.store.save_history(std::move(history));
+    const auto saved = co_await volume_.seams.store.save(Record::History, std::move(history));
+    if (!saved) log::survived(saved.error());
   }
   is_saving_ = false;
 }

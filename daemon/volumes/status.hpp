@@ -42,6 +42,7 @@ enum class Warning {
   OnlyMmp,        // the target offers no reservations any more
   LeftBehind,     // programs have files open on the mount that was replaced
   StillReserved,  // its reservation could not be given back
+  Unrecorded,     // the state folder has no room for an operator's `down`
 };
 
 struct DriveStatus {

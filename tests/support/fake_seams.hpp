@@ -34,11 +34,11 @@ class FakeStore final : public VolumeStore {
     co_return Result<>{};
   }
   Result<Intent> saved_intent() override { return world_.intent; }
-  asio::awaitable<void> save_history(json::object history) override {
-    world_.history = std::move(history);
-    co_return;
+  asio::awaitable<Result<>> save(Record kind, json::object record) override {
+    world_.records[kind] = std::move(record);
+    co_return Result<>{};
   }
-  json::object saved_history() override { return world_.history; }
+  json::object saved(Record kind) override { return world_.records[kind]; }
 
  private:
   FakeWorld& world_;

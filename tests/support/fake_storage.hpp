@@ -129,6 +129,11 @@ class FakeDevice final : public Device {
   }
   asio::awaitable<Result<>> flush(OwnMount) override {
     world_.touched.emplace_back("flush");
+    while (world_.flush_waits && world_.count("stop writing") == 0) {
+      asio::steady_timer timer(co_await asio::this_coro::executor, std::chrono::milliseconds(1));
+      co_await timer.async_wait(asio::use_awaitable);
+    }
+    if (world_.flush_waits) co_return fail(Errc::Failed, "flushing: Input/output error");
     co_return Result<>{};
   }
   asio::awaitable<Result<>> stop_writing(OwnMount, std::string) override {

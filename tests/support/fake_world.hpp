@@ -49,7 +49,8 @@ struct FakeWorld {
   std::optional<Error> intent_error;
   double probe_us = 250;
   std::string namespace_uuid;
-  json::object history;
+  bool flush_waits = false;  // until writing is stopped
+  std::map<Record, json::object> records;
   std::string users;                                      // of a detached mount
   std::string open_files;                                 // users of an existing mount
   std::map<std::string, nvmetcp::ConnectOptions> timers;  // controller → its last settings

@@ -115,6 +115,33 @@ def test_a_mount_made_by_hand_while_the_volume_was_down_keeps_its_data(house):
         assert house.host.get(f"{MOUNT}/results") == "precious\n"
 
 
+@pytest.mark.long
+def test_down_writes_much_unwritten_data_over_a_slow_link_first(house):
+    """Longer than the deadline of an unmount."""
+    with volume_of(house):
+        house.product.wait_volume(NAME, "ready", 90)
+        keep = "vm.dirty_background_ratio vm.dirty_ratio vm.dirty_expire_centisecs vm.dirty_writeback_centisecs"
+        before = house.host.sh(f"sysctl {keep}")
+        house.host.sh("sysctl -q vm.dirty_background_ratio=60 vm.dirty_ratio=80 vm.dirty_expire_centisecs=60000 "
+                      "vm.dirty_writeback_centisecs=0")
+        try:
+            house.host.sh(f"dd if=/dev/urandom of={MOUNT}/big bs=1M count=145 status=none", 180)
+            content = house.host.sh(f"sha256sum <{MOUNT}/big", 120)
+            house.host.sh("tc qdisc add dev eth0 root tbf rate 16mbit burst 256k latency 200ms")
+            down = house.host.spawn(f"spark-stage volumes down {NAME}")
+            volume = house.product.wait_volume(NAME, "leaving", 60)
+            assert "unwritten data is being written" in volume["reason"], volume
+            assert house.product.run(f"wait {NAME} --timeout 1s").rc == 124
+            assert down.wait(600).rc == 0
+        finally:
+            house.host.run("tc qdisc del dev eth0 root")
+            house.host.sh("sysctl -q -p - ", stdin=before.encode())
+        assert house.product.volume(NAME)["state"] == "down"
+        house.product.sh(f"volumes up {NAME}")
+        house.product.wait_volume(NAME, "ready", 120)
+        assert house.host.sh(f"sha256sum <{MOUNT}/big", 180) == content
+
+
 @pytest.fixture
 def stopped(house):
     house.wait_ready()

@@ -7,10 +7,11 @@ import os
 
 import pytest
 
+from rig.house import TARGET_ADDRESS
 from rig.pair import MOUNT, NAME
 from rig.product import UNIT
 from rig.settings import KERNEL
-from rig.target import NVMET
+from rig.target import NVMET, stable_uuid
 
 RECORD = 64 << 10
 RACES = int(os.environ.get("SPARK_RACES", "1"))
@@ -194,3 +195,58 @@ def test_take_works_after_this_hosts_machine_id_has_changed(xfs_pair):
     finally:
         pair.down(1)
         host.put("/etc/machine-id", own)
+
+
+@needs_reservations  # with them the daemon notices that it holds none for this mount
+def test_a_mount_by_hand_while_a_reserved_volume_is_down_keeps_its_unwritten_data(pair):
+    host, product = pair.hosts[0], pair.products[0]
+    pair.configure(0, "exclusive")
+    product.wait_volume(NAME, "ready", 120)
+    assert pair.down(0).rc == 0
+    device = f"/dev/disk/by-uuid/{stable_uuid(NAME)}"
+    host.sh(f"nvme connect -t tcp -a {TARGET_ADDRESS} -s 4420 -n {NAME}", 60)
+    host.sh(f"until [ -e {device} ]; do sleep 0.2; done; mount {device} {MOUNT} && echo precious >{MOUNT}/results", 60)
+    product.sh(f"volumes up {NAME}")
+    product.wait_volume(NAME, "ready", 120)
+    host.sh(f"echo more >{MOUNT}/more && sync -f {MOUNT}")  # it was not shut down
+    host.sh("sleep 25")  # two probes
+    assert product.volume(NAME)["state"] == "ready" and product.volume(NAME)["fence"]["reservation"]
+    assert pair.down(0).rc == 0
+    product.sh(f"volumes up {NAME}")
+    product.wait_volume(NAME, "ready", 120)
+    assert host.get(f"{MOUNT}/results") == "precious\n" and host.get(f"{MOUNT}/more") == "more\n"
+
+
+@needs_reservations
+@pytest.mark.long
+def test_a_stalled_writer_remounts_if_its_taken_reservation_was_forgotten_by_the_target(xfs_pair):
+    """It holds the reservation again after the target's restart, but its mount is older than the disk."""
+    pair = xfs_pair
+    pair.configure(0, "exclusive")
+    pair.products[0].wait_volume(NAME, "ready", 120)
+    pair.hosts[0].sh(f"echo first >{MOUNT}/file && sync {MOUNT}/file")
+    pair.hosts[0].set_link(False)
+    try:
+        pair.products[0].wait_volume(NAME, "stalled", 120)
+        pair.configure(1, "exclusive")
+        pair.products[1].wait_volume(NAME, "refused", 120)
+        assert pair.products[1].run(f"volumes take {NAME} --yes", 300).rc == 0
+        pair.products[1].wait_volume(NAME, "ready", 120)
+        pair.hosts[1].sh(f"echo mine >{MOUNT}/file && echo mine >{MOUNT}/of-host2 && sync -f {MOUNT}")
+        assert pair.down(1).rc == 0
+        enable = f"{NVMET}/subsystems/{NAME}/namespaces/1/enable"
+        pair.target.machine.sh(f"echo 0 >{enable} && echo 1 >{enable}")
+    finally:
+        pair.hosts[0].set_link(True)
+    pair.products[0].wait_volume(NAME, lambda volume: volume["state"] == "ready" and volume["recoveries"] > 0, 240)
+    assert pair.hosts[0].get(f"{MOUNT}/file") == "mine\n" and pair.hosts[0].get(f"{MOUNT}/of-host2") == "mine\n"
+
+
+@pytest.mark.long
+def test_a_multi_mount_protection_with_a_long_interval_is_waited_for(pair):
+    pair.target.machine.sh(f"tune2fs -E mmp_update_interval=60 {pair.device} && sync", 60)
+    pair.configure(0, "exclusive", fence="mmp")
+    volume = pair.products[0].wait_volume(NAME, "mounting", 120)
+    assert "multi-mount protection waits" in volume["reason"], volume
+    pair.products[0].wait_volume(NAME, "ready", 900)
+    pair.hosts[0].sh(f"echo mine >{MOUNT}/file && sync {MOUNT}/file")

@@ -81,7 +81,8 @@ Result<int> change_volumes(Context& context, const ChangeOptions& options, const
       say(context, name + ": " + (state == "down" ? "coming up" : printable(state)) +
                        " - `spark-stage wait " + name + "` ends when it is ready");
     } else {
-      say(context, name + ": " + printable(state));
+      const auto warning = get_string(*result, "warning");
+      say(context, name + ": " + printable(state) + (warning ? "; warning: " + *warning : ""));
     }
   }
   if (options.as_json) context.out << pretty(json::object{{"volumes", std::move(changed)}}) << "\n";

@@ -38,6 +38,7 @@ FileStore::FileStore(Asker& asker, const std::string& volume, const std::filesys
       pin_file_(folder / (volume + ".json")),
       history_file_(folder / (volume + ".history.json")),
       intent_file_(folder / (volume + ".intent.json")),
+      addresses_file_(folder / (volume + ".addresses.json")),
       pinned_(read_pin(pin_file_)) {}
 
 json::object FileStore::content_of(const FilesystemIdentity& identity) {
@@ -54,12 +55,17 @@ std::optional<FilesystemIdentity> FileStore::pinned_identity() {
   return pinned_;
 }
 
-asio::awaitable<Result<>> FileStore::pin(FilesystemIdentity identity) {
-  json::object request{{"file", pin_file_.native()}, {"content", content_of(identity)}};
+asio::awaitable<Result<>> FileStore::write(std::filesystem::path file, json::object content) {
+  json::object request{{"file", file.native()}, {"content", std::move(content)}};
   const auto saved = co_await asker_.ask("record", std::move(request), kRecord);
   if (!saved) co_return fail(saved.error());
-  pinned_ = std::move(identity);
   co_return Result<>{};
+}
+
+asio::awaitable<Result<>> FileStore::pin(FilesystemIdentity identity) {
+  auto saved = co_await write(pin_file_, content_of(identity));
+  if (saved) pinned_ = std::move(identity);
+  co_return saved;
 }
 
 Result<Intent> FileStore::saved_intent() {
@@ -72,21 +78,25 @@ Result<Intent> FileStore::saved_intent() {
   return intent;
 }
 
+// No record means up: a full state folder has always room for that.
 asio::awaitable<Result<>> FileStore::save_intent(Intent intent) {
-  json::object request{{"file", intent_file_.native()}, {"content", to_json(intent)}};
-  const auto saved = co_await asker_.ask("record", std::move(request), kRecord);
-  if (!saved) co_return fail(saved.error());
+  if (!intent.up) co_return co_await write(intent_file_, to_json(intent));
+  json::object request{{"file", intent_file_.native()}};
+  const auto removed = co_await asker_.ask("forget", std::move(request), kRecord);
+  if (!removed) co_return fail(removed.error());
   co_return Result<>{};
 }
 
-json::object FileStore::saved_history() {
-  return read_record(history_file_).value_or(json::object{});
+const std::filesystem::path& FileStore::file_of(Record kind) const {
+  return kind == Record::History ? history_file_ : addresses_file_;
 }
 
-asio::awaitable<void> FileStore::save_history(json::object history) {
-  json::object request{{"file", history_file_.native()}, {"content", std::move(history)}};
-  const auto saved = co_await asker_.ask("record", std::move(request), kRecord);
-  if (!saved) log::survived(saved.error());
+json::object FileStore::saved(Record kind) {
+  return read_record(file_of(kind)).value_or(json::object{});
+}
+
+asio::awaitable<Result<>> FileStore::save(Record kind, json::object record) {
+  co_return co_await write(file_of(kind), std::move(record));
 }
 
 }  // namespace spark::volumes

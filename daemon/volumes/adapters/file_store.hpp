@@ -16,8 +16,8 @@ class FileStore final : public VolumeStore {
   std::optional<FilesystemIdentity> pinned_identity() override;
   asio::awaitable<Result<>> save_intent(Intent intent) override;
   Result<Intent> saved_intent() override;
-  asio::awaitable<void> save_history(json::object history) override;
-  json::object saved_history() override;
+  asio::awaitable<Result<>> save(Record kind, json::object record) override;
+  json::object saved(Record kind) override;
 
   // A worker that mounts also pins, in one step.
   const std::filesystem::path& pin_file() const { return pin_file_; }
@@ -25,8 +25,11 @@ class FileStore final : public VolumeStore {
   void note_pinned(FilesystemIdentity identity) { pinned_ = std::move(identity); }
 
  private:
+  asio::awaitable<Result<>> write(std::filesystem::path file, json::object content);
+  const std::filesystem::path& file_of(Record kind) const;
+
   Asker& asker_;
-  std::filesystem::path pin_file_, history_file_, intent_file_;
+  std::filesystem::path pin_file_, history_file_, intent_file_, addresses_file_;
   std::optional<FilesystemIdentity> pinned_;
 };
 

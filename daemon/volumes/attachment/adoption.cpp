@@ -28,8 +28,10 @@ asio::awaitable<Result<>> NvmeAttachment::adopt() {
   const mounts::Mount& mount = *standing.top;
   const bool is_read_only = mounts::has_option(mount.options, "ro");
   if (is_reader(volume_) && !is_read_only) co_return fail(mounted_otherwise(volume_, "read-write"));
-  if (!is_reader(volume_) && mounts::is_read_only(mount) && !volume_.checked)
-    co_return co_await leave_reader(standing);
+  if (!is_reader(volume_) && mounts::is_read_only(mount) && !volume_.checked) {
+    const bool is_recorded_now = co_await record_publication(mount);
+    if (!is_recorded_now) co_return co_await leave_reader(standing);
+  }
   if (auto secured = co_await paths_.check_keys(); !secured) co_return secured;
   volume_.status.device = mount.source;
   volume_.status.filesystem_type = mount.type;
@@ -50,6 +52,21 @@ asio::awaitable<bool> NvmeAttachment::is_unchanged() {
     co_return volume_.checked != nullptr;
   volume_.forget_mount();
   co_return false;
+}
+
+// After a crash between this host's publication, or its end, and the record of it. True: it is recorded now.
+asio::awaitable<bool> NvmeAttachment::record_publication(mounts::Mount mount) {
+  const bool is_of_reader = mounts::has_option(mount.super_options, "norecovery");
+  if (is_of_reader || paths_.look() != Link::Live || volume_.seams.device.has_stuck_worker()) co_return false;
+  const auto state = co_await volume_.seams.device.mounted_state(volume_.settings.mount);
+  auto identity = volume_.seams.store.pinned_identity().value_or(FilesystemIdentity{});
+  const bool is_its = state && state->published && state->uuid == identity.uuid &&
+                      state->published->host == volume_.seams.neighbours.node_name();
+  if (!is_its) co_return false;
+  identity.is_published = true;
+  identity.stamp = 0;
+  const auto recorded = co_await volume_.seams.store.pin(std::move(identity));
+  co_return recorded.has_value();
 }
 
 // A mount of this daemon's from when the volume was read-only: no journal was replayed. It has nothing to

@@ -1,5 +1,7 @@
 #include "daemon/volumes/attachment/nvme_attachment.hpp"
 
+#include <algorithm>
+
 #include "base/text.hpp"
 #include "daemon/log.hpp"
 #include "daemon/volumes/attachment/nvme_checks.hpp"
@@ -11,12 +13,14 @@ asio::awaitable<Result<>> NvmeAttachment::bring_up(bool takes) {
   const auto found = co_await paths_.rivals().find_place();
   const Place place = found.value_or(volume_.look_at_mount());
   if (place == Place::Unknown) co_return fail(Errc::Failed, "the mounts can't be read from mountinfo");
+  if (auto current = check_device_is_current(); !current) co_return current;
   if (place == Place::Ours && paths_.look() != Link::Gone) co_return co_await adopt();
   if (place == Place::Broken) {
     if (auto cleared = co_await clear_broken(); !cleared) co_return cleared;
   }
 
   if (auto reached = co_await paths_.reach(); !reached) co_return reached;
+  co_await paths_.rivals().remember();
   if (place == Place::Ours) {  // the device outlived its last controller: a new one may revive it
     if (volume_.look_at_mount() == Place::Ours) co_return co_await adopt();
     co_return fail(Errc::Unavailable,
@@ -26,6 +30,26 @@ asio::awaitable<Result<>> NvmeAttachment::bring_up(bool takes) {
   if (auto alone = paths_.rivals().check_none(); !alone) co_return alone;
   if (!block) co_return block.take_error();
   co_return co_await check_and_mount(std::move(*block), takes);
+}
+
+// The target's name may lead to a new address that shows another disk, while the mount's I/O waits for the
+// old one. Only a person can give up its unwritten data.
+Result<> NvmeAttachment::check_device_is_current() {
+  const Standing standing = volume_.look_at_standing();
+  if (standing.place != Place::Foreign) return {};
+  const std::string& subsystem = volume_.settings.nvme->subsystem;
+  const auto owner = volume_.seams.snapshot.subsystem_of_device(standing.top->device_number);
+  const auto all = volume_.seams.snapshot.controllers(subsystem);
+  if (!owner || *owner != subsystem || !all) return {};
+  const auto old = std::ranges::find_if(*all, [](const auto& one) { return !one.is_live(); });
+  if (old == all->end()) return {};
+  return fail(
+      Errc::Refused,
+      volume_.settings.mount.native() + " is mounted from " + printable(standing.top->source) +
+          ", and target " + printable(volume_.target->name) + " shows another disk as " +
+          namespace_name(volume_) + "; " + old->name + " at " + to_string(old->portal) + " is not live",
+      "if that address does not come back, `sudo nvme disconnect -d " + old->name +
+          "` ends the I/O that waits for it, and unwritten data is lost; the volume is then mounted again");
 }
 
 asio::awaitable<Result<>> NvmeAttachment::clear_broken() {
@@ -112,7 +136,9 @@ asio::awaitable<Result<>> NvmeAttachment::mount(nvmetcp::Namespace block, mounts
   if (!mounted) {
     // Releases the reservation for other hosts, unless an abandoned worker may still mount the volume.
     if (mounted.error().kind != Errc::TimedOut) co_await fence_.disarm();
-    co_return fail(with_the_dead_mount(mounted.error()));
+    Error error = mounted.error();
+    Error explained = co_await fence_.explain(std::move(error), superblock);
+    co_return fail(with_the_dead_mount(std::move(explained)));
   }
   volume_.attempts.left_behind = mounted->users;
   volume_.attempts.healed_by_us = true;

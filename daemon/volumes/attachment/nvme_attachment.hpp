@@ -32,9 +32,11 @@ class NvmeAttachment {
   asio::awaitable<Result<>> check_may_unmount();
 
  private:
+  Result<> check_device_is_current();
   asio::awaitable<Result<>> clear_broken();
   asio::awaitable<Result<>> adopt();
   asio::awaitable<bool> is_unchanged();
+  asio::awaitable<bool> record_publication(mounts::Mount mount);
   asio::awaitable<Result<>> leave_reader(Standing standing);
   asio::awaitable<Result<>> adopt_unknown(Standing standing);
   CheckedMount as_found(OwnMount mount, const mounts::Superblock& superblock) const;

@@ -17,47 +17,13 @@ bool Fence::is_wanted() const {
 
 asio::awaitable<Result<ReservationState>> Fence::ask(ReservationAct act) {
   if (!wants_reservation(volume_.settings)) co_return ReservationState{};
-  ReservationRequest request{
-      act, volume_.status.device, {volume_.settings.nvme->subsystem, volume_.settings.nvme->nsid}};
-  auto answer = co_await volume_.seams.reservations.reservation(std::move(request));
-  co_return answer;
+  co_return co_await ask_namespace(act);
 }
 
-// "host 'spark1' with host ID 1111…": as far as known.
-std::string Fence::name_holder(const ReservationState& holding, const mounts::Superblock& superblock) const {
-  const std::string node = superblock.mmp_open &&
-                                   superblock.mmp_node != volume_.seams.neighbours.node_name() &&
-                                   !superblock.mmp_node.empty()
-                               ? "host '" + printable(superblock.mmp_node) + "'"
-                               : "";
-  if (holding.hold != Hold::Theirs) return node.empty() ? "another host" : node;
-  if (holding.cloned_id) return "another machine with this host's own host ID " + holding.holder;
-  return (node.empty() ? "the host" : node) + " with host ID " + holding.holder;
-}
-
-Error Fence::held_elsewhere(const ReservationState& holding, const mounts::Superblock& superblock) {
-  volume_.status.fence.held_by = name_holder(holding, superblock);
-  const std::string take = "`sudo spark-stage volumes take " + volume_.settings.name + "` takes it over";
-  if (holding.cloned_id) {
-    return {Errc::Refused,
-            volume_.status.fence.held_by + " holds the reservation of " + namespace_name(volume_),
-            "one of the two is a copy of the other: on the copy `sudo spark-stage volumes down`, then `sudo "
-            "spark-stage host new-identity`; if it was this host, before its machine ID or board changed, " +
-                take};
-  }
-  if (holding.hold == Hold::Theirs) {
-    return {Errc::Refused,
-            volume_.status.fence.held_by + " holds the reservation of " + namespace_name(volume_),
-            "`spark-stage volumes down` there gives it back; if that host is gone for good, " + take};
-  }
-  const std::string ours = holding.hold == Hold::Ours
-                               ? ", although this host ID holds the reservation: is it a copy of another's? "
-                                 "(`sudo spark-stage host new-identity` makes a fresh one)"
-                               : "";
-  return {Errc::Refused,
-          namespace_name(volume_) + ": " + volume_.status.fence.held_by +
-              " has it open for writing, or died while it had" + ours,
-          "unmount it there; if that host is gone for good, " + take};
+asio::awaitable<Result<ReservationState>> Fence::ask_namespace(ReservationAct act) {
+  const config::NvmeSource& source = *volume_.settings.nvme;
+  ReservationRequest request{act, volume_.status.device, {source.subsystem, source.nsid}};
+  co_return co_await volume_.seams.reservations.reservation(std::move(request));
 }
 
 // Checks that a fence of the configured kind is available.
@@ -99,6 +65,13 @@ bool Fence::is_forgotten_hold(const ReservationState& holding, const mounts::Sup
          !was_mounted_elsewhere(*mount, superblock.stamp, superblock.mounts);
 }
 
+// A mount by another host does not change an xfs at once. A live host that took over meanwhile holds the
+// reservation again as soon as it has reconnected.
+bool Fence::is_in_doubt(const ReservationState& holding, const mounts::Superblock& superblock) {
+  return !superblock.has_mmp && superblock.being_written && superblock.mounts == 0 &&
+         is_forgotten_hold(holding, superblock);
+}
+
 // Checks that no other host holds it or has it open for writing. If its writer did not close it, one of these
 // must prove that this host was the writer: its node name; a reservation that survived the crash, with a key
 // that no copy of this host has; or the dead mount that wrote it.
@@ -120,8 +93,15 @@ asio::awaitable<Result<FenceStatus>> Fence::arm(mounts::Superblock superblock, b
   FenceStatus armed;
   if (!is_wanted()) co_return armed;
   const bool is_writer = !is_reader(volume_);
-  const auto before = co_await ask(ReservationAct::Look);
+  auto before = co_await ask(ReservationAct::Look);
   if (!before) co_return fail(before.error());
+  if (is_writer && !takes && is_in_doubt(*before, superblock)) {
+    co_await wait(
+        2 * volume_.target->options.reconnect_delay + volume_.timings.probe,
+        "waiting for another host that may hold the volume since the target forgot its reservations");
+    before = co_await ask(ReservationAct::Look);
+    if (!before) co_return fail(before.error());
+  }
   if (is_writer) {
     if (auto offered = check_offered(*before, superblock); !offered) co_return offered.take_error();
     const auto unheld = check_not_held(*before, superblock);
@@ -152,8 +132,12 @@ asio::awaitable<void> Fence::wait_for_late_writes(mounts::Superblock superblock,
   const Duration longest =
       is_same_id ? std::max<Duration>(keep_alives, 3 * volume_.timings.probe) : keep_alives;
   if (superblock.has_mmp && mounts::mmp_wait(superblock, false) >= longest) co_return;
-  volume_.say(State::Connecting, "waiting until the other host's last writes have ended");
-  const SteadyTime end = volume_.clock.steady() + longest;
+  co_await wait(longest, "waiting until the other host's last writes have ended");
+}
+
+asio::awaitable<void> Fence::wait(Duration duration, std::string reason) {
+  volume_.say(State::Connecting, std::move(reason));
+  const SteadyTime end = volume_.clock.steady() + duration;
   while (volume_.clock.steady() < end && !volume_.stopped)
     co_await volume_.sleep(std::chrono::ceil<Duration>(end - volume_.clock.steady()));
 }
@@ -182,6 +166,19 @@ asio::awaitable<Result<CheckedMount>> Fence::adopt(CheckedMount found, mounts::S
   found.fence = {now->hold == Hold::Ours, superblock.has_mmp, ""};
   volume_.status.fence = found.fence;
   co_return found;
+}
+
+asio::awaitable<Error> Fence::explain(Error error, mounts::Superblock superblock) {
+  if (is_reader(volume_) || wants_reservation(volume_.settings)) co_return error;
+  const auto holding = co_await ask_namespace(ReservationAct::Look);
+  if (!holding || holding->hold != Hold::Theirs) co_return error;
+  Error held = held_elsewhere(*holding, superblock);
+  held.hint =
+      "`spark-stage volumes down` there gives it back; if that host is gone for good, `fence: auto` for "
+      "volume " +
+      volume_.settings.name + " and `sudo spark-stage volumes take " + volume_.settings.name +
+      "` here take it over";
+  co_return held;
 }
 
 asio::awaitable<void> Fence::disarm() {

@@ -21,6 +21,9 @@ class Fence {
   // fence is not available. A reader needs no fence; it holds the reservation of a volume that it has
   // published, if that is free. `takes`: an operator requested a takeover of the reservation.
   asio::awaitable<Result<FenceStatus>> arm(mounts::Superblock superblock, bool takes);
+  // Why a mount failed: another host's reservation also stops a volume that is fenced by multi-mount
+  // protection.
+  asio::awaitable<Error> explain(Error error, mounts::Superblock superblock);
   // After a failed mount: releases the reservation for other hosts, if it was free before.
   asio::awaitable<void> disarm();
   // For a writable mount that existed when the daemon started: the same mount, fenced. Another host may have
@@ -44,6 +47,7 @@ class Fence {
 
  private:
   asio::awaitable<Result<nvmetcp::ReservationState>> ask(ReservationAct act);
+  asio::awaitable<Result<nvmetcp::ReservationState>> ask_namespace(ReservationAct act);  // whatever the fence
   std::string name_holder(const nvmetcp::ReservationState& holding,
                           const mounts::Superblock& superblock) const;
   Error held_elsewhere(const nvmetcp::ReservationState& holding, const mounts::Superblock& superblock);
@@ -51,8 +55,10 @@ class Fence {
                          const mounts::Superblock& superblock) const;
   bool was_mounted_elsewhere(const CheckedMount& mount, std::uint64_t stamp, std::uint64_t mounts) const;
   bool is_forgotten_hold(const nvmetcp::ReservationState& holding, const mounts::Superblock& superblock);
+  bool is_in_doubt(const nvmetcp::ReservationState& holding, const mounts::Superblock& superblock);
   Result<> check_not_held(const nvmetcp::ReservationState& holding, const mounts::Superblock& superblock);
   asio::awaitable<void> wait_for_late_writes(mounts::Superblock superblock, bool is_same_id);
+  asio::awaitable<void> wait(Duration duration, std::string reason);
 
   VolumeContext& volume_;
   Outages& outages_;

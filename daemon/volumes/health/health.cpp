@@ -47,8 +47,8 @@ asio::awaitable<Finding> Health::look(Place place) {
 std::string Health::why_lost(Place place) const {
   const std::string mount = volume_.settings.mount.native();
   if (place == Place::Empty) return "another program unmounted " + mount;
-  if (place == Place::Foreign || place == Place::Covered)
-    return "another program mounted another file system on " + mount;
+  if (place == Place::Covered) return covered(volume_.settings, volume_.look_at_standing()).what;
+  if (place == Place::Foreign) return "another program mounted another file system on " + mount;
   if (place == Place::Broken)
     return "the file system on " + mount + " returns only errors, or went read-only after an error";
   return "the device of " + mount + " is gone: the mount on it is dead";

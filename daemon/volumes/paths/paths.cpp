@@ -95,6 +95,7 @@ asio::awaitable<void> Paths::tend() {
       co_await tend(path);
     }
     if (volume_.status.state == State::Ready) co_await rivals_.look();
+    if (volume_.status.state == State::Ready) co_await rivals_.remember();
     if (has_followed_name_ && volume_.status.state == State::Ready) co_await leave_old_addresses();
     timer_.expires_after(volume_.until_next(volume_.timings.watch));
     co_await timer_.wait();

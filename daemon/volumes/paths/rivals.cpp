@@ -3,13 +3,59 @@
 #include <algorithm>
 
 #include "base/text.hpp"
+#include "daemon/log.hpp"
 #include "nvmetcp/resolve.hpp"
 #include "nvmetcp/sysfs/registry.hpp"
 
 namespace spark::volumes {
+namespace {
+
+constexpr Duration kRecordAgain{60'000};
+
+json::array portals_of(const config::Target& target) {
+  json::array portals;
+  for (const nvmetcp::Portal& portal : target.portals) portals.emplace_back(to_string(portal));
+  return portals;
+}
+
+}  // namespace
 
 Rivals::Rivals(VolumeContext& volume) : volume_(volume) {
-  if (volume.target) volume.seams.snapshot.addresses().restrict_to(volume.target->portals);
+  if (!volume.target) return;
+  volume.seams.snapshot.addresses().restrict_to(volume.target->portals);
+  recall();
+}
+
+// Only for connections that this daemon made before its restart: another one at such an address may lead to a
+// target that has the address by now.
+void Rivals::recall() {
+  remembered_ = volume_.seams.store.saved(Record::Addresses);
+  const auto* portals = get_array(remembered_, "portals");
+  const auto* addresses = get_array(remembered_, "addresses");
+  if (portals == nullptr || addresses == nullptr || *portals != portals_of(*volume_.target)) return;
+  for (const nvmetcp::Controller& one : volume_.seams.snapshot.strangers(volume_.settings.nvme->subsystem)) {
+    const bool is_saved = std::ranges::count(*addresses, json::value(to_string(one.portal))) > 0;
+    if (is_saved && one.owner == nvmetcp::kOwner) volume_.seams.snapshot.addresses().learn(one.portal);
+  }
+}
+
+asio::awaitable<void> Rivals::remember() {
+  const auto all = volume_.seams.snapshot.controllers(volume_.settings.nvme->subsystem);
+  if (!all || all->empty() || volume_.clock.steady() < next_record_) co_return;
+  json::object record{{"portals", portals_of(*volume_.target)}};
+  json::array& addresses = record["addresses"].emplace_array();
+  for (const nvmetcp::Controller& one : *all) {
+    if (std::ranges::count(volume_.target->portals, one.portal) == 0)
+      addresses.emplace_back(to_string(one.portal));
+  }
+  if (record == remembered_ || (addresses.empty() && remembered_.empty())) co_return;
+  const auto saved = co_await volume_.seams.store.save(Record::Addresses, record);
+  if (saved) {
+    remembered_ = std::move(record);
+  } else {
+    next_record_ = volume_.clock.steady() + kRecordAgain;
+    log::survived(saved.error());
+  }
 }
 
 bool Rivals::are_there() const {

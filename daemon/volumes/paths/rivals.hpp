@@ -29,11 +29,15 @@ class Rivals {
   // The volume's place, once its target's controllers are known. Unavailable if they can't be determined now.
   asio::awaitable<Result<Place>> find_place();
   void learn_from(const nvmetcp::DiscoveryLog& log);
+  // Records the addresses of the volume's controllers that the configuration does not list: after a restart
+  // the volume recognizes these controllers without a name service, and after its target has moved.
+  asio::awaitable<void> remember();
   // If a controller has appeared at an unknown address, asks the target once whether the address is its own.
   asio::awaitable<void> look();
   bool were_looked_at() const { return !known_.empty(); }
 
  private:
+  void recall();
   // Resolves the portals' host names; only if a stranger might be at one of the addresses.
   asio::awaitable<bool> learn_names();
   // The target may have more addresses than the configuration lists: they are in its own discovery log.
@@ -41,6 +45,8 @@ class Rivals {
 
   VolumeContext& volume_;
   std::vector<std::string> known_;  // strangers at the time of the last query to the target
+  json::object remembered_;
+  SteadyTime next_record_{};  // after a failure
 };
 
 }  // namespace spark::volumes

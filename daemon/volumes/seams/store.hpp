@@ -33,6 +33,9 @@ inline bool is_same_but_stamp(FilesystemIdentity one, const FilesystemIdentity& 
   return one == other;
 }
 
+// Records that a volume can do without.
+enum class Record { History, Addresses };  // see history.hpp, Rivals::remember()
+
 // Saves are durable when they return; reading saved values never blocks.
 class VolumeStore {
  public:
@@ -45,9 +48,9 @@ class VolumeStore {
   virtual asio::awaitable<Result<>> save_intent(Intent intent) = 0;
   // Up if none was ever saved; an error if the saved intent can't be read or understood.
   virtual Result<Intent> saved_intent() = 0;
-  // Sets the value that saved_history() returns after a restart.
-  virtual asio::awaitable<void> save_history(json::object history) = 0;
-  virtual json::object saved_history() = 0;
+  // Sets the value that saved() returns after a restart; empty if none was ever saved.
+  virtual asio::awaitable<Result<>> save(Record kind, json::object record) = 0;
+  virtual json::object saved(Record kind) = 0;
 };
 
 }  // namespace spark::volumes

@@ -1,16 +1,46 @@
 // How a volume leaves this host, and how it applies a new configuration.
+#include <algorithm>
 #include <utility>
 
 #include "base/text.hpp"
+#include "daemon/launch.hpp"
 #include "daemon/log.hpp"
 #include "daemon/volumes/release_step.hpp"
 #include "daemon/volumes/volume/volume.hpp"
 
 namespace spark::volumes {
+
 namespace {
 
-// The long part, while programs may still use it: an unmount has a short deadline.
-asio::awaitable<Result<>> flush_before_leaving(VolumeContext& volume, Paths& paths) {
+using Outcome = std::optional<Result<>>;
+
+// While programs may still use it, another host may take the volume over, or its disk may be replaced: then
+// nothing more must be written.
+asio::awaitable<Result<>> flush(VolumeContext& volume, Health& health, Fence& fence, OwnMount mount) {
+  const auto outcome = std::make_shared<Outcome>();
+  auto work = [](VolumeContext& its, std::shared_ptr<void> /*alive*/, OwnMount flushed,
+                 std::shared_ptr<Outcome> into) -> asio::awaitable<void> {
+    *into = co_await its.seams.device.flush(std::move(flushed));
+    its.wake();
+  };
+  launch(volume.executor, "flush of volume " + volume.settings.name,
+         work(volume, volume.keep_alive(), mount, outcome));
+  const Duration period = std::max(volume.timings.probe, volume.timings.watch);
+  while (!*outcome) {
+    co_await volume.sleep(period);
+    const CheckedMountPtr checked = volume.checked;
+    if (*outcome || volume.stopped || !checked || !checked->is_writer || checked->is_broken) continue;
+    auto found = co_await health.look(volume.look_at_mount());
+    checked->is_exchanged = checked->is_exchanged || found.verdict == Verdict::Exchanged;
+    if (found.verdict == Verdict::Fenced || found.verdict == Verdict::Exchanged)
+      co_await fence.lose(checked, std::move(found.reason));
+  }
+  co_return std::move(**outcome);
+}
+
+// The long part: an unmount has a short deadline.
+asio::awaitable<Result<>> flush_before_leaving(VolumeContext& volume, Paths& paths, Health& health,
+                                               Fence& fence) {
   const Standing standing = volume.look_at_standing();
   if (!standing.own || standing.place == Place::Covered) co_return Result<>{};
   const bool has_unwritten = volume.settings.nvme && standing.place == Place::Ours &&
@@ -20,7 +50,7 @@ asio::awaitable<Result<>> flush_before_leaving(VolumeContext& volume, Paths& pat
                                                        volume.status.device + ", then it is unmounted"
                                                  : "it is being unmounted");
   if (!has_unwritten) co_return Result<>{};
-  auto flushed = co_await volume.seams.device.flush(*standing.own);
+  auto flushed = co_await flush(volume, health, fence, *standing.own);
   const auto now = volume.look_at_standing().own;
   if (flushed || !now || *now != *standing.own) co_return Result<>{};  // else another program unmounted it
   if (flushed.error().hint.empty())
@@ -38,14 +68,17 @@ asio::awaitable<void> Volume::take_down() {
   // A mount made since it is down belongs to another program, unless an operator asks again.
   const bool is_mounted = requests_.is_down_asked() && is_own(context_.look_at_mount());
   if (status().state != State::Down || is_mounted) {
-    done = co_await flush_before_leaving(context_, paths_);
+    done = co_await flush_before_leaving(context_, paths_, health_, fence_);
     if (context_.wanted_up) co_return;  // asked up meanwhile
     if (done) done = co_await leave_host(on_down);
   }
   if (!done && requests_.on_down() != on_down && !context_.wanted_up) co_return;  // asked by force meanwhile
   const bool is_down = done.has_value();
   requests_.answer_down(std::move(done));
-  if (is_down && !context_.wanted_up && !context_.stopped) co_await context_.sleep(Duration::max());
+  if (!is_down || context_.wanted_up || context_.stopped) co_return;
+  const Duration until_record = co_await requests_.record_missed();
+  const bool is_asked = context_.wanted_up || context_.stopped || requests_.is_down_asked();
+  if (!is_asked) co_await context_.sleep(until_record);
 }
 
 // Unmounts, then disconnects; as much as possible. Missing objects are skipped.
@@ -130,7 +163,7 @@ asio::awaitable<Result<>> Volume::finish_down() {
   const bool has_device = place == Place::Ours || place == Place::Broken;
   if (settings().nvme && has_device && paths_.look() == Link::Down)
     co_return fail(Errc::Unavailable, "no path to the target is live: unmounting it would wait for the link");
-  auto left = co_await flush_before_leaving(context_, paths_);
+  auto left = co_await flush_before_leaving(context_, paths_, health_, fence_);
   if (left) left = co_await leave_host(OnDown::Disconnect);
   if (left) co_await requests_.note_released();
   co_return left;

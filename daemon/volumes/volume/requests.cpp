@@ -10,6 +10,13 @@ namespace {
 
 constexpr Duration kRecordAgain{10'000};
 
+void warn_unrecorded(VolumeContext& volume, const std::string& why) {
+  volume.status.warn(
+      Warning::Unrecorded,
+      "that it stays down is not recorded yet, and a restart of the daemon would bring it up: " + why);
+  volume.wake();
+}
+
 }  // namespace
 
 Requests::Requests(VolumeContext& volume, Fence& fence)
@@ -32,17 +39,32 @@ asio::awaitable<Result<>> Requests::keep_down(std::string by, OnDown on_down) {
     log::warning("volume " + volume_.settings.name + ": " + by + " takes it down by force");
   const bool was_down = intent_ && !intent_->up;
   Intent down{false, volume_.clock.wall(), std::move(by)};
-  if (auto recorded = co_await record(std::move(down)); !recorded) co_return recorded;
+  Intent as_asked = down;
+  // Without a record it is carried out all the same: an operator may need it now.
+  const auto recorded = co_await record(std::move(down));
+  const bool is_recorded = recorded || was_down;
+  if (!is_recorded) note(std::move(as_asked));
   is_new_down_ = is_new_down_ || !was_down;
   auto result = co_await go_down(on_down);
+  const bool is_down = result && intent_ && !intent_->up;
+  if (is_down && !is_recorded) {
+    unrecorded_ = recorded.error().message();
+    warn_unrecorded(volume_, unrecorded_);
+  }
   if (result) co_await note_released();
-  if (!result && intent_ && intent_->up && volume_.wanted_up) {  // for example in use: it stays unchanged
+  if (!result && is_recorded && intent_ && intent_->up && volume_.wanted_up) {  // for example in use
     Intent up;
     auto saved = co_await save(std::move(up));
-    if (!saved) log::survived(saved.error());
-    is_up_unrecorded_ = !saved;
+    if (!saved) unrecorded_ = saved.error().message();
   }
   co_return result;
+}
+
+void Requests::inherit(const Requests& before) {
+  if (before.unrecorded_.empty() || !before.intent_ || before.intent_->up) return;
+  note(before.intent_);
+  unrecorded_ = before.unrecorded_;
+  warn_unrecorded(volume_, unrecorded_);
 }
 
 void Requests::ask_up() {
@@ -92,7 +114,7 @@ asio::awaitable<Result<>> Requests::go_down(OnDown on_down) {
   on_down_ = on_down;
   down_answer_.reset();
   volume_.wake();
-  while (!down_answer_ && !volume_.stopped) co_await wait_for_answer();
+  while (!down_answer_ && !volume_.stopped) co_await answered_.wait();
   if (!down_answer_)
     co_return fail(Errc::Cancelled, "volume " + volume_.settings.name + " left the configuration");
   co_return *down_answer_;
@@ -118,7 +140,7 @@ asio::awaitable<Result<std::string>> Requests::take() {
   fence_.forget_take();
   take_answer_.reset();
   volume_.wake();
-  while (!take_answer_ && !volume_.stopped) co_await wait_for_answer();
+  while (!take_answer_ && !volume_.stopped) co_await answered_.wait();
   if (!take_answer_) co_return fail(Errc::Cancelled, name + " left the configuration");
   if (!*take_answer_) co_return fail(take_answer_->error());
   co_return fence_.taken_from();
@@ -147,13 +169,14 @@ void Requests::note_ready() {
   if (std::exchange(is_take_asked_, false)) answer_take(Result<>());
 }
 
-asio::awaitable<void> Requests::record_missed() {
-  if (!is_up_unrecorded_ || volume_.clock.steady() < next_record_) co_return;
-  next_record_ = volume_.clock.steady() + kRecordAgain;
-  Intent up;
-  if (!intent_ || !intent_->up) co_return;
-  const auto saved = co_await save(std::move(up));
-  is_up_unrecorded_ = !saved;
+asio::awaitable<Duration> Requests::record_missed() {
+  while (is_recording_) co_await answered_.wait();
+  if (!unrecorded_.empty() && intent_ && volume_.clock.steady() >= next_record_) {
+    next_record_ = volume_.clock.steady() + kRecordAgain;
+    Intent missed = *intent_;
+    (void)co_await save(std::move(missed));
+  }
+  co_return unrecorded_.empty() ? Duration::max() : kRecordAgain;
 }
 
 void Requests::answer_down(Result<> result) {
@@ -173,7 +196,7 @@ void Requests::stop() {
 
 // A volume that is down keeps the time and the operator; one that was mounted since has to be released again.
 asio::awaitable<Result<>> Requests::record(Intent intent) {
-  while (is_recording_) co_await wait_for_answer();
+  while (is_recording_) co_await answered_.wait();
   const bool is_same = intent_ && intent_->up == intent.up;
   const bool is_recorded =
       intent.up || volume_.status.state == State::Down || (is_same && !intent_->is_released);
@@ -185,23 +208,30 @@ asio::awaitable<Result<>> Requests::record(Intent intent) {
 
 // Serialized, so that the latest request remains.
 asio::awaitable<Result<>> Requests::save(Intent intent) {
-  while (is_recording_) co_await wait_for_answer();
+  while (is_recording_) co_await answered_.wait();
   is_recording_ = true;
   auto saved = co_await volume_.seams.store.save_intent(intent);
   is_recording_ = false;
-  if (saved) note(intent);
+  if (saved) {
+    note(intent);
+    unrecorded_.clear();
+    volume_.status.warn(Warning::Unrecorded, "");
+  }
   answered_.notify();
   if (saved) co_return Result<>{};
   co_return fail_with(std::move(saved.error()), "recording that volume " + volume_.settings.name +
-                                                    " is to be " + (intent.up ? "up" : "down") +
-                                                    "; it stays unchanged");
+                                                    " is to be " + (intent.up ? "up" : "down"));
 }
 
 asio::awaitable<void> Requests::note_released() {
-  while (is_recording_) co_await wait_for_answer();
+  while (is_recording_) co_await answered_.wait();
   if (!intent_ || intent_->up || intent_->is_released) co_return;
   Intent released = *intent_;
   released.is_released = true;
+  if (!unrecorded_.empty()) {  // record_missed() does it
+    note(released);
+    co_return;
+  }
   if (auto saved = co_await save(std::move(released)); !saved) log::survived(saved.error());
 }
 
@@ -209,10 +239,6 @@ void Requests::note(Result<Intent> intent) {
   intent_ = std::move(intent);
   volume_.status.taken_down.reset();
   if (intent_ && !intent_->up) volume_.status.taken_down = *intent_;
-}
-
-asio::awaitable<void> Requests::wait_for_answer() {
-  co_await answered_.wait();
 }
 
 }  // namespace spark::volumes

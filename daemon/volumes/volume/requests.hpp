@@ -41,9 +41,12 @@ class Requests {
   void answer_take(const Result<>& result);
   // A takeover that was asked for while the volume came up is not needed.
   void note_ready();
-  // A failed `down` that could not be withdrawn, because the state folder was full, is withdrawn as soon as
-  // it can be.
-  asio::awaitable<void> record_missed();
+  // An intent that could not be recorded, because the state folder was full, is recorded as soon as it can
+  // be.
+  // Returns when it is due next; max: not at all.
+  asio::awaitable<Duration> record_missed();
+  // Of the volume that this one replaces, after a reload.
+  void inherit(const Requests& before);
   void answer_down(Result<> result);
   void stop();  // callers no longer get an answer
 
@@ -59,11 +62,10 @@ class Requests {
   asio::awaitable<Result<>> record(Intent intent);
   asio::awaitable<Result<>> save(Intent intent);
   void note(Result<Intent> intent);
-  asio::awaitable<void> wait_for_answer();
 
   VolumeContext& volume_;
   Fence& fence_;
-  bool is_up_unrecorded_ = false;
+  std::string unrecorded_;  // why the intent is not recorded yet; empty: it is
   SteadyTime next_record_{};
   Event answered_;
   Result<Intent> intent_;

@@ -6,6 +6,23 @@
 #include "daemon/launch.hpp"
 
 namespace spark::volumes {
+namespace {
+
+// A covered mount still writes, so it can lose its fence like any other. Empty: it has not.
+asio::awaitable<std::string> why_lost_below(VolumeContext& volume, Paths& paths, Fence& fence) {
+  const CheckedMountPtr mount = volume.checked;
+  const bool may_ask = mount && mount->is_writer && mount->fence_lost.empty() &&
+                       wants_reservation(volume.settings) && paths.look() == Link::Live &&
+                       !volume.seams.device.has_stuck_worker();
+  if (!may_ask) co_return "";
+  const config::NvmeSource& source = *volume.settings.nvme;
+  ProbeRequest request{volume.settings.mount, mount->device, NamespaceOf{source.subsystem, source.nsid}};
+  const auto answer = co_await volume.seams.device.probe(std::move(request));
+  if (!answer || volume.checked != mount) co_return "";
+  co_return fence.why_lost(*mount, *answer);
+}
+
+}  // namespace
 
 Volume::Volume(asio::any_io_executor executor, config::Volume settings, std::optional<config::Target> target,
                Seams seams, const Clock& clock, Timings timings, OnChange on_change)
@@ -23,7 +40,7 @@ Volume::Volume(asio::any_io_executor executor, config::Volume settings, std::opt
       nfs_(context_, mount_point_),
       requests_(context_, fence_) {
   context_.keep_alive = [this] { return shared_from_this(); };
-  context_.status.history = History::from_json(context_.seams.store.saved_history());
+  context_.status.history = History::from_json(context_.seams.store.saved(Record::History));
 }
 
 void Volume::start() {
@@ -76,7 +93,10 @@ asio::awaitable<void> Volume::attempt() {
 
 asio::awaitable<void> Volume::wait_after(Error error) {
   const bool is_refused = error.kind == Errc::Refused;
-  const Duration wait = is_refused ? context_.timings.refused_retry : context_.backoff.next();
+  const bool writes_below = context_.checked && context_.look_at_mount() == Place::Covered;
+  const Duration wait = writes_below ? context_.timings.probe
+                        : is_refused ? context_.timings.refused_retry
+                                     : context_.backoff.next();
   context_.attempts.failed = true;
   context_.status.next_attempt = context_.clock.wall() + wait;
   const Place place = context_.look_at_mount();
@@ -92,7 +112,12 @@ asio::awaitable<void> Volume::wait_after(Error error) {
 asio::awaitable<Result<>> Volume::bring_up() {
   if (auto intended = co_await follow_intent(); !intended) co_return intended;
   const Standing standing = look_at_place(context_.seams, settings());
-  if (standing.place == Place::Covered) co_return fail(covered(settings(), standing));
+  if (standing.place == Place::Covered) {
+    // Its path leads elsewhere, so only its device can be taken away.
+    auto lost = co_await why_lost_below(context_, paths_, fence_);
+    if (!lost.empty()) co_await nvme_.leave_other_filesystem(context_.checked, std::move(lost));
+    co_return fail(covered(settings(), standing));
+  }
   if (settings().nfs) co_return co_await nfs_.bring_up();
   co_return co_await nvme_.bring_up(requests_.is_taking());
 }
@@ -112,7 +137,7 @@ asio::awaitable<void> Volume::watch() {
     if (status.state == State::Ready && context_.clock.steady() - ready_since_ >= context_.timings.settled)
       context_.backoff.reset();
     if (status.state == State::Ready) co_await health_.ask_about_drives();
-    co_await requests_.record_missed();
+    (void)co_await requests_.record_missed();
     const Duration period =
         status.state == State::Ready ? context_.timings.watch : context_.timings.watch_closely;
     co_await context_.sleep(context_.until_next(period));

@@ -149,6 +149,7 @@ void VolumeSet::replace(const config::Config& wanted, const std::vector<config::
     if (step.action == config::Action::Remove) continue;
     next.push_back(make(wanted, *config::find_volume(wanted, step.volume)));
     fresh.push_back(next.back());
+    if (current) next.back()->requests().inherit(current->requests());
   }
   volumes_ = std::move(next);
   for (const auto& volume : fresh) volume->start();

@@ -39,6 +39,13 @@ std::string yaml_of(const VolumeSettings& volume) {
 
 }  // namespace
 
+// The next daemon does not know of a `down` that could not be recorded, as its answer said.
+void HostState::end_daemon() {
+  if (daemon)
+    for (const std::string& volume : daemon->unrecorded()) wishes[volume] = Wish::Unknown;
+  daemon.reset();
+}
+
 Wish HostState::wish(const std::string& volume) const {
   const auto found = wishes.find(volume);
   return found == wishes.end() ? Wish::Up : found->second;
@@ -202,13 +209,13 @@ void Cluster::start_daemon(std::size_t index) {
 void Cluster::kill_daemon(std::size_t index) {
   HostState& state = hosts[index];
   if (!state.daemon) return;
-  state.daemon.reset();
+  state.end_daemon();
   state.host->workers.lose_daemon(random);
 }
 
 void Cluster::reboot(std::size_t index) {
   HostState& state = hosts[index];
-  state.daemon.reset();
+  state.end_daemon();
   state.host->workers.reboot();
   state.host->driver.reboot();
   state.host->mounts.reboot();

@@ -33,6 +33,7 @@ struct HostState {
   SteadyTime closed_files{};
 
   Wish wish(const std::string& volume) const;
+  void end_daemon();
 };
 
 class Cluster {

@@ -81,6 +81,15 @@ bool Daemon::is_busy(const std::string& volume) const {
   });
 }
 
+std::vector<std::string> Daemon::unrecorded() const {
+  std::vector<std::string> names;
+  for (const VolumePtr& volume : volumes_->all()) {
+    if (volume->status().warnings.contains(volumes::Warning::Unrecorded))
+      names.push_back(volume->settings().name);
+  }
+  return names;
+}
+
 bool Daemon::is_reloading() const {
   return std::ranges::any_of(requests_,
                              [](const RequestPtr& one) { return !one->result && one->ask == Ask::Reload; });

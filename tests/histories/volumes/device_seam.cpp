@@ -175,6 +175,10 @@ asio::awaitable<Result<>> HostStore::pin(volumes::FilesystemIdentity identity) {
 
 asio::awaitable<Result<>> HostStore::save_intent(volumes::Intent intent) {
   auto work = [&host = host_, volume = volume_, intent]() -> Turn<void> {
+    if (intent.up) {  // its file is removed
+      host.state.intents.erase(volume);
+      return Result<>();
+    }
     auto room = host.state.check_room("writing the record");
     if (room) host.state.intents[volume] = intent;
     return Result<>(std::move(room));
@@ -188,19 +192,19 @@ Result<volumes::Intent> HostStore::saved_intent() {
   return saved == host_.state.intents.end() ? volumes::Intent{} : saved->second;
 }
 
-asio::awaitable<void> HostStore::save_history(json::object history) {
-  auto work = [&host = host_, volume = volume_, history]() -> Turn<void> {
+asio::awaitable<Result<>> HostStore::save(volumes::Record kind, json::object record) {
+  auto work = [&host = host_, kind, volume = volume_, record]() -> Turn<void> {
     auto room = host.state.check_room("writing the record");
-    if (room) host.state.histories[volume] = history;
+    if (room) host.state.records[{volume, kind}] = record;
     return Result<>(std::move(room));
   };
   Work<void> asked = std::move(work);
-  (void)co_await host_.workers.run(volume_, "record", kRecord, std::move(asked));
+  co_return co_await host_.workers.run(volume_, "record", kRecord, std::move(asked));
 }
 
-json::object HostStore::saved_history() {
-  const auto saved = host_.state.histories.find(volume_);
-  return saved == host_.state.histories.end() ? json::object{} : saved->second;
+json::object HostStore::saved(volumes::Record kind) {
+  const auto saved = host_.state.records.find({volume_, kind});
+  return saved == host_.state.records.end() ? json::object{} : saved->second;
 }
 
 }  // namespace spark::histories

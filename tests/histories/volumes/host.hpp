@@ -15,7 +15,7 @@ struct StateFolder {
   bool is_full = false;
   std::map<std::string, volumes::FilesystemIdentity> pins;  // by volume
   std::map<std::string, volumes::Intent> intents;
-  std::map<std::string, json::object> histories;
+  std::map<std::pair<std::string, volumes::Record>, json::object> records;
   std::set<std::string> guards;  // mount points
 
   Result<> check_room(const std::string& doing) const;

@@ -243,13 +243,16 @@ void Oracles::request_ended(std::size_t host, const Request& request) {
     const bool is_full = facts.state.host->state.is_full;
     const bool is_good = is_reached && facts.reached.super->is_alive() &&
                          facts.state.host->driver.io(*facts.reached.super->head) == Io::Good;
-    // They may have been closed since the unmount failed.
-    const bool says_in_use = request.result->error().what.find("in use") != std::string::npos;
-    const bool were_in_use = says_in_use && cluster_.time.steady() - facts.state.closed_files < kNoticesMount;
+    // They may have been closed since the unmount failed, and a mount over it removed.
+    const auto says = [&](const char* words) {
+      return request.result->error().what.find(words) != std::string::npos;
+    };
+    const bool were_in_use = (says("in use") || says("hides volume")) &&
+                             cluster_.time.steady() - facts.state.closed_files < kNoticesMount;
     const bool is_in_the_way =
         were_in_use || facts.is_in_use() || (facts.top != nullptr && facts.top->by_hand);
     if (kind == Errc::Cancelled || request.has_overlapped || is_in_the_way || !is_good) return;
-    const bool has_no_name = request.result->error().what.find("can't be looked up") != std::string::npos;
+    const bool has_no_name = says("can't be looked up");
     cluster_.judge.broken(is_full       ? "down-refused-without-room"
                           : has_no_name ? "down-refused-without-dns"
                                         : "down-failed",

@@ -57,8 +57,8 @@ class HostStore final : public volumes::VolumeStore {
   std::optional<volumes::FilesystemIdentity> pinned_identity() override;
   asio::awaitable<Result<>> save_intent(volumes::Intent intent) override;
   Result<volumes::Intent> saved_intent() override;
-  asio::awaitable<void> save_history(json::object history) override;
-  json::object saved_history() override;
+  asio::awaitable<Result<>> save(volumes::Record kind, json::object record) override;
+  json::object saved(volumes::Record kind) override;
 
   void note_pinned(volumes::FilesystemIdentity identity) { pinned_ = std::move(identity); }
 

@@ -127,6 +127,11 @@ constexpr std::array kKinds =
                const auto pin = pins.find(facts.settings.name);
                return pin != pins.end() && disk_of(facts).fs.bytes < pin->second.bytes;
              }},
+        Kind{"shows another disk as", "false-another-disk",
+             [](const std::string&, const Facts& facts) {
+               return facts.top != nullptr && facts.top->super &&
+                      facts.top->super->head->disk != connected_disk(facts);
+             }},
         Kind{"another program unmounted", "false-unmounted-by-another",
              [](const std::string&, const Facts& facts) { return facts.top == nullptr; }},
         Kind{"another program mounted another", "false-mounted-by-another",
@@ -197,6 +202,8 @@ constexpr auto kOfAttempts =
                                      "looking up ",
                                      "belongs to ",
                                      "no path to the target is live",
+                                     "waiting for another host that may hold",
+                                     "that it stays down is not recorded yet",
                                      "the link is back: reads are verified",
                                      "does not answer, although its link is up",
                                      "still waits in the kernel",

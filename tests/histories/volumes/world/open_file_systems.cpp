@@ -59,7 +59,7 @@ int OpenFileSystems::reopen(Super& super, bool read_only) {
     });
     if (closed != Wrote::Done) return EIO;
   } else {
-    on_open(super);
+    if (!super.by_hand) on_open(super);
     const bool was_read_only = std::exchange(super.read_only, false);
     const Wrote opened = write(super, Actor::Daemon, [&](FileSystem& fs) {
       fs.is_open = fs.type == "ext4";

@@ -177,5 +177,37 @@ TEST(MountUsers, AreFoundInProcWithoutAccessingTheMount) {
                                                    "mapper: mapped file"));
 }
 
+TEST(MountUsers, AreFoundInOtherMountNamespacesAndInTheKernel) {
+  const test::TempFolder root;
+  const auto make_process = [&](const std::string& pid, const std::string& space) {
+    std::filesystem::create_directories(root / ("proc/" + pid + "/ns"));
+    std::filesystem::create_directories(root / ("proc/" + pid + "/fdinfo"));
+    std::ofstream(root / ("proc/" + pid + "/comm")) << "service\n";
+    std::filesystem::create_symlink("mnt:[" + space + "]", root / ("proc/" + pid + "/ns/mnt"));
+  };
+  make_process("self", "1");
+  const Mount mount = parse_mount_table("40 1 259:3 / /mnt/data rw - ext4 /dev/nvme1n1 rw\n").at(0);
+  const std::string theirs =
+      "70 1 0:9 / /tmp rw - tmpfs tmp rw\n71 1 259:3 / /mnt/data rw - ext4 /dev/nvme1n1 rw\n";
+  for (const std::string pid : {"21", "22"}) {
+    make_process(pid, "2");
+    std::ofstream(root / ("proc/" + pid + "/mountinfo")) << theirs;
+  }
+  std::ofstream(root / "proc/21/fdinfo/5") << "mnt_id:\t71\n";
+  std::ofstream(root / "proc/22/fdinfo/5") << "mnt_id:\t40\n";  // the number of a mount of their own
+  EXPECT_EQ(describe_users(users_of({root.path()}, mount), {}, mount),
+            "service (pid 21, open file in another mount namespace)");
+  std::filesystem::remove_all(root / "proc/21");
+  std::filesystem::create_directories(root / "proc/fs/nfsd");
+  std::filesystem::create_directories(root / "sys/block/loop0/loop");
+  std::ofstream(root / "proc/fs/nfsd/exports")
+      << "# Version 1.1\n/mnt/data/sets\t10.0.0.0/8(ro)\n/mnt/b\t*(ro)\n";
+  std::ofstream(root / "proc/swaps") << "Filename Type\n/mnt/data/swap   file 1024\n";
+  std::ofstream(root / "sys/block/loop0/loop/backing_file") << "/mnt/data/image\n";
+  EXPECT_EQ(
+      describe_users(users_of({root.path()}, mount), {}, mount),
+      "the NFS export /mnt/data/sets, the swap file /mnt/data/swap, the loop device of /mnt/data/image");
+}
+
 }  // namespace
 }  // namespace spark::mounts

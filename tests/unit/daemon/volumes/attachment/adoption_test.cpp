@@ -152,7 +152,7 @@ TEST_F(VolumeTest, AVolumeIsNotReadyWhileAMountOverItsParentFolderHidesIt) {
   world.mount("/mnt", false, 7, "none", "tmpfs");
   world.mounts.back().parent_id = FakeWorld::kRootMount;
   ASSERT_TRUE(run_until([&] { return volume->status().state != State::Ready; }));
-  EXPECT_THAT(reason(), HasSubstr("another file system"));
+  EXPECT_THAT(reason(), HasSubstr("hides volume datasets at"));
   const auto down = await(context, volume->requests().keep_down("alice")).value();
   ASSERT_FALSE(down);
   EXPECT_THAT(down.error().message(),
@@ -197,6 +197,16 @@ TEST_F(PublishedAdoption, ARestartedDaemonAcceptsAFreeReservationAndDoesNotWarn)
   start();
   ASSERT_TRUE(becomes(State::Ready)) << reason();
   EXPECT_THAT(all_warnings(volume->status()), testing::IsEmpty());
+}
+
+TEST_F(PublishedAdoption, APublicationThatACrashKeptFromBeingRecordedIsRecorded) {
+  world.pinned->is_published = false;
+  world.mounted_uuid = kUuid;
+  world.published = mounts::Published{1, FakeWorld::kNode, "2026-11-22T05:00:00Z"};
+  start();
+  ASSERT_TRUE(becomes(State::Ready)) << reason();
+  EXPECT_TRUE(world.pinned->is_published);
+  EXPECT_THAT(reason(), HasSubstr("published as generation 1"));
 }
 
 TEST_F(PublishedAdoption, ARecordOfAnotherFileSystemDoesNotKeepTheVolumeReadOnly) {

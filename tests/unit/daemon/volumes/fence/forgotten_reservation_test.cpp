@@ -26,6 +26,47 @@ TEST_F(FenceTest, AForgottenReservationIsNotReacquiredIfAnotherHostMountedTheFil
   EXPECT_EQ(world.count("mount rw"), 1);
 }
 
+// An xfs has no count of mounts: only the other host itself can tell.
+TEST_F(FenceTest, AForgottenReservationOfAnXfsIsNotReacquiredBeforeAnotherHostCouldReacquireIt) {
+  target->options.reconnect_delay = std::chrono::seconds(1);
+  let_it_be_held_without_mmp();
+  world.superblock.mounts = 0;
+  const auto probes = world.count("probe");
+  ASSERT_TRUE(run_until([&] { return world.count("probe") >= probes + 2; }));
+  world.reservations.restart();
+  world.lose_device();
+  ASSERT_TRUE(run_until([&] { return reason().starts_with("waiting for another host"); })) << reason();
+  let_another_host_hold_it();  // it has reconnected
+  ASSERT_TRUE(becomes(State::Refused));
+  EXPECT_THAT(reason(), HasSubstr(kOther));
+  EXPECT_EQ(world.count("mount rw"), 1);
+}
+
+TEST_F(FenceTest, AMountThatAnotherHostsReservationPreventsNamesThatHostAlsoWithMmpAlone) {
+  settings.fence = config::Fence::Mmp;
+  let_another_host_hold_it();
+  world.mount_error = Error{Errc::Failed, "claiming: Invalid exchange", ""};
+  start();
+  ASSERT_TRUE(becomes(State::Refused)) << reason();
+  EXPECT_THAT(reason(), HasSubstr(kOther));
+  EXPECT_THAT(reason(), HasSubstr("holds the reservation"));
+}
+
+TEST_F(FenceTest, ATakeoverStopsAFlushBeforeTheVolumeLeaves) {
+  let_it_be_held_without_mmp();
+  world.flush_waits = true;
+  std::optional<Result<>> answer;
+  auto ask = [](Volume& asked, std::optional<Result<>>& into) -> boost::asio::awaitable<void> {
+    into = co_await asked.requests().keep_down("alice");
+  };
+  boost::asio::co_spawn(context, ask(*volume, answer), boost::asio::detached);
+  ASSERT_TRUE(becomes(State::Leaving));
+  let_another_host_hold_it();
+  ASSERT_TRUE(run_until([&] { return world.count("stop writing") == 1; }));
+  ASSERT_TRUE(run_until([&] { return answer.has_value(); }));
+  EXPECT_FALSE(*answer) << "some data was not written";
+}
+
 TEST_F(FenceTest, AStalledVolumeStopsWritingIfAnotherHostWroteWhileTheTargetHadForgottenTheReservation) {
   let_it_be_held_without_mmp();
   world.set_link("connecting");

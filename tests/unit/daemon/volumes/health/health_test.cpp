@@ -272,10 +272,10 @@ TEST_F(VolumeTest, ANamespaceSmallerThanItsFileSystemIsRefused) {
 TEST_F(VolumeTest, AnOutageFromBeforeARestartEndsWhenTheVolumeIsReady) {
   History history;
   history.outage_begins(clock.wall() - std::chrono::minutes(5), "link down");
-  world.history = history.to_json();
+  world.records[Record::History] = history.to_json();
   start();
   ASSERT_TRUE(becomes(State::Ready));
-  ASSERT_TRUE(run_until([&] { return !History::from_json(world.history).is_out(); }));
+  ASSERT_TRUE(run_until([&] { return !History::from_json(world.records[Record::History]).is_out(); }));
   EXPECT_GE(*volume->status().history.last_outage_s(), 300);
 }
 

@@ -1,6 +1,7 @@
 // Two targets that offer a subsystem of the same NQN: a volume uses its own target's disk, or none.
 #include <gmock/gmock.h>
 
+#include "nvmetcp/sysfs/registry.hpp"
 #include "tests/support/run_on.hpp"
 #include "tests/unit/daemon/volumes/volume_fixture.hpp"
 
@@ -109,6 +110,46 @@ TEST_F(VolumeTest, ARestartedDaemonAdoptsTheMountOfATargetWithAHostName) {
   ASSERT_TRUE(becomes(State::Ready)) << reason();
   EXPECT_EQ(world.count("mount ro"), 0);
   EXPECT_EQ(world.controllers.size(), 1U);
+}
+
+class RestartWithoutNamesTest : public VolumeTest {
+ protected:
+  RestartWithoutNamesTest() {
+    target->portals = {{"nas.lan", 4420}};
+    world.names["nas.lan"] = "10.0.0.5";
+    start();
+    EXPECT_TRUE(becomes(State::Ready));
+    EXPECT_TRUE(run_until([&] { return !world.records[Record::Addresses].empty(); }));
+    world.controllers[0].owner = nvmetcp::kOwner;
+    world.names.clear();
+    world.target_up = false;  // no address without a name
+    volume->stop();
+  }
+};
+
+TEST_F(RestartWithoutNamesTest, AMountedVolumeIsReadyAndCanBeTakenDown) {
+  start();
+  ASSERT_TRUE(becomes(State::Ready)) << reason();
+  EXPECT_EQ(world.count("mount ro"), 1) << "adopted";
+  EXPECT_TRUE(await(context, volume->requests().ask_down()).value_or(fail(Errc::Failed, "it never ended")));
+  EXPECT_TRUE(world.mounts.empty());
+  EXPECT_TRUE(world.controllers.empty());
+}
+
+TEST_F(RestartWithoutNamesTest, AConnectionMadeByAnotherProgramAtTheAddressIsNotTheTargets) {
+  world.controllers[0].owner.clear();
+  start();
+  world.touched.clear();
+  ASSERT_TRUE(run_until([&] { return world.count("discover") > 2; }));
+  EXPECT_EQ(volume->status().state, State::Waiting) << reason();
+}
+
+TEST_F(RestartWithoutNamesTest, TheAddressOfAnotherPortalDoesNotCount) {
+  target->portals = {{"spare.lan", 4420}};
+  start();
+  ASSERT_TRUE(run_until([&] { return reason().find("no address of target rose") != std::string::npos; }))
+      << reason();
+  EXPECT_NE(volume->status().state, State::Ready);
 }
 
 // Two volumes, one of each target.

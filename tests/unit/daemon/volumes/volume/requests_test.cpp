@@ -82,15 +82,27 @@ TEST_F(DownTest, AnUnfencedVolumeTakenDownIsNotMountedAfterARestart) {
   EXPECT_EQ(world.count("mount rw"), 0);
 }
 
-TEST_F(DownTest, ADownThatCannotBeRecordedChangesNothing) {
+TEST_F(DownTest, ADownThatCannotBeRecordedIsCarriedOutWithAWarningUntilItIsRecorded) {
   start();
   ASSERT_TRUE(becomes(State::Ready));
   world.intent_error = Error{Errc::NoSpace, "writing datasets.intent.json: no space left", "free some"};
-  const auto down = ask_down();
-  ASSERT_FALSE(down);
-  EXPECT_THAT(down.error().message(), HasSubstr("no space left"));
-  EXPECT_EQ(world.count("unmount"), 0);
-  EXPECT_EQ(volume->status().state, State::Ready);
+  ASSERT_TRUE(ask_down());
+  EXPECT_EQ(volume->status().state, State::Down);
+  ASSERT_EQ(all_warnings(volume->status()).size(), 1U);
+  EXPECT_THAT(all_warnings(volume->status())[0], HasSubstr("a restart of the daemon would bring it up"));
+  EXPECT_THAT(all_warnings(volume->status())[0], HasSubstr("no space left"));
+  restart();
+  EXPECT_TRUE(becomes(State::Ready)) << "as the warning said";
+}
+
+TEST_F(DownTest, ARefusedDownThatCouldNotBeRecordedLeavesNoWarning) {
+  start();
+  ASSERT_TRUE(becomes(State::Ready));
+  world.intent_error = Error{Errc::NoSpace, "no space left", ""};
+  world.unmount_error = Error{Errc::Refused, "/mnt/data is in use by python3 (pid 7)", "end it first"};
+  EXPECT_FALSE(ask_down());
+  EXPECT_TRUE(becomes(State::Ready));
+  EXPECT_TRUE(all_warnings(volume->status()).empty());
 }
 
 TEST_F(DownTest, AnUpThatCannotBeRecordedLeavesTheVolumeDown) {
