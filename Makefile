@@ -38,9 +38,9 @@ test:  ## the fast loop: debug build and unit tests
 histories:  ## random histories in a simulated world: make histories AREA=volumes SEED=7 COUNT=1000; ARGS=--help tells more
 	cmake --preset release -DSPARK_TESTS=ON
 	cmake --build --preset release --target $(AREAS:%=spark_%_histories)
-	@for area in $(AREAS); do \
-	  build/release/tests/histories/$$area/spark_$${area}_histories --seed $(SEED) --count $(COUNT) $(ARGS) || exit 1; \
-	done
+	@failed=0; for area in $(AREAS); do \
+	  build/release/tests/histories/$$area/spark_$${area}_histories --seed $(SEED) --count $(COUNT) $(ARGS) || failed=1; \
+	done; exit $$failed
 
 check:  ## everything that tests, from nothing; some of it: make check STEPS="lint unit"
 	@test -x $(PYTHON) || tools/setup.sh test

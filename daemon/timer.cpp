@@ -43,6 +43,11 @@ SteadyTime steady_now(const asio::any_io_executor& executor) {
 
 // With a time source, `system` never expires: it is cancelled when the source reaches `at`.
 struct Timer::State {
+  // What happened to the waits since the timer was set or cancelled last.
+  struct Waits {
+    bool is_due = false, is_cancelled = false;
+  };
+
   explicit State(asio::any_io_executor its_executor)
       : executor(std::move(its_executor)), system(executor), source(source_of(executor)) {}
   State(const State&) = delete;
@@ -52,30 +57,39 @@ struct Timer::State {
   void disarm() {
     if (ticket) source->drop(*std::exchange(ticket, std::nullopt));
   }
+  // As with the system's clock: what is due is done, and nothing else is any more.
+  void end_waits() {
+    disarm();
+    std::exchange(waits, std::make_shared<Waits>())->is_cancelled = true;
+    system.cancel();
+  }
   void arm(SteadyTime time) {
     if (source == nullptr) {
       system.expires_at(time);
       return;
     }
-    disarm();
-    ++round;
+    end_waits();
     at = time;
     system.expires_at(SteadyTime::max());
-    if (at == SteadyTime::max()) return;
+    start();
+  }
+  // Also for a wait that begins after a cancellation.
+  void start() {
+    if (ticket || at == SteadyTime::max()) return;
     auto due = [this] {
       ticket.reset();
-      fired = round;
+      waits->is_due = true;
       system.cancel();
     };
     ticket = source->call_at(at, std::move(due));
   }
-  bool is_due() const { return source != nullptr && at <= source->now(); }
+  bool has_passed() const { return at <= source->now(); }
 
   asio::any_io_executor executor;
   asio::steady_timer system;
   TimeSource* const source;
   SteadyTime at{};
-  std::uint64_t round = 1, fired = 0;  // the current setting; the last one whose time has come
+  std::shared_ptr<Waits> waits = std::make_shared<Waits>();
   std::optional<TimeSource::Ticket> ticket;
 };
 
@@ -96,31 +110,46 @@ void Timer::expires_at(SteadyTime time) {
 }
 
 void Timer::cancel() {
-  state_->disarm();
-  state_->system.cancel();
+  if (state_->source != nullptr) {
+    state_->end_waits();
+  } else {
+    state_->system.cancel();
+  }
 }
 
 asio::awaitable<bool> Timer::wait() {
   const auto state = state_;
-  if (state->is_due()) {
-    co_await asio::post(state->executor, kToken);
-    co_return true;
+  if (state->source == nullptr) {
+    const auto [error] = co_await state->system.async_wait(kToken);
+    co_return !error;
   }
-  const std::uint64_t round = state->round;
-  const auto [error] = co_await state->system.async_wait(kToken);
-  co_return !error || state->fired >= round;
+  const auto waits = state->waits;
+  if (state->has_passed()) {
+    co_await asio::post(state->executor, kToken);
+    co_return !waits->is_cancelled;
+  }
+  state->start();
+  (void)co_await state->system.async_wait(kToken);
+  co_return waits->is_due;
 }
 
 void Timer::then(std::function<void()> work) {
   const auto state = state_;
-  if (state->is_due()) {
-    asio::post(state->executor, std::move(work));
-    return;
+  if (state->source == nullptr) {
+    state->system.async_wait([state, work = std::move(work)](boost::system::error_code error) {
+      if (!error) work();
+    });
+  } else if (state->has_passed()) {
+    asio::post(state->executor, [waits = state->waits, work = std::move(work)] {
+      if (!waits->is_cancelled) work();
+    });
+  } else {
+    state->start();
+    state->system.async_wait(
+        [state, waits = state->waits, work = std::move(work)](boost::system::error_code) {
+          if (waits->is_due) work();
+        });
   }
-  state->system.async_wait(
-      [state, round = state->round, work = std::move(work)](boost::system::error_code error) {
-        if (!error || state->fired >= round) work();
-      });
 }
 
 }  // namespace spark

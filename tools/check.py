@@ -40,7 +40,8 @@ class Outcome:
     def reasons(self):
         """The last failed tests in its log with their reasons; if there are none, the reason why the step ended."""
         log = (LOGS / f"{self.step.name}.log").read_text(errors="replace")
-        named = re.findall(r"^(?:FAILED|ERROR) \S+::.*|^\s+\d+ - \S+ \((?:Failed|Timeout|SEGFAULT)\)|^lint: .*", log, re.MULTILINE)
+        named = re.findall(r"^(?:FAILED|ERROR) \S+::.*|^FAILED (?:\S+\.history|[a-z]+): .*|^\s+\d+ - \S+ \((?:Failed|Timeout|SEGFAULT)\)|^lint: .*",
+                           log, re.MULTILINE)
         said = re.findall(r"^E   .*", log, re.MULTILINE)
         return [line.strip()[:220] for line in named[-4:] + said[-2:]] or [self.problem]
 
@@ -87,7 +88,7 @@ def wait_aloud(child, name, deadline):
 
 def run(step, log, is_background, deadline):
     """Returns the reason of the failure or None, and the CPU seconds."""
-    total = 0.0
+    total, problem = 0.0, None
     for command in step.commands:
         log.write(f"$ {' '.join(command)}\n".encode())
         log.flush()
@@ -102,8 +103,10 @@ def run(step, log, is_background, deadline):
             return f"{command[0]} did not end before the step's deadline", total
         total += cpu
         if child.returncode:
-            return f"{command[0]} exited with status {child.returncode}", total
-    return None, total
+            problem = problem or f"{command[0]} exited with status {child.returncode}"
+            if not step.runs_all:
+                break
+    return problem, total
 
 
 def run_step(step, is_background):

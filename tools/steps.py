@@ -17,6 +17,7 @@ class Step:
     commands: list  # argument lists, run in sequence from the top folder
     environment: dict = field(default_factory=dict)
     needs_programs: bool = False
+    runs_all: bool = False  # its commands need none before them: all run, even if one fails
 
 
 def configure_and_build(preset, *targets):
@@ -59,7 +60,7 @@ def but(names):
 PACKAGE = Step("package", "the Debian package of this release, and lintian's word on it", 900, [["tools/deb.sh", JOBS]],
                needs_programs=True)
 
-# Histories in a simulated world, of these areas. A check runs the same seeds each time, for about a minute of CPU time each.
+# Histories in a simulated world, of these areas. A check runs the same seeds each time, for at most a minute of CPU time each.
 HISTORIES = {"volumes": 4000, "copies": 300, "outputs": 800}
 WITH_HISTORIES = [area for area in HISTORIES if (ROOT / "tests/histories" / area).is_dir()]
 # Here, since the step `package` configures the same folder again, without tests.
@@ -166,7 +167,7 @@ BUILDS = [
           # The failing calls are made by one thread, hundreds of times; the step `unit` has them.
           {"TSAN_OPTIONS": "halt_on_error=1", "GTEST_FILTER": "-*CacheFaults*"}),
      Step("histories", "random histories of volumes, copies and outputs in a simulated world, and those that once failed", GIVING_WAY_S,
-          [histories(area, "--count", str(HISTORIES[area])) for area in WITH_HISTORIES], needs_programs=True),
+          [histories(area, "--count", str(HISTORIES[area])) for area in WITH_HISTORIES], needs_programs=True, runs_all=True),
      Step("fuzz", "fuzzers of everything that reads what others wrote", GIVING_WAY_S, [["tools/fuzz.sh", "6"]]),
      Step("crash", "kill -9, full drives and failing calls under `spark-stage copy`", GIVING_WAY_S, [pytest("tests/crash")],
           needs_programs=True)],

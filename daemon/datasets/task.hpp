@@ -66,7 +66,7 @@ struct Task {
   config::Dataset dataset;      // from the configuration at the last attempt
   Demands demands;              // one for each job that requests it
   std::set<std::string> nodes;  // of the requests' jobs: peers
-  bool accepts_source = false;  // see staging::CopyOptions
+  bool accepts_source = false;  // also if it became empty, or is on another file system
   bool allow_dirty = false;     // its volume may be written by another host meanwhile
   json::object progress;
   std::optional<Outcome> ended;

@@ -137,6 +137,7 @@ asio::awaitable<void> Upkeep::keep_scrubbing() {
   for (;;) {
     timer.expires_after(context_.timings.upkeep);
     if (!co_await timer.wait()) co_return;
+    co_await catalog_.look_again();  // for `status`, which does not wait for a worker
     const auto due = activity_.tasks.empty() ? due_for_scrub() : std::nullopt;
     if (!due) continue;
     log::info("scrubbing dataset " + printable(*due) + ": its copy was not read back for long");

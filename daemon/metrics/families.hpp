@@ -35,6 +35,7 @@ struct OutputFacts {
     std::int64_t published_mtime_ns = 0;  // 0: no published checkpoint is known
     Bytes backlog = 0;
     std::uint64_t failures = 0;
+    bool is_behind = false;
   };
   outputs::Totals totals;
   outputs::Backlog backlog;

@@ -39,14 +39,19 @@ void add_outputs(Page& page, const OutputFacts& facts) {
                   "Checkpoints that could not be sent, by output.",
                   Kind::Counter,
                   {}};
+  Family behind{"spark_stage_output_falls_behind",
+                "1 while checkpoints of an output are complete faster than they are sent.",
+                Kind::Gauge,
+                {}};
   for (const OutputFacts::Watched& one : facts.watched) {
     const std::vector<std::pair<std::string, std::string>> labels = {{"output", one.name}};
     if (one.published_mtime_ns > 0)
       newest.samples.push_back({labels, static_cast<double>(one.published_mtime_ns) / 1e9});
     backlog.samples.push_back({labels, static_cast<double>(one.backlog)});
     failures.samples.push_back({labels, static_cast<double>(one.failures)});
+    behind.samples.push_back({labels, one.is_behind ? 1.0 : 0.0});
   }
-  for (Family* family : {&newest, &backlog, &failures}) page.push_back(std::move(*family));
+  for (Family* family : {&newest, &backlog, &failures, &behind}) page.push_back(std::move(*family));
 }
 
 }  // namespace spark::metrics

@@ -68,11 +68,23 @@ Result<StageOutRequest> request_of(const json::object& body) {
   return wanted;
 }
 
+std::string StageOutRequest::folder() const {
+  const std::size_t slash = path.rfind('/');
+  return slash == std::string::npos ? "." : path.substr(0, slash);
+}
+
+Keep keep_of(const StageOutRequest& request, const config::Config& config) {
+  if (request.rule.empty()) return {request.keep, 0};
+  const auto found = std::ranges::find_if(config.outputs, [&](const auto& one) {
+    return one.second.volume == request.volume && one.second.to == request.folder();
+  });
+  return found == config.outputs.end() ? Keep{} : Keep{found->second.keep, found->second.keep_every};
+}
+
 bool StageOutRequest::is_same(const StageOutRequest& other) const {
   return source == other.source && volume == other.volume && path == other.path && keep == other.keep &&
-         keep_every == other.keep_every && nodes == other.nodes && marker == other.marker &&
-         latest == other.latest && max_rate == other.max_rate && changed_ns == other.changed_ns &&
-         asker.uid == other.asker.uid;
+         nodes == other.nodes && marker == other.marker && rule == other.rule && max_rate == other.max_rate &&
+         changed_ns == other.changed_ns && asker.uid == other.asker.uid;
 }
 
 bool lacks_shards(const json::object& answer) {
@@ -94,7 +106,7 @@ json::object how_to_json(const StageOutRequest& request) {
   return {{"source", request.source},     {"path", request.path},
           {"uid", request.asker.uid},     {"nodes", request.nodes},
           {"max_rate", request.max_rate}, {"marker", request.marker},
-          {"latest", request.latest},     {"changed_ns", request.changed_ns},
+          {"rule", request.rule},         {"changed_ns", request.changed_ns},
           {"hurries", request.hurries}};
 }
 
@@ -103,7 +115,6 @@ json::object to_json(const StageOutRequest& request) {
   record["id"] = request.id;
   record["volume"] = request.volume;
   record["keep"] = request.keep;
-  record["keep_every"] = request.keep_every;
   record["waits"] = request.waits;
   record["holder"] = request.asker.holder;
   return record;
@@ -125,13 +136,14 @@ Result<StageOutRequest> request_from_json(const json::object& object) {
   request.asker.uid = static_cast<uid_t>(*uid);
   request.keep =
       static_cast<unsigned>(std::clamp<std::int64_t>(get_int(object, "keep").value_or(0), 0, 1 << 20));
-  request.keep_every = static_cast<unsigned>(
-      std::clamp<std::int64_t>(get_int(object, "keep_every").value_or(0), 0, 1'000'000'000));
   request.nodes =
       static_cast<unsigned>(std::clamp<std::int64_t>(get_int(object, "nodes").value_or(0), 0, kMostNodes));
   request.waits = get_bool(object, "waits").value_or(true);
   request.marker = get_string(object, "marker").value_or("");
-  request.latest = get_string(object, "latest").value_or("");
+  request.rule = get_string(object, "rule").value_or("");
+  // Records of version 0.2 have the kind of the pointer.
+  const std::string pointer = get_string(object, "latest").value_or("");
+  if (request.rule.empty() && !pointer.empty()) request.rule = pointer == "file" ? "deepspeed" : "rename";
   request.hurries = get_bool(object, "hurries").value_or(false);
   request.changed_ns = get_int(object, "changed_ns").value_or(0);
   request.max_rate = static_cast<Bytes>(std::max<std::int64_t>(0, get_int(object, "max_rate").value_or(0)));

@@ -7,6 +7,7 @@
 #include "base/json.hpp"
 #include "base/result.hpp"
 #include "base/units.hpp"
+#include "daemon/config/model.hpp"
 #include "daemon/jobs.hpp"
 
 namespace spark::outputs {
@@ -15,14 +16,13 @@ struct StageOutRequest {
   std::string id;      // of its record
   std::string source;  // absolute: a file or a folder of this host
   std::string volume, path;
-  unsigned keep = 0;        // copies in the destination's folder; 0 means all
-  unsigned keep_every = 0;  // checkpoints with a multiple of it as number are kept in addition; 0 means none
-  unsigned nodes = 0;       // hosts with shards that are published together; 0 or 1: this one alone
-  bool waits = true;        // for the other hosts' shards; if false, it ends once this host's shard is there
-  std::string marker;       // file that is the same in all shards of one attempt of the job; empty means none
-  std::string latest;       // kind of the pointer to the newest copy there: "link", "file"; empty means none
-  Bytes max_rate = 0;       // bytes per second; 0 means no limit
-  bool hurries = false;     // leaves no share of the drive to other programs: the job replaces it soon
+  unsigned keep = 0;     // copies in the destination's folder; 0 means all, or as the output's settings say
+  unsigned nodes = 0;    // hosts with shards that are published together; 0 or 1: this one alone
+  bool waits = true;     // for the other hosts' shards; if false, it ends once this host's shard is there
+  std::string marker;    // file that is the same in all shards of one attempt of the job; empty means none
+  std::string rule;      // of the output that it belongs to (config::to_string); empty means none
+  Bytes max_rate = 0;    // bytes per second; 0 means no limit
+  bool hurries = false;  // leaves no share of the drive to other programs: the job replaces it soon
   // The newest change of anything in the source when it was found complete: it is sent only in that state. 0
   // means that the requester vouches for it.
   std::int64_t changed_ns = 0;
@@ -30,8 +30,17 @@ struct StageOutRequest {
   Asker asker;              // the copy is made with the permissions of its uid
 
   std::string destination() const { return volume + ":" + path; }
+  std::string folder() const;                        // the one of `path`; "." for the volume's root
   bool is_same(const StageOutRequest& other) const;  // requests the same copy
 };
+
+// How many copies stay in the destination's folder, once one is published.
+struct Keep {
+  unsigned count = 0;  // 0 means all
+  unsigned every = 0;  // checkpoints with a multiple of it as step stay in addition; 0 means none
+};
+// For an output, its configuration now counts, which may be another than when the copy was requested.
+Keep keep_of(const StageOutRequest& request, const config::Config& config);
 
 // The parts of VOLUME:PATH; the path has no "..", "." or empty component.
 struct OutputName {

@@ -12,6 +12,7 @@
 #include "daemon/event.hpp"
 #include "daemon/jobs.hpp"
 #include "daemon/outputs/context.hpp"
+#include "daemon/outputs/held_sources.hpp"
 #include "daemon/outputs/store.hpp"
 #include "daemon/outputs/totals.hpp"
 #include "daemon/outputs/transfer.hpp"
@@ -32,6 +33,7 @@ class StageOuts {
   Result<std::shared_ptr<Job>> verify(std::string volume, std::string path, Asker asker);
 
   const Context& context() const { return context_; }
+  HeldSources& held() { return held_; }
   const Totals& totals() const { return totals_; }
   Backlog backlog() const;
   json::array list() const;  // "stage_outs" of `status --json`
@@ -59,6 +61,7 @@ class StageOuts {
   Event freed_;
   Totals totals_;
   bool has_read_records_ = false;
+  HeldSources held_{context_, [this] { return sources(); }};
 };
 
 }  // namespace spark::outputs

@@ -56,7 +56,8 @@ asio::awaitable<Outcome> Transfer::run() {
       continue;
     }
     auto sent = co_await attempt(std::move(*place));
-    if (sent && request_.keep > 0 && !lacks_shards(*sent)) co_await prune(*sent);
+    const Keep keep = keep_of(request_, context_.config());
+    if (sent && keep.count > 0 && !lacks_shards(*sent)) co_await prune(*sent, keep);
     if (sent || is_cancelled_) co_return sent;
     const bool is_away = attempt_->saw_outage || !context_.find_volume(request_.volume);
     if (attempt_->is_final || !may_pass(sent.error()) || (!is_away && sent.error().kind == Errc::NotFound))
@@ -134,8 +135,8 @@ asio::awaitable<Outcome> Transfer::attempt(VolumePlace place) {
 
 // After the copy is published, and in a worker of its own: leases and stagings may begin while a copy is
 // sent, which may take hours. Its failure does not fail the copy.
-asio::awaitable<void> Transfer::prune(json::object& sent) {
-  const auto pruned = co_await delete_older();
+asio::awaitable<void> Transfer::prune(json::object& sent, Keep keep) {
+  const auto pruned = co_await delete_older(keep);
   json::array warnings, removed;
   if (const json::array* known = get_array(sent, "warnings"); known != nullptr) warnings = *known;
   if (!pruned) {
@@ -155,7 +156,7 @@ asio::awaitable<void> Transfer::prune(json::object& sent) {
   sent["removed"] = std::move(removed);
 }
 
-asio::awaitable<Result<json::object>> Transfer::delete_older() {
+asio::awaitable<Result<json::object>> Transfer::delete_older(Keep keep) {
   const std::string folder = std::filesystem::path(request_.path).parent_path();
   auto in_use = context_.in_use(request_.volume, folder);
   for (unsigned tries = 1; !in_use && tries < context_.timings.tries; ++tries) {
@@ -169,10 +170,10 @@ asio::awaitable<Result<json::object>> Transfer::delete_older() {
   call.verb = "prune-output";
   call.subject = "volume " + printable(request_.volume);
   call.deadline = context_.timings.prune;
-  call.request = {{"root", place->root},       {"mount", place->mount},
-                  {"path", request_.path},     {"uid", request_.asker.uid},
-                  {"keep", request_.keep},     {"keep_every", request_.keep_every},
-                  {"latest", request_.latest}, {"spared", json::value_from(*in_use)}};
+  call.request = {{"root", place->root},   {"mount", place->mount},
+                  {"path", request_.path}, {"uid", request_.asker.uid},
+                  {"keep", keep.count},    {"keep_every", keep.every},
+                  {"rule", request_.rule}, {"spared", json::value_from(*in_use)}};
   call.on_start = [this](pid_t pid) {
     if (!context_.must_yield()) return;
     if (const auto set = workers::set_priority(pid, workers::Priority::Idle); !set)

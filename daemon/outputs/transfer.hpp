@@ -58,8 +58,8 @@ class Transfer : public std::enable_shared_from_this<Transfer> {
   };
 
   asio::awaitable<Outcome> attempt(VolumePlace place);
-  asio::awaitable<void> prune(json::object& sent);
-  asio::awaitable<Result<json::object>> delete_older();
+  asio::awaitable<void> prune(json::object& sent, Keep keep);
+  asio::awaitable<Result<json::object>> delete_older(Keep keep);
   asio::awaitable<void> watch(std::shared_ptr<Attempt> attempt);
   void look_at(Attempt& attempt);
   Duration stalled_after() const;

@@ -26,7 +26,8 @@ std::string metrics_text(const DaemonParts& daemon) {
   metrics::OutputFacts outputs{daemon.outputs.totals(), daemon.outputs.backlog(), {}};
   for (const auto& [name, output] : daemon.output_watches.all()) {
     const outputs::OutputFacts& facts = output->facts();
-    outputs.watched.push_back({name, facts.published_mtime_ns, facts.backlog, facts.failures});
+    outputs.watched.push_back(
+        {name, facts.published_mtime_ns, facts.backlog, facts.failures, facts.is_behind});
   }
   metrics::add_outputs(page, outputs);
   metrics::add_daemon(page, facts);

@@ -12,7 +12,9 @@ namespace spark::fleet {
 
 // Derived from path, size and mtime of every file. For a read-only volume also from its state (see
 // staging::state_key_of), which guarantees equal content. For an NFS export from its name, and from the ctime
-// and inode of every file, which all hosts see alike. Otherwise the user has said that the folders are equal.
+// and inode of every file: those of the walk, which an NFS client may answer from its cache of attributes. A
+// set is then a state of up to a minute ago, as it would be without a fleet. Otherwise the user has said that
+// the folders are equal.
 class SetNaming {
  public:
   explicit SetNaming(const staging::SetOrigin& origin);

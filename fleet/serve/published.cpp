@@ -7,6 +7,7 @@
 #include "fleet/protocol/layout.hpp"
 #include "fleet/protocol/set_id.hpp"
 #include "staging/cache/cache_folder.hpp"
+#include "staging/cache/catalog/damage.hpp"
 #include "staging/leases/lease.hpp"
 #include "staging/manifest/manifest_reader.hpp"
 
@@ -47,8 +48,9 @@ void PublishedCopies::look() {
     catalog_ = std::move(*opened);
   }
   const auto cache_of_catalog = catalog_->cache_id();
-  const auto rows = catalog_->generations();
+  auto rows = catalog_->generations();
   if (!cache_of_catalog || *cache_of_catalog != *id || !rows) return;
+  static_cast<void>(staging::DamageRecords(folder.data(), *catalog_).add_to(*rows));  // not known: not offered
   if (const auto leases = catalog_->leases()) {
     const WallTime now = SystemClock().wall();
     is_leased_ = std::ranges::any_of(*leases, [&](const staging::Lease& lease) {

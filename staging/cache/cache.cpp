@@ -11,7 +11,6 @@
 #include "staging/cache/stager.hpp"
 #include "staging/copy/fill.hpp"
 #include "staging/copy/need.hpp"
-#include "staging/copy/partial/damage_report.hpp"
 #include "staging/copy/verify/digest_check.hpp"
 #include "staging/copy/verify/verify.hpp"
 #include "staging/files/source_trouble.hpp"
@@ -66,7 +65,7 @@ class DiskCache final : public Cache {
 
   // The newest generation of each dataset, ordered by name.
   Result<std::vector<DatasetRow>> list() override {
-    const auto generations = store_->catalog().generations();
+    const auto generations = store_->generations();
     if (!generations) return generations.take_error();
     auto troubles = store_->catalog().troubles();
     if (!troubles) return troubles.take_error();
@@ -104,14 +103,17 @@ class DiskCache final : public Cache {
     const GenerationRow& row = rows->front();
     ReadLease lease(store_->catalog(), "verify-" + std::to_string(::getpid()) + "-" + folder_name(dataset));
     if (auto taken = lease.take(row); !taken) return taken.take_error();
+    const auto known = store_->damage().of(dataset);
+    if (!known) return known.take_error();
     Monitor monitor(progress);
     auto sound = check(row, options, monitor, stop);
-    if (!sound && is_medium_error(sound.error().number)) sound.error().kind = Errc::Mismatch;
-    const bool is_damaged = !sound && sound.error().kind == Errc::Mismatch;
+    const bool is_damaged = !sound && is_damage(sound.error());
+    if (is_damaged) sound.error().kind = Errc::Mismatch;
     if (sound || is_damaged) {
       const std::string damage = is_damaged ? sound.error().what : "";
-      auto noted = store_->note_verified(row, damage);
+      auto noted = store_->note_verified(row, damage, *known);
       if (!noted && !is_damaged) return noted.take_error();
+      if (!noted) sound.error().what += "; this was not recorded beside it: " + noted.error().what;
     }
     if (is_damaged) {
       sound.error().hint =
@@ -150,15 +152,18 @@ class DiskCache final : public Cache {
     if (!rows) return rows.take_error();
     if (!is_there && rows->empty()) return not_staged("evicting", dataset);
     const StopFlag never{false};
-    const auto looked = look_before_deleting(*store_, *rows, never);
-    if (looked && looked->passes) {
+    auto looked = look_before_deleting(*store_, *rows, never);
+    if (!looked) return fail_with(std::move(looked.error()), doing);
+    if (!looked->obstacle.empty()) {
       return fail(Errc::Refused, doing + ": " + looked->obstacle,
-                  "wait until the program that reads it has ended (`fuser -m` or `lsof` name it)");
+                  looked->passes
+                      ? "wait until the program that reads it has ended (`fuser -m` or `lsof` name it)"
+                      : "allow it with `chattr -ia`, then evict it again");
     }
     if (auto marked = store_->mark_evicted(*rows); !marked) return marked.take_error();
     if (auto gone = store_->delete_marked(*rows); !gone) return gone.take_error();
     if (auto cleared = area->clear(); !cleared) return cleared.take_error();
-    drop_damage_report(area->folder());
+    if (auto dropped = store_->damage().drop(dataset); !dropped) return dropped.take_error();
     const auto troubles = store_->catalog().troubles();
     if (troubles && troubles->contains(key))
       return fail(Errc::Failed, troubles->at(key), "fix that, then evict it again");

@@ -125,6 +125,7 @@ struct Usage {
 // Layout below `path`, KEY being folder_name(dataset):
 //   KEY -> data/KEY/GENERATION              the stable link
 //   data/KEY/GENERATION                     published; its manifest beside it, .GENERATION.spark-manifest
+//   data/KEY/.spark-damage                  see DamageRecords
 //   .partial/KEY/                           being copied; its lock is the dataset's
 //   .trash/                                 evicted, being deleted
 //   .spark-stage-cache                      the folder's identity, so that a catalog rejects any other folder

@@ -11,7 +11,6 @@
 
 #include "base/file.hpp"
 #include "base/text.hpp"
-#include "staging/cache/catalog/damage_mark.hpp"
 #include "staging/files/tree.hpp"
 #include "staging/manifest/names.hpp"
 
@@ -196,7 +195,6 @@ Result<> CacheFolder::move_to_trash(const std::string& dataset, std::uint64_t ge
   if (::unlink(from.manifest().c_str()) != 0 && errno != ENOENT) {
     return fail_errno(errno, "deleting " + printable(from.manifest().native()));
   }
-  if (auto dropped = drop_damage_mark(from.folder, generation); !dropped) return dropped;
   if (auto flushed = flush_folder(from.folder); !flushed) return flushed;
   ::rmdir(from.folder.c_str());  // the last generation's folder; "not empty" is no error
   return {};

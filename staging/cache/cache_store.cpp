@@ -6,8 +6,6 @@
 #include <set>
 
 #include "base/text.hpp"
-#include "staging/cache/catalog/damage_mark.hpp"
-#include "staging/copy/partial/damage_report.hpp"
 #include "staging/copy/partial/partial_area.hpp"
 #include "staging/files/space.hpp"
 #include "staging/files/tree.hpp"
@@ -80,7 +78,9 @@ Result<> CacheStore::recover_in_turn(const std::string& key, Trash trash) {
 
 Result<std::vector<GenerationRow>> CacheStore::rows_of(const std::string& key) {
   auto rows = catalog_->generations();
-  if (rows) std::erase_if(*rows, [&](const auto& row) { return folder_name(row.dataset) != key; });
+  if (!rows) return rows;
+  std::erase_if(*rows, [&](const auto& row) { return folder_name(row.dataset) != key; });
+  if (auto known = damage_.add_to(*rows); !known) return known.take_error();
   return rows;
 }
 
@@ -156,12 +156,19 @@ Result<> CacheStore::enter_unknown(const std::string& key, std::uint64_t generat
   return enter(manifest->header(), generation, *summary, 0, std::nullopt);
 }
 
+Result<std::vector<GenerationRow>> CacheStore::generations() {
+  auto rows = catalog_->generations();
+  if (rows) static_cast<void>(damage_.add_to(*rows));  // without an answer they count as suspect
+  return rows;
+}
+
 Result<std::vector<GenerationRow>> CacheStore::ready_generations(const std::string& dataset) {
   auto rows = catalog_->generations();
   if (!rows) return rows;
   std::erase_if(*rows, [&](const GenerationRow& row) {
     return row.dataset != dataset || row.state != GenerationState::Ready;
   });
+  if (auto known = damage_.add_to(*rows); !known) return known.take_error();
   return rows;
 }
 
@@ -180,15 +187,10 @@ Result<> CacheStore::enter(const ManifestHeader& header, std::uint64_t generatio
   row.from = from;
   row.hash = summary.hash;
   row.staged_at = row.last_used = row.good_at = now();
-  auto mark = damage_mark(folder_.place(row.dataset, generation).folder, generation);
-  if (!mark) return mark.take_error();
-  if (*mark) {
-    row.is_suspect = true;
-    row.damage = std::move(**mark);
-  }
   if (summary.good_at != 0)
     row.good_at = std::min(row.good_at, WallTime(std::chrono::seconds(summary.good_at)));
-  if (auto put = catalog_->put(row); !put) return put;
+  const CopiedFrom origin{header.source, header.file_system, summary.files > 0};
+  if (auto put = catalog_->put(row, origin); !put) return put;
   if (auto go_on = after(step_, "committed"); !go_on) return go_on;
   if (auto linked = update_link(row.dataset); !linked) return linked;
   return after(step_, "linked");
@@ -204,43 +206,37 @@ Result<> CacheStore::update_link(const std::string& dataset) {
   return {};
 }
 
-// Order: known generations, the copy in progress, then a generation published in between. That copy looks for
-// the report after it is in the catalog, so one of the two sees the other.
-Result<> CacheStore::note_verified(const GenerationRow& row, const std::string& damage) {
-  auto marked =
-      damage.empty()
-          ? drop_damage_mark(folder_.place(row.dataset, row.generation).folder, row.generation)
-          : set_damage_mark(folder_.place(row.dataset, row.generation).folder, row.generation, damage);
-  auto noted = catalog_->set_scrubbed(row.dataset, row.generation, damage, now());
-  if (noted && !damage.empty()) noted = suspect_all(row.dataset);
-  if (!damage.empty()) report_damage(folder_.partial(row.dataset));
-  if (noted && !damage.empty()) noted = suspect_all(row.dataset);
-  if (noted) noted = update_link(row.dataset);
-  return noted ? std::move(marked) : std::move(noted);
+Result<> CacheStore::note_verified(const GenerationRow& row, const std::string& damage, const Damage& known) {
+  auto noted = damage_.change(row.dataset, [&](Damage& now) {
+    if (damage.empty()) {
+      // What was found meanwhile may be of files that were read before.
+      if (now.revision == 0 || now.revision != known.revision) return false;
+      now.found.erase(row.generation);
+      now.sound.insert(row.generation);
+      return true;
+    }
+    now.sound.clear();
+    now.found[row.generation] = damage;
+    return true;
+  });
+  auto scrubbed = catalog_->set_scrubbed(row.dataset, row.generation, now());
+  auto linked = update_link(row.dataset);
+  if (!noted) return noted;
+  return scrubbed ? std::move(linked) : std::move(scrubbed);
 }
 
-Result<> CacheStore::suspect_all(const std::string& dataset) {
-  const auto rows = catalog_->generations();
-  if (!rows) return rows.take_error();
-  Result<> all;
-  for (const GenerationRow& row : *rows) {
-    if (row.dataset != dataset || row.is_suspect) continue;
-    auto noted = catalog_->set_suspect(dataset, row.generation);
-    if (noted) noted = set_damage_mark(folder_.place(dataset, row.generation).folder, row.generation, "");
-    if (all) all = std::move(noted);
+// Damage that is found after the copy was discarded makes it suspect again.
+Result<> CacheStore::discard_suspect(const std::string& dataset, PartialArea& area) {
+  for (Result<> noted;;) {
+    const auto known = damage_.of(dataset);
+    if (!known) return known.take_error();
+    if (!known->makes_suspect(Damage::kInProgress)) return {};
+    if (!noted) return noted;
+    if (auto cleared = area.clear(); !cleared) return cleared;
+    noted = damage_.change(dataset, [&](Damage& now) {
+      return now.revision == known->revision && now.sound.insert(Damage::kInProgress).second;
+    });
   }
-  return all;
-}
-
-Result<> CacheStore::note_published(const std::string& dataset, std::uint64_t generation, PartialArea& area) {
-  if (!has_damage_report(area.folder())) return {};
-  if (auto noted = catalog_->set_suspect(dataset, generation); !noted) return noted;
-  if (auto marked = set_damage_mark(folder_.place(dataset, generation).folder, generation, ""); !marked)
-    return marked;
-  drop_damage_report(area.folder());
-  if (auto linked = update_link(dataset); !linked) return linked;
-  return fail(Errc::Mismatch, "damage was found in its earlier copy, which it shares files with",
-              "stage it again: all of it is then read from the source");
 }
 
 Result<> CacheStore::mark_evicted(const std::vector<GenerationRow>& rows) {

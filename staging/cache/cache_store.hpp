@@ -11,16 +11,24 @@
 #include "base/clock.hpp"
 #include "staging/cache/cache_folder.hpp"
 #include "staging/cache/catalog/catalog.hpp"
+#include "staging/cache/catalog/damage.hpp"
 
 namespace spark::staging {
 
 class CacheStore {
  public:
   CacheStore(CacheFolder folder, std::unique_ptr<Catalog> catalog, const Clock& clock, StepHook step)
-      : folder_(std::move(folder)), catalog_(std::move(catalog)), clock_(clock), step_(std::move(step)) {}
+      : folder_(std::move(folder)),
+        catalog_(std::move(catalog)),
+        damage_(folder_.data(), *catalog_),
+        clock_(clock),
+        step_(std::move(step)) {}
+  CacheStore(const CacheStore&) = delete;
+  CacheStore& operator=(const CacheStore&) = delete;
 
   CacheFolder& folder() { return folder_; }
   Catalog& catalog() { return *catalog_; }
+  DamageRecords& damage() { return damage_; }
   const StepHook& step() const { return step_; }
   WallTime now() const { return clock_.wall(); }
 
@@ -37,7 +45,9 @@ class CacheStore {
   enum class Trash { Kept, Emptied };
   Result<> recover_key(const std::string& key, PartialArea& area, Trash trash = Trash::Emptied);
 
-  // Newest first.
+  // With what is known about their damage; by dataset, newest first.
+  Result<std::vector<GenerationRow>> generations();
+  // Newest first. An error if it is not known whether they are damaged.
   Result<std::vector<GenerationRow>> ready_generations(const std::string& dataset);
 
   // Adds a published generation to the catalog and updates the link. `stage_seconds` and `from`: see
@@ -47,11 +57,10 @@ class CacheStore {
 
   Result<> update_link(const std::string& dataset);
 
-  // Records a verification of the generation. Damage belongs to files, and the dataset's generations share
-  // files: with damage, all of them are suspect until each is read back.
-  Result<> note_verified(const GenerationRow& row, const std::string& damage);
-  // For a generation just entered: suspect if damage was found in another one while it was copied.
-  Result<> note_published(const std::string& dataset, std::uint64_t generation, PartialArea& area);
+  // Records a verification of the generation; `known` is what was known when it began. Empty damage: none.
+  Result<> note_verified(const GenerationRow& row, const std::string& damage, const Damage& known);
+  // Before a copy continues: discards what may be damaged of the copy in progress.
+  Result<> discard_suspect(const std::string& dataset, PartialArea& area);
 
   // The caller has the datasets' locks. Refused while one of them is leased; nothing is evicted then.
   Result<> mark_evicted(const std::vector<GenerationRow>& rows);
@@ -62,6 +71,7 @@ class CacheStore {
  private:
   CacheFolder folder_;
   std::unique_ptr<Catalog> catalog_;
+  DamageRecords damage_;
   const Clock& clock_;
   StepHook step_;
 
@@ -72,7 +82,6 @@ class CacheStore {
   Result<> enter_unknown(const std::string& key, std::uint64_t generation);
   Result<> forget(const GenerationRow& row);
   Result<> put_aside(const GenerationRow& row);
-  Result<> suspect_all(const std::string& dataset);
   Result<> finish_eviction(const GenerationRow& row);
 };
 

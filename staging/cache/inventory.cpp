@@ -66,7 +66,7 @@ Footprint Share::taken() const {
 
 Result<Inventory> take_inventory(CacheStore& store, const std::vector<InUse>& in_use, Prefetched prefetched,
                                  Counted counted) {
-  const auto rows = store.catalog().generations();
+  const auto rows = store.generations();
   if (!rows) return rows.take_error();
   const auto reservations = store.catalog().reservations();
   if (!reservations) return reservations.take_error();
@@ -124,7 +124,7 @@ Candidate candidate_for(const Share& share, WallTime now) {
   candidate.bytes = share.published.bytes + share.partial.bytes;
   candidate.inodes = share.published.inodes + share.partial.inodes;
   if (share.freed) candidate.freed = *share.freed + share.partial.bytes;
-  candidate.is_useless = !share.rows.empty() && !share.rows.front().is_intact();
+  candidate.is_useless = !share.rows.empty() && share.rows.front().is_suspect;
   candidate.is_prefetched = share.is_prefetched;
   if (share.rows.empty()) return candidate;
   const GenerationRow& newest = share.rows.front();

@@ -218,6 +218,7 @@ class SpaceReservation {
     Result<> deleted = store_.delete_marked(rows);
     for (auto& [key, area] : areas) {
       auto cleared = area.clear();
+      if (cleared && deleted) cleared = store_.damage().drop(inventory_.at(key).dataset);
       if (cleared) continue;
       if (auto noted = store_.catalog().set_trouble(key, cleared.error().message()); !noted) return noted;
       deleted = std::move(cleared);

@@ -78,7 +78,7 @@ std::optional<Staged> serve_same_entries(CacheStore& store, const Source& source
   if (row.is_doubtful && !source.is_doubtful) return std::nullopt;
   const Destination place = store.folder().place(row.dataset, row.generation);
   auto manifest = ManifestReader::open(place.manifest());
-  if (!row.is_intact() || !manifest || !is_same_source(*manifest, walked.entries)) return std::nullopt;
+  if (row.is_suspect || !manifest || !is_same_source(*manifest, walked.entries)) return std::nullopt;
   const auto copy = open_tree(place.path());
   if (!copy || !manifest->rewind()) return std::nullopt;
   walked.entries.clear();  // a million entries twice would take too much memory

@@ -7,8 +7,8 @@
 #include "base/text.hpp"
 #include "staging/cache/serve.hpp"
 #include "staging/copy/exchange.hpp"
-#include "staging/copy/partial/damage_report.hpp"
 #include "staging/copy/source_place.hpp"
+#include "staging/copy/transfer/touched.hpp"
 #include "staging/files/source_trouble.hpp"
 #include "staging/files/space.hpp"
 #include "staging/files/tree.hpp"
@@ -98,12 +98,17 @@ Result<Staged> Stager::look_and_stage(const Source& source, Tree& tree, const Co
   if (!same && source.only_cached && !source.is_prefetch)
     return fail(Errc::NotFound,
                 "dataset " + printable(source.dataset) + " is not in the cache in its current state");
-  if (!same && walked->entries.empty()) walked = monitor_.during(CopyPhase::Walking, walk_it);
+  const auto sound = std::ranges::find_if(ready, &GenerationRow::is_sound);
+  const GenerationRow* earlier = sound == ready.end() ? nullptr : &*sound;
+  if (auto compared = same ? Result<>() : compare(source, tree, options, earlier, *walked, same); !compared)
+    return fail(with_source_trouble(std::move(compared.error()), tree));
+  if (!same && walked->entries.empty()) {
+    walked = monitor_.during(CopyPhase::Walking, walk_it);
+    equal_.clear();
+  }
   if (!walked) return fail(with_source_trouble(std::move(walked.error()), tree));
   if (auto there = same ? Result<>() : check_place(source, tree, *walked, options, ready); !there)
     return there.take_error();
-  const auto sound = std::ranges::find_if(ready, &GenerationRow::is_sound);
-  const GenerationRow* earlier = sound == ready.end() ? nullptr : &*sound;
   if (!same && source.only_cached) return reserve(source, std::move(*walked), area, options, earlier);
   auto staged = same ? Result<Staged>(std::move(*same))
                      : copy(source, tree, std::move(*walked), area, options, earlier);
@@ -112,14 +117,37 @@ Result<Staged> Stager::look_and_stage(const Source& source, Tree& tree, const Co
   return staged;
 }
 
-// The identity of a volume is checked when it is mounted.
+Result<> Stager::compare(const Source& source, const Tree& tree, const CopyOptions& options,
+                         const GenerationRow* earlier, Walked& walked, std::optional<Staged>& same) {
+  const bool can_read = !source.is_away && !source.only_cached && !source.is_doubtful;
+  if (!can_read || earlier == nullptr || walked.entries.empty()) return {};
+  auto compared = compare_touched(tree, walked.entries,
+                                  store_.folder().place(source.dataset, earlier->generation).manifest(),
+                                  options, monitor_, stop_);
+  if (!compared) return compared.take_error();
+  equal_ = std::move(compared->equal);
+  if (compared->is_all) same = serve_same_entries(store_, source, *earlier, walked, monitor_, stop_);
+  return {};
+}
+
+// Also after an eviction: the catalog knows the last copy.
 Result<> Stager::check_place(const Source& source, const Tree& tree, const Walked& walked,
                              const CopyOptions& options, const std::vector<GenerationRow>& ready) {
-  if (ready.empty() || ready.front().files == 0 || options.accepts_source || source.is_away) return {};
+  if (!options.keeps_place || source.is_away) return {};
   ManifestHeader then;
-  const auto manifest =
-      ManifestReader::open(store_.folder().place(source.dataset, ready.front().generation).manifest());
-  if (manifest && !source.device) then = manifest->header();
+  bool had_files = !ready.empty() && ready.front().files > 0;
+  if (ready.empty()) {
+    const auto from = store_.catalog().copied_from(source.dataset);
+    if (!from) return from.take_error();
+    had_files = from->had_files;
+    then.source = from->source;
+    then.file_system = from->file_system;
+  } else if (const auto manifest = ManifestReader::open(
+                 store_.folder().place(source.dataset, ready.front().generation).manifest())) {
+    then = manifest->header();
+  }
+  if (!had_files) return {};
+  if (source.device) then.file_system.clear();  // compared when the volume was mounted
   return check_source_place(tree, walked, then);
 }
 
@@ -142,10 +170,8 @@ Result<> Stager::hold(const Source& source, Staged& staged) {
 // Data read while another process wrote may be torn even if names, sizes and times match: a writer's file
 // gets its times before its content.
 Result<> Stager::keep_fitting(const Source& source, PartialArea& area) {
-  if (source.is_doubtful || has_damage_report(area.folder())) {
-    if (auto cleared = area.clear(); !cleared) return cleared;
-  }
-  drop_damage_report(area.folder());
+  if (auto cleared = source.is_doubtful ? area.clear() : Result<>(); !cleared) return cleared;
+  if (auto rest = store_.discard_suspect(source.dataset, area); !rest) return rest;
   return area.keep_only(source.is_doubtful ? "doubtful" : source.state);
 }
 
@@ -177,6 +203,13 @@ Result<Staged> Stager::copy(const Source& source, const Tree& tree, Walked walke
     header.source_generation = source.generation;
     header.is_doubtful = source.is_doubtful;
     return Result<>();
+  };
+  ends.found_damage = [&]() -> Result<> {
+    const auto all = [](Damage& damage) {
+      damage.sound.clear();
+      return true;
+    };
+    return earlier == nullptr ? Result<>() : store_.damage().change(source.dataset, all);
   };
   ends.publish = [&](const Sealed& sealed, Bytes not_copied) -> Result<> {
     if (auto one = check_one_state(source, options, sealed.summary.hash); !one) return one;
@@ -248,8 +281,9 @@ std::optional<Previous> Stager::contents_of(const GenerationRow& row) const {
   const Destination place = store_.folder().place(row.dataset, row.generation);
   auto tree = open_tree(place.path());
   if (!tree) return std::nullopt;
-  return Previous{std::move(*tree), place.manifest(), row.scrubbed_at ? to_seconds(*row.scrubbed_at) : 0,
-                  to_seconds(row.staged_at), config_.served_read_only};
+  return Previous{
+      std::move(*tree),          place.manifest(),         row.scrubbed_at ? to_seconds(*row.scrubbed_at) : 0,
+      to_seconds(row.staged_at), config_.served_read_only, equal_};
 }
 
 }  // namespace spark::staging

@@ -28,6 +28,7 @@ class Stager {
   CacheStore& store_;
   const StopFlag& stop_;
   Monitor monitor_;
+  std::vector<bool> equal_;  // see Previous
 
   Result<> keep_fitting(const Source& source, PartialArea& area);
   Result<Staged> look_and_stage(const Source& source, Tree& tree, const CopyOptions& options,
@@ -41,6 +42,9 @@ class Stager {
                        const PartialArea& area, const CopyOptions& options);
   std::optional<Previous> contents_of(const GenerationRow& row) const;
   Result<std::uint64_t> publish(const Sealed& sealed, PartialArea& area, Bytes not_copied);
+  // Compares files that only look changed. Sets `same` if then the source equals the earlier copy.
+  Result<> compare(const Source& source, const Tree& tree, const CopyOptions& options,
+                   const GenerationRow* earlier, Walked& walked, std::optional<Staged>& same);
   Result<> check_place(const Source& source, const Tree& tree, const Walked& walked,
                        const CopyOptions& options, const std::vector<GenerationRow>& ready);
   Result<std::uint64_t> unused_generation(const std::string& dataset);

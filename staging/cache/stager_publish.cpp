@@ -5,7 +5,6 @@
 #include <cerrno>
 
 #include "base/text.hpp"
-#include "staging/cache/catalog/damage_mark.hpp"
 #include "staging/cache/inventory.hpp"
 #include "staging/cache/stager.hpp"
 #include "staging/files/tree.hpp"
@@ -34,9 +33,9 @@ Result<std::uint64_t> Stager::publish(const Sealed& sealed, PartialArea& area, B
   if (auto flushed = flush_folder(store_.folder().data()); !flushed) {
     return flushed.take_error();
   }
-  // Of an earlier generation with this number, which a rebuilt catalog does not know.
-  if (auto dropped = drop_damage_mark(place.folder, *generation); !dropped) {
-    return dropped.take_error();
+  if (auto sound = store_.damage().vouch_for(dataset, *generation); !sound) {
+    auto cleared = sound.error().kind == Errc::Mismatch ? area.clear() : Result<>();
+    return cleared ? sound.take_error() : cleared.take_error();
   }
   if (auto published = staging::publish(place, area, sealed.root, store_.step()); !published) {
     return published.take_error();
@@ -51,7 +50,7 @@ Result<std::uint64_t> Stager::publish(const Sealed& sealed, PartialArea& area, B
   if (auto entered = store_.enter(sealed.header, *generation, sealed.summary, seconds, from); !entered) {
     return entered.take_error();
   }
-  if (auto sound = store_.note_published(dataset, *generation, area); !sound) return sound.take_error();
+  if (auto sound = store_.damage().check_sound(dataset, *generation); !sound) return sound.take_error();
   return generation;
 }
 
@@ -81,7 +80,7 @@ void Stager::drop_superseded(Staged& staged, const std::vector<InUse>& in_use) {
     const bool is_needed = is_used || (is_doubtful && row.is_sound());
     if (row.generation == staged.generation || is_needed) continue;
     const auto looked = look_before_deleting(store_, {row}, stop_);
-    if (!looked || looked->passes) continue;  // a program reads it: removed later
+    if (!looked || !looked->obstacle.empty()) continue;  // a program reads it: removed later
     auto evicted = store_.mark_evicted({row});
     if (!evicted && evicted.error().kind == Errc::Refused) continue;  // leased: removed later
     if (evicted) evicted = store_.delete_marked({row});

@@ -8,6 +8,7 @@
 #include <functional>
 #include <optional>
 #include <set>
+#include <utility>
 
 #include "base/file.hpp"
 #include "base/json.hpp"
@@ -102,13 +103,17 @@ std::set<std::string> data_files_in(std::string_view metadata) {
   return names;
 }
 
-// NeMo 2 has one in its folder "weights" (nemo/lightning/ckpt_utils.py, WEIGHTS_PATH).
+// NeMo 2 has one in its folder "weights" (nemo/lightning/ckpt_utils.py, WEIGHTS_PATH). Megatron Core, which
+// writes common.pt first, needs metadata.json too, and writes it last
+// (megatron/core/dist_checkpointing/serialization.py, save).
 std::string why_not_dcp(const fs::path& checkpoint) {
   const fs::path nemo = checkpoint / "weights";
   const fs::path path = written_at(nemo / ".metadata") ? nemo : checkpoint;
   const auto written = written_at(path / ".metadata");
   const auto metadata = read_regular_file(path / ".metadata", kMostOfAnIndex);
   if (!written || !metadata) return "it has no .metadata yet";
+  if (written_at(path / "common.pt") && !written_at(path / "metadata.json"))
+    return "it has no metadata.json yet";
   const auto names = data_files_in(*metadata);
   if (names.empty()) return "its .metadata names no file";
   const std::string missing = first_missing(path, names);
@@ -166,12 +171,10 @@ bool has_weights(const fs::path& path) {
   return false;
 }
 
-// `was_complete`: its state, which may have megabytes, was parsed before.
-std::string why_not_hugging_face(const fs::path& path, bool was_complete) {
+std::string why_not_hugging_face(const fs::path& path) {
   const auto written = written_at(path / "trainer_state.json");
   if (!written) return "it has no trainer_state.json yet";
-  const auto state = was_complete ? Result<std::string>("{}")
-                                  : read_regular_file(path / "trainer_state.json", kMostOfAnIndex);
+  const auto state = read_regular_file(path / "trainer_state.json", kMostOfAnIndex);
   if (!state || !parse_json_object(*state)) return "its trainer_state.json can't be read yet";
   if (!has_weights(path)) return "it has no weights, as after an interrupted deletion";
   const Proof proof{"its trainer_state.json", *written};
@@ -238,6 +241,17 @@ std::string why_not_marked(const fs::path& path, const std::string& marker) {
 
 }  // namespace
 
+std::optional<Completeness::Rule> rule_named(std::string_view word) {
+  using Rule = Completeness::Rule;
+  constexpr std::array<std::pair<std::string_view, Rule>, 5> kRules = {{{"rename", Rule::Rename},
+                                                                        {"dcp", Rule::Dcp},
+                                                                        {"hf", Rule::HuggingFace},
+                                                                        {"deepspeed", Rule::DeepSpeed},
+                                                                        {"marker", Rule::Marker}}};
+  const auto found = std::ranges::find(kRules, word, &std::pair<std::string_view, Rule>::first);
+  return found == kRules.end() ? std::nullopt : std::optional(found->second);
+}
+
 std::string best_model_of(const fs::path& checkpoint) {
   const auto text = read_regular_file(checkpoint / "trainer_state.json", kMostOfAnIndex);
   const auto state = text ? parse_json_object(*text) : Result<json::object>(fail(text.error()));
@@ -245,16 +259,16 @@ std::string best_model_of(const fs::path& checkpoint) {
   return best ? fs::path(*best).filename().native() : "";
 }
 
-std::string why_incomplete(const fs::path& path, std::int64_t changed_ns, const Completeness& completeness) {
-  const auto known = completeness.known.find(path.filename());
-  const bool was_complete = known != completeness.known.end() && known->second == changed_ns;
+std::string why_incomplete(const fs::path& path, bool was_complete, const Completeness& completeness) {
+  // With the other rules everything that counts is in it. Its index may have megabytes.
+  if (was_complete && completeness.rule != Completeness::Rule::DeepSpeed) return "";
   switch (completeness.rule) {
     case Completeness::Rule::Rename:
       return "";
     case Completeness::Rule::Dcp:
       return why_not_dcp(path);
     case Completeness::Rule::HuggingFace:
-      return why_not_hugging_face(path, was_complete);
+      return why_not_hugging_face(path);
     case Completeness::Rule::DeepSpeed:
       return why_not_deep_speed(path, was_complete);
     case Completeness::Rule::Marker:

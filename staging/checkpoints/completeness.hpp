@@ -4,8 +4,9 @@
 
 #include <cstdint>
 #include <filesystem>
-#include <map>
+#include <optional>
 #include <string>
+#include <string_view>
 
 namespace spark::staging {
 
@@ -22,14 +23,16 @@ struct Completeness {
   };
   Rule rule = Rule::Rename;
   std::string marker;
-  // Checkpoints that were complete at an earlier look, by name, with their Checkpoint::changed_ns then.
-  std::map<std::string, std::int64_t> known{};
 };
 
-// Why the checkpoint at `path`, last changed at `changed_ns`, is not complete; empty means that it is. A
-// proof that is older than the data proves nothing: a job that saves to the same name again overwrites one
-// file after the other, beside the proof of the first save.
-std::string why_incomplete(const std::filesystem::path& path, std::int64_t changed_ns,
+// The rule with this name in the configuration: "rename", "dcp", "hf", "deepspeed", "marker". None of them:
+// no value.
+std::optional<Completeness::Rule> rule_named(std::string_view word);
+
+// Why the checkpoint at `path` is not complete; empty means that it is. `was_complete`: in its present state,
+// at an earlier look. A proof that is older than the data proves nothing: a job that saves to the same name
+// again overwrites one file after the other, beside the proof of the first save.
+std::string why_incomplete(const std::filesystem::path& path, bool was_complete,
                            const Completeness& completeness);
 
 // The checkpoint that this one names as the best so far (`best_model_checkpoint` of a Hugging Face Trainer);

@@ -93,7 +93,8 @@ class TakeUnchanged {
     if (!original) return false;
     const UniqueFd made(::openat(copy, to.name().c_str(), O_WRONLY | O_CREAT | O_EXCL | kSafely, 0600));
     if (made && share_blocks(made.get(), original.get()) &&
-        put_metadata(made.get(), original.get(), entry, context_.copy->shown(entry.path)))
+        put_metadata(made.get(), original.get(), entry,
+                     {context_.copy->shown(entry.path), "the earlier copy"}))
       return true;
     if (made) ::unlinkat(copy, to.name().c_str(), 0);
     return false;
@@ -135,12 +136,16 @@ void find_unchanged(const Previous& previous, const PartialArea& area, Entries& 
     const auto finished = look_at(taken, entry);
     return finished && (shares_blocks || finished->st_ino == info.st_ino);
   };
+  const auto is_same = [&](const Entry& then, std::size_t index) {
+    return is_same_source(then, entries[index]) || (index < previous.equal.size() && previous.equal[index]);
+  };
   std::size_t at = 0;
   while (const auto then = manifest->next()) {
     while (at < entries.size() && entries[at].path < then->path) ++at;
     if (at == entries.size()) return;
     Entry& now = entries[at];
-    if (!is_content(now) || resumed.begun.contains(at) || !is_same_source(*then, now)) continue;
+    if (now.path != then->path || !is_content(now) || resumed.begun.contains(at) || !is_same(*then, at))
+      continue;
     const auto info = look_at(copies, *then);
     if (!info || !is_as_copied(*info, *then)) continue;
     if (resumed.finished[at] && !was_taken(*info, now)) continue;

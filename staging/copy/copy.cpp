@@ -6,6 +6,7 @@
 #include "staging/copy/need.hpp"
 #include "staging/copy/pipeline.hpp"
 #include "staging/copy/source_place.hpp"
+#include "staging/copy/transfer/touched.hpp"
 #include "staging/copy/verify/digest_check.hpp"
 #include "staging/copy/verify/verify.hpp"
 #include "staging/files/quiet_source.hpp"
@@ -35,7 +36,7 @@ class Copy {
 
   Result<CopyReport> go(const std::filesystem::path& from, const std::filesystem::path& to) {
     auto source = open_tree(from, options_.refuses_linked_source ? RootLink::Refused : RootLink::Followed);
-    if (!source) return source.take_error();
+    if (!source) return fail(with_denial(std::move(source.error())));
     auto destination = destination_of(to);
     if (!destination) return destination.take_error();
     if (auto apart = check_apart(*source, *destination); !apart) return apart.take_error();
@@ -51,12 +52,14 @@ class Copy {
       if (auto intact = check_intact(*destination, **earlier); !intact) return intact.take_error();
     }
     auto walked = monitor_.during(CopyPhase::Walking, [&] { return walk(*source); });
-    if (!walked) return walked.take_error();
+    if (!walked) return fail(with_change(std::move(walked.error()), *source));
     if (options_.complete_at_ns) {  // after the walk: the quiet source notices later changes
       const auto complete = check_still_complete(*source, *options_.complete_at_ns);
       if (!complete) return complete.take_error();
     }
-    if (*earlier && (*earlier)->rewind() && is_same_source(**earlier, walked->entries)) {
+    const auto same = is_same(*source, *walked, *destination, *earlier);
+    if (!same) return fail(with_change(same.error(), *source));
+    if (*same) {
       auto damage = options_.verify ? damage_of(*destination, **earlier) : std::string();
       if (!damage) return damage.take_error();
       if (damage->empty()) return unchanged(*destination, **earlier, *walked, *area);
@@ -75,6 +78,7 @@ class Copy {
     if (copied && !damage_.empty())
       copied->warnings.push_back("the earlier copy was damaged, and everything was copied again: " + damage_);
     if (copied) return copied;
+    copied.error() = with_change(std::move(copied.error()), *source);
     // A host that has taken the folder over also changes the files in it, which causes other errors here.
     auto held = area->check_held();
     return !held && was_taken_over(held.error()) ? Result<CopyReport>(held.take_error()) : std::move(copied);
@@ -87,7 +91,24 @@ class Copy {
   const StopFlag& stop_;
   Monitor monitor_;
   std::string damage_;                 // of the earlier copy, found by reading it back
+  std::vector<bool> equal_;            // see Previous
   bool is_taken_over_damage_ = false;  // found in a file that was shared with the earlier copy
+
+  // Whether the source equals the earlier copy, after files that only look changed were compared.
+  Result<bool> is_same(const Tree& source, const Walked& walked, const Destination& destination,
+                       std::optional<ManifestReader>& earlier) {
+    if (!earlier || !earlier->rewind()) return false;
+    if (is_same_source(*earlier, walked.entries)) return true;
+    auto compared =
+        compare_touched(source, walked.entries, destination.manifest(), options_, monitor_, stop_);
+    if (!compared) return compared.take_error();
+    equal_ = std::move(compared->equal);
+    if (!compared->is_all) return false;
+    auto renewed = ManifestReader::open(destination.manifest());
+    if (!renewed) return renewed.take_error();
+    earlier = std::move(*renewed);
+    return true;
+  }
 
   // The content of the earlier copy that differs from its manifest; empty if it is intact.
   Result<std::string> damage_of(const Destination& destination, ManifestReader& manifest) {
@@ -97,14 +118,13 @@ class Copy {
     Monitor monitor(progress_);
     const auto same = verify_copy(*copy, manifest, options_, monitor, stop_, options_.earlier.times);
     if (same) return std::string();
-    if (same.error().kind != Errc::Mismatch && !is_medium_error(same.error().number))
-      return fail(same.error());
+    if (!is_damage(same.error())) return fail(same.error());
     return same.error().what;
   }
 
   Result<> check_place(const Tree& source, const Walked& walked,
                        std::optional<ManifestReader>& earlier) const {
-    if (!earlier || options_.accepts_source) return {};
+    if (!earlier || !options_.keeps_place) return {};
     if (auto again = earlier->rewind(); !again) return again;
     const auto summary = summary_of(*earlier);
     if (!summary) return summary.take_error();
@@ -117,7 +137,7 @@ class Copy {
     if (!earlier || !damage_.empty()) return std::nullopt;
     auto tree = open_tree(destination.path());
     if (!tree) return std::nullopt;
-    return Previous{std::move(*tree), destination.manifest(), 0, 0, true};
+    return Previous{std::move(*tree), destination.manifest(), 0, 0, true, equal_};
   }
 
   Result<Walked> walk(Tree& source) const {
@@ -183,7 +203,10 @@ class Copy {
       return Result<>();
     };
     const bool has_previous = previous.has_value();
-    ends.found_damage = [this, has_previous] { is_taken_over_damage_ = has_previous; };
+    ends.found_damage = [this, has_previous] {
+      is_taken_over_damage_ = has_previous;
+      return Result<>();
+    };
     const QuietSource quiet = options_.needs_quiet_source ? QuietSource(walked.entries) : QuietSource();
     ends.publish = [&](const Sealed& sealed, Bytes /*not_copied*/) {
       if (auto same = quiet.check(source, options_.exclude, options_.links, stop_); !same) return same;

@@ -97,7 +97,6 @@ class CopyFile final : public FileWork {
   std::vector<Digest> digests_;
   std::atomic<bool> ended_early_{false};
   int tries_ = 0;
-  bool is_settled_ = true;                // see CopyContext::settle
   bool is_shared_ = false;                // the copy shares the source's blocks: there is nothing to write
   std::mutex flush_mutex_;                // guards the next members, if each file is flushed on its own
   std::vector<std::uint64_t> unflushed_;  // pieces
@@ -136,11 +135,16 @@ class CopyFile final : public FileWork {
       return fail(Errc::Failed, "opening " + shown + ": it is no regular file any more");
     if (static_cast<Bytes>(info.st_size) > kLargestFile)
       return fail(Errc::Unsupported, "copying " + shown + ": larger than 64 TiB");
+    const std::int64_t walked = entry_.ctime_ns;
     update(entry_, source_.fd.get(), info, *context_.source);
     source_.size = entry_.size;
     source_.is_sparse = entry_.allocated < entry_.size;
     source_.mode = make_direct(source_.fd.get());
-    is_settled_ = context_.settle(entry_);
+    if (entry_.ctime_ns == walked) {
+      context_.settle(entry_);
+    } else {
+      settle(entry_.ctime_ns, SystemClock().steady(), [this] { return context_.is_stopped(); });
+    }
     return check_empty(entry_, source_.fd.get(), *context_.source);
   }
 
@@ -221,10 +225,11 @@ class CopyFile final : public FileWork {
   // Without a source there are no attributes: the exchange only takes files without them.
   Result<> put_all_metadata(const std::string& shown) {
     if (!context_.has_source) return put_plain_metadata(copy_.fd.get(), entry_, shown);
-    const auto kept = put_metadata(copy_.fd.get(), source_.fd.get(), entry_, shown);
+    const auto kept =
+        put_metadata(copy_.fd.get(), source_.fd.get(), entry_, {shown, context_.source->shown(entry_.path)});
     if (!kept) return kept.take_error();
     entry_.lost_attributes = *kept != Kept::All;
-    if (entry_.lost_attributes) context_.lost_attributes(entry_);
+    if (entry_.lost_attributes) context_.notes->add(CopyNotes::Kind::LostAttributes, entry_);
     return {};
   }
 
@@ -238,7 +243,6 @@ class CopyFile final : public FileWork {
     if (context_.flush_each && flush_error_ == 0 && ::fsync(fd) != 0) flush_error_ = errno;
     if (flush_error_ != 0) return fail_errno(flush_error_, "flushing " + shown);
     entry_.hash = digest_of_pieces(digests_);
-    if (!is_settled_) entry_.ctime_ns = kUnsettled;
     ++context_.counters->files_done;
     context_.journal->finished(entry_);
     source_.fd.reset();

@@ -10,7 +10,6 @@
 #include <array>
 #include <cerrno>
 #include <future>
-#include <mutex>
 
 #include "base/text.hpp"
 #include "base/threads.hpp"
@@ -21,6 +20,7 @@
 #include "staging/copy/links.hpp"
 #include "staging/copy/partial/journal.hpp"
 #include "staging/copy/prune.hpp"
+#include "staging/copy/transfer/copy_notes.hpp"
 #include "staging/copy/transfer/small_files.hpp"
 #include "staging/files/io/io.hpp"
 #include "staging/files/io/throttle.hpp"
@@ -38,18 +38,6 @@ bool syncs_as_a_whole(int fd) {
   return ::fstatfs(fd, &info) == 0 &&
          std::ranges::find(kKnown, static_cast<std::uint32_t>(info.f_type)) != kKnown.end();
 }
-
-// Entries with the same problem, for one warning about all of them.
-struct Count {
-  std::uint64_t number = 0;
-  std::string first;
-  void add(const Entry& entry) {
-    if (number++ == 0) first = entry.path.empty() ? "the root" : printable(entry.path);
-  }
-  std::string text() const {
-    return number == 1 ? first : first + " and " + std::to_string(number - 1) + " more";
-  }
-};
 
 class Fill {
  public:
@@ -72,7 +60,7 @@ class Fill {
     done = monitor_.during(CopyPhase::Flushing, [this] { return flush(); });
     if (!done) return done.take_error();
     filled_.manifest.entries = std::move(entries_);
-    add_warnings();
+    filled_.warnings = notes_.warnings();
     return std::move(filled_);
   }
 
@@ -86,8 +74,7 @@ class Fill {
   std::optional<DriveShare> share_;
   RunEnd end_;
   CopyContext context_;
-  std::mutex lost_mutex_;
-  Count lost_attributes_, changed_folders_;
+  CopyNotes notes_;
 
   Result<> copy_all() {
     if (job_.options->io == IoKind::Uring && !has_io_uring()) {
@@ -117,6 +104,7 @@ class Fill {
     if (!closed) return closed;
     if (done) done = make_links(*job_.source, copy_, entries_, *job_.stop);
     if (done) done = finish_folders();
+    if (done) count_changed();
     return done;
   }
 
@@ -132,6 +120,7 @@ class Fill {
 
   void set_up_context(Journal& journal) {
     context_.source = job_.source;
+    context_.walked_at = SystemClock().steady();
     context_.has_source = !job_.options->is_source_away;
     context_.copy = &copy_;
     context_.stop = job_.stop;
@@ -142,7 +131,7 @@ class Fill {
     context_.journal = &journal;
     context_.flush_each = !syncs_as_a_whole(copy_.folder.get());
     context_.shares_blocks = can_share_blocks(*job_.source, copy_);
-    context_.lost_attributes = [this](const Entry& entry) { note_lost(entry); };
+    context_.notes = &notes_;
     context_.before_read = job_.before_read;
   }
 
@@ -226,15 +215,30 @@ class Fill {
     if (!context_.has_source) return put_plain_metadata(copied, entry, shown);
     const UniqueFd original = open_beneath(*job_.source, entry.path, O_RDONLY | O_DIRECTORY);
     if (!original) return fail_errno(errno, "opening folder " + job_.source->shown(entry.path));
-    const auto kept = put_metadata(copied, original.get(), entry, shown);
+    const auto kept = put_metadata(copied, original.get(), entry, {shown, job_.source->shown(entry.path)});
     if (!kept) return kept.take_error();
     entry.lost_attributes = *kept != Kept::All;
-    if (entry.lost_attributes) note_lost(entry);
+    if (entry.lost_attributes) notes_.add(CopyNotes::Kind::LostAttributes, entry);
     struct stat info {};
     if (::fstat(original.get(), &info) == 0 && nanoseconds(info.st_mtim) != entry.mtime_ns) {
-      changed_folders_.add(entry);
+      notes_.add(CopyNotes::Kind::ChangedFolder, entry);
     }
     return {};
+  }
+
+  // What the copy's file system could not store as it is, and put_metadata does not report.
+  void count_changed() {
+    constexpr std::int64_t kEvery32Bits = (std::int64_t{1} << 31) * 1'000'000'000;
+    for (const Entry& entry : entries_) {
+      if (entry.is_apart) notes_.add(CopyNotes::Kind::IsApart, entry);
+      const bool is_usual = entry.mtime_ns >= 0 && entry.mtime_ns < kEvery32Bits;
+      if (entry.type == EntryType::Symlink || is_usual) continue;
+      const UniqueFd made = open_beneath(copy_, entry.path, O_PATH | O_NOFOLLOW);
+      struct stat info {};
+      if (!made || ::fstat(made.get(), &info) != 0) continue;
+      if (nanoseconds(info.st_mtim) / 1'000'000'000 != entry.mtime_ns / 1'000'000'000)
+        notes_.add(CopyNotes::Kind::OtherTime, entry);
+    }
   }
 
   Result<> flush() {
@@ -243,22 +247,6 @@ class Fill {
                         "its drive may be failing; nothing was published");
     }
     return {};
-  }
-
-  void note_lost(const Entry& entry) {
-    const std::scoped_lock lock(lost_mutex_);
-    lost_attributes_.add(entry);
-  }
-
-  void add_warnings() {
-    if (lost_attributes_.number > 0) {
-      filled_.warnings.push_back("extended attributes or ACLs of " + lost_attributes_.text() +
-                                 " were not kept: the destination does not take them");
-    }
-    if (changed_folders_.number > 0) {
-      filled_.warnings.push_back("files came or went in " + changed_folders_.text() +
-                                 " while it was copied: the copy has the files that were there at the start");
-    }
   }
 };
 

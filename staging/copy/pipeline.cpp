@@ -3,6 +3,7 @@
 #include "staging/copy/verify/digest_check.hpp"
 #include "staging/copy/verify/published_digests.hpp"
 #include "staging/copy/verify/verify.hpp"
+#include "staging/files/source_trouble.hpp"
 
 namespace spark::staging {
 
@@ -34,7 +35,9 @@ Result<CopyReport> copy_walked(PipelineJob job, const PipelineEnds& ends, Monito
   if (!sealed) return sealed.take_error();
   if (options.verify) {
     auto same = verify_partial(area, options, monitor, *job.stop);
-    if (!same && same.error().kind == Errc::Mismatch && ends.found_damage) ends.found_damage();
+    const bool is_damaged = !same && is_damage(same.error());
+    if (auto noted = is_damaged && ends.found_damage ? ends.found_damage() : Result<>(); !noted)
+      same.error().what += "; this was not recorded: " + noted.error().what;
     if (!same) return same.take_error();
   }
   Result<std::uint64_t> checked = 0;

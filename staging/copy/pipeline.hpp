@@ -28,8 +28,8 @@ struct PipelineEnds {
   std::function<Result<>(const Entries& entries, const Resumed& resumed)> make_room;
   // After the last read: checks that the source has not changed since the walk, and fills in the copy's name.
   std::function<Result<>(ManifestHeader& header)> name;
-  // Reading the copy back has found a difference. May be empty.
-  std::function<void()> found_damage;
+  // Reading the copy back has found a difference, which may be of a file that it took over. May be empty.
+  std::function<Result<>()> found_damage;
   // Moves the sealed copy to its place. `not_copied`: bytes of it that were taken over.
   std::function<Result<>(const Sealed& sealed, Bytes not_copied)> publish;
 };

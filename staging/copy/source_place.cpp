@@ -9,7 +9,7 @@
 namespace spark::staging {
 
 Result<> check_source_place(const Tree& source, const Walked& walked, const ManifestHeader& then) {
-  const char* hint = "mount it again; if it is meant to be so, add --accept-source";
+  const char* hint = "mount it again; if it is meant to be so, stage or copy it once with --accept-source";
   const bool has_files =
       std::ranges::any_of(walked.entries, [](const Entry& entry) { return entry.type == EntryType::File; });
   if (!has_files) {

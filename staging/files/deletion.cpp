@@ -7,6 +7,7 @@
 
 #include <cerrno>
 #include <map>
+#include <optional>
 
 #include "base/text.hpp"
 #include "staging/files/entry_scanner.hpp"
@@ -15,11 +16,12 @@ namespace spark::staging {
 namespace {
 
 // Whether another process has the file open or mapped. Our own descriptor is closed immediately: a program
-// that opens the file meanwhile waits until then.
-bool is_open_elsewhere(int folder, const std::string& name) {
+// that opens the file meanwhile waits until then. No value if the drive does not say; errno has the reason.
+std::optional<bool> is_open_elsewhere(int folder, const std::string& name) {
   const UniqueFd fd(::openat(folder, name.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
   // A process that opens the file now makes the kernel send a signal: SIGURG is ignored, SIGIO would end this
   // process.
+  if (!fd && errno != ENOENT && errno != EACCES && errno != EPERM) return std::nullopt;
   if (!fd || ::fcntl(fd.get(), F_SETSIG, SIGURG) != 0) return false;
   if (::fcntl(fd.get(), F_SETLEASE, F_WRLCK) != 0) return errno == EAGAIN;
   ::fcntl(fd.get(), F_SETLEASE, F_UNLCK);
@@ -71,9 +73,11 @@ class Probe {
         S_ISDIR(info.stx_mode) ? "its folder " + printable(path) : "its file " + printable(path);
     if ((info.stx_attributes & (STATX_ATTR_IMMUTABLE | STATX_ATTR_APPEND)) != 0) {
       found_.obstacle = shown + " may not be deleted (chattr)";
-    } else if (S_ISREG(info.stx_mode) && is_open_elsewhere(folder, name)) {
-      found_.obstacle = shown + " is open";
-      found_.passes = true;
+    } else if (S_ISREG(info.stx_mode)) {
+      const auto is_open = is_open_elsewhere(folder, name);
+      if (!is_open) return fail_errno(errno, "looking at " + tree.shown(path));
+      found_.passes = *is_open;
+      if (*is_open) found_.obstacle = shown + " is open";
     }
     if (S_ISDIR(info.stx_mode)) folders.push_back(path);
     if (S_ISDIR(info.stx_mode) || info.stx_nlink < 2 || is_last_name(info))

@@ -34,7 +34,7 @@ void fill(Entry& entry, const struct statx& info, const Tree& tree) {
   entry.uid = info.stx_uid;
   entry.gid = info.stx_gid;
   entry.mtime_ns = nanoseconds(info.stx_mtime);
-  entry.ctime_ns = nanoseconds(info.stx_ctime);
+  entry.ctime_ns = tree.has_ctime ? nanoseconds(info.stx_ctime) : 0;
   entry.inode = info.stx_ino;
   entry.type = S_ISDIR(info.stx_mode)   ? EntryType::Folder
                : S_ISLNK(info.stx_mode) ? EntryType::Symlink

@@ -50,22 +50,23 @@ Result<std::vector<std::string>> list_attributes(int fd) {
 // larger one like a full drive.
 bool is_not_taken(int number, int fd) {
   struct statvfs space {};
-  if (number == ENOSPC) return ::fstatvfs(fd, &space) == 0 && space.f_bavail > 0 && space.f_favail > 0;
+  if (number == ENOSPC)  // btrfs counts no inodes
+    return ::fstatvfs(fd, &space) == 0 && space.f_bavail > 0 && (space.f_files == 0 || space.f_favail > 0);
   return number == EOPNOTSUPP || number == EPERM || number == E2BIG || number == ERANGE;
 }
 
-Result<Kept> copy_attribute(int fd, int source_fd, const std::string& name, const std::string& shown) {
+Result<Kept> copy_attribute(int fd, int source_fd, const std::string& name, const ShownFiles& shown) {
   std::string value(XATTR_SIZE_MAX, '\0');
   const ssize_t length = ::fgetxattr(source_fd, name.c_str(), value.data(), value.size());
   if (length < 0 && errno == ENODATA) return Kept::All;  // removed since it was listed
-  if (length < 0) return fail_errno(errno, "reading attribute " + name + " for " + shown);
+  if (length < 0) return fail_errno(errno, "reading attribute " + name + " of " + shown.source);
   if (::fsetxattr(fd, name.c_str(), value.data(), static_cast<std::size_t>(length), 0) == 0) return Kept::All;
   if (is_not_taken(errno, fd)) return Kept::WithoutAttributes;
-  return fail_errno(errno, "setting attribute " + name + " of " + shown);
+  return fail_errno(errno, "setting attribute " + name + " of " + shown.copy);
 }
 
 Result<Kept> copy_attributes(int fd, int source_fd, const std::vector<std::string>& names,
-                             bool (*is_wanted)(std::string_view), const std::string& shown) {
+                             bool (*is_wanted)(std::string_view), const ShownFiles& shown) {
   Kept all = Kept::All;
   for (const std::string& name : names) {
     if (!is_wanted(name)) continue;
@@ -93,18 +94,20 @@ std::uint32_t kept_mode(const Entry& entry) {
   return entry.mode & 01777;
 }
 
-Result<Kept> put_metadata(int fd, int source_fd, const Entry& entry, const std::string& shown) {
+Result<Kept> put_metadata(int fd, int source_fd, const Entry& entry, const ShownFiles& shown) {
   // The order matters: a change of owner clears mode bits, user attributes need the owner's write permission,
   // permissions change ACLs, and the times must be last.
   const auto names = list_attributes(source_fd);
-  if (!names) return fail_with(names.error(), "copying " + shown);
-  if (!put_owner(fd, entry)) return fail_errno(errno, "setting the owner of " + shown);
+  if (!names) return fail_with(names.error(), "reading " + shown.source);
+  if (!put_owner(fd, entry)) return fail_errno(errno, "setting the owner of " + shown.copy);
   auto users = copy_attributes(fd, source_fd, *names, is_user_attribute, shown);
   if (!users) return users;
-  if (::fchmod(fd, kept_mode(entry)) != 0) return fail_errno(errno, "setting the permissions of " + shown);
+  if (::fchmod(fd, kept_mode(entry)) != 0)
+    return fail_errno(errno, "setting the permissions of " + shown.copy);
   auto acls = copy_attributes(fd, source_fd, *names, is_acl, shown);
   if (!acls) return acls;
-  if (::futimens(fd, times_of(entry).data()) != 0) return fail_errno(errno, "setting the times of " + shown);
+  if (::futimens(fd, times_of(entry).data()) != 0)
+    return fail_errno(errno, "setting the times of " + shown.copy);
   return *users == Kept::All ? *acls : *users;
 }
 

@@ -15,9 +15,14 @@ std::array<timespec, 2> times_of(const Entry& entry);
 // Whether some metadata could not be kept, without being a reason to fail.
 enum class Kept { All, WithoutAttributes };
 
+// For messages: an error names the file that it is about.
+struct ShownFiles {
+  std::string copy, source;
+};
+
 // Attributes come from `source_fd`, the rest from the entry. Root keeps the owner; otherwise set-user-ID and
 // set-group-ID are dropped with it.
-Result<Kept> put_metadata(int fd, int source_fd, const Entry& entry, const std::string& shown);
+Result<Kept> put_metadata(int fd, int source_fd, const Entry& entry, const ShownFiles& shown);
 
 // Whether the file has user attributes or ACLs, which put_metadata copies.
 Result<bool> has_kept_attributes(int fd);

@@ -51,6 +51,7 @@ bool is_broken_link(const fs::path& path, const fs::path& root) {
 void add(TreeTotals& totals, const fs::path& path, const fs::path& root) {
   struct stat info {};
   if (::lstat(path.c_str(), &info) != 0) return;
+  ++totals.entries;
   totals.written_ns = std::max(totals.written_ns, nanoseconds(info.st_mtim));
   totals.changed_ns = std::max({totals.changed_ns, totals.written_ns, nanoseconds(info.st_ctim)});
   if (S_ISREG(info.st_mode)) totals.bytes += static_cast<Bytes>(info.st_size);
@@ -73,7 +74,8 @@ TreeTotals totals_of(const fs::path& path) {
 }
 
 Result<> check_still_complete(const Tree& source, std::int64_t complete_at_ns) {
-  if (totals_of(source.root()).changed_ns == complete_at_ns) return {};
+  const TreeTotals totals = totals_of(source.root());
+  if (totals.changed_ns == complete_at_ns || totals.written_ns == complete_at_ns) return {};
   return fail(Errc::Mismatch,
               source.shown("") + " changed since it was found complete: nothing was published",
               "an output with `complete` sends it when it is complete again; otherwise send it then");

@@ -21,6 +21,7 @@ struct TreeTotals {
   std::int64_t changed_ns = 0;  // the newest mtime or ctime of anything in it
   std::int64_t written_ns = 0;  // the newest mtime: a chmod, chown or hard link leaves it as it was
   Bytes bytes = 0;              // of regular files
+  std::uint64_t entries = 0;    // it, and everything in it
   std::string unreadable;       // path of something in it that this user may not read; empty means none
   std::string broken_link;      // of a symlink to nothing, or to something outside; empty means none
 };
@@ -29,7 +30,8 @@ struct TreeTotals {
 // sees the rest.
 TreeTotals totals_of(const std::filesystem::path& path);
 
-// Mismatch if the source's TreeTotals::changed_ns is another than when it was found complete.
+// Mismatch if neither the source's TreeTotals::changed_ns nor its written_ns, which counts for a held one, is
+// that of when it was found complete.
 Result<> check_still_complete(const Tree& source, std::int64_t complete_at_ns);
 
 class QuietSource {

@@ -20,6 +20,10 @@ bool is_medium_error(int number) {
   return number == EIO || number == ENODATA || number == EILSEQ;
 }
 
+bool is_damage(const Error& error) {
+  return error.kind == Errc::Mismatch || is_medium_error(error.number);
+}
+
 namespace {
 
 // Every message names its object. A path of the copy may contain the source's: "/data" and "/cache/data".
@@ -41,14 +45,18 @@ bool is_about(const Error& error, const Tree& source) {
 Error with_source_trouble(Error error, const Tree& source) {
   const bool is_device = is_medium_error(error.number) || std::ranges::count(kAway, error.number) > 0;
   if (!is_about(error, source)) return error;
-  if (error.kind == Errc::NotFound) {
-    error.kind = Errc::Failed;  // a file of the dataset, not the dataset
-    if (error.hint.empty()) error.hint = "it went away while the dataset was read; try again";
-  }
-  if (error.kind == Errc::Denied) error = with_denial(std::move(error));
+  error = with_change(std::move(error), source);
   if (!is_device) return error;
   error.kind = Errc::Unavailable;
   if (error.hint.empty()) error.hint = "the copied part stays; the same request resumes from it";
+  return error;
+}
+
+Error with_change(Error error, const Tree& source) {
+  if (!is_about(error, source)) return error;
+  if (error.number != ENOENT) return with_denial(std::move(error));
+  error.kind = Errc::Mismatch;
+  if (error.hint.empty()) error.hint = "it went away while the source was read; try again";
   return error;
 }
 
@@ -56,8 +64,7 @@ Error with_denial(Error error) {
   if (::geteuid() != 0 || error.kind != Errc::Denied) return error;
   error.hint =
       "it was read as root, and the source denies root: an NFS export with root_squash, or a user's FUSE "
-      "mount "
-      "without allow_root";
+      "mount without allow_root";
   return error;
 }
 

@@ -1,18 +1,21 @@
 #include "staging/files/space.hpp"
 
-#include <linux/magic.h>
+#include <fcntl.h>
 #include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
+#include <sys/sysmacros.h>
 #include <sys/vfs.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstdint>
 #include <cstdio>
 #include <cstring>
 #include <limits>
 
+#include "base/file.hpp"
 #include "base/text.hpp"
 
 namespace spark::staging {
@@ -26,7 +29,9 @@ struct FsUuid {
 };
 constexpr unsigned long kGetFsUuid = _IOR(0x15, 0, FsUuid);
 
+// All zero: none.
 std::string text_of(const FsUuid& uuid) {
+  if (std::ranges::all_of(uuid.bytes, [](std::uint8_t byte) { return byte == 0; })) return "";
   std::string text;
   for (std::size_t i = 0; i < sizeof uuid.bytes; ++i) {
     char two[3];
@@ -49,24 +54,70 @@ std::string uuid_of_device(dev_t device) {
   return "";
 }
 
-}  // namespace
-
-std::string file_system_of(int fd) {
-  FsUuid uuid{};
-  if (::ioctl(fd, kGetFsUuid, &uuid) == 0 && uuid.length == sizeof uuid.bytes) return "uuid:" + text_of(uuid);
-  struct stat info {};
-  if (::fstat(fd, &info) != 0) return "";
-  if (const std::string named = uuid_of_device(info.st_dev); !named.empty()) return "uuid:" + named;
-  // On xfs it is the number of the device, which another start of the host may give to another one.
+// Some file systems (xfs, squashfs, vfat) put the number of their device there, which another start of the
+// host may give to another one.
+std::string fsid_of(int fd, dev_t device) {
   struct statfs system {};
   std::uint64_t id = 0;
   if (::fstatfs(fd, &system) != 0) return "";
   std::memcpy(&id, &system.f_fsid, sizeof id);
-  if (id == 0 || static_cast<std::uint32_t>(system.f_type) == XFS_SUPER_MAGIC) return "";
-  char text[64];
-  std::snprintf(text, sizeof text, "fsid:%x-%016llx", static_cast<unsigned>(system.f_type),
-                static_cast<unsigned long long>(id));
+  const std::uint64_t low = ::minor(device);
+  if (id == 0 ||
+      id == ((low & 0xff) | std::uint64_t{::major(device)} << 8 | (low & ~std::uint64_t{0xff}) << 12))
+    return "";
+  char text[32];
+  std::snprintf(text, sizeof text, "%016llx", static_cast<unsigned long long>(id));
   return text;
+}
+
+// Of the mount's line in mountinfo.
+struct Mounted {
+  std::string type, source;
+};
+
+Mounted mounted_at(int fd, const std::string& mountinfo) {
+  struct statx info {};
+  if (::statx(fd, "", AT_EMPTY_PATH, STATX_MNT_ID, &info) != 0 || (info.stx_mask & STATX_MNT_ID) == 0)
+    return {};
+  const std::string begin = std::to_string(info.stx_mnt_id) + " ";
+  for (const std::string& line : split(mountinfo, '\n')) {
+    const std::size_t rest = line.find(" - ");
+    if (!line.starts_with(begin) || rest == std::string::npos) continue;
+    const auto words = split(line.substr(rest + 3), ' ');
+    return words.size() < 2 ? Mounted{} : Mounted{words[0], words[1]};
+  }
+  return {};
+}
+
+}  // namespace
+
+std::string file_system_named(const std::string& type, const std::string& source,
+                              const std::function<std::string()>& identity) {
+  constexpr std::array kRemote = {"nfs",    "cifs",      "smb3", "ceph",   "9p", "virtiofs",
+                                  "lustre", "glusterfs", "gpfs", "beegfs", "afs"};
+  constexpr std::array kInMemory = {"tmpfs", "ramfs", "rootfs"};
+  const std::string kind = type == "nfs4" ? "nfs" : type == "ext2" || type == "ext3" ? "ext4" : type;
+  if (std::ranges::count(kInMemory, kind) > 0) return kind;
+  if (std::ranges::count(kRemote, kind) > 0 || kind == "fuse" || kind.starts_with("fuse."))
+    return kind + " from:" + source;
+  const std::string own = identity();
+  return own.empty() ? kind : kind + " " + own;
+}
+
+std::string file_system_of(int fd) {
+  const auto mountinfo = read_file("/proc/self/mountinfo");
+  const Mounted mounted = mountinfo ? mounted_at(fd, *mountinfo) : Mounted{};
+  if (mounted.type.empty()) return "";
+  return file_system_named(mounted.type, mounted.source, [&]() -> std::string {
+    FsUuid uuid{};
+    struct stat info {};
+    if (::ioctl(fd, kGetFsUuid, &uuid) == 0 && uuid.length == sizeof uuid.bytes && !text_of(uuid).empty())
+      return "uuid:" + text_of(uuid);
+    if (::fstat(fd, &info) != 0) return "";
+    if (const std::string named = uuid_of_device(info.st_dev); !named.empty()) return "uuid:" + named;
+    const std::string id = fsid_of(fd, info.st_dev);
+    return id.empty() ? "" : "fsid:" + id;
+  });
 }
 
 Result<Space> space_of(const std::filesystem::path& folder) {

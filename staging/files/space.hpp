@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <string>
 
 #include "base/result.hpp"
@@ -11,8 +12,13 @@
 
 namespace spark::staging {
 
-// See is_other_file_system(). For an open file or folder; empty if it has none that outlives a restart.
+// See is_other_file_system(). For an open file or folder; empty: unknown.
 std::string file_system_of(int fd);
+
+// The same from its line in mountinfo. `identity`: "uuid:…" or "fsid:…", empty if nothing in it outlives a
+// restart; not called where its source is its identity.
+std::string file_system_named(const std::string& type, const std::string& source,
+                              const std::function<std::string()>& identity);
 
 struct Space {
   Bytes total = 0, free = 0;  // free: for new data, without the part reserved for root

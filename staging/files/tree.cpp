@@ -97,6 +97,8 @@ Result<Tree> tree_at(const std::filesystem::path& folder, const std::string& nam
   if (!tree.folder) return fail_errno(errno, "opening folder " + printable(folder.native()));
   tree.file = name;
   tree.folder_path = folder.native();
+  const std::filesystem::path root = name.empty() ? folder : folder / name;
+  tree.has_ctime = !root.parent_path().native().ends_with(kHeldSuffix);
   struct statvfs system {};
   if (::fstatvfs(tree.folder.get(), &system) == 0 && (system.f_flag & ST_NOSUID) != 0) {
     tree.file_mode_mask = 01777;

@@ -32,6 +32,9 @@ struct Tree {
   // For regular files: all permission bits, or all but set-user-ID and set-group-ID if the tree is mounted
   // nosuid. A copy in which those took effect would be a way to become root.
   std::uint32_t file_mode_mask = 07777;
+  // False if it consists of hard links that hold a source: their ctime, 0 in all entries then, changes when
+  // the job deletes its own names of the files.
+  bool has_ctime = true;
   Grafts grafts;
 
   // The path below `folder` of the entry with `path` in the tree.
@@ -40,6 +43,9 @@ struct Tree {
   // For messages: the full path, printable.
   std::string shown(std::string_view path) const;
 };
+
+// Suffix of the folder with such trees. Its name begins with a dot.
+inline constexpr char kHeldSuffix[] = ".spark-held";
 
 // The path of `name` in the folder with `path`, both below a root.
 std::string join_path(const std::string& path, const std::string& name);

@@ -83,6 +83,7 @@ std::optional<Entry> entry_of(const json::object& object) {
                      get_number(object, "allocated", entry.allocated);
   if (!whole || entry.mode > 07777) return std::nullopt;
   entry.lost_attributes = get_bool(object, "lost_attributes").value_or(false);
+  entry.is_apart = !entry.link_to.empty() && get_bool(object, "apart").value_or(false);
   if (object.contains("good_at") && !get_number(object, "good_at", entry.good_at)) return std::nullopt;
   return entry;
 }
@@ -114,6 +115,7 @@ std::string to_line(const Entry& entry) {
   if (entry.lost_attributes) append_member(line, "lost_attributes", "true");
   if (!entry.target.empty()) append_member(line, "target", quoted(encode_name(entry.target)));
   if (!entry.link_to.empty()) append_member(line, "link_to", quoted(encode_name(entry.link_to)));
+  if (entry.is_apart) append_member(line, "apart", "true");
   return line + "}";
 }
 

@@ -49,6 +49,10 @@ bool is_content(const Entry& entry) {
   return entry.type == EntryType::File && entry.link_to.empty();
 }
 
+bool is_content_of_copy(const Entry& entry) {
+  return is_content(entry) || entry.is_apart;
+}
+
 bool is_same_source(const Entry& then, const Entry& now) {
   if (then.path != now.path || then.type != now.type || then.link_to != now.link_to) return false;
   if (then.mode != now.mode || then.uid != now.uid || then.gid != now.gid) return false;
@@ -57,7 +61,7 @@ bool is_same_source(const Entry& then, const Entry& now) {
 }
 
 void Footprint::add(const Entry& entry, Bytes block) {
-  if (!entry.link_to.empty()) return;
+  if (!entry.link_to.empty() && !entry.is_apart) return;
   ++inodes;
   bytes += disk_bytes(entry, block);
 }

@@ -37,6 +37,8 @@ struct Entry {
   // The source has attributes or ACLs that the copy's file system did not take. Other hosts must not take the
   // copy for a file without any.
   bool lost_attributes = false;
+  // A further name for which the copy's file system had no more links: in the copy it is a file of its own.
+  bool is_apart = false;
   bool operator==(const Entry&) const = default;
 };
 
@@ -50,6 +52,8 @@ bool is_same_source(const Entry& then, const Entry& now);
 
 // Whether the entry has content of its own: a regular file that is not a further name of another one.
 bool is_content(const Entry& entry);
+// The same in the copy, which may have more files than its source.
+bool is_content_of_copy(const Entry& entry);
 
 // Identifies the published object of the file system; an inode number alone is reused after a deletion.
 struct RootIdentity {

@@ -4,7 +4,6 @@
 
 #include <chrono>
 #include <cstdint>
-#include <limits>
 #include <string>
 #include <string_view>
 
@@ -31,13 +30,11 @@ inline void add(Hasher& hasher, const SourceIdentity& identity) {
   hasher.add_number(identity.inode);
 }
 
-// A ctime that no file has, for a file that was so young when it was read that a later change of it could
-// have the same times: it is read again the next time.
-inline constexpr std::int64_t kUnsettled = std::numeric_limits<std::int64_t>::min();
-
 // How long a change of a file with this ctime may still get the same time. File systems count in seconds (two
-// on FAT), or in the kernel's ticks.
-std::chrono::nanoseconds unsettled_for(std::int64_t ctime_ns, std::int64_t now_ns);
+// on FAT), or in the kernel's ticks. `seen_for`: since the ctime was read, when the file system's own clock,
+// which may differ from this host's by minutes, was at least there.
+std::chrono::nanoseconds unsettled_for(std::int64_t ctime_ns, std::int64_t now_ns,
+                                       std::chrono::nanoseconds seen_for);
 
 // What hosts compare, beside the files, to know that they stage the same set.
 struct SetOrigin {
@@ -45,8 +42,9 @@ struct SetOrigin {
   std::string source;  // see Source::origin
 };
 
-// A name of the file system, kept over restarts of the host: "uuid:…", or "fsid:…" where the kernel has no
-// UUID of it. Empty if it has none. Names of different kinds can't be compared.
+// Of names of file systems that are kept over restarts of the host: the type, and an identity if it has one.
+// "ext4 uuid:…", or "ext4 fsid:…" where the kernel does not tell its UUID; "nfs from:SERVER:/EXPORT";
+// "tmpfs". Empty: unknown. Identities of different kinds can't be compared.
 bool is_other_file_system(std::string_view then, std::string_view now);
 
 }  // namespace spark::staging

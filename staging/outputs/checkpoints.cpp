@@ -43,13 +43,21 @@ bool is_unchanged(const fs::path& path, std::int64_t changed_ns) {
   return ::lstat(path.c_str(), &info) == 0 && totals_of(path).changed_ns == changed_ns;
 }
 
-Checkpoint checkpoint_at(const fs::path& path, const struct stat& info, const Completeness& completeness) {
+bool is_in(const KnownStates& states, const Checkpoint& one) {
+  const auto found = states.find(one.name);
+  return found != states.end() && (found->second == one.written_ns || found->second == one.changed_ns);
+}
+
+Checkpoint checkpoint_at(const fs::path& path, const struct stat& info, const Completeness& completeness,
+                         const KnownStates& known) {
   const TreeTotals totals = totals_of(path);
   Checkpoint one{.name = path.filename(),
                  .mtime_ns = nanoseconds(info.st_mtim),
                  .changed_ns = totals.changed_ns,
                  .written_ns = totals.written_ns,
                  .bytes = totals.bytes,
+                 .entries = totals.entries,
+                 .inode = info.st_ino,
                  .incomplete = ""};
   const std::string mark = unfinished_mark(one.name);
   if (!totals.unreadable.empty()) {
@@ -61,7 +69,7 @@ Checkpoint checkpoint_at(const fs::path& path, const struct stat& info, const Co
   } else if (::access((path.parent_path() / mark).c_str(), F_OK) == 0) {
     one.incomplete = "the file " + printable(mark) + " is beside it";
   } else {
-    one.incomplete = why_incomplete(path, one.changed_ns, completeness);
+    one.incomplete = why_incomplete(path, is_in(known, one), completeness);
   }
   return one;
 }
@@ -80,8 +88,8 @@ Result<> delete_removed(const fs::path& folder) {
 }  // namespace
 
 Result<std::vector<Checkpoint>> list_checkpoints(const fs::path& folder, const Completeness& completeness,
-                                                 WallTime now, Duration settled,
-                                                 const std::map<std::string, std::int64_t>& unchanged) {
+                                                 WallTime now, Duration settled, const KnownStates& unchanged,
+                                                 const KnownStates& known) {
   const auto names = names_of(folder);
   if (!names) return names.take_error();
   const auto in_ns = [](WallTime time) { return std::chrono::nanoseconds(time.time_since_epoch()).count(); };
@@ -92,11 +100,10 @@ Result<std::vector<Checkpoint>> list_checkpoints(const fs::path& folder, const C
       continue;
     const EntryKind kind = kind_of(name, S_ISDIR(info.st_mode), completeness.rule);
     if (kind == EntryKind::Temporary || kind == EntryKind::Other) continue;
-    Checkpoint one = checkpoint_at(folder / name, info, completeness);
+    Checkpoint one = checkpoint_at(folder / name, info, completeness, known);
     one.is_in_future = one.changed_ns > in_ns(now + settled);
-    const auto seen = unchanged.find(name);
-    const bool was_seen = seen != unchanged.end() && seen->second == one.changed_ns;
-    one.is_settling = one.incomplete.empty() && one.changed_ns > in_ns(now - settled) && !was_seen;
+    one.is_settling =
+        one.incomplete.empty() && one.changed_ns > in_ns(now - settled) && !is_in(unchanged, one);
     if (one.is_settling) one.incomplete = "it changed a moment ago";
     (kind == EntryKind::Alias ? aliases : checkpoints).push_back(std::move(one));
   }
@@ -107,17 +114,12 @@ Result<std::vector<Checkpoint>> list_checkpoints(const fs::path& folder, const C
   return checkpoints;
 }
 
-bool mark_unproven(std::vector<Checkpoint>& checkpoints, const fs::path& folder,
-                   const std::map<std::string, std::int64_t>& known, std::optional<std::int64_t> boot_ns,
-                   const std::map<std::string, std::int64_t>& unproven) {
-  const auto has = [](const std::map<std::string, std::int64_t>& changes, const Checkpoint& one) {
-    const auto found = changes.find(one.name);
-    return found != changes.end() && found->second == one.changed_ns;
-  };
+bool mark_unproven(std::vector<Checkpoint>& checkpoints, const fs::path& folder, const KnownStates& known,
+                   std::optional<std::int64_t> boot_ns, const KnownStates& unproven) {
   bool are_new = false;
   for (Checkpoint& one : checkpoints) {
-    if (!one.incomplete.empty() || has(known, one)) continue;
-    one.is_unproven = boot_ns && (one.changed_ns < *boot_ns || has(unproven, one));
+    if (!one.incomplete.empty() || is_in(known, one)) continue;
+    one.is_unproven = boot_ns && (one.changed_ns < *boot_ns || is_in(unproven, one));
     are_new = are_new || !one.is_unproven;
     if (!one.is_unproven) continue;
     one.incomplete =
@@ -152,31 +154,6 @@ Result<std::vector<std::string>> remove_checkpoints(const fs::path& folder,
   }
   if (auto cleared = delete_removed(folder); !cleared) return cleared.take_error();
   return removed;
-}
-
-std::optional<Completeness::Rule> rule_of_pointer(const std::string& kind) {
-  if (kind.empty()) return std::nullopt;
-  return kind == "file" ? Completeness::Rule::DeepSpeed : Completeness::Rule::Rename;
-}
-
-Result<> point_latest(const fs::path& folder, const std::string& name, PointerKind kind) {
-  const fs::path latest = folder / kLatest;
-  struct stat info {};
-  const bool is_there = ::lstat(latest.c_str(), &info) == 0;
-  const bool is_right_kind = kind == PointerKind::Link ? S_ISLNK(info.st_mode) : S_ISREG(info.st_mode);
-  if (is_there && !is_right_kind) {
-    return fail(Errc::Refused, printable(latest.native()) + " is the job's own",
-                "`spark-stage latest` prints the newest complete checkpoint");
-  }
-  if (kind == PointerKind::File) return write_file_atomically(latest, name);
-  std::error_code error;
-  if (is_there && fs::read_symlink(latest, error) == name) return {};
-  const fs::path fresh = folder / ".latest.spark-new";
-  if (::unlink(fresh.c_str()) != 0 && errno != ENOENT)
-    return fail_errno(errno, "removing " + printable(fresh.native()));
-  if (::symlink(name.c_str(), fresh.c_str()) != 0 || ::rename(fresh.c_str(), latest.c_str()) != 0)
-    return fail_errno(errno, "making the link " + printable(latest.native()));
-  return flush_folder(folder);
 }
 
 }  // namespace spark::staging

@@ -22,28 +22,35 @@ struct Checkpoint {
   std::int64_t changed_ns = 0;  // the newest change of anything in it
   std::int64_t written_ns = 0;  // the newest write to anything in it; see TreeTotals
   Bytes bytes = 0;
-  std::string incomplete;    // why it is not complete; empty means complete
-  bool is_settling = false;  // complete by its rule, but changed a moment ago
+  std::uint64_t entries = 0;  // TreeTotals::entries
+  std::uint64_t inode = 0;    // of the entry itself
+  std::string incomplete;     // why it is not complete; empty means complete
+  bool is_settling = false;   // complete by its rule, but changed a moment ago
   // It may be complete, but that can't be known: see mark_unproven, or it can't be read.
   bool is_unproven = false;
   bool is_in_future = false;  // it changed clearly later than now, by the clock
 };
 
+// What was known of checkpoints at earlier looks, by name: each for the state with that
+// Checkpoint::written_ns (in records of version 0.2.0: changed_ns).
+using KnownStates = std::map<std::string, std::int64_t>;
+
 // The highest first (is_above). Symbolic links, and entries that are no checkpoints by their names (kind_of),
 // are not listed. An entry that changed within `settled` before `now`, or after it by a clock that was set
-// back, is incomplete, unless it was seen in the same state at an earlier look (`unchanged`).
+// back, is incomplete, unless it has been as it is for a while (`unchanged`). `known`: the complete ones that
+// were on the drive.
 Result<std::vector<Checkpoint>> list_checkpoints(const std::filesystem::path& folder,
                                                  const Completeness& completeness, WallTime now,
-                                                 Duration settled,
-                                                 const std::map<std::string, std::int64_t>& unchanged = {});
+                                                 Duration settled, const KnownStates& unchanged = {},
+                                                 const KnownStates& known = {});
 
-// A complete checkpoint that is older than the host's boot counts as incomplete unless it is `known`, by its
-// changed_ns, to have been on the drive: a power cut may have left holes in it. So does an `unproven` one,
-// of an earlier look or with times in the future at the first: clocks are set. Returns whether there are
-// unknown ones since the boot, which need to be flushed. `boot_ns` may be unknown.
+// A complete checkpoint that is older than the host's boot counts as incomplete unless it is `known` to have
+// been on the drive: a power cut may have left holes in it. So does an `unproven` one, of an earlier look or
+// with times in the future at the first: clocks are set. Returns whether there are unknown ones since the
+// boot, which need to be flushed. `boot_ns` may be unknown.
 bool mark_unproven(std::vector<Checkpoint>& checkpoints, const std::filesystem::path& folder,
-                   const std::map<std::string, std::int64_t>& known, std::optional<std::int64_t> boot_ns,
-                   const std::map<std::string, std::int64_t>& unproven = {});
+                   const KnownStates& known, std::optional<std::int64_t> boot_ns,
+                   const KnownStates& unproven = {});
 
 // Makes everything on the file system of this file or folder durable: a job leaves its files in the page
 // cache.
@@ -57,14 +64,5 @@ Result<> flush_file_system(const std::filesystem::path& path);
 Result<std::vector<std::string>> remove_checkpoints(const std::filesystem::path& folder,
                                                     const std::map<std::string, std::int64_t>& seen,
                                                     const std::vector<std::filesystem::path>& sources);
-
-// Of an output with that kind of pointer ("link", "file"; empty: none, as it is no output): the rule by which
-// names on the volume are those of checkpoints.
-std::optional<Completeness::Rule> rule_of_pointer(const std::string& kind);
-enum class PointerKind { Link, File };  // a symbolic link; a file that has the name, as DeepSpeed reads it
-
-// Points `latest` in the folder at `name`, by one rename, durably. Refused if there is a `latest` of another
-// kind, which belongs to the job.
-Result<> point_latest(const std::filesystem::path& folder, const std::string& name, PointerKind kind);
 
 }  // namespace spark::staging

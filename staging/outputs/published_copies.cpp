@@ -53,7 +53,9 @@ Found copy_at(const Destination& destination) {
   if (!manifest) return none_or(manifest.error());
   if (!*manifest) return std::optional<PublishedCopy>();
   const auto root = (*manifest)->next();
-  if (root) return std::optional(PublishedCopy{destination.name, root->mtime_ns});
+  std::filesystem::path source = (*manifest)->header().source;
+  if (!source.has_filename()) source = source.parent_path();
+  if (root) return std::optional(PublishedCopy{destination.name, root->mtime_ns, source.filename()});
   if (auto read = (*manifest)->error(); !read) {
     read.error().what = "reading " + printable(destination.manifest().native()) + ": " + read.error().what;
     return none_or(std::move(read.error()));
@@ -152,7 +154,8 @@ Result<std::vector<PublishedCopy>> published_checkpoints(const std::filesystem::
     std::erase_if(*copies, [&](const PublishedCopy& one) {
       std::error_code error;
       const bool is_folder = std::filesystem::is_directory(folder / one.name, error);
-      return kind_of(one.name, is_folder, *rule) == EntryKind::Other;
+      const EntryKind kind = kind_of(one.name, is_folder, *rule);
+      return kind == EntryKind::Other || kind == EntryKind::Temporary || one.source_name != one.name;
     });
   }
   if (copies) std::ranges::sort(*copies, is_above<PublishedCopy>);

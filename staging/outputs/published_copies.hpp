@@ -20,6 +20,7 @@ namespace spark::staging {
 struct PublishedCopy {
   std::string name;
   std::int64_t mtime_ns = 0;  // of its source's root: when the job finished writing it
+  std::string source_name;    // of the file or folder that was sent
 };
 
 // None if nothing was published there. After a crash between the two renames of a publishing, the manifest is
@@ -31,7 +32,7 @@ Result<std::optional<ManifestReader>> manifest_of_published(const Destination& d
 Result<std::vector<PublishedCopy>> published_copies(const std::filesystem::path& folder);
 
 // The highest first (is_above). With the rule of an output: only those that are checkpoints by their names
-// (kind_of), since a person may have sent something else into its folder.
+// (kind_of) and had that name when they were sent, since a person may have sent anything into its folder.
 Result<std::vector<PublishedCopy>> published_checkpoints(
     const std::filesystem::path& folder, std::optional<Completeness::Rule> rule = std::nullopt);
 

@@ -55,13 +55,17 @@ Result<std::string> lost_file(const std::filesystem::path& path, const std::file
   if (!published) return published.take_error();
   if (!*published) return std::string();
   const auto root = (*published)->next();
-  if (!root || root->inode != info.st_ino) return std::string();
+  bool is_same_save = root && root->inode == info.st_ino;
+  std::string lost;
   while (const auto entry = (*published)->next()) {
+    if (entry->type != EntryType::File) continue;
     const std::string name(std::string_view(entry->path));
-    if (entry->type == EntryType::File && ::lstat((source / name).c_str(), &info) != 0 && errno == ENOENT)
-      return name;
+    const bool is_there = ::lstat((source / name).c_str(), &info) == 0;
+    is_same_save =
+        is_same_save || (is_there && info.st_ino == entry->inode);  // a held one has its files alone
+    if (!is_there && errno == ENOENT && lost.empty()) lost = name;
   }
-  return std::string();
+  return is_same_save ? lost : "";
 }
 
 }  // namespace spark::staging

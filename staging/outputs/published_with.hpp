@@ -14,8 +14,8 @@ namespace spark::staging {
 Result<bool> is_published_with(const ShardedCheckpoint& checkpoint, const std::filesystem::path& source,
                                const StopFlag& stop);
 
-// The first file of the copy published at `path` that `source` no longer has, if it is the very folder that
-// was sent: an interrupted deletion leaves such a one. Empty if there is none.
+// The first file of the copy published at `path` that `source` no longer has, if it is of the same save: an
+// interrupted deletion leaves such a one. Empty if there is none.
 Result<std::string> lost_file(const std::filesystem::path& path, const std::filesystem::path& source);
 
 }  // namespace spark::staging

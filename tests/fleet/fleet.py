@@ -16,7 +16,7 @@ PORT = 7789
 CONFIG = """version: 1
 cache: {{path: {folder}/cache, keep_free: 0}}
 datasets:
-  imagenet: {{path: {source}/imagenet}}
+  imagenet: {{path: {source}/imagenet, peers: true}}
 fleet:
   listen: {address}:{port}
   key_file: {key}

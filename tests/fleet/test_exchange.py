@@ -202,7 +202,7 @@ def test_peers_are_found_by_a_name_that_resolves_to_all_of_them(fleet):
     before = hosts.read_text()
     hosts.write_text(before + "".join(f"{other.host.address} sparks\n" for other in fleet.daemons))
     results([fleet.daemons[0].stage()])
-    names = re.search(r"peers: .*", daemon.config.read_text())[0]
+    names = re.search(r"peers: {.*", daemon.config.read_text())[0]
     try:
         with configured(daemon, names, "dns: sparks"):
             Fleet.wait_for_peers(daemon, 3)

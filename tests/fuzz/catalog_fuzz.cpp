@@ -9,6 +9,7 @@
 #include <string>
 
 #include "staging/cache/catalog/catalog.hpp"
+#include "staging/cache/catalog/damage.hpp"
 
 using namespace spark;
 using namespace spark::staging;
@@ -63,7 +64,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     for (const GenerationRow& row : *rows) {
       static_cast<void>(catalog.touch(row.dataset, row.generation, row.last_used));
       static_cast<void>(catalog.note_shared(row, row.bytes));
-      static_cast<void>(catalog.set_scrubbed(row.dataset, row.generation, row.damage, row.last_used));
+      static_cast<void>(catalog.set_scrubbed(row.dataset, row.generation, row.last_used));
+      static_cast<void>(DamageRecords(folder() / "data", catalog).of(row.dataset));
       static_cast<void>(catalog.begin_eviction({row}, row.staged_at));
     }
   }

@@ -58,7 +58,7 @@ class Source:
 
 def place_of(name, dataset, shared):
     """The dataset's location in the form of the configuration."""
-    place = dataset.place or {"path": f"{shared.path}/{name}"}
+    place = dataset.place or {"path": f"{shared.path}/{name}", "peers": True}
     return place | ({"env": dataset.env} if dataset.env else {})
 
 

@@ -136,8 +136,8 @@ std::string intercept_calls(std::span<const int> numbers, Decide decide) {
   return {};
 }
 
-long call_now(long number, long first, long second, long third, long fourth) {
-  const long arguments[] = {first, second, third, fourth, 0, 0};
+long call_now(long number, long first, long second, long third, long fourth, long fifth) {
+  const long arguments[] = {first, second, third, fourth, fifth, 0};
   return spark_raw_call(number, arguments);
 }
 

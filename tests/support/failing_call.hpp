@@ -27,6 +27,6 @@ using Decide = std::optional<long> (*)(const FileCall& call);
 // handler. Otherwise as arm_failing_call, which must not be used as well.
 std::string intercept_calls(std::span<const int> numbers, Decide decide);
 // For `decide`: makes a call without being asked again.
-long call_now(long number, long first = 0, long second = 0, long third = 0, long fourth = 0);
+long call_now(long number, long first = 0, long second = 0, long third = 0, long fourth = 0, long fifth = 0);
 
 }  // namespace spark::test

@@ -29,10 +29,6 @@ def enable_namespace(house, name, value):
     house.target_machine.sh(f"echo {value} >{NVMET}/subsystems/{name}/namespaces/1/enable")
 
 
-def mount_id(house, name):
-    return [line.split()[0] for line in house.host.sh("cat /proc/self/mountinfo").splitlines() if f" /mnt/{name} " in line]
-
-
 @pytest.mark.parametrize("kind, is_forgotten", [pytest.param("ext4", False, marks=pytest.mark.long), ("xfs", False), ("xfs", True)])
 def test_a_volume_is_mounted_again_while_a_program_uses_the_dead_mount(house, kind, is_forgotten):
     name = f"beside-{kind}"
@@ -50,21 +46,6 @@ def test_a_volume_is_mounted_again_while_a_program_uses_the_dead_mount(house, ki
                 return
             assert volume["recoveries"] == 1 and volume["outages"][-1]["healed_by"] == "spark-stage"
             assert any("sleep" in warning for warning in volume["warnings"]), volume["warnings"]
-
-
-def test_on_loss_hold_leaves_a_dead_mount_to_its_users(house):
-    with house.volume("held", on_loss="hold", fill="echo hello >file"):
-        house.product.wait_volume("held", "ready", 90)
-        before = mount_id(house, "held")
-        with user_of(house, "/mnt/held/file") as process:
-            enable_namespace(house, "held", 0)
-            house.product.wait_volume("held", "lost", 60)
-            enable_namespace(house, "held", 1)
-            volume = house.product.wait_volume("held", lambda volume: "sleep" in (volume["reason"] or ""), 60)
-            assert volume["state"] == "lost" and mount_id(house, "held") == before
-            process.signal(signal.SIGKILL)
-        house.product.wait_volume("held", "ready", 90)
-        assert house.host.get("/mnt/held/file") == "hello\n"
 
 
 @pytest.mark.long

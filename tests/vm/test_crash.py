@@ -4,7 +4,6 @@ import signal
 from contextlib import contextmanager
 
 from rig.house import DATASETS_MOUNT
-from rig.target import NVMET
 
 
 def instances(house):
@@ -53,96 +52,3 @@ def test_a_volume_is_ready_after_a_crash_while_mounting(house):
         assert [line for line in before.splitlines() if "raid5" in line or "/mnt/" in line] == [
             line for line in instances(house).splitlines() if "raid5" in line or "/mnt/" in line]
         house.host.sh("echo hello >/mnt/midway/file")
-
-
-GONE = {"lost", "recovering", "waiting", "stalled"}
-
-
-def dies(house, state):
-    """Kills the daemon with SIGKILL in one of these states; systemd restarts it."""
-    wanted = {state} if isinstance(state, str) else state
-    house.product.wait_volume("mortal", lambda volume: volume["state"] in wanted, 90)
-    house.product.kill()
-
-
-def is_whole(house):
-    house.product.wait_volume("mortal", "ready", 120)
-    assert house.host.get("/mnt/mortal/file") == "hello\n"
-    assert house.host.sh("grep -c ' /mnt/mortal ' /proc/self/mountinfo").strip() == "1"
-    assert house.host.sh("grep -lx mortal /sys/class/nvme/*/subsysnqn | wc -l").strip() == "1", "connected twice"
-
-
-def enable_namespace(house, value):
-    house.target_machine.sh(f"echo {value} >{NVMET}/subsystems/mortal/namespaces/1/enable")
-
-
-def test_after_a_crash_a_volume_stays_lost_until_its_device_returns(house):
-    """The volume is `lost` until the device returns; `hold` then still waits for processes with open files."""
-    with house.volume("mortal", on_loss="hold", fill="echo hello >file"):
-        is_whole(house)
-        before = mount_ids(house)
-        user = house.host.spawn("sh -c 'echo open >&2; exec sleep 600' </mnt/mortal/file")
-        user.wait_said("open")
-        try:
-            enable_namespace(house, 0)
-            dies(house, "lost")
-            enable_namespace(house, 1)
-            assert "sleep" in house.product.wait_volume("mortal", lambda volume: "sleep" in (volume["reason"] or ""), 90)["reason"]
-            assert mount_ids(house) == before, "the dead mount was not left to its user"
-        finally:
-            user.signal(signal.SIGKILL)
-        is_whole(house)
-
-        enable_namespace(house, 0)
-        dies(house, "lost")
-        volume = house.product.wait_volume("mortal", lambda volume: volume["next_attempt"], 60)
-        assert volume["state"] == "lost" and volume["reason"] and mount_ids(house), volume
-        enable_namespace(house, 1)
-        is_whole(house)
-
-
-def mount_ids(house):
-    return house.host.sh("grep ' /mnt/mortal ' /proc/self/mountinfo | cut -d' ' -f1")
-
-
-def test_a_crash_in_any_other_state_ends_in_the_right_state(house):
-    with house.volume("mortal", fill="echo hello >file"):
-        is_whole(house)
-        house.product.sh("volumes down mortal")
-        dies(house, "down")
-        house.product.wait_volume("mortal", "down")
-        house.product.sh("volumes up mortal")
-        is_whole(house)
-
-        house.target.unlink("mortal")
-        dies(house, GONE - {"waiting"})
-        house.product.wait_volume("mortal", lambda volume: volume["state"] in GONE)
-        house.target.link("mortal")
-        is_whole(house)
-
-        house.product.sh("volumes down mortal")
-        house.target.unlink("mortal")
-        house.product.post("/v1/volumes/mortal/up")
-        dies(house, "waiting")
-        assert house.product.wait_failed_attempt("mortal")["reason"]
-        house.target.link("mortal")
-        is_whole(house)
-
-        house.product.sh("volumes down mortal")
-        house.host.put("/etc/nvme/exclusions.conf", "[exclusions]\nexclusion = nqn=mortal\n")
-        house.product.post("/v1/volumes/mortal/up")
-        dies(house, "refused")
-        house.product.wait_volume("mortal", "refused", 60)
-        house.host.sh("rm /etc/nvme/exclusions.conf; ! grep -q ' /mnt/mortal ' /proc/self/mountinfo")
-        house.product.post("/v1/volumes/mortal/up")
-        is_whole(house)
-
-        house.product.sh("volumes down mortal")
-        house.target_machine.sh("tc qdisc add dev eth0 root netem delay 400ms")
-        try:
-            house.product.post("/v1/volumes/mortal/up")
-            dies(house, "connecting")
-        finally:
-            house.target_machine.sh("tc qdisc del dev eth0 root")
-        is_whole(house)
-    house.wait_ready(90)

@@ -1,89 +1,15 @@
-"""Things that a volume must never do: come up unasked, write to a damaged or replaced file system, or be reported as
-stalled because a writer is busy."""
+"""Things that a volume must never do: write to a damaged or replaced file system, or be reported as stalled because a
+writer is busy."""
 import signal
 import time
 from contextlib import contextmanager
 
 import pytest
 
-from rig.house import TARGET_ADDRESS
 from rig.product import UNIT
 from rig.target import stable_uuid
 
 OTHER_UUID = stable_uuid("another file system")
-
-
-def test_a_volume_that_was_taken_down_stays_down_until_it_is_brought_up(house):
-    with house.volume("idle", access="exclusive", fence="none", fill="touch file"):
-        house.product.wait_volume("idle", "ready", 90)
-        house.host.sh("SUDO_USER=alice spark-stage volumes down idle")
-        down = house.product.volume("idle")["down"]
-        assert down["by"] == "alice"
-        for again in (house.product.restart, house.product.kill, lambda: reboot(house)):
-            again()
-            volume = house.product.wait_volume("idle", lambda volume: volume["state"] != "waiting", 30)
-            assert volume["state"] == "down" and volume["down"] == down and volume["since"] == down["since"], volume
-            assert house.host.run("mountpoint -q /mnt/idle").rc != 0
-        waited = house.product.run("wait idle --timeout 1s")
-        assert waited.rc == 124 and "taken down by alice" in waited.err, waited
-        house.product.sh("volumes up idle")
-        house.product.wait_volume("idle", "ready", 90)
-        house.product.restart()
-        house.product.wait_volume("idle", "ready", 90)
-
-
-INTENT = "/var/lib/spark-stage/volumes/{}.intent.json"
-# Written by the daemon before it takes a volume down.
-TAKEN_DOWN = '{"wanted": "down", "since_ms": 1790000000000, "by": "alice", "released": false}'
-
-
-def start_after_a_crash(house, name, then=":"):
-    """Simulates a crash of the daemon after recording the intent and before carrying it out."""
-    house.host.sh(f"systemctl stop {UNIT}", 60)
-    house.host.put(INTENT.format(name), TAKEN_DOWN)
-    house.host.sh(f"{then}; systemctl start {UNIT}", 60)
-
-
-def is_connected(house, name):
-    return house.host.run(f"grep -qx {name} /sys/class/nvme/*/subsysnqn").rc == 0
-
-
-def check_released(house, name):
-    volume = house.product.wait_volume(name, "down", 60)
-    assert volume["down"] == {"since": "2026-09-21T14:13:20Z", "by": "alice"}, volume
-    assert house.host.run(f"mountpoint -q /mnt/{name}").rc != 0
-    assert not is_connected(house, name)
-    house.product.sh(f"volumes up {name}")
-    house.product.wait_volume(name, "ready", 90)
-
-
-def test_a_take_down_interrupted_by_a_crash_is_completed_at_the_next_start(house):
-    with house.volume("short", fill="echo hello >file"):
-        house.product.wait_volume("short", "ready", 90)
-        start_after_a_crash(house, "short")
-        check_released(house, "short")
-        start_after_a_crash(house, "short", then="umount /mnt/short")
-        check_released(house, "short")
-        with user_of(house, "/mnt/short/file"):
-            start_after_a_crash(house, "short")
-            reason = house.product.wait_volume("short", "refused", 60)["reason"]
-            assert "taken down by alice" in reason and "sleep" in reason, reason
-            assert house.host.get("/mnt/short/file") == "hello\n"
-        check_released(house, "short")
-
-
-def test_a_manual_connection_to_a_volume_taken_down_is_kept(house):
-    with house.volume("handy"):
-        house.product.wait_volume("handy", "ready", 90)
-        house.product.sh("volumes down handy")
-        house.host.sh(f"nvme connect -t tcp -n handy -a {TARGET_ADDRESS} -s 4420", 60)
-        try:
-            house.product.restart()
-            house.product.wait_volume("handy", "down", 60)
-            house.product.sh("volumes down handy")
-            assert is_connected(house, "handy")
-        finally:
-            house.host.sh("nvme disconnect -n handy", 60)
 
 
 @pytest.mark.long
@@ -101,13 +27,6 @@ def test_an_outdated_reader_in_use_is_logged_once_until_it_is_remounted(house):
             assert house.host.sh(log) == before, "one line for each change, and nothing has changed"
         house.product.wait_volume("old", lambda volume: volume["state"] == "ready" and not volume["reason"], 90)
         assert house.host.get("/mnt/old/file") == "hello\n"
-
-
-def reboot(house):
-    house.host.poweroff()
-    house.start_host()
-    house.host.wait_until("spark-stage status", 60)
-    house.wait_ready()
 
 
 @contextmanager

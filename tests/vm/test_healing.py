@@ -13,7 +13,6 @@ from rig.witness import witnessed
 
 LOG, SHELF = "log", "shelf"  # subsystems and volumes: one written, one read
 JOURNAL, FILE = f"/mnt/{LOG}/journal", f"/mnt/{SHELF}/file"
-OTHER_UUID = "0f0f0f0f-1111-2222-3333-444444444444"
 
 
 @pytest.mark.long
@@ -207,30 +206,6 @@ def test_a_target_rebooted_with_a_new_namespace_identity_is_mounted_with_a_warni
           by="spark-stage", deadline=180)
     for volume in both(house, "ready"):
         assert any("device_uuid" in warning for warning in volume["warnings"]), volume["warnings"]
-
-
-def test_a_target_rebooted_with_another_file_system_is_refused_until_the_right_one(pair):
-    house, _ = pair
-    both(house, "ready")
-    house.target_machine.kill()
-    both(house, "stalled")
-    house.start_target()
-    rename_file_system(house, OTHER_UUID)
-    for name in (LOG, SHELF):
-        house.target.export(name, f"/srv/{name}.img")
-    volume = house.product.wait_volume(SHELF, "refused", 120)
-    assert OTHER_UUID in volume["reason"] and stable_uuid(SHELF) in volume["reason"]
-    house.target.remove(SHELF)
-    rename_file_system(house, stable_uuid(SHELF))
-    house.target.export(SHELF, f"/srv/{SHELF}.img")
-    house.product.sh(f"volumes up {SHELF}")
-    both(house, "ready", 120)
-
-
-def rename_file_system(house, uuid):
-    """Changes the UUID while it is not offered: the host then sees another disk at the same place."""
-    house.target_machine.sh(f"set -e; e2fsck -fy /srv/{SHELF}.img || [ $? -le 1 ]; "
-                            f"tune2fs -U {uuid} /srv/{SHELF}.img; sync", 60)
 
 
 @pytest.mark.long

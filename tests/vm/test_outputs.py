@@ -113,23 +113,6 @@ def test_complete_checkpoints_are_sent_and_older_ones_deleted_on_both_sides(hous
         assert house.host.run(f"cmp {path}/model {THERE}/step-5/model").rc == 0
 
 
-def test_a_killed_daemon_leaves_complete_checkpoints_and_latest_names_one(house):
-    with outputs(house, complete="dcp", keep=2, keep_local=2):
-        seen = set()
-        for attempt in range(5):
-            with saving(house.host, attempt * 1000):
-                before = pointer(house, THERE)
-                wait(house, lambda before=before: pointer(house, THERE) != before)
-                wait_sending(house)
-                house.product.kill()
-            assert_right(house.host, f"{THERE}/*")
-            seen.add(pointer(house, THERE))
-            house.host.wait_until("spark-stage status", 60)
-            house.product.wait_volume(VOLUME, "ready", 120)
-            assert_right(house.host, house.product.sh("latest run7", 120).strip())
-        assert len(seen) == 5
-
-
 @pytest.mark.long
 def test_a_cable_out_for_a_minute_leaves_complete_checkpoints_and_latest_names_one(house):
     with outputs(house, complete="dcp", keep=2, keep_local=2), saving(house.host, 1):

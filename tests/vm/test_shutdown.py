@@ -3,12 +3,13 @@ import time
 
 import pytest
 
-from rig.house import LOCAL, NAS_MOUNT
+from rig.house import DATASETS_MOUNT, LOCAL, NAS_MOUNT
 
 # docs/reliability.md promises 30 s; each run prints its time. This limit is checked: multiplied by the patience of `make
 # check`, it is still below the 90 s after which systemd kills services.
 DEADLINE_S = 40
 NAME = "busy"
+IDLE = "datasets"  # taken down before, with a healthy target
 ON_NAS = f"{NAS_MOUNT}/scribbled"
 ACKNOWLEDGED = f"{LOCAL}/acknowledged"  # the last flushed line, on the host's own drive
 
@@ -27,6 +28,19 @@ def write_for_ever(house):
 def assert_what_was_acknowledged_is_there(house):
     house.host.sh(f"""n=$(cat {ACKNOWLEDGED}); echo "$n lines were acknowledged"
                       [ "$(head -n $n /mnt/{NAME}/file | sha1sum)" = "$(seq $n | sha1sum)" ]""")
+
+
+def take_down(house):
+    house.product.sh(f"volumes down {IDLE}")
+    return house.product.volume(IDLE)["down"]
+
+
+def bring_up(house, down):
+    """A volume that was taken down stays so, until it is brought up."""
+    volume = house.product.wait_volume(IDLE, lambda volume: volume["state"] != "waiting", 30)
+    assert volume["state"] == "down" and volume["down"] == down, volume
+    assert house.host.run(f"mountpoint -q {DATASETS_MOUNT}").rc != 0
+    house.product.sh(f"volumes up {IDLE}")
 
 
 def freeze(house):
@@ -52,6 +66,7 @@ def also(verb, fault):
 def test_the_machine_shuts_down_within_30_s(house, verb, fault):
     with house.volume(NAME, access="exclusive", fence="none", fill="touch file"):
         house.product.wait_volume(NAME, "ready", 90)
+        down = take_down(house) if fault is None else None
         write_for_ever(house)
         mend = fault(house) if fault else lambda: None
         try:
@@ -64,6 +79,8 @@ def test_the_machine_shuts_down_within_30_s(house, verb, fault):
             house.target_machine.sh(f"e2fsck -fn /srv/{NAME}.img", 60)
         house.start_host()
         house.host.wait_until("spark-stage status", 60)
+        if down:
+            bring_up(house, down)
         house.wait_ready(180)
         house.product.wait_volume(NAME, "ready", 180)
         assert_what_was_acknowledged_is_there(house)

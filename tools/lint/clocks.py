@@ -9,10 +9,12 @@ from sources import code_of, line_of
 
 DECIDES = "the system's clock in a folder that decides: use the Clock seam, or steady_now() of daemon/timer.hpp"
 WAITS = "another timer: use Timer or Event of daemon/timer.hpp and daemon/event.hpp"
+ALIAS = "an alias of a clock in a header, which the check can't follow: name the clock itself"
 WALL = "the wall clock: use the Clock seam, or add the file and its reason to tools/lint/clocks.py"
 
 _FOLDERS = ("daemon/", "staging/cache/", "staging/leases/", "staging/manifest/", "staging/outputs/")
-_REAL_TIME = ("daemon/workers/verbs/", "daemon/mounts/")  # workers: wait for the kernel and for peers
+# Workers: they wait for the kernel, for peers, and for the space that other workers use.
+_REAL_TIME = ("daemon/workers/verbs/", "daemon/mounts/", "staging/cache/room.cpp")
 _TIMERS = ("daemon/timer.cpp", "daemon/event.hpp")
 _WALL = {
     "base/clock.hpp": "the Clock of the real host",
@@ -23,20 +25,31 @@ _WALL = {
     "csi/server/": "gRPC's deadlines are times of day",
 }
 _STEADY_NOW = re.compile(r"\bsteady_clock::now\b")
-_WALL_NOW = re.compile(r"\bsystem_clock::now\b|(?<!\w)(?:::|std::)time\(|\b(?:clock_gettime|gettimeofday)\(")
+_WALL_NOW = re.compile(r"\b(?:system_clock|high_resolution_clock)::now\b|(?<!\w)(?:::|std::)time\(|\b(?:clock_gettime|gettimeofday)\(")
 _TIMER = re.compile(r"\b(?:steady_timer|system_timer|high_resolution_timer)\b(?!\.hpp)")
+_ALIAS = re.compile(r"\b(?:using\s+(\w+)\s*=\s*|typedef\s+)(?:\w*::)*(steady_clock|system_clock|high_resolution_clock)\b(?:\s+(\w+))?\s*;")
+
+
+def named(code):
+    """The code with each clock by its own name, where it is used by an alias; and the aliases: (place, clock)."""
+    aliases = [(found.start(), found[2], found[1] or found[3]) for found in _ALIAS.finditer(code)]
+    for _, clock, alias in aliases:
+        code = re.sub(rf"\b{alias}::now\b", f"{clock}::now", code)
+    return code, [(at, clock) for at, clock, _ in aliases]
 
 
 def check(path, text):
     if path.startswith("tests/"):
         return []
-    code = code_of(text)
+    code, aliases = named(code_of(text))
     problems = []
     decides = path.startswith(_FOLDERS) and not path.startswith(_REAL_TIME) and path not in _TIMERS
     if decides:
         problems += [(found.start(), DECIDES) for found in _STEADY_NOW.finditer(code)]
     if path.startswith("daemon/") and path not in _TIMERS:
         problems += [(found.start(), WAITS) for found in _TIMER.finditer(code)]
+    if path.endswith(".hpp"):
+        problems += [(at, ALIAS) for at, clock in aliases if decides or clock != "steady_clock"]
     if not path.startswith(tuple(_WALL)):
         problems += [(found.start(), WALL) for found in _WALL_NOW.finditer(code)]
     return [f"{path}:{line_of(code, at)}: this is {why}" for at, why in sorted(problems)]

@@ -1,5 +1,9 @@
 """Tests each check with samples that it must find and samples that it must accept: a check that can't fail is useless."""
+import contextlib
+import dataclasses
+import io
 import sys
+import tempfile
 import threading
 import unittest
 import unittest.mock
@@ -142,6 +146,16 @@ class Clocks(unittest.TestCase):
                     self.assertEqual(len(clocks.check(path, code)), 1)
         self.assertEqual(len(clocks.check("staging/cache/a.cpp", "std::chrono::steady_clock::now();")), 1)
         self.assertEqual(len(clocks.check("staging/copy/a.cpp", "std::chrono::system_clock::now();")), 1)
+
+    def test_aliases_hide_no_clock(self):
+        for code in ("using Clock = std::chrono::steady_clock;\nauto now = Clock::now();", "typedef std::chrono::system_clock Wall;\nWall::now();",
+                     "namespace time = std::chrono;\nauto now = time::steady_clock::now();", "using namespace std::chrono;\nsystem_clock::now();",
+                     "using std::chrono::high_resolution_clock;\nauto now = high_resolution_clock::now();"):
+            with self.subTest(code):
+                self.assertEqual([problem.split(":")[1] for problem in clocks.check("daemon/volumes/a.cpp", code)], ["2"])
+        self.assertEqual(len(clocks.check("daemon/volumes/a.hpp", "using Clock = std::chrono::steady_clock;")), 1)
+        self.assertEqual(clocks.check("staging/copy/a.hpp", "using Clock = std::chrono::steady_clock;"), [])
+        self.assertEqual(clocks.check("staging/cache/room.cpp", "using Clock = std::chrono::steady_clock;\nClock::now();"), [])
 
     def test_waits_in_real_time_are_accepted(self):
         for path, code in (("staging/copy/a.cpp", "std::chrono::steady_clock::now();"), ("daemon/timer.cpp", "asio::steady_timer system;"),
@@ -346,6 +360,19 @@ class Lanes(unittest.TestCase):
         for area in steps.WITH_HISTORIES:
             self.assertIn(f"spark_{area}_histories", built)
         self.assertFalse([command for step in steps.BUILDS[1] if step.name == "histories" for command in step.commands if command[0] == "cmake"])
+
+
+class Commands(unittest.TestCase):
+    def test_of_histories_all_run_and_the_failing_files_and_seeds_are_named(self):
+        lines = ["FAILED tests/histories/a/found/x.history: a fixed defect is back", "FAILED a: seed 7 violates two-writers, after 7 histories"]
+        commands = [["sh", "-c", f"echo '{line}'; exit 1"] for line in lines]
+        step = steps.Step("histories-test", "x", 60, commands, runs_all=True)
+        with tempfile.TemporaryDirectory() as logs, unittest.mock.patch.object(check, "LOGS", Path(logs)), \
+                unittest.mock.patch.object(check, "ROOT", Path(logs)), contextlib.redirect_stdout(io.StringIO()):
+            outcome = check.run_step(step, False)
+            self.assertEqual(outcome.reasons(), lines)
+            first = check.run_step(dataclasses.replace(step, runs_all=False), False)
+            self.assertEqual(first.reasons(), lines[:1])
 
 
 class SecondAttempt(unittest.TestCase):

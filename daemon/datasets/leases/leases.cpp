@@ -1,11 +1,12 @@
 #include "daemon/datasets/leases/leases.hpp"
 
+#include <sys/random.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <boost/asio/posix/stream_descriptor.hpp>
-#include <random>
+#include <cerrno>
 
 #include "base/text.hpp"
 #include "daemon/launch.hpp"
@@ -32,9 +33,11 @@ std::chrono::milliseconds next_look(const Lease& lease, WallTime now) {
 }  // namespace
 
 std::string new_lease_id() {
-  static std::mt19937_64 random{std::random_device{}()};
+  std::uint32_t number = 0;
+  while (::getrandom(&number, sizeof number, 0) < 0 && errno == EINTR) {
+  }
   char text[9];
-  std::snprintf(text, sizeof text, "%08x", static_cast<unsigned>(random() & 0xFFFFFFFF));
+  std::snprintf(text, sizeof text, "%08x", number);
   return text;
 }
 

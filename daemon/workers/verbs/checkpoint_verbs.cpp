@@ -17,7 +17,9 @@
 #include "staging/outputs/begun_checkpoints.hpp"
 #include "staging/outputs/checkpoints.hpp"
 #include "staging/outputs/destination_folder.hpp"
+#include "staging/outputs/held_source.hpp"
 #include "staging/outputs/job_folder.hpp"
+#include "staging/outputs/pointer.hpp"
 #include "staging/outputs/published_copies.hpp"
 
 namespace spark::workers {
@@ -40,13 +42,7 @@ Result<uid_t> become_owner_of(const std::string& folder) {
 
 staging::Completeness completeness_of(const json::object& request) {
   using Rule = staging::Completeness::Rule;
-  const std::string word = value_of(request, "rule");
-  staging::Completeness completeness{Rule::Rename, value_of(request, "marker")};
-  if (word == "dcp") completeness.rule = Rule::Dcp;
-  if (word == "hf") completeness.rule = Rule::HuggingFace;
-  if (word == "deepspeed") completeness.rule = Rule::DeepSpeed;
-  if (word == "marker") completeness.rule = Rule::Marker;
-  return completeness;
+  return {staging::rule_named(value_of(request, "rule")).value_or(Rule::Rename), value_of(request, "marker")};
 }
 
 // When the host booted; no value if unknown.
@@ -90,29 +86,29 @@ Result<uid_t> user_of(const json::object& request, const std::filesystem::path& 
 
 }  // namespace
 
-// {"path", "rule", "marker", "boot_ns", "flushed", "unchanged", "unproven": each {NAME: CHANGED_NS}} →
-// {"uid", "boot_ns", "checkpoints": [{"name", "mtime_ns", "changed_ns", "written_ns", "bytes", "incomplete",
-// "is_settling", "is_unproven", "is_in_future"}], "best"}, the highest first. "flushed" lists the checkpoints
-// known to be complete and on the drive; other complete ones are flushed now, or unproven (mark_unproven).
-// "unchanged": those that have been as they are for a while. "unproven": see mark_unproven. "boot_ns": of the
-// first answer, as the kernel's moves with the clock. "best": the best model that the highest complete one
-// names. {"missing": SENTENCE} if there is no folder.
+// {"path", "rule", "marker", "boot_ns", "flushed", "unchanged", "unproven": each {NAME: WRITTEN_NS}} →
+// {"uid", "boot_ns", "checkpoints": [{"name", "mtime_ns", "changed_ns", "written_ns", "bytes", "entries",
+// "inode", "incomplete", "is_settling", "is_unproven", "is_in_future"}], "best", "held": [NAME]}, the highest
+// first. "flushed" lists the checkpoints known to be complete and on the drive; other complete ones are
+// flushed now, or unproven (mark_unproven). "unchanged": those that have been as they are for a while.
+// "unproven": see mark_unproven. "boot_ns": of the first answer, as the kernel's moves with the clock.
+// "best": the best model that the highest complete one names. "held": see held_checkpoints. {"missing":
+// SENTENCE} if there is no folder.
 Result<json::object> scan_output_verb(const json::object& request, const ProgressLine& /*progress*/) {
   const std::string path = value_of(request, "path");
   const auto uid = become_owner_of(path);
   if (!uid && uid.error().kind == Errc::NotFound)
     return json::object{{"missing", printable(uid.error().message())}};
   if (!uid) return uid.take_error();
-  staging::Completeness completeness = completeness_of(request);
-  completeness.known = changes_in(request, "flushed");
-  auto checkpoints = staging::list_checkpoints(path, completeness, SystemClock().wall(), kSettled,
-                                               changes_in(request, "unchanged"));
+  const auto flushed = changes_in(request, "flushed");
+  auto checkpoints = staging::list_checkpoints(path, completeness_of(request), SystemClock().wall(), kSettled,
+                                               changes_in(request, "unchanged"), flushed);
   if (!checkpoints) return checkpoints.take_error();
   const auto known_boot_ns = get_int(request, "boot_ns");
   auto boot = boot_ns();
   if (boot && known_boot_ns) boot = std::min(*boot, *known_boot_ns);
-  if (staging::mark_unproven(*checkpoints, path, completeness.known, boot, changes_in(request, "unproven"))) {
-    if (auto flushed = staging::flush_file_system(path); !flushed) return flushed.take_error();
+  if (staging::mark_unproven(*checkpoints, path, flushed, boot, changes_in(request, "unproven"))) {
+    if (auto done = staging::flush_file_system(path); !done) return done.take_error();
   }
   json::array rows;
   std::string best;
@@ -125,21 +121,26 @@ Result<json::object> scan_output_verb(const json::object& request, const Progres
                                 {"changed_ns", one.changed_ns},
                                 {"written_ns", one.written_ns},
                                 {"bytes", one.bytes},
+                                {"entries", one.entries},
+                                {"inode", one.inode},
                                 {"incomplete", printable(one.incomplete)},
                                 {"is_settling", one.is_settling},
                                 {"is_unproven", one.is_unproven},
                                 {"is_in_future", one.is_in_future}});
   }
-  json::object answer{{"uid", *uid}, {"checkpoints", std::move(rows)}, {"best", best}};
+  json::object answer{{"uid", *uid},
+                      {"checkpoints", std::move(rows)},
+                      {"best", best},
+                      {"held", json::value_from(staging::held_checkpoints(path))}};
   if (boot) answer["boot_ns"] = *boot;
   return answer;
 }
 
 // {"root", "mount", "path", "rule", "uid", "check": [NAME]} → {"copies": [{"name", "mtime_ns"}], "begun":
-// [{"name", "own_mtime_ns", "has_others", "others_progress"}], "whole": [{"name", "mtime_ns"}]}. "copies",
-// the highest first: the copies that stage-out published in that folder. "begun": those of which only some
-// hosts' shards are there. "whole": those of "check" that lack nothing (check_whole). Without "uid": as the
-// folder's owner.
+// [{"name", "own_mtime_ns", "has_others", "others_progress"}], "whole": [{"name", "mtime_ns"}], "latest"}.
+// "copies", the highest first: the copies that stage-out published in that folder. "begun": those of which
+// only some hosts' shards are there. "whole": those of "check" that lack nothing (check_whole). "latest": see
+// pointer_in. Without "uid": as the folder's owner.
 Result<json::object> list_published_verb(const json::object& request, const ProgressLine& /*progress*/) {
   const auto held = hold_volume(value_of(request, "mount"), false);
   if (!held) return held.take_error();
@@ -147,9 +148,8 @@ Result<json::object> list_published_verb(const json::object& request, const Prog
   const auto uid = user_of(request, folder);
   if (!uid) return uid.take_error();
   if (auto user = become_user(*uid); !user) return user.take_error();
-  const bool is_output = request.contains("rule");
-  const auto copies = staging::published_checkpoints(
-      folder, is_output ? std::optional(completeness_of(request).rule) : std::nullopt);
+  const auto rule = staging::rule_named(value_of(request, "rule"));
+  const auto copies = staging::published_checkpoints(folder, rule);
   if (!copies && copies.error().kind != Errc::NotFound) return copies.take_error();
   const auto check = texts_of(request, "check");
   json::array rows, whole;
@@ -171,11 +171,13 @@ Result<json::object> list_published_verb(const json::object& request, const Prog
                                       {"has_others", one.has_others},
                                       {"others_progress", one.others_progress}});
   }
-  return json::object{
-      {"copies", std::move(rows)}, {"begun", std::move(begun_rows)}, {"whole", std::move(whole)}};
+  return json::object{{"copies", std::move(rows)},
+                      {"begun", std::move(begun_rows)},
+                      {"whole", std::move(whole)},
+                      {"latest", rule ? staging::pointer_in(folder, *rule) : ""}};
 }
 
-// {"root", "mount", "path", "uid", "keep", "keep_every", "latest", "spared": [NAME]} → {"removed": [NAME],
+// {"root", "mount", "path", "uid", "keep", "keep_every", "rule", "spared": [NAME]} → {"removed": [NAME],
 // "because": {NAME: SENTENCE}}: deletes older copies that stage-out published in the folder of "path"; see
 // remove_older_copies. "path" and the names in "spared" stay.
 Result<json::object> prune_output_verb(const json::object& request, const ProgressLine& /*progress*/) {
@@ -191,7 +193,7 @@ Result<json::object> prune_output_verb(const json::object& request, const Progre
     return static_cast<std::uint64_t>(std::max<std::int64_t>(0, get_int(request, key).value_or(0)));
   };
   staging::Keep keep{number("keep"), number("keep_every"), {path.filename()}};
-  keep.rule = staging::rule_of_pointer(value_of(request, "latest"));
+  keep.rule = staging::rule_named(value_of(request, "rule"));
   for (std::string& name : texts_of(request, "spared")) keep.spared.insert(std::move(name));
   const auto gone = staging::remove_older_copies(*folder, keep);
   if (!gone) return gone.take_error();
@@ -204,11 +206,36 @@ Result<json::object> prune_output_verb(const json::object& request, const Progre
   return json::object{{"removed", std::move(removed)}, {"because", std::move(because)}};
 }
 
-// {"path", "remove": {NAME: CHANGED_NS}, "sources": [PATH]} → {"removed": [NAME]}: removes local checkpoints
-// that have not changed since, and that no copy reads.
+// {"root", "mount", "path", "uid", "rule"} → {}: see point_at_highest; "path": the folder.
+Result<json::object> point_output_verb(const json::object& request, const ProgressLine& /*progress*/) {
+  const auto held = hold_volume(value_of(request, "mount"), true);
+  if (!held) return held.take_error();
+  if (auto user = become_user(static_cast<uid_t>(get_int(request, "uid").value_or(0))); !user)
+    return user.take_error();
+  const auto folder = staging::make_destination_folder(value_of(request, "root"), value_of(request, "path"));
+  if (!folder) return folder.take_error();
+  auto pointed = staging::point_at_highest(*folder, completeness_of(request).rule);
+  if (!pointed) return pointed.take_error();
+  return json::object{};
+}
+
+// {"path", "name", "written_ns"} → {"source"}: see hold_checkpoint.
+Result<json::object> hold_source_verb(const json::object& request, const ProgressLine& /*progress*/) {
+  const std::string path = value_of(request, "path");
+  if (const auto uid = become_owner_of(path); !uid) return uid.take_error();
+  const auto held =
+      staging::hold_checkpoint(path, value_of(request, "name"), get_int(request, "written_ns").value_or(0));
+  if (!held) return held.take_error();
+  return json::object{{"source", held->native()}};
+}
+
+// {"path", "remove": {NAME: CHANGED_NS}, "sources": [PATH], "release": [NAME]} → {"removed": [NAME]}: removes
+// local checkpoints that have not changed since, and that no copy reads; and releases those that were held.
 Result<json::object> tidy_output_verb(const json::object& request, const ProgressLine& /*progress*/) {
   const std::string path = value_of(request, "path");
   if (const auto uid = become_owner_of(path); !uid) return uid.take_error();
+  const auto released = staging::release_checkpoints(path, texts_of(request, "release"));
+  if (!released) return released.take_error();
   const auto sources = texts_of(request, "sources");
   const auto removed =
       staging::remove_checkpoints(path, changes_in(request, "remove"), {sources.begin(), sources.end()});

@@ -19,6 +19,7 @@
 #include "staging/files/quiet_source.hpp"
 #include "staging/outputs/checkpoints.hpp"
 #include "staging/outputs/destination_folder.hpp"
+#include "staging/outputs/pointer.hpp"
 #include "staging/outputs/published_copies.hpp"
 #include "staging/outputs/published_with.hpp"
 #include "staging/outputs/send_shard.hpp"
@@ -43,7 +44,7 @@ staging::CopyOptions options_of(const json::object& request) {
   const auto changed_ns = get_int(request, "changed_ns");
   if (changed_ns && *changed_ns != 0) options.complete_at_ns = changed_ns;
   // Entries of an output's folder that are links are no checkpoints. A user may name one.
-  options.refuses_linked_source = !text_of(request, "latest").empty();
+  options.refuses_linked_source = !text_of(request, "rule").empty();
   options.earlier.times = staging::FileTimes::Ignored;
   options.rate.leaves_drive_to_others = !get_bool(request, "hurries").value_or(false);
   return options;
@@ -83,20 +84,6 @@ json::object report_to_json(const staging::CopyReport& report, const std::filesy
           {"warnings", std::move(warnings)}};
 }
 
-// Points `latest` at the highest copy in the folder, which need not be the one just sent.
-Result<> move_latest(const std::string& kind, const std::filesystem::path& folder) {
-  if (kind.empty()) return {};
-  const auto copies = staging::published_checkpoints(folder, staging::rule_of_pointer(kind));
-  if (!copies) return copies.take_error();
-  if (copies->empty()) return {};
-  if (const auto iteration = staging::megatron_iteration(copies->front().name)) {
-    auto written = write_file_atomically(folder / staging::kMegatronTracker, std::to_string(*iteration));
-    if (!written) return written;
-  }
-  return staging::point_latest(folder, copies->front().name,
-                               kind == "file" ? staging::PointerKind::File : staging::PointerKind::Link);
-}
-
 // A copy on a volume is read on other hosts, where such a link leads nowhere.
 Result<> check_links(const std::filesystem::path& source) {
   const std::string broken = staging::totals_of(source).broken_link;
@@ -124,8 +111,7 @@ Error half_deleted(const std::string& source, const std::string& lost) {
 
 Sent send_whole(const json::object& request, const std::filesystem::path& path,
                 const staging::ProgressSink& sink) {
-  // A folder with a pointer is that of an output, which sends no older checkpoint again.
-  const bool is_output = !text_of(request, "latest").empty();
+  const bool is_output = !text_of(request, "rule").empty();  // which sends no older checkpoint again
   const auto removed =
       is_output ? staging::remove_unfinished_copies(path.parent_path(), path.filename()) : Result<>();
   if (!removed) return removed.take_error();
@@ -191,16 +177,16 @@ Result<json::object> flush_source_verb(const json::object& request, const Progre
   return json::object{};
 }
 
-// {"source", "changed_ns", "root", "mount", "path", "uid", "nodes", "marker", "latest", "max_rate",
+// {"source", "changed_ns", "root", "mount", "path", "uid", "nodes", "marker", "rule", "max_rate",
 // "hurries", "shard_sent_ns", "threads", "depth", "chunk"} → the result of `stage-out --json`, and its
 // "hosts"; or
 // {"state": "waiting", "hosts", "shard_sent_ns"…} while shards of some of the "nodes" are missing; or
 // {"state": "failed", "error"} (final_error). "hosts": those with a shard. "changed_ns": of the source when
 // it was found complete; 0 if that was not checked. "marker": a file that is the same in all shards of one
-// attempt of the job; may be empty. "latest": "link" or "file", the kind of pointer to the newest copy, or
-// empty. "shard_sent_ns": of an earlier answer, or 0. "root": path of the volume; "mount": its mount point,
-// where it must be mounted, empty on a simulated host; "path": below "root". Reads and writes with the
-// permissions of "uid".
+// attempt of the job; may be empty. "rule": of the output that it belongs to, which has a pointer to its
+// highest checkpoint, or empty. "shard_sent_ns": of an earlier answer, or 0. "root": path of the volume;
+// "mount": its mount point, where it must be mounted, empty on a simulated host; "path": below "root". Reads
+// and writes with the permissions of "uid".
 Result<json::object> stage_out_verb(const json::object& request, const ProgressLine& progress) {
   const auto held = hold_volume(text_of(request, "mount"), true);
   if (!held) return held.take_error();
@@ -217,7 +203,9 @@ Result<json::object> stage_out_verb(const json::object& request, const ProgressL
   if (!sent || get_string(*sent, "state") != "ready") return sent;
   json::object answer = std::move(*sent);
   // Before an older copy is deleted ("prune-output"), so that it never leads to a deleted one.
-  if (auto moved = move_latest(text_of(request, "latest"), *folder); !moved) {
+  const auto rule = staging::rule_named(text_of(request, "rule"));
+  const auto moved = rule ? staging::point_at_highest(*folder, *rule) : Result<>();
+  if (!moved) {
     if (moved.error().kind != Errc::Refused) return moved.take_error();
     answer["warnings"].as_array().emplace_back(printable(moved.error().message()));
   }

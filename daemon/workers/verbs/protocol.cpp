@@ -53,6 +53,8 @@ constexpr std::array kVerbs = {
     VerbRow{"scan-output", scan_output_verb},
     VerbRow{"list-published", list_published_verb},
     VerbRow{"prune-output", prune_output_verb},
+    VerbRow{"point-output", point_output_verb},
+    VerbRow{"hold-source", hold_source_verb},
     VerbRow{"tidy-output", tidy_output_verb},
     VerbRow{"recorded", recorded_verb},
     VerbRow{"forget", forget_verb},

@@ -57,6 +57,8 @@ Result<json::object> forget_verb(const json::object& request, const ProgressLine
 Result<json::object> scan_output_verb(const json::object& request, const ProgressLine& progress);
 Result<json::object> list_published_verb(const json::object& request, const ProgressLine& progress);
 Result<json::object> prune_output_verb(const json::object& request, const ProgressLine& progress);
+Result<json::object> point_output_verb(const json::object& request, const ProgressLine& progress);
+Result<json::object> hold_source_verb(const json::object& request, const ProgressLine& progress);
 Result<json::object> tidy_output_verb(const json::object& request, const ProgressLine& progress);
 // lease_verb.cpp
 Result<json::object> lease_verb(const json::object& request, const ProgressLine& progress);

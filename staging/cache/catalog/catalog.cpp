@@ -60,33 +60,47 @@ Result<> Catalog::exclusively(const std::function<Result<>()>& work) {
 }
 
 Result<std::uint64_t> Catalog::next_generation(const std::string& dataset) {
-  Statement statement(database_->get(),
-                      "INSERT INTO datasets VALUES (?, 1) ON CONFLICT (name) DO UPDATE "
-                      "SET last_generation = last_generation + 1 RETURNING last_generation");
+  Statement statement(
+      database_->get(),
+      "INSERT INTO datasets (name, last_generation) VALUES (?, 1) ON CONFLICT (name) DO UPDATE "
+      "SET last_generation = last_generation + 1 RETURNING last_generation");
   if (statement.bind(dataset).step() != SQLITE_ROW) return sqlite_error(database_->get(), database_->writing);
   const std::uint64_t generation = statement.count(0);
   if (statement.step() != SQLITE_DONE) return sqlite_error(database_->get(), database_->writing);
   return generation;
 }
 
-Result<> Catalog::put(const GenerationRow& row) {
+Result<CopiedFrom> Catalog::copied_from(const std::string& dataset) {
+  Statement statement(database_->get(), "SELECT source, file_system, had_files FROM datasets WHERE name = ?");
+  const int code = statement.bind(dataset).step();
+  if (code == SQLITE_ROW) return CopiedFrom{statement.text(0), statement.text(1), statement.number(2) != 0};
+  if (code != SQLITE_DONE) return sqlite_error(database_->get(), database_->reading);
+  return CopiedFrom{};
+}
+
+Result<> Catalog::put(const GenerationRow& row, const CopiedFrom& from) {
   return transaction(database_->get(), database_->writing, [&]() -> Result<> {
-    auto counted = change(database_->get(), database_->writing,
-                          "INSERT INTO datasets VALUES (?1, ?2) ON CONFLICT (name) DO UPDATE "
-                          "SET last_generation = max(last_generation, ?2)",
-                          row.dataset, row.generation);
+    auto counted =
+        change(database_->get(), database_->writing,
+               "INSERT INTO datasets (name, last_generation) VALUES (?1, ?2) ON CONFLICT (name) DO UPDATE "
+               "SET last_generation = max(last_generation, ?2)",
+               row.dataset, row.generation);
+    if (counted && !from.source.empty())
+      counted = change(database_->get(), database_->writing,
+                       "UPDATE datasets SET source = ?2, file_system = ?3, had_files = ?4 WHERE name = ?1",
+                       row.dataset, from.source, from.file_system, std::uint64_t{from.had_files});
     if (!counted) return counted;
     const std::int64_t from_volume = row.from ? static_cast<std::int64_t>(row.from->volume) : kNotKnown;
     const std::int64_t from_peers = row.from ? static_cast<std::int64_t>(row.from->peers) : kNotKnown;
-    return change(
-        database_->get(), database_->writing,
-        "INSERT OR REPLACE INTO generations "
-        "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-        row.dataset, row.generation, std::string(row.state == GenerationState::Ready ? "ready" : "evicting"),
-        row.bytes, row.allocated, row.files, row.hash, row.damage, to_microseconds(row.staged_at),
-        to_microseconds(row.last_used), row.inodes, row.stage_seconds, to_microseconds(row.scrubbed_at),
-        row.source_generation, std::uint64_t{row.is_doubtful}, to_microseconds(row.good_at), row.source.key,
-        row.source.notes, from_volume, from_peers, std::uint64_t{row.is_suspect});
+    return change(database_->get(), database_->writing,
+                  "INSERT OR REPLACE INTO generations "
+                  "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                  row.dataset, row.generation,
+                  std::string(row.state == GenerationState::Ready ? "ready" : "evicting"), row.bytes,
+                  row.allocated, row.files, row.hash, to_microseconds(row.staged_at),
+                  to_microseconds(row.last_used), row.inodes, row.stage_seconds,
+                  to_microseconds(row.scrubbed_at), row.source_generation, std::uint64_t{row.is_doubtful},
+                  to_microseconds(row.good_at), row.source.key, row.source.notes, from_volume, from_peers);
   });
 }
 
@@ -109,18 +123,16 @@ Result<std::vector<GenerationRow>> Catalog::generations() {
     row.allocated = statement.count(4);
     row.files = statement.count(5);
     row.hash = statement.text(6);
-    row.damage = statement.text(7);
-    row.staged_at = from_microseconds(statement.number(8));
-    row.last_used = from_microseconds(statement.number(9));
-    row.inodes = statement.count(10);
-    row.stage_seconds = statement.real(11);
-    if (!statement.is_null(12)) row.scrubbed_at = from_microseconds(statement.number(12));
-    row.source_generation = statement.count(13);
-    row.is_doubtful = statement.number(14) != 0;
-    row.good_at = from_microseconds(statement.number(15));
-    row.source = {statement.text(16), statement.text(17)};
-    if (statement.number(18) != kNotKnown) row.from = BytesFrom{statement.count(18), statement.count(19)};
-    row.is_suspect = statement.number(20) != 0;
+    row.staged_at = from_microseconds(statement.number(7));
+    row.last_used = from_microseconds(statement.number(8));
+    row.inodes = statement.count(9);
+    row.stage_seconds = statement.real(10);
+    if (!statement.is_null(11)) row.scrubbed_at = from_microseconds(statement.number(11));
+    row.source_generation = statement.count(12);
+    row.is_doubtful = statement.number(13) != 0;
+    row.good_at = from_microseconds(statement.number(14));
+    row.source = {statement.text(15), statement.text(16)};
+    if (statement.number(17) != kNotKnown) row.from = BytesFrom{statement.count(17), statement.count(18)};
     rows.push_back(std::move(row));
   }
   if (code != SQLITE_DONE) return sqlite_error(database_->get(), database_->reading);
@@ -151,18 +163,10 @@ Result<> Catalog::note_shared(const GenerationRow& row, Bytes shared) {
       row.dataset, row.generation);
 }
 
-Result<> Catalog::set_scrubbed(const std::string& dataset, std::uint64_t generation,
-                               const std::string& damage, WallTime at) {
+Result<> Catalog::set_scrubbed(const std::string& dataset, std::uint64_t generation, WallTime at) {
   return change(database_->get(), database_->writing,
-                "UPDATE generations SET damage = ?1, suspect = ?1 <> '', scrubbed_at_us = ?2 "
-                "WHERE dataset = ?3 AND generation = ?4",
-                damage, to_microseconds(at), dataset, generation);
-}
-
-Result<> Catalog::set_suspect(const std::string& dataset, std::uint64_t generation) {
-  return change(database_->get(), database_->writing,
-                "UPDATE generations SET suspect = 1 WHERE dataset = ? AND generation = ?", dataset,
-                generation);
+                "UPDATE generations SET scrubbed_at_us = ? WHERE dataset = ? AND generation = ?",
+                to_microseconds(at), dataset, generation);
 }
 
 Result<> Catalog::begin_eviction(const std::vector<GenerationRow>& rows, WallTime now) {

@@ -39,8 +39,8 @@ struct GenerationRow {
   Bytes bytes = 0, allocated = 0;  // of file content; on the disk
   std::uint64_t files = 0, inodes = 0;
   std::string hash;
-  std::string damage;  // found by a verification; empty means none
-  // Damage was found in a copy of the dataset, and this one was not read back since: generations share files.
+  // Not of the catalog: see DamageRecords::add_to. `damage` was found in this copy; empty means none.
+  std::string damage{};
   bool is_suspect = false;
   WallTime staged_at, last_used;
   double stage_seconds = 0;             // time to stage all of it, measured or estimated; 0 means unknown
@@ -51,8 +51,7 @@ struct GenerationRow {
   SourceState source;                   // the copy was last found equal to this state
   std::optional<BytesFrom> from;        // none means unknown
 
-  bool is_intact() const { return damage.empty() && !is_suspect; }
-  bool is_sound() const { return is_intact() && !is_doubtful; }
+  bool is_sound() const { return !is_suspect && !is_doubtful; }
 };
 
 // Space reserved for a copy in progress: all that the copy will take, whether written or not. It ends with
@@ -63,6 +62,12 @@ struct Reservation {
   std::uint64_t inodes = 0;
   ProcessId process;
   std::uint64_t task = 0;  // number of its staging in the daemon's count
+};
+
+// What a dataset's newest copy was made from.
+struct CopiedFrom {
+  std::string source, file_system;  // see ManifestHeader
+  bool had_files = false;
 };
 
 class Catalog {
@@ -81,18 +86,17 @@ class Catalog {
 
   // A number that no generation of the dataset has had.
   Result<std::uint64_t> next_generation(const std::string& dataset);
-  Result<> put(const GenerationRow& row);            // adds or replaces
-  Result<std::vector<GenerationRow>> generations();  // by dataset, newest first
+  // Adds or replaces. `from` is kept when the dataset's copies are evicted; none: as it is known.
+  Result<> put(const GenerationRow& row, const CopiedFrom& from = {});
+  Result<CopiedFrom> copied_from(const std::string& dataset);  // of an unknown dataset: empty
+  Result<std::vector<GenerationRow>> generations();            // by dataset, newest first
   // `source_generation` 0 leaves the stored one unchanged.
   Result<> touch(const std::string& dataset, std::uint64_t generation, WallTime used_at,
                  std::uint64_t source_generation = 0);
   Result<> note_source(const std::string& dataset, std::uint64_t generation, const SourceState& source);
   // A later generation shares this much of its content: evicting the row frees that much less.
   Result<> note_shared(const GenerationRow& row, Bytes shared);
-  // The result of a verification; empty damage means that the copy is intact.
-  Result<> set_scrubbed(const std::string& dataset, std::uint64_t generation, const std::string& damage,
-                        WallTime at);
-  Result<> set_suspect(const std::string& dataset, std::uint64_t generation);
+  Result<> set_scrubbed(const std::string& dataset, std::uint64_t generation, WallTime at);
 
   // Marks generations, all or none, so that they can't be leased any more. Refused, naming the holders, while
   // one of them has a live lease that is not soft.
@@ -120,6 +124,7 @@ class Catalog {
   struct Database;
   explicit Catalog(std::unique_ptr<Database> database);
   Result<> add_processes(std::vector<Lease>& leases);  // `leases`: by id
+  friend class DamageRecords;  // has a table of its own
   std::unique_ptr<Database> database_;
 };
 

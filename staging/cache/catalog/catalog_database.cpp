@@ -2,6 +2,8 @@
 
 #include <array>
 #include <cerrno>
+#include <chrono>
+#include <thread>
 
 namespace spark::staging {
 namespace {
@@ -74,11 +76,20 @@ constexpr std::array kSteps = {
   ALTER TABLE generations ADD COLUMN volume_bytes INTEGER NOT NULL DEFAULT -1;
   ALTER TABLE generations ADD COLUMN peer_bytes INTEGER NOT NULL DEFAULT -1;
 )",
-    // Another copy of the dataset was found damaged, and this one was not read back since.
+    // Damage belongs to a dataset's files, which its generations share: one record of it, see DamageRecords.
     R"(
-  ALTER TABLE generations ADD COLUMN suspect INTEGER NOT NULL DEFAULT 0;
-  UPDATE generations SET suspect = 1
-    WHERE dataset IN (SELECT dataset FROM generations WHERE damage <> '');
+  CREATE TABLE damage (dataset TEXT PRIMARY KEY, record TEXT NOT NULL) STRICT;
+  INSERT INTO damage
+    SELECT dataset, 'revision 1' || char(10) ||
+           group_concat('found ' || generation || ' ' || replace(damage, char(10), ' ') || char(10), '')
+    FROM generations WHERE damage <> '' GROUP BY dataset;
+  ALTER TABLE generations DROP COLUMN damage;
+)",
+    // What the newest copy was made from; kept when no copy is left.
+    R"(
+  ALTER TABLE datasets ADD COLUMN source TEXT NOT NULL DEFAULT '';
+  ALTER TABLE datasets ADD COLUMN file_system TEXT NOT NULL DEFAULT '';
+  ALTER TABLE datasets ADD COLUMN had_files INTEGER NOT NULL DEFAULT 0;
 )"};
 
 Result<int> schema_of(sqlite3* database, const std::string& doing) {
@@ -113,13 +124,15 @@ Result<> prepare_schema(sqlite3* database, const std::string& doing) {
 tl::unexpected<Error> sqlite_error(sqlite3* database, const std::string& doing) {
   const int code = sqlite3_errcode(database);
   const std::string what = doing + ": " + sqlite3_errmsg(database);
-  if (code == SQLITE_FULL || sqlite3_system_errno(database) == ENOSPC ||
+  // The number is that of the last failed call, whenever that was.
+  const bool is_of_call = code == SQLITE_IOERR || code == SQLITE_CANTOPEN;
+  if (code == SQLITE_FULL || (is_of_call && sqlite3_system_errno(database) == ENOSPC) ||
       sqlite3_extended_errcode(database) == SQLITE_IOERR_SHMSIZE)
     return fail(Errc::NoSpace, what, "free some space there");
   if (code == SQLITE_CORRUPT || code == SQLITE_NOTADB) {
     return fail(Errc::Failed, what, "move the file away: the catalog is rebuilt from the cache folder");
   }
-  return fail(Errc::Failed, what);
+  return fail(Error{Errc::Failed, what, "", code == SQLITE_BUSY ? EBUSY : 0});
 }
 
 Result<> transaction(sqlite3* database, const std::string& doing, const std::function<Result<>()>& work) {
@@ -156,7 +169,14 @@ Result<DatabasePtr> open_as(const std::filesystem::path& file, const std::string
 }  // namespace
 
 Result<DatabasePtr> open_database(const std::filesystem::path& file, const std::string& doing) {
+  // SQLite does not wait for another process that makes the file, or its index, at this moment.
+  constexpr std::chrono::milliseconds kPause{20};
   auto database = open_as(file, doing, Access::Shared);
+  for (int tries = kBusyMilliseconds / kPause.count(); tries > 0; --tries) {
+    if (database || database.error().number != EBUSY) break;
+    std::this_thread::sleep_for(kPause);
+    database = open_as(file, doing, Access::Shared);
+  }
   if (database || database.error().kind != Errc::NoSpace) return database;
   return open_as(file, doing, Access::Alone);  // on a full drive, cached data is still served
 }

@@ -60,8 +60,9 @@ struct CopyOptions {
   // walk. None: not compared.
   std::optional<std::int64_t> complete_at_ns{};
   EarlierCopy earlier{};
-  // Replaces an earlier copy also if the source has become empty or is on another file system than before.
-  bool accepts_source = false;
+  // Refuses to replace an earlier copy if the source has become empty or is on another file system than
+  // before.
+  bool keeps_place = false;
   bool verify = false;  // before publishing, reads the copy back from the disk and compares
   bool sha256 = false;  // before publishing, checks the digests that the set has of its files
   // Owned by the caller until the copy ends. None means that everything is read from the source.

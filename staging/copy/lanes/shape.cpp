@@ -1,5 +1,7 @@
 #include "staging/copy/lanes/shape.hpp"
 
+#include <sys/resource.h>
+
 #include <algorithm>
 #include <thread>
 
@@ -23,8 +25,19 @@ Shape shape_of(const CopyOptions& options) {
 }
 
 ThreadRange small_file_threads(const CopyOptions& options) {
-  if (options.threads > 0) return {options.threads, options.threads, options.threads};
-  return {8, 2, 32};
+  // A thread has up to 40 files open, and their folders.
+  constexpr rlim_t kFilesOfAThread = 48, kOtherFiles = 160;
+  ThreadRange range{8, 2, 32};
+  if (options.threads > 0) range = {options.threads, options.threads, options.threads};
+  struct rlimit files {};
+  if (::getrlimit(RLIMIT_NOFILE, &files) != 0) return range;
+  if (files.rlim_cur < files.rlim_max) {
+    files.rlim_cur = files.rlim_max;
+    if (::setrlimit(RLIMIT_NOFILE, &files) != 0) ::getrlimit(RLIMIT_NOFILE, &files);
+  }
+  const rlim_t left = files.rlim_cur - std::min(files.rlim_cur, kOtherFiles);
+  const auto most = static_cast<unsigned>(std::clamp<rlim_t>(left / kFilesOfAThread, 1, 4096));
+  return {std::min(range.first, most), std::min(range.fewest, most), std::min(range.most, most)};
 }
 
 Bytes usable_chunk(Bytes wanted) {

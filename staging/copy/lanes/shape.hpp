@@ -24,7 +24,8 @@ struct ThreadRange {
   bool operator==(const ThreadRange&) const = default;
 };
 
-// The number in the options, or a range: what is best depends on the drives, see ThreadSearch.
+// The number in the options, or a range: what is best depends on the drives, see ThreadSearch. Raises this
+// process's limit on open files as far as it may; fewer threads if it stays too low for them.
 ThreadRange small_file_threads(const CopyOptions& options);
 
 // Bytes of one read or write: a multiple of every alignment, at most a hash piece.

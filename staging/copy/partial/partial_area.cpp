@@ -15,7 +15,6 @@
 #include <vector>
 
 #include "base/text.hpp"
-#include "staging/copy/partial/damage_report.hpp"
 #include "staging/copy/partial/file_lock.hpp"
 #include "staging/copy/partial/publish.hpp"
 #include "staging/copy/partial/stale_locks.hpp"
@@ -29,7 +28,7 @@ namespace {
 
 // A killed process usually exits within milliseconds.
 constexpr std::chrono::milliseconds kPoll{100}, kPatience{2'000};
-constexpr char kLock[] = "lock";
+constexpr char kLock[] = "lock", kState[] = "state";
 constexpr std::size_t kLongestHost = 256;  // with its end
 constexpr unsigned kExchange = 2;          // RENAME_EXCHANGE, of linux/fs.h
 
@@ -238,7 +237,7 @@ Result<> PartialArea::take_what_was_left() {
     if (errno == ENOENT) return {};
     return fail_errno(errno, "looking at " + printable(other.native()));
   }
-  for (const char* name : {"state", "manifest", "journal", "data", kDamageReport}) {
+  for (const char* name : {"state", "manifest", "journal", "data"}) {
     auto taken = rename_to_new(other / name, folder_ / name);
     if (!taken && taken.error().number != EEXIST && taken.error().number != ENOENT) return taken;
   }
@@ -270,12 +269,16 @@ PartialArea::~PartialArea() {
 }
 
 Result<> PartialArea::clear() {
-  // The state last: after an interruption the next attempt still knows the state of the data.
-  for (const char* name :
-       {"manifest", "manifest.new", "journal", "journal.new", "data", "replaced", "size", "state"}) {
-    if (auto removed = remove_tree(folder_, name); !removed) return removed;
+  const std::string shown = printable(folder_.native());
+  const auto names =
+      names_in(UniqueFd(::openat(lock_.get(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC)), shown);
+  if (!names) return names.take_error();
+  for (const std::string& name : *names) {
+    const bool stays = name == kLock || name == kState || name.starts_with(".nfs");  // a deleted file on NFS
+    if (auto removed = stays ? Result<>() : remove_tree(folder_, name); !removed) return removed;
   }
-  return {};
+  // Last: after an interruption the next attempt still knows the state of the data.
+  return remove_tree(folder_, kState);
 }
 
 Result<> PartialArea::keep_only(const std::string& state) {

@@ -2,7 +2,6 @@
 //   FOLDER/data      the data being copied    FOLDER/journal   its finished and flushed parts
 //   FOLDER/manifest  of the complete copy, from just before publishing until just after
 //   FOLDER/state     state of the source that is copied, if it has an identifier
-//   FOLDER/suspect   see damage_report.hpp
 //   FOLDER/size      see footprint_of_partial_lately()
 //   FOLDER/replaced  the earlier copy, between the two steps of its replacement
 //   FOLDER/lock      locked like the folder, for the processes of other hosts; has this host's name, and the

@@ -30,17 +30,19 @@ Result<> CopyContext::may_read(std::string_view path, Bytes offset, Bytes bytes)
   return check_stop();
 }
 
-bool CopyContext::settle(const Entry& entry) const {
-  constexpr std::chrono::nanoseconds kLongest = std::chrono::milliseconds(2'500);
+void settle(std::int64_t ctime_ns, SteadyTime seen_at, const std::function<bool()>& is_stopped) {
   constexpr std::chrono::nanoseconds kStep = std::chrono::milliseconds(20);
-  for (;;) {
-    const auto now = SystemClock().wall().time_since_epoch();
-    const auto left =
-        unsettled_for(entry.ctime_ns, std::chrono::duration_cast<std::chrono::nanoseconds>(now).count());
-    if (left.count() <= 0) return true;
-    if (left > kLongest || is_stopped()) return false;  // its server's clock is ahead
+  const SystemClock clock;
+  while (!is_stopped()) {
+    const auto now = std::chrono::duration_cast<std::chrono::nanoseconds>(clock.wall().time_since_epoch());
+    const auto left = unsettled_for(ctime_ns, now.count(), clock.steady() - seen_at);
+    if (left.count() <= 0) return;
     std::this_thread::sleep_for(std::min(left, kStep));
   }
+}
+
+void CopyContext::settle(const Entry& entry) const {
+  staging::settle(entry.ctime_ns, walked_at, [this] { return is_stopped(); });
 }
 
 void update(Entry& entry, int file, const struct stat& info, const Tree& tree) {
@@ -48,7 +50,7 @@ void update(Entry& entry, int file, const struct stat& info, const Tree& tree) {
   const bool takes_all = static_cast<Bytes>(info.st_blocks) * 512 >= entry.size;
   entry.allocated = takes_all ? entry.size : bytes_of_data(file, entry.size);
   entry.mtime_ns = nanoseconds(info.st_mtim);
-  entry.ctime_ns = nanoseconds(info.st_ctim);
+  entry.ctime_ns = tree.has_ctime ? nanoseconds(info.st_ctim) : 0;
   entry.inode = info.st_ino;
   entry.mode = info.st_mode & tree.file_mode_mask;
   entry.uid = info.st_uid;
@@ -58,8 +60,8 @@ void update(Entry& entry, int file, const struct stat& info, const Tree& tree) {
 std::optional<bool> is_unchanged(const Entry& entry, int fd) {
   struct statx info {};
   if (::statx(fd, "", AT_EMPTY_PATH | AT_STATX_FORCE_SYNC, STATX_BASIC_STATS, &info) != 0) return {};
-  const SourceIdentity now{info.stx_size, nanoseconds(info.stx_mtime), nanoseconds(info.stx_ctime),
-                           info.stx_ino};
+  SourceIdentity now{info.stx_size, nanoseconds(info.stx_mtime), nanoseconds(info.stx_ctime), info.stx_ino};
+  if (entry.ctime_ns == 0) now.ctime_ns = 0;  // see Tree::has_ctime
   return S_ISREG(info.stx_mode) && now == identity_of(entry);
 }
 

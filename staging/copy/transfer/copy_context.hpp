@@ -6,10 +6,12 @@
 #include <functional>
 #include <optional>
 
+#include "base/clock.hpp"
 #include "base/run_end.hpp"
 #include "base/threads.hpp"
 #include "staging/copy/lanes/monitor.hpp"
 #include "staging/copy/partial/journal.hpp"
+#include "staging/copy/transfer/copy_notes.hpp"
 #include "staging/files/io/drive_share.hpp"
 #include "staging/files/io/throttle.hpp"
 #include "staging/files/tree.hpp"
@@ -26,10 +28,11 @@ struct CopyContext {
   DriveShare* share = nullptr;  // of the source's drive; none means that other users of the drive are ignored
   Counters* counters = nullptr;
   Journal* journal = nullptr;
+  CopyNotes* notes = nullptr;
+  SteadyTime walked_at{};      // not before the walk's end
   bool has_source = true;      // false: the source must not be accessed, see CopyOptions::is_source_away
   bool flush_each = false;     // if one syncfs at the end is not known to be enough
   bool shares_blocks = false;  // the copy's file system can share the source's blocks
-  std::function<void(const Entry&)> lost_attributes;
   // Whether a file's content is right, once all of it is written; false: the file is read again. Empty means
   // right.
   std::function<bool(const Entry&, const Digest&)> is_right;
@@ -41,9 +44,7 @@ struct CopyContext {
   // Whether the run has to end: the user stopped it, or another thread failed. As a Result: Cancelled.
   bool is_stopped() const { return *stop || end->has_failed(); }
   Result<> check_stop() const;
-  // Before the file is read: waits until a later change of it would have another time than the entry's. False
-  // if that takes long: such a file must count as changed the next time, see kUnsettled.
-  bool settle(const Entry& entry) const;
+  void settle(const Entry& entry) const;  // of the walk
   // Waits for the throttle.
   Result<> may_read(std::string_view path, Bytes offset, Bytes bytes) const;
 };
@@ -57,5 +58,9 @@ std::optional<bool> is_unchanged(const Entry& entry, int fd);
 
 // Unsupported if a file with the size 0 has data: its size is not known before it is read.
 Result<> check_empty(const Entry& entry, int fd, const Tree& tree);
+
+// Before a file is read: waits until a later change of it would have another ctime. `seen_at`: when it was
+// read.
+void settle(std::int64_t ctime_ns, SteadyTime seen_at, const std::function<bool()>& is_stopped);
 
 }  // namespace spark::staging

@@ -9,6 +9,7 @@
 
 #include "base/rounding.hpp"
 #include "staging/copy/transfer/small_files.hpp"
+#include "staging/files/lfs_pointer.hpp"
 #include "staging/files/metadata.hpp"
 #include "staging/manifest/source_identity.hpp"
 
@@ -63,7 +64,7 @@ Result<> SmallFileCopier::copy_together(std::span<Entry* const> files, const Lef
     if (done = context_.may_read(entry->path, 0, entry->size); !done) break;
     Reading& reading = readings_[under_way];
     reading.entry = entry;
-    reading.is_settled = context_.settle(*entry);
+    context_.settle(*entry);
     reading.source = open_source(*entry);
     if (!reading.source) {
       left(entry);
@@ -126,7 +127,6 @@ Result<bool> SmallFileCopier::copy_read(Reading& reading, const std::byte* data)
   const auto has_attributes = has_kept_attributes(source.get());
   if (!has_attributes || *has_attributes) return false;  // copy_file reports an error
   if (auto empty = check_empty(entry, source.get(), *context_.source); !empty) return empty.take_error();
-  if (!reading.is_settled) entry.ctime_ns = kUnsettled;
   if (auto written = write(entry, data); !written) return written.take_error();
   return true;
 }
@@ -144,6 +144,8 @@ Result<> SmallFileCopier::write(Entry& entry, const std::byte* data) {
   Hasher hasher;
   hasher.add(std::span<const std::byte>(data, entry.size));
   entry.hash = hasher.digest();
+  if (lfs_pointer({reinterpret_cast<const char*>(data), entry.size}))
+    context_.notes->add(CopyNotes::Kind::LfsPointer, entry);
   context_.counters->bytes_done += entry.size;
   ++context_.counters->files_done;
   if (!context_.flush_each) {

@@ -40,7 +40,6 @@ class SmallFileCopier {
   struct Reading {
     Entry* entry = nullptr;
     UniqueFd source;
-    bool is_settled = true;  // see CopyContext::settle
     Request request{};
   };
   struct Held {

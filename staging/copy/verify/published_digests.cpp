@@ -8,11 +8,10 @@
 #include <cerrno>
 
 #include "base/text.hpp"
+#include "staging/files/lfs_pointer.hpp"
 
 namespace spark::staging {
 namespace {
-
-constexpr Bytes kSmallestPointer = 110, kLargestPointer = 200;  // of Git LFS
 
 constexpr std::size_t kHexDigits = 64;
 constexpr Bytes kLargestSumsFile = 64 * kMiB;
@@ -104,11 +103,10 @@ class Collect {
 
   // A clone without git-lfs has pointers in the place of the files.
   Result<> take_pointer(std::string_view path, Bytes size) {
-    constexpr std::string_view kLead = "version https://git-lfs.github.com/spec/v1\noid sha256:";
     const auto text = read(path, size, kLargestPointer);
     if (!text) return text.take_error();
-    const std::string hex = text->starts_with(kLead) ? text->substr(kLead.size(), kHexDigits) : "";
-    if (is_hex(hex)) add(path, hex, "the file that it is a Git LFS pointer to");
+    const auto hex = lfs_pointer(*text);
+    if (hex) add(path, std::string(*hex), "the file that it is a Git LFS pointer to");
     return {};
   }
 

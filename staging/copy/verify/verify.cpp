@@ -14,6 +14,7 @@
 #include "staging/copy/lanes/shape.hpp"
 #include "staging/files/io/throttle.hpp"
 #include "staging/files/metadata.hpp"
+#include "staging/files/source_trouble.hpp"
 #include "staging/files/times.hpp"
 #include "staging/files/walk.hpp"
 
@@ -142,7 +143,7 @@ Result<ToVerify> count(ManifestReader& manifest) {
   ToVerify all;
   while (const auto entry = manifest.next()) {
     summing.add(*entry);
-    if (is_content(*entry)) ++all.files;
+    if (is_content_of_copy(*entry)) ++all.files;
   }
   if (auto whole = manifest.error(); !whole) return whole.take_error();
   all.summary = summing.done();
@@ -162,7 +163,7 @@ Result<> check_contents(const VerifyContext& context, ManifestReader& manifest, 
   plan.work_for = [&](std::uint64_t) {
     const std::scoped_lock lock(mutex);
     auto entry = manifest.next();
-    while (entry && !is_content(*entry)) entry = manifest.next();
+    while (entry && !is_content_of_copy(*entry)) entry = manifest.next();
     return std::make_unique<VerifyFile>(context, entry.value());
   };
   return run(plan, context.end);
@@ -242,7 +243,7 @@ Result<> verify_partial(PartialArea& area, const CopyOptions& options, Monitor& 
   if (!manifest) return manifest.take_error();
   auto same = verify_copy(*copy, *manifest, options, monitor, stop);
   if (same) return {};
-  if (same.error().kind == Errc::Mismatch) {
+  if (is_damage(same.error())) {
     if (auto cleared = area.clear(); !cleared) return cleared;
   }
   return same.take_error();

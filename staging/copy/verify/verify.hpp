@@ -27,7 +27,7 @@ Result<Summary> verify_copy(const Tree& copy, ManifestReader& manifest, const Co
 // beginning.
 Result<> restore_times(const Tree& copy, ManifestReader& manifest);
 
-// verify_copy of a sealed partial area. After a Mismatch the next attempt takes over nothing of it.
+// verify_copy of a sealed partial area. After damage the next attempt takes over nothing of it.
 Result<> verify_partial(PartialArea& area, const CopyOptions& options, Monitor& monitor,
                         const StopFlag& stop);
 

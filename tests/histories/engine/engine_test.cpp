@@ -162,6 +162,24 @@ TEST_F(HistoryProgram, FailsIfAFixedDefectIsBack) {
   EXPECT_EQ(run_with({"--count", "0"}), 1);
 }
 
+TEST_F(HistoryProgram, FailsIfTheStoryOfAFixedDefectDoesNotReachItsSentence) {
+  put("stands.history", "# oracle: stands\n# fixed: in 0.3\n# reaches: pus\n# reaches: open\n", stands_);
+  EXPECT_EQ(run_with({"--count", "0"}), 0);
+  put("stands.history", "# oracle: stands\n# fixed: in 0.3\n# reaches: push\n# reaches: hit\n", stands_);
+  EXPECT_EQ(run_with({"--count", "0"}), 1);
+}
+
+TEST_F(HistoryProgram, FailsIfAnOpenDefectClaimsTooManySeeds) {
+  put("falls.history", "# oracle: stands\n# open: issue 7\n", falls_);
+  EXPECT_EQ(run_with({"--count", "300"}), 1);
+}
+
+TEST(History, IsShrunkNoLongerThanAllowed) {
+  const Area area = doors();
+  const History history = broken(area);
+  EXPECT_EQ(shrink(area, history, "stands", 3000, [] { return false; }), history);
+}
+
 TEST_F(HistoryProgram, RefusesAFileWithoutItsOracleOrItsState) {
   put("falls.history", "# open: issue 7\n", falls_);
   EXPECT_EQ(run_with({"--count", "0"}), 2);

@@ -74,6 +74,8 @@ struct Area {
   std::vector<Action> actions;
   unsigned longest = 30;  // steps of a history; a seed chooses a number from a third of it on
   std::function<std::unique_ptr<World>(std::uint64_t seed, const Story& story)> make;
+  // An oracle of an open defect hides other defects with its name, so it may claim only this share of seeds.
+  double most_claimed = 0.02;
 };
 
 // The history of a seed: the same on every host.
@@ -89,8 +91,9 @@ struct Outcome {
 Outcome run(const Area& area, const History& history, const Story& story = Story());
 
 // Removes steps, and lowers dice, while the history still violates the same oracle. At most `tries` histories
-// are run.
-History shrink(const Area& area, History history, const std::string& oracle, unsigned tries = 3000);
+// are run, and none begins when `may_go_on` says no.
+History shrink(const Area& area, History history, const std::string& oracle, unsigned tries = 3000,
+               const std::function<bool()>& may_go_on = {});
 
 // The text form, for files: "seed 7", then a line for each step.
 std::string to_text(const History& history);

@@ -5,8 +5,8 @@
 
 namespace spark::histories {
 
-// Runs histories, shrinks the ones that fail, replays. `found` is the folder of histories that once failed,
-// each with a line "# open: …" while its defect is not fixed, else "# fixed: …", and "# oracle: NAME".
+// Runs histories, shrinks the ones that fail, replays. Those that failed once are in the folder of
+// --found (found.hpp).
 int history_main(const Area& area, int argc, char** argv);
 
 }  // namespace spark::histories

@@ -7,8 +7,9 @@ namespace {
 
 class Shrinker {
  public:
-  Shrinker(const Area& area, History history, const std::string& oracle, unsigned tries)
-      : area_(area), best_(std::move(history)), oracle_(oracle), tries_(tries) {}
+  Shrinker(const Area& area, History history, const std::string& oracle, unsigned tries,
+           const std::function<bool()>& may_go_on)
+      : area_(area), best_(std::move(history)), oracle_(oracle), tries_(tries), may_go_on_(may_go_on) {}
 
   History shrink() {
     cut_after_violation();
@@ -25,6 +26,7 @@ class Shrinker {
 
  private:
   bool accept(const History& candidate) {
+    if (tries_ > 0 && may_go_on_ && !may_go_on_()) tries_ = 0;
     if (tries_ == 0) return false;
     --tries_;
     const Outcome outcome = run(area_, candidate);
@@ -65,12 +67,14 @@ class Shrinker {
   History best_;
   const std::string& oracle_;
   unsigned tries_;
+  const std::function<bool()>& may_go_on_;
 };
 
 }  // namespace
 
-History shrink(const Area& area, History history, const std::string& oracle, unsigned tries) {
-  return Shrinker(area, std::move(history), oracle, tries).shrink();
+History shrink(const Area& area, History history, const std::string& oracle, unsigned tries,
+               const std::function<bool()>& may_go_on) {
+  return Shrinker(area, std::move(history), oracle, tries, may_go_on).shrink();
 }
 
 }  // namespace spark::histories

@@ -9,8 +9,8 @@
 
 #include "daemon/jobs.hpp"
 #include "daemon/launch.hpp"
-#include "daemon/outputs/output_watches.hpp"
 #include "daemon/outputs/stage_outs.hpp"
+#include "daemon/outputs/watch/output_watches.hpp"
 #include "tests/histories/outputs/runner.hpp"
 #include "tests/histories/outputs/scene.hpp"
 

@@ -56,8 +56,8 @@ void HostActions::fill_volume(const Dice& dice) {
   struct statvfs room {};
   if (::statvfs(file.c_str(), &room) != 0 && ::statvfs(scene_.volume.path.c_str(), &room) != 0) return;
   // Some pages are left, so that a copy fails in its middle.
-  const auto left = (dice[0] % 6) * room.f_bsize;
-  write_text(file, std::string(room.f_bavail * room.f_bsize - left, 'x'));
+  const std::uint64_t left = dice[0] % 6;
+  write_text(file, std::string(room.f_bavail > left ? (room.f_bavail - left) * room.f_bsize : 0, 'x'));
   scene_.volume.is_full = true;
   scene_.tell("the volume is full");
 }

@@ -43,8 +43,8 @@ class Oracles {
   void check_pointer(const Listing& there);
   std::string pointer_there() const;
   std::optional<Violation> unsent_in_the_end(const Machine& machine) const;
-  // Why the product takes another checkpoint for the newest, in a word, so that each defect has its own
-  // oracles.
+  // In a word, what another checkpoint may have been taken for the newest by, so that each defect has its own
+  // oracles. Of the world's truth alone.
   std::string cause_of(const std::string& name) const;
   std::string cause_between(const std::string& newest, const std::string& name) const;
   // Whether NeMo's file beside it says, or said, that it is not finished.

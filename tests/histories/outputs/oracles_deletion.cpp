@@ -1,7 +1,8 @@
 // What is deleted, here and on the volume.
 #include <algorithm>
+#include <array>
+#include <set>
 
-#include "staging/outputs/published_copies.hpp"
 #include "tests/histories/outputs/oracles.hpp"
 
 namespace spark::histories {
@@ -37,19 +38,33 @@ Oracles::Before Oracles::before(const Machine& machine) const {
           link_at(machine.job_folder() / "latest")};
 }
 
-// The newest on the volume by the product's own order is compared with the one that suffers.
+// What is on the volume, and has happened, that a wrong order or a wrong notion of "complete" takes for more
+// than it is: the most particular of it.
 std::string Oracles::cause_of(const std::string& name) const {
-  const auto copies = staging::published_checkpoints(scene_.published());
-  if (copies && !copies->empty()) {
-    const std::string& newest = copies->front().name;
-    const bool is_incomplete = scene_.truth.is_checkpoint(newest) &&
-                               !scene_.truth.is_complete(newest, content_of(scene_.published() / newest));
-    if (is_incomplete && scene_.truth.damaged.contains(newest)) return "damaged";
-    if (is_incomplete && was_marked_unfinished(newest)) return "unfinished";
-    if (is_incomplete) return scene_.truth.remnants.contains(newest) ? "remnant" : "incomplete";
-    return cause_between(newest, name);
+  static constexpr std::array kParticular = {"damaged", "unfinished", "remnant", "incomplete",
+                                             "export",  "temporary",  "beside",  "touched"};
+  const Truth& truth = scene_.truth;
+  const Listing there = listing_of(scene_.published());
+  std::set<std::string> causes;
+  for (const auto& [other, content] : there) {
+    if (is_ours(other)) continue;
+    if (!truth.is_checkpoint(other) || truth.is_complete(other, content)) {
+      if (other != name) causes.insert(cause_between(other, name));
+    } else if (truth.damaged.contains(other)) {
+      causes.insert("damaged");
+    } else if (was_marked_unfinished(other)) {
+      causes.insert("unfinished");
+    } else {
+      causes.insert(truth.remnants.contains(other) ? "remnant" : "incomplete");
+    }
   }
-  return scene_.truth.last_clock_change != SteadyTime() ? "clock" : "nothing-there";
+  for (const char* cause : kParticular) {
+    if (causes.contains(cause)) return cause;
+  }
+  if (truth.last_clock_change != SteadyTime()) return "clock";
+  if (truth.last_return != SteadyTime()) return "resumed";
+  if (there.contains(name)) return "itself";
+  return there.empty() ? "nothing-there" : "other";
 }
 
 std::string Oracles::cause_between(const std::string& newest, const std::string& name) const {
@@ -81,7 +96,7 @@ void Oracles::after(const Machine& machine, const workers::Call& call, const Bef
   }
   check_published(machine, call, before, there);
   check_deleted_there(before, there);
-  if (answer && call.verb == "stage-out" && !get_string(call.request, "latest").value_or("").empty() &&
+  if (answer && call.verb == "stage-out" && !get_string(call.request, "rule").value_or("").empty() &&
       get_string(*answer, "state") == "ready")
     check_pointer(there);
 }

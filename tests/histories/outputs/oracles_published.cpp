@@ -9,7 +9,7 @@ namespace spark::histories {
 void Oracles::check_published(const Machine& machine, const workers::Call& call, const Before& before,
                               const Listing& there) {
   const Truth& truth = scene_.truth;
-  const bool is_automatic = !get_string(call.request, "latest").value_or("").empty();
+  const bool is_automatic = !get_string(call.request, "rule").value_or("").empty();
   for (const auto& [name, content] : there) {
     const auto earlier = before.there.find(name);
     if (name == "latest" || (earlier != before.there.end() && earlier->second == content)) continue;

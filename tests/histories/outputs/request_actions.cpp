@@ -38,7 +38,8 @@ void RequestActions::send_newest(const Dice& dice) {
   std::function<void(SendAnswer)> done = [this, &one](const SendAnswer& job) {
     if (!job) scene_.tell(one, "`stage-out` fails: " + job.error().message());
   };
-  one.daemon->ask<SendAnswer>(one.daemon->output()->send_newest(), std::move(done));
+  const auto output = one.daemon->output();  // until it has begun
+  one.daemon->ask<SendAnswer>(output->send_newest(), std::move(done));
 }
 
 void RequestActions::send_by_hand(const Dice& dice) {

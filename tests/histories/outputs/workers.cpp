@@ -29,6 +29,8 @@ constexpr std::array kVerbs = {
     VerbRow{"scan-output", workers::scan_output_verb, false, false},
     VerbRow{"list-published", workers::list_published_verb, true, false},
     VerbRow{"prune-output", workers::prune_output_verb, true, true},
+    VerbRow{"point-output", workers::point_output_verb, true, true},
+    VerbRow{"hold-source", workers::hold_source_verb, false, true},
     VerbRow{"tidy-output", workers::tidy_output_verb, false, true},
     VerbRow{"recorded", workers::recorded_verb, false, false},
     VerbRow{"forget", workers::forget_verb, false, false},
@@ -40,28 +42,39 @@ const VerbRow* find_verb(const std::string& name) {
   return found == kVerbs.end() ? nullptr : &*found;
 }
 
+constexpr int kKilled = 137;  // as libc.cpp ends a worker
+
 Answer run_here(const VerbRow& verb, const json::object& request) {
   return verb.run(request, [](const json::object&) {});
 }
 
-// A process of its own, which may be killed in the middle.
-Answer run_in_child(const VerbRow& verb, const json::object& request) {
-  std::array<int, 2> ends{};
-  if (::pipe(ends.data()) != 0) return fail_errno(errno, "making a pipe");
-  const pid_t child = ::fork();
-  if (child == 0) {
+// In a child process, which never returns to the world: the exit status.
+int answer_to(int channel, const VerbRow& verb, const json::object& request) {
+  try {
     const Answer answer = run_here(verb, request);
     const json::object line =
         answer ? json::object{{"result", *answer}} : json::object{{"error", to_json(answer.error())}};
     const std::string text = json::serialize(line);
-    (void)!::write(ends[1], text.data(), text.size());
-    ::_exit(0);
+    return ::write(channel, text.data(), text.size()) == static_cast<ssize_t>(text.size()) ? 0 : 1;
+  } catch (...) {
+    return 1;
   }
+}
+
+// A process of its own, which may be killed in the middle. `crash`: how it ended, if not so.
+Answer run_in_child(const VerbRow& verb, const json::object& request, std::string& crash) {
+  std::array<int, 2> ends{};
+  if (::pipe(ends.data()) != 0) return fail_errno(errno, "making a pipe");
+  const pid_t child = ::fork();
+  if (child == 0) ::_exit(answer_to(ends[1], verb, request));
   ::close(ends[1]);
   const auto text = read_file("/proc/self/fd/" + std::to_string(ends[0]));
   ::close(ends[0]);
   int status = 0;
   (void)::waitpid(child, &status, 0);
+  const bool is_killed = WIFEXITED(status) && WEXITSTATUS(status) == kKilled;
+  if (status != 0 && !is_killed)
+    crash = "the worker for " + std::string(verb.name) + " ended with wait status " + std::to_string(status);
   const auto line =
       text && !text->empty() ? parse_json_object(*text) : Result<json::object>(fail(Errc::Failed, ""));
   const json::object* result = line ? get_object(*line, "result") : nullptr;
@@ -144,7 +157,11 @@ Answer Workers::perform_as(Machine& machine, const workers::Call& call) {
   libc().fault = fate.fault;
   libc().fault.is_forked = is_killed;
   libc().interlude = std::move(fate.interlude);
-  return is_killed ? run_in_child(verb, call.request) : run_here(verb, call.request);
+  if (!is_killed) return run_here(verb, call.request);
+  std::string crash;
+  Answer answer = run_in_child(verb, call.request, crash);
+  if (!crash.empty()) scene_.broken("worker-crashed", crash);
+  return answer;
 }
 
 }  // namespace spark::histories

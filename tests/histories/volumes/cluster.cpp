@@ -8,6 +8,7 @@ namespace spark::histories {
 namespace {
 
 constexpr Duration kObserved{5'000};
+constexpr std::chrono::minutes kTakesEffect{5};  // a new configuration
 constexpr Bytes kDiskBytes = 100 * kGiB;
 const WallTime kStart = WallTime(std::chrono::seconds(1'800'000'000));
 
@@ -60,6 +61,13 @@ Cluster::Cluster(std::uint64_t seed, const Story& told)
     }
   }
   note_fences();
+  for (HostState& one : hosts) {
+    one.host->holds_dead = [this, &one](const std::string& mount) {
+      return std::ranges::any_of(one.volumes, [&](const VolumeSettings& volume) {
+        return volume.mount == mount && volume.holds && time.steady() - volume.holds_since > kTakesEffect;
+      });
+    };
+  }
   for (std::size_t i = 0; i < kHosts; ++i) start_daemon(i);
 }
 

@@ -14,7 +14,8 @@ struct VolumeSettings {
   std::uint32_t nsid = 1;
   std::string uuid;  // empty: not in the file
   bool is_exclusive = false, holds = false;
-  std::string fence;  // with is_exclusive
+  SteadyTime holds_since{};  // the configuration's last change of it
+  std::string fence;         // with is_exclusive
   bool is_configured = true;
 };
 

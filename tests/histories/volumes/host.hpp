@@ -1,6 +1,7 @@
 // One simulated host: its kernel, its workers, and the daemon's state folder. It outlives every daemon.
 #pragma once
 
+#include <functional>
 #include <map>
 
 #include "daemon/volumes/seams/seams.hpp"
@@ -34,6 +35,8 @@ struct Host {
   MountTree mounts;
   Workers workers;
   StateFolder state;
+  // Whether the dead mount of a volume there is left to its users (`on_loss: hold`).
+  std::function<bool(const std::string& mount)> holds_dead = [](const std::string&) { return false; };
 
   nvmetcp::LocalRegistrant registrant() const;
 };

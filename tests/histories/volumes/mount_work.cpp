@@ -59,6 +59,7 @@ Result<Change> start_unmount(Host& host, const std::string& target, mounts::Unmo
                   "unmount it there first: umount " + other.shown.target.native());
   }
   const MountEntry before = host.mounts.resolve(target);
+  const bool is_left_to_users = !is_plain && !top->files.empty() && host.holds_dead(target);
   const int error = is_plain ? host.mounts.unmount(target, closing) : host.mounts.detach(target);
   if (error == EBUSY)
     return fail(Errc::Refused, doing + ": it is in use by " + users_of(host, *top),
@@ -75,6 +76,9 @@ Result<Change> start_unmount(Host& host, const std::string& target, mounts::Unmo
   if (!is_plain && before.super && before.super->is_alive() &&
       !host.file_systems.has_lost_fence(*before.super))
     host.scene.judge.broken("live-mount-detached", host.name + ": " + target + " was detached, and not dead");
+  if (is_left_to_users)
+    host.scene.judge.broken("held-mount-detached", host.name + ": " + target + " was detached under " +
+                                                       users + ", although its volume has `on_loss: hold`");
   return Change::Done;
 }
 

@@ -114,6 +114,7 @@ void reload(Cluster& cluster, Dice& dice) {
     volume = before;
     return;
   }
+  if (what == Change::Holds) volume.holds_since = cluster.time.steady();
   if (what == Change::Uuid) state.meant.erase(volume.name);
   cluster.tell(state.host->name + ": the configuration changes: " + kWords[static_cast<std::size_t>(what)] +
                " of " + volume.name);

@@ -186,6 +186,9 @@ void Oracles::look_at_sentences(const Facts& facts) {
   const volumes::Status& status = facts.volume.status();
   const auto look = [&](const std::string& sentence) {
     if (sentence.empty()) return;
+    if (!is_known(sentence))
+      cluster_.judge.broken("unknown-sentence", facts.name() + " is " + to_string(status.state) +
+                                                    " and says: \"" + sentence + "\"");
     const std::string oracle = false_oracle_of(sentence, facts);
     const auto since = std::to_string(status.since.time_since_epoch().count());
     must_end("said " + facts.name() + since + ": " + sentence, !oracle.empty(), kNoticesSentence, oracle,

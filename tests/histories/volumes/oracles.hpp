@@ -25,7 +25,9 @@ struct Facts {
 
 // Whether a sentence of the status is false: the name of its oracle; empty: it is true, or of no known kind.
 std::string false_oracle_of(const std::string& sentence, const Facts& facts);
-// Whether the sentence is of a kind that these oracles know.
+// Whether the sentence is of a kind whose truth these oracles judge.
+bool is_judged(const std::string& sentence);
+// Whether it is of one of these kinds, or tells of an attempt.
 bool is_known(const std::string& sentence);
 std::string meant_uuid(const Facts& facts);
 // The oracle of a request that does not end: "take-without-end".

@@ -1,4 +1,4 @@
-// Which sentences of the status are true. The known kinds; the others count as true.
+// Which sentences of the status are true. One of no known kind is a violation.
 #include <algorithm>
 #include <array>
 #include <string_view>
@@ -167,6 +167,72 @@ constexpr std::array kKinds =
              }},
 };
 
+// What the daemon does at the moment, or how its last attempt ended: true when it is said. That it ends,
+// other oracles tell.
+constexpr auto kOfAttempts =
+    std::to_array<std::string_view>({"the target forgot the reservation of ",
+                                     "was taken from this host",
+                                     "has opened ",
+                                     "writing was stopped here",
+                                     "nothing is mounted on ",
+                                     "the reservation may still be held for this host",
+                                     "with the same file system: give it a fixed identity",
+                                     "is of the same NQN",
+                                     "is smaller than its file system",
+                                     "holds no file system",
+                                     "partition table",
+                                     "can't be told",
+                                     "did not come back",
+                                     "vanished",
+                                     "can't be read",
+                                     "starting",
+                                     "connecting to ",
+                                     "reading the discovery log of ",
+                                     "unreachable: ",
+                                     "is not offered to this host NQN",
+                                     "is not there (yet)",
+                                     "connecting subsystem ",
+                                     "connect nqn",
+                                     "opening /dev/",
+                                     "looking up ",
+                                     "belongs to ",
+                                     "no path to the target is live",
+                                     "the link is back: reads are verified",
+                                     "does not answer, although its link is up",
+                                     "still waits in the kernel",
+                                     "no answer within ",
+                                     "waiting until the other host's last writes have ended",
+                                     "another host wrote it: remounting",
+                                     "it was mounted read-only, and is being mounted for writing",
+                                     "mounting /dev/",
+                                     "after mounting, ",
+                                     "recording the volume's file system: ",
+                                     "its unwritten data is being written to ",
+                                     "it is being unmounted",
+                                     "unmounting ",
+                                     "the dead mount stays: ",
+                                     "is gone: the mount on it is dead",
+                                     "returns only errors, or went read-only after an error",
+                                     "files of the mount that was lost were still open",
+                                     "No space left on device",
+                                     "which is no address of target ",
+                                     "is there now, not ",
+                                     "the device under ",
+                                     "whether volume ",
+                                     "itself holds files, on the disk below",
+                                     "written by another host since it was mounted here",
+                                     "programs can write to ",
+                                     "recording the guard of ",
+                                     "opening the mount point ",
+                                     "is not offered at ",
+                                     "setting the timers of ",
+                                     "already, and not by spark-stage",
+                                     "is not mounted there",
+                                     "it can't be reached below",
+                                     "and that is not done yet",
+                                     "stopping all writes to ",
+                                     "reported as done, but is not there"});
+
 }  // namespace
 
 std::string false_oracle_of(const std::string& sentence, const Facts& facts) {
@@ -177,8 +243,13 @@ std::string false_oracle_of(const std::string& sentence, const Facts& facts) {
   return "";
 }
 
-bool is_known(const std::string& sentence) {
+bool is_judged(const std::string& sentence) {
   return std::ranges::any_of(kKinds, [&](const Kind& kind) { return has(sentence, kind.words); });
+}
+
+bool is_known(const std::string& sentence) {
+  const auto is_in = [&](std::string_view words) { return has(sentence, words); };
+  return is_judged(sentence) || std::ranges::any_of(kOfAttempts, is_in);
 }
 
 }  // namespace spark::histories

@@ -41,7 +41,7 @@ void Oracles::settled() {
     }
     const std::string oracle = false_oracle_of(status.reason, facts);
     if (!oracle.empty()) cluster_.judge.broken(oracle, is);
-    if (!is_known(status.reason)) cluster_.judge.broken("unknown-reason", is);
+    if (!is_judged(status.reason)) cluster_.judge.broken("unknown-reason", is);
   });
   for (HostState& state : cluster_.hosts) {
     if (!state.daemon) continue;

@@ -97,6 +97,43 @@ TEST_F(VirtualTimerTest, WorkIsDoneAtItsMomentAndNotIfCancelled) {
   EXPECT_EQ(seen, "kept ");
 }
 
+TEST_F(VirtualTimerTest, ACancellationAlsoEndsWaitsThatBeganAfterTheirMoment) {
+  Timer timer(context.get_executor());
+  timer.expires_after(Duration(0));
+  timer.then([&] { seen += "work "; });
+  timer.cancel();
+  wait_for(timer, "a");
+  asio::post(context, [&] {
+    timer.cancel();
+    EXPECT_EQ(seen, "") << "it ends through the executor";
+  });
+  time.run_ready();
+  EXPECT_EQ(seen, "a(cancelled) ");
+}
+
+TEST_F(VirtualTimerTest, WhatIsDueIsNotCancelledAnyMore) {
+  Timer timer(context.get_executor()), other(context.get_executor());
+  timer.expires_after(Duration(10));
+  other.expires_after(Duration(10));
+  other.then([&] { timer.cancel(); });
+  wait_for(timer, "a");
+  time.run_for(Duration(20));
+  EXPECT_EQ(seen, "a ");
+}
+
+TEST_F(VirtualTimerTest, AfterACancellationTheMomentStays) {
+  Timer timer(context.get_executor());
+  timer.expires_after(Duration(10));
+  wait_for(timer, "first");
+  time.run_ready();
+  timer.cancel();
+  wait_for(timer, "second");
+  time.run_ready();
+  EXPECT_EQ(seen, "first(cancelled) ");
+  time.run_for(Duration(10));
+  EXPECT_EQ(seen, "first(cancelled) second ");
+}
+
 TEST_F(VirtualTimerTest, AKilledDaemonsTimersAreGone) {
   auto killed = std::make_unique<asio::io_context>();
   time.attach(*killed);

@@ -5,6 +5,7 @@
 #include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -50,6 +51,10 @@ void enter_own_namespace() {
   // As systemd does on a host: copies are then mounted read-only for jobs.
   if (::mount(nullptr, "/", nullptr, MS_REC | MS_SHARED, nullptr) != 0)
     throw_errno("sharing mounts with workers");
+  mount_memory(places::kRoot, kMiB);
+  if (::setxattr(places::kRoot, "user.note", "1", 1, 0) != 0)
+    throw_errno("sources need user attributes, which file systems in memory have from Linux 6.6 on");
+  ::umount2(places::kRoot, MNT_DETACH);
 }
 
 Drives::Drives(const DriveSizes& sizes) {

@@ -25,5 +25,7 @@ std::string in_words(const Fault& fault);
 // In a worker, once: the fault will happen. `pause` returns when the worker may go on. Returns the reason if
 // that is not possible here, otherwise an empty string.
 std::string arm(const Fault& fault, std::function<void()> pause);
+// Whether it is possible on this host: empty, or the reason.
+std::string why_no_faults();
 
 }  // namespace spark::histories::copies

@@ -100,6 +100,7 @@ asio::awaitable<Result<json::object>> HistoryRunner::converse(RunningPtr running
     show_time(time_);
     if (is_faulty) fate_.last_fault = time_.now();
     Stop stop = running->worker->go_on(note);
+    if (!stop.crash.empty()) fate_.crashed(call.verb, stop.crash);
     if (stop.kind == Stop::Kind::Answered) {
       co_await wait(running, after);
       co_return std::move(stop.answer);

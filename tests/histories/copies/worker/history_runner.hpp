@@ -30,6 +30,7 @@ struct Fate {
   SteadyTime last_fault{};            // when the last one of them worked
   std::function<void(const std::string& verb, const std::string& what)> tell;
   std::function<void(const std::string& verb)> hangs;
+  std::function<void(const std::string& verb, const std::string& how)> crashed;
 
   Duration below(Duration longest) {
     return Duration(static_cast<Duration::rep>(dice() % static_cast<std::uint64_t>(longest.count() + 1)));

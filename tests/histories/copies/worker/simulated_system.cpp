@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include <optional>
+#include <random>
 
 namespace spark::histories::copies {
 namespace {
@@ -96,6 +97,16 @@ int nanosleep(const timespec* time, timespec* rest) {
 int usleep(useconds_t time) {
   const timespec wanted{static_cast<time_t>(time / 1'000'000), static_cast<long>(time % 1'000'000) * 1'000};
   return nanosleep(&wanted, nullptr);
+}
+
+// A worker draws other numbers than one that began at another time.
+ssize_t getrandom(void* bytes, size_t length, unsigned /*flags*/) {
+  auto& system = simulated();
+  std::minstd_rand draw(
+      static_cast<unsigned>(system.random++ * 7919 + static_cast<std::uint64_t>(system.steady_ns / 1000)));
+  for (size_t i = 0; i < length; ++i)
+    static_cast<unsigned char*>(bytes)[i] = static_cast<unsigned char>(draw() >> 8);
+  return static_cast<ssize_t>(length);
 }
 
 pid_t getppid() noexcept {

@@ -1,7 +1,7 @@
 // What this program replaces of libc, so that workers live in virtual time: the clocks, sleeping, waiting for
-// a lock, the parent's process ID, the time of a source's last change. Workers have one thread, so that the
-// same history always gives the same calls; the product then does all work on it, as under a limit on
-// processes.
+// a lock, random numbers, the parent's process ID, the time of a source's last change. Workers have one
+// thread, so that the same history always gives the same calls; the product then does all work on it, as
+// under a limit on processes.
 #pragma once
 
 #include <sys/types.h>
@@ -23,6 +23,7 @@ struct FileKey {
 struct SimulatedSystem {
   std::int64_t wall_ns = 0, steady_ns = 0;  // virtual now; 0: the system's
   pid_t daemon = 0;                         // the parent of all workers
+  std::uint64_t random = 1;                 // the next random number
   // In a worker: called instead of sleeping. Empty elsewhere.
   std::function<void(std::int64_t nanoseconds)> sleep;
   // When the files of sources were changed last, as their file systems say.

@@ -70,9 +70,14 @@ void tell_progress(int channel, json::object progress) {
   ::_exit(0);
 }
 
+std::string ended_by(int status) {
+  if (WIFSIGNALED(status)) return "ended by signal " + std::to_string(WTERMSIG(status));
+  return "ended with status " + std::to_string(WEXITSTATUS(status));
+}
+
 }  // namespace
 
-Worker::Worker(const Assignment& assignment) {
+Worker::Worker(const Assignment& assignment) : fault_(assignment.fault.kind) {
   if (verb_called(assignment.verb) == nullptr)
     throw std::runtime_error("no verb '" + assignment.verb + "' in this history");
   int ends[2];
@@ -98,10 +103,12 @@ void Worker::kill() {
   end();
 }
 
-void Worker::end() {
-  while (::waitpid(pid_, nullptr, 0) < 0 && errno == EINTR) {
+int Worker::end() {
+  int status = 0;
+  while (::waitpid(pid_, &status, 0) < 0 && errno == EINTR) {
   }
   pid_ = -1;
+  return status;
 }
 
 std::optional<std::string> Worker::read_line() {
@@ -127,7 +134,7 @@ std::optional<std::string> Worker::read_line() {
 Stop Worker::go_on(const std::function<void(const json::object&)>& progress) {
   const Now now{simulated().wall_ns, simulated().steady_ns};
   Stop stop;
-  if (pid_ <= 0 || ::send(channel_.get(), &now, sizeof now, MSG_NOSIGNAL) != sizeof now) return stop;
+  (void)::send(channel_.get(), &now, sizeof now, MSG_NOSIGNAL);  // if it has ended, reading tells
   while (const auto line = read_line()) {
     const auto said = parse_json_object(*line);
     if (!said) continue;  // cut off by its death
@@ -146,12 +153,18 @@ Stop Worker::go_on(const std::function<void(const json::object&)>& progress) {
       stop.kind = Stop::Kind::Answered;
       stop.answer = result != nullptr ? Result<json::object>(*result)
                                       : fail(error != nullptr ? error_from_json(*error) : Error{});
-      end();
+      if (const int status = end(); status != 0) stop.crash = "it answered, and then " + ended_by(status);
       return stop;
     }
   }
-  stop.kind = hangs_ ? Stop::Kind::Hangs : Stop::Kind::Died;
-  kill();
+  if (hangs_) {
+    stop.kind = Stop::Kind::Hangs;
+    kill();
+    return stop;
+  }
+  const int status = pid_ > 0 ? end() : 0;
+  const bool is_planned = fault_ == Fault::Kind::Kill && WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL;
+  if (!is_planned) stop.crash = "it did not answer, and " + ended_by(status);
   return stop;
 }
 

@@ -27,6 +27,9 @@ struct Stop {
   Kind kind = Kind::Died;
   Result<json::object> answer{json::object{}};  // for Answered
   std::chrono::nanoseconds sleep{0};            // for Sleeps
+  // How the process ended, if that is a defect: "it answered, and then ended by signal 11". Empty: as
+  // planned.
+  std::string crash;
 };
 
 class Worker {
@@ -42,12 +45,13 @@ class Worker {
 
  private:
   std::optional<std::string> read_line();  // none: it has ended
-  void end();
+  int end();                               // its wait status
 
   pid_t pid_ = -1;
   UniqueFd channel_;
   std::string buffered_;
-  bool has_begun_ = false, hangs_ = false;
+  Fault::Kind fault_;
+  bool hangs_ = false;
 };
 
 }  // namespace spark::histories::copies

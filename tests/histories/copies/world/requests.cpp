@@ -83,6 +83,7 @@ void Requests::stage(SimulatedDaemon& daemon, const StageWish& wish) {
   for (const std::string& name : wish.datasets) names.emplace_back(name);
   request.body["datasets"] = std::move(names);
   if (wish.is_prefetch) request.body["prefetch"] = true;
+  if (wish.accepts_source) request.body["accept_source"] = true;
   if (wish.by) request.body["by"] = rfc3339(scene_.time.wall() + *wish.by);
   if (wish.lease) request.body["lease_s"] = wish.lease->count();
   if (wish.holder == StageWish::Holder::Job) {

@@ -26,7 +26,7 @@ inline std::string names_in(const std::vector<std::string>& datasets) {
 struct StageWish {
   std::vector<std::string> datasets;
   enum class Holder { None, Job, Unseen } holder = Holder::None;  // Unseen: a process in a container, pid 0
-  bool is_prefetch = false;
+  bool is_prefetch = false, accepts_source = false;
   std::optional<std::chrono::seconds> lease{}, by{};
 };
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <regex>
 
 #include "tests/histories/copies/host/places.hpp"
 
@@ -29,7 +30,7 @@ void fill_config(config::Config& config, std::mt19937_64& dice) {
 Scene::Scene(std::uint64_t seed, const Story& its_story)
     : story(its_story),
       time(kStart),
-      fate{std::mt19937_64(seed), {}, 0, {}, {}, {}},
+      fate{std::mt19937_64(seed), {}, 0, {}, {}, {}, {}},
       drives(sizes(fate.dice)) {
   auto& dice = fate.dice;
   fill_config(config, dice);
@@ -88,7 +89,10 @@ void Scene::tell(const std::string& sentence) const {
   char when[32];
   const double seconds = std::chrono::duration<double>(time.elapsed()).count();
   std::snprintf(when, sizeof when, "%9.3f s  ", seconds);
-  story.tell(when + sentence);
+  // Files that are written under another name first have a worker's process ID in it, another one in each
+  // run.
+  static const std::regex kUnfinished(R"(\.\d+\.new\b)");
+  story.tell(when + std::regex_replace(sentence, kUnfinished, ".PID.new"));
 }
 
 }  // namespace spark::histories::copies

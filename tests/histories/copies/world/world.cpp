@@ -38,6 +38,9 @@ CopiesWorld::CopiesWorld(std::uint64_t seed, const Story& story)
   scene_.fate.hangs = [this](const std::string& verb) {
     scene_.violate("worker-hangs", "the worker for " + verb + " waits for something that has ended");
   };
+  scene_.fate.crashed = [this](const std::string& verb, const std::string& how) {
+    scene_.violate("worker-crashed", "the worker for " + verb + " had no fault that ends it; " + how);
+  };
   daemon_ = std::make_unique<SimulatedDaemon>(scene_);
 }
 

@@ -60,5 +60,23 @@ TEST_F(RequestsCost, TheCostOfAStatusIsNotQuadraticInTheDatasets) {
   cancel_all();
 }
 
+// Each has a worker of 11 MB, and needs no turn at the drive.
+TEST_F(RequestsCost, ARequestOfManyCachedDatasetsLooksAtAFewAtATime) {
+  std::string rows;
+  for (int i = 0; i < 60; ++i)
+    rows += std::string(i == 0 ? "" : ", ") + R"({"name": "dataset)" + std::to_string(i + 2) +
+            R"(", "state": "ready", "path": "/c/1"})";
+  worker.on("catalog", "printf '%s\\n' '{\"result\": {\"datasets\": [" + rows + "], \"usage\": {}}}'");
+  worker.on("stage", "mkdir -p now; : > now/$$; ls now | wc -l >> peak; sleep 0.2; rm now/$$; " + staged());
+  start();
+  ask_for(60);
+  ASSERT_TRUE(ends(jobs_asked.front()));
+  std::istringstream peaks(text_of("peak"));
+  int most = 0;
+  for (int peak = 0; peaks >> peak;) most = std::max(most, peak);
+  EXPECT_GT(most, 0);
+  EXPECT_LE(most, 10);
+}
+
 }  // namespace
 }  // namespace spark::datasets

@@ -174,5 +174,42 @@ TEST_F(UpkeepTest, ALateCatalogAnswerDoesNotRestoreAnEvictedDataset) {
   EXPECT_EQ(state_of("imagenet"), "absent");
 }
 
+// The drive is repaired, and no staging looks at the cache.
+TEST_F(UpkeepTest, AnErrorOfTheCatalogDoesNotOutliveItsCause) {
+  start();
+  const std::string broken =
+      R"(echo '{"error": {"kind": "failed", "what": "Input/output error", "hint": ""}}')";
+  worker.on("catalog", broken);
+  datasets->config_changed();
+  ASSERT_TRUE(run_until(context, [&] { return !datasets->list(); }));
+  rows(row("imagenet", "ready", days_ago(0)));
+  EXPECT_EQ(datasets->upkeep().evict("imagenet").error().kind, Errc::Failed);
+  boost::asio::co_spawn(context, datasets->look_again(), boost::asio::detached);
+  ASSERT_TRUE(run_until(context, [&] { return datasets->list().has_value(); }));
+  EXPECT_EQ(state_of("imagenet"), "ready");
+}
+
+TEST_F(UpkeepTest, OtherLimitsOfTheCacheAreShownAfterAReload) {
+  start();
+  worker.on("catalog", R"(echo '{"result": {"datasets": [], "usage": {"capacity_bytes": 77}}}')");
+  datasets->config_changed();
+  EXPECT_TRUE(run_until(context, [&] { return state_of("imagenet") == "absent"; }));
+}
+
+// The first list of the cache ends after a later one has failed.
+TEST_F(UpkeepTest, AListThatFailsAtTheStartIsOnlyAnErrorUntilOneSucceeds) {
+  worker.on("catalog",
+            "if [ $n = 1 ]; then sleep 0.3; fi; if [ $n = 2 ]; then echo '{\"error\": {\"kind\": "
+            "\"failed\", \"what\": \"no\", \"hint\": \"\"}}'; else echo '{\"result\": " +
+                one_line(kRows) + "}'; fi");
+  begin();
+  ASSERT_TRUE(run_until(
+      context, [&] { return worker.calls("catalog") >= 2 && datasets->list().error().what == "no"; }));
+  ASSERT_TRUE(run_until(context, [&] {
+    boost::asio::co_spawn(context, datasets->look_again(), boost::asio::detached);
+    return datasets->list().has_value();
+  }));
+}
+
 }  // namespace
 }  // namespace spark::datasets

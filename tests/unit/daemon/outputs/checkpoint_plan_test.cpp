@@ -1,4 +1,4 @@
-#include "daemon/outputs/checkpoint_plan.hpp"
+#include "daemon/outputs/watch/checkpoint_plan.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "daemon/outputs/known_checkpoints.hpp"
+#include "daemon/outputs/watch/known_checkpoints.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -88,7 +88,7 @@ TEST_F(KnownCheckpointsTest, TheRecordIsNotReplacedUntilItWasRead) {
   EXPECT_THAT(known.sent(), ElementsAre(Pair("step-1", 10), Pair("step-2", 21)));
   remember({checkpoint("step-1", 10, 11), checkpoint("step-2", 20, 21)});
   EXPECT_EQ(worker.calls("record"), 1);
-  EXPECT_THAT(known.flushed(), ElementsAre(Pair("step-1", 11), Pair("step-2", 21)));
+  EXPECT_THAT(known.flushed(), ElementsAre(Pair("step-1", 10), Pair("step-2", 20)));
 }
 
 TEST_F(KnownCheckpointsTest, AnUnreadableRecordIsNotEmptyAndStopsNoOtherOutput) {
@@ -105,7 +105,7 @@ TEST_F(KnownCheckpointsTest, AnUnreadableRecordIsNotEmptyAndStopsNoOtherOutput) 
 TEST_F(KnownCheckpointsTest, ACheckpointThatIsNoLongerLocalIsForgotten) {
   done(known.load());
   remember({checkpoint("step-2", 20, 21)});
-  EXPECT_THAT(known.flushed(), ElementsAre(Pair("step-2", 21)));
+  EXPECT_THAT(known.flushed(), ElementsAre(Pair("step-2", 20)));
   EXPECT_THAT(known.sent(), IsEmpty());
 }
 
@@ -127,8 +127,8 @@ TEST_F(KnownCheckpointsTest, OneInTheFutureAtTheFirstLookStaysUndatedUntilItChan
   remember({torn, flushed});
   torn.is_in_future = false;
   remember({appeared, torn, flushed});
-  EXPECT_THAT(known.unproven(), ElementsAre(Pair("step-2", 21)));
-  ++torn.changed_ns;
+  EXPECT_THAT(known.unproven(), ElementsAre(Pair("step-2", 20)));
+  ++torn.written_ns;
   remember({appeared, torn, flushed});
   EXPECT_THAT(known.unproven(), IsEmpty());
 }
@@ -148,8 +148,8 @@ TEST_F(KnownCheckpointsTest, ACheckpointThatIsNotCompleteAnyMoreStaysFlushedUnti
   remember({once});
   once.incomplete = "`latest` still names step-1";
   remember({once});
-  EXPECT_THAT(known.flushed(), ElementsAre(Pair("step-2", 21)));
-  ++once.changed_ns;
+  EXPECT_THAT(known.flushed(), ElementsAre(Pair("step-2", 20)));
+  ++once.written_ns;
   remember({once});
   EXPECT_THAT(known.flushed(), IsEmpty());
 }
@@ -160,8 +160,10 @@ TEST_F(KnownCheckpointsTest, ACheckpointIsUnchangedOnceItHasBeenAsItIsForAWhile)
   EXPECT_THAT(known.unchanged(), IsEmpty());
   std::this_thread::sleep_for(std::chrono::milliseconds(60));
   remember({checkpoint("step-2", 20, 21), checkpoint("step-3", 30, 31)});
-  EXPECT_THAT(known.unchanged(), ElementsAre(Pair("step-2", 21)));
+  EXPECT_THAT(known.unchanged(), ElementsAre(Pair("step-2", 20)));
   remember({checkpoint("step-2", 20, 22)});
+  EXPECT_THAT(known.unchanged(), ElementsAre(Pair("step-2", 20))) << "a chmod, or a hard link";
+  remember({checkpoint("step-2", 23, 23)});
   EXPECT_THAT(known.unchanged(), IsEmpty());
 }
 
@@ -190,6 +192,39 @@ TEST_F(KnownCheckpointsTest, AFailedWriteOfTheRecordIsRetried) {
   EXPECT_EQ(worker.calls("record"), 2);
   remember({checkpoint("step-2", 20, 21)});
   EXPECT_EQ(worker.calls("record"), 2);
+}
+
+// The other hosts publish it with this host's earlier shard, while its job saves the step again.
+TEST_F(KnownCheckpointsTest, AShardThatWasSavedAgainBeforeItIsPublishedIsNotSent) {
+  done(known.load());
+  known.mark_shard_sent("step-2", 20);
+  const std::vector<PublishedCheckpoint> published{{"step-2", 20}};
+  output.nodes = 3;
+  remember({checkpoint("step-2", 30, 31)}, &published);
+  EXPECT_THAT(known.sent(), ElementsAre(Pair("step-2", 20)));
+}
+
+TEST_F(KnownCheckpointsTest, ARenamedFolderThatHasLostFilesIsNotComplete) {
+  output.complete = config::Complete::Rename;
+  auto one = checkpoint("step-2", 20, 21);
+  one.entries = 4;
+  one.inode = 7;
+  remember({one});
+  std::vector<LocalCheckpoint> now{one};
+  known.mark_remnants(now);
+  EXPECT_EQ(now.front().incomplete, "");
+  now.front().entries = 2;
+  now.front().written_ns = 25;
+  known.mark_remnants(now);
+  EXPECT_THAT(now.front().incomplete, testing::HasSubstr("it has lost files since it was complete"));
+  remember(now);
+  now.front().incomplete.clear();
+  known.mark_remnants(now);
+  EXPECT_NE(now.front().incomplete, "") << "also at the next look";
+  now.front().inode = 8;  // saved again
+  now.front().incomplete.clear();
+  known.mark_remnants(now);
+  EXPECT_EQ(now.front().incomplete, "");
 }
 
 }  // namespace

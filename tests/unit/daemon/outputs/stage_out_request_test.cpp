@@ -18,7 +18,6 @@ StageOutRequest request_to_send() {
 TEST(StageOutRequest, ARecordedRequestKeepsItsLimits) {
   StageOutRequest limited = request_to_send();
   limited.keep = 3;
-  limited.keep_every = 10;
   const auto read = request_from_json(to_json(limited));
   ASSERT_TRUE(read) << read.error().message();
   EXPECT_TRUE(read->is_same(limited));

@@ -83,16 +83,36 @@ TEST_F(StageOutsTest, ACopyThatIsInUseWhenTheTransferEndsIsSparedByTheDeletionOf
   worker.on("stage-out", note_request("stage-outs.log") + "until [ -e go ]; do sleep 0.02; done; " + kSent);
   StageOutRequest limited = request();
   limited.keep = 2;
-  limited.keep_every = 10;
   const auto job = send(limited);
   ASSERT_TRUE(run_until(context, [&] { return !text_of("stage-outs.log").empty(); }));
   used = std::vector<std::string>{"step-7"};  // a lease that begins during the transfer
   std::ofstream(worker.folder() / "go") << "now";
   ASSERT_TRUE(ends(job));
-  for (const char* part : {R"("path":"run/step-1","uid":1000,"keep":2,"keep_every":10,"latest":"")",
+  for (const char* part : {R"("path":"run/step-1","uid":1000,"keep":2,"keep_every":0,"rule":"")",
                            R"("spared":["step-7"])", R"("root":"/v","mount":"/v")"})
     EXPECT_THAT(text_of("prunes.log"), HasSubstr(part));
   EXPECT_THAT(json::serialize(job->final_event()), HasSubstr(R"("removed":["step-0"])"));
+}
+
+TEST_F(StageOutsTest, TheConfigurationAtTheEndOfATransferSaysWhatAnOutputKeeps) {
+  worker.on("stage-out", note_request("stage-outs.log") + "until [ -e go ]; do sleep 0.02; done; " + kSent);
+  config::Output output;
+  output.volume = "checkpoints";
+  output.to = "run";
+  output.keep = 1;
+  settings.outputs["run7"] = output;
+  StageOutRequest of_output = request();
+  of_output.rule = "marker";
+  const auto job = send(of_output);
+  ASSERT_TRUE(run_until(context, [&] { return !text_of("stage-outs.log").empty(); }));
+  settings.outputs["run7"].keep = 5;  // a reload during the transfer
+  settings.outputs["run7"].keep_every = 300;
+  std::ofstream(worker.folder() / "go") << "now";
+  ASSERT_TRUE(ends(job));
+  EXPECT_THAT(text_of("prunes.log"), HasSubstr(R"("keep":5,"keep_every":300,"rule":"marker")"));
+  settings.outputs.clear();
+  ASSERT_TRUE(ends(send(of_output)));
+  EXPECT_EQ(worker.calls("prune-output"), 1) << "no longer an output: all of its copies stay";
 }
 
 TEST_F(StageOutsTest, WithoutALimitNoOlderCopyIsDeleted) {

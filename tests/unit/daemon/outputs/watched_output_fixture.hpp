@@ -4,7 +4,7 @@
 #include <optional>
 #include <string>
 
-#include "daemon/outputs/output_watches.hpp"
+#include "daemon/outputs/watch/output_watches.hpp"
 #include "tests/unit/daemon/outputs/outputs_fixture.hpp"
 
 namespace spark::outputs {

@@ -22,22 +22,37 @@ TEST_F(WatchedOutputTest, ACompleteCheckpointIsSentAsItsOwnerWithTheConfiguredRe
   ASSERT_TRUE(run_until(context, [&] { return outs->totals().sent > 0; }));
   EXPECT_THAT(text_of("scans.log"), HasSubstr(R"("path":"/out","rule":"marker","marker":"DONE")"));
   for (const char* part : {R"("source":"/out/step-2")", R"("path":"run7/step-2")", R"("uid":1000)",
-                           R"("latest":"link")", R"("changed_ns":21)"})
+                           R"("rule":"marker")", R"("changed_ns":21)"})
     EXPECT_THAT(text_of("stage-outs.log"), HasSubstr(part));
   EXPECT_THAT(text_of("prunes.log"),
-              HasSubstr(R"("keep":3,"keep_every":0,"latest":"link","spared":["step-0"])"));
+              HasSubstr(R"("keep":3,"keep_every":0,"rule":"marker","spared":["step-0"])"));
   EXPECT_THAT(text_of("records.log"), HasSubstr(R"("flushed":{"step-2":21})"));
 }
 
 TEST_F(WatchedOutputTest, APublishedCheckpointIsNotSentAgain) {
-  worker.on("list-published", R"(echo '{"result": {"copies": [{"name": "step-2", "mtime_ns": 20}]}}')");
+  worker.on("list-published",
+            R"(echo '{"result": {"copies": [{"name": "step-2", "mtime_ns": 20}], "latest": "step-2"}}')");
   watches->apply(settings);
   ASSERT_TRUE(calls("scan-output", 3));
   EXPECT_EQ(worker.calls("stage-out"), 0);
+  EXPECT_EQ(worker.calls("point-output"), 0);
   EXPECT_EQ(worker.calls("tidy-output"), 0);
   const json::object shown = watches->find("run7")->to_json();
   EXPECT_EQ(shown.at("latest_published"), "step-2");
   EXPECT_EQ(shown.at("backlog_bytes"), 0);
+}
+
+// A sending that was interrupted after it had published the checkpoint.
+TEST_F(WatchedOutputTest, APointerThatDoesNotNameTheHighestCheckpointIsMoved) {
+  worker.on("list-published",
+            R"(echo '{"result": {"copies": [{"name": "step-2", "mtime_ns": 20}], "latest": "step-1"}}')");
+  worker.on("point-output", note_request("points.log") + R"(echo '{"result": {}}')");
+  watches->apply(settings);
+  ASSERT_TRUE(run_until(context, [&] { return !text_of("points.log").empty(); }));
+  EXPECT_THAT(text_of("points.log"), HasSubstr(R"("path":"run7","uid":1000,"rule":"marker")"));
+  const int looks = worker.calls("scan-output");
+  ASSERT_TRUE(calls("scan-output", looks + 3));
+  EXPECT_EQ(worker.calls("point-output"), 1) << "not at each look, if that can't be helped";
 }
 
 TEST_F(WatchedOutputTest, ACheckpointRewrittenAfterItsTransferIsSentAgain) {
@@ -46,7 +61,7 @@ TEST_F(WatchedOutputTest, ACheckpointRewrittenAfterItsTransferIsSentAgain) {
     "content": {"flushed": {"step-2": 15}, "sent": {"step-2": 15}}}]}}' | tr -d '\n'; echo)");
   watches->apply(settings);
   ASSERT_TRUE(run_until(
-      context, [&] { return text_of("records.log").find(R"("sent":{"step-2":0})") != std::string::npos; }));
+      context, [&] { return text_of("records.log").find(R"("sent":{"step-2":21})") != std::string::npos; }));
   EXPECT_EQ(worker.calls("stage-out"), 1);
 }
 

@@ -42,6 +42,7 @@ class ChangingFileTest : public testing::Test {
   Disturbed disturbed_{*exchange_};
 
   ChangingFileTest() {
+    source_.origin = "folder";
     std::filesystem::create_directories(source_.path);
     write("a", 5 * kMiB);
     write("b", 20 * kMiB);
@@ -141,7 +142,7 @@ struct WatchedDiscards final : staging::Exchange {
   std::function<void(const staging::Entry&)> discards;
   std::function<void(const std::string& path, Bytes offset)> before_read;
 
-  void begin(const std::string&) override {}
+  void begin(const staging::SetOrigin&) override {}
   Result<staging::Walked> walk(const Walk& own) override { return own(); }
   Result<> copy(staging::ExchangeJob& job) override {
     job.context.discards = discards;

@@ -5,6 +5,7 @@
 
 #include "fleet/protocol/set_id.hpp"
 #include "staging/cache/catalog/catalog.hpp"
+#include "staging/cache/catalog/damage.hpp"
 #include "staging/manifest/manifest_reader.hpp"
 #include "tests/unit/fleet/serve/host.hpp"
 
@@ -79,7 +80,11 @@ TEST_F(ServerTest, ADamagedCopyIsNotOffered) {
   ASSERT_TRUE(second_.stage(source_, {first_.address()}));
   ASSERT_TRUE(second_.cache()->evict("set"));
   auto catalog = staging::Catalog::open(first_.boards().parent_path()).value();
-  ASSERT_TRUE(catalog->set_scrubbed("set", whole->generation, "large differs", SystemClock().wall()));
+  const auto damaged = [](staging::Damage& damage) {
+    damage.found[1] = "large differs";
+    return true;
+  };
+  ASSERT_TRUE(staging::DamageRecords(first_.cache_path() / "data", *catalog).change("set", damaged));
   first_.server().look();
   const auto later = second_.stage(source_, {first_.address()});
   ASSERT_TRUE(later) << later.error().message();

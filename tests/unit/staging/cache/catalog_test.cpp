@@ -3,6 +3,9 @@
 #include <sqlite3.h>
 #include <unistd.h>
 
+#include <fstream>
+
+#include "staging/cache/catalog/damage.hpp"
 #include "tests/unit/staging/support.hpp"
 
 namespace spark::staging {
@@ -55,7 +58,7 @@ TEST_F(CatalogTest, RemembersAcrossAReopen) {
   from_peers.from = BytesFrom{2, 3};
   ASSERT_OK(catalog_->put(from_peers));
   ASSERT_OK(catalog_->touch(name, 4, kNow + hours(1)));
-  ASSERT_OK(catalog_->set_scrubbed(name, 3, "f has other content", kNow + hours(2)));
+  ASSERT_OK(catalog_->set_scrubbed(name, 3, kNow + hours(2)));
   ASSERT_OK(catalog_->set_cache_id("id"));
   catalog_ = open();
   const auto rows = catalog_->generations();
@@ -73,7 +76,6 @@ TEST_F(CatalogTest, RemembersAcrossAReopen) {
   EXPECT_EQ((*rows)[0].inodes, 2U);
   EXPECT_EQ((*rows)[0].stage_seconds, 1.5);
   EXPECT_FALSE((*rows)[0].scrubbed_at);
-  EXPECT_EQ((*rows)[1].damage, "f has other content");
   EXPECT_EQ((*rows)[1].scrubbed_at, kNow + hours(2));
   EXPECT_EQ(*catalog_->cache_id(), "id");
   EXPECT_EQ(*catalog_->next_generation(name), 5U);
@@ -201,6 +203,28 @@ TEST_F(CatalogTest, AJobThatWaitsForADatasetDoesNotBlockEviction) {
   EXPECT_TRUE(catalog_->begin_eviction({row}, WallTime{})) << "of an older copy, by a newer one";
 }
 
+TEST_F(CatalogTest, AnErrorAfterAFullDriveIsNotCalledAFullDrive) {
+  if (::geteuid() != 0) GTEST_SKIP() << "only root can mount";
+  const SmallTmpfs full(folder_ / "full", "size=1m");
+  const auto catalog = Catalog::open(folder_ / "full");
+  ASSERT_OK(catalog);
+  GenerationRow large = row("a", 1);
+  large.hash = std::string(100'000, 'x');
+  {
+    std::ofstream fill(folder_ / "full/fill");
+    while (fill << large.hash << std::flush) {
+    }
+  }
+  EXPECT_KIND((*catalog)->put(large), Errc::NoSpace);
+  std::filesystem::remove(folder_ / "full/fill");
+  sqlite3* other = nullptr;
+  ASSERT_EQ(sqlite3_open((folder_ / "full/catalog.sqlite").c_str(), &other), SQLITE_OK);
+  EXPECT_EQ(sqlite3_exec(other, "DROP TABLE troubles", nullptr, nullptr, nullptr), SQLITE_OK)
+      << sqlite3_errmsg(other);
+  sqlite3_close(other);
+  EXPECT_KIND((*catalog)->troubles(), Errc::Failed);
+}
+
 // As written by the first release.
 constexpr char kFirstSchema[] = R"(
   CREATE TABLE facts (name TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT;
@@ -288,6 +312,16 @@ TEST_F(OldCatalogTest, ACatalogOfVersion01KeepsItsLeasesAndAcceptsJobLeases) {
 TEST_F(OldCatalogTest, ACatalogOfALaterReleaseIsRefused) {
   write(std::string(kFirstSchema) + "PRAGMA user_version = 99;");
   EXPECT_KIND(Catalog::open(folder_.path()), Errc::Unsupported);
+}
+
+TEST_F(OldCatalogTest, DamageThatWasFoundStaysKnown) {
+  write(std::string(kFirstSchema) + "UPDATE generations SET damage = 'f has other' || char(10) || 'content'");
+  const auto catalog = Catalog::open(folder_.path());
+  ASSERT_OK(catalog);
+  const DamageRecords records(folder_ / "data", **catalog);
+  EXPECT_EQ(records.of("a")->found.at(3), "f has other content");
+  EXPECT_TRUE(records.of("a")->makes_suspect(3));
+  EXPECT_FALSE(records.of("b")->makes_suspect(3));
 }
 
 TEST_F(OldCatalogTest, ACatalogThatCannotBeUpgradedStaysUnchanged) {

@@ -2,12 +2,17 @@
 #include "staging/cache/cache.hpp"
 
 #include <fcntl.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <fstream>
 #include <future>
+#include <thread>
 
 #include "base/file.hpp"
+#include "tests/support/failing_call.hpp"
 #include "tests/unit/staging/cache/cache_fixture.hpp"
 
 namespace spark::staging {
@@ -19,25 +24,27 @@ class SourcePlaceTest : public CacheTest {};
 
 // As of a mount point after its file system is gone.
 TEST_F(SourcePlaceTest, AnEmptySourceDoesNotReplaceACopy) {
+  options_.keeps_place = true;
   write_text(source_.path / "f", "one");
   ASSERT_OK(stage());
   std::filesystem::remove(source_.path / "f");
   EXPECT_KIND(stage(), Errc::Refused);
   EXPECT_EQ(read_text(link() / "f"), "one");
-  options_.accepts_source = true;
+  options_.keeps_place = false;
   ASSERT_OK(stage());
   EXPECT_FALSE(std::filesystem::exists(link() / "f"));
 }
 
 TEST_F(SourcePlaceTest, ASourceOnAnotherFileSystemDoesNotReplaceACopy) {
   if (::geteuid() != 0) GTEST_SKIP() << "only root can mount";
+  options_.keeps_place = true;
   write_text(source_.path / "f", "one");
   ASSERT_OK(stage());
   const SmallTmpfs other(source_.path, "size=1m");
   write_text(source_.path / "f", "other");
   EXPECT_KIND(stage(), Errc::Refused);
   EXPECT_EQ(read_text(link() / "f"), "one");
-  options_.accepts_source = true;
+  options_.keeps_place = false;
   ASSERT_OK(stage());
   EXPECT_EQ(read_text(link() / "f"), "other");
 }
@@ -66,6 +73,27 @@ TEST_F(SourcePlaceTest, ACopyWithAnOpenFileIsNeitherEvictedNorSuperseded) {
   ASSERT_OK(stage(*cache));
   EXPECT_FALSE(std::filesystem::exists(first->path));
   ASSERT_OK(cache->evict("set"));
+}
+
+// The open file is in a folder that is looked at later.
+TEST_F(SourcePlaceTest, ACopyThatCannotBeLookedThroughIsNotEvicted) {
+  write_text(source_.path / "bad", "x");
+  write_text(source_.path / "folder/f", "one");
+  auto cache = open();
+  const auto staged = stage(*cache);
+  ASSERT_OK(staged);
+  const UniqueFd job(::open((staged->path / "folder/f").c_str(), O_RDONLY | O_CLOEXEC));
+  const auto child = [&] {
+    static constexpr int kCalls[] = {SYS_statx};
+    const auto fail_bad = [](const spark::test::FileCall& call) -> std::optional<long> {
+      if (std::string_view(reinterpret_cast<const char*>(call.arguments[1])) == "bad") return -EIO;
+      return std::nullopt;
+    };
+    if (!spark::test::intercept_calls(kCalls, fail_bad).empty()) return 10;
+    return cache->evict("set") ? 1 : 0;
+  };
+  EXPECT_EQ(run_and_kill(child, std::chrono::seconds(60)), 0);
+  EXPECT_EQ(read_text(staged->path / "folder/f"), "one");
 }
 
 TEST_F(SourcePlaceTest, ParallelFirstOpensMakeOneCache) {
@@ -100,6 +128,47 @@ TEST_F(SourcePlaceTest, AFullStateFolderDoesNotKeepACopyFromBeingServed) {
   const auto again = stage();
   ASSERT_OK(again);
   EXPECT_EQ(again->served_from, ServedFrom::Cache);
+}
+
+TEST_F(SourcePlaceTest, AnEmptySourceIsRefusedAlsoAfterAnEviction) {
+  options_.keeps_place = true;
+  write_text(source_.path / "f", "one");
+  ASSERT_OK(stage());
+  ASSERT_OK(open()->evict("set"));
+  std::filesystem::remove(source_.path / "f");
+  EXPECT_KIND(stage(), Errc::Refused);
+  options_.keeps_place = false;
+  ASSERT_OK(stage());
+  options_.keeps_place = true;
+  ASSERT_OK(stage());
+}
+
+// `chmod -R u+rw` or a restore with the old times gives every file a new ctime.
+TEST_F(SourcePlaceTest, FilesThatOnlyLookChangedAreComparedAndNotCopied) {
+  for (const char* name : {"a", "b", "c"}) write_text(source_.path / name, noise(100'000, name[0]));
+  std::filesystem::create_hard_link(source_.path / "a", source_.path / "z");
+  const auto first = stage();
+  ASSERT_OK(first);
+  const auto touch_all = [&] {
+    for (const char* name : {"a", "b", "c"}) EXPECT_EQ(::chmod((source_.path / name).c_str(), 0644), 0);
+    std::this_thread::sleep_for(std::chrono::milliseconds(30));  // see unsettled_for()
+  };
+  touch_all();
+  const auto second = stage();
+  ASSERT_OK(second);
+  EXPECT_EQ(second->served_from, ServedFrom::Cache);
+  EXPECT_EQ(second->generation, first->generation);
+  ASSERT_OK(open()->verify("set", {}, kQuiet, stop_));
+  // One was really changed, with its old size and times; the others are shared.
+  const auto time = std::filesystem::last_write_time(source_.path / "b");
+  write_text(source_.path / "b", noise(100'000, 77));
+  std::filesystem::last_write_time(source_.path / "b", time);
+  touch_all();
+  const auto third = stage();
+  ASSERT_OK(third);
+  EXPECT_EQ(third->served_from, ServedFrom::Copied);
+  EXPECT_EQ(third->report.unchanged_bytes, 200'000u);
+  EXPECT_EQ(differences_by_rsync(source_.path, third->path), "");
 }
 
 }  // namespace

@@ -15,10 +15,11 @@ TEST_F(Checkpoints, AProofThatIsNoRegularFileIsNotRead) {
     std::filesystem::create_directories((out_ / name).parent_path());
     ASSERT_EQ(::mkfifo((out_ / name).c_str(), 0600), 0);
   }
-  EXPECT_THAT(why_incomplete(out_ / "dcp", 0, {Rule::Dcp, ""}), HasSubstr("no .metadata"));
+  EXPECT_THAT(why_incomplete(out_ / "dcp", false, {Rule::Dcp, ""}), HasSubstr("no .metadata"));
   file("hf/trainer_state.json", "{}"), file("hf/model.safetensors");
-  EXPECT_THAT(why_incomplete(out_ / "hf", 0, {Rule::HuggingFace, ""}), HasSubstr("can't be read"));
-  EXPECT_THAT(why_incomplete(out_ / "ds/step-1", 0, {Rule::DeepSpeed, ""}), HasSubstr("no file `latest`"));
+  EXPECT_THAT(why_incomplete(out_ / "hf", false, {Rule::HuggingFace, ""}), HasSubstr("can't be read"));
+  EXPECT_THAT(why_incomplete(out_ / "ds/step-1", false, {Rule::DeepSpeed, ""}),
+              HasSubstr("no file `latest`"));
 }
 
 TEST_F(Checkpoints, AnotherNameOfTheNewestCountsOnlyIfNoneHasAStep) {
@@ -153,11 +154,11 @@ TEST_F(Checkpoints, DeepSpeedIsCompleteUpToTheCheckpointNamedByLatest) {
 TEST_F(Checkpoints, DeepSpeedIsIncompleteIfLatestNamesALaterOneAndItWasNeverSeenComplete) {
   written(1, "global_step1000/mp_rank_00_model_states.pt"), written(2, "latest", "global_step1000");
   written(3, "global_step1234/mp_rank_00_model_states.pt");
-  Completeness completeness{Rule::DeepSpeed, "", seen({"global_step1000"})};
+  auto known = seen({"global_step1000"});
   written(4, "global_step1301/mp_rank_00_model_states.pt"), written(5, "latest", "global_step1301");
   const auto why = [&](const std::string& name) {
     for (const Checkpoint& one :
-         all(completeness, std::chrono::system_clock::now() + std::chrono::minutes(1))) {
+         all({Rule::DeepSpeed, ""}, std::chrono::system_clock::now() + std::chrono::minutes(1), known)) {
       if (one.name == name) return one.incomplete;
     }
     return "there is no " + name;
@@ -165,7 +166,7 @@ TEST_F(Checkpoints, DeepSpeedIsIncompleteIfLatestNamesALaterOneAndItWasNeverSeen
   EXPECT_EQ(why("global_step1000"), "");
   EXPECT_THAT(why("global_step1234"), HasSubstr("`latest` names global_step1301"));
   EXPECT_EQ(why("global_step1301"), "");
-  --completeness.known["global_step1000"];
+  --known["global_step1000"];
   EXPECT_THAT(why("global_step1000"), HasSubstr("`latest` names global_step1301")) << "it has changed since";
 }
 

@@ -62,17 +62,21 @@ TEST_F(Frameworks, DeepSpeed) {
   EXPECT_EQ(settled(Rule::DeepSpeed).size(), 1u);
 }
 
-// megatron/training/checkpointing.py; core/dist_checkpointing: torch_dist has a .metadata in each iter_N.
+// megatron/training/checkpointing.py; core/dist_checkpointing/serialization.py, save: metadata.json is last,
+// and load() refuses a folder without it.
 TEST_F(Frameworks, MegatronLm) {
   tree({"iter_0000100/common.pt", "iter_0000100/__0_0.distcp", "iter_0000100/.metadata",
-        "latest_checkpointed_iteration.txt", "iter_0000200/__0_0.distcp", "progress.txt", "tensorboard/"});
+        "iter_0000100/metadata.json", "iter_0000300/common.pt", "iter_0000300/__0_0.distcp",
+        "iter_0000300/.metadata", "latest_checkpointed_iteration.txt", "iter_0000200/__0_0.distcp",
+        "progress.txt", "tensorboard/"});
   EXPECT_EQ(complete(Rule::Dcp), Names{"iter_0000100"});
 }
 
 // nemo/lightning/pytorch/callbacks/model_checkpoint.py, UNFINISHED_CHECKPOINT_SUFFIX.
 TEST_F(Frameworks, NeMo2) {
   tree({"m--step=99-last/context/model.yaml", "m--step=99-last/weights/__0_0.distcp",
-        "m--step=99-last/weights/.metadata", "m--step=199-last-unfinished",
+        "m--step=99-last/weights/common.pt", "m--step=99-last/weights/.metadata",
+        "m--step=99-last/weights/metadata.json", "m--step=199-last-unfinished",
         "m--step=199-last/weights/__0_0.distcp", "m--step=199-last/weights/.metadata"});
   EXPECT_EQ(complete(Rule::Dcp), Names{"m--step=99-last"});
   EXPECT_EQ(complete(Rule::Rename), Names{"m--step=99-last"});

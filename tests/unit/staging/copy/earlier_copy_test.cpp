@@ -123,5 +123,17 @@ TEST_F(CopyTest, AForeignFolderInPlaceOfAnEarlierCopyIsRefused) {
   EXPECT_KIND(copy_now(), Errc::Refused);
 }
 
+// An output or a shard is what it is: only `stage` and `copy` of a person ask whether it is the same place.
+TEST_F(CopyTest, ASourceThatBecameEmptyIsRefusedOnlyIfItsPlaceIsToBeKept) {
+  write_text(source_ / "f", "one");
+  ASSERT_OK(copy_now());
+  std::filesystem::remove(source_ / "f");
+  options_.keeps_place = true;
+  EXPECT_KIND(copy_now(), Errc::Refused);
+  options_.keeps_place = false;
+  ASSERT_OK(copy_now());
+  EXPECT_FALSE(std::filesystem::exists(copy_ / "f"));
+}
+
 }  // namespace
 }  // namespace spark::staging

@@ -1,8 +1,15 @@
 // Sources that make it hard to copy the right bytes.
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <thread>
+
 #include "base/file.hpp"
 #include "staging/copy/copy_with.hpp"
-#include "staging/files/metadata.hpp"
+#include "staging/copy/need.hpp"
 #include "staging/manifest/source_identity.hpp"
+#include "tests/support/failing_call.hpp"
 #include "tests/unit/staging/copy/copy_fixture.hpp"
 
 namespace spark::staging {
@@ -13,13 +20,75 @@ using namespace test;
 // As on ext3, HFS+ and some NFS servers: a file that was written twice in a second has the same times.
 TEST_F(CopyTest, AYoungFileIsReadWhenItsNextChangeWouldShow) {
   const std::int64_t second = 1'000'000'000, now = 1'700'000'000 * second;
-  EXPECT_GT(unsettled_for(now, now + second / 2).count(), 0);
-  EXPECT_LE(unsettled_for(now, now + 2 * second).count(), 0);
-  EXPECT_GT(unsettled_for(now + 1, now + 2).count(), 0);
-  EXPECT_LE(unsettled_for(now + 1, now + second / 20).count(), 0);
-  Entry young;
-  young.ctime_ns = kUnsettled;
-  EXPECT_FALSE(is_same_source(young, Entry{}));
+  const auto left = [](std::int64_t ctime, std::int64_t at, std::chrono::nanoseconds seen_for = {}) {
+    return unsettled_for(ctime, at, seen_for).count();
+  };
+  EXPECT_GT(left(now, now + second / 2), 0);
+  EXPECT_GT(left(now, now + 30 * second), 0) << "its server's clock may be behind";
+  EXPECT_LE(left(now, now + second / 2, std::chrono::seconds(2)), 0);
+  EXPECT_LE(left(now, now + 3600 * second), 0);
+  EXPECT_GT(left(now + 1, now + 2), 0);
+  EXPECT_LE(left(now + 1, now + 2, std::chrono::milliseconds(20)), 0);
+  // This host's clock was set back: the file system's has moved on since the file was seen.
+  EXPECT_GT(left(now, now - 3600 * second, std::chrono::milliseconds(1990)), 0);
+  EXPECT_LE(left(now, now - 3600 * second, std::chrono::milliseconds(2000)), 0);
+}
+
+std::int64_t shift_s = 0;
+bool is_in_seconds = false;
+
+void shift(long& seconds, long& nanoseconds) {
+  seconds += shift_s;
+  if (is_in_seconds) nanoseconds = 0;
+}
+
+// Every file has another ctime, as if the source's server had another clock.
+std::optional<long> with_other_clock(const spark::test::FileCall& call) {
+  const long* a = call.arguments;
+  if (call.number == SYS_statx) {
+    const long done = spark::test::call_now(call.number, a[0], a[1], a[2], a[3], a[4]);
+    auto* info = reinterpret_cast<struct statx*>(a[4]);
+    long nanoseconds = info->stx_ctime.tv_nsec, seconds = info->stx_ctime.tv_sec;
+    shift(seconds, nanoseconds);
+    info->stx_ctime.tv_sec = seconds;
+    info->stx_ctime.tv_nsec = static_cast<std::uint32_t>(nanoseconds);
+    return done;
+  }
+  const bool is_open = call.number == SYS_fstat;
+  const long done = spark::test::call_now(call.number, a[0], a[1], a[2], a[3]);
+  auto* info = reinterpret_cast<struct stat*>(is_open ? a[1] : a[2]);
+  shift(info->st_ctim.tv_sec, info->st_ctim.tv_nsec);
+  return done;
+}
+
+constexpr int kStats[] = {SYS_statx, SYS_fstat, SYS_newfstatat};
+
+// After an hour was set back, every file of a host is of the future.
+TEST_F(CopyTest, ASourceWhoseClockIsAheadIsUnchangedTheSecondTime) {
+  write_text(source_ / "f", "one");
+  write_text(source_ / "g", noise(3 << 20, 1));
+  const auto copies = [&] {
+    shift_s = 3600;
+    if (!spark::test::intercept_calls(kStats, with_other_clock).empty()) return 10;
+    if (!copy_now()) return 11;
+    const auto again = copy_now();
+    return again && again->unchanged ? 0 : 12;
+  };
+  EXPECT_EQ(run_and_kill(copies, std::chrono::seconds(60)), 0);
+}
+
+// A server counts in seconds, and its clock is behind: the file seems to be old.
+TEST_F(CopyTest, AFileOfAServerWhoseClockIsBehindIsReadWhenItsNextChangeWouldShow) {
+  write_text(source_ / "f", "one");
+  const auto copies = [&] {
+    shift_s = -30;
+    is_in_seconds = true;
+    if (!spark::test::intercept_calls(kStats, with_other_clock).empty()) return 10;
+    const auto began = std::chrono::steady_clock::now();
+    if (!copy_now()) return 11;
+    return std::chrono::steady_clock::now() - began < std::chrono::milliseconds(1'900) ? 12 : 0;
+  };
+  EXPECT_EQ(run_and_kill(copies, std::chrono::seconds(60)), 0);
 }
 
 TEST_F(CopyTest, AFileWithDataAndNoSizeIsRefused) {
@@ -27,6 +96,32 @@ TEST_F(CopyTest, AFileWithDataAndNoSizeIsRefused) {
   const auto copied = copy_now();
   EXPECT_KIND(copied, Errc::Unsupported);
   EXPECT_FALSE(std::filesystem::exists(copy_));
+}
+
+// The earlier copy's drive can't read that file any more.
+TEST_F(CopyTest, AnUnreadableFileThatWasTakenOverIsCopiedAgain) {
+  write_text(source_ / "same", noise(100'000, 1));
+  write_text(source_ / "f", "one");
+  ASSERT_OK(copy_now());
+  write_text(source_ / "f", "two!");
+  static std::uint64_t bad = 0;
+  struct stat info {};
+  ASSERT_EQ(::stat((copy_ / "same").c_str(), &info), 0);
+  bad = info.st_ino;
+  options_.verify = true;
+  options_.io = IoKind::Threads;
+  const auto copies = [&] {
+    static constexpr int kCalls[] = {SYS_pread64};
+    const auto fail_bad = [](const spark::test::FileCall& call) -> std::optional<long> {
+      struct stat file {};
+      if (::fstat(static_cast<int>(call.arguments[0]), &file) == 0 && file.st_ino == bad) return -EIO;
+      return std::nullopt;
+    };
+    if (!spark::test::intercept_calls(kCalls, fail_bad).empty()) return 10;
+    return copy_now() ? 0 : 11;
+  };
+  EXPECT_EQ(run_and_kill(copies, std::chrono::seconds(60)), 0);
+  EXPECT_EQ(differences_by_rsync(source_, copy_), "");
 }
 
 // A thread that waits for others must learn that there is nothing to wait for any more.
@@ -49,10 +144,19 @@ TEST_F(CopyTest, ASmallFileThatFailsEndsTheCopyOfLargeOnes) {
   EXPECT_EQ(run_and_kill(run, std::chrono::seconds(60)), 0);
 }
 
+// An error of the source, and the message names its file.
 TEST_F(CopyTest, AttributesThatCannotBeListedFailTheCopy) {
   write_text(source_ / "f", "x");
-  const UniqueFd closed;
-  EXPECT_FALSE(has_kept_attributes(closed.get()));
+  const auto copies = [&] {
+    static constexpr int kCalls[] = {SYS_flistxattr};
+    const auto fail_it = [](const spark::test::FileCall&) -> std::optional<long> { return -EIO; };
+    if (!spark::test::intercept_calls(kCalls, fail_it).empty()) return 10;
+    const auto copied = copy_now();
+    if (copied) return 11;
+    return copied.error().what.find((source_ / "f").native()) == std::string::npos ? 12 : 0;
+  };
+  EXPECT_EQ(run_and_kill(copies, std::chrono::seconds(60)), 0);
+  EXPECT_FALSE(std::filesystem::exists(copy_));
 }
 
 // As rsync and git read them.
@@ -67,6 +171,58 @@ TEST_F(CopyTest, ExcludePatternsWithSlashesMatchFoldersAndTheRoot) {
   EXPECT_EQ(copied->files, 4u);
   for (const char* path : {"train/c", "train/logs/d", "train/cachefile", "train/deep/cache"})
     EXPECT_TRUE(std::filesystem::exists(copy_ / path)) << path;
+}
+
+// Its size and times are those of the earlier copy; only its ctime tells.
+TEST_F(CopyTest, AFileThatWasRewrittenWithItsOldTimesIsCopied) {
+  write_text(source_ / "f", "one");
+  write_text(source_ / "g", "same");
+  ASSERT_OK(copy_now());
+  const auto time = std::filesystem::last_write_time(source_ / "f");
+  write_text(source_ / "f", "two");
+  std::filesystem::last_write_time(source_ / "f", time);
+  std::filesystem::permissions(source_ / "g", std::filesystem::perms(0644));
+  std::this_thread::sleep_for(std::chrono::milliseconds(30));
+  ASSERT_OK(copy_now());
+  EXPECT_EQ(differences_by_rsync(source_, copy_), "");
+  std::filesystem::permissions(source_ / "g", std::filesystem::perms(0644));
+  std::this_thread::sleep_for(std::chrono::milliseconds(30));
+  EXPECT_TRUE(copy_now()->unchanged);
+}
+
+// As some file systems do for a folder that changes meanwhile.
+TEST_F(CopyTest, AListingThatNamesAFileTwiceDoesNoHarm) {
+  for (const char* name : {"a", "b", "c"}) write_text(source_ / name, name);
+  const auto copied = [&] {
+    static constexpr int kCalls[] = {SYS_getdents64};
+    static int calls = 0;
+    const auto twice = [](const spark::test::FileCall& call) -> std::optional<long> {
+      const long* a = call.arguments;
+      if (++calls == 2) spark::test::call_now(SYS_lseek, a[0], 0, SEEK_SET);
+      return spark::test::call_now(call.number, a[0], a[1], a[2]);
+    };
+    if (!spark::test::intercept_calls(kCalls, twice).empty()) return 10;
+    const auto first = copy_now();
+    if (!first || first->files != 3) return 11;
+    const auto second = copy_now();
+    return second && second->unchanged ? 0 : 12;
+  };
+  EXPECT_EQ(run_and_kill(copied, std::chrono::seconds(60)), 0);
+}
+
+// `status` counted 500,000 files of an unfinished copy at each request.
+TEST_F(CopyTest, AnUnfinishedCopyIsCountedAgainOnlyAfterItChanged) {
+  const auto folder = folder_ / ".copy.spark-partial";
+  write_text(folder / "journal", "x");
+  write_text(folder / "data/a", noise(100'000, 1));
+  const WallTime now{std::chrono::hours(500'000)};
+  const Footprint first = footprint_of_partial_lately(folder, now);
+  EXPECT_GE(first.bytes, 100'000u);
+  write_text(folder / "data/b", noise(100'000, 2));
+  EXPECT_EQ(footprint_of_partial_lately(folder, now + std::chrono::hours(1)).inodes, first.inodes);
+  write_text(folder / "journal", "xy");
+  EXPECT_EQ(footprint_of_partial_lately(folder, now + std::chrono::seconds(50)).inodes, first.inodes);
+  EXPECT_EQ(footprint_of_partial_lately(folder, now + std::chrono::seconds(70)).inodes, first.inodes + 1);
 }
 
 }  // namespace

@@ -29,8 +29,8 @@ class Checkpoints : public testing::Test {
     std::filesystem::last_write_time(
         out_ / name, std::filesystem::file_time_type::clock::now() - std::chrono::seconds(seconds_ago));
   }
-  std::vector<Checkpoint> all(Completeness completeness, WallTime now) {
-    auto listed = list_checkpoints(out_, completeness, now, kSettled);
+  std::vector<Checkpoint> all(Completeness completeness, WallTime now, const KnownStates& known = {}) {
+    auto listed = list_checkpoints(out_, completeness, now, kSettled, {}, known);
     EXPECT_TRUE(listed) << listed.error().message();
     return listed.value_or(std::vector<Checkpoint>());
   }

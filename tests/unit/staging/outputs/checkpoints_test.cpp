@@ -142,17 +142,5 @@ TEST_F(Checkpoints, ACheckpointIsRemovedDespiteRemainsOfTheSameName) {
   EXPECT_FALSE(std::filesystem::exists(out_ / "step-1"));
 }
 
-TEST_F(Checkpoints, LatestIsASymlinkOrAFileAndNeverReplacesTheJobsOwn) {
-  file("step-1/model"), file("step-2/model");
-  ASSERT_OK(point_latest(out_, "step-1", PointerKind::Link));
-  ASSERT_OK(point_latest(out_, "step-2", PointerKind::Link));
-  EXPECT_EQ(std::filesystem::read_symlink(out_ / "latest"), "step-2");
-  EXPECT_EQ(point_latest(out_, "step-2", PointerKind::File).error().kind, Errc::Refused);
-  std::filesystem::remove(out_ / "latest");
-  ASSERT_OK(point_latest(out_, "step-2", PointerKind::File));
-  EXPECT_EQ(read_file(out_ / "latest").value(), "step-2");
-  EXPECT_EQ(point_latest(out_, "step-1", PointerKind::Link).error().kind, Errc::Refused);
-}
-
 }  // namespace
 }  // namespace spark::staging

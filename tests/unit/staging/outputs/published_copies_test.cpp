@@ -7,6 +7,7 @@
 #include "staging/copy/copy_with.hpp"
 #include "staging/files/times.hpp"
 #include "staging/manifest/manifest_reader.hpp"
+#include "staging/outputs/pointer.hpp"
 #include "tests/unit/staging/support.hpp"
 
 namespace spark::staging {
@@ -320,6 +321,35 @@ TEST_F(PublishedCopies, VerifyComparesContentAndNotTheTimesOfFiles) {
   ASSERT_OK(verify_published(volume_ / "step-1", {}, kQuiet, stop_));
   write_text(shard, noise(100'000, 99));
   EXPECT_EQ(verify_published(volume_ / "step-1", {}, kQuiet, stop_).error().kind, Errc::Mismatch);
+}
+
+TEST_F(PublishedCopies, OfAnOutputCountOnlyUnderTheNamesThatTheyHadHere) {
+  send("step-1");
+  send("model");
+  send("step-7-tmp");
+  ASSERT_OK(copy(folder_ / "source/model", volume_ / "step-99999", {}, kQuiet, stop_));
+  const auto copies = published_checkpoints(volume_, Completeness::Rule::Rename);
+  ASSERT_OK(copies);
+  ASSERT_EQ(copies->size(), 2u);
+  EXPECT_EQ(copies->front().name, "step-1") << "a person named the other one so";
+}
+
+TEST_F(PublishedCopies, LatestLeadsToTheHighestCheckpointAndNeverReplacesTheJobsOwn) {
+  using Rule = Completeness::Rule;
+  send("step-1");
+  write_text(volume_ / ".latest.spark-new", "of a worker that was killed");
+  ASSERT_OK(point_at_highest(volume_, Rule::Dcp));
+  EXPECT_EQ(pointer_in(volume_, Rule::Dcp), "step-1");
+  send("step-2");
+  ASSERT_OK(point_at_highest(volume_, Rule::Dcp));
+  EXPECT_EQ(std::filesystem::read_symlink(volume_ / "latest"), "step-2");
+  EXPECT_FALSE(std::filesystem::exists(volume_ / ".latest.spark-new"));
+  EXPECT_EQ(point_at_highest(volume_, Rule::DeepSpeed).error().kind, Errc::Refused);
+  std::filesystem::remove(volume_ / "latest");
+  ASSERT_OK(point_at_highest(volume_, Rule::DeepSpeed));
+  EXPECT_EQ(read_file(volume_ / "latest").value(), "step-2");
+  EXPECT_EQ(pointer_in(volume_, Rule::DeepSpeed), "step-2");
+  EXPECT_EQ(point_at_highest(volume_, Rule::Dcp).error().kind, Errc::Refused);
 }
 
 }  // namespace

@@ -75,7 +75,9 @@ TEST_F(StageOutVerb, AShardWhoseCheckpointWasReplacedFailsForGoodAndNamesTheNewe
 
 TEST_F(StageOutVerb, ASourceThatChangedSinceItWasFoundCompleteIsNotSent) {
   json::object of_output = request();
-  of_output["latest"] = "link";
+  of_output["rule"] = "rename";
+  of_output["source"] = (folder_ / "step-1").native();
+  std::filesystem::rename(source_, folder_ / "step-1");
   of_output["changed_ns"] = 1;
   const auto refused = stage_out_verb(of_output, kNoProgress);
   ASSERT_FALSE(refused);
@@ -90,7 +92,7 @@ TEST_F(StageOutVerb, ASourceThatChangedSinceItWasFoundCompleteIsNotSent) {
 // A rotation that was killed leaves such a folder under its final name.
 TEST_F(StageOutVerb, ASourceThatHasLostFilesSinceItWasSentReplacesNothing) {
   json::object of_output = request();
-  of_output["latest"] = "link";
+  of_output["rule"] = "rename";
   write_text(source_ / "optimizer", "x");
   ASSERT_TRUE(stage_out_verb(of_output, kNoProgress));
   std::filesystem::remove(source_ / "shard");
@@ -113,8 +115,10 @@ TEST_F(StageOutVerb, ALinkThatLeadsToNothingIsRefused) {
 
 TEST_F(StageOutVerb, MegatronsTrackerIsBesideItsCheckpoints) {
   json::object of_output = request();
-  of_output["latest"] = "link";
+  of_output["rule"] = "rename";
   of_output["path"] = "run/iter_0000100";
+  of_output["source"] = (folder_ / "iter_0000100").native();
+  std::filesystem::rename(source_, folder_ / "iter_0000100");
   ASSERT_TRUE(stage_out_verb(of_output, kNoProgress));
   EXPECT_EQ(read_file(run_ / "latest_checkpointed_iteration.txt").value(), "100");
 }

@@ -262,5 +262,21 @@ TEST_F(LeftBehindTest, ACrashDuringTheExchangeLosesNothing) {
   EXPECT_EQ(read_text(next->data() / "f"), "half");
 }
 
+// Temporary names of files that are replaced, or of a later version of the program.
+TEST(PartialAreaTest, ClearingRemovesWhateverIsThere) {
+  const TempFolder folder;
+  const StopFlag stop{false};
+  {
+    auto area = PartialArea::open(folder / ".partial", stop);
+    ASSERT_OK(area);
+    write_text(area->folder() / "size.123.new", "x");
+    write_text(area->folder() / "data/f", "x");
+    write_text(area->folder() / "unknown/f", "x");
+    ASSERT_OK(area->clear());
+    EXPECT_TRUE(std::filesystem::exists(area->folder() / "lock"));
+  }
+  EXPECT_FALSE(std::filesystem::exists(folder / ".partial"));
+}
+
 }  // namespace
 }  // namespace spark::staging

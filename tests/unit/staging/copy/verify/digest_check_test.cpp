@@ -107,6 +107,21 @@ TEST_F(DigestCheck, AnUnchangedCopyWithoutDigestsIsNotCalledChecked) {
   EXPECT_KIND(copy_now(), Errc::NotFound);
 }
 
+// Each file was booked with 4 MiB.
+TEST_F(DigestCheck, ARateLimitCountsTheBytesThatAreRead) {
+  const std::string abc = kAbc;
+  std::string sums;
+  for (int i = 0; i < 20; ++i) {
+    write_text(source_ / std::to_string(i), "abc");
+    sums += abc + "  " + std::to_string(i) + "\n";
+  }
+  write_text(source_ / "SHA256SUMS", sums);
+  options_.rate.most = 4 << 20;
+  const auto began = std::chrono::steady_clock::now();
+  ASSERT_OK(copy_now());
+  EXPECT_LT(std::chrono::steady_clock::now() - began, std::chrono::seconds(10));
+}
+
 TEST_F(DigestCheck, AfterAMismatchTheRepairedFileAloneIsCopiedAgain) {
   const std::string abc = kAbc;
   write_text(source_ / "SHA256SUMS", abc + "  a\n");

@@ -1,9 +1,10 @@
-#include "daemon/outputs/checkpoint_plan.hpp"
+#include "daemon/outputs/watch/checkpoint_plan.hpp"
 
 #include <algorithm>
 #include <array>
 #include <utility>
 
+#include "daemon/config/parse.hpp"
 #include "staging/checkpoints/checkpoint_name.hpp"
 
 namespace spark::outputs {
@@ -59,6 +60,11 @@ std::string text_of(const json::object& object, std::string_view key) {
 }
 
 }  // namespace
+
+std::string rule_of(const config::Output& output) {
+  using config::Complete;
+  return config::to_string(output.complete == Complete::OnRequest ? Complete::Rename : output.complete);
+}
 
 std::string path_on_volume(const config::Output& output, const std::string& name) {
   return output.to == "." ? name : output.to + "/" + name;
@@ -128,10 +134,13 @@ std::vector<LocalCheckpoint> local_from_json(const json::object& answer) {
   const json::array* rows = get_array(answer, "checkpoints");
   for (std::size_t i = 0; rows != nullptr && i < rows->size(); ++i) {
     const json::object& row = (*rows)[i].as_object();
-    all.push_back({text_of(row, "name"), get_int(row, "mtime_ns").value_or(0),
-                   get_int(row, "changed_ns").value_or(0), get_int(row, "written_ns").value_or(0),
-                   static_cast<Bytes>(get_int(row, "bytes").value_or(0)), text_of(row, "incomplete"),
-                   get_bool(row, "is_settling").value_or(false), get_bool(row, "is_unproven").value_or(false),
+    const auto number = [&row](std::string_view key) { return get_int(row, key).value_or(0); };
+    const std::int64_t changed_ns = number("changed_ns");
+    all.push_back({text_of(row, "name"), number("mtime_ns"), changed_ns,
+                   get_int(row, "written_ns").value_or(changed_ns), static_cast<Bytes>(number("bytes")),
+                   static_cast<std::uint64_t>(number("entries")), static_cast<std::uint64_t>(number("inode")),
+                   text_of(row, "incomplete"), get_bool(row, "is_settling").value_or(false),
+                   get_bool(row, "is_unproven").value_or(false),
                    get_bool(row, "is_in_future").value_or(false)});
   }
   std::ranges::sort(all, staging::is_above<LocalCheckpoint>);

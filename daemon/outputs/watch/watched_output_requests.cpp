@@ -2,7 +2,7 @@
 #include <algorithm>
 
 #include "base/text.hpp"
-#include "daemon/outputs/watched_output.hpp"
+#include "daemon/outputs/watch/watched_output.hpp"
 #include "staging/checkpoints/checkpoint_name.hpp"
 
 namespace spark::outputs {
@@ -21,6 +21,7 @@ tl::unexpected<Error> nothing_complete(const config::Output& output,
 }  // namespace
 
 asio::awaitable<Result<std::shared_ptr<Job>>> WatchedOutput::send_newest() {
+  const auto self = shared_from_this();  // a reload may drop this output meanwhile
   auto seen = co_await look_into_folder();
   if (!seen) co_return fail(seen.error());
   const LocalCheckpoint* newest = newest_complete(seen->local);
@@ -31,6 +32,7 @@ asio::awaitable<Result<std::shared_ptr<Job>>> WatchedOutput::send_newest() {
 }
 
 asio::awaitable<Result<json::object>> WatchedOutput::look_now() {
+  const auto self = shared_from_this();  // a reload may drop this output meanwhile
   const auto seen = co_await look();
   if (!seen) co_return fail(seen.error());
   if (!seen->missing.empty()) co_return fail(Errc::NotFound, seen->missing);
@@ -38,6 +40,7 @@ asio::awaitable<Result<json::object>> WatchedOutput::look_now() {
 }
 
 asio::awaitable<Result<json::object>> WatchedOutput::latest(bool offline) {
+  const auto self = shared_from_this();  // a reload may drop this output meanwhile
   auto seen = co_await look_until_settled();
   if (!seen) {
     Error error = seen.error();

@@ -11,11 +11,12 @@
 #include <string>
 #include <vector>
 
-#include "daemon/outputs/checkpoint_plan.hpp"
 #include "daemon/outputs/context.hpp"
-#include "daemon/outputs/known_checkpoints.hpp"
-#include "daemon/outputs/local_cleanup.hpp"
 #include "daemon/outputs/stage_outs.hpp"
+#include "daemon/outputs/watch/checkpoint_plan.hpp"
+#include "daemon/outputs/watch/known_checkpoints.hpp"
+#include "daemon/outputs/watch/latest_pointer.hpp"
+#include "daemon/outputs/watch/local_cleanup.hpp"
 #include "daemon/timer.hpp"
 
 namespace spark::outputs {
@@ -28,6 +29,8 @@ struct OutputFacts {
   std::int64_t published_mtime_ns = 0;  // its modification time
   Bytes backlog = 0;                    // complete here, and not sent yet, also while the volume is away
   std::uint64_t failures = 0;           // failed sendings since the daemon started
+  // Checkpoints are complete faster than they are sent: sending leaves no share of the drive to others.
+  bool is_behind = false;
   // A sentence: why the newest checkpoint here is not on the volume; empty means that it is.
   std::string unsent;
 };
@@ -61,9 +64,11 @@ class WatchedOutput : public std::enable_shared_from_this<WatchedOutput> {
 
  private:
   struct Seen : Holdings {
-    std::string missing;   // a sentence: there is no folder; empty means that there is one
-    uid_t owner = 0;       // of the folder
-    std::string unlisted;  // why the volume could not be read
+    std::string missing;            // a sentence: there is no folder; empty means that there is one
+    uid_t owner = 0;                // of the folder
+    std::string unlisted;           // why the volume could not be read
+    std::vector<std::string> held;  // see StageOuts::held
+    std::string pointer;            // name of the checkpoint that `latest` there leads to
   };
   asio::awaitable<Result<Seen>> look();
   asio::awaitable<Result<Seen>> look_until_settled();
@@ -84,9 +89,9 @@ class WatchedOutput : public std::enable_shared_from_this<WatchedOutput> {
   bool was_tried(const LocalCheckpoint& checkpoint) const;
 
   struct Retry {
-    std::string failed;                           // name of the checkpoint that was sent, or failed, last
-    std::int64_t changed_ns = 0, written_ns = 0;  // its newest change and write when the sending started
-    std::string error;                            // of the failure; empty means that it has not failed
+    std::string failed;           // name of the checkpoint that was sent, or failed, last
+    std::int64_t written_ns = 0;  // its newest write when the sending started
+    std::string error;            // of the failure; empty means that it has not failed
     Duration pause{0};
     SteadyTime next{};
   };
@@ -100,9 +105,11 @@ class WatchedOutput : public std::enable_shared_from_this<WatchedOutput> {
   std::shared_ptr<Job> sending_;         // the last job that this output started; none before the first
   Retry retry_;
   LocalCleanup cleanup_;
-  // Checkpoints are complete faster than they are sent: sending leaves no share of the drive to others.
-  bool is_behind_ = false;
-  Duration scan_time_{0};  // of the last check of the folder
+  LatestPointer pointer_;
+  // It was behind once: what is sent is held, since the job's rotation may delete it meanwhile.
+  bool needs_hold_ = false;
+  std::string hold_trouble_;  // why the last one could not be held; empty means that it was, or need not be
+  Duration scan_time_{0};     // of the last check of the folder and the volume
   Timer timer_;
   bool is_stopped_ = false;
 };

@@ -7,9 +7,9 @@
 #include <string>
 #include <vector>
 
-#include "daemon/outputs/checkpoint_plan.hpp"
 #include "daemon/outputs/context.hpp"
 #include "daemon/outputs/stage_outs.hpp"
+#include "daemon/outputs/watch/checkpoint_plan.hpp"
 
 namespace spark::outputs {
 

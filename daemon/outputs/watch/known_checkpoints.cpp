@@ -1,8 +1,9 @@
-#include "daemon/outputs/known_checkpoints.hpp"
+#include "daemon/outputs/watch/known_checkpoints.hpp"
 
 #include <algorithm>
 #include <utility>
 
+#include "base/text.hpp"
 #include "daemon/log.hpp"
 
 namespace spark::outputs {
@@ -45,40 +46,67 @@ asio::awaitable<void> KnownCheckpoints::load() {
   for (const auto& [name, changed] : noted.sent) known_.sent[name] = changed;
 }
 
+void KnownCheckpoints::mark_remnants(std::vector<LocalCheckpoint>& local) const {
+  for (LocalCheckpoint& one : local) {
+    const auto known = since_.find(one.name);
+    const bool has_lost = rule_of(output_) == "rename" && known != since_.end() &&
+                          known->second.inode == one.inode && one.entries < known->second.entries;
+    if (!has_lost || !one.incomplete.empty()) continue;
+    one.incomplete =
+        "it has lost files since it was complete, as in an interrupted deletion; if it is right, send it "
+        "with "
+        "`spark-stage stage-out " +
+        printable((output_.path / one.name).native()) + " VOLUME:PATH`";
+  }
+}
+
+// Of each checkpoint that is as it was recorded, its newest write instead of its newest change.
+Changes KnownCheckpoints::converted(Changes recorded, const std::vector<LocalCheckpoint>& local) const {
+  for (const LocalCheckpoint& one : local) {
+    const auto known = recorded.find(one.name);
+    if (known != recorded.end() && known->second == one.changed_ns) known->second = one.written_ns;
+  }
+  return recorded;
+}
+
 asio::awaitable<void> KnownCheckpoints::remember(const std::vector<LocalCheckpoint>& local,
                                                  const std::vector<PublishedCheckpoint>* published) {
   auto before = std::exchange(since_, {});
   for (const LocalCheckpoint& one : local) {
     const auto known = before.find(one.name);
-    const bool is_same = known != before.end() && known->second.changed_ns == one.changed_ns;
-    since_[one.name] = is_same
-                           ? known->second
-                           : Since{one.changed_ns, context_.clock.steady(), one.is_in_future && !has_looked_};
+    const bool is_same = known != before.end() && known->second.written_ns == one.written_ns;
+    Since& since = since_[one.name];
+    since = is_same ? known->second
+                    : Since{one.written_ns, context_.clock.steady(), one.is_in_future && !has_looked_};
+    const bool is_same_folder = known != before.end() && known->second.inode == one.inode;
+    since.entries =
+        std::max(one.incomplete.empty() ? one.entries : 0, is_same_folder ? known->second.entries : 0);
+    since.inode = one.inode;
   }
   has_looked_ = true;
   if (!has_loaded_) co_return;
   const auto has = [](const Changes& changes, const LocalCheckpoint& one) {
     const auto found = changes.find(one.name);
-    return found != changes.end() && found->second == one.changed_ns;
+    return found != changes.end() && found->second == one.written_ns;
   };
-  Changes flushed, sent, unproven;
+  const Known now{converted(known_.flushed, local), converted(known_.sent, local),
+                  converted(known_.unproven, local)};
+  Known next;
   for (const LocalCheckpoint& one : local) {
-    if (const auto known = known_.sent.find(one.name); known != known_.sent.end())
-      sent[one.name] = known->second == one.changed_ns ? one.written_ns : known->second;
-    const bool was_flushed = has(known_.flushed, one);
-    const bool was_unproven = since_[one.name].is_unproven || has(known_.unproven, one);
-    if (!was_flushed && (one.is_unproven || was_unproven)) unproven[one.name] = one.changed_ns;
+    if (const auto known = now.sent.find(one.name); known != now.sent.end()) next.sent.insert(*known);
+    const bool was_flushed = has(now.flushed, one);
+    const bool was_unproven = since_[one.name].is_unproven || has(now.unproven, one);
+    if (!was_flushed && (one.is_unproven || was_unproven)) next.unproven[one.name] = one.written_ns;
     // One that was flushed may be complete again: DeepSpeed empties `latest` before it writes it.
     if (!one.incomplete.empty() && !was_flushed) continue;
-    flushed[one.name] = one.changed_ns;
-    if (!one.incomplete.empty()) continue;
-    // Sent before this was recorded, or manually.
-    if (published != nullptr && is_published(output_, one, *published))
-      sent.emplace(one.name, one.written_ns);
+    next.flushed[one.name] = one.written_ns;
+    if (!one.incomplete.empty() || published == nullptr || !is_published(output_, one, *published)) continue;
+    // Sent before this was recorded, or manually, or published by another host with this one's shard.
+    const auto shard = shards_.find(one.name);
+    next.sent.emplace(one.name, shard == shards_.end() ? one.written_ns : shard->second);
+    shards_.erase(one.name);
   }
-  known_.flushed = std::move(flushed);
-  known_.sent = std::move(sent);
-  known_.unproven = std::move(unproven);
+  known_ = std::move(next);
   co_await save();
 }
 
@@ -97,13 +125,18 @@ asio::awaitable<void> KnownCheckpoints::save() {
 Changes KnownCheckpoints::unchanged() const {
   Changes unchanged;
   for (const auto& [name, since] : since_) {
-    if (context_.clock.steady() - since.time >= context_.timings.steady) unchanged[name] = since.changed_ns;
+    if (context_.clock.steady() - since.time >= context_.timings.steady) unchanged[name] = since.written_ns;
   }
   return unchanged;
 }
 
 void KnownCheckpoints::mark_sent(const std::string& checkpoint, std::int64_t written_ns) {
   known_.sent[checkpoint] = written_ns;
+  shards_.erase(checkpoint);
+}
+
+void KnownCheckpoints::mark_shard_sent(const std::string& checkpoint, std::int64_t written_ns) {
+  shards_[checkpoint] = written_ns;
 }
 
 }  // namespace spark::outputs

@@ -20,8 +20,9 @@ struct LocalCheckpoint {
   std::int64_t changed_ns = 0;  // the newest change of anything in it
   std::int64_t written_ns = 0;  // the newest write to anything in it: a chmod is none
   Bytes bytes = 0;
-  std::string incomplete;    // why it is not complete; empty means complete
-  bool is_settling = false;  // it is complete once it has not changed for a few seconds
+  std::uint64_t entries = 0, inode = 0;  // everything in it; of its root
+  std::string incomplete;                // why it is not complete; empty means complete
+  bool is_settling = false;              // it is complete once it has not changed for a few seconds
   // It may be complete: it can't be read, or is from before the host's start and not known to have been on
   // its drive by then.
   bool is_unproven = false;
@@ -72,6 +73,8 @@ struct CheckpointPlan {
   std::string overtaken_by;        // the highest complete local one is not sent, as this one is above it
 };
 
+// The rule for completeness, for a request to a worker.
+std::string rule_of(const config::Output& output);
 // Relative to the volume's root.
 std::string path_on_volume(const config::Output& output, const std::string& name);
 // In a list with the highest first; null if none is complete.

@@ -1,4 +1,4 @@
-#include "daemon/outputs/output_watches.hpp"
+#include "daemon/outputs/watch/output_watches.hpp"
 
 #include "daemon/launch.hpp"
 

@@ -5,7 +5,7 @@
 #include <memory>
 #include <string>
 
-#include "daemon/outputs/watched_output.hpp"
+#include "daemon/outputs/watch/watched_output.hpp"
 
 namespace spark::outputs {
 

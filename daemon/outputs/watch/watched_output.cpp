@@ -1,9 +1,8 @@
-#include "daemon/outputs/watched_output.hpp"
+#include "daemon/outputs/watch/watched_output.hpp"
 
 #include <algorithm>
 
 #include "base/text.hpp"
-#include "daemon/config/parse.hpp"
 #include "daemon/log.hpp"
 #include "daemon/token.hpp"
 
@@ -14,9 +13,12 @@ using config::Complete;
 
 constexpr Duration kFirstPause{60'000}, kLongestPause{600'000};
 
-// The rule for completeness, for a request to a worker.
-std::string rule_of(const config::Output& output) {
-  return config::to_string(output.complete == Complete::OnRequest ? Complete::Rename : output.complete);
+std::vector<std::string> texts(const json::object& answer, std::string_view key) {
+  std::vector<std::string> all;
+  const json::array* array = get_array(answer, key);
+  for (std::size_t i = 0; array != nullptr && i < array->size(); ++i)
+    all.emplace_back((*array)[i].as_string());
+  return all;
 }
 
 // A checkpoint newer than the complete ones that will be complete soon.
@@ -34,6 +36,7 @@ WatchedOutput::WatchedOutput(const Context& context, StageOuts& stage_outs, conf
       settings_(std::move(settings)),
       known_(context, settings_),
       cleanup_(context, stage_outs, settings_),
+      pointer_(context, settings_),
       timer_(context.executor) {}
 
 void WatchedOutput::stop() {
@@ -68,15 +71,17 @@ asio::awaitable<Result<WatchedOutput::Seen>> WatchedOutput::look() {
   if (boot_ns_) call.request["boot_ns"] = *boot_ns_;
   const SteadyTime begun = context_.clock.steady();
   const auto answer = co_await context_.runner.run(std::move(call));
-  scan_time_ = std::chrono::duration_cast<Duration>(context_.clock.steady() - begun);
   if (!answer) co_return fail(answer.error());
   if (!boot_ns_) boot_ns_ = get_int(*answer, "boot_ns");
   Seen seen;
   seen.missing = get_string(*answer, "missing").value_or("");
   seen.owner = static_cast<uid_t>(get_int(*answer, "uid").value_or(0));
   seen.local = local_from_json(*answer);
+  known_.mark_remnants(seen.local);
   seen.best = get_string(*answer, "best").value_or("");
+  seen.held = texts(*answer, "held");
   co_await list_published(seen);
+  scan_time_ = std::chrono::duration_cast<Duration>(context_.clock.steady() - begun);
   if (seen.missing.empty()) {
     co_await known_.remember(seen.local, seen.published ? &*seen.published : nullptr);
   } else {
@@ -84,26 +89,6 @@ asio::awaitable<Result<WatchedOutput::Seen>> WatchedOutput::look() {
   }
   note_facts(seen);
   co_return seen;
-}
-
-void WatchedOutput::note_facts(const Seen& seen) {
-  const LocalCheckpoint* newest = newest_complete(seen.local);
-  facts_.latest_local = newest == nullptr ? "" : newest->name;
-  if (seen.published) {
-    const bool is_any = !seen.published->empty();
-    facts_.latest_published = is_any ? seen.published->front().name : "";
-    facts_.published_mtime_ns = is_any ? seen.published->front().mtime_ns : 0;
-  }
-  facts_.reason = seen.missing.empty() ? seen.unlisted : seen.missing;
-  const auto future = std::ranges::find_if(seen.local, &LocalCheckpoint::is_in_future);
-  if (facts_.reason.empty()) facts_.reason = cleanup_.trouble();
-  if (facts_.reason.empty() && future != seen.local.end()) {
-    facts_.reason = "the times of " + printable(future->name) +
-                    " are later than this host's clock, which was set back: `timedatectl` shows it";
-  }
-  const CheckpointPlan plan = plan_of(seen);
-  facts_.backlog = settings_.complete == Complete::OnRequest ? 0 : plan.backlog;
-  facts_.unsent = unsent_of(seen, plan);
 }
 
 asio::awaitable<Result<WatchedOutput::Seen>> WatchedOutput::look_into_folder() {
@@ -124,25 +109,6 @@ asio::awaitable<Result<WatchedOutput::Seen>> WatchedOutput::look_until_settled()
     seen = co_await look();
   }
   co_return seen;
-}
-
-std::string WatchedOutput::unsent_of(const Seen& seen, const CheckpointPlan& plan) const {
-  if (seen.local.empty()) return "";
-  const LocalCheckpoint& newest = seen.local.front();
-  const std::string where = " is not on " + settings_.volume + ":" + settings_.to;
-  if (!newest.incomplete.empty())
-    return printable(newest.name) + where + ", as it is not complete: " + newest.incomplete;
-  if (!plan.overtaken_by.empty()) {
-    return printable(newest.name) + where + ": " + printable(plan.overtaken_by) +
-           " there is of a later step; if the job went back to an earlier one, delete that";
-  }
-  if (!plan.send) return "";
-  const std::string left = printable(plan.send->name) + where;
-  if (!facts_.reason.empty()) return left + " yet: " + facts_.reason;
-  if (settings_.complete == Complete::OnRequest)
-    return left + "; `spark-stage stage-out " + settings_.name + "` sends it";
-  return left + " yet; spark-staged sends it" +
-         (is_behind_ ? ", at full speed: checkpoints are saved faster than they are sent" : "");
 }
 
 CheckpointPlan WatchedOutput::plan_of(const Seen& seen) const {
@@ -168,6 +134,7 @@ asio::awaitable<void> WatchedOutput::list_published(Seen& seen) {
     co_return;
   }
   seen.published = published_from_json(*answer);
+  seen.pointer = get_string(*answer, "latest").value_or("");
   seen.begun = begun_from_json(*answer);
 }
 
@@ -182,7 +149,8 @@ asio::awaitable<void> WatchedOutput::work() {
   CheckpointPlan plan = plan_of(*seen);
   const LocalCheckpoint* newest = newest_complete(seen->local);
   const bool is_newest_left = plan.send && newest != nullptr && plan.send->name == newest->name;
-  is_behind_ = is_newest_left && (is_behind_ || (has_just_ended && !was_tried(*plan.send)));
+  facts_.is_behind = is_newest_left && (facts_.is_behind || (has_just_ended && !was_tried(*plan.send)));
+  needs_hold_ = needs_hold_ || facts_.is_behind;
   // If a sending ended during the check, it is handled at the next one, because this plan does not include
   // it.
   if (settings_.complete != Complete::OnRequest && plan.send && !is_busy() &&
@@ -194,11 +162,13 @@ asio::awaitable<void> WatchedOutput::work() {
   }
   // A checkpoint that was saved again after it was sent is known by the record alone.
   if (known_.has_loaded()) co_await cleanup_.run(std::move(plan.surplus), seen->owner);
+  co_await stage_outs_.held().release(settings_.path.native(), std::move(seen->held));
+  if (!is_busy()) co_await pointer_.correct(*seen->published, seen->pointer, seen->owner);
 }
 
 // In its present state: one that was saved again since is a new one.
 bool WatchedOutput::was_tried(const LocalCheckpoint& checkpoint) const {
-  return checkpoint.name == retry_.failed && checkpoint.changed_ns == retry_.changed_ns;
+  return checkpoint.name == retry_.failed && checkpoint.written_ns == retry_.written_ns;
 }
 
 // A job that waits for other hosts' shards may wait for one that never comes, and keeps no other from being
@@ -222,6 +192,7 @@ bool WatchedOutput::note_end_of_sending() {
     retry_.next = context_.clock.steady() + retry_.pause;
   } else if (const json::object* result = get_object(event, "result");
              result != nullptr && lacks_shards(*result)) {
+    known_.mark_shard_sent(retry_.failed, retry_.written_ns);
     retry_.error = retry_.failed + ": " + missing_shards(*result, settings_.nodes);
     retry_.next = context_.clock.steady() + context_.timings.shards;
   } else {
@@ -238,22 +209,27 @@ asio::awaitable<Result<std::shared_ptr<Job>>> WatchedOutput::send(LocalCheckpoin
   request.source = (settings_.path / checkpoint.name).native();
   request.volume = settings_.volume;
   request.path = path_on_volume(settings_, checkpoint.name);
-  request.keep = settings_.keep;
-  request.keep_every = settings_.keep_every;
   request.nodes = settings_.nodes;
   request.marker = settings_.nodes > 1 ? settings_.marker : "";
   request.waits = waits_for_shards;
-  request.latest = settings_.complete == Complete::DeepSpeed ? "file" : "link";
+  request.rule = rule_of(settings_);
   request.asker.holder = "output " + settings_.name;
   request.asker.uid = owner;
   request.changed_ns = checkpoint.changed_ns;
-  request.hurries = is_behind_;
+  request.hurries = facts_.is_behind;
   request.is_flushed = true;  // by the check that found it
+  hold_trouble_.clear();
+  if (needs_hold_) {
+    auto held =
+        co_await stage_outs_.held().hold(settings_.path.native(), checkpoint.name, checkpoint.written_ns);
+    if (!held) hold_trouble_ = held.error().message();
+    if (held) request.source = std::move(*held);
+    if (held) request.changed_ns = checkpoint.written_ns;
+  }
   auto job = co_await stage_outs_.send(std::move(request));
   if (job) {
     sending_ = *job;
     retry_.failed = checkpoint.name;  // until the sending succeeds
-    retry_.changed_ns = checkpoint.changed_ns;
     retry_.written_ns = checkpoint.written_ns;
   }
   co_return job;
@@ -268,30 +244,6 @@ Result<> WatchedOutput::job_ended() {
   if (!sending_) retry_ = {};
   timer_.cancel();
   return {};
-}
-
-json::object WatchedOutput::to_json() const {
-  const auto or_null = [](const std::string& text) {
-    return text.empty() ? json::value(nullptr) : json::value(printable(text));
-  };
-  json::value published_at = nullptr;
-  if (facts_.published_mtime_ns > 0) {
-    const auto since =
-        std::chrono::duration_cast<WallTime::duration>(std::chrono::nanoseconds(facts_.published_mtime_ns));
-    published_at = rfc3339(WallTime(since));
-  }
-  return {{"name", settings_.name},
-          {"path", printable(settings_.path.native())},
-          {"destination", printable(settings_.volume + ":" + settings_.to)},
-          {"latest_local", or_null(facts_.latest_local)},
-          {"latest_published", or_null(facts_.latest_published)},
-          {"published_at", std::move(published_at)},
-          {"backlog_bytes", facts_.backlog},
-          {"failures", facts_.failures},
-          {"job", sending_ && sending_->is_running() ? json::value(std::to_string(sending_->id()))
-                                                     : json::value(nullptr)},
-          {"unsent", or_null(facts_.unsent)},
-          {"reason", or_null(facts_.reason.empty() ? retry_.error : facts_.reason)}};
 }
 
 }  // namespace spark::outputs

@@ -1,4 +1,4 @@
-#include "daemon/outputs/local_cleanup.hpp"
+#include "daemon/outputs/watch/local_cleanup.hpp"
 
 #include <algorithm>
 #include <utility>

@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "daemon/outputs/checkpoint_plan.hpp"
 #include "daemon/outputs/context.hpp"
+#include "daemon/outputs/watch/checkpoint_plan.hpp"
 
 namespace spark::outputs {
 
@@ -17,13 +17,14 @@ class KnownCheckpoints {
   // Both outlive it.
   KnownCheckpoints(const Context& context, const config::Output& output);
 
-  // The newest change of each checkpoint when it was flushed.
+  // The newest write to each checkpoint when it was flushed. In records of version 0.2.0, here and below, its
+  // newest change.
   const Changes& flushed() const { return known_.flushed; }
-  // The newest write to each checkpoint when it was sent. In records of version 0.2.0, its newest change.
+  // The newest write to each checkpoint when it was sent.
   const Changes& sent() const { return known_.sent; }
-  // The newest change of each checkpoint that has been as it is for a while, by the clock that never jumps.
+  // The newest write to each checkpoint that has been as it is for a while, by the clock that never jumps.
   Changes unchanged() const;
-  // The newest change of each checkpoint that may be from before the boot: it was so at an earlier look, or
+  // The newest write to each checkpoint that may be from before the boot: it was so at an earlier look, or
   // in the future at the first one. Its times may say otherwise once the clock is set.
   const Changes& unproven() const { return known_.unproven; }
 
@@ -36,6 +37,11 @@ class KnownCheckpoints {
   asio::awaitable<void> remember(const std::vector<LocalCheckpoint>& local,
                                  const std::vector<PublishedCheckpoint>* published);
   void mark_sent(const std::string& checkpoint, std::int64_t written_ns);
+  // This host's shard of it is on the volume, which does not publish it yet.
+  void mark_shard_sent(const std::string& checkpoint, std::int64_t written_ns);
+  // With `complete: rename`: one that was complete and has lost files since, as in an interrupted deletion by
+  // the job, is not complete.
+  void mark_remnants(std::vector<LocalCheckpoint>& local) const;
   // Records changes, if there are any; a failure is logged, and the next call tries again.
   asio::awaitable<void> save();
 
@@ -51,11 +57,14 @@ class KnownCheckpoints {
   const config::Output& output_;
   Known known_, recorded_;
   struct Since {
-    std::int64_t changed_ns = 0;
+    std::int64_t written_ns = 0;
     SteadyTime time{};
     bool is_unproven = false;
+    std::uint64_t entries = 0, inode = 0;  // the most that it had while it was complete
   };
+  Changes converted(Changes recorded, const std::vector<LocalCheckpoint>& local) const;
   std::map<std::string, Since> since_;  // by name
+  Changes shards_;                      // see mark_shard_sent
   bool has_looked_ = false;
   bool has_loaded_ = false;
 };

@@ -1,0 +1,81 @@
+// What an output tells about itself.
+#include <algorithm>
+
+#include "base/text.hpp"
+#include "daemon/config/model.hpp"
+#include "daemon/outputs/watch/watched_output.hpp"
+
+namespace spark::outputs {
+
+using config::Complete;
+
+void WatchedOutput::note_facts(const Seen& seen) {
+  const LocalCheckpoint* newest = newest_complete(seen.local);
+  facts_.latest_local = newest == nullptr ? "" : newest->name;
+  if (seen.published) {
+    const bool is_any = !seen.published->empty();
+    facts_.latest_published = is_any ? seen.published->front().name : "";
+    facts_.published_mtime_ns = is_any ? seen.published->front().mtime_ns : 0;
+  }
+  facts_.reason = seen.missing.empty() ? seen.unlisted : seen.missing;
+  if (facts_.reason.empty() && !hold_trouble_.empty()) {
+    facts_.reason =
+        "the job may delete a checkpoint while it is sent, which could not be held by hard links: " +
+        hold_trouble_;
+  }
+  const auto future = std::ranges::find_if(seen.local, &LocalCheckpoint::is_in_future);
+  if (facts_.reason.empty()) facts_.reason = cleanup_.trouble();
+  if (facts_.reason.empty() && future != seen.local.end()) {
+    facts_.reason = "the times of " + printable(future->name) +
+                    " are later than this host's clock, which was set back: `timedatectl` shows it";
+  }
+  const CheckpointPlan plan = plan_of(seen);
+  facts_.backlog = settings_.complete == Complete::OnRequest ? 0 : plan.backlog;
+  facts_.unsent = unsent_of(seen, plan);
+}
+
+std::string WatchedOutput::unsent_of(const Seen& seen, const CheckpointPlan& plan) const {
+  if (seen.local.empty()) return "";
+  const LocalCheckpoint& newest = seen.local.front();
+  const std::string where = " is not on " + settings_.volume + ":" + settings_.to;
+  if (!newest.incomplete.empty())
+    return printable(newest.name) + where + ", as it is not complete: " + newest.incomplete;
+  if (!plan.overtaken_by.empty()) {
+    return printable(newest.name) + where + ": " + printable(plan.overtaken_by) +
+           " there is of a later step; if the job went back to an earlier one, delete that";
+  }
+  if (!plan.send) return "";
+  const std::string left = printable(plan.send->name) + where;
+  if (!facts_.reason.empty()) return left + " yet: " + facts_.reason;
+  if (settings_.complete == Complete::OnRequest)
+    return left + "; `spark-stage stage-out " + settings_.name + "` sends it";
+  return left + " yet; spark-staged sends it" +
+         (facts_.is_behind ? ", at full speed: checkpoints are saved faster than they are sent" : "");
+}
+
+json::object WatchedOutput::to_json() const {
+  const auto or_null = [](const std::string& text) {
+    return text.empty() ? json::value(nullptr) : json::value(printable(text));
+  };
+  json::value published_at = nullptr;
+  if (facts_.published_mtime_ns > 0) {
+    const auto since =
+        std::chrono::duration_cast<WallTime::duration>(std::chrono::nanoseconds(facts_.published_mtime_ns));
+    published_at = rfc3339(WallTime(since));
+  }
+  return {{"name", settings_.name},
+          {"path", printable(settings_.path.native())},
+          {"destination", printable(settings_.volume + ":" + settings_.to)},
+          {"latest_local", or_null(facts_.latest_local)},
+          {"latest_published", or_null(facts_.latest_published)},
+          {"published_at", std::move(published_at)},
+          {"backlog_bytes", facts_.backlog},
+          {"failures", facts_.failures},
+          {"is_behind", facts_.is_behind},
+          {"job", sending_ && sending_->is_running() ? json::value(std::to_string(sending_->id()))
+                                                     : json::value(nullptr)},
+          {"unsent", or_null(facts_.unsent)},
+          {"reason", or_null(facts_.reason.empty() ? retry_.error : facts_.reason)}};
+}
+
+}  // namespace spark::outputs

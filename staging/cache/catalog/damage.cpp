@@ -1,0 +1,163 @@
+#include "staging/cache/catalog/damage.hpp"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <optional>
+#include <sstream>
+
+#include "base/text.hpp"
+#include "staging/cache/catalog/catalog_private.hpp"
+#include "staging/manifest/names.hpp"
+
+namespace spark::staging {
+namespace {
+
+constexpr char kFile[] = ".spark-damage";
+
+std::string to_text(const Damage& damage) {
+  std::string text = "revision " + std::to_string(damage.revision) + "\n";
+  for (const auto& [generation, what] : damage.found) {
+    std::string line = what;
+    std::ranges::replace(line, '\n', ' ');
+    text += "found " + std::to_string(generation) + " " + line + "\n";
+  }
+  for (const std::uint64_t generation : damage.sound) text += "sound " + std::to_string(generation) + "\n";
+  return text;
+}
+
+// A record that makes no sense was about damage: then all copies are suspect.
+Damage damage_in(const std::string& text) {
+  Damage damage;
+  std::istringstream lines(text);
+  std::string kind, what;
+  for (std::uint64_t number = 0; lines >> kind >> number && std::getline(lines, what);) {
+    if (kind == "revision") damage.revision = number;
+    if (kind == "found") damage.found[number] = what.substr(std::min<std::size_t>(1, what.size()));
+    if (kind == "sound") damage.sound.insert(number);
+  }
+  return damage.revision > 0 && lines.eof() ? damage : Damage{1, {}, {}};
+}
+
+}  // namespace
+
+std::filesystem::path DamageRecords::file(const std::string& dataset) const {
+  return data_ / folder_name(dataset) / kFile;
+}
+
+Result<std::string> DamageRecords::in_catalog(const std::string& dataset) const {
+  sqlite3* database = catalog_.database_->get();
+  Statement statement(database, "SELECT record FROM damage WHERE dataset = ?");
+  const int code = statement.bind(dataset).step();
+  if (code == SQLITE_DONE) return std::string();
+  if (code != SQLITE_ROW) return sqlite_error(database, catalog_.database_->reading);
+  return statement.text(0);
+}
+
+Result<> DamageRecords::put_in_catalog(const std::string& dataset, const std::string& record) {
+  sqlite3* database = catalog_.database_->get();
+  const std::string& doing = catalog_.database_->writing;
+  if (record.empty())
+    return staging::change(database, doing, "DELETE FROM damage WHERE dataset = ?", dataset);
+  return staging::change(database, doing, "INSERT OR REPLACE INTO damage VALUES (?, ?)", dataset, record);
+}
+
+Result<Damage> DamageRecords::of(const std::string& dataset) const {
+  const auto text = read_file(file(dataset));
+  const bool is_there = text.has_value() || text.error().kind != Errc::NotFound;
+  if (!text && is_there) return text.take_error();
+  const auto second = in_catalog(dataset);
+  if (!second) return second.take_error();
+  Damage damage = is_there ? damage_in(*text) : Damage{};
+  Damage kept = second->empty() ? Damage{} : damage_in(*second);
+  return kept.revision > damage.revision ? std::move(kept) : std::move(damage);
+}
+
+Result<> DamageRecords::add_to(std::vector<GenerationRow>& rows) const {
+  Result<> all;
+  std::optional<std::string> dataset;
+  Result<Damage> known = Damage{};
+  for (GenerationRow& row : rows) {
+    if (row.dataset != dataset) known = of(row.dataset);
+    dataset = row.dataset;
+    row.is_suspect = !known || known->makes_suspect(row.generation);
+    if (!known) row.damage = "whether it is damaged is not known: " + known.error().what;
+    if (known && known->found.contains(row.generation)) row.damage = known->found.at(row.generation);
+    if (all && !known) all = fail(known.error());
+  }
+  return all;
+}
+
+Result<> DamageRecords::change(const std::string& dataset, const std::function<bool(Damage&)>& alter) {
+  auto locked = lock(dataset);
+  auto known = of(dataset);
+  if (!known) {
+    const auto second = in_catalog(dataset);
+    if (!second) return known.take_error();
+    known = second->empty() ? Damage{} : damage_in(*second);
+  }
+  if (!alter(*known)) return {};
+  ++known->revision;
+  const std::string text = to_text(*known);
+  auto written = locked ? write_file_atomically(file(dataset), text, 0600) : fail(locked.error());
+  // With the record on the drive, a full state folder does not matter.
+  static_cast<void>(put_in_catalog(dataset, text));
+  return written;
+}
+
+Result<> DamageRecords::check_sound(const std::string& dataset, std::uint64_t generation) const {
+  const auto known = of(dataset);
+  if (!known) return known.take_error();
+  if (!known->makes_suspect(generation)) return {};
+  return fail(Errc::Mismatch, "damage was found in its earlier copy, which it shares files with",
+              "stage it again: all of it is then read from the source");
+}
+
+Result<> DamageRecords::vouch_for(const std::string& dataset, std::uint64_t generation) {
+  bool is_suspect = false;
+  auto noted = change(dataset, [&](Damage& now) {
+    is_suspect = now.makes_suspect(Damage::kInProgress);
+    if (is_suspect || now.revision == 0) return false;
+    now.found.erase(generation);
+    return now.sound.insert(generation).second;
+  });
+  auto sound = check_sound(dataset, generation);
+  return sound || is_suspect || noted ? std::move(sound) : std::move(noted);
+}
+
+// The catalog's first: a record that is left alone is always the newest.
+Result<> DamageRecords::drop(const std::string& dataset) {
+  const auto locked = lock(dataset);
+  if (auto dropped = put_in_catalog(dataset, ""); !dropped) return dropped;
+  const std::filesystem::path path = file(dataset);
+  if (::unlink(path.c_str()) != 0) {
+    if (errno == ENOENT) return {};
+    return fail_errno(errno, "deleting " + printable(path.native()));
+  }
+  ::rmdir(path.parent_path().c_str());
+  return {};
+}
+
+// Of the dataset's folder; another process may delete it with its last generation.
+Result<UniqueFd> DamageRecords::lock(const std::string& dataset) const {
+  const std::filesystem::path folder = file(dataset).parent_path();
+  for (;;) {
+    UniqueFd fd(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+    int done = fd ? 0 : -1;
+    while (fd && (done = ::flock(fd.get(), LOCK_EX)) != 0 && errno == EINTR) continue;
+    if (done != 0) return fail_errno(errno, "locking folder " + printable(folder.native()));
+    struct stat opened {
+    }, named{};
+    if (::fstat(fd.get(), &opened) != 0)
+      return fail_errno(errno, "locking folder " + printable(folder.native()));
+    if (::lstat(folder.c_str(), &named) == 0 && named.st_ino == opened.st_ino &&
+        named.st_dev == opened.st_dev)
+      return fd;
+  }
+}
+
+}  // namespace spark::staging

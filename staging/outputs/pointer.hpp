@@ -1,0 +1,21 @@
+// The pointer to the highest checkpoint that is published in an output's folder of a volume: `latest`, and
+// the file by which Megatron-LM finds one.
+#pragma once
+
+#include <filesystem>
+#include <string>
+
+#include "base/result.hpp"
+#include "staging/checkpoints/completeness.hpp"
+
+namespace spark::staging {
+
+// What `latest` in the folder names: a symbolic link; with the rule `deepspeed` the file that DeepSpeed
+// reads. Empty if there is none of that kind.
+std::string pointer_in(const std::filesystem::path& folder, Completeness::Rule rule);
+
+// Points `latest` at the highest checkpoint there, by one rename, durably. An empty folder is left as it is.
+// Refused if there is a `latest` of another kind, which belongs to the job.
+Result<> point_at_highest(const std::filesystem::path& folder, Completeness::Rule rule);
+
+}  // namespace spark::staging

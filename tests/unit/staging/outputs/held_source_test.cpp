@@ -1,0 +1,101 @@
+#include "staging/outputs/held_source.hpp"
+
+#include <gmock/gmock.h>
+
+#include <mutex>
+
+#include "staging/copy/copy_with.hpp"
+#include "staging/files/quiet_source.hpp"
+#include "staging/outputs/published_copies.hpp"
+#include "staging/outputs/published_with.hpp"
+#include "tests/unit/staging/outputs/checkpoints_fixture.hpp"
+
+namespace spark::staging {
+namespace {
+
+using namespace test;
+namespace fs = std::filesystem;
+using testing::ElementsAre;
+using testing::IsEmpty;
+
+class HeldSource : public Checkpoints {
+ protected:
+  HeldSource() {
+    written(1, "step-1/model", noise(3'000'000, 1));
+    written(2, "step-1/part/optim", noise(100'000, 2));
+    fs::create_symlink("model", out_ / "step-1/link");
+    date("step-1/part", 500), date("step-1", 400);
+  }
+  std::int64_t written_ns(const std::string& name) { return totals_of(out_ / name).written_ns; }
+  Result<fs::path> hold(const std::string& name) { return hold_checkpoint(out_, name, written_ns(name)); }
+  fs::path folder() const { return out_.parent_path() / ("." + out_.filename().native() + ".spark-held"); }
+
+  StopFlag stop_{false};
+};
+
+TEST_F(HeldSource, IsSentAlthoughTheJobDeletesTheCheckpointMeanwhile) {
+  const auto written = written_ns("step-1");
+  const auto held = hold("step-1");
+  ASSERT_OK(held);
+  EXPECT_EQ(held->parent_path(), folder()) << "beside the job's folder, not in it";
+  EXPECT_EQ(totals_of(*held).written_ns, written);
+  CopyOptions options;
+  options.needs_quiet_source = true;
+  options.complete_at_ns = written;
+  CopyHooks hooks;
+  std::once_flag once;  // it is called by several threads
+  hooks.before_read = [&](const std::string&, Bytes) {
+    std::call_once(once, [&] { fs::remove_all(out_ / "step-1"); });
+  };
+  const fs::path volume = out_.parent_path() / "volume";
+  fs::create_directories(volume);
+  ASSERT_OK(copy_with(hooks, *held, volume / "step-1", options, kQuiet, stop_));
+  EXPECT_FALSE(fs::exists(out_ / "step-1"));
+  EXPECT_EQ(read_file(volume / "step-1/part/optim").value(), noise(100'000, 2));
+  EXPECT_EQ(fs::read_symlink(volume / "step-1/link"), "model");
+  const auto copies = published_checkpoints(volume, Rule::Rename);
+  ASSERT_OK(copies);
+  EXPECT_EQ(copies->size(), 1u) << "under the name that it had here";
+}
+
+TEST_F(HeldSource, ARemnantOfWhatWasSentFromOneIsKnownAsSuch) {
+  const auto held = hold("step-1");
+  ASSERT_OK(held);
+  const fs::path volume = out_.parent_path() / "volume";
+  fs::create_directories(volume);
+  ASSERT_OK(copy(*held, volume / "step-1", {}, kQuiet, stop_));
+  fs::remove(out_ / "step-1/part/optim");
+  EXPECT_EQ(lost_file(volume / "step-1", out_ / "step-1").value(), "part/optim");
+}
+
+TEST_F(HeldSource, HoldsNothingThatHasChanged) {
+  const auto written = written_ns("step-1");
+  this->written(3'000, "step-1/model", "saved again");
+  EXPECT_EQ(hold_checkpoint(out_, "step-1", written).error().kind, Errc::Mismatch);
+  EXPECT_EQ(hold_checkpoint(out_, "step-2", written).error().kind, Errc::Mismatch) << "it is gone";
+  EXPECT_THAT(held_checkpoints(out_), IsEmpty());
+}
+
+TEST_F(HeldSource, IsReleasedWithWhatAKilledWorkerHasLeft) {
+  ASSERT_OK(hold("step-1"));
+  ASSERT_OK(hold("step-1"));  // again, for a request that waits
+  fs::create_directories(folder() / ".step-7.new/part");
+  EXPECT_THAT(held_checkpoints(out_), testing::UnorderedElementsAre("step-1", ".step-7.new"));
+  ASSERT_OK(release_checkpoints(out_, {".step-7.new", "../step-1", "gone"}));
+  EXPECT_THAT(held_checkpoints(out_), ElementsAre("step-1"));
+  ASSERT_OK(release_checkpoints(out_, {"step-1"}));
+  EXPECT_FALSE(fs::exists(folder()));
+  EXPECT_TRUE(fs::exists(out_ / "step-1/part/optim"));
+  ASSERT_OK(release_checkpoints(out_, {"step-1"}));
+}
+
+TEST_F(HeldSource, AFileIsHeldAsWell) {
+  written(1, "step-2.pt", "weights");
+  const auto held = hold("step-2.pt");
+  ASSERT_OK(held);
+  fs::remove(out_ / "step-2.pt");
+  EXPECT_EQ(read_file(*held).value(), "weights");
+}
+
+}  // namespace
+}  // namespace spark::staging
