@@ -1,6 +1,5 @@
 #include "csi/daemon.hpp"
 
-#include <functional>
 #include <vector>
 
 #include "base/text.hpp"
@@ -13,23 +12,6 @@ constexpr char kSystem[] = "csi";
 
 std::string leases_of(const std::string& volume) {
   return "/v1/leases/" + cli::percent_encoded("job:" + std::string(kSystem) + ":" + volume);
-}
-
-// Calls the function with each lease of a volume: its ID and the dataset.
-void for_each_lease(const json::object& listed,
-                    const std::function<void(const std::string& volume, const std::string& dataset)>& use) {
-  const json::array* datasets = get_array(listed, "datasets");
-  if (datasets == nullptr) return;
-  for (const json::value& dataset : *datasets) {
-    const json::object* row = dataset.if_object();
-    const json::array* leases = row == nullptr ? nullptr : get_array(*row, "leases");
-    if (leases == nullptr) continue;
-    for (const json::value& lease : *leases) {
-      const json::object* job = lease.is_object() ? get_object(lease.get_object(), "job") : nullptr;
-      if (job != nullptr && get_string(*job, "system") == kSystem)
-        use(get_string(*job, "id").value_or(""), get_string(*row, "name").value_or(""));
-    }
-  }
 }
 
 // The requested dataset or output, for messages.
@@ -88,8 +70,8 @@ Result<json::object> find_allowed(const json::object& config, const Publication&
               "an administrator adds it under '" + wanted.section() + "' on every node");
 }
 
-Result<std::string> path_in(const json::object& job) {
-  const json::object* result = get_object(job, "result");
+Result<std::string> path_in(const json::object& event) {
+  const json::object* result = get_object(event, "result");
   const json::array* datasets = result == nullptr ? nullptr : get_array(*result, "datasets");
   const json::object* first =
       datasets == nullptr || datasets->empty() ? nullptr : datasets->front().if_object();
@@ -146,28 +128,37 @@ Result<> Daemon::job_ended(const std::string& output) {
   return {};
 }
 
-Result<StagingJob> Daemon::stage(const Publication& publication) {
+Result<std::optional<std::string>> Daemon::stage(const Publication& publication, Duration silence,
+                                                 const std::function<bool(const json::object&)>& on) {
+  if (auto allowed = check_allowed(publication); !allowed) return allowed.take_error();
   json::object volume{{"system", kSystem}, {"id", publication.volume}};
   if (!publication.pod.empty()) volume["user"] = publication.pod;
-  json::object body{{"datasets", json::array{json::value(publication.dataset)}}, {"job", std::move(volume)}};
-  const auto answer = ask("POST", "/v1/stagings", std::move(body));
-  if (!answer) return answer.take_error();
-  return StagingJob{get_string(*answer, "id").value_or(""), get_string(*answer, "started").value_or("")};
-}
-
-Result<StagingLook> Daemon::look_at(const StagingJob& job) {
-  StagingLook look;
-  auto answer = ask("GET", "/v1/jobs/" + cli::percent_encoded(job.id));
-  if (!answer && answer.error().kind != Errc::NotFound) return answer.take_error();
-  look.is_gone = !answer || get_string(*answer, "started") != job.started;
-  if (look.is_gone) return look;
-  if (const json::object* progress = get_object(*answer, "progress")) look.progress = *progress;
-  if (const json::object* error = get_object(*answer, "error")) {
-    look.ended = Result<std::string>(fail(error_from_json(*error)));
-  } else if (get_string(*answer, "state") == "done") {
-    look.ended = path_in(*answer);
-  }
-  return look;
+  const auto job = ask("POST", "/v1/stagings",
+                       {{"datasets", json::array{json::value(publication.dataset)}},
+                        {"job", std::move(volume)},
+                        {"wait_s", nullptr}});
+  if (!job) return job.take_error();
+  Result<std::optional<std::string>> staged =
+      fail(Errc::Unavailable, "spark-staged was restarted during the staging");
+  const auto on_line = [&](std::string_view line) {
+    const auto event = parse_json_object(line);
+    if (!event) return true;
+    const json::object* error = get_object(*event, "error");
+    if (error != nullptr) {
+      staged = fail(error_from_json(*error));
+    } else if (get_string(*event, "event") == "done") {
+      staged = path_in(*event);
+    } else {
+      if (on(*event)) return true;
+      staged = std::nullopt;
+    }
+    return false;
+  };
+  const std::string events =
+      "/v1/jobs/" + cli::percent_encoded(get_string(*job, "key").value_or("")) + "/events";
+  const auto answer = client_.stream({"GET", events, {}}, on_line, silence);
+  if (!answer && answer.error().kind == Errc::TimedOut) return std::nullopt;
+  return staged;
 }
 
 Result<> Daemon::release(const std::string& volume) {
@@ -176,22 +167,21 @@ Result<> Daemon::release(const std::string& volume) {
   return {};
 }
 
-Result<std::set<std::string>> Daemon::leased_volumes() {
+Result<std::multimap<std::string, std::string>> Daemon::leased_volumes() {
   const auto listed = ask("GET", "/v1/datasets");
   if (!listed) return listed.take_error();
-  std::set<std::string> volumes;
-  for_each_lease(*listed, [&](const std::string& volume, const std::string&) { volumes.insert(volume); });
+  std::multimap<std::string, std::string> volumes;
+  const json::array* datasets = get_array(*listed, "datasets");
+  for (const json::value& dataset : datasets == nullptr ? json::array() : *datasets) {
+    const json::object* row = dataset.if_object();
+    const json::array* leases = row == nullptr ? nullptr : get_array(*row, "leases");
+    for (const json::value& lease : leases == nullptr ? json::array() : *leases) {
+      const json::object* job = lease.is_object() ? get_object(lease.get_object(), "job") : nullptr;
+      if (job != nullptr && get_string(*job, "system") == kSystem)
+        volumes.emplace(get_string(*job, "id").value_or(""), get_string(*row, "name").value_or(""));
+    }
+  }
   return volumes;
-}
-
-Result<std::set<std::string>> Daemon::datasets_of(const std::string& volume) {
-  const auto listed = ask("GET", "/v1/datasets");
-  if (!listed) return listed.take_error();
-  std::set<std::string> datasets;
-  for_each_lease(*listed, [&](const std::string& holder, const std::string& dataset) {
-    if (holder == volume) datasets.insert(dataset);
-  });
-  return datasets;
 }
 
 }  // namespace spark::csi

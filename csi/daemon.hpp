@@ -2,28 +2,18 @@
 #pragma once
 
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <optional>
-#include <set>
 #include <string>
 
 #include "base/json.hpp"
 #include "base/result.hpp"
+#include "base/units.hpp"
 #include "cli/client/client.hpp"
 #include "csi/publication.hpp"
 
 namespace spark::csi {
-
-// A job of the daemon. Job numbers restart with the daemon, so its identity includes the daemon's start.
-struct StagingJob {
-  std::string id, started;
-};
-
-struct StagingLook {
-  bool is_gone = false;  // the daemon was restarted in the meantime
-  json::object progress;
-  std::optional<Result<std::string>> ended;  // the path of the copy, kept by the volume's lease
-};
 
 class Daemon {
  public:
@@ -38,14 +28,16 @@ class Daemon {
   Result<std::map<std::string, std::filesystem::path>> outputs();
   // Reports that a pod which wrote to an output has ended, so that complete checkpoints are sent now.
   Result<> job_ended(const std::string& output);
-  // Stages the dataset, or joins a staging in progress. From then on the volume has a lease on the dataset.
-  Result<StagingJob> stage(const Publication& publication);
-  Result<StagingLook> look_at(const StagingJob& job);
+  // Stages the dataset, or joins the staging for the volume, and waits for its source as long as it takes.
+  // From then on the volume has a lease on the dataset. Returns the path of the copy; nothing, and the
+  // staging goes on, if `on`, which gets the progress, returns false or nothing was heard for `silence`.
+  // Unavailable: the daemon is away, or was restarted.
+  Result<std::optional<std::string>> stage(const Publication& publication, Duration silence,
+                                           const std::function<bool(const json::object&)>& on);
   // Ends the volume's leases and its stagings; no error if there are none.
   Result<> release(const std::string& volume);
-  // Volumes with a lease, and the datasets leased by one of them.
-  Result<std::set<std::string>> leased_volumes();
-  Result<std::set<std::string>> datasets_of(const std::string& volume);
+  // Volumes with a lease, and their datasets.
+  Result<std::multimap<std::string, std::string>> leased_volumes();
 
  private:
   Result<json::object> ask(const std::string& method, const std::string& target, json::object body = {});

@@ -9,7 +9,7 @@
 namespace spark::csi {
 namespace {
 
-constexpr Duration kLook{250};
+constexpr Duration kRetry{1'000};
 constexpr int kEarly = 12;  // answer this fraction of the time before the caller stops waiting
 
 std::string in_words(const Publication& publication) {
@@ -28,6 +28,10 @@ Status taken(const Publication& publication, Place place) {
 Status busy(const std::string& volume) {
   return {Code::Aborted,
           "an earlier call for volume " + volume + " has not ended yet; kubelet repeats this one"};
+}
+
+tl::unexpected<Error> no_volume_at(const std::string& path) {
+  return fail(Errc::NotFound, "no volume is mounted at " + printable(path));
 }
 
 }  // namespace
@@ -50,7 +54,7 @@ Status Node::publish(const PublishRequest& request, const Call& call) {
 
 Status Node::publish_dataset(const Publication& publication, const Call& call, const Turns::Turn& turn,
                              Place place) {
-  if (place == Place::Copy) return check_mounted(publication);
+  if (place == Place::Copy) return claim_mounted(publication, call, turn);
   if (place != Place::Empty) return taken(publication, place);
   auto folder = stage(publication, call, turn);
   if (!folder) return status_of(folder.error());
@@ -61,6 +65,22 @@ Status Node::publish_dataset(const Publication& publication, const Call& call, c
   }
   say_("dataset " + printable(publication.dataset) + " is mounted for " + in_words(publication));
   return {};
+}
+
+// For a repeated call: the volume may have lost its lease. A daemon or a source that is away is no reason to
+// fail for a pod that already has its data.
+Status Node::claim_mounted(const Publication& publication, const Call& call, const Turns::Turn& turn) {
+  const auto leased = daemon_.leased_volumes();
+  if (!leased) return {};
+  const auto [first, last] = leased->equal_range(publication.volume);
+  const auto is_wanted = [&](const auto& lease) { return lease.second == publication.dataset; };
+  if (first != last && std::none_of(first, last, is_wanted)) return taken(publication, Place::Copy);
+  const auto folder = stage(publication, call, turn);
+  const bool waits =
+      !folder && (folder.error().kind == Errc::Unavailable || folder.error().kind == Errc::TimedOut);
+  if (waits) return {};
+  if (!folder) return status_of(folder.error());
+  return mounter_.is_same(*folder, publication.target) ? Status{} : taken(publication, Place::Copy);
 }
 
 Status Node::publish_output(const Publication& publication, Place place) {
@@ -76,50 +96,31 @@ Status Node::publish_output(const Publication& publication, Place place) {
   return {};
 }
 
-// For a repeated call. An unavailable daemon is no reason to fail for a pod that already has its data.
-Status Node::check_mounted(const Publication& publication) {
-  const auto datasets = daemon_.datasets_of(publication.volume);
-  if (!datasets || datasets->empty() || datasets->contains(publication.dataset)) return {};
-  return {Code::AlreadyExists, "volume " + publication.volume + " is mounted with dataset " +
-                                   printable(*datasets->begin()) + ", not " + printable(publication.dataset)};
-}
-
-// The path of the copy.
+// Over lost connections and repeated calls: the daemon has one job for all of the volume's requests.
 Result<std::string> Node::stage(const Publication& publication, const Call& call, const Turns::Turn& turn) {
-  Wait wait{call, turn, printable(publication.dataset) + ": not asked for yet", call.begin};
+  std::string words = printable(publication.dataset) + ": not asked for yet";
+  SteadyTime heard = call.begin;
+  const auto goes_on = [&] {
+    return !turn.should_end() && !call.is_abandoned() && clock_.steady() < call.answer_by();
+  };
+  const auto note = [&](const json::object& progress) {
+    words = progress_in_words(printable(publication.dataset), progress);
+    heard = clock_.steady();
+    return goes_on();
+  };
+  // Seen in time before the caller gives up.
+  const auto silence = std::chrono::floor<Duration>((call.end - call.answer_by()) / 2);
   // A restarted daemon is available again within seconds.
   const auto patience = (call.answer_by() - call.begin) / kEarly;
-  for (;;) {
-    auto staged = follow(publication, wait);
+  while (goes_on()) {
+    auto staged = daemon_.stage(publication, silence, note);
     const bool is_away = !staged && staged.error().kind == Errc::Unavailable;
-    if (!is_away || clock_.steady() >= wait.heard + patience) return staged;
-    if (auto on = check_time(wait); !on) return on.take_error();
-    sleep_(kLook);
+    if (staged && *staged) return std::move(**staged);
+    if (!staged && (!is_away || clock_.steady() >= heard + patience)) return staged.take_error();
+    if (is_away) sleep_(kRetry);
   }
-}
-
-// Follows one job of the daemon until its end.
-Result<std::string> Node::follow(const Publication& publication, Wait& wait) {
-  if (auto allowed = daemon_.check_allowed(publication); !allowed) return allowed.take_error();
-  const auto job = daemon_.stage(publication);
-  if (!job) return job.take_error();
-  for (;;) {
-    auto look = daemon_.look_at(*job);
-    if (!look) return look.take_error();
-    wait.heard = clock_.steady();
-    if (look->is_gone) return fail(Errc::Unavailable, "spark-staged was restarted during the staging");
-    if (look->ended) return std::move(*look->ended);
-    wait.words = progress_in_words(printable(publication.dataset), look->progress);
-    if (auto on = check_time(wait); !on) return on.take_error();
-    sleep_(kLook);
-  }
-}
-
-Result<> Node::check_time(const Wait& wait) const {
-  if (wait.turn.should_end()) return fail(Errc::Cancelled, wait.words + "; the pod is being removed");
-  if (wait.call.is_abandoned() || clock_.steady() >= wait.call.answer_by())
-    return fail(Errc::TimedOut, wait.words);
-  return {};
+  if (turn.should_end()) return fail(Errc::Cancelled, words + "; the pod is being removed");
+  return fail(Errc::TimedOut, words);
 }
 
 void Node::release(const std::string& volume) {
@@ -165,11 +166,12 @@ void Node::send_output(const std::string& output) {
 Result<Usage> Node::usage(const std::string& volume, const std::string& path) {
   if (auto valid = check_volume_id(volume); !valid) return valid.take_error();
   const auto target = read_target_path(path);
+  // Without a path the call is wrong; a path that can't be a target has no volume.
+  if (!target && !path.empty()) return no_volume_at(path);
   if (!target) return target.take_error();
   const auto place = mounter_.look_at(*target);
   if (!place) return place.take_error();
-  if (*place != Place::Copy && *place != Place::Output)
-    return fail(Errc::NotFound, "no volume is mounted at " + printable(target->native()));
+  if (*place != Place::Copy && *place != Place::Output) return no_volume_at(target->native());
   return mounter_.usage(*target);
 }
 
@@ -180,7 +182,8 @@ Result<> Node::reconcile(const std::filesystem::path& kubelet) {
   if (leased->empty()) return {};
   const auto wanted = volumes_of_pods(kubelet);
   if (!wanted) return wanted.take_error();
-  for (const std::string& volume : *leased) {
+  for (auto lease = leased->begin(); lease != leased->end(); lease = leased->upper_bound(lease->first)) {
+    const std::string& volume = lease->first;
     if (wanted->contains(volume) || turns_.is_taken(volume)) continue;
     say_("no pod has volume " + printable(volume) + " any more: its lease ends");
     release(volume);

@@ -50,17 +50,9 @@ class Node {
   Status publish_dataset(const Publication& publication, const Call& call, const Turns::Turn& turn,
                          Place place);
   Status publish_output(const Publication& publication, Place place);
-  Status check_mounted(const Publication& publication);
-  // The state of a call that waits for a staging.
-  struct Wait {
-    const Call& call;
-    const Turns::Turn& turn;
-    std::string words;  // progress of the staging
-    SteadyTime heard;   // time of the daemon's last answer
-  };
+  Status claim_mounted(const Publication& publication, const Call& call, const Turns::Turn& turn);
+  // The path of the copy, once it is staged.
   Result<std::string> stage(const Publication& publication, const Call& call, const Turns::Turn& turn);
-  Result<std::string> follow(const Publication& publication, Wait& wait);
-  Result<> check_time(const Wait& wait) const;
   void release(const std::string& volume);
   // The output mounted at a target; empty if there is none or the daemon is unavailable.
   std::string output_at(const std::filesystem::path& target);

@@ -1,5 +1,9 @@
 #include "csi/pods.hpp"
 
+#include <openssl/sha.h>
+
+#include <array>
+#include <cstdio>
 #include <system_error>
 #include <vector>
 
@@ -24,13 +28,27 @@ Result<std::vector<std::filesystem::path>> entries_of(const std::filesystem::pat
   return entries;
 }
 
-// The volume's ID; empty if it belongs to another driver or was deleted meanwhile.
-Result<std::string> volume_in(const std::filesystem::path& folder) {
+// As kubelet makes the IDs of inline volumes: from the UID of the pod and the name of the volume.
+std::string id_of(const std::string& pod, const std::string& name) {
+  const std::string text = pod + name;
+  std::array<unsigned char, SHA256_DIGEST_LENGTH> digest{};
+  SHA256(reinterpret_cast<const unsigned char*>(text.data()), text.size(), digest.data());
+  std::string id = "csi-";
+  char byte[3];
+  for (const unsigned char one : digest) {
+    std::snprintf(byte, sizeof byte, "%02x", one);
+    id += byte;
+  }
+  return id;
+}
+
+// The volume's ID; empty if it belongs to another driver or was deleted meanwhile. A record that can't be
+// read, as after a power cut, belongs to no other pod.
+std::string volume_in(const std::string& pod, const std::filesystem::path& folder) {
   const auto text = read_file(folder / "vol_data.json", kMostData);
   if (!text && text.error().kind == Errc::NotFound) return "";
-  if (!text) return text.take_error();
-  const auto data = parse_json_object(*text);
-  if (!data) return fail_with(data.error(), "reading " + printable((folder / "vol_data.json").native()));
+  const auto data = text ? parse_json_object(*text) : fail(text.error());
+  if (!data) return id_of(pod, folder.filename());
   if (get_string(*data, "driverName") != kDriver) return "";
   return get_string(*data, "volumeHandle").value_or("");
 }
@@ -50,9 +68,8 @@ Result<std::set<std::string>> volumes_of_pods(const std::filesystem::path& kubel
     if (!folders && folders.error().kind == Errc::NotFound) continue;  // the pod has no such volumes
     if (!folders) return folders.take_error();
     for (const auto& folder : *folders) {
-      auto volume = volume_in(folder);
-      if (!volume) return volume.take_error();
-      if (!volume->empty()) volumes.insert(std::move(*volume));
+      auto volume = volume_in(pod.filename(), folder);
+      if (!volume.empty()) volumes.insert(std::move(volume));
     }
   }
   return volumes;

@@ -1,19 +1,37 @@
 #include "daemon/jobs.hpp"
 
 #include <algorithm>
+#include <cstdio>
+#include <random>
 
 #include "base/text.hpp"
 #include "daemon/token.hpp"
 
 namespace spark {
+namespace {
 
-Job::Job(asio::any_io_executor executor, std::uint64_t id, JobSubject subject, const Clock& clock)
-    : id_(id), subject_(std::move(subject)), clock_(clock), started_(clock.wall()), changed_(executor) {}
+std::string new_mark() {
+  char text[9];
+  std::snprintf(text, sizeof text, "%08x", std::random_device{}());
+  return text;
+}
+
+}  // namespace
+
+Job::Job(asio::any_io_executor executor, std::uint64_t id, std::string key, JobSubject subject,
+         const Clock& clock)
+    : id_(id),
+      key_(std::move(key)),
+      subject_(std::move(subject)),
+      clock_(clock),
+      started_(clock.wall()),
+      changed_(executor) {}
 
 json::object Job::to_json() const {
   const bool done = ended_ && ended_->has_value();
   const bool failed = ended_ && !done;
   return {{"id", std::to_string(id_)},
+          {"key", key_},
           {"verb", subject_.verb},
           {"subject", printable(join(subject_.names, ", "))},
           {"holder", printable(subject_.asker.holder)},
@@ -60,9 +78,14 @@ asio::awaitable<void> Job::next_change() {
   co_await changed_.wait();
 }
 
+Jobs::Jobs(asio::any_io_executor executor, const Clock& clock)
+    : executor_(std::move(executor)), clock_(clock), mark_(new_mark()) {}
+
 std::shared_ptr<Job> Jobs::create(JobSubject subject) {
   constexpr std::size_t kKept = 100;
-  auto job = std::make_shared<Job>(executor_, next_id_++, std::move(subject), clock_);
+  const std::uint64_t id = next_id_++;
+  auto job =
+      std::make_shared<Job>(executor_, id, std::to_string(id) + "-" + mark_, std::move(subject), clock_);
   jobs_.push_back(job);
   std::size_t ended = static_cast<std::size_t>(
       std::count_if(jobs_.begin(), jobs_.end(), [](const auto& one) { return !one->is_running(); }));
@@ -77,17 +100,18 @@ std::shared_ptr<Job> Jobs::create(JobSubject subject) {
   return job;
 }
 
-std::size_t Jobs::running_subjects() const {
+std::size_t Jobs::running_subjects(uid_t uid) const {
   std::size_t subjects = 0;
   for (const auto& job : jobs_) {
-    if (job->is_running()) subjects += job->subjects().size();
+    if (job->is_running() && job->asker().uid == uid) subjects += job->subjects().size();
   }
   return subjects;
 }
 
-std::shared_ptr<Job> Jobs::find(std::uint64_t id) const {
-  const auto found =
-      std::find_if(jobs_.begin(), jobs_.end(), [&](const auto& job) { return job->id() == id; });
+std::shared_ptr<Job> Jobs::find(std::string_view id_or_key) const {
+  const auto found = std::ranges::find_if(jobs_, [&](const auto& job) {
+    return job->key() == id_or_key || std::to_string(job->id()) == id_or_key;
+  });
   return found == jobs_.end() ? nullptr : *found;
 }
 

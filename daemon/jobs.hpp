@@ -12,6 +12,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/clock.hpp"
@@ -43,9 +44,12 @@ struct JobSubject {
 
 class Job {
  public:
-  Job(asio::any_io_executor executor, std::uint64_t id, JobSubject subject, const Clock& clock);
+  Job(asio::any_io_executor executor, std::uint64_t id, std::string key, JobSubject subject,
+      const Clock& clock);
 
   std::uint64_t id() const { return id_; }
+  // The id with the daemon's mark: after a restart another job may have the same id, never the same key.
+  const std::string& key() const { return key_; }
   const std::string& verb() const { return subject_.verb; }
   bool stages() const { return verb() == kStage || verb() == kPrefetch; }
   const std::vector<std::string>& subjects() const { return subject_.names; }
@@ -68,6 +72,7 @@ class Job {
 
  private:
   std::uint64_t id_;
+  std::string key_;
   JobSubject subject_;
   const Clock& clock_;
   WallTime started_;
@@ -80,16 +85,17 @@ class Job {
 // The running jobs and the last hundred ended ones.
 class Jobs {
  public:
-  Jobs(asio::any_io_executor executor, const Clock& clock) : executor_(std::move(executor)), clock_(clock) {}
+  Jobs(asio::any_io_executor executor, const Clock& clock);
 
   std::shared_ptr<Job> create(JobSubject subject);
-  std::shared_ptr<Job> find(std::uint64_t id) const;
-  std::size_t running_subjects() const;  // total of the running jobs
+  std::shared_ptr<Job> find(std::string_view id_or_key) const;
+  std::size_t running_subjects(uid_t uid) const;  // total of that user's running jobs
   const std::deque<std::shared_ptr<Job>>& all() const { return jobs_; }
 
  private:
   asio::any_io_executor executor_;
   const Clock& clock_;
+  std::string mark_;  // of this daemon
   std::uint64_t next_id_ = 1;
   std::deque<std::shared_ptr<Job>> jobs_;
 };

@@ -50,12 +50,12 @@ char* request_staging(const Daemon* daemon, const NameList* names, const JobTag*
   char* answer = ask(daemon, "POST", "/v1/stagings", body, wait, failure);
   free(body);
   if (answer == NULL) return NULL;
-  char* id = json_job_id(answer);
+  char* key = json_job_key(answer);
   free(answer);
-  if (id == NULL)
+  if (key == NULL)
     fail_with(failure, "failed", "are spark-stage and spark-stage-slurm of one version?",
               "spark-staged on %s accepted the request without a job", daemon->node);
-  return id;
+  return key;
 }
 
 int release_job(const Daemon* daemon, uint32_t job, const Wait* wait, Failure* failure) {

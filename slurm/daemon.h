@@ -15,7 +15,7 @@ typedef struct Daemon {
 // The kind of a Failure if spark-staged gave no answer at all.
 extern const char kUnreachable[];
 
-// Returns the id of the staging job, owned by the caller; NULL on failure. Joins a staging in progress for
+// Returns the key of the staging job, owned by the caller; NULL on failure. Joins a staging in progress for
 // the same Slurm job.
 char* request_staging(const Daemon* daemon, const NameList* names, const JobTag* job, bool prefetch,
                       const Wait* wait, Failure* failure);

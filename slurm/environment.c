@@ -4,9 +4,6 @@
 
 #include "slurm/names.h"
 #include "slurm/outputs.h"
-#include "slurm/wait.h"
-
-enum { ConfigMs = 5000 };  // timeout for the daemon's configuration, which has the variable names
 
 static int set_variable(const Environment* environment, const char* name, const char* value,
                         Failure* failure) {
@@ -14,24 +11,19 @@ static int set_variable(const Environment* environment, const char* name, const 
   return environment->set(environment->step, name, value, failure);
 }
 
-int set_dataset_variables(const Environment* environment, const Daemon* daemon, const NameList* names,
-                          const StagedList* staged, Failure* failure) {
+int set_dataset_variables(const Environment* environment, const NameList* names, const StagedList* staged,
+                          Failure* failure) {
   if (staged->count != names->count)
     return fail_with(failure, "failed", "are spark-stage and spark-stage-slurm of one version?",
                      "spark-staged reported %zu copies for %zu datasets", staged->count, names->count);
-  const Wait wait = wait_for_ms(ConfigMs, -1);
-  Failure ignored;
-  char* config = read_config(daemon, &wait, &ignored);
   int result = 0;
   for (size_t at = 0; at < names->count && result == 0; ++at) {
     char* variable = environment_name(names->names[at]);
-    char* other = config == NULL ? NULL : json_config_env(config, names->names[at]);
+    const char* other = staged->variables[at];
     result = set_variable(environment, variable, staged->paths[at], failure);
     if (result == 0 && other != NULL) result = set_variable(environment, other, staged->paths[at], failure);
     free(variable);
-    free(other);
   }
-  free(config);
   return result;
 }
 

@@ -14,8 +14,8 @@ typedef struct Environment {
 } Environment;
 
 // `names` are the requested names as written by the user, and `staged` the copies in the same order.
-int set_dataset_variables(const Environment* environment, const Daemon* daemon, const NameList* names,
-                          const StagedList* staged, Failure* failure);
+int set_dataset_variables(const Environment* environment, const NameList* names, const StagedList* staged,
+                          Failure* failure);
 
 // Callback for for_each_output(); its context is the Environment.
 int set_output_variable(void* environment, const char* output, const char* folder, Failure* failure);

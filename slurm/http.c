@@ -25,9 +25,13 @@ static int connect_to(const char* path, const Wait* wait) {
   const int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
   if (fd < 0) return -1;
   while (connect(fd, (struct sockaddr*)&address, sizeof address) != 0) {
-    // EAGAIN: the daemon's connection queue is full, and no event tells when it has space again.
-    if (errno == EAGAIN && pause_for_ms(20, wait) == 0) continue;
-    const int reason = errno;
+    int reason = errno;
+    const bool is_away = reason == ECONNREFUSED || reason == ENOENT;
+    // EAGAIN: the daemon's connection queue is full. No event tells the end of either.
+    if (reason == EAGAIN || (is_away && now_ms() < wait->restart_until_ms)) {
+      if (pause_for_ms(20, wait) == 0) continue;
+      reason = errno;
+    }
     close(fd);
     return fail_as(reason);
   }

@@ -53,12 +53,13 @@ char* json_staging(const NameList* names, const JobTag* job, bool prefetch) {
   json_object_object_add(body, "datasets", datasets);
   if (job != NULL) json_object_object_add(body, "job", job_object(job));
   if (prefetch) json_object_object_add(body, "prefetch", json_object_new_boolean(true));
+  if (job != NULL) json_object_object_add(body, "wait_s", NULL);  // until the source is there
   return take_text(body, json_object_to_json_string_ext(body, JSON_C_TO_STRING_PLAIN));
 }
 
-char* json_job_id(const char* answer) {
+char* json_job_key(const char* answer) {
   json_object* job = json_tokener_parse(answer);
-  return take_text(job, text_of(job, "id"));
+  return take_text(job, text_of(job, "key"));
 }
 
 static void read_failure(json_object* error, Failure* failure) {
@@ -91,15 +92,18 @@ static void read_staged(json_object* result, StagedList* staged) {
   json_object* datasets = member(result, "datasets");
   const size_t count =
       json_object_is_type(datasets, json_type_array) ? json_object_array_length(datasets) : 0;
-  *staged =
-      (StagedList){.names = calloc(count + 1, sizeof(char*)), .paths = calloc(count + 1, sizeof(char*))};
-  if (staged->names == NULL || staged->paths == NULL) return;
+  *staged = (StagedList){.names = calloc(count + 1, sizeof(char*)),
+                         .paths = calloc(count + 1, sizeof(char*)),
+                         .variables = calloc(count + 1, sizeof(char*))};
+  if (staged->names == NULL || staged->paths == NULL || staged->variables == NULL) return;
   for (size_t at = 0; at < count; ++at) {
     json_object* dataset = json_object_array_get_idx(datasets, at);
-    const char *name = text_of(dataset, "name"), *path = text_of(dataset, "path");
+    const char *name = text_of(dataset, "name"), *path = text_of(dataset, "path"),
+               *variable = text_of(dataset, "env");
     if (name == NULL || path == NULL) continue;
     staged->names[staged->count] = strdup(name);
     staged->paths[staged->count] = strdup(path);
+    staged->variables[staged->count] = variable == NULL ? NULL : strdup(variable);
     ++staged->count;
   }
 }
@@ -126,9 +130,11 @@ void free_staged(StagedList* staged) {
   for (size_t at = 0; at < staged->count; ++at) {
     free(staged->names[at]);
     free(staged->paths[at]);
+    free(staged->variables[at]);
   }
   free(staged->names);
   free(staged->paths);
+  free(staged->variables);
   *staged = (StagedList){0};
 }
 
@@ -151,9 +157,4 @@ char* json_config_output(const char* config, const char* name) {
 char* json_unsent(const char* output) {
   json_object* object = json_tokener_parse(output);
   return take_text(object, text_of(object, "unsent"));
-}
-
-char* json_config_env(const char* config, const char* name) {
-  json_object* object = json_tokener_parse(config);
-  return take_text(object, text_of(member(member(object, "datasets"), name), "env"));
 }

@@ -31,15 +31,16 @@ typedef struct StagedList {
   size_t count;
   char** names;
   char** paths;
+  char** variables;  // the dataset's `env`; NULL: it has none
 } StagedList;
 
 typedef enum EventKind { EventOther, EventProgress, EventDone, EventFailed } EventKind;
 
 // The body of a staging request, owned by the caller; NULL: out of memory. Without a job it requests no
-// lease.
+// lease, and does not wait for a source that is away.
 char* json_staging(const NameList* names, const JobTag* job, bool prefetch);
-// The id of the job that accepted a request, owned by the caller; NULL if the answer has none.
-char* json_job_id(const char* answer);
+// The key of the job that accepted a request, owned by the caller; NULL if the answer has none.
+char* json_job_key(const char* answer);
 // Reads the message of a refusal; without a message, uses the HTTP status.
 void json_read_error(const char* answer, int status, Failure* failure);
 // Parses one line of a job's events. EventDone fills `staged`, which the caller then owns; EventFailed fills
@@ -54,7 +55,5 @@ char* json_config_output(const char* config, const char* name);
 // The reason why an output's newest checkpoint is not on its volume, from the answer of GET /v1/outputs/NAME.
 // Owned by the caller; NULL: it is on the volume, or its state is unknown.
 char* json_unsent(const char* output);
-// The `env` of a dataset, owned by the caller; NULL if it has none.
-char* json_config_env(const char* config, const char* name);
 
 #endif

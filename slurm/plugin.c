@@ -31,6 +31,7 @@ enum {
   LookMs = 5000,  // limit for checking a task's outputs after its end
   RetryMs = 1000,
   MostNodeList = 4096,  // bytes
+  MostOption = 16384,
   ReconnectMs = 60000,  // systemd restarts a daemon that was killed, in this time
 };
 
@@ -63,8 +64,15 @@ static int keep_option(int which, const char* argument, int remote) {
 
 // NULL: the job does not use the option.
 static const char* option_of(spank_t spank, int which) {
+  // A batch script gets its options in variables, which `sbatch --export` filters, except for these copies.
+  static const char* const copies[OptionCount] = {"SLURM_SPANK__SLURM_SPANK_OPTION_spark_stage_stage",
+                                                  "SLURM_SPANK__SLURM_SPANK_OPTION_spark_stage_prefetch",
+                                                  "SLURM_SPANK__SLURM_SPANK_OPTION_spark_stage_stage_out"};
+  static char values[OptionCount][MostOption];
   char* value = NULL;
-  return spank_option_getopt(spank, &options[which], &value) == ESPANK_SUCCESS ? value : NULL;
+  if (spank_option_getopt(spank, &options[which], &value) == ESPANK_SUCCESS) return value;
+  return spank_getenv(spank, copies[which], values[which], MostOption) == ESPANK_SUCCESS ? values[which]
+                                                                                         : NULL;
 }
 
 static void log_line(const char* line) {
@@ -161,7 +169,6 @@ int slurm_spank_job_prolog(spank_t spank, int argc, char* argv[]) {
     if (wanted[which] != NULL && request_detached(&daemon, which, wanted[which], &job, &wait, &failure) != 0)
       log_failure(settings.node, &failure);
   }
-  slurm_debug("spark-stage: %s: asked for the data of job %u", settings.node, (unsigned)job.id);
   return 0;
 }
 
@@ -186,11 +193,7 @@ int slurm_spank_job_epilog(spank_t spank, int argc, char* argv[]) {
   const Daemon daemon = {.socket = settings.socket, .node = settings.node};
   send_outputs_of(spank, &daemon, &wait);
   if (!take_mark(settings.socket, job) && !wanted) return 0;
-  if (release_job(&daemon, job, &wait, &failure) != 0) {
-    log_failure(settings.node, &failure);
-  } else {
-    slurm_debug("spark-stage: %s: released the copies of job %u", settings.node, (unsigned)job);
-  }
+  if (release_job(&daemon, job, &wait, &failure) != 0) log_failure(settings.node, &failure);
   return 0;
 }
 
@@ -229,8 +232,7 @@ static int stage_for_task(spank_t spank, const Settings* settings, const char* w
   StagedList staged = {0};
   const Environment environment = {.set = set_variable, .step = spank};
   int result = stage_and_wait(&staging, &report, &staged, failure);
-  if (result == 0)
-    result = set_dataset_variables(&environment, &staging.daemon, &staging.names, &staged, failure);
+  if (result == 0) result = set_dataset_variables(&environment, &staging.names, &staged, failure);
   prctl(PR_SET_NAME, own_name);
   free_staged(&staged);
   free_names(&staging.names);
@@ -244,7 +246,7 @@ static int offer_outputs(spank_t spank, const Settings* settings, const char* wa
   NameList outputs;
   if (parse_outputs(wanted, &outputs, failure) != 0) return -1;
   const Daemon daemon = {.socket = settings->socket, .node = settings->node};
-  const Wait wait = wait_for_ms(FirstAnswerMs, -1);
+  const Wait wait = wait_for_restart_ms(FirstAnswerMs, HookMs, -1);
   Environment environment = {.set = set_variable, .step = spank};
   const int result = for_each_output(&daemon, &outputs, &wait, set_output_variable, &environment, failure);
   free_names(&outputs);

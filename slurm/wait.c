@@ -19,6 +19,11 @@ Wait wait_for_ms(int64_t ms, int wake_fd) {
   return (Wait){.until_ms = now_ms() + ms, .wake_fd = wake_fd};
 }
 
+Wait wait_for_restart_ms(int64_t restart_ms, int64_t ms, int wake_fd) {
+  const int64_t until_ms = now_ms() + restart_ms;
+  return (Wait){.until_ms = until_ms + ms, .wake_fd = wake_fd, .restart_until_ms = until_ms};
+}
+
 int wait_on(int fd, short events, const Wait* wait) {
   struct pollfd polled[] = {{.fd = wait->wake_fd, .events = POLLIN}, {.fd = fd, .events = events}};
   for (;;) {

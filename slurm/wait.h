@@ -8,10 +8,14 @@
 typedef struct Wait {
   int64_t until_ms;  // time of now_ms()
   int wake_fd;       // readable: the job is being cancelled; -1: none
+  int64_t
+      restart_until_ms;  // a daemon that is not there may be restarting until then; 0: it is not waited for
 } Wait;
 
 int64_t now_ms(void);  // From the monotonic clock.
 Wait wait_for_ms(int64_t ms, int wake_fd);
+// For an answer, at first for a restart of the daemon.
+Wait wait_for_restart_ms(int64_t restart_ms, int64_t ms, int wake_fd);
 
 // Waits until fd has one of the events of poll(2); fd -1 waits for the time alone. Returns 0 on an event,
 // else -1 with errno ETIMEDOUT or ECANCELED.

@@ -92,6 +92,7 @@ struct Dataset {
   std::string path;    // "." is the whole volume
   std::vector<std::string> exclude;
   Links links = Links::Keep;
+  bool offline = false;                 // the newest copy serves while the source is away
   bool peers = false;                   // a plain folder is the same on all hosts of the fleet
   std::string env;                      // an additional variable that `run` sets; empty means none
   std::vector<std::string> namespaces;  // Kubernetes namespaces of the pods that may use it; empty means all

@@ -61,6 +61,7 @@ Dataset read_dataset(const Member& member, const Before& before, Problems& probl
       section
           .choice<Links>("links", {{"keep", Links::Keep}, {"copy", Links::Copy}, {"refuse", Links::Refuse}})
           .value_or(Links::Keep);
+  dataset.offline = section.choice<bool>("offline", {{"allow", true}, {"refuse", false}}).value_or(false);
   dataset.peers = section.boolean("peers").value_or(false);
   if (section.has("peers") && section.has("volume"))
     section.problem("peers", "is for a folder; hosts exchange what is on a volume without it");

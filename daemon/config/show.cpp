@@ -133,6 +133,7 @@ json::object show(const Dataset& dataset) {
   shown["path"] = dataset.path;
   shown["exclude"] = list(dataset.exclude);
   shown["links"] = to_string(dataset.links);
+  if (dataset.offline) shown["offline"] = "allow";
   if (dataset.peers) shown["peers"] = true;
   if (!dataset.env.empty()) shown["env"] = dataset.env;
   if (!dataset.namespaces.empty()) shown["namespaces"] = list(dataset.namespaces);

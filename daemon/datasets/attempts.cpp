@@ -48,9 +48,9 @@ struct Retries {
   Duration pause;  // before the next attempt
 };
 
-// The worker reported it after it had started to read the source.
+// A worker reported it after it, or an earlier one, had started to read the source.
 bool is_trouble_of_source(const Task& task, const Error& error) {
-  return task.attempt.is_given_up || (task.attempt.has_begun && error.kind == Errc::Unavailable);
+  return task.attempt.is_given_up || (task.has_begun && error.kind == Errc::Unavailable);
 }
 
 tl::unexpected<Error> give_up(const Task& task, const Error& last, unsigned tries) {
@@ -95,8 +95,8 @@ asio::awaitable<void> Attempts::run(TaskPtr task) {
   (void)co_await end_holds(leases_, std::move(alone));  // no request waits for its result
 }
 
-// Waits, without a limit, while the volume is away. A source that fails although it looks healthy gets a
-// limited number of attempts.
+// Waits, without a limit, while the volume is away; before anything was read, as long as a request waits. A
+// source that fails although it looks healthy gets a limited number of attempts.
 asio::awaitable<Outcome> Attempts::stage_to_the_end(TaskPtr task) {
   Retries retries{0, context_.timings.retry};
   co_await wait_while_settling(context_, task);
@@ -116,6 +116,12 @@ asio::awaitable<Outcome> Attempts::stage_to_the_end(TaskPtr task) {
     if (const auto blocked_by = staged ? names_in(*staged, "blocked_by") : std::vector<std::string>();
         !blocked_by.empty()) {
       co_await prefetches_.end(task, blocked_by);
+      continue;
+    }
+    if (!staged && !task->has_begun && staged.error().kind == Errc::Unavailable) {
+      Error why = std::move(staged.error());
+      co_await wait_to_begin(context_, task, std::move(why));
+      if (task->is_cancelled) co_return task->cancelled();
       continue;
     }
     if (staged || !is_trouble_of_source(*task, staged.error())) co_return staged;
@@ -172,7 +178,10 @@ asio::awaitable<Outcome> Attempts::attempt_in_turn(TaskPtr task) {
       co_return looked;
     }
   }
-  if (must_wait(*task)) task->show_queued();
+  if (must_wait(*task)) {
+    task->away_since.reset();
+    task->show_queued();
+  }
   auto waits = [this, task] { return must_wait(*task); };
   co_await turns_.wait_while(task, std::move(waits));
   auto staged = co_await attempt(task, false);
@@ -186,8 +195,10 @@ asio::awaitable<Outcome> Attempts::attempt(TaskPtr task, bool only_cached) {
   auto dataset = config::find_dataset(context_.config(), task->dataset.name);
   if (!dataset) co_return dataset.take_error();
   task->dataset = std::move(*dataset);
+  if (activity_.evicting.contains(task->dataset.name)) co_return being_evicted(task->dataset.name);
   const auto source = context_.find_source(task->dataset);
-  if (!source) co_return fail_with(source.error(), doing(*task));
+  if (!source && source.error().kind != Errc::Unavailable) co_return fail_with(source.error(), doing(*task));
+  if (!source) co_return source.take_error();
   task->was_tried = true;
   task->state.reset();
   if (source->is_exchanged && !source->device.empty() && !source->doubt) task->state = *source;
@@ -214,6 +225,7 @@ void Attempts::note_progress(Task& task, const json::object& progress) {
   const SteadyTime now = context_.clock.steady();
   Attempt& attempt = task.attempt;
   attempt.note(progress, now);
+  task.has_begun = true;
   if (attempt.is_from_peers && !attempt.has_moved) return;  // still shown as stalled: peers may have nothing
   task.progress = progress;
   task.progress["dataset"] = printable(task.dataset.name);

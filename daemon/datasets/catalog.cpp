@@ -110,6 +110,21 @@ Result<std::vector<std::string>> Catalog::names() const {
   return names;
 }
 
+std::vector<json::object> Catalog::generations_of(const std::string& dataset) const {
+  std::vector<json::object> copies;
+  const auto catalog = known();
+  if (!catalog) return copies;
+  for (const json::value& value : *get_array(**catalog, "datasets")) {
+    const json::object& row = value.as_object();
+    if (get_string(row, "name") != dataset) continue;
+    copies.push_back(row);
+    const json::array* older = get_array(row, "older");
+    for (std::size_t i = 0; older != nullptr && i < older->size(); ++i)
+      copies.push_back((*older)[i].as_object());
+  }
+  return copies;
+}
+
 Result<> Catalog::check_listed(const std::string& dataset) const {
   const auto all = names();
   if (!all) return all.take_error();

@@ -35,6 +35,8 @@ class Catalog {
   // look and wait for a short time only.
   asio::awaitable<void> look_again();
   Result<std::vector<std::string>> names() const;
+  // The dataset's copies as last listed, newest first; none while the catalog is not known.
+  std::vector<json::object> generations_of(const std::string& dataset) const;
   Result<> check_listed(const std::string& dataset) const;  // NotFound suggests the most similar name
 
  private:

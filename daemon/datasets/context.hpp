@@ -64,6 +64,8 @@ struct Context {
   // Its volume is on its first attempt, as after the daemon's start, so a short wait is worthwhile.
   std::function<bool(const config::Dataset&)> is_settling;
   Timings timings{};
+  // Why its volume is away, and since when; if unset, as find_source says it.
+  std::function<std::string(const config::Dataset&)> say_away{};
 };
 
 }  // namespace spark::datasets

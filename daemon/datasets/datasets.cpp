@@ -1,6 +1,5 @@
 #include "daemon/datasets/datasets.hpp"
 
-#include "daemon/datasets/listing.hpp"
 #include "daemon/launch.hpp"
 #include "daemon/log.hpp"
 #include "daemon/timer.hpp"
@@ -19,7 +18,7 @@ Datasets::Datasets(Context context, Jobs& jobs)
       turns_(context_, activity_, leases_, job_leases_),
       prefetches_(context_, activity_, leases_, turns_),
       attempts_(context_, activity_, catalog_, leases_, turns_, prefetches_),
-      requests_(context_, jobs_, activity_, leases_, job_leases_, turns_, attempts_, prefetches_),
+      requests_(context_, jobs_, activity_, leases_, job_leases_, turns_, attempts_, prefetches_, catalog_),
       upkeep_(context_, jobs_, activity_, catalog_, leases_) {}
 
 asio::awaitable<void> Datasets::start() {

@@ -18,6 +18,12 @@
 
 namespace spark::datasets {
 
+// The object of `ls --json`.
+Result<json::object> list(const Context& context, const Activity& activity, const Catalog& known,
+                          const Leases& leases, const Jobs& jobs);
+// `stages` of `status --json`.
+json::array stages(const Activity& activity, const Jobs& jobs);
+
 class Datasets {
  public:
   Datasets(Context context, Jobs& jobs);

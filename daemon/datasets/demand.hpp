@@ -1,13 +1,17 @@
-// The requests' requirements for a staging, and the combined requirements of a shared copy.
+// A request to stage datasets, its requirements, and the combined requirements of a shared copy.
 #pragma once
 
 #include <algorithm>
 #include <chrono>
 #include <optional>
 #include <set>
+#include <string>
+#include <vector>
 
 #include "base/clock.hpp"
 #include "base/units.hpp"
+#include "daemon/jobs.hpp"
+#include "staging/leases/lease.hpp"
 
 namespace spark::datasets {
 
@@ -23,6 +27,34 @@ struct Demand {
   std::optional<WallTime> by{};
 
   auto operator<=>(const Demand&) const = default;
+};
+
+struct StageRequest {
+  std::vector<std::string> datasets;
+  std::optional<std::chrono::seconds> lease;  // lease by time
+  staging::ProcessId process;                 // lease by process, identified at the time of the request
+  staging::Cgroup cgroup;                     // lease by control group
+  staging::SchedulerJob job;                  // lease by a scheduler's job, from now on
+  Asker asker;
+  Demand demand;                   // rate and priority
+  std::vector<std::string> nodes;  // hosts that stage the same: peers, beside the configured ones
+  bool accepts_source = false;     // also if it became empty, or is on another file system than before
+  bool allow_dirty = false;        // also from a volume that another host writes
+  bool offline = false;            // the newest copy serves while the source is away
+  // How long a source may be away before anything was read; none means no limit.
+  std::optional<Duration> wait = Duration(0);
+
+  // The same for all requests of a scheduler's hooks for the same data; empty for any other request.
+  std::string own_key() const {
+    if (!job.is_set() || wait || lease || demand != Demand{} || accepts_source || allow_dirty || offline)
+      return "";
+    std::string key = job.key();
+    for (const std::string& dataset : datasets) key += "\n" + dataset;
+    return key;
+  }
+  bool wants_lease() const {
+    return demand.is_prefetch || lease || process.pid != 0 || !cgroup.path.empty() || job.is_set();
+  }
 };
 
 // The requirements of all requests that share a copy.

@@ -1,4 +1,4 @@
-#include "daemon/datasets/listing.hpp"
+#include "daemon/datasets/datasets.hpp"
 
 #include <map>
 #include <set>
@@ -81,6 +81,7 @@ Result<json::object> list(const Context& context, const Activity& activity, cons
     const std::string name = get_string(row, "name").value_or("");
     row["name"] = printable(name);
     row.erase("good_at_s");
+    row.erase("older");
     compare_generations(context, name, row);
     if (activity.evicting.contains(name)) row["state"] = "evicting";
     row["leases"] = row["wanted_by"] = json::array{};

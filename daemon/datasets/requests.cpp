@@ -25,6 +25,14 @@ bool is_refused_for_others(const Task& task, const StageRequest& request) {
 
 }  // namespace
 
+// What the coroutines of one request share.
+struct Requests::Shared {
+  std::shared_ptr<Job> job;
+  std::vector<TaskPtr> tasks;
+  StageRequest request;
+  SteadyTime begin;
+};
+
 Result<std::vector<config::Dataset>> Requests::find_all(const StageRequest& request) const {
   if (request.datasets.empty())
     return fail(Errc::Invalid, "no dataset was named", "name one of the config's datasets");
@@ -32,10 +40,8 @@ Result<std::vector<config::Dataset>> Requests::find_all(const StageRequest& requ
   for (const std::string& name : request.datasets) {
     auto dataset = config::find_dataset(context_.config(), name);
     if (!dataset) return dataset.take_error();
-    if (activity_.evicting.contains(dataset->name)) {
-      return fail(Errc::Unavailable, "dataset " + printable(dataset->name) + " is being evicted",
-                  "try again");
-    }
+    const bool waits = !request.wait || *request.wait > Duration(0);
+    if (!waits && activity_.evicting.contains(dataset->name)) return being_evicted(dataset->name);
     found.push_back(std::move(*dataset));
   }
   return found;
@@ -44,11 +50,13 @@ Result<std::vector<config::Dataset>> Requests::find_all(const StageRequest& requ
 Result<std::shared_ptr<Job>> Requests::stage(StageRequest request) {
   const auto wanted = find_all(request);
   if (!wanted) return fail(wanted.error());
+  if (auto own = join_own(request, *wanted)) return own;
   const std::string verb = request.demand.is_prefetch ? kPrefetch : kStage;
   auto job = jobs_.create({verb, request.datasets, request.asker});
   std::vector<TaskPtr> tasks, fresh;
   for (const config::Dataset& dataset : *wanted) {
-    TaskPtr task = take_part(dataset, request, fresh);
+    auto copy = copies_.find(request, dataset);
+    TaskPtr task = copy ? task_of(dataset, std::move(*copy), request) : take_part(dataset, request, fresh);
     activity_.wanted.insert(dataset.name);
     if (request.job.is_set()) job_leases_.claim(claim_of(request, dataset.name));
     tasks.push_back(std::move(task));
@@ -57,12 +65,12 @@ Result<std::shared_ptr<Job>> Requests::stage(StageRequest request) {
   // returns.
   for (const TaskPtr& task : fresh)
     launch(context_.executor, "staging " + task->dataset.name, attempts_.run(task));
+  if (const std::string key = request.own_key(); !key.empty()) own_[key] = job;
   wake_on_cancel(*job, tasks);
-  // A prefetch of several datasets reports the first one without space immediately, not after the others were
-  // copied.
-  for (const TaskPtr& task : tasks) {
-    if (request.demand.is_prefetch)
-      launch(context_.executor, "prefetch job " + std::to_string(job->id()), end_with(job, task, tasks));
+  if (request.wait || request.demand.is_prefetch) {
+    const auto shared = std::make_shared<const Shared>(Shared{job, tasks, request, context_.clock.steady()});
+    for (const TaskPtr& task : tasks)
+      launch(context_.executor, verb + " job " + std::to_string(job->id()), end_early(shared, task));
   }
   launch(context_.executor, verb + " job " + std::to_string(job->id()),
          run(job, std::move(tasks), std::move(request)));
@@ -85,6 +93,20 @@ void Requests::stage_without(TaskPtr& refused, const StageRequest& request) {
   refused = take_part(dataset, request, fresh);
   for (const TaskPtr& task : fresh)
     launch(context_.executor, "staging " + task->dataset.name, attempts_.run(task));
+}
+
+// A job of a scheduler has one job here for the same data, however often its tasks, and hooks that lost the
+// answer, ask for it. Each adds its processes to the lease.
+std::shared_ptr<Job> Requests::join_own(const StageRequest& request,
+                                        const std::vector<config::Dataset>& wanted) {
+  const auto found = own_.find(request.own_key());
+  auto job = found == own_.end() ? nullptr : found->second.lock();
+  if (!job || !job->is_running()) return nullptr;
+  for (const config::Dataset& dataset : wanted) {
+    job_leases_.claim(claim_of(request, dataset.name));
+    job_leases_.settle(claim_of(request, dataset.name));
+  }
+  return job;
 }
 
 // None if no task can be shared.
@@ -114,6 +136,18 @@ TaskPtr Requests::make_task(const config::Dataset& dataset, const StageRequest& 
   return task;
 }
 
+// Has ended already, and is shared with no other request.
+TaskPtr Requests::task_of(const config::Dataset& dataset, json::object ready_copy,
+                          const StageRequest& request) {
+  auto task = std::make_shared<Task>(context_.executor, ++activity_.newest_task, dataset);
+  task->demands.add(request.demand);
+  task->users = 1;
+  task->is_over = true;
+  task->ended = std::move(ready_copy);
+  count(activity_.totals, *task, *task->ended);
+  return task;
+}
+
 asio::awaitable<void> Requests::run(std::shared_ptr<Job> job, std::vector<TaskPtr> tasks,
                                     StageRequest request) {
   std::vector<std::string> granted;
@@ -123,6 +157,8 @@ asio::awaitable<void> Requests::run(std::shared_ptr<Job> job, std::vector<TaskPt
   if (result && !kept) result = fail(kept.error());
   const bool succeeded = result.has_value() && job->is_running();
   job->finish(std::move(result));
+  if (const auto own = own_.find(request.own_key()); own != own_.end() && own->second.lock() == job)
+    own_.erase(own);
   end_claims(request, tasks);
   for (const std::string& id : granted) {
     activity_.early_leases.erase(id);
@@ -155,27 +191,45 @@ std::vector<TaskPtr> Requests::let_go(const std::vector<TaskPtr>& tasks, const D
   return ended;
 }
 
-asio::awaitable<void> Requests::end_with(std::shared_ptr<Job> job, TaskPtr task, std::vector<TaskPtr> all) {
-  while (!task->ended && job->is_running()) co_await task->changed.wait();
-  if (!job->is_running() || task->ended->has_value()) co_return;
-  job->finish(fail(task->ended->error()));
-  for (const TaskPtr& one : all) one->changed.notify();  // wakes the job, which releases its tasks
+// A prefetch of several datasets reports the first one without space immediately, not after the others were
+// copied. A request that does not wait reports a source that is away; the task goes on for others.
+asio::awaitable<void> Requests::end_early(std::shared_ptr<const Shared> shared, TaskPtr task) {
+  Job& job = *shared->job;
+  while (!task->ended && job.is_running() && !is_too_late(*shared, *task)) co_await task->changed.wait();
+  if (!job.is_running()) co_return;
+  const StageRequest& request = shared->request;
+  if (!task->ended) {
+    Error why = copies_.with_hint(*task->away, request, task->dataset);
+    why.what = "staging " + printable(task->dataset.name) + ": " + why.what;
+    if (task->users == 1) task->stops = why;
+    job.finish(fail(std::move(why)));
+  } else if (request.demand.is_prefetch && !*task->ended) {
+    job.finish(fail(task->ended->error()));
+  }
+  if (job.is_running()) co_return;
+  for (const TaskPtr& one : shared->tasks) one->changed.notify();  // wakes the job, which releases its tasks
+}
+
+// Its source is away for longer than the request waits, and nothing stands in for it.
+bool Requests::is_too_late(const Shared& shared, const Task& task) const {
+  if (!task.away || !shared.request.wait) return false;
+  const SteadyTime begin = std::max(shared.begin, task.away_since.value_or(shared.begin));
+  return context_.clock.steady() - begin >= *shared.request.wait &&
+         !copies_.find(shared.request, task.dataset);
 }
 
 asio::awaitable<Outcome> Requests::wait_for(std::shared_ptr<Job> job, std::vector<TaskPtr>& tasks,
                                             const StageRequest& request, std::vector<std::string>& granted) {
   json::array results;
   for (TaskPtr& task : tasks) {
-    while (!task->ended && job->is_running()) {
-      job->set_progress(task->progress);
-      co_await task->changed.wait();
-      if (!job->is_running() || !is_refused_for_others(*task, request)) continue;
+    auto outcome = co_await outcome_of(job, task, request);
+    if (is_refused_for_others(*task, request)) {
       stage_without(task, request);
       wake_on_cancel(*job, tasks);
+      outcome = co_await outcome_of(job, task, request);
     }
-    if (!job->is_running()) co_return fail(Errc::Cancelled, "the job was cancelled");
-    if (!*task->ended) co_return fail(task->ended->error());
-    auto result = co_await result_of(task, request, granted);
+    if (!outcome) co_return outcome;
+    auto result = co_await result_of(task, std::move(*outcome), request, granted);
     if (!result) co_return result;
     results.push_back(std::move(*result));
   }
@@ -184,15 +238,31 @@ asio::awaitable<Outcome> Requests::wait_for(std::shared_ptr<Job> job, std::vecto
   co_return all;
 }
 
+// Of the task; or a copy that stands in for its source while that is away.
+asio::awaitable<Outcome> Requests::outcome_of(std::shared_ptr<Job> job, TaskPtr task,
+                                              const StageRequest& request) {
+  for (;;) {
+    if (!job->is_running()) co_return fail(Errc::Cancelled, "the job was cancelled");
+    const Error* failure = task->ended && !*task->ended ? &task->ended->error() : nullptr;
+    const bool may_be_away = task->away || failure != nullptr || request.offline || task->dataset.offline;
+    if (may_be_away) {
+      if (auto copy = copies_.find(request, task->dataset, failure)) co_return std::move(*copy);
+    }
+    if (task->ended) co_return *task->ended;
+    job->set_progress(task->progress);
+    co_await task->changed.wait();
+  }
+}
+
 // The object of `stage --json` as specified in the API, with the requested lease, which is granted here.
-asio::awaitable<Outcome> Requests::result_of(TaskPtr task, const StageRequest& request,
+asio::awaitable<Outcome> Requests::result_of(TaskPtr task, json::object result, const StageRequest& request,
                                              std::vector<std::string>& granted) {
-  json::object result = task->ended->value();
   result["name"] = printable(task->dataset.name);
   result["state"] = "ready";
   result.erase("reserved");  // internal to the daemon and its worker
   result.erase("blocked_by");
   result.erase("held");
+  if (!task->dataset.env.empty()) result["env"] = task->dataset.env;
   if (!request.demand.is_prefetch) prefetches_.taken_over(task->dataset.name);
   if (!request.wants_lease()) co_return result;
   const auto generation = static_cast<std::uint64_t>(get_int(result, "generation").value_or(0));

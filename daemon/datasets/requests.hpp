@@ -2,12 +2,16 @@
 #pragma once
 
 #include <boost/asio/awaitable.hpp>
+#include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
+#include "base/json.hpp"
 #include "daemon/datasets/attempts.hpp"
+#include "daemon/datasets/catalog.hpp"
 #include "daemon/datasets/context.hpp"
 #include "daemon/datasets/leases/job_leases.hpp"
 #include "daemon/datasets/leases/leases.hpp"
@@ -18,27 +22,36 @@
 
 namespace spark::datasets {
 
-struct StageRequest {
-  std::vector<std::string> datasets;
-  std::optional<std::chrono::seconds> lease;  // lease by time
-  staging::ProcessId process;                 // lease by process, identified at the time of the request
-  staging::Cgroup cgroup;                     // lease by control group
-  staging::SchedulerJob job;                  // lease by a scheduler's job, from now on
-  Asker asker;
-  Demand demand;                   // rate and priority
-  std::vector<std::string> nodes;  // hosts that stage the same: peers, beside the configured ones
-  bool accepts_source = false;     // also if it became empty, or is on another file system than before
-  bool allow_dirty = false;        // also from a volume that another host writes
+// Copies that are served as they are, without a look at their source: to a scheduler's job the one that it
+// holds already, and to requests that allow it the newest one while the source is away.
+class ReadyCopies {
+ public:
+  ReadyCopies(const Context& context, const Activity& activity, const Catalog& catalog, const Leases& leases)
+      : context_(context), activity_(activity), catalog_(catalog), leases_(leases) {}
 
-  bool wants_lease() const {
-    return demand.is_prefetch || lease || process.pid != 0 || !cgroup.path.empty() || job.is_set();
-  }
+  // A result as of a staging, with "unchecked" while the source is away; none if the dataset has to be
+  // staged. Never a damaged copy, nor a doubtful one unless that is allowed. `failure`: of an attempt to
+  // stage it.
+  std::optional<json::object> find(const StageRequest& request, const config::Dataset& dataset,
+                                   const Error* failure = nullptr) const;
+
+  // Adds what the request can do about a source that is away.
+  Error with_hint(Error away, const StageRequest& request, const config::Dataset& dataset) const;
+
+ private:
+  std::optional<std::string> why_away(const config::Dataset& dataset, const Error* failure) const;
+  std::set<std::uint64_t> held_by(const staging::SchedulerJob& job, const std::string& dataset) const;
+
+  const Context& context_;
+  const Activity& activity_;
+  const Catalog& catalog_;
+  const Leases& leases_;
 };
 
 class Requests {
  public:
   Requests(const Context& context, Jobs& jobs, Activity& activity, Leases& leases, JobLeases& job_leases,
-           Turns& turns, Attempts& attempts, Prefetches& prefetches)
+           Turns& turns, Attempts& attempts, Prefetches& prefetches, const Catalog& catalog)
       : context_(context),
         jobs_(jobs),
         activity_(activity),
@@ -46,7 +59,8 @@ class Requests {
         job_leases_(job_leases),
         turns_(turns),
         attempts_(attempts),
-        prefetches_(prefetches) {}
+        prefetches_(prefetches),
+        copies_(context, activity, catalog, leases) {}
 
   Result<std::shared_ptr<Job>> stage(StageRequest request);
 
@@ -54,18 +68,23 @@ class Requests {
   Result<std::vector<config::Dataset>> find_all(const StageRequest& request) const;
   TaskPtr join(const config::Dataset& dataset, const StageRequest& request);
   TaskPtr make_task(const config::Dataset& dataset, const StageRequest& request);
+  TaskPtr task_of(const config::Dataset& dataset, json::object ready_copy, const StageRequest& request);
   asio::awaitable<void> run(std::shared_ptr<Job> job, std::vector<TaskPtr> tasks, StageRequest request);
   TaskPtr take_part(const config::Dataset& dataset, const StageRequest& request, std::vector<TaskPtr>& fresh);
   void stage_without(TaskPtr& refused, const StageRequest& request);
   asio::awaitable<Outcome> wait_for(std::shared_ptr<Job> job, std::vector<TaskPtr>& tasks,
                                     const StageRequest& request, std::vector<std::string>& granted);
-  asio::awaitable<Outcome> result_of(TaskPtr task, const StageRequest& request,
+  asio::awaitable<Outcome> outcome_of(std::shared_ptr<Job> job, TaskPtr task, const StageRequest& request);
+  asio::awaitable<Outcome> result_of(TaskPtr task, json::object result, const StageRequest& request,
                                      std::vector<std::string>& granted);
   asio::awaitable<Result<std::string>> grant(const StageRequest& request, std::string dataset,
                                              std::uint64_t generation, std::vector<std::string>& granted);
+  std::shared_ptr<Job> join_own(const StageRequest& request, const std::vector<config::Dataset>& wanted);
   JobClaim claim_of(const StageRequest& request, const std::string& dataset) const;
   std::vector<TaskPtr> let_go(const std::vector<TaskPtr>& tasks, const Demand& demand);
-  asio::awaitable<void> end_with(std::shared_ptr<Job> job, TaskPtr task, std::vector<TaskPtr> all);
+  struct Shared;
+  asio::awaitable<void> end_early(std::shared_ptr<const Shared> shared, TaskPtr task);
+  bool is_too_late(const Shared& shared, const Task& task) const;
   void end_claims(const StageRequest& request, const std::vector<TaskPtr>& tasks);
 
   const Context& context_;
@@ -76,6 +95,8 @@ class Requests {
   Turns& turns_;
   Attempts& attempts_;
   Prefetches& prefetches_;
+  ReadyCopies copies_;
+  std::map<std::string, std::weak_ptr<Job>> own_;  // by StageRequest::own_key()
 };
 
 }  // namespace spark::datasets

@@ -69,10 +69,21 @@ void Task::show_stalled(const std::string& reason) {
   changed.notify();
 }
 
+void Task::show_away(Error why, SteadyTime now) {
+  away = std::move(why);
+  if (!away_since) away_since = now;
+  show_stalled(away->what + "; it begins automatically when that is over");
+}
+
 void Task::show_queued() {
+  away.reset();
   progress["phase"] = "queued";
   progress.erase("reason");
   changed.notify();
+}
+
+tl::unexpected<Error> being_evicted(const std::string& dataset) {
+  return fail(Errc::Unavailable, "dataset " + printable(dataset) + " is being evicted", "try again");
 }
 
 asio::awaitable<Result<>> end_holds(Leases& leases, std::vector<TaskPtr> tasks) {

@@ -74,6 +74,11 @@ struct Task {
   bool is_cancelled = false;
   bool is_over = false;  // finished, except for a refresh of the catalog
   bool was_tried = false;
+  bool has_begun = false;  // an attempt has examined its source: from then on it waits without a limit
+  // Before that: why it can't begin now, as its source is configured but can't be reached; and since when it
+  // has been so, with attempts between.
+  std::optional<Error> away;
+  std::optional<SteadyTime> away_since;
   bool has_room = false;             // for a prefetch: its space was reserved
   json::array evicted;               // for that space
   std::optional<SourcePlace> state;  // of its volume, as last read; for peers with the same state
@@ -90,6 +95,7 @@ struct Task {
   tl::unexpected<Error> cancelled() const;  // the reason
   void begin_again();
   void show_stalled(const std::string& reason);
+  void show_away(Error why, SteadyTime now);
   void show_queued();
 };
 using TaskPtr = std::shared_ptr<Task>;
@@ -104,6 +110,8 @@ struct Activity {
   std::set<std::string> evicting;
   Totals totals;
 };
+
+tl::unexpected<Error> being_evicted(const std::string& dataset);
 
 // Ends the holds of the tasks' workers in the catalog. Unavailable: a hold is gone, and with it the staged
 // copy.

@@ -32,6 +32,19 @@ asio::awaitable<void> wait_for_source(const Context& context, TaskPtr task, std:
   task->show_queued();
 }
 
+asio::awaitable<void> wait_to_begin(const Context& context, TaskPtr task, Error why) {
+  do {
+    task->show_away(std::move(why), context.clock.steady());
+    co_await pause_for(task, context.timings.look);
+    if (auto now = config::find_dataset(context.config(), task->dataset.name))
+      task->dataset = std::move(*now);
+    const auto source = context.find_source(task->dataset);
+    if (source || source.error().kind != Errc::Unavailable) break;
+    why = source.error();
+  } while (!task->is_cancelled);
+  if (!task->is_cancelled) task->show_queued();
+}
+
 // A new state was published; the volume remounts once the last process has closed its files on the old one.
 asio::awaitable<bool> doubt_passed(const Context& context, TaskPtr task) {
   const Doubt doubt = *task->attempt.doubt;
@@ -60,7 +73,8 @@ asio::awaitable<void> wait_to_begin_again(const Context& context, TaskPtr task) 
 bool is_redefined(const Context& context, const Task& task) {
   auto now = config::find_dataset(context.config(), task.dataset.name);
   if (!now) return true;
-  now->env = task.dataset.env;                // only `run` reads it
+  now->env = task.dataset.env;                // only the results have it
+  now->offline = task.dataset.offline;        // decided for each request
   now->namespaces = task.dataset.namespaces;  // only spark-stage-csi reads it
   return *now != task.dataset;
 }

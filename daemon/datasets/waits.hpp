@@ -22,6 +22,10 @@ asio::awaitable<void> wait_while_settling(const Context& context, TaskPtr task);
 asio::awaitable<void> wait_for_source(const Context& context, TaskPtr task, std::string reason,
                                       SteadyTime end = SteadyTime::max());
 
+// For a task that has not begun, because of `why`: waits until another attempt is worthwhile. Only those of
+// its requests wait that have the patience for it.
+asio::awaitable<void> wait_to_begin(const Context& context, TaskPtr task, Error why);
+
 // Whether the doubt ended, or the task was cancelled.
 asio::awaitable<bool> doubt_passed(const Context& context, TaskPtr task);
 

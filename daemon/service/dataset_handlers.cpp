@@ -14,7 +14,8 @@ namespace asio = boost::asio;
 using api::Answer;
 using api::Request;
 
-// Each takes time on this thread: it is stored, listed and searched. Root has no such limit.
+// Each takes time on this thread: it is stored, listed and searched. Each user has a share; root has no such
+// limit.
 constexpr std::size_t kMostSubjects = 10'000, kMostLeases = 10'000;
 
 Answer too_much(const std::string& what, const std::string& hint) {
@@ -24,8 +25,9 @@ Answer too_much(const std::string& what, const std::string& hint) {
 }
 
 std::optional<Answer> refuse_job(const DaemonParts& daemon, const Request& request) {
-  if (request.caller.may_change || daemon.jobs.running_subjects() < kMostSubjects) return std::nullopt;
-  return too_much(std::to_string(kMostSubjects) + " datasets are being worked on already",
+  if (request.caller.may_change || daemon.jobs.running_subjects(request.caller.uid) < kMostSubjects)
+    return std::nullopt;
+  return too_much(std::to_string(kMostSubjects) + " datasets are being worked on for this user already",
                   "wait until some have ended; `spark-stage status` shows them");
 }
 

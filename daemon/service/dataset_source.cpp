@@ -53,4 +53,12 @@ Result<SourcePlace> find_source(const config::Dataset& dataset, const volumes::V
   return place_on_volume(dataset, *volume);
 }
 
+std::string away_in_words(const config::Dataset& dataset, const volumes::VolumeSet& volumes) {
+  const auto volume = volumes.find(dataset.volume);
+  if (!volume) return "volume " + dataset.volume + " is not in the configuration";
+  const volumes::Status& status = volume->status();
+  return "volume " + dataset.volume + " is " + to_string(status.state) + " since " + rfc3339(status.since) +
+         (status.reason.empty() ? "" : ": " + status.reason);
+}
+
 }  // namespace spark

@@ -14,4 +14,7 @@ namespace spark {
 Result<datasets::SourcePlace> find_source(const config::Dataset& dataset, const volumes::VolumeSet& volumes,
                                           HostSnapshot& snapshot);
 
+// "volume datasets is lost since 2026-11-27T14:00:00Z: its device is gone"
+std::string away_in_words(const config::Dataset& dataset, const volumes::VolumeSet& volumes);
+
 }  // namespace spark

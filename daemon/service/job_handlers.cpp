@@ -1,10 +1,11 @@
 // Requests about jobs: progress and results of long-running operations.
-#include <charconv>
+#include <boost/asio/experimental/awaitable_operators.hpp>
 
 #include "base/text.hpp"
 #include "daemon/log.hpp"
 #include "daemon/service/answers.hpp"
 #include "daemon/service/handlers.hpp"
+#include "daemon/timer.hpp"
 
 namespace spark {
 namespace {
@@ -14,20 +15,27 @@ namespace asio = boost::asio;
 using api::Answer;
 using api::Request;
 
+constexpr Duration kHeartbeat{5'000};     // docs/api.md promises 10 s
 constexpr Duration kUserDeadline{5'000};  // a directory server may be queried
 
 Result<JobPtr> find_job(const DaemonParts& daemon, const Request& request) {
   const std::string& text = request.path[2];
-  std::uint64_t id = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), id);
-  const bool is_number = error == std::errc{} && end == text.data() + text.size();
-  auto job = is_number ? daemon.jobs.find(id) : nullptr;
-  if (job) return job;
+  if (auto job = daemon.jobs.find(text)) return job;
   return fail(Errc::NotFound, "no job " + printable(text),
               "`spark-stage jobs` lists the jobs since the daemon's start; of the ended ones, the last 100");
 }
 
-// The latest progress first, then each change, then the end.
+// Waits for news of the job, but not so long that its followers take this daemon for hung.
+asio::awaitable<void> next_event_of(JobPtr job) {
+  using namespace asio::experimental::awaitable_operators;  // NOLINT(google-build-using-namespace)
+  Timer timer(co_await asio::this_coro::executor);
+  timer.expires_after(kHeartbeat);
+  auto news = job->next_change();
+  auto silence = timer.wait();
+  co_await (std::move(news) || std::move(silence));
+}
+
+// The latest progress first, then each change, then the end. Without a change the progress is repeated.
 api::EventSource events_of(JobPtr job) {
   struct Cursor {
     bool first = true, ended = false;
@@ -37,7 +45,7 @@ api::EventSource events_of(JobPtr job) {
     if (cursor->ended) co_return std::nullopt;
     const bool has_news = cursor->first && job->progress();
     cursor->first = false;
-    if (job->is_running() && !has_news) co_await job->next_change();
+    if (job->is_running() && !has_news) co_await next_event_of(job);
     if (!job->is_running()) {
       cursor->ended = true;
       co_return job->final_event();

@@ -12,6 +12,7 @@ namespace {
 
 using api::Request;
 
+constexpr std::int64_t kLongestWait = 10LL * 366 * 86400;  // seconds
 constexpr std::size_t kMostNames = 1000, kMostProcesses = 1000;
 // A Kubernetes namespace, a slash and the name of a pod.
 constexpr std::size_t kLongestUser = 63 + 1 + 253;
@@ -117,6 +118,20 @@ Result<> read_prefetch(datasets::StageRequest& wanted, const json::object& body)
   return {};
 }
 
+// "wait_s": a number of seconds; null means no limit. Without it, a prefetch has no limit, for nobody waits
+// for it, and any other staging fails at once.
+Result<> read_wait(datasets::StageRequest& wanted, const json::object& body) {
+  const json::value* wait = body.if_contains("wait_s");
+  const bool is_prefetch = get_bool(body, "prefetch").value_or(false);
+  if (wait == nullptr ? is_prefetch : wait->is_null()) wanted.wait.reset();
+  if (wait == nullptr || wait->is_null()) return {};
+  const auto seconds = get_int(body, "wait_s");
+  if (!seconds || *seconds < 0 || *seconds > kLongestWait)
+    return fail(Errc::Invalid, "wait_s is not a number of seconds, nor null for no limit");
+  wanted.wait = std::chrono::seconds(*seconds);
+  return {};
+}
+
 Asker asker_for(const datasets::StageRequest& wanted, const api::Caller& caller) {
   Asker asker = asker_of(caller);
   if (wanted.process.pid != 0)
@@ -164,6 +179,8 @@ Result<datasets::StageRequest> read_staging(const Request& request) {
     if (*rate <= 0) return fail(Errc::Invalid, "max_rate is not a rate in bytes per second");
     wanted.demand.max_rate = static_cast<Bytes>(*rate);
   }
+  wanted.offline = get_bool(request.body, "offline").value_or(false);
+  if (auto read = read_wait(wanted, request.body); !read) return read.take_error();
   wanted.accepts_source = get_bool(request.body, "accept_source").value_or(false);
   wanted.allow_dirty = get_bool(request.body, "allow_dirty").value_or(false);
   if (auto held = read_hold(wanted, request); !held) return held.take_error();

@@ -73,7 +73,10 @@ class DiskCache final : public Cache {
     for (const GenerationState state : {GenerationState::Ready, GenerationState::Evicting}) {
       for (const GenerationRow& from : *generations) {
         const std::string key = folder_name(from.dataset);
-        const bool is_listed = std::ranges::count(rows, from.dataset, &DatasetRow::name) > 0;
+        const auto newest = std::ranges::find(rows, from.dataset, &DatasetRow::name);
+        const bool is_listed = newest != rows.end();
+        if (is_listed && state == GenerationState::Ready && from.state == state)
+          newest->older.push_back(row_of(from));
         // An evicted generation disappears soon, unless its deletion has failed.
         const bool is_shown = state == GenerationState::Ready || troubles->contains(key);
         if (from.state != state || is_listed || !is_shown) continue;

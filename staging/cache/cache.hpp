@@ -113,6 +113,7 @@ struct DatasetRow {
   // The part of the dataset that could not be recovered or deleted; empty means none. If the row has no
   // generation, nothing else is known.
   std::string trouble;
+  std::vector<DatasetRow> older{};  // its earlier generations, newest first: leases keep them
 };
 
 struct Usage {

@@ -18,6 +18,7 @@ datasets:
   models: {{path: {folder}/source/models}}
   secret: {{path: {folder}/source/secret, namespaces: [team-a]}}
   huge: {{path: {folder}/source/huge}}
+  remote: {{volume: scratch, path: data}}
 outputs:
   run7: {{path: {folder}/out, volume: scratch, complete: rename, namespaces: [team-a]}}
   absent: {{path: {folder}/absent, volume: scratch, namespaces: [team-a]}}

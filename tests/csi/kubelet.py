@@ -21,7 +21,7 @@ class Pod:
     def __init__(self, kubelet, uid, namespace, name, attributes):
         self.kubelet, self.uid, self.name, self.namespace = kubelet, uid, name, namespace
         self.attributes = attributes
-        self.volume = "csi-" + hashlib.sha256(f"{uid}/data".encode()).hexdigest()
+        self.volume = "csi-" + hashlib.sha256(f"{uid}data".encode()).hexdigest()
         self.folder = kubelet.folder / "pods" / uid / "volumes/kubernetes.io~csi/data"
         self.target = self.folder / "mount"
         self.events = []  # (code, sentence) of each call that failed

@@ -82,6 +82,15 @@ def test_a_publish_call_may_be_repeated_but_not_changed(driver, daemon, kubelet)
     assert not (kubelet.folder / "target").exists()
 
 
+def test_a_repeated_publish_call_claims_a_lost_lease(driver, daemon, kubelet):
+    assert publish(kubelet) == Code.OK
+    daemon.ask("DELETE", "/v1/leases/job:csi:v1")
+    assert not daemon.leases()
+    assert publish(kubelet) == Code.OK
+    assert daemon.leases() == {("v1", "imagenet")}
+    assert unpublish(kubelet) == Code.OK
+
+
 def test_unpublish_needs_its_arguments_and_accepts_an_unknown_volume(driver, kubelet):
     assert unpublish(kubelet, volume="") == Code.INVALID_ARGUMENT
     assert unpublish(kubelet, target="") == Code.INVALID_ARGUMENT
@@ -92,6 +101,8 @@ def test_volume_statistics_need_a_mounted_volume(driver, kubelet):
     assert stats(kubelet, volume="") == Code.INVALID_ARGUMENT
     assert stats(kubelet, path="") == Code.INVALID_ARGUMENT
     assert stats(kubelet, path="not-mounted") == Code.NOT_FOUND
+    relative = wire.csi.NodeGetVolumeStatsRequest(volume_id="v1", volume_path="some/path")
+    assert code_of(kubelet, "/csi.v1.Node/NodeGetVolumeStats", relative) == Code.NOT_FOUND
 
 
 def test_a_call_that_a_node_only_driver_lacks_is_unimplemented(driver, kubelet):

@@ -70,6 +70,15 @@ def test_events_of_a_waiting_pod_report_the_progress_of_its_dataset(driver, daem
     assert has_its_data(pod, daemon)
 
 
+def test_a_pod_whose_target_is_away_waits_in_one_job_and_its_events_have_the_reason(driver, daemon, kubelet):
+    pod = kubelet.start_pod("u1", "remote")
+    wait_until(lambda: len(pod.events) >= 3, "three calls end before kubelet's deadline", 60)
+    assert codes(pod) == {ABORTED}, pod.events
+    assert all(sentence.startswith("remote: stalled: volume scratch is ") for _, sentence in pod.events), pod.events
+    assert [job["state"] for job in daemon.stagings()] == ["running"]
+    assert daemon.stagings()[0]["progress"]["reason"].startswith("volume scratch is ")
+
+
 def test_pods_with_one_dataset_share_a_staging_and_end_independently(driver, daemon, kubelet, closed):
     first, second = kubelet.start_pod("u1"), kubelet.start_pod("u2")
     wait_until(lambda: daemon.leases() == {(first.volume, "imagenet"), (second.volume, "imagenet")}, "each has a lease")
@@ -147,6 +156,18 @@ def test_the_lease_of_a_pod_that_was_deleted_by_force_ends(driver, daemon, kubel
     pod.forget()
     driver.start()
     wait_until(lambda: daemon.leases() == {(other.volume, "models")}, "the lease of the pod that runs stays")
+
+
+def test_an_unreadable_record_of_kubelet_keeps_only_its_own_lease(driver, daemon, kubelet):
+    pod, other = kubelet.start_pod("u1"), kubelet.start_pod("u2", "models")
+    assert pod.mounted.wait(30) and other.mounted.wait(30), (pod.events, other.events)
+    driver.end()
+    (other.folder / "vol_data.json").write_text("")
+    subprocess.run(["umount", pod.target], check=True)
+    kubelet.pods.remove(pod)
+    pod.forget()
+    driver.start()
+    wait_until(lambda: daemon.leases() == {(other.volume, "models")}, "the lease of the deleted pod ends")
 
 
 def test_a_dataset_is_for_the_namespaces_that_are_listed(driver, daemon, kubelet):

@@ -1,6 +1,9 @@
 """Failures: the user sees the reason, the task ends, and the node stays in service."""
 import re
+import subprocess
 import time
+
+import pytest
 
 from node import wait_until
 
@@ -101,6 +104,43 @@ def test_a_frozen_source_is_reported_and_waited_for(cluster, frozen):
     frozen.open()
     code, output = finish(job)
     assert (code, output.split().count("40")) == (0, 2), output
+
+
+def test_the_tasks_of_a_job_wait_in_one_job_of_the_daemon(cluster, frozen):
+    job = start(cluster, "-n8", "-w", "n1")
+    frozen.wait_for(1)
+    lines_until(job, WAITING, 1)
+    time.sleep(2)  # every task has asked
+    assert [one["state"] for one in cluster.nodes["n1"].daemon.new_jobs()] == ["running"]
+    frozen.open()
+    code, output = finish(job)
+    assert (code, output.split().count("40")) == (0, 8), output
+
+
+@pytest.fixture
+def away(cluster):
+    """On n1, the dataset `remote` is on a volume whose target does not answer."""
+    node = cluster.nodes["n1"]
+    text, mount = node.daemon.config.read_text(), node.daemon.folder / "mnt"
+    volumes = ("targets: {rose: {address: 127.0.0.1, port: 9}}\n"
+               f"volumes: {{gone: {{target: rose, subsystem: data, mount: {mount}}}}}\ncache:")
+    node.daemon.config.write_text(text.replace("cache:", volumes, 1) + "  remote: {volume: gone, path: data}\n")
+    assert node.daemon.ask("POST", "/v1/reload")[0] == 200
+    yield node
+    node.daemon.config.write_text(text)
+    assert node.daemon.ask("POST", "/v1/reload")[0] == 200
+    subprocess.run(["chattr", "-i", mount], stderr=subprocess.DEVNULL, check=False)
+
+
+def test_a_target_that_is_away_is_waited_for_in_one_job_and_named(cluster, away):
+    job = cluster.start("srun", "-n4", "-w", "n1", "--stage=remote", "true")
+    read = lines_until(job, r"n1: remote: stalled: volume gone is ", 2)
+    waiting = away.daemon.new_jobs()
+    assert [one["state"] for one in waiting] == ["running"], read
+    assert waiting[0]["progress"]["phase"] == "stalled" and "volume gone is " in waiting[0]["progress"]["reason"]
+    cluster.slurm("scancel", "--me")
+    code, output = finish(job)
+    assert code != 0 and "the step is being cancelled" in read + output, output
 
 
 def test_scancel_ends_the_wait_while_the_source_is_still_frozen(cluster, frozen):

@@ -115,6 +115,35 @@ def test_the_steps_of_a_batch_job_copy_once(cluster):
         assert len(copies_made(cluster.nodes[name].daemon)) == 1
 
 
+def test_a_batch_job_without_the_users_environment_stages(cluster):
+    for export in ("NONE", "X=1"):
+        done = cluster.slurm("sbatch", "--wait", "-N1", f"--export={export}", "--stage=imagenet,models", "-o", "export.out", "--wrap",
+                             'ls "$SPARK_STAGE_IMAGENET" | wc -l; ls "$HF_HOME" | wc -l')
+        output = (cluster.work / "export.out").read_text()
+        assert (done.returncode, output.split()) == (0, ["40", "10"]), output + done.stderr
+        done = cluster.slurm("sbatch", "--wait", "-N1", f"--export={export}", "--stage=data:away", "-o", "export.out", "--wrap", "echo ran")
+        output = (cluster.work / "export.out").read_text()
+        assert done.returncode != 0 and "ran" not in output.split(), output
+
+
+def test_the_steps_of_a_job_have_their_copy_whatever_happens_to_the_source(cluster, go):
+    script = cluster.work / "holds.sh"
+    script.write_text("#!/bin/sh\n#SBATCH --stage=imagenet -N1\ntouch held\nuntil [ -e go ]; do sleep 0.1; done\n"
+                      'srun sh -c \'ls "$SPARK_STAGE_IMAGENET" | wc -l\'\n')
+    held = cluster.work / "held"
+    held.unlink(missing_ok=True)
+    source, aside = cluster.source / "imagenet", cluster.source / "aside"
+    job = cluster.start("sbatch", "--wait", "-o", "holds.out", script)
+    wait_until(held.exists, "the script runs")
+    source.rename(aside)
+    try:
+        go.touch()
+        assert job.wait(60) == 0, (cluster.work / "holds.out").read_text()
+    finally:
+        aside.rename(source)
+    assert (cluster.work / "holds.out").read_text().split() == ["40"]
+
+
 def test_an_interactive_allocation_stages_for_its_steps(cluster):
     done = cluster.slurm("salloc", "-N2", "--stage=imagenet", "srun", "sh", "-c", 'ls "$SPARK_STAGE_IMAGENET" | wc -l')
     assert (done.returncode, done.stdout.split()) == (0, ["40", "40"]), done.stderr

@@ -255,7 +255,8 @@ void add_bench_demand(App& app, const Verb& bench, const std::shared_ptr<std::st
                   "Runs COMMAND and counts its processes' reads. It should read a staged copy,\n"
                   "so that its own speed is measured and not the network's. After --for the\n"
                   "command is ended with SIGTERM. The next `spark-stage bench` takes the rate,\n"
-                  "and the order in which large files were read, from this measurement.",
+                  "and the order in which large files were read, from this measurement.\n"
+                  "A container that a daemon starts, as `docker run` does, is not counted.",
                   [=](Context& context) { return measure(context, *options, runs_folder(context, *runs)); });
   app.add_to_usage(verb, "-- COMMAND...");
   verb.option("--dataset", "NAME", options->dataset,

@@ -59,7 +59,8 @@ void release(Context& context, const std::vector<StagedDataset>& staged) {
 
 struct RunOptions {
   std::vector<std::string> datasets;
-  bool accept_source = false, allow_dirty = false;
+  std::string wait;
+  bool offline = false, accept_source = false, allow_dirty = false;
 };
 
 Result<int> run(Context& context, const RunOptions& options) {
@@ -73,6 +74,10 @@ Result<int> run(Context& context, const RunOptions& options) {
   StageOptions staging;
   staging.datasets = datasets;
   staging.hold = true;
+  const auto wait = parse_wait(options.wait);
+  if (!wait) return wait.take_error();
+  staging.wait = *wait;
+  staging.offline = options.offline;
   staging.accept_source = options.accept_source;
   staging.allow_dirty = options.allow_dirty;
   const auto result = stage_and_tell(context, staging);
@@ -106,6 +111,8 @@ void add_run(App& app) {
                        [options](Context& context) { return run(context, *options); });
   app.add_to_usage(verb, "-- COMMAND...");
   verb.argument("DATASET", options->datasets, "a name from the config, or VOLUME:PATH");
+  verb.option("--wait", "TIME", options->wait, "wait that long for a source that is away");
+  verb.flag("--offline", options->offline, "take the newest copy here while the source is away");
   verb.flag("--accept-source", options->accept_source, "also if it is now empty, or on another file system");
   verb.flag("--allow-dirty", options->allow_dirty, "also from a volume that another host writes");
 }

@@ -10,8 +10,8 @@ namespace {
 
 struct StageArguments {
   std::vector<std::string> datasets;
-  std::string lease, hold, max_rate;
-  bool accept_source = false, allow_dirty = false, detach = false, as_json = false;
+  std::string lease, hold, max_rate, wait;
+  bool offline = false, accept_source = false, allow_dirty = false, detach = false, as_json = false;
 };
 
 Result<json::value> parse_holder(const std::string& text) {
@@ -32,6 +32,10 @@ Result<StageOptions> options_of(const StageArguments& arguments) {
     if (!time) return fail_with(time.error(), "--lease");
     options.time = *time;
   }
+  auto wait = parse_wait(arguments.wait);
+  if (!wait) return wait.take_error();
+  options.wait = *wait;
+  options.offline = arguments.offline;
   options.accept_source = arguments.accept_source;
   options.allow_dirty = arguments.allow_dirty;
   if (!arguments.hold.empty()) {
@@ -86,6 +90,8 @@ void add_stage(App& app) {
   verb.option("--lease", "TIME", arguments->lease, "keep it from eviction that long: 30m, 12h, 3d");
   verb.option("--hold", "PID|cgroup", arguments->hold, "keep it while that process, or this cgroup, lives");
   verb.option("--max-rate", "RATE", arguments->max_rate, "bytes per second at most: 800MB/s");
+  verb.option("--wait", "TIME", arguments->wait, "wait that long for a source that is away");
+  verb.flag("--offline", arguments->offline, "take the newest copy here while the source is away");
   verb.flag("--accept-source", arguments->accept_source,
             "also if it is now empty, or on another file system");
   verb.flag("--allow-dirty", arguments->allow_dirty, "also from a volume that another host writes");

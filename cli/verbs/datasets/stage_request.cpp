@@ -7,6 +7,13 @@
 
 namespace spark::cli {
 
+Result<std::optional<Duration>> parse_wait(const std::string& text) {
+  if (text.empty()) return std::nullopt;
+  const auto wait = parse_duration(text);
+  if (!wait) return fail_with(wait.error(), "--wait");
+  return *wait;
+}
+
 Request stage_request(const StageOptions& options) {
   json::object body;
   json::array& names = body["datasets"].emplace_array();
@@ -16,6 +23,8 @@ Request stage_request(const StageOptions& options) {
   if (options.max_rate > 0) body["max_rate"] = options.max_rate;
   if (options.accept_source) body["accept_source"] = true;
   if (options.allow_dirty) body["allow_dirty"] = true;
+  if (options.wait) body["wait_s"] = std::chrono::ceil<std::chrono::seconds>(*options.wait).count();
+  if (options.offline) body["offline"] = true;
   if (options.prefetch) body["prefetch"] = true;
   if (options.by) body["by"] = rfc3339(*options.by);
   return {"POST", "/v1/stagings", json::serialize(body)};
@@ -34,6 +43,8 @@ namespace {
 
 // Entries left out, or properties lost: reported once, after the copy.
 void warn(ProgressView& view, const json::object& dataset) {
+  if (const auto why = get_string(dataset, "unchecked"))
+    view.note("spark-stage: warning: the copy was not compared with its source: " + printable(*why));
   if (get_string(dataset, "served_from") == "cache") return;
   const auto skipped = texts(dataset, "skipped");
   if (!skipped.empty()) view.note("spark-stage: " + skipped_in_words(skipped));

@@ -21,9 +21,14 @@ struct StageOptions {
   Bytes max_rate = 0;            // bytes per second; 0: no limit
   bool accept_source = false;    // also if it is empty, or on another file system than before
   bool allow_dirty = false;      // also from a volume that another host writes
+  std::optional<Duration> wait;  // for a source that is away; none: not at all
+  bool offline = false;          // the newest copy serves while the source is away
   bool prefetch = false;         // for a job to come
   std::optional<WallTime> by;    // when a prefetch has to be there; none: whenever nothing else is copied
 };
+
+// The text of --wait; empty: none.
+Result<std::optional<Duration>> parse_wait(const std::string& text);
 
 Request stage_request(const StageOptions& options);
 

@@ -134,8 +134,10 @@ std::int64_t since_1970(WallTime time) {
   return std::chrono::duration_cast<std::chrono::seconds>(time.time_since_epoch()).count();
 }
 
-// "good_at_s" is for the daemon: when its content was last checked.
+// "good_at_s" and "older" are for the daemon: when its content was last checked; its earlier generations.
 json::object row_to_json(const staging::DatasetRow& row) {
+  json::array older;
+  for (const staging::DatasetRow& one : row.older) older.push_back(row_to_json(one));
   const bool is_failed = !row.damage.empty() || row.generation == 0;
   const std::string& reason = row.damage.empty() ? row.trouble : row.damage;
   return {{"name", row.name},
@@ -157,7 +159,8 @@ json::object row_to_json(const staging::DatasetRow& row) {
           {"staged_at", rfc3339(row.staged_at)},
           {"last_used", rfc3339(row.last_used)},
           {"scrubbed_at", row.scrubbed_at ? json::value(rfc3339(*row.scrubbed_at)) : json::value(nullptr)},
-          {"good_at_s", since_1970(row.good_at)}};
+          {"good_at_s", since_1970(row.good_at)},
+          {"older", std::move(older)}};
 }
 
 }  // namespace

@@ -41,29 +41,26 @@ TEST_F(CsiDaemonTest, AllowsAnOutputOnlyToListedNamespaces) {
   EXPECT_EQ(daemon_.outputs()->at("private"), "/out/private");
 }
 
-TEST_F(CsiDaemonTest, StagesForTheVolume) {
-  client_.on("POST /v1/stagings", 202, R"({"id": "7", "started": "t"})");
-  const auto job = daemon_.stage(*read_publication(request_for("imagenet")));
-  ASSERT_TRUE(job);
-  EXPECT_EQ(job->id, "7");
-  EXPECT_EQ(client_.bodies.back(),
-            R"({"datasets":["imagenet"],"job":{"system":"csi","id":"csi-1f","user":"team-b/train-0"}})");
-}
-
-TEST_F(CsiDaemonTest, ReportsTheOutcomeOfAStaging) {
-  client_.on("GET /v1/jobs/7", 200,
-             R"({"started": "t", "state": "running", "progress": {"phase": "copying"}, "error": null})");
-  EXPECT_FALSE(daemon_.look_at({"7", "t"})->ended);
-  EXPECT_TRUE(daemon_.look_at({"7", "before"})->is_gone) << "the number is another job's by now";
-  EXPECT_TRUE(daemon_.look_at({"8", "t"})->is_gone);
-  client_.on(
-      "GET /v1/jobs/7", 200,
-      R"({"started": "t", "state": "done", "progress": null, "error": null, "result": {"datasets": [{"path": "/c/1"}]}})");
-  EXPECT_EQ(**daemon_.look_at({"7", "t"})->ended, "/c/1");
-  client_.on(
-      "GET /v1/jobs/7", 200,
-      R"({"started": "t", "state": "failed", "progress": null, "error": {"kind": "no_space", "what": "w", "hint": ""}})");
-  EXPECT_EQ(daemon_.look_at({"7", "t"})->ended->error().kind, Errc::NoSpace);
+TEST_F(CsiDaemonTest, StagesForTheVolumeAndFollowsTheJobToItsEnd) {
+  client_.on("GET /v1/config", 200, kConfig);
+  client_.on("POST /v1/stagings", 202, R"({"id": "7", "key": "7-1f"})");
+  const auto stage = [this](const std::vector<std::string>& lines, bool goes_on = true) {
+    client_.on_stream("/v1/jobs/7-1f/events", {lines});
+    return daemon_.stage(*read_publication(request_for("imagenet")), Duration(1),
+                         [goes_on](const json::object&) { return goes_on; });
+  };
+  const std::string copying = R"({"event": "progress", "phase": "copying"})";
+  EXPECT_EQ(**stage({copying, R"({"event": "done", "result": {"datasets": [{"path": "/c/1"}]}})"}), "/c/1");
+  EXPECT_THAT(
+      client_.bodies,
+      testing::Contains(
+          R"({"datasets":["imagenet"],"job":{"system":"csi","id":"csi-1f","user":"team-b/train-0"},"wait_s":null})"));
+  const auto failed =
+      stage({R"({"event": "failed", "error": {"kind": "no_space", "what": "w", "hint": ""}})"});
+  EXPECT_EQ(failed.error().kind, Errc::NoSpace);
+  EXPECT_EQ(*stage({copying}, false), std::nullopt) << "the caller had enough";
+  EXPECT_EQ(stage({copying}).error().kind, Errc::Unavailable) << "the connection broke";
+  EXPECT_EQ(stage({}).error().kind, Errc::Unavailable) << "the daemon was restarted";
 }
 
 TEST_F(CsiDaemonTest, AReleaseMayBeRepeated) {
@@ -76,9 +73,7 @@ TEST_F(CsiDaemonTest, AReleaseMayBeRepeated) {
 
 TEST_F(CsiDaemonTest, FindsTheLeasesOfCsiVolumes) {
   client_.on("GET /v1/datasets", 200, listing("csi-1f", "imagenet"));
-  EXPECT_THAT(*daemon_.leased_volumes(), ElementsAre("csi-1f"));
-  EXPECT_THAT(*daemon_.datasets_of("csi-1f"), ElementsAre("imagenet"));
-  EXPECT_TRUE(daemon_.datasets_of("csi-2f")->empty());
+  EXPECT_THAT(*daemon_.leased_volumes(), ElementsAre(testing::Pair("csi-1f", "imagenet")));
 }
 
 }  // namespace

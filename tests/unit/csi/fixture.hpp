@@ -40,9 +40,28 @@ class FakeClient final : public cli::Client {
     if (found->second.size() > 1) found->second.erase(found->second.begin());
     return answer;
   }
-  Result<cli::Answer> stream(const cli::Request&, const cli::LineSink&, Duration) override {
-    return fail(Errc::Unsupported, "no test streams");
+  // Gives the lines of the next list of the target, then breaks; the last list is repeated. `on_line` is
+  // called before each line.
+  void on_stream(const std::string& target, std::vector<std::vector<std::string>> lists) {
+    streams_[target] = std::move(lists);
   }
+  Result<cli::Answer> stream(const cli::Request& request, const cli::LineSink& sink, Duration) override {
+    sent.push_back(request.method + " " + request.target);
+    if (is_away) return fail(Errc::Unavailable, "the daemon is not running");
+    const auto found = streams_.find(request.target);
+    if (found == streams_.end() || found->second.front().empty()) {
+      if (found != streams_.end()) found->second.erase(found->second.begin());
+      return cli::Answer{404, "{}"};
+    }
+    const std::vector<std::string> lines = found->second.front();
+    if (found->second.size() > 1) found->second.erase(found->second.begin());
+    for (const std::string& line : lines) {
+      on_line();
+      if (!sink(line)) return cli::Answer{200, ""};
+    }
+    return fail(Errc::Unavailable, "the connection broke");
+  }
+  std::function<void()> on_line = [] {};
   long count(const std::string& line) const { return std::ranges::count(sent, line); }
 
   bool is_away = false;
@@ -50,6 +69,7 @@ class FakeClient final : public cli::Client {
 
  private:
   std::map<std::string, std::vector<cli::Answer>> answers_;
+  std::map<std::string, std::vector<std::vector<std::string>>> streams_;
 };
 
 class FakeMounter final : public Mounter {

@@ -18,24 +18,21 @@ class FakeClock final : public Clock {
   SteadyTime now = std::chrono::steady_clock::now();
 };
 
+constexpr char kQueued[] = R"({"event": "progress", "phase": "queued"})";
+constexpr char kDone[] = R"({"event": "done", "result": {"datasets": [{"path": "/cache/1"}]}})";
+
 class NodeTest : public testing::Test {
  protected:
   NodeTest() {
     client_.on("GET /v1/config", 200, kConfig);
-    client_.on("POST /v1/stagings", 202, R"({"id": "7", "started": "t"})");
+    client_.on("POST /v1/stagings", 202, R"({"id": "7", "key": "7-1f"})");
     client_.on("GET /v1/datasets", 200, listing("csi-1f", "imagenet"));
     client_.on(kRelease, 200, "{}");
-    looks({done()});
+    follows({{kDone}});
   }
-  static cli::Answer running(const std::string& progress = "null") {
-    return {200, R"({"started": "t", "state": "running", "error": null, "progress": )" + progress + "}"};
+  void follows(std::vector<std::vector<std::string>> lists) {
+    client_.on_stream("/v1/jobs/7-1f/events", std::move(lists));
   }
-  static cli::Answer done() {
-    return {
-        200,
-        R"({"started": "t", "state": "done", "error": null, "result": {"datasets": [{"path": "/cache/1"}]}})"};
-  }
-  void looks(std::vector<cli::Answer> answers) { client_.on("GET /v1/jobs/7", std::move(answers)); }
   Call call() {
     return {clock_.now, clock_.now + kKubeletWaits, [this] { return is_abandoned_; }};
   }
@@ -60,39 +57,58 @@ class NodeTest : public testing::Test {
 };
 
 TEST_F(NodeTest, MountsTheCopyWhenItIsStaged) {
-  looks({running(), running(), done()});
+  follows({{kQueued, kQueued, kDone}});
   const Status status = publish();
   EXPECT_TRUE(status.is_ok()) << status.sentence;
   EXPECT_EQ(mounter_.mounted["/pods/1/mount"], "/cache/1");
 }
 
 TEST_F(NodeTest, WaitsUntilJustBeforeTheDeadlineAndReportsProgress) {
-  looks({running(R"({"phase": "copying", "bytes_done": 62, "bytes_total": 100, "eta_s": 170})")});
+  client_.on_line = [this] { clock_.now += std::chrono::seconds(1); };
+  follows({std::vector<std::string>(
+      120,
+      R"({"event": "progress", "phase": "copying", "bytes_done": 62, "bytes_total": 100, "eta_s": 170})")});
   const SteadyTime began = clock_.now;
   const Status status = publish();
   EXPECT_EQ(status.code, Code::Aborted);
   EXPECT_EQ(status.sentence, "imagenet: 62 %, 3 min left");
   EXPECT_GE(clock_.now - began, std::chrono::seconds(110));
-  EXPECT_LT(clock_.now - began, std::chrono::seconds(111));
+  EXPECT_LE(clock_.now - began, std::chrono::seconds(111));
   EXPECT_EQ(client_.count("POST /v1/stagings"), 1);
   EXPECT_EQ(client_.count(kRelease), 0) << "the staging goes on";
+  follows({{kDone}});
+  EXPECT_TRUE(publish().is_ok());
+}
+
+TEST_F(NodeTest, ASourceThatIsAwayIsWaitedForWithoutALimitAndItsReasonReported) {
+  client_.on_line = [this] { clock_.now += std::chrono::seconds(1); };
+  follows({std::vector<std::string>(
+      120,
+      R"({"event": "progress", "phase": "stalled", "reason": "volume datasets is lost", "bytes_total": 0})")});
+  EXPECT_EQ(publish().sentence, "imagenet: stalled: volume datasets is lost");
+  EXPECT_THAT(client_.bodies, testing::Contains(HasSubstr(R"("wait_s":null)")));
 }
 
 TEST_F(NodeTest, EndsAnAbandonedCall) {
-  looks({running()});
-  on_sleep_ = [this] { is_abandoned_ = true; };
+  follows({{kQueued, kQueued}});
+  client_.on_line = [this] { is_abandoned_ = true; };
   EXPECT_EQ(publish().code, Code::Aborted);
   EXPECT_TRUE(mounter_.mounted.empty());
 }
 
 TEST_F(NodeTest, RepeatedPublishCallsMountOnce) {
   ASSERT_TRUE(publish().is_ok());
-  mounter_.mounted.clear();
   EXPECT_TRUE(publish().is_ok());
-  EXPECT_TRUE(mounter_.mounted.empty());
   EXPECT_EQ(publish("secret").code, Code::AlreadyExists);
   client_.is_away = true;
   EXPECT_TRUE(publish().is_ok()) << "a daemon that is away does not disturb a pod that has its data";
+}
+
+TEST_F(NodeTest, ARepeatedPublishCallClaimsALeaseThatWasLost) {
+  ASSERT_TRUE(publish().is_ok());
+  client_.on("GET /v1/datasets", 200, R"({"datasets": []})");
+  EXPECT_TRUE(publish().is_ok());
+  EXPECT_EQ(client_.count("POST /v1/stagings"), 2);
 }
 
 TEST_F(NodeTest, RefusesATargetMountedByAnotherProgram) {
@@ -105,13 +121,10 @@ TEST_F(NodeTest, WaitsForADaemonThatIsRestarted) {
   client_.is_away = true;
   on_sleep_ = [this] { client_.is_away = false; };
   EXPECT_TRUE(publish().is_ok());
-  looks({running(),
-         {404, R"({"error": {"kind": "not_found", "what": "no job", "hint": ""}})"},
-         running(),
-         done()});
+  follows({{kQueued}, {}, {kDone}});
   mounter_.places.clear();
   EXPECT_TRUE(publish().is_ok()) << "the new daemon does not know the job: it is asked again";
-  EXPECT_EQ(client_.count("POST /v1/stagings"), 3);
+  EXPECT_EQ(client_.count("POST /v1/stagings"), 4);
 }
 
 TEST_F(NodeTest, ReportsAnUnavailableDaemonQuickly) {
@@ -123,9 +136,7 @@ TEST_F(NodeTest, ReportsAnUnavailableDaemonQuickly) {
 }
 
 TEST_F(NodeTest, PassesTheReasonOfAFailureOn) {
-  looks(
-      {{200,
-        R"({"started": "t", "state": "failed", "error": {"kind": "no_space", "what": "too large", "hint": "evict"}})"}});
+  follows({{R"({"event": "failed", "error": {"kind": "no_space", "what": "too large", "hint": "evict"}})"}});
   const Status status = publish();
   EXPECT_EQ(status.code, Code::ResourceExhausted);
   EXPECT_EQ(status.sentence, "too large - evict");
@@ -204,6 +215,7 @@ TEST_F(NodeTest, ReportsTheSpaceOfAMountedVolume) {
   EXPECT_EQ(node_.usage("csi-1f", "/pods/2/mount").error().kind, Errc::NotFound);
   EXPECT_EQ(node_.usage("", "/pods/1/mount").error().kind, Errc::Invalid);
   EXPECT_EQ(node_.usage("csi-1f", "").error().kind, Errc::Invalid);
+  EXPECT_EQ(node_.usage("csi-1f", "some/path").error().kind, Errc::NotFound) << "no volume can be there";
 }
 
 }  // namespace

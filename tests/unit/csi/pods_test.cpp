@@ -6,6 +6,7 @@ namespace spark::csi {
 namespace {
 
 using testing::ElementsAre;
+using testing::UnorderedElementsAre;
 
 std::string data(const std::string& driver, const std::string& volume) {
   return R"({"driverName": ")" + driver + R"(", "volumeHandle": ")" + volume + R"(", "nodeName": "n"})";
@@ -30,10 +31,15 @@ TEST(Pods, AreUnknownIfKubeletsFolderIsMissingOrEmpty) {
   EXPECT_FALSE(volumes_of_pods(kubelet.path)) << "a node that runs the driver has a pod";
 }
 
-TEST(Pods, AreUnknownIfARecordIsUnreadable) {
+// csi-SHA256("1data"), as kubelet names the inline volume `data` of the pod with UID 1.
+TEST(Pods, HaveTheVolumeOfAnUnreadableRecordToo) {
   const TemporaryFolder kubelet;
-  kubelet.write("pods/1/volumes/kubernetes.io~csi/data/vol_data.json", "{");
-  EXPECT_FALSE(volumes_of_pods(kubelet.path));
+  kubelet.write("pods/1/volumes/kubernetes.io~csi/data/vol_data.json", "");
+  kubelet.write("pods/2/volumes/kubernetes.io~csi/data/vol_data.json", data(kDriver, "csi-2"));
+  const auto volumes = volumes_of_pods(kubelet.path);
+  ASSERT_TRUE(volumes) << volumes.error().message();
+  EXPECT_THAT(*volumes, UnorderedElementsAre(
+                            "csi-7810958cad1f5ebb89dca003f191659b3ce7098dd199d9c74941418c19c07bfc", "csi-2"));
 }
 
 }  // namespace

@@ -39,6 +39,26 @@ TEST_F(DaemonTest, ConfiguredNamesNeedOneRequest) {
   EXPECT_THAT(fake.requests(), ElementsAre(StartsWith("GET /v1/config ")));
 }
 
+TEST_F(DaemonTest, ADaemonThatRestartsIsWaitedForIfItIsExpected) {
+  const std::filesystem::path link = std::filesystem::path(testing::TempDir()) / "spark-restarting.sock";
+  std::filesystem::remove(link);
+  const std::string socket = link;
+  const Daemon daemon{socket.c_str(), "n1"};
+  const Wait soon = wait_for_ms(5000, -1);
+  EXPECT_EQ(read_config(&daemon, &soon, &failure_), nullptr);
+  FakeDaemon fake({answer(200, kConfig)});
+  std::thread starts([&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(200));
+    std::filesystem::create_symlink(fake.path(), link);
+  });
+  const Wait wait = wait_for_restart_ms(60'000, 1000, -1);
+  char* config = read_config(&daemon, &wait, &failure_);
+  starts.join();
+  EXPECT_STREQ(config, kConfig);
+  free(config);
+  std::filesystem::remove(link);
+}
+
 TEST_F(DaemonTest, AnUnknownNameIsRefusedWithTheDaemonsMessage) {
   FakeDaemon fake({answer(200, kConfig), answer(404, kUnknown)});
   EXPECT_EQ(check(fake, "imagenet,imagnet"), -1);

@@ -14,7 +14,7 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::StartsWith;
 
-const std::string kAccepted = R"({"id":"7","verb":"stage"})";
+const std::string kAccepted = R"({"id":"7","key":"7-1f","verb":"stage"})";
 const std::string kDone = R"({"event":"done","result":{"datasets":[{"name":"a","path":"/cache/a"}]}})";
 
 std::string failed(const std::string& kind) {
@@ -49,7 +49,7 @@ TEST_F(StagingTest, WaitsForTheEndOfTheJobThatTookTheRequest) {
   ASSERT_EQ(stage(fake.path()), 0) << failure_.what;
   EXPECT_EQ(path_, "/cache/a");
   EXPECT_THAT(fake.requests(),
-              ElementsAre(StartsWith("POST /v1/stagings "), StartsWith("GET /v1/jobs/7/events ")));
+              ElementsAre(StartsWith("POST /v1/stagings "), StartsWith("GET /v1/jobs/7-1f/events ")));
 }
 
 TEST_F(StagingTest, ARefusalIsFinalBeforeAndDuringTheStaging) {
@@ -62,12 +62,14 @@ TEST_F(StagingTest, ARefusalIsFinalBeforeAndDuringTheStaging) {
   EXPECT_STREQ(failure_.kind, "no_space");
 }
 
-TEST_F(StagingTest, ADaemonThatWasKilledIsAskedAgain) {
-  FakeDaemon fake({answer(202, kAccepted), events({R"({"event":"progress"})"}, true), answer(202, kAccepted),
-                   events({kDone})});
+TEST_F(StagingTest, ALostConnectionFollowsTheSameJobAgain) {
+  FakeDaemon fake({answer(202, kAccepted), events({R"({"event":"progress"})"}, true), events({kDone})});
   ASSERT_EQ(stage(fake.path()), 0) << failure_.what;
   EXPECT_EQ(path_, "/cache/a");
   EXPECT_THAT(said.front(), HasSubstr("trying again for 60 s"));
+  EXPECT_THAT(fake.requests(),
+              ElementsAre(StartsWith("POST /v1/stagings "), StartsWith("GET /v1/jobs/7-1f/events "),
+                          StartsWith("GET /v1/jobs/7-1f/events ")));
 }
 
 TEST_F(StagingTest, AJobUnknownToTheRestartedDaemonIsRequestedAgain) {
@@ -75,10 +77,10 @@ TEST_F(StagingTest, AJobUnknownToTheRestartedDaemonIsRequestedAgain) {
   EXPECT_EQ(stage(fake.path()), 0) << failure_.what;
 }
 
-TEST_F(StagingTest, ADaemonThatStopsCleanlyIsAskedAgain) {
-  FakeDaemon fake(
-      {answer(202, kAccepted), events({failed("unavailable")}), answer(202, kAccepted), events({kDone})});
-  EXPECT_EQ(stage(fake.path()), 0) << failure_.what;
+TEST_F(StagingTest, WaitsWithoutALimitForASourceThatIsAway) {
+  FakeDaemon fake({answer(202, kAccepted), events({kDone})});
+  ASSERT_EQ(stage(fake.path()), 0) << failure_.what;
+  EXPECT_THAT(fake.requests().front(), HasSubstr(R"("wait_s":null)"));
 }
 
 TEST_F(StagingTest, ADaemonThatDoesNotComeBackIsReported) {

@@ -162,7 +162,10 @@ TEST_F(JobLeasesTest, AFailedStagingLeavesNoLease) {
   EXPECT_THAT(leases(), IsEmpty());
 }
 
-TEST_F(JobLeasesTest, AJobKeepsTheGenerationItStartedWith) {
+TEST_F(JobLeasesTest, AJobWhoseCopyIsDamagedKeepsTheGenerationItStartedWith) {
+  std::string damaged = one_line(kRows);
+  damaged.replace(damaged.find("ready"), 5, "failed");
+  worker.on("catalog", "printf '%s\\n' '{\"result\": " + damaged + "}'");
   worker.on("stage", "echo '{\"result\": {\"path\": \"/c/'$n'\", \"generation\": '$n'}}'");
   start();
   ASSERT_TRUE(ends(stage_for(kJob)));
