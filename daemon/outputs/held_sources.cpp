@@ -14,12 +14,12 @@ constexpr std::string_view kSuffix = ".spark-held";  // staging::kHeldSuffix
 }  // namespace
 
 asio::awaitable<Result<std::string>> HeldSources::hold(std::string job_folder, std::string name,
-                                                       std::int64_t written_ns) {
+                                                       std::int64_t written) {
   workers::Call call;
   call.verb = "hold-source";
   call.subject = "the checkpoints in " + printable(job_folder);
   call.deadline = context_.timings.scan;
-  call.request = {{"path", job_folder}, {"name", name}, {"written_ns", written_ns}};
+  call.request = {{"path", job_folder}, {"name", name}, {"written", written}};
   ++holding_;
   const auto held = co_await context_.runner.run(std::move(call));
   --holding_;

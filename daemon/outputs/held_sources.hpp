@@ -21,8 +21,7 @@ class HeldSources {
   HeldSources(const Context& context, Sources sources) : context_(context), sources_(std::move(sources)) {}
 
   // Returns the path of the held checkpoint, which is the source to send.
-  asio::awaitable<Result<std::string>> hold(std::string job_folder, std::string name,
-                                            std::int64_t written_ns);
+  asio::awaitable<Result<std::string>> hold(std::string job_folder, std::string name, std::int64_t written);
   // Of those that are held for this folder, the ones that no copy needs: its sending has ended, also in an
   // earlier daemon.
   asio::awaitable<void> release(std::string job_folder, std::vector<std::string> held);

@@ -227,6 +227,7 @@ std::string why_not_deep_speed(const fs::path& path, bool was_complete) {
   if (name != named && !was_complete)
     return "`latest` names " + printable(named) +
            ", and this one was not seen complete before, as after an interrupted save; " + how_to_send(path);
+  if (name != named) return "";  // whatever the clock says of `latest`
   const Proof proof{"`latest`", *written};
   return older_than(first_newer(path, of_rank_0.empty() ? of_all : of_rank_0, proof), path, proof);
 }
@@ -257,6 +258,24 @@ std::string best_model_of(const fs::path& checkpoint) {
   const auto state = text ? parse_json_object(*text) : Result<json::object>(fail(text.error()));
   const auto best = state ? get_string(*state, "best_model_checkpoint") : std::nullopt;
   return best ? fs::path(*best).filename().native() : "";
+}
+
+std::optional<std::int64_t> proved_at(const fs::path& path, const Completeness& completeness) {
+  switch (completeness.rule) {
+    case Completeness::Rule::Rename:
+      return std::nullopt;
+    case Completeness::Rule::Dcp: {
+      const auto nemo = written_at(path / "weights" / ".metadata");
+      return nemo ? nemo : written_at(path / ".metadata");
+    }
+    case Completeness::Rule::HuggingFace:
+      return written_at(path / "trainer_state.json");
+    case Completeness::Rule::DeepSpeed:
+      return written_at(path.parent_path() / kLatest);
+    case Completeness::Rule::Marker:
+      return written_at(path / completeness.marker);
+  }
+  return std::nullopt;
 }
 
 std::string why_incomplete(const fs::path& path, bool was_complete, const Completeness& completeness) {

@@ -35,6 +35,9 @@ std::optional<Completeness::Rule> rule_named(std::string_view word);
 std::string why_incomplete(const std::filesystem::path& path, bool was_complete,
                            const Completeness& completeness);
 
+// When the file that proves it was written, in nanoseconds; no value without one.
+std::optional<std::int64_t> proved_at(const std::filesystem::path& path, const Completeness& completeness);
+
 // The checkpoint that this one names as the best so far (`best_model_checkpoint` of a Hugging Face Trainer);
 // empty if it names none.
 std::string best_model_of(const std::filesystem::path& checkpoint);

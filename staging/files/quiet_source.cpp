@@ -48,12 +48,24 @@ bool is_broken_link(const fs::path& path, const fs::path& root) {
   return leads_out(path.lexically_relative(root).native(), target.native()) || !fs::exists(path, error);
 }
 
+// Of one entry, for a sum: the order of a folder's entries does not count.
+std::uint64_t print_of(const std::string& path, const struct stat& info) {
+  Hasher hasher;
+  hasher.add(path);
+  hasher.add_number(info.st_mode & S_IFMT);
+  hasher.add_number(S_ISREG(info.st_mode) ? static_cast<std::uint64_t>(info.st_size) : 0);
+  hasher.add_number(static_cast<std::uint64_t>(nanoseconds(info.st_mtim)));
+  return hasher.digest().low;
+}
+
 void add(TreeTotals& totals, const fs::path& path, const fs::path& root) {
   struct stat info {};
   if (::lstat(path.c_str(), &info) != 0) return;
   ++totals.entries;
-  totals.written_ns = std::max(totals.written_ns, nanoseconds(info.st_mtim));
-  totals.changed_ns = std::max({totals.changed_ns, totals.written_ns, nanoseconds(info.st_ctim)});
+  const std::string below = path == root ? "" : path.native().substr(root.native().size());
+  totals.written =
+      static_cast<std::int64_t>(static_cast<std::uint64_t>(totals.written) + print_of(below, info));
+  totals.changed_ns = std::max({totals.changed_ns, nanoseconds(info.st_mtim), nanoseconds(info.st_ctim)});
   if (S_ISREG(info.st_mode)) totals.bytes += static_cast<Bytes>(info.st_size);
   if (totals.unreadable.empty() && !is_readable(path, info)) totals.unreadable = path;
   if (totals.broken_link.empty() && S_ISLNK(info.st_mode) && path != root && is_broken_link(path, root))
@@ -73,9 +85,12 @@ TreeTotals totals_of(const fs::path& path) {
   return totals;
 }
 
-Result<> check_still_complete(const Tree& source, std::int64_t complete_at_ns) {
-  const TreeTotals totals = totals_of(source.root());
-  if (totals.changed_ns == complete_at_ns || totals.written_ns == complete_at_ns) return {};
+bool is_state(const TreeTotals& totals, std::int64_t seen) {
+  return totals.written == seen || totals.changed_ns == seen;
+}
+
+Result<> check_still_complete(const Tree& source, std::int64_t complete_state) {
+  if (is_state(totals_of(source.root()), complete_state)) return {};
   return fail(Errc::Mismatch,
               source.shown("") + " changed since it was found complete: nothing was published",
               "an output with `complete` sends it when it is complete again; otherwise send it then");

@@ -19,20 +19,26 @@ namespace spark::staging {
 
 struct TreeTotals {
   std::int64_t changed_ns = 0;  // the newest mtime or ctime of anything in it
-  std::int64_t written_ns = 0;  // the newest mtime: a chmod, chown or hard link leaves it as it was
-  Bytes bytes = 0;              // of regular files
-  std::uint64_t entries = 0;    // it, and everything in it
-  std::string unreadable;       // path of something in it that this user may not read; empty means none
-  std::string broken_link;      // of a symlink to nothing, or to something outside; empty means none
+  // Identifies what was written: the names, sizes and mtimes of everything in it. The newest time alone stays
+  // the same if the clock was set back and a file is written again. A chmod, chown or hard link leaves it as
+  // it was. 0 if there is nothing.
+  std::int64_t written = 0;
+  Bytes bytes = 0;            // of regular files
+  std::uint64_t entries = 0;  // it, and everything in it
+  std::string unreadable;     // path of something in it that this user may not read; empty means none
+  std::string broken_link;    // of a symlink to nothing, or to something outside; empty means none
 };
 
 // Of a file or folder, without following links. A file that disappears meanwhile is no error: the next call
 // sees the rest.
 TreeTotals totals_of(const std::filesystem::path& path);
 
-// Mismatch if neither the source's TreeTotals::changed_ns nor its written_ns, which counts for a held one, is
-// that of when it was found complete.
-Result<> check_still_complete(const Tree& source, std::int64_t complete_at_ns);
+// Whether these are the totals of an earlier look, by their `written`, or in records of version 0.2.0 by
+// their `changed_ns`.
+bool is_state(const TreeTotals& totals, std::int64_t seen);
+
+// Mismatch unless the source is as when it was found complete: is_state.
+Result<> check_still_complete(const Tree& source, std::int64_t complete_state);
 
 class QuietSource {
  public:

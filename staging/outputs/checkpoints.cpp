@@ -38,14 +38,14 @@ bool is_in_use(const fs::path& path, const std::vector<fs::path>& sources) {
   });
 }
 
-bool is_unchanged(const fs::path& path, std::int64_t changed_ns) {
+bool is_unchanged(const fs::path& path, std::int64_t seen) {
   struct stat info {};
-  return ::lstat(path.c_str(), &info) == 0 && totals_of(path).changed_ns == changed_ns;
+  return ::lstat(path.c_str(), &info) == 0 && is_state(totals_of(path), seen);
 }
 
 bool is_in(const KnownStates& states, const Checkpoint& one) {
   const auto found = states.find(one.name);
-  return found != states.end() && (found->second == one.written_ns || found->second == one.changed_ns);
+  return found != states.end() && (found->second == one.written || found->second == one.changed_ns);
 }
 
 Checkpoint checkpoint_at(const fs::path& path, const struct stat& info, const Completeness& completeness,
@@ -54,7 +54,7 @@ Checkpoint checkpoint_at(const fs::path& path, const struct stat& info, const Co
   Checkpoint one{.name = path.filename(),
                  .mtime_ns = nanoseconds(info.st_mtim),
                  .changed_ns = totals.changed_ns,
-                 .written_ns = totals.written_ns,
+                 .written = totals.written,
                  .bytes = totals.bytes,
                  .entries = totals.entries,
                  .inode = info.st_ino,
@@ -102,8 +102,9 @@ Result<std::vector<Checkpoint>> list_checkpoints(const fs::path& folder, const C
     if (kind == EntryKind::Temporary || kind == EntryKind::Other) continue;
     Checkpoint one = checkpoint_at(folder / name, info, completeness, known);
     one.is_in_future = one.changed_ns > in_ns(now + settled);
-    one.is_settling =
-        one.incomplete.empty() && one.changed_ns > in_ns(now - settled) && !is_in(unchanged, one);
+    one.is_proof_in_future = proved_at(folder / name, completeness).value_or(0) > in_ns(now + settled);
+    one.is_settling = one.incomplete.empty() && one.changed_ns > in_ns(now - settled) &&
+                      !is_in(unchanged, one) && !is_in(known, one);
     if (one.is_settling) one.incomplete = "it changed a moment ago";
     (kind == EntryKind::Alias ? aliases : checkpoints).push_back(std::move(one));
   }

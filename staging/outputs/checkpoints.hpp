@@ -20,7 +20,7 @@ struct Checkpoint {
   std::string name;
   std::int64_t mtime_ns = 0;    // of the entry itself: when the job last added something to it
   std::int64_t changed_ns = 0;  // the newest change of anything in it
-  std::int64_t written_ns = 0;  // the newest write to anything in it; see TreeTotals
+  std::int64_t written = 0;     // identifies its state: TreeTotals::written
   Bytes bytes = 0;
   std::uint64_t entries = 0;  // TreeTotals::entries
   std::uint64_t inode = 0;    // of the entry itself
@@ -28,11 +28,12 @@ struct Checkpoint {
   bool is_settling = false;   // complete by its rule, but changed a moment ago
   // It may be complete, but that can't be known: see mark_unproven, or it can't be read.
   bool is_unproven = false;
-  bool is_in_future = false;  // it changed clearly later than now, by the clock
+  bool is_in_future = false;        // it changed clearly later than now, by the clock
+  bool is_proof_in_future = false;  // the same of the proof: data that are written again never look newer
 };
 
 // What was known of checkpoints at earlier looks, by name: each for the state with that
-// Checkpoint::written_ns (in records of version 0.2.0: changed_ns).
+// Checkpoint::written (in records of version 0.2.0: changed_ns).
 using KnownStates = std::map<std::string, std::int64_t>;
 
 // The highest first (is_above). Symbolic links, and entries that are no checkpoints by their names (kind_of),

@@ -121,15 +121,14 @@ std::vector<std::string> held_checkpoints(const fs::path& job_folder) {
   return names ? *names : std::vector<std::string>();
 }
 
-Result<fs::path> hold_checkpoint(const fs::path& job_folder, const std::string& name,
-                                 std::int64_t written_ns) {
+Result<fs::path> hold_checkpoint(const fs::path& job_folder, const std::string& name, std::int64_t written) {
   const fs::path source = job_folder / name, folder = holding_folder(job_folder), held = folder / name;
   const TreeTotals before = totals_of(source);
   const auto changed = [&] {
     return fail(Errc::Mismatch, printable(source.native()) + " changed, or was deleted, before it was held");
   };
-  if (before.written_ns != written_ns) return changed();
-  if (totals_of(held).written_ns == written_ns) return held;  // for a request that waits
+  if (before.written != written) return changed();
+  if (totals_of(held).written == written) return held;  // for a request that waits
   if (room_in(job_folder) < before.bytes) {
     return fail(Errc::NoSpace,
                 "there is no room for one more checkpoint of " + format_bytes(before.bytes) + " beside " +
@@ -144,8 +143,8 @@ Result<fs::path> hold_checkpoint(const fs::path& job_folder, const std::string& 
   auto linked = link_tree(source, folder / unfinished);
   if (linked) {
     const TreeTotals after = totals_of(source), links = totals_of(folder / unfinished);
-    const bool is_whole = after.written_ns == written_ns && after.entries == before.entries &&
-                          links.written_ns == written_ns && links.entries == before.entries;
+    const bool is_whole = after.written == written && after.entries == before.entries &&
+                          links.written == written && links.entries == before.entries;
     if (!is_whole) linked = changed();
   }
   if (linked && ::rename((folder / unfinished).c_str(), held.c_str()) != 0)

@@ -17,10 +17,10 @@ namespace spark::staging {
 std::vector<std::string> held_checkpoints(const std::filesystem::path& job_folder);
 
 // Returns the path of the held checkpoint, with the same times. Mismatch if it is not as it was when it was
-// last written at `written_ns`. NoSpace if the drive, or the user's quota, has less room than one more
+// last written at `written`. NoSpace if the drive, or the user's quota, has less room than one more
 // checkpoint of its size takes: the job needs it. Unsupported if the file system has no hard links.
 Result<std::filesystem::path> hold_checkpoint(const std::filesystem::path& job_folder,
-                                              const std::string& name, std::int64_t written_ns);
+                                              const std::string& name, std::int64_t written);
 
 // Deletes held ones by their names, and the folder once it is empty.
 Result<> release_checkpoints(const std::filesystem::path& job_folder, const std::vector<std::string>& names);

@@ -18,7 +18,7 @@ bool is_kept_always(const config::Output& output, const Holdings& held, const st
 // Records of earlier versions have its newest change.
 bool is_rewritten(const LocalCheckpoint& local, const Changes& sent) {
   const auto known = sent.find(local.name);
-  return known != sent.end() && known->second != local.written_ns && known->second != local.changed_ns;
+  return known != sent.end() && known->second != local.written && known->second != local.changed_ns;
 }
 
 template <class Checkpoint>
@@ -101,18 +101,21 @@ CheckpointPlan plan_checkpoints(const config::Output& output, const Holdings& he
     const bool is_again = is_rewritten(one, sent);
     const bool is_known = held.published ? is_published(output, one, published) : sent.contains(one.name);
     const bool is_there = is_known && !is_again;
+    // Another host has sent its own state of this step since: two hosts never replace each other's in turn.
+    const bool is_replaced =
+        !is_known && !is_again && sent.contains(one.name) && find_in(published, one.name);
     const Turn turn = turn_of(one, held.begun);
     const bool is_update = is_again && find_in(published, one.name) != nullptr;
     const PublishedCheckpoint* above = is_update ? nullptr : overtaking(one, turn, output, held, sent);
     const bool is_kept = is_kept_always(output, held, one.name);
     if (std::exchange(is_highest, false)) {
-      plan.is_newest_pending = !is_known && above == nullptr;
+      plan.is_newest_pending = !is_known && !is_replaced && above == nullptr;
       if (above != nullptr && !is_there && !is_kept && !sent.contains(one.name))
         plan.overtaken_by = above->name;
     }
     // A checkpoint that waits behind the newest is superfluous as soon as the newest is published.
     const bool is_next = (is_newest || turn == Turn::AwaitedByOthers) && above == nullptr;
-    if (!is_there && (is_update || is_kept || is_next)) {
+    if (!is_there && !is_replaced && (is_update || is_kept || is_next)) {
       plan.backlog += one.bytes;
       ++plan.waiting;
       if (turn < turn_of_send) {
@@ -124,7 +127,7 @@ CheckpointPlan plan_checkpoints(const config::Output& output, const Holdings& he
     if (!has_step || is_newest || output.keep_local == 0 || kept[true] <= output.keep_local) continue;
     if (one.name == held.best) continue;
     const PublishedCheckpoint* copy = is_there ? find_in(published, one.name) : above;
-    if (copy != nullptr) plan.surplus.push_back({one.name, one.changed_ns, *copy});
+    if (copy != nullptr) plan.surplus.push_back({one.name, one.written, *copy});
   }
   return plan;
 }
@@ -136,12 +139,12 @@ std::vector<LocalCheckpoint> local_from_json(const json::object& answer) {
     const json::object& row = (*rows)[i].as_object();
     const auto number = [&row](std::string_view key) { return get_int(row, key).value_or(0); };
     const std::int64_t changed_ns = number("changed_ns");
-    all.push_back({text_of(row, "name"), number("mtime_ns"), changed_ns,
-                   get_int(row, "written_ns").value_or(changed_ns), static_cast<Bytes>(number("bytes")),
-                   static_cast<std::uint64_t>(number("entries")), static_cast<std::uint64_t>(number("inode")),
-                   text_of(row, "incomplete"), get_bool(row, "is_settling").value_or(false),
-                   get_bool(row, "is_unproven").value_or(false),
-                   get_bool(row, "is_in_future").value_or(false)});
+    all.push_back(
+        {text_of(row, "name"), number("mtime_ns"), changed_ns, get_int(row, "written").value_or(changed_ns),
+         static_cast<Bytes>(number("bytes")), static_cast<std::uint64_t>(number("entries")),
+         static_cast<std::uint64_t>(number("inode")), text_of(row, "incomplete"),
+         get_bool(row, "is_settling").value_or(false), get_bool(row, "is_unproven").value_or(false),
+         get_bool(row, "is_in_future").value_or(false), get_bool(row, "is_proof_in_future").value_or(false)});
   }
   std::ranges::sort(all, staging::is_above<LocalCheckpoint>);
   return all;

@@ -18,7 +18,7 @@ struct LocalCheckpoint {
   std::string name;
   std::int64_t mtime_ns = 0;    // of its root
   std::int64_t changed_ns = 0;  // the newest change of anything in it
-  std::int64_t written_ns = 0;  // the newest write to anything in it: a chmod is none
+  std::int64_t written = 0;     // identifies what was written: a chmod changes nothing
   Bytes bytes = 0;
   std::uint64_t entries = 0, inode = 0;  // everything in it; of its root
   std::string incomplete;                // why it is not complete; empty means complete
@@ -27,6 +27,7 @@ struct LocalCheckpoint {
   // its drive by then.
   bool is_unproven = false;
   bool is_in_future = false;  // its times are later than the clock
+  bool is_proof_in_future = false;
 };
 
 struct PublishedCheckpoint {
@@ -46,7 +47,7 @@ struct BegunCheckpoint {
 // Whether this host's shard there is of the checkpoint as it is now: a job may save a checkpoint again.
 bool has_sent(const LocalCheckpoint& local, const std::vector<BegunCheckpoint>& begun);
 
-// A time of each checkpoint, by name: its newest change, or its newest write.
+// A state of each checkpoint, by name: LocalCheckpoint::written, or in records of version 0.2.0 changed_ns.
 using Changes = std::map<std::string, std::int64_t>;
 
 // What there is: the highest first in each list, by staging::is_above.
@@ -60,8 +61,8 @@ struct Holdings {
 // A local checkpoint that need not stay here, if the copy that this depends on is whole.
 struct Surplus {
   std::string name;
-  std::int64_t changed_ns = 0;
-  PublishedCheckpoint copy;  // of that very checkpoint, or of a higher step
+  std::int64_t changed_ns = 0;  // LocalCheckpoint::written when that was decided
+  PublishedCheckpoint copy;     // of that very checkpoint, or of a higher step
 };
 
 struct CheckpointPlan {

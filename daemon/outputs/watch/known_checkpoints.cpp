@@ -64,7 +64,7 @@ void KnownCheckpoints::mark_remnants(std::vector<LocalCheckpoint>& local) const 
 Changes KnownCheckpoints::converted(Changes recorded, const std::vector<LocalCheckpoint>& local) const {
   for (const LocalCheckpoint& one : local) {
     const auto known = recorded.find(one.name);
-    if (known != recorded.end() && known->second == one.changed_ns) known->second = one.written_ns;
+    if (known != recorded.end() && known->second == one.changed_ns) known->second = one.written;
   }
   return recorded;
 }
@@ -74,10 +74,14 @@ asio::awaitable<void> KnownCheckpoints::remember(const std::vector<LocalCheckpoi
   auto before = std::exchange(since_, {});
   for (const LocalCheckpoint& one : local) {
     const auto known = before.find(one.name);
-    const bool is_same = known != before.end() && known->second.written_ns == one.written_ns;
+    const bool is_same = known != before.end() && known->second.written == one.written;
     Since& since = since_[one.name];
-    since = is_same ? known->second
-                    : Since{one.written_ns, context_.clock.steady(), one.is_in_future && !has_looked_};
+    // A save to the same name never looks unfinished beside a proof with a time in the future.
+    const bool is_torn = known != before.end() && known->second.was_complete && one.is_proof_in_future;
+    since = is_same
+                ? known->second
+                : Since{one.written, context_.clock.steady(), is_torn || (one.is_in_future && !has_looked_)};
+    since.was_complete = one.incomplete.empty() || one.is_settling || is_torn;
     const bool is_same_folder = known != before.end() && known->second.inode == one.inode;
     since.entries =
         std::max(one.incomplete.empty() ? one.entries : 0, is_same_folder ? known->second.entries : 0);
@@ -87,7 +91,7 @@ asio::awaitable<void> KnownCheckpoints::remember(const std::vector<LocalCheckpoi
   if (!has_loaded_) co_return;
   const auto has = [](const Changes& changes, const LocalCheckpoint& one) {
     const auto found = changes.find(one.name);
-    return found != changes.end() && found->second == one.written_ns;
+    return found != changes.end() && found->second == one.written;
   };
   const Known now{converted(known_.flushed, local), converted(known_.sent, local),
                   converted(known_.unproven, local)};
@@ -96,14 +100,14 @@ asio::awaitable<void> KnownCheckpoints::remember(const std::vector<LocalCheckpoi
     if (const auto known = now.sent.find(one.name); known != now.sent.end()) next.sent.insert(*known);
     const bool was_flushed = has(now.flushed, one);
     const bool was_unproven = since_[one.name].is_unproven || has(now.unproven, one);
-    if (!was_flushed && (one.is_unproven || was_unproven)) next.unproven[one.name] = one.written_ns;
+    if (!was_flushed && (one.is_unproven || was_unproven)) next.unproven[one.name] = one.written;
     // One that was flushed may be complete again: DeepSpeed empties `latest` before it writes it.
     if (!one.incomplete.empty() && !was_flushed) continue;
-    next.flushed[one.name] = one.written_ns;
+    next.flushed[one.name] = one.written;
     if (!one.incomplete.empty() || published == nullptr || !is_published(output_, one, *published)) continue;
     // Sent before this was recorded, or manually, or published by another host with this one's shard.
     const auto shard = shards_.find(one.name);
-    next.sent.emplace(one.name, shard == shards_.end() ? one.written_ns : shard->second);
+    next.sent.emplace(one.name, shard == shards_.end() ? one.written : shard->second);
     shards_.erase(one.name);
   }
   known_ = std::move(next);
@@ -125,18 +129,18 @@ asio::awaitable<void> KnownCheckpoints::save() {
 Changes KnownCheckpoints::unchanged() const {
   Changes unchanged;
   for (const auto& [name, since] : since_) {
-    if (context_.clock.steady() - since.time >= context_.timings.steady) unchanged[name] = since.written_ns;
+    if (context_.clock.steady() - since.time >= context_.timings.steady) unchanged[name] = since.written;
   }
   return unchanged;
 }
 
-void KnownCheckpoints::mark_sent(const std::string& checkpoint, std::int64_t written_ns) {
-  known_.sent[checkpoint] = written_ns;
+void KnownCheckpoints::mark_sent(const std::string& checkpoint, std::int64_t written) {
+  known_.sent[checkpoint] = written;
   shards_.erase(checkpoint);
 }
 
-void KnownCheckpoints::mark_shard_sent(const std::string& checkpoint, std::int64_t written_ns) {
-  shards_[checkpoint] = written_ns;
+void KnownCheckpoints::mark_shard_sent(const std::string& checkpoint, std::int64_t written) {
+  shards_[checkpoint] = written;
 }
 
 }  // namespace spark::outputs

@@ -17,15 +17,16 @@ class KnownCheckpoints {
   // Both outlive it.
   KnownCheckpoints(const Context& context, const config::Output& output);
 
-  // The newest write to each checkpoint when it was flushed. In records of version 0.2.0, here and below, its
-  // newest change.
+  // The state of each checkpoint (LocalCheckpoint::written) when it was flushed. In records of version 0.2.0,
+  // here and below, its newest change.
   const Changes& flushed() const { return known_.flushed; }
-  // The newest write to each checkpoint when it was sent.
+  // The state of each checkpoint when it was sent.
   const Changes& sent() const { return known_.sent; }
-  // The newest write to each checkpoint that has been as it is for a while, by the clock that never jumps.
+  // The state of each checkpoint that has been as it is for a while, by the clock that never jumps.
   Changes unchanged() const;
-  // The newest write to each checkpoint that may be from before the boot: it was so at an earlier look, or
-  // in the future at the first one. Its times may say otherwise once the clock is set.
+  // The state of each checkpoint that may be from before the boot: it was so at an earlier look, or
+  // in the future at the first one; or that was written again in part: its proof is in the future. Its times
+  // may say otherwise once the clock is set.
   const Changes& unproven() const { return known_.unproven; }
 
   // Reads the record, once; a failure is logged, and the next call tries again. Until then nothing is
@@ -36,9 +37,9 @@ class KnownCheckpoints {
   // can't be listed. Saves.
   asio::awaitable<void> remember(const std::vector<LocalCheckpoint>& local,
                                  const std::vector<PublishedCheckpoint>* published);
-  void mark_sent(const std::string& checkpoint, std::int64_t written_ns);
+  void mark_sent(const std::string& checkpoint, std::int64_t written);
   // This host's shard of it is on the volume, which does not publish it yet.
-  void mark_shard_sent(const std::string& checkpoint, std::int64_t written_ns);
+  void mark_shard_sent(const std::string& checkpoint, std::int64_t written);
   // With `complete: rename`: one that was complete and has lost files since, as in an interrupted deletion by
   // the job, is not complete.
   void mark_remnants(std::vector<LocalCheckpoint>& local) const;
@@ -57,9 +58,9 @@ class KnownCheckpoints {
   const config::Output& output_;
   Known known_, recorded_;
   struct Since {
-    std::int64_t written_ns = 0;
+    std::int64_t written = 0;
     SteadyTime time{};
-    bool is_unproven = false;
+    bool is_unproven = false, was_complete = false;
     std::uint64_t entries = 0, inode = 0;  // the most that it had while it was complete
   };
   Changes converted(Changes recorded, const std::vector<LocalCheckpoint>& local) const;

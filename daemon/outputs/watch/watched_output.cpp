@@ -168,7 +168,7 @@ asio::awaitable<void> WatchedOutput::work() {
 
 // In its present state: one that was saved again since is a new one.
 bool WatchedOutput::was_tried(const LocalCheckpoint& checkpoint) const {
-  return checkpoint.name == retry_.failed && checkpoint.written_ns == retry_.written_ns;
+  return checkpoint.name == retry_.failed && checkpoint.written == retry_.written;
 }
 
 // A job that waits for other hosts' shards may wait for one that never comes, and keeps no other from being
@@ -192,11 +192,11 @@ bool WatchedOutput::note_end_of_sending() {
     retry_.next = context_.clock.steady() + retry_.pause;
   } else if (const json::object* result = get_object(event, "result");
              result != nullptr && lacks_shards(*result)) {
-    known_.mark_shard_sent(retry_.failed, retry_.written_ns);
+    known_.mark_shard_sent(retry_.failed, retry_.written);
     retry_.error = retry_.failed + ": " + missing_shards(*result, settings_.nodes);
     retry_.next = context_.clock.steady() + context_.timings.shards;
   } else {
-    known_.mark_sent(retry_.failed, retry_.written_ns);
+    known_.mark_sent(retry_.failed, retry_.written);
     retry_ = {};
   }
   sending_ = nullptr;
@@ -215,22 +215,21 @@ asio::awaitable<Result<std::shared_ptr<Job>>> WatchedOutput::send(LocalCheckpoin
   request.rule = rule_of(settings_);
   request.asker.holder = "output " + settings_.name;
   request.asker.uid = owner;
-  request.changed_ns = checkpoint.changed_ns;
+  request.changed_ns = checkpoint.written;
   request.hurries = facts_.is_behind;
   request.is_flushed = true;  // by the check that found it
   hold_trouble_.clear();
   if (needs_hold_) {
     auto held =
-        co_await stage_outs_.held().hold(settings_.path.native(), checkpoint.name, checkpoint.written_ns);
+        co_await stage_outs_.held().hold(settings_.path.native(), checkpoint.name, checkpoint.written);
     if (!held) hold_trouble_ = held.error().message();
     if (held) request.source = std::move(*held);
-    if (held) request.changed_ns = checkpoint.written_ns;
   }
   auto job = co_await stage_outs_.send(std::move(request));
   if (job) {
     sending_ = *job;
     retry_.failed = checkpoint.name;  // until the sending succeeds
-    retry_.written_ns = checkpoint.written_ns;
+    retry_.written = checkpoint.written;
   }
   co_return job;
 }

@@ -89,9 +89,9 @@ class WatchedOutput : public std::enable_shared_from_this<WatchedOutput> {
   bool was_tried(const LocalCheckpoint& checkpoint) const;
 
   struct Retry {
-    std::string failed;           // name of the checkpoint that was sent, or failed, last
-    std::int64_t written_ns = 0;  // its newest write when the sending started
-    std::string error;            // of the failure; empty means that it has not failed
+    std::string failed;        // name of the checkpoint that was sent, or failed, last
+    std::int64_t written = 0;  // when the sending started
+    std::string error;         // of the failure; empty means that it has not failed
     Duration pause{0};
     SteadyTime next{};
   };

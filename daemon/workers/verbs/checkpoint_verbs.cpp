@@ -86,14 +86,14 @@ Result<uid_t> user_of(const json::object& request, const std::filesystem::path& 
 
 }  // namespace
 
-// {"path", "rule", "marker", "boot_ns", "flushed", "unchanged", "unproven": each {NAME: WRITTEN_NS}} →
-// {"uid", "boot_ns", "checkpoints": [{"name", "mtime_ns", "changed_ns", "written_ns", "bytes", "entries",
-// "inode", "incomplete", "is_settling", "is_unproven", "is_in_future"}], "best", "held": [NAME]}, the highest
-// first. "flushed" lists the checkpoints known to be complete and on the drive; other complete ones are
-// flushed now, or unproven (mark_unproven). "unchanged": those that have been as they are for a while.
-// "unproven": see mark_unproven. "boot_ns": of the first answer, as the kernel's moves with the clock.
-// "best": the best model that the highest complete one names. "held": see held_checkpoints. {"missing":
-// SENTENCE} if there is no folder.
+// {"path", "rule", "marker", "boot_ns", "flushed", "unchanged", "unproven": each {NAME: WRITTEN}} →
+// {"uid", "boot_ns", "checkpoints": [{"name", "mtime_ns", "changed_ns", "written", "bytes", "entries",
+// "inode", "incomplete", "is_settling", "is_unproven", "is_in_future", "is_proof_in_future"}], "best",
+// "held": [NAME]}, the highest first. "flushed" lists the checkpoints known to be complete and on the drive;
+// other complete ones are flushed now, or unproven (mark_unproven). "unchanged": those that have been as they
+// are for a while. "unproven": see mark_unproven. "boot_ns": of the first answer, as the kernel's moves with
+// the clock. "best": the best model that the highest complete one names. "held": see held_checkpoints.
+// {"missing": SENTENCE} if there is no folder.
 Result<json::object> scan_output_verb(const json::object& request, const ProgressLine& /*progress*/) {
   const std::string path = value_of(request, "path");
   const auto uid = become_owner_of(path);
@@ -119,14 +119,15 @@ Result<json::object> scan_output_verb(const json::object& request, const Progres
     rows.push_back(json::object{{"name", one.name},
                                 {"mtime_ns", one.mtime_ns},
                                 {"changed_ns", one.changed_ns},
-                                {"written_ns", one.written_ns},
+                                {"written", one.written},
                                 {"bytes", one.bytes},
                                 {"entries", one.entries},
                                 {"inode", one.inode},
                                 {"incomplete", printable(one.incomplete)},
                                 {"is_settling", one.is_settling},
                                 {"is_unproven", one.is_unproven},
-                                {"is_in_future", one.is_in_future}});
+                                {"is_in_future", one.is_in_future},
+                                {"is_proof_in_future", one.is_proof_in_future}});
   }
   json::object answer{{"uid", *uid},
                       {"checkpoints", std::move(rows)},
@@ -219,12 +220,12 @@ Result<json::object> point_output_verb(const json::object& request, const Progre
   return json::object{};
 }
 
-// {"path", "name", "written_ns"} → {"source"}: see hold_checkpoint.
+// {"path", "name", "written"} → {"source"}: see hold_checkpoint.
 Result<json::object> hold_source_verb(const json::object& request, const ProgressLine& /*progress*/) {
   const std::string path = value_of(request, "path");
   if (const auto uid = become_owner_of(path); !uid) return uid.take_error();
   const auto held =
-      staging::hold_checkpoint(path, value_of(request, "name"), get_int(request, "written_ns").value_or(0));
+      staging::hold_checkpoint(path, value_of(request, "name"), get_int(request, "written").value_or(0));
   if (!held) return held.take_error();
   return json::object{{"source", held->native()}};
 }

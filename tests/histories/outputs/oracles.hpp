@@ -36,6 +36,7 @@ class Oracles {
  private:
   void check_deleted_here(const Machine& machine, const Before& before, const Listing& here,
                           const Listing& there);
+  bool seems_to_stand(const std::string& name, const Save& save, const Listing& here) const;
   void check_own_link(const Machine& machine, const Before& before);
   void check_published(const Machine& machine, const workers::Call& call, const Before& before,
                        const Listing& there);
@@ -49,6 +50,9 @@ class Oracles {
   std::string cause_between(const std::string& newest, const std::string& name) const;
   // Whether NeMo's file beside it says, or said, that it is not finished.
   bool was_marked_unfinished(const std::string& name) const;
+  bool is_remnant(const Machine& machine, const std::string& name) const;
+  // Whether it says that it can't know whether this checkpoint is complete, since a clock was set.
+  bool is_told_of_clock(const Machine& machine, const std::string& name) const;
 
   Scene& scene_;
 };

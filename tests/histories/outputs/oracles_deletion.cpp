@@ -76,8 +76,8 @@ std::string Oracles::cause_between(const std::string& newest, const std::string&
   if (truth.step_of(newest) >= truth.step_of(name))
     return truth.last_clock_change != SteadyTime() ? "higher-clock" : "higher";
   if (truth.remnants.contains(newest)) return "remnant";
-  if (truth.touched.contains(newest)) return "touched";
   if (truth.last_clock_change != SteadyTime()) return "clock";
+  if (truth.touched.contains(newest)) return "touched";
   if (truth.last_return != SteadyTime()) return "resumed";
   return "other";
 }
@@ -99,6 +99,14 @@ void Oracles::after(const Machine& machine, const workers::Call& call, const Bef
   if (answer && call.verb == "stage-out" && !get_string(call.request, "rule").value_or("").empty() &&
       get_string(*answer, "state") == "ready")
     check_pointer(there);
+}
+
+// Also while its deletion has not removed anything, or if no look can have seen it whole.
+bool Oracles::seems_to_stand(const std::string& name, const Save& save, const Listing& here) const {
+  if (save.state != Save::State::Discarded) return true;
+  const auto left = here.find(name);
+  const bool was_seen = save.changed - save.done >= Duration(10'000);
+  return left != here.end() && (scene_.truth.is_complete(name, left->second) || !was_seen);
 }
 
 void Oracles::check_deleted_here(const Machine& machine, const Before& before, const Listing& here,
@@ -138,7 +146,7 @@ void Oracles::check_deleted_here(const Machine& machine, const Before& before, c
                            who + ": it is complete, and the volume has " + in_short(there));
     }
     const bool is_higher_here = std::ranges::any_of(saves, [&](const auto& other) {
-      return other.second.step > save->second.step && other.second.state != Save::State::Discarded;
+      return other.second.step > save->second.step && seems_to_stand(other.first, other.second, here);
     });
     if (!is_higher_here && !is_superseded)
       scene_.noted("deleted-newest-here-" + cause_between(newest_of(machine.job_folder(), here), name),

@@ -37,12 +37,26 @@ void Oracles::check_published(const Machine& machine, const workers::Call& call,
     const bool is_known = save != truth.here[machine.index].end();
     if (is_known && save->second.state == Save::State::Unclear) continue;
     const std::string state = is_known ? to_string(save->second.state) : "unknown";
-    const bool is_remnant = truth.remnants.contains(name);
-    const bool is_unfinished = was_marked_unfinished(name);
+    const bool is_left = is_remnant(machine, name);
+    const bool is_unfinished = !is_left && was_marked_unfinished(name);
     const std::string what = who + ", whose files are not those of a complete state; here it is " + state;
-    if (!is_unfinished && !is_remnant) return scene_.broken("published-incomplete", what);
+    if (!is_unfinished && !is_left) return scene_.broken("published-incomplete", what);
     scene_.noted(is_unfinished ? "published-unfinished" : "published-remnant", what);
   }
+}
+
+bool Oracles::is_remnant(const Machine& machine, const std::string& name) const {
+  const auto save = scene_.truth.here[machine.index].find(name);
+  const bool is_saved_again =
+      save != scene_.truth.here[machine.index].end() && save->second.state == Save::State::Saving;
+  return scene_.truth.remnants.contains(name) && !is_saved_again;
+}
+
+bool Oracles::is_told_of_clock(const Machine& machine, const std::string& name) const {
+  const auto output = machine.daemon ? machine.daemon->output() : nullptr;
+  const std::string unsent = output ? output->facts().unsent : "";
+  return scene_.truth.last_clock_change != SteadyTime() && unsent.starts_with(name + " is not on ") &&
+         unsent.find("send it with `spark-stage stage-out ") != std::string::npos;
 }
 
 // DeepSpeed's is a file.
@@ -109,11 +123,11 @@ void Oracles::check_latest(const Machine& machine, const Result<json::object>& a
       save != truth.here[machine.index].end() && save->second.state == Save::State::Unclear;
   if (is_unclear) return;
   if (!truth.is_complete(name, content)) {
-    const bool is_remnant = truth.remnants.contains(name);
-    const bool is_unfinished = was_marked_unfinished(name),
+    const bool is_left = is_remnant(machine, name);
+    const bool is_unfinished = !is_left && was_marked_unfinished(name),
                is_damaged = !is_local && truth.damaged.contains(name);
     return scene_.broken(is_unfinished ? "latest-unfinished"
-                         : is_remnant  ? "latest-remnant"
+                         : is_left     ? "latest-remnant"
                          : is_damaged  ? "latest-damaged"
                                        : "latest-incomplete",
                          what + ", which is not complete");
@@ -122,7 +136,9 @@ void Oracles::check_latest(const Machine& machine, const Result<json::object>& a
   // It can't know what another host has published.
   const bool is_cut_off =
       !scene_.volume.is_reached_by(machine.index) && (here == nullptr || best != here->first);
-  scene_.broken("latest-older-" + (is_cut_off ? std::string("away") : cause_between(name, best)),
+  scene_.broken("latest-older-" + (is_cut_off                        ? "away"
+                                   : is_told_of_clock(machine, best) ? "clock"
+                                                                     : cause_between(name, best)),
                 what + ", but " + best + " is complete");
 }
 
@@ -146,7 +162,10 @@ void Oracles::check_facts(const Machine& machine) {
   const bool is_this_sent = copy != there.end() &&
                             copy->second == content_of(machine.job_folder() / here->first) &&
                             !scene_.truth.touched.contains(here->first);
-  if (is_this_sent && output->facts().unsent.starts_with(here->first + " is not on "))
+  // The answer of the worker that sent it was lost, and the volume then.
+  const bool is_unknown = machine.answer_lost && scene_.volume.changed[machine.index] - *machine.answer_lost <
+                                                     std::chrono::minutes(1);
+  if (is_this_sent && !is_unknown && output->facts().unsent.starts_with(here->first + " is not on "))
     scene_.noted("unsent-while-away",
                  machine.name() + " says: " + output->facts().unsent + "; but it is there");
 }
@@ -165,7 +184,8 @@ std::optional<Violation> Oracles::why_not_settled(const Machine& machine) const 
   if (!transfers.empty() && !is_throttled && scene_.settings.nodes <= 1)
     return Violation{"request-never-ends",
                      machine.name() + " still sends " + transfers.front()->request().source};
-  if (sends && here != nullptr && (!highest || truth.step_of(*highest) < here->second.step)) {
+  if (sends && here != nullptr && (!highest || truth.step_of(*highest) < here->second.step) &&
+      !is_told_of_clock(machine, here->first)) {
     return Violation{"not-sent-" + (is_throttled ? "throttled" : cause_of(here->first)),
                      machine.name() + " has not sent " + here->first + "; the volume has " + in_short(there) +
                          "; it says: " + json::serialize(output->to_json())};
@@ -195,7 +215,8 @@ std::optional<Violation> Oracles::unsent_in_the_end(const Machine& machine) cons
   const auto highest = truth.highest_in(listing_of(scene_.published()));
   const bool is_overtaken = highest && truth.step_of(*highest) > truth.step_of(name);
   if (is_overtaken && unsent.find("of a later step") != std::string::npos) return std::nullopt;
-  const bool is_by_clock = truth.last_clock_change != SteadyTime();
+  if (is_told_of_clock(machine, name)) return std::nullopt;
+  const bool is_by_clock = truth.last_clock_change != SteadyTime() && scene_.settings.nodes <= 1;
   return Violation{is_by_clock ? "unsent-clock" : "unsent-in-the-end", machine.name() + " says: " + unsent};
 }
 

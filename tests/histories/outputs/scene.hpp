@@ -53,9 +53,10 @@ struct Machine final : Clock {
   Content durable{};     // what a power cut leaves of the job's folder
   std::string own_link;  // target of a link `latest` that the job made; empty: none
   WorkerFate fate;
-  unsigned starts = 0;             // of the daemon
-  SteadyTime started{};            // the daemon
-  std::unique_ptr<Daemon> daemon;  // null while it does not run
+  std::optional<SteadyTime> answer_lost{};  // that of a killed sending, which may have published
+  unsigned starts = 0;                      // of the daemon
+  SteadyTime started{};                     // the daemon
+  std::unique_ptr<Daemon> daemon;           // null while it does not run
 };
 
 // A shared file system: an NFS export that all hosts write, or a drive that one host holds.

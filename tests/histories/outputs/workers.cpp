@@ -158,6 +158,7 @@ Answer Workers::perform_as(Machine& machine, const workers::Call& call) {
   libc().fault.is_forked = is_killed;
   libc().interlude = std::move(fate.interlude);
   if (!is_killed) return run_here(verb, call.request);
+  if (call.verb == "stage-out") machine.answer_lost = scene_.now();
   std::string crash;
   Answer answer = run_in_child(verb, call.request, crash);
   if (!crash.empty()) scene_.broken("worker-crashed", crash);

@@ -1,7 +1,10 @@
 #include "tests/histories/outputs/job/framework.hpp"
 
 #include <algorithm>
+#include <chrono>
 #include <utility>
+
+#include "tests/histories/outputs/daemon.hpp"
 
 namespace spark::histories {
 namespace {
@@ -68,7 +71,9 @@ void Framework::add_rename(std::size_t host, const std::string& from, const std:
 JobSteps Framework::steps_of_removal(std::size_t host, const std::string& name) {
   steps_.clear();
   add(host, "begins to delete " + name, [this, host, name] {
-    scene_.truth.here[host][name].state = Save::State::Discarded;
+    Save& save = scene_.truth.here[host][name];
+    save.state = Save::State::Discarded;
+    save.changed = scene_.now();
     scene_.truth.remnants.insert(name);
     std::error_code error;
     std::vector<fs::path> files;
@@ -98,7 +103,21 @@ void Framework::note_begin(std::size_t host, const std::string& name) {
   save.changed = scene_.now();
 }
 
+// A higher step than `latest` names is not meant any more. A lower one counts only if a look has seen it
+// while `latest` named it.
+void Framework::note_latest(std::size_t host, const std::string& name) {
+  constexpr std::chrono::seconds kSeen{20};
+  const Machine& machine = *scene_.machines[host];
+  const bool is_watched = machine.daemon != nullptr && scene_.now() - machine.started >= kSeen;
+  for (auto& [other, save] : scene_.truth.here[host]) {
+    const bool was_seen = is_watched && scene_.now() - save.done >= kSeen;
+    if (other == name || save.state != Save::State::Complete) continue;
+    if (save.step > scene_.truth.step_of(name) || !was_seen) save.state = Save::State::Unclear;
+  }
+}
+
 void Framework::note_end(std::size_t host, const std::string& name) {
+  if (scene_.settings.complete == Complete::DeepSpeed) note_latest(host, name);
   Truth& truth = scene_.truth;
   truth.complete_now(host, name, content_of(at(host, name)), scene_.now());
   truth.here[host][name].attempt = std::to_string(attempt_);

@@ -45,6 +45,7 @@ class Framework {
   void add_marked(std::size_t host, const std::string& name);
   void add_end(std::size_t host, const std::string& name);
   void note_begin(std::size_t host, const std::string& name);
+  void note_latest(std::size_t host, const std::string& name);
   void note_end(std::size_t host, const std::string& name);
   bool is_renamed() const;  // by its rule
   std::string data(const std::string& file);

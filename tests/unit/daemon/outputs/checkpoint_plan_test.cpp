@@ -13,7 +13,7 @@ LocalCheckpoint complete(const std::string& name, std::int64_t mtime) {
   return {.name = name,
           .mtime_ns = mtime,
           .changed_ns = mtime + 1,
-          .written_ns = mtime,
+          .written = mtime,
           .bytes = 100,
           .incomplete = ""};
 }
@@ -50,6 +50,21 @@ TEST(CheckpointPlan, TheNewestCompleteCheckpointIsSentAndOlderOnesAreSuperseded)
 
 TEST(CheckpointPlan, ARewrittenCheckpointIsSentAgain) {
   EXPECT_EQ(sent(plan({}, {complete("step-2", 25)}, {{"step-2", 20}})), "step-2");
+}
+
+// Another host has resumed from an earlier step, and saved and sent the same one.
+TEST(CheckpointPlan, ACopyThatAnotherHostHasReplacedIsLeftAndProvesNothing) {
+  config::Output output;
+  output.keep_local = 1;
+  const Local local{complete("step-3", 30), complete("step-2", 20)};
+  const CheckpointPlan there =
+      plan(output, local, {{"step-3", 35}, {"step-2", 25}}, {{"step-3", 30}, {"step-2", 20}});
+  EXPECT_EQ(sent(there), "");
+  EXPECT_EQ(there.backlog, 0u);
+  EXPECT_FALSE(there.is_newest_pending);
+  const CheckpointPlan alone = plan(output, local, {{"step-2", 25}}, {{"step-2", 20}});
+  EXPECT_EQ(sent(alone), "step-3");
+  EXPECT_EQ(removed(alone), Names{});
 }
 
 TEST(CheckpointPlan, ACheckpointRewrittenInPlaceIsSentAgainAndNotRemoved) {
@@ -198,7 +213,7 @@ TEST(CheckpointPlan, ASurplusHasTheChangeThatWasSeenAndTheCopyThatItDependsOn) {
   const Local local{complete("step-2", 20), complete("step-1", 10)};
   const auto surplus = plan(output, local, {{"step-2", 20}}).surplus;
   ASSERT_EQ(surplus.size(), 1u);
-  EXPECT_EQ(surplus[0].changed_ns, 11);
+  EXPECT_EQ(surplus[0].changed_ns, 10);
   EXPECT_EQ(surplus[0].copy, (PublishedCheckpoint{"step-2", 20}));
 }
 

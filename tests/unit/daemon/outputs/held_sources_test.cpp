@@ -32,7 +32,7 @@ TEST_F(HeldSourcesTest, OnceSendingFallsBehindTheNewestCheckpointIsHeld) {
   ASSERT_TRUE(run_until(context, [&] {
     return text_of("stage-outs.log").find(R"("source":"/.out.spark-held/step-3")") != std::string::npos;
   }));
-  EXPECT_THAT(text_of("holds.log"), HasSubstr(R"("path":"/out","name":"step-3","written_ns":31)"));
+  EXPECT_THAT(text_of("holds.log"), HasSubstr(R"("path":"/out","name":"step-3","written":31)"));
   EXPECT_THAT(text_of("stage-outs.log"), HasSubstr(R"("hurries":true)"));
   EXPECT_TRUE(watches->find("run7")->facts().is_behind);
   EXPECT_TRUE(run_until(context, [&] {

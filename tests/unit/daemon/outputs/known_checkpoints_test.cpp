@@ -27,7 +27,7 @@ LocalCheckpoint checkpoint(const std::string& name, std::int64_t mtime_ns, std::
   return {.name = name,
           .mtime_ns = mtime_ns,
           .changed_ns = changed_ns,
-          .written_ns = mtime_ns,
+          .written = mtime_ns,
           .bytes = 5,
           .incomplete = ""};
 }
@@ -128,8 +128,28 @@ TEST_F(KnownCheckpointsTest, OneInTheFutureAtTheFirstLookStaysUndatedUntilItChan
   torn.is_in_future = false;
   remember({appeared, torn, flushed});
   EXPECT_THAT(known.unproven(), ElementsAre(Pair("step-2", 20)));
-  ++torn.written_ns;
+  ++torn.written;
   remember({appeared, torn, flushed});
+  EXPECT_THAT(known.unproven(), IsEmpty());
+}
+
+// A clock that was set back dates the files of an interrupted save to the same name before the proof.
+TEST_F(KnownCheckpointsTest, OneThatChangesBesideAProofInTheFutureIsUnprovenUntilTheProofIsNew) {
+  done(known.load());
+  auto saved = checkpoint("step-2", 20, 21);
+  saved.is_proof_in_future = true;
+  remember({saved});
+  EXPECT_THAT(known.unproven(), IsEmpty());
+  ++saved.written;
+  saved.incomplete = "it changed a moment ago";
+  remember({saved});
+  EXPECT_THAT(known.unproven(), ElementsAre(Pair("step-2", 21)));
+  ++saved.written;
+  remember({saved});
+  EXPECT_THAT(known.unproven(), ElementsAre(Pair("step-2", 22)));
+  ++saved.written;
+  saved.is_proof_in_future = false;
+  remember({saved});
   EXPECT_THAT(known.unproven(), IsEmpty());
 }
 
@@ -149,7 +169,7 @@ TEST_F(KnownCheckpointsTest, ACheckpointThatIsNotCompleteAnyMoreStaysFlushedUnti
   once.incomplete = "`latest` still names step-1";
   remember({once});
   EXPECT_THAT(known.flushed(), ElementsAre(Pair("step-2", 20)));
-  ++once.written_ns;
+  ++once.written;
   remember({once});
   EXPECT_THAT(known.flushed(), IsEmpty());
 }
@@ -214,7 +234,7 @@ TEST_F(KnownCheckpointsTest, ARenamedFolderThatHasLostFilesIsNotComplete) {
   known.mark_remnants(now);
   EXPECT_EQ(now.front().incomplete, "");
   now.front().entries = 2;
-  now.front().written_ns = 25;
+  now.front().written = 25;
   known.mark_remnants(now);
   EXPECT_THAT(now.front().incomplete, testing::HasSubstr("it has lost files since it was complete"));
   remember(now);

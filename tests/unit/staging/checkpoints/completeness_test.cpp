@@ -170,6 +170,16 @@ TEST_F(Checkpoints, DeepSpeedIsIncompleteIfLatestNamesALaterOneAndItWasNeverSeen
   EXPECT_THAT(why("global_step1000"), HasSubstr("`latest` names global_step1301")) << "it has changed since";
 }
 
+// The clock was set back between two saves.
+TEST_F(Checkpoints, DeepSpeedIsCompleteAsItWasThoughLatestIsOlder) {
+  written(5, "global_step10/mp_rank_00_model_states.pt"), written(6, "latest", "global_step10");
+  const auto known = seen({"global_step10"});
+  written(1, "global_step20/mp_rank_00_model_states.pt"), written(2, "latest", "global_step20");
+  for (const Checkpoint& one :
+       all({Rule::DeepSpeed, ""}, std::chrono::system_clock::now() + std::chrono::minutes(1), known))
+    EXPECT_EQ(one.incomplete, "") << one.name;
+}
+
 TEST_F(Checkpoints, DeepSpeedIsIncompleteWhileTheStatesOfRank0AreNewerThanLatest) {
   written(1, "global_step60/mp_rank_00_model_states.pt"), written(2, "latest", "global_step60");
   written(1, "global_step60/bf16_zero_pp_rank_0_mp_rank_00_optim_states.pt");

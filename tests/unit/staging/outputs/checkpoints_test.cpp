@@ -49,7 +49,15 @@ TEST_F(Checkpoints, OtherPermissionsAreNoWrite) {
   file("step-1/model");
   const auto before = settled(Rule::Rename)[0];
   std::filesystem::permissions(out_ / "step-1/model", std::filesystem::perms::owner_read);
-  EXPECT_EQ(settled(Rule::Rename)[0].written_ns, before.written_ns);
+  EXPECT_EQ(settled(Rule::Rename)[0].written, before.written);
+}
+
+// As by a clock that was set back: the newest time stays the same.
+TEST_F(Checkpoints, AFileThatIsWrittenAgainWithAnOlderTimeMakesAnotherState) {
+  written(5, "step-1/model"), written(6, "step-1/DONE");
+  const auto before = settled(Rule::Rename)[0];
+  written(2, "step-1/model", "y");
+  EXPECT_NE(settled(Rule::Rename)[0].written, before.written);
 }
 
 TEST_F(Checkpoints, ThatCannotBeReadMayBeComplete) {

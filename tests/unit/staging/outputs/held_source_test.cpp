@@ -26,19 +26,19 @@ class HeldSource : public Checkpoints {
     fs::create_symlink("model", out_ / "step-1/link");
     date("step-1/part", 500), date("step-1", 400);
   }
-  std::int64_t written_ns(const std::string& name) { return totals_of(out_ / name).written_ns; }
-  Result<fs::path> hold(const std::string& name) { return hold_checkpoint(out_, name, written_ns(name)); }
+  std::int64_t state_of(const std::string& name) { return totals_of(out_ / name).written; }
+  Result<fs::path> hold(const std::string& name) { return hold_checkpoint(out_, name, state_of(name)); }
   fs::path folder() const { return out_.parent_path() / ("." + out_.filename().native() + ".spark-held"); }
 
   StopFlag stop_{false};
 };
 
 TEST_F(HeldSource, IsSentAlthoughTheJobDeletesTheCheckpointMeanwhile) {
-  const auto written = written_ns("step-1");
+  const auto written = state_of("step-1");
   const auto held = hold("step-1");
   ASSERT_OK(held);
   EXPECT_EQ(held->parent_path(), folder()) << "beside the job's folder, not in it";
-  EXPECT_EQ(totals_of(*held).written_ns, written);
+  EXPECT_EQ(totals_of(*held).written, written);
   CopyOptions options;
   options.needs_quiet_source = true;
   options.complete_at_ns = written;
@@ -69,7 +69,7 @@ TEST_F(HeldSource, ARemnantOfWhatWasSentFromOneIsKnownAsSuch) {
 }
 
 TEST_F(HeldSource, HoldsNothingThatHasChanged) {
-  const auto written = written_ns("step-1");
+  const auto written = state_of("step-1");
   this->written(3'000, "step-1/model", "saved again");
   EXPECT_EQ(hold_checkpoint(out_, "step-1", written).error().kind, Errc::Mismatch);
   EXPECT_EQ(hold_checkpoint(out_, "step-2", written).error().kind, Errc::Mismatch) << "it is gone";
