@@ -105,6 +105,7 @@ class OnHost {
   ~OnHost() {
     libc().wall_ns.reset();
     libc().boot_s.reset();
+    libc().slept_ns = 0;
     libc().on_flush_all = nullptr;
     libc().fault = {};
     libc().interlude = nullptr;

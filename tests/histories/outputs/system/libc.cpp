@@ -22,6 +22,8 @@ Libc& libc() {
 
 namespace {
 
+constexpr std::int64_t kSecond = 1'000'000'000;
+
 template <class Function>
 Function next(const char* name) {
   return reinterpret_cast<Function>(::dlsym(RTLD_NEXT, name));
@@ -86,11 +88,21 @@ int open_at(int folder, const char* path, int flags, mode_t mode) {
 
 int clock_time(clockid_t id, timespec* time) {
   const auto& wall = libc().wall_ns;
-  if (id != CLOCK_REALTIME || !wall) {
-    static const auto real = next<int (*)(clockid_t, timespec*)>("clock_gettime");
-    return real(id, time);
+  static const auto real = next<int (*)(clockid_t, timespec*)>("clock_gettime");
+  if (!wall) return real(id, time);
+  if (id == CLOCK_REALTIME) {
+    *time = {*wall / kSecond, *wall % kSecond};
+  } else {
+    if (const int failed = real(id, time); failed != 0 || id != CLOCK_MONOTONIC) return failed;
+    const std::int64_t now = time->tv_sec * kSecond + time->tv_nsec + libc().slept_ns;
+    *time = {now / kSecond, now % kSecond};
   }
-  *time = {*wall / 1'000'000'000, *wall % 1'000'000'000};
+  return 0;
+}
+
+int sleep_for(const timespec* wanted, timespec* rest) {
+  if (!libc().wall_ns) return static_cast<int>(::syscall(SYS_nanosleep, wanted, rest));
+  libc().slept_ns += wanted->tv_sec * kSecond + wanted->tv_nsec;
   return 0;
 }
 
@@ -104,6 +116,11 @@ extern "C" {
 int own_clock_gettime(clockid_t id, timespec* time) __asm__("clock_gettime");
 int own_clock_gettime(clockid_t id, timespec* time) {
   return clock_time(id, time);
+}
+
+int own_nanosleep(const timespec* wanted, timespec* rest) __asm__("nanosleep");
+int own_nanosleep(const timespec* wanted, timespec* rest) {
+  return sleep_for(wanted, rest);
 }
 
 // Names of temporary files have it.

@@ -28,6 +28,8 @@ struct Libc {
   // Of the host for which something runs; none means the real ones.
   std::optional<std::int64_t> wall_ns;
   std::optional<std::int64_t> boot_s;  // when it booted
+  // A worker's sleep takes no real time: its clock goes forward.
+  std::atomic<std::int64_t> slept_ns = 0;
   unsigned boots = 0;                  // of all hosts: each has a new boot ID then
   std::string host;
   bool is_user_mapped = false;  // root of a user namespace: files of the real root seem to be nobody's
