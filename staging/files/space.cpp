@@ -93,12 +93,12 @@ Mounted mounted_at(int fd, const std::string& mountinfo) {
 
 std::string file_system_named(const std::string& type, const std::string& source,
                               const std::function<std::string()>& identity) {
-  constexpr std::array kRemote = {"nfs",    "cifs",      "smb3", "ceph",   "9p", "virtiofs",
-                                  "lustre", "glusterfs", "gpfs", "beegfs", "afs"};
-  constexpr std::array kInMemory = {"tmpfs", "ramfs", "rootfs"};
+  // A file system in memory is made anew at each boot.
+  constexpr std::array kNamedBySource = {"nfs",      "cifs",   "smb3",      "ceph",  "9p",
+                                         "virtiofs", "lustre", "glusterfs", "gpfs",  "beegfs",
+                                         "afs",      "tmpfs",  "ramfs",     "rootfs"};
   const std::string kind = type == "nfs4" ? "nfs" : type == "ext2" || type == "ext3" ? "ext4" : type;
-  if (std::ranges::count(kInMemory, kind) > 0) return kind;
-  if (std::ranges::count(kRemote, kind) > 0 || kind == "fuse" || kind.starts_with("fuse."))
+  if (std::ranges::count(kNamedBySource, kind) > 0 || kind == "fuse" || kind.starts_with("fuse."))
     return kind + " from:" + source;
   const std::string own = identity();
   return own.empty() ? kind : kind + " " + own;

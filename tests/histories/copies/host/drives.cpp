@@ -25,10 +25,12 @@ namespace fs = std::filesystem;
 
 constexpr char kFiller[] = ".other-data";
 
+// Its source tells it from the others, as the identity of a drive does.
 void mount_memory(const fs::path& at, Bytes size) {
   fs::create_directories(at);
   const std::string options = "mode=755,size=" + std::to_string(size);
-  if (::mount("tmpfs", at.c_str(), "tmpfs", 0, options.c_str()) != 0) throw_errno("mounting " + at.native());
+  if (::mount(at.filename().c_str(), at.c_str(), "tmpfs", 0, options.c_str()) != 0)
+    throw_errno("mounting " + at.native());
 }
 
 void bind(const fs::path& from, const fs::path& to) {
