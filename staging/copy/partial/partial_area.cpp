@@ -108,8 +108,8 @@ Result<PartialArea> PartialArea::acquire(const std::filesystem::path& folder, st
   if (!fd && errno != ENOENT) return fail_errno(errno, "opening folder " + shown);
   struct stat opened {
   }, named{};
-  if (!fd || ::fstat(fd.get(), &opened) != 0)
-    return fail(Errc::Unavailable, "opening folder " + shown + ": it went away");
+  if (!fd) return fail(Errc::Unavailable, "opening folder " + shown + ": it went away");
+  if (::fstat(fd.get(), &opened) != 0) return fail_errno(errno, "looking at folder " + shown);
   if (opened.st_uid != ::geteuid()) {
     return fail(Errc::Refused, "using " + shown + " for the partial copy: it belongs to another user",
                 "look at it, and delete it if nothing needs it");
@@ -123,9 +123,10 @@ Result<PartialArea> PartialArea::acquire(const std::filesystem::path& folder, st
   PartialArea area(folder, std::move(fd));
   if (auto locked = area.lock_among_hosts(other_host); !locked) return locked.take_error();
   // The previous holder of the lock may have deleted the folder of this descriptor.
-  if (::lstat(folder.c_str(), &named) != 0 || !is_same_object(opened, named)) {
+  const bool is_there = ::lstat(folder.c_str(), &named) == 0;
+  if (!is_there && errno != ENOENT) return fail_errno(errno, "looking at folder " + shown);
+  if (!is_there || !is_same_object(opened, named))
     return fail(Errc::Unavailable, "locking folder " + shown + ": it went away");
-  }
   if (auto taken = area.take_what_was_left(); !taken) return taken.take_error();
   return area;
 }
