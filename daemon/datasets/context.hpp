@@ -10,6 +10,7 @@
 #include "base/result.hpp"
 #include "daemon/config/model.hpp"
 #include "daemon/datasets/leases/job_leases.hpp"
+#include "daemon/mounts/table.hpp"
 #include "daemon/workers/runner.hpp"
 
 namespace spark::datasets {
@@ -26,6 +27,7 @@ struct Doubt {
 struct SourcePlace {
   std::string path;   // absolute
   std::string mount;  // the volume must be mounted there; empty means any folder
+  mounts::MountNumbers numbers{};
   std::optional<Doubt> doubt{};
   // For a volume that another host may write: the device that must be unchanged after the copy. Otherwise
   // empty.

@@ -54,6 +54,7 @@ workers::Call Attempts::call_to_stage(const TaskPtr& task, const SourcePlace& so
   call.request["dataset"] = task->dataset.name;
   call.request["path"] = source.path;
   call.request["mount"] = source.mount;
+  call.request["mounted"] = to_json(source.numbers);
   call.request["volume"] = json::object{{"device", source.device},
                                         {"stamp", static_cast<std::int64_t>(source.stamp)},
                                         {"doubtful", source.doubt && task->allow_dirty},

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/file.hpp"
+#include "base/json.hpp"
 #include "base/result.hpp"
 
 namespace spark::mounts {
@@ -24,6 +25,16 @@ struct Mount {
       parent_id = 0;       // the kernel's numbers; the parent of a mount on top of another is the lower mount
   std::string root = "/";  // the mounted folder of the file system; "/FOLDER" for a bind mount of a part
 };
+
+// Of a mount that the daemon has checked; workers compare them before they use what is mounted there. The
+// kernel reuses the numbers of mounts that are gone, but seldom both at once. 0: any.
+struct MountNumbers {
+  int id = 0;
+  dev_t device = 0;
+};
+inline json::object to_json(const MountNumbers& numbers) {
+  return {{"id", numbers.id}, {"device", numbers.device}};
+}
 
 // Bounded: more than 100,000 lines is an error (a runaway mount loop must not take the daemon down).
 Result<std::vector<Mount>> read_mount_table(const SystemRoot& root);

@@ -8,9 +8,11 @@
 #include <vector>
 
 #include "base/clock.hpp"
+#include "base/json.hpp"
 #include "base/result.hpp"
 #include "base/units.hpp"
 #include "daemon/config/model.hpp"
+#include "daemon/mounts/table.hpp"
 #include "daemon/workers/runner.hpp"
 
 namespace spark::outputs {
@@ -21,6 +23,14 @@ namespace asio = boost::asio;
 struct VolumePlace {
   std::string root;   // absolute path
   std::string mount;  // its mount point, where it must be mounted; empty on a simulated host
+  mounts::MountNumbers numbers{};
+
+  // For a worker, which compares the mount again.
+  void add_to(json::object& request) const {
+    request["root"] = root;
+    request["mount"] = mount;
+    request["mounted"] = to_json(numbers);
+  }
 };
 
 struct Timings {

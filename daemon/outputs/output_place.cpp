@@ -35,7 +35,9 @@ tl::unexpected<Error> refuse_refused(const volumes::Volume& volume) {
 Result<VolumePlace> place_if_ready(const volumes::Volume& volume, bool is_simulated) {
   if (auto ready = volumes::check_ready(volume); !ready) return ready.take_error();
   const std::string mount = volume.settings().mount.native();
-  return VolumePlace{mount, is_simulated ? "" : mount};
+  const auto& checked = volume.context().checked;
+  if (is_simulated) return VolumePlace{mount, ""};
+  return VolumePlace{mount, mount, checked ? checked->mount.numbers() : mounts::MountNumbers{}};
 }
 
 }  // namespace

@@ -203,7 +203,8 @@ Result<std::shared_ptr<Job>> StageOuts::verify(std::string volume, std::string p
   workers::Call call;
   call.verb = "verify-output";
   call.subject = "volume " + printable(volume);
-  call.request = {{"root", place->root}, {"mount", place->mount}, {"path", path}};
+  call.request = {{"path", path}};
+  place->add_to(call.request);
   call.on_progress = [job, shown = printable(name)](json::object progress) {
     progress["dataset"] = shown;
     job->set_progress(std::move(progress));

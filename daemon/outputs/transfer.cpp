@@ -107,8 +107,7 @@ asio::awaitable<Outcome> Transfer::attempt(VolumePlace place) {
   call.verb = "stage-out";
   call.subject = "volume " + printable(request_.volume);
   call.request = how_to_json(request_);
-  call.request["root"] = place.root;
-  call.request["mount"] = place.mount;
+  place.add_to(call.request);
   call.request["threads"] = engine.threads;
   call.request["depth"] = engine.depth;
   call.request["chunk"] = engine.chunk;
@@ -170,10 +169,10 @@ asio::awaitable<Result<json::object>> Transfer::delete_older(Keep keep) {
   call.verb = "prune-output";
   call.subject = "volume " + printable(request_.volume);
   call.deadline = context_.timings.prune;
-  call.request = {{"root", place->root},   {"mount", place->mount},
-                  {"path", request_.path}, {"uid", request_.asker.uid},
+  call.request = {{"path", request_.path}, {"uid", request_.asker.uid},
                   {"keep", keep.count},    {"keep_every", keep.every},
                   {"rule", request_.rule}, {"spared", json::value_from(*in_use)}};
+  place->add_to(call.request);
   call.on_start = [this](pid_t pid) {
     if (!context_.must_yield()) return;
     if (const auto set = workers::set_priority(pid, workers::Priority::Idle); !set)

@@ -37,6 +37,7 @@ SourcePlace place_on_volume(const config::Dataset& dataset, const volumes::Volum
   if (const auto& nfs = volume.settings().nfs) place.origin = "nfs " + nfs->host + ":" + nfs->path;
   place.drive = dataset.volume;
   place.mount = volume.settings().mount.native();
+  if (volume.context().checked) place.numbers = volume.context().checked->mount.numbers();
   place.path = (volume.settings().mount / dataset.path).native();
   return place;
 }

@@ -22,11 +22,8 @@ asio::awaitable<void> LatestPointer::correct(const std::vector<PublishedCheckpoi
   call.verb = "point-output";
   call.subject = "volume " + printable(output_.volume);
   call.deadline = context_.timings.list;
-  call.request = {{"root", place->root},
-                  {"mount", place->mount},
-                  {"path", output_.to},
-                  {"uid", owner},
-                  {"rule", rule_of(output_)}};
+  call.request = {{"path", output_.to}, {"uid", owner}, {"rule", rule_of(output_)}};
+  place->add_to(call.request);
   const auto pointed = co_await context_.runner.run(std::move(call));
   const bool is_jobs_own = !pointed && pointed.error().kind == Errc::Refused;
   if (!pointed && !is_jobs_own) log::survived(pointed.error());

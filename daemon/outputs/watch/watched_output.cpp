@@ -125,8 +125,8 @@ asio::awaitable<void> WatchedOutput::list_published(Seen& seen) {
   call.verb = "list-published";
   call.subject = "volume " + printable(settings_.volume);
   call.deadline = context_.timings.list;
-  call.request = {
-      {"root", place->root}, {"mount", place->mount}, {"path", settings_.to}, {"rule", rule_of(settings_)}};
+  call.request = {{"path", settings_.to}, {"rule", rule_of(settings_)}};
+  place->add_to(call.request);
   if (seen.missing.empty()) call.request["uid"] = seen.owner;
   const auto answer = co_await context_.runner.run(std::move(call));
   if (!answer) {

@@ -22,6 +22,7 @@ class OwnMount {
   const std::filesystem::path& target() const { return target_; }
   int id() const { return id_; }  // the kernel's number; reused once the mount is gone
   dev_t device_number() const { return device_number_; }
+  mounts::MountNumbers numbers() const { return {id_, device_number_}; }
 
   bool operator==(const OwnMount&) const = default;
 

@@ -11,6 +11,7 @@
 #include "daemon/mounts/table.hpp"
 #include "daemon/workers/missing_source.hpp"
 #include "daemon/workers/verbs/fleet.hpp"
+#include "daemon/workers/verbs/hold_volume.hpp"
 #include "daemon/workers/verbs/open_cache.hpp"
 #include "daemon/workers/verbs/verbs.hpp"
 #include "daemon/workers/wire.hpp"
@@ -22,7 +23,8 @@ namespace {
 // The source must lie on the volume's own mount: an unmounted mount point is an empty folder of the root
 // disk. The returned descriptor keeps the host's mount from being unmounted and remounted while the source is
 // read, and makes this worker appear among the users of the volume.
-Result<UniqueFd> hold_mount(staging::Source& source, const std::string& mount_point, const UniqueFd& host) {
+Result<UniqueFd> hold_mount(staging::Source& source, const json::object& request, const UniqueFd& host) {
+  const std::string mount_point = get_string(request, "mount").value_or("");
   if (mount_point.empty() || source.is_away) return UniqueFd();
   UniqueFd root(::openat(host.get(), mount_point.c_str() + 1, O_PATH | O_DIRECTORY | O_CLOEXEC));
   struct stat at_root {
@@ -31,8 +33,7 @@ Result<UniqueFd> hold_mount(staging::Source& source, const std::string& mount_po
   const auto table = mounts::read_mount_table(SystemRoot{});
   if (!table) return table.take_error();
   const mounts::Mount* mount = mounts::mounted_at(*table, mount_point);
-  const bool is_held = mount != nullptr && root && ::fstat(root.get(), &at_root) == 0 &&
-                       mount->device_number == at_root.st_dev;
+  const bool is_held = is_checked_mount(mount, root, request) && ::fstat(root.get(), &at_root) == 0;
   if (is_held && ::stat(source.path.c_str(), &info) != 0) {
     return fail_errno(errno, "looking at " + printable(source.path.native()),
                       errno == ENOENT ? "" : "check the dataset's path in the config");
@@ -165,10 +166,10 @@ json::object row_to_json(const staging::DatasetRow& row) {
 
 }  // namespace
 
-// {"cache", "dataset", "path", "mount", "away"?, "volume"?, "origin"?, "accept_source"?, "exclude", "links",
-// "max_rate", "finish_in_ms"?, "prefetch", "only_cached", "task", "hold": {"id"}, "in_use": [{"dataset",
-// "generation"}…], "prefetching": [NAME…]} → the API's object of `stage --json`; with "reserved" or
-// "blocked_by" if it is not staged. The first progress means that the source is being examined.
+// {"cache", "dataset", "path", "mount", "mounted", "away"?, "volume"?, "origin"?, "accept_source"?,
+// "exclude", "links", "max_rate", "finish_in_ms"?, "prefetch", "only_cached", "task", "hold": {"id"},
+// "in_use": [{"dataset", "generation"}…], "prefetching": [NAME…]} → the API's object of `stage --json`; with
+// "reserved" or "blocked_by" if it is not staged. The first progress means that the source is being examined.
 Result<json::object> stage_verb(const json::object& request, const ProgressLine& progress) {
   staging::Source source;
   source.dataset = get_string(request, "dataset").value_or("");
@@ -198,7 +199,7 @@ Result<json::object> stage_verb(const json::object& request, const ProgressLine&
   const auto open = open_cache(request);
   if (!open) return open.take_error();
   progress(to_json(staging::CopyProgress{}));
-  const auto held = hold_mount(source, get_string(request, "mount").value_or(""), open->host);
+  const auto held = hold_mount(source, request, open->host);
   if (!held) return fail_with_next_step(held.error(), source);
   const json::object* settings = get_object(request, "cache");
   const auto engine =

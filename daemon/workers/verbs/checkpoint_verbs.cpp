@@ -137,13 +137,14 @@ Result<json::object> scan_output_verb(const json::object& request, const Progres
   return answer;
 }
 
-// {"root", "mount", "path", "rule", "uid", "check": [NAME]} → {"copies": [{"name", "mtime_ns"}], "begun":
+// {"root", "mount", "mounted", "path", "rule", "uid", "check": [NAME]} → {"copies": [{"name", "mtime_ns"}],
+// "begun":
 // [{"name", "own_mtime_ns", "has_others", "others_progress"}], "whole": [{"name", "mtime_ns"}], "latest"}.
 // "copies", the highest first: the copies that stage-out published in that folder. "begun": those of which
 // only some hosts' shards are there. "whole": those of "check" that lack nothing (check_whole). "latest": see
 // pointer_in. Without "uid": as the folder's owner.
 Result<json::object> list_published_verb(const json::object& request, const ProgressLine& /*progress*/) {
-  const auto held = hold_volume(value_of(request, "mount"), false);
+  const auto held = hold_volume(request, false);
   if (!held) return held.take_error();
   const auto folder = std::filesystem::path(value_of(request, "root")) / value_of(request, "path");
   const auto uid = user_of(request, folder);
@@ -178,11 +179,11 @@ Result<json::object> list_published_verb(const json::object& request, const Prog
                       {"latest", rule ? staging::pointer_in(folder, *rule) : ""}};
 }
 
-// {"root", "mount", "path", "uid", "keep", "keep_every", "rule", "spared": [NAME]} → {"removed": [NAME],
-// "because": {NAME: SENTENCE}}: deletes older copies that stage-out published in the folder of "path"; see
-// remove_older_copies. "path" and the names in "spared" stay.
+// {"root", "mount", "mounted", "path", "uid", "keep", "keep_every", "rule", "spared": [NAME]} → {"removed":
+// [NAME], "because": {NAME: SENTENCE}}: deletes older copies that stage-out published in the folder of
+// "path"; see remove_older_copies. "path" and the names in "spared" stay.
 Result<json::object> prune_output_verb(const json::object& request, const ProgressLine& /*progress*/) {
-  const auto held = hold_volume(value_of(request, "mount"), true);
+  const auto held = hold_volume(request, true);
   if (!held) return held.take_error();
   if (auto user = become_user(static_cast<uid_t>(get_int(request, "uid").value_or(0))); !user)
     return user.take_error();
@@ -207,9 +208,9 @@ Result<json::object> prune_output_verb(const json::object& request, const Progre
   return json::object{{"removed", std::move(removed)}, {"because", std::move(because)}};
 }
 
-// {"root", "mount", "path", "uid", "rule"} → {}: see point_at_highest; "path": the folder.
+// {"root", "mount", "mounted", "path", "uid", "rule"} → {}: see point_at_highest; "path": the folder.
 Result<json::object> point_output_verb(const json::object& request, const ProgressLine& /*progress*/) {
-  const auto held = hold_volume(value_of(request, "mount"), true);
+  const auto held = hold_volume(request, true);
   if (!held) return held.take_error();
   if (auto user = become_user(static_cast<uid_t>(get_int(request, "uid").value_or(0))); !user)
     return user.take_error();

@@ -8,16 +8,31 @@
 
 namespace spark::workers {
 
-Result<UniqueFd> hold_volume(const std::string& mount_point, bool for_writing) {
+bool is_checked_mount(const mounts::Mount* mount, const UniqueFd& root, const json::object& request) {
+  struct stat at_root {};
+  struct statx its {};
+  if (mount == nullptr || !root || ::fstat(root.get(), &at_root) != 0 ||
+      mount->device_number != at_root.st_dev)
+    return false;
+  // Of the descriptor: in a mount namespace of its own, this worker's table has other numbers.
+  const json::object* wanted = get_object(request, "mounted");
+  const std::int64_t id = wanted == nullptr ? 0 : get_int(*wanted, "id").value_or(0);
+  const std::int64_t device = wanted == nullptr ? 0 : get_int(*wanted, "device").value_or(0);
+  if (id != 0 && (::statx(root.get(), "", AT_EMPTY_PATH, STATX_MNT_ID, &its) != 0 ||
+                  its.stx_mnt_id != static_cast<std::uint64_t>(id)))
+    return false;
+  return device == 0 || at_root.st_dev == static_cast<dev_t>(device);
+}
+
+Result<UniqueFd> hold_volume(const json::object& request, bool for_writing) {
+  const std::string mount_point = get_string(request, "mount").value_or("");
   if (mount_point.empty()) return UniqueFd();  // a simulated host
   UniqueFd root(::open(mount_point.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
-  struct stat at_root {};
   // Read after the open, so that it contains the opened mount.
   const auto table = mounts::read_mount_table(SystemRoot{});
   if (!table) return table.take_error();
   const mounts::Mount* mount = mounts::mounted_at(*table, mount_point);
-  if (mount == nullptr || !root || ::fstat(root.get(), &at_root) != 0 ||
-      mount->device_number != at_root.st_dev) {
+  if (!is_checked_mount(mount, root, request)) {
     return fail(Errc::Unavailable, "the volume is not mounted at " + printable(mount_point),
                 "`spark-stage status` shows the volume");
   }

@@ -177,7 +177,7 @@ Result<json::object> flush_source_verb(const json::object& request, const Progre
   return json::object{};
 }
 
-// {"source", "changed_ns", "root", "mount", "path", "uid", "nodes", "marker", "rule", "max_rate",
+// {"source", "changed_ns", "root", "mount", "mounted", "path", "uid", "nodes", "marker", "rule", "max_rate",
 // "hurries", "shard_sent_ns", "threads", "depth", "chunk"} → the result of `stage-out --json`, and its
 // "hosts"; or
 // {"state": "waiting", "hosts", "shard_sent_ns"…} while shards of some of the "nodes" are missing; or
@@ -188,7 +188,7 @@ Result<json::object> flush_source_verb(const json::object& request, const Progre
 // "mount": its mount point, where it must be mounted, empty on a simulated host; "path": below "root". Reads
 // and writes with the permissions of "uid".
 Result<json::object> stage_out_verb(const json::object& request, const ProgressLine& progress) {
-  const auto held = hold_volume(text_of(request, "mount"), true);
+  const auto held = hold_volume(request, true);
   if (!held) return held.take_error();
   if (auto user = become_user(static_cast<uid_t>(get_int(request, "uid").value_or(0))); !user)
     return user.take_error();
@@ -212,10 +212,10 @@ Result<json::object> stage_out_verb(const json::object& request, const ProgressL
   return answer;
 }
 
-// {"root", "mount", "path"} → {"bytes", "files", "seconds", "sha256_files", "hash"}: the copy published there
-// equals its manifest.
+// {"root", "mount", "mounted", "path"} → {"bytes", "files", "seconds", "sha256_files", "hash"}: the copy
+// published there equals its manifest.
 Result<json::object> verify_output_verb(const json::object& request, const ProgressLine& progress) {
-  const auto held = hold_volume(text_of(request, "mount"), false);
+  const auto held = hold_volume(request, false);
   if (!held) return held.take_error();
   const std::filesystem::path path =
       std::filesystem::path(text_of(request, "root")) / text_of(request, "path");

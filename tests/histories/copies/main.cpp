@@ -29,7 +29,6 @@ Area area() {
   area.name = "copies";
   for (const copies::StepRow& row : copies::all_steps()) area.actions.push_back({row.action, row.weight});
   area.longest = 30;
-  area.most_claimed = 0.15;  // while the defects of issue 46 are open
   area.make = [](std::uint64_t seed, const Story& story) -> std::unique_ptr<World> {
     return std::make_unique<copies::CopiesWorld>(seed, story);
   };

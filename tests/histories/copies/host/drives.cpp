@@ -5,6 +5,7 @@
 #include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
+#include <sys/sysmacros.h>
 #include <sys/xattr.h>
 #include <unistd.h>
 
@@ -89,6 +90,13 @@ fs::path Drives::add_disk(const std::string& name) {
 
 fs::path Drives::mount_point(const std::string& name) {
   return fs::path(places::kRoot) / name;
+}
+
+mounts::MountNumbers Drives::numbers(const std::string& name) {
+  struct statx info {};
+  if (::statx(AT_FDCWD, mount_point(name).c_str(), 0, STATX_MNT_ID, &info) != 0)
+    throw_errno("looking at " + mount_point(name).native());
+  return {static_cast<int>(info.stx_mnt_id), makedev(info.stx_dev_major, info.stx_dev_minor)};
 }
 
 void Drives::mount(const std::string& name, Mounted what) {

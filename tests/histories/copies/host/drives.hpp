@@ -7,6 +7,7 @@
 #include <string>
 
 #include "base/units.hpp"
+#include "daemon/mounts/table.hpp"
 
 namespace spark::histories::copies {
 
@@ -29,6 +30,7 @@ class Drives {
   // A disk on which a source is, and its usual mount point.
   std::filesystem::path add_disk(const std::string& name);
   static std::filesystem::path mount_point(const std::string& name);
+  static mounts::MountNumbers numbers(const std::string& name);  // of what is mounted there
   void mount(const std::string& name, Mounted what);
   Mounted mounted(const std::string& name) const { return mounted_.at(name); }
 

@@ -40,6 +40,7 @@ Result<datasets::SourcePlace> SimulatedDaemon::find_source(const config::Dataset
   if (scene_.drives.mounted(dataset.volume) != Mounted::Right)
     return fail(Errc::Unavailable, "volume " + dataset.volume + " is not ready");
   place.mount = Drives::mount_point(dataset.volume);
+  place.numbers = Drives::numbers(dataset.volume);
   return place;
 }
 

@@ -30,7 +30,7 @@ struct Libc {
   std::optional<std::int64_t> boot_s;  // when it booted
   // A worker's sleep takes no real time: its clock goes forward.
   std::atomic<std::int64_t> slept_ns = 0;
-  unsigned boots = 0;                  // of all hosts: each has a new boot ID then
+  unsigned boots = 0;  // of all hosts: each has a new boot ID then
   std::string host;
   bool is_user_mapped = false;  // root of a user namespace: files of the real root seem to be nobody's
   std::uint64_t next_uuid = 1;
