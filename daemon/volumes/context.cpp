@@ -42,11 +42,13 @@ void VolumeContext::forget_mount() {
 bool VolumeContext::is_broken(const mounts::Mount& top) const {
   if (checked && checked->is_broken) return true;
   if (settings.nfs) return false;
+  // While a worker remounts it, its file system changes before its mount does.
+  const bool is_changing = checked && checked->is_changing_writing;
   // The kernel made it read-only after an error: the mount itself is not.
-  const bool is_after_error = settings.access == config::Access::Exclusive &&
+  const bool is_after_error = settings.access == config::Access::Exclusive && !is_changing &&
                               mounts::has_option(top.super_options, "ro") &&
                               !mounts::has_option(top.options, "ro");
-  const bool should_be_writable = checked && checked->is_writer && !checked->is_changing_writing;
+  const bool should_be_writable = checked && checked->is_writer && !is_changing;
   return mounts::has_option(top.super_options, "shutdown") ||
          mounts::has_option(top.super_options, "emergency_ro") || is_after_error ||
          (should_be_writable && mounts::is_read_only(top));

@@ -55,6 +55,19 @@ TEST_F(PublishTest, APublishedVolumeStaysReadyAndReadOnlyUntilItIsMadeWritable) 
   EXPECT_TRUE(volume->status().history.outages().empty());
 }
 
+// The kernel makes the file system read-only before the mount, as after an error.
+TEST_F(PublishTest, AMountWhoseRemountIsInProgressIsNotBroken) {
+  start();
+  ASSERT_TRUE(becomes(State::Ready));
+  const CheckedMountPtr mount = volume->context().checked;
+  world.mounts.front().super_options = "ro";
+  mount->is_changing_writing = true;
+  look();
+  EXPECT_EQ(volume->status().state, State::Ready);
+  mount->is_changing_writing = false;
+  EXPECT_TRUE(becomes(State::Lost)) << "nobody remounts it";
+}
+
 TEST_F(PublishTest, APublishedVolumeIsNotPublishedAgainUntilItWasMadeWritable) {
   start_published();
   EXPECT_EQ(publish()->generation, 1u) << "nothing was written since";
