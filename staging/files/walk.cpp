@@ -165,11 +165,18 @@ class Scan {
   }
 };
 
+// A listing may name a file twice while its folder changes. Not std::ranges::unique: clang 14, which builds
+// the fuzzers, can't compile it.
+template <class Named>
+void sort_by_path(Named& all) {
+  std::ranges::sort(all, [](const auto& one, const auto& other) { return one.path < other.path; });
+  const auto is_same = [](const auto& one, const auto& other) { return one.path == other.path; };
+  all.erase(std::unique(all.begin(), all.end(), is_same), all.end());
+}
+
 // A file's first name in path order becomes the file; the others are links to it.
 void join_hard_links(Entries& entries, std::vector<LinkedPath>& all) {
-  std::ranges::sort(all, {}, &LinkedPath::path);
-  const auto twice = std::ranges::unique(all, {}, &LinkedPath::path);
-  all.erase(twice.begin(), twice.end());
+  sort_by_path(all);
   std::map<FileId, std::string_view> first;
   auto linked = all.begin();
   for (Entry& entry : entries) {
@@ -201,10 +208,7 @@ struct Collected {
     std::ranges::move(found.skipped, std::back_inserter(walked.skipped));
   }
   Walked in_order() {
-    std::ranges::sort(walked.entries, {}, &Entry::path);
-    // A listing may name a file twice while its folder changes.
-    const auto twice = std::ranges::unique(walked.entries, {}, &Entry::path);
-    walked.entries.erase(twice.begin(), twice.end());
+    sort_by_path(walked.entries);
     join_hard_links(walked.entries, linked);
     std::ranges::sort(walked.skipped);
     return std::move(walked);
