@@ -18,6 +18,7 @@ asio::awaitable<std::string> why_lost_below(VolumeContext& volume, Paths& paths,
   const config::NvmeSource& source = *volume.settings.nvme;
   ProbeRequest request{volume.settings.mount, mount->device, NamespaceOf{source.subsystem, source.nsid}};
   const auto answer = co_await volume.seams.device.probe(std::move(request));
+  if (!answer) mount->may_be_forgotten = true;
   if (!answer || volume.checked != mount) co_return "";
   co_return fence.why_lost(*mount, *answer);
 }
