@@ -130,7 +130,10 @@ void Oracles::look_at_state(const Facts& facts) {
   const bool is_bare = facts.top == nullptr;
   must_end("covered " + facts.name(), is_ready && is_covered, kNoticesMount, "ready-under-a-cover",
            say(", and a mount covers the folder that its mount point is in"));
-  must_end("bare " + facts.name(), is_ready && is_bare, kNoticesMount, "ready-and-not-mounted",
+  const nvmetcp::Portal portal{cluster_.target_of(facts.settings).address, 4420};
+  const bool is_silent = cluster_.network.reach(facts.index, portal) == nullptr;
+  must_end("bare " + facts.name(), is_ready && is_bare, kNoticesMount,
+           is_silent ? "ready-and-not-mounted-while-silent" : "ready-and-not-mounted",
            say(", and nothing is mounted there"));
   must_end("folder " + facts.name(), is_ready && !is_covered && !is_bare && reached.root != "/",
            kNoticesMount, "ready-with-a-folder",
