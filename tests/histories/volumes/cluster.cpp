@@ -291,7 +291,9 @@ void Cluster::ended(std::size_t index, const Request& request) {
     const auto settings = std::ranges::find(state.volumes, request.volume, &VolumeSettings::name);
     // Another host may have mounted it since the request began.
     const bool holds = disk_of(*settings).holder() == state.host->driver.identity().id;
-    if ((*request.result || holds) && request.ask == Ask::Take) note_take(index, *settings);
+    // Without an answer, the target may still carry it out.
+    const bool is_late = !*request.result && request.result->error().kind == Errc::TimedOut;
+    if ((*request.result || holds || is_late) && request.ask == Ask::Take) note_take(index, *settings);
     if (*request.result) state.wishes[request.volume] = Wish::Up;
   } else if (request.ask == Ask::Down) {
     state.wishes[request.volume] = *request.result ? Wish::Down : before_[index][request.volume];
