@@ -31,7 +31,8 @@ struct CheckedMount {
 
   // For a writer, of the superblock at the last probe that found the fence intact; 0 means unknown.
   std::uint64_t held_stamp = 0, held_mounts = 0;
-  std::string mmp_node;  // this host's name in multi-mount protection at the first probe
+  bool may_be_forgotten = false;  // the target, since that probe
+  std::string mmp_node;           // this host's name in multi-mount protection at the first probe
 
   bool is_broken = false;     // found shut down
   bool is_exchanged = false;  // another file system was found on its device

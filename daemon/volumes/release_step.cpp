@@ -67,6 +67,9 @@ asio::awaitable<Result<Released>> release_mount(const Seams& seams, const config
       if (auto gone = co_await unmount(seams, volume, next, on_down, released.users); !gone)
         co_return gone.take_error();
     }
+    // Another program had covered its mount with a second one of the same device.
+    if (const Standing left = look_at_place(seams, volume); left.place == Place::Covered)
+      co_return fail(covered(volume, left));
   } else {
     released.change = Change::AlreadyThere;
     if (standing.top)

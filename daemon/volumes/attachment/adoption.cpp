@@ -18,6 +18,18 @@ Error mounted_otherwise(const VolumeContext& volume, const char* how) {
               (is_reader(volume) ? "read-only" : "for writing") + " automatically"};
 }
 
+// Another volume needs its connection, or a program has mounted another of its namespaces.
+bool is_subsystem_shared(VolumeContext& volume) {
+  if (volume.seams.neighbours.subsystem_shared()) return true;
+  const auto& table = volume.seams.mounts.mount_table();
+  const auto own = volume.look_at_standing().own;
+  return table && std::ranges::any_of(*table, [&](const mounts::Mount& one) {
+           if (own && one.device_number == own->device_number()) return false;
+           const auto owner = volume.seams.snapshot.subsystem_of_device(one.device_number);
+           return owner && *owner == volume.settings.nvme->subsystem;
+         });
+}
+
 }  // namespace
 
 // Succeeds if the mount has the requested file system and access mode.
@@ -111,9 +123,10 @@ asio::awaitable<Result<>> NvmeAttachment::adopt_unknown(Standing standing) {
 
 // A mount that this daemon made writable before, and published, has kept its journal.
 void NvmeAttachment::warn_of_options(const mounts::Mount& mount) {
-  if (is_published(volume_) || mounts::has_option(mount.super_options, "norecovery")) return;
+  const auto pinned = volume_.seams.store.pinned_identity().value_or(FilesystemIdentity{});
+  if (pinned.is_published || mounts::has_option(mount.super_options, "norecovery")) return;
   volume_.status.warn(Warning::MountOptions,
-                      volume_.settings.mount.native() +
+                      "the file system on " + volume_.settings.mount.native() +
                           " was mounted by another program, with other options than spark-stage's: "
                           "`spark-stage volumes down " +
                           volume_.settings.name +
@@ -163,7 +176,7 @@ asio::awaitable<void> NvmeAttachment::stop_writing_to_other(CheckedMount found, 
 asio::awaitable<void> NvmeAttachment::leave_other_filesystem(CheckedMountPtr mount, std::string reason) {
   mount->is_exchanged = true;
   co_await fence_.lose(mount, std::move(reason));
-  if (!volume_.seams.neighbours.subsystem_shared()) co_await cut_off(mount);
+  if (!is_subsystem_shared(volume_)) co_await cut_off(mount);
 }
 
 // The mounted file system is not the one on the device: a mount without a device can't write to it.
@@ -172,6 +185,28 @@ asio::awaitable<void> NvmeAttachment::cut_off(CheckedMountPtr mount) {
   const auto gone =
       co_await disconnect_subsystem(volume_.seams, volume_.settings.nvme->subsystem, nvmetcp::Users::CutOff);
   if (!gone.outcome) log::survived(gone.outcome.error());
+}
+
+// Its flush and its unmount would write to the other file system.
+asio::awaitable<Result<>> NvmeAttachment::check_unknown_mount() {
+  const Standing standing = volume_.look_at_standing();
+  const bool may_ask = volume_.settings.nvme && !volume_.checked && standing.place == Place::Ours &&
+                       !mounts::is_read_only(*standing.top) && paths_.look() == Link::Live &&
+                       !volume_.seams.device.has_stuck_worker();
+  if (!may_ask) co_return Result<>{};
+  const std::string device = standing.top->source;
+  const auto superblock = co_await volume_.seams.device.read_superblock(device);
+  const auto mounted = co_await volume_.seams.device.mounted_state(volume_.settings.mount);
+  if (!superblock || !mounted || mounted->uuid.empty() || mounted->uuid == superblock->uuid)
+    co_return Result<>{};
+  const std::string subsystem = printable(volume_.settings.nvme->subsystem);
+  co_return fail(Errc::Refused,
+                 volume_.settings.mount.native() + " is not unmounted: " + printable(device) +
+                     " holds another file system than " + mounted->uuid +
+                     ", which is mounted, and its unmount would write to it",
+                 "`sudo nvme disconnect -n " + subsystem +
+                     "` ends the mount without writing; then `spark-stage volumes down " +
+                     volume_.settings.name + "`");
 }
 
 asio::awaitable<Result<>> NvmeAttachment::check_may_unmount() {
@@ -183,13 +218,13 @@ asio::awaitable<Result<>> NvmeAttachment::check_may_unmount() {
   const auto pinned = volume_.seams.store.pinned_identity();
   mount->is_exchanged = !pinned || superblock->uuid != pinned->uuid;
   if (!mount->is_exchanged) co_return Result<>{};
-  if (volume_.seams.neighbours.subsystem_shared()) {
+  if (is_subsystem_shared(volume_)) {
     co_return fail(Errc::Refused,
                    mount->fence_lost +
                        "; the dead mount stays, as its unmount would write to the other file system, "
-                       "and other volumes use the connection",
+                       "and other volumes use the connection, or other mounts",
                    "take the other volumes of subsystem " + printable(volume_.settings.nvme->subsystem) +
-                       " down, then it is cut off");
+                       " down, and unmount its other devices; then it is cut off");
   }
   co_await cut_off(mount);
   co_return Result<>{};

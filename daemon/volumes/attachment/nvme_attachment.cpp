@@ -36,7 +36,7 @@ asio::awaitable<Result<>> NvmeAttachment::bring_up(bool takes) {
 // old one. Only a person can give up its unwritten data.
 Result<> NvmeAttachment::check_device_is_current() {
   const Standing standing = volume_.look_at_standing();
-  if (standing.place != Place::Foreign) return {};
+  if (standing.place != Place::Foreign || standing.top->root != "/") return {};
   const std::string& subsystem = volume_.settings.nvme->subsystem;
   const auto owner = volume_.seams.snapshot.subsystem_of_device(standing.top->device_number);
   const auto all = volume_.seams.snapshot.controllers(subsystem);
@@ -92,6 +92,8 @@ asio::awaitable<Result<>> NvmeAttachment::check_and_mount(nvmetcp::Namespace blo
   status.filesystem_uuid = superblock->uuid;
   if (auto same = check_identity(volume_, *superblock); !same) co_return same;
   if (auto safe = check_safe_to_mount(volume_, *superblock); !safe) co_return safe;
+  if (auto same = co_await check_other_mounts(volume_, block.device_number, superblock->uuid); !same)
+    co_return same;
   auto armed = co_await fence_.arm(*superblock, takes);
   if (!armed) co_return armed.take_error();
   co_return co_await mount(std::move(block), *superblock, *armed);
@@ -129,7 +131,10 @@ asio::awaitable<Result<>> NvmeAttachment::mount(nvmetcp::Namespace block, mounts
   auto request = request_for(superblock, fence);
   request.claim_s = static_cast<std::uint32_t>(wait.count());
   // A full state folder must not keep a volume down whose record is right already.
-  const bool is_pinned = before && is_same_but_stamp(*before, identity);
+  FilesystemIdentity recorded = before.value_or(FilesystemIdentity{});
+  if (volume_.settings.access == config::Access::ReadOnly)
+    recorded.is_published = false;  // of no meaning now
+  const bool is_pinned = before && is_same_but_stamp(recorded, identity);
   FilesystemIdentity to_pin;
   if (!is_pinned) to_pin = identity;
   const auto mounted = co_await volume_.seams.mounts.mount(std::move(request), std::move(to_pin));
@@ -145,6 +150,8 @@ asio::awaitable<Result<>> NvmeAttachment::mount(nvmetcp::Namespace block, mounts
   volume_.status.foreign_writes = false;
   const Standing standing = volume_.look_at_standing();
   if (!standing.own) co_return fail(Errc::Failed, "the mount vanished as soon as it was made");
+  // Another program made it since the superblock was read, or a worker that was given up.
+  if (mounted->change == Change::AlreadyThere) co_return co_await adopt_unknown(standing);
   CheckedMount made = as_found(*standing.own, superblock);
   made.fence = fence;
   volume_.checked = std::make_shared<CheckedMount>(std::move(made));

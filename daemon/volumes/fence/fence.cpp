@@ -149,7 +149,8 @@ asio::awaitable<Result<CheckedMount>> Fence::adopt(CheckedMount found, mounts::S
   if (before->hold == Hold::Theirs) {
     Error error = held_elsewhere(*before, superblock);
     volume_.checked = std::make_shared<CheckedMount>(std::move(found));
-    co_await lose(volume_.checked, error.what);
+    co_await lose(volume_.checked,
+                  volume_.status.fence.held_by + " has taken over " + namespace_name(volume_));
     co_return fail(std::move(error));
   }
   // With multi-mount protection the kernel itself ends a mount after another host's writes; this host's name
@@ -209,14 +210,18 @@ std::string Fence::why_lost(CheckedMount& mount, const ProbeAnswer& answer) {
   if (holding.hold == Hold::Unsupported && !mount.fence.mmp)
     return namespace_name(volume_) +
            " offers no reservations any more, and nothing else keeps other writers out";
-  // A count of mounts tells it at any time; without one, only a forgotten reservation is a reason to doubt.
+  // Mounts of this host count as well, as of a worker that outlived the daemon: only a reservation that was
+  // or may have been forgotten is a reason to doubt. The stamp, which own writes change, needs the first.
   const bool has_count = answer.mounts != 0 && mount.held_mounts != 0;
-  const bool is_in_doubt = mount.held_stamp != 0 && !mount.fence.mmp && (has_count || holding.was_forgotten);
+  mount.may_be_forgotten = mount.may_be_forgotten || holding.was_forgotten;
+  const bool may_doubt = has_count ? mount.may_be_forgotten : holding.was_forgotten;
+  const bool is_in_doubt = mount.held_stamp != 0 && !mount.fence.mmp && may_doubt;
   if (is_in_doubt && was_mounted_elsewhere(mount, answer.stamp, answer.mounts))
     return "the target forgot the reservation of " + namespace_name(volume_) +
            ", and another host has written it since";
   mount.held_stamp = answer.stamp;
   mount.held_mounts = answer.mounts;
+  mount.may_be_forgotten = false;
   volume_.status.fence = {holding.hold == Hold::Ours, mount.fence.mmp, ""};
   const bool is_weaker = holding.hold == Hold::Unsupported && mount.fence.reservation;
   volume_.status.warn(Warning::OnlyMmp, is_weaker ? namespace_name(volume_) +
@@ -251,6 +256,10 @@ asio::awaitable<Result<>> Fence::check_still_ours(CheckedMountPtr mount) {
   const auto superblock = co_await volume_.seams.device.read_superblock(volume_.status.device);
   if (!superblock) co_return fail(superblock.error());
   if (holding->hold == nvmetcp::Hold::Theirs) co_return fail(held_elsewhere(*holding, *superblock));
+  // The fence may have been configured since it was published.
+  if (is_wanted()) {
+    if (auto offered = check_offered(*holding, *superblock); !offered) co_return offered;
+  }
   mount->fence = {holding->hold == Hold::Ours, superblock->has_mmp, ""};
   volume_.status.fence = mount->fence;
   if (!superblock->damage.empty()) {

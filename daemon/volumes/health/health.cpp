@@ -109,6 +109,7 @@ asio::awaitable<Finding> Health::probe() {
   if (wants_reservation(settings)) request.keep_reservation = {settings.nvme->subsystem, settings.nvme->nsid};
   const auto answer = co_await volume_.seams.device.probe(std::move(request));
   if (!answer) {
+    if (volume_.checked) volume_.checked->may_be_forgotten = true;
     next_probe_ = volume_.clock.steady();
     found = silence(answer.error());
     co_return found;

@@ -60,8 +60,9 @@ asio::awaitable<Result<>> Publication::make_writable() {
     writable = co_await volume_.seams.mounts.make_writable(mount->mount, mount->device, is_alone(*mount));
   mount->is_changing_writing = false;
   // A failure after the remount leaves it writable.
-  const auto top = volume_.look_at_standing().top;
-  mount->is_writer = mount->is_writer || writable || (top && !mounts::is_read_only(*top));
+  const Standing now = volume_.look_at_standing();
+  const bool is_reached = now.place == Place::Ours && *now.own == mount->mount;
+  mount->is_writer = mount->is_writer || writable || (is_reached && !mounts::is_read_only(*now.top));
   forget_held(*mount);
   if (writable && volume_.status.state == State::Ready) volume_.set_state(State::Ready, ready_reason());
   volume_.wake();

@@ -4,7 +4,9 @@
 
 #include <sys/types.h>
 
+#include <algorithm>
 #include <filesystem>
+#include <string>
 
 #include "daemon/mounts/table.hpp"
 
@@ -20,7 +22,8 @@ struct Standing;
 class OwnMount {
  public:
   const std::filesystem::path& target() const { return target_; }
-  int id() const { return id_; }  // the kernel's number; reused once the mount is gone
+  // The kernel's number. It gives it to the next mount once this one is gone, hence the options.
+  int id() const { return id_; }
   dev_t device_number() const { return device_number_; }
   mounts::MountNumbers numbers() const { return {id_, device_number_}; }
 
@@ -29,11 +32,15 @@ class OwnMount {
  private:
   friend Standing look_at_place(const Seams& seams, const config::Volume& volume);
   explicit OwnMount(const mounts::Mount& mount)
-      : target_(mount.target), id_(mount.id), device_number_(mount.device_number) {}
+      : target_(mount.target),
+        id_(mount.id),
+        device_number_(mount.device_number),
+        options_(mount.options.substr(std::min(mount.options.find(','), mount.options.size()))) {}
 
   std::filesystem::path target_;
   int id_;
   dev_t device_number_;
+  std::string options_;  // without "ro" or "rw", which a publication changes
 };
 
 }  // namespace spark::volumes

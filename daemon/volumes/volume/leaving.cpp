@@ -42,7 +42,11 @@ asio::awaitable<Result<>> flush(VolumeContext& volume, Health& health, Fence& fe
 asio::awaitable<Result<>> flush_before_leaving(VolumeContext& volume, Paths& paths, Health& health,
                                                Fence& fence) {
   const Standing standing = volume.look_at_standing();
-  if (!standing.own || standing.place == Place::Covered) co_return Result<>{};
+  if (!standing.own || standing.place == Place::Covered) {
+    // What is left to do may wait for the device.
+    if (volume.status.state == State::Ready) volume.set_state(State::Leaving, "it is being unmounted");
+    co_return Result<>{};
+  }
   const bool has_unwritten = volume.settings.nvme && standing.place == Place::Ours &&
                              !mounts::is_read_only(*standing.top) && paths.look() == Link::Live &&
                              !volume.seams.device.has_stuck_worker();
@@ -68,7 +72,8 @@ asio::awaitable<void> Volume::take_down() {
   // A mount made since it is down belongs to another program, unless an operator asks again.
   const bool is_mounted = requests_.is_down_asked() && is_own(context_.look_at_mount());
   if (status().state != State::Down || is_mounted) {
-    done = co_await flush_before_leaving(context_, paths_, health_, fence_);
+    done = co_await nvme_.check_unknown_mount();
+    if (done) done = co_await flush_before_leaving(context_, paths_, health_, fence_);
     if (context_.wanted_up) co_return;  // asked up meanwhile
     if (done) done = co_await leave_host(on_down);
   }
@@ -163,7 +168,8 @@ asio::awaitable<Result<>> Volume::finish_down() {
   const bool has_device = place == Place::Ours || place == Place::Broken;
   if (settings().nvme && has_device && paths_.look() == Link::Down)
     co_return fail(Errc::Unavailable, "no path to the target is live: unmounting it would wait for the link");
-  auto left = co_await flush_before_leaving(context_, paths_, health_, fence_);
+  auto left = co_await nvme_.check_unknown_mount();
+  if (left) left = co_await flush_before_leaving(context_, paths_, health_, fence_);
   if (left) left = co_await leave_host(OnDown::Disconnect);
   if (left) co_await requests_.note_released();
   co_return left;

@@ -18,6 +18,7 @@ asio::awaitable<std::string> why_lost_below(VolumeContext& volume, Paths& paths,
   const config::NvmeSource& source = *volume.settings.nvme;
   ProbeRequest request{volume.settings.mount, mount->device, NamespaceOf{source.subsystem, source.nsid}};
   const auto answer = co_await volume.seams.device.probe(std::move(request));
+  if (!answer) mount->may_be_forgotten = true;
   if (!answer || volume.checked != mount) co_return "";
   co_return fence.why_lost(*mount, *answer);
 }
@@ -111,7 +112,11 @@ asio::awaitable<void> Volume::wait_after(Error error) {
 
 asio::awaitable<Result<>> Volume::bring_up() {
   if (auto intended = co_await follow_intent(); !intended) co_return intended;
-  const Standing standing = look_at_place(context_.seams, settings());
+  Standing standing = look_at_place(context_.seams, settings());
+  if (standing.place == Place::Covered && settings().nvme) {  // perhaps by a connection that is not known yet
+    (void)co_await paths_.rivals().find_place();
+    standing = look_at_place(context_.seams, settings());
+  }
   if (standing.place == Place::Covered) {
     // Its path leads elsewhere, so only its device can be taken away.
     auto lost = co_await why_lost_below(context_, paths_, fence_);

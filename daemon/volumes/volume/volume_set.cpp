@@ -129,9 +129,16 @@ asio::awaitable<void> VolumeSet::take_down(std::vector<config::Step>& steps) {
   for (config::Step& step : steps) {
     if (!config::takes_mount_away(step.action) || !step.refused.empty()) continue;
     const auto volume = find(step.volume);
+    // What was mounted or connected since it is down belongs to other programs.
+    if (volume->status().state == State::Down && !volume->context().wanted_up) continue;
     const auto on_down = step.action == config::Action::Remount ? OnDown::KeepConnection : OnDown::Disconnect;
     const auto down = co_await volume->requests().ask_down(on_down);
     if (!down) step.refused = down.error().message();
+  }
+  // Each one's successor reads its intent from the state folder.
+  for (const config::Step& step : steps) {
+    if (!config::takes_mount_away(step.action) || !step.refused.empty()) continue;
+    (void)co_await find(step.volume)->requests().record_missed();
   }
 }
 

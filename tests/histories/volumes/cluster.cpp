@@ -42,7 +42,10 @@ std::string yaml_of(const VolumeSettings& volume) {
 // The next daemon does not know of a `down` that could not be recorded, as its answer said.
 void HostState::end_daemon() {
   if (daemon)
-    for (const std::string& volume : daemon->unrecorded()) wishes[volume] = Wish::Unknown;
+    for (const std::string& volume : daemon->unrecorded()) {
+      wishes[volume] = Wish::Unknown;
+      for (Connection& one : host->driver.connections()) one.while_down = false;
+    }
   daemon.reset();
 }
 
@@ -267,7 +270,9 @@ void Cluster::check_alone(std::size_t index, const Super& opened) {
     const MountTree& mounts = hosts[other].host->mounts;
     for (const SuperPtr& super : mounts.supers()) {
       const bool writes = super->is_writer() && super->head->disk == &disk && super->uuid == disk.fs.uuid;
-      if (!writes || super->by_hand || super->was_taken || !mounts.is_mounted(*super)) continue;
+      // A person's mount has ended what the other host could write.
+      const bool is_over = disk.fs.is_writer_by_hand && disk.fs.writer != super->base_writer;
+      if (!writes || is_over || super->by_hand || super->was_taken || !mounts.is_mounted(*super)) continue;
       judge.broken("mounted-over-a-writer", hosts[index].host->name + " mounts " + disk.name +
                                                 " for writing, which " + hosts[other].host->name +
                                                 " has mounted for writing, and no operator asked for that");
@@ -285,7 +290,10 @@ void Cluster::ended(std::size_t index, const Request& request) {
   } else if (request.ask == Ask::Up || request.ask == Ask::Take) {
     const auto settings = std::ranges::find(state.volumes, request.volume, &VolumeSettings::name);
     // Another host may have mounted it since the request began.
-    if (*request.result && request.ask == Ask::Take) note_take(index, *settings);
+    const bool holds = disk_of(*settings).holder() == state.host->driver.identity().id;
+    // Without an answer, the target may still carry it out.
+    const bool is_late = !*request.result && request.result->error().kind == Errc::TimedOut;
+    if ((*request.result || holds || is_late) && request.ask == Ask::Take) note_take(index, *settings);
     if (*request.result) state.wishes[request.volume] = Wish::Up;
   } else if (request.ask == Ask::Down) {
     state.wishes[request.volume] = *request.result ? Wish::Down : before_[index][request.volume];

@@ -186,8 +186,10 @@ asio::awaitable<Result<volumes::Unmounted>> HostMounts::unmount(volumes::OwnMoun
       if (!closing) return Result<volumes::Unmounted>(done);
       return Pause{closing->flush + kSystemCall, true};
     }
-    if (closing->is_alive() && host.driver.io(*closing->head) == Io::Blocked && !closing->read_only)
+    if (closing->is_alive() && host.driver.io(*closing->head) == Io::Blocked && !closing->read_only) {
+      closing->is_late = true;
       return Pause{kLooksAgain, true};
+    }
     (void)host.file_systems.close(*closing, Actor::Daemon);
     return Result<volumes::Unmounted>(done);
   };

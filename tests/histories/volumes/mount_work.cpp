@@ -203,7 +203,10 @@ Error MountWork::explain(int error_number) const {
 }
 
 Turn<volumes::Mounted> MountWork::mount() {
-  if (host_.driver.io(*head_) == Io::Blocked) return Pause{kLooksAgain, true};
+  if (host_.driver.io(*head_) == Io::Blocked) {
+    stage_ = Stage::Protect;  // the kernel reads the block of multi-mount protection when it can
+    return Pause{kLooksAgain, true};
+  }
   if (head_->disk->fs.uuid != seen_uuid_) return Done(fail(explain(EUCLEAN)));
   const std::string target = request_.target;
   const bool no_recovery = request_.read_only && !request_.keeps_journal;

@@ -99,10 +99,13 @@ void Oracles::look_for_two_writers() {
     std::size_t count = 0;
     for (HostState& state : cluster_.hosts) {
       for (const SuperPtr& super : state.host->mounts.supers()) {
+        // Looking at it first makes the driver notice a disk of the same identity.
+        const bool is_good = state.host->driver.io(*super->head) == Io::Good;
+        // No daemon there can notice a takeover that an operator asked for, and that the target forgot.
+        if (super->was_taken && !state.daemon) continue;
         const bool writes = super->is_writer() && !super->by_hand && !super->is_exempt &&
                             super->head->disk == &disk && disk.fs.uuid == super->uuid &&
-                            !super->head->read_only && state.host->driver.io(*super->head) == Io::Good &&
-                            state.host->driver.may_write(*super->head);
+                            !super->head->read_only && is_good && state.host->driver.may_write(*super->head);
         if (!writes || !state.host->mounts.is_mounted(*super)) continue;
         writers += (count > 0 ? " and " : "") + state.host->name;
         ++count;
@@ -127,7 +130,10 @@ void Oracles::look_at_state(const Facts& facts) {
   const bool is_bare = facts.top == nullptr;
   must_end("covered " + facts.name(), is_ready && is_covered, kNoticesMount, "ready-under-a-cover",
            say(", and a mount covers the folder that its mount point is in"));
-  must_end("bare " + facts.name(), is_ready && is_bare, kNoticesMount, "ready-and-not-mounted",
+  const nvmetcp::Portal portal{cluster_.target_of(facts.settings).address, 4420};
+  const bool is_silent = cluster_.network.reach(facts.index, portal) == nullptr;
+  must_end("bare " + facts.name(), is_ready && is_bare, kNoticesMount,
+           is_silent ? "ready-and-not-mounted-while-silent" : "ready-and-not-mounted",
            say(", and nothing is mounted there"));
   must_end("folder " + facts.name(), is_ready && !is_covered && !is_bare && reached.root != "/",
            kNoticesMount, "ready-with-a-folder",
@@ -154,7 +160,13 @@ void Oracles::look_at_state(const Facts& facts) {
   const bool is_outdated = super != nullptr && super->is_writer() && !super->by_hand && !super->is_exempt &&
                            !facts.disk.is_unfenced && !facts.disk.fs.is_writer_by_hand &&
                            facts.disk.fs.writer != super->base_writer;
-  must_end("outdated " + facts.name(), is_ready && is_outdated, kNoticesShutDown, "ready-and-outdated",
+  // Which knowledge the daemon lacks: of the time before its start; of an xfs that nobody has closed since.
+  const bool is_older = super != nullptr && super->opened < facts.state.daemon->started();
+  const bool is_open_xfs = facts.disk.fs.type == "xfs" && facts.disk.fs.is_open;
+  must_end("outdated " + facts.name(), is_ready && is_outdated, kNoticesShutDown,
+           is_older      ? "ready-and-outdated-after-a-restart"
+           : is_open_xfs ? "ready-and-outdated-open-xfs"
+                         : "ready-and-outdated",
            say(" and writable, and another host has written its file system since"));
 
   const bool is_ours = super != nullptr && !reached.by_hand;
@@ -173,6 +185,13 @@ bool Oracles::is_well(const Facts& facts) const {
   const Super& super = *facts.reached.super;
   const bool is_exclusive = facts.volume.settings().access == config::Access::Exclusive;
   if (!super.is_alive() || facts.state.host->driver.io(*super.head) != Io::Good) return false;
+  // Perhaps only over a connection that a person made, to an address that the daemon does not know.
+  const bool has_own =
+      std::ranges::any_of(facts.state.host->driver.connections(), [&](const Connection& one) {
+        return !one.by_hand && one.shown.is_live() &&
+               std::ranges::find(one.heads, super.head) != one.heads.end();
+      });
+  if (!has_own) return false;
   if (facts.state.wish(facts.settings.name) != Wish::Up) return false;
   if (facts.state.daemon->is_busy(facts.settings.name)) return false;
   if (facts.disk.fs.uuid != super.uuid || facts.state.host->workers.is_stuck(facts.settings.name))
@@ -231,7 +250,8 @@ void Oracles::request_ended(std::size_t host, const Request& request) {
     const bool is_reached = facts.is_reached() && facts.top != nullptr;
     if (*request.result) {
       if (is_reached)
-        cluster_.judge.broken("down-left-a-mount", facts.name() + " was taken down, and is still mounted");
+        cluster_.judge.broken(facts.reached.by_hand ? "down-left-a-mount-by-hand" : "down-left-a-mount",
+                              facts.name() + " was taken down, and is still mounted");
       return;
     }
     const Errc kind = request.result->error().kind;
@@ -247,11 +267,14 @@ void Oracles::request_ended(std::size_t host, const Request& request) {
     const auto says = [&](const char* words) {
       return request.result->error().what.find(words) != std::string::npos;
     };
-    const bool were_in_use = (says("in use") || says("hides volume")) &&
+    const bool were_in_use = (says("in use") || says("hides volume") || says("is mounted at") ||
+                              says("was mounted there meanwhile")) &&
                              cluster_.time.steady() - facts.state.closed_files < kNoticesMount;
     const bool is_in_the_way =
         were_in_use || facts.is_in_use() || (facts.top != nullptr && facts.top->by_hand);
     if (kind == Errc::Cancelled || request.has_overlapped || is_in_the_way || !is_good) return;
+    // Its device failed meanwhile, and is back.
+    if (kind == Errc::TimedOut || says("flushing ")) return;
     const bool has_no_name = says("can't be looked up");
     cluster_.judge.broken(is_full       ? "down-refused-without-room"
                           : has_no_name ? "down-refused-without-dns"

@@ -136,6 +136,7 @@ void make_file_system_on(Cluster& cluster, const Choice& here, Dice& dice) {
   FileSystem fresh;
   fresh.type = dice.pick(2) == 0 ? "ext4" : "xfs";
   fresh.uuid = cluster.next_uuid();
+  fresh.made = cluster.time.steady();
   fresh.bytes = head->disk->bytes;
   fresh.stamp = head->disk->fs.stamp + 1000;
   fresh.has_mmp = fresh.type == "ext4" && dice.pick(2) == 0;

@@ -61,7 +61,8 @@ constexpr std::array kKinds =
     {
         Kind{"was mounted by another program", "false-mounted-by-another",
              [](const std::string&, const Facts& facts) {
-               return facts.top != nullptr && facts.top->by_hand;
+               return facts.top != nullptr &&
+                      (facts.top->by_hand || (facts.top->super && facts.top->super->by_hand));
              }},
         Kind{"is mounted read-write already", "false-mounted-otherwise",
              [](const std::string&, const Facts& facts) {
@@ -214,6 +215,7 @@ constexpr auto kOfAttempts =
                                      "mounting /dev/",
                                      "after mounting, ",
                                      "recording the volume's file system: ",
+                                     "writing to /mnt/",
                                      "its unwritten data is being written to ",
                                      "it is being unmounted",
                                      "unmounting ",
@@ -243,6 +245,7 @@ constexpr auto kOfAttempts =
 }  // namespace
 
 std::string false_oracle_of(const std::string& sentence, const Facts& facts) {
+  if (has(sentence, "giving it back failed: ")) return "";  // tells of an attempt
   for (const Kind& kind : kKinds) {
     if (!has(sentence, kind.words)) continue;
     return kind.is_true(sentence, facts) ? "" : std::string(kind.oracle);

@@ -32,9 +32,9 @@ void Oracles::settled() {
       const bool is_long_wait = facts.disk.fs.has_mmp && facts.disk.fs.mmp_interval > 59;
       const bool has_old_mount = status.reason.find("its file system is mounted at") != std::string::npos;
       const bool waits = status.reason.find("still waits in the kernel") != std::string::npos;
-      cluster_.judge.broken(is_long_wait    ? "never-mounted-for-long-mmp-wait"
+      cluster_.judge.broken(waits           ? "waits-for-an-old-device"
+                            : is_long_wait  ? "never-mounted-for-long-mmp-wait"
                             : has_old_mount ? "old-mount-in-the-way"
-                            : waits         ? "waits-for-an-old-device"
                                             : "not-recovered",
                             is);
       return;

@@ -16,6 +16,7 @@ namespace spark::histories {
 // A file system as it is on the disk, readable by every host.
 struct FileSystem {
   std::string type, uuid;
+  SteadyTime made{};  // on this disk, by a person
   Bytes bytes = 0;
   bool is_open = false;  // ext4: needs_recovery; xfs: its log is not clean
   std::uint64_t stamp = 1;

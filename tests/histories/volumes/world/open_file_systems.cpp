@@ -1,5 +1,6 @@
 #include "tests/histories/volumes/world/open_file_systems.hpp"
 
+#include <algorithm>
 #include <cerrno>
 #include <utility>
 
@@ -26,6 +27,7 @@ int OpenFileSystems::open(Super& super) {
   if ((replays || !super.read_only) && super.head->read_only) return EROFS;
   if ((replays || !super.read_only) && !driver_.may_write(*super.head)) return EBADE;
   super.id = ++*last_super_;
+  super.opened = scene_.time.steady();
   super.type = fs.type;
   super.uuid = fs.uuid;
   super.published = fs.published;
@@ -59,7 +61,7 @@ int OpenFileSystems::reopen(Super& super, bool read_only) {
     });
     if (closed != Wrote::Done) return EIO;
   } else {
-    if (!super.by_hand) on_open(super);
+    if (!super.by_hand && driver_.may_write(*super.head)) on_open(super);
     const bool was_read_only = std::exchange(super.read_only, false);
     const Wrote opened = write(super, Actor::Daemon, [&](FileSystem& fs) {
       fs.is_open = fs.type == "ext4";
@@ -89,11 +91,13 @@ Wrote OpenFileSystems::write(Super& super, Actor by, const std::function<void(Fi
   }
   const bool is_other_file_system = fs.uuid != super.uuid;
   const bool is_outdated = !is_other_file_system && fs.writer != super.base_writer;
-  const bool is_noticed = scene_.time.steady() - super.head->exchanged > kNoticesExchange;
+  const SteadyTime exchanged = std::max(super.head->exchanged, fs.made);
+  const bool is_noticed = scene_.time.steady() - exchanged > kNoticesExchange;
   if (by == Actor::Daemon && is_other_file_system && is_noticed)
-    scene_.judge.broken("other-file-system-overwritten", node_name_ + " writes file system " + super.uuid +
-                                                             " over " + fs.uuid + " on " +
-                                                             super.head->disk->name);
+    scene_.judge.broken(
+        super.is_late ? "other-file-system-overwritten-by-a-late-close" : "other-file-system-overwritten",
+        node_name_ + " writes file system " + super.uuid + " over " + fs.uuid + " on " +
+            super.head->disk->name);
   if (is_other_file_system) return Wrote::Gone;
   if (is_outdated && fs.has_mmp) {
     shut_down(super, Actor::Fault, "multi-mount protection sees another host");
@@ -124,6 +128,8 @@ Wrote OpenFileSystems::flush(Super& super, Actor by) {
 }
 
 Wrote OpenFileSystems::close(Super& super, Actor by) {
+  const auto is_it = [&](const SuperPtr& one) { return one.get() == &super; };
+  if (std::ranges::none_of(closing_, is_it)) return Wrote::Done;  // the kernel was faster
   if (super.is_alive() && !super.read_only) {
     if (const Wrote flushed = flush(super, by); flushed == Wrote::Blocked) return flushed;
     const Wrote closed = write(super, by, [](FileSystem& fs) {
@@ -132,7 +138,7 @@ Wrote OpenFileSystems::close(Super& super, Actor by) {
     });
     if (closed == Wrote::Blocked) return closed;
   }
-  std::erase_if(closing_, [&](const SuperPtr& one) { return one.get() == &super; });
+  std::erase_if(closing_, is_it);
   return Wrote::Done;
 }
 
@@ -179,7 +185,8 @@ bool OpenFileSystems::has_lost_fence(const Super& super) const {
   const bool was_released =
       disk.reservations.offers && holder.empty() && disk.reservations.state.generation > 0;
   const bool is_other_node = disk.fs.has_mmp && disk.fs.mmp_open && disk.fs.mmp_node != node_name_;
-  return disk.fs.uuid != super.uuid || is_other_node ||
+  // An operator may have had it taken over, even if the target has forgotten that since.
+  return disk.fs.uuid != super.uuid || is_other_node || super.was_taken ||
          (!super.read_only && (is_taken || was_released || disk.fs.writer != super.base_writer));
 }
 

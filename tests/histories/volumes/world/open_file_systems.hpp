@@ -25,10 +25,12 @@ struct Super {
   bool by_hand = false;
   bool was_taken = false;  // an operator had its volume taken over by another host,
   bool is_exempt = false;  // and nothing but multi-mount protection stops its late writes
-  int base_writer = 0;     // FileSystem::writer when it last knew its content
-  std::set<int> dirty;     // records that programs wrote, and that are not on the disk yet
-  Duration flush{0};       // what writing them takes
-  SteadyTime written{};    // since when there are any
+  bool is_late = false;    // its unmount waits for the device
+  SteadyTime opened{};
+  int base_writer = 0;   // FileSystem::writer when it last knew its content
+  std::set<int> dirty;   // records that programs wrote, and that are not on the disk yet
+  Duration flush{0};     // what writing them takes
+  SteadyTime written{};  // since when there are any
   std::optional<mounts::Published> published;
   std::string damage;
   std::uint32_t mmp_sequence = 0;
