@@ -14,6 +14,7 @@
 #include "staging/copy/lanes/shape.hpp"
 #include "staging/copy/transfer/copy_context.hpp"
 #include "staging/files/io/throttle.hpp"
+#include "staging/files/metadata.hpp"
 #include "staging/manifest/manifest_reader.hpp"
 #include "staging/manifest/source_identity.hpp"
 
@@ -80,7 +81,10 @@ class CompareFile final : public FileWork {
     if (!outcome.ended_early) digests_[piece] = outcome.digest;
   }
   Result<bool> finish() override {
-    touched_.is_equal = digest_of_pieces(digests_) == touched_.entry.hash &&
+    // Its attributes may be what has changed, and they are not compared.
+    const auto has_attributes = has_kept_attributes(file_.fd.get());
+    touched_.is_equal = has_attributes && !*has_attributes &&
+                        digest_of_pieces(digests_) == touched_.entry.hash &&
                         is_unchanged(touched_.entry, file_.fd.get()).value_or(false);
     file_.fd.reset();
     ++comparison_.counters.files_done;
