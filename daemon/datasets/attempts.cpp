@@ -12,6 +12,24 @@ namespace spark::datasets {
 namespace {
 
 constexpr Duration kLongestRetry{60'000};
+constexpr std::size_t kMostLooks = 8;  // at one source drive
+
+class Look {
+ public:
+  Look(std::multiset<std::string>& all, Turns& turns, const std::string& drive)
+      : all_(all), turns_(turns), mine_(all.insert(drive)) {}
+  ~Look() {
+    all_.erase(mine_);
+    turns_.wake_all();
+  }
+  Look(const Look&) = delete;
+  Look& operator=(const Look&) = delete;
+
+ private:
+  std::multiset<std::string>& all_;
+  Turns& turns_;
+  std::multiset<std::string>::iterator mine_;
+};
 
 std::string doing(const Task& task) {
   return "staging " + printable(task.dataset.name);
@@ -197,11 +215,12 @@ asio::awaitable<Outcome> Attempts::attempt(TaskPtr task, bool only_cached) {
   } else if (!only_cached) {
     turns_.take(*task, slot_for(*task, *source));
   }
-  std::optional<workers::ConcurrencyLimiter::Pass> pass;
+  std::optional<Look> look;
   if (only_cached) {
-    auto entered = co_await looks_.enter();
-    pass.emplace(std::move(entered));
+    auto is_full = [this, drive = source->drive] { return looks_.count(drive) >= kMostLooks; };
+    co_await turns_.wait_while(task, std::move(is_full));
     if (task->is_cancelled) co_return task->cancelled();
+    look.emplace(looks_, turns_, source->drive);
   }
   auto call = call_to_stage(task, *source, only_cached);
   const workers::Cancellation cancellation = task->attempt.cancellation;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <boost/asio/awaitable.hpp>
+#include <set>
 #include <string>
 
 #include "daemon/datasets/catalog.hpp"
@@ -10,7 +11,6 @@
 #include "daemon/datasets/prefetches.hpp"
 #include "daemon/datasets/task.hpp"
 #include "daemon/datasets/turns.hpp"
-#include "daemon/workers/concurrency_limiter.hpp"
 
 namespace spark::datasets {
 
@@ -23,8 +23,7 @@ class Attempts {
         catalog_(catalog),
         leases_(leases),
         turns_(turns),
-        prefetches_(prefetches),
-        looks_(context.executor, kMostLooks, kLongestLook) {}
+        prefetches_(prefetches) {}
 
   // Runs the task to its end and records the result.
   asio::awaitable<void> run(TaskPtr task);
@@ -51,10 +50,9 @@ class Attempts {
   Leases& leases_;
   Turns& turns_;
   Prefetches& prefetches_;
-  // Stagings of cached data need no turn, and each has a worker: one request may name hundreds of them.
-  static constexpr std::size_t kMostLooks = 8;
-  static constexpr Duration kLongestLook{30'000};
-  workers::ConcurrencyLimiter looks_;
+  // Stagings of cached data need no turn, and each has a worker: one request may name hundreds of them. By
+  // source drive, so that one that does not answer delays no other.
+  std::multiset<std::string> looks_;
 };
 
 }  // namespace spark::datasets
