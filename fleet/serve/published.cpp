@@ -59,7 +59,7 @@ void PublishedCopies::look() {
     catalog_ = std::move(*opened);
   }
   look_into(folder, *id);
-  if (catalog_->is_alone()) catalog_.reset();  // nobody else can open it meanwhile
+  if (catalog_->is_alone()) catalog_.reset();  // it locks out every other process
 }
 
 void PublishedCopies::look_into(const staging::CacheFolder& folder, const std::string& id) {

@@ -31,7 +31,7 @@ Result<Tree> open_source(const Source& source) {
   if (source.is_away) {
     Tree tree;
     tree.folder_path = source.path.native();
-    tree.file_mode_mask = 01777;  // what a peer says makes nobody root
+    tree.file_mode_mask = 01777;  // a peer can set no setuid bit
     return tree;
   }
   auto tree = open_tree(source.path);

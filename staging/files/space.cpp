@@ -93,7 +93,7 @@ Mounted mounted_at(int fd, const std::string& mountinfo) {
 
 std::string file_system_named(const std::string& type, const std::string& source,
                               const std::function<std::string()>& identity) {
-  // A file system in memory is made anew at each boot.
+  // A file system in memory gets a new identity at each boot.
   constexpr std::array kNamedBySource = {"nfs",      "cifs",   "smb3",      "ceph",  "9p",
                                          "virtiofs", "lustre", "glusterfs", "gpfs",  "beegfs",
                                          "afs",      "tmpfs",  "ramfs",     "rootfs"};

@@ -81,7 +81,7 @@ class Catalog {
   // ID of the cache folder that belongs to this catalog; empty until it is set.
   Result<std::string> cache_id();
   Result<> set_cache_id(const std::string& id);
-  // Whether nobody else can open it meanwhile: on a full drive.
+  // Whether this process locks out all others, because its drive is full.
   bool is_alone();
   // Runs `work` while no other process changes the catalog; an error undoes its changes.
   Result<> exclusively(const std::function<Result<>()>& work);

@@ -65,7 +65,7 @@ TEST_F(PublishTest, AMountWhoseRemountIsInProgressIsNotBroken) {
   look();
   EXPECT_EQ(volume->status().state, State::Ready);
   mount->is_changing_writing = false;
-  EXPECT_TRUE(becomes(State::Lost)) << "nobody remounts it";
+  EXPECT_TRUE(becomes(State::Lost)) << "no remount is in progress";
 }
 
 TEST_F(PublishTest, APublishedVolumeIsNotPublishedAgainUntilItWasMadeWritable) {
