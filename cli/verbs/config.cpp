@@ -23,6 +23,27 @@ Result<config::Config> load(const std::string& file) {
   return loaded;
 }
 
+// The sizes are known while a daemon runs that watches these outputs.
+void warn_of_room(Context& context, const config::Config& config) {
+  const auto watched = call(*context.client, {"GET", "/v1/outputs", ""});
+  const json::array* rows = watched ? get_array(*watched, "outputs") : nullptr;
+  for (std::size_t i = 0; rows != nullptr && i < rows->size(); ++i) {
+    const json::object* row = (*rows)[i].if_object();
+    const auto one =
+        row == nullptr ? config.outputs.end() : config.outputs.find(get_string(*row, "name").value_or(""));
+    if (one == config.outputs.end() || one->second.keep == 0) continue;
+    const auto number = [row](const char* key) {
+      return static_cast<Bytes>(std::max<std::int64_t>(0, get_int(*row, key).value_or(0)));
+    };
+    const config::Output& output = one->second;
+    const Bytes size = number("newest_bytes") * std::max(1U, output.nodes), room = number("volume_bytes");
+    if (room == 0 || (output.keep + 1) * size <= room) continue;
+    warn(context, "spark-stage: output " + output.name + ": keep: " + std::to_string(output.keep) +
+                      " needs room for " + std::to_string(output.keep + 1) + " checkpoints of " +
+                      format_bytes(size) + ", and volume " + output.volume + " has " + format_bytes(room));
+  }
+}
+
 Result<int> check(Context& context, const std::string& given, bool as_json) {
   const std::string file = given.empty() ? context.config_file : given;
   const auto loaded = load(file);
@@ -35,6 +56,7 @@ Result<int> check(Context& context, const std::string& given, bool as_json) {
                 << "\n";
     return 0;
   }
+  warn_of_room(context, *loaded);
   say(context, printable(file) + ": valid - " + counted(loaded->targets.size(), "target") + ", " +
                    counted(loaded->volumes.size(), "volume") + ", " +
                    counted(loaded->datasets.size(), "dataset"));

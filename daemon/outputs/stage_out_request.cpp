@@ -84,7 +84,7 @@ Keep keep_of(const StageOutRequest& request, const config::Config& config) {
 bool StageOutRequest::is_same(const StageOutRequest& other) const {
   return source == other.source && volume == other.volume && path == other.path && keep == other.keep &&
          nodes == other.nodes && marker == other.marker && rule == other.rule && max_rate == other.max_rate &&
-         changed_ns == other.changed_ns && asker.uid == other.asker.uid;
+         written == other.written && asker.uid == other.asker.uid;
 }
 
 bool lacks_shards(const json::object& answer) {
@@ -103,11 +103,9 @@ std::string missing_shards(const json::object& answer, unsigned nodes) {
 }
 
 json::object how_to_json(const StageOutRequest& request) {
-  return {{"source", request.source},     {"path", request.path},
-          {"uid", request.asker.uid},     {"nodes", request.nodes},
-          {"max_rate", request.max_rate}, {"marker", request.marker},
-          {"rule", request.rule},         {"changed_ns", request.changed_ns},
-          {"hurries", request.hurries}};
+  return {{"source", request.source}, {"path", request.path},         {"uid", request.asker.uid},
+          {"nodes", request.nodes},   {"max_rate", request.max_rate}, {"marker", request.marker},
+          {"rule", request.rule},     {"written", request.written},   {"hurries", request.hurries}};
 }
 
 json::object to_json(const StageOutRequest& request) {
@@ -145,7 +143,8 @@ Result<StageOutRequest> request_from_json(const json::object& object) {
   const std::string pointer = get_string(object, "latest").value_or("");
   if (request.rule.empty() && !pointer.empty()) request.rule = pointer == "file" ? "deepspeed" : "rename";
   request.hurries = get_bool(object, "hurries").value_or(false);
-  request.changed_ns = get_int(object, "changed_ns").value_or(0);
+  const auto changed_ns = get_int(object, "changed_ns");  // in records of version 0.2
+  request.written = get_int(object, "written").value_or(changed_ns.value_or(0));
   request.max_rate = static_cast<Bytes>(std::max<std::int64_t>(0, get_int(object, "max_rate").value_or(0)));
   return request;
 }

@@ -23,9 +23,9 @@ struct StageOutRequest {
   std::string rule;      // of the output that it belongs to (config::to_string); empty means none
   Bytes max_rate = 0;    // bytes per second; 0 means no limit
   bool hurries = false;  // leaves no share of the drive to other programs: the job replaces it soon
-  // The newest change of anything in the source when it was found complete: it is sent only in that state. 0
-  // means that the requester vouches for it.
-  std::int64_t changed_ns = 0;
+  // LocalCheckpoint::written of the source when it was found complete: it is sent only in that state. 0 means
+  // that the requester vouches for it.
+  std::int64_t written = 0;
   bool is_flushed = false;  // the source is known to be on its drive; not recorded
   Asker asker;              // the copy is made with the permissions of its uid
 

@@ -74,11 +74,14 @@ std::string how_to_send(const fs::path& checkpoint) {
          " VOLUME:PATH`";
 }
 
-std::string older_than(const std::string& newer, const fs::path& checkpoint, const Proof& proof) {
-  if (newer.empty()) return "";
-  return proof.shown + " is older than " + printable(newer) +
-         ", as after an interrupted save to the same name or a copy without times; " +
-         how_to_send(checkpoint);
+Incomplete older_than(const std::string& newer, const fs::path& checkpoint, const Proof& proof) {
+  if (newer.empty()) return {};
+  return {
+      proof.shown + " is older than " + printable(newer) +
+          ", as after an interrupted save to the same name, a copy without times, or a clock that was set "
+          "back; " +
+          how_to_send(checkpoint),
+      true};
 }
 
 // The beginning of the digits that end at `end`; `end` if there are none.
@@ -106,18 +109,18 @@ std::set<std::string> data_files_in(std::string_view metadata) {
 // NeMo 2 has one in its folder "weights" (nemo/lightning/ckpt_utils.py, WEIGHTS_PATH). Megatron Core, which
 // writes common.pt first, needs metadata.json too, and writes it last
 // (megatron/core/dist_checkpointing/serialization.py, save).
-std::string why_not_dcp(const fs::path& checkpoint) {
+Incomplete why_not_dcp(const fs::path& checkpoint) {
   const fs::path nemo = checkpoint / "weights";
   const fs::path path = written_at(nemo / ".metadata") ? nemo : checkpoint;
   const auto written = written_at(path / ".metadata");
   const auto metadata = read_regular_file(path / ".metadata", kMostOfAnIndex);
-  if (!written || !metadata) return "it has no .metadata yet";
+  if (!written || !metadata) return {"it has no .metadata yet"};
   if (written_at(path / "common.pt") && !written_at(path / "metadata.json"))
-    return "it has no metadata.json yet";
+    return {"it has no metadata.json yet"};
   const auto names = data_files_in(*metadata);
-  if (names.empty()) return "its .metadata names no file";
+  if (names.empty()) return {"its .metadata names no file"};
   const std::string missing = first_missing(path, names);
-  if (!missing.empty()) return "its .metadata names " + missing + ", which is not there";
+  if (!missing.empty()) return {"its .metadata names " + missing + ", which is not there"};
   const Proof proof{"its .metadata", *written};
   return older_than(first_newer(path, names, proof), path, proof);
 }
@@ -171,22 +174,28 @@ bool has_weights(const fs::path& path) {
   return false;
 }
 
-std::string why_not_hugging_face(const fs::path& path) {
+Incomplete why_not_hugging_face(const fs::path& path) {
   const auto written = written_at(path / "trainer_state.json");
-  if (!written) return "it has no trainer_state.json yet";
+  if (!written) return {"it has no trainer_state.json yet"};
   const auto state = read_regular_file(path / "trainer_state.json", kMostOfAnIndex);
-  if (!state || !parse_json_object(*state)) return "its trainer_state.json can't be read yet";
-  if (!has_weights(path)) return "it has no weights, as after an interrupted deletion";
-  const Proof proof{"its trainer_state.json", *written};
+  if (!state || !parse_json_object(*state)) return {"its trainer_state.json can't be read yet"};
+  if (!has_weights(path)) return {"it has no weights, as after an interrupted deletion"};
+  Proof proof{"its trainer_state.json", *written};
+  // Value heads: LLaMA-Factory writes the weights again after the state, and then this
+  // (llamafactory/train/callbacks.py, FixValueHeadModelCallback).
+  for (const char* head : {"value_head.safetensors", "value_head.bin"}) {
+    const auto last = written_at(path / head);
+    if (last > proof.written_ns) proof = {std::string("its ") + head, *last};
+  }
   std::error_code error;
   for (fs::directory_iterator files(path, error); !error && files != fs::directory_iterator();
        files.increment(error)) {
     const std::string name = files->path().filename();
     if (!name.ends_with(".index.json")) continue;
     const auto weights = weights_in(files->path());
-    if (!weights) return name + " can't be read yet";
+    if (!weights) return {name + " can't be read yet"};
     if (const std::string missing = first_missing(path, *weights); !missing.empty())
-      return name + " names " + printable(missing) + ", which is not there";
+      return {name + " names " + printable(missing) + ", which is not there"};
     if (const std::string newer = first_newer(path, *weights, proof); !newer.empty())
       return older_than(newer, path, proof);
   }
@@ -204,14 +213,16 @@ bool is_of_rank_0(const std::string& name) {
 // complete checkpoint. In a save to the same name its own states are among the first to be overwritten. All
 // count while it has none, since it has not begun.
 // A job that is killed while it saves leaves a checkpoint below the number of the next that it saves, so one
-// that `latest` does not name any more counts only if it was complete while `latest` named it.
-std::string why_not_deep_speed(const fs::path& path, bool was_complete) {
+// that `latest` does not name any more counts only if it was complete while `latest` named it. After a power
+// cut, and for a moment in each save, it names none.
+Incomplete why_not_deep_speed(const fs::path& path, bool was_complete) {
   const auto written = written_at(path.parent_path() / kLatest);
   const auto latest = read_regular_file(path.parent_path() / kLatest, 4096);
-  if (!written || !latest) return "there is no file `latest` yet";
-  const std::string named(trim(*latest));
+  const std::string named(written && latest ? trim(*latest) : "");
+  if (named.empty() && !was_complete) return {"there is no file `latest` that names it yet"};
   const std::string name = path.filename();
-  if (name != named && step_of(name) > step_of(named)) return "`latest` still names " + printable(named);
+  if (!named.empty() && name != named && step_of(name) > step_of(named))
+    return {"`latest` still names " + printable(named)};
   std::set<std::string> of_rank_0, of_all;
   bool has_model = false;
   std::error_code error;
@@ -223,18 +234,19 @@ std::string why_not_deep_speed(const fs::path& path, bool was_complete) {
     has_model = has_model || file.ends_with("model_states.pt");
     if (is_of_rank_0(file)) of_rank_0.insert(file);
   }
-  if (!has_model) return "it has no states of the model";
+  if (!has_model) return {"it has no states of the model"};
   if (name != named && !was_complete)
-    return "`latest` names " + printable(named) +
-           ", and this one was not seen complete before, as after an interrupted save; " + how_to_send(path);
-  if (name != named) return "";  // whatever the clock says of `latest`
+    return {"`latest` names " + printable(named) +
+            ", and this one was not seen complete before, as after an interrupted save; " +
+            how_to_send(path)};
+  if (name != named) return {};  // whatever the clock says of `latest`
   const Proof proof{"`latest`", *written};
   return older_than(first_newer(path, of_rank_0.empty() ? of_all : of_rank_0, proof), path, proof);
 }
 
-std::string why_not_marked(const fs::path& path, const std::string& marker) {
+Incomplete why_not_marked(const fs::path& path, const std::string& marker) {
   const auto written = written_at(path / marker);
-  if (!written) return "it has no " + printable(marker) + " yet";
+  if (!written) return {"it has no " + printable(marker) + " yet"};
   const Proof proof{"its " + printable(marker), *written};
   const auto is_data = [&](const fs::path& file) { return file != marker; };
   return older_than(first_newer(path, is_data, proof), path, proof);
@@ -278,12 +290,12 @@ std::optional<std::int64_t> proved_at(const fs::path& path, const Completeness& 
   return std::nullopt;
 }
 
-std::string why_incomplete(const fs::path& path, bool was_complete, const Completeness& completeness) {
+Incomplete why_incomplete(const fs::path& path, bool was_complete, const Completeness& completeness) {
   // With the other rules everything that counts is in it. Its index may have megabytes.
-  if (was_complete && completeness.rule != Completeness::Rule::DeepSpeed) return "";
+  if (was_complete && completeness.rule != Completeness::Rule::DeepSpeed) return {};
   switch (completeness.rule) {
     case Completeness::Rule::Rename:
-      return "";
+      return {};
     case Completeness::Rule::Dcp:
       return why_not_dcp(path);
     case Completeness::Rule::HuggingFace:
@@ -293,7 +305,7 @@ std::string why_incomplete(const fs::path& path, bool was_complete, const Comple
     case Completeness::Rule::Marker:
       return why_not_marked(path, completeness.marker);
   }
-  return "";
+  return {};
 }
 
 }  // namespace spark::staging

@@ -29,11 +29,16 @@ struct Completeness {
 // no value.
 std::optional<Completeness::Rule> rule_named(std::string_view word);
 
-// Why the checkpoint at `path` is not complete; empty means that it is. `was_complete`: in its present state,
-// at an earlier look. A proof that is older than the data proves nothing: a job that saves to the same name
-// again overwrites one file after the other, beside the proof of the first save.
-std::string why_incomplete(const std::filesystem::path& path, bool was_complete,
-                           const Completeness& completeness);
+struct Incomplete {
+  std::string why;           // empty means that it is complete
+  bool is_by_times = false;  // alone: it may be complete, if a clock was set, or the files were copied
+};
+
+// Whether the checkpoint at `path` is complete. `was_complete`: in its present state, at an earlier look. A
+// proof that is older than the data proves nothing: a job that saves to the same name again overwrites one
+// file after the other, beside the proof of the first save.
+Incomplete why_incomplete(const std::filesystem::path& path, bool was_complete,
+                          const Completeness& completeness);
 
 // When the file that proves it was written, in nanoseconds; no value without one.
 std::optional<std::int64_t> proved_at(const std::filesystem::path& path, const Completeness& completeness);

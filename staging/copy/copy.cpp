@@ -53,8 +53,8 @@ class Copy {
     }
     auto walked = monitor_.during(CopyPhase::Walking, [&] { return walk(*source); });
     if (!walked) return fail(with_change(std::move(walked.error()), *source));
-    if (options_.complete_at_ns) {  // after the walk: the quiet source notices later changes
-      const auto complete = check_still_complete(*source, *options_.complete_at_ns);
+    if (options_.complete_state) {  // after the walk: the quiet source notices later changes
+      const auto complete = check_still_complete(*source, *options_.complete_state);
       if (!complete) return complete.take_error();
     }
     const auto same = is_same(*source, *walked, *destination, *earlier);
@@ -210,8 +210,9 @@ class Copy {
     const QuietSource quiet = options_.needs_quiet_source ? QuietSource(walked.entries) : QuietSource();
     ends.publish = [&](const Sealed& sealed, Bytes /*not_copied*/) {
       if (auto same = quiet.check(source, options_.exclude, options_.links, stop_); !same) return same;
-      const Replacing replacing =
-          options_.earlier.replaced_in_two_steps ? Replacing::InTwoSteps : Replacing::AtOnce;
+      const Replacing replacing = options_.earlier.replaced_in_two_steps ? Replacing::InTwoSteps
+                                  : options_.earlier.may_lack_its_name   ? Replacing::AsPossible
+                                                                         : Replacing::AtOnce;
       return publish(destination, area, sealed.root, hooks_.step, replacing);
     };
     PipelineJob job{&source,

@@ -49,13 +49,21 @@ bool is_broken_link(const fs::path& path, const fs::path& root) {
 }
 
 // Of one entry, for a sum: the order of a folder's entries does not count.
-std::uint64_t print_of(const std::string& path, const struct stat& info) {
+std::uint64_t print_of(const std::string& path, mode_t type, std::uint64_t size, std::int64_t mtime_ns) {
   Hasher hasher;
   hasher.add(path);
-  hasher.add_number(info.st_mode & S_IFMT);
-  hasher.add_number(S_ISREG(info.st_mode) ? static_cast<std::uint64_t>(info.st_size) : 0);
-  hasher.add_number(static_cast<std::uint64_t>(nanoseconds(info.st_mtim)));
+  hasher.add_number(type);
+  hasher.add_number(type == S_IFREG ? size : 0);
+  hasher.add_number(static_cast<std::uint64_t>(mtime_ns));
   return hasher.digest().low;
+}
+
+std::uint64_t print_of(const Entry& entry) {
+  const std::string path = entry.path.empty() ? "" : "/" + std::string(entry.path.view());
+  const mode_t type = entry.type == EntryType::File     ? S_IFREG
+                      : entry.type == EntryType::Folder ? S_IFDIR
+                                                        : S_IFLNK;
+  return print_of(path, type, entry.size, entry.mtime_ns);
 }
 
 void add(TreeTotals& totals, const fs::path& path, const fs::path& root) {
@@ -63,9 +71,12 @@ void add(TreeTotals& totals, const fs::path& path, const fs::path& root) {
   if (::lstat(path.c_str(), &info) != 0) return;
   ++totals.entries;
   const std::string below = path == root ? "" : path.native().substr(root.native().size());
-  totals.written =
-      static_cast<std::int64_t>(static_cast<std::uint64_t>(totals.written) + print_of(below, info));
-  totals.changed_ns = std::max({totals.changed_ns, nanoseconds(info.st_mtim), nanoseconds(info.st_ctim)});
+  const std::int64_t mtime = nanoseconds(info.st_mtim), ctime = nanoseconds(info.st_ctim);
+  const std::uint64_t print =
+      print_of(below, info.st_mode & S_IFMT, static_cast<std::uint64_t>(info.st_size), mtime);
+  totals.written = static_cast<std::int64_t>(static_cast<std::uint64_t>(totals.written) + print);
+  totals.changed_ns = std::max({totals.changed_ns, mtime, ctime});
+  totals.oldest_ns = totals.entries == 1 ? ctime : std::min(totals.oldest_ns, ctime);
   if (S_ISREG(info.st_mode)) totals.bytes += static_cast<Bytes>(info.st_size);
   if (totals.unreadable.empty() && !is_readable(path, info)) totals.unreadable = path;
   if (totals.broken_link.empty() && S_ISLNK(info.st_mode) && path != root && is_broken_link(path, root))
@@ -83,6 +94,12 @@ TreeTotals totals_of(const fs::path& path) {
   for (; !error && entries != fs::recursive_directory_iterator(); entries.increment(error))
     add(totals, entries->path(), path);
   return totals;
+}
+
+std::int64_t written_of(ManifestReader& manifest) {
+  std::uint64_t written = 0;
+  while (const auto entry = manifest.next()) written += print_of(*entry);
+  return static_cast<std::int64_t>(written);
 }
 
 bool is_state(const TreeTotals& totals, std::int64_t seen) {

@@ -14,11 +14,13 @@
 #include "staging/files/tree.hpp"
 #include "staging/manifest/hash.hpp"
 #include "staging/manifest/manifest.hpp"
+#include "staging/manifest/manifest_reader.hpp"
 
 namespace spark::staging {
 
 struct TreeTotals {
   std::int64_t changed_ns = 0;  // the newest mtime or ctime of anything in it
+  std::int64_t oldest_ns = 0;   // the oldest ctime
   // Identifies what was written: the names, sizes and mtimes of everything in it. The newest time alone stays
   // the same if the clock was set back and a file is written again. A chmod, chown or hard link leaves it as
   // it was. 0 if there is nothing.
@@ -32,6 +34,8 @@ struct TreeTotals {
 // Of a file or folder, without following links. A file that disappears meanwhile is no error: the next call
 // sees the rest.
 TreeTotals totals_of(const std::filesystem::path& path);
+// TreeTotals::written of the source that the manifest is of, from where it is.
+std::int64_t written_of(ManifestReader& manifest);
 
 // Whether these are the totals of an earlier look, by their `written`, or in records of version 0.2.0 by
 // their `changed_ns`.

@@ -1,6 +1,7 @@
 #include "staging/outputs/begun_checkpoints.hpp"
 
 #include "staging/copy/partial/publish.hpp"
+#include "staging/files/quiet_source.hpp"
 #include "staging/outputs/published_copies.hpp"
 #include "staging/outputs/removed.hpp"
 #include "staging/outputs/shards.hpp"
@@ -38,7 +39,8 @@ Result<std::vector<BegunCheckpoint>> begun_checkpoints(const std::filesystem::pa
                         progress_of_others(folder / name, host)};
     for (const PublishedCopy& shard : *shards) {
       if (shard.name == host) {
-        one.own_mtime_ns = shard.mtime_ns;
+        auto manifest = manifest_of_published({folder / name, host});
+        one.own_written = manifest && *manifest ? written_of(**manifest) : 0;
       } else {
         one.has_others = true;
         ++one.others_progress;

@@ -12,8 +12,8 @@ namespace spark::staging {
 
 struct BegunCheckpoint {
   std::string name;
-  std::int64_t own_mtime_ns = 0;  // of the root of this host's shard; 0 means it is not there
-  bool has_others = false;        // another host's shard is there
+  std::int64_t own_written = 0;  // TreeTotals::written of the source of this host's shard; 0: it is not there
+  bool has_others = false;       // another host's shard is there
   // Changes while other hosts send: their shards and unfinished copies, and the bytes of these copies'
   // journals.
   std::uint64_t others_progress = 0;

@@ -12,6 +12,7 @@
 #include "base/text.hpp"
 #include "staging/checkpoints/checkpoint_name.hpp"
 #include "staging/copy/partial/publish.hpp"
+#include "staging/files/deletion.hpp"
 #include "staging/files/quiet_source.hpp"
 #include "staging/files/times.hpp"
 #include "staging/files/tree.hpp"
@@ -38,6 +39,15 @@ bool is_in_use(const fs::path& path, const std::vector<fs::path>& sources) {
   });
 }
 
+// A job may be loading it.
+bool is_open(const fs::path& path) {
+  static const StopFlag kNever{false};
+  std::vector<Tree> trees;
+  if (auto tree = open_tree(path)) trees.push_back(std::move(*tree));
+  const auto found = look_before_deleting(trees, kNever);
+  return found && found->passes;
+}
+
 bool is_unchanged(const fs::path& path, std::int64_t seen) {
   struct stat info {};
   return ::lstat(path.c_str(), &info) == 0 && is_state(totals_of(path), seen);
@@ -48,8 +58,9 @@ bool is_in(const KnownStates& states, const Checkpoint& one) {
   return found != states.end() && (found->second == one.written || found->second == one.changed_ns);
 }
 
+// `future_ns`: later times are in the future.
 Checkpoint checkpoint_at(const fs::path& path, const struct stat& info, const Completeness& completeness,
-                         const KnownStates& known) {
+                         const KnownStates& known, std::int64_t future_ns) {
   const TreeTotals totals = totals_of(path);
   Checkpoint one{.name = path.filename(),
                  .mtime_ns = nanoseconds(info.st_mtim),
@@ -58,7 +69,8 @@ Checkpoint checkpoint_at(const fs::path& path, const struct stat& info, const Co
                  .bytes = totals.bytes,
                  .entries = totals.entries,
                  .inode = info.st_ino,
-                 .incomplete = ""};
+                 .incomplete = "",
+                 .is_in_future = totals.changed_ns > future_ns};
   const std::string mark = unfinished_mark(one.name);
   if (!totals.unreadable.empty()) {
     one.is_unproven = true;
@@ -69,7 +81,11 @@ Checkpoint checkpoint_at(const fs::path& path, const struct stat& info, const Co
   } else if (::access((path.parent_path() / mark).c_str(), F_OK) == 0) {
     one.incomplete = "the file " + printable(mark) + " is beside it";
   } else {
-    one.incomplete = why_incomplete(path, is_in(known, one), completeness);
+    Incomplete incomplete = why_incomplete(path, is_in(known, one), completeness);
+    one.incomplete = std::move(incomplete.why);
+    one.is_unproven = incomplete.is_by_times;
+    one.stays_unproven =
+        one.incomplete.empty() && proved_at(path, completeness) > future_ns && totals.oldest_ns <= future_ns;
   }
   return one;
 }
@@ -93,6 +109,7 @@ Result<std::vector<Checkpoint>> list_checkpoints(const fs::path& folder, const C
   const auto names = names_of(folder);
   if (!names) return names.take_error();
   const auto in_ns = [](WallTime time) { return std::chrono::nanoseconds(time.time_since_epoch()).count(); };
+  const std::int64_t future_ns = in_ns(now + settled);
   std::vector<Checkpoint> checkpoints, aliases;
   for (const std::string& name : *names) {
     struct stat info {};
@@ -100,9 +117,7 @@ Result<std::vector<Checkpoint>> list_checkpoints(const fs::path& folder, const C
       continue;
     const EntryKind kind = kind_of(name, S_ISDIR(info.st_mode), completeness.rule);
     if (kind == EntryKind::Temporary || kind == EntryKind::Other) continue;
-    Checkpoint one = checkpoint_at(folder / name, info, completeness, known);
-    one.is_in_future = one.changed_ns > in_ns(now + settled);
-    one.is_proof_in_future = proved_at(folder / name, completeness).value_or(0) > in_ns(now + settled);
+    Checkpoint one = checkpoint_at(folder / name, info, completeness, known, future_ns);
     one.is_settling = one.incomplete.empty() && one.changed_ns > in_ns(now - settled) &&
                       !is_in(unchanged, one) && !is_in(known, one);
     if (one.is_settling) one.incomplete = "it changed a moment ago";
@@ -119,12 +134,16 @@ bool mark_unproven(std::vector<Checkpoint>& checkpoints, const fs::path& folder,
                    std::optional<std::int64_t> boot_ns, const KnownStates& unproven) {
   bool are_new = false;
   for (Checkpoint& one : checkpoints) {
-    if (!one.incomplete.empty() || is_in(known, one)) continue;
-    one.is_unproven = boot_ns && (one.changed_ns < *boot_ns || is_in(unproven, one));
-    are_new = are_new || !one.is_unproven;
-    if (!one.is_unproven) continue;
+    const bool is_complete = one.incomplete.empty();
+    if ((!is_complete && !one.is_settling) || is_in(known, one)) continue;
+    const bool is_before = boot_ns && one.changed_ns < *boot_ns;
+    one.stays_unproven = one.stays_unproven || is_before || is_in(unproven, one);
+    are_new = are_new || (is_complete && !one.stays_unproven);
+    if (!one.stays_unproven) continue;
+    one.is_unproven = true;
+    one.is_settling = false;
     one.incomplete =
-        std::string(one.changed_ns < *boot_ns ? "it is" : "it may be, as clocks were set,") +
+        std::string(is_before ? "it is" : "a clock was set: it may be the rest of an interrupted save, or") +
         " older than this host's last start, and was not known to be on its drive by then; send it with "
         "`spark-stage stage-out " +
         printable((folder / one.name).native()) + " VOLUME:PATH` if it is right";
@@ -144,9 +163,9 @@ Result<std::vector<std::string>> remove_checkpoints(const fs::path& folder,
   // First, since a checkpoint of the same name may be renamed to the name of the remains.
   if (auto cleared = delete_removed(folder); !cleared) return cleared.take_error();
   std::vector<std::string> removed;
-  for (const auto& [name, changed_ns] : seen) {
+  for (const auto& [name, written] : seen) {
     if (name.empty() || name.starts_with('.') || name.find('/') != std::string::npos ||
-        !is_unchanged(folder / name, changed_ns) || is_in_use(folder / name, sources))
+        !is_unchanged(folder / name, written) || is_in_use(folder / name, sources) || is_open(folder / name))
       continue;
     const fs::path away = folder / ("." + name + kRemoved);
     auto renamed = rename_to_new(folder / name, away);

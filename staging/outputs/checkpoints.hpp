@@ -26,10 +26,12 @@ struct Checkpoint {
   std::uint64_t inode = 0;    // of the entry itself
   std::string incomplete;     // why it is not complete; empty means complete
   bool is_settling = false;   // complete by its rule, but changed a moment ago
-  // It may be complete, but that can't be known: see mark_unproven, or it can't be read.
-  bool is_unproven = false;
-  bool is_in_future = false;        // it changed clearly later than now, by the clock
-  bool is_proof_in_future = false;  // the same of the proof: data that are written again never look newer
+  bool is_unproven = false;   // it may be complete, but that can't be known
+  // Until it is written again, as a later look may find no sign of it: see mark_unproven, or a clock was set
+  // back after its proof was written, and before something else in it was. Data that an interrupted save has
+  // written again look older than the proof then.
+  bool stays_unproven = false;
+  bool is_in_future = false;  // it changed clearly later than now, by the clock
 };
 
 // What was known of checkpoints at earlier looks, by name: each for the state with that
@@ -46,9 +48,9 @@ Result<std::vector<Checkpoint>> list_checkpoints(const std::filesystem::path& fo
                                                  const KnownStates& known = {});
 
 // A complete checkpoint that is older than the host's boot counts as incomplete unless it is `known` to have
-// been on the drive: a power cut may have left holes in it. So does an `unproven` one, of an earlier look or
-// with times in the future at the first: clocks are set. Returns whether there are unknown ones since the
-// boot, which need to be flushed. `boot_ns` may be unknown.
+// been on the drive: a power cut may have left holes in it. So does one that stays unproven, also since an
+// earlier look (`unproven`). Returns whether there are unknown ones since the boot, which need to be flushed.
+// `boot_ns` may be unknown.
 bool mark_unproven(std::vector<Checkpoint>& checkpoints, const std::filesystem::path& folder,
                    const KnownStates& known, std::optional<std::int64_t> boot_ns,
                    const KnownStates& unproven = {});
@@ -58,10 +60,10 @@ bool mark_unproven(std::vector<Checkpoint>& checkpoints, const std::filesystem::
 Result<> flush_file_system(const std::filesystem::path& path);
 
 // Deletes entries of a job's folder, each with one rename before any of its files is deleted, and the remains
-// of an interrupted call. `seen` has their names and their Checkpoint::changed_ns when that was decided: an
+// of an interrupted call. `seen` has their names and their Checkpoint::written when that was decided: an
 // entry that has changed since stays, because a job has saved the same name again. A missing entry is no
 // error. `sources` are the files and folders that copies read: an entry that is one of them, or contains one,
-// or is in one, stays. Returns the names deleted.
+// or is in one, stays. So does one with a file that a process has open. Returns the names deleted.
 Result<std::vector<std::string>> remove_checkpoints(const std::filesystem::path& folder,
                                                     const std::map<std::string, std::int64_t>& seen,
                                                     const std::vector<std::filesystem::path>& sources);

@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <functional>
 
@@ -52,10 +53,14 @@ std::string pointer_in(const fs::path& folder, Completeness::Rule rule) {
 }
 
 Result<> point_at_highest(const fs::path& folder, Completeness::Rule rule) {
-  const auto copies = published_checkpoints(folder, rule);
+  UnreadableCopies unreadable;
+  const auto copies = published_checkpoints(folder, rule, &unreadable);
   if (!copies) return copies.take_error();
   if (copies->empty()) return {};
   const std::string& name = copies->front().name;
+  const bool may_be_other = std::ranges::any_of(
+      unreadable, [&](const UnreadableCopy& one) { return step_of(one.name) > step_of(name); });
+  if (may_be_other) return {};
   if (const auto iteration = megatron_iteration(name)) {
     if (auto written = write(folder / kMegatronTracker, std::to_string(*iteration)); !written) return written;
   }

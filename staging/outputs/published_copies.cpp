@@ -131,15 +131,19 @@ Result<std::optional<ManifestReader>> manifest_of_published(const Destination& d
   return std::optional<ManifestReader>();
 }
 
-Result<std::vector<PublishedCopy>> published_copies(const std::filesystem::path& folder) {
+Result<std::vector<PublishedCopy>> published_copies(const std::filesystem::path& folder,
+                                                    UnreadableCopies* unreadable) {
   const auto names = names_of(folder);
   if (!names) return names.take_error();
   std::vector<PublishedCopy> copies;
   for (const std::string& name : *names) {
     if (name.starts_with('.')) continue;
     auto copy = copy_at({folder, name});
-    if (!copy) return copy.take_error();
-    if (*copy) copies.push_back(std::move(**copy));
+    if (!copy && unreadable == nullptr) return copy.take_error();
+    if (!copy) {
+      unreadable->push_back({name, copy.error().message()});
+    } else if (*copy)
+      copies.push_back(std::move(**copy));
   }
   std::ranges::sort(copies, [](const PublishedCopy& a, const PublishedCopy& b) {
     return a.mtime_ns != b.mtime_ns ? a.mtime_ns > b.mtime_ns : a.name > b.name;
@@ -148,16 +152,19 @@ Result<std::vector<PublishedCopy>> published_copies(const std::filesystem::path&
 }
 
 Result<std::vector<PublishedCopy>> published_checkpoints(const std::filesystem::path& folder,
-                                                         std::optional<Completeness::Rule> rule) {
-  auto copies = published_copies(folder);
-  if (copies && rule) {
-    std::erase_if(*copies, [&](const PublishedCopy& one) {
-      std::error_code error;
-      const bool is_folder = std::filesystem::is_directory(folder / one.name, error);
-      const EntryKind kind = kind_of(one.name, is_folder, *rule);
-      return kind == EntryKind::Other || kind == EntryKind::Temporary || one.source_name != one.name;
-    });
-  }
+                                                         std::optional<Completeness::Rule> rule,
+                                                         UnreadableCopies* unreadable) {
+  auto copies = published_copies(folder, unreadable);
+  const auto is_other = [&](const std::string& name) {
+    std::error_code error;
+    const bool is_folder = std::filesystem::is_directory(folder / name, error);
+    const EntryKind kind = kind_of(name, is_folder, *rule);
+    return kind == EntryKind::Other || kind == EntryKind::Temporary;
+  };
+  if (copies && rule)
+    std::erase_if(*copies, [&](auto& one) { return is_other(one.name) || one.source_name != one.name; });
+  if (unreadable != nullptr && rule)
+    std::erase_if(*unreadable, [&](auto& one) { return is_other(one.name); });
   if (copies) std::ranges::sort(*copies, is_above<PublishedCopy>);
   return copies;
 }
@@ -173,7 +180,8 @@ Result<std::vector<RemovedCopy>> remove_older_copies(const std::filesystem::path
   if (!names) return names.take_error();
   if (auto finished = finish_publishings(folder, *names); !finished) return finished.take_error();
   if (auto finished = finish_removals(folder, *names); !finished) return finished.take_error();
-  const auto copies = published_checkpoints(folder, keep.rule);
+  UnreadableCopies unreadable;
+  const auto copies = published_checkpoints(folder, keep.rule, &unreadable);
   if (!copies) return copies.take_error();
   const std::size_t count = std::max<std::size_t>(keep.count, 1);
   std::map<bool, std::vector<WholeCopy>> kept;  // with a step, and without

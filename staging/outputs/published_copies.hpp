@@ -23,18 +23,26 @@ struct PublishedCopy {
   std::string source_name;    // of the file or folder that was sent
 };
 
+struct UnreadableCopy {
+  std::string name, reason;
+};
+using UnreadableCopies = std::vector<UnreadableCopy>;
+
 // None if nothing was published there. After a crash between the two renames of a publishing, the manifest is
 // that in the partial folder.
 Result<std::optional<ManifestReader>> manifest_of_published(const Destination& destination);
 
-// The latest first, by the time of its source. Entries without a manifest of their own are not listed. An
-// error if any manifest can't be read: the newest copy might be missing from the list.
-Result<std::vector<PublishedCopy>> published_copies(const std::filesystem::path& folder);
+// The latest first, by the time of its source. Entries without a manifest of their own are not listed. If a
+// manifest can't be read, the newest copy might be missing from the list: an error, unless the caller wants
+// those too.
+Result<std::vector<PublishedCopy>> published_copies(const std::filesystem::path& folder,
+                                                    UnreadableCopies* unreadable = nullptr);
 
 // The highest first (is_above). With the rule of an output: only those that are checkpoints by their names
 // (kind_of) and had that name when they were sent, since a person may have sent anything into its folder.
 Result<std::vector<PublishedCopy>> published_checkpoints(
-    const std::filesystem::path& folder, std::optional<Completeness::Rule> rule = std::nullopt);
+    const std::filesystem::path& folder, std::optional<Completeness::Rule> rule = std::nullopt,
+    UnreadableCopies* unreadable = nullptr);
 
 // Proof that a published copy is whole: everything that its manifest lists is there, with its sizes and
 // permissions. Only check_whole makes one.
@@ -60,8 +68,9 @@ struct RemovedCopy {
 };
 
 // Deletes published copies that are not to be kept: only below `count` copies that are whole, counted
-// separately with and without a step, and never the best model that the highest one names. A copy disappears
-// by one rename before any of it is deleted. Also deletes the remains of an interrupted call.
+// separately with and without a step, and never the best model that the highest one names, nor one whose
+// manifest can't be read. A copy disappears by one rename before any of it is deleted. Also deletes the
+// remains of an interrupted call.
 Result<std::vector<RemovedCopy>> remove_older_copies(const std::filesystem::path& folder, const Keep& keep);
 
 // The hash of the set from its manifest. None if `tree` is not published, or was changed since, judged by

@@ -195,14 +195,17 @@ Result<> gather(const ShardEntries& merged, const std::filesystem::path& data, c
   return {};
 }
 
-// False if nothing is at the checkpoint's name, true if these very entries are; anything else is an error.
-Result<bool> is_there_already(const Destination& destination, const Entries& entries) {
+// True if these very entries are at the checkpoint's name, false if nothing is there, or an earlier attempt
+// of the job, if markers tell attempts apart. Anything else is an error.
+Result<bool> is_there_already(const Destination& destination, const Entries& entries,
+                              const std::string& marker) {
   auto earlier = earlier_copy(destination);
   if (!earlier) return earlier.take_error();
   if (!*earlier) return false;
   const auto summary = summary_of(**earlier);
   if (!summary) return summary.take_error();
   if (summary->hash == summary_of(entries).hash) return true;
+  if (!marker.empty()) return false;
   return fail(Errc::Refused,
               printable(destination.path().native()) +
                   " is there already, with other files than the hosts have sent now",
@@ -210,7 +213,7 @@ Result<bool> is_there_already(const Destination& destination, const Entries& ent
 }
 
 Result<> publish_shards(const Destination& destination, PartialArea& area, const std::vector<Shard>& shards,
-                        const StepHook& hook) {
+                        const std::string& marker, const StepHook& hook) {
   const std::string shown = printable(destination.path().native());
   if (auto are_folders = check_are_folders(shards, shown); !are_folders) return are_folders;
   if (auto recovered = recover_publishing(destination, area); !recovered) return recovered;
@@ -219,7 +222,7 @@ Result<> publish_shards(const Destination& destination, PartialArea& area, const
   Manifest manifest;
   manifest.source = destination.path().native();  // each host has a different one
   manifest.entries = entries_of(*merged);
-  const auto is_done = is_there_already(destination, manifest.entries);
+  const auto is_done = is_there_already(destination, manifest.entries, marker);
   if (!is_done) return is_done.take_error();
   if (*is_done) return area.clear();
   // Also deletes what a copy of one host has left there.
@@ -227,7 +230,7 @@ Result<> publish_shards(const Destination& destination, PartialArea& area, const
   if (auto gathered = gather(*merged, area.data(), hook); !gathered) return gathered;
   auto sealed = seal(area, std::move(manifest));
   if (!sealed) return sealed.take_error();
-  return publish(destination, area, sealed->root, hook);
+  return publish(destination, area, sealed->root, hook, Replacing::AsPossible);
 }
 
 }  // namespace
@@ -261,7 +264,7 @@ Result<Joined> join_shards(const ShardedCheckpoint& checkpoint, unsigned nodes, 
   if (!is_alone || shards->size() < wanted) return joined;
   auto area = PartialArea::try_open(destination.partial());
   if (!area) return area.take_error();
-  if (auto published = publish_shards(destination, *area, *shards, hook); !published)
+  if (auto published = publish_shards(destination, *area, *shards, attempt.marker, hook); !published)
     return published.take_error();
   if (auto removed = remove_locked_shards(checkpoint.shards(), std::move(*lock)); !removed)
     return removed.take_error();

@@ -114,6 +114,10 @@ Result<int> latest(Context& context, const LatestOptions& options) {
   context.catch_interrupts();
   const auto found = find_and_stage_latest(context, options);
   if (!found) return found.take_error();
+  if (const json::object* unproven = get_object(*found, "unproven")) {
+    warn(context, "spark-stage: " + name_in(*unproven) + " may be complete, but that is not known: " +
+                      get_string(*unproven, "reason").value_or(""));
+  }
   context.out << (options.as_json ? pretty(*found) : get_string(*found, "path").value_or("")) << "\n";
   return 0;
 }

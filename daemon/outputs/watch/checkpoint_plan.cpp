@@ -27,13 +27,14 @@ const Checkpoint* find_in(const std::vector<Checkpoint>& all, const std::string&
   return found == all.end() ? nullptr : &*found;
 }
 
-// The order of sending: one that other hosts wait for, one of this host alone, one that was sent already.
-enum class Turn { AwaitedByOthers, New, Sent, None };
+// The order of sending: one that other hosts wait for, one of this host alone, one that was sent already, and
+// that may be joined now.
+enum class Turn { AwaitedByOthers, New, Sent, Stuck, None };
 
 Turn turn_of(const LocalCheckpoint& local, const std::vector<BegunCheckpoint>& begun) {
   const auto found = std::ranges::find(begun, local.name, &BegunCheckpoint::name);
   if (found == begun.end()) return Turn::New;
-  if (has_sent(local, begun)) return Turn::Sent;
+  if (has_sent(local, begun)) return found->is_stuck ? Turn::Stuck : Turn::Sent;
   return found->has_others ? Turn::AwaitedByOthers : Turn::New;
 }
 
@@ -72,7 +73,7 @@ std::string path_on_volume(const config::Output& output, const std::string& name
 
 bool has_sent(const LocalCheckpoint& local, const std::vector<BegunCheckpoint>& begun) {
   const auto found = std::ranges::find(begun, local.name, &BegunCheckpoint::name);
-  return found != begun.end() && found->own_mtime_ns == local.mtime_ns;
+  return found != begun.end() && found->own_written == local.written;
 }
 
 const LocalCheckpoint* newest_complete(const std::vector<LocalCheckpoint>& local) {
@@ -92,7 +93,8 @@ CheckpointPlan plan_checkpoints(const config::Output& output, const Holdings& he
   const std::vector<PublishedCheckpoint>& published = held.published ? *held.published : kNone;
   CheckpointPlan plan;
   Turn turn_of_send = Turn::None;
-  std::array<std::uint32_t, 2> kept{};  // without a step, and with
+  std::array<std::uint32_t, 2> kept{};     // without a step, and with
+  std::array<bool, 2> is_due{true, true};  // the same: all above are sent, and not completed by other hosts
   bool is_highest = true;
   for (const LocalCheckpoint& one : held.local) {
     if (!one.incomplete.empty()) continue;
@@ -114,11 +116,13 @@ CheckpointPlan plan_checkpoints(const config::Output& output, const Holdings& he
         plan.overtaken_by = above->name;
     }
     // A checkpoint that waits behind the newest is superfluous as soon as the newest is published.
-    const bool is_next = (is_newest || turn == Turn::AwaitedByOthers) && above == nullptr;
+    const bool is_next = (is_due[has_step] || turn == Turn::AwaitedByOthers) && above == nullptr;
+    is_due[has_step] = is_due[has_step] && turn == Turn::Stuck;
     if (!is_there && !is_replaced && (is_update || is_kept || is_next)) {
       plan.backlog += one.bytes;
       ++plan.waiting;
-      if (turn < turn_of_send) {
+      // The lowest of those that are stuck: the higher ones lack a host.
+      if (turn < turn_of_send || (turn == Turn::Stuck && turn_of_send == Turn::Stuck)) {
         plan.send = one;
         turn_of_send = turn;
       }
@@ -144,7 +148,7 @@ std::vector<LocalCheckpoint> local_from_json(const json::object& answer) {
          static_cast<Bytes>(number("bytes")), static_cast<std::uint64_t>(number("entries")),
          static_cast<std::uint64_t>(number("inode")), text_of(row, "incomplete"),
          get_bool(row, "is_settling").value_or(false), get_bool(row, "is_unproven").value_or(false),
-         get_bool(row, "is_in_future").value_or(false), get_bool(row, "is_proof_in_future").value_or(false)});
+         get_bool(row, "stays_unproven").value_or(false), get_bool(row, "is_in_future").value_or(false)});
   }
   std::ranges::sort(all, staging::is_above<LocalCheckpoint>);
   return all;
@@ -166,8 +170,18 @@ std::vector<BegunCheckpoint> begun_from_json(const json::object& answer) {
   const json::array* rows = get_array(answer, "begun");
   for (std::size_t i = 0; rows != nullptr && i < rows->size(); ++i) {
     const json::object& row = (*rows)[i].as_object();
-    all.push_back({text_of(row, "name"), get_int(row, "own_mtime_ns").value_or(0),
+    all.push_back({text_of(row, "name"), get_int(row, "own_written").value_or(0),
                    get_bool(row, "has_others").value_or(false), get_int(row, "others_progress").value_or(0)});
+  }
+  return all;
+}
+
+std::vector<UnreadableCheckpoint> unreadable_from_json(const json::object& answer) {
+  std::vector<UnreadableCheckpoint> all;
+  const json::array* rows = get_array(answer, "unreadable");
+  for (std::size_t i = 0; rows != nullptr && i < rows->size(); ++i) {
+    const json::object& row = (*rows)[i].as_object();
+    all.push_back({text_of(row, "name"), text_of(row, "reason")});
   }
   return all;
 }

@@ -23,11 +23,9 @@ struct LocalCheckpoint {
   std::uint64_t entries = 0, inode = 0;  // everything in it; of its root
   std::string incomplete;                // why it is not complete; empty means complete
   bool is_settling = false;              // it is complete once it has not changed for a few seconds
-  // It may be complete: it can't be read, or is from before the host's start and not known to have been on
-  // its drive by then.
-  bool is_unproven = false;
+  bool is_unproven = false;              // staging::Checkpoint has this and the next
+  bool stays_unproven = false;
   bool is_in_future = false;  // its times are later than the clock
-  bool is_proof_in_future = false;
 };
 
 struct PublishedCheckpoint {
@@ -36,12 +34,19 @@ struct PublishedCheckpoint {
   bool operator==(const PublishedCheckpoint&) const = default;
 };
 
+// One whose manifest can't be read: neither counted nor deleted.
+struct UnreadableCheckpoint {
+  std::string name, reason;
+};
+
 // A checkpoint of several hosts of which some shards are on the volume.
 struct BegunCheckpoint {
   std::string name;
-  std::int64_t own_mtime_ns = 0;     // of the local checkpoint when it was sent; 0 means not sent
+  std::int64_t own_written = 0;      // LocalCheckpoint::written when its shard was sent; 0 means not sent
   bool has_others = false;           // another host has sent its shard
   std::int64_t others_progress = 0;  // changes while other hosts send theirs
+  bool is_stuck = false;             // nothing of this has changed for some time
+  bool operator==(const BegunCheckpoint&) const = default;
 };
 
 // Whether this host's shard there is of the checkpoint as it is now: a job may save a checkpoint again.
@@ -61,8 +66,8 @@ struct Holdings {
 // A local checkpoint that need not stay here, if the copy that this depends on is whole.
 struct Surplus {
   std::string name;
-  std::int64_t changed_ns = 0;  // LocalCheckpoint::written when that was decided
-  PublishedCheckpoint copy;     // of that very checkpoint, or of a higher step
+  std::int64_t written = 0;  // of that state of it
+  PublishedCheckpoint copy;  // of that very checkpoint, or of a higher step
 };
 
 struct CheckpointPlan {
@@ -89,7 +94,8 @@ bool is_published(const config::Output& output, const LocalCheckpoint& local,
 // `sent`: the writes at the time of sending (in earlier records: the changes), as far as known. The highest
 // complete checkpoint is sent first; once it is on the volume, lower ones are no longer sent, unless
 // `keep_every` requires it, or the job calls it its best. Several hosts may have different ones, so one that
-// another host has begun is sent before the highest: the highest that all hosts have is always published. A
+// another host has begun is sent before the highest, and the next lower one if the other hosts don't complete
+// the highest: the highest that all hosts have is always published. A
 // checkpoint that was written again after sending is sent again while the volume has it. Those without a step
 // are ordered among themselves, by time, and are never surplus. Neither is the highest complete one.
 CheckpointPlan plan_checkpoints(const config::Output& output, const Holdings& held, const Changes& sent);
@@ -98,6 +104,7 @@ CheckpointPlan plan_checkpoints(const config::Output& output, const Holdings& he
 std::vector<LocalCheckpoint> local_from_json(const json::object& answer);
 std::vector<PublishedCheckpoint> published_from_json(const json::object& answer, const char* key = "copies");
 std::vector<BegunCheckpoint> begun_from_json(const json::object& answer);
+std::vector<UnreadableCheckpoint> unreadable_from_json(const json::object& answer);
 // {NAME: nanoseconds}; null gives no changes.
 json::object changes_to_json(const Changes& changes);
 Changes changes_from_json(const json::object* object);

@@ -39,24 +39,60 @@ asio::awaitable<void> KnownCheckpoints::load() {
   }
   has_loaded_ = true;
   if (content == nullptr) co_return;
-  recorded_ = {changes_from_json(get_object(*content, "flushed")),
-               changes_from_json(get_object(*content, "sent")),
-               changes_from_json(get_object(*content, "unproven"))};
+  recorded_ = {
+      changes_from_json(get_object(*content, "flushed")), changes_from_json(get_object(*content, "sent")),
+      changes_from_json(get_object(*content, "unproven")), whole_from_json(get_object(*content, "whole"))};
   Known noted = std::exchange(known_, recorded_);
   for (const auto& [name, changed] : noted.sent) known_.sent[name] = changed;
 }
 
 void KnownCheckpoints::mark_remnants(std::vector<LocalCheckpoint>& local) const {
   for (LocalCheckpoint& one : local) {
-    const auto known = since_.find(one.name);
-    const bool has_lost = rule_of(output_) == "rename" && known != since_.end() &&
-                          known->second.inode == one.inode && one.entries < known->second.entries;
+    const auto known = known_.whole.find(one.name);
+    const bool has_lost = known != known_.whole.end() &&
+                          known->second.inode == static_cast<std::int64_t>(one.inode) &&
+                          static_cast<std::int64_t>(one.entries) < known->second.entries;
     if (!has_lost || !one.incomplete.empty()) continue;
     one.incomplete =
         "it has lost files since it was complete, as in an interrupted deletion; if it is right, send it "
         "with "
         "`spark-stage stage-out " +
         printable((output_.path / one.name).native()) + " VOLUME:PATH`";
+  }
+}
+
+// With the other rules the proof tells.
+KnownCheckpoints::Whole KnownCheckpoints::whole_now(const LocalCheckpoint& one) const {
+  if (rule_of(output_) != "rename") return {};
+  const auto inode = static_cast<std::int64_t>(one.inode);
+  const auto known = known_.whole.find(one.name);
+  const bool is_same = known != known_.whole.end() && known->second.inode == inode;
+  const std::int64_t now = one.incomplete.empty() ? static_cast<std::int64_t>(one.entries) : 0;
+  return {inode, std::max(now, is_same ? known->second.entries : 0)};
+}
+
+std::map<std::string, KnownCheckpoints::Whole> KnownCheckpoints::whole_from_json(const json::object* object) {
+  std::map<std::string, Whole> all;
+  if (object == nullptr) return all;
+  for (const auto& [name, value] : *object) {
+    const json::array* pair = value.if_array();
+    if (pair == nullptr || pair->size() != 2) continue;
+    const auto* inode = (*pair)[0].if_int64();
+    const auto* entries = (*pair)[1].if_int64();
+    if (inode != nullptr && entries != nullptr) all[std::string(name)] = {*inode, *entries};
+  }
+  return all;
+}
+
+void KnownCheckpoints::mark_stuck(std::vector<BegunCheckpoint>& begun) {
+  auto before = std::exchange(begun_, {});
+  for (BegunCheckpoint& one : begun) {
+    one.is_stuck = false;
+    const auto known = before.find(one.name);
+    const bool is_same = known != before.end() && known->second.first == one;
+    const SteadyTime now = context_.clock.steady(), since = is_same ? known->second.second : now;
+    begun_[one.name] = {one, since};
+    one.is_stuck = now - since >= context_.timings.stuck;
   }
 }
 
@@ -76,16 +112,8 @@ asio::awaitable<void> KnownCheckpoints::remember(const std::vector<LocalCheckpoi
     const auto known = before.find(one.name);
     const bool is_same = known != before.end() && known->second.written == one.written;
     Since& since = since_[one.name];
-    // A save to the same name never looks unfinished beside a proof with a time in the future.
-    const bool is_torn = known != before.end() && known->second.was_complete && one.is_proof_in_future;
-    since = is_same
-                ? known->second
-                : Since{one.written, context_.clock.steady(), is_torn || (one.is_in_future && !has_looked_)};
-    since.was_complete = one.incomplete.empty() || one.is_settling || is_torn;
-    const bool is_same_folder = known != before.end() && known->second.inode == one.inode;
-    since.entries =
-        std::max(one.incomplete.empty() ? one.entries : 0, is_same_folder ? known->second.entries : 0);
-    since.inode = one.inode;
+    since = is_same ? known->second
+                    : Since{one.written, context_.clock.steady(), one.is_in_future && !has_looked_};
   }
   has_looked_ = true;
   if (!has_loaded_) co_return;
@@ -98,9 +126,10 @@ asio::awaitable<void> KnownCheckpoints::remember(const std::vector<LocalCheckpoi
   Known next;
   for (const LocalCheckpoint& one : local) {
     if (const auto known = now.sent.find(one.name); known != now.sent.end()) next.sent.insert(*known);
+    if (const Whole whole = whole_now(one); whole.entries > 0) next.whole[one.name] = whole;
     const bool was_flushed = has(now.flushed, one);
     const bool was_unproven = since_[one.name].is_unproven || has(now.unproven, one);
-    if (!was_flushed && (one.is_unproven || was_unproven)) next.unproven[one.name] = one.written;
+    if (!was_flushed && (one.stays_unproven || was_unproven)) next.unproven[one.name] = one.written;
     // One that was flushed may be complete again: DeepSpeed empties `latest` before it writes it.
     if (!one.incomplete.empty() && !was_flushed) continue;
     next.flushed[one.name] = one.written;
@@ -118,7 +147,10 @@ asio::awaitable<void> KnownCheckpoints::save() {
   if (!has_loaded_ || known_ == recorded_) co_return;
   Known saving = known_;
   json::object content{{"flushed", changes_to_json(saving.flushed)}, {"sent", changes_to_json(saving.sent)}};
+  json::object wholes;
   if (!saving.unproven.empty()) content["unproven"] = changes_to_json(saving.unproven);
+  for (const auto& [name, whole] : saving.whole) wholes[name] = {whole.inode, whole.entries};
+  if (!wholes.empty()) content["whole"] = std::move(wholes);
   json::object record{{"file", file()}, {"content", std::move(content)}};
   const auto saved =
       co_await context_.runner.ask(subject(), "record", std::move(record), context_.timings.record);

@@ -24,9 +24,8 @@ class KnownCheckpoints {
   const Changes& sent() const { return known_.sent; }
   // The state of each checkpoint that has been as it is for a while, by the clock that never jumps.
   Changes unchanged() const;
-  // The state of each checkpoint that may be from before the boot: it was so at an earlier look, or
-  // in the future at the first one; or that was written again in part: its proof is in the future. Its times
-  // may say otherwise once the clock is set.
+  // The state of each checkpoint that stays unproven, or may be from before the boot: it was in the future at
+  // the first look. Its times may say otherwise once the clock is set.
   const Changes& unproven() const { return known_.unproven; }
 
   // Reads the record, once; a failure is logged, and the next call tries again. Until then nothing is
@@ -43,14 +42,23 @@ class KnownCheckpoints {
   // With `complete: rename`: one that was complete and has lost files since, as in an interrupted deletion by
   // the job, is not complete.
   void mark_remnants(std::vector<LocalCheckpoint>& local) const;
+  // Those of which no host has sent anything for some time.
+  void mark_stuck(std::vector<BegunCheckpoint>& begun);
   // Records changes, if there are any; a failure is logged, and the next call tries again.
   asio::awaitable<void> save();
 
  private:
+  // A folder, and the most entries that it had while it was complete.
+  struct Whole {
+    std::int64_t inode = 0, entries = 0;
+    bool operator==(const Whole&) const = default;
+  };
   struct Known {
     Changes flushed, sent, unproven;
+    std::map<std::string, Whole> whole{};
     bool operator==(const Known&) const = default;
   };
+  static std::map<std::string, Whole> whole_from_json(const json::object* object);
   std::string subject() const;
   std::string file() const;
 
@@ -60,12 +68,13 @@ class KnownCheckpoints {
   struct Since {
     std::int64_t written = 0;
     SteadyTime time{};
-    bool is_unproven = false, was_complete = false;
-    std::uint64_t entries = 0, inode = 0;  // the most that it had while it was complete
+    bool is_unproven = false;
   };
+  Whole whole_now(const LocalCheckpoint& one) const;
   Changes converted(Changes recorded, const std::vector<LocalCheckpoint>& local) const;
-  std::map<std::string, Since> since_;  // by name
-  Changes shards_;                      // see mark_shard_sent
+  std::map<std::string, Since> since_;                                   // by name
+  std::map<std::string, std::pair<BegunCheckpoint, SteadyTime>> begun_;  // the same, of those begun
+  Changes shards_;                                                       // see mark_shard_sent
   bool has_looked_ = false;
   bool has_loaded_ = false;
 };

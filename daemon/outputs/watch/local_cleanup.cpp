@@ -9,7 +9,7 @@
 namespace spark::outputs {
 namespace {
 
-constexpr Duration kPause{600'000};  // after a failure
+constexpr Duration kPause{600'000}, kShortPause{30'000};  // after a failure; while one is open
 
 template <class Row>
 std::vector<std::string> names_of(const std::vector<Row>& rows) {
@@ -39,7 +39,7 @@ asio::awaitable<void> LocalCleanup::run(std::vector<Surplus> surplus, uid_t owne
   const bool has_failed = names == failed_ && context_.clock.steady() < next_;
   if (surplus.empty() || has_failed || !stage_outs_.sources()) co_return;
   auto proofs = co_await prove(std::move(surplus), owner);
-  Result<> removed;
+  Result<bool> removed = true;
   if (!proofs) {
     removed = fail(proofs.error());
   } else if (!proofs->empty()) {
@@ -50,8 +50,8 @@ asio::awaitable<void> LocalCleanup::run(std::vector<Surplus> surplus, uid_t owne
                        printable(output_.volume + ":" + output_.to) + " are not whole",
                    "`spark-stage verify VOLUME:PATH` names what is missing there");
   }
-  failed_ = removed ? std::vector<std::string>() : std::move(names);
-  next_ = context_.clock.steady() + kPause;
+  failed_ = removed && *removed ? std::vector<std::string>() : std::move(names);
+  next_ = context_.clock.steady() + (removed ? kShortPause : kPause);
   if (!removed && trouble_ != removed.error().message())
     log::warning("output " + output_.name + ": " + removed.error().message());
   trouble_ = removed ? "" : removed.error().message();
@@ -74,11 +74,11 @@ asio::awaitable<Result<std::vector<DeletionProof>>> LocalCleanup::prove(std::vec
   co_return prove_deletions(output_, surplus, *listed);
 }
 
-asio::awaitable<Result<>> LocalCleanup::remove(std::vector<DeletionProof> proofs) {
+asio::awaitable<Result<bool>> LocalCleanup::remove(std::vector<DeletionProof> proofs) {
   auto sources = stage_outs_.sources();
-  if (!sources) co_return Result<>();
+  if (!sources) co_return true;
   Changes changes;
-  for (const DeletionProof& proof : proofs) changes[proof.name()] = proof.changed_ns();
+  for (const DeletionProof& proof : proofs) changes[proof.name()] = proof.written();
   workers::Call call;
   call.verb = "tidy-output";
   call.subject = "output " + output_.name;
@@ -92,15 +92,17 @@ asio::awaitable<Result<>> LocalCleanup::remove(std::vector<DeletionProof> proofs
                                             printable(output_.path.native()) + " as the owner of the folder");
   }
   const json::array* removed = get_array(*tidied, "removed");
+  bool are_all = true;
   for (const DeletionProof& proof : proofs) {
     const bool is_gone =
         removed != nullptr && std::ranges::find(*removed, json::value(proof.name())) != removed->end();
+    are_all = are_all && is_gone;
     if (is_gone) {
       log::info("output " + output_.name + ": deleted " + printable((output_.path / proof.name()).native()) +
                 ": " + proof.reason());
     }
   }
-  co_return Result<>();
+  co_return are_all;
 }
 
 }  // namespace spark::outputs

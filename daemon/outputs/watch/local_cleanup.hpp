@@ -18,7 +18,7 @@ namespace spark::outputs {
 class DeletionProof {
  public:
   const std::string& name() const { return name_; }
-  std::int64_t changed_ns() const { return changed_ns_; }
+  std::int64_t written() const { return written_; }
   const std::string& reason() const { return reason_; }
 
  private:
@@ -26,10 +26,10 @@ class DeletionProof {
                                                     const std::vector<Surplus>& surplus,
                                                     const json::object& listed);
   DeletionProof(const Surplus& surplus, std::string reason)
-      : name_(surplus.name), changed_ns_(surplus.changed_ns), reason_(std::move(reason)) {}
+      : name_(surplus.name), written_(surplus.written), reason_(std::move(reason)) {}
   std::string name_;
-  std::int64_t changed_ns_;
-  std::string reason_;  // the end of a sentence
+  std::int64_t written_;  // the state of it that may be deleted
+  std::string reason_;    // the end of a sentence
 };
 // `listed`: the answer of the worker verb "list-published", with "check".
 std::vector<DeletionProof> prove_deletions(const config::Output& output, const std::vector<Surplus>& surplus,
@@ -41,14 +41,15 @@ class LocalCleanup {
   LocalCleanup(const Context& context, const StageOuts& stage_outs, const config::Output& output)
       : context_(context), stage_outs_(stage_outs), output_(output) {}
 
-  // Proves, deletes and logs. After a failure, the same are not tried again for a while.
+  // Proves, deletes and logs. Those that could not be deleted are not tried again for a while.
   asio::awaitable<void> run(std::vector<Surplus> surplus, uid_t owner);
   // Why the last deletion failed; empty means that it did not.
   const std::string& trouble() const { return trouble_; }
 
  private:
   asio::awaitable<Result<std::vector<DeletionProof>>> prove(std::vector<Surplus> surplus, uid_t owner);
-  asio::awaitable<Result<>> remove(std::vector<DeletionProof> proofs);
+  // False if some stay, as a job has them open or has saved them again.
+  asio::awaitable<Result<bool>> remove(std::vector<DeletionProof> proofs);
 
   const Context& context_;
   const StageOuts& stage_outs_;

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/text.hpp"
+#include "daemon/launch.hpp"
 #include "daemon/log.hpp"
 #include "daemon/token.hpp"
 
@@ -135,11 +136,15 @@ asio::awaitable<void> WatchedOutput::list_published(Seen& seen) {
   }
   seen.published = published_from_json(*answer);
   seen.pointer = get_string(*answer, "latest").value_or("");
+  seen.unreadable = unreadable_from_json(*answer);
+  seen.volume_bytes = static_cast<Bytes>(get_int(*answer, "volume_bytes").value_or(0));
   seen.begun = begun_from_json(*answer);
+  known_.mark_stuck(seen.begun);
 }
 
 asio::awaitable<void> WatchedOutput::work() {
-  const bool has_just_ended = note_end_of_sending();
+  const bool has_just_ended = sending_ && !sending_->is_running();
+  if (has_just_ended) sending_ = nullptr;
   auto seen = co_await look();
   if (!seen) {
     facts_.reason = seen.error().message();
@@ -148,7 +153,8 @@ asio::awaitable<void> WatchedOutput::work() {
   if (!seen->missing.empty() || !seen->published || is_stopped_) co_return;
   CheckpointPlan plan = plan_of(*seen);
   const LocalCheckpoint* newest = newest_complete(seen->local);
-  const bool is_newest_left = plan.send && newest != nullptr && plan.send->name == newest->name;
+  const bool is_newest_left =
+      plan.send && newest != nullptr && plan.send->name == newest->name && !has_sent(*newest, seen->begun);
   facts_.is_behind = is_newest_left && (facts_.is_behind || (has_just_ended && !was_tried(*plan.send)));
   needs_hold_ = needs_hold_ || facts_.is_behind;
   // If a sending ended during the check, it is handled at the next one, because this plan does not include
@@ -180,27 +186,38 @@ bool WatchedOutput::is_busy() const {
   return !sending_->is_running() || settings_.nodes <= 1 || !waits;
 }
 
-bool WatchedOutput::note_end_of_sending() {
-  if (!sending_ || sending_->is_running()) return false;
-  const json::object event = sending_->final_event();
-  const bool has_failed = get_string(event, "event") == "failed";
-  if (has_failed) {
+// At once: a reload or a kill of the daemon would forget it, and while the volume is away only the record
+// says so.
+asio::awaitable<void> WatchedOutput::note_end_of_sending(std::shared_ptr<Job> job, LocalCheckpoint sent) {
+  const auto self = shared_from_this();
+  while (job->is_running()) co_await job->next_change();
+  const json::object event = job->final_event();
+  const json::object* result = get_object(event, "result");
+  const bool is_part = result != nullptr && lacks_shards(*result);
+  if (is_part) {
+    known_.mark_shard_sent(sent.name, sent.written);
+  } else if (result != nullptr) {
+    known_.mark_sent(sent.name, sent.written);
+  }
+  if (was_tried(sent)) note_result(event);
+  if (!is_stopped_) co_await known_.save();  // otherwise the record is that of another
+}
+
+// Of the last sending.
+void WatchedOutput::note_result(const json::object& event) {
+  const json::object* result = get_object(event, "result");
+  if (result == nullptr) {
     ++facts_.failures;
     const json::object* error = get_object(event, "error");
     retry_.error = error == nullptr ? "" : error_from_json(*error).message();
     retry_.pause = std::clamp(retry_.pause * 2, kFirstPause, kLongestPause);
     retry_.next = context_.clock.steady() + retry_.pause;
-  } else if (const json::object* result = get_object(event, "result");
-             result != nullptr && lacks_shards(*result)) {
-    known_.mark_shard_sent(retry_.failed, retry_.written);
+  } else if (lacks_shards(*result)) {
     retry_.error = retry_.failed + ": " + missing_shards(*result, settings_.nodes);
     retry_.next = context_.clock.steady() + context_.timings.shards;
   } else {
-    known_.mark_sent(retry_.failed, retry_.written);
     retry_ = {};
   }
-  sending_ = nullptr;
-  return true;
 }
 
 asio::awaitable<Result<std::shared_ptr<Job>>> WatchedOutput::send(LocalCheckpoint checkpoint, uid_t owner,
@@ -215,7 +232,7 @@ asio::awaitable<Result<std::shared_ptr<Job>>> WatchedOutput::send(LocalCheckpoin
   request.rule = rule_of(settings_);
   request.asker.holder = "output " + settings_.name;
   request.asker.uid = owner;
-  request.changed_ns = checkpoint.written;
+  request.written = checkpoint.written;
   request.hurries = facts_.is_behind;
   request.is_flushed = true;  // by the check that found it
   hold_trouble_.clear();
@@ -227,9 +244,12 @@ asio::awaitable<Result<std::shared_ptr<Job>>> WatchedOutput::send(LocalCheckpoin
   }
   auto job = co_await stage_outs_.send(std::move(request));
   if (job) {
-    sending_ = *job;
+    const bool is_new = std::exchange(sending_, *job) != *job;
     retry_.failed = checkpoint.name;  // until the sending succeeds
     retry_.written = checkpoint.written;
+    if (is_new)
+      launch(context_.executor, "the end of job " + std::to_string((*job)->id()),
+             note_end_of_sending(*job, std::move(checkpoint)));
   }
   co_return job;
 }

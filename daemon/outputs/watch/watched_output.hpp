@@ -26,9 +26,10 @@ struct OutputFacts {
   std::string reason;            // why nothing is sent, or why the last check failed; empty means no problem
   std::string latest_local;      // newest complete checkpoint here; empty means none
   std::string latest_published;  // newest on the volume; empty means unknown
-  std::int64_t published_mtime_ns = 0;  // its modification time
-  Bytes backlog = 0;                    // complete here, and not sent yet, also while the volume is away
-  std::uint64_t failures = 0;           // failed sendings since the daemon started
+  std::int64_t published_mtime_ns = 0;       // its modification time
+  Bytes backlog = 0;                         // complete here, and not sent yet, also while the volume is away
+  Bytes newest_bytes = 0, volume_bytes = 0;  // of the newest complete one here; of the volume, 0: unknown
+  std::uint64_t failures = 0;                // failed sendings since the daemon started
   // Checkpoints are complete faster than they are sent: sending leaves no share of the drive to others.
   bool is_behind = false;
   // A sentence: why the newest checkpoint here is not on the volume; empty means that it is.
@@ -69,13 +70,14 @@ class WatchedOutput : public std::enable_shared_from_this<WatchedOutput> {
     std::string unlisted;           // why the volume could not be read
     std::vector<std::string> held;  // see StageOuts::held
     std::string pointer;            // name of the checkpoint that `latest` there leads to
+    std::vector<UnreadableCheckpoint> unreadable;  // on the volume
+    Bytes volume_bytes = 0;
   };
   asio::awaitable<Result<Seen>> look();
   asio::awaitable<Result<Seen>> look_until_settled();
   asio::awaitable<Result<Seen>> look_into_folder();
   bool is_latest_here(const Seen& seen, const LocalCheckpoint& newest, bool offline) const;
   tl::unexpected<Error> no_latest(const Seen& seen) const;
-  tl::unexpected<Error> no_megatron(const PublishedCheckpoint& published) const;
   asio::awaitable<void> list_published(Seen& seen);
   CheckpointPlan plan_of(const Seen& seen) const;
   json::object pending(const Seen& seen, const LocalCheckpoint& newest);
@@ -84,7 +86,8 @@ class WatchedOutput : public std::enable_shared_from_this<WatchedOutput> {
   asio::awaitable<void> work();
   asio::awaitable<Result<std::shared_ptr<Job>>> send(LocalCheckpoint checkpoint, uid_t owner,
                                                      bool waits_for_shards);
-  bool note_end_of_sending();
+  asio::awaitable<void> note_end_of_sending(std::shared_ptr<Job> job, LocalCheckpoint sent);
+  void note_result(const json::object& event);
   bool is_busy() const;
   bool was_tried(const LocalCheckpoint& checkpoint) const;
 

@@ -12,7 +12,9 @@ using config::Complete;
 void WatchedOutput::note_facts(const Seen& seen) {
   const LocalCheckpoint* newest = newest_complete(seen.local);
   facts_.latest_local = newest == nullptr ? "" : newest->name;
+  facts_.newest_bytes = newest == nullptr ? 0 : newest->bytes;
   if (seen.published) {
+    facts_.volume_bytes = seen.volume_bytes;
     const bool is_any = !seen.published->empty();
     facts_.latest_published = is_any ? seen.published->front().name : "";
     facts_.published_mtime_ns = is_any ? seen.published->front().mtime_ns : 0;
@@ -25,6 +27,7 @@ void WatchedOutput::note_facts(const Seen& seen) {
   }
   const auto future = std::ranges::find_if(seen.local, &LocalCheckpoint::is_in_future);
   if (facts_.reason.empty()) facts_.reason = cleanup_.trouble();
+  if (facts_.reason.empty() && !seen.unreadable.empty()) facts_.reason = seen.unreadable.front().reason;
   if (facts_.reason.empty() && future != seen.local.end()) {
     facts_.reason = "the times of " + printable(future->name) +
                     " are later than this host's clock, which was set back: `timedatectl` shows it";
@@ -36,7 +39,10 @@ void WatchedOutput::note_facts(const Seen& seen) {
 
 std::string WatchedOutput::unsent_of(const Seen& seen, const CheckpointPlan& plan) const {
   if (seen.local.empty()) return "";
-  const LocalCheckpoint& newest = seen.local.front();
+  // One that may be complete says more than the save in progress above it.
+  const auto told = std::ranges::find_if(
+      seen.local, [](const auto& one) { return one.is_unproven || one.incomplete.empty(); });
+  const LocalCheckpoint& newest = told != seen.local.end() && told->is_unproven ? *told : seen.local.front();
   const std::string where = " is not on " + settings_.volume + ":" + settings_.to;
   if (!newest.incomplete.empty())
     return printable(newest.name) + where + ", as it is not complete: " + newest.incomplete;
@@ -70,6 +76,8 @@ json::object WatchedOutput::to_json() const {
           {"latest_published", or_null(facts_.latest_published)},
           {"published_at", std::move(published_at)},
           {"backlog_bytes", facts_.backlog},
+          {"newest_bytes", facts_.newest_bytes},
+          {"volume_bytes", facts_.volume_bytes},
           {"failures", facts_.failures},
           {"is_behind", facts_.is_behind},
           {"job", sending_ && sending_->is_running() ? json::value(std::to_string(sending_->id()))

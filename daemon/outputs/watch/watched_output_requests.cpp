@@ -18,6 +18,23 @@ tl::unexpected<Error> nothing_complete(const config::Output& output,
               "docs/stage-out.md says when a checkpoint is complete");
 }
 
+// A higher one may be complete: the asker is told, since the job would lose what it did since.
+void add_unproven(const Holdings& seen, const staging::Standing& answer, json::object& found) {
+  const auto one = std::ranges::find_if(seen.local, &LocalCheckpoint::is_unproven);
+  if (one == seen.local.end() || staging::standing_of(*one) <= answer) return;
+  found["unproven"] = {{"name", one->name}, {"reason", one->incomplete}};
+}
+
+// A staged checkpoint has another name, and no tracker beside it: Megatron-LM would start from random
+// weights.
+tl::unexpected<Error> no_megatron(const config::Output& output, const PublishedCheckpoint& published) {
+  return fail(Errc::Refused,
+              "output " + output.name + ": " + printable(published.name) +
+                  " is on the volume, and Megatron-LM can't load it from a staged copy",
+              "give --load the folder " + printable(output.to) + " on volume " + output.volume + ": it has " +
+                  staging::kMegatronTracker);
+}
+
 }  // namespace
 
 asio::awaitable<Result<std::shared_ptr<Job>>> WatchedOutput::send_newest() {
@@ -48,31 +65,37 @@ asio::awaitable<Result<json::object>> WatchedOutput::latest(bool offline) {
     co_return fail(std::move(error));
   }
   const LocalCheckpoint* newest = newest_complete(seen->local);
-  if (newest != nullptr && is_latest_here(*seen, *newest, offline))
-    co_return json::object{{"name", newest->name}, {"local", (settings_.path / newest->name).native()}};
+  const bool is_here = newest != nullptr && is_latest_here(*seen, *newest, offline);
   const PublishedCheckpoint* published =
       seen->published && !seen->published->empty() ? &seen->published->front() : nullptr;
+  const std::string answer = is_here ? newest->name : published != nullptr ? published->name : "";
+  const auto hidden = std::ranges::find_if(seen->unreadable, [&](const UnreadableCheckpoint& one) {
+    return answer.empty() || staging::step_of(one.name) > staging::step_of(answer);
+  });
+  if (hidden != seen->unreadable.end()) {
+    co_return fail(Errc::Unavailable,
+                   "output " + settings_.name + ": " + printable(hidden->name) +
+                       " on the volume may be complete: " + hidden->reason,
+                   "");
+  }
+  if (is_here) {
+    json::object local{{"name", newest->name}, {"local", (settings_.path / newest->name).native()}};
+    add_unproven(*seen, staging::standing_of(*newest), local);
+    co_return local;
+  }
   json::object found;
-  if (published != nullptr && staging::megatron_iteration(published->name)) co_return no_megatron(*published);
+  if (published != nullptr && staging::megatron_iteration(published->name))
+    co_return no_megatron(settings_, *published);
   if (published != nullptr) {
     found = {{"name", published->name},
              {"dataset", settings_.volume + ":" + path_on_volume(settings_, published->name)}};
+    add_unproven(*seen, staging::standing_of(*published), found);
   }
   if (newest != nullptr && seen->published && settings_.complete != config::Complete::OnRequest &&
       plan_of(*seen).is_newest_pending)
     found["pending"] = pending(*seen, *newest);
   if (found.empty()) co_return no_latest(*seen);
   co_return found;
-}
-
-// A staged checkpoint has another name, and no tracker beside it: Megatron-LM would start from random
-// weights.
-tl::unexpected<Error> WatchedOutput::no_megatron(const PublishedCheckpoint& published) const {
-  return fail(Errc::Refused,
-              "output " + settings_.name + ": " + printable(published.name) +
-                  " is on the volume, and Megatron-LM can't load it from a staged copy",
-              "give --load the folder " + printable(settings_.to) + " on volume " + settings_.volume +
-                  ": it has " + staging::kMegatronTracker);
 }
 
 // Another host may have sent a higher one, and one of several hosts has only a shard.

@@ -14,6 +14,7 @@
 #include "daemon/workers/verbs/hold_volume.hpp"
 #include "daemon/workers/verbs/this_host.hpp"
 #include "daemon/workers/verbs/verbs.hpp"
+#include "staging/files/space.hpp"
 #include "staging/outputs/begun_checkpoints.hpp"
 #include "staging/outputs/checkpoints.hpp"
 #include "staging/outputs/destination_folder.hpp"
@@ -88,7 +89,7 @@ Result<uid_t> user_of(const json::object& request, const std::filesystem::path& 
 
 // {"path", "rule", "marker", "boot_ns", "flushed", "unchanged", "unproven": each {NAME: WRITTEN}} →
 // {"uid", "boot_ns", "checkpoints": [{"name", "mtime_ns", "changed_ns", "written", "bytes", "entries",
-// "inode", "incomplete", "is_settling", "is_unproven", "is_in_future", "is_proof_in_future"}], "best",
+// "inode", "incomplete", "is_settling", "is_unproven", "stays_unproven", "is_in_future"}], "best",
 // "held": [NAME]}, the highest first. "flushed" lists the checkpoints known to be complete and on the drive;
 // other complete ones are flushed now, or unproven (mark_unproven). "unchanged": those that have been as they
 // are for a while. "unproven": see mark_unproven. "boot_ns": of the first answer, as the kernel's moves with
@@ -126,8 +127,8 @@ Result<json::object> scan_output_verb(const json::object& request, const Progres
                                 {"incomplete", printable(one.incomplete)},
                                 {"is_settling", one.is_settling},
                                 {"is_unproven", one.is_unproven},
-                                {"is_in_future", one.is_in_future},
-                                {"is_proof_in_future", one.is_proof_in_future}});
+                                {"stays_unproven", one.stays_unproven},
+                                {"is_in_future", one.is_in_future}});
   }
   json::object answer{{"uid", *uid},
                       {"checkpoints", std::move(rows)},
@@ -138,11 +139,11 @@ Result<json::object> scan_output_verb(const json::object& request, const Progres
 }
 
 // {"root", "mount", "mounted", "path", "rule", "uid", "check": [NAME]} → {"copies": [{"name", "mtime_ns"}],
-// "begun":
-// [{"name", "own_mtime_ns", "has_others", "others_progress"}], "whole": [{"name", "mtime_ns"}], "latest"}.
-// "copies", the highest first: the copies that stage-out published in that folder. "begun": those of which
-// only some hosts' shards are there. "whole": those of "check" that lack nothing (check_whole). "latest": see
-// pointer_in. Without "uid": as the folder's owner.
+// "begun": [{"name", "own_written", "has_others", "others_progress"}], "whole": [{"name", "mtime_ns"}],
+// "unreadable": [{"name", "reason"}], "volume_bytes", "latest"}. "copies", the highest first: the copies that
+// stage-out published in that folder. "unreadable": those whose manifests can't be read. "begun": those of
+// which only some hosts' shards are there. "whole": those of "check" that lack nothing (check_whole).
+// "latest": see pointer_in. Without "uid": as the folder's owner.
 Result<json::object> list_published_verb(const json::object& request, const ProgressLine& /*progress*/) {
   const auto held = hold_volume(request, false);
   if (!held) return held.take_error();
@@ -151,10 +152,13 @@ Result<json::object> list_published_verb(const json::object& request, const Prog
   if (!uid) return uid.take_error();
   if (auto user = become_user(*uid); !user) return user.take_error();
   const auto rule = staging::rule_named(value_of(request, "rule"));
-  const auto copies = staging::published_checkpoints(folder, rule);
+  staging::UnreadableCopies unreadable;
+  const auto copies = staging::published_checkpoints(folder, rule, &unreadable);
   if (!copies && copies.error().kind != Errc::NotFound) return copies.take_error();
   const auto check = texts_of(request, "check");
-  json::array rows, whole;
+  json::array rows, whole, unreadable_rows;
+  for (const staging::UnreadableCopy& one : unreadable)
+    unreadable_rows.push_back(json::object{{"name", one.name}, {"reason", printable(one.reason)}});
   for (std::size_t i = 0; copies && i < copies->size(); ++i) {
     const staging::PublishedCopy& one = (*copies)[i];
     json::object row{{"name", one.name}, {"mtime_ns", one.mtime_ns}};
@@ -165,17 +169,20 @@ Result<json::object> list_published_verb(const json::object& request, const Prog
   const auto host = this_host();
   if (!host) return host.take_error();
   const auto begun = staging::begun_checkpoints(folder, *host);
+  const auto space = staging::space_of(value_of(request, "root"));
   json::array begun_rows;
   for (std::size_t i = 0; begun && i < begun->size(); ++i) {
     const staging::BegunCheckpoint& one = (*begun)[i];
     begun_rows.push_back(json::object{{"name", one.name},
-                                      {"own_mtime_ns", one.own_mtime_ns},
+                                      {"own_written", one.own_written},
                                       {"has_others", one.has_others},
                                       {"others_progress", one.others_progress}});
   }
   return json::object{{"copies", std::move(rows)},
                       {"begun", std::move(begun_rows)},
                       {"whole", std::move(whole)},
+                      {"unreadable", std::move(unreadable_rows)},
+                      {"volume_bytes", space ? space->total : 0},
                       {"latest", rule ? staging::pointer_in(folder, *rule) : ""}};
 }
 
@@ -231,7 +238,7 @@ Result<json::object> hold_source_verb(const json::object& request, const Progres
   return json::object{{"source", held->native()}};
 }
 
-// {"path", "remove": {NAME: CHANGED_NS}, "sources": [PATH], "release": [NAME]} → {"removed": [NAME]}: removes
+// {"path", "remove": {NAME: WRITTEN}, "sources": [PATH], "release": [NAME]} → {"removed": [NAME]}: removes
 // local checkpoints that have not changed since, and that no copy reads; and releases those that were held.
 Result<json::object> tidy_output_verb(const json::object& request, const ProgressLine& /*progress*/) {
   const std::string path = value_of(request, "path");

@@ -41,11 +41,12 @@ staging::CopyOptions options_of(const json::object& request) {
   options.chunk = number("chunk");
   options.rate.most = number("max_rate");
   options.needs_quiet_source = true;
-  const auto changed_ns = get_int(request, "changed_ns");
-  if (changed_ns && *changed_ns != 0) options.complete_at_ns = changed_ns;
+  const auto written = get_int(request, "written");
+  if (written && *written != 0) options.complete_state = written;
   // Entries of an output's folder that are links are no checkpoints. A user may name one.
   options.refuses_linked_source = !text_of(request, "rule").empty();
   options.earlier.times = staging::FileTimes::Ignored;
+  options.earlier.may_lack_its_name = true;
   options.rate.leaves_drive_to_others = !get_bool(request, "hurries").value_or(false);
   return options;
 }
@@ -177,16 +178,16 @@ Result<json::object> flush_source_verb(const json::object& request, const Progre
   return json::object{};
 }
 
-// {"source", "changed_ns", "root", "mount", "mounted", "path", "uid", "nodes", "marker", "rule", "max_rate",
+// {"source", "written", "root", "mount", "mounted", "path", "uid", "nodes", "marker", "rule", "max_rate",
 // "hurries", "shard_sent_ns", "threads", "depth", "chunk"} → the result of `stage-out --json`, and its
 // "hosts"; or
 // {"state": "waiting", "hosts", "shard_sent_ns"…} while shards of some of the "nodes" are missing; or
-// {"state": "failed", "error"} (final_error). "hosts": those with a shard. "changed_ns": of the source when
-// it was found complete; 0 if that was not checked. "marker": a file that is the same in all shards of one
-// attempt of the job; may be empty. "rule": of the output that it belongs to, which has a pointer to its
-// highest checkpoint, or empty. "shard_sent_ns": of an earlier answer, or 0. "root": path of the volume;
-// "mount": its mount point, where it must be mounted, empty on a simulated host; "path": below "root". Reads
-// and writes with the permissions of "uid".
+// {"state": "failed", "error"} (final_error). "hosts": those with a shard. "written": TreeTotals::written of
+// the source when it was found complete; 0 if that was not checked. "marker": a file that is the same in all
+// shards of one attempt of the job; may be empty. "rule": of the output that it belongs to, which has a
+// pointer to its highest checkpoint, or empty. "shard_sent_ns": of an earlier answer, or 0. "root": path of
+// the volume; "mount": its mount point, where it must be mounted, empty on a simulated host; "path": below
+// "root". Reads and writes with the permissions of "uid".
 Result<json::object> stage_out_verb(const json::object& request, const ProgressLine& progress) {
   const auto held = hold_volume(request, true);
   if (!held) return held.take_error();

@@ -36,6 +36,7 @@ struct EarlierCopy {
   // NFS can't exchange two names. Between the two steps neither the earlier copy nor the new one has the
   // name.
   bool replaced_in_two_steps = false;
+  bool may_lack_its_name = false;  // the same, but only where it has to be
 };
 
 struct CopyOptions {
@@ -56,9 +57,9 @@ struct CopyOptions {
   // The copy must be one state of the source: if any file changed since the walk, nothing is published
   // (Mismatch).
   bool needs_quiet_source = false;
-  // TreeTotals::changed_ns of the source when the caller found it complete: Mismatch if it has changed by the
+  // TreeTotals::written of the source when the caller found it complete: Mismatch if it has changed by the
   // walk. None: not compared.
-  std::optional<std::int64_t> complete_at_ns{};
+  std::optional<std::int64_t> complete_state{};
   EarlierCopy earlier{};
   // Refuses to replace an earlier copy if the source has become empty or is on another file system than
   // before.

@@ -138,6 +138,8 @@ Result<> publish(const Destination& destination, PartialArea& area, const Entry&
   }
   auto renamed =
       replaces ? exchange(area.data(), destination.path()) : rename_to_new(area.data(), destination.path());
+  if (!renamed && replacing == Replacing::AsPossible && renamed.error().number == EINVAL)
+    return publish(destination, area, root, hook, Replacing::InTwoSteps);
   if (!renamed) return renamed;
   if (auto go_on = after(hook, "rename"); !go_on) return go_on;
   if (auto settled = settle_root(destination, root); !settled) return settled;

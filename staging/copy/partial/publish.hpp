@@ -52,8 +52,9 @@ struct Sealed {
 // data.
 Result<Sealed> seal(PartialArea& area, Manifest manifest);
 
-// InTwoSteps: where names can't be exchanged (NFS); nothing has the name in between.
-enum class Replacing { AtOnce, InTwoSteps };
+// InTwoSteps: where names can't be exchanged (NFS); nothing has the name in between. AsPossible: in two steps
+// only there.
+enum class Replacing { AtOnce, InTwoSteps, AsPossible };
 
 // Publishes the area's data with its manifest; the previous content is deleted.
 Result<> publish(const Destination& destination, PartialArea& area, const Entry& root, const StepHook& hook,

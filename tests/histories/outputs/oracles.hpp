@@ -21,8 +21,9 @@ class Oracles {
   void after(const Machine& machine, const workers::Call& call, const Before& before,
              const Result<json::object>& answer);
 
-  // The answer of `spark-stage latest`.
-  void check_latest(const Machine& machine, const Result<json::object>& answer);
+  // The answer of `spark-stage latest`. `before`: what was on the volume when it was asked: what is published
+  // while it looks need not be in the answer.
+  void check_latest(const Machine& machine, const Result<json::object>& answer, const Listing& before);
   // What the daemon shows of the output, at any moment.
   void check_facts(const Machine& machine);
   // Everything is well for some time: it is sent, `latest` names it, and nothing else is said. Otherwise why
@@ -51,7 +52,8 @@ class Oracles {
   // Whether NeMo's file beside it says, or said, that it is not finished.
   bool was_marked_unfinished(const std::string& name) const;
   bool is_remnant(const Machine& machine, const std::string& name) const;
-  // Whether it says that it can't know whether this checkpoint is complete, since a clock was set.
+  // Whether it says that it can't know whether this checkpoint is complete, since a clock was set. Of one of
+  // several hosts, that of a missing shard says so.
   bool is_told_of_clock(const Machine& machine, const std::string& name) const;
 
   Scene& scene_;

@@ -53,10 +53,14 @@ bool Oracles::is_remnant(const Machine& machine, const std::string& name) const 
 }
 
 bool Oracles::is_told_of_clock(const Machine& machine, const std::string& name) const {
-  const auto output = machine.daemon ? machine.daemon->output() : nullptr;
-  const std::string unsent = output ? output->facts().unsent : "";
-  return scene_.truth.last_clock_change != SteadyTime() && unsent.starts_with(name + " is not on ") &&
-         unsent.find("send it with `spark-stage stage-out ") != std::string::npos;
+  if (scene_.truth.last_clock_change == SteadyTime()) return false;
+  return std::ranges::any_of(scene_.machines, [&](const std::unique_ptr<Machine>& one) {
+    const bool is_asked = one.get() == &machine || scene_.settings.nodes > 1;
+    const auto output = is_asked && one->daemon ? one->daemon->output() : nullptr;
+    const std::string unsent = output ? output->facts().unsent : "";
+    return unsent.starts_with(name + " is not on ") &&
+           unsent.find("send it with `spark-stage stage-out ") != std::string::npos;
+  });
 }
 
 // DeepSpeed's is a file.
@@ -93,9 +97,14 @@ const std::pair<const std::string, Save>* Oracles::highest_here(const Machine& m
   return highest;
 }
 
-void Oracles::check_latest(const Machine& machine, const Result<json::object>& answer) {
+void Oracles::check_latest(const Machine& machine, const Result<json::object>& answer,
+                           const Listing& before) {
   const Truth& truth = scene_.truth;
-  const Listing there = listing_of(scene_.published());
+  Listing there = listing_of(scene_.published());
+  std::erase_if(there, [&](const auto& one) {
+    const auto earlier = before.find(one.first);
+    return earlier == before.end() || earlier->second != one.second;
+  });
   const auto highest = truth.highest_in(there);
   const auto* here = scene_.settings.nodes > 1 ? nullptr : highest_here(machine, Duration(10'000));
   std::string best = highest.value_or("");
@@ -133,12 +142,14 @@ void Oracles::check_latest(const Machine& machine, const Result<json::object>& a
                          what + ", which is not complete");
   }
   if (best.empty() || truth.step_of(name) >= truth.step_of(best)) return;
+  // It says that it can't know: clocks were set, and the times of the files tell no order.
+  const json::object* unproven = get_object(*answer, "unproven");
+  if (truth.last_clock_change != SteadyTime() && unproven != nullptr && get_string(*unproven, "name") == best)
+    return;
   // It can't know what another host has published.
   const bool is_cut_off =
       !scene_.volume.is_reached_by(machine.index) && (here == nullptr || best != here->first);
-  scene_.broken("latest-older-" + (is_cut_off                        ? "away"
-                                   : is_told_of_clock(machine, best) ? "clock"
-                                                                     : cause_between(name, best)),
+  scene_.broken("latest-older-" + (is_cut_off ? "away" : cause_between(name, best)),
                 what + ", but " + best + " is complete");
 }
 

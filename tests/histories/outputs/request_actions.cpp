@@ -19,12 +19,13 @@ void RequestActions::ask_latest_of(Machine& machine) {
   std::function<void(Result<json::object>)> done = [answer](Result<json::object> latest) {
     *answer = std::move(latest);
   };
+  const Listing before = listing_of(scene_.published());
   machine.daemon->ask<Result<json::object>>(output->latest(), std::move(done));
   if (!scene_.time.run_until([&] { return answer->has_value(); }, kPatience))
     return scene_.broken("latest-hangs", "`latest` on " + machine.name() + " does not end");
   const Result<json::object>& latest = **answer;
   scene_.tell(machine, "`latest`: " + (latest ? json::serialize(*latest) : latest.error().message()));
-  hosts_.oracles().check_latest(machine, latest);
+  hosts_.oracles().check_latest(machine, latest, before);
 }
 
 void RequestActions::ask_latest(const Dice& dice) {

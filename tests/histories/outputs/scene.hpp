@@ -56,6 +56,7 @@ struct Machine final : Clock {
   std::optional<SteadyTime> answer_lost{};  // that of a killed sending, which may have published
   unsigned starts = 0;                      // of the daemon
   SteadyTime started{};                     // the daemon
+  SteadyTime looked{};                      // the daemon, into the job's folder, for the last time
   std::unique_ptr<Daemon> daemon;           // null while it does not run
 };
 

@@ -148,6 +148,7 @@ Answer Workers::perform_watched(Machine& machine, const workers::Call& call) {
 Answer Workers::perform_as(Machine& machine, const workers::Call& call) {
   const VerbRow& verb = *find_verb(call.verb);
   const OnHost on_host(machine);
+  if (call.verb == "scan-output") machine.looked = scene_.now();
   if (machine.fate.verb != call.verb) return run_here(verb, call.request);
   WorkerFate fate = std::exchange(machine.fate, {});
   const bool is_killed = fate.fault.nth > 0 && fate.fault.error == 0 && !fate.interlude;

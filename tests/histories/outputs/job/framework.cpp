@@ -67,11 +67,20 @@ void Framework::add_rename(std::size_t host, const std::string& from, const std:
   });
 }
 
+// With `rename` a folder from which files are deleted looks like one that was written in place, to the kernel
+// too: both have one time as mtime and ctime. Only a look that has seen it whole can tell.
+bool Framework::is_seen(std::size_t host, const Save& save) const {
+  const bool is_by_steady_clock = scene_.truth.last_clock_change != SteadyTime();
+  const std::chrono::seconds needed(is_by_steady_clock ? 9 : 3);  // two looks, or one
+  return !is_renamed() || scene_.machines[host]->looked - std::max(save.done, save.changed) > needed;
+}
+
 // As shutil.rmtree: file by file, in no useful order.
 JobSteps Framework::steps_of_removal(std::size_t host, const std::string& name) {
   steps_.clear();
   add(host, "begins to delete " + name, [this, host, name] {
     Save& save = scene_.truth.here[host][name];
+    const bool was_seen = is_seen(host, save);
     save.state = Save::State::Discarded;
     save.changed = scene_.now();
     scene_.truth.remnants.insert(name);
@@ -87,6 +96,7 @@ JobSteps Framework::steps_of_removal(std::size_t host, const std::string& name) 
       if (--left == 0) break;
       fs::remove_all(file, error);
     }
+    if (!was_seen) scene_.truth.complete[name].push_back(content_of(at(host, name)));
   });
   add(host, "ends to delete " + name, [this, host, name] {
     std::error_code error;

@@ -48,6 +48,8 @@ class Framework {
   void note_latest(std::size_t host, const std::string& name);
   void note_end(std::size_t host, const std::string& name);
   bool is_renamed() const;  // by its rule
+  // Whether the daemon has had a chance to know all files of it.
+  bool is_seen(std::size_t host, const Save& save) const;
   std::string data(const std::string& file);
   std::filesystem::path at(std::size_t host, const std::string& name) const;
 

@@ -203,6 +203,24 @@ TEST_F(Screen, OfConfig) {
   expect_golden("config.txt", session);
 }
 
+TEST_F(Screen, OfConfigCheckWithAVolumeThatIsTooSmallForAnOutput) {
+  const test::TempFolder folder;
+  const std::string file = folder.path() / "new.yaml";
+  program.context.terminal = {};
+  std::ofstream(file) << "version: 1\nvolumes:\n  nas: {nfs: \"10.0.0.1:/data\", mount: /mnt/nas, access: "
+                         "exclusive}\noutputs:\n  run7: {path: /out, volume: nas, complete: dcp, keep: 3}\n";
+  for (const std::string room : {"400000000000", "399000000000"}) {
+    program.client.answer(
+        "GET /v1/outputs", 200,
+        R"({"outputs": [{"name": "run7", "newest_bytes": 100000000000, "volume_bytes": )" + room + "}, {}]}");
+  }
+  const std::string warning = "keep: 3 needs room for 4 checkpoints of 100 GB, and volume nas has 399 GB";
+  type({"config", "check", file});
+  EXPECT_EQ(session.find(warning), std::string::npos) << session;
+  type({"config", "check", file});
+  EXPECT_NE(session.find(warning), std::string::npos) << session;
+}
+
 TEST_F(Screen, OfBenchsRuns) {
   const test::TempFolder folder;
   const std::string runs = folder.path() / "runs";

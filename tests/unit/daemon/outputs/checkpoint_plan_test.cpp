@@ -92,6 +92,20 @@ TEST(CheckpointPlan, ACheckpointThatOtherHostsWaitForIsSentBeforeTheNewest) {
       << "it was rewritten since";
 }
 
+// The other hosts have the highest of another attempt of the job, or not at all.
+TEST(CheckpointPlan, TheNextLowerOneIsSentIfOtherHostsDoNotCompleteTheHighest) {
+  config::Output output;
+  output.nodes = 2;
+  const Local local{complete("step-3", 30), complete("step-2", 20), complete("step-1", 10)};
+  const BegunCheckpoint sent3{"step-3", 30, true, 5, false}, stuck3{"step-3", 30, true, 5, true},
+      sent2{"step-2", 20, false, 0, false}, stuck2{"step-2", 20, false, 0, true};
+  EXPECT_EQ(sent(plan(output, local, {}, {}, {sent3})), "step-3") << "they still may";
+  EXPECT_EQ(sent(plan(output, local, {}, {}, {stuck3})), "step-2");
+  EXPECT_EQ(sent(plan(output, local, {}, {}, {stuck3, sent2})), "step-2") << "it may be joined now";
+  EXPECT_EQ(sent(plan(output, local, {}, {}, {stuck3, stuck2})), "step-1");
+  EXPECT_EQ(sent(plan(output, local, {{"step-2", 20}}, {{"step-2", 20}}, {stuck3})), "step-3");
+}
+
 // The time on the volume is that of the host that saved last, and its clock may be ahead.
 TEST(CheckpointPlan, ACheckpointOfSeveralHostsIsComparedWithThisHostsTimeOfTheNewestOnTheVolume) {
   config::Output output;
@@ -213,7 +227,7 @@ TEST(CheckpointPlan, ASurplusHasTheChangeThatWasSeenAndTheCopyThatItDependsOn) {
   const Local local{complete("step-2", 20), complete("step-1", 10)};
   const auto surplus = plan(output, local, {{"step-2", 20}}).surplus;
   ASSERT_EQ(surplus.size(), 1u);
-  EXPECT_EQ(surplus[0].changed_ns, 10);
+  EXPECT_EQ(surplus[0].written, 10);
   EXPECT_EQ(surplus[0].copy, (PublishedCheckpoint{"step-2", 20}));
 }
 

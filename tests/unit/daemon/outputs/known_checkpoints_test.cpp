@@ -37,7 +37,11 @@ class KnownCheckpointsTest : public testing::Test {
   KnownCheckpointsTest() {
     output.name = "run7";
     worker.on("recorded", kRecords);
-    worker.on("record", R"(echo '{"result": {}}')");
+    worker.on("record", note_request("records.log") + R"(echo '{"result": {}}')");
+  }
+  std::string recorded() const {
+    std::ifstream in(worker.folder() / "records.log");
+    return {std::istreambuf_iterator<char>(in), {}};
   }
   void remember(const std::vector<LocalCheckpoint>& local,
                 const std::vector<PublishedCheckpoint>* published = nullptr) {
@@ -133,24 +137,33 @@ TEST_F(KnownCheckpointsTest, OneInTheFutureAtTheFirstLookStaysUndatedUntilItChan
   EXPECT_THAT(known.unproven(), IsEmpty());
 }
 
-// A clock that was set back dates the files of an interrupted save to the same name before the proof.
-TEST_F(KnownCheckpointsTest, OneThatChangesBesideAProofInTheFutureIsUnprovenUntilTheProofIsNew) {
+TEST_F(KnownCheckpointsTest, OneThatStaysUnprovenDoesSoUntilItIsWrittenAgain) {
   done(known.load());
-  auto saved = checkpoint("step-2", 20, 21);
-  saved.is_proof_in_future = true;
-  remember({saved});
+  auto saved = checkpoint("step-2", 20, 21), unreadable = checkpoint("step-3", 30, 31);
+  saved.is_unproven = saved.stays_unproven = unreadable.is_unproven = true;
+  saved.incomplete = unreadable.incomplete = "it may be complete";
+  remember({unreadable, saved});
+  saved.stays_unproven = false;
+  remember({unreadable, saved});
+  EXPECT_THAT(known.unproven(), ElementsAre(Pair("step-2", 20))) << "the other may be made readable";
+  ++saved.written;
+  remember({unreadable, saved});
   EXPECT_THAT(known.unproven(), IsEmpty());
-  ++saved.written;
-  saved.incomplete = "it changed a moment ago";
-  remember({saved});
-  EXPECT_THAT(known.unproven(), ElementsAre(Pair("step-2", 21)));
-  ++saved.written;
-  remember({saved});
-  EXPECT_THAT(known.unproven(), ElementsAre(Pair("step-2", 22)));
-  ++saved.written;
-  saved.is_proof_in_future = false;
-  remember({saved});
-  EXPECT_THAT(known.unproven(), IsEmpty());
+}
+
+TEST_F(KnownCheckpointsTest, OneOfSeveralHostsIsStuckOnceNothingOfItHasChangedForSomeTime) {
+  shared.timings.stuck = Duration(50);
+  std::vector<BegunCheckpoint> begun{{"step-2", 20, true, 7}};
+  const auto is_stuck = [&] {
+    known.mark_stuck(begun);
+    return begun.front().is_stuck;
+  };
+  EXPECT_FALSE(is_stuck());
+  std::this_thread::sleep_for(std::chrono::milliseconds(60));
+  EXPECT_TRUE(is_stuck());
+  EXPECT_TRUE(is_stuck());
+  ++begun.front().others_progress;
+  EXPECT_FALSE(is_stuck());
 }
 
 TEST_F(KnownCheckpointsTest, AnIncompleteCheckpointDoesNotCountAsFlushed) {
@@ -226,6 +239,7 @@ TEST_F(KnownCheckpointsTest, AShardThatWasSavedAgainBeforeItIsPublishedIsNotSent
 
 TEST_F(KnownCheckpointsTest, ARenamedFolderThatHasLostFilesIsNotComplete) {
   output.complete = config::Complete::Rename;
+  done(known.load());
   auto one = checkpoint("step-2", 20, 21);
   one.entries = 4;
   one.inode = 7;
@@ -241,6 +255,7 @@ TEST_F(KnownCheckpointsTest, ARenamedFolderThatHasLostFilesIsNotComplete) {
   now.front().incomplete.clear();
   known.mark_remnants(now);
   EXPECT_NE(now.front().incomplete, "") << "also at the next look";
+  EXPECT_THAT(recorded(), testing::HasSubstr(R"("whole":{"step-2":[7,4]})")) << "and after a restart";
   now.front().inode = 8;  // saved again
   now.front().incomplete.clear();
   known.mark_remnants(now);

@@ -25,18 +25,18 @@ TEST(StageOutRequest, ARecordedRequestKeepsItsLimits) {
 
 TEST(StageOutRequest, ARecordedRequestIsForTheStateOfTheSourceThatWasFoundComplete) {
   StageOutRequest found = request_to_send();
-  found.changed_ns = 21;
+  found.written = 21;
   json::object record = to_json(found);
   const auto read = request_from_json(record);
   ASSERT_TRUE(read) << read.error().message();
   EXPECT_TRUE(read->is_same(found));
   StageOutRequest later = found;
-  later.changed_ns = 22;
+  later.written = 22;
   EXPECT_FALSE(read->is_same(later)) << "saved again since";
-  record.erase("changed_ns");
+  record.erase("written");
   const auto old = request_from_json(record);
   ASSERT_TRUE(old) << old.error().message();
-  EXPECT_EQ(old->changed_ns, 0) << "of an earlier version: not compared";
+  EXPECT_EQ(old->written, 0) << "of an earlier version: not compared";
 }
 
 }  // namespace

@@ -111,6 +111,36 @@ TEST_F(LatestCheckpoint, IsUnavailableIfTheOnlyOneIsFromBeforeTheStartOfTheHostA
   EXPECT_EQ(answer(), R"({"name":"step-9","dataset":"checkpoints:run7/step-9"})");
 }
 
+TEST_F(LatestCheckpoint, NamesAHigherOneThatMayBeComplete) {
+  worker.on(
+      "scan-output",
+      R"(echo '{"result": {"uid": 1000, "checkpoints": [{"name": "step-3", "mtime_ns": 30, "changed_ns": 31,
+       "bytes": 5, "incomplete": "its DONE is older", "is_unproven": true}, {"name": "step-2", "mtime_ns": 20,
+       "changed_ns": 21, "bytes": 5, "incomplete": ""}]}}' | tr -d '\n'; echo)");
+  watches->apply(settings);
+  EXPECT_EQ(answer(), R"({"name":"step-2","local":"/out/step-2","unproven":)"
+                      R"({"name":"step-3","reason":"its DONE is older"}})");
+  EXPECT_THAT(watches->find("run7")->facts().unsent,
+              testing::StartsWith("step-3 is not on checkpoints:run7"));
+  worker.on("list-published", kStep9There);
+  EXPECT_EQ(answer(), R"({"name":"step-9","dataset":"checkpoints:run7/step-9"})");
+}
+
+TEST_F(LatestCheckpoint, IsUnavailableIfTheManifestOfAHigherOneCannotBeRead) {
+  const auto there = [](const std::string& unreadable) {
+    return R"(echo '{"result": {"copies": [{"name": "step-1", "mtime_ns": 10}], "unreadable": [{"name": ")" +
+           unreadable + R"(", "reason": "it is damaged"}]}}')";
+  };
+  worker.on("list-published", there("step-3"));
+  watches->apply(settings);
+  EXPECT_THAT(answer(),
+              HasSubstr("unavailable: output run7: step-3 on the volume may be complete: it is damaged"));
+  EXPECT_EQ(watches->find("run7")->facts().reason, "it is damaged");
+  EXPECT_TRUE(run_until(context, [&] { return outs->totals().sent > 0; })) << "the others are sent";
+  worker.on("list-published", there("step-0"));
+  EXPECT_EQ(answer(), R"({"name":"step-2","local":"/out/step-2"})");
+}
+
 TEST_F(LatestCheckpoint, IsNeverMissingBecauseOfAnError) {
   worker.on(
       "scan-output",

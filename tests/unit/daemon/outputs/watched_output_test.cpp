@@ -11,8 +11,8 @@ constexpr char kTwoThere[] =
        "incomplete": ""}]}}' | tr -d '\n'; echo)";
 constexpr char kOlderBegunElsewhere[] =
     R"(echo '{"result": {"copies": [], "begun": [
-       {"name": "step-3", "own_mtime_ns": 30, "has_others": false},
-       {"name": "step-2", "own_mtime_ns": 0, "has_others": true}]}}' | tr -d '\n'; echo)";
+       {"name": "step-3", "own_written": 31, "has_others": false},
+       {"name": "step-2", "own_written": 0, "has_others": true}]}}' | tr -d '\n'; echo)";
 
 constexpr char kStep3Whole[] =
     R"(echo '{"result": {"copies": [{"name": "step-3", "mtime_ns": 30}], "whole": [{"name": "step-3", "mtime_ns": 30}]}}')";
@@ -22,7 +22,7 @@ TEST_F(WatchedOutputTest, ACompleteCheckpointIsSentAsItsOwnerWithTheConfiguredRe
   ASSERT_TRUE(run_until(context, [&] { return outs->totals().sent > 0; }));
   EXPECT_THAT(text_of("scans.log"), HasSubstr(R"("path":"/out","rule":"marker","marker":"DONE")"));
   for (const char* part : {R"("source":"/out/step-2")", R"("path":"run7/step-2")", R"("uid":1000)",
-                           R"("rule":"marker")", R"("changed_ns":21)"})
+                           R"("rule":"marker")", R"("written":21)"})
     EXPECT_THAT(text_of("stage-outs.log"), HasSubstr(part));
   EXPECT_THAT(text_of("prunes.log"),
               HasSubstr(R"("keep":3,"keep_every":0,"rule":"marker","spared":["step-0"])"));
@@ -121,7 +121,7 @@ TEST_F(WatchedOutputTest, ACheckpointThatWasSavedAgainSinceItsTransferFailedIsSe
        "bytes": 5, "incomplete": ""}]}}' | tr -d '\n'; echo)");
   ASSERT_TRUE(calls("stage-out", 2));
   EXPECT_TRUE(run_until(
-      context, [&] { return text_of("stage-outs.log").find(R"("changed_ns":29)") != std::string::npos; }));
+      context, [&] { return text_of("stage-outs.log").find(R"("written":29)") != std::string::npos; }));
 }
 
 TEST_F(WatchedOutputTest, NothingIsSentToAnUnavailableVolumeAndTheReasonIsShown) {
@@ -284,8 +284,8 @@ TEST_F(WatchedOutputTest, ARequestedTransferThatWaitsForOtherHostsBlocksNoOther)
 
 TEST_F(WatchedOutputTest, ARewrittenShardIsShownAsSendingUntilItIsOnTheVolume) {
   settings.outputs["run7"].nodes = 2;
-  const auto there = [](const std::string& own_mtime) {
-    return R"(echo '{"result": {"copies": [], "begun": [{"name": "step-2", "own_mtime_ns": )" + own_mtime +
+  const auto there = [](const std::string& own) {
+    return R"(echo '{"result": {"copies": [], "begun": [{"name": "step-2", "own_written": )" + own +
            R"(, "has_others": false, "others_progress": 7}]}}')";
   };
   worker.on("list-published", there("5"));
@@ -300,7 +300,7 @@ TEST_F(WatchedOutputTest, ARewrittenShardIsShownAsSendingUntilItIsOnTheVolume) {
   bool is_sending = false;
   for (int i = 0; i < 500 && !is_sending; ++i) is_sending = pending_is_sending().value_or(false);
   EXPECT_TRUE(is_sending);
-  worker.on("list-published", there("20"));
+  worker.on("list-published", there("21"));
   EXPECT_EQ(pending_is_sending(), false);
   const auto latest = await(context, watches->find("run7")->latest());
   EXPECT_EQ(get_int((**latest).at("pending").as_object(), "others_progress"), 7);

@@ -15,10 +15,10 @@ TEST_F(Checkpoints, AProofThatIsNoRegularFileIsNotRead) {
     std::filesystem::create_directories((out_ / name).parent_path());
     ASSERT_EQ(::mkfifo((out_ / name).c_str(), 0600), 0);
   }
-  EXPECT_THAT(why_incomplete(out_ / "dcp", false, {Rule::Dcp, ""}), HasSubstr("no .metadata"));
+  EXPECT_THAT(why_incomplete(out_ / "dcp", false, {Rule::Dcp, ""}).why, HasSubstr("no .metadata"));
   file("hf/trainer_state.json", "{}"), file("hf/model.safetensors");
-  EXPECT_THAT(why_incomplete(out_ / "hf", false, {Rule::HuggingFace, ""}), HasSubstr("can't be read"));
-  EXPECT_THAT(why_incomplete(out_ / "ds/step-1", false, {Rule::DeepSpeed, ""}),
+  EXPECT_THAT(why_incomplete(out_ / "hf", false, {Rule::HuggingFace, ""}).why, HasSubstr("can't be read"));
+  EXPECT_THAT(why_incomplete(out_ / "ds/step-1", false, {Rule::DeepSpeed, ""}).why,
               HasSubstr("no file `latest`"));
 }
 
@@ -91,11 +91,11 @@ TEST_F(Checkpoints, DistributedTorchIsIncompleteWhileAFileIsNewerThanItsMetadata
 
 TEST_F(Checkpoints, AReasonForAnOldMarkerNamesTheCommandThatSendsTheCheckpoint) {
   written(1, "step-1/DONE"), written(2, "step-1/model");
-  EXPECT_EQ(
-      why_not(Rule::Marker, "step-1", "DONE"),
-      "its DONE is older than model, as after an interrupted save to the same name or a copy without times; "
-      "if it is right, send it with `spark-stage stage-out " +
-          (out_ / "step-1").native() + " VOLUME:PATH`");
+  EXPECT_EQ(why_not(Rule::Marker, "step-1", "DONE"),
+            "its DONE is older than model, as after an interrupted save to the same name, a copy without "
+            "times, or a "
+            "clock that was set back; if it is right, send it with `spark-stage stage-out " +
+                (out_ / "step-1").native() + " VOLUME:PATH`");
 }
 
 TEST_F(Checkpoints, HuggingFaceNeedsItsStateAndAllWeightsOfItsIndex) {
@@ -141,7 +141,7 @@ TEST_F(Checkpoints, HuggingFaceIsIncompleteWhileAFileOfItsIndexIsNewerThanItsSta
 TEST_F(Checkpoints, DeepSpeedIsCompleteUpToTheCheckpointNamedByLatest) {
   written(1, "global_step5/mp_rank_00_model_states.pt"),
       written(2, "global_step10/mp_rank_00_model_states.pt");
-  EXPECT_EQ(why_not(Rule::DeepSpeed, "global_step5"), "there is no file `latest` yet");
+  EXPECT_EQ(why_not(Rule::DeepSpeed, "global_step5"), "there is no file `latest` that names it yet");
   file("latest", "global_step5");
   EXPECT_EQ(complete(Rule::DeepSpeed), Names{"global_step5"});
   EXPECT_EQ(why_not(Rule::DeepSpeed, "global_step10"), "`latest` still names global_step5");
@@ -168,6 +168,22 @@ TEST_F(Checkpoints, DeepSpeedIsIncompleteIfLatestNamesALaterOneAndItWasNeverSeen
   EXPECT_EQ(why("global_step1301"), "");
   --known["global_step1000"];
   EXPECT_THAT(why("global_step1000"), HasSubstr("`latest` names global_step1301")) << "it has changed since";
+}
+
+// A power cut while the next one was saved.
+TEST_F(Checkpoints, DeepSpeedIsCompleteAsItWasThoughLatestNamesNoneNow) {
+  written(1, "global_step10/mp_rank_00_model_states.pt"), written(2, "latest", "global_step10");
+  const auto known = seen({"global_step10"});
+  written(3, "global_step20/mp_rank_00_model_states.pt");
+  const auto now = std::chrono::system_clock::now() + std::chrono::minutes(1);
+  for (const bool is_there : {true, false}) {
+    if (is_there) file("latest", "");
+    if (!is_there) std::filesystem::remove(out_ / "latest");
+    const auto listed = all({Rule::DeepSpeed, ""}, now, known);
+    ASSERT_EQ(listed.size(), 2u);
+    EXPECT_EQ(listed[0].incomplete, "there is no file `latest` that names it yet");
+    EXPECT_EQ(listed[1].incomplete, "");
+  }
 }
 
 // The clock was set back between two saves.

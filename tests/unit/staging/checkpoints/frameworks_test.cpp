@@ -45,6 +45,52 @@ TEST_F(Frameworks, HuggingFaceTrainerAndThoseThatUseIt) {
   EXPECT_EQ(settled(Rule::HuggingFace).size(), 1u);
 }
 
+// unsloth/trainer.py extends the Trainer; studio/backend/core/training (diffusion) renames
+// .tmp-checkpoint-N-UUID, with trainer_state.json as its last file. save_pretrained_merged and
+// save_pretrained_gguf make the folders of models.
+TEST_F(Frameworks, Unsloth) {
+  tree({"checkpoint-60/adapter_config.json", "checkpoint-60/adapter_model.safetensors",
+        "checkpoint-60/optimizer.pt", "checkpoint-60/rng_state.pth", "checkpoint-60/scheduler.pt",
+        "checkpoint-60/tokenizer.json", "checkpoint-60/trainer_state.json", "checkpoint-60/training_args.bin",
+        ".tmp-checkpoint-120-5f1c/adapter_model.safetensors", ".tmp-checkpoint-120-5f1c/trainer_state.json",
+        "unsloth_compiled_cache/UnslothSFTTrainer.py", "lora_model/adapter_model.safetensors",
+        "model/model.safetensors", "model-unsloth.Q4_K_M.gguf", "runs/host/events"});
+  EXPECT_EQ(complete(Rule::HuggingFace), Names{"checkpoint-60"});
+  EXPECT_EQ(settled(Rule::HuggingFace).size(), 1u);
+}
+
+// llamafactory/extras/constants.py: TRAINER_LOG, RUNNING_LOG, LLAMABOARD_CONFIG, TRAINING_ARGS;
+// train/callbacks.py, FixValueHeadModelCallback: with `stage: rm` or `ppo` the weights are written again
+// after trainer_state.json, and value_head.safetensors at the end.
+TEST_F(Frameworks, LlamaFactory) {
+  tree({"checkpoint-500/adapter_model.safetensors", "checkpoint-500/optimizer.pt",
+        "checkpoint-500/trainer_state.json", "trainer_log.jsonl", "running_log.txt", "llamaboard_config.yaml",
+        "training_args.yaml", "training_loss.png", "train_results.json", "all_results.json",
+        "trainer_state.json", "adapter_model.safetensors", "Modelfile", "README.md"});
+  EXPECT_EQ(complete(Rule::HuggingFace), Names{"checkpoint-500"});
+  tree({"checkpoint-600/optimizer.pt", "checkpoint-600/trainer_state.json",
+        "checkpoint-600/model.safetensors"});
+  EXPECT_EQ(complete(Rule::HuggingFace), Names{"checkpoint-500"});
+  tree({"checkpoint-600/value_head.safetensors"});
+  EXPECT_EQ(complete(Rule::HuggingFace), (Names{"checkpoint-600", "checkpoint-500"}));
+  tree({"checkpoint-600/model.safetensors"});
+  EXPECT_EQ(complete(Rule::HuggingFace), Names{"checkpoint-500"}) << "it is saved again";
+}
+
+// axolotl/train.py: save_initial_configs, save_trained_model; callbacks/tokens_per_second.py:
+// tokens_state.json; callbacks/dynamic_checkpoint.py: .axolotl_save_checkpoint; `axolotl merge-lora`: merged.
+TEST_F(Frameworks, Axolotl) {
+  tree({"adapter_config.json", "config.json", "tokenizer.json", "tokenizer_config.json", "debug.log",
+        "checkpoint-20/pytorch_model_fsdp_0/__0_0.distcp", "checkpoint-20/pytorch_model_fsdp_0/.metadata",
+        "checkpoint-20/optimizer_0/__0_0.distcp", "checkpoint-20/optimizer_0/.metadata",
+        "checkpoint-20/tokens_state.json", "checkpoint-20/trainer_state.json",
+        "checkpoint-20/rng_state_0.pth", "checkpoint-40/adapter_model.safetensors",
+        "checkpoint-40/optimizer.pt", ".axolotl_save_checkpoint", "merged/model.safetensors", "README.md"});
+  EXPECT_EQ(complete(Rule::HuggingFace), Names{"checkpoint-20"});
+  EXPECT_EQ(why_not(Rule::HuggingFace, "checkpoint-40"), "it has no trainer_state.json yet");
+  EXPECT_EQ(settled(Rule::HuggingFace).size(), 2u);
+}
+
 // accelerate/accelerator.py, save_state: checkpoint_N; what is written last differs, so the script marks it.
 TEST_F(Frameworks, Accelerate) {
   tree({"checkpoint_0/model.safetensors", "checkpoint_0/optimizer.bin", "checkpoint_0/random_states_0.pkl",

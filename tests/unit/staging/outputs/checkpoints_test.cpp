@@ -34,6 +34,34 @@ TEST_F(Checkpoints, WithTimesInTheFutureAreCompleteOnceTheyStayedAsTheyAre) {
   EXPECT_EQ(then->front().incomplete, "");
 }
 
+// Nothing tells an interrupted save to the same name then: what it has written looks older than the proof.
+TEST_F(Checkpoints, StayUnprovenIfOnlyTheirProofIsInTheFuture) {
+  file("step-1/model"), written(60 * 48, "step-1/DONE");
+  auto listed = settled(Rule::Marker, "DONE");
+  EXPECT_TRUE(listed[0].stays_unproven);
+  EXPECT_FALSE(mark_unproven(listed, out_, {}, std::nullopt)) << "it is not flushed";
+  EXPECT_TRUE(listed[0].is_unproven);
+  EXPECT_THAT(listed[0].incomplete, HasSubstr("a clock was set: it may be the rest of an interrupted save"));
+  const auto past = std::chrono::system_clock::now() - std::chrono::hours(1);
+  EXPECT_FALSE(all({Rule::Marker, "DONE"}, past)[0].stays_unproven) << "all of it is";
+}
+
+// A clock that was set back during the save, or a copy without times.
+TEST_F(Checkpoints, MayBeCompleteIfOnlyTheirTimesSayOtherwise) {
+  written(1, "step-1/DONE"), written(2, "step-1/model"), file("step-2/model");
+  const auto listed = settled(Rule::Marker, "DONE");
+  EXPECT_FALSE(listed[0].is_unproven) << listed[0].name;
+  EXPECT_TRUE(listed[1].is_unproven);
+  EXPECT_FALSE(listed[1].stays_unproven) << "each look finds it again";
+}
+
+TEST_F(Checkpoints, FromBeforeTheStartOfTheHostAreUnprovenAlsoWhileTheySettle) {
+  std::vector<Checkpoint> settling{
+      {.name = "step-1", .changed_ns = 29, .incomplete = "it changed a moment ago", .is_settling = true}};
+  EXPECT_FALSE(mark_unproven(settling, "/out", {}, 30));
+  EXPECT_TRUE(settling[0].stays_unproven);
+}
+
 TEST_F(Checkpoints, WithALinkToNothingOrToSomethingOutsideAreNotComplete) {
   file("step-1/model"), file("step-1/part/a");
   std::filesystem::create_symlink("part/a", out_ / "step-1/inside");
@@ -104,7 +132,7 @@ TEST_F(Checkpoints, UndatedAreUnprovenUnlessKnownToHaveBeenOnTheDrive) {
   EXPECT_FALSE(checkpoints[0].is_unproven);
   EXPECT_FALSE(checkpoints[1].is_unproven);
   EXPECT_TRUE(checkpoints[2].is_unproven);
-  EXPECT_THAT(checkpoints[2].incomplete, testing::StartsWith("it may be, as clocks were set, older"));
+  EXPECT_THAT(checkpoints[2].incomplete, testing::StartsWith("a clock was set: it may be the rest"));
 }
 
 // A job that is killed while it saves leaves one below the number of its next save, which `latest` names.
@@ -129,6 +157,18 @@ TEST_F(Checkpoints, ACheckpointBeingCopiedIsNotRemoved) {
   file("step-1/model");
   ASSERT_OK(remove_checkpoints(out_, seen({"step-1"}), {out_.native() + "/"}));
   EXPECT_TRUE(std::filesystem::exists(out_ / "step-1/model")) << "the copy is of the whole folder";
+}
+
+TEST_F(Checkpoints, ACheckpointThatAJobIsLoadingIsNotRemoved) {
+  file("step-1/part/model"), file("step-2.pt"), file("step-3/model");
+  const auto states = seen({"step-1", "step-2.pt", "step-3"});
+  {
+    const std::ifstream one(out_ / "step-1/part/model"), two(out_ / "step-2.pt");
+    const auto removed = remove_checkpoints(out_, states, {});
+    ASSERT_OK(removed);
+    EXPECT_EQ(*removed, Names{"step-3"});
+  }
+  EXPECT_EQ(remove_checkpoints(out_, states, {})->size(), 2u);
 }
 
 TEST_F(Checkpoints, ACheckpointSavedAgainSinceItWasListedIsNotRemoved) {

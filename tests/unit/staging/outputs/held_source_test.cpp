@@ -41,7 +41,7 @@ TEST_F(HeldSource, IsSentAlthoughTheJobDeletesTheCheckpointMeanwhile) {
   EXPECT_EQ(totals_of(*held).written, written);
   CopyOptions options;
   options.needs_quiet_source = true;
-  options.complete_at_ns = written;
+  options.complete_state = written;
   CopyHooks hooks;
   std::once_flag once;  // it is called by several threads
   hooks.before_read = [&](const std::string&, Bytes) {

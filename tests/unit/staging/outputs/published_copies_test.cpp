@@ -140,8 +140,16 @@ TEST_F(PublishedCopies, AreNotListedWhileAManifestCannotBeRead) {
   const auto unreadable = published_copies(volume_);
   ASSERT_FALSE(unreadable);
   EXPECT_THAT(unreadable.error().message(), testing::HasSubstr(".step-2.spark-manifest"));
-  EXPECT_FALSE(remove_older_copies(volume_, {1}));
-  EXPECT_TRUE(std::filesystem::exists(volume_ / "step-1"));
+  UnreadableCopies hidden;
+  const auto others = published_checkpoints(volume_, Completeness::Rule::Rename, &hidden);
+  ASSERT_OK(others);
+  EXPECT_EQ(others->size(), 1u);
+  EXPECT_EQ(hidden.front().name, "step-2");
+  send("step-0");
+  ASSERT_OK(remove_older_copies(volume_, {1}));
+  EXPECT_TRUE(std::filesystem::exists(volume_ / "step-1")) << "it is the highest that can be read";
+  EXPECT_TRUE(std::filesystem::exists(volume_ / "step-2"));
+  EXPECT_FALSE(std::filesystem::exists(volume_ / "step-0"));
 }
 
 TEST_F(PublishedCopies, HaveAManifestThatIsReadByThoseWhoReadTheCopy) {

@@ -100,6 +100,23 @@ TEST_F(Shards, DifferentAttemptsOfAJobAreNotMixed) {
   EXPECT_EQ(read_text(checkpoint_.path() / "DONE"), "second attempt");
 }
 
+// A job that went back to an earlier step saves it again.
+TEST_F(Shards, ALaterAttemptReplacesTheCheckpointOfAnEarlierOneIfMarkersTellThem) {
+  for (const std::string attempt : {"first", "second"}) {
+    for (const char* host : {"a", "bb"}) {
+      save(host, "ranks/" + std::string(host) + ".bin", attempt);
+      save(host, "DONE", attempt);
+      send(host);
+    }
+    const auto joined = join_shards(checkpoint_, 2, {"a", "DONE"});
+    ASSERT_OK(joined);
+    EXPECT_TRUE(joined->is_published);
+    EXPECT_EQ(read_text(checkpoint_.path() / "ranks/bb.bin"), attempt);
+    ASSERT_OK(verify_published(checkpoint_.path(), {}, kQuiet, stop_));
+  }
+  EXPECT_FALSE(std::filesystem::exists(folder_ / "volume/.step-1.spark-partial"));
+}
+
 TEST_F(Shards, AnInterruptedJoinIsCompletedByTheNextWhateverIsAskedOfIt) {
   save_and_send("a");
   save_and_send("bb");

@@ -78,12 +78,12 @@ TEST_F(StageOutVerb, ASourceThatChangedSinceItWasFoundCompleteIsNotSent) {
   of_output["rule"] = "rename";
   of_output["source"] = (folder_ / "step-1").native();
   std::filesystem::rename(source_, folder_ / "step-1");
-  of_output["changed_ns"] = 1;
+  of_output["written"] = 1;
   const auto refused = stage_out_verb(of_output, kNoProgress);
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().kind, Errc::Mismatch) << refused.error().message();
   EXPECT_FALSE(std::filesystem::exists(run_ / "step-1"));
-  of_output["changed_ns"] = 0;  // in the record of an earlier version
+  of_output["written"] = 0;  // in the record of an earlier version
   const auto sent = stage_out_verb(of_output, kNoProgress);
   ASSERT_TRUE(sent) << sent.error().message();
   EXPECT_TRUE(std::filesystem::exists(run_ / "latest/shard"));
