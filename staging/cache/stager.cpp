@@ -122,9 +122,9 @@ Result<> Stager::compare(const Source& source, const Tree& tree, const CopyOptio
                          const GenerationRow* earlier, Walked& walked, std::optional<Staged>& same) {
   const bool can_read = !source.is_away && !source.only_cached && !source.is_doubtful;
   if (!can_read || earlier == nullptr || walked.entries.empty()) return {};
-  auto compared = compare_touched(tree, walked.entries,
-                                  store_.folder().place(source.dataset, earlier->generation).manifest(),
-                                  options, monitor_, stop_);
+  auto compared =
+      compare_touched(tree, walked.entries, store_.folder().place(source.dataset, earlier->generation),
+                      options, monitor_, stop_);
   if (!compared) return compared.take_error();
   equal_ = std::move(compared->equal);
   if (compared->is_all) same = serve_same_entries(store_, source, *earlier, walked, monitor_, stop_);
