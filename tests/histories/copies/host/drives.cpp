@@ -123,14 +123,17 @@ void Drives::unfill(const fs::path& drive) {
   ::unlink((drive / kFiller).c_str());
 }
 
-Bytes Drives::used_below(const fs::path& folder) {
+Bytes Drives::used_below(const std::vector<fs::path>& folders) {
   Bytes used = 0;
   std::set<ino_t> seen;
-  std::error_code error;
-  for (const auto& entry : fs::recursive_directory_iterator(folder, error)) {
-    struct stat info {};
-    if (::lstat(entry.path().c_str(), &info) == 0 && S_ISREG(info.st_mode) && seen.insert(info.st_ino).second)
-      used += static_cast<Bytes>(info.st_blocks) * 512;
+  for (const fs::path& folder : folders) {
+    std::error_code error;
+    for (const auto& entry : fs::recursive_directory_iterator(folder, error)) {
+      struct stat info {};
+      if (::lstat(entry.path().c_str(), &info) == 0 && S_ISREG(info.st_mode) &&
+          seen.insert(info.st_ino).second)
+        used += static_cast<Bytes>(info.st_blocks) * 512;
+    }
   }
   return used;
 }

@@ -5,7 +5,9 @@
 #include <filesystem>
 #include <map>
 #include <string>
+#include <vector>
 
+#include "base/file.hpp"
 #include "base/units.hpp"
 #include "daemon/mounts/table.hpp"
 
@@ -38,8 +40,8 @@ class Drives {
   static void fill(const std::filesystem::path& drive, Bytes left);
   static void unfill(const std::filesystem::path& drive);
   static Bytes free_on(const std::filesystem::path& drive);
-  // Bytes of the files below a folder, each counted once.
-  static Bytes used_below(const std::filesystem::path& folder);
+  // Bytes of the files below folders of one drive, each counted once.
+  static Bytes used_below(const std::vector<std::filesystem::path>& folders);
 
  private:
   std::map<std::string, Mounted> mounted_;
