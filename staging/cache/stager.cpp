@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/text.hpp"
+#include "staging/cache/inventory.hpp"
 #include "staging/cache/serve.hpp"
 #include "staging/copy/exchange.hpp"
 #include "staging/copy/source_place.hpp"
@@ -235,7 +236,7 @@ Result<Staged> Stager::copy(const Source& source, const Tree& tree, Walked walke
   if (!report) return report.take_error();
   if (report->unchanged_bytes > 0) {
     // Evicting the earlier generation no longer frees the shared blocks.
-    auto noted = store_.catalog().note_shared(*earlier, shared);
+    auto noted = store_.catalog().set_allocated(*earlier, over(earlier->allocated, shared));
     if (!noted) report->warnings.push_back(noted.error().message());
   }
   return Staged{source.dataset,     store_.folder().place(source.dataset, generation).path(),
