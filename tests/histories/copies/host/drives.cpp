@@ -18,6 +18,7 @@
 #include "base/file.hpp"
 #include "tests/histories/copies/host/files.hpp"
 #include "tests/histories/copies/host/places.hpp"
+#include "tests/histories/copies/host/process.hpp"
 
 namespace spark::histories::copies {
 namespace {
@@ -103,6 +104,21 @@ void Drives::mount(const std::string& name, Mounted what) {
   if (mounted_[name] != Mounted::Nothing) ::umount2(mount_point(name).c_str(), MNT_DETACH);
   mounted_[name] = what;
   if (what != Mounted::Nothing) bind(disk(what == Mounted::Right ? name : "other"), mount_point(name));
+}
+
+int Drives::namespace_for_workers() {
+  const fs::path copies = fs::path(places::kCache) / "data";
+  struct statvfs info {};
+  const bool is_served = for_workers_ || (::statvfs(copies.c_str(), &info) == 0 && (info.f_flag & ST_RDONLY));
+  if (for_workers_ || !is_served) return for_workers_.get();
+  const Process owner([&] {
+    if (::unshare(CLONE_NEWNS) != 0 || ::mount(nullptr, "/", nullptr, MS_REC | MS_SLAVE, nullptr) != 0 ||
+        ::umount2(copies.c_str(), MNT_DETACH) != 0)
+      ::_exit(1);
+  });
+  for_workers_.reset(
+      ::open(("/proc/" + std::to_string(owner.pid()) + "/ns/mnt").c_str(), O_RDONLY | O_CLOEXEC));
+  return for_workers_.get();
 }
 
 Bytes Drives::free_on(const fs::path& drive) {

@@ -34,6 +34,10 @@ class Drives {
   static std::filesystem::path mount_point(const std::string& name);
   static mounts::MountNumbers numbers(const std::string& name);  // of what is mounted there
   void mount(const std::string& name, Mounted what);
+  // A mount namespace in which the copies are not read-only, as each worker makes one for itself: that takes
+  // longer than all its work, above all while other programs do the same. -1: the copies are not mounted
+  // read-only yet.
+  int namespace_for_workers();
   Mounted mounted(const std::string& name) const { return mounted_.at(name); }
 
   // Other data on a drive, until it is full but for `left` bytes.
@@ -45,6 +49,7 @@ class Drives {
 
  private:
   std::map<std::string, Mounted> mounted_;
+  UniqueFd for_workers_;
 };
 
 }  // namespace spark::histories::copies
