@@ -36,6 +36,7 @@ struct StageRequest {
   staging::Cgroup cgroup;                     // lease by control group
   staging::SchedulerJob job;                  // lease by a scheduler's job, from now on
   Asker asker;
+  std::uint64_t number = 0;        // of all requests to stage
   Demand demand;                   // rate and priority
   std::vector<std::string> nodes;  // hosts that stage the same: peers, beside the configured ones
   bool accepts_source = false;     // also if it became empty, or is on another file system than before

@@ -3,7 +3,6 @@
 #include "base/text.hpp"
 #include "daemon/config/parse.hpp"
 #include "daemon/launch.hpp"
-#include "daemon/token.hpp"
 
 namespace spark::datasets {
 
@@ -21,6 +20,12 @@ void wake_on_cancel(Job& job, const std::vector<TaskPtr>& tasks) {
 bool is_refused_for_others(const Task& task, const StageRequest& request) {
   return request.accepts_source && !task.accepts_source && task.ended && !*task.ended &&
          task.ended->error().kind == Errc::Refused;
+}
+
+// The shared staging looked at its source before the request: changes since then are not in the copy.
+bool is_older(const Task& task, const StageRequest& request) {
+  const bool is_staged = task.was_tried && task.ended && task.ended->has_value();
+  return is_staged && !request.demand.is_prefetch && task.attempt.requests < request.number;
 }
 
 }  // namespace
@@ -51,6 +56,7 @@ Result<std::shared_ptr<Job>> Requests::stage(StageRequest request) {
   const auto wanted = find_all(request);
   if (!wanted) return fail(wanted.error());
   if (auto own = join_own(request, *wanted)) return own;
+  request.number = ++activity_.requests;
   const std::string verb = request.demand.is_prefetch ? kPrefetch : kStage;
   auto job = jobs_.create({verb, request.datasets, request.asker});
   std::vector<TaskPtr> tasks, fresh;
@@ -66,12 +72,7 @@ Result<std::shared_ptr<Job>> Requests::stage(StageRequest request) {
   for (const TaskPtr& task : fresh)
     launch(context_.executor, "staging " + task->dataset.name, attempts_.run(task));
   if (const std::string key = request.own_key(); !key.empty()) own_[key] = job;
-  wake_on_cancel(*job, tasks);
-  if (request.wait || request.demand.is_prefetch) {
-    const auto shared = std::make_shared<const Shared>(Shared{job, tasks, request, context_.clock.steady()});
-    for (const TaskPtr& task : tasks)
-      launch(context_.executor, verb + " job " + std::to_string(job->id()), end_early(shared, task));
-  }
+  watch(job, tasks, request);
   launch(context_.executor, verb + " job " + std::to_string(job->id()),
          run(job, std::move(tasks), std::move(request)));
   return job;
@@ -85,14 +86,24 @@ TaskPtr Requests::take_part(const config::Dataset& dataset, const StageRequest& 
   return task;
 }
 
-// Replaces a staging that was refused for other requests.
-void Requests::stage_without(TaskPtr& refused, const StageRequest& request) {
-  (void)let_go({refused}, request.demand);  // it holds nothing
+// Replaces a staging that was for other requests.
+asio::awaitable<void> Requests::stage_again(TaskPtr& shared, const StageRequest& request) {
+  std::vector<TaskPtr> over = let_go({shared}, request.demand);
+  co_await end_holds(leases_, std::move(over));
   std::vector<TaskPtr> fresh;
-  const config::Dataset dataset = refused->dataset;
-  refused = take_part(dataset, request, fresh);
+  const config::Dataset dataset = shared->dataset;
+  shared = take_part(dataset, request, fresh);
   for (const TaskPtr& task : fresh)
     launch(context_.executor, "staging " + task->dataset.name, attempts_.run(task));
+}
+
+void Requests::watch(const std::shared_ptr<Job>& job, const std::vector<TaskPtr>& tasks,
+                     const StageRequest& request) {
+  wake_on_cancel(*job, tasks);
+  if (!request.wait && !request.demand.is_prefetch) return;
+  const auto shared = std::make_shared<const Shared>(Shared{job, tasks, request, context_.clock.steady()});
+  for (const TaskPtr& task : tasks)
+    launch(context_.executor, job->verb() + " job " + std::to_string(job->id()), end_early(shared, task));
 }
 
 // A job of a scheduler has one job here for the same data, however often its tasks, and hooks that lost the
@@ -152,11 +163,9 @@ asio::awaitable<void> Requests::run(std::shared_ptr<Job> job, std::vector<TaskPt
                                     StageRequest request) {
   std::vector<std::string> granted;
   auto result = co_await wait_for(job, tasks, request, granted);
-  std::vector<TaskPtr> over = let_go(tasks, request.demand);
-  const auto kept = co_await end_holds(leases_, std::move(over));
-  if (result && !kept) result = fail(kept.error());
   const bool succeeded = result.has_value() && job->is_running();
   job->finish(std::move(result));
+  std::vector<TaskPtr> over = let_go(tasks, request.demand);
   if (const auto own = own_.find(request.own_key()); own != own_.end() && own->second.lock() == job)
     own_.erase(own);
   end_claims(request, tasks);
@@ -165,6 +174,7 @@ asio::awaitable<void> Requests::run(std::shared_ptr<Job> job, std::vector<TaskPt
     if (!succeeded) (void)leases_.release(id);  // no caller has its ID; it may have expired already
   }
   turns_.set_priorities();
+  co_await end_holds(leases_, std::move(over));  // now: else a copy may be gone when its path is printed
 }
 
 void Requests::end_claims(const StageRequest& request, const std::vector<TaskPtr>& tasks) {
@@ -223,9 +233,9 @@ asio::awaitable<Outcome> Requests::wait_for(std::shared_ptr<Job> job, std::vecto
   json::array results;
   for (TaskPtr& task : tasks) {
     auto outcome = co_await outcome_of(job, task, request);
-    if (is_refused_for_others(*task, request)) {
-      stage_without(task, request);
-      wake_on_cancel(*job, tasks);
+    while (is_refused_for_others(*task, request) || is_older(*task, request)) {
+      co_await stage_again(task, request);
+      watch(job, tasks, request);
       outcome = co_await outcome_of(job, task, request);
     }
     if (!outcome) co_return outcome;
@@ -252,63 +262,6 @@ asio::awaitable<Outcome> Requests::outcome_of(std::shared_ptr<Job> job, TaskPtr 
     job->set_progress(task->progress);
     co_await task->changed.wait();
   }
-}
-
-// The object of `stage --json` as specified in the API, with the requested lease, which is granted here.
-asio::awaitable<Outcome> Requests::result_of(TaskPtr task, json::object result, const StageRequest& request,
-                                             std::vector<std::string>& granted) {
-  result["name"] = printable(task->dataset.name);
-  result["state"] = "ready";
-  result.erase("reserved");  // internal to the daemon and its worker
-  result.erase("blocked_by");
-  result.erase("held");
-  if (!task->dataset.env.empty()) result["env"] = task->dataset.env;
-  if (!request.demand.is_prefetch) prefetches_.taken_over(task->dataset.name);
-  if (!request.wants_lease()) co_return result;
-  const auto generation = static_cast<std::uint64_t>(get_int(result, "generation").value_or(0));
-  const auto lease = co_await grant(request, task->dataset.name, generation, granted);
-  if (!lease) co_return fail_with(lease.error(), "staging " + printable(task->dataset.name));
-  result["lease"] = *lease;
-  if (request.demand.by) {
-    const auto late = lateness(request.demand, context_.clock.wall());
-    result["by"] = rfc3339(*request.demand.by);
-    result["late_s"] = late ? json::value(late->count()) : json::value(nullptr);
-  }
-  co_return result;
-}
-
-JobClaim Requests::claim_of(const StageRequest& request, const std::string& dataset) const {
-  JobClaim claim{request.job, dataset, {}};
-  if (request.lease) claim.expires = context_.clock.wall() + *request.lease;
-  return claim;
-}
-
-// The ID of the requested lease. `granted`: the leases to end if the request fails.
-asio::awaitable<Result<std::string>> Requests::grant(const StageRequest& request, std::string dataset,
-                                                     std::uint64_t generation,
-                                                     std::vector<std::string>& granted) {
-  if (request.demand.is_prefetch) {
-    std::string holder = request.asker.holder;
-    co_return co_await prefetches_.keep(std::move(dataset), generation, request.demand, std::move(holder));
-  }
-  if (request.job.is_set()) {
-    JobClaim claim = claim_of(request, dataset);
-    co_return co_await job_leases_.hold(std::move(claim), generation);
-  }
-  Lease lease;
-  lease.id = new_lease_id();
-  lease.dataset = std::move(dataset);
-  lease.generation = generation;
-  lease.holder = request.asker.holder;
-  lease.process = request.process;
-  lease.cgroup = request.cgroup;
-  if (request.lease) lease.expires = context_.clock.wall() + *request.lease;
-  const std::string id = lease.id;
-  granted.push_back(id);
-  activity_.early_leases.insert(id);
-  const auto held = co_await leases_.grant(std::move(lease));
-  if (!held) co_return fail(held.error());
-  co_return id;
 }
 
 }  // namespace spark::datasets

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/text.hpp"
+#include "staging/cache/inventory.hpp"
 #include "staging/cache/serve.hpp"
 #include "staging/copy/exchange.hpp"
 #include "staging/copy/source_place.hpp"
@@ -45,6 +46,7 @@ Staged blocked(const Source& source, std::vector<std::string> prefetches) {
 Result<Staged> Stager::stage(const Source& source, const CopyOptions& options) {
   auto tree = open_source(source);
   if (!tree) return fail(with_denial(std::move(tree.error())));
+  if (auto noted = source.is_away ? Result<>() : note_file_system(*tree); !noted) return noted.take_error();
   std::error_code unknown;
   const auto cache = std::filesystem::weakly_canonical(config_.path, unknown);
   if (is_inside((unknown ? config_.path : cache).native(), tree->root())) {
@@ -121,9 +123,9 @@ Result<> Stager::compare(const Source& source, const Tree& tree, const CopyOptio
                          const GenerationRow* earlier, Walked& walked, std::optional<Staged>& same) {
   const bool can_read = !source.is_away && !source.only_cached && !source.is_doubtful;
   if (!can_read || earlier == nullptr || walked.entries.empty()) return {};
-  auto compared = compare_touched(tree, walked.entries,
-                                  store_.folder().place(source.dataset, earlier->generation).manifest(),
-                                  options, monitor_, stop_);
+  auto compared =
+      compare_touched(tree, walked.entries, store_.folder().place(source.dataset, earlier->generation),
+                      options, monitor_, stop_);
   if (!compared) return compared.take_error();
   equal_ = std::move(compared->equal);
   if (compared->is_all) same = serve_same_entries(store_, source, *earlier, walked, monitor_, stop_);
@@ -198,7 +200,7 @@ Result<Staged> Stager::copy(const Source& source, const Tree& tree, Walked walke
   ends.name = [&](ManifestHeader& header) {
     header.dataset = source.dataset;
     header.source = tree.root();
-    if (tree.folder) header.file_system = file_system_of(tree.folder.get());
+    header.file_system = tree.file_system;
     header.origin = source.origin;
     header.source_generation = source.generation;
     header.is_doubtful = source.is_doubtful;
@@ -234,7 +236,7 @@ Result<Staged> Stager::copy(const Source& source, const Tree& tree, Walked walke
   if (!report) return report.take_error();
   if (report->unchanged_bytes > 0) {
     // Evicting the earlier generation no longer frees the shared blocks.
-    auto noted = store_.catalog().note_shared(*earlier, shared);
+    auto noted = store_.catalog().set_allocated(*earlier, over(earlier->allocated, shared));
     if (!noted) report->warnings.push_back(noted.error().message());
   }
   return Staged{source.dataset,     store_.folder().place(source.dataset, generation).path(),

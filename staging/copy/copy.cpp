@@ -37,6 +37,7 @@ class Copy {
   Result<CopyReport> go(const std::filesystem::path& from, const std::filesystem::path& to) {
     auto source = open_tree(from, options_.refuses_linked_source ? RootLink::Refused : RootLink::Followed);
     if (!source) return fail(with_denial(std::move(source.error())));
+    if (auto noted = note_file_system(*source); !noted) return noted.take_error();
     auto destination = destination_of(to);
     if (!destination) return destination.take_error();
     if (auto apart = check_apart(*source, *destination); !apart) return apart.take_error();
@@ -99,8 +100,7 @@ class Copy {
                        std::optional<ManifestReader>& earlier) {
     if (!earlier || !earlier->rewind()) return false;
     if (is_same_source(*earlier, walked.entries)) return true;
-    auto compared =
-        compare_touched(source, walked.entries, destination.manifest(), options_, monitor_, stop_);
+    auto compared = compare_touched(source, walked.entries, destination, options_, monitor_, stop_);
     if (!compared) return compared.take_error();
     equal_ = std::move(compared->equal);
     if (!compared->is_all) return false;
@@ -199,7 +199,7 @@ class Copy {
     };
     ends.name = [&](ManifestHeader& header) {
       header.source = source.root();
-      header.file_system = file_system_of(source.folder.get());
+      header.file_system = source.file_system;
       return Result<>();
     };
     const bool has_previous = previous.has_value();

@@ -46,8 +46,8 @@ class Leases {
   // written there.
   asio::awaitable<void> written();
 
-  // Ends the leases that workers hold for requests; returns the IDs of those that have lost their copy.
-  asio::awaitable<Result<std::vector<std::string>>> end_holds(std::vector<std::string> ids);
+  // Ends the leases that workers hold for requests; see written().
+  asio::awaitable<void> end_holds(std::vector<std::string> ids);
 
   std::vector<const Lease*> of(const std::string& dataset) const;
   const std::map<std::string, Lease>& all() const { return leases_; }  // by ID

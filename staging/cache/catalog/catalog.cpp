@@ -121,7 +121,7 @@ Result<std::vector<GenerationRow>> Catalog::generations() {
     const std::string state = statement.text(2);
     if (state != "ready" && state != "evicting") {
       return fail(Errc::Failed, database_->reading + ": " + printable(row.dataset) + " is in no known state",
-                  "move the file away: the catalog is rebuilt from the cache folder");
+                  "stop the daemon and move the file away: the catalog is rebuilt from the cache folder");
     }
     row.state = state == "ready" ? GenerationState::Ready : GenerationState::Evicting;
     row.bytes = statement.count(3);
@@ -161,11 +161,10 @@ Result<> Catalog::note_source(const std::string& dataset, std::uint64_t generati
                 source.key, source.notes, dataset, generation);
 }
 
-Result<> Catalog::note_shared(const GenerationRow& row, Bytes shared) {
-  return change(
-      database_->get(), database_->writing,
-      "UPDATE generations SET allocated = max(0, allocated - ?) WHERE dataset = ? AND generation = ?", shared,
-      row.dataset, row.generation);
+Result<> Catalog::set_allocated(const GenerationRow& row, Bytes allocated) {
+  return change(database_->get(), database_->writing,
+                "UPDATE generations SET allocated = ? WHERE dataset = ? AND generation = ?", allocated,
+                row.dataset, row.generation);
 }
 
 Result<> Catalog::set_scrubbed(const std::string& dataset, std::uint64_t generation, WallTime at) {

@@ -2,11 +2,14 @@
 #include "staging/cache/cache.hpp"
 
 #include <fcntl.h>
+#include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstring>
 #include <fstream>
 #include <future>
 #include <thread>
@@ -47,6 +50,19 @@ TEST_F(SourcePlaceTest, ASourceOnAnotherFileSystemDoesNotReplaceACopy) {
   options_.keeps_place = false;
   ASSERT_OK(stage());
   EXPECT_EQ(read_text(link() / "f"), "other");
+}
+
+TEST_F(SourcePlaceTest, ASourceThatWasUnmountedWhileItWasCopiedIsStillToldFromAnother) {
+  if (::geteuid() != 0) GTEST_SKIP() << "only root can mount";
+  options_.keeps_place = true;
+  const SmallTmpfs right(source_.path, "size=1m");
+  write_text(source_.path / "f", "one");
+  hooks_.before_read = [this](const std::string&, Bytes) { ::umount2(source_.path.c_str(), MNT_DETACH); };
+  ASSERT_OK(stage());
+  hooks_.before_read = {};
+  write_text(source_.path / "f", "other");
+  EXPECT_KIND(stage(), Errc::Refused);
+  EXPECT_EQ(read_text(link() / "f"), "one");
 }
 
 TEST_F(SourcePlaceTest, TemporaryFilesInTheSourceMakeNoNewGeneration) {
@@ -169,6 +185,35 @@ TEST_F(SourcePlaceTest, FilesThatOnlyLookChangedAreComparedAndNotCopied) {
   EXPECT_EQ(third->served_from, ServedFrom::Copied);
   EXPECT_EQ(third->report.unchanged_bytes, 200'000u);
   EXPECT_EQ(differences_by_rsync(source_.path, third->path), "");
+}
+
+// They change the ctime alone, too.
+TEST_F(SourcePlaceTest, ChangedAttributesAreNotTakenForATouch) {
+  write_text(source_.path / "f", "one");
+  const auto note = [&](const char* value) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(30));  // see unsettled_for()
+    const std::string file = source_.path / "f";
+    return value == nullptr ? ::removexattr(file.c_str(), "user.note")
+                            : ::setxattr(file.c_str(), "user.note", value, std::strlen(value), 0);
+  };
+  if (note("a") != 0) GTEST_SKIP() << "no user attributes here";
+  ASSERT_OK(stage());
+  for (const char* value : {"b", static_cast<const char*>(nullptr)}) {
+    ASSERT_EQ(note(value), 0);
+    ASSERT_OK(stage());
+    char copied[8];
+    const ssize_t length = ::getxattr((link() / "f").c_str(), "user.note", copied, sizeof copied);
+    EXPECT_EQ(length, value == nullptr ? -1 : 1);
+    EXPECT_TRUE(value == nullptr || copied[0] == *value);
+  }
+  // A touch of a file that has attributes changes nothing.
+  ASSERT_EQ(note("c"), 0);
+  const auto noted = stage();
+  ASSERT_OK(noted);
+  ASSERT_EQ(note("c"), 0);
+  const auto touched = stage();
+  ASSERT_OK(touched);
+  EXPECT_EQ(touched->generation, noted->generation);
 }
 
 }  // namespace
