@@ -3,7 +3,6 @@
 #include "base/text.hpp"
 #include "daemon/config/parse.hpp"
 #include "daemon/launch.hpp"
-#include "daemon/token.hpp"
 
 namespace spark::datasets {
 
@@ -13,7 +12,10 @@ namespace {
 void wake_on_cancel(Job& job, const std::vector<TaskPtr>& tasks) {
   job.on_cancel = [owner = &job, tasks] {
     owner->finish(fail(Errc::Cancelled, "staging was cancelled", "stage again to go on from where it was"));
-    for (const TaskPtr& task : tasks) task->changed.notify();  // wakes the job, which releases its tasks
+    for (const TaskPtr& task : tasks) {
+      if (!task->is_cancelled) task->stops.reset();
+      task->changed.notify();  // wakes the job, which releases its tasks
+    }
   };
 }
 
@@ -39,9 +41,11 @@ Result<std::vector<config::Dataset>> Requests::find_all(const StageRequest& requ
   std::vector<config::Dataset> found;
   for (const std::string& name : request.datasets) {
     auto dataset = config::find_dataset(context_.config(), name);
-    if (!dataset) return dataset.take_error();
-    const bool waits = !request.wait || *request.wait > Duration(0);
-    if (!waits && activity_.evicting.contains(dataset->name)) return being_evicted(dataset->name);
+    if (!dataset && request.generation == 0) return dataset.take_error();
+    if (!dataset) {
+      dataset = config::Dataset{};
+      dataset->name = name;
+    }
     found.push_back(std::move(*dataset));
   }
   return found;
@@ -50,12 +54,18 @@ Result<std::vector<config::Dataset>> Requests::find_all(const StageRequest& requ
 Result<std::shared_ptr<Job>> Requests::stage(StageRequest request) {
   const auto wanted = find_all(request);
   if (!wanted) return fail(wanted.error());
+  std::optional<json::object> mounted;
+  if (request.generation != 0) {
+    auto copy = copies_.find_mounted(request);
+    if (!copy) return copy.take_error();
+    mounted = std::move(*copy);
+  }
   if (auto own = join_own(request, *wanted)) return own;
   const std::string verb = request.demand.is_prefetch ? kPrefetch : kStage;
   auto job = jobs_.create({verb, request.datasets, request.asker});
   std::vector<TaskPtr> tasks, fresh;
   for (const config::Dataset& dataset : *wanted) {
-    auto copy = copies_.find(request, dataset);
+    auto copy = mounted ? mounted : copies_.find(request, dataset);
     TaskPtr task = copy ? task_of(dataset, std::move(*copy), request) : take_part(dataset, request, fresh);
     activity_.wanted.insert(dataset.name);
     if (request.job.is_set()) job_leases_.claim(claim_of(request, dataset.name));
@@ -96,13 +106,14 @@ void Requests::stage_without(TaskPtr& refused, const StageRequest& request) {
 }
 
 // A job of a scheduler has one job here for the same data, however often its tasks, and hooks that lost the
-// answer, ask for it. Each adds its processes to the lease.
+// answer, ask for it. Each adds its processes to the lease. So have all prefetches of hooks.
 std::shared_ptr<Job> Requests::join_own(const StageRequest& request,
                                         const std::vector<config::Dataset>& wanted) {
   const auto found = own_.find(request.own_key());
   auto job = found == own_.end() ? nullptr : found->second.lock();
   if (!job || !job->is_running()) return nullptr;
   for (const config::Dataset& dataset : wanted) {
+    if (!request.job.is_set()) break;
     job_leases_.claim(claim_of(request, dataset.name));
     job_leases_.settle(claim_of(request, dataset.name));
   }
@@ -136,13 +147,13 @@ TaskPtr Requests::make_task(const config::Dataset& dataset, const StageRequest& 
   return task;
 }
 
-// Has ended already, and is shared with no other request.
+// Is shared with no other request.
 TaskPtr Requests::task_of(const config::Dataset& dataset, json::object ready_copy,
                           const StageRequest& request) {
   auto task = std::make_shared<Task>(context_.executor, ++activity_.newest_task, dataset);
   task->demands.add(request.demand);
   task->users = 1;
-  task->is_over = true;
+  task->is_over = task->is_copy = true;
   task->ended = std::move(ready_copy);
   count(activity_.totals, *task, *task->ended);
   return task;
@@ -201,7 +212,7 @@ asio::awaitable<void> Requests::end_early(std::shared_ptr<const Shared> shared, 
   if (!task->ended) {
     Error why = copies_.with_hint(*task->away, request, task->dataset);
     why.what = "staging " + printable(task->dataset.name) + ": " + why.what;
-    if (task->users == 1) task->stops = why;
+    task->stops = why;  // if this was the last request for it
     job.finish(fail(std::move(why)));
   } else if (request.demand.is_prefetch && !*task->ended) {
     job.finish(fail(task->ended->error()));
@@ -210,12 +221,14 @@ asio::awaitable<void> Requests::end_early(std::shared_ptr<const Shared> shared, 
   for (const TaskPtr& one : shared->tasks) one->changed.notify();  // wakes the job, which releases its tasks
 }
 
-// Its source is away for longer than the request waits, and nothing stands in for it.
+// Its source is away for longer than the request waits, and nothing stands in for it. A copy that was under
+// way since the request goes on later.
 bool Requests::is_too_late(const Shared& shared, const Task& task) const {
   if (!task.away || !shared.request.wait) return false;
+  if (task.read_at && *task.read_at >= shared.begin) return false;
   const SteadyTime begin = std::max(shared.begin, task.away_since.value_or(shared.begin));
   return context_.clock.steady() - begin >= *shared.request.wait &&
-         !copies_.find(shared.request, task.dataset);
+         !copies_.may_serve(shared.request, task.dataset);
 }
 
 asio::awaitable<Outcome> Requests::wait_for(std::shared_ptr<Job> job, std::vector<TaskPtr>& tasks,
@@ -238,77 +251,27 @@ asio::awaitable<Outcome> Requests::wait_for(std::shared_ptr<Job> job, std::vecto
   co_return all;
 }
 
-// Of the task; or a copy that stands in for its source while that is away.
-asio::awaitable<Outcome> Requests::outcome_of(std::shared_ptr<Job> job, TaskPtr task,
+// Of the task; or of a copy that stands in for its source while that is away, which then replaces the task.
+asio::awaitable<Outcome> Requests::outcome_of(std::shared_ptr<Job> job, TaskPtr& task,
                                               const StageRequest& request) {
-  for (;;) {
+  while (!task->is_copy) {
     if (!job->is_running()) co_return fail(Errc::Cancelled, "the job was cancelled");
-    const Error* failure = task->ended && !*task->ended ? &task->ended->error() : nullptr;
-    const bool may_be_away = task->away || failure != nullptr || request.offline || task->dataset.offline;
-    if (may_be_away) {
-      if (auto copy = copies_.find(request, task->dataset, failure)) co_return std::move(*copy);
+    if (task->ended && *task->ended) co_return *task->ended;
+    const Error* failure = task->ended ? &task->ended->error() : nullptr;
+    auto copy =
+        task->away || failure != nullptr ? copies_.find(request, task->dataset, failure) : std::nullopt;
+    if (copy) {
+      (void)let_go({task}, request.demand);  // it staged nothing that is held
+      task = task_of(task->dataset, std::move(*copy), request);
+    } else if (task->ended) {
+      co_return *task->ended;
+    } else {
+      job->set_progress(task->progress);
+      co_await task->changed.wait();
     }
-    if (task->ended) co_return *task->ended;
-    job->set_progress(task->progress);
-    co_await task->changed.wait();
   }
-}
-
-// The object of `stage --json` as specified in the API, with the requested lease, which is granted here.
-asio::awaitable<Outcome> Requests::result_of(TaskPtr task, json::object result, const StageRequest& request,
-                                             std::vector<std::string>& granted) {
-  result["name"] = printable(task->dataset.name);
-  result["state"] = "ready";
-  result.erase("reserved");  // internal to the daemon and its worker
-  result.erase("blocked_by");
-  result.erase("held");
-  if (!task->dataset.env.empty()) result["env"] = task->dataset.env;
-  if (!request.demand.is_prefetch) prefetches_.taken_over(task->dataset.name);
-  if (!request.wants_lease()) co_return result;
-  const auto generation = static_cast<std::uint64_t>(get_int(result, "generation").value_or(0));
-  const auto lease = co_await grant(request, task->dataset.name, generation, granted);
-  if (!lease) co_return fail_with(lease.error(), "staging " + printable(task->dataset.name));
-  result["lease"] = *lease;
-  if (request.demand.by) {
-    const auto late = lateness(request.demand, context_.clock.wall());
-    result["by"] = rfc3339(*request.demand.by);
-    result["late_s"] = late ? json::value(late->count()) : json::value(nullptr);
-  }
-  co_return result;
-}
-
-JobClaim Requests::claim_of(const StageRequest& request, const std::string& dataset) const {
-  JobClaim claim{request.job, dataset, {}};
-  if (request.lease) claim.expires = context_.clock.wall() + *request.lease;
-  return claim;
-}
-
-// The ID of the requested lease. `granted`: the leases to end if the request fails.
-asio::awaitable<Result<std::string>> Requests::grant(const StageRequest& request, std::string dataset,
-                                                     std::uint64_t generation,
-                                                     std::vector<std::string>& granted) {
-  if (request.demand.is_prefetch) {
-    std::string holder = request.asker.holder;
-    co_return co_await prefetches_.keep(std::move(dataset), generation, request.demand, std::move(holder));
-  }
-  if (request.job.is_set()) {
-    JobClaim claim = claim_of(request, dataset);
-    co_return co_await job_leases_.hold(std::move(claim), generation);
-  }
-  Lease lease;
-  lease.id = new_lease_id();
-  lease.dataset = std::move(dataset);
-  lease.generation = generation;
-  lease.holder = request.asker.holder;
-  lease.process = request.process;
-  lease.cgroup = request.cgroup;
-  if (request.lease) lease.expires = context_.clock.wall() + *request.lease;
-  const std::string id = lease.id;
-  granted.push_back(id);
-  activity_.early_leases.insert(id);
-  const auto held = co_await leases_.grant(std::move(lease));
-  if (!held) co_return fail(held.error());
-  co_return id;
+  auto held = co_await hold_copy(task);
+  co_return held;
 }
 
 }  // namespace spark::datasets
