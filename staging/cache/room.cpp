@@ -52,6 +52,9 @@ class SpaceReservation {
   Space space_;
   Footprint used_, unwritten_;  // unwritten: reserved by others, and not taken from the file system yet
   Room room_;
+  // Keys of victims that could not be deleted, with the reason: where the catalog can't be written, it does
+  // not say so either.
+  std::map<std::string, std::string> failed_;
 
   // False: there is a temporary obstacle. The lock on the space is not held while waiting.
   Result<bool> try_to_make() {
@@ -105,6 +108,9 @@ class SpaceReservation {
     inventory_ = std::move(*inventory);
     space_ = *space;
     used_ = unwritten_ = {};
+    for (const auto& [key, why] : failed_) {
+      if (const auto left = inventory_.find(key); left != inventory_.end()) left->second.needed_by = why;
+    }
     if (const auto own = inventory_.find(folder_name(request_.dataset)); own != inventory_.end()) {
       Share& share = own->second;
       share.partial = {};  // part of the requested space
@@ -226,6 +232,7 @@ class SpaceReservation {
     std::vector<std::string> names;
     for (const std::string& key : victims) {
       const Share& share = inventory_.at(key);
+      if (!deleted) failed_[key] = deleted.error().what;
       names.push_back(printable(share.dataset));
       room_.evicted.push_back({share.dataset, share.published.bytes + share.partial.bytes});
     }

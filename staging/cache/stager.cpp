@@ -45,6 +45,7 @@ Staged blocked(const Source& source, std::vector<std::string> prefetches) {
 Result<Staged> Stager::stage(const Source& source, const CopyOptions& options) {
   auto tree = open_source(source);
   if (!tree) return fail(with_denial(std::move(tree.error())));
+  if (auto noted = source.is_away ? Result<>() : note_file_system(*tree); !noted) return noted.take_error();
   std::error_code unknown;
   const auto cache = std::filesystem::weakly_canonical(config_.path, unknown);
   if (is_inside((unknown ? config_.path : cache).native(), tree->root())) {
@@ -200,7 +201,7 @@ Result<Staged> Stager::copy(const Source& source, const Tree& tree, Walked walke
   ends.name = [&](ManifestHeader& header) {
     header.dataset = source.dataset;
     header.source = tree.root();
-    if (tree.folder) header.file_system = file_system_of(tree.folder.get());
+    header.file_system = tree.file_system;
     header.origin = source.origin;
     header.source_generation = source.generation;
     header.definition = source.definition;

@@ -37,6 +37,7 @@ class Copy {
   Result<CopyReport> go(const std::filesystem::path& from, const std::filesystem::path& to) {
     auto source = open_tree(from, options_.refuses_linked_source ? RootLink::Refused : RootLink::Followed);
     if (!source) return fail(with_denial(std::move(source.error())));
+    if (auto noted = note_file_system(*source); !noted) return noted.take_error();
     auto destination = destination_of(to);
     if (!destination) return destination.take_error();
     if (auto apart = check_apart(*source, *destination); !apart) return apart.take_error();
@@ -199,7 +200,7 @@ class Copy {
     };
     ends.name = [&](ManifestHeader& header) {
       header.source = source.root();
-      header.file_system = file_system_of(source.folder.get());
+      header.file_system = source.file_system;
       return Result<>();
     };
     const bool has_previous = previous.has_value();

@@ -8,6 +8,12 @@
 
 namespace spark::staging {
 
+Result<> note_file_system(Tree& source) {
+  source.file_system = file_system_of(source.folder.get());
+  if (!source.file_system.empty() || is_still_mounted(source.folder.get(), source.folder_path)) return {};
+  return fail(Errc::Unavailable, source.shown("") + " was unmounted just when it was opened", "try again");
+}
+
 Result<> check_source_place(const Tree& source, const Walked& walked, const ManifestHeader& then) {
   const char* hint = "mount it again; if it is meant to be so, stage or copy it once with --accept-source";
   const bool has_files =
@@ -16,12 +22,10 @@ Result<> check_source_place(const Tree& source, const Walked& walked, const Mani
     return fail(Errc::Refused, source.shown("") + " has become empty: it had files when it was copied before",
                 hint);
   }
-  if (!source.folder || then.source != source.root()) return {};
-  const std::string now = file_system_of(source.folder.get());
-  if (!is_other_file_system(then.file_system, now)) return {};
+  if (then.source != source.root() || !is_other_file_system(then.file_system, source.file_system)) return {};
   return fail(Errc::Refused,
               source.shown("") + " is on another file system than when it was copied before: " +
-                  printable(now) + " instead of " + printable(then.file_system),
+                  printable(source.file_system) + " instead of " + printable(then.file_system),
               hint);
 }
 

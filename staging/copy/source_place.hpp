@@ -8,6 +8,10 @@
 
 namespace spark::staging {
 
+// Notes on which file system the source is, before it is read: later that may be unmounted, and in no list
+// any more. Unavailable if it was unmounted just now.
+Result<> note_file_system(Tree& source);
+
 // A mount point without its file system is an empty folder of another one, and a copy of it would replace a
 // good one. Refused if the source has no file any more, or if it is on another file system than at the
 // earlier copy (`then`), which had files.

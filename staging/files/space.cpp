@@ -75,11 +75,17 @@ struct Mounted {
   std::string type, source;
 };
 
-Mounted mounted_at(int fd, const std::string& mountinfo) {
+// 0: unknown, as before Linux 5.8.
+std::uint64_t mount_of(int folder, const char* path) {
   struct statx info {};
-  if (::statx(fd, "", AT_EMPTY_PATH, STATX_MNT_ID, &info) != 0 || (info.stx_mask & STATX_MNT_ID) == 0)
-    return {};
-  const std::string begin = std::to_string(info.stx_mnt_id) + " ";
+  const bool is_known = ::statx(folder, path, AT_EMPTY_PATH, STATX_MNT_ID, &info) == 0;
+  return is_known && (info.stx_mask & STATX_MNT_ID) != 0 ? info.stx_mnt_id : 0;
+}
+
+Mounted mounted_at(int fd, const std::string& mountinfo) {
+  const std::uint64_t mount = mount_of(fd, "");
+  if (mount == 0) return {};
+  const std::string begin = std::to_string(mount) + " ";
   for (const std::string& line : split(mountinfo, '\n')) {
     const std::size_t rest = line.find(" - ");
     if (!line.starts_with(begin) || rest == std::string::npos) continue;
@@ -118,6 +124,10 @@ std::string file_system_of(int fd) {
     const std::string id = fsid_of(fd, info.st_dev);
     return id.empty() ? "" : "fsid:" + id;
   });
+}
+
+bool is_still_mounted(int folder, const std::filesystem::path& path) {
+  return mount_of(folder, "") == mount_of(AT_FDCWD, path.c_str());
 }
 
 Result<Space> space_of(const std::filesystem::path& folder) {

@@ -15,6 +15,9 @@ namespace spark::staging {
 // See is_other_file_system(). For an open file or folder; empty: unknown.
 std::string file_system_of(int fd);
 
+// False: the path leads to another mount than the open folder, as after that one was unmounted.
+bool is_still_mounted(int folder, const std::filesystem::path& path);
+
 // The same from its line in mountinfo. `identity`: "uuid:…" or "fsid:…", empty if nothing in it outlives a
 // restart; not called where its source is its identity.
 std::string file_system_named(const std::string& type, const std::string& source,

@@ -29,6 +29,7 @@ struct Tree {
   UniqueFd folder;
   std::string file;         // the tree is this one name in `folder`; empty means the tree is `folder` itself
   std::string folder_path;  // for messages
+  std::string file_system;  // of a source: see note_file_system()
   // For regular files: all permission bits, or all but set-user-ID and set-group-ID if the tree is mounted
   // nosuid. A copy in which those took effect would be a way to become root.
   std::uint32_t file_mode_mask = 07777;

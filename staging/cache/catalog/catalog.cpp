@@ -121,7 +121,7 @@ Result<std::vector<GenerationRow>> Catalog::generations() {
     const std::string state = statement.text(2);
     if (state != "ready" && state != "evicting") {
       return fail(Errc::Failed, database_->reading + ": " + printable(row.dataset) + " is in no known state",
-                  "move the file away: the catalog is rebuilt from the cache folder");
+                  "stop the daemon and move the file away: the catalog is rebuilt from the cache folder");
     }
     row.state = state == "ready" ? GenerationState::Ready : GenerationState::Evicting;
     row.bytes = statement.count(3);

@@ -102,15 +102,20 @@ Result<int> schema_of(sqlite3* database, const std::string& doing) {
   return static_cast<int>(statement.number(0));
 }
 
-// All steps or none: a crash in between leaves the catalog unchanged.
+// All steps or none: a crash in between leaves the catalog unchanged. A catalog that needs none is opened
+// while another process writes.
 Result<> prepare_schema(sqlite3* database, const std::string& doing) {
+  constexpr int kNewest = static_cast<int>(kSteps.size());
+  const auto now = schema_of(database, doing);
+  if (!now) return now.take_error();
+  if (*now == kNewest) return {};
   return transaction(database, doing, [&]() -> Result<> {
     const auto schema = schema_of(database, doing);
     if (!schema) return schema.take_error();
-    constexpr int kNewest = static_cast<int>(kSteps.size());
     if (*schema < 0 || *schema > kNewest) {
-      return fail(Errc::Unsupported, doing + ": it was written by another version of spark-stage",
-                  "use that version, or move the file away: it is rebuilt from the cache folder");
+      return fail(
+          Errc::Unsupported, doing + ": it was written by another version of spark-stage",
+          "use that version, or stop the daemon and move the file away: it is rebuilt from the cache folder");
     }
     if (*schema == kNewest) return {};
     std::string script;
@@ -134,7 +139,8 @@ tl::unexpected<Error> sqlite_error(sqlite3* database, const std::string& doing) 
       sqlite3_extended_errcode(database) == SQLITE_IOERR_SHMSIZE)
     return fail(Errc::NoSpace, what, "free some space there");
   if (code == SQLITE_CORRUPT || code == SQLITE_NOTADB) {
-    return fail(Errc::Failed, what, "move the file away: the catalog is rebuilt from the cache folder");
+    return fail(Errc::Failed, what,
+                "stop the daemon and move the file away: the catalog is rebuilt from the cache folder");
   }
   return fail(Error{Errc::Failed, what, "", code == SQLITE_BUSY ? EBUSY : 0});
 }

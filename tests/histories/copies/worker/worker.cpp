@@ -3,6 +3,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -20,6 +21,8 @@ namespace {
 // Milliseconds of real time without a word. Work takes a few, but `make check` runs it at the lowest
 // priority.
 constexpr int kHangs = 600'000;
+// Seconds of CPU time: one that goes round in circles is no quicker on an idle computer.
+constexpr rlim_t kSpins = 5;
 
 // What a worker needs to know when it goes on.
 struct Now {
@@ -48,6 +51,8 @@ void tell_progress(int channel, json::object progress) {
 
 [[noreturn]] void work(int channel, const Assignment& assignment) {
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+  const rlimit cpu{kSpins, 2 * kSpins};
+  (void)::setrlimit(RLIMIT_CPU, &cpu);
   wait_for_turn(channel);
   simulated().sleep = [channel](std::int64_t ns) {
     say(channel, {{"sleep", ns}});
@@ -163,6 +168,10 @@ Stop Worker::go_on(const std::function<void(const json::object&)>& progress) {
     return stop;
   }
   const int status = pid_ > 0 ? end() : 0;
+  if (WIFSIGNALED(status) && WTERMSIG(status) == SIGXCPU) {
+    stop.kind = Stop::Kind::Hangs;
+    return stop;
+  }
   const bool is_planned = fault_ == Fault::Kind::Kill && WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL;
   if (!is_planned) stop.crash = "it did not answer, and " + ended_by(status);
   return stop;

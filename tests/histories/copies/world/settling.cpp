@@ -55,7 +55,7 @@ void CopiesWorld::end_troubles() {
   Drives::unfill(places::kState);
   Drives::unfill(places::kDrive);
   if (scene_.trouble.is_catalog_locked) catalog_.unlock();
-  if (scene_.trouble.is_catalog_damaged) catalog_.repair();
+  if (scene_.trouble.is_catalog_damaged) repair_catalog();
   requests_.note_trouble();
   scene_.trouble_now();
   scene_.trouble.is_state_full = scene_.trouble.is_drive_full = false;

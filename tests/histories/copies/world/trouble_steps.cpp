@@ -134,8 +134,7 @@ void repair_catalog(CopiesWorld& world) {
   Scene& scene = world.scene();
   if (!std::exchange(scene.trouble.is_catalog_damaged, false)) return;
   begin_trouble(world);
-  scene.tell("the catalog is repaired");
-  world.catalog().repair();
+  world.repair_catalog();
 }
 
 void damage_catalog(CopiesWorld& world, const Step& step) {

@@ -81,6 +81,16 @@ void CopiesWorld::restart_daemon() {
   daemon_ = std::make_unique<SimulatedDaemon>(scene_);
 }
 
+// A database that is replaced below a program which has it open is damaged by that one when it closes it (see
+// SQLite's "How To Corrupt"): docs/troubleshooting.md says to stop the daemon.
+void CopiesWorld::repair_catalog() {
+  const bool is_open = !daemon_->is_idle();
+  scene_.tell(is_open ? "the daemon is stopped, the catalog repaired, and the daemon started again"
+                      : "the catalog is repaired");
+  if (is_open) restart_daemon();
+  catalog_.repair();
+}
+
 std::optional<Violation> CopiesWorld::check() {
   uses_.check();
   const bool is_calm = daemon_->is_idle() && requests_.running() == 0 && scene_.trouble.has_catalog();

@@ -31,6 +31,7 @@ class CopiesWorld final : public World {
   Source& source(std::uint32_t die);
   std::uint64_t new_number() { return ++numbers_; }
   void restart_daemon();
+  void repair_catalog();
 
  private:
   // settling.cpp

@@ -1,4 +1,5 @@
 // Capacity, reservations, and the order of eviction.
+#include <sqlite3.h>
 #include <sys/statvfs.h>
 #include <sys/wait.h>
 
@@ -164,6 +165,23 @@ TEST_F(RoomTest, NothingIsEvictedIfLeasedAndNeededDatasetsLeaveTooLittle) {
   ASSERT_OK(catalog()->remove_lease("l-leased"));
   ASSERT_OK(stage(next));
   EXPECT_EQ(there(), (Names{"needed", "next"})) << "the one that is enough by itself; the free one fits too";
+}
+
+// As with a full state folder: not even the reason can be recorded.
+TEST_F(RoomTest, ACopyThatCannotBeDeletedIsNotChosenAgain) {
+  config_.capacity = 4 * kMB;
+  ASSERT_OK(stage("first", 3 * kMB));
+  sqlite3* database = nullptr;
+  ASSERT_EQ(sqlite3_open((config_.state_dir / "catalog.sqlite").c_str(), &database), SQLITE_OK);
+  for (const char* change : {"DELETE ON generations", "INSERT ON troubles"}) {
+    const std::string trigger = std::string("CREATE TRIGGER t") + change[0] + " BEFORE " + change +
+                                " BEGIN SELECT RAISE(ABORT, 'it is full'); END";
+    ASSERT_EQ(sqlite3_exec(database, trigger.c_str(), nullptr, nullptr, nullptr), SQLITE_OK);
+  }
+  sqlite3_close(database);
+  const auto refused = stage("second", 3 * kMB);
+  EXPECT_KIND(refused, Errc::NoSpace);
+  EXPECT_NE(refused.error().what.find("it is full"), std::string::npos) << refused.error().what;
 }
 
 TEST_F(RoomTest, AnOlderCopyIsKeptUntilTheNewOneIsReady) {

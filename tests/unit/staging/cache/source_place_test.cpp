@@ -2,11 +2,14 @@
 #include "staging/cache/cache.hpp"
 
 #include <fcntl.h>
+#include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstring>
 #include <fstream>
 #include <future>
 #include <thread>
@@ -47,6 +50,19 @@ TEST_F(SourcePlaceTest, ASourceOnAnotherFileSystemDoesNotReplaceACopy) {
   options_.keeps_place = false;
   ASSERT_OK(stage());
   EXPECT_EQ(read_text(link() / "f"), "other");
+}
+
+TEST_F(SourcePlaceTest, ASourceThatWasUnmountedWhileItWasCopiedIsStillToldFromAnother) {
+  if (::geteuid() != 0) GTEST_SKIP() << "only root can mount";
+  options_.keeps_place = true;
+  const SmallTmpfs right(source_.path, "size=1m");
+  write_text(source_.path / "f", "one");
+  hooks_.before_read = [this](const std::string&, Bytes) { ::umount2(source_.path.c_str(), MNT_DETACH); };
+  ASSERT_OK(stage());
+  hooks_.before_read = {};
+  write_text(source_.path / "f", "other");
+  EXPECT_KIND(stage(), Errc::Refused);
+  EXPECT_EQ(read_text(link() / "f"), "one");
 }
 
 TEST_F(SourcePlaceTest, TemporaryFilesInTheSourceMakeNoNewGeneration) {
