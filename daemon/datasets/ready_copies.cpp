@@ -89,7 +89,8 @@ bool ReadyCopies::allows_old(const StageRequest& request, const config::Dataset&
 std::optional<json::object> ReadyCopies::choose(const StageRequest& request, const config::Dataset& dataset,
                                                 bool stands_in) const {
   const bool is_excluded = request.demand.is_prefetch || activity_.evicting.contains(dataset.name);
-  const auto held = is_excluded ? std::set<std::uint64_t>() : held_by(request, dataset.name);
+  const bool asks_for_held = !is_excluded && !request.accepts_source;
+  const auto held = asks_for_held ? held_by(request, dataset.name) : std::set<std::uint64_t>();
   stands_in = stands_in && !is_excluded && allows_old(request, dataset);
   if (held.empty() && !stands_in) return std::nullopt;
   for (json::object& copy : catalog_.generations_of(dataset.name)) {

@@ -159,6 +159,13 @@ TEST_F(PatienceTest, AProcessAndItsDescendantsAreServedTheCopyThatItHolds) {
   const auto held = ask_as({{12345, 6}, lease.process}, "");
   ASSERT_TRUE(ends(held));
   EXPECT_EQ(get_string(result_of(held), "path"), "/c/1");
+  StageRequest accepts;
+  accepts.datasets = {"imagenet"};
+  accepts.callers = {lease.process};
+  accepts.accepts_source = true;
+  const auto looks = *datasets->requests().stage(accepts);
+  ASSERT_TRUE(ends(looks));
+  EXPECT_EQ(kind_of(looks), "unavailable") << "it wants what the source is now";
   const auto other = ask_as({{12345, 6}}, "");
   ASSERT_TRUE(ends(other));
   EXPECT_EQ(kind_of(other), "unavailable");
