@@ -58,18 +58,19 @@ Status Node::publish_dataset(const Publication& publication, const Call& call, c
   if (place != Place::Empty) return taken(publication, place);
   const auto copy = stage(publication, call, turn);
   if (!copy) return status_of(copy.error());
-  const std::string unchecked =
-      copy->unchecked.empty() ? ""
-                              : ": warning: the copy was not compared with its source: " + copy->unchecked;
   // Only a call that fails makes an event of the pod; kubelet repeats it soon.
-  if (!unchecked.empty() && turns_.tell_once(publication.volume))
-    return {Code::Aborted, printable(publication.dataset) + unchecked + "; it is mounted nevertheless"};
+  if (!copy->unchecked.empty() && turns_.tell_once(publication.volume)) {
+    const std::string why = printable(publication.dataset) +
+                            ": warning: the copy was not compared with its source: " + copy->unchecked;
+    say_(in_words(publication) + ": " + why);
+    return {Code::Aborted, why + "; it is mounted nevertheless"};
+  }
   const auto mounted = mounter_.mount(copy->path, publication.target, Access::ReadOnly);
   if (!mounted) {
     release(publication.volume);
     return status_of(mounted.error());
   }
-  say_("dataset " + printable(publication.dataset) + " is mounted for " + in_words(publication) + unchecked);
+  say_("dataset " + printable(publication.dataset) + " is mounted for " + in_words(publication));
   return {};
 }
 

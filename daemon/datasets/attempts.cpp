@@ -12,6 +12,9 @@ namespace spark::datasets {
 namespace {
 
 constexpr Duration kLongestRetry{60'000};
+// Stagings of cached data need no turn, and each has a worker: one request may name hundreds of them.
+constexpr std::size_t kMostLooks = 8;  // at one source drive
+constexpr Duration kLongestLook{30'000};
 
 std::string doing(const Task& task) {
   return "staging " + printable(task.dataset.name);
@@ -98,7 +101,7 @@ asio::awaitable<void> Attempts::run(TaskPtr task) {
   task->changed.notify();
   if (task->users > 0) co_return;
   std::vector<TaskPtr> alone{task};
-  (void)co_await end_holds(leases_, std::move(alone));  // no request waits for its result
+  co_await end_holds(leases_, std::move(alone));  // no request waits for its result
 }
 
 // Waits while the source or the cache is away, as long as a request waits. A source that fails although it
@@ -214,10 +217,14 @@ asio::awaitable<Outcome> Attempts::attempt(TaskPtr task, bool only_cached) {
   }
   std::optional<workers::ConcurrencyLimiter::Pass> pass;
   if (only_cached) {
-    auto entered = co_await looks_.enter();
+    auto& looks =
+        looks_.try_emplace(source->drive, context_.executor, kMostLooks, kLongestLook).first->second;
+    auto entered = co_await looks.enter();
     pass.emplace(std::move(entered));
-    if (task->is_cancelled) co_return task->cancelled();
   }
+  co_await leases_.written();  // the copies of requests that have ended may make room
+  if (task->is_cancelled) co_return task->cancelled();
+  task->attempt.requests = activity_.requests;
   auto call = call_to_stage(task, *source, only_cached);
   const workers::Cancellation cancellation = task->attempt.cancellation;
   task->away.reset();  // unless this attempt fails too

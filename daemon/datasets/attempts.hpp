@@ -2,6 +2,7 @@
 #pragma once
 
 #include <boost/asio/awaitable.hpp>
+#include <map>
 #include <string>
 
 #include "daemon/datasets/catalog.hpp"
@@ -23,8 +24,7 @@ class Attempts {
         catalog_(catalog),
         leases_(leases),
         turns_(turns),
-        prefetches_(prefetches),
-        looks_(context.executor, kMostLooks, kLongestLook) {}
+        prefetches_(prefetches) {}
 
   // Runs the task to its end and records the result.
   asio::awaitable<void> run(TaskPtr task);
@@ -52,10 +52,8 @@ class Attempts {
   Leases& leases_;
   Turns& turns_;
   Prefetches& prefetches_;
-  // Stagings of cached data need no turn, and each has a worker: one request may name hundreds of them.
-  static constexpr std::size_t kMostLooks = 8;
-  static constexpr Duration kLongestLook{30'000};
-  workers::ConcurrencyLimiter looks_;
+  // By source drive: one that does not answer delays looks at no other.
+  std::map<std::string, workers::ConcurrencyLimiter> looks_;
 };
 
 }  // namespace spark::datasets

@@ -43,6 +43,7 @@ struct StageRequest {
   // Mounted for the job, a volume of a pod: the lease is on this one, whatever the configuration and the
   // source are now. 0: as it is staged.
   std::uint64_t generation = 0;
+  std::uint64_t number = 0;        // of all requests to stage
   Demand demand;                   // rate and priority
   std::vector<std::string> nodes;  // hosts that stage the same: peers, beside the configured ones
   bool accepts_source = false;     // also if it became empty, or is on another file system than before

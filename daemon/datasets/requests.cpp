@@ -25,6 +25,12 @@ bool is_refused_for_others(const Task& task, const StageRequest& request) {
          task.ended->error().kind == Errc::Refused;
 }
 
+// The shared staging looked at its source before the request: changes since then are not in the copy.
+bool is_older(const Task& task, const StageRequest& request) {
+  const bool is_staged = task.was_tried && task.ended && task.ended->has_value();
+  return is_staged && !task.is_copy && !request.demand.is_prefetch && task.attempt.requests < request.number;
+}
+
 }  // namespace
 
 // What the coroutines of one request share.
@@ -61,6 +67,7 @@ Result<std::shared_ptr<Job>> Requests::stage(StageRequest request) {
     mounted = std::move(*copy);
   }
   if (auto own = join_own(request, *wanted)) return own;
+  request.number = ++activity_.requests;
   const std::string verb = request.demand.is_prefetch ? kPrefetch : kStage;
   auto job = jobs_.create({verb, request.datasets, request.asker});
   std::vector<TaskPtr> tasks, fresh;
@@ -76,12 +83,7 @@ Result<std::shared_ptr<Job>> Requests::stage(StageRequest request) {
   for (const TaskPtr& task : fresh)
     launch(context_.executor, "staging " + task->dataset.name, attempts_.run(task));
   if (const std::string key = request.own_key(); !key.empty()) own_[key] = job;
-  wake_on_cancel(*job, tasks);
-  if (request.wait || request.demand.is_prefetch) {
-    const auto shared = std::make_shared<const Shared>(Shared{job, tasks, request, context_.clock.steady()});
-    for (const TaskPtr& task : tasks)
-      launch(context_.executor, verb + " job " + std::to_string(job->id()), end_early(shared, task));
-  }
+  watch(job, tasks, request);
   launch(context_.executor, verb + " job " + std::to_string(job->id()),
          run(job, std::move(tasks), std::move(request)));
   return job;
@@ -95,14 +97,24 @@ TaskPtr Requests::take_part(const config::Dataset& dataset, const StageRequest& 
   return task;
 }
 
-// Replaces a staging that was refused for other requests.
-void Requests::stage_without(TaskPtr& refused, const StageRequest& request) {
-  (void)let_go({refused}, request.demand);  // it holds nothing
+// Replaces a staging that was for other requests.
+asio::awaitable<void> Requests::stage_again(TaskPtr& shared, const StageRequest& request) {
+  std::vector<TaskPtr> over = let_go({shared}, request.demand);
+  co_await end_holds(leases_, std::move(over));
   std::vector<TaskPtr> fresh;
-  const config::Dataset dataset = refused->dataset;
-  refused = take_part(dataset, request, fresh);
+  const config::Dataset dataset = shared->dataset;
+  shared = take_part(dataset, request, fresh);
   for (const TaskPtr& task : fresh)
     launch(context_.executor, "staging " + task->dataset.name, attempts_.run(task));
+}
+
+void Requests::watch(const std::shared_ptr<Job>& job, const std::vector<TaskPtr>& tasks,
+                     const StageRequest& request) {
+  wake_on_cancel(*job, tasks);
+  if (!request.wait && !request.demand.is_prefetch) return;
+  const auto shared = std::make_shared<const Shared>(Shared{job, tasks, request, context_.clock.steady()});
+  for (const TaskPtr& task : tasks)
+    launch(context_.executor, job->verb() + " job " + std::to_string(job->id()), end_early(shared, task));
 }
 
 // A job of a scheduler has one job here for the same data, however often its tasks, and hooks that lost the
@@ -163,11 +175,9 @@ asio::awaitable<void> Requests::run(std::shared_ptr<Job> job, std::vector<TaskPt
                                     StageRequest request) {
   std::vector<std::string> granted;
   auto result = co_await wait_for(job, tasks, request, granted);
-  std::vector<TaskPtr> over = let_go(tasks, request.demand);
-  const auto kept = co_await end_holds(leases_, std::move(over));
-  if (result && !kept) result = fail(kept.error());
   const bool succeeded = result.has_value() && job->is_running();
   job->finish(std::move(result));
+  std::vector<TaskPtr> over = let_go(tasks, request.demand);
   if (const auto own = own_.find(request.own_key()); own != own_.end() && own->second.lock() == job)
     own_.erase(own);
   end_claims(request, tasks);
@@ -176,6 +186,7 @@ asio::awaitable<void> Requests::run(std::shared_ptr<Job> job, std::vector<TaskPt
     if (!succeeded) (void)leases_.release(id);  // no caller has its ID; it may have expired already
   }
   turns_.set_priorities();
+  co_await end_holds(leases_, std::move(over));  // now: else a copy may be gone when its path is printed
 }
 
 void Requests::end_claims(const StageRequest& request, const std::vector<TaskPtr>& tasks) {
@@ -236,9 +247,9 @@ asio::awaitable<Outcome> Requests::wait_for(std::shared_ptr<Job> job, std::vecto
   json::array results;
   for (TaskPtr& task : tasks) {
     auto outcome = co_await outcome_of(job, task, request);
-    if (is_refused_for_others(*task, request)) {
-      stage_without(task, request);
-      wake_on_cancel(*job, tasks);
+    while (job->is_running() && (is_refused_for_others(*task, request) || is_older(*task, request))) {
+      co_await stage_again(task, request);
+      watch(job, tasks, request);
       outcome = co_await outcome_of(job, task, request);
     }
     if (!outcome) co_return outcome;

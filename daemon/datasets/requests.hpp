@@ -44,7 +44,8 @@ class Requests {
   TaskPtr task_of(const config::Dataset& dataset, json::object ready_copy, const StageRequest& request);
   asio::awaitable<void> run(std::shared_ptr<Job> job, std::vector<TaskPtr> tasks, StageRequest request);
   TaskPtr take_part(const config::Dataset& dataset, const StageRequest& request, std::vector<TaskPtr>& fresh);
-  void stage_without(TaskPtr& refused, const StageRequest& request);
+  asio::awaitable<void> stage_again(TaskPtr& shared, const StageRequest& request);
+  void watch(const std::shared_ptr<Job>& job, const std::vector<TaskPtr>& tasks, const StageRequest& request);
   asio::awaitable<Outcome> wait_for(std::shared_ptr<Job> job, std::vector<TaskPtr>& tasks,
                                     const StageRequest& request, std::vector<std::string>& granted);
   asio::awaitable<Outcome> outcome_of(std::shared_ptr<Job> job, TaskPtr& task, const StageRequest& request);

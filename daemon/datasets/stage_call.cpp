@@ -29,6 +29,7 @@ asio::awaitable<Outcome> Attempts::attempt_from_peers(TaskPtr task) {
   const SourcePlace place = *task->state;
   task->attempt = {};
   task->attempt.is_from_peers = true;
+  task->attempt.requests = activity_.requests;
   task->attempt.last_moved = context_.clock.steady();
   auto call = call_to_stage(task, place, false);
   const workers::Cancellation cancellation = task->attempt.cancellation;

@@ -4,7 +4,6 @@
 
 #include "base/text.hpp"
 #include "daemon/datasets/leases/leases.hpp"
-#include "daemon/log.hpp"
 
 namespace spark::datasets {
 namespace {
@@ -137,23 +136,12 @@ tl::unexpected<Error> being_evicted(const std::string& dataset) {
   return fail(Errc::Unavailable, "dataset " + printable(dataset) + " is being evicted", "try again");
 }
 
-asio::awaitable<Result<>> end_holds(Leases& leases, std::vector<TaskPtr> tasks) {
+asio::awaitable<void> end_holds(Leases& leases, std::vector<TaskPtr> tasks) {
   std::vector<std::string> ids;
   for (const TaskPtr& task : tasks) {
     if (task->was_tried) ids.push_back(task->hold);
   }
-  if (ids.empty()) co_return Result<>{};
-  const auto missing = co_await leases.end_holds(std::move(ids));
-  if (!missing) log::survived(missing.error());  // the staged copies are held until this daemon ends
-  for (const TaskPtr& task : tasks) {
-    const bool is_staged =
-        task->ended && task->ended->has_value() && get_bool(**task->ended, "held").value_or(true);
-    if (!missing || !is_staged || std::ranges::find(*missing, task->hold) == missing->end()) continue;
-    co_return fail(Errc::Unavailable,
-                   "dataset " + printable(task->dataset.name) + ": its copy is gone again from the cache",
-                   "stage it again");
-  }
-  co_return Result<>{};
+  co_await leases.end_holds(std::move(ids));
 }
 
 }  // namespace spark::datasets

@@ -51,6 +51,7 @@ struct Attempt {
   bool is_given_up = false;    // it hangs although its volume is back
   bool is_from_peers = false;  // its volume is away, and not read
   std::optional<Doubt> doubt;  // another host writes its volume
+  std::uint64_t requests = 0;  // the newest request when it began
   std::int64_t last_bytes = -1;
   SteadyTime last_moved{}, back_since{};
 
@@ -121,6 +122,7 @@ struct Totals {
 struct Activity {
   std::map<std::string, TaskPtr> tasks;       // being staged
   std::uint64_t newest_task = 0;              // its number
+  std::uint64_t requests = 0;                 // counted
   std::map<std::string, std::string> failed;  // why its last staging failed
   std::multiset<std::string> wanted;          // by stage jobs: not evicted before their leases begin
   std::set<std::string> early_leases;         // IDs; of stage jobs that have not ended: no training runs yet
@@ -136,8 +138,7 @@ void count(Totals& totals, const Task& task, const Outcome& ended);
 
 tl::unexpected<Error> being_evicted(const std::string& dataset);
 
-// Ends the holds of the tasks' workers in the catalog. Unavailable: a hold is gone, and with it the staged
-// copy.
-asio::awaitable<Result<>> end_holds(Leases& leases, std::vector<TaskPtr> tasks);
+// Ends the holds of the tasks' workers in the catalog.
+asio::awaitable<void> end_holds(Leases& leases, std::vector<TaskPtr> tasks);
 
 }  // namespace spark::datasets

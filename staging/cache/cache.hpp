@@ -132,6 +132,7 @@ struct Usage {
 //   data/KEY/.spark-damage                  see DamageRecords
 //   .partial/KEY/                           being copied; its lock is the dataset's
 //   .trash/                                 evicted, being deleted
+//   .leases/                                of the daemon, which the catalog could not take
 //   .spark-stage-cache                      the folder's identity, so that a catalog rejects any other folder
 // Order of publishing: data durable, manifest durable, rename, fsync of the parent, catalog commit, stable
 // link. The catalog can be rebuilt from the manifests. Several processes may have a cache open; one thread at

@@ -6,6 +6,7 @@
 #include <set>
 
 #include "base/text.hpp"
+#include "staging/cache/inventory.hpp"
 #include "staging/copy/partial/partial_area.hpp"
 #include "staging/files/space.hpp"
 #include "staging/files/tree.hpp"
@@ -153,7 +154,9 @@ Result<> CacheStore::enter_unknown(const std::string& key, std::uint64_t generat
     return {};
   const auto summary = summary_of(*manifest, block_of(folder_.path()));
   if (!summary) return summary.take_error();
-  return enter(manifest->header(), generation, *summary, 0, std::nullopt);
+  auto entered = enter(manifest->header(), generation, *summary, 0, std::nullopt);
+  if (entered) static_cast<void>(recount(*this, manifest->header().dataset));  // else it counts too much
+  return entered;
 }
 
 Result<std::vector<GenerationRow>> CacheStore::generations() {
@@ -271,7 +274,7 @@ Result<> CacheStore::finish_eviction(const GenerationRow& row) {
   if (auto deleted = folder_.delete_trashed(key, row.generation); !deleted) {
     const StopFlag never{false};
     const auto tree = open_tree(folder_.trashed(key, row.generation));
-    const auto rest = tree ? footprint_below(*tree, never) : fail(tree.error());
+    const auto rest = tree ? footprint_below({&*tree, 1}, never) : fail(tree.error());
     GenerationRow left = row;
     left.state = GenerationState::Evicting;
     if (rest) left.allocated = rest->bytes;
@@ -279,6 +282,10 @@ Result<> CacheStore::finish_eviction(const GenerationRow& row) {
     return fail_with(std::move(deleted.error()), "deleting the evicted " + printable(row.dataset));
   }
   if (auto removed = catalog_->remove(row.dataset, row.generation); !removed) return removed;
+  // What an older one shared with it was counted here.
+  if (const auto left = ready_generations(row.dataset);
+      left && !left->empty() && left->back().generation < row.generation)
+    static_cast<void>(recount(*this, row.dataset));
   return after(step_, "forgotten");
 }
 

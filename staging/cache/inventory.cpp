@@ -6,6 +6,7 @@
 #include "staging/copy/need.hpp"
 #include "staging/files/deletion.hpp"
 #include "staging/files/space.hpp"
+#include "staging/files/walk.hpp"
 #include "staging/manifest/names.hpp"
 
 namespace spark::staging {
@@ -23,18 +24,19 @@ void add_rows(Inventory& inventory, const std::vector<GenerationRow>& rows) {
 
 void add_copies(CacheStore& store, Inventory& inventory, const std::vector<std::filesystem::path>& partials,
                 const std::vector<Reservation>& reservations, Counted counted) {
-  for (const std::filesystem::path& partial : partials) {
-    const std::string key = partial.filename();
-    Share& share = inventory[key];
-    if (share.dataset.empty()) share.dataset = key;
-    share.partial = counted == Counted::Now ? footprint_of_partial(partial)
-                                            : footprint_of_partial_lately(partial, store.now());
-  }
   for (const Reservation& one : reservations) {
     Share& share = inventory[folder_name(one.dataset)];
     share.dataset = one.dataset;
     share.reserved = {one.bytes, one.inodes};
     share.needed_by = "being staged";
+  }
+  for (const std::filesystem::path& partial : partials) {
+    const std::string key = partial.filename();
+    Share& share = inventory[key];
+    if (share.dataset.empty()) share.dataset = key;
+    share.partial = counted == Counted::Now
+                        ? footprint_of_partial(partial)
+                        : footprint_of_partial_lately(partial, store.now(), share.in_progress());
   }
 }
 
@@ -89,6 +91,24 @@ Result<Inventory> take_inventory(CacheStore& store, const std::vector<InUse>& in
       share.needed_by = "in trouble: see `spark-stage ls`";
   }
   return inventory;
+}
+
+Result<> recount(CacheStore& store, const std::string& dataset) {
+  const auto rows = store.ready_generations(dataset);
+  if (!rows) return rows.take_error();
+  const StopFlag never{false};
+  std::vector<Tree> trees;
+  Bytes older = 0;
+  for (auto row = rows->rbegin(); row != rows->rend(); ++row) {
+    auto tree = open_tree(store.folder().place(dataset, row->generation).path());
+    if (!tree) return tree.take_error();
+    trees.push_back(std::move(*tree));
+    const auto together = footprint_below(trees, never);
+    if (!together) return together.take_error();
+    if (auto set = store.catalog().set_allocated(*row, over(together->bytes, older)); !set) return set;
+    older = together->bytes;
+  }
+  return {};
 }
 
 Result<Deletion> look_before_deleting(CacheStore& store, const std::vector<GenerationRow>& rows,

@@ -44,8 +44,12 @@ using Inventory = std::map<std::string, Share>;
 enum class Prefetched { MakesWay, Stays };
 
 // How partial copies are counted: file by file; or, for a display, as counted last if nothing was added
-// since, or within a minute. A partial copy may have millions of files.
+// since, or while it grows, within a minute. A partial copy may have millions of files.
 enum class Counted { Now, Lately };
+
+// Counts a file that several generations of the dataset share for the newest of them. The caller has its
+// lock.
+Result<> recount(CacheStore& store, const std::string& dataset);
 
 Result<Inventory> take_inventory(CacheStore& store, const std::vector<InUse>& in_use, Prefetched prefetched,
                                  Counted partials = Counted::Now);

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/text.hpp"
+#include "staging/cache/inventory.hpp"
 #include "staging/cache/serve.hpp"
 #include "staging/copy/exchange.hpp"
 #include "staging/copy/source_place.hpp"
@@ -122,9 +123,9 @@ Result<> Stager::compare(const Source& source, const Tree& tree, const CopyOptio
                          const GenerationRow* earlier, Walked& walked, std::optional<Staged>& same) {
   const bool can_read = !source.is_away && !source.only_cached && !source.is_doubtful;
   if (!can_read || earlier == nullptr || walked.entries.empty()) return {};
-  auto compared = compare_touched(tree, walked.entries,
-                                  store_.folder().place(source.dataset, earlier->generation).manifest(),
-                                  options, monitor_, stop_);
+  auto compared =
+      compare_touched(tree, walked.entries, store_.folder().place(source.dataset, earlier->generation),
+                      options, monitor_, stop_);
   if (!compared) return compared.take_error();
   equal_ = std::move(compared->equal);
   if (compared->is_all) same = serve_same_entries(store_, source, *earlier, walked, monitor_, stop_);
@@ -238,7 +239,7 @@ Result<Staged> Stager::copy(const Source& source, const Tree& tree, Walked walke
   if (!report) return report.take_error();
   if (report->unchanged_bytes > 0) {
     // Evicting the earlier generation no longer frees the shared blocks.
-    auto noted = store_.catalog().note_shared(*earlier, shared);
+    auto noted = store_.catalog().set_allocated(*earlier, over(earlier->allocated, shared));
     if (!noted) report->warnings.push_back(noted.error().message());
   }
   return Staged{source.dataset,     store_.folder().place(source.dataset, generation).path(),

@@ -100,8 +100,7 @@ class Copy {
                        std::optional<ManifestReader>& earlier) {
     if (!earlier || !earlier->rewind()) return false;
     if (is_same_source(*earlier, walked.entries)) return true;
-    auto compared =
-        compare_touched(source, walked.entries, destination.manifest(), options_, monitor_, stop_);
+    auto compared = compare_touched(source, walked.entries, destination, options_, monitor_, stop_);
     if (!compared) return compared.take_error();
     equal_ = std::move(compared->equal);
     if (!compared->is_all) return false;

@@ -36,7 +36,7 @@ Footprint footprint_of_partial(const std::filesystem::path& folder) {
   const StopFlag never{false};
   const auto tree = open_tree(folder / "data");
   if (!tree) return {};
-  const auto sum = footprint_below(*tree, never);
+  const auto sum = footprint_below({&*tree, 1}, never);
   return sum ? *sum : Footprint{};
 }
 
@@ -60,7 +60,7 @@ std::optional<Counted> counted_last(const std::filesystem::path& file) {
 
 }  // namespace
 
-Footprint footprint_of_partial_lately(const std::filesystem::path& folder, WallTime now) {
+Footprint footprint_of_partial_lately(const std::filesystem::path& folder, WallTime now, bool grows) {
   constexpr std::int64_t kLately = 60;
   struct stat journal {};
   const std::filesystem::path file = folder / "size";
@@ -68,7 +68,7 @@ Footprint footprint_of_partial_lately(const std::filesystem::path& folder, WallT
   const std::int64_t journal_ns = has_journal ? nanoseconds(journal.st_mtim) : 0;
   const std::int64_t at_s = std::chrono::duration_cast<std::chrono::seconds>(now.time_since_epoch()).count();
   if (const auto last = counted_last(file)) {
-    const bool is_recent = at_s >= last->at_s && at_s - last->at_s < kLately;
+    const bool is_recent = grows && at_s >= last->at_s && at_s - last->at_s < kLately;
     if (is_recent || (has_journal && last->journal_ns == journal_ns)) return last->footprint;
   }
   const Footprint counted = footprint_of_partial(folder);

@@ -18,9 +18,9 @@ Footprint shared_of(const Entries& entries, const Resumed& resumed, Bytes block)
 // Size of the partial copy in the folder; zero if there is none, or if it is being removed.
 Footprint footprint_of_partial(const std::filesystem::path& folder);
 
-// The same for a display: as counted last if nothing was added since, or within a minute. A partial copy may
-// have millions of files.
-Footprint footprint_of_partial_lately(const std::filesystem::path& folder, WallTime now);
+// The same for a display: as counted last if nothing was added since, or while it grows, within a minute. A
+// partial copy may have millions of files.
+Footprint footprint_of_partial_lately(const std::filesystem::path& folder, WallTime now, bool grows);
 
 struct Need {
   Bytes bytes = 0;  // for the data still to be copied, with the file system's overhead

@@ -51,7 +51,6 @@ Result<LinkFollower::Followed> LinkFollower::follow(Entries& entries, std::size_
     if (stop) return fail(Errc::Cancelled, "reading " + tree_.shown("") + ": interrupted");
     if (links_ != OutsideLinks::Copy) {
       keep(entry, "");
-      if (links_ == OutsideLinks::Keep) weigh(entry);
     } else if (auto limited = find_limit(); !limited) {
       return limited.take_error();
     } else if (follow_one(entry, done)) {
@@ -88,19 +87,49 @@ std::optional<std::string> LinkFollower::below_limit(const Entry& entry) const {
   return wanted.empty() ? "." : wanted;
 }
 
+void LinkFollower::Weight::add(const struct statx& info) {
+  if (!seen.insert(file_id(info)).second) return;
+  ++files;
+  if (S_ISREG(info.stx_mode)) bytes += info.stx_size;
+}
+
 // Only on the source's own mount: another one may not answer.
-void LinkFollower::weigh(const Entry& entry) {
+void LinkFollower::weigh(const Entry& entry, const Weight& own, Weight& behind) {
   if (!find_limit()) return;
   const auto wanted = below_limit(entry);
   if (!wanted) {
-    ++with_data_;
+    ++behind.files;
     return;
   }
   const auto found = follow_beneath(tree_.grafts.limit.get(), tree_.grafts.limit_path, *wanted);
-  struct stat info {};
-  const bool is_there = found.fd && ::fstat(found.fd.get(), &info) == 0;
-  if (is_there && S_ISREG(info.st_mode)) behind_ += static_cast<Bytes>(info.st_size);
-  if (is_there || errno != ENOENT) ++with_data_;
+  struct statx info {};
+  if (!found.fd || ::statx(found.fd.get(), "", AT_EMPTY_PATH, STATX_BASIC_STATS, &info) != 0) {
+    if (errno != ENOENT) ++behind.files;
+    return;
+  }
+  behind.add(info);
+  if (S_ISDIR(info.stx_mode) && !is_in_itself(std::string(entry.path), found.path))
+    weigh_folder(found, own, behind);
+}
+
+void LinkFollower::weigh_folder(const staging::Followed& folder, const Weight& own, Weight& behind) {
+  Tree tree;
+  tree.folder.reset(::openat(folder.fd.get(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!tree.folder) return;
+  for (std::vector<std::string> folders{""}; !folders.empty() && !behind.exceeds(own);) {
+    const std::string path = std::move(folders.back());
+    folders.pop_back();
+    UniqueFd opened = open_beneath(tree, path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
+    const UniqueFd kept(opened ? ::fcntl(opened.get(), F_DUPFD_CLOEXEC, 0) : -1);
+    const auto add = [&](const std::string& name) -> Result<> {
+      struct statx info {};
+      if (::statx(kept.get(), name.c_str(), AT_SYMLINK_NOFOLLOW, STATX_BASIC_STATS, &info) != 0) return {};
+      if (S_ISDIR(info.stx_mode)) folders.push_back(join_path(path, name));
+      if (S_ISREG(info.stx_mode)) behind.add(info);
+      return behind.exceeds(own) ? fail(Errc::Cancelled, "") : Result<>();
+    };
+    if (kept) static_cast<void>(for_each_name(std::move(opened), folder.path, add));
+  }
 }
 
 bool LinkFollower::follow_one(Entry& entry, Followed& done) {
@@ -183,7 +212,7 @@ std::string LinkFollower::names() const {
   return join(shown_, ", ") + (more > 0 ? " and " + std::to_string(more) + " more" : "");
 }
 
-Result<> LinkFollower::check_allowed(const Entries& entries) const {
+Result<> LinkFollower::check_allowed(const Entries& entries) {
   if (kept_ == 0) return {};
   const std::string reading = "reading " + tree_.shown("") + ": ";
   if (links_ == OutsideLinks::Refuse) {
@@ -194,18 +223,22 @@ Result<> LinkFollower::check_allowed(const Entries& entries) const {
     return fail(Errc::Mismatch, reading + "the targets of symlinks can't be copied: " + names(),
                 "stage the folder that holds both, or exclude these");
   }
-  Bytes bytes = 0;
-  std::uint64_t files = 0;
+  Weight own, behind;
   for (const Entry& entry : entries) {
     if (entry.type != EntryType::File) continue;
-    ++files;
-    bytes += entry.size;
+    ++own.files;
+    own.bytes += entry.size;
   }
-  if (behind_ <= bytes && with_data_ <= files) return {};
+  for (const Entry& entry : entries) {
+    if (behind.exceeds(own)) break;
+    if (entry.type == EntryType::Symlink && !entry.path.empty() && leads_out(entry.path, entry.target))
+      weigh(entry, own, behind);
+  }
+  if (!behind.exceeds(own)) return {};
   return fail(Errc::Mismatch,
               reading + "most of its data is behind symlinks that lead out of it: " + names() +
-                  "; a copy would have " + format_bytes(bytes) + " of at least " +
-                  format_bytes(bytes + behind_),
+                  "; a copy would have " + format_bytes(own.bytes) + " of at least " +
+                  format_bytes(own.bytes + behind.bytes),
               "'links: copy' (copy: --links copy) copies it too, or stage the folder that holds both");
 }
 

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -40,7 +41,7 @@ class LinkFollower {
   // Refused, with their names, if there are links that are not allowed. Mismatch if the copy would not be
   // what the source shows: links that should be copied lead nowhere, or most of its data is behind kept
   // links.
-  Result<> check_allowed(const Entries& entries) const;
+  Result<> check_allowed(const Entries& entries);
   std::uint64_t kept() const { return kept_; }
   std::uint64_t followed() const { return followed_; }
   std::string warning() const;  // about the kept links
@@ -51,13 +52,21 @@ class LinkFollower {
   std::uint64_t kept_ = 0, followed_ = 0;
   std::size_t folders_ = 0, rounds_ = 0;
   std::vector<std::string> shown_;  // printable: some of the kept links
-  std::uint64_t with_data_ = 0;     // kept links that lead to something
-  Bytes behind_ = 0;                // size of the files on the source's mount that they lead to
 
   Result<> find_limit();
   bool follow_one(Entry& entry, Followed& done);
   std::optional<std::string> below_limit(const Entry& entry) const;  // its target
-  void weigh(const Entry& entry);
+  // What is behind kept links, until it is more than the set has itself.
+  struct Weight {
+    Bytes bytes = 0;
+    std::uint64_t files = 0;
+    std::set<FileId> seen{};  // several links may lead to one file
+
+    bool exceeds(const Weight& other) const { return bytes > other.bytes || files > other.files; }
+    void add(const struct statx& info);
+  };
+  void weigh(const Entry& entry, const Weight& own, Weight& behind);
+  static void weigh_folder(const staging::Followed& folder, const Weight& own, Weight& behind);
   bool is_in_itself(const std::string& link, const std::string& target) const;
   std::string real_path(std::string_view path) const;  // below the limit
   std::string_view graft_above(std::string_view path) const;

@@ -6,6 +6,7 @@
 #include <sys/xattr.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <vector>
 
@@ -117,6 +118,22 @@ Result<bool> has_kept_attributes(int fd) {
   const auto names = list_attributes(fd);
   if (!names) return names.take_error();
   return !names->empty();
+}
+
+Result<bool> has_same_attributes(int fd, int other_fd) {
+  auto names = list_attributes(fd), others = list_attributes(other_fd);
+  if (!names) return names.take_error();
+  if (!others) return others.take_error();
+  std::ranges::sort(*names);
+  std::ranges::sort(*others);
+  if (*names != *others) return false;
+  for (const std::string& name : *names) {
+    std::string value(XATTR_SIZE_MAX, '\0'), other = value;
+    const ssize_t length = ::fgetxattr(fd, name.c_str(), value.data(), value.size());
+    const ssize_t other_length = ::fgetxattr(other_fd, name.c_str(), other.data(), other.size());
+    if (length < 0 || length != other_length || value != other) return false;
+  }
+  return true;
 }
 
 Result<> put_plain_metadata(int fd, const Entry& entry, const std::string& shown) {

@@ -26,6 +26,8 @@ Result<Kept> put_metadata(int fd, int source_fd, const Entry& entry, const Shown
 
 // Whether the file has user attributes or ACLs, which put_metadata copies.
 Result<bool> has_kept_attributes(int fd);
+// Whether two files have the same of them.
+Result<bool> has_same_attributes(int fd, int other_fd);
 
 // The other part of put_metadata, for a new file created by this process.
 Result<> put_plain_metadata(int fd, const Entry& entry, const std::string& shown);

@@ -269,7 +269,7 @@ Result<Walked> walk_folders(const Tree& tree, const std::vector<std::string>& fo
   return all.in_order();
 }
 
-Result<Footprint> footprint_below(const Tree& tree, const StopFlag& stop) {
+Result<Footprint> footprint_below(std::span<const Tree> trees, const StopFlag& stop) {
   Footprint sum;
   std::map<FileId, std::uint32_t> names_left;
   const auto take = [&](Found found) {
@@ -281,7 +281,8 @@ Result<Footprint> footprint_below(const Tree& tree, const StopFlag& stop) {
     }
     for (const Entry& entry : found.entries) sum.add(entry, kSmallestBlock);
   };
-  if (auto done = Scan(tree, {}, Taken::Here, stop, take).run(); !done) return done.take_error();
+  for (const Tree& tree : trees)
+    if (auto done = Scan(tree, {}, Taken::Here, stop, take).run(); !done) return done.take_error();
   return sum;
 }
 

@@ -47,7 +47,7 @@ def says_what_the_job_says(pod, daemon, state):
     seen = set()
 
     def holds():
-        seen.add((daemon.stagings()[-1]["progress"] or {}).get("reason") or "no reason")
+        seen.update((job["progress"] or {}).get("reason") or "no reason" for job in daemon.stagings())
         told = [sentence for code, sentence in pod.events if code == grpc.StatusCode.ABORTED]
         return any(f"volume datasets is {state} since 20" in reason and sentence.endswith(f"stalled: {reason}")
                    for reason in seen for sentence in told)
@@ -81,7 +81,7 @@ def test_a_pod_gets_the_old_copy_that_its_dataset_allows_and_its_events_say_so(d
     (daemon.folder / "photos").rename(daemon.folder / "away")
     pod = kubelet.start_pod("u2", "photos")
     assert pod.mounted.wait(60), (pod.events, driver.log_text())
-    assert [(code, sentence.startswith("photos: warning: the copy was not compared with its source: opening "))
+    assert [(code, sentence.startswith("photos: warning: the copy was not compared with its source: staging photos: opening "))
             for code, sentence in pod.events] == [(grpc.StatusCode.ABORTED, True)], pod.events
     assert daemon.leases() == {(first.volume, "photos"), (pod.volume, "photos")}
     assert "warning: the copy was not compared" in driver.log_text()

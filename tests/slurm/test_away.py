@@ -65,7 +65,7 @@ def says_what_the_job_says(process, daemon, state):
     """Reads the output until a line has the reason of the daemon's job."""
     seen = set()
     while line := process.stdout.readline():
-        seen.add((daemon.jobs()[-1]["progress"] or {}).get("reason"))
+        seen.update((job["progress"] or {}).get("reason") for job in daemon.jobs())
         if f"volume gone is {state} since 20" in line and any(reason and line.strip().endswith(reason) for reason in seen):
             assert re.search(r"spark-stage: n1: \w+: stalled", line), line
             return

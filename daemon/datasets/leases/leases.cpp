@@ -210,17 +210,16 @@ asio::awaitable<Result<>> Leases::serve(Lease hold, std::string path) {
   co_return Result<>{};
 }
 
-asio::awaitable<Result<std::vector<std::string>>> Leases::end_holds(std::vector<std::string> ids) {
+asio::awaitable<void> Leases::end_holds(std::vector<std::string> ids) {
+  if (ids.empty()) co_return;
   json::array all;
   for (const std::string& id : ids) all.emplace_back(id);
+  being_written_.insert(ids.begin(), ids.end());
   json::object request{{"ids", std::move(all)}};
   const auto answer = co_await ask_catalog("remove", std::move(request));
-  if (!answer) co_return fail(answer.error());
-  std::vector<std::string> missing;
-  if (const json::array* rows = get_array(*answer, "missing")) {
-    for (const json::value& id : *rows) missing.emplace_back(id.as_string());
-  }
-  co_return missing;
+  for (const std::string& id : ids) being_written_.erase(id);
+  write_ended_.notify();
+  if (!answer) log::survived(answer.error());  // the staged copies are held until this daemon ends
 }
 
 asio::awaitable<Result<json::object>> Leases::ask_catalog(std::string op, json::object request) {

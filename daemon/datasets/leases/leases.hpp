@@ -48,8 +48,8 @@ class Leases {
 
   // Takes a hold on a copy, as workers do, and notes its use. Unavailable: it is not in the cache any more.
   asio::awaitable<Result<>> serve(Lease hold, std::string path);
-  // Ends the leases that workers hold for requests; returns the IDs of those that have lost their copy.
-  asio::awaitable<Result<std::vector<std::string>>> end_holds(std::vector<std::string> ids);
+  // Ends the leases that workers hold for requests; see written().
+  asio::awaitable<void> end_holds(std::vector<std::string> ids);
 
   std::vector<const Lease*> of(const std::string& dataset) const;
   const std::map<std::string, Lease>& all() const { return leases_; }  // by ID

@@ -1,35 +1,100 @@
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
+#include <filesystem>
 #include <system_error>
 
+#include "base/file.hpp"
 #include "base/text.hpp"
 #include "daemon/workers/verbs/verbs.hpp"
 #include "daemon/workers/wire.hpp"
+#include "staging/cache/cache_folder.hpp"
 #include "staging/cache/catalog/catalog.hpp"
+#include "staging/manifest/names.hpp"
 
 namespace spark::workers {
 namespace {
 
-Result<json::object> list_leases(staging::Catalog& catalog) {
+// Leases that the catalog could not take, as with a full state folder: files on the cache's drive, where the
+// copies are that they keep. They survive the daemon.
+class SpareLeases {
+ public:
+  explicit SpareLeases(const std::filesystem::path& cache) : cache_(cache), folder_(cache / ".leases") {}
+
+  Result<> add(const staging::Lease& lease) const;
+  Result<Change> remove(const std::string& id) const;
+  Result<std::vector<json::object>> all() const;  // as in the messages of lease_verb()
+
+ private:
+  std::filesystem::path file(const std::string& id) const;
+
+  std::filesystem::path cache_, folder_;
+};
+
+std::filesystem::path SpareLeases::file(const std::string& id) const {
+  return folder_ / staging::folder_name(id);
+}
+
+Result<> SpareLeases::add(const staging::Lease& lease) const {
+  const auto cache = staging::CacheFolder(cache_).id();
+  if (!cache) return cache.take_error();
+  if (cache->empty())  // its drive is not mounted
+    return fail(Errc::Unavailable, printable(cache_.native()) + " has nothing of a cache");
+  if (::mkdir(folder_.c_str(), 0700) != 0 && errno != EEXIST)
+    return fail_errno(errno, "making folder " + printable(folder_.native()));
+  return write_file_atomically(file(lease.id), json::serialize(to_json(lease)), 0600);
+}
+
+Result<Change> SpareLeases::remove(const std::string& id) const {
+  const std::filesystem::path path = file(id);
+  if (::unlink(path.c_str()) == 0) return Change::Done;
+  if (errno == ENOENT || errno == ENOTDIR) return Change::AlreadyThere;
+  return fail_errno(errno, "deleting " + printable(path.native()));
+}
+
+Result<std::vector<json::object>> SpareLeases::all() const {
+  std::vector<json::object> found;
+  std::error_code error;
+  for (std::filesystem::directory_iterator files(folder_, error), end; !error && files != end;
+       files.increment(error)) {
+    if (files->path().extension() == ".new") continue;  // a worker was killed while it wrote it
+    const auto text = read_file(files->path());
+    if (!text && text.error().kind == Errc::NotFound) continue;
+    if (!text) return text.take_error();
+    if (auto lease = parse_json_object(*text)) found.push_back(std::move(*lease));
+  }
+  if (error && error != std::errc::no_such_file_or_directory)
+    return fail_errno(error.value(), "reading folder " + printable(folder_.native()));
+  return found;
+}
+
+Result<json::object> list_leases(staging::Catalog& catalog, const SpareLeases& spare) {
   const auto leases = catalog.leases();
   if (!leases) return leases.take_error();
+  auto more = spare.all();
+  if (!more) return more.take_error();
   json::array rows;
   for (const staging::Lease& lease : *leases) rows.push_back(to_json(lease));
+  for (json::object& lease : *more) rows.push_back(std::move(lease));
   return json::object{{"leases", std::move(rows)}};
 }
 
-// {"ids": [ID…]} → {"missing": [ID…]}: leases that no longer existed, and have lost their copies.
-Result<json::object> remove_leases(staging::Catalog& catalog, const json::object& request) {
-  json::array missing;
-  if (const json::array* ids = get_array(request, "ids")) {
-    for (const json::value& id : *ids) {
-      const auto removed = catalog.remove_lease(std::string(id.as_string()));
-      if (!removed) return removed.take_error();
-      if (*removed == Change::AlreadyThere) missing.push_back(id);
-    }
+Result<> remove_leases(staging::Catalog& catalog, const SpareLeases& spare, const json::object& request) {
+  const json::array* ids = get_array(request, "ids");
+  for (std::size_t i = 0; ids != nullptr && i < ids->size(); ++i) {
+    const std::string id((*ids)[i].as_string());
+    if (const auto removed = spare.remove(id); !removed) return removed.take_error();
+    if (const auto removed = catalog.remove_lease(id); !removed) return removed.take_error();
   }
-  return json::object{{"missing", std::move(missing)}};
+  return {};
+}
+
+Result<> add_lease(const Result<std::unique_ptr<staging::Catalog>>& catalog, const SpareLeases& spare,
+                   const staging::Lease& lease) {
+  auto added = catalog ? (*catalog)->add_lease(lease) : fail(catalog.error());
+  if (added || added.error().kind == Errc::NotFound) return added;
+  return spare.add(lease) ? Result<>() : std::move(added);
 }
 
 // A lease on a copy that is served as it is. NotFound: it is not there.
@@ -49,17 +114,19 @@ Result<json::object> serve(staging::Catalog& catalog, const json::object& reques
 }  // namespace
 
 // {"cache", "op": "list"} → {"leases"}; {"op": "add", …} → {}; {"op": "serve", …, "path", "used_at"} → {};
-// {"op": "remove", "ids"} → {"missing"}
+// {"op": "remove", "ids"} → {}
 Result<json::object> lease_verb(const json::object& request, const ProgressLine& /*progress*/) {
   const json::object* cache = get_object(request, "cache");
   if (cache == nullptr) return fail(Errc::Invalid, "lease worker: no cache in the request");
+  const SpareLeases spare(cache_settings_from_json(*cache).path);
+  const auto none = [] { return json::object{}; };
   auto catalog = staging::Catalog::open(get_string(*cache, "state_dir").value_or(""));
-  if (!catalog) return catalog.take_error();
   const std::string op = get_string(request, "op").value_or("list");
+  if (op == "add") return add_lease(catalog, spare, lease_from_json(request)).map(none);
+  if (!catalog) return catalog.take_error();
   if (op == "serve") return serve(**catalog, request);
-  if (op == "remove") return remove_leases(**catalog, request);
-  if (op == "add") return (*catalog)->add_lease(lease_from_json(request)).map([] { return json::object{}; });
-  return list_leases(**catalog);
+  if (op == "remove") return remove_leases(**catalog, spare, request).map(none);
+  return list_leases(**catalog, spare);
 }
 
 }  // namespace spark::workers

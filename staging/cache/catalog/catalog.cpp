@@ -163,11 +163,10 @@ Result<> Catalog::note_source(const std::string& dataset, std::uint64_t generati
                 source.key, source.notes, dataset, generation);
 }
 
-Result<> Catalog::note_shared(const GenerationRow& row, Bytes shared) {
-  return change(
-      database_->get(), database_->writing,
-      "UPDATE generations SET allocated = max(0, allocated - ?) WHERE dataset = ? AND generation = ?", shared,
-      row.dataset, row.generation);
+Result<> Catalog::set_allocated(const GenerationRow& row, Bytes allocated) {
+  return change(database_->get(), database_->writing,
+                "UPDATE generations SET allocated = ? WHERE dataset = ? AND generation = ?", allocated,
+                row.dataset, row.generation);
 }
 
 Result<> Catalog::set_scrubbed(const std::string& dataset, std::uint64_t generation, WallTime at) {

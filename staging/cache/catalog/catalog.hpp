@@ -97,8 +97,8 @@ class Catalog {
   Result<> touch(const std::string& dataset, std::uint64_t generation, WallTime used_at,
                  std::uint64_t source_generation = 0, const std::string& definition = {});
   Result<> note_source(const std::string& dataset, std::uint64_t generation, const SourceState& source);
-  // A later generation shares this much of its content: evicting the row frees that much less.
-  Result<> note_shared(const GenerationRow& row, Bytes shared);
+  // What evicting the row frees, while later generations share a part of its content.
+  Result<> set_allocated(const GenerationRow& row, Bytes allocated);
   Result<> set_scrubbed(const std::string& dataset, std::uint64_t generation, WallTime at);
 
   // Marks generations, all or none, so that they can't be leased any more. Refused, naming the holders, while

@@ -22,9 +22,10 @@ namespace spark::staging {
 namespace {
 
 struct Comparison {
-  Comparison(const Tree& from, const StopFlag& flag, Counters& progress, Bytes rate)
-      : source(from), stop(flag), counters(progress), throttle(rate) {}
+  Comparison(const Tree& from, const Tree& earlier, const StopFlag& flag, Counters& progress, Bytes rate)
+      : source(from), copy(earlier), stop(flag), counters(progress), throttle(rate) {}
   const Tree& source;
+  const Tree& copy;
   const StopFlag& stop;
   Counters& counters;
   SteadyTime began = SystemClock().steady();  // after the walk
@@ -81,9 +82,9 @@ class CompareFile final : public FileWork {
     if (!outcome.ended_early) digests_[piece] = outcome.digest;
   }
   Result<bool> finish() override {
-    // Its attributes may be what has changed, and they are not compared.
-    const auto has_attributes = has_kept_attributes(file_.fd.get());
-    touched_.is_equal = has_attributes && !*has_attributes &&
+    // Its attributes may be what has changed.
+    const UniqueFd copy = open_beneath(comparison_.copy, file_.path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK);
+    touched_.is_equal = copy && has_same_attributes(file_.fd.get(), copy.get()).value_or(false) &&
                         digest_of_pieces(digests_) == touched_.entry.hash &&
                         is_unchanged(touched_.entry, file_.fd.get()).value_or(false);
     file_.fd.reset();
@@ -160,22 +161,23 @@ Result<> replace(ManifestReader& manifest, const Entries& walked, const std::fil
 
 }  // namespace
 
-Result<Compared> compare_touched(const Tree& source, const Entries& walked, const std::filesystem::path& path,
+Result<Compared> compare_touched(const Tree& source, const Entries& walked, const Destination& earlier,
                                  const CopyOptions& options, Monitor& monitor, const StopFlag& stop) {
   Compared compared;
-  auto manifest = ManifestReader::open(path);
-  if (!manifest) return compared;  // there is nothing to compare with
+  auto manifest = ManifestReader::open(earlier.manifest());
+  const auto copy = open_tree(earlier.path());
+  if (!manifest || !copy) return compared;  // there is nothing to compare with
   auto found = find_touched(*manifest, walked);
   if (!found) return found.take_error();
   if (found->touched.empty()) return compared;
-  Comparison comparison(source, stop, monitor.counters, options.rate.most);
+  Comparison comparison(source, *copy, stop, monitor.counters, options.rate.most);
   const auto read =
       monitor.during(CopyPhase::Verifying, [&] { return read_all(found->touched, comparison, options); });
   if (!read) return read.take_error();
   compared.equal.assign(walked.size(), false);
   for (const Touched& one : found->touched) compared.equal[one.index] = one.is_equal;
   compared.is_all = found->is_rest_same && std::ranges::all_of(found->touched, &Touched::is_equal);
-  auto replaced = compared.is_all ? replace(*manifest, walked, path) : Result<>();
+  auto replaced = compared.is_all ? replace(*manifest, walked, earlier.manifest()) : Result<>();
   if (!replaced) return replaced.take_error();
   return compared;
 }

@@ -2,13 +2,13 @@
 // a new ctime.
 #pragma once
 
-#include <filesystem>
 #include <vector>
 
 #include "base/result.hpp"
 #include "base/threads.hpp"
 #include "staging/copy/lanes/monitor.hpp"
 #include "staging/copy/lanes/options.hpp"
+#include "staging/copy/partial/publish.hpp"
 #include "staging/files/tree.hpp"
 #include "staging/manifest/manifest.hpp"
 
@@ -20,9 +20,8 @@ struct Compared {
 };
 
 // Compares the walked entries with the manifest of an earlier copy. Files that differ from it in their ctime
-// alone are read and hashed.
-Result<Compared> compare_touched(const Tree& source, const Entries& walked,
-                                 const std::filesystem::path& manifest, const CopyOptions& options,
-                                 Monitor& monitor, const StopFlag& stop);
+// alone are read and hashed, and their attributes compared with the copy's.
+Result<Compared> compare_touched(const Tree& source, const Entries& walked, const Destination& earlier,
+                                 const CopyOptions& options, Monitor& monitor, const StopFlag& stop);
 
 }  // namespace spark::staging

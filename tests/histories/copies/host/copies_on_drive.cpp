@@ -58,8 +58,7 @@ std::vector<fs::path> copied_files() {
 
 Bytes used_by_cache() {
   const fs::path drive = places::kDrive;
-  return Drives::used_below(drive / "data") + Drives::used_below(drive / ".partial") +
-         Drives::used_below(drive / ".trash");
+  return Drives::used_below({drive / "data", drive / ".partial", drive / ".trash"});
 }
 
 }  // namespace spark::histories::copies

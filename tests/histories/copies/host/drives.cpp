@@ -18,6 +18,7 @@
 #include "base/file.hpp"
 #include "tests/histories/copies/host/files.hpp"
 #include "tests/histories/copies/host/places.hpp"
+#include "tests/histories/copies/host/process.hpp"
 
 namespace spark::histories::copies {
 namespace {
@@ -105,6 +106,21 @@ void Drives::mount(const std::string& name, Mounted what) {
   if (what != Mounted::Nothing) bind(disk(what == Mounted::Right ? name : "other"), mount_point(name));
 }
 
+int Drives::namespace_for_workers() {
+  const fs::path copies = fs::path(places::kCache) / "data";
+  struct statvfs info {};
+  const bool is_served = for_workers_ || (::statvfs(copies.c_str(), &info) == 0 && (info.f_flag & ST_RDONLY));
+  if (for_workers_ || !is_served) return for_workers_.get();
+  const Process owner([&] {
+    if (::unshare(CLONE_NEWNS) != 0 || ::mount(nullptr, "/", nullptr, MS_REC | MS_SLAVE, nullptr) != 0 ||
+        ::umount2(copies.c_str(), MNT_DETACH) != 0)
+      ::_exit(1);
+  });
+  for_workers_.reset(
+      ::open(("/proc/" + std::to_string(owner.pid()) + "/ns/mnt").c_str(), O_RDONLY | O_CLOEXEC));
+  return for_workers_.get();
+}
+
 Bytes Drives::free_on(const fs::path& drive) {
   struct statvfs info {};
   if (::statvfs(drive.c_str(), &info) != 0) throw_errno("asking for the space of " + drive.native());
@@ -123,14 +139,17 @@ void Drives::unfill(const fs::path& drive) {
   ::unlink((drive / kFiller).c_str());
 }
 
-Bytes Drives::used_below(const fs::path& folder) {
+Bytes Drives::used_below(const std::vector<fs::path>& folders) {
   Bytes used = 0;
   std::set<ino_t> seen;
-  std::error_code error;
-  for (const auto& entry : fs::recursive_directory_iterator(folder, error)) {
-    struct stat info {};
-    if (::lstat(entry.path().c_str(), &info) == 0 && S_ISREG(info.st_mode) && seen.insert(info.st_ino).second)
-      used += static_cast<Bytes>(info.st_blocks) * 512;
+  for (const fs::path& folder : folders) {
+    std::error_code error;
+    for (const auto& entry : fs::recursive_directory_iterator(folder, error)) {
+      struct stat info {};
+      if (::lstat(entry.path().c_str(), &info) == 0 && S_ISREG(info.st_mode) &&
+          seen.insert(info.st_ino).second)
+        used += static_cast<Bytes>(info.st_blocks) * 512;
+    }
   }
   return used;
 }

@@ -5,7 +5,9 @@
 #include <filesystem>
 #include <map>
 #include <string>
+#include <vector>
 
+#include "base/file.hpp"
 #include "base/units.hpp"
 #include "daemon/mounts/table.hpp"
 
@@ -32,17 +34,22 @@ class Drives {
   static std::filesystem::path mount_point(const std::string& name);
   static mounts::MountNumbers numbers(const std::string& name);  // of what is mounted there
   void mount(const std::string& name, Mounted what);
+  // A mount namespace in which the copies are not read-only, as each worker makes one for itself: that takes
+  // longer than all its work, above all while other programs do the same. -1: the copies are not mounted
+  // read-only yet.
+  int namespace_for_workers();
   Mounted mounted(const std::string& name) const { return mounted_.at(name); }
 
   // Other data on a drive, until it is full but for `left` bytes.
   static void fill(const std::filesystem::path& drive, Bytes left);
   static void unfill(const std::filesystem::path& drive);
   static Bytes free_on(const std::filesystem::path& drive);
-  // Bytes of the files below a folder, each counted once.
-  static Bytes used_below(const std::filesystem::path& folder);
+  // Bytes of the files below folders of one drive, each counted once.
+  static Bytes used_below(const std::vector<std::filesystem::path>& folders);
 
  private:
   std::map<std::string, Mounted> mounted_;
+  UniqueFd for_workers_;
 };
 
 }  // namespace spark::histories::copies

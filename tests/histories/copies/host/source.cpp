@@ -136,6 +136,17 @@ void Source::change_mode(const std::string& path, unsigned mode, WallTime wall) 
   ++version_;
 }
 
+void Source::change_note(const std::string& path, const std::string& value, SteadyTime at, WallTime wall) {
+  const fs::path real = place_.real / path;
+  SourceFile file = now(path);
+  file.note = value;
+  const int done = value.empty() ? ::removexattr(real.c_str(), "user.note")
+                                 : ::setxattr(real.c_str(), "user.note", value.data(), value.size(), 0);
+  if (done != 0 && errno != ENODATA) throw_errno("changing an attribute of " + real.native());
+  date(real, to_ns(look_at(real).st_mtim), stamp(wall));
+  note(path, std::move(file), at);
+}
+
 void Source::pass_through(WallTime wall) {
   date_folder("", stamp(wall));
 }

@@ -51,6 +51,8 @@ class Source {
   void replace(const std::string& path, Content content, SteadyTime at, WallTime wall);  // a new file
   void touch(const std::string& path, WallTime wall);
   void change_mode(const std::string& path, unsigned mode, WallTime wall);
+  // Empty: it is removed.
+  void change_note(const std::string& path, const std::string& value, SteadyTime at, WallTime wall);
   // A file that came and went: nothing of it is left.
   void pass_through(WallTime wall);
 

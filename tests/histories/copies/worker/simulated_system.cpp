@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <sched.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -74,6 +75,7 @@ SimulatedSystem& simulated() {
 }  // namespace spark::histories::copies
 
 using spark::histories::copies::simulated;
+using spark::histories::copies::SimulatedSystem;
 
 // The definitions of a program precede those of its libraries.
 extern "C" {
@@ -118,6 +120,13 @@ int statx(int folder, const char* path, int flags, unsigned mask, struct statx* 
   const int done = static_cast<int>(::syscall(SYS_statx, folder, path, flags, mask, info));
   if (done == 0) spark::histories::copies::put_changed(*info);
   return done;
+}
+
+int unshare(int flags) noexcept {
+  const SimulatedSystem& system = simulated();
+  const bool is_ready = system.is_in_worker() && flags == CLONE_NEWNS && system.worker_namespace >= 0;
+  return is_ready ? ::setns(system.worker_namespace, CLONE_NEWNS)
+                  : static_cast<int>(::syscall(SYS_unshare, flags));
 }
 
 // A worker that waits for another one's lock must let that one go on.

@@ -90,6 +90,7 @@ Worker::Worker(const Assignment& assignment) : fault_(assignment.fault.kind) {
     throw std::runtime_error("no socket pair for a worker");
   channel_.reset(ends[0]);
   const UniqueFd other(ends[1]);
+  simulated().worker_namespace = simulated().namespace_for_workers();
   pid_ = ::fork();
   if (pid_ == 0) {
     channel_.reset();

@@ -11,7 +11,8 @@ namespace spark::histories::copies {
 // Of a request, with those that it shares its copy with.
 struct Joined {
   SteadyTime from{};
-  bool was_mounted = true;  // the source, since then
+  bool was_mounted = true;    // the source, since then
+  std::uint64_t version = 0;  // of the source, then
 };
 
 // A copy that a request was told of.

@@ -1,6 +1,7 @@
 // What a request was told in the end, compared with what is true.
 #include <algorithm>
 #include <cctype>
+#include <cstdlib>
 
 #include "base/text.hpp"
 #include "tests/histories/copies/host/copies_on_drive.hpp"
@@ -70,10 +71,11 @@ void Requests::staged(const Pending& pending, const json::object& dataset) {
   uses_.note_staged(name);
   const Source& source = *scene_.sources.at(name);
   const auto generation = static_cast<std::uint64_t>(get_int(dataset, "generation").value_or(0));
-  // If the source changed meanwhile, the copy may be of the state before.
-  const bool is_stable = before.version == source.version() && before.is_mounted;
+  // If the source changed meanwhile, the copy may be of the state before. A file that was touched since an
+  // earlier request had walked has right bytes, and is copied again all the same.
+  const bool is_stable = before.joined.version == source.version() && before.is_mounted;
   scene_.last_good[name] = {delivery.path, generation, is_stable ? source.version() : 0,
-                            Drives::used_below(generation_folder(name, generation)),
+                            Drives::used_below({generation_folder(name, generation)}),
                             scene_.trouble.catalogs_lost};
   if (before.is_mounted) scene_.known.insert(name);
   printed_.push_back({name, delivery.path});
@@ -137,6 +139,12 @@ void Requests::verified(const Pending& pending, const Result<json::object>& resu
     return;
   }
   if (result.error().kind != Errc::Mismatch) return;
+  // The catalog could not take the newest one, as with a full state folder, and an older one was verified.
+  const std::string data = "/data/" + folder.parent_path().filename().native() + "/";
+  const std::size_t at = result.error().what.find(data);
+  if (at != std::string::npos &&
+      std::strtoull(result.error().what.c_str() + at + data.size(), nullptr, 10) != newest)
+    return;
   const auto damaged = scene_.rot.below(folder, SteadyTime::max());
   if (damaged.empty() && pending.faults == scene_.fate.faulty)
     scene_.violate("verify-false-alarm", "verify of " + name + " found damage where there is none");
@@ -154,7 +162,11 @@ void Requests::check_error(const Pending& pending, const Error& error) {
   const bool is_served = before.is_current && before.is_mounted &&
                          before.version == scene_.sources.at(name)->version() &&
                          pending.faults == scene_.fate.faulty && is_current(name);
-  const bool is_asked = error.kind != Errc::Cancelled && error.kind != Errc::Refused;
+  // A copy that a user evicts is not served any more.
+  const bool is_evicting = std::ranges::any_of(pending_, [&](const PendingPtr& other) {
+    return other->verb == "evict" && other->datasets.front() == name;
+  });
+  const bool is_asked = error.kind != Errc::Cancelled && error.kind != Errc::Refused && !is_evicting;
   if (pending.verb == "stage" && pending.datasets.size() == 1 && pending.is_only_state_full &&
       scene_.trouble.is_state_full && is_served && is_asked)
     scene_.note(

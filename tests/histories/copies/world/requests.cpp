@@ -27,7 +27,7 @@ Requests::PendingPtr Requests::add(std::string verb, std::vector<std::string> da
     before.newest = newest_generation(name);
     before.generations = generations_on_drive(name).size();
     before.is_current = is_current(name);
-    before.joined = {pending->from, before.is_mounted};
+    before.joined = {pending->from, before.is_mounted, before.version};
     if (pending->verb != "copy") join_others(name, before.joined);
   }
   pending_.push_back(pending);
@@ -42,6 +42,7 @@ void Requests::join_others(const std::string& dataset, Joined& joined) const {
     const Joined& with = other->before.at(dataset).joined;
     joined.from = std::min(joined.from, with.from);
     joined.was_mounted = joined.was_mounted && with.was_mounted;
+    joined.version = std::min(joined.version, with.version);
   }
 }
 

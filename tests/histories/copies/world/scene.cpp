@@ -5,6 +5,7 @@
 #include <regex>
 
 #include "tests/histories/copies/host/places.hpp"
+#include "tests/histories/copies/worker/simulated_system.hpp"
 
 namespace spark::histories::copies {
 namespace {
@@ -32,6 +33,7 @@ Scene::Scene(std::uint64_t seed, const Story& its_story)
       time(kStart),
       fate{std::mt19937_64(seed), {}, 0, {}, {}, {}, {}},
       drives(sizes(fate.dice)) {
+  simulated().namespace_for_workers = [this] { return drives.namespace_for_workers(); };
   auto& dice = fate.dice;
   fill_config(config, dice);
   const struct {

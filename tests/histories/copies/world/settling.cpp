@@ -15,6 +15,10 @@ constexpr std::chrono::minutes kForgiven{3};  // after a trouble an old error ma
 void CopiesWorld::check_list() {
   const auto list = daemon_->datasets().list();
   if (!list) {
+    // On a full drive no new cache can be made.
+    const bool is_new =
+        !std::filesystem::exists(std::filesystem::path(places::kDrive) / ".spark-stage-cache");
+    if (is_new && scene_.trouble.is_drive_full) return;
     // A daemon that starts opens the cache first, and tries again after a failure.
     if (scene_.is_calm_for(kForgiven) && list.error().kind != Errc::Unavailable)
       scene_.note(Rarity::Common, "ls-old-error",

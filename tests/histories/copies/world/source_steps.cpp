@@ -76,6 +76,15 @@ void change_mode(CopiesWorld& world, const Step& step) {
   chosen->source.change_mode(chosen->path, step.dice[2] % 2 == 0 ? 0640 : 0444, world.scene().other_wall());
 }
 
+void change_note(CopiesWorld& world, const Step& step) {
+  const auto chosen = choose(world, step);
+  if (!chosen) return;
+  Scene& scene = world.scene();
+  const std::string value = step.dice[2] % 3 == 0 ? "" : step.dice[2] % 3 == 1 ? "m" : "o";
+  told(world, *chosen, value.empty() ? "loses its attribute" : "gets the attribute " + value);
+  chosen->source.change_note(chosen->path, value, scene.time.now(), scene.other_wall());
+}
+
 void pass_through(CopiesWorld& world, const Step& step) {
   Source& source = world.source(step.dice[0]);
   world.scene().tell("in the source of " + source.name() + ", a file is made and removed again");
@@ -113,6 +122,7 @@ std::vector<StepRow> source_steps() {
           {"remove", 2, remove},
           {"touch", 1, touch},
           {"change-mode", 1, change_mode},
+          {"change-note", 1, change_note},
           {"pass-through", 2, pass_through},
           {"change-mount", 4, change_mount}};
 }

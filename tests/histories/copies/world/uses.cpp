@@ -19,6 +19,7 @@ Use& Uses::begin(const std::string& dataset, const fs::path& path) {
   use.dataset = dataset;
   use.path = path;
   use.faults = scene_.fate.faulty;
+  use.can_be_recorded = !scene_.trouble.is_state_full || !scene_.trouble.is_drive_full;
   std::error_code error;
   for (const auto& entry : fs::recursive_directory_iterator(path, error)) {
     if (!entry.is_regular_file(error)) continue;
@@ -41,10 +42,11 @@ void Uses::end(std::size_t number) {
   uses_.erase(uses_.begin() + static_cast<std::ptrdiff_t>(number));
 }
 
-// A lease that could not be written, or whose catalog is gone, ends with the daemon that gave it.
+// A lease whose worker failed, for which there was no space on any drive, or whose catalog is gone, ends with
+// the daemon that gave it.
 void Uses::daemon_ended() {
   for (Use& use : uses_) {
-    const bool is_kept = use.faults == scene_.fate.faulty;
+    const bool is_kept = use.faults == scene_.fate.faulty && use.can_be_recorded;
     if (!is_kept) use.lease.clear();
   }
 }

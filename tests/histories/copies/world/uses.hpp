@@ -22,6 +22,7 @@ struct Use {
   std::string lease;                         // its ID; empty: none
   std::shared_ptr<Process> process;          // the holder of the lease
   std::uint64_t faults = 0;                  // of the world when it began: a lease may be lost by one
+  bool can_be_recorded = true;               // its lease
   std::map<std::string, ino_t> files;        // as handed out
   std::map<std::string, std::string> bytes;  // the same
   std::vector<UniqueFd> open;                // its open files

@@ -78,5 +78,37 @@ TEST_F(RequestsCost, ARequestOfManyCachedDatasetsLooksAtAFewAtATime) {
   EXPECT_LE(most, 10);
 }
 
+// Ten workers wait for it, and another drive has a copy that is in the cache.
+TEST_F(RequestsCost, ASourceThatDoesNotAnswerDelaysNoLookAtAnother) {
+  std::string rows;
+  const auto add = [&](const std::string& name, const std::string& volume) {
+    config::Dataset dataset;
+    dataset.name = dataset.path = name;
+    dataset.volume = volume;
+    settings.datasets[name] = dataset;
+    rows += std::string(rows.empty() ? "" : ", ") + R"({"name": ")" + name +
+            R"(", "state": "ready", "path": "/c/1"})";
+    return name;
+  };
+  std::vector<std::string> slow;
+  for (int i = 0; i < 12; ++i) slow.push_back(add("slow" + std::to_string(i), "slow"));
+  add("first", "other");
+  add("second", "other");
+  worker.on("catalog", "printf '%s\\n' '{\"result\": {\"datasets\": [" + rows + "], \"usage\": {}}}'");
+  worker.on("stage", note_request("stages.log") +
+                         R"(case $request in *'"path":"slow'*|*'"path":"first'*) while)"
+                         " [ ! -e go ]; do sleep 0.05; done;; esac; " +
+                         staged());
+  start();
+  const auto waiting = stage_all(slow), copying = stage_all({"first"});
+  ASSERT_TRUE(run_until(context, [&] { return worker.calls("stage") >= 10; }));
+  const auto began = std::chrono::steady_clock::now();
+  EXPECT_TRUE(ends(stage_all({"second"})));
+  EXPECT_LT(std::chrono::steady_clock::now() - began, std::chrono::seconds(15));
+  std::ofstream(worker.folder() / "go") << "x";
+  EXPECT_TRUE(ends(waiting));
+  EXPECT_TRUE(ends(copying));
+}
+
 }  // namespace
 }  // namespace spark::datasets

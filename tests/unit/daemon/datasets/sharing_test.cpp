@@ -67,6 +67,20 @@ TEST_F(SharingTest, ARequestThatAcceptsTheSourceDoesNotAcceptItForOthers) {
   EXPECT_EQ(kind_of(accepting), "done");
 }
 
+// What changed in the source since then may not be in the copy.
+TEST_F(SharingTest, ARequestThatJoinsAfterTheWalkHasBegunGetsAnotherLook) {
+  start();
+  const auto first = stage_at("models", 0);
+  ASSERT_TRUE(copies_begin(1));
+  const auto second = stage_at("models", 0), third = stage_at("models", 0);
+  let_go();
+  for (const auto& job : {first, second, third}) {
+    EXPECT_TRUE(ends(job));
+    EXPECT_EQ(kind_of(job), "done");
+  }
+  EXPECT_EQ(worker.calls("stage"), 2) << "they share it";
+}
+
 TEST_F(SharingTest, ARequestWithoutALimitLiftsTheLimitOfTheCopyItJoins) {
   start();
   const auto slow = stage_at("models", 50'000'000);

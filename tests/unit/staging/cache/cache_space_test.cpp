@@ -5,6 +5,7 @@
 
 #include <atomic>
 
+#include "staging/cache/cache_store.hpp"
 #include "tests/unit/staging/cache/room_fixture.hpp"
 #include "tests/unit/staging/file_attributes.hpp"
 
@@ -31,6 +32,41 @@ class Mapped {
   static constexpr std::size_t kSize = 4096;
   void* bytes_ = MAP_FAILED;
 };
+
+// Generations share 3 MB, and each has 1 MB of its own.
+class SharedSpaceTest : public RoomTest {
+ protected:
+  void SetUp() override {
+    source_ = make("set", kMB);
+    write_text(source_.path / "shared", noise(3 * kMB, 7));
+    for (std::uint64_t generation = 1; generation <= 3; ++generation) {
+      write_text(source_.path / "f", noise(kMB, 10 + generation));
+      ASSERT_OK(stage(source_));
+      if (generation == 3) break;
+      Lease lease;
+      lease.id = std::to_string(generation);
+      lease.dataset = "set";
+      lease.generation = generation;
+      ASSERT_OK(catalog()->add_lease(lease));
+    }
+  }
+  double used() { return static_cast<double>(open()->usage()->used) / static_cast<double>(kMB); }
+};
+
+TEST_F(SharedSpaceTest, CountsOnceAlsoInARebuiltCatalog) {
+  EXPECT_NEAR(used(), 6, 0.1);
+  for (const char* name : {"catalog.sqlite", "catalog.sqlite-wal", "catalog.sqlite-shm"})
+    std::filesystem::remove(config_.state_dir / name);
+  EXPECT_NEAR(used(), 6, 0.1);
+}
+
+TEST_F(SharedSpaceTest, StaysCountedWhenTheNewestGenerationIsDeleted) {
+  CacheStore store(CacheFolder(config_.path), catalog(), clock_, {});
+  const auto rows = store.ready_generations("set");
+  ASSERT_OK(rows);
+  ASSERT_OK(store.delete_marked({rows->front()}));
+  EXPECT_NEAR(used(), 5, 0.1);
+}
 
 class OpenFilesTest : public SmallDriveTest {
  protected:

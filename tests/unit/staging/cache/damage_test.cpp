@@ -3,9 +3,11 @@
 
 #include <fcntl.h>
 #include <sys/syscall.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <cerrno>
+#include <optional>
 #include <set>
 
 #include "tests/support/failing_call.hpp"
@@ -31,8 +33,16 @@ std::optional<long> end_in_time(const spark::test::FileCall& call) {
   return std::nullopt;
 }
 
+// In memory, if that can be mounted: hundreds of copies are made, and a killed process loses nothing that it
+// has written, on any drive.
 class DamageTest : public CacheTest {
  protected:
+  DamageTest() {
+    if (::geteuid() == 0) memory_.emplace(folder_ / "memory", "size=64m");
+    config_.path = folder_ / "memory/cache";
+    config_.state_dir = folder_ / "memory/state";
+    source_.path = folder_ / "memory/source";
+  }
   // A leased generation and a newer one that share the file "same".
   void make_two_generations() {
     write_text(source_.path / "same", noise(100'000, 1));
@@ -69,6 +79,9 @@ class DamageTest : public CacheTest {
     for (const DatasetRow& row : rows ? *rows : std::vector<DatasetRow>{}) kinds.insert(row.damage);
     return kinds;
   }
+
+ private:
+  std::optional<SmallTmpfs> memory_;
 };
 
 // A verification that is killed has found damage, or has never been: nothing in between.

@@ -187,5 +187,34 @@ TEST_F(SourcePlaceTest, FilesThatOnlyLookChangedAreComparedAndNotCopied) {
   EXPECT_EQ(differences_by_rsync(source_.path, third->path), "");
 }
 
+// They change the ctime alone, too.
+TEST_F(SourcePlaceTest, ChangedAttributesAreNotTakenForATouch) {
+  write_text(source_.path / "f", "one");
+  const auto note = [&](const char* value) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(30));  // see unsettled_for()
+    const std::string file = source_.path / "f";
+    return value == nullptr ? ::removexattr(file.c_str(), "user.note")
+                            : ::setxattr(file.c_str(), "user.note", value, std::strlen(value), 0);
+  };
+  if (note("a") != 0) GTEST_SKIP() << "no user attributes here";
+  ASSERT_OK(stage());
+  for (const char* value : {"b", static_cast<const char*>(nullptr)}) {
+    ASSERT_EQ(note(value), 0);
+    ASSERT_OK(stage());
+    char copied[8];
+    const ssize_t length = ::getxattr((link() / "f").c_str(), "user.note", copied, sizeof copied);
+    EXPECT_EQ(length, value == nullptr ? -1 : 1);
+    EXPECT_TRUE(value == nullptr || copied[0] == *value);
+  }
+  // A touch of a file that has attributes changes nothing.
+  ASSERT_EQ(note("c"), 0);
+  const auto noted = stage();
+  ASSERT_OK(noted);
+  ASSERT_EQ(note("c"), 0);
+  const auto touched = stage();
+  ASSERT_OK(touched);
+  EXPECT_EQ(touched->generation, noted->generation);
+}
+
 }  // namespace
 }  // namespace spark::staging

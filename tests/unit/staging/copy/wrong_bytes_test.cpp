@@ -216,13 +216,18 @@ TEST_F(CopyTest, AnUnfinishedCopyIsCountedAgainOnlyAfterItChanged) {
   write_text(folder / "journal", "x");
   write_text(folder / "data/a", noise(100'000, 1));
   const WallTime now{std::chrono::hours(500'000)};
-  const Footprint first = footprint_of_partial_lately(folder, now);
+  const Footprint first = footprint_of_partial_lately(folder, now, true);
   EXPECT_GE(first.bytes, 100'000u);
   write_text(folder / "data/b", noise(100'000, 2));
-  EXPECT_EQ(footprint_of_partial_lately(folder, now + std::chrono::hours(1)).inodes, first.inodes);
+  EXPECT_EQ(footprint_of_partial_lately(folder, now + std::chrono::hours(1), true).inodes, first.inodes);
   write_text(folder / "journal", "xy");
-  EXPECT_EQ(footprint_of_partial_lately(folder, now + std::chrono::seconds(50)).inodes, first.inodes);
-  EXPECT_EQ(footprint_of_partial_lately(folder, now + std::chrono::seconds(70)).inodes, first.inodes + 1);
+  EXPECT_EQ(footprint_of_partial_lately(folder, now + std::chrono::seconds(50), true).inodes, first.inodes);
+  EXPECT_EQ(footprint_of_partial_lately(folder, now + std::chrono::seconds(70), true).inodes,
+            first.inodes + 1);
+  write_text(folder / "data/c", noise(100'000, 3));
+  write_text(folder / "journal", "xyz");
+  const Footprint ended = footprint_of_partial_lately(folder, now + std::chrono::seconds(80), false);
+  EXPECT_EQ(ended.inodes, first.inodes + 2);
 }
 
 }  // namespace

@@ -73,6 +73,27 @@ TEST_F(OutsideLinksTest, ASetWithMostOfItsDataBehindThemIsRefused) {
   EXPECT_FALSE(std::filesystem::exists(copy_) || has_partial());
 }
 
+TEST_F(OutsideLinksTest, ASetWithMostOfItsDataBehindALinkToAFolderIsRefused) {
+  options_.links = OutsideLinks::Keep;
+  for (const char* name : {"model.bin", "tokenizer/config.json", "inside"})
+    std::filesystem::remove(source_ / name);
+  for (int i = 0; i < 5; ++i) write_text(source_ / ("own-" + std::to_string(i)), "x");
+  link("images", "../../blobs");
+  EXPECT_KIND(copy_now(), Errc::Mismatch);
+  std::filesystem::remove(source_ / "images");
+  link("up", "..");  // the set is in it
+  ASSERT_OK(copy_now());
+}
+
+// As the checkpoints of an unchanged tokenizer in a hub.
+TEST_F(OutsideLinksTest, AFileBehindSeveralLinksCountsOnce) {
+  options_.links = OutsideLinks::Keep;
+  std::filesystem::remove(source_ / "model.bin");
+  for (int i = 0; i < 9; ++i) link("config-" + std::to_string(i), "../../blobs/bbbb");
+  write_text(source_ / "own", "{...}");
+  ASSERT_OK(copy_now());
+}
+
 TEST_F(OutsideLinksTest, ADanglingLinkInsideTheSetIsNamed) {
   std::filesystem::remove(source_ / "tokenizer/config.json");
   link("folder-link", "tokenizer");
