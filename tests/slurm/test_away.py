@@ -1,6 +1,7 @@
 """A target that goes away before, during and after the staging for a job. Its output has the words of the daemon's job."""
 import os
 import re
+import shutil
 import signal
 
 import pytest
@@ -34,6 +35,7 @@ class SimulatedDaemon(Daemon):
 
     def __init__(self, node):
         self.host, self.folder, self.socket = node.host, node.daemon.folder / "simulated", node.daemon.socket
+        shutil.rmtree(self.folder, ignore_errors=True)  # of an earlier test
         (self.folder / "mnt/data").mkdir(parents=True)
         (self.folder / "mnt/data/0.bin").write_bytes(os.urandom(100_000))
         self.config = self.folder / "try.yaml"
