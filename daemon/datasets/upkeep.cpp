@@ -134,9 +134,16 @@ asio::awaitable<void> Upkeep::run_scrub(std::shared_ptr<Job> job, std::vector<st
 
 asio::awaitable<void> Upkeep::keep_scrubbing() {
   Timer timer(context_.executor);
-  for (;;) {
+  const auto unsuccessful = [this] { return activity_.totals.failed + activity_.totals.cancelled; };
+  for (auto recovered = unsuccessful();;) {
     timer.expires_after(context_.timings.upkeep);
     if (!co_await timer.wait()) co_return;
+    // One that was published and could not be entered in the catalog, as with a full state folder, takes
+    // space.
+    if (const auto now = unsuccessful(); now != recovered) {
+      const auto done = co_await catalog_.recover();
+      if (done) recovered = now;
+    }
     co_await catalog_.look_again();  // for `status`, which does not wait for a worker
     const bool is_busy = std::ranges::any_of(
         activity_.tasks, [](const auto& task) { return task.second->attempt.worker != 0; });

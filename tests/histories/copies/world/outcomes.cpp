@@ -94,7 +94,7 @@ void Requests::check_copied_again(const Pending& pending, const json::object& da
               "stage of " + name + " made another copy, although its source is as it was");
 }
 
-// A superseded generation makes way before a current one.
+// A superseded generation makes way before a current one, unless that is damaged.
 void Requests::check_evicted(const Pending& pending, const json::object& dataset) {
   const json::array* evicted = get_array(dataset, "evicted");
   if (evicted == nullptr) return;
@@ -103,7 +103,8 @@ void Requests::check_evicted(const Pending& pending, const json::object& dataset
     scene_.tell("  " + name + " was evicted for it");
     const auto good = scene_.last_good.find(name);
     const bool is_alone = pending.is_alone && !pending.was_troubled && pending.faults == scene_.fate.faulty;
-    if (good == scene_.last_good.end() || pending.before.at(name).generations < 2 || !is_alone) continue;
+    const Before& before = pending.before.at(name);
+    if (good == scene_.last_good.end() || before.generations < 2 || before.is_damaged || !is_alone) continue;
     const Bytes used = used_by_cache(), capacity = scene_.config.cache.capacity.bytes;
     const Bytes left = capacity == 0 ? Bytes{UINT64_MAX} : capacity - std::min(capacity, used);
     const Bytes free = std::min(left, Drives::free_on(places::kDrive));
@@ -148,6 +149,8 @@ void Requests::verified(const Pending& pending, const Result<json::object>& resu
   const auto damaged = scene_.rot.below(folder, SteadyTime::max());
   if (damaged.empty() && pending.faults == scene_.fate.faulty)
     scene_.violate("verify-false-alarm", "verify of " + name + " found damage where there is none");
+  // Its drive could not be read then: it is copied again.
+  if (damaged.empty()) scene_.last_good[name].version = 0;
   scene_.rot.learn(damaged, scene_.time.now());
 }
 

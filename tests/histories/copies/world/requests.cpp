@@ -25,6 +25,7 @@ Requests::PendingPtr Requests::add(std::string verb, std::vector<std::string> da
     before.is_mounted = scene_.drives.mounted(source->place().disk) == Mounted::Right;
     before.is_known = scene_.known.contains(name);
     before.newest = newest_generation(name);
+    before.is_damaged = !scene_.rot.below(generation_folder(name, before.newest), SteadyTime::max()).empty();
     before.generations = generations_on_drive(name).size();
     before.is_current = is_current(name);
     before.joined = {pending->from, before.is_mounted, before.version};
