@@ -80,13 +80,15 @@ const json::array* get_array(const json::object& object, std::string_view key) {
 }
 
 json::object to_json(const Error& error) {
-  return {{"kind", to_string(error.kind)}, {"what", error.what}, {"hint", error.hint}};
+  json::object object{{"kind", to_string(error.kind)}, {"what", error.what}, {"hint", error.hint}};
+  if (error.is_away) object["is_away"] = true;
+  return object;
 }
 
 Error error_from_json(const json::object& object) {
   return {errc_from_string(get_string(object, "kind").value_or("failed")),
           get_string(object, "what").value_or("an error without a message"),
-          get_string(object, "hint").value_or("")};
+          get_string(object, "hint").value_or(""), 0, get_bool(object, "is_away").value_or(false)};
 }
 
 namespace {

@@ -17,6 +17,15 @@ constexpr int kMaxLosses = 5;  // a daemon that dies of this job is not retried 
 // How a job ended.
 using Outcome = Result<json::object>;
 
+Job job_in(json::object answer, std::string id, Request request = {}) {
+  auto key = get_string(answer, "key").value_or(id);
+  return {std::move(request), std::move(answer), std::move(id), std::move(key)};
+}
+
+std::string path_of(const Job& job) {
+  return "/v1/jobs/" + percent_encoded(job.key);
+}
+
 // The outcome in an event or a job; no value: not over yet.
 std::optional<Outcome> outcome_in(const json::object& object) {
   if (const json::object* error = get_object(object, "error")) {
@@ -45,7 +54,7 @@ std::optional<Outcome> read_events(Context& context, const Job& job, ProgressVie
     is_late = end && context.timer.steady() >= *end;
     return !outcome && !is_late;
   };
-  const Request request{"GET", "/v1/jobs/" + percent_encoded(job.id) + "/events", {}};
+  const Request request{"GET", path_of(job) + "/events", {}};
   const auto left = end ? std::chrono::ceil<Duration>(*end - context.timer.steady()) : kSilence;
   auto answer = context.client->stream(request, on_line, std::clamp(left, Duration(1), kSilence));
   if (outcome) return outcome;
@@ -59,45 +68,33 @@ std::optional<Outcome> read_events(Context& context, const Job& job, ProgressVie
   return object_of(*answer, request);
 }
 
-// Is this very job still there? Its outcome if it ended meanwhile; no value otherwise.
-struct Look {
-  bool is_running = false;
-  std::optional<Outcome> outcome;
-};
-
-Look look_at(Context& context, const Job& job) {
-  const Request request{"GET", "/v1/jobs/" + percent_encoded(job.id), {}};
-  const auto answer = call(*context.client, request);
-  if (!answer) return {};
-  // After a restart the number may belong to other work.
-  const auto same = [&](const char* key) {
-    const json::value *then = job.answer.if_contains(key), *now = answer->if_contains(key);
-    return then != nullptr && now != nullptr && *then == *now;
-  };
-  if (!same("started") || !same("verb") || !same("subject")) return {};
-  auto outcome = outcome_in(*answer);
-  return {!outcome, std::move(outcome)};
+// Its outcome if it has ended; no value while it runs. NotFound: a restarted daemon does not know it.
+Result<std::optional<Outcome>> look_at(Context& context, const Job& job) {
+  const auto answer = call(*context.client, {"GET", path_of(job), {}});
+  if (!answer) return answer.take_error();
+  return outcome_in(*answer);
 }
 
-Result<Job> start_again(Context& context, const Request& request, ProgressView& view) {
-  view.note("spark-stage: lost the connection to spark-staged - trying for " + format_duration(kRetryFor) +
-            " to reach it again");
+// The same after the connection was lost, once the daemon answers.
+Result<std::optional<Outcome>> look_again(Context& context, const Job& job, ProgressView& view) {
   const SteadyTime end = context.timer.steady() + kRetryFor;
-  for (;;) {
+  for (bool is_told = false;; is_told = true) {
+    auto found = look_at(context, job);
+    const bool is_away =
+        !found && (found.error().kind == Errc::Unavailable || found.error().kind == Errc::TimedOut);
+    if (is_told && !is_away) view.note("spark-stage: connected again");
+    if (!is_away || context.timer.steady() >= end) return found;
+    if (!is_told)
+      view.note("spark-stage: lost the connection to spark-staged - trying for " +
+                format_duration(kRetryFor) + " to reach it again");
     context.timer.sleep(kRetryEvery);
     if (context.stop) return fail(Errc::Cancelled, "interrupted");
-    auto job = start_job(context, request);
-    if (job) {
-      view.note("spark-stage: connected again");
-      return job;
-    }
-    if (job.error().kind != Errc::Unavailable || context.timer.steady() >= end) return job;
   }
 }
 
 // Best effort: the daemon may be the one that is gone.
 tl::unexpected<Error> cancel(Context& context, const Job& job) {
-  const auto cancelled = call(*context.client, {"DELETE", "/v1/jobs/" + percent_encoded(job.id), {}});
+  const auto cancelled = call(*context.client, {"DELETE", path_of(job), {}});
   if (cancelled) return fail(Errc::Cancelled, "interrupted", "finished parts stay, the same command resumes");
   return fail(Errc::Cancelled,
               "interrupted, but job " + job.id + " could not be told: " + cancelled.error().what,
@@ -121,7 +118,7 @@ Result<Job> start_job(Context& context, const Request& request) {
                 "spark-staged accepted " + request.method + " " + request.target + " without a job",
                 "are spark-stage and spark-staged of one version?");
   }
-  return Job{request, std::move(*answer), *id};
+  return job_in(std::move(*answer), *id, request);
 }
 
 Result<json::object> follow_job(Context& context, Job job, ProgressView& view) {
@@ -129,21 +126,22 @@ Result<json::object> follow_job(Context& context, Job job, ProgressView& view) {
     auto outcome = read_events(context, job, view);
     if (context.stop && !(outcome && outcome->has_value())) return cancel(context, job);
     if (outcome) return std::move(*outcome);
-    Look look = look_at(context, job);
-    if (look.outcome) return std::move(*look.outcome);
-    if (look.is_running) {
+    auto found = look_again(context, job, view);
+    if (!found && found.error().kind == Errc::Cancelled) return cancel(context, job);
+    if (!found && found.error().kind != Errc::NotFound) return found.take_error();
+    if (found && *found) return std::move(**found);
+    if (found) {
       context.timer.sleep(kRetryEvery);
       continue;
     }
     if (++losses > kMaxLosses) {
       return fail(Errc::Unavailable,
-                  "spark-staged went away " + std::to_string(losses) + " times during this job",
+                  "spark-staged was restarted " + std::to_string(losses) + " times during this job",
                   "see `journalctl -u spark-staged`");
     }
-    auto again = start_again(context, job.request, view);
-    if (!again && again.error().kind == Errc::Cancelled) return cancel(context, job);
-    if (!again) return again.take_error();
-    job = std::move(*again);
+    auto again = start_job(context, job.request);
+    if (!again && again.error().kind != Errc::Unavailable) return again.take_error();
+    if (again) job = std::move(*again);
   }
 }
 
@@ -157,7 +155,7 @@ Result<> wait_until_accepted(Context& context, const Job& job, ProgressView& vie
     view.update(progress_from_json(*event));
     return !get_bool(*event, "has_room").value_or(false) && get_string(*event, "phase") != "stalled";
   };
-  const Request request{"GET", "/v1/jobs/" + percent_encoded(job.id) + "/events", {}};
+  const Request request{"GET", path_of(job) + "/events", {}};
   const auto answer = context.client->stream(request, on_line, kSilence);
   if (context.stop) return cancel(context, job);
   if (outcome && !*outcome) return outcome->take_error();
@@ -171,7 +169,7 @@ Result<json::object> wait_for_job(Context& context, const std::string& id, std::
   if (timeout) end = context.timer.steady() + *timeout;
   auto answer = call(*context.client, {"GET", "/v1/jobs/" + percent_encoded(id), {}});
   if (!answer) return answer.take_error();
-  const Job job{{}, std::move(*answer), id};
+  const Job job = job_in(std::move(*answer), id);
   auto outcome = outcome_in(job.answer);
   while (!outcome) {
     outcome = read_events(context, job, view, end);
@@ -182,12 +180,12 @@ Result<json::object> wait_for_job(Context& context, const std::string& id, std::
                   in_words(job) + " has not ended after " + format_duration(*timeout) + "; it goes on",
                   "`spark-stage jobs` shows it, `spark-stage cancel " + printable(id) + "` ends it");
     }
-    Look look = look_at(context, job);
-    if (!look.outcome && !look.is_running) {
+    auto found = look_at(context, job);
+    if (!found) {
       return fail(Errc::Unavailable, "spark-staged went away while waiting for " + in_words(job),
                   "a restarted spark-staged knows no earlier job: ask for the work again");
     }
-    outcome = std::move(look.outcome);
+    outcome = std::move(*found);
     if (!outcome) context.timer.sleep(kRetryEvery);
   }
   return std::move(*outcome);

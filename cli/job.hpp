@@ -14,13 +14,14 @@ struct Job {
   Request request;      // the request that started it; idempotent
   json::object answer;  // the daemon's description of the job
   std::string id;
+  std::string key;  // the id, but never of another job after a restart of the daemon
 };
 
 Result<Job> start_job(Context& context, const Request& request);
 
-// The job's RESULT (docs/api.md). When the connection breaks, the request is repeated until the daemon is
-// back: Unavailable if it is not after a minute. Cancelled: the stop flag was set, and the job was told to
-// stop.
+// The job's RESULT (docs/api.md). When the connection breaks, the same job is followed again once the daemon
+// answers: Unavailable if it does not after a minute. Only a restarted daemon, which does not know the job,
+// gets the request again. Cancelled: the stop flag was set, and the job was told to stop.
 Result<json::object> follow_job(Context& context, Job job, ProgressView& view);
 
 // Waits for a job of any client, until it ends or `timeout` has passed; the job continues if the wait ends.

@@ -70,13 +70,22 @@ Result<json::object> find_allowed(const json::object& config, const Publication&
               "an administrator adds it under '" + wanted.section() + "' on every node");
 }
 
-Result<std::string> path_in(const json::object& event) {
+std::vector<json::object> objects_in(const json::object& object, const char* key) {
+  std::vector<json::object> found;
+  const json::array* array = get_array(object, key);
+  for (std::size_t i = 0; array != nullptr && i < array->size(); ++i) {
+    if (const json::object* one = (*array)[i].if_object()) found.push_back(*one);
+  }
+  return found;
+}
+
+Result<std::optional<Copy>> copy_in(const json::object& event) {
   const json::object* result = get_object(event, "result");
   const json::array* datasets = result == nullptr ? nullptr : get_array(*result, "datasets");
   const json::object* first =
       datasets == nullptr || datasets->empty() ? nullptr : datasets->front().if_object();
   auto path = first == nullptr ? std::nullopt : get_string(*first, "path");
-  if (path) return std::move(*path);
+  if (path) return Copy{std::move(*path), get_string(*first, "unchecked").value_or("")};
   return fail(Errc::Failed, "spark-staged ended a staging without a path",
               "are spark-stage-csi and spark-staged of one version?");
 }
@@ -93,11 +102,7 @@ bool Daemon::is_healthy() {
 }
 
 Result<> Daemon::check_allowed(const Publication& publication) {
-  const auto config = ask("GET", "/v1/config");
-  if (!config) return config.take_error();
-  const auto entry = find_allowed(*config, publication);
-  if (!entry) return entry.take_error();
-  return {};
+  return output_folder(publication).map([](const std::filesystem::path& /*of an output*/) {});
 }
 
 Result<std::filesystem::path> Daemon::output_folder(const Publication& publication) {
@@ -128,17 +133,19 @@ Result<> Daemon::job_ended(const std::string& output) {
   return {};
 }
 
-Result<std::optional<std::string>> Daemon::stage(const Publication& publication, Duration silence,
-                                                 const std::function<bool(const json::object&)>& on) {
-  if (auto allowed = check_allowed(publication); !allowed) return allowed.take_error();
+Result<std::optional<Copy>> Daemon::stage(const Publication& publication, Duration silence,
+                                          const std::function<bool(const json::object&)>& on) {
+  const auto allowed = publication.generation == 0 ? check_allowed(publication) : Result<>();
+  if (!allowed) return allowed.take_error();
   json::object volume{{"system", kSystem}, {"id", publication.volume}};
   if (!publication.pod.empty()) volume["user"] = publication.pod;
-  const auto job = ask("POST", "/v1/stagings",
-                       {{"datasets", json::array{json::value(publication.dataset)}},
-                        {"job", std::move(volume)},
-                        {"wait_s", nullptr}});
+  json::object body{{"datasets", json::array{json::value(publication.dataset)}},
+                    {"job", std::move(volume)},
+                    {"wait_s", nullptr}};
+  if (publication.generation != 0) body["generation"] = publication.generation;
+  const auto job = ask("POST", "/v1/stagings", std::move(body));
   if (!job) return job.take_error();
-  Result<std::optional<std::string>> staged =
+  Result<std::optional<Copy>> staged =
       fail(Errc::Unavailable, "spark-staged was restarted during the staging");
   const auto on_line = [&](std::string_view line) {
     const auto event = parse_json_object(line);
@@ -147,7 +154,7 @@ Result<std::optional<std::string>> Daemon::stage(const Publication& publication,
     if (error != nullptr) {
       staged = fail(error_from_json(*error));
     } else if (get_string(*event, "event") == "done") {
-      staged = path_in(*event);
+      staged = copy_in(*event);
     } else {
       if (on(*event)) return true;
       staged = std::nullopt;
@@ -171,17 +178,27 @@ Result<std::multimap<std::string, std::string>> Daemon::leased_volumes() {
   const auto listed = ask("GET", "/v1/datasets");
   if (!listed) return listed.take_error();
   std::multimap<std::string, std::string> volumes;
-  const json::array* datasets = get_array(*listed, "datasets");
-  for (const json::value& dataset : datasets == nullptr ? json::array() : *datasets) {
-    const json::object* row = dataset.if_object();
-    const json::array* leases = row == nullptr ? nullptr : get_array(*row, "leases");
-    for (const json::value& lease : leases == nullptr ? json::array() : *leases) {
-      const json::object* job = lease.is_object() ? get_object(lease.get_object(), "job") : nullptr;
+  for (const json::object& row : objects_in(*listed, "datasets")) {
+    for (const json::object& lease : objects_in(row, "leases")) {
+      const json::object* job = get_object(lease, "job");
       if (job != nullptr && get_string(*job, "system") == kSystem)
-        volumes.emplace(get_string(*job, "id").value_or(""), get_string(*row, "name").value_or(""));
+        volumes.emplace(get_string(*job, "id").value_or(""), get_string(row, "name").value_or(""));
     }
   }
   return volumes;
+}
+
+Result<std::int64_t> Daemon::generation_of(const std::string& dataset,
+                                           const std::function<bool(const std::string&)>& wanted) {
+  const auto listed = ask("GET", "/v1/datasets");
+  if (!listed) return listed.take_error();
+  for (const json::object& row : objects_in(*listed, "datasets")) {
+    if (get_string(row, "name") != dataset) continue;
+    for (const json::object& copy : objects_in(row, "copies")) {
+      if (wanted(get_string(copy, "path").value_or(""))) return get_int(copy, "generation").value_or(0);
+    }
+  }
+  return fail(Errc::NotFound, "its copy is not in the cache any more");
 }
 
 }  // namespace spark::csi

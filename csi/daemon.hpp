@@ -15,6 +15,11 @@
 
 namespace spark::csi {
 
+struct Copy {
+  std::string path;
+  std::string unchecked;  // why it was not compared with its source; empty: it was
+};
+
 class Daemon {
  public:
   explicit Daemon(cli::Client& client) : client_(client) {}
@@ -29,11 +34,14 @@ class Daemon {
   // Reports that a pod which wrote to an output has ended, so that complete checkpoints are sent now.
   Result<> job_ended(const std::string& output);
   // Stages the dataset, or joins the staging for the volume, and waits for its source as long as it takes.
-  // From then on the volume has a lease on the dataset. Returns the path of the copy; nothing, and the
-  // staging goes on, if `on`, which gets the progress, returns false or nothing was heard for `silence`.
-  // Unavailable: the daemon is away, or was restarted.
-  Result<std::optional<std::string>> stage(const Publication& publication, Duration silence,
-                                           const std::function<bool(const json::object&)>& on);
+  // From then on the volume has a lease on the dataset. Returns the copy; nothing, and the staging goes on,
+  // if `on`, which gets the progress, returns false or nothing was heard for `silence`. Unavailable: the
+  // daemon is away, or was restarted.
+  Result<std::optional<Copy>> stage(const Publication& publication, Duration silence,
+                                    const std::function<bool(const json::object&)>& on);
+  // The generation of the dataset whose path is `wanted`; NotFound if there is none.
+  Result<std::int64_t> generation_of(const std::string& dataset,
+                                     const std::function<bool(const std::string& path)>& wanted);
   // Ends the volume's leases and its stagings; no error if there are none.
   Result<> release(const std::string& volume);
   // Volumes with a lease, and their datasets.

@@ -56,9 +56,16 @@ Status Node::publish_dataset(const Publication& publication, const Call& call, c
                              Place place) {
   if (place == Place::Copy) return claim_mounted(publication, call, turn);
   if (place != Place::Empty) return taken(publication, place);
-  auto folder = stage(publication, call, turn);
-  if (!folder) return status_of(folder.error());
-  const auto mounted = mounter_.mount(*folder, publication.target, Access::ReadOnly);
+  const auto copy = stage(publication, call, turn);
+  if (!copy) return status_of(copy.error());
+  // Only a call that fails makes an event of the pod; kubelet repeats it soon.
+  if (!copy->unchecked.empty() && turns_.tell_once(publication.volume)) {
+    const std::string why = printable(publication.dataset) +
+                            ": warning: the copy was not compared with its source: " + copy->unchecked;
+    say_(in_words(publication) + ": " + why);
+    return {Code::Aborted, why + "; it is mounted nevertheless"};
+  }
+  const auto mounted = mounter_.mount(copy->path, publication.target, Access::ReadOnly);
   if (!mounted) {
     release(publication.volume);
     return status_of(mounted.error());
@@ -67,20 +74,22 @@ Status Node::publish_dataset(const Publication& publication, const Call& call, c
   return {};
 }
 
-// For a repeated call: the volume may have lost its lease. A daemon or a source that is away is no reason to
-// fail for a pod that already has its data.
-Status Node::claim_mounted(const Publication& publication, const Call& call, const Turns::Turn& turn) {
-  const auto leased = daemon_.leased_volumes();
-  if (!leased) return {};
-  const auto [first, last] = leased->equal_range(publication.volume);
-  const auto is_wanted = [&](const auto& lease) { return lease.second == publication.dataset; };
-  if (first != last && std::none_of(first, last, is_wanted)) return taken(publication, Place::Copy);
-  const auto folder = stage(publication, call, turn);
-  const bool waits =
-      !folder && (folder.error().kind == Errc::Unavailable || folder.error().kind == Errc::TimedOut);
-  if (waits) return {};
-  if (!folder) return status_of(folder.error());
-  return mounter_.is_same(*folder, publication.target) ? Status{} : taken(publication, Place::Copy);
+// For a repeated call: the volume may have lost its lease on the copy that the pod has, and gets it again.
+// Nothing is a reason to fail for a pod that already has its data.
+Status Node::claim_mounted(Publication publication, const Call& call, const Turns::Turn& turn) {
+  if (const auto leased = daemon_.leased_volumes()) {
+    const auto [first, last] = leased->equal_range(publication.volume);
+    const auto is_wanted = [&](const auto& lease) { return lease.second == publication.dataset; };
+    if (first != last && std::none_of(first, last, is_wanted)) return taken(publication, Place::Copy);
+  }
+  const auto is_mounted = [&](const std::string& path) { return mounter_.is_same(path, publication.target); };
+  const auto generation = daemon_.generation_of(publication.dataset, is_mounted);
+  publication.generation = generation.value_or(0);
+  const auto claimed = generation ? stage(publication, call, turn) : fail(generation.error());
+  if (claimed) return {};
+  say_(in_words(publication) + " keeps dataset " + printable(publication.dataset) +
+       ", perhaps without a lease: " + claimed.error().message());
+  return {};
 }
 
 Status Node::publish_output(const Publication& publication, Place place) {
@@ -97,7 +106,7 @@ Status Node::publish_output(const Publication& publication, Place place) {
 }
 
 // Over lost connections and repeated calls: the daemon has one job for all of the volume's requests.
-Result<std::string> Node::stage(const Publication& publication, const Call& call, const Turns::Turn& turn) {
+Result<Copy> Node::stage(const Publication& publication, const Call& call, const Turns::Turn& turn) {
   std::string words = printable(publication.dataset) + ": not asked for yet";
   SteadyTime heard = call.begin;
   const auto goes_on = [&] {

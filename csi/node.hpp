@@ -50,9 +50,8 @@ class Node {
   Status publish_dataset(const Publication& publication, const Call& call, const Turns::Turn& turn,
                          Place place);
   Status publish_output(const Publication& publication, Place place);
-  Status claim_mounted(const Publication& publication, const Call& call, const Turns::Turn& turn);
-  // The path of the copy, once it is staged.
-  Result<std::string> stage(const Publication& publication, const Call& call, const Turns::Turn& turn);
+  Status claim_mounted(Publication publication, const Call& call, const Turns::Turn& turn);
+  Result<Copy> stage(const Publication& publication, const Call& call, const Turns::Turn& turn);
   void release(const std::string& volume);
   // The output mounted at a target; empty if there is none or the daemon is unavailable.
   std::string output_at(const std::filesystem::path& target);

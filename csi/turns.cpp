@@ -13,7 +13,13 @@ Turns::Turn Turns::take(const std::string& volume, SteadyTime deadline, bool is_
   entry.removals_waiting -= removals;
   if (!is_free) return {};
   entry.is_taken = true;
+  if (is_removal) told_.erase(volume);
   return {*this, volume};
+}
+
+bool Turns::tell_once(const std::string& volume) {
+  const std::lock_guard lock(mutex_);
+  return told_.insert(volume).second;
 }
 
 bool Turns::is_taken(const std::string& volume) {

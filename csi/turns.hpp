@@ -5,6 +5,7 @@
 #include <condition_variable>
 #include <map>
 #include <mutex>
+#include <set>
 #include <string>
 #include <utility>
 
@@ -37,6 +38,8 @@ class Turns {
   // `is_removal` asks the call that has the volume to end.
   Turn take(const std::string& volume, SteadyTime deadline, bool is_removal);
   bool is_taken(const std::string& volume);
+  // True for the first call, until the volume is removed.
+  bool tell_once(const std::string& volume);
 
  private:
   struct Entry {
@@ -49,6 +52,7 @@ class Turns {
   std::mutex mutex_;
   std::condition_variable changed_;
   std::map<std::string, Entry> volumes_;  // by ID: volumes in use by a call, or waited for
+  std::set<std::string> told_;            // IDs
 };
 
 }  // namespace spark::csi

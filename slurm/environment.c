@@ -7,6 +7,7 @@
 
 static int set_variable(const Environment* environment, const char* name, const char* value,
                         Failure* failure) {
+  if (value == NULL) return fail_with(failure, "failed", "", "spark-staged reported a copy without a path");
   if (name == NULL) return fail_with(failure, "failed", "", "no memory for the step's variables");
   return environment->set(environment->step, name, value, failure);
 }
@@ -19,9 +20,9 @@ int set_dataset_variables(const Environment* environment, const NameList* names,
   int result = 0;
   for (size_t at = 0; at < names->count && result == 0; ++at) {
     char* variable = environment_name(names->names[at]);
-    const char* other = staged->variables[at];
-    result = set_variable(environment, variable, staged->paths[at], failure);
-    if (result == 0 && other != NULL) result = set_variable(environment, other, staged->paths[at], failure);
+    const char *path = staged_text(staged, at, "path"), *other = staged_text(staged, at, "env");
+    result = set_variable(environment, variable, path, failure);
+    if (result == 0 && other != NULL) result = set_variable(environment, other, path, failure);
     free(variable);
   }
   return result;

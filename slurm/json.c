@@ -89,23 +89,13 @@ static void read_progress(json_object* event, Progress* progress) {
 }
 
 static void read_staged(json_object* result, StagedList* staged) {
-  json_object* datasets = member(result, "datasets");
-  const size_t count =
-      json_object_is_type(datasets, json_type_array) ? json_object_array_length(datasets) : 0;
-  *staged = (StagedList){.names = calloc(count + 1, sizeof(char*)),
-                         .paths = calloc(count + 1, sizeof(char*)),
-                         .variables = calloc(count + 1, sizeof(char*))};
-  if (staged->names == NULL || staged->paths == NULL || staged->variables == NULL) return;
-  for (size_t at = 0; at < count; ++at) {
-    json_object* dataset = json_object_array_get_idx(datasets, at);
-    const char *name = text_of(dataset, "name"), *path = text_of(dataset, "path"),
-               *variable = text_of(dataset, "env");
-    if (name == NULL || path == NULL) continue;
-    staged->names[staged->count] = strdup(name);
-    staged->paths[staged->count] = strdup(path);
-    staged->variables[staged->count] = variable == NULL ? NULL : strdup(variable);
-    ++staged->count;
-  }
+  json_object* all = member(result, "datasets");
+  const bool is_list = json_object_is_type(all, json_type_array);
+  *staged = (StagedList){.count = is_list ? json_object_array_length(all) : 0, .all = json_object_get(all)};
+}
+
+const char* staged_text(const StagedList* staged, size_t at, const char* key) {
+  return text_of(json_object_array_get_idx(staged->all, at), key);
 }
 
 EventKind json_read_event(const char* line, Progress* progress, StagedList* staged, Failure* failure) {
@@ -127,14 +117,7 @@ EventKind json_read_event(const char* line, Progress* progress, StagedList* stag
 }
 
 void free_staged(StagedList* staged) {
-  for (size_t at = 0; at < staged->count; ++at) {
-    free(staged->names[at]);
-    free(staged->paths[at]);
-    free(staged->variables[at]);
-  }
-  free(staged->names);
-  free(staged->paths);
-  free(staged->variables);
+  json_object_put(staged->all);
   *staged = (StagedList){0};
 }
 

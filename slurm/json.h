@@ -27,11 +27,10 @@ typedef struct Progress {
   double eta_s;  // negative: unknown
 } Progress;
 
+// The datasets of a result.
 typedef struct StagedList {
   size_t count;
-  char** names;
-  char** paths;
-  char** variables;  // the dataset's `env`; NULL: it has none
+  struct json_object* all;
 } StagedList;
 
 typedef enum EventKind { EventOther, EventProgress, EventDone, EventFailed } EventKind;
@@ -46,6 +45,8 @@ void json_read_error(const char* answer, int status, Failure* failure);
 // Parses one line of a job's events. EventDone fills `staged`, which the caller then owns; EventFailed fills
 // `failure`.
 EventKind json_read_event(const char* line, Progress* progress, StagedList* staged, Failure* failure);
+// Valid until free_staged(): the "path" of a dataset, its "env", why it is "unchecked"; NULL: it has none.
+const char* staged_text(const StagedList* staged, size_t at, const char* key);
 void free_staged(StagedList* staged);
 
 // For the answer of GET /v1/config. A name with a colon is known if its volume is.

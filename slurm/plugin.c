@@ -71,8 +71,9 @@ static const char* option_of(spank_t spank, int which) {
   static char values[OptionCount][MostOption];
   char* value = NULL;
   if (spank_option_getopt(spank, &options[which], &value) == ESPANK_SUCCESS) return value;
-  return spank_getenv(spank, copies[which], values[which], MostOption) == ESPANK_SUCCESS ? values[which]
-                                                                                         : NULL;
+  const spank_err_t got = spank_getenv(spank, copies[which], values[which], MostOption);
+  // A longer one is cut: the daemon knows no dataset of its last name.
+  return got == ESPANK_SUCCESS || got == ESPANK_NOSPACE ? values[which] : NULL;
 }
 
 static void log_line(const char* line) {

@@ -1,5 +1,6 @@
 #include "slurm/report.h"
 
+#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -67,9 +68,13 @@ void report_progress(Report* report, const Progress* progress) {
   say(report, line);
 }
 
-void report_note(Report* report, const char* note) {
+void report_note(Report* report, const char* format, ...) {
   char line[MostWhat + 128];
-  snprintf(line, sizeof line, "%s: %s", report->node, note);
+  const int length = snprintf(line, 128, "%s: ", report->node);
+  va_list arguments;
+  va_start(arguments, format);
+  vsnprintf(line + length, MostWhat, format, arguments);
+  va_end(arguments);
   say(report, line);
 }
 

@@ -18,7 +18,8 @@ typedef struct Report {
 
 Report start_report(const char* node, void (*say)(const char* line));
 void report_progress(Report* report, const Progress* progress);
-void report_note(Report* report, const char* note);  // always printed
+// Always printed.
+void report_note(Report* report, const char* format, ...) __attribute__((format(printf, 2, 3)));
 // All datasets are staged; printed only if the user was told about the wait.
 void report_end(Report* report);
 

@@ -12,7 +12,7 @@ enum {
   SilenceMs = 30000,  // limit without events: the daemon repeats the last one every few seconds
 };
 
-// Lost: the connection broke. Gone: the daemon does not know the job.
+// Lost: the connection broke. Gone: a restarted daemon does not know the job.
 typedef enum Outcome { OutcomeStaged, OutcomeLost, OutcomeGone, OutcomeFailed } Outcome;
 
 // A restart of the daemon may help.
@@ -53,14 +53,12 @@ static Outcome follow(const Staging* staging, const char* job, Report* report, i
   }
   Outcome outcome = OutcomeGone;
   if (answer.status == 200) outcome = read_events(staging, &answer, report, heard_ms, staged, failure);
+  if (answer.status != 200 && answer.status != 404) {
+    json_read_error("", answer.status, failure);
+    outcome = OutcomeFailed;
+  }
   http_close(&answer);
   return outcome;
-}
-
-static void note_loss(Report* report, const Failure* failure, int64_t allowed_ms) {
-  char note[MostWhat + 64];
-  snprintf(note, sizeof note, "%s; trying again for %d s", failure->what, (int)(allowed_ms / 1000));
-  report_note(report, note);
 }
 
 int stage_and_wait(const Staging* staging, Report* report, StagedList* staged, Failure* failure) {
@@ -80,13 +78,21 @@ int stage_and_wait(const Staging* staging, Report* report, StagedList* staged, F
     } else if (outcome == OutcomeLost && now_ms() - heard_ms >= allowed_ms) {
       outcome = OutcomeFailed;
     } else if (outcome == OutcomeLost) {
-      if (!noted || heard_ms != before_ms) note_loss(report, failure, allowed_ms);
+      if (!noted || heard_ms != before_ms)
+        report_note(report, "%s; trying again for %d s", failure->what, (int)(allowed_ms / 1000));
       noted = true;
       const Wait pause = wait_for_ms(allowed_ms, staging->wake_fd);
       (void)pause_for_ms(staging->timings.retry_ms, &pause);  // a cancellation ends the next call
     }
   }
   free(job);
-  if (outcome == OutcomeStaged) report_end(report);
-  return outcome == OutcomeStaged ? 0 : -1;
+  if (outcome != OutcomeStaged) return -1;
+  report_end(report);
+  for (size_t at = 0; at < staged->count; ++at) {
+    const char* why = staged_text(staged, at, "unchecked");
+    if (why != NULL)
+      report_note(report, "warning: the copy of %s was not compared with its source: %s",
+                  staging->names.names[at < staging->names.count ? at : 0], why);
+  }
+  return 0;
 }

@@ -51,9 +51,15 @@ struct Retries {
   Duration pause;  // before the next attempt
 };
 
-// A worker reported it after it, or an earlier one, had started to read the source.
-bool is_trouble_of_source(const Task& task, const Error& error) {
-  return task.attempt.is_given_up || (task.has_begun && error.kind == Errc::Unavailable);
+// Its source, the cache or the worker is away, and may be back.
+bool is_worth_waiting(const Task& task, const Error& error) {
+  return task.attempt.is_given_up || error.kind == Errc::Unavailable;
+}
+
+// Not once everything is copied.
+bool needs_source(const json::object& progress) {
+  const auto phase = get_string(progress, "phase");
+  return phase == "walking" || phase == "copying";
 }
 
 tl::unexpected<Error> give_up(const Task& task, const Error& last, unsigned tries) {
@@ -98,8 +104,8 @@ asio::awaitable<void> Attempts::run(TaskPtr task) {
   co_await end_holds(leases_, std::move(alone));  // no request waits for its result
 }
 
-// Waits, without a limit, while the volume is away; before anything was read, as long as a request waits. A
-// source that fails although it looks healthy gets a limited number of attempts.
+// Waits while the source or the cache is away, as long as a request waits. A source that fails although it
+// looks healthy gets a limited number of attempts.
 asio::awaitable<Outcome> Attempts::stage_to_the_end(TaskPtr task) {
   Retries retries{0, context_.timings.retry};
   co_await wait_while_settling(context_, task);
@@ -107,10 +113,7 @@ asio::awaitable<Outcome> Attempts::stage_to_the_end(TaskPtr task) {
     auto staged = co_await attempt_in_turn(task);
     turns_.give_back(*task);
     if (task->is_cancelled) co_return task->cancelled();
-    if (task->attempt.begins_again && (!staged || is_redefined(context_, *task))) {
-      co_await wait_to_begin_again(context_, task);
-      continue;
-    }
+    if (task->attempt.begins_again && (!staged || is_redefined(context_, *task))) continue;
     if (!staged && task->attempt.doubt) {
       const bool passed = co_await doubt_passed(context_, task);
       if (passed) continue;
@@ -121,34 +124,38 @@ asio::awaitable<Outcome> Attempts::stage_to_the_end(TaskPtr task) {
       co_await prefetches_.end(task, blocked_by);
       continue;
     }
-    if (!staged && !task->has_begun && staged.error().kind == Errc::Unavailable) {
-      Error why = std::move(staged.error());
-      co_await wait_to_begin(context_, task, std::move(why));
-      if (task->is_cancelled) co_return task->cancelled();
-      continue;
-    }
-    if (staged || !is_trouble_of_source(*task, staged.error())) co_return staged;
+    if (staged || !is_worth_waiting(*task, staged.error())) co_return staged;
+    const Error why = std::move(staged.error());
     if (task->attempt.has_moved) retries = {0, context_.timings.retry};
+    const bool has_begun = task->attempt.has_begun || task->attempt.is_given_up;
     const bool is_away = !can_be_read(*task);
-    if (!is_away && ++retries.tries >= context_.timings.tries) {
-      co_return give_up(*task, staged.error(), retries.tries);
+    if (has_begun && !is_away && ++retries.tries >= context_.timings.tries)
+      co_return give_up(*task, why, retries.tries);
+    if (has_begun) {
+      log::warning(doing(*task) + " stalled: " + why.what + "; it resumes automatically");
+      ++activity_.totals.stalls;
     }
-    std::string reason = staged.error().what + "; it resumes automatically";
-    log::warning(doing(*task) + " stalled: " + reason);
-    ++activity_.totals.stalls;
-    task->show_stalled(reason);
-    co_await pause_for(task, is_away ? context_.timings.look : retries.pause);
-    while (can_ask_peers(*task)) {
-      auto from_peers = co_await attempt_from_peers(task);
-      if (from_peers) co_return from_peers;
-      const SteadyTime again = context_.clock.steady() + context_.timings.peers;
-      co_await wait_for_source(context_, task, reason, again);
-    }
-    co_await wait_for_source(context_, task, std::move(reason));
+    auto from_peers = co_await wait_after(task, why, is_away ? context_.timings.look : retries.pause);
+    if (from_peers) co_return std::move(*from_peers);
     if (task->is_cancelled) co_return task->cancelled();
     if (!is_away) retries.pause = std::min(retries.pause * 2, kLongestRetry);
-    log::info(doing(*task) + " goes on");
+    if (has_begun) log::info(doing(*task) + " goes on");
   }
+}
+
+// At least for `pause`. A result: peers had what its source would have given.
+asio::awaitable<std::optional<Outcome>> Attempts::wait_after(TaskPtr task, Error why, Duration pause) {
+  co_await wait_for_source(context_, task, why, pause, context_.clock.steady());
+  while (can_ask_peers(*task)) {
+    auto from_peers = co_await attempt_from_peers(task);
+    if (from_peers) co_return std::move(from_peers);
+    const SteadyTime again = context_.clock.steady() + context_.timings.peers;
+    co_await wait_for_source(context_, task, why, context_.timings.look, again);
+  }
+  const auto source = context_.find_source(task->dataset);
+  if (source || source.error().kind != Errc::Unavailable) co_return std::nullopt;
+  co_await wait_for_source(context_, task, source.error(), context_.timings.look);
+  co_return std::nullopt;
 }
 
 bool Attempts::can_be_read(const Task& task) const {
@@ -181,10 +188,7 @@ asio::awaitable<Outcome> Attempts::attempt_in_turn(TaskPtr task) {
       co_return looked;
     }
   }
-  if (must_wait(*task)) {
-    task->away_since.reset();
-    task->show_queued();
-  }
+  if (must_wait(*task)) task->show_queued();
   auto waits = [this, task] { return must_wait(*task); };
   co_await turns_.wait_while(task, std::move(waits));
   auto staged = co_await attempt(task, false);
@@ -223,6 +227,7 @@ asio::awaitable<Outcome> Attempts::attempt(TaskPtr task, bool only_cached) {
   task->attempt.requests = activity_.requests;
   auto call = call_to_stage(task, *source, only_cached);
   const workers::Cancellation cancellation = task->attempt.cancellation;
+  task->away.reset();  // unless this attempt fails too
   auto staged = co_await context_.runner.run(std::move(call), cancellation);
   task->attempt.worker = 0;
   co_return staged;
@@ -232,12 +237,12 @@ void Attempts::note_progress(Task& task, const json::object& progress) {
   const SteadyTime now = context_.clock.steady();
   Attempt& attempt = task.attempt;
   attempt.note(progress, now);
-  task.has_begun = true;
   if (attempt.is_from_peers && !attempt.has_moved) return;  // still shown as stalled: peers may have nothing
   task.progress = progress;
   task.progress["dataset"] = printable(task.dataset.name);
   prefetches_.note_progress(task);
   if (attempt.is_from_peers) {
+    task.note_read(now);
     task.changed.notify();
     return;
   }
@@ -247,11 +252,12 @@ void Attempts::note_progress(Task& task, const json::object& progress) {
     attempt.cancellation.cancel();
     return;
   }
+  if (source || !task.read_at || !needs_source(progress)) task.note_read(now);
   if (!source) {
     attempt.saw_outage = true;
     attempt.back_since = now;
     turns_.give_back(task);  // other stagings need not wait for that volume
-    task.show_stalled(goes_on_when_over(source.error()));
+    if (needs_source(progress)) task.show_away(source.error(), now);
   } else if (attempt.saw_outage &&
              now - std::max(attempt.back_since, attempt.last_moved) > context_.timings.stuck) {
     attempt.is_given_up = true;

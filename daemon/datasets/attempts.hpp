@@ -34,6 +34,7 @@ class Attempts {
 
  private:
   asio::awaitable<Outcome> stage_to_the_end(TaskPtr task);
+  asio::awaitable<std::optional<Outcome>> wait_after(TaskPtr task, Error why, Duration pause);
   asio::awaitable<Outcome> attempt_in_turn(TaskPtr task);
   asio::awaitable<Outcome> attempt(TaskPtr task, bool only_cached);
   bool can_ask_peers(const Task& task) const;

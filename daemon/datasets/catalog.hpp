@@ -31,6 +31,7 @@ class Catalog {
   // {"datasets", "usage"}. Unavailable until the cache was checked after the daemon's start; an error while
   // it can't be read.
   Result<const json::object*> known() const;
+  bool is_being_opened() const { return !is_looked_over_ && (!answer_ || *answer_); }
   // For a request: what the drive says now, if the last answer was an error or is old. Requests share one
   // look and wait for a short time only.
   asio::awaitable<void> look_again();

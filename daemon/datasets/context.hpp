@@ -66,8 +66,9 @@ struct Context {
   // Its volume is on its first attempt, as after the daemon's start, so a short wait is worthwhile.
   std::function<bool(const config::Dataset&)> is_settling;
   Timings timings{};
-  // Why its volume is away, and since when; if unset, as find_source says it.
-  std::function<std::string(const config::Dataset&)> say_away{};
+  // Its volume is settling, or was ready a moment ago: too early for a copy that stands in for it. Unset:
+  // never.
+  std::function<bool(const config::Dataset&)> may_be_back_soon{};
 };
 
 }  // namespace spark::datasets

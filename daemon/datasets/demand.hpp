@@ -36,6 +36,13 @@ struct StageRequest {
   staging::Cgroup cgroup;                     // lease by control group
   staging::SchedulerJob job;                  // lease by a scheduler's job, from now on
   Asker asker;
+  // The process that asks, the one to hold it for, and their ancestors; its control group: they may hold it
+  // already.
+  std::vector<staging::ProcessId> callers;
+  staging::Cgroup caller_cgroup;
+  // Mounted for the job, a volume of a pod: the lease is on this one, whatever the configuration and the
+  // source are now. 0: as it is staged.
+  std::uint64_t generation = 0;
   std::uint64_t number = 0;        // of all requests to stage
   Demand demand;                   // rate and priority
   std::vector<std::string> nodes;  // hosts that stage the same: peers, beside the configured ones
@@ -45,11 +52,13 @@ struct StageRequest {
   // How long a source may be away before anything was read; none means no limit.
   std::optional<Duration> wait = Duration(0);
 
-  // The same for all requests of a scheduler's hooks for the same data; empty for any other request.
+  // The same for all requests of a scheduler's hooks for the same data; empty for any other request. Hooks
+  // are root's.
   std::string own_key() const {
-    if (!job.is_set() || wait || lease || demand != Demand{} || accepts_source || allow_dirty || offline)
-      return "";
-    std::string key = job.key();
+    const bool is_hook = demand.is_prefetch ? asker.uid == 0 : job.is_set() && demand == Demand{};
+    if (!is_hook || wait || lease || accepts_source || allow_dirty || offline || generation != 0) return "";
+    std::string key = demand.is_prefetch ? "prefetch" : job.key();
+    if (demand.by) key += " by " + rfc3339(*demand.by);
     for (const std::string& dataset : datasets) key += "\n" + dataset;
     return key;
   }

@@ -16,6 +16,7 @@ json::object empty_row(const std::string& name, const char* state) {
           {"bytes", 0},
           {"files", 0},
           {"generation", 0},
+          {"copies", json::array{}},
           {"bytes_from", nullptr},
           {"source_generation", nullptr},
           {"outdated", nullptr},
@@ -61,6 +62,20 @@ std::map<std::string, Waiting> waiting_for(const Jobs& jobs) {
   return waiting;
 }
 
+// Newest first.
+json::array copies_in(const json::object& row) {
+  json::array copies;
+  const auto add = [&](const json::object& copy) {
+    const json::value *generation = copy.if_contains("generation"), *path = copy.if_contains("path");
+    if (generation == nullptr || path == nullptr || path->is_null()) return;
+    copies.push_back(json::object{{"generation", *generation}, {"path", *path}});
+  };
+  add(row);
+  const json::array* older = get_array(row, "older");
+  for (std::size_t i = 0; older != nullptr && i < older->size(); ++i) add((*older)[i].as_object());
+  return copies;
+}
+
 json::array texts(const std::set<std::string>& all) {
   json::array array;
   for (const std::string& text : all) array.emplace_back(text);
@@ -81,6 +96,8 @@ Result<json::object> list(const Context& context, const Activity& activity, cons
     const std::string name = get_string(row, "name").value_or("");
     row["name"] = printable(name);
     row.erase("good_at_s");
+    row.erase("definition");
+    row["copies"] = copies_in(row);
     row.erase("older");
     compare_generations(context, name, row);
     if (activity.evicting.contains(name)) row["state"] = "evicting";

@@ -12,7 +12,10 @@ namespace {
 void wake_on_cancel(Job& job, const std::vector<TaskPtr>& tasks) {
   job.on_cancel = [owner = &job, tasks] {
     owner->finish(fail(Errc::Cancelled, "staging was cancelled", "stage again to go on from where it was"));
-    for (const TaskPtr& task : tasks) task->changed.notify();  // wakes the job, which releases its tasks
+    for (const TaskPtr& task : tasks) {
+      if (!task->is_cancelled) task->stops.reset();
+      task->changed.notify();  // wakes the job, which releases its tasks
+    }
   };
 }
 
@@ -25,7 +28,7 @@ bool is_refused_for_others(const Task& task, const StageRequest& request) {
 // The shared staging looked at its source before the request: changes since then are not in the copy.
 bool is_older(const Task& task, const StageRequest& request) {
   const bool is_staged = task.was_tried && task.ended && task.ended->has_value();
-  return is_staged && !request.demand.is_prefetch && task.attempt.requests < request.number;
+  return is_staged && !task.is_copy && !request.demand.is_prefetch && task.attempt.requests < request.number;
 }
 
 }  // namespace
@@ -44,9 +47,11 @@ Result<std::vector<config::Dataset>> Requests::find_all(const StageRequest& requ
   std::vector<config::Dataset> found;
   for (const std::string& name : request.datasets) {
     auto dataset = config::find_dataset(context_.config(), name);
-    if (!dataset) return dataset.take_error();
-    const bool waits = !request.wait || *request.wait > Duration(0);
-    if (!waits && activity_.evicting.contains(dataset->name)) return being_evicted(dataset->name);
+    if (!dataset && request.generation == 0) return dataset.take_error();
+    if (!dataset) {
+      dataset = config::Dataset{};
+      dataset->name = name;
+    }
     found.push_back(std::move(*dataset));
   }
   return found;
@@ -55,13 +60,19 @@ Result<std::vector<config::Dataset>> Requests::find_all(const StageRequest& requ
 Result<std::shared_ptr<Job>> Requests::stage(StageRequest request) {
   const auto wanted = find_all(request);
   if (!wanted) return fail(wanted.error());
+  std::optional<json::object> mounted;
+  if (request.generation != 0) {
+    auto copy = copies_.find_mounted(request);
+    if (!copy) return copy.take_error();
+    mounted = std::move(*copy);
+  }
   if (auto own = join_own(request, *wanted)) return own;
   request.number = ++activity_.requests;
   const std::string verb = request.demand.is_prefetch ? kPrefetch : kStage;
   auto job = jobs_.create({verb, request.datasets, request.asker});
   std::vector<TaskPtr> tasks, fresh;
   for (const config::Dataset& dataset : *wanted) {
-    auto copy = copies_.find(request, dataset);
+    auto copy = mounted ? mounted : copies_.find(request, dataset);
     TaskPtr task = copy ? task_of(dataset, std::move(*copy), request) : take_part(dataset, request, fresh);
     activity_.wanted.insert(dataset.name);
     if (request.job.is_set()) job_leases_.claim(claim_of(request, dataset.name));
@@ -107,13 +118,14 @@ void Requests::watch(const std::shared_ptr<Job>& job, const std::vector<TaskPtr>
 }
 
 // A job of a scheduler has one job here for the same data, however often its tasks, and hooks that lost the
-// answer, ask for it. Each adds its processes to the lease.
+// answer, ask for it. Each adds its processes to the lease. So have all prefetches of hooks.
 std::shared_ptr<Job> Requests::join_own(const StageRequest& request,
                                         const std::vector<config::Dataset>& wanted) {
   const auto found = own_.find(request.own_key());
   auto job = found == own_.end() ? nullptr : found->second.lock();
   if (!job || !job->is_running()) return nullptr;
   for (const config::Dataset& dataset : wanted) {
+    if (!request.job.is_set()) break;
     job_leases_.claim(claim_of(request, dataset.name));
     job_leases_.settle(claim_of(request, dataset.name));
   }
@@ -147,13 +159,13 @@ TaskPtr Requests::make_task(const config::Dataset& dataset, const StageRequest& 
   return task;
 }
 
-// Has ended already, and is shared with no other request.
+// Is shared with no other request.
 TaskPtr Requests::task_of(const config::Dataset& dataset, json::object ready_copy,
                           const StageRequest& request) {
   auto task = std::make_shared<Task>(context_.executor, ++activity_.newest_task, dataset);
   task->demands.add(request.demand);
   task->users = 1;
-  task->is_over = true;
+  task->is_over = task->is_copy = true;
   task->ended = std::move(ready_copy);
   count(activity_.totals, *task, *task->ended);
   return task;
@@ -211,7 +223,7 @@ asio::awaitable<void> Requests::end_early(std::shared_ptr<const Shared> shared, 
   if (!task->ended) {
     Error why = copies_.with_hint(*task->away, request, task->dataset);
     why.what = "staging " + printable(task->dataset.name) + ": " + why.what;
-    if (task->users == 1) task->stops = why;
+    task->stops = why;  // if this was the last request for it
     job.finish(fail(std::move(why)));
   } else if (request.demand.is_prefetch && !*task->ended) {
     job.finish(fail(task->ended->error()));
@@ -220,12 +232,14 @@ asio::awaitable<void> Requests::end_early(std::shared_ptr<const Shared> shared, 
   for (const TaskPtr& one : shared->tasks) one->changed.notify();  // wakes the job, which releases its tasks
 }
 
-// Its source is away for longer than the request waits, and nothing stands in for it.
+// Its source is away for longer than the request waits, and nothing stands in for it. A copy that was under
+// way since the request goes on later.
 bool Requests::is_too_late(const Shared& shared, const Task& task) const {
   if (!task.away || !shared.request.wait) return false;
+  if (task.read_at && *task.read_at >= shared.begin) return false;
   const SteadyTime begin = std::max(shared.begin, task.away_since.value_or(shared.begin));
   return context_.clock.steady() - begin >= *shared.request.wait &&
-         !copies_.find(shared.request, task.dataset);
+         !copies_.may_serve(shared.request, task.dataset);
 }
 
 asio::awaitable<Outcome> Requests::wait_for(std::shared_ptr<Job> job, std::vector<TaskPtr>& tasks,
@@ -233,7 +247,7 @@ asio::awaitable<Outcome> Requests::wait_for(std::shared_ptr<Job> job, std::vecto
   json::array results;
   for (TaskPtr& task : tasks) {
     auto outcome = co_await outcome_of(job, task, request);
-    while (is_refused_for_others(*task, request) || is_older(*task, request)) {
+    while (job->is_running() && (is_refused_for_others(*task, request) || is_older(*task, request))) {
       co_await stage_again(task, request);
       watch(job, tasks, request);
       outcome = co_await outcome_of(job, task, request);
@@ -248,20 +262,27 @@ asio::awaitable<Outcome> Requests::wait_for(std::shared_ptr<Job> job, std::vecto
   co_return all;
 }
 
-// Of the task; or a copy that stands in for its source while that is away.
-asio::awaitable<Outcome> Requests::outcome_of(std::shared_ptr<Job> job, TaskPtr task,
+// Of the task; or of a copy that stands in for its source while that is away, which then replaces the task.
+asio::awaitable<Outcome> Requests::outcome_of(std::shared_ptr<Job> job, TaskPtr& task,
                                               const StageRequest& request) {
-  for (;;) {
+  while (!task->is_copy) {
     if (!job->is_running()) co_return fail(Errc::Cancelled, "the job was cancelled");
-    const Error* failure = task->ended && !*task->ended ? &task->ended->error() : nullptr;
-    const bool may_be_away = task->away || failure != nullptr || request.offline || task->dataset.offline;
-    if (may_be_away) {
-      if (auto copy = copies_.find(request, task->dataset, failure)) co_return std::move(*copy);
+    if (task->ended && *task->ended) co_return *task->ended;
+    const Error* failure = task->ended ? &task->ended->error() : nullptr;
+    auto copy =
+        task->away || failure != nullptr ? copies_.find(request, task->dataset, failure) : std::nullopt;
+    if (copy) {
+      (void)let_go({task}, request.demand);  // it staged nothing that is held
+      task = task_of(task->dataset, std::move(*copy), request);
+    } else if (task->ended) {
+      co_return *task->ended;
+    } else {
+      job->set_progress(task->progress);
+      co_await task->changed.wait();
     }
-    if (task->ended) co_return *task->ended;
-    job->set_progress(task->progress);
-    co_await task->changed.wait();
   }
+  auto held = co_await hold_copy(task);
+  co_return held;
 }
 
 }  // namespace spark::datasets

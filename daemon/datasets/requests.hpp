@@ -4,8 +4,6 @@
 #include <boost/asio/awaitable.hpp>
 #include <map>
 #include <memory>
-#include <optional>
-#include <set>
 #include <string>
 #include <vector>
 
@@ -16,37 +14,12 @@
 #include "daemon/datasets/leases/job_leases.hpp"
 #include "daemon/datasets/leases/leases.hpp"
 #include "daemon/datasets/prefetches.hpp"
+#include "daemon/datasets/ready_copies.hpp"
 #include "daemon/datasets/task.hpp"
 #include "daemon/datasets/turns.hpp"
 #include "daemon/jobs.hpp"
 
 namespace spark::datasets {
-
-// Copies that are served as they are, without a look at their source: to a scheduler's job the one that it
-// holds already, and to requests that allow it the newest one while the source is away.
-class ReadyCopies {
- public:
-  ReadyCopies(const Context& context, const Activity& activity, const Catalog& catalog, const Leases& leases)
-      : context_(context), activity_(activity), catalog_(catalog), leases_(leases) {}
-
-  // A result as of a staging, with "unchecked" while the source is away; none if the dataset has to be
-  // staged. Never a damaged copy, nor a doubtful one unless that is allowed. `failure`: of an attempt to
-  // stage it.
-  std::optional<json::object> find(const StageRequest& request, const config::Dataset& dataset,
-                                   const Error* failure = nullptr) const;
-
-  // Adds what the request can do about a source that is away.
-  Error with_hint(Error away, const StageRequest& request, const config::Dataset& dataset) const;
-
- private:
-  std::optional<std::string> why_away(const config::Dataset& dataset, const Error* failure) const;
-  std::set<std::uint64_t> held_by(const staging::SchedulerJob& job, const std::string& dataset) const;
-
-  const Context& context_;
-  const Activity& activity_;
-  const Catalog& catalog_;
-  const Leases& leases_;
-};
 
 class Requests {
  public:
@@ -75,7 +48,8 @@ class Requests {
   void watch(const std::shared_ptr<Job>& job, const std::vector<TaskPtr>& tasks, const StageRequest& request);
   asio::awaitable<Outcome> wait_for(std::shared_ptr<Job> job, std::vector<TaskPtr>& tasks,
                                     const StageRequest& request, std::vector<std::string>& granted);
-  asio::awaitable<Outcome> outcome_of(std::shared_ptr<Job> job, TaskPtr task, const StageRequest& request);
+  asio::awaitable<Outcome> outcome_of(std::shared_ptr<Job> job, TaskPtr& task, const StageRequest& request);
+  asio::awaitable<Outcome> hold_copy(TaskPtr task);
   asio::awaitable<Outcome> result_of(TaskPtr task, json::object result, const StageRequest& request,
                                      std::vector<std::string>& granted);
   asio::awaitable<Result<std::string>> grant(const StageRequest& request, std::string dataset,

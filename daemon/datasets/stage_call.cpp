@@ -61,6 +61,7 @@ workers::Call Attempts::call_to_stage(const TaskPtr& task, const SourcePlace& so
                                         {"doubtful", source.doubt && task->allow_dirty},
                                         {"generation", source.generation}};
   if (!source.origin.empty()) call.request["origin"] = source.origin;
+  call.request["definition"] = definition_of(task->dataset);
   if (task->accepts_source) call.request["accept_source"] = true;
   call.request["exclude"] = std::move(exclude);
   call.request["links"] = config::to_string(task->dataset.links);

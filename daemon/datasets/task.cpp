@@ -6,6 +6,19 @@
 #include "daemon/datasets/leases/leases.hpp"
 
 namespace spark::datasets {
+namespace {
+
+Bytes bytes_of(const json::object& object, std::string_view key) {
+  return static_cast<Bytes>(std::max<std::int64_t>(0, get_int(object, key).value_or(0)));
+}
+
+void log_eviction(const Task& task, const json::object& evicted) {
+  log::info("dataset " + printable(get_string(evicted, "name").value_or("")) + " (" +
+            format_bytes(bytes_of(evicted, "bytes")) + ") was evicted to make room for " +
+            printable(task.dataset.name));
+}
+
+}  // namespace
 
 void Attempt::note(const json::object& progress, SteadyTime now) {
   has_begun = true;
@@ -68,17 +81,55 @@ void Task::show_stalled(const std::string& reason) {
   changed.notify();
 }
 
+void Task::note_read(SteadyTime now) {
+  read_at = now;
+  away.reset();
+  away_since.reset();
+}
+
 void Task::show_away(Error why, SteadyTime now) {
   away = std::move(why);
   if (!away_since) away_since = now;
-  show_stalled(away->what + "; it begins automatically when that is over");
+  show_stalled(away->what + (read_at ? "; it resumes automatically when that is over"
+                                     : "; it begins automatically when that is over"));
 }
 
 void Task::show_queued() {
   away.reset();
+  away_since.reset();
   progress["phase"] = "queued";
   progress.erase("reason");
   changed.notify();
+}
+
+std::string definition_of(const config::Dataset& dataset) {
+  const json::array exclude(dataset.exclude.begin(), dataset.exclude.end());
+  return json::serialize(json::array{json::value(dataset.volume), json::value(dataset.path), exclude,
+                                     json::value(config::to_string(dataset.links))});
+}
+
+void count(Totals& totals, const Task& task, const Outcome& ended) {
+  if (!ended) {
+    ++(ended.error().kind == Errc::Cancelled ? totals.cancelled : totals.failed);
+    return;
+  }
+  if (get_string(*ended, "served_from") == "cache") {
+    ++totals.from_cache;
+  } else {
+    const Bytes taken_over = bytes_of(*ended, "resumed_bytes") + bytes_of(*ended, "unchanged_bytes");
+    ++totals.copied;
+    totals.copied_bytes += bytes_of(*ended, "bytes") - std::min(bytes_of(*ended, "bytes"), taken_over);
+    if (const json::object* from = get_object(*ended, "bytes_from"))
+      totals.peer_bytes += bytes_of(*from, "peers");
+    totals.copied_seconds += get_double(*ended, "seconds").value_or(0);
+  }
+  const json::array* evicted = get_array(*ended, "evicted");
+  for (std::size_t i = 0; evicted != nullptr && i < evicted->size(); ++i) {
+    const json::object& one = (*evicted)[i].as_object();
+    log_eviction(task, one);
+    ++totals.evicted_for_room;
+    totals.evicted_for_room_bytes += bytes_of(one, "bytes");
+  }
 }
 
 tl::unexpected<Error> being_evicted(const std::string& dataset) {

@@ -18,7 +18,6 @@
 #include "daemon/config/model.hpp"
 #include "daemon/datasets/context.hpp"
 #include "daemon/datasets/demand.hpp"
-#include "daemon/datasets/totals.hpp"
 #include "daemon/event.hpp"
 #include "daemon/timer.hpp"
 #include "daemon/workers/runner.hpp"
@@ -75,9 +74,10 @@ struct Task {
   bool is_cancelled = false;
   bool is_over = false;  // finished, except for a refresh of the catalog
   bool was_tried = false;
-  bool has_begun = false;  // an attempt has examined its source: from then on it waits without a limit
-  // Before that: why it can't begin now, as its source is configured but can't be reached; and since when it
-  // has been so, with attempts between.
+  bool is_copy = false;               // not staged: a copy that is served to one request as it is
+  std::optional<SteadyTime> read_at;  // an attempt read its source then, for the last time
+  // Why it can't go on now, as its source is configured but can't be reached; and since when it has been so,
+  // with attempts between.
   std::optional<Error> away;
   std::optional<SteadyTime> away_since;
   bool has_room = false;             // for a prefetch: its space was reserved
@@ -96,10 +96,27 @@ struct Task {
   tl::unexpected<Error> cancelled() const;  // the reason
   void begin_again();
   void show_stalled(const std::string& reason);
+  void note_read(SteadyTime now);  // its source is there
   void show_away(Error why, SteadyTime now);
   void show_queued();
 };
 using TaskPtr = std::shared_ptr<Task>;
+
+// Since the daemon started: counters that never decrease.
+struct Totals {
+  // Results of stagings. Concurrent requests for one dataset count once.
+  std::uint64_t copied = 0, from_cache = 0, failed = 0, cancelled = 0;
+  Bytes copied_bytes = 0;     // of the stagings that ended as copied, without data shared with earlier copies
+  Bytes peer_bytes = 0;       // part of those from other hosts
+  double copied_seconds = 0;  // duration of those
+  std::uint64_t stalls = 0;   // times that a staging waited for its source to return
+
+  std::uint64_t evicted_for_room = 0, evicted_by_request = 0;
+  Bytes evicted_for_room_bytes = 0, evicted_by_request_bytes = 0;
+
+  // Results of verifying and scrubbing.
+  std::uint64_t found_good = 0, found_damaged = 0, not_readable = 0;
+};
 
 // Work in progress, by dataset name.
 struct Activity {
@@ -112,6 +129,12 @@ struct Activity {
   std::set<std::string> evicting;
   Totals totals;
 };
+
+// What the configuration says of a dataset's content, as text.
+std::string definition_of(const config::Dataset& dataset);
+
+// Counts a staging that has ended; logs the datasets evicted for its space.
+void count(Totals& totals, const Task& task, const Outcome& ended);
 
 tl::unexpected<Error> being_evicted(const std::string& dataset);
 

@@ -145,7 +145,9 @@ asio::awaitable<void> Upkeep::keep_scrubbing() {
       if (done) recovered = now;
     }
     co_await catalog_.look_again();  // for `status`, which does not wait for a worker
-    const auto due = activity_.tasks.empty() ? due_for_scrub() : std::nullopt;
+    const bool is_busy = std::ranges::any_of(
+        activity_.tasks, [](const auto& task) { return task.second->attempt.worker != 0; });
+    const auto due = is_busy ? std::nullopt : due_for_scrub();
     if (!due) continue;
     log::info("scrubbing dataset " + printable(*due) + ": its copy was not read back for long");
     const auto job = scrub({*due});

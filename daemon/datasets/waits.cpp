@@ -1,5 +1,7 @@
 #include "daemon/datasets/waits.hpp"
 
+#include <utility>
+
 #include "daemon/config/parse.hpp"
 #include "daemon/token.hpp"
 
@@ -10,39 +12,23 @@ asio::awaitable<void> pause_for(TaskPtr task, Duration time) {
   co_await task->pause.wait();
 }
 
-std::string goes_on_when_over(const Error& why) {
-  return why.what + "; it resumes automatically when that is over";
-}
-
 asio::awaitable<void> wait_while_settling(const Context& context, TaskPtr task) {
   while (!task->is_cancelled && context.is_settling(task->dataset))
     co_await pause_for(task, context.timings.settling);
 }
 
-asio::awaitable<void> wait_for_source(const Context& context, TaskPtr task, std::string reason,
+asio::awaitable<void> wait_for_source(const Context& context, TaskPtr task, Error why, Duration pause,
                                       SteadyTime end) {
-  task->show_stalled(reason);
   while (!task->is_cancelled) {
-    const auto source = context.find_source(task->dataset);
-    if (source || source.error().kind == Errc::NotFound) break;
-    task->show_stalled(goes_on_when_over(source.error()));
-    if (context.clock.steady() >= end) co_return;
-    co_await pause_for(task, context.timings.look);
-  }
-  task->show_queued();
-}
-
-asio::awaitable<void> wait_to_begin(const Context& context, TaskPtr task, Error why) {
-  do {
     task->show_away(std::move(why), context.clock.steady());
-    co_await pause_for(task, context.timings.look);
-    if (auto now = config::find_dataset(context.config(), task->dataset.name))
-      task->dataset = std::move(*now);
+    co_await pause_for(task, std::exchange(pause, context.timings.look));
+    auto now = config::find_dataset(context.config(), task->dataset.name);
+    if (!now) co_return;
+    task->dataset = std::move(*now);
     const auto source = context.find_source(task->dataset);
-    if (source || source.error().kind != Errc::Unavailable) break;
+    if (source || source.error().kind != Errc::Unavailable || context.clock.steady() >= end) co_return;
     why = source.error();
-  } while (!task->is_cancelled);
-  if (!task->is_cancelled) task->show_queued();
+  }
 }
 
 // A new state was published; the volume remounts once the last process has closed its files on the old one.
@@ -60,23 +46,9 @@ asio::awaitable<bool> doubt_passed(const Context& context, TaskPtr task) {
   co_return task->is_cancelled;
 }
 
-asio::awaitable<void> wait_to_begin_again(const Context& context, TaskPtr task) {
-  if (auto now = config::find_dataset(context.config(), task->dataset.name)) task->dataset = std::move(*now);
-  const auto source = context.find_source(task->dataset);
-  if (source || source.error().kind != Errc::Unavailable) co_return;
-  std::string reason = goes_on_when_over(source.error());
-  task->show_stalled(reason);
-  co_await pause_for(task, context.timings.look);
-  co_await wait_for_source(context, task, std::move(reason));
-}
-
 bool is_redefined(const Context& context, const Task& task) {
-  auto now = config::find_dataset(context.config(), task.dataset.name);
-  if (!now) return true;
-  now->env = task.dataset.env;                // only the results have it
-  now->offline = task.dataset.offline;        // decided for each request
-  now->namespaces = task.dataset.namespaces;  // only spark-stage-csi reads it
-  return *now != task.dataset;
+  const auto now = config::find_dataset(context.config(), task.dataset.name);
+  return !now || now->peers != task.dataset.peers || definition_of(*now) != definition_of(task.dataset);
 }
 
 }  // namespace spark::datasets

@@ -7,7 +7,7 @@
 #include "base/file.hpp"
 #include "base/json.hpp"
 #include "daemon/config/model.hpp"
-#include "daemon/datasets/totals.hpp"
+#include "daemon/datasets/task.hpp"
 #include "daemon/metrics/page.hpp"
 #include "daemon/outputs/totals.hpp"
 #include "daemon/volumes/status.hpp"

@@ -1,4 +1,5 @@
 // Requests about datasets, their copies and their leases.
+#include <algorithm>
 #include <optional>
 
 #include "base/text.hpp"
@@ -59,7 +60,10 @@ asio::awaitable<Answer> get_fleet_datasets(const DaemonParts& daemon, Request /*
 
 Answer post_staging(const DaemonParts& daemon, const Request& request) {
   if (auto refused = refuse_job(daemon, request)) return std::move(*refused);
-  if (!request.caller.may_change && daemon.datasets.leases().all().size() >= kMostLeases)
+  // Those of jobs that wait are counted with the datasets being worked on.
+  const auto leases = std::ranges::count_if(daemon.datasets.leases().all(),
+                                            [](const auto& lease) { return lease.second.is_staged(); });
+  if (!request.caller.may_change && static_cast<std::size_t>(leases) >= kMostLeases)
     return too_much("there are " + std::to_string(kMostLeases) + " leases already",
                     "`spark-stage ls` shows them, `spark-stage release LEASE` ends one");
   auto wanted = read_staging(request);

@@ -54,12 +54,11 @@ Result<SourcePlace> find_source(const config::Dataset& dataset, const volumes::V
   return place_on_volume(dataset, *volume);
 }
 
-std::string away_in_words(const config::Dataset& dataset, const volumes::VolumeSet& volumes) {
+bool may_be_back_soon(const config::Dataset& dataset, const volumes::VolumeSet& volumes, WallTime now) {
   const auto volume = volumes.find(dataset.volume);
-  if (!volume) return "volume " + dataset.volume + " is not in the configuration";
-  const volumes::Status& status = volume->status();
-  return "volume " + dataset.volume + " is " + to_string(status.state) + " since " + rfc3339(status.since) +
-         (status.reason.empty() ? "" : ": " + status.reason);
+  if (!volume) return false;
+  const volumes::History& history = volume->status().history;
+  return volume->is_settling() || (history.is_out() && now - history.outages().back().began < kShortOutage);
 }
 
 }  // namespace spark

@@ -1,6 +1,9 @@
 // The current place of a dataset's source.
 #pragma once
 
+#include <chrono>
+
+#include "base/clock.hpp"
 #include "base/result.hpp"
 #include "daemon/config/model.hpp"
 #include "daemon/datasets/datasets.hpp"
@@ -14,7 +17,9 @@ namespace spark {
 Result<datasets::SourcePlace> find_source(const config::Dataset& dataset, const volumes::VolumeSet& volumes,
                                           HostSnapshot& snapshot);
 
-// "volume datasets is lost since 2026-11-27T14:00:00Z: its device is gone"
-std::string away_in_words(const config::Dataset& dataset, const volumes::VolumeSet& volumes);
+// An outage that lasts no longer is no reason to use old data: links reconnect, and targets start again.
+inline constexpr std::chrono::seconds kShortOutage{30};
+// Its volume is on its first attempt, or was ready a moment ago.
+bool may_be_back_soon(const config::Dataset& dataset, const volumes::VolumeSet& volumes, WallTime now);
 
 }  // namespace spark

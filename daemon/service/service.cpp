@@ -60,24 +60,25 @@ Service::Service(asio::io_context& context, ServiceOptions options, config::Conf
             offer_changed(watch, before);
           }),
       copies_{
-          datasets::Datasets(
-              {context.get_executor(),
-               runner_,
-               clock,
-               options_.state_dir.native(),
-               [this]() -> const config::Config& { return config_.current(); },
-               [this](const config::Dataset& dataset) {
-                 auto place = find_source(dataset, volumes_, snapshot_);
-                 if (place) host_->limit_to_host(*place);
-                 return place;
-               },
-               [this](const config::Dataset& dataset) {
-                 const auto volume = volumes_.find(dataset.volume);
-                 return volume && volume->is_settling();
-               },
-               {},
-               [this](const config::Dataset& dataset) { return away_in_words(dataset, volumes_); }},
-              jobs_),
+          datasets::Datasets({context.get_executor(),
+                              runner_,
+                              clock,
+                              options_.state_dir.native(),
+                              [this]() -> const config::Config& { return config_.current(); },
+                              [this](const config::Dataset& dataset) {
+                                auto place = find_source(dataset, volumes_, snapshot_);
+                                if (place) host_->limit_to_host(*place);
+                                return place;
+                              },
+                              [this](const config::Dataset& dataset) {
+                                const auto volume = volumes_.find(dataset.volume);
+                                return volume && volume->is_settling();
+                              },
+                              {},
+                              [this, &clock](const config::Dataset& dataset) {
+                                return may_be_back_soon(dataset, volumes_, clock.wall());
+                              }},
+                             jobs_),
           outputs::StageOuts({context.get_executor(), runner_, clock, options_.state_dir / "stage-outs",
                               [this]() -> const config::Config& { return config_.current(); },
                               [this](const std::string& volume) {

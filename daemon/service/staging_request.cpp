@@ -49,6 +49,13 @@ Result<> read_hold(datasets::StageRequest& wanted, const Request& request) {
   return {};
 }
 
+// Who may hold a copy already: a process that asks, or is named, and its ancestors and control group.
+void read_callers(datasets::StageRequest& wanted, pid_t caller) {
+  wanted.callers = staging::lineage_of(caller);
+  for (const staging::ProcessId& one : staging::lineage_of(wanted.process.pid)) wanted.callers.push_back(one);
+  if (auto group = staging::cgroup_of(SystemRoot{}, caller)) wanted.caller_cgroup = std::move(*group);
+}
+
 // Processes that have already ended hold nothing.
 Result<> read_processes(staging::SchedulerJob& job, const json::object& wanted) {
   const json::array* processes = get_array(wanted, "processes");
@@ -95,6 +102,16 @@ Result<> read_job(datasets::StageRequest& wanted, const Request& request) {
   return read_processes(wanted.job, *job);
 }
 
+// "generation": a repeated request for a volume of a pod, at which that one is mounted.
+Result<> read_generation(datasets::StageRequest& wanted, const json::object& body) {
+  if (!body.contains("generation")) return {};
+  const auto generation = get_int(body, "generation").value_or(0);
+  if (generation <= 0 || wanted.datasets.size() != 1 || !wanted.job.is_set())
+    return fail(Errc::Invalid, "generation is not the number of one dataset's copy, for a job");
+  wanted.generation = static_cast<std::uint64_t>(generation);
+  return {};
+}
+
 // "prefetch" and "by". Even if a scheduler's job requests a prefetch, that job gets no lease: the dataset is
 // for a later job.
 Result<> read_prefetch(datasets::StageRequest& wanted, const json::object& body) {
@@ -104,9 +121,11 @@ Result<> read_prefetch(datasets::StageRequest& wanted, const json::object& body)
     if (by) return fail(Errc::Invalid, "by is for a prefetch", "add \"prefetch\": true, or leave it out");
     return {};
   }
-  if (wanted.lease || body.contains("hold") || wanted.demand.max_rate != 0)
+  const bool has_more = wanted.lease || body.contains("hold") || wanted.offline || wanted.generation != 0;
+  if (has_more || wanted.demand.max_rate != 0)
     return fail(Errc::Invalid,
-                "a prefetch has no lease_s, hold or max_rate: it is kept until it is asked for",
+                "a prefetch has no lease_s, hold, max_rate, offline or generation: it is kept until it is "
+                "asked for",
                 "\"by\" decides how fast it is");
   wanted.job = {};
   wanted.asker.scheduler_job.clear();
@@ -184,8 +203,10 @@ Result<datasets::StageRequest> read_staging(const Request& request) {
   wanted.accepts_source = get_bool(request.body, "accept_source").value_or(false);
   wanted.allow_dirty = get_bool(request.body, "allow_dirty").value_or(false);
   if (auto held = read_hold(wanted, request); !held) return held.take_error();
+  read_callers(wanted, request.caller.pid);
   if (auto read = read_job(wanted, request); !read) return read.take_error();
   wanted.asker = asker_for(wanted, request.caller);
+  if (auto read = read_generation(wanted, request.body); !read) return read.take_error();
   if (auto read = read_prefetch(wanted, request.body); !read) return read.take_error();
   return wanted;
 }

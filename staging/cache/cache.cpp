@@ -196,6 +196,7 @@ class DiskCache final : public Cache {
     row.is_doubtful = from.is_doubtful;
     row.is_evicting = from.state == GenerationState::Evicting;
     row.source_generation = from.source_generation;
+    row.definition = from.definition;
     row.staged_at = from.staged_at;
     row.last_used = from.last_used;
     row.scrubbed_at = from.scrubbed_at;

@@ -57,6 +57,9 @@ struct Source {
   // SourceIdentity, which all hosts see alike. "folder": by path, size and mtime; the user says that the
   // hosts' folders are the same. Empty: it is not exchanged.
   std::string origin{};
+  // What the caller's configuration says of the dataset, in the caller's format. A copy is of the last one
+  // that it was found equal to.
+  std::string definition{};
   std::filesystem::path within{};  // for a source with a state: `path` relative to its file system's root
   std::function<Result<>()> is_still_so{};  // called after the last read, before anything is published
   // The source is not read: all data comes from hosts that have published the same state.
@@ -104,6 +107,7 @@ struct DatasetRow {
   std::string damage;
   bool is_doubtful = false;             // the source was being written during the copy
   std::uint64_t source_generation = 0;  // the copy was last found equal to this one; see Source::generation
+  std::string definition;               // see Source
   WallTime staged_at, last_used;
   WallTime good_at;  // when the file checked least recently was written or last read back
   // When the whole copy was last read back and compared; none means never.

@@ -180,6 +180,7 @@ Result<> CacheStore::enter(const ManifestHeader& header, std::uint64_t generatio
   GenerationRow row;
   row.dataset = header.dataset;
   row.source_generation = header.source_generation;
+  row.definition = header.definition;
   row.is_doubtful = header.is_doubtful;
   row.generation = generation;
   row.bytes = summary.bytes;

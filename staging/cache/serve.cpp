@@ -16,7 +16,8 @@ namespace {
 std::optional<Staged> serve(CacheStore& store, const Source& source, const GenerationRow& row,
                             CopyReport report, const WalkNotes& notes) {
   // With a full state folder the copy is served all the same; it only looks unused for longer.
-  static_cast<void>(store.catalog().touch(row.dataset, row.generation, store.now(), source.generation));
+  static_cast<void>(
+      store.catalog().touch(row.dataset, row.generation, store.now(), source.generation, source.definition));
   report.unchanged = true;
   add_notes(report, notes);
   return Staged{row.dataset,       store.folder().place(row.dataset, row.generation).path(),
@@ -36,6 +37,7 @@ Result<Tree> open_source(const Source& source) {
   }
   auto tree = open_tree(source.path);
   struct stat info {};
+  if (!tree) tree.error().is_away = tree.error().kind == Errc::NotFound;
   if (!tree || !source.device || (::fstat(tree->folder.get(), &info) == 0 && info.st_dev == *source.device))
     return tree;
   return fail(Errc::Unavailable, tree->shown("") + " is not on the volume's file system",

@@ -150,7 +150,9 @@ Result<> Stager::check_place(const Source& source, const Tree& tree, const Walke
   }
   if (!had_files) return {};
   if (source.device) then.file_system.clear();  // compared when the volume was mounted
-  return check_source_place(tree, walked, then);
+  auto checked = check_source_place(tree, walked, then);
+  if (!checked) checked.error().is_away = true;
+  return checked;
 }
 
 // Called with the dataset locked, so that it can't be evicted between becoming ready and being leased.
@@ -203,6 +205,7 @@ Result<Staged> Stager::copy(const Source& source, const Tree& tree, Walked walke
     header.file_system = tree.file_system;
     header.origin = source.origin;
     header.source_generation = source.generation;
+    header.definition = source.definition;
     header.is_doubtful = source.is_doubtful;
     return Result<>();
   };

@@ -12,20 +12,28 @@
 namespace spark::staging {
 namespace {
 
-// Parses the content of /proc/PID/stat.
-std::optional<std::uint64_t> start_time_in(const Result<std::string>& stat) {
+template <class Number>
+std::optional<Number> number_in(const std::string& field) {
+  Number number = 0;
+  if (std::from_chars(field.data(), field.data() + field.size(), number).ec != std::errc{})
+    return std::nullopt;
+  return number;
+}
+
+// The fields of /proc/PID/stat from the third one on; none if the process has ended.
+std::vector<std::string> fields_in(const Result<std::string>& stat) {
   // The second field is the program's name in parentheses, and may contain any character.
   const std::size_t name_end = stat ? stat->rfind(')') : std::string::npos;
-  if (name_end == std::string::npos) return std::nullopt;
-  const std::vector<std::string> fields = split(trim(std::string_view(*stat).substr(name_end + 1)), ' ');
-  constexpr std::size_t kStartTime = 22 - 3;  // the first field after the name is field 3
-  if (fields.size() <= kStartTime) return std::nullopt;
-  if (fields[0] == "Z" || fields[0] == "X") return std::nullopt;  // ended, not reaped yet
-  const std::string& field = fields[kStartTime];
-  std::uint64_t ticks = 0;
-  if (std::from_chars(field.data(), field.data() + field.size(), ticks).ec != std::errc{})
-    return std::nullopt;
-  return ticks;
+  if (name_end == std::string::npos) return {};
+  std::vector<std::string> fields = split(trim(std::string_view(*stat).substr(name_end + 1)), ' ');
+  if (fields[0] == "Z" || fields[0] == "X") return {};  // ended, not reaped yet
+  return fields;
+}
+
+std::optional<std::uint64_t> start_time_in(const Result<std::string>& stat) {
+  const std::vector<std::string> fields = fields_in(stat);
+  constexpr std::size_t kStartTime = 22 - 3;
+  return fields.size() <= kStartTime ? std::nullopt : number_in<std::uint64_t>(fields[kStartTime]);
 }
 
 Result<std::string> read_stat(pid_t pid) {
@@ -45,6 +53,19 @@ std::optional<std::uint64_t> process_start_time(pid_t pid) {
 
 ProcessId process_with(pid_t pid) {
   return {pid, process_start_time(pid).value_or(0)};
+}
+
+std::vector<ProcessId> lineage_of(pid_t pid) {
+  constexpr std::size_t kMost = 1000;  // against parents that change meanwhile
+  std::vector<ProcessId> lineage;
+  while (pid > 1 && lineage.size() < kMost) {
+    const auto stat = read_stat(pid);
+    const auto start_time = start_time_in(stat);
+    if (!start_time) break;
+    lineage.push_back({pid, *start_time});
+    pid = number_in<pid_t>(fields_in(stat)[1]).value_or(0);
+  }
+  return lineage;
 }
 
 bool is_running(const ProcessId& process) {

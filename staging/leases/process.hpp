@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <vector>
 
 namespace spark::staging {
 
@@ -21,5 +22,7 @@ bool is_running(const ProcessId& process);
 // Field 22 of /proc/PID/stat; none if the process no longer exists.
 std::optional<std::uint64_t> process_start_time(pid_t pid);
 ProcessId process_with(pid_t pid);
+// The process, its parent and so on, as far as they exist; without the first process of the host.
+std::vector<ProcessId> lineage_of(pid_t pid);
 
 }  // namespace spark::staging

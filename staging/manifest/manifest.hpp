@@ -70,6 +70,7 @@ struct ManifestHeader {
   bool is_doubtful = false;
   std::string file_system;  // that the source was on, see is_other_file_system(); empty means unknown
   std::string origin;       // see Source::origin
+  std::string definition;   // see Source::definition; not in the file
 };
 
 struct Manifest : ManifestHeader {

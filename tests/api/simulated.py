@@ -74,9 +74,9 @@ class Simulation(Running):
                         f"has volume {name} {state}, but {self.volume(name)['state']}")
         return self.volume(name)
 
-    def client(self, *arguments):
+    def client(self, *arguments, patience_s=PATIENCE_S):
         """(exit status, stdout, stderr)"""
-        done = subprocess.run([CLIENT, *arguments], capture_output=True, text=True, timeout=PATIENCE_S, check=False,
+        done = subprocess.run([CLIENT, *arguments], capture_output=True, text=True, timeout=patience_s, check=False,
                               env=os.environ | {"SPARK_STAGE_SOCKET": str(self.socket)})
         return done.returncode, done.stdout, done.stderr
 

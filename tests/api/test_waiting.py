@@ -3,11 +3,14 @@ import json
 import os
 import signal
 import subprocess
+import time
+from datetime import datetime
 from pathlib import Path
 
 from simulated import CLIENT
 from staged import UnixConnection
 
+SHORT_OUTAGE_S = 30
 AWAY_THEN_BACK = """  targets:
     rose: {state: down}
   events:
@@ -36,7 +39,7 @@ def test_a_target_that_is_away_is_waited_for_or_its_copy_served(simulate):
                           env=os.environ | {"SPARK_STAGE_SOCKET": str(simulation.socket)}) as patient:
         simulation.wait_until(lambda: (stagings(simulation)[-1]["progress"] or {}).get("phase") == "stalled", "shows that it waits")
         job = stagings(simulation)[-1]
-        assert job["state"] == "running" and "volume datasets is waiting: " in job["progress"]["reason"], job
+        assert job["state"] == "running" and "volume datasets is waiting since 20" in job["progress"]["reason"], job
         assert simulation.status()["stages"][0]["reason"] == job["progress"]["reason"]
         code, _, complaint = simulation.client("stage", "imagenet")
         assert code == 4, "each request decides for itself"
@@ -51,13 +54,18 @@ def test_a_target_that_is_away_is_waited_for_or_its_copy_served(simulate):
     assert code == 4 and "`--offline` takes the copy of 20" in complaint, complaint
     code, _, complaint = simulation.client("stage", "imagenet", "--wait", "1s")
     assert code == 4, complaint
-    code, out, complaint = simulation.client("stage", "imagenet", "--offline")
+    began = simulation.volume()["since"]
+    code, out, complaint = simulation.client("stage", "imagenet", "--offline", patience_s=3 * SHORT_OUTAGE_S)
     assert (code, out.strip()) == (0, path), complaint
+    assert time.time() - datetime.fromisoformat(began).timestamp() >= SHORT_OUTAGE_S - 2, "it might have been a short outage"
     assert "warning: the copy was not compared with its source: volume datasets is lost since 20" in complaint, complaint
     dataset = json.loads(simulation.client("stage", "imagenet", "--offline", "--json")[1])["datasets"][0]
     assert dataset["served_from"] == "cache" and dataset["unchecked"].startswith("volume datasets is lost since "), dataset
-    code, out, complaint = simulation.client("run", "imagenet", "--offline", "--", "sh", "-c", "echo $SPARK_STAGE_IMAGENET")
-    assert (code, out.strip()) == (0, path), complaint
+    inside = f"echo $SPARK_STAGE_IMAGENET; {CLIENT} stage imagenet"
+    code, out, complaint = simulation.client("run", "imagenet", "--offline", "--", "sh", "-c", inside)
+    assert (code, out.split()) == (0, [path, path]), f"what it starts holds the copy too: {complaint}"
+    refused = simulation.ask("POST", "/v1/stagings", {"datasets": ["imagenet"], "prefetch": True, "offline": True})
+    assert refused[0] == 400, refused
 
 
 def test_a_job_is_found_by_its_key_which_no_later_job_has(daemon):

@@ -75,6 +75,7 @@ class UnixConnection(http.client.HTTPConnection):
 
 class Daemon:
     inside = ()  # command prefix for the daemon
+    how = "--config"
 
     def __init__(self, host, folder, shared):
         self.host, self.folder, self.socket = host, folder, folder / "api.sock"
@@ -89,7 +90,7 @@ class Daemon:
         self.start()
 
     def start(self):
-        self.process = self.host.start(*self.inside, PROGRAM, "--config", self.config, "--socket", self.socket, "--state-dir",
+        self.process = self.host.start(*self.inside, PROGRAM, self.how, self.config, "--socket", self.socket, "--state-dir",
                                        self.folder / "state", stdout=self.log, stderr=subprocess.STDOUT)
         wait_until(lambda: self.socket.exists() and self.answers(), f"spark-staged of {self.host.name} answers")
 

@@ -1,5 +1,3 @@
-#include <map>
-
 #include "base/text.hpp"
 #include "cli/client/api.hpp"
 #include "cli/foreground.hpp"
@@ -13,24 +11,8 @@ namespace {
 
 constexpr int kNotExecutable = 126, kNotFound = 127;  // as every shell and env(1) have them
 
-// The variables of the config's `env`, by dataset.
-Result<std::map<std::string, std::string>> configured_names(Context& context) {
-  const auto answer = call(*context.client, {"GET", "/v1/config", {}});
-  if (!answer) return answer.take_error();
-  std::map<std::string, std::string> names;
-  const json::object* datasets = get_object(*answer, "datasets");
-  if (datasets == nullptr) return names;
-  for (const auto& [name, value] : *datasets) {
-    const json::object* dataset = value.if_object();
-    const auto variable = dataset != nullptr ? get_string(*dataset, "env") : std::nullopt;
-    if (variable && !variable->empty()) names[std::string(name)] = *variable;
-  }
-  return names;
-}
-
 // Two datasets in one variable would hide one of them from the command.
-Result<Environment> environment_for(const std::vector<StagedDataset>& staged,
-                                    const std::map<std::string, std::string>& configured) {
+Result<Environment> environment_for(const std::vector<StagedDataset>& staged) {
   Environment environment;
   const auto set = [&](const std::string& variable, const StagedDataset& dataset) -> Result<> {
     const auto [entry, is_new] = environment.try_emplace(variable, dataset.path);
@@ -42,9 +24,8 @@ Result<Environment> environment_for(const std::vector<StagedDataset>& staged,
     if (auto done = set(config::environment_name(dataset.name), dataset); !done) {
       return done.take_error();
     }
-    const auto more = configured.find(dataset.name);
-    if (more == configured.end()) continue;
-    if (auto done = set(more->second, dataset); !done) return done.take_error();
+    const auto also = dataset.env.empty() ? Result<>() : set(dataset.env, dataset);
+    if (!also) return also.take_error();
   }
   return environment;
 }
@@ -69,8 +50,6 @@ Result<int> run(Context& context, const RunOptions& options) {
     return fail(Errc::Invalid, "spark-stage run needs a command behind --",
                 "for example: spark-stage run " + join(datasets, " ") + " -- python train.py");
   }
-  const auto configured = configured_names(context);
-  if (!configured) return configured.take_error();
   StageOptions staging;
   staging.datasets = datasets;
   staging.hold = true;
@@ -84,7 +63,7 @@ Result<int> run(Context& context, const RunOptions& options) {
   if (!result) return result.take_error();
   const auto staged = staged_datasets(*result, datasets);
   if (!staged) return staged.take_error();
-  const auto environment = environment_for(*staged, *configured);
+  const auto environment = environment_for(*staged);
   if (!environment) return environment.take_error();
   if (context.stop) return fail(Errc::Cancelled, "interrupted before the command began");
 

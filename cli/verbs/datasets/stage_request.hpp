@@ -42,7 +42,9 @@ void tell_detached(Context& context, const Job& job, bool as_json);
 Result<json::object> stage_and_tell(Context& context, const StageOptions& options);
 
 struct StagedDataset {
-  std::string name, path, lease;  // lease: empty if none was given
+  std::string name, path;
+  std::string lease;  // empty if none was given
+  std::string env{};  // the dataset's own variable; empty: it has none
 };
 
 // In the order of `datasets`, under the names they were asked for. Failed if one has no path.

@@ -198,6 +198,18 @@ asio::awaitable<void> Leases::write_behind(std::string id) {
   if (!written) log::survived(written.error());
 }
 
+asio::awaitable<Result<>> Leases::serve(Lease hold, std::string path) {
+  json::object request = workers::to_json(hold);
+  request["path"] = std::move(path);
+  request["used_at"] = rfc3339(clock_.wall());
+  const auto answer = co_await ask_catalog("serve", std::move(request));
+  if (answer) co_return Result<>{};
+  if (answer.error().kind == Errc::NotFound)
+    co_return fail(Errc::Unavailable, answer.error().what, "stage it again");
+  log::survived(answer.error());  // it can be read, and is held by nothing
+  co_return Result<>{};
+}
+
 asio::awaitable<void> Leases::end_holds(std::vector<std::string> ids) {
   if (ids.empty()) co_return;
   json::array all;

@@ -46,6 +46,8 @@ class Leases {
   // written there.
   asio::awaitable<void> written();
 
+  // Takes a hold on a copy, as workers do, and notes its use. Unavailable: it is not in the cache any more.
+  asio::awaitable<Result<>> serve(Lease hold, std::string path);
   // Ends the leases that workers hold for requests; see written().
   asio::awaitable<void> end_holds(std::vector<std::string> ids);
 

@@ -14,7 +14,7 @@ Result<> check_ready(const Volume& volume) {
                 "`sudo spark-stage volumes up " + name + "` brings it up");
   }
   return fail(Errc::Unavailable,
-              "volume " + name + " is " + to_string(status.state) +
+              "volume " + name + " is " + to_string(status.state) + " since " + rfc3339(status.since) +
                   (status.reason.empty() ? "" : ": " + status.reason),
               "`spark-stage wait " + name + "` ends when it is ready");
 }

@@ -135,7 +135,8 @@ std::int64_t since_1970(WallTime time) {
   return std::chrono::duration_cast<std::chrono::seconds>(time.time_since_epoch()).count();
 }
 
-// "good_at_s" and "older" are for the daemon: when its content was last checked; its earlier generations.
+// "good_at_s", "definition" and "older" are for the daemon: when its content was last checked; what the
+// configuration said of it; its earlier generations.
 json::object row_to_json(const staging::DatasetRow& row) {
   json::array older;
   for (const staging::DatasetRow& one : row.older) older.push_back(row_to_json(one));
@@ -148,6 +149,7 @@ json::object row_to_json(const staging::DatasetRow& row) {
           {"reason", reason.empty() ? json::value(nullptr) : json::value(reason)},
           {"doubtful", row.is_doubtful},
           {"source_generation", row.source_generation},
+          {"definition", row.definition},
           {"path",
            row.is_evicting || row.generation == 0 ? json::value(nullptr) : json::value(row.path.native())},
           {"bytes", row.bytes},
@@ -166,10 +168,11 @@ json::object row_to_json(const staging::DatasetRow& row) {
 
 }  // namespace
 
-// {"cache", "dataset", "path", "mount", "mounted", "away"?, "volume"?, "origin"?, "accept_source"?,
-// "exclude", "links", "max_rate", "finish_in_ms"?, "prefetch", "only_cached", "task", "hold": {"id"},
-// "in_use": [{"dataset", "generation"}…], "prefetching": [NAME…]} → the API's object of `stage --json`; with
-// "reserved" or "blocked_by" if it is not staged. The first progress means that the source is being examined.
+// {"cache", "dataset", "path", "mount", "mounted", "away"?, "volume"?, "origin"?, "definition"?,
+// "accept_source"?, "exclude", "links", "max_rate", "finish_in_ms"?, "prefetch", "only_cached", "task",
+// "hold": {"id"}, "in_use": [{"dataset", "generation"}…], "prefetching": [NAME…]} → the API's object of
+// `stage --json`; with "reserved" or "blocked_by" if it is not staged. The first progress means that the
+// source is being examined.
 Result<json::object> stage_verb(const json::object& request, const ProgressLine& progress) {
   staging::Source source;
   source.dataset = get_string(request, "dataset").value_or("");
@@ -177,6 +180,7 @@ Result<json::object> stage_verb(const json::object& request, const ProgressLine&
   source.only_cached = get_bool(request, "only_cached").value_or(false);
   source.is_away = get_bool(request, "away").value_or(false);
   source.origin = get_string(request, "origin").value_or("");
+  source.definition = get_string(request, "definition").value_or("");
   source.is_prefetch = get_bool(request, "prefetch").value_or(false);
   source.task = static_cast<std::uint64_t>(std::max<std::int64_t>(0, get_int(request, "task").value_or(0)));
   if (const json::object* hold = get_object(request, "hold"))
@@ -198,9 +202,9 @@ Result<json::object> stage_verb(const json::object& request, const ProgressLine&
   }
   const auto open = open_cache(request);
   if (!open) return open.take_error();
-  progress(to_json(staging::CopyProgress{}));
   const auto held = hold_mount(source, request, open->host);
   if (!held) return fail_with_next_step(held.error(), source);
+  progress(to_json(staging::CopyProgress{}));
   const json::object* settings = get_object(request, "cache");
   const auto engine =
       settings == nullptr ? config::EngineSettings{} : cache_settings_from_json(*settings).engine;

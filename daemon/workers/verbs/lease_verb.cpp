@@ -3,6 +3,7 @@
 
 #include <cerrno>
 #include <filesystem>
+#include <system_error>
 
 #include "base/file.hpp"
 #include "base/text.hpp"
@@ -96,9 +97,24 @@ Result<> add_lease(const Result<std::unique_ptr<staging::Catalog>>& catalog, con
   return spare.add(lease) ? Result<>() : std::move(added);
 }
 
+// A lease on a copy that is served as it is. NotFound: it is not there.
+Result<json::object> serve(staging::Catalog& catalog, const json::object& request) {
+  const staging::Lease lease = lease_from_json(request);
+  const std::string path = get_string(request, "path").value_or("");
+  if (::access(path.c_str(), F_OK) != 0) {
+    return fail(Errc::NotFound, "its copy is gone from the cache: " + printable(path) + ": " +
+                                    std::generic_category().message(errno));
+  }
+  if (auto added = catalog.add_lease(lease); !added) return added.take_error();
+  const auto used_at = parse_rfc3339(get_string(request, "used_at").value_or(""));
+  if (!used_at) return json::object{};
+  return catalog.touch(lease.dataset, lease.generation, *used_at).map([] { return json::object{}; });
+}
+
 }  // namespace
 
-// {"cache", "op": "list"} → {"leases"}; {"op": "add", …} → {}; {"op": "remove", "ids"} → {}
+// {"cache", "op": "list"} → {"leases"}; {"op": "add", …} → {}; {"op": "serve", …, "path", "used_at"} → {};
+// {"op": "remove", "ids"} → {}
 Result<json::object> lease_verb(const json::object& request, const ProgressLine& /*progress*/) {
   const json::object* cache = get_object(request, "cache");
   if (cache == nullptr) return fail(Errc::Invalid, "lease worker: no cache in the request");
@@ -108,6 +124,7 @@ Result<json::object> lease_verb(const json::object& request, const ProgressLine&
   const std::string op = get_string(request, "op").value_or("list");
   if (op == "add") return add_lease(catalog, spare, lease_from_json(request)).map(none);
   if (!catalog) return catalog.take_error();
+  if (op == "serve") return serve(**catalog, request);
   if (op == "remove") return remove_leases(**catalog, spare, request).map(none);
   return list_leases(**catalog, spare);
 }

@@ -97,15 +97,15 @@ Result<> Catalog::put(const GenerationRow& row, const CopiedFrom& from) {
     if (!counted) return counted;
     const std::int64_t from_volume = row.from ? static_cast<std::int64_t>(row.from->volume) : kNotKnown;
     const std::int64_t from_peers = row.from ? static_cast<std::int64_t>(row.from->peers) : kNotKnown;
-    return change(database_->get(), database_->writing,
-                  "INSERT OR REPLACE INTO generations "
-                  "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-                  row.dataset, row.generation,
-                  std::string(row.state == GenerationState::Ready ? "ready" : "evicting"), row.bytes,
-                  row.allocated, row.files, row.hash, to_microseconds(row.staged_at),
-                  to_microseconds(row.last_used), row.inodes, row.stage_seconds,
-                  to_microseconds(row.scrubbed_at), row.source_generation, std::uint64_t{row.is_doubtful},
-                  to_microseconds(row.good_at), row.source.key, row.source.notes, from_volume, from_peers);
+    return change(
+        database_->get(), database_->writing,
+        "INSERT OR REPLACE INTO generations "
+        "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        row.dataset, row.generation, std::string(row.state == GenerationState::Ready ? "ready" : "evicting"),
+        row.bytes, row.allocated, row.files, row.hash, to_microseconds(row.staged_at),
+        to_microseconds(row.last_used), row.inodes, row.stage_seconds, to_microseconds(row.scrubbed_at),
+        row.source_generation, std::uint64_t{row.is_doubtful}, to_microseconds(row.good_at), row.source.key,
+        row.source.notes, from_volume, from_peers, row.definition);
   });
 }
 
@@ -138,6 +138,7 @@ Result<std::vector<GenerationRow>> Catalog::generations() {
     row.good_at = from_microseconds(statement.number(14));
     row.source = {statement.text(15), statement.text(16)};
     if (statement.number(17) != kNotKnown) row.from = BytesFrom{statement.count(17), statement.count(18)};
+    row.definition = statement.text(19);
     rows.push_back(std::move(row));
   }
   if (code != SQLITE_DONE) return sqlite_error(database_->get(), database_->reading);
@@ -145,12 +146,13 @@ Result<std::vector<GenerationRow>> Catalog::generations() {
 }
 
 Result<> Catalog::touch(const std::string& dataset, std::uint64_t generation, WallTime used_at,
-                        std::uint64_t source_generation) {
+                        std::uint64_t source_generation, const std::string& definition) {
   return change(database_->get(), database_->writing,
                 "UPDATE generations SET last_used_us = max(last_used_us, ?1), "
-                "source_generation = iif(?4 > 0, ?4, source_generation) "
+                "source_generation = iif(?4 > 0, ?4, source_generation), "
+                "definition = iif(?5 <> '', ?5, definition) "
                 "WHERE dataset = ?2 AND generation = ?3",
-                to_microseconds(used_at), dataset, generation, source_generation);
+                to_microseconds(used_at), dataset, generation, source_generation, definition);
 }
 
 Result<> Catalog::note_source(const std::string& dataset, std::uint64_t generation,

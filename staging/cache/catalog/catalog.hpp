@@ -50,6 +50,7 @@ struct GenerationRow {
   bool is_doubtful = false;             // see Source::is_doubtful
   SourceState source;                   // the copy was last found equal to this state
   std::optional<BytesFrom> from;        // none means unknown
+  std::string definition{};             // see Source::definition
 
   bool is_sound() const { return !is_suspect && !is_doubtful; }
 };
@@ -92,9 +93,9 @@ class Catalog {
   Result<> put(const GenerationRow& row, const CopiedFrom& from = {});
   Result<CopiedFrom> copied_from(const std::string& dataset);  // of an unknown dataset: empty
   Result<std::vector<GenerationRow>> generations();            // by dataset, newest first
-  // `source_generation` 0 leaves the stored one unchanged.
+  // `source_generation` 0 and an empty definition leave the stored ones unchanged.
   Result<> touch(const std::string& dataset, std::uint64_t generation, WallTime used_at,
-                 std::uint64_t source_generation = 0);
+                 std::uint64_t source_generation = 0, const std::string& definition = {});
   Result<> note_source(const std::string& dataset, std::uint64_t generation, const SourceState& source);
   // What evicting the row frees, while later generations share a part of its content.
   Result<> set_allocated(const GenerationRow& row, Bytes allocated);

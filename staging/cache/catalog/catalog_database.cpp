@@ -90,6 +90,10 @@ constexpr std::array kSteps = {
   ALTER TABLE datasets ADD COLUMN source TEXT NOT NULL DEFAULT '';
   ALTER TABLE datasets ADD COLUMN file_system TEXT NOT NULL DEFAULT '';
   ALTER TABLE datasets ADD COLUMN had_files INTEGER NOT NULL DEFAULT 0;
+)",
+    // What the configuration said of the dataset.
+    R"(
+  ALTER TABLE generations ADD COLUMN definition TEXT NOT NULL DEFAULT '';
 )"};
 
 Result<int> schema_of(sqlite3* database, const std::string& doing) {

@@ -65,6 +65,10 @@ TEST(Json, ErrorsSurviveSerialization) {
   EXPECT_EQ(got.kind, sent.kind);
   EXPECT_EQ(got.what, sent.what);
   EXPECT_EQ(got.hint, sent.hint);
+  EXPECT_FALSE(got.is_away);
+  Error away = sent;
+  away.is_away = true;
+  EXPECT_TRUE(error_from_json(to_json(away)).is_away);
   EXPECT_EQ(error_from_json({}).kind, Errc::Failed);
   EXPECT_FALSE(error_from_json({}).what.empty());
 }

@@ -127,7 +127,8 @@ inline PublishRequest request_for_output(const std::string& output) {
 inline std::string listing(const std::string& volume, const std::string& dataset) {
   return R"({"datasets": [{"name": ")" + dataset + R"(", "leases": [{"id": "job:csi:)" + volume + ":" +
          dataset + R"(", "job": {"system": "csi", "id": ")" + volume +
-         R"(", "user": "team-b/train-0"}}, {"id": "1f", "holder": "pid 7"}, {"id": "x", "job": {"system": "slurm", "id": "7"}}]}]})";
+         R"(", "user": "team-b/train-0"}}, {"id": "1f", "holder": "pid 7"}, {"id": "x", "job": {"system": "slurm", "id": "7"}}],
+         "copies": [{"generation": 2, "path": "/cache/2"}, {"generation": 1, "path": "/cache/1"}]}]})";
 }
 
 class TemporaryFolder {

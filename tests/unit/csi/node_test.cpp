@@ -104,11 +104,35 @@ TEST_F(NodeTest, RepeatedPublishCallsMountOnce) {
   EXPECT_TRUE(publish().is_ok()) << "a daemon that is away does not disturb a pod that has its data";
 }
 
-TEST_F(NodeTest, ARepeatedPublishCallClaimsALeaseThatWasLost) {
+TEST_F(NodeTest, ARepeatedPublishCallClaimsTheCopyThatIsMounted) {
   ASSERT_TRUE(publish().is_ok());
-  client_.on("GET /v1/datasets", 200, R"({"datasets": []})");
+  client_.on("GET /v1/config", 200, R"({"datasets": {}})");  // it was removed from the configuration
   EXPECT_TRUE(publish().is_ok());
   EXPECT_EQ(client_.count("POST /v1/stagings"), 2);
+  EXPECT_THAT(client_.bodies, testing::Contains(HasSubstr(R"("generation":1)"))) << "2 is newer";
+}
+
+TEST_F(NodeTest, APodKeepsACopyThatCannotBeClaimed) {
+  ASSERT_TRUE(publish().is_ok());
+  client_.on("POST /v1/stagings", 404, R"({"error": {"kind": "not_found", "what": "gone", "hint": ""}})");
+  EXPECT_TRUE(publish().is_ok());
+  EXPECT_THAT(said_.back(), HasSubstr("keeps dataset imagenet, perhaps without a lease: gone"));
+  client_.on("GET /v1/datasets", 200, R"({"datasets": []})");
+  EXPECT_TRUE(publish().is_ok());
+  EXPECT_THAT(said_.back(), HasSubstr("its copy is not in the cache any more"));
+}
+
+TEST_F(NodeTest, ThePodsEventsSayThatItsCopyWasNotComparedWithTheSource) {
+  follows(
+      {{R"({"event": "done", "result": {"datasets": [{"path": "/cache/1", "unchecked": "v is lost"}]}})"}});
+  const Status status = publish();
+  EXPECT_EQ(status.code, Code::Aborted);
+  EXPECT_EQ(status.sentence,
+            "imagenet: warning: the copy was not compared with its source: v is lost; it is "
+            "mounted nevertheless");
+  EXPECT_THAT(said_.back(), HasSubstr("v is lost"));
+  EXPECT_TRUE(publish().is_ok());
+  EXPECT_EQ(mounter_.mounted["/pods/1/mount"], "/cache/1");
 }
 
 TEST_F(NodeTest, RefusesATargetMountedByAnotherProgram) {

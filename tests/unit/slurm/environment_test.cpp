@@ -24,35 +24,42 @@ int refuse(void*, const char* name, const char*, Failure* failure) {
 class EnvironmentTest : public testing::Test {
  protected:
   ~EnvironmentTest() override { free_names(&names_); }
-  int set(const StagedList& staged) {
+  int set(const std::string& datasets) {
+    StagedList staged{};
+    Progress progress{};
+    const std::string done = R"({"event":"done","result":{"datasets":)" + datasets + "}}";
+    EXPECT_EQ(json_read_event(done.c_str(), &progress, &staged, &failure_), EventDone);
     EXPECT_EQ(parse_names("stage", "imagenet,coco", &names_, &failure_), 0);
-    return set_dataset_variables(&environment_, &names_, &staged, &failure_);
+    const int result = set_dataset_variables(&environment_, &names_, &staged, &failure_);
+    free_staged(&staged);
+    return result;
   }
 
   NameList names_{};
   Failure failure_{};
   std::vector<std::string> variables_;
   Environment environment_{note_variable, &variables_};
-  std::string first_ = "/cache/imagenet", second_ = "/cache/coco";
-  char* paths_[2] = {first_.data(), second_.data()};
-  std::string variable_ = "IMAGENET_ROOT";
-  char* configured_[2] = {variable_.data(), nullptr};
+  const std::string first_ = R"([{"path":"/cache/imagenet","env":"IMAGENET_ROOT"})";
+  const std::string both_ = first_ + R"(,{"path":"/cache/coco"}])";
 };
 
 TEST_F(EnvironmentTest, HasThePathOfEachCopyAlsoUnderItsConfiguredName) {
-  EXPECT_EQ(set({2, paths_, paths_, configured_}), 0);
+  EXPECT_EQ(set(both_), 0);
   EXPECT_THAT(variables_, ElementsAre("SPARK_STAGE_IMAGENET=/cache/imagenet", "IMAGENET_ROOT=/cache/imagenet",
                                       "SPARK_STAGE_COCO=/cache/coco"));
 }
 
 TEST_F(EnvironmentTest, IsEmptyIfTheDaemonReportsOtherDatasets) {
-  EXPECT_EQ(set({1, paths_, paths_, configured_}), -1);
-  EXPECT_THAT(variables_, ElementsAre());
+  for (const char* other : {"[]", "7", R"([{"path":"/c/1"}])", R"([{"path":7},{}])"}) {
+    EXPECT_EQ(set(other), -1) << other;
+    EXPECT_THAT(variables_, ElementsAre());
+    free_names(&names_);
+  }
 }
 
 TEST_F(EnvironmentTest, StopsAtTheFirstVariableThatCannotBeSet) {
   environment_.set = refuse;
-  EXPECT_EQ(set({2, paths_, paths_, configured_}), -1);
+  EXPECT_EQ(set(both_), -1);
   EXPECT_STREQ(failure_.what, "not SPARK_STAGE_IMAGENET");
 }
 

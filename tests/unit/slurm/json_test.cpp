@@ -56,7 +56,7 @@ TEST(Json, EventsAreDistinguished) {
                             &progress, &staged, &failure),
             EventDone);
   ASSERT_EQ(staged.count, 1U);
-  EXPECT_STREQ(staged.paths[0], "/c/a");
+  EXPECT_STREQ(staged_text(&staged, 0, "path"), "/c/a");
   free_staged(&staged);
   EXPECT_EQ(json_read_event(R"({"event":"failed","error":{"kind":"no_space","what":"w","hint":""}})",
                             &progress, &staged, &failure),

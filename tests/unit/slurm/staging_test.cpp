@@ -30,7 +30,7 @@ class StagingTest : public testing::Test {
         {socket, "n1"}, {1, names}, {5, "alice", 77, nullptr}, wake_fd, {0, reconnect_ms, 0}};
     Report report = start_report("n1", [](const char* line) { said.emplace_back(line); });
     const int result = stage_and_wait(&staging, &report, &staged_, &failure_);
-    if (result == 0) path_ = staged_.paths[0];
+    if (result == 0) path_ = staged_text(&staged_, 0, "path");
     free_staged(&staged_);
     return result;
   }
@@ -81,6 +81,23 @@ TEST_F(StagingTest, WaitsWithoutALimitForASourceThatIsAway) {
   FakeDaemon fake({answer(202, kAccepted), events({kDone})});
   ASSERT_EQ(stage(fake.path()), 0) << failure_.what;
   EXPECT_THAT(fake.requests().front(), HasSubstr(R"("wait_s":null)"));
+}
+
+TEST_F(StagingTest, ACopyThatWasNotComparedWithItsSourceIsReported) {
+  FakeDaemon fake({answer(202, kAccepted),
+                   events({R"({"event":"done","result":{"datasets":[{"name":"a","path":"/cache/a",)"
+                           R"("unchecked":"volume v is lost since Friday"}]}})"})});
+  ASSERT_EQ(stage(fake.path()), 0) << failure_.what;
+  EXPECT_THAT(said, ElementsAre("n1: warning: the copy of a was not compared with its source: volume v is "
+                                "lost since Friday"));
+}
+
+TEST_F(StagingTest, ADaemonThatRefusesToShowItsJobIsNotAskedForAnother) {
+  FakeDaemon fake({answer(202, kAccepted),
+                   answer(503, R"({"error":{"kind":"unavailable","what":"too many","hint":""}})")});
+  EXPECT_EQ(stage(fake.path()), -1);
+  EXPECT_THAT(failure_.what, HasSubstr("HTTP status 503"));
+  EXPECT_EQ(fake.requests().size(), 2U);
 }
 
 TEST_F(StagingTest, ADaemonThatDoesNotComeBackIsReported) {

@@ -71,11 +71,8 @@ TEST_F(JobVerbs, AnInterruptedWaitDoesNotCancelTheJob) {
 
 TEST_F(JobVerbs, WaitDoesNotMistakeAnotherJobForItsOwnAfterARestart) {
   Program restarted;
-  restarted.client.answer("GET /v1/jobs/7", 200, kRunning);
-  restarted.client.answer("GET /v1/jobs/7", 200,
-                          R"({"id": "7", "verb": "evict", "subject": "models", "state": "done", "result": {},
-                              "started": "2026-11-20T15:22:00Z"})");
-  restarted.client.stream_once("/v1/jobs/7/events", {{kProgress}});
+  restarted.client.answer("GET /v1/jobs/7", 200, R"({"id": "7", "key": "7-1f", "state": "running"})");
+  restarted.client.stream_once("/v1/jobs/7-1f/events", {{kProgress}});
   EXPECT_EQ(restarted.run({"wait", "--job", "7"}), 4);
 }
 

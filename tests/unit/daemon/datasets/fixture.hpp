@@ -72,7 +72,8 @@ class DatasetsTest : public testing::Test {
                   [this]() -> const config::Config& { return settings; },
                   [this](const config::Dataset& dataset) { return find_source(dataset); },
                   [this](const config::Dataset&) { return is_settling; },
-                  timings};
+                  timings,
+                  [this](const config::Dataset&) { return may_be_back_soon; }};
     datasets.emplace(std::move(parts), jobs);
     boost::asio::co_spawn(context, datasets->start(), boost::asio::detached);
   }
@@ -140,7 +141,7 @@ class DatasetsTest : public testing::Test {
   std::string away = "imagenet";  // the dataset that source_error applies to
   Timings timings{Duration(10),    3, Duration(10), Duration(200), Duration(300), Duration(20),
                   Duration(60'000)};
-  bool is_settling = false;
+  bool is_settling = false, may_be_back_soon = false;
   std::optional<Datasets> datasets;
 };
 

@@ -1,64 +1,12 @@
-// Requests whose source is away before anything was read: how long each of them waits, and what is served.
-#include "tests/unit/daemon/datasets/fixture.hpp"
+// Requests whose source is away: how long each of them waits.
+#include <set>
+
+#include "tests/unit/daemon/datasets/patience_fixture.hpp"
 
 namespace spark::datasets {
 namespace {
 
 using testing::HasSubstr;
-
-class PatienceTest : public DatasetsTest {
- protected:
-  static constexpr char kHere[] =
-      R"({"result": {"datasets": [{"name": "imagenet", "state": "ready", "path": "/c/2", "bytes": 7, "files": 2,
-          "generation": 2, "hash": "h2", "staged_at": "2026-01-02T00:00:00Z", "older":
-          [{"name": "imagenet", "state": "ready", "path": "/c/1", "bytes": 5, "files": 1, "generation": 1, "hash": "h1"}]}],
-          "usage": {}}})";
-
-  PatienceTest() { worker.on("catalog", "printf '%s\\n' '" + one_line(kHere) + "'"); }
-
-  std::shared_ptr<Job> ask(std::optional<Duration> wait, bool offline = false) {
-    StageRequest request;
-    request.datasets = {"imagenet"};
-    request.wait = wait;
-    request.offline = offline;
-    return *datasets->requests().stage(std::move(request));
-  }
-  std::shared_ptr<Job> ask_for_job(std::optional<Duration> wait = {}) {
-    StageRequest request;
-    request.datasets = {"imagenet"};
-    request.job.system = staging::kSlurm;
-    request.job.id = "7";
-    request.wait = wait;
-    return *datasets->requests().stage(std::move(request));
-  }
-  // A lease of Slurm's job 7, as an earlier daemon left it.
-  void lease_of_job(int generation) {
-    worker.on("lease",
-              note_request("leases.log") +
-                  R"(echo '{"result": {"leases": [{"id": "job:slurm:7:imagenet", "dataset": "imagenet",)"
-                  R"( "generation": )" +
-                  std::to_string(generation) +
-                  R"(, "holder": "slurm job 7", "job": {"system": "slurm", "id": "7", "boot": ")" +
-                  staging::boot_id(SystemRoot{}) + R"("}}]}}')");
-  }
-  bool is_stalled() {
-    return run_until(context, [&] {
-      return !datasets->stages().empty() &&
-             get_string(datasets->stages()[0].as_object(), "phase") == "stalled";
-    });
-  }
-  static std::string what_of(const std::shared_ptr<Job>& job) {
-    const auto event = job->final_event();
-    const json::object* error = get_object(event, "error");
-    return error == nullptr ? "" : get_string(*error, "what").value_or("");
-  }
-  static json::object result_of(const std::shared_ptr<Job>& job) {
-    const auto event = job->final_event();
-    const json::object* result = get_object(event, "result");
-    return result == nullptr ? json::object{} : get_array(*result, "datasets")->at(0).as_object();
-  }
-  const Error gone{Errc::Unavailable, "volume datasets is lost: its device is gone", ""};
-};
 
 TEST_F(PatienceTest, ARequestThatWaitsIsStalledWithTheCurrentReasonAndBeginsWhenTheSourceIsBack) {
   start();
@@ -157,24 +105,6 @@ TEST_F(PatienceTest, AStagingWhoseSourceIsLostAgainBetweenTwoAttemptsGoesOnWaiti
   EXPECT_EQ(kind_of(job), "done");
 }
 
-TEST_F(PatienceTest, TheHolderOfALeaseIsServedItsOwnGenerationWithoutALookAtTheSource) {
-  lease_of_job(1);
-  start();
-  const auto job = ask_for_job();
-  ASSERT_TRUE(ends(job));
-  EXPECT_EQ(worker.calls("stage"), 0);
-  EXPECT_EQ(get_string(result_of(job), "path"), "/c/1");
-  EXPECT_EQ(get_string(result_of(job), "served_from"), "cache");
-  EXPECT_EQ(get_string(result_of(job), "lease"), "job:slurm:7:imagenet");
-  EXPECT_FALSE(result_of(job).contains("unchecked"));
-  source_error = gone;
-  const auto away = ask_for_job(Duration(0));
-  ASSERT_TRUE(ends(away));
-  EXPECT_EQ(get_string(result_of(away), "path"), "/c/1");
-  EXPECT_THAT(get_string(result_of(away), "unchecked").value_or(""), HasSubstr("is lost"));
-  EXPECT_EQ(worker.calls("stage"), 0);
-}
-
 TEST_F(PatienceTest, TheTasksOfAJobAndRepeatedRequestsShareOneJob) {
   start();
   source_error = gone;
@@ -189,55 +119,77 @@ TEST_F(PatienceTest, TheTasksOfAJobAndRepeatedRequestsShareOneJob) {
   EXPECT_NE(ask_for_job()->id(), first->id());
 }
 
-TEST_F(PatienceTest, ADamagedCopyIsNotServedToItsHolder) {
-  lease_of_job(2);
-  std::string here = one_line(kHere);
-  here.replace(here.find("ready"), 5, "failed");
-  worker.on("catalog", "printf '%s\\n' '" + here + "'");
+TEST_F(PatienceTest, ARequestThatJoinsAStalledStagingHasItsOwnLimit) {
+  worker.on("stage",
+            "if [ $n = 1 ]; then " + lines({kBegun, "sleep 0.2", kTrouble}) + "; else " + staged() + "; fi");
   start();
-  const auto job = ask_for_job();
-  ASSERT_TRUE(ends(job));
-  EXPECT_EQ(worker.calls("stage"), 1) << "it is staged again";
-}
-
-TEST_F(PatienceTest, AnOfflineRequestIsServedTheNewestCopyOnlyWhileTheSourceIsAway) {
-  start();
-  ASSERT_TRUE(ends(ask(Duration(0), true)));
-  EXPECT_EQ(worker.calls("stage"), 1) << "the source is there";
+  const auto first = ask(Duration(0));
+  ASSERT_TRUE(run_until(context, [&] { return worker.calls("stage") == 1; }));
   source_error = gone;
-  const auto job = ask(Duration(0), true);
-  ASSERT_TRUE(ends(job));
-  EXPECT_EQ(worker.calls("stage"), 1);
-  EXPECT_EQ(get_string(result_of(job), "path"), "/c/2");
-  EXPECT_THAT(get_string(result_of(job), "unchecked").value_or(""), HasSubstr("its device is gone"));
-  const auto other = ask(Duration(0));
-  ASSERT_TRUE(ends(other));
-  EXPECT_EQ(kind_of(other), "unavailable");
-  EXPECT_THAT(json::serialize(other->final_event()), HasSubstr("--offline"));
+  ASSERT_TRUE(is_stalled());
+  const auto hasty = ask(Duration(0));
+  ASSERT_TRUE(ends(hasty));
+  EXPECT_EQ(kind_of(hasty), "unavailable");
+  EXPECT_TRUE(first->is_running()) << "its copy had begun, and goes on";
+  source_error.reset();
+  ASSERT_TRUE(ends(first));
+  EXPECT_EQ(kind_of(first), "done");
 }
 
-TEST_F(PatienceTest, ADatasetCanAllowEveryRequestToBeOffline) {
-  settings.datasets["imagenet"].offline = true;
+TEST_F(PatienceTest, PrefetchesOfHooksForTheSameDataAreOneJob) {
   start();
   source_error = gone;
-  const auto job = ask(Duration(0));
-  ASSERT_TRUE(ends(job));
-  EXPECT_EQ(kind_of(job), "done");
-  EXPECT_EQ(get_string(result_of(job), "path"), "/c/2");
+  const auto prefetch = [&](uid_t uid) {
+    StageRequest request;
+    request.datasets = {"imagenet"};
+    request.demand.is_prefetch = true;
+    request.wait.reset();
+    request.asker.uid = uid;
+    return *datasets->requests().stage(std::move(request));
+  };
+  const auto first = prefetch(0);
+  EXPECT_EQ(prefetch(0)->id(), first->id());
+  EXPECT_NE(prefetch(1000)->id(), first->id()) << "a user's own";
 }
 
-TEST_F(PatienceTest, APlainFolderThatIsGoneIsAwayTooForAnOfflineRequest) {
-  worker.on(
-      "stage",
-      R"(echo '{"error": {"kind": "refused", "what": "/data/imagenet has become empty", "hint": ""}}')");
+TEST_F(PatienceTest, ACacheThatIsAwayIsShownAsOneStall) {
+  worker.on("stage", kTrouble);
+  timings.retry = Duration(20);
   start();
-  const auto job = ask(Duration(0), true);
+  const auto job = ask(std::nullopt);
+  ASSERT_TRUE(is_stalled());
+  std::set<std::string> phases;
+  const auto end = std::chrono::steady_clock::now() + std::chrono::milliseconds(500);
+  while (std::chrono::steady_clock::now() < end) {
+    context.restart();
+    context.run_one_for(std::chrono::milliseconds(10));
+    phases.insert(get_string(*job->progress(), "phase").value_or(""));
+  }
+  EXPECT_THAT(phases, testing::ElementsAre("stalled"));
+  EXPECT_GT(worker.calls("stage"), 1);
+  EXPECT_LT(worker.calls("stage"), 8) << "ever less often";
+  EXPECT_TRUE(job->cancel());
+}
+
+TEST_F(PatienceTest, AStagingOfADatasetThatWasRemovedFromTheConfigurationEnds) {
+  start();
+  source_error = gone;
+  const auto job = ask(std::nullopt);
+  ASSERT_TRUE(is_stalled());
+  settings.datasets.erase("imagenet");
   ASSERT_TRUE(ends(job));
-  EXPECT_EQ(kind_of(job), "done");
-  EXPECT_EQ(get_string(result_of(job), "unchecked"), "/data/imagenet has become empty");
-  const auto strict = ask(Duration(0));
-  ASSERT_TRUE(ends(strict));
-  EXPECT_EQ(kind_of(strict), "refused");
+  EXPECT_EQ(kind_of(job), "not_found");
+}
+
+TEST_F(PatienceTest, ACancelledStagingIsNotRecordedAsFailed) {
+  worker.on("catalog", R"(echo '{"result": {"datasets": [], "usage": {}}}')");
+  start();
+  source_error = gone;
+  const auto patient = ask(std::nullopt);
+  ASSERT_TRUE(ends(ask(Duration(0))));
+  EXPECT_TRUE(patient->cancel());
+  ASSERT_TRUE(run_until(context, [&] { return datasets->stages().empty(); }));
+  EXPECT_EQ(state_of("imagenet"), "absent");
 }
 
 }  // namespace

@@ -109,6 +109,21 @@ TEST_F(UpkeepTest, TheLongestUnverifiedCopyIsScrubbedAutomaticallyAtIdlePriority
   EXPECT_TRUE(row_of("oldest").if_contains("good_at_s") == nullptr) << "the daemon's own";
 }
 
+TEST_F(UpkeepTest, AStagingThatWaitsForItsSourceDoesNotPreventScrubbing) {
+  settings.cache.scrub = std::chrono::hours(30 * 24);
+  rows(row("old", "ready", days_ago(31)));
+  worker.on("verify", kGood);
+  start();
+  source_error = Error{Errc::Unavailable, "volume datasets is lost", ""};
+  StageRequest request;
+  request.datasets = {"imagenet"};
+  request.wait.reset();
+  const auto waits = *datasets->requests().stage(std::move(request));
+  EXPECT_TRUE(run_until(context, [&] { return worker.calls("verify") >= 1; }));
+  EXPECT_TRUE(waits->cancel());
+  ASSERT_TRUE(run_until(context, [&] { return datasets->stages().empty(); }));
+}
+
 TEST_F(UpkeepTest, AFailedScrubIsNotRetriedImmediately) {
   settings.cache.scrub = std::chrono::hours(30 * 24);
   rows(row("old", "ready", days_ago(31)));

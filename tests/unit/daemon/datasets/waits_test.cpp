@@ -158,6 +158,16 @@ TEST_F(SourceFailureTest, AnAttemptThatMadeProgressResetsTheRetryCount) {
   EXPECT_EQ(worker.calls("stage"), 5) << "the third copied something, and counts as the first again";
 }
 
+TEST_F(SourceFailureTest, ACacheThatIsAwayAfterACopyHadBegunIsNoTroubleOfItsSource) {
+  worker.on("stage", "if [ $n = 1 ]; then " + lines({kBegun, kTrouble}) + "; elif [ $n -le 5 ]; then " +
+                         kTrouble + "; else " + staged() + "; fi");
+  start();
+  const auto job = stage();
+  ASSERT_TRUE(ends(job));
+  EXPECT_EQ(kind_of(job), "done");
+  EXPECT_EQ(worker.calls("stage"), 6);
+}
+
 TEST_F(SourceFailureTest, AnErrorOutsideTheSourceIsNotRetried) {
   worker.on("stage",
             lines({kBegun, R"(echo '{"error": {"kind": "failed", "what": "writing /c", "hint": ""}}')"}));

@@ -57,6 +57,9 @@ TEST_F(CatalogTest, RemembersAcrossAReopen) {
   GenerationRow from_peers = row(name, 4);
   from_peers.from = BytesFrom{2, 3};
   ASSERT_OK(catalog_->put(from_peers));
+  from_peers.definition = "a";
+  ASSERT_OK(catalog_->put(from_peers));
+  ASSERT_OK(catalog_->touch(name, 3, kNow, 0, "b"));
   ASSERT_OK(catalog_->touch(name, 4, kNow + hours(1)));
   ASSERT_OK(catalog_->set_scrubbed(name, 3, kNow + hours(2)));
   ASSERT_OK(catalog_->set_cache_id("id"));
@@ -67,6 +70,8 @@ TEST_F(CatalogTest, RemembersAcrossAReopen) {
   EXPECT_EQ((*rows)[0].dataset, name);
   EXPECT_EQ((*rows)[0].generation, 4U);
   EXPECT_EQ((*rows)[0].last_used, kNow + hours(1));
+  EXPECT_EQ((*rows)[0].definition, "a");
+  EXPECT_EQ((*rows)[1].definition, "b");
   ASSERT_TRUE((*rows)[0].from);
   EXPECT_EQ((*rows)[0].from->volume, 2U);
   EXPECT_EQ((*rows)[0].from->peers, 3U);

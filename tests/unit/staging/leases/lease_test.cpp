@@ -39,6 +39,15 @@ TEST(LeaseLife, EndsWithItsProcess) {
   EXPECT_FALSE(is_running({child, 0})) << "a process that had ended when the lease was asked for";
 }
 
+TEST(LeaseLife, AProcessHasALineage) {
+  const auto lineage = lineage_of(::getpid());
+  ASSERT_GE(lineage.size(), 1U);
+  EXPECT_EQ(lineage[0], process_with(::getpid()));
+  const bool has_parent = ::getppid() > 1;
+  EXPECT_TRUE(!has_parent || lineage.at(1) == process_with(::getppid()));
+  EXPECT_TRUE(lineage_of(0).empty());
+}
+
 TEST(LeaseLife, AJobsLeaseEndsAtAReboot) {
   Lease lease;
   lease.job = {"slurm", "7", "", {}, boot_id(SystemRoot{})};

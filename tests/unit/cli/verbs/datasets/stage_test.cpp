@@ -11,11 +11,12 @@ namespace spark::cli {
 namespace {
 
 constexpr char kStagings[] = "POST /v1/stagings";
-constexpr char kEvents[] = "/v1/jobs/7/events";
+constexpr char kEvents[] = "/v1/jobs/7-1f/events";
 constexpr char kDone[] = R"({"event": "done", "result": {"datasets": [{"name": "imagenet", "state": "ready",
   "path": "/cache/imagenet/3", "served_from": "copied", "bytes": 10000000000, "files": 1281167, "seconds": 8.0,
-  "bytes_per_second": 1250000000, "hash": "xxh3:1", "memfree_drop_bytes": 1, "lease": "3ee4d2ad"}]}})";
-constexpr char kJob[] = R"({"id": "7", "verb": "stage", "subject": ["imagenet"], "state": "running",
+  "bytes_per_second": 1250000000, "hash": "xxh3:1", "memfree_drop_bytes": 1, "lease": "3ee4d2ad", "env": "DATA_ROOT"}]}})";
+constexpr char kJob[] =
+    R"({"id": "7", "key": "7-1f", "verb": "stage", "subject": ["imagenet"], "state": "running",
   "started": "2026-11-20T15:21:26Z"})";
 
 std::string progress(const char* phase, long long done, long long total) {
@@ -152,17 +153,16 @@ TEST_F(Stage, AnInterruptCancelsTheJob) {
   FakeClient::Stream stream{{progress("copying", 1, 10)}, {Errc::Cancelled, "interrupted", ""}};
   stream.afterwards = [&] { program.stop = true; };
   program.client.stream_once(kEvents, stream);
-  program.client.answer("DELETE /v1/jobs/7", 200, "{}");
+  program.client.answer("DELETE /v1/jobs/7-1f", 200, "{}");
   EXPECT_EQ(program.run({"stage", "imagenet"}), 130);
-  EXPECT_EQ(program.client.sent.back(), "DELETE /v1/jobs/7");
+  EXPECT_EQ(program.client.sent.back(), "DELETE /v1/jobs/7-1f");
   EXPECT_EQ(program.output(), "");
 }
 
 TEST_F(Stage, ContinuesAfterARestartOfTheDaemon) {
   program.client.stream_once(kEvents, {{progress("copying", 1, 10)}});
-  program.client.answer("GET /v1/jobs/7", 404, R"({"error": {"kind": "not_found", "what": "no job 7"}})");
-  program.client.fail_once(kStagings, {Errc::Unavailable, "nobody listens", ""});
-  program.client.answer(kStagings, 202, kJob);
+  program.client.fail_once("GET /v1/jobs/7-1f", {Errc::Unavailable, "nobody listens", ""});
+  program.client.answer("GET /v1/jobs/7-1f", 404, R"({"error": {"kind": "not_found", "what": "no job 7"}})");
   program.client.stream_once(kEvents, {{kDone}});
   EXPECT_EQ(program.run({"stage", "imagenet"}), 0);
   EXPECT_EQ(program.output(), "/cache/imagenet/3\n");
@@ -170,21 +170,21 @@ TEST_F(Stage, ContinuesAfterARestartOfTheDaemon) {
   EXPECT_NE(program.errors().find("connected again"), std::string::npos);
 }
 
-TEST_F(Stage, DoesNotMistakeAnotherJobForItsOwnAfterARestart) {
+TEST_F(Stage, FollowsTheSameJobAgainAfterALostConnection) {
   program.client.stream_once(kEvents, {{progress("copying", 1, 10)}});
-  program.client.answer("GET /v1/jobs/7", 200,
-                        R"({"id": "7", "verb": "evict", "subject": ["models"], "state": "done",
-    "started": "2026-11-20T15:22:00Z", "result": {}})");
+  for (int i = 0; i < 10; ++i)
+    program.client.fail_once("GET /v1/jobs/7-1f", {Errc::TimedOut, "no answer within 5 s", ""});
+  program.client.answer("GET /v1/jobs/7-1f", 200, kJob);
   program.client.stream_once(kEvents, {{kDone}});
   EXPECT_EQ(program.run({"stage", "imagenet"}), 0);
   EXPECT_EQ(std::count_if(program.client.sent.begin(), program.client.sent.end(),
                           [](const auto& sent) { return sent.starts_with(kStagings); }),
-            2);
+            1);
 }
 
 TEST_F(Stage, KeepsReadingEventsWhileTheSameJobIsRunning) {
   program.client.stream_once(kEvents, {{progress("copying", 1, 10)}, {Errc::TimedOut, "silent", ""}});
-  program.client.answer("GET /v1/jobs/7", 200, kJob);
+  program.client.answer("GET /v1/jobs/7-1f", 200, kJob);
   program.client.stream_once(kEvents, {{kDone}});
   EXPECT_EQ(program.run({"stage", "imagenet"}), 0);
   EXPECT_EQ(program.errors().find("lost the connection"), std::string::npos) << program.errors();
@@ -192,7 +192,7 @@ TEST_F(Stage, KeepsReadingEventsWhileTheSameJobIsRunning) {
 
 TEST_F(Stage, FailsIfTheDaemonStaysUnavailable) {
   program.client.stream_once(kEvents, {{progress("copying", 1, 10)}});
-  program.client.fail_once(kStagings, {Errc::Unavailable, "nobody listens", "start it"});
+  program.client.fail_once("GET /v1/jobs/7-1f", {Errc::Unavailable, "nobody listens", "start it"});
   EXPECT_EQ(program.run({"stage", "imagenet"}), 4);
   EXPECT_NE(program.errors().find("nobody listens - start it"), std::string::npos) << program.errors();
 }
@@ -221,8 +221,6 @@ class Run : public Stage {
   void SetUp() override {
     Stage::SetUp();
     program.client.stream_once(kEvents, {{kDone}});
-    program.client.answer("GET /v1/config", 200,
-                          R"({"datasets": {"imagenet": {"env": "DATA_ROOT"}, "models": {"env": ""}}})");
     program.client.answer("DELETE /v1/leases/3ee4d2ad", 200, "{}");
     file = std::filesystem::temp_directory_path() / ("spark-run-" + std::to_string(::getpid()));
   }
@@ -238,13 +236,13 @@ TEST_F(Run, SetsThePathVariablesAndReleasesTheLease) {
   std::string line;
   std::getline(std::ifstream(file) >> std::ws, line);
   EXPECT_EQ(line, "/cache/imagenet/3 /cache/imagenet/3");
-  EXPECT_EQ(program.client.sent[1], R"(POST /v1/stagings {"datasets":["imagenet"],"hold":true})");
+  EXPECT_EQ(program.client.sent[0], R"(POST /v1/stagings {"datasets":["imagenet"],"hold":true})");
   EXPECT_EQ(program.client.sent[program.client.sent.size() - 2], "DELETE /v1/leases/3ee4d2ad");
 }
 
 TEST_F(Run, RequestsADoubtfulCopyWithAllowDirty) {
   EXPECT_EQ(program.run({"run", "imagenet", "--allow-dirty", "--", "true"}), 0);
-  EXPECT_EQ(program.client.sent[1],
+  EXPECT_EQ(program.client.sent[0],
             R"(POST /v1/stagings {"datasets":["imagenet"],"hold":true,"allow_dirty":true})");
 }
 
@@ -267,7 +265,6 @@ TEST_F(Run, WithoutACommandIsAUsageError) {
 
 TEST_F(Run, StartsNothingWhenStagingFailed) {
   Program failing;
-  failing.client.answer("GET /v1/config", 200, "{}");
   failing.client.answer(
       kStagings, 404,
       R"({"error": {"kind": "not_found", "what": "there is no dataset 'imagnet'", "hint": ""}})");
