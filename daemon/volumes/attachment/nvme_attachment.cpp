@@ -21,6 +21,7 @@ asio::awaitable<Result<>> NvmeAttachment::bring_up(bool takes) {
 
   if (auto reached = co_await paths_.reach(); !reached) co_return reached;
   co_await paths_.rivals().remember();
+  if (volume_.seams.device.has_stuck_worker()) co_await paths_.leave_old_addresses();
   if (place == Place::Ours) {  // the device outlived its last controller: a new one may revive it
     if (volume_.look_at_mount() == Place::Ours) co_return co_await adopt();
     co_return fail(Errc::Unavailable,
@@ -32,15 +33,12 @@ asio::awaitable<Result<>> NvmeAttachment::bring_up(bool takes) {
   co_return co_await check_and_mount(std::move(*block), takes);
 }
 
-// The target's name may lead to a new address that shows another disk, while the mount's I/O waits for the
-// old one. Only a person can give up its unwritten data.
+// Only a person can give up the unwritten data of a mount that waits for a former address.
 Result<> NvmeAttachment::check_device_is_current() {
   const Standing standing = volume_.look_at_standing();
-  if (standing.place != Place::Foreign || standing.top->root != "/") return {};
-  const std::string& subsystem = volume_.settings.nvme->subsystem;
-  const auto owner = volume_.seams.snapshot.subsystem_of_device(standing.top->device_number);
-  const auto all = volume_.seams.snapshot.controllers(subsystem);
-  if (!owner || *owner != subsystem || !all) return {};
+  if (standing.place != Place::Former) return {};
+  const auto all = volume_.seams.snapshot.controllers(volume_.settings.nvme->subsystem);
+  if (!all) return all.take_error();
   const auto old = std::ranges::find_if(*all, [](const auto& one) { return !one.is_live(); });
   if (old == all->end()) return {};
   return fail(

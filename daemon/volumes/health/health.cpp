@@ -33,6 +33,8 @@ asio::awaitable<Finding> Health::look(Place place) {
   const bool is_broken = place == Place::Broken || (mount && mount->is_broken);
   if (found.verdict == Verdict::Lost && is_broken && mount && mount->is_writer &&
       paths_.look() == Link::Live) {
+    // The answer may take long.
+    if (volume_.status.state == State::Ready) volume_.set_state(State::Lost, found.reason);
     if (auto taken = co_await fence_.who_took_over(mount); !taken.empty())
       found = {Verdict::Fenced, std::move(taken)};
   }
@@ -49,6 +51,8 @@ std::string Health::why_lost(Place place) const {
   if (place == Place::Empty) return "another program unmounted " + mount;
   if (place == Place::Covered) return covered(volume_.settings, volume_.look_at_standing()).what;
   if (place == Place::Foreign) return "another program mounted another file system on " + mount;
+  if (place == Place::Former)
+    return "the target shows another disk at its new address, and " + mount + " waits for the old one";
   if (place == Place::Broken)
     return "the file system on " + mount + " returns only errors, or went read-only after an error";
   return "the device of " + mount + " is gone: the mount on it is dead";

@@ -10,6 +10,15 @@
 #include "nvmetcp/sysfs/registry.hpp"
 
 namespace spark::volumes {
+namespace {
+
+// A path without a connection is down if none of the others is live.
+bool is_down(const PathStatus* path, const std::vector<PathStatus>& all) {
+  if (path != nullptr) return path->state != "live";
+  return !all.empty() && std::ranges::none_of(all, [](const PathStatus& one) { return one.state == "live"; });
+}
+
+}  // namespace
 
 Paths::Paths(VolumeContext& volume) : volume_(volume), rivals_(volume), timer_(volume.executor) {
   if (!volume.target) return;
@@ -102,6 +111,13 @@ asio::awaitable<void> Paths::tend() {
   }
 }
 
+asio::awaitable<void> Paths::tend_once() {
+  look();
+  for (Path& path : paths_) {
+    if (!is_connecting_) co_await tend(path);
+  }
+}
+
 asio::awaitable<void> Paths::tend(Path& path) {
   const bool is_elsewhere = may_lead_elsewhere(path);
   if ((!is_elsewhere && !is_due(path)) || volume_.clock.steady() < path.next_attempt) co_return;
@@ -122,12 +138,6 @@ bool Paths::is_due(const Path& path) const {
   return status_of(path) != nullptr ? !is_ours : are_several();
 }
 
-bool Paths::is_down(const Path& path) const {
-  if (const PathStatus* status = status_of(path)) return status->state != "live";
-  const auto& all = volume_.status.paths;
-  return !all.empty() && std::ranges::none_of(all, [](const PathStatus& one) { return one.state == "live"; });
-}
-
 asio::awaitable<void> Paths::connect(Path& path) {
   const auto connected = co_await connect_portal(path.portal);
   if (connected) {
@@ -145,7 +155,7 @@ asio::awaitable<void> Paths::connect(Path& path) {
 // Only if the kernel can tell whether the namespace at the new address is the same.
 bool Paths::may_lead_elsewhere(Path& path) {
   const bool is_name = !nvmetcp::is_numeric(path.portal.address);
-  if (!is_name || !is_down(path)) {
+  if (!is_name || !is_down(status_of(path), volume_.status.paths)) {
     path.down_since.reset();
     return false;
   }
@@ -164,7 +174,6 @@ asio::awaitable<void> Paths::follow_name(Path& path) {
   if (path.controller != before) volume_.attempts.healed_by_us = has_followed_name_ = true;
 }
 
-// The volume has another live path; controllers that retry an abandoned address would never end.
 asio::awaitable<void> Paths::leave_old_addresses() {
   has_followed_name_ = false;
   const auto all = volume_.seams.snapshot.controllers(volume_.settings.nvme->subsystem);

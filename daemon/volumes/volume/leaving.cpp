@@ -16,7 +16,8 @@ using Outcome = std::optional<Result<>>;
 
 // While programs may still use it, another host may take the volume over, or its disk may be replaced: then
 // nothing more must be written.
-asio::awaitable<Result<>> flush(VolumeContext& volume, Health& health, Fence& fence, OwnMount mount) {
+asio::awaitable<Result<>> flush(VolumeContext& volume, Paths& paths, Health& health, Fence& fence,
+                                OwnMount mount) {
   const auto outcome = std::make_shared<Outcome>();
   auto work = [](VolumeContext& its, std::shared_ptr<void> /*alive*/, OwnMount flushed,
                  std::shared_ptr<Outcome> into) -> asio::awaitable<void> {
@@ -28,6 +29,7 @@ asio::awaitable<Result<>> flush(VolumeContext& volume, Health& health, Fence& fe
   const Duration period = std::max(volume.timings.probe, volume.timings.watch);
   while (!*outcome) {
     co_await volume.sleep(period);
+    if (!*outcome && !volume.stopped) co_await paths.tend_once();
     const CheckedMountPtr checked = volume.checked;
     if (*outcome || volume.stopped || !checked || !checked->is_writer || checked->is_broken) continue;
     auto found = co_await health.look(volume.look_at_mount());
@@ -54,7 +56,7 @@ asio::awaitable<Result<>> flush_before_leaving(VolumeContext& volume, Paths& pat
                                                        volume.status.device + ", then it is unmounted"
                                                  : "it is being unmounted");
   if (!has_unwritten) co_return Result<>{};
-  auto flushed = co_await flush(volume, health, fence, *standing.own);
+  auto flushed = co_await flush(volume, paths, health, fence, *standing.own);
   const auto now = volume.look_at_standing().own;
   if (flushed || !now || *now != *standing.own) co_return Result<>{};  // else another program unmounted it
   if (flushed.error().hint.empty())
@@ -69,10 +71,13 @@ asio::awaitable<Result<>> flush_before_leaving(VolumeContext& volume, Paths& pat
 asio::awaitable<void> Volume::take_down() {
   Result<> done;
   const OnDown on_down = requests_.on_down();
-  // A mount made since it is down belongs to another program, unless an operator asks again.
-  const bool is_mounted = requests_.is_down_asked() && is_own(context_.look_at_mount());
+  // A mount made since it is down belongs to another program, unless an operator asks again. Its target may
+  // have moved since.
+  const bool is_asked_again = status().state == State::Down && requests_.is_down_asked();
+  if (is_asked_again && settings().nvme) (void)co_await paths_.rivals().find_place();
+  const bool is_mounted = is_asked_again && is_own(context_.look_at_mount());
   if (status().state != State::Down || is_mounted) {
-    done = co_await nvme_.check_unknown_mount();
+    done = co_await nvme_.check_before_leaving();
     if (done) done = co_await flush_before_leaving(context_, paths_, health_, fence_);
     if (context_.wanted_up) co_return;  // asked up meanwhile
     if (done) done = co_await leave_host(on_down);
@@ -166,9 +171,11 @@ asio::awaitable<Result<>> Volume::finish_down() {
                    "a request to " + settings().mount.native() + " still waits in the kernel");
   const Place place = context_.look_at_mount();
   const bool has_device = place == Place::Ours || place == Place::Broken;
-  if (settings().nvme && has_device && paths_.look() == Link::Down)
+  if (settings().nvme && has_device && paths_.look() == Link::Down) {
+    co_await paths_.tend_once();
     co_return fail(Errc::Unavailable, "no path to the target is live: unmounting it would wait for the link");
-  auto left = co_await nvme_.check_unknown_mount();
+  }
+  auto left = co_await nvme_.check_before_leaving();
   if (left) left = co_await flush_before_leaving(context_, paths_, health_, fence_);
   if (left) left = co_await leave_host(OnDown::Disconnect);
   if (left) co_await requests_.note_released();
