@@ -103,7 +103,7 @@ asio::awaitable<Finding> Health::probe() {
   if (volume_.status.state == State::Ready && now < next_probe_) co_return found;
   const bool is_moving = is_io_moving();
   if (volume_.seams.device.has_stuck_worker()) {
-    if (volume_.status.state != State::Ready || !is_moving)
+    if (!is_moving)
       found = {Verdict::Silent, "a request to " + volume_.status.device + " still waits in the kernel"};
     co_return found;
   }
@@ -189,8 +189,9 @@ asio::awaitable<void> Health::ask_about_drives() {
 }
 
 // A request to a device queues behind all writers' data. While other requests complete, the device answers.
+// That matters for a ready volume alone: a stalled one has to answer itself.
 bool Health::is_io_moving() {
-  if (!volume_.settings.nvme) return false;
+  if (!volume_.settings.nvme || volume_.status.state != State::Ready) return false;
   const SteadyTime now = volume_.clock.steady();
   std::vector<std::string> controllers;
   for (const PathStatus& path : volume_.status.paths) controllers.push_back(path.controller);

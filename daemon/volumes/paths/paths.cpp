@@ -20,6 +20,11 @@ bool is_down(const PathStatus* path, const std::vector<PathStatus>& all) {
 
 }  // namespace
 
+std::string end_old(const nvmetcp::Controller& old) {
+  return "if that address does not come back, `sudo nvme disconnect -d " + old.name +
+         "` ends the I/O that waits for it, and unwritten data is lost; the volume is then mounted again";
+}
+
 Paths::Paths(VolumeContext& volume) : volume_(volume), rivals_(volume), timer_(volume.executor) {
   if (!volume.target) return;
   for (const nvmetcp::Portal& portal : volume.target->portals)
@@ -105,7 +110,9 @@ asio::awaitable<void> Paths::tend() {
     }
     if (volume_.status.state == State::Ready) co_await rivals_.look();
     if (volume_.status.state == State::Ready) co_await rivals_.remember();
-    if (has_followed_name_ && volume_.status.state == State::Ready) co_await leave_old_addresses();
+    if (has_followed_name_ && volume_.status.state == State::Ready) {
+      if (const auto left = co_await leave_old_addresses(); !left) log::survived(left.error());
+    }
     timer_.expires_after(volume_.until_next(volume_.timings.watch));
     co_await timer_.wait();
   }
@@ -174,10 +181,11 @@ asio::awaitable<void> Paths::follow_name(Path& path) {
   if (path.controller != before) volume_.attempts.healed_by_us = has_followed_name_ = true;
 }
 
-asio::awaitable<void> Paths::leave_old_addresses() {
+asio::awaitable<Result<>> Paths::leave_old_addresses() {
   has_followed_name_ = false;
   const auto all = volume_.seams.snapshot.controllers(volume_.settings.nvme->subsystem);
-  if (!all) co_return;
+  if (!all) co_return all.take_error();
+  Result<> first_failure;
   for (const nvmetcp::Controller& controller : *all) {
     const std::string address = to_string(controller.portal);
     const bool is_wanted = std::ranges::any_of(paths_, [&](const Path& path) {
@@ -186,8 +194,13 @@ asio::awaitable<void> Paths::leave_old_addresses() {
     if (is_wanted || controller.is_live() || nvmetcp::is_foreign(controller)) continue;
     const auto gone = co_await volume_.seams.fabric.disconnect(controller.name, controller.subsystem,
                                                                nvmetcp::Users::Spared);
-    if (!gone) log::survived(gone.error());
+    if (gone || !first_failure) continue;
+    first_failure = fail(gone.error().kind,
+                         "I/O waits for " + controller.name + " at " + address + ", which target " +
+                             printable(volume_.target->name) + " has left: " + gone.error().what,
+                         end_old(controller));
   }
+  co_return first_failure;
 }
 
 }  // namespace spark::volumes

@@ -18,6 +18,10 @@
 
 namespace spark::volumes {
 
+// The next step while I/O waits for an address that its target has left. Only a person can give up its
+// unwritten data.
+std::string end_old(const nvmetcp::Controller& old);
+
 enum class Link { Live, Down, Gone };  // of all paths to the subsystem together
 
 class Paths {
@@ -46,8 +50,9 @@ class Paths {
   // moved.
   asio::awaitable<void> tend_once();
   // Controllers that retry an address which the target has given up would never end, nor would requests that
-  // wait for them. The volume has another live path.
-  asio::awaitable<void> leave_old_addresses();
+  // wait for them. The volume has another live path. Refused, with the next step: a device is in use that
+  // only such a controller leads to.
+  asio::awaitable<Result<>> leave_old_addresses();
   void stop() { timer_.cancel(); }
   bool is_connecting() const { return is_connecting_; }
   bool are_several() const { return paths_.size() > 1; }

@@ -133,6 +133,14 @@ constexpr std::array kKinds =
                return facts.top != nullptr && facts.top->super &&
                       facts.top->super->head->disk != connected_disk(facts);
              }},
+        Kind{"I/O waits for nvme", "false-left-address",
+             [](const std::string&, const Facts& facts) {
+               const std::string& address = facts.cluster.target_of(facts.settings).address;
+               return std::ranges::any_of(
+                   facts.state.host->driver.connections(), [&](const Connection& one) {
+                     return !one.shown.is_live() && one.shown.portal.address != address;
+                   });
+             }},
         Kind{"another program unmounted", "false-unmounted-by-another",
              [](const std::string&, const Facts& facts) { return facts.top == nullptr; }},
         Kind{"another program mounted another", "false-mounted-by-another",
