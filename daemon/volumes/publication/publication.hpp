@@ -38,7 +38,6 @@ class Publication {
  private:
   Result<> check_can_change() const;
   bool is_alone(const CheckedMount& mount) const;
-  static void forget_held(CheckedMount& mount);
   std::string reader_reason() const;
 
   VolumeContext& volume_;

@@ -194,6 +194,7 @@ void NvmeDriver::drop(Connection& connection, const HeadPtr& head, Actor by) {
 
 void NvmeDriver::set_state(Connection& connection, const std::string& state) {
   connection.shown.state = state;
+  changed_ = scene_.time.steady();
   show();
   scene_.tell("  " + connection.shown.name + " is " + state);
   events_.changed(connection.shown.name);
