@@ -54,6 +54,7 @@ Result<std::string> NvmeDriver::connect(const std::string& subsystem, const nvme
   const std::string name = made.shown.name;
   connections_.push_back(std::move(made));
   scan(connections_.back());
+  changed_ = scene_.time.steady();
   show();
   events_.changed(name);
   return name;

@@ -72,7 +72,7 @@ class NvmeDriver {
   // The target accepts this host's writes.
   bool may_write(const Head& head) const;
   const nvmetcp::HostIdentity& identity() const { return identity_; }
-  // When the state of any connection changed last.
+  // When a connection was made, or the state of one changed, last.
   SteadyTime changed() const { return changed_; }
 
  private:
