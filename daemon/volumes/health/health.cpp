@@ -113,7 +113,6 @@ asio::awaitable<Finding> Health::probe() {
   if (wants_reservation(settings)) request.keep_reservation = {settings.nvme->subsystem, settings.nvme->nsid};
   const auto answer = co_await volume_.seams.device.probe(std::move(request));
   if (!answer) {
-    if (volume_.checked) volume_.checked->may_be_forgotten = true;
     next_probe_ = volume_.clock.steady();
     found = silence(answer.error());
     co_return found;
@@ -142,11 +141,10 @@ asio::awaitable<Finding> Health::judge(ProbeAnswer answer) {
     if (!mount->is_writer) volume_.checked.reset();  // checked again, and refused
     co_return found;
   }
-  // A reader needs no fence: it detects other hosts' writes like any reader.
-  if (!mount->is_writer && answer.holding)
-    status.fence.reservation = answer.holding->hold == nvmetcp::Hold::Ours;
-  if (mount->is_writer && fence_.is_wanted()) {
-    if (auto lost = fence_.why_lost(*mount, answer); !lost.empty()) {
+  if (fence_.is_wanted()) {
+    auto lost = co_await fence_.why_lost(mount, answer);
+    if (volume_.checked != mount) co_return Finding{};
+    if (!lost.empty()) {
       found = {Verdict::Fenced, std::move(lost)};
       co_return found;
     }

@@ -76,6 +76,7 @@ class Cluster {
   void make_volumes();
   void note_fences();
   void note_take(std::size_t index, const VolumeSettings& settings);
+  void note_unfinished_takes(std::size_t index);
   void check_alone(std::size_t index, const Super& opened);
   void ended(std::size_t index, const Request& request);
 

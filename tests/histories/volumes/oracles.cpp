@@ -13,6 +13,7 @@ using volumes::State;
 constexpr Duration kNoticesMount{10'000}, kNoticesShutDown{40'000}, kNoticesFrozen{60'000},
     kNoticesSentence{75'000}, kNoticesHealth{75'000};
 constexpr Duration kMmpNotices{40'000};
+constexpr Duration kNoticesLink{15'000};  // a `down` waits for it
 constexpr Duration kLongestRequest{30 * 60'000};
 
 }  // namespace
@@ -284,6 +285,9 @@ void Oracles::request_ended(std::size_t host, const Request& request) {
     if (kind == Errc::Cancelled || request.has_overlapped || is_in_the_way || !is_good) return;
     // Its device failed meanwhile, and is back.
     if (kind == Errc::TimedOut || says("flushing ")) return;
+    const bool was_cut_off = cluster_.time.steady() - facts.state.host->driver.changed() < kNoticesLink &&
+                             (says("no path to the target is live") || says("still waits in the kernel"));
+    if (was_cut_off) return;
     const bool has_no_name = says("can't be looked up");
     cluster_.judge.broken(is_full       ? "down-refused-without-room"
                           : has_no_name ? "down-refused-without-dns"

@@ -165,6 +165,8 @@ void restore_older(Cluster& cluster, Dice& dice) {
   if (is_in_use(cluster, &here.state, &disk) || disk.fs.bytes < kGiB) return;
   disk.fs.bytes /= 2;
   disk.fs.stamp += 1000;
+  disk.fs.writer = ++cluster.last_super;  // a host may have it mounted whose device shows another disk now
+  disk.fs.is_writer_by_hand = true;
   cluster.tell("an older, smaller copy of file system " + disk.fs.uuid + " is restored on " + disk.name);
 }
 
