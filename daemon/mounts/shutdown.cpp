@@ -1,16 +1,20 @@
 #include "daemon/mounts/shutdown.hpp"
 
 #include <fcntl.h>
+#include <sched.h>
 #include <sys/ioctl.h>
+#include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdint>
 
 #include "base/file.hpp"
 #include "base/text.hpp"
+#include "base/threads.hpp"
 #include "daemon/mounts/filesystems/block_device.hpp"
 
 namespace spark::mounts {
@@ -20,22 +24,60 @@ namespace {
 constexpr unsigned long kShutDown = _IOR('X', 125, std::uint32_t);
 constexpr std::uint32_t kWithoutFlush = 2;
 
+constexpr int kMostCovers = 16;
+constexpr std::size_t kLongestTable = 64 << 20;
+
+// Refused if the path leads to another file system.
+Result<> shut_down_at(const std::filesystem::path& target, dev_t device, const std::string& doing) {
+  const UniqueFd fd(::open(target.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!fd) return fail_errno(errno, doing);
+  struct stat status {};
+  if (::fstat(fd.get(), &status) != 0) return fail_errno(errno, doing);
+  if (status.st_dev != device) return fail(Errc::Refused, doing + ": another file system is mounted there");
+  std::uint32_t how = kWithoutFlush;
+  if (::ioctl(fd.get(), kShutDown, &how) == 0) return {};
+  return fail_errno(errno, doing);
+}
+
+// The mount that keeps the path from leading to the device's; empty means that none does.
+Result<std::filesystem::path> cover_of(const std::filesystem::path& target, dev_t device,
+                                       const std::string& doing) {
+  const auto text = read_file("/proc/thread-self/mountinfo", kLongestTable);
+  if (!text) return fail_with(text.error(), doing);
+  const auto table = parse_mount_table(*text);
+  const auto stack = stack_at(table, target);
+  const auto own = std::ranges::find(stack, device, &Mount::device_number);
+  if (own == stack.end()) return fail(Errc::Refused, doing + ": the device is not mounted there");
+  if (const Mount* over = covering(table, **own)) return over->target;
+  return own == stack.begin() ? std::filesystem::path() : target;
+}
+
+// In a mount namespace of this thread's own, in which whatever hides the mount is taken off.
+Result<> shut_down_below(const std::filesystem::path& target, dev_t device, const std::string& doing) {
+  if (::unshare(CLONE_NEWNS) != 0) return fail_errno(errno, doing + ": making a mount namespace");
+  if (::mount(nullptr, "/", nullptr, MS_REC | MS_SLAVE, nullptr) != 0)
+    return fail_errno(errno, doing + ": making the mount namespace a slave");
+  for (int covers = 0; covers < kMostCovers; ++covers) {
+    const auto over = cover_of(target, device, doing);
+    if (!over) return over.take_error();
+    if (over->empty()) return shut_down_at(target, device, doing);
+    if (::umount2(over->c_str(), MNT_DETACH | UMOUNT_NOFOLLOW) != 0)
+      return fail_errno(errno, doing + ": looking below " + printable(over->native()));
+  }
+  return fail(Errc::Failed, doing + ": too many mounts hide it");
+}
+
 }  // namespace
 
 Result<> shut_down_filesystem(const std::filesystem::path& target, const std::string& device) {
   const std::string doing = "stopping all writes to " + printable(target.native());
   const auto number = device_number_of(device);
   if (!number) return fail_with(number.error(), doing);
-  const UniqueFd fd(::open(target.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (!fd) return fail_errno(errno, doing);
-  struct stat status {};
-  if (::fstat(fd.get(), &status) != 0) return fail_errno(errno, doing);
-  if (status.st_dev != *number) {
-    return fail(Errc::Refused, doing + ": it is not " + printable(device) + " that is mounted there");
-  }
-  std::uint32_t how = kWithoutFlush;
-  if (::ioctl(fd.get(), kShutDown, &how) == 0) return {};
-  return fail_errno(errno, doing);
+  auto done = shut_down_at(target, *number, doing);
+  if (done || (done.error().kind != Errc::Refused && done.error().kind != Errc::NotFound)) return done;
+  auto below = start_thread([&] { done = shut_down_below(target, *number, doing); });
+  if (below.joinable()) below.join();
+  return done;
 }
 
 bool shut_down_nfs(const SystemRoot& root, const Mount& mount) {

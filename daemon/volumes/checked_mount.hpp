@@ -7,6 +7,7 @@
 #include <string>
 #include <utility>
 
+#include "base/clock.hpp"
 #include "daemon/volumes/place.hpp"
 #include "daemon/volumes/status.hpp"
 
@@ -31,8 +32,9 @@ struct CheckedMount {
 
   // For a writer, of the superblock at the last probe that found the fence intact; 0 means unknown.
   std::uint64_t held_stamp = 0, held_mounts = 0;
-  bool may_be_forgotten = false;  // the target, since that probe
-  std::string mmp_node;           // this host's name in multi-mount protection at the first probe
+  SteadyTime held_at{};
+  WallTime held_at_wall{};  // goes on while the host sleeps
+  std::string mmp_node;     // this host's name in multi-mount protection at the first probe
 
   bool is_broken = false;     // found shut down
   bool is_exchanged = false;  // another file system was found on its device

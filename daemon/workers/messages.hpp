@@ -20,7 +20,7 @@ SPARK_MESSAGE(OfferedSubsystem, (nqn, kind, transport, address_family, portal));
 SPARK_MESSAGE(DiscoveryLog, (generation, entries, ignored));
 SPARK_MESSAGE(Connection, (controller, change, differences));
 SPARK_MESSAGE(Smart, (critical, temperature_c, spare_percent, used_percent, media_errors));
-SPARK_MESSAGE(ReservationState, (hold, holder, cloned_id, former_key, restarted, was_forgotten));
+SPARK_MESSAGE(ReservationState, (hold, holder, cloned_id, former_key, restarted));
 
 }  // namespace spark::nvmetcp
 

@@ -92,10 +92,7 @@ Result<ReservationState> take_reservation(ReservationCommands& commands, const L
 Result<ReservationState> keep_reservation(ReservationCommands& commands, const LocalRegistrant& us) {
   auto now = look_at_reservation(commands, us);
   if (now && now->former_key) return outcome(commands, us, commands.replace_key(us.key));
-  if (!now || now->hold != Hold::Free || !now->restarted) return now;
-  auto again = hold_reservation(commands, us);
-  if (again) again->was_forgotten = again->hold == Hold::Ours;
-  return again;
+  return now;
 }
 
 Result<Change> release_reservation(ReservationCommands& commands, const LocalRegistrant& us) {

@@ -43,7 +43,6 @@ struct ReservationState {
   bool cloned_id = false;   // Theirs, under this host's own ID: two machines have it, or the key has changed
   bool former_key = false;  // Ours by the key of an earlier release, which a copy of this machine has as well
   bool restarted = false;   // Free, and the target has no registrations: it was restarted
-  bool was_forgotten = false;  // Ours again, by keep_reservation(), after such a restart
 };
 
 Result<ReservationState> look_at_reservation(ReservationCommands& commands, const LocalRegistrant& us);
@@ -54,8 +53,8 @@ Result<ReservationState> hold_reservation(ReservationCommands& commands, const L
 // Makes it ours, regardless of its holder and of the key that this host ID has registered.
 Result<ReservationState> take_reservation(ReservationCommands& commands, const LocalRegistrant& us);
 
-// For a mounted volume. Still ours, with our present key in place of the former one, or made ours again after
-// a restart of the target. Free: it was released on purpose.
+// For a mounted volume: looks, and puts our present key in place of the former one. A reservation that the
+// target forgot is not made again: a worker whose answer is lost would hide that it was gone.
 Result<ReservationState> keep_reservation(ReservationCommands& commands, const LocalRegistrant& us);
 
 // Gives it back, if it is ours.

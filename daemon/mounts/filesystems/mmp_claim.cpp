@@ -19,6 +19,7 @@ namespace {
 using std::chrono::steady_clock;
 
 constexpr std::chrono::milliseconds kLookAgain{1'000};
+constexpr std::string_view kClaim = "spark-stage claim";  // in place of the device's name
 
 struct Freer {
   // Not ext2fs_close(), because it would write the superblock.
@@ -57,7 +58,10 @@ class MmpBlock {
                                  sizeof fields.mmp_nodename);
     return std::string(whole.substr(0, whole.find('\0')));
   }
-  void set_node(const std::string& node) {
+  bool is_claim() const { return std::memcmp(fields.mmp_bdevname, kClaim.data(), kClaim.size()) == 0; }
+  void set_claim(const std::string& node) {
+    static_assert(kClaim.size() < sizeof fields.mmp_bdevname);
+    std::memcpy(fields.mmp_bdevname, kClaim.data(), kClaim.size());
     std::memset(fields.mmp_nodename, 0, sizeof fields.mmp_nodename);
     std::memcpy(fields.mmp_nodename, node.data(), std::min(node.size(), sizeof fields.mmp_nodename));
     fields.mmp_time = static_cast<std::uint64_t>(std::time(nullptr));
@@ -102,10 +106,12 @@ Result<> claim_by_mmp(const std::string& device, const std::string& node, std::c
   if (!block) return block.take_error();
   if (!block->is_there()) return {};
   if (auto seen = block->read(); !seen) return seen;
-  if (block->fields.mmp_seq != EXT4_MMP_SEQ_CLEAN) return {};
+  if (block->fields.mmp_seq != EXT4_MMP_SEQ_CLEAN) {
+    return block->is_claim() ? watch(*block, block->fields.mmp_seq, block->node(), wait, doing) : Result<>();
+  }
   const std::uint32_t claim = ext2fs_mmp_new_seq();
   block->fields.mmp_seq = claim;
-  block->set_node(node);
+  block->set_claim(node);
   if (auto written = block->write(); !written) return written;
   if (auto alone = watch(*block, claim, block->node(), wait, doing); !alone) return alone;
   block->fields.mmp_seq = EXT4_MMP_SEQ_CLEAN;

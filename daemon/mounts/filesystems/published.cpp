@@ -1,7 +1,11 @@
 #include "daemon/mounts/filesystems/published.hpp"
 
 #include <fcntl.h>
+#include <linux/fs.h>
+#include <linux/magic.h>
+#include <sys/ioctl.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #include <array>
@@ -54,6 +58,19 @@ Result<> write_own(const std::filesystem::path& mount, const char* name, const j
   return write_file_atomically(file, json::serialize(content) + "\n");
 }
 
+// An xfs writes its superblock, with the number of the newest record of its log, when it gets a label: the
+// one that it has. Linux before 4.18 can't.
+Result<> rewrite_xfs_superblock(const std::filesystem::path& mount) {
+  const UniqueFd root(::open(mount.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  struct statfs info {};
+  std::array<char, FSLABEL_MAX> label{};
+  if (root && ::fstatfs(root.get(), &info) == 0 && info.f_type != XFS_SUPER_MAGIC) return {};
+  const bool is_written = root && ::ioctl(root.get(), FS_IOC_GETFSLABEL, label.data()) == 0 &&
+                          ::ioctl(root.get(), FS_IOC_SETFSLABEL, label.data()) == 0;
+  if (is_written || errno == ENOTTY) return {};
+  return fail_errno(errno, "writing the superblock of " + printable(mount.native()));
+}
+
 }  // namespace
 
 json::object to_json(const Published& published) {
@@ -91,8 +108,8 @@ Result<> write_published(const std::filesystem::path& mount, const Published& pu
 
 Result<> announce_writer(const std::filesystem::path& mount, const std::string& host, WallTime now) {
   auto written = write_own(mount, kWriterFile, {{"host", host}, {"since", rfc3339(now)}});
-  if (!written && written.error().kind == Errc::NoSpace) return {};
-  return written;
+  if (!written && written.error().kind != Errc::NoSpace) return written;
+  return rewrite_xfs_superblock(mount);
 }
 
 }  // namespace spark::mounts

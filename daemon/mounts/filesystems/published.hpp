@@ -32,8 +32,9 @@ Result<std::optional<Published>> read_published(const std::filesystem::path& mou
 Result<> write_published(const std::filesystem::path& mount, const Published& published);
 
 // The first write to a file system that is writable now. Readers of an xfs see that it is open only from the
-// first write to its log, and content may be written before that; ext4 marks its superblock immediately. A
-// full file system is left unchanged.
+// first write to its log, and content may be written before that; ext4 marks its superblock immediately. The
+// superblock of an xfs is written as well, so that its stamp tells an earlier writer, whose reservation the
+// target has forgotten, of this one. No file is written to a full file system.
 Result<> announce_writer(const std::filesystem::path& mount, const std::string& host, WallTime now);
 
 }  // namespace spark::mounts

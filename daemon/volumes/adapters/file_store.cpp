@@ -20,6 +20,10 @@ std::optional<json::object> read_record(const std::filesystem::path& file) {
   return std::nullopt;
 }
 
+std::string boot_id() {
+  return read_line_file(SystemRoot{} / "proc/sys/kernel/random/boot_id").value_or("");
+}
+
 std::optional<FilesystemIdentity> read_pin(const std::filesystem::path& file) {
   const auto object = read_record(file);
   if (!object) return std::nullopt;
@@ -39,6 +43,7 @@ FileStore::FileStore(Asker& asker, const std::string& volume, const std::filesys
       history_file_(folder / (volume + ".history.json")),
       intent_file_(folder / (volume + ".intent.json")),
       addresses_file_(folder / (volume + ".addresses.json")),
+      held_file_(folder / (volume + ".held.json")),
       pinned_(read_pin(pin_file_)) {}
 
 json::object FileStore::content_of(const FilesystemIdentity& identity) {
@@ -62,6 +67,13 @@ asio::awaitable<Result<>> FileStore::write(std::filesystem::path file, json::obj
   co_return Result<>{};
 }
 
+asio::awaitable<Result<>> FileStore::remove(std::filesystem::path file) {
+  json::object request{{"file", file.native()}};
+  const auto removed = co_await asker_.ask("forget", std::move(request), kRecord);
+  if (!removed) co_return fail(removed.error());
+  co_return Result<>{};
+}
+
 asio::awaitable<Result<>> FileStore::pin(FilesystemIdentity identity) {
   auto saved = co_await write(pin_file_, content_of(identity));
   if (saved) pinned_ = std::move(identity);
@@ -81,21 +93,23 @@ Result<Intent> FileStore::saved_intent() {
 // No record means up: a full state folder has always room for that.
 asio::awaitable<Result<>> FileStore::save_intent(Intent intent) {
   if (!intent.up) co_return co_await write(intent_file_, to_json(intent));
-  json::object request{{"file", intent_file_.native()}};
-  const auto removed = co_await asker_.ask("forget", std::move(request), kRecord);
-  if (!removed) co_return fail(removed.error());
-  co_return Result<>{};
+  co_return co_await remove(intent_file_);
 }
 
 const std::filesystem::path& FileStore::file_of(Record kind) const {
+  if (kind == Record::Held) return held_file_;
   return kind == Record::History ? history_file_ : addresses_file_;
 }
 
 json::object FileStore::saved(Record kind) {
-  return read_record(file_of(kind)).value_or(json::object{});
+  auto record = read_record(file_of(kind)).value_or(json::object{});
+  const bool is_over = kind == Record::Held && get_string(record, "boot") != boot_id();
+  return is_over ? json::object{} : record;
 }
 
 asio::awaitable<Result<>> FileStore::save(Record kind, json::object record) {
+  if (record.empty()) co_return co_await remove(file_of(kind));
+  if (kind == Record::Held) record["boot"] = boot_id();
   co_return co_await write(file_of(kind), std::move(record));
 }
 

@@ -26,10 +26,11 @@ class FileStore final : public VolumeStore {
 
  private:
   asio::awaitable<Result<>> write(std::filesystem::path file, json::object content);
+  asio::awaitable<Result<>> remove(std::filesystem::path file);
   const std::filesystem::path& file_of(Record kind) const;
 
   Asker& asker_;
-  std::filesystem::path pin_file_, history_file_, intent_file_, addresses_file_;
+  std::filesystem::path pin_file_, history_file_, intent_file_, addresses_file_, held_file_;
   std::optional<FilesystemIdentity> pinned_;
 };
 

@@ -47,13 +47,6 @@ Result<> Fence::check_offered(const ReservationState& holding, const mounts::Sup
                   : "use ext4 with MMP; or, if no other host can mount it, `fence: none`");
 }
 
-// Since the last probe that found this host's fence intact. Each mount for writing counts up in an ext4; an
-// xfs has only the superblock as a whole, which this host's own writes change too.
-bool Fence::was_mounted_elsewhere(const CheckedMount& mount, std::uint64_t stamp,
-                                  std::uint64_t mounts) const {
-  return mounts != 0 && mount.held_mounts != 0 ? mounts != mount.held_mounts : stamp != mount.held_stamp;
-}
-
 // The target forgot the reservation while this host had the file system mounted for writing, as nvmet does
 // when a namespace is disabled briefly: the dead mount is still there, and no other host has mounted it
 // since.
@@ -63,13 +56,6 @@ bool Fence::is_forgotten_hold(const ReservationState& holding, const mounts::Sup
   const CheckedMountPtr mount = volume_.checked;
   return mount && mount->is_writer && mount->fence_lost.empty() && mount->held_stamp != 0 &&
          !was_mounted_elsewhere(*mount, superblock.stamp, superblock.mounts);
-}
-
-// A mount by another host does not change an xfs at once. A live host that took over meanwhile holds the
-// reservation again as soon as it has reconnected.
-bool Fence::is_in_doubt(const ReservationState& holding, const mounts::Superblock& superblock) {
-  return !superblock.has_mmp && superblock.being_written && superblock.mounts == 0 &&
-         is_forgotten_hold(holding, superblock);
 }
 
 // Checks that no other host holds it or has it open for writing. If its writer did not close it, one of these
@@ -93,15 +79,8 @@ asio::awaitable<Result<FenceStatus>> Fence::arm(mounts::Superblock superblock, b
   FenceStatus armed;
   if (!is_wanted()) co_return armed;
   const bool is_writer = !is_reader(volume_);
-  auto before = co_await ask(ReservationAct::Look);
+  const auto before = co_await ask(ReservationAct::Look);
   if (!before) co_return fail(before.error());
-  if (is_writer && !takes && is_in_doubt(*before, superblock)) {
-    co_await wait(
-        2 * volume_.target->options.reconnect_delay + volume_.timings.probe,
-        "waiting for another host that may hold the volume since the target forgot its reservations");
-    before = co_await ask(ReservationAct::Look);
-    if (!before) co_return fail(before.error());
-  }
   if (is_writer) {
     if (auto offered = check_offered(*before, superblock); !offered) co_return offered.take_error();
     const auto unheld = check_not_held(*before, superblock);
@@ -116,8 +95,10 @@ asio::awaitable<Result<FenceStatus>> Fence::arm(mounts::Superblock superblock, b
     if (now->hold != Hold::Ours && is_writer) co_return fail(held_elsewhere(*now, superblock));
     armed.reservation = now->hold == Hold::Ours;
     const bool is_same_id = before->cloned_id || before->former_key;
-    if (takes && (before->hold == Hold::Theirs || is_same_id))
-      co_await wait_for_late_writes(superblock, is_same_id);
+    if (takes && (before->hold == Hold::Theirs || is_same_id)) {
+      if (auto held = co_await wait_for_late_writes(superblock, is_same_id); !held)
+        co_return held.take_error();
+    }
     is_fresh_hold_ = before->hold != Hold::Ours && !takes;
   }
   volume_.status.fence = armed;
@@ -127,12 +108,16 @@ asio::awaitable<Result<FenceStatus>> Fence::arm(mounts::Superblock superblock, b
 // A frozen host may still owe the data of writes that the target accepted before the takeover. They end with
 // that host's connection: its keep-alive fails. A copy of this host, which the target can't distinguish from
 // it, stops when its daemon sees the new key. Multi-mount protection may wait longer anyway.
-asio::awaitable<void> Fence::wait_for_late_writes(mounts::Superblock superblock, bool is_same_id) {
+asio::awaitable<Result<>> Fence::wait_for_late_writes(mounts::Superblock superblock, bool is_same_id) {
   const Duration keep_alives = 3 * volume_.target->options.keep_alive;
   const Duration longest =
       is_same_id ? std::max<Duration>(keep_alives, 3 * volume_.timings.probe) : keep_alives;
-  if (superblock.has_mmp && mounts::mmp_wait(superblock, false) >= longest) co_return;
+  if (superblock.has_mmp && mounts::mmp_wait(superblock, false) >= longest) co_return Result<>{};
   co_await wait(longest, "waiting until the other host's last writes have ended");
+  const auto held = co_await ask(ReservationAct::Hold);  // the target may have forgotten it meanwhile
+  if (!held) co_return fail(held.error());
+  if (held->hold == Hold::Theirs) co_return fail(held_elsewhere(*held, superblock));
+  co_return Result<>{};
 }
 
 asio::awaitable<void> Fence::wait(Duration duration, std::string reason) {
@@ -153,6 +138,10 @@ asio::awaitable<Result<CheckedMount>> Fence::adopt(CheckedMount found, mounts::S
                   volume_.status.fence.held_by + " has taken over " + namespace_name(volume_));
     co_return fail(std::move(error));
   }
+  found.fence = {false, superblock.has_mmp, ""};
+  const bool was_held = recall_held(found);
+  // Of a mount that was held, the first probe finds out whether this host may still write.
+  if (was_held && !superblock.has_mmp) co_return found;
   // With multi-mount protection the kernel itself ends a mount after another host's writes; this host's name
   // may have changed since.
   if (before->hold == Hold::Free && !before->restarted && !superblock.has_mmp) {
@@ -164,7 +153,7 @@ asio::awaitable<Result<CheckedMount>> Fence::adopt(CheckedMount found, mounts::S
   }
   const auto now = co_await ask(ReservationAct::Hold);
   if (!now) co_return fail(now.error());
-  found.fence = {now->hold == Hold::Ours, superblock.has_mmp, ""};
+  found.fence.reservation = now->hold == Hold::Ours;
   volume_.status.fence = found.fence;
   co_return found;
 }
@@ -187,67 +176,6 @@ asio::awaitable<void> Fence::disarm() {
   auto given = co_await give_back_reservation(volume_.seams, volume_.settings);
   volume_.status.warn(Warning::StillReserved, std::move(given.still_reserved));
   volume_.status.fence.reservation = false;
-}
-
-std::string Fence::why_lost(CheckedMount& mount, const ProbeAnswer& answer) {
-  if (answer.holding && answer.holding->hold == Hold::Theirs) {
-    mounts::Superblock seen;
-    seen.mmp_open = true;
-    seen.mmp_node = answer.mmp_node;
-    volume_.status.fence.held_by = name_holder(*answer.holding, seen);
-    return volume_.status.fence.held_by + " has taken over " + namespace_name(volume_);
-  }
-  if (!answer.mmp_node.empty()) {
-    if (mount.mmp_node.empty()) mount.mmp_node = answer.mmp_node;
-    if (mount.mmp_node != answer.mmp_node)
-      return "host '" + printable(answer.mmp_node) + "' has opened " + namespace_name(volume_) +
-             " for writing too";
-  }
-  if (!answer.holding) return "";
-  const ReservationState& holding = *answer.holding;
-  if (holding.hold == Hold::Free)
-    return "the reservation of " + namespace_name(volume_) + " was taken from this host";
-  if (holding.hold == Hold::Unsupported && !mount.fence.mmp)
-    return namespace_name(volume_) +
-           " offers no reservations any more, and nothing else keeps other writers out";
-  // Mounts of this host count as well, as of a worker that outlived the daemon: only a reservation that was
-  // or may have been forgotten is a reason to doubt. The stamp, which own writes change, needs the first.
-  const bool has_count = answer.mounts != 0 && mount.held_mounts != 0;
-  mount.may_be_forgotten = mount.may_be_forgotten || holding.was_forgotten;
-  const bool may_doubt = has_count ? mount.may_be_forgotten : holding.was_forgotten;
-  const bool is_in_doubt = mount.held_stamp != 0 && !mount.fence.mmp && may_doubt;
-  if (is_in_doubt && was_mounted_elsewhere(mount, answer.stamp, answer.mounts))
-    return "the target forgot the reservation of " + namespace_name(volume_) +
-           ", and another host has written it since";
-  mount.held_stamp = answer.stamp;
-  mount.held_mounts = answer.mounts;
-  mount.may_be_forgotten = false;
-  volume_.status.fence = {holding.hold == Hold::Ours, mount.fence.mmp, ""};
-  const bool is_weaker = holding.hold == Hold::Unsupported && mount.fence.reservation;
-  volume_.status.warn(Warning::OnlyMmp, is_weaker ? namespace_name(volume_) +
-                                                        " offers no reservations any more: only multi-mount "
-                                                        "protection is left"
-                                                  : "");
-  return "";
-}
-
-asio::awaitable<std::string> Fence::who_took_over(CheckedMountPtr mount) {
-  if (!wants_reservation(volume_.settings)) co_return "";
-  ProbeAnswer answer;
-  const auto now = co_await ask(ReservationAct::Look);
-  if (!now || now->hold != Hold::Theirs) co_return "";
-  answer.holding = *now;
-  co_return why_lost(*mount, answer);
-}
-
-asio::awaitable<void> Fence::lose(CheckedMountPtr mount, std::string reason) {
-  mount->fence_lost = reason;
-  mount->is_broken = true;
-  const auto stopped = co_await volume_.seams.device.stop_writing(mount->mount, mount->device);
-  mount->fence_lost =
-      std::move(reason) + (stopped ? "; writing was stopped here at once" : "; " + stopped.error().what);
-  outages_.begin(mount->fence_lost);
-  volume_.set_state(State::Refused, mount->fence_lost);
 }
 
 asio::awaitable<Result<>> Fence::check_still_ours(CheckedMountPtr mount) {

@@ -33,11 +33,14 @@ class Fence {
   // equals the one on the disk.
   asio::awaitable<Result<>> check_still_ours(CheckedMountPtr mount);
 
-  // Why this host may no longer write, judged from a probe; empty means that it may.
-  std::string why_lost(CheckedMount& mount, const ProbeAnswer& answer);
+  // Why this host may no longer write, judged from a probe; empty means that it may. Makes a reservation
+  // again that the target forgot, also for a reader that has published.
+  asio::awaitable<std::string> why_lost(CheckedMountPtr mount, ProbeAnswer answer);
   // The same for a file system that shut itself down over a live link: whether the target refuses this host's
   // writes.
   asio::awaitable<std::string> who_took_over(CheckedMountPtr mount);
+  // Before its end, and before a remount for writing, which counts like another host's mount.
+  asio::awaitable<void> forget_held();
   // Shuts the mounted file system down immediately, without flushing: its unwritten data would only damage
   // the other host's writes.
   asio::awaitable<void> lose(CheckedMountPtr mount, std::string reason);
@@ -54,10 +57,12 @@ class Fence {
   Result<> check_offered(const nvmetcp::ReservationState& holding,
                          const mounts::Superblock& superblock) const;
   bool was_mounted_elsewhere(const CheckedMount& mount, std::uint64_t stamp, std::uint64_t mounts) const;
+  std::string why_taken(CheckedMount& mount, const ProbeAnswer& answer);
+  asio::awaitable<void> note_held(CheckedMountPtr mount, ProbeAnswer answer);
+  bool recall_held(CheckedMount& found) const;
   bool is_forgotten_hold(const nvmetcp::ReservationState& holding, const mounts::Superblock& superblock);
-  bool is_in_doubt(const nvmetcp::ReservationState& holding, const mounts::Superblock& superblock);
   Result<> check_not_held(const nvmetcp::ReservationState& holding, const mounts::Superblock& superblock);
-  asio::awaitable<void> wait_for_late_writes(mounts::Superblock superblock, bool is_same_id);
+  asio::awaitable<Result<>> wait_for_late_writes(mounts::Superblock superblock, bool is_same_id);
   asio::awaitable<void> wait(Duration duration, std::string reason);
 
   VolumeContext& volume_;

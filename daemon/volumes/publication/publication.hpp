@@ -37,8 +37,8 @@ class Publication {
 
  private:
   Result<> check_can_change() const;
+  void note_change(CheckedMount& mount, bool is_changing);
   bool is_alone(const CheckedMount& mount) const;
-  static void forget_held(CheckedMount& mount);
   std::string reader_reason() const;
 
   VolumeContext& volume_;

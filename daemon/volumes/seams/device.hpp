@@ -49,8 +49,8 @@ class Device {
   virtual asio::awaitable<Result<mounts::MountedState>> mounted_state(std::filesystem::path target) = 0;
   // Writes all unwritten data of the mounted file system to its device; may take minutes.
   virtual asio::awaitable<Result<>> flush(OwnMount mount) = 0;
-  // Ensures that the mounted file system writes nothing more to `device`, not even unflushed data. Refused if
-  // another mount is there by now.
+  // Ensures that the mounted file system writes nothing more to `device`, not even unflushed data, also below
+  // other mounts. An error if the mount is gone.
   virtual asio::awaitable<Result<>> stop_writing(OwnMount mount, std::string device) = 0;
 
   // These never block.

@@ -27,6 +27,12 @@ class OwnMount {
   dev_t device_number() const { return device_number_; }
   mounts::MountNumbers numbers() const { return {id_, device_number_}; }
 
+  // For records: the same text for the same mount, until the host is restarted.
+  std::string text() const {
+    return std::to_string(id_) + " " + std::to_string(device_number_) + " " + target_.native() + " " +
+           options_;
+  }
+
   bool operator==(const OwnMount&) const = default;
 
  private:

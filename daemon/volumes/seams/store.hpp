@@ -33,8 +33,9 @@ inline bool is_same_but_stamp(FilesystemIdentity one, const FilesystemIdentity& 
   return one == other;
 }
 
-// Records that a volume can do without.
-enum class Record { History, Addresses };  // see history.hpp, Rivals::remember()
+// Records that a volume can do without: see history.hpp, Rivals::remember(), Fence::note_held(). Held ends
+// with a restart of the host, as mounts do.
+enum class Record { History, Addresses, Held };
 
 // Saves are durable when they return; reading saved values never blocks.
 class VolumeStore {
@@ -48,7 +49,8 @@ class VolumeStore {
   virtual asio::awaitable<Result<>> save_intent(Intent intent) = 0;
   // Up if none was ever saved; an error if the saved intent can't be read or understood.
   virtual Result<Intent> saved_intent() = 0;
-  // Sets the value that saved() returns after a restart; empty if none was ever saved.
+  // Sets the value that saved() returns after a restart; empty if none was ever saved. An empty one needs no
+  // room.
   virtual asio::awaitable<Result<>> save(Record kind, json::object record) = 0;
   virtual json::object saved(Record kind) = 0;
 };

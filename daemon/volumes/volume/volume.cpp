@@ -18,9 +18,8 @@ asio::awaitable<std::string> why_lost_below(VolumeContext& volume, Paths& paths,
   const config::NvmeSource& source = *volume.settings.nvme;
   ProbeRequest request{volume.settings.mount, mount->device, NamespaceOf{source.subsystem, source.nsid}};
   const auto answer = co_await volume.seams.device.probe(std::move(request));
-  if (!answer) mount->may_be_forgotten = true;
   if (!answer || volume.checked != mount) co_return "";
-  co_return fence.why_lost(*mount, *answer);
+  co_return co_await fence.why_lost(mount, *answer);
 }
 
 }  // namespace
@@ -118,9 +117,8 @@ asio::awaitable<Result<>> Volume::bring_up() {
     standing = look_at_place(context_.seams, settings());
   }
   if (standing.place == Place::Covered) {
-    // Its path leads elsewhere, so only its device can be taken away.
     auto lost = co_await why_lost_below(context_, paths_, fence_);
-    if (!lost.empty()) co_await nvme_.leave_other_filesystem(context_.checked, std::move(lost));
+    if (!lost.empty()) co_await fence_.lose(context_.checked, std::move(lost));
     co_return fail(covered(settings(), standing));
   }
   if (settings().nfs) co_return co_await nfs_.bring_up();

@@ -2,6 +2,7 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <chrono>
 #include <optional>
@@ -66,6 +67,20 @@ Result<std::string> own_mount_in(const json::object& request) {
   const auto there = is_still_there(target, *seen);
   if (!there) return there.take_error();
   if (!*there) return fail(Errc::Unavailable, "nothing is mounted on " + printable(target) + " any more");
+  return target;
+}
+
+// The same for a mount that others may hide.
+Result<std::string> own_mount_below(const json::object& request) {
+  const std::string target = get_string(request, "target").value_or("");
+  const auto seen = seen_in(request);
+  if (!seen) return fail(Errc::Invalid, "mount worker: no mount in the request");
+  const auto table = mounts::read_mount_table({});
+  if (!table) return table.take_error();
+  const bool is_there = std::ranges::any_of(*table, [&](const mounts::Mount& one) {
+    return one.id == seen->id && one.device_number == seen->device && one.target == target;
+  });
+  if (!is_there) return fail(Errc::Unavailable, "it is not mounted on " + printable(target) + " any more");
   return target;
 }
 
@@ -260,7 +275,7 @@ Result<json::object> make_writable_verb(const json::object& request, const Progr
 
 // {"target", "seen", "device"} → {}
 Result<json::object> stop_writing_verb(const json::object& request, const ProgressLine& /*progress*/) {
-  const auto target = own_mount_in(request);
+  const auto target = own_mount_below(request);
   if (!target) return target.take_error();
   return mounts::shut_down_filesystem(*target, get_string(request, "device").value_or("")).map([] {
     return json::object{};

@@ -18,6 +18,7 @@ NvmeDriver::Events events_of(HostState& state) {
     if (state.host) state.host->mounts.device_gone(head, by);
   };
   events.changed = [&state](const std::string& controller) {
+    if (state.host) state.host->mounts.link_changed();
     if (state.daemon) state.daemon->controller_changed(controller);
   };
   events.namespace_added = [&state] {
@@ -212,14 +213,18 @@ void Cluster::start_daemon(std::size_t index) {
 void Cluster::kill_daemon(std::size_t index) {
   HostState& state = hosts[index];
   if (!state.daemon) return;
+  note_unfinished_takes(index);
   state.end_daemon();
   state.host->workers.lose_daemon(random);
 }
 
 void Cluster::reboot(std::size_t index) {
   HostState& state = hosts[index];
+  note_unfinished_takes(index);
   state.end_daemon();
   state.host->workers.reboot();
+  std::erase_if(state.host->state.records,
+                [](const auto& one) { return one.first.second == volumes::Record::Held; });
   state.host->driver.reboot();
   state.host->mounts.reboot();
 }
@@ -255,6 +260,16 @@ void Cluster::note_take(std::size_t index, const VolumeSettings& settings) {
       super->was_taken = true;
       super->is_exempt = super->is_exempt || !is_reserved;
     }
+  }
+}
+
+// The daemon ends: the target may have carried them out.
+void Cluster::note_unfinished_takes(std::size_t index) {
+  const HostState& state = hosts[index];
+  if (!state.daemon) return;
+  for (const RequestPtr& one : state.daemon->requests()) {
+    if (one->ask != Ask::Take || one->result) continue;
+    note_take(index, *std::ranges::find(state.volumes, one->volume, &VolumeSettings::name));
   }
 }
 

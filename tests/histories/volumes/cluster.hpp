@@ -30,7 +30,7 @@ struct HostState {
   // By volume without a UUID in the configuration: the first one recorded in the state folder.
   std::map<std::string, std::string> meant;
   int next_pid = 4000;
-  SteadyTime closed_files{};
+  SteadyTime cleared{};  // when programs last closed their files, or a person unmounted something
 
   Wish wish(const std::string& volume) const;
   void end_daemon();
@@ -76,6 +76,7 @@ class Cluster {
   void make_volumes();
   void note_fences();
   void note_take(std::size_t index, const VolumeSettings& settings);
+  void note_unfinished_takes(std::size_t index);
   void check_alone(std::size_t index, const Super& opened);
   void ended(std::size_t index, const Request& request);
 

@@ -109,17 +109,15 @@ asio::awaitable<Result<>> HostDevice::flush(volumes::OwnMount mount) {
   co_return co_await host_.workers.run(volume_, "flush", kFlush, std::move(asked));
 }
 
-asio::awaitable<Result<>> HostDevice::stop_writing(volumes::OwnMount mount, std::string device) {
-  auto work = [&host = host_, mount, device]() -> Turn<void> {
-    if (auto there = check_still_there(host, mount); !there) return there;
-    const std::string target = mount.target().native();
-    const std::string doing = "stopping all writes to " + target;
-    const HeadPtr head = host.driver.head_of(device);
-    if (!head) return Result<>(fail_errno(ENOENT, doing));
-    const MountEntry& reached = host.mounts.resolve(target);
-    if (!reached.super || reached.super->head != head)
-      return Result<>(fail(Errc::Refused, doing + ": it is not " + device + " that is mounted there"));
-    host.file_systems.shut_down(*reached.super, Actor::Daemon, "the daemon stops all writes");
+asio::awaitable<Result<>> HostDevice::stop_writing(volumes::OwnMount mount, std::string /*device*/) {
+  auto work = [&host = host_, mount]() -> Turn<void> {
+    auto& all = host.mounts.entries();
+    const auto own = std::ranges::find_if(all, [&](const MountEntry& one) {
+      return one.shown.target == mount.target() && is_seen(one, {mount.id(), mount.device_number()});
+    });
+    if (own == all.end() || own->super->head->is_gone)
+      return Result<>(fail_errno(ENOENT, "stopping all writes to " + mount.target().native()));
+    host.file_systems.shut_down(*own->super, Actor::Daemon, "the daemon stops all writes");
     return Result<>();
   };
   Work<void> asked = std::move(work);
@@ -194,6 +192,10 @@ Result<volumes::Intent> HostStore::saved_intent() {
 
 asio::awaitable<Result<>> HostStore::save(volumes::Record kind, json::object record) {
   auto work = [&host = host_, kind, volume = volume_, record]() -> Turn<void> {
+    if (record.empty()) {
+      host.state.records.erase({volume, kind});
+      return Result<>();
+    }
     auto room = host.state.check_room("writing the record");
     if (room) host.state.records[{volume, kind}] = record;
     return Result<>(std::move(room));

@@ -48,8 +48,7 @@ class WritableWork {
       return Pause{kSystemCall, true};
     }
     if (host_.mounts.remount(**entry, false) != 0) return Result<>(fail_errno(EROFS, doing));
-    (void)host_.file_systems.write(*(*entry)->super, Actor::Daemon,
-                                   [](FileSystem& fs) { fs.is_open = true; });
+    (void)host_.file_systems.write(*(*entry)->super, Actor::Daemon, announce_writer);
     host_.scene.tell("  " + host_.name + ": " + target_ + " is writable again");
     return Result<>();
   }

@@ -13,20 +13,30 @@ Turn<void> MmpClaim::turn() {
   if (host_.driver.io(*head_) != Io::Good) return Pause{kLooksAgain, true};
   if (!host_.driver.may_write(*head_)) return Result<>(fail(Errc::Failed, "claiming: Invalid exchange"));
   if (!is_begun_) {
-    if (fs.mmp_open) return Result<>();
+    if (fs.mmp_open && !fs.is_mmp_claim) return Result<>();
     is_begun_ = true;
-    sequence_ = host_.scene.random.below(0x7FFFFFFF);
-    fs.mmp_sequence = sequence_;
-    fs.mmp_open = true;
-    fs.mmp_node = host_.name;
-    return Pause{mounts::mmp_wait(superblock_of(*head_->disk), true) / 2, false};
+    is_watching_ = fs.mmp_open;  // the claim of another host
+    const Duration wait(std::chrono::seconds(2 * fs.mmp_interval + 1));
+    if (!is_watching_) {
+      fs.mmp_sequence = host_.scene.random.below(0x7FFFFFFF);
+      fs.mmp_open = fs.is_mmp_claim = true;
+      fs.mmp_node = host_.name;
+    }
+    sequence_ = fs.mmp_sequence;
+    return Pause{wait, false};
   }
-  if (fs.mmp_sequence != sequence_ || fs.mmp_node != host_.name)
+  if (is_watching_ && fs.mmp_open && fs.mmp_sequence == sequence_) return Result<>();
+  if (is_watching_ || fs.mmp_sequence != sequence_ || fs.mmp_node != host_.name)
     return Result<>(fail(Errc::Refused,
                          "claiming: host '" + fs.mmp_node + "' has opened it in the same moment",
                          "it is tried again; the other host may have it by then"));
-  fs.mmp_open = false;
+  fs.mmp_open = fs.is_mmp_claim = false;
   return Result<>();
+}
+
+void announce_writer(FileSystem& fs) {
+  fs.is_open = true;
+  if (fs.type == "xfs") ++fs.stamp;
 }
 
 bool is_seen(const MountEntry& entry, const Seen& seen) {
@@ -53,7 +63,7 @@ Result<Change> start_unmount(Host& host, const std::string& target, mounts::Unmo
   for (const MountEntry& other : host.mounts.entries()) {
     const bool is_same =
         other.shown.device_number == top->shown.device_number && other.shown.target != top->shown.target;
-    if (is_plain && is_same)
+    if (is_plain && is_same && !(top->super && top->super->is_dead))
       return fail(Errc::Refused,
                   doing + ": its file system is mounted at " + other.shown.target.native() + " too",
                   "unmount it there first: umount " + other.shown.target.native());
@@ -191,6 +201,7 @@ Turn<volumes::Mounted> MountWork::protect() {
   if (waits_ == 1) {  // from now on other hosts see this one
     if (!host_.driver.may_write(*head_)) return Done(fail(explain(EBADE)));
     fs.mmp_sequence = host_.scene.random.below(0x7FFFFFFF);
+    fs.is_mmp_claim = false;
     fs.mmp_node = host_.name;
   }
   ++waits_;
@@ -226,8 +237,7 @@ Turn<volumes::Mounted> MountWork::announce() {
   MountEntry& entry = host_.mounts.resolve(request_.target);
   stage_ = Stage::Pin;
   if (!entry.super || entry.super->head != head_) return Pause{kSystemCall, false};
-  const auto announced =
-      host_.file_systems.write(*entry.super, Actor::Daemon, [](FileSystem& fs) { fs.is_open = true; });
+  const auto announced = host_.file_systems.write(*entry.super, Actor::Daemon, announce_writer);
   if (announced == Wrote::Blocked) {
     stage_ = Stage::Announce;
     return Pause{kLooksAgain, true};

@@ -18,7 +18,7 @@ class MmpClaim {
  private:
   Host& host_;
   HeadPtr head_;
-  bool is_begun_ = false;
+  bool is_begun_ = false, is_watching_ = false;
   std::uint32_t sequence_ = 0;
 };
 
@@ -55,6 +55,9 @@ class MountWork {
   int waits_ = 0;  // of multi-mount protection
   volumes::Mounted mounted_;
 };
+
+// What published.hpp's announce_writer() changes on the disk.
+void announce_writer(FileSystem& fs);
 
 // A mount as the daemon saw it; ID 0 means any of the device.
 struct Seen {

@@ -1,4 +1,5 @@
-"""Measures what the daemon costs with many volumes: memory, CPU at rest, and how soon it answers.
+"""Measures what the daemon costs with many volumes: memory, CPU at rest and while all are stalled, how soon it answers, and how
+soon it notices that another host writes.
 
 The daemon is the real one, and so are its workers, mounts, superblocks and the mount table (see loop_volumes.py). So it runs
 on any Linux, without a target, at the machine's own speed.
@@ -20,6 +21,8 @@ import loop_volumes  # noqa: E402  needs that folder
 from loop_volumes import attach, run  # noqa: E402
 
 BYTES = 8 << 20  # size of each file system
+WRITERS, BETWEEN_S = 30, 1.3  # volumes that other hosts open for writing, one after the other
+INCOMPAT, NEEDS_RECOVERY = 1024 + 0x60, 4  # of an ext4 superblock: a host has it open for writing
 # Limits for a host with 100 subsystems and 300 namespaces.
 MOST_MIB, MOST_CPU_PERCENT, MOST_ANSWER_MS = 60, 2.0, 100
 TICKS = os.sysconf("SC_CLK_TCK")
@@ -30,7 +33,7 @@ def attach_many(folder, count):
     model = folder / "model.img"
     with open(model, "wb") as file:
         file.truncate(BYTES)
-    run("mkfs.ext4", "-q", "-F", "-b", "4096", model)
+    run("mkfs.ext4", "-q", "-F", "-b", "4096", "-O", "^metadata_csum", model)  # see mark_open()
     drives = []
     for number in range(count):
         image = folder / f"{number}.img"
@@ -74,6 +77,61 @@ def cpu_seconds(pid):
     return total / TICKS
 
 
+def thread_seconds(pid):
+    """CPU seconds of the daemon's only thread that decides."""
+    fields = Path(f"/proc/{pid}/task/{pid}/stat").read_text().rsplit(")", 1)[1].split()
+    return sum(map(int, fields[11:13])) / TICKS
+
+
+def mark_open(image):
+    """As another host does that mounts the volume for writing."""
+    with open(image, "r+b") as file:
+        file.seek(INCOMPAT)
+        flags = int.from_bytes(file.read(4), "little") | NEEDS_RECOVERY
+        file.seek(INCOMPAT)
+        file.write(flags.to_bytes(4, "little"))
+
+
+def notice_writers(folder, api, count):
+    """Seconds until each of some readers says that another host writes."""
+    waiting = list(range(0, count, max(1, count // WRITERS)))
+    written, noticed, total = {}, {}, len(waiting)
+    began = time.monotonic()
+    while len(noticed) < total and time.monotonic() - began < 60 + total * BETWEEN_S:
+        if waiting and time.monotonic() - began >= len(written) * BETWEEN_S:
+            number = waiting.pop(0)
+            mark_open(folder / f"{number}.img")
+            written[f"v{number}"] = time.monotonic()
+        for volume in status(api)["volumes"]:
+            name = volume["name"]
+            if name in written and name not in noticed and "written by another host" in (volume["reason"] or ""):
+                noticed[name] = time.monotonic() - written[name]
+        time.sleep(0.1)
+    if len(noticed) != total:
+        sys.exit(f"limits: {len(noticed)} of {total} readers noticed a writer")
+    return sorted(noticed.values())
+
+
+def stall(daemon, api, seconds):
+    """All connections go down: the share of a CPU that the daemon's thread and all of its processes take."""
+    def show(state):
+        for file in Path("/sys/class/nvme").glob("*/state"):
+            file.write_text(f"{state}\n")
+    show("connecting")
+    began = time.monotonic()
+    while any(volume["state"] != "stalled" for volume in status(api)["volumes"]):
+        if time.monotonic() - began > 30:
+            sys.exit("limits: not all volumes are stalled")
+        time.sleep(0.1)
+    stalled_s = time.monotonic() - began
+    thread, cpu, since = thread_seconds(daemon.pid), cpu_seconds(daemon.pid), time.monotonic()
+    time.sleep(seconds)
+    took = time.monotonic() - since
+    shares = (thread_seconds(daemon.pid) - thread) / took, (cpu_seconds(daemon.pid) - cpu) / took
+    show("live")
+    return stalled_s, *shares
+
+
 def resident_mib(pid):
     line = next(line for line in Path(f"/proc/{pid}/status").read_text().splitlines() if line.startswith("VmHWM"))
     return int(line.split()[1]) / 1024
@@ -88,7 +146,12 @@ def measure(folder, count, seconds, binary):
     daemon = subprocess.Popen([binary, "--config", folder / "config.yaml", "--socket", api, "--state-dir", folder / "state"],
                               stdout=open(folder / "log", "wb"), stderr=subprocess.STDOUT)
     try:
-        return observe(daemon, api, began, count, seconds)
+        row = observe(daemon, api, began, count, seconds)
+        stalled_s, thread, all_of_it = stall(daemon, api, seconds)
+        row.update(stalled_s=stalled_s, stalled_thread_percent=thread * 100, stalled_cpu_percent=all_of_it * 100)
+        time.sleep(10)  # until all are ready again
+        noticed = notice_writers(folder, api, count)
+        return {**row, "noticed_s": statistics.median(noticed), "last_noticed_s": noticed[-1]}
     finally:
         daemon.terminate()
         daemon.wait(30)
@@ -140,6 +203,10 @@ def show(rows):
     for row in rows:
         print(f"{row['volumes']:>8} {row['ready_s']:>8.1f} s {row['memory_mib']:>6.1f} MiB {row['cpu_percent']:>10.2f} % "
               f"{row['answer_ms']:>6.1f} ms {row['longest_answer_ms']:>6.1f} ms")
+    print(f"\n{'volumes':>8} {'all stalled':>12} {'CPU then':>10} {'of its thread':>14} {'writer noticed':>15} {'last':>8}")
+    for row in rows:
+        print(f"{row['volumes']:>8} {row['stalled_s']:>10.1f} s {row['stalled_cpu_percent']:>8.2f} % "
+              f"{row['stalled_thread_percent']:>12.2f} % {row['noticed_s']:>13.1f} s {row['last_noticed_s']:>6.1f} s")
     one, many = rows[0], rows[-1]
     print(f"\n{many['volumes']} volumes for {one['volumes']}: memory {many['memory_mib'] / one['memory_mib']:.1f} x, "
           f"CPU {many['cpu_percent'] / max(one['cpu_percent'], 0.01):.0f} x, "

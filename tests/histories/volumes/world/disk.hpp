@@ -23,6 +23,7 @@ struct FileSystem {
   std::uint64_t mounts = 1;  // for writing; ext4 counts them
   std::string damage;
   bool has_mmp = false, mmp_open = false;
+  bool is_mmp_claim = false;  // mmp_open: by the claim of a mount that is to follow (mounts/mmp_claim.hpp)
   unsigned mmp_interval = 5;
   std::uint32_t mmp_sequence = 0;
   std::string mmp_node;

@@ -58,6 +58,8 @@ class MountTree {
   bool close_files();  // of all programs; whether there were any
   void remove_if(const std::function<bool(const MountEntry&)>& is_wanted);
   void device_gone(const HeadPtr& head, Actor by);
+  // An unmount that waits in the kernel goes on as soon as its device answers.
+  void link_changed() { file_systems_.close_due(); }
   // What the kernel does on its own: write back, multi-mount protection, last closes.
   void tick();
   void reboot();

@@ -54,6 +54,7 @@ Result<std::string> NvmeDriver::connect(const std::string& subsystem, const nvme
   const std::string name = made.shown.name;
   connections_.push_back(std::move(made));
   scan(connections_.back());
+  changed_ = scene_.time.steady();
   show();
   events_.changed(name);
   return name;
@@ -194,6 +195,7 @@ void NvmeDriver::drop(Connection& connection, const HeadPtr& head, Actor by) {
 
 void NvmeDriver::set_state(Connection& connection, const std::string& state) {
   connection.shown.state = state;
+  changed_ = scene_.time.steady();
   show();
   scene_.tell("  " + connection.shown.name + " is " + state);
   events_.changed(connection.shown.name);

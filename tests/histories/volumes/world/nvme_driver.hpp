@@ -72,6 +72,8 @@ class NvmeDriver {
   // The target accepts this host's writes.
   bool may_write(const Head& head) const;
   const nvmetcp::HostIdentity& identity() const { return identity_; }
+  // When a connection was made, or the state of one changed, last.
+  SteadyTime changed() const { return changed_; }
 
  private:
   bool is_usable(const Connection& connection);
@@ -90,6 +92,7 @@ class NvmeDriver {
   Events events_;
   std::vector<Connection> connections_;
   std::vector<nvmetcp::Controller> shown_;
+  SteadyTime changed_{};
   std::vector<std::weak_ptr<Head>> heads_;
 };
 

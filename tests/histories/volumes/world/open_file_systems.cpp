@@ -47,6 +47,7 @@ int OpenFileSystems::open(Super& super) {
   if (fs.type == "ext4") ++fs.stamp;
   ++fs.mounts;
   fs.mmp_open = fs.has_mmp;
+  fs.is_mmp_claim = false;
   fs.mmp_sequence = super.mmp_sequence;
   if (fs.has_mmp) fs.mmp_node = node_name_;
   return 0;
@@ -66,6 +67,7 @@ int OpenFileSystems::reopen(Super& super, bool read_only) {
     const Wrote opened = write(super, Actor::Daemon, [&](FileSystem& fs) {
       fs.is_open = fs.type == "ext4";
       fs.mmp_open = fs.has_mmp;
+      fs.is_mmp_claim = false;
       fs.mmp_sequence = super.mmp_sequence;
       if (fs.has_mmp) fs.mmp_node = node_name_;
       if (fs.type == "ext4") ++fs.stamp;
@@ -184,9 +186,12 @@ bool OpenFileSystems::has_lost_fence(const Super& super) const {
   const bool is_taken = !holder.empty() && holder != driver_.identity().id;
   const bool was_released =
       disk.reservations.offers && holder.empty() && disk.reservations.state.generation > 0;
+  // Another disk was there under its mount, if only for a moment.
+  const bool was_exchanged = super.head->exchanged >= super.opened && super.head->exchanged != SteadyTime{} &&
+                             scene_.time.steady() - super.head->exchanged <= kNoticesExchange;
   const bool is_other_node = disk.fs.has_mmp && disk.fs.mmp_open && disk.fs.mmp_node != node_name_;
   // An operator may have had it taken over, even if the target has forgotten that since.
-  return disk.fs.uuid != super.uuid || is_other_node || super.was_taken ||
+  return disk.fs.uuid != super.uuid || was_exchanged || is_other_node || super.was_taken ||
          (!super.read_only && (is_taken || was_released || disk.fs.writer != super.base_writer));
 }
 

@@ -14,6 +14,7 @@
 
 #include "base/file.hpp"
 #include "daemon/mounts/filesystems/mounted_state.hpp"
+#include "daemon/mounts/filesystems/published.hpp"
 #include "daemon/mounts/filesystems/superblock.hpp"
 #include "daemon/mounts/libmount_mounter.hpp"
 #include "daemon/mounts/shutdown.hpp"
@@ -300,6 +301,32 @@ TEST_F(LoopMount, AShutDownFileSystemStopsWritingAndCanBeUnmounted) {
     EXPECT_NE(read_file(point_ / "late").value_or(""), "never flushed");
     ASSERT_TRUE(mounter_.unmount(point_, Unmount::Plain));
   }
+}
+
+TEST_F(LoopMount, AFileSystemBelowOtherMountsIsShutDownAndTheyStay) {
+  const test::LoopDevice loop(make({"mkfs.ext4", "-q", "-F"}));
+  expect_mounted(request(loop, "ext4", false));
+  const fs::path parent = point_.parent_path();
+  ASSERT_EQ(::mount("none", point_.c_str(), "tmpfs", 0, nullptr), 0);
+  ASSERT_EQ(::mount("none", parent.c_str(), "tmpfs", 0, nullptr), 0);
+  const auto stopped = shut_down_filesystem(point_, loop.path());
+  EXPECT_TRUE(stopped) << stopped.error().message();
+  EXPECT_EQ(::umount(parent.c_str()), 0);
+  EXPECT_EQ(::umount(point_.c_str()), 0);
+  EXPECT_FALSE(std::ofstream(point_ / "more").is_open());
+}
+
+// Also to a host that mounted it before, and whose reservation the target has forgotten.
+TEST_F(LoopMount, TheWriterOfAnXfsShowsInItsSuperblock) {
+  const test::LoopDevice loop(make({"mkfs.xfs", "-q", "-L", "data"}, 320 << 20));
+  expect_mounted(request(loop, "xfs", false));
+  const auto before = probe_superblock(loop.path());
+  ASSERT_TRUE(announce_writer(point_, "spark1", WallTime{}));
+  const auto after = probe_superblock(loop.path());
+  ASSERT_TRUE(before && after);
+  EXPECT_NE(before->stamp, after->stamp);
+  EXPECT_TRUE(after->being_written);
+  EXPECT_EQ(after->label, "data");
 }
 
 TEST_F(LoopMount, AShutdownIsDetectedWithoutChangingTheFileSystem) {

@@ -51,10 +51,12 @@ TEST_F(ReservationHold, IsTakenOverFromAnotherHostOnlyByTake) {
   EXPECT_EQ(look_at_reservation(others, them)->hold, Hold::Theirs);
 }
 
-TEST_F(ReservationHold, IsAcquiredAgainAfterARestartOfTheTarget) {
+TEST_F(ReservationHold, IsNotAcquiredAgainByALookAfterARestartOfTheTarget) {
   ASSERT_EQ(hold_reservation(commands, us)->hold, Hold::Ours);
   space.restart();
-  EXPECT_EQ(keep_reservation(commands, us)->hold, Hold::Ours);
+  const auto now = keep_reservation(commands, us);
+  EXPECT_EQ(now->hold, Hold::Free);
+  EXPECT_TRUE(now->restarted);
 }
 
 TEST_F(ReservationHold, IsNotAcquiredAgainAfterAnotherHostTookAndReleasedIt) {

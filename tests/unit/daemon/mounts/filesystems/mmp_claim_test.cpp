@@ -84,6 +84,20 @@ TEST_F(MmpClaim, IsLostToAHostThatWritesTheBlockLater) {
   EXPECT_TRUE(read().mmp_open);
 }
 
+// Its end would leave the file system closed, and the kernel would mount it at once.
+TEST_F(MmpClaim, TheClaimOfAnotherHostIsNotTakenForAnOpenFileSystem) {
+  make({"mkfs.ext4", "-q", "-O", "mmp,^metadata_csum"});
+  Result<> theirs, ours;
+  std::thread claiming([&] { theirs = claim_by_mmp(image_, "spark1", milliseconds(3'000)); });
+  EXPECT_TRUE(is_claimed_by("spark1"));
+  ours = claim_by_mmp(image_, "spark2", kNeverOver);
+  claiming.join();
+  EXPECT_TRUE(theirs);
+  ASSERT_FALSE(ours);
+  EXPECT_THAT(ours.error().message(), HasSubstr("spark1"));
+  EXPECT_FALSE(read().mmp_open);
+}
+
 TEST_F(MmpClaim, AnOpenFileSystemIsLeftToTheKernel) {
   make({"mkfs.ext4", "-q", "-O", "mmp,^metadata_csum"});
   write_as("spark2", 4711);

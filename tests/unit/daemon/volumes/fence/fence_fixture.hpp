@@ -5,6 +5,7 @@
 
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/detached.hpp>
+#include <boost/asio/steady_timer.hpp>
 #include <optional>
 #include <string>
 
@@ -38,6 +39,14 @@ class FenceTest : public VolumeTest {
     world.superblock.being_written = true;
     const auto probes = world.count("probe");
     ASSERT_TRUE(run_until([&] { return world.count("probe") >= probes + 2; }));
+  }
+  // Its mount stays.
+  void end_daemon() {
+    volume->stop();
+    context.restart();
+    context.run_for(std::chrono::milliseconds(50));
+    volume.reset();
+    seen.clear();
   }
   std::string holder() {
     const auto* held = world.reservations.holder();

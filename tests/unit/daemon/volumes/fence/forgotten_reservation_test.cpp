@@ -26,20 +26,79 @@ TEST_F(FenceTest, AForgottenReservationIsNotReacquiredIfAnotherHostMountedTheFil
   EXPECT_EQ(world.count("mount rw"), 1);
 }
 
-// An xfs has no count of mounts: only the other host itself can tell.
-TEST_F(FenceTest, AForgottenReservationOfAnXfsIsNotReacquiredBeforeAnotherHostCouldReacquireIt) {
-  target->options.reconnect_delay = std::chrono::seconds(1);
+// An xfs has no count of mounts: its writer has the superblock written when it mounts.
+TEST_F(FenceTest, AForgottenReservationOfAnXfsIsNotReacquiredIfItsSuperblockChangedLongAfterTheLastProbe) {
+  target->options.keep_alive = std::chrono::seconds(0);
   let_it_be_held_without_mmp();
   world.superblock.mounts = 0;
   const auto probes = world.count("probe");
   ASSERT_TRUE(run_until([&] { return world.count("probe") >= probes + 2; }));
   world.reservations.restart();
   world.lose_device();
-  ASSERT_TRUE(run_until([&] { return reason().starts_with("waiting for another host"); })) << reason();
-  let_another_host_hold_it();  // it has reconnected
+  ++world.superblock.stamp;
   ASSERT_TRUE(becomes(State::Refused));
-  EXPECT_THAT(reason(), HasSubstr(kOther));
+  EXPECT_THAT(reason(), HasSubstr("has it open for writing, or died while it had"));
   EXPECT_EQ(world.count("mount rw"), 1);
+}
+
+TEST_F(FenceTest, AForgottenReservationOfAnXfsIsReacquiredBeforeATakeoverCouldHaveMountedIt) {
+  let_it_be_held_without_mmp();
+  world.superblock.mounts = 0;
+  const auto probes = world.count("probe");
+  ASSERT_TRUE(run_until([&] { return world.count("probe") >= probes + 2; }));
+  world.set_link("connecting");
+  ASSERT_TRUE(becomes(State::Stalled));
+  world.reservations.restart();
+  ++world.superblock.stamp;  // this host's own write
+  world.set_link("live");
+  ASSERT_TRUE(becomes(State::Ready));
+  EXPECT_EQ(holder(), FakeWorld::kHostId);
+}
+
+TEST_F(FenceTest, ARestartedDaemonStopsWritingIfAnotherHostMountedItSinceAndTheTargetForgotThat) {
+  let_it_be_held_without_mmp();
+  end_daemon();
+  world.reservations.restart();
+  ++world.superblock.mounts;
+  start();
+  ASSERT_TRUE(becomes(State::Refused));
+  EXPECT_THAT(reason(), HasSubstr("the target forgot the reservation"));
+  EXPECT_EQ(world.count("stop writing"), 1);
+}
+
+TEST_F(FenceTest, ARestartedDaemonReacquiresAForgottenReservationIfNoOtherHostMountedItSince) {
+  let_it_be_held_without_mmp();
+  end_daemon();
+  world.reservations.restart();
+  ++world.superblock.stamp;
+  start();
+  ASSERT_TRUE(becomes(State::Ready)) << reason();
+  EXPECT_EQ(holder(), FakeWorld::kHostId);
+  EXPECT_EQ(world.count("stop writing"), 0);
+}
+
+TEST_F(FenceTest, ARestartedDaemonStopsWritingIfTheReservationOfItsMountWasTakenAndReleased) {
+  let_it_be_held_without_mmp();
+  end_daemon();
+  let_another_host_hold_it();
+  ASSERT_TRUE(nvmetcp::release_reservation(other, kThem));
+  start();
+  ASSERT_TRUE(becomes(State::Refused));
+  EXPECT_THAT(reason(), HasSubstr("was taken from this host"));
+  EXPECT_EQ(world.count("stop writing"), 1);
+}
+
+TEST_F(FenceTest, ATakeoverHoldsItsReservationAgainIfTheTargetForgotItDuringTheWait) {
+  world.superblock.has_mmp = false;
+  target->options.keep_alive = std::chrono::seconds(1);
+  let_another_host_hold_it();
+  start();
+  ASSERT_TRUE(becomes(State::Refused));
+  boost::asio::steady_timer restart(context, std::chrono::seconds(1));
+  restart.async_wait([&](auto) { world.reservations.restart(); });
+  ASSERT_TRUE(take());
+  EXPECT_EQ(world.count("mount rw"), 1);
+  EXPECT_EQ(holder(), FakeWorld::kHostId);
 }
 
 TEST_F(FenceTest, AMountThatAnotherHostsReservationPreventsNamesThatHostAlsoWithMmpAlone) {

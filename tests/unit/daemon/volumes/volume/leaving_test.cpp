@@ -152,5 +152,25 @@ TEST_F(UnfinishedDownTest, AVolumeNeedsItsSubsystemUntilItsReleaseIsRecorded) {
   EXPECT_FALSE(volume->wants_subsystem(kNqn));
 }
 
+TEST_F(VolumeTest, AWriterIsNotUnmountedWhileItsTargetIsSilent) {
+  settings.access = config::Access::Exclusive;
+  settings.fence = config::Fence::None;
+  start();
+  ASSERT_TRUE(becomes(State::Ready));
+  world.set_link("connecting");
+  ASSERT_TRUE(becomes(State::Stalled));
+  const auto ask = [&] { return await(context, volume->requests().keep_down("bob")); };
+  const auto refused = ask();
+  ASSERT_TRUE(refused && !*refused);
+  EXPECT_EQ(refused->error().kind, Errc::Unavailable);
+  EXPECT_THAT(refused->error().message(), HasSubstr("no path to the target is live"));
+  EXPECT_EQ(world.count("unmount"), 0);
+  EXPECT_TRUE(becomes(State::Stalled));
+  world.set_link("live");
+  const auto down = ask();
+  ASSERT_TRUE(down && *down);
+  EXPECT_TRUE(world.mounts.empty());
+}
+
 }  // namespace
 }  // namespace spark::volumes
