@@ -4,6 +4,7 @@
 
 #include "daemon/log.hpp"
 #include "daemon/token.hpp"
+#include "daemon/volumes/release_step.hpp"
 
 namespace spark::volumes {
 namespace {
@@ -124,7 +125,7 @@ asio::awaitable<Result<std::string>> Requests::take() {
   const auto self = volume_.keep_alive();
   const Status& status = volume_.status;
   const std::string name = "volume " + volume_.settings.name;
-  if (!fence_.is_wanted()) {
+  if (!wants_fence(volume_.settings)) {
     co_return fail(Errc::Refused, name + " can't be taken over: it is not exclusive, or has no fence",
                    "taking over is for `access: exclusive` with another `fence` than none");
   }

@@ -259,7 +259,10 @@ void Oracles::request_ended(std::size_t host, const Request& request) {
     if (facts.index != host || facts.settings.name != request.volume) return;
     const bool is_reached = facts.is_reached() && facts.top != nullptr;
     if (*request.result) {
-      if (is_reached)
+      // One made after the daemon had looked at the place belongs to a person.
+      const bool is_late =
+          facts.reached.by_hand && cluster_.time.steady() - facts.state.mounted < Duration(1'000);
+      if (is_reached && !is_late)
         cluster_.judge.broken(facts.reached.by_hand ? "down-left-a-mount-by-hand" : "down-left-a-mount",
                               facts.name() + " was taken down, and is still mounted");
       return;
