@@ -1,6 +1,7 @@
 #include "daemon/mounts/libmount_mounter.hpp"
 
 #include <fcntl.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -157,12 +158,19 @@ Result<> mount_nfs(const MountRequest& request) {
   return fail(explain_nfs_mount(request, outcome));
 }
 
+// A mount keeps the number of a device that is gone.
+bool is_dead(const Mount& mount) {
+  const std::string number =
+      std::to_string(major(mount.device_number)) + ":" + std::to_string(minor(mount.device_number));
+  return mount.source.starts_with("/dev/") && ::access(("/sys/dev/block/" + number).c_str(), F_OK) != 0;
+}
+
 // Other mounts of this file system on this host: a bind mount, a second mount. They would remain after the
-// unmount.
+// unmount. Those of a dead device keep nothing.
 Result<> check_only_mount(const Table& table, const Mount& mount, const std::string& doing) {
   for (const Mount& other : table) {
     const bool is_same = other.device_number == mount.device_number && other.target != mount.target;
-    if (!is_same || mount.type.starts_with("nfs")) continue;
+    if (!is_same || mount.type.starts_with("nfs") || is_dead(mount)) continue;
     return fail(Errc::Refused, doing + ": its file system is mounted at " + quote(other.target) + " too",
                 "unmount it there first: umount " + quote(other.target));
   }

@@ -68,12 +68,13 @@ class Release {
   // A dead device's mount does not block.
   asio::awaitable<std::string> unmount() {
     const auto standing = volumes::look_at_place(seams_, volume_);
-    if (standing.place != volumes::Place::Ours) {
+    const bool is_former = standing.place == volumes::Place::Former;  // it waits for an address that is left
+    if (standing.place != volumes::Place::Ours && !is_former) {
       const auto released = co_await volumes::release_mount(seams_, volume_);
       co_return describe(released);
     }
     if (volume_.nvme) device_ = standing.top->source;
-    bool answers = has_live_link();
+    bool answers = !is_former && has_live_link();
     if (answers) {
       const auto answer = co_await probe();
       answers = answer.has_value();

@@ -1,11 +1,21 @@
 #include "daemon/volumes/place.hpp"
 
+#include <algorithm>
 #include <utility>
 
 #include "base/text.hpp"
 
 namespace spark::volumes {
 namespace {
+
+bool is_of_former_address(const Seams& seams, const config::NvmeSource& source, dev_t device) {
+  const auto all = seams.snapshot.controllers(source.subsystem);
+  return all && std::ranges::any_of(*all, [&](const nvmetcp::Controller& one) {
+           if (one.is_live()) return false;
+           const auto block = seams.snapshot.find_namespace_below({one}, source.nsid);
+           return block && block->device_number == device;
+         });
+}
 
 Place place_of(const Seams& seams, const config::Volume& volume, const mounts::Mount& mount) {
   if (mount.root != "/") return Place::Foreign;  // a bind mount of a folder
@@ -23,7 +33,9 @@ Place place_of(const Seams& seams, const config::Volume& volume, const mounts::M
   if (*owner != volume.nvme->subsystem) return Place::Foreign;
   if (volume.nvme->nsid == config::kAnyNamespace) return Place::Ours;
   const auto block = seams.snapshot.find_namespace(volume.nvme->subsystem, volume.nvme->nsid);
-  if (block) return block->device_number == mount.device_number ? Place::Ours : Place::Foreign;
+  if (block && block->device_number == mount.device_number) return Place::Ours;
+  if (block)
+    return is_of_former_address(seams, *volume.nvme, mount.device_number) ? Place::Former : Place::Foreign;
   // Another target may offer a subsystem with the same NQN.
   const auto strangers = seams.snapshot.strangers(volume.nvme->subsystem);
   const auto theirs = seams.snapshot.find_namespace_below(strangers, volume.nvme->nsid);
@@ -59,7 +71,7 @@ Error covered(const config::Volume& volume, const Standing& standing) {
 }
 
 bool is_own(Place place) {
-  return place == Place::Ours || place == Place::Dead || place == Place::Broken;
+  return place == Place::Ours || place == Place::Dead || place == Place::Former || place == Place::Broken;
 }
 
 bool may_detach(const config::Volume& volume, Place place) {

@@ -9,10 +9,12 @@
 
 namespace spark::volumes {
 
-// Dead: the volume's mount, on a device that is gone. Covered: the volume's mount, hidden by another mount on
-// top of it or over one of its parent folders. Broken: the volume's mount, on the right device, but the file
-// system shut down or went read-only (only a volume knows that).
-enum class Place { Empty, Ours, Dead, Broken, Foreign, Covered, Unknown };
+// Dead: the volume's mount, on a device that is gone. Former: the volume's mount, whose I/O waits for an
+// address that the target has left, while the target shows another disk at its present one. Covered: the
+// volume's mount, hidden by another mount on top of it or over one of its parent folders. Broken: the
+// volume's mount, on the right device, but the file system shut down or went read-only (only a volume knows
+// that).
+enum class Place { Empty, Ours, Dead, Former, Broken, Foreign, Covered, Unknown };
 
 struct Standing {
   Place place = Place::Unknown;

@@ -141,6 +141,7 @@ class FakeDevice final : public Device {
     co_return Result<>{};
   }
   std::optional<std::uint64_t> completed_io(const std::string&, const std::vector<std::string>&) override {
+    ++world_.io_looks;
     return completed_ += world_.io_per_look;
   }
   bool has_stuck_worker() override { return world_.stuck; }

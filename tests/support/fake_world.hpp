@@ -43,6 +43,7 @@ struct FakeWorld {
   bool mount_table_readable = true, answers = true, shared = false;
   bool shut_down = false, stuck = false;
   unsigned io_per_look = 0;   // I/Os by other programs completed between two checks
+  unsigned io_looks = 0;      // at those counters, of which each reads files
   bool mount_answers = true;  // false while other programs block the caller
   std::string mounted_uuid;   // as reported by the kernel
   Result<Intent> intent;      // on the drive

@@ -188,7 +188,8 @@ asio::awaitable<void> NvmeAttachment::cut_off(CheckedMountPtr mount) {
 }
 
 // Its flush and its unmount would write to the other file system.
-asio::awaitable<Result<>> NvmeAttachment::check_unknown_mount() {
+asio::awaitable<Result<>> NvmeAttachment::check_before_leaving() {
+  if (auto current = check_device_is_current(); !current) co_return current;
   const Standing standing = volume_.look_at_standing();
   const bool may_ask = volume_.settings.nvme && !volume_.checked && standing.place == Place::Ours &&
                        !mounts::is_read_only(*standing.top) && paths_.look() == Link::Live &&

@@ -21,6 +21,9 @@ asio::awaitable<Result<>> NvmeAttachment::bring_up(bool takes) {
 
   if (auto reached = co_await paths_.reach(); !reached) co_return reached;
   co_await paths_.rivals().remember();
+  if (volume_.seams.device.has_stuck_worker()) {
+    if (auto left = co_await paths_.leave_old_addresses(); !left) co_return left;
+  }
   if (place == Place::Ours) {  // the device outlived its last controller: a new one may revive it
     if (volume_.look_at_mount() == Place::Ours) co_return co_await adopt();
     co_return fail(Errc::Unavailable,
@@ -32,24 +35,19 @@ asio::awaitable<Result<>> NvmeAttachment::bring_up(bool takes) {
   co_return co_await check_and_mount(std::move(*block), takes);
 }
 
-// The target's name may lead to a new address that shows another disk, while the mount's I/O waits for the
-// old one. Only a person can give up its unwritten data.
 Result<> NvmeAttachment::check_device_is_current() {
   const Standing standing = volume_.look_at_standing();
-  if (standing.place != Place::Foreign || standing.top->root != "/") return {};
-  const std::string& subsystem = volume_.settings.nvme->subsystem;
-  const auto owner = volume_.seams.snapshot.subsystem_of_device(standing.top->device_number);
-  const auto all = volume_.seams.snapshot.controllers(subsystem);
-  if (!owner || *owner != subsystem || !all) return {};
+  if (standing.place != Place::Former) return {};
+  const auto all = volume_.seams.snapshot.controllers(volume_.settings.nvme->subsystem);
+  if (!all) return all.take_error();
   const auto old = std::ranges::find_if(*all, [](const auto& one) { return !one.is_live(); });
   if (old == all->end()) return {};
-  return fail(
-      Errc::Refused,
-      volume_.settings.mount.native() + " is mounted from " + printable(standing.top->source) +
-          ", and target " + printable(volume_.target->name) + " shows another disk as " +
-          namespace_name(volume_) + "; " + old->name + " at " + to_string(old->portal) + " is not live",
-      "if that address does not come back, `sudo nvme disconnect -d " + old->name +
-          "` ends the I/O that waits for it, and unwritten data is lost; the volume is then mounted again");
+  return fail(Errc::Refused,
+              volume_.settings.mount.native() + " is mounted from " + printable(standing.top->source) +
+                  ", and target " + printable(volume_.target->name) + " shows another disk as " +
+                  namespace_name(volume_) + "; " + old->name + " at " + to_string(old->portal) +
+                  " is not live",
+              end_old(*old));
 }
 
 asio::awaitable<Result<>> NvmeAttachment::clear_broken() {

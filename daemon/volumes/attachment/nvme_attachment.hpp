@@ -30,8 +30,9 @@ class NvmeAttachment {
   // Called after that: whether the mount may now be unmounted. Other volumes may have needed the connection
   // until now; or the original file system may be back.
   asio::awaitable<Result<>> check_may_unmount();
-  // The same before anything is written, for a mount that is not checked.
-  asio::awaitable<Result<>> check_unknown_mount();
+  // The same before anything is written, for a mount that is not checked. Refused as well while the mount
+  // waits for an address that its target has left.
+  asio::awaitable<Result<>> check_before_leaving();
 
  private:
   Result<> check_device_is_current();

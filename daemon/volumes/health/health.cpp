@@ -33,6 +33,8 @@ asio::awaitable<Finding> Health::look(Place place) {
   const bool is_broken = place == Place::Broken || (mount && mount->is_broken);
   if (found.verdict == Verdict::Lost && is_broken && mount && mount->is_writer &&
       paths_.look() == Link::Live) {
+    // The answer may take long.
+    if (volume_.status.state == State::Ready) volume_.set_state(State::Lost, found.reason);
     if (auto taken = co_await fence_.who_took_over(mount); !taken.empty())
       found = {Verdict::Fenced, std::move(taken)};
   }
@@ -49,6 +51,8 @@ std::string Health::why_lost(Place place) const {
   if (place == Place::Empty) return "another program unmounted " + mount;
   if (place == Place::Covered) return covered(volume_.settings, volume_.look_at_standing()).what;
   if (place == Place::Foreign) return "another program mounted another file system on " + mount;
+  if (place == Place::Former)
+    return "the target shows another disk at its new address, and " + mount + " waits for the old one";
   if (place == Place::Broken)
     return "the file system on " + mount + " returns only errors, or went read-only after an error";
   return "the device of " + mount + " is gone: the mount on it is dead";
@@ -99,7 +103,7 @@ asio::awaitable<Finding> Health::probe() {
   if (volume_.status.state == State::Ready && now < next_probe_) co_return found;
   const bool is_moving = is_io_moving();
   if (volume_.seams.device.has_stuck_worker()) {
-    if (volume_.status.state != State::Ready || !is_moving)
+    if (!is_moving)
       found = {Verdict::Silent, "a request to " + volume_.status.device + " still waits in the kernel"};
     co_return found;
   }
@@ -183,8 +187,9 @@ asio::awaitable<void> Health::ask_about_drives() {
 }
 
 // A request to a device queues behind all writers' data. While other requests complete, the device answers.
+// That matters for a ready volume alone: a stalled one has to answer itself.
 bool Health::is_io_moving() {
-  if (!volume_.settings.nvme) return false;
+  if (!volume_.settings.nvme || volume_.status.state != State::Ready) return false;
   const SteadyTime now = volume_.clock.steady();
   std::vector<std::string> controllers;
   for (const PathStatus& path : volume_.status.paths) controllers.push_back(path.controller);

@@ -10,6 +10,20 @@
 #include "nvmetcp/sysfs/registry.hpp"
 
 namespace spark::volumes {
+namespace {
+
+// A path without a connection is down if none of the others is live.
+bool is_down(const PathStatus* path, const std::vector<PathStatus>& all) {
+  if (path != nullptr) return path->state != "live";
+  return !all.empty() && std::ranges::none_of(all, [](const PathStatus& one) { return one.state == "live"; });
+}
+
+}  // namespace
+
+std::string end_old(const nvmetcp::Controller& old) {
+  return "if that address does not come back, `sudo nvme disconnect -d " + old.name +
+         "` ends the I/O that waits for it, and unwritten data is lost; the volume is then mounted again";
+}
 
 Paths::Paths(VolumeContext& volume) : volume_(volume), rivals_(volume), timer_(volume.executor) {
   if (!volume.target) return;
@@ -96,9 +110,18 @@ asio::awaitable<void> Paths::tend() {
     }
     if (volume_.status.state == State::Ready) co_await rivals_.look();
     if (volume_.status.state == State::Ready) co_await rivals_.remember();
-    if (has_followed_name_ && volume_.status.state == State::Ready) co_await leave_old_addresses();
+    if (has_followed_name_ && volume_.status.state == State::Ready) {
+      if (const auto left = co_await leave_old_addresses(); !left) log::survived(left.error());
+    }
     timer_.expires_after(volume_.until_next(volume_.timings.watch));
     co_await timer_.wait();
+  }
+}
+
+asio::awaitable<void> Paths::tend_once() {
+  look();
+  for (Path& path : paths_) {
+    if (!is_connecting_) co_await tend(path);
   }
 }
 
@@ -122,12 +145,6 @@ bool Paths::is_due(const Path& path) const {
   return status_of(path) != nullptr ? !is_ours : are_several();
 }
 
-bool Paths::is_down(const Path& path) const {
-  if (const PathStatus* status = status_of(path)) return status->state != "live";
-  const auto& all = volume_.status.paths;
-  return !all.empty() && std::ranges::none_of(all, [](const PathStatus& one) { return one.state == "live"; });
-}
-
 asio::awaitable<void> Paths::connect(Path& path) {
   const auto connected = co_await connect_portal(path.portal);
   if (connected) {
@@ -145,7 +162,7 @@ asio::awaitable<void> Paths::connect(Path& path) {
 // Only if the kernel can tell whether the namespace at the new address is the same.
 bool Paths::may_lead_elsewhere(Path& path) {
   const bool is_name = !nvmetcp::is_numeric(path.portal.address);
-  if (!is_name || !is_down(path)) {
+  if (!is_name || !is_down(status_of(path), volume_.status.paths)) {
     path.down_since.reset();
     return false;
   }
@@ -164,11 +181,11 @@ asio::awaitable<void> Paths::follow_name(Path& path) {
   if (path.controller != before) volume_.attempts.healed_by_us = has_followed_name_ = true;
 }
 
-// The volume has another live path; controllers that retry an abandoned address would never end.
-asio::awaitable<void> Paths::leave_old_addresses() {
+asio::awaitable<Result<>> Paths::leave_old_addresses() {
   has_followed_name_ = false;
   const auto all = volume_.seams.snapshot.controllers(volume_.settings.nvme->subsystem);
-  if (!all) co_return;
+  if (!all) co_return all.take_error();
+  Result<> first_failure;
   for (const nvmetcp::Controller& controller : *all) {
     const std::string address = to_string(controller.portal);
     const bool is_wanted = std::ranges::any_of(paths_, [&](const Path& path) {
@@ -177,8 +194,13 @@ asio::awaitable<void> Paths::leave_old_addresses() {
     if (is_wanted || controller.is_live() || nvmetcp::is_foreign(controller)) continue;
     const auto gone = co_await volume_.seams.fabric.disconnect(controller.name, controller.subsystem,
                                                                nvmetcp::Users::Spared);
-    if (!gone) log::survived(gone.error());
+    if (gone || !first_failure) continue;
+    first_failure = fail(gone.error().kind,
+                         "I/O waits for " + controller.name + " at " + address + ", which target " +
+                             printable(volume_.target->name) + " has left: " + gone.error().what,
+                         end_old(controller));
   }
+  co_return first_failure;
 }
 
 }  // namespace spark::volumes

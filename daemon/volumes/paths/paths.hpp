@@ -18,6 +18,10 @@
 
 namespace spark::volumes {
 
+// The next step while I/O waits for an address that its target has left. Only a person can give up its
+// unwritten data.
+std::string end_old(const nvmetcp::Controller& old);
+
 enum class Link { Live, Down, Gone };  // of all paths to the subsystem together
 
 class Paths {
@@ -42,6 +46,13 @@ class Paths {
   // Keeps every path connected while the volume is mounted, until stop(). The first one is connected while
   // the volume is brought up, unless it exists already.
   asio::awaitable<void> tend();
+  // The same once, for a volume that is being taken down: its unwritten data may wait for a target that has
+  // moved.
+  asio::awaitable<void> tend_once();
+  // Controllers that retry an address which the target has given up would never end, nor would requests that
+  // wait for them. The volume has another live path. Refused, with the next step: a device is in use that
+  // only such a controller leads to.
+  asio::awaitable<Result<>> leave_old_addresses();
   void stop() { timer_.cancel(); }
   bool is_connecting() const { return is_connecting_; }
   bool are_several() const { return paths_.size() > 1; }
@@ -70,10 +81,8 @@ class Paths {
   asio::awaitable<void> tend(Path& path);
   asio::awaitable<void> connect(Path& path);
   bool is_due(const Path& path) const;
-  bool is_down(const Path& path) const;
   bool may_lead_elsewhere(Path& path);
   asio::awaitable<void> follow_name(Path& path);
-  asio::awaitable<void> leave_old_addresses();
 
   VolumeContext& volume_;
   Rivals rivals_;

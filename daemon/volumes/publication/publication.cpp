@@ -30,17 +30,17 @@ asio::awaitable<Result<mounts::Published>> Publication::publish(mounts::AfterPub
     co_return *volume_.status.published;
   }
   const CheckedMountPtr mount = volume_.checked;
-  mount->is_changing_writing = true;
+  note_change(*mount, true);
   co_await fence_.forget_held();
   const auto closed =
       co_await volume_.seams.mounts.publish(mount->mount, mount->device, then, is_alone(*mount));
-  mount->is_changing_writing = false;
-  volume_.wake();
+  if (closed) {
+    volume_.status.published = closed->published;
+    mount->stamp = closed->stamp;
+    mount->is_writer = then == mounts::AfterPublish::Writable;
+  }
+  note_change(*mount, false);
   if (!closed) co_return closed.take_error();
-  volume_.status.published = closed->published;
-  mount->stamp = closed->stamp;
-  mount->is_writer = then == mounts::AfterPublish::Writable;
-  if (volume_.status.state == State::Ready) volume_.set_state(State::Ready, ready_reason());
   co_return closed->published;
 }
 
@@ -54,19 +54,24 @@ asio::awaitable<Result<>> Publication::make_writable() {
   }
   if (auto can = check_can_change(); !can) co_return can;
   const CheckedMountPtr mount = volume_.checked;
-  mount->is_changing_writing = true;
+  note_change(*mount, true);
   co_await fence_.forget_held();
   auto writable = co_await fence_.check_still_ours(mount);
   if (writable)
     writable = co_await volume_.seams.mounts.make_writable(mount->mount, mount->device, is_alone(*mount));
-  mount->is_changing_writing = false;
   // A failure after the remount leaves it writable.
   const Standing now = volume_.look_at_standing();
   const bool is_reached = now.place == Place::Ours && *now.own == mount->mount;
   mount->is_writer = mount->is_writer || writable || (is_reached && !mounts::is_read_only(*now.top));
-  if (writable && volume_.status.state == State::Ready) volume_.set_state(State::Ready, ready_reason());
-  volume_.wake();
+  note_change(*mount, false);
   co_return writable;
+}
+
+// Its status says so: multi-mount protection alone may take minutes.
+void Publication::note_change(CheckedMount& mount, bool is_changing) {
+  mount.is_changing_writing = is_changing;
+  if (volume_.status.state == State::Ready) volume_.set_state(State::Ready, ready_reason());
+  volume_.wake();
 }
 
 // Multi-mount protection is the only fence.
@@ -113,7 +118,7 @@ std::string Publication::reader_reason() const {
 
 std::string Publication::ready_reason() const {
   if (volume_.checked && volume_.checked->is_changing_writing)
-    return "it is being published, or made writable: programs may not be able to write to it";
+    return "being published, or made writable again: until then writes to it may fail";
   if (volume_.status.foreign_writes) return reader_reason();
   if (!is_published(volume_) || !volume_.status.published) return "";
   return "published as generation " + std::to_string(volume_.status.published->generation) +

@@ -23,7 +23,8 @@ asio::awaitable<bool> stop_if_lost(VolumeContext& volume, Health& health, Fence&
   checked->is_exchanged = checked->is_exchanged || found.verdict == Verdict::Exchanged;
   if (found.verdict == Verdict::Fenced || found.verdict == Verdict::Exchanged)
     co_await fence.lose(checked, std::move(found.reason));
-  co_return found.verdict != Verdict::Silent&& found.verdict != Verdict::Unsure;
+  const bool is_unknown = found.verdict == Verdict::Silent || found.verdict == Verdict::Unsure;
+  co_return !is_unknown;
 }
 
 // The link may be down for a moment, or have been down until a moment ago.
@@ -35,11 +36,13 @@ asio::awaitable<void> look_before_writing(VolumeContext& volume, Paths& paths, H
     if (link == Link::Live && co_await stop_if_lost(volume, health, fence)) co_return;
     if (volume.clock.steady() >= end || volume.stopped) co_return;
     co_await volume.sleep(volume.timings.watch_closely);
+    if (link != Link::Live && !volume.stopped) co_await paths.tend_once();
   }
 }
 
 // Meanwhile programs may still use it.
-asio::awaitable<Result<>> flush(VolumeContext& volume, Health& health, Fence& fence, OwnMount mount) {
+asio::awaitable<Result<>> flush(VolumeContext& volume, Paths& paths, Health& health, Fence& fence,
+                                OwnMount mount) {
   const auto outcome = std::make_shared<Outcome>();
   auto work = [](VolumeContext& its, std::shared_ptr<void> /*alive*/, OwnMount flushed,
                  std::shared_ptr<Outcome> into) -> asio::awaitable<void> {
@@ -51,7 +54,9 @@ asio::awaitable<Result<>> flush(VolumeContext& volume, Health& health, Fence& fe
   const Duration period = std::max(volume.timings.probe, volume.timings.watch);
   while (!*outcome) {
     co_await volume.sleep(period);
-    if (!*outcome) (void)co_await stop_if_lost(volume, health, fence);
+    if (*outcome || volume.stopped) continue;
+    co_await paths.tend_once();
+    (void)co_await stop_if_lost(volume, health, fence);
   }
   co_return std::move(**outcome);
 }
@@ -67,14 +72,14 @@ asio::awaitable<Result<>> flush_before_leaving(VolumeContext& volume, Paths& pat
   if (!is_there || !volume.settings.nvme) co_return Result<>{};
   if (before.place == Place::Ours && !mounts::is_read_only(*before.top))
     co_await look_before_writing(volume, paths, health, fence);
-  if (auto known = co_await nvme.check_unknown_mount(); !known) co_return known;
+  if (auto known = co_await nvme.check_before_leaving(); !known) co_return known;
   const Standing standing = volume.look_at_standing();
   const bool has_unwritten = standing.place == Place::Ours && !mounts::is_read_only(*standing.top) &&
                              paths.look() == Link::Live && !volume.seams.device.has_stuck_worker();
   if (!has_unwritten) co_return Result<>{};
   volume.set_state(State::Leaving, "its unwritten data is being written to " + volume.status.device +
                                        ", then it is unmounted");
-  auto flushed = co_await flush(volume, health, fence, *standing.own);
+  auto flushed = co_await flush(volume, paths, health, fence, *standing.own);
   const auto now = volume.look_at_standing().own;
   if (flushed || !now || *now != *standing.own) co_return Result<>{};  // else another program unmounted it
   if (flushed.error().hint.empty())
@@ -85,23 +90,28 @@ asio::awaitable<Result<>> flush_before_leaving(VolumeContext& volume, Paths& pat
 
 // An unmount can't be called back from the kernel: when the link is back it writes what is unwritten,
 // whatever another host has written by then, and to whatever disk is there.
-Result<> check_can_close(VolumeContext& volume, Paths& paths) {
+asio::awaitable<Result<>> check_can_close(VolumeContext& volume, Paths& paths) {
+  // A read that queued behind the flush ends a moment later than it.
+  const SteadyTime end = volume.clock.steady() + volume.timings.probe;
+  while (volume.settings.nvme && paths.look() == Link::Live && volume.seams.device.has_stuck_worker() &&
+         volume.clock.steady() < end && !volume.stopped)
+    co_await volume.sleep(volume.timings.watch_closely);
   const Standing standing = volume.look_at_standing();
   const Link link = paths.look();
   const bool is_stuck = volume.seams.device.has_stuck_worker();
   if (standing.place != Place::Ours || mounts::is_read_only(*standing.top) || link == Link::Gone ||
       (link == Link::Live && !is_stuck))
-    return {};
+    co_return Result<>{};
   const std::string& name = volume.settings.name;
-  return fail(Errc::Unavailable,
-              volume.settings.mount.native() + " stays mounted: " +
-                  (is_stuck ? "a request to " + volume.status.device + " still waits in the kernel"
-                            : "no path to the target is live") +
-                  ", and its unwritten data would be written at any later time",
-              "try again when the target answers; if it is gone for good, `sudo nvme disconnect -n " +
-                  printable(volume.settings.nvme->subsystem) +
-                  "` ends the mount, and unwritten data is lost; then `sudo spark-stage volumes down " +
-                  name + "`");
+  co_return fail(Errc::Unavailable,
+                 volume.settings.mount.native() + " stays mounted: " +
+                     (is_stuck ? "a request to " + volume.status.device + " still waits in the kernel"
+                               : "no path to the target is live") +
+                     ", and its unwritten data would be written at any later time",
+                 "try again when the target answers; if it is gone for good, `sudo nvme disconnect -n " +
+                     printable(volume.settings.nvme->subsystem) +
+                     "` ends the mount, and unwritten data is lost; then `sudo spark-stage volumes down " +
+                     name + "`");
 }
 
 }  // namespace
@@ -110,10 +120,14 @@ Result<> check_can_close(VolumeContext& volume, Paths& paths) {
 asio::awaitable<void> Volume::take_down() {
   Result<> done;
   const OnDown on_down = requests_.on_down();
-  // A mount made since it is down belongs to another program, unless an operator asks again.
-  const bool is_mounted = requests_.is_down_asked() && is_own(context_.look_at_mount());
+  // A mount made since it is down belongs to another program, unless an operator asks again. Its target may
+  // have moved since.
+  const bool is_asked_again = status().state == State::Down && requests_.is_down_asked();
+  if (is_asked_again && settings().nvme) (void)co_await paths_.rivals().find_place();
+  const bool is_mounted = is_asked_again && is_own(context_.look_at_mount());
   if (status().state != State::Down || is_mounted) {
-    done = co_await flush_before_leaving(context_, paths_, health_, fence_, nvme_);
+    done = co_await nvme_.check_before_leaving();
+    if (done) done = co_await flush_before_leaving(context_, paths_, health_, fence_, nvme_);
     if (context_.wanted_up) co_return;  // asked up meanwhile
     if (done) done = co_await leave_host(on_down);
   }
@@ -134,7 +148,7 @@ asio::awaitable<Result<>> Volume::leave_host(OnDown on_down) {
   if (is_nvme) {
     if (const auto found = co_await paths_.rivals().find_place(); !found) co_return found.take_error();
     if (auto may = co_await nvme_.check_may_unmount(); !may) co_return may;
-    if (auto may = check_can_close(context_, paths_); !may) co_return may;
+    if (auto may = co_await check_can_close(context_, paths_); !may) co_return may;
   }
   Status& status = context_.status;
   const bool had_reservation = status.fence.reservation;
@@ -208,9 +222,12 @@ asio::awaitable<Result<>> Volume::finish_down() {
                    "a request to " + settings().mount.native() + " still waits in the kernel");
   const Place place = context_.look_at_mount();
   const bool has_device = place == Place::Ours || place == Place::Broken;
-  if (settings().nvme && has_device && paths_.look() == Link::Down)
+  if (settings().nvme && has_device && paths_.look() == Link::Down) {
+    co_await paths_.tend_once();
     co_return fail(Errc::Unavailable, "no path to the target is live: unmounting it would wait for the link");
-  auto left = co_await flush_before_leaving(context_, paths_, health_, fence_, nvme_);
+  }
+  auto left = co_await nvme_.check_before_leaving();
+  if (left) left = co_await flush_before_leaving(context_, paths_, health_, fence_, nvme_);
   if (left) left = co_await leave_host(OnDown::Disconnect);
   if (left) co_await requests_.note_released();
   co_return left;

@@ -72,7 +72,7 @@ class Requests {
   bool is_recording_ = false;
   OnDown on_down_ = OnDown::Disconnect;
   bool is_new_down_ = false;  // it should be up until the `down` in progress
-  std::optional<Result<>> down_answer_, take_answer_;
+  std::optional<Result<>> down_answer_ = Result<>(), take_answer_;  // none: asked for, and not answered yet
   bool is_take_asked_ = false, is_taking_ = false;
   bool is_try_due_ = false;
 };

@@ -21,6 +21,14 @@ asio::awaitable<void> ask_to_remove_guards(workers::Runner& runner, json::object
   if (!removed) log::survived(removed.error());
 }
 
+// What was mounted or connected since an operator took it down belongs to other programs. Its record says so
+// before its state does: at a start it is read first.
+bool is_released(const Volume& volume) {
+  const Status& status = volume.status();
+  const bool is_recorded = status.taken_down && status.taken_down->is_released;
+  return is_recorded || (status.state == State::Down && !volume.context().wanted_up);
+}
+
 }  // namespace
 
 VolumeSet::VolumeSet(asio::any_io_executor executor, workers::Runner& runner, MakeSeams make_seams,
@@ -101,7 +109,7 @@ asio::awaitable<std::vector<config::Step>> VolumeSet::plan(const config::Config&
 
 asio::awaitable<std::string> VolumeSet::why_it_stays(std::string name) const {
   const auto volume = find(name);
-  if (!volume) co_return "";  // a reload removed it while others were asked
+  if (!volume || is_released(*volume)) co_return "";  // none: a reload removed it while others were asked
   const auto users = co_await volume->users();
   if (!users) co_return users.error().message();
   co_return users->empty() ? "" : "in use by " + *users;
@@ -129,8 +137,7 @@ asio::awaitable<void> VolumeSet::take_down(std::vector<config::Step>& steps) {
   for (config::Step& step : steps) {
     if (!config::takes_mount_away(step.action) || !step.refused.empty()) continue;
     const auto volume = find(step.volume);
-    // What was mounted or connected since it is down belongs to other programs.
-    if (volume->status().state == State::Down && !volume->context().wanted_up) continue;
+    if (is_released(*volume)) continue;
     const auto on_down = step.action == config::Action::Remount ? OnDown::KeepConnection : OnDown::Disconnect;
     const auto down = co_await volume->requests().ask_down(on_down);
     if (!down) step.refused = down.error().message();

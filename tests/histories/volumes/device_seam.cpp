@@ -101,7 +101,7 @@ asio::awaitable<Result<>> HostDevice::flush(volumes::OwnMount mount) {
     if (!super || !super->is_alive()) return Result<>(fail_errno(EIO, "flushing " + mount.target().native()));
     if (super->dirty.empty()) return Result<>();
     if (host.driver.io(*super->head) == Io::Blocked) return Pause{kLooksAgain, true};
-    if (super->flush > Duration(0)) return Pause{std::exchange(super->flush, Duration(0)), true};
+    if (super->flush > Duration(0)) return Pause{super->take_flush(), true};
     (void)host.file_systems.flush(*super, Actor::Daemon);
     return Result<>();
   };

@@ -239,7 +239,7 @@ void end_faults(Cluster& cluster) {
   for (HostState& state : cluster.hosts) {
     MountTree& mounts = state.host->mounts;
     mounts.close_files();
-    state.closed_files = cluster.time.steady();
+    state.cleared = cluster.time.steady();
     // What stays is a whole mount at a volume's own place: its daemon has to deal with it.
     const auto is_in_the_way = [&](const MountEntry& one) {
       const bool is_in_place = std::ranges::any_of(state.volumes, [&](const VolumeSettings& volume) {

@@ -63,7 +63,7 @@ Result<Change> start_unmount(Host& host, const std::string& target, mounts::Unmo
   for (const MountEntry& other : host.mounts.entries()) {
     const bool is_same =
         other.shown.device_number == top->shown.device_number && other.shown.target != top->shown.target;
-    if (is_plain && is_same)
+    if (is_plain && is_same && !(top->super && top->super->is_dead))
       return fail(Errc::Refused,
                   doing + ": its file system is mounted at " + other.shown.target.native() + " too",
                   "unmount it there first: umount " + other.shown.target.native());

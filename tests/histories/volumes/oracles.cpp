@@ -28,7 +28,10 @@ std::string meant_uuid(const Facts& facts) {
   }
   const auto& pins = facts.state.host->state.pins;
   const auto pin = pins.find(facts.settings.name);
-  if (first.empty() && pin != pins.end()) first = pin->second.uuid;
+  // A mount in progress still records the file system that the configuration named before.
+  const volumes::State now = facts.volume.status().state;
+  const bool is_mounting = now == volumes::State::Mounting || now == volumes::State::Recovering;
+  if (first.empty() && pin != pins.end() && !is_mounting) first = pin->second.uuid;
   return first;
 }
 
@@ -85,6 +88,12 @@ void Oracles::must_end(std::string key, bool holds, Duration grace, const std::s
 }
 
 void Oracles::observe() {
+  for (const HostState& state : cluster_.hosts) {
+    // No daemon there notices anything: its time to do so begins with its start.
+    const std::string place = " " + state.host->name + "/";
+    const auto is_there = [&](const auto& one) { return one.first.find(place) != std::string::npos; };
+    if (!state.daemon) std::erase_if(since_, is_there);
+  }
   look_for_two_writers();
   each([&](const Facts& facts) {
     look_at_state(facts);
@@ -131,10 +140,10 @@ void Oracles::look_at_state(const Facts& facts) {
   const bool is_bare = facts.top == nullptr;
   must_end("covered " + facts.name(), is_ready && is_covered, kNoticesMount, "ready-under-a-cover",
            say(", and a mount covers the folder that its mount point is in"));
-  const nvmetcp::Portal portal{cluster_.target_of(facts.settings).address, 4420};
-  const bool is_silent = cluster_.network.reach(facts.index, portal) == nullptr;
-  must_end("bare " + facts.name(), is_ready && is_bare, kNoticesMount,
-           is_silent ? "ready-and-not-mounted-while-silent" : "ready-and-not-mounted",
+  // The looks are as far apart as the daemon's own may be: each may meet an unmount that it has just begun,
+  // to mount a newer state. So each stretch of `ready` counts on its own.
+  const auto since = std::to_string(status.since.time_since_epoch().count());
+  must_end("bare " + facts.name() + since, is_ready && is_bare, kNoticesMount, "ready-and-not-mounted",
            say(", and nothing is mounted there"));
   must_end("folder " + facts.name(), is_ready && !is_covered && !is_bare && reached.root != "/",
            kNoticesMount, "ready-with-a-folder",
@@ -270,7 +279,7 @@ void Oracles::request_ended(std::size_t host, const Request& request) {
     };
     const bool were_in_use = (says("in use") || says("hides volume") || says("is mounted at") ||
                               says("was mounted there meanwhile")) &&
-                             cluster_.time.steady() - facts.state.closed_files < kNoticesMount;
+                             cluster_.time.steady() - facts.state.cleared < kNoticesMount;
     const bool is_in_the_way =
         were_in_use || facts.is_in_use() || (facts.top != nullptr && facts.top->by_hand);
     if (kind == Errc::Cancelled || request.has_overlapped || is_in_the_way || !is_good) return;

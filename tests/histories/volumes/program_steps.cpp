@@ -85,6 +85,7 @@ void unmount_by_hand(Cluster& cluster, Dice& dice) {
   SuperPtr closing;
   if (here.mounts.unmount(target, closing) != 0) return;
   cluster.tell(here.who + "umount " + target);
+  here.state.cleared = cluster.time.steady();
   if (closing) (void)here.state.host->file_systems.close(*closing, Actor::Program);
 }
 
@@ -115,6 +116,7 @@ void uncover(Cluster& cluster, Dice& dice) {
     const MountEntry& reached = here.mounts.resolve(target);
     if (reached.shown.type != "tmpfs" || here.mounts.unmount(target, closing) != 0) continue;
     cluster.tell(here.who + "umount " + target);
+    here.state.cleared = cluster.time.steady();
     return;
   }
 }
@@ -181,7 +183,7 @@ void open_file(Cluster& cluster, Dice& dice) {
 
 void close_files(Cluster& cluster, Dice& dice) {
   const Choice here = pick(cluster, dice);
-  here.state.closed_files = cluster.time.steady();
+  here.state.cleared = cluster.time.steady();
   if (here.mounts.close_files()) cluster.tell(here.who + "all programs close their files");
 }
 

@@ -133,6 +133,14 @@ constexpr std::array kKinds =
                return facts.top != nullptr && facts.top->super &&
                       facts.top->super->head->disk != connected_disk(facts);
              }},
+        Kind{"I/O waits for nvme", "false-left-address",
+             [](const std::string&, const Facts& facts) {
+               const std::string& address = facts.cluster.target_of(facts.settings).address;
+               return std::ranges::any_of(
+                   facts.state.host->driver.connections(), [&](const Connection& one) {
+                     return !one.shown.is_live() && one.shown.portal.address != address;
+                   });
+             }},
         Kind{"another program unmounted", "false-unmounted-by-another",
              [](const std::string&, const Facts& facts) { return facts.top == nullptr; }},
         Kind{"another program mounted another", "false-mounted-by-another",
@@ -210,6 +218,7 @@ constexpr auto kOfAttempts =
                                      "no answer within ",
                                      "waiting until the other host's last writes have ended",
                                      "another host wrote it: remounting",
+                                     "being published, or made writable again",
                                      "it was mounted read-only, and is being mounted for writing",
                                      "mounting /dev/",
                                      "after mounting, ",
@@ -217,10 +226,10 @@ constexpr auto kOfAttempts =
                                      "writing to /mnt/",
                                      "its unwritten data is being written to ",
                                      "it is being unmounted",
-                                     "it is being published, or made writable",
                                      "unmounting ",
                                      "the dead mount stays: ",
                                      "is gone: the mount on it is dead",
+                                     "the target shows another disk at its new address",
                                      "returns only errors, or went read-only after an error",
                                      "files of the mount that was lost were still open",
                                      "No space left on device",

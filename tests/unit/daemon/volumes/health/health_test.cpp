@@ -90,9 +90,11 @@ TEST_F(VolumeTest, NoProbeIsStartedWhileAWorkerHangsInTheKernel) {
   world.stuck = true;
   ASSERT_TRUE(becomes(State::Stalled));
   const auto probes = world.count("probe");
+  const unsigned looks = world.io_looks;
   context.restart();
   context.run_for(std::chrono::milliseconds(30));
   EXPECT_EQ(world.count("probe"), probes);
+  EXPECT_EQ(world.io_looks, looks) << "300 stalled volumes would keep the thread busy";
   world.answers = true;
   world.stuck = false;
   EXPECT_TRUE(becomes(State::Ready));
