@@ -23,7 +23,8 @@ asio::awaitable<bool> stop_if_lost(VolumeContext& volume, Health& health, Fence&
   checked->is_exchanged = checked->is_exchanged || found.verdict == Verdict::Exchanged;
   if (found.verdict == Verdict::Fenced || found.verdict == Verdict::Exchanged)
     co_await fence.lose(checked, std::move(found.reason));
-  co_return found.verdict != Verdict::Silent&& found.verdict != Verdict::Unsure;
+  const bool is_unknown = found.verdict == Verdict::Silent || found.verdict == Verdict::Unsure;
+  co_return !is_unknown;
 }
 
 // The link may be down for a moment, or have been down until a moment ago.
@@ -35,6 +36,7 @@ asio::awaitable<void> look_before_writing(VolumeContext& volume, Paths& paths, H
     if (link == Link::Live && co_await stop_if_lost(volume, health, fence)) co_return;
     if (volume.clock.steady() >= end || volume.stopped) co_return;
     co_await volume.sleep(volume.timings.watch_closely);
+    if (link != Link::Live && !volume.stopped) co_await paths.tend_once();
   }
 }
 
@@ -98,23 +100,28 @@ asio::awaitable<Result<>> flush_before_leaving(VolumeContext& volume, Paths& pat
 
 // An unmount can't be called back from the kernel: when the link is back it writes what is unwritten,
 // whatever another host has written by then, and to whatever disk is there.
-Result<> check_can_close(VolumeContext& volume, Paths& paths) {
+asio::awaitable<Result<>> check_can_close(VolumeContext& volume, Paths& paths) {
+  // A read that queued behind the flush ends a moment later than it.
+  const SteadyTime end = volume.clock.steady() + volume.timings.probe;
+  while (volume.settings.nvme && paths.look() == Link::Live && volume.seams.device.has_stuck_worker() &&
+         volume.clock.steady() < end && !volume.stopped)
+    co_await volume.sleep(volume.timings.watch_closely);
   const Standing standing = volume.look_at_standing();
   const Link link = paths.look();
   const bool is_stuck = volume.seams.device.has_stuck_worker();
   if (standing.place != Place::Ours || mounts::is_read_only(*standing.top) || link == Link::Gone ||
       (link == Link::Live && !is_stuck))
-    return {};
+    co_return Result<>{};
   const std::string& name = volume.settings.name;
-  return fail(Errc::Unavailable,
-              volume.settings.mount.native() + " stays mounted: " +
-                  (is_stuck ? "a request to " + volume.status.device + " still waits in the kernel"
-                            : "no path to the target is live") +
-                  ", and its unwritten data would be written at any later time",
-              "try again when the target answers; if it is gone for good, `sudo nvme disconnect -n " +
-                  printable(volume.settings.nvme->subsystem) +
-                  "` ends the mount, and unwritten data is lost; then `sudo spark-stage volumes down " +
-                  name + "`");
+  co_return fail(Errc::Unavailable,
+                 volume.settings.mount.native() + " stays mounted: " +
+                     (is_stuck ? "a request to " + volume.status.device + " still waits in the kernel"
+                               : "no path to the target is live") +
+                     ", and its unwritten data would be written at any later time",
+                 "try again when the target answers; if it is gone for good, `sudo nvme disconnect -n " +
+                     printable(volume.settings.nvme->subsystem) +
+                     "` ends the mount, and unwritten data is lost; then `sudo spark-stage volumes down " +
+                     name + "`");
 }
 
 }  // namespace
@@ -150,7 +157,7 @@ asio::awaitable<Result<>> Volume::leave_host(OnDown on_down) {
   if (is_nvme) {
     if (const auto found = co_await paths_.rivals().find_place(); !found) co_return found.take_error();
     if (auto may = co_await nvme_.check_may_unmount(); !may) co_return may;
-    if (auto may = check_can_close(context_, paths_); !may) co_return may;
+    if (auto may = co_await check_can_close(context_, paths_); !may) co_return may;
   }
   Status& status = context_.status;
   const bool had_reservation = status.fence.reservation;

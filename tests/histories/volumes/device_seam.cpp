@@ -104,10 +104,8 @@ asio::awaitable<Result<>> HostDevice::flush(volumes::OwnMount mount) {
     if (super->dirty.empty()) return Result<>();
     if (host.driver.io(*super->head) == Io::Blocked) return Pause{kLooksAgain, true};
     if (super->flush > Duration(0)) {
-      const Duration part = std::min(super->flush, Duration(1'000));
-      super->flush -= part;
       ++super->head->completed;
-      return Pause{part, true};
+      return Pause{super->take_flush(), true};
     }
     (void)host.file_systems.flush(*super, Actor::Daemon);
     return Result<>();

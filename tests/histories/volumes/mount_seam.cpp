@@ -82,7 +82,7 @@ class PublishWork {
     Super& super = *(*entry)->super;
     if (!super.is_writer()) return Done(fail_errno(super.is_alive() ? EROFS : EIO, doing));
     if (host_.driver.io(*super.head) == Io::Blocked) return Pause{kLooksAgain, true};
-    if (super.flush > Duration(0)) return Pause{std::exchange(super.flush, Duration(0)), true};
+    if (super.flush > Duration(0)) return Pause{super.take_flush(), true};
     return close(**entry, super, doing);
   }
 

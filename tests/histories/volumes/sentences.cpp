@@ -225,7 +225,6 @@ constexpr auto kOfAttempts =
                                      "writing to /mnt/",
                                      "its unwritten data is being written to ",
                                      "it is being unmounted",
-                                     "it is being published, or made writable",
                                      "unmounting ",
                                      "the dead mount stays: ",
                                      "is gone: the mount on it is dead",
