@@ -65,7 +65,7 @@ void Requests::inherit(const Requests& before) {
   if (before.unrecorded_.empty() || !before.intent_ || before.intent_->up) return;
   note(before.intent_);
   unrecorded_ = before.unrecorded_;
-  warn_unrecorded(volume_, unrecorded_);
+  if (before.volume_.status.warnings.contains(Warning::Unrecorded)) warn_unrecorded(volume_, unrecorded_);
 }
 
 void Requests::ask_up() {
@@ -229,11 +229,9 @@ asio::awaitable<void> Requests::note_released() {
   if (!intent_ || intent_->up || intent_->is_released) co_return;
   Intent released = *intent_;
   released.is_released = true;
-  if (!unrecorded_.empty()) {  // record_missed() does it
-    note(released);
-    co_return;
-  }
-  if (auto saved = co_await save(std::move(released)); !saved) log::survived(saved.error());
+  note(released);
+  if (!unrecorded_.empty()) co_return;  // record_missed() does it
+  if (auto saved = co_await save(std::move(released)); !saved) unrecorded_ = saved.error().message();
 }
 
 void Requests::note(Result<Intent> intent) {
