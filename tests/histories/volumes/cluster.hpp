@@ -30,7 +30,6 @@ struct HostState {
   // By volume without a UUID in the configuration: the first one recorded in the state folder.
   std::map<std::string, std::string> meant;
   int next_pid = 4000;
-  SteadyTime mounted{};  // when a person last mounted a volume's device
   SteadyTime cleared{};  // when programs last closed their files, or a person unmounted something
 
   Wish wish(const std::string& volume) const;

@@ -76,7 +76,6 @@ void mount_by_hand(Cluster& cluster, Dice& dice) {
     return;
   }
   here.mounts.entries().back().while_down = is_wanted_down(here.state, here.volume);
-  here.state.mounted = cluster.time.steady();
   cluster.tell(here.who + "mount " + head->path() + " " + target + (is_read_only ? " -o ro" : ""));
 }
 
