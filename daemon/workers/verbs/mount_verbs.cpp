@@ -65,9 +65,8 @@ Result<std::string> own_mount_below(const json::object& request) {
   if (!seen) return seen.take_error();
   const auto table = mounts::read_mount_table({});
   if (!table) return table.take_error();
-  const bool is_there = std::ranges::any_of(*table, [&](const mounts::Mount& one) {
-    return mounts::is_mount(one, *seen) && one.target == target;
-  });
+  const bool is_there = std::ranges::any_of(
+      *table, [&](const mounts::Mount& one) { return mounts::is_mount(one, *seen) && one.target == target; });
   if (!is_there) return fail(Errc::Unavailable, "it is not mounted on " + printable(target) + " any more");
   return target;
 }
