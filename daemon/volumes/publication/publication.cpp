@@ -127,7 +127,7 @@ std::string Publication::reader_reason() const {
 
 std::string Publication::ready_reason() const {
   if (volume_.checked && volume_.checked->is_changing_writing)
-    return "it is being published, or made writable: programs may not be able to write to it";
+    return "being published, or made writable again: until then writes to it may fail";
   if (volume_.status.foreign_writes) return reader_reason();
   if (!is_published(volume_)) return "";
   const auto& published = volume_.status.published;

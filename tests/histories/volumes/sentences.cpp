@@ -219,6 +219,7 @@ constexpr auto kOfAttempts =
                                      "waiting until the other host's last writes have ended",
                                      "another host wrote it: remounting",
                                      "and unwritten data waits for it",
+                                     "being published, or made writable again",
                                      "mounting /dev/",
                                      "after mounting, ",
                                      "recording the volume's file system: ",
