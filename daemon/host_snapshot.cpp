@@ -32,8 +32,8 @@ Result<nvmetcp::Namespace> HostSnapshot::find_namespace(const std::vector<nvmetc
   return namespaces_.find(through, subsystem, nsid);
 }
 
-Result<std::string> HostSnapshot::subsystem_of_device(dev_t device) const {
-  return nvmetcp::subsystem_of_device(root_, device);
+Result<nvmetcp::DeviceOwner> HostSnapshot::owner_of_device(dev_t device) const {
+  return nvmetcp::owner_of_device(root_, device);
 }
 
 void HostSnapshot::forget() {

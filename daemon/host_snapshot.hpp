@@ -11,6 +11,7 @@
 #include "base/result.hpp"
 #include "daemon/mounts/table.hpp"
 #include "nvmetcp/connect/gateway.hpp"
+#include "nvmetcp/device/device_owner.hpp"
 #include "nvmetcp/sysfs/sysfs.hpp"
 
 namespace spark {
@@ -25,7 +26,7 @@ class HostSnapshot {
   const Result<std::vector<mounts::Mount>>& mounts();
   Result<nvmetcp::Namespace> find_namespace(const std::vector<nvmetcp::Controller>& through,
                                             const std::string& subsystem, std::uint32_t nsid);
-  Result<std::string> subsystem_of_device(dev_t device) const;
+  Result<nvmetcp::DeviceOwner> owner_of_device(dev_t device) const;
 
   // Call after a change to the host: earlier results are outdated.
   void forget();

@@ -10,6 +10,7 @@
 #include <thread>
 
 #include "base/file.hpp"
+#include "base/file_system.hpp"
 #include "base/text.hpp"
 #include "base/threads.hpp"
 
@@ -196,9 +197,7 @@ Result<> make_small_files(const std::string& folder, const std::vector<Bytes>& s
     const std::chrono::duration<double> due(written_bytes / static_cast<double>(rate));
     std::this_thread::sleep_until(start + std::chrono::duration_cast<Clock::duration>(due));
   }
-  const UniqueFd opened(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (!opened || ::syncfs(opened.get()) != 0) return fail_errno(errno, "flushing " + printable(folder));
-  return {};
+  return flush_file_system(folder);
 }
 
 }  // namespace spark::bench

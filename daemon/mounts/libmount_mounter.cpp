@@ -10,6 +10,7 @@
 #include <optional>
 #include <thread>
 
+#include "base/file_system.hpp"
 #include "base/text.hpp"
 #include "daemon/mounts/filesystems/block_device.hpp"
 #include "daemon/mounts/filesystems/mmp_claim.hpp"
@@ -177,17 +178,6 @@ Result<> check_only_mount(const Table& table, const Mount& mount, const std::str
   return {};
 }
 
-// A mounted file system claims its device, in any namespace.
-bool is_claimed(const Mount& mount) {
-  constexpr int kLooks = 4;  // other programs claim a device briefly, to examine it
-  for (int look = 0; look < kLooks; ++look) {
-    const UniqueFd device(::open(mount.source.c_str(), O_RDONLY | O_EXCL | O_NONBLOCK | O_CLOEXEC));
-    if (device || errno != EBUSY) return false;
-    std::this_thread::sleep_for(std::chrono::milliseconds(50));
-  }
-  return true;
-}
-
 // Unmounted here, but still mounted in a container: remounts it, because it must not look unused.
 Result<Change> put_back(const Mount& mount, const std::string& doing) {
   const std::string users = describe_users(users_elsewhere({}, mount.device_number), {}, mount);
@@ -257,7 +247,7 @@ Result<Change> LibmountMounter::unmount(const std::filesystem::path& target, Unm
   const bool spares_server = how == Unmount::Force && has_others_of_server(*table, *mount);
   if (!is_plain && is_nfs(mount->type) && give_up_waiting(*mount, spares_server)) return Change::Done;
   const MountOutcome outcome = call_unmount(target, is_plain ? UnmountCall::Plain : UnmountCall::Detach);
-  if (outcome.done() && is_plain && mount->source.starts_with("/dev/") && is_claimed(*mount))
+  if (outcome.done() && is_plain && mount->source.starts_with("/dev/") && is_device_claimed(mount->source))
     return put_back(*mount, doing);
   if (outcome.done()) return Change::Done;
   if (outcome.error_number != EBUSY) return fail_errno(outcome.error_number, doing);

@@ -6,6 +6,7 @@
 #include <cerrno>
 
 #include "base/file.hpp"
+#include "base/file_system.hpp"
 #include "base/text.hpp"
 #include "daemon/mounts/filesystems/block_device.hpp"
 #include "daemon/mounts/filesystems/mmp_claim.hpp"
@@ -36,12 +37,6 @@ Result<Place> find(const std::filesystem::path& target, const std::string& devic
                 "`findmnt " + printable(target.native()) + "` shows the mount");
   }
   return place;
-}
-
-Result<> flush(const std::filesystem::path& target, const std::string& doing) {
-  const UniqueFd fd(::open(target.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (!fd || ::syncfs(fd.get()) != 0) return fail_errno(errno, doing + ": flushing it");
-  return {};
 }
 
 Result<> remount_read_only(const Place& place, const std::string& doing) {
@@ -79,12 +74,16 @@ Result<Closed> publish(const std::filesystem::path& target, const std::string& d
   const auto place = find(target, device, doing);
   if (!place) return place.take_error();
   // The long part, while programs may still write.
-  if (auto flushed = flush(target, doing); !flushed) return flushed.take_error();
+  if (auto flushed = flush_file_system(target); !flushed) return fail_with(flushed.error(), doing);
   const auto before = read_published(target);
   if (!before) return fail_with(before.error(), doing);
   const Published published{(*before ? (*before)->generation : 0) + 1, host, rfc3339(now)};
   if (auto written = write_published(target, published); !written) return fail_with(written.error(), doing);
-  if (auto closed = remount_read_only(*place, doing); !closed) return closed.take_error();
+  if (auto withdrawn = withdraw_writer(target); !withdrawn) return fail_with(withdrawn.error(), doing);
+  if (auto closed = remount_read_only(*place, doing); !closed) {
+    std::ignore = announce_writer(target, host, now);
+    return closed.take_error();
+  }
   const auto stamp = closed_stamp(device, doing);
   Result<> done;
   if (!stamp) done = fail(stamp.error());

@@ -167,6 +167,11 @@ bool has_option(std::string_view options, std::string_view name) {
   });
 }
 
+bool is_mount(const Mount& mount, const MountNumbers& numbers) {
+  return mount.root == "/" && (numbers.id == 0 || numbers.id == mount.id) &&
+         (numbers.device == 0 || numbers.device == mount.device_number);
+}
+
 bool is_read_only(const Mount& mount) {
   return has_option(mount.options, "ro") || has_option(mount.super_options, "ro");
 }

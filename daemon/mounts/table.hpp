@@ -26,12 +26,13 @@ struct Mount {
   std::string root = "/";  // the mounted folder of the file system; "/FOLDER" for a bind mount of a part
 };
 
-// Of a mount that the daemon has checked; workers compare them before they use what is mounted there. The
-// kernel reuses the numbers of mounts that are gone, but seldom both at once. 0: any.
+// Of a mount that the daemon has checked, a whole file system; workers compare them before they use what is
+// mounted there. The kernel reuses the numbers of mounts that are gone, but seldom both at once. 0: any.
 struct MountNumbers {
   int id = 0;
   dev_t device = 0;
 };
+bool is_mount(const Mount& mount, const MountNumbers& numbers);
 inline json::object to_json(const MountNumbers& numbers) {
   return {{"id", numbers.id}, {"device", numbers.device}};
 }

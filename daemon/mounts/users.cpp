@@ -62,10 +62,6 @@ std::optional<pid_t> pid_of(const fs::path& process) {
   return pid;
 }
 
-}  // namespace
-
-namespace {
-
 // The device's mounts as a process sees them: another mount namespace has a copy of each, with another ID.
 struct View {
   std::vector<Mount> mounts;

@@ -78,6 +78,10 @@ class Release {
     if (answers) {
       const auto answer = co_await probe();
       answers = answer.has_value();
+      if (answers && volume_.nvme && !mounts::is_read_only(*standing.top)) {
+        const auto other = co_await volumes::exchanged_filesystem(seams_, volume_.mount, answer->uuid);
+        if (!other.empty()) co_return leave_exchanged(other);
+      }
     }
     if (!answers) co_return co_await leave_silent();
     const auto released = co_await unmount_patiently();
@@ -97,11 +101,7 @@ class Release {
            (released->still_reserved.empty() ? "" : ", " + released->still_reserved);
   }
 
-  bool has_live_link() {
-    if (!volume_.nvme) return true;
-    const auto all = seams_.snapshot.controllers(volume_.nvme->subsystem);
-    return all && std::ranges::any_of(*all, [](const auto& controller) { return controller.is_live(); });
-  }
+  bool has_live_link() { return !volume_.nvme || volumes::has_live_path(seams_, volume_); }
 
   asio::awaitable<Result<volumes::ProbeAnswer>> probe() {
     volumes::ProbeRequest request{volume_.mount, device_, std::nullopt};
@@ -148,6 +148,17 @@ class Release {
     co_return !answer && answer.error().kind == Errc::TimedOut;
   }
 
+  // A mount without a device writes nothing, whoever unmounts it.
+  std::string leave_exchanged(const std::string& mounted_uuid) {
+    const Error stays = volumes::stays_mounted(volume_, device_, mounted_uuid);
+    if (reason_ == ReleaseReason::Asked) {
+      link_.is_needed = true;
+      return stays.message();
+    }
+    link_.is_given_up = true;
+    return stays.what + ": cut off";
+  }
+
   // A shutdown can't wait for a silent target: waiting requests must fail, so that programs end. For a block
   // device the disconnect does that. Otherwise the decision is left to an administrator.
   asio::awaitable<std::string> leave_silent() {
@@ -158,7 +169,7 @@ class Release {
                         : "umount -f -l " + printable(volume_.mount.native())) +
           "` abandons it, and unwritten data is lost";
     }
-    link_.is_silent = true;
+    link_.is_given_up = true;
     std::string said = "its target does not answer: released by force, unwritten data is lost";
     if (volume_.nvme) co_return said;
     const auto own = volumes::look_at_place(seams_, volume_).own;
@@ -168,9 +179,10 @@ class Release {
     co_return said;
   }
 
-  // By force only from a silent target: its data can't be saved, and its users would delay the shutdown.
+  // By force only from a silent target, or from an exchanged disk: the data can't be saved, and its users
+  // would delay the shutdown.
   asio::awaitable<std::string> disconnect() {
-    const bool by_force = reason_ == ReleaseReason::Shutdown && (link_.is_silent || !has_live_link());
+    const bool by_force = reason_ == ReleaseReason::Shutdown && (link_.is_given_up || !has_live_link());
     const auto users = by_force ? nvmetcp::Users::CutOff : nvmetcp::Users::Spared;
     const auto done = co_await volumes::disconnect_subsystem(seams_, volume_.nvme->subsystem, users);
     std::string said;

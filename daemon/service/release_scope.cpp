@@ -71,9 +71,9 @@ std::vector<config::Volume> not_in_config(const config::Config& config, HostSnap
     named.insert(subsystem);
   };
   for (const mounts::Mount& mount : snapshot.mounts().value_or(std::vector<mounts::Mount>{})) {
-    const auto subsystem = snapshot.subsystem_of_device(mount.device_number);
-    if (subsystem && ours.contains(*subsystem) && mount_points.insert(mount.target).second)
-      add(*subsystem, mount.target);
+    const auto owner = snapshot.owner_of_device(mount.device_number);
+    if (owner && ours.contains(owner->subsystem) && mount_points.insert(mount.target).second)
+      add(owner->subsystem, mount.target);
   }
   for (const std::string& subsystem : ours) {
     if (!named.contains(subsystem)) add(subsystem, {});

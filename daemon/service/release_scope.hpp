@@ -13,9 +13,9 @@ namespace spark {
 
 // The connection to one subsystem of a target; each of its volumes is a namespace of that subsystem.
 struct SharedLink {
-  std::size_t volumes = 0;  // volumes not released yet: the last one disconnects
-  bool is_needed = false;   // one of its volumes stays mounted
-  bool is_silent = false;   // one of its volumes got no answer over it
+  std::size_t volumes = 0;   // volumes not released yet: the last one disconnects
+  bool is_needed = false;    // one of its volumes stays mounted
+  bool is_given_up = false;  // one of its volumes can't be unmounted: no answer, or its disk was exchanged
 };
 
 // One for each volume; volumes of one subsystem of one target share it.

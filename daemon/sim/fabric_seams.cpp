@@ -55,20 +55,13 @@ Result<> SimulatedFabricSnapshot::check_paths_secured(const std::string& /*subsy
   return {};
 }
 
-Result<nvmetcp::Namespace> SimulatedFabricSnapshot::find_namespace(const std::string& subsystem,
-                                                                   std::uint32_t nsid) {
-  const auto through = controllers(subsystem);
-  if (!through) return through.take_error();
-  return world_.find_namespace(*through, nsid);
-}
-
 Result<nvmetcp::Namespace> SimulatedFabricSnapshot::find_namespace_below(
     const std::vector<nvmetcp::Controller>& controllers, std::uint32_t nsid) {
   return world_.find_namespace(controllers, nsid);
 }
 
-Result<std::string> SimulatedFabricSnapshot::subsystem_of_device(dev_t device) {
-  return world_.subsystem_of(device);
+Result<nvmetcp::DeviceOwner> SimulatedFabricSnapshot::owner_of_device(dev_t device) {
+  return world_.subsystem_of(device).map([](const std::string& nqn) { return nvmetcp::DeviceOwner{nqn, 0}; });
 }
 
 asio::awaitable<Result<nvmetcp::Connection>> SimulatedDiscovery::watch(nvmetcp::Portal portal,

@@ -42,10 +42,9 @@ class SimulatedFabricSnapshot final : public volumes::FabricSnapshot {
   std::vector<nvmetcp::Controller> strangers(const std::string& subsystem) override;
   // Keys and encryption are not simulated: every path counts as secured.
   Result<> check_paths_secured(const std::string& subsystem, const nvmetcp::ConnectOptions& options) override;
-  Result<nvmetcp::Namespace> find_namespace(const std::string& subsystem, std::uint32_t nsid) override;
   Result<nvmetcp::Namespace> find_namespace_below(const std::vector<nvmetcp::Controller>& controllers,
                                                   std::uint32_t nsid) override;
-  Result<std::string> subsystem_of_device(dev_t device) override;
+  Result<nvmetcp::DeviceOwner> owner_of_device(dev_t device) override;
 
  private:
   World& world_;

@@ -25,6 +25,7 @@ struct CheckedMount {
   std::string uuid;    // of the file system; empty for NFS
   bool is_writer = false;
   bool is_changing_writing = false;  // a worker publishes it, or makes it writable again
+  unsigned changes = 0;              // how often that has begun or ended
   FenceStatus fence;                 // for a writer
 
   std::uint64_t stamp = 0;   // of the superblock, for a reader: when it was mounted; 0 means unknown
@@ -36,7 +37,8 @@ struct CheckedMount {
   WallTime held_at_wall{};  // goes on while the host sleeps
   std::string mmp_node;     // this host's name in multi-mount protection at the first probe
 
-  bool is_broken = false;     // found shut down
+  bool is_broken = false;     // found shut down, or to be shut down
+  bool is_stopped = false;    // shut down by this daemon: its unmount writes no data
   bool is_exchanged = false;  // another file system was found on its device
   std::string fence_lost;     // why this host may not write, while it is still mounted
 };

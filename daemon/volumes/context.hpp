@@ -49,6 +49,7 @@ class VolumeContext {
   Attempts attempts;
   Backoff backoff;  // between attempts to bring it up
   bool wanted_up = true, stopped = false;
+  bool is_left() const { return stopped || !wanted_up; }  // no step towards ready makes sense any more
   // Keeps the volume alive while background work runs.
   std::function<std::shared_ptr<void>()> keep_alive;
 

@@ -24,14 +24,15 @@ Place place_of(const Seams& seams, const config::Volume& volume, const mounts::M
         mount.type.starts_with("nfs") && mount.source == volume.nfs->host + ":" + volume.nfs->path;
     return is_export ? Place::Ours : Place::Foreign;
   }
-  const auto owner = seams.snapshot.subsystem_of_device(mount.device_number);
+  const auto owner = seams.snapshot.owner_of_device(mount.device_number);
   if (!owner) {
     // The kernel keeps a dead disk's number while the mount holds it, but no device has that number any more.
     const bool was_nvme = mount.source.starts_with("/dev/nvme");
     return owner.error().kind == Errc::NotFound && was_nvme ? Place::Dead : Place::Foreign;
   }
-  if (*owner != volume.nvme->subsystem) return Place::Foreign;
+  if (owner->subsystem != volume.nvme->subsystem) return Place::Foreign;
   if (volume.nvme->nsid == config::kAnyNamespace) return Place::Ours;
+  if (owner->nsid != 0 && owner->nsid != volume.nvme->nsid) return Place::Foreign;
   const auto block = seams.snapshot.find_namespace(volume.nvme->subsystem, volume.nvme->nsid);
   if (block && block->device_number == mount.device_number) return Place::Ours;
   if (block)
@@ -68,6 +69,14 @@ Error covered(const config::Volume& volume, const Standing& standing) {
           printable(standing.top->source) + " (" + printable(standing.top->type) + ") is mounted on " + over +
               " and hides volume " + volume.name + (over == where ? "" : " at " + where),
           "unmount that first: umount " + over};
+}
+
+Error mounted_otherwise(const config::Volume& volume, bool wants_read_only) {
+  return {Errc::Refused,
+          printable(volume.mount.native()) + " is mounted " + (wants_read_only ? "read-write" : "read-only") +
+              " already",
+          std::string("unmount it, and remove its fstab line if it has one; it is then mounted ") +
+              (wants_read_only ? "read-only" : "for writing") + " automatically"};
 }
 
 bool is_own(Place place) {

@@ -26,6 +26,8 @@ Standing look_at_place(const Seams& seams, const config::Volume& volume);
 
 // For a Covered volume: Refused, naming the mount that hides it.
 Error covered(const config::Volume& volume, const Standing& standing);
+// The refusal of a mount that can, or can't, be written, unlike the configuration.
+Error mounted_otherwise(const config::Volume& volume, bool wants_read_only);
 
 // The volume's mount is at its mount point, and programs can reach it.
 bool is_own(Place place);

@@ -9,15 +9,6 @@
 namespace spark::volumes {
 namespace {
 
-bool is_writer(const config::Volume& volume) {
-  return volume.nvme && volume.access == config::Access::Exclusive;
-}
-
-bool has_live_path(const Seams& seams, const config::Volume& volume) {
-  const auto all = seams.snapshot.controllers(volume.nvme->subsystem);
-  return all && std::ranges::any_of(*all, [](const auto& controller) { return controller.is_live(); });
-}
-
 // Where a device is still mounted; empty means nowhere. A writer there needs the reservation.
 Result<std::string> where_mounted(const Seams& seams, dev_t device) {
   const auto& table = seams.mounts.mount_table();
@@ -49,8 +40,17 @@ std::string hint_of_force(const config::Volume& volume) {
          " --force` unmounts it; writes that the server has not received are lost";
 }
 
+bool wants_fence(const config::Volume& volume) {
+  return volume.nvme && volume.access == config::Access::Exclusive && volume.fence != config::Fence::None;
+}
+
 bool wants_reservation(const config::Volume& volume) {
-  return is_writer(volume) && volume.fence != config::Fence::None && volume.fence != config::Fence::Mmp;
+  return wants_fence(volume) && volume.fence != config::Fence::Mmp;
+}
+
+bool has_live_path(const Seams& seams, const config::Volume& volume) {
+  const auto all = seams.snapshot.controllers(volume.nvme->subsystem);
+  return all && std::ranges::any_of(*all, &nvmetcp::Controller::is_live);
 }
 
 asio::awaitable<Result<Released>> release_mount(const Seams& seams, const config::Volume& volume,
@@ -84,24 +84,52 @@ asio::awaitable<Result<Released>> release_mount(const Seams& seams, const config
 
 asio::awaitable<GivenBack> give_back_reservation(const Seams& seams, const config::Volume& volume) {
   GivenBack given;
-  if (!wants_reservation(volume) || !has_live_path(seams, volume)) co_return given;
+  if (!wants_reservation(volume)) co_return given;
+  const std::string failed = "the reservation may still be held for this host: giving it back failed: ";
   const auto block = seams.snapshot.find_namespace(volume.nvme->subsystem, volume.nvme->nsid);
-  if (!block) co_return given;
+  if (!block || !has_live_path(seams, volume)) {
+    given.still_reserved = failed + (block ? "no path to the target is live" : block.error().message());
+    co_return given;
+  }
   const auto elsewhere = where_mounted(seams, block->device_number);
   if (!elsewhere || !elsewhere->empty()) {
-    given.still_reserved =
-        "the reservation may still be held for this host: giving it back failed: " +
-        (elsewhere ? "the device is mounted at " + *elsewhere + " too" : elsewhere.error().message());
+    given.still_reserved = failed + (elsewhere ? "the device is mounted at " + *elsewhere + " too"
+                                               : elsewhere.error().message());
     co_return given;
   }
   ReservationRequest request{
       ReservationAct::Release, "/dev/" + block->device, {volume.nvme->subsystem, volume.nvme->nsid}};
   const auto answer = co_await seams.reservations.reservation(std::move(request));
-  if (!answer)
-    given.still_reserved =
-        "the reservation may still be held for this host: giving it back failed: " + answer.error().message();
+  if (!answer) given.still_reserved = failed + answer.error().message();
   given.gave_back = answer && answer->hold != nvmetcp::Hold::Unsupported;
   co_return given;
+}
+
+asio::awaitable<std::string> exchanged_filesystem(const Seams& seams, std::filesystem::path target,
+                                                  std::string uuid) {
+  const auto mounted = co_await seams.device.mounted_state(std::move(target));
+  co_return mounted && mounted->uuid != uuid ? mounted->uuid : "";
+}
+
+Error stays_mounted(const config::Volume& volume, const std::string& device,
+                    const std::string& mounted_uuid) {
+  return {Errc::Refused,
+          volume.mount.native() + " is not unmounted: " + printable(device) +
+              " holds another file system than " + mounted_uuid +
+              ", which is mounted, and its unmount would write to it",
+          "`sudo nvme disconnect -n " + printable(volume.nvme->subsystem) +
+              "` ends the mount without writing; then `spark-stage volumes down " + volume.name + "`"};
+}
+
+bool is_connection_shared(const Seams& seams, const config::Volume& volume) {
+  if (seams.neighbours.subsystem_shared()) return true;
+  const auto& table = seams.mounts.mount_table();
+  const auto block = seams.snapshot.find_namespace(volume.nvme->subsystem, volume.nvme->nsid);
+  return table && std::ranges::any_of(*table, [&](const mounts::Mount& one) {
+           if (block && one.device_number == block->device_number) return false;
+           const auto owner = seams.snapshot.owner_of_device(one.device_number);
+           return owner && owner->subsystem == volume.nvme->subsystem;
+         });
 }
 
 asio::awaitable<Disconnected> disconnect_subsystem(const Seams& seams, std::string subsystem,

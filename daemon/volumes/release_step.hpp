@@ -37,8 +37,21 @@ struct GivenBack {
 };
 asio::awaitable<GivenBack> give_back_reservation(const Seams& seams, const config::Volume& volume);
 
-// Whether the volume is fenced by a reservation if its namespace supports it.
+// Whether other writers are to be kept out; and whether by a reservation, if its namespace supports it.
+bool wants_fence(const config::Volume& volume);
 bool wants_reservation(const config::Volume& volume);
+
+bool has_live_path(const Seams& seams, const config::Volume& volume);
+
+// The file system mounted at `target`, if its device holds another one by now, `uuid`: the disk was exchanged
+// below the mount. Empty: it is the same, or the kernel does not say.
+asio::awaitable<std::string> exchanged_filesystem(const Seams& seams, std::filesystem::path target,
+                                                  std::string uuid);
+// Why such a mount stays: its flush and its unmount would write to the other file system.
+Error stays_mounted(const config::Volume& volume, const std::string& device, const std::string& mounted_uuid);
+
+// Whether another volume needs the volume's connection, or another namespace of its subsystem is mounted.
+bool is_connection_shared(const Seams& seams, const config::Volume& volume);
 
 // Disconnects every controller of the subsystem that this host created, unless another program keeps it.
 // Returns the names of the disconnected ones, and the first failure, after all were tried.

@@ -100,6 +100,12 @@ void Status::warn(Warning kind, std::string sentence) {
   }
 }
 
+void Status::forget_connection() {
+  insecure.clear();
+  drives.reset();
+  warn(Warning::Connection, "");
+}
+
 std::vector<std::string> all_warnings(const Status& status) {
   std::vector<std::string> warnings;
   for (const auto& [kind, sentence] : status.warnings) warnings.push_back(sentence);

@@ -74,6 +74,8 @@ struct Status {
 
   // An empty sentence withdraws the warning.
   void warn(Warning kind, std::string sentence);
+  // The connection is gone, and with it all that was found on it.
+  void forget_connection();
 };
 
 // A sentence if programs can write under the mount point while nothing is mounted there, or if it contains

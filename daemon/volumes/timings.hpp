@@ -11,7 +11,8 @@ struct Timings {
   Duration probe{10'000};       // between two reads of a ready volume's superblock
   Duration mounted_state{10'000};  // between two checks of a ready volume's file system
   Duration io_silence{5'000};  // without completed I/O for this long, a device with I/O in progress is silent
-  Duration smart{60'000};      // between two queries about the target's drives
+  Duration flush_silence{60'000};    // the same during a flush before an unmount: it is given up
+  Duration smart{60'000};            // between two queries about the target's drives
   Duration smart_refused{3600'000};  // the same for a target that did not answer one
   Duration probe_reader{2'000};      // between two reads if another host may publish
   Duration first_retry{1000}, longest_retry{5'000};

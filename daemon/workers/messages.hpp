@@ -2,9 +2,12 @@
 #pragma once
 
 #include "base/described.hpp"
+#include "daemon/mounts/filesystems/mounted_state.hpp"
 #include "daemon/mounts/filesystems/superblock.hpp"
 #include "daemon/mounts/guard.hpp"
 #include "daemon/mounts/mounter.hpp"
+#include "daemon/mounts/publish.hpp"
+#include "daemon/mounts/table.hpp"
 #include "nvmetcp/connect/gateway.hpp"
 #include "nvmetcp/device/smart.hpp"
 #include "nvmetcp/reservations/reservation_hold.hpp"
@@ -32,6 +35,10 @@ SPARK_MESSAGE(DeadMount, (device, detach, id));
 SPARK_MESSAGE(MountRequest, (source, target, type, read_only, options, keeps_journal, claim_as, uuid,
                              replaces, claim_s, may_hide_files));
 SPARK_MESSAGE(Guard, (is_ours, gap, files));
+SPARK_MESSAGE(MountNumbers, (id, device));
+SPARK_MESSAGE(Published, (generation, host, at));
+SPARK_MESSAGE(Closed, (published, stamp));
+SPARK_MESSAGE(MountedState, (is_shut_down, uuid, damage, published, is_written_since));
 
 }  // namespace spark::mounts
 

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/clock.hpp"
+#include "base/file_system.hpp"
 #include "base/text.hpp"
 #include "nvmetcp/names.hpp"
 #include "nvmetcp/resolve.hpp"
@@ -23,7 +24,6 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::chrono::milliseconds kLookAgain{50};
-constexpr int kLooks = 4;  // others claim a device for a moment, to look at it
 constexpr std::chrono::milliseconds kTargetAnswersWithin{1500};
 
 // A name can be taken by the next controller at once; its folder's inode can't.
@@ -74,16 +74,6 @@ std::vector<std::string> lost_with(const SystemRoot& root, const std::vector<Con
   return lost;
 }
 
-// By a mount in any namespace, swap, or an exclusive open; also of a partition.
-bool is_claimed(const fs::path& device) {
-  for (int look = 0; look < kLooks; ++look) {
-    const UniqueFd fd(::open(device.c_str(), O_RDONLY | O_EXCL | O_NONBLOCK | O_CLOEXEC));
-    if (fd || errno != EBUSY) return false;
-    std::this_thread::sleep_for(kLookAgain);
-  }
-  return true;
-}
-
 Result<> refuse_if_used(const SystemRoot& root, const std::string& controller,
                         const std::vector<std::string>& devices) {
   for (const std::string& device : devices) {
@@ -92,7 +82,7 @@ Result<> refuse_if_used(const SystemRoot& root, const std::string& controller,
                   "disconnecting " + controller + ": " + join(holders, ", ") + " is built on its " + device,
                   "take that device down first (`dmsetup remove`, `mdadm --stop`, `vgchange -an`)");
     }
-    if (is_claimed(root / "dev" / device)) {
+    if (is_device_claimed(root / "dev" / device)) {
       return fail(Errc::Refused,
                   "disconnecting " + controller + ": its " + device +
                       " is still in use on this host, mounted or as swap, perhaps in a container",

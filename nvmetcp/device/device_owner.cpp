@@ -2,17 +2,23 @@
 
 #include <sys/sysmacros.h>
 
+#include <charconv>
 #include <filesystem>
 
 namespace spark::nvmetcp {
 
-Result<std::string> subsystem_of_device(const SystemRoot& root, dev_t device) {
+Result<DeviceOwner> owner_of_device(const SystemRoot& root, dev_t device) {
   const std::string number = std::to_string(major(device)) + ":" + std::to_string(minor(device));
   // A link into the device's own folder. A disk lies in its subsystem's folder (multipath head) or its
   // controller's; a partition one deeper.
   const auto node = root / ("sys/dev/block/" + number);
-  for (const char* above : {"../subsysnqn", "../../subsysnqn"}) {
-    if (auto nqn = read_line_file(node / above)) return nqn;
+  for (const std::filesystem::path& disk : {node, node / ".."}) {
+    const auto nqn = read_line_file(disk / "../subsysnqn");
+    if (!nqn) continue;
+    const std::string text = read_line_file(disk / "nsid").value_or("");
+    DeviceOwner owner{*nqn, 0};
+    std::from_chars(text.data(), text.data() + text.size(), owner.nsid);
+    return owner;
   }
   std::error_code ignored;
   if (!std::filesystem::exists(node, ignored))

@@ -3,6 +3,7 @@
 
 #include <sys/types.h>
 
+#include <cstdint>
 #include <string>
 
 #include "base/file.hpp"
@@ -10,9 +11,13 @@
 
 namespace spark::nvmetcp {
 
-// The NQN of the subsystem that an NVMe disk or partition belongs to. NotFound: the number belongs to no
-// device any more (the kernel keeps the number of a dead disk while a mount holds it). Invalid: a device that
-// is not NVMe.
-Result<std::string> subsystem_of_device(const SystemRoot& root, dev_t device);
+struct DeviceOwner {
+  std::string subsystem;   // its NQN
+  std::uint32_t nsid = 0;  // 0: unknown
+};
+
+// The namespace that an NVMe disk or partition belongs to. NotFound: the number belongs to no device any more
+// (the kernel keeps the number of a dead disk while a mount holds it). Invalid: a device that is not NVMe.
+Result<DeviceOwner> owner_of_device(const SystemRoot& root, dev_t device);
 
 }  // namespace spark::nvmetcp

@@ -61,8 +61,11 @@ Result<> LibnvmeReservations::read_capabilities() {
   auto* identity = static_cast<nvme_id_ns*>(buffer.get());
   errno = 0;
   auto asked = check(nvme_identify_ns(fd_.get(), nsid_, identity), "identifying the namespace");
-  if (asked) capabilities_ = identity->rescap;
-  return asked;
+  if (!asked) return asked;
+  if (identity->nsze == 0)  // inactive: all is zero, as of one that is disabled for a moment
+    return fail(Errc::Unavailable, "identifying " + device_ + ": the namespace is not active");
+  capabilities_ = identity->rescap;
+  return {};
 }
 
 Result<std::optional<ReservationReport>> LibnvmeReservations::report() {

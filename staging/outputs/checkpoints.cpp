@@ -151,12 +151,6 @@ bool mark_unproven(std::vector<Checkpoint>& checkpoints, const fs::path& folder,
   return are_new;
 }
 
-Result<> flush_file_system(const fs::path& path) {
-  const UniqueFd opened(::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
-  if (opened && ::syncfs(opened.get()) == 0) return {};
-  return fail_errno(errno, "flushing the file system of " + printable(path.native()));
-}
-
 Result<std::vector<std::string>> remove_checkpoints(const fs::path& folder,
                                                     const std::map<std::string, std::int64_t>& seen,
                                                     const std::vector<fs::path>& sources) {

@@ -55,10 +55,6 @@ bool mark_unproven(std::vector<Checkpoint>& checkpoints, const std::filesystem::
                    const KnownStates& known, std::optional<std::int64_t> boot_ns,
                    const KnownStates& unproven = {});
 
-// Makes everything on the file system of this file or folder durable: a job leaves its files in the page
-// cache.
-Result<> flush_file_system(const std::filesystem::path& path);
-
 // Deletes entries of a job's folder, each with one rename before any of its files is deleted, and the remains
 // of an interrupted call. `seen` has their names and their Checkpoint::written when that was decided: an
 // entry that has changed since stays, because a job has saved the same name again. A missing entry is no

@@ -4,6 +4,7 @@
 #include <boost/asio/post.hpp>
 #include <boost/asio/use_awaitable.hpp>
 
+#include "nvmetcp/sysfs/registry.hpp"
 #include "nvmetcp/sysfs/sysfs.hpp"
 #include "tests/support/fake_world.hpp"
 
@@ -40,6 +41,10 @@ class FakeFabric final : public Fabric {
     }
     nvmetcp::Connection connection;
     connection.controller = world_.plug_in(subsystem, portal);
+    auto& owner =
+        std::ranges::find(world_.controllers, connection.controller, &nvmetcp::Controller::name)->owner;
+    if (owner.empty()) owner = nvmetcp::kOwner;
+    connection.differences = world_.differences[portal.address];
     co_return connection;
   }
   asio::awaitable<Result<std::vector<nvmetcp::Portal>>> resolve(nvmetcp::Portal portal) override {
@@ -63,6 +68,7 @@ class FakeFabric final : public Fabric {
   asio::awaitable<Result<Change>> disconnect(std::string controller, std::string,
                                              nvmetcp::Users users) override {
     world_.touched.emplace_back(users == nvmetcp::Users::CutOff ? "cut off" : "disconnect");
+    if (world_.disconnect_error) co_return fail(*world_.disconnect_error);
     std::erase_if(world_.controllers, [&](const auto& one) { return one.name == controller; });
     world_.forget_lost();
     if (world_.controllers.empty()) world_.lose_device();
@@ -93,9 +99,6 @@ class FakeFabricSnapshot final : public FabricSnapshot {
     if (world_.unsecured) return fail(*world_.unsecured);
     return {};
   }
-  Result<nvmetcp::Namespace> find_namespace(const std::string& subsystem, std::uint32_t nsid) override {
-    return find_namespace_below(*controllers(subsystem), nsid);
-  }
   Result<nvmetcp::Namespace> find_namespace_below(const std::vector<nvmetcp::Controller>& through,
                                                   std::uint32_t) override {
     for (const auto& controller : through) {
@@ -105,10 +108,11 @@ class FakeFabricSnapshot final : public FabricSnapshot {
     }
     return fail(Errc::NotFound, "namespace 1 is not there");
   }
-  Result<std::string> subsystem_of_device(dev_t device) override {
+  Result<nvmetcp::DeviceOwner> owner_of_device(dev_t device) override {
     const auto found = world_.owners.find(device);
     if (found == world_.owners.end()) return fail(Errc::NotFound, "gone");
-    return found->second;
+    const auto nsid = world_.nsids.find(device);
+    return nvmetcp::DeviceOwner{found->second, nsid == world_.nsids.end() ? 1 : nsid->second};
   }
 
  private:

@@ -17,6 +17,7 @@ class FakeStore final : public VolumeStore {
   explicit FakeStore(FakeWorld& world) : world_(world) {}
 
   asio::awaitable<Result<>> pin(FilesystemIdentity identity) override {
+    if (world_.is_state_full) co_return fail(Errc::NoSpace, "recording it");
     world_.pinned = identity;
     co_return Result<>{};
   }

@@ -28,6 +28,7 @@ class FakeMounts final : public Mounts {
       users = gone->users;
     }
     if (world_.mount_error) co_return fail(*world_.mount_error);
+    if (world_.is_state_full && !identity.uuid.empty()) co_return fail(Errc::NoSpace, "recording it");
     world_.mount(request.target, request.read_only, world_.number_of(request.source), request.source,
                  request.type == "nfs" ? "nfs4" : request.type);
     if (!identity.uuid.empty()) world_.pinned = identity;
@@ -120,12 +121,13 @@ class FakeDevice final : public Device {
     answer.mounts = world_.superblock.mounts;
     answer.mmp_node = world_.superblock.mmp_node;
     if (request.keep_reservation) answer.holding = *nvmetcp::keep_reservation(commands_, FakeWorld::kUs);
+    for (unsigned turn = 0; turn < world_.probe_takes; ++turn) co_await asio::post(asio::use_awaitable);
     co_return answer;
   }
   asio::awaitable<Result<mounts::MountedState>> mounted_state(std::filesystem::path) override {
     if (!world_.mount_answers) co_return fail(Errc::TimedOut, "no answer");
     co_return mounts::MountedState{world_.shut_down, world_.mounted_uuid, world_.superblock.damage,
-                                   world_.published};
+                                   world_.published, world_.is_written_since};
   }
   asio::awaitable<Result<>> flush(OwnMount) override {
     world_.touched.emplace_back("flush");
@@ -138,6 +140,7 @@ class FakeDevice final : public Device {
   }
   asio::awaitable<Result<>> stop_writing(OwnMount, std::string) override {
     world_.touched.emplace_back("stop writing");
+    if (world_.stop_error) co_return fail(*world_.stop_error);
     co_return Result<>{};
   }
   std::optional<std::uint64_t> completed_io(const std::string&, const std::vector<std::string>&) override {
@@ -159,6 +162,7 @@ class FakeReservations final : public Reservations {
   asio::awaitable<Result<nvmetcp::ReservationState>> reservation(ReservationRequest request) override {
     if (request.act == ReservationAct::Look)
       co_return nvmetcp::look_at_reservation(commands_, FakeWorld::kUs);
+    world_.while_reserving();
     if (request.act == ReservationAct::Hold) co_return nvmetcp::hold_reservation(commands_, FakeWorld::kUs);
     if (request.act == ReservationAct::Take) co_return nvmetcp::take_reservation(commands_, FakeWorld::kUs);
     const bool released = *nvmetcp::release_reservation(commands_, FakeWorld::kUs) == Change::Done;

@@ -25,10 +25,12 @@ struct FakeWorld {
   std::vector<nvmetcp::OfferedSubsystem> offers;
   mounts::Superblock superblock;
   sim::KeptReservations reservations{false, {}, {}};
-  std::optional<Error> connect_error, mount_error, unmount_error, timers_error, publish_error, writable_error;
+  std::optional<Error> connect_error, mount_error, unmount_error, timers_error, publish_error, writable_error,
+      stop_error, disconnect_error;
   std::optional<Error> unsecured;              // for a path without the configured security
   std::optional<mounts::Published> published;  // in the file system
-  std::optional<nvmetcp::Smart> smart;         // no value: the target does not support the log page
+  bool is_written_since = false;
+  std::optional<nvmetcp::Smart> smart;  // no value: the target does not support the log page
 
   // This host.
   std::vector<nvmetcp::Controller> controllers;
@@ -37,7 +39,8 @@ struct FakeWorld {
   std::vector<mounts::Mount> mounts;
   // Controllers that do not lead to `block`, with their namespaces.
   std::map<std::string, std::optional<nvmetcp::Namespace>> others;
-  std::map<dev_t, std::string> owners;  // device → subsystem; absent: the device is gone
+  std::map<dev_t, std::string> owners;   // device → subsystem; absent: the device is gone
+  std::map<dev_t, std::uint32_t> nsids;  // where it is not 1
   std::optional<FilesystemIdentity> pinned;
   unsigned silent_probes = 0;  // the number of probes without an answer, from the next one on
   bool mount_table_readable = true, answers = true, shared = false;
@@ -57,16 +60,18 @@ struct FakeWorld {
   std::map<std::string, nvmetcp::ConnectOptions> timers;  // controller → its last settings
   nvmetcp::ConnectOptions last_options;                   // of the last connect
   std::function<void()> while_connecting = [] {}, while_mounting = [] {}, while_publishing = [] {},
-                        while_unmounting = [] {};
+                        while_unmounting = [] {}, while_reserving = [] {};
   Duration unmount_takes{0}, intent_takes{0};
-  unsigned publish_takes = 1;  // in turns of the loop
+  unsigned publish_takes = 1, probe_takes = 0;  // in turns of the loop
   mounts::MountRequest last_mount;
   mounts::Guard guard{true, "", {}};  // for the mount point
   std::optional<Error> guard_error;
   std::vector<bool> guarded;  // one entry per call: whether the volume was mounted there
   dev_t next_device = 100;
   int next_controller = 7, next_mount = kRootMount + 1;
-  std::set<std::string> unreachable;         // addresses
+  std::set<std::string> unreachable;                            // addresses
+  std::map<std::string, std::vector<std::string>> differences;  // address → options that are not applied
+  bool is_state_full = false;
   std::map<std::string, std::string> names;  // host name of a target → address
 
   std::vector<std::string> touched;  // "discover", "connect", "mount ro", …, in order

@@ -144,6 +144,7 @@ Result<MountedState> read_mounted_state(const std::filesystem::path& target) {
     state.is_shut_down = !*gives;
   }
   if (const auto published = read_published(target)) state.published = *published;
+  state.is_written_since = is_writer_announced(target).value_or(true);
   return state;
 }
 

@@ -16,6 +16,7 @@ struct MountedState {
   std::string uuid;                    // of the mounted file system; empty if this kernel does not report it
   std::string damage;                  // errors that the kernel found in it, as text; empty means none
   std::optional<Published> published;  // none: nothing was published, or it can't be read now
+  bool is_written_since = false;       // a writer has opened it since it was published, or may have
 };
 
 Result<MountedState> read_mounted_state(const std::filesystem::path& target);

@@ -112,4 +112,19 @@ Result<> announce_writer(const std::filesystem::path& mount, const std::string& 
   return rewrite_xfs_superblock(mount);
 }
 
+Result<> withdraw_writer(const std::filesystem::path& mount) {
+  const auto file = mount / kWriterFile;
+  if (::unlink(file.c_str()) == 0) return flush_folder(file.parent_path());
+  if (errno == ENOENT) return {};
+  return fail_errno(errno, "removing " + printable(file.native()));
+}
+
+Result<bool> is_writer_announced(const std::filesystem::path& mount) {
+  const auto file = mount / kWriterFile;
+  struct stat status {};
+  if (::lstat(file.c_str(), &status) == 0) return true;
+  if (errno == ENOENT) return false;
+  return fail_errno(errno, "looking at " + printable(file.native()));
+}
+
 }  // namespace spark::mounts

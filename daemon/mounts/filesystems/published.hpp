@@ -36,5 +36,8 @@ Result<> write_published(const std::filesystem::path& mount, const Published& pu
 // superblock of an xfs is written as well, so that its stamp tells an earlier writer, whose reservation the
 // target has forgotten, of this one. No file is written to a full file system.
 Result<> announce_writer(const std::filesystem::path& mount, const std::string& host, WallTime now);
+// The reverse, before the file system is closed for its readers: no writer has opened it since.
+Result<> withdraw_writer(const std::filesystem::path& mount);
+Result<bool> is_writer_announced(const std::filesystem::path& mount);
 
 }  // namespace spark::mounts

@@ -6,8 +6,24 @@ asio::awaitable<Result<json::object>> Asker::ask(std::string verb, json::object 
   co_return co_await runner_.ask(subject_, std::move(verb), std::move(request), deadline);
 }
 
+asio::awaitable<Result<json::object>> Asker::ask_beside(const std::string& what, std::string verb,
+                                                        json::object request, Duration deadline) {
+  return runner_.ask(what + " of " + subject_, std::move(verb), std::move(request), deadline);
+}
+
 asio::awaitable<Result<json::object>> Asker::act(std::string verb, json::object request, Duration deadline) {
   auto answer = co_await ask(std::move(verb), std::move(request), deadline);
+  snapshot_.forget();
+  co_return answer;
+}
+
+asio::awaitable<Result<json::object>> Asker::act_patiently(std::string verb, json::object request) {
+  workers::Call call;
+  call.verb = std::move(verb);
+  call.subject = subject_;
+  call.request = std::move(request);
+  workers::Cancellation never;
+  auto answer = co_await runner_.run(std::move(call), never);
   snapshot_.forget();
   co_return answer;
 }

@@ -19,8 +19,13 @@ class Asker {
       : runner_(runner), snapshot_(snapshot), subject_("volume " + volume) {}
 
   asio::awaitable<Result<json::object>> ask(std::string verb, json::object request, Duration deadline);
+  // The same for calls that do not access the device: if they hang, that says nothing about it.
+  asio::awaitable<Result<json::object>> ask_beside(const std::string& what, std::string verb,
+                                                   json::object request, Duration deadline);
   // The same for calls that change sysfs or the mount table: the snapshot is discarded afterwards.
   asio::awaitable<Result<json::object>> act(std::string verb, json::object request, Duration deadline);
+  // The same, as long as it takes, in a worker of its own.
+  asio::awaitable<Result<json::object>> act_patiently(std::string verb, json::object request);
   // The same, shared with other volumes that make the same call; `subject` is named if it fails.
   asio::awaitable<Result<json::object>> act_jointly(std::string subject, std::string verb,
                                                     json::object request, Duration deadline);

@@ -24,21 +24,15 @@ Result<> HostFabricSnapshot::check_paths_secured(const std::string& subsystem,
   return nvmetcp::check_paths_secured(SystemRoot{}, *paths, options);
 }
 
-Result<nvmetcp::Namespace> HostFabricSnapshot::find_namespace(const std::string& subsystem,
-                                                              std::uint32_t nsid) {
-  const auto through = controllers(subsystem);
-  if (!through) return through.take_error();
-  return snapshot_.find_namespace(*through, subsystem, nsid);
-}
-
 Result<nvmetcp::Namespace> HostFabricSnapshot::find_namespace_below(
     const std::vector<nvmetcp::Controller>& controllers, std::uint32_t nsid) {
-  if (controllers.empty()) return fail(Errc::NotFound, "no controller is connected");
+  if (controllers.empty())
+    return fail(Errc::NotFound, "namespace " + std::to_string(nsid) + " is not there: nothing is connected");
   return snapshot_.find_namespace(controllers, controllers.front().subsystem, nsid);
 }
 
-Result<std::string> HostFabricSnapshot::subsystem_of_device(dev_t device) {
-  return snapshot_.subsystem_of_device(device);
+Result<nvmetcp::DeviceOwner> HostFabricSnapshot::owner_of_device(dev_t device) {
+  return snapshot_.owner_of_device(device);
 }
 
 }  // namespace spark::volumes

@@ -11,7 +11,6 @@ constexpr Duration kSuperblock{10'000};
 constexpr Duration kProbe{5'000};
 constexpr Duration kMountedState{2'000};  // read from memory
 constexpr Duration kStopWriting{20'000};
-constexpr Duration kFlush{900'000};  // all dirty pages, over the network
 
 }  // namespace
 
@@ -28,13 +27,14 @@ asio::awaitable<Result<ProbeAnswer>> WorkerDevice::probe(ProbeRequest wanted) {
   auto answer = co_await asker_.ask("probe", std::move(request), kProbe);
   if (!answer) co_return answer.take_error();
   ProbeAnswer probed;
-  probed.us = get_double(*answer, "us").value_or(0);
-  probed.uuid = get_string(*answer, "uuid").value_or("");
-  probed.shut_down = get_bool(*answer, "shut_down").value_or(false);
-  probed.being_written = get_bool(*answer, "being_written").value_or(false);
-  probed.stamp = static_cast<std::uint64_t>(get_int(*answer, "stamp").value_or(0));
-  probed.mounts = static_cast<std::uint64_t>(get_int(*answer, "mounts").value_or(0));
-  probed.mmp_node = get_string(*answer, "mmp_node").value_or("");
+  if (wanted.device.empty()) {
+    probed.us = get_double(*answer, "us").value_or(0);
+    probed.shut_down = get_bool(*answer, "shut_down").value_or(false);
+    co_return probed;
+  }
+  const auto seen = from_message<mounts::Superblock>(*answer);
+  if (!seen) co_return seen.take_error();
+  probed = {seen->read_us, seen->uuid, false, seen->being_written, seen->stamp, seen->mounts, seen->mmp_node};
   if (get_object(*answer, "reservation") != nullptr) {
     auto holding = workers::member_of<nvmetcp::ReservationState>(*answer, "reservation");
     if (!holding) co_return holding.take_error();
@@ -47,20 +47,13 @@ asio::awaitable<Result<mounts::MountedState>> WorkerDevice::mounted_state(std::f
   if (asker_.is_stuck(mount_subject_))
     co_return fail(Errc::Unavailable, "a request to the file system on " + target.native() + " still waits");
   json::object request{{"target", target.native()}};
-  const auto answer =
+  auto answer =
       co_await asker_.runner().ask(mount_subject_, "mounted-state", std::move(request), kMountedState);
-  if (!answer) co_return fail(answer.error());
-  mounts::MountedState state;
-  state.is_shut_down = get_bool(*answer, "shut_down").value_or(false);
-  state.uuid = get_string(*answer, "uuid").value_or("");
-  state.damage = get_string(*answer, "damage").value_or("");
-  if (const json::object* published = get_object(*answer, "published"))
-    state.published = mounts::published_from_json(*published);
-  co_return state;
+  co_return workers::message_of<mounts::MountedState>(std::move(answer));
 }
 
 asio::awaitable<Result<>> WorkerDevice::flush(OwnMount mount) {
-  const auto answer = co_await asker_.act("flush", message_of(mount), kFlush);
+  const auto answer = co_await asker_.act_patiently("flush", message_of(mount));
   if (!answer) co_return fail(answer.error());
   co_return Result<>{};
 }

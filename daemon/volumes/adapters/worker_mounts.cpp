@@ -16,14 +16,14 @@ constexpr Duration kUsers{30'000};    // every process of the host is examined
 constexpr Duration kDetach{kUsers + Duration(10'000)};
 constexpr Duration kDetachNfs{10'000};      // beyond it, it waits for its server with dirty pages
 constexpr Duration kLongestClaim{601'000};  // multi-mount protection with its longest interval, 300 s, once
-constexpr Duration kPublish{Duration(900'000) + kLongestClaim};  // flushes all dirty pages, over the network
-constexpr Duration kGuard{30'000};  // sets an attribute and a link on the system's own drive
+constexpr Duration kPublish{Duration(900'000) +
+                            kLongestClaim};  // flushes what was written since the first flush
+constexpr Duration kGuard{30'000};           // sets an attribute and a link on the system's own drive
 
 }  // namespace
 
 json::object message_of(const OwnMount& mount) {
-  return {{"target", mount.target().native()},
-          {"seen", json::object{{"id", mount.id()}, {"device", mount.device_number()}}}};
+  return {{"target", mount.target().native()}, {"mounted", to_json(mount.numbers())}};
 }
 
 asio::awaitable<Result<Mounted>> WorkerMounts::mount(mounts::MountRequest wanted,
@@ -46,7 +46,7 @@ asio::awaitable<Result<mounts::Guard>> WorkerMounts::guard(std::filesystem::path
                                                            bool is_in_use) {
   json::object request{
       {"mount_point", mount_point.native()}, {"records", guards_.native()}, {"is_in_use", is_in_use}};
-  auto answer = co_await asker_.ask("guard", std::move(request), kGuard);
+  auto answer = co_await asker_.ask_beside("mount point", "guard", std::move(request), kGuard);
   co_return workers::message_of<mounts::Guard>(std::move(answer));
 }
 
@@ -64,7 +64,7 @@ asio::awaitable<Result<Unmounted>> WorkerMounts::unmount(OwnMount mount, mounts:
 
 asio::awaitable<Result<std::string>> WorkerMounts::users(std::filesystem::path target) {
   json::object request{{"target", target.native()}};
-  const auto answer = co_await asker_.ask("users", std::move(request), kUsers);
+  const auto answer = co_await asker_.ask_beside("users", "users", std::move(request), kUsers);
   if (!answer) co_return fail(answer.error());
   co_return get_string(*answer, "users").value_or("");
 }
@@ -76,15 +76,12 @@ asio::awaitable<Result<mounts::Closed>> WorkerMounts::publish(OwnMount mount, st
   request["host"] = node_name_of_host();
   request["then_write"] = then == mounts::AfterPublish::Writable;
   request["alone"] = alone;
-  const auto answer = co_await asker_.act("publish", std::move(request), kPublish);
-  if (!answer) co_return fail(answer.error());
-  const auto published = mounts::published_from_json(*answer);
-  if (!published) co_return fail(Errc::Failed, "publish worker: an answer that makes no sense");
-  const mounts::Closed closed{*published, static_cast<std::uint64_t>(get_int(*answer, "stamp").value_or(0))};
-  if (then == mounts::AfterPublish::ReadOnly) {
+  auto answer = co_await asker_.act("publish", std::move(request), kPublish);
+  auto closed = workers::message_of<mounts::Closed>(std::move(answer));
+  if (closed && then == mounts::AfterPublish::ReadOnly) {
     auto identity = store_.pinned_identity().value_or(FilesystemIdentity{});
     identity.is_published = true;
-    identity.stamp = closed.stamp;
+    identity.stamp = closed->stamp;
     const auto pinned = co_await store_.pin(std::move(identity));
     if (!pinned) log::survived(pinned.error());
   }

@@ -7,7 +7,7 @@
 
 namespace spark::volumes {
 
-// {"target", "seen": {"id", "device"}}: the workers check that the mount is still there.
+// {"target", "mounted": {"id", "device"}}: the workers check that the mount is still there.
 json::object message_of(const OwnMount& mount);
 
 class WorkerMounts final : public Mounts {

@@ -10,28 +10,6 @@
 
 namespace spark::volumes {
 
-namespace {
-
-Error mounted_otherwise(const VolumeContext& volume, const char* how) {
-  return {Errc::Refused, volume.settings.mount.native() + " is mounted " + how + " already",
-          std::string("unmount it, and remove its fstab line if it has one; it is then mounted ") +
-              (is_reader(volume) ? "read-only" : "for writing") + " automatically"};
-}
-
-// Another volume needs its connection, or a program has mounted another of its namespaces.
-bool is_subsystem_shared(VolumeContext& volume) {
-  if (volume.seams.neighbours.subsystem_shared()) return true;
-  const auto& table = volume.seams.mounts.mount_table();
-  const auto own = volume.look_at_standing().own;
-  return table && std::ranges::any_of(*table, [&](const mounts::Mount& one) {
-           if (own && one.device_number == own->device_number()) return false;
-           const auto owner = volume.seams.snapshot.subsystem_of_device(one.device_number);
-           return owner && *owner == volume.settings.nvme->subsystem;
-         });
-}
-
-}  // namespace
-
 // Succeeds if the mount has the requested file system and access mode.
 asio::awaitable<Result<>> NvmeAttachment::adopt() {
   const Standing standing = volume_.look_at_standing();
@@ -39,10 +17,10 @@ asio::awaitable<Result<>> NvmeAttachment::adopt() {
     co_return fail(Errc::Failed, "the mount vanished while it was looked at");
   const mounts::Mount& mount = *standing.top;
   const bool is_read_only = mounts::has_option(mount.options, "ro");
-  if (is_reader(volume_) && !is_read_only) co_return fail(mounted_otherwise(volume_, "read-write"));
+  if (is_reader(volume_) && !is_read_only) co_return fail(mounted_otherwise(volume_.settings, true));
   if (!is_reader(volume_) && mounts::is_read_only(mount) && !volume_.checked) {
     const bool is_recorded_now = co_await record_publication(mount);
-    if (!is_recorded_now) co_return co_await leave_reader(standing);
+    if (!is_recorded_now) co_return fail(mounted_otherwise(volume_.settings, false));
   }
   if (auto secured = co_await paths_.check_keys(); !secured) co_return secured;
   volume_.status.device = mount.source;
@@ -72,24 +50,13 @@ asio::awaitable<bool> NvmeAttachment::record_publication(mounts::Mount mount) {
   if (is_of_reader || paths_.look() != Link::Live || volume_.seams.device.has_stuck_worker()) co_return false;
   const auto state = co_await volume_.seams.device.mounted_state(volume_.settings.mount);
   auto identity = volume_.seams.store.pinned_identity().value_or(FilesystemIdentity{});
-  const bool is_its = state && state->published && state->uuid == identity.uuid &&
+  const bool is_its = state && state->published && !state->is_written_since && state->uuid == identity.uuid &&
                       state->published->host == volume_.seams.neighbours.node_name();
   if (!is_its) co_return false;
   identity.is_published = true;
   identity.stamp = 0;
   const auto recorded = co_await volume_.seams.store.pin(std::move(identity));
   co_return recorded.has_value();
-}
-
-// A mount of this daemon's from when the volume was read-only: no journal was replayed. It has nothing to
-// lose.
-asio::awaitable<Result<>> NvmeAttachment::leave_reader(Standing standing) {
-  if (!mounts::has_option(standing.top->super_options, "norecovery"))
-    co_return fail(mounted_otherwise(volume_, "read-only"));
-  const auto unmounted = co_await volume_.seams.mounts.unmount(*standing.own, mounts::Unmount::Plain);
-  if (!unmounted) co_return unmounted.take_error();
-  volume_.forget_mount();
-  co_return fail(Errc::Unavailable, "it was mounted read-only, and is being mounted for writing");
 }
 
 asio::awaitable<Result<>> NvmeAttachment::adopt_unknown(Standing standing) {
@@ -101,10 +68,10 @@ asio::awaitable<Result<>> NvmeAttachment::adopt_unknown(Standing standing) {
     if (found.is_writer) co_await stop_writing_to_other(std::move(found), superblock->uuid);
     co_return same;
   }
-  const auto mounted = co_await volume_.seams.device.mounted_state(volume_.settings.mount);
-  if (mounted && !mounted->uuid.empty() && mounted->uuid != superblock->uuid) {
+  const auto mounted = co_await exchanged_filesystem(volume_.seams, volume_.settings.mount, superblock->uuid);
+  if (!mounted.empty()) {
     co_return fail(Errc::Refused,
-                   volume_.settings.mount.native() + " shows file system " + mounted->uuid + ", and " +
+                   volume_.settings.mount.native() + " shows file system " + mounted + ", and " +
                        volume_.status.device + " holds " + superblock->uuid + " by now",
                    "unmount it; it is then mounted automatically");
   }
@@ -112,7 +79,7 @@ asio::awaitable<Result<>> NvmeAttachment::adopt_unknown(Standing standing) {
   if (const auto pinned = co_await pin_adopted(*superblock); !pinned) log::survived(pinned.error());
   if (is_reader(volume_)) warn_of_options(*standing.top);
   found.stamp = volume_.seams.store.pinned_identity().value_or(FilesystemIdentity{}).stamp;
-  if (found.is_writer && fence_.is_wanted()) {
+  if (found.is_writer && wants_fence(volume_.settings)) {
     auto adopted = co_await fence_.adopt(std::move(found), *superblock);
     if (!adopted) co_return adopted.take_error();
     found = std::move(*adopted);
@@ -164,27 +131,41 @@ Result<> NvmeAttachment::check_nothing_waits() {
 // For a writable mount that existed before this daemon, on a device that now contains another file system.
 // The mounted one is the volume's if it was pinned.
 asio::awaitable<void> NvmeAttachment::stop_writing_to_other(CheckedMount found, std::string other_uuid) {
-  const auto mounted = co_await volume_.seams.device.mounted_state(volume_.settings.mount);
+  const auto mounted = co_await exchanged_filesystem(volume_.seams, volume_.settings.mount, other_uuid);
   const auto pinned = volume_.seams.store.pinned_identity();
-  if (!mounted || !pinned || mounted->uuid != pinned->uuid || mounted->uuid == other_uuid) co_return;
+  if (mounted.empty() || !pinned || mounted != pinned->uuid) co_return;
   volume_.checked = std::make_shared<CheckedMount>(std::move(found));
   co_await leave_other_filesystem(
       volume_.checked,
-      volume_.status.device + " holds another file system than " + mounted->uuid + ", which is mounted");
+      volume_.status.device + " holds another file system than " + mounted + ", which is mounted");
 }
 
 asio::awaitable<void> NvmeAttachment::leave_other_filesystem(CheckedMountPtr mount, std::string reason) {
   mount->is_exchanged = true;
   co_await fence_.lose(mount, std::move(reason));
-  if (!is_subsystem_shared(volume_)) co_await cut_off(mount);
+  if (auto cut = co_await cut_off(mount); !cut) log::survived(cut.error());
 }
 
 // The mounted file system is not the one on the device: a mount without a device can't write to it.
-asio::awaitable<void> NvmeAttachment::cut_off(CheckedMountPtr mount) {
-  if (!mount->is_exchanged) co_return;
-  const auto gone =
-      co_await disconnect_subsystem(volume_.seams, volume_.settings.nvme->subsystem, nvmetcp::Users::CutOff);
-  if (!gone.outcome) log::survived(gone.outcome.error());
+asio::awaitable<Result<>> NvmeAttachment::cut_off(CheckedMountPtr mount) {
+  const config::NvmeSource& source = *volume_.settings.nvme;
+  std::string why = "other volumes use the connection, or other mounts";
+  std::string hint = "take the other volumes of subsystem " + printable(source.subsystem) +
+                     " down, and unmount its other devices; then it is cut off";
+  if (!is_connection_shared(volume_.seams, volume_.settings)) {
+    const auto gone = co_await disconnect_subsystem(volume_.seams, source.subsystem, nvmetcp::Users::CutOff);
+    if (volume_.look_at_mount() == Place::Dead) co_return Result<>{};
+    const auto left = volume_.seams.snapshot.controllers(source.subsystem);
+    why = !gone.outcome            ? gone.outcome.error().what
+          : left && !left->empty() ? left->front().name + " belongs to " + printable(left->front().owner)
+                                   : "its device is still there";
+    hint = "`sudo nvme disconnect -n " + printable(source.subsystem) + "` ends it";
+  }
+  co_return fail(Errc::Refused,
+                 mount->fence_lost +
+                     "; the dead mount stays, as its unmount would write to the other file system, and " +
+                     why,
+                 std::move(hint));
 }
 
 // Its flush and its unmount would write to the other file system.
@@ -197,38 +178,25 @@ asio::awaitable<Result<>> NvmeAttachment::check_before_leaving() {
   if (!may_ask) co_return Result<>{};
   const std::string device = standing.top->source;
   const auto superblock = co_await volume_.seams.device.read_superblock(device);
-  const auto mounted = co_await volume_.seams.device.mounted_state(volume_.settings.mount);
-  if (!superblock || !mounted || mounted->uuid.empty() || mounted->uuid == superblock->uuid)
-    co_return Result<>{};
-  const std::string subsystem = printable(volume_.settings.nvme->subsystem);
-  co_return fail(Errc::Refused,
-                 volume_.settings.mount.native() + " is not unmounted: " + printable(device) +
-                     " holds another file system than " + mounted->uuid +
-                     ", which is mounted, and its unmount would write to it",
-                 "`sudo nvme disconnect -n " + subsystem +
-                     "` ends the mount without writing; then `spark-stage volumes down " +
-                     volume_.settings.name + "`");
+  if (!superblock) co_return Result<>{};
+  const auto mounted = co_await exchanged_filesystem(volume_.seams, volume_.settings.mount, superblock->uuid);
+  if (mounted.empty()) co_return Result<>{};
+  co_return fail(stays_mounted(volume_.settings, device, mounted));
 }
 
 asio::awaitable<Result<>> NvmeAttachment::check_may_unmount() {
   const CheckedMountPtr mount = volume_.checked;
-  if (!mount || !mount->is_exchanged || volume_.look_at_mount() != Place::Broken) co_return Result<>{};
+  if (!mount || mount->fence_lost.empty() || volume_.look_at_mount() != Place::Broken) co_return Result<>{};
   if (auto free = check_nothing_waits(); !free) co_return free;
+  if (auto stopped = co_await fence_.stop(mount); !stopped)
+    co_return fail(Errc::Refused, mount->fence_lost + "; the dead mount stays: " + stopped.error().what);
+  if (!mount->is_exchanged) co_return Result<>{};
   const auto superblock = co_await volume_.seams.device.read_superblock(volume_.status.device);
   if (!superblock) co_return superblock.take_error();
   const auto pinned = volume_.seams.store.pinned_identity();
   mount->is_exchanged = !pinned || superblock->uuid != pinned->uuid;
   if (!mount->is_exchanged) co_return Result<>{};
-  if (is_subsystem_shared(volume_)) {
-    co_return fail(Errc::Refused,
-                   mount->fence_lost +
-                       "; the dead mount stays, as its unmount would write to the other file system, "
-                       "and other volumes use the connection, or other mounts",
-                   "take the other volumes of subsystem " + printable(volume_.settings.nvme->subsystem) +
-                       " down, and unmount its other devices; then it is cut off");
-  }
-  co_await cut_off(mount);
-  co_return Result<>{};
+  co_return co_await cut_off(mount);
 }
 
 }  // namespace spark::volumes

@@ -19,6 +19,11 @@ asio::awaitable<Result<>> MountPoint::clear_broken() {
   const Standing standing = volume_.look_at_standing();
   if (standing.place != Place::Broken) co_return Result<>{};
   const std::string fence_lost = volume_.checked ? volume_.checked->fence_lost : "";
+  if (fence_lost.empty())
+    volume_.set_state(State::Lost,
+                      "unmounting the broken file system from " + volume_.settings.mount.native());
+  else
+    volume_.set_state(State::Refused, fence_lost);
   const auto unmounted = co_await volume_.seams.mounts.unmount(*standing.own, mounts::Unmount::Plain);
   if (unmounted) {
     volume_.forget_mount();

@@ -7,11 +7,7 @@ namespace spark::volumes {
 
 asio::awaitable<Result<>> NfsAttachment::bring_up() {
   const Place place = volume_.look_at_mount();
-  if (place == Place::Broken) {
-    volume_.set_state(State::Lost,
-                      "unmounting the broken file system from " + volume_.settings.mount.native());
-    if (auto cleared = co_await mount_point_.clear_broken(); !cleared) co_return cleared;
-  }
+  if (auto cleared = co_await mount_point_.clear_broken(); !cleared) co_return cleared;
   if (place == Place::Ours) {
     if (auto right = check_adopted(); !right) co_return right;
   } else {
@@ -39,10 +35,7 @@ Result<> NfsAttachment::check_adopted() {
   const auto mount = volume_.look_at_standing().top;
   const bool wants_read_only = volume_.settings.access == config::Access::ReadOnly;
   if (!mount || mounts::is_read_only(*mount) == wants_read_only) return {};
-  return fail(Errc::Refused,
-              volume_.settings.mount.native() + " is mounted " +
-                  (wants_read_only ? "read-write" : "read-only") + " already, and not by spark-stage",
-              "unmount it and remove its fstab line; it is then mounted as configured automatically");
+  return fail(mounted_otherwise(volume_.settings, wants_read_only));
 }
 
 asio::awaitable<Result<>> NfsAttachment::mount() {

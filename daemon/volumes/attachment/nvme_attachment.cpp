@@ -16,7 +16,8 @@ asio::awaitable<Result<>> NvmeAttachment::bring_up(bool takes) {
   if (auto current = check_device_is_current(); !current) co_return current;
   if (place == Place::Ours && paths_.look() != Link::Gone) co_return co_await adopt();
   if (place == Place::Broken) {
-    if (auto cleared = co_await clear_broken(); !cleared) co_return cleared;
+    if (auto may = co_await check_may_unmount(); !may) co_return may;
+    if (auto cleared = co_await mount_point_.clear_broken(); !cleared) co_return cleared;
   }
 
   if (auto reached = co_await paths_.reach(); !reached) co_return reached;
@@ -50,19 +51,6 @@ Result<> NvmeAttachment::check_device_is_current() {
               end_old(*old));
 }
 
-asio::awaitable<Result<>> NvmeAttachment::clear_broken() {
-  const std::string fence_lost = volume_.checked ? volume_.checked->fence_lost : "";
-  const bool has_lost_fence = !fence_lost.empty();
-  volume_.set_state(has_lost_fence ? State::Refused : State::Lost,
-                    has_lost_fence
-                        ? fence_lost
-                        : "unmounting the broken file system from " + volume_.settings.mount.native());
-  if (auto may = co_await check_may_unmount(); !may) co_return may;
-  // Disconnected: it stays until its successor is mounted.
-  if (volume_.look_at_mount() == Place::Dead) co_return Result<>{};
-  co_return co_await mount_point_.clear_broken();
-}
-
 asio::awaitable<Result<nvmetcp::Namespace>> NvmeAttachment::wait_for_namespace() {
   const SteadyTime began = volume_.clock.steady(), end = began + volume_.timings.namespace_wait;
   bool has_rescanned = false;
@@ -70,7 +58,7 @@ asio::awaitable<Result<nvmetcp::Namespace>> NvmeAttachment::wait_for_namespace()
     const config::NvmeSource& source = *volume_.settings.nvme;
     auto block = volume_.seams.snapshot.find_namespace(source.subsystem, source.nsid);
     is_namespace_missing_ = !block;
-    if (block || volume_.clock.steady() >= end || volume_.stopped) co_return block;
+    if (block || volume_.clock.steady() >= end || volume_.is_left()) co_return block;
     if (!has_rescanned && volume_.clock.steady() - began >= volume_.timings.namespace_rescan) {
       has_rescanned = true;
       co_await paths_.rescan();
@@ -92,8 +80,14 @@ asio::awaitable<Result<>> NvmeAttachment::check_and_mount(nvmetcp::Namespace blo
   if (auto safe = check_safe_to_mount(volume_, *superblock); !safe) co_return safe;
   if (auto same = co_await check_other_mounts(volume_, block.device_number, superblock->uuid); !same)
     co_return same;
+  const Error left{Errc::Cancelled, "volume " + volume_.settings.name + " was asked down meanwhile", ""};
+  if (volume_.is_left()) co_return fail(left);
   auto armed = co_await fence_.arm(*superblock, takes);
   if (!armed) co_return armed.take_error();
+  if (volume_.is_left()) {
+    co_await fence_.disarm();
+    co_return fail(left);
+  }
   co_return co_await mount(std::move(block), *superblock, *armed);
 }
 
@@ -108,7 +102,7 @@ mounts::MountRequest NvmeAttachment::request_for(const mounts::Superblock& super
   request.read_only = !is_writer;
   request.keeps_journal = is_published(volume_);
   request.options = volume_.settings.options;
-  if (is_writer && fence_.is_wanted() && !fence.reservation && superblock.has_mmp)
+  if (is_writer && wants_fence(volume_.settings) && !fence.reservation && superblock.has_mmp)
     request.claim_as = volume_.seams.neighbours.node_name();
   request.replaces = mount_point_.dead_mount();
   request.may_hide_files = mount_point_.may_hide_files();
@@ -117,7 +111,7 @@ mounts::MountRequest NvmeAttachment::request_for(const mounts::Superblock& super
 
 asio::awaitable<Result<>> NvmeAttachment::mount(nvmetcp::Namespace block, mounts::Superblock superblock,
                                                 FenceStatus fence) {
-  const bool claims_alone = fence_.is_wanted() && !fence.reservation;
+  const bool claims_alone = wants_fence(volume_.settings) && !fence.reservation;
   const auto wait = is_reader(volume_) ? std::chrono::seconds(0) : mounts::mmp_wait(superblock, claims_alone);
   const std::string mmp_wait =
       wait.count() > 0 ? " (multi-mount protection waits " + std::to_string(wait.count()) + " s)" : "";
@@ -132,7 +126,7 @@ asio::awaitable<Result<>> NvmeAttachment::mount(nvmetcp::Namespace block, mounts
   FilesystemIdentity recorded = before.value_or(FilesystemIdentity{});
   if (volume_.settings.access == config::Access::ReadOnly)
     recorded.is_published = false;  // of no meaning now
-  const bool is_pinned = before && is_same_but_stamp(recorded, identity);
+  const bool is_pinned = before && is_same_filesystem(recorded, identity);
   FilesystemIdentity to_pin;
   if (!is_pinned) to_pin = identity;
   const auto mounted = co_await volume_.seams.mounts.mount(std::move(request), std::move(to_pin));
@@ -143,6 +137,7 @@ asio::awaitable<Result<>> NvmeAttachment::mount(nvmetcp::Namespace block, mounts
     Error explained = co_await fence_.explain(std::move(error), superblock);
     co_return fail(with_the_dead_mount(std::move(explained)));
   }
+  fence_.keep();
   volume_.attempts.left_behind = mounted->users;
   volume_.attempts.healed_by_us = true;
   volume_.status.foreign_writes = false;

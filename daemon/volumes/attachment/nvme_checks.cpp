@@ -4,6 +4,7 @@
 #include <filesystem>
 
 #include "base/text.hpp"
+#include "daemon/volumes/release_step.hpp"
 
 namespace spark::volumes {
 
@@ -84,11 +85,11 @@ asio::awaitable<Result<>> check_other_mounts(VolumeContext& volume, dev_t device
   const auto other = std::ranges::find(*table, device, &mounts::Mount::device_number);
   if (other == table->end()) co_return Result<>{};
   const std::filesystem::path target = other->target;
-  const auto mounted = co_await volume.seams.device.mounted_state(target);
-  if (!mounted || mounted->uuid.empty() || mounted->uuid == uuid) co_return Result<>{};
+  const auto mounted = co_await exchanged_filesystem(volume.seams, target, uuid);
+  if (mounted.empty()) co_return Result<>{};
   co_return fail(Errc::Refused,
                  volume.status.device + " is not mounted: the device is mounted at " +
-                     printable(target.native()) + ", with its former file system " + mounted->uuid,
+                     printable(target.native()) + ", with its former file system " + mounted,
                  "unmount it there; it is then mounted here automatically");
 }
 

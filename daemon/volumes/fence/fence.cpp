@@ -10,11 +10,6 @@ namespace spark::volumes {
 using nvmetcp::Hold;
 using nvmetcp::ReservationState;
 
-bool Fence::is_wanted() const {
-  return volume_.settings.nvme && volume_.settings.access == config::Access::Exclusive &&
-         volume_.settings.fence != config::Fence::None;
-}
-
 asio::awaitable<Result<ReservationState>> Fence::ask(ReservationAct act) {
   if (!wants_reservation(volume_.settings)) co_return ReservationState{};
   co_return co_await ask_namespace(act);
@@ -75,9 +70,8 @@ Result<> Fence::check_not_held(const ReservationState& holding, const mounts::Su
 asio::awaitable<Result<FenceStatus>> Fence::arm(mounts::Superblock superblock, bool takes) {
   volume_.status.fence = {};
   volume_.status.warn(Warning::StillReserved, "");
-  is_fresh_hold_ = false;
   FenceStatus armed;
-  if (!is_wanted()) co_return armed;
+  if (!wants_fence(volume_.settings)) co_return armed;
   const bool is_writer = !is_reader(volume_);
   const auto before = co_await ask(ReservationAct::Look);
   if (!before) co_return fail(before.error());
@@ -99,7 +93,7 @@ asio::awaitable<Result<FenceStatus>> Fence::arm(mounts::Superblock superblock, b
       if (auto held = co_await wait_for_late_writes(superblock, is_same_id); !held)
         co_return held.take_error();
     }
-    is_fresh_hold_ = before->hold != Hold::Ours && !takes;
+    is_fresh_hold_ = !takes && (before->hold != Hold::Ours || is_fresh_hold_);
   }
   volume_.status.fence = armed;
   co_return armed;
@@ -113,47 +107,46 @@ asio::awaitable<Result<>> Fence::wait_for_late_writes(mounts::Superblock superbl
   const Duration longest =
       is_same_id ? std::max<Duration>(keep_alives, 3 * volume_.timings.probe) : keep_alives;
   if (superblock.has_mmp && mounts::mmp_wait(superblock, false) >= longest) co_return Result<>{};
-  co_await wait(longest, "waiting until the other host's last writes have ended");
+  volume_.say(State::Connecting, "waiting until the other host's last writes have ended");
+  const SteadyTime end = volume_.clock.steady() + longest;
+  while (volume_.clock.steady() < end && !volume_.is_left())
+    co_await volume_.sleep(std::chrono::ceil<Duration>(end - volume_.clock.steady()));
   const auto held = co_await ask(ReservationAct::Hold);  // the target may have forgotten it meanwhile
   if (!held) co_return fail(held.error());
   if (held->hold == Hold::Theirs) co_return fail(held_elsewhere(*held, superblock));
   co_return Result<>{};
 }
 
-asio::awaitable<void> Fence::wait(Duration duration, std::string reason) {
-  volume_.say(State::Connecting, std::move(reason));
-  const SteadyTime end = volume_.clock.steady() + duration;
-  while (volume_.clock.steady() < end && !volume_.stopped)
-    co_await volume_.sleep(std::chrono::ceil<Duration>(end - volume_.clock.steady()));
-}
-
 asio::awaitable<Result<CheckedMount>> Fence::adopt(CheckedMount found, mounts::Superblock superblock) {
-  const auto before = co_await ask(ReservationAct::Look);
-  if (!before) co_return fail(before.error());
-  if (auto offered = check_offered(*before, superblock); !offered) co_return offered.take_error();
-  if (before->hold == Hold::Theirs) {
-    Error error = held_elsewhere(*before, superblock);
+  auto holding = co_await ask(ReservationAct::Look);
+  if (!holding) co_return fail(holding.error());
+  if (auto offered = check_offered(*holding, superblock); !offered) co_return offered.take_error();
+  if (holding->hold != Hold::Theirs) {
+    found.fence = {false, superblock.has_mmp, ""};
+    const bool was_held = recall_held(found);
+    // Of a mount that was held, the first probe finds out whether this host may still write.
+    if (was_held && !superblock.has_mmp) co_return found;
+    // With multi-mount protection the kernel itself ends a mount after another host's writes; this host's
+    // name may have changed since.
+    if (holding->hold == Hold::Free && !holding->restarted && !superblock.has_mmp) {
+      co_return fail(Errc::Refused,
+                     volume_.settings.mount.native() +
+                         " is mounted for writing, and this host does not hold the reservation of " +
+                         namespace_name(volume_),
+                     "unmount it; it is then mounted under the reservation automatically");
+    }
+    auto now = co_await ask(ReservationAct::Hold);
+    if (!now) co_return fail(now.error());
+    holding = std::move(now);
+  }
+  if (holding->hold == Hold::Theirs) {
+    Error error = held_elsewhere(*holding, superblock);
     volume_.checked = std::make_shared<CheckedMount>(std::move(found));
     co_await lose(volume_.checked,
                   volume_.status.fence.held_by + " has taken over " + namespace_name(volume_));
     co_return fail(std::move(error));
   }
-  found.fence = {false, superblock.has_mmp, ""};
-  const bool was_held = recall_held(found);
-  // Of a mount that was held, the first probe finds out whether this host may still write.
-  if (was_held && !superblock.has_mmp) co_return found;
-  // With multi-mount protection the kernel itself ends a mount after another host's writes; this host's name
-  // may have changed since.
-  if (before->hold == Hold::Free && !before->restarted && !superblock.has_mmp) {
-    co_return fail(Errc::Refused,
-                   volume_.settings.mount.native() +
-                       " is mounted for writing, and this host does not hold the reservation of " +
-                       namespace_name(volume_),
-                   "unmount it; it is then mounted under the reservation automatically");
-  }
-  const auto now = co_await ask(ReservationAct::Hold);
-  if (!now) co_return fail(now.error());
-  found.fence.reservation = now->hold == Hold::Ours;
+  found.fence.reservation = holding->hold == Hold::Ours;
   volume_.status.fence = found.fence;
   co_return found;
 }
@@ -174,6 +167,7 @@ asio::awaitable<Error> Fence::explain(Error error, mounts::Superblock superblock
 asio::awaitable<void> Fence::disarm() {
   if (!is_fresh_hold_) co_return;
   auto given = co_await give_back_reservation(volume_.seams, volume_.settings);
+  is_fresh_hold_ = !given.still_reserved.empty();
   volume_.status.warn(Warning::StillReserved, std::move(given.still_reserved));
   volume_.status.fence.reservation = false;
 }
@@ -185,7 +179,7 @@ asio::awaitable<Result<>> Fence::check_still_ours(CheckedMountPtr mount) {
   if (!superblock) co_return fail(superblock.error());
   if (holding->hold == nvmetcp::Hold::Theirs) co_return fail(held_elsewhere(*holding, *superblock));
   // The fence may have been configured since it was published.
-  if (is_wanted()) {
+  if (wants_fence(volume_.settings)) {
     if (auto offered = check_offered(*holding, *superblock); !offered) co_return offered;
   }
   mount->fence = {holding->hold == Hold::Ours, superblock->has_mmp, ""};

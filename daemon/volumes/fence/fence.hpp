@@ -15,8 +15,6 @@ class Fence {
  public:
   Fence(VolumeContext& volume, Outages& outages) : volume_(volume), outages_(outages) {}
 
-  bool is_wanted() const;
-
   // Before the mount: how it is fenced. Refused if another host holds the volume, or the configured kind of
   // fence is not available. A reader needs no fence; it holds the reservation of a volume that it has
   // published, if that is free. `takes`: an operator requested a takeover of the reservation.
@@ -26,6 +24,8 @@ class Fence {
   asio::awaitable<Error> explain(Error error, mounts::Superblock superblock);
   // After a failed mount: releases the reservation for other hosts, if it was free before.
   asio::awaitable<void> disarm();
+  // After a mount that has succeeded.
+  void keep() { is_fresh_hold_ = false; }
   // For a writable mount that existed when the daemon started: the same mount, fenced. Another host may have
   // taken over, and released it, meanwhile.
   asio::awaitable<Result<CheckedMount>> adopt(CheckedMount found, mounts::Superblock superblock);
@@ -39,11 +39,14 @@ class Fence {
   // The same for a file system that shut itself down over a live link: whether the target refuses this host's
   // writes.
   asio::awaitable<std::string> who_took_over(CheckedMountPtr mount);
-  // Before its end, and before a remount for writing, which counts like another host's mount.
+  // Before its end, and before a remount for writing, which counts like another host's mount, and writes this
+  // host's present name.
   asio::awaitable<void> forget_held();
   // Shuts the mounted file system down immediately, without flushing: its unwritten data would only damage
   // the other host's writes.
   asio::awaitable<void> lose(CheckedMountPtr mount, std::string reason);
+  // Its last step, again if that failed.
+  asio::awaitable<Result<>> stop(CheckedMountPtr mount);
   // The host from which the last takeover took it; empty means none.
   const std::string& taken_from() const { return taken_from_; }
   void forget_take() { taken_from_.clear(); }
@@ -63,11 +66,11 @@ class Fence {
   bool is_forgotten_hold(const nvmetcp::ReservationState& holding, const mounts::Superblock& superblock);
   Result<> check_not_held(const nvmetcp::ReservationState& holding, const mounts::Superblock& superblock);
   asio::awaitable<Result<>> wait_for_late_writes(mounts::Superblock superblock, bool is_same_id);
-  asio::awaitable<void> wait(Duration duration, std::string reason);
 
   VolumeContext& volume_;
   Outages& outages_;
-  bool is_fresh_hold_ = false;  // the reservation was free before this mount attempt
+  bool is_fresh_hold_ =
+      false;  // the reservation was free before the attempts to mount it since the last mount
   std::string taken_from_;
 };
 

@@ -13,7 +13,7 @@ using nvmetcp::Hold;
 // keep-alives, before it mounts.
 bool Fence::was_mounted_elsewhere(const CheckedMount& mount, std::uint64_t stamp,
                                   std::uint64_t mounts) const {
-  if (mount.held_stamp == 0) return false;
+  if (mount.held_stamp == 0 || stamp == 0) return false;
   if (mounts != 0 && mount.held_mounts != 0) return mounts != mount.held_mounts;
   const Duration takeover = 3 * volume_.target->options.keep_alive;
   const auto since_wall = volume_.clock.wall() - mount.held_at_wall;
@@ -91,7 +91,10 @@ asio::awaitable<void> Fence::note_held(CheckedMountPtr mount, ProbeAnswer answer
 }
 
 asio::awaitable<void> Fence::forget_held() {
-  if (volume_.checked) volume_.checked->held_stamp = volume_.checked->held_mounts = 0;
+  if (volume_.checked) {
+    volume_.checked->held_stamp = volume_.checked->held_mounts = 0;
+    volume_.checked->mmp_node.clear();
+  }
   if (!volume_.seams.store.saved(Record::Held).empty())
     (void)co_await volume_.seams.store.save(Record::Held, {});
 }
@@ -115,10 +118,17 @@ asio::awaitable<std::string> Fence::who_took_over(CheckedMountPtr mount) {
 }
 
 // The file system may lie below another mount, where its path does not lead.
+asio::awaitable<Result<>> Fence::stop(CheckedMountPtr mount) {
+  if (mount->is_stopped) co_return Result<>{};
+  auto stopped = co_await volume_.seams.device.stop_writing(mount->mount, mount->device);
+  mount->is_stopped = stopped.has_value();
+  co_return stopped;
+}
+
 asio::awaitable<void> Fence::lose(CheckedMountPtr mount, std::string reason) {
   mount->fence_lost = reason;
   mount->is_broken = true;
-  const auto stopped = co_await volume_.seams.device.stop_writing(mount->mount, mount->device);
+  const auto stopped = co_await stop(mount);
   mount->fence_lost =
       std::move(reason) + (stopped ? "; writing was stopped here at once" : "; " + stopped.error().what);
   outages_.begin(mount->fence_lost);

@@ -38,7 +38,7 @@ asio::awaitable<Finding> Health::look(Place place) {
     if (auto taken = co_await fence_.who_took_over(mount); !taken.empty())
       found = {Verdict::Fenced, std::move(taken)};
   }
-  if (volume_.stopped || !volume_.wanted_up) co_return found;
+  if (volume_.is_left()) co_return found;
   if (found.verdict != Verdict::Good || is_link_trusted()) co_return found;
   if (volume_.status.state == State::Stalled) {
     volume_.set_state(State::Stalled, "the link is back: reads are verified for 1 s");
@@ -111,7 +111,14 @@ asio::awaitable<Finding> Health::probe() {
   const config::Volume& settings = volume_.settings;
   ProbeRequest request{settings.mount, settings.nvme ? volume_.status.device : "", std::nullopt};
   if (wants_reservation(settings)) request.keep_reservation = {settings.nvme->subsystem, settings.nvme->nsid};
-  const auto answer = co_await volume_.seams.device.probe(std::move(request));
+  const CheckedMountPtr mount = volume_.checked;
+  const unsigned changes = mount ? mount->changes : 0;
+  auto answer = co_await volume_.seams.device.probe(std::move(request));
+  if (answer && mount && (mount->is_changing_writing || mount->changes != changes)) {
+    answer->stamp = answer->mounts = 0;  // this host's own remount changes these
+    answer->being_written = false;
+    answer->mmp_node.clear();
+  }
   if (!answer) {
     next_probe_ = volume_.clock.steady();
     found = silence(answer.error());
@@ -138,10 +145,10 @@ asio::awaitable<Finding> Health::judge(ProbeAnswer answer) {
     found = {
         mount->is_writer ? Verdict::Exchanged : Verdict::Lost,
         status.device + " holds another file system than the one that is mounted: " + printable(answer.uuid)};
-    if (!mount->is_writer) volume_.checked.reset();  // checked again, and refused
+    if (!mount->is_writer) volume_.forget_mount();  // checked again, and refused
     co_return found;
   }
-  if (fence_.is_wanted()) {
+  if (wants_fence(volume_.settings)) {
     auto lost = co_await fence_.why_lost(mount, answer);
     if (volume_.checked != mount) co_return Finding{};
     if (!lost.empty()) {
@@ -186,10 +193,9 @@ asio::awaitable<void> Health::ask_about_drives() {
   next_smart_ = volume_.clock.steady() + (smart ? volume_.timings.smart : volume_.timings.smart_refused);
 }
 
-// A request to a device queues behind all writers' data. While other requests complete, the device answers.
-// That matters for a ready volume alone: a stalled one has to answer itself.
 bool Health::is_io_moving() {
-  if (!volume_.settings.nvme || volume_.status.state != State::Ready) return false;
+  const State state = volume_.status.state;
+  if (!volume_.settings.nvme || (state != State::Ready && state != State::Leaving)) return false;
   const SteadyTime now = volume_.clock.steady();
   std::vector<std::string> controllers;
   for (const PathStatus& path : volume_.status.paths) controllers.push_back(path.controller);

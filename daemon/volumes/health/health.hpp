@@ -30,6 +30,9 @@ class Health {
   void begin();
   // While the link is down no check accesses the device, because a read would hang.
   asio::awaitable<Finding> look(Place place);
+  // A request to a device queues behind all writers' data. While other requests complete, the device answers.
+  // That matters while it is ready, or being flushed: a stalled one has to answer itself.
+  bool is_io_moving();
   // For display only: no decision depends on it, and a target without this information is not queried again
   // soon.
   asio::awaitable<void> ask_about_drives();
@@ -42,7 +45,6 @@ class Health {
   asio::awaitable<Finding> probe();
   asio::awaitable<Finding> judge(ProbeAnswer answer);
   Finding silence(const Error& error);
-  bool is_io_moving();
   asio::awaitable<bool> is_shut_down();
   void look_for_damage(const mounts::MountedState& mounted);
 

@@ -3,6 +3,7 @@
 #include "base/text.hpp"
 
 #include <algorithm>
+#include <set>
 
 #include "daemon/log.hpp"
 #include "daemon/token.hpp"
@@ -44,10 +45,15 @@ Link Paths::look() {
     live = live || controller.is_live();
     coming = coming || (!controller.is_live() && !controller.is_going());
   }
-  for (const Path& path : paths_) {  // shows a portal without a connection in `status`
-    if (are_several() && status_of(path) == nullptr)
+  std::set<std::string> differences;  // paths may differ in the same way
+  for (const Path& path : paths_) {
+    const bool is_there = status_of(path) != nullptr;
+    if (is_there) differences.insert(path.differences.begin(), path.differences.end());
+    if (are_several() && !is_there)  // shows a portal without a connection in `status`
       volume_.status.paths.push_back({"", to_string(path.portal), "waiting", path.reason});
   }
+  volume_.status.warn(Warning::Connection, join(std::vector(differences.begin(), differences.end()), "; "));
+  if (!live && !coming) volume_.status.forget_connection();
   return live ? Link::Live : coming ? Link::Down : Link::Gone;
 }
 
@@ -105,7 +111,7 @@ asio::awaitable<void> Paths::tend() {
     for (Path& path : paths_) {
       const State state = volume_.status.state;
       const bool is_mounted = state == State::Ready || state == State::Stalled;
-      if (volume_.stopped || !volume_.wanted_up || !is_mounted) break;
+      if (volume_.is_left() || !is_mounted) break;
       co_await tend(path);
     }
     if (volume_.status.state == State::Ready) co_await rivals_.look();
@@ -148,8 +154,7 @@ bool Paths::is_due(const Path& path) const {
 asio::awaitable<void> Paths::connect(Path& path) {
   const auto connected = co_await connect_portal(path.portal);
   if (connected) {
-    note(path, connected->controller);
-    volume_.status.warn(Warning::Connection, join(connected->differences, "; "));
+    note(path, *connected);
     path.reason.clear();
     path.backoff.reset();
     path.next_attempt = volume_.clock.steady() + volume_.timings.first_retry;
@@ -191,7 +196,7 @@ asio::awaitable<Result<>> Paths::leave_old_addresses() {
     const bool is_wanted = std::ranges::any_of(paths_, [&](const Path& path) {
       return path.controller == controller.name || to_string(path.portal) == address;
     });
-    if (is_wanted || controller.is_live() || nvmetcp::is_foreign(controller)) continue;
+    if (is_wanted || controller.is_live() || controller.owner != nvmetcp::kOwner) continue;
     const auto gone = co_await volume_.seams.fabric.disconnect(controller.name, controller.subsystem,
                                                                nvmetcp::Users::Spared);
     if (gone || !first_failure) continue;

@@ -66,6 +66,7 @@ class Paths {
     std::string controller{};  // last one connected or adopted for it,
     std::string numeric{};  // and its address: the kernel reuses a name for the next controller immediately
     std::string reason{};   // why there is none
+    std::vector<std::string> differences{};  // options that the kernel did not apply to it
     SteadyTime next_attempt{};
     std::optional<SteadyTime> down_since{};
   };
@@ -75,7 +76,7 @@ class Paths {
   asio::awaitable<Result<std::string>> find_offer(nvmetcp::Portal portal);
   asio::awaitable<Result<>> take_over();
   asio::awaitable<Result<nvmetcp::Connection>> connect_portal(nvmetcp::Portal portal);
-  void note(Path& path, const std::string& controller);
+  void note(Path& path, const nvmetcp::Connection& connection);
 
   const PathStatus* status_of(const Path& path) const;
   asio::awaitable<void> tend(Path& path);

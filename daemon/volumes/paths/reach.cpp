@@ -22,8 +22,7 @@ asio::awaitable<Result<>> Paths::take_over() {
     if (are_several() && status_of(path) == nullptr) continue;
     const auto connected = co_await connect_portal(path.portal);
     if (connected) {
-      note(path, connected->controller);
-      volume_.status.warn(Warning::Connection, join(connected->differences, "; "));
+      note(path, *connected);
     } else if (connected.error().kind == Errc::Refused) {
       co_return connected.take_error();
     }
@@ -61,8 +60,7 @@ asio::awaitable<Result<>> Paths::connect_offered(Path& path, std::string elsewhe
   auto connected = co_await connect_portal(path.portal);
   if (connected) {
     volume_.attempts.healed_by_us = true;
-    note(path, connected->controller);
-    volume_.status.warn(Warning::Connection, join(connected->differences, "; "));
+    note(path, *connected);
     co_return Result<>{};
   }
   Error error = std::move(connected.error());
@@ -129,15 +127,16 @@ asio::awaitable<Result<nvmetcp::Connection>> Paths::connect_portal(nvmetcp::Port
 }
 
 // The worker that connected it resolved the portal's name, so the address is the target's.
-void Paths::note(Path& path, const std::string& controller) {
-  path.controller = controller;
+void Paths::note(Path& path, const nvmetcp::Connection& connection) {
+  path.controller = connection.controller;
+  path.differences = connection.differences;
   path.numeric.clear();
   FabricSnapshot& snapshot = volume_.seams.snapshot;
   const std::string& subsystem = volume_.settings.nvme->subsystem;
   auto all = snapshot.strangers(subsystem);
   std::ranges::move(snapshot.controllers(subsystem).value_or(std::vector<nvmetcp::Controller>{}),
                     std::back_inserter(all));
-  const auto found = std::ranges::find(all, controller, &nvmetcp::Controller::name);
+  const auto found = std::ranges::find(all, path.controller, &nvmetcp::Controller::name);
   if (found == all.end()) return;
   path.numeric = to_string(found->portal);
   snapshot.addresses().learn(found->portal);

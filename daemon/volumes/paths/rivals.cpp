@@ -4,6 +4,7 @@
 
 #include "base/text.hpp"
 #include "daemon/log.hpp"
+#include "daemon/volumes/release_step.hpp"
 #include "nvmetcp/resolve.hpp"
 #include "nvmetcp/sysfs/registry.hpp"
 
@@ -133,9 +134,7 @@ Result<> Rivals::check_none() const {
   auto strangers = volume_.seams.snapshot.strangers(source.subsystem);
   if (strangers.empty()) return {};
   const auto block = volume_.seams.snapshot.find_namespace(source.subsystem, source.nsid);
-  const auto ours = volume_.seams.snapshot.controllers(source.subsystem);
-  const bool is_connected = ours && std::ranges::any_of(*ours, &nvmetcp::Controller::is_live);
-  if (block || !is_connected) {
+  if (block || !has_live_path(volume_.seams, volume_.settings)) {
     std::erase_if(strangers, [&](const auto& one) {
       return !one.is_live() && volume_.seams.neighbours.target_at(one.portal).empty();
     });

@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "daemon/volumes/release_step.hpp"
+
 namespace spark::volumes {
 
 // Checks that no other change of the mount is in progress, and that it is ready.
@@ -23,6 +25,12 @@ Result<> Publication::check_can_change() const {
 asio::awaitable<Result<mounts::Published>> Publication::publish(mounts::AfterPublish then) {
   const auto self = volume_.keep_alive();
   if (auto can = check_can_change(); !can) co_return can.take_error();
+  if (volume_.checked
+          ->is_writer) {  // the long part, while programs may write, and the fence is watched as ever
+    if (auto flushed = co_await volume_.seams.device.flush(volume_.checked->mount); !flushed)
+      co_return flushed.take_error();
+    if (auto can = check_can_change(); !can) co_return can.take_error();
+  }
   if (is_published(volume_) && volume_.status.published) {  // no writes since
     if (then == mounts::AfterPublish::Writable) {
       if (auto writable = co_await make_writable(); !writable) co_return writable.take_error();
@@ -70,22 +78,23 @@ asio::awaitable<Result<>> Publication::make_writable() {
 // Its status says so: multi-mount protection alone may take minutes.
 void Publication::note_change(CheckedMount& mount, bool is_changing) {
   mount.is_changing_writing = is_changing;
+  ++mount.changes;
   if (volume_.status.state == State::Ready) volume_.set_state(State::Ready, ready_reason());
   volume_.wake();
 }
 
 // Multi-mount protection is the only fence.
 bool Publication::is_alone(const CheckedMount& mount) const {
-  return fence_.is_wanted() && !mount.fence.reservation;
+  return wants_fence(volume_.settings) && !mount.fence.reservation;
 }
 
 void Publication::look_for_writers(CheckedMount& mount, const ProbeAnswer& answer) {
-  if (mount.is_writer || volume_.settings.nfs || mount.is_changing_writing) {
+  if (mount.is_writer || mount.is_changing_writing) {
     volume_.status.foreign_writes = mount.is_outdated = false;
     return;
   }
   if (mount.stamp == 0) mount.stamp = answer.stamp;
-  const bool moved = answer.stamp != mount.stamp;
+  const bool moved = answer.stamp != 0 && answer.stamp != mount.stamp;
   volume_.status.foreign_writes = answer.being_written || moved;
   mount.is_outdated = moved && !answer.being_written;
   if (mount.is_outdated) return;
@@ -118,10 +127,11 @@ std::string Publication::reader_reason() const {
 
 std::string Publication::ready_reason() const {
   if (volume_.checked && volume_.checked->is_changing_writing)
-    return "it is being published, or made writable: programs may not be able to write to it";
+    return "being published, or made writable again: until then writes to it may fail";
   if (volume_.status.foreign_writes) return reader_reason();
-  if (!is_published(volume_) || !volume_.status.published) return "";
-  return "published as generation " + std::to_string(volume_.status.published->generation) +
+  if (!is_published(volume_)) return "";
+  const auto& published = volume_.status.published;
+  return "published" + (published ? " as generation " + std::to_string(published->generation) : "") +
          ": read-only until `spark-stage volumes up " + volume_.settings.name + "`";
 }
 

@@ -47,7 +47,7 @@ class Device {
   // The kernel's state of the mounted file system; its worker may wait for other programs' changes. TimedOut,
   // or Unavailable while such a worker is left: in both cases the file system is alive.
   virtual asio::awaitable<Result<mounts::MountedState>> mounted_state(std::filesystem::path target) = 0;
-  // Writes all unwritten data of the mounted file system to its device; may take minutes.
+  // Writes all unwritten data of the mounted file system to its device; may take hours, and has no deadline.
   virtual asio::awaitable<Result<>> flush(OwnMount mount) = 0;
   // Ensures that the mounted file system writes nothing more to `device`, not even unflushed data, also below
   // other mounts. An error if the mount is gone.

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/result.hpp"
+#include "nvmetcp/device/device_owner.hpp"
 #include "nvmetcp/sysfs/target_addresses.hpp"
 #include "nvmetcp/types.hpp"
 
@@ -28,11 +29,15 @@ class FabricSnapshot {
   virtual Result<> check_paths_secured(const std::string& subsystem,
                                        const nvmetcp::ConnectOptions& options) = 0;
   // Among the namespaces of controllers().
-  virtual Result<nvmetcp::Namespace> find_namespace(const std::string& subsystem, std::uint32_t nsid) = 0;
+  Result<nvmetcp::Namespace> find_namespace(const std::string& subsystem, std::uint32_t nsid) {
+    const auto all = controllers(subsystem);
+    if (!all) return all.take_error();
+    return find_namespace_below(*all, nsid);
+  }
   // Among the namespaces of these controllers, which all belong to one subsystem.
   virtual Result<nvmetcp::Namespace> find_namespace_below(const std::vector<nvmetcp::Controller>& controllers,
                                                           std::uint32_t nsid) = 0;
-  virtual Result<std::string> subsystem_of_device(dev_t device) = 0;
+  virtual Result<nvmetcp::DeviceOwner> owner_of_device(dev_t device) = 0;
 };
 
 }  // namespace spark::volumes

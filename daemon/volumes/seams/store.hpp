@@ -27,10 +27,9 @@ struct FilesystemIdentity {
   bool operator==(const FilesystemIdentity&) const = default;
 };
 
-// The stamp alone may be written later.
-inline bool is_same_but_stamp(FilesystemIdentity one, const FilesystemIdentity& other) {
-  one.stamp = other.stamp;
-  return one == other;
+// The rest may be written later.
+inline bool is_same_filesystem(const FilesystemIdentity& one, const FilesystemIdentity& other) {
+  return one.type == other.type && one.uuid == other.uuid && one.is_published == other.is_published;
 }
 
 // Records that a volume can do without: see history.hpp, Rivals::remember(), Fence::note_held(). Held ends

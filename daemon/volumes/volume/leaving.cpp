@@ -23,7 +23,8 @@ asio::awaitable<bool> stop_if_lost(VolumeContext& volume, Health& health, Fence&
   checked->is_exchanged = checked->is_exchanged || found.verdict == Verdict::Exchanged;
   if (found.verdict == Verdict::Fenced || found.verdict == Verdict::Exchanged)
     co_await fence.lose(checked, std::move(found.reason));
-  co_return found.verdict != Verdict::Silent&& found.verdict != Verdict::Unsure;
+  const bool is_unknown = found.verdict == Verdict::Silent || found.verdict == Verdict::Unsure;
+  co_return !is_unknown;
 }
 
 // The link may be down for a moment, or have been down until a moment ago.
@@ -35,10 +36,12 @@ asio::awaitable<void> look_before_writing(VolumeContext& volume, Paths& paths, H
     if (link == Link::Live && co_await stop_if_lost(volume, health, fence)) co_return;
     if (volume.clock.steady() >= end || volume.stopped) co_return;
     co_await volume.sleep(volume.timings.watch_closely);
+    if (link != Link::Live && !volume.stopped) co_await paths.tend_once();
   }
 }
 
-// Meanwhile programs may still use it.
+// Meanwhile programs may still use it. Ends early, while the flush goes on, if an operator asks it up, or if
+// the device has been silent for too long.
 asio::awaitable<Result<>> flush(VolumeContext& volume, Paths& paths, Health& health, Fence& fence,
                                 OwnMount mount) {
   const auto outcome = std::make_shared<Outcome>();
@@ -50,9 +53,19 @@ asio::awaitable<Result<>> flush(VolumeContext& volume, Paths& paths, Health& hea
   launch(volume.executor, "flush of volume " + volume.settings.name,
          work(volume, volume.keep_alive(), mount, outcome));
   const Duration period = std::max(volume.timings.probe, volume.timings.watch);
+  SteadyTime moved_at = volume.clock.steady();
   while (!*outcome) {
     co_await volume.sleep(period);
-    if (!*outcome && !volume.stopped) co_await paths.tend_once();
+    if (health.is_io_moving()) moved_at = volume.clock.steady();
+    if (*outcome) break;
+    const bool is_asked_up = volume.wanted_up && !volume.status.taken_down;
+    if (is_asked_up || volume.stopped)
+      co_return fail(Errc::Cancelled, "volume " + volume.settings.name + " was asked up meanwhile");
+    if (volume.clock.steady() - moved_at > volume.timings.flush_silence + period)
+      co_return fail(Errc::Unavailable,
+                     volume.status.device + " does not answer, and unwritten data waits for it",
+                     "try again when the target answers");
+    co_await paths.tend_once();
     if (!*outcome) (void)co_await stop_if_lost(volume, health, fence);
   }
   co_return std::move(**outcome);
@@ -79,7 +92,7 @@ asio::awaitable<Result<>> flush_before_leaving(VolumeContext& volume, Paths& pat
   auto flushed = co_await flush(volume, paths, health, fence, *standing.own);
   const auto now = volume.look_at_standing().own;
   if (flushed || !now || *now != *standing.own) co_return Result<>{};  // else another program unmounted it
-  if (flushed.error().hint.empty())
+  if (flushed.error().kind == Errc::Failed)
     flushed.error().hint = "some of its unwritten data may be lost; `spark-stage volumes down " +
                            volume.settings.name + "` again unmounts it";
   co_return flushed;
@@ -87,23 +100,28 @@ asio::awaitable<Result<>> flush_before_leaving(VolumeContext& volume, Paths& pat
 
 // An unmount can't be called back from the kernel: when the link is back it writes what is unwritten,
 // whatever another host has written by then, and to whatever disk is there.
-Result<> check_can_close(VolumeContext& volume, Paths& paths) {
+asio::awaitable<Result<>> check_can_close(VolumeContext& volume, Paths& paths) {
+  // A read that queued behind the flush ends a moment later than it.
+  const SteadyTime end = volume.clock.steady() + volume.timings.probe;
+  while (volume.settings.nvme && paths.look() == Link::Live && volume.seams.device.has_stuck_worker() &&
+         volume.clock.steady() < end && !volume.stopped)
+    co_await volume.sleep(volume.timings.watch_closely);
   const Standing standing = volume.look_at_standing();
   const Link link = paths.look();
   const bool is_stuck = volume.seams.device.has_stuck_worker();
   if (standing.place != Place::Ours || mounts::is_read_only(*standing.top) || link == Link::Gone ||
       (link == Link::Live && !is_stuck))
-    return {};
+    co_return Result<>{};
   const std::string& name = volume.settings.name;
-  return fail(Errc::Unavailable,
-              volume.settings.mount.native() + " stays mounted: " +
-                  (is_stuck ? "a request to " + volume.status.device + " still waits in the kernel"
-                            : "no path to the target is live") +
-                  ", and its unwritten data would be written at any later time",
-              "try again when the target answers; if it is gone for good, `sudo nvme disconnect -n " +
-                  printable(volume.settings.nvme->subsystem) +
-                  "` ends the mount, and unwritten data is lost; then `sudo spark-stage volumes down " +
-                  name + "`");
+  co_return fail(Errc::Unavailable,
+                 volume.settings.mount.native() + " stays mounted: " +
+                     (is_stuck ? "a request to " + volume.status.device + " still waits in the kernel"
+                               : "no path to the target is live") +
+                     ", and its unwritten data would be written at any later time",
+                 "try again when the target answers; if it is gone for good, `sudo nvme disconnect -n " +
+                     printable(volume.settings.nvme->subsystem) +
+                     "` ends the mount, and unwritten data is lost; then `sudo spark-stage volumes down " +
+                     name + "`");
 }
 
 }  // namespace
@@ -139,7 +157,7 @@ asio::awaitable<Result<>> Volume::leave_host(OnDown on_down) {
   if (is_nvme) {
     if (const auto found = co_await paths_.rivals().find_place(); !found) co_return found.take_error();
     if (auto may = co_await nvme_.check_may_unmount(); !may) co_return may;
-    if (auto may = check_can_close(context_, paths_); !may) co_return may;
+    if (auto may = co_await check_can_close(context_, paths_); !may) co_return may;
   }
   Status& status = context_.status;
   const bool had_reservation = status.fence.reservation;
@@ -150,17 +168,17 @@ asio::awaitable<Result<>> Volume::leave_host(OnDown on_down) {
     if (!is_nvme && error.kind == Errc::TimedOut) error.hint = hint_of_force(settings());
     co_return fail(std::move(error));
   }
+  context_.forget_mount();
   status.warn(Warning::StillReserved, had_reservation ? released->still_reserved : "");
   if (!released->users.empty())
     log::warning("volume " + settings().name + ": detached, although in use by " + released->users);
   const bool disconnects = is_nvme && on_down == OnDown::Disconnect;
-  if (disconnects && !context_.seams.neighbours.subsystem_shared()) {
+  if (disconnects && !is_connection_shared(context_.seams, settings())) {
     auto gone =
         co_await disconnect_subsystem(context_.seams, settings().nvme->subsystem, nvmetcp::Users::Spared);
     if (!gone.outcome) co_return std::move(gone.outcome);
   }
   co_await fence_.forget_held();
-  context_.forget_mount();
   context_.attempts.was_ready = false;
   status.foreign_writes = false;
   status.fence = {};
@@ -169,6 +187,8 @@ asio::awaitable<Result<>> Volume::leave_host(OnDown on_down) {
   outages_.end_unhealed();
   status.device.clear();
   status.paths.clear();
+  status.forget_connection();
+  status.warn(Warning::LeftBehind, "");
   context_.set_state(State::Down);
   co_return Result<>{};
 }
@@ -196,8 +216,8 @@ asio::awaitable<Result<>> Volume::follow_intent() {
   }
   if (!intent->is_released) {
     auto left = co_await finish_down();
-    if (!left) co_return fail_with(std::move(left.error()), taken_down + ", and that is not done yet");
     if (intent->up) co_return Result<>{};  // since a moment ago
+    if (!left) co_return fail_with(std::move(left.error()), taken_down + ", and that is not done yet");
   }
   context_.wanted_up = false;
   context_.set_state(State::Down);

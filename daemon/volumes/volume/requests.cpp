@@ -4,6 +4,7 @@
 
 #include "daemon/log.hpp"
 #include "daemon/token.hpp"
+#include "daemon/volumes/release_step.hpp"
 
 namespace spark::volumes {
 namespace {
@@ -64,7 +65,7 @@ void Requests::inherit(const Requests& before) {
   if (before.unrecorded_.empty() || !before.intent_ || before.intent_->up) return;
   note(before.intent_);
   unrecorded_ = before.unrecorded_;
-  warn_unrecorded(volume_, unrecorded_);
+  if (before.volume_.status.warnings.contains(Warning::Unrecorded)) warn_unrecorded(volume_, unrecorded_);
 }
 
 void Requests::ask_up() {
@@ -124,7 +125,7 @@ asio::awaitable<Result<std::string>> Requests::take() {
   const auto self = volume_.keep_alive();
   const Status& status = volume_.status;
   const std::string name = "volume " + volume_.settings.name;
-  if (!fence_.is_wanted()) {
+  if (!wants_fence(volume_.settings)) {
     co_return fail(Errc::Refused, name + " can't be taken over: it is not exclusive, or has no fence",
                    "taking over is for `access: exclusive` with another `fence` than none");
   }
@@ -228,11 +229,9 @@ asio::awaitable<void> Requests::note_released() {
   if (!intent_ || intent_->up || intent_->is_released) co_return;
   Intent released = *intent_;
   released.is_released = true;
-  if (!unrecorded_.empty()) {  // record_missed() does it
-    note(released);
-    co_return;
-  }
-  if (auto saved = co_await save(std::move(released)); !saved) log::survived(saved.error());
+  note(released);
+  if (!unrecorded_.empty()) co_return;  // record_missed() does it
+  if (auto saved = co_await save(std::move(released)); !saved) unrecorded_ = saved.error().message();
 }
 
 void Requests::note(Result<Intent> intent) {

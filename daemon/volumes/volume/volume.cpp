@@ -11,9 +11,9 @@ namespace {
 // A covered mount still writes, so it can lose its fence like any other. Empty: it has not.
 asio::awaitable<std::string> why_lost_below(VolumeContext& volume, Paths& paths, Fence& fence) {
   const CheckedMountPtr mount = volume.checked;
-  const bool may_ask = mount && mount->is_writer && mount->fence_lost.empty() &&
-                       wants_reservation(volume.settings) && paths.look() == Link::Live &&
-                       !volume.seams.device.has_stuck_worker();
+  const bool may_ask = mount && mount->is_writer && !mount->is_changing_writing &&
+                       mount->fence_lost.empty() && wants_reservation(volume.settings) &&
+                       paths.look() == Link::Live && !volume.seams.device.has_stuck_worker();
   if (!may_ask) co_return "";
   const config::NvmeSource& source = *volume.settings.nvme;
   ProbeRequest request{volume.settings.mount, mount->device, NamespaceOf{source.subsystem, source.nsid}};
@@ -74,7 +74,7 @@ asio::awaitable<void> Volume::attempt() {
   requests_.begin_attempt();
   auto up = co_await bring_up();
   if (requests_.is_taking()) requests_.answer_take(up);
-  if (context_.stopped || !context_.wanted_up) co_return;
+  if (context_.is_left()) co_return;
   if (up && context_.look_at_mount() != Place::Ours) {
     const std::string mount = settings().mount.native();
     up = fail(Errc::Failed, "after mounting, " + mount + " does not show this volume",
@@ -87,7 +87,7 @@ asio::awaitable<void> Volume::attempt() {
   co_await watch();
   // A volume lost immediately may be lost again, hence the back-off. A reader has only left an outdated
   // state.
-  const bool is_left = context_.stopped || !context_.wanted_up || context_.attempts.replaces_outdated;
+  const bool is_left = context_.is_left() || context_.attempts.replaces_outdated;
   if (!is_left) co_await context_.sleep(context_.backoff.next());
 }
 
@@ -129,13 +129,13 @@ asio::awaitable<Result<>> Volume::bring_up() {
 asio::awaitable<void> Volume::watch() {
   health_.begin();
   const Status& status = context_.status;
-  while (!context_.stopped && context_.wanted_up) {
+  while (!context_.is_left()) {
     const Place place = context_.look_at_mount();
     // It was adopted while its link was down, or another program mounted it: it is not checked yet.
     const bool is_unknown = !context_.checked && place == Place::Ours;
     if (is_unknown && (settings().nfs || paths_.look() == Link::Live)) co_return;
     auto found = co_await health_.look(place);
-    if (context_.stopped || !context_.wanted_up) co_return;
+    if (context_.is_left()) co_return;
     if (!co_await act_on(std::move(found), place)) co_return;
     if (status.state == State::Ready && context_.clock.steady() - ready_since_ >= context_.timings.settled)
       context_.backoff.reset();

@@ -49,8 +49,8 @@ class Volume : public std::enable_shared_from_this<Volume> {
 
   // Processes that would lose open files if it were unmounted, as text; empty means none.
   asio::awaitable<Result<std::string>> users();
-  // Takes over settings that do not affect the mount or the connection, and sets its controllers' timers; no
-  // change if a controller refuses.
+  // Takes over settings that do not affect the mount or the connection, and sets its controllers' timers. If
+  // a controller refuses, the settings stay as they were; the others may have the new timers.
   asio::awaitable<Result<>> set_live(config::Volume settings, std::optional<config::Target> target);
   // A sentence for `status`: a configuration change that could not be made; empty means none.
   void note_pending(std::string sentence) { context_.status.pending = std::move(sentence); }

@@ -47,6 +47,7 @@ std::shared_ptr<Volume> VolumeSet::make(const config::Config& config, const conf
   OtherVolumes others;
   others.share_subsystem = [this, name = settings.name] {
     const auto self = find(name);
+    if (!self) return true;  // a reload has removed it, while it still leaves the host
     return std::any_of(volumes_.begin(), volumes_.end(), [&](const auto& other) {
       return other != self && self->settings().nvme &&
              other->wants_subsystem(self->settings().nvme->subsystem) &&
@@ -150,11 +151,13 @@ asio::awaitable<void> VolumeSet::take_down(std::vector<config::Step>& steps) {
 }
 
 // A volume taken down by an operator stays down: each volume reads that from the state folder.
-void VolumeSet::replace(const config::Config& wanted, const std::vector<config::Step>& steps) {
+void VolumeSet::replace(const config::Config& wanted, std::vector<config::Step>& steps) {
   std::vector<std::shared_ptr<Volume>> next, fresh;
-  for (const config::Step& step : steps) {
+  for (config::Step& step : steps) {
     const auto current = find(step.volume);
-    const bool is_replaced = step.action == config::Action::Add || config::takes_mount_away(step.action);
+    const bool leaves = config::takes_mount_away(step.action);
+    const bool is_replaced = step.action == config::Action::Add || leaves;
+    if (leaves && step.refused.empty() && !is_released(*current)) step.refused = "it was asked up meanwhile";
     if (current && (!is_replaced || !step.refused.empty())) {
       next.push_back(current);
       continue;

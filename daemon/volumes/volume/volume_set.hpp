@@ -46,7 +46,7 @@ class VolumeSet {
  private:
   std::shared_ptr<Volume> make(const config::Config& config, const config::Volume& settings);
   asio::awaitable<void> take_down(std::vector<config::Step>& steps);
-  void replace(const config::Config& wanted, const std::vector<config::Step>& steps);
+  void replace(const config::Config& wanted, std::vector<config::Step>& steps);
   asio::awaitable<void> remove_guards();
   asio::awaitable<void> set_live(const config::Config& wanted, std::vector<config::Step>& steps);
 

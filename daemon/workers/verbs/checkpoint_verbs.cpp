@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "base/clock.hpp"
+#include "base/file_system.hpp"
 #include "base/text.hpp"
 #include "daemon/workers/verbs/as_user.hpp"
 #include "daemon/workers/verbs/hold_volume.hpp"
@@ -109,7 +110,7 @@ Result<json::object> scan_output_verb(const json::object& request, const Progres
   auto boot = boot_ns();
   if (boot && known_boot_ns) boot = std::min(*boot, *known_boot_ns);
   if (staging::mark_unproven(*checkpoints, path, flushed, boot, changes_in(request, "unproven"))) {
-    if (auto done = staging::flush_file_system(path); !done) return done.take_error();
+    if (auto done = flush_file_system(path); !done) return done.take_error();
   }
   json::array rows;
   std::string best;

@@ -54,11 +54,11 @@ Result<> check_may_ask(const SystemRoot& root, const nvmetcp::Portal& portal,
 Result<> check_owner(const SystemRoot& root, const std::string& device, const std::string& subsystem) {
   struct stat status {};
   if (::stat(device.c_str(), &status) != 0) return fail_errno(errno, "looking at " + printable(device));
-  const auto owner = nvmetcp::subsystem_of_device(root, status.st_rdev);
+  const auto owner = nvmetcp::owner_of_device(root, status.st_rdev);
   if (!owner) return owner.take_error();
-  if (*owner == subsystem) return {};
-  return fail(Errc::Unavailable, printable(device) + " belongs to " + printable(*owner) + " now, not to " +
-                                     printable(subsystem));
+  if (owner->subsystem == subsystem) return {};
+  return fail(Errc::Unavailable, printable(device) + " belongs to " + printable(owner->subsystem) +
+                                     " now, not to " + printable(subsystem));
 }
 
 }  // namespace

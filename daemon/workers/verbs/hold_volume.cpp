@@ -5,6 +5,7 @@
 
 #include "base/text.hpp"
 #include "daemon/mounts/table.hpp"
+#include "daemon/workers/messages.hpp"
 
 namespace spark::workers {
 
@@ -15,13 +16,11 @@ bool is_checked_mount(const mounts::Mount* mount, const UniqueFd& root, const js
       mount->device_number != at_root.st_dev)
     return false;
   // Of the descriptor: in a mount namespace of its own, this worker's table has other numbers.
-  const json::object* wanted = get_object(request, "mounted");
-  const std::int64_t id = wanted == nullptr ? 0 : get_int(*wanted, "id").value_or(0);
-  const std::int64_t device = wanted == nullptr ? 0 : get_int(*wanted, "device").value_or(0);
-  if (id != 0 && (::statx(root.get(), "", AT_EMPTY_PATH, STATX_MNT_ID, &its) != 0 ||
-                  its.stx_mnt_id != static_cast<std::uint64_t>(id)))
+  const auto wanted = member_of<mounts::MountNumbers>(request, "mounted").value_or(mounts::MountNumbers{});
+  if (wanted.id != 0 && (::statx(root.get(), "", AT_EMPTY_PATH, STATX_MNT_ID, &its) != 0 ||
+                         its.stx_mnt_id != static_cast<std::uint64_t>(wanted.id)))
     return false;
-  return device == 0 || at_root.st_dev == static_cast<dev_t>(device);
+  return wanted.device == 0 || mounts::is_mount(*mount, {0, wanted.device});
 }
 
 Result<UniqueFd> hold_volume(const json::object& request, bool for_writing) {

@@ -9,6 +9,7 @@
 #include <set>
 
 #include "base/file.hpp"
+#include "base/file_system.hpp"
 #include "base/text.hpp"
 #include "daemon/mounts/filesystems/mounted_state.hpp"
 #include "daemon/mounts/filesystems/superblock.hpp"
@@ -33,26 +34,13 @@ std::string users_of_mount(const std::string& target) {
   return users.empty() ? "" : mounts::describe_users(users, *table, *mount);
 }
 
-// A mount as the daemon saw it.
-struct Seen {
-  int id = 0;  // 0 means any
-  dev_t device = 0;
-};
-
-std::optional<Seen> seen_in(const json::object& request) {
-  const json::object* seen = get_object(request, "seen");
-  if (seen == nullptr) return std::nullopt;
-  return Seen{static_cast<int>(get_int(*seen, "id").value_or(0)),
-              static_cast<dev_t>(get_int(*seen, "device").value_or(0))};
-}
-
 // False: nothing is mounted there. Another program may have mounted something since the daemon looked.
-Result<bool> is_still_there(const std::string& target, const Seen& seen) {
+Result<bool> is_still_there(const std::string& target, const mounts::MountNumbers& seen) {
   const auto table = mounts::read_mount_table({});
   if (!table) return table.take_error();
   const mounts::Mount* mount = mounts::mounted_at(*table, target);
   if (mount == nullptr) return false;
-  if (mount->device_number == seen.device && (seen.id == 0 || mount->id == seen.id)) return true;
+  if (mounts::is_mount(*mount, seen)) return true;
   return fail(Errc::Refused,
               printable(target) + ": " + printable(mount->source) + " (" + printable(mount->type) +
                   ") was mounted there meanwhile",
@@ -62,8 +50,8 @@ Result<bool> is_still_there(const std::string& target, const Seen& seen) {
 // For steps that change a mount: its path.
 Result<std::string> own_mount_in(const json::object& request) {
   const std::string target = get_string(request, "target").value_or("");
-  const auto seen = seen_in(request);
-  if (!seen) return fail(Errc::Invalid, "mount worker: no mount in the request");
+  const auto seen = member_of<mounts::MountNumbers>(request, "mounted");
+  if (!seen) return seen.take_error();
   const auto there = is_still_there(target, *seen);
   if (!there) return there.take_error();
   if (!*there) return fail(Errc::Unavailable, "nothing is mounted on " + printable(target) + " any more");
@@ -73,13 +61,12 @@ Result<std::string> own_mount_in(const json::object& request) {
 // The same for a mount that others may hide.
 Result<std::string> own_mount_below(const json::object& request) {
   const std::string target = get_string(request, "target").value_or("");
-  const auto seen = seen_in(request);
-  if (!seen) return fail(Errc::Invalid, "mount worker: no mount in the request");
+  const auto seen = member_of<mounts::MountNumbers>(request, "mounted");
+  if (!seen) return seen.take_error();
   const auto table = mounts::read_mount_table({});
   if (!table) return table.take_error();
-  const bool is_there = std::ranges::any_of(*table, [&](const mounts::Mount& one) {
-    return one.id == seen->id && one.device_number == seen->device && one.target == target;
-  });
+  const bool is_there = std::ranges::any_of(
+      *table, [&](const mounts::Mount& one) { return mounts::is_mount(one, *seen) && one.target == target; });
   if (!is_there) return fail(Errc::Unavailable, "it is not mounted on " + printable(target) + " any more");
   return target;
 }
@@ -94,9 +81,9 @@ Result<json::object> probe_nfs(const std::string& path) {
   return json::object{{"us", took.count()}, {"shut_down", failed}};
 }
 
-// Records a successful mount: the writer's name, if the file system itself has no field for it, and the pin.
+// Records a successful mount: the writer's name, and the pin.
 Result<> note_mount(const mounts::MountRequest& mount, const json::object& request) {
-  if (!mount.read_only && mount.type == "xfs") {
+  if (!mount.read_only && !mount.type.starts_with("nfs")) {
     auto said =
         mounts::announce_writer(mount.target, get_string(request, "host").value_or(""), SystemClock().wall());
     if (!said) return said.take_error();
@@ -117,7 +104,7 @@ struct Unmounted {
   std::string users;  // processes that still use the detached mount
 };
 
-Result<Unmounted> unmount(const std::string& target, const Seen& seen, mounts::Unmount how) {
+Result<Unmounted> unmount(const std::string& target, const mounts::MountNumbers& seen, mounts::Unmount how) {
   if (const auto there = is_still_there(target, seen); !there)
     return fail_with(there.error(), "unmounting " + printable(target));
   Unmounted done;
@@ -164,13 +151,13 @@ Result<json::object> mount_verb(const json::object& request, const ProgressLine&
   return answer;
 }
 
-// {"target", "seen": {"id", "device"}, "how"} → {"done", "users"?}: processes that still use the detached
+// {"target", "mounted": {"id", "device"}, "how"} → {"done", "users"?}: processes that still use the detached
 // mount.
 Result<json::object> unmount_verb(const json::object& request, const ProgressLine& /*progress*/) {
-  const auto seen = seen_in(request);
+  const auto seen = member_of<mounts::MountNumbers>(request, "mounted");
   const auto how = unmount_from_string(get_string(request, "how").value_or(""));
   if (!how) return how.take_error();
-  if (!seen) return fail(Errc::Invalid, "mount worker: no mount in the request");
+  if (!seen) return seen.take_error();
   const auto done = unmount(get_string(request, "target").value_or(""), *seen, *how);
   if (!done) return done.take_error();
   json::object answer = to_json(done->change);
@@ -203,21 +190,15 @@ Result<json::object> users_verb(const json::object& request, const ProgressLine&
   return json::object{{"users", users_of_mount(get_string(request, "target").value_or(""))}};
 }
 
-// {"path", "device", "keep_reservation"?: {"subsystem", "nsid"}} → {"us", "uuid", "being_written", "stamp",
-// "mounts", "mmp_node", "reservation"?}: accesses only the device, never its mount. Without a device it is an
-// NFS mount, and the result has "shut_down".
+// {"path", "device", "keep_reservation"?: {"subsystem", "nsid"}} → superblock, "reservation"?: accesses only
+// the device, never its mount. Without a device it is an NFS mount → {"us", "shut_down"}.
 Result<json::object> probe_verb(const json::object& request, const ProgressLine& progress) {
   const std::string path = get_string(request, "path").value_or("");
   const std::string device = get_string(request, "device").value_or("");
   if (device.empty()) return probe_nfs(path);
   const auto superblock = mounts::probe_superblock(device);
   if (!superblock) return superblock.take_error();
-  json::object answer{{"us", superblock->read_us},
-                      {"uuid", superblock->uuid},
-                      {"being_written", superblock->being_written},
-                      {"stamp", static_cast<std::int64_t>(superblock->stamp)},
-                      {"mounts", static_cast<std::int64_t>(superblock->mounts)},
-                      {"mmp_node", superblock->mmp_node}};
+  json::object answer = to_message(*superblock);
   if (const json::object* keep = get_object(request, "keep_reservation")) {
     json::object act = *keep;
     act["act"] = "keep";
@@ -229,25 +210,20 @@ Result<json::object> probe_verb(const json::object& request, const ProgressLine&
   return answer;
 }
 
-// {"target"} → {"shut_down", "uuid", "damage", "published"?}
+// {"target"} → state
 Result<json::object> mounted_state_verb(const json::object& request, const ProgressLine& /*progress*/) {
-  return mounts::read_mounted_state(get_string(request, "target").value_or("")).map([](const auto& state) {
-    json::object answer{{"shut_down", state.is_shut_down}, {"uuid", state.uuid}, {"damage", state.damage}};
-    if (state.published) answer["published"] = mounts::to_json(*state.published);
-    return answer;
-  });
+  return mounts::read_mounted_state(get_string(request, "target").value_or(""))
+      .map(to_message<mounts::MountedState>);
 }
 
-// {"target", "seen"} → {}
+// {"target", "mounted"} → {}
 Result<json::object> flush_verb(const json::object& request, const ProgressLine& /*progress*/) {
   const auto target = own_mount_in(request);
   if (!target) return target.take_error();
-  const UniqueFd fd(::open(target->c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (!fd || ::syncfs(fd.get()) != 0) return fail_errno(errno, "flushing " + printable(*target));
-  return json::object{};
+  return flush_file_system(*target).map([] { return json::object{}; });
 }
 
-// {"target", "seen", "device", "host", "then_write", "alone"} → {"generation", "host", "at", "stamp"}
+// {"target", "mounted", "device", "host", "then_write", "alone"} → {"published", "stamp"}
 Result<json::object> publish_verb(const json::object& request, const ProgressLine& /*progress*/) {
   const bool then_write = get_bool(request, "then_write").value_or(false);
   const auto target = own_mount_in(request);
@@ -256,14 +232,10 @@ Result<json::object> publish_verb(const json::object& request, const ProgressLin
                          get_string(request, "host").value_or(""), SystemClock().wall(),
                          then_write ? mounts::AfterPublish::Writable : mounts::AfterPublish::ReadOnly,
                          get_bool(request, "alone").value_or(true))
-      .map([](const mounts::Closed& closed) {
-        json::object answer = mounts::to_json(closed.published);
-        answer["stamp"] = static_cast<std::int64_t>(closed.stamp);
-        return answer;
-      });
+      .map(to_message<mounts::Closed>);
 }
 
-// {"target", "seen", "device", "host", "alone"} → {}
+// {"target", "mounted", "device", "host", "alone"} → {}
 Result<json::object> make_writable_verb(const json::object& request, const ProgressLine& /*progress*/) {
   const auto target = own_mount_in(request);
   if (!target) return target.take_error();
@@ -273,7 +245,7 @@ Result<json::object> make_writable_verb(const json::object& request, const Progr
       .map([] { return json::object{}; });
 }
 
-// {"target", "seen", "device"} → {}
+// {"target", "mounted", "device"} → {}
 Result<json::object> stop_writing_verb(const json::object& request, const ProgressLine& /*progress*/) {
   const auto target = own_mount_below(request);
   if (!target) return target.take_error();

@@ -7,6 +7,7 @@
 #include <cerrno>
 
 #include "base/file.hpp"
+#include "base/file_system.hpp"
 #include "base/text.hpp"
 #include "daemon/workers/missing_source.hpp"
 #include "daemon/workers/verbs/as_user.hpp"
@@ -173,7 +174,7 @@ Result<json::object> flush_source_verb(const json::object& request, const Progre
   struct stat info {};
   const bool is_source =
       ::stat(source.c_str(), &info) == 0 && (S_ISDIR(info.st_mode) || S_ISREG(info.st_mode));
-  auto flushed = is_source ? staging::flush_file_system(source) : Result<>();
+  auto flushed = is_source ? flush_file_system(source) : Result<>();
   if (!flushed) return flushed.take_error();
   return json::object{};
 }

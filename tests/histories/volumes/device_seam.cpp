@@ -8,7 +8,8 @@ namespace spark::histories {
 namespace {
 
 constexpr Duration kSuperblock{10'000}, kProbe{5'000}, kMountedState{2'000}, kStopWriting{20'000},
-    kReservation{15'000}, kRecord{30'000}, kFlush{900'000};
+    kReservation{15'000}, kRecord{30'000},
+    kFlush = std::chrono::hours(24);  // none in the product
 
 using Reserved = Result<nvmetcp::ReservationState>;
 
@@ -86,6 +87,7 @@ asio::awaitable<Result<mounts::MountedState>> HostDevice::mounted_state(std::fil
     state.uuid = reached.super->uuid;
     state.damage = reached.super->damage;
     if (reached.root == "/" && !state.is_shut_down) state.published = reached.super->published;
+    state.is_written_since = reached.super->head->disk->fs.is_writer_announced;
     return Result<mounts::MountedState>(state);
   };
   Work<mounts::MountedState> asked = std::move(work);
@@ -101,7 +103,10 @@ asio::awaitable<Result<>> HostDevice::flush(volumes::OwnMount mount) {
     if (!super || !super->is_alive()) return Result<>(fail_errno(EIO, "flushing " + mount.target().native()));
     if (super->dirty.empty()) return Result<>();
     if (host.driver.io(*super->head) == Io::Blocked) return Pause{kLooksAgain, true};
-    if (super->flush > Duration(0)) return Pause{std::exchange(super->flush, Duration(0)), true};
+    if (super->flush > Duration(0)) {
+      ++super->head->completed;
+      return Pause{super->take_flush(), true};
+    }
     (void)host.file_systems.flush(*super, Actor::Daemon);
     return Result<>();
   };

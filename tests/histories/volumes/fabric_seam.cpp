@@ -168,10 +168,6 @@ Result<> HostFabricView::check_paths_secured(const std::string& /*subsystem*/,
   return {};
 }
 
-Result<nvmetcp::Namespace> HostFabricView::find_namespace(const std::string& subsystem, std::uint32_t nsid) {
-  return find_namespace_below(addresses_.ours(all_of(subsystem)), nsid);
-}
-
 Result<nvmetcp::Namespace> HostFabricView::find_namespace_below(
     const std::vector<nvmetcp::Controller>& controllers, std::uint32_t nsid) {
   for (const bool wants_live : {true, false}) {
@@ -193,8 +189,9 @@ Result<nvmetcp::Namespace> HostFabricView::find_namespace_below(
   return fail(Errc::NotFound, "namespace " + std::to_string(nsid) + " is not there (yet)");
 }
 
-Result<std::string> HostFabricView::subsystem_of_device(dev_t device) {
-  if (const HeadPtr head = host_.driver.head_of(device)) return head->subsystem;
+Result<nvmetcp::DeviceOwner> HostFabricView::owner_of_device(dev_t device) {
+  if (const HeadPtr head = host_.driver.head_of(device))
+    return nvmetcp::DeviceOwner{head->subsystem, head->nsid};
   if (major(device) == 259 || device < 256)
     return fail(Errc::NotFound, "block device " + std::to_string(device) + " does not exist any more");
   return fail(Errc::Invalid, "block device " + std::to_string(device) + " is not NVMe");

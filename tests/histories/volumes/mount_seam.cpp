@@ -82,7 +82,7 @@ class PublishWork {
     Super& super = *(*entry)->super;
     if (!super.is_writer()) return Done(fail_errno(super.is_alive() ? EROFS : EIO, doing));
     if (host_.driver.io(*super.head) == Io::Blocked) return Pause{kLooksAgain, true};
-    if (super.flush > Duration(0)) return Pause{std::exchange(super.flush, Duration(0)), true};
+    if (super.flush > Duration(0)) return Pause{super.take_flush(), true};
     return close(**entry, super, doing);
   }
 
@@ -93,11 +93,14 @@ class PublishWork {
     const mounts::Published published{before + 1, host_.name, published_at(host_)};
     const auto wrote = host_.file_systems.write(super, Actor::Daemon, [&](FileSystem& fs) {
       fs.published = published;
+      fs.is_writer_announced = false;
       fs.is_open = true;
     });
     if (wrote != Wrote::Done) return Done(fail_errno(EIO, doing));
     super.published = published;
     if (const int error = host_.mounts.remount(entry, true); error != 0) {
+      (void)host_.file_systems.write(super, Actor::Daemon,
+                                     [](FileSystem& fs) { fs.is_writer_announced = true; });
       if (error != EBUSY) return Done(fail_errno(error, doing));
       return Done(fail(
           Errc::Refused,

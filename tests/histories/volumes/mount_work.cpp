@@ -35,7 +35,7 @@ Turn<void> MmpClaim::turn() {
 }
 
 void announce_writer(FileSystem& fs) {
-  fs.is_open = true;
+  fs.is_open = fs.is_writer_announced = true;
   if (fs.type == "xfs") ++fs.stamp;
 }
 
@@ -228,9 +228,8 @@ Turn<volumes::Mounted> MountWork::mount() {
   const MountEntry* top = host_.mounts.top_at(target);
   if (top == nullptr || top->shown.device_number != head_->device_number())
     return Done(fail(Errc::Failed, mounts::doing(request_) + ": reported as done, but is not there"));
-  const bool announces = !request_.read_only && head_->disk->fs.type == "xfs";
-  stage_ = announces ? Stage::Announce : Stage::Pin;
-  return Pause{kSystemCall, announces};
+  stage_ = request_.read_only ? Stage::Pin : Stage::Announce;
+  return Pause{kSystemCall, !request_.read_only};
 }
 
 Turn<volumes::Mounted> MountWork::announce() {

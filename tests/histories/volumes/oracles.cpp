@@ -259,7 +259,12 @@ void Oracles::request_ended(std::size_t host, const Request& request) {
     if (facts.index != host || facts.settings.name != request.volume) return;
     const bool is_reached = facts.is_reached() && facts.top != nullptr;
     if (*request.result) {
-      if (is_reached)
+      // A person may mount it after the daemon's last look at the place.
+      const auto down_for = cluster_.time.wall() - facts.volume.status().since;
+      const bool is_made_since =
+          facts.reached.by_hand && facts.volume.status().state == State::Down && is_reached &&
+          cluster_.time.steady() - facts.reached.super->opened < down_for + Duration(1'000);
+      if (is_reached && !is_made_since)
         cluster_.judge.broken(facts.reached.by_hand ? "down-left-a-mount-by-hand" : "down-left-a-mount",
                               facts.name() + " was taken down, and is still mounted");
       return;

@@ -37,10 +37,9 @@ class HostFabricView final : public volumes::FabricSnapshot {
   Result<std::vector<nvmetcp::Controller>> controllers(const std::string& subsystem) override;
   std::vector<nvmetcp::Controller> strangers(const std::string& subsystem) override;
   Result<> check_paths_secured(const std::string& subsystem, const nvmetcp::ConnectOptions& options) override;
-  Result<nvmetcp::Namespace> find_namespace(const std::string& subsystem, std::uint32_t nsid) override;
   Result<nvmetcp::Namespace> find_namespace_below(const std::vector<nvmetcp::Controller>& controllers,
                                                   std::uint32_t nsid) override;
-  Result<std::string> subsystem_of_device(dev_t device) override;
+  Result<nvmetcp::DeviceOwner> owner_of_device(dev_t device) override;
 
  private:
   std::vector<nvmetcp::Controller> all_of(const std::string& subsystem) const;

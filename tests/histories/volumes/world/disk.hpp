@@ -29,6 +29,7 @@ struct FileSystem {
   std::string mmp_node;
   std::set<int> records;  // that programs wrote
   std::optional<mounts::Published> published;
+  bool is_writer_announced = false;
   int writer = 0;  // the mount that wrote last: Super::id; 0: none
   bool is_writer_by_hand = false;
 };

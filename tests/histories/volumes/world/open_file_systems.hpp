@@ -2,6 +2,7 @@
 // writes to their disks, and how unwritten data is lost.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -36,6 +37,12 @@ struct Super {
   std::uint32_t mmp_sequence = 0;
 
   bool is_alive() const { return !shut_down && !is_dead; }
+  // A part of the time that writing takes: a flush ends early if it is shut down meanwhile.
+  Duration take_flush() {
+    const Duration part = std::min(flush, Duration(500));
+    flush -= part;
+    return part;
+  }
   bool is_writer() const { return is_alive() && !read_only; }
 };
 using SuperPtr = std::shared_ptr<Super>;

@@ -209,5 +209,17 @@ TEST(MountUsers, AreFoundInOtherMountNamespacesAndInTheKernel) {
       "the NFS export /mnt/data/sets, the swap file /mnt/data/swap, the loop device of /mnt/data/image");
 }
 
+TEST(MountTable, AMountIsItsNumbersAndItsWholeFileSystem) {
+  Mount mount;
+  mount.id = 30;
+  mount.device_number = 7;
+  EXPECT_TRUE(is_mount(mount, {30, 7}));
+  EXPECT_TRUE(is_mount(mount, {0, 7}));
+  EXPECT_FALSE(is_mount(mount, {31, 7}));
+  EXPECT_FALSE(is_mount(mount, {30, 8}));
+  mount.root = "/folder";
+  EXPECT_FALSE(is_mount(mount, {30, 7})) << "a bind mount of a folder";
+}
+
 }  // namespace
 }  // namespace spark::mounts

@@ -124,6 +124,21 @@ TEST_F(ReleaseTest, AReservationIsKeptWhileTheDeviceIsAlsoMountedElsewhere) {
   EXPECT_EQ(world.reservations.state.registrants.size(), 1u);
 }
 
+TEST_F(ReleaseTest, AWritersMountIsCutOffOrLeftIfItsDiskWasExchanged) {
+  volume.access = config::Access::Exclusive;
+  world.mounts.clear();
+  world.mount("/mnt/data", false, world.block->device_number);
+  world.superblock.uuid = "99999999-bbbb-cccc-dddd-eeeeeeeeeeee";
+  world.mounted_uuid = "aaaaaaaa-bbbb-cccc-dddd-eeeeeeeeeeee";
+  why = ReleaseReason::Asked;
+  EXPECT_THAT(release(), HasSubstr("its unmount would write to it - `sudo nvme disconnect -n raid5-data`"));
+  EXPECT_THAT(world.touched, ElementsAre("probe"));
+  world.touched.clear();
+  why = ReleaseReason::Shutdown;
+  EXPECT_THAT(release(), HasSubstr("its unmount would write to it: cut off, nvme7 disconnected"));
+  EXPECT_THAT(world.touched, ElementsAre("probe", "cut off"));
+}
+
 TEST_F(ReleaseTest, ASlowUnmountIsWaitedForIfTheTargetAnswers) {
   world.unmount_takes = Duration(100);
   EXPECT_EQ(release(), "volume datasets: unmounted, nvme7 disconnected");

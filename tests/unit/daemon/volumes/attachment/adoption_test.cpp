@@ -81,6 +81,26 @@ TEST_F(VolumeTest, AReadOnlyMountThatMayHaveReplayedAJournalIsUsedWithAWarning) 
   EXPECT_THAT(all_warnings(volume->status()), ElementsAre(HasSubstr("was mounted by another program")));
 }
 
+TEST_F(VolumeTest, WhatWasFoundOnAReadersMountEndsWithItsDisk) {
+  world.plug_in(kNqn);
+  world.mount("/mnt/data", true, world.block->device_number);
+  world.mounts.back().super_options = "ro";
+  start();
+  ASSERT_TRUE(becomes(State::Ready));
+  ASSERT_EQ(volume->status().warnings.count(Warning::MountOptions), 1U);
+  world.superblock.uuid = "99999999-bbbb-cccc-dddd-eeeeeeeeeeee";
+  ASSERT_TRUE(becomes(State::Refused));
+  EXPECT_TRUE(volume->status().warnings.empty());
+}
+
+// A target that invents a namespace ID at each start.
+TEST_F(VolumeTest, AFullStateFolderKeepsNoKnownFileSystemDown) {
+  world.pinned = FilesystemIdentity{"ext4", kUuid, 0, "former", 1, false};
+  world.is_state_full = true;
+  start();
+  EXPECT_TRUE(becomes(State::Ready)) << reason();
+}
+
 TEST_F(VolumeTest, ARestartedDaemonNeverReportsAFrozenMountAsReady) {
   world.plug_in(kNqn);
   world.mount("/mnt/data", true, world.block->device_number);
@@ -98,6 +118,32 @@ TEST_F(VolumeTest, AReadWriteMountOfAReadOnlyVolumeIsNotAdopted) {
   ASSERT_TRUE(becomes(State::Refused));
   EXPECT_THAT(reason(), HasSubstr("read-write already"));
   EXPECT_EQ(world.mounts.size(), 1u);
+}
+
+// The volume's own namespace is missing on the target.
+TEST_F(VolumeTest, AnotherNamespaceMountedThereIsNotTheVolume) {
+  world.plug_in(kNqn);
+  world.block.reset();
+  world.owners[55] = kNqn;
+  world.nsids[55] = 2;
+  world.mount("/mnt/data", true, 55, "/dev/nvme7n2");
+  start();
+  ASSERT_TRUE(run_until([&] { return volume->context().attempts.failed; }));
+  EXPECT_FALSE(world.pinned);
+  ASSERT_TRUE(await(context, volume->requests().keep_down("alice")).value());
+  EXPECT_EQ(world.mounts.size(), 1U);
+}
+
+// A person saves data from a damaged file system.
+TEST_F(VolumeTest, AReadOnlyMountOfAnExclusiveVolumeIsNeverUnmounted) {
+  settings.access = config::Access::Exclusive;
+  settings.fence = config::Fence::None;
+  world.plug_in(kNqn);
+  world.mount("/mnt/data", true, world.block->device_number);
+  start();
+  ASSERT_TRUE(becomes(State::Refused));
+  EXPECT_THAT(reason(), HasSubstr("is mounted read-only already"));
+  EXPECT_EQ(world.count("detach") + world.count("unmount"), 0);
 }
 
 TEST_F(VolumeTest, AForeignMountAtTheMountPointIsNeverUnmounted) {

@@ -96,6 +96,13 @@ TEST_F(VolumePathsTest, IsStalledOnlyWhenAllPathsAreDown) {
   EXPECT_TRUE(becomes(State::Stalled));
 }
 
+TEST_F(VolumePathsTest, EachPathKeepsItsDifferences) {
+  world.differences[kFirst] = {"keep_alive is 30, not 5"};
+  start();
+  ASSERT_TRUE(run_until([&] { return live_paths() == 2 && volume->status().state == State::Ready; }));
+  EXPECT_EQ(volume->status().warnings.count(Warning::Connection), 1U);
+}
+
 class VolumeNamedTargetTest : public VolumeTest {
  protected:
   VolumeNamedTargetTest() {
@@ -122,6 +129,22 @@ TEST_F(VolumeNamedTargetTest, IsReconnectedAtTheNewAddressWhileTheKernelRetriesT
   ASSERT_EQ(volume->status().history.outages().size(), 1U)
       << volume->status().history.outages().back().reason;
   EXPECT_EQ(volume->status().history.outages().back().healer, Healer::Us);
+}
+
+TEST_F(VolumeNamedTargetTest, APersonsPathStaysWhileItReconnects) {
+  world.offer(kNqn, "10.0.0.8", 4420);
+  start();
+  ASSERT_TRUE(becomes(State::Ready));
+  const std::string by_hand = world.plug_in(kNqn, {"10.0.0.8", 4420});
+  context.restart();
+  context.run_for(std::chrono::milliseconds(20));
+  world.set_link("connecting");
+  world.names["nas.lan"] = "10.0.0.7";
+  ASSERT_TRUE(run_until([&] { return world.count("disconnect") > 0; })) << "the old address is left";
+  context.restart();
+  context.run_for(std::chrono::milliseconds(20));
+  ASSERT_EQ(world.controllers.size(), 2U);
+  EXPECT_EQ(world.controllers.front().name, by_hand);
 }
 
 TEST_F(VolumeNamedTargetTest, TheNewAddressIsNotUsedIfTheNamespaceHasNoUuid) {

@@ -55,6 +55,59 @@ TEST_F(PublishTest, APublishedVolumeStaysReadyAndReadOnlyUntilItIsMadeWritable) 
   EXPECT_TRUE(volume->status().history.outages().empty());
 }
 
+// It records a publication that a crash kept from being recorded, but not one that a writer has ended.
+TEST_F(PublishTest, AReadOnlyMountByHandIsPublishedOnlyIfNoWriterHasOpenedItSince) {
+  for (const bool is_written_since : {true, false}) {
+    world = FakeWorld();
+    world.superblock.type = "ext4";
+    world.superblock.uuid = world.mounted_uuid = kUuid;
+    world.reservations.offers = true;
+    world.offer(kNqn, "10.0.0.5", 4420);
+    world.plug_in(kNqn);
+    world.mount("/mnt/data", true, world.block->device_number);
+    world.mounts.back().super_options = "ro";
+    world.pinned = FilesystemIdentity{"ext4", kUuid, 0, "", 0, false};
+    world.published = mounts::Published{1, FakeWorld::kNode, "2026-11-22T05:00:00Z"};
+    world.is_written_since = is_written_since;
+    start();
+    EXPECT_TRUE(becomes(is_written_since ? State::Refused : State::Ready)) << reason();
+    EXPECT_EQ(world.pinned->is_published, !is_written_since);
+    volume->stop();
+    context.restart();
+    context.run_for(std::chrono::milliseconds(20));
+  }
+}
+
+// The kernel writes its name anew with each remount for writing.
+TEST_F(PublishTest, AHostWithANewNameIsNoOtherHost) {
+  world.superblock.has_mmp = true;
+  world.superblock.mmp_node = FakeWorld::kNode;
+  start();
+  ASSERT_TRUE(becomes(State::Ready));
+  look();
+  world.while_publishing = [&] { world.superblock.mmp_node = "renamed"; };
+  ASSERT_TRUE(publish(AfterPublish::Writable));
+  look();
+  EXPECT_EQ(volume->status().state, State::Ready) << reason();
+  EXPECT_EQ(world.count("stop writing"), 0);
+}
+
+TEST_F(PublishTest, AProbeThatWasReadBeforeThisHostsOwnRemountIsNotComparedWithTheNextOne) {
+  world.superblock.mounts = 5;
+  start();
+  ASSERT_TRUE(becomes(State::Ready));
+  look();
+  world.probe_takes = 200;
+  const auto probes = world.count("probe");
+  ASSERT_TRUE(run_until([&] { return world.count("probe") > probes; }));
+  world.while_publishing = [&] { ++world.superblock.mounts; };
+  ASSERT_TRUE(publish(AfterPublish::Writable));
+  world.silent_probes = 1;  // the target may have been restarted meanwhile
+  look();
+  EXPECT_EQ(volume->status().state, State::Ready) << reason();
+  EXPECT_EQ(world.count("stop writing"), 0);
+}
+
 // The kernel makes the file system read-only before the mount, as after an error.
 TEST_F(PublishTest, AMountWhoseRemountIsInProgressIsNotBroken) {
   start();

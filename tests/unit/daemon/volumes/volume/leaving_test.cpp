@@ -1,5 +1,8 @@
-// A `volumes down` that was interrupted by a crash of the daemon.
+// How a volume leaves the host, also after a `volumes down` that was interrupted by a crash of the daemon.
 #include <gmock/gmock.h>
+
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/detached.hpp>
 
 #include "nvmetcp/sysfs/registry.hpp"
 #include "tests/support/run_on.hpp"
@@ -14,6 +17,110 @@ using testing::Contains;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::Not;
+
+class LeavingTest : public VolumeTest {
+ protected:
+  // Asks for it, without waiting for the answer.
+  void begin_down() {
+    auto ask = [](std::shared_ptr<Volume> asked,
+                  std::optional<Result<>>& into) -> boost::asio::awaitable<void> {
+      into = co_await asked->requests().keep_down("alice");
+    };
+    boost::asio::co_spawn(context, ask(volume, down), boost::asio::detached);
+  }
+  void start_writer() {
+    settings.access = config::Access::Exclusive;
+    settings.fence = config::Fence::None;
+    timings.flush_silence = Duration(5);
+    start();
+    ASSERT_TRUE(becomes(State::Ready));
+    world.flush_waits = true;
+  }
+  std::optional<Result<>> down;
+};
+
+TEST_F(LeavingTest, TheConnectionStaysWhileAnotherOfItsNamespacesIsMounted) {
+  start();
+  ASSERT_TRUE(becomes(State::Ready));
+  world.owners[55] = kNqn;
+  world.mount("/mnt/other", false, 55, "/dev/nvme7n2");
+  begin_down();
+  ASSERT_TRUE(run_until([&] { return down.has_value(); }));
+  EXPECT_TRUE(*down);
+  EXPECT_EQ(volume->status().state, State::Down);
+  EXPECT_EQ(world.count("disconnect"), 0);
+  EXPECT_EQ(world.mounts.size(), 1U);
+}
+
+TEST_F(LeavingTest, AnUpDuringTheFlushKeepsItMounted) {
+  start_writer();
+  world.io_per_look = 1;
+  begin_down();
+  ASSERT_TRUE(becomes(State::Leaving));
+  ASSERT_TRUE(await(context, volume->requests().keep_up()).value());
+  EXPECT_TRUE(becomes(State::Ready)) << "while the flush goes on";
+  ASSERT_TRUE(down);
+  EXPECT_EQ(down->error().kind, Errc::Cancelled);
+  EXPECT_EQ(world.count("unmount"), 0);
+  world.flush_waits = false;
+}
+
+TEST_F(LeavingTest, AFlushIsWaitedForWhileItMakesProgress) {
+  start_writer();
+  world.io_per_look = 1;
+  begin_down();
+  const auto probes = world.count("probe");
+  ASSERT_TRUE(run_until([&] { return world.count("probe") > probes + 30; }));
+  EXPECT_EQ(volume->status().state, State::Leaving);
+  world.flush_waits = false;
+  ASSERT_TRUE(run_until([&] { return down.has_value(); }));
+  EXPECT_TRUE(*down);
+}
+
+TEST_F(LeavingTest, AFlushWithoutProgressIsGivenUpAndNothingIsCalledLost) {
+  start_writer();
+  begin_down();
+  ASSERT_TRUE(run_until([&] { return down.has_value(); }));
+  EXPECT_THAT(down->error().message(), HasSubstr("unwritten data waits for it - try again when the target"));
+  EXPECT_EQ(world.count("unmount"), 0);
+  world.flush_waits = false;
+}
+
+TEST_F(LeavingTest, AVolumeThatIsAskedDownWhileItConnectsIsNotMountedFirst) {
+  world.while_connecting = [&] { begin_down(); };
+  start();
+  ASSERT_TRUE(run_until([&] { return down.has_value(); }));
+  EXPECT_TRUE(*down);
+  EXPECT_EQ(world.count("mount ro"), 0);
+}
+
+TEST_F(LeavingTest, AReservationThatCannotBeGivenBackWithoutAPathIsReported) {
+  settings.access = config::Access::Exclusive;
+  world.reservations.offers = true;
+  world.superblock.has_mmp = true;
+  world.superblock.mmp_node = FakeWorld::kNode;
+  start();
+  ASSERT_TRUE(becomes(State::Ready));
+  world.target_up = false;
+  world.lose_device();
+  begin_down();
+  ASSERT_TRUE(run_until([&] { return down.has_value(); }));
+  EXPECT_TRUE(*down);
+  EXPECT_THAT(all_warnings(volume->status()), ElementsAre(HasSubstr("may still be held for this host")));
+}
+
+TEST_F(LeavingTest, WhatWasFoundOnTheConnectionEndsWithIt) {
+  world.smart = nvmetcp::Smart{};
+  world.smart->critical = {"spare space is low"};
+  world.differences["10.0.0.5"] = {"keep_alive is 30, not 5"};
+  start();
+  ASSERT_TRUE(run_until([&] { return volume->status().drives.has_value(); }));
+  world.unsecured = Error{Errc::Refused, "nvme7 has no key", ""};
+  ASSERT_TRUE(run_until([&] { return all_warnings(volume->status()).size() == 3; }));
+  begin_down();
+  ASSERT_TRUE(run_until([&] { return down.has_value(); }));
+  EXPECT_THAT(all_warnings(volume->status()), ElementsAre());
+}
 
 // The daemon ended after recording the intent and before carrying it out: the next start takes the volume
 // down.

@@ -45,7 +45,7 @@ TEST_F(NfsVolumeTest, AMountWithAnotherAccessThanConfiguredIsNotAdopted) {
   world.mount("/mnt/data", settings.access != config::Access::ReadOnly, 7, "10.0.0.9:/data", "nfs4");
   start();
   ASSERT_TRUE(becomes(State::Refused));
-  EXPECT_THAT(reason(), HasSubstr("already, and not by spark-stage"));
+  EXPECT_THAT(reason(), HasSubstr(" already - unmount it, and remove its fstab line"));
   EXPECT_EQ(world.count("unmount"), 0);
 }
 

@@ -6,6 +6,7 @@
 
 #include <boost/asio/io_context.hpp>
 #include <csignal>
+#include <map>
 
 #include "base/file.hpp"
 #include "daemon/config/parse.hpp"
@@ -77,8 +78,10 @@ class VolumeSetTest : public testing::Test {
   HostSnapshot snapshot{clock};
   MakeSeams make_seams = [this](const config::Volume& volume, const std::optional<config::Target>&,
                                 OtherVolumes others) {
+    asked[volume.name] = others;
     return worker_seams(runner, snapshot, volume.name, folder.path() / "volumes", std::move(others));
   };
+  std::map<std::string, OtherVolumes> asked;  // by the volume that asks
   VolumeSet set{context.get_executor(),     runner, make_seams, clock, folder.path(),
                 [](const Volume&, State) {}};
 };
@@ -110,6 +113,13 @@ TEST_F(VolumeSetTest, AddsRemovesAndOrdersVolumesAsInTheFile) {
               ElementsAre(Action::Add, Action::Nothing, Action::Remove));
   EXPECT_THAT(names(), ElementsAre("c", "b"));
   EXPECT_EQ(set.find("b"), b);
+}
+
+TEST_F(VolumeSetTest, AVolumeThatLeavesTheHostAfterItsRemovalKeepsTheConnection) {
+  set.start(read("", volume("a") + volume("b")));
+  EXPECT_FALSE(asked.at("a").share_subsystem());
+  EXPECT_THAT(apply(read("", volume("b"))), ElementsAre(Action::Nothing, Action::Remove));
+  EXPECT_TRUE(asked.at("a").share_subsystem());
 }
 
 TEST_F(VolumeSetTest, AVolumeTakenDownStaysDownAcrossAReload) {

@@ -1,0 +1,73 @@
+// A mount that this host may no longer write: it is unmounted only if nothing more can be written.
+#include "tests/unit/daemon/volumes/fence/fence_fixture.hpp"
+
+namespace spark::volumes {
+namespace {
+
+using namespace test;
+
+using testing::HasSubstr;
+
+TEST_F(FenceTest, AMountWhoseWritesCouldNotBeStoppedIsNotUnmounted) {
+  start();
+  ASSERT_TRUE(becomes(State::Ready));
+  world.stop_error = Error{Errc::TimedOut, "no answer within 20 s", ""};
+  let_another_host_hold_it();
+  ASSERT_TRUE(run_until([&] { return world.count("stop writing") > 2; })) << "it is tried again";
+  EXPECT_THAT(reason(), HasSubstr("the dead mount stays: no answer within 20 s"));
+  EXPECT_EQ(world.count("unmount"), 0);
+  world.stop_error.reset();
+  ASSERT_TRUE(run_until([&] { return world.mounts.empty(); }));
+  EXPECT_EQ(world.count("unmount"), 1);
+}
+
+TEST_F(FenceTest, AHostThatTakesItOverWhileItIsAdoptedStopsWritingHere) {
+  world.superblock.has_mmp = false;
+  world.superblock.mmp_node.clear();
+  world.plug_in(kNqn);
+  world.mount("/mnt/data", false, world.block->device_number);
+  world.while_reserving = [&] { let_another_host_hold_it(); };
+  start();
+  ASSERT_TRUE(becomes(State::Refused));
+  EXPECT_THAT(reason(), HasSubstr(kOther));
+  EXPECT_EQ(world.count("stop writing"), 1);
+}
+
+class ExchangedDiskTest : public FenceTest {
+ protected:
+  void exchange_the_disk() {
+    start();
+    ASSERT_TRUE(becomes(State::Ready));
+    world.mounted_uuid = kUuid;
+    world.superblock.uuid = "99999999-bbbb-cccc-dddd-eeeeeeeeeeee";
+  }
+};
+
+TEST_F(ExchangedDiskTest, AConnectionOfAnotherProgramKeepsTheMount) {
+  exchange_the_disk();
+  world.controllers.front().owner = "stas";
+  ASSERT_TRUE(run_until([&] { return reason().find("nvme7 belongs to stas") != std::string::npos; }))
+      << reason();
+  EXPECT_EQ(world.count("unmount"), 0);
+}
+
+TEST_F(ExchangedDiskTest, AConnectionThatCannotBeEndedKeepsTheMount) {
+  exchange_the_disk();
+  world.disconnect_error = Error{Errc::TimedOut, "the kernel has not finished", ""};
+  ASSERT_TRUE(run_until([&] { return world.count("cut off") > 2; })) << "it is tried again";
+  EXPECT_THAT(reason(), HasSubstr("would write to the other file system, and the kernel has not finished"));
+  EXPECT_EQ(world.count("unmount"), 0);
+}
+
+TEST_F(FenceTest, AReservationTakenForAMountThatTimedOutIsGivenBackWhenItFails) {
+  world.mount_error = Error{Errc::TimedOut, "no answer within 120 s", ""};
+  start();
+  ASSERT_TRUE(run_until([&] { return world.count("mount rw") > 1; }));
+  EXPECT_EQ(holder(), FakeWorld::kHostId);
+  world.mount_error = Error{Errc::Refused, "host 'spark2' has it open (MMP)", ""};
+  ASSERT_TRUE(becomes(State::Refused));
+  EXPECT_EQ(holder(), "");
+}
+
+}  // namespace
+}  // namespace spark::volumes
