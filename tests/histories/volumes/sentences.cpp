@@ -220,6 +220,7 @@ constexpr auto kOfAttempts =
                                      "another host wrote it: remounting",
                                      "and unwritten data waits for it",
                                      "being published, or made writable again",
+                                     "published: read-only until ",
                                      "mounting /dev/",
                                      "after mounting, ",
                                      "recording the volume's file system: ",
