@@ -10,7 +10,7 @@ namespace {
 
 struct PrefetchArguments {
   std::vector<std::string> datasets;
-  std::string by;
+  std::string by, wait;
   bool detach = false, as_json = false;
 };
 
@@ -35,6 +35,9 @@ Result<int> prefetch(Context& context, const PrefetchArguments& arguments) {
     if (!by) return fail_with(by.error(), "--by");
     options.by = *by;
   }
+  auto wait = parse_wait(arguments.wait);
+  if (!wait) return wait.take_error();
+  options.wait = *wait;
   if (arguments.detach) return detach(context, options, arguments.as_json);
   const auto result = stage_and_tell(context, options);
   if (!result) return result.take_error();
@@ -53,6 +56,8 @@ void add_prefetch(App& app) {
                        [arguments](Context& context) { return prefetch(context, *arguments); });
   verb.argument("DATASET", arguments->datasets, "a name from the config, or VOLUME:PATH");
   verb.option("--by", "TIME", arguments->by, "when it has to be there: 18:00, 2h, or RFC 3339");
+  verb.option("--wait", "TIME", arguments->wait,
+              "give up if its source is away for longer; default: no limit");
   verb.flag("--detach", arguments->detach, "wait only until there is room; print the job's number");
   verb.flag("--json", arguments->as_json, "the result, as JSON");
 }

@@ -67,7 +67,15 @@ TEST_F(Prefetch, DetachDoesNotWaitForAnUnavailableVolume) {
   EXPECT_EQ(program.run({"prefetch", "phase2", "--detach"}), 0);
 }
 
+TEST_F(Prefetch, WaitsForItsSourceAsLongAsItIsTold) {
+  program.client.stream_once(kEvents, {{R"({"event": "done", "result": {"datasets": []}})"}});
+  EXPECT_EQ(program.run({"prefetch", "phase2", "--wait", "2h"}), 0);
+  EXPECT_EQ(program.client.sent.at(0),
+            R"(POST /v1/stagings {"datasets":["phase2"],"wait_s":7200,"prefetch":true})");
+}
+
 TEST_F(Prefetch, AnInvalidTimeIsAUsageError) {
+  EXPECT_EQ(program.run({"prefetch", "phase2", "--wait", "long"}), 2);
   EXPECT_EQ(program.run({"prefetch", "phase2", "--by", "soon"}), 2);
   EXPECT_TRUE(program.client.sent.empty());
 }
