@@ -6,7 +6,7 @@ import textwrap
 import time
 
 from rig import image
-from rig.disks import ext4
+from rig.disks import age, ext4
 from rig.house import local_drive
 from rig.machine import disk
 from rig.product import CONFIG, Product
@@ -109,7 +109,7 @@ def main():
     rig = Topology(install_tree=image.install_product())
     with rig:
         node = rig.add_host("spark1", disks=[local_drive(rig)], files={CONFIG: CONFIGURATION})
-        datasets = ext4(rig.folder / "datasets.raw", 2 << 30, stable_uuid("datasets"), DATASET)
+        datasets = age(ext4(rig.folder / "datasets.raw", 2 << 30, stable_uuid("datasets"), DATASET), DATASET)
         target = Target(rig.add_target("rose", disks=[datasets, 1 << 30, 1 << 30]))
         screen.note(f"Debian 12 on kernel {rig.kernel.release}, {rig.accelerator}, no network but the wire between them.")
         for machine in (target.machine, node):
