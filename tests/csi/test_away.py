@@ -4,20 +4,11 @@ import os
 import grpc
 import pytest
 
+import simulated
 from driver import Daemon, wait_until
 from gate import Gate
-from simulated import Simulation
 
-CONFIG = """version: 1
-targets:
-  rose: {{address: 10.0.0.5}}
-volumes:
-  datasets: {{target: rose, subsystem: raid5-data, mount: {folder}/mnt}}
-cache: {{path: {folder}/cache, capacity: 1GiB, keep_free: 0}}
-datasets:
-  imagenet: {{volume: datasets, path: imagenet}}
-  photos: {{path: {folder}/photos, offline: allow}}
-"""
+CONFIG = simulated.CONFIG + "  photos: {{path: {folder}/photos, offline: allow}}\n"
 EVENTS = """  targets:
     rose: {state: down}
   events:
@@ -29,7 +20,7 @@ EVENTS = """  targets:
 """
 
 
-class SimulatedDaemon(Simulation):
+class SimulatedDaemon(simulated.Simulation):
     leases, stagings = Daemon.leases, Daemon.stagings
 
 
