@@ -148,7 +148,7 @@ class Release {
     co_return !answer && answer.error().kind == Errc::TimedOut;
   }
 
-  // A mount without a device writes nothing, whoever unmounts it.
+  // Once its device is disconnected, an unmount writes nothing.
   std::string leave_exchanged(const std::string& mounted_uuid) {
     const Error stays = volumes::stays_mounted(volume_, device_, mounted_uuid);
     if (reason_ == ReleaseReason::Asked) {

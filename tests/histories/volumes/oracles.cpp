@@ -170,7 +170,8 @@ void Oracles::look_at_state(const Facts& facts) {
   const bool is_outdated = super != nullptr && super->is_writer() && !super->by_hand && !super->is_exempt &&
                            !facts.disk.is_unfenced && !facts.disk.fs.is_writer_by_hand &&
                            facts.disk.fs.writer != super->base_writer;
-  // Which knowledge the daemon lacks: of the time before its start; of an xfs that nobody has closed since.
+  // What the daemon can't know: what happened before its start; whether another host has mounted an xfs that
+  // is still open.
   const bool is_older = super != nullptr && super->opened < facts.state.daemon->started();
   const bool is_open_xfs = facts.disk.fs.type == "xfs" && facts.disk.fs.is_open;
   must_end("outdated " + facts.name(), is_ready && is_outdated, kNoticesShutDown,

@@ -94,7 +94,7 @@ TEST_F(NewIdentity, IsRefusedWhileAVolumeIsMountedAlsoWithoutADaemon) {
   Program alone;
   alone.context.root = host.files.root();
   alone.context.is_root = true;
-  alone.client.fail_once("GET /v1/status", {Errc::Unavailable, "nobody listens there", ""});
+  alone.client.fail_once("GET /v1/status", {Errc::Unavailable, "no daemon listens there", ""});
   host.files.write("proc/self/mountinfo", "36 25 259:7 / /mnt/models rw - ext4 /dev/nvme3n1 rw");
   EXPECT_EQ(
       alone.run({"--config", (host.files.root() / "config.yaml").native(), "host", "new-identity", "--yes"}),

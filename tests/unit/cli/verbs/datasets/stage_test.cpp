@@ -161,7 +161,7 @@ TEST_F(Stage, AnInterruptCancelsTheJob) {
 
 TEST_F(Stage, ContinuesAfterARestartOfTheDaemon) {
   program.client.stream_once(kEvents, {{progress("copying", 1, 10)}});
-  program.client.fail_once("GET /v1/jobs/7-1f", {Errc::Unavailable, "nobody listens", ""});
+  program.client.fail_once("GET /v1/jobs/7-1f", {Errc::Unavailable, "no daemon listens", ""});
   program.client.answer("GET /v1/jobs/7-1f", 404, R"({"error": {"kind": "not_found", "what": "no job 7"}})");
   program.client.stream_once(kEvents, {{kDone}});
   EXPECT_EQ(program.run({"stage", "imagenet"}), 0);
@@ -192,14 +192,14 @@ TEST_F(Stage, KeepsReadingEventsWhileTheSameJobIsRunning) {
 
 TEST_F(Stage, FailsIfTheDaemonStaysUnavailable) {
   program.client.stream_once(kEvents, {{progress("copying", 1, 10)}});
-  program.client.fail_once("GET /v1/jobs/7-1f", {Errc::Unavailable, "nobody listens", "start it"});
+  program.client.fail_once("GET /v1/jobs/7-1f", {Errc::Unavailable, "no daemon listens", "start it"});
   EXPECT_EQ(program.run({"stage", "imagenet"}), 4);
-  EXPECT_NE(program.errors().find("nobody listens - start it"), std::string::npos) << program.errors();
+  EXPECT_NE(program.errors().find("no daemon listens - start it"), std::string::npos) << program.errors();
 }
 
 TEST_F(Stage, WithoutADaemonFailsAtOnce) {
   Program lonely;
-  lonely.client.fail_once(kStagings, {Errc::Unavailable, "nobody listens", "start it"});
+  lonely.client.fail_once(kStagings, {Errc::Unavailable, "no daemon listens", "start it"});
   EXPECT_EQ(lonely.run({"stage", "imagenet"}), 4);
   EXPECT_EQ(lonely.client.sent.size(), 1u);
 }

@@ -120,7 +120,7 @@ TEST_F(Format, WithoutADaemonFormatsAndExplainsTheLaterMount) {
   alone.context.root = host.files.root();
   alone.context.is_root = true;
   alone.context.make_formatter = program.context.make_formatter;
-  alone.client.fail_once("POST /v1/volumes/models/up", {Errc::Unavailable, "nobody listens", ""});
+  alone.client.fail_once("POST /v1/volumes/models/up", {Errc::Unavailable, "no daemon listens", ""});
   EXPECT_EQ(alone.run({"--config", (host.files.root() / "config.yaml").native(), "volumes", "format",
                        "models", "--confirm", "models"}),
             0);

@@ -78,7 +78,7 @@ TEST_F(PublishTest, AReadOnlyMountByHandIsPublishedOnlyIfNoWriterHasOpenedItSinc
   }
 }
 
-// The kernel writes its name anew with each remount for writing.
+// Each remount for writing makes the kernel write the host's present name into the MMP block.
 TEST_F(PublishTest, AHostWithANewNameIsNoOtherHost) {
   world.superblock.has_mmp = true;
   world.superblock.mmp_node = FakeWorld::kNode;
