@@ -35,7 +35,8 @@ void VirtualTime::detach(boost::asio::io_context& context) {
 }
 
 void VirtualTime::run_ready() {
-  // A context has nothing left to run after its turn until another one gives it work. Each turn costs a system call.
+  // A context has nothing left to run after its turn until another one gives it work. Each turn costs a
+  // system call.
   std::size_t idle = 0;
   for (std::size_t i = 0; idle < contexts_.size(); ++i) {
     // By index: work of one host may detach another.
