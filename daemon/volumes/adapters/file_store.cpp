@@ -24,9 +24,12 @@ std::string boot_id() {
   return read_line_file(SystemRoot{} / "proc/sys/kernel/random/boot_id").value_or("");
 }
 
-std::optional<FilesystemIdentity> read_pin(const std::filesystem::path& file) {
-  const auto object = read_record(file);
-  if (!object) return std::nullopt;
+Result<FilesystemIdentity> read_pin(const std::filesystem::path& file) {
+  const auto text = read_file(file);
+  if (!text && text.error().kind == Errc::NotFound) return FilesystemIdentity{};
+  if (!text) return text.take_error();
+  const auto object = parse_json_object(*text);
+  if (!object) return fail_with(object.error(), file.native());
   return FilesystemIdentity{get_string(*object, "type").value_or(""),
                             get_string(*object, "uuid").value_or(""),
                             static_cast<Bytes>(get_int(*object, "bytes").value_or(0)),
@@ -55,8 +58,9 @@ json::object FileStore::content_of(const FilesystemIdentity& identity) {
           {"is_published", identity.is_published}};
 }
 
-std::optional<FilesystemIdentity> FileStore::pinned_identity() {
-  if (pinned_ && ::access(pin_file_.c_str(), F_OK) != 0 && errno == ENOENT) pinned_.reset();
+Result<FilesystemIdentity> FileStore::pinned_identity() {
+  const bool is_removed = ::access(pin_file_.c_str(), F_OK) != 0 && errno == ENOENT;
+  if (!pinned_ || is_removed) pinned_ = read_pin(pin_file_);
   return pinned_;
 }
 

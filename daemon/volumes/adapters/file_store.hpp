@@ -13,7 +13,7 @@ class FileStore final : public VolumeStore {
 
   asio::awaitable<Result<>> pin(FilesystemIdentity identity) override;
   // None if a person has removed the file, as the hint of a refused volume says.
-  std::optional<FilesystemIdentity> pinned_identity() override;
+  Result<FilesystemIdentity> pinned_identity() override;
   asio::awaitable<Result<>> save_intent(Intent intent) override;
   Result<Intent> saved_intent() override;
   asio::awaitable<Result<>> save(Record kind, json::object record) override;
@@ -31,7 +31,7 @@ class FileStore final : public VolumeStore {
 
   Asker& asker_;
   std::filesystem::path pin_file_, history_file_, intent_file_, addresses_file_, held_file_;
-  std::optional<FilesystemIdentity> pinned_;
+  Result<FilesystemIdentity> pinned_;
 };
 
 }  // namespace spark::volumes

@@ -130,11 +130,12 @@ asio::awaitable<void> Volume::watch() {
   health_.begin();
   const Status& status = context_.status;
   while (!context_.is_left()) {
-    const Place place = context_.look_at_mount();
+    Standing standing = context_.look_at_standing();
+    const Place place = standing.place;
     // It was adopted while its link was down, or another program mounted it: it is not checked yet.
     const bool is_unknown = !context_.checked && place == Place::Ours;
     if (is_unknown && (settings().nfs || paths_.look() == Link::Live)) co_return;
-    auto found = co_await health_.look(place);
+    auto found = co_await health_.look(std::move(standing));
     if (context_.is_left()) co_return;
     if (!co_await act_on(std::move(found), place)) co_return;
     if (status.state == State::Ready && context_.clock.steady() - ready_since_ >= context_.timings.settled)
