@@ -75,8 +75,10 @@ asio::awaitable<Result<>> flush_before_leaving(VolumeContext& volume, Paths& pat
     co_await look_before_writing(volume, paths, health, fence);
   if (auto known = co_await nvme.check_before_leaving(); !known) co_return known;
   const Standing standing = volume.look_at_standing();
+  // A probe may wait in the kernel behind the data that is being written.
+  const bool answers = !volume.seams.device.has_stuck_worker() || health.is_io_moving();
   const bool has_unwritten = standing.place == Place::Ours && !mounts::is_read_only(*standing.top) &&
-                             paths.look() == Link::Live && !volume.seams.device.has_stuck_worker();
+                             paths.look() == Link::Live && answers;
   if (!has_unwritten) co_return Result<>{};
   volume.set_state(State::Leaving, "its unwritten data is being written to " + volume.status.device +
                                        ", then it is unmounted");
