@@ -79,8 +79,8 @@ class Release {
       const auto answer = co_await probe();
       answers = answer.has_value();
       if (answers && volume_.nvme && !mounts::is_read_only(*standing.top)) {
-        const auto same =
-            co_await volumes::check_not_exchanged(seams_, volume_, *standing.own, device_, answer->uuid);
+        const auto same = co_await volumes::check_not_exchanged(
+            seams_, volume_, *standing.own, device_, answer->uuid, reason_ == ReleaseReason::Shutdown);
         if (!same) co_return leave_exchanged(same.error());
       }
     }

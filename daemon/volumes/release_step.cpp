@@ -115,21 +115,24 @@ asio::awaitable<std::string> mounted_filesystem(const Seams& seams, OwnMount mou
 }
 
 asio::awaitable<Result<>> check_not_exchanged(const Seams& seams, const config::Volume& volume,
-                                              OwnMount mount, std::string device, std::string uuid) {
+                                              OwnMount mount, std::string device, std::string uuid,
+                                              bool is_cut_off) {
   const std::string reported = co_await mounted_filesystem(seams, mount);
   std::string mounted = reported;
   if (mounted.empty()) mounted = seams.store.pinned_identity().value_or(FilesystemIdentity{}).uuid;
   if (mounted.empty()) mounted = volume.nvme->filesystem_uuid;
   if (mounted.empty() || mounted == uuid) co_return Result<>{};
-  Result<> stopped;
-  if (!reported.empty()) stopped = co_await seams.device.stop_writing(mount, device);
-  co_return fail(Errc::Refused,
-                 volume.mount.native() + " is not unmounted: " + printable(device) +
-                     " holds another file system than " + mounted +
-                     ", which is mounted, and its unmount would write to it" +
-                     (stopped ? "" : "; " + stopped.error().what),
-                 "`sudo nvme disconnect -n " + printable(volume.nvme->subsystem) +
-                     "` ends the mount without writing; then `spark-stage volumes down " + volume.name + "`");
+  Result<> stopped = fail(Errc::Unavailable, "the kernel does not say which one it has mounted");
+  if (is_cut_off || !reported.empty()) stopped = co_await seams.device.stop_writing(mount, device);
+  co_return fail(
+      Errc::Refused,
+      volume.mount.native() + " is not unmounted: " + printable(device) + " holds another file system than " +
+          mounted + ", which is mounted, and its unmount would write to it" +
+          (stopped ? "" : "; " + stopped.error().what),
+      // Otherwise Linux flushes it first.
+      stopped ? "`sudo nvme disconnect -n " + printable(volume.nvme->subsystem) +
+                    "` ends the mount without writing; then `spark-stage volumes down " + volume.name + "`"
+              : "try again");
 }
 
 bool is_connection_shared(const Seams& seams, const config::Volume& volume) {

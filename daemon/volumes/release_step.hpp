@@ -48,9 +48,10 @@ bool has_live_path(const Seams& seams, const config::Volume& volume);
 asio::awaitable<std::string> mounted_filesystem(const Seams& seams, OwnMount mount);
 // Before a flush or an unmount of a writable mount, whose device holds file system `uuid`: Refused if that is
 // another one, which they would write to. If the kernel does not say which one is mounted, it is the one that
-// was mounted last; if it does, writing has been stopped.
+// was mounted last; if it does, or the mount is then cut off, writing has been stopped.
 asio::awaitable<Result<>> check_not_exchanged(const Seams& seams, const config::Volume& volume,
-                                              OwnMount mount, std::string device, std::string uuid);
+                                              OwnMount mount, std::string device, std::string uuid,
+                                              bool is_cut_off);
 
 // Whether another volume needs the volume's connection, or another namespace of its subsystem on the same
 // target is mounted; true if that can't be read.

@@ -181,7 +181,7 @@ asio::awaitable<Result<>> NvmeAttachment::check_before_leaving() {
   const auto superblock = co_await volume_.seams.device.read_superblock(device);
   if (!superblock) co_return superblock.take_error();
   co_return co_await check_not_exchanged(volume_.seams, volume_.settings, *standing.own, device,
-                                         superblock->uuid);
+                                         superblock->uuid, false);
 }
 
 asio::awaitable<Result<>> NvmeAttachment::check_may_unmount() {

@@ -15,6 +15,7 @@ namespace {
 
 using testing::ElementsAre;
 using testing::HasSubstr;
+using testing::Not;
 using volumes::FakeWorld;
 
 class ReleaseTest : public testing::Test {
@@ -149,7 +150,14 @@ TEST_F(ReleaseTest, AnExchangedDiskIsNoticedByItsRecordIfTheKernelDoesNotSay) {
   EXPECT_THAT(release(), HasSubstr("its unmount would write to it"));
   world.mount_answers = false;
   EXPECT_THAT(release(), HasSubstr("its unmount would write to it"));
+  EXPECT_THAT(release(), Not(HasSubstr("nvme disconnect")));
   EXPECT_EQ(world.count("unmount") + world.count("stop writing"), 0);
+  why = ReleaseReason::Shutdown;
+  world.touched.clear();
+  world.disconnect_error = Error{Errc::TimedOut, "the kernel has not finished", ""};
+  EXPECT_THAT(release(), HasSubstr("cut off"));
+  EXPECT_THAT(world.touched, ElementsAre("probe", "stop writing", "cut off"));
+  world.disconnect_error.reset();
   world.pinned->uuid = world.superblock.uuid;
   EXPECT_EQ(release(), "volume datasets: unmounted, nvme7 disconnected");
 }
