@@ -38,7 +38,7 @@ SPARK_MESSAGE(Guard, (is_ours, gap, files));
 SPARK_MESSAGE(MountNumbers, (id, device));
 SPARK_MESSAGE(Published, (generation, host, at));
 SPARK_MESSAGE(Closed, (published, stamp));
-SPARK_MESSAGE(MountedState, (is_shut_down, uuid, damage, published, is_written_since));
+SPARK_MESSAGE(MountedState, (is_shut_down, uuid, damage, published, is_written_since, device));
 
 }  // namespace spark::mounts
 

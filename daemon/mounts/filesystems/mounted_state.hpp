@@ -2,6 +2,8 @@
 // programs that change the root folder, but never while the file system is shut down.
 #pragma once
 
+#include <sys/types.h>
+
 #include <filesystem>
 #include <optional>
 #include <string>
@@ -17,6 +19,7 @@ struct MountedState {
   std::string damage;                  // errors that the kernel found in it, as text; empty means none
   std::optional<Published> published;  // none: nothing was published, or it can't be read now
   bool is_written_since = false;       // a writer has opened it since it was published, or may have
+  dev_t device = 0;  // that the path leads to: perhaps that of another mount; 0 means unknown
 };
 
 Result<MountedState> read_mounted_state(const std::filesystem::path& target);

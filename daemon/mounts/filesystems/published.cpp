@@ -19,7 +19,7 @@ namespace {
 
 constexpr std::size_t kLongest = 4096;
 
-constexpr char kWriterFile[] = ".spark-stage/writer.json";
+constexpr char kFolder[] = ".spark-stage", kWriterFile[] = "writer.json";
 
 std::string reading(const std::filesystem::path& mount) {
   return "reading " + printable((mount / kPublishedFile).native());
@@ -41,21 +41,29 @@ UniqueFd open_root(const std::filesystem::path& mount) {
   return UniqueFd(::open(mount.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
 }
 
+UniqueFd open_folder(const std::filesystem::path& mount) {
+  const UniqueFd root = open_root(mount);
+  return root ? open_own(root, kFolder, O_DIRECTORY) : UniqueFd();
+}
+
 // Durable when it returns; the folder is created if it is missing.
-Result<> write_own(const std::filesystem::path& mount, const char* name, const json::object& content) {
-  const std::filesystem::path file = mount / name;
-  const std::string folder = file.parent_path().filename();
+Result<> write_own(const std::filesystem::path& mount, const std::string& name, const json::object& content) {
+  const std::filesystem::path path = mount / kFolder;
   const UniqueFd root = open_root(mount);
   if (!root) return fail_errno(errno, "opening " + printable(mount.native()));
-  const bool is_new = ::mkdirat(root.get(), folder.c_str(), 0755) == 0;
-  if (!is_new && errno != EEXIST)
-    return fail_errno(errno, "making folder " + printable(file.parent_path().native()));
-  if (!open_own(root, folder, O_DIRECTORY)) {
-    return fail(Errc::Refused,
-                printable(file.parent_path().native()) + " is not a folder of this file system",
+  if (::mkdirat(root.get(), kFolder, 0755) != 0 && errno != EEXIST)
+    return fail_errno(errno, "making folder " + printable(path.native()));
+  const UniqueFd folder = open_own(root, kFolder, O_DIRECTORY);
+  if (!folder) {
+    return fail(Errc::Refused, printable(path.native()) + " is not a folder of this file system",
                 "move it away: spark-stage keeps there which state was published");
   }
-  return write_file_atomically(file, json::serialize(content) + "\n");
+  // Leads to that folder, whatever replaces it meanwhile.
+  const std::string checked = "/proc/self/fd/" + std::to_string(folder.get()) + "/" + name;
+  auto written = write_file_atomically(checked, json::serialize(content) + "\n");
+  if (!written)
+    written = fail_with(std::move(written.error()), "writing " + printable((path / name).native()));
+  return written;
 }
 
 // An xfs writes its superblock, with the number of the newest record of its log, when it gets a label: the
@@ -85,10 +93,9 @@ std::optional<Published> published_from_json(const json::object& object) {
 }
 
 Result<std::optional<Published>> read_published(const std::filesystem::path& mount) {
-  const std::filesystem::path own = kPublishedFile;
-  const UniqueFd root = open_root(mount);
-  const UniqueFd folder = root ? open_own(root, own.parent_path(), O_DIRECTORY) : UniqueFd();
-  const UniqueFd fd = folder ? open_own(folder, own.filename(), 0) : UniqueFd();
+  const UniqueFd folder = open_folder(mount);
+  const UniqueFd fd =
+      folder ? open_own(folder, std::filesystem::path(kPublishedFile).filename(), 0) : UniqueFd();
   struct stat info {};
   if (!fd) {
     if (errno == EIO || errno == ESTALE) return fail_errno(errno, reading(mount));
@@ -103,7 +110,7 @@ Result<std::optional<Published>> read_published(const std::filesystem::path& mou
 }
 
 Result<> write_published(const std::filesystem::path& mount, const Published& published) {
-  return write_own(mount, kPublishedFile, to_json(published));
+  return write_own(mount, std::filesystem::path(kPublishedFile).filename(), to_json(published));
 }
 
 Result<> announce_writer(const std::filesystem::path& mount, const std::string& host, WallTime now) {
@@ -113,18 +120,18 @@ Result<> announce_writer(const std::filesystem::path& mount, const std::string& 
 }
 
 Result<> withdraw_writer(const std::filesystem::path& mount) {
-  const auto file = mount / kWriterFile;
-  if (::unlink(file.c_str()) == 0) return flush_folder(file.parent_path());
+  const UniqueFd folder = open_folder(mount);
+  if (folder && ::unlinkat(folder.get(), kWriterFile, 0) == 0 && ::fsync(folder.get()) == 0) return {};
   if (errno == ENOENT) return {};
-  return fail_errno(errno, "removing " + printable(file.native()));
+  return fail_errno(errno, "removing " + printable((mount / kFolder / kWriterFile).native()));
 }
 
 Result<bool> is_writer_announced(const std::filesystem::path& mount) {
-  const auto file = mount / kWriterFile;
+  const UniqueFd folder = open_folder(mount);
   struct stat status {};
-  if (::lstat(file.c_str(), &status) == 0) return true;
+  if (folder && ::fstatat(folder.get(), kWriterFile, &status, AT_SYMLINK_NOFOLLOW) == 0) return true;
   if (errno == ENOENT) return false;
-  return fail_errno(errno, "looking at " + printable(file.native()));
+  return fail_errno(errno, "looking at " + printable((mount / kFolder / kWriterFile).native()));
 }
 
 }  // namespace spark::mounts
