@@ -77,19 +77,22 @@ Result<> check_safe_to_mount(const VolumeContext& volume, const mounts::Superblo
   return {};
 }
 
-// The kernel has one file system in memory for all mounts of a device: one that is older than an exchange of
-// the disk would be mounted again.
+// The kernel has one file system in memory for all mounts of a device: one that was shut down, or is older
+// than an exchange of the disk, would be mounted again.
 asio::awaitable<Result<>> check_other_mounts(VolumeContext& volume, dev_t device, std::string uuid) {
   const auto& table = volume.seams.mounts.mount_table();
   if (!table) co_return table.take_error();
   const auto other = std::ranges::find(*table, device, &mounts::Mount::device_number);
   if (other == table->end()) co_return Result<>{};
   const std::filesystem::path target = other->target;
-  const auto mounted = co_await exchanged_filesystem(volume.seams, target, uuid);
-  if (mounted.empty()) co_return Result<>{};
+  const auto mounted = co_await volume.seams.device.mounted_state(target);
+  if (mounted && mounted->device != 0 && mounted->device != device) co_return Result<>{};  // it is hidden
+  if (!mounted || (mounted->uuid == uuid && !mounted->is_shut_down)) co_return Result<>{};
   co_return fail(Errc::Refused,
                  volume.status.device + " is not mounted: the device is mounted at " +
-                     printable(target.native()) + ", with its former file system " + mounted,
+                     printable(target.native()) +
+                     (mounted->uuid == uuid ? ", and its file system was shut down there"
+                                            : ", with its former file system " + mounted->uuid),
                  "unmount it there; it is then mounted here automatically");
 }
 

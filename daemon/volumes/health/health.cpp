@@ -171,6 +171,8 @@ asio::awaitable<bool> Health::is_shut_down() {
   const auto state = co_await volume_.seams.device.mounted_state(volume_.settings.mount);
   next_mounted_state_ = volume_.clock.steady() + volume_.timings.mounted_state;
   if (!state || !volume_.checked || volume_.checked->is_changing_writing) co_return false;
+  if (state->device != 0 && state->device != volume_.checked->mount.device_number())
+    co_return false;  // hidden
   volume_.status.published = state->published;
   look_for_damage(*state);
   co_return state->is_shut_down;
