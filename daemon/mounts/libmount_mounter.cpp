@@ -136,7 +136,9 @@ Result<> mount_block(const MountRequest& request) {
   const auto set = set_device_read_only(request.source, request.read_only);
   if (!set) return fail_with(set.error(), doing(request));
   if (!request.claim_as.empty()) {
-    const auto claimed = claim_by_mmp(request.source, request.claim_as, mmp_wait(*superblock, true));
+    Superblock closed = *superblock;
+    closed.mmp_open = false;  // or another host's claim
+    const auto claimed = claim_by_mmp(request.source, request.claim_as, mmp_wait(closed, true));
     if (!claimed) return fail_with(claimed.error(), doing(request));
   }
   const KernelLog log;

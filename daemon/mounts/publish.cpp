@@ -59,17 +59,18 @@ Result<std::uint64_t> closed_stamp(const std::string& device, const std::string&
 }
 
 // It was closed by its last writer, so another host may claim it at the same moment.
-Result<> claim(const std::string& device, const std::string& host, bool alone) {
-  const auto superblock = probe_superblock(device);
+Result<> claim(const Remounted& mount) {
+  auto superblock = probe_superblock(mount.device);
   if (!superblock) return superblock.take_error();
-  if (!alone || !superblock->has_mmp) return {};
-  return claim_by_mmp(device, host, mmp_wait(*superblock, true));
+  if (!mount.alone || !superblock->has_mmp) return {};
+  superblock->mmp_open = false;  // or another host's claim
+  return claim_by_mmp(mount.device, mount.host, mmp_wait(*superblock, true));
 }
 
 }  // namespace
 
-Result<Closed> publish(const std::filesystem::path& target, const std::string& device,
-                       const std::string& host, WallTime now, AfterPublish then, bool alone) {
+Result<Closed> publish(const Remounted& mount, AfterPublish then) {
+  const auto& [target, device, host, now, alone, check] = mount;
   const std::string doing = "publishing " + printable(target.native());
   const auto place = find(target, device, doing);
   if (!place) return place.take_error();
@@ -78,6 +79,7 @@ Result<Closed> publish(const std::filesystem::path& target, const std::string& d
   const auto before = read_published(target);
   if (!before) return fail_with(before.error(), doing);
   const Published published{(*before ? (*before)->generation : 0) + 1, host, rfc3339(now)};
+  if (auto may = check(); !may) return fail_with(may.error(), doing);
   if (auto written = write_published(target, published); !written) return fail_with(written.error(), doing);
   if (auto withdrawn = withdraw_writer(target); !withdrawn) return fail_with(withdrawn.error(), doing);
   if (auto closed = remount_read_only(*place, doing); !closed) {
@@ -92,20 +94,21 @@ Result<Closed> publish(const std::filesystem::path& target, const std::string& d
     if (!done) done = fail_with(done.error(), doing);
   }
   if (!done || then == AfterPublish::Writable) {
-    auto writable = make_writable(target, device, host, now, alone);
+    auto writable = make_writable(mount);
     if (done) done = std::move(writable);
   }
   if (!done) return done.take_error();
   return Closed{published, *stamp};
 }
 
-Result<> make_writable(const std::filesystem::path& target, const std::string& device,
-                       const std::string& host, WallTime now, bool alone) {
+Result<> make_writable(const Remounted& mount) {
+  const auto& [target, device, host, now, alone, check] = mount;
   const std::string doing = "making " + printable(target.native()) + " writable";
   const auto place = find(target, device, doing);
   if (!place) return place.take_error();
   if (auto set = set_device_read_only(device, false); !set) return fail_with(set.error(), doing);
-  if (auto claimed = claim(device, host, alone); !claimed) return fail_with(claimed.error(), doing);
+  if (auto claimed = claim(mount); !claimed) return fail_with(claimed.error(), doing);
+  if (auto may = check(); !may) return fail_with(may.error(), doing);
   const KernelLog log;
   const MountOutcome outcome = call_remount(*place->mount, false);
   if (outcome.done()) return announce_writer(target, host, now);

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <string>
 
 #include "base/clock.hpp"
@@ -13,22 +14,30 @@ namespace spark::mounts {
 
 enum class AfterPublish { ReadOnly, Writable };
 
+// A mounted file system that is to be mounted otherwise, by this host.
+struct Remounted {
+  std::filesystem::path target;
+  std::string device, host;
+  WallTime now;
+  bool alone = false;  // without a reservation
+  // Right before the first change, and before it becomes writable: whether that is still allowed. Once the
+  // kernel has begun a remount, nothing calls it back.
+  std::function<Result<>()> check = [] { return Result<>(); };
+};
+
 struct Closed {
   Published published;
   std::uint64_t stamp = 0;  // of the superblock, as read by other hosts
 };
 
-// Flushes the writable mount at `target`, assigns the next generation number, empties the journal and makes
-// mount and device read-only; with Writable they become writable again immediately. Refused, naming the
-// programs, while any has files open for writing. After an error it is as writable as before, and a number
-// may have been used up. On success, the device has been checked: it is no longer open for writing. `alone`:
-// see make_writable.
-Result<Closed> publish(const std::filesystem::path& target, const std::string& device,
-                       const std::string& host, WallTime now, AfterPublish then, bool alone);
+// Flushes the writable mount, assigns the next generation number, empties the journal and makes mount and
+// device read-only; with Writable they become writable again immediately. Refused, naming the programs, while
+// any has files open for writing. After an error it is as writable as before, and a number may have been used
+// up. On success, the device has been checked: it is no longer open for writing.
+Result<Closed> publish(const Remounted& mount, AfterPublish then);
 
-// The reverse; readers can see it when the call returns. `alone`: without a reservation; with multi-mount
-// protection it then takes as long as a mount (mmp_wait).
-Result<> make_writable(const std::filesystem::path& target, const std::string& device,
-                       const std::string& host, WallTime now, bool alone);
+// The reverse; readers can see it when the call returns. Alone, with multi-mount protection, it takes as long
+// as a mount (mmp_wait).
+Result<> make_writable(const Remounted& mount);
 
 }  // namespace spark::mounts

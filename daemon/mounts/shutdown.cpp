@@ -73,8 +73,11 @@ Result<> shut_down_filesystem(const std::filesystem::path& target, const std::st
   const std::string doing = "stopping all writes to " + printable(target.native());
   const auto number = device_number_of(device);
   if (!number) return fail_with(number.error(), doing);
-  auto done = shut_down_at(target, *number, doing);
-  if (done || (done.error().kind != Errc::Refused && done.error().kind != Errc::NotFound)) return done;
+  // What hides it is not opened: it may be of a server that is silent.
+  const auto over = cover_of(target, *number, doing);
+  if (!over) return over.take_error();
+  if (over->empty()) return shut_down_at(target, *number, doing);
+  Result<> done;
   auto below = start_thread([&] { done = shut_down_below(target, *number, doing); });
   if (below.joinable()) below.join();
   return done;

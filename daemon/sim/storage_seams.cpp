@@ -69,12 +69,11 @@ asio::awaitable<Result<std::string>> SimulatedMounts::users(std::filesystem::pat
   co_return world_.targets().storage_of(volume_).users;
 }
 
-asio::awaitable<Result<mounts::Closed>> SimulatedMounts::publish(volumes::OwnMount mount,
-                                                                 std::string /*device*/,
-                                                                 mounts::AfterPublish then, bool /*alone*/) {
+asio::awaitable<Result<mounts::Closed>> SimulatedMounts::publish(volumes::Remount mount,
+                                                                 mounts::AfterPublish then) {
   Storage& storage = world_.targets().storage_of(volume_);
   co_await wait_for(storage.mounts, pace_);
-  const std::filesystem::path& target = mount.target();
+  const std::filesystem::path& target = mount.mount.target();
   if (!storage.users.empty())
     co_return fail(Errc::Refused,
                    "publishing " + target.native() +
@@ -91,11 +90,10 @@ asio::awaitable<Result<mounts::Closed>> SimulatedMounts::publish(volumes::OwnMou
   co_return mounts::Closed{*storage.published, storage.stamp};
 }
 
-asio::awaitable<Result<>> SimulatedMounts::make_writable(volumes::OwnMount mount, std::string /*device*/,
-                                                         bool /*alone*/) {
+asio::awaitable<Result<>> SimulatedMounts::make_writable(volumes::Remount mount) {
   const auto identity = store_.pinned_identity().value_or(volumes::FilesystemIdentity{});
   auto pinned = co_await pin_published(false, identity.stamp);
-  if (pinned) world_.set_read_only(mount.target(), false);
+  if (pinned) world_.set_read_only(mount.mount.target(), false);
   co_return pinned;
 }
 

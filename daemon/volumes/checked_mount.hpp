@@ -35,7 +35,8 @@ struct CheckedMount {
   std::uint64_t held_stamp = 0, held_mounts = 0;
   SteadyTime held_at{};
   WallTime held_at_wall{};  // goes on while the host sleeps
-  std::string mmp_node;     // this host's name in multi-mount protection at the first probe
+  bool is_held_recorded = false;
+  std::string mmp_node;  // this host's name in multi-mount protection at the first probe
 
   bool is_broken = false;     // found shut down, or to be shut down
   bool is_stopped = false;    // shut down by this daemon: its unmount writes no data

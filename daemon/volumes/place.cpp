@@ -8,15 +8,6 @@
 namespace spark::volumes {
 namespace {
 
-bool is_of_former_address(const Seams& seams, const config::NvmeSource& source, dev_t device) {
-  const auto all = seams.snapshot.controllers(source.subsystem);
-  return all && std::ranges::any_of(*all, [&](const nvmetcp::Controller& one) {
-           if (one.is_live()) return false;
-           const auto block = seams.snapshot.find_namespace_below({one}, source.nsid);
-           return block && block->device_number == device;
-         });
-}
-
 Place place_of(const Seams& seams, const config::Volume& volume, const mounts::Mount& mount) {
   if (mount.root != "/") return Place::Foreign;  // a bind mount of a folder
   if (volume.nfs) {
@@ -36,8 +27,7 @@ Place place_of(const Seams& seams, const config::Volume& volume, const mounts::M
   if (owner->is_partition || (owner->nsid != 0 && owner->nsid != volume.nvme->nsid)) return Place::Foreign;
   const auto block = seams.snapshot.find_namespace(volume.nvme->subsystem, volume.nvme->nsid);
   if (block && block->device_number == mount.device_number) return Place::Ours;
-  if (block)
-    return is_of_former_address(seams, *volume.nvme, mount.device_number) ? Place::Former : Place::Foreign;
+  if (block) return former_path(seams, volume, mount.device_number) ? Place::Former : Place::Foreign;
   // Another target may offer a subsystem with the same NQN.
   const auto strangers = seams.snapshot.strangers(volume.nvme->subsystem);
   const auto theirs = seams.snapshot.find_namespace_below(strangers, volume.nvme->nsid);
@@ -45,6 +35,18 @@ Place place_of(const Seams& seams, const config::Volume& volume, const mounts::M
 }
 
 }  // namespace
+
+std::optional<nvmetcp::Controller> former_path(const Seams& seams, const config::Volume& volume,
+                                               dev_t device) {
+  const auto all = seams.snapshot.controllers(volume.nvme->subsystem);
+  if (!all) return std::nullopt;
+  const auto old = std::ranges::find_if(*all, [&](const nvmetcp::Controller& one) {
+    if (one.is_live()) return false;
+    const auto block = seams.snapshot.find_namespace_below({one}, volume.nvme->nsid);
+    return block && block->device_number == device;
+  });
+  return old == all->end() ? std::nullopt : std::optional(*old);
+}
 
 Standing look_at_place(const Seams& seams, const config::Volume& volume) {
   const auto& table = seams.mounts.mount_table();

@@ -24,6 +24,10 @@ struct Standing {
 
 Standing look_at_place(const Seams& seams, const config::Volume& volume);
 
+// For a Former one: the controller of the device, whose address the target has left.
+std::optional<nvmetcp::Controller> former_path(const Seams& seams, const config::Volume& volume,
+                                               dev_t device);
+
 // For a Covered volume: Refused, naming the mount that hides it.
 Error covered(const config::Volume& volume, const Standing& standing);
 // The refusal of a mount that can, or can't, be written, unlike the configuration.

@@ -60,8 +60,7 @@ class FakeMounts final : public Mounts {
     co_return Unmounted{Change::Done, is_plain ? "" : world_.users};
   }
   asio::awaitable<Result<std::string>> users(std::filesystem::path) override { co_return world_.open_files; }
-  asio::awaitable<Result<mounts::Closed>> publish(OwnMount, std::string, mounts::AfterPublish then,
-                                                  bool) override {
+  asio::awaitable<Result<mounts::Closed>> publish(Remount, mounts::AfterPublish then) override {
     world_.touched.emplace_back("publish");
     world_.while_publishing();
     // Lets watching coroutines run in between.
@@ -77,7 +76,7 @@ class FakeMounts final : public Mounts {
     }
     co_return mounts::Closed{*world_.published, world_.superblock.stamp};
   }
-  asio::awaitable<Result<>> make_writable(OwnMount, std::string, bool) override {
+  asio::awaitable<Result<>> make_writable(Remount) override {
     world_.touched.emplace_back("make writable");
     if (world_.writable_error) co_return fail(*world_.writable_error);
     world_.pinned->is_published = false;

@@ -106,7 +106,9 @@ Result<> claim_by_mmp(const std::string& device, const std::string& node, std::c
   if (!block->is_there()) return {};
   if (auto seen = block->read(); !seen) return seen;
   if (block->fields.mmp_seq != EXT4_MMP_SEQ_CLEAN) {
-    return block->is_claim() ? watch(*block, block->fields.mmp_seq, block->node(), wait, doing) : Result<>();
+    if (!block->is_claim()) return {};  // the kernel waits
+    const auto dead = watch(*block, block->fields.mmp_seq, block->node(), wait, doing);
+    if (!dead) return dead;
   }
   const std::uint32_t claim = ext2fs_mmp_new_seq();
   block->fields.mmp_seq = claim;

@@ -19,8 +19,9 @@ inline constexpr std::string_view kMmpClaim = "spark-stage claim";
 // first writes `node` to the MMP block. The block must then stay unchanged for `wait`, in which a kernel that
 // has it mounted would rewrite it. Does nothing, without waiting, if there is no MMP, or if the file system
 // is open: the kernel itself waits for that one. But the claim of another host ends with a closed block,
-// which the kernel would take for free: it is waited for. Refused, with the other host's name, if another
-// host claims it or has mounted it.
+// which the kernel would take for free: it is watched for `wait`, and one that is still there then is of a
+// host that died, and is replaced. Refused, with the other host's name, if another host claims it or has
+// mounted it.
 Result<> claim_by_mmp(const std::string& device, const std::string& node, std::chrono::milliseconds wait);
 
 }  // namespace spark::mounts

@@ -34,6 +34,14 @@ struct Ext4Uuid {
   std::uint32_t length, flags;
   std::array<std::uint8_t, 16> bytes;
 };
+// XFS_IOC_FSGEOMETRY_V1, of every kernel.
+struct XfsGeometry {
+  std::array<std::uint32_t, 8> sizes;
+  std::array<std::uint64_t, 4> blocks;
+  std::array<std::uint8_t, 16> uuid;
+  std::array<std::uint32_t, 7> more;
+};
+constexpr unsigned long kGetXfsGeometry = _IOR('X', 100, XfsGeometry);
 constexpr unsigned long kGetAnyUuid = _IOR(0x15, 0, AnyUuid);
 constexpr unsigned long kGetExt4Uuid = _IOR('f', 44, std::uint64_t);  // the size excludes the UUID's bytes
 
@@ -104,6 +112,8 @@ std::string uuid_of(int root) {
   AnyUuid any{};
   if (::ioctl(root, kGetAnyUuid, &any) == 0 && any.length == any.bytes.size())
     return uuid_text(any.bytes.data());
+  XfsGeometry xfs{};
+  if (::ioctl(root, kGetXfsGeometry, &xfs) == 0) return uuid_text(xfs.uuid.data());
   Ext4Uuid ext4{16, 0, {}};
   return ::ioctl(root, kGetExt4Uuid, &ext4) == 0 ? uuid_text(ext4.bytes.data()) : "";
 }
@@ -124,7 +134,7 @@ std::string damage_of(dev_t device) {
 Result<MountedState> read_mounted_state(const std::filesystem::path& target) {
   const std::string name = printable(target.native());
   MountedState state;
-  UniqueFd root(::open(target.c_str(), O_RDONLY | O_DIRECTORY | O_NOATIME | O_CLOEXEC));
+  UniqueFd root(::open(target.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!root && is_damage(errno)) {  // xfs
     state.is_shut_down = true;
     return state;

@@ -19,8 +19,7 @@ namespace {
 
 constexpr std::size_t kLongest = 4096;
 
-constexpr char kFolder[] = ".spark-stage";
-constexpr char kPublishedName[] = "published.json", kWriterName[] = "writer.json";
+constexpr char kFolder[] = ".spark-stage", kWriterFile[] = "writer.json";
 
 std::string reading(const std::filesystem::path& mount) {
   return "reading " + printable((mount / kPublishedFile).native());
@@ -48,21 +47,23 @@ UniqueFd open_folder(const std::filesystem::path& mount) {
 }
 
 // Durable when it returns; the folder is created if it is missing.
-Result<> write_own(const std::filesystem::path& mount, const char* name, const json::object& content) {
-  const std::string folder = printable((mount / kFolder).native());
+Result<> write_own(const std::filesystem::path& mount, const std::string& name, const json::object& content) {
+  const std::filesystem::path path = mount / kFolder;
   const UniqueFd root = open_root(mount);
   if (!root) return fail_errno(errno, "opening " + printable(mount.native()));
-  const bool is_new = ::mkdirat(root.get(), kFolder, 0755) == 0;
-  if (!is_new && errno != EEXIST) return fail_errno(errno, "making folder " + folder);
-  const UniqueFd own = open_own(root, kFolder, O_DIRECTORY);
-  if (!own) {
-    return fail(Errc::Refused, folder + " is not a folder of this file system",
+  if (::mkdirat(root.get(), kFolder, 0755) != 0 && errno != EEXIST)
+    return fail_errno(errno, "making folder " + printable(path.native()));
+  const UniqueFd folder = open_own(root, kFolder, O_DIRECTORY);
+  if (!folder) {
+    return fail(Errc::Refused, printable(path.native()) + " is not a folder of this file system",
                 "move it away: spark-stage keeps there which state was published");
   }
-  const std::filesystem::path opened = "/proc/self/fd/" + std::to_string(own.get());
-  auto written = write_file_atomically(opened / name, json::serialize(content) + "\n");
-  if (!written) return fail_with(std::move(written.error()), "writing to " + folder);
-  return {};
+  // Leads to that folder, whatever replaces it meanwhile.
+  const std::string checked = "/proc/self/fd/" + std::to_string(folder.get()) + "/" + name;
+  auto written = write_file_atomically(checked, json::serialize(content) + "\n");
+  if (!written)
+    written = fail_with(std::move(written.error()), "writing " + printable((path / name).native()));
+  return written;
 }
 
 // An xfs writes its superblock, with the number of the newest record of its log, when it gets a label: the
@@ -93,7 +94,8 @@ std::optional<Published> published_from_json(const json::object& object) {
 
 Result<std::optional<Published>> read_published(const std::filesystem::path& mount) {
   const UniqueFd folder = open_folder(mount);
-  const UniqueFd fd = folder ? open_own(folder, kPublishedName, 0) : UniqueFd();
+  const UniqueFd fd =
+      folder ? open_own(folder, std::filesystem::path(kPublishedFile).filename(), 0) : UniqueFd();
   struct stat info {};
   if (!fd) {
     if (errno == EIO || errno == ESTALE) return fail_errno(errno, reading(mount));
@@ -108,28 +110,28 @@ Result<std::optional<Published>> read_published(const std::filesystem::path& mou
 }
 
 Result<> write_published(const std::filesystem::path& mount, const Published& published) {
-  return write_own(mount, kPublishedName, to_json(published));
+  return write_own(mount, std::filesystem::path(kPublishedFile).filename(), to_json(published));
 }
 
 Result<> announce_writer(const std::filesystem::path& mount, const std::string& host, WallTime now) {
-  auto written = write_own(mount, kWriterName, {{"host", host}, {"since", rfc3339(now)}});
+  auto written = write_own(mount, kWriterFile, {{"host", host}, {"since", rfc3339(now)}});
   if (!written && written.error().kind != Errc::NoSpace) return written;
   return rewrite_xfs_superblock(mount);
 }
 
 Result<> withdraw_writer(const std::filesystem::path& mount) {
   const UniqueFd folder = open_folder(mount);
-  const bool is_removed = folder && ::unlinkat(folder.get(), kWriterName, 0) == 0;
-  if (is_removed && ::fsync(folder.get()) == 0) return {};
-  if (!is_removed && errno == ENOENT) return {};
-  return fail_errno(errno, "removing " + printable((mount / kFolder / kWriterName).native()));
+  if (folder && ::unlinkat(folder.get(), kWriterFile, 0) == 0 && ::fsync(folder.get()) == 0) return {};
+  if (errno == ENOENT) return {};
+  return fail_errno(errno, "removing " + printable((mount / kFolder / kWriterFile).native()));
 }
 
 Result<bool> is_writer_announced(const std::filesystem::path& mount) {
   const UniqueFd folder = open_folder(mount);
-  if (folder && ::faccessat(folder.get(), kWriterName, F_OK, AT_SYMLINK_NOFOLLOW) == 0) return true;
+  struct stat status {};
+  if (folder && ::fstatat(folder.get(), kWriterFile, &status, AT_SYMLINK_NOFOLLOW) == 0) return true;
   if (errno == ENOENT) return false;
-  return fail_errno(errno, "looking at " + printable((mount / kFolder / kWriterName).native()));
+  return fail_errno(errno, "looking at " + printable((mount / kFolder / kWriterFile).native()));
 }
 
 }  // namespace spark::mounts

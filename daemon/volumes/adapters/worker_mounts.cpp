@@ -14,11 +14,24 @@ constexpr Duration kMount{120'000};   // includes replaying a journal; multi-mou
 constexpr Duration kUnmount{60'000};  // includes flushing a writer's dirty pages
 constexpr Duration kUsers{30'000};    // every process of the host is examined
 constexpr Duration kDetach{kUsers + Duration(10'000)};
-constexpr Duration kDetachNfs{10'000};      // beyond it, it waits for its server with dirty pages
-constexpr Duration kLongestClaim{601'000};  // multi-mount protection with its longest interval, 300 s, once
+constexpr Duration kDetachNfs{10'000};  // beyond it, it waits for its server with dirty pages
+// Multi-mount protection with its longest interval, 300 s: a dead host's claim, and this host's.
+constexpr Duration kLongestClaim{2 * 601'000};
 constexpr Duration kPublish{Duration(900'000) +
                             kLongestClaim};  // flushes what was written since the first flush
 constexpr Duration kGuard{30'000};           // sets an attribute and a link on the system's own drive
+
+json::object message_of(const Remount& mount) {
+  json::object request = volumes::message_of(mount.mount);
+  request["device"] = mount.device;
+  request["uuid"] = mount.uuid;
+  request["stamp"] = static_cast<std::int64_t>(mount.stamp);
+  request["alone"] = mount.alone;
+  request["host"] = node_name_of_host();
+  if (const auto& of = mount.reservation)
+    request["keep_reservation"] = json::object{{"subsystem", of->subsystem}, {"nsid", of->nsid}};
+  return request;
+}
 
 }  // namespace
 
@@ -69,13 +82,9 @@ asio::awaitable<Result<std::string>> WorkerMounts::users(std::filesystem::path t
   co_return get_string(*answer, "users").value_or("");
 }
 
-asio::awaitable<Result<mounts::Closed>> WorkerMounts::publish(OwnMount mount, std::string device,
-                                                              mounts::AfterPublish then, bool alone) {
+asio::awaitable<Result<mounts::Closed>> WorkerMounts::publish(Remount mount, mounts::AfterPublish then) {
   json::object request = message_of(mount);
-  request["device"] = device;
-  request["host"] = node_name_of_host();
   request["then_write"] = then == mounts::AfterPublish::Writable;
-  request["alone"] = alone;
   auto answer = co_await asker_.act("publish", std::move(request), kPublish);
   auto closed = workers::message_of<mounts::Closed>(std::move(answer));
   if (closed && then == mounts::AfterPublish::ReadOnly) {
@@ -89,16 +98,13 @@ asio::awaitable<Result<mounts::Closed>> WorkerMounts::publish(OwnMount mount, st
 }
 
 // Unpinned first: after an interruption the configuration decides.
-asio::awaitable<Result<>> WorkerMounts::make_writable(OwnMount mount, std::string device, bool alone) {
+asio::awaitable<Result<>> WorkerMounts::make_writable(Remount mount) {
   auto identity = store_.pinned_identity().value_or(FilesystemIdentity{});
   if (std::exchange(identity.is_published,
                     false)) {  // a full state folder may have kept it from being recorded
     if (auto pinned = co_await store_.pin(std::move(identity)); !pinned) co_return pinned;
   }
   json::object request = message_of(mount);
-  request["device"] = device;
-  request["host"] = node_name_of_host();
-  request["alone"] = alone;
   const auto answer = co_await asker_.act("make-writable", std::move(request), kMount + kLongestClaim);
   if (!answer) co_return fail(answer.error());
   co_return Result<>{};

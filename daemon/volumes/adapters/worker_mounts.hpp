@@ -19,9 +19,8 @@ class WorkerMounts final : public Mounts {
   asio::awaitable<Result<mounts::Guard>> guard(std::filesystem::path mount_point, bool is_in_use) override;
   asio::awaitable<Result<Unmounted>> unmount(OwnMount mount, mounts::Unmount how) override;
   asio::awaitable<Result<std::string>> users(std::filesystem::path target) override;
-  asio::awaitable<Result<mounts::Closed>> publish(OwnMount mount, std::string device,
-                                                  mounts::AfterPublish then, bool alone) override;
-  asio::awaitable<Result<>> make_writable(OwnMount mount, std::string device, bool alone) override;
+  asio::awaitable<Result<mounts::Closed>> publish(Remount mount, mounts::AfterPublish then) override;
+  asio::awaitable<Result<>> make_writable(Remount mount) override;
   const Result<std::vector<mounts::Mount>>& mount_table() override;
 
  private:

@@ -65,19 +65,24 @@ asio::awaitable<Result<>> NvmeAttachment::adopt_unknown(Standing standing) {
   const auto superblock = co_await volume_.seams.device.read_superblock(volume_.status.device);
   if (!superblock) co_return superblock.take_error();
   CheckedMount found = as_found(*standing.own, *superblock);
-  if (auto same = check_identity(volume_, *superblock); !same) {
-    if (found.is_writer) co_await stop_writing_to_other(std::move(found), superblock->uuid);
-    co_return same;
-  }
   const auto mounted = co_await mounted_filesystem(volume_.seams, *standing.own);
-  if (!mounted.empty() && mounted != superblock->uuid) {
+  const bool is_exchanged = !mounted.empty() && mounted != superblock->uuid;
+  const auto pinned = volume_.seams.store.pinned_identity().value_or(FilesystemIdentity{});
+  if (found.is_writer && is_exchanged && mounted == pinned.uuid) {  // the mount is the volume's
+    volume_.checked = std::make_shared<CheckedMount>(found);
+    co_await leave_other_filesystem(
+        volume_.checked,
+        volume_.status.device + " holds another file system than " + mounted + ", which is mounted");
+  }
+  if (auto same = check_identity(volume_, *superblock); !same) co_return same;
+  if (is_exchanged) {
     co_return fail(Errc::Refused,
                    volume_.settings.mount.native() + " shows file system " + mounted + ", and " +
                        volume_.status.device + " holds " + superblock->uuid + " by now",
                    "unmount it; it is then mounted automatically");
   }
   volume_.status.filesystem_uuid = superblock->uuid;
-  if (const auto pinned = co_await pin_adopted(*superblock); !pinned) log::survived(pinned.error());
+  if (const auto recorded = co_await pin_adopted(*superblock); !recorded) log::survived(recorded.error());
   if (is_reader(volume_)) warn_of_options(*standing.top);
   found.stamp = volume_.seams.store.pinned_identity().value_or(FilesystemIdentity{}).stamp;
   if (found.is_writer && wants_fence(volume_.settings)) {
@@ -85,6 +90,7 @@ asio::awaitable<Result<>> NvmeAttachment::adopt_unknown(Standing standing) {
     if (!adopted) co_return adopted.take_error();
     found = std::move(*adopted);
   }
+  fence_.keep();
   volume_.checked = std::make_shared<CheckedMount>(std::move(found));
   co_return Result<>{};
 }
@@ -129,18 +135,6 @@ Result<> NvmeAttachment::check_nothing_waits() {
               "it ends when the target answers, or with its connection");
 }
 
-// For a writable mount that existed before this daemon, on a device that now contains another file system.
-// The mounted one is the volume's if it was pinned.
-asio::awaitable<void> NvmeAttachment::stop_writing_to_other(CheckedMount found, std::string other_uuid) {
-  const auto mounted = co_await mounted_filesystem(volume_.seams, found.mount);
-  const auto pinned = volume_.seams.store.pinned_identity().value_or(FilesystemIdentity{});
-  if (mounted.empty() || mounted == other_uuid || mounted != pinned.uuid) co_return;
-  volume_.checked = std::make_shared<CheckedMount>(std::move(found));
-  co_await leave_other_filesystem(
-      volume_.checked,
-      volume_.status.device + " holds another file system than " + mounted + ", which is mounted");
-}
-
 asio::awaitable<void> NvmeAttachment::leave_other_filesystem(CheckedMountPtr mount, std::string reason) {
   mount->is_exchanged = true;
   co_await fence_.lose(mount, std::move(reason));
@@ -169,14 +163,16 @@ asio::awaitable<Result<>> NvmeAttachment::cut_off(CheckedMountPtr mount) {
                  std::move(hint));
 }
 
-// Its flush and its unmount would write to the other file system.
+// Its flush and its unmount write to whatever is there. A mount that adoption refuses may be a person's, and
+// an unmount is what it needs, unless it would write to another file system.
 asio::awaitable<Result<>> NvmeAttachment::check_before_leaving() {
-  if (auto current = check_device_is_current(); !current) co_return current;
   const Standing standing = volume_.look_at_standing();
-  const bool may_ask = volume_.settings.nvme && !volume_.checked && standing.place == Place::Ours &&
-                       !mounts::is_read_only(*standing.top) && paths_.look() == Link::Live &&
-                       !volume_.seams.device.has_stuck_worker();
-  if (!may_ask) co_return Result<>{};
+  if (volume_.checked || standing.place != Place::Ours) co_return Result<>{};
+  const auto adopted = co_await adopt();
+  if (volume_.checked) co_return Result<>{};
+  if (adopted) co_return fail(Errc::Unavailable, "no path to the target is live");
+  const Errc kind = adopted.error().kind;
+  if (kind == Errc::Unavailable || kind == Errc::TimedOut) co_return adopted;
   const std::string device = standing.top->source;
   const auto superblock = co_await volume_.seams.device.read_superblock(device);
   if (!superblock) co_return superblock.take_error();
@@ -185,8 +181,15 @@ asio::awaitable<Result<>> NvmeAttachment::check_before_leaving() {
 }
 
 asio::awaitable<Result<>> NvmeAttachment::check_may_unmount() {
+  if (auto current = check_device_is_current(); !current) co_return current;
   const CheckedMountPtr mount = volume_.checked;
-  if (!mount || mount->fence_lost.empty() || volume_.look_at_mount() != Place::Broken) co_return Result<>{};
+  if (!mount || volume_.look_at_mount() != Place::Broken) co_return Result<>{};
+  // Its programs may have kept it since it broke, and its unmount may write its superblock.
+  if (mount->is_writer && mount->fence_lost.empty() && paths_.look() == Link::Live) {
+    auto taken = co_await fence_.who_took_over(mount);
+    if (!taken.empty()) co_await fence_.lose(mount, std::move(taken));
+  }
+  if (mount->fence_lost.empty()) co_return Result<>{};
   if (auto free = check_nothing_waits(); !free) co_return free;
   if (auto stopped = co_await fence_.stop(mount); !stopped)
     co_return fail(Errc::Refused, mount->fence_lost + "; the dead mount stays: " + stopped.error().what);

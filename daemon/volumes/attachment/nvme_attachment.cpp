@@ -1,7 +1,5 @@
 #include "daemon/volumes/attachment/nvme_attachment.hpp"
 
-#include <algorithm>
-
 #include "base/text.hpp"
 #include "daemon/log.hpp"
 #include "daemon/volumes/attachment/nvme_checks.hpp"
@@ -18,6 +16,7 @@ asio::awaitable<Result<>> NvmeAttachment::bring_up(bool takes) {
   if (place == Place::Broken) {
     if (auto may = co_await check_may_unmount(); !may) co_return may;
     if (auto cleared = co_await mount_point_.clear_broken(); !cleared) co_return cleared;
+    co_await fence_.forget_record();
   }
 
   if (auto reached = co_await paths_.reach(); !reached) co_return reached;
@@ -39,10 +38,8 @@ asio::awaitable<Result<>> NvmeAttachment::bring_up(bool takes) {
 Result<> NvmeAttachment::check_device_is_current() {
   const Standing standing = volume_.look_at_standing();
   if (standing.place != Place::Former) return {};
-  const auto all = volume_.seams.snapshot.controllers(volume_.settings.nvme->subsystem);
-  if (!all) return all.take_error();
-  const auto old = std::ranges::find_if(*all, [](const auto& one) { return !one.is_live(); });
-  if (old == all->end()) return {};
+  const auto old = former_path(volume_.seams, volume_.settings, standing.top->device_number);
+  if (!old) return {};
   return fail(Errc::Refused,
               volume_.settings.mount.native() + " is mounted from " + printable(standing.top->source) +
                   ", and target " + printable(volume_.target->name) + " shows another disk as " +
@@ -137,7 +134,6 @@ asio::awaitable<Result<>> NvmeAttachment::mount(nvmetcp::Namespace block, mounts
     Error explained = co_await fence_.explain(std::move(error), superblock);
     co_return fail(with_the_dead_mount(std::move(explained)));
   }
-  fence_.keep();
   volume_.attempts.left_behind = mounted->users;
   volume_.attempts.healed_by_us = true;
   volume_.status.foreign_writes = false;
@@ -145,6 +141,7 @@ asio::awaitable<Result<>> NvmeAttachment::mount(nvmetcp::Namespace block, mounts
   if (!standing.own) co_return fail(Errc::Failed, "the mount vanished as soon as it was made");
   // Another program made it since the superblock was read, or a worker that was given up.
   if (mounted->change == Change::AlreadyThere) co_return co_await adopt_unknown(standing);
+  fence_.keep();
   CheckedMount made = as_found(*standing.own, superblock);
   made.fence = fence;
   volume_.checked = std::make_shared<CheckedMount>(std::move(made));

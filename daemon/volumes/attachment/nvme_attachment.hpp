@@ -27,16 +27,17 @@ class NvmeAttachment {
   // Before 6.15, Linux writes an ext4's superblock on unmount, even if the file system was shut down, and
   // would overwrite the other one's. A mount without a device can't.
   asio::awaitable<void> leave_other_filesystem(CheckedMountPtr mount, std::string reason);
-  // Called after this host has lost the right to write: whether the mount may now be unmounted. Only if it
-  // can't write any more; other volumes may have needed the connection until now; or the original file system
+  // Whether the mount may now be unmounted. If this host has lost the right to write, only if it can't write
+  // any more; other volumes may have needed the connection until now; or the original file system
   // may be back.
   asio::awaitable<Result<>> check_may_unmount();
-  // The same before anything is written, for a mount that is not checked. Refused as well while the mount
-  // waits for an address that its target has left.
+  // Before an unmount writes: a mount that is not checked yet is adopted. An error if it can't be checked, or
+  // is of another file system. Over a live link only.
   asio::awaitable<Result<>> check_before_leaving();
+  // Refused while the mount waits for an address that its target has left.
+  Result<> check_device_is_current();
 
  private:
-  Result<> check_device_is_current();
   asio::awaitable<Result<>> adopt();
   asio::awaitable<bool> is_unchanged();
   asio::awaitable<bool> record_publication(mounts::Mount mount);
@@ -44,7 +45,6 @@ class NvmeAttachment {
   CheckedMount as_found(OwnMount mount, const mounts::Superblock& superblock) const;
   Result<> check_nothing_waits();
   asio::awaitable<Result<>> pin_adopted(mounts::Superblock superblock);
-  asio::awaitable<void> stop_writing_to_other(CheckedMount found, std::string other_uuid);
   asio::awaitable<Result<>> cut_off(CheckedMountPtr mount);
   asio::awaitable<Result<nvmetcp::Namespace>> wait_for_namespace();
   asio::awaitable<Result<>> check_and_mount(nvmetcp::Namespace block, bool takes);

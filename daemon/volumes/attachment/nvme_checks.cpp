@@ -84,8 +84,8 @@ Result<> check_safe_to_mount(const VolumeContext& volume, const mounts::Superblo
   return {};
 }
 
-// The kernel has one file system in memory for all mounts of a device: one that is older than an exchange of
-// the disk would be mounted again.
+// The kernel has one file system in memory for all mounts of a device: one that was shut down, or is older
+// than an exchange of the disk, would be mounted again.
 asio::awaitable<Result<>> check_other_mounts(VolumeContext& volume, dev_t device, std::string uuid) {
   const auto& table = volume.seams.mounts.mount_table();
   if (!table) co_return table.take_error();
@@ -94,12 +94,14 @@ asio::awaitable<Result<>> check_other_mounts(VolumeContext& volume, dev_t device
   const std::filesystem::path target = other->target;
   const mounts::MountNumbers numbers{other->id, device};
   const auto state = co_await volume.seams.device.mounted_state(target, numbers);
-  if (state && (state->uuid.empty() || state->uuid == uuid)) co_return Result<>{};  // empty: an old kernel
+  const bool is_same = state && (state->uuid.empty() || state->uuid == uuid);  // empty: an old kernel
+  if (is_same && !state->is_shut_down) co_return Result<>{};
   co_return fail(Errc::Refused,
                  volume.status.device + " is not mounted: the device is mounted at " +
                      printable(target.native()) +
-                     (state ? ", with its former file system " + state->uuid
-                            : ", with a file system that can't be seen: " + state.error().what),
+                     (is_same ? ", and its file system was shut down there"
+                      : state ? ", with its former file system " + state->uuid
+                              : ", with a file system that can't be seen: " + state.error().what),
                  "unmount it there; it is then mounted here automatically");
 }
 

@@ -9,7 +9,7 @@ namespace spark::volumes {
 Result<> check_identity(const VolumeContext& volume, const mounts::Superblock& superblock);
 // A writer must not write to a damaged file system, and a reader must not read one that is being written.
 Result<> check_safe_to_mount(const VolumeContext& volume, const mounts::Superblock& superblock);
-// No other mount of the device has a former file system.
+// No other mount of the device has a file system that was shut down, or a former one.
 asio::awaitable<Result<>> check_other_mounts(VolumeContext& volume, dev_t device, std::string uuid);
 
 }  // namespace spark::volumes

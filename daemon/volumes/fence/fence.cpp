@@ -10,6 +10,55 @@ namespace spark::volumes {
 using nvmetcp::Hold;
 using nvmetcp::ReservationState;
 
+namespace {
+
+// Checks that a fence of the configured kind is available.
+Result<> check_offered(const VolumeContext& volume, const ReservationState& holding,
+                       const mounts::Superblock& superblock) {
+  const bool reservation = holding.hold != Hold::Unsupported;
+  if (volume.settings.fence == config::Fence::Reservation && !reservation) {
+    return fail(Errc::Refused,
+                "volume " + volume.settings.name + " asks for an NVMe reservation, and " +
+                    namespace_name(volume) + " offers none",
+                "switch reservations on at the target (nvmet: resv_enable), or use `fence: mmp` with an ext4 "
+                "that has MMP");
+  }
+  if (superblock.has_mmp || (reservation && volume.settings.fence != config::Fence::Mmp)) return {};
+  return fail(Errc::Refused,
+              "exclusive access to " + namespace_name(volume) +
+                  " is not fenced: it has no reservation, and its " + superblock.type +
+                  " no multi-mount protection",
+              superblock.type == "ext4"
+                  ? "on one host, unmounted: `tune2fs -O mmp DEVICE`; or, if no other host can mount it, "
+                    "`fence: none`"
+                  : "use ext4 with MMP; or, if no other host can mount it, `fence: none`");
+}
+
+// A frozen host may still owe the data of writes that the target accepted before the takeover. They end with
+// that host's connection: its keep-alive fails. A copy of this host, which the target can't distinguish from
+// it, stops when its daemon sees the new key.
+Duration longest_late_writes(const VolumeContext& volume, bool is_same_id) {
+  const Duration keep_alives = 3 * volume.target->options.keep_alive;
+  return is_same_id ? std::max<Duration>(keep_alives, 3 * volume.timings.probe) : keep_alives;
+}
+
+// False: nothing is recorded of this mount.
+bool recall_held(const VolumeContext& volume, CheckedMount& found) {
+  const json::object record = volume.seams.store.saved(Record::Held);
+  if (get_string(record, "mount") != found.mount.text()) return false;
+  found.held_stamp = static_cast<std::uint64_t>(get_int(record, "stamp").value_or(0));
+  found.held_mounts = static_cast<std::uint64_t>(get_int(record, "mounts").value_or(0));
+  return true;
+}
+
+}  // namespace
+
+Fence::Fence(VolumeContext& volume, Outages& outages) : volume_(volume), outages_(outages) {
+  const auto late = get_int(volume_.seams.store.saved(Record::Held), "late_until_s");
+  const auto left = WallTime(std::chrono::seconds(late.value_or(0))) - volume_.clock.wall();
+  if (left.count() > 0) late_until_ = volume_.clock.steady() + left;
+}
+
 asio::awaitable<Result<ReservationState>> Fence::ask(ReservationAct act) {
   if (!wants_reservation(volume_.settings)) co_return ReservationState{};
   co_return co_await ask_namespace(act);
@@ -21,35 +70,19 @@ asio::awaitable<Result<ReservationState>> Fence::ask_namespace(ReservationAct ac
   co_return co_await volume_.seams.reservations.reservation(std::move(request));
 }
 
-// Checks that a fence of the configured kind is available.
-Result<> Fence::check_offered(const ReservationState& holding, const mounts::Superblock& superblock) const {
-  const bool reservation = holding.hold != Hold::Unsupported;
-  if (volume_.settings.fence == config::Fence::Reservation && !reservation) {
-    return fail(Errc::Refused,
-                "volume " + volume_.settings.name + " asks for an NVMe reservation, and " +
-                    namespace_name(volume_) + " offers none",
-                "switch reservations on at the target (nvmet: resv_enable), or use `fence: mmp` with an ext4 "
-                "that has MMP");
-  }
-  if (superblock.has_mmp || (reservation && volume_.settings.fence != config::Fence::Mmp)) return {};
-  return fail(Errc::Refused,
-              "exclusive access to " + namespace_name(volume_) +
-                  " is not fenced: it has no reservation, and its " + superblock.type +
-                  " no multi-mount protection",
-              superblock.type == "ext4"
-                  ? "on one host, unmounted: `tune2fs -O mmp DEVICE`; or, if no other host can mount it, "
-                    "`fence: none`"
-                  : "use ext4 with MMP; or, if no other host can mount it, `fence: none`");
-}
-
 // The target forgot the reservation while this host had the file system mounted for writing, as nvmet does
 // when a namespace is disabled briefly: the dead mount is still there, and no other host has mounted it
 // since.
 bool Fence::is_forgotten_hold(const ReservationState& holding, const mounts::Superblock& superblock) {
   if (holding.hold != Hold::Free || !holding.restarted || volume_.look_at_mount() != Place::Dead)
     return false;
-  const CheckedMountPtr mount = volume_.checked;
-  return mount && mount->is_writer && mount->fence_lost.empty() && mount->held_stamp != 0 &&
+  CheckedMountPtr mount = volume_.checked;
+  if (!mount) {  // of an earlier daemon
+    CheckedMount found(*volume_.look_at_standing().own);
+    found.is_writer = recall_held(volume_, found);
+    mount = std::make_shared<CheckedMount>(std::move(found));
+  }
+  return mount->is_writer && mount->fence_lost.empty() && mount->held_stamp != 0 &&
          !was_mounted_elsewhere(*mount, superblock.stamp, superblock.mounts);
 }
 
@@ -69,14 +102,14 @@ Result<> Fence::check_not_held(const ReservationState& holding, const mounts::Su
 
 asio::awaitable<Result<FenceStatus>> Fence::arm(mounts::Superblock superblock, bool takes) {
   volume_.status.fence = {};
-  volume_.status.warn(Warning::StillReserved, "");
   FenceStatus armed;
-  if (!wants_fence(volume_.settings)) co_return armed;
-  const bool is_writer = !is_reader(volume_);
   const auto before = co_await ask(ReservationAct::Look);
   if (!before) co_return fail(before.error());
+  volume_.status.warn(Warning::StillReserved, "");
+  if (!wants_fence(volume_.settings)) co_return armed;
+  const bool is_writer = !is_reader(volume_);
   if (is_writer) {
-    if (auto offered = check_offered(*before, superblock); !offered) co_return offered.take_error();
+    if (auto offered = check_offered(volume_, *before, superblock); !offered) co_return offered.take_error();
     const auto unheld = check_not_held(*before, superblock);
     if (!unheld && !takes) co_return fail(unheld.error());
     if (!unheld) taken_from_ = volume_.status.fence.held_by;
@@ -84,33 +117,40 @@ asio::awaitable<Result<FenceStatus>> Fence::arm(mounts::Superblock superblock, b
   }
   const bool is_needed = is_writer || before->hold == Hold::Free || before->hold == Hold::Ours;
   if (before->hold != Hold::Unsupported && is_needed) {
+    is_fresh_hold_ = !takes && (before->hold != Hold::Ours || is_fresh_hold_);
+    const bool is_same_id = before->cloned_id || before->former_key;
+    const bool takes_over = takes && (before->hold == Hold::Theirs || is_same_id);
+    if (takes_over) co_await expect_late_writes(is_same_id);
     const auto now = co_await ask(takes ? ReservationAct::Take : ReservationAct::Hold);
     if (!now) co_return fail(now.error());
     if (now->hold != Hold::Ours && is_writer) co_return fail(held_elsewhere(*now, superblock));
     armed.reservation = now->hold == Hold::Ours;
-    const bool is_same_id = before->cloned_id || before->former_key;
-    if (takes && (before->hold == Hold::Theirs || is_same_id)) {
-      if (auto held = co_await wait_for_late_writes(superblock, is_same_id); !held)
-        co_return held.take_error();
-    }
-    is_fresh_hold_ = !takes && (before->hold != Hold::Ours || is_fresh_hold_);
+    if (takes_over) late_until_ = volume_.clock.steady() + longest_late_writes(volume_, is_same_id);
+    if (auto ended = co_await wait_for_late_writes(superblock); !ended) co_return ended.take_error();
   }
   volume_.status.fence = armed;
   co_return armed;
 }
 
-// A frozen host may still owe the data of writes that the target accepted before the takeover. They end with
-// that host's connection: its keep-alive fails. A copy of this host, which the target can't distinguish from
-// it, stops when its daemon sees the new key. Multi-mount protection may wait longer anyway.
-asio::awaitable<Result<>> Fence::wait_for_late_writes(mounts::Superblock superblock, bool is_same_id) {
-  const Duration keep_alives = 3 * volume_.target->options.keep_alive;
-  const Duration longest =
-      is_same_id ? std::max<Duration>(keep_alives, 3 * volume_.timings.probe) : keep_alives;
-  if (superblock.has_mmp && mounts::mmp_wait(superblock, false) >= longest) co_return Result<>{};
+// Before the takeover: its answer may get lost, or its daemon may end, and the next attempt finds it done.
+asio::awaitable<void> Fence::expect_late_writes(bool is_same_id) {
+  const Duration longest = 2 * longest_late_writes(volume_, is_same_id);
+  late_until_ = volume_.clock.steady() + longest;
+  const auto until = std::chrono::ceil<std::chrono::seconds>(volume_.clock.wall() + longest);
+  json::object record{{"late_until_s", until.time_since_epoch().count()}};
+  (void)co_await volume_.seams.store.save(Record::Held, std::move(record));
+}
+
+// Multi-mount protection may wait longer anyway.
+asio::awaitable<Result<>> Fence::wait_for_late_writes(mounts::Superblock superblock) {
+  const Duration longest = std::chrono::ceil<Duration>(late_until_ - volume_.clock.steady());
+  if (longest <= Duration(0) || (superblock.has_mmp && mounts::mmp_wait(superblock, false) >= longest))
+    co_return Result<>{};
   volume_.say(State::Connecting, "waiting until the other host's last writes have ended");
-  const SteadyTime end = volume_.clock.steady() + longest;
-  while (volume_.clock.steady() < end && !volume_.is_left())
-    co_await volume_.sleep(std::chrono::ceil<Duration>(end - volume_.clock.steady()));
+  while (volume_.clock.steady() < late_until_ && !volume_.is_left())
+    co_await volume_.sleep(std::chrono::ceil<Duration>(late_until_ - volume_.clock.steady()));
+  if (volume_.clock.steady() < late_until_)
+    co_return fail(Errc::Cancelled, "volume " + volume_.settings.name + " was asked down meanwhile");
   const auto held = co_await ask(ReservationAct::Hold);  // the target may have forgotten it meanwhile
   if (!held) co_return fail(held.error());
   if (held->hold == Hold::Theirs) co_return fail(held_elsewhere(*held, superblock));
@@ -120,10 +160,11 @@ asio::awaitable<Result<>> Fence::wait_for_late_writes(mounts::Superblock superbl
 asio::awaitable<Result<CheckedMount>> Fence::adopt(CheckedMount found, mounts::Superblock superblock) {
   auto holding = co_await ask(ReservationAct::Look);
   if (!holding) co_return fail(holding.error());
-  if (auto offered = check_offered(*holding, superblock); !offered) co_return offered.take_error();
+  if (auto offered = check_offered(volume_, *holding, superblock); !offered) co_return offered.take_error();
   if (holding->hold != Hold::Theirs) {
-    found.fence = {false, superblock.has_mmp, ""};
-    const bool was_held = recall_held(found);
+    found.fence = {holding->hold == Hold::Ours, superblock.has_mmp, ""};
+    volume_.status.fence = found.fence;
+    const bool was_held = recall_held(volume_, found);
     // Of a mount that was held, the first probe finds out whether this host may still write.
     if (was_held && !superblock.has_mmp) co_return found;
     // With multi-mount protection the kernel itself ends a mount after another host's writes; this host's
@@ -180,7 +221,7 @@ asio::awaitable<Result<>> Fence::check_still_ours(CheckedMountPtr mount) {
   if (holding->hold == nvmetcp::Hold::Theirs) co_return fail(held_elsewhere(*holding, *superblock));
   // The fence may have been configured since it was published.
   if (wants_fence(volume_.settings)) {
-    if (auto offered = check_offered(*holding, *superblock); !offered) co_return offered;
+    if (auto offered = check_offered(volume_, *holding, *superblock); !offered) co_return offered;
   }
   mount->fence = {holding->hold == Hold::Ours, superblock->has_mmp, ""};
   volume_.status.fence = mount->fence;

@@ -13,7 +13,7 @@ namespace spark::volumes {
 
 class Fence {
  public:
-  Fence(VolumeContext& volume, Outages& outages) : volume_(volume), outages_(outages) {}
+  Fence(VolumeContext& volume, Outages& outages);
 
   // Before the mount: how it is fenced. Refused if another host holds the volume, or the configured kind of
   // fence is not available. A reader needs no fence; it holds the reservation of a volume that it has
@@ -36,12 +36,13 @@ class Fence {
   // Why this host may no longer write, judged from a probe; empty means that it may. Makes a reservation
   // again that the target forgot, also for a reader that has published.
   asio::awaitable<std::string> why_lost(CheckedMountPtr mount, ProbeAnswer answer);
-  // The same for a file system that shut itself down over a live link: whether the target refuses this host's
-  // writes.
+  // The same where no probe goes: for a mount below another one, or one that shut itself down. Over a live
+  // link only.
   asio::awaitable<std::string> who_took_over(CheckedMountPtr mount);
-  // Before its end, and before a remount for writing, which counts like another host's mount, and writes this
-  // host's present name.
+  // At its end, and with a remount for writing, which counts like another host's mount, and writes this
+  // host's present name. The record ends before: its daemon may end meanwhile.
   asio::awaitable<void> forget_held();
+  asio::awaitable<void> forget_record();
   // Shuts the mounted file system down immediately, without flushing: its unwritten data would only damage
   // the other host's writes.
   asio::awaitable<void> lose(CheckedMountPtr mount, std::string reason);
@@ -57,21 +58,20 @@ class Fence {
   std::string name_holder(const nvmetcp::ReservationState& holding,
                           const mounts::Superblock& superblock) const;
   Error held_elsewhere(const nvmetcp::ReservationState& holding, const mounts::Superblock& superblock);
-  Result<> check_offered(const nvmetcp::ReservationState& holding,
-                         const mounts::Superblock& superblock) const;
   bool was_mounted_elsewhere(const CheckedMount& mount, std::uint64_t stamp, std::uint64_t mounts) const;
   std::string why_taken(CheckedMount& mount, const ProbeAnswer& answer);
   asio::awaitable<void> note_held(CheckedMountPtr mount, ProbeAnswer answer);
-  bool recall_held(CheckedMount& found) const;
   bool is_forgotten_hold(const nvmetcp::ReservationState& holding, const mounts::Superblock& superblock);
   Result<> check_not_held(const nvmetcp::ReservationState& holding, const mounts::Superblock& superblock);
-  asio::awaitable<Result<>> wait_for_late_writes(mounts::Superblock superblock, bool is_same_id);
+  asio::awaitable<void> expect_late_writes(bool is_same_id);
+  asio::awaitable<Result<>> wait_for_late_writes(mounts::Superblock superblock);
 
   VolumeContext& volume_;
   Outages& outages_;
   bool is_fresh_hold_ =
       false;  // the reservation was free before the attempts to mount it since the last mount
   std::string taken_from_;
+  SteadyTime late_until_{};  // after a takeover: writes of the other host may still come
 };
 
 }  // namespace spark::volumes

@@ -7,15 +7,6 @@ namespace spark::volumes {
 
 using nvmetcp::Hold;
 
-namespace {
-
-// It needs no room. An older one may be of an earlier mount that looks the same.
-asio::awaitable<void> forget_record(VolumeStore& store) {
-  if (!store.saved(Record::Held).empty()) (void)co_await store.save(Record::Held, {});
-}
-
-}  // namespace
-
 // Whether another host has mounted it for writing since the last probe that found this host's fence intact.
 // Each such mount counts up in an ext4. It changes the superblock of an xfs as well (announce_writer), but
 // this host's own writes may do that too. A takeover waits for the other host's last writes, three
@@ -92,12 +83,20 @@ asio::awaitable<void> Fence::note_held(CheckedMountPtr mount, ProbeAnswer answer
   mount->held_mounts = answer.mounts;
   mount->held_at = volume_.clock.steady();
   mount->held_at_wall = volume_.clock.wall();
-  if (!is_new || !is_ours || mount->fence.mmp) co_return;
+  if ((!is_new && mount->is_held_recorded) || !is_ours || mount->fence.mmp) co_return;
   json::object record{{"mount", mount->mount.text()},
                       {"stamp", static_cast<std::int64_t>(answer.stamp)},
                       {"mounts", static_cast<std::int64_t>(answer.mounts)}};
   const auto saved = co_await volume_.seams.store.save(Record::Held, std::move(record));
-  if (!saved) co_await forget_record(volume_.seams.store);
+  mount->is_held_recorded = saved.has_value();
+  if (!saved) co_await forget_record();
+}
+
+// It needs no room. An older one may be of an earlier mount that looks the same.
+asio::awaitable<void> Fence::forget_record() {
+  if (volume_.checked) volume_.checked->is_held_recorded = false;
+  if (!volume_.seams.store.saved(Record::Held).empty())
+    (void)co_await volume_.seams.store.save(Record::Held, {});
 }
 
 asio::awaitable<void> Fence::forget_held() {
@@ -105,25 +104,23 @@ asio::awaitable<void> Fence::forget_held() {
     volume_.checked->held_stamp = volume_.checked->held_mounts = 0;
     volume_.checked->mmp_node.clear();
   }
-  co_await forget_record(volume_.seams.store);
-}
-
-// False: nothing is recorded of this mount.
-bool Fence::recall_held(CheckedMount& found) const {
-  const json::object record = volume_.seams.store.saved(Record::Held);
-  if (get_string(record, "mount") != found.mount.text()) return false;
-  found.held_stamp = static_cast<std::uint64_t>(get_int(record, "stamp").value_or(0));
-  found.held_mounts = static_cast<std::uint64_t>(get_int(record, "mounts").value_or(0));
-  return true;
+  co_await forget_record();
 }
 
 asio::awaitable<std::string> Fence::who_took_over(CheckedMountPtr mount) {
-  if (!wants_reservation(volume_.settings)) co_return "";
-  ProbeAnswer answer;
-  const auto now = co_await ask(ReservationAct::Look);
-  if (!now || now->hold != Hold::Theirs) co_return "";
-  answer.holding = *now;
-  co_return why_taken(*mount, answer);
+  if (volume_.seams.device.has_stuck_worker()) co_return "";
+  const config::NvmeSource& source = *volume_.settings.nvme;
+  ProbeRequest request{volume_.settings.mount, mount->device, std::nullopt};
+  if (wants_reservation(volume_.settings)) request.keep_reservation = {source.subsystem, source.nsid};
+  const auto answer = co_await volume_.seams.device.probe(std::move(request));
+  if (!answer || volume_.checked != mount) co_return "";
+  if (answer->uuid == mount->uuid) {
+    if (wants_fence(volume_.settings)) co_return co_await why_lost(mount, *answer);
+    co_return "";
+  }
+  mount->is_exchanged = true;
+  co_return mount->device +
+      " holds another file system than the one that is mounted: " + printable(answer->uuid);
 }
 
 // The file system may lie below another mount, where its path does not lead.

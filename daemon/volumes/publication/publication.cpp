@@ -37,9 +37,11 @@ asio::awaitable<Result<mounts::Published>> Publication::publish(mounts::AfterPub
   }
   const CheckedMountPtr mount = volume_.checked;
   note_change(*mount, true);
-  co_await fence_.forget_held();
-  const auto closed =
-      co_await volume_.seams.mounts.publish(mount->mount, mount->device, then, is_alone(*mount));
+  co_await fence_.forget_record();
+  Remount closing = remount_of(*mount);
+  const auto closed = co_await volume_.seams.mounts.publish(std::move(closing), then);
+  const bool is_unchanged = !closed && closed.error().kind == Errc::Unavailable;
+  if (!is_unchanged) co_await fence_.forget_held();
   if (closed) {
     volume_.status.published = closed->published;
     mount->stamp = closed->stamp;
@@ -77,13 +79,11 @@ asio::awaitable<Result<>> Publication::make_writable() {
   note_change(*mount, true);
   co_await fence_.forget_held();
   auto writable = co_await fence_.check_still_ours(mount);
-  if (writable)
-    writable = co_await volume_.seams.mounts.make_writable(mount->mount, mount->device, is_alone(*mount));
-  // A failure after the remount leaves it writable.
-  const Standing now = volume_.look_at_standing();
-  const bool is_reached = now.place == Place::Ours && *now.own == mount->mount;
-  mount->is_writer = mount->is_writer || writable || (is_reached && !mounts::is_read_only(*now.top));
+  Remount opening = remount_of(*mount);  // with the fence that was found
+  if (writable) writable = co_await volume_.seams.mounts.make_writable(std::move(opening));
+  mount->is_writer = mount->is_writer || writable;
   note_change(*mount, false);
+  (void)volume_.look_at_standing();  // a failure after the remount leaves it writable
   co_return writable;
 }
 
@@ -95,9 +95,12 @@ void Publication::note_change(CheckedMount& mount, bool is_changing) {
   volume_.wake();
 }
 
-// Multi-mount protection is the only fence.
-bool Publication::is_alone(const CheckedMount& mount) const {
-  return wants_fence(volume_.settings) && !mount.fence.reservation;
+Remount Publication::remount_of(const CheckedMount& mount) const {
+  const config::NvmeSource& source = *volume_.settings.nvme;
+  Remount remount{mount.mount, mount.device, mount.uuid, mount.is_writer ? 0 : mount.stamp};
+  if (mount.fence.reservation) remount.reservation = {source.subsystem, source.nsid};
+  remount.alone = wants_fence(volume_.settings) && !mount.fence.reservation;
+  return remount;
 }
 
 void Publication::look_for_writers(CheckedMount& mount, const ProbeAnswer& answer) {

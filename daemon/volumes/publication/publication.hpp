@@ -39,7 +39,7 @@ class Publication {
   Result<> check_can_change() const;
   asio::awaitable<Result<>> flush();
   void note_change(CheckedMount& mount, bool is_changing);
-  bool is_alone(const CheckedMount& mount) const;
+  Remount remount_of(const CheckedMount& mount) const;
   std::string reader_reason() const;
 
   VolumeContext& volume_;

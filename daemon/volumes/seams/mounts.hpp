@@ -13,6 +13,7 @@
 #include "daemon/mounts/publish.hpp"
 #include "daemon/mounts/table.hpp"
 #include "daemon/volumes/seams/own_mount.hpp"
+#include "daemon/volumes/seams/reservations.hpp"
 #include "daemon/volumes/seams/store.hpp"
 
 namespace spark::volumes {
@@ -27,6 +28,16 @@ struct Unmounted {
 struct Mounted {
   Change change = Change::Done;
   std::string users;  // the same, for the dead mount that was replaced
+};
+
+// A mount to be mounted otherwise. Its worker compares the rest right before that: it may have waited in the
+// kernel since the daemon looked, and another host may have written meanwhile.
+struct Remount {
+  OwnMount mount;
+  std::string device, uuid;                  // of the file system
+  std::uint64_t stamp = 0;                   // of a reader's superblock; 0 means a writer
+  std::optional<NamespaceOf> reservation{};  // to be held by this host
+  bool alone = false;                        // multi-mount protection is the only fence
 };
 
 // The interface for one volume.
@@ -44,11 +55,9 @@ class Mounts {
   virtual asio::awaitable<Result<Unmounted>> unmount(OwnMount mount, mounts::Unmount how) = 0;
   // The processes with open files on the mount, as text; empty means none. Reads /proc, never the mount.
   virtual asio::awaitable<Result<std::string>> users(std::filesystem::path target) = 0;
-  // See mounts/publish.hpp. ReadOnly is pinned, and lasts until make_writable. `alone`: without a
-  // reservation.
-  virtual asio::awaitable<Result<mounts::Closed>> publish(OwnMount mount, std::string device,
-                                                          mounts::AfterPublish then, bool alone) = 0;
-  virtual asio::awaitable<Result<>> make_writable(OwnMount mount, std::string device, bool alone) = 0;
+  // See mounts/publish.hpp. ReadOnly is pinned, and lasts until make_writable.
+  virtual asio::awaitable<Result<mounts::Closed>> publish(Remount mount, mounts::AfterPublish then) = 0;
+  virtual asio::awaitable<Result<>> make_writable(Remount mount) = 0;
   // All mounts of this host; valid until the next call of any kind.
   virtual const Result<std::vector<mounts::Mount>>& mount_table() = 0;
 };

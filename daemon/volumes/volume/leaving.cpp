@@ -24,14 +24,45 @@ asio::awaitable<bool> stop_if_lost(VolumeContext& volume, Health& health, Fence&
   co_return !is_unknown;
 }
 
-// The link may be down for a moment, or have been down until a moment ago.
-asio::awaitable<void> look_before_writing(VolumeContext& volume, Paths& paths, Health& health, Fence& fence) {
+// An unmount can't be called back from the kernel: when the link is back it writes what is unwritten,
+// whatever another host has written by then, and to whatever disk is there. `has_answered`: a look a moment
+// ago.
+Result<> check_can_close(VolumeContext& volume, Paths& paths, bool has_answered) {
+  const Standing standing = volume.look_at_standing();
+  const Link link = paths.look();
+  const bool is_stuck = volume.seams.device.has_stuck_worker();
+  if (standing.place != Place::Ours || mounts::is_read_only(*standing.top) || link == Link::Gone ||
+      (link == Link::Live && !is_stuck && has_answered))
+    return {};
+  const std::string& name = volume.settings.name;
+  return fail(Errc::Unavailable,
+              volume.settings.mount.native() + " stays mounted: " +
+                  (is_stuck ? "a request to " + volume.status.device + " still waits in the kernel"
+                   : link != Link::Live ? "no path to the target is live"
+                                        : volume.status.device + " does not answer") +
+                  ", and its unwritten data would be written at any later time",
+              "try again when the target answers; if it is gone for good, `sudo nvme disconnect -n " +
+                  printable(volume.settings.nvme->subsystem) +
+                  "` ends the mount, and unwritten data is lost; then `sudo spark-stage volumes down " +
+                  name + "`");
+}
+
+// The link may be down for a moment, or have been down until a moment ago; and a read that queued behind a
+// flush ends a moment later than it.
+asio::awaitable<Result<>> look_before_writing(VolumeContext& volume, Paths& paths, Health& health,
+                                              Fence& fence, NvmeAttachment& nvme) {
   const SteadyTime end = volume.clock.steady() + volume.timings.probe;
   for (;;) {
     const Link link = paths.look();
-    if (link == Link::Gone) co_return;
-    if (link == Link::Live && co_await stop_if_lost(volume, health, fence)) co_return;
-    if (volume.clock.steady() >= end || volume.stopped) co_return;
+    if (link == Link::Gone) co_return Result<>{};
+    Result<> known;
+    if (link == Link::Live) known = co_await nvme.check_before_leaving();
+    if (!known && known.error().kind == Errc::Refused) co_return known;
+    if (link == Link::Live && known && co_await stop_if_lost(volume, health, fence)) co_return known;
+    if (volume.clock.steady() >= end || volume.stopped) {
+      if (known && !health.is_io_moving()) known = check_can_close(volume, paths, false);
+      co_return known;
+    }
     co_await volume.sleep(volume.timings.watch_closely);
     if (link != Link::Live && !volume.stopped) co_await paths.tend_once();
   }
@@ -71,9 +102,11 @@ asio::awaitable<Result<>> flush_before_leaving(VolumeContext& volume, Paths& pat
     volume.set_state(State::Leaving, "it is being unmounted");
   if (!is_there || !volume.settings.nvme) co_return Result<>{};
   if (volume.status.device.empty()) volume.status.device = before.top->source;
-  if (before.place == Place::Ours && !mounts::is_read_only(*before.top))
-    co_await look_before_writing(volume, paths, health, fence);
-  if (auto known = co_await nvme.check_before_leaving(); !known) co_return known;
+  if (before.place == Place::Ours && !mounts::is_read_only(*before.top)) {
+    auto known = co_await look_before_writing(volume, paths, health, fence, nvme);
+    if (!known) co_return known;
+  }
+  if (auto current = nvme.check_device_is_current(); !current) co_return current;
   const Standing standing = volume.look_at_standing();
   // A probe may wait in the kernel behind the data that is being written.
   const bool answers = !volume.seams.device.has_stuck_worker() || health.is_io_moving();
@@ -84,37 +117,14 @@ asio::awaitable<Result<>> flush_before_leaving(VolumeContext& volume, Paths& pat
                                        ", then it is unmounted");
   auto flushed = co_await flush(volume, paths, health, fence, *standing.own);
   const auto now = volume.look_at_standing().own;
-  if (flushed || !now || *now != *standing.own) co_return Result<>{};  // else another program unmounted it
+  if (!now || *now != *standing.own) co_return Result<>{};  // another program unmounted it
+  if (flushed && volume.seams.device.has_stuck_worker())
+    flushed = co_await look_before_writing(volume, paths, health, fence, nvme);
+  if (flushed) co_return flushed;
   if (flushed.error().kind == Errc::Failed)
     flushed.error().hint = "some of its unwritten data may be lost; `spark-stage volumes down " +
                            volume.settings.name + "` again unmounts it";
   co_return flushed;
-}
-
-// An unmount can't be called back from the kernel: when the link is back it writes what is unwritten,
-// whatever another host has written by then, and to whatever disk is there.
-asio::awaitable<Result<>> check_can_close(VolumeContext& volume, Paths& paths) {
-  // A read that queued behind the flush ends a moment later than it.
-  const SteadyTime end = volume.clock.steady() + volume.timings.probe;
-  while (volume.settings.nvme && paths.look() == Link::Live && volume.seams.device.has_stuck_worker() &&
-         volume.clock.steady() < end && !volume.stopped)
-    co_await volume.sleep(volume.timings.watch_closely);
-  const Standing standing = volume.look_at_standing();
-  const Link link = paths.look();
-  const bool is_stuck = volume.seams.device.has_stuck_worker();
-  if (standing.place != Place::Ours || mounts::is_read_only(*standing.top) || link == Link::Gone ||
-      (link == Link::Live && !is_stuck))
-    co_return Result<>{};
-  const std::string& name = volume.settings.name;
-  co_return fail(Errc::Unavailable,
-                 volume.settings.mount.native() + " stays mounted: " +
-                     (is_stuck ? "a request to " + volume.status.device + " still waits in the kernel"
-                               : "no path to the target is live") +
-                     ", and its unwritten data would be written at any later time",
-                 "try again when the target answers; if it is gone for good, `sudo nvme disconnect -n " +
-                     printable(volume.settings.nvme->subsystem) +
-                     "` ends the mount, and unwritten data is lost; then `sudo spark-stage volumes down " +
-                     name + "`");
 }
 
 }  // namespace
@@ -150,7 +160,7 @@ asio::awaitable<Result<>> Volume::leave_host(OnDown on_down) {
   if (is_nvme) {
     if (const auto found = co_await paths_.rivals().find_place(); !found) co_return found.take_error();
     if (auto may = co_await nvme_.check_may_unmount(); !may) co_return may;
-    if (auto may = co_await check_can_close(context_, paths_); !may) co_return may;
+    if (auto may = check_can_close(context_, paths_, true); !may) co_return may;
   }
   Status& status = context_.status;
   const bool had_reservation = status.fence.reservation;

@@ -8,18 +8,18 @@
 namespace spark::volumes {
 namespace {
 
-// A covered mount still writes, so it can lose its fence like any other. Empty: it has not.
-asio::awaitable<std::string> why_lost_below(VolumeContext& volume, Paths& paths, Fence& fence) {
+// A covered mount still writes, so it can lose its fence like any other.
+asio::awaitable<void> watch_below(VolumeContext& volume, Paths& paths, Fence& fence) {
   const CheckedMountPtr mount = volume.checked;
-  const bool may_ask = mount && mount->is_writer && !mount->is_changing_writing &&
-                       mount->fence_lost.empty() && wants_reservation(volume.settings) &&
-                       paths.look() == Link::Live && !volume.seams.device.has_stuck_worker();
-  if (!may_ask) co_return "";
-  const config::NvmeSource& source = *volume.settings.nvme;
-  ProbeRequest request{volume.settings.mount, mount->device, NamespaceOf{source.subsystem, source.nsid}};
-  const auto answer = co_await volume.seams.device.probe(std::move(request));
-  if (!answer || volume.checked != mount) co_return "";
-  co_return co_await fence.why_lost(mount, *answer);
+  if (!mount || !mount->is_writer || mount->is_changing_writing || volume.seams.device.has_stuck_worker())
+    co_return;
+  if (!mount->fence_lost.empty()) {
+    (void)co_await fence.stop(mount);  // again, if that failed
+    co_return;
+  }
+  if (volume.settings.nfs || paths.look() != Link::Live) co_return;
+  auto lost = co_await fence.who_took_over(mount);
+  if (!lost.empty()) co_await fence.lose(mount, std::move(lost));
 }
 
 }  // namespace
@@ -117,8 +117,7 @@ asio::awaitable<Result<>> Volume::bring_up() {
     standing = look_at_place(context_.seams, settings());
   }
   if (standing.place == Place::Covered) {
-    auto lost = co_await why_lost_below(context_, paths_, fence_);
-    if (!lost.empty()) co_await fence_.lose(context_.checked, std::move(lost));
+    co_await watch_below(context_, paths_, fence_);
     co_return fail(covered(settings(), standing));
   }
   if (settings().nfs) co_return co_await nfs_.bring_up();

@@ -71,6 +71,38 @@ Result<std::string> own_mount_below(const json::object& request) {
   return target;
 }
 
+// Before it is mounted otherwise: this host still holds what the daemon saw.
+Result<> check_unchanged(const json::object& request) {
+  const auto answer = probe_verb(request, {});
+  if (!answer) return answer.take_error();
+  const auto now = from_message<mounts::Superblock>(*answer);
+  if (!now) return now.take_error();
+  const std::string device = printable(get_string(request, "device").value_or(""));
+  const auto stamp = static_cast<std::uint64_t>(get_int(request, "stamp").value_or(0));
+  if (now->uuid != get_string(request, "uuid"))
+    return fail(Errc::Unavailable, device + " holds another file system by now");
+  if (stamp != 0 && stamp != now->stamp)
+    return fail(Errc::Unavailable, "another host has written to " + device + " meanwhile");
+  if (get_object(request, "keep_reservation") == nullptr) return {};
+  const auto holding = member_of<nvmetcp::ReservationState>(*answer, "reservation");
+  if (!holding) return holding.take_error();
+  if (holding->hold == nvmetcp::Hold::Ours) return {};
+  return fail(Errc::Unavailable, "this host does not hold the reservation of " + device + " any more",
+              "try again when the volume is ready");
+}
+
+// remounted: {"target", "mounted", "device", "host", "alone", "uuid", "stamp", "keep_reservation"?}
+Result<mounts::Remounted> remounted_in(const json::object& request) {
+  auto target = own_mount_in(request);
+  if (!target) return target.take_error();
+  return mounts::Remounted{std::move(*target),
+                           get_string(request, "device").value_or(""),
+                           get_string(request, "host").value_or(""),
+                           SystemClock().wall(),
+                           get_bool(request, "alone").value_or(true),
+                           [request] { return check_unchanged(request); }};
+}
+
 // Queries the server's free space; if the server no longer knows the handle, the mount is permanently dead.
 Result<json::object> probe_nfs(const std::string& path) {
   const auto before = std::chrono::steady_clock::now();
@@ -230,26 +262,20 @@ Result<json::object> flush_verb(const json::object& request, const ProgressLine&
   return flush_file_system(*target).map([] { return json::object{}; });
 }
 
-// {"target", "mounted", "device", "host", "then_write", "alone"} → {"published", "stamp"}
+// {remounted, "then_write"} → {"published", "stamp"}
 Result<json::object> publish_verb(const json::object& request, const ProgressLine& /*progress*/) {
   const bool then_write = get_bool(request, "then_write").value_or(false);
-  const auto target = own_mount_in(request);
-  if (!target) return target.take_error();
-  return mounts::publish(*target, get_string(request, "device").value_or(""),
-                         get_string(request, "host").value_or(""), SystemClock().wall(),
-                         then_write ? mounts::AfterPublish::Writable : mounts::AfterPublish::ReadOnly,
-                         get_bool(request, "alone").value_or(true))
+  const auto mount = remounted_in(request);
+  if (!mount) return mount.take_error();
+  return mounts::publish(*mount, then_write ? mounts::AfterPublish::Writable : mounts::AfterPublish::ReadOnly)
       .map(to_message<mounts::Closed>);
 }
 
-// {"target", "mounted", "device", "host", "alone"} → {}
+// {remounted} → {}
 Result<json::object> make_writable_verb(const json::object& request, const ProgressLine& /*progress*/) {
-  const auto target = own_mount_in(request);
-  if (!target) return target.take_error();
-  return mounts::make_writable(*target, get_string(request, "device").value_or(""),
-                               get_string(request, "host").value_or(""), SystemClock().wall(),
-                               get_bool(request, "alone").value_or(true))
-      .map([] { return json::object{}; });
+  const auto mount = remounted_in(request);
+  if (!mount) return mount.take_error();
+  return mounts::make_writable(*mount).map([] { return json::object{}; });
 }
 
 // {"target", "mounted", "device"} → {}

@@ -39,6 +39,24 @@ std::variant<Pause, Result<HeadPtr>> answering(Host& host, const std::string& de
   return Result<HeadPtr>(head);
 }
 
+Turn<void> look_again(Host& host, const volumes::Remount& mount) {
+  auto device = answering(host, mount.device);
+  if (const Pause* pause = std::get_if<Pause>(&device)) return *pause;
+  const auto& head = std::get<Result<HeadPtr>>(device);
+  if (!head) return Result<>(fail(head.error()));
+  const auto superblock = superblock_of(*(*head)->disk);
+  if (superblock.uuid != mount.uuid)
+    return Result<>(fail(Errc::Unavailable, mount.device + " holds another file system by now"));
+  if (mount.stamp != 0 && mount.stamp != superblock.stamp)
+    return Result<>(fail(Errc::Unavailable, "another host has written to " + mount.device + " meanwhile"));
+  if (!mount.reservation) return Result<>();
+  const auto kept = act_on(host, *head, *mount.reservation, nvmetcp::keep_reservation);
+  if (!kept) return Result<>(fail(kept.error()));
+  if (kept->hold == nvmetcp::Hold::Ours) return Result<>();
+  return Result<>(
+      fail(Errc::Unavailable, "this host does not hold the reservation of " + mount.device + " any more"));
+}
+
 asio::awaitable<Result<mounts::Superblock>> HostDevice::read_superblock(std::string device) {
   auto work = [&host = host_, device]() -> Turn<mounts::Superblock> {
     auto answer = answering(host, device);
@@ -141,6 +159,11 @@ std::optional<std::uint64_t> HostDevice::completed_io(const std::string& device,
 asio::awaitable<Result<nvmetcp::ReservationState>> HostReservations::reservation(
     volumes::ReservationRequest request) {
   auto work = [&host = host_, request]() -> Turn<nvmetcp::ReservationState> {
+    // Unlike a read, such a command does not wait for a link that the kernel knows to be down, and is not
+    // sent again when it is back (REQ_FAILFAST_DRIVER).
+    const HeadPtr known = host.driver.head_of(request.device);
+    if (known && !host.driver.has_live_path(*known))
+      return Reserved(fail_errno(EIO, "reading the reservation of " + request.device));
     auto device = answering(host, request.device);
     if (const Pause* pause = std::get_if<Pause>(&device)) return *pause;
     const auto& head = std::get<Result<HeadPtr>>(device);

@@ -8,7 +8,7 @@ namespace spark::histories {
 namespace {
 
 constexpr Duration kMount{120'000}, kUnmount{60'000}, kUsers{30'000}, kDetach{40'000}, kGuard{30'000};
-constexpr Duration kLongestClaim{601'000}, kPublish{Duration(900'000) + kLongestClaim};
+constexpr Duration kLongestClaim{2 * 601'000}, kPublish{Duration(900'000) + kLongestClaim};
 
 std::string published_at(const Host& host) {
   return rfc3339(host.scene.time.wall());
@@ -28,17 +28,17 @@ Result<MountEntry*> find(Host& host, const std::string& target, const std::strin
 // Makes a closed mount writable again, turn by turn.
 class WritableWork {
  public:
-  WritableWork(Host& host, std::string target, std::string device, bool alone)
-      : host_(host), target_(std::move(target)), device_(std::move(device)), alone_(alone) {}
+  WritableWork(Host& host, volumes::Remount mount) : host_(host), mount_(std::move(mount)) {}
 
   Turn<void> turn() {
-    const std::string doing = "making " + target_ + " writable";
-    const auto entry = find(host_, target_, device_, doing);
+    const std::string target = mount_.mount.target(), doing = "making " + target + " writable";
+    const auto entry = find(host_, target, mount_.device, doing);
     if (!entry) return Result<>(fail(entry.error()));
     const HeadPtr head = (*entry)->super->head;
+    (*entry)->super->is_in_call = is_called_;
     if (host_.driver.io(*head) == Io::Blocked) return Pause{kLooksAgain, true};
     head->read_only = false;
-    if (alone_ && head->disk->fs.has_mmp && !is_claimed_) {
+    if (mount_.alone && head->disk->fs.has_mmp && !is_claimed_) {
       if (!claim_) claim_.emplace(host_, head);
       auto claimed = claim_->turn();
       if (const Pause* pause = std::get_if<Pause>(&claimed)) return *pause;
@@ -47,24 +47,31 @@ class WritableWork {
       is_claimed_ = true;
       return Pause{kSystemCall, true};
     }
-    if (host_.mounts.remount(**entry, false) != 0) return Result<>(fail_errno(EROFS, doing));
-    (void)host_.file_systems.write(*(*entry)->super, Actor::Daemon, announce_writer);
-    host_.scene.tell("  " + host_.name + ": " + target_ + " is writable again");
+    if (!std::exchange(is_called_, true)) {
+      auto looked = look_again(host_, mount_);
+      if (auto* may = std::get_if<Result<>>(&looked); may != nullptr && !*may)
+        return Result<>(fail_with(std::move(may->error()), doing));
+      return Pause{kSystemCall, true};
+    }
+    const int error = host_.mounts.remount(**entry, false);
+    if (error == 0) (void)host_.file_systems.write(*(*entry)->super, Actor::Daemon, announce_writer);
+    (*entry)->super->is_in_call = false;
+    if (error != 0) return Result<>(fail_errno(EROFS, doing));
+    host_.scene.tell("  " + host_.name + ": " + target + " is writable again");
     return Result<>();
   }
 
  private:
   Host& host_;
-  std::string target_, device_;
-  bool alone_;
-  bool is_claimed_ = false;
+  volumes::Remount mount_;
+  bool is_claimed_ = false, is_called_ = false;
   std::optional<MmpClaim> claim_;
 };
 
 class PublishWork {
  public:
-  PublishWork(Host& host, std::string target, std::string device, mounts::AfterPublish then, bool alone)
-      : host_(host), target_(target), device_(device), then_(then), writable_(host, target, device, alone) {}
+  PublishWork(Host& host, volumes::Remount mount, mounts::AfterPublish then)
+      : host_(host), mount_(mount), target_(mount.mount.target()), then_(then), writable_(host, mount) {}
 
   Turn<mounts::Closed> turn() {
     using Done = Result<mounts::Closed>;
@@ -75,15 +82,24 @@ class PublishWork {
       return Done(*closed_);
     }
     const std::string doing = "publishing " + target_;
-    const auto entry = find(host_, target_, device_, doing);
+    const auto entry = find(host_, target_, mount_.device, doing);
     if (!entry) return Done(fail(entry.error()));
     const MountEntry& reached = host_.mounts.resolve(target_);
     if (reached.super != (*entry)->super) return Done(fail_errno(EROFS, doing + ": flushing it"));
     Super& super = *(*entry)->super;
     if (!super.is_writer()) return Done(fail_errno(super.is_alive() ? EROFS : EIO, doing));
+    super.is_in_call = is_called_;
     if (host_.driver.io(*super.head) == Io::Blocked) return Pause{kLooksAgain, true};
-    if (super.flush > Duration(0)) return Pause{super.take_flush(), true};
-    return close(**entry, super, doing);
+    if (!is_called_ && super.flush > Duration(0)) return Pause{super.take_flush(), true};
+    if (!std::exchange(is_called_, true)) {
+      auto looked = look_again(host_, mount_);
+      if (auto* may = std::get_if<Result<>>(&looked); may != nullptr && !*may)
+        return Done(fail_with(std::move(may->error()), doing));
+      return Pause{kSystemCall, true};
+    }
+    auto closed = close(**entry, super, doing);
+    super.is_in_call = false;
+    return closed;
   }
 
  private:
@@ -116,9 +132,11 @@ class PublishWork {
   }
 
   Host& host_;
-  std::string target_, device_;
+  volumes::Remount mount_;
+  std::string target_;
   mounts::AfterPublish then_;
   WritableWork writable_;
+  bool is_called_ = false;
   std::optional<mounts::Closed> closed_;
 };
 
@@ -210,10 +228,10 @@ asio::awaitable<Result<std::string>> HostMounts::users(std::filesystem::path tar
   co_return co_await host_.workers.run(volume_, "users", kUsers, std::move(asked));
 }
 
-asio::awaitable<Result<mounts::Closed>> HostMounts::publish(volumes::OwnMount mount, std::string device,
-                                                            mounts::AfterPublish then, bool alone) {
-  const auto publish = std::make_shared<PublishWork>(host_, mount.target().native(), device, then, alone);
-  auto work = [&host = host_, mount, publish, begun = false]() mutable -> Turn<mounts::Closed> {
+asio::awaitable<Result<mounts::Closed>> HostMounts::publish(volumes::Remount mount,
+                                                            mounts::AfterPublish then) {
+  const auto publish = std::make_shared<PublishWork>(host_, mount, then);
+  auto work = [&host = host_, mount = mount.mount, publish, begun = false]() mutable -> Turn<mounts::Closed> {
     if (auto there = std::exchange(begun, true) ? Result<>() : check_still_there(host, mount); !there)
       return Result<mounts::Closed>(there.take_error());
     return publish->turn();
@@ -228,14 +246,14 @@ asio::awaitable<Result<mounts::Closed>> HostMounts::publish(volumes::OwnMount mo
   co_return closed;
 }
 
-asio::awaitable<Result<>> HostMounts::make_writable(volumes::OwnMount mount, std::string device, bool alone) {
+asio::awaitable<Result<>> HostMounts::make_writable(volumes::Remount mount) {
   auto identity = store_.pinned_identity().value_or(volumes::FilesystemIdentity{});
   if (std::exchange(identity.is_published,
                     false)) {  // a full state folder may have kept it from being recorded
     if (auto pinned = co_await store_.pin(std::move(identity)); !pinned) co_return pinned;
   }
-  const auto writable = std::make_shared<WritableWork>(host_, mount.target().native(), device, alone);
-  auto work = [&host = host_, mount, writable, begun = false]() mutable -> Turn<void> {
+  const auto writable = std::make_shared<WritableWork>(host_, mount);
+  auto work = [&host = host_, mount = mount.mount, writable, begun = false]() mutable -> Turn<void> {
     if (auto there = std::exchange(begun, true) ? Result<>() : check_still_there(host, mount); !there)
       return there;
     return writable->turn();

@@ -12,10 +12,11 @@ Turn<void> MmpClaim::turn() {
   if (host_.driver.io(*head_) == Io::Gone) return Result<>(fail(Errc::Failed, "claiming: I/O error"));
   if (host_.driver.io(*head_) != Io::Good) return Pause{kLooksAgain, true};
   if (!host_.driver.may_write(*head_)) return Result<>(fail(Errc::Failed, "claiming: Invalid exchange"));
-  if (!is_begun_) {
+  const bool has_watched = is_watching_ && fs.mmp_open && fs.mmp_sequence == sequence_;
+  if (!is_begun_ || has_watched) {
     if (fs.mmp_open && !fs.is_mmp_claim) return Result<>();
     is_begun_ = true;
-    is_watching_ = fs.mmp_open;  // the claim of another host
+    is_watching_ = fs.mmp_open && !has_watched;  // the claim of another host
     const Duration wait(std::chrono::seconds(2 * fs.mmp_interval + 1));
     if (!is_watching_) {
       fs.mmp_sequence = host_.scene.random.below(0x7FFFFFFF);
@@ -25,7 +26,6 @@ Turn<void> MmpClaim::turn() {
     sequence_ = fs.mmp_sequence;
     return Pause{wait, false};
   }
-  if (is_watching_ && fs.mmp_open && fs.mmp_sequence == sequence_) return Result<>();
   if (is_watching_ || fs.mmp_sequence != sequence_ || fs.mmp_node != host_.name)
     return Result<>(fail(Errc::Refused,
                          "claiming: host '" + fs.mmp_node + "' has opened it in the same moment",

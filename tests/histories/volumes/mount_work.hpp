@@ -68,6 +68,9 @@ bool is_seen(const MountEntry& entry, const Seen& seen);
 // As the workers check it before they change a mount.
 Result<> check_still_there(Host& host, const volumes::OwnMount& mount);
 
+// The last look of a worker before it mounts a file system otherwise (mount_verbs.cpp).
+Turn<void> look_again(Host& host, const volumes::Remount& mount);
+
 // The beginning of an unmount: everything but the flush. `closing`: what has to be flushed and closed yet.
 Result<Change> start_unmount(Host& host, const std::string& target, mounts::Unmount how,
                              std::optional<Seen> seen, std::string& users, SuperPtr& closing);

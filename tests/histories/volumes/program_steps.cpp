@@ -86,7 +86,8 @@ void unmount_by_hand(Cluster& cluster, Dice& dice) {
   if (here.mounts.unmount(target, closing) != 0) return;
   cluster.tell(here.who + "umount " + target);
   here.state.cleared = cluster.time.steady();
-  if (closing) (void)here.state.host->file_systems.close(*closing, Actor::Program);
+  if (closing)
+    closing->is_in_call = here.state.host->file_systems.close(*closing, Actor::Program) == Wrote::Blocked;
 }
 
 void bind_by_hand(Cluster& cluster, Dice& dice) {

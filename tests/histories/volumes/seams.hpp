@@ -77,9 +77,8 @@ class HostMounts final : public volumes::Mounts {
   asio::awaitable<Result<mounts::Guard>> guard(std::filesystem::path mount_point, bool is_in_use) override;
   asio::awaitable<Result<volumes::Unmounted>> unmount(volumes::OwnMount mount, mounts::Unmount how) override;
   asio::awaitable<Result<std::string>> users(std::filesystem::path target) override;
-  asio::awaitable<Result<mounts::Closed>> publish(volumes::OwnMount mount, std::string device,
-                                                  mounts::AfterPublish then, bool alone) override;
-  asio::awaitable<Result<>> make_writable(volumes::OwnMount mount, std::string device, bool alone) override;
+  asio::awaitable<Result<mounts::Closed>> publish(volumes::Remount mount, mounts::AfterPublish then) override;
+  asio::awaitable<Result<>> make_writable(volumes::Remount mount) override;
   const Result<std::vector<mounts::Mount>>& mount_table() override { return host_.mounts.table(); }
 
  private:

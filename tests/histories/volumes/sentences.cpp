@@ -223,6 +223,7 @@ constexpr auto kOfAttempts =
                                      "does not answer, although its link is up",
                                      "still waits in the kernel",
                                      "no answer within ",
+                                     "reading the reservation of ",
                                      "waiting until the other host's last writes have ended",
                                      "it was written meanwhile: remounting",
                                      "and unwritten data waits for it",

@@ -262,6 +262,13 @@ Io NvmeDriver::io(Head& head) {
   return Io::Blocked;
 }
 
+bool NvmeDriver::has_live_path(const Head& head) const {
+  return std::ranges::any_of(connections_, [&](const Connection& one) {
+    const auto is_it = [&](const HeadPtr& its) { return its.get() == &head; };
+    return one.shown.is_live() && std::ranges::any_of(one.heads, is_it);
+  });
+}
+
 bool NvmeDriver::may_write(const Head& head) const {
   const std::string holder = head.disk->holder();
   return holder.empty() || holder == identity_.id;

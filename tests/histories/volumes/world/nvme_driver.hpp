@@ -70,6 +70,7 @@ class NvmeDriver {
 
   Io io(Head& head);
   // The target accepts this host's writes.
+  bool has_live_path(const Head& head) const;  // as far as the kernel knows
   bool may_write(const Head& head) const;
   const nvmetcp::HostIdentity& identity() const { return identity_; }
   // When a connection was made, or the state of one changed, last.

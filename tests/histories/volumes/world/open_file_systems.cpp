@@ -95,7 +95,7 @@ Wrote OpenFileSystems::write(Super& super, Actor by, const std::function<void(Fi
   const bool is_outdated = !is_other_file_system && fs.writer != super.base_writer;
   const SteadyTime exchanged = std::max(super.head->exchanged, fs.made);
   const bool is_noticed = scene_.time.steady() - exchanged > kNoticesExchange;
-  if (by == Actor::Daemon && is_other_file_system && is_noticed)
+  if (by == Actor::Daemon && is_other_file_system && is_noticed && !super.is_in_call)
     scene_.judge.broken(
         super.is_late ? "other-file-system-overwritten-by-a-late-close" : "other-file-system-overwritten",
         node_name_ + " writes file system " + super.uuid + " over " + fs.uuid + " on " +
@@ -106,7 +106,7 @@ Wrote OpenFileSystems::write(Super& super, Actor by, const std::function<void(Fi
     return Wrote::Refused;
   }
   const bool is_own_fault = !super.by_hand && !super.is_exempt && !fs.is_writer_by_hand;
-  if (is_outdated && is_own_fault && !super.head->disk->is_unfenced)
+  if (is_outdated && is_own_fault && !super.head->disk->is_unfenced && !super.is_in_call)
     scene_.judge.broken("outdated-mount-writes",
                         node_name_ + " writes to " + super.head->disk->name +
                             " from a mount that is older than another host's writes");

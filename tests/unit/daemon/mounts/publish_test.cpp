@@ -85,9 +85,12 @@ class Publishing : public testing::TestWithParam<std::vector<std::string>> {
   void TearDown() override { std::ignore = mounter_.unmount(point_, Unmount::Plain); }
 
   Result<Closed> publish(AfterPublish then = AfterPublish::ReadOnly) {
-    return mounts::publish(point_, loop_->path(), "spark1", SystemClock().wall(), then, false);
+    return mounts::publish(mounted_there(), then);
   }
-  Result<> reopen() { return make_writable(point_, loop_->path(), "spark1", SystemClock().wall(), false); }
+  Result<> reopen() { return make_writable(mounted_there()); }
+  Remounted mounted_there() {
+    return {point_, loop_->path(), "spark1", SystemClock().wall(), false, [this] { return allowed_; }};
+  }
   bool can_write() const {
     return UniqueFd(::open((point_ / "new").c_str(), O_CREAT | O_WRONLY | O_CLOEXEC, 0644)).get() >= 0;
   }
@@ -113,6 +116,7 @@ class Publishing : public testing::TestWithParam<std::vector<std::string>> {
   fs::path point_ = folder_ / "point";
   LibmountMounter mounter_;
   std::optional<test::LoopDevice> loop_;
+  Result<> allowed_;
 };
 
 TEST_P(Publishing, MakesAllWritesVisibleToReadersAndEndsWriting) {
@@ -157,6 +161,18 @@ TEST_P(Publishing, IsRefusedWhileAFileIsOpenForWriting) {
   EXPECT_EQ(refused.error().kind, Errc::Refused);
   EXPECT_THAT(refused.error().what, HasSubstr("pid " + std::to_string(::getpid())));
   EXPECT_TRUE(can_write());
+}
+
+TEST_P(Publishing, ChangesNothingIfTheLastLookForbidsIt) {
+  allowed_ = fail(Errc::Unavailable, "another host has it by now");
+  EXPECT_EQ(publish().error().kind, Errc::Unavailable);
+  EXPECT_TRUE(can_write());
+  EXPECT_EQ(*read_published(point_), std::nullopt);
+  allowed_ = Result<>();
+  ASSERT_TRUE(publish());
+  allowed_ = fail(Errc::Unavailable, "another host has it by now");
+  EXPECT_EQ(reopen().error().kind, Errc::Unavailable);
+  EXPECT_FALSE(can_write());
 }
 
 TEST_P(Publishing, FilesOpenForReadingStayOpen) {

@@ -128,16 +128,15 @@ TEST_F(StorageSeams, AMountInUseIsNotUnmountedUnlessItIsDetached) {
 
 TEST_F(StorageSeams, EachPublishCountsAGenerationAndIsReadOnlyUntilMadeWritable) {
   ASSERT_TRUE(mount(false));
-  const std::string source = "/dev/" + storage().device;
   for (const std::uint64_t generation : {1, 2}) {
     const auto closed =
-        await(context, mounts.publish(own(), source, mounts::AfterPublish::ReadOnly, false)).value();
+        await(context, mounts.publish({own(), "", ""}, mounts::AfterPublish::ReadOnly)).value();
     ASSERT_TRUE(closed) << closed.error().message();
     EXPECT_EQ(closed->published.generation, generation);
     EXPECT_TRUE(mounts::is_read_only(world.mounts().front()));
     EXPECT_FALSE(superblock_of(storage()).being_written);
     EXPECT_TRUE(kept.pinned->is_published);
-    ASSERT_TRUE(await(context, mounts.make_writable(own(), source, false)).value());
+    ASSERT_TRUE(await(context, mounts.make_writable({own(), "", ""})).value());
     EXPECT_FALSE(mounts::is_read_only(world.mounts().front()));
     EXPECT_FALSE(kept.pinned->is_published);
   }

@@ -98,6 +98,22 @@ TEST_F(MmpClaim, TheClaimOfAnotherHostIsNotTakenForAnOpenFileSystem) {
   EXPECT_FALSE(read().mmp_open);
 }
 
+// That host may only have been frozen: it then finds this claim.
+TEST_F(MmpClaim, AClaimThatItsHostDoesNotEndIsReplaced) {
+  make({"mkfs.ext4", "-q", "-O", "mmp,metadata_csum"});
+  const pid_t claiming = ::fork();
+  if (claiming == 0) ::_exit(claim_by_mmp(image_, "spark1", kNeverOver) ? 0 : 1);
+  EXPECT_TRUE(is_claimed_by("spark1"));
+  ::kill(claiming, SIGKILL);
+  ::waitpid(claiming, nullptr, 0);
+  Result<> ours;
+  std::thread replacing([&] { ours = claim_by_mmp(image_, "spark2", milliseconds(1'500)); });
+  EXPECT_TRUE(is_claimed_by("spark2"));
+  replacing.join();
+  EXPECT_TRUE(ours);
+  EXPECT_FALSE(read().mmp_open);
+}
+
 TEST_F(MmpClaim, AnOpenFileSystemIsLeftToTheKernel) {
   make({"mkfs.ext4", "-q", "-O", "mmp,^metadata_csum"});
   write_as("spark2", 4711);

@@ -126,6 +126,43 @@ TEST_F(FenceTest, ATakeoverStopsAFlushBeforeTheVolumeLeaves) {
   EXPECT_FALSE(*answer) << "some data was not written";
 }
 
+TEST_F(FenceTest, AMountThatIsNotAdoptedYetIsCheckedBeforeItIsTakenDown) {
+  let_it_be_held_without_mmp();
+  end_daemon();
+  world.reservations.restart();
+  ++world.superblock.mounts;
+  start();
+  std::optional<Result<>> answer;
+  auto ask = [](Volume& asked, std::optional<Result<>>& into) -> boost::asio::awaitable<void> {
+    into = co_await asked.requests().keep_down("alice");
+  };
+  boost::asio::co_spawn(context, ask(*volume, answer), boost::asio::detached);
+  ASSERT_TRUE(run_until([&] { return answer.has_value(); }));
+  EXPECT_TRUE(*answer) << answer->error().message();
+  EXPECT_EQ(world.count("stop writing"), 1);
+  EXPECT_EQ(world.count("flush"), 0);
+  EXPECT_TRUE(world.mounts.empty());
+}
+
+TEST_F(FenceTest, ATakeoverThatADaemonDidNotFinishStillWaitsForTheOtherHostsLastWrites) {
+  world.superblock.has_mmp = false;
+  target->options.keep_alive = std::chrono::seconds(1);
+  let_another_host_hold_it();
+  start();
+  ASSERT_TRUE(becomes(State::Refused));
+  std::optional<Result<std::string>> answer;
+  auto ask = [](Volume& asked, std::optional<Result<std::string>>& into) -> boost::asio::awaitable<void> {
+    into = co_await asked.requests().take();
+  };
+  boost::asio::co_spawn(context, ask(*volume, answer), boost::asio::detached);
+  ASSERT_TRUE(run_until([&] { return holder() == FakeWorld::kHostId; }));
+  end_daemon();
+  const auto before = clock.steady();
+  start();
+  ASSERT_TRUE(becomes(State::Ready)) << reason();
+  EXPECT_GE(clock.steady() - before, std::chrono::seconds(3));
+}
+
 TEST_F(FenceTest, AStalledVolumeStopsWritingIfAnotherHostWroteWhileTheTargetHadForgottenTheReservation) {
   let_it_be_held_without_mmp();
   world.set_link("connecting");
