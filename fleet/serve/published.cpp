@@ -53,22 +53,16 @@ void PublishedCopies::look() {
   staging::CacheFolder folder(cache_);
   const auto id = folder.id();
   if (!id || !folder.hold(*id)) return;
-  if (!catalog_) {
-    auto opened = staging::Catalog::open(state_dir_);
-    if (!opened) return;
-    catalog_ = std::move(*opened);
-  }
-  look_into(folder, *id);
-  if (catalog_->is_alone()) catalog_.reset();  // it locks out every other process
+  const auto catalog = staging::Catalog::open(state_dir_);
+  const auto cache_of_catalog = catalog ? (*catalog)->cache_id() : fail(catalog.error());
+  if (cache_of_catalog && *cache_of_catalog == *id) look_into(folder, **catalog);
 }
 
-void PublishedCopies::look_into(const staging::CacheFolder& folder, const std::string& id) {
-  const auto cache_of_catalog = catalog_->cache_id();
-  auto rows = catalog_->generations();
-  if (!cache_of_catalog || *cache_of_catalog != id || !rows) return;
-  static_cast<void>(
-      staging::DamageRecords(folder.data(), *catalog_).add_to(*rows));  // not known: not offered
-  if (const auto leases = catalog_->leases()) {
+void PublishedCopies::look_into(const staging::CacheFolder& folder, staging::Catalog& catalog) {
+  auto rows = catalog.generations();
+  if (!rows) return;
+  static_cast<void>(staging::DamageRecords(folder.data(), catalog).add_to(*rows));  // not known: not offered
+  if (const auto leases = catalog.leases()) {
     const WallTime now = SystemClock().wall();
     is_leased_ = std::ranges::any_of(*leases, [&](const staging::Lease& lease) {
       return lease.is_staged() && !lease.is_soft && staging::is_live(lease, now);

@@ -6,7 +6,6 @@
 #include <cstdint>
 #include <filesystem>
 #include <map>
-#include <memory>
 #include <mutex>
 #include <optional>
 #include <set>
@@ -47,13 +46,12 @@ class PublishedCopies {
  private:
   std::filesystem::path cache_, state_dir_;
   std::set<std::string> folders_;
-  std::mutex looking_;                         // locked before mutex_, so that each manifest is read once
-  std::unique_ptr<staging::Catalog> catalog_;  // used only by the thread in look()
+  std::mutex looking_;  // locked before mutex_, so that each manifest is read once
   mutable std::mutex mutex_;
   std::map<std::filesystem::path, Copy> copies_;  // key: the manifest's path
   std::atomic<bool> is_leased_{false};
 
-  void look_into(const staging::CacheFolder& folder, const std::string& id);
+  void look_into(const staging::CacheFolder& folder, staging::Catalog& catalog);
 };
 
 }  // namespace spark::fleet
