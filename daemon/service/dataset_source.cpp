@@ -24,20 +24,19 @@ SourcePlace place_of_folder(const config::Dataset& dataset, HostSnapshot& snapsh
 SourcePlace place_on_volume(const config::Dataset& dataset, const volumes::Volume& volume) {
   SourcePlace place;
   const volumes::Status& status = volume.status();
-  if (status.foreign_writes) {
-    place.doubt = datasets::Doubt{status.reason.empty() ? "being written" : status.reason,
-                                  volume.context().checked && volume.context().checked->is_outdated};
-  }
+  const volumes::CheckedMount& mount = *volume.context().checked;
+  if (status.foreign_writes)
+    place.doubt = datasets::Doubt{status.reason.empty() ? "being written" : status.reason, mount.is_outdated};
   if (volumes::is_reader(volume.context())) {
     place.device = status.device;
-    place.stamp = volume.context().checked ? volume.context().checked->stamp : 0;
+    place.stamp = mount.stamp;
     if (status.published && !place.doubt) place.generation = status.published->generation;
   }
   place.is_exchanged = volumes::is_reader(volume.context()) || volume.settings().nfs.has_value();
   if (const auto& nfs = volume.settings().nfs) place.origin = "nfs " + nfs->host + ":" + nfs->path;
   place.drive = dataset.volume;
   place.mount = volume.settings().mount.native();
-  if (volume.context().checked) place.numbers = volume.context().checked->mount.numbers();
+  place.numbers = mount.mount.numbers();
   place.path = (volume.settings().mount / dataset.path).native();
   return place;
 }

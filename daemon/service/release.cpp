@@ -79,8 +79,9 @@ class Release {
       const auto answer = co_await probe();
       answers = answer.has_value();
       if (answers && volume_.nvme && !mounts::is_read_only(*standing.top)) {
-        const auto other = co_await volumes::exchanged_filesystem(seams_, volume_.mount, answer->uuid);
-        if (!other.empty()) co_return leave_exchanged(other);
+        const auto same =
+            co_await volumes::check_not_exchanged(seams_, volume_, *standing.own, device_, answer->uuid);
+        if (!same) co_return leave_exchanged(same.error());
       }
     }
     if (!answers) co_return co_await leave_silent();
@@ -149,8 +150,7 @@ class Release {
   }
 
   // Once its device is disconnected, an unmount writes nothing.
-  std::string leave_exchanged(const std::string& mounted_uuid) {
-    const Error stays = volumes::stays_mounted(volume_, device_, mounted_uuid);
+  std::string leave_exchanged(const Error& stays) {
     if (reason_ == ReleaseReason::Asked) {
       link_.is_needed = true;
       return stays.message();

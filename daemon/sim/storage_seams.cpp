@@ -139,8 +139,8 @@ asio::awaitable<Result<volumes::ProbeAnswer>> SimulatedDevice::probe(volumes::Pr
   co_return answer;
 }
 
-asio::awaitable<Result<mounts::MountedState>> SimulatedDevice::mounted_state(
-    std::filesystem::path /*target*/) {
+asio::awaitable<Result<mounts::MountedState>> SimulatedDevice::mounted_state(std::filesystem::path /*target*/,
+                                                                             mounts::MountNumbers /*seen*/) {
   const Storage& storage = world_.targets().storage_of(volume_);
   co_return mounts::MountedState{storage.is_shut_down, storage.mounted_uuid, "", storage.published};
 }

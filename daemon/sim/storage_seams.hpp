@@ -44,7 +44,8 @@ class SimulatedDevice final : public volumes::Device {
 
   asio::awaitable<Result<mounts::Superblock>> read_superblock(std::string device) override;
   asio::awaitable<Result<volumes::ProbeAnswer>> probe(volumes::ProbeRequest request) override;
-  asio::awaitable<Result<mounts::MountedState>> mounted_state(std::filesystem::path target) override;
+  asio::awaitable<Result<mounts::MountedState>> mounted_state(std::filesystem::path target,
+                                                              mounts::MountNumbers seen) override;
   asio::awaitable<Result<>> flush(volumes::OwnMount mount) override;
   asio::awaitable<Result<>> stop_writing(volumes::OwnMount mount, std::string device) override;
   std::optional<std::uint64_t> completed_io(const std::string& /*device*/,

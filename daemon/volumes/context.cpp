@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "base/text.hpp"
+#include "daemon/launch.hpp"
 #include "daemon/token.hpp"
 
 namespace spark::volumes {
@@ -80,6 +81,20 @@ asio::awaitable<void> VolumeContext::sleep(Duration duration) {
 Duration VolumeContext::until_next(Duration period) const {
   const auto now = clock.steady().time_since_epoch();
   return std::chrono::ceil<Duration>(period - now % period);
+}
+
+std::shared_ptr<std::optional<Result<>>> start_flush(VolumeContext& volume, OwnMount mount,
+                                                     std::function<void()> on_end) {
+  const auto outcome = std::make_shared<std::optional<Result<>>>();
+  auto work = [](VolumeContext& its, std::shared_ptr<void> /*alive*/, OwnMount flushed,
+                 std::shared_ptr<std::optional<Result<>>> into,
+                 std::function<void()> end) -> asio::awaitable<void> {
+    *into = co_await its.seams.device.flush(std::move(flushed));
+    end();
+  };
+  launch(volume.executor, "flush of volume " + volume.settings.name,
+         work(volume, volume.keep_alive(), std::move(mount), outcome, std::move(on_end)));
+  return outcome;
 }
 
 bool is_published(const VolumeContext& volume) {

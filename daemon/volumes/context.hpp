@@ -81,6 +81,10 @@ class VolumeContext {
   Timer sleeping_;
 };
 
+// Starts to write all unwritten data of the mounted file system to its device, which may take hours, or for
+// ever.
+std::shared_ptr<std::optional<Result<>>> start_flush(VolumeContext& volume, OwnMount mount,
+                                                     std::function<void()> on_end);
 // An exclusive volume that its writer has closed for readers: by its mount, else by the record of its file
 // system; see Publication.
 bool is_published(const VolumeContext& volume);

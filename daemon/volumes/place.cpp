@@ -28,11 +28,12 @@ Place place_of(const Seams& seams, const config::Volume& volume, const mounts::M
   if (!owner) {
     // The kernel keeps a dead disk's number while the mount holds it, but no device has that number any more.
     const bool was_nvme = mount.source.starts_with("/dev/nvme");
-    return owner.error().kind == Errc::NotFound && was_nvme ? Place::Dead : Place::Foreign;
+    if (owner.error().kind == Errc::NotFound) return was_nvme ? Place::Dead : Place::Foreign;
+    return owner.error().kind == Errc::Invalid ? Place::Foreign : Place::Unknown;
   }
   if (owner->subsystem != volume.nvme->subsystem) return Place::Foreign;
   if (volume.nvme->nsid == config::kAnyNamespace) return Place::Ours;
-  if (owner->nsid != 0 && owner->nsid != volume.nvme->nsid) return Place::Foreign;
+  if (owner->is_partition || (owner->nsid != 0 && owner->nsid != volume.nvme->nsid)) return Place::Foreign;
   const auto block = seams.snapshot.find_namespace(volume.nvme->subsystem, volume.nvme->nsid);
   if (block && block->device_number == mount.device_number) return Place::Ours;
   if (block)

@@ -79,6 +79,10 @@ asio::awaitable<Result<Released>> release_mount(const Seams& seams, const config
   auto given = co_await give_back_reservation(seams, volume);
   released.gave_back = given.gave_back;
   released.still_reserved = std::move(given.still_reserved);
+  const Standing last = look_at_place(seams, volume);
+  if (last.own)
+    co_return fail(Errc::Unavailable, printable(last.top->source) + " was mounted there meanwhile",
+                   "try again");
   co_return released;
 }
 
@@ -105,31 +109,46 @@ asio::awaitable<GivenBack> give_back_reservation(const Seams& seams, const confi
   co_return given;
 }
 
-asio::awaitable<std::string> exchanged_filesystem(const Seams& seams, std::filesystem::path target,
-                                                  std::string uuid) {
-  const auto mounted = co_await seams.device.mounted_state(std::move(target));
-  co_return mounted && mounted->uuid != uuid ? mounted->uuid : "";
+asio::awaitable<std::string> mounted_filesystem(const Seams& seams, OwnMount mount) {
+  const auto state = co_await seams.device.mounted_state(mount.target(), mount.numbers());
+  co_return state ? state->uuid : "";
 }
 
-Error stays_mounted(const config::Volume& volume, const std::string& device,
-                    const std::string& mounted_uuid) {
-  return {Errc::Refused,
-          volume.mount.native() + " is not unmounted: " + printable(device) +
-              " holds another file system than " + mounted_uuid +
-              ", which is mounted, and its unmount would write to it",
-          "`sudo nvme disconnect -n " + printable(volume.nvme->subsystem) +
-              "` ends the mount without writing; then `spark-stage volumes down " + volume.name + "`"};
+asio::awaitable<Result<>> check_not_exchanged(const Seams& seams, const config::Volume& volume,
+                                              OwnMount mount, std::string device, std::string uuid) {
+  const std::string reported = co_await mounted_filesystem(seams, mount);
+  std::string mounted = reported;
+  if (mounted.empty()) mounted = seams.store.pinned_identity().value_or(FilesystemIdentity{}).uuid;
+  if (mounted.empty()) mounted = volume.nvme->filesystem_uuid;
+  if (mounted.empty() || mounted == uuid) co_return Result<>{};
+  Result<> stopped;
+  if (!reported.empty()) stopped = co_await seams.device.stop_writing(mount, device);
+  co_return fail(Errc::Refused,
+                 volume.mount.native() + " is not unmounted: " + printable(device) +
+                     " holds another file system than " + mounted +
+                     ", which is mounted, and its unmount would write to it" +
+                     (stopped ? "" : "; " + stopped.error().what),
+                 "`sudo nvme disconnect -n " + printable(volume.nvme->subsystem) +
+                     "` ends the mount without writing; then `spark-stage volumes down " + volume.name + "`");
 }
 
 bool is_connection_shared(const Seams& seams, const config::Volume& volume) {
-  if (seams.neighbours.subsystem_shared()) return true;
+  const std::string& subsystem = volume.nvme->subsystem;
   const auto& table = seams.mounts.mount_table();
-  const auto block = seams.snapshot.find_namespace(volume.nvme->subsystem, volume.nvme->nsid);
-  return table && std::ranges::any_of(*table, [&](const mounts::Mount& one) {
-           if (block && one.device_number == block->device_number) return false;
-           const auto owner = seams.snapshot.owner_of_device(one.device_number);
-           return owner && owner->subsystem == volume.nvme->subsystem;
-         });
+  const auto ours = seams.snapshot.controllers(subsystem);
+  if (!table || !ours || seams.neighbours.subsystem_shared()) return true;
+  const auto block = seams.snapshot.find_namespace(subsystem, volume.nvme->nsid);
+  const auto strangers = seams.snapshot.strangers(subsystem);
+  return std::ranges::any_of(*table, [&](const mounts::Mount& one) {
+    if (block && one.device_number == block->device_number) return false;
+    const auto owner = seams.snapshot.owner_of_device(one.device_number);
+    if (!owner || owner->subsystem != subsystem) return false;
+    const auto leads_there = [&](const std::vector<nvmetcp::Controller>& through) {
+      const auto its = seams.snapshot.find_namespace_below(through, owner->nsid);
+      return its && its->device_number == one.device_number;
+    };
+    return leads_there(*ours) || !leads_there(strangers);  // a partition: neither
+  });
 }
 
 asio::awaitable<Disconnected> disconnect_subsystem(const Seams& seams, std::string subsystem,

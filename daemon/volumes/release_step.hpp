@@ -43,14 +43,17 @@ bool wants_reservation(const config::Volume& volume);
 
 bool has_live_path(const Seams& seams, const config::Volume& volume);
 
-// The file system mounted at `target`, if its device holds another one by now, `uuid`: the disk was exchanged
-// below the mount. Empty: it is the same, or the kernel does not say.
-asio::awaitable<std::string> exchanged_filesystem(const Seams& seams, std::filesystem::path target,
-                                                  std::string uuid);
-// Why such a mount stays: its flush and its unmount would write to the other file system.
-Error stays_mounted(const config::Volume& volume, const std::string& device, const std::string& mounted_uuid);
+// The UUID of the file system that is mounted: its device holds another one if the disk was exchanged below
+// the mount. Empty: the kernel does not say, or does not answer.
+asio::awaitable<std::string> mounted_filesystem(const Seams& seams, OwnMount mount);
+// Before a flush or an unmount of a writable mount, whose device holds file system `uuid`: Refused if that is
+// another one, which they would write to. If the kernel does not say which one is mounted, it is the one that
+// was mounted last; if it does, writing has been stopped.
+asio::awaitable<Result<>> check_not_exchanged(const Seams& seams, const config::Volume& volume,
+                                              OwnMount mount, std::string device, std::string uuid);
 
-// Whether another volume needs the volume's connection, or another namespace of its subsystem is mounted.
+// Whether another volume needs the volume's connection, or another namespace of its subsystem on the same
+// target is mounted; true if that can't be read.
 bool is_connection_shared(const Seams& seams, const config::Volume& volume);
 
 // Disconnects every controller of the subsystem that this host created, unless another program keeps it.

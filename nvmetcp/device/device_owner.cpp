@@ -14,14 +14,15 @@ Result<DeviceOwner> owner_of_device(const SystemRoot& root, dev_t device) {
   const auto node = root / ("sys/dev/block/" + number);
   for (const std::filesystem::path& disk : {node, node / ".."}) {
     const auto nqn = read_line_file(disk / "../subsysnqn");
-    if (!nqn) continue;
+    if (!nqn && nqn.error().kind == Errc::NotFound) continue;
+    if (!nqn) return nqn.take_error();
     const std::string text = read_line_file(disk / "nsid").value_or("");
-    DeviceOwner owner{*nqn, 0};
+    DeviceOwner owner{*nqn, 0, disk != node};
     std::from_chars(text.data(), text.data() + text.size(), owner.nsid);
     return owner;
   }
   std::error_code ignored;
-  if (!std::filesystem::exists(node, ignored))
+  if (std::filesystem::status(node, ignored).type() == std::filesystem::file_type::not_found)
     return fail(Errc::NotFound, "block device " + number + " does not exist any more");
   return fail(Errc::Invalid, "block device " + number + " is not NVMe");
 }

@@ -14,6 +14,7 @@ namespace spark::nvmetcp {
 struct DeviceOwner {
   std::string subsystem;   // its NQN
   std::uint32_t nsid = 0;  // 0: unknown
+  bool is_partition = false;
 };
 
 // The namespace that an NVMe disk or partition belongs to. NotFound: the number belongs to no device any more

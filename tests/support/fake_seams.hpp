@@ -21,7 +21,10 @@ class FakeStore final : public VolumeStore {
     world_.pinned = identity;
     co_return Result<>{};
   }
-  std::optional<FilesystemIdentity> pinned_identity() override { return world_.pinned; }
+  Result<FilesystemIdentity> pinned_identity() override {
+    if (world_.pin_error) return fail(*world_.pin_error);
+    return world_.pinned.value_or(FilesystemIdentity{});
+  }
   asio::awaitable<Result<>> save_intent(Intent intent) override {
     world_.touched.emplace_back(intent.up            ? "record up"
                                 : intent.is_released ? "record released"

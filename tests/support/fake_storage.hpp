@@ -124,7 +124,11 @@ class FakeDevice final : public Device {
     for (unsigned turn = 0; turn < world_.probe_takes; ++turn) co_await asio::post(asio::use_awaitable);
     co_return answer;
   }
-  asio::awaitable<Result<mounts::MountedState>> mounted_state(std::filesystem::path) override {
+  asio::awaitable<Result<mounts::MountedState>> mounted_state(std::filesystem::path target,
+                                                              mounts::MountNumbers seen) override {
+    const mounts::Mount* top = mounts::mounted_at(world_.mounts, target);
+    if (top == nullptr || top->id != seen.id)
+      co_return fail(Errc::Refused, "another file system is mounted there");
     if (!world_.mount_answers) co_return fail(Errc::TimedOut, "no answer");
     co_return mounts::MountedState{world_.shut_down, world_.mounted_uuid, world_.superblock.damage,
                                    world_.published, world_.is_written_since};
@@ -143,8 +147,10 @@ class FakeDevice final : public Device {
     if (world_.stop_error) co_return fail(*world_.stop_error);
     co_return Result<>{};
   }
-  std::optional<std::uint64_t> completed_io(const std::string&, const std::vector<std::string>&) override {
+  std::optional<std::uint64_t> completed_io(const std::string& device,
+                                            const std::vector<std::string>&) override {
     ++world_.io_looks;
+    if (device.empty()) return std::nullopt;
     return completed_ += world_.io_per_look;
   }
   bool has_stuck_worker() override { return world_.stuck; }

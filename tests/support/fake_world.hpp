@@ -42,7 +42,8 @@ struct FakeWorld {
   std::map<dev_t, std::string> owners;   // device → subsystem; absent: the device is gone
   std::map<dev_t, std::uint32_t> nsids;  // where it is not 1
   std::optional<FilesystemIdentity> pinned;
-  unsigned silent_probes = 0;  // the number of probes without an answer, from the next one on
+  std::optional<Error> pin_error;  // its record can't be read
+  unsigned silent_probes = 0;      // the number of probes without an answer, from the next one on
   bool mount_table_readable = true, answers = true, shared = false;
   bool shut_down = false, stuck = false;
   unsigned io_per_look = 0;   // I/Os by other programs completed between two checks

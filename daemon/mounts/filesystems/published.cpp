@@ -19,7 +19,8 @@ namespace {
 
 constexpr std::size_t kLongest = 4096;
 
-constexpr char kWriterFile[] = ".spark-stage/writer.json";
+constexpr char kFolder[] = ".spark-stage";
+constexpr char kPublishedName[] = "published.json", kWriterName[] = "writer.json";
 
 std::string reading(const std::filesystem::path& mount) {
   return "reading " + printable((mount / kPublishedFile).native());
@@ -41,21 +42,27 @@ UniqueFd open_root(const std::filesystem::path& mount) {
   return UniqueFd(::open(mount.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
 }
 
+UniqueFd open_folder(const std::filesystem::path& mount) {
+  const UniqueFd root = open_root(mount);
+  return root ? open_own(root, kFolder, O_DIRECTORY) : UniqueFd();
+}
+
 // Durable when it returns; the folder is created if it is missing.
 Result<> write_own(const std::filesystem::path& mount, const char* name, const json::object& content) {
-  const std::filesystem::path file = mount / name;
-  const std::string folder = file.parent_path().filename();
+  const std::string folder = printable((mount / kFolder).native());
   const UniqueFd root = open_root(mount);
   if (!root) return fail_errno(errno, "opening " + printable(mount.native()));
-  const bool is_new = ::mkdirat(root.get(), folder.c_str(), 0755) == 0;
-  if (!is_new && errno != EEXIST)
-    return fail_errno(errno, "making folder " + printable(file.parent_path().native()));
-  if (!open_own(root, folder, O_DIRECTORY)) {
-    return fail(Errc::Refused,
-                printable(file.parent_path().native()) + " is not a folder of this file system",
+  const bool is_new = ::mkdirat(root.get(), kFolder, 0755) == 0;
+  if (!is_new && errno != EEXIST) return fail_errno(errno, "making folder " + folder);
+  const UniqueFd own = open_own(root, kFolder, O_DIRECTORY);
+  if (!own) {
+    return fail(Errc::Refused, folder + " is not a folder of this file system",
                 "move it away: spark-stage keeps there which state was published");
   }
-  return write_file_atomically(file, json::serialize(content) + "\n");
+  const std::filesystem::path opened = "/proc/self/fd/" + std::to_string(own.get());
+  auto written = write_file_atomically(opened / name, json::serialize(content) + "\n");
+  if (!written) return fail_with(std::move(written.error()), "writing to " + folder);
+  return {};
 }
 
 // An xfs writes its superblock, with the number of the newest record of its log, when it gets a label: the
@@ -85,10 +92,8 @@ std::optional<Published> published_from_json(const json::object& object) {
 }
 
 Result<std::optional<Published>> read_published(const std::filesystem::path& mount) {
-  const std::filesystem::path own = kPublishedFile;
-  const UniqueFd root = open_root(mount);
-  const UniqueFd folder = root ? open_own(root, own.parent_path(), O_DIRECTORY) : UniqueFd();
-  const UniqueFd fd = folder ? open_own(folder, own.filename(), 0) : UniqueFd();
+  const UniqueFd folder = open_folder(mount);
+  const UniqueFd fd = folder ? open_own(folder, kPublishedName, 0) : UniqueFd();
   struct stat info {};
   if (!fd) {
     if (errno == EIO || errno == ESTALE) return fail_errno(errno, reading(mount));
@@ -103,28 +108,28 @@ Result<std::optional<Published>> read_published(const std::filesystem::path& mou
 }
 
 Result<> write_published(const std::filesystem::path& mount, const Published& published) {
-  return write_own(mount, kPublishedFile, to_json(published));
+  return write_own(mount, kPublishedName, to_json(published));
 }
 
 Result<> announce_writer(const std::filesystem::path& mount, const std::string& host, WallTime now) {
-  auto written = write_own(mount, kWriterFile, {{"host", host}, {"since", rfc3339(now)}});
+  auto written = write_own(mount, kWriterName, {{"host", host}, {"since", rfc3339(now)}});
   if (!written && written.error().kind != Errc::NoSpace) return written;
   return rewrite_xfs_superblock(mount);
 }
 
 Result<> withdraw_writer(const std::filesystem::path& mount) {
-  const auto file = mount / kWriterFile;
-  if (::unlink(file.c_str()) == 0) return flush_folder(file.parent_path());
-  if (errno == ENOENT) return {};
-  return fail_errno(errno, "removing " + printable(file.native()));
+  const UniqueFd folder = open_folder(mount);
+  const bool is_removed = folder && ::unlinkat(folder.get(), kWriterName, 0) == 0;
+  if (is_removed && ::fsync(folder.get()) == 0) return {};
+  if (!is_removed && errno == ENOENT) return {};
+  return fail_errno(errno, "removing " + printable((mount / kFolder / kWriterName).native()));
 }
 
 Result<bool> is_writer_announced(const std::filesystem::path& mount) {
-  const auto file = mount / kWriterFile;
-  struct stat status {};
-  if (::lstat(file.c_str(), &status) == 0) return true;
+  const UniqueFd folder = open_folder(mount);
+  if (folder && ::faccessat(folder.get(), kWriterName, F_OK, AT_SYMLINK_NOFOLLOW) == 0) return true;
   if (errno == ENOENT) return false;
-  return fail_errno(errno, "looking at " + printable(file.native()));
+  return fail_errno(errno, "looking at " + printable((mount / kFolder / kWriterName).native()));
 }
 
 }  // namespace spark::mounts

@@ -24,9 +24,12 @@ std::string boot_id() {
   return read_line_file(SystemRoot{} / "proc/sys/kernel/random/boot_id").value_or("");
 }
 
-std::optional<FilesystemIdentity> read_pin(const std::filesystem::path& file) {
-  const auto object = read_record(file);
-  if (!object) return std::nullopt;
+Result<FilesystemIdentity> read_pin(const std::filesystem::path& file) {
+  const auto text = read_file(file);
+  if (!text && text.error().kind == Errc::NotFound) return FilesystemIdentity{};
+  if (!text) return text.take_error();
+  const auto object = parse_json_object(*text);
+  if (!object) return fail_with(object.error(), file.native());
   return FilesystemIdentity{get_string(*object, "type").value_or(""),
                             get_string(*object, "uuid").value_or(""),
                             static_cast<Bytes>(get_int(*object, "bytes").value_or(0)),
@@ -42,6 +45,7 @@ FileStore::FileStore(Asker& asker, const std::string& volume, const std::filesys
       pin_file_(folder / (volume + ".json")),
       history_file_(folder / (volume + ".history.json")),
       intent_file_(folder / (volume + ".intent.json")),
+      leaving_file_(folder / (volume + ".leaving.json")),
       addresses_file_(folder / (volume + ".addresses.json")),
       held_file_(folder / (volume + ".held.json")),
       pinned_(read_pin(pin_file_)) {}
@@ -55,8 +59,9 @@ json::object FileStore::content_of(const FilesystemIdentity& identity) {
           {"is_published", identity.is_published}};
 }
 
-std::optional<FilesystemIdentity> FileStore::pinned_identity() {
-  if (pinned_ && ::access(pin_file_.c_str(), F_OK) != 0 && errno == ENOENT) pinned_.reset();
+Result<FilesystemIdentity> FileStore::pinned_identity() {
+  const bool is_removed = ::access(pin_file_.c_str(), F_OK) != 0 && errno == ENOENT;
+  if (!pinned_ || is_removed) pinned_ = read_pin(pin_file_);
   return pinned_;
 }
 
@@ -87,13 +92,26 @@ Result<Intent> FileStore::saved_intent() {
   const auto object = parse_json_object(*text);
   auto intent = object ? intent_from_json(*object) : Result<Intent>(fail(object.error()));
   if (!intent) return fail_with(std::move(intent.error()), intent_file_.native());
+  if (is_leaving()) intent->is_released = false;
   return intent;
 }
 
-// No record means up: a full state folder has always room for that.
+// No record means up, and a volume that is down is released once the file of its leaving is removed: a full
+// state folder has always room for that.
 asio::awaitable<Result<>> FileStore::save_intent(Intent intent) {
-  if (!intent.up) co_return co_await write(intent_file_, to_json(intent));
-  co_return co_await remove(intent_file_);
+  if (intent.up) co_return co_await remove(intent_file_);
+  Result<> marked;
+  if (!intent.is_released) marked = co_await write(leaving_file_, {});
+  if (intent.is_released && is_leaving()) marked = co_await remove(leaving_file_);
+  if (!marked) co_return marked;
+  intent.is_released = true;
+  json::object content = to_json(intent);
+  if (read_record(intent_file_) == content) co_return Result<>{};
+  co_return co_await write(intent_file_, std::move(content));
+}
+
+bool FileStore::is_leaving() const {
+  return ::access(leaving_file_.c_str(), F_OK) == 0;
 }
 
 const std::filesystem::path& FileStore::file_of(Record kind) const {

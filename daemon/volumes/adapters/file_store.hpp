@@ -13,7 +13,7 @@ class FileStore final : public VolumeStore {
 
   asio::awaitable<Result<>> pin(FilesystemIdentity identity) override;
   // None if a person has removed the file, as the hint of a refused volume says.
-  std::optional<FilesystemIdentity> pinned_identity() override;
+  Result<FilesystemIdentity> pinned_identity() override;
   asio::awaitable<Result<>> save_intent(Intent intent) override;
   Result<Intent> saved_intent() override;
   asio::awaitable<Result<>> save(Record kind, json::object record) override;
@@ -28,10 +28,11 @@ class FileStore final : public VolumeStore {
   asio::awaitable<Result<>> write(std::filesystem::path file, json::object content);
   asio::awaitable<Result<>> remove(std::filesystem::path file);
   const std::filesystem::path& file_of(Record kind) const;
+  bool is_leaving() const;
 
   Asker& asker_;
-  std::filesystem::path pin_file_, history_file_, intent_file_, addresses_file_, held_file_;
-  std::optional<FilesystemIdentity> pinned_;
+  std::filesystem::path pin_file_, history_file_, intent_file_, leaving_file_, addresses_file_, held_file_;
+  Result<FilesystemIdentity> pinned_;
 };
 
 }  // namespace spark::volumes

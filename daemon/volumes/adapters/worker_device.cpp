@@ -43,17 +43,25 @@ asio::awaitable<Result<ProbeAnswer>> WorkerDevice::probe(ProbeRequest wanted) {
   co_return probed;
 }
 
-asio::awaitable<Result<mounts::MountedState>> WorkerDevice::mounted_state(std::filesystem::path target) {
+asio::awaitable<Result<mounts::MountedState>> WorkerDevice::mounted_state(std::filesystem::path target,
+                                                                          mounts::MountNumbers seen) {
   if (asker_.is_stuck(mount_subject_))
     co_return fail(Errc::Unavailable, "a request to the file system on " + target.native() + " still waits");
-  json::object request{{"target", target.native()}};
+  json::object request{{"target", target.native()}, {"mounted", to_json(seen)}};
   auto answer =
       co_await asker_.runner().ask(mount_subject_, "mounted-state", std::move(request), kMountedState);
   co_return workers::message_of<mounts::MountedState>(std::move(answer));
 }
 
 asio::awaitable<Result<>> WorkerDevice::flush(OwnMount mount) {
-  const auto answer = co_await asker_.act_patiently("flush", message_of(mount));
+  constexpr Duration kNoSecondOne = std::chrono::hours(24 * 365);
+  if (!flushes_) flushes_.emplace(co_await asio::this_coro::executor, kNoSecondOne);
+  json::object request = message_of(mount);
+  std::string key = json::serialize(request);
+  workers::Joined::Ask ask = [this, request = std::move(request)] {
+    return asker_.act_patiently("flush", request);
+  };
+  const auto answer = co_await flushes_->answer(std::move(key), std::move(ask));
   if (!answer) co_return fail(answer.error());
   co_return Result<>{};
 }

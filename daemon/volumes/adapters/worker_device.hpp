@@ -1,8 +1,11 @@
 // A volume's device and the file system mounted from it, accessed by workers.
 #pragma once
 
+#include <optional>
+
 #include "daemon/volumes/adapters/asker.hpp"
 #include "daemon/volumes/seams/device.hpp"
+#include "daemon/workers/joined.hpp"
 
 namespace spark::volumes {
 
@@ -13,7 +16,8 @@ class WorkerDevice final : public Device {
 
   asio::awaitable<Result<mounts::Superblock>> read_superblock(std::string device) override;
   asio::awaitable<Result<ProbeAnswer>> probe(ProbeRequest request) override;
-  asio::awaitable<Result<mounts::MountedState>> mounted_state(std::filesystem::path target) override;
+  asio::awaitable<Result<mounts::MountedState>> mounted_state(std::filesystem::path target,
+                                                              mounts::MountNumbers seen) override;
   asio::awaitable<Result<>> flush(OwnMount mount) override;
   asio::awaitable<Result<>> stop_writing(OwnMount mount, std::string device) override;
   std::optional<std::uint64_t> completed_io(const std::string& device,
@@ -24,6 +28,7 @@ class WorkerDevice final : public Device {
   Asker& asker_;
   // Separate from the device's subject, because its worker may wait for other programs' changes.
   std::string mount_subject_;
+  std::optional<workers::Joined> flushes_;  // no second one starts while one hangs
 };
 
 }  // namespace spark::volumes

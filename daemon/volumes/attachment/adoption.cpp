@@ -48,13 +48,14 @@ asio::awaitable<bool> NvmeAttachment::is_unchanged() {
 asio::awaitable<bool> NvmeAttachment::record_publication(mounts::Mount mount) {
   const bool is_of_reader = mounts::has_option(mount.super_options, "norecovery");
   if (is_of_reader || paths_.look() != Link::Live || volume_.seams.device.has_stuck_worker()) co_return false;
-  const auto state = co_await volume_.seams.device.mounted_state(volume_.settings.mount);
+  const mounts::MountNumbers numbers{mount.id, mount.device_number};
+  const auto state = co_await volume_.seams.device.mounted_state(mount.target, numbers);
   auto identity = volume_.seams.store.pinned_identity().value_or(FilesystemIdentity{});
-  const bool is_its = state && state->published && !state->is_written_since && state->uuid == identity.uuid &&
+  const bool is_its = state && state->published && !state->is_written_since && !state->uuid.empty() &&
+                      state->uuid == identity.uuid &&
                       state->published->host == volume_.seams.neighbours.node_name();
   if (!is_its) co_return false;
-  identity.is_published = true;
-  identity.stamp = 0;
+  identity.is_published = true;  // the stamp stays that of an earlier state: another host may have written it
   const auto recorded = co_await volume_.seams.store.pin(std::move(identity));
   co_return recorded.has_value();
 }
@@ -68,8 +69,8 @@ asio::awaitable<Result<>> NvmeAttachment::adopt_unknown(Standing standing) {
     if (found.is_writer) co_await stop_writing_to_other(std::move(found), superblock->uuid);
     co_return same;
   }
-  const auto mounted = co_await exchanged_filesystem(volume_.seams, volume_.settings.mount, superblock->uuid);
-  if (!mounted.empty()) {
+  const auto mounted = co_await mounted_filesystem(volume_.seams, *standing.own);
+  if (!mounted.empty() && mounted != superblock->uuid) {
     co_return fail(Errc::Refused,
                    volume_.settings.mount.native() + " shows file system " + mounted + ", and " +
                        volume_.status.device + " holds " + superblock->uuid + " by now",
@@ -131,9 +132,9 @@ Result<> NvmeAttachment::check_nothing_waits() {
 // For a writable mount that existed before this daemon, on a device that now contains another file system.
 // The mounted one is the volume's if it was pinned.
 asio::awaitable<void> NvmeAttachment::stop_writing_to_other(CheckedMount found, std::string other_uuid) {
-  const auto mounted = co_await exchanged_filesystem(volume_.seams, volume_.settings.mount, other_uuid);
-  const auto pinned = volume_.seams.store.pinned_identity();
-  if (mounted.empty() || !pinned || mounted != pinned->uuid) co_return;
+  const auto mounted = co_await mounted_filesystem(volume_.seams, found.mount);
+  const auto pinned = volume_.seams.store.pinned_identity().value_or(FilesystemIdentity{});
+  if (mounted.empty() || mounted == other_uuid || mounted != pinned.uuid) co_return;
   volume_.checked = std::make_shared<CheckedMount>(std::move(found));
   co_await leave_other_filesystem(
       volume_.checked,
@@ -178,10 +179,9 @@ asio::awaitable<Result<>> NvmeAttachment::check_before_leaving() {
   if (!may_ask) co_return Result<>{};
   const std::string device = standing.top->source;
   const auto superblock = co_await volume_.seams.device.read_superblock(device);
-  if (!superblock) co_return Result<>{};
-  const auto mounted = co_await exchanged_filesystem(volume_.seams, volume_.settings.mount, superblock->uuid);
-  if (mounted.empty()) co_return Result<>{};
-  co_return fail(stays_mounted(volume_.settings, device, mounted));
+  if (!superblock) co_return superblock.take_error();
+  co_return co_await check_not_exchanged(volume_.seams, volume_.settings, *standing.own, device,
+                                         superblock->uuid);
 }
 
 asio::awaitable<Result<>> NvmeAttachment::check_may_unmount() {
@@ -193,8 +193,8 @@ asio::awaitable<Result<>> NvmeAttachment::check_may_unmount() {
   if (!mount->is_exchanged) co_return Result<>{};
   const auto superblock = co_await volume_.seams.device.read_superblock(volume_.status.device);
   if (!superblock) co_return superblock.take_error();
-  const auto pinned = volume_.seams.store.pinned_identity();
-  mount->is_exchanged = !pinned || superblock->uuid != pinned->uuid;
+  const auto pinned = volume_.seams.store.pinned_identity().value_or(FilesystemIdentity{});
+  mount->is_exchanged = superblock->uuid != pinned.uuid;
   if (!mount->is_exchanged) co_return Result<>{};
   co_return co_await cut_off(mount);
 }

@@ -119,14 +119,14 @@ asio::awaitable<Result<>> NvmeAttachment::mount(nvmetcp::Namespace block, mounts
               "mounting " + volume_.status.device + " on " + volume_.settings.mount.native() + mmp_wait);
   FilesystemIdentity identity{superblock.type, superblock.uuid,  superblock.filesystem_bytes,
                               block.id(),      superblock.stamp, is_published(volume_)};
-  const auto before = volume_.seams.store.pinned_identity();
+  const auto before = volume_.seams.store.pinned_identity().value_or(FilesystemIdentity{});
   auto request = request_for(superblock, fence);
   request.claim_s = static_cast<std::uint32_t>(wait.count());
   // A full state folder must not keep a volume down whose record is right already.
-  FilesystemIdentity recorded = before.value_or(FilesystemIdentity{});
+  FilesystemIdentity recorded = before;
   if (volume_.settings.access == config::Access::ReadOnly)
     recorded.is_published = false;  // of no meaning now
-  const bool is_pinned = before && is_same_filesystem(recorded, identity);
+  const bool is_pinned = is_same_filesystem(recorded, identity);
   FilesystemIdentity to_pin;
   if (!is_pinned) to_pin = identity;
   const auto mounted = co_await volume_.seams.mounts.mount(std::move(request), std::move(to_pin));
@@ -152,7 +152,7 @@ asio::awaitable<Result<>> NvmeAttachment::mount(nvmetcp::Namespace block, mounts
     if (const auto pinned = co_await volume_.seams.store.pin(std::move(identity)); !pinned)
       log::survived(pinned.error());
   }
-  if (before) warn_of_change(*before, block);
+  warn_of_change(before, block);
   co_return Result<>{};
 }
 

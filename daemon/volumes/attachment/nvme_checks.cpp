@@ -26,7 +26,14 @@ Result<> check_identity(const VolumeContext& volume, const mounts::Superblock& s
     return fail(Errc::Refused, where + " holds " + superblock.type + ", which is neither ext4 nor xfs",
                 "correct `subsystem` or `namespace` in the config");
   }
-  const auto pinned = volume.seams.store.pinned_identity().value_or(FilesystemIdentity{});
+  const auto recorded = volume.seams.store.pinned_identity();
+  if (!recorded) {
+    return fail(Errc::Refused,
+                "the file system of volume " + volume.settings.name +
+                    " can't be read from its record: " + recorded.error().message(),
+                "if " + superblock.uuid + " is right, remove that file");
+  }
+  const FilesystemIdentity& pinned = *recorded;
   const bool by_config = !volume.settings.nvme->filesystem_uuid.empty();
   const std::string wanted_uuid = by_config ? volume.settings.nvme->filesystem_uuid : pinned.uuid;
   if (!wanted_uuid.empty() && wanted_uuid != superblock.uuid) {
@@ -85,11 +92,14 @@ asio::awaitable<Result<>> check_other_mounts(VolumeContext& volume, dev_t device
   const auto other = std::ranges::find(*table, device, &mounts::Mount::device_number);
   if (other == table->end()) co_return Result<>{};
   const std::filesystem::path target = other->target;
-  const auto mounted = co_await exchanged_filesystem(volume.seams, target, uuid);
-  if (mounted.empty()) co_return Result<>{};
+  const mounts::MountNumbers numbers{other->id, device};
+  const auto state = co_await volume.seams.device.mounted_state(target, numbers);
+  if (state && (state->uuid.empty() || state->uuid == uuid)) co_return Result<>{};  // empty: an old kernel
   co_return fail(Errc::Refused,
                  volume.status.device + " is not mounted: the device is mounted at " +
-                     printable(target.native()) + ", with its former file system " + mounted,
+                     printable(target.native()) +
+                     (state ? ", with its former file system " + state->uuid
+                            : ", with a file system that can't be seen: " + state.error().what),
                  "unmount it there; it is then mounted here automatically");
 }
 

@@ -7,6 +7,15 @@ namespace spark::volumes {
 
 using nvmetcp::Hold;
 
+namespace {
+
+// It needs no room. An older one may be of an earlier mount that looks the same.
+asio::awaitable<void> forget_record(VolumeStore& store) {
+  if (!store.saved(Record::Held).empty()) (void)co_await store.save(Record::Held, {});
+}
+
+}  // namespace
+
 // Whether another host has mounted it for writing since the last probe that found this host's fence intact.
 // Each such mount counts up in an ext4. It changes the superblock of an xfs as well (announce_writer), but
 // this host's own writes may do that too. A takeover waits for the other host's last writes, three
@@ -87,7 +96,8 @@ asio::awaitable<void> Fence::note_held(CheckedMountPtr mount, ProbeAnswer answer
   json::object record{{"mount", mount->mount.text()},
                       {"stamp", static_cast<std::int64_t>(answer.stamp)},
                       {"mounts", static_cast<std::int64_t>(answer.mounts)}};
-  (void)co_await volume_.seams.store.save(Record::Held, std::move(record));
+  const auto saved = co_await volume_.seams.store.save(Record::Held, std::move(record));
+  if (!saved) co_await forget_record(volume_.seams.store);
 }
 
 asio::awaitable<void> Fence::forget_held() {
@@ -95,8 +105,7 @@ asio::awaitable<void> Fence::forget_held() {
     volume_.checked->held_stamp = volume_.checked->held_mounts = 0;
     volume_.checked->mmp_node.clear();
   }
-  if (!volume_.seams.store.saved(Record::Held).empty())
-    (void)co_await volume_.seams.store.save(Record::Held, {});
+  co_await forget_record(volume_.seams.store);
 }
 
 // False: nothing is recorded of this mount.

@@ -20,14 +20,16 @@ void Health::begin() {
   link_trusted_from_ = {};
 }
 
-asio::awaitable<Finding> Health::look(Place place) {
+asio::awaitable<Finding> Health::look(Standing standing) {
+  const Place place = standing.place;
   Finding found;  // unknown: nothing changes
   if (place == Place::Ours && volume_.settings.nvme) {
     found = co_await look_at_link();
   } else if (place == Place::Ours) {
     found = co_await probe();
   } else if (place != Place::Unknown) {
-    found = {Verdict::Lost, why_lost(place)};
+    found = {Verdict::Lost,
+             place == Place::Covered ? covered(volume_.settings, standing).what : why_lost(place)};
   }
   const CheckedMountPtr mount = volume_.checked;
   const bool is_broken = place == Place::Broken || (mount && mount->is_broken);
@@ -49,7 +51,6 @@ asio::awaitable<Finding> Health::look(Place place) {
 std::string Health::why_lost(Place place) const {
   const std::string mount = volume_.settings.mount.native();
   if (place == Place::Empty) return "another program unmounted " + mount;
-  if (place == Place::Covered) return covered(volume_.settings, volume_.look_at_standing()).what;
   if (place == Place::Foreign) return "another program mounted another file system on " + mount;
   if (place == Place::Former)
     return "the target shows another disk at its new address, and " + mount + " waits for the old one";
@@ -168,7 +169,8 @@ asio::awaitable<Finding> Health::judge(ProbeAnswer answer) {
 // shutdown.
 asio::awaitable<bool> Health::is_shut_down() {
   if (volume_.status.state == State::Ready && volume_.clock.steady() < next_mounted_state_) co_return false;
-  const auto state = co_await volume_.seams.device.mounted_state(volume_.settings.mount);
+  const OwnMount mount = volume_.checked->mount;
+  const auto state = co_await volume_.seams.device.mounted_state(mount.target(), mount.numbers());
   next_mounted_state_ = volume_.clock.steady() + volume_.timings.mounted_state;
   if (!state || !volume_.checked || volume_.checked->is_changing_writing) co_return false;
   volume_.status.published = state->published;

@@ -29,7 +29,7 @@ class Health {
   // Called after it was mounted or adopted.
   void begin();
   // While the link is down no check accesses the device, because a read would hang.
-  asio::awaitable<Finding> look(Place place);
+  asio::awaitable<Finding> look(Standing standing);
   // A request to a device queues behind all writers' data. While other requests complete, the device answers.
   // That matters while it is ready, or being flushed: a stalled one has to answer itself.
   bool is_io_moving();

@@ -25,10 +25,8 @@ Result<> Publication::check_can_change() const {
 asio::awaitable<Result<mounts::Published>> Publication::publish(mounts::AfterPublish then) {
   const auto self = volume_.keep_alive();
   if (auto can = check_can_change(); !can) co_return can.take_error();
-  if (volume_.checked
-          ->is_writer) {  // the long part, while programs may write, and the fence is watched as ever
-    if (auto flushed = co_await volume_.seams.device.flush(volume_.checked->mount); !flushed)
-      co_return flushed.take_error();
+  if (volume_.checked->is_writer) {
+    if (auto flushed = co_await flush(); !flushed) co_return flushed.take_error();
     if (auto can = check_can_change(); !can) co_return can.take_error();
   }
   if (is_published(volume_) && volume_.status.published) {  // no writes since
@@ -52,13 +50,27 @@ asio::awaitable<Result<mounts::Published>> Publication::publish(mounts::AfterPub
   co_return closed->published;
 }
 
+// The long part: programs may write, and the fence is watched as ever. It goes on if the volume is no longer
+// ready, but nothing waits for it.
+asio::awaitable<Result<>> Publication::flush() {
+  const auto timer = std::make_shared<Timer>(volume_.executor);
+  const auto flushed = start_flush(volume_, volume_.checked->mount, [timer] { timer->cancel(); });
+  while (!*flushed) {
+    if (auto can = check_can_change(); !can) co_return can;
+    timer->expires_after(volume_.timings.watch_closely);
+    co_await timer->wait();
+  }
+  co_return std::move(**flushed);
+}
+
 asio::awaitable<Result<>> Publication::make_writable() {
   const auto self = volume_.keep_alive();
   if (!is_published(volume_)) co_return Result<>{};
   if (volume_.look_at_mount() == Place::Empty) {  // it will be mounted for writing
-    auto identity = volume_.seams.store.pinned_identity().value_or(FilesystemIdentity{});
-    identity.is_published = false;
-    co_return co_await volume_.seams.store.pin(std::move(identity));
+    auto identity = volume_.seams.store.pinned_identity();
+    if (!identity) co_return identity.take_error();
+    identity->is_published = false;
+    co_return co_await volume_.seams.store.pin(std::move(*identity));
   }
   if (auto can = check_can_change(); !can) co_return can;
   const CheckedMountPtr mount = volume_.checked;
@@ -121,7 +133,7 @@ std::string Publication::reader_reason() const {
   if (!volume_.status.foreign_writes) return "";
   if (!volume_.checked || !volume_.checked->is_outdated)
     return "being written by another host: reads here may return torn data";
-  return "written by another host since it was mounted here: remounted as soon as no process uses it" +
+  return "written since it was mounted here: remounted as soon as no process uses it" +
          (users_.empty() ? "" : " (" + users_ + ")");
 }
 

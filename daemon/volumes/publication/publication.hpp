@@ -37,6 +37,7 @@ class Publication {
 
  private:
   Result<> check_can_change() const;
+  asio::awaitable<Result<>> flush();
   void note_change(CheckedMount& mount, bool is_changing);
   bool is_alone(const CheckedMount& mount) const;
   std::string reader_reason() const;

@@ -45,8 +45,10 @@ class Device {
   // Whether the device, or the NFS server, answers. Must not be called while the link is down: it would hang.
   virtual asio::awaitable<Result<ProbeAnswer>> probe(ProbeRequest request) = 0;
   // The kernel's state of the mounted file system; its worker may wait for other programs' changes. TimedOut,
-  // or Unavailable while such a worker is left: in both cases the file system is alive.
-  virtual asio::awaitable<Result<mounts::MountedState>> mounted_state(std::filesystem::path target) = 0;
+  // or Unavailable while such a worker is left: in both cases the file system is alive. Refused if another
+  // mount is there by now.
+  virtual asio::awaitable<Result<mounts::MountedState>> mounted_state(std::filesystem::path target,
+                                                                      mounts::MountNumbers seen) = 0;
   // Writes all unwritten data of the mounted file system to its device; may take hours, and has no deadline.
   virtual asio::awaitable<Result<>> flush(OwnMount mount) = 0;
   // Ensures that the mounted file system writes nothing more to `device`, not even unflushed data, also below

@@ -43,7 +43,8 @@ class VolumeStore {
 
   // From then on only this file system is mounted as the volume.
   virtual asio::awaitable<Result<>> pin(FilesystemIdentity identity) = 0;
-  virtual std::optional<FilesystemIdentity> pinned_identity() = 0;
+  // Without a UUID if none was ever pinned; an error if that can't be read or understood.
+  virtual Result<FilesystemIdentity> pinned_identity() = 0;
   // Sets the value that saved_intent() returns after a restart.
   virtual asio::awaitable<Result<>> save_intent(Intent intent) = 0;
   // Up if none was ever saved; an error if the saved intent can't be read or understood.

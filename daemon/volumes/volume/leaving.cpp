@@ -3,7 +3,6 @@
 #include <utility>
 
 #include "base/text.hpp"
-#include "daemon/launch.hpp"
 #include "daemon/log.hpp"
 #include "daemon/volumes/release_step.hpp"
 #include "daemon/volumes/volume/volume.hpp"
@@ -12,14 +11,12 @@ namespace spark::volumes {
 
 namespace {
 
-using Outcome = std::optional<Result<>>;
-
 // Another host may have taken the volume over, or its disk may have been replaced, and nothing more must be
 // written. Returns whether the mount's state is known by now.
 asio::awaitable<bool> stop_if_lost(VolumeContext& volume, Health& health, Fence& fence) {
   const CheckedMountPtr checked = volume.checked;
   if (volume.stopped || !checked || !checked->is_writer || checked->is_broken) co_return true;
-  auto found = co_await health.look(volume.look_at_mount());
+  auto found = co_await health.look(volume.look_at_standing());
   checked->is_exchanged = checked->is_exchanged || found.verdict == Verdict::Exchanged;
   if (found.verdict == Verdict::Fenced || found.verdict == Verdict::Exchanged)
     co_await fence.lose(checked, std::move(found.reason));
@@ -44,14 +41,7 @@ asio::awaitable<void> look_before_writing(VolumeContext& volume, Paths& paths, H
 // the device has been silent for too long.
 asio::awaitable<Result<>> flush(VolumeContext& volume, Paths& paths, Health& health, Fence& fence,
                                 OwnMount mount) {
-  const auto outcome = std::make_shared<Outcome>();
-  auto work = [](VolumeContext& its, std::shared_ptr<void> /*alive*/, OwnMount flushed,
-                 std::shared_ptr<Outcome> into) -> asio::awaitable<void> {
-    *into = co_await its.seams.device.flush(std::move(flushed));
-    its.wake();
-  };
-  launch(volume.executor, "flush of volume " + volume.settings.name,
-         work(volume, volume.keep_alive(), mount, outcome));
+  const auto outcome = start_flush(volume, std::move(mount), [&volume] { volume.wake(); });
   const Duration period = std::max(volume.timings.probe, volume.timings.watch);
   SteadyTime moved_at = volume.clock.steady();
   while (!*outcome) {
@@ -80,12 +70,15 @@ asio::awaitable<Result<>> flush_before_leaving(VolumeContext& volume, Paths& pat
   if (is_there || volume.status.state == State::Ready)
     volume.set_state(State::Leaving, "it is being unmounted");
   if (!is_there || !volume.settings.nvme) co_return Result<>{};
+  if (volume.status.device.empty()) volume.status.device = before.top->source;
   if (before.place == Place::Ours && !mounts::is_read_only(*before.top))
     co_await look_before_writing(volume, paths, health, fence);
   if (auto known = co_await nvme.check_before_leaving(); !known) co_return known;
   const Standing standing = volume.look_at_standing();
+  // A probe may wait in the kernel behind the data that is being written.
+  const bool answers = !volume.seams.device.has_stuck_worker() || health.is_io_moving();
   const bool has_unwritten = standing.place == Place::Ours && !mounts::is_read_only(*standing.top) &&
-                             paths.look() == Link::Live && !volume.seams.device.has_stuck_worker();
+                             paths.look() == Link::Live && answers;
   if (!has_unwritten) co_return Result<>{};
   volume.set_state(State::Leaving, "its unwritten data is being written to " + volume.status.device +
                                        ", then it is unmounted");

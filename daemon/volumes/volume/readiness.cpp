@@ -7,7 +7,11 @@ namespace spark::volumes {
 Result<> check_ready(const Volume& volume) {
   const std::string& name = volume.settings().name;
   const Status& status = volume.status();
-  if (status.state == State::Ready) return {};
+  if (status.state == State::Ready && volume.context().checked) return {};
+  if (status.state == State::Ready) {
+    return fail(Errc::Unavailable, "volume " + name + ": another program has changed its mount",
+                "`spark-stage status` says more in a moment");
+  }
   if (status.state == State::Down && status.taken_down) {
     return fail(Errc::Unavailable,
                 "volume " + name + " was taken down by " + printable(status.taken_down->by),

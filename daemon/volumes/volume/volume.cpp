@@ -130,11 +130,12 @@ asio::awaitable<void> Volume::watch() {
   health_.begin();
   const Status& status = context_.status;
   while (!context_.is_left()) {
-    const Place place = context_.look_at_mount();
+    Standing standing = context_.look_at_standing();
+    const Place place = standing.place;
     // It was adopted while its link was down, or another program mounted it: it is not checked yet.
     const bool is_unknown = !context_.checked && place == Place::Ours;
     if (is_unknown && (settings().nfs || paths_.look() == Link::Live)) co_return;
-    auto found = co_await health_.look(place);
+    auto found = co_await health_.look(std::move(standing));
     if (context_.is_left()) co_return;
     if (!co_await act_on(std::move(found), place)) co_return;
     if (status.state == State::Ready && context_.clock.steady() - ready_since_ >= context_.timings.settled)
@@ -170,7 +171,7 @@ asio::awaitable<bool> Volume::act_on(Finding found, Place place) {
   const bool is_outdated = context_.checked && context_.checked->is_outdated;
   if (is_outdated && co_await publication_.leave_outdated()) {
     context_.attempts.replaces_outdated = true;
-    context_.set_state(State::Recovering, "another host wrote it: remounting");
+    context_.set_state(State::Recovering, "it was written meanwhile: remounting");
     co_return false;
   }
   if (status().state != State::Ready) {

@@ -2,6 +2,7 @@
 
 #include <cerrno>
 
+#include "base/file_system.hpp"
 #include "base/text.hpp"
 #include "daemon/workers/messages.hpp"
 #include "daemon/workers/verbs/verbs.hpp"
@@ -163,10 +164,13 @@ Result<json::object> reservation_verb(const json::object& request, const Progres
   const std::string device = get_string(request, "device").value_or("");
   if (auto ours = check_owner(root, device, get_string(request, "subsystem").value_or("")); !ours)
     return ours.take_error();
+  const std::string act = get_string(request, "act").value_or("");
+  // Its writer needs the reservation.
+  if (act == "release" && is_device_claimed(device))
+    return fail(Errc::Refused, printable(device) + " is still in use on this host, perhaps in a container");
   auto commands = nvmetcp::LibnvmeReservations::open(device, nsid);
   if (!commands) return commands.take_error();
-  return act_of(get_string(request, "act").value_or(""))(*commands, us)
-      .map(to_message<nvmetcp::ReservationState>);
+  return act_of(act)(*commands, us).map(to_message<nvmetcp::ReservationState>);
 }
 
 }  // namespace spark::workers

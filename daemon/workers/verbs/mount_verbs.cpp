@@ -210,10 +210,17 @@ Result<json::object> probe_verb(const json::object& request, const ProgressLine&
   return answer;
 }
 
-// {"target"} → state
+// {"target", "mounted"} → state; also of a folder's bind mount
 Result<json::object> mounted_state_verb(const json::object& request, const ProgressLine& /*progress*/) {
-  return mounts::read_mounted_state(get_string(request, "target").value_or(""))
-      .map(to_message<mounts::MountedState>);
+  const std::string target = get_string(request, "target").value_or("");
+  const auto seen = member_of<mounts::MountNumbers>(request, "mounted");
+  if (!seen) return seen.take_error();
+  const auto table = mounts::read_mount_table({});
+  if (!table) return table.take_error();
+  const mounts::Mount* top = mounts::mounted_at(*table, target);
+  if (top == nullptr || top->id != seen->id || top->device_number != seen->device)
+    return fail(Errc::Refused, printable(target) + " does not lead to that mount any more");
+  return mounts::read_mounted_state(target).map(to_message<mounts::MountedState>);
 }
 
 // {"target", "mounted"} → {}

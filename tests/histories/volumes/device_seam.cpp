@@ -76,11 +76,13 @@ asio::awaitable<Result<volumes::ProbeAnswer>> HostDevice::probe(volumes::ProbeRe
   co_return co_await host_.workers.run(volume_, "probe", kProbe, std::move(asked));
 }
 
-asio::awaitable<Result<mounts::MountedState>> HostDevice::mounted_state(std::filesystem::path target) {
-  auto work = [&host = host_, target = target.native()]() -> Turn<mounts::MountedState> {
+asio::awaitable<Result<mounts::MountedState>> HostDevice::mounted_state(std::filesystem::path target,
+                                                                        mounts::MountNumbers seen) {
+  auto work = [&host = host_, target = target.native(), seen]() -> Turn<mounts::MountedState> {
     const MountEntry& reached = host.mounts.resolve(target);
     mounts::MountedState state;
-    if (!reached.super) return Result<mounts::MountedState>(state);
+    if (!reached.super || reached.shown.id != seen.id)
+      return Result<mounts::MountedState>(fail(Errc::Refused, "another file system is mounted there"));
     if (reached.super->is_alive() && host.driver.io(*reached.super->head) == Io::Blocked)
       return Pause{kLooksAgain, true};
     state.is_shut_down = !reached.super->is_alive();
@@ -154,9 +156,9 @@ asio::awaitable<Result<nvmetcp::ReservationState>> HostReservations::reservation
   co_return co_await host_.workers.run(volume_, "reservation", kReservation, std::move(asked));
 }
 
-std::optional<volumes::FilesystemIdentity> HostStore::pinned_identity() {
+Result<volumes::FilesystemIdentity> HostStore::pinned_identity() {
   if (!host_.state.pins.contains(volume_)) pinned_.reset();
-  return pinned_;
+  return pinned_.value_or(volumes::FilesystemIdentity{});
 }
 
 HostStore::HostStore(Host& host, std::string volume) : host_(host), volume_(std::move(volume)) {
@@ -182,7 +184,10 @@ asio::awaitable<Result<>> HostStore::save_intent(volumes::Intent intent) {
       host.state.intents.erase(volume);
       return Result<>();
     }
+    const auto before = host.state.intents.find(volume);
+    const bool is_there = before != host.state.intents.end() && before->second.since == intent.since;
     auto room = host.state.check_room("writing the record");
+    if (intent.is_released && is_there) room = {};  // a file is removed
     if (room) host.state.intents[volume] = intent;
     return Result<>(std::move(room));
   };

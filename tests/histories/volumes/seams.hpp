@@ -53,7 +53,7 @@ class HostStore final : public volumes::VolumeStore {
   HostStore(Host& host, std::string volume);
 
   asio::awaitable<Result<>> pin(volumes::FilesystemIdentity identity) override;
-  std::optional<volumes::FilesystemIdentity> pinned_identity() override;
+  Result<volumes::FilesystemIdentity> pinned_identity() override;
   asio::awaitable<Result<>> save_intent(volumes::Intent intent) override;
   Result<volumes::Intent> saved_intent() override;
   asio::awaitable<Result<>> save(volumes::Record kind, json::object record) override;
@@ -94,7 +94,8 @@ class HostDevice final : public volumes::Device {
 
   asio::awaitable<Result<mounts::Superblock>> read_superblock(std::string device) override;
   asio::awaitable<Result<volumes::ProbeAnswer>> probe(volumes::ProbeRequest request) override;
-  asio::awaitable<Result<mounts::MountedState>> mounted_state(std::filesystem::path target) override;
+  asio::awaitable<Result<mounts::MountedState>> mounted_state(std::filesystem::path target,
+                                                              mounts::MountNumbers seen) override;
   asio::awaitable<Result<>> flush(volumes::OwnMount mount) override;
   asio::awaitable<Result<>> stop_writing(volumes::OwnMount mount, std::string device) override;
   std::optional<std::uint64_t> completed_io(const std::string& device,

@@ -59,6 +59,12 @@ TEST_F(PublishedFile, LinksAndFifosOnAHostileFileSystemAreNotFollowed) {
   EXPECT_EQ(*read_published(hostile), std::nullopt);
   EXPECT_EQ(write_published(hostile, {8, "", ""}).error().kind, Errc::Refused);
   EXPECT_EQ((*read_published(root_))->generation, 7u);
+  ASSERT_TRUE(announce_writer(root_, "spark1", {}));
+  EXPECT_FALSE(is_writer_announced(hostile));
+  EXPECT_FALSE(withdraw_writer(hostile));
+  EXPECT_TRUE(*is_writer_announced(root_));
+  ASSERT_TRUE(withdraw_writer(root_));
+  EXPECT_FALSE(*is_writer_announced(root_));
   fs::remove(hostile / ".spark-stage");
   fs::create_directory(hostile / ".spark-stage");
   ASSERT_EQ(::mkfifo((hostile / kPublishedFile).c_str(), 0600), 0);

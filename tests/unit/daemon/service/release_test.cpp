@@ -132,11 +132,26 @@ TEST_F(ReleaseTest, AWritersMountIsCutOffOrLeftIfItsDiskWasExchanged) {
   world.mounted_uuid = "aaaaaaaa-bbbb-cccc-dddd-eeeeeeeeeeee";
   why = ReleaseReason::Asked;
   EXPECT_THAT(release(), HasSubstr("its unmount would write to it - `sudo nvme disconnect -n raid5-data`"));
-  EXPECT_THAT(world.touched, ElementsAre("probe"));
+  EXPECT_THAT(world.touched, ElementsAre("probe", "stop writing"));
   world.touched.clear();
   why = ReleaseReason::Shutdown;
   EXPECT_THAT(release(), HasSubstr("its unmount would write to it: cut off, nvme7 disconnected"));
-  EXPECT_THAT(world.touched, ElementsAre("probe", "cut off"));
+  EXPECT_THAT(world.touched, ElementsAre("probe", "stop writing", "cut off"));
+}
+
+TEST_F(ReleaseTest, AnExchangedDiskIsNoticedByItsRecordIfTheKernelDoesNotSay) {
+  volume.access = config::Access::Exclusive;
+  world.mounts.clear();
+  world.mount("/mnt/data", false, world.block->device_number);
+  world.superblock.uuid = "99999999-bbbb-cccc-dddd-eeeeeeeeeeee";
+  world.pinned = volumes::FilesystemIdentity{"ext4", "aaaaaaaa-bbbb-cccc-dddd-eeeeeeeeeeee", 0, "", 1, false};
+  why = ReleaseReason::Asked;
+  EXPECT_THAT(release(), HasSubstr("its unmount would write to it"));
+  world.mount_answers = false;
+  EXPECT_THAT(release(), HasSubstr("its unmount would write to it"));
+  EXPECT_EQ(world.count("unmount") + world.count("stop writing"), 0);
+  world.pinned->uuid = world.superblock.uuid;
+  EXPECT_EQ(release(), "volume datasets: unmounted, nvme7 disconnected");
 }
 
 TEST_F(ReleaseTest, ASlowUnmountIsWaitedForIfTheTargetAnswers) {

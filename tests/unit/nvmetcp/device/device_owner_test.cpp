@@ -24,8 +24,20 @@ TEST(OwnerOfDevice, IsTheNamespaceOfADiskAndOfItsPartitions) {
     ASSERT_TRUE(owner) << minor;
     EXPECT_EQ(owner->subsystem, "raid5-data");
     EXPECT_EQ(owner->nsid, 2U);
+    EXPECT_EQ(owner->is_partition, minor == 5U);
   }
   EXPECT_EQ(owner_of_device(sysfs.root(), makedev(259, 6)).error().kind, Errc::NotFound);
+}
+
+// As while the kernel removes a controller.
+TEST(OwnerOfDevice, IsNeitherGoneNorAnotherIfItCannotBeRead) {
+  test::FakeSysfs sysfs;
+  const auto subsystem = sysfs.root() / "sys/subsystems/1", numbers = sysfs.root() / "sys/dev/block";
+  std::filesystem::create_directories(subsystem / "subsysnqn");  // a read fails
+  std::filesystem::create_directories(subsystem / "nvme1n1");
+  std::filesystem::create_directories(numbers);
+  std::filesystem::create_directory_symlink(subsystem / "nvme1n1", numbers / "259:4");
+  EXPECT_EQ(owner_of_device(sysfs.root(), makedev(259, 4)).error().kind, Errc::Failed);
 }
 
 }  // namespace

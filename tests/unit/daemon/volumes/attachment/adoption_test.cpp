@@ -101,6 +101,28 @@ TEST_F(VolumeTest, AFullStateFolderKeepsNoKnownFileSystemDown) {
   EXPECT_TRUE(becomes(State::Ready)) << reason();
 }
 
+TEST_F(VolumeTest, NoFileSystemIsAcceptedWhileTheRecordOfItsOwnCannotBeRead) {
+  world.pin_error = Error{Errc::Failed, "reading datasets.json: Input/output error", ""};
+  start();
+  ASSERT_TRUE(becomes(State::Refused));
+  EXPECT_THAT(reason(), HasSubstr("can't be read from its record: reading datasets.json"));
+  EXPECT_EQ(world.count("mount ro"), 0);
+  EXPECT_FALSE(world.pinned);
+  world.pin_error.reset();
+  EXPECT_TRUE(becomes(State::Ready));
+}
+
+TEST_F(VolumeTest, ADeviceIsNotMountedIfItsOtherMountCannotBeSeen) {
+  world.plug_in(kNqn);
+  world.mount("/mnt/other", true, world.block->device_number);
+  world.mount("/mnt/other", false, 7, "none", "tmpfs");
+  start();
+  ASSERT_TRUE(becomes(State::Refused));
+  EXPECT_THAT(reason(), HasSubstr("is mounted at /mnt/other, with a file system that can't be seen"));
+  world.mounts.pop_back();
+  EXPECT_TRUE(becomes(State::Ready));
+}
+
 TEST_F(VolumeTest, ARestartedDaemonNeverReportsAFrozenMountAsReady) {
   world.plug_in(kNqn);
   world.mount("/mnt/data", true, world.block->device_number);

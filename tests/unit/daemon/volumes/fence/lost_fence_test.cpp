@@ -1,4 +1,5 @@
 // A mount that this host may no longer write: it is unmounted only if nothing more can be written.
+#include "daemon/volumes/release_step.hpp"
 #include "tests/unit/daemon/volumes/fence/fence_fixture.hpp"
 
 namespace spark::volumes {
@@ -57,6 +58,21 @@ TEST_F(ExchangedDiskTest, AConnectionThatCannotBeEndedKeepsTheMount) {
   ASSERT_TRUE(run_until([&] { return world.count("cut off") > 2; })) << "it is tried again";
   EXPECT_THAT(reason(), HasSubstr("would write to the other file system, and the kernel has not finished"));
   EXPECT_EQ(world.count("unmount"), 0);
+}
+
+// MikroTik's bare slot names, for example: another volume has namespace 2 of another target.
+TEST_F(ExchangedDiskTest, AMountOfAnotherTargetsNamespaceDoesNotKeepTheConnection) {
+  exchange_the_disk();
+  world.plug_in_other(kNqn);
+  const auto& theirs = *world.others.begin()->second;
+  world.mount("/mnt/logs", false, theirs.device_number, "/dev/nvme9n1");
+  EXPECT_TRUE(run_until([&] { return world.count("cut off") > 0; })) << reason();
+}
+
+TEST_F(ExchangedDiskTest, AMountTableThatCannotBeReadKeepsTheConnection) {
+  exchange_the_disk();
+  world.mount_table_readable = false;
+  EXPECT_TRUE(is_connection_shared(volume->context().seams, settings));
 }
 
 TEST_F(FenceTest, AReservationTakenForAMountThatTimedOutIsGivenBackWhenItFails) {

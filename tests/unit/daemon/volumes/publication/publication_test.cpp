@@ -55,6 +55,18 @@ TEST_F(PublishTest, APublishedVolumeStaysReadyAndReadOnlyUntilItIsMadeWritable) 
   EXPECT_TRUE(volume->status().history.outages().empty());
 }
 
+TEST_F(PublishTest, IsGivenUpIfTheTargetGoesSilentBeforeItIsFlushed) {
+  start();
+  ASSERT_TRUE(becomes(State::Ready));
+  world.flush_waits = true;
+  world.set_link("connecting");
+  const auto published = publish();
+  ASSERT_FALSE(published);
+  EXPECT_THAT(published.error().message(), HasSubstr("volume datasets is stalled"));
+  EXPECT_EQ(world.count("publish"), 0);
+  world.flush_waits = false;
+}
+
 // It records a publication that a crash kept from being recorded, but not one that a writer has ended.
 TEST_F(PublishTest, AReadOnlyMountByHandIsPublishedOnlyIfNoWriterHasOpenedItSince) {
   for (const bool is_written_since : {true, false}) {

@@ -153,6 +153,21 @@ TEST_F(UnfinishedDownTest, AVolumeStillMountedIsUnmountedAndDisconnected) {
   EXPECT_EQ(to_json(settings, volume->status()).at("down").at("by"), "alice");
 }
 
+TEST_F(UnfinishedDownTest, ItsFlushIsWaitedForWhileItMakesProgress) {
+  settings.access = config::Access::Exclusive;
+  settings.fence = config::Fence::None;
+  timings.flush_silence = Duration(5);
+  world.mount("/mnt/data", false, world.block->device_number);
+  world.flush_waits = true;
+  world.io_per_look = 1;
+  start();
+  ASSERT_TRUE(run_until([&] { return world.io_looks > 50; }));
+  EXPECT_EQ(world.count("flush"), 1) << reason();
+  EXPECT_THAT(reason(), HasSubstr("being written to /dev/nvme7n1"));
+  world.flush_waits = false;
+  EXPECT_TRUE(becomes(State::Down));
+}
+
 TEST_F(UnfinishedDownTest, ASecondDownDisconnectsAVolumeStillConnected) {
   start();
   EXPECT_TRUE(ask_down());
