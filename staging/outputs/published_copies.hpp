@@ -2,7 +2,6 @@
 // beside it.
 #pragma once
 
-#include <cstdint>
 #include <filesystem>
 #include <optional>
 #include <set>
@@ -10,6 +9,7 @@
 #include <vector>
 
 #include "base/result.hpp"
+#include "staging/checkpoints/checkpoint.hpp"
 #include "staging/checkpoints/completeness.hpp"
 #include "staging/copy/copy.hpp"
 #include "staging/copy/partial/publish.hpp"
@@ -17,15 +17,6 @@
 
 namespace spark::staging {
 
-struct PublishedCopy {
-  std::string name;
-  std::int64_t mtime_ns = 0;  // of its source's root: when the job finished writing it
-  std::string source_name;    // of the file or folder that was sent
-};
-
-struct UnreadableCopy {
-  std::string name, reason;
-};
 using UnreadableCopies = std::vector<UnreadableCopy>;
 
 // None if nothing was published there. After a crash between the two renames of a publishing, the manifest is

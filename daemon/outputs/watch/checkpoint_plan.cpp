@@ -56,10 +56,6 @@ const PublishedCheckpoint* overtaking(const LocalCheckpoint& one, Turn turn, con
   return one.mtime_ns < (own != nullptr && is_own_time ? own->mtime_ns : there->mtime_ns) ? &*there : nullptr;
 }
 
-std::string text_of(const json::object& object, std::string_view key) {
-  return get_string(object, key).value_or("");
-}
-
 }  // namespace
 
 std::string rule_of(const config::Output& output) {
@@ -134,56 +130,6 @@ CheckpointPlan plan_checkpoints(const config::Output& output, const Holdings& he
     if (copy != nullptr) plan.surplus.push_back({one.name, one.written, *copy});
   }
   return plan;
-}
-
-std::vector<LocalCheckpoint> local_from_json(const json::object& answer) {
-  std::vector<LocalCheckpoint> all;
-  const json::array* rows = get_array(answer, "checkpoints");
-  for (std::size_t i = 0; rows != nullptr && i < rows->size(); ++i) {
-    const json::object& row = (*rows)[i].as_object();
-    const auto number = [&row](std::string_view key) { return get_int(row, key).value_or(0); };
-    const std::int64_t changed_ns = number("changed_ns");
-    all.push_back(
-        {text_of(row, "name"), number("mtime_ns"), changed_ns, get_int(row, "written").value_or(changed_ns),
-         static_cast<Bytes>(number("bytes")), static_cast<std::uint64_t>(number("entries")),
-         static_cast<std::uint64_t>(number("inode")), text_of(row, "incomplete"),
-         get_bool(row, "is_settling").value_or(false), get_bool(row, "is_unproven").value_or(false),
-         get_bool(row, "stays_unproven").value_or(false), get_bool(row, "is_in_future").value_or(false)});
-  }
-  std::ranges::sort(all, staging::is_above<LocalCheckpoint>);
-  return all;
-}
-
-std::vector<PublishedCheckpoint> published_from_json(const json::object& answer, const char* key) {
-  std::vector<PublishedCheckpoint> all;
-  const json::array* rows = get_array(answer, key);
-  for (std::size_t i = 0; rows != nullptr && i < rows->size(); ++i) {
-    const json::object& row = (*rows)[i].as_object();
-    all.push_back({text_of(row, "name"), get_int(row, "mtime_ns").value_or(0)});
-  }
-  std::ranges::sort(all, staging::is_above<PublishedCheckpoint>);
-  return all;
-}
-
-std::vector<BegunCheckpoint> begun_from_json(const json::object& answer) {
-  std::vector<BegunCheckpoint> all;
-  const json::array* rows = get_array(answer, "begun");
-  for (std::size_t i = 0; rows != nullptr && i < rows->size(); ++i) {
-    const json::object& row = (*rows)[i].as_object();
-    all.push_back({text_of(row, "name"), get_int(row, "own_written").value_or(0),
-                   get_bool(row, "has_others").value_or(false), get_int(row, "others_progress").value_or(0)});
-  }
-  return all;
-}
-
-std::vector<UnreadableCheckpoint> unreadable_from_json(const json::object& answer) {
-  std::vector<UnreadableCheckpoint> all;
-  const json::array* rows = get_array(answer, "unreadable");
-  for (std::size_t i = 0; rows != nullptr && i < rows->size(); ++i) {
-    const json::object& row = (*rows)[i].as_object();
-    all.push_back({text_of(row, "name"), text_of(row, "reason")});
-  }
-  return all;
 }
 
 json::object changes_to_json(const Changes& changes) {

@@ -9,45 +9,14 @@
 #include <vector>
 
 #include "base/json.hpp"
-#include "base/units.hpp"
 #include "daemon/config/model.hpp"
+#include "staging/checkpoints/checkpoint.hpp"
 
 namespace spark::outputs {
 
-struct LocalCheckpoint {
-  std::string name;
-  std::int64_t mtime_ns = 0;    // of its root
-  std::int64_t changed_ns = 0;  // the newest change of anything in it
-  std::int64_t written = 0;     // identifies what was written: a chmod changes nothing
-  Bytes bytes = 0;
-  std::uint64_t entries = 0, inode = 0;  // everything in it; of its root
-  std::string incomplete;                // why it is not complete; empty means complete
-  bool is_settling = false;              // it is complete once it has not changed for a few seconds
-  bool is_unproven = false;              // staging::Checkpoint has this and the next
-  bool stays_unproven = false;
-  bool is_in_future = false;  // its times are later than the clock
-};
-
-struct PublishedCheckpoint {
-  std::string name;
-  std::int64_t mtime_ns = 0;  // that of the local checkpoint when it was sent
-  bool operator==(const PublishedCheckpoint&) const = default;
-};
-
-// One whose manifest can't be read: neither counted nor deleted.
-struct UnreadableCheckpoint {
-  std::string name, reason;
-};
-
-// A checkpoint of several hosts of which some shards are on the volume.
-struct BegunCheckpoint {
-  std::string name;
-  std::int64_t own_written = 0;      // LocalCheckpoint::written when its shard was sent; 0 means not sent
-  bool has_others = false;           // another host has sent its shard
-  std::int64_t others_progress = 0;  // changes while other hosts send theirs
-  bool is_stuck = false;             // nothing of this has changed for some time
-  bool operator==(const BegunCheckpoint&) const = default;
-};
+using LocalCheckpoint = staging::Checkpoint;
+using PublishedCheckpoint = staging::PublishedCopy;
+using staging::BegunCheckpoint, staging::UnreadableCopy;
 
 // Whether this host's shard there is of the checkpoint as it is now: a job may save a checkpoint again.
 bool has_sent(const LocalCheckpoint& local, const std::vector<BegunCheckpoint>& begun);
@@ -100,11 +69,6 @@ bool is_published(const config::Output& output, const LocalCheckpoint& local,
 // are ordered among themselves, by time, and are never surplus. Neither is the highest complete one.
 CheckpointPlan plan_checkpoints(const config::Output& output, const Holdings& held, const Changes& sent);
 
-// From the results of the worker verbs "scan-output" and "list-published".
-std::vector<LocalCheckpoint> local_from_json(const json::object& answer);
-std::vector<PublishedCheckpoint> published_from_json(const json::object& answer, const char* key = "copies");
-std::vector<BegunCheckpoint> begun_from_json(const json::object& answer);
-std::vector<UnreadableCheckpoint> unreadable_from_json(const json::object& answer);
 // {NAME: nanoseconds}; null gives no changes.
 json::object changes_to_json(const Changes& changes);
 Changes changes_from_json(const json::object* object);

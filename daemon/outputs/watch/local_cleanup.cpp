@@ -22,7 +22,7 @@ std::vector<std::string> names_of(const std::vector<Row>& rows) {
 
 std::vector<DeletionProof> prove_deletions(const config::Output& output, const std::vector<Surplus>& surplus,
                                            const json::object& listed) {
-  const auto whole = published_from_json(listed, "whole");
+  const auto whole = staging::rows_from_json<PublishedCheckpoint>(listed, "whole");
   std::vector<DeletionProof> proofs;
   for (const Surplus& one : surplus) {
     if (std::ranges::find(whole, one.copy) == whole.end()) continue;

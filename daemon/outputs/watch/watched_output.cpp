@@ -77,7 +77,7 @@ asio::awaitable<Result<WatchedOutput::Seen>> WatchedOutput::look() {
   Seen seen;
   seen.missing = get_string(*answer, "missing").value_or("");
   seen.owner = static_cast<uid_t>(get_int(*answer, "uid").value_or(0));
-  seen.local = local_from_json(*answer);
+  seen.local = staging::rows_from_json<LocalCheckpoint>(*answer, "checkpoints");
   known_.mark_remnants(seen.local);
   seen.best = get_string(*answer, "best").value_or("");
   seen.held = texts(*answer, "held");
@@ -134,11 +134,11 @@ asio::awaitable<void> WatchedOutput::list_published(Seen& seen) {
     seen.unlisted = answer.error().message();
     co_return;
   }
-  seen.published = published_from_json(*answer);
+  seen.published = staging::rows_from_json<PublishedCheckpoint>(*answer, "copies");
   seen.pointer = get_string(*answer, "latest").value_or("");
-  seen.unreadable = unreadable_from_json(*answer);
+  seen.unreadable = staging::rows_from_json<UnreadableCopy>(*answer, "unreadable");
   seen.volume_bytes = static_cast<Bytes>(get_int(*answer, "volume_bytes").value_or(0));
-  seen.begun = begun_from_json(*answer);
+  seen.begun = staging::rows_from_json<BegunCheckpoint>(*answer, "begun");
   known_.mark_stuck(seen.begun);
 }
 

@@ -69,7 +69,7 @@ asio::awaitable<Result<json::object>> WatchedOutput::latest(bool offline) {
   const PublishedCheckpoint* published =
       seen->published && !seen->published->empty() ? &seen->published->front() : nullptr;
   const std::string answer = is_here ? newest->name : published != nullptr ? published->name : "";
-  const auto hidden = std::ranges::find_if(seen->unreadable, [&](const UnreadableCheckpoint& one) {
+  const auto hidden = std::ranges::find_if(seen->unreadable, [&](const UnreadableCopy& one) {
     return answer.empty() || staging::step_of(one.name) > staging::step_of(answer);
   });
   if (hidden != seen->unreadable.end()) {

@@ -232,19 +232,16 @@ TEST(CheckpointPlan, ASurplusHasTheChangeThatWasSeenAndTheCopyThatItDependsOn) {
 }
 
 TEST(CheckpointPlan, ParsesTheWorkersAnswers) {
-  const auto local = local_from_json(
-      {{"checkpoints",
-        json::array{json::object{
-            {"name", "a"}, {"mtime_ns", 7}, {"changed_ns", 9}, {"bytes", 8}, {"incomplete", "x"}}}}});
-  ASSERT_EQ(local.size(), 1u);
-  EXPECT_EQ(local[0].name, "a");
-  EXPECT_EQ(local[0].changed_ns, 9);
-  EXPECT_EQ(local[0].bytes, 8u);
-  EXPECT_EQ(local[0].incomplete, "x");
-  const auto published =
-      published_from_json({{"copies", json::array{json::object{{"name", "a"}, {"mtime_ns", 7}}}}});
-  ASSERT_EQ(published.size(), 1u);
-  EXPECT_EQ(published[0].mtime_ns, 7);
+  const std::vector<LocalCheckpoint> rows{{.name = "a", .written = 9, .bytes = 8, .incomplete = "x"},
+                                          {.name = "b", .inode = 7, .is_settling = true}};
+  const auto read = staging::rows_from_json<LocalCheckpoint>({{"rows", staging::rows_to_json(rows)}}, "rows");
+  ASSERT_EQ(read.size(), 2u);
+  EXPECT_EQ(read[0].name, "a");
+  EXPECT_EQ(read[0].written, 9);
+  EXPECT_EQ(read[0].bytes, 8u);
+  EXPECT_EQ(read[0].incomplete, "x");
+  EXPECT_EQ(read[1].inode, 7u);
+  EXPECT_TRUE(read[1].is_settling);
 }
 
 }  // namespace

@@ -6,8 +6,8 @@ namespace {
 using testing::HasSubstr;
 
 constexpr char kTwoThere[] =
-    R"(echo '{"result": {"uid": 1000, "checkpoints": [{"name": "step-3", "mtime_ns": 30, "changed_ns": 31,
-       "bytes": 5, "incomplete": ""}, {"name": "step-2", "mtime_ns": 20, "changed_ns": 21, "bytes": 5,
+    R"(echo '{"result": {"uid": 1000, "checkpoints": [{"name": "step-3", "mtime_ns": 30, "written": 31,
+       "bytes": 5, "incomplete": ""}, {"name": "step-2", "mtime_ns": 20, "written": 21, "bytes": 5,
        "incomplete": ""}]}}' | tr -d '\n'; echo)";
 constexpr char kOlderBegunElsewhere[] =
     R"(echo '{"result": {"copies": [], "begun": [
@@ -80,7 +80,7 @@ TEST_F(WatchedOutputTest, TheStatusSaysWhyTheNewestCheckpointIsUnsent) {
   EXPECT_EQ(told(), "null");
   worker.on(
       "scan-output",
-      R"(echo '{"result": {"uid": 1000, "checkpoints": [{"name": "step-3", "mtime_ns": 30, "changed_ns": 31,
+      R"(echo '{"result": {"uid": 1000, "checkpoints": [{"name": "step-3", "mtime_ns": 30, "written": 31,
                "bytes": 5, "incomplete": "it has no DONE yet"}]}}' | tr -d '\n'; echo)");
   EXPECT_EQ(told(), R"("step-3 is not on checkpoints:run7, as it is not complete: it has no DONE yet")");
 }
@@ -117,7 +117,7 @@ TEST_F(WatchedOutputTest, ACheckpointThatWasSavedAgainSinceItsTransferFailedIsSe
   ASSERT_TRUE(run_until(context, [&] { return watches->find("run7")->facts().failures == 1; }));
   worker.on(
       "scan-output",
-      R"(echo '{"result": {"uid": 1000, "checkpoints": [{"name": "step-2", "mtime_ns": 20, "changed_ns": 29,
+      R"(echo '{"result": {"uid": 1000, "checkpoints": [{"name": "step-2", "mtime_ns": 20, "written": 29,
        "bytes": 5, "incomplete": ""}]}}' | tr -d '\n'; echo)");
   ASSERT_TRUE(calls("stage-out", 2));
   EXPECT_TRUE(run_until(
@@ -255,7 +255,7 @@ TEST_F(WatchedOutputTest, IfANewerCheckpointWaitsWhenASendingEndsTheNextLeavesNo
 TEST_F(WatchedOutputTest, TimesInTheFutureAreShown) {
   worker.on("scan-output",
             R"(echo '{"result": {"uid": 1000, "checkpoints": [{"name": "step-2", "mtime_ns": 20,
-    "changed_ns": 21, "bytes": 5, "incomplete": "", "is_in_future": true}]}}' | tr -d '\n'; echo)");
+    "written": 21, "bytes": 5, "incomplete": "", "is_in_future": true}]}}' | tr -d '\n'; echo)");
   watches->apply(settings);
   ASSERT_TRUE(run_until(context, [&] {
     return watches->find("run7")->facts().reason.find("later than this host's clock") != std::string::npos;
