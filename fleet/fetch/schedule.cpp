@@ -69,9 +69,14 @@ void Schedule::asked_by(std::span<const NodeId> nodes, SteadyTime now) {
   }
 }
 
-void Schedule::blame(std::size_t peer) {
-  peers_[peer].is_blamed = true;
+void Schedule::lacks(std::size_t peer, std::uint64_t unit) {
+  peers_[peer].missing.insert(unit);
   look_anew();
+}
+
+bool Schedule::blame(std::size_t peer) {
+  look_anew();
+  return !std::exchange(peers_[peer].is_blamed, true);
 }
 
 // False after this host itself was stopped: what it knows of the others is old.
