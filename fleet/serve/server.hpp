@@ -50,7 +50,8 @@ class Server {
   using MayAsk = std::function<bool(const std::optional<std::string>& identity, const std::string& address)>;
   Server(ServerSettings settings, std::shared_ptr<Security> security, MayAsk may_ask);
 
-  // Runs until `stop`, or until the listening socket fails. Its threads end with it.
+  Result<> listen();
+  // Listens, if it does not yet, and runs until `stop`. Its threads end with it.
   Result<> run(const StopFlag& stop);
   void look();  // refreshes the published and leased copies, and frees lists; see PublishedCopies::look()
   bool is_limited() const { return published_.is_leased(); }  // local jobs have priority
@@ -67,17 +68,20 @@ class Server {
   Offers offers_{local_offers_};
   ServedCounts counts_;
   staging::Throttle throttle_;
+  UniqueFd listening_;
 
   BufferPool buffers_;
 
-  std::unique_ptr<Channel> greet(UniqueFd socket);
+  // A client is an address: one host may not take what others need.
+  std::unique_ptr<Channel> greet(UniqueFd socket, const std::string& client);
   void serve(UniqueFd socket);
-  Result<> answer(Channel& channel, const PeerRequest& request);
+  Result<> answer(Channel& channel, const std::string& client, const PeerRequest& request);
   void limit_sending(Channel& channel, SteadyTime began) const;
   Result<> send(Channel& channel, const AnswerHead& head, std::string_view body);
   Result<> send_body(Channel& channel, const AnswerHead& head, std::string_view body);
-  Result<> send_unit(Channel& channel, const PeerRequest& request);
-  Result<> send_file(Channel& channel, const std::optional<std::filesystem::path>& path);
+  Result<> send_unit(Channel& channel, const std::string& client, const PeerRequest& request);
+  Result<> send_file(Channel& channel, const std::string& client,
+                     const std::optional<std::filesystem::path>& path);
 };
 
 }  // namespace spark::fleet
