@@ -92,7 +92,9 @@ json::value PeerService::status() const {
     status["peers"] = json::array{};
   }
   status["serving"] = !last_.empty();
-  status["reason"] = error_ ? json::value(error_->message()) : json::value(nullptr);
+  status["reason"] = error_          ? json::value(error_->message())
+                     : last_.empty() ? json::value("the process that serves peers is starting")
+                                     : json::value(nullptr);
   return status;
 }
 

@@ -19,8 +19,7 @@ namespace {
 
 constexpr char kSilentFile[] = "silent", kFoundFile[] = "found", kNodesFile[] = "nodes";
 constexpr std::size_t kMostNoted = 1024;
-constexpr std::chrono::seconds kSilentFor{15};
-constexpr std::chrono::milliseconds kResolving{2'000};  // all names of a staging, before its first byte
+constexpr std::chrono::seconds kNotedFor{15};
 
 // A host without NVMe has no NQN: systemd's machine ID is used instead.
 std::string host_name() {
@@ -68,41 +67,54 @@ Result<FleetMembers> fleet_members_of(const json::object& object) {
   return members;
 }
 
-void add_found(FleetMembers& members, const std::vector<std::string>& addresses) {
+fleet::FoundNames addresses_of(const FleetMembers& members, fleet::NameService& names,
+                               std::chrono::milliseconds limit, fleet::FoundNames known) {
+  std::vector<std::string> unknown;
+  const auto add = [&](const fleet::Endpoint& endpoint) {
+    if (!known.contains(endpoint.address)) unknown.push_back(endpoint.address);
+  };
+  if (members.dns) add(*members.dns);
+  for (const fleet::PeerAddress& peer : members.peers) std::ranges::for_each(peer.endpoints, add);
+  known.merge(names.find(unknown, limit));
+  for (const std::string& name : unknown) known.try_emplace(name);
+  return known;
+}
+
+void use_addresses(FleetMembers& members, const fleet::FoundNames& found) {
+  const auto addresses = [&](const std::string& name) {
+    const auto there = found.find(name);
+    return there == found.end() ? std::vector<std::string>() : there->second;
+  };
   std::set<std::string> known{members.listen.address};
-  for (const fleet::PeerAddress& peer : members.peers) {
-    for (const fleet::Endpoint& endpoint : peer.endpoints) known.insert(endpoint.address);
+  for (fleet::PeerAddress& peer : members.peers) {
+    for (const fleet::Endpoint& named : std::exchange(peer.endpoints, {}))
+      for (const std::string& address : addresses(named.address)) {
+        peer.endpoints.push_back({address, named.port});
+        known.insert(address);
+      }
   }
-  for (const std::string& address : addresses) {
-    if (!members.dns || !known.insert(address).second || !fleet::interface_of(address).empty()) continue;
+  if (!members.dns) return;
+  for (const std::string& address : addresses(members.dns->address)) {
+    if (!known.insert(address).second || !fleet::interface_of(address).empty()) continue;
     members.peers.push_back({address, {{address, members.dns->port}}});
   }
 }
 
 std::vector<fleet::JobNode> add_nodes(FleetMembers& members, const std::vector<std::string>& nodes,
-                                      const fleet::Resolve& resolve) {
+                                      fleet::NameService& names) {
   std::vector<fleet::JobNode> all;
-  if (nodes.empty()) return all;
   std::set<std::string> known{members.listen.address};
-  std::vector<std::string> names;
   for (const fleet::PeerAddress& peer : members.peers) {
     known.insert(peer.name);
-    for (const fleet::Endpoint& endpoint : peer.endpoints) names.push_back(endpoint.address);
+    for (const fleet::Endpoint& endpoint : peer.endpoints) known.insert(endpoint.address);
   }
-  const std::size_t of_peers = names.size();
+  std::vector<std::string> unknown;
   for (const std::string& node : nodes)
-    if (!known.contains(node)) names.push_back(node);
-  const auto found = fleet::resolve_all(names, kResolving, resolve);
-  const auto addresses_of = [&](const std::string& name) {
-    const auto there = found.find(name);
-    return there == found.end() ? std::vector<std::string>() : there->second;
-  };
-  for (std::size_t i = 0; i < of_peers; ++i) {
-    const auto addresses = addresses_of(names[i]);
-    known.insert(addresses.begin(), addresses.end());
-  }
+    if (!known.contains(node)) unknown.push_back(node);
+  const auto found = names.find(unknown, kResolving);
   for (const std::string& node : nodes) {
-    const auto addresses = known.insert(node).second ? addresses_of(node) : std::vector<std::string>();
+    const auto there = known.insert(node).second ? found.find(node) : found.end();
+    const auto addresses = there == found.end() ? std::vector<std::string>() : there->second;
     all.push_back({node, addresses});
     std::ranges::sort(all.back().addresses);  // a name service may rotate them
     if (addresses.empty()) continue;
@@ -138,6 +150,27 @@ std::vector<std::string> lines_of(const std::filesystem::path& path) {
   return lines;
 }
 
+bool is_fresh(const std::filesystem::path& path) {
+  struct stat info {};
+  return ::stat(path.c_str(), &info) == 0 && ::time(nullptr) - info.st_mtim.tv_sec <= kNotedFor.count();
+}
+
+// A name, then its addresses.
+std::string line_of(const std::string& name, const std::vector<std::string>& addresses) {
+  std::string line = name;
+  for (const std::string& address : addresses) line += " " + address;
+  return line + "\n";
+}
+
+std::vector<fleet::JobNode> names_in(const std::filesystem::path& path) {
+  std::vector<fleet::JobNode> names;
+  for (const std::string& line : lines_of(path)) {
+    const auto words = split(line, ' ');
+    names.push_back({std::string(words.front()), std::vector<std::string>(words.begin() + 1, words.end())});
+  }
+  return names;
+}
+
 }  // namespace
 
 void note_silent(const std::filesystem::path& boards, const json::array& peers) {
@@ -149,25 +182,25 @@ void note_silent(const std::filesystem::path& boards, const json::array& peers) 
 }
 
 std::set<std::string> silent_peers(const std::filesystem::path& boards) {
-  struct stat info {};
   const auto path = boards / kSilentFile;
-  if (::stat(path.c_str(), &info) != 0 || ::time(nullptr) - info.st_mtim.tv_sec > kSilentFor.count())
-    return {};
+  if (!is_fresh(path)) return {};
   const auto names = lines_of(path);
   return {names.begin(), names.end()};
 }
 
-void note_found(const std::filesystem::path& boards, const std::vector<std::string>& addresses) {
+void note_found(const std::filesystem::path& boards, const fleet::FoundNames& found) {
   std::string lines;
-  for (const std::string& address : addresses) lines += address + "\n";
+  for (const auto& [name, addresses] : found) lines += line_of(name, addresses);
   note(boards, kFoundFile, lines);
 }
 
-std::vector<std::string> found_peers(const std::filesystem::path& boards) {
-  return lines_of(boards / kFoundFile);
+fleet::FoundNames noted_names(const std::filesystem::path& boards) {
+  fleet::FoundNames found;
+  if (!is_fresh(boards / kFoundFile)) return found;
+  for (fleet::JobNode& name : names_in(boards / kFoundFile)) found[name.name] = std::move(name.addresses);
+  return found;
 }
 
-// A line is a name, then its addresses.
 void note_nodes(const std::filesystem::path& boards, const std::vector<fleet::JobNode>& nodes) {
   const std::vector<fleet::JobNode> noted = noted_nodes(boards);
   std::string lines;
@@ -176,9 +209,7 @@ void note_nodes(const std::filesystem::path& boards, const std::vector<fleet::Jo
       return one.name == node.name && (node.addresses.empty() || one.addresses == node.addresses);
     });
     if (is_noted) continue;
-    lines += node.name;
-    for (const std::string& address : node.addresses) lines += " " + address;
-    lines += "\n";
+    lines += line_of(node.name, node.addresses);
   }
   if (lines.empty()) return;
   std::error_code ignored;
@@ -192,12 +223,7 @@ void note_nodes(const std::filesystem::path& boards, const std::vector<fleet::Jo
 }
 
 std::vector<fleet::JobNode> noted_nodes(const std::filesystem::path& boards) {
-  std::vector<fleet::JobNode> nodes;
-  for (const std::string& line : lines_of(boards / kNodesFile)) {
-    const auto words = split(line, ' ');
-    nodes.push_back({std::string(words.front()), std::vector<std::string>(words.begin() + 1, words.end())});
-  }
-  return nodes;
+  return names_in(boards / kNodesFile);
 }
 
 std::unique_ptr<fleet::PeerExchange> exchange_of(const json::object& request, const std::string& dataset,
@@ -216,8 +242,9 @@ std::unique_ptr<fleet::PeerExchange> exchange_of(const json::object& request, co
   settings.is_slow = get_bool(*object, "slow").value_or(false);
   settings.boards = boards_in(cache->state_dir);
   settings.data = staging::CacheFolder(cache->path).partial(dataset) / "data";
-  add_found(*members, found_peers(settings.boards));
-  note_nodes(settings.boards, add_nodes(*members, members->nodes, fleet::resolve));
+  fleet::NameService names(fleet::resolve);
+  use_addresses(*members, addresses_of(*members, names, kResolving, noted_names(settings.boards)));
+  note_nodes(settings.boards, add_nodes(*members, members->nodes, names));
   const auto silent = silent_peers(settings.boards);
   const auto security = std::make_shared<fleet::CurrentSecurity>(members->security, members->key_file);
   for (fleet::PeerAddress& peer : members->peers) {

@@ -54,8 +54,12 @@ Result<json::object> serve_peers_verb(const json::object& request, const Progres
   if (!members) return members.take_error();
   ::syscall(SYS_ioprio_set, kIoOfProcess, 0, kIdleClass);  // inherited by each thread that this one starts
   const std::filesystem::path boards = boards_in(cache->state_dir);
-  Neighbours neighbours(*members, fleet::resolve);
-  fleet::JobNodes nodes([boards] { return noted_nodes(boards); }, fleet::resolve);
+  fleet::NameService names(fleet::resolve);
+  Neighbours neighbours(*members, names);
+  fleet::JobNodes nodes([boards] { return noted_nodes(boards); },
+                        [&](const std::string& name) -> Result<std::vector<std::string>> {
+                          return names.find({name}, kResolving)[name];
+                        });
   const std::string interface = fleet::interface_of(members->listen.address);
   fleet::ServerSettings settings{members->listen,
                                  cache->path,
@@ -76,6 +80,8 @@ Result<json::object> serve_peers_verb(const json::object& request, const Progres
                          return is_listed && (neighbours.has(address) || nodes.has(address));
                        });
   fleet::KeyWatch key(members->key_file, members->security->key());
+  if (auto listening = server.listen(); !listening) return listening.take_error();
+  progress(report(server, *members, {}));  // peers are served before any of them was asked
   StopFlag stop{false};
   const auto look = [&] {
     for (; !stop; std::this_thread::sleep_for(kLook)) server.look();
@@ -99,8 +105,7 @@ Result<json::object> serve_peers_verb(const json::object& request, const Progres
       progress(report(server, *members, std::move(peers)));
     }
   };
-  // Only the last two wait for a name service, and only the first one for the cache's drive: neither may keep
-  // an old key in use.
+  // Only the first one waits for the cache's drive, which may not keep an old key in use.
   std::array threads{start_thread(look), start_thread(watch_key), start_thread(look_up), start_thread(ask)};
   auto served = server.run(stop);
   stop = true;
@@ -115,7 +120,8 @@ Result<json::object> ask_peers_verb(const json::object& request, const ProgressL
   const json::object* object = get_object(request, "fleet");
   const auto members = fleet_members_of(object == nullptr ? json::object{} : *object);
   if (!members) return members.take_error();
-  return json::object{{"peers", Neighbours(*members, fleet::resolve).ask_with_datasets()}};
+  fleet::NameService names(fleet::resolve);
+  return json::object{{"peers", Neighbours(*members, names).ask_with_datasets()}};
 }
 
 }  // namespace spark::workers
