@@ -235,12 +235,17 @@ def test_a_client_without_tls_gets_nothing(fleet):
 
 
 def test_the_key_made_by_the_steps_of_the_page_is_valid(tmp_path):
-    """`spark-stage fleet key`, with the installation steps of the page; the other tests give such a key to daemons."""
-    made = subprocess.run([BUILD / "cli/spark-stage", "fleet", "key"], capture_output=True, text=True, check=True)
-    assert len(made.stdout.strip()) == 64 and int(made.stdout, 16) > 0
-    (tmp_path / "fleet.key").write_text(made.stdout)
-    subprocess.run(["install", "-D", "-m", "600", tmp_path / "fleet.key", tmp_path / "keys/fleet"], check=True)
-    assert (tmp_path / "keys/fleet").stat().st_mode & 0o777 == 0o600
+    """The other tests give such a key to daemons."""
+    made, copied = tmp_path / "keys/fleet", tmp_path / "other/keys/fleet"
+    subprocess.run([BUILD / "cli/spark-stage", "fleet", "key", "--output", made], check=True)
+    assert made.stat().st_mode & 0o777 == 0o600 and made.parent.stat().st_mode & 0o777 == 0o700
+    subprocess.run(["install", "-D", "-m", "600", "/dev/stdin", copied], check=True, input=made.read_bytes())
+    assert copied.stat().st_mode & 0o777 == 0o600
+    assert len(copied.read_text().strip()) == 64 and int(copied.read_text(), 16) > 0
+    again = subprocess.run([BUILD / "cli/spark-stage", "fleet", "key", "--output", made], capture_output=True, text=True, check=False)
+    assert again.returncode == 7 and made.read_text() == copied.read_text(), again.stderr
+    printed = subprocess.run([BUILD / "cli/spark-stage", "fleet", "key"], capture_output=True, text=True, check=True)
+    assert len(printed.stdout.strip()) == 64
 
 
 def test_a_restarted_daemon_continues_with_its_peers(fleet):
