@@ -172,7 +172,6 @@ json::object show(const FleetSettings& fleet) {
       {"upload", fleet.upload.percent > 0 ? json::value(to_string(fleet.upload))
                                           : json::value(std::to_string(fleet.upload.bytes) + "B/s")}};
   if (fleet.dns) shown["dns"] = to_string(*fleet.dns);
-  if (!fleet.allow.empty()) shown["allow"] = list(fleet.allow);
   return shown;
 }
 

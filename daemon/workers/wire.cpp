@@ -99,7 +99,6 @@ json::object to_json(const config::FleetSettings& fleet) {
           {"key_file", fleet.key_file.native()},
           {"peers", std::move(peers)},
           {"dns", fleet.dns ? json::value(portal_to_json(*fleet.dns)) : json::value(nullptr)},
-          {"allow", json::array(fleet.allow.begin(), fleet.allow.end())},
           {"upload_bytes", fleet.upload.bytes},
           {"upload_percent", fleet.upload.percent}};
 }

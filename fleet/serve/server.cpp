@@ -58,29 +58,32 @@ Result<> Server::run(const StopFlag& stop) {
     if (::poll(&poll, 1, static_cast<int>(kTick.count())) <= 0) continue;
     UniqueFd socket(::accept4(listening_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
     const std::string client = socket ? address_of(socket.get()) : "";
-    if (socket && !connections.open(std::move(socket), client)) ++counts_.refused;
+    if (socket && !connections.open(std::move(socket), client))
+      counts_.refused(client, Refusal::Share, std::chrono::steady_clock::now());
   }
   return {};
 }
 
-// Null if it is no peer.
+// Null if it is refused.
 std::unique_ptr<Channel> Server::greet(UniqueFd socket, const std::string& address) {
-  if (!may_ask_(std::nullopt, address)) return nullptr;
+  const auto refuse = [&](Refusal why) {
+    counts_.refused(address, why, std::chrono::steady_clock::now());
+    return nullptr;
+  };
+  if (!may_ask_(address)) return refuse(Refusal::Unlisted);
   const Greetings::Place place(greetings_, address);
-  if (!place) return nullptr;
+  if (!place) return refuse(Refusal::Share);
   auto channel = Channel::accept(security_, std::move(socket), settings_.greeting);
-  if (!channel || !may_ask_((*channel)->peer(), address)) return nullptr;
-  return std::move(*channel);
+  if (channel) return std::move(*channel);
+  // A client that sends nothing is no host of a fleet.
+  return channel.error().kind == Errc::Denied ? refuse(Refusal::Key) : nullptr;
 }
 
 void Server::serve(UniqueFd socket) {
   const std::string client = address_of(socket.get());
   const auto channel = greet(std::move(socket), client);
-  if (!channel) {
-    ++counts_.refused;
-    return;
-  }
-  ++counts_.connections;
+  if (!channel) return;
+  counts_.connected();
   for (std::string buffered;;) {
     channel->set_limits(kIdle, std::chrono::steady_clock::now() + kIdle);
     const auto head = read_request(*channel, buffered);
@@ -158,10 +161,11 @@ Result<> Server::send_unit(Channel& channel, const std::string& client, const Pe
     head.is_plain = body->is_plain;
     auto sent =
         send_body(channel, head, {reinterpret_cast<const char*>(body->bytes.data()), body->bytes.size()});
-    ++counts_.units;
-    counts_.bytes += body->bytes.size();
+    if (sent) counts_.sent(client, body->bytes.size());
+    if (!sent) counts_.failed(client);
     return sent;
   }
+  if (body.error().kind != Errc::NotFound) counts_.failed(client);
   return send(channel, head, "");
 }
 
@@ -214,6 +218,12 @@ Result<> Server::send_file(Channel& channel, const std::string& client,
     }
   }
   return sent ? channel.flush() : sent;
+}
+
+json::object Server::report() const {
+  json::object all = counts_.report(std::chrono::steady_clock::now());
+  all["buffers_in_use"] = buffers_.in_use();
+  return all;
 }
 
 void Server::look() {

@@ -16,6 +16,7 @@
 #include "fleet/serve/greetings.hpp"
 #include "fleet/serve/offers.hpp"
 #include "fleet/serve/published.hpp"
+#include "fleet/serve/served_counts.hpp"
 #include "fleet/serve/walks.hpp"
 #include "fleet/transport/channel.hpp"
 #include "fleet/transport/http.hpp"
@@ -37,17 +38,10 @@ struct ServerSettings {
   std::set<std::string> folders{};  // see PublishedCopies
 };
 
-// Counters since the start.
-struct ServedCounts {
-  std::atomic<std::uint64_t> connections{0}, refused{0}, units{0};
-  std::atomic<Bytes> bytes{0};
-};
-
 class Server {
  public:
-  // True if a host that connects from `address` and claims `identity` is a peer. No identity: it has not yet
-  // said who it is.
-  using MayAsk = std::function<bool(const std::optional<std::string>& identity, const std::string& address)>;
+  // True if a host that connects from `address` is a peer.
+  using MayAsk = std::function<bool(const std::string& address)>;
   Server(ServerSettings settings, std::shared_ptr<Security> security, MayAsk may_ask);
 
   Result<> listen();
@@ -55,7 +49,7 @@ class Server {
   Result<> run(const StopFlag& stop);
   void look();  // refreshes the published and leased copies, and frees lists; see PublishedCopies::look()
   bool is_limited() const { return published_.is_leased(); }  // local jobs have priority
-  const ServedCounts& counts() const { return counts_; }
+  json::object report() const;  // see ServedCounts::report(), and "buffers_in_use"
 
  private:
   ServerSettings settings_;

@@ -111,6 +111,13 @@ std::string address_of(int socket) {
   return text_of(reinterpret_cast<sockaddr*>(&from));
 }
 
+std::string local_address_of(int socket) {
+  sockaddr_storage at{};
+  socklen_t size = sizeof at;
+  if (::getsockname(socket, reinterpret_cast<sockaddr*>(&at), &size) != 0) return "";
+  return text_of(reinterpret_cast<sockaddr*>(&at));
+}
+
 std::string interface_of(const std::string& address) {
   ifaddrs* list = nullptr;
   if (::getifaddrs(&list) != 0) return "";

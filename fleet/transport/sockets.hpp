@@ -30,6 +30,8 @@ Result<UniqueFd> connect_to(const Endpoint& to, std::chrono::milliseconds patien
 
 // The remote address of a connection, without its port.
 std::string address_of(int socket);
+// That of this host.
+std::string local_address_of(int socket);
 
 // The network interface with this address; empty if there is none in this network namespace.
 std::string interface_of(const std::string& address);

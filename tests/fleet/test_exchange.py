@@ -213,12 +213,17 @@ def test_peers_are_found_by_a_name_that_resolves_to_all_of_them(fleet):
         hosts.write_text(before)
 
 
-def test_a_host_outside_the_allow_list_gets_nothing(fleet):
+def test_a_host_that_is_no_peer_of_the_other_gets_nothing_and_both_say_why(fleet):
     first, other = fleet.daemons[0], fleet.daemons[1]
     results([first.stage()])
-    unused_nqn = "nqn.2014-08.org.nvmexpress:uuid:00000000-0000-4000-8000-000000000000"
-    with configured(first, "  listen:", f"  allow: [\"{unused_nqn}\"]\n  listen:"):
-        wait_until(lambda: any(peer["name"] == "n1" and not peer["answers"] for peer in other.fleet()["peers"]), "n1 is silent for n2")
+    names = re.search(r"peers: {.*", first.config.read_text())[0]
+    with configured(first, names, names.replace(f"n2: [{other.host.address}], ", "")):
+        [peer] = wait_until(lambda: [peer for peer in other.fleet()["peers"] if peer["name"] == "n1" and not peer["answers"]],
+                            "n1 is silent for n2")
+        assert f"its fleet.peers have {other.host.address}" in peer["reason"], peer
+        [refused] = wait_until(lambda: first.fleet().get("refused_hosts"), "n1 names the host that it refused")
+        assert refused["address"] == other.host.address and "belongs to no peer" in refused["reason"], refused
+        assert f"the fleet refused {other.host.address}" in (first.folder / "log").read_text()
         [one] = results([other.stage()])
         assert one["bytes_from"] == {"volume": fleet.drive.size, "peers": 0}
     Fleet.wait_for_peers(other, 3)

@@ -61,9 +61,6 @@ Result<FleetMembers> fleet_members_of(const json::object& object) {
   const json::array* nodes = get_array(object, "nodes");
   for (std::size_t i = 0; nodes != nullptr && i < nodes->size(); ++i)
     members.nodes.emplace_back((*nodes)[i].as_string());
-  const json::array* allow = get_array(object, "allow");
-  for (std::size_t i = 0; allow != nullptr && i < allow->size(); ++i)
-    members.allow.emplace((*allow)[i].as_string());
   return members;
 }
 

@@ -25,7 +25,6 @@ struct FleetMembers {
   std::vector<fleet::PeerAddress> peers;  // without this host
   std::optional<fleet::Endpoint> dns;     // a name that resolves to the addresses of all hosts
   std::vector<std::string> nodes;         // of a job: host names, which lead to peers as well
-  std::set<std::string> allow;            // host NQNs that may ask; empty: all that have the key
 };
 Result<FleetMembers> fleet_members_of(const json::object& fleet);
 

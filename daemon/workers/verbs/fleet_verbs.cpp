@@ -28,17 +28,15 @@ Bytes upload_of(const json::object& fleet, const fleet::Endpoint& listen) {
 }
 
 json::object report(const fleet::Server& server, const FleetMembers& members, json::array peers) {
+  json::object all = server.report();
   const std::string interface = fleet::interface_of(members.listen.address);
   const Bytes link = link_rate(interface);
-  return {{"listen", fleet::to_string(members.listen)},
-          {"interface", interface.empty() ? json::value(nullptr) : json::value(interface)},
-          {"link_bytes_per_second", link == 0 ? json::value(nullptr) : json::value(link)},
-          {"served_bytes", server.counts().bytes.load()},
-          {"served_units", server.counts().units.load()},
-          {"connections", server.counts().connections.load()},
-          {"refused", server.counts().refused.load()},
-          {"limited", server.is_limited()},
-          {"peers", std::move(peers)}};
+  all["listen"] = fleet::to_string(members.listen);
+  all["interface"] = interface.empty() ? json::value(nullptr) : json::value(interface);
+  all["link_bytes_per_second"] = link == 0 ? json::value(nullptr) : json::value(link);
+  all["limited"] = server.is_limited();
+  all["peers"] = std::move(peers);
+  return all;
 }
 
 }  // namespace
@@ -73,12 +71,9 @@ Result<json::object> serve_peers_verb(const json::object& request, const Progres
   const json::array* folders = get_array(request, "folders");
   for (std::size_t i = 0; folders != nullptr && i < folders->size(); ++i)
     settings.folders.emplace((*folders)[i].as_string());
-  fleet::Server server(std::move(settings), members->security,
-                       [&](const std::optional<std::string>& identity, const std::string& address) {
-                         const bool is_listed =
-                             !identity || members->allow.empty() || members->allow.contains(*identity);
-                         return is_listed && (neighbours.has(address) || nodes.has(address));
-                       });
+  fleet::Server server(std::move(settings), members->security, [&](const std::string& address) {
+    return neighbours.has(address) || nodes.has(address);
+  });
   fleet::KeyWatch key(members->key_file, members->security->key());
   if (auto listening = server.listen(); !listening) return listening.take_error();
   progress(report(server, *members, {}));  // peers are served before any of them was asked

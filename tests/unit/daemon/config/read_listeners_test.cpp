@@ -33,13 +33,10 @@ TEST(FleetConfig, IsReadCompletelyAndShownUnchanged) {
   EXPECT_EQ(again->fleet, config->fleet);
 }
 
-TEST(FleetConfig, PeersMayComeFromDnsAndBeLimitedByAnAllowList) {
-  const auto config = with_fleet(
-      "{listen: 10.0.0.1:7789, key_file: /etc/k, dns: sparks.lan, allow: "
-      "[nqn.2014-08.org.nvmexpress:uuid:1]}");
+TEST(FleetConfig, PeersMayComeFromDns) {
+  const auto config = with_fleet("{listen: 10.0.0.1:7789, key_file: /etc/k, dns: sparks.lan}");
   ASSERT_TRUE(config) << config.error().message();
   EXPECT_EQ(config->fleet.dns, (nvmetcp::Portal{"sparks.lan", 7789}));
-  EXPECT_EQ(config->fleet.allow, (std::vector<std::string>{"nqn.2014-08.org.nvmexpress:uuid:1"}));
   const auto again = parse(to_yaml(*config), "c.yaml");
   ASSERT_TRUE(again) << again.error().message();
   EXPECT_EQ(again->fleet, config->fleet);
@@ -63,7 +60,7 @@ TEST(FleetConfig, InvalidKeysAreRefusedWithTheReason) {
   EXPECT_THAT(refusal("{listen: 10.0.0.1:7789, key_file: /k, peers: {a: [10.0.0.2], b: [10.0.0.2]}}"),
               HasSubstr("as another peer has"));
   EXPECT_THAT(refusal("{listen: 10.0.0.1:7789, key_file: /k, dns: a, allow: [spark2]}"),
-              HasSubstr("fleet.allow"));
+              HasSubstr("fleet.allow: is no option any more"));
   EXPECT_THAT(refusal("{listen: 10.0.0.1:7789, key_file: /k, peer: {a: [10.0.0.2]}}"), HasSubstr("peers"));
 }
 

@@ -37,7 +37,7 @@ class FleetHost {
                  greeting,
                  sending,
                  {"set"}},
-                security_, [](const auto&, const auto&) { return true; }) {
+                security_, [](const std::string& /*address*/) { return true; }) {
     ::signal(SIGPIPE, SIG_IGN);  // as in each worker
     EXPECT_TRUE(cache()) << "no cache";
     serving_ = std::thread([this] { EXPECT_TRUE(server_.run(stop_)); });
