@@ -127,7 +127,7 @@ struct MetricsSettings {
 
 // The hosts that exchange staged data. Unset means no exchange.
 struct FleetSettings {
-  std::optional<nvmetcp::Portal> listen;  // an IP address and a port
+  std::vector<nvmetcp::Portal> listen;  // IP addresses and ports
   std::filesystem::path key_file;
   // At least one address each; may include this host.
   std::map<std::string, std::vector<nvmetcp::Portal>> peers;

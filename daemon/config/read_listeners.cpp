@@ -43,13 +43,15 @@ void read_peers(FleetSettings& fleet, const Node& node, std::uint16_t port, Prob
 FleetSettings read_fleet(const Node& node, Problems& problems) {
   Section section(node, "fleet", problems);
   FleetSettings fleet;
-  fleet.listen = section.checked<nvmetcp::Portal>("listen", parse_listen);
-  if (!section.has("listen"))
+  for (const std::string& text : section.words("listen"))
+    if (auto portal = section.accept("listen", parse_listen(text)))
+      fleet.listen.push_back(std::move(*portal));
+  if (!section.has("listen") || section.is_empty_list("listen"))
     section.missing("listen", "write this host's address on the fabric, and a port");
   fleet.key_file = section.checked<std::filesystem::path>("key_file", parse_absolute_path).value_or("");
   if (!section.has("key_file")) section.missing("key_file", "`spark-stage fleet key` prints a new key");
   fleet.upload = section.checked<Amount>("upload", parse_upload).value_or(fleet.upload);
-  const std::uint16_t port = fleet.listen ? fleet.listen->port : 1;
+  const std::uint16_t port = fleet.listen.empty() ? 1 : fleet.listen.front().port;
   if (const auto name = section.text("dns")) fleet.dns = section.accept("dns", parse_portal(*name, port));
   if (section.has("allow"))
     section.problem("allow",

@@ -24,9 +24,12 @@ PeerService::PeerService(asio::any_io_executor executor, workers::Runner& runner
 
 void PeerService::apply(const config::Config& config) {
   json::object wanted;
-  if (config.fleet.listen) {
+  if (!config.fleet.listen.empty()) {
     wanted["cache"] = workers::to_json(config.cache, state_dir_);
     wanted["fleet"] = workers::to_json(config.fleet);
+    listen_.clear();
+    for (const nvmetcp::Portal& address : config.fleet.listen)
+      listen_ += (listen_.empty() ? "" : ", ") + to_string(address);
     json::array folders;
     for (const auto& [name, dataset] : config.datasets)
       if (dataset.peers && dataset.volume.empty()) folders.emplace_back(name);
@@ -101,9 +104,7 @@ json::value PeerService::status() const {
   if (wanted_.empty()) return nullptr;
   json::object status = last_;
   if (last_.empty()) {
-    const json::object& listen = *get_object(*get_object(wanted_, "fleet"), "listen");
-    status["listen"] = get_string(listen, "address").value_or("") + ":" +
-                       std::to_string(get_int(listen, "port").value_or(0));
+    status["listen"] = listen_;
     status["peers"] = json::array{};
   }
   status["serving"] = !last_.empty();

@@ -31,6 +31,7 @@ class PeerService {
   workers::Runner& runner_;
   std::string state_dir_;
   json::object wanted_;     // the request; empty means no fleet
+  std::string listen_;      // its addresses
   std::uint64_t turn_ = 0;  // number of the configuration
   workers::Cancellation cancellation_;
   json::object last_;           // its last report

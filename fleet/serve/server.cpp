@@ -37,14 +37,16 @@ Server::Server(ServerSettings settings, std::shared_ptr<Security> security, MayA
       buffers_(kMostBuffers, [] { return std::make_unique<staging::IoBuffer>(kUnitBuffer); }) {}
 
 Result<> Server::listen() {
-  auto listening = listen_on(settings_.listen);
-  if (!listening) return listening.take_error();
-  listening_ = std::move(*listening);
+  for (const Endpoint& at : settings_.listen) {
+    auto listening = listen_on(at);
+    if (!listening) return listening.take_error();
+    listening_.push_back(std::move(*listening));
+  }
   return {};
 }
 
 Result<> Server::run(const StopFlag& stop) {
-  if (!listening_)
+  if (listening_.empty())
     if (auto listening = listen(); !listening) return listening;
   Connections connections({kMostConnections, kMostOfClient}, [this](UniqueFd socket) {
     [[maybe_unused]] const Result<> served = no_throw([&] {
@@ -54,12 +56,15 @@ Result<> Server::run(const StopFlag& stop) {
   });
   while (!stop) {
     connections.join_ended();
-    pollfd poll{listening_.get(), POLLIN, 0};
-    if (::poll(&poll, 1, static_cast<int>(kTick.count())) <= 0) continue;
-    UniqueFd socket(::accept4(listening_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
-    const std::string client = socket ? address_of(socket.get()) : "";
-    if (socket && !connections.open(std::move(socket), client))
-      counts_.refused(client, Refusal::Share, std::chrono::steady_clock::now());
+    std::vector<pollfd> polls;
+    for (const UniqueFd& listening : listening_) polls.push_back({listening.get(), POLLIN, 0});
+    if (::poll(polls.data(), polls.size(), static_cast<int>(kTick.count())) <= 0) continue;
+    for (const pollfd& poll : polls) {
+      UniqueFd socket(::accept4(poll.fd, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+      const std::string client = socket ? address_of(socket.get()) : "";
+      if (socket && !connections.open(std::move(socket), client))
+        counts_.refused(client, Refusal::Share, std::chrono::steady_clock::now());
+    }
   }
   return {};
 }

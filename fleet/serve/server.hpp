@@ -8,6 +8,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "base/result.hpp"
 #include "base/threads.hpp"
@@ -25,7 +26,7 @@
 namespace spark::fleet {
 
 struct ServerSettings {
-  Endpoint listen;
+  std::vector<Endpoint> listen;
   std::filesystem::path cache, state_dir, boards;  // folders
   NodeId node = 0;
   std::string version;    // version of this program
@@ -62,7 +63,7 @@ class Server {
   Offers offers_{local_offers_};
   ServedCounts counts_;
   staging::Throttle throttle_;
-  UniqueFd listening_;
+  std::vector<UniqueFd> listening_;
 
   BufferPool buffers_;
 

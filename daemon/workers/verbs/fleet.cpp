@@ -33,11 +33,36 @@ fleet::Endpoint endpoint_from(const json::object& object) {
           static_cast<std::uint16_t>(get_int(object, "port").value_or(0))};
 }
 
+// Together with the NQN, it tells hosts apart that were cloned with one NQN, also if all listen on 0.0.0.0.
+std::string address_of_self(const std::vector<fleet::Endpoint>& listen) {
+  const std::string first = fleet::to_string(listen.front());
+  if (!fleet::is_any_address(listen.front().address)) return first;
+  std::string all = first;
+  for (const std::string& address : fleet::own_addresses()) all += " " + address;
+  return all;
+}
+
+bool is_self(const FleetMembers& members, const fleet::Endpoint& endpoint) {
+  const bool is_here = !fleet::interface_of(endpoint.address).empty();
+  return std::ranges::any_of(members.listen, [&](const fleet::Endpoint& own) {
+    return own.port == endpoint.port && (is_here || own.address == endpoint.address);
+  });
+}
+
+std::set<std::string> addresses_to_listen(const FleetMembers& members) {
+  std::set<std::string> all;
+  for (const fleet::Endpoint& own : members.listen) all.insert(own.address);
+  return all;
+}
+
 }  // namespace
 
 Result<FleetMembers> fleet_members_of(const json::object& object) {
   FleetMembers members;
-  if (const json::object* listen = get_object(object, "listen")) members.listen = endpoint_from(*listen);
+  const json::array* listen = get_array(object, "listen");
+  for (std::size_t i = 0; listen != nullptr && i < listen->size(); ++i)
+    members.listen.push_back(endpoint_from((*listen)[i].as_object()));
+  if (members.listen.empty()) return fail(Errc::Invalid, "the fleet has no address to listen on");
   members.key_file = get_string(object, "key_file").value_or("");
   auto key = fleet::read_key(members.key_file);
   if (!key) return key.take_error();
@@ -45,17 +70,14 @@ Result<FleetMembers> fleet_members_of(const json::object& object) {
   auto security = fleet::Security::make(*key, name);
   if (!security) return security.take_error();
   members.security = std::move(*security);
-  members.self = fleet::node_id(name, fleet::to_string(members.listen));
+  members.self = fleet::node_id(name, address_of_self(members.listen));
   const json::array* peers = get_array(object, "peers");
   for (std::size_t i = 0; peers != nullptr && i < peers->size(); ++i) {
     const json::object& one = (*peers)[i].as_object();
     fleet::PeerAddress peer{get_string(one, "name").value_or(""), {}};
-    bool is_self = false;
-    for (const json::value& endpoint : *get_array(one, "endpoints")) {
+    for (const json::value& endpoint : *get_array(one, "endpoints"))
       peer.endpoints.push_back(endpoint_from(endpoint.as_object()));
-      is_self = is_self || fleet::to_string(peer.endpoints.back()) == fleet::to_string(members.listen);
-    }
-    if (!is_self) members.peers.push_back(std::move(peer));
+    members.peers.push_back(std::move(peer));
   }
   if (const json::object* dns = get_object(object, "dns")) members.dns = endpoint_from(*dns);
   const json::array* nodes = get_array(object, "nodes");
@@ -82,7 +104,7 @@ void use_addresses(FleetMembers& members, const fleet::FoundNames& found) {
     const auto there = found.find(name);
     return there == found.end() ? std::vector<std::string>() : there->second;
   };
-  std::set<std::string> known{members.listen.address};
+  std::set<std::string> known = addresses_to_listen(members);
   for (fleet::PeerAddress& peer : members.peers) {
     for (const fleet::Endpoint& named : std::exchange(peer.endpoints, {}))
       for (const std::string& address : addresses(named.address)) {
@@ -90,6 +112,9 @@ void use_addresses(FleetMembers& members, const fleet::FoundNames& found) {
         known.insert(address);
       }
   }
+  std::erase_if(members.peers, [&](const fleet::PeerAddress& peer) {
+    return std::ranges::any_of(peer.endpoints, [&](const auto& one) { return is_self(members, one); });
+  });
   if (!members.dns) return;
   for (const std::string& address : addresses(members.dns->address)) {
     if (!known.insert(address).second || !fleet::interface_of(address).empty()) continue;
@@ -100,7 +125,7 @@ void use_addresses(FleetMembers& members, const fleet::FoundNames& found) {
 std::vector<fleet::JobNode> add_nodes(FleetMembers& members, const std::vector<std::string>& nodes,
                                       fleet::NameService& names) {
   std::vector<fleet::JobNode> all;
-  std::set<std::string> known{members.listen.address};
+  std::set<std::string> known = addresses_to_listen(members);
   for (const fleet::PeerAddress& peer : members.peers) {
     known.insert(peer.name);
     for (const fleet::Endpoint& endpoint : peer.endpoints) known.insert(endpoint.address);
@@ -120,7 +145,8 @@ std::vector<fleet::JobNode> add_nodes(FleetMembers& members, const std::vector<s
     });
     if (is_known) continue;
     fleet::PeerAddress peer{node, {}};
-    for (const std::string& address : addresses) peer.endpoints.push_back({address, members.listen.port});
+    for (const std::string& address : addresses)
+      peer.endpoints.push_back({address, members.listen.front().port});
     known.insert(addresses.begin(), addresses.end());
     members.peers.push_back(std::move(peer));
   }

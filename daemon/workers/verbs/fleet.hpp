@@ -19,10 +19,10 @@ namespace spark::workers {
 // This host and the others, from "fleet" of a request.
 struct FleetMembers {
   fleet::NodeId self = 0;
-  fleet::Endpoint listen;
+  std::vector<fleet::Endpoint> listen;  // at least one
   std::shared_ptr<fleet::Security> security;
   std::filesystem::path key_file;         // of the key in `security`
-  std::vector<fleet::PeerAddress> peers;  // without this host
+  std::vector<fleet::PeerAddress> peers;  // without this host, after use_addresses()
   std::optional<fleet::Endpoint> dns;     // a name that resolves to the addresses of all hosts
   std::vector<std::string> nodes;         // of a job: host names, which lead to peers as well
 };
@@ -34,8 +34,8 @@ inline constexpr std::chrono::milliseconds kResolving{2'000};  // all names, bef
 fleet::FoundNames addresses_of(const FleetMembers& members, fleet::NameService& names,
                                std::chrono::milliseconds limit, fleet::FoundNames known = {});
 
-// Replaces the peers' names by these addresses, and adds the hosts of `dns`. Other code asks no name service
-// for a peer.
+// Replaces the peers' names by these addresses, leaves out this host, and adds the hosts of `dns`. Other code
+// asks no name service for a peer.
 void use_addresses(FleetMembers& members, const fleet::FoundNames& found);
 
 // Adds the hosts that these names lead to, at the port of this host. Waits for a name service for two seconds

@@ -20,18 +20,20 @@ constexpr std::chrono::seconds kLook{1}, kAskEvery{5};
 constexpr Bytes kUnknownLink = 1'250'000'000;  // bytes per second: 10 Gbit/s
 constexpr int kIoOfProcess = 1, kIdleClass = 3 << 13;
 
-Bytes upload_of(const json::object& fleet, const fleet::Endpoint& listen) {
+Bytes upload_of(const json::object& fleet, Bytes link) {
   const double percent = get_double(fleet, "upload_percent").value_or(0);
   if (percent <= 0) return static_cast<Bytes>(get_int(fleet, "upload_bytes").value_or(0));
-  const Bytes link = link_rate(fleet::interface_of(listen.address));
   return static_cast<Bytes>(static_cast<double>(link == 0 ? kUnknownLink : link) * percent / 100);
 }
 
 json::object report(const fleet::Server& server, const FleetMembers& members, json::array peers) {
   json::object all = server.report();
-  const std::string interface = fleet::interface_of(members.listen.address);
+  const std::string interface = fleet::interface_of(members.listen.front().address);
   const Bytes link = link_rate(interface);
-  all["listen"] = fleet::to_string(members.listen);
+  std::string listen;
+  for (const fleet::Endpoint& own : members.listen)
+    listen += (listen.empty() ? "" : ", ") + fleet::to_string(own);
+  all["listen"] = listen;
   all["interface"] = interface.empty() ? json::value(nullptr) : json::value(interface);
   all["link_bytes_per_second"] = link == 0 ? json::value(nullptr) : json::value(link);
   all["limited"] = server.is_limited();
@@ -58,14 +60,14 @@ Result<json::object> serve_peers_verb(const json::object& request, const Progres
                         [&](const std::string& name) -> Result<std::vector<std::string>> {
                           return names.find({name}, kResolving)[name];
                         });
-  const std::string interface = fleet::interface_of(members->listen.address);
+  const std::string interface = fleet::interface_of(members->listen.front().address);
   fleet::ServerSettings settings{members->listen,
                                  cache->path,
                                  cache->state_dir,
                                  boards,
                                  members->self,
                                  kVersion,
-                                 upload_of(*object, members->listen),
+                                 upload_of(*object, link_rate(interface)),
                                  interface,
                                  link_rate(interface)};
   const json::array* folders = get_array(request, "folders");

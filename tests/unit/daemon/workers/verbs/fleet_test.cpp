@@ -16,7 +16,7 @@ namespace {
 
 FleetMembers members_with(const std::vector<fleet::PeerAddress>& peers) {
   FleetMembers members;
-  members.listen = {"10.99.0.1", 7789};
+  members.listen = {{"10.99.0.1", 7789}};
   members.peers = peers;
   return members;
 }
@@ -77,6 +77,17 @@ TEST_F(PeerNamesTest, NamesThatNobodyFoundYetAreLookedUpOnceForAllPeers) {
   EXPECT_EQ(asked_, 2u);
   ASSERT_EQ(members_.peers[0].endpoints.size(), 1u);
   EXPECT_EQ(fleet::to_string(members_.peers[0].endpoints[0]), "10.99.0.2:1");
+}
+
+TEST(UseAddresses, AnEntryOfThisHostIsLeftOutWhateverItListensOn) {
+  for (const char* listen : {"0.0.0.0", "127.0.0.1", "::"}) {
+    FleetMembers members = members_with({{"self", {{"127.0.0.1", 7789}}}, {"other", {{"127.0.0.1", 7790}}}});
+    members.listen = {{listen, 7789}};
+    fleet::NameService names(resolve);
+    use_addresses(members, addresses_of(members, names, kResolving));
+    ASSERT_EQ(members.peers.size(), 1u) << listen;
+    EXPECT_EQ(members.peers[0].name, "other");
+  }
 }
 
 }  // namespace
