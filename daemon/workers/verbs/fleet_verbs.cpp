@@ -26,8 +26,14 @@ Bytes upload_of(const json::object& fleet, Bytes link) {
   return static_cast<Bytes>(static_cast<double>(link == 0 ? kUnknownLink : link) * percent / 100);
 }
 
-json::object report(const fleet::Server& server, const FleetMembers& members, json::array peers) {
+json::object report(const fleet::Server& server, const FleetMembers& members, Neighbours& neighbours,
+                    json::array peers) {
   json::object all = server.report();
+  for (json::value& client : all["clients"].as_array()) {
+    const std::string address(client.at("address").as_string());
+    const std::string name = neighbours.name_of(address);
+    client.as_object()["name"] = name.empty() ? address : name;  // a node of a job has no name here
+  }
   const std::string interface = fleet::interface_of(members.listen.front().address);
   const Bytes link = link_rate(interface);
   std::string listen;
@@ -78,7 +84,7 @@ Result<json::object> serve_peers_verb(const json::object& request, const Progres
   });
   fleet::KeyWatch key(members->key_file, members->security->key());
   if (auto listening = server.listen(); !listening) return listening.take_error();
-  progress(report(server, *members, {}));  // peers are served before any of them was asked
+  progress(report(server, *members, neighbours, {}));  // peers are served before any of them was asked
   StopFlag stop{false};
   const auto look = [&] {
     for (; !stop; std::this_thread::sleep_for(kLook)) server.look();
@@ -99,7 +105,7 @@ Result<json::object> serve_peers_verb(const json::object& request, const Progres
       json::array peers = neighbours.ask();
       note_silent(boards, peers);
       note_found(boards, neighbours.found());
-      progress(report(server, *members, std::move(peers)));
+      progress(report(server, *members, neighbours, std::move(peers)));
     }
   };
   // Only the first one waits for the cache's drive, which may not keep an old key in use.

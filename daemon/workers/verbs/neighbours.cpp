@@ -67,18 +67,19 @@ void Neighbours::look_up(std::chrono::milliseconds limit) {
   FleetMembers all = members_;
   use_addresses(all, found_);
   peers_.clear();
-  std::set<std::string> allowed;
+  std::map<std::string, std::string> allowed;
   for (const fleet::PeerAddress& peer : all.peers) {
     peers_.push_back(std::make_unique<fleet::Peer>(peer, all.security));
-    for (const fleet::Endpoint& endpoint : peer.endpoints) allowed.insert(endpoint.address);
+    for (const fleet::Endpoint& endpoint : peer.endpoints) allowed[endpoint.address] = peer.name;
   }
   const std::scoped_lock lock(mutex_);
   allowed_ = std::move(allowed);
 }
 
-bool Neighbours::has(const std::string& address) {
+std::string Neighbours::name_of(const std::string& address) {
   const std::scoped_lock lock(mutex_);
-  return allowed_.contains(address);
+  const auto found = allowed_.find(address);
+  return found == allowed_.end() ? "" : found->second;
 }
 
 json::array Neighbours::ask() {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <chrono>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <set>
@@ -23,8 +24,9 @@ class Neighbours {
   // Looks up names with `names`, but not here: only peers with addresses are known at first.
   Neighbours(FleetMembers members, fleet::NameService& names);
 
-  // Whether this is the address of a peer, as of the last question. Never waits. Any thread.
-  bool has(const std::string& address);
+  // Whether this is the address of a peer, as of the last question. Never waits. Any thread, also the next.
+  bool has(const std::string& address) { return !name_of(address).empty(); }
+  std::string name_of(const std::string& address);  // empty: none
   // Queries all peers in parallel, so that a silent one does not delay the others:
   // [{"name", "answers", "address", "version", "interface", "link_bytes_per_second", "reason"}…]
   json::array ask();
@@ -39,7 +41,7 @@ class Neighbours {
   fleet::FoundNames found_;
   std::vector<std::unique_ptr<fleet::Peer>> peers_;
   std::mutex mutex_;
-  std::set<std::string> allowed_;  // addresses
+  std::map<std::string, std::string> allowed_;  // names by address
 
   void look_up(std::chrono::milliseconds limit);
   json::array ask_each(bool with_datasets);
