@@ -152,7 +152,7 @@ Result<> Server::answer(Channel& channel, const std::string& client, const PeerR
 }
 
 Result<> Server::send_unit(Channel& channel, const std::string& client, const PeerRequest& request) {
-  const auto offer = offers_.find(request.set);
+  const auto offer = offers_.find(request.set, std::chrono::steady_clock::now());
   AnswerHead head;
   head.status = 404;
   if (!offer) return send(channel, head, "");
@@ -233,7 +233,7 @@ json::object Server::report() const {
 
 void Server::look() {
   published_.look();
-  offers_.drop_outdated();
+  offers_.drop_unused(std::chrono::steady_clock::now());
 }
 
 }  // namespace spark::fleet
