@@ -69,13 +69,9 @@ void Schedule::asked_by(std::span<const NodeId> nodes, SteadyTime now) {
   }
 }
 
-void Schedule::lacks(std::size_t peer, std::uint64_t unit) {
-  peers_[peer].missing.insert(unit);
+bool Schedule::blame(std::size_t peer, std::optional<std::uint64_t> doubted) {
   look_anew();
-}
-
-bool Schedule::blame(std::size_t peer) {
-  look_anew();
+  if (doubted) return peers_[peer].missing.insert(*doubted).second;
   return !std::exchange(peers_[peer].is_blamed, true);
 }
 

@@ -24,7 +24,7 @@ bool ExchangeRun::is_right(const staging::Entry& entry, const staging::Digest& d
   if (!file.expected || *file.expected == digest) return true;
   if (!file.doubt) file.doubt = Doubt{*file.expected, {}};
   for (const auto& [unit, one] : std::exchange(file.supplied, {})) {
-    schedule_.lacks(one.peer, unit);
+    schedule_.blame(one.peer, unit);
     file.doubt->pieces.emplace(unit, one);
   }
   return false;
