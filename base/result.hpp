@@ -29,7 +29,8 @@ struct Error {
   std::string what;
   std::string hint;
   int number = 0;  // errno of the system call that failed, for code that decides by it; 0: none. Not in JSON.
-  bool is_away = false;  // the folder to read is not there: it is missing, empty, or another file system
+  bool is_away = false;       // the folder to read is not there: it is missing, empty, or another file system
+  bool is_of_source = false;  // of a copy: its source could not be read. Not in JSON.
 
   // The whole sentence for a person.
   std::string message() const;

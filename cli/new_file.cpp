@@ -7,14 +7,14 @@
 
 namespace spark::cli {
 
-Result<> write_new_file(const std::string& file, const std::string& text) {
+Result<> write_new_file(const std::string& file, const std::string& text, unsigned mode) {
   std::error_code error;
   if (std::filesystem::exists(file, error)) {
     return fail(Errc::Refused, "writing " + printable(file) + ": it is there already",
                 "name another file, and compare the two");
   }
   const auto path = absolute_path(file);
-  return path ? write_file_atomically(*path, text) : fail(path.error());
+  return path ? write_file_atomically(*path, text, mode) : fail(path.error());
 }
 
 }  // namespace spark::cli

@@ -8,6 +8,6 @@
 namespace spark::cli {
 
 // Refused: it is there already.
-Result<> write_new_file(const std::string& file, const std::string& text);
+Result<> write_new_file(const std::string& file, const std::string& text, unsigned mode = 0644);
 
 }  // namespace spark::cli

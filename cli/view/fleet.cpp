@@ -65,6 +65,11 @@ void print_fleet(std::ostream& out, const Terminal& terminal, const json::object
     if (const std::string link = link_in_words(*peer); !link.empty()) out << " on " << link;
     out << ", version " << cell_of(*peer, "version") << "\n";
   }
+  const json::array* refused = get_array(fleet, "refused_hosts");
+  for (std::size_t i = 0; refused != nullptr && i < refused->size(); ++i) {
+    if (const json::object* host = (*refused)[i].if_object())
+      out << "  " << cell_of(*host, "address") << " was refused: " << cell_of(*host, "reason") << "\n";
+  }
 }
 
 void print_fleet_datasets(std::ostream& out, const Terminal& terminal, const json::object& answer) {

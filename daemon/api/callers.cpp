@@ -4,24 +4,29 @@
 
 namespace spark::api {
 
+namespace {
+
+constexpr std::size_t kMostKept = 1024;  // before idle clients are forgotten
+constexpr std::chrono::seconds kSaved{1};
+
+}  // namespace
+
 bool Callers::enter(const Caller& caller) {
-  User& user = users_[caller.uid];
-  if (!caller.may_change && user.connections >= limits_.user_connections) return false;
-  ++user.connections;
-  return true;
+  return caller.may_change || connections_.enter(client_of(caller));
 }
 
 void Callers::leave(const Caller& caller) {
-  --users_[caller.uid].connections;
+  if (!caller.may_change) connections_.leave(client_of(caller));
 }
 
 SteadyTime::duration Callers::until_turn(const Caller& caller, SteadyTime now) {
   if (caller.may_change) return {};
-  User& user = users_[caller.uid];
-  constexpr std::chrono::seconds kSaved{1};
+  if (next_turns_.size() > kMostKept)
+    std::erase_if(next_turns_, [&](const auto& one) { return one.second <= now - kSaved; });
+  SteadyTime& next_turn = next_turns_[client_of(caller)];
   const auto one = SteadyTime::duration(kSaved) / limits_.user_requests_per_second;
-  user.next_turn = std::max(user.next_turn, now - kSaved) + one;
-  return std::max(SteadyTime::duration{}, user.next_turn - now);
+  next_turn = std::max(next_turn, now - kSaved) + one;
+  return std::max(SteadyTime::duration{}, next_turn - now);
 }
 
 }  // namespace spark::api

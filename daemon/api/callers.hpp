@@ -1,21 +1,24 @@
-// The use of a server by each user: current connections, and requests over time. Root has no limit of its
-// own, and the other users' limits leave room for root.
+// The use of a server by each user: current connections, and requests over time. Root has no limits.
 #pragma once
 
 #include <sys/types.h>
 
 #include <map>
+#include <string>
+#include <utility>
 
 #include "base/clock.hpp"
+#include "base/shares.hpp"
 #include "daemon/api/server.hpp"
 
 namespace spark::api {
 
 class Callers {
  public:
-  explicit Callers(const Limits& limits) : limits_(limits) {}
+  explicit Callers(const Limits& limits)
+      : limits_(limits), connections_(limits.connections, limits.user_connections) {}
 
-  // False: too many connections already. Otherwise the caller must call leave() later.
+  // False: the caller has its share of the connections. Otherwise the caller must call leave() later.
   bool enter(const Caller& caller);
   void leave(const Caller& caller);
 
@@ -23,13 +26,13 @@ class Callers {
   SteadyTime::duration until_turn(const Caller& caller, SteadyTime now);
 
  private:
-  struct User {
-    std::size_t connections = 0;
-    SteadyTime next_turn{};
-  };
+  using Client = std::pair<uid_t, std::string>;  // user or address
+
+  static Client client_of(const Caller& caller) { return {caller.uid, caller.address}; }
 
   Limits limits_;
-  std::map<uid_t, User> users_;
+  Shares<Client> connections_;
+  std::map<Client, SteadyTime> next_turns_;
 };
 
 }  // namespace spark::api

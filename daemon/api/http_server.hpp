@@ -8,7 +8,9 @@
 #include <boost/beast/core/flat_buffer.hpp>
 #include <boost/beast/http.hpp>
 #include <functional>
+#include <list>
 #include <memory>
+#include <utility>
 
 #include "daemon/api/callers.hpp"
 #include "daemon/api/server.hpp"
@@ -73,11 +75,6 @@ class HttpServer : public Server, public std::enable_shared_from_this<HttpServer
 
   asio::awaitable<void> accept_all(Self self) {
     while (acceptor_.is_open()) {
-      // Too many connections: the existing ones come first, new ones wait in the kernel.
-      if (connections_ >= limits_.connections) {
-        co_await pause();
-        continue;
-      }
       auto [error, socket] = co_await acceptor_.async_accept(kToken);
       if (!error) {
         run(serve(self, std::move(socket)));
@@ -92,20 +89,41 @@ class HttpServer : public Server, public std::enable_shared_from_this<HttpServer
     co_await retry_.wait();
   }
 
+  struct Connection {
+    Stream stream;
+    Caller caller;
+    bool has_left = false;
+  };
+
   asio::awaitable<void> serve(Self /*keeps this alive*/, Socket socket) {
-    ++connections_;
     const auto caller = identify_(socket);
-    Stream stream(std::move(socket));
-    if (caller) {
-      if (callers_.enter(*caller)) {
-        co_await converse(stream, *caller);
-        callers_.leave(*caller);
-      } else {
-        const Answer refusal = too_many(*caller);
-        co_await write(stream, refusal, 11, false);
-      }
+    if (!caller) co_return;
+    Connection connection{Stream(std::move(socket)), *caller};
+    if (!enter(connection)) {
+      const Answer refusal = too_many(*caller);
+      co_await write(connection.stream, refusal, 11, false);
+      co_return;
     }
-    --connections_;
+    co_await converse(connection.stream, *caller);
+    leave(connection);
+  }
+
+  bool enter(Connection& connection) {
+    bool has_place = callers_.enter(connection.caller);
+    if (!has_place && limits_.replaces_oldest && !connections_.empty()) {
+      Connection& oldest = *connections_.front();
+      leave(oldest);
+      oldest.stream.close();  // its coroutine ends
+      has_place = callers_.enter(connection.caller);
+    }
+    if (has_place) connections_.push_back(&connection);
+    return has_place;
+  }
+
+  void leave(Connection& connection) {
+    if (std::exchange(connection.has_left, true)) return;
+    connections_.remove(&connection);
+    callers_.leave(connection.caller);
   }
 
   asio::awaitable<void> converse(Stream& stream, Caller caller) {
@@ -198,7 +216,7 @@ class HttpServer : public Server, public std::enable_shared_from_this<HttpServer
   Callers callers_;
   Identify identify_;
   Handler handler_;
-  std::size_t connections_ = 0;
+  std::list<Connection*> connections_;  // the oldest first
 };
 
 }  // namespace spark::api

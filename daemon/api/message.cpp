@@ -78,9 +78,11 @@ Answer too_large(const Limits& limits) {
 }
 
 Answer too_many(const Caller& caller) {
-  Answer answer = error_answer({Errc::Unavailable,
-                                "uid " + std::to_string(caller.uid) + " has too many connections already",
-                                "end some, or wait for their end"});
+  Answer answer =
+      error_answer({Errc::Unavailable,
+                    (caller.address.empty() ? "uid " + std::to_string(caller.uid) : caller.address) +
+                        " has too many connections already",
+                    "end some, or wait for their end"});
   answer.status = 429;
   return answer;
 }

@@ -103,9 +103,13 @@ Result<> clear_leftover(const std::filesystem::path& socket, asio::any_io_execut
 }
 
 // Every client that reaches the address is accepted, so the handler must be harmless.
-Result<Caller> anybody(Tcp::socket& /*from*/) {
+Result<Caller> anybody(Tcp::socket& from) {
   Caller caller;
+  boost::system::error_code error;
+  const auto remote = from.remote_endpoint(error);
+  if (error) return fail(Errc::Unavailable, "the client has left");
   caller.uid = kNobody;
+  caller.address = remote.address().to_string();
   caller.may_use = true;
   return caller;
 }

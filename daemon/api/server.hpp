@@ -27,6 +27,7 @@ namespace asio = boost::asio;
 struct Caller {
   pid_t pid = 0;
   uid_t uid = 0;
+  std::string address{};    // of a client that the kernel does not identify
   bool may_change = false;  // root
   bool may_use = false;     // root or the group spark-stage
 };
@@ -50,12 +51,13 @@ struct Answer {
 
 using Handler = std::function<asio::awaitable<Answer>(Request)>;
 
-// Limits on the cost of callers. Users other than root have their own limits.
+// Limits on the cost of callers other than root, who always gets in.
 struct Limits {
   std::uint64_t body = 1 << 20;               // bytes
   std::uint32_t header = 16 << 10;            // bytes
-  std::size_t connections = 512;              // concurrent; more wait
-  std::size_t user_connections = 128;         // concurrent; more are answered 429
+  std::size_t connections = 512;              // concurrent
+  std::size_t user_connections = 128;         // of one client; see Shares. More are answered 429
+  bool replaces_oldest = false;               // instead, the oldest connection is closed
   unsigned user_requests_per_second = 100;    // on average; more wait
   std::chrono::milliseconds slowest{30'000};  // to send a request, or to receive an answer
 };

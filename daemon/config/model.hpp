@@ -127,12 +127,11 @@ struct MetricsSettings {
 
 // The hosts that exchange staged data. Unset means no exchange.
 struct FleetSettings {
-  std::optional<nvmetcp::Portal> listen;  // an IP address and a port
+  std::vector<nvmetcp::Portal> listen;  // IP addresses and ports
   std::filesystem::path key_file;
   // At least one address each; may include this host.
   std::map<std::string, std::vector<nvmetcp::Portal>> peers;
   std::optional<nvmetcp::Portal> dns;  // a name that resolves to the addresses of all hosts, and their port
-  std::vector<std::string> allow;      // host NQNs that may ask this host; empty: all that have the key
   Amount upload{0, 50};  // bytes per second, or a percentage of the link, while a dataset is leased here
   bool operator==(const FleetSettings&) const = default;
 };

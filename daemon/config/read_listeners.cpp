@@ -22,14 +22,6 @@ Result<Amount> parse_upload(std::string_view text) {
   return amount;
 }
 
-// Unlike a subsystem's, a host's NQN has the form of the specification.
-Result<std::string> parse_host_nqn(std::string_view text) {
-  if (!text.starts_with("nqn."))
-    return fail(Errc::Invalid, quote(text) + " is not a host NQN",
-                "write the content of the host's /etc/nvme/hostnqn");
-  return parse_nqn(text);
-}
-
 void read_peers(FleetSettings& fleet, const Node& node, std::uint16_t port, Problems& problems) {
   check_names(node, "fleet.peers", "peer", problems);
   std::set<std::string> seen;
@@ -51,17 +43,20 @@ void read_peers(FleetSettings& fleet, const Node& node, std::uint16_t port, Prob
 FleetSettings read_fleet(const Node& node, Problems& problems) {
   Section section(node, "fleet", problems);
   FleetSettings fleet;
-  fleet.listen = section.checked<nvmetcp::Portal>("listen", parse_listen);
-  if (!section.has("listen"))
+  for (const std::string& text : section.words("listen"))
+    if (auto portal = section.accept("listen", parse_listen(text)))
+      fleet.listen.push_back(std::move(*portal));
+  if (!section.has("listen") || section.is_empty_list("listen"))
     section.missing("listen", "write this host's address on the fabric, and a port");
   fleet.key_file = section.checked<std::filesystem::path>("key_file", parse_absolute_path).value_or("");
   if (!section.has("key_file")) section.missing("key_file", "`spark-stage fleet key` prints a new key");
   fleet.upload = section.checked<Amount>("upload", parse_upload).value_or(fleet.upload);
-  const std::uint16_t port = fleet.listen ? fleet.listen->port : 1;
+  const std::uint16_t port = fleet.listen.empty() ? 1 : fleet.listen.front().port;
   if (const auto name = section.text("dns")) fleet.dns = section.accept("dns", parse_portal(*name, port));
-  for (const std::string& text : section.texts("allow")) {
-    if (auto nqn = section.accept("allow", parse_host_nqn(text))) fleet.allow.push_back(std::move(*nqn));
-  }
+  if (section.has("allow"))
+    section.problem("allow",
+                    "is no option any more: a host with the key could claim any NQN of the list; peers are "
+                    "known by their addresses; delete the line");
   if (const Node* peers = section.map("peers")) {
     read_peers(fleet, *peers, port, problems);
   } else if (!section.has("dns")) {

@@ -120,6 +120,13 @@ std::vector<std::string> Section::texts(std::string_view key) {
   return all;
 }
 
+std::vector<std::string> Section::words(std::string_view key) {
+  const Node* value = ask(key);
+  if (value == nullptr || value->kind == Node::Kind::List) return texts(key);
+  const auto one = text(key);
+  return one ? std::vector{*one} : std::vector<std::string>();
+}
+
 bool Section::is_empty_list(std::string_view key) {
   const Node* value = ask(key);
   return value != nullptr && value->kind == Node::Kind::List && value->items.empty();

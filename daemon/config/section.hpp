@@ -36,6 +36,7 @@ class Section {
   std::optional<unsigned> count_or_auto(std::string_view key, unsigned most);
   std::optional<bool> boolean(std::string_view key);
   std::vector<std::string> texts(std::string_view key);
+  std::vector<std::string> words(std::string_view key);  // the same, or one text
   bool is_empty_list(std::string_view key);
   // Whole seconds within [least, most].
   std::optional<seconds> duration(std::string_view key, seconds least, seconds most);

@@ -165,14 +165,15 @@ json::object show(const FleetSettings& fleet) {
     json::array& all = peers[name].emplace_array();
     for (const nvmetcp::Portal& address : addresses) all.emplace_back(to_string(address));
   }
+  json::array listen;
+  for (const nvmetcp::Portal& address : fleet.listen) listen.emplace_back(to_string(address));
   json::object shown{
-      {"listen", to_string(*fleet.listen)},
+      {"listen", listen.size() == 1 ? listen.front() : json::value(listen)},
       {"key_file", fleet.key_file.string()},
       {"peers", std::move(peers)},
       {"upload", fleet.upload.percent > 0 ? json::value(to_string(fleet.upload))
                                           : json::value(std::to_string(fleet.upload.bytes) + "B/s")}};
   if (fleet.dns) shown["dns"] = to_string(*fleet.dns);
-  if (!fleet.allow.empty()) shown["allow"] = list(fleet.allow);
   return shown;
 }
 
@@ -216,7 +217,7 @@ json::object to_json(const Config& config) {
                      {"datasets", std::move(datasets)},
                      {"metrics", show(config.metrics)}};
   if (!outputs.empty()) shown["outputs"] = std::move(outputs);
-  if (config.fleet.listen) shown["fleet"] = show(config.fleet);
+  if (!config.fleet.listen.empty()) shown["fleet"] = show(config.fleet);
   return shown;
 }
 

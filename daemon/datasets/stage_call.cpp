@@ -22,7 +22,7 @@ Duration time_to_copy(Duration left) {
 bool Attempts::can_ask_peers(const Task& task) const {
   const auto source = context_.find_source(task.dataset);
   const bool is_away = !source && source.error().kind != Errc::NotFound;
-  return !task.is_cancelled && is_away && task.state && context_.config().fleet.listen;
+  return !task.is_cancelled && is_away && task.state && !context_.config().fleet.listen.empty();
 }
 
 asio::awaitable<Outcome> Attempts::attempt_from_peers(TaskPtr task) {
@@ -74,7 +74,7 @@ workers::Call Attempts::call_to_stage(const TaskPtr& task, const SourcePlace& so
     call.request["finish_in_ms"] = time_to_copy(left).count();
   }
   const config::FleetSettings& fleet = context_.config().fleet;
-  if (fleet.listen && source.is_exchanged && !source.doubt) {
+  if (!fleet.listen.empty() && source.is_exchanged && !source.doubt) {
     json::object members = workers::to_json(fleet);
     members["nodes"] = json::array(task->nodes.begin(), task->nodes.end());
     members["slow"] = demand.max_rate != 0 || demand.is_prefetch || demand.by.has_value();

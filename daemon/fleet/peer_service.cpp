@@ -14,6 +14,7 @@ namespace {
 namespace asio = boost::asio;
 
 constexpr Duration kFirstRetry{1000}, kLongestRetry{30'000}, kAsking{30'000};
+constexpr std::size_t kMostTold = 64;  // any program can connect
 constexpr Duration kReplacement{100};  // pause before a process that ended in order, to use another key
 
 }  // namespace
@@ -23,9 +24,12 @@ PeerService::PeerService(asio::any_io_executor executor, workers::Runner& runner
 
 void PeerService::apply(const config::Config& config) {
   json::object wanted;
-  if (config.fleet.listen) {
+  if (!config.fleet.listen.empty()) {
     wanted["cache"] = workers::to_json(config.cache, state_dir_);
     wanted["fleet"] = workers::to_json(config.fleet);
+    listen_.clear();
+    for (const nvmetcp::Portal& address : config.fleet.listen)
+      listen_ += (listen_.empty() ? "" : ", ") + to_string(address);
     json::array folders;
     for (const auto& [name, dataset] : config.datasets)
       if (dataset.peers && dataset.volume.empty()) folders.emplace_back(name);
@@ -36,6 +40,7 @@ void PeerService::apply(const config::Config& config) {
   ++turn_;
   cancellation_.cancel();
   last_.clear();
+  told_.clear();
   error_.reset();
   if (wanted_.empty()) return;
   launch(executor_, "peers", run(turn_, wanted_));
@@ -51,6 +56,7 @@ asio::awaitable<void> PeerService::run(std::uint64_t turn, json::object request)
     call.request = request;
     call.on_progress = [this, &backoff](const json::object& report) {
       last_ = report;
+      log_refused();
       error_.reset();
       backoff.reset();
     };
@@ -64,6 +70,18 @@ asio::awaitable<void> PeerService::run(std::uint64_t turn, json::object request)
     if (!ended) error_ = ended.error();
     pause.expires_after(ended ? kReplacement : backoff.next());
     if (!co_await pause.wait()) co_return;
+  }
+}
+
+// Once for each host and reason.
+void PeerService::log_refused() {
+  const json::array* hosts = get_array(last_, "refused_hosts");
+  for (std::size_t i = 0; hosts != nullptr && i < hosts->size(); ++i) {
+    const json::object* host = (*hosts)[i].if_object();
+    if (host == nullptr || told_.size() >= kMostTold) return;
+    const std::string sentence = "the fleet refused " + get_string(*host, "address").value_or("a host") +
+                                 ": " + get_string(*host, "reason").value_or("");
+    if (told_.insert(sentence).second) log::warning(sentence);
   }
 }
 
@@ -86,13 +104,13 @@ json::value PeerService::status() const {
   if (wanted_.empty()) return nullptr;
   json::object status = last_;
   if (last_.empty()) {
-    const json::object& listen = *get_object(*get_object(wanted_, "fleet"), "listen");
-    status["listen"] = get_string(listen, "address").value_or("") + ":" +
-                       std::to_string(get_int(listen, "port").value_or(0));
+    status["listen"] = listen_;
     status["peers"] = json::array{};
   }
   status["serving"] = !last_.empty();
-  status["reason"] = error_ ? json::value(error_->message()) : json::value(nullptr);
+  status["reason"] = error_          ? json::value(error_->message())
+                     : last_.empty() ? json::value("the process that serves peers is starting")
+                                     : json::value(nullptr);
   return status;
 }
 

@@ -5,6 +5,7 @@
 #include <boost/asio/awaitable.hpp>
 #include <functional>
 #include <optional>
+#include <set>
 #include <string>
 
 #include "base/json.hpp"
@@ -24,14 +25,17 @@ class PeerService {
 
  private:
   boost::asio::awaitable<void> run(std::uint64_t turn, json::object request);
+  void log_refused();
 
   boost::asio::any_io_executor executor_;
   workers::Runner& runner_;
   std::string state_dir_;
   json::object wanted_;     // the request; empty means no fleet
+  std::string listen_;      // its addresses
   std::uint64_t turn_ = 0;  // number of the configuration
   workers::Cancellation cancellation_;
-  json::object last_;  // its last report
+  json::object last_;           // its last report
+  std::set<std::string> told_;  // hosts that were refused, with the reason
   std::optional<Error> error_;
 };
 

@@ -43,6 +43,9 @@ struct OutputFacts {
 };
 void add_outputs(Page& page, const OutputFacts& facts);
 
+// `fleet` of `status --json`; null: no fleet.
+void add_fleet(Page& page, const json::value& status);
+
 struct DaemonFacts {
   workers::WorkerCounts workers;
   std::size_t abandoned_now = 0;

@@ -10,6 +10,7 @@ constexpr api::Limits kLimits{.body = 1024,
                               .header = 8 << 10,
                               .connections = 16,
                               .user_connections = 16,
+                              .replaces_oldest = true,
                               .user_requests_per_second = 20,
                               .slowest = std::chrono::seconds(10)};
 

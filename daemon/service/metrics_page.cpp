@@ -30,6 +30,7 @@ std::string metrics_text(const DaemonParts& daemon) {
         {name, facts.published_mtime_ns, facts.backlog, facts.failures, facts.is_behind});
   }
   metrics::add_outputs(page, outputs);
+  metrics::add_fleet(page, daemon.peers.status());
   metrics::add_daemon(page, facts);
   metrics::add_process(page, SystemRoot{});
   return metrics::to_text(page);

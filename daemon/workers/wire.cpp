@@ -95,11 +95,12 @@ json::object to_json(const config::FleetSettings& fleet) {
     for (const nvmetcp::Portal& address : addresses) endpoints.push_back(portal_to_json(address));
     peers.push_back(json::object{{"name", name}, {"endpoints", std::move(endpoints)}});
   }
-  return {{"listen", portal_to_json(*fleet.listen)},
+  json::array listen;
+  for (const nvmetcp::Portal& address : fleet.listen) listen.push_back(portal_to_json(address));
+  return {{"listen", std::move(listen)},
           {"key_file", fleet.key_file.native()},
           {"peers", std::move(peers)},
           {"dns", fleet.dns ? json::value(portal_to_json(*fleet.dns)) : json::value(nullptr)},
-          {"allow", json::array(fleet.allow.begin(), fleet.allow.end())},
           {"upload_bytes", fleet.upload.bytes},
           {"upload_percent", fleet.upload.percent}};
 }

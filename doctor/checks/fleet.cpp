@@ -43,7 +43,7 @@ void check_peer(const json::object& own, const std::string& version, const json:
 }  // namespace
 
 void check_fleet(const Host& host, Report& report) {
-  if (!host.settings().fleet.listen) return;
+  if (host.settings().fleet.listen.empty()) return;
   const std::size_t before = report.findings.size();
   const auto status = host.ask_daemon();
   const json::object* fleet = status ? get_object(*status, "fleet") : nullptr;

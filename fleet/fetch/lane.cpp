@@ -14,7 +14,7 @@ Result<staging::PieceOutcome> ExchangeRun::Lane::read_piece(staging::FileWork& w
   const auto began = Clock::now();
   const auto read = staging::read_at(source.fd.get(), source.mode, buffer.data(), want, offset);
   if (!source.mode.direct) staging::drop_pages(source.fd.get(), offset, read.bytes);
-  if (read.error != 0) return fail_errno(read.error, "reading " + source.tree->shown(source.path));
+  if (read.error != 0) return source.tree->failed(read.error, "reading", source.path);
   context.counters->spent(staging::Activity::Source, Clock::now() - began);
   bytes += read.bytes;
   staging::PieceOutcome outcome;

@@ -42,7 +42,8 @@ Result<Peer::Connection> Peer::connect(std::chrono::milliseconds patience, const
     const std::scoped_lock lock(mutex_);
     first = good_;
   }
-  Result<Connection> connection = fail(Errc::Unavailable, "peer " + name() + " has no address");
+  Result<Connection> connection = fail(Errc::Unavailable, "no address of peer " + name() + " was found",
+                                       "look at the name service of this host");
   for (std::size_t i = 0; i < address_.endpoints.size(); ++i) {
     const std::size_t at = (first + i) % address_.endpoints.size();
     auto channel = open_channel(address_.endpoints[at], std::min(patience, kConnect), interrupt);

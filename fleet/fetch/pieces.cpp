@@ -111,7 +111,7 @@ std::optional<staging::PieceOutcome> ExchangeRun::piece_from_peer(File& file, st
     return std::nullopt;
   }
   file.expected = head->file;
-  file.suppliers.insert(*choice.peer);
+  file.supplied.insert_or_assign(choice.unit, Supplied{*choice.peer, outcome.digest});
   return outcome;
 }
 
@@ -135,6 +135,13 @@ Result<> ExchangeRun::finish_piece(const FilePtr& file, const Choice& choice,
   } else {
     exchange_.board.set_unit(choice.unit, UnitState::Absent);  // peers may have seen it in the state Reading
   }
+  {
+    const std::scoped_lock lock(mutex_);
+    if (file->doubt)
+      std::erase_if(file->doubt->pieces, [&](const auto& one) {
+        return one.first == choice.unit && one.second.digest == outcome.digest;
+      });
+  }
   file->work->piece_done(choice.unit - file->first_unit, outcome);
   Result<> done;
   if (--file->unfinished == 0) done = finish_file(file, lane);
@@ -150,7 +157,7 @@ Result<> ExchangeRun::finish_file(const FilePtr& file, Lane& lane) {
   const auto is_done = file->work->finish();
   if (!is_done) return is_done.take_error();
   if (!*is_done) {
-    leave_to_source(*file);
+    get_again(*file);
     return offer(file, lane);
   }
   for (std::uint64_t i = 0; file->expected && i < file->units; ++i) {
@@ -162,13 +169,22 @@ Result<> ExchangeRun::finish_file(const FilePtr& file, Lane& lane) {
   return {};
 }
 
+// Pieces that were wrong together come from other peers first.
+void ExchangeRun::get_again(File& file) {
+  {
+    const std::scoped_lock lock(mutex_);
+    if (file.doubt && !std::exchange(file.is_asked_again, true)) return;
+  }
+  leave_to_source(file);
+}
+
 // The file is read again from the source alone: the peers' data is of the state at the walk, and the file may
 // have changed since.
 void ExchangeRun::leave_to_source(File& file) {
   const std::scoped_lock lock(mutex_);
   file.only_from_source = true;
   file.expected.reset();
-  file.suppliers.clear();
+  file.supplied.clear();
 }
 
 }  // namespace spark::fleet

@@ -43,6 +43,15 @@ class ExchangeRun {
   std::vector<std::string> take_warnings() { return std::move(warnings_); }
 
  private:
+  struct Supplied {
+    std::size_t peer;
+    staging::Digest digest;
+  };
+  // Pieces one of which is wrong. It is the one that differs in the file's right content.
+  struct Doubt {
+    staging::Digest right;  // of the whole file
+    std::multimap<std::uint64_t, Supplied> pieces;
+  };
   struct File {
     staging::Entry* entry = nullptr;
     std::uint64_t first_unit = 0;
@@ -51,9 +60,11 @@ class ExchangeRun {
     std::atomic<std::uint64_t> unfinished{0};  // pieces
     // Guarded by mutex_:
     bool only_from_source = false;
-    std::optional<staging::Digest> expected;  // of the whole file, as reported by peers that sent pieces
-                                              // without a piece digest
-    std::set<std::size_t> suppliers;
+    std::optional<staging::Digest> expected;     // of the whole file, as reported by peers that sent pieces
+                                                 // without a piece digest
+    std::map<std::uint64_t, Supplied> supplied;  // those pieces, by unit
+    std::optional<Doubt> doubt;                  // once they turned out to be wrong together
+    bool is_asked_again = false;                 // from other peers, then from the source
   };
   enum class Fetched { Whole, Missing, NotNow };
   struct Lane;
@@ -96,6 +107,7 @@ class ExchangeRun {
   Result<> finish_piece(const FilePtr& file, const Choice& choice, const staging::PieceOutcome& outcome,
                         Lane& lane);
   Result<> finish_file(const FilePtr& file, Lane& lane);
+  void get_again(File& file);
   void leave_to_source(File& file);
   bool is_right(const staging::Entry& entry, const staging::Digest& digest);
   void give_up_peer(std::size_t peer, std::string_view path);

@@ -69,9 +69,10 @@ void Schedule::asked_by(std::span<const NodeId> nodes, SteadyTime now) {
   }
 }
 
-void Schedule::blame(std::size_t peer) {
-  peers_[peer].is_blamed = true;
+bool Schedule::blame(std::size_t peer, std::optional<std::uint64_t> doubted) {
   look_anew();
+  if (doubted) return peers_[peer].missing.insert(*doubted).second;
+  return !std::exchange(peers_[peer].is_blamed, true);
 }
 
 // False after this host itself was stopped: what it knows of the others is old.

@@ -75,7 +75,9 @@ class Schedule {
   void unheard(std::size_t peer, SteadyTime now);
   void asked_by(std::span<const NodeId> nodes, SteadyTime now);
   bool is_staging(std::size_t peer) const { return peers_[peer].is_staging(); }
-  void blame(std::size_t peer);  // it sent wrong data: request nothing more from it
+  // It sent wrong data: request nothing more from it. False: it was blamed before. Doubted: the unit may be
+  // wrong; it is got elsewhere.
+  bool blame(std::size_t peer, std::optional<std::uint64_t> doubted = {});
 
   // The next unit, preferably from `first`; no value if there is none at the moment. The unit is in progress
   // until done() or failed().

@@ -17,16 +17,22 @@ bool ExchangeRun::is_right(const staging::Entry& entry, const staging::Digest& d
       std::ranges::find_if(open_, [&](const auto& one) { return one.second->entry == &entry; });
   if (found == open_.end()) return true;
   File& file = *found->second;
+  if (file.doubt && file.doubt->right == digest) {
+    for (const auto& [unit, one] : file.doubt->pieces) give_up_peer(one.peer, entry.path.view());
+    file.doubt.reset();
+  }
   if (!file.expected || *file.expected == digest) return true;
-  for (const std::size_t peer : std::exchange(file.suppliers, {})) give_up_peer(peer, entry.path.view());
-  file.expected.reset();
-  file.only_from_source = true;
+  if (!file.doubt) file.doubt = Doubt{*file.expected, {}};
+  for (const auto& [unit, one] : std::exchange(file.supplied, {})) {
+    schedule_.blame(one.peer, unit);
+    file.doubt->pieces.emplace(unit, one);
+  }
   return false;
 }
 
 // Requires mutex_.
 void ExchangeRun::give_up_peer(std::size_t peer, std::string_view path) {
-  schedule_.blame(peer);
+  if (!schedule_.blame(peer)) return;
   warnings_.push_back("peer " + exchange_.peers[peer]->name() + " sent wrong bytes of " + printable(path) +
                       "; nothing more was taken from it: verify its copy");
 }

@@ -4,8 +4,10 @@
 #include <condition_variable>
 #include <cstddef>
 #include <functional>
+#include <map>
 #include <memory>
 #include <mutex>
+#include <string>
 #include <vector>
 
 #include "staging/files/io/direct_io.hpp"
@@ -17,25 +19,37 @@ class BufferPool {
  public:
   struct GiveBack {
     BufferPool* pool = nullptr;
-    void operator()(staging::IoBuffer* buffer) const { pool->give_back(buffer); }
+    std::string client;
+    void operator()(staging::IoBuffer* buffer) const { pool->give_back(buffer, client); }
   };
   using Loan = std::unique_ptr<staging::IoBuffer, GiveBack>;
   using Make = std::function<std::unique_ptr<staging::IoBuffer>()>;
 
-  // Makes each of at most `most` buffers when it is first needed, and keeps it.
+  // Makes each of `most` buffers when it is first needed, and keeps it.
   BufferPool(std::size_t most, Make make) : most_(most), make_(std::move(make)) { free_.reserve(most); }
 
-  Loan take();  // waits for a free buffer; throws what `make` throws
+  // Waits while the client has its share: the buffers, divided by the clients that have or await one, and at
+  // least one. Slow clients that took all of them before do not keep it from another one, which gets an extra
+  // buffer then. Throws what `make` throws.
+  Loan take(const std::string& client);
+  std::size_t in_use() const;
 
  private:
+  struct Client {
+    std::size_t held = 0, waiting = 0;
+  };
+
   const std::size_t most_;
   const Make make_;
-  std::mutex mutex_;  // guards everything below
-  std::condition_variable is_free_;
+  mutable std::mutex mutex_;  // guards everything below
+  std::condition_variable changed_;
   std::vector<std::unique_ptr<staging::IoBuffer>> free_;
   std::size_t made_ = 0;
+  std::map<std::string, Client> clients_;  // that have or await a buffer
 
-  void give_back(staging::IoBuffer* buffer);
+  bool has_share(const Client& client) const;
+  void forget_idle(const std::string& client);
+  void give_back(staging::IoBuffer* buffer, const std::string& client);
 };
 
 }  // namespace spark::fleet

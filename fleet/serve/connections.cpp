@@ -14,11 +14,12 @@ Connections::~Connections() {
   for (Connection& connection : connections_) connection.thread.join();
 }
 
-bool Connections::open(UniqueFd socket) {
+bool Connections::open(UniqueFd socket, const std::string& client) {
   join_ended();
   UniqueFd second(::fcntl(socket.get(), F_DUPFD_CLOEXEC, 0));
-  if (!second || connections_.size() >= most_) return false;
+  if (!second || !shares_.enter(client)) return false;
   Connection& connection = connections_.emplace_back();
+  connection.client = client;
   connection.socket = std::move(second);
   const auto served = std::make_shared<UniqueFd>(std::move(socket));
   connection.thread = start_thread([this, served, &connection] {
@@ -29,13 +30,15 @@ bool Connections::open(UniqueFd socket) {
   });
   if (connection.thread.joinable()) return true;
   connections_.pop_back();
+  shares_.leave(client);
   return false;
 }
 
 void Connections::join_ended() {
-  std::erase_if(connections_, [](Connection& connection) {
+  std::erase_if(connections_, [this](Connection& connection) {
     if (!connection.has_ended) return false;
     connection.thread.join();
+    shares_.leave(connection.client);
     return true;
   });
 }

@@ -4,9 +4,11 @@
 #include <atomic>
 #include <functional>
 #include <list>
+#include <string>
 #include <thread>
 
 #include "base/file.hpp"
+#include "base/shares.hpp"
 
 namespace spark::fleet {
 
@@ -14,25 +16,27 @@ namespace spark::fleet {
 class Connections {
  public:
   // `serve` runs in each connection's thread, and must not throw.
-  Connections(std::size_t most, std::function<void(UniqueFd)> serve)
-      : most_(most), serve_(std::move(serve)) {}
+  // The clients of `shares` are addresses.
+  Connections(Shares<std::string> shares, std::function<void(UniqueFd)> serve)
+      : shares_(std::move(shares)), serve_(std::move(serve)) {}
   // Shuts them down, and waits for their threads.
   ~Connections();
   Connections(const Connections&) = delete;
   Connections& operator=(const Connections&) = delete;
 
-  // False if `most` are open, or if the system allows no more files or threads.
-  bool open(UniqueFd socket);
+  // False if the client has its share, or if the system allows no more files or threads.
+  bool open(UniqueFd socket, const std::string& client);
   void join_ended();
 
  private:
   struct Connection {
+    std::string client;
     UniqueFd socket;  // a second descriptor of the thread's socket
     std::atomic<bool> has_ended{false};
     std::thread thread;
   };
 
-  std::size_t most_;
+  Shares<std::string> shares_;
   std::function<void(UniqueFd)> serve_;
   std::list<Connection> connections_;
 };

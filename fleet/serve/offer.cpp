@@ -40,6 +40,7 @@ class StagingOffer final : public Offer {
       : board_(std::move(board)), reader_(std::move(reader)) {}
 
   SetState state() const override { return state_of(*board_); }
+  std::uint64_t files() const override { return reader_.layout().files(); }
 
   Result<UnitBody> read(std::uint64_t unit, const staging::IoBuffer& buffer) const override {
     if (unit >= reader_.layout().units()) return not_there();
@@ -99,6 +100,7 @@ class PublishedOffer final : public Offer {
     return body;
   }
 
+  std::uint64_t files() const override { return reader_.layout().files(); }
   bool is_current() const override { return ::access(copy_.c_str(), F_OK) == 0; }
   std::filesystem::path copy() const override { return copy_; }
 

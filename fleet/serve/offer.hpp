@@ -31,6 +31,7 @@ class Offer {
   // NotFound: not available, or no longer. Thread-safe.
   virtual Result<UnitBody> read(std::uint64_t unit, const staging::IoBuffer& buffer) const = 0;
   virtual void note_member(NodeId /*node*/) {}
+  virtual std::uint64_t files() const = 0;                   // in its list, which is in memory
   virtual bool is_current() const = 0;                       // false: look it up again
   virtual std::filesystem::path copy() const { return {}; }  // the published copy; empty: still in progress
 };

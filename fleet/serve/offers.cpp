@@ -2,12 +2,18 @@
 
 #include <unistd.h>
 
+#include <algorithm>
+#include <chrono>
+
 #include "base/threads.hpp"
 
 namespace spark::fleet {
 namespace {
 
-constexpr std::size_t kMostOffers = 8;  // sets with their file lists in memory
+// Sets with their file lists in memory, and the files of all of them unless one has more: 180 bytes each.
+constexpr std::size_t kMostOffers = 8;
+constexpr std::uint64_t kMostFiles = 10'000'000;
+constexpr std::chrono::minutes kUnused{2};
 
 }  // namespace
 
@@ -57,14 +63,19 @@ bool LocalOffers::is_current(const std::string& set, const Offer& offer) const {
 std::shared_ptr<Offer> Offers::known(const std::string& set) {
   const std::scoped_lock lock(mutex_);
   const auto found = offers_.find(set);
-  return found == offers_.end() ? nullptr : found->second;
+  return found == offers_.end() ? nullptr : found->second.offer;
 }
 
-std::shared_ptr<Offer> Offers::find(const std::string& set) {
+std::shared_ptr<Offer> Offers::find(const std::string& set, SteadyTime now) {
   auto before = known(set);
-  if (before && source_.is_current(set, *before)) return before;
+  const bool is_current = before && source_.is_current(set, *before);
   std::unique_lock lock(mutex_);
-  if (const auto now = offers_.find(set); now != offers_.end() && now->second != before) return now->second;
+  if (const auto kept = offers_.find(set);
+      kept != offers_.end() && (is_current || kept->second.offer != before)) {
+    kept->second.used_at = now;
+    return kept->second.offer;
+  }
+  if (is_current) return before;
   if (const auto running = loads_.find(set); running != loads_.end()) {
     const auto load = running->second;
     load_ended_.wait(lock, [&] { return load->has_ended; });
@@ -82,7 +93,7 @@ std::shared_ptr<Offer> Offers::find(const std::string& set) {
   load->has_ended = true;
   loads_.erase(set);
   load_ended_.notify_all();
-  if (load->offer) keep(set, load->offer);
+  if (load->offer) keep(set, load->offer, now);
   return load->offer;
 }
 
@@ -93,24 +104,31 @@ SetState Offers::state(const std::string& set, NodeId from) {
   return offer->state();
 }
 
-// `mutex_` is locked.
-void Offers::keep(const std::string& set, const std::shared_ptr<Offer>& offer) {
-  if (offers_.size() >= kMostOffers) offers_.erase(offers_.begin());
-  offers_[set] = offer;
+// `mutex_` is locked. Those used longest ago make room.
+void Offers::keep(const std::string& set, const std::shared_ptr<Offer>& offer, SteadyTime now) {
+  const auto files = [&] {
+    std::uint64_t all = offer->files();
+    for (const auto& [name, kept] : offers_) all += kept.offer->files();
+    return all;
+  };
+  while (!offers_.empty() && (offers_.size() >= kMostOffers || files() > kMostFiles))
+    offers_.erase(std::ranges::min_element(offers_, {}, [](const auto& one) { return one.second.used_at; }));
+  offers_[set] = {offer, now};
 }
 
-void Offers::drop_outdated() {
+void Offers::drop_unused(SteadyTime now) {
   decltype(offers_) all;
   {
     const std::scoped_lock lock(mutex_);
     all = offers_;
   }
   // A drive may let the check wait, and a long list takes a while to be freed: neither under the lock.
-  for (const auto& [set, offer] : all) {
-    if (source_.is_current(set, *offer)) continue;
+  for (const auto& [set, kept] : all) {
+    if (now - kept.used_at < kUnused && source_.is_current(set, *kept.offer)) continue;
     const std::scoped_lock lock(mutex_);
-    const auto now = offers_.find(set);
-    if (now != offers_.end() && now->second == offer) offers_.erase(now);
+    const auto there = offers_.find(set);
+    const bool is_same = there != offers_.end() && there->second.offer == kept.offer;
+    if (is_same && there->second.used_at == kept.used_at) offers_.erase(there);
   }
 }
 

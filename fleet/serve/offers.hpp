@@ -8,6 +8,7 @@
 #include <mutex>
 #include <string>
 
+#include "base/clock.hpp"
 #include "base/result.hpp"
 #include "fleet/serve/offer.hpp"
 #include "fleet/serve/published.hpp"
@@ -53,14 +54,18 @@ class Offers {
 
   // Null: this host does not have the set. The first thread that asks for a set loads it. Threads that ask
   // meanwhile wait for that load and share its result: one list per peer would take the host's memory.
-  std::shared_ptr<Offer> find(const std::string& set);
+  std::shared_ptr<Offer> find(const std::string& set, SteadyTime now);
   // Never waits for a list to be loaded: a host that had no answer for that long would read the set itself.
   // `from`: see OfferSource.
   SetState state(const std::string& set, NodeId from);
-  // Frees the lists of copies that are no longer current, also if no peer asks for them again.
-  void drop_outdated();
+  // Frees the lists of copies that are no longer current, and of those that no peer asked for lately.
+  void drop_unused(SteadyTime now);
 
  private:
+  struct Kept {
+    std::shared_ptr<Offer> offer;
+    SteadyTime used_at;
+  };
   struct Load {
     bool has_ended = false;
     std::shared_ptr<Offer> offer;
@@ -69,11 +74,11 @@ class Offers {
   OfferSource& source_;
   std::mutex mutex_;
   std::condition_variable load_ended_;
-  std::map<std::string, std::shared_ptr<Offer>> offers_;  // by set name, also the next
-  std::map<std::string, std::shared_ptr<Load>> loads_;    // running
+  std::map<std::string, Kept> offers_;                  // by set name, also the next
+  std::map<std::string, std::shared_ptr<Load>> loads_;  // running
 
   std::shared_ptr<Offer> known(const std::string& set);
-  void keep(const std::string& set, const std::shared_ptr<Offer>& offer);
+  void keep(const std::string& set, const std::shared_ptr<Offer>& offer, SteadyTime now);
 };
 
 }  // namespace spark::fleet

@@ -16,12 +16,18 @@
 namespace spark::fleet {
 namespace {
 
+// For another thread that reads a new manifest; less than kSilent.
+constexpr std::chrono::milliseconds kLongestWait{1000};
 constexpr char kNotExchanged[] = "-";  // no set's name, so no peer asks for it
 
 std::array<std::int64_t, 3> file_at(const std::filesystem::path& path) {
   struct stat info {};
   if (::lstat(path.c_str(), &info) != 0) return {};
   return {static_cast<std::int64_t>(info.st_ino), info.st_ctim.tv_sec, info.st_ctim.tv_nsec};
+}
+
+bool is_same(const PublishedCopies::Copy& one, const PublishedCopies::Copy& other) {
+  return one.row.source.key == other.row.source.key && one.file == other.file;
 }
 
 // Fills in the set's name and its units. Both stay empty if the manifest can't be read.
@@ -49,26 +55,26 @@ void name_set(PublishedCopies::Copy& copy, bool is_exchanged_folder) {
 }  // namespace
 
 void PublishedCopies::look() {
+  look_into_catalog();
+  const std::unique_lock naming(naming_, kLongestWait);
+  if (naming) name_new();
+}
+
+void PublishedCopies::look_into_catalog() {
   const std::scoped_lock looking(looking_);
   staging::CacheFolder folder(cache_);
   const auto id = folder.id();
   if (!id || !folder.hold(*id)) return;
-  if (!catalog_) {
-    auto opened = staging::Catalog::open(state_dir_);
-    if (!opened) return;
-    catalog_ = std::move(*opened);
-  }
-  look_into(folder, *id);
-  if (catalog_->is_alone()) catalog_.reset();  // it locks out every other process
+  const auto catalog = staging::Catalog::open(state_dir_);
+  const auto cache_of_catalog = catalog ? (*catalog)->cache_id() : fail(catalog.error());
+  if (cache_of_catalog && *cache_of_catalog == *id) look_into(folder, **catalog);
 }
 
-void PublishedCopies::look_into(const staging::CacheFolder& folder, const std::string& id) {
-  const auto cache_of_catalog = catalog_->cache_id();
-  auto rows = catalog_->generations();
-  if (!cache_of_catalog || *cache_of_catalog != id || !rows) return;
-  static_cast<void>(
-      staging::DamageRecords(folder.data(), *catalog_).add_to(*rows));  // not known: not offered
-  if (const auto leases = catalog_->leases()) {
+void PublishedCopies::look_into(const staging::CacheFolder& folder, staging::Catalog& catalog) {
+  auto rows = catalog.generations();
+  if (!rows) return;
+  static_cast<void>(staging::DamageRecords(folder.data(), catalog).add_to(*rows));  // not known: not offered
+  if (const auto leases = catalog.leases()) {
     const WallTime now = SystemClock().wall();
     is_leased_ = std::ranges::any_of(*leases, [&](const staging::Lease& lease) {
       return lease.is_staged() && !lease.is_soft && staging::is_live(lease, now);
@@ -83,17 +89,37 @@ void PublishedCopies::look_into(const staging::CacheFolder& folder, const std::s
     {
       const std::scoped_lock lock(mutex_);
       const auto known = copies_.find(copy.manifest);
-      if (known != copies_.end() && known->second.row.source.key == row.source.key &&
-          known->second.file == copy.file) {
+      if (known != copies_.end() && is_same(known->second, copy)) {
         copy.set = known->second.set;
         copy.units = known->second.units;
       }
     }
-    if (copy.set.empty()) name_set(copy, folders_.contains(row.dataset));
     there.emplace(copy.manifest, std::move(copy));
   }
   const std::scoped_lock lock(mutex_);
   copies_ = std::move(there);
+}
+
+// Without the lock while it reads: a host that has no answer for that long counts as silent.
+void PublishedCopies::name_new() {
+  std::set<std::filesystem::path> tried;
+  for (;;) {
+    Copy copy;
+    {
+      const std::scoped_lock lock(mutex_);
+      const auto next = std::ranges::find_if(
+          copies_, [&](const auto& one) { return one.second.set.empty() && !tried.contains(one.first); });
+      if (next == copies_.end()) return;
+      copy = next->second;
+    }
+    tried.insert(copy.manifest);
+    name_set(copy, folders_.contains(copy.row.dataset));
+    const std::scoped_lock lock(mutex_);
+    const auto now = copies_.find(copy.manifest);
+    if (now == copies_.end() || !is_same(now->second, copy)) continue;
+    now->second.set = copy.set;
+    now->second.units = copy.units;
+  }
 }
 
 std::optional<PublishedCopies::Copy> PublishedCopies::find(const std::string& set) const {

@@ -6,7 +6,6 @@
 #include <cstdint>
 #include <filesystem>
 #include <map>
-#include <memory>
 #include <mutex>
 #include <optional>
 #include <set>
@@ -35,7 +34,7 @@ class PublishedCopies {
   };
 
   // Rereads the catalog; deleted, damaged and suspect copies are not offered. Reads new manifests, which
-  // takes seconds for a million files: call it on a thread of its own. Thread-safe.
+  // takes seconds for a million files; while another thread does, it returns without them. Thread-safe.
   void look();
   std::optional<Copy> find(const std::string& set) const;
   std::optional<Copy> find_walk(const std::string& walk) const;
@@ -47,13 +46,15 @@ class PublishedCopies {
  private:
   std::filesystem::path cache_, state_dir_;
   std::set<std::string> folders_;
-  std::mutex looking_;                         // locked before mutex_, so that each manifest is read once
-  std::unique_ptr<staging::Catalog> catalog_;  // used only by the thread in look()
+  std::mutex looking_;       // locked before mutex_
+  std::timed_mutex naming_;  // so that each manifest is read once
   mutable std::mutex mutex_;
   std::map<std::filesystem::path, Copy> copies_;  // key: the manifest's path
   std::atomic<bool> is_leased_{false};
 
-  void look_into(const staging::CacheFolder& folder, const std::string& id);
+  void look_into_catalog();
+  void look_into(const staging::CacheFolder& folder, staging::Catalog& catalog);
+  void name_new();
 };
 
 }  // namespace spark::fleet

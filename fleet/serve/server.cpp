@@ -14,7 +14,7 @@
 namespace spark::fleet {
 namespace {
 
-constexpr std::size_t kMostConnections = 512;
+constexpr std::size_t kMostConnections = 512, kMostOfClient = 128;
 constexpr std::size_t kMostBuffers = 8;
 // Bytes sent at once under a limit. Several sends share the limit, and each peer waits only kPatience for its
 // next byte.
@@ -36,10 +36,19 @@ Server::Server(ServerSettings settings, std::shared_ptr<Security> security, MayA
       throttle_(settings_.upload),
       buffers_(kMostBuffers, [] { return std::make_unique<staging::IoBuffer>(kUnitBuffer); }) {}
 
+Result<> Server::listen() {
+  for (const Endpoint& at : settings_.listen) {
+    auto listening = listen_on(at);
+    if (!listening) return listening.take_error();
+    listening_.push_back(std::move(*listening));
+  }
+  return {};
+}
+
 Result<> Server::run(const StopFlag& stop) {
-  const auto listening = listen_on(settings_.listen);
-  if (!listening) return listening.take_error();
-  Connections connections(kMostConnections, [this](UniqueFd socket) {
+  if (listening_.empty())
+    if (auto listening = listen(); !listening) return listening;
+  Connections connections({kMostConnections, kMostOfClient}, [this](UniqueFd socket) {
     [[maybe_unused]] const Result<> served = no_throw([&] {
       serve(std::move(socket));
       return Result<>();
@@ -47,32 +56,39 @@ Result<> Server::run(const StopFlag& stop) {
   });
   while (!stop) {
     connections.join_ended();
-    pollfd poll{listening->get(), POLLIN, 0};
-    if (::poll(&poll, 1, static_cast<int>(kTick.count())) <= 0) continue;
-    UniqueFd socket(::accept4(listening->get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
-    if (socket && !connections.open(std::move(socket))) ++counts_.refused;
+    std::vector<pollfd> polls;
+    for (const UniqueFd& listening : listening_) polls.push_back({listening.get(), POLLIN, 0});
+    if (::poll(polls.data(), polls.size(), static_cast<int>(kTick.count())) <= 0) continue;
+    for (const pollfd& poll : polls) {
+      UniqueFd socket(::accept4(poll.fd, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+      const std::string client = socket ? address_of(socket.get()) : "";
+      if (socket && !connections.open(std::move(socket), client))
+        counts_.refused(client, Refusal::Share, std::chrono::steady_clock::now());
+    }
   }
   return {};
 }
 
-// Null if it is no peer.
-std::unique_ptr<Channel> Server::greet(UniqueFd socket) {
-  const std::string address = address_of(socket.get());
-  if (!may_ask_(std::nullopt, address)) return nullptr;
+// Null if it is refused.
+std::unique_ptr<Channel> Server::greet(UniqueFd socket, const std::string& address) {
+  const auto refuse = [&](Refusal why) {
+    counts_.refused(address, why, std::chrono::steady_clock::now());
+    return nullptr;
+  };
+  if (!may_ask_(address)) return refuse(Refusal::Unlisted);
   const Greetings::Place place(greetings_, address);
-  if (!place) return nullptr;
+  if (!place) return refuse(Refusal::Share);
   auto channel = Channel::accept(security_, std::move(socket), settings_.greeting);
-  if (!channel || !may_ask_((*channel)->peer(), address)) return nullptr;
-  return std::move(*channel);
+  if (channel) return std::move(*channel);
+  // A client that sends nothing is no host of a fleet.
+  return channel.error().kind == Errc::Denied ? refuse(Refusal::Key) : nullptr;
 }
 
 void Server::serve(UniqueFd socket) {
-  const auto channel = greet(std::move(socket));
-  if (!channel) {
-    ++counts_.refused;
-    return;
-  }
-  ++counts_.connections;
+  const std::string client = address_of(socket.get());
+  const auto channel = greet(std::move(socket), client);
+  if (!channel) return;
+  counts_.connected();
   for (std::string buffered;;) {
     channel->set_limits(kIdle, std::chrono::steady_clock::now() + kIdle);
     const auto head = read_request(*channel, buffered);
@@ -80,7 +96,7 @@ void Server::serve(UniqueFd socket) {
     const auto request = (*head)->is_get ? parse_target((*head)->target) : std::nullopt;
     AnswerHead none;
     none.status = 404;
-    const auto answered = request ? answer(*channel, *request) : send(*channel, none, "");
+    const auto answered = request ? answer(*channel, client, *request) : send(*channel, none, "");
     if (!answered) return;
   }
 }
@@ -98,7 +114,7 @@ Result<> Server::send(Channel& channel, const AnswerHead& head, std::string_view
   return channel.flush();
 }
 
-Result<> Server::answer(Channel& channel, const PeerRequest& request) {
+Result<> Server::answer(Channel& channel, const std::string& client, const PeerRequest& request) {
   AnswerHead missing;
   missing.status = 404;
   SetState state;
@@ -114,9 +130,9 @@ Result<> Server::answer(Channel& channel, const PeerRequest& request) {
       published_.look();
       return send(channel, {}, json::serialize(json::object{{"datasets", published_.list()}}));
     case PeerRequest::Kind::Unit:
-      return send_unit(channel, request);
+      return send_unit(channel, client, request);
     case PeerRequest::Kind::WalkEntries:
-      return send_file(channel, walks_.entries(request.set));
+      return send_file(channel, client, walks_.entries(request.set));
     case PeerRequest::Kind::WalkNotes:
     case PeerRequest::Kind::WalkFolders: {
       const bool is_notes = request.kind == PeerRequest::Kind::WalkNotes;
@@ -135,12 +151,12 @@ Result<> Server::answer(Channel& channel, const PeerRequest& request) {
   return send(channel, {}, to_text(state));
 }
 
-Result<> Server::send_unit(Channel& channel, const PeerRequest& request) {
-  const auto offer = offers_.find(request.set);
+Result<> Server::send_unit(Channel& channel, const std::string& client, const PeerRequest& request) {
+  const auto offer = offers_.find(request.set, std::chrono::steady_clock::now());
   AnswerHead head;
   head.status = 404;
   if (!offer) return send(channel, head, "");
-  const auto buffer = buffers_.take();
+  const auto buffer = buffers_.take(client);
   const auto body = offer->read(request.unit, *buffer);
   if (body) {
     head.status = 200;
@@ -150,10 +166,11 @@ Result<> Server::send_unit(Channel& channel, const PeerRequest& request) {
     head.is_plain = body->is_plain;
     auto sent =
         send_body(channel, head, {reinterpret_cast<const char*>(body->bytes.data()), body->bytes.size()});
-    ++counts_.units;
-    counts_.bytes += body->bytes.size();
+    if (sent) counts_.sent(client, body->bytes.size());
+    if (!sent) counts_.failed(client);
     return sent;
   }
+  if (body.error().kind != Errc::NotFound) counts_.failed(client);
   return send(channel, head, "");
 }
 
@@ -178,7 +195,8 @@ Result<> Server::send_body(Channel& channel, const AnswerHead& head, std::string
   return sent ? channel.flush() : sent;
 }
 
-Result<> Server::send_file(Channel& channel, const std::optional<std::filesystem::path>& path) {
+Result<> Server::send_file(Channel& channel, const std::string& client,
+                           const std::optional<std::filesystem::path>& path) {
   UniqueFd file(path ? ::open(path->c_str(), O_RDONLY | O_NOFOLLOW | O_CLOEXEC) : -1);
   struct stat info {};
   AnswerHead head;
@@ -192,7 +210,7 @@ Result<> Server::send_file(Channel& channel, const std::optional<std::filesystem
   Result<> sent = channel.write_all(to_text(head));
   for (Bytes done = 0; sent && done < head.length;) {
     const std::size_t bytes = std::min<Bytes>(kPackBytes, head.length - done);
-    const auto buffer = buffers_.take();  // between two parts, another connection may have it
+    const auto buffer = buffers_.take(client);  // between two parts, another connection may have it
     const auto read = staging::read_at(file.get(), mode, buffer->data(), bytes, done);
     if (!mode.direct) staging::drop_pages(file.get(), done, bytes);
     if (read.error != 0 || read.bytes != bytes) {
@@ -207,9 +225,15 @@ Result<> Server::send_file(Channel& channel, const std::optional<std::filesystem
   return sent ? channel.flush() : sent;
 }
 
+json::object Server::report() const {
+  json::object all = counts_.report(std::chrono::steady_clock::now());
+  all["buffers_in_use"] = buffers_.in_use();
+  return all;
+}
+
 void Server::look() {
   published_.look();
-  offers_.drop_outdated();
+  offers_.drop_unused(std::chrono::steady_clock::now());
 }
 
 }  // namespace spark::fleet

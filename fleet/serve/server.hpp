@@ -8,6 +8,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "base/result.hpp"
 #include "base/threads.hpp"
@@ -16,6 +17,7 @@
 #include "fleet/serve/greetings.hpp"
 #include "fleet/serve/offers.hpp"
 #include "fleet/serve/published.hpp"
+#include "fleet/serve/served_counts.hpp"
 #include "fleet/serve/walks.hpp"
 #include "fleet/transport/channel.hpp"
 #include "fleet/transport/http.hpp"
@@ -24,7 +26,7 @@
 namespace spark::fleet {
 
 struct ServerSettings {
-  Endpoint listen;
+  std::vector<Endpoint> listen;
   std::filesystem::path cache, state_dir, boards;  // folders
   NodeId node = 0;
   std::string version;    // version of this program
@@ -37,24 +39,18 @@ struct ServerSettings {
   std::set<std::string> folders{};  // see PublishedCopies
 };
 
-// Counters since the start.
-struct ServedCounts {
-  std::atomic<std::uint64_t> connections{0}, refused{0}, units{0};
-  std::atomic<Bytes> bytes{0};
-};
-
 class Server {
  public:
-  // True if a host that connects from `address` and claims `identity` is a peer. No identity: it has not yet
-  // said who it is.
-  using MayAsk = std::function<bool(const std::optional<std::string>& identity, const std::string& address)>;
+  // True if a host that connects from `address` is a peer.
+  using MayAsk = std::function<bool(const std::string& address)>;
   Server(ServerSettings settings, std::shared_ptr<Security> security, MayAsk may_ask);
 
-  // Runs until `stop`, or until the listening socket fails. Its threads end with it.
+  Result<> listen();
+  // Listens, if it does not yet, and runs until `stop`. Its threads end with it.
   Result<> run(const StopFlag& stop);
   void look();  // refreshes the published and leased copies, and frees lists; see PublishedCopies::look()
   bool is_limited() const { return published_.is_leased(); }  // local jobs have priority
-  const ServedCounts& counts() const { return counts_; }
+  json::object report() const;  // see ServedCounts::report(), and "buffers_in_use"
 
  private:
   ServerSettings settings_;
@@ -67,17 +63,20 @@ class Server {
   Offers offers_{local_offers_};
   ServedCounts counts_;
   staging::Throttle throttle_;
+  std::vector<UniqueFd> listening_;
 
   BufferPool buffers_;
 
-  std::unique_ptr<Channel> greet(UniqueFd socket);
+  // A client is an address: one host may not take what others need.
+  std::unique_ptr<Channel> greet(UniqueFd socket, const std::string& client);
   void serve(UniqueFd socket);
-  Result<> answer(Channel& channel, const PeerRequest& request);
+  Result<> answer(Channel& channel, const std::string& client, const PeerRequest& request);
   void limit_sending(Channel& channel, SteadyTime began) const;
   Result<> send(Channel& channel, const AnswerHead& head, std::string_view body);
   Result<> send_body(Channel& channel, const AnswerHead& head, std::string_view body);
-  Result<> send_unit(Channel& channel, const PeerRequest& request);
-  Result<> send_file(Channel& channel, const std::optional<std::filesystem::path>& path);
+  Result<> send_unit(Channel& channel, const std::string& client, const PeerRequest& request);
+  Result<> send_file(Channel& channel, const std::string& client,
+                     const std::optional<std::filesystem::path>& path);
 };
 
 }  // namespace spark::fleet

@@ -53,10 +53,8 @@ int use_key(SSL* ssl, const EVP_MD* /*digest*/, const unsigned char** id, std::s
   return *session != nullptr ? 1 : 0;
 }
 
-int find_key(SSL* ssl, const unsigned char* identity, std::size_t length, SSL_SESSION** session) {
+int find_key(SSL* ssl, const unsigned char* /*identity*/, std::size_t /*length*/, SSL_SESSION** session) {
   *session = session_with(ssl, security_of(ssl).key());
-  auto* channel = static_cast<Channel*>(SSL_get_app_data(ssl));
-  channel->set_peer(std::string(reinterpret_cast<const char*>(identity), length));
   return *session != nullptr ? 1 : 0;
 }
 
@@ -102,13 +100,16 @@ Channel::~Channel() {
 Result<> Channel::begin(ssl_ctx_st* context) {
   ssl_ = SSL_new(context);
   if (ssl_ == nullptr || SSL_set_fd(ssl_, socket_.get()) != 1) throw std::bad_alloc();
-  SSL_set_app_data(ssl_, this);
   const bool accepts = context == security_->server_;
   const auto hello = repeat([&] { return accepts ? SSL_accept(ssl_) : SSL_connect(ssl_); }, "greeting");
   // A server may ignore the key that the client offers.
   const bool has_key = hello && SSL_session_reused(ssl_) == 1;
   if (!has_key) {
     if (!hello && hello.error().kind != Errc::Unavailable) return hello.take_error();
+    if (!hello && BIO_number_read(SSL_get_rbio(ssl_)) == 0)
+      return fail(Errc::Refused, "the other host closed the connection before it said anything",
+                  "see whether its fleet.peers have " + local_address_of(socket_.get()) +
+                      ", the address of this host; its `spark-stage status` names the hosts that it refused");
     return fail(Errc::Denied, "the other host does not have this fleet's key, or does not speak TLS 1.3",
                 "put the same fleet.key_file on every host");
   }

@@ -53,7 +53,7 @@ class Channel {
  public:
   // TimedOut if it takes longer than `patience` to connect, or then twice as long for the whole greeting: the
   // other side may have no key. Unavailable: no connection. Denied: the other side has another key, or does
-  // not speak TLS. Cancelled: `interrupt` is set (null: never).
+  // not speak TLS. Refused: it closed the connection at once. Cancelled: `interrupt` is set (null: never).
   static Result<std::unique_ptr<Channel>> connect(std::shared_ptr<Security> security, const Endpoint& to,
                                                   std::chrono::milliseconds patience,
                                                   const Interrupt* interrupt = nullptr);
@@ -77,8 +77,6 @@ class Channel {
     until_ = until;
     interrupt_ = interrupt;
   }
-  const std::string& peer() const { return peer_; }  // accepted: the identity that the other side claims
-  void set_peer(std::string identity) { peer_ = std::move(identity); }
 
  private:
   Channel(std::shared_ptr<Security> security, UniqueFd socket, std::chrono::milliseconds patience)
@@ -94,7 +92,6 @@ class Channel {
   SteadyTime until_ = SteadyTime::max();
   const Interrupt* interrupt_ = nullptr;
   ssl_st* ssl_ = nullptr;
-  std::string peer_;
 };
 
 }  // namespace spark::fleet

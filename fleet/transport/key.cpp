@@ -1,7 +1,9 @@
 #include "fleet/transport/key.hpp"
 
+#include <fcntl.h>
 #include <sys/random.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <array>
 #include <cerrno>
@@ -28,19 +30,24 @@ Result<std::string> new_key() {
 
 Result<std::string> read_key(const std::filesystem::path& file) {
   const std::string shown = printable(file.native());
+  const UniqueFd opened(::open(file.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
   struct stat info {};
-  if (::stat(file.c_str(), &info) != 0)
+  if (!opened || ::fstat(opened.get(), &info) != 0)
     return fail_errno(errno, "reading the fleet's key " + shown,
-                      "`spark-stage fleet key` prints a new one; every host needs the same");
+                      "`spark-stage fleet key` makes a new one; every host needs the same");
+  if (info.st_uid != 0 && info.st_uid != ::geteuid())
+    return fail(Errc::Refused,
+                "the fleet's key " + shown + " belongs to another user, uid " + std::to_string(info.st_uid),
+                "chown root: " + shown);
   if ((info.st_mode & 077) != 0)
     return fail(Errc::Refused, "the fleet's key " + shown + " can be read by other users of this host",
-                "chmod 600 " + shown);
-  const auto text = read_line_file(file);
+                "chmod 600 " + shown + ", and make a new one if another user may have read it");
+  const auto text = read_line_file("/proc/self/fd/" + std::to_string(opened.get()));
   if (!text) return fail_with(text.error(), "reading the fleet's key");
   const std::string key = lower(*text);
   if (key.size() != 2 * kKeyBytes || key.find_first_not_of(kHexDigits) != std::string::npos)
     return fail(Errc::Invalid, "the fleet's key " + shown + " is not 64 hexadecimal digits",
-                "`spark-stage fleet key` prints a new one");
+                "`spark-stage fleet key` makes a new one");
   return key;
 }
 

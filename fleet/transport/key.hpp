@@ -12,7 +12,8 @@ namespace spark::fleet {
 // 32 random bytes as 64 hexadecimal digits, the format of a key file.
 Result<std::string> new_key();
 
-// Invalid: not a key file. Refused: users other than its owner may read it.
+// Invalid: not a key file. Refused: it belongs to neither root nor this process's user, or others may read
+// it.
 Result<std::string> read_key(const std::filesystem::path& file);
 
 // Notices that a process still uses a key that its file no longer has. Used by one thread.

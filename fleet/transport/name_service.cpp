@@ -1,9 +1,12 @@
 #include "fleet/transport/name_service.hpp"
 
+#include <arpa/inet.h>
+
 #include <algorithm>
 #include <condition_variable>
-#include <memory>
+#include <deque>
 #include <mutex>
+#include <set>
 
 #include "base/threads.hpp"
 
@@ -12,49 +15,64 @@ namespace {
 
 constexpr std::size_t kThreads = 8;  // so that a few names without an answer hold up no others
 
-// Shared with threads that may outlive the call, because a wait for a name service can't be interrupted.
-struct Search {
-  std::vector<std::string> names;
+}  // namespace
+
+struct NameService::State {
   Resolve resolve;
   std::mutex mutex;  // guards the rest
   std::condition_variable changed;
-  std::size_t next = 0, left = 0;
-  bool is_over = false;
-  std::map<std::string, std::vector<std::string>> found;
+  std::deque<std::string> waiting;
+  std::set<std::string> pending;  // waiting or being looked up
+  std::size_t threads = 0;
+  FoundNames found;
+
+  void work() {
+    std::unique_lock lock(mutex);
+    while (!waiting.empty()) {
+      const std::string name = waiting.front();
+      waiting.pop_front();
+      lock.unlock();
+      auto addresses = no_throw([&] { return resolve(name); });
+      lock.lock();
+      if (addresses) found[name] = std::move(*addresses);
+      pending.erase(name);
+      changed.notify_all();
+    }
+    --threads;
+  }
 };
 
-void work(Search& search) {
-  std::unique_lock lock(search.mutex);
-  while (!search.is_over && search.next < search.names.size()) {
-    const std::string name = search.names[search.next++];
-    lock.unlock();
-    auto addresses = no_throw([&] { return search.resolve(name); });
-    lock.lock();
-    if (addresses) search.found[name] = std::move(*addresses);
-    if (--search.left == 0) search.changed.notify_all();
-  }
+NameService::NameService(Resolve resolve) : state_(std::make_shared<State>()) {
+  state_->resolve = std::move(resolve);
 }
 
-}  // namespace
-
-std::map<std::string, std::vector<std::string>> resolve_all(const std::vector<std::string>& names,
-                                                            std::chrono::milliseconds limit,
-                                                            const Resolve& resolve) {
-  if (names.empty()) return {};
-  const auto search = std::make_shared<Search>();
-  search->names = names;
-  search->resolve = resolve;
-  search->left = names.size();
-  std::size_t threads = 0;
-  for (; threads < std::min(kThreads, names.size()); ++threads) {
-    auto thread = start_thread([search] { work(*search); });
+FoundNames NameService::find(const std::vector<std::string>& names, std::chrono::milliseconds limit) {
+  State& state = *state_;
+  std::unique_lock lock(state.mutex);
+  for (const std::string& name : names) {
+    if (is_address(name)) state.found[name] = {name};
+    if (!is_address(name) && state.pending.insert(name).second) state.waiting.push_back(name);
+  }
+  while (state.threads < std::min(kThreads, state.pending.size())) {
+    auto thread = start_thread([all = state_] { all->work(); });
     if (!thread.joinable()) break;
     thread.detach();
+    ++state.threads;
   }
-  std::unique_lock lock(search->mutex);
-  if (threads > 0) search->changed.wait_for(lock, limit, [&] { return search->left == 0; });
-  search->is_over = true;
-  return search->found;
+  const auto is_done = [&] {
+    return std::ranges::none_of(names, [&](const auto& name) { return state.pending.contains(name); });
+  };
+  if (state.threads > 0) state.changed.wait_for(lock, limit, is_done);
+  FoundNames found;
+  for (const std::string& name : names)
+    if (const auto one = state.found.find(name); one != state.found.end()) found.insert(*one);
+  return found;
+}
+
+bool is_address(const std::string& text) {
+  in6_addr address{};
+  return ::inet_pton(AF_INET, text.c_str(), &address) == 1 ||
+         ::inet_pton(AF_INET6, text.c_str(), &address) == 1;
 }
 
 }  // namespace spark::fleet

@@ -1,9 +1,11 @@
-// Resolves several names within a time limit, although a name service that is away may take long over each.
+// Looks up host names without waiting long for a name service that is away. An answer of it can't be waited
+// for with a limit, so threads of their own wait for it.
 #pragma once
 
 #include <chrono>
 #include <functional>
 #include <map>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -12,11 +14,22 @@
 namespace spark::fleet {
 
 using Resolve = std::function<Result<std::vector<std::string>>(const std::string& name)>;
+using FoundNames = std::map<std::string, std::vector<std::string>>;  // addresses by name
 
-// The addresses by name; without those that the name service did not find within `limit` for all of them.
-// `resolve` is called from other threads, which may still use it after the return.
-std::map<std::string, std::vector<std::string>> resolve_all(const std::vector<std::string>& names,
-                                                            std::chrono::milliseconds limit,
-                                                            const Resolve& resolve);
+// Thread-safe. Its threads may outlive it, and use `resolve` until they end.
+class NameService {
+ public:
+  explicit NameService(Resolve resolve);
+
+  // Looks up the names, and waits for `limit` at most. The addresses of those that were found now or before;
+  // an address leads to itself. A name without an answer is looked up by one thread at a time.
+  FoundNames find(const std::vector<std::string>& names, std::chrono::milliseconds limit);
+
+ private:
+  struct State;
+  std::shared_ptr<State> state_;
+};
+
+bool is_address(const std::string& text);
 
 }  // namespace spark::fleet

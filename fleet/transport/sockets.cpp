@@ -48,6 +48,20 @@ std::string text_of(const sockaddr* address) {
   return text;
 }
 
+// Each with its interface.
+std::vector<std::pair<std::string, std::string>> addresses_here() {
+  std::vector<std::pair<std::string, std::string>> all;
+  ifaddrs* list = nullptr;
+  if (::getifaddrs(&list) != 0) return all;
+  const std::unique_ptr<ifaddrs, decltype(&::freeifaddrs)> owner(list, ::freeifaddrs);
+  for (const ifaddrs* one = list; one != nullptr; one = one->ifa_next) {
+    const bool is_ip = one->ifa_addr != nullptr &&
+                       (one->ifa_addr->sa_family == AF_INET || one->ifa_addr->sa_family == AF_INET6);
+    if (is_ip) all.emplace_back(text_of(one->ifa_addr), one->ifa_name);
+  }
+  return all;
+}
+
 }  // namespace
 
 std::string to_string(const Endpoint& endpoint) {
@@ -111,16 +125,29 @@ std::string address_of(int socket) {
   return text_of(reinterpret_cast<sockaddr*>(&from));
 }
 
+std::string local_address_of(int socket) {
+  sockaddr_storage at{};
+  socklen_t size = sizeof at;
+  if (::getsockname(socket, reinterpret_cast<sockaddr*>(&at), &size) != 0) return "";
+  return text_of(reinterpret_cast<sockaddr*>(&at));
+}
+
 std::string interface_of(const std::string& address) {
-  ifaddrs* list = nullptr;
-  if (::getifaddrs(&list) != 0) return "";
-  const std::unique_ptr<ifaddrs, decltype(&::freeifaddrs)> owner(list, ::freeifaddrs);
-  for (const ifaddrs* one = list; one != nullptr; one = one->ifa_next) {
-    const bool is_ip = one->ifa_addr != nullptr &&
-                       (one->ifa_addr->sa_family == AF_INET || one->ifa_addr->sa_family == AF_INET6);
-    if (is_ip && text_of(one->ifa_addr) == address) return one->ifa_name;
-  }
+  for (const auto& [own, interface] : addresses_here())
+    if (own == address) return interface;
   return "";
+}
+
+std::vector<std::string> own_addresses() {
+  std::vector<std::string> all;
+  for (const auto& [own, interface] : addresses_here())
+    if (!own.starts_with("127.") && own != "::1" && !own.starts_with("fe80:")) all.push_back(own);
+  std::ranges::sort(all);
+  return all;
+}
+
+bool is_any_address(const std::string& address) {
+  return address == "0.0.0.0" || address == "::";
 }
 
 Result<std::vector<std::string>> resolve(const std::string& name) {

@@ -30,9 +30,15 @@ Result<UniqueFd> connect_to(const Endpoint& to, std::chrono::milliseconds patien
 
 // The remote address of a connection, without its port.
 std::string address_of(int socket);
+// That of this host.
+std::string local_address_of(int socket);
 
 // The network interface with this address; empty if there is none in this network namespace.
 std::string interface_of(const std::string& address);
+
+// The addresses of this host's interfaces without those that only it or its link knows, in a fixed order.
+std::vector<std::string> own_addresses();
+bool is_any_address(const std::string& address);  // 0.0.0.0 or ::
 
 // Resolves a host name, which may have the addresses of several peers.
 Result<std::vector<std::string>> resolve(const std::string& name);

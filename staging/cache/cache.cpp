@@ -108,6 +108,9 @@ class DiskCache final : public Cache {
     Monitor monitor(progress);
     auto sound = check(row, options, monitor, stop);
     const bool is_damaged = !sound && is_damage(sound.error());
+    // Of a drive that is gone, each copy looks damaged.
+    if (auto there = is_damaged ? store_->folder().check_answers() : Result<>(); !there)
+      return fail_with(std::move(there.error()), "verifying " + printable(dataset));
     if (is_damaged) sound.error().kind = Errc::Mismatch;
     if (sound || is_damaged) {
       const std::string damage = is_damaged ? sound.error().what : "";

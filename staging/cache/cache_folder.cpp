@@ -108,6 +108,21 @@ Result<> CacheFolder::hold(const std::string& id) {
   return {};
 }
 
+// Past the page cache, where the file system has that.
+Result<> CacheFolder::check_answers() const {
+  constexpr std::size_t kPage = 4096;
+  alignas(kPage) char page[kPage];
+  const std::filesystem::path file = path_ / kIdFile;
+  UniqueFd fd(::open(file.c_str(), O_RDONLY | O_DIRECT | O_NOFOLLOW | O_CLOEXEC));
+  if (!fd && errno == EINVAL) fd.reset(::open(file.c_str(), O_RDONLY | O_NOFOLLOW | O_CLOEXEC));
+  errno = fd ? 0 : errno;
+  if (fd && ::pread(fd.get(), page, sizeof page, 0) > 0) return {};
+  auto error = fail_errno(fd && errno == 0 ? EIO : errno, "reading " + printable(file.native()),
+                          "the cache's drive does not answer, or is not mounted");
+  error.value().kind = Errc::Unavailable;
+  return error;
+}
+
 Result<std::vector<std::filesystem::path>> CacheFolder::partial_areas() const {
   const auto names = names_of(partials());
   if (!names) return names.take_error();

@@ -34,6 +34,9 @@ class CacheFolder {
   // mounted or unmounted there later. Unavailable if the folder has another identity.
   Result<> hold(const std::string& id);
 
+  // Unavailable if its drive can't be read at all, or is not mounted any more.
+  Result<> check_answers() const;
+
   // A folder that can't be listed is an error, never an empty list.
   Result<std::vector<std::filesystem::path>> partial_areas() const;
   Result<std::vector<std::string>> keys() const;  // folders in data

@@ -138,7 +138,8 @@ Result<> CacheStore::recover_key(const std::string& key, PartialArea& area, Tras
     if (auto entered = enter_unknown(key, generation); !entered) return entered;
   }
   if (auto linked = dataset.empty() ? Result<>() : update_link(dataset); !linked) return linked;
-  return catalog_->set_trouble(key, deleted ? "" : deleted.error().message());
+  auto noted = catalog_->set_trouble(key, deleted ? "" : deleted.error().message());
+  return noted || noted.error().kind == Errc::NoSpace ? Result<>() : std::move(noted);
 }
 
 // A generation that is published but not in the catalog. Without a manifest of its own it can't be
@@ -211,20 +212,21 @@ Result<> CacheStore::update_link(const std::string& dataset) {
 }
 
 Result<> CacheStore::note_verified(const GenerationRow& row, const std::string& damage, const Damage& known) {
+  bool is_changed = false;
   auto noted = damage_.change(row.dataset, [&](Damage& now) {
     if (damage.empty()) {
       // What was found meanwhile may be of files that were read before.
       if (now.revision == 0 || now.revision != known.revision) return false;
       now.found.erase(row.generation);
-      now.sound.insert(row.generation);
-      return true;
+      return is_changed = now.sound.insert(row.generation).second;
     }
     now.sound.clear();
     now.found[row.generation] = damage;
-    return true;
+    return is_changed = true;
   });
   auto scrubbed = catalog_->set_scrubbed(row.dataset, row.generation, now());
-  auto linked = update_link(row.dataset);
+  // Usually nothing has changed, and a staging may be moving the link to its copy.
+  auto linked = is_changed ? update_link(row.dataset) : Result<>();
   if (!noted) return noted;
   return scrubbed ? std::move(linked) : std::move(scrubbed);
 }

@@ -40,8 +40,8 @@ class CacheStore {
   // affects no other. Only datasets that need recovery are locked; datasets that another process works on are
   // left to that process. `looked_over`: see Cache::recover.
   Result<> recover(const std::function<void()>& looked_over);
-  // The same for one dataset; the caller has its lock. A failed deletion is recorded and is no error. An
-  // error means that the state of the dataset is unknown.
+  // The same for one dataset; the caller has its lock. A failed deletion is recorded, if the catalog has room
+  // for that, and is no error. An error means that the state of the dataset is unknown.
   enum class Trash { Kept, Emptied };
   Result<> recover_key(const std::string& key, PartialArea& area, Trash trash = Trash::Emptied);
 

@@ -221,24 +221,25 @@ class SpaceReservation {
     auto marked = store_.mark_evicted(rows);
     if (!marked && marked.error().kind == Errc::Refused) return look();  // leased just now
     if (!marked) return marked;
-    Result<> deleted = store_.delete_marked(rows);
-    for (auto& [key, area] : areas) {
-      auto cleared = area.clear();
-      if (cleared && deleted) cleared = store_.damage().drop(inventory_.at(key).dataset);
-      if (cleared) continue;
-      if (auto noted = store_.catalog().set_trouble(key, cleared.error().message()); !noted) return noted;
-      deleted = std::move(cleared);
-    }
     std::vector<std::string> names;
     for (const std::string& key : victims) {
       const Share& share = inventory_.at(key);
-      if (!deleted) failed_[key] = deleted.error().what;
+      auto gone = store_.delete_marked(share.rows);
+      if (const auto area = areas.find(key); area != areas.end()) {
+        auto cleared = area->second.clear();
+        if (cleared && gone) cleared = store_.damage().drop(share.dataset);
+        auto noted = cleared ? Result<>() : store_.catalog().set_trouble(key, cleared.error().message());
+        if (!noted) return noted;
+        if (!cleared) gone = std::move(cleared);
+      }
+      if (!gone) failed_[key] = gone.error().what;
+      if (!gone) continue;
       names.push_back(printable(share.dataset));
       room_.evicted.push_back({share.dataset, share.published.bytes + share.partial.bytes});
     }
     if (auto looked = look(); !looked) return looked;
     // After a failure, other victims are chosen.
-    return deleted ? wait_until_free(join(names, ", ")) : Result<>();
+    return names.size() == victims.size() ? wait_until_free(join(names, ", ")) : Result<>();
   }
 
   // File systems free the space of deleted files with some delay.

@@ -9,7 +9,6 @@
 #include "staging/cache/serve.hpp"
 #include "staging/copy/exchange.hpp"
 #include "staging/copy/source_place.hpp"
-#include "staging/copy/transfer/touched.hpp"
 #include "staging/files/source_trouble.hpp"
 #include "staging/files/space.hpp"
 #include "staging/files/tree.hpp"
@@ -83,14 +82,16 @@ Result<Staged> Stager::look_and_stage(const Source& source, Tree& tree, const Co
                                       PartialArea& area, const std::vector<GenerationRow>& ready) {
   const auto walk_here = [&]() -> Result<Walked> {
     if (source.is_away) return fail(Errc::Unavailable, "its volume is away, and no peer has its entries");
-    return walk_source(tree, options.exclude, options.links, stop_);
+    auto walked = walk_source(tree, options.exclude, options.links, stop_);
+    if (!walked) walked.error().is_of_source = true;
+    return walked;
   };
   // Followed links must be resolved on this host.
   const bool is_shared =
       options.exchange != nullptr && !source.only_cached && options.links != OutsideLinks::Copy;
   const auto walk_it = [&] { return is_shared ? options.exchange->walk(walk_here) : walk_here(); };
   auto walked = monitor_.during(CopyPhase::Walking, walk_it);
-  if (!walked) return fail(with_source_trouble(std::move(walked.error()), tree));
+  if (!walked) return fail(with_source_trouble(std::move(walked.error())));
   const WalkNotes notes = *walked;
   // What a peer has sent gets the same checks as an entry of this host: its names were checked when read.
   for (Entry& entry : walked->entries)
@@ -102,13 +103,14 @@ Result<Staged> Stager::look_and_stage(const Source& source, Tree& tree, const Co
                 "dataset " + printable(source.dataset) + " is not in the cache in its current state");
   const auto sound = std::ranges::find_if(ready, &GenerationRow::is_sound);
   const GenerationRow* earlier = sound == ready.end() ? nullptr : &*sound;
-  if (auto compared = same ? Result<>() : compare(source, tree, options, earlier, *walked, same); !compared)
-    return fail(with_source_trouble(std::move(compared.error()), tree));
+  if (auto compared = same ? Result<>() : compare(source, tree, options, area, earlier, *walked, same);
+      !compared)
+    return fail(with_source_trouble(std::move(compared.error())));
   if (!same && walked->entries.empty()) {
     walked = monitor_.during(CopyPhase::Walking, walk_it);
     equal_.clear();
   }
-  if (!walked) return fail(with_source_trouble(std::move(walked.error()), tree));
+  if (!walked) return fail(with_source_trouble(std::move(walked.error())));
   if (auto there = same ? Result<>() : check_place(source, tree, *walked, options, ready); !there)
     return there.take_error();
   if (!same && source.only_cached) return reserve(source, std::move(*walked), area, options, earlier);
@@ -117,42 +119,6 @@ Result<Staged> Stager::look_and_stage(const Source& source, Tree& tree, const Co
   if (staged && staged->blocked_by.empty())
     note_state(store_, *staged, state_of(source, options, config_), notes);
   return staged;
-}
-
-Result<> Stager::compare(const Source& source, const Tree& tree, const CopyOptions& options,
-                         const GenerationRow* earlier, Walked& walked, std::optional<Staged>& same) {
-  const bool can_read = !source.is_away && !source.only_cached && !source.is_doubtful;
-  if (!can_read || earlier == nullptr || walked.entries.empty()) return {};
-  auto compared =
-      compare_touched(tree, walked.entries, store_.folder().place(source.dataset, earlier->generation),
-                      options, monitor_, stop_);
-  if (!compared) return compared.take_error();
-  equal_ = std::move(compared->equal);
-  if (compared->is_all) same = serve_same_entries(store_, source, *earlier, walked, monitor_, stop_);
-  return {};
-}
-
-// Also after an eviction: the catalog knows the last copy.
-Result<> Stager::check_place(const Source& source, const Tree& tree, const Walked& walked,
-                             const CopyOptions& options, const std::vector<GenerationRow>& ready) {
-  if (!options.keeps_place || source.is_away) return {};
-  ManifestHeader then;
-  bool had_files = !ready.empty() && ready.front().files > 0;
-  if (ready.empty()) {
-    const auto from = store_.catalog().copied_from(source.dataset);
-    if (!from) return from.take_error();
-    had_files = from->had_files;
-    then.source = from->source;
-    then.file_system = from->file_system;
-  } else if (const auto manifest = ManifestReader::open(
-                 store_.folder().place(source.dataset, ready.front().generation).manifest())) {
-    then = manifest->header();
-  }
-  if (!had_files) return {};
-  if (source.device) then.file_system.clear();  // compared when the volume was mounted
-  auto checked = check_source_place(tree, walked, then);
-  if (!checked) checked.error().is_away = true;
-  return checked;
 }
 
 // Called with the dataset locked, so that it can't be evicted between becoming ready and being leased.
@@ -209,13 +175,6 @@ Result<Staged> Stager::copy(const Source& source, const Tree& tree, Walked walke
     header.is_doubtful = source.is_doubtful;
     return Result<>();
   };
-  ends.found_damage = [&]() -> Result<> {
-    const auto all = [](Damage& damage) {
-      damage.sound.clear();
-      return true;
-    };
-    return earlier == nullptr ? Result<>() : store_.damage().change(source.dataset, all);
-  };
   ends.publish = [&](const Sealed& sealed, Bytes not_copied) -> Result<> {
     if (auto one = check_one_state(source, options, sealed.summary.hash); !one) return one;
     if (promised && sealed.summary.hash != *promised) return refuse_damaged(tree, area);
@@ -231,7 +190,7 @@ Result<Staged> Stager::copy(const Source& source, const Tree& tree, Walked walke
   auto report = copy_walked(std::move(job), ends, monitor_);
   if (!room) return report.take_error();
   if (!room->blocked_by.empty()) return blocked(source, std::move(room->blocked_by));
-  if (!report) report.error() = with_source_trouble(std::move(report.error()), tree);
+  if (!report) report.error() = with_source_trouble(std::move(report.error()));
   if (report || report.error().kind != Errc::Unavailable) {
     auto dropped = store_.catalog().drop_reservation(source.dataset);
     if (report && !dropped) report->warnings.push_back(dropped.error().message());

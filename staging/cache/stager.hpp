@@ -44,7 +44,9 @@ class Stager {
   Result<std::uint64_t> publish(const Sealed& sealed, PartialArea& area, Bytes not_copied);
   // Compares files that only look changed. Sets `same` if then the source equals the earlier copy.
   Result<> compare(const Source& source, const Tree& tree, const CopyOptions& options,
-                   const GenerationRow* earlier, Walked& walked, std::optional<Staged>& same);
+                   const PartialArea& area, const GenerationRow* earlier, Walked& walked,
+                   std::optional<Staged>& same);
+  Result<bool> change_rights(const Source& source, GenerationRow& row, const Entries& walked);
   Result<> check_place(const Source& source, const Tree& tree, const Walked& walked,
                        const CopyOptions& options, const std::vector<GenerationRow>& ready);
   Result<std::uint64_t> unused_generation(const std::string& dataset);

@@ -24,7 +24,7 @@ struct Previous {
   std::uint32_t good_at = 0;    // when the whole copy was last read back; 0 means never
   std::uint32_t made_at = 0;    // for files without a time of their own in its manifest; 0 means unknown
   bool may_share_files = true;  // its files are read-only for jobs, so a hard link is as good as a copy
-  std::vector<bool> equal{};    // by walked entry: only its ctime differs, see compare_touched()
+  std::vector<bool> equal{};    // by walked entry: see Compared
 };
 
 // Marks the files that have not changed in the source or in the earlier copy since it was made; they get

@@ -53,15 +53,15 @@ class Copy {
       if (auto intact = check_intact(*destination, **earlier); !intact) return intact.take_error();
     }
     auto walked = monitor_.during(CopyPhase::Walking, [&] { return walk(*source); });
-    if (!walked) return fail(with_change(std::move(walked.error()), *source));
+    if (!walked) return fail(with_change(std::move(walked.error())));
     if (options_.complete_state) {  // after the walk: the quiet source notices later changes
       const auto complete = check_still_complete(*source, *options_.complete_state);
       if (!complete) return complete.take_error();
     }
-    const auto same = is_same(*source, *walked, *destination, *earlier);
-    if (!same) return fail(with_change(same.error(), *source));
+    const auto same = is_same(*source, *walked, *destination, *area, *earlier);
+    if (!same) return fail(with_change(same.error()));
     if (*same) {
-      auto damage = options_.verify ? damage_of(*destination, **earlier) : std::string();
+      auto damage = options_.verify || options_.sha256 ? damage_of(*destination, **earlier) : std::string();
       if (!damage) return damage.take_error();
       if (damage->empty()) return unchanged(*destination, **earlier, *walked, *area);
       damage_ = std::move(*damage);
@@ -79,7 +79,7 @@ class Copy {
     if (copied && !damage_.empty())
       copied->warnings.push_back("the earlier copy was damaged, and everything was copied again: " + damage_);
     if (copied) return copied;
-    copied.error() = with_change(std::move(copied.error()), *source);
+    copied.error() = with_change(std::move(copied.error()));
     // A host that has taken the folder over also changes the files in it, which causes other errors here.
     auto held = area->check_held();
     return !held && was_taken_over(held.error()) ? Result<CopyReport>(held.take_error()) : std::move(copied);
@@ -96,14 +96,15 @@ class Copy {
   bool is_taken_over_damage_ = false;  // found in a file that was shared with the earlier copy
 
   // Whether the source equals the earlier copy, after files that only look changed were compared.
-  Result<bool> is_same(const Tree& source, const Walked& walked, const Destination& destination,
-                       std::optional<ManifestReader>& earlier) {
+  Result<bool> is_same(const Tree& source, Walked& walked, const Destination& destination,
+                       const PartialArea& area, std::optional<ManifestReader>& earlier) {
     if (!earlier || !earlier->rewind()) return false;
     if (is_same_source(*earlier, walked.entries)) return true;
-    auto compared = compare_touched(source, walked.entries, destination, options_, monitor_, stop_);
+    auto compared = compare_touched(source, walked.entries, destination, area, options_, monitor_, stop_);
     if (!compared) return compared.take_error();
     equal_ = std::move(compared->equal);
-    if (!compared->is_all) return false;
+    if (compared->differs != Compared::Differs::InTimes) return false;
+    if (auto done = renew(destination, walked.entries); !done) return done.take_error();
     auto renewed = ManifestReader::open(destination.manifest());
     if (!renewed) return renewed.take_error();
     earlier = std::move(*renewed);
@@ -141,8 +142,10 @@ class Copy {
   }
 
   Result<Walked> walk(Tree& source) const {
-    if (!options_.only.empty()) return walk_folders(source, options_.only, stop_);
-    return walk_source(source, options_.exclude, options_.links, stop_);
+    auto walked = options_.only.empty() ? walk_source(source, options_.exclude, options_.links, stop_)
+                                        : walk_folders(source, options_.only, stop_);
+    if (!walked) walked.error().is_of_source = true;
+    return walked;
   }
 
   // A changed copy contains other people's work: it is neither replaced nor treated as a copy of the source.

@@ -119,24 +119,24 @@ class CopyFile final : public FileWork {
 
   // Opens the current file and updates the entry.
   Result<> open_source() {
-    const std::string shown = context_.source->shown(entry_.path);
+    const Tree& from = *context_.source;
     source_.tree = context_.source;
     source_.path = entry_.path;
     source_.size = entry_.size;
     if (!context_.has_source) return {};
-    source_.fd = open_beneath(*context_.source, entry_.path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
+    source_.fd = open_beneath(from, entry_.path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
     if (!source_.fd) {
-      return fail_errno(errno, "opening " + shown,
-                        errno == ENOENT ? "it went away while its folder was copied; try again" : "");
+      return from.failed(errno, "opening", entry_.path,
+                         errno == ENOENT ? "it went away while its folder was copied; try again" : "");
     }
     struct stat info {};
-    if (::fstat(source_.fd.get(), &info) != 0) return fail_errno(errno, "reading " + shown);
+    if (::fstat(source_.fd.get(), &info) != 0) return from.failed(errno, "reading", entry_.path);
     if (!S_ISREG(info.st_mode))
-      return fail(Errc::Failed, "opening " + shown + ": it is no regular file any more");
+      return fail(Errc::Failed, "opening " + from.shown(entry_.path) + ": it is no regular file any more");
     if (static_cast<Bytes>(info.st_size) > kLargestFile)
-      return fail(Errc::Unsupported, "copying " + shown + ": larger than 64 TiB");
+      return fail(Errc::Unsupported, "copying " + from.shown(entry_.path) + ": larger than 64 TiB");
     const std::int64_t walked = entry_.ctime_ns;
-    update(entry_, source_.fd.get(), info, *context_.source);
+    update(entry_, source_.fd.get(), info, from);
     source_.size = entry_.size;
     source_.is_sparse = entry_.allocated < entry_.size;
     source_.mode = make_direct(source_.fd.get());
@@ -145,7 +145,7 @@ class CopyFile final : public FileWork {
     } else {
       settle(entry_.ctime_ns, SystemClock().steady(), [this] { return context_.is_stopped(); });
     }
-    return check_empty(entry_, source_.fd.get(), *context_.source);
+    return check_empty(entry_, source_.fd.get(), from);
   }
 
   // Creates a new file: the existing one may be hard-linked to other copies.
@@ -193,7 +193,7 @@ class CopyFile final : public FileWork {
     if (ended_early_) return true;
     if (!context_.has_source) return false;
     const auto unchanged = is_unchanged(entry_, source_.fd.get());
-    if (!unchanged) return fail_errno(errno, "reading " + context_.source->shown(entry_.path));
+    if (!unchanged) return context_.source->failed(errno, "reading", entry_.path);
     return !*unchanged;
   }
 

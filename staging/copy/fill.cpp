@@ -214,7 +214,7 @@ class Fill {
   Result<> put_folder_metadata(int copied, Entry& entry, const std::string& shown) {
     if (!context_.has_source) return put_plain_metadata(copied, entry, shown);
     const UniqueFd original = open_beneath(*job_.source, entry.path, O_RDONLY | O_DIRECTORY);
-    if (!original) return fail_errno(errno, "opening folder " + job_.source->shown(entry.path));
+    if (!original) return job_.source->failed(errno, "opening folder", entry.path);
     const auto kept = put_metadata(copied, original.get(), entry, {shown, job_.source->shown(entry.path)});
     if (!kept) return kept.take_error();
     entry.lost_attributes = *kept != Kept::All;

@@ -76,7 +76,8 @@ class HardLinks {
     const auto digest = copy_content(original.get(), made.get(), entry.size, shown);
     if (!digest) return digest.take_error();
     if (*digest != first.hash) return fail(Errc::Mismatch, copy_.shown(first.path) + " has other content");
-    if (auto put = put_metadata(made.get(), original.get(), entry, {shown, copy_.shown(first.path)}); !put)
+    if (auto put = put_metadata(made.get(), original.get(), entry, {shown, copy_.shown(first.path), false});
+        !put)
       return put.take_error();
     if (::fsync(made.get()) != 0) return fail_errno(errno, "flushing " + shown);
     return {};

@@ -9,6 +9,7 @@
 namespace spark::staging {
 
 Result<> note_file_system(Tree& source) {
+  source.is_source = true;
   source.file_system = file_system_of(source.folder.get());
   if (!source.file_system.empty() || is_still_mounted(source.folder.get(), source.folder_path)) return {};
   return fail(Errc::Unavailable, source.shown("") + " was unmounted just when it was opened", "try again");

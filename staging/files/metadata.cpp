@@ -56,11 +56,17 @@ bool is_not_taken(int number, int fd) {
   return number == EOPNOTSUPP || number == EPERM || number == E2BIG || number == ERANGE;
 }
 
+tl::unexpected<Error> of_source(tl::unexpected<Error> error, const ShownFiles& shown) {
+  error.value().is_of_source = shown.is_of_source;
+  return error;
+}
+
 Result<Kept> copy_attribute(int fd, int source_fd, const std::string& name, const ShownFiles& shown) {
   std::string value(XATTR_SIZE_MAX, '\0');
   const ssize_t length = ::fgetxattr(source_fd, name.c_str(), value.data(), value.size());
   if (length < 0 && errno == ENODATA) return Kept::All;  // removed since it was listed
-  if (length < 0) return fail_errno(errno, "reading attribute " + name + " of " + shown.source);
+  if (length < 0)
+    return of_source(fail_errno(errno, "reading attribute " + name + " of " + shown.source), shown);
   if (::fsetxattr(fd, name.c_str(), value.data(), static_cast<std::size_t>(length), 0) == 0) return Kept::All;
   if (is_not_taken(errno, fd)) return Kept::WithoutAttributes;
   return fail_errno(errno, "setting attribute " + name + " of " + shown.copy);
@@ -99,7 +105,7 @@ Result<Kept> put_metadata(int fd, int source_fd, const Entry& entry, const Shown
   // The order matters: a change of owner clears mode bits, user attributes need the owner's write permission,
   // permissions change ACLs, and the times must be last.
   const auto names = list_attributes(source_fd);
-  if (!names) return fail_with(names.error(), "reading " + shown.source);
+  if (!names) return of_source(fail_with(names.error(), "reading " + shown.source), shown);
   if (!put_owner(fd, entry)) return fail_errno(errno, "setting the owner of " + shown.copy);
   auto users = copy_attributes(fd, source_fd, *names, is_user_attribute, shown);
   if (!users) return users;
@@ -136,8 +142,8 @@ Result<bool> has_same_attributes(int fd, int other_fd) {
   return true;
 }
 
-Result<> put_plain_metadata(int fd, const Entry& entry, const std::string& shown) {
-  const bool is_owner = entry.uid == ::geteuid() && entry.gid == ::getegid();
+Result<> put_plain_metadata(int fd, const Entry& entry, const std::string& shown, IsNew is_new) {
+  const bool is_owner = is_new == IsNew::Yes && entry.uid == ::geteuid() && entry.gid == ::getegid();
   if (!is_owner && !put_owner(fd, entry)) return fail_errno(errno, "setting the owner of " + shown);
   if (::fchmod(fd, kept_mode(entry)) != 0) return fail_errno(errno, "setting the permissions of " + shown);
   if (::futimens(fd, times_of(entry).data()) != 0) return fail_errno(errno, "setting the times of " + shown);

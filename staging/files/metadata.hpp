@@ -18,6 +18,7 @@ enum class Kept { All, WithoutAttributes };
 // For messages: an error names the file that it is about.
 struct ShownFiles {
   std::string copy, source;
+  bool is_of_source = true;  // false: both are files of the copy
 };
 
 // Attributes come from `source_fd`, the rest from the entry. Root keeps the owner; otherwise set-user-ID and
@@ -29,8 +30,9 @@ Result<bool> has_kept_attributes(int fd);
 // Whether two files have the same of them.
 Result<bool> has_same_attributes(int fd, int other_fd);
 
-// The other part of put_metadata, for a new file created by this process.
-Result<> put_plain_metadata(int fd, const Entry& entry, const std::string& shown);
+// The other part of put_metadata. New: created by this process.
+enum class IsNew { No, Yes };
+Result<> put_plain_metadata(int fd, const Entry& entry, const std::string& shown, IsNew is_new = IsNew::Yes);
 
 // For the symlink `name` in the folder: owner and times.
 Result<> put_symlink_metadata(int folder, const std::string& name, const Entry& entry,

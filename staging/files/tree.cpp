@@ -145,6 +145,13 @@ std::string Tree::shown(std::string_view path) const {
   return printable(whole);
 }
 
+tl::unexpected<Error> Tree::failed(int number, const std::string& doing, std::string_view path,
+                                   std::string hint) const {
+  auto error = fail_errno(number, doing + " " + shown(path), std::move(hint));
+  error.value().is_of_source = is_source;
+  return error;
+}
+
 std::string join_path(const std::string& path, const std::string& name) {
   return path.empty() ? name : path + "/" + name;
 }

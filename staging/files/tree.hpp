@@ -30,6 +30,7 @@ struct Tree {
   std::string file;         // the tree is this one name in `folder`; empty means the tree is `folder` itself
   std::string folder_path;  // for messages
   std::string file_system;  // of a source: see note_file_system()
+  bool is_source = false;   // set there: errors of reading it are the source's
   // For regular files: all permission bits, or all but set-user-ID and set-group-ID if the tree is mounted
   // nosuid. A copy in which those took effect would be a way to become root.
   std::uint32_t file_mode_mask = 07777;
@@ -43,6 +44,9 @@ struct Tree {
   std::string root() const;  // the full path of the root
   // For messages: the full path, printable.
   std::string shown(std::string_view path) const;
+  // "reading PATH: …", see fail_errno()
+  tl::unexpected<Error> failed(int number, const std::string& doing, std::string_view path,
+                               std::string hint = {}) const;
 };
 
 // Suffix of the folder with such trees. Its name begins with a dot.

@@ -49,6 +49,7 @@ using Entries = std::deque<Entry>;
 // SourceIdentity and permissions. For symlinks: target, mtime, owner. For folders: mode and owner; their
 // times change with temporary files.
 bool is_same_source(const Entry& then, const Entry& now);
+bool has_same_rights(const Entry& then, const Entry& now);  // owner, group, mode
 
 // Whether the entry has content of its own: a regular file that is not a further name of another one.
 bool is_content(const Entry& entry);
@@ -70,7 +71,7 @@ struct ManifestHeader {
   bool is_doubtful = false;
   std::string file_system;  // that the source was on, see is_other_file_system(); empty means unknown
   std::string origin;       // see Source::origin
-  std::string definition;   // see Source::definition; not in the file
+  std::string definition;   // see Source::definition
 };
 
 struct Manifest : ManifestHeader {

@@ -57,6 +57,7 @@ Result<ManifestHeader> parse_header(std::string_view line) {
   manifest.is_doubtful = get_bool(*header, "doubtful").value_or(false);
   manifest.file_system = get_string(*header, "file_system").value_or("");
   manifest.origin = decode_name(get_string(*header, "origin").value_or("")).value_or("");
+  manifest.definition = decode_name(get_string(*header, "definition").value_or("")).value_or("");
   return manifest;
 }
 

@@ -11,28 +11,10 @@
 
 #include "base/clock.hpp"
 #include "base/result.hpp"
-#include "base/units.hpp"
+#include "staging/checkpoints/checkpoint.hpp"
 #include "staging/checkpoints/completeness.hpp"
 
 namespace spark::staging {
-
-struct Checkpoint {
-  std::string name;
-  std::int64_t mtime_ns = 0;    // of the entry itself: when the job last added something to it
-  std::int64_t changed_ns = 0;  // the newest change of anything in it
-  std::int64_t written = 0;     // identifies its state: TreeTotals::written
-  Bytes bytes = 0;
-  std::uint64_t entries = 0;  // TreeTotals::entries
-  std::uint64_t inode = 0;    // of the entry itself
-  std::string incomplete;     // why it is not complete; empty means complete
-  bool is_settling = false;   // complete by its rule, but changed a moment ago
-  bool is_unproven = false;   // it may be complete, but that can't be known
-  // Until it is written again, as a later look may find no sign of it: see mark_unproven, or a clock was set
-  // back after its proof was written, and before something else in it was. Data that an interrupted save has
-  // written again look older than the proof then.
-  bool stays_unproven = false;
-  bool is_in_future = false;  // it changed clearly later than now, by the clock
-};
 
 // What was known of checkpoints at earlier looks, by name: each for the state with that
 // Checkpoint::written (in records of version 0.2.0: changed_ns).

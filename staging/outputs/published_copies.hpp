@@ -2,7 +2,6 @@
 // beside it.
 #pragma once
 
-#include <cstdint>
 #include <filesystem>
 #include <optional>
 #include <set>
@@ -10,6 +9,7 @@
 #include <vector>
 
 #include "base/result.hpp"
+#include "staging/checkpoints/checkpoint.hpp"
 #include "staging/checkpoints/completeness.hpp"
 #include "staging/copy/copy.hpp"
 #include "staging/copy/partial/publish.hpp"
@@ -17,16 +17,11 @@
 
 namespace spark::staging {
 
-struct PublishedCopy {
-  std::string name;
-  std::int64_t mtime_ns = 0;  // of its source's root: when the job finished writing it
-  std::string source_name;    // of the file or folder that was sent
+// What else is in such a folder.
+struct NotListed {
+  std::vector<UnreadableCopy> unreadable;  // with manifests that can't be read
+  std::vector<std::string> unknown;        // without one: a person may have copied them
 };
-
-struct UnreadableCopy {
-  std::string name, reason;
-};
-using UnreadableCopies = std::vector<UnreadableCopy>;
 
 // None if nothing was published there. After a crash between the two renames of a publishing, the manifest is
 // that in the partial folder.
@@ -36,13 +31,13 @@ Result<std::optional<ManifestReader>> manifest_of_published(const Destination& d
 // manifest can't be read, the newest copy might be missing from the list: an error, unless the caller wants
 // those too.
 Result<std::vector<PublishedCopy>> published_copies(const std::filesystem::path& folder,
-                                                    UnreadableCopies* unreadable = nullptr);
+                                                    NotListed* not_listed = nullptr);
 
 // The highest first (is_above). With the rule of an output: only those that are checkpoints by their names
 // (kind_of) and had that name when they were sent, since a person may have sent anything into its folder.
 Result<std::vector<PublishedCopy>> published_checkpoints(
-    const std::filesystem::path& folder, std::optional<Completeness::Rule> rule = std::nullopt,
-    UnreadableCopies* unreadable = nullptr);
+    const std::filesystem::path& folder, const std::optional<Completeness>& rule = std::nullopt,
+    NotListed* not_listed = nullptr);
 
 // Proof that a published copy is whole: everything that its manifest lists is there, with its sizes and
 // permissions. Only check_whole makes one.
@@ -58,19 +53,18 @@ class WholeCopy {
 std::optional<WholeCopy> check_whole(const std::filesystem::path& folder, const PublishedCopy& copy);
 
 struct Keep {
-  std::size_t count = 1;              // of the highest whole copies
+  std::size_t count = 1;              // steps with whole copies, or copies without a step, of each form_of
   std::uint64_t every = 0;            // steps that are a multiple of it stay; 0 means none
   std::set<std::string> spared = {};  // these stay as well
-  std::optional<Completeness::Rule> rule = std::nullopt;  // of an output; see published_checkpoints
+  std::optional<Completeness> rule = std::nullopt;  // of an output; see published_checkpoints
 };
 struct RemovedCopy {
   std::string name, because;  // `because`: a sentence
 };
 
-// Deletes published copies that are not to be kept: only below `count` copies that are whole, counted
-// separately with and without a step, and never the best model that the highest one names, nor one whose
-// manifest can't be read. A copy disappears by one rename before any of it is deleted. Also deletes the
-// remains of an interrupted call.
+// Deletes published copies that are not to be kept: only below `count` whole ones of their series, and never
+// the best model that the highest one names, nor one whose manifest can't be read. A copy disappears by one
+// rename before any of it is deleted. Also deletes the remains of an interrupted call.
 Result<std::vector<RemovedCopy>> remove_older_copies(const std::filesystem::path& folder, const Keep& keep);
 
 // The hash of the set from its manifest. None if `tree` is not published, or was changed since, judged by

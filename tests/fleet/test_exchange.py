@@ -213,12 +213,17 @@ def test_peers_are_found_by_a_name_that_resolves_to_all_of_them(fleet):
         hosts.write_text(before)
 
 
-def test_a_host_outside_the_allow_list_gets_nothing(fleet):
+def test_a_host_that_is_no_peer_of_the_other_gets_nothing_and_both_say_why(fleet):
     first, other = fleet.daemons[0], fleet.daemons[1]
     results([first.stage()])
-    unused_nqn = "nqn.2014-08.org.nvmexpress:uuid:00000000-0000-4000-8000-000000000000"
-    with configured(first, "  listen:", f"  allow: [\"{unused_nqn}\"]\n  listen:"):
-        wait_until(lambda: any(peer["name"] == "n1" and not peer["answers"] for peer in other.fleet()["peers"]), "n1 is silent for n2")
+    names = re.search(r"peers: {.*", first.config.read_text())[0]
+    with configured(first, names, names.replace(f"n2: [{other.host.address}], ", "")):
+        [peer] = wait_until(lambda: [peer for peer in other.fleet()["peers"] if peer["name"] == "n1" and not peer["answers"]],
+                            "n1 is silent for n2")
+        assert f"its fleet.peers have {other.host.address}" in peer["reason"], peer
+        [refused] = wait_until(lambda: first.fleet().get("refused_hosts"), "n1 names the host that it refused")
+        assert refused["address"] == other.host.address and "belongs to no peer" in refused["reason"], refused
+        assert f"the fleet refused {other.host.address}" in (first.folder / "log").read_text()
         [one] = results([other.stage()])
         assert one["bytes_from"] == {"volume": fleet.drive.size, "peers": 0}
     Fleet.wait_for_peers(other, 3)
@@ -235,12 +240,17 @@ def test_a_client_without_tls_gets_nothing(fleet):
 
 
 def test_the_key_made_by_the_steps_of_the_page_is_valid(tmp_path):
-    """`spark-stage fleet key`, with the installation steps of the page; the other tests give such a key to daemons."""
-    made = subprocess.run([BUILD / "cli/spark-stage", "fleet", "key"], capture_output=True, text=True, check=True)
-    assert len(made.stdout.strip()) == 64 and int(made.stdout, 16) > 0
-    (tmp_path / "fleet.key").write_text(made.stdout)
-    subprocess.run(["install", "-D", "-m", "600", tmp_path / "fleet.key", tmp_path / "keys/fleet"], check=True)
-    assert (tmp_path / "keys/fleet").stat().st_mode & 0o777 == 0o600
+    """The other tests give such a key to daemons."""
+    made, copied = tmp_path / "keys/fleet", tmp_path / "other/keys/fleet"
+    subprocess.run([BUILD / "cli/spark-stage", "fleet", "key", "--output", made], check=True)
+    assert made.stat().st_mode & 0o777 == 0o600 and made.parent.stat().st_mode & 0o777 == 0o700
+    subprocess.run(["install", "-D", "-m", "600", "/dev/stdin", copied], check=True, input=made.read_bytes())
+    assert copied.stat().st_mode & 0o777 == 0o600
+    assert len(copied.read_text().strip()) == 64 and int(copied.read_text(), 16) > 0
+    again = subprocess.run([BUILD / "cli/spark-stage", "fleet", "key", "--output", made], capture_output=True, text=True, check=False)
+    assert again.returncode == 7 and made.read_text() == copied.read_text(), again.stderr
+    printed = subprocess.run([BUILD / "cli/spark-stage", "fleet", "key"], capture_output=True, text=True, check=True)
+    assert len(printed.stdout.strip()) == 64
 
 
 def test_a_restarted_daemon_continues_with_its_peers(fleet):

@@ -81,14 +81,16 @@ void ask_cache(Context& context, const std::string& name, bench::AskedFor& asked
       1, std::min(number(*cache, "capacity_bytes") - leased, number(*cache, "free_bytes") + evictable)));
 }
 
-// The list of peers may name this host too, by the address that it listens at.
+// The list of peers may name this host too, by an address that it listens at.
 unsigned fleet_hosts(const Context& context) {
   const auto config = config::load(context.config_file);
-  if (!config || !config->fleet.listen) return 0;
+  if (!config || config->fleet.listen.empty()) return 0;
   const auto& fleet = config->fleet;
   const bool names_itself = std::any_of(fleet.peers.begin(), fleet.peers.end(), [&](const auto& peer) {
-    return std::any_of(peer.second.begin(), peer.second.end(),
-                       [&](const auto& portal) { return portal.address == fleet.listen->address; });
+    return std::any_of(peer.second.begin(), peer.second.end(), [&](const auto& portal) {
+      return std::any_of(fleet.listen.begin(), fleet.listen.end(),
+                         [&](const auto& own) { return own.address == portal.address; });
+    });
   });
   return static_cast<unsigned>(fleet.peers.size()) + (names_itself ? 0 : 1);
 }

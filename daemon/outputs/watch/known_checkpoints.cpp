@@ -5,6 +5,7 @@
 
 #include "base/text.hpp"
 #include "daemon/log.hpp"
+#include "staging/checkpoints/checkpoint_name.hpp"
 
 namespace spark::outputs {
 
@@ -41,9 +42,11 @@ asio::awaitable<void> KnownCheckpoints::load() {
   if (content == nullptr) co_return;
   recorded_ = {
       changes_from_json(get_object(*content, "flushed")), changes_from_json(get_object(*content, "sent")),
-      changes_from_json(get_object(*content, "unproven")), whole_from_json(get_object(*content, "whole"))};
+      changes_from_json(get_object(*content, "unproven")), changes_from_json(get_object(*content, "shards")),
+      whole_from_json(get_object(*content, "whole"))};
   Known noted = std::exchange(known_, recorded_);
   for (const auto& [name, changed] : noted.sent) known_.sent[name] = changed;
+  for (const auto& [name, changed] : noted.shards) known_.shards[name] = changed;
 }
 
 void KnownCheckpoints::mark_remnants(std::vector<LocalCheckpoint>& local) const {
@@ -53,6 +56,7 @@ void KnownCheckpoints::mark_remnants(std::vector<LocalCheckpoint>& local) const 
                           known->second.inode == static_cast<std::int64_t>(one.inode) &&
                           static_cast<std::int64_t>(one.entries) < known->second.entries;
     if (!has_lost || !one.incomplete.empty()) continue;
+    one.is_unproven = true;  // the job may have removed a file on purpose
     one.incomplete =
         "it has lost files since it was complete, as in an interrupted deletion; if it is right, send it "
         "with "
@@ -124,6 +128,17 @@ asio::awaitable<void> KnownCheckpoints::remember(const std::vector<LocalCheckpoi
   const Known now{converted(known_.flushed, local), converted(known_.sent, local),
                   converted(known_.unproven, local)};
   Known next;
+  // Of several hosts also those of one that is not here at the moment: the job may delete it and save it
+  // again.
+  const auto published_step =
+      published != nullptr && !published->empty() ? staging::step_of(published->front().name) : std::nullopt;
+  const auto keep_later = [&](const Changes& known, Changes& kept) {
+    for (const auto& [name, written] : known) {
+      if (output_.nodes > 1 && staging::step_of(name) >= published_step) kept[name] = written;
+    }
+  };
+  keep_later(known_.shards, next.shards);
+  keep_later(now.sent, next.sent);
   for (const LocalCheckpoint& one : local) {
     if (const auto known = now.sent.find(one.name); known != now.sent.end()) next.sent.insert(*known);
     if (const Whole whole = whole_now(one); whole.entries > 0) next.whole[one.name] = whole;
@@ -134,10 +149,10 @@ asio::awaitable<void> KnownCheckpoints::remember(const std::vector<LocalCheckpoi
     if (!one.incomplete.empty() && !was_flushed) continue;
     next.flushed[one.name] = one.written;
     if (!one.incomplete.empty() || published == nullptr || !is_published(output_, one, *published)) continue;
+    const auto shard = known_.shards.find(one.name);
     // Sent before this was recorded, or manually, or published by another host with this one's shard.
-    const auto shard = shards_.find(one.name);
-    next.sent.emplace(one.name, shard == shards_.end() ? one.written : shard->second);
-    shards_.erase(one.name);
+    next.sent.emplace(one.name, shard == known_.shards.end() ? one.written : shard->second);
+    next.shards.erase(one.name);
   }
   known_ = std::move(next);
   co_await save();
@@ -148,6 +163,7 @@ asio::awaitable<void> KnownCheckpoints::save() {
   Known saving = known_;
   json::object content{{"flushed", changes_to_json(saving.flushed)}, {"sent", changes_to_json(saving.sent)}};
   json::object wholes;
+  if (!saving.shards.empty()) content["shards"] = changes_to_json(saving.shards);
   if (!saving.unproven.empty()) content["unproven"] = changes_to_json(saving.unproven);
   for (const auto& [name, whole] : saving.whole) wholes[name] = {whole.inode, whole.entries};
   if (!wholes.empty()) content["whole"] = std::move(wholes);
@@ -168,11 +184,11 @@ Changes KnownCheckpoints::unchanged() const {
 
 void KnownCheckpoints::mark_sent(const std::string& checkpoint, std::int64_t written) {
   known_.sent[checkpoint] = written;
-  shards_.erase(checkpoint);
+  known_.shards.erase(checkpoint);
 }
 
 void KnownCheckpoints::mark_shard_sent(const std::string& checkpoint, std::int64_t written) {
-  shards_[checkpoint] = written;
+  known_.shards[checkpoint] = written;
 }
 
 }  // namespace spark::outputs

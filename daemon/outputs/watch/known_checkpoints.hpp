@@ -55,6 +55,7 @@ class KnownCheckpoints {
   };
   struct Known {
     Changes flushed, sent, unproven;
+    Changes shards{};  // see mark_shard_sent
     std::map<std::string, Whole> whole{};
     bool operator==(const Known&) const = default;
   };
@@ -74,7 +75,6 @@ class KnownCheckpoints {
   Changes converted(Changes recorded, const std::vector<LocalCheckpoint>& local) const;
   std::map<std::string, Since> since_;                                   // by name
   std::map<std::string, std::pair<BegunCheckpoint, SteadyTime>> begun_;  // the same, of those begun
-  Changes shards_;                                                       // see mark_shard_sent
   bool has_looked_ = false;
   bool has_loaded_ = false;
 };

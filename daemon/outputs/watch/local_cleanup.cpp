@@ -22,7 +22,7 @@ std::vector<std::string> names_of(const std::vector<Row>& rows) {
 
 std::vector<DeletionProof> prove_deletions(const config::Output& output, const std::vector<Surplus>& surplus,
                                            const json::object& listed) {
-  const auto whole = published_from_json(listed, "whole");
+  const auto whole = staging::rows_from_json<PublishedCheckpoint>(listed, "whole");
   std::vector<DeletionProof> proofs;
   for (const Surplus& one : surplus) {
     if (std::ranges::find(whole, one.copy) == whole.end()) continue;
@@ -67,7 +67,8 @@ asio::awaitable<Result<std::vector<DeletionProof>>> LocalCleanup::prove(std::vec
   call.verb = "list-published";
   call.subject = "volume " + printable(output_.volume);
   call.deadline = context_.timings.scan;
-  call.request = {{"path", output_.to}, {"uid", owner}, {"check", std::move(check)}};
+  call.request = {
+      {"path", output_.to}, {"rule", rule_of(output_)}, {"uid", owner}, {"check", std::move(check)}};
   place->add_to(call.request);
   const auto listed = co_await context_.runner.run(std::move(call));
   if (!listed) co_return fail(listed.error());

@@ -65,7 +65,6 @@ asio::awaitable<Result<WatchedOutput::Seen>> WatchedOutput::look() {
   call.deadline = context_.timings.scan;
   call.request = {{"path", settings_.path.native()},
                   {"rule", rule_of(settings_)},
-                  {"marker", settings_.marker},
                   {"flushed", changes_to_json(known_.flushed())},
                   {"unchanged", changes_to_json(known_.unchanged())},
                   {"unproven", changes_to_json(known_.unproven())}};
@@ -77,7 +76,7 @@ asio::awaitable<Result<WatchedOutput::Seen>> WatchedOutput::look() {
   Seen seen;
   seen.missing = get_string(*answer, "missing").value_or("");
   seen.owner = static_cast<uid_t>(get_int(*answer, "uid").value_or(0));
-  seen.local = local_from_json(*answer);
+  seen.local = staging::rows_from_json<LocalCheckpoint>(*answer, "checkpoints");
   known_.mark_remnants(seen.local);
   seen.best = get_string(*answer, "best").value_or("");
   seen.held = texts(*answer, "held");
@@ -134,11 +133,12 @@ asio::awaitable<void> WatchedOutput::list_published(Seen& seen) {
     seen.unlisted = answer.error().message();
     co_return;
   }
-  seen.published = published_from_json(*answer);
+  seen.published = staging::rows_from_json<PublishedCheckpoint>(*answer, "copies");
   seen.pointer = get_string(*answer, "latest").value_or("");
-  seen.unreadable = unreadable_from_json(*answer);
+  seen.unreadable = staging::rows_from_json<UnreadableCopy>(*answer, "unreadable");
   seen.volume_bytes = static_cast<Bytes>(get_int(*answer, "volume_bytes").value_or(0));
-  seen.begun = begun_from_json(*answer);
+  seen.unknown = texts(*answer, "unknown");
+  seen.begun = staging::rows_from_json<BegunCheckpoint>(*answer, "begun");
   known_.mark_stuck(seen.begun);
 }
 

@@ -65,12 +65,13 @@ class WatchedOutput : public std::enable_shared_from_this<WatchedOutput> {
 
  private:
   struct Seen : Holdings {
-    std::string missing;            // a sentence: there is no folder; empty means that there is one
-    uid_t owner = 0;                // of the folder
-    std::string unlisted;           // why the volume could not be read
-    std::vector<std::string> held;  // see StageOuts::held
-    std::string pointer;            // name of the checkpoint that `latest` there leads to
-    std::vector<UnreadableCheckpoint> unreadable;  // on the volume
+    std::string missing;                     // a sentence: there is no folder; empty means that there is one
+    uid_t owner = 0;                         // of the folder
+    std::string unlisted;                    // why the volume could not be read
+    std::vector<std::string> held;           // see StageOuts::held
+    std::string pointer;                     // name of the checkpoint that `latest` there leads to
+    std::vector<UnreadableCopy> unreadable;  // on the volume
+    std::vector<std::string> unknown;        // there without a manifest: a person may have copied them
     Bytes volume_bytes = 0;
   };
   asio::awaitable<Result<Seen>> look();

@@ -69,7 +69,7 @@ asio::awaitable<Result<json::object>> WatchedOutput::latest(bool offline) {
   const PublishedCheckpoint* published =
       seen->published && !seen->published->empty() ? &seen->published->front() : nullptr;
   const std::string answer = is_here ? newest->name : published != nullptr ? published->name : "";
-  const auto hidden = std::ranges::find_if(seen->unreadable, [&](const UnreadableCheckpoint& one) {
+  const auto hidden = std::ranges::find_if(seen->unreadable, [&](const UnreadableCopy& one) {
     return answer.empty() || staging::step_of(one.name) > staging::step_of(answer);
   });
   if (hidden != seen->unreadable.end()) {
@@ -138,6 +138,12 @@ tl::unexpected<Error> WatchedOutput::no_latest(const Seen& seen) const {
                     unproven->incomplete.substr(0, unproven->incomplete.find(';')),
                 "delete it, or send it with `spark-stage stage-out " + folder + "/" +
                     printable(unproven->name) + " " + printable(destination) + nodes + "` if it is right");
+  }
+  if (!seen.unknown.empty()) {
+    const std::string there = settings_.volume + ":" + path_on_volume(settings_, seen.unknown.front());
+    return fail(Errc::Unavailable,
+                name + ": " + printable(there) + " may be a checkpoint, but stage-out did not copy it there",
+                "send it from a folder with `spark-stage stage-out`, or rename it if it is none");
   }
   return nothing_complete(settings_, seen.local);
 }

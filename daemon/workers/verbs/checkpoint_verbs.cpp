@@ -43,8 +43,7 @@ Result<uid_t> become_owner_of(const std::string& folder) {
 }
 
 staging::Completeness completeness_of(const json::object& request) {
-  using Rule = staging::Completeness::Rule;
-  return {staging::rule_named(value_of(request, "rule")).value_or(Rule::Rename), value_of(request, "marker")};
+  return staging::completeness_named(value_of(request, "rule")).value_or(staging::Completeness());
 }
 
 // When the host booted; no value if unknown.
@@ -88,10 +87,9 @@ Result<uid_t> user_of(const json::object& request, const std::filesystem::path& 
 
 }  // namespace
 
-// {"path", "rule", "marker", "boot_ns", "flushed", "unchanged", "unproven": each {NAME: WRITTEN}} →
-// {"uid", "boot_ns", "checkpoints": [{"name", "mtime_ns", "changed_ns", "written", "bytes", "entries",
-// "inode", "incomplete", "is_settling", "is_unproven", "stays_unproven", "is_in_future"}], "best",
-// "held": [NAME]}, the highest first. "flushed" lists the checkpoints known to be complete and on the drive;
+// {"path", "rule", "boot_ns", "flushed", "unchanged", "unproven": each {NAME: WRITTEN}} →
+// {"uid", "boot_ns", "checkpoints": [staging::Checkpoint], "best", "held": [NAME]}, the highest first.
+// "flushed" lists the checkpoints known to be complete and on the drive;
 // other complete ones are flushed now, or unproven (mark_unproven). "unchanged": those that have been as they
 // are for a while. "unproven": see mark_unproven. "boot_ns": of the first answer, as the kernel's moves with
 // the clock. "best": the best model that the highest complete one names. "held": see held_checkpoints.
@@ -112,37 +110,25 @@ Result<json::object> scan_output_verb(const json::object& request, const Progres
   if (staging::mark_unproven(*checkpoints, path, flushed, boot, changes_in(request, "unproven"))) {
     if (auto done = flush_file_system(path); !done) return done.take_error();
   }
-  json::array rows;
   std::string best;
   bool has_complete = false;
-  for (const staging::Checkpoint& one : *checkpoints) {
+  for (staging::Checkpoint& one : *checkpoints) {
     if (one.incomplete.empty() && !std::exchange(has_complete, true))
       best = staging::best_model_of(std::filesystem::path(path) / one.name);
-    rows.push_back(json::object{{"name", one.name},
-                                {"mtime_ns", one.mtime_ns},
-                                {"changed_ns", one.changed_ns},
-                                {"written", one.written},
-                                {"bytes", one.bytes},
-                                {"entries", one.entries},
-                                {"inode", one.inode},
-                                {"incomplete", printable(one.incomplete)},
-                                {"is_settling", one.is_settling},
-                                {"is_unproven", one.is_unproven},
-                                {"stays_unproven", one.stays_unproven},
-                                {"is_in_future", one.is_in_future}});
+    one.incomplete = printable(one.incomplete);
   }
   json::object answer{{"uid", *uid},
-                      {"checkpoints", std::move(rows)},
+                      {"checkpoints", staging::rows_to_json(*checkpoints)},
                       {"best", best},
                       {"held", json::value_from(staging::held_checkpoints(path))}};
   if (boot) answer["boot_ns"] = *boot;
   return answer;
 }
 
-// {"root", "mount", "mounted", "path", "rule", "uid", "check": [NAME]} → {"copies": [{"name", "mtime_ns"}],
-// "begun": [{"name", "own_written", "has_others", "others_progress"}], "whole": [{"name", "mtime_ns"}],
-// "unreadable": [{"name", "reason"}], "volume_bytes", "latest"}. "copies", the highest first: the copies that
-// stage-out published in that folder. "unreadable": those whose manifests can't be read. "begun": those of
+// {"root", "mount", "mounted", "path", "rule", "uid", "check": [NAME]} → {"copies", "whole":
+// [staging::PublishedCopy], "begun": [staging::BegunCheckpoint], "unreadable": [staging::UnreadableCopy],
+// "unknown": [NAME], "volume_bytes", "latest"}. "copies", the highest first: the copies that
+// stage-out published in that folder. "unreadable", "unknown": staging::NotListed. "begun": those of
 // which only some hosts' shards are there. "whole": those of "check" that lack nothing (check_whole).
 // "latest": see pointer_in. Without "uid": as the folder's owner.
 Result<json::object> list_published_verb(const json::object& request, const ProgressLine& /*progress*/) {
@@ -152,37 +138,27 @@ Result<json::object> list_published_verb(const json::object& request, const Prog
   const auto uid = user_of(request, folder);
   if (!uid) return uid.take_error();
   if (auto user = become_user(*uid); !user) return user.take_error();
-  const auto rule = staging::rule_named(value_of(request, "rule"));
-  staging::UnreadableCopies unreadable;
-  const auto copies = staging::published_checkpoints(folder, rule, &unreadable);
+  const auto rule = staging::completeness_named(value_of(request, "rule"));
+  staging::NotListed others;
+  const auto copies = staging::published_checkpoints(folder, rule, &others);
   if (!copies && copies.error().kind != Errc::NotFound) return copies.take_error();
   const auto check = texts_of(request, "check");
-  json::array rows, whole, unreadable_rows;
-  for (const staging::UnreadableCopy& one : unreadable)
-    unreadable_rows.push_back(json::object{{"name", one.name}, {"reason", printable(one.reason)}});
+  std::vector<staging::PublishedCopy> whole;
   for (std::size_t i = 0; copies && i < copies->size(); ++i) {
     const staging::PublishedCopy& one = (*copies)[i];
-    json::object row{{"name", one.name}, {"mtime_ns", one.mtime_ns}};
-    if (std::ranges::find(check, one.name) != check.end() && staging::check_whole(folder, one))
-      whole.push_back(row);
-    rows.push_back(std::move(row));
+    const bool is_asked = std::ranges::find(check, one.name) != check.end();
+    if (is_asked && staging::check_whole(folder, one)) whole.push_back(one);
   }
+  for (staging::UnreadableCopy& one : others.unreadable) one.reason = printable(one.reason);
   const auto host = this_host();
   if (!host) return host.take_error();
   const auto begun = staging::begun_checkpoints(folder, *host);
   const auto space = staging::space_of(value_of(request, "root"));
-  json::array begun_rows;
-  for (std::size_t i = 0; begun && i < begun->size(); ++i) {
-    const staging::BegunCheckpoint& one = (*begun)[i];
-    begun_rows.push_back(json::object{{"name", one.name},
-                                      {"own_written", one.own_written},
-                                      {"has_others", one.has_others},
-                                      {"others_progress", one.others_progress}});
-  }
-  return json::object{{"copies", std::move(rows)},
-                      {"begun", std::move(begun_rows)},
-                      {"whole", std::move(whole)},
-                      {"unreadable", std::move(unreadable_rows)},
+  return json::object{{"copies", copies ? staging::rows_to_json(*copies) : json::array()},
+                      {"begun", begun ? staging::rows_to_json(*begun) : json::array()},
+                      {"whole", staging::rows_to_json(whole)},
+                      {"unreadable", staging::rows_to_json(others.unreadable)},
+                      {"unknown", json::value_from(others.unknown)},
                       {"volume_bytes", space ? space->total : 0},
                       {"latest", rule ? staging::pointer_in(folder, *rule) : ""}};
 }
@@ -203,7 +179,7 @@ Result<json::object> prune_output_verb(const json::object& request, const Progre
     return static_cast<std::uint64_t>(std::max<std::int64_t>(0, get_int(request, key).value_or(0)));
   };
   staging::Keep keep{number("keep"), number("keep_every"), {path.filename()}};
-  keep.rule = staging::rule_named(value_of(request, "rule"));
+  keep.rule = staging::completeness_named(value_of(request, "rule"));
   for (std::string& name : texts_of(request, "spared")) keep.spared.insert(std::move(name));
   const auto gone = staging::remove_older_copies(*folder, keep);
   if (!gone) return gone.take_error();
@@ -224,7 +200,7 @@ Result<json::object> point_output_verb(const json::object& request, const Progre
     return user.take_error();
   const auto folder = staging::make_destination_folder(value_of(request, "root"), value_of(request, "path"));
   if (!folder) return folder.take_error();
-  auto pointed = staging::point_at_highest(*folder, completeness_of(request).rule);
+  auto pointed = staging::point_at_highest(*folder, completeness_of(request));
   if (!pointed) return pointed.take_error();
   return json::object{};
 }

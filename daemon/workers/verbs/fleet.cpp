@@ -19,8 +19,7 @@ namespace {
 
 constexpr char kSilentFile[] = "silent", kFoundFile[] = "found", kNodesFile[] = "nodes";
 constexpr std::size_t kMostNoted = 1024;
-constexpr std::chrono::seconds kSilentFor{15};
-constexpr std::chrono::milliseconds kResolving{2'000};  // all names of a staging, before its first byte
+constexpr std::chrono::seconds kNotedFor{15};
 
 // A host without NVMe has no NQN: systemd's machine ID is used instead.
 std::string host_name() {
@@ -34,11 +33,36 @@ fleet::Endpoint endpoint_from(const json::object& object) {
           static_cast<std::uint16_t>(get_int(object, "port").value_or(0))};
 }
 
+// Together with the NQN, it tells hosts apart that were cloned with one NQN, also if all listen on 0.0.0.0.
+std::string address_of_self(const std::vector<fleet::Endpoint>& listen) {
+  const std::string first = fleet::to_string(listen.front());
+  if (!fleet::is_any_address(listen.front().address)) return first;
+  std::string all = first;
+  for (const std::string& address : fleet::own_addresses()) all += " " + address;
+  return all;
+}
+
+bool is_self(const FleetMembers& members, const fleet::Endpoint& endpoint) {
+  const bool is_here = !fleet::interface_of(endpoint.address).empty();
+  return std::ranges::any_of(members.listen, [&](const fleet::Endpoint& own) {
+    return own.port == endpoint.port && (is_here || own.address == endpoint.address);
+  });
+}
+
+std::set<std::string> addresses_to_listen(const FleetMembers& members) {
+  std::set<std::string> all;
+  for (const fleet::Endpoint& own : members.listen) all.insert(own.address);
+  return all;
+}
+
 }  // namespace
 
 Result<FleetMembers> fleet_members_of(const json::object& object) {
   FleetMembers members;
-  if (const json::object* listen = get_object(object, "listen")) members.listen = endpoint_from(*listen);
+  const json::array* listen = get_array(object, "listen");
+  for (std::size_t i = 0; listen != nullptr && i < listen->size(); ++i)
+    members.listen.push_back(endpoint_from((*listen)[i].as_object()));
+  if (members.listen.empty()) return fail(Errc::Invalid, "the fleet has no address to listen on");
   members.key_file = get_string(object, "key_file").value_or("");
   auto key = fleet::read_key(members.key_file);
   if (!key) return key.take_error();
@@ -46,63 +70,73 @@ Result<FleetMembers> fleet_members_of(const json::object& object) {
   auto security = fleet::Security::make(*key, name);
   if (!security) return security.take_error();
   members.security = std::move(*security);
-  members.self = fleet::node_id(name, fleet::to_string(members.listen));
+  members.self = fleet::node_id(name, address_of_self(members.listen));
   const json::array* peers = get_array(object, "peers");
   for (std::size_t i = 0; peers != nullptr && i < peers->size(); ++i) {
     const json::object& one = (*peers)[i].as_object();
     fleet::PeerAddress peer{get_string(one, "name").value_or(""), {}};
-    bool is_self = false;
-    for (const json::value& endpoint : *get_array(one, "endpoints")) {
+    for (const json::value& endpoint : *get_array(one, "endpoints"))
       peer.endpoints.push_back(endpoint_from(endpoint.as_object()));
-      is_self = is_self || fleet::to_string(peer.endpoints.back()) == fleet::to_string(members.listen);
-    }
-    if (!is_self) members.peers.push_back(std::move(peer));
+    members.peers.push_back(std::move(peer));
   }
   if (const json::object* dns = get_object(object, "dns")) members.dns = endpoint_from(*dns);
   const json::array* nodes = get_array(object, "nodes");
   for (std::size_t i = 0; nodes != nullptr && i < nodes->size(); ++i)
     members.nodes.emplace_back((*nodes)[i].as_string());
-  const json::array* allow = get_array(object, "allow");
-  for (std::size_t i = 0; allow != nullptr && i < allow->size(); ++i)
-    members.allow.emplace((*allow)[i].as_string());
   return members;
 }
 
-void add_found(FleetMembers& members, const std::vector<std::string>& addresses) {
-  std::set<std::string> known{members.listen.address};
-  for (const fleet::PeerAddress& peer : members.peers) {
-    for (const fleet::Endpoint& endpoint : peer.endpoints) known.insert(endpoint.address);
+fleet::FoundNames addresses_of(const FleetMembers& members, fleet::NameService& names,
+                               std::chrono::milliseconds limit, fleet::FoundNames known) {
+  std::vector<std::string> unknown;
+  const auto add = [&](const fleet::Endpoint& endpoint) {
+    if (!known.contains(endpoint.address)) unknown.push_back(endpoint.address);
+  };
+  if (members.dns) add(*members.dns);
+  for (const fleet::PeerAddress& peer : members.peers) std::ranges::for_each(peer.endpoints, add);
+  known.merge(names.find(unknown, limit));
+  for (const std::string& name : unknown) known.try_emplace(name);
+  return known;
+}
+
+void use_addresses(FleetMembers& members, const fleet::FoundNames& found) {
+  const auto addresses = [&](const std::string& name) {
+    const auto there = found.find(name);
+    return there == found.end() ? std::vector<std::string>() : there->second;
+  };
+  std::set<std::string> known = addresses_to_listen(members);
+  for (fleet::PeerAddress& peer : members.peers) {
+    for (const fleet::Endpoint& named : std::exchange(peer.endpoints, {}))
+      for (const std::string& address : addresses(named.address)) {
+        peer.endpoints.push_back({address, named.port});
+        known.insert(address);
+      }
   }
-  for (const std::string& address : addresses) {
-    if (!members.dns || !known.insert(address).second || !fleet::interface_of(address).empty()) continue;
+  std::erase_if(members.peers, [&](const fleet::PeerAddress& peer) {
+    return std::ranges::any_of(peer.endpoints, [&](const auto& one) { return is_self(members, one); });
+  });
+  if (!members.dns) return;
+  for (const std::string& address : addresses(members.dns->address)) {
+    if (!known.insert(address).second || !fleet::interface_of(address).empty()) continue;
     members.peers.push_back({address, {{address, members.dns->port}}});
   }
 }
 
 std::vector<fleet::JobNode> add_nodes(FleetMembers& members, const std::vector<std::string>& nodes,
-                                      const fleet::Resolve& resolve) {
+                                      fleet::NameService& names) {
   std::vector<fleet::JobNode> all;
-  if (nodes.empty()) return all;
-  std::set<std::string> known{members.listen.address};
-  std::vector<std::string> names;
+  std::set<std::string> known = addresses_to_listen(members);
   for (const fleet::PeerAddress& peer : members.peers) {
     known.insert(peer.name);
-    for (const fleet::Endpoint& endpoint : peer.endpoints) names.push_back(endpoint.address);
+    for (const fleet::Endpoint& endpoint : peer.endpoints) known.insert(endpoint.address);
   }
-  const std::size_t of_peers = names.size();
+  std::vector<std::string> unknown;
   for (const std::string& node : nodes)
-    if (!known.contains(node)) names.push_back(node);
-  const auto found = fleet::resolve_all(names, kResolving, resolve);
-  const auto addresses_of = [&](const std::string& name) {
-    const auto there = found.find(name);
-    return there == found.end() ? std::vector<std::string>() : there->second;
-  };
-  for (std::size_t i = 0; i < of_peers; ++i) {
-    const auto addresses = addresses_of(names[i]);
-    known.insert(addresses.begin(), addresses.end());
-  }
+    if (!known.contains(node)) unknown.push_back(node);
+  const auto found = names.find(unknown, kResolving);
   for (const std::string& node : nodes) {
-    const auto addresses = known.insert(node).second ? addresses_of(node) : std::vector<std::string>();
+    const auto there = known.insert(node).second ? found.find(node) : found.end();
+    const auto addresses = there == found.end() ? std::vector<std::string>() : there->second;
     all.push_back({node, addresses});
     std::ranges::sort(all.back().addresses);  // a name service may rotate them
     if (addresses.empty()) continue;
@@ -111,7 +145,8 @@ std::vector<fleet::JobNode> add_nodes(FleetMembers& members, const std::vector<s
     });
     if (is_known) continue;
     fleet::PeerAddress peer{node, {}};
-    for (const std::string& address : addresses) peer.endpoints.push_back({address, members.listen.port});
+    for (const std::string& address : addresses)
+      peer.endpoints.push_back({address, members.listen.front().port});
     known.insert(addresses.begin(), addresses.end());
     members.peers.push_back(std::move(peer));
   }
@@ -138,6 +173,27 @@ std::vector<std::string> lines_of(const std::filesystem::path& path) {
   return lines;
 }
 
+bool is_fresh(const std::filesystem::path& path) {
+  struct stat info {};
+  return ::stat(path.c_str(), &info) == 0 && ::time(nullptr) - info.st_mtim.tv_sec <= kNotedFor.count();
+}
+
+// A name, then its addresses.
+std::string line_of(const std::string& name, const std::vector<std::string>& addresses) {
+  std::string line = name;
+  for (const std::string& address : addresses) line += " " + address;
+  return line + "\n";
+}
+
+std::vector<fleet::JobNode> names_in(const std::filesystem::path& path) {
+  std::vector<fleet::JobNode> names;
+  for (const std::string& line : lines_of(path)) {
+    const auto words = split(line, ' ');
+    names.push_back({std::string(words.front()), std::vector<std::string>(words.begin() + 1, words.end())});
+  }
+  return names;
+}
+
 }  // namespace
 
 void note_silent(const std::filesystem::path& boards, const json::array& peers) {
@@ -149,25 +205,25 @@ void note_silent(const std::filesystem::path& boards, const json::array& peers) 
 }
 
 std::set<std::string> silent_peers(const std::filesystem::path& boards) {
-  struct stat info {};
   const auto path = boards / kSilentFile;
-  if (::stat(path.c_str(), &info) != 0 || ::time(nullptr) - info.st_mtim.tv_sec > kSilentFor.count())
-    return {};
+  if (!is_fresh(path)) return {};
   const auto names = lines_of(path);
   return {names.begin(), names.end()};
 }
 
-void note_found(const std::filesystem::path& boards, const std::vector<std::string>& addresses) {
+void note_found(const std::filesystem::path& boards, const fleet::FoundNames& found) {
   std::string lines;
-  for (const std::string& address : addresses) lines += address + "\n";
+  for (const auto& [name, addresses] : found) lines += line_of(name, addresses);
   note(boards, kFoundFile, lines);
 }
 
-std::vector<std::string> found_peers(const std::filesystem::path& boards) {
-  return lines_of(boards / kFoundFile);
+fleet::FoundNames noted_names(const std::filesystem::path& boards) {
+  fleet::FoundNames found;
+  if (!is_fresh(boards / kFoundFile)) return found;
+  for (fleet::JobNode& name : names_in(boards / kFoundFile)) found[name.name] = std::move(name.addresses);
+  return found;
 }
 
-// A line is a name, then its addresses.
 void note_nodes(const std::filesystem::path& boards, const std::vector<fleet::JobNode>& nodes) {
   const std::vector<fleet::JobNode> noted = noted_nodes(boards);
   std::string lines;
@@ -176,9 +232,7 @@ void note_nodes(const std::filesystem::path& boards, const std::vector<fleet::Jo
       return one.name == node.name && (node.addresses.empty() || one.addresses == node.addresses);
     });
     if (is_noted) continue;
-    lines += node.name;
-    for (const std::string& address : node.addresses) lines += " " + address;
-    lines += "\n";
+    lines += line_of(node.name, node.addresses);
   }
   if (lines.empty()) return;
   std::error_code ignored;
@@ -192,12 +246,7 @@ void note_nodes(const std::filesystem::path& boards, const std::vector<fleet::Jo
 }
 
 std::vector<fleet::JobNode> noted_nodes(const std::filesystem::path& boards) {
-  std::vector<fleet::JobNode> nodes;
-  for (const std::string& line : lines_of(boards / kNodesFile)) {
-    const auto words = split(line, ' ');
-    nodes.push_back({std::string(words.front()), std::vector<std::string>(words.begin() + 1, words.end())});
-  }
-  return nodes;
+  return names_in(boards / kNodesFile);
 }
 
 std::unique_ptr<fleet::PeerExchange> exchange_of(const json::object& request, const std::string& dataset,
@@ -216,8 +265,9 @@ std::unique_ptr<fleet::PeerExchange> exchange_of(const json::object& request, co
   settings.is_slow = get_bool(*object, "slow").value_or(false);
   settings.boards = boards_in(cache->state_dir);
   settings.data = staging::CacheFolder(cache->path).partial(dataset) / "data";
-  add_found(*members, found_peers(settings.boards));
-  note_nodes(settings.boards, add_nodes(*members, members->nodes, fleet::resolve));
+  fleet::NameService names(fleet::resolve);
+  use_addresses(*members, addresses_of(*members, names, kResolving, noted_names(settings.boards)));
+  note_nodes(settings.boards, add_nodes(*members, members->nodes, names));
   const auto silent = silent_peers(settings.boards);
   const auto security = std::make_shared<fleet::CurrentSecurity>(members->security, members->key_file);
   for (fleet::PeerAddress& peer : members->peers) {

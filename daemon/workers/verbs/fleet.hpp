@@ -1,6 +1,7 @@
 // The fleet in a request, for workers that exchange data.
 #pragma once
 
+#include <chrono>
 #include <memory>
 #include <optional>
 #include <set>
@@ -18,23 +19,30 @@ namespace spark::workers {
 // This host and the others, from "fleet" of a request.
 struct FleetMembers {
   fleet::NodeId self = 0;
-  fleet::Endpoint listen;
+  std::vector<fleet::Endpoint> listen;  // at least one
   std::shared_ptr<fleet::Security> security;
   std::filesystem::path key_file;         // of the key in `security`
-  std::vector<fleet::PeerAddress> peers;  // without this host
+  std::vector<fleet::PeerAddress> peers;  // without this host, after use_addresses()
   std::optional<fleet::Endpoint> dns;     // a name that resolves to the addresses of all hosts
   std::vector<std::string> nodes;         // of a job: host names, which lead to peers as well
-  std::set<std::string> allow;            // host NQNs that may ask; empty: all that have the key
 };
 Result<FleetMembers> fleet_members_of(const json::object& fleet);
 
-// Adds the hosts at these addresses of `dns`, without this host and those already known.
-void add_found(FleetMembers& members, const std::vector<std::string>& addresses);
+inline constexpr std::chrono::milliseconds kResolving{2'000};  // all names, before the first byte
+
+// The addresses of all names in the configuration; of those that are not known, by `names`. None: not found.
+fleet::FoundNames addresses_of(const FleetMembers& members, fleet::NameService& names,
+                               std::chrono::milliseconds limit, fleet::FoundNames known = {});
+
+// Replaces the peers' names by these addresses, leaves out this host, and adds the hosts of `dns`. Other code
+// asks no name service for a peer.
+void use_addresses(FleetMembers& members, const fleet::FoundNames& found);
 
 // Adds the hosts that these names lead to, at the port of this host. Waits for a name service for two seconds
-// at most. Returns the nodes with the addresses found; those of a peer already known are not looked up.
+// at most. Returns the nodes with the addresses found; those of a peer already known are not looked up. The
+// peers have addresses already.
 std::vector<fleet::JobNode> add_nodes(FleetMembers& members, const std::vector<std::string>& nodes,
-                                      const fleet::Resolve& resolve);
+                                      fleet::NameService& names);
 
 // The folder of the boards, in the state folder.
 std::filesystem::path boards_in(const std::filesystem::path& state_dir);
@@ -44,9 +52,9 @@ std::filesystem::path boards_in(const std::filesystem::path& state_dir);
 void note_silent(const std::filesystem::path& boards, const json::array& peers);
 std::set<std::string> silent_peers(const std::filesystem::path& boards);
 
-// The addresses of `dns`, reported in the same way: a staging does not wait for a name service.
-void note_found(const std::filesystem::path& boards, const std::vector<std::string>& addresses);
-std::vector<std::string> found_peers(const std::filesystem::path& boards);
+// The addresses of the configuration's names, reported in the same way.
+void note_found(const std::filesystem::path& boards, const fleet::FoundNames& found);
+fleet::FoundNames noted_names(const std::filesystem::path& boards);
 
 // The nodes of the jobs that staged here, reported to the process that serves peers, which answers them. With
 // their addresses, so that their first question is answered without a name service.

@@ -20,25 +20,31 @@ constexpr std::chrono::seconds kLook{1}, kAskEvery{5};
 constexpr Bytes kUnknownLink = 1'250'000'000;  // bytes per second: 10 Gbit/s
 constexpr int kIoOfProcess = 1, kIdleClass = 3 << 13;
 
-Bytes upload_of(const json::object& fleet, const fleet::Endpoint& listen) {
+Bytes upload_of(const json::object& fleet, Bytes link) {
   const double percent = get_double(fleet, "upload_percent").value_or(0);
   if (percent <= 0) return static_cast<Bytes>(get_int(fleet, "upload_bytes").value_or(0));
-  const Bytes link = link_rate(fleet::interface_of(listen.address));
   return static_cast<Bytes>(static_cast<double>(link == 0 ? kUnknownLink : link) * percent / 100);
 }
 
-json::object report(const fleet::Server& server, const FleetMembers& members, json::array peers) {
-  const std::string interface = fleet::interface_of(members.listen.address);
+json::object report(const fleet::Server& server, const FleetMembers& members, Neighbours& neighbours,
+                    json::array peers) {
+  json::object all = server.report();
+  for (json::value& client : all["clients"].as_array()) {
+    const std::string address(client.at("address").as_string());
+    const std::string name = neighbours.name_of(address);
+    client.as_object()["name"] = name.empty() ? address : name;  // a node of a job has no name here
+  }
+  const std::string interface = fleet::interface_of(members.listen.front().address);
   const Bytes link = link_rate(interface);
-  return {{"listen", fleet::to_string(members.listen)},
-          {"interface", interface.empty() ? json::value(nullptr) : json::value(interface)},
-          {"link_bytes_per_second", link == 0 ? json::value(nullptr) : json::value(link)},
-          {"served_bytes", server.counts().bytes.load()},
-          {"served_units", server.counts().units.load()},
-          {"connections", server.counts().connections.load()},
-          {"refused", server.counts().refused.load()},
-          {"limited", server.is_limited()},
-          {"peers", std::move(peers)}};
+  std::string listen;
+  for (const fleet::Endpoint& own : members.listen)
+    listen += (listen.empty() ? "" : ", ") + fleet::to_string(own);
+  all["listen"] = listen;
+  all["interface"] = interface.empty() ? json::value(nullptr) : json::value(interface);
+  all["link_bytes_per_second"] = link == 0 ? json::value(nullptr) : json::value(link);
+  all["limited"] = server.is_limited();
+  all["peers"] = std::move(peers);
+  return all;
 }
 
 }  // namespace
@@ -54,28 +60,31 @@ Result<json::object> serve_peers_verb(const json::object& request, const Progres
   if (!members) return members.take_error();
   ::syscall(SYS_ioprio_set, kIoOfProcess, 0, kIdleClass);  // inherited by each thread that this one starts
   const std::filesystem::path boards = boards_in(cache->state_dir);
-  Neighbours neighbours(*members, fleet::resolve);
-  fleet::JobNodes nodes([boards] { return noted_nodes(boards); }, fleet::resolve);
-  const std::string interface = fleet::interface_of(members->listen.address);
+  fleet::NameService names(fleet::resolve);
+  Neighbours neighbours(*members, names);
+  fleet::JobNodes nodes([boards] { return noted_nodes(boards); },
+                        [&](const std::string& name) -> Result<std::vector<std::string>> {
+                          return names.find({name}, kResolving)[name];
+                        });
+  const std::string interface = fleet::interface_of(members->listen.front().address);
   fleet::ServerSettings settings{members->listen,
                                  cache->path,
                                  cache->state_dir,
                                  boards,
                                  members->self,
                                  kVersion,
-                                 upload_of(*object, members->listen),
+                                 upload_of(*object, link_rate(interface)),
                                  interface,
                                  link_rate(interface)};
   const json::array* folders = get_array(request, "folders");
   for (std::size_t i = 0; folders != nullptr && i < folders->size(); ++i)
     settings.folders.emplace((*folders)[i].as_string());
-  fleet::Server server(std::move(settings), members->security,
-                       [&](const std::optional<std::string>& identity, const std::string& address) {
-                         const bool is_listed =
-                             !identity || members->allow.empty() || members->allow.contains(*identity);
-                         return is_listed && (neighbours.has(address) || nodes.has(address));
-                       });
+  fleet::Server server(std::move(settings), members->security, [&](const std::string& address) {
+    return neighbours.has(address) || nodes.has(address);
+  });
   fleet::KeyWatch key(members->key_file, members->security->key());
+  if (auto listening = server.listen(); !listening) return listening.take_error();
+  progress(report(server, *members, neighbours, {}));  // peers are served before any of them was asked
   StopFlag stop{false};
   const auto look = [&] {
     for (; !stop; std::this_thread::sleep_for(kLook)) server.look();
@@ -96,11 +105,10 @@ Result<json::object> serve_peers_verb(const json::object& request, const Progres
       json::array peers = neighbours.ask();
       note_silent(boards, peers);
       note_found(boards, neighbours.found());
-      progress(report(server, *members, std::move(peers)));
+      progress(report(server, *members, neighbours, std::move(peers)));
     }
   };
-  // Only the last two wait for a name service, and only the first one for the cache's drive: neither may keep
-  // an old key in use.
+  // Only the first one waits for the cache's drive, which may not keep an old key in use.
   std::array threads{start_thread(look), start_thread(watch_key), start_thread(look_up), start_thread(ask)};
   auto served = server.run(stop);
   stop = true;
@@ -115,7 +123,8 @@ Result<json::object> ask_peers_verb(const json::object& request, const ProgressL
   const json::object* object = get_object(request, "fleet");
   const auto members = fleet_members_of(object == nullptr ? json::object{} : *object);
   if (!members) return members.take_error();
-  return json::object{{"peers", Neighbours(*members, fleet::resolve).ask_with_datasets()}};
+  fleet::NameService names(fleet::resolve);
+  return json::object{{"peers", Neighbours(*members, names).ask_with_datasets()}};
 }
 
 }  // namespace spark::workers

@@ -55,45 +55,40 @@ Bytes link_rate(const std::string& interface) {
   return megabits > 0 ? static_cast<Bytes>(megabits) * 1'000'000 / 8 : 0;
 }
 
-Neighbours::Neighbours(FleetMembers members, fleet::Resolve resolve)
-    : members_(std::move(members)), resolve_(std::move(resolve)) {
-  use(members_);
-  look_up_members();
-  resolve_peers();
+Neighbours::Neighbours(FleetMembers members, fleet::NameService& names)
+    : members_(std::move(members)), names_(names) {
+  look_up({});
 }
 
-void Neighbours::use(const FleetMembers& members) {
-  addresses_ = members.peers;
-  peers_.clear();
-  for (const fleet::PeerAddress& peer : members.peers)
-    peers_.push_back(std::make_unique<fleet::Peer>(peer, members.security));
-}
-
-// While the name service is away, the hosts that it named last stay peers.
-void Neighbours::look_up_members() {
-  if (!members_.dns) return;
-  auto found = resolve_(members_.dns->address);
-  if (!found) return;
-  std::ranges::sort(*found);
-  if (*found == found_) return;
-  found_ = std::move(*found);
+void Neighbours::look_up(std::chrono::milliseconds limit) {
+  auto found = addresses_of(members_, names_, limit);
+  if (found == found_) return;  // the connections to the peers stay
+  found_ = std::move(found);
   FleetMembers all = members_;
-  add_found(all, found_);
-  use(all);
+  use_addresses(all, found_);
+  peers_.clear();
+  std::map<std::string, std::string> allowed;
+  for (const fleet::PeerAddress& peer : all.peers) {
+    peers_.push_back(std::make_unique<fleet::Peer>(peer, all.security));
+    for (const fleet::Endpoint& endpoint : peer.endpoints) allowed[endpoint.address] = peer.name;
+  }
+  const std::scoped_lock lock(mutex_);
+  allowed_ = std::move(allowed);
 }
 
-bool Neighbours::has(const std::string& address) {
+std::string Neighbours::name_of(const std::string& address) {
   const std::scoped_lock lock(mutex_);
-  return allowed_.contains(address);
+  const auto found = allowed_.find(address);
+  return found == allowed_.end() ? "" : found->second;
 }
 
 json::array Neighbours::ask() {
-  look_up_members();
-  resolve_peers();
+  look_up(kResolving);
   return ask_each(false);
 }
 
 json::array Neighbours::ask_with_datasets() {
+  look_up(kResolving);
   return ask_each(true);
 }
 
@@ -111,23 +106,6 @@ json::array Neighbours::ask_each(bool with_datasets) {
   if (peers_.empty() || !run_in_threads(peers_.size(), part)) return all;
   for (json::object& answer : answers) all.push_back(std::move(answer));
   return all;
-}
-
-// While the name service does not find a peer's name, the peer keeps its last addresses.
-void Neighbours::resolve_peers() {
-  decltype(last_) now;
-  std::set<std::string> all;
-  for (const fleet::PeerAddress& peer : addresses_) {
-    for (const fleet::Endpoint& endpoint : peer.endpoints) {
-      auto found = resolve_(endpoint.address);
-      std::vector<std::string>& addresses = now[endpoint.address];
-      addresses = found ? std::move(*found) : last_[endpoint.address];
-      all.insert(addresses.begin(), addresses.end());
-    }
-  }
-  last_ = std::move(now);
-  const std::scoped_lock lock(mutex_);
-  allowed_ = std::move(all);
 }
 
 }  // namespace spark::workers

@@ -1,6 +1,7 @@
 // The other hosts of the fleet, and queries to them.
 #pragma once
 
+#include <chrono>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -20,31 +21,29 @@ Bytes link_rate(const std::string& interface);
 
 class Neighbours {
  public:
-  Neighbours(FleetMembers members, fleet::Resolve resolve);
+  // Looks up names with `names`, but not here: only peers with addresses are known at first.
+  Neighbours(FleetMembers members, fleet::NameService& names);
 
-  // Whether this is the address of a peer, as of the last question. Never waits. Any thread.
-  bool has(const std::string& address);
+  // Whether this is the address of a peer, as of the last question. Never waits. Any thread, also the next.
+  bool has(const std::string& address) { return !name_of(address).empty(); }
+  std::string name_of(const std::string& address);  // empty: none
   // Queries all peers in parallel, so that a silent one does not delay the others:
   // [{"name", "answers", "address", "version", "interface", "link_bytes_per_second", "reason"}…]
   json::array ask();
   // The same, with the published copies of each peer that answers: "datasets": see PublishedCopies::list
   json::array ask_with_datasets();
-  // The addresses that the fleet's name leads to, as of the last question.
-  const std::vector<std::string>& found() const { return found_; }
+  // The addresses of all names in the configuration, as of the last question. None: not found so far.
+  const fleet::FoundNames& found() const { return found_; }
 
  private:
   const FleetMembers members_;  // of the configuration
-  const fleet::Resolve resolve_;
-  std::vector<std::string> found_;
-  std::vector<fleet::PeerAddress> addresses_;
+  fleet::NameService& names_;
+  fleet::FoundNames found_;
   std::vector<std::unique_ptr<fleet::Peer>> peers_;
-  std::map<std::string, std::vector<std::string>> last_;  // the addresses of each peer's names, as last found
   std::mutex mutex_;
-  std::set<std::string> allowed_;
+  std::map<std::string, std::string> allowed_;  // names by address
 
-  void look_up_members();
-  void use(const FleetMembers& members);
-  void resolve_peers();
+  void look_up(std::chrono::milliseconds limit);
   json::array ask_each(bool with_datasets);
 };
 

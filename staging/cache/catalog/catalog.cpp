@@ -55,11 +55,6 @@ Result<> Catalog::set_cache_id(const std::string& id) {
                 id);
 }
 
-bool Catalog::is_alone() {
-  Statement statement(database_->get(), "PRAGMA locking_mode");
-  return statement.step() == SQLITE_ROW && statement.text(0) == "exclusive";
-}
-
 Result<> Catalog::exclusively(const std::function<Result<>()>& work) {
   return transaction(database_->get(), database_->writing, work);
 }

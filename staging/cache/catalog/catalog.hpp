@@ -73,7 +73,8 @@ struct CopiedFrom {
 
 class Catalog {
  public:
-  // Creates the folder and the file if they do not exist.
+  // Creates the folder and the file if they do not exist. With a full drive it stays as it is now, and each
+  // change fails with NoSpace: open it again.
   static Result<std::unique_ptr<Catalog>> open(const std::filesystem::path& state_dir);
   ~Catalog();
   Catalog(const Catalog&) = delete;
@@ -82,8 +83,6 @@ class Catalog {
   // ID of the cache folder that belongs to this catalog; empty until it is set.
   Result<std::string> cache_id();
   Result<> set_cache_id(const std::string& id);
-  // Whether this process locks out all others, because its drive is full.
-  bool is_alone();
   // Runs `work` while no other process changes the catalog; an error undoes its changes.
   Result<> exclusively(const std::function<Result<>()>& work);
 

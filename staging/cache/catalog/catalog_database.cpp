@@ -8,7 +8,7 @@
 namespace spark::staging {
 namespace {
 
-constexpr int kBusyMilliseconds = 10'000;
+constexpr std::chrono::milliseconds kBusy{10'000};
 
 // Each entry migrates a catalog from the schema of its index to the next one; a new file starts with the
 // first.
@@ -132,17 +132,23 @@ Result<> prepare_schema(sqlite3* database, const std::string& doing) {
 
 tl::unexpected<Error> sqlite_error(sqlite3* database, const std::string& doing) {
   const int code = sqlite3_errcode(database);
-  const std::string what = doing + ": " + sqlite3_errmsg(database);
+  const bool is_locked = code == SQLITE_BUSY || code == SQLITE_PROTOCOL;
+  const char* name = sqlite3_db_filename(database, "main");
+  const bool is_image = code == SQLITE_READONLY && (name == nullptr || *name == '\0');
+  const std::string what = doing + ": " +
+                           (is_locked  ? sqlite3_errstr(SQLITE_BUSY)
+                            : is_image ? sqlite3_errstr(SQLITE_FULL)
+                                       : sqlite3_errmsg(database));
   // The number is that of the last failed call, whenever that was.
   const bool is_of_call = code == SQLITE_IOERR || code == SQLITE_CANTOPEN;
-  if (code == SQLITE_FULL || (is_of_call && sqlite3_system_errno(database) == ENOSPC) ||
+  if (code == SQLITE_FULL || is_image || (is_of_call && sqlite3_system_errno(database) == ENOSPC) ||
       sqlite3_extended_errcode(database) == SQLITE_IOERR_SHMSIZE)
     return fail(Errc::NoSpace, what, "free some space there");
   if (code == SQLITE_CORRUPT || code == SQLITE_NOTADB) {
     return fail(Errc::Failed, what,
                 "stop the daemon and move the file away: the catalog is rebuilt from the cache folder");
   }
-  return fail(Error{Errc::Failed, what, "", code == SQLITE_BUSY ? EBUSY : 0});
+  return fail(Error{Errc::Failed, what, "", is_locked ? EBUSY : 0});
 }
 
 Result<> transaction(sqlite3* database, const std::string& doing, const std::function<Result<>()>& work) {
@@ -164,7 +170,7 @@ Result<DatabasePtr> open_as(const std::filesystem::path& file, const std::string
       file.c_str(), &opened, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_FULLMUTEX, nullptr);
   DatabasePtr database(opened);
   if (code != SQLITE_OK) return sqlite_error(opened, doing);
-  sqlite3_busy_timeout(opened, kBusyMilliseconds);
+  sqlite3_busy_timeout(opened, kBusy.count());
   if (access == Access::Alone) {
     if (auto set = change(opened, doing, "PRAGMA locking_mode = EXCLUSIVE"); !set) return set.take_error();
   }
@@ -176,19 +182,35 @@ Result<DatabasePtr> open_as(const std::filesystem::path& file, const std::string
   return database;
 }
 
+// Its content, which can't be changed. Others are locked out only while it is read.
+Result<DatabasePtr> image_of(const std::filesystem::path& file, const std::string& doing) {
+  const auto read = open_as(file, doing, Access::Alone);
+  if (!read) return read.take_error();
+  sqlite3* opened = nullptr;
+  const int code = sqlite3_open(":memory:", &opened);
+  DatabasePtr image(opened);
+  if (code != SQLITE_OK) return sqlite_error(opened, doing);
+  sqlite3_backup* copying = sqlite3_backup_init(opened, "main", read->get(), "main");
+  if (copying != nullptr) sqlite3_backup_step(copying, -1);
+  if (copying == nullptr || sqlite3_backup_finish(copying) != SQLITE_OK) return sqlite_error(opened, doing);
+  if (auto set = change(opened, doing, "PRAGMA query_only = ON"); !set) return set.take_error();
+  return image;
+}
+
 }  // namespace
 
 Result<DatabasePtr> open_database(const std::filesystem::path& file, const std::string& doing) {
   // SQLite does not wait for another process that makes the file, or its index, at this moment.
   constexpr std::chrono::milliseconds kPause{20};
+  const SystemClock clock;
+  const SteadyTime give_up = clock.steady() + kBusy;
   auto database = open_as(file, doing, Access::Shared);
-  for (int tries = kBusyMilliseconds / kPause.count(); tries > 0; --tries) {
-    if (database || database.error().number != EBUSY) break;
+  while (!database && database.error().number == EBUSY && clock.steady() < give_up) {
     std::this_thread::sleep_for(kPause);
     database = open_as(file, doing, Access::Shared);
   }
   if (database || database.error().kind != Errc::NoSpace) return database;
-  return open_as(file, doing, Access::Alone);  // on a full drive, cached data is still served
+  return image_of(file, doing);  // on a full drive, cached data is still served
 }
 
 }  // namespace spark::staging

@@ -23,7 +23,8 @@ struct CloseDatabase {
 };
 using DatabasePtr = std::unique_ptr<sqlite3, CloseDatabase>;
 
-// Creates the file if it does not exist; `doing` begins every message.
+// Creates the file if it does not exist; `doing` begins every message. On a full drive it is an image in
+// memory, and each change of it fails with NoSpace.
 Result<DatabasePtr> open_database(const std::filesystem::path& file, const std::string& doing);
 
 tl::unexpected<Error> sqlite_error(sqlite3* database, const std::string& doing);

@@ -97,7 +97,7 @@ Result<bool> Lane::is_whole() {
                                ? ReadOutcome{want_, 0}
                                : read_at(source.fd.get(), source.mode, buffer_.data(), want_, at_);
   if (!source.mode.direct) drop_pages(source.fd.get(), at_, read.bytes);
-  if (read.error != 0) return fail_errno(read.error, "reading " + source.tree->shown(source.path));
+  if (read.error != 0) return source.tree->failed(read.error, "reading", source.path);
   return read.bytes >= want_;
 }
 

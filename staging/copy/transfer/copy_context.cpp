@@ -70,11 +70,11 @@ Result<> check_empty(const Entry& entry, int fd, const Tree& tree) {
   const IoBuffer buffer(kLargestAlignment);
   const ssize_t got = ::pread(fd, buffer.data(), kLargestAlignment, 0);
   if (got == 0) return {};
-  const std::string shown = tree.shown(entry.path);
-  if (got < 0) return fail_errno(errno, "reading " + shown);
-  return fail(Errc::Unsupported,
-              "copying " + shown + ": its file system says that it is empty, and it has data",
-              "exclude it; files of /proc and of some FUSE file systems have no size");
+  if (got < 0) return tree.failed(errno, "reading", entry.path);
+  return fail(
+      Errc::Unsupported,
+      "copying " + tree.shown(entry.path) + ": its file system says that it is empty, and it has data",
+      "exclude it; files of /proc and of some FUSE file systems have no size");
 }
 
 }  // namespace spark::staging

@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -13,54 +14,40 @@
 #include "staging/copy/lanes/runner.hpp"
 #include "staging/copy/lanes/shape.hpp"
 #include "staging/copy/transfer/copy_context.hpp"
-#include "staging/files/io/throttle.hpp"
 #include "staging/files/metadata.hpp"
 #include "staging/manifest/manifest_reader.hpp"
-#include "staging/manifest/source_identity.hpp"
 
 namespace spark::staging {
 namespace {
 
-struct Comparison {
-  Comparison(const Tree& from, const Tree& earlier, const StopFlag& flag, Counters& progress, Bytes rate)
-      : source(from), copy(earlier), stop(flag), counters(progress), throttle(rate) {}
-  const Tree& source;
-  const Tree& copy;
-  const StopFlag& stop;
-  Counters& counters;
-  SteadyTime began = SystemClock().steady();  // after the walk
-  RunEnd end;
-  Throttle throttle;
-
-  bool is_over() const { return stop || end.has_failed(); }
-};
-
 struct Touched {
-  std::size_t index = 0;
-  Entry entry;  // as walked, with the hash that the earlier copy has
+  std::size_t index = 0;   // among the walked entries
+  Entry* entry = nullptr;  // with the hash that the earlier copy has
   bool is_equal = false;
 };
 
-bool is_touched(const Entry& then, const Entry& now) {
-  if (now.type != EntryType::File || then.ctime_ns == now.ctime_ns) return false;
+bool is_same_but_for_rights(const Entry& then, const Entry& now) {
   Entry same = then;
+  same.mode = now.mode;
+  same.uid = now.uid;
+  same.gid = now.gid;
   same.ctime_ns = now.ctime_ns;
   return is_same_source(same, now);
 }
 
 class CompareFile final : public FileWork {
  public:
-  CompareFile(Comparison& comparison, Touched& touched) : comparison_(comparison), touched_(touched) {}
+  CompareFile(const CopyContext& context, Touched& touched) : context_(context), touched_(touched) {}
 
   Result<> start() override {
-    file_.tree = &comparison_.source;
-    file_.path = touched_.entry.path.view();
-    file_.fd = open_beneath(comparison_.source, file_.path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
+    file_.tree = context_.source;
+    file_.path = touched_.entry->path.view();
+    file_.fd = open_beneath(*context_.source, file_.path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
     struct stat info {};
-    settle(touched_.entry.ctime_ns, comparison_.began, [this] { return comparison_.is_over(); });
     if (!file_.fd || ::fstat(file_.fd.get(), &info) != 0)
-      return fail_errno(errno, "opening " + comparison_.source.shown(file_.path));
-    file_.size = touched_.entry.size;
+      return context_.source->failed(errno, "opening", file_.path);
+    context_.settle(*touched_.entry);
+    file_.size = touched_.entry->size;
     file_.is_sparse = static_cast<Bytes>(info.st_blocks) * 512 < file_.size;
     file_.mode = make_direct(file_.fd.get());
     digests_.assign(piece_count(file_.size), {});
@@ -72,58 +59,81 @@ class CompareFile final : public FileWork {
     return all;
   }
   WorkFiles files() const override { return {file_}; }
-  Result<> before_read(Bytes, std::size_t bytes) override {
-    comparison_.throttle.wait(bytes, [this] { return comparison_.is_over(); });
-    if (!comparison_.is_over()) return {};
-    return fail(Errc::Cancelled, "comparing " + comparison_.source.shown("") + ": interrupted");
+  Result<> before_read(Bytes offset, std::size_t bytes) override {
+    return context_.may_read(file_.path, offset, bytes);
   }
-  void moved(Bytes bytes) override { comparison_.counters.bytes_done += bytes; }
+  void moved(Bytes bytes) override { context_.counters->bytes_done += bytes; }
   void piece_done(std::uint64_t piece, const PieceOutcome& outcome) override {
     if (!outcome.ended_early) digests_[piece] = outcome.digest;
   }
   Result<bool> finish() override {
     // Its attributes may be what has changed.
-    const UniqueFd copy = open_beneath(comparison_.copy, file_.path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK);
+    const UniqueFd copy = open_beneath(*context_.copy, file_.path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK);
     touched_.is_equal = copy && has_same_attributes(file_.fd.get(), copy.get()).value_or(false) &&
-                        digest_of_pieces(digests_) == touched_.entry.hash &&
-                        is_unchanged(touched_.entry, file_.fd.get()).value_or(false);
+                        digest_of_pieces(digests_) == touched_.entry->hash &&
+                        is_unchanged(*touched_.entry, file_.fd.get()).value_or(false);
+    if (touched_.is_equal) context_.journal->finished(*touched_.entry);
     file_.fd.reset();
-    ++comparison_.counters.files_done;
+    ++context_.counters->files_done;
     return true;
   }
 
  private:
-  Comparison& comparison_;
+  const CopyContext& context_;
   Touched& touched_;
   OpenedFile file_;
   std::vector<Digest> digests_;
 };
 
-Result<> read_all(std::vector<Touched>& touched, Comparison& comparison, const CopyOptions& options) {
-  Counters& counters = comparison.counters;
-  for (const Touched& one : touched) counters.bytes_total += one.entry.size;
-  counters.files_total = touched.size();
+// What an earlier attempt found equal. Moves the others to the front, and returns their number.
+std::size_t take_known(const std::filesystem::path& journal, std::vector<Touched>& touched) {
+  const auto path_of = [](const Touched& one) -> std::string_view { return one.entry->path; };
+  read_journal(journal, [&](const JournalLine& line) {
+    const auto found = std::ranges::lower_bound(touched, line.entry.path.view(), {}, path_of);
+    if (found != touched.end() && is_same_source(line.entry, *found->entry))
+      found->is_equal = line.entry.hash == found->entry->hash;
+  });
+  const auto known =
+      std::stable_partition(touched.begin(), touched.end(), [](const Touched& one) { return !one.is_equal; });
+  return static_cast<std::size_t>(known - touched.begin());
+}
+
+Result<> read_all(std::vector<Touched>& touched, CopyContext& context, const PartialArea& area,
+                  const CopyOptions& options) {
+  const auto remembered = area.folder() / "compared";
   RunPlan plan;
+  plan.files = take_known(remembered, touched);
+  Counters& counters = *context.counters;
+  for (std::size_t i = 0; i < plan.files; ++i) counters.bytes_total += touched[i].entry->size;
+  counters.files_total = plan.files;
   plan.io = options.io;
   plan.shape = shape_of(options);
   plan.shape.openers = 0;
   plan.counters = &counters;
-  plan.files = touched.size();
-  plan.work_for = [&](std::uint64_t index) {
-    return std::make_unique<CompareFile>(comparison, touched[index]);
+  plan.work_for = [&](std::uint64_t index) { return std::make_unique<CompareFile>(context, touched[index]); };
+  if (options.rate.finish_by) context.throttle->finish_by(*options.rate.finish_by, counters.bytes_total);
+  const auto write_known = [&](const JournalSink& sink) {
+    for (std::size_t i = plan.files; i < touched.size(); ++i)
+      sink({JournalLine::Kind::Finished, *touched[i].entry, 0, {}});
   };
-  auto done = run(plan, comparison.end);
+  const auto data = tree_in(area.folder(), "data");
+  if (!data) return data.take_error();
+  auto journal = Journal::start(remembered, write_known, data->folder.get(), *context.end);
+  if (!journal) return journal.take_error();
+  context.journal = journal->get();
+  auto done = run(plan, *context.end);
+  auto closed = (*journal)->close();
   // What was equal is not copied, and the rest is read again.
   counters.bytes_total = counters.files_total = counters.bytes_done = counters.files_done = 0;
-  return done;
+  return closed ? std::move(done) : std::move(closed);
 }
 
 struct Found {
-  std::vector<Touched> touched;
-  bool is_rest_same = true;
+  std::vector<Touched> touched;  // by path
+  bool is_rest_same = true, has_other_rights = false;
 };
 
-Result<Found> find_touched(ManifestReader& manifest, const Entries& walked) {
+Result<Found> find_touched(ManifestReader& manifest, Entries& walked) {
   Found found;
   std::size_t at = 0;
   for (auto then = manifest.next(); then; then = manifest.next()) {
@@ -132,54 +142,93 @@ Result<Found> find_touched(ManifestReader& manifest, const Entries& walked) {
       found.is_rest_same = false;
       continue;
     }
-    const Entry& now = walked[at++];
+    Entry& now = walked[at++];
     if (is_same_source(*then, now)) continue;
-    if (!is_touched(*then, now)) {
+    if (!is_same_but_for_rights(*then, now)) {
       found.is_rest_same = false;
-    } else if (is_content(now)) {  // a further name of a file has its content
-      found.touched.push_back({at - 1, now, false});
-      found.touched.back().entry.hash = then->hash;
+      continue;
     }
+    found.has_other_rights = found.has_other_rights || !has_same_rights(*then, now);
+    if (!is_content(now)) continue;  // a further name of a file has its content
+    now.hash = then->hash;
+    found.touched.push_back({at - 1, &now});
   }
   found.is_rest_same = found.is_rest_same && at == walked.size();
   if (auto whole = manifest.error(); !whole) return whole.take_error();
   return found;
 }
 
-Result<> replace(ManifestReader& manifest, const Entries& walked, const std::filesystem::path& path) {
-  if (auto again = manifest.rewind(); !again) return again;
-  Manifest renewed{manifest.header(), {}};
-  while (auto entry = manifest.next()) {
-    entry->ctime_ns = walked[renewed.entries.size()].ctime_ns;
-    renewed.entries.push_back(std::move(*entry));
+Result<> put_rights(const Tree& copy, const Entry& entry) {
+  const std::string shown = copy.shown(entry.path);
+  if (entry.type == EntryType::Symlink) {
+    const Parent parent = open_parent(copy, entry.path);
+    return parent.folder ? put_symlink_metadata(parent.folder.get(), parent.name, entry, shown)
+                         : fail_errno(errno, "opening the folder of " + shown);
   }
-  if (auto whole = manifest.error(); !whole) return whole;
-  struct stat info {};
-  if (::stat(path.c_str(), &info) != 0) return fail_errno(errno, "looking at " + printable(path.native()));
-  return write_manifest(path, renewed, {info.st_mode & 0777U, info.st_gid});
+  const UniqueFd fd = open_beneath(copy, entry.path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK);
+  if (!fd) return fail_errno(errno, "opening " + shown);
+  return put_plain_metadata(fd.get(), entry, shown, IsNew::No);
 }
 
 }  // namespace
 
-Result<Compared> compare_touched(const Tree& source, const Entries& walked, const Destination& earlier,
-                                 const CopyOptions& options, Monitor& monitor, const StopFlag& stop) {
+Result<Compared> compare_touched(const Tree& source, Entries& walked, const Destination& earlier,
+                                 const PartialArea& area, const CopyOptions& options, Monitor& monitor,
+                                 const StopFlag& stop) {
   Compared compared;
   auto manifest = ManifestReader::open(earlier.manifest());
   const auto copy = open_tree(earlier.path());
   if (!manifest || !copy) return compared;  // there is nothing to compare with
   auto found = find_touched(*manifest, walked);
   if (!found) return found.take_error();
-  if (found->touched.empty()) return compared;
-  Comparison comparison(source, *copy, stop, monitor.counters, options.rate.most);
-  const auto read =
-      monitor.during(CopyPhase::Verifying, [&] { return read_all(found->touched, comparison, options); });
-  if (!read) return read.take_error();
+  std::optional<DriveShare> share;
+  struct stat info {};
+  if (options.rate.leaves_drive_to_others && ::fstat(source.folder.get(), &info) == 0)
+    share.emplace(info.st_dev);
+  RunEnd end;
+  Throttle throttle(options.rate.most);
+  CopyContext context;
+  context.source = &source;
+  context.copy = &*copy;
+  context.stop = &stop;
+  context.end = &end;
+  context.throttle = &throttle;
+  context.share = share ? &*share : nullptr;
+  context.counters = &monitor.counters;
+  context.walked_at = SystemClock().steady();
+  if (!found->touched.empty()) {
+    const auto read = monitor.during(CopyPhase::Verifying,
+                                     [&] { return read_all(found->touched, context, area, options); });
+    if (!read) return read.take_error();
+  }
   compared.equal.assign(walked.size(), false);
   for (const Touched& one : found->touched) compared.equal[one.index] = one.is_equal;
-  compared.is_all = found->is_rest_same && std::ranges::all_of(found->touched, &Touched::is_equal);
-  auto replaced = compared.is_all ? replace(*manifest, walked, earlier.manifest()) : Result<>();
-  if (!replaced) return replaced.take_error();
+  if (found->is_rest_same && std::ranges::all_of(found->touched, &Touched::is_equal))
+    compared.differs = found->has_other_rights ? Compared::Differs::InRights : Compared::Differs::InTimes;
   return compared;
+}
+
+Result<> renew(const Destination& copy, const Entries& walked) {
+  auto manifest = ManifestReader::open(copy.manifest());
+  if (!manifest) return manifest.take_error();
+  const auto tree = open_tree(copy.path());
+  if (!tree) return tree.take_error();
+  Manifest renewed{manifest->header(), {}};
+  while (auto entry = manifest->next()) {
+    const Entry& now = walked[renewed.entries.size()];
+    const bool is_same = has_same_rights(*entry, now);
+    entry->ctime_ns = now.ctime_ns;
+    entry->mode = now.mode;
+    entry->uid = now.uid;
+    entry->gid = now.gid;
+    if (auto put = is_same ? Result<>() : put_rights(*tree, *entry); !put) return put;
+    renewed.entries.push_back(std::move(*entry));
+  }
+  if (auto whole = manifest->error(); !whole) return whole;
+  if (::syncfs(tree->folder.get()) != 0)
+    return fail_errno(errno, "flushing the file system of " + tree->shown(""));
+  const Entry& root = renewed.entries.front();
+  return write_manifest(copy.manifest(), renewed, {(root.mode & 0444U) | 0600U, root.gid});
 }
 
 }  // namespace spark::staging

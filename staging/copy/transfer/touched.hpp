@@ -8,6 +8,7 @@
 #include "base/threads.hpp"
 #include "staging/copy/lanes/monitor.hpp"
 #include "staging/copy/lanes/options.hpp"
+#include "staging/copy/partial/partial_area.hpp"
 #include "staging/copy/partial/publish.hpp"
 #include "staging/files/tree.hpp"
 #include "staging/manifest/manifest.hpp"
@@ -16,12 +17,19 @@ namespace spark::staging {
 
 struct Compared {
   std::vector<bool> equal;  // by walked entry: read, and found to have the content of the earlier copy
-  bool is_all = false;  // nothing else differs from the manifest: it was replaced by one with the new ctimes
+  // How the source differs from that copy: not at all but for its ctimes; in owners and permissions; in more.
+  enum class Differs { InTimes, InRights, InMore } differs = Differs::InMore;
 };
 
-// Compares the walked entries with the manifest of an earlier copy. Files that differ from it in their ctime
-// alone are read and hashed, and their attributes compared with the copy's.
-Result<Compared> compare_touched(const Tree& source, const Entries& walked, const Destination& earlier,
-                                 const CopyOptions& options, Monitor& monitor, const StopFlag& stop);
+// Compares the walked entries with the manifest of an earlier copy. Files that differ from it in their ctime,
+// owner or permissions alone are read and hashed, and their attributes compared with the copy's. `area`
+// remembers equal files for the next attempt. The entries of these files get their hashes.
+Result<Compared> compare_touched(const Tree& source, Entries& walked, const Destination& earlier,
+                                 const PartialArea& area, const CopyOptions& options, Monitor& monitor,
+                                 const StopFlag& stop);
+
+// Gives the copy the source's owners and permissions, and its manifest also the ctimes. `walked` differs from
+// it in nothing else.
+Result<> renew(const Destination& copy, const Entries& walked);
 
 }  // namespace spark::staging

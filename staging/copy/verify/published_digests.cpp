@@ -69,10 +69,17 @@ class Collect {
     const std::string_view path = entry.path;
     if (is_sums_file(path)) return take_sums(path, entry.size);
     if (const auto downloaded = downloaded_file(path)) return take_metadata(path, *downloaded, entry.size);
-    if (entry.size >= kSmallestPointer && entry.size <= kLargestPointer) {
-      if (auto taken = take_pointer(path, entry.size); !taken) return taken;
-    }
     if (is_hex(name_of(path)) && is_named_by_digest(path)) add(path, name_of(path), path);
+    return {};
+  }
+
+  // A clone without git-lfs has pointers in the place of the files.
+  Result<> look_for_pointer(const Entry& entry) {
+    if (entry.size < kSmallestPointer || entry.size > kLargestPointer || is_sums_file(entry.path)) return {};
+    const auto text = read(entry.path, entry.size, kLargestPointer);
+    if (!text) return text.take_error();
+    const auto hex = lfs_pointer(*text);
+    if (hex) add(entry.path, std::string(*hex), "the file that it is a Git LFS pointer to");
     return {};
   }
 
@@ -101,15 +108,6 @@ class Collect {
     return std::string(path.substr(0, at)) + std::string(inner);
   }
 
-  // A clone without git-lfs has pointers in the place of the files.
-  Result<> take_pointer(std::string_view path, Bytes size) {
-    const auto text = read(path, size, kLargestPointer);
-    if (!text) return text.take_error();
-    const auto hex = lfs_pointer(*text);
-    if (hex) add(path, std::string(*hex), "the file that it is a Git LFS pointer to");
-    return {};
-  }
-
   Result<> take_sums(std::string_view path, Bytes size) {
     const auto text = read(path, size, kLargestSumsFile);
     if (!text) return text.take_error();
@@ -135,17 +133,17 @@ class Collect {
   }
 
   Result<std::string> read(std::string_view path, Bytes size, Bytes most) const {
-    const std::string doing = "reading " + copy_.shown(path);
-    if (size > most) return fail(Errc::Unsupported, doing + ": too large for a file of digests");
+    if (size > most)
+      return fail(Errc::Unsupported, "reading " + copy_.shown(path) + ": too large for a file of digests");
     const UniqueFd file = open_beneath(copy_, path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK);
-    if (!file) return fail_errno(errno, doing);
+    if (!file) return copy_.failed(errno, "reading", path);
     std::string text(size, '\0');
     std::size_t have = 0;
     while (have < text.size()) {
       const ssize_t got =
           ::pread(file.get(), text.data() + have, text.size() - have, static_cast<off_t>(have));
       if (got < 0 && errno == EINTR) continue;
-      if (got < 0) return fail_errno(errno, doing);
+      if (got < 0) return copy_.failed(errno, "reading", path);
       if (got == 0) break;
       have += static_cast<std::size_t>(got);
     }
@@ -192,6 +190,7 @@ Result<std::vector<PublishedDigest>> published_digests(const Tree& copy, Manifes
   while (const auto entry = manifest.next()) {
     if (entry->type != EntryType::File) continue;
     if (auto looked = collect.look_at(*entry); !looked) return looked.take_error();
+    if (auto looked = collect.look_for_pointer(*entry); !looked) return looked.take_error();
   }
   if (auto whole = manifest.error(); !whole) return whole.take_error();
   if (collect.all.empty()) return none_in(copy);
@@ -200,10 +199,13 @@ Result<std::vector<PublishedDigest>> published_digests(const Tree& copy, Manifes
 
 Result<> require_published_digests(const Tree& tree, const Entries& entries) {
   Collect collect(tree);
-  for (const Entry& entry : entries) {
-    if (entry.type != EntryType::File) continue;
-    if (auto looked = collect.look_at(entry); !looked) return looked;
-    if (!collect.all.empty()) return {};
+  // Each small file may be a pointer, and would be opened: only if no name tells of digests.
+  for (const auto look : {&Collect::look_at, &Collect::look_for_pointer}) {
+    for (const Entry& entry : entries) {
+      if (entry.type != EntryType::File) continue;
+      if (auto looked = (collect.*look)(entry); !looked) return looked;
+      if (!collect.all.empty()) return {};
+    }
   }
   return none_in(tree);
 }

@@ -244,7 +244,8 @@ Result<> verify_partial(PartialArea& area, const CopyOptions& options, Monitor& 
   auto same = verify_copy(*copy, *manifest, options, monitor, stop);
   if (same) return {};
   if (is_damage(same.error())) {
-    if (auto cleared = area.clear(); !cleared) return cleared;
+    if (auto cleared = area.clear(); !cleared)
+      same.error().what += "; it can't be deleted: " + cleared.error().what;
   }
   return same.take_error();
 }

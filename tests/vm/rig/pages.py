@@ -18,8 +18,8 @@ BLOCKS_ELSEWHERE = {
         "tests/slurm/test_page.py", "test_the_first_job_of_the_page_counts_entries_on_each_node", "srun --nodes=4"),
     "echo 'required spank_spark_stage.so'": (
         "tests/slurm/test_page.py", "test_the_line_of_the_page_enables_the_plugin", "spank_spark_stage.so"),
-    "spark-stage fleet key > fleet.key": (
-        "tests/fleet/test_exchange.py", "test_the_key_made_by_the_steps_of_the_page_is_valid", "spark-stage fleet key"),
+    "sudo spark-stage fleet key --output": (
+        "tests/fleet/test_exchange.py", "test_the_key_made_by_the_steps_of_the_page_is_valid", '"fleet", "key", "--output"'),
     "spark-stage stage-out ": ("tests/vm/test_stage_out.py",
                                "test_a_sent_checkpoint_is_complete_and_leaves_the_page_cache_unchanged",
                                "stage-out {NEW} {VOLUME}:run7/step-1000"),

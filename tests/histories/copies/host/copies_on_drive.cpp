@@ -56,9 +56,23 @@ std::vector<fs::path> copied_files() {
   return files;
 }
 
-Bytes used_by_cache() {
+std::map<ino_t, Bytes> files_of_cache() {
   const fs::path drive = places::kDrive;
-  return Drives::used_below({drive / "data", drive / ".partial", drive / ".trash"});
+  return Drives::files_below({drive / "data", drive / ".partial", drive / ".trash"});
+}
+
+Bytes used_by_cache() {
+  return Drives::sum_of(files_of_cache());
+}
+
+Bytes counted_for_folders(const fs::path& folder) {
+  constexpr Bytes kPage = 4 * kKiB;
+  Bytes sum = kPage;
+  std::error_code error;
+  for (const auto& entry : fs::recursive_directory_iterator(folder, error)) {
+    if (entry.is_directory(error) && !entry.is_symlink(error)) sum += kPage;
+  }
+  return sum;
 }
 
 }  // namespace spark::histories::copies

@@ -12,7 +12,6 @@
 #include <cerrno>
 #include <cstring>
 #include <fstream>
-#include <set>
 #include <stdexcept>
 
 #include "base/file.hpp"
@@ -139,19 +138,23 @@ void Drives::unfill(const fs::path& drive) {
   ::unlink((drive / kFiller).c_str());
 }
 
-Bytes Drives::used_below(const std::vector<fs::path>& folders) {
-  Bytes used = 0;
-  std::set<ino_t> seen;
+std::map<ino_t, Bytes> Drives::files_below(const std::vector<fs::path>& folders) {
+  std::map<ino_t, Bytes> files;
   for (const fs::path& folder : folders) {
     std::error_code error;
     for (const auto& entry : fs::recursive_directory_iterator(folder, error)) {
       struct stat info {};
-      if (::lstat(entry.path().c_str(), &info) == 0 && S_ISREG(info.st_mode) &&
-          seen.insert(info.st_ino).second)
-        used += static_cast<Bytes>(info.st_blocks) * 512;
+      if (::lstat(entry.path().c_str(), &info) == 0 && S_ISREG(info.st_mode))
+        files[info.st_ino] = static_cast<Bytes>(info.st_blocks) * 512;
     }
   }
-  return used;
+  return files;
+}
+
+Bytes Drives::sum_of(const std::map<ino_t, Bytes>& files) {
+  Bytes sum = 0;
+  for (const auto& [inode, bytes] : files) sum += bytes;
+  return sum;
 }
 
 }  // namespace spark::histories::copies

@@ -2,6 +2,8 @@
 // sources, which are mounted or not.
 #pragma once
 
+#include <sys/types.h>
+
 #include <filesystem>
 #include <map>
 #include <string>
@@ -44,8 +46,9 @@ class Drives {
   static void fill(const std::filesystem::path& drive, Bytes left);
   static void unfill(const std::filesystem::path& drive);
   static Bytes free_on(const std::filesystem::path& drive);
-  // Bytes of the files below folders of one drive, each counted once.
-  static Bytes used_below(const std::vector<std::filesystem::path>& folders);
+  // Bytes of the files below folders of one drive, each counted once; by inode.
+  static std::map<ino_t, Bytes> files_below(const std::vector<std::filesystem::path>& folders);
+  static Bytes sum_of(const std::map<ino_t, Bytes>& files);
 
  private:
   std::map<std::string, Mounted> mounted_;

@@ -20,6 +20,7 @@ struct Damage {
   std::optional<SteadyTime> known_since;  // a verification of a copy with this file has found damage since
   bool was_forgotten = false;             // then the catalog was lost
   std::string bytes;                      // what the file has now
+  std::string right;                      // what it had before
 };
 
 class Rot {

@@ -72,7 +72,7 @@ constexpr auto kRows = std::to_array<CallRow>({
 });
 
 Fault armed;
-std::function<void()> pause_now;
+std::function<void(bool)> pause_now;
 unsigned counted = 0;
 
 bool is_below(std::string_view path, std::string_view folder) {
@@ -144,7 +144,7 @@ std::optional<long> on_call(const FileCall& call) {
     if (counted != armed.nth) return std::nullopt;
     if (armed.kind == Fault::Kind::Fail) return -armed.error;
     if (armed.kind == Fault::Kind::Kill) test::call_now(SYS_kill, ::getpid(), SIGKILL);
-    pause_now();
+    pause_now(concerns(call, row, Drive::State));
     return std::nullopt;
   }
   return std::nullopt;
@@ -172,7 +172,7 @@ std::string in_words(const Fault& fault) {
   return text + (fault.lasts ? " and all later ones it gets " : " it gets ") + ::strerrorname_np(fault.error);
 }
 
-std::string arm(const Fault& fault, std::function<void()> pause) {
+std::string arm(const Fault& fault, std::function<void(bool)> pause) {
   armed = fault;
   counted = 0;
   pause_now = std::move(pause);

@@ -22,9 +22,10 @@ struct Fault {
 // "its 7th write to the cache's drive fails with EIO"
 std::string in_words(const Fault& fault);
 
-// In a worker, once: the fault will happen. `pause` returns when the worker may go on. Returns the reason if
-// that is not possible here, otherwise an empty string.
-std::string arm(const Fault& fault, std::function<void()> pause);
+// In a worker, once: the fault will happen. `pause` returns when the worker may go on; it is told whether the
+// state folder's drive holds it up. Returns the reason if that is not possible here, otherwise an empty
+// string.
+std::string arm(const Fault& fault, std::function<void(bool)> pause);
 // Whether it is possible on this host: empty, or the reason.
 std::string why_no_faults();
 

@@ -114,6 +114,7 @@ asio::awaitable<Result<json::object>> HistoryRunner::converse(RunningPtr running
     Duration pause = std::chrono::ceil<Duration>(stop.sleep);
     if (stop.kind == Stop::Kind::HeldUp) {
       pause = fate_.below(kHeldUp);
+      if (stop.is_by_state) fate_.state_held_until = std::max(fate_.state_held_until, time_.now() + pause);
       fate_.tell(call.verb, in_words(fault));
     }
     if (stop.kind == Stop::Kind::Hangs) {

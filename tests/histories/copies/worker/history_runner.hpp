@@ -28,6 +28,7 @@ struct Fate {
   std::vector<PlannedFault> planned;  // the first that fits a worker is its
   std::uint64_t faulty = 0;           // workers that had one, so far
   SteadyTime last_fault{};            // when the last one of them worked
+  SteadyTime state_held_until{};      // one of them was held up by the drive of the state folder
   std::function<void(const std::string& verb, const std::string& what)> tell;
   std::function<void(const std::string& verb)> hangs;
   std::function<void(const std::string& verb, const std::string& how)> crashed;

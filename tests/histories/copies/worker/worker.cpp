@@ -58,8 +58,8 @@ void tell_progress(int channel, json::object progress) {
     say(channel, {{"sleep", ns}});
     wait_for_turn(channel);
   };
-  const auto pause = [channel] {
-    say(channel, {{"held_up", true}});
+  const auto pause = [channel](bool is_by_state) {
+    say(channel, {{"held_up", is_by_state}});
     wait_for_turn(channel);
   };
   if (assignment.fault.kind != Fault::Kind::None) {
@@ -150,8 +150,9 @@ Stop Worker::go_on(const std::function<void(const json::object&)>& progress) {
       stop.kind = Stop::Kind::Sleeps;
       stop.sleep = std::chrono::nanoseconds(*sleep);
       return stop;
-    } else if (said->contains("held_up")) {
+    } else if (const auto is_by_state = get_bool(*said, "held_up")) {
       stop.kind = Stop::Kind::HeldUp;
+      stop.is_by_state = *is_by_state;
       return stop;
     } else {
       const json::object* result = get_object(*said, "result");

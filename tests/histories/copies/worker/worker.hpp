@@ -27,6 +27,7 @@ struct Stop {
   Kind kind = Kind::Died;
   Result<json::object> answer{json::object{}};  // for Answered
   std::chrono::nanoseconds sleep{0};            // for Sleeps
+  bool is_by_state = false;                     // for HeldUp: see arm()
   // How the process ended, if that is a defect: "it answered, and then ended by signal 11". Empty: as
   // planned.
   std::string crash;

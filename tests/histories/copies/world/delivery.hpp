@@ -13,6 +13,7 @@ struct Joined {
   SteadyTime from{};
   bool was_mounted = true;    // the source, since then
   std::uint64_t version = 0;  // of the source, then
+  std::uint64_t faults = 0;   // of workers, until then
 };
 
 // A copy that a request was told of.

@@ -73,9 +73,10 @@ void Requests::staged(const Pending& pending, const json::object& dataset) {
   const auto generation = static_cast<std::uint64_t>(get_int(dataset, "generation").value_or(0));
   // If the source changed meanwhile, the copy may be of the state before. A file that was touched since an
   // earlier request had walked has right bytes, and is copied again all the same.
+  const auto folder = generation_folder(name, generation);
   const bool is_stable = before.joined.version == source.version() && before.is_mounted;
   scene_.last_good[name] = {delivery.path, generation, is_stable ? source.version() : 0,
-                            Drives::used_below({generation_folder(name, generation)}),
+                            Drives::sum_of(Drives::files_below({folder})) + counted_for_folders(folder),
                             scene_.trouble.catalogs_lost};
   if (before.is_mounted) scene_.known.insert(name);
   printed_.push_back({name, delivery.path});
@@ -105,7 +106,12 @@ void Requests::check_evicted(const Pending& pending, const json::object& dataset
     const bool is_alone = pending.is_alone && !pending.was_troubled && pending.faults == scene_.fate.faulty;
     const Before& before = pending.before.at(name);
     if (good == scene_.last_good.end() || before.generations < 2 || before.is_damaged || !is_alone) continue;
-    const Bytes used = used_by_cache(), capacity = scene_.config.cache.capacity.bytes;
+    // The older copies of what was staged had to stay until the new ones were ready.
+    auto files = files_of_cache();
+    for (const std::string& staged : pending.datasets) files.merge(std::map(pending.before.at(staged).files));
+    const Bytes used =
+        Drives::sum_of(files) + counted_for_folders(std::filesystem::path(places::kDrive) / "data");
+    const Bytes capacity = scene_.config.cache.capacity.bytes;
     const Bytes left = capacity == 0 ? Bytes{UINT64_MAX} : capacity - std::min(capacity, used);
     const Bytes free = std::min(left, Drives::free_on(places::kDrive));
     if (good->second.bytes != 0 && free >= good->second.bytes)
@@ -164,13 +170,16 @@ void Requests::check_error(const Pending& pending, const Error& error) {
   const Before& before = pending.before.at(name);
   const bool is_served = before.is_current && before.is_mounted &&
                          before.version == scene_.sources.at(name)->version() &&
-                         pending.faults == scene_.fate.faulty && is_current(name);
+                         before.joined.faults == scene_.fate.faulty && is_current(name);
   // A copy that a user evicts is not served any more.
   const bool is_evicting = std::ranges::any_of(pending_, [&](const PendingPtr& other) {
     return other->verb == "evict" && other->datasets.front() == name;
   });
   const bool is_asked = error.kind != Errc::Cancelled && error.kind != Errc::Refused && !is_evicting;
-  if (pending.verb == "stage" && pending.datasets.size() == 1 && pending.is_only_state_full &&
+  // A worker that the drive of the state folder holds up in a change of the catalog has it locked.
+  const bool is_locked = error.what.find("database is locked") != std::string::npos &&
+                         scene_.fate.state_held_until >= before.joined.from;
+  if (!is_locked && pending.verb == "stage" && pending.datasets.size() == 1 && pending.is_only_state_full &&
       scene_.trouble.is_state_full && is_served && is_asked)
     scene_.note(
         Rarity::Rare, "cached-not-served",

@@ -28,7 +28,8 @@ Requests::PendingPtr Requests::add(std::string verb, std::vector<std::string> da
     before.is_damaged = !scene_.rot.below(generation_folder(name, before.newest), SteadyTime::max()).empty();
     before.generations = generations_on_drive(name).size();
     before.is_current = is_current(name);
-    before.joined = {pending->from, before.is_mounted, before.version};
+    before.files = Drives::files_below({generation_folder(name, before.newest)});
+    before.joined = {pending->from, before.is_mounted, before.version, pending->faults};
     if (pending->verb != "copy") join_others(name, before.joined);
   }
   pending_.push_back(pending);
@@ -44,6 +45,7 @@ void Requests::join_others(const std::string& dataset, Joined& joined) const {
     joined.from = std::min(joined.from, with.from);
     joined.was_mounted = joined.was_mounted && with.was_mounted;
     joined.version = std::min(joined.version, with.version);
+    joined.faults = std::min(joined.faults, with.faults);
   }
 }
 

@@ -38,7 +38,8 @@ struct Before {
   bool is_known = false;    // the product had a copy of it
   bool is_current = false;  // that copy is good and equals the source
   std::uint64_t newest = 0;
-  bool is_damaged = false;  // the newest copy
+  bool is_damaged = false;         // the newest copy
+  std::map<ino_t, Bytes> files{};  // of the newest copy
   std::size_t generations = 0;
 };
 

@@ -98,6 +98,15 @@ class ServerLimitsTest : public testing::Test {
     if (::connect(fd.get(), reinterpret_cast<sockaddr*>(&address), sizeof address) != 0) fd.reset();
     return fd;
   }
+  // As a user of the API's group, from this process.
+  UniqueFd connect_as(uid_t uid) const {
+    EXPECT_EQ(::setegid(member().groups.front()), 0);
+    EXPECT_EQ(::seteuid(uid), 0);
+    UniqueFd fd = connect();
+    EXPECT_EQ(::seteuid(0), 0);
+    EXPECT_EQ(::setegid(0), 0);
+    return fd;
+  }
   static void send(const UniqueFd& fd, std::string_view bytes) {
     (void)!::send(fd.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL);
   }
@@ -189,16 +198,18 @@ TEST_F(ServerLimitsTest, SendingByteByByteDoesNotExtendTheDeadline) {
 }
 
 TEST_F(ServerLimitsTest, AnUnreadAnswerIsAbandonedAndFreesItsConnection) {
+  NEEDS_ROOT();
   filler = 16 << 20;  // more than the kernel's socket buffers
-  listen({.connections = 1, .slowest = 2s});
-  const std::string said = in_a_process([&] {
+  listen({.connections = 1, .user_connections = 1, .slowest = 2s});
+  const std::string said = in_a_process(member(), [&] {
     const UniqueFd lazy = connect();
     send(lazy, kGet);
-    const UniqueFd next = connect();
-    send(next, "GET /next HTTP/1.1\r\nConnection: close\r\n\r\n");
-    return std::to_string(read_all(next).size() > (16 << 20));
+    std::string next = ask(kGet);
+    const bool was_refused = next.find("429 Too Many Requests") != std::string::npos;
+    while (next.size() < (16 << 20)) next = ask(kGet);
+    return std::string(was_refused ? "refused, then answered" : "answered");
   });
-  EXPECT_EQ(said, "1") << "the only connection is free again";
+  EXPECT_EQ(said, "refused, then answered") << "the only connection is free again";
 }
 
 TEST_F(ServerLimitsTest, AHeaderOverTheLimitIsCutOff) {
@@ -217,18 +228,27 @@ TEST_F(ServerLimitsTest, ABodyOverTheLimitIsRefusedAndTheAnswerStatesTheLimit) {
   EXPECT_FALSE(seen);
 }
 
-TEST_F(ServerLimitsTest, AConnectionOverTheLimitWaitsUntilAnotherCloses) {
-  listen({.connections = 2});
-  const std::string said = in_a_process([&] {
-    UniqueFd first = connect(), second = connect();
-    const UniqueFd third = connect();
-    send(third, kGet);
-    pollfd answered{third.get(), POLLIN, 0};
-    if (::poll(&answered, 1, 500) != 0) return std::string("answered although two were there");
-    first.reset();
-    return read_all(third).substr(0, 15);
-  });
-  EXPECT_EQ(said, "HTTP/1.1 200 OK");
+TEST_F(ServerLimitsTest, RootGetsInWhileUsersHaveAllConnections) {
+  NEEDS_ROOT();
+  listen({.connections = 4, .user_connections = 1});
+  std::vector<UniqueFd> held;
+  for (uid_t uid = 60'001; uid <= 60'004; ++uid) held.push_back(connect_as(uid));
+  for (const UniqueFd& fd : held) send(fd, kEvents);
+  ASSERT_TRUE(run_until(context, [&] { return silent_streams == 4; }));
+  EXPECT_THAT(in_a_process([&] { return ask(kGet); }), HasSubstr("200 OK"));
+  EXPECT_THAT(in_a_process(member(), [&] { return ask(kGet); }), HasSubstr("429 Too Many Requests"));
+  held.clear();
+  ASSERT_TRUE(run_until(context, [&] { return silent_streams == 0; }));
+  EXPECT_THAT(in_a_process(member(), [&] { return ask(kGet); }), HasSubstr("200 OK"));
+}
+
+// Four members with as many event streams as they may have.
+TEST_F(ServerLimitsTest, AFewUsersLeaveConnectionsForOthers) {
+  Callers callers(Limits{});
+  for (uid_t uid = 1000; uid < 1004; ++uid)
+    while (callers.enter({.uid = uid})) continue;
+  EXPECT_TRUE(callers.enter({.uid = 1005}));
+  for (int i = 0; i < 10'000; ++i) EXPECT_TRUE(callers.enter({.may_change = true}));
 }
 
 TEST_F(ServerLimitsTest, AClientThatLeavesASilentEventStreamFreesItsConnection) {

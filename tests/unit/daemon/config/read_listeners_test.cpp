@@ -22,7 +22,7 @@ TEST(FleetConfig, IsReadCompletelyAndShownUnchanged) {
       "{listen: 10.0.0.1:7789, key_file: /etc/k, upload: 2GB/s, peers: {a: [10.0.0.2, \"10.0.3.2:99\"], b: "
       "[fd00::3]}}");
   ASSERT_TRUE(config) << config.error().message();
-  EXPECT_EQ(config->fleet.listen, (nvmetcp::Portal{"10.0.0.1", 7789}));
+  EXPECT_EQ(config->fleet.listen, (std::vector<nvmetcp::Portal>{{"10.0.0.1", 7789}}));
   EXPECT_EQ(config->fleet.key_file, "/etc/k");
   EXPECT_EQ(config->fleet.upload, (Amount{2'000'000'000, 0}));
   using Portals = std::vector<nvmetcp::Portal>;
@@ -33,20 +33,19 @@ TEST(FleetConfig, IsReadCompletelyAndShownUnchanged) {
   EXPECT_EQ(again->fleet, config->fleet);
 }
 
-TEST(FleetConfig, PeersMayComeFromDnsAndBeLimitedByAnAllowList) {
-  const auto config = with_fleet(
-      "{listen: 10.0.0.1:7789, key_file: /etc/k, dns: sparks.lan, allow: "
-      "[nqn.2014-08.org.nvmexpress:uuid:1]}");
+TEST(FleetConfig, PeersMayComeFromDnsAndAHostMayListenOnSeveralAddresses) {
+  const auto config =
+      with_fleet("{listen: [10.0.0.1:7789, \"[fd00::1]:99\"], key_file: /etc/k, dns: sparks.lan}");
   ASSERT_TRUE(config) << config.error().message();
   EXPECT_EQ(config->fleet.dns, (nvmetcp::Portal{"sparks.lan", 7789}));
-  EXPECT_EQ(config->fleet.allow, (std::vector<std::string>{"nqn.2014-08.org.nvmexpress:uuid:1"}));
+  EXPECT_EQ(config->fleet.listen, (std::vector<nvmetcp::Portal>{{"10.0.0.1", 7789}, {"fd00::1", 99}}));
   const auto again = parse(to_yaml(*config), "c.yaml");
   ASSERT_TRUE(again) << again.error().message();
   EXPECT_EQ(again->fleet, config->fleet);
 }
 
 TEST(FleetConfig, IsOffByDefaultAndUploadDefaultsToHalfTheLink) {
-  EXPECT_FALSE(parse("version: 1\n", "c")->fleet.listen);
+  EXPECT_TRUE(parse("version: 1\n", "c")->fleet.listen.empty());
   const auto config = with_fleet("{listen: 10.0.0.1:7789, key_file: /etc/k, peers: {a: [10.0.0.2]}}");
   EXPECT_EQ(config->fleet.upload, (Amount{0, 50}));
 }
@@ -63,7 +62,9 @@ TEST(FleetConfig, InvalidKeysAreRefusedWithTheReason) {
   EXPECT_THAT(refusal("{listen: 10.0.0.1:7789, key_file: /k, peers: {a: [10.0.0.2], b: [10.0.0.2]}}"),
               HasSubstr("as another peer has"));
   EXPECT_THAT(refusal("{listen: 10.0.0.1:7789, key_file: /k, dns: a, allow: [spark2]}"),
-              HasSubstr("fleet.allow"));
+              HasSubstr("fleet.allow: is no option any more"));
+  EXPECT_THAT(refusal("{listen: [], key_file: /k, dns: a}"), HasSubstr("fleet.listen"));
+  EXPECT_THAT(refusal("{listen: [10.0.0.1], key_file: /k, dns: a}"), HasSubstr("no port to listen on"));
   EXPECT_THAT(refusal("{listen: 10.0.0.1:7789, key_file: /k, peer: {a: [10.0.0.2]}}"), HasSubstr("peers"));
 }
 

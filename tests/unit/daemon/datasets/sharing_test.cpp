@@ -118,7 +118,7 @@ TEST_F(SharingTest, ARequestWithoutALimitLiftsTheLimitOfTheCopyItJoins) {
 }
 
 TEST_F(SharingTest, PeersAreToldOfACopyThatIsLimitedOrForALaterJob) {
-  settings.fleet.listen = nvmetcp::Portal{"10.0.0.1", 7789};
+  settings.fleet.listen = {nvmetcp::Portal{"10.0.0.1", 7789}};
   device = "/dev/nvme0n1";
   start();
   const auto is_slow = [&](std::size_t number) {

@@ -48,7 +48,7 @@ TEST_F(SourceFailureTest, WhileItsVolumeIsUnavailablePeersAreAskedUntilOneHasThe
                 staged() + "; else " + kTrouble + "; fi;; *) " + lines({kBegun, "sleep 0.2", kTrouble}) +
                 ";; esac");
   device = "/dev/nvme0n1";
-  settings.fleet.listen = nvmetcp::Portal{"10.0.0.1", 7789};
+  settings.fleet.listen = {nvmetcp::Portal{"10.0.0.1", 7789}};
   timings.peers = Duration(20);
   start();
   const auto job = stage();

@@ -195,5 +195,22 @@ TEST(ProcessMetrics, AreOmittedIfProcCannotBeRead) {
   EXPECT_THAT(to_text(page), Not(HasSubstr("\nprocess_cpu_seconds_total ")));
 }
 
+TEST(FleetMetrics, ServingIsShownByPeerAndRefusalsByReason) {
+  Page page;
+  add_fleet(page, nullptr);
+  EXPECT_TRUE(page.empty());
+  add_fleet(page, json::parse(R"({"serving": true, "buffers_in_use": 3,
+    "peers": [{"name": "spark2", "answers": true}, {"name": "spark3", "answers": false}],
+    "clients": [{"name": "spark2", "bytes": 10, "failures": 1}, {"name": "spark2", "bytes": 5, "failures": 0}],
+    "refused_by": {"unlisted": 2, "key": 0, "share": 1}})"));
+  const std::string text = to_text(page);
+  for (const char* line : {"spark_stage_fleet_serving 1", "spark_stage_fleet_buffers_in_use 3",
+                           "spark_stage_fleet_peer_up{peer=\"spark3\"} 0",
+                           "spark_stage_fleet_served_bytes_total{peer=\"spark2\"} 15",
+                           "spark_stage_fleet_failures_total{peer=\"spark2\"} 1",
+                           "spark_stage_fleet_refused_connections_total{reason=\"unlisted\"} 2"})
+    EXPECT_THAT(text, HasSubstr(std::string(line) + "\n"));
+}
+
 }  // namespace
 }  // namespace spark::metrics

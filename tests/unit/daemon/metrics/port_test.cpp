@@ -8,6 +8,7 @@
 
 #include <atomic>
 #include <thread>
+#include <vector>
 
 #include "tests/support/local_port.hpp"
 #include "tests/support/run_on.hpp"
@@ -26,17 +27,23 @@ class PortTest : public testing::Test {
   }
   static config::MetricsSettings on(std::uint16_t number) { return {nvmetcp::Portal{"127.0.0.1", number}}; }
 
+  static int connect(std::uint16_t number) {
+    const int fd = ::socket(AF_INET, SOCK_STREAM, 0);
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_port = htons(number);
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    if (::connect(fd, reinterpret_cast<sockaddr*>(&address), sizeof address) == 0) return fd;
+    ::close(fd);
+    return -1;
+  }
   // The complete answer to the request, or the error of connect().
   std::string ask(std::uint16_t number, const std::string& request) {
     std::string received;
     std::atomic<bool> done = false;
     std::thread client([&] {
-      const int fd = ::socket(AF_INET, SOCK_STREAM, 0);
-      sockaddr_in address{};
-      address.sin_family = AF_INET;
-      address.sin_port = htons(number);
-      address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-      if (::connect(fd, reinterpret_cast<sockaddr*>(&address), sizeof address) != 0) {
+      const int fd = connect(number);
+      if (fd < 0) {
         received = "refused";
       } else {
         (void)!::send(fd, request.data(), request.size(), MSG_NOSIGNAL);
@@ -72,6 +79,21 @@ TEST_F(PortTest, ServesMetricsAndNothingElse) {
   }
   EXPECT_THAT(ask(number, "POST /metrics HTTP/1.1\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"),
               HasSubstr("404 Not Found"));
+}
+
+TEST_F(PortTest, HalfRequestsKeepNobodyFromTheMetrics) {
+  const std::uint16_t number = test::LocalPort().portal.port;
+  port.apply(on(number));
+  std::vector<int> half;
+  for (int i = 0; i < 40; ++i) {
+    half.push_back(connect(number));
+    (void)!::send(half.back(), "GET /metrics HTTP/1.1\r\nHost:", 28, MSG_NOSIGNAL);
+  }
+  const auto began = std::chrono::steady_clock::now();
+  EXPECT_THAT(get(number, "/metrics"), HasSubstr("200 OK"));
+  EXPECT_LT(std::chrono::steady_clock::now() - began, std::chrono::seconds(8))
+      << "it waited for none of them";
+  for (const int fd : half) ::close(fd);
 }
 
 TEST_F(PortTest, FollowsTheConfiguration) {

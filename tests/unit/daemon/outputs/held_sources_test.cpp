@@ -6,7 +6,7 @@ namespace {
 using testing::HasSubstr;
 
 constexpr char kNewer[] =
-    R"(echo '{"result": {"uid": 1000, "checkpoints": [{"name": "step-3", "mtime_ns": 30, "changed_ns": 31, "bytes": 5, "incomplete": ""}]}}')";
+    R"(echo '{"result": {"uid": 1000, "checkpoints": [{"name": "step-3", "mtime_ns": 30, "written": 31, "bytes": 5, "incomplete": ""}]}}')";
 
 // The job saves step-3 and deletes step-2 while step-2 is sent.
 class HeldSourcesTest : public WatchedOutputTest {

@@ -10,8 +10,8 @@
 namespace spark::outputs {
 
 inline constexpr char kOneThere[] =
-    R"(echo '{"result": {"uid": 1000, "checkpoints": [{"name": "step-2", "mtime_ns": 20, "changed_ns": 21, "bytes": 5, "incomplete": ""},
-       {"name": "step-1", "mtime_ns": 10, "changed_ns": 11, "bytes": 5, "incomplete": "it has no DONE yet"}]}}' | tr -d '\n'; echo)";
+    R"(echo '{"result": {"uid": 1000, "checkpoints": [{"name": "step-2", "mtime_ns": 20, "written": 21, "bytes": 5, "incomplete": ""},
+       {"name": "step-1", "mtime_ns": 10, "written": 11, "bytes": 5, "incomplete": "it has no DONE yet"}]}}' | tr -d '\n'; echo)";
 
 class WatchedOutputTest : public OutputsTest {
  protected:

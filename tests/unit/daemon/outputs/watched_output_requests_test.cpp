@@ -24,10 +24,10 @@ TEST_F(LatestCheckpoint, WaitsForACheckpointThatIsStillSettling) {
   settings.outputs["run7"].complete = config::Complete::OnRequest;
   settings.outputs["run7"].path = "/out";
   const auto scan = [](const std::string& incomplete, const std::string& is_settling) {
-    return R"(echo '{"result": {"uid": 1000, "checkpoints": [{"name": "step-4", "mtime_ns": 40, "changed_ns": 41, "bytes": 5,
-       "incomplete": "it has no DONE yet"}, {"name": "step-3", "mtime_ns": 30, "changed_ns": 31, "bytes": 5, "incomplete": ")" +
+    return R"(echo '{"result": {"uid": 1000, "checkpoints": [{"name": "step-4", "mtime_ns": 40, "written": 41, "bytes": 5,
+       "incomplete": "it has no DONE yet"}, {"name": "step-3", "mtime_ns": 30, "written": 31, "bytes": 5, "incomplete": ")" +
            incomplete + R"(", "is_settling": )" + is_settling +
-           R"(}, {"name": "step-2", "mtime_ns": 20, "changed_ns": 21, "bytes": 5, "incomplete": ""}]}}' | tr -d '\n'; echo)";
+           R"(}, {"name": "step-2", "mtime_ns": 20, "written": 21, "bytes": 5, "incomplete": ""}]}}' | tr -d '\n'; echo)";
   };
   watches->apply(settings);
   ASSERT_TRUE(calls("scan-output", 1));
@@ -44,9 +44,9 @@ TEST_F(LatestCheckpoint, SkipsACheckpointThatKeepsChanging) {
   settings.outputs["run7"].complete = config::Complete::OnRequest;
   worker.on(
       "scan-output",
-      R"(echo '{"result": {"uid": 1000, "checkpoints": [{"name": "step-3", "mtime_ns": 30, "changed_ns": 31,
+      R"(echo '{"result": {"uid": 1000, "checkpoints": [{"name": "step-3", "mtime_ns": 30, "written": 31,
        "bytes": 5, "incomplete": "it changed a moment ago", "is_settling": true}, {"name": "step-2", "mtime_ns": 20,
-       "changed_ns": 21, "bytes": 5, "incomplete": ""}]}}' | tr -d '\n'; echo)");
+       "written": 21, "bytes": 5, "incomplete": ""}]}}' | tr -d '\n'; echo)");
   watches->apply(settings);
   const auto latest = await(context, watches->find("run7")->latest());
   ASSERT_TRUE(latest && *latest);
@@ -70,7 +70,7 @@ TEST_F(LatestCheckpoint, IsTheVolumesIfTheFolderIsMissing) {
   worker.on("list-published", note_request("lists.log") + kStep9There);
   watches->apply(settings);
   EXPECT_EQ(answer(), R"({"name":"step-9","dataset":"checkpoints:run7/step-9"})");
-  EXPECT_THAT(text_of("lists.log"), HasSubstr(R"("path":"run7","rule":"marker")"));
+  EXPECT_THAT(text_of("lists.log"), HasSubstr(R"("path":"run7","rule":"marker:DONE")"));
   EXPECT_THAT(text_of("lists.log"), testing::Not(HasSubstr(R"("uid")")))
       << "as the owner of the folder there";
   EXPECT_THAT(std::string(watches->find("run7")->to_json().at("reason").as_string()),
@@ -97,8 +97,8 @@ TEST_F(LatestCheckpoint, IsUnavailableIfAFolderThatHadCheckpointsIsMissingAndThe
 TEST_F(LatestCheckpoint, IsUnavailableIfTheOnlyOneIsFromBeforeTheStartOfTheHostAndUnproven) {
   worker.on(
       "scan-output",
-      R"(echo '{"result": {"uid": 1000, "checkpoints": [{"name": "step-3", "mtime_ns": 30, "changed_ns": 31,
-       "bytes": 5, "incomplete": "it has no DONE yet"}, {"name": "step-2", "mtime_ns": 20, "changed_ns": 21,
+      R"(echo '{"result": {"uid": 1000, "checkpoints": [{"name": "step-3", "mtime_ns": 30, "written": 31,
+       "bytes": 5, "incomplete": "it has no DONE yet"}, {"name": "step-2", "mtime_ns": 20, "written": 21,
        "bytes": 5, "incomplete": "it is older", "is_unproven": true}]}}' | tr -d '\n'; echo)");
   watches->apply(settings);
   const std::string told = answer();
@@ -114,9 +114,9 @@ TEST_F(LatestCheckpoint, IsUnavailableIfTheOnlyOneIsFromBeforeTheStartOfTheHostA
 TEST_F(LatestCheckpoint, NamesAHigherOneThatMayBeComplete) {
   worker.on(
       "scan-output",
-      R"(echo '{"result": {"uid": 1000, "checkpoints": [{"name": "step-3", "mtime_ns": 30, "changed_ns": 31,
+      R"(echo '{"result": {"uid": 1000, "checkpoints": [{"name": "step-3", "mtime_ns": 30, "written": 31,
        "bytes": 5, "incomplete": "its DONE is older", "is_unproven": true}, {"name": "step-2", "mtime_ns": 20,
-       "changed_ns": 21, "bytes": 5, "incomplete": ""}]}}' | tr -d '\n'; echo)");
+       "written": 21, "bytes": 5, "incomplete": ""}]}}' | tr -d '\n'; echo)");
   watches->apply(settings);
   EXPECT_EQ(answer(), R"({"name":"step-2","local":"/out/step-2","unproven":)"
                       R"({"name":"step-3","reason":"its DONE is older"}})");

@@ -6,8 +6,8 @@ namespace {
 using testing::HasSubstr;
 
 constexpr char kTwoThere[] =
-    R"(echo '{"result": {"uid": 1000, "checkpoints": [{"name": "step-3", "mtime_ns": 30, "changed_ns": 31,
-       "bytes": 5, "incomplete": ""}, {"name": "step-2", "mtime_ns": 20, "changed_ns": 21, "bytes": 5,
+    R"(echo '{"result": {"uid": 1000, "checkpoints": [{"name": "step-3", "mtime_ns": 30, "written": 31,
+       "bytes": 5, "incomplete": ""}, {"name": "step-2", "mtime_ns": 20, "written": 21, "bytes": 5,
        "incomplete": ""}]}}' | tr -d '\n'; echo)";
 constexpr char kOlderBegunElsewhere[] =
     R"(echo '{"result": {"copies": [], "begun": [
@@ -20,12 +20,12 @@ constexpr char kStep3Whole[] =
 TEST_F(WatchedOutputTest, ACompleteCheckpointIsSentAsItsOwnerWithTheConfiguredRetention) {
   watches->apply(settings);
   ASSERT_TRUE(run_until(context, [&] { return outs->totals().sent > 0; }));
-  EXPECT_THAT(text_of("scans.log"), HasSubstr(R"("path":"/out","rule":"marker","marker":"DONE")"));
+  EXPECT_THAT(text_of("scans.log"), HasSubstr(R"("path":"/out","rule":"marker:DONE")"));
   for (const char* part : {R"("source":"/out/step-2")", R"("path":"run7/step-2")", R"("uid":1000)",
-                           R"("rule":"marker")", R"("written":21)"})
+                           R"("rule":"marker:DONE")", R"("written":21)"})
     EXPECT_THAT(text_of("stage-outs.log"), HasSubstr(part));
   EXPECT_THAT(text_of("prunes.log"),
-              HasSubstr(R"("keep":3,"keep_every":0,"rule":"marker","spared":["step-0"])"));
+              HasSubstr(R"("keep":3,"keep_every":0,"rule":"marker:DONE","spared":["step-0"])"));
   EXPECT_THAT(text_of("records.log"), HasSubstr(R"("flushed":{"step-2":21})"));
 }
 
@@ -49,7 +49,7 @@ TEST_F(WatchedOutputTest, APointerThatDoesNotNameTheHighestCheckpointIsMoved) {
   worker.on("point-output", note_request("points.log") + R"(echo '{"result": {}}')");
   watches->apply(settings);
   ASSERT_TRUE(run_until(context, [&] { return !text_of("points.log").empty(); }));
-  EXPECT_THAT(text_of("points.log"), HasSubstr(R"("path":"run7","uid":1000,"rule":"marker")"));
+  EXPECT_THAT(text_of("points.log"), HasSubstr(R"("path":"run7","uid":1000,"rule":"marker:DONE")"));
   const int looks = worker.calls("scan-output");
   ASSERT_TRUE(calls("scan-output", looks + 3));
   EXPECT_EQ(worker.calls("point-output"), 1) << "not at each look, if that can't be helped";
@@ -80,7 +80,7 @@ TEST_F(WatchedOutputTest, TheStatusSaysWhyTheNewestCheckpointIsUnsent) {
   EXPECT_EQ(told(), "null");
   worker.on(
       "scan-output",
-      R"(echo '{"result": {"uid": 1000, "checkpoints": [{"name": "step-3", "mtime_ns": 30, "changed_ns": 31,
+      R"(echo '{"result": {"uid": 1000, "checkpoints": [{"name": "step-3", "mtime_ns": 30, "written": 31,
                "bytes": 5, "incomplete": "it has no DONE yet"}]}}' | tr -d '\n'; echo)");
   EXPECT_EQ(told(), R"("step-3 is not on checkpoints:run7, as it is not complete: it has no DONE yet")");
 }
@@ -117,7 +117,7 @@ TEST_F(WatchedOutputTest, ACheckpointThatWasSavedAgainSinceItsTransferFailedIsSe
   ASSERT_TRUE(run_until(context, [&] { return watches->find("run7")->facts().failures == 1; }));
   worker.on(
       "scan-output",
-      R"(echo '{"result": {"uid": 1000, "checkpoints": [{"name": "step-2", "mtime_ns": 20, "changed_ns": 29,
+      R"(echo '{"result": {"uid": 1000, "checkpoints": [{"name": "step-2", "mtime_ns": 20, "written": 29,
        "bytes": 5, "incomplete": ""}]}}' | tr -d '\n'; echo)");
   ASSERT_TRUE(calls("stage-out", 2));
   EXPECT_TRUE(run_until(
@@ -255,7 +255,7 @@ TEST_F(WatchedOutputTest, IfANewerCheckpointWaitsWhenASendingEndsTheNextLeavesNo
 TEST_F(WatchedOutputTest, TimesInTheFutureAreShown) {
   worker.on("scan-output",
             R"(echo '{"result": {"uid": 1000, "checkpoints": [{"name": "step-2", "mtime_ns": 20,
-    "changed_ns": 21, "bytes": 5, "incomplete": "", "is_in_future": true}]}}' | tr -d '\n'; echo)");
+    "written": 21, "bytes": 5, "incomplete": "", "is_in_future": true}]}}' | tr -d '\n'; echo)");
   watches->apply(settings);
   ASSERT_TRUE(run_until(context, [&] {
     return watches->find("run7")->facts().reason.find("later than this host's clock") != std::string::npos;

@@ -10,7 +10,7 @@ using ::testing::IsEmpty;
 
 class FleetCheck : public Doctor {
  protected:
-  FleetCheck() { fake.config.fleet.listen = nvmetcp::Portal{"10.0.0.1", 7789}; }
+  FleetCheck() { fake.config.fleet.listen = {nvmetcp::Portal{"10.0.0.1", 7789}}; }
 
   void answer(const std::string& peer, const std::string& reason = "null") {
     fake.status = R"({"version": "1.0", "fleet": {"listen": "10.0.0.1:7789", "serving": true, "reason": )" +

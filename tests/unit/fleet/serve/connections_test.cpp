@@ -29,12 +29,12 @@ TEST(Connections, TheirThreadsEndEvenIfThePeerIsSilent) {
   std::atomic<int> ended{0};
   Pair one, other;
   {
-    Connections connections(2, [&](const UniqueFd& socket) {
+    Connections connections({2, 2}, [&](const UniqueFd& socket) {
       drain(socket);
       ++ended;
     });
-    EXPECT_TRUE(connections.open(std::move(one.ours)));
-    EXPECT_TRUE(connections.open(std::move(other.ours)));
+    EXPECT_TRUE(connections.open(std::move(one.ours), "a"));
+    EXPECT_TRUE(connections.open(std::move(other.ours), "a"));
   }
   EXPECT_EQ(ended, 2);
 }
@@ -42,16 +42,16 @@ TEST(Connections, TheirThreadsEndEvenIfThePeerIsSilent) {
 TEST(Connections, MoreThanTheLimitAreRefusedUntilOneHasEnded) {
   std::atomic<int> ended{0};
   Pair one, refused, later;
-  Connections connections(1, [&](const UniqueFd& socket) {
+  Connections connections({1, 1}, [&](const UniqueFd& socket) {
     drain(socket);
     ++ended;
   });
-  EXPECT_TRUE(connections.open(std::move(one.ours)));
-  EXPECT_FALSE(connections.open(std::move(refused.ours)));
+  EXPECT_TRUE(connections.open(std::move(one.ours), "a"));
+  EXPECT_FALSE(connections.open(std::move(refused.ours), "a"));
   one.theirs = UniqueFd();
   while (ended == 0) std::this_thread::yield();
   UniqueFd socket(::dup(later.ours.get()));
-  while (!connections.open(std::move(socket))) {  // its thread counts first, then ends
+  while (!connections.open(std::move(socket), "a")) {  // its thread counts first, then ends
     std::this_thread::yield();
     socket = UniqueFd(::dup(later.ours.get()));
   }
@@ -59,8 +59,8 @@ TEST(Connections, MoreThanTheLimitAreRefusedUntilOneHasEnded) {
 
 TEST(Connections, OneThatIsNotServedIsClosedAtOnce) {
   Pair one;
-  Connections connections(1, [](const UniqueFd& /*socket*/) {});
-  EXPECT_TRUE(connections.open(std::move(one.ours)));
+  Connections connections({1, 1}, [](const UniqueFd& /*socket*/) {});
+  EXPECT_TRUE(connections.open(std::move(one.ours), "a"));
   drain(one.theirs);  // returns although no thread was joined yet
 }
 

@@ -46,7 +46,8 @@ TEST(Greetings, ManySilentConnectionsFromOneAddressKeepOutNoOther) {
     ASSERT_EQ(::connect(socket.get(), reinterpret_cast<sockaddr*>(&to), sizeof to), 0);
     silent.push_back(std::move(socket));
   }
-  while (host.server().counts().refused < connections - greetings) std::this_thread::sleep_for(10ms);
+  while (get_int(host.server().report(), "refused").value() < std::int64_t{connections - greetings})
+    std::this_thread::sleep_for(10ms);
   const auto peer = Channel::connect(Security::make(key, "nqn.peer").value(), at, 10s);
   EXPECT_TRUE(peer) << peer.error().message();
 }

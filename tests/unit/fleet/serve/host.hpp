@@ -25,7 +25,7 @@ class FleetHost {
             TimeLimits sending = {std::chrono::seconds(5), std::chrono::seconds(30)})
       : security_(Security::make(key, std::move(name)).value()),
         at_{"127.0.0.1", spark::test::LocalPort().portal.port},
-        server_({at_,
+        server_({{at_},
                  config_.path,
                  config_.state_dir,
                  boards(),
@@ -37,7 +37,7 @@ class FleetHost {
                  greeting,
                  sending,
                  {"set"}},
-                security_, [](const auto&, const auto&) { return true; }) {
+                security_, [](const std::string& /*address*/) { return true; }) {
     ::signal(SIGPIPE, SIG_IGN);  // as in each worker
     EXPECT_TRUE(cache()) << "no cache";
     serving_ = std::thread([this] { EXPECT_TRUE(server_.run(stop_)); });

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/file.hpp"
 #include "tests/support/temp_folder.hpp"
@@ -23,6 +24,17 @@ TEST(Key, IsReadOnlyFromAPrivateFile) {
   EXPECT_EQ(read_key(folder / "key").error().kind, Errc::Invalid);
   EXPECT_EQ(read_key(folder / "none").error().kind, Errc::NotFound);
   EXPECT_NE(new_key().value(), key);
+}
+
+TEST(Key, OfAnotherUserIsRefused) {
+  if (::geteuid() != 0) GTEST_SKIP() << "only root can give a file away";
+  const TempFolder folder;
+  ASSERT_TRUE(write_file_atomically(folder / "key", new_key().value(), 0600));
+  ASSERT_EQ(::chown((folder / "key").c_str(), 1000, 0), 0);
+  const auto key = read_key(folder / "key");
+  ASSERT_FALSE(key);
+  EXPECT_EQ(key.error().kind, Errc::Refused);
+  EXPECT_NE(key.error().message().find("uid 1000"), std::string::npos);
 }
 
 TEST(KeyWatch, NoticesAnotherKeyInTheSameFileAndNoOtherChangeOfTheFile) {

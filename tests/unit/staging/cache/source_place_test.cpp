@@ -128,7 +128,8 @@ TEST_F(SourcePlaceTest, ParallelFirstOpensMakeOneCache) {
   }
 }
 
-// Also its catalog can't be opened in the usual way: there is no space for an index that processes share.
+// Also its catalog can't be opened in the usual way: there is no space for an index that processes share. It
+// was locked until the first who opened it had ended, as a verification of hours.
 TEST_F(SourcePlaceTest, AFullStateFolderDoesNotKeepACopyFromBeingServed) {
   if (::geteuid() != 0) GTEST_SKIP() << "only root can mount";
   const SmallTmpfs state(config_.state_dir, "size=1m");
@@ -140,10 +141,28 @@ TEST_F(SourcePlaceTest, AFullStateFolderDoesNotKeepACopyFromBeingServed) {
     while (fill << block << std::flush) {
     }
   }
+  const auto other = open();
+  ASSERT_OK(other->list());
   source_.hold = "request-1";
   const auto again = stage();
   ASSERT_OK(again);
+  EXPECT_FALSE(again->is_held);
+  EXPECT_KIND(other->evict("set"), Errc::NoSpace);
   EXPECT_EQ(again->served_from, ServedFrom::Cache);
+}
+
+TEST_F(SourcePlaceTest, ACacheDriveThatIsGoneIsNoDamage) {
+  if (::geteuid() != 0) GTEST_SKIP() << "only root can mount";
+  std::filesystem::create_directories(config_.path);
+  ASSERT_EQ(::mount("tmpfs", config_.path.c_str(), "tmpfs", 0, "size=1m"), 0);
+  write_text(source_.path / "f", "one");
+  ASSERT_OK(stage());
+  const auto cache = open();
+  ASSERT_EQ(::umount2(config_.path.c_str(), MNT_DETACH), 0);
+  EXPECT_KIND(cache->verify("set", {}, kQuiet, stop_), Errc::Unavailable);
+  const auto listed = cache->list();
+  ASSERT_OK(listed);
+  EXPECT_EQ(listed->front().damage, "");
 }
 
 TEST_F(SourcePlaceTest, AnEmptySourceIsRefusedAlsoAfterAnEviction) {
@@ -185,6 +204,47 @@ TEST_F(SourcePlaceTest, FilesThatOnlyLookChangedAreComparedAndNotCopied) {
   EXPECT_EQ(third->served_from, ServedFrom::Copied);
   EXPECT_EQ(third->report.unchanged_bytes, 200'000u);
   EXPECT_EQ(differences_by_rsync(source_.path, third->path), "");
+}
+
+TEST_F(SourcePlaceTest, OtherPermissionsAloneAreGivenToTheCopyAsItIs) {
+  for (const char* name : {"a", "b"}) write_text(source_.path / "folder" / name, noise(100'000, name[0]));
+  const auto first = stage();
+  ASSERT_OK(first);
+  const auto change = [&](mode_t mode) {
+    EXPECT_EQ(::chmod((source_.path / "folder/a").c_str(), mode), 0);
+    EXPECT_EQ(::chmod((source_.path / "folder").c_str(), 0755), 0);
+    std::this_thread::sleep_for(std::chrono::milliseconds(30));  // see unsettled_for()
+  };
+  const auto look_at = [](const Staged& staged) {
+    struct stat info {};
+    EXPECT_EQ(::stat((staged.path / "folder/a").c_str(), &info), 0);
+    return std::pair(info.st_mode & 07777, info.st_ino);
+  };
+  const ino_t inode = look_at(*first).second;
+  change(0640);
+  const auto second = stage();
+  ASSERT_OK(second);
+  EXPECT_EQ(second->served_from, ServedFrom::Cache);
+  EXPECT_EQ(look_at(*second), std::pair(mode_t{0640}, inode));
+  EXPECT_EQ(differences_by_rsync(source_.path, second->path), "");
+  ASSERT_OK(open()->verify("set", {}, kQuiet, stop_));
+  const auto listed = open()->list();
+  ASSERT_OK(listed);
+  EXPECT_EQ(listed->front().hash, second->report.hash);
+  EXPECT_EQ(listed->front().damage, "");
+  // A holder's copy stays as it is, also while another one has a newer copy that shares its files.
+  source_.hold = "request-1";
+  ASSERT_OK(stage());
+  source_.hold.clear();
+  for (const mode_t mode : {0600, 0644}) {
+    change(mode);
+    const auto newer = stage();
+    ASSERT_OK(newer);
+    EXPECT_EQ(newer->served_from, ServedFrom::Copied);
+    EXPECT_EQ(look_at(*newer).first, mode);
+    EXPECT_EQ(differences_by_rsync(source_.path, newer->path), "");
+    EXPECT_EQ(look_at(*second), std::pair(mode_t{0640}, inode));
+  }
 }
 
 // They change the ctime alone, too.

@@ -3,11 +3,15 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <thread>
 
 #include "staging/copy/copy_with.hpp"
+#include "staging/copy/lanes/monitor.hpp"
+#include "staging/copy/transfer/touched.hpp"
+#include "staging/files/walk.hpp"
 #include "tests/unit/staging/copy/copy_fixture.hpp"
 
 namespace spark::staging {
@@ -21,6 +25,32 @@ ino_t inode_of(const std::filesystem::path& path) {
 }
 
 class IncrementalTest : public CopyTest {};
+
+TEST_F(IncrementalTest, AComparisonThatWasInterruptedGoesOn) {
+  for (int i = 0; i < 3; ++i) write_text(source_ / std::to_string(i), noise(100'000, i));
+  ASSERT_OK(copy_now());
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(::chmod((source_ / std::to_string(i)).c_str(), 0644), 0);
+  std::this_thread::sleep_for(std::chrono::milliseconds(30));  // see unsettled_for()
+  const auto source = open_tree(source_);
+  ASSERT_OK(source);
+  auto walked = walk(*source, {}, stop_);
+  ASSERT_OK(walked);
+  const auto destination = destination_of(copy_);
+  const auto area = PartialArea::open(destination->partial(), stop_);
+  ASSERT_OK(area);
+  // The second one reads nothing: that would take half a minute.
+  const auto began = std::chrono::steady_clock::now();
+  for (const Bytes rate : {0, 10'000}) {
+    options_.rate.most = rate;
+    Monitor monitor(kQuiet);
+    const auto compared =
+        compare_touched(*source, walked->entries, *destination, *area, options_, monitor, stop_);
+    ASSERT_OK(compared);
+    EXPECT_EQ(std::ranges::count(compared->equal, true), 3);
+    EXPECT_EQ(compared->differs, Compared::Differs::InTimes);
+  }
+  EXPECT_LT(std::chrono::steady_clock::now() - began, std::chrono::seconds(15));
+}
 
 TEST_F(IncrementalTest, ReusesUnchangedFilesAndCopiesTheRest) {
   for (int i = 0; i < 50; ++i) write_text(source_ / "d" / std::to_string(i), noise(20'000, i));

@@ -6,6 +6,8 @@
 #include <latch>
 #include <memory>
 
+#include "tests/support/temp_folder.hpp"
+
 using namespace spark;
 using namespace spark::workers;
 using Addresses = std::vector<std::string>;
@@ -14,21 +16,21 @@ namespace {
 
 FleetMembers members_with(const std::vector<fleet::PeerAddress>& peers) {
   FleetMembers members;
-  members.listen = {"10.99.0.1", 7789};
+  members.listen = {{"10.99.0.1", 7789}};
   members.peers = peers;
   return members;
 }
 
 Result<Addresses> resolve(const std::string& name) {
-  if (name.starts_with("10.")) return Addresses{name};
   if (name == "n2" || name == "two.lan") return Addresses{"10.99.0.2"};
   if (name == "n3") return Addresses{"10.99.1.3", "10.99.0.3"};
   return fail(Errc::Unavailable, "no such name");
 }
 
 TEST(AddNodes, TheNodesOfAJobBecomePeersUnlessTheyArePeersAlready) {
-  FleetMembers members = members_with({{"two", {{"two.lan", 1}}}, {"n5", {{"10.99.0.5", 1}}}});
-  const auto nodes = add_nodes(members, {"n2", "n3", "n4", "n5"}, resolve);
+  FleetMembers members = members_with({{"two", {{"10.99.0.2", 1}}}, {"n5", {{"10.99.0.5", 1}}}});
+  fleet::NameService names(resolve);
+  const auto nodes = add_nodes(members, {"n2", "n3", "n4", "n5"}, names);
   EXPECT_EQ(nodes, (std::vector<fleet::JobNode>{
                        {"n2", {"10.99.0.2"}}, {"n3", {"10.99.0.3", "10.99.1.3"}}, {"n4", {}}, {"n5", {}}}));
   ASSERT_EQ(members.peers.size(), 3u);
@@ -37,28 +39,55 @@ TEST(AddNodes, TheNodesOfAJobBecomePeersUnlessTheyArePeersAlready) {
   EXPECT_EQ(fleet::to_string(members.peers[2].endpoints[0]), "10.99.1.3:7789");
 }
 
-TEST(AddNodes, WithoutNodesNoNameIsLookedUp) {
-  FleetMembers members = members_with({{"two", {{"two.lan", 1}}}});
-  std::atomic<unsigned> asked{0};
-  const auto nodes = add_nodes(members, {}, [&](const std::string& name) {
-    ++asked;
-    return resolve(name);
-  });
-  EXPECT_TRUE(nodes.empty());
-  EXPECT_EQ(asked, 0u);
-}
-
 TEST(AddNodes, ANameServiceThatDoesNotAnswerLeavesThePeersThatAreKnown) {
-  FleetMembers members = members_with({{"two", {{"two.lan", 1}}}});
+  FleetMembers members = members_with({{"two", {{"10.99.0.2", 1}}}});
   const auto may_end = std::make_shared<std::latch>(1);
-  const auto nodes =
-      add_nodes(members, {"n2", "n3"}, [may_end](const std::string& /*name*/) -> Result<Addresses> {
-        may_end->wait();
-        return Addresses{"10.99.0.9"};
-      });
+  fleet::NameService names([may_end](const std::string& /*name*/) -> Result<Addresses> {
+    may_end->wait();
+    return Addresses{"10.99.0.9"};
+  });
+  const auto nodes = add_nodes(members, {"n2", "n3"}, names);
   may_end->count_down();  // it returned before
   EXPECT_EQ(nodes, (std::vector<fleet::JobNode>{{"n2", {}}, {"n3", {}}}));
   EXPECT_EQ(members.peers.size(), 1u);
+}
+
+class PeerNamesTest : public testing::Test {
+ protected:
+  test::TempFolder boards_;
+  std::atomic<unsigned> asked_{0};
+  fleet::NameService names_{[this](const std::string& name) {
+    ++asked_;
+    return resolve(name);
+  }};
+  FleetMembers members_ = members_with({{"two", {{"two.lan", 1}}}, {"gone", {{"gone.lan", 1}}}});
+};
+
+TEST_F(PeerNamesTest, AStagingUsesTheAddressesThatTheServingProcessFoundAndAsksNoNameService) {
+  note_found(boards_.path(), {{"two.lan", {"10.99.0.7", "10.99.1.7"}}, {"gone.lan", {}}});
+  use_addresses(members_, addresses_of(members_, names_, kResolving, noted_names(boards_.path())));
+  EXPECT_EQ(asked_, 0u);
+  ASSERT_EQ(members_.peers[0].endpoints.size(), 2u);
+  EXPECT_EQ(fleet::to_string(members_.peers[0].endpoints[1]), "10.99.1.7:1");
+  EXPECT_TRUE(members_.peers[1].endpoints.empty());
+}
+
+TEST_F(PeerNamesTest, NamesThatNobodyFoundYetAreLookedUpOnceForAllPeers) {
+  use_addresses(members_, addresses_of(members_, names_, kResolving, noted_names(boards_.path())));
+  EXPECT_EQ(asked_, 2u);
+  ASSERT_EQ(members_.peers[0].endpoints.size(), 1u);
+  EXPECT_EQ(fleet::to_string(members_.peers[0].endpoints[0]), "10.99.0.2:1");
+}
+
+TEST(UseAddresses, AnEntryOfThisHostIsLeftOutWhateverItListensOn) {
+  for (const char* listen : {"0.0.0.0", "127.0.0.1", "::"}) {
+    FleetMembers members = members_with({{"self", {{"127.0.0.1", 7789}}}, {"other", {{"127.0.0.1", 7790}}}});
+    members.listen = {{listen, 7789}};
+    fleet::NameService names(resolve);
+    use_addresses(members, addresses_of(members, names, kResolving));
+    ASSERT_EQ(members.peers.size(), 1u) << listen;
+    EXPECT_EQ(members.peers[0].name, "other");
+  }
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <latch>
 #include <map>
 
 #include "fleet/transport/key.hpp"
@@ -15,13 +16,14 @@ namespace {
 // A name service that a test changes while it is asked.
 class NeighboursTest : public testing::Test {
  protected:
-  std::map<std::string, Addresses> names_{{"127.0.0.2", {"10.99.0.2"}}, {"127.0.0.3", {"10.99.0.3"}}};
+  std::map<std::string, Addresses> names_{{"two.lan", {"127.0.0.2"}}, {"three.lan", {"127.0.0.3"}}};
+  fleet::NameService service_{[this](const std::string& name) { return resolve(name); }};
 
   FleetMembers members() const {
     FleetMembers members;
     members.security = fleet::Security::make(fleet::new_key().value(), "nqn.host").value();
     // Nothing listens there, so each peer refuses the connection at once.
-    members.peers = {{"two", {{"127.0.0.2", 1}}}, {"three", {{"127.0.0.3", 1}}}};
+    members.peers = {{"two", {{"two.lan", 1}}}, {"three", {{"three.lan", 1}}}};
     return members;
   }
   Result<Addresses> resolve(const std::string& name) const {
@@ -32,28 +34,44 @@ class NeighboursTest : public testing::Test {
 };
 
 TEST_F(NeighboursTest, APeerWhoseNameIsNotFoundLaterStaysAPeerAtItsLastAddresses) {
-  Neighbours neighbours(members(), [this](const std::string& name) { return resolve(name); });
-  EXPECT_TRUE(neighbours.has("10.99.0.2"));
-  EXPECT_FALSE(neighbours.has("10.99.0.4"));
-  names_.erase("127.0.0.2");
-  names_["127.0.0.3"] = {"10.99.0.4"};
+  Neighbours neighbours(members(), service_);
   neighbours.ask();
-  EXPECT_TRUE(neighbours.has("10.99.0.2"));
-  EXPECT_TRUE(neighbours.has("10.99.0.4"));
-  EXPECT_FALSE(neighbours.has("10.99.0.3")) << "its name has another address now";
+  EXPECT_TRUE(neighbours.has("127.0.0.2"));
+  EXPECT_FALSE(neighbours.has("127.0.0.4"));
+  names_.erase("two.lan");
+  names_["three.lan"] = {"127.0.0.4"};
+  neighbours.ask();
+  EXPECT_TRUE(neighbours.has("127.0.0.2"));
+  EXPECT_TRUE(neighbours.has("127.0.0.4"));
+  EXPECT_FALSE(neighbours.has("127.0.0.3")) << "its name has another address now";
 }
 
 TEST_F(NeighboursTest, AHostThatTheFleetsNameNoLongerHasIsNoPeer) {
   FleetMembers with_dns = members();
   with_dns.dns = fleet::Endpoint{"sparks.lan", 1};
   names_["sparks.lan"] = {"127.0.0.4"};
-  names_["127.0.0.4"] = {"127.0.0.4"};
-  Neighbours neighbours(with_dns, [this](const std::string& name) { return resolve(name); });
+  Neighbours neighbours(with_dns, service_);
+  neighbours.ask();
   EXPECT_TRUE(neighbours.has("127.0.0.4"));
   names_["sparks.lan"] = {};
   neighbours.ask();
   EXPECT_FALSE(neighbours.has("127.0.0.4"));
-  EXPECT_TRUE(neighbours.has("10.99.0.2"));
+  EXPECT_TRUE(neighbours.has("127.0.0.2"));
+}
+
+TEST_F(NeighboursTest, PeersWithAddressesAreKnownAtOnceAndANameServiceThatIsAwayIsNotWaitedFor) {
+  FleetMembers mixed = members();
+  mixed.peers[1].endpoints[0].address = "127.0.0.3";
+  const auto may_end = std::make_shared<std::latch>(1);
+  fleet::NameService away([may_end](const std::string&) -> Result<Addresses> {
+    may_end->wait();
+    return Addresses{};
+  });
+  Neighbours neighbours(mixed, away);
+  EXPECT_TRUE(neighbours.has("127.0.0.3"));
+  const json::array answers = neighbours.ask();
+  may_end->count_down();  // ask() ended before
+  EXPECT_NE(answers[0].at("reason").as_string().find("no address of peer two was found"), std::string::npos);
 }
 
 }  // namespace
