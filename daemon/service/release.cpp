@@ -80,7 +80,7 @@ class Release {
       answers = answer.has_value();
       if (answers && volume_.nvme && !mounts::is_read_only(*standing.top)) {
         const auto other = co_await volumes::exchanged_filesystem(seams_, volume_.mount, answer->uuid);
-        if (!other.empty()) co_return leave_exchanged(other);
+        if (!other.empty()) co_return co_await leave_exchanged(*standing.own, other);
       }
     }
     if (!answers) co_return co_await leave_silent();
@@ -148,15 +148,17 @@ class Release {
     co_return !answer && answer.error().kind == Errc::TimedOut;
   }
 
-  // Once its device is disconnected, an unmount writes nothing.
-  std::string leave_exchanged(const std::string& mounted_uuid) {
+  // Once its device is disconnected, an unmount writes nothing; but newer kernels flush a file system whose
+  // device is removed in good order.
+  asio::awaitable<std::string> leave_exchanged(volumes::OwnMount mount, std::string mounted_uuid) {
     const Error stays = volumes::stays_mounted(volume_, device_, mounted_uuid);
     if (reason_ == ReleaseReason::Asked) {
       link_.is_needed = true;
-      return stays.message();
+      co_return stays.message();
     }
+    const auto stopped = co_await seams_.device.stop_writing(std::move(mount), device_);
     link_.is_given_up = true;
-    return stays.what + ": cut off";
+    co_return stays.what + ": cut off" + (stopped ? "" : ", " + stopped.error().what);
   }
 
   // A shutdown can't wait for a silent target: waiting requests must fail, so that programs end. For a block

@@ -121,8 +121,8 @@ Error stays_mounted(const config::Volume& volume, const std::string& device,
           volume.mount.native() + " is not unmounted: " + printable(device) +
               " holds another file system than " + mounted_uuid +
               ", which is mounted, and its unmount would write to it",
-          "`sudo nvme disconnect -n " + printable(volume.nvme->subsystem) +
-              "` ends the mount without writing; then `spark-stage volumes down " + volume.name + "`"};
+          "put the former disk back at the target, or restart this host: its shutdown ends the mount without "
+          "writing"};
 }
 
 bool is_connection_shared(const Seams& seams, const config::Volume& volume) {

@@ -142,6 +142,7 @@ asio::awaitable<void> NvmeAttachment::stop_writing_to_other(CheckedMount found, 
 asio::awaitable<void> NvmeAttachment::leave_other_filesystem(CheckedMountPtr mount, std::string reason) {
   mount->is_exchanged = true;
   co_await fence_.lose(mount, std::move(reason));
+  if (!mount->is_stopped) co_return;  // the kernel flushes a file system whose device is removed
   if (auto cut = co_await cut_off(mount); !cut) log::survived(cut.error());
 }
 
