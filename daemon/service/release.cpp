@@ -149,7 +149,8 @@ class Release {
     co_return !answer && answer.error().kind == Errc::TimedOut;
   }
 
-  // Once its device is disconnected, an unmount writes nothing.
+  // Once its device is disconnected, an unmount writes nothing. Newer kernels flush a file system whose
+  // device is removed in good order, hence its writing has been stopped.
   std::string leave_exchanged(const Error& stays) {
     if (reason_ == ReleaseReason::Asked) {
       link_.is_needed = true;

@@ -68,6 +68,7 @@ class FakeFabric final : public Fabric {
   asio::awaitable<Result<Change>> disconnect(std::string controller, std::string,
                                              nvmetcp::Users users) override {
     world_.touched.emplace_back(users == nvmetcp::Users::CutOff ? "cut off" : "disconnect");
+    world_.while_disconnecting();
     if (world_.disconnect_error) co_return fail(*world_.disconnect_error);
     std::erase_if(world_.controllers, [&](const auto& one) { return one.name == controller; });
     world_.forget_lost();

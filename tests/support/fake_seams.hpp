@@ -39,6 +39,7 @@ class FakeStore final : public VolumeStore {
   }
   Result<Intent> saved_intent() override { return world_.intent; }
   asio::awaitable<Result<>> save(Record kind, json::object record) override {
+    if (world_.is_state_full && !record.empty()) co_return fail(Errc::NoSpace, "recording it");
     world_.records[kind] = std::move(record);
     co_return Result<>{};
   }

@@ -1,4 +1,6 @@
 """Mount points while their volumes are not mounted, and mounts there that are not the volume's."""
+from contextlib import contextmanager
+
 import pytest
 
 from rig.house import NAS_MOUNT, TARGET_ADDRESS
@@ -115,31 +117,69 @@ def test_a_mount_made_by_hand_while_the_volume_was_down_keeps_its_data(house):
         assert house.host.get(f"{MOUNT}/results") == "precious\n"
 
 
+@contextmanager
+def unwritten_data(house, mib):
+    """A file that the kernel writes only when asked; gives its checksum, and ends with a slow link."""
+    before = house.host.sh("sysctl vm.dirty_background_ratio vm.dirty_ratio vm.dirty_expire_centisecs vm.dirty_writeback_centisecs")
+    house.host.sh("sysctl -q vm.dirty_background_ratio=60 vm.dirty_ratio=80 vm.dirty_expire_centisecs=60000 "
+                  "vm.dirty_writeback_centisecs=0")
+    try:
+        house.host.sh(f"dd if=/dev/urandom of={MOUNT}/big bs=1M count={mib} status=none", 180)
+        content = house.host.sh(f"sha256sum <{MOUNT}/big", 120)
+        house.host.sh("tc qdisc add dev eth0 root tbf rate 16mbit burst 256k latency 200ms")
+        yield content
+    finally:
+        house.host.run("tc qdisc del dev eth0 root")
+        house.host.sh("sysctl -q -p - ", stdin=before.encode())
+
+
 @pytest.mark.long
 def test_down_writes_much_unwritten_data_over_a_slow_link_first(house):
     """Longer than the deadline of an unmount."""
     with volume_of(house):
         house.product.wait_volume(NAME, "ready", 90)
-        keep = "vm.dirty_background_ratio vm.dirty_ratio vm.dirty_expire_centisecs vm.dirty_writeback_centisecs"
-        before = house.host.sh(f"sysctl {keep}")
-        house.host.sh("sysctl -q vm.dirty_background_ratio=60 vm.dirty_ratio=80 vm.dirty_expire_centisecs=60000 "
-                      "vm.dirty_writeback_centisecs=0")
-        try:
-            house.host.sh(f"dd if=/dev/urandom of={MOUNT}/big bs=1M count=145 status=none", 180)
-            content = house.host.sh(f"sha256sum <{MOUNT}/big", 120)
-            house.host.sh("tc qdisc add dev eth0 root tbf rate 16mbit burst 256k latency 200ms")
+        with unwritten_data(house, 145) as content:
             down = house.host.spawn(f"spark-stage volumes down {NAME}")
             volume = house.product.wait_volume(NAME, "leaving", 60)
             assert "unwritten data is being written" in volume["reason"], volume
             assert house.product.run(f"wait {NAME} --timeout 1s").rc == 124
             assert down.wait(600).rc == 0
-        finally:
-            house.host.run("tc qdisc del dev eth0 root")
-            house.host.sh("sysctl -q -p - ", stdin=before.encode())
         assert house.product.volume(NAME)["state"] == "down"
         house.product.sh(f"volumes up {NAME}")
         house.product.wait_volume(NAME, "ready", 120)
         assert house.host.sh(f"sha256sum <{MOUNT}/big", 180) == content
+
+
+@pytest.mark.long
+def test_down_follows_a_target_that_moves_while_data_is_being_written(house):
+    """Its old address answers no more; its name leads to the new one."""
+    old, new, port = TARGET_ADDRESS, "10.77.0.77", 4421
+    hosts, machine = house.host.get("/etc/hosts"), house.target_machine
+    house.host.put("/etc/hosts", f"{hosts}\n{old} moving\n")
+    machine.sh(f"ip address add {new}/24 dev eth0")
+    targets = {"moving": {"address": "moving", "port": port}}
+    try:
+        with volume_of(house, target="moving", targets=targets, port=port):
+            machine.sh(f"""set -e; cd {NVMET}/ports; mkdir 77; cd 77
+                echo tcp >addr_trtype; echo ipv4 >addr_adrfam; echo {new} >addr_traddr; echo {port} >addr_trsvcid
+                ln -s {NVMET}/subsystems/{NAME} subsystems/""")
+            house.product.wait_volume(NAME, "ready", 90)
+            with unwritten_data(house, 64) as content:
+                down = house.host.spawn(f"spark-stage volumes down {NAME}")
+                house.product.wait_volume(NAME, lambda volume: "unwritten data" in (volume["reason"] or ""), 60)
+                house.host.put("/etc/hosts", f"{hosts}\n{new} moving\n")
+                machine.sh(f"nft add table ip moved && nft add chain ip moved in '{{ type filter hook input priority 0; }}' && "
+                           f"nft add rule ip moved in ip daddr {old} tcp dport {port} drop")
+                ended = down.wait(300)
+            assert ended.rc == 0, ended.err
+            machine.sh("nft delete table ip moved")
+            house.product.sh(f"volumes up {NAME}")
+            house.product.wait_volume(NAME, "ready", 120)
+            assert house.host.sh(f"sha256sum <{MOUNT}/big", 120) == content
+    finally:
+        machine.run("nft delete table ip moved")
+        machine.run(f"ip address del {new}/24 dev eth0")
+        house.host.put("/etc/hosts", hosts)
 
 
 @pytest.fixture

@@ -15,6 +15,9 @@ from rig.target import NVMET, stable_uuid
 
 RECORD = 64 << 10
 RACES = int(os.environ.get("SPARK_RACES", "1"))
+# Writes everything. What a kernel still has to write when its link goes down it writes when the link is back; a target that
+# has forgotten a takeover meanwhile lets it.
+WRITE_ALL = f"fsfreeze -f {MOUNT} && fsfreeze -u {MOUNT}"
 needs_reservations = pytest.mark.skipif(KERNEL == "6.1", reason="targets of Debian 12's kernel have no reservations")
 
 
@@ -224,7 +227,7 @@ def test_a_stalled_writer_remounts_if_its_taken_reservation_was_forgotten_by_the
     pair = xfs_pair
     pair.configure(0, "exclusive")
     pair.products[0].wait_volume(NAME, "ready", 120)
-    pair.hosts[0].sh(f"echo first >{MOUNT}/file && sync {MOUNT}/file")
+    pair.hosts[0].sh(f"echo first >{MOUNT}/file && {WRITE_ALL}")
     pair.hosts[0].set_link(False)
     try:
         pair.products[0].wait_volume(NAME, "stalled", 120)
@@ -250,3 +253,112 @@ def test_a_multi_mount_protection_with_a_long_interval_is_waited_for(pair):
     assert "multi-mount protection waits" in volume["reason"], volume
     pair.products[0].wait_volume(NAME, "ready", 900)
     pair.hosts[0].sh(f"echo mine >{MOUNT}/file && sync {MOUNT}/file")
+
+
+def test_a_host_with_a_new_name_is_not_taken_for_another_one(pair):
+    """Each remount for writing puts the host's present name into the block of the multi-mount protection."""
+    host, product = pair.hosts[0], pair.products[0]
+    pair.configure(0, "exclusive")
+    product.wait_volume(NAME, "ready", 120)
+    host.sh(f"echo precious >{MOUNT}/results && hostname renamed")
+    try:
+        product.restart()
+        product.wait_volume(NAME, "ready", 120)
+        product.sh(f"volumes publish {NAME} --then-write", 300)
+        host.sh("exec sleep 25", 40)  # two probes
+        volume = product.volume(NAME)
+        assert volume["state"] == "ready" and not volume["outages"], volume
+        host.sh(f"echo more >{MOUNT}/more && sync -f {MOUNT}")
+    finally:
+        host.sh(f"hostname {host.name}")
+    assert host.get(f"{MOUNT}/results") == "precious\n"
+
+
+STOPPED = f"journalctl -u {UNIT} --since @{{}} -o cat | grep 'writing was stopped here at once'"
+
+
+def forget_reservations(pair):
+    """As nvmet does at its restart. The hosts that must not see it are off the wire."""
+    enable = f"{NVMET}/subsystems/{NAME}/namespaces/1/enable"
+    pair.target.machine.sh(f"echo 0 >{enable} && echo 1 >{enable}")
+
+
+def take(pair, index):
+    pair.configure(index, "exclusive")
+    pair.products[index].wait_volume(NAME, "refused", 120)
+    taken = pair.products[index].run(f"volumes take {NAME} --yes", 300)
+    assert taken.rc == 0, taken.err
+    pair.products[index].wait_volume(NAME, "ready", 120)
+    pair.hosts[index].sh(f"echo mine >{MOUNT}/file && sync -f {MOUNT}")
+
+
+@needs_reservations
+@pytest.mark.long
+def test_a_restarted_daemon_compares_its_mount_with_the_disk_if_the_target_has_forgotten_it(xfs_pair):
+    pair = xfs_pair
+    host, product = pair.hosts[0], pair.products[0]
+    pair.configure(0, "exclusive")
+    product.wait_volume(NAME, "ready", 120)
+    host.sh(f"echo first >{MOUNT}/file && {WRITE_ALL}")
+    host.wait_until(f"[ -s /var/lib/spark-stage/volumes/{NAME}.held.json ]", 60)
+    for is_taken in False, True:
+        host.sh(f"systemctl stop {UNIT} && {WRITE_ALL}", 60)
+        host.set_link(False)
+        try:
+            if is_taken:
+                take(pair, 1)
+                assert pair.down(1).rc == 0
+            forget_reservations(pair)
+        finally:
+            host.set_link(True)
+        since = host.sh("date +%s").strip()
+        host.sh(f"systemctl start {UNIT}", 60)
+        product.wait_volume(NAME, lambda volume: volume["state"] == "ready" and volume["fence"]["reservation"], 240)
+        assert (host.run(STOPPED.format(since)).rc == 0) == is_taken
+    assert host.get(f"{MOUNT}/file") == "mine\n"
+
+
+@needs_reservations
+@pytest.mark.long
+def test_a_stalled_writer_stops_if_another_host_has_its_xfs_open_and_the_target_has_forgotten_that(xfs_pair):
+    """An xfs counts no mounts, but each mount for writing has its superblock written."""
+    pair = xfs_pair
+    pair.configure(0, "exclusive")
+    pair.products[0].wait_volume(NAME, "ready", 120)
+    pair.hosts[0].sh(f"echo first >{MOUNT}/file && {WRITE_ALL}")
+    pair.hosts[0].set_link(False)
+    try:
+        pair.products[0].wait_volume(NAME, "stalled", 120)
+        take(pair, 1)
+        pair.hosts[1].set_link(False)  # the host that comes back first would get the reservation
+        forget_reservations(pair)
+        pair.hosts[0].set_link(True)
+        volume = pair.products[0].wait_volume(NAME, "refused", 240)
+        print(f"the former writer says: {volume['reason']}")
+    finally:
+        for host in pair.hosts:
+            host.set_link(True)
+    pair.products[1].wait_volume(NAME, lambda volume: volume["state"] == "ready" and volume["fence"]["reservation"], 180)
+    assert pair.hosts[1].get(f"{MOUNT}/file") == "mine\n"
+
+
+@needs_reservations
+@pytest.mark.long
+def test_a_writer_below_another_mount_is_stopped_after_a_takeover(pair):
+    """Its path does not lead there, but programs still have its files open."""
+    deep = f"/mnt/deep/{NAME}"
+    host, product = pair.hosts[0], pair.products[0]
+    pair.configure(0, "exclusive", mount=deep)
+    product.wait_volume(NAME, "ready", 120)
+    writer = write_for_ever(host, f"{deep}/log")
+    host.wait_until(f"[ $(stat -c %s {deep}/log) -gt {RECORD} ]", 60)
+    since = host.sh(f"mount -t tmpfs shield /mnt/deep && mkdir {deep} && date +%s").strip()
+    try:
+        product.wait_volume(NAME, "refused", 60)
+        take(pair, 1)
+        assert writer.wait(120).rc != 0
+        host.wait_until(STOPPED.format(since), 60)
+    finally:
+        host.sh("umount /mnt/deep")
+    host.wait_until(f"! findmnt {deep}", 180)
+    assert pair.hosts[1].get(f"{MOUNT}/file") == "mine\n" and pair.products[1].volume(NAME)["state"] == "ready"

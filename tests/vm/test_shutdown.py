@@ -4,6 +4,8 @@ import time
 import pytest
 
 from rig.house import DATASETS_MOUNT, LOCAL, NAS_MOUNT
+from rig.product import UNIT
+from rig.target import stable_uuid
 
 # docs/reliability.md promises 30 s; each run prints its time. This limit is checked: multiplied by the patience of `make
 # check`, it is still below the 90 s after which systemd kills services.
@@ -85,3 +87,24 @@ def test_the_machine_shuts_down_within_30_s(house, verb, fault):
         house.product.wait_volume(NAME, "ready", 180)
         assert_what_was_acknowledged_is_there(house)
         house.host.sh(f"rm {ON_NAS}")
+
+
+@pytest.mark.long
+def test_a_disk_that_was_exchanged_below_a_mount_is_not_written_to_at_a_shutdown(house):
+    """Like a backup restored at the target while no daemon watches: the unmount would write what is still in memory."""
+    image = f"/srv/{NAME}.img"
+    other = stable_uuid("exchanged at a shutdown")
+    with house.volume(NAME, access="exclusive", fence="none", fill="touch file", options=["commit=600"]):
+        house.product.wait_volume(NAME, "ready", 90)
+        house.host.sh(f"systemctl stop {UNIT} && sync && sysctl -q vm.dirty_expire_centisecs=60000 "
+                      f"vm.dirty_writeback_centisecs=0 && echo unwritten >/mnt/{NAME}/late", 60)
+        house.target_machine.sh(f"mkfs.ext4 -q -F -b 4096 -J size=4 -E nodiscard -U {other} {image} && sync && "
+                                f"cp {image} {image}.then", 60)
+        print(f"off after {house.host.poweroff(DEADLINE_S):.1f} s")
+        changed = house.target_machine.run(f"sync; cmp -l {image} {image}.then | awk '{{print int(($1 - 1) / 4096)}}' | uniq -c").out
+        house.target_machine.sh(f"rm {image}.then")
+        house.start_host()
+        house.host.wait_until("spark-stage status", 60)
+        house.wait_ready(180)
+        assert not changed, f"bytes written, block of the file system: {changed}"
+        assert other in house.product.wait_volume(NAME, "refused", 120)["reason"]

@@ -112,7 +112,7 @@ Result<> read_mmp(const DirectReader& device, const std::vector<std::uint8_t>& s
   if (block->size() < 512 || little_endian<std::uint32_t>(block->data()) != kMmpMagic) return {};
   superblock.mmp_node = label_text(block->data() + kMmpNode, kMmpNodeBytes);
   superblock.mmp_open = little_endian<std::uint32_t>(block->data() + kMmpSequence) != kMmpClean &&
-                        label_text(block->data() + kMmpDevice, kMmpDeviceBytes) != kMmpClaim;
+                        !label_text(block->data() + kMmpDevice, kMmpDeviceBytes).starts_with(kMmpClaim);
   const unsigned checked = little_endian<std::uint16_t>(block->data() + kMmpCheckInterval);
   superblock.mmp_interval_s = std::max(superblock.mmp_interval_s, checked);
   return {};

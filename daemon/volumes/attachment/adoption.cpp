@@ -138,6 +138,7 @@ Result<> NvmeAttachment::check_nothing_waits() {
 asio::awaitable<void> NvmeAttachment::leave_other_filesystem(CheckedMountPtr mount, std::string reason) {
   mount->is_exchanged = true;
   co_await fence_.lose(mount, std::move(reason));
+  if (!mount->is_stopped) co_return;  // the kernel flushes a file system whose device is removed
   if (auto cut = co_await cut_off(mount); !cut) log::survived(cut.error());
 }
 

@@ -90,6 +90,23 @@ TEST_F(ReleaseTest, CutsOffATargetThatGoesSilentDuringTheUnmount) {
   EXPECT_THAT(world.touched, ElementsAre("probe", "unmount", "cut off"));
 }
 
+TEST_F(ReleaseTest, CutsOffAMountThatWaitsForAnAddressItsTargetHasLeft) {
+  nvmetcp::Namespace now = *world.block;
+  world.others["nvme7"] = world.block;
+  world.set_link("connecting");
+  now.device = "nvme8n1";
+  now.device_number = world.next_device++;
+  world.block = now;
+  world.owners[now.device_number] = "raid5-data";
+  nvmetcp::Controller live = world.controllers.front();
+  live.name = "nvme8";
+  live.state = "live";
+  live.portal.address = "10.0.0.20";
+  world.controllers.insert(world.controllers.begin(), live);
+  EXPECT_THAT(release(), HasSubstr("does not answer: released by force, unwritten data is lost, nvme8 disc"));
+  EXPECT_THAT(world.touched, ElementsAre("cut off", "cut off"));
+}
+
 TEST_F(ReleaseTest, OutsideAShutdownASilentTargetIsKeptAndTheForceCommandIsNamed) {
   why = ReleaseReason::Asked;
   world.set_link("connecting");

@@ -47,6 +47,15 @@ TEST(ReservationReport, ATruncatedHeaderIsRefused) {
   EXPECT_EQ(parse_reservation_report(data).error().kind, Errc::Invalid);
 }
 
+TEST(ReservationCapabilities, AnInactiveNamespaceIsNotOneWithoutReservations) {
+  std::array<std::byte, 4096> data{};
+  EXPECT_EQ(parse_reservation_capabilities(data).error().kind, Errc::Unavailable);
+  data[0] = std::byte{8};
+  EXPECT_EQ(parse_reservation_capabilities(data).value(), 0);
+  data[31] = std::byte{3};
+  EXPECT_EQ(parse_reservation_capabilities(data).value(), 3);
+}
+
 constexpr char kBoard[] = "4d0cab20-6f5e-2b1a-8c3d-0123456789ab";
 
 TEST(ReservationKey, IsStableAndDiffersOnACopyOfThisHost) {

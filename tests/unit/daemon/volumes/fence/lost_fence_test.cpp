@@ -52,6 +52,13 @@ TEST_F(ExchangedDiskTest, AConnectionOfAnotherProgramKeepsTheMount) {
   EXPECT_EQ(world.count("unmount"), 0);
 }
 
+TEST_F(ExchangedDiskTest, AMountWhoseWritesCouldNotBeStoppedIsNotCutOff) {
+  world.stop_error = Error{Errc::TimedOut, "stopping all writes: no answer within 20 s", ""};
+  exchange_the_disk();
+  ASSERT_TRUE(run_until([&] { return world.count("stop writing") > 2; })) << "it is tried again";
+  EXPECT_EQ(world.count("cut off"), 0) << "the kernel would flush it";
+}
+
 TEST_F(ExchangedDiskTest, AConnectionThatCannotBeEndedKeepsTheMount) {
   exchange_the_disk();
   world.disconnect_error = Error{Errc::TimedOut, "the kernel has not finished", ""};
@@ -73,6 +80,15 @@ TEST_F(ExchangedDiskTest, AMountTableThatCannotBeReadKeepsTheConnection) {
   exchange_the_disk();
   world.mount_table_readable = false;
   EXPECT_TRUE(is_connection_shared(volume->context().seams, settings));
+}
+
+// An older one may be of a former mount with the same number.
+TEST_F(FenceTest, ARecordThatCannotBeRenewedIsRemoved) {
+  let_it_be_held_without_mmp();
+  world.is_state_full = true;
+  world.superblock.mounts = 0;
+  ++world.superblock.stamp;
+  EXPECT_TRUE(run_until([&] { return world.records[Record::Held].empty(); }));
 }
 
 TEST_F(FenceTest, AReservationTakenForAMountThatTimedOutIsGivenBackWhenItFails) {

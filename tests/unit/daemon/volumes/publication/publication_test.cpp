@@ -90,6 +90,32 @@ TEST_F(PublishTest, AReadOnlyMountByHandIsPublishedOnlyIfNoWriterHasOpenedItSinc
   }
 }
 
+// A worker that outlived its daemon published it; what it left on the disk was recorded nowhere.
+TEST_F(PublishTest, APublicationFoundAfterARestartIsMountedAnewAsAnotherHostMayHaveWrittenSince) {
+  world.mounted_uuid = kUuid;
+  world.superblock.stamp = 3;
+  world.plug_in(kNqn);
+  world.mount("/mnt/data", true, world.block->device_number);
+  world.mounts.back().super_options = "ro";
+  world.pinned = FilesystemIdentity{"ext4", kUuid, 0, "", 1, false};
+  world.published = mounts::Published{1, FakeWorld::kNode, "2026-11-22T05:00:00Z"};
+  start();
+  ASSERT_TRUE(run_until([&] { return world.count("mount closed") == 1; })) << reason();
+  ASSERT_TRUE(becomes(State::Ready));
+  EXPECT_EQ(world.count("unmount"), 1);
+}
+
+TEST_F(PublishTest, APublishedVolumeSaysWhyItIsReadOnlyEvenIfItsGenerationIsNotKnown) {
+  start_published();
+  volume->stop();
+  context.restart();
+  context.run_for(std::chrono::milliseconds(20));
+  world.mount_answers = false;
+  start();
+  ASSERT_TRUE(becomes(State::Ready));
+  EXPECT_EQ(reason(), "published: read-only until `spark-stage volumes up datasets`");
+}
+
 // Each remount for writing makes the kernel write the host's present name into the MMP block.
 TEST_F(PublishTest, AHostWithANewNameIsNoOtherHost) {
   world.superblock.has_mmp = true;

@@ -52,6 +52,33 @@ TEST_F(LeavingTest, TheConnectionStaysWhileAnotherOfItsNamespacesIsMounted) {
   EXPECT_EQ(world.mounts.size(), 1U);
 }
 
+TEST_F(LeavingTest, WhatIsKnownOfTheMountEndsWithItEvenIfTheDisconnectFails) {
+  start_writer();
+  world.flush_waits = false;
+  world.disconnect_error = Error{Errc::Refused, "nvme7n1 is in use", ""};
+  bool is_known = true;
+  world.while_disconnecting = [&] { is_known = volume->context().checked != nullptr; };
+  begin_down();
+  ASSERT_TRUE(run_until([&] { return down.has_value(); }));
+  EXPECT_FALSE(*down);
+  EXPECT_FALSE(is_known) << "a mount made meanwhile by a person may look the same";
+}
+
+TEST_F(LeavingTest, AMountMadeWhileTheReservationIsGivenBackIsReported) {
+  settings.access = config::Access::Exclusive;
+  world.reservations.offers = true;
+  start();
+  ASSERT_TRUE(becomes(State::Ready));
+  world.while_reserving = [&] {
+    world.mount("/mnt/data", true, world.block->device_number);
+    world.while_reserving = [] {};
+  };
+  begin_down();
+  ASSERT_TRUE(run_until([&] { return down.has_value(); }));
+  ASSERT_FALSE(*down);
+  EXPECT_THAT(down->error().message(), HasSubstr("/dev/nvme7n1 was mounted there meanwhile - try again"));
+}
+
 TEST_F(LeavingTest, AnUpDuringTheFlushKeepsItMounted) {
   start_writer();
   world.io_per_look = 1;
@@ -75,6 +102,17 @@ TEST_F(LeavingTest, AFlushIsWaitedForWhileItMakesProgress) {
   world.flush_waits = false;
   ASSERT_TRUE(run_until([&] { return down.has_value(); }));
   EXPECT_TRUE(*down);
+}
+
+TEST_F(LeavingTest, DataIsFlushedAlthoughAProbeWaitsBehindIt) {
+  start_writer();
+  world.flush_waits = false;
+  world.io_per_look = 1;
+  world.stuck = true;
+  begin_down();
+  ASSERT_TRUE(run_until([&] { return world.count("flush") > 0 || down.has_value(); }));
+  EXPECT_EQ(world.count("flush"), 1);
+  world.stuck = false;
 }
 
 TEST_F(LeavingTest, AFlushWithoutProgressIsGivenUpAndNothingIsCalledLost) {

@@ -122,6 +122,15 @@ TEST_F(VolumeSetTest, AVolumeThatLeavesTheHostAfterItsRemovalKeepsTheConnection)
   EXPECT_TRUE(asked.at("a").share_subsystem());
 }
 
+TEST_F(VolumeSetTest, AVolumeWhoseDownIsNotRecordedDoesNotLeaveTheConfiguration) {
+  set.start(read("", volume("a")));  // the workers record nothing
+  ASSERT_TRUE(wait(set.find("a")->requests().keep_down("alice")));
+  const auto steps = wait(set.apply(read("", volume("b"))));
+  ASSERT_EQ(steps.size(), 2U);
+  EXPECT_EQ(steps[1].refused, "that it stays down can't be recorded, as its status says");
+  EXPECT_THAT(names(), ElementsAre("b", "a"));
+}
+
 TEST_F(VolumeSetTest, AVolumeTakenDownStaysDownAcrossAReload) {
   std::filesystem::create_directories(folder.path() / "volumes");
   const Intent down{false, clock.wall(), "alice"};
