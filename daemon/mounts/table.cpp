@@ -97,7 +97,10 @@ Result<std::vector<Mount>> read_mount_table(const SystemRoot& root) {
 
 std::vector<const Mount*> stack_at(const std::vector<Mount>& table, const std::filesystem::path& target) {
   // Compared as text: with hundreds of mounts, comparing paths by components is most of the cost of a check.
-  std::string wanted = target.lexically_normal().native();
+  std::string wanted = target.native();
+  if (wanted.find("//") != std::string::npos || wanted.find("/.") != std::string::npos) {
+    wanted = target.lexically_normal().native();
+  }
   if (wanted.size() > 1 && wanted.ends_with('/')) wanted.pop_back();
   std::vector<const Mount*> found, stack;
   for (const Mount& mount : table) {
@@ -161,10 +164,12 @@ const Mount* carrier_of(const std::vector<Mount>& table, const std::filesystem::
 }
 
 bool has_option(std::string_view options, std::string_view name) {
-  const std::vector<std::string> all = split(options, ',');
-  return std::any_of(all.begin(), all.end(), [&](const std::string& option) {
-    return std::string_view(option).substr(0, option.find('=')) == name;
-  });
+  while (!options.empty()) {
+    const std::string_view option = options.substr(0, options.find(','));
+    if (option.substr(0, option.find('=')) == name) return true;
+    options.remove_prefix(std::min(options.size(), option.size() + 1));
+  }
+  return false;
 }
 
 bool is_mount(const Mount& mount, const MountNumbers& numbers) {

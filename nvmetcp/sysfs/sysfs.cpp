@@ -200,6 +200,7 @@ Result<std::vector<Controller>> ControllerList::look() {
 std::vector<Controller> controllers_of(const std::vector<Controller>& all, const std::string& subsystem,
                                        const std::string& host_nqn) {
   std::vector<Controller> theirs;
+  theirs.reserve(all.size());
   std::copy_if(all.begin(), all.end(), std::back_inserter(theirs), [&](const Controller& controller) {
     return controller.subsystem == subsystem && (host_nqn.empty() || controller.host_nqn == host_nqn);
   });

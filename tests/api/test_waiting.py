@@ -7,6 +7,9 @@ import time
 from datetime import datetime
 from pathlib import Path
 
+import pytest
+
+from gate import Gate
 from simulated import CLIENT
 from staged import UnixConnection
 
@@ -16,6 +19,10 @@ AWAY_THEN_BACK = """  targets:
   events:
     - {after: signal, target: rose, state: up}
     - {after: signal, target: rose, state: down, controllers: removed}
+"""
+STALLS_THEN_BACK = """  events:
+    - {after: signal, target: rose, state: down}
+    - {after: signal, target: rose, state: up}
 """
 
 
@@ -66,6 +73,28 @@ def test_a_target_that_is_away_is_waited_for_or_its_copy_served(simulate):
     assert (code, out.split()) == (0, [path, path]), f"what it starts holds the copy too: {complaint}"
     refused = simulation.ask("POST", "/v1/stagings", {"datasets": ["imagenet"], "prefetch": True, "offline": True})
     assert refused[0] == 400, refused
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root may block a file's readers")
+def test_a_target_that_goes_away_during_a_copy_is_waited_for(simulate):
+    simulation = simulate(STALLS_THEN_BACK)
+    source = simulation.folder / "mnt/imagenet"
+    source.mkdir(parents=True)
+    (source / "a.bin").write_bytes(b"content" * 1000)
+    simulation.becomes("ready")
+    with Gate(source / "a.bin") as gate:
+        patient = subprocess.Popen([CLIENT, "stage", "imagenet", "--wait", "10m"], text=True, stdout=subprocess.PIPE,
+                                   stderr=subprocess.PIPE, env=os.environ | {"SPARK_STAGE_SOCKET": str(simulation.socket)})
+        gate.wait_for(1)
+        simulation.step()
+        for line in patient.stderr:
+            if "volume datasets is stalled since 20" in line:
+                break
+        assert (stagings(simulation)[-1]["progress"]["reason"]) in line
+        simulation.step()
+    out, complaint = patient.communicate(timeout=60)
+    assert patient.returncode == 0 and Path(out.strip()).is_dir(), complaint
+    assert len(stagings(simulation)) == 1, "one job"
 
 
 def test_a_job_is_found_by_its_key_which_no_later_job_has(daemon):

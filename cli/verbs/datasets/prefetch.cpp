@@ -56,8 +56,7 @@ void add_prefetch(App& app) {
                        [arguments](Context& context) { return prefetch(context, *arguments); });
   verb.argument("DATASET", arguments->datasets, "a name from the config, or VOLUME:PATH");
   verb.option("--by", "TIME", arguments->by, "when it has to be there: 18:00, 2h, or RFC 3339");
-  verb.option("--wait", "TIME", arguments->wait,
-              "give up if its source is away for longer");
+  verb.option("--wait", "TIME", arguments->wait, "give up if its source is away for longer");
   verb.flag("--detach", arguments->detach, "wait only until there is room; print the job's number");
   verb.flag("--json", arguments->as_json, "the result, as JSON");
 }

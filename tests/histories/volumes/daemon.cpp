@@ -47,7 +47,7 @@ Daemon::Daemon(Host& host, const config::Config& config, OnEnd on_end)
     : host_(host),
       on_end_(std::move(on_end)),
       started_(host.scene.time.steady()),
-      context_(std::make_unique<asio::io_context>(1)),
+      context_(std::make_unique<asio::io_context>(BOOST_ASIO_CONCURRENCY_HINT_UNSAFE)),
       runner_(host) {
   host_.scene.time.attach(*context_);
   auto make_seams = [&host](const config::Volume& volume, const std::optional<config::Target>&,

@@ -67,6 +67,28 @@ TEST_F(SharingTest, ARequestThatAcceptsTheSourceDoesNotAcceptItForOthers) {
   EXPECT_EQ(kind_of(accepting), "done");
 }
 
+// It waits for a staging of its own by then, which has to follow the request's limit too.
+TEST_F(SharingTest, ARequestThatDoesNotWaitEndsIfItsSourceGoesAwayBeforeItsOwnStaging) {
+  worker.on("stage", note_request("stages.log") + std::string(kBegun) +
+                         R"(; while [ ! -e go ]; do sleep 0.02; done;
+                         echo '{"error": {"kind": "refused", "what": "it is empty", "hint": ""}}')");
+  start();
+  const auto plain = stage_at("models", 0);
+  ASSERT_TRUE(copies_begin(1));
+  StageRequest request;
+  request.datasets = {"models"};
+  request.accepts_source = true;
+  request.wait = Duration(0);
+  const auto accepting = *datasets->requests().stage(std::move(request));
+  away = "models";
+  source_error = Error{Errc::Unavailable, "volume datasets is lost: its device is gone", ""};
+  let_go();
+  EXPECT_TRUE(ends(plain));
+  EXPECT_EQ(kind_of(plain), "refused");
+  EXPECT_TRUE(ends(accepting)) << "it waits for ever";
+  EXPECT_EQ(kind_of(accepting), "unavailable");
+}
+
 // What changed in the source since then may not be in the copy.
 TEST_F(SharingTest, ARequestThatJoinsAfterTheWalkHasBegunGetsAnotherLook) {
   start();
