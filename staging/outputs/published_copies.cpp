@@ -10,9 +10,9 @@
 #include "base/file.hpp"
 #include "base/text.hpp"
 #include "staging/checkpoints/checkpoint_name.hpp"
+#include "staging/copy/partial/removal.hpp"
 #include "staging/copy/verify/verify.hpp"
 #include "staging/manifest/names.hpp"
-#include "staging/outputs/removed.hpp"
 
 namespace spark::staging {
 namespace {
@@ -63,27 +63,19 @@ Found copy_at(const Destination& destination) {
   return std::optional<PublishedCopy>();
 }
 
-// The rename is durable before anything is deleted: after a power cut the copy is either complete or its name
-// is gone.
 Result<> remove_copy(const Destination& destination, const WholeCopy& /*proof*/) {
-  const std::filesystem::path away = destination.folder / companion_name(destination.name, kRemoved);
-  if (auto renamed = rename_to_new(destination.path(), away); !renamed) return renamed;
-  if (auto flushed = flush_folder(destination.folder); !flushed) return flushed;
+  const auto away = rename_for_removal(destination.folder, destination.name);
+  if (!away) return away.take_error();
   if (auto removed = remove_tree(destination.folder, destination.manifest().filename()); !removed)
     return removed;
-  return remove_tree(destination.folder, away.filename());
+  return remove_tree(destination.folder, *away);
 }
 
-// Completes interrupted removals. A manifest without its copy may also belong to a publishing in progress on
-// another host, which still has its partial folder.
-Result<> finish_removals(const std::filesystem::path& folder, const std::vector<std::string>& names) {
+// Of interrupted removals. A manifest without its copy may also belong to a publishing in progress on another
+// host, which still has its partial folder.
+Result<> remove_stray_manifests(const std::filesystem::path& folder, const std::vector<std::string>& names) {
   for (const std::string& name : names) {
-    if (!name.starts_with('.')) continue;
-    if (name.ends_with(kRemoved)) {
-      if (auto removed = remove_tree(folder, name); !removed) return removed;
-      continue;
-    }
-    if (!name.ends_with(kManifest)) continue;
+    if (!name.starts_with('.') || !name.ends_with(kManifest)) continue;
     const std::string copy = name.substr(1, name.size() - sizeof kManifest);
     const Destination destination{folder, copy};
     if (destination.manifest().filename() != name) continue;
@@ -96,19 +88,18 @@ Result<> finish_removals(const std::filesystem::path& folder, const std::vector<
   return {};
 }
 
-// Otherwise a deleted copy would leave its manifest, and the copy that it replaced, in its partial folder.
-// Those in progress are left to their processes.
-Result<> finish_publishings(const std::filesystem::path& folder, const std::vector<std::string>& names) {
-  for (const std::string& name : names) {
-    if (!name.starts_with('.') || !name.ends_with(kPartialSuffix)) continue;
-    const Destination destination{folder, name.substr(1, name.size() - sizeof kPartialSuffix)};
-    if (destination.partial().filename() != name) continue;
-    if (!is_there(destination.partial() / "manifest").value_or(false)) continue;
-    auto area = PartialArea::try_open(destination.partial());
-    if (!area) continue;
-    if (auto finished = recover_publishing(destination, *area); !finished) return finished;
-  }
-  return {};
+// None if the name is not that of a partial folder.
+std::optional<Destination> destination_of_partial(const std::filesystem::path& folder,
+                                                  const std::string& name) {
+  if (!name.starts_with('.') || !name.ends_with(kPartialSuffix)) return std::nullopt;
+  Destination destination{folder, name.substr(1, name.size() - sizeof kPartialSuffix)};
+  return destination.partial().filename() == name ? std::optional(std::move(destination)) : std::nullopt;
+}
+
+// Between the two steps of a replacement (Replacing::InTwoSteps), or interrupted there.
+bool is_being_replaced(const Destination& destination) {
+  return is_there(destination.partial() / "replaced").value_or(false) &&
+         !is_there(destination.path()).value_or(true);
 }
 
 }  // namespace
@@ -131,12 +122,29 @@ Result<std::optional<ManifestReader>> manifest_of_published(const Destination& d
   return std::optional<ManifestReader>();
 }
 
+Result<> finish_publishings(const std::filesystem::path& folder) {
+  const auto names = names_of(folder);
+  if (!names) return names.take_error();
+  for (const std::string& name : *names) {
+    const auto destination = destination_of_partial(folder, name);
+    if (!destination || !is_there(destination->partial() / "manifest").value_or(false)) continue;
+    auto area = PartialArea::try_open(destination->partial());
+    if (!area) continue;
+    if (auto finished = recover_publishing(*destination, *area); !finished) return finished;
+  }
+  return {};
+}
+
 Result<std::vector<PublishedCopy>> published_copies(const std::filesystem::path& folder,
                                                     UnreadableCopies* unreadable) {
   const auto names = names_of(folder);
   if (!names) return names.take_error();
   std::vector<PublishedCopy> copies;
   for (const std::string& name : *names) {
+    const auto replaced = unreadable == nullptr ? std::nullopt : destination_of_partial(folder, name);
+    if (replaced && is_being_replaced(*replaced))
+      unreadable->push_back({replaced->name, printable(replaced->path().native()) +
+                                                 " is being replaced, or that was interrupted"});
     if (name.starts_with('.')) continue;
     auto copy = copy_at({folder, name});
     if (!copy && unreadable == nullptr) return copy.take_error();
@@ -156,8 +164,8 @@ Result<std::vector<PublishedCopy>> published_checkpoints(const std::filesystem::
                                                          UnreadableCopies* unreadable) {
   auto copies = published_copies(folder, unreadable);
   const auto is_other = [&](const std::string& name) {
-    std::error_code error;
-    const bool is_folder = std::filesystem::is_directory(folder / name, error);
+    std::error_code error;  // nothing may have the name now
+    const bool is_folder = !std::filesystem::is_regular_file(folder / name, error);
     const EntryKind kind = kind_of(name, is_folder, *rule);
     return kind == EntryKind::Other || kind == EntryKind::Temporary;
   };
@@ -171,15 +179,21 @@ Result<std::vector<PublishedCopy>> published_checkpoints(const std::filesystem::
 
 std::optional<WholeCopy> check_whole(const std::filesystem::path& folder, const PublishedCopy& copy) {
   const auto tree = open_tree(folder / copy.name);
-  if (!tree || !published_hash(*tree, kNeverStopped)) return std::nullopt;
-  return WholeCopy(copy);
+  auto manifest = manifest_of_published({folder, copy.name});
+  if (!tree || !manifest || !*manifest) return std::nullopt;
+  const auto lost =
+      compare_metadata(*tree, **manifest, 1, kNeverStopped, FileTimes::Ignored, Comparison::Whole);
+  return lost && lost->empty() ? std::optional(WholeCopy(copy)) : std::nullopt;
 }
 
-Result<std::vector<RemovedCopy>> remove_older_copies(const std::filesystem::path& folder, const Keep& keep) {
+Result<std::vector<RemovedCopy>> remove_older_copies(const std::filesystem::path& folder, const Keep& keep,
+                                                     std::vector<std::string>* not_whole) {
+  // Otherwise a deleted copy would leave its manifest, and the copy that it replaced, in its partial folder.
+  if (auto finished = finish_publishings(folder); !finished) return finished.take_error();
+  if (auto finished = finish_removals(folder); !finished) return finished.take_error();
   const auto names = names_of(folder);
   if (!names) return names.take_error();
-  if (auto finished = finish_publishings(folder, *names); !finished) return finished.take_error();
-  if (auto finished = finish_removals(folder, *names); !finished) return finished.take_error();
+  if (auto removed = remove_stray_manifests(folder, *names); !removed) return removed.take_error();
   UnreadableCopies unreadable;
   const auto copies = published_checkpoints(folder, keep.rule, &unreadable);
   if (!copies) return copies.take_error();
@@ -191,7 +205,11 @@ Result<std::vector<RemovedCopy>> remove_older_copies(const std::filesystem::path
     const auto step = step_of(copy.name);
     std::vector<WholeCopy>& above = kept[step.has_value()];
     if (above.size() < count) {
-      if (auto whole = check_whole(folder, copy)) above.push_back(std::move(*whole));
+      if (auto whole = check_whole(folder, copy)) {
+        above.push_back(std::move(*whole));
+      } else if (not_whole != nullptr) {
+        not_whole->push_back(copy.name);
+      }
       if (above.size() == 1 && best.empty()) best = best_model_of(folder / above.front().copy().name);
       continue;
     }

@@ -9,7 +9,7 @@
 namespace spark::outputs {
 
 KnownCheckpoints::KnownCheckpoints(const Context& context, const config::Output& output)
-    : context_(context), output_(output) {}
+    : context_(context), output_(output), saved_(context.executor) {}
 
 std::string KnownCheckpoints::subject() const {
   return "output " + output_.name;
@@ -41,9 +41,11 @@ asio::awaitable<void> KnownCheckpoints::load() {
   if (content == nullptr) co_return;
   recorded_ = {
       changes_from_json(get_object(*content, "flushed")), changes_from_json(get_object(*content, "sent")),
-      changes_from_json(get_object(*content, "unproven")), whole_from_json(get_object(*content, "whole"))};
+      changes_from_json(get_object(*content, "unproven")), changes_from_json(get_object(*content, "shards")),
+      whole_from_json(get_object(*content, "whole"))};
   Known noted = std::exchange(known_, recorded_);
   for (const auto& [name, changed] : noted.sent) known_.sent[name] = changed;
+  for (const auto& [name, changed] : noted.shards) known_.shards[name] = changed;
 }
 
 void KnownCheckpoints::mark_remnants(std::vector<LocalCheckpoint>& local) const {
@@ -105,17 +107,19 @@ Changes KnownCheckpoints::converted(Changes recorded, const std::vector<LocalChe
   return recorded;
 }
 
-asio::awaitable<void> KnownCheckpoints::remember(const std::vector<LocalCheckpoint>& local,
+asio::awaitable<void> KnownCheckpoints::remember(SteadyTime begun, const std::vector<LocalCheckpoint>& local,
                                                  const std::vector<PublishedCheckpoint>* published) {
+  const bool is_first = !looked_;
+  if (!is_first && begun < *looked_) co_return;
+  looked_ = begun;
   auto before = std::exchange(since_, {});
   for (const LocalCheckpoint& one : local) {
     const auto known = before.find(one.name);
     const bool is_same = known != before.end() && known->second.written == one.written;
     Since& since = since_[one.name];
-    since = is_same ? known->second
-                    : Since{one.written, context_.clock.steady(), one.is_in_future && !has_looked_};
+    since =
+        is_same ? known->second : Since{one.written, context_.clock.steady(), one.is_in_future && is_first};
   }
-  has_looked_ = true;
   if (!has_loaded_) co_return;
   const auto has = [](const Changes& changes, const LocalCheckpoint& one) {
     const auto found = changes.find(one.name);
@@ -126,6 +130,8 @@ asio::awaitable<void> KnownCheckpoints::remember(const std::vector<LocalCheckpoi
   Known next;
   for (const LocalCheckpoint& one : local) {
     if (const auto known = now.sent.find(one.name); known != now.sent.end()) next.sent.insert(*known);
+    const auto shard = known_.shards.find(one.name);
+    if (shard != known_.shards.end()) next.shards.insert(*shard);
     if (const Whole whole = whole_now(one); whole.entries > 0) next.whole[one.name] = whole;
     const bool was_flushed = has(now.flushed, one);
     const bool was_unproven = since_[one.name].is_unproven || has(now.unproven, one);
@@ -135,25 +141,30 @@ asio::awaitable<void> KnownCheckpoints::remember(const std::vector<LocalCheckpoi
     next.flushed[one.name] = one.written;
     if (!one.incomplete.empty() || published == nullptr || !is_published(output_, one, *published)) continue;
     // Sent before this was recorded, or manually, or published by another host with this one's shard.
-    const auto shard = shards_.find(one.name);
-    next.sent.emplace(one.name, shard == shards_.end() ? one.written : shard->second);
-    shards_.erase(one.name);
+    next.sent.emplace(one.name, shard == known_.shards.end() ? one.written : shard->second);
+    next.shards.erase(one.name);
   }
   known_ = std::move(next);
   co_await save();
 }
 
 asio::awaitable<void> KnownCheckpoints::save() {
+  // One at a time: the older of two would replace the newer.
+  while (is_saving_) co_await saved_.wait();
   if (!has_loaded_ || known_ == recorded_) co_return;
+  is_saving_ = true;
   Known saving = known_;
   json::object content{{"flushed", changes_to_json(saving.flushed)}, {"sent", changes_to_json(saving.sent)}};
   json::object wholes;
   if (!saving.unproven.empty()) content["unproven"] = changes_to_json(saving.unproven);
+  if (!saving.shards.empty()) content["shards"] = changes_to_json(saving.shards);
   for (const auto& [name, whole] : saving.whole) wholes[name] = {whole.inode, whole.entries};
   if (!wholes.empty()) content["whole"] = std::move(wholes);
   json::object record{{"file", file()}, {"content", std::move(content)}};
   const auto saved =
       co_await context_.runner.ask(subject(), "record", std::move(record), context_.timings.record);
+  is_saving_ = false;
+  saved_.notify();
   if (!saved) co_return log::survived(saved.error());
   recorded_ = std::move(saving);
 }
@@ -168,11 +179,11 @@ Changes KnownCheckpoints::unchanged() const {
 
 void KnownCheckpoints::mark_sent(const std::string& checkpoint, std::int64_t written) {
   known_.sent[checkpoint] = written;
-  shards_.erase(checkpoint);
+  known_.shards.erase(checkpoint);
 }
 
 void KnownCheckpoints::mark_shard_sent(const std::string& checkpoint, std::int64_t written) {
-  shards_[checkpoint] = written;
+  known_.shards[checkpoint] = written;
 }
 
 }  // namespace spark::outputs

@@ -156,8 +156,16 @@ bool is_answer(const Error& error) {
 Result<> recover_publishing(const Destination& destination, PartialArea& area) {
   auto manifest = ManifestReader::open(area.manifest());
   if (!manifest && !is_answer(manifest.error())) return manifest.take_error();
-  const auto published = identity_of(destination.path());
+  auto published = identity_of(destination.path());
   if (!published && !is_answer(published.error())) return published.take_error();
+  // It was interrupted between the two steps of a replacement: nothing has the name.
+  const auto data = identity_of(area.data());
+  if (manifest && !published && data && is_there(area.replaced()) &&
+      is_same_object(manifest->header().root, *data)) {
+    open_for_rename(area.data());
+    if (auto renamed = rename_to_new(area.data(), destination.path()); !renamed) return renamed;
+    published = *data;
+  }
   if (!manifest || !published || !is_same_object(manifest->header().root, *published)) return {};
   const auto root = manifest->next();
   if (!root) return manifest->error();

@@ -63,8 +63,8 @@ Result<> publish(const Destination& destination, PartialArea& area, const Entry&
 // Whether the error is a valid answer (the data is missing or incomplete) and not a failure to read.
 bool is_answer(const Error& error);
 
-// Completes a publishing that a crash interrupted after the rename. If it was interrupted before the rename,
-// the partial copy is finished: resume() takes it over.
+// Completes a publishing that a crash interrupted after the rename, or between the two steps of a
+// replacement. If it was interrupted before, the partial copy is finished: resume() takes it over.
 Result<> recover_publishing(const Destination& destination, PartialArea& area);
 
 // rename(2) that never replaces a file.

@@ -148,7 +148,11 @@ void Oracles::check_deleted_here(const Machine& machine, const Before& before, c
     const bool is_higher_here = std::ranges::any_of(saves, [&](const auto& other) {
       return other.second.step > save->second.step && seems_to_stand(other.first, other.second, here);
     });
-    if (!is_higher_here && !is_superseded)
+    // Nothing can tell a host that the job deletes the higher one between its look and its deletion.
+    const bool was_higher_here = std::ranges::any_of(truth.removed, [&](const auto& other) {
+      return truth.step_of(other.first) > save->second.step && other.second > machine.looked;
+    });
+    if (!is_higher_here && !was_higher_here && !is_superseded)
       scene_.noted("deleted-newest-here-" + cause_between(newest_of(machine.job_folder(), here), name),
                    who + ", the highest step here");
   }

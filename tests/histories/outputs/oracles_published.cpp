@@ -172,7 +172,7 @@ void Oracles::check_facts(const Machine& machine) {
   const auto copy = there.find(here->first);
   const bool is_this_sent = copy != there.end() &&
                             copy->second == content_of(machine.job_folder() / here->first) &&
-                            !scene_.truth.touched.contains(here->first);
+                            here->second.changed <= here->second.done;  // by a touch: nothing tells
   // The answer of the worker that sent it was lost, and the volume then.
   const bool is_unknown = machine.answer_lost && scene_.volume.changed[machine.index] - *machine.answer_lost <
                                                      std::chrono::minutes(1);

@@ -37,15 +37,16 @@ struct Truth {
   std::map<std::string, std::uint64_t> steps;
   // All complete states of each checkpoint.
   std::map<std::string, std::vector<Content>> complete;
-  std::set<std::string> beside;     // names of files and folders that jobs write beside checkpoints
-  std::set<std::string> temporary;  // names of saves that are not finished
-  std::set<std::string> remnants;   // names whose deletion by the job has begun, until they are saved again
-  std::set<std::string> touched;    // changed after they were complete, until they are saved again
-  std::set<std::string> damaged;    // on the volume, by a person who sent something into it
-  std::set<std::string> exports;    // names that a person sent to the output's folder on the volume
-  SteadyTime last_clock_change{};   // of any host; 0: none
-  SteadyTime last_reload{};         // with other settings; 0: none
-  SteadyTime last_return{};         // when a job last resumed from an older step; 0: never
+  std::set<std::string> beside;               // names of files and folders that jobs write beside checkpoints
+  std::set<std::string> temporary;            // names of saves that are not finished
+  std::map<std::string, SteadyTime> removed;  // when the job's deletion of them ended
+  std::set<std::string> remnants;  // names whose deletion by the job has begun, until they are saved again
+  std::set<std::string> touched;   // changed after they were complete, until they are saved again
+  std::set<std::string> damaged;   // on the volume, by a person who sent something into it
+  std::set<std::string> exports;   // names that a person sent to the output's folder on the volume
+  SteadyTime last_clock_change{};  // of any host; 0: none
+  SteadyTime last_reload{};        // with other settings; 0: none
+  SteadyTime last_return{};        // when a job last resumed from an older step; 0: never
 
   void complete_now(std::size_t host, const std::string& name, const Content& content, SteadyTime now);
   // Still the same checkpoint, with a file more or other times.

@@ -102,6 +102,7 @@ JobSteps Framework::steps_of_removal(std::size_t host, const std::string& name) 
     std::error_code error;
     fs::remove_all(at(host, name), error);
     scene_.truth.here[host].erase(name);
+    scene_.truth.removed[name] = scene_.now();
   });
   return std::exchange(steps_, {});
 }

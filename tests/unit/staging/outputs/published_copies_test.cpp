@@ -224,6 +224,19 @@ TEST_F(PublishedCopies, KeepDeletesNothingUnlessAHigherOneIsWhole) {
   EXPECT_EQ(names(), (Names{"step-3", "step-2"}));
 }
 
+// `chmod -R g+rX` of the volume's folder, or a note that a person leaves there.
+TEST_F(PublishedCopies, KeepGoesByWhatACopyLacksNotByItsPermissions) {
+  for (const char* name : {"step-1", "step-2", "step-3"}) send(name);
+  std::filesystem::remove(volume_ / "step-3/shard");
+  std::filesystem::permissions(volume_ / "step-2/shard", std::filesystem::perms(0664));
+  std::filesystem::permissions(volume_ / "step-2", std::filesystem::perms(0775));
+  write_text(volume_ / "step-2/README", "the best one");
+  std::vector<std::string> not_whole;
+  ASSERT_OK(remove_older_copies(volume_, {1}, &not_whole));
+  EXPECT_EQ(names(), (Names{"step-3", "step-2"}));
+  EXPECT_EQ(not_whole, Names{"step-3"});
+}
+
 TEST_F(PublishedCopies, KeepSparesMultiplesOfKeepEveryAndTheBestModel) {
   for (const char* name : {"checkpoint-10", "checkpoint-11", "checkpoint-12"}) send(name);
   std::filesystem::create_directories(folder_ / "source/checkpoint-13");
