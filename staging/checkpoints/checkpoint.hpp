@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -27,18 +28,25 @@ struct Checkpoint {
   // written again look older than the proof then.
   bool stays_unproven = false;
   bool is_in_future = false;  // it changed clearly later than now, by the clock
+  std::int64_t proof_ns = 0;  // when its proof was written (proofs_in); 0: it has none of its own
+  std::optional<std::uint64_t> newer_than{};  // EntryKind::Alias: the highest step, which is older than it
 };
 SPARK_MESSAGE(Checkpoint, (name, mtime_ns, changed_ns, written, bytes, entries, inode, incomplete,
-                           is_settling, is_unproven, stays_unproven, is_in_future));
+                           is_settling, is_unproven, stays_unproven, is_in_future, proof_ns, newer_than));
 
 // On a volume, complete and with its manifest.
 struct PublishedCopy {
   std::string name;
-  std::int64_t mtime_ns = 0;  // of its source's root: when the job finished writing it
-  std::string source_name{};  // of the file or folder that was sent
-  bool operator==(const PublishedCopy&) const = default;
+  std::int64_t mtime_ns = 0;                  // of its source's root: when the job finished writing it
+  std::string source_name{};                  // of the file or folder that was sent
+  std::int64_t proof_ns = 0;                  // as that of a Checkpoint
+  std::optional<std::uint64_t> newer_than{};  // the same
+  // The same copy; the others follow from it.
+  bool operator==(const PublishedCopy& other) const {
+    return name == other.name && mtime_ns == other.mtime_ns;
+  }
 };
-SPARK_MESSAGE(PublishedCopy, (name, mtime_ns, source_name));
+SPARK_MESSAGE(PublishedCopy, (name, mtime_ns, source_name, proof_ns, newer_than));
 
 // On a volume, with a manifest that can't be read: neither counted nor deleted.
 struct UnreadableCopy {

@@ -109,11 +109,25 @@ bool is_other_folder(const std::string& name) {
                  "__pycache__"});
 }
 
-// Parts of a checkpoint that lie in the folder itself, when a trainer saves its final model there.
+bool is_alias(const std::string& name) {
+  return begins_with_any(name, {"last", "latest", "best"});
+}
+
+// The number at the end of a name is of a part of the data or of the job, and no step: nnU-Net's fold_0.
+bool is_number_of_part(std::string_view name) {
+  const std::size_t word = name.find_last_not_of("0123456789_-=.") + 1;
+  return word < name.size() && is_digit(name.back()) &&
+         ends_with_any(name.substr(0, word),
+                       {"fold", "rank", "shard", "part", "split", "chunk", "seed", "attempt", "trial", "run",
+                        "worker", "node", "gpu", "replica", "version", "phase", "stage", "task"});
+}
+
+// Parts of a checkpoint that lie in the folder itself, when a trainer saves its final model there; not
+// optimizer_100.pt beside model_100.pt.
 bool is_part(const std::string& name) {
-  return begins_with_any(name,
-                         {"training_args", "optimizer", "scheduler", "rng_state", "tokenizer", "scaler"}) ||
-         name.find("-of-") != std::string::npos;
+  const bool is_named_so =
+      begins_with_any(name, {"training_args", "optimizer", "scheduler", "rng_state", "tokenizer", "scaler"});
+  return (is_named_so && !step_of(name)) || name.find("-of-") != std::string::npos;
 }
 
 bool is_checkpoint_file(const std::string& name) {
@@ -143,10 +157,31 @@ std::optional<std::uint64_t> step_of(std::string_view whole) {
   for (const std::string_view word : {"checkpoint", "ckpt", "epoch", "ep"}) {
     if (const auto number = number_after(name, word)) return number;
   }
+  if (is_number_of_part(name)) return std::nullopt;
   std::size_t at = name.size();
   while (at > 0 && is_digit(name[at - 1])) --at;
+  constexpr std::size_t kDigits = 6;  // guided-diffusion: model000100.pt
+  const bool is_counter = at > 0 && is_letter(name[at - 1]) && name.size() - at >= kDigits;
   const bool is_last = at < name.size() && at > 0 && !is_letter(name[at - 1]) && name[at - 1] != '.';
-  return is_last ? std::optional(last_number_in(name)) : std::nullopt;
+  return is_last || is_counter ? std::optional(last_number_in(name)) : std::nullopt;
+}
+
+std::string form_of(std::string_view name) {
+  const std::string_view base = without_end(name), stem = without_version(base);
+  const std::string whole = std::string(stem).append(name.substr(base.size()));
+  if (!step_of(name)) return is_alias(lower(name)) || is_number_of_part(stem) ? whole : "";
+  std::string form;
+  for (const char c : whole) {
+    if (!is_digit(c)) {
+      form += c;
+    } else if (!form.ends_with('#'))
+      form += '#';
+  }
+  return form;
+}
+
+bool is_name_of_newest(std::string_view name) {
+  return begins_with_any(lower(name), {"last", "latest"});
 }
 
 // megatron/training/checkpointing.py: 'iter_{:07d}', get_checkpoint_tracker_filename.
@@ -168,12 +203,11 @@ EntryKind kind_of(std::string_view name, bool is_folder, Completeness::Rule rule
     return is_one ? EntryKind::Checkpoint : EntryKind::Other;
   }
   if (!is_folder && (!is_one_file || !is_checkpoint_file(lowered))) return EntryKind::Other;
+  if (lowered.ends_with("_universal")) return EntryKind::Other;  // DeepSpeed: converted from another one
   if (is_folder &&
       (is_other_folder(lowered) || (has_date(lowered) && std::ranges::none_of(lowered, is_letter))))
-    return EntryKind::Other;
-  if (lowered.ends_with("_universal")) return EntryKind::Other;  // DeepSpeed: converted from another one
-  const bool is_alias = begins_with_any(lowered, {"last", "latest", "best"});
-  return is_alias ? EntryKind::Alias : EntryKind::Checkpoint;
+    return EntryKind::Unlikely;
+  return is_alias(lowered) ? EntryKind::Alias : EntryKind::Checkpoint;
 }
 
 }  // namespace spark::staging

@@ -2,33 +2,46 @@
 // place that knows this, for local checkpoints, published ones, and those of several hosts.
 #pragma once
 
+#include <algorithm>
 #include <compare>
 #include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "staging/checkpoints/completeness.hpp"
 
 namespace spark::staging {
 
 // The step in a checkpoint's name: step-100, checkpoint-100, global_step100, iter_0000100, epoch=1-step=100,
-// 100, model_0000100.pth. Lightning's "-v1" after a name that was taken is no step, nor is a date, nor a
-// number that is only part of a model's name. Without a step, an epoch counts.
+// 100, model_0000100.pth, model000100.pt. Lightning's "-v1" after a name that was taken is no step, nor is a
+// date, the number of a part (fold_1, rank_0), or a number that belongs to a model's name. Without a step, an
+// epoch counts.
 std::optional<std::uint64_t> step_of(std::string_view name);
 
-// Where a checkpoint is in the order of its folder: by step; by the time of its proof only among those with
-// one step, and among those without. All that have a step are above those that have none.
+// What the names of one series of checkpoints have in common, such as "G_#.pth" and "D_#.pth": only within it
+// does a higher step make a lower one superfluous. Names without a number form one series; an alias, and the
+// number of a part, one each.
+std::string form_of(std::string_view name);
+
+// Where a checkpoint is in the order of its folder: by step; by time only among those with one step, and
+// among those without. All that have a step are above those that have none.
 struct Standing {
   std::optional<std::uint64_t> step;
-  std::int64_t proof_ns = 0;
+  std::int64_t time_ns = 0;
   std::string_view name;
   auto operator<=>(const Standing&) const = default;
 };
 
+// When it was completed: its folder changes with each file that someone adds to it.
+template <class Checkpoint>
+std::int64_t time_of(const Checkpoint& one) {
+  return one.proof_ns != 0 ? one.proof_ns : one.mtime_ns;
+}
 template <class Checkpoint>
 Standing standing_of(const Checkpoint& one) {
-  return {step_of(one.name), one.mtime_ns, one.name};
+  return {one.newer_than ? one.newer_than : step_of(one.name), time_of(one), one.name};
 }
 // The highest first.
 template <class Checkpoint>
@@ -43,11 +56,33 @@ inline constexpr char kMegatronTracker[] = "latest_checkpointed_iteration.txt";
 
 enum class EntryKind {
   Checkpoint,
-  Alias,      // another name of the newest or the best one: last.ckpt; a checkpoint if no other has a step
+  Alias,      // another name of the newest or the best one, if that is as new: last.ckpt (add_aliases)
+  Unlikely,   // a checkpoint only with a proof of its own: results, logs, 2026-11-27
   Temporary,  // a framework is still writing it
-  Other,      // never a checkpoint: logs, settings, scripts, pointers, reports
+  Other,      // never a checkpoint: settings, scripts, pointers, reports
 };
 EntryKind kind_of(std::string_view name, bool is_folder, Completeness::Rule rule);
+
+// last.ckpt, latest.pt; not best.ckpt, which may be a copy of an older one.
+bool is_name_of_newest(std::string_view name);
+
+// Adds the aliases that are more than that, and sorts all, the highest first: no other has a step, or this is
+// the last one and newer than the highest complete one. Lightning saves last.ckpt at each epoch, also if that
+// is none of the best, which alone have a step in their names.
+template <class Checkpoint, class IsComplete>
+void add_aliases(std::vector<Checkpoint>& all, std::vector<Checkpoint> aliases, IsComplete is_complete) {
+  constexpr std::int64_t kTimeOfACopy = 3'000'000'000;  // ns
+  std::ranges::sort(all, is_above<Checkpoint>);
+  const auto highest = std::ranges::find_if(all, is_complete);
+  const auto step = highest == all.end() ? std::nullopt : step_of(highest->name);
+  const std::int64_t time = highest == all.end() ? 0 : time_of(*highest) + kTimeOfACopy;
+  for (Checkpoint& one : aliases) {
+    if (step && (!is_name_of_newest(one.name) || time_of(one) <= time)) continue;
+    one.newer_than = step;
+    all.push_back(std::move(one));
+  }
+  std::ranges::sort(all, is_above<Checkpoint>);
+}
 
 // The file beside a checkpoint that exists while NeMo writes it.
 std::string unfinished_mark(std::string_view name);

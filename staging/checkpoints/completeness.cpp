@@ -254,15 +254,18 @@ Incomplete why_not_marked(const fs::path& path, const std::string& marker) {
 
 }  // namespace
 
-std::optional<Completeness::Rule> rule_named(std::string_view word) {
+std::optional<Completeness> completeness_named(std::string_view text) {
   using Rule = Completeness::Rule;
   constexpr std::array<std::pair<std::string_view, Rule>, 5> kRules = {{{"rename", Rule::Rename},
                                                                         {"dcp", Rule::Dcp},
                                                                         {"hf", Rule::HuggingFace},
                                                                         {"deepspeed", Rule::DeepSpeed},
                                                                         {"marker", Rule::Marker}}};
-  const auto found = std::ranges::find(kRules, word, &std::pair<std::string_view, Rule>::first);
-  return found == kRules.end() ? std::nullopt : std::optional(found->second);
+  const std::size_t colon = std::min(text.find(':'), text.size());
+  const auto found =
+      std::ranges::find(kRules, text.substr(0, colon), &std::pair<std::string_view, Rule>::first);
+  if (found == kRules.end()) return std::nullopt;
+  return Completeness{found->second, std::string(text.substr(std::min(colon + 1, text.size())))};
 }
 
 std::string best_model_of(const fs::path& checkpoint) {
@@ -272,20 +275,23 @@ std::string best_model_of(const fs::path& checkpoint) {
   return best ? fs::path(*best).filename().native() : "";
 }
 
-std::optional<std::int64_t> proved_at(const fs::path& path, const Completeness& completeness) {
+std::vector<std::string> proofs_in(const Completeness& completeness) {
   switch (completeness.rule) {
-    case Completeness::Rule::Rename:
-      return std::nullopt;
-    case Completeness::Rule::Dcp: {
-      const auto nemo = written_at(path / "weights" / ".metadata");
-      return nemo ? nemo : written_at(path / ".metadata");
-    }
+    case Completeness::Rule::Dcp:
+      return {"weights/.metadata", ".metadata"};
     case Completeness::Rule::HuggingFace:
-      return written_at(path / "trainer_state.json");
-    case Completeness::Rule::DeepSpeed:
-      return written_at(path.parent_path() / kLatest);
+      return {"trainer_state.json"};
     case Completeness::Rule::Marker:
-      return written_at(path / completeness.marker);
+      return {completeness.marker};
+    default:
+      return {};
+  }
+}
+
+std::optional<std::int64_t> proved_at(const fs::path& path, const Completeness& completeness) {
+  if (completeness.rule == Completeness::Rule::DeepSpeed) return written_at(path.parent_path() / kLatest);
+  for (const std::string& name : proofs_in(completeness)) {
+    if (const auto written = written_at(path / name)) return written;
   }
   return std::nullopt;
 }

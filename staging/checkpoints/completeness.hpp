@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace spark::staging {
 
@@ -22,12 +23,11 @@ struct Completeness {
     Marker,       // it contains a file of that name
   };
   Rule rule = Rule::Rename;
-  std::string marker;
+  std::string marker{};
 };
 
-// The rule with this name in the configuration: "rename", "dcp", "hf", "deepspeed", "marker". None of them:
-// no value.
-std::optional<Completeness::Rule> rule_named(std::string_view word);
+// As the configuration names it: "rename", "dcp", "hf", "deepspeed", "marker:NAME". None of them: no value.
+std::optional<Completeness> completeness_named(std::string_view text);
 
 struct Incomplete {
   std::string why;           // empty means that it is complete
@@ -40,6 +40,9 @@ struct Incomplete {
 Incomplete why_incomplete(const std::filesystem::path& path, bool was_complete,
                           const Completeness& completeness);
 
+// The names that its proof may have in it, the best first. None with `rename`, and with DeepSpeed, whose
+// `latest` is beside all of them.
+std::vector<std::string> proofs_in(const Completeness& completeness);
 // When the file that proves it was written, in nanoseconds; no value without one.
 std::optional<std::int64_t> proved_at(const std::filesystem::path& path, const Completeness& completeness);
 

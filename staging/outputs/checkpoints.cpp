@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <iterator>
 
 #include "base/file.hpp"
 #include "base/text.hpp"
@@ -69,13 +68,15 @@ Checkpoint checkpoint_at(const fs::path& path, const struct stat& info, const Co
                  .bytes = totals.bytes,
                  .entries = totals.entries,
                  .inode = info.st_ino,
-                 .incomplete = "",
                  .is_in_future = totals.changed_ns > future_ns};
+  const auto proved = proved_at(path, completeness);
+  if (!proofs_in(completeness).empty()) one.proof_ns = proved.value_or(0);
   const std::string mark = unfinished_mark(one.name);
   if (!totals.unreadable.empty()) {
     one.is_unproven = true;
     one.incomplete = printable(totals.unreadable) + " can't be read by the owner of the folder";
   } else if (!totals.broken_link.empty()) {
+    one.is_unproven = true;  // the job may be able to load it
     one.incomplete = "the link " + printable(totals.broken_link) +
                      " leads to nothing, or out of it: the copy would lack that file";
   } else if (::access((path.parent_path() / mark).c_str(), F_OK) == 0) {
@@ -84,8 +85,7 @@ Checkpoint checkpoint_at(const fs::path& path, const struct stat& info, const Co
     Incomplete incomplete = why_incomplete(path, is_in(known, one), completeness);
     one.incomplete = std::move(incomplete.why);
     one.is_unproven = incomplete.is_by_times;
-    one.stays_unproven =
-        one.incomplete.empty() && proved_at(path, completeness) > future_ns && totals.oldest_ns <= future_ns;
+    one.stays_unproven = one.incomplete.empty() && proved > future_ns && totals.oldest_ns <= future_ns;
   }
   return one;
 }
@@ -105,7 +105,8 @@ Result<> check_deletable(const fs::path& path) {
     entries = fs::recursive_directory_iterator(path, error);
   for (; !others && !error && entries != end(entries); entries.increment(error))
     if (!is_ours(entries->path())) others = entries->path();
-  if (error) return fail_errno(error.value(), "reading " + printable(path.native()));
+  if (error && error != std::errc::no_such_file_or_directory)
+    return fail_errno(error.value(), "reading " + printable(path.native()));
   if (!others) return {};
   return fail(Errc::Denied, printable(others->native()) + " is another user's, and this one may not empty it",
               "run the job as the owner of its folder, or change the owner with `sudo chown -R`");
@@ -127,16 +128,16 @@ Result<std::vector<Checkpoint>> list_checkpoints(const fs::path& folder, const C
       continue;
     const EntryKind kind = kind_of(name, S_ISDIR(info.st_mode), completeness.rule);
     if (kind == EntryKind::Temporary || kind == EntryKind::Other) continue;
+    const bool is_proved = !proofs_in(completeness).empty() && proved_at(folder / name, completeness);
+    if (kind == EntryKind::Unlikely && !is_proved) continue;
     Checkpoint one = checkpoint_at(folder / name, info, completeness, known, future_ns);
     one.is_settling = one.incomplete.empty() && one.changed_ns > in_ns(now - settled) &&
                       !is_in(unchanged, one) && !is_in(known, one);
     if (one.is_settling) one.incomplete = "it changed a moment ago";
     (kind == EntryKind::Alias ? aliases : checkpoints).push_back(std::move(one));
   }
-  const bool has_steps =
-      std::ranges::any_of(checkpoints, [](auto& one) { return step_of(one.name).has_value(); });
-  if (!has_steps) std::ranges::move(aliases, std::back_inserter(checkpoints));
-  std::ranges::sort(checkpoints, is_above<Checkpoint>);
+  add_aliases(checkpoints, std::move(aliases),
+              [](const Checkpoint& one) { return one.incomplete.empty() || one.is_settling; });
   return checkpoints;
 }
 

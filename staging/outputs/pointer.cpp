@@ -20,8 +20,8 @@ namespace fs = std::filesystem;
 
 constexpr std::size_t kLongestName = 4096;
 
-bool is_file(Completeness::Rule rule) {
-  return rule == Completeness::Rule::DeepSpeed;
+bool is_file(const Completeness& completeness) {
+  return completeness.rule == Completeness::Rule::DeepSpeed;
 }
 
 // A worker that is killed leaves a file under a name of ours, which the next call replaces.
@@ -45,21 +45,21 @@ Result<> write(const fs::path& path, const std::string& text) {
 
 }  // namespace
 
-std::string pointer_in(const fs::path& folder, Completeness::Rule rule) {
+std::string pointer_in(const fs::path& folder, const Completeness& rule) {
   std::error_code error;
   if (!is_file(rule)) return fs::read_symlink(folder / kLatest, error);
   const auto text = read_regular_file(folder / kLatest, kLongestName);
   return text ? std::string(trim(*text)) : "";
 }
 
-Result<> point_at_highest(const fs::path& folder, Completeness::Rule rule) {
-  UnreadableCopies unreadable;
-  const auto copies = published_checkpoints(folder, rule, &unreadable);
+Result<> point_at_highest(const fs::path& folder, const Completeness& rule) {
+  NotListed not_listed;
+  const auto copies = published_checkpoints(folder, rule, &not_listed);
   if (!copies) return copies.take_error();
   if (copies->empty()) return {};
   const std::string& name = copies->front().name;
   const bool may_be_other = std::ranges::any_of(
-      unreadable, [&](const UnreadableCopy& one) { return step_of(one.name) > step_of(name); });
+      not_listed.unreadable, [&](const UnreadableCopy& one) { return step_of(one.name) > step_of(name); });
   if (may_be_other) return {};
   if (const auto iteration = megatron_iteration(name)) {
     if (auto written = write(folder / kMegatronTracker, std::to_string(*iteration)); !written) return written;

@@ -12,10 +12,10 @@ namespace spark::staging {
 
 // What `latest` in the folder names: a symbolic link; with the rule `deepspeed` the file that DeepSpeed
 // reads. Empty if there is none of that kind.
-std::string pointer_in(const std::filesystem::path& folder, Completeness::Rule rule);
+std::string pointer_in(const std::filesystem::path& folder, const Completeness& rule);
 
 // Points `latest` at the highest checkpoint there, by one rename, durably. An empty folder is left as it is.
 // Refused if there is a `latest` of another kind, which belongs to the job.
-Result<> point_at_highest(const std::filesystem::path& folder, Completeness::Rule rule);
+Result<> point_at_highest(const std::filesystem::path& folder, const Completeness& rule);
 
 }  // namespace spark::staging

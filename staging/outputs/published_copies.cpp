@@ -46,16 +46,30 @@ Found none_or(Error error) {
   return fail(std::move(error));
 }
 
+// When the checkpoint's proof was written, 0 without one; `manifest` is behind its root.
+std::int64_t proof_in(ManifestReader& manifest, const std::vector<std::string>& names) {
+  std::map<std::string, std::int64_t> times;
+  for (auto entry = manifest.next(); entry && times.size() < names.size(); entry = manifest.next()) {
+    if (std::ranges::find(names, entry->path.view()) != names.end())
+      times[std::string(entry->path.view())] = entry->mtime_ns;
+  }
+  const auto best = std::ranges::find_if(names, [&](auto& name) { return times.contains(name); });
+  return best == names.end() ? 0 : times[*best];
+}
+
 // None if it was not published there. Its time is that of the manifest: the volume's changes with a file that
 // is added to it, and with a delegation that the NFS server recalls.
-Found copy_at(const Destination& destination) {
+Found copy_at(const Destination& destination, const std::vector<std::string>& proofs) {
   auto manifest = manifest_of_published(destination);
   if (!manifest) return none_or(manifest.error());
   if (!*manifest) return std::optional<PublishedCopy>();
   const auto root = (*manifest)->next();
   std::filesystem::path source = (*manifest)->header().source;
   if (!source.has_filename()) source = source.parent_path();
-  if (root) return std::optional(PublishedCopy{destination.name, root->mtime_ns, source.filename()});
+  if (root) {
+    const std::int64_t proof_ns = proofs.empty() ? 0 : proof_in(**manifest, proofs);
+    return std::optional(PublishedCopy{destination.name, root->mtime_ns, source.filename(), proof_ns});
+  }
   if (auto read = (*manifest)->error(); !read) {
     read.error().what = "reading " + printable(destination.manifest().native()) + ": " + read.error().what;
     return none_or(std::move(read.error()));
@@ -88,18 +102,27 @@ Result<> remove_stray_manifests(const std::filesystem::path& folder, const std::
   return {};
 }
 
-// None if the name is not that of a partial folder.
-std::optional<Destination> destination_of_partial(const std::filesystem::path& folder,
-                                                  const std::string& name) {
-  if (!name.starts_with('.') || !name.ends_with(kPartialSuffix)) return std::nullopt;
-  Destination destination{folder, name.substr(1, name.size() - sizeof kPartialSuffix)};
-  return destination.partial().filename() == name ? std::optional(std::move(destination)) : std::nullopt;
-}
-
-// Between the two steps of a replacement (Replacing::InTwoSteps), or interrupted there.
-bool is_being_replaced(const Destination& destination) {
-  return is_there(destination.partial() / "replaced").value_or(false) &&
-         !is_there(destination.path()).value_or(true);
+Result<std::vector<PublishedCopy>> copies_in(const std::filesystem::path& folder,
+                                             const std::vector<std::string>& proofs, NotListed* not_listed) {
+  const auto names = names_of(folder);
+  if (!names) return names.take_error();
+  std::vector<PublishedCopy> copies;
+  for (const std::string& name : *names) {
+    const auto replaced = not_listed == nullptr ? std::nullopt : being_replaced(folder, name);
+    if (replaced)
+      not_listed->unreadable.push_back({replaced->name, printable(replaced->path().native()) +
+                                                            " is being replaced, or that was interrupted"});
+    if (name.starts_with('.')) continue;
+    auto copy = copy_at({folder, name}, proofs);
+    if (!copy && not_listed == nullptr) return copy.take_error();
+    if (!copy) {
+      not_listed->unreadable.push_back({name, copy.error().message()});
+    } else if (*copy) {
+      copies.push_back(std::move(**copy));
+    } else if (not_listed != nullptr)
+      not_listed->unknown.push_back(name);
+  }
+  return copies;
 }
 
 }  // namespace
@@ -122,58 +145,45 @@ Result<std::optional<ManifestReader>> manifest_of_published(const Destination& d
   return std::optional<ManifestReader>();
 }
 
-Result<> finish_publishings(const std::filesystem::path& folder) {
-  const auto names = names_of(folder);
-  if (!names) return names.take_error();
-  for (const std::string& name : *names) {
-    const auto destination = destination_of_partial(folder, name);
-    if (!destination || !is_there(destination->partial() / "manifest").value_or(false)) continue;
-    auto area = PartialArea::try_open(destination->partial());
-    if (!area) continue;
-    if (auto finished = recover_publishing(*destination, *area); !finished) return finished;
-  }
-  return {};
-}
-
 Result<std::vector<PublishedCopy>> published_copies(const std::filesystem::path& folder,
-                                                    UnreadableCopies* unreadable) {
-  const auto names = names_of(folder);
-  if (!names) return names.take_error();
-  std::vector<PublishedCopy> copies;
-  for (const std::string& name : *names) {
-    const auto replaced = unreadable == nullptr ? std::nullopt : destination_of_partial(folder, name);
-    if (replaced && is_being_replaced(*replaced))
-      unreadable->push_back({replaced->name, printable(replaced->path().native()) +
-                                                 " is being replaced, or that was interrupted"});
-    if (name.starts_with('.')) continue;
-    auto copy = copy_at({folder, name});
-    if (!copy && unreadable == nullptr) return copy.take_error();
-    if (!copy) {
-      unreadable->push_back({name, copy.error().message()});
-    } else if (*copy)
-      copies.push_back(std::move(**copy));
+                                                    NotListed* not_listed) {
+  auto copies = copies_in(folder, {}, not_listed);
+  if (copies) {
+    std::ranges::sort(*copies, [](const PublishedCopy& a, const PublishedCopy& b) {
+      return a.mtime_ns != b.mtime_ns ? a.mtime_ns > b.mtime_ns : a.name > b.name;
+    });
   }
-  std::ranges::sort(copies, [](const PublishedCopy& a, const PublishedCopy& b) {
-    return a.mtime_ns != b.mtime_ns ? a.mtime_ns > b.mtime_ns : a.name > b.name;
-  });
   return copies;
 }
 
 Result<std::vector<PublishedCopy>> published_checkpoints(const std::filesystem::path& folder,
-                                                         std::optional<Completeness::Rule> rule,
-                                                         UnreadableCopies* unreadable) {
-  auto copies = published_copies(folder, unreadable);
-  const auto is_other = [&](const std::string& name) {
+                                                         const std::optional<Completeness>& rule,
+                                                         NotListed* not_listed) {
+  auto copies = copies_in(folder, rule ? proofs_in(*rule) : std::vector<std::string>(), not_listed);
+  if (!copies) return copies;
+  std::vector<PublishedCopy> aliases;
+  const auto kind = [&](const std::string& name) {
     std::error_code error;  // nothing may have the name now
-    const bool is_folder = !std::filesystem::is_regular_file(folder / name, error);
-    const EntryKind kind = kind_of(name, is_folder, *rule);
-    return kind == EntryKind::Other || kind == EntryKind::Temporary;
+    const bool is_folder =
+        !std::filesystem::is_regular_file(std::filesystem::symlink_status(folder / name, error));
+    return kind_of(name, is_folder, rule->rule);
   };
-  if (copies && rule)
-    std::erase_if(*copies, [&](auto& one) { return is_other(one.name) || one.source_name != one.name; });
-  if (unreadable != nullptr && rule)
-    std::erase_if(*unreadable, [&](auto& one) { return is_other(one.name); });
-  if (copies) std::ranges::sort(*copies, is_above<PublishedCopy>);
+  const auto is_other = [&](const std::string& name) {
+    return kind(name) != EntryKind::Checkpoint && kind(name) != EntryKind::Alias;
+  };
+  if (rule) {
+    std::erase_if(*copies, [&](const PublishedCopy& one) {
+      const bool is_proved = kind(one.name) == EntryKind::Unlikely && one.proof_ns != 0;
+      if (one.source_name != one.name || (is_other(one.name) && !is_proved)) return true;
+      if (kind(one.name) == EntryKind::Alias) aliases.push_back(one);
+      return kind(one.name) == EntryKind::Alias;
+    });
+  }
+  if (rule && not_listed != nullptr) {
+    std::erase_if(not_listed->unreadable, [&](const auto& one) { return is_other(one.name); });
+    std::erase_if(not_listed->unknown, is_other);
+  }
+  add_aliases(*copies, std::move(aliases), [](const PublishedCopy&) { return true; });
   return copies;
 }
 
@@ -194,30 +204,38 @@ Result<std::vector<RemovedCopy>> remove_older_copies(const std::filesystem::path
   const auto names = names_of(folder);
   if (!names) return names.take_error();
   if (auto removed = remove_stray_manifests(folder, *names); !removed) return removed.take_error();
-  UnreadableCopies unreadable;
-  const auto copies = published_checkpoints(folder, keep.rule, &unreadable);
+  NotListed not_listed;
+  const auto copies = published_checkpoints(folder, keep.rule, &not_listed);
   if (!copies) return copies.take_error();
   const std::size_t count = std::max<std::size_t>(keep.count, 1);
-  std::map<bool, std::vector<WholeCopy>> kept;  // with a step, and without
+  struct Series {
+    std::vector<WholeCopy> whole;
+    std::size_t steps = 0;  // that these have
+  };
+  std::map<std::string, Series> kept;  // by form
   std::vector<RemovedCopy> removed;
   std::string best;
   for (const PublishedCopy& copy : *copies) {
     const auto step = step_of(copy.name);
-    std::vector<WholeCopy>& above = kept[step.has_value()];
-    if (above.size() < count) {
-      if (auto whole = check_whole(folder, copy)) {
-        above.push_back(std::move(*whole));
+    Series& above = kept[form_of(copy.name)];
+    const bool is_same_step = step && !above.whole.empty() && step_of(above.whole.back().copy().name) == step;
+    if (is_same_step || above.steps < count) {
+      auto whole = check_whole(folder, copy);
+      if (whole && above.whole.empty() && best.empty()) best = best_model_of(folder / copy.name);
+      if (whole && !is_same_step) ++above.steps;
+      if (whole) {
+        above.whole.push_back(std::move(*whole));
       } else if (not_whole != nullptr) {
         not_whole->push_back(copy.name);
       }
-      if (above.size() == 1 && best.empty()) best = best_model_of(folder / above.front().copy().name);
       continue;
     }
     const bool is_kept_always = step && keep.every > 0 && *step % keep.every == 0;
     if (is_kept_always || keep.spared.contains(copy.name) || copy.name == best) continue;
-    if (auto gone = remove_copy({folder, copy.name}, above.front()); !gone) return gone.take_error();
+    if (auto gone = remove_copy({folder, copy.name}, above.whole.front()); !gone) return gone.take_error();
     removed.push_back({copy.name, "keep is " + std::to_string(count) + ", and " +
-                                      printable(above.back().copy().name) + " and those above it are whole"});
+                                      printable(above.whole.back().copy().name) +
+                                      " and those above it are whole"});
   }
   return removed;
 }

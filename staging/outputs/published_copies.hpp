@@ -17,26 +17,27 @@
 
 namespace spark::staging {
 
-using UnreadableCopies = std::vector<UnreadableCopy>;
+// What else is in such a folder.
+struct NotListed {
+  std::vector<UnreadableCopy> unreadable;  // with manifests that can't be read
+  std::vector<std::string> unknown;        // without one: a person may have copied them
+};
 
 // None if nothing was published there. After a crash between the two renames of a publishing, the manifest is
 // that in the partial folder.
 Result<std::optional<ManifestReader>> manifest_of_published(const Destination& destination);
 
-// Completes those that were interrupted; those in progress are left to their processes.
-Result<> finish_publishings(const std::filesystem::path& folder);
-
 // The latest first, by the time of its source. Entries without a manifest of their own are not listed. If a
 // manifest can't be read, the newest copy might be missing from the list: an error, unless the caller wants
 // those too. So is one of which nothing has the name while it is replaced.
 Result<std::vector<PublishedCopy>> published_copies(const std::filesystem::path& folder,
-                                                    UnreadableCopies* unreadable = nullptr);
+                                                    NotListed* not_listed = nullptr);
 
 // The highest first (is_above). With the rule of an output: only those that are checkpoints by their names
 // (kind_of) and had that name when they were sent, since a person may have sent anything into its folder.
 Result<std::vector<PublishedCopy>> published_checkpoints(
-    const std::filesystem::path& folder, std::optional<Completeness::Rule> rule = std::nullopt,
-    UnreadableCopies* unreadable = nullptr);
+    const std::filesystem::path& folder, const std::optional<Completeness>& rule = std::nullopt,
+    NotListed* not_listed = nullptr);
 
 // Proof that a published copy is whole: everything that its manifest lists is there, with its sizes, whatever
 // was added or done to its permissions since. Only check_whole makes one.
@@ -52,20 +53,19 @@ class WholeCopy {
 std::optional<WholeCopy> check_whole(const std::filesystem::path& folder, const PublishedCopy& copy);
 
 struct Keep {
-  std::size_t count = 1;              // of the highest whole copies
+  std::size_t count = 1;              // steps with whole copies, or copies without a step, of each form_of
   std::uint64_t every = 0;            // steps that are a multiple of it stay; 0 means none
   std::set<std::string> spared = {};  // these stay as well
-  std::optional<Completeness::Rule> rule = std::nullopt;  // of an output; see published_checkpoints
+  std::optional<Completeness> rule = std::nullopt;  // of an output; see published_checkpoints
 };
 struct RemovedCopy {
   std::string name, because;  // `because`: a sentence
 };
 
-// Deletes published copies that are not to be kept: only below `count` copies that are whole, counted
-// separately with and without a step, and never the best model that the highest one names, nor one whose
-// manifest can't be read. A copy disappears by one rename before any of it is deleted. Also deletes the
-// remains of an interrupted call. `not_whole` gets the names of those that don't count, as they lack
-// something: older ones stay for them.
+// Deletes published copies that are not to be kept: only below `count` whole ones of their series, and never
+// the best model that the highest one names, nor one whose manifest can't be read. A copy disappears by one
+// rename before any of it is deleted. Also deletes the remains of an interrupted call. `not_whole` gets
+// the names of those that don't count, as they lack something: older ones stay for them.
 Result<std::vector<RemovedCopy>> remove_older_copies(const std::filesystem::path& folder, const Keep& keep,
                                                      std::vector<std::string>* not_whole = nullptr);
 

@@ -1,7 +1,6 @@
 #include "daemon/outputs/watch/checkpoint_plan.hpp"
 
 #include <algorithm>
-#include <array>
 #include <utility>
 
 #include "daemon/config/parse.hpp"
@@ -38,29 +37,69 @@ Turn turn_of(const LocalCheckpoint& local, const std::vector<BegunCheckpoint>& b
   return found->has_others ? Turn::AwaitedByOthers : Turn::New;
 }
 
-// The one on the volume that makes this one superfluous; null if there is none. Only a higher step does so,
-// or, among those without one, a later time. Other hosts' clocks may be ahead: their times count only if this
-// host has the same checkpoint, and never against one that they wait for.
+bool has_step(const LocalCheckpoint& one) {
+  return !one.newer_than && staging::step_of(one.name).has_value();
+}
+
+// The local checkpoint with the times of this host's clock, if there is one: other hosts' may be ahead.
+const LocalCheckpoint* own_of(const PublishedCheckpoint& copy, const config::Output& output,
+                              const Holdings& held, const Changes& sent) {
+  const LocalCheckpoint* own = output.nodes > 1 ? find_in(held.local, copy.name) : nullptr;
+  return own != nullptr && !is_rewritten(*own, sent) ? own : nullptr;
+}
+
+// The one on the volume that makes this one superfluous; null if there is none. Only one of its series does:
+// a higher step, or, among those without one, a later time. Other hosts' times count only if this host has
+// the same checkpoint, and never against one that they wait for.
 const PublishedCheckpoint* overtaking(const LocalCheckpoint& one, Turn turn, const config::Output& output,
                                       const Holdings& held, const Changes& sent) {
-  if (!held.published) return nullptr;
-  const bool has_step = staging::step_of(one.name).has_value();
+  if (!held.published || held.published->empty()) return nullptr;
+  const PublishedCheckpoint& highest = held.published->front();
+  if (one.newer_than && staging::standing_of(highest) > staging::standing_of(one)) return &highest;
   const auto there = std::ranges::find_if(*held.published, [&](const PublishedCheckpoint& copy) {
-    return staging::step_of(copy.name).has_value() == has_step;
+    return staging::form_of(copy.name) == staging::form_of(one.name);
   });
   if (there == held.published->end()) return nullptr;
-  if (has_step) return staging::step_of(there->name) > staging::step_of(one.name) ? &*there : nullptr;
-  const LocalCheckpoint* own = output.nodes > 1 ? find_in(held.local, there->name) : nullptr;
-  const bool is_own_time = output.nodes <= 1 || (own != nullptr && !is_rewritten(*own, sent));
+  if (has_step(one)) return staging::step_of(there->name) > staging::step_of(one.name) ? &*there : nullptr;
+  const LocalCheckpoint* own = own_of(*there, output, held, sent);
+  const bool is_own_time = output.nodes <= 1 || own != nullptr;
   if (!is_own_time && turn == Turn::AwaitedByOthers) return nullptr;
-  return one.mtime_ns < (own != nullptr && is_own_time ? own->mtime_ns : there->mtime_ns) ? &*there : nullptr;
+  const std::int64_t time = own != nullptr ? staging::time_of(*own) : staging::time_of(*there);
+  return staging::time_of(one) < time ? &*there : nullptr;
 }
+
+// The job went back to an earlier step, and has saved this one since.
+bool is_after(const LocalCheckpoint& one, const PublishedCheckpoint& above, const config::Output& output,
+              const Holdings& held, const Changes& sent) {
+  const LocalCheckpoint* own = own_of(above, output, held, sent);
+  if (output.nodes > 1 && own == nullptr) return false;
+  return staging::time_of(one) > (own != nullptr ? staging::time_of(*own) : staging::time_of(above));
+}
+
+// Checkpoints of one form (staging::form_of), the highest first.
+struct Series {
+  std::optional<std::uint64_t> step;  // of the last one; a step may have several, as with Lightning's "-v1"
+  std::uint32_t kept = 0;             // steps, or checkpoints without one
+  bool is_due = true;                 // all above are sent, and not completed by other hosts
+  bool are_stuck = true;              // the same, with this one
+
+  void add(const LocalCheckpoint& one, Turn turn) {
+    const auto its_step = has_step(one) ? staging::step_of(one.name) : std::nullopt;
+    if (kept == 0 || !its_step || its_step != step) {
+      ++kept;
+      is_due = are_stuck;
+    }
+    step = its_step;
+    are_stuck = are_stuck && turn == Turn::Stuck;
+  }
+};
 
 }  // namespace
 
 std::string rule_of(const config::Output& output) {
   using config::Complete;
-  return config::to_string(output.complete == Complete::OnRequest ? Complete::Rename : output.complete);
+  const auto rule = output.complete == Complete::OnRequest ? Complete::Rename : output.complete;
+  return config::to_string(rule) + (rule == Complete::Marker ? ":" + output.marker : "");
 }
 
 std::string path_on_volume(const config::Output& output, const std::string& name) {
@@ -89,13 +128,10 @@ CheckpointPlan plan_checkpoints(const config::Output& output, const Holdings& he
   const std::vector<PublishedCheckpoint>& published = held.published ? *held.published : kNone;
   CheckpointPlan plan;
   Turn turn_of_send = Turn::None;
-  std::array<std::uint32_t, 2> kept{};     // without a step, and with
-  std::array<bool, 2> is_due{true, true};  // the same: all above are sent, and not completed by other hosts
+  std::map<std::string, Series> all;  // by form
   bool is_highest = true;
   for (const LocalCheckpoint& one : held.local) {
     if (!one.incomplete.empty()) continue;
-    const bool has_step = staging::step_of(one.name).has_value();
-    const bool is_newest = kept[has_step]++ == 0;
     const bool is_again = is_rewritten(one, sent);
     const bool is_known = held.published ? is_published(output, one, published) : sent.contains(one.name);
     const bool is_there = is_known && !is_again;
@@ -103,17 +139,22 @@ CheckpointPlan plan_checkpoints(const config::Output& output, const Holdings& he
     const bool is_replaced =
         !is_known && !is_again && sent.contains(one.name) && find_in(published, one.name);
     const Turn turn = turn_of(one, held.begun);
+    Series& series = all[staging::form_of(one.name)];
+    series.add(one, turn);
     const bool is_update = is_again && find_in(published, one.name) != nullptr;
     const PublishedCheckpoint* above = is_update ? nullptr : overtaking(one, turn, output, held, sent);
     const bool is_kept = is_kept_always(output, held, one.name);
-    if (std::exchange(is_highest, false)) {
-      plan.is_newest_pending = !is_known && !is_replaced && above == nullptr;
-      if (above != nullptr && !is_there && !is_kept && !sent.contains(one.name))
-        plan.overtaken_by = above->name;
+    const bool was_sent = sent.contains(one.name) && !is_again;
+    const bool is_back = above != nullptr && !is_there && !is_kept && !was_sent &&
+                         (is_highest || is_after(one, *above, output, held, sent));
+    if (is_back && plan.overtaken.empty()) {
+      plan.overtaken = one.name;
+      plan.overtaken_by = above->name;
     }
+    if (std::exchange(is_highest, false))
+      plan.is_newest_pending = !is_known && !is_replaced && above == nullptr;
     // A checkpoint that waits behind the newest is superfluous as soon as the newest is published.
-    const bool is_next = (is_due[has_step] || turn == Turn::AwaitedByOthers) && above == nullptr;
-    is_due[has_step] = is_due[has_step] && turn == Turn::Stuck;
+    const bool is_next = (series.is_due || turn == Turn::AwaitedByOthers) && above == nullptr;
     if (!is_there && !is_replaced && (is_update || is_kept || is_next)) {
       plan.backlog += one.bytes;
       ++plan.waiting;
@@ -124,8 +165,8 @@ CheckpointPlan plan_checkpoints(const config::Output& output, const Holdings& he
       }
       continue;
     }
-    if (!has_step || is_newest || output.keep_local == 0 || kept[true] <= output.keep_local) continue;
-    if (one.name == held.best) continue;
+    if (!has_step(one) || series.kept <= std::max(output.keep_local, 1U) || output.keep_local == 0) continue;
+    if (one.name == held.best || is_back) continue;
     const PublishedCheckpoint* copy = is_there ? find_in(published, one.name) : above;
     if (copy != nullptr) plan.surplus.push_back({one.name, one.written, *copy});
   }

@@ -45,7 +45,9 @@ struct CheckpointPlan {
   Bytes backlog = 0;               // of all that are still to be sent
   unsigned waiting = 0;            // their number
   bool is_newest_pending = false;  // neither the highest complete local one nor a higher one is on the volume
-  std::string overtaken_by;        // the highest complete local one is not sent, as this one is above it
+  // Not sent, as the other one on the volume is above it: the highest complete local one, or one that a job
+  // saved after it went back to an earlier step. Empty: there is none.
+  std::string overtaken, overtaken_by;
 };
 
 // The rule for completeness, for a request to a worker.
@@ -62,11 +64,13 @@ bool is_published(const config::Output& output, const LocalCheckpoint& local,
 
 // `sent`: the writes at the time of sending (in earlier records: the changes), as far as known. The highest
 // complete checkpoint is sent first; once it is on the volume, lower ones are no longer sent, unless
-// `keep_every` requires it, or the job calls it its best. Several hosts may have different ones, so one that
-// another host has begun is sent before the highest, and the next lower one if the other hosts don't complete
-// the highest: the highest that all hosts have is always published. A
-// checkpoint that was written again after sending is sent again while the volume has it. Those without a step
-// are ordered among themselves, by time, and are never surplus. Neither is the highest complete one.
+// `keep_every` requires it, or the job calls it its best. All of this counts within one series, as of
+// G_100.pth and G_200.pth beside D_100.pth (staging::form_of). Several hosts may have different ones, so one
+// that another host has begun is sent before the highest, and the next lower one if the other hosts don't
+// complete the highest: the highest that all hosts have is always published. A checkpoint that was written
+// again after sending is sent again while the volume has it. Those without a step are ordered by time, and
+// are never surplus. Neither is the highest complete one of a series, nor one that a job saved after the
+// higher one that is on the volume.
 CheckpointPlan plan_checkpoints(const config::Output& output, const Holdings& held, const Changes& sent);
 
 // {NAME: nanoseconds}; null gives no changes.

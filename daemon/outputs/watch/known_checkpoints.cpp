@@ -5,6 +5,7 @@
 
 #include "base/text.hpp"
 #include "daemon/log.hpp"
+#include "staging/checkpoints/checkpoint_name.hpp"
 
 namespace spark::outputs {
 
@@ -55,6 +56,7 @@ void KnownCheckpoints::mark_remnants(std::vector<LocalCheckpoint>& local) const 
                           known->second.inode == static_cast<std::int64_t>(one.inode) &&
                           static_cast<std::int64_t>(one.entries) < known->second.entries;
     if (!has_lost || !one.incomplete.empty()) continue;
+    one.is_unproven = true;  // the job may have removed a file on purpose
     one.incomplete =
         "it has lost files since it was complete, as in an interrupted deletion; if it is right, send it "
         "with "
@@ -128,10 +130,19 @@ asio::awaitable<void> KnownCheckpoints::remember(SteadyTime begun, const std::ve
   const Known now{converted(known_.flushed, local), converted(known_.sent, local),
                   converted(known_.unproven, local)};
   Known next;
+  // Of several hosts also those of one that is not here at the moment: the job may delete it and save it
+  // again.
+  const auto published_step =
+      published != nullptr && !published->empty() ? staging::step_of(published->front().name) : std::nullopt;
+  const auto keep_later = [&](const Changes& known, Changes& kept) {
+    for (const auto& [name, written] : known) {
+      if (output_.nodes > 1 && staging::step_of(name) >= published_step) kept[name] = written;
+    }
+  };
+  keep_later(known_.shards, next.shards);
+  keep_later(now.sent, next.sent);
   for (const LocalCheckpoint& one : local) {
     if (const auto known = now.sent.find(one.name); known != now.sent.end()) next.sent.insert(*known);
-    const auto shard = known_.shards.find(one.name);
-    if (shard != known_.shards.end()) next.shards.insert(*shard);
     if (const Whole whole = whole_now(one); whole.entries > 0) next.whole[one.name] = whole;
     const bool was_flushed = has(now.flushed, one);
     const bool was_unproven = since_[one.name].is_unproven || has(now.unproven, one);
@@ -140,6 +151,7 @@ asio::awaitable<void> KnownCheckpoints::remember(SteadyTime begun, const std::ve
     if (!one.incomplete.empty() && !was_flushed) continue;
     next.flushed[one.name] = one.written;
     if (!one.incomplete.empty() || published == nullptr || !is_published(output_, one, *published)) continue;
+    const auto shard = known_.shards.find(one.name);
     // Sent before this was recorded, or manually, or published by another host with this one's shard.
     next.sent.emplace(one.name, shard == known_.shards.end() ? one.written : shard->second);
     next.shards.erase(one.name);
@@ -156,8 +168,8 @@ asio::awaitable<void> KnownCheckpoints::save() {
   Known saving = known_;
   json::object content{{"flushed", changes_to_json(saving.flushed)}, {"sent", changes_to_json(saving.sent)}};
   json::object wholes;
-  if (!saving.unproven.empty()) content["unproven"] = changes_to_json(saving.unproven);
   if (!saving.shards.empty()) content["shards"] = changes_to_json(saving.shards);
+  if (!saving.unproven.empty()) content["unproven"] = changes_to_json(saving.unproven);
   for (const auto& [name, whole] : saving.whole) wholes[name] = {whole.inode, whole.entries};
   if (!wholes.empty()) content["whole"] = std::move(wholes);
   json::object record{{"file", file()}, {"content", std::move(content)}};

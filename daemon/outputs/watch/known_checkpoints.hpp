@@ -56,7 +56,8 @@ class KnownCheckpoints {
     bool operator==(const Whole&) const = default;
   };
   struct Known {
-    Changes flushed, sent, unproven, shards{};  // shards: see mark_shard_sent
+    Changes flushed, sent, unproven;
+    Changes shards{};  // see mark_shard_sent
     std::map<std::string, Whole> whole{};
     bool operator==(const Known&) const = default;
   };

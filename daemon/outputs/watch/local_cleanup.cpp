@@ -68,7 +68,8 @@ asio::awaitable<Result<std::vector<DeletionProof>>> LocalCleanup::prove(std::vec
   call.verb = "list-published";
   call.subject = "volume " + printable(output_.volume);
   call.deadline = context_.timings.scan;
-  call.request = {{"path", output_.to}, {"uid", owner}, {"check", std::move(check)}};
+  call.request = {
+      {"path", output_.to}, {"rule", rule_of(output_)}, {"uid", owner}, {"check", std::move(check)}};
   place->add_to(call.request);
   const auto listed = co_await context_.runner.run(std::move(call));
   if (!listed) co_return fail(listed.error());

@@ -77,7 +77,6 @@ asio::awaitable<Result<WatchedOutput::Seen>> WatchedOutput::look() {
   call.deadline = context_.timings.scan;
   call.request = {{"path", settings_.path.native()},
                   {"rule", rule_of(settings_)},
-                  {"marker", settings_.marker},
                   {"flushed", changes_to_json(known_.flushed())},
                   {"unchanged", changes_to_json(known_.unchanged())},
                   {"unproven", changes_to_json(known_.unproven())}};
@@ -153,6 +152,7 @@ asio::awaitable<void> WatchedOutput::list_published(Seen& seen) {
   seen.pointer = get_string(*answer, "latest").value_or("");
   seen.unreadable = staging::rows_from_json<UnreadableCopy>(*answer, "unreadable");
   seen.volume_bytes = static_cast<Bytes>(get_int(*answer, "volume_bytes").value_or(0));
+  seen.unknown = get_strings(*answer, "unknown");
   seen.begun = staging::rows_from_json<BegunCheckpoint>(*answer, "begun");
   known_.mark_stuck(seen.begun);
 }

@@ -71,6 +71,7 @@ class WatchedOutput : public std::enable_shared_from_this<WatchedOutput> {
     std::string misnamed;  // a folder that looks like a checkpoint, if none counts; empty means none
     std::string pointer;   // name of the checkpoint that `latest` there leads to
     std::vector<UnreadableCopy> unreadable;  // on the volume
+    std::vector<std::string> unknown;        // there without a manifest: a person may have copied them
     Bytes volume_bytes = 0;
   };
   asio::awaitable<Result<Seen>> look();

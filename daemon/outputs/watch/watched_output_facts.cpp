@@ -51,7 +51,7 @@ std::string WatchedOutput::unsent_of(const Seen& seen, const CheckpointPlan& pla
   if (!newest.incomplete.empty())
     return printable(newest.name) + where + ", as it is not complete: " + newest.incomplete;
   if (!plan.overtaken_by.empty()) {
-    return printable(newest.name) + where + ": " + printable(plan.overtaken_by) +
+    return printable(plan.overtaken) + where + ": " + printable(plan.overtaken_by) +
            " there is of a later step; if the job went back to an earlier one, delete that";
   }
   if (!plan.send) return "";

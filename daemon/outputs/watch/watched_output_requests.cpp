@@ -139,6 +139,12 @@ tl::unexpected<Error> WatchedOutput::no_latest(const Seen& seen) const {
                 "delete it, or send it with `spark-stage stage-out " + folder + "/" +
                     printable(unproven->name) + " " + printable(destination) + nodes + "` if it is right");
   }
+  if (!seen.unknown.empty()) {
+    const std::string there = settings_.volume + ":" + path_on_volume(settings_, seen.unknown.front());
+    return fail(Errc::Unavailable,
+                name + ": " + printable(there) + " may be a checkpoint, but stage-out did not copy it there",
+                "send it from a folder with `spark-stage stage-out`, or rename it if it is none");
+  }
   return nothing_complete(settings_, seen.local);
 }
 

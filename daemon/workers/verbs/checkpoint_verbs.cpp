@@ -42,8 +42,7 @@ Result<uid_t> become_owner_of(const std::string& folder) {
 }
 
 staging::Completeness completeness_of(const json::object& request) {
-  using Rule = staging::Completeness::Rule;
-  return {staging::rule_named(get_text(request, "rule")).value_or(Rule::Rename), get_text(request, "marker")};
+  return staging::completeness_named(get_text(request, "rule")).value_or(staging::Completeness());
 }
 
 // When the host booted; no value if unknown.
@@ -85,7 +84,7 @@ Result<uid_t> user_of(const json::object& request, const std::filesystem::path& 
 
 }  // namespace
 
-// {"path", "rule", "marker", "boot_ns", "flushed", "unchanged", "unproven": each {NAME: WRITTEN}} →
+// {"path", "rule", "boot_ns", "flushed", "unchanged", "unproven": each {NAME: WRITTEN}} →
 // {"uid", "boot_ns", "checkpoints": [staging::Checkpoint], "best", "cpu_us", "other", "held_in", "holds"},
 // the highest first. "flushed" lists the checkpoints known to be complete and on the drive; other complete
 // ones are flushed now, or unproven (mark_unproven). "unchanged": those that have been as they are for a
@@ -136,8 +135,8 @@ Result<json::object> scan_output_verb(const json::object& request, const Progres
 
 // {"root", "mount", "mounted", "path", "rule", "uid", "check": [NAME]} → {"copies", "whole":
 // [staging::PublishedCopy], "begun": [staging::BegunCheckpoint], "unreadable": [staging::UnreadableCopy],
-// "volume_bytes", "latest"}. "copies", the highest first: the copies that
-// stage-out published in that folder. "unreadable": those whose manifests can't be read. "begun": those of
+// "unknown": [NAME], "volume_bytes", "latest"}. "copies", the highest first: the copies that
+// stage-out published in that folder. "unreadable", "unknown": staging::NotListed. "begun": those of
 // which only some hosts' shards are there. "whole": those of "check" that lack nothing (check_whole).
 // "latest": see pointer_in. Without "uid": as the folder's owner.
 Result<json::object> list_published_verb(const json::object& request, const ProgressLine& /*progress*/) {
@@ -147,9 +146,9 @@ Result<json::object> list_published_verb(const json::object& request, const Prog
   const auto uid = user_of(request, folder);
   if (!uid) return uid.take_error();
   if (auto user = become_user(*uid); !user) return user.take_error();
-  const auto rule = staging::rule_named(get_text(request, "rule"));
-  staging::UnreadableCopies unreadable;
-  const auto copies = staging::published_checkpoints(folder, rule, &unreadable);
+  const auto rule = staging::completeness_named(get_text(request, "rule"));
+  staging::NotListed others;
+  const auto copies = staging::published_checkpoints(folder, rule, &others);
   if (!copies && copies.error().kind != Errc::NotFound) return copies.take_error();
   const auto check = get_strings(request, "check");
   std::vector<staging::PublishedCopy> whole;
@@ -158,7 +157,7 @@ Result<json::object> list_published_verb(const json::object& request, const Prog
     const bool is_asked = std::ranges::find(check, one.name) != check.end();
     if (is_asked && staging::check_whole(folder, one)) whole.push_back(one);
   }
-  for (staging::UnreadableCopy& one : unreadable) one.reason = printable(one.reason);
+  for (staging::UnreadableCopy& one : others.unreadable) one.reason = printable(one.reason);
   const auto host = this_host();
   if (!host) return host.take_error();
   const auto begun = staging::begun_checkpoints(folder, *host);
@@ -166,7 +165,8 @@ Result<json::object> list_published_verb(const json::object& request, const Prog
   return json::object{{"copies", copies ? staging::rows_to_json(*copies) : json::array()},
                       {"begun", begun ? staging::rows_to_json(*begun) : json::array()},
                       {"whole", staging::rows_to_json(whole)},
-                      {"unreadable", staging::rows_to_json(unreadable)},
+                      {"unreadable", staging::rows_to_json(others.unreadable)},
+                      {"unknown", json::value_from(others.unknown)},
                       {"volume_bytes", space ? space->total : 0},
                       {"latest", rule ? staging::pointer_in(folder, *rule) : ""}};
 }
@@ -182,7 +182,7 @@ Result<json::object> prune_output_verb(const json::object& request, const Progre
     return static_cast<std::uint64_t>(std::max<std::int64_t>(0, get_int(request, key).value_or(0)));
   };
   staging::Keep keep{number("keep"), number("keep_every"), {path.filename()}};
-  keep.rule = staging::rule_named(get_text(request, "rule"));
+  keep.rule = staging::completeness_named(get_text(request, "rule"));
   for (std::string& name : get_strings(request, "spared")) keep.spared.insert(std::move(name));
   std::vector<std::string> not_whole;
   const auto gone = staging::remove_older_copies(opened->path, keep, &not_whole);
@@ -204,7 +204,7 @@ Result<json::object> point_output_verb(const json::object& request, const Progre
   const auto opened = open_destination(request, get_text(request, "path"));
   if (!opened) return opened.take_error();
   if (auto finished = staging::finish_publishings(opened->path); !finished) return finished.take_error();
-  auto pointed = staging::point_at_highest(opened->path, completeness_of(request).rule);
+  auto pointed = staging::point_at_highest(opened->path, completeness_of(request));
   if (!pointed) return pointed.take_error();
   return json::object{};
 }

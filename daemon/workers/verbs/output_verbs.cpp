@@ -197,7 +197,7 @@ Result<json::object> stage_out_verb(const json::object& request, const ProgressL
   if (!sent || get_string(*sent, "state") != "ready") return sent;
   json::object answer = std::move(*sent);
   // Before an older copy is deleted ("prune-output"), so that it never leads to a deleted one.
-  const auto rule = staging::rule_named(get_text(request, "rule"));
+  const auto rule = staging::completeness_named(get_text(request, "rule"));
   const auto moved = rule ? staging::point_at_highest(opened->path, *rule) : Result<>();
   if (!moved) {
     if (moved.error().kind != Errc::Refused) return moved.take_error();

@@ -115,8 +115,8 @@ void HostActions::cut_power(const Dice& dice) {
     if (save.state != Save::State::Complete) continue;
     const Content left = content_of(one.job_folder() / name);
     // Nobody can know that it survived if it was not flushed before, and the daemon's record follows that.
-    const bool is_recorded = scene_.now() - save.changed > std::chrono::seconds(30) &&
-                             scene_.now() - one.started > std::chrono::seconds(10);
+    // A daemon that has just started has not recorded it yet.
+    const bool is_recorded = scene_.now() - std::max(save.changed, one.started) > std::chrono::seconds(30);
     const bool was_flushed = std::ranges::all_of(left, [&](const auto& file) {
       const auto known = one.durable.find(file.first.empty() ? name : name + "/" + file.first);
       return file.first.ends_with('/') || (known != one.durable.end() && known->second == file.second);

@@ -127,14 +127,17 @@ void JobActions::write_beside(const Dice& dice) {
                                                  "zero_to_fp32.py",
                                                  "last_checkpoint",
                                                  "progress.txt"};
+  constexpr std::array<const char*, 4> kNumbered = {"fold_0/model.pt", "fold_1/model.pt",
+                                                    "gemma-2/model.safetensors", "replay_7.pkl"};
   Machine& one = *scene_.machines[job_.host()];
-  const fs::path file = kFiles[dice[0] % kFiles.size()];
+  const bool is_numbered = dice[1] % 8 == 7 && scene_.settings.nodes <= 1;
+  const fs::path file = is_numbered ? kNumbered[dice[0] % kNumbered.size()] : kFiles[dice[0] % kFiles.size()];
   std::error_code error;
   file_times().wait_for_tick();
   fs::create_directories((one.job_folder() / file).parent_path(), error);
   append_text(one.job_folder() / file, "line\n");
   file_times().see(one.job_folder().native());
-  scene_.truth.beside.insert(file.begin()->native());
+  (is_numbered ? scene_.truth.numbered : scene_.truth.beside).insert(file.begin()->native());
   scene_.tell(one, "the job writes " + file.native());
 }
 

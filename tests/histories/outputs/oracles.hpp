@@ -45,6 +45,8 @@ class Oracles {
   void check_pointer(const Listing& there);
   std::string pointer_there() const;
   std::optional<Violation> unsent_in_the_end(const Machine& machine) const;
+  std::optional<Violation> why_not_all_sent(const Machine& machine, const Listing& there) const;
+  bool is_higher_here(const Machine& machine, const std::string& name, const Save& save) const;
   // In a word, what another checkpoint may have been taken for the newest by, so that each defect has its own
   // oracles. Of the world's truth alone.
   std::string cause_of(const std::string& name) const;

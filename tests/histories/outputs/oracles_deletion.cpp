@@ -124,6 +124,12 @@ void Oracles::check_deleted_here(const Machine& machine, const Before& before, c
       scene_.noted("deleted-beside", who + ", which is no checkpoint");
       continue;
     }
+    if (truth.numbered.contains(name)) {
+      const auto sent = there.find(name);
+      if (sent == there.end() || sent->second != content)
+        return scene_.broken("deleted-numbered", who + ", which was never sent, and is no checkpoint");
+      continue;
+    }
     if (truth.temporary.contains(name)) {
       scene_.noted("deleted-temporary", who + ", which is not finished");
       continue;
@@ -137,8 +143,9 @@ void Oracles::check_deleted_here(const Machine& machine, const Before& before, c
                            who + ", which is " + to_string(save->second.state));
     const auto copy = there.find(name);
     const bool is_there = copy != there.end() && truth.is_complete(name, copy->second);
-    const auto highest = truth.highest_in(there);
+    const auto highest = truth.highest_in(there, form_in_short(name));
     const bool is_superseded = highest && truth.step_of(*highest) > save->second.step &&
+                               !truth.is_after(save->second, *highest) &&
                                !is_multiple(save->second.step, scene_.settings.keep_every);
     if (!is_there && !is_superseded) {
       const bool is_damaged = copy != there.end() && truth.complete.contains(name);
@@ -148,9 +155,9 @@ void Oracles::check_deleted_here(const Machine& machine, const Before& before, c
     const bool is_higher_here = std::ranges::any_of(saves, [&](const auto& other) {
       return other.second.step > save->second.step && seems_to_stand(other.first, other.second, here);
     });
-    // Nothing can tell a host that the job deletes the higher one between its look and its deletion.
-    const bool was_higher_here = std::ranges::any_of(truth.removed, [&](const auto& other) {
-      return truth.step_of(other.first) > save->second.step && other.second > machine.looked;
+    // The job may delete a higher one between the look and the deletion; this one is on the volume.
+    const bool was_higher_here = std::ranges::any_of(truth.gone, [&](const Save& gone) {
+      return gone.step > save->second.step && scene_.now() - gone.changed < std::chrono::seconds(5);
     });
     if (!is_higher_here && !was_higher_here && !is_superseded)
       scene_.noted("deleted-newest-here-" + cause_between(newest_of(machine.job_folder(), here), name),
@@ -167,9 +174,9 @@ void Oracles::check_own_link(const Machine& machine, const Before& before) {
 
 void Oracles::check_deleted_there(const Before& before, const Listing& there) {
   const Truth& truth = scene_.truth;
-  const auto highest = truth.highest_in(before.there);
   for (const auto& [name, content] : before.there) {
     if (is_ours(name) || there.contains(name) || !truth.is_complete(name, content)) continue;
+    const auto highest = truth.highest_in(before.there, form_in_short(name));
     const std::uint64_t step = truth.step_of(name);
     const std::string what = name + " was deleted on the volume, which now has " + in_short(there);
     if (highest == name) return scene_.broken("pruned-" + cause_of(name), what);
@@ -183,7 +190,7 @@ void Oracles::check_deleted_there(const Before& before, const Listing& there) {
     for (const auto& [other, its] : there) {
       is_other_there = is_other_there || (!truth.is_checkpoint(other) && !is_ours(other));
       is_export_there = is_export_there || truth.exports.contains(other);
-      if (!truth.is_complete(other, its)) continue;
+      if (!truth.is_complete(other, its) || form_in_short(other) != form_in_short(name)) continue;
       ++(truth.step_of(other) > step ? higher : lower);
       is_touched_kept = is_touched_kept || (truth.step_of(other) < step && truth.touched.contains(other));
     }

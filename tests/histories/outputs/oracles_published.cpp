@@ -24,6 +24,7 @@ void Oracles::check_published(const Machine& machine, const workers::Call& call,
       scene_.noted("published-beside", who + ", which is no checkpoint");
       continue;
     }
+    if (truth.numbered.contains(name)) continue;
     if (truth.temporary.contains(name)) {
       scene_.noted("published-temporary", who + ", which is not finished");
       continue;
@@ -58,7 +59,9 @@ bool Oracles::is_told_of_clock(const Machine& machine, const std::string& name) 
     const bool is_asked = one.get() == &machine || scene_.settings.nodes > 1;
     const auto output = is_asked && one->daemon ? one->daemon->output() : nullptr;
     const std::string unsent = output ? output->facts().unsent : "";
-    return unsent.starts_with(name + " is not on ") &&
+    // One is told at a time, the highest first.
+    const std::string told = unsent.substr(0, unsent.find(" is not on "));
+    return scene_.truth.step_of(told) >= scene_.truth.step_of(name) &&
            unsent.find("send it with `spark-stage stage-out ") != std::string::npos;
   });
 }
@@ -126,6 +129,7 @@ void Oracles::check_latest(const Machine& machine, const Result<json::object>& a
     return scene_.noted("latest-export", what + ", which a person sent there");
   if (truth.temporary.contains(name))
     return scene_.noted("latest-temporary", what + ", which is not finished");
+  if (truth.numbered.contains(name) && best.empty()) return;  // the only one
   if (!truth.is_checkpoint(name)) return scene_.noted("latest-beside", what + ", which is no checkpoint");
   const auto save = truth.here[machine.index].find(name);
   const bool is_unclear =
@@ -172,7 +176,7 @@ void Oracles::check_facts(const Machine& machine) {
   const auto copy = there.find(here->first);
   const bool is_this_sent = copy != there.end() &&
                             copy->second == content_of(machine.job_folder() / here->first) &&
-                            here->second.changed <= here->second.done;  // by a touch: nothing tells
+                            here->second.changed == here->second.done;  // on this host
   // The answer of the worker that sent it was lost, and the volume then.
   const bool is_unknown = machine.answer_lost && scene_.volume.changed[machine.index] - *machine.answer_lost <
                                                      std::chrono::minutes(1);
@@ -201,6 +205,9 @@ std::optional<Violation> Oracles::why_not_settled(const Machine& machine) const 
                      machine.name() + " has not sent " + here->first + "; the volume has " + in_short(there) +
                          "; it says: " + json::serialize(output->to_json())};
   }
+  if (sends && scene_.settings.nodes <= 1) {
+    if (auto left = why_not_all_sent(machine, there)) return left;
+  }
   const std::string named = pointer_there();
   if (sends && highest && named != *highest && truth.step_of(named) < truth.step_of(*highest)) {
     return Violation{"pointer-" + cause_of(*highest),
@@ -212,6 +219,33 @@ std::optional<Violation> Oracles::why_not_settled(const Machine& machine) const 
                                                std::to_string(output->facts().backlog) + " bytes"};
   }
   return std::nullopt;
+}
+
+// All files of the highest step are on the volume; and what a job has saved after it went back to an earlier
+// step is there, or it says so.
+std::optional<Violation> Oracles::why_not_all_sent(const Machine& machine, const Listing& there) const {
+  const Truth& truth = scene_.truth;
+  const std::string unsent = machine.daemon->output()->facts().unsent;
+  for (const auto& [name, save] : truth.here[machine.index]) {
+    const auto copy = there.find(name);
+    const bool is_there = copy != there.end() && truth.is_complete(name, copy->second);
+    if (is_there || save.state != Save::State::Complete || is_told_of_clock(machine, name)) continue;
+    const auto highest = truth.highest_in(there, form_in_short(name));
+    const bool is_lower = highest && truth.step_of(*highest) > save.step;
+    if (!is_lower && !is_higher_here(machine, name, save))
+      return Violation{"not-sent-in-part", machine.name() + " has not sent " + name + "; the volume has " +
+                                               in_short(there) + "; it says: " + unsent};
+    if (is_lower && unsent.empty() && truth.is_after(save, *highest))
+      return Violation{"unsent-unsaid", machine.name() + " does not say that " + name +
+                                            " is not sent, though the job saved it after " + *highest};
+  }
+  return std::nullopt;
+}
+
+bool Oracles::is_higher_here(const Machine& machine, const std::string& name, const Save& save) const {
+  return std::ranges::any_of(scene_.truth.here[machine.index], [&](const auto& other) {
+    return other.second.step > save.step && form_in_short(other.first) == form_in_short(name);
+  });
 }
 
 // The sentence may be right: the newest entry may be one that the job never finished.

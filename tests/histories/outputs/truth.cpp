@@ -10,6 +10,7 @@ void Truth::complete_now(std::size_t host, const std::string& name, const Conten
   save.done = save.changed = now;
   touched.erase(name);
   remnants.erase(name);
+  done[name] = now;
   complete[name].push_back(content);
 }
 
@@ -40,13 +41,26 @@ bool Truth::is_complete(const std::string& name, const Content& content) const {
   return known != complete.end() && std::ranges::find(known->second, content) != known->second.end();
 }
 
-std::optional<std::string> Truth::highest_in(const Listing& listing) const {
+bool Truth::is_after(const Save& save, const std::string& other) const {
+  const auto known = done.find(other);
+  // Nobody can know it then.
+  const bool is_clear = last_clock_change == SteadyTime() && !touched.contains(other);
+  return is_clear && known != done.end() && save.done > known->second;
+}
+
+std::optional<std::string> Truth::highest_in(const Listing& listing, const std::string& form) const {
   std::optional<std::string> highest;
   for (const auto& [name, content] : listing) {
-    if (!is_complete(name, content)) continue;
+    if (!is_complete(name, content) || (!form.empty() && form_in_short(name) != form)) continue;
     if (!highest || step_of(name) > step_of(*highest)) highest = name;
   }
   return highest;
+}
+
+std::string form_in_short(const std::string& name) {
+  std::string form = name;
+  std::erase_if(form, [](char c) { return c >= '0' && c <= '9'; });
+  return form.empty() ? "N" : form;
 }
 
 std::string to_string(Save::State state) {

@@ -35,18 +35,20 @@ struct Truth {
   std::vector<Saves> here;  // by host
   // The steps of all names that were ever saved as a checkpoint.
   std::map<std::string, std::uint64_t> steps;
+  std::map<std::string, SteadyTime> done;  // when each was last completed, on any host
   // All complete states of each checkpoint.
   std::map<std::string, std::vector<Content>> complete;
-  std::set<std::string> beside;               // names of files and folders that jobs write beside checkpoints
-  std::set<std::string> temporary;            // names of saves that are not finished
-  std::map<std::string, SteadyTime> removed;  // when the job's deletion of them ended
-  std::set<std::string> remnants;  // names whose deletion by the job has begun, until they are saved again
-  std::set<std::string> touched;   // changed after they were complete, until they are saved again
-  std::set<std::string> damaged;   // on the volume, by a person who sent something into it
-  std::set<std::string> exports;   // names that a person sent to the output's folder on the volume
-  SteadyTime last_clock_change{};  // of any host; 0: none
-  SteadyTime last_reload{};        // with other settings; 0: none
-  SteadyTime last_return{};        // when a job last resumed from an older step; 0: never
+  std::set<std::string> beside;     // names of files and folders that jobs write beside checkpoints
+  std::set<std::string> numbered;   // the same, with a number that is no step of the job: sent, never lost
+  std::set<std::string> temporary;  // names of saves that are not finished
+  std::set<std::string> remnants;   // names whose deletion by the job has begun, until they are saved again
+  std::vector<Save> gone;           // those that jobs have deleted: their steps, and when
+  std::set<std::string> touched;    // changed after they were complete, until they are saved again
+  std::set<std::string> damaged;    // on the volume, by a person who sent something into it
+  std::set<std::string> exports;    // names that a person sent to the output's folder on the volume
+  SteadyTime last_clock_change{};   // of any host; 0: none
+  SteadyTime last_reload{};         // with other settings; 0: none
+  SteadyTime last_return{};         // when a job last resumed from an older step; 0: never
 
   void complete_now(std::size_t host, const std::string& name, const Content& content, SteadyTime now);
   // Still the same checkpoint, with a file more or other times.
@@ -58,10 +60,15 @@ struct Truth {
   std::uint64_t step_of(const std::string& name) const;
   // Whether the content is a complete state of that checkpoint.
   bool is_complete(const std::string& name, const Content& content) const;
-  // The name with the highest step that is complete in the listing; none if there is none.
-  std::optional<std::string> highest_in(const Listing& listing) const;
+  // The name with the highest step that is complete in the listing; none if there is none. `form`: among
+  // names of that form alone.
+  std::optional<std::string> highest_in(const Listing& listing, const std::string& form = "") const;
+  // Whether the job has saved it after that other one, which has a higher step: it went back meanwhile.
+  bool is_after(const Save& save, const std::string& other) const;
 };
 
 std::string to_string(Save::State state);
+// The name without its numbers: one save may have several files, as G_100.pth and D_100.pth.
+std::string form_in_short(const std::string& name);
 
 }  // namespace spark::histories

@@ -46,8 +46,11 @@ constexpr std::array kActions = {
 
 Naming naming_of(std::uint64_t seed) {
   std::mt19937_64 random(seed ^ 0x6e616d65);
-  return one_of(random, {Naming::Plain, Naming::Plain, Naming::Plain, Naming::SingleFile, Naming::SingleFile,
-                         Naming::Orbax, Naming::NeMo});
+  const Naming naming = one_of(random, {Naming::Plain, Naming::Plain, Naming::Plain, Naming::SingleFile,
+                                        Naming::SingleFile, Naming::Orbax, Naming::NeMo});
+  const auto die = random() % 12;  // the histories found before keep their names
+  const bool are_two = naming == Naming::SingleFile && (die == 4 || die == 9);
+  return are_two ? Naming::TwoFiles : naming;
 }
 
 }  // namespace

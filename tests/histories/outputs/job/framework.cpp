@@ -29,6 +29,7 @@ std::string Framework::name_of(std::uint64_t step) const {
       break;
   }
   if (naming_ == Naming::SingleFile && is_renamed()) return "step-" + number + ".pt";
+  if (naming_ == Naming::TwoFiles && is_renamed()) return "G_" + number + ".pth";
   return naming_ == Naming::Orbax && is_renamed() ? number : "step-" + number;
 }
 
@@ -101,8 +102,10 @@ JobSteps Framework::steps_of_removal(std::size_t host, const std::string& name) 
   add(host, "ends to delete " + name, [this, host, name] {
     std::error_code error;
     fs::remove_all(at(host, name), error);
+    Save& save = scene_.truth.here[host][name];
+    save.changed = scene_.now();
+    scene_.truth.gone.push_back(save);
     scene_.truth.here[host].erase(name);
-    scene_.truth.removed[name] = scene_.now();
   });
   return std::exchange(steps_, {});
 }
@@ -156,7 +159,8 @@ void Framework::add_end(std::size_t host, const std::string& name) {
 
 void Framework::add_renamed(std::size_t host, const std::string& name) {
   std::string temporary = "tmp-" + name;
-  if (naming_ == Naming::SingleFile) temporary = name + ".tmp";
+  const bool is_file = naming_ == Naming::SingleFile || naming_ == Naming::TwoFiles;
+  if (is_file) temporary = name + ".tmp";
   if (naming_ == Naming::Orbax)
     temporary = name + ".orbax-checkpoint-tmp-17033341219302" + std::to_string(50 + attempt_);
   if (naming_ == Naming::NeMo) {
@@ -166,7 +170,7 @@ void Framework::add_renamed(std::size_t host, const std::string& name) {
   } else {
     scene_.truth.temporary.insert(temporary);
   }
-  if (naming_ == Naming::SingleFile) {
+  if (is_file) {
     add_write(host, temporary, "", data("model"));
   } else {
     for (const char* file : {"model.bin", "optim.bin", "args.json"})
@@ -177,7 +181,7 @@ void Framework::add_renamed(std::size_t host, const std::string& name) {
       std::error_code error;
       fs::remove(at(host, name + "-unfinished"), error);
     });
-  } else if (naming_ == Naming::SingleFile) {
+  } else if (is_file) {
     add_rename(host, temporary, name);
   } else {
     // A folder can't replace one that is not empty.
@@ -218,12 +222,26 @@ void Framework::add_marked(std::size_t host, const std::string& name) {
   add_write(host, name, scene_.settings.marker, "attempt " + std::to_string(attempt_));
 }
 
+// A save of its own, with the same step.
+void Framework::add_first_of_two(std::size_t host, std::uint64_t step) {
+  const std::string name = "D_" + std::to_string(step) + ".pth";
+  scene_.truth.steps[name] = step;
+  add_renamed(host, name);
+  auto begin = [this, host, name, run = std::move(steps_.back().run)] {
+    note_begin(host, name);
+    run();
+  };
+  steps_.back().run = std::move(begin);
+  add_end(host, name);
+}
+
 JobSteps Framework::steps_of_save(std::size_t host, std::uint64_t step, unsigned attempt) {
   attempt_ = attempt;
   steps_.clear();
   const std::string name = name_of(step);
   scene_.truth.steps[name] = step;
   const std::size_t first = 0;
+  if (naming_ == Naming::TwoFiles && is_renamed()) add_first_of_two(host, step);
   switch (scene_.settings.complete) {
     case Complete::Dcp:
       add_dcp(host, name);

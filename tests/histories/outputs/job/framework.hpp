@@ -15,6 +15,7 @@ namespace spark::histories {
 enum class Naming {
   Plain,       // a folder: step-100
   SingleFile,  // a file: step-100.pt
+  TwoFiles,    // two: G_100.pth and D_100.pth
   Orbax,       // 100.orbax-checkpoint-tmp-TIME is renamed to 100
   NeMo,        // a file step-100-unfinished stands beside the folder step-100 until that is complete
 };
@@ -39,6 +40,7 @@ class Framework {
   void add_write(std::size_t host, const std::string& name, const std::string& file, const std::string& text);
   void add_rename(std::size_t host, const std::string& from, const std::string& to);
   void add_renamed(std::size_t host, const std::string& name);
+  void add_first_of_two(std::size_t host, std::uint64_t step);
   void add_dcp(std::size_t host, const std::string& name);
   void add_hugging_face(std::size_t host, const std::string& name);
   void add_deepspeed(std::size_t host, const std::string& name);

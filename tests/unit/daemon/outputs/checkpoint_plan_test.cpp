@@ -176,7 +176,7 @@ TEST(CheckpointPlan, TheOrderIsThatOfTheStepsWhateverTheTimes) {
   const CheckpointPlan then = plan(output, local, {{"step-100", 900}});
   EXPECT_EQ(sent(then), "step-200");
   EXPECT_EQ(removed(then), Names{"step-100"});
-  EXPECT_EQ(plan(output, local, {{"step-200", 10}}).surplus.front().copy.name, "step-200");
+  EXPECT_EQ(removed(plan(output, local, {{"step-200", 10}}, {{"step-100", 900}})), Names{"step-100"});
 }
 
 TEST(CheckpointPlan, ThoseWithoutAStepAreSentBesideTheOthersAndNeverSurplus) {
@@ -195,6 +195,56 @@ TEST(CheckpointPlan, ALowerStepThanThatOnTheVolumeIsNotSentAndTheReasonIsNamed) 
   EXPECT_EQ(back.overtaken_by, "step-1000");
   EXPECT_EQ(plan({}, {complete("step-600", 90)}, {{"step-1000", 50}}, {{"step-600", 90}}).overtaken_by, "")
       << "it was sent before";
+}
+
+// It may delete the later one and go on for a week: its new checkpoints are neither sent nor lost.
+TEST(CheckpointPlan, WhatAJobSavedAfterItWentBackStaysAndTheReasonIsNamed) {
+  config::Output output;
+  output.keep_local = 1;
+  const Local local{complete("step-9000", 50), complete("step-6000", 70), complete("step-5500", 60),
+                    complete("step-5000", 20)};
+  const CheckpointPlan back = plan(output, local, {{"step-9000", 50}}, {{"step-9000", 50}});
+  EXPECT_EQ(sent(back), "");
+  EXPECT_EQ(removed(back), Names{"step-5000"});
+  EXPECT_EQ(back.overtaken, "step-6000");
+  EXPECT_EQ(back.overtaken_by, "step-9000");
+}
+
+// VITS has the generator and the discriminator of one step in two files.
+TEST(CheckpointPlan, ASeriesOfNamesIsHandledByItself) {
+  config::Output output;
+  output.keep_local = 1;
+  const Local pair{complete("D_200.pth", 21), complete("G_200.pth", 20), complete("D_100.pth", 11),
+                   complete("G_100.pth", 10)};
+  EXPECT_EQ(sent(plan(output, pair, {})), "D_200.pth");
+  const CheckpointPlan then = plan(output, pair, {{"D_200.pth", 21}});
+  EXPECT_EQ(sent(then), "G_200.pth");
+  EXPECT_EQ(removed(then), Names{"D_100.pth"});
+  const Local beside{complete("step-2000", 20), complete("gemma-2", 90), complete("fold_1", 12),
+                     complete("fold_0", 11)};
+  EXPECT_EQ(plan(output, beside, {{"step-2000", 20}}).waiting, 3u);
+  EXPECT_EQ(removed(plan(output, beside, {{"step-2000", 20}, {"fold_1", 12}})), Names{});
+}
+
+TEST(CheckpointPlan, ACheckpointMayHaveSeveralFilesOfOneFormAndStep) {
+  config::Output output;
+  output.keep_local = 1;
+  const Local versions{complete("step=20-v1.ckpt", 21), complete("step=20.ckpt", 20)};
+  EXPECT_EQ(sent(plan(output, versions, {{"step=20-v1.ckpt", 21}})), "step=20.ckpt");
+  EXPECT_EQ(removed(plan(output, versions, {{"step=20-v1.ckpt", 21}, {"step=20.ckpt", 20}})), Names{});
+}
+
+// Lightning's last.ckpt.
+TEST(CheckpointPlan, AnAliasThatIsNewerThanTheHighestStepIsSentEachTime) {
+  config::Output output;
+  output.keep_local = 1;
+  Local local{complete("last.ckpt", 90), complete("step=400.ckpt", 40)};
+  local[0].newer_than = 400;
+  const Published there{{"step=400.ckpt", 40}, {"last.ckpt", 30}};
+  const CheckpointPlan then = plan(output, local, there, {{"last.ckpt", 30}, {"step=400.ckpt", 40}});
+  EXPECT_EQ(sent(then), "last.ckpt");
+  EXPECT_EQ(removed(then), Names{});
+  EXPECT_EQ(plan(output, local, {{"step=5000.ckpt", 40}}).overtaken_by, "step=5000.ckpt");
 }
 
 TEST(CheckpointPlan, WhileTheVolumeIsAwayTheRecordSaysWhatIsLeftToSend) {

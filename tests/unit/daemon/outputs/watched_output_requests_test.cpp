@@ -70,7 +70,7 @@ TEST_F(LatestCheckpoint, IsTheVolumesIfTheFolderIsMissing) {
   worker.on("list-published", note_request("lists.log") + kStep9There);
   watches->apply(settings);
   EXPECT_EQ(answer(), R"({"name":"step-9","dataset":"checkpoints:run7/step-9"})");
-  EXPECT_THAT(text_of("lists.log"), HasSubstr(R"("path":"run7","rule":"marker")"));
+  EXPECT_THAT(text_of("lists.log"), HasSubstr(R"("path":"run7","rule":"marker:DONE")"));
   EXPECT_THAT(text_of("lists.log"), testing::Not(HasSubstr(R"("uid")")))
       << "as the owner of the folder there";
   EXPECT_THAT(std::string(watches->find("run7")->to_json().at("reason").as_string()),

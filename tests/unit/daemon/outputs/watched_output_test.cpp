@@ -20,12 +20,12 @@ constexpr char kStep3Whole[] =
 TEST_F(WatchedOutputTest, ACompleteCheckpointIsSentAsItsOwnerWithTheConfiguredRetention) {
   watches->apply(settings);
   ASSERT_TRUE(run_until(context, [&] { return outs->totals().sent > 0; }));
-  EXPECT_THAT(text_of("scans.log"), HasSubstr(R"("path":"/out","rule":"marker","marker":"DONE")"));
+  EXPECT_THAT(text_of("scans.log"), HasSubstr(R"("path":"/out","rule":"marker:DONE")"));
   for (const char* part : {R"("source":"/out/step-2")", R"("path":"run7/step-2")", R"("uid":1000)",
-                           R"("rule":"marker")", R"("written":21)"})
+                           R"("rule":"marker:DONE")", R"("written":21)"})
     EXPECT_THAT(text_of("stage-outs.log"), HasSubstr(part));
   EXPECT_THAT(text_of("prunes.log"),
-              HasSubstr(R"("keep":3,"keep_every":0,"rule":"marker","spared":["step-0"])"));
+              HasSubstr(R"("keep":3,"keep_every":0,"rule":"marker:DONE","spared":["step-0"])"));
   EXPECT_THAT(text_of("records.log"), HasSubstr(R"("flushed":{"step-2":21})"));
 }
 
@@ -49,7 +49,7 @@ TEST_F(WatchedOutputTest, APointerThatDoesNotNameTheHighestCheckpointIsMoved) {
   worker.on("point-output", note_request("points.log") + R"(echo '{"result": {}}')");
   watches->apply(settings);
   ASSERT_TRUE(run_until(context, [&] { return !text_of("points.log").empty(); }));
-  EXPECT_THAT(text_of("points.log"), HasSubstr(R"("path":"run7","uid":1000,"rule":"marker")"));
+  EXPECT_THAT(text_of("points.log"), HasSubstr(R"("path":"run7","uid":1000,"rule":"marker:DONE")"));
   const int looks = worker.calls("scan-output");
   ASSERT_TRUE(calls("scan-output", looks + 3));
   EXPECT_EQ(worker.calls("point-output"), 1) << "not at each look, if that can't be helped";

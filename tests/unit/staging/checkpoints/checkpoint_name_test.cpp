@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "staging/checkpoints/checkpoint.hpp"
+
 namespace spark::staging {
 namespace {
 
@@ -26,24 +28,38 @@ TEST(CheckpointName, HasTheStepOfEachFramework) {
   EXPECT_EQ(step("nemo--val_loss=2.25-epoch=1-step=99-consumed_samples=3200.0-last"), 99);
   EXPECT_EQ(step("ep0-ba100-rank0.pt"), 100);
   EXPECT_EQ(step("Step_7"), 7);
+  EXPECT_EQ(step("model000100.pt"), 100);
+  EXPECT_EQ(step("ema_0.9999_000100.pt"), 100);
+  EXPECT_EQ(step("optimizer_100.pt"), 100);
 }
 
 TEST(CheckpointName, HasNoStepIfItsNumbersMeanSomethingElse) {
   for (const char* name : {"final", "model_final.pth", "last.ckpt", "llama-3-8b-final", "best-v2",
-                           "20261127_103000", "2026-11-27", "model.safetensors", "v1.5", ""})
+                           "20261127_103000", "2026-11-27", "model.safetensors", "v1.5", "fold_1", "rank_0",
+                           "seed-42", "shard_0001.tar", "run7", ""})
     EXPECT_EQ(step(name), -1) << name;
 }
 
+TEST(CheckpointName, TheFormIsThatOfItsSeries) {
+  EXPECT_EQ(form_of("G_1000.pth"), form_of("G_200.pth"));
+  EXPECT_NE(form_of("G_1000.pth"), form_of("D_1000.pth"));
+  EXPECT_EQ(form_of("epoch=1-step=20.ckpt"), form_of("epoch=12-step=300-v1.ckpt"));
+  EXPECT_NE(form_of("gemma-2"), form_of("step-2000"));
+  EXPECT_NE(form_of("fold_0"), form_of("fold_1")) << "each is one of its own";
+  EXPECT_EQ(form_of("final"), form_of("draft"));
+  EXPECT_NE(form_of("last.ckpt"), form_of("best.ckpt"));
+  EXPECT_EQ(form_of("last.ckpt"), form_of("last-v1.ckpt"));
+}
+
 TEST(CheckpointName, TheOrderIsByStepThenByTime) {
-  struct One {
-    std::string name;
-    std::int64_t mtime_ns;
+  const auto above = [](const PublishedCopy& one, const PublishedCopy& other) {
+    return is_above(one, other);
   };
-  const auto above = [](const One& one, const One& other) { return is_above(one, other); };
   EXPECT_TRUE(above({"step-1000", 1}, {"step-500", 9}));
   EXPECT_TRUE(above({"step-1", 1}, {"final", 9})) << "all with a step are above those without";
   EXPECT_TRUE(above({"b", 9}, {"a", 1}));
   EXPECT_TRUE(above({"epoch=1-step=2-v1.ckpt", 9}, {"epoch=1-step=2.ckpt", 1}));
+  EXPECT_TRUE(above({"a", 1, "", 9}, {"b", 5, "", 5})) << "by the time of the proof";
 }
 
 void expect(EntryKind kind, Rule rule, bool is_folder, std::initializer_list<const char*> names) {
@@ -61,7 +77,7 @@ TEST(CheckpointName, TemporaryNamesOfAllFrameworksAreNone) {
 
 TEST(CheckpointName, WhatTrainersPutBesideCheckpointsIsNone) {
   for (const Rule rule : {Rule::Rename, Rule::Dcp, Rule::Marker, Rule::DeepSpeed}) {
-    expect(EntryKind::Other, rule, true,
+    expect(EntryKind::Unlikely, rule, true,
            {"runs", "tokenizer", "wandb", "lightning_logs", "tensorboard", "20261127_103000", "vis_data",
             "logs", "version_0", "eval_100"});
     expect(EntryKind::Other, rule, false,

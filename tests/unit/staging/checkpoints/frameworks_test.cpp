@@ -137,7 +137,42 @@ TEST_F(Frameworks, Lightning) {
   EXPECT_EQ(complete(Rule::Rename), both);
   std::filesystem::remove(out_ / "last.ckpt");
   tree({"last.ckpt"});
-  EXPECT_EQ(complete(Rule::Rename), both);
+  EXPECT_EQ(complete(Rule::Rename), (Names{"last.ckpt", "epoch=1-step=20-v1.ckpt", "epoch=1-step=20.ckpt"}))
+      << "an epoch that is none of the best";
+  tree({"epoch=2-step=30.ckpt"});
+  EXPECT_EQ(complete(Rule::Rename).front(), "epoch=2-step=30.ckpt");
+  EXPECT_EQ(complete(Rule::Rename).size(), 3u) << "last.ckpt is older";
+}
+
+// ultralytics/engine/trainer.py, save_model: last.pt at each epoch, epochN.pt every save_period.
+TEST_F(Frameworks, Ultralytics) {
+  tree({"epoch10.pt", "best.pt", "last.pt"});
+  EXPECT_EQ(complete(Rule::Rename), (Names{"last.pt", "epoch10.pt"}));
+}
+
+// timm/utils/checkpoint_saver.py: last.pth.tar at each epoch; checkpoint-N.pth.tar is a link or copy of it.
+TEST_F(Frameworks, Timm) {
+  tree({"checkpoint-3.pth.tar", "last.pth.tar", "model_best.pth.tar", "args.yaml", "summary.csv"});
+  EXPECT_EQ(complete(Rule::Rename), (Names{"last.pth.tar", "checkpoint-3.pth.tar", "model_best.pth.tar"}));
+}
+
+// VITS, train.py: G_{}.pth and D_{}.pth of one step.
+TEST_F(Frameworks, Vits) {
+  tree({"G_1000.pth", "D_1000.pth", "config.json", "train.log", "eval/events.out.tfevents.1"});
+  EXPECT_EQ(complete(Rule::Rename), (Names{"D_1000.pth", "G_1000.pth"}));
+}
+
+// guided_diffusion/train_util.py: model000100.pt, ema_0.9999_000100.pt, opt000100.pt.
+TEST_F(Frameworks, GuidedDiffusion) {
+  tree({"model000100.pt", "ema_0.9999_000100.pt", "opt000100.pt", "progress.csv"});
+  EXPECT_EQ(complete(Rule::Rename), (Names{"opt000100.pt", "ema_0.9999_000100.pt", "model000100.pt"}));
+}
+
+// The rule's proof says more than the name.
+TEST_F(Frameworks, AFolderWithAProofIsACheckpointWhateverItsName) {
+  tree({"2026-11-27/x", "2026-11-27/DONE", "results/x", "runs/events"});
+  EXPECT_EQ(complete(Rule::Marker, "DONE"), Names{"2026-11-27"});
+  EXPECT_EQ(settled(Rule::Marker, "DONE").size(), 1u);
 }
 
 // orbax/checkpoint/_src/path/atomicity_types.py, TMP_DIR_SUFFIX; step names as in step_test.py.

@@ -60,7 +60,7 @@ TEST_F(HeldSource, IsSentAlthoughTheJobDeletesTheCheckpointMeanwhile) {
   EXPECT_FALSE(fs::exists(out_ / "step-1"));
   EXPECT_EQ(read_file(volume / "step-1/part/optim").value(), noise(100'000, 2));
   EXPECT_EQ(fs::read_symlink(volume / "step-1/link"), "model");
-  const auto copies = published_checkpoints(volume, Rule::Rename);
+  const auto copies = published_checkpoints(volume, Completeness());
   ASSERT_OK(copies);
   EXPECT_EQ(copies->size(), 1u) << "under the name that it had here";
 }

@@ -140,11 +140,11 @@ TEST_F(PublishedCopies, AreNotListedWhileAManifestCannotBeRead) {
   const auto unreadable = published_copies(volume_);
   ASSERT_FALSE(unreadable);
   EXPECT_THAT(unreadable.error().message(), testing::HasSubstr(".step-2.spark-manifest"));
-  UnreadableCopies hidden;
-  const auto others = published_checkpoints(volume_, Completeness::Rule::Rename, &hidden);
+  NotListed hidden;
+  const auto others = published_checkpoints(volume_, Completeness(), &hidden);
   ASSERT_OK(others);
   EXPECT_EQ(others->size(), 1u);
-  EXPECT_EQ(hidden.front().name, "step-2");
+  EXPECT_EQ(hidden.unreadable.front().name, "step-2");
   send("step-0");
   ASSERT_OK(remove_older_copies(volume_, {1}));
   EXPECT_TRUE(std::filesystem::exists(volume_ / "step-1")) << "it is the highest that can be read";
@@ -174,11 +174,11 @@ TEST_F(PublishedCopies, OfAnOutputAreItsCheckpointsAlone) {
   send("export-9");
   send("checkpoint-1");
   send("checkpoint-2");
-  const auto of_output = published_checkpoints(volume_, Completeness::Rule::HuggingFace);
+  const auto of_output = published_checkpoints(volume_, Completeness{Completeness::Rule::HuggingFace});
   ASSERT_OK(of_output);
   EXPECT_EQ(of_output->size(), 2u);
   EXPECT_EQ(names().front(), "export-9") << "of no output";
-  const auto removed = remove_older_copies(volume_, {.count = 1, .rule = Completeness::Rule::Rename});
+  const auto removed = remove_older_copies(volume_, {.count = 1, .rule = Completeness()});
   ASSERT_OK(removed);
   EXPECT_EQ(names(), (Names{"export-9", "checkpoint-2"}));
 }
@@ -208,6 +208,46 @@ TEST_F(PublishedCopies, KeepGoesByTheStepWhateverTheTimes) {
   EXPECT_EQ(names(), Names{"step-1000"});
 }
 
+TEST_F(PublishedCopies, KeepCountsEachSeriesOfNamesSeparately) {
+  for (const char* name : {"G_100.pth", "D_100.pth", "G_200.pth", "D_200.pth", "e=1-step=200.ckpt",
+                           "e=2-step=300.ckpt", "e=2-step=300-v1.ckpt", "fold_0", "fold_1"})
+    send(name);
+  ASSERT_OK(remove_older_copies(volume_, {1}));
+  EXPECT_THAT(names(), testing::UnorderedElementsAre("G_200.pth", "D_200.pth", "e=2-step=300.ckpt",
+                                                     "e=2-step=300-v1.ckpt", "fold_0", "fold_1"));
+}
+
+// Lightning saves last.ckpt at each epoch, and one with a step only if it is one of the best.
+TEST_F(PublishedCopies, AnAliasIsListedIfItIsNewerThanTheHighestStep) {
+  const Completeness completeness;
+  send("step-2");
+  send("last");
+  EXPECT_EQ(published_checkpoints(volume_, completeness)->front().name, "last");
+  send("step-3");
+  EXPECT_EQ(published_checkpoints(volume_, completeness)->front().name, "step-3");
+  EXPECT_EQ(published_checkpoints(volume_, completeness)->size(), 2u);
+}
+
+// A file that someone adds to an old checkpoint changes the time of its folder alone.
+TEST_F(PublishedCopies, WithoutAStepTheTimeOfTheProofCounts) {
+  send("beta");
+  send("alpha");
+  const Completeness completeness{Completeness::Rule::Marker, "shard"};
+  EXPECT_EQ(published_checkpoints(volume_, completeness)->front().name, "alpha");
+  write_text(folder_ / "source/beta/README.md", "x");
+  ASSERT_OK(copy(folder_ / "source/beta", volume_ / "beta", {}, kQuiet, stop_));
+  EXPECT_EQ(names().front(), "beta") << "by the time of the folder";
+  EXPECT_EQ(published_checkpoints(volume_, completeness)->front().name, "alpha");
+}
+
+TEST_F(PublishedCopies, ACheckpointWithoutAManifestIsNotListedButKnown) {
+  std::filesystem::create_directories(volume_ / "step-9");
+  std::filesystem::create_directories(volume_ / "logs");
+  NotListed others;
+  EXPECT_TRUE(published_checkpoints(volume_, Completeness(), &others)->empty());
+  EXPECT_EQ(others.unknown, Names{"step-9"});
+}
+
 TEST_F(PublishedCopies, KeepCountsThoseWithAndWithoutAStepSeparately) {
   for (const char* name : {"step-1", "final", "export", "step-2"}) send(name);
   ASSERT_OK(remove_older_copies(volume_, {1}));
@@ -222,19 +262,6 @@ TEST_F(PublishedCopies, KeepDeletesNothingUnlessAHigherOneIsWhole) {
   ASSERT_EQ(removed->size(), 1u);
   EXPECT_EQ(removed->front().because, "keep is 1, and step-2 and those above it are whole");
   EXPECT_EQ(names(), (Names{"step-3", "step-2"}));
-}
-
-// `chmod -R g+rX` of the volume's folder, or a note that a person leaves there.
-TEST_F(PublishedCopies, KeepGoesByWhatACopyLacksNotByItsPermissions) {
-  for (const char* name : {"step-1", "step-2", "step-3"}) send(name);
-  std::filesystem::remove(volume_ / "step-3/shard");
-  std::filesystem::permissions(volume_ / "step-2/shard", std::filesystem::perms(0664));
-  std::filesystem::permissions(volume_ / "step-2", std::filesystem::perms(0775));
-  write_text(volume_ / "step-2/README", "the best one");
-  std::vector<std::string> not_whole;
-  ASSERT_OK(remove_older_copies(volume_, {1}, &not_whole));
-  EXPECT_EQ(names(), (Names{"step-3", "step-2"}));
-  EXPECT_EQ(not_whole, Names{"step-3"});
 }
 
 TEST_F(PublishedCopies, KeepSparesMultiplesOfKeepEveryAndTheBestModel) {
@@ -349,28 +376,28 @@ TEST_F(PublishedCopies, OfAnOutputCountOnlyUnderTheNamesThatTheyHadHere) {
   send("model");
   send("step-7-tmp");
   ASSERT_OK(copy(folder_ / "source/model", volume_ / "step-99999", {}, kQuiet, stop_));
-  const auto copies = published_checkpoints(volume_, Completeness::Rule::Rename);
+  const auto copies = published_checkpoints(volume_, Completeness());
   ASSERT_OK(copies);
   ASSERT_EQ(copies->size(), 2u);
   EXPECT_EQ(copies->front().name, "step-1") << "a person named the other one so";
 }
 
 TEST_F(PublishedCopies, LatestLeadsToTheHighestCheckpointAndNeverReplacesTheJobsOwn) {
-  using Rule = Completeness::Rule;
+  const Completeness dcp{Completeness::Rule::Dcp}, deepspeed{Completeness::Rule::DeepSpeed};
   send("step-1");
   write_text(volume_ / ".latest.spark-new", "of a worker that was killed");
-  ASSERT_OK(point_at_highest(volume_, Rule::Dcp));
-  EXPECT_EQ(pointer_in(volume_, Rule::Dcp), "step-1");
+  ASSERT_OK(point_at_highest(volume_, dcp));
+  EXPECT_EQ(pointer_in(volume_, dcp), "step-1");
   send("step-2");
-  ASSERT_OK(point_at_highest(volume_, Rule::Dcp));
+  ASSERT_OK(point_at_highest(volume_, dcp));
   EXPECT_EQ(std::filesystem::read_symlink(volume_ / "latest"), "step-2");
   EXPECT_FALSE(std::filesystem::exists(volume_ / ".latest.spark-new"));
-  EXPECT_EQ(point_at_highest(volume_, Rule::DeepSpeed).error().kind, Errc::Refused);
+  EXPECT_EQ(point_at_highest(volume_, deepspeed).error().kind, Errc::Refused);
   std::filesystem::remove(volume_ / "latest");
-  ASSERT_OK(point_at_highest(volume_, Rule::DeepSpeed));
+  ASSERT_OK(point_at_highest(volume_, deepspeed));
   EXPECT_EQ(read_file(volume_ / "latest").value(), "step-2");
-  EXPECT_EQ(pointer_in(volume_, Rule::DeepSpeed), "step-2");
-  EXPECT_EQ(point_at_highest(volume_, Rule::Dcp).error().kind, Errc::Refused);
+  EXPECT_EQ(pointer_in(volume_, deepspeed), "step-2");
+  EXPECT_EQ(point_at_highest(volume_, dcp).error().kind, Errc::Refused);
 }
 
 }  // namespace

@@ -27,10 +27,10 @@ TEST(ReplacedCopy, ThatWasInterruptedBetweenTheStepsHidesNoneAndIsCompletedByAny
   options.earlier.replaced_in_two_steps = true;
   EXPECT_FALSE(copy_with(killed, source, volume / "step-2", options, kQuiet, stop));
   EXPECT_FALSE(std::filesystem::exists(volume / "step-2"));
-  UnreadableCopies unreadable;
-  ASSERT_OK(published_checkpoints(volume, Completeness::Rule::Dcp, &unreadable));
-  ASSERT_EQ(unreadable.size(), 1u) << "a lower one would seem to be the highest";
-  EXPECT_EQ(unreadable.front().name, "step-2");
+  NotListed not_listed;
+  ASSERT_OK(published_checkpoints(volume, Completeness{Completeness::Rule::Dcp}, &not_listed));
+  ASSERT_EQ(not_listed.unreadable.size(), 1u) << "a lower one would seem to be the highest";
+  EXPECT_EQ(not_listed.unreadable.front().name, "step-2");
   ASSERT_OK(finish_publishings(volume));
   const auto copies = published_copies(volume);
   ASSERT_OK(copies);
@@ -38,6 +38,29 @@ TEST(ReplacedCopy, ThatWasInterruptedBetweenTheStepsHidesNoneAndIsCompletedByAny
   EXPECT_EQ(read_text(volume / "step-2/shard"), "saved again");
   EXPECT_FALSE(std::filesystem::exists(volume / ".step-2.spark-partial"));
   ASSERT_OK(verify_published(volume / "step-2", {}, kQuiet, stop));
+}
+
+// `chmod -R g+rX` of the volume's folder, or a note that a person leaves there.
+TEST(WholeCopies, AreKnownByWhatTheyLackNotByTheirPermissions) {
+  const StopFlag stop{false};
+  const TempFolder folder;
+  const auto volume = folder / "volume";
+  std::filesystem::create_directories(volume);
+  for (const char* name : {"step-1", "step-2", "step-3"}) {
+    std::filesystem::create_directories(folder / name);
+    write_text(folder / name / "shard", name);
+    ASSERT_OK(copy(folder / name, volume / name, {}, kQuiet, stop));
+  }
+  std::filesystem::remove(volume / "step-3/shard");
+  std::filesystem::permissions(volume / "step-2/shard", std::filesystem::perms(0664));
+  std::filesystem::permissions(volume / "step-2", std::filesystem::perms(0775));
+  write_text(volume / "step-2/README", "the best one");
+  std::vector<std::string> not_whole;
+  const auto removed = remove_older_copies(volume, {1}, &not_whole);
+  ASSERT_OK(removed);
+  ASSERT_EQ(removed->size(), 1u);
+  EXPECT_EQ(removed->front().name, "step-1");
+  EXPECT_EQ(not_whole, std::vector<std::string>{"step-3"});
 }
 
 }  // namespace
