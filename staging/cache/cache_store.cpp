@@ -229,18 +229,20 @@ Result<> CacheStore::note_verified(const GenerationRow& row, const std::string& 
   return scrubbed ? std::move(linked) : std::move(scrubbed);
 }
 
-// Damage that is found after the copy was discarded makes it suspect again.
+// Damage that is found meanwhile makes it suspect again, and a record that can't be read does so each time.
 Result<> CacheStore::discard_suspect(const std::string& dataset, PartialArea& area) {
-  for (Result<> noted;;) {
+  Result<> noted;
+  for (int tries = 0; noted && tries < 3; ++tries) {
     const auto known = damage_.of(dataset);
     if (!known) return known.take_error();
     if (!known->makes_suspect(Damage::kInProgress)) return {};
-    if (!noted) return noted;
     if (auto cleared = area.clear(); !cleared) return cleared;
     noted = damage_.change(dataset, [&](Damage& now) {
       return now.revision == known->revision && now.sound.insert(Damage::kInProgress).second;
     });
   }
+  auto sound = damage_.check_sound(dataset, Damage::kInProgress);
+  return sound || noted ? std::move(sound) : std::move(noted);
 }
 
 Result<> CacheStore::mark_evicted(const std::vector<GenerationRow>& rows) {
