@@ -14,10 +14,15 @@ namespace {
 
 // Serves a generation without changing it.
 std::optional<Staged> serve(CacheStore& store, const Source& source, const GenerationRow& row,
-                            CopyReport report, const WalkNotes& notes) {
+                            const Monitor& monitor, const WalkNotes& notes) {
   // With a full state folder the copy is served all the same; it only looks unused for longer.
   static_cast<void>(
       store.catalog().touch(row.dataset, row.generation, store.now(), source.generation, source.definition));
+  Summary summary;
+  summary.bytes = row.bytes;
+  summary.files = row.files;
+  summary.hash = row.hash;
+  CopyReport report = report_of(summary, monitor);
   report.unchanged = true;
   add_notes(report, notes);
   return Staged{row.dataset,       store.folder().place(row.dataset, row.generation).path(),
@@ -68,11 +73,7 @@ std::optional<Staged> serve_same_state(CacheStore& store, const Source& source, 
     return std::nullopt;
   const auto notes = parse_walk_notes(row.source.notes);
   if (!notes || !source.is_still_so()) return std::nullopt;
-  Summary summary;
-  summary.bytes = row.bytes;
-  summary.files = row.files;
-  summary.hash = row.hash;
-  return serve(store, source, row, report_of(summary, monitor), *notes);
+  return serve(store, source, row, monitor, *notes);
 }
 
 std::optional<Staged> serve_same_entries(CacheStore& store, const Source& source, const GenerationRow& row,
@@ -85,10 +86,8 @@ std::optional<Staged> serve_same_entries(CacheStore& store, const Source& source
   if (!copy || !manifest->rewind()) return std::nullopt;
   walked.entries.clear();  // a million entries twice would take too much memory
   const auto differences = compare_metadata(*copy, *manifest, 1, stop);
-  if (!differences || !differences->empty() || !manifest->rewind()) return std::nullopt;
-  const auto summary = summary_of(*manifest);
-  if (!summary) return std::nullopt;
-  return serve(store, source, row, report_of(*summary, monitor), walked);
+  if (!differences || !differences->empty()) return std::nullopt;
+  return serve(store, source, row, monitor, walked);
 }
 
 void note_state(CacheStore& store, Staged& staged, SourceState state, const WalkNotes& notes) {

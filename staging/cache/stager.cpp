@@ -209,13 +209,6 @@ Result<Staged> Stager::copy(const Source& source, const Tree& tree, Walked walke
     header.is_doubtful = source.is_doubtful;
     return Result<>();
   };
-  ends.found_damage = [&]() -> Result<> {
-    const auto all = [](Damage& damage) {
-      damage.sound.clear();
-      return true;
-    };
-    return earlier == nullptr ? Result<>() : store_.damage().change(source.dataset, all);
-  };
   ends.publish = [&](const Sealed& sealed, Bytes not_copied) -> Result<> {
     if (auto one = check_one_state(source, options, sealed.summary.hash); !one) return one;
     if (promised && sealed.summary.hash != *promised) return refuse_damaged(tree, area);

@@ -217,20 +217,6 @@ TEST_F(DamageTest, ADriveThatTakesNoWritesDoesNotMakeDamageForgotten) {
   EXPECT_EQ(differences_by_rsync(source_.path, staged->path), "");
 }
 
-TEST_F(DamageTest, DamageInATakenOverFileIsFoundOnceByACopyThatIsVerified) {
-  write_text(source_.path / "same", noise(100'000, 1));
-  write_text(source_.path / "f", "one");
-  ASSERT_OK(stage());
-  corrupt(link() / "same");
-  write_text(source_.path / "f", "two!");
-  options_.verify = true;
-  EXPECT_KIND(stage(), Errc::Mismatch);
-  const auto staged = stage();
-  ASSERT_OK(staged);
-  EXPECT_EQ(staged->report.unchanged_bytes, 0u);
-  EXPECT_EQ(differences_by_rsync(source_.path, staged->path), "");
-}
-
 TEST_F(DamageTest, AnEvictedDatasetLeavesNothing) {
   write_text(source_.path / "f", noise(100'000, 1));
   ASSERT_OK(stage());
