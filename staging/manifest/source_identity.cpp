@@ -4,12 +4,9 @@
 
 namespace spark::staging {
 
-std::chrono::nanoseconds unsettled_for(std::int64_t ctime_ns, std::int64_t now_ns,
-                                       std::chrono::nanoseconds seen_for) {
+std::chrono::nanoseconds unsettled_for(std::int64_t ctime_ns, std::chrono::nanoseconds seen_for) {
   constexpr std::int64_t kSecond = 1'000'000'000, kTick = 20'000'000;
   const std::int64_t step = ctime_ns % kSecond == 0 ? 2 * kSecond : kTick;
-  constexpr std::int64_t kMostBehind = 600 * kSecond;  // of a server's clock
-  if (now_ns / kSecond - ctime_ns / kSecond > kMostBehind / kSecond) return std::chrono::nanoseconds(0);
   return std::chrono::nanoseconds(step) - seen_for;
 }
 

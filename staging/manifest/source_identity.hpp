@@ -31,10 +31,9 @@ inline void add(Hasher& hasher, const SourceIdentity& identity) {
 }
 
 // How long a change of a file with this ctime may still get the same time. File systems count in seconds (two
-// on FAT), or in the kernel's ticks. `seen_for`: since the ctime was read, when the file system's own clock,
-// which may differ from this host's by minutes, was at least there.
-std::chrono::nanoseconds unsettled_for(std::int64_t ctime_ns, std::int64_t now_ns,
-                                       std::chrono::nanoseconds seen_for);
+// on FAT), or in the kernel's ticks. `seen_for`: since the ctime was read, when the file system's own clock
+// was at least there. That clock may differ from this host's by any time, so an old ctime proves nothing.
+std::chrono::nanoseconds unsettled_for(std::int64_t ctime_ns, std::chrono::nanoseconds seen_for);
 
 // What hosts compare, beside the files, to know that they stage the same set.
 struct SetOrigin {

@@ -34,8 +34,7 @@ void settle(std::int64_t ctime_ns, SteadyTime seen_at, const std::function<bool(
   constexpr std::chrono::nanoseconds kStep = std::chrono::milliseconds(20);
   const SystemClock clock;
   while (!is_stopped()) {
-    const auto now = std::chrono::duration_cast<std::chrono::nanoseconds>(clock.wall().time_since_epoch());
-    const auto left = unsettled_for(ctime_ns, now.count(), clock.steady() - seen_at);
+    const auto left = unsettled_for(ctime_ns, clock.steady() - seen_at);
     if (left.count() <= 0) return;
     std::this_thread::sleep_for(std::min(left, kStep));
   }
