@@ -79,6 +79,10 @@ asio::awaitable<Result<Released>> release_mount(const Seams& seams, const config
   auto given = co_await give_back_reservation(seams, volume);
   released.gave_back = given.gave_back;
   released.still_reserved = std::move(given.still_reserved);
+  const Standing last = look_at_place(seams, volume);
+  if (last.own)
+    co_return fail(Errc::Unavailable, printable(last.top->source) + " was mounted there meanwhile",
+                   "try again");
   co_return released;
 }
 

@@ -11,7 +11,8 @@ json::value text_or_null(const std::string& text) {
   return text.empty() ? json::value(nullptr) : json::value(printable(text));
 }
 
-json::value number_or_null(std::optional<double> number) {
+template <class Number>
+json::value number_or_null(const std::optional<Number>& number) {
   return number ? json::value(*number) : json::value(nullptr);
 }
 
@@ -21,7 +22,8 @@ json::array outages_of(const History& history) {
     outages.push_back(json::object{
         {"began", rfc3339(outage.began)},
         {"ended", outage.ended ? json::value(rfc3339(*outage.ended)) : json::value(nullptr)},
-        {"seconds", outage.ended ? number_or_null(Seconds(*outage.ended - outage.began).count()) : nullptr},
+        {"seconds",
+         outage.ended ? json::value(Seconds(*outage.ended - outage.began).count()) : json::value(nullptr)},
         {"reason", text_or_null(outage.reason)},
         {"healed_by", outage.healer ? json::value(to_string(*outage.healer)) : json::value(nullptr)}});
   }
@@ -46,19 +48,14 @@ json::value taken_down_of(const std::optional<Intent>& taken_down) {
   return json::object{{"since", rfc3339(taken_down->since)}, {"by", text_or_null(taken_down->by)}};
 }
 
-template <class Number>
-json::value measured(const std::optional<Number>& number) {
-  return number ? json::value(*number) : json::value(nullptr);
-}
-
 json::value drives_of(const std::optional<DriveStatus>& drives) {
   if (!drives) return nullptr;
   const nvmetcp::Smart& smart = drives->smart;
   json::array critical;
   for (const std::string& words : smart.critical) critical.emplace_back(words);
   return json::object{{"critical", std::move(critical)},
-                      {"temperature_c", measured(smart.temperature_c)},
-                      {"spare_percent", measured(smart.spare_percent)},
+                      {"temperature_c", number_or_null(smart.temperature_c)},
+                      {"spare_percent", number_or_null(smart.spare_percent)},
                       {"used_percent", smart.used_percent},
                       {"media_errors", smart.media_errors},
                       {"asked_at", rfc3339(drives->asked_at)}};

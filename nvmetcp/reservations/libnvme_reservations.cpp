@@ -62,9 +62,9 @@ Result<> LibnvmeReservations::read_capabilities() {
   errno = 0;
   auto asked = check(nvme_identify_ns(fd_.get(), nsid_, identity), "identifying the namespace");
   if (!asked) return asked;
-  if (identity->nsze == 0)  // inactive: all is zero, as of one that is disabled for a moment
-    return fail(Errc::Unavailable, "identifying " + device_ + ": the namespace is not active");
-  capabilities_ = identity->rescap;
+  auto offered = parse_reservation_capabilities({static_cast<const std::byte*>(buffer.get()), kBufferPage});
+  if (!offered) return fail_with(std::move(offered.error()), "identifying " + device_);
+  capabilities_ = *offered;
   return {};
 }
 

@@ -14,6 +14,7 @@ namespace {
 constexpr std::size_t kHeaderBytes = 64, kEntryBytes = 64;
 constexpr std::size_t kGenerationAt = 0, kTypeAt = 4, kCountAt = 5;                  // in the header
 constexpr std::size_t kStatusAt = 2, kKeyAt = 8, kHostIdAt = 16, kHostIdBytes = 16;  // in an entry
+constexpr std::size_t kCapabilitiesAt = 31;  // in Identify Namespace, which begins with the size
 
 std::uint64_t number_at(std::span<const std::byte> data, std::size_t offset, std::size_t bytes) {
   std::uint64_t number = 0;
@@ -65,6 +66,12 @@ Result<ReservationReport> parse_reservation_report(std::span<const std::byte> da
         {uuid_at(entry, kHostIdAt), number_at(entry, kKeyAt, 8), (number_at(entry, kStatusAt, 1) & 1) != 0});
   }
   return report;
+}
+
+Result<std::uint8_t> parse_reservation_capabilities(std::span<const std::byte> data) {
+  if (data.size() <= kCapabilitiesAt) return fail(Errc::Invalid, "identifying the namespace: it is cut off");
+  if (number_at(data, 0, 8) == 0) return fail(Errc::Unavailable, "the namespace is not active");
+  return static_cast<std::uint8_t>(number_at(data, kCapabilitiesAt, 1));
 }
 
 Machine read_machine(const SystemRoot& root) {

@@ -31,6 +31,10 @@ struct ReservationReport {
 // The extended data structure of a Reservation Report command. Untrusted: Invalid if it contradicts itself.
 Result<ReservationReport> parse_reservation_report(std::span<const std::byte> data);
 
+// The reservation capabilities in an Identify Namespace structure. Unavailable if the namespace is inactive:
+// then all is zero, as of one that is disabled for a moment.
+Result<std::uint8_t> parse_reservation_capabilities(std::span<const std::byte> data);
+
 // Of boards that share one firmware: a number that many of them have instead of one of their own.
 inline constexpr std::array kCommonBoardUuids = {"03000200-0400-0500-0006-000700080009",
                                                  "00020003-0004-0005-0006-000700080009",

@@ -4,6 +4,7 @@
 #include <string_view>
 
 #include "base/text.hpp"
+#include "daemon/mounts/filesystems/mmp_claim.hpp"
 
 namespace spark::mounts {
 namespace {
@@ -19,7 +20,8 @@ constexpr std::uint32_t kNeedsRecovery = 0x4, kIsJournal = 0x8, k64Bit = 0x80, k
 constexpr std::uint32_t kOnlyExt4Incompat = 0x40 | k64Bit | kMmp | 0x200;  // extents, 64bit, mmp, flex_bg
 
 // Offsets within the MMP block.
-constexpr std::size_t kMmpSequence = 4, kMmpNode = 16, kMmpNodeBytes = 64, kMmpCheckInterval = 112;
+constexpr std::size_t kMmpSequence = 4, kMmpNode = 16, kMmpNodeBytes = 64, kMmpDevice = 80,
+                      kMmpDeviceBytes = 32, kMmpCheckInterval = 112;
 constexpr std::uint32_t kMmpMagic = 0x004D4D50, kMmpClean = 0xFF4D4D50;
 
 const std::uint8_t* superblock_in(const std::vector<std::uint8_t>& start) {
@@ -109,7 +111,8 @@ Result<> read_mmp(const DirectReader& device, const std::vector<std::uint8_t>& s
   if (!block) return fail_with(block.error(), "reading the MMP block");
   if (block->size() < 512 || little_endian<std::uint32_t>(block->data()) != kMmpMagic) return {};
   superblock.mmp_node = label_text(block->data() + kMmpNode, kMmpNodeBytes);
-  superblock.mmp_open = little_endian<std::uint32_t>(block->data() + kMmpSequence) != kMmpClean;
+  superblock.mmp_open = little_endian<std::uint32_t>(block->data() + kMmpSequence) != kMmpClean &&
+                        label_text(block->data() + kMmpDevice, kMmpDeviceBytes) != kMmpClaim;
   const unsigned checked = little_endian<std::uint16_t>(block->data() + kMmpCheckInterval);
   superblock.mmp_interval_s = std::max(superblock.mmp_interval_s, checked);
   return {};

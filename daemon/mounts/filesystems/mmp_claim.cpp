@@ -19,7 +19,6 @@ namespace {
 using std::chrono::steady_clock;
 
 constexpr std::chrono::milliseconds kLookAgain{1'000};
-constexpr std::string_view kClaim = "spark-stage claim";  // in place of the device's name
 
 struct Freer {
   // Not ext2fs_close(), because it would write the superblock.
@@ -58,10 +57,10 @@ class MmpBlock {
                                  sizeof fields.mmp_nodename);
     return std::string(whole.substr(0, whole.find('\0')));
   }
-  bool is_claim() const { return std::memcmp(fields.mmp_bdevname, kClaim.data(), kClaim.size()) == 0; }
+  bool is_claim() const { return std::memcmp(fields.mmp_bdevname, kMmpClaim.data(), kMmpClaim.size()) == 0; }
   void set_claim(const std::string& node) {
-    static_assert(kClaim.size() < sizeof fields.mmp_bdevname);
-    std::memcpy(fields.mmp_bdevname, kClaim.data(), kClaim.size());
+    static_assert(kMmpClaim.size() < sizeof fields.mmp_bdevname);
+    std::memcpy(fields.mmp_bdevname, kMmpClaim.data(), kMmpClaim.size());
     std::memset(fields.mmp_nodename, 0, sizeof fields.mmp_nodename);
     std::memcpy(fields.mmp_nodename, node.data(), std::min(node.size(), sizeof fields.mmp_nodename));
     fields.mmp_time = static_cast<std::uint64_t>(std::time(nullptr));

@@ -3,10 +3,15 @@
 
 #include <chrono>
 #include <string>
+#include <string_view>
 
 #include "base/result.hpp"
 
 namespace spark::mounts {
+
+// In the MMP block, in place of the device's name: no kernel has it mounted, and if its host died meanwhile,
+// it stays.
+inline constexpr std::string_view kMmpClaim = "spark-stage claim";
 
 // Claims a cleanly closed ext4 for a mount that follows immediately. The kernel mounts such a file system
 // without waiting (fs/ext4/mmp.c: EXT4_MMP_SEQ_CLEAN skips both waits) and does not read the block again

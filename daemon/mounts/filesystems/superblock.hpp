@@ -26,7 +26,7 @@ struct Superblock {
   bool has_mmp = false;         // ext4 multi-mount protection
   unsigned mmp_interval_s = 0;  // its check interval; a mount waits about twice the interval plus a second
   std::string mmp_node;         // host that wrote the MMP block last; empty if never mounted with MMP
-  bool mmp_open = false;        // according to the MMP block, this node has it open, or died while it had
+  bool mmp_open = false;        // according to the MMP block, this node has it mounted, or died while it had
   std::string damage;           // why it must not be mounted for writing; empty if no errors are recorded
 
   // Changes with every write of the superblock: a reader mounted before such a write has outdated data.

@@ -42,6 +42,7 @@ FileStore::FileStore(Asker& asker, const std::string& volume, const std::filesys
       pin_file_(folder / (volume + ".json")),
       history_file_(folder / (volume + ".history.json")),
       intent_file_(folder / (volume + ".intent.json")),
+      leaving_file_(folder / (volume + ".leaving.json")),
       addresses_file_(folder / (volume + ".addresses.json")),
       held_file_(folder / (volume + ".held.json")),
       pinned_(read_pin(pin_file_)) {}
@@ -87,13 +88,26 @@ Result<Intent> FileStore::saved_intent() {
   const auto object = parse_json_object(*text);
   auto intent = object ? intent_from_json(*object) : Result<Intent>(fail(object.error()));
   if (!intent) return fail_with(std::move(intent.error()), intent_file_.native());
+  if (is_leaving()) intent->is_released = false;
   return intent;
 }
 
-// No record means up: a full state folder has always room for that.
+// No record means up, and a volume that is down is released once the file of its leaving is removed: a full
+// state folder has always room for that.
 asio::awaitable<Result<>> FileStore::save_intent(Intent intent) {
-  if (!intent.up) co_return co_await write(intent_file_, to_json(intent));
-  co_return co_await remove(intent_file_);
+  if (intent.up) co_return co_await remove(intent_file_);
+  Result<> marked;
+  if (!intent.is_released) marked = co_await write(leaving_file_, {});
+  if (intent.is_released && is_leaving()) marked = co_await remove(leaving_file_);
+  if (!marked) co_return marked;
+  intent.is_released = true;
+  json::object content = to_json(intent);
+  if (read_record(intent_file_) == content) co_return Result<>{};
+  co_return co_await write(intent_file_, std::move(content));
+}
+
+bool FileStore::is_leaving() const {
+  return ::access(leaving_file_.c_str(), F_OK) == 0;
 }
 
 const std::filesystem::path& FileStore::file_of(Record kind) const {

@@ -28,9 +28,10 @@ class FileStore final : public VolumeStore {
   asio::awaitable<Result<>> write(std::filesystem::path file, json::object content);
   asio::awaitable<Result<>> remove(std::filesystem::path file);
   const std::filesystem::path& file_of(Record kind) const;
+  bool is_leaving() const;
 
   Asker& asker_;
-  std::filesystem::path pin_file_, history_file_, intent_file_, addresses_file_, held_file_;
+  std::filesystem::path pin_file_, history_file_, intent_file_, leaving_file_, addresses_file_, held_file_;
   std::optional<FilesystemIdentity> pinned_;
 };
 

@@ -53,8 +53,7 @@ asio::awaitable<bool> NvmeAttachment::record_publication(mounts::Mount mount) {
   const bool is_its = state && state->published && !state->is_written_since && state->uuid == identity.uuid &&
                       state->published->host == volume_.seams.neighbours.node_name();
   if (!is_its) co_return false;
-  identity.is_published = true;
-  identity.stamp = 0;
+  identity.is_published = true;  // the stamp stays that of an earlier state: another host may have written it
   const auto recorded = co_await volume_.seams.store.pin(std::move(identity));
   co_return recorded.has_value();
 }

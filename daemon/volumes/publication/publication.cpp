@@ -124,7 +124,7 @@ std::string Publication::reader_reason() const {
   if (!volume_.status.foreign_writes) return "";
   if (!volume_.checked || !volume_.checked->is_outdated)
     return "being written by another host: reads here may return torn data";
-  return "written by another host since it was mounted here: remounted as soon as no process uses it" +
+  return "written since it was mounted here: remounted as soon as no process uses it" +
          (users_.empty() ? "" : " (" + users_ + ")");
 }
 

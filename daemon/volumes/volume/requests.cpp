@@ -11,13 +11,6 @@ namespace {
 
 constexpr Duration kRecordAgain{10'000};
 
-void warn_unrecorded(VolumeContext& volume, const std::string& why) {
-  volume.status.warn(
-      Warning::Unrecorded,
-      "that it stays down is not recorded yet, and a restart of the daemon would bring it up: " + why);
-  volume.wake();
-}
-
 }  // namespace
 
 Requests::Requests(VolumeContext& volume, Fence& fence)
@@ -50,7 +43,11 @@ asio::awaitable<Result<>> Requests::keep_down(std::string by, OnDown on_down) {
   const bool is_down = result && intent_ && !intent_->up;
   if (is_down && !is_recorded) {
     unrecorded_ = recorded.error().message();
-    warn_unrecorded(volume_, unrecorded_);
+    volume_.status.warn(
+        Warning::Unrecorded,
+        "that it stays down is not recorded yet, and a restart of the daemon would bring it up: " +
+            unrecorded_);
+    volume_.wake();
   }
   if (result) co_await note_released();
   if (!result && is_recorded && intent_ && intent_->up && volume_.wanted_up) {  // for example in use
@@ -59,13 +56,6 @@ asio::awaitable<Result<>> Requests::keep_down(std::string by, OnDown on_down) {
     if (!saved) unrecorded_ = saved.error().message();
   }
   co_return result;
-}
-
-void Requests::inherit(const Requests& before) {
-  if (before.unrecorded_.empty() || !before.intent_ || before.intent_->up) return;
-  note(before.intent_);
-  unrecorded_ = before.unrecorded_;
-  if (before.volume_.status.warnings.contains(Warning::Unrecorded)) warn_unrecorded(volume_, unrecorded_);
 }
 
 void Requests::ask_up() {

@@ -45,8 +45,6 @@ class Requests {
   // be.
   // Returns when it is due next; max: not at all.
   asio::awaitable<Duration> record_missed();
-  // Of the volume that this one replaces, after a reload.
-  void inherit(const Requests& before);
   void answer_down(Result<> result);
   void stop();  // callers no longer get an answer
 

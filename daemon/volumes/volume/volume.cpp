@@ -169,7 +169,7 @@ asio::awaitable<bool> Volume::act_on(Finding found, Place place) {
   const bool is_outdated = context_.checked && context_.checked->is_outdated;
   if (is_outdated && co_await publication_.leave_outdated()) {
     context_.attempts.replaces_outdated = true;
-    context_.set_state(State::Recovering, "another host wrote it: remounting");
+    context_.set_state(State::Recovering, "it was written meanwhile: remounting");
     co_return false;
   }
   if (status().state != State::Ready) {

@@ -143,10 +143,11 @@ asio::awaitable<void> VolumeSet::take_down(std::vector<config::Step>& steps) {
     const auto down = co_await volume->requests().ask_down(on_down);
     if (!down) step.refused = down.error().message();
   }
-  // Each one's successor reads its intent from the state folder.
-  for (const config::Step& step : steps) {
+  // Each one's successor, now or later, reads its intent from the state folder.
+  for (config::Step& step : steps) {
     if (!config::takes_mount_away(step.action) || !step.refused.empty()) continue;
-    (void)co_await find(step.volume)->requests().record_missed();
+    const bool is_recorded = co_await find(step.volume)->requests().record_missed() == Duration::max();
+    if (!is_recorded) step.refused = "that it stays down can't be recorded, as its status says";
   }
 }
 
@@ -166,7 +167,6 @@ void VolumeSet::replace(const config::Config& wanted, std::vector<config::Step>&
     if (step.action == config::Action::Remove) continue;
     next.push_back(make(wanted, *config::find_volume(wanted, step.volume)));
     fresh.push_back(next.back());
-    if (current) next.back()->requests().inherit(current->requests());
   }
   volumes_ = std::move(next);
   for (const auto& volume : fresh) volume->start();
@@ -175,6 +175,12 @@ void VolumeSet::replace(const config::Config& wanted, std::vector<config::Step>&
 asio::awaitable<void> VolumeSet::set_live(const config::Config& wanted, std::vector<config::Step>& steps) {
   for (config::Step& step : steps) {
     if (step.action != config::Action::SetLive) continue;
+    // A volume without a UUID may be about to mount another file system than the one that was compared.
+    const auto now = config::plan_volumes(in_force(), wanted);
+    if (config::takes_mount_away(std::ranges::find(now, step.volume, &config::Step::volume)->action)) {
+      step.refused = "its file system has changed meanwhile";
+      continue;
+    }
     const config::Volume& settings = *config::find_volume(wanted, step.volume);
     std::optional<config::Target> target;
     if (settings.nvme) target = wanted.targets.at(settings.nvme->target);

@@ -205,7 +205,10 @@ asio::awaitable<Result<>> HostStore::save_intent(volumes::Intent intent) {
       host.state.intents.erase(volume);
       return Result<>();
     }
+    const auto before = host.state.intents.find(volume);
+    const bool is_there = before != host.state.intents.end() && before->second.since == intent.since;
     auto room = host.state.check_room("writing the record");
+    if (intent.is_released && is_there) room = {};  // a file is removed
     if (room) host.state.intents[volume] = intent;
     return Result<>(std::move(room));
   };

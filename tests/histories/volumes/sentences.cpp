@@ -61,8 +61,11 @@ constexpr std::array kKinds =
     {
         Kind{"was mounted by another program", "false-mounted-by-another",
              [](const std::string&, const Facts& facts) {
-               return facts.top != nullptr &&
-                      (facts.top->by_hand || (facts.top->super && facts.top->super->by_hand));
+               // Perhaps hidden by now, by a mount over a parent folder.
+               return std::ranges::any_of(facts.state.host->mounts.entries(), [&](const MountEntry& one) {
+                 return one.super && one.shown.target == facts.volume.settings().mount &&
+                        (one.by_hand || one.super->by_hand);
+               });
              }},
         Kind{"is mounted read-write already", "false-mounted-otherwise",
              [](const std::string&, const Facts& facts) {
@@ -110,7 +113,11 @@ constexpr std::array kKinds =
                return disk_of(facts).fs.is_open || has_other_writer(facts);
              }},
         Kind{"hides volume", "false-on-top",
-             [](const std::string&, const Facts& facts) { return !facts.is_reached(); }},
+             [](const std::string&, const Facts& facts) {
+               // Whose connection leads to the upper mount, a person's, can't be known without names.
+               const auto& network = facts.cluster.network;
+               return !facts.is_reached() || (facts.reached.by_hand && !network.has_dns[facts.index]);
+             }},
         Kind{"is mounted there, and is not this volume's", "false-other-mount",
              [](const std::string&, const Facts& facts) { return facts.top != nullptr; }},
         Kind{"published as generation", "false-generation",
@@ -218,7 +225,7 @@ constexpr auto kOfAttempts =
                                      "no answer within ",
                                      "reading the reservation of ",
                                      "waiting until the other host's last writes have ended",
-                                     "another host wrote it: remounting",
+                                     "it was written meanwhile: remounting",
                                      "and unwritten data waits for it",
                                      "being published, or made writable again",
                                      "published: read-only until ",
@@ -240,7 +247,7 @@ constexpr auto kOfAttempts =
                                      "the device under ",
                                      "whether volume ",
                                      "itself holds files, on the disk below",
-                                     "written by another host since it was mounted here",
+                                     "written since it was mounted here",
                                      "programs can write to ",
                                      "recording the guard of ",
                                      "opening the mount point ",
