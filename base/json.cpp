@@ -79,6 +79,19 @@ const json::array* get_array(const json::object& object, std::string_view key) {
   return value == nullptr ? nullptr : value->if_array();
 }
 
+std::string get_text(const json::object& object, std::string_view key) {
+  return get_string(object, key).value_or("");
+}
+
+std::vector<std::string> get_strings(const json::object& object, std::string_view key) {
+  std::vector<std::string> texts;
+  const json::array* array = get_array(object, key);
+  for (std::size_t i = 0; array != nullptr && i < array->size(); ++i) {
+    if (const json::string* text = (*array)[i].if_string()) texts.emplace_back(text->data(), text->size());
+  }
+  return texts;
+}
+
 json::object to_json(const Error& error) {
   json::object object{{"kind", to_string(error.kind)}, {"what", error.what}, {"hint", error.hint}};
   if (error.is_away) object["is_away"] = true;

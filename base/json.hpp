@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/result.hpp"
 
@@ -18,11 +19,14 @@ Result<json::object> parse_json_object(std::string_view text);
 
 // A member, or no value if it is absent or of another type.
 std::optional<std::string> get_string(const json::object& object, std::string_view key);
+std::string get_text(const json::object& object, std::string_view key);  // a string; empty instead of none
 std::optional<std::int64_t> get_int(const json::object& object, std::string_view key);
 std::optional<double> get_double(const json::object& object, std::string_view key);
 std::optional<bool> get_bool(const json::object& object, std::string_view key);
 const json::object* get_object(const json::object& object, std::string_view key);
 const json::array* get_array(const json::object& object, std::string_view key);
+// The strings in an array; none if it is absent.
+std::vector<std::string> get_strings(const json::object& object, std::string_view key);
 
 // {"kind", "what", "hint"}
 json::object to_json(const Error& error);

@@ -69,7 +69,8 @@ json::object staged(const json::object& copy) {
 std::set<std::uint64_t> ReadyCopies::held_by(const StageRequest& request, const std::string& dataset) const {
   std::set<std::uint64_t> generations;
   for (const Lease* lease : leases_.of(dataset)) {
-    if (holds(request, *lease)) generations.insert(lease->generation);
+    if (holds(request, *lease) && staging::is_live(*lease, context_.clock.wall()))
+      generations.insert(lease->generation);
   }
   return generations;
 }
@@ -93,12 +94,13 @@ std::optional<json::object> ReadyCopies::choose(const StageRequest& request, con
   const auto held = asks_for_held ? held_by(request, dataset.name) : std::set<std::uint64_t>();
   stands_in = stands_in && !is_excluded && allows_old(request, dataset);
   if (held.empty() && !stands_in) return std::nullopt;
+  std::optional<json::object> stand_in;
   for (json::object& copy : catalog_.generations_of(dataset.name)) {
-    const bool is_wanted =
-        held.contains(generation_of(copy)) || (stands_in && is_of_same_source(copy, dataset));
-    if (is_wanted && can_be_served(copy, request)) return std::move(copy);
+    if (!can_be_served(copy, request)) continue;
+    if (held.contains(generation_of(copy))) return std::move(copy);
+    if (stands_in && !stand_in && is_of_same_source(copy, dataset)) stand_in = std::move(copy);
   }
-  return std::nullopt;
+  return stand_in;
 }
 
 std::optional<json::object> ReadyCopies::find(const StageRequest& request, const config::Dataset& dataset,

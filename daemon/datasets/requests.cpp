@@ -110,6 +110,7 @@ asio::awaitable<void> Requests::stage_again(TaskPtr& shared, const StageRequest&
 
 void Requests::watch(const std::shared_ptr<Job>& job, const std::vector<TaskPtr>& tasks,
                      const StageRequest& request) {
+  if (!job->is_running()) return;
   wake_on_cancel(*job, tasks);
   if (!request.wait && !request.demand.is_prefetch) return;
   const auto shared = std::make_shared<const Shared>(Shared{job, tasks, request, context_.clock.steady()});
@@ -137,6 +138,7 @@ TaskPtr Requests::join(const config::Dataset& dataset, const StageRequest& reque
   const auto running = activity_.tasks.find(dataset.name);
   // A cancelled worker may take long to exit: a new request gets a new task.
   if (running == activity_.tasks.end() || running->second->is_cancelled) return nullptr;
+  if (running->second->is_over && running->second->attempt.requests < request.number) return nullptr;
   // A doubtful copy is only for requests that allow it; requests that share a task share the stricter
   // setting.
   running->second->allow_dirty = running->second->allow_dirty && request.allow_dirty;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <set>
+#include <utility>
 
 #include "base/text.hpp"
 #include "daemon/config/parse.hpp"
@@ -135,15 +136,13 @@ asio::awaitable<void> Upkeep::run_scrub(std::shared_ptr<Job> job, std::vector<st
 asio::awaitable<void> Upkeep::keep_scrubbing() {
   Timer timer(context_.executor);
   const auto unsuccessful = [this] { return activity_.totals.failed + activity_.totals.cancelled; };
-  for (auto recovered = unsuccessful();;) {
+  for (recovered_ = unsuccessful();;) {
     timer.expires_after(context_.timings.upkeep);
     if (!co_await timer.wait()) co_return;
     // One that was published and could not be entered in the catalog, as with a full state folder, takes
     // space.
-    if (const auto now = unsuccessful(); now != recovered) {
-      const auto done = co_await catalog_.recover();
-      if (done) recovered = now;
-    }
+    if (const auto now = unsuccessful(); now != recovered_ && !std::exchange(is_recovering_, true))
+      launch(context_.executor, "recovery of the cache", recover(now));
     co_await catalog_.look_again();  // for `status`, which does not wait for a worker
     const bool is_busy = std::ranges::any_of(
         activity_.tasks, [](const auto& task) { return task.second->attempt.worker != 0; });
@@ -153,6 +152,12 @@ asio::awaitable<void> Upkeep::keep_scrubbing() {
     const auto job = scrub({*due});
     while (job && (*job)->is_running()) co_await (*job)->next_change();
   }
+}
+
+asio::awaitable<void> Upkeep::recover(std::uint64_t unsuccessful) {
+  const auto done = co_await catalog_.recover();
+  is_recovering_ = false;
+  if (done) recovered_ = unsuccessful;
 }
 
 // The dataset that was not checked for the longest time, if a check is due.

@@ -37,6 +37,7 @@ class Upkeep {
   asio::awaitable<Outcome> read_back(std::shared_ptr<Job> job, std::string dataset, bool sha256,
                                      workers::Priority priority, workers::Cancellation cancellation);
   asio::awaitable<void> run_evict(std::shared_ptr<Job> job, std::string dataset);
+  asio::awaitable<void> recover(std::uint64_t unsuccessful);  // stagings until now
   std::optional<std::string> due_for_scrub() const;
   Result<std::vector<std::string>> readable() const;  // with a copy
 
@@ -45,6 +46,8 @@ class Upkeep {
   Activity& activity_;
   Catalog& catalog_;
   Leases& leases_;
+  std::uint64_t recovered_ = 0;  // unsuccessful stagings after which the cache was recovered
+  bool is_recovering_ = false;
   std::map<std::string, SteadyTime> scrub_tried_;  // when its last scrub could not be done
 };
 

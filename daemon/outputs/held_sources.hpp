@@ -3,35 +3,46 @@
 
 #include <boost/asio/awaitable.hpp>
 #include <cstdint>
-#include <filesystem>
 #include <functional>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
+#include "daemon/event.hpp"
 #include "daemon/outputs/context.hpp"
 
 namespace spark::outputs {
+
+// The folder that holds checkpoints of a job's folder, and the number of its entries.
+struct HoldingFolder {
+  std::string path;
+  std::size_t entries = 0;
+};
 
 class HeldSources {
  public:
   // The sources that copies need; none while they are not known.
   using Sources = std::function<std::optional<std::vector<std::string>>()>;
   // `context` outlives it.
-  HeldSources(const Context& context, Sources sources) : context_(context), sources_(std::move(sources)) {}
+  HeldSources(const Context& context, Sources sources)
+      : context_(context), sources_(std::move(sources)), freed_(context.executor) {}
 
-  // Returns the path of the held checkpoint, which is the source to send.
-  asio::awaitable<Result<std::string>> hold(std::string job_folder, std::string name, std::int64_t written);
-  // Of those that are held for this folder, the ones that no copy needs: its sending has ended, also in an
-  // earlier daemon.
-  asio::awaitable<void> release(std::string job_folder, std::vector<std::string> held);
-  // The same for the source of a copy that has ended; does nothing if it was not held.
-  asio::awaitable<void> release(const std::filesystem::path& source);
+  // Returns the path of the held checkpoint, which is the source to send. Unavailable while another copy
+  // reads it: a new name of a file counts as a change of it.
+  asio::awaitable<Result<std::string>> hold(std::string checkpoint, std::string holding_folder,
+                                            std::int64_t written);
+  // What is in that folder and no copy needs: its sending has ended, also in an earlier daemon. Does nothing
+  // if it is not such a folder.
+  asio::awaitable<void> release(HoldingFolder folder);
 
  private:
+  std::optional<std::vector<std::string>> needed_in(const std::filesystem::path& folder) const;
+
   const Context& context_;
   Sources sources_;
-  unsigned holding_ = 0;  // calls of hold() in progress
+  std::set<std::string> busy_;  // folders in which something is held, or released, now
+  Event freed_;
 };
 
 }  // namespace spark::outputs

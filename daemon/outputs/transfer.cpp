@@ -151,6 +151,12 @@ asio::awaitable<void> Transfer::prune(json::object& sent, Keep keep) {
                 get_string(*because, name).value_or(""));
     }
   }
+  for (const std::string& name : pruned ? get_strings(*pruned, "not_whole") : std::vector<std::string>()) {
+    const std::string folder = request_.volume + ":" + request_.folder();
+    warnings.emplace_back(name + " in " + folder + " lacks files, so an older copy stays for it; " +
+                          "`spark-stage verify` names them");
+    log::warning(std::string(warnings.back().as_string()));
+  }
   sent["warnings"] = std::move(warnings);
   sent["removed"] = std::move(removed);
 }
@@ -205,8 +211,8 @@ void Transfer::look_at(Attempt& attempt) {
     show_stalled(continues(place.error()));
     // Its writes would wait for a volume that this host has lost.
     if (place.error().kind != Errc::Unavailable) give_up(attempt, place.error().what);
-  } else if (attempt.saw_outage &&
-             now - std::max(attempt.back_since, attempt.last_moved) > context_.timings.stuck) {
+  } else if (attempt.saw_outage && now - std::max(attempt.back_since, attempt.last_moved) >
+                                       context_.timings.stuck - context_.timings.stalled + stalled_after()) {
     give_up(attempt, "its writer hangs although the volume is back; it is replaced");
   } else if (now - attempt.last_moved > stalled_after()) {
     show_stalled("no byte moved for " + format_duration(now - attempt.last_moved));

@@ -13,7 +13,7 @@ SourcePlace place_of_folder(const config::Dataset& dataset, HostSnapshot& snapsh
   SourcePlace place;
   place.path = dataset.path;
   place.is_exchanged = dataset.peers;
-  if (dataset.peers) place.origin = "folder";
+  if (dataset.peers) place.origin = "folder " + dataset.name;
   if (const auto& table = snapshot.mounts()) {
     const mounts::Mount* carrier = mounts::carrier_of(*table, dataset.path);
     if (carrier != nullptr) place.drive = carrier->source;

@@ -9,7 +9,7 @@ constexpr std::string_view kNfs = "nfs ";
 
 SetNaming::SetNaming(const staging::SetOrigin& origin) {
   if (origin.state.empty()) kind_ = is_of_nfs(origin.source) ? 'n' : 'p';
-  const std::string& name = kind_ == 'n' ? origin.source : origin.state;
+  const std::string& name = origin.state.empty() ? origin.source : origin.state;
   hasher_.add_number(name.size());
   hasher_.add(name);
 }

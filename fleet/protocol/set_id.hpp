@@ -14,7 +14,7 @@ namespace spark::fleet {
 // staging::state_key_of), which guarantees equal content. For an NFS export from its name, and from the ctime
 // and inode of every file: those of the walk, which an NFS client may answer from its cache of attributes. A
 // set is then a state of up to a minute ago, as it would be without a fleet. Otherwise the user has said that
-// the folders are equal.
+// the folders of the dataset are equal.
 class SetNaming {
  public:
   explicit SetNaming(const staging::SetOrigin& origin);

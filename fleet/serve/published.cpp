@@ -36,7 +36,7 @@ void name_set(PublishedCopies::Copy& copy, bool is_exchanged_folder) {
   if (!manifest) return;
   const std::string& then = manifest->header().origin;
   const staging::SetOrigin origin{copy.row.source.key, is_of_nfs(then)       ? then
-                                                       : is_exchanged_folder ? "folder"
+                                                       : is_exchanged_folder ? "folder " + copy.row.dataset
                                                                              : ""};
   if (!is_exchanged(origin)) copy.set = kNotExchanged;
   if (!is_exchanged(origin)) return;

@@ -54,8 +54,8 @@ struct Source {
   // walk. Empty if the source has nothing that reveals a change.
   std::string state{};
   // Of a source without a state: how its files are compared between hosts. "nfs SERVER:/EXPORT": by
-  // SourceIdentity, which all hosts see alike. "folder": by path, size and mtime; the user says that the
-  // hosts' folders are the same. Empty: it is not exchanged.
+  // SourceIdentity, which all hosts see alike. "folder DATASET": by path, size and mtime; the user says
+  // that the hosts' folders of that dataset are the same. Empty: it is not exchanged.
   std::string origin{};
   // What the caller's configuration says of the dataset, in the caller's format. A copy is of the last one
   // that it was found equal to.

@@ -1,7 +1,5 @@
 #include "staging/cache/cache_store.hpp"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <set>
 
@@ -137,6 +135,8 @@ Result<> CacheStore::recover_key(const std::string& key, PartialArea& area, Tras
     if (auto completed = recover_publishing(place, area); !completed) return completed;
     if (auto entered = enter_unknown(key, generation); !entered) return entered;
   }
+  if (const auto all = rows_of(key); !found->empty() && all && all->size() > 1)
+    static_cast<void>(recount(*this, all->front().dataset));  // else what they share counts several times
   if (auto linked = dataset.empty() ? Result<>() : update_link(dataset); !linked) return linked;
   auto noted = catalog_->set_trouble(key, deleted ? "" : deleted.error().message());
   return noted || noted.error().kind == Errc::NoSpace ? Result<>() : std::move(noted);
@@ -155,9 +155,7 @@ Result<> CacheStore::enter_unknown(const std::string& key, std::uint64_t generat
     return {};
   const auto summary = summary_of(*manifest, block_of(folder_.path()));
   if (!summary) return summary.take_error();
-  auto entered = enter(manifest->header(), generation, *summary, 0, std::nullopt);
-  if (entered) static_cast<void>(recount(*this, manifest->header().dataset));  // else it counts too much
-  return entered;
+  return enter(manifest->header(), generation, *summary, 0, std::nullopt);
 }
 
 Result<std::vector<GenerationRow>> CacheStore::generations() {
@@ -231,18 +229,20 @@ Result<> CacheStore::note_verified(const GenerationRow& row, const std::string& 
   return scrubbed ? std::move(linked) : std::move(scrubbed);
 }
 
-// Damage that is found after the copy was discarded makes it suspect again.
+// Damage that is found meanwhile makes it suspect again, and a record that can't be read does so each time.
 Result<> CacheStore::discard_suspect(const std::string& dataset, PartialArea& area) {
-  for (Result<> noted;;) {
+  Result<> noted;
+  for (int tries = 0; noted && tries < 3; ++tries) {
     const auto known = damage_.of(dataset);
     if (!known) return known.take_error();
     if (!known->makes_suspect(Damage::kInProgress)) return {};
-    if (!noted) return noted;
     if (auto cleared = area.clear(); !cleared) return cleared;
     noted = damage_.change(dataset, [&](Damage& now) {
       return now.revision == known->revision && now.sound.insert(Damage::kInProgress).second;
     });
   }
+  auto sound = damage_.check_sound(dataset, Damage::kInProgress);
+  return sound || noted ? std::move(sound) : std::move(noted);
 }
 
 Result<> CacheStore::mark_evicted(const std::vector<GenerationRow>& rows) {
@@ -276,10 +276,10 @@ Result<> CacheStore::finish_eviction(const GenerationRow& row) {
   if (auto deleted = folder_.delete_trashed(key, row.generation); !deleted) {
     const StopFlag never{false};
     const auto tree = open_tree(folder_.trashed(key, row.generation));
-    const auto rest = tree ? footprint_below({&*tree, 1}, never) : fail(tree.error());
+    const auto rest = tree ? footprints_of({&*tree, 1}, never) : fail(tree.error());
     GenerationRow left = row;
     left.state = GenerationState::Evicting;
-    if (rest) left.allocated = rest->bytes;
+    if (rest) left.allocated = rest->front().bytes;
     if (auto put = rest ? catalog_->put(left) : Result<>(); !put) return put;
     return fail_with(std::move(deleted.error()), "deleting the evicted " + printable(row.dataset));
   }

@@ -34,7 +34,7 @@ void add_copies(CacheStore& store, Inventory& inventory, const std::vector<std::
     const std::string key = partial.filename();
     Share& share = inventory[key];
     if (share.dataset.empty()) share.dataset = key;
-    share.partial = counted == Counted::Now
+    share.partial = counted == Counted::Now && share.in_progress()
                         ? footprint_of_partial(partial)
                         : footprint_of_partial_lately(partial, store.now(), share.in_progress());
   }
@@ -98,16 +98,16 @@ Result<> recount(CacheStore& store, const std::string& dataset) {
   if (!rows) return rows.take_error();
   const StopFlag never{false};
   std::vector<Tree> trees;
-  Bytes older = 0;
   for (auto row = rows->rbegin(); row != rows->rend(); ++row) {
     auto tree = open_tree(store.folder().place(dataset, row->generation).path());
     if (!tree) return tree.take_error();
     trees.push_back(std::move(*tree));
-    const auto together = footprint_below(trees, never);
-    if (!together) return together.take_error();
-    if (auto set = store.catalog().set_allocated(*row, over(together->bytes, older)); !set) return set;
-    older = together->bytes;
   }
+  const auto each = footprints_of(trees, never);
+  if (!each) return each.take_error();
+  auto counted = each->begin();
+  for (auto row = rows->rbegin(); row != rows->rend(); ++row, ++counted)
+    if (auto set = store.catalog().set_allocated(*row, counted->bytes); !set) return set;
   return {};
 }
 

@@ -43,8 +43,8 @@ using Inventory = std::map<std::string, Share>;
 // Whether prefetched copies may be evicted for this request. A prefetch never evicts a prefetched copy.
 enum class Prefetched { MakesWay, Stays };
 
-// How partial copies are counted: file by file; or, for a display, as counted last if nothing was added
-// since, or while it grows, within a minute. A partial copy may have millions of files.
+// How copies in progress are counted: file by file; or, for a display, as counted last within a minute. An
+// abandoned one is counted again if something was added since. A partial copy may have millions of files.
 enum class Counted { Now, Lately };
 
 // Counts a file that several generations of the dataset share for the newest of them. The caller has its

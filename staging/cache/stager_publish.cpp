@@ -67,8 +67,9 @@ Result<std::uint64_t> Stager::unused_generation(const std::string& dataset) {
 
 // The dataset is ready now, so an error here does not fail its staging.
 void Stager::drop_superseded(Staged& staged, const std::vector<InUse>& in_use) {
-  const auto rows = store_.ready_generations(staged.dataset);
+  auto rows = store_.ready_generations(staged.dataset);
   if (!rows) return;
+  std::ranges::reverse(*rows);  // as in superseded_in()
   const bool is_doubtful = std::ranges::any_of(*rows, [&](const GenerationRow& row) {
     return row.generation == staged.generation && row.is_doubtful;
   });

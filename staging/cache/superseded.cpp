@@ -11,7 +11,8 @@ namespace {
 std::vector<GenerationRow> superseded_in(const Share& share) {
   const auto sound = std::ranges::find_if(share.rows, &GenerationRow::is_sound);
   if (sound == share.rows.end()) return {};
-  std::vector<GenerationRow> rows(sound + 1, share.rows.end());
+  // The oldest first: what it shares is counted for newer ones, so nothing has to be counted again.
+  std::vector<GenerationRow> rows(share.rows.rbegin(), std::make_reverse_iterator(sound + 1));
   std::erase_if(rows, [](const GenerationRow& row) { return row.state != GenerationState::Ready; });
   return rows;
 }

@@ -36,8 +36,8 @@ Footprint footprint_of_partial(const std::filesystem::path& folder) {
   const StopFlag never{false};
   const auto tree = open_tree(folder / "data");
   if (!tree) return {};
-  const auto sum = footprint_below({&*tree, 1}, never);
-  return sum ? *sum : Footprint{};
+  const auto sum = footprints_of({&*tree, 1}, never);
+  return sum ? sum->front() : Footprint{};
 }
 
 namespace {

@@ -87,14 +87,15 @@ std::optional<std::string> LinkFollower::below_limit(const Entry& entry) const {
   return wanted.empty() ? "." : wanted;
 }
 
-void LinkFollower::Weight::add(const struct statx& info) {
-  if (!seen.insert(file_id(info)).second) return;
+bool LinkFollower::Weight::add(const struct statx& info) {
+  if (!seen.insert(file_id(info)).second) return false;
   ++files;
   if (S_ISREG(info.stx_mode)) bytes += info.stx_size;
+  return true;
 }
 
 // Only on the source's own mount: another one may not answer.
-void LinkFollower::weigh(const Entry& entry, const Weight& own, Weight& behind) {
+void LinkFollower::weigh(const Entry& entry, const Weight& own, Weight& behind, const StopFlag& stop) {
   if (!find_limit()) return;
   const auto wanted = below_limit(entry);
   if (!wanted) {
@@ -107,16 +108,16 @@ void LinkFollower::weigh(const Entry& entry, const Weight& own, Weight& behind) 
     if (errno != ENOENT) ++behind.files;
     return;
   }
-  behind.add(info);
-  if (S_ISDIR(info.stx_mode) && !is_in_itself(std::string(entry.path), found.path))
-    weigh_folder(found, own, behind);
+  if (behind.add(info) && S_ISDIR(info.stx_mode) && !is_in_itself(std::string(entry.path), found.path))
+    weigh_folder(found, own, behind, stop);
 }
 
-void LinkFollower::weigh_folder(const staging::Followed& folder, const Weight& own, Weight& behind) {
+void LinkFollower::weigh_folder(const staging::Followed& folder, const Weight& own, Weight& behind,
+                                const StopFlag& stop) {
   Tree tree;
   tree.folder.reset(::openat(folder.fd.get(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!tree.folder) return;
-  for (std::vector<std::string> folders{""}; !folders.empty() && !behind.exceeds(own);) {
+  for (std::vector<std::string> folders{""}; !folders.empty() && !stop && !behind.exceeds(own);) {
     const std::string path = std::move(folders.back());
     folders.pop_back();
     UniqueFd opened = open_beneath(tree, path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
@@ -124,9 +125,10 @@ void LinkFollower::weigh_folder(const staging::Followed& folder, const Weight& o
     const auto add = [&](const std::string& name) -> Result<> {
       struct statx info {};
       if (::statx(kept.get(), name.c_str(), AT_SYMLINK_NOFOLLOW, STATX_BASIC_STATS, &info) != 0) return {};
-      if (S_ISDIR(info.stx_mode)) folders.push_back(join_path(path, name));
+      if (S_ISDIR(info.stx_mode) && behind.seen.insert(file_id(info)).second)
+        folders.push_back(join_path(path, name));
       if (S_ISREG(info.stx_mode)) behind.add(info);
-      return behind.exceeds(own) ? fail(Errc::Cancelled, "") : Result<>();
+      return stop || behind.exceeds(own) ? fail(Errc::Cancelled, "") : Result<>();
     };
     if (kept) static_cast<void>(for_each_name(std::move(opened), folder.path, add));
   }
@@ -212,7 +214,7 @@ std::string LinkFollower::names() const {
   return join(shown_, ", ") + (more > 0 ? " and " + std::to_string(more) + " more" : "");
 }
 
-Result<> LinkFollower::check_allowed(const Entries& entries) {
+Result<> LinkFollower::check_allowed(const Entries& entries, const StopFlag& stop) {
   if (kept_ == 0) return {};
   const std::string reading = "reading " + tree_.shown("") + ": ";
   if (links_ == OutsideLinks::Refuse) {
@@ -230,9 +232,10 @@ Result<> LinkFollower::check_allowed(const Entries& entries) {
     own.bytes += entry.size;
   }
   for (const Entry& entry : entries) {
+    if (stop) return fail(Errc::Cancelled, reading + "interrupted");
     if (behind.exceeds(own)) break;
     if (entry.type == EntryType::Symlink && !entry.path.empty() && leads_out(entry.path, entry.target))
-      weigh(entry, own, behind);
+      weigh(entry, own, behind, stop);
   }
   if (!behind.exceeds(own)) return {};
   return fail(Errc::Mismatch,

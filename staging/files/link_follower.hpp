@@ -41,7 +41,7 @@ class LinkFollower {
   // Refused, with their names, if there are links that are not allowed. Mismatch if the copy would not be
   // what the source shows: links that should be copied lead nowhere, or most of its data is behind kept
   // links.
-  Result<> check_allowed(const Entries& entries);
+  Result<> check_allowed(const Entries& entries, const StopFlag& stop);
   std::uint64_t kept() const { return kept_; }
   std::uint64_t followed() const { return followed_; }
   std::string warning() const;  // about the kept links
@@ -63,10 +63,11 @@ class LinkFollower {
     std::set<FileId> seen{};  // several links may lead to one file
 
     bool exceeds(const Weight& other) const { return bytes > other.bytes || files > other.files; }
-    void add(const struct statx& info);
+    bool add(const struct statx& info);  // false: it was seen before
   };
-  void weigh(const Entry& entry, const Weight& own, Weight& behind);
-  static void weigh_folder(const staging::Followed& folder, const Weight& own, Weight& behind);
+  void weigh(const Entry& entry, const Weight& own, Weight& behind, const StopFlag& stop);
+  static void weigh_folder(const staging::Followed& folder, const Weight& own, Weight& behind,
+                           const StopFlag& stop);
   bool is_in_itself(const std::string& link, const std::string& target) const;
   std::string real_path(std::string_view path) const;  // below the limit
   std::string_view graft_above(std::string_view path) const;

@@ -100,9 +100,8 @@ Mounted mounted_at(int fd, const std::string& mountinfo) {
 std::string file_system_named(const std::string& type, const std::string& source,
                               const std::function<std::string()>& identity) {
   // A file system in memory gets a new identity at each boot.
-  constexpr std::array kNamedBySource = {"nfs",      "cifs",   "smb3",      "ceph",  "9p",
-                                         "virtiofs", "lustre", "glusterfs", "gpfs",  "beegfs",
-                                         "afs",      "tmpfs",  "ramfs",     "rootfs"};
+  constexpr std::array kNamedBySource = {"nfs",  "cifs",   "smb3", "9p",    "virtiofs", "lustre", "glusterfs",
+                                         "gpfs", "beegfs", "afs",  "tmpfs", "ramfs",    "rootfs"};
   const std::string kind = type == "nfs4" ? "nfs" : type == "ext2" || type == "ext3" ? "ext4" : type;
   if (std::ranges::count(kNamedBySource, kind) > 0 || kind == "fuse" || kind.starts_with("fuse."))
     return kind + " from:" + source;

@@ -242,7 +242,7 @@ Result<Walked> walk_source(Tree& tree, std::span<const std::string> exclude, Out
   }
   if (!done) return done.take_error();
   Walked walked = all.in_order();
-  if (auto allowed = follower.check_allowed(walked.entries); !allowed) return allowed.take_error();
+  if (auto allowed = follower.check_allowed(walked.entries, stop); !allowed) return allowed.take_error();
   walked.outside_links = follower.kept();
   walked.copied_links = follower.followed();
   if (follower.kept() > 0) walked.warnings.push_back(follower.warning());
@@ -269,21 +269,22 @@ Result<Walked> walk_folders(const Tree& tree, const std::vector<std::string>& fo
   return all.in_order();
 }
 
-Result<Footprint> footprint_below(std::span<const Tree> trees, const StopFlag& stop) {
-  Footprint sum;
+Result<std::vector<Footprint>> footprints_of(std::span<const Tree> trees, const StopFlag& stop) {
+  std::vector<Footprint> sums;
   std::map<FileId, std::uint32_t> names_left;
   const auto take = [&](Found found) {
     for (const Linked& one : found.linked) {
       Entry& entry = found.entries[one.entry];
-      const bool is_last = --names_left.emplace(one.file, one.names).first->second == 0;
       // Not counted: the file has another name elsewhere, or later in the walk.
-      if (!is_last) entry.link_to = entry.path;
+      if (--names_left.emplace(one.file, one.names).first->second > 0) entry.link_to = entry.path;
     }
-    for (const Entry& entry : found.entries) sum.add(entry, kSmallestBlock);
+    for (const Entry& entry : found.entries) sums.back().add(entry, kSmallestBlock);
   };
-  for (const Tree& tree : trees)
+  for (const Tree& tree : trees) {
+    sums.push_back({});
     if (auto done = Scan(tree, {}, Taken::Here, stop, take).run(); !done) return done.take_error();
-  return sum;
+  }
+  return sums;
 }
 
 std::string to_text(const WalkNotes& notes) {

@@ -44,8 +44,8 @@ Result<Walked> walk_folders(const Tree& tree, const std::vector<std::string>& fo
 std::string to_text(const WalkNotes& notes);
 std::optional<WalkNotes> parse_walk_notes(std::string_view text);
 
-// The space that deleting everything in all the trees would free, without files that have names elsewhere.
-// Keeps no entry in memory.
-Result<Footprint> footprint_below(std::span<const Tree> trees, const StopFlag& stop);
+// The space that deleting the trees one after the other would free, each time without files that still have
+// names elsewhere. Keeps no entry in memory.
+Result<std::vector<Footprint>> footprints_of(std::span<const Tree> trees, const StopFlag& stop);
 
 }  // namespace spark::staging

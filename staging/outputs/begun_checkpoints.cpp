@@ -1,9 +1,9 @@
 #include "staging/outputs/begun_checkpoints.hpp"
 
 #include "staging/copy/partial/publish.hpp"
+#include "staging/copy/partial/removal.hpp"
 #include "staging/files/quiet_source.hpp"
 #include "staging/outputs/published_copies.hpp"
-#include "staging/outputs/removed.hpp"
 #include "staging/outputs/shards.hpp"
 
 namespace spark::staging {

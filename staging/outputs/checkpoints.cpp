@@ -11,11 +11,11 @@
 #include "base/text.hpp"
 #include "staging/checkpoints/checkpoint_name.hpp"
 #include "staging/copy/partial/publish.hpp"
+#include "staging/copy/partial/removal.hpp"
 #include "staging/files/deletion.hpp"
 #include "staging/files/quiet_source.hpp"
 #include "staging/files/times.hpp"
 #include "staging/files/tree.hpp"
-#include "staging/outputs/removed.hpp"
 
 namespace spark::staging {
 namespace {
@@ -90,15 +90,26 @@ Checkpoint checkpoint_at(const fs::path& path, const struct stat& info, const Co
   return one;
 }
 
-// Deletes the entries that were renamed for it.
-Result<> delete_removed(const fs::path& folder) {
-  const auto names = names_of(folder);
-  if (!names) return names.take_error();
-  for (const std::string& name : *names) {
-    if (!name.starts_with('.') || !name.ends_with(kRemoved)) continue;
-    if (auto removed = remove_tree(folder, name); !removed) return removed;
-  }
-  return {};
+// Otherwise a deletion would end in the middle: a job that runs as root in a container leaves folders of
+// root.
+Result<> check_deletable(const fs::path& path) {
+  std::error_code error;
+  fs::recursive_directory_iterator entries;
+  const auto is_ours = [](const fs::path& folder) {
+    struct stat info {};
+    return ::lstat(folder.c_str(), &info) != 0 || !S_ISDIR(info.st_mode) || info.st_uid == ::geteuid() ||
+           ::faccessat(AT_FDCWD, folder.c_str(), W_OK | X_OK, AT_EACCESS) == 0;
+  };
+  std::optional<fs::path> others = is_ours(path) ? std::nullopt : std::optional(path);
+  if (!others && fs::is_directory(fs::symlink_status(path, error)))
+    entries = fs::recursive_directory_iterator(path, error);
+  for (; !others && !error && entries != end(entries); entries.increment(error))
+    if (!is_ours(entries->path())) others = entries->path();
+  if (error && error != std::errc::no_such_file_or_directory)
+    return fail_errno(error.value(), "reading " + printable(path.native()));
+  if (!others) return {};
+  return fail(Errc::Denied, printable(others->native()) + " is another user's, and this one may not empty it",
+              "run the job as the owner of its folder, or change the owner with `sudo chown -R`");
 }
 
 }  // namespace
@@ -130,6 +141,18 @@ Result<std::vector<Checkpoint>> list_checkpoints(const fs::path& folder, const C
   return checkpoints;
 }
 
+std::string misnamed_folder(const fs::path& folder, Completeness::Rule rule) {
+  const auto names = names_of(folder);
+  if (!names) return "";
+  const auto found = std::ranges::find_if(*names, [&](const std::string& name) {
+    std::error_code error;
+    return step_of(name) && kind_of(name, true, rule) == EntryKind::Other &&
+           kind_of(name, true, Completeness::Rule::Rename) == EntryKind::Checkpoint &&
+           fs::is_directory(fs::symlink_status(folder / name, error));
+  });
+  return found == names->end() ? "" : *found;
+}
+
 bool mark_unproven(std::vector<Checkpoint>& checkpoints, const fs::path& folder, const KnownStates& known,
                    std::optional<std::int64_t> boot_ns, const KnownStates& unproven) {
   bool are_new = false;
@@ -151,23 +174,25 @@ bool mark_unproven(std::vector<Checkpoint>& checkpoints, const fs::path& folder,
   return are_new;
 }
 
-Result<std::vector<std::string>> remove_checkpoints(const fs::path& folder,
-                                                    const std::map<std::string, std::int64_t>& seen,
-                                                    const std::vector<fs::path>& sources) {
+Result<> remove_checkpoints(const fs::path& folder, const std::map<std::string, std::int64_t>& seen,
+                            const std::vector<fs::path>& sources, std::vector<std::string>& removed) {
   // First, since a checkpoint of the same name may be renamed to the name of the remains.
-  if (auto cleared = delete_removed(folder); !cleared) return cleared.take_error();
-  std::vector<std::string> removed;
+  Result<> all = finish_removals(folder);
   for (const auto& [name, written] : seen) {
     if (name.empty() || name.starts_with('.') || name.find('/') != std::string::npos ||
         !is_unchanged(folder / name, written) || is_in_use(folder / name, sources) || is_open(folder / name))
       continue;
-    const fs::path away = folder / ("." + name + kRemoved);
-    auto renamed = rename_to_new(folder / name, away);
-    if (!renamed && renamed.error().kind != Errc::NotFound) return renamed.take_error();
-    if (renamed) removed.push_back(name);
+    auto done = check_deletable(folder / name);
+    auto away = done ? rename_for_removal(folder, name) : Result<std::string>(fail(done.error()));
+    if (away) {
+      removed.push_back(name);
+      done = remove_tree(folder, *away);
+    } else if (away.error().kind != Errc::NotFound) {
+      done = away.take_error();
+    }
+    if (!done && all) all = std::move(done);
   }
-  if (auto cleared = delete_removed(folder); !cleared) return cleared.take_error();
-  return removed;
+  return all;
 }
 
 }  // namespace spark::staging

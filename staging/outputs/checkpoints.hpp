@@ -29,6 +29,9 @@ Result<std::vector<Checkpoint>> list_checkpoints(const std::filesystem::path& fo
                                                  Duration settled, const KnownStates& unchanged = {},
                                                  const KnownStates& known = {});
 
+// A folder that the rule does not count, and another rule would, by its name. Empty if there is none.
+std::string misnamed_folder(const std::filesystem::path& folder, Completeness::Rule rule);
+
 // A complete checkpoint that is older than the host's boot counts as incomplete unless it is `known` to have
 // been on the drive: a power cut may have left holes in it. So does one that stays unproven, also since an
 // earlier look (`unproven`). Returns whether there are unknown ones since the boot, which need to be flushed.
@@ -41,9 +44,11 @@ bool mark_unproven(std::vector<Checkpoint>& checkpoints, const std::filesystem::
 // of an interrupted call. `seen` has their names and their Checkpoint::written when that was decided: an
 // entry that has changed since stays, because a job has saved the same name again. A missing entry is no
 // error. `sources` are the files and folders that copies read: an entry that is one of them, or contains one,
-// or is in one, stays. So does one with a file that a process has open. Returns the names deleted.
-Result<std::vector<std::string>> remove_checkpoints(const std::filesystem::path& folder,
-                                                    const std::map<std::string, std::int64_t>& seen,
-                                                    const std::vector<std::filesystem::path>& sources);
+// or is in one, stays. So does one with a file that a process has open, and one whose files can't be deleted,
+// which does not keep the others. Adds the names deleted to `removed`, and returns the first failure.
+Result<> remove_checkpoints(const std::filesystem::path& folder,
+                            const std::map<std::string, std::int64_t>& seen,
+                            const std::vector<std::filesystem::path>& sources,
+                            std::vector<std::string>& removed);
 
 }  // namespace spark::staging

@@ -8,9 +8,9 @@
 
 #include "base/text.hpp"
 #include "staging/copy/partial/publish.hpp"
+#include "staging/copy/partial/removal.hpp"
 #include "staging/files/tree.hpp"
 #include "staging/outputs/published_copies.hpp"
-#include "staging/outputs/removed.hpp"
 
 namespace spark::staging {
 

@@ -12,20 +12,14 @@
 
 #include "base/file.hpp"
 #include "base/text.hpp"
+#include "staging/copy/partial/removal.hpp"
 #include "staging/files/quiet_source.hpp"
 #include "staging/files/tree.hpp"
-#include "staging/outputs/removed.hpp"
 
 namespace spark::staging {
 namespace {
 
 namespace fs = std::filesystem;
-
-fs::path holding_folder(const fs::path& job_folder) {
-  std::error_code error;
-  const fs::path real = fs::canonical(job_folder, error);
-  return real.parent_path() / ("." + real.filename().native() + kHeldSuffix);
-}
 
 // Bytes that this user may still write there.
 Bytes room_in(const fs::path& folder) {
@@ -116,9 +110,10 @@ Result<> link_tree(const fs::path& from, const fs::path& to) {
 
 }  // namespace
 
-std::vector<std::string> held_checkpoints(const fs::path& job_folder) {
-  const auto names = names_of(holding_folder(job_folder));
-  return names ? *names : std::vector<std::string>();
+fs::path holding_folder(const fs::path& job_folder) {
+  std::error_code error;
+  const fs::path real = fs::weakly_canonical(job_folder, error);  // it may be gone
+  return real.parent_path() / ("." + real.filename().native() + kHeldSuffix);
 }
 
 Result<fs::path> hold_checkpoint(const fs::path& job_folder, const std::string& name, std::int64_t written) {
@@ -150,19 +145,21 @@ Result<fs::path> hold_checkpoint(const fs::path& job_folder, const std::string& 
   if (linked && ::rename((folder / unfinished).c_str(), held.c_str()) != 0)
     linked = fail_errno(errno, "renaming " + printable(unfinished));
   if (linked) return held;
-  (void)release_checkpoints(job_folder, {unfinished});
+  (void)remove_tree(folder, unfinished);
+  (void)::rmdir(folder.c_str());  // while others are held, it stays
   return linked.take_error();
 }
 
-Result<> release_checkpoints(const fs::path& job_folder, const std::vector<std::string>& names) {
-  const fs::path folder = holding_folder(job_folder);
-  for (const std::string& name : names) {
-    if (name.empty() || name == "." || name == ".." || name.find('/') != std::string::npos) continue;
-    auto removed = remove_tree(folder, name);
-    if (!removed && removed.error().kind != Errc::NotFound) return removed;
+Result<> release_checkpoints(const fs::path& folder, const std::vector<std::string>& keep) {
+  const auto names = names_of(folder);
+  if (!names) return names.error().kind == Errc::NotFound ? Result<>() : Result<>(fail(names.error()));
+  Result<> all;
+  for (const std::string& name : *names) {
+    if (std::ranges::find(keep, name) != keep.end()) continue;
+    if (auto removed = remove_tree(folder, name); !removed && all) all = std::move(removed);
   }
   (void)::rmdir(folder.c_str());  // while others are held, it stays
-  return {};
+  return all;
 }
 
 }  // namespace spark::staging

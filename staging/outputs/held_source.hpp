@@ -13,8 +13,8 @@
 
 namespace spark::staging {
 
-// The names in the folder with the checkpoints that are held for this job folder, also unfinished ones.
-std::vector<std::string> held_checkpoints(const std::filesystem::path& job_folder);
+// The hidden folder of this job folder, which may be gone; there is none while nothing is held.
+std::filesystem::path holding_folder(const std::filesystem::path& job_folder);
 
 // Returns the path of the held checkpoint, with the same times. Mismatch if it is not as it was when it was
 // last written at `written`. NoSpace if the drive, or the user's quota, has less room than one more
@@ -22,7 +22,9 @@ std::vector<std::string> held_checkpoints(const std::filesystem::path& job_folde
 Result<std::filesystem::path> hold_checkpoint(const std::filesystem::path& job_folder,
                                               const std::string& name, std::int64_t written);
 
-// Deletes held ones by their names, and the folder once it is empty.
-Result<> release_checkpoints(const std::filesystem::path& job_folder, const std::vector<std::string>& names);
+// Deletes what is in a holding folder but these, also what a killed worker has left, and the folder once it
+// is empty.
+Result<> release_checkpoints(const std::filesystem::path& holding_folder,
+                             const std::vector<std::string>& keep);
 
 }  // namespace spark::staging

@@ -10,9 +10,9 @@
 #include "base/file.hpp"
 #include "base/text.hpp"
 #include "staging/checkpoints/checkpoint_name.hpp"
+#include "staging/copy/partial/removal.hpp"
 #include "staging/copy/verify/verify.hpp"
 #include "staging/manifest/names.hpp"
-#include "staging/outputs/removed.hpp"
 
 namespace spark::staging {
 namespace {
@@ -77,46 +77,19 @@ Found copy_at(const Destination& destination, const std::vector<std::string>& pr
   return std::optional<PublishedCopy>();
 }
 
-Result<std::vector<PublishedCopy>> copies_in(const std::filesystem::path& folder,
-                                             const std::vector<std::string>& proofs, NotListed* not_listed) {
-  const auto names = names_of(folder);
-  if (!names) return names.take_error();
-  std::vector<PublishedCopy> copies;
-  for (const std::string& name : *names) {
-    if (name.starts_with('.')) continue;
-    auto copy = copy_at({folder, name}, proofs);
-    if (!copy && not_listed == nullptr) return copy.take_error();
-    if (!copy) {
-      not_listed->unreadable.push_back({name, copy.error().message()});
-    } else if (*copy) {
-      copies.push_back(std::move(**copy));
-    } else if (not_listed != nullptr)
-      not_listed->unknown.push_back(name);
-  }
-  return copies;
-}
-
-// The rename is durable before anything is deleted: after a power cut the copy is either complete or its name
-// is gone.
 Result<> remove_copy(const Destination& destination, const WholeCopy& /*proof*/) {
-  const std::filesystem::path away = destination.folder / companion_name(destination.name, kRemoved);
-  if (auto renamed = rename_to_new(destination.path(), away); !renamed) return renamed;
-  if (auto flushed = flush_folder(destination.folder); !flushed) return flushed;
+  const auto away = rename_for_removal(destination.folder, destination.name);
+  if (!away) return away.take_error();
   if (auto removed = remove_tree(destination.folder, destination.manifest().filename()); !removed)
     return removed;
-  return remove_tree(destination.folder, away.filename());
+  return remove_tree(destination.folder, *away);
 }
 
-// Completes interrupted removals. A manifest without its copy may also belong to a publishing in progress on
-// another host, which still has its partial folder.
-Result<> finish_removals(const std::filesystem::path& folder, const std::vector<std::string>& names) {
+// Of interrupted removals. A manifest without its copy may also belong to a publishing in progress on another
+// host, which still has its partial folder.
+Result<> remove_stray_manifests(const std::filesystem::path& folder, const std::vector<std::string>& names) {
   for (const std::string& name : names) {
-    if (!name.starts_with('.')) continue;
-    if (name.ends_with(kRemoved)) {
-      if (auto removed = remove_tree(folder, name); !removed) return removed;
-      continue;
-    }
-    if (!name.ends_with(kManifest)) continue;
+    if (!name.starts_with('.') || !name.ends_with(kManifest)) continue;
     const std::string copy = name.substr(1, name.size() - sizeof kManifest);
     const Destination destination{folder, copy};
     if (destination.manifest().filename() != name) continue;
@@ -129,19 +102,27 @@ Result<> finish_removals(const std::filesystem::path& folder, const std::vector<
   return {};
 }
 
-// Otherwise a deleted copy would leave its manifest, and the copy that it replaced, in its partial folder.
-// Those in progress are left to their processes.
-Result<> finish_publishings(const std::filesystem::path& folder, const std::vector<std::string>& names) {
-  for (const std::string& name : names) {
-    if (!name.starts_with('.') || !name.ends_with(kPartialSuffix)) continue;
-    const Destination destination{folder, name.substr(1, name.size() - sizeof kPartialSuffix)};
-    if (destination.partial().filename() != name) continue;
-    if (!is_there(destination.partial() / "manifest").value_or(false)) continue;
-    auto area = PartialArea::try_open(destination.partial());
-    if (!area) continue;
-    if (auto finished = recover_publishing(destination, *area); !finished) return finished;
+Result<std::vector<PublishedCopy>> copies_in(const std::filesystem::path& folder,
+                                             const std::vector<std::string>& proofs, NotListed* not_listed) {
+  const auto names = names_of(folder);
+  if (!names) return names.take_error();
+  std::vector<PublishedCopy> copies;
+  for (const std::string& name : *names) {
+    const auto replaced = not_listed == nullptr ? std::nullopt : being_replaced(folder, name);
+    if (replaced)
+      not_listed->unreadable.push_back({replaced->name, printable(replaced->path().native()) +
+                                                            " is being replaced, or that was interrupted"});
+    if (name.starts_with('.')) continue;
+    auto copy = copy_at({folder, name}, proofs);
+    if (!copy && not_listed == nullptr) return copy.take_error();
+    if (!copy) {
+      not_listed->unreadable.push_back({name, copy.error().message()});
+    } else if (*copy) {
+      copies.push_back(std::move(**copy));
+    } else if (not_listed != nullptr)
+      not_listed->unknown.push_back(name);
   }
-  return {};
+  return copies;
 }
 
 }  // namespace
@@ -182,9 +163,9 @@ Result<std::vector<PublishedCopy>> published_checkpoints(const std::filesystem::
   if (!copies) return copies;
   std::vector<PublishedCopy> aliases;
   const auto kind = [&](const std::string& name) {
-    std::error_code error;
+    std::error_code error;  // nothing may have the name now
     const bool is_folder =
-        std::filesystem::is_directory(std::filesystem::symlink_status(folder / name, error));
+        !std::filesystem::is_regular_file(std::filesystem::symlink_status(folder / name, error));
     return kind_of(name, is_folder, rule->rule);
   };
   const auto is_other = [&](const std::string& name) {
@@ -208,15 +189,21 @@ Result<std::vector<PublishedCopy>> published_checkpoints(const std::filesystem::
 
 std::optional<WholeCopy> check_whole(const std::filesystem::path& folder, const PublishedCopy& copy) {
   const auto tree = open_tree(folder / copy.name);
-  if (!tree || !published_hash(*tree, kNeverStopped)) return std::nullopt;
-  return WholeCopy(copy);
+  auto manifest = manifest_of_published({folder, copy.name});
+  if (!tree || !manifest || !*manifest) return std::nullopt;
+  const auto lost =
+      compare_metadata(*tree, **manifest, 1, kNeverStopped, FileTimes::Ignored, Comparison::Whole);
+  return lost && lost->empty() ? std::optional(WholeCopy(copy)) : std::nullopt;
 }
 
-Result<std::vector<RemovedCopy>> remove_older_copies(const std::filesystem::path& folder, const Keep& keep) {
+Result<std::vector<RemovedCopy>> remove_older_copies(const std::filesystem::path& folder, const Keep& keep,
+                                                     std::vector<std::string>* not_whole) {
+  // Otherwise a deleted copy would leave its manifest, and the copy that it replaced, in its partial folder.
+  if (auto finished = finish_publishings(folder); !finished) return finished.take_error();
+  if (auto finished = finish_removals(folder); !finished) return finished.take_error();
   const auto names = names_of(folder);
   if (!names) return names.take_error();
-  if (auto finished = finish_publishings(folder, *names); !finished) return finished.take_error();
-  if (auto finished = finish_removals(folder, *names); !finished) return finished.take_error();
+  if (auto removed = remove_stray_manifests(folder, *names); !removed) return removed.take_error();
   NotListed not_listed;
   const auto copies = published_checkpoints(folder, keep.rule, &not_listed);
   if (!copies) return copies.take_error();
@@ -236,7 +223,11 @@ Result<std::vector<RemovedCopy>> remove_older_copies(const std::filesystem::path
       auto whole = check_whole(folder, copy);
       if (whole && above.whole.empty() && best.empty()) best = best_model_of(folder / copy.name);
       if (whole && !is_same_step) ++above.steps;
-      if (whole) above.whole.push_back(std::move(*whole));
+      if (whole) {
+        above.whole.push_back(std::move(*whole));
+      } else if (not_whole != nullptr) {
+        not_whole->push_back(copy.name);
+      }
       continue;
     }
     const bool is_kept_always = step && keep.every > 0 && *step % keep.every == 0;

@@ -29,7 +29,7 @@ Result<std::optional<ManifestReader>> manifest_of_published(const Destination& d
 
 // The latest first, by the time of its source. Entries without a manifest of their own are not listed. If a
 // manifest can't be read, the newest copy might be missing from the list: an error, unless the caller wants
-// those too.
+// those too. So is one of which nothing has the name while it is replaced.
 Result<std::vector<PublishedCopy>> published_copies(const std::filesystem::path& folder,
                                                     NotListed* not_listed = nullptr);
 
@@ -39,8 +39,8 @@ Result<std::vector<PublishedCopy>> published_checkpoints(
     const std::filesystem::path& folder, const std::optional<Completeness>& rule = std::nullopt,
     NotListed* not_listed = nullptr);
 
-// Proof that a published copy is whole: everything that its manifest lists is there, with its sizes and
-// permissions. Only check_whole makes one.
+// Proof that a published copy is whole: everything that its manifest lists is there, with its sizes, whatever
+// was added or done to its permissions since. Only check_whole makes one.
 class WholeCopy {
  public:
   const PublishedCopy& copy() const { return copy_; }
@@ -64,8 +64,10 @@ struct RemovedCopy {
 
 // Deletes published copies that are not to be kept: only below `count` whole ones of their series, and never
 // the best model that the highest one names, nor one whose manifest can't be read. A copy disappears by one
-// rename before any of it is deleted. Also deletes the remains of an interrupted call.
-Result<std::vector<RemovedCopy>> remove_older_copies(const std::filesystem::path& folder, const Keep& keep);
+// rename before any of it is deleted. Also deletes the remains of an interrupted call. `not_whole` gets
+// the names of those that don't count, as they lack something: older ones stay for them.
+Result<std::vector<RemovedCopy>> remove_older_copies(const std::filesystem::path& folder, const Keep& keep,
+                                                     std::vector<std::string>* not_whole = nullptr);
 
 // The hash of the set from its manifest. None if `tree` is not published, or was changed since, judged by
 // names, sizes and permissions: NFS servers may change files' times.

@@ -7,6 +7,8 @@
 #include <cerrno>
 
 #include "staging/copy/partial/publish.hpp"
+#include "staging/files/quiet_source.hpp"
+#include "staging/files/times.hpp"
 #include "staging/files/tree.hpp"
 #include "staging/files/walk.hpp"
 #include "staging/outputs/published_copies.hpp"
@@ -55,14 +57,17 @@ Result<std::string> lost_file(const std::filesystem::path& path, const std::file
   if (!published) return published.take_error();
   if (!*published) return std::string();
   const auto root = (*published)->next();
-  bool is_same_save = root && root->inode == info.st_ino;
+  // A deletion that left no file has the root alone. A file system gives the numbers of deleted files to new
+  // ones, and a held checkpoint has its files alone.
+  bool is_same_save =
+      root && root->inode == info.st_ino && root->type == EntryType::Folder && totals_of(source).bytes == 0;
   std::string lost;
   while (const auto entry = (*published)->next()) {
     if (entry->type != EntryType::File) continue;
     const std::string name(std::string_view(entry->path));
     const bool is_there = ::lstat((source / name).c_str(), &info) == 0;
-    is_same_save =
-        is_same_save || (is_there && info.st_ino == entry->inode);  // a held one has its files alone
+    is_same_save = is_same_save ||
+                   (is_there && info.st_ino == entry->inode && nanoseconds(info.st_mtim) == entry->mtime_ns);
     if (!is_there && errno == ENOENT && lost.empty()) lost = name;
   }
   return is_same_save ? lost : "";

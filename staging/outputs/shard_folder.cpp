@@ -8,12 +8,12 @@
 #include "base/text.hpp"
 #include "staging/checkpoints/checkpoint_name.hpp"
 #include "staging/copy/partial/publish.hpp"
+#include "staging/copy/partial/removal.hpp"
 #include "staging/files/times.hpp"
 #include "staging/files/tree.hpp"
 #include "staging/manifest/names.hpp"
 #include "staging/outputs/begun_join.hpp"
 #include "staging/outputs/published_copies.hpp"
-#include "staging/outputs/removed.hpp"
 
 namespace spark::staging {
 namespace {
@@ -64,12 +64,9 @@ Result<UniqueFd> lock_shards(const std::filesystem::path& shards, Holders holder
 // Renamed while it is locked, so that no host sends its shard into a folder that is being deleted. The lock
 // is closed before the deletion: NFS keeps a deleted file's name in its folder while this host has it open.
 Result<> remove_locked_shards(const std::filesystem::path& shards, UniqueFd lock) {
-  const std::filesystem::path folder = shards.parent_path();
-  const std::string away = companion_name(shards.filename().native(), kRemoved);
-  if (auto removed = remove_tree(folder, away); !removed) return removed;
-  if (auto renamed = rename_to_new(shards, folder / away); !renamed) return renamed;
+  const auto away = rename_for_removal(shards.parent_path(), shards.filename());
   lock.reset();
-  return remove_tree(folder, away);
+  return away ? remove_tree(shards.parent_path(), *away) : Result<>(fail(away.error()));
 }
 
 Result<> remove_published_shards(const ShardedCheckpoint& checkpoint) {
@@ -89,14 +86,11 @@ std::optional<std::int64_t> server_time_of(const std::filesystem::path& path) {
 Result<> remove_older_shards(const std::filesystem::path& folder, const PublishedShards& published) {
   const auto copies = published_checkpoints(folder);
   if (!copies) return copies.take_error();
+  if (auto finished = finish_removals(folder); !finished) return finished;
   const auto names = names_of(folder);
   if (!names) return names.take_error();
   for (const std::string& name : *names) {
-    if (!name.starts_with('.')) continue;
-    if (name.ends_with(kRemoved)) {  // its deletion was interrupted
-      if (auto removed = remove_tree(folder, name); !removed) return removed;
-    }
-    if (copies->empty() || !name.ends_with(kShardsSuffix)) continue;
+    if (copies->empty() || !name.starts_with('.') || !name.ends_with(kShardsSuffix)) continue;
     // Those of a higher step are the newest, whatever the times: its other hosts may still send theirs.
     if (step_of(name.substr(1, name.size() - sizeof kShardsSuffix)) > step_of(copies->front().name)) continue;
     const auto begun_at = server_time_of(folder / name);  // the lock's file may be new in it

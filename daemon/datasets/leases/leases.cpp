@@ -81,6 +81,8 @@ asio::awaitable<Result<>> Leases::load() {
   const json::array* rows = get_array(*answer, "leases");
   if (rows == nullptr) co_return Result<>{};
   for (const json::value& value : *rows) {
+    if (const auto why = get_string(value.as_object(), "lost")) log::warning("a lease is lost: " + *why);
+    if (value.as_object().contains("lost")) continue;
     const Lease lease = workers::lease_from_json(value.as_object());
     if (lease.id.starts_with(kHold) && staging::is_live(lease, clock_.wall())) continue;
     if (!leases_.emplace(lease.id, lease).second) continue;
@@ -225,12 +227,7 @@ asio::awaitable<void> Leases::end_holds(std::vector<std::string> ids) {
 asio::awaitable<Result<json::object>> Leases::ask_catalog(std::string op, json::object request) {
   for (auto& member : catalog_request_()) request[member.key()] = member.value();
   request["op"] = op;
-  workers::Call call;
-  call.verb = "lease";
-  call.subject = "the catalog";
-  call.request = std::move(request);
-  call.deadline = kLeaseDeadline;
-  co_return co_await runner_.run(std::move(call));
+  co_return co_await runner_.ask("the catalog", "lease", std::move(request), kLeaseDeadline);
 }
 
 }  // namespace spark::datasets

@@ -10,7 +10,7 @@
 namespace spark::outputs {
 
 KnownCheckpoints::KnownCheckpoints(const Context& context, const config::Output& output)
-    : context_(context), output_(output) {}
+    : context_(context), output_(output), saved_(context.executor) {}
 
 std::string KnownCheckpoints::subject() const {
   return "output " + output_.name;
@@ -109,17 +109,19 @@ Changes KnownCheckpoints::converted(Changes recorded, const std::vector<LocalChe
   return recorded;
 }
 
-asio::awaitable<void> KnownCheckpoints::remember(const std::vector<LocalCheckpoint>& local,
+asio::awaitable<void> KnownCheckpoints::remember(SteadyTime begun, const std::vector<LocalCheckpoint>& local,
                                                  const std::vector<PublishedCheckpoint>* published) {
+  const bool is_first = !looked_;
+  if (!is_first && begun < *looked_) co_return;
+  looked_ = begun;
   auto before = std::exchange(since_, {});
   for (const LocalCheckpoint& one : local) {
     const auto known = before.find(one.name);
     const bool is_same = known != before.end() && known->second.written == one.written;
     Since& since = since_[one.name];
-    since = is_same ? known->second
-                    : Since{one.written, context_.clock.steady(), one.is_in_future && !has_looked_};
+    since =
+        is_same ? known->second : Since{one.written, context_.clock.steady(), one.is_in_future && is_first};
   }
-  has_looked_ = true;
   if (!has_loaded_) co_return;
   const auto has = [](const Changes& changes, const LocalCheckpoint& one) {
     const auto found = changes.find(one.name);
@@ -159,7 +161,10 @@ asio::awaitable<void> KnownCheckpoints::remember(const std::vector<LocalCheckpoi
 }
 
 asio::awaitable<void> KnownCheckpoints::save() {
+  // One at a time: the older of two would replace the newer.
+  while (is_saving_) co_await saved_.wait();
   if (!has_loaded_ || known_ == recorded_) co_return;
+  is_saving_ = true;
   Known saving = known_;
   json::object content{{"flushed", changes_to_json(saving.flushed)}, {"sent", changes_to_json(saving.sent)}};
   json::object wholes;
@@ -170,6 +175,8 @@ asio::awaitable<void> KnownCheckpoints::save() {
   json::object record{{"file", file()}, {"content", std::move(content)}};
   const auto saved =
       co_await context_.runner.ask(subject(), "record", std::move(record), context_.timings.record);
+  is_saving_ = false;
+  saved_.notify();
   if (!saved) co_return log::survived(saved.error());
   recorded_ = std::move(saving);
 }

@@ -4,9 +4,11 @@
 
 #include <boost/asio/awaitable.hpp>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "daemon/event.hpp"
 #include "daemon/outputs/context.hpp"
 #include "daemon/outputs/watch/checkpoint_plan.hpp"
 
@@ -33,8 +35,8 @@ class KnownCheckpoints {
   asio::awaitable<void> load();
   bool has_loaded() const { return has_loaded_; }
   // Keeps the entries of these local checkpoints and drops the others. `published` is null while the volume
-  // can't be listed. Saves.
-  asio::awaitable<void> remember(const std::vector<LocalCheckpoint>& local,
+  // can't be listed. Saves. Does nothing for a look that began before the last one.
+  asio::awaitable<void> remember(SteadyTime begun, const std::vector<LocalCheckpoint>& local,
                                  const std::vector<PublishedCheckpoint>* published);
   void mark_sent(const std::string& checkpoint, std::int64_t written);
   // This host's shard of it is on the volume, which does not publish it yet.
@@ -75,8 +77,10 @@ class KnownCheckpoints {
   Changes converted(Changes recorded, const std::vector<LocalCheckpoint>& local) const;
   std::map<std::string, Since> since_;                                   // by name
   std::map<std::string, std::pair<BegunCheckpoint, SteadyTime>> begun_;  // the same, of those begun
-  bool has_looked_ = false;
+  std::optional<SteadyTime> looked_;                                     // the beginning of the last look
   bool has_loaded_ = false;
+  bool is_saving_ = false;
+  Event saved_;
 };
 
 }  // namespace spark::outputs

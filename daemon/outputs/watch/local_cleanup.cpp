@@ -40,6 +40,7 @@ asio::awaitable<void> LocalCleanup::run(std::vector<Surplus> surplus, uid_t owne
   if (surplus.empty() || has_failed || !stage_outs_.sources()) co_return;
   auto proofs = co_await prove(std::move(surplus), owner);
   Result<bool> removed = true;
+  if (is_stopped_) co_return;  // the configuration has changed meanwhile
   if (!proofs) {
     removed = fail(proofs.error());
   } else if (!proofs->empty()) {
@@ -88,21 +89,21 @@ asio::awaitable<Result<bool>> LocalCleanup::remove(std::vector<DeletionProof> pr
                   {"remove", changes_to_json(changes)},
                   {"sources", json::value_from(std::move(*sources))}};
   const auto tidied = co_await context_.runner.run(std::move(call));
-  if (!tidied) {
-    co_return fail_with(tidied.error(), "deleting checkpoints beyond keep_local in " +
-                                            printable(output_.path.native()) + " as the owner of the folder");
-  }
-  const json::array* removed = get_array(*tidied, "removed");
+  const std::string doing = "deleting checkpoints beyond keep_local in " + printable(output_.path.native()) +
+                            " as the owner of the folder";
+  if (!tidied) co_return fail_with(tidied.error(), doing);
+  const auto removed = get_strings(*tidied, "removed");
   bool are_all = true;
   for (const DeletionProof& proof : proofs) {
-    const bool is_gone =
-        removed != nullptr && std::ranges::find(*removed, json::value(proof.name())) != removed->end();
+    const bool is_gone = std::ranges::find(removed, proof.name()) != removed.end();
     are_all = are_all && is_gone;
     if (is_gone) {
       log::info("output " + output_.name + ": deleted " + printable((output_.path / proof.name()).native()) +
                 ": " + proof.reason());
     }
   }
+  const json::object* failed = get_object(*tidied, "failed");
+  if (failed != nullptr) co_return fail_with(error_from_json(*failed), doing);
   co_return are_all;
 }
 

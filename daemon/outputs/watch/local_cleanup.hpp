@@ -43,6 +43,8 @@ class LocalCleanup {
 
   // Proves, deletes and logs. Those that could not be deleted are not tried again for a while.
   asio::awaitable<void> run(std::vector<Surplus> surplus, uid_t owner);
+  // Deletes nothing more.
+  void stop() { is_stopped_ = true; }
   // Why the last deletion failed; empty means that it did not.
   const std::string& trouble() const { return trouble_; }
 
@@ -57,6 +59,7 @@ class LocalCleanup {
   std::string trouble_;
   std::vector<std::string> failed_;  // the names that could not be deleted
   SteadyTime next_{};
+  bool is_stopped_ = false;
 };
 
 }  // namespace spark::outputs

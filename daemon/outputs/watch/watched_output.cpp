@@ -13,20 +13,29 @@ namespace {
 using config::Complete;
 
 constexpr Duration kFirstPause{60'000}, kLongestPause{600'000};
-
-std::vector<std::string> texts(const json::object& answer, std::string_view key) {
-  std::vector<std::string> all;
-  const json::array* array = get_array(answer, key);
-  for (std::size_t i = 0; array != nullptr && i < array->size(); ++i)
-    all.emplace_back((*array)[i].as_string());
-  return all;
-}
+constexpr Duration kPauseOfPointer{60'000}, kLongestPauseOfLooks{60'000};
 
 // A checkpoint newer than the complete ones that will be complete soon.
 bool is_any_settling(const std::vector<LocalCheckpoint>& local) {
   const auto newest =
       std::ranges::find_if(local, [](const auto& one) { return one.incomplete.empty() || one.is_settling; });
   return newest != local.end() && newest->is_settling;
+}
+
+// Each sending moves the pointer `latest` on the volume. One that is interrupted right after it has published
+// a checkpoint leaves it where it was, and so does a person who deletes the checkpoint that it names.
+asio::awaitable<void> correct_pointer(const Context& context, const config::Output& output, uid_t owner) {
+  const auto place = context.find_volume(output.volume);
+  if (!place) co_return;
+  workers::Call call;
+  call.verb = "point-output";
+  call.subject = "volume " + printable(output.volume);
+  call.deadline = context.timings.list;
+  call.request = {{"path", output.to}, {"uid", owner}, {"rule", rule_of(output)}};
+  place->add_to(call.request);
+  const auto pointed = co_await context.runner.run(std::move(call));
+  const bool is_jobs_own = !pointed && pointed.error().kind == Errc::Refused;
+  if (!pointed && !is_jobs_own) log::survived(pointed.error());
 }
 
 }  // namespace
@@ -37,11 +46,11 @@ WatchedOutput::WatchedOutput(const Context& context, StageOuts& stage_outs, conf
       settings_(std::move(settings)),
       known_(context, settings_),
       cleanup_(context, stage_outs, settings_),
-      pointer_(context, settings_),
       timer_(context.executor) {}
 
 void WatchedOutput::stop() {
   is_stopped_ = true;
+  cleanup_.stop();
   timer_.cancel();
 }
 
@@ -50,8 +59,11 @@ asio::awaitable<void> WatchedOutput::run() {
   while (!is_stopped_) {
     co_await work();
     if (is_stopped_) co_return;
-    // A check of many files takes at most a twentieth of a core.
-    timer_.expires_after(std::max(context_.timings.watch, scan_time_ * 20));
+    // A check of many files takes at most a twentieth of a core. Once a job has ended, its last checkpoint
+    // may have settled by the next.
+    const bool is_soon = std::exchange(looks_soon_, false);
+    const Duration rest = std::min(cpu_time_ * 20, kLongestPauseOfLooks);
+    timer_.expires_after(is_soon ? context_.timings.watch : std::max(context_.timings.watch, rest));
     co_await timer_.wait();
   }
 }
@@ -79,11 +91,14 @@ asio::awaitable<Result<WatchedOutput::Seen>> WatchedOutput::look() {
   seen.local = staging::rows_from_json<LocalCheckpoint>(*answer, "checkpoints");
   known_.mark_remnants(seen.local);
   seen.best = get_string(*answer, "best").value_or("");
-  seen.held = texts(*answer, "held");
+  seen.misnamed = get_string(*answer, "other").value_or("");
+  seen.holding = {get_string(*answer, "held_in").value_or(""),
+                  static_cast<std::size_t>(get_int(*answer, "holds").value_or(0))};
+  cpu_time_ = std::chrono::ceil<Duration>(std::chrono::microseconds(get_int(*answer, "cpu_us").value_or(0)));
   co_await list_published(seen);
-  scan_time_ = std::chrono::duration_cast<Duration>(context_.clock.steady() - begun);
+  if (is_stopped_) co_return seen;  // the record is that of another
   if (seen.missing.empty()) {
-    co_await known_.remember(seen.local, seen.published ? &*seen.published : nullptr);
+    co_await known_.remember(begun, seen.local, seen.published ? &*seen.published : nullptr);
   } else {
     co_await known_.save();  // its file system may be mounted later
   }
@@ -137,39 +152,55 @@ asio::awaitable<void> WatchedOutput::list_published(Seen& seen) {
   seen.pointer = get_string(*answer, "latest").value_or("");
   seen.unreadable = staging::rows_from_json<UnreadableCopy>(*answer, "unreadable");
   seen.volume_bytes = static_cast<Bytes>(get_int(*answer, "volume_bytes").value_or(0));
-  seen.unknown = texts(*answer, "unknown");
+  seen.unknown = get_strings(*answer, "unknown");
   seen.begun = staging::rows_from_json<BegunCheckpoint>(*answer, "begun");
   known_.mark_stuck(seen.begun);
 }
 
 asio::awaitable<void> WatchedOutput::work() {
-  const bool has_just_ended = sending_ && !sending_->is_running();
-  if (has_just_ended) sending_ = nullptr;
+  bool has_just_ended = sending_ && !sending_->is_running();
+  if (has_just_ended) {
+    const json::object event = sending_->final_event();
+    const json::object* result = get_object(event, "result");
+    has_just_ended = result == nullptr || !lacks_shards(*result);  // those are other hosts' to send
+    sending_ = nullptr;
+    hold_.trouble.clear();
+  }
   auto seen = co_await look();
   if (!seen) {
     facts_.reason = seen.error().message();
     co_return;
   }
-  if (!seen->missing.empty() || !seen->published || is_stopped_) co_return;
+  if (is_stopped_) co_return;
+  if (!seen->published) facts_.is_behind = false;
+  if (!seen->missing.empty() || !seen->published) {
+    co_await stage_outs_.held().release(seen->holding);
+    co_return;
+  }
   CheckpointPlan plan = plan_of(*seen);
   const LocalCheckpoint* newest = newest_complete(seen->local);
   const bool is_newest_left =
       plan.send && newest != nullptr && plan.send->name == newest->name && !has_sent(*newest, seen->begun);
   facts_.is_behind = is_newest_left && (facts_.is_behind || (has_just_ended && !was_tried(*plan.send)));
-  needs_hold_ = needs_hold_ || facts_.is_behind;
+  hold_.is_needed = hold_.is_needed || facts_.is_behind;
+  if (!plan.send && !is_busy()) retry_.error.clear();  // it was of one that need not be sent any more
   // If a sending ended during the check, it is handled at the next one, because this plan does not include
   // it.
   if (settings_.complete != Complete::OnRequest && plan.send && !is_busy() &&
       (!was_tried(*plan.send) || context_.clock.steady() >= retry_.next)) {
     LocalCheckpoint next = *plan.send;
     // Without waiting: a newer checkpoint may be complete before all hosts' shards are there.
-    const auto job = co_await send(std::move(next), seen->owner, false);
-    if (!job) facts_.reason = job.error().message();
+    const auto job = co_await send(std::move(next), *seen, false);
+    if (!job) retry_.error = job.error().message();
   }
   // A checkpoint that was saved again after it was sent is known by the record alone.
   if (known_.has_loaded()) co_await cleanup_.run(std::move(plan.surplus), seen->owner);
-  co_await stage_outs_.held().release(settings_.path.native(), std::move(seen->held));
-  if (!is_busy()) co_await pointer_.correct(*seen->published, seen->pointer, seen->owner);
+  co_await stage_outs_.held().release(seen->holding);
+  const bool is_right = seen->published->empty() || seen->pointer == seen->published->front().name;
+  if ((is_right && seen->unreadable.empty()) || is_busy() || context_.clock.steady() < next_pointer_)
+    co_return;
+  next_pointer_ = context_.clock.steady() + kPauseOfPointer;
+  co_await correct_pointer(context_, settings_, seen->owner);
 }
 
 // In its present state: one that was saved again since is a new one.
@@ -220,8 +251,8 @@ void WatchedOutput::note_result(const json::object& event) {
   }
 }
 
-asio::awaitable<Result<std::shared_ptr<Job>>> WatchedOutput::send(LocalCheckpoint checkpoint, uid_t owner,
-                                                                  bool waits_for_shards) {
+asio::awaitable<Result<std::shared_ptr<Job>>> WatchedOutput::send(LocalCheckpoint checkpoint,
+                                                                  const Seen& seen, bool waits_for_shards) {
   StageOutRequest request;
   request.source = (settings_.path / checkpoint.name).native();
   request.volume = settings_.volume;
@@ -231,20 +262,20 @@ asio::awaitable<Result<std::shared_ptr<Job>>> WatchedOutput::send(LocalCheckpoin
   request.waits = waits_for_shards;
   request.rule = rule_of(settings_);
   request.asker.holder = "output " + settings_.name;
-  request.asker.uid = owner;
+  request.asker.uid = seen.owner;
   request.written = checkpoint.written;
   request.hurries = facts_.is_behind;
   request.is_flushed = true;  // by the check that found it
-  hold_trouble_.clear();
-  if (needs_hold_) {
-    auto held =
-        co_await stage_outs_.held().hold(settings_.path.native(), checkpoint.name, checkpoint.written);
-    if (!held) hold_trouble_ = held.error().message();
+  hold_.trouble.clear();
+  if (hold_.is_needed) {
+    auto held = co_await stage_outs_.held().hold(request.source, seen.holding.path, checkpoint.written);
+    if (!held) hold_.trouble = held.error().message();
     if (held) request.source = std::move(*held);
   }
   auto job = co_await stage_outs_.send(std::move(request));
   if (job) {
     const bool is_new = std::exchange(sending_, *job) != *job;
+    if (!was_tried(checkpoint)) retry_.error.clear();
     retry_.failed = checkpoint.name;  // until the sending succeeds
     retry_.written = checkpoint.written;
     if (is_new)
@@ -261,6 +292,7 @@ Result<> WatchedOutput::job_ended() {
         "set `complete` for it, or send with `spark-stage stage-out " + settings_.name + "` when one is");
   }
   if (!sending_) retry_ = {};
+  looks_soon_ = true;
   timer_.cancel();
   return {};
 }

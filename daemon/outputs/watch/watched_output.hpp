@@ -15,7 +15,6 @@
 #include "daemon/outputs/stage_outs.hpp"
 #include "daemon/outputs/watch/checkpoint_plan.hpp"
 #include "daemon/outputs/watch/known_checkpoints.hpp"
-#include "daemon/outputs/watch/latest_pointer.hpp"
 #include "daemon/outputs/watch/local_cleanup.hpp"
 #include "daemon/timer.hpp"
 
@@ -65,11 +64,12 @@ class WatchedOutput : public std::enable_shared_from_this<WatchedOutput> {
 
  private:
   struct Seen : Holdings {
-    std::string missing;                     // a sentence: there is no folder; empty means that there is one
-    uid_t owner = 0;                         // of the folder
-    std::string unlisted;                    // why the volume could not be read
-    std::vector<std::string> held;           // see StageOuts::held
-    std::string pointer;                     // name of the checkpoint that `latest` there leads to
+    std::string missing;   // a sentence: there is no folder; empty means that there is one
+    uid_t owner = 0;       // of the folder
+    std::string unlisted;  // why the volume could not be read
+    HoldingFolder holding;
+    std::string misnamed;  // a folder that looks like a checkpoint, if none counts; empty means none
+    std::string pointer;   // name of the checkpoint that `latest` there leads to
     std::vector<UnreadableCopy> unreadable;  // on the volume
     std::vector<std::string> unknown;        // there without a manifest: a person may have copied them
     Bytes volume_bytes = 0;
@@ -85,7 +85,7 @@ class WatchedOutput : public std::enable_shared_from_this<WatchedOutput> {
   void note_facts(const Seen& seen);
   std::string unsent_of(const Seen& seen, const CheckpointPlan& plan) const;
   asio::awaitable<void> work();
-  asio::awaitable<Result<std::shared_ptr<Job>>> send(LocalCheckpoint checkpoint, uid_t owner,
+  asio::awaitable<Result<std::shared_ptr<Job>>> send(LocalCheckpoint checkpoint, const Seen& seen,
                                                      bool waits_for_shards);
   asio::awaitable<void> note_end_of_sending(std::shared_ptr<Job> job, LocalCheckpoint sent);
   void note_result(const json::object& event);
@@ -100,6 +100,11 @@ class WatchedOutput : public std::enable_shared_from_this<WatchedOutput> {
     SteadyTime next{};
   };
 
+  struct Hold {
+    bool is_needed = false;  // sending was behind once: the job's rotation may delete what is sent
+    std::string trouble;     // why what is sent could not be held; empty means that it was, or need not be
+  };
+
   const Context& context_;
   StageOuts& stage_outs_;
   config::Output settings_;
@@ -109,11 +114,10 @@ class WatchedOutput : public std::enable_shared_from_this<WatchedOutput> {
   std::shared_ptr<Job> sending_;         // the last job that this output started; none before the first
   Retry retry_;
   LocalCleanup cleanup_;
-  LatestPointer pointer_;
-  // It was behind once: what is sent is held, since the job's rotation may delete it meanwhile.
-  bool needs_hold_ = false;
-  std::string hold_trouble_;  // why the last one could not be held; empty means that it was, or need not be
-  Duration scan_time_{0};     // of the last check of the folder and the volume
+  SteadyTime next_pointer_{};  // before it, the pointer is left alone
+  Hold hold_;
+  Duration cpu_time_{0};     // that the last look into the folder took
+  bool looks_soon_ = false;  // the next pause is short
   Timer timer_;
   bool is_stopped_ = false;
 };

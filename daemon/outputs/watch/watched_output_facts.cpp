@@ -20,10 +20,10 @@ void WatchedOutput::note_facts(const Seen& seen) {
     facts_.published_mtime_ns = is_any ? seen.published->front().mtime_ns : 0;
   }
   facts_.reason = seen.missing.empty() ? seen.unlisted : seen.missing;
-  if (facts_.reason.empty() && !hold_trouble_.empty()) {
+  if (facts_.reason.empty() && !hold_.trouble.empty()) {
     facts_.reason =
         "the job may delete a checkpoint while it is sent, which could not be held by hard links: " +
-        hold_trouble_;
+        hold_.trouble;
   }
   const auto future = std::ranges::find_if(seen.local, &LocalCheckpoint::is_in_future);
   if (facts_.reason.empty()) facts_.reason = cleanup_.trouble();
@@ -38,6 +38,10 @@ void WatchedOutput::note_facts(const Seen& seen) {
 }
 
 std::string WatchedOutput::unsent_of(const Seen& seen, const CheckpointPlan& plan) const {
+  if (!seen.misnamed.empty()) {
+    return printable(seen.misnamed) +
+           " is not sent, as its name is none that `complete: " + rule_of(settings_) + "` takes";
+  }
   if (seen.local.empty()) return "";
   // One that may be complete says more than the save in progress above it.
   const auto told = std::ranges::find_if(
@@ -52,7 +56,8 @@ std::string WatchedOutput::unsent_of(const Seen& seen, const CheckpointPlan& pla
   }
   if (!plan.send) return "";
   const std::string left = printable(plan.send->name) + where;
-  if (!facts_.reason.empty()) return left + " yet: " + facts_.reason;
+  const std::string& why = facts_.reason.empty() ? retry_.error : facts_.reason;
+  if (!why.empty()) return left + " yet: " + why;
   if (settings_.complete == Complete::OnRequest)
     return left + "; `spark-stage stage-out " + settings_.name + "` sends it";
   return left + " yet; spark-staged sends it" +

@@ -44,7 +44,7 @@ asio::awaitable<Result<std::shared_ptr<Job>>> WatchedOutput::send_newest() {
   const LocalCheckpoint* newest = newest_complete(seen->local);
   if (newest == nullptr) co_return nothing_complete(settings_, seen->local);
   LocalCheckpoint next = *newest;
-  auto job = co_await send(std::move(next), seen->owner, true);
+  auto job = co_await send(std::move(next), *seen, true);
   co_return job;
 }
 
@@ -150,6 +150,7 @@ tl::unexpected<Error> WatchedOutput::no_latest(const Seen& seen) const {
 
 // Checks immediately: a job waits for it.
 json::object WatchedOutput::pending(const Seen& seen, const LocalCheckpoint& newest) {
+  looks_soon_ = true;
   timer_.cancel();
   // A shard that the volume has already is sent again, in case the last host's call was interrupted.
   const bool was_sent = std::ranges::any_of(seen.local, [&](const LocalCheckpoint& one) {

@@ -1,10 +1,13 @@
 // The folders that jobs write checkpoints to, and their checkpoints on a volume.
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <charconv>
+#include <filesystem>
+#include <iterator>
 #include <map>
 #include <utility>
 
@@ -30,10 +33,6 @@ namespace {
 // Longer than the interval between a framework's last writes, on a file system with coarse times.
 constexpr Duration kSettled{3'000};
 
-std::string value_of(const json::object& request, std::string_view key) {
-  return get_string(request, key).value_or("");
-}
-
 // Switches to the owner of the folder and its checkpoints.
 Result<uid_t> become_owner_of(const std::string& folder) {
   const auto owner = staging::owner_of_job_folder(folder);
@@ -43,7 +42,7 @@ Result<uid_t> become_owner_of(const std::string& folder) {
 }
 
 staging::Completeness completeness_of(const json::object& request) {
-  return staging::completeness_named(value_of(request, "rule")).value_or(staging::Completeness());
+  return staging::completeness_named(get_text(request, "rule")).value_or(staging::Completeness());
 }
 
 // When the host booted; no value if unknown.
@@ -57,16 +56,6 @@ std::optional<std::int64_t> boot_ns() {
   return seconds * 1'000'000'000;
 }
 
-std::vector<std::string> texts_of(const json::object& request, std::string_view key) {
-  std::vector<std::string> texts;
-  const json::array* array = get_array(request, key);
-  for (std::size_t i = 0; array != nullptr && i < array->size(); ++i) {
-    if (const auto* text = (*array)[i].if_string(); text != nullptr)
-      texts.emplace_back(text->data(), text->size());
-  }
-  return texts;
-}
-
 std::map<std::string, std::int64_t> changes_in(const json::object& request, std::string_view key) {
   std::map<std::string, std::int64_t> changes;
   const json::object* object = get_object(request, key);
@@ -74,6 +63,14 @@ std::map<std::string, std::int64_t> changes_in(const json::object& request, std:
     if (const auto changed = get_int(*object, member.key())) changes[std::string(member.key())] = *changed;
   }
   return changes;
+}
+
+// That this process has used of a core.
+std::int64_t cpu_us() {
+  struct rusage used {};
+  (void)::getrusage(RUSAGE_SELF, &used);
+  const auto in_us = [](const timeval& time) { return std::int64_t{time.tv_sec} * 1'000'000 + time.tv_usec; };
+  return in_us(used.ru_utime) + in_us(used.ru_stime);
 }
 
 // The "uid" of the request; otherwise the owner of the folder, and this process's own user if there is none.
@@ -88,22 +85,34 @@ Result<uid_t> user_of(const json::object& request, const std::filesystem::path& 
 }  // namespace
 
 // {"path", "rule", "boot_ns", "flushed", "unchanged", "unproven": each {NAME: WRITTEN}} →
-// {"uid", "boot_ns", "checkpoints": [staging::Checkpoint], "best", "held": [NAME]}, the highest first.
-// "flushed" lists the checkpoints known to be complete and on the drive;
-// other complete ones are flushed now, or unproven (mark_unproven). "unchanged": those that have been as they
-// are for a while. "unproven": see mark_unproven. "boot_ns": of the first answer, as the kernel's moves with
-// the clock. "best": the best model that the highest complete one names. "held": see held_checkpoints.
-// {"missing": SENTENCE} if there is no folder.
+// {"uid", "boot_ns", "checkpoints": [staging::Checkpoint], "best", "cpu_us", "other", "held_in", "holds"},
+// the highest first. "flushed" lists the checkpoints known to be complete and on the drive; other complete
+// ones are flushed now, or unproven (mark_unproven). "unchanged": those that have been as they are for a
+// while. "unproven": see mark_unproven. "boot_ns": of the first answer, as the kernel's moves with the clock.
+// "best": the best model that the highest complete one names. "cpu_us": what the look took of a core.
+// "other": see misnamed_folder, if there is no checkpoint. "held_in": see holding_folder; "holds": the number
+// of entries there. {"missing": SENTENCE, "held_in", "holds"} if there is no folder.
 Result<json::object> scan_output_verb(const json::object& request, const ProgressLine& /*progress*/) {
-  const std::string path = value_of(request, "path");
+  const std::string path = get_text(request, "path");
   const auto uid = become_owner_of(path);
-  if (!uid && uid.error().kind == Errc::NotFound)
-    return json::object{{"missing", printable(uid.error().message())}};
+  const auto held_in = staging::holding_folder(path);
+  json::object answer{{"held_in", held_in.native()}};
+  if (!uid && uid.error().kind == Errc::NotFound) {
+    answer["missing"] = printable(uid.error().message());
+    answer["holds"] = staging::owner_of_job_folder(held_in) ? 1 : 0;  // this process is still root's
+    return answer;
+  }
   if (!uid) return uid.take_error();
+  std::error_code error;
+  const std::filesystem::directory_iterator held(held_in, error);
+  answer["holds"] = std::distance(begin(held), end(held));
+  const auto begun_us = cpu_us();
   const auto flushed = changes_in(request, "flushed");
   auto checkpoints = staging::list_checkpoints(path, completeness_of(request), SystemClock().wall(), kSettled,
                                                changes_in(request, "unchanged"), flushed);
   if (!checkpoints) return checkpoints.take_error();
+  answer["cpu_us"] = cpu_us() - begun_us;  // without the flush, which waits for the drive
+  if (checkpoints->empty()) answer["other"] = staging::misnamed_folder(path, completeness_of(request).rule);
   const auto known_boot_ns = get_int(request, "boot_ns");
   auto boot = boot_ns();
   if (boot && known_boot_ns) boot = std::min(*boot, *known_boot_ns);
@@ -117,10 +126,9 @@ Result<json::object> scan_output_verb(const json::object& request, const Progres
       best = staging::best_model_of(std::filesystem::path(path) / one.name);
     one.incomplete = printable(one.incomplete);
   }
-  json::object answer{{"uid", *uid},
-                      {"checkpoints", staging::rows_to_json(*checkpoints)},
-                      {"best", best},
-                      {"held", json::value_from(staging::held_checkpoints(path))}};
+  answer["uid"] = *uid;
+  answer["checkpoints"] = staging::rows_to_json(*checkpoints);
+  answer["best"] = best;
   if (boot) answer["boot_ns"] = *boot;
   return answer;
 }
@@ -134,15 +142,15 @@ Result<json::object> scan_output_verb(const json::object& request, const Progres
 Result<json::object> list_published_verb(const json::object& request, const ProgressLine& /*progress*/) {
   const auto held = hold_volume(request, false);
   if (!held) return held.take_error();
-  const auto folder = std::filesystem::path(value_of(request, "root")) / value_of(request, "path");
+  const auto folder = std::filesystem::path(get_text(request, "root")) / get_text(request, "path");
   const auto uid = user_of(request, folder);
   if (!uid) return uid.take_error();
   if (auto user = become_user(*uid); !user) return user.take_error();
-  const auto rule = staging::completeness_named(value_of(request, "rule"));
+  const auto rule = staging::completeness_named(get_text(request, "rule"));
   staging::NotListed others;
   const auto copies = staging::published_checkpoints(folder, rule, &others);
   if (!copies && copies.error().kind != Errc::NotFound) return copies.take_error();
-  const auto check = texts_of(request, "check");
+  const auto check = get_strings(request, "check");
   std::vector<staging::PublishedCopy> whole;
   for (std::size_t i = 0; copies && i < copies->size(); ++i) {
     const staging::PublishedCopy& one = (*copies)[i];
@@ -153,7 +161,7 @@ Result<json::object> list_published_verb(const json::object& request, const Prog
   const auto host = this_host();
   if (!host) return host.take_error();
   const auto begun = staging::begun_checkpoints(folder, *host);
-  const auto space = staging::space_of(value_of(request, "root"));
+  const auto space = staging::space_of(get_text(request, "root"));
   return json::object{{"copies", copies ? staging::rows_to_json(*copies) : json::array()},
                       {"begun", begun ? staging::rows_to_json(*begun) : json::array()},
                       {"whole", staging::rows_to_json(whole)},
@@ -164,24 +172,20 @@ Result<json::object> list_published_verb(const json::object& request, const Prog
 }
 
 // {"root", "mount", "mounted", "path", "uid", "keep", "keep_every", "rule", "spared": [NAME]} → {"removed":
-// [NAME], "because": {NAME: SENTENCE}}: deletes older copies that stage-out published in the folder of
-// "path"; see remove_older_copies. "path" and the names in "spared" stay.
+// [NAME], "because": {NAME: SENTENCE}, "not_whole": [NAME]}: deletes older copies that stage-out published in
+// the folder of "path"; see remove_older_copies. "path" and the names in "spared" stay.
 Result<json::object> prune_output_verb(const json::object& request, const ProgressLine& /*progress*/) {
-  const auto held = hold_volume(request, true);
-  if (!held) return held.take_error();
-  if (auto user = become_user(static_cast<uid_t>(get_int(request, "uid").value_or(0))); !user)
-    return user.take_error();
-  const std::filesystem::path path = value_of(request, "path");
-  const auto folder =
-      staging::make_destination_folder(value_of(request, "root"), path.parent_path().native());
-  if (!folder) return folder.take_error();
+  const std::filesystem::path path = get_text(request, "path");
+  const auto opened = open_destination(request, path.parent_path());
+  if (!opened) return opened.take_error();
   const auto number = [&](std::string_view key) {
     return static_cast<std::uint64_t>(std::max<std::int64_t>(0, get_int(request, key).value_or(0)));
   };
   staging::Keep keep{number("keep"), number("keep_every"), {path.filename()}};
-  keep.rule = staging::completeness_named(value_of(request, "rule"));
-  for (std::string& name : texts_of(request, "spared")) keep.spared.insert(std::move(name));
-  const auto gone = staging::remove_older_copies(*folder, keep);
+  keep.rule = staging::completeness_named(get_text(request, "rule"));
+  for (std::string& name : get_strings(request, "spared")) keep.spared.insert(std::move(name));
+  std::vector<std::string> not_whole;
+  const auto gone = staging::remove_older_copies(opened->path, keep, &not_whole);
   if (!gone) return gone.take_error();
   json::array removed;
   json::object because;
@@ -189,44 +193,57 @@ Result<json::object> prune_output_verb(const json::object& request, const Progre
     removed.emplace_back(printable(one.name));
     because[printable(one.name)] = one.because;
   }
-  return json::object{{"removed", std::move(removed)}, {"because", std::move(because)}};
+  return json::object{{"removed", std::move(removed)},
+                      {"because", std::move(because)},
+                      {"not_whole", json::value_from(not_whole)}};
 }
 
-// {"root", "mount", "mounted", "path", "uid", "rule"} → {}: see point_at_highest; "path": the folder.
+// {"root", "mount", "mounted", "path", "uid", "rule"} → {}: completes what was interrupted in the folder
+// "path" (finish_publishings), and moves its pointer (point_at_highest).
 Result<json::object> point_output_verb(const json::object& request, const ProgressLine& /*progress*/) {
-  const auto held = hold_volume(request, true);
-  if (!held) return held.take_error();
-  if (auto user = become_user(static_cast<uid_t>(get_int(request, "uid").value_or(0))); !user)
-    return user.take_error();
-  const auto folder = staging::make_destination_folder(value_of(request, "root"), value_of(request, "path"));
-  if (!folder) return folder.take_error();
-  auto pointed = staging::point_at_highest(*folder, completeness_of(request));
+  const auto opened = open_destination(request, get_text(request, "path"));
+  if (!opened) return opened.take_error();
+  if (auto finished = staging::finish_publishings(opened->path); !finished) return finished.take_error();
+  auto pointed = staging::point_at_highest(opened->path, completeness_of(request));
   if (!pointed) return pointed.take_error();
   return json::object{};
 }
 
 // {"path", "name", "written"} → {"source"}: see hold_checkpoint.
 Result<json::object> hold_source_verb(const json::object& request, const ProgressLine& /*progress*/) {
-  const std::string path = value_of(request, "path");
+  const std::string path = get_text(request, "path");
   if (const auto uid = become_owner_of(path); !uid) return uid.take_error();
   const auto held =
-      staging::hold_checkpoint(path, value_of(request, "name"), get_int(request, "written").value_or(0));
+      staging::hold_checkpoint(path, get_text(request, "name"), get_int(request, "written").value_or(0));
   if (!held) return held.take_error();
   return json::object{{"source", held->native()}};
 }
 
-// {"path", "remove": {NAME: WRITTEN}, "sources": [PATH], "release": [NAME]} → {"removed": [NAME]}: removes
-// local checkpoints that have not changed since, and that no copy reads; and releases those that were held.
-Result<json::object> tidy_output_verb(const json::object& request, const ProgressLine& /*progress*/) {
-  const std::string path = value_of(request, "path");
-  if (const auto uid = become_owner_of(path); !uid) return uid.take_error();
-  const auto released = staging::release_checkpoints(path, texts_of(request, "release"));
+// {"folder", "keep": [NAME]} → {}: see release_checkpoints. The job's own folder may be gone.
+Result<json::object> release_held_verb(const json::object& request, const ProgressLine& /*progress*/) {
+  const std::string folder = get_text(request, "folder");
+  if (!folder.ends_with(staging::kHeldSuffix)) return fail(Errc::Invalid, "it holds no checkpoints");
+  const auto uid = become_owner_of(folder);
+  if (!uid && uid.error().kind == Errc::NotFound) return json::object{};
+  if (!uid) return uid.take_error();
+  auto released = staging::release_checkpoints(folder, get_strings(request, "keep"));
   if (!released) return released.take_error();
-  const auto sources = texts_of(request, "sources");
-  const auto removed =
-      staging::remove_checkpoints(path, changes_in(request, "remove"), {sources.begin(), sources.end()});
-  if (!removed) return removed.take_error();
-  return json::object{{"removed", json::value_from(*removed)}};
+  return json::object{};
+}
+
+// {"path", "remove": {NAME: WRITTEN}, "sources": [PATH]} → {"removed": [NAME], "failed": ERROR}: removes
+// local checkpoints that have not changed since, and that no copy reads. "failed": the first failure, if
+// there is one.
+Result<json::object> tidy_output_verb(const json::object& request, const ProgressLine& /*progress*/) {
+  const std::string path = get_text(request, "path");
+  if (const auto uid = become_owner_of(path); !uid) return uid.take_error();
+  const auto sources = get_strings(request, "sources");
+  std::vector<std::string> removed;
+  const auto all = staging::remove_checkpoints(path, changes_in(request, "remove"),
+                                               {sources.begin(), sources.end()}, removed);
+  json::object answer{{"removed", json::value_from(removed)}};
+  if (!all) answer["failed"] = to_json(all.error());
+  return answer;
 }
 
 }  // namespace spark::workers

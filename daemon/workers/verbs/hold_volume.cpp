@@ -6,6 +6,8 @@
 #include "base/text.hpp"
 #include "daemon/mounts/table.hpp"
 #include "daemon/workers/messages.hpp"
+#include "daemon/workers/verbs/as_user.hpp"
+#include "staging/outputs/destination_folder.hpp"
 
 namespace spark::workers {
 
@@ -40,6 +42,16 @@ Result<UniqueFd> hold_volume(const json::object& request, bool for_writing) {
                 "`spark-stage status` says why");
   }
   return root;
+}
+
+Result<OpenedFolder> open_destination(const json::object& request, const std::filesystem::path& folder) {
+  auto volume = hold_volume(request, true);
+  if (!volume) return volume.take_error();
+  if (auto user = become_user(static_cast<uid_t>(get_int(request, "uid").value_or(0))); !user)
+    return user.take_error();
+  auto made = staging::make_destination_folder(get_string(request, "root").value_or(""), folder.native());
+  if (!made) return made.take_error();
+  return OpenedFolder{std::move(*volume), std::move(*made)};
 }
 
 }  // namespace spark::workers

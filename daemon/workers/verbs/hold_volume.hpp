@@ -1,6 +1,7 @@
 // Holds a volume that a worker writes or reads, so that it can't be unmounted meanwhile.
 #pragma once
 
+#include <filesystem>
 #include <string>
 
 #include "base/file.hpp"
@@ -18,5 +19,13 @@ bool is_checked_mount(const mounts::Mount* mount, const UniqueFd& root, const js
 // root disk), or is read-only but must be written. An empty path means a simulated host, where nothing is
 // held.
 Result<UniqueFd> hold_volume(const json::object& request, bool for_writing);
+
+// A folder of that volume to write to, made if it is missing.
+struct OpenedFolder {
+  UniqueFd volume;  // held
+  std::filesystem::path path;
+};
+// Switches to the request's "uid" first. `folder`: below the request's "root".
+Result<OpenedFolder> open_destination(const json::object& request, const std::filesystem::path& folder);
 
 }  // namespace spark::workers

@@ -11,6 +11,7 @@
 #include "daemon/workers/wire.hpp"
 #include "staging/cache/cache_folder.hpp"
 #include "staging/cache/catalog/catalog.hpp"
+#include "staging/files/source_trouble.hpp"
 #include "staging/manifest/names.hpp"
 
 namespace spark::workers {
@@ -23,8 +24,8 @@ class SpareLeases {
   explicit SpareLeases(const std::filesystem::path& cache) : cache_(cache), folder_(cache / ".leases") {}
 
   Result<> add(const staging::Lease& lease) const;
-  Result<Change> remove(const std::string& id) const;
-  Result<std::vector<json::object>> all() const;  // as in the messages of lease_verb()
+  Result<> remove(const std::string& id) const;
+  Result<std::vector<json::object>> all() const;  // as in the messages of lease_verb(), or {"id", "lost"}
 
  private:
   std::filesystem::path file(const std::string& id) const;
@@ -33,7 +34,7 @@ class SpareLeases {
 };
 
 std::filesystem::path SpareLeases::file(const std::string& id) const {
-  return folder_ / staging::folder_name(id);
+  return folder_ / (staging::folder_name(id) + ".json");
 }
 
 Result<> SpareLeases::add(const staging::Lease& lease) const {
@@ -46,10 +47,9 @@ Result<> SpareLeases::add(const staging::Lease& lease) const {
   return write_file_atomically(file(lease.id), json::serialize(to_json(lease)), 0600);
 }
 
-Result<Change> SpareLeases::remove(const std::string& id) const {
+Result<> SpareLeases::remove(const std::string& id) const {
   const std::filesystem::path path = file(id);
-  if (::unlink(path.c_str()) == 0) return Change::Done;
-  if (errno == ENOENT || errno == ENOTDIR) return Change::AlreadyThere;
+  if (::unlink(path.c_str()) == 0 || errno == ENOENT || errno == ENOTDIR) return {};
   return fail_errno(errno, "deleting " + printable(path.native()));
 }
 
@@ -58,11 +58,13 @@ Result<std::vector<json::object>> SpareLeases::all() const {
   std::error_code error;
   for (std::filesystem::directory_iterator files(folder_, error), end; !error && files != end;
        files.increment(error)) {
-    if (files->path().extension() == ".new") continue;  // a worker was killed while it wrote it
+    if (files->path().extension() != ".json") continue;  // a worker was killed while it wrote it
     const auto text = read_file(files->path());
     if (!text && text.error().kind == Errc::NotFound) continue;
-    if (!text) return text.take_error();
-    if (auto lease = parse_json_object(*text)) found.push_back(std::move(*lease));
+    if (!text && !staging::is_medium_error(text.error().number)) return text.take_error();
+    auto lease = text ? parse_json_object(*text) : fail(text.error());
+    if (!lease) lease = json::object{{"id", files->path().native()}, {"lost", lease.error().message()}};
+    found.push_back(std::move(*lease));
   }
   if (error && error != std::errc::no_such_file_or_directory)
     return fail_errno(error.value(), "reading folder " + printable(folder_.native()));
@@ -74,26 +76,32 @@ Result<json::object> list_leases(staging::Catalog& catalog, const SpareLeases& s
   if (!leases) return leases.take_error();
   auto more = spare.all();
   if (!more) return more.take_error();
+  json::object by_id;  // the catalog could not take the spare one, so that is newer
+  for (const staging::Lease& lease : *leases) by_id[lease.id] = to_json(lease);
+  for (json::object& lease : *more) by_id[get_string(lease, "id").value_or("")] = std::move(lease);
   json::array rows;
-  for (const staging::Lease& lease : *leases) rows.push_back(to_json(lease));
-  for (json::object& lease : *more) rows.push_back(std::move(lease));
+  for (auto& row : by_id) rows.push_back(std::move(row.value()));
   return json::object{{"leases", std::move(rows)}};
 }
 
-Result<> remove_leases(staging::Catalog& catalog, const SpareLeases& spare, const json::object& request) {
+using OpenedCatalog = Result<std::unique_ptr<staging::Catalog>>;
+
+// Each where it is, whatever fails; the catalog's drive first, since the cache's may not answer.
+Result<> remove_leases(const OpenedCatalog& catalog, const SpareLeases& spare, const json::object& request) {
   const json::array* ids = get_array(request, "ids");
-  for (std::size_t i = 0; ids != nullptr && i < ids->size(); ++i) {
-    const std::string id((*ids)[i].as_string());
-    if (const auto removed = spare.remove(id); !removed) return removed.take_error();
-    if (const auto removed = catalog.remove_lease(id); !removed) return removed.take_error();
-  }
-  return {};
+  if (ids == nullptr) return {};
+  Result<> all = catalog ? Result<>() : fail(catalog.error());
+  for (const json::value& id : *ids)
+    if (all) all = (*catalog)->remove_lease(std::string(id.as_string())).map([](Change) {});
+  for (const json::value& id : *ids)
+    if (auto removed = spare.remove(std::string(id.as_string())); all) all = std::move(removed);
+  return all;
 }
 
-Result<> add_lease(const Result<std::unique_ptr<staging::Catalog>>& catalog, const SpareLeases& spare,
-                   const staging::Lease& lease) {
+Result<> add_lease(const OpenedCatalog& catalog, const SpareLeases& spare, const staging::Lease& lease) {
   auto added = catalog ? (*catalog)->add_lease(lease) : fail(catalog.error());
-  if (added || added.error().kind == Errc::NotFound) return added;
+  if (added) return spare.remove(lease.id);
+  if (added.error().kind == Errc::NotFound) return added;
   return spare.add(lease) ? Result<>() : std::move(added);
 }
 
@@ -123,9 +131,9 @@ Result<json::object> lease_verb(const json::object& request, const ProgressLine&
   auto catalog = staging::Catalog::open(get_string(*cache, "state_dir").value_or(""));
   const std::string op = get_string(request, "op").value_or("list");
   if (op == "add") return add_lease(catalog, spare, lease_from_json(request)).map(none);
+  if (op == "remove") return remove_leases(catalog, spare, request).map(none);
   if (!catalog) return catalog.take_error();
   if (op == "serve") return serve(**catalog, request);
-  if (op == "remove") return remove_leases(**catalog, spare, request).map(none);
   return list_leases(**catalog, spare);
 }
 

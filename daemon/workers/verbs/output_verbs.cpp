@@ -28,10 +28,6 @@
 namespace spark::workers {
 namespace {
 
-std::string text_of(const json::object& request, std::string_view key) {
-  return get_string(request, key).value_or("");
-}
-
 staging::CopyOptions options_of(const json::object& request) {
   staging::CopyOptions options;
   const auto number = [&](std::string_view key) {
@@ -45,7 +41,7 @@ staging::CopyOptions options_of(const json::object& request) {
   const auto written = get_int(request, "written");
   if (written && *written != 0) options.complete_state = written;
   // Entries of an output's folder that are links are no checkpoints. A user may name one.
-  options.refuses_linked_source = !text_of(request, "rule").empty();
+  options.refuses_linked_source = !get_text(request, "rule").empty();
   options.earlier.times = staging::FileTimes::Ignored;
   options.earlier.may_lack_its_name = true;
   options.rate.leaves_drive_to_others = !get_bool(request, "hurries").value_or(false);
@@ -113,16 +109,16 @@ Error half_deleted(const std::string& source, const std::string& lost) {
 
 Sent send_whole(const json::object& request, const std::filesystem::path& path,
                 const staging::ProgressSink& sink) {
-  const bool is_output = !text_of(request, "rule").empty();  // which sends no older checkpoint again
+  const bool is_output = !get_text(request, "rule").empty();  // which sends no older checkpoint again
   const auto removed =
       is_output ? staging::remove_unfinished_copies(path.parent_path(), path.filename()) : Result<>();
   if (!removed) return removed.take_error();
   const auto lost =
-      is_output ? staging::lost_file(path, text_of(request, "source")) : Result<std::string>("");
+      is_output ? staging::lost_file(path, get_text(request, "source")) : Result<std::string>("");
   if (!lost) return lost.take_error();
-  if (!lost->empty()) return final_error(half_deleted(text_of(request, "source"), *lost));
+  if (!lost->empty()) return final_error(half_deleted(get_text(request, "source"), *lost));
   const auto report =
-      staging::copy(text_of(request, "source"), path, options_of(request), sink, kNeverStopped);
+      staging::copy(get_text(request, "source"), path, options_of(request), sink, kNeverStopped);
   if (report) return report_to_json(*report, path);
   if (staging::was_taken_over(report.error())) return final_error(report.error());
   return report.take_error();
@@ -145,8 +141,8 @@ Sent send_shard(const json::object& request, const std::filesystem::path& path, 
   const auto host = this_host();
   if (!host) return host.take_error();
   const staging::ShardedCheckpoint checkpoint{path.parent_path(), path.filename()};
-  const staging::OwnShard own{text_of(request, "source"),
-                              {*host, text_of(request, "marker")},
+  const staging::OwnShard own{get_text(request, "source"),
+                              {*host, get_text(request, "marker")},
                               get_int(request, "shard_sent_ns").value_or(0)};
   const auto sent = staging::send_shard(checkpoint, own, nodes, options_of(request), sink, kNeverStopped);
   if (!sent) return sent.take_error();
@@ -170,7 +166,7 @@ Sent send_shard(const json::object& request, const std::filesystem::path& path, 
 Result<json::object> flush_source_verb(const json::object& request, const ProgressLine& /*progress*/) {
   if (auto user = become_user(static_cast<uid_t>(get_int(request, "uid").value_or(0))); !user)
     return user.take_error();
-  const std::filesystem::path source = text_of(request, "source");
+  const std::filesystem::path source = get_text(request, "source");
   struct stat info {};
   const bool is_source =
       ::stat(source.c_str(), &info) == 0 && (S_ISDIR(info.st_mode) || S_ISREG(info.st_mode));
@@ -190,23 +186,19 @@ Result<json::object> flush_source_verb(const json::object& request, const Progre
 // the volume; "mount": its mount point, where it must be mounted, empty on a simulated host; "path": below
 // "root". Reads and writes with the permissions of "uid".
 Result<json::object> stage_out_verb(const json::object& request, const ProgressLine& progress) {
-  const auto held = hold_volume(request, true);
-  if (!held) return held.take_error();
-  if (auto user = become_user(static_cast<uid_t>(get_int(request, "uid").value_or(0))); !user)
-    return user.take_error();
-  if (auto links = check_links(text_of(request, "source")); !links) return links.take_error();
-  const std::filesystem::path path = text_of(request, "path");
-  const auto folder = staging::make_destination_folder(text_of(request, "root"), path.parent_path().native());
-  if (!folder) return folder.take_error();
+  const std::filesystem::path path = get_text(request, "path");
+  const auto opened = open_destination(request, path.parent_path());
+  if (!opened) return opened.take_error();
+  if (auto links = check_links(get_text(request, "source")); !links) return links.take_error();
   const auto sink = [&](const staging::CopyProgress& now) { progress(show_progress(now)); };
   const auto nodes = static_cast<unsigned>(std::max<std::int64_t>(0, get_int(request, "nodes").value_or(0)));
-  auto sent = nodes > 1 ? send_shard(request, *folder / path.filename(), nodes, sink)
-                        : send_whole(request, *folder / path.filename(), sink);
+  auto sent = nodes > 1 ? send_shard(request, opened->path / path.filename(), nodes, sink)
+                        : send_whole(request, opened->path / path.filename(), sink);
   if (!sent || get_string(*sent, "state") != "ready") return sent;
   json::object answer = std::move(*sent);
   // Before an older copy is deleted ("prune-output"), so that it never leads to a deleted one.
-  const auto rule = staging::completeness_named(text_of(request, "rule"));
-  const auto moved = rule ? staging::point_at_highest(*folder, *rule) : Result<>();
+  const auto rule = staging::completeness_named(get_text(request, "rule"));
+  const auto moved = rule ? staging::point_at_highest(opened->path, *rule) : Result<>();
   if (!moved) {
     if (moved.error().kind != Errc::Refused) return moved.take_error();
     answer["warnings"].as_array().emplace_back(printable(moved.error().message()));
@@ -220,7 +212,7 @@ Result<json::object> verify_output_verb(const json::object& request, const Progr
   const auto held = hold_volume(request, false);
   if (!held) return held.take_error();
   const std::filesystem::path path =
-      std::filesystem::path(text_of(request, "root")) / text_of(request, "path");
+      std::filesystem::path(get_text(request, "root")) / get_text(request, "path");
   struct stat info {};
   // A user's copy, with everything in it, is owned by that user.
   if (::lstat(path.c_str(), &info) == 0) {
@@ -243,7 +235,7 @@ Result<json::object> verify_output_verb(const json::object& request, const Progr
 Result<json::object> recorded_verb(const json::object& request, const ProgressLine& /*progress*/) {
   json::array records;
   std::error_code error;
-  std::filesystem::directory_iterator files(text_of(request, "folder"), error);
+  std::filesystem::directory_iterator files(get_text(request, "folder"), error);
   for (; !error && files != std::filesystem::directory_iterator(); files.increment(error)) {
     if (files->path().extension() != ".json") continue;
     const auto text = read_file(files->path());
@@ -257,13 +249,13 @@ Result<json::object> recorded_verb(const json::object& request, const ProgressLi
     records.push_back(std::move(record));
   }
   if (error && error != std::errc::no_such_file_or_directory)
-    return fail_errno(error.value(), "reading " + printable(text_of(request, "folder")));
+    return fail_errno(error.value(), "reading " + printable(get_text(request, "folder")));
   return json::object{{"records", std::move(records)}};
 }
 
 // {"file"} → {}: removes a record written by "record".
 Result<json::object> forget_verb(const json::object& request, const ProgressLine& /*progress*/) {
-  const std::filesystem::path file = text_of(request, "file");
+  const std::filesystem::path file = get_text(request, "file");
   if (::unlink(file.c_str()) != 0 && errno != ENOENT)
     return fail_errno(errno, "removing " + printable(file.native()));
   auto flushed = flush_folder(file.parent_path());

@@ -55,6 +55,7 @@ constexpr std::array kVerbs = {
     VerbRow{"prune-output", prune_output_verb},
     VerbRow{"point-output", point_output_verb},
     VerbRow{"hold-source", hold_source_verb},
+    VerbRow{"release-held", release_held_verb},
     VerbRow{"tidy-output", tidy_output_verb},
     VerbRow{"recorded", recorded_verb},
     VerbRow{"forget", forget_verb},

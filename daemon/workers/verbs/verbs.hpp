@@ -59,6 +59,7 @@ Result<json::object> list_published_verb(const json::object& request, const Prog
 Result<json::object> prune_output_verb(const json::object& request, const ProgressLine& progress);
 Result<json::object> point_output_verb(const json::object& request, const ProgressLine& progress);
 Result<json::object> hold_source_verb(const json::object& request, const ProgressLine& progress);
+Result<json::object> release_held_verb(const json::object& request, const ProgressLine& progress);
 Result<json::object> tidy_output_verb(const json::object& request, const ProgressLine& progress);
 // lease_verb.cpp
 Result<json::object> lease_verb(const json::object& request, const ProgressLine& progress);

@@ -170,8 +170,8 @@ Result<DatabasePtr> open_as(const std::filesystem::path& file, const std::string
       file.c_str(), &opened, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_FULLMUTEX, nullptr);
   DatabasePtr database(opened);
   if (code != SQLITE_OK) return sqlite_error(opened, doing);
-  sqlite3_busy_timeout(opened, kBusy.count());
   if (access == Access::Alone) {
+    sqlite3_busy_timeout(opened, kBusy.count());
     if (auto set = change(opened, doing, "PRAGMA locking_mode = EXCLUSIVE"); !set) return set.take_error();
   }
   for (const char* setting :
@@ -179,6 +179,7 @@ Result<DatabasePtr> open_as(const std::filesystem::path& file, const std::string
     if (auto set = change(opened, doing, setting); !set) return set.take_error();
   }
   if (auto ready = prepare_schema(opened, doing); !ready) return ready.take_error();
+  sqlite3_busy_timeout(opened, kBusy.count());
   return database;
 }
 
@@ -200,7 +201,7 @@ Result<DatabasePtr> image_of(const std::filesystem::path& file, const std::strin
 }  // namespace
 
 Result<DatabasePtr> open_database(const std::filesystem::path& file, const std::string& doing) {
-  // SQLite does not wait for another process that makes the file, or its index, at this moment.
+  // Here, not in SQLite: it does not wait for a process that makes the file, or its index, at this moment.
   constexpr std::chrono::milliseconds kPause{20};
   const SystemClock clock;
   const SteadyTime give_up = clock.steady() + kBusy;

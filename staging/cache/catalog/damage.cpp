@@ -12,6 +12,7 @@
 
 #include "base/text.hpp"
 #include "staging/cache/catalog/catalog_private.hpp"
+#include "staging/files/source_trouble.hpp"
 #include "staging/manifest/names.hpp"
 
 namespace spark::staging {
@@ -69,11 +70,13 @@ Result<> DamageRecords::put_in_catalog(const std::string& dataset, const std::st
 Result<Damage> DamageRecords::of(const std::string& dataset) const {
   const auto text = read_file(file(dataset));
   const bool is_there = text.has_value() || text.error().kind != Errc::NotFound;
-  if (!text && is_there) return text.take_error();
+  if (!text && is_there && !is_medium_error(text.error().number)) return text.take_error();
   const auto second = in_catalog(dataset);
   if (!second) return second.take_error();
-  Damage damage = is_there ? damage_in(*text) : Damage{};
   Damage kept = second->empty() ? Damage{} : damage_in(*second);
+  // A record that is damaged itself may have been newer than the catalog's.
+  if (!text && is_there) return Damage{std::max<std::uint64_t>(1, kept.revision), {}, {}};
+  Damage damage = is_there ? damage_in(*text) : Damage{};
   return kept.revision > damage.revision ? std::move(kept) : std::move(damage);
 }
 
@@ -95,11 +98,7 @@ Result<> DamageRecords::add_to(std::vector<GenerationRow>& rows) const {
 Result<> DamageRecords::change(const std::string& dataset, const std::function<bool(Damage&)>& alter) {
   auto locked = lock(dataset);
   auto known = of(dataset);
-  if (!known) {
-    const auto second = in_catalog(dataset);
-    if (!second) return known.take_error();
-    known = second->empty() ? Damage{} : damage_in(*second);
-  }
+  if (!known) return known.take_error();
   if (!alter(*known)) return {};
   ++known->revision;
   const std::string text = to_text(*known);

@@ -8,6 +8,7 @@
 #include <cstdio>
 
 #include "base/text.hpp"
+#include "staging/copy/partial/removal.hpp"
 #include "staging/files/metadata.hpp"
 #include "staging/files/space.hpp"
 #include "staging/files/tree.hpp"
@@ -46,6 +47,14 @@ Result<> exchange(const std::filesystem::path& one, const std::filesystem::path&
   return fail_errno(
       errno, "replacing " + printable(other.native()) + " by one rename",
       errno == EINVAL ? "this file system can't: delete the earlier copy, or choose another name" : "");
+}
+
+// None if the name is not that of a partial folder.
+std::optional<Destination> destination_of_partial(const std::filesystem::path& folder,
+                                                  const std::string& name) {
+  if (!name.starts_with('.') || !name.ends_with(kPartialSuffix)) return std::nullopt;
+  Destination destination{folder, name.substr(1, name.size() - sizeof kPartialSuffix)};
+  return destination.partial().filename() == name ? std::optional(std::move(destination)) : std::nullopt;
 }
 
 // Gives the manifest its final name and deletes the replaced copy.
@@ -156,8 +165,16 @@ bool is_answer(const Error& error) {
 Result<> recover_publishing(const Destination& destination, PartialArea& area) {
   auto manifest = ManifestReader::open(area.manifest());
   if (!manifest && !is_answer(manifest.error())) return manifest.take_error();
-  const auto published = identity_of(destination.path());
+  auto published = identity_of(destination.path());
   if (!published && !is_answer(published.error())) return published.take_error();
+  // It was interrupted between the two steps of a replacement: nothing has the name.
+  const auto data = identity_of(area.data());
+  if (manifest && !published && data && is_there(area.replaced()) &&
+      is_same_object(manifest->header().root, *data)) {
+    open_for_rename(area.data());
+    if (auto renamed = rename_to_new(area.data(), destination.path()); !renamed) return renamed;
+    published = *data;
+  }
   if (!manifest || !published || !is_same_object(manifest->header().root, *published)) return {};
   const auto root = manifest->next();
   if (!root) return manifest->error();
@@ -165,6 +182,26 @@ Result<> recover_publishing(const Destination& destination, PartialArea& area) {
   // The rename was done; it may not be flushed yet.
   if (auto flushed = flush_folder(destination.folder); !flushed) return flushed;
   return finish_publishing(destination, area);
+}
+
+Result<> finish_publishings(const std::filesystem::path& folder) {
+  const auto names = names_of(folder);
+  if (!names) return names.take_error();
+  for (const std::string& name : *names) {
+    const auto destination = destination_of_partial(folder, name);
+    if (!destination || !is_there(destination->partial() / "manifest")) continue;
+    auto area = PartialArea::try_open(destination->partial());
+    if (!area) continue;
+    if (auto finished = recover_publishing(*destination, *area); !finished) return finished;
+  }
+  return {};
+}
+
+std::optional<Destination> being_replaced(const std::filesystem::path& folder, const std::string& name) {
+  auto destination = destination_of_partial(folder, name);
+  const bool is_one =
+      destination && is_there(destination->partial() / "replaced") && !is_there(destination->path());
+  return is_one ? std::move(destination) : std::nullopt;
 }
 
 Result<> rename_to_new(const std::filesystem::path& from, const std::filesystem::path& to) {

@@ -63,9 +63,16 @@ Result<> publish(const Destination& destination, PartialArea& area, const Entry&
 // Whether the error is a valid answer (the data is missing or incomplete) and not a failure to read.
 bool is_answer(const Error& error);
 
-// Completes a publishing that a crash interrupted after the rename. If it was interrupted before the rename,
-// the partial copy is finished: resume() takes it over.
+// Completes a publishing that a crash interrupted after the rename, or between the two steps of a
+// replacement. If it was interrupted before, the partial copy is finished: resume() takes it over.
 Result<> recover_publishing(const Destination& destination, PartialArea& area);
+
+// The same for all in a folder, without those in progress.
+Result<> finish_publishings(const std::filesystem::path& folder);
+
+// The destination whose partial folder has that name, if nothing has the destination's name as it is between
+// the two steps of a replacement, or was interrupted there.
+std::optional<Destination> being_replaced(const std::filesystem::path& folder, const std::string& name);
 
 // rename(2) that never replaces a file.
 Result<> rename_to_new(const std::filesystem::path& from, const std::filesystem::path& to);

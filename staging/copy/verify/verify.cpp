@@ -24,8 +24,8 @@ namespace {
 constexpr std::size_t kShownDifferences = 5;
 
 // The difference between an entry and the object found under its name; empty if there is none.
-std::string difference(const Entry& entry, const Entry& found, std::uint32_t file_mode_mask,
-                       FileTimes times) {
+std::string difference(const Entry& entry, const Entry& found, std::uint32_t file_mode_mask, FileTimes times,
+                       Comparison comparison) {
   if (entry.type != found.type) return "is of another type";
   if (entry.type == EntryType::Symlink) return entry.target == found.target ? "" : "points elsewhere";
   if (entry.type == EntryType::File && entry.size != found.size) {
@@ -34,6 +34,7 @@ std::string difference(const Entry& entry, const Entry& found, std::uint32_t fil
   if (times == FileTimes::Compared && entry.type == EntryType::File &&
       !is_time_kept(found.mtime_ns, entry.mtime_ns))
     return "has another modification time";
+  if (comparison == Comparison::Whole) return "";
   const std::uint32_t mask = entry.type == EntryType::File ? file_mode_mask : 07777;
   if ((kept_mode(entry) & mask) != found.mode) return "has other permissions";
   if (::geteuid() == 0 && (entry.uid != found.uid || entry.gid != found.gid)) return "has another owner";
@@ -172,9 +173,11 @@ Result<> check_contents(const VerifyContext& context, ManifestReader& manifest, 
 }  // namespace
 
 Result<std::vector<std::string>> compare_metadata(const Tree& copy, ManifestReader& manifest,
-                                                  std::size_t limit, const StopFlag& stop, FileTimes times) {
+                                                  std::size_t limit, const StopFlag& stop, FileTimes times,
+                                                  Comparison comparison) {
   const auto walked = walk(copy, {}, stop);
   if (!walked) return walked.take_error();
+  const bool is_exact = comparison == Comparison::Exact;
   std::vector<std::string> differences;
   const auto add = [&](std::string_view path, const std::string& what) {
     if (differences.size() == limit) return;
@@ -183,15 +186,17 @@ Result<std::vector<std::string>> compare_metadata(const Tree& copy, ManifestRead
   auto found = walked->entries.begin();
   const auto end = walked->entries.end();
   while (const auto entry = manifest.next()) {
-    for (; found != end && found->path < entry->path; ++found) add(found->path, "was added");
+    for (; found != end && found->path < entry->path; ++found)
+      if (is_exact) add(found->path, "was added");
     if (found == end || found->path != entry->path) {
       add(entry->path, "is missing");
       continue;
     }
-    const std::string what = difference(*entry, *found++, copy.file_mode_mask, times);
+    const std::string what = difference(*entry, *found++, copy.file_mode_mask, times, comparison);
     if (!what.empty()) add(entry->path, what);
   }
   if (auto whole = manifest.error(); !whole) return whole.take_error();
+  if (!is_exact) return differences;
   for (; found != end; ++found) add(found->path, "was added");
   for (const std::string& special : walked->skipped) {
     if (differences.size() < limit) differences.push_back(special + " was added");

@@ -12,11 +12,15 @@
 
 namespace spark::staging {
 
+// Whole: whether something is missing; what was added, permissions and owners don't count.
+enum class Comparison { Exact, Whole };
+
 // Compares names, types, sizes, permissions, owners (as root), modification times of files, and link targets;
 // reads no content. Returns the differences, printable, at most `limit`.
 Result<std::vector<std::string>> compare_metadata(const Tree& copy, ManifestReader& manifest,
                                                   std::size_t limit, const StopFlag& stop,
-                                                  FileTimes times = FileTimes::Compared);
+                                                  FileTimes times = FileTimes::Compared,
+                                                  Comparison comparison = Comparison::Exact);
 
 // The same, and reads every file back from the disk and hashes it. Mismatch names the first entries that
 // differ. `manifest` must be at its beginning; returns its summary.

@@ -31,6 +31,7 @@ constexpr std::array kVerbs = {
     VerbRow{"prune-output", workers::prune_output_verb, true, true},
     VerbRow{"point-output", workers::point_output_verb, true, true},
     VerbRow{"hold-source", workers::hold_source_verb, false, true},
+    VerbRow{"release-held", workers::release_held_verb, false, true},
     VerbRow{"tidy-output", workers::tidy_output_verb, false, true},
     VerbRow{"recorded", workers::recorded_verb, false, false},
     VerbRow{"forget", workers::forget_verb, false, false},

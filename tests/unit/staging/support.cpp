@@ -38,6 +38,14 @@ SmallTmpfs::~SmallTmpfs() {
   ::umount2(folder_.c_str(), MNT_DETACH);
 }
 
+bool as_nobody(const std::function<bool()>& work) {
+  const pid_t child = ::fork();
+  const auto is_nobody = [] { return ::geteuid() != 0 || (::setgid(65534) == 0 && ::setuid(65534) == 0); };
+  if (child == 0) ::_exit(is_nobody() && work() ? 0 : 1);
+  int status = -1;
+  return ::waitpid(child, &status, 0) == child && status == 0;
+}
+
 void write_text(const std::filesystem::path& path, std::string_view text) {
   std::filesystem::create_directories(path.parent_path());
   std::ofstream(path, std::ios::binary) << text;

@@ -44,6 +44,9 @@ class SmallTmpfs {
 
 inline const ProgressSink kQuiet = [](const CopyProgress&) {};
 
+// Runs `work` in a child process as user and group 65534, if this one is root's; whether it returned true.
+bool as_nobody(const std::function<bool()>& work);
+
 void write_text(const std::filesystem::path& path, std::string_view text);
 std::string read_text(const std::filesystem::path& path);
 // Non-repeating bytes, the same for the same seed.

@@ -28,6 +28,16 @@ TEST_F(PatienceTest, TheHolderOfALeaseIsServedItsOwnGenerationWithoutALookAtTheS
   EXPECT_EQ(worker.calls("stage"), 0);
 }
 
+TEST_F(PatienceTest, AHolderIsServedItsOwnGenerationAlsoIfANewerOneCouldStandIn) {
+  settings.datasets["imagenet"].offline = true;
+  lease_of_job(1);
+  start();
+  source_error = gone;
+  const auto job = ask_for_job(Duration(0));
+  ASSERT_TRUE(ends(job));
+  EXPECT_EQ(get_string(result_of(job), "path"), "/c/1");
+}
+
 TEST_F(PatienceTest, ADamagedCopyIsNotServedToItsHolder) {
   lease_of_job(2);
   std::string here = one_line(kHere);
@@ -188,6 +198,11 @@ TEST_F(PatienceTest, AControlGroupAndThoseBelowItAreServedTheCopyThatItHolds) {
   const auto other = ask_as({}, group.native() + "1");
   ASSERT_TRUE(ends(other));
   EXPECT_EQ(kind_of(other), "unavailable");
+  // A unit that was started again has the group's path.
+  std::ofstream(group / "cgroup.events") << "populated 0\n";
+  const auto next = ask_as({}, group.native());
+  ASSERT_TRUE(ends(next));
+  EXPECT_EQ(kind_of(next), "unavailable");
 }
 
 TEST_F(PatienceTest, OfflineIsNotOfferedWhereItDoesNotHelp) {

@@ -67,6 +67,26 @@ TEST_F(SharingTest, ARequestThatAcceptsTheSourceDoesNotAcceptItForOthers) {
   EXPECT_EQ(kind_of(accepting), "done");
 }
 
+// The cache is listed after it.
+TEST_F(SharingTest, AStagingThatIsOverIsNotShared) {
+  worker.on("stage", note_request("stages.log") +
+                         R"(if [ $n = 1 ]; then
+                         echo '{"error": {"kind": "refused", "what": "it is empty", "hint": ""}}'; else )" +
+                         staged() + "; fi");
+  start();
+  worker.on("catalog",
+            "while [ ! -e go ]; do sleep 0.02; done; printf '%s\\n' '{\"result\": " + one_line(kRows) + "}'");
+  const int listed = worker.calls("catalog");
+  const auto early = stage_at("models", 0);
+  ASSERT_TRUE(run_until(context, [&] { return worker.calls("catalog") > listed; }));
+  const auto late = stage_at("models", 0);
+  let_go();
+  EXPECT_TRUE(ends(early));
+  EXPECT_TRUE(ends(late));
+  EXPECT_EQ(kind_of(early), "refused");
+  EXPECT_EQ(kind_of(late), "done");
+}
+
 // It waits for a staging of its own by then, which has to follow the request's limit too.
 TEST_F(SharingTest, ARequestThatDoesNotWaitEndsIfItsSourceGoesAwayBeforeItsOwnStaging) {
   worker.on("stage", note_request("stages.log") + std::string(kBegun) +

@@ -232,6 +232,21 @@ TEST_F(UpkeepTest, AnOldAnswerAboutTheCacheIsNotRepeated) {
   EXPECT_TRUE(run_until(context, [&] { return state_of("imagenet") == "damaged"; }));
 }
 
+// As of a drive that hangs: it is done for an hour.
+TEST_F(UpkeepTest, ARecoveryInProgressDelaysNoOtherUpkeep) {
+  timings.upkeep = Duration(20);
+  timings.old = Duration(0);
+  worker.on("stage", R"(echo '{"error": {"kind": "refused", "what": "it is empty", "hint": ""}}')");
+  worker.on("recover", "until [ $n = 1 ] || [ -e go ]; do sleep 0.02; done; echo '{\"result\": {}}'");
+  start();
+  ASSERT_TRUE(ends(stage()));
+  ASSERT_TRUE(run_until(context, [&] { return worker.calls("recover") == 2; }));
+  const int looked = worker.calls("catalog");
+  EXPECT_TRUE(run_until(context, [&] { return worker.calls("catalog") > looked + 1; }));
+  EXPECT_EQ(worker.calls("recover"), 2);
+  std::ofstream(worker.folder() / "go") << "now";
+}
+
 TEST_F(UpkeepTest, OtherLimitsOfTheCacheAreShownAfterAReload) {
   start();
   worker.on("catalog", R"(echo '{"result": {"datasets": [], "usage": {"capacity_bytes": 77}}}')");

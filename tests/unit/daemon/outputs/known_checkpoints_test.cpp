@@ -45,7 +45,7 @@ class KnownCheckpointsTest : public testing::Test {
   }
   void remember(const std::vector<LocalCheckpoint>& local,
                 const std::vector<PublishedCheckpoint>* published = nullptr) {
-    done(known.remember(local, published));
+    done(known.remember(clock.steady(), local, published));
   }
   void done(asio::awaitable<void> work) {
     bool has_ended = false;
@@ -93,6 +93,51 @@ TEST_F(KnownCheckpointsTest, TheRecordIsNotReplacedUntilItWasRead) {
   remember({checkpoint("step-1", 10, 11), checkpoint("step-2", 20, 21)});
   EXPECT_EQ(worker.calls("record"), 1);
   EXPECT_THAT(known.flushed(), ElementsAre(Pair("step-1", 10), Pair("step-2", 20)));
+}
+
+// All hosts save the step again after a reload, and the others' shards complete what was sent before.
+TEST_F(KnownCheckpointsTest, TheStateOfAShardThatWasSentIsRecorded) {
+  worker.on("recorded", R"(echo '{"result": {"records": [{"file": "/state/outputs/run7.json",
+    "content": {"shards": {"step-2": 20}}}]}}' | tr -d '\n'; echo)");
+  done(known.load());
+  known.mark_shard_sent("step-3", 30);
+  const std::vector<PublishedCheckpoint> published{{"step-2", 20}};
+  output.nodes = 2;
+  remember({checkpoint("step-3", 30, 31), checkpoint("step-2", 23, 23)}, &published);
+  EXPECT_THAT(known.sent(), ElementsAre(Pair("step-2", 20)));
+  EXPECT_THAT(recorded(), testing::HasSubstr(R"("shards":{"step-3":30})"));
+}
+
+// `latest` of a waiting job looks beside the check every few seconds.
+TEST_F(KnownCheckpointsTest, ALookThatBeganBeforeTheLastOneChangesNothing) {
+  done(known.load());
+  const SteadyTime begun = clock.steady();
+  remember({checkpoint("step-2", 20, 21)});
+  known.mark_sent("step-2", 20);
+  done(known.remember(begun, {checkpoint("step-1", 10, 11)}, nullptr));
+  EXPECT_THAT(known.sent(), ElementsAre(Pair("step-2", 20)));
+}
+
+TEST_F(KnownCheckpointsTest, RecordsAreWrittenOneAfterTheOther) {
+  done(known.load());
+  worker.on("record",
+            note_request("records.log") +
+                R"(if [ $n = 1 ]; then until [ -e go ]; do sleep 0.02; done; fi; echo '{"result": {}}')");
+  int ended = 0;
+  const auto save = [&] {
+    asio::co_spawn(context, known.save(), [&](const std::exception_ptr&) { ++ended; });
+  };
+  known.mark_sent("step-2", 20);
+  save();
+  ASSERT_TRUE(run_until(context, [&] { return worker.calls("record") == 1; }));
+  known.mark_sent("step-3", 30);
+  save();
+  const auto later = std::chrono::steady_clock::now() + std::chrono::milliseconds(100);
+  run_until(context, [&] { return std::chrono::steady_clock::now() > later; });
+  EXPECT_EQ(worker.calls("record"), 1) << "the first could end last, and replace it";
+  std::ofstream(worker.folder() / "go") << "now";
+  ASSERT_TRUE(run_until(context, [&] { return ended == 2; }));
+  EXPECT_THAT(recorded(), testing::HasSubstr(R"("step-3":30)"));
 }
 
 TEST_F(KnownCheckpointsTest, AnUnreadableRecordIsNotEmptyAndStopsNoOtherOutput) {

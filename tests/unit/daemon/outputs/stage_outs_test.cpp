@@ -143,6 +143,16 @@ TEST_F(StageOutsTest, AFailedDeletionOfOlderCopiesIsAWarningOfACompleteTransfer)
               HasSubstr("older copies were not all deleted: writing /v/x"));
 }
 
+TEST_F(StageOutsTest, ACopyThatDoesNotCountForKeepIsNamed) {
+  worker.on("prune-output", R"(echo '{"result": {"removed": [], "not_whole": ["step-3"]}}')");
+  StageOutRequest limited = request();
+  limited.keep = 1;
+  const auto job = send(limited);
+  ASSERT_TRUE(ends(job));
+  EXPECT_THAT(json::serialize(job->final_event()),
+              HasSubstr("step-3 in checkpoints:run lacks files, so an older copy stays for it"));
+}
+
 TEST_F(StageOutsTest, ATransferWithARateOfItsOwnHoldsUpNoOther) {
   worker.on("stage-out", kHangs);
   StageOutRequest slow = request();
@@ -246,6 +256,20 @@ TEST_F(StageOutsTest, AHangingTransferIsReplacedWhenItsVolumeIsBack) {
   EXPECT_TRUE(ends(job));
   EXPECT_EQ(worker.calls("stage-out"), 2);
   EXPECT_EQ(outs->totals().sent, 1U);
+}
+
+TEST_F(StageOutsTest, ASlowTransferIsNotTakenForAHangingOneAfterAnOutage) {
+  worker.on("stage-out", "if [ $n = 1 ]; then sleep 1; fi; " + std::string(kSent));
+  StageOutRequest slow = request();
+  slow.max_rate = 32 << 20;  // the next bytes are due within 2 s
+  const auto job = send(slow);
+  ASSERT_TRUE(run_until(context, [&] { return worker.calls("stage-out") == 1; }));
+  away = Error{Errc::Unavailable, "volume checkpoints is stalled", ""};
+  ASSERT_TRUE(run_until(
+      context, [&] { return job->progress() && get_string(*job->progress(), "phase") == "stalled"; }));
+  away.reset();
+  EXPECT_TRUE(ends(job));
+  EXPECT_EQ(worker.calls("stage-out"), 1);
 }
 
 TEST_F(StageOutsTest, AShardWaitsForTheOtherHostsWithoutBlockingTheVolume) {

@@ -93,6 +93,14 @@ TEST_F(LatestCheckpoint, IsUnavailableIfAFolderThatHadCheckpointsIsMissingAndThe
       << "they may be there again later";
 }
 
+// A person has copied it there: a job would start from scratch beside it.
+TEST_F(LatestCheckpoint, IsUnavailableIfTheOnlyOneIsOnTheVolumeWithoutAManifest) {
+  worker.on("scan-output", kMissing);
+  worker.on("list-published", R"(echo '{"result": {"copies": [], "unknown": ["step-9"]}}')");
+  watches->apply(settings);
+  EXPECT_THAT(answer(), HasSubstr("unavailable: output run7: checkpoints:run7/step-9 may be a checkpoint"));
+}
+
 // After a clean reboot right after the last save, training from scratch would replace good checkpoints.
 TEST_F(LatestCheckpoint, IsUnavailableIfTheOnlyOneIsFromBeforeTheStartOfTheHostAndUnproven) {
   worker.on(

@@ -214,7 +214,8 @@ TEST_F(WatchedOutputTest, ARemovalThatFailsIsShownAndNotRepeatedAtEachCheck) {
   worker.on("scan-output", kTwoThere);
   worker.on("list-published", kStep3Whole);
   worker.on("tidy-output",
-            R"(echo '{"error": {"kind": "denied", "what": "step-2: Permission denied", "hint": ""}}')");
+            R"(echo '{"result": {"removed": [], "failed": {"kind": "denied", "what": "step-2 is another user)"
+            R"(s", "hint": ""}}}')");
   asio::co_spawn(context, outs->start(), asio::detached);
   watches->apply(settings);
   ASSERT_TRUE(calls("tidy-output", 1));
@@ -337,6 +338,33 @@ TEST_F(WatchedOutputTest, AShardIsRecheckedUntilTheWholeCheckpointIsPublished) {
   const auto latest = await(context, watches->find("run7")->latest());
   ASSERT_TRUE(*latest) << (*latest).error().message();
   EXPECT_EQ(json::serialize(**latest), R"({"name":"step-2","dataset":"checkpoints:run7/step-2"})");
+}
+
+TEST_F(WatchedOutputTest, ADeletionEndsWithTheConfigurationThatWantedIt) {
+  settings.outputs["run7"].keep_local = 1;
+  worker.on("scan-output", kTwoThere);
+  worker.on(
+      "list-published",
+      R"(read -r request; case "$request" in *check*) touch asked; until [ -e go ]; do sleep 0.02; done;; esac; )" +
+          std::string(kStep3Whole));
+  asio::co_spawn(context, outs->start(), asio::detached);
+  watches->apply(settings);
+  ASSERT_TRUE(run_until(context, [&] { return std::filesystem::exists(worker.folder() / "asked"); }));
+  settings.outputs["run7"].keep_local = 5;
+  watches->apply(settings);
+  std::ofstream(worker.folder() / "go") << "now";
+  ASSERT_TRUE(calls("scan-output", worker.calls("scan-output") + 3));
+  EXPECT_EQ(worker.calls("tidy-output"), 0);
+}
+
+TEST_F(WatchedOutputTest, AFolderWithANameForAnotherRuleIsTold) {
+  settings.outputs["run7"].complete = config::Complete::HuggingFace;
+  worker.on("scan-output", R"(echo '{"result": {"uid": 1000, "checkpoints": [], "other": "step_500"}}')");
+  watches->apply(settings);
+  EXPECT_TRUE(run_until(context, [&] {
+    return watches->find("run7")->facts().unsent ==
+           "step_500 is not sent, as its name is none that `complete: hf` takes";
+  }));
 }
 
 }  // namespace

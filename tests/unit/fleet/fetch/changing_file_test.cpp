@@ -42,7 +42,7 @@ class ChangingFileTest : public testing::Test {
   Disturbed disturbed_{*exchange_};
 
   ChangingFileTest() {
-    source_.origin = "folder";
+    source_.origin = "folder set";
     std::filesystem::create_directories(source_.path);
     write("a", 5 * kMiB);
     write("b", 20 * kMiB);

@@ -23,7 +23,7 @@ struct TwoHosts {
   unsigned reads = 0;
 
   TwoHosts() {
-    source.origin = "folder";
+    source.origin = "folder set";
     for (const char* name : {"source", "peer"}) std::filesystem::create_directories(folder / name);
     EXPECT_TRUE(write_file_atomically(source.path / "a", right));
     peer_has('w');

@@ -42,8 +42,14 @@ TEST(SetId, OfAnNfsExportDependsOnWhatTheServerKnowsOfEachFile) {
 
 TEST(SetId, OfAPlainFolderIsExchangedOnlyIfTheUserSaysSo) {
   EXPECT_FALSE(is_exchanged({"", ""}));
-  EXPECT_TRUE(is_exchanged({"", "folder"}));
+  EXPECT_TRUE(is_exchanged({"", "folder v1"}));
   EXPECT_TRUE(is_exchanged({"superblock 1", ""}));
+}
+
+// As two versions of a model with equal names, sizes and the times of an archive.
+TEST(SetId, OfAPlainFolderDependsOnTheDataset) {
+  EXPECT_EQ(id_of(set(), "", "folder v1"), id_of(set(), "", "folder v1"));
+  EXPECT_NE(id_of(set(), "", "folder v1"), id_of(set(), "", "folder v2"));
 }
 
 TEST(SetId, DependsOnPathSizeAndTime) {

@@ -45,7 +45,7 @@ class AttributesTest : public testing::Test {
   Source source_{"set", folder_ / "source", {}};
 
   AttributesTest() {
-    source_.origin = "folder";
+    source_.origin = "folder set";
     std::filesystem::create_directories(source_.path);
     write("large", kOnePiece);
     for (const char* name : {"1", "2", "3"}) write(name, 100);
@@ -71,7 +71,7 @@ class AttributesTest : public testing::Test {
 TEST_F(AttributesTest, AHostKeepsTheAttributesOfItsOwnFolderThatThePeersFolderLacks) {
   ASSERT_TRUE(first_.stage(source_, {}));
   Source other{"set", folder_ / "other", {}};
-  other.origin = "folder";
+  other.origin = "folder set";
   std::filesystem::copy(source_.path, other.path);
   for (const auto& one : std::filesystem::directory_iterator(source_.path))
     std::filesystem::last_write_time(other.path / one.path().filename(),

@@ -37,7 +37,7 @@ class PublishedTest : public testing::Test {
     return staging::CacheFolder(config_.path).place(dataset, 1).manifest();
   }
   std::string set_of(const std::string& dataset) const {
-    SetNaming naming({"", "folder"});
+    SetNaming naming({"", "folder " + dataset});
     auto manifest = staging::ManifestReader::open(manifest_of(dataset));
     while (const auto entry = manifest->next()) naming.add(*entry);
     return naming.id();
@@ -46,7 +46,7 @@ class PublishedTest : public testing::Test {
 
 // Whatever it was when the copies were made.
 TEST_F(PublishedTest, TheConfigurationSaysWhetherAFolderIsExchanged) {
-  source_.origin = "folder";
+  source_.origin = "folder set";
   stage("set", "one");
   source_.origin = "";
   stage("other", "four");

@@ -64,7 +64,7 @@ class VersionsTest : public testing::Test {
   Source source_{"set", folder_ / "source", {}};
 
   VersionsTest() {
-    source_.origin = "folder";
+    source_.origin = "folder set";
     std::filesystem::create_directories(source_.path);
     EXPECT_TRUE(write_file_atomically(source_.path / "a", std::string(100, 'a')));
   }

@@ -198,6 +198,21 @@ TEST_F(CatalogTest, LeasesOfJobsHaveTheirProcesses) {
   EXPECT_TRUE(catalog_->leases()->front().job.processes.empty()) << "a removed lease leaves none behind";
 }
 
+// As by a worker while the state folder is full.
+TEST_F(CatalogTest, ACatalogThatAnotherProcessKeepsIsWaitedForALimitedTime) {
+  catalog_.reset();
+  sqlite3* other = nullptr;
+  ASSERT_EQ(sqlite3_open((folder_ / "state/catalog.sqlite").c_str(), &other), SQLITE_OK);
+  ASSERT_EQ(sqlite3_exec(other, "PRAGMA locking_mode = EXCLUSIVE; BEGIN EXCLUSIVE; COMMIT", nullptr, nullptr,
+                         nullptr),
+            SQLITE_OK);
+  const auto begin = std::chrono::steady_clock::now();
+  EXPECT_FALSE(Catalog::open(folder_ / "state"));
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(25));
+  sqlite3_close(other);
+  EXPECT_TRUE(Catalog::open(folder_ / "state"));
+}
+
 TEST_F(CatalogTest, AJobThatWaitsForADatasetDoesNotBlockEviction) {
   ASSERT_OK(catalog_->add_lease(lease_of_a_job(0)));
   EXPECT_KIND(catalog_->add_lease(lease_of_a_job(1)), Errc::NotFound);

@@ -33,6 +33,15 @@ std::optional<long> end_in_time(const spark::test::FileCall& call) {
   return std::nullopt;
 }
 
+// The drive can't read the record, until it is replaced.
+std::optional<long> lose_record(const spark::test::FileCall& call) {
+  static std::atomic<bool> is_replaced{false};
+  if (!std::string_view(reinterpret_cast<const char*>(call.arguments[1])).ends_with(".spark-damage"))
+    return std::nullopt;
+  if (call.number == SYS_rename) is_replaced = true;
+  return is_replaced ? std::nullopt : std::optional<long>(-EIO);
+}
+
 // In memory, if that can be mounted: hundreds of copies are made, and a killed process loses nothing that it
 // has written, on any drive.
 class DamageTest : public CacheTest {
@@ -217,6 +226,28 @@ TEST_F(DamageTest, AnEvictedDatasetLeavesNothing) {
   EXPECT_FALSE(std::filesystem::exists(config_.path / "data/set"));
   ASSERT_OK(stage());
   EXPECT_EQ(kinds_of_damage(), std::set<std::string>{""});
+}
+
+TEST_F(DamageTest, ARecordThatCannotBeReadMakesAllCopiesSuspectAndIsReplaced) {
+  for (const bool is_evicted : {false, true}) {
+    start_again();
+    write_text(source_.path / "f", noise(100'000, 1));
+    ASSERT_OK(stage());
+    corrupt(link() / "f");
+    EXPECT_KIND(open()->verify("set", {}, kQuiet, stop_), Errc::Mismatch);
+    ASSERT_OK(stage());
+    const auto child = [&] {
+      constexpr int kCalls[] = {SYS_openat, SYS_rename};
+      if (!spark::test::intercept_calls(kCalls, lose_record).empty()) return 3;
+      const auto cache = Cache::open(config_, clock_);
+      if (is_evicted) return cache && (*cache)->evict("set") ? 0 : 1;
+      const auto staged = cache ? stage(**cache) : fail(cache.error());
+      return staged && staged->served_from == ServedFrom::Copied ? 0 : 2;
+    };
+    EXPECT_EQ(run_and_kill(child, std::chrono::seconds(60)), 0);
+    ASSERT_OK(stage());
+    EXPECT_EQ(kinds_of_damage(), std::set<std::string>{""});
+  }
 }
 
 TEST_F(DamageTest, DamageOfAFileThatGenerationsShareIsNotPassedOn) {

@@ -202,14 +202,6 @@ TEST_F(ResumeTest, FilesReusedByAnInterruptedAttemptStillCountAsUnchanged) {
   EXPECT_EQ(differences_by_rsync(source_, copy_), "");
 }
 
-// Runs `work` in a child process as user and group 65534; returns whether it returned true.
-bool as_nobody(const std::function<bool()>& work) {
-  const pid_t child = ::fork();
-  if (child == 0) ::_exit(::setgid(65534) == 0 && ::setuid(65534) == 0 && work() ? 0 : 1);
-  int status = -1;
-  return ::waitpid(child, &status, 0) == child && status == 0;
-}
-
 TEST_F(ResumeTest, AReadOnlyPartialFileIsResumed) {
   options_.depth = 2;
   options_.chunk = 4 * kMiB;

@@ -4,6 +4,8 @@
 #include <unistd.h>
 
 #include "staging/files/link_follower.hpp"
+#include "staging/files/walk.hpp"
+#include "tests/support/failing_call.hpp"
 #include "tests/unit/staging/cache/cache_fixture.hpp"
 #include "tests/unit/staging/copy/copy_fixture.hpp"
 
@@ -92,6 +94,24 @@ TEST_F(OutsideLinksTest, AFileBehindSeveralLinksCountsOnce) {
   for (int i = 0; i < 9; ++i) link("config-" + std::to_string(i), "../../blobs/bbbb");
   write_text(source_ / "own", "{...}");
   ASSERT_OK(copy_now());
+}
+
+// As one folder of labels for each class.
+TEST_F(OutsideLinksTest, AFolderBehindSeveralLinksIsWalkedOnce) {
+  options_.links = OutsideLinks::Keep;
+  std::filesystem::remove(source_ / "model.bin");
+  for (int i = 0; i < 100; ++i) {
+    write_text(source_ / ("own-" + std::to_string(i)), noise(30'000, 1));
+    write_text(hub_ / "labels/more" / std::to_string(i / 2), "x");
+    link("labels-" + std::to_string(i), i % 2 == 0 ? "../../labels" : "../../labels/more");
+  }
+  write_text(source_ / "own", noise(10'000, 1));
+  const auto child = [&] {
+    if (!spark::test::arm_failing_call(0, EIO).empty()) return 0;
+    Tree tree = *open_tree(source_);
+    return walk_source(tree, {}, OutsideLinks::Keep, stop_) && spark::test::calls_counted() < 2000 ? 0 : 1;
+  };
+  EXPECT_EQ(run_and_kill(child, std::chrono::seconds(60)), 0);
 }
 
 TEST_F(OutsideLinksTest, ADanglingLinkInsideTheSetIsNamed) {

@@ -28,6 +28,13 @@ TEST(FileSystemName, OfARemoteFileSystemIsItsSource) {
   EXPECT_FALSE(is_other_file_system(nfs, name("nfs", "server:/data"))) << "another version of the protocol";
 }
 
+// mount.ceph writes the addresses of the monitors, in no fixed order.
+TEST(FileSystemName, OfCephIsItsClusters) {
+  const std::string one = name("ceph", "10.0.0.1,10.0.0.2:/", "fsid:1");
+  EXPECT_FALSE(is_other_file_system(one, name("ceph", "10.0.0.2,10.0.0.1:/", "fsid:1")));
+  EXPECT_TRUE(is_other_file_system(one, name("ceph", "10.0.0.1,10.0.0.2:/", "fsid:2")));
+}
+
 TEST(FileSystemName, WithoutAnIdentityIsItsType) {
   EXPECT_FALSE(is_other_file_system(name("xfs", "/dev/sda1"), name("xfs", "/dev/sdb1", "uuid:1")));
   EXPECT_FALSE(is_other_file_system(name("xfs", "/dev/sda1", "fsid:1"), name("xfs", "/dev/sda1", "uuid:1")));

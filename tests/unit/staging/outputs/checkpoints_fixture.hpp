@@ -52,6 +52,10 @@ class Checkpoints : public testing::Test {
     }
     return changes;
   }
+  Result<> remove(const KnownStates& states, const std::vector<std::filesystem::path>& sources = {}) {
+    removed_.clear();
+    return remove_checkpoints(out_, states, sources, removed_);
+  }
   Names complete(Rule rule, const std::string& marker = "") {
     Names names;
     for (const Checkpoint& one : settled(rule, marker)) {
@@ -70,6 +74,7 @@ class Checkpoints : public testing::Test {
       std::filesystem::file_time_type::clock::now() - std::chrono::hours(24);
   TempFolder folder_;
   std::filesystem::path out_ = folder_ / "out";
+  Names removed_;  // by the last removal
 };
 
 }  // namespace spark::staging::test

@@ -30,6 +30,13 @@ class HeldSource : public Checkpoints {
   Result<fs::path> hold(const std::string& name) { return hold_checkpoint(out_, name, state_of(name)); }
   fs::path folder() const { return out_.parent_path() / ("." + out_.filename().native() + ".spark-held"); }
 
+  std::vector<std::string> held() const {
+    std::vector<std::string> names;
+    std::error_code error;
+    for (const auto& one : fs::directory_iterator(folder(), error)) names.push_back(one.path().filename());
+    return names;
+  }
+
   StopFlag stop_{false};
 };
 
@@ -73,20 +80,42 @@ TEST_F(HeldSource, HoldsNothingThatHasChanged) {
   this->written(3'000, "step-1/model", "saved again");
   EXPECT_EQ(hold_checkpoint(out_, "step-1", written).error().kind, Errc::Mismatch);
   EXPECT_EQ(hold_checkpoint(out_, "step-2", written).error().kind, Errc::Mismatch) << "it is gone";
-  EXPECT_THAT(held_checkpoints(out_), IsEmpty());
+  EXPECT_THAT(held(), IsEmpty());
 }
 
 TEST_F(HeldSource, IsReleasedWithWhatAKilledWorkerHasLeft) {
+  written(3, "step-2/model");
   ASSERT_OK(hold("step-1"));
   ASSERT_OK(hold("step-1"));  // again, for a request that waits
+  ASSERT_OK(hold("step-2"));
   fs::create_directories(folder() / ".step-7.new/part");
-  EXPECT_THAT(held_checkpoints(out_), testing::UnorderedElementsAre("step-1", ".step-7.new"));
-  ASSERT_OK(release_checkpoints(out_, {".step-7.new", "../step-1", "gone"}));
-  EXPECT_THAT(held_checkpoints(out_), ElementsAre("step-1"));
-  ASSERT_OK(release_checkpoints(out_, {"step-1"}));
+  ASSERT_OK(release_checkpoints(holding_folder(out_), {"step-1"}));
+  EXPECT_THAT(held(), ElementsAre("step-1"));
+  ASSERT_OK(release_checkpoints(holding_folder(out_), {}));
   EXPECT_FALSE(fs::exists(folder()));
   EXPECT_TRUE(fs::exists(out_ / "step-1/part/optim"));
-  ASSERT_OK(release_checkpoints(out_, {"step-1"}));
+  ASSERT_OK(release_checkpoints(holding_folder(out_), {}));
+}
+
+// The job is over, and its user archives the folder while the last checkpoint is sent.
+TEST_F(HeldSource, IsFoundAfterTheJobsFolderIsGone) {
+  ASSERT_OK(hold("step-1"));
+  fs::rename(out_, out_.parent_path() / "archived");
+  EXPECT_EQ(holding_folder(out_), fs::canonical(folder()));
+  ASSERT_OK(release_checkpoints(holding_folder(out_), {}));
+  EXPECT_FALSE(fs::exists(folder()));
+}
+
+// ext4 gives the numbers of deleted files to new ones at once.
+TEST_F(HeldSource, ASaveThatGotNumbersOfDeletedFilesIsNoRemnantOfWhatWasSent) {
+  const fs::path volume = out_.parent_path() / "volume";
+  fs::create_directories(volume);
+  ASSERT_OK(copy(out_ / "step-1", volume / "step-1", {}, kQuiet, stop_));
+  fs::remove(out_ / "step-1/part/optim");
+  written(9, "step-1/model", "another save, in the same files");
+  EXPECT_EQ(lost_file(volume / "step-1", out_ / "step-1").value(), "");
+  fs::remove(out_ / "step-1/model");
+  EXPECT_EQ(lost_file(volume / "step-1", out_ / "step-1").value(), "model") << "only the folder is left";
 }
 
 TEST_F(HeldSource, AFileIsHeldAsWell) {

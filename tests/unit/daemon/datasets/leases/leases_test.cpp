@@ -99,6 +99,18 @@ TEST_F(LeasesTest, LeasesSurviveARestartUnlessTheyExpiredOrTheirHolderIsGone) {
   EXPECT_THAT(ids, testing::ElementsAre("runs", "timed"));
 }
 
+// As of a job that names all of them.
+TEST_F(LeasesTest, ManyLeasesAreWrittenByFewWorkers) {
+  start();
+  for (int i = 0; i < 60; ++i) {
+    Lease lease;
+    lease.id = std::to_string(i);
+    datasets->leases().hold(std::move(lease));
+  }
+  EXPECT_TRUE(run_until(context, [&] { return worker.calls("lease") >= 60; }));
+  EXPECT_LE(runner.counts().started, 50u);
+}
+
 TEST_F(LeasesTest, StagingFailsIfItsGenerationIsGoneBeforeItIsLeased) {
   worker.on("lease", R"(if grep -q '"add"'; then
       echo '{"error": {"kind": "not_found", "what": "it is not in the cache", "hint": ""}}'

@@ -1,8 +1,10 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <filesystem>
 
+#include "base/file.hpp"
 #include "daemon/workers/verbs/verbs.hpp"
 #include "daemon/workers/wire.hpp"
 #include "staging/cache/cache.hpp"
@@ -29,6 +31,73 @@ class LeaseVerbTest : public testing::Test {
 };
 
 // As with a full state folder.
+class FullCatalogTest : public LeaseVerbTest {
+ protected:
+  FullCatalogTest() {
+    EXPECT_TRUE(staging::Cache::open({folder_ / "cache", folder_ / "state", 0, 0}, clock_));
+  }
+  void take_away() {
+    std::filesystem::rename(file_, aside_);
+    std::filesystem::create_directory(file_);
+  }
+  void give_back() {
+    std::filesystem::remove(file_);
+    std::filesystem::rename(aside_, file_);
+  }
+  Result<json::object> add(const std::string& id, const char* dataset = "imagenet") {
+    staging::Lease lease;
+    lease.id = id;
+    lease.dataset = dataset;
+    return ask("add", to_json(lease));
+  }
+  Result<json::object> remove(json::array ids) { return ask("remove", {{"ids", std::move(ids)}}); }
+  std::vector<std::string> datasets() {
+    const auto answer = ask("list");
+    std::vector<std::string> all;
+    for (const json::value& one : answer ? *get_array(*answer, "leases") : json::array{})
+      all.push_back(get_string(one.as_object(), "dataset").value_or("lost"));
+    return all;
+  }
+
+  const SystemClock clock_;
+  const std::filesystem::path file_ = folder_ / "state/catalog.sqlite", aside_ = folder_ / "aside";
+};
+
+// A job's lease has one ID from its request on.
+TEST_F(FullCatalogTest, TheNewerOfTwoLeasesWithOneIdCounts) {
+  ASSERT_TRUE(add("1f", "first"));
+  take_away();
+  ASSERT_TRUE(add("1f", "second"));
+  give_back();
+  EXPECT_EQ(datasets(), std::vector<std::string>{"second"});
+  ASSERT_TRUE(add("1f", "third"));
+  EXPECT_EQ(datasets(), std::vector<std::string>{"third"});
+}
+
+TEST_F(FullCatalogTest, AllLeasesEndOnTheCachesDrive) {
+  take_away();
+  ASSERT_TRUE(add("1"));
+  ASSERT_TRUE(add("2"));
+  EXPECT_FALSE(remove({json::value("1"), json::value("2")})) << "the catalog may have them";
+  give_back();
+  EXPECT_EQ(listed(), 0U);
+}
+
+TEST_F(FullCatalogTest, ALeaseOfADatasetWithTheNameOfATemporaryFileIsKnown) {
+  take_away();
+  ASSERT_TRUE(add("job:slurm:7:x.new"));
+  give_back();
+  EXPECT_EQ(listed(), 1U);
+}
+
+TEST_F(FullCatalogTest, ALeaseThatIsLostHidesNoOther) {
+  ASSERT_TRUE(add("1"));
+  std::filesystem::create_directory(folder_ / "cache/.leases");
+  ASSERT_TRUE(write_file_atomically(folder_ / "cache/.leases/2.json", "{"));
+  const std::vector<std::string> both{"lost", "imagenet"};
+  EXPECT_TRUE(std::ranges::is_permutation(datasets(), both));
+}
+
 TEST_F(LeaseVerbTest, ALeaseThatTheCatalogCannotTakeIsKeptOnTheCachesDrive) {
   const SystemClock clock;
   const staging::CacheConfig config{folder_ / "cache", folder_ / "state", 0, 0};
