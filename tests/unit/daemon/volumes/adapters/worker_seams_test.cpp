@@ -92,7 +92,7 @@ TEST_F(WorkerSeamsTest, ACallThatDoesNotUseTheDeviceSaysNothingAboutItIfItHangs)
   (void)await(context, its.mounts.users("/mnt/data"));
   (void)await(context, its.store.pin(FilesystemIdentity{}));
   (void)await(context, its.store.save_intent(Intent{false, {}, "alice", false}));
-  (void)await(context, its.device.mounted_state("/mnt/data"));
+  (void)await(context, its.device.mounted_state("/mnt/data", {}));
   EXPECT_GT(runner.subjects.size(), 4u);
   EXPECT_FALSE(its.device.has_stuck_worker());
   (void)await(context, its.device.read_superblock("/dev/nvme7n1"));
