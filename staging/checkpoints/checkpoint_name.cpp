@@ -115,11 +115,13 @@ bool is_alias(const std::string& name) {
 
 // The number at the end of a name is of a part of the data or of the job, and no step: nnU-Net's fold_0.
 bool is_number_of_part(std::string_view name) {
-  const std::size_t word = name.find_last_not_of("0123456789_-=.") + 1;
-  return word < name.size() && is_digit(name.back()) &&
-         ends_with_any(name.substr(0, word),
-                       {"fold", "rank", "shard", "part", "split", "chunk", "seed", "attempt", "trial", "run",
-                        "worker", "node", "gpu", "replica", "version", "phase", "stage", "task"});
+  const std::size_t end = name.find_last_not_of("0123456789_-=.") + 1;
+  std::size_t begin = end;
+  while (begin > 0 && is_letter(name[begin - 1])) --begin;
+  return end < name.size() && is_digit(name.back()) &&
+         is_any(name.substr(begin, end - begin),
+                {"fold", "rank", "shard", "part", "split", "chunk", "seed", "attempt", "trial", "run",
+                 "worker", "node", "gpu", "replica", "version", "phase", "stage", "task"});
 }
 
 // Parts of a checkpoint that lie in the folder itself, when a trainer saves its final model there; not
@@ -160,8 +162,9 @@ std::optional<std::uint64_t> step_of(std::string_view whole) {
   if (is_number_of_part(name)) return std::nullopt;
   std::size_t at = name.size();
   while (at > 0 && is_digit(name[at - 1])) --at;
-  constexpr std::size_t kDigits = 6;  // guided-diffusion: model000100.pt
-  const bool is_counter = at > 0 && is_letter(name[at - 1]) && name.size() - at >= kDigits;
+  // guided-diffusion: model000100.pt; not a folder with a date in its name.
+  const bool is_counter = without_end(lowered) != lowered && at > 0 && is_letter(name[at - 1]) &&
+                          (name.size() - at == 6 || name.size() - at == 7);
   const bool is_last = at < name.size() && at > 0 && !is_letter(name[at - 1]) && name[at - 1] != '.';
   return is_last || is_counter ? std::optional(last_number_in(name)) : std::nullopt;
 }
@@ -169,7 +172,7 @@ std::optional<std::uint64_t> step_of(std::string_view whole) {
 std::string form_of(std::string_view name) {
   const std::string_view base = without_end(name), stem = without_version(base);
   const std::string whole = std::string(stem).append(name.substr(base.size()));
-  if (!step_of(name)) return is_alias(lower(name)) || is_number_of_part(stem) ? whole : "";
+  if (!step_of(name)) return is_alias(lower(name)) || is_number_of_part(lower(stem)) ? whole : "";
   std::string form;
   for (const char c : whole) {
     if (!is_digit(c)) {

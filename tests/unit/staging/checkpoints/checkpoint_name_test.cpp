@@ -29,6 +29,7 @@ TEST(CheckpointName, HasTheStepOfEachFramework) {
   EXPECT_EQ(step("ep0-ba100-rank0.pt"), 100);
   EXPECT_EQ(step("Step_7"), 7);
   EXPECT_EQ(step("model000100.pt"), 100);
+  EXPECT_EQ(step("nightly_pretrain-100"), 100);
   EXPECT_EQ(step("ema_0.9999_000100.pt"), 100);
   EXPECT_EQ(step("optimizer_100.pt"), 100);
 }
@@ -36,7 +37,7 @@ TEST(CheckpointName, HasTheStepOfEachFramework) {
 TEST(CheckpointName, HasNoStepIfItsNumbersMeanSomethingElse) {
   for (const char* name : {"final", "model_final.pth", "last.ckpt", "llama-3-8b-final", "best-v2",
                            "20261127_103000", "2026-11-27", "model.safetensors", "v1.5", "fold_1", "rank_0",
-                           "seed-42", "shard_0001.tar", "run7", ""})
+                           "seed-42", "shard_0001.tar", "run7", "exp20261127", "Fold_2", ""})
     EXPECT_EQ(step(name), -1) << name;
 }
 
