@@ -82,7 +82,7 @@ void Requests::stage(SimulatedDaemon& daemon, const StageWish& wish) {
   const auto pending = add(wish.is_prefetch ? "prefetch" : "stage", wish.datasets);
   pending->wish = wish;
   api::Request request;
-  request.caller = {0, 0, true, true};
+  request.caller = {.may_change = true, .may_use = true};
   json::array names;
   for (const std::string& name : wish.datasets) names.emplace_back(name);
   request.body["datasets"] = std::move(names);
