@@ -266,14 +266,15 @@ asio::awaitable<Result<std::shared_ptr<Job>>> WatchedOutput::send(LocalCheckpoin
   request.written = checkpoint.written;
   request.hurries = facts_.is_behind;
   request.is_flushed = true;  // by the check that found it
-  hold_.trouble.clear();
+  std::string trouble;
   if (hold_.is_needed) {
     auto held = co_await stage_outs_.held().hold(request.source, seen.holding.path, checkpoint.written);
-    if (!held) hold_.trouble = held.error().message();
+    if (!held) trouble = held.error().message();
     if (held) request.source = std::move(*held);
   }
   auto job = co_await stage_outs_.send(std::move(request));
   if (job) {
+    hold_.trouble = std::move(trouble);  // only of one that is being sent
     const bool is_new = std::exchange(sending_, *job) != *job;
     if (!was_tried(checkpoint)) retry_.error.clear();
     retry_.failed = checkpoint.name;  // until the sending succeeds
