@@ -29,9 +29,11 @@ Standing VolumeContext::look_at_standing() {
   Standing standing = look_at_place(seams, settings);
   const bool is_same = standing.own && checked && *standing.own == checked->mount;
   if (standing.place != Place::Unknown && !is_same) forget_mount();
-  // Made writable by a worker that was given up.
-  if (standing.place == Place::Ours && is_published(*this) && checked && !checked->is_changing_writing)
-    checked->is_writer = !mounts::is_read_only(*standing.top);
+  // Made writable by a worker that was given up, or by a person: it is checked again, and fenced, before it
+  // counts as a writer.
+  if (standing.place == Place::Ours && is_published(*this) && checked && !checked->is_changing_writing &&
+      !mounts::is_read_only(*standing.top))
+    forget_mount();
   if (standing.place == Place::Ours && is_broken(*standing.top)) standing.place = Place::Broken;
   return standing;
 }
