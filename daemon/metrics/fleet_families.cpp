@@ -32,14 +32,17 @@ void add_fleet(Page& page, const json::value& status) {
   const json::object* fleet = status.if_object();
   if (fleet == nullptr) return;
   Family up{"spark_stage_fleet_peer_up", "1 if the peer answers.", Kind::Gauge, {}};
-  for (const auto& [name, peer] : by_name(*fleet, "peers"))
+  auto clients = by_name(*fleet, "clients");
+  for (const auto& [name, peer] : by_name(*fleet, "peers")) {
     up.samples.push_back({{{"peer", name}}, peer.at("answers").as_bool() ? 1.0 : 0.0});
+    clients.try_emplace(name);  // its counters begin at 0
+  }
   Family bytes{"spark_stage_fleet_served_bytes_total", "Bytes sent to the peer.", Kind::Counter, {}};
   Family failures{"spark_stage_fleet_failures_total",
                   "Pieces that could not be read for the peer, or not be sent to their end.",
                   Kind::Counter,
                   {}};
-  for (const auto& [name, client] : by_name(*fleet, "clients")) {
+  for (const auto& [name, client] : clients) {
     bytes.samples.push_back({{{"peer", name}}, number_of(client, "bytes")});
     failures.samples.push_back({{{"peer", name}}, number_of(client, "failures")});
   }

@@ -46,7 +46,6 @@ class Stager {
   Result<> compare(const Source& source, const Tree& tree, const CopyOptions& options,
                    const PartialArea& area, const GenerationRow* earlier, Walked& walked,
                    std::optional<Staged>& same);
-  Result<bool> change_rights(const Source& source, GenerationRow& row, const Entries& walked);
   Result<> check_place(const Source& source, const Tree& tree, const Walked& walked,
                        const CopyOptions& options, const std::vector<GenerationRow>& ready);
   Result<std::uint64_t> unused_generation(const std::string& dataset);

@@ -137,9 +137,7 @@ void find_unchanged(const Previous& previous, const PartialArea& area, Entries& 
     return finished && (shares_blocks || finished->st_ino == info.st_ino);
   };
   const auto is_same = [&](const Entry& then, std::size_t index) {
-    const Entry& now = entries[index];
-    const bool is_equal = index < previous.equal.size() && previous.equal[index];
-    return is_same_source(then, now) || (is_equal && (shares_blocks || has_same_rights(then, now)));
+    return is_same_source(then, entries[index]) || (index < previous.equal.size() && previous.equal[index]);
   };
   std::size_t at = 0;
   while (const auto then = manifest->next()) {

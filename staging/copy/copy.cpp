@@ -103,7 +103,7 @@ class Copy {
     auto compared = compare_touched(source, walked.entries, destination, area, options_, monitor_, stop_);
     if (!compared) return compared.take_error();
     equal_ = std::move(compared->equal);
-    if (compared->differs != Compared::Differs::InTimes) return false;
+    if (!compared->is_same) return false;
     if (auto done = renew(destination, walked.entries); !done) return done.take_error();
     auto renewed = ManifestReader::open(destination.manifest());
     if (!renewed) return renewed.take_error();

@@ -142,8 +142,8 @@ Result<bool> has_same_attributes(int fd, int other_fd) {
   return true;
 }
 
-Result<> put_plain_metadata(int fd, const Entry& entry, const std::string& shown, IsNew is_new) {
-  const bool is_owner = is_new == IsNew::Yes && entry.uid == ::geteuid() && entry.gid == ::getegid();
+Result<> put_plain_metadata(int fd, const Entry& entry, const std::string& shown) {
+  const bool is_owner = entry.uid == ::geteuid() && entry.gid == ::getegid();
   if (!is_owner && !put_owner(fd, entry)) return fail_errno(errno, "setting the owner of " + shown);
   if (::fchmod(fd, kept_mode(entry)) != 0) return fail_errno(errno, "setting the permissions of " + shown);
   if (::futimens(fd, times_of(entry).data()) != 0) return fail_errno(errno, "setting the times of " + shown);

@@ -30,9 +30,8 @@ Result<bool> has_kept_attributes(int fd);
 // Whether two files have the same of them.
 Result<bool> has_same_attributes(int fd, int other_fd);
 
-// The other part of put_metadata. New: created by this process.
-enum class IsNew { No, Yes };
-Result<> put_plain_metadata(int fd, const Entry& entry, const std::string& shown, IsNew is_new = IsNew::Yes);
+// The other part of put_metadata, for a file or folder that this process has created.
+Result<> put_plain_metadata(int fd, const Entry& entry, const std::string& shown);
 
 // For the symlink `name` in the folder: owner and times.
 Result<> put_symlink_metadata(int folder, const std::string& name, const Entry& entry,

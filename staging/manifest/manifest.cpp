@@ -53,13 +53,9 @@ bool is_content_of_copy(const Entry& entry) {
   return is_content(entry) || entry.is_apart;
 }
 
-bool has_same_rights(const Entry& then, const Entry& now) {
-  return then.mode == now.mode && then.uid == now.uid && then.gid == now.gid;
-}
-
 bool is_same_source(const Entry& then, const Entry& now) {
   if (then.path != now.path || then.type != now.type || then.link_to != now.link_to) return false;
-  if (!has_same_rights(then, now)) return false;
+  if (then.mode != now.mode || then.uid != now.uid || then.gid != now.gid) return false;
   if (then.type == EntryType::Symlink) return then.target == now.target && then.mtime_ns == now.mtime_ns;
   return then.type == EntryType::Folder || identity_of(then) == identity_of(now);
 }

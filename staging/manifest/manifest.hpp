@@ -49,7 +49,6 @@ using Entries = std::deque<Entry>;
 // SourceIdentity and permissions. For symlinks: target, mtime, owner. For folders: mode and owner; their
 // times change with temporary files.
 bool is_same_source(const Entry& then, const Entry& now);
-bool has_same_rights(const Entry& then, const Entry& now);  // owner, group, mode
 
 // Whether the entry has content of its own: a regular file that is not a further name of another one.
 bool is_content(const Entry& entry);

@@ -1,11 +1,12 @@
 import os
+import subprocess
 import tempfile
 from pathlib import Path
 
 import pytest
 
-from simulated import CONFIG, Simulation
-from staged import Daemon
+from simulated import CLIENT, CONFIG, Simulation
+from staged import FLEET, Daemon, free_port
 
 
 @pytest.fixture
@@ -17,8 +18,11 @@ def daemon(tmp_path):
 
 @pytest.fixture(scope="module")
 def busy_daemon(tmp_path_factory):
-    """A daemon that has staged, verified and evicted, and holds a lease, so that all metrics are present."""
-    running = Daemon(tmp_path_factory.mktemp("busy"))
+    """A daemon that has staged, verified and evicted, holds a lease, and serves a fleet, so that all metrics are present."""
+    key = tmp_path_factory.mktemp("key") / "fleet.key"
+    subprocess.run([CLIENT, "fleet", "key", "--output", key], check=True)
+    running = Daemon(tmp_path_factory.mktemp("busy"), more=FLEET.format(port=free_port(), key=key))
+    running.wait_until(lambda: "spark_stage_fleet_refused_connections_total" in running.metrics(), "serves its fleet")
     running.finish("/v1/stagings", {"datasets": ["imagenet"], "lease_s": 3600})
     running.finish("/v1/stagings", {"datasets": ["imagenet"]})
     running.finish("/v1/datasets/imagenet/verify")

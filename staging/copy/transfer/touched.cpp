@@ -26,11 +26,8 @@ struct Touched {
   bool is_equal = false;
 };
 
-bool is_same_but_for_rights(const Entry& then, const Entry& now) {
+bool is_same_but_for_ctime(const Entry& then, const Entry& now) {
   Entry same = then;
-  same.mode = now.mode;
-  same.uid = now.uid;
-  same.gid = now.gid;
   same.ctime_ns = now.ctime_ns;
   return is_same_source(same, now);
 }
@@ -130,7 +127,7 @@ Result<> read_all(std::vector<Touched>& touched, CopyContext& context, const Par
 
 struct Found {
   std::vector<Touched> touched;  // by path
-  bool is_rest_same = true, has_other_rights = false;
+  bool is_rest_same = true;
 };
 
 Result<Found> find_touched(ManifestReader& manifest, Entries& walked) {
@@ -144,11 +141,10 @@ Result<Found> find_touched(ManifestReader& manifest, Entries& walked) {
     }
     Entry& now = walked[at++];
     if (is_same_source(*then, now)) continue;
-    if (!is_same_but_for_rights(*then, now)) {
+    if (!is_same_but_for_ctime(*then, now)) {
       found.is_rest_same = false;
       continue;
     }
-    found.has_other_rights = found.has_other_rights || !has_same_rights(*then, now);
     if (!is_content(now)) continue;  // a further name of a file has its content
     now.hash = then->hash;
     found.touched.push_back({at - 1, &now});
@@ -156,18 +152,6 @@ Result<Found> find_touched(ManifestReader& manifest, Entries& walked) {
   found.is_rest_same = found.is_rest_same && at == walked.size();
   if (auto whole = manifest.error(); !whole) return whole.take_error();
   return found;
-}
-
-Result<> put_rights(const Tree& copy, const Entry& entry) {
-  const std::string shown = copy.shown(entry.path);
-  if (entry.type == EntryType::Symlink) {
-    const Parent parent = open_parent(copy, entry.path);
-    return parent.folder ? put_symlink_metadata(parent.folder.get(), parent.name, entry, shown)
-                         : fail_errno(errno, "opening the folder of " + shown);
-  }
-  const UniqueFd fd = open_beneath(copy, entry.path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK);
-  if (!fd) return fail_errno(errno, "opening " + shown);
-  return put_plain_metadata(fd.get(), entry, shown, IsNew::No);
 }
 
 }  // namespace
@@ -203,30 +187,19 @@ Result<Compared> compare_touched(const Tree& source, Entries& walked, const Dest
   }
   compared.equal.assign(walked.size(), false);
   for (const Touched& one : found->touched) compared.equal[one.index] = one.is_equal;
-  if (found->is_rest_same && std::ranges::all_of(found->touched, &Touched::is_equal))
-    compared.differs = found->has_other_rights ? Compared::Differs::InRights : Compared::Differs::InTimes;
+  compared.is_same = found->is_rest_same && std::ranges::all_of(found->touched, &Touched::is_equal);
   return compared;
 }
 
 Result<> renew(const Destination& copy, const Entries& walked) {
   auto manifest = ManifestReader::open(copy.manifest());
   if (!manifest) return manifest.take_error();
-  const auto tree = open_tree(copy.path());
-  if (!tree) return tree.take_error();
   Manifest renewed{manifest->header(), {}};
   while (auto entry = manifest->next()) {
-    const Entry& now = walked[renewed.entries.size()];
-    const bool is_same = has_same_rights(*entry, now);
-    entry->ctime_ns = now.ctime_ns;
-    entry->mode = now.mode;
-    entry->uid = now.uid;
-    entry->gid = now.gid;
-    if (auto put = is_same ? Result<>() : put_rights(*tree, *entry); !put) return put;
+    entry->ctime_ns = walked[renewed.entries.size()].ctime_ns;
     renewed.entries.push_back(std::move(*entry));
   }
   if (auto whole = manifest->error(); !whole) return whole;
-  if (::syncfs(tree->folder.get()) != 0)
-    return fail_errno(errno, "flushing the file system of " + tree->shown(""));
   const Entry& root = renewed.entries.front();
   return write_manifest(copy.manifest(), renewed, {(root.mode & 0444U) | 0600U, root.gid});
 }

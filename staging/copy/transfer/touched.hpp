@@ -17,19 +17,17 @@ namespace spark::staging {
 
 struct Compared {
   std::vector<bool> equal;  // by walked entry: read, and found to have the content of the earlier copy
-  // How the source differs from that copy: not at all but for its ctimes; in owners and permissions; in more.
-  enum class Differs { InTimes, InRights, InMore } differs = Differs::InMore;
+  bool is_same = false;     // the source differs from that copy in nothing but its ctimes
 };
 
-// Compares the walked entries with the manifest of an earlier copy. Files that differ from it in their ctime,
-// owner or permissions alone are read and hashed, and their attributes compared with the copy's. `area`
-// remembers equal files for the next attempt. The entries of these files get their hashes.
+// Compares the walked entries with the manifest of an earlier copy. Files that differ from it in their ctime
+// alone are read and hashed, and their attributes compared with the copy's. `area` remembers equal files for
+// the next attempt. The entries of these files get their hashes.
 Result<Compared> compare_touched(const Tree& source, Entries& walked, const Destination& earlier,
                                  const PartialArea& area, const CopyOptions& options, Monitor& monitor,
                                  const StopFlag& stop);
 
-// Gives the copy the source's owners and permissions, and its manifest also the ctimes. `walked` differs from
-// it in nothing else.
+// Gives the copy's manifest the source's ctimes. `walked` differs from it in nothing else.
 Result<> renew(const Destination& copy, const Entries& walked);
 
 }  // namespace spark::staging

@@ -207,6 +207,7 @@ TEST(FleetMetrics, ServingIsShownByPeerAndRefusalsByReason) {
   for (const char* line : {"spark_stage_fleet_serving 1", "spark_stage_fleet_buffers_in_use 3",
                            "spark_stage_fleet_peer_up{peer=\"spark3\"} 0",
                            "spark_stage_fleet_served_bytes_total{peer=\"spark2\"} 15",
+                           "spark_stage_fleet_served_bytes_total{peer=\"spark3\"} 0",
                            "spark_stage_fleet_failures_total{peer=\"spark2\"} 1",
                            "spark_stage_fleet_refused_connections_total{reason=\"unlisted\"} 2"})
     EXPECT_THAT(text, HasSubstr(std::string(line) + "\n"));

@@ -138,7 +138,7 @@ TEST_F(SilentServerTest, AnUnmountThatTimesOutNamesForce) {
 TEST_F(SilentServerTest, ForceDuringAPendingUnmountCompletesBothRequests) {
   start();
   ASSERT_TRUE(becomes(State::Ready));
-  world.unmount_takes = Duration(20);
+  world.unmount_takes = Duration(500);  // longer than it takes to ask again
   world.unmount_error = Error{Errc::TimedOut, "unmount did not end within 60 s", ""};
   world.while_unmounting = [this] {
     if (world.count("force") > 0) world.unmount_error.reset();
