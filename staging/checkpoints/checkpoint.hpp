@@ -14,9 +14,10 @@ namespace spark::staging {
 // In a job's folder.
 struct Checkpoint {
   std::string name;
-  std::int64_t mtime_ns = 0;    // of the entry itself: when the job last added something to it
-  std::int64_t changed_ns = 0;  // the newest change of anything in it
-  std::int64_t written = 0;     // identifies its state, whatever its permissions: TreeTotals::written
+  std::int64_t mtime_ns = 0;     // of the entry itself: when the job last added something to it
+  std::int64_t changed_ns = 0;   // the newest change of anything in it, also of its permissions
+  std::int64_t modified_ns = 0;  // when something in it was last written
+  std::int64_t written = 0;      // identifies its state, whatever its permissions: TreeTotals::written
   Bytes bytes = 0;
   std::uint64_t entries = 0;  // TreeTotals::entries
   std::uint64_t inode = 0;    // of the entry itself
@@ -31,8 +32,9 @@ struct Checkpoint {
   std::int64_t proof_ns = 0;  // when its proof was written (proofs_in); 0: it has none of its own
   std::optional<std::uint64_t> newer_than{};  // EntryKind::Alias: the highest step, which is older than it
 };
-SPARK_MESSAGE(Checkpoint, (name, mtime_ns, changed_ns, written, bytes, entries, inode, incomplete,
-                           is_settling, is_unproven, stays_unproven, is_in_future, proof_ns, newer_than));
+SPARK_MESSAGE(Checkpoint,
+              (name, mtime_ns, changed_ns, modified_ns, written, bytes, entries, inode, incomplete,
+               is_settling, is_unproven, stays_unproven, is_in_future, proof_ns, newer_than));
 
 // On a volume, complete and with its manifest.
 struct PublishedCopy {

@@ -76,6 +76,7 @@ void add(TreeTotals& totals, const fs::path& path, const fs::path& root) {
       print_of(below, info.st_mode & S_IFMT, static_cast<std::uint64_t>(info.st_size), mtime);
   totals.written = static_cast<std::int64_t>(static_cast<std::uint64_t>(totals.written) + print);
   totals.changed_ns = std::max({totals.changed_ns, mtime, ctime});
+  totals.modified_ns = std::max(totals.modified_ns, mtime);
   totals.oldest_ns = totals.entries == 1 ? ctime : std::min(totals.oldest_ns, ctime);
   if (S_ISREG(info.st_mode)) totals.bytes += static_cast<Bytes>(info.st_size);
   if (totals.unreadable.empty() && !is_readable(path, info)) totals.unreadable = path;

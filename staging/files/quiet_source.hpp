@@ -19,8 +19,9 @@
 namespace spark::staging {
 
 struct TreeTotals {
-  std::int64_t changed_ns = 0;  // the newest mtime or ctime of anything in it
-  std::int64_t oldest_ns = 0;   // the oldest ctime
+  std::int64_t changed_ns = 0;   // the newest mtime or ctime of anything in it
+  std::int64_t modified_ns = 0;  // the newest mtime
+  std::int64_t oldest_ns = 0;    // the oldest ctime
   // Identifies what was written: the names, sizes and mtimes of everything in it. The newest time alone stays
   // the same if the clock was set back and a file is written again. A chmod, chown or hard link leaves it as
   // it was. 0 if there is nothing.

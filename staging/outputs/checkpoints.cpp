@@ -64,6 +64,7 @@ Checkpoint checkpoint_at(const fs::path& path, const struct stat& info, const Co
   Checkpoint one{.name = path.filename(),
                  .mtime_ns = nanoseconds(info.st_mtim),
                  .changed_ns = totals.changed_ns,
+                 .modified_ns = totals.modified_ns,
                  .written = totals.written,
                  .bytes = totals.bytes,
                  .entries = totals.entries,
