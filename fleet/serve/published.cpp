@@ -56,8 +56,21 @@ void name_set(PublishedCopies::Copy& copy, bool is_exchanged_folder) {
 
 void PublishedCopies::look() {
   look_into_catalog();
-  const std::unique_lock naming(naming_, kLongestWait);
-  if (naming) name_new();
+  // Not a timed mutex: ThreadSanitizer of g++ 12 does not see it locked.
+  std::unique_lock lock(mutex_);
+  if (!named_.wait_for(lock, kLongestWait, [this] { return !is_naming_; })) return;
+  is_naming_ = true;
+  lock.unlock();
+  struct Turn {
+    PublishedCopies& its;
+    ~Turn() {
+      const std::scoped_lock ending(its.mutex_);
+      its.is_naming_ = false;
+      its.named_.notify_all();
+    }
+  };
+  const Turn turn{*this};
+  name_new();
 }
 
 void PublishedCopies::look_into_catalog() {

@@ -3,6 +3,7 @@
 
 #include <array>
 #include <atomic>
+#include <condition_variable>
 #include <cstdint>
 #include <filesystem>
 #include <map>
@@ -46,10 +47,11 @@ class PublishedCopies {
  private:
   std::filesystem::path cache_, state_dir_;
   std::set<std::string> folders_;
-  std::mutex looking_;       // locked before mutex_
-  std::timed_mutex naming_;  // so that each manifest is read once
+  std::mutex looking_;  // locked before mutex_
   mutable std::mutex mutex_;
   std::map<std::filesystem::path, Copy> copies_;  // key: the manifest's path
+  bool is_naming_ = false;                        // so that each manifest is read once
+  std::condition_variable named_;
   std::atomic<bool> is_leased_{false};
 
   void look_into_catalog();
