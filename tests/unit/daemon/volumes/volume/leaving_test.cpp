@@ -113,6 +113,7 @@ TEST_F(LeavingTest, DataIsFlushedAlthoughAProbeWaitsBehindIt) {
   ASSERT_TRUE(run_until([&] { return world.count("flush") > 0 || down.has_value(); }));
   EXPECT_EQ(world.count("flush"), 1);
   world.stuck = false;
+  ASSERT_TRUE(run_until([&] { return down.has_value(); }));
 }
 
 TEST_F(LeavingTest, AFlushWithoutProgressIsGivenUpAndNothingIsCalledLost) {
