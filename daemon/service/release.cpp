@@ -87,7 +87,7 @@ class Release {
     if (!answers) co_return co_await leave_silent();
     const auto released = co_await unmount_patiently();
     if (went_silent_) co_return co_await leave_silent();
-    // A later mount may look the same. A boot ends the record by itself.
+    // The kernel may give a later mount the same ID. After a boot the record is not used.
     if (released && volume_.nvme && reason_ == ReleaseReason::Asked)
       (void)co_await seams_.store.save(volumes::Record::Held, {});
     co_return describe(released);

@@ -6,6 +6,7 @@
 #include <condition_variable>
 #include <deque>
 #include <mutex>
+#include <optional>
 #include <set>
 
 #include "base/threads.hpp"
@@ -14,6 +15,18 @@ namespace spark::fleet {
 namespace {
 
 constexpr std::size_t kThreads = 8;  // so that a few names without an answer hold up no others
+
+// As getnameinfo() writes it, which the addresses of connections are compared with: "FD00:0::2" is "fd00::2".
+std::optional<std::string> canonical_address(const std::string& text) {
+  for (const int family : {AF_INET, AF_INET6}) {
+    in6_addr address{};
+    char canonical[INET6_ADDRSTRLEN];
+    if (::inet_pton(family, text.c_str(), &address) == 1 &&
+        ::inet_ntop(family, &address, canonical, sizeof canonical) != nullptr)
+      return canonical;
+  }
+  return std::nullopt;
+}
 
 }  // namespace
 
@@ -50,8 +63,11 @@ FoundNames NameService::find(const std::vector<std::string>& names, std::chrono:
   State& state = *state_;
   std::unique_lock lock(state.mutex);
   for (const std::string& name : names) {
-    if (is_address(name)) state.found[name] = {name};
-    if (!is_address(name) && state.pending.insert(name).second) state.waiting.push_back(name);
+    if (auto address = canonical_address(name)) {
+      state.found[name] = {std::move(*address)};
+    } else if (state.pending.insert(name).second) {
+      state.waiting.push_back(name);
+    }
   }
   while (state.threads < std::min(kThreads, state.pending.size())) {
     auto thread = start_thread([all = state_] { all->work(); });
@@ -70,9 +86,7 @@ FoundNames NameService::find(const std::vector<std::string>& names, std::chrono:
 }
 
 bool is_address(const std::string& text) {
-  in6_addr address{};
-  return ::inet_pton(AF_INET, text.c_str(), &address) == 1 ||
-         ::inet_pton(AF_INET6, text.c_str(), &address) == 1;
+  return canonical_address(text).has_value();
 }
 
 }  // namespace spark::fleet

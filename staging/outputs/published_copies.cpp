@@ -107,6 +107,7 @@ Result<std::vector<PublishedCopy>> copies_in(const std::filesystem::path& folder
   const auto names = names_of(folder);
   if (!names) return names.take_error();
   std::vector<PublishedCopy> copies;
+  std::error_code error;
   for (const std::string& name : *names) {
     const auto replaced = not_listed == nullptr ? std::nullopt : being_replaced(folder, name);
     if (replaced)
@@ -119,8 +120,10 @@ Result<std::vector<PublishedCopy>> copies_in(const std::filesystem::path& folder
       not_listed->unreadable.push_back({name, copy.error().message()});
     } else if (*copy) {
       copies.push_back(std::move(**copy));
-    } else if (not_listed != nullptr)
-      not_listed->unknown.push_back(name);
+    } else if (not_listed != nullptr &&
+               !std::filesystem::is_symlink(std::filesystem::symlink_status(folder / name, error))) {
+      not_listed->unknown.push_back(name);  // links, as our pointer `latest`, are no copies
+    }
   }
   return copies;
 }

@@ -73,7 +73,7 @@ bool is_after(const LocalCheckpoint& one, const PublishedCheckpoint& above, cons
               const Holdings& held, const Changes& sent) {
   const LocalCheckpoint* own = own_of(above, output, held, sent);
   if (output.nodes > 1 && own == nullptr) return false;
-  // Files that are written anew in place leave their folder's time as it was.
+  // A job that overwrites files does not change the modification time of their folder.
   const std::int64_t saved_ns = one.proof_ns != 0 ? one.proof_ns : std::max(one.mtime_ns, one.modified_ns);
   return saved_ns > (own != nullptr ? staging::time_of(*own) : staging::time_of(above));
 }

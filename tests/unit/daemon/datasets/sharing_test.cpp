@@ -105,7 +105,7 @@ TEST_F(SharingTest, ARequestThatDoesNotWaitEndsIfItsSourceGoesAwayBeforeItsOwnSt
   let_go();
   EXPECT_TRUE(ends(plain));
   EXPECT_EQ(kind_of(plain), "refused");
-  EXPECT_TRUE(ends(accepting)) << "it waits for ever";
+  EXPECT_TRUE(ends(accepting)) << "it does not end";
   EXPECT_EQ(kind_of(accepting), "unavailable");
 }
 

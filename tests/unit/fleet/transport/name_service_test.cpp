@@ -26,8 +26,8 @@ TEST(NameService, FindsEachNameThatHasAddresses) {
 
 TEST(NameService, AddressesAreFoundWithoutANameService) {
   NameService names([](const std::string&) -> Result<Addresses> { return Addresses{"wrong"}; });
-  EXPECT_EQ(names.find({"10.0.0.1", "fd00::1"}, 1h),
-            (FoundNames{{"10.0.0.1", {"10.0.0.1"}}, {"fd00::1", {"fd00::1"}}}));
+  EXPECT_EQ(names.find({"10.0.0.1", "fd00::1", "FD00:0::2"}, 1h),
+            (FoundNames{{"10.0.0.1", {"10.0.0.1"}}, {"fd00::1", {"fd00::1"}}, {"FD00:0::2", {"fd00::2"}}}));
 }
 
 // Answers nothing until the test says so.

@@ -238,6 +238,7 @@ TEST_F(PublishedCopies, WithoutAStepTheTimeOfTheProofCounts) {
 TEST_F(PublishedCopies, ACheckpointWithoutAManifestIsNotListedButKnown) {
   std::filesystem::create_directories(volume_ / "step-9");
   std::filesystem::create_directories(volume_ / "logs");
+  std::filesystem::create_directory_symlink("step-8", volume_ / "latest");  // of a checkpoint that is deleted
   NotListed others;
   EXPECT_TRUE(published_checkpoints(volume_, Completeness(), &others)->empty());
   EXPECT_EQ(others.unknown, Names{"step-9"});
