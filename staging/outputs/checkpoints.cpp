@@ -160,7 +160,8 @@ bool mark_unproven(std::vector<Checkpoint>& checkpoints, const fs::path& folder,
   for (Checkpoint& one : checkpoints) {
     const bool is_complete = one.incomplete.empty();
     if ((!is_complete && !one.is_settling) || is_in(known, one)) continue;
-    // By the proof, not by the newest file: an interrupted save of the same step may have overwritten one file.
+    // By the proof, not by the newest file: an interrupted save of the same step may have overwritten one
+    // file.
     const std::int64_t proved_ns = one.proof_ns != 0 ? one.proof_ns : one.changed_ns;
     const bool is_before = boot_ns && std::min(one.changed_ns, proved_ns) < *boot_ns;
     one.stays_unproven = one.stays_unproven || is_before || is_in(unproven, one);

@@ -22,6 +22,13 @@ class SharingTest : public DatasetsTest {
     EXPECT_TRUE(job) << job.error().message();
     return *job;
   }
+  std::shared_ptr<Job> stage_accepting(std::optional<Duration> wait) {
+    StageRequest request;
+    request.datasets = {"models"};
+    request.accepts_source = true;
+    request.wait = wait;
+    return *datasets->requests().stage(std::move(request));
+  }
   std::vector<json::object> requests() {
     std::vector<json::object> all;
     for (const std::string& line : split(text_of("stages.log"), '\n')) {
@@ -56,10 +63,7 @@ TEST_F(SharingTest, ARequestThatAcceptsTheSourceDoesNotAcceptItForOthers) {
   start();
   const auto plain = stage_at("models", 0);
   ASSERT_TRUE(copies_begin(1));
-  StageRequest request;
-  request.datasets = {"models"};
-  request.accepts_source = true;
-  const auto accepting = *datasets->requests().stage(std::move(request));
+  const auto accepting = stage_accepting({});
   let_go();
   EXPECT_TRUE(ends(plain));
   EXPECT_TRUE(ends(accepting));
@@ -95,11 +99,7 @@ TEST_F(SharingTest, ARequestThatDoesNotWaitEndsIfItsSourceGoesAwayBeforeItsOwnSt
   start();
   const auto plain = stage_at("models", 0);
   ASSERT_TRUE(copies_begin(1));
-  StageRequest request;
-  request.datasets = {"models"};
-  request.accepts_source = true;
-  request.wait = Duration(0);
-  const auto accepting = *datasets->requests().stage(std::move(request));
+  const auto accepting = stage_accepting(Duration(0));
   away = "models";
   source_error = Error{Errc::Unavailable, "volume datasets is lost: its device is gone", ""};
   let_go();
@@ -111,11 +111,17 @@ TEST_F(SharingTest, ARequestThatDoesNotWaitEndsIfItsSourceGoesAwayBeforeItsOwnSt
 
 // What changed in the source since then may not be in the copy.
 TEST_F(SharingTest, ARequestThatJoinsAfterTheWalkHasBegunGetsAnotherLook) {
+  worker.on("stage", note_request("stages.log") + std::string(kBegun) +
+                         R"(; while [ ! -e go ] || { [ $(wc -l < stages.log) = 2 ] && [ ! -e go-on ]; }; do
+                         sleep 0.02; done; )" +
+                         staged());
   start();
   const auto first = stage_at("models", 0);
   ASSERT_TRUE(copies_begin(1));
   const auto second = stage_at("models", 0), third = stage_at("models", 0);
   let_go();
+  ASSERT_TRUE(copies_begin(2));
+  std::ofstream(worker.folder() / "go-on") << "x";  // both wait for it
   for (const auto& job : {first, second, third}) {
     EXPECT_TRUE(ends(job));
     EXPECT_EQ(kind_of(job), "done");
