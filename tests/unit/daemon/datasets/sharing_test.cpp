@@ -126,7 +126,7 @@ TEST_F(SharingTest, ARequestThatJoinsAfterTheWalkHasBegunGetsAnotherLook) {
     EXPECT_TRUE(ends(job));
     EXPECT_EQ(kind_of(job), "done");
   }
-  EXPECT_EQ(worker.calls("stage"), 2) << "they share it";
+  EXPECT_EQ(requests().size(), 2U) << "they share it: " << text_of("stages.log");
 }
 
 TEST_F(SharingTest, ARequestWithoutALimitLiftsTheLimitOfTheCopyItJoins) {
