@@ -101,11 +101,7 @@ bool Daemon::is_healthy() {
   return ask("GET", "/healthz").has_value();
 }
 
-Result<> Daemon::check_allowed(const Publication& publication) {
-  return output_folder(publication).map([](const std::filesystem::path& /*of an output*/) {});
-}
-
-Result<std::filesystem::path> Daemon::output_folder(const Publication& publication) {
+Result<std::filesystem::path> Daemon::check_allowed(const Publication& publication) {
   const auto config = ask("GET", "/v1/config");
   if (!config) return config.take_error();
   const auto entry = find_allowed(*config, publication);
@@ -135,8 +131,9 @@ Result<> Daemon::job_ended(const std::string& output) {
 
 Result<std::optional<Copy>> Daemon::stage(const Publication& publication, Duration silence,
                                           const std::function<bool(const json::object&)>& on) {
-  const auto allowed = publication.generation == 0 ? check_allowed(publication) : Result<>();
-  if (!allowed) return allowed.take_error();
+  if (publication.generation == 0) {
+    if (auto allowed = check_allowed(publication); !allowed) return allowed.take_error();
+  }
   json::object volume{{"system", kSystem}, {"id", publication.volume}};
   if (!publication.pod.empty()) volume["user"] = publication.pod;
   json::object body{{"datasets", json::array{json::value(publication.dataset)}},

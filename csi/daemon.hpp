@@ -25,10 +25,9 @@ class Daemon {
   explicit Daemon(cli::Client& client) : client_(client) {}
 
   bool is_healthy();
-  // NotFound: the dataset is not configured; Denied: pods of that namespace may not use it.
-  Result<> check_allowed(const Publication& publication);
-  // The folder of the output for a pod; the same errors as check_allowed().
-  Result<std::filesystem::path> output_folder(const Publication& publication);
+  // The folder of an output; empty for a dataset. NotFound: the configuration has no such dataset or output;
+  // Denied: pods of that namespace may not use it.
+  Result<std::filesystem::path> check_allowed(const Publication& publication);
   // All configured outputs: name and folder.
   Result<std::map<std::string, std::filesystem::path>> outputs();
   // Reports that a pod which wrote to an output has ended, so that complete checkpoints are sent now.

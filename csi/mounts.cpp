@@ -6,12 +6,11 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cerrno>
 #include <system_error>
-#include <vector>
 
 #include "base/text.hpp"
+#include "daemon/mounts/table.hpp"
 
 namespace spark::csi {
 namespace {
@@ -19,26 +18,8 @@ namespace {
 constexpr mode_t kFolderMode = 0750;
 constexpr int kMostMounts = 16;  // limit for mounts stacked on one mount point
 
-// mountinfo writes a blank as \040.
-std::string unescaped(std::string_view text) {
-  std::string plain;
-  const auto is_octal = [](char c) { return c >= '0' && c <= '7'; };
-  for (std::size_t at = 0; at < text.size(); ++at) {
-    const bool is_escape =
-        text[at] == '\\' && at + 3 < text.size() && std::ranges::all_of(text.substr(at + 1, 3), is_octal);
-    if (is_escape) {
-      plain += static_cast<char>((text[at + 1] - '0') * 64 + (text[at + 2] - '0') * 8 + (text[at + 3] - '0'));
-      at += 3;
-    } else {
-      plain += text[at];
-    }
-  }
-  return plain;
-}
-
-Place place_with(const std::string& options) {
-  const std::vector<std::string> all = split(options, ',');
-  const auto has = [&](const char* one) { return std::ranges::find(all, one) != all.end(); };
+Place place_of(const mounts::Mount& mount) {
+  const auto has = [&](const char* option) { return mounts::has_option(mount.options, option); };
   if (!has("nosuid") || !has("nodev")) return Place::Something;
   return has("ro") ? Place::Copy : Place::Output;
 }
@@ -76,19 +57,13 @@ Result<UniqueFd> tree_of(const std::filesystem::path& folder, Access access) {
 }  // namespace
 
 Result<Place> KernelMounter::look_at(const std::filesystem::path& target) {
-  const auto mountinfo = read_file(root_ / "proc/self/mountinfo", 64 << 20);
-  if (!mountinfo) return fail_with(mountinfo.error(), "looking at the mounts");
+  const auto table = mounts::read_mount_table(root_);
+  if (!table) return table.take_error();
   const auto place = resolved(target);
   if (!place && place.error().kind == Errc::NotFound) return Place::Empty;
   if (!place) return place.take_error();
-  Place found = Place::Empty;
-  for (const std::string& line : split(*mountinfo, '\n')) {
-    const std::vector<std::string> fields = split(line, ' ');
-    constexpr std::size_t kMountPoint = 4, kOptions = 5;
-    if (fields.size() <= kOptions || unescaped(fields[kMountPoint]) != place->native()) continue;
-    found = place_with(fields[kOptions]);  // the last mount is on top
-  }
-  return found;
+  const mounts::Mount* mount = mounts::mounted_at(*table, *place);
+  return mount == nullptr ? Place::Empty : place_of(*mount);
 }
 
 Result<> KernelMounter::mount(const std::filesystem::path& folder, const std::filesystem::path& target,

@@ -93,7 +93,7 @@ Status Node::claim_mounted(Publication publication, const Call& call, const Turn
 }
 
 Status Node::publish_output(const Publication& publication, Place place) {
-  const auto folder = daemon_.output_folder(publication);
+  const auto folder = daemon_.check_allowed(publication);
   const bool is_away = !folder && folder.error().kind == Errc::Unavailable;
   if (is_away && place == Place::Output) return {};  // as for datasets: the pod already has its folder
   if (!folder) return status_of(folder.error());
@@ -146,7 +146,9 @@ Status Node::unpublish(const std::string& volume, const std::string& target, con
   const std::string output = output_at(*path);
   if (const auto unmounted = mounter_.unmount(*path); !unmounted) return status_of(unmounted.error());
   release(volume);
-  if (!output.empty()) send_output(output);
+  // The daemon checks the output periodically; this call only makes it check now.
+  if (const auto sent = output.empty() ? Result<>() : daemon_.job_ended(output); !sent)
+    say_("output " + printable(output) + " is not sent yet: " + sent.error().message());
   say_("volume " + volume + " is unmounted and released");
   return {};
 }
@@ -164,12 +166,6 @@ std::string Node::output_at(const std::filesystem::path& target) {
     if (mounter_.is_same(folder, target)) return name;
   }
   return "";
-}
-
-// The daemon checks the output periodically; this call only makes it check now.
-void Node::send_output(const std::string& output) {
-  if (const auto sent = daemon_.job_ended(output); !sent)
-    say_("output " + printable(output) + " is not sent yet: " + sent.error().message());
 }
 
 Result<Usage> Node::usage(const std::string& volume, const std::string& path) {

@@ -55,7 +55,6 @@ class Node {
   void release(const std::string& volume);
   // The output mounted at a target; empty if there is none or the daemon is unavailable.
   std::string output_at(const std::filesystem::path& target);
-  void send_output(const std::string& output);
 
   Daemon& daemon_;
   Mounter& mounter_;

@@ -10,7 +10,7 @@ using testing::HasSubstr;
 
 class CsiDaemonTest : public testing::Test {
  protected:
-  Result<> allowed(const std::string& dataset, const std::string& pod_namespace) {
+  Result<std::filesystem::path> allowed(const std::string& dataset, const std::string& pod_namespace) {
     client_.on("GET /v1/config", 200, kConfig);
     return daemon_.check_allowed(*read_publication(request_for(dataset, pod_namespace)));
   }
@@ -30,8 +30,8 @@ TEST_F(CsiDaemonTest, AllowsConfiguredDatasetsToTheListedNamespaces) {
 
 TEST_F(CsiDaemonTest, AllowsAnOutputOnlyToListedNamespaces) {
   client_.on("GET /v1/config", 200, kConfig);
-  const auto folder = [this](const std::string& output) {
-    return daemon_.output_folder(*read_publication(request_for_output(output)));
+  const auto folder = [&](const std::string& output) {
+    return daemon_.check_allowed(*read_publication(request_for_output(output)));
   };
   EXPECT_EQ(folder("run7"), "/out/run7");
   EXPECT_EQ(folder("private").error().kind, Errc::Denied)

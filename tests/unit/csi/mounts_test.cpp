@@ -9,9 +9,12 @@ namespace {
 class MountsTest : public testing::Test {
  protected:
   void mounted(const std::string& name_in_mountinfo, const std::string& options) {
-    lines_ += "36 35 8:1 /data/imagenet/1 " + folder_.path.native() + "/" + name_in_mountinfo + " " +
-              options + " shared:1 - ext4 /dev/sda1 rw\n";
+    // Each on top of the one before, as the kernel numbers them.
+    lines_ += std::to_string(next_) + " " + std::to_string(next_ - 1) + " 8:1 /data/imagenet/1 " +
+              folder_.path.native() + "/" + name_in_mountinfo + " " + options +
+              " shared:1 - ext4 /dev/sda1 rw\n";
     folder_.write("proc/self/mountinfo", lines_);
+    ++next_;
   }
   Place look(const std::string& name) {
     KernelMounter mounter(SystemRoot{folder_.path});
@@ -20,6 +23,7 @@ class MountsTest : public testing::Test {
     return place.value_or(Place::Something);
   }
   TemporaryFolder folder_;
+  int next_ = 36;
   std::string lines_ = "22 1 8:1 / / rw,relatime - ext4 /dev/sda1 rw\nshort\n";
 };
 
