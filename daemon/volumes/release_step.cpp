@@ -9,6 +9,14 @@
 namespace spark::volumes {
 namespace {
 
+// Where a device is still mounted; empty means nowhere.
+Result<std::string> where_mounted(const Seams& seams, dev_t device) {
+  const auto& table = seams.mounts.mount_table();
+  if (!table) return table.take_error();
+  const auto mount = std::ranges::find(*table, device, &mounts::Mount::device_number);
+  return mount == table->end() ? "" : printable(mount->target.native());
+}
+
 asio::awaitable<Result<>> unmount(const Seams& seams, const config::Volume& volume, Standing standing,
                                   OnDown on_down, std::string& users) {
   const mounts::Unmount how = on_down == OnDown::Force             ? mounts::Unmount::Force
@@ -27,11 +35,17 @@ asio::awaitable<Result<>> unmount(const Seams& seams, const config::Volume& volu
 
 }  // namespace
 
-Result<std::string> where_mounted(const Seams& seams, dev_t device) {
-  const auto& table = seams.mounts.mount_table();
-  if (!table) return table.take_error();
-  const auto mount = std::ranges::find(*table, device, &mounts::Mount::device_number);
-  return mount == table->end() ? "" : printable(mount->target.native());
+Error mounted_before(const Seams& seams, const config::Volume& volume, const std::string& device) {
+  const auto block = seams.snapshot.find_namespace(volume.nvme->subsystem, volume.nvme->nsid);
+  const std::string where = block ? where_mounted(seams, block->device_number).value_or("") : "";
+  return {
+      Errc::Refused,
+      printable(device) + " is not mounted: " +
+          (where.empty() ? "a program has it, or a mount that this host's mount table does not show, as in a "
+                           "container or after `umount -l`,"
+                         : "the device is mounted at " + where + ",") +
+          " perhaps in a state that is older than another host's writes",
+      where.empty() ? "end that first" : "unmount it there first: umount " + where};
 }
 
 std::string hint_of_force(const config::Volume& volume) {

@@ -37,8 +37,10 @@ struct GivenBack {
 };
 asio::awaitable<GivenBack> give_back_reservation(const Seams& seams, const config::Volume& volume);
 
-// Where a device is mounted on this host; empty means nowhere.
-Result<std::string> where_mounted(const Seams& seams, dev_t device);
+// Refused: the volume's device is mounted already, or another program has it. The kernel has one file system
+// in memory for all mounts of a device, so a new one would show the state that the older one had, whatever
+// another host has written since.
+Error mounted_before(const Seams& seams, const config::Volume& volume, const std::string& device);
 
 // Whether other writers are to be kept out; and whether by a reservation, if its namespace supports it.
 bool wants_fence(const config::Volume& volume);

@@ -29,8 +29,9 @@ SPARK_MESSAGE(ReservationState, (hold, holder, cloned_id, former_key, restarted)
 
 namespace spark::mounts {
 
-SPARK_MESSAGE(Superblock, (type, uuid, label, partition_table, bytes, filesystem_bytes, being_written,
-                           has_mmp, mmp_interval_s, mmp_node, mmp_open, damage, stamp, mounts, read_us));
+SPARK_MESSAGE(Superblock,
+              (type, uuid, label, partition_table, bytes, filesystem_bytes, being_written, has_mmp,
+               mmp_interval_s, mmp_node, mmp_open, is_claimed, damage, stamp, mounts, read_us));
 SPARK_MESSAGE(DeadMount, (device, detach, id));
 SPARK_MESSAGE(MountRequest, (source, target, type, read_only, options, keeps_journal, claim_as, uuid,
                              replaces, claim_s, may_hide_files));

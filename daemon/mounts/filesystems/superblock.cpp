@@ -2,6 +2,7 @@
 
 #include <chrono>
 
+#include "base/file_system.hpp"
 #include "base/text.hpp"
 #include "daemon/mounts/filesystems/direct_read.hpp"
 #include "daemon/mounts/filesystems/ext4.hpp"
@@ -61,6 +62,7 @@ Result<Superblock> read_superblock(const std::filesystem::path& device) {
   const auto identity = identify(device);
   if (!identity) return identity.take_error();
   superblock->partition_table = identity->partition_table;
+  superblock->is_claimed = is_device_claimed(device);
   // If both know the type, the direct read is more recent.
   if (superblock->type.empty()) {
     superblock->type = identity->type;

@@ -29,6 +29,9 @@ struct Superblock {
   bool mmp_open = false;        // according to the MMP block, this node has it mounted, or died while it had
   std::string damage;           // why it must not be mounted for writing; empty if no errors are recorded
 
+  // A mount in any namespace, or another program, has the device. Only read_superblock() looks.
+  bool is_claimed = false;
+
   // Changes with every write of the superblock: a reader mounted before such a write has outdated data.
   std::uint64_t stamp = 0;
   // Changes with every mount for writing, by any host, and not otherwise; 0 means unknown (xfs has no such

@@ -34,20 +34,10 @@ Result<> check_offered(const VolumeContext& volume, const ReservationState& hold
                   : "use ext4 with MMP; or, if no other host can mount it, `fence: none`");
 }
 
-// The kernel has one file system in memory for all mounts of a device. A new mount would show the state that
-// an older one had, unless this host has held the reservation since: no other host has written meanwhile.
-Result<> check_no_older_mount(const VolumeContext& volume, const ReservationState& holding) {
-  if (holding.hold == Hold::Ours || holding.hold == Hold::Unsupported) return {};
-  const config::NvmeSource& source = *volume.settings.nvme;
-  const auto block = volume.seams.snapshot.find_namespace(source.subsystem, source.nsid);
-  if (!block) return block.take_error();
-  const auto where = where_mounted(volume.seams, block->device_number);
-  if (!where) return where.take_error();
-  if (where->empty()) return {};
-  return fail(Errc::Refused,
-              volume.status.device + " is not mounted: the device is mounted at " + *where +
-                  ", perhaps in a state that is older than another host's writes",
-              "unmount it there first: umount " + *where);
+// Every older mount of the device is of the state that a reader had mounted here last.
+bool is_last_state(const VolumeContext& volume, const mounts::Superblock& superblock) {
+  const auto pinned = volume.seams.store.pinned_identity().value_or(FilesystemIdentity{});
+  return pinned.uuid == superblock.uuid && pinned.stamp == superblock.stamp;
 }
 
 // A frozen host may still owe the data of writes that the target accepted before the takeover. They end with
@@ -122,14 +112,18 @@ asio::awaitable<Result<FenceStatus>> Fence::arm(mounts::Superblock superblock, b
   const auto before = co_await ask(ReservationAct::Look);
   if (!before) co_return fail(before.error());
   volume_.status.warn(Warning::StillReserved, "");
-  if (!wants_fence(volume_.settings)) co_return armed;
   const bool is_writer = !is_reader(volume_);
+  const Error older = mounted_before(volume_.seams, volume_.settings, volume_.status.device);
+  if (!is_writer && superblock.is_claimed && !is_last_state(volume_, superblock)) co_return fail(older);
+  if (!wants_fence(volume_.settings)) co_return armed;
   if (is_writer) {
     if (auto offered = check_offered(volume_, *before, superblock); !offered) co_return offered.take_error();
     const auto unheld = check_not_held(*before, superblock);
     if (!unheld && !takes) co_return fail(unheld.error());
-    // Before it is held: later this host's hold would look like a proof.
-    if (auto current = check_no_older_mount(volume_, *before); !current) co_return current.take_error();
+    // An older mount is current only if no other host can have written since. Found out before this host
+    // holds the reservation, which would look like a proof later.
+    const bool may_be_older = before->hold == Hold::Free || before->hold == Hold::Theirs;
+    if (superblock.is_claimed && may_be_older) co_return fail(older);
     if (!unheld) taken_from_ = volume_.status.fence.held_by;
     armed.mmp = superblock.has_mmp;
   }

@@ -13,6 +13,12 @@ constexpr Duration kSuperblock{10'000}, kProbe{5'000}, kMountedState{2'000}, kSt
 
 using Reserved = Result<nvmetcp::ReservationState>;
 
+// By a file system, mounted or not yet closed.
+bool is_claimed(Host& host, const HeadPtr& head) {
+  const auto all = host.mounts.supers();
+  return std::ranges::any_of(all, [&](const SuperPtr& one) { return one->head == head; });
+}
+
 Reserved act_on(Host& host, const HeadPtr& head, const volumes::NamespaceOf& of,
                 Reserved (*act)(nvmetcp::ReservationCommands&, const nvmetcp::LocalRegistrant&)) {
   if (head->subsystem != of.subsystem)
@@ -64,7 +70,9 @@ asio::awaitable<Result<mounts::Superblock>> HostDevice::read_superblock(std::str
     if (const Pause* pause = std::get_if<Pause>(&answer)) return *pause;
     const auto& head = std::get<Result<HeadPtr>>(answer);
     if (!head) return Result<mounts::Superblock>(fail(head.error()));
-    return Result<mounts::Superblock>(superblock_of(*(*head)->disk));
+    auto superblock = superblock_of(*(*head)->disk);
+    superblock.is_claimed = is_claimed(host, *head);
+    return Result<mounts::Superblock>(std::move(superblock));
   };
   Work<mounts::Superblock> asked = std::move(work);
   co_return co_await host_.workers.run(volume_, "superblock", kSuperblock, std::move(asked));
@@ -172,6 +180,8 @@ asio::awaitable<Result<nvmetcp::ReservationState>> HostReservations::reservation
     const auto& head = std::get<Result<HeadPtr>>(device);
     if (!head) return Reserved(fail(head.error()));
     using volumes::ReservationAct;
+    if (request.act == ReservationAct::Release && is_claimed(host, *head))
+      return Reserved(fail(Errc::Refused, request.device + " is still in use on this host"));
     return act_on(host, *head, request.of,
                   request.act == ReservationAct::Hold   ? nvmetcp::hold_reservation
                   : request.act == ReservationAct::Take ? nvmetcp::take_reservation

@@ -185,6 +185,12 @@ constexpr std::array kKinds =
                const auto& all = facts.state.host->mounts.entries();
                return facts.top != nullptr && std::ranges::count(all, facts.top->super, &MountEntry::super) > 1;
              }},
+        Kind{"or a mount that this host's mount table does not show", "false-mounted-elsewhere",
+             [](const std::string&, const Facts& facts) {
+               return std::ranges::any_of(facts.state.host->mounts.supers(), [&](const SuperPtr& one) {
+                 return one->head->disk == &disk_of(facts);
+               });
+             }},
         Kind{"the device is mounted at", "false-mounted-elsewhere",
              [](const std::string&, const Facts& facts) {
                return std::ranges::any_of(facts.state.host->mounts.entries(), [&](const MountEntry& one) {

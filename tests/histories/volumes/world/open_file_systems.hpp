@@ -31,6 +31,7 @@ struct Super {
   // mount; a remount that its worker began right after a look; or an unmount that the daemon began after one,
   // while the kernel took the link for live.
   bool is_in_call = false;
+  bool is_sending = false;     // its kernel has begun to write: it goes on as soon as its link is back
   bool was_overtaken = false;  // another mount wrote to its disk meanwhile
   SteadyTime opened{};
   int base_writer = 0;   // FileSystem::writer when it last knew its content

@@ -56,12 +56,16 @@ TEST_F(FenceTest, ATakeoverIsRefusedBesideAnOlderMountOfTheDevice) {
   let_another_host_hold_it();
   world.plug_in(kNqn);
   world.mount("/mnt/other", false, world.block->device_number);
+  world.superblock.is_claimed = true;
   start();
   ASSERT_TRUE(becomes(State::Refused));
   EXPECT_FALSE(take());
   EXPECT_THAT(reason(), HasSubstr("is mounted at /mnt/other, perhaps in a state that is older"));
   EXPECT_EQ(holder(), kOther);
   world.mounts.pop_back();
+  EXPECT_FALSE(take());
+  EXPECT_THAT(reason(), HasSubstr("or a mount that this host's mount table does not show"));
+  world.superblock.is_claimed = false;
   EXPECT_TRUE(take());
   EXPECT_EQ(holder(), FakeWorld::kHostId);
 }

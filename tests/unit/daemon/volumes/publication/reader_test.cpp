@@ -34,6 +34,18 @@ TEST_F(ReaderTest, AWriterThatAppearsAfterTheMountMarksTheVolumeWhichStaysReady)
   EXPECT_EQ(world.count("unmount"), 0);
 }
 
+// The kernel would show the older mount's state at the new one too.
+TEST_F(ReaderTest, ANewStateIsNotMountedBesideAnOlderMount) {
+  world.pinned = FilesystemIdentity{"ext4", kUuid, 0, "", 1, false};
+  world.superblock.stamp = 2;
+  world.superblock.is_claimed = true;
+  start();
+  ASSERT_TRUE(becomes(State::Refused));
+  EXPECT_THAT(reason(), HasSubstr("perhaps in a state that is older than another host's writes"));
+  world.superblock.stamp = 1;
+  EXPECT_TRUE(becomes(State::Ready));
+}
+
 TEST_F(ReaderTest, TheVolumeIsRemountedAndUnmarkedOnceTheWriterClosesIt) {
   start();
   ASSERT_TRUE(becomes(State::Ready));
