@@ -9,14 +9,6 @@
 namespace spark::volumes {
 namespace {
 
-// Where a device is still mounted; empty means nowhere. A writer there needs the reservation.
-Result<std::string> where_mounted(const Seams& seams, dev_t device) {
-  const auto& table = seams.mounts.mount_table();
-  if (!table) return table.take_error();
-  const auto mount = std::ranges::find(*table, device, &mounts::Mount::device_number);
-  return mount == table->end() ? "" : printable(mount->target.native());
-}
-
 asio::awaitable<Result<>> unmount(const Seams& seams, const config::Volume& volume, Standing standing,
                                   OnDown on_down, std::string& users) {
   const mounts::Unmount how = on_down == OnDown::Force             ? mounts::Unmount::Force
@@ -34,6 +26,13 @@ asio::awaitable<Result<>> unmount(const Seams& seams, const config::Volume& volu
 }
 
 }  // namespace
+
+Result<std::string> where_mounted(const Seams& seams, dev_t device) {
+  const auto& table = seams.mounts.mount_table();
+  if (!table) return table.take_error();
+  const auto mount = std::ranges::find(*table, device, &mounts::Mount::device_number);
+  return mount == table->end() ? "" : printable(mount->target.native());
+}
 
 std::string hint_of_force(const config::Volume& volume) {
   if (volume.nvme) {
@@ -105,7 +104,7 @@ asio::awaitable<GivenBack> give_back_reservation(const Seams& seams, const confi
     given.still_reserved = failed + (block ? "no path to the target is live" : block.error().message());
     co_return given;
   }
-  const auto elsewhere = where_mounted(seams, block->device_number);
+  const auto elsewhere = where_mounted(seams, block->device_number);  // a writer there needs it
   if (!elsewhere || !elsewhere->empty()) {
     given.still_reserved = failed + (elsewhere ? "the device is mounted at " + *elsewhere + " too"
                                                : elsewhere.error().message());

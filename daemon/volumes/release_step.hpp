@@ -48,6 +48,9 @@ struct GivenBack {
 };
 asio::awaitable<GivenBack> give_back_reservation(const Seams& seams, const config::Volume& volume);
 
+// Where a device is mounted on this host; empty means nowhere.
+Result<std::string> where_mounted(const Seams& seams, dev_t device);
+
 // Whether other writers are to be kept out; and whether by a reservation, if its namespace supports it.
 bool wants_fence(const config::Volume& volume);
 bool wants_reservation(const config::Volume& volume);

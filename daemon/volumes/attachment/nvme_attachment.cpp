@@ -14,6 +14,8 @@ asio::awaitable<Result<>> NvmeAttachment::bring_up(bool takes) {
   if (auto current = check_device_is_current(); !current) co_return current;
   if (place == Place::Ours && paths_.look() != Link::Gone) co_return co_await adopt();
   if (place == Place::Broken) {
+    // Its unmount, or a read before that, may wait for a target that has moved.
+    if (paths_.look() == Link::Down) co_await paths_.tend_once();
     if (auto may = co_await check_may_unmount(); !may) co_return may;
     if (auto cleared = co_await mount_point_.clear_broken(); !cleared) co_return cleared;
     co_await fence_.forget_record();

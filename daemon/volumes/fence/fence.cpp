@@ -35,6 +35,22 @@ Result<> check_offered(const VolumeContext& volume, const ReservationState& hold
                   : "use ext4 with MMP; or, if no other host can mount it, `fence: none`");
 }
 
+// The kernel has one file system in memory for all mounts of a device. A new mount would show the state that
+// an older one had, unless this host has held the reservation since: no other host has written meanwhile.
+Result<> check_no_older_mount(const VolumeContext& volume, const ReservationState& holding) {
+  if (holding.hold == Hold::Ours || holding.hold == Hold::Unsupported) return {};
+  const config::NvmeSource& source = *volume.settings.nvme;
+  const auto block = volume.seams.snapshot.find_namespace(source.subsystem, source.nsid);
+  if (!block) return block.take_error();
+  const auto where = where_mounted(volume.seams, block->device_number);
+  if (!where) return where.take_error();
+  if (where->empty()) return {};
+  return fail(Errc::Refused,
+              volume.status.device + " is not mounted: the device is mounted at " + *where +
+                  ", perhaps in a state that is older than another host's writes",
+              "unmount it there first: umount " + *where);
+}
+
 // A frozen host may still owe the data of writes that the target accepted before the takeover. They end with
 // that host's connection: its keep-alive fails. A copy of this host, which the target can't distinguish from
 // it, stops when its daemon sees the new key.
@@ -114,6 +130,8 @@ asio::awaitable<Result<>> Fence::arm(mounts::Superblock superblock, bool takes) 
     if (auto offered = check_offered(volume_, *before, superblock); !offered) co_return offered;
     const auto unheld = check_not_held(*before, superblock);
     if (!unheld && !takes) co_return unheld;
+    // Before it is held: later this host's hold would look like a proof.
+    if (auto current = check_no_older_mount(volume_, *before); !current) co_return current;
     if (!unheld) taken_from_ = std::exchange(volume_.status.fence.held_by, "");
   }
   const bool is_needed = is_writer || before->hold == Hold::Free || before->hold == Hold::Ours;

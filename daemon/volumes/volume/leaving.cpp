@@ -109,8 +109,9 @@ asio::awaitable<Result<>> flush_before_leaving(VolumeContext& volume, Paths& pat
   volume.set_state(State::Leaving, "its unwritten data is being written to " + volume.status.device +
                                        ", then it is unmounted");
   auto flushed = co_await flush(volume, paths, health, fence, *standing.own);
-  const auto now = volume.look_at_standing().own;
-  if (!now || *now != *standing.own) co_return Result<>{};  // another program unmounted it
+  const Standing now = volume.look_at_standing();
+  if (!now.own || *now.own != *standing.own) co_return Result<>{};  // another program unmounted it
+  if (now.place == Place::Covered) co_return fail(covered(volume.settings, now));
   if (flushed) co_return flushed;
   if (flushed.error().kind == Errc::Failed)
     flushed.error().hint = "some of its unwritten data may be lost; `spark-stage volumes down " +

@@ -36,6 +36,7 @@ std::variant<Pause, Result<HeadPtr>> answering(Host& host, const std::string& de
     return Result<HeadPtr>(fail(Errc::NotFound, "opening " + device + ": No such file or directory"));
   if (host.driver.io(*head) == Io::Blocked) return Pause{kLooksAgain, true};
   ++head->completed;
+  head->answered = host.scene.time.steady();
   return Result<HeadPtr>(head);
 }
 
@@ -117,9 +118,11 @@ asio::awaitable<Result<mounts::MountedState>> HostDevice::mounted_state(std::fil
 }
 
 asio::awaitable<Result<>> HostDevice::flush(volumes::OwnMount mount) {
-  auto work = [&host = host_, mount]() -> Turn<void> {
-    if (auto there = check_still_there(host, mount); !there) return there;
-    const SuperPtr super = host.mounts.top_at(mount.target().native())->super;
+  auto work = [&host = host_, mount, super = SuperPtr()]() mutable -> Turn<void> {
+    if (!super) {  // it flushes what it opened, even if another mount hides that by then
+      if (auto there = check_still_there(host, mount); !there) return there;
+      super = host.mounts.top_at(mount.target().native())->super;
+    }
     if (!super || !super->is_alive()) return Result<>(fail_errno(EIO, "flushing " + mount.target().native()));
     if (super->dirty.empty()) return Result<>();
     if (host.driver.io(*super->head) == Io::Blocked) return Pause{kLooksAgain, true};

@@ -11,6 +11,8 @@ constexpr Duration kMount{120'000}, kUnmount{60'000}, kUsers{30'000}, kDetach{40
 constexpr Duration kLongestClaim{2 * 601'000},
     kPublish{Duration(900'000) + kLongestClaim + mounts::kReopening};
 
+constexpr Duration kSinceLook{2'500};  // the slowest start of a worker, and another one's end before it
+
 std::string published_at(const Host& host) {
   return rfc3339(host.scene.time.wall());
 }
@@ -219,6 +221,8 @@ asio::awaitable<Result<volumes::Unmounted>> HostMounts::unmount(volumes::OwnMoun
       if (!started) return Result<volumes::Unmounted>(fail(started.error()));
       done.change = *started;
       if (!closing) return Result<volumes::Unmounted>(done);
+      closing->is_in_call = host.driver.has_live_path(*closing->head) &&
+                            host.scene.time.steady() - closing->head->answered < kSinceLook;
       return Pause{closing->flush + kSystemCall, true};
     }
     if (closing->is_alive() && host.driver.io(*closing->head) == Io::Blocked && !closing->read_only) {

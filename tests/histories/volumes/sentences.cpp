@@ -180,6 +180,11 @@ constexpr std::array kKinds =
              [](const std::string&,
                 const Facts&
                     facts) { return !facts.state.host->root.at(facts.settings.mount).files.empty(); }},
+        Kind{"its file system is mounted at", "false-mounted-elsewhere",
+             [](const std::string&, const Facts& facts) {
+               const auto& all = facts.state.host->mounts.entries();
+               return facts.top != nullptr && std::ranges::count(all, facts.top->super, &MountEntry::super) > 1;
+             }},
         Kind{"the device is mounted at", "false-mounted-elsewhere",
              [](const std::string&, const Facts& facts) {
                return std::ranges::any_of(facts.state.host->mounts.entries(), [&](const MountEntry& one) {

@@ -110,6 +110,7 @@ Wrote OpenFileSystems::write(Super& super, Actor by, const std::function<void(Fi
     scene_.judge.broken("outdated-mount-writes",
                         node_name_ + " writes to " + super.head->disk->name +
                             " from a mount that is older than another host's writes");
+  super.was_overtaken = super.was_overtaken || is_outdated;
   change(fs);
   fs.writer = super.base_writer = super.id;
   fs.is_writer_by_hand = super.by_hand;
@@ -192,6 +193,7 @@ bool OpenFileSystems::has_lost_fence(const Super& super) const {
   const bool is_other_node = disk.fs.has_mmp && disk.fs.mmp_open && disk.fs.mmp_node != node_name_;
   // An operator may have had it taken over, even if the target has forgotten that since.
   return disk.fs.uuid != super.uuid || was_exchanged || is_other_node || super.was_taken ||
+         super.was_overtaken ||
          (!super.read_only && (is_taken || was_released || disk.fs.writer != super.base_writer));
 }
 

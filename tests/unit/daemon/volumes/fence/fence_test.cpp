@@ -51,6 +51,21 @@ TEST_F(FenceTest, ARefusedVolumeIsMountedOnceTheOtherHostReleasesTheReservation)
   EXPECT_TRUE(becomes(State::Ready));
 }
 
+// The kernel would show the older mount's state at the new one too.
+TEST_F(FenceTest, ATakeoverIsRefusedBesideAnOlderMountOfTheDevice) {
+  let_another_host_hold_it();
+  world.plug_in(kNqn);
+  world.mount("/mnt/other", false, world.block->device_number);
+  start();
+  ASSERT_TRUE(becomes(State::Refused));
+  EXPECT_FALSE(take());
+  EXPECT_THAT(reason(), HasSubstr("is mounted at /mnt/other, perhaps in a state that is older"));
+  EXPECT_EQ(holder(), kOther);
+  world.mounts.pop_back();
+  EXPECT_TRUE(take());
+  EXPECT_EQ(holder(), FakeWorld::kHostId);
+}
+
 TEST_F(FenceTest, AReadOnlyMountDoesNotProveThatThisHostWroteTheNamespace) {
   world.superblock.has_mmp = false;
   start();
