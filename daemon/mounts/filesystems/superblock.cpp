@@ -37,7 +37,8 @@ Result<> parse(const DirectReader& device, const std::vector<std::uint8_t>& star
 
 std::chrono::seconds mmp_wait(const Superblock& superblock, bool alone) {
   if (!superblock.has_mmp) return {};
-  const int times = superblock.mmp_open ? 2 : alone ? 1 : 0;
+  const bool is_open = superblock.mmp_open || (superblock.mmp_claimed && !alone);  // to the kernel
+  const int times = is_open ? 2 : alone ? 1 : 0;
   return std::chrono::seconds(times * (2 * superblock.mmp_interval_s + 1));
 }
 

@@ -164,7 +164,8 @@ void VolumeSet::replace(const config::Config& wanted, std::vector<config::Step>&
     const auto current = find(step.volume);
     const bool leaves = config::takes_mount_away(step.action);
     const bool is_replaced = step.action == config::Action::Add || leaves;
-    if (leaves && step.refused.empty() && !is_released(*current)) step.refused = "it was asked up meanwhile";
+    const bool is_gone = leaves && is_released(*current) && !current->requests().is_recording();
+    if (leaves && step.refused.empty() && !is_gone) step.refused = "it was asked up meanwhile";
     if (current && (!is_replaced || !step.refused.empty())) {
       next.push_back(current);
       continue;

@@ -204,6 +204,10 @@ HostStore::HostStore(Host& host, std::string volume) : host_(host), volume_(std:
 
 asio::awaitable<Result<>> HostStore::pin(volumes::FilesystemIdentity identity) {
   auto work = [&host = host_, volume = volume_, identity]() -> Turn<void> {
+    if (identity == volumes::FilesystemIdentity{}) {
+      host.state.pins.erase(volume);
+      return Result<>();
+    }
     auto room = host.state.check_room("recording the volume's file system");
     if (room) host.state.pins[volume] = identity;
     return Result<>(std::move(room));

@@ -240,7 +240,7 @@ TEST_F(FenceTest, ADaemonStartedDuringAnOutageFindsItsFenceWhenTheLinkIsBack) {
   ASSERT_TRUE(becomes(State::Stalled));
   world.set_link("live");
   ASSERT_TRUE(becomes(State::Ready)) << reason();
-  EXPECT_TRUE(volume->status().fence.mmp);
+  EXPECT_TRUE(volume->status().mounted().has_mmp);
   run_until([&] { return world.count("probe") > 3; });
   EXPECT_EQ(volume->status().state, State::Ready);
   EXPECT_EQ(world.count("stop writing"), 0);

@@ -26,9 +26,9 @@ class ReaderTest : public VolumeTest {
 TEST_F(ReaderTest, AWriterThatAppearsAfterTheMountMarksTheVolumeWhichStaysReady) {
   start();
   ASSERT_TRUE(becomes(State::Ready));
-  EXPECT_FALSE(volume->status().foreign_writes);
+  EXPECT_FALSE(volume->status().mounted().foreign_writes);
   let_a_writer_open_it();
-  ASSERT_TRUE(run_until([&] { return volume->status().foreign_writes; }));
+  ASSERT_TRUE(run_until([&] { return volume->status().mounted().foreign_writes; }));
   ASSERT_TRUE(run_until([&] { return reason().find("being written by another host") == 0; }));
   EXPECT_EQ(volume->status().state, State::Ready);
   EXPECT_EQ(world.count("unmount"), 0);
@@ -50,11 +50,11 @@ TEST_F(ReaderTest, TheVolumeIsRemountedAndUnmarkedOnceTheWriterClosesIt) {
   start();
   ASSERT_TRUE(becomes(State::Ready));
   let_a_writer_open_it();
-  ASSERT_TRUE(run_until([&] { return volume->status().foreign_writes; }));
+  ASSERT_TRUE(run_until([&] { return volume->status().mounted().foreign_writes; }));
   let_the_writer_close_it();
   ASSERT_TRUE(run_until([&] { return world.count("mount ro") == 2; }));
   ASSERT_TRUE(becomes(State::Ready));
-  EXPECT_FALSE(volume->status().foreign_writes);
+  EXPECT_FALSE(volume->status().mounted().foreign_writes);
   EXPECT_EQ(reason(), "");
   EXPECT_TRUE(volume->status().history.outages().empty());
 }
@@ -79,7 +79,7 @@ TEST_F(ReaderTest, AnOutdatedMountInUseStaysMountedAndMarked) {
   let_the_writer_close_it();
   ASSERT_TRUE(run_until([&] { return reason().find("python3") != std::string::npos; }));
   EXPECT_EQ(volume->status().state, State::Ready);
-  EXPECT_TRUE(volume->status().foreign_writes);
+  EXPECT_TRUE(volume->status().mounted().foreign_writes);
   world.unmount_error.reset();
   EXPECT_TRUE(run_until([&] { return world.count("mount ro") == 2; }));
 }
