@@ -104,8 +104,13 @@ class HttpServer : public Server, public std::enable_shared_from_this<HttpServer
       co_await write(connection.stream, refusal, 11, false);
       co_return;
     }
+    struct Leaving {  // also if an exception ends it
+      HttpServer& server;
+      Connection& connection;
+      ~Leaving() { server.leave(connection); }
+    };
+    const Leaving leaving{*this, connection};
     co_await converse(connection.stream, *caller);
-    leave(connection);
   }
 
   bool enter(Connection& connection) {

@@ -99,11 +99,11 @@ TaskPtr Requests::take_part(const config::Dataset& dataset, const StageRequest& 
 
 // Replaces a staging that was for other requests.
 asio::awaitable<void> Requests::stage_again(TaskPtr& shared, const StageRequest& request) {
-  std::vector<TaskPtr> over = let_go({shared}, request.demand);
-  co_await end_holds(leases_, std::move(over));
   std::vector<TaskPtr> fresh;
-  const config::Dataset dataset = shared->dataset;
-  shared = take_part(dataset, request, fresh);
+  std::vector<TaskPtr> over = let_go({shared}, request.demand);
+  // At once: the others that it was too old for share the next one, which may end before those holds.
+  shared = take_part(shared->dataset, request, fresh);
+  co_await end_holds(leases_, std::move(over));
   for (const TaskPtr& task : fresh)
     launch(context_.executor, "staging " + task->dataset.name, attempts_.run(task));
 }
@@ -249,7 +249,13 @@ asio::awaitable<Outcome> Requests::wait_for(std::shared_ptr<Job> job, std::vecto
   json::array results;
   for (TaskPtr& task : tasks) {
     auto outcome = co_await outcome_of(job, task, request);
-    while (job->is_running() && (is_refused_for_others(*task, request) || is_older(*task, request))) {
+    bool may_be_gone = request.generation == 0;  // the copy that was in the last list of the cache
+    const auto is_gone = [&] {
+      return task->is_copy && !outcome && outcome.error().kind == Errc::Unavailable &&
+             std::exchange(may_be_gone, false);
+    };
+    while (job->is_running() &&
+           (is_refused_for_others(*task, request) || is_older(*task, request) || is_gone())) {
       co_await stage_again(task, request);
       watch(job, tasks, request);
       outcome = co_await outcome_of(job, task, request);

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <thread>
 
 #include "base/file.hpp"
 #include "base/file_system.hpp"
@@ -67,6 +68,18 @@ Result<> claim(const Remounted& mount) {
   return claim_by_mmp(mount.device, mount.host, mmp_wait(*superblock, true));
 }
 
+// Its programs wait for it, and the check needs an answer of the target, and perhaps of the daemon's next
+// probe.
+Result<> make_writable_again(const Remounted& mount, std::uint64_t stamp) {
+  const auto end = std::chrono::steady_clock::now() + kReopening;
+  for (;;) {
+    auto writable = make_writable(mount, stamp);
+    if (writable || writable.error().kind == Errc::Refused || std::chrono::steady_clock::now() >= end)
+      return writable;
+    std::this_thread::sleep_for(std::chrono::seconds(1));
+  }
+}
+
 }  // namespace
 
 Result<Closed> publish(const Remounted& mount, AfterPublish then) {
@@ -79,7 +92,7 @@ Result<Closed> publish(const Remounted& mount, AfterPublish then) {
   const auto before = read_published(target);
   if (!before) return fail_with(before.error(), doing);
   const Published published{(*before ? (*before)->generation : 0) + 1, host, rfc3339(now)};
-  if (auto may = check(); !may) return fail_with(may.error(), doing);
+  if (auto may = check(0); !may) return fail_with(may.error(), doing);
   if (auto written = write_published(target, published); !written) return fail_with(written.error(), doing);
   if (auto withdrawn = withdraw_writer(target); !withdrawn) return fail_with(withdrawn.error(), doing);
   if (auto closed = remount_read_only(*place, doing); !closed) {
@@ -93,22 +106,28 @@ Result<Closed> publish(const Remounted& mount, AfterPublish then) {
     done = set_device_read_only(device, true);
     if (!done) done = fail_with(done.error(), doing);
   }
-  if (!done || then == AfterPublish::Writable) {
-    auto writable = make_writable(mount);
-    if (done) done = std::move(writable);
+  if (!done) {
+    std::ignore = make_writable(mount);
+    return done.take_error();
   }
-  if (!done) return done.take_error();
-  return Closed{published, *stamp};
+  Closed closed{published, *stamp, ""};
+  if (then == AfterPublish::ReadOnly) return closed;
+  if (auto writable = make_writable_again(mount, *stamp); !writable) {
+    const auto left = find(target, device, doing);
+    if (!left || !is_read_only(*left->mount)) return writable.take_error();
+    closed.not_writable = writable.error().message();
+  }
+  return closed;
 }
 
-Result<> make_writable(const Remounted& mount) {
+Result<> make_writable(const Remounted& mount, std::uint64_t stamp) {
   const auto& [target, device, host, now, alone, check] = mount;
   const std::string doing = "making " + printable(target.native()) + " writable";
   const auto place = find(target, device, doing);
   if (!place) return place.take_error();
   if (auto set = set_device_read_only(device, false); !set) return fail_with(set.error(), doing);
   if (auto claimed = claim(mount); !claimed) return fail_with(claimed.error(), doing);
-  if (auto may = check(); !may) return fail_with(may.error(), doing);
+  if (auto may = check(stamp); !may) return fail_with(may.error(), doing);
   const KernelLog log;
   const MountOutcome outcome = call_remount(*place->mount, false);
   if (outcome.done()) return announce_writer(target, host, now);

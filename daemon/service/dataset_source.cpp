@@ -25,12 +25,13 @@ SourcePlace place_on_volume(const config::Dataset& dataset, const volumes::Volum
   SourcePlace place;
   const volumes::Status& status = volume.status();
   const volumes::CheckedMount& mount = *volume.context().checked;
-  if (status.foreign_writes)
+  if (status.mounted().foreign_writes)
     place.doubt = datasets::Doubt{status.reason.empty() ? "being written" : status.reason, mount.is_outdated};
   if (volumes::is_reader(volume.context())) {
     place.device = status.device;
     place.stamp = mount.stamp;
-    if (status.published && !place.doubt) place.generation = status.published->generation;
+    const auto& published = status.mounted().published;
+    if (published && !place.doubt) place.generation = published->generation;
   }
   place.is_exchanged = volumes::is_reader(volume.context()) || volume.settings().nfs.has_value();
   if (const auto& nfs = volume.settings().nfs) place.origin = "nfs " + nfs->host + ":" + nfs->path;

@@ -51,7 +51,9 @@ class Release {
     std::string said = "volume " + volume_.name + ": ";
     said += co_await unmount();
     // Namespaces of one subsystem share one connection: the last of them ends it, if it is no longer needed.
-    if (--link_.volumes == 0 && volume_.nvme && !link_.is_needed) said += co_await disconnect();
+    --link_.volumes;
+    const auto loose = volume_.nvme ? loose_connection(link_, volume_) : std::nullopt;
+    if (loose) said += co_await disconnect(*loose);
     co_return said;
   }
 
@@ -79,8 +81,9 @@ class Release {
       const auto answer = co_await probe();
       answers = answer.has_value();
       if (answers && volume_.nvme && !mounts::is_read_only(*standing.top)) {
+        volumes::OnDisk there{answer->uuid, answer->being_written};
         const auto same = co_await volumes::check_not_exchanged(
-            seams_, volume_, *standing.own, device_, answer->uuid, reason_ == ReleaseReason::Shutdown);
+            seams_, volume_, *standing.own, device_, std::move(there), reason_ == ReleaseReason::Shutdown);
         if (!same) co_return leave_exchanged(same.error());
       }
     }
@@ -153,14 +156,12 @@ class Release {
   }
 
   // Once its device is disconnected, an unmount writes nothing. Newer kernels flush a file system whose
-  // device is removed in good order, hence its writing has been stopped.
+  // device is removed in good order, hence only if its writing has been stopped.
   std::string leave_exchanged(const Error& stays) {
-    if (reason_ == ReleaseReason::Asked) {
-      link_.is_needed = true;
-      return stays.message();
-    }
-    link_.is_given_up = true;
-    return stays.what + ": cut off";
+    const bool is_stopped = stays.kind == Errc::Refused;
+    const bool is_given_up = reason_ == ReleaseReason::Shutdown && is_stopped;
+    (is_given_up ? link_.is_given_up : link_.is_needed) = true;
+    return is_given_up ? stays.what + ": its writing was stopped" : stays.message();
   }
 
   // A shutdown can't wait for a silent target: waiting requests must fail, so that programs end. For a block
@@ -185,10 +186,10 @@ class Release {
 
   // By force only from a silent target, or from an exchanged disk: the data can't be saved, and its users
   // would delay the shutdown.
-  asio::awaitable<std::string> disconnect() {
+  asio::awaitable<std::string> disconnect(volumes::LooseConnection connection) {
     const bool by_force = reason_ == ReleaseReason::Shutdown && (link_.is_given_up || !has_live_link());
     const auto users = by_force ? nvmetcp::Users::CutOff : nvmetcp::Users::Spared;
-    const auto done = co_await volumes::disconnect_subsystem(seams_, volume_.nvme->subsystem, users);
+    const auto done = co_await volumes::disconnect(seams_, std::move(connection), users);
     std::string said;
     for (const std::string& controller : done.controllers) said += ", " + controller + " disconnected";
     co_return said + (done.outcome ? "" : ", " + done.outcome.error().what);
@@ -248,7 +249,9 @@ bool release_all(const config::Config& config, const std::string& program,
                          return !one.mount.empty() && one.nvme->subsystem == volume.nvme->subsystem;
                        });
     if (stays && reason == ReleaseReason::Asked) links[i]->is_needed = true;
-    auto seams = volumes::worker_seams(runner, snapshot, volume.name, state_dir / "volumes", no_others);
+    // The others are named after a path, and have no records.
+    const std::string name = i < config.volumes.size() ? volume.name : "." + std::to_string(i);
+    auto seams = volumes::worker_seams(runner, snapshot, name, state_dir / "volumes", no_others);
     know_controllers(seams, config, volume);
     asio::co_spawn(context, release_one(std::move(seams), volume, links[i], clock, reason, all_gone),
                    stop_after_the_last);

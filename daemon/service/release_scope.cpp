@@ -31,6 +31,12 @@ void know_controllers(const volumes::Seams& seams, const config::Config& config,
   }
 }
 
+std::optional<volumes::LooseConnection> loose_connection(const SharedLink& link,
+                                                         const config::Volume& volume) {
+  if (link.volumes > 0 || link.is_needed) return std::nullopt;
+  return volumes::LooseConnection(volume.nvme->subsystem);
+}
+
 std::vector<std::shared_ptr<SharedLink>> links_of(const config::Config& config,
                                                   const std::vector<config::Volume>& volumes) {
   // A volume outside the configuration has no target: it uses its subsystem's first link.

@@ -7,7 +7,7 @@
 
 #include "daemon/config/model.hpp"
 #include "daemon/host_snapshot.hpp"
-#include "daemon/volumes/seams/seams.hpp"
+#include "daemon/volumes/release_step.hpp"
 
 namespace spark {
 
@@ -17,6 +17,10 @@ struct SharedLink {
   bool is_needed = false;    // one of its volumes stays mounted
   bool is_given_up = false;  // one of its volumes can't be unmounted: no answer, or its disk was exchanged
 };
+
+// None: one of its volumes is not released yet, or stays mounted.
+std::optional<volumes::LooseConnection> loose_connection(const SharedLink& link,
+                                                         const config::Volume& volume);
 
 // One for each volume; volumes of one subsystem of one target share it.
 std::vector<std::shared_ptr<SharedLink>> links_of(const config::Config& config,

@@ -87,7 +87,7 @@ asio::awaitable<Result<mounts::Closed>> SimulatedMounts::publish(volumes::Remoun
   } else if (auto pinned = co_await pin_published(true, storage.stamp); !pinned) {
     co_return pinned.take_error();
   }
-  co_return mounts::Closed{*storage.published, storage.stamp};
+  co_return mounts::Closed{*storage.published, storage.stamp, ""};
 }
 
 asio::awaitable<Result<>> SimulatedMounts::make_writable(volumes::Remount mount) {

@@ -17,7 +17,7 @@ namespace spark::volumes {
 // that of the volume's file system, and this host may use it as configured. It ends when the mount table
 // shows another mount (VolumeContext::look_at_mount). All knowledge about this mount is here, so that nothing
 // outlives it.
-struct CheckedMount {
+struct CheckedMount : MountedFacts {
   explicit CheckedMount(OwnMount its_mount) : mount(std::move(its_mount)) {}
 
   OwnMount mount;
@@ -26,7 +26,6 @@ struct CheckedMount {
   bool is_writer = false;
   bool is_changing_writing = false;  // a worker publishes it, or makes it writable again
   unsigned changes = 0;              // how often that has begun or ended
-  FenceStatus fence;                 // for a writer
 
   std::uint64_t stamp = 0;   // of the superblock, for a reader: when it was mounted; 0 means unknown
   bool is_outdated = false;  // a writer has closed a newer state
@@ -43,8 +42,5 @@ struct CheckedMount {
   bool is_exchanged = false;  // another file system was found on its device
   std::string fence_lost;     // why this host may not write, while it is still mounted
 };
-
-// Shared with steps in progress, which may outlast it.
-using CheckedMountPtr = std::shared_ptr<CheckedMount>;
 
 }  // namespace spark::volumes

@@ -114,6 +114,16 @@ bool is_reader(const VolumeContext& volume) {
   return volume.settings.nvme && (volume.settings.access == config::Access::ReadOnly || is_published(volume));
 }
 
+Error asked_down(const VolumeContext& volume) {
+  return {Errc::Cancelled, "volume " + volume.settings.name + " was asked down meanwhile", ""};
+}
+
+Result<> check_not_changing(const VolumeContext& volume) {
+  if (!volume.checked || !volume.checked->is_changing_writing) return {};
+  return fail(Errc::Unavailable,
+              "volume " + volume.settings.name + " is being published, or made writable again", "try again");
+}
+
 std::string namespace_name(const VolumeContext& volume) {
   return "namespace " + std::to_string(volume.settings.nvme->nsid) + " of " +
          printable(volume.settings.nvme->subsystem);

@@ -44,8 +44,7 @@ class VolumeContext {
   const Timings timings;
 
   Status status;  // each component writes its results here
-  // The current mount; null: there is none, or it was not checked.
-  CheckedMountPtr checked;
+  CheckedMountPtr& checked = status.checked;
   Attempts attempts;
   Backoff backoff;  // between attempts to bring it up
   bool wanted_up = true, stopped = false;
@@ -90,6 +89,10 @@ std::shared_ptr<std::optional<Result<>>> start_flush(VolumeContext& volume, OwnM
 bool is_published(const VolumeContext& volume);
 // Another host may write it: data is consistent only while the superblock's stamp does not change.
 bool is_reader(const VolumeContext& volume);
+// A step ended because an operator asked for the opposite.
+Error asked_down(const VolumeContext& volume);
+// Unavailable while it is being published or made writable.
+Result<> check_not_changing(const VolumeContext& volume);
 // "namespace 1 of raid5-data"
 std::string namespace_name(const VolumeContext& volume);
 // Describes a file system with recorded errors, with the next step for an operator: the daemon never repairs.

@@ -9,7 +9,7 @@
 namespace spark::volumes {
 namespace {
 
-// Where a device is still mounted; empty means nowhere. A writer there needs the reservation.
+// Where a device is still mounted; empty means nowhere.
 Result<std::string> where_mounted(const Seams& seams, dev_t device) {
   const auto& table = seams.mounts.mount_table();
   if (!table) return table.take_error();
@@ -35,9 +35,32 @@ asio::awaitable<Result<>> unmount(const Seams& seams, const config::Volume& volu
 
 }  // namespace
 
+Error mounted_before(const Seams& seams, const config::Volume& volume, const std::string& device) {
+  const auto block = seams.snapshot.find_namespace(volume.nvme->subsystem, volume.nvme->nsid);
+  const std::string where = block ? where_mounted(seams, block->device_number).value_or("") : "";
+  return {
+      Errc::Refused,
+      printable(device) + " is not mounted: " +
+          (where.empty() ? "a program has it, or a mount that this host's mount table does not show, as in a "
+                           "container or after `umount -l`,"
+                         : "the device is mounted at " + where + ",") +
+          " perhaps in a state that is older than another host's writes",
+      where.empty() ? "end that first" : "unmount it there first: umount " + where};
+}
+
 std::string hint_of_force(const config::Volume& volume) {
+  if (volume.nvme) {
+    return "if its target is gone for good, `sudo nvme disconnect -n " + printable(volume.nvme->subsystem) +
+           "` ends the mount, and unwritten data is lost; then `sudo spark-stage volumes down " +
+           volume.name + "`";
+  }
   return "if its server is gone for good, `sudo spark-stage volumes down " + volume.name +
          " --force` unmounts it; writes that the server has not received are lost";
+}
+
+std::string expected_uuid(const Seams& seams, const config::Volume& volume) {
+  const std::string& configured = volume.nvme->filesystem_uuid;
+  return configured.empty() ? seams.store.pinned_identity().value_or(FilesystemIdentity{}).uuid : configured;
 }
 
 bool wants_fence(const config::Volume& volume) {
@@ -95,7 +118,7 @@ asio::awaitable<GivenBack> give_back_reservation(const Seams& seams, const confi
     given.still_reserved = failed + (block ? "no path to the target is live" : block.error().message());
     co_return given;
   }
-  const auto elsewhere = where_mounted(seams, block->device_number);
+  const auto elsewhere = where_mounted(seams, block->device_number);  // a writer there needs it
   if (!elsewhere || !elsewhere->empty()) {
     given.still_reserved = failed + (elsewhere ? "the device is mounted at " + *elsewhere + " too"
                                                : elsewhere.error().message());
@@ -115,17 +138,17 @@ asio::awaitable<std::string> mounted_filesystem(const Seams& seams, OwnMount mou
 }
 
 asio::awaitable<Result<>> check_not_exchanged(const Seams& seams, const config::Volume& volume,
-                                              OwnMount mount, std::string device, std::string uuid,
+                                              OwnMount mount, std::string device, OnDisk there,
                                               bool is_cut_off) {
   const std::string reported = co_await mounted_filesystem(seams, mount);
-  std::string mounted = reported;
-  if (mounted.empty()) mounted = seams.store.pinned_identity().value_or(FilesystemIdentity{}).uuid;
-  if (mounted.empty()) mounted = volume.nvme->filesystem_uuid;
-  if (mounted.empty() || mounted == uuid) co_return Result<>{};
+  const std::string mounted = reported.empty() ? expected_uuid(seams, volume) : reported;
+  // The record may be of an earlier file system: the mounted one is open for writing.
+  const bool is_its = mounted.empty() || mounted == there.uuid || (reported.empty() && there.being_written);
+  if (is_its) co_return Result<>{};
   Result<> stopped = fail(Errc::Unavailable, "the kernel does not say which one it has mounted");
   if (is_cut_off || !reported.empty()) stopped = co_await seams.device.stop_writing(mount, device);
   co_return fail(
-      Errc::Refused,
+      stopped ? Errc::Refused : Errc::Unavailable,
       volume.mount.native() + " is not unmounted: " + printable(device) + " holds another file system than " +
           mounted + ", which is mounted, and its unmount would write to it" +
           (stopped ? "" : "; " + stopped.error().what),
@@ -135,14 +158,14 @@ asio::awaitable<Result<>> check_not_exchanged(const Seams& seams, const config::
               : "try again");
 }
 
-bool is_connection_shared(const Seams& seams, const config::Volume& volume) {
+std::optional<LooseConnection> loose_connection(const Seams& seams, const config::Volume& volume) {
   const std::string& subsystem = volume.nvme->subsystem;
   const auto& table = seams.mounts.mount_table();
   const auto ours = seams.snapshot.controllers(subsystem);
-  if (!table || !ours || seams.neighbours.subsystem_shared()) return true;
+  if (!table || !ours || seams.neighbours.subsystem_shared()) return std::nullopt;
   const auto block = seams.snapshot.find_namespace(subsystem, volume.nvme->nsid);
   const auto strangers = seams.snapshot.strangers(subsystem);
-  return std::ranges::any_of(*table, [&](const mounts::Mount& one) {
+  const bool is_in_use = std::ranges::any_of(*table, [&](const mounts::Mount& one) {
     if (block && one.device_number == block->device_number) return false;
     const auto owner = seams.snapshot.owner_of_device(one.device_number);
     if (!owner || owner->subsystem != subsystem) return false;
@@ -152,12 +175,13 @@ bool is_connection_shared(const Seams& seams, const config::Volume& volume) {
     };
     return leads_there(*ours) || !leads_there(strangers);  // a partition: neither
   });
+  return is_in_use ? std::nullopt : std::optional(LooseConnection(subsystem));
 }
 
-asio::awaitable<Disconnected> disconnect_subsystem(const Seams& seams, std::string subsystem,
-                                                   nvmetcp::Users users) {
+asio::awaitable<Disconnected> disconnect(const Seams& seams, LooseConnection connection,
+                                         nvmetcp::Users users) {
   Disconnected done;
-  const auto all = seams.snapshot.controllers(subsystem);
+  const auto all = seams.snapshot.controllers(connection.subsystem());
   if (!all) {
     done.outcome = fail(all.error());
     co_return done;

@@ -2,11 +2,22 @@
 // mount at its mount point is its own, unmount it; then release the reservation; then disconnect.
 #pragma once
 
+#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "daemon/config/model.hpp"
 #include "daemon/volumes/seams/seams.hpp"
+
+namespace spark {
+struct SharedLink;  // of `spark-staged release`
+namespace volumes {
+class LooseConnection;
+}
+std::optional<volumes::LooseConnection> loose_connection(const SharedLink& link,
+                                                         const config::Volume& volume);
+}  // namespace spark
 
 namespace spark::volumes {
 
@@ -26,7 +37,7 @@ struct Released {
 asio::awaitable<Result<Released>> release_mount(const Seams& seams, const config::Volume& volume,
                                                 OnDown on_down = OnDown::Disconnect);
 
-// The next step for an NFS volume whose server does not answer.
+// The next step for a volume whose server or target does not answer.
 std::string hint_of_force(const config::Volume& volume);
 
 // Releases an exclusive volume's reservation, once nothing of it is mounted. If the target does not answer,
@@ -37,6 +48,11 @@ struct GivenBack {
 };
 asio::awaitable<GivenBack> give_back_reservation(const Seams& seams, const config::Volume& volume);
 
+// Refused: the volume's device is mounted already, or another program has it. The kernel has one file system
+// in memory for all mounts of a device, so a new one would show the state that the older one had, whatever
+// another host has written since.
+Error mounted_before(const Seams& seams, const config::Volume& volume, const std::string& device);
+
 // Whether other writers are to be kept out; and whether by a reservation, if its namespace supports it.
 bool wants_fence(const config::Volume& volume);
 bool wants_reservation(const config::Volume& volume);
@@ -46,16 +62,35 @@ bool has_live_path(const Seams& seams, const config::Volume& volume);
 // The UUID of the file system that is mounted: its device holds another one if the disk was exchanged below
 // the mount. Empty: the kernel does not say, or does not answer.
 asio::awaitable<std::string> mounted_filesystem(const Seams& seams, OwnMount mount);
-// Before a flush or an unmount of a writable mount, whose device holds file system `uuid`: Refused if that is
-// another one, which they would write to. If the kernel does not say which one is mounted, it is the one that
-// was mounted last; if it does, or the mount is then cut off, writing has been stopped.
+// The UUID of the volume's file system, as configured, or as pinned at its first mount; empty means none yet.
+std::string expected_uuid(const Seams& seams, const config::Volume& volume);
+struct OnDisk {
+  std::string uuid;
+  bool being_written = false;
+};
+// Before a flush or an unmount of a writable mount: an error if its device holds another file system, which
+// they would write to. If the kernel does not say which one is mounted, it is the expected one, unless the
+// one on the disk is open. Refused: writing has been stopped, because the kernel says so, or the mount is cut
+// off next.
 asio::awaitable<Result<>> check_not_exchanged(const Seams& seams, const config::Volume& volume,
-                                              OwnMount mount, std::string device, std::string uuid,
+                                              OwnMount mount, std::string device, OnDisk there,
                                               bool is_cut_off);
 
-// Whether another volume needs the volume's connection, or another namespace of its subsystem on the same
-// target is mounted; true if that can't be read.
-bool is_connection_shared(const Seams& seams, const config::Volume& volume);
+// Proof that nothing else needs a volume's connection. A disconnect takes it.
+class LooseConnection {
+ public:
+  const std::string& subsystem() const { return subsystem_; }
+
+ private:
+  friend std::optional<LooseConnection> loose_connection(const Seams& seams, const config::Volume& volume);
+  friend std::optional<LooseConnection> spark::loose_connection(const SharedLink& link,
+                                                                const config::Volume& volume);
+  explicit LooseConnection(std::string subsystem) : subsystem_(std::move(subsystem)) {}
+  std::string subsystem_;
+};
+// None: another volume needs it, or another namespace of its subsystem on the same target is mounted, or that
+// can't be read.
+std::optional<LooseConnection> loose_connection(const Seams& seams, const config::Volume& volume);
 
 // Disconnects every controller of the subsystem that this host created, unless another program keeps it.
 // Returns the names of the disconnected ones, and the first failure, after all were tried.
@@ -63,7 +98,7 @@ struct Disconnected {
   std::vector<std::string> controllers;
   Result<> outcome;
 };
-asio::awaitable<Disconnected> disconnect_subsystem(const Seams& seams, std::string subsystem,
-                                                   nvmetcp::Users users);
+asio::awaitable<Disconnected> disconnect(const Seams& seams, LooseConnection connection,
+                                         nvmetcp::Users users);
 
 }  // namespace spark::volumes

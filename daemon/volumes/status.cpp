@@ -1,6 +1,7 @@
 #include "daemon/volumes/status.hpp"
 
 #include "base/text.hpp"
+#include "daemon/volumes/checked_mount.hpp"
 
 namespace spark::volumes {
 namespace {
@@ -30,10 +31,11 @@ json::array outages_of(const History& history) {
   return outages;
 }
 
-json::value fence_of(const config::Volume& volume, const FenceStatus& fence) {
+json::value fence_of(const config::Volume& volume, const Status& status) {
   if (!volume.nvme || volume.access != config::Access::Exclusive) return nullptr;
-  return json::object{
-      {"reservation", fence.reservation}, {"mmp", fence.mmp}, {"held_by", text_or_null(fence.held_by)}};
+  return json::object{{"reservation", status.fence.reservation},
+                      {"mmp", status.mounted().has_mmp},
+                      {"held_by", text_or_null(status.fence.held_by)}};
 }
 
 json::value published_of(const std::optional<mounts::Published>& published) {
@@ -89,6 +91,11 @@ const char* to_string(State state) {
   return "unknown";
 }
 
+const MountedFacts& Status::mounted() const {
+  static const MountedFacts kNone;
+  return checked ? *checked : kNone;
+}
+
 void Status::warn(Warning kind, std::string sentence) {
   if (sentence.empty()) {
     warnings.erase(kind);
@@ -106,7 +113,8 @@ void Status::forget_connection() {
 std::vector<std::string> all_warnings(const Status& status) {
   std::vector<std::string> warnings;
   for (const auto& [kind, sentence] : status.warnings) warnings.push_back(sentence);
-  for (const std::string& sentence : {status.pending, status.insecure, status.damage, status.bare}) {
+  for (const std::string& sentence :
+       {status.pending, status.insecure, status.mounted().damage, status.bare}) {
     if (!sentence.empty()) warnings.push_back(sentence);
   }
   if (status.drives && !status.drives->smart.critical.empty()) {
@@ -157,9 +165,9 @@ json::object to_json(const config::Volume& volume, const Status& status) {
                                       {"uuid", text_or_null(status.filesystem_uuid)}}},
           {"subsystem", volume.nvme ? text_or_null(volume.nvme->subsystem) : json::value(nullptr)},
           {"namespace", volume.nvme ? json::value(volume.nvme->nsid) : json::value(nullptr)},
-          {"fence", fence_of(volume, status.fence)},
-          {"foreign_writes", status.foreign_writes},
-          {"published", published_of(status.published)},
+          {"fence", fence_of(volume, status)},
+          {"foreign_writes", status.mounted().foreign_writes},
+          {"published", published_of(status.mounted().published)},
           {"paths", std::move(paths)},
           {"warnings", std::move(warnings)},
           {"reconnects", status.history.reconnects()},

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -26,12 +27,22 @@ struct PathStatus {
   std::string owner{};  // the controller's owner (nvmetcp/sysfs/registry.hpp); empty means none
 };
 
-// The fences of an exclusive volume.
+// The holder of an exclusive volume's namespace at the last look.
 struct FenceStatus {
-  bool reservation = false;  // this host holds the namespace's reservation
-  bool mmp = false;          // the file system has multi-mount protection
+  bool reservation = false;  // this host holds it
   std::string held_by;       // another host that holds the volume, as far as known; empty means none
 };
+
+// What is known of the mounted file system, and shown.
+struct MountedFacts {
+  bool has_mmp = false;                        // multi-mount protection
+  std::optional<mounts::Published> published;  // none: not known
+  // A read-only mount is outdated or being written on the device: the volume's `reason` has the details.
+  bool foreign_writes = false;
+  std::string damage;  // a sentence: errors recorded in it; empty means none
+};
+struct CheckedMount;
+using CheckedMountPtr = std::shared_ptr<CheckedMount>;  // shared with steps in progress, which may outlast it
 
 // Deviations from the configuration that do not prevent use. Each kind has one owner, which sets it again at
 // each of its checks; those of the mount end with it.
@@ -58,20 +69,19 @@ struct Status {
   std::string device;  // "/dev/nvme3n1", empty if there is none
   std::string filesystem_type, filesystem_uuid;
   FenceStatus fence;
-  std::optional<mounts::Published> published;  // from the mounted file system
-  // A read-only mount is outdated or being written on the device: `reason` has the details.
-  bool foreign_writes = false;
+  // The current mount; null: there is none, or it was not checked.
+  CheckedMountPtr checked;
   std::vector<PathStatus> paths;
   std::map<Warning, std::string> warnings;  // sentences; see warn()
   std::string pending;               // a sentence: changes that a reload could not make; empty means none
   std::optional<Intent> taken_down;  // by an operator, to stay so; none means that it should be up
-  std::string damage;    // a sentence: errors recorded in the mounted file system; empty means none
   std::string insecure;  // a sentence: a path without the keys, or of another target; empty means none
   std::string bare;      // a sentence: a problem with the mount point itself; empty means none
   std::optional<DriveStatus> drives;  // none: NFS, not queried yet, or not reported by the target
   History history;
   Latencies probes;
 
+  const MountedFacts& mounted() const;  // none without a checked mount
   // An empty sentence withdraws the warning.
   void warn(Warning kind, std::string sentence);
   // The connection is gone, and with it all that was found on it.

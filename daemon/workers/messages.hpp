@@ -29,15 +29,16 @@ SPARK_MESSAGE(ReservationState, (hold, holder, cloned_id, former_key, restarted)
 
 namespace spark::mounts {
 
-SPARK_MESSAGE(Superblock, (type, uuid, label, partition_table, bytes, filesystem_bytes, being_written,
-                           has_mmp, mmp_interval_s, mmp_node, mmp_open, damage, stamp, mounts, read_us));
+SPARK_MESSAGE(Superblock,
+              (type, uuid, label, partition_table, bytes, filesystem_bytes, being_written, has_mmp,
+               mmp_interval_s, mmp_node, mmp_open, mmp_claimed, is_claimed, damage, stamp, mounts, read_us));
 SPARK_MESSAGE(DeadMount, (device, detach, id));
 SPARK_MESSAGE(MountRequest, (source, target, type, read_only, options, keeps_journal, claim_as, uuid,
                              replaces, claim_s, may_hide_files));
 SPARK_MESSAGE(Guard, (is_ours, gap, files));
 SPARK_MESSAGE(MountNumbers, (id, device));
 SPARK_MESSAGE(Published, (generation, host, at));
-SPARK_MESSAGE(Closed, (published, stamp));
+SPARK_MESSAGE(Closed, (published, stamp, not_writable));
 SPARK_MESSAGE(MountedState, (is_shut_down, uuid, damage, published, is_written_since));
 
 }  // namespace spark::mounts

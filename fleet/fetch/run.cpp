@@ -169,7 +169,18 @@ std::optional<Choice> ExchangeRun::next(From first) {
   const auto now = std::chrono::steady_clock::now();
   const auto choice = schedule_.next(first, now);
   if (!choice && schedule_.is_hopeless(now)) {
-    error_ = Error{Errc::Unavailable, "its volume is away, and no peer has all of it", ""};
+    std::string hint;
+    for (std::size_t peer = 0; peer < exchange_.peers.size(); ++peer) {
+      const bool is_doubted = std::ranges::any_of(open_, [&](const auto& open) {
+        const auto& doubt = open.second->doubt;
+        return doubt &&
+               std::ranges::any_of(doubt->pieces, [&](const auto& one) { return one.second.peer == peer; });
+      });
+      if (is_doubted)
+        hint += (hint.empty() ? "wrong bytes came; verify the copy on " : " and on ") +
+                printable(exchange_.peers[peer]->name());
+    }
+    error_ = Error{Errc::Unavailable, "its volume is away, and no peer has all of it", hint};
     job_.context.end->fail();
   }
   if (!choice || choice->peer) return choice;

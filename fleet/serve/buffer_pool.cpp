@@ -8,7 +8,7 @@ BufferPool::Loan BufferPool::take(const std::string& name) {
   std::unique_lock lock(mutex_);
   Client& client = clients_[name];
   ++client.waiting;
-  changed_.wait(lock, [&] { return !has_share(client); });
+  changed_.wait(lock, [&] { return !has_share(client) && (!free_.empty() || made_ < kMost * most_); });
   --client.waiting;
   if (free_.empty()) {
     try {

@@ -25,12 +25,14 @@ class BufferPool {
   using Loan = std::unique_ptr<staging::IoBuffer, GiveBack>;
   using Make = std::function<std::unique_ptr<staging::IoBuffer>()>;
 
+  static constexpr std::size_t kMost = 4;  // times `most`: as many buffers as there may ever be
+
   // Makes each of `most` buffers when it is first needed, and keeps it.
   BufferPool(std::size_t most, Make make) : most_(most), make_(std::move(make)) { free_.reserve(most); }
 
   // Waits while the client has its share: the buffers, divided by the clients that have or await one, and at
   // least one. Slow clients that took all of them before do not keep it from another one, which gets an extra
-  // buffer then. Throws what `make` throws.
+  // buffer then, up to kMost times as many; beyond that it waits. Throws what `make` throws.
   Loan take(const std::string& client);
   std::size_t in_use() const;
 

@@ -78,9 +78,15 @@ void PublishedCopies::look_into_catalog() {
   staging::CacheFolder folder(cache_);
   const auto id = folder.id();
   if (!id || !folder.hold(*id)) return;
-  const auto catalog = staging::Catalog::open(state_dir_);
-  const auto cache_of_catalog = catalog ? (*catalog)->cache_id() : fail(catalog.error());
-  if (cache_of_catalog && *cache_of_catalog == *id) look_into(folder, **catalog);
+  // Kept open: the last program that closes it deletes files beside it.
+  if (!catalog_ || catalog_->is_image()) {
+    auto opened = staging::Catalog::open(state_dir_);
+    if (!opened) return;
+    catalog_ = std::move(*opened);
+  }
+  const auto cache_of_catalog = catalog_->cache_id();
+  if (cache_of_catalog && *cache_of_catalog == *id) look_into(folder, *catalog_);
+  if (!cache_of_catalog) catalog_.reset();
 }
 
 void PublishedCopies::look_into(const staging::CacheFolder& folder, staging::Catalog& catalog) {

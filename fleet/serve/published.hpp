@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <set>
@@ -47,7 +48,8 @@ class PublishedCopies {
  private:
   std::filesystem::path cache_, state_dir_;
   std::set<std::string> folders_;
-  std::mutex looking_;  // locked before mutex_
+  std::mutex looking_;                         // guards catalog_; locked before mutex_
+  std::unique_ptr<staging::Catalog> catalog_;  // while it is open
   mutable std::mutex mutex_;
   std::map<std::filesystem::path, Copy> copies_;  // key: the manifest's path
   bool is_naming_ = false;                        // so that each manifest is read once

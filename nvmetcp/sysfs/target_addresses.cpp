@@ -7,7 +7,7 @@
 namespace spark::nvmetcp {
 
 void TargetAddresses::restrict_to(const std::vector<Portal>& portals) {
-  numeric_.emplace();
+  if (!numeric_) numeric_ = std::make_shared<std::vector<Portal>>();
   for (const Portal& portal : portals) {
     if (is_numeric(portal.address)) learn(portal);
   }

@@ -2,14 +2,15 @@
 // subsystem of the same NQN. The kernel treats subsystems of one NQN as one.
 #pragma once
 
-#include <optional>
+#include <memory>
 #include <vector>
 
 #include "nvmetcp/types.hpp"
 
 namespace spark::nvmetcp {
 
-// Until the target is named, every address counts: for programs that only release connections.
+// Until the target is named, every address counts: for programs that only release connections. Copies made
+// after that share what they learn.
 class TargetAddresses {
  public:
   // Its portals, as configured. A host name counts once the addresses are learned that it leads to.
@@ -23,7 +24,7 @@ class TargetAddresses {
   std::vector<Controller> strangers(const std::vector<Controller>& all) const;
 
  private:
-  std::optional<std::vector<Portal>> numeric_;
+  std::shared_ptr<std::vector<Portal>> numeric_;
 };
 
 }  // namespace spark::nvmetcp

@@ -113,11 +113,15 @@ Result<> CacheFolder::check_answers() const {
   constexpr std::size_t kPage = 4096;
   alignas(kPage) char page[kPage];
   const std::filesystem::path file = path_ / kIdFile;
-  UniqueFd fd(::open(file.c_str(), O_RDONLY | O_DIRECT | O_NOFOLLOW | O_CLOEXEC));
-  if (!fd && errno == EINVAL) fd.reset(::open(file.c_str(), O_RDONLY | O_NOFOLLOW | O_CLOEXEC));
-  errno = fd ? 0 : errno;
-  if (fd && ::pread(fd.get(), page, sizeof page, 0) > 0) return {};
-  auto error = fail_errno(fd && errno == 0 ? EIO : errno, "reading " + printable(file.native()),
+  int number = EINVAL;
+  for (const int how : {O_DIRECT, 0}) {
+    if (number != EINVAL) break;  // EINVAL: not past the page cache, or not in pages of this size
+    const UniqueFd fd(::open(file.c_str(), O_RDONLY | O_NOFOLLOW | O_CLOEXEC | how));
+    errno = fd ? EIO : errno;
+    if (fd && ::pread(fd.get(), page, sizeof page, 0) > 0) return {};
+    number = errno;
+  }
+  auto error = fail_errno(number, "reading " + printable(file.native()),
                           "the cache's drive does not answer, or is not mounted");
   error.value().kind = Errc::Unavailable;
   return error;

@@ -135,8 +135,6 @@ Result<> CacheStore::recover_key(const std::string& key, PartialArea& area, Tras
     if (auto completed = recover_publishing(place, area); !completed) return completed;
     if (auto entered = enter_unknown(key, generation); !entered) return entered;
   }
-  if (const auto all = rows_of(key); !found->empty() && all && all->size() > 1)
-    static_cast<void>(recount(*this, all->front().dataset));  // else what they share counts several times
   if (auto linked = dataset.empty() ? Result<>() : update_link(dataset); !linked) return linked;
   auto noted = catalog_->set_trouble(key, deleted ? "" : deleted.error().message());
   return noted || noted.error().kind == Errc::NoSpace ? Result<>() : std::move(noted);
@@ -155,7 +153,15 @@ Result<> CacheStore::enter_unknown(const std::string& key, std::uint64_t generat
     return {};
   const auto summary = summary_of(*manifest, block_of(folder_.path()));
   if (!summary) return summary.take_error();
-  return enter(manifest->header(), generation, *summary, 0, std::nullopt);
+  const std::string& dataset = manifest->header().dataset;
+  const auto rows = ready_generations(dataset);
+  if (!rows) return rows.take_error();
+  Origin origin;
+  std::set<std::uint64_t> all{generation};
+  for (const GenerationRow& row : *rows) all.insert(row.generation);
+  if (all.size() > 1)
+    if (auto each = count_each(folder_, dataset, all)) origin.allocated = std::move(*each);
+  return enter(manifest->header(), generation, *summary, origin);
 }
 
 Result<std::vector<GenerationRow>> CacheStore::generations() {
@@ -175,7 +181,7 @@ Result<std::vector<GenerationRow>> CacheStore::ready_generations(const std::stri
 }
 
 Result<> CacheStore::enter(const ManifestHeader& header, std::uint64_t generation, const Summary& summary,
-                           double stage_seconds, std::optional<BytesFrom> from) {
+                           const Origin& origin) {
   GenerationRow row;
   row.dataset = header.dataset;
   row.source_generation = header.source_generation;
@@ -186,14 +192,20 @@ Result<> CacheStore::enter(const ManifestHeader& header, std::uint64_t generatio
   row.allocated = summary.footprint.bytes;
   row.inodes = summary.footprint.inodes;
   row.files = summary.files;
-  row.stage_seconds = stage_seconds;
-  row.from = from;
+  row.stage_seconds = origin.stage_seconds;
+  row.from = origin.from;
   row.hash = summary.hash;
   row.staged_at = row.last_used = row.good_at = now();
   if (summary.good_at != 0)
     row.good_at = std::min(row.good_at, WallTime(std::chrono::seconds(summary.good_at)));
-  const CopiedFrom origin{header.source, header.file_system, summary.files > 0};
-  if (auto put = catalog_->put(row, origin); !put) return put;
+  // All or nothing: on a full drive, what it shares would be counted twice for ever.
+  const auto put_all = [&]() -> Result<> {
+    auto put = catalog_->put(row, {header.source, header.file_system, summary.files > 0});
+    for (const auto& [one, bytes] : origin.allocated)
+      if (put) put = catalog_->set_allocated(row.dataset, one, bytes);
+    return put ? catalog_->drop_reservation(row.dataset) : std::move(put);
+  };
+  if (auto put = catalog_->exclusively(put_all); !put) return put;
   if (auto go_on = after(step_, "committed"); !go_on) return go_on;
   if (auto linked = update_link(row.dataset); !linked) return linked;
   return after(step_, "linked");
@@ -214,12 +226,13 @@ Result<> CacheStore::note_verified(const GenerationRow& row, const std::string& 
   auto noted = damage_.change(row.dataset, [&](Damage& now) {
     if (damage.empty()) {
       // What was found meanwhile may be of files that were read before.
-      if (now.revision == 0 || now.revision != known.revision) return false;
+      if (now.revision == 0 || now.damaged != known.damaged) return false;
       now.found.erase(row.generation);
       return is_changed = now.sound.insert(row.generation).second;
     }
     now.sound.clear();
     now.found[row.generation] = damage;
+    now.damaged = now.revision + 1;
     return is_changed = true;
   });
   auto scrubbed = catalog_->set_scrubbed(row.dataset, row.generation, now());

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -50,10 +51,15 @@ class CacheStore {
   // Newest first. An error if it is not known whether they are damaged.
   Result<std::vector<GenerationRow>> ready_generations(const std::string& dataset);
 
-  // Adds a published generation to the catalog and updates the link. `stage_seconds` and `from`: see
-  // GenerationRow.
+  struct Origin {
+    double stage_seconds = 0;         // see GenerationRow
+    std::optional<BytesFrom> from{};  // the same
+    // By generation: what evicting it frees from now on, as it shares files with the new one.
+    std::map<std::uint64_t, Bytes> allocated{};
+  };
+  // Adds a published generation to the catalog, in place of its reservation, and updates the link.
   Result<> enter(const ManifestHeader& header, std::uint64_t generation, const Summary& summary,
-                 double stage_seconds, std::optional<BytesFrom> from);
+                 const Origin& origin);
 
   Result<> update_link(const std::string& dataset);
 

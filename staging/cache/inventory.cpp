@@ -93,21 +93,32 @@ Result<Inventory> take_inventory(CacheStore& store, const std::vector<InUse>& in
   return inventory;
 }
 
-Result<> recount(CacheStore& store, const std::string& dataset) {
-  const auto rows = store.ready_generations(dataset);
-  if (!rows) return rows.take_error();
+Result<std::map<std::uint64_t, Bytes>> count_each(CacheFolder& folder, const std::string& dataset,
+                                                  const std::set<std::uint64_t>& generations) {
   const StopFlag never{false};
   std::vector<Tree> trees;
-  for (auto row = rows->rbegin(); row != rows->rend(); ++row) {
-    auto tree = open_tree(store.folder().place(dataset, row->generation).path());
+  for (const std::uint64_t generation : generations) {
+    auto tree = open_tree(folder.place(dataset, generation).path());
     if (!tree) return tree.take_error();
     trees.push_back(std::move(*tree));
   }
-  const auto each = footprints_of(trees, never);
+  const auto counted = footprints_of(trees, never);
+  if (!counted) return counted.take_error();
+  std::map<std::uint64_t, Bytes> each;
+  auto one = counted->begin();
+  for (const std::uint64_t generation : generations) each[generation] = (one++)->bytes;
+  return each;
+}
+
+Result<> recount(CacheStore& store, const std::string& dataset) {
+  const auto rows = store.ready_generations(dataset);
+  if (!rows) return rows.take_error();
+  std::set<std::uint64_t> generations;
+  for (const GenerationRow& row : *rows) generations.insert(row.generation);
+  const auto each = count_each(store.folder(), dataset, generations);
   if (!each) return each.take_error();
-  auto counted = each->begin();
-  for (auto row = rows->rbegin(); row != rows->rend(); ++row, ++counted)
-    if (auto set = store.catalog().set_allocated(*row, counted->bytes); !set) return set;
+  for (const auto& [generation, bytes] : *each)
+    if (auto set = store.catalog().set_allocated(dataset, generation, bytes); !set) return set;
   return {};
 }
 

@@ -3,6 +3,7 @@
 
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -47,8 +48,11 @@ enum class Prefetched { MakesWay, Stays };
 // abandoned one is counted again if something was added since. A partial copy may have millions of files.
 enum class Counted { Now, Lately };
 
-// Counts a file that several generations of the dataset share for the newest of them. The caller has its
-// lock.
+// What evicting each of the dataset's generations frees: a file that several of them share counts for the
+// newest. The caller has its lock.
+Result<std::map<std::uint64_t, Bytes>> count_each(CacheFolder& folder, const std::string& dataset,
+                                                  const std::set<std::uint64_t>& generations);
+// Of those that are ready, for the catalog.
 Result<> recount(CacheStore& store, const std::string& dataset);
 
 Result<Inventory> take_inventory(CacheStore& store, const std::vector<InUse>& in_use, Prefetched prefetched,

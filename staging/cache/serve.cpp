@@ -5,6 +5,7 @@
 #include "base/json.hpp"
 #include "staging/copy/exchange.hpp"
 #include "staging/copy/fill.hpp"
+#include "staging/copy/transfer/touched.hpp"
 #include "staging/copy/verify/verify.hpp"
 #include "staging/files/tree.hpp"
 
@@ -76,14 +77,17 @@ std::optional<Staged> serve_same_state(CacheStore& store, const Source& source, 
   return serve(store, source, row, monitor, *notes);
 }
 
-std::optional<Staged> serve_same_entries(CacheStore& store, const Source& source, const GenerationRow& row,
-                                         Walked& walked, const Monitor& monitor, const StopFlag& stop) {
+std::optional<Staged> serve_same_entries(CacheStore& store, const Source& source, const Tree& tree,
+                                         const GenerationRow& row, Walked& walked, const Monitor& monitor,
+                                         const StopFlag& stop) {
   if (row.is_doubtful && !source.is_doubtful) return std::nullopt;
   const Destination place = store.folder().place(row.dataset, row.generation);
   auto manifest = ManifestReader::open(place.manifest());
   if (row.is_suspect || !manifest || !is_same_source(*manifest, walked.entries)) return std::nullopt;
   const auto copy = open_tree(place.path());
-  if (!copy || !manifest->rewind()) return std::nullopt;
+  if (!copy || (!source.is_away && !has_same_folders(tree, *copy, *manifest, walked.entries)))
+    return std::nullopt;
+  if (!manifest->rewind()) return std::nullopt;
   walked.entries.clear();  // a million entries twice would take too much memory
   const auto differences = compare_metadata(*copy, *manifest, 1, stop);
   if (!differences || !differences->empty()) return std::nullopt;

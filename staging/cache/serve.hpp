@@ -32,8 +32,9 @@ std::optional<Staged> serve_same_state(CacheStore& store, const Source& source, 
 
 // Serves the copy if its metadata shows that it is complete and it was made from the entries that were
 // walked. May empty `walked`.
-std::optional<Staged> serve_same_entries(CacheStore& store, const Source& source, const GenerationRow& row,
-                                         Walked& walked, const Monitor& monitor, const StopFlag& stop);
+std::optional<Staged> serve_same_entries(CacheStore& store, const Source& source, const Tree& tree,
+                                         const GenerationRow& row, Walked& walked, const Monitor& monitor,
+                                         const StopFlag& stop);
 
 // For the next request. A failure becomes a warning in `staged`.
 void note_state(CacheStore& store, Staged& staged, SourceState state, const WalkNotes& notes);

@@ -96,8 +96,9 @@ Result<Staged> Stager::look_and_stage(const Source& source, Tree& tree, const Co
   // What a peer has sent gets the same checks as an entry of this host: its names were checked when read.
   for (Entry& entry : walked->entries)
     if (entry.type == EntryType::File) entry.mode &= tree.file_mode_mask;
-  auto same = ready.empty() ? std::nullopt
-                            : serve_same_entries(store_, source, ready.front(), *walked, monitor_, stop_);
+  auto same = ready.empty()
+                  ? std::nullopt
+                  : serve_same_entries(store_, source, tree, ready.front(), *walked, monitor_, stop_);
   if (!same && source.only_cached && !source.is_prefetch)
     return fail(Errc::NotFound,
                 "dataset " + printable(source.dataset) + " is not in the cache in its current state");
@@ -178,7 +179,9 @@ Result<Staged> Stager::copy(const Source& source, const Tree& tree, Walked walke
   ends.publish = [&](const Sealed& sealed, Bytes not_copied) -> Result<> {
     if (auto one = check_one_state(source, options, sealed.summary.hash); !one) return one;
     if (promised && sealed.summary.hash != *promised) return refuse_damaged(tree, area);
-    const auto published = publish(sealed, area, not_copied);
+    CacheStore::Origin origin;
+    if (shared > 0) origin.allocated[earlier->generation] = over(earlier->allocated, shared);
+    const auto published = publish(sealed, area, not_copied, std::move(origin));
     if (!published) return published.take_error();
     generation = *published;
     return {};
@@ -191,16 +194,9 @@ Result<Staged> Stager::copy(const Source& source, const Tree& tree, Walked walke
   if (!room) return report.take_error();
   if (!room->blocked_by.empty()) return blocked(source, std::move(room->blocked_by));
   if (!report) report.error() = with_source_trouble(std::move(report.error()));
-  if (report || report.error().kind != Errc::Unavailable) {
-    auto dropped = store_.catalog().drop_reservation(source.dataset);
-    if (report && !dropped) report->warnings.push_back(dropped.error().message());
-  }
+  if (!report && report.error().kind != Errc::Unavailable)
+    static_cast<void>(store_.catalog().drop_reservation(source.dataset));  // else the daemon drops it
   if (!report) return report.take_error();
-  if (report->unchanged_bytes > 0) {
-    // Evicting the earlier generation no longer frees the shared blocks.
-    auto noted = store_.catalog().set_allocated(*earlier, over(earlier->allocated, shared));
-    if (!noted) report->warnings.push_back(noted.error().message());
-  }
   return Staged{source.dataset,     store_.folder().place(source.dataset, generation).path(),
                 ServedFrom::Copied, generation,
                 std::move(*report), std::move(room->evicted)};

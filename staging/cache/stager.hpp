@@ -41,7 +41,8 @@ class Stager {
   RoomRequest room_for(const Source& source, const Entries& entries, const Resumed& resumed,
                        const PartialArea& area, const CopyOptions& options);
   std::optional<Previous> contents_of(const GenerationRow& row) const;
-  Result<std::uint64_t> publish(const Sealed& sealed, PartialArea& area, Bytes not_copied);
+  Result<std::uint64_t> publish(const Sealed& sealed, PartialArea& area, Bytes not_copied,
+                                CacheStore::Origin origin);
   // Compares files that only look changed. Sets `same` if then the source equals the earlier copy.
   Result<> compare(const Source& source, const Tree& tree, const CopyOptions& options,
                    const PartialArea& area, const GenerationRow* earlier, Walked& walked,

@@ -18,7 +18,7 @@ Result<> Stager::compare(const Source& source, const Tree& tree, const CopyOptio
   equal_ = std::move(compared->equal);
   if (!compared->is_same) return {};
   if (auto renewed = renew(place, walked.entries); !renewed) return renewed;
-  same = serve_same_entries(store_, source, *earlier, walked, monitor_, stop_);
+  same = serve_same_entries(store_, source, tree, *earlier, walked, monitor_, stop_);
   return remove_tree(area.folder(), "compared");
 }
 

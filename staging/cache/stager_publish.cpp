@@ -22,7 +22,8 @@ double whole_seconds(Bytes bytes, Bytes not_copied, double seconds) {
 
 }  // namespace
 
-Result<std::uint64_t> Stager::publish(const Sealed& sealed, PartialArea& area, Bytes not_copied) {
+Result<std::uint64_t> Stager::publish(const Sealed& sealed, PartialArea& area, Bytes not_copied,
+                                      CacheStore::Origin origin) {
   const std::string& dataset = sealed.header.dataset;
   auto generation = unused_generation(dataset);
   if (!generation) return generation;
@@ -43,11 +44,10 @@ Result<std::uint64_t> Stager::publish(const Sealed& sealed, PartialArea& area, B
   if (auto go_on = after(store_.step(), "published"); !go_on) {
     return go_on.take_error();
   }
-  const double seconds = whole_seconds(sealed.summary.bytes, not_copied, monitor_.seconds());
-  BytesFrom from;
-  from.peers = monitor_.counters.bytes_from_peers;
-  from.volume = sealed.summary.bytes - std::min(sealed.summary.bytes, not_copied + from.peers);
-  if (auto entered = store_.enter(sealed.header, *generation, sealed.summary, seconds, from); !entered) {
+  origin.stage_seconds = whole_seconds(sealed.summary.bytes, not_copied, monitor_.seconds());
+  const Bytes peers = monitor_.counters.bytes_from_peers;
+  origin.from = BytesFrom{over(sealed.summary.bytes, not_copied + peers), peers};
+  if (auto entered = store_.enter(sealed.header, *generation, sealed.summary, origin); !entered) {
     return entered.take_error();
   }
   if (auto sound = store_.damage().check_sound(dataset, *generation); !sound) return sound.take_error();

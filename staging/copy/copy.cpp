@@ -99,11 +99,14 @@ class Copy {
   Result<bool> is_same(const Tree& source, Walked& walked, const Destination& destination,
                        const PartialArea& area, std::optional<ManifestReader>& earlier) {
     if (!earlier || !earlier->rewind()) return false;
-    if (is_same_source(*earlier, walked.entries)) return true;
+    const auto copy = open_tree(destination.path());
+    if (is_same_source(*earlier, walked.entries))
+      return copy && has_same_folders(source, *copy, *earlier, walked.entries);
     auto compared = compare_touched(source, walked.entries, destination, area, options_, monitor_, stop_);
     if (!compared) return compared.take_error();
     equal_ = std::move(compared->equal);
-    if (!compared->is_same) return false;
+    if (!compared->is_same || !copy || !has_same_folders(source, *copy, *earlier, walked.entries))
+      return false;
     if (auto done = renew(destination, walked.entries); !done) return done.take_error();
     auto renewed = ManifestReader::open(destination.manifest());
     if (!renewed) return renewed.take_error();

@@ -259,13 +259,22 @@ const Entry* find(const Entries& entries, std::string_view path) {
   return found == entries.end() || found->path != path ? nullptr : &*found;
 }
 
-// By the text of the links: a target behind another link is not looked for.
-bool is_dangling(const Entries& entries, const Entry& link) {
+bool is_above(std::string_view folder, std::string_view path) {
+  return folder.empty() ||
+         (path.starts_with(folder) && path.size() > folder.size() && path[folder.size()] == '/');
+}
+
+// By the text of the links: a target behind another link is not looked for. `last`: a folder that is there;
+// neighbouring links often lead to one folder.
+bool is_dangling(const Entries& entries, const Entry& link, std::string& last) {
   std::string at(parent_of(link.path));
   for (const std::string& part : split(link.target, '/')) {
     if (part.empty() || part == ".") continue;
-    if (const Entry* folder = find(entries, at); folder == nullptr || folder->type == EntryType::Symlink)
-      return folder == nullptr;
+    if (!is_above(at, link.path) && at != last && !is_above(at, last)) {
+      const Entry* folder = find(entries, at);
+      if (folder == nullptr || folder->type == EntryType::Symlink) return folder == nullptr;
+      last = at;
+    }
     at = part == ".." ? std::string(parent_of(at)) : joined(at, part);
   }
   return find(entries, at) == nullptr;
@@ -273,13 +282,15 @@ bool is_dangling(const Entries& entries, const Entry& link) {
 
 }  // namespace
 
-std::string dangling_warning(const Entries& entries) {
+std::string dangling_warning(const Entries& entries, const StopFlag& stop) {
   std::vector<std::string> shown;
+  std::string last;
   std::uint64_t all = 0;
   for (const Entry& entry : entries) {
     if (entry.type != EntryType::Symlink || entry.path.empty() || leads_out(entry.path, entry.target))
       continue;
-    if (!is_dangling(entries, entry)) continue;
+    if (stop) return "";
+    if (!is_dangling(entries, entry, last)) continue;
     if (all++ < kMostShown) shown.push_back(printable(entry.path) + " -> " + printable(entry.target));
   }
   if (all == 0) return "";

@@ -76,6 +76,6 @@ class LinkFollower {
 };
 
 // About links inside a set whose targets are not in it; empty if there are none. The entries are sorted.
-std::string dangling_warning(const Entries& entries);
+std::string dangling_warning(const Entries& entries, const StopFlag& stop);
 
 }  // namespace spark::staging

@@ -246,7 +246,7 @@ Result<Walked> walk_source(Tree& tree, std::span<const std::string> exclude, Out
   walked.outside_links = follower.kept();
   walked.copied_links = follower.followed();
   if (follower.kept() > 0) walked.warnings.push_back(follower.warning());
-  if (auto dangling = dangling_warning(walked.entries); !dangling.empty())
+  if (auto dangling = dangling_warning(walked.entries, stop); !dangling.empty())
     walked.warnings.push_back(std::move(dangling));
   return walked;
 }

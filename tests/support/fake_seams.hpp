@@ -17,8 +17,9 @@ class FakeStore final : public VolumeStore {
   explicit FakeStore(FakeWorld& world) : world_(world) {}
 
   asio::awaitable<Result<>> pin(FilesystemIdentity identity) override {
-    if (world_.is_state_full) co_return fail(Errc::NoSpace, "recording it");
-    world_.pinned = identity;
+    const bool is_removed = identity == FilesystemIdentity{};
+    if (world_.is_state_full && !is_removed) co_return fail(Errc::NoSpace, "recording it");
+    world_.pinned = is_removed ? std::nullopt : std::optional(identity);
     co_return Result<>{};
   }
   Result<FilesystemIdentity> pinned_identity() override {

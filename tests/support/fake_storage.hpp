@@ -60,8 +60,9 @@ class FakeMounts final : public Mounts {
     co_return Unmounted{Change::Done, is_plain ? "" : world_.users};
   }
   asio::awaitable<Result<std::string>> users(std::filesystem::path) override { co_return world_.open_files; }
-  asio::awaitable<Result<mounts::Closed>> publish(Remount, mounts::AfterPublish then) override {
+  asio::awaitable<Result<mounts::Closed>> publish(Remount mount, mounts::AfterPublish then) override {
     world_.touched.emplace_back("publish");
+    world_.published_alone = mount.alone;
     world_.while_publishing();
     // Lets watching coroutines run in between.
     for (unsigned turn = 0; turn < world_.publish_takes; ++turn) co_await asio::post(asio::use_awaitable);
@@ -69,12 +70,12 @@ class FakeMounts final : public Mounts {
     const std::uint64_t before = world_.published ? world_.published->generation : 0;
     world_.published = mounts::Published{before + 1, FakeWorld::kNode, "2026-11-22T05:00:00Z"};
     ++world_.superblock.stamp;
-    if (then == mounts::AfterPublish::ReadOnly) {
+    if (then == mounts::AfterPublish::ReadOnly || !world_.not_writable.empty()) {
       set_mounts("ro,noatime");
       world_.pinned->is_published = true;
       world_.pinned->stamp = world_.superblock.stamp;
     }
-    co_return mounts::Closed{*world_.published, world_.superblock.stamp};
+    co_return mounts::Closed{*world_.published, world_.superblock.stamp, world_.not_writable};
   }
   asio::awaitable<Result<>> make_writable(Remount) override {
     world_.touched.emplace_back("make writable");
@@ -104,6 +105,7 @@ class FakeDevice final : public Device {
 
   asio::awaitable<Result<mounts::Superblock>> read_superblock(std::string) override {
     world_.touched.emplace_back("superblock");
+    if (world_.superblock_error) co_return fail(*world_.superblock_error);
     co_return world_.superblock;
   }
   asio::awaitable<Result<ProbeAnswer>> probe(ProbeRequest request) override {
@@ -134,6 +136,7 @@ class FakeDevice final : public Device {
   }
   asio::awaitable<Result<>> flush(OwnMount) override {
     world_.touched.emplace_back("flush");
+    world_.while_flushing();
     while (world_.flush_waits && world_.count("stop writing") == 0) {
       asio::steady_timer timer(co_await asio::this_coro::executor, std::chrono::milliseconds(1));
       co_await timer.async_wait(asio::use_awaitable);

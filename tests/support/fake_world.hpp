@@ -26,7 +26,7 @@ struct FakeWorld {
   mounts::Superblock superblock;
   sim::KeptReservations reservations{false, {}, {}};
   std::optional<Error> connect_error, mount_error, unmount_error, timers_error, publish_error, writable_error,
-      stop_error, disconnect_error;
+      superblock_error, stop_error, disconnect_error;
   std::optional<Error> unsecured;              // for a path without the configured security
   std::optional<mounts::Published> published;  // in the file system
   bool is_written_since = false;
@@ -46,11 +46,13 @@ struct FakeWorld {
   unsigned silent_probes = 0;      // the number of probes without an answer, from the next one on
   bool mount_table_readable = true, answers = true, shared = false;
   bool shut_down = false, stuck = false;
-  unsigned io_per_look = 0;   // I/Os by other programs completed between two checks
-  unsigned io_looks = 0;      // at those counters, of which each reads files
-  bool mount_answers = true;  // false while other programs block the caller
-  std::string mounted_uuid;   // as reported by the kernel
-  Result<Intent> intent;      // on the drive
+  unsigned io_per_look = 0;      // I/Os by other programs completed between two checks
+  unsigned io_looks = 0;         // at those counters, of which each reads files
+  bool mount_answers = true;     // false while other programs block the caller
+  std::string mounted_uuid;      // as reported by the kernel
+  std::string not_writable;      // why a published file system stays read-only
+  bool published_alone = false;  // with multi-mount protection only
+  Result<Intent> intent;         // on the drive
   std::optional<Error> intent_error;
   double probe_us = 250;
   std::string namespace_uuid;
@@ -61,7 +63,8 @@ struct FakeWorld {
   std::map<std::string, nvmetcp::ConnectOptions> timers;  // controller → its last settings
   nvmetcp::ConnectOptions last_options;                   // of the last connect
   std::function<void()> while_connecting = [] {}, while_mounting = [] {}, while_publishing = [] {},
-                        while_unmounting = [] {}, while_reserving = [] {}, while_disconnecting = [] {};
+                        while_flushing = [] {}, while_unmounting = [] {}, while_reserving = [] {},
+                        while_disconnecting = [] {};
   Duration unmount_takes{0}, intent_takes{0};
   unsigned publish_takes = 1, probe_takes = 0;  // in turns of the loop
   mounts::MountRequest last_mount;

@@ -18,7 +18,7 @@ namespace spark::datasets {
 namespace {
 
 const std::string kHold = "request-";
-constexpr std::chrono::seconds kLeaseDeadline{30};
+constexpr std::chrono::seconds kLeaseDeadline{30}, kWriteAgain{60};
 // Intervals between checks. A control group is polled. A process's end is reported by its descriptor; it is
 // polled only in case the wall clock is changed, or the kernel provides no descriptor.
 constexpr std::chrono::seconds kLookAtCgroup{1}, kLook{30};
@@ -95,7 +95,8 @@ asio::awaitable<Result<>> Leases::load() {
 asio::awaitable<Result<>> Leases::grant(Lease lease) {
   const std::string id = lease.id;
   put(std::move(lease));
-  const auto written = co_await write(id);
+  auto written = co_await write(id);
+  if (!written && written.error().kind != Errc::NotFound) written = co_await write(id);
   if (written) co_return Result<>{};
   if (written.error().kind == Errc::NotFound) {
     leases_.erase(id);
@@ -103,7 +104,7 @@ asio::awaitable<Result<>> Leases::grant(Lease lease) {
     on_change_();
     co_return fail(written.error());
   }
-  log::survived(written.error());  // the lease is valid as long as this daemon runs
+  launch(executor_, "lease " + id, write_behind(id));  // until then it is valid as long as this daemon runs
   co_return Result<>{};
 }
 
@@ -194,10 +195,19 @@ asio::awaitable<void> Leases::written() {
   }
 }
 
-// Memory is authoritative while the daemon runs.
+// Memory is authoritative while the daemon runs; the next one has only what was written.
 asio::awaitable<void> Leases::write_behind(std::string id) {
-  const auto written = co_await write(id);
+  auto written = co_await write(id);
   if (!written) log::survived(written.error());
+  const auto is_over = [&] { return written || written.error().kind == Errc::NotFound; };
+  if (is_over() || !unwritten_.insert(id).second) co_return;
+  Timer pause(executor_);
+  while (!is_over()) {
+    pause.expires_after(kWriteAgain);
+    if (!co_await pause.wait()) break;
+    written = co_await write(id);
+  }
+  unwritten_.erase(id);
 }
 
 asio::awaitable<Result<>> Leases::serve(Lease hold, std::string path) {

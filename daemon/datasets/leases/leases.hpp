@@ -72,6 +72,7 @@ class Leases {
   std::map<std::string, Lease> leases_;
   std::map<std::string, TimerPtr> watches_;  // by ID: cancelling one triggers a check of its lease
   std::set<std::string> being_written_;      // IDs
+  std::set<std::string> unwritten_;          // IDs: written again later
   Event write_ended_;
 };
 

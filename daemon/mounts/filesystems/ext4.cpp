@@ -111,8 +111,10 @@ Result<> read_mmp(const DirectReader& device, const std::vector<std::uint8_t>& s
   if (!block) return fail_with(block.error(), "reading the MMP block");
   if (block->size() < 512 || little_endian<std::uint32_t>(block->data()) != kMmpMagic) return {};
   superblock.mmp_node = label_text(block->data() + kMmpNode, kMmpNodeBytes);
-  superblock.mmp_open = little_endian<std::uint32_t>(block->data() + kMmpSequence) != kMmpClean &&
-                        !label_text(block->data() + kMmpDevice, kMmpDeviceBytes).starts_with(kMmpClaim);
+  const bool is_open = little_endian<std::uint32_t>(block->data() + kMmpSequence) != kMmpClean;
+  const bool is_claim = label_text(block->data() + kMmpDevice, kMmpDeviceBytes).starts_with(kMmpClaim);
+  superblock.mmp_open = is_open && !is_claim;
+  superblock.mmp_claimed = is_open && is_claim;
   const unsigned checked = little_endian<std::uint16_t>(block->data() + kMmpCheckInterval);
   superblock.mmp_interval_s = std::max(superblock.mmp_interval_s, checked);
   return {};

@@ -134,12 +134,13 @@ std::string damage_of(dev_t device) {
 Result<MountedState> read_mounted_state(const std::filesystem::path& target) {
   const std::string name = printable(target.native());
   MountedState state;
-  UniqueFd root(::open(target.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  struct stat status {};
+  const bool is_file = ::stat(target.c_str(), &status) == 0 && S_ISREG(status.st_mode);  // a bind mount of it
+  UniqueFd root(::open(target.c_str(), O_RDONLY | O_CLOEXEC | (is_file ? 0 : O_DIRECTORY)));
   if (!root && is_damage(errno)) {  // xfs
     state.is_shut_down = true;
     return state;
   }
-  struct stat status {};
   struct statvfs space {};
   if (!root || ::fstat(root.get(), &status) != 0 || ::fstatvfs(root.get(), &space) != 0)
     return fail_errno(errno, "looking at " + name);
@@ -148,7 +149,7 @@ Result<MountedState> read_mounted_state(const std::filesystem::path& target) {
   if ((space.f_flag & ST_RDONLY) == 0) {
     state.is_shut_down =
         !takes_changes(root.get(), status) || (!state.damage.empty() && !has_journal(root.get()));
-  } else {
+  } else if (!is_file) {
     const auto gives = gives_names(std::move(root), name);
     if (!gives) return gives.take_error();
     state.is_shut_down = !*gives;

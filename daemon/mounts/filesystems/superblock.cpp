@@ -2,6 +2,7 @@
 
 #include <chrono>
 
+#include "base/file_system.hpp"
 #include "base/text.hpp"
 #include "daemon/mounts/filesystems/direct_read.hpp"
 #include "daemon/mounts/filesystems/ext4.hpp"
@@ -36,7 +37,8 @@ Result<> parse(const DirectReader& device, const std::vector<std::uint8_t>& star
 
 std::chrono::seconds mmp_wait(const Superblock& superblock, bool alone) {
   if (!superblock.has_mmp) return {};
-  const int times = superblock.mmp_open ? 2 : alone ? 1 : 0;
+  const bool is_open = superblock.mmp_open || (superblock.mmp_claimed && !alone);  // to the kernel
+  const int times = is_open ? 2 : alone ? 1 : 0;
   return std::chrono::seconds(times * (2 * superblock.mmp_interval_s + 1));
 }
 
@@ -61,6 +63,7 @@ Result<Superblock> read_superblock(const std::filesystem::path& device) {
   const auto identity = identify(device);
   if (!identity) return identity.take_error();
   superblock->partition_table = identity->partition_table;
+  superblock->is_claimed = is_device_claimed(device);
   // If both know the type, the direct read is more recent.
   if (superblock->type.empty()) {
     superblock->type = identity->type;

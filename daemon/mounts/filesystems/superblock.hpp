@@ -27,7 +27,11 @@ struct Superblock {
   unsigned mmp_interval_s = 0;  // its check interval; a mount waits about twice the interval plus a second
   std::string mmp_node;         // host that wrote the MMP block last; empty if never mounted with MMP
   bool mmp_open = false;        // according to the MMP block, this node has it mounted, or died while it had
+  bool mmp_claimed = false;     // by a mounter, which may have died (mmp_claim.hpp): to the kernel it is open
   std::string damage;           // why it must not be mounted for writing; empty if no errors are recorded
+
+  // A mount in any namespace, or another program, has the device. Only read_superblock() looks.
+  bool is_claimed = false;
 
   // Changes with every write of the superblock: a reader mounted before such a write has outdated data.
   std::uint64_t stamp = 0;
@@ -39,7 +43,7 @@ struct Superblock {
 
 // How long multi-mount protection delays a mount for writing. If the last writer did not close the file
 // system, the kernel waits twice, each time for two intervals and a second. For a closed one it does not
-// wait, so without a reservation (`alone`) the mounter waits once (mmp_claim.hpp).
+// wait, so without a reservation (`alone`) the mounter waits once (mmp_claim.hpp), and replaces a claim.
 std::chrono::seconds mmp_wait(const Superblock& superblock, bool alone);
 
 // The complete check before a mount. Errors name the device. NotFound if there is no such device; Refused if

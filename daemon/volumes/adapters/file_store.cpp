@@ -12,7 +12,7 @@ namespace {
 constexpr Duration kRecord{30'000};  // a small file on the system's own drive
 
 std::optional<json::object> read_record(const std::filesystem::path& file) {
-  const auto text = read_file(file);
+  const auto text = read_regular_file(file);
   if (!text) return std::nullopt;
   auto object = parse_json_object(*text);
   if (object) return std::move(*object);
@@ -25,7 +25,7 @@ std::string boot_id() {
 }
 
 Result<FilesystemIdentity> read_pin(const std::filesystem::path& file) {
-  const auto text = read_file(file);
+  const auto text = read_regular_file(file);
   if (!text && text.error().kind == Errc::NotFound) return FilesystemIdentity{};
   if (!text) return text.take_error();
   const auto object = parse_json_object(*text);
@@ -80,13 +80,17 @@ asio::awaitable<Result<>> FileStore::remove(std::filesystem::path file) {
 }
 
 asio::awaitable<Result<>> FileStore::pin(FilesystemIdentity identity) {
-  auto saved = co_await write(pin_file_, content_of(identity));
+  Result<> saved;
+  if (identity == FilesystemIdentity{})
+    saved = co_await remove(pin_file_);
+  else
+    saved = co_await write(pin_file_, content_of(identity));
   if (saved) pinned_ = std::move(identity);
   co_return saved;
 }
 
 Result<Intent> FileStore::saved_intent() {
-  const auto text = read_file(intent_file_);
+  const auto text = read_regular_file(intent_file_);
   if (!text && text.error().kind == Errc::NotFound) return Intent{};
   if (!text) return text.take_error();
   const auto object = parse_json_object(*text);
@@ -99,8 +103,12 @@ Result<Intent> FileStore::saved_intent() {
 // No record means up, and a volume that is down is released once the file of its leaving is removed: a full
 // state folder has always room for that.
 asio::awaitable<Result<>> FileStore::save_intent(Intent intent) {
-  if (intent.up) co_return co_await remove(intent_file_);
   Result<> marked;
+  if (intent.up) {
+    marked = co_await remove(intent_file_);
+    if (marked && is_leaving()) marked = co_await remove(leaving_file_);
+    co_return marked;
+  }
   if (!intent.is_released) marked = co_await write(leaving_file_, {});
   if (intent.is_released && is_leaving()) marked = co_await remove(leaving_file_);
   if (!marked) co_return marked;

@@ -17,9 +17,9 @@ constexpr Duration kDetach{kUsers + Duration(10'000)};
 constexpr Duration kDetachNfs{10'000};  // beyond it, it waits for its server with dirty pages
 // Multi-mount protection with its longest interval, 300 s: a dead host's claim, and this host's.
 constexpr Duration kLongestClaim{2 * 601'000};
-constexpr Duration kPublish{Duration(900'000) +
-                            kLongestClaim};  // flushes what was written since the first flush
-constexpr Duration kGuard{30'000};           // sets an attribute and a link on the system's own drive
+// Flushes what was written since the first flush.
+constexpr Duration kPublish{Duration(900'000) + kLongestClaim + mounts::kReopening};
+constexpr Duration kGuard{30'000};  // sets an attribute and a link on the system's own drive
 
 json::object message_of(const Remount& mount) {
   json::object request = volumes::message_of(mount.mount);
@@ -87,7 +87,9 @@ asio::awaitable<Result<mounts::Closed>> WorkerMounts::publish(Remount mount, mou
   request["then_write"] = then == mounts::AfterPublish::Writable;
   auto answer = co_await asker_.act("publish", std::move(request), kPublish);
   auto closed = workers::message_of<mounts::Closed>(std::move(answer));
-  if (closed && then == mounts::AfterPublish::ReadOnly) {
+  const bool is_published =
+      then == mounts::AfterPublish::ReadOnly || (closed && !closed->not_writable.empty());
+  if (closed && is_published) {
     auto identity = store_.pinned_identity().value_or(FilesystemIdentity{});
     identity.is_published = true;
     identity.stamp = closed->stamp;

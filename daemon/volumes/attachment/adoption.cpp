@@ -27,8 +27,7 @@ asio::awaitable<Result<>> NvmeAttachment::adopt() {
   volume_.status.filesystem_type = mount.type;
   if (volume_.checked && co_await is_unchanged()) co_return Result<>{};
   if (paths_.look() != Link::Live) {  // frozen: its superblock is read as soon as possible
-    const auto pinned = volume_.seams.store.pinned_identity();
-    volume_.status.filesystem_uuid = pinned.value_or(FilesystemIdentity{}).uuid;
+    volume_.status.filesystem_uuid = expected_uuid(volume_.seams, volume_.settings);
     co_return Result<>{};
   }
   co_return co_await adopt_unknown(standing);
@@ -67,8 +66,9 @@ asio::awaitable<Result<>> NvmeAttachment::adopt_unknown(Standing standing) {
   CheckedMount found = as_found(*standing.own, *superblock);
   const auto mounted = co_await mounted_filesystem(volume_.seams, *standing.own);
   const bool is_exchanged = !mounted.empty() && mounted != superblock->uuid;
-  const auto pinned = volume_.seams.store.pinned_identity().value_or(FilesystemIdentity{});
-  if (found.is_writer && is_exchanged && mounted == pinned.uuid) {  // the mount is the volume's
+  const bool is_the_volume = mounted == expected_uuid(volume_.seams, volume_.settings);
+  if (found.is_writer && is_exchanged && is_the_volume) {
+    found.uuid = mounted;
     volume_.checked = std::make_shared<CheckedMount>(found);
     co_await leave_other_filesystem(
         volume_.checked,
@@ -82,7 +82,11 @@ asio::awaitable<Result<>> NvmeAttachment::adopt_unknown(Standing standing) {
                    "unmount it; it is then mounted automatically");
   }
   volume_.status.filesystem_uuid = superblock->uuid;
-  if (const auto recorded = co_await pin_adopted(*superblock); !recorded) log::survived(recorded.error());
+  if (const auto recorded = co_await pin_adopted(*superblock); !recorded) {
+    log::survived(recorded.error());
+    FilesystemIdentity unknown;  // the record of another file system must not stay; this needs no room
+    (void)co_await volume_.seams.store.pin(std::move(unknown));
+  }
   if (is_reader(volume_)) warn_of_options(*standing.top);
   found.stamp = volume_.seams.store.pinned_identity().value_or(FilesystemIdentity{}).stamp;
   if (found.is_writer && wants_fence(volume_.settings)) {
@@ -113,6 +117,7 @@ CheckedMount NvmeAttachment::as_found(OwnMount mount, const mounts::Superblock& 
   found.device = volume_.status.device;
   found.uuid = superblock.uuid;
   found.is_writer = !is_reader(volume_);
+  found.has_mmp = superblock.has_mmp;
   found.stamp = superblock.stamp;
   return found;
 }
@@ -148,8 +153,8 @@ asio::awaitable<Result<>> NvmeAttachment::cut_off(CheckedMountPtr mount) {
   std::string why = "other volumes use the connection, or other mounts";
   std::string hint = "take the other volumes of subsystem " + printable(source.subsystem) +
                      " down, and unmount its other devices; then it is cut off";
-  if (!is_connection_shared(volume_.seams, volume_.settings)) {
-    const auto gone = co_await disconnect_subsystem(volume_.seams, source.subsystem, nvmetcp::Users::CutOff);
+  if (const auto loose = loose_connection(volume_.seams, volume_.settings)) {
+    const auto gone = co_await disconnect(volume_.seams, *loose, nvmetcp::Users::CutOff);
     if (volume_.look_at_mount() == Place::Dead) co_return Result<>{};
     const auto left = volume_.seams.snapshot.controllers(source.subsystem);
     why = !gone.outcome            ? gone.outcome.error().what
@@ -177,8 +182,9 @@ asio::awaitable<Result<>> NvmeAttachment::check_before_leaving() {
   const std::string device = standing.top->source;
   const auto superblock = co_await volume_.seams.device.read_superblock(device);
   if (!superblock) co_return superblock.take_error();
+  OnDisk there{superblock->uuid, superblock->being_written};
   co_return co_await check_not_exchanged(volume_.seams, volume_.settings, *standing.own, device,
-                                         superblock->uuid, false);
+                                         std::move(there), false);
 }
 
 asio::awaitable<Result<>> NvmeAttachment::check_may_unmount() {
@@ -197,8 +203,7 @@ asio::awaitable<Result<>> NvmeAttachment::check_may_unmount() {
   if (!mount->is_exchanged) co_return Result<>{};
   const auto superblock = co_await volume_.seams.device.read_superblock(volume_.status.device);
   if (!superblock) co_return superblock.take_error();
-  const auto pinned = volume_.seams.store.pinned_identity().value_or(FilesystemIdentity{});
-  mount->is_exchanged = superblock->uuid != pinned.uuid;
+  mount->is_exchanged = superblock->uuid != mount->uuid;
   if (!mount->is_exchanged) co_return Result<>{};
   co_return co_await cut_off(mount);
 }

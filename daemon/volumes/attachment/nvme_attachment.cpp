@@ -14,6 +14,8 @@ asio::awaitable<Result<>> NvmeAttachment::bring_up(bool takes) {
   if (auto current = check_device_is_current(); !current) co_return current;
   if (place == Place::Ours && paths_.look() != Link::Gone) co_return co_await adopt();
   if (place == Place::Broken) {
+    // Its unmount, or a read before that, may wait for a target that has moved.
+    if (paths_.look() == Link::Down) co_await paths_.tend_once();
     if (auto may = co_await check_may_unmount(); !may) co_return may;
     if (auto cleared = co_await mount_point_.clear_broken(); !cleared) co_return cleared;
     co_await fence_.forget_record();
@@ -77,19 +79,17 @@ asio::awaitable<Result<>> NvmeAttachment::check_and_mount(nvmetcp::Namespace blo
   if (auto safe = check_safe_to_mount(volume_, *superblock); !safe) co_return safe;
   if (auto same = co_await check_other_mounts(volume_, block.device_number, superblock->uuid); !same)
     co_return same;
-  const Error left{Errc::Cancelled, "volume " + volume_.settings.name + " was asked down meanwhile", ""};
-  if (volume_.is_left()) co_return fail(left);
+  if (volume_.is_left()) co_return fail(asked_down(volume_));
   auto armed = co_await fence_.arm(*superblock, takes);
-  if (!armed) co_return armed.take_error();
+  if (!armed) co_return armed;
   if (volume_.is_left()) {
     co_await fence_.disarm();
-    co_return fail(left);
+    co_return fail(asked_down(volume_));
   }
-  co_return co_await mount(std::move(block), *superblock, *armed);
+  co_return co_await mount(std::move(block), *superblock);
 }
 
-mounts::MountRequest NvmeAttachment::request_for(const mounts::Superblock& superblock,
-                                                 const FenceStatus& fence) {
+mounts::MountRequest NvmeAttachment::request_for(const mounts::Superblock& superblock) {
   const bool is_writer = !is_reader(volume_);
   mounts::MountRequest request;
   request.source = volume_.status.device;
@@ -99,17 +99,20 @@ mounts::MountRequest NvmeAttachment::request_for(const mounts::Superblock& super
   request.read_only = !is_writer;
   request.keeps_journal = is_published(volume_);
   request.options = volume_.settings.options;
-  if (is_writer && wants_fence(volume_.settings) && !fence.reservation && superblock.has_mmp)
+  if (is_writer && is_fenced_by_mmp_alone() && superblock.has_mmp)
     request.claim_as = volume_.seams.neighbours.node_name();
   request.replaces = mount_point_.dead_mount();
   request.may_hide_files = mount_point_.may_hide_files();
   return request;
 }
 
-asio::awaitable<Result<>> NvmeAttachment::mount(nvmetcp::Namespace block, mounts::Superblock superblock,
-                                                FenceStatus fence) {
-  const bool claims_alone = wants_fence(volume_.settings) && !fence.reservation;
-  const auto wait = is_reader(volume_) ? std::chrono::seconds(0) : mounts::mmp_wait(superblock, claims_alone);
+bool NvmeAttachment::is_fenced_by_mmp_alone() const {
+  return wants_fence(volume_.settings) && !volume_.status.fence.reservation;
+}
+
+asio::awaitable<Result<>> NvmeAttachment::mount(nvmetcp::Namespace block, mounts::Superblock superblock) {
+  const auto wait =
+      is_reader(volume_) ? std::chrono::seconds(0) : mounts::mmp_wait(superblock, is_fenced_by_mmp_alone());
   const std::string mmp_wait =
       wait.count() > 0 ? " (multi-mount protection waits " + std::to_string(wait.count()) + " s)" : "";
   volume_.say(State::Mounting,
@@ -117,7 +120,7 @@ asio::awaitable<Result<>> NvmeAttachment::mount(nvmetcp::Namespace block, mounts
   FilesystemIdentity identity{superblock.type, superblock.uuid,  superblock.filesystem_bytes,
                               block.id(),      superblock.stamp, is_published(volume_)};
   const auto before = volume_.seams.store.pinned_identity().value_or(FilesystemIdentity{});
-  auto request = request_for(superblock, fence);
+  auto request = request_for(superblock);
   request.claim_s = static_cast<std::uint32_t>(wait.count());
   // A full state folder must not keep a volume down whose record is right already.
   FilesystemIdentity recorded = before;
@@ -136,15 +139,12 @@ asio::awaitable<Result<>> NvmeAttachment::mount(nvmetcp::Namespace block, mounts
   }
   volume_.attempts.left_behind = mounted->users;
   volume_.attempts.healed_by_us = true;
-  volume_.status.foreign_writes = false;
   const Standing standing = volume_.look_at_standing();
   if (!standing.own) co_return fail(Errc::Failed, "the mount vanished as soon as it was made");
   // Another program made it since the superblock was read, or a worker that was given up.
   if (mounted->change == Change::AlreadyThere) co_return co_await adopt_unknown(standing);
   fence_.keep();
-  CheckedMount made = as_found(*standing.own, superblock);
-  made.fence = fence;
-  volume_.checked = std::make_shared<CheckedMount>(std::move(made));
+  volume_.checked = std::make_shared<CheckedMount>(as_found(*standing.own, superblock));
   if (is_pinned) {
     if (const auto pinned = co_await volume_.seams.store.pin(std::move(identity)); !pinned)
       log::survived(pinned.error());

@@ -48,8 +48,9 @@ class NvmeAttachment {
   asio::awaitable<Result<>> cut_off(CheckedMountPtr mount);
   asio::awaitable<Result<nvmetcp::Namespace>> wait_for_namespace();
   asio::awaitable<Result<>> check_and_mount(nvmetcp::Namespace block, bool takes);
-  asio::awaitable<Result<>> mount(nvmetcp::Namespace block, mounts::Superblock superblock, FenceStatus fence);
-  mounts::MountRequest request_for(const mounts::Superblock& superblock, const FenceStatus& fence);
+  asio::awaitable<Result<>> mount(nvmetcp::Namespace block, mounts::Superblock superblock);
+  mounts::MountRequest request_for(const mounts::Superblock& superblock);
+  bool is_fenced_by_mmp_alone() const;
   Error with_the_dead_mount(Error error);
   void warn_of_options(const mounts::Mount& mount);
   void warn_of_change(const FilesystemIdentity& before, const nvmetcp::Namespace& block);

@@ -35,7 +35,7 @@ Result<> check_identity(const VolumeContext& volume, const mounts::Superblock& s
   }
   const FilesystemIdentity& pinned = *recorded;
   const bool by_config = !volume.settings.nvme->filesystem_uuid.empty();
-  const std::string wanted_uuid = by_config ? volume.settings.nvme->filesystem_uuid : pinned.uuid;
+  const std::string wanted_uuid = expected_uuid(volume.seams, volume.settings);
   if (!wanted_uuid.empty() && wanted_uuid != superblock.uuid) {
     return fail(Errc::Refused,
                 where + " holds file system " + superblock.uuid + ", not " + wanted_uuid +
@@ -89,20 +89,24 @@ Result<> check_safe_to_mount(const VolumeContext& volume, const mounts::Superblo
 asio::awaitable<Result<>> check_other_mounts(VolumeContext& volume, dev_t device, std::string uuid) {
   const auto& table = volume.seams.mounts.mount_table();
   if (!table) co_return table.take_error();
-  const auto other = std::ranges::find(*table, device, &mounts::Mount::device_number);
-  if (other == table->end()) co_return Result<>{};
-  const std::filesystem::path target = other->target;
-  const mounts::MountNumbers numbers{other->id, device};
-  const auto state = co_await volume.seams.device.mounted_state(target, numbers);
-  const bool is_same = state && (state->uuid.empty() || state->uuid == uuid);  // empty: an old kernel
-  if (is_same && !state->is_shut_down) co_return Result<>{};
-  co_return fail(Errc::Refused,
-                 volume.status.device + " is not mounted: the device is mounted at " +
-                     printable(target.native()) +
-                     (is_same ? ", and its file system was shut down there"
-                      : state ? ", with its former file system " + state->uuid
-                              : ", with a file system that can't be seen: " + state.error().what),
-                 "unmount it there; it is then mounted here automatically");
+  std::vector<mounts::Mount> others = *table;
+  std::erase_if(others, [&](const mounts::Mount& one) { return one.device_number != device; });
+  Result<> unseen;
+  for (const mounts::Mount& other : others) {
+    const mounts::MountNumbers numbers{other.id, device};
+    const auto state = co_await volume.seams.device.mounted_state(other.target, numbers);
+    const bool is_same = state && (state->uuid.empty() || state->uuid == uuid);  // empty: an old kernel
+    if (is_same && !state->is_shut_down) co_return Result<>{};
+    unseen = fail(Errc::Refused,
+                  volume.status.device + " is not mounted: the device is mounted at " +
+                      printable(other.target.native()) +
+                      (is_same ? ", and its file system was shut down there"
+                       : state ? ", with its former file system " + state->uuid
+                               : ", with a file system that can't be seen: " + state.error().what),
+                  "unmount it there; it is then mounted here automatically");
+    if (state) break;  // the others show the same
+  }
+  co_return unseen;
 }
 
 }  // namespace spark::volumes

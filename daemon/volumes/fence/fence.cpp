@@ -1,6 +1,7 @@
 #include "daemon/volumes/fence/fence.hpp"
 
 #include <algorithm>
+#include <utility>
 
 #include "base/text.hpp"
 #include "daemon/volumes/release_step.hpp"
@@ -34,6 +35,12 @@ Result<> check_offered(const VolumeContext& volume, const ReservationState& hold
                   : "use ext4 with MMP; or, if no other host can mount it, `fence: none`");
 }
 
+// Every older mount of the device is of the state that a reader had mounted here last.
+bool is_last_state(const VolumeContext& volume, const mounts::Superblock& superblock) {
+  const auto pinned = volume.seams.store.pinned_identity().value_or(FilesystemIdentity{});
+  return pinned.uuid == superblock.uuid && pinned.stamp == superblock.stamp;
+}
+
 // A frozen host may still owe the data of writes that the target accepted before the takeover. They end with
 // that host's connection: its keep-alive fails. A copy of this host, which the target can't distinguish from
 // it, stops when its daemon sees the new key.
@@ -56,7 +63,9 @@ bool recall_held(const VolumeContext& volume, CheckedMount& found) {
 Fence::Fence(VolumeContext& volume, Outages& outages) : volume_(volume), outages_(outages) {
   const auto late = get_int(volume_.seams.store.saved(Record::Held), "late_until_s");
   const auto left = WallTime(std::chrono::seconds(late.value_or(0))) - volume_.clock.wall();
-  if (left.count() > 0) late_until_ = volume_.clock.steady() + left;
+  if (left.count() <= 0) return;
+  const auto longest = 2 * longest_late_writes(volume_, true);  // the clock may have been set back
+  late_until_ = volume_.clock.steady() + std::min(std::chrono::ceil<Duration>(left), longest);
 }
 
 asio::awaitable<Result<ReservationState>> Fence::ask(ReservationAct act) {
@@ -100,20 +109,24 @@ Result<> Fence::check_not_held(const ReservationState& holding, const mounts::Su
   return {};
 }
 
-asio::awaitable<Result<FenceStatus>> Fence::arm(mounts::Superblock superblock, bool takes) {
+asio::awaitable<Result<>> Fence::arm(mounts::Superblock superblock, bool takes) {
   volume_.status.fence = {};
-  FenceStatus armed;
   const auto before = co_await ask(ReservationAct::Look);
   if (!before) co_return fail(before.error());
   volume_.status.warn(Warning::StillReserved, "");
-  if (!wants_fence(volume_.settings)) co_return armed;
   const bool is_writer = !is_reader(volume_);
+  const Error older = mounted_before(volume_.seams, volume_.settings, volume_.status.device);
+  if (!is_writer && superblock.is_claimed && !is_last_state(volume_, superblock)) co_return fail(older);
+  if (!wants_fence(volume_.settings)) co_return Result<>{};
   if (is_writer) {
-    if (auto offered = check_offered(volume_, *before, superblock); !offered) co_return offered.take_error();
+    if (auto offered = check_offered(volume_, *before, superblock); !offered) co_return offered;
     const auto unheld = check_not_held(*before, superblock);
-    if (!unheld && !takes) co_return fail(unheld.error());
-    if (!unheld) taken_from_ = volume_.status.fence.held_by;
-    armed.mmp = superblock.has_mmp;
+    if (!unheld && !takes) co_return unheld;
+    // An older mount is current only if no other host can have written since. Found out before this host
+    // holds the reservation, which would look like a proof later.
+    const bool may_be_older = before->hold == Hold::Free || before->hold == Hold::Theirs;
+    if (superblock.is_claimed && may_be_older) co_return fail(older);
+    if (!unheld) taken_from_ = std::exchange(volume_.status.fence.held_by, "");
   }
   const bool is_needed = is_writer || before->hold == Hold::Free || before->hold == Hold::Ours;
   if (before->hold != Hold::Unsupported && is_needed) {
@@ -124,12 +137,11 @@ asio::awaitable<Result<FenceStatus>> Fence::arm(mounts::Superblock superblock, b
     const auto now = co_await ask(takes ? ReservationAct::Take : ReservationAct::Hold);
     if (!now) co_return fail(now.error());
     if (now->hold != Hold::Ours && is_writer) co_return fail(held_elsewhere(*now, superblock));
-    armed.reservation = now->hold == Hold::Ours;
+    volume_.status.fence.reservation = now->hold == Hold::Ours;
     if (takes_over) late_until_ = volume_.clock.steady() + longest_late_writes(volume_, is_same_id);
-    if (auto ended = co_await wait_for_late_writes(superblock); !ended) co_return ended.take_error();
+    if (auto ended = co_await wait_for_late_writes(superblock); !ended) co_return ended;
   }
-  volume_.status.fence = armed;
-  co_return armed;
+  co_return Result<>{};
 }
 
 // Before the takeover: its answer may get lost, or its daemon may end, and the next attempt finds it done.
@@ -149,8 +161,7 @@ asio::awaitable<Result<>> Fence::wait_for_late_writes(mounts::Superblock superbl
   volume_.say(State::Connecting, "waiting until the other host's last writes have ended");
   while (volume_.clock.steady() < late_until_ && !volume_.is_left())
     co_await volume_.sleep(std::chrono::ceil<Duration>(late_until_ - volume_.clock.steady()));
-  if (volume_.clock.steady() < late_until_)
-    co_return fail(Errc::Cancelled, "volume " + volume_.settings.name + " was asked down meanwhile");
+  if (volume_.clock.steady() < late_until_) co_return fail(asked_down(volume_));
   const auto held = co_await ask(ReservationAct::Hold);  // the target may have forgotten it meanwhile
   if (!held) co_return fail(held.error());
   if (held->hold == Hold::Theirs) co_return fail(held_elsewhere(*held, superblock));
@@ -162,8 +173,7 @@ asio::awaitable<Result<CheckedMount>> Fence::adopt(CheckedMount found, mounts::S
   if (!holding) co_return fail(holding.error());
   if (auto offered = check_offered(volume_, *holding, superblock); !offered) co_return offered.take_error();
   if (holding->hold != Hold::Theirs) {
-    found.fence = {holding->hold == Hold::Ours, superblock.has_mmp, ""};
-    volume_.status.fence = found.fence;
+    volume_.status.fence = {holding->hold == Hold::Ours, ""};
     const bool was_held = recall_held(volume_, found);
     // Of a mount that was held, the first probe finds out whether this host may still write.
     if (was_held && !superblock.has_mmp) co_return found;
@@ -187,8 +197,7 @@ asio::awaitable<Result<CheckedMount>> Fence::adopt(CheckedMount found, mounts::S
                   volume_.status.fence.held_by + " has taken over " + namespace_name(volume_));
     co_return fail(std::move(error));
   }
-  found.fence.reservation = holding->hold == Hold::Ours;
-  volume_.status.fence = found.fence;
+  volume_.status.fence.reservation = holding->hold == Hold::Ours;
   co_return found;
 }
 
@@ -223,8 +232,7 @@ asio::awaitable<Result<>> Fence::check_still_ours(CheckedMountPtr mount) {
   if (wants_fence(volume_.settings)) {
     if (auto offered = check_offered(volume_, *holding, *superblock); !offered) co_return offered;
   }
-  mount->fence = {holding->hold == Hold::Ours, superblock->has_mmp, ""};
-  volume_.status.fence = mount->fence;
+  volume_.status.fence = {holding->hold == Hold::Ours, ""};
   if (!superblock->damage.empty()) {
     co_return fail(Errc::Refused, "volume " + volume_.settings.name +
                                       " stays read-only: " + damaged(volume_, superblock->damage));

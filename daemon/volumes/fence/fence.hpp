@@ -15,10 +15,10 @@ class Fence {
  public:
   Fence(VolumeContext& volume, Outages& outages);
 
-  // Before the mount: how it is fenced. Refused if another host holds the volume, or the configured kind of
+  // Before the mount: fences it. Refused if another host holds the volume, or the configured kind of
   // fence is not available. A reader needs no fence; it holds the reservation of a volume that it has
   // published, if that is free. `takes`: an operator requested a takeover of the reservation.
-  asio::awaitable<Result<FenceStatus>> arm(mounts::Superblock superblock, bool takes);
+  asio::awaitable<Result<>> arm(mounts::Superblock superblock, bool takes);
   // Why a mount failed: another host's reservation also stops a volume that is fenced by multi-mount
   // protection.
   asio::awaitable<Error> explain(Error error, mounts::Superblock superblock);

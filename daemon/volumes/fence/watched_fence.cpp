@@ -25,7 +25,7 @@ bool Fence::was_mounted_elsewhere(const CheckedMount& mount, std::uint64_t stamp
 asio::awaitable<std::string> Fence::why_lost(CheckedMountPtr mount, ProbeAnswer answer) {
   if (answer.holding && answer.holding->hold == Hold::Free && answer.holding->restarted) {
     const bool is_taken =
-        mount->is_writer && !mount->fence.mmp && was_mounted_elsewhere(*mount, answer.stamp, answer.mounts);
+        mount->is_writer && !mount->has_mmp && was_mounted_elsewhere(*mount, answer.stamp, answer.mounts);
     if (is_taken)
       co_return "the target forgot the reservation of " + namespace_name(volume_) +
           ", and another host has written it since";
@@ -59,7 +59,7 @@ std::string Fence::why_taken(CheckedMount& mount, const ProbeAnswer& answer) {
   if (!answer.holding) return "";
   if (answer.holding->hold == Hold::Free)
     return "the reservation of " + namespace_name(volume_) + " was taken from this host";
-  if (answer.holding->hold == Hold::Unsupported && !mount.fence.mmp)
+  if (answer.holding->hold == Hold::Unsupported && !mount.has_mmp)
     return namespace_name(volume_) +
            " offers no reservations any more, and nothing else keeps other writers out";
   return "";
@@ -69,13 +69,12 @@ std::string Fence::why_taken(CheckedMount& mount, const ProbeAnswer& answer) {
 asio::awaitable<void> Fence::note_held(CheckedMountPtr mount, ProbeAnswer answer) {
   if (!answer.holding) co_return;
   const bool is_ours = answer.holding->hold == Hold::Ours;
-  volume_.status.fence = {is_ours, mount->fence.mmp, ""};
-  mount->fence.reservation = mount->fence.reservation || is_ours;
-  const bool is_weaker = !is_ours && mount->fence.reservation;
-  volume_.status.warn(Warning::OnlyMmp, is_weaker ? namespace_name(volume_) +
-                                                        " offers no reservations any more: only multi-mount "
-                                                        "protection is left"
-                                                  : "");
+  if (is_ours) volume_.status.warn(Warning::OnlyMmp, "");
+  if (!is_ours && volume_.status.fence.reservation)
+    volume_.status.warn(
+        Warning::OnlyMmp,
+        namespace_name(volume_) + " offers no reservations any more: only multi-mount protection is left");
+  volume_.status.fence = {is_ours, ""};
   if (mount->is_changing_writing) co_return;
   const bool is_counted = answer.mounts != 0;
   const bool is_new = is_counted ? answer.mounts != mount->held_mounts : answer.stamp != mount->held_stamp;
@@ -83,13 +82,15 @@ asio::awaitable<void> Fence::note_held(CheckedMountPtr mount, ProbeAnswer answer
   mount->held_mounts = answer.mounts;
   mount->held_at = volume_.clock.steady();
   mount->held_at_wall = volume_.clock.wall();
-  if ((!is_new && mount->is_held_recorded) || !is_ours || mount->fence.mmp) co_return;
+  if ((!is_new && mount->is_held_recorded) || !is_ours || mount->has_mmp) co_return;
   json::object record{{"mount", mount->mount.text()},
                       {"stamp", static_cast<std::int64_t>(answer.stamp)},
                       {"mounts", static_cast<std::int64_t>(answer.mounts)}};
   const auto saved = co_await volume_.seams.store.save(Record::Held, std::move(record));
   mount->is_held_recorded = saved.has_value();
-  if (!saved) co_await forget_record();
+  // It may have been forgotten while it was written.
+  const bool is_over = volume_.checked != mount || mount->is_changing_writing || mount->held_stamp == 0;
+  if (!saved || is_over) co_await forget_record();
 }
 
 // It needs no room. An older one may be of an earlier mount that looks the same.

@@ -40,7 +40,6 @@ asio::awaitable<Finding> Health::look(Standing standing) {
     if (auto taken = co_await fence_.who_took_over(mount); !taken.empty())
       found = {Verdict::Fenced, std::move(taken)};
   }
-  if (volume_.is_left()) co_return found;
   if (found.verdict != Verdict::Good || is_link_trusted()) co_return found;
   if (volume_.status.state == State::Stalled) {
     volume_.set_state(State::Stalled, "the link is back: reads are verified for 1 s");
@@ -173,16 +172,16 @@ asio::awaitable<bool> Health::is_shut_down() {
   const auto state = co_await volume_.seams.device.mounted_state(mount.target(), mount.numbers());
   next_mounted_state_ = volume_.clock.steady() + volume_.timings.mounted_state;
   if (!state || !volume_.checked || volume_.checked->is_changing_writing) co_return false;
-  volume_.status.published = state->published;
-  look_for_damage(*state);
+  volume_.checked->published = state->published;
+  look_for_damage(*volume_.checked, *state);
   co_return state->is_shut_down;
 }
 
-void Health::look_for_damage(const mounts::MountedState& mounted) {
+void Health::look_for_damage(CheckedMount& mount, const mounts::MountedState& mounted) {
   std::string warning = mounted.damage.empty() ? "" : damaged(volume_, mounted.damage);
-  if (!warning.empty() && warning != volume_.status.damage)
+  if (!warning.empty() && warning != mount.damage)
     log::warning("volume " + volume_.settings.name + ": " + warning);
-  volume_.status.damage = std::move(warning);
+  mount.damage = std::move(warning);
 }
 
 asio::awaitable<void> Health::ask_about_drives() {

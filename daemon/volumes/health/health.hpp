@@ -46,7 +46,7 @@ class Health {
   asio::awaitable<Finding> judge(ProbeAnswer answer);
   Finding silence(const Error& error);
   asio::awaitable<bool> is_shut_down();
-  void look_for_damage(const mounts::MountedState& mounted);
+  void look_for_damage(CheckedMount& mount, const mounts::MountedState& mounted);
 
   VolumeContext& volume_;
   Paths& paths_;

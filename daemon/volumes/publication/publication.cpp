@@ -14,8 +14,8 @@ Result<> Publication::check_can_change() const {
     return fail(Errc::Refused, name + " can't be published here: this host only reads it",
                 "publish it on the host that has it with `access: exclusive`");
   }
-  if (volume_.checked && volume_.checked->is_changing_writing)
-    return fail(Errc::Unavailable, name + " is being published, or made writable, already", "try again");
+  if (auto settled = check_not_changing(volume_); !settled) return settled;
+  if (status.state == State::Ready && volume_.is_left()) return fail(asked_down(volume_));
   if (status.state == State::Ready && volume_.checked) return {};
   return fail(Errc::Unavailable,
               name + " is " + to_string(status.state) + (status.reason.empty() ? "" : ": " + status.reason),
@@ -29,11 +29,12 @@ asio::awaitable<Result<mounts::Published>> Publication::publish(mounts::AfterPub
     if (auto flushed = co_await flush(); !flushed) co_return flushed.take_error();
     if (auto can = check_can_change(); !can) co_return can.take_error();
   }
-  if (is_published(volume_) && volume_.status.published) {  // no writes since
+  if (is_published(volume_) && volume_.checked->published) {  // no writes since
+    const mounts::Published same = *volume_.checked->published;
     if (then == mounts::AfterPublish::Writable) {
       if (auto writable = co_await make_writable(); !writable) co_return writable.take_error();
     }
-    co_return *volume_.status.published;
+    co_return same;
   }
   const CheckedMountPtr mount = volume_.checked;
   note_change(*mount, true);
@@ -43,12 +44,18 @@ asio::awaitable<Result<mounts::Published>> Publication::publish(mounts::AfterPub
   const bool is_unchanged = !closed && closed.error().kind == Errc::Unavailable;
   if (!is_unchanged) co_await fence_.forget_held();
   if (closed) {
-    volume_.status.published = closed->published;
+    mount->published = closed->published;
     mount->stamp = closed->stamp;
-    mount->is_writer = then == mounts::AfterPublish::Writable;
+    mount->is_writer = then == mounts::AfterPublish::Writable && closed->not_writable.empty();
   }
   note_change(*mount, false);
   if (!closed) co_return closed.take_error();
+  if (!closed->not_writable.empty())
+    co_return fail(Errc::Failed,
+                   "volume " + volume_.settings.name + " is published as generation " +
+                       std::to_string(closed->published.generation) +
+                       ", and stays read-only: " + closed->not_writable,
+                   "`sudo spark-stage volumes up " + volume_.settings.name + "` makes it writable");
   co_return closed->published;
 }
 
@@ -98,19 +105,20 @@ void Publication::note_change(CheckedMount& mount, bool is_changing) {
 Remount Publication::remount_of(const CheckedMount& mount) const {
   const config::NvmeSource& source = *volume_.settings.nvme;
   Remount remount{mount.mount, mount.device, mount.uuid, mount.is_writer ? 0 : mount.stamp};
-  if (mount.fence.reservation) remount.reservation = {source.subsystem, source.nsid};
-  remount.alone = wants_fence(volume_.settings) && !mount.fence.reservation;
+  const bool is_held = volume_.status.fence.reservation;  // at the last look
+  if (is_held) remount.reservation = {source.subsystem, source.nsid};
+  remount.alone = wants_fence(volume_.settings) && !is_held;
   return remount;
 }
 
 void Publication::look_for_writers(CheckedMount& mount, const ProbeAnswer& answer) {
   if (mount.is_writer || mount.is_changing_writing) {
-    volume_.status.foreign_writes = mount.is_outdated = false;
+    mount.foreign_writes = mount.is_outdated = false;
     return;
   }
   if (mount.stamp == 0) mount.stamp = answer.stamp;
   const bool moved = answer.stamp != 0 && answer.stamp != mount.stamp;
-  volume_.status.foreign_writes = answer.being_written || moved;
+  mount.foreign_writes = answer.being_written || moved;
   mount.is_outdated = moved && !answer.being_written;
   if (mount.is_outdated) return;
   leaving_.reset();
@@ -133,9 +141,7 @@ asio::awaitable<bool> Publication::leave_outdated() {
 }
 
 std::string Publication::reader_reason() const {
-  if (!volume_.status.foreign_writes) return "";
-  if (!volume_.checked || !volume_.checked->is_outdated)
-    return "being written by another host: reads here may return torn data";
+  if (!volume_.checked->is_outdated) return "being written by another host: reads here may return torn data";
   return "written since it was mounted here: remounted as soon as no process uses it" +
          (users_.empty() ? "" : " (" + users_ + ")");
 }
@@ -143,9 +149,9 @@ std::string Publication::reader_reason() const {
 std::string Publication::ready_reason() const {
   if (volume_.checked && volume_.checked->is_changing_writing)
     return "being published, or made writable again: until then writes to it may fail";
-  if (volume_.status.foreign_writes) return reader_reason();
+  if (volume_.status.mounted().foreign_writes) return reader_reason();
   if (!is_published(volume_)) return "";
-  const auto& published = volume_.status.published;
+  const auto& published = volume_.status.mounted().published;
   return "published" + (published ? " as generation " + std::to_string(published->generation) : "") +
          ": read-only until `spark-stage volumes up " + volume_.settings.name + "`";
 }

@@ -41,7 +41,8 @@ class VolumeStore {
  public:
   virtual ~VolumeStore() = default;
 
-  // From then on only this file system is mounted as the volume.
+  // From then on only this file system is mounted as the volume. An empty one ends the record, and needs no
+  // room.
   virtual asio::awaitable<Result<>> pin(FilesystemIdentity identity) = 0;
   // Without a UUID if none was ever pinned; an error if that can't be read or understood.
   virtual Result<FilesystemIdentity> pinned_identity() = 0;

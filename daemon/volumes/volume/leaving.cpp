@@ -24,44 +24,39 @@ asio::awaitable<bool> stop_if_lost(VolumeContext& volume, Health& health, Fence&
   co_return !is_unknown;
 }
 
-// An unmount can't be called back from the kernel: when the link is back it writes what is unwritten,
-// whatever another host has written by then, and to whatever disk is there. `has_answered`: a look a moment
-// ago.
-Result<> check_can_close(VolumeContext& volume, Paths& paths, bool has_answered) {
-  const Standing standing = volume.look_at_standing();
-  const Link link = paths.look();
-  const bool is_stuck = volume.seams.device.has_stuck_worker();
-  if (standing.place != Place::Ours || mounts::is_read_only(*standing.top) || link == Link::Gone ||
-      (link == Link::Live && !is_stuck && has_answered))
-    return {};
-  const std::string& name = volume.settings.name;
-  return fail(Errc::Unavailable,
-              volume.settings.mount.native() + " stays mounted: " +
-                  (is_stuck ? "a request to " + volume.status.device + " still waits in the kernel"
-                   : link != Link::Live ? "no path to the target is live"
-                                        : volume.status.device + " does not answer") +
-                  ", and its unwritten data would be written at any later time",
-              "try again when the target answers; if it is gone for good, `sudo nvme disconnect -n " +
-                  printable(volume.settings.nvme->subsystem) +
-                  "` ends the mount, and unwritten data is lost; then `sudo spark-stage volumes down " +
-                  name + "`");
+Error stays_mounted(const VolumeContext& volume, Link link) {
+  const std::string& device = volume.status.device;
+  return {
+      Errc::Unavailable,
+      volume.settings.mount.native() + " stays mounted: " +
+          (volume.seams.device.has_stuck_worker() ? "a request to " + device + " still waits in the kernel"
+           : link != Link::Live                   ? "no path to the target is live"
+                                                  : device + " does not answer") +
+          ", and its unwritten data would be written at any later time",
+      ""};
 }
 
-// The link may be down for a moment, or have been down until a moment ago; and a read that queued behind a
-// flush ends a moment later than it.
+// A flush and an unmount can't be called back from the kernel: when the link is back they write, whatever
+// another host has written by then, and to whatever disk is there. The link may be down for a moment, or have
+// been down until a moment ago; and a read that queued behind a flush ends a moment later than it. A flush
+// may begin while only other requests are known to be answered: `then_flushes`.
 asio::awaitable<Result<>> look_before_writing(VolumeContext& volume, Paths& paths, Health& health,
-                                              Fence& fence, NvmeAttachment& nvme) {
+                                              Fence& fence, NvmeAttachment& nvme, bool then_flushes) {
   const SteadyTime end = volume.clock.steady() + volume.timings.probe;
   for (;;) {
+    const Standing standing = volume.look_at_standing();
     const Link link = paths.look();
-    if (link == Link::Gone) co_return Result<>{};
+    if (standing.place != Place::Ours || mounts::is_read_only(*standing.top) || link == Link::Gone)
+      co_return Result<>{};
     Result<> known;
     if (link == Link::Live) known = co_await nvme.check_before_leaving();
     if (!known && known.error().kind == Errc::Refused) co_return known;
     if (link == Link::Live && known && co_await stop_if_lost(volume, health, fence)) co_return known;
     if (volume.clock.steady() >= end || volume.stopped) {
-      if (known && !health.is_io_moving()) known = check_can_close(volume, paths, false);
-      co_return known;
+      if (known && then_flushes && health.is_io_moving()) co_return known;
+      Error stays = known ? stays_mounted(volume, link) : known.error();
+      stays.hint = "try again when the target answers; " + hint_of_force(volume.settings);
+      co_return fail(std::move(stays));
     }
     co_await volume.sleep(volume.timings.watch_closely);
     if (link != Link::Live && !volume.stopped) co_await paths.tend_once();
@@ -102,10 +97,8 @@ asio::awaitable<Result<>> flush_before_leaving(VolumeContext& volume, Paths& pat
     volume.set_state(State::Leaving, "it is being unmounted");
   if (!is_there || !volume.settings.nvme) co_return Result<>{};
   if (volume.status.device.empty()) volume.status.device = before.top->source;
-  if (before.place == Place::Ours && !mounts::is_read_only(*before.top)) {
-    auto known = co_await look_before_writing(volume, paths, health, fence, nvme);
-    if (!known) co_return known;
-  }
+  if (auto known = co_await look_before_writing(volume, paths, health, fence, nvme, true); !known)
+    co_return known;
   if (auto current = nvme.check_device_is_current(); !current) co_return current;
   const Standing standing = volume.look_at_standing();
   // A probe may wait in the kernel behind the data that is being written.
@@ -116,10 +109,9 @@ asio::awaitable<Result<>> flush_before_leaving(VolumeContext& volume, Paths& pat
   volume.set_state(State::Leaving, "its unwritten data is being written to " + volume.status.device +
                                        ", then it is unmounted");
   auto flushed = co_await flush(volume, paths, health, fence, *standing.own);
-  const auto now = volume.look_at_standing().own;
-  if (!now || *now != *standing.own) co_return Result<>{};  // another program unmounted it
-  if (flushed && volume.seams.device.has_stuck_worker())
-    flushed = co_await look_before_writing(volume, paths, health, fence, nvme);
+  const Standing now = volume.look_at_standing();
+  if (!now.own || *now.own != *standing.own) co_return Result<>{};  // another program unmounted it
+  if (now.place == Place::Covered) co_return fail(covered(volume.settings, now));
   if (flushed) co_return flushed;
   if (flushed.error().kind == Errc::Failed)
     flushed.error().hint = "some of its unwritten data may be lost; `spark-stage volumes down " +
@@ -159,8 +151,9 @@ asio::awaitable<Result<>> Volume::leave_host(OnDown on_down) {
   const bool is_nvme = settings().nvme.has_value();
   if (is_nvme) {
     if (const auto found = co_await paths_.rivals().find_place(); !found) co_return found.take_error();
+    auto known = co_await look_before_writing(context_, paths_, health_, fence_, nvme_, false);
+    if (!known) co_return known;
     if (auto may = co_await nvme_.check_may_unmount(); !may) co_return may;
-    if (auto may = check_can_close(context_, paths_, true); !may) co_return may;
   }
   Status& status = context_.status;
   const bool had_reservation = status.fence.reservation;
@@ -175,18 +168,15 @@ asio::awaitable<Result<>> Volume::leave_host(OnDown on_down) {
   status.warn(Warning::StillReserved, had_reservation ? released->still_reserved : "");
   if (!released->users.empty())
     log::warning("volume " + settings().name + ": detached, although in use by " + released->users);
-  const bool disconnects = is_nvme && on_down == OnDown::Disconnect;
-  if (disconnects && !is_connection_shared(context_.seams, settings())) {
-    auto gone =
-        co_await disconnect_subsystem(context_.seams, settings().nvme->subsystem, nvmetcp::Users::Spared);
+  std::optional<LooseConnection> loose;
+  if (is_nvme && on_down == OnDown::Disconnect) loose = loose_connection(context_.seams, settings());
+  if (loose) {
+    auto gone = co_await disconnect(context_.seams, *loose, nvmetcp::Users::Spared);
     if (!gone.outcome) co_return std::move(gone.outcome);
   }
   co_await fence_.forget_held();
   context_.attempts.was_ready = false;
-  status.foreign_writes = false;
   status.fence = {};
-  status.published.reset();
-  status.damage.clear();
   outages_.end_unhealed();
   status.device.clear();
   status.paths.clear();

@@ -85,13 +85,10 @@ asio::awaitable<Result<>> Requests::ask_down(OnDown on_down) {
 Result<> Requests::check_may_leave(OnDown on_down) const {
   const std::string& name = volume_.settings.name;
   if (on_down == OnDown::Force && !volume_.settings.nfs) {
-    const std::string nqn = volume_.settings.nvme->subsystem;
     return fail(Errc::Refused, "volume " + name + " is not taken down by force: it is no NFS volume",
-                "if its target is gone for good, `sudo nvme disconnect -n " + nqn +
-                    "` ends the I/O that waits for it, and unwritten data is lost; then `sudo spark-stage "
-                    "volumes down " +
-                    name + "`");
+                hint_of_force(volume_.settings));
   }
+  if (auto settled = check_not_changing(volume_); !settled) return settled;
   if (on_down == OnDown::Force || !volume_.settings.nfs || volume_.status.state != State::Stalled) return {};
   return fail(Errc::Refused,
               "volume " + name + " is stalled, and unmounting it would wait: " + volume_.status.reason,
@@ -99,8 +96,7 @@ Result<> Requests::check_may_leave(OnDown on_down) const {
 }
 
 asio::awaitable<Result<>> Requests::go_down(OnDown on_down) {
-  if (std::exchange(is_take_asked_, false))
-    answer_take(fail(Errc::Cancelled, "volume " + volume_.settings.name + " was asked down meanwhile"));
+  if (std::exchange(is_take_asked_, false)) answer_take(fail(asked_down(volume_)));
   volume_.wanted_up = false;
   on_down_ = on_down;
   down_answer_.reset();

@@ -48,6 +48,8 @@ class Requests {
   void answer_down(Result<> result);
   void stop();  // callers no longer get an answer
 
+  // A request that is accepted is not recorded yet.
+  bool is_recording() const { return is_recording_; }
   // An error means unknown.
   const Result<Intent>& intent() const { return intent_; }
   // Everything of it is gone from this host. Without this record, the next start takes it down again.

@@ -62,6 +62,12 @@ std::shared_ptr<Volume> VolumeSet::make(const config::Config& config, const conf
     return found == volumes_.end() ? std::string() : (*found)->target()->name;
   };
   auto seams = make_seams_(settings, target, std::move(others));
+  // A target that moves is found by the volume that looks first; the others have its connection, or will.
+  const auto knows = std::ranges::find_if(volumes_, [&](const auto& one) {
+    const auto& its = one->target();
+    return target && its && its->name == target->name && its->portals == target->portals;
+  });
+  if (knows != volumes_.end()) seams.snapshot.addresses() = (*knows)->context().seams.snapshot.addresses();
   Timings timings;
   // Attempts and probes are worker calls: about one per second in total, for any number of volumes. Urgent
   // probes, which detect another host's writes, have a share of their own.
@@ -158,7 +164,8 @@ void VolumeSet::replace(const config::Config& wanted, std::vector<config::Step>&
     const auto current = find(step.volume);
     const bool leaves = config::takes_mount_away(step.action);
     const bool is_replaced = step.action == config::Action::Add || leaves;
-    if (leaves && step.refused.empty() && !is_released(*current)) step.refused = "it was asked up meanwhile";
+    const bool is_gone = leaves && is_released(*current) && !current->requests().is_recording();
+    if (leaves && step.refused.empty() && !is_gone) step.refused = "it was asked up meanwhile";
     if (current && (!is_replaced || !step.refused.empty())) {
       next.push_back(current);
       continue;

@@ -42,8 +42,10 @@ std::string address_of_self(const std::vector<fleet::Endpoint>& listen) {
   return all;
 }
 
-bool is_self(const FleetMembers& members, const fleet::Endpoint& endpoint) {
-  const bool is_here = !fleet::interface_of(endpoint.address).empty();
+// A host's own name leads to 127.0.1.1 on Debian and Ubuntu, which no interface has.
+bool is_self(const FleetMembers& members, const fleet::Endpoint& endpoint, bool is_by_name) {
+  const bool is_loopback = endpoint.address.starts_with("127.") || endpoint.address == "::1";
+  const bool is_here = (is_by_name && is_loopback) || !fleet::interface_of(endpoint.address).empty();
   return std::ranges::any_of(members.listen, [&](const fleet::Endpoint& own) {
     return own.port == endpoint.port && (is_here || own.address == endpoint.address);
   });
@@ -104,17 +106,16 @@ void use_addresses(FleetMembers& members, const fleet::FoundNames& found) {
     const auto there = found.find(name);
     return there == found.end() ? std::vector<std::string>() : there->second;
   };
-  std::set<std::string> known = addresses_to_listen(members);
+  std::set<std::string> known = addresses_to_listen(members), own;
   for (fleet::PeerAddress& peer : members.peers) {
     for (const fleet::Endpoint& named : std::exchange(peer.endpoints, {}))
       for (const std::string& address : addresses(named.address)) {
         peer.endpoints.push_back({address, named.port});
         known.insert(address);
+        if (is_self(members, peer.endpoints.back(), !fleet::is_address(named.address))) own.insert(peer.name);
       }
   }
-  std::erase_if(members.peers, [&](const fleet::PeerAddress& peer) {
-    return std::ranges::any_of(peer.endpoints, [&](const auto& one) { return is_self(members, one); });
-  });
+  std::erase_if(members.peers, [&](const fleet::PeerAddress& peer) { return own.contains(peer.name); });
   if (!members.dns) return;
   for (const std::string& address : addresses(members.dns->address)) {
     if (!known.insert(address).second || !fleet::interface_of(address).empty()) continue;

@@ -61,7 +61,8 @@ Result<json::object> serve_peers_verb(const json::object& request, const Progres
   ::syscall(SYS_ioprio_set, kIoOfProcess, 0, kIdleClass);  // inherited by each thread that this one starts
   const std::filesystem::path boards = boards_in(cache->state_dir);
   fleet::NameService names(fleet::resolve);
-  Neighbours neighbours(*members, names);
+  // Peers that are refused in the first moments would be counted as hosts that do not belong here.
+  Neighbours neighbours(*members, names, std::chrono::milliseconds(500));
   fleet::JobNodes nodes([boards] { return noted_nodes(boards); },
                         [&](const std::string& name) -> Result<std::vector<std::string>> {
                           return names.find({name}, kResolving)[name];

@@ -100,7 +100,9 @@ Result<> remove_leases(const OpenedCatalog& catalog, const SpareLeases& spare, c
 
 Result<> add_lease(const OpenedCatalog& catalog, const SpareLeases& spare, const staging::Lease& lease) {
   auto added = catalog ? (*catalog)->add_lease(lease) : fail(catalog.error());
-  if (added) return spare.remove(lease.id);
+  // The catalog has it: what the cache's drive says does not matter.
+  if (added) static_cast<void>(spare.remove(lease.id));
+  if (added) return added;
   if (added.error().kind == Errc::NotFound) return added;
   return spare.add(lease) ? Result<>() : std::move(added);
 }

@@ -72,13 +72,13 @@ Result<std::string> own_mount_below(const json::object& request) {
 }
 
 // Before it is mounted otherwise: this host still holds what the daemon saw.
-Result<> check_unchanged(const json::object& request) {
+Result<> check_unchanged(const json::object& request, std::uint64_t closed) {
   const auto answer = probe_verb(request, {});
   if (!answer) return answer.take_error();
   const auto now = from_message<mounts::Superblock>(*answer);
   if (!now) return now.take_error();
   const std::string device = printable(get_string(request, "device").value_or(""));
-  const auto stamp = static_cast<std::uint64_t>(get_int(request, "stamp").value_or(0));
+  const auto stamp = closed != 0 ? closed : static_cast<std::uint64_t>(get_int(request, "stamp").value_or(0));
   if (now->uuid != get_string(request, "uuid"))
     return fail(Errc::Unavailable, device + " holds another file system by now");
   if (stamp != 0 && stamp != now->stamp)
@@ -100,7 +100,7 @@ Result<mounts::Remounted> remounted_in(const json::object& request) {
                            get_string(request, "host").value_or(""),
                            SystemClock().wall(),
                            get_bool(request, "alone").value_or(true),
-                           [request] { return check_unchanged(request); }};
+                           [request](std::uint64_t closed) { return check_unchanged(request, closed); }};
 }
 
 // Queries the server's free space; if the server no longer knows the handle, the mount is permanently dead.

@@ -55,14 +55,18 @@ Bytes link_rate(const std::string& interface) {
   return megabits > 0 ? static_cast<Bytes>(megabits) * 1'000'000 / 8 : 0;
 }
 
-Neighbours::Neighbours(FleetMembers members, fleet::NameService& names)
+Neighbours::Neighbours(FleetMembers members, fleet::NameService& names, std::chrono::milliseconds limit)
     : members_(std::move(members)), names_(names) {
-  look_up({});
+  look_up(limit);
 }
 
 void Neighbours::look_up(std::chrono::milliseconds limit) {
   auto found = addresses_of(members_, names_, limit);
-  if (found == found_) return;  // the connections to the peers stay
+  // Name services rotate the addresses of a name; the connections to the peers stay.
+  const bool is_same = std::ranges::equal(found, found_, [](const auto& one, const auto& other) {
+    return one.first == other.first && std::ranges::is_permutation(one.second, other.second);
+  });
+  if (is_same) return;
   found_ = std::move(found);
   FleetMembers all = members_;
   use_addresses(all, found_);

@@ -21,8 +21,9 @@ Bytes link_rate(const std::string& interface);
 
 class Neighbours {
  public:
-  // Looks up names with `names`, but not here: only peers with addresses are known at first.
-  Neighbours(FleetMembers members, fleet::NameService& names);
+  // Looks up names with `names`; here for `limit` at most: peers whose names take longer are unknown at
+  // first.
+  Neighbours(FleetMembers members, fleet::NameService& names, std::chrono::milliseconds limit = {});
 
   // Whether this is the address of a peer, as of the last question. Never waits. Any thread, also the next.
   bool has(const std::string& address) { return !name_of(address).empty(); }

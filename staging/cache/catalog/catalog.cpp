@@ -42,6 +42,10 @@ Result<std::unique_ptr<Catalog>> Catalog::open(const std::filesystem::path& stat
   return std::unique_ptr<Catalog>(new Catalog(std::move(database)));
 }
 
+bool Catalog::is_image() const {
+  return staging::is_image(database_->get());
+}
+
 Result<std::string> Catalog::cache_id() {
   Statement statement(database_->get(), "SELECT value FROM facts WHERE name = 'cache_id'");
   const int code = statement.step();
@@ -79,29 +83,27 @@ Result<CopiedFrom> Catalog::copied_from(const std::string& dataset) {
 }
 
 Result<> Catalog::put(const GenerationRow& row, const CopiedFrom& from) {
-  return transaction(database_->get(), database_->writing, [&]() -> Result<> {
-    auto counted =
-        change(database_->get(), database_->writing,
-               "INSERT INTO datasets (name, last_generation) VALUES (?1, ?2) ON CONFLICT (name) DO UPDATE "
-               "SET last_generation = max(last_generation, ?2)",
-               row.dataset, row.generation);
-    if (counted && !from.source.empty())
-      counted = change(database_->get(), database_->writing,
-                       "UPDATE datasets SET source = ?2, file_system = ?3, had_files = ?4 WHERE name = ?1",
-                       row.dataset, from.source, from.file_system, std::uint64_t{from.had_files});
-    if (!counted) return counted;
-    const std::int64_t from_volume = row.from ? static_cast<std::int64_t>(row.from->volume) : kNotKnown;
-    const std::int64_t from_peers = row.from ? static_cast<std::int64_t>(row.from->peers) : kNotKnown;
-    return change(
-        database_->get(), database_->writing,
-        "INSERT OR REPLACE INTO generations "
-        "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-        row.dataset, row.generation, std::string(row.state == GenerationState::Ready ? "ready" : "evicting"),
-        row.bytes, row.allocated, row.files, row.hash, to_microseconds(row.staged_at),
-        to_microseconds(row.last_used), row.inodes, row.stage_seconds, to_microseconds(row.scrubbed_at),
-        row.source_generation, std::uint64_t{row.is_doubtful}, to_microseconds(row.good_at), row.source.key,
-        row.source.notes, from_volume, from_peers, row.definition);
-  });
+  auto counted =
+      change(database_->get(), database_->writing,
+             "INSERT INTO datasets (name, last_generation) VALUES (?1, ?2) ON CONFLICT (name) DO UPDATE "
+             "SET last_generation = max(last_generation, ?2)",
+             row.dataset, row.generation);
+  if (counted && !from.source.empty())
+    counted = change(database_->get(), database_->writing,
+                     "UPDATE datasets SET source = ?2, file_system = ?3, had_files = ?4 WHERE name = ?1",
+                     row.dataset, from.source, from.file_system, std::uint64_t{from.had_files});
+  if (!counted) return counted;
+  const std::int64_t from_volume = row.from ? static_cast<std::int64_t>(row.from->volume) : kNotKnown;
+  const std::int64_t from_peers = row.from ? static_cast<std::int64_t>(row.from->peers) : kNotKnown;
+  return change(
+      database_->get(), database_->writing,
+      "INSERT OR REPLACE INTO generations "
+      "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+      row.dataset, row.generation, std::string(row.state == GenerationState::Ready ? "ready" : "evicting"),
+      row.bytes, row.allocated, row.files, row.hash, to_microseconds(row.staged_at),
+      to_microseconds(row.last_used), row.inodes, row.stage_seconds, to_microseconds(row.scrubbed_at),
+      row.source_generation, std::uint64_t{row.is_doubtful}, to_microseconds(row.good_at), row.source.key,
+      row.source.notes, from_volume, from_peers, row.definition);
 }
 
 Result<std::vector<GenerationRow>> Catalog::generations() {
@@ -158,10 +160,10 @@ Result<> Catalog::note_source(const std::string& dataset, std::uint64_t generati
                 source.key, source.notes, dataset, generation);
 }
 
-Result<> Catalog::set_allocated(const GenerationRow& row, Bytes allocated) {
+Result<> Catalog::set_allocated(const std::string& dataset, std::uint64_t generation, Bytes allocated) {
   return change(database_->get(), database_->writing,
                 "UPDATE generations SET allocated = ? WHERE dataset = ? AND generation = ?", allocated,
-                row.dataset, row.generation);
+                dataset, generation);
 }
 
 Result<> Catalog::set_scrubbed(const std::string& dataset, std::uint64_t generation, WallTime at) {

@@ -80,6 +80,8 @@ class Catalog {
   Catalog(const Catalog&) = delete;
   Catalog& operator=(const Catalog&) = delete;
 
+  bool is_image() const;  // that one
+
   // ID of the cache folder that belongs to this catalog; empty until it is set.
   Result<std::string> cache_id();
   Result<> set_cache_id(const std::string& id);
@@ -88,7 +90,8 @@ class Catalog {
 
   // A number that no generation of the dataset has had.
   Result<std::uint64_t> next_generation(const std::string& dataset);
-  // Adds or replaces. `from` is kept when the dataset's copies are evicted; none: as it is known.
+  // Adds or replaces, in several changes: see exclusively(). `from` is kept when the dataset's copies are
+  // evicted; none: as it is known.
   Result<> put(const GenerationRow& row, const CopiedFrom& from = {});
   Result<CopiedFrom> copied_from(const std::string& dataset);  // of an unknown dataset: empty
   Result<std::vector<GenerationRow>> generations();            // by dataset, newest first
@@ -97,7 +100,7 @@ class Catalog {
                  std::uint64_t source_generation = 0, const std::string& definition = {});
   Result<> note_source(const std::string& dataset, std::uint64_t generation, const SourceState& source);
   // What evicting the row frees, while later generations share a part of its content.
-  Result<> set_allocated(const GenerationRow& row, Bytes allocated);
+  Result<> set_allocated(const std::string& dataset, std::uint64_t generation, Bytes allocated);
   Result<> set_scrubbed(const std::string& dataset, std::uint64_t generation, WallTime at);
 
   // Marks generations, all or none, so that they can't be leased any more. Refused, naming the holders, while

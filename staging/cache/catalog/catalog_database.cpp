@@ -130,18 +130,22 @@ Result<> prepare_schema(sqlite3* database, const std::string& doing) {
 
 }  // namespace
 
+bool is_image(sqlite3* database) {
+  const char* name = sqlite3_db_filename(database, "main");
+  return name == nullptr || *name == '\0';
+}
+
 tl::unexpected<Error> sqlite_error(sqlite3* database, const std::string& doing) {
   const int code = sqlite3_errcode(database);
   const bool is_locked = code == SQLITE_BUSY || code == SQLITE_PROTOCOL;
-  const char* name = sqlite3_db_filename(database, "main");
-  const bool is_image = code == SQLITE_READONLY && (name == nullptr || *name == '\0');
+  const bool is_full_image = code == SQLITE_READONLY && is_image(database);
   const std::string what = doing + ": " +
-                           (is_locked  ? sqlite3_errstr(SQLITE_BUSY)
-                            : is_image ? sqlite3_errstr(SQLITE_FULL)
-                                       : sqlite3_errmsg(database));
+                           (is_locked       ? sqlite3_errstr(SQLITE_BUSY)
+                            : is_full_image ? sqlite3_errstr(SQLITE_FULL)
+                                            : sqlite3_errmsg(database));
   // The number is that of the last failed call, whenever that was.
   const bool is_of_call = code == SQLITE_IOERR || code == SQLITE_CANTOPEN;
-  if (code == SQLITE_FULL || is_image || (is_of_call && sqlite3_system_errno(database) == ENOSPC) ||
+  if (code == SQLITE_FULL || is_full_image || (is_of_call && sqlite3_system_errno(database) == ENOSPC) ||
       sqlite3_extended_errcode(database) == SQLITE_IOERR_SHMSIZE)
     return fail(Errc::NoSpace, what, "free some space there");
   if (code == SQLITE_CORRUPT || code == SQLITE_NOTADB) {

@@ -27,6 +27,8 @@ using DatabasePtr = std::unique_ptr<sqlite3, CloseDatabase>;
 // memory, and each change of it fails with NoSpace.
 Result<DatabasePtr> open_database(const std::filesystem::path& file, const std::string& doing);
 
+bool is_image(sqlite3* database);
+
 tl::unexpected<Error> sqlite_error(sqlite3* database, const std::string& doing);
 
 // Times are kept as microseconds since 1970.

@@ -22,6 +22,7 @@ constexpr char kFile[] = ".spark-damage";
 
 std::string to_text(const Damage& damage) {
   std::string text = "revision " + std::to_string(damage.revision) + "\n";
+  text += "damaged " + std::to_string(damage.damaged) + "\n";
   for (const auto& [generation, what] : damage.found) {
     std::string line = what;
     std::ranges::replace(line, '\n', ' ');
@@ -38,10 +39,11 @@ Damage damage_in(const std::string& text) {
   std::string kind, what;
   for (std::uint64_t number = 0; lines >> kind >> number && std::getline(lines, what);) {
     if (kind == "revision") damage.revision = number;
+    if (kind == "damaged") damage.damaged = number;
     if (kind == "found") damage.found[number] = what.substr(std::min<std::size_t>(1, what.size()));
     if (kind == "sound") damage.sound.insert(number);
   }
-  return damage.revision > 0 && lines.eof() ? damage : Damage{1, {}, {}};
+  return damage.revision > 0 && lines.eof() ? damage : Damage{1};
 }
 
 }  // namespace
@@ -75,7 +77,7 @@ Result<Damage> DamageRecords::of(const std::string& dataset) const {
   if (!second) return second.take_error();
   Damage kept = second->empty() ? Damage{} : damage_in(*second);
   // A record that is damaged itself may have been newer than the catalog's.
-  if (!text && is_there) return Damage{std::max<std::uint64_t>(1, kept.revision), {}, {}};
+  if (!text && is_there) return Damage{std::max<std::uint64_t>(1, kept.revision)};
   Damage damage = is_there ? damage_in(*text) : Damage{};
   return kept.revision > damage.revision ? std::move(kept) : std::move(damage);
 }

@@ -24,9 +24,10 @@ namespace spark::staging {
 struct Damage {
   static constexpr std::uint64_t kInProgress = 0;  // as a generation: the copy in progress
 
-  std::uint64_t revision = 0;                  // grows with each change; 0: no damage was ever found
-  std::map<std::uint64_t, std::string> found;  // by generation: how it differs from its manifest
-  std::set<std::uint64_t> sound;               // all others are suspect
+  std::uint64_t revision = 0;                    // grows with each change; 0: no damage was ever found
+  std::uint64_t damaged = 0;                     // the revision that noted damage last
+  std::map<std::uint64_t, std::string> found{};  // by generation: how it differs from its manifest
+  std::set<std::uint64_t> sound{};               // all others are suspect
 
   bool makes_suspect(std::uint64_t generation) const { return revision > 0 && !sound.contains(generation); }
 };

@@ -15,7 +15,6 @@
 #include "staging/copy/lanes/shape.hpp"
 #include "staging/copy/transfer/copy_context.hpp"
 #include "staging/files/metadata.hpp"
-#include "staging/manifest/manifest_reader.hpp"
 
 namespace spark::staging {
 namespace {
@@ -187,8 +186,23 @@ Result<Compared> compare_touched(const Tree& source, Entries& walked, const Dest
   }
   compared.equal.assign(walked.size(), false);
   for (const Touched& one : found->touched) compared.equal[one.index] = one.is_equal;
-  compared.is_same = found->is_rest_same && std::ranges::all_of(found->touched, &Touched::is_equal);
+  // With nothing touched, the copy is not to be renewed: it is damaged or doubtful.
+  compared.is_same = found->is_rest_same && !found->touched.empty() &&
+                     std::ranges::all_of(found->touched, &Touched::is_equal);
   return compared;
+}
+
+bool has_same_folders(const Tree& source, const Tree& copy, ManifestReader& manifest, const Entries& walked) {
+  if (!manifest.rewind()) return false;
+  for (const Entry& now : walked) {
+    const auto then = manifest.next();
+    if (!then) return false;
+    if (now.type != EntryType::Folder || then->ctime_ns == now.ctime_ns || then->lost_attributes) continue;
+    const UniqueFd folder = open_beneath(source, now.path, O_RDONLY | O_DIRECTORY);
+    const UniqueFd copied = open_beneath(copy, now.path, O_RDONLY | O_DIRECTORY);
+    if (!folder || !copied || !has_same_attributes(folder.get(), copied.get()).value_or(false)) return false;
+  }
+  return true;
 }
 
 Result<> renew(const Destination& copy, const Entries& walked) {
@@ -196,7 +210,7 @@ Result<> renew(const Destination& copy, const Entries& walked) {
   if (!manifest) return manifest.take_error();
   Manifest renewed{manifest->header(), {}};
   while (auto entry = manifest->next()) {
-    entry->ctime_ns = walked[renewed.entries.size()].ctime_ns;
+    if (entry->type != EntryType::Folder) entry->ctime_ns = walked[renewed.entries.size()].ctime_ns;
     renewed.entries.push_back(std::move(*entry));
   }
   if (auto whole = manifest->error(); !whole) return whole;

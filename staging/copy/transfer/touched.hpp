@@ -12,6 +12,7 @@
 #include "staging/copy/partial/publish.hpp"
 #include "staging/files/tree.hpp"
 #include "staging/manifest/manifest.hpp"
+#include "staging/manifest/manifest_reader.hpp"
 
 namespace spark::staging {
 
@@ -27,7 +28,11 @@ Result<Compared> compare_touched(const Tree& source, Entries& walked, const Dest
                                  const PartialArea& area, const CopyOptions& options, Monitor& monitor,
                                  const StopFlag& stop);
 
-// Gives the copy's manifest the source's ctimes. `walked` differs from it in nothing else.
+// Whether the folders have the attributes that the copy has, ACLs among them, apart from those that it could
+// not take. `walked` equals the manifest otherwise; only folders with another ctime are looked at.
+bool has_same_folders(const Tree& source, const Tree& copy, ManifestReader& manifest, const Entries& walked);
+
+// Gives the copy's manifest the source's ctimes, but for folders. `walked` differs from it in nothing else.
 Result<> renew(const Destination& copy, const Entries& walked);
 
 }  // namespace spark::staging

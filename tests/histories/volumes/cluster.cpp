@@ -256,7 +256,8 @@ void Cluster::note_take(std::size_t index, const VolumeSettings& settings) {
   for (std::size_t other = 0; other < kHosts; ++other) {
     if (other == index) continue;
     for (const SuperPtr& super : hosts[other].host->mounts.supers()) {
-      if (super->head->disk != &disk) continue;
+      // Its kernel may take another disk of the same identity for this one until its link is back.
+      if (super->head->disk != &disk && super->uuid != disk.fs.uuid) continue;
       super->was_taken = true;
       super->is_exempt = super->is_exempt || !is_reserved;
     }

@@ -13,6 +13,12 @@ constexpr Duration kSuperblock{10'000}, kProbe{5'000}, kMountedState{2'000}, kSt
 
 using Reserved = Result<nvmetcp::ReservationState>;
 
+// By a file system, mounted or not yet closed.
+bool is_claimed(Host& host, const HeadPtr& head) {
+  const auto all = host.mounts.supers();
+  return std::ranges::any_of(all, [&](const SuperPtr& one) { return one->head == head; });
+}
+
 Reserved act_on(Host& host, const HeadPtr& head, const volumes::NamespaceOf& of,
                 Reserved (*act)(nvmetcp::ReservationCommands&, const nvmetcp::LocalRegistrant&)) {
   if (head->subsystem != of.subsystem)
@@ -36,6 +42,7 @@ std::variant<Pause, Result<HeadPtr>> answering(Host& host, const std::string& de
     return Result<HeadPtr>(fail(Errc::NotFound, "opening " + device + ": No such file or directory"));
   if (host.driver.io(*head) == Io::Blocked) return Pause{kLooksAgain, true};
   ++head->completed;
+  head->answered = host.scene.time.steady();
   return Result<HeadPtr>(head);
 }
 
@@ -63,7 +70,9 @@ asio::awaitable<Result<mounts::Superblock>> HostDevice::read_superblock(std::str
     if (const Pause* pause = std::get_if<Pause>(&answer)) return *pause;
     const auto& head = std::get<Result<HeadPtr>>(answer);
     if (!head) return Result<mounts::Superblock>(fail(head.error()));
-    return Result<mounts::Superblock>(superblock_of(*(*head)->disk));
+    auto superblock = superblock_of(*(*head)->disk);
+    superblock.is_claimed = is_claimed(host, *head);
+    return Result<mounts::Superblock>(std::move(superblock));
   };
   Work<mounts::Superblock> asked = std::move(work);
   co_return co_await host_.workers.run(volume_, "superblock", kSuperblock, std::move(asked));
@@ -117,9 +126,11 @@ asio::awaitable<Result<mounts::MountedState>> HostDevice::mounted_state(std::fil
 }
 
 asio::awaitable<Result<>> HostDevice::flush(volumes::OwnMount mount) {
-  auto work = [&host = host_, mount]() -> Turn<void> {
-    if (auto there = check_still_there(host, mount); !there) return there;
-    const SuperPtr super = host.mounts.top_at(mount.target().native())->super;
+  auto work = [&host = host_, mount, super = SuperPtr()]() mutable -> Turn<void> {
+    if (!super) {  // it flushes what it opened, even if another mount hides that by then
+      if (auto there = check_still_there(host, mount); !there) return there;
+      super = host.mounts.top_at(mount.target().native())->super;
+    }
     if (!super || !super->is_alive()) return Result<>(fail_errno(EIO, "flushing " + mount.target().native()));
     if (super->dirty.empty()) return Result<>();
     if (host.driver.io(*super->head) == Io::Blocked) return Pause{kLooksAgain, true};
@@ -169,6 +180,8 @@ asio::awaitable<Result<nvmetcp::ReservationState>> HostReservations::reservation
     const auto& head = std::get<Result<HeadPtr>>(device);
     if (!head) return Reserved(fail(head.error()));
     using volumes::ReservationAct;
+    if (request.act == ReservationAct::Release && is_claimed(host, *head))
+      return Reserved(fail(Errc::Refused, request.device + " is still in use on this host"));
     return act_on(host, *head, request.of,
                   request.act == ReservationAct::Hold   ? nvmetcp::hold_reservation
                   : request.act == ReservationAct::Take ? nvmetcp::take_reservation
@@ -191,6 +204,10 @@ HostStore::HostStore(Host& host, std::string volume) : host_(host), volume_(std:
 
 asio::awaitable<Result<>> HostStore::pin(volumes::FilesystemIdentity identity) {
   auto work = [&host = host_, volume = volume_, identity]() -> Turn<void> {
+    if (identity == volumes::FilesystemIdentity{}) {
+      host.state.pins.erase(volume);
+      return Result<>();
+    }
     auto room = host.state.check_room("recording the volume's file system");
     if (room) host.state.pins[volume] = identity;
     return Result<>(std::move(room));

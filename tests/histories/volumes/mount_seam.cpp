@@ -8,7 +8,10 @@ namespace spark::histories {
 namespace {
 
 constexpr Duration kMount{120'000}, kUnmount{60'000}, kUsers{30'000}, kDetach{40'000}, kGuard{30'000};
-constexpr Duration kLongestClaim{2 * 601'000}, kPublish{Duration(900'000) + kLongestClaim};
+constexpr Duration kLongestClaim{2 * 601'000},
+    kPublish{Duration(900'000) + kLongestClaim + mounts::kReopening};
+
+constexpr Duration kSinceLook{2'500};  // the slowest start of a worker, and another one's end before it
 
 std::string published_at(const Host& host) {
   return rfc3339(host.scene.time.wall());
@@ -71,16 +74,11 @@ class WritableWork {
 class PublishWork {
  public:
   PublishWork(Host& host, volumes::Remount mount, mounts::AfterPublish then)
-      : host_(host), mount_(mount), target_(mount.mount.target()), then_(then), writable_(host, mount) {}
+      : host_(host), mount_(mount), target_(mount.mount.target()), then_(then) {}
 
   Turn<mounts::Closed> turn() {
     using Done = Result<mounts::Closed>;
-    if (closed_) {
-      auto writable = writable_.turn();
-      if (const Pause* pause = std::get_if<Pause>(&writable)) return *pause;
-      if (auto& result = std::get<Result<>>(writable); !result) return Done(result.take_error());
-      return Done(*closed_);
-    }
+    if (closed_) return reopen();
     const std::string doing = "publishing " + target_;
     const auto entry = find(host_, target_, mount_.device, doing);
     if (!entry) return Done(fail(entry.error()));
@@ -103,6 +101,22 @@ class PublishWork {
   }
 
  private:
+  // Tried again for a while; otherwise it is published.
+  Turn<mounts::Closed> reopen() {
+    if (!writable_) writable_.emplace(host_, mount_);
+    auto writable = writable_->turn();
+    if (const Pause* pause = std::get_if<Pause>(&writable)) return *pause;
+    const auto& result = std::get<Result<>>(writable);
+    if (!result && result.error().kind != Errc::Refused && host_.scene.time.steady() < reopens_until_) {
+      writable_.reset();
+      return Pause{std::chrono::seconds(1), false};
+    }
+    const MountEntry* top = host_.mounts.top_at(target_);
+    if (!result && (top == nullptr || !mounts::is_read_only(top->shown)))
+      return Result<mounts::Closed>(fail(result.error()));
+    if (!result) closed_->not_writable = result.error().message();
+    return Result<mounts::Closed>(*closed_);
+  }
   Turn<mounts::Closed> close(MountEntry& entry, Super& super, const std::string& doing) {
     using Done = Result<mounts::Closed>;
     const std::uint64_t before = super.published ? super.published->generation : 0;
@@ -125,7 +139,9 @@ class PublishWork {
     }
     host_.scene.tell("  " + host_.name + ": " + target_ + " is published as generation " +
                      std::to_string(published.generation));
-    closed_ = mounts::Closed{published, super.head->disk->fs.stamp};
+    closed_ = mounts::Closed{published, super.head->disk->fs.stamp, ""};
+    mount_.stamp = closed_->stamp;
+    reopens_until_ = host_.scene.time.steady() + mounts::kReopening;
     if (then_ == mounts::AfterPublish::Writable) return Pause{kSystemCall, true};
     super.head->read_only = true;
     return Done(*closed_);
@@ -135,7 +151,8 @@ class PublishWork {
   volumes::Remount mount_;
   std::string target_;
   mounts::AfterPublish then_;
-  WritableWork writable_;
+  std::optional<WritableWork> writable_;
+  SteadyTime reopens_until_{};
   bool is_called_ = false;
   std::optional<mounts::Closed> closed_;
 };
@@ -204,6 +221,8 @@ asio::awaitable<Result<volumes::Unmounted>> HostMounts::unmount(volumes::OwnMoun
       if (!started) return Result<volumes::Unmounted>(fail(started.error()));
       done.change = *started;
       if (!closing) return Result<volumes::Unmounted>(done);
+      closing->is_in_call = host.driver.has_live_path(*closing->head) &&
+                            host.scene.time.steady() - closing->head->answered < kSinceLook;
       return Pause{closing->flush + kSystemCall, true};
     }
     if (closing->is_alive() && host.driver.io(*closing->head) == Io::Blocked && !closing->read_only) {
@@ -238,7 +257,9 @@ asio::awaitable<Result<mounts::Closed>> HostMounts::publish(volumes::Remount mou
   };
   Work<mounts::Closed> asked = std::move(work);
   auto closed = co_await host_.workers.run(volume_, "publish", kPublish, std::move(asked));
-  if (!closed || then != mounts::AfterPublish::ReadOnly) co_return closed;
+  const bool is_published =
+      then == mounts::AfterPublish::ReadOnly || (closed && !closed->not_writable.empty());
+  if (!closed || !is_published) co_return closed;
   auto identity = store_.pinned_identity().value_or(volumes::FilesystemIdentity{});
   identity.is_published = true;
   identity.stamp = closed->stamp;

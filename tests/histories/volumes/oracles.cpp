@@ -45,6 +45,13 @@ bool Facts::is_reached() const {
          reached.super->head->disk == &disk;
 }
 
+bool Facts::has_own_path() const {
+  return is_reached() && std::ranges::any_of(state.host->driver.connections(), [&](const Connection& one) {
+           return !one.by_hand && one.shown.is_live() &&
+                  std::ranges::find(one.heads, reached.super->head) != one.heads.end();
+         });
+}
+
 bool Facts::is_in_use() const {
   if (top == nullptr) return false;
   const auto& all = state.host->mounts.entries();
@@ -196,13 +203,7 @@ bool Oracles::is_well(const Facts& facts) const {
   const Super& super = *facts.reached.super;
   const bool is_exclusive = facts.volume.settings().access == config::Access::Exclusive;
   if (!super.is_alive() || facts.state.host->driver.io(*super.head) != Io::Good) return false;
-  // Perhaps only over a connection that a person made, to an address that the daemon does not know.
-  const bool has_own =
-      std::ranges::any_of(facts.state.host->driver.connections(), [&](const Connection& one) {
-        return !one.by_hand && one.shown.is_live() &&
-               std::ranges::find(one.heads, super.head) != one.heads.end();
-      });
-  if (!has_own) return false;
+  if (!facts.has_own_path()) return false;
   if (facts.state.wish(facts.settings.name) != Wish::Up) return false;
   if (facts.state.daemon->is_busy(facts.settings.name)) return false;
   if (facts.disk.fs.uuid != super.uuid || facts.state.host->workers.is_stuck(facts.settings.name))
@@ -291,8 +292,9 @@ void Oracles::request_ended(std::size_t host, const Request& request) {
     if (kind == Errc::Cancelled || request.has_overlapped || is_in_the_way || !is_good) return;
     // Its device failed meanwhile, and is back.
     if (kind == Errc::TimedOut || says("flushing ")) return;
-    const bool was_cut_off = cluster_.time.steady() - facts.state.host->driver.changed() < kNoticesLink &&
-                             (says("no path to the target is live") || says("still waits in the kernel"));
+    const bool is_new = cluster_.time.steady() - facts.state.host->driver.changed() < kNoticesLink;
+    const bool was_cut_off = (says("no path to the target is live") && (is_new || !facts.has_own_path())) ||
+                             (says("still waits in the kernel") && is_new);
     if (was_cut_off) return;
     const bool has_no_name = says("can't be looked up");
     cluster_.judge.broken(is_full       ? "down-refused-without-room"

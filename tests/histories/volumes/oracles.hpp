@@ -20,6 +20,9 @@ struct Facts {
   std::string name() const { return host() + "/" + settings.name; }
   // The path leads to the whole file system of the volume's disk.
   bool is_reached() const;
+  // Its disk answers over a connection that the daemon knows. One that a person made may lead to an address
+  // that it does not know.
+  bool has_own_path() const;
   bool is_in_use() const;  // by programs: files, mounts on it, other mounts of the device
 };
 

@@ -83,8 +83,14 @@ void unmount_by_hand(Cluster& cluster, Dice& dice) {
   const Choice here = pick(cluster, dice);
   const std::string target = dice.pick(3) == 0 ? "/mnt/other" : here.volume.mount;
   SuperPtr closing;
-  if (here.mounts.unmount(target, closing) != 0) return;
-  cluster.tell(here.who + "umount " + target);
+  const int error = here.mounts.unmount(target, closing);
+  const int id = here.mounts.resolve(target).shown.id;
+  const bool has_others_on_top = std::ranges::any_of(
+      here.mounts.entries(), [&](const MountEntry& one) { return one.shown.parent_id == id; });
+  const bool is_lazy =
+      error == EBUSY && !has_others_on_top && dice.pick(2) == 0 && here.mounts.detach(target) == 0;
+  if (error != 0 && !is_lazy) return;
+  cluster.tell(here.who + (is_lazy ? "umount -l " : "umount ") + target);
   here.state.cleared = cluster.time.steady();
   if (closing)
     closing->is_in_call = here.state.host->file_systems.close(*closing, Actor::Program) == Wrote::Blocked;

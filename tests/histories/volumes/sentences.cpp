@@ -180,6 +180,17 @@ constexpr std::array kKinds =
              [](const std::string&,
                 const Facts&
                     facts) { return !facts.state.host->root.at(facts.settings.mount).files.empty(); }},
+        Kind{"its file system is mounted at", "false-mounted-elsewhere",
+             [](const std::string&, const Facts& facts) {
+               const auto& all = facts.state.host->mounts.entries();
+               return facts.top != nullptr && std::ranges::count(all, facts.top->super, &MountEntry::super) > 1;
+             }},
+        Kind{"or a mount that this host's mount table does not show", "false-mounted-elsewhere",
+             [](const std::string&, const Facts& facts) {
+               return std::ranges::any_of(facts.state.host->mounts.supers(), [&](const SuperPtr& one) {
+                 return one->head->disk == &disk_of(facts);
+               });
+             }},
         Kind{"the device is mounted at", "false-mounted-elsewhere",
              [](const std::string&, const Facts& facts) {
                return std::ranges::any_of(facts.state.host->mounts.entries(), [&](const MountEntry& one) {

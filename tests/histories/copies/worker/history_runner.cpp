@@ -43,6 +43,7 @@ Fault HistoryRunner::take_fault(const std::string& verb) {
   const Fault fault = found->fault;
   fate_.planned.erase(found);
   ++fate_.faulty;
+  if (verb == "lease") ++fate_.faulty_leases;
   return fault;
 }
 

@@ -27,6 +27,7 @@ struct Fate {
   std::mt19937_64 dice;               // of the current step
   std::vector<PlannedFault> planned;  // the first that fits a worker is its
   std::uint64_t faulty = 0;           // workers that had one, so far
+  std::uint64_t faulty_leases = 0;    // those for leases, and troubles with the catalog
   SteadyTime last_fault{};            // when the last one of them worked
   SteadyTime state_held_until{};      // one of them was held up by the drive of the state folder
   std::function<void(const std::string& verb, const std::string& what)> tell;

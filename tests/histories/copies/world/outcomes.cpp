@@ -132,6 +132,8 @@ void Requests::begin_use(const Pending& pending, const json::object& dataset) {
   Use& use = uses_.begin(name, get_string(dataset, "path").value_or(""));
   use.lease = *lease;
   use.process = pending.process;
+  // The daemon tries twice before it goes on, and then once a minute.
+  if (scene_.fate.faulty_leases - pending.lease_faults > 1) use.can_be_recorded = false;
   scene_.tell("  " + use.name + " begins to use it");
 }
 

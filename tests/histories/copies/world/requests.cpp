@@ -14,6 +14,7 @@ Requests::PendingPtr Requests::add(std::string verb, std::vector<std::string> da
   pending->datasets = std::move(datasets);
   pending->from = scene_.time.now();
   pending->faults = scene_.fate.faulty;
+  pending->lease_faults = scene_.fate.faulty_leases;
   pending->is_alone = pending_.empty();
   for (const PendingPtr& other : pending_) other->is_alone = false;
   pending->was_troubled = !scene_.trouble.has_catalog() || scene_.trouble.is_drive_full;

@@ -76,6 +76,7 @@ class Requests {
     SteadyTime from{};
     std::map<std::string, Before> before;  // by dataset
     std::uint64_t faults = 0;              // of workers, so far
+    std::uint64_t lease_faults = 0;        // see Fate::faulty_leases
     bool is_alone = true;                  // no other request at the same time
     bool was_troubled = false, is_only_state_full = false, is_verified = false;
   };

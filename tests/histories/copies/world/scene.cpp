@@ -31,7 +31,7 @@ void fill_config(config::Config& config, std::mt19937_64& dice) {
 Scene::Scene(std::uint64_t seed, const Story& its_story)
     : story(its_story),
       time(kStart),
-      fate{std::mt19937_64(seed), {}, 0, {}, {}, {}, {}, {}},
+      fate{std::mt19937_64(seed), {}, 0, 0, {}, {}, {}, {}, {}},
       drives(sizes(fate.dice)) {
   simulated().namespace_for_workers = [this] { return drives.namespace_for_workers(); };
   auto& dice = fate.dice;

@@ -58,6 +58,7 @@ void begin_trouble(CopiesWorld& world) {
   world.scene().trouble_now();
   world.requests().note_trouble();
   ++world.scene().fate.faulty;
+  ++world.scene().fate.faulty_leases;
 }
 
 // Some troubles end by themselves, others when their step comes again, or with the history.

@@ -18,7 +18,7 @@ Use& Uses::begin(const std::string& dataset, const fs::path& path) {
   use.name = "job " + std::to_string(++begun_);
   use.dataset = dataset;
   use.path = path;
-  use.faults = scene_.fate.faulty;
+  use.faults = scene_.fate.faulty_leases;
   use.can_be_recorded = !scene_.trouble.is_state_full || !scene_.trouble.is_drive_full;
   std::error_code error;
   for (const auto& entry : fs::recursive_directory_iterator(path, error)) {
@@ -46,7 +46,7 @@ void Uses::end(std::size_t number) {
 // the daemon that gave it.
 void Uses::daemon_ended() {
   for (Use& use : uses_) {
-    const bool is_kept = use.faults == scene_.fate.faulty && use.can_be_recorded;
+    const bool is_kept = use.faults == scene_.fate.faulty_leases && use.can_be_recorded;
     if (!is_kept) use.lease.clear();
   }
 }

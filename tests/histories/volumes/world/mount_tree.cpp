@@ -179,13 +179,11 @@ int MountTree::unmount(const std::string& target, SuperPtr& closing) {
 }
 
 int MountTree::detach(const std::string& target) {
+  SuperPtr closing;
+  const int error = unmount(target, closing);
   const MountEntry& entry = resolve(target);
   const int id = entry.shown.id;
-  if (id == kRootMount || entry.shown.target.native() != target) return EINVAL;
-  if (entry.files.empty()) {
-    SuperPtr closing;
-    return unmount(target, closing);
-  }
+  if (error != EBUSY || entry.files.empty()) return error;
   detached_.push_back(entry);
   std::erase_if(entries_, [&](const MountEntry& one) { return one.shown.id == id; });
   is_table_old_ = true;

@@ -36,6 +36,7 @@ mounts::Superblock superblock_of(const Disk& disk) {
   superblock.mmp_interval_s = fs.has_mmp ? fs.mmp_interval : 0;
   superblock.mmp_node = fs.mmp_node;
   superblock.mmp_open = fs.mmp_open && !fs.is_mmp_claim;
+  superblock.mmp_claimed = fs.mmp_open && fs.is_mmp_claim;
   superblock.damage = fs.damage;
   superblock.stamp = fs.stamp;
   superblock.mounts = fs.type == "ext4" ? fs.mounts : 0;

@@ -25,6 +25,7 @@ struct Head {
   bool is_gone = false;
   SteadyTime exchanged{};       // when it got another disk of the same identity
   std::uint64_t completed = 0;  // requests
+  SteadyTime answered{};        // when a worker of the daemon was answered last
 
   std::string path() const { return "/dev/" + device; }
   dev_t device_number() const;

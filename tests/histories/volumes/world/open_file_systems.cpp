@@ -106,10 +106,11 @@ Wrote OpenFileSystems::write(Super& super, Actor by, const std::function<void(Fi
     return Wrote::Refused;
   }
   const bool is_own_fault = !super.by_hand && !super.is_exempt && !fs.is_writer_by_hand;
-  if (is_outdated && is_own_fault && !super.head->disk->is_unfenced && !super.is_in_call)
+  if (is_outdated && is_own_fault && !super.head->disk->is_unfenced && !super.is_in_call && !super.is_sending)
     scene_.judge.broken("outdated-mount-writes",
                         node_name_ + " writes to " + super.head->disk->name +
                             " from a mount that is older than another host's writes");
+  super.was_overtaken = super.was_overtaken || is_outdated;
   change(fs);
   fs.writer = super.base_writer = super.id;
   fs.is_writer_by_hand = super.by_hand;
@@ -192,6 +193,7 @@ bool OpenFileSystems::has_lost_fence(const Super& super) const {
   const bool is_other_node = disk.fs.has_mmp && disk.fs.mmp_open && disk.fs.mmp_node != node_name_;
   // An operator may have had it taken over, even if the target has forgotten that since.
   return disk.fs.uuid != super.uuid || was_exchanged || is_other_node || super.was_taken ||
+         super.was_overtaken ||
          (!super.read_only && (is_taken || was_released || disk.fs.writer != super.base_writer));
 }
 
@@ -214,7 +216,9 @@ void OpenFileSystems::keep(Super& super) {
   keep_mmp(super);
   const bool is_due =
       !super.dirty.empty() && scene_.time.steady() - super.written >= kWriteback + super.flush;
-  if (is_due && driver_.io(*super.head) == Io::Good) (void)flush(super, Actor::Fault);
+  const Io io = driver_.io(*super.head);
+  if (is_due && io == Io::Good) (void)flush(super, Actor::Fault);
+  super.is_sending = is_due && io == Io::Blocked;
 }
 
 void OpenFileSystems::close_due() {

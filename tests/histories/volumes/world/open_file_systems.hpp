@@ -28,8 +28,11 @@ struct Super {
   bool is_exempt = false;  // and nothing but multi-mount protection stops its late writes
   bool is_late = false;    // its unmount waits for the device
   // A call waits in the kernel for the device, and nothing calls it back: a person's unmount of a frozen
-  // mount, or a remount that its worker began right after a look.
+  // mount; a remount that its worker began right after a look; or an unmount that the daemon began after one,
+  // while the kernel took the link for live.
   bool is_in_call = false;
+  bool is_sending = false;     // its kernel has begun to write: it goes on as soon as its link is back
+  bool was_overtaken = false;  // another mount wrote to its disk meanwhile
   SteadyTime opened{};
   int base_writer = 0;   // FileSystem::writer when it last knew its content
   std::set<int> dirty;   // records that programs wrote, and that are not on the disk yet

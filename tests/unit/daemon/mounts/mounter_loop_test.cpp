@@ -360,6 +360,12 @@ TEST_F(LoopMount, AMountReportsTheUuidOfItsFileSystem) {
   ASSERT_TRUE(state) << state.error().message();
   EXPECT_EQ(state->uuid, superblock->uuid);
   EXPECT_FALSE(state->is_shut_down);
+  ASSERT_TRUE(mounter_.unmount(point_, Unmount::Plain));
+  expect_mounted(request(loop, "ext4", false));
+  std::ofstream(point_ / "file") << "x";
+  const auto of_file = read_mounted_state(point_ / "file");  // as a container's bind mount of it
+  ASSERT_TRUE(of_file) << of_file.error().message();
+  EXPECT_EQ(of_file->uuid, superblock->uuid);
 }
 
 TEST_F(LoopMount, AFileSystemIsNotShutDownIfItsMountIsOfAnotherDevice) {

@@ -89,7 +89,9 @@ class Publishing : public testing::TestWithParam<std::vector<std::string>> {
   }
   Result<> reopen() { return make_writable(mounted_there()); }
   Remounted mounted_there() {
-    return {point_, loop_->path(), "spark1", SystemClock().wall(), false, [this] { return allowed_; }};
+    return {point_,   loop_->path(),
+            "spark1", SystemClock().wall(),
+            false,    [this](std::uint64_t) { return ++checks_ == fails_ ? passing_ : allowed_; }};
   }
   bool can_write() const {
     return UniqueFd(::open((point_ / "new").c_str(), O_CREAT | O_WRONLY | O_CLOEXEC, 0644)).get() >= 0;
@@ -116,7 +118,8 @@ class Publishing : public testing::TestWithParam<std::vector<std::string>> {
   fs::path point_ = folder_ / "point";
   LibmountMounter mounter_;
   std::optional<test::LoopDevice> loop_;
-  Result<> allowed_;
+  Result<> allowed_, passing_;
+  int checks_ = 0, fails_ = 0;  // the check with this number has another answer
 };
 
 TEST_P(Publishing, MakesAllWritesVisibleToReadersAndEndsWriting) {
@@ -173,6 +176,26 @@ TEST_P(Publishing, ChangesNothingIfTheLastLookForbidsIt) {
   allowed_ = fail(Errc::Unavailable, "another host has it by now");
   EXPECT_EQ(reopen().error().kind, Errc::Unavailable);
   EXPECT_FALSE(can_write());
+}
+
+TEST_P(Publishing, AWriterGoesOnOnceItsTargetAnswersAgain) {
+  fails_ = 2;
+  passing_ = fail(Errc::TimedOut, "no answer");
+  const auto published = publish(AfterPublish::Writable);
+  ASSERT_TRUE(published) << published.error().message();
+  EXPECT_EQ(published->not_writable, "");
+  EXPECT_EQ(checks_, 3);
+  EXPECT_TRUE(can_write());
+}
+
+TEST_P(Publishing, AWriterThatMayNotGoOnIsPublished) {
+  fails_ = 2;
+  passing_ = fail(Errc::Refused, "another host has it by now");
+  const auto published = publish(AfterPublish::Writable);
+  ASSERT_TRUE(published) << published.error().message();
+  EXPECT_THAT(published->not_writable, HasSubstr("another host has it by now"));
+  EXPECT_FALSE(can_write());
+  EXPECT_TRUE(reopen());
 }
 
 TEST_P(Publishing, FilesOpenForReadingStayOpen) {

@@ -3,6 +3,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <boost/asio/io_context.hpp>
 #include <fstream>
@@ -31,6 +32,21 @@ TEST(FileStore, AFileSystemsRecordThatCannotBeReadIsNotTakenForNone) {
   EXPECT_EQ(damaged.pinned_identity().value().uuid, "2f7c");
   std::filesystem::remove(file);
   EXPECT_EQ(damaged.pinned_identity().value(), FilesystemIdentity{});
+}
+
+TEST(FileStore, ARecordIsNeverWaitedFor) {
+  const spark::test::TempFolder folder;
+  boost::asio::io_context context;
+  workers::ProcessRunner runner(context.get_executor(), "/bin/false");
+  const SystemClock clock;
+  HostSnapshot snapshot(clock);
+  Asker asker(runner, snapshot, "data");
+  for (const char* name : {"data.json", "data.held.json", "data.intent.json"})
+    ASSERT_EQ(::mkfifo((folder / name).c_str(), 0600), 0);
+  FileStore store(asker, "data", folder / "");
+  EXPECT_FALSE(store.pinned_identity());
+  EXPECT_FALSE(store.saved_intent());
+  EXPECT_TRUE(store.saved(Record::Held).empty());
 }
 
 }  // namespace

@@ -93,4 +93,20 @@ TEST(BufferPool, AClientWithMoreThanItsShareGetsNoMoreUntilTheOtherHasEnded) {
   asking.join();
 }
 
+TEST(BufferPool, SlowClientsTogetherDoNotTakeMoreThanFourTimesAsMany) {
+  BufferPool pool(1, small_buffer);
+  std::vector<BufferPool::Loan> slow;
+  for (const char* name : {"a", "b", "c", "d"}) slow.push_back(pool.take(name));
+  std::atomic<bool> has_one{false};
+  std::thread late([&] {
+    const auto loan = pool.take("e");
+    has_one = true;
+  });
+  std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  EXPECT_FALSE(has_one);
+  slow.pop_back();
+  late.join();
+  EXPECT_TRUE(has_one);
+}
+
 }  // namespace

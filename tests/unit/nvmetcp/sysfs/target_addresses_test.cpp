@@ -22,6 +22,15 @@ TEST(TargetAddresses, IncludeTheResolvedAddressesOfAName) {
   EXPECT_TRUE(rose.has({"10.0.0.5", 4420}));
 }
 
+TEST(TargetAddresses, AreSharedByCopies) {
+  TargetAddresses data;
+  data.restrict_to({{"nas.lan", 4420}});
+  TargetAddresses models = data;
+  models.restrict_to({{"nas.lan", 4420}});
+  models.learn({"10.0.0.5", 4420});
+  EXPECT_TRUE(data.has({"10.0.0.5", 4420}));
+}
+
 TEST(TargetAddresses, DistinguishTheControllersOfTwoTargets) {
   std::vector<Controller> all(3);
   for (auto& controller : all) controller.transport = "tcp";

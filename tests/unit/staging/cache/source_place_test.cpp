@@ -229,6 +229,30 @@ TEST_F(SourcePlaceTest, OtherPermissionsMakeANewGenerationAndLeaveTheCopyAsItIs)
   EXPECT_EQ(mode_of(*first), before);
 }
 
+// ACLs among them.
+TEST_F(SourcePlaceTest, ChangedAttributesOfAFolderAreNoticed) {
+  std::filesystem::create_directories(source_.path / "part");
+  write_text(source_.path / "part/f", "one");
+  ASSERT_OK(stage());
+  const std::string folder = source_.path / "part";
+  if (::setxattr(folder.c_str(), "user.note", "a", 1, 0) != 0) GTEST_SKIP() << "no user attributes here";
+  for (const ssize_t length : {ssize_t{1}, ssize_t{-1}}) {
+    if (length < 0) {
+      ASSERT_EQ(::removexattr(folder.c_str(), "user.note"), 0);
+    }
+    const auto staged = stage();
+    ASSERT_OK(staged);
+    EXPECT_EQ(staged->served_from, ServedFrom::Copied);
+    char copied[8];
+    EXPECT_EQ(::getxattr((link() / "part").c_str(), "user.note", copied, sizeof copied), length);
+    write_text(source_.path / "part/new", "");
+    std::filesystem::remove(source_.path / "part/new");
+    const auto again = stage();
+    ASSERT_OK(again);
+    EXPECT_EQ(again->served_from, ServedFrom::Cache) << "only its times changed";
+  }
+}
+
 // They change the ctime alone, too.
 TEST_F(SourcePlaceTest, ChangedAttributesAreNotTakenForATouch) {
   write_text(source_.path / "f", "one");

@@ -110,6 +110,7 @@ TEST_F(MmpClaim, AClaimThatItsHostDoesNotEndIsReplaced) {
   EXPECT_TRUE(is_claimed_by("spark1"));
   ::kill(claiming, SIGKILL);
   ::waitpid(claiming, nullptr, 0);
+  EXPECT_EQ(mmp_wait(read(), false), 2 * mmp_wait(read(), true)) << "to the kernel it is open";
   Result<> ours;
   std::thread replacing([&] { ours = claim_by_mmp(image_, "spark2", milliseconds(1'500)); });
   EXPECT_TRUE(is_claimed_by("spark2"));

@@ -78,6 +78,7 @@ TEST_F(WorkerSeamsTest, ThatAVolumeIsReleasedNeedsNoRoom) {
   EXPECT_FALSE(save(down));
   EXPECT_TRUE(save(Intent{}));
   EXPECT_TRUE(seams().store.saved_intent()->up);
+  EXPECT_TRUE(std::filesystem::is_empty(folder.path() / "volumes"));
 }
 
 TEST_F(WorkerSeamsTest, AReleasedVolumeIsRecordedInOneStepIfNothingWasRecordedBefore) {

@@ -119,8 +119,19 @@ TEST_F(VolumeTest, ADeviceIsNotMountedIfItsOtherMountCannotBeSeen) {
   start();
   ASSERT_TRUE(becomes(State::Refused));
   EXPECT_THAT(reason(), HasSubstr("is mounted at /mnt/other, with a file system that can't be seen"));
-  world.mounts.pop_back();
-  EXPECT_TRUE(becomes(State::Ready));
+  world.mount("/mnt/third", true, world.block->device_number);
+  EXPECT_TRUE(becomes(State::Ready)) << "all its mounts show the same";
+}
+
+TEST_F(VolumeTest, TheRecordOfAnotherFileSystemEndsWithAnAdoptionThatCannotBeRecorded) {
+  settings.nvme->filesystem_uuid = kUuid;
+  world.pinned = FilesystemIdentity{"ext4", "99999999-bbbb-cccc-dddd-eeeeeeeeeeee", 0, "", 1, false};
+  world.plug_in(kNqn);
+  world.mount("/mnt/data", true, world.block->device_number);
+  world.is_state_full = true;
+  start();
+  ASSERT_TRUE(becomes(State::Ready));
+  EXPECT_FALSE(world.pinned);
 }
 
 TEST_F(VolumeTest, ARestartedDaemonNeverReportsAFrozenMountAsReady) {

@@ -119,6 +119,18 @@ TEST_F(VolumeTest, WritingStopsIfTheFileSystemUnderAnAdoptedMountWasReplaced) {
   EXPECT_EQ(world.count("stop writing"), 1);
 }
 
+TEST_F(VolumeTest, AnExchangedDiskIsNoticedByTheConfiguredFileSystemIfNothingIsRecorded) {
+  settings.access = config::Access::Exclusive;
+  settings.fence = config::Fence::None;
+  settings.nvme->filesystem_uuid = world.mounted_uuid = kUuid;
+  world.plug_in(kNqn);
+  world.mount("/mnt/data", false, world.block->device_number);
+  world.superblock.uuid = "99999999-bbbb-cccc-dddd-eeeeeeeeeeee";
+  start();
+  ASSERT_TRUE(becomes(State::Refused));
+  EXPECT_EQ(world.count("stop writing"), 1);
+}
+
 TEST_F(VolumeTest, AMountOfAFileSystemOtherThanConfiguredIsRefusedButKeepsWriting) {
   settings.access = config::Access::Exclusive;
   settings.fence = config::Fence::None;

@@ -51,6 +51,25 @@ TEST_F(FenceTest, ARefusedVolumeIsMountedOnceTheOtherHostReleasesTheReservation)
   EXPECT_TRUE(becomes(State::Ready));
 }
 
+// The kernel would show the older mount's state at the new one too.
+TEST_F(FenceTest, ATakeoverIsRefusedBesideAnOlderMountOfTheDevice) {
+  let_another_host_hold_it();
+  world.plug_in(kNqn);
+  world.mount("/mnt/other", false, world.block->device_number);
+  world.superblock.is_claimed = true;
+  start();
+  ASSERT_TRUE(becomes(State::Refused));
+  EXPECT_FALSE(take());
+  EXPECT_THAT(reason(), HasSubstr("is mounted at /mnt/other, perhaps in a state that is older"));
+  EXPECT_EQ(holder(), kOther);
+  world.mounts.pop_back();
+  EXPECT_FALSE(take());
+  EXPECT_THAT(reason(), HasSubstr("or a mount that this host's mount table does not show"));
+  world.superblock.is_claimed = false;
+  EXPECT_TRUE(take());
+  EXPECT_EQ(holder(), FakeWorld::kHostId);
+}
+
 TEST_F(FenceTest, AReadOnlyMountDoesNotProveThatThisHostWroteTheNamespace) {
   world.superblock.has_mmp = false;
   start();
@@ -221,7 +240,7 @@ TEST_F(FenceTest, ADaemonStartedDuringAnOutageFindsItsFenceWhenTheLinkIsBack) {
   ASSERT_TRUE(becomes(State::Stalled));
   world.set_link("live");
   ASSERT_TRUE(becomes(State::Ready)) << reason();
-  EXPECT_TRUE(volume->status().fence.mmp);
+  EXPECT_TRUE(volume->status().mounted().has_mmp);
   run_until([&] { return world.count("probe") > 3; });
   EXPECT_EQ(volume->status().state, State::Ready);
   EXPECT_EQ(world.count("stop writing"), 0);

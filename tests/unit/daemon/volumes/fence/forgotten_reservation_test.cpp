@@ -163,6 +163,16 @@ TEST_F(FenceTest, ATakeoverThatADaemonDidNotFinishStillWaitsForTheOtherHostsLast
   EXPECT_GE(clock.steady() - before, std::chrono::seconds(3));
 }
 
+TEST_F(FenceTest, AClockThatIsSetBackDoesNotProlongTheWaitForAnotherHostsLastWrites) {
+  world.superblock.has_mmp = false;
+  target->options.keep_alive = std::chrono::seconds(1);
+  const auto tomorrow = clock.wall() + std::chrono::hours(24);
+  const auto late = std::chrono::duration_cast<std::chrono::seconds>(tomorrow.time_since_epoch()).count();
+  world.records[Record::Held] = {{"late_until_s", late}};
+  start();
+  EXPECT_TRUE(becomes(State::Ready)) << reason();
+}
+
 TEST_F(FenceTest, AStalledVolumeStopsWritingIfAnotherHostWroteWhileTheTargetHadForgottenTheReservation) {
   let_it_be_held_without_mmp();
   world.set_link("connecting");

@@ -51,7 +51,7 @@ TEST_F(PublishTest, APublishedVolumeStaysReadyAndReadOnlyUntilItIsMadeWritable) 
   EXPECT_EQ(volume->status().state, State::Ready);
   EXPECT_EQ(reason(), "");
   EXPECT_FALSE(is_reader(volume->context()));
-  EXPECT_FALSE(volume->status().foreign_writes) << "its own writing was taken for another's";
+  EXPECT_FALSE(volume->status().mounted().foreign_writes) << "its own writing was taken for another's";
   EXPECT_TRUE(volume->status().history.outages().empty());
 }
 
@@ -236,7 +236,7 @@ TEST_F(PublishTest, WritesOfAnotherHostToAPublishedVolumeAreDetected) {
   look();
   world.superblock.being_written = true;
   ++world.superblock.stamp;
-  ASSERT_TRUE(run_until([&] { return volume->status().foreign_writes; }));
+  ASSERT_TRUE(run_until([&] { return volume->status().mounted().foreign_writes; }));
   EXPECT_EQ(world.count("stop writing"), 0) << "programs that read it need no errors";
   EXPECT_EQ(make_writable().error().kind, Errc::Refused);
 }
@@ -277,16 +277,58 @@ TEST_F(PublishTest, AFenceLostDuringPublishingStopsWriting) {
   EXPECT_TRUE(run_until([&] { return world.count("stop writing") == 1; }));
 }
 
+TEST_F(PublishTest, AWriterThatCannotGoOnIsPublished) {
+  start();
+  ASSERT_TRUE(becomes(State::Ready));
+  world.not_writable = "no answer";
+  const auto published = publish(AfterPublish::Writable);
+  ASSERT_FALSE(published);
+  EXPECT_THAT(published.error().message(),
+              HasSubstr("is published as generation 1, and stays read-only: no answer - `sudo spark-stage "
+                        "volumes up datasets` makes it writable"));
+  look();
+  EXPECT_EQ(volume->status().state, State::Ready);
+  EXPECT_THAT(reason(), HasSubstr("published as generation 1"));
+  EXPECT_TRUE(make_writable());
+}
+
+TEST_F(PublishTest, WithoutReservationsItIsPublishedUnderMultiMountProtection) {
+  world.superblock.has_mmp = true;
+  start();
+  ASSERT_TRUE(becomes(State::Ready));
+  look();
+  world.reservations.offers = false;
+  ASSERT_TRUE(run_until([&] { return !volume->status().fence.reservation; }));
+  ASSERT_TRUE(publish());
+  EXPECT_TRUE(world.published_alone);
+}
+
+TEST_F(PublishTest, AVolumeIsNotTakenDownUnderAPublication) {
+  start();
+  ASSERT_TRUE(becomes(State::Ready));
+  std::optional<Result<>> down;
+  world.publish_takes = 20;
+  world.while_publishing = [&] {
+    auto ask = [](Volume& asked, std::optional<Result<>>& into) -> boost::asio::awaitable<void> {
+      into = co_await asked.requests().ask_down();
+    };
+    boost::asio::co_spawn(context, ask(*volume, down), boost::asio::detached);
+  };
+  EXPECT_TRUE(publish());
+  ASSERT_TRUE(down && !*down);
+  EXPECT_THAT(down->error().message(), HasSubstr("is being published, or made writable again - try again"));
+}
+
 TEST_F(PublishTest, AReaderReportsTheGenerationItShows) {
   settings.access = config::Access::ReadOnly;
   world.published = mounts::Published{7, "spark2", "2026-11-22T05:00:00Z"};
   start();
   ASSERT_TRUE(becomes(State::Ready));
-  ASSERT_TRUE(volume->status().published);
-  EXPECT_EQ(volume->status().published->generation, 7u);
+  ASSERT_TRUE(volume->status().mounted().published);
+  EXPECT_EQ(volume->status().mounted().published->generation, 7u);
   world.published->generation = 8;
   ++world.superblock.stamp;
-  ASSERT_TRUE(run_until([&] { return volume->status().published->generation == 8; }));
+  ASSERT_TRUE(run_until([&] { return volume->status().mounted().published->generation == 8; }));
   EXPECT_TRUE(run_until([&] { return world.count("mount ro") == 2; }));
 }
 

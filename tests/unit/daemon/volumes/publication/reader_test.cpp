@@ -26,23 +26,35 @@ class ReaderTest : public VolumeTest {
 TEST_F(ReaderTest, AWriterThatAppearsAfterTheMountMarksTheVolumeWhichStaysReady) {
   start();
   ASSERT_TRUE(becomes(State::Ready));
-  EXPECT_FALSE(volume->status().foreign_writes);
+  EXPECT_FALSE(volume->status().mounted().foreign_writes);
   let_a_writer_open_it();
-  ASSERT_TRUE(run_until([&] { return volume->status().foreign_writes; }));
+  ASSERT_TRUE(run_until([&] { return volume->status().mounted().foreign_writes; }));
   ASSERT_TRUE(run_until([&] { return reason().find("being written by another host") == 0; }));
   EXPECT_EQ(volume->status().state, State::Ready);
   EXPECT_EQ(world.count("unmount"), 0);
+}
+
+// The kernel would show the older mount's state at the new one too.
+TEST_F(ReaderTest, ANewStateIsNotMountedBesideAnOlderMount) {
+  world.pinned = FilesystemIdentity{"ext4", kUuid, 0, "", 1, false};
+  world.superblock.stamp = 2;
+  world.superblock.is_claimed = true;
+  start();
+  ASSERT_TRUE(becomes(State::Refused));
+  EXPECT_THAT(reason(), HasSubstr("perhaps in a state that is older than another host's writes"));
+  world.superblock.stamp = 1;
+  EXPECT_TRUE(becomes(State::Ready));
 }
 
 TEST_F(ReaderTest, TheVolumeIsRemountedAndUnmarkedOnceTheWriterClosesIt) {
   start();
   ASSERT_TRUE(becomes(State::Ready));
   let_a_writer_open_it();
-  ASSERT_TRUE(run_until([&] { return volume->status().foreign_writes; }));
+  ASSERT_TRUE(run_until([&] { return volume->status().mounted().foreign_writes; }));
   let_the_writer_close_it();
   ASSERT_TRUE(run_until([&] { return world.count("mount ro") == 2; }));
   ASSERT_TRUE(becomes(State::Ready));
-  EXPECT_FALSE(volume->status().foreign_writes);
+  EXPECT_FALSE(volume->status().mounted().foreign_writes);
   EXPECT_EQ(reason(), "");
   EXPECT_TRUE(volume->status().history.outages().empty());
 }
@@ -67,7 +79,7 @@ TEST_F(ReaderTest, AnOutdatedMountInUseStaysMountedAndMarked) {
   let_the_writer_close_it();
   ASSERT_TRUE(run_until([&] { return reason().find("python3") != std::string::npos; }));
   EXPECT_EQ(volume->status().state, State::Ready);
-  EXPECT_TRUE(volume->status().foreign_writes);
+  EXPECT_TRUE(volume->status().mounted().foreign_writes);
   world.unmount_error.reset();
   EXPECT_TRUE(run_until([&] { return world.count("mount ro") == 2; }));
 }

@@ -116,6 +116,35 @@ TEST_F(LeavingTest, DataIsFlushedAlthoughAProbeWaitsBehindIt) {
   ASSERT_TRUE(run_until([&] { return down.has_value(); }));
 }
 
+TEST_F(LeavingTest, ItIsUnmountedOnlyIfItsStateIsKnownAfterTheFlush) {
+  start_writer();
+  world.flush_waits = false;
+  world.io_per_look = 1;
+  world.stuck = true;
+  world.while_flushing = [this] { world.stuck = world.answers = false; };
+  begin_down();
+  ASSERT_TRUE(run_until([&] { return down.has_value(); }));
+  ASSERT_FALSE(*down);
+  EXPECT_THAT(down->error().message(), HasSubstr("/dev/nvme7n1 does not answer, and its unwritten data"));
+  EXPECT_EQ(world.count("flush"), 1);
+  EXPECT_EQ(world.count("unmount"), 0);
+}
+
+TEST_F(LeavingTest, AMountThatCannotBeCheckedOnAFailedDiskNamesTheWayOut) {
+  settings.access = config::Access::Exclusive;
+  settings.fence = config::Fence::None;
+  world.plug_in(kNqn);
+  world.mount("/mnt/data", false, world.block->device_number);
+  world.superblock_error = Error{Errc::Failed, "reading /dev/nvme7n1: Input/output error", ""};
+  start();
+  ASSERT_TRUE(run_until([&] { return world.count("superblock") > 0; }));
+  begin_down();
+  ASSERT_TRUE(run_until([&] { return down.has_value(); }));
+  ASSERT_FALSE(*down);
+  EXPECT_THAT(down->error().message(), HasSubstr("Input/output error - try again when the target answers; if "
+                                                 "its target is gone for good, `sudo nvme disconnect -n"));
+}
+
 TEST_F(LeavingTest, AFlushWithoutProgressIsGivenUpAndNothingIsCalledLost) {
   start_writer();
   begin_down();

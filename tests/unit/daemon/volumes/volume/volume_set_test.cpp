@@ -122,6 +122,13 @@ TEST_F(VolumeSetTest, AVolumeThatLeavesTheHostAfterItsRemovalKeepsTheConnection)
   EXPECT_TRUE(asked.at("a").share_subsystem());
 }
 
+TEST_F(VolumeSetTest, VolumesOfOneTargetShareTheAddressesThatTheyFind) {
+  set.start(read("", volume("a") + volume("b")));
+  const nvmetcp::Portal moved{"10.0.0.77", 4420};
+  set.find("a")->context().seams.snapshot.addresses().learn(moved);
+  EXPECT_TRUE(set.find("b")->context().seams.snapshot.addresses().has(moved));
+}
+
 TEST_F(VolumeSetTest, AVolumeWhoseDownIsNotRecordedDoesNotLeaveTheConfiguration) {
   set.start(read("", volume("a")));  // the workers record nothing
   ASSERT_TRUE(wait(set.find("a")->requests().keep_down("alice")));

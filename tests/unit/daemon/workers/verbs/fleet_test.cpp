@@ -90,4 +90,13 @@ TEST(UseAddresses, AnEntryOfThisHostIsLeftOutWhateverItListensOn) {
   }
 }
 
+// In /etc/hosts of Debian and Ubuntu. No interface has that address.
+TEST(UseAddresses, AHostsOwnNameLeadsToItself) {
+  FleetMembers members = members_with({{"self", {{"self.lan", 7789}}}, {"other", {{"127.0.1.1", 7789}}}});
+  fleet::NameService names([](const std::string&) { return Addresses{"127.0.1.1"}; });
+  use_addresses(members, addresses_of(members, names, kResolving));
+  ASSERT_EQ(members.peers.size(), 1u);
+  EXPECT_EQ(members.peers[0].name, "other") << "as written, another program at this address";
+}
+
 }  // namespace
