@@ -62,8 +62,11 @@ std::optional<std::vector<std::string>> HeldSources::needed_in(const fs::path& f
 asio::awaitable<void> HeldSources::release(HoldingFolder folder) {
   if (folder.entries == 0 || !folder.path.ends_with(kSuffix)) co_return;
   while (busy_.contains(folder.path)) co_await freed_.wait();
+  const auto sources = sources_();
   const auto needed = needed_in(folder.path);
-  if (!needed || needed->size() >= folder.entries) co_return;
+  if (!needed) co_return;
+  const auto held = std::ranges::count_if(*sources, [&](auto& source) { return is_in(source, folder.path); });
+  if (static_cast<std::size_t>(held) >= folder.entries) co_return;
   busy_.insert(folder.path);
   workers::Call call;
   call.verb = "release-held";

@@ -82,9 +82,10 @@ Keep keep_of(const StageOutRequest& request, const config::Config& config) {
 }
 
 bool StageOutRequest::is_same(const StageOutRequest& other) const {
-  return source == other.source && volume == other.volume && path == other.path && keep == other.keep &&
-         nodes == other.nodes && marker == other.marker && rule == other.rule && max_rate == other.max_rate &&
-         written == other.written && asker.uid == other.asker.uid;
+  const bool is_held = !rule.empty() && written != 0;  // maybe, in one of the two: it is known by its state
+  return (source == other.source || is_held) && volume == other.volume && path == other.path &&
+         keep == other.keep && nodes == other.nodes && marker == other.marker && rule == other.rule &&
+         max_rate == other.max_rate && written == other.written && asker.uid == other.asker.uid;
 }
 
 bool lacks_shards(const json::object& answer) {

@@ -38,6 +38,7 @@ struct StageOutRequest {
 struct Keep {
   unsigned count = 0;  // 0 means all
   unsigned every = 0;  // checkpoints with a multiple of it as step stay in addition; 0 means none
+  bool operator==(const Keep&) const = default;
 };
 // For an output, its configuration now counts, which may be another than when the copy was requested.
 Keep keep_of(const StageOutRequest& request, const config::Config& config);

@@ -23,6 +23,22 @@ std::string continues(const Error& why) {
   return why.what + "; it continues when that is over";
 }
 
+// Errors that a volume may cause as it goes away, from the worker's point of view: while it is being
+// remounted, its folder does not exist.
+bool may_pass(const Error& error) {
+  switch (error.kind) {
+    case Errc::NoSpace:
+    case Errc::Mismatch:
+    case Errc::Invalid:
+    case Errc::Denied:
+    case Errc::Refused:
+    case Errc::Unsupported:
+      return false;
+    default:
+      return true;
+  }
+}
+
 }  // namespace
 
 Transfer::Transfer(const Context& context, StageOutRequest request, std::shared_ptr<Job> job)
@@ -56,8 +72,7 @@ asio::awaitable<Outcome> Transfer::run() {
       continue;
     }
     auto sent = co_await attempt(std::move(*place));
-    const Keep keep = keep_of(request_, context_.config());
-    if (sent && keep.count > 0 && !lacks_shards(*sent)) co_await prune(*sent, keep);
+    if (sent && !is_cancelled_ && !lacks_shards(*sent)) co_await prune(*sent);
     if (sent || is_cancelled_) co_return sent;
     const bool is_away = attempt_->saw_outage || !context_.find_volume(request_.volume);
     if (attempt_->is_final || !may_pass(sent.error()) || (!is_away && sent.error().kind == Errc::NotFound))
@@ -74,22 +89,6 @@ asio::awaitable<Outcome> Transfer::run() {
   }
   co_return fail(Errc::Cancelled, "stage-out to " + printable(request_.destination()) + " was cancelled",
                  "the same command resumes it; the local copy is as it was");
-}
-
-// Errors that a volume may cause as it goes away, from the worker's point of view: while it is being
-// remounted, its folder does not exist.
-bool Transfer::may_pass(const Error& error) const {
-  switch (error.kind) {
-    case Errc::NoSpace:
-    case Errc::Mismatch:
-    case Errc::Invalid:
-    case Errc::Denied:
-    case Errc::Refused:
-    case Errc::Unsupported:
-      return false;
-    default:
-      return true;
-  }
 }
 
 tl::unexpected<Error> Transfer::explain(Error error) const {
@@ -133,9 +132,15 @@ asio::awaitable<Outcome> Transfer::attempt(VolumePlace place) {
 }
 
 // After the copy is published, and in a worker of its own: leases and stagings may begin while a copy is
-// sent, which may take hours. Its failure does not fail the copy.
-asio::awaitable<void> Transfer::prune(json::object& sent, Keep keep) {
-  const auto pruned = co_await delete_older(keep);
+// sent, which may take hours. Its failure does not fail the copy. A reload ends it and begins it anew.
+asio::awaitable<void> Transfer::prune(json::object& sent) {
+  Result<json::object> pruned = json::object();
+  do {
+    keep_ = keep_of(request_, context_.config());
+    if (keep_.count == 0) co_return;
+    attempt_->cancellation = {};
+    pruned = co_await delete_older(keep_);
+  } while (!is_cancelled_ && keep_ != keep_of(request_, context_.config()));
   json::array warnings, removed;
   if (const json::array* known = get_array(sent, "warnings"); known != nullptr) warnings = *known;
   if (!pruned) {
@@ -276,6 +281,11 @@ void Transfer::show(json::object progress) {
 asio::awaitable<void> Transfer::wait_for_shards(const json::object& answer) {
   show_stalled(missing_shards(answer, request_.nodes));
   co_await wait(context_.timings.shards);
+}
+
+void Transfer::config_changed() {
+  if (attempt_ && attempt_->is_over && keep_ != keep_of(request_, context_.config()))
+    attempt_->cancellation.cancel();
 }
 
 asio::awaitable<void> Transfer::wait(Duration time) {

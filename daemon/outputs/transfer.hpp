@@ -41,6 +41,8 @@ class Transfer : public std::enable_shared_from_this<Transfer> {
   // Its own shard is sent, and `answer` lists the hosts with shards on the volume. Returns after one
   // interval.
   asio::awaitable<void> wait_for_shards(const json::object& answer);
+  // Deletes no older copy that the configuration now keeps.
+  void config_changed();
   void cancel();
 
  private:
@@ -58,7 +60,7 @@ class Transfer : public std::enable_shared_from_this<Transfer> {
   };
 
   asio::awaitable<Outcome> attempt(VolumePlace place);
-  asio::awaitable<void> prune(json::object& sent, Keep keep);
+  asio::awaitable<void> prune(json::object& sent);
   asio::awaitable<Result<json::object>> delete_older(Keep keep);
   asio::awaitable<void> watch(std::shared_ptr<Attempt> attempt);
   void look_at(Attempt& attempt);
@@ -66,7 +68,6 @@ class Transfer : public std::enable_shared_from_this<Transfer> {
   void give_up(Attempt& attempt, std::string reason);
   void set_priority(Attempt& attempt);
   void note_progress(Attempt& attempt, const json::object& progress);
-  bool may_pass(const Error& error) const;
   asio::awaitable<void> wait(Duration time);
   void show_stalled(const std::string& reason);
   void show(json::object progress);
@@ -81,6 +82,7 @@ class Transfer : public std::enable_shared_from_this<Transfer> {
   std::optional<Result<>> durable_;  // none until it is known
   Event durable_noted_;
   bool is_cancelled_ = false;
+  Keep keep_;  // while older copies are deleted
   // When its shard was on the volume, by the volume's clock; 0 means not yet, or not known since a restart.
   std::int64_t shard_sent_ns_ = 0;
 };

@@ -25,8 +25,9 @@ struct Checkpoint {
   bool is_settling = false;   // complete by its rule, but changed a moment ago
   bool is_unproven = false;   // it may be complete, but that can't be known
   // Until it is written again, as a later look may find no sign of it: see mark_unproven, or a clock was set
-  // back after its proof was written, and before something else in it was. Data that an interrupted save has
-  // written again look older than the proof then.
+  // back after its proof was written, and before something else in it was (a file was changed before it was
+  // made, or the proof is in the future). Data that an interrupted save has written again look older than the
+  // proof then.
   bool stays_unproven = false;
   bool is_in_future = false;  // it changed clearly later than now, by the clock
   std::int64_t proof_ns = 0;  // when its proof was written (proofs_in); 0: it has none of its own

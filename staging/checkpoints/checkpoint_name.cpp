@@ -113,13 +113,12 @@ bool is_alias(const std::string& name) {
   return begins_with_any(name, {"last", "latest", "best"});
 }
 
-// The number at the end of a name is of a part of the data or of the job, and no step: nnU-Net's fold_0.
-bool is_number_of_part(std::string_view name) {
-  const std::size_t end = name.find_last_not_of("0123456789_-=.") + 1;
+// The number that begins at `end` is of a part of the data or of the job, and no step: nnU-Net's fold_0.
+bool is_number_of_part(std::string_view name, std::size_t end) {
+  if (end > 0 && is_any(name.substr(end - 1, 1), {"_", "-", "=", "."})) --end;
   std::size_t begin = end;
   while (begin > 0 && is_letter(name[begin - 1])) --begin;
-  return end < name.size() && is_digit(name.back()) &&
-         is_any(name.substr(begin, end - begin),
+  return is_any(name.substr(begin, end - begin),
                 {"fold", "rank", "shard", "part", "split", "chunk", "seed", "attempt", "trial", "run",
                  "worker", "node", "gpu", "replica", "version", "phase", "stage", "task"});
 }
@@ -159,9 +158,9 @@ std::optional<std::uint64_t> step_of(std::string_view whole) {
   for (const std::string_view word : {"checkpoint", "ckpt", "epoch", "ep"}) {
     if (const auto number = number_after(name, word)) return number;
   }
-  if (is_number_of_part(name)) return std::nullopt;
   std::size_t at = name.size();
   while (at > 0 && is_digit(name[at - 1])) --at;
+  if (is_number_of_part(name, at)) return std::nullopt;
   // guided-diffusion: model000100.pt; not a folder with a date in its name.
   const bool is_counter = without_end(lowered) != lowered && at > 0 && is_letter(name[at - 1]) &&
                           (name.size() - at == 6 || name.size() - at == 7);
@@ -169,18 +168,23 @@ std::optional<std::uint64_t> step_of(std::string_view whole) {
   return is_last || is_counter ? std::optional(last_number_in(name)) : std::nullopt;
 }
 
+std::string save_of(std::string_view name) {
+  const std::string_view base = without_end(name);
+  return std::string(without_version(base)).append(name.substr(base.size()));
+}
+
 std::string form_of(std::string_view name) {
-  const std::string_view base = without_end(name), stem = without_version(base);
-  const std::string whole = std::string(stem).append(name.substr(base.size()));
-  if (!step_of(name)) return is_alias(lower(name)) || is_number_of_part(lower(stem)) ? whole : "";
+  const std::string whole = save_of(name), lowered = lower(whole);
+  bool has_form = is_alias(lowered) || step_of(name);
   std::string form;
-  for (const char c : whole) {
-    if (!is_digit(c)) {
-      form += c;
-    } else if (!form.ends_with('#'))
-      form += '#';
+  for (std::size_t at = 0, end = 0; at < whole.size(); at = end) {
+    while (end < whole.size() && is_digit(whole[end])) ++end;
+    const bool is_part = end > at && is_number_of_part(lowered, at);
+    form += end > at && !is_part ? "#" : whole.substr(at, std::max<std::size_t>(end - at, 1));
+    has_form = has_form || is_part;
+    end = std::max(end, at + 1);
   }
-  return form;
+  return has_form ? form : "";
 }
 
 bool is_name_of_newest(std::string_view name) {
@@ -210,7 +214,9 @@ EntryKind kind_of(std::string_view name, bool is_folder, Completeness::Rule rule
   if (is_folder &&
       (is_other_folder(lowered) || (has_date(lowered) && std::ranges::none_of(lowered, is_letter))))
     return EntryKind::Unlikely;
-  return is_alias(lowered) ? EntryKind::Alias : EntryKind::Checkpoint;
+  // Lightning's "last-{epoch}-{step}" has a step of its own.
+  const bool has_own_step = is_name_of_newest(name) && step_of(name);
+  return is_alias(lowered) && !has_own_step ? EntryKind::Alias : EntryKind::Checkpoint;
 }
 
 }  // namespace spark::staging

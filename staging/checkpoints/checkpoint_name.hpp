@@ -21,9 +21,11 @@ namespace spark::staging {
 std::optional<std::uint64_t> step_of(std::string_view name);
 
 // What the names of one series of checkpoints have in common, such as "G_#.pth" and "D_#.pth": only within it
-// does a higher step make a lower one superfluous. Names without a number form one series; an alias, and the
-// number of a part, one each.
+// does a higher step make a lower one superfluous. The number of a part stays: "fold_0_epoch_#.pth". Names
+// without a number form one series; an alias one each.
 std::string form_of(std::string_view name);
+// The name without Lightning's version: two such files are one save for `keep`.
+std::string save_of(std::string_view name);
 
 // Where a checkpoint is in the order of its folder: by step; by time only among those with one step, and
 // among those without. All that have a step are above those that have none.
@@ -66,20 +68,31 @@ EntryKind kind_of(std::string_view name, bool is_folder, Completeness::Rule rule
 // last.ckpt, latest.pt; not best.ckpt, which may be a copy of an older one.
 bool is_name_of_newest(std::string_view name);
 
+// What is newer by less may be the same, written once more to a slow drive. In nanoseconds.
+template <class Checkpoint>
+std::int64_t time_of_a_copy(const Checkpoint& one) {
+  constexpr std::int64_t kLeast = 3'000'000'000, kPerByte = 5;
+  if constexpr (requires { one.bytes; }) return kLeast + kPerByte * static_cast<std::int64_t>(one.bytes);
+  return kLeast;
+}
+
 // Adds the aliases that are more than that, and sorts all, the highest first: no other has a step, or this is
-// the last one and newer than the highest complete one. Lightning saves last.ckpt at each epoch, also if that
-// is none of the best, which alone have a step in their names.
+// the last one and newer than the highest complete one, which may be the best. Lightning saves last.ckpt at
+// each epoch, also if that is none of the best, which alone have a step in their names.
 template <class Checkpoint, class IsComplete>
-void add_aliases(std::vector<Checkpoint>& all, std::vector<Checkpoint> aliases, IsComplete is_complete) {
-  constexpr std::int64_t kTimeOfACopy = 3'000'000'000;  // ns
-  std::ranges::sort(all, is_above<Checkpoint>);
-  const auto highest = std::ranges::find_if(all, is_complete);
-  const auto step = highest == all.end() ? std::nullopt : step_of(highest->name);
-  const std::int64_t time = highest == all.end() ? 0 : time_of(*highest) + kTimeOfACopy;
-  for (Checkpoint& one : aliases) {
-    if (step && (!is_name_of_newest(one.name) || time_of(one) <= time)) continue;
-    one.newer_than = step;
-    all.push_back(std::move(one));
+void add_aliases(std::vector<Checkpoint>& all, const std::vector<Checkpoint>& aliases,
+                 IsComplete is_complete) {
+  for (const bool are_newest : {false, true}) {
+    std::ranges::sort(all, is_above<Checkpoint>);
+    const auto highest = std::ranges::find_if(all, is_complete);
+    const auto step = highest == all.end() ? std::nullopt : step_of(highest->name);
+    const std::int64_t time = highest == all.end() ? 0 : time_of(*highest);
+    for (const Checkpoint& one : aliases) {
+      if (is_name_of_newest(one.name) != are_newest) continue;
+      if (step && (!are_newest || time_of(one) <= time + time_of_a_copy(one))) continue;
+      all.push_back(one);
+      all.back().newer_than = step;
+    }
   }
   std::ranges::sort(all, is_above<Checkpoint>);
 }

@@ -35,9 +35,9 @@ Digest digest_of(const Entries& entries) {
   return hasher.digest();
 }
 
-bool is_readable(const fs::path& path, const struct stat& info) {
-  if (S_ISLNK(info.st_mode)) return true;
-  const bool is_own = info.st_uid == ::geteuid() && (info.st_mode & S_IRUSR) != 0;
+bool is_readable(const fs::path& path, const struct statx& info) {
+  if (S_ISLNK(info.stx_mode)) return true;
+  const bool is_own = info.stx_uid == ::geteuid() && (info.stx_mode & S_IRUSR) != 0;
   return is_own || ::faccessat(AT_FDCWD, path.c_str(), R_OK, AT_EACCESS) == 0 || errno != EACCES;
 }
 
@@ -67,20 +67,25 @@ std::uint64_t print_of(const Entry& entry) {
 }
 
 void add(TreeTotals& totals, const fs::path& path, const fs::path& root) {
-  struct stat info {};
-  if (::lstat(path.c_str(), &info) != 0) return;
+  constexpr std::int64_t kSteps = 60'000'000'000;  // ns; a cluster's servers may have clocks of their own
+  struct statx info {};
+  const unsigned wanted = STATX_BASIC_STATS | STATX_BTIME;
+  if (::statx(AT_FDCWD, path.c_str(), AT_SYMLINK_NOFOLLOW, wanted, &info) != 0) return;
   ++totals.entries;
   const std::string below = path == root ? "" : path.native().substr(root.native().size());
-  const std::int64_t mtime = nanoseconds(info.st_mtim), ctime = nanoseconds(info.st_ctim);
-  const std::uint64_t print =
-      print_of(below, info.st_mode & S_IFMT, static_cast<std::uint64_t>(info.st_size), mtime);
+  const std::int64_t mtime = nanoseconds(info.stx_mtime), ctime = nanoseconds(info.stx_ctime);
+  const std::uint64_t print = print_of(below, info.stx_mode & S_IFMT, info.stx_size, mtime);
   totals.written = static_cast<std::int64_t>(static_cast<std::uint64_t>(totals.written) + print);
   totals.changed_ns = std::max({totals.changed_ns, mtime, ctime});
   totals.modified_ns = std::max(totals.modified_ns, mtime);
   totals.oldest_ns = totals.entries == 1 ? ctime : std::min(totals.oldest_ns, ctime);
-  if (S_ISREG(info.st_mode)) totals.bytes += static_cast<Bytes>(info.st_size);
+  if (S_ISREG(info.stx_mode)) {
+    totals.bytes += info.stx_size;
+    const bool has_birth = (info.stx_mask & STATX_BTIME) != 0;
+    totals.is_from_earlier |= has_birth && nanoseconds(info.stx_btime) > ctime + kSteps;
+  }
   if (totals.unreadable.empty() && !is_readable(path, info)) totals.unreadable = path;
-  if (totals.broken_link.empty() && S_ISLNK(info.st_mode) && path != root && is_broken_link(path, root))
+  if (totals.broken_link.empty() && S_ISLNK(info.stx_mode) && path != root && is_broken_link(path, root))
     totals.broken_link = path;
 }
 

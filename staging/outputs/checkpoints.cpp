@@ -86,7 +86,8 @@ Checkpoint checkpoint_at(const fs::path& path, const struct stat& info, const Co
     Incomplete incomplete = why_incomplete(path, is_in(known, one), completeness);
     one.incomplete = std::move(incomplete.why);
     one.is_unproven = incomplete.is_by_times;
-    one.stays_unproven = one.incomplete.empty() && proved > future_ns && totals.oldest_ns <= future_ns;
+    const bool was_set_back = totals.is_from_earlier || (proved > future_ns && totals.oldest_ns <= future_ns);
+    one.stays_unproven = one.incomplete.empty() && proved && was_set_back;
   }
   return one;
 }
@@ -137,7 +138,7 @@ Result<std::vector<Checkpoint>> list_checkpoints(const fs::path& folder, const C
     if (one.is_settling) one.incomplete = "it changed a moment ago";
     (kind == EntryKind::Alias ? aliases : checkpoints).push_back(std::move(one));
   }
-  add_aliases(checkpoints, std::move(aliases),
+  add_aliases(checkpoints, aliases,
               [](const Checkpoint& one) { return one.incomplete.empty() || one.is_settling; });
   return checkpoints;
 }

@@ -46,15 +46,13 @@ Found none_or(Error error) {
   return fail(std::move(error));
 }
 
-// When the checkpoint's proof was written, 0 without one; `manifest` is behind its root.
+// When the checkpoint's proof was written, 0 without one; `manifest` is behind its root. Not read to its end:
+// it may have a line for each of 100,000 files.
 std::int64_t proof_in(ManifestReader& manifest, const std::vector<std::string>& names) {
-  std::map<std::string, std::int64_t> times;
-  for (auto entry = manifest.next(); entry && times.size() < names.size(); entry = manifest.next()) {
-    if (std::ranges::find(names, entry->path.view()) != names.end())
-      times[std::string(entry->path.view())] = entry->mtime_ns;
+  for (auto entry = manifest.next(); entry; entry = manifest.next()) {
+    if (std::ranges::find(names, entry->path.view()) != names.end()) return entry->mtime_ns;
   }
-  const auto best = std::ranges::find_if(names, [&](auto& name) { return times.contains(name); });
-  return best == names.end() ? 0 : times[*best];
+  return 0;
 }
 
 // None if it was not published there. Its time is that of the manifest: the volume's changes with a file that
@@ -162,7 +160,8 @@ Result<std::vector<PublishedCopy>> published_copies(const std::filesystem::path&
 Result<std::vector<PublishedCopy>> published_checkpoints(const std::filesystem::path& folder,
                                                          const std::optional<Completeness>& rule,
                                                          NotListed* not_listed) {
-  auto copies = copies_in(folder, rule ? proofs_in(*rule) : std::vector<std::string>(), not_listed);
+  const auto proofs = rule ? proofs_in(*rule) : std::vector<std::string>();
+  auto copies = copies_in(folder, proofs, not_listed);
   if (!copies) return copies;
   std::vector<PublishedCopy> aliases;
   const auto kind = [&](const std::string& name) {
@@ -171,6 +170,7 @@ Result<std::vector<PublishedCopy>> published_checkpoints(const std::filesystem::
         !std::filesystem::is_regular_file(std::filesystem::symlink_status(folder / name, error));
     return kind_of(name, is_folder, rule->rule);
   };
+  const auto has_proof = [&](const std::string& name) { return proved_at(folder / name, *rule).has_value(); };
   const auto is_other = [&](const std::string& name) {
     return kind(name) != EntryKind::Checkpoint && kind(name) != EntryKind::Alias;
   };
@@ -184,9 +184,12 @@ Result<std::vector<PublishedCopy>> published_checkpoints(const std::filesystem::
   }
   if (rule && not_listed != nullptr) {
     std::erase_if(not_listed->unreadable, [&](const auto& one) { return is_other(one.name); });
-    std::erase_if(not_listed->unknown, is_other);
+    std::erase_if(not_listed->unknown, [&](const std::string& name) {
+      const bool may_be_one = proofs.empty() ? step_of(name).has_value() : has_proof(name);
+      return is_other(name) || !may_be_one;
+    });
   }
-  add_aliases(*copies, std::move(aliases), [](const PublishedCopy&) { return true; });
+  add_aliases(*copies, aliases, [](const PublishedCopy&) { return true; });
   return copies;
 }
 
@@ -213,7 +216,7 @@ Result<std::vector<RemovedCopy>> remove_older_copies(const std::filesystem::path
   const std::size_t count = std::max<std::size_t>(keep.count, 1);
   struct Series {
     std::vector<WholeCopy> whole;
-    std::size_t steps = 0;  // that these have
+    std::size_t saves = 0;  // that these are of
   };
   std::map<std::string, Series> kept;  // by form
   std::vector<RemovedCopy> removed;
@@ -221,11 +224,12 @@ Result<std::vector<RemovedCopy>> remove_older_copies(const std::filesystem::path
   for (const PublishedCopy& copy : *copies) {
     const auto step = step_of(copy.name);
     Series& above = kept[form_of(copy.name)];
-    const bool is_same_step = step && !above.whole.empty() && step_of(above.whole.back().copy().name) == step;
-    if (is_same_step || above.steps < count) {
+    const bool is_same =
+        !above.whole.empty() && save_of(above.whole.back().copy().name) == save_of(copy.name);
+    if (is_same || above.saves < count) {
       auto whole = check_whole(folder, copy);
       if (whole && above.whole.empty() && best.empty()) best = best_model_of(folder / copy.name);
-      if (whole && !is_same_step) ++above.steps;
+      if (whole && !is_same) ++above.saves;
       if (whole) {
         above.whole.push_back(std::move(*whole));
       } else if (not_whole != nullptr) {

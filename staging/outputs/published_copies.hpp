@@ -53,9 +53,9 @@ class WholeCopy {
 std::optional<WholeCopy> check_whole(const std::filesystem::path& folder, const PublishedCopy& copy);
 
 struct Keep {
-  std::size_t count = 1;              // steps with whole copies, or copies without a step, of each form_of
-  std::uint64_t every = 0;            // steps that are a multiple of it stay; 0 means none
-  std::set<std::string> spared = {};  // these stay as well
+  std::size_t count = 1;                            // saves (save_of) with whole copies, of each form_of
+  std::uint64_t every = 0;                          // steps that are a multiple of it stay; 0 means none
+  std::set<std::string> spared = {};                // these stay as well
   std::optional<Completeness> rule = std::nullopt;  // of an output; see published_checkpoints
 };
 struct RemovedCopy {

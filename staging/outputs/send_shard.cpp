@@ -120,7 +120,7 @@ class SendShard {
   SentShard already_published(UniqueFd lock) {
     lock.reset();
     SentShard sent = without_copy({true, {}});
-    if (const auto removed = remove_published_shards(checkpoint_); !removed)
+    if (const auto removed = remove_published_shards(checkpoint_, own_.attempt.marker); !removed)
       sent.warnings.push_back(printable(removed.error().message()));
     return sent;
   }

@@ -69,12 +69,6 @@ Result<> remove_locked_shards(const std::filesystem::path& shards, UniqueFd lock
   return away ? remove_tree(shards.parent_path(), *away) : Result<>(fail(away.error()));
 }
 
-Result<> remove_published_shards(const ShardedCheckpoint& checkpoint) {
-  auto lock = lock_shards(checkpoint.shards(), Holders::One);
-  if (!lock) return lock.take_error();
-  return *lock ? remove_locked_shards(checkpoint.shards(), std::move(*lock)) : Result<>();
-}
-
 // Opening the file has an NFS client ask the server for it.
 std::optional<std::int64_t> server_time_of(const std::filesystem::path& path) {
   const UniqueFd opened(::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC));

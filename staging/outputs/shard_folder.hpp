@@ -37,9 +37,6 @@ Result<UniqueFd> lock_shards(const std::filesystem::path& shards, Holders holder
 // Deletes them; `lock` is held by this process alone.
 Result<> remove_locked_shards(const std::filesystem::path& shards, UniqueFd lock);
 
-// Deletes the shards of a published checkpoint, left by an interrupted call.
-Result<> remove_published_shards(const ShardedCheckpoint& checkpoint);
-
 // The modification time that the volume's server set; none if it can't be read.
 std::optional<std::int64_t> server_time_of(const std::filesystem::path& path);
 

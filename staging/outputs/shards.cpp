@@ -61,10 +61,10 @@ bool is_same_content(const Entry& one, const Entry& other) {
          one.target == other.target;
 }
 
-const Entry* find_entry(const Shard& shard, std::string_view path) {
+const Entry* find_entry(const Entries& entries, std::string_view path) {
   const auto found =
-      std::ranges::find_if(shard.entries, [&](const Entry& entry) { return entry.path.view() == path; });
-  return found == shard.entries.end() ? nullptr : &*found;
+      std::ranges::find_if(entries, [&](const Entry& entry) { return entry.path.view() == path; });
+  return found == entries.end() ? nullptr : &*found;
 }
 
 bool contains(const std::vector<std::string>& names, const std::string& name) {
@@ -91,13 +91,12 @@ bool have_shards(const std::vector<Shard>& shards, const std::vector<std::string
   return std::ranges::all_of(hosts, [&](const std::string& host) { return contains(there, host); });
 }
 
-void remove_other_attempts(std::vector<Shard>& shards, const SameAttempt& attempt) {
-  const auto own = std::ranges::find(shards, attempt.host, &Shard::host);
-  const Entry* marker = own == shards.end() ? nullptr : find_entry(*own, attempt.marker);
-  if (attempt.marker.empty() || marker == nullptr) return;
-  const Entry expected = *marker;
+// `own`: the marker of this attempt.
+void remove_other_attempts(std::vector<Shard>& shards, const Entry* own, const std::string& marker) {
+  if (marker.empty() || own == nullptr) return;
+  const Entry expected = *own;
   std::erase_if(shards, [&](const Shard& shard) {
-    const Entry* there = find_entry(shard, attempt.marker);
+    const Entry* there = find_entry(shard.entries, marker);
     return there == nullptr || !is_same_content(*there, expected);
   });
 }
@@ -255,7 +254,9 @@ Result<Joined> join_shards(const ShardedCheckpoint& checkpoint, unsigned nodes, 
     begun->clear();
   }
   if (begun->empty()) {
-    remove_other_attempts(*shards, attempt);
+    const auto own = std::ranges::find(*shards, attempt.host, &Shard::host);
+    const Entry* marker = own == shards->end() ? nullptr : find_entry(own->entries, attempt.marker);
+    remove_other_attempts(*shards, marker, attempt.marker);
   } else {
     std::erase_if(*shards, [&](const Shard& shard) { return !contains(*begun, shard.host); });
   }
@@ -271,6 +272,22 @@ Result<Joined> join_shards(const ShardedCheckpoint& checkpoint, unsigned nodes, 
   joined.is_published = true;
   joined.times = times_of(*shards);
   return joined;
+}
+
+Result<> remove_published_shards(const ShardedCheckpoint& checkpoint, const std::string& marker) {
+  auto lock = lock_shards(checkpoint.shards(), Holders::One);
+  if (!lock) return lock.take_error();
+  if (!*lock) return {};
+  if (!marker.empty()) {
+    const auto published = read_entries({checkpoint.folder, checkpoint.name});
+    if (!published) return published.take_error();
+    auto shards = read_shards(checkpoint.shards());
+    if (!shards) return shards.take_error();
+    const std::size_t all = shards->size();
+    remove_other_attempts(*shards, find_entry(*published, marker), marker);
+    if (shards->size() < all) return {};
+  }
+  return remove_locked_shards(checkpoint.shards(), std::move(*lock));
 }
 
 }  // namespace spark::staging

@@ -32,4 +32,8 @@ struct Joined {
 Result<Joined> join_shards(const ShardedCheckpoint& checkpoint, unsigned nodes,
                            const SameAttempt& attempt = {}, const StepHook& hook = {});
 
+// Deletes the shards of a published checkpoint, left by an interrupted call; none if one is of another
+// attempt, which may be a later one.
+Result<> remove_published_shards(const ShardedCheckpoint& checkpoint, const std::string& marker);
+
 }  // namespace spark::staging

@@ -44,8 +44,9 @@ bool has_step(const LocalCheckpoint& one) {
 // The local checkpoint with the times of this host's clock, if there is one: other hosts' may be ahead.
 const LocalCheckpoint* own_of(const PublishedCheckpoint& copy, const config::Output& output,
                               const Holdings& held, const Changes& sent) {
-  const LocalCheckpoint* own = output.nodes > 1 ? find_in(held.local, copy.name) : nullptr;
-  return own != nullptr && !is_rewritten(*own, sent) ? own : nullptr;
+  const LocalCheckpoint* own = find_in(held.local, copy.name);
+  const bool is_same = own != nullptr && !is_rewritten(*own, sent) && is_published(output, *own, {copy});
+  return is_same ? own : nullptr;
 }
 
 // The one on the volume that makes this one superfluous; null if there is none. Only one of its series does:
@@ -68,11 +69,13 @@ const PublishedCheckpoint* overtaking(const LocalCheckpoint& one, Turn turn, con
   return staging::time_of(one) < time ? &*there : nullptr;
 }
 
-// The job went back to an earlier step, and has saved this one since.
+// The job went back to an earlier step, and has saved this one since. If this one was sent, and `keep`
+// deleted it, only times of this host's clock say so.
 bool is_after(const LocalCheckpoint& one, const PublishedCheckpoint& above, const config::Output& output,
               const Holdings& held, const Changes& sent) {
   const LocalCheckpoint* own = own_of(above, output, held, sent);
-  if (output.nodes > 1 && own == nullptr) return false;
+  const bool was_sent = sent.contains(one.name) && !is_rewritten(one, sent);
+  if (own == nullptr && (output.nodes > 1 || was_sent)) return false;
   // A job that overwrites files does not change the modification time of their folder.
   const std::int64_t saved_ns = one.proof_ns != 0 ? one.proof_ns : std::max(one.mtime_ns, one.modified_ns);
   return saved_ns > (own != nullptr ? staging::time_of(*own) : staging::time_of(above));
@@ -80,18 +83,18 @@ bool is_after(const LocalCheckpoint& one, const PublishedCheckpoint& above, cons
 
 // Checkpoints of one form (staging::form_of), the highest first.
 struct Series {
-  std::optional<std::uint64_t> step;  // of the last one; a step may have several, as with Lightning's "-v1"
-  std::uint32_t kept = 0;             // steps, or checkpoints without one
-  bool is_due = true;                 // all above are sent, and not completed by other hosts
-  bool are_stuck = true;              // the same, with this one
+  std::string save;        // of the last one: staging::save_of
+  std::uint32_t kept = 0;  // saves
+  bool is_due = true;      // all above are sent, and not completed by other hosts
+  bool are_stuck = true;   // the same, with this one
 
   void add(const LocalCheckpoint& one, Turn turn) {
-    const auto its_step = has_step(one) ? staging::step_of(one.name) : std::nullopt;
-    if (kept == 0 || !its_step || its_step != step) {
+    std::string its_save = staging::save_of(one.name);
+    if (kept == 0 || its_save != save) {
       ++kept;
       is_due = are_stuck;
     }
-    step = its_step;
+    save = std::move(its_save);
     are_stuck = are_stuck && turn == Turn::Stuck;
   }
 };
@@ -147,8 +150,8 @@ CheckpointPlan plan_checkpoints(const config::Output& output, const Holdings& he
     const PublishedCheckpoint* above = is_update ? nullptr : overtaking(one, turn, output, held, sent);
     const bool is_kept = is_kept_always(output, held, one.name);
     const bool was_sent = sent.contains(one.name) && !is_again;
-    const bool is_back = above != nullptr && !is_there && !is_kept && !was_sent &&
-                         (is_highest || is_after(one, *above, output, held, sent));
+    const bool is_back = above != nullptr && !is_there && !is_kept &&
+                         ((is_highest && !was_sent) || is_after(one, *above, output, held, sent));
     if (is_back && plan.overtaken.empty()) {
       plan.overtaken = one.name;
       plan.overtaken_by = above->name;

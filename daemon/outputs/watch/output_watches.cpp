@@ -20,6 +20,7 @@ void OutputWatches::apply(const config::Config& config) {
     if (!wanted.contains(name) || wanted[name] != output) output->stop();
   }
   outputs_ = std::move(wanted);
+  for (const TransferPtr& one : stage_outs_.transfers()) one->config_changed();
 }
 
 std::shared_ptr<WatchedOutput> OutputWatches::find(const std::string& name) const {

@@ -103,7 +103,10 @@ bool WatchedOutput::is_latest_here(const Seen& seen, const LocalCheckpoint& newe
   if (settings_.nodes > 1) return false;
   if (!seen.published) return offline;
   const PublishedCheckpoint* there = seen.published->empty() ? nullptr : &seen.published->front();
-  if (there == nullptr || there->name == newest.name) return true;
+  if (there == nullptr) return true;
+  // Another host may have a later last.ckpt.
+  if (there->name == newest.name)
+    return staging::step_of(newest.name) || staging::time_of(newest) >= staging::time_of(*there);
   return staging::standing_of(newest) > staging::standing_of(*there);
 }
 

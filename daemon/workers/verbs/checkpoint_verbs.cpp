@@ -135,10 +135,10 @@ Result<json::object> scan_output_verb(const json::object& request, const Progres
 
 // {"root", "mount", "mounted", "path", "rule", "uid", "check": [NAME]} → {"copies", "whole":
 // [staging::PublishedCopy], "begun": [staging::BegunCheckpoint], "unreadable": [staging::UnreadableCopy],
-// "unknown": [NAME], "volume_bytes", "latest"}. "copies", the highest first: the copies that
-// stage-out published in that folder. "unreadable", "unknown": staging::NotListed. "begun": those of
-// which only some hosts' shards are there. "whole": those of "check" that lack nothing (check_whole).
-// "latest": see pointer_in. Without "uid": as the folder's owner.
+// "unknown": [NAME], "volume_bytes", "latest", "cpu_us"}. "copies", the highest first: the copies that
+// stage-out published in that folder. "cpu_us": what the list took of a core. "unreadable", "unknown":
+// staging::NotListed. "begun": those of which only some hosts' shards are there. "whole": those of "check"
+// that lack nothing (check_whole). "latest": see pointer_in. Without "uid": as the folder's owner.
 Result<json::object> list_published_verb(const json::object& request, const ProgressLine& /*progress*/) {
   const auto held = hold_volume(request, false);
   if (!held) return held.take_error();
@@ -147,6 +147,7 @@ Result<json::object> list_published_verb(const json::object& request, const Prog
   if (!uid) return uid.take_error();
   if (auto user = become_user(*uid); !user) return user.take_error();
   const auto rule = staging::completeness_named(get_text(request, "rule"));
+  const auto begun_us = cpu_us();
   staging::NotListed others;
   const auto copies = staging::published_checkpoints(folder, rule, &others);
   if (!copies && copies.error().kind != Errc::NotFound) return copies.take_error();
@@ -168,7 +169,8 @@ Result<json::object> list_published_verb(const json::object& request, const Prog
                       {"unreadable", staging::rows_to_json(others.unreadable)},
                       {"unknown", json::value_from(others.unknown)},
                       {"volume_bytes", space ? space->total : 0},
-                      {"latest", rule ? staging::pointer_in(folder, *rule) : ""}};
+                      {"latest", rule ? staging::pointer_in(folder, *rule) : ""},
+                      {"cpu_us", cpu_us() - begun_us}};
 }
 
 // {"root", "mount", "mounted", "path", "uid", "keep", "keep_every", "rule", "spared": [NAME]} → {"removed":

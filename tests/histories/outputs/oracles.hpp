@@ -21,9 +21,9 @@ class Oracles {
   void after(const Machine& machine, const workers::Call& call, const Before& before,
              const Result<json::object>& answer);
 
-  // The answer of `spark-stage latest`. `before`: what was on the volume when it was asked: what is published
-  // while it looks need not be in the answer.
-  void check_latest(const Machine& machine, const Result<json::object>& answer, const Listing& before);
+  // The answer of `spark-stage latest`. `before`: what was there when it was asked. What is published while
+  // it looks need not be in the answer, and a save to the same name may begin right after it has looked.
+  void check_latest(const Machine& machine, const Result<json::object>& answer, const Before& before);
   // What the daemon shows of the output, at any moment.
   void check_facts(const Machine& machine);
   // Everything is well for some time: it is sent, `latest` names it, and nothing else is said. Otherwise why

@@ -8,7 +8,7 @@ namespace spark::histories {
 
 void Oracles::check_published(const Machine& machine, const workers::Call& call, const Before& before,
                               const Listing& there) {
-  const Truth& truth = scene_.truth;
+  Truth& truth = scene_.truth;
   const bool is_automatic = !get_string(call.request, "rule").value_or("").empty();
   for (const auto& [name, content] : there) {
     const auto earlier = before.there.find(name);
@@ -16,7 +16,7 @@ void Oracles::check_published(const Machine& machine, const workers::Call& call,
     const std::string who = machine.name() + " published " + name;
     if (earlier != before.there.end() && truth.is_complete(name, earlier->second) && !is_automatic &&
         !truth.is_complete(name, content)) {
-      scene_.truth.damaged.insert(name);
+      truth.damaged.insert(name);
       return scene_.noted("published-changed", who + " by hand into it: it is no longer what it was");
     }
     if (!is_automatic) continue;
@@ -33,7 +33,10 @@ void Oracles::check_published(const Machine& machine, const workers::Call& call,
       scene_.noted("left-on-volume", who + ", which nobody asked for: a file of an interrupted worker");
       continue;
     }
-    if (truth.is_complete(name, content)) continue;
+    if (truth.is_complete(name, content)) {
+      truth.sent[{machine.index, name}] = scene_.now();
+      continue;
+    }
     const auto save = truth.here[machine.index].find(name);
     const bool is_known = save != truth.here[machine.index].end();
     if (is_known && save->second.state == Save::State::Unclear) continue;
@@ -100,13 +103,12 @@ const std::pair<const std::string, Save>* Oracles::highest_here(const Machine& m
   return highest;
 }
 
-void Oracles::check_latest(const Machine& machine, const Result<json::object>& answer,
-                           const Listing& before) {
+void Oracles::check_latest(const Machine& machine, const Result<json::object>& answer, const Before& before) {
   const Truth& truth = scene_.truth;
   Listing there = listing_of(scene_.published());
   std::erase_if(there, [&](const auto& one) {
-    const auto earlier = before.find(one.first);
-    return earlier == before.end() || earlier->second != one.second;
+    const auto earlier = before.there.find(one.first);
+    return earlier == before.there.end() || earlier->second != one.second;
   });
   const auto highest = truth.highest_in(there);
   const auto* here = scene_.settings.nodes > 1 ? nullptr : highest_here(machine, Duration(10'000));
@@ -135,7 +137,10 @@ void Oracles::check_latest(const Machine& machine, const Result<json::object>& a
   const bool is_unclear =
       save != truth.here[machine.index].end() && save->second.state == Save::State::Unclear;
   if (is_unclear) return;
+  const auto asked = before.here.find(name);
+  const bool was_complete = is_local && asked != before.here.end() && truth.is_complete(name, asked->second);
   if (!truth.is_complete(name, content)) {
+    if (was_complete) return;
     const bool is_left = is_remnant(machine, name);
     const bool is_unfinished = !is_left && was_marked_unfinished(name),
                is_damaged = !is_local && truth.damaged.contains(name);
@@ -226,16 +231,23 @@ std::optional<Violation> Oracles::why_not_settled(const Machine& machine) const 
 std::optional<Violation> Oracles::why_not_all_sent(const Machine& machine, const Listing& there) const {
   const Truth& truth = scene_.truth;
   const std::string unsent = machine.daemon->output()->facts().unsent;
+  const Listing here = listing_of(machine.job_folder());
   for (const auto& [name, save] : truth.here[machine.index]) {
     const auto copy = there.find(name);
     const bool is_there = copy != there.end() && truth.is_complete(name, copy->second);
+    if (!here.contains(name)) continue;  // deleted by keep_local, which was judged then
     if (is_there || save.state != Save::State::Complete || is_told_of_clock(machine, name)) continue;
     const auto highest = truth.highest_in(there, form_in_short(name));
     const bool is_lower = highest && truth.step_of(*highest) > save.step;
     if (!is_lower && !is_higher_here(machine, name, save))
       return Violation{"not-sent-in-part", machine.name() + " has not sent " + name + "; the volume has " +
                                                in_short(there) + "; it says: " + unsent};
-    if (is_lower && unsent.empty() && truth.is_after(save, *highest))
+    // `keep` may delete one that was sent as soon as another host sends a higher one. Which of the two is
+    // later only the clocks of two hosts could tell.
+    const auto sent = truth.sent.find({machine.index, name});
+    const bool was_sent = sent != truth.sent.end() && sent->second >= save.done;
+    const bool can_tell = !was_sent || truth.here[machine.index].contains(*highest);
+    if (is_lower && can_tell && unsent.empty() && truth.is_after(save, *highest))
       return Violation{"unsent-unsaid", machine.name() + " does not say that " + name +
                                             " is not sent, though the job saved it after " + *highest};
   }

@@ -19,7 +19,7 @@ void RequestActions::ask_latest_of(Machine& machine) {
   std::function<void(Result<json::object>)> done = [answer](Result<json::object> latest) {
     *answer = std::move(latest);
   };
-  const Listing before = listing_of(scene_.published());
+  const Oracles::Before before = hosts_.oracles().before(machine);
   machine.daemon->ask<Result<json::object>>(output->latest(), std::move(done));
   if (!scene_.time.run_until([&] { return answer->has_value(); }, kPatience))
     return scene_.broken("latest-hangs", "`latest` on " + machine.name() + " does not end");

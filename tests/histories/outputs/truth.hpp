@@ -6,6 +6,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/clock.hpp"
@@ -46,9 +47,10 @@ struct Truth {
   std::set<std::string> touched;    // changed after they were complete, until they are saved again
   std::set<std::string> damaged;    // on the volume, by a person who sent something into it
   std::set<std::string> exports;    // names that a person sent to the output's folder on the volume
-  SteadyTime last_clock_change{};   // of any host; 0: none
-  SteadyTime last_reload{};         // with other settings; 0: none
-  SteadyTime last_return{};         // when a job last resumed from an older step; 0: never
+  std::map<std::pair<std::size_t, std::string>, SteadyTime> sent;  // by host and name: when it published it
+  SteadyTime last_clock_change{};                                  // of any host; 0: none
+  SteadyTime last_reload{};                                        // with other settings; 0: none
+  SteadyTime last_return{};  // when a job last resumed from an older step; 0: never
 
   void complete_now(std::size_t host, const std::string& name, const Content& content, SteadyTime now);
   // Still the same checkpoint, with a file more or other times.

@@ -39,14 +39,14 @@ void FileTimes::forget_all() {
   seen_.clear();
 }
 
-std::optional<std::pair<std::int64_t, std::int64_t>> FileTimes::shown(dev_t device, ino_t inode,
-                                                                      std::int64_t written,
-                                                                      std::int64_t changed) {
+std::optional<FileTimes::Seen> FileTimes::shown(dev_t device, ino_t inode, std::int64_t written,
+                                                std::int64_t changed) {
   const auto clock = clocks_.find(device);
   if (clock == clocks_.end()) return std::nullopt;
   const std::scoped_lock lock(mutex_);
   Seen& known = seen_[{device, inode}];
   const std::int64_t now = clock->second();
+  if (known.changed == 0) known.made = now;
   if (known.changed != changed) {
     known.changed = changed;
     known.shown_changed = now;
@@ -55,7 +55,7 @@ std::optional<std::pair<std::int64_t, std::int64_t>> FileTimes::shown(dev_t devi
     known.written = written;
     known.shown_written = written < kEra * kSecond ? now : written;
   }
-  return std::pair(known.shown_written, known.shown_changed);
+  return known;
 }
 
 void FileTimes::translate(struct stat& info) {
@@ -63,8 +63,8 @@ void FileTimes::translate(struct stat& info) {
       shown(info.st_dev, info.st_ino, nanoseconds_of(info.st_mtim.tv_sec, info.st_mtim.tv_nsec),
             nanoseconds_of(info.st_ctim.tv_sec, info.st_ctim.tv_nsec));
   if (!times) return;
-  info.st_mtim = {times->first / kSecond, times->first % kSecond};
-  info.st_ctim = {times->second / kSecond, times->second % kSecond};
+  info.st_mtim = {times->shown_written / kSecond, times->shown_written % kSecond};
+  info.st_ctim = {times->shown_changed / kSecond, times->shown_changed % kSecond};
 }
 
 void FileTimes::translate(struct statx& info) {
@@ -76,8 +76,10 @@ void FileTimes::translate(struct statx& info) {
     to.tv_sec = time / kSecond;
     to.tv_nsec = static_cast<std::uint32_t>(time % kSecond);
   };
-  put(info.stx_mtime, times->first);
-  put(info.stx_ctime, times->second);
+  put(info.stx_mtime, times->shown_written);
+  put(info.stx_ctime, times->shown_changed);
+  put(info.stx_btime, times->made);
+  info.stx_mask |= STATX_BTIME;
 }
 
 void FileTimes::see(const std::string& path) {

@@ -66,10 +66,10 @@ class FileTimes {
   struct Seen {
     std::int64_t changed = 0, shown_changed = 0;  // ctime
     std::int64_t written = 0, shown_written = 0;  // mtime
+    std::int64_t made = 0;                        // btime, as shown
   };
-  // {mtime, ctime} as shown; none if the device is not simulated.
-  std::optional<std::pair<std::int64_t, std::int64_t>> shown(dev_t device, ino_t inode, std::int64_t written,
-                                                             std::int64_t changed);
+  // None if the device is not simulated.
+  std::optional<Seen> shown(dev_t device, ino_t inode, std::int64_t written, std::int64_t changed);
 
   std::mutex mutex_;  // the engine looks at files from several threads
   std::map<dev_t, Now> clocks_;

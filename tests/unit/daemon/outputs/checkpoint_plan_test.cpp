@@ -176,7 +176,8 @@ TEST(CheckpointPlan, TheOrderIsThatOfTheStepsWhateverTheTimes) {
   const CheckpointPlan then = plan(output, local, {{"step-100", 900}});
   EXPECT_EQ(sent(then), "step-200");
   EXPECT_EQ(removed(then), Names{"step-100"});
-  EXPECT_EQ(removed(plan(output, local, {{"step-200", 10}}, {{"step-100", 900}})), Names{"step-100"});
+  EXPECT_EQ(removed(plan(output, local, {{"step-200", 10}}, {{"step-100", 900}})), Names{})
+      << "as if a job that went back had saved it later, and `keep` had deleted it there";
 }
 
 TEST(CheckpointPlan, ThoseWithoutAStepAreSentBesideTheOthersAndNeverSurplus) {
@@ -195,6 +196,16 @@ TEST(CheckpointPlan, ALowerStepThanThatOnTheVolumeIsNotSentAndTheReasonIsNamed) 
   EXPECT_EQ(back.overtaken_by, "step-1000");
   EXPECT_EQ(plan({}, {complete("step-600", 90)}, {{"step-1000", 50}}, {{"step-600", 90}}).overtaken_by, "")
       << "it was sent before";
+}
+
+// It was sent, and `keep` has deleted it there, below a step that the job had left behind.
+TEST(CheckpointPlan, WhatAJobSavedAfterItWentBackAndSentIsNamedOnceItIsDeletedThere) {
+  const Local local{complete("step-300", 30), complete("step-200", 40)};
+  const Changes sent{{"step-300", 30}, {"step-200", 40}};
+  EXPECT_EQ(plan({}, local, {{"step-300", 30}}, sent).overtaken, "step-200");
+  EXPECT_EQ(plan({}, {local[1]}, {{"step-300", 30}}, sent).overtaken, "")
+      << "the other may be of a host with another clock";
+  EXPECT_EQ(plan({}, {local[1]}, {{"step-300", 30}}).overtaken, "step-200") << "it was never sent";
 }
 
 // It may delete the later one and go on for a week: its new checkpoints are neither sent nor lost.
@@ -232,6 +243,25 @@ TEST(CheckpointPlan, ACheckpointMayHaveSeveralFilesOfOneFormAndStep) {
   const Local versions{complete("step=20-v1.ckpt", 21), complete("step=20.ckpt", 20)};
   EXPECT_EQ(sent(plan(output, versions, {{"step=20-v1.ckpt", 21}})), "step=20.ckpt");
   EXPECT_EQ(removed(plan(output, versions, {{"step=20-v1.ckpt", 21}, {"step=20.ckpt", 20}})), Names{});
+}
+
+// fairseq's checkpoint_EPOCH_UPDATES.pt; one epoch may have hundreds.
+TEST(CheckpointPlan, SavesOfOneEpochAreCountedEachByItself) {
+  config::Output output;
+  output.keep_local = 1;
+  const Local local{complete("checkpoint_1_900.pt", 9), complete("checkpoint_1_500.pt", 5)};
+  EXPECT_EQ(plan(output, local, {}).waiting, 1u);
+  EXPECT_EQ(removed(plan(output, local, {{"checkpoint_1_900.pt", 9}, {"checkpoint_1_500.pt", 5}})),
+            Names{"checkpoint_1_500.pt"});
+}
+
+TEST(CheckpointPlan, AFinishedFoldStaysWhateverTheNextOneSaves) {
+  config::Output output;
+  output.keep_local = 1;
+  const Local local{complete("fold_1_epoch_110.pth", 30), complete("fold_0_epoch_100.pth", 10)};
+  EXPECT_EQ(sent(plan(output, local, {{"fold_1_epoch_110.pth", 30}})), "fold_0_epoch_100.pth");
+  EXPECT_EQ(removed(plan(output, local, {{"fold_1_epoch_110.pth", 30}, {"fold_0_epoch_100.pth", 10}})),
+            Names{});
 }
 
 // Lightning's last.ckpt.

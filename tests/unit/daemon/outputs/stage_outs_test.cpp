@@ -115,6 +115,25 @@ TEST_F(StageOutsTest, TheConfigurationAtTheEndOfATransferSaysWhatAnOutputKeeps) 
   EXPECT_EQ(worker.calls("prune-output"), 1) << "no longer an output: all of its copies stay";
 }
 
+TEST_F(StageOutsTest, AReloadTakesBackADeletionInProgress) {
+  worker.on("prune-output", note_request("prunes.log") +
+                                R"(case $request in *'"keep":1'*) sleep 60 ;; esac; echo '{"result": {}}')");
+  config::Output output;
+  output.volume = "checkpoints";
+  output.to = "run";
+  output.keep = 1;
+  settings.outputs["run7"] = output;
+  StageOutRequest of_output = request();
+  of_output.rule = "rename";
+  const auto job = send(of_output);
+  ASSERT_TRUE(run_until(context, [&] { return !text_of("prunes.log").empty(); }));
+  settings.outputs["run7"].keep = 5;
+  for (const TransferPtr& one : outs->transfers()) one->config_changed();
+  ASSERT_TRUE(ends(job));
+  EXPECT_THAT(text_of("prunes.log"), HasSubstr(R"("keep":5)"));
+  EXPECT_THAT(json::serialize(job->final_event()), HasSubstr(R"("warnings":[])"));
+}
+
 TEST_F(StageOutsTest, WithoutALimitNoOlderCopyIsDeleted) {
   ASSERT_TRUE(ends(send()));
   EXPECT_EQ(worker.calls("prune-output"), 0);

@@ -198,6 +198,19 @@ TEST_F(LatestCheckpoint, OfMegatronIsRefusedIfItWouldHaveToBeStaged) {
   EXPECT_THAT(answer(), HasSubstr("refused: output run7: iter_0000100 is on the volume"));
 }
 
+// Another host has gone on, and saved its last.ckpt since.
+TEST_F(LatestCheckpoint, WithoutAStepIsTheLaterOfTwoWithOneName) {
+  settings.outputs["run7"].complete = config::Complete::Rename;
+  worker.on("scan-output",
+            R"(echo '{"result": {"uid": 1000, "checkpoints": [{"name": "last.ckpt", "mtime_ns": 30,
+       "written": 31, "bytes": 5, "incomplete": ""}]}}' | tr -d '\n'; echo)");
+  worker.on("list-published", R"(echo '{"result": {"copies": [{"name": "last.ckpt", "mtime_ns": 90}]}}')");
+  watches->apply(settings);
+  EXPECT_EQ(answer(), R"({"name":"last.ckpt","dataset":"checkpoints:run7/last.ckpt"})");
+  worker.on("list-published", R"(echo '{"result": {"copies": [{"name": "last.ckpt", "mtime_ns": 30}]}}')");
+  EXPECT_EQ(answer(), R"({"name":"last.ckpt","local":"/out/last.ckpt"})");
+}
+
 TEST_F(LatestCheckpoint, IsTheOneOfTheHighestStepWhateverTheTimes) {
   worker.on(
       "list-published",

@@ -32,6 +32,10 @@ TEST(CheckpointName, HasTheStepOfEachFramework) {
   EXPECT_EQ(step("nightly_pretrain-100"), 100);
   EXPECT_EQ(step("ema_0.9999_000100.pt"), 100);
   EXPECT_EQ(step("optimizer_100.pt"), 100);
+  EXPECT_EQ(step("run7_1000.pt"), 1000) << "the number of the run is another";
+  EXPECT_EQ(step("stage2-500"), 500);
+  EXPECT_EQ(step("fold_0_1000.pt"), 1000);
+  EXPECT_EQ(step("seed42_step1000"), 1000);
 }
 
 TEST(CheckpointName, HasNoStepIfItsNumbersMeanSomethingElse) {
@@ -50,6 +54,18 @@ TEST(CheckpointName, TheFormIsThatOfItsSeries) {
   EXPECT_EQ(form_of("final"), form_of("draft"));
   EXPECT_NE(form_of("last.ckpt"), form_of("best.ckpt"));
   EXPECT_EQ(form_of("last.ckpt"), form_of("last-v1.ckpt"));
+  EXPECT_EQ(form_of("best_0.87.pth"), form_of("best_0.9.pth"));
+}
+
+TEST(CheckpointName, TheNumberOfAPartStaysInTheForm) {
+  EXPECT_EQ(form_of("fold_0_epoch_100.pth"), form_of("fold_0_epoch_9.pth"));
+  EXPECT_NE(form_of("fold_0_epoch_100.pth"), form_of("fold_1_epoch_110.pth"));
+  EXPECT_NE(form_of("seed42_step1000"), form_of("seed43_step1000"));
+  EXPECT_NE(form_of("Stage1_step_500.pt"), form_of("Stage2_step_500.pt"));
+  EXPECT_NE(form_of("fold_0_best.pth"), form_of("fold_1_best.pth"));
+  EXPECT_NE(form_of("best_fold_0.pth"), form_of("best_fold_1.pth"));
+  EXPECT_EQ(form_of("run7_1000.pt"), form_of("run7_2000.pt"));
+  EXPECT_NE(form_of("run7_1000.pt"), form_of("run8_1000.pt"));
 }
 
 TEST(CheckpointName, TheOrderIsByStepThenByTime) {
@@ -61,6 +77,20 @@ TEST(CheckpointName, TheOrderIsByStepThenByTime) {
   EXPECT_TRUE(above({"b", 9}, {"a", 1}));
   EXPECT_TRUE(above({"epoch=1-step=2-v1.ckpt", 9}, {"epoch=1-step=2.ckpt", 1}));
   EXPECT_TRUE(above({"a", 1, "", 9}, {"b", 5, "", 5})) << "by the time of the proof";
+}
+
+// Lightning writes last.ckpt after step=100.ckpt, with the same content.
+TEST(CheckpointName, AnAliasIsOnlyTheSameOnceMoreWithinTheTimeOfAWrite) {
+  const auto highest = [](Bytes bytes, std::int64_t seconds_later) {
+    std::vector<Checkpoint> all{{.name = "step=100.ckpt", .mtime_ns = 1, .bytes = bytes}};
+    add_aliases(all, {{.name = "last.ckpt", .mtime_ns = seconds_later * 1'000'000'000, .bytes = bytes}},
+                [](const Checkpoint&) { return true; });
+    return all.front().name;
+  };
+  EXPECT_EQ(highest(1'000, 2), "step=100.ckpt");
+  EXPECT_EQ(highest(1'000, 4), "last.ckpt");
+  EXPECT_EQ(highest(30'000'000'000, 100), "step=100.ckpt");
+  EXPECT_EQ(highest(30'000'000'000, 200), "last.ckpt");
 }
 
 void expect(EntryKind kind, Rule rule, bool is_folder, std::initializer_list<const char*> names) {
@@ -98,6 +128,7 @@ TEST(CheckpointName, OneFileIsACheckpointOnlyByItsEndingOrItsStep) {
   expect(EntryKind::Checkpoint, Rule::Rename, false,
          {"iter_100.pth", "epoch=1-step=2-v1.ckpt", "model.safetensors", "ckpt-7", "model_final.pth"});
   expect(EntryKind::Alias, Rule::Rename, false, {"last.ckpt", "best_coco_bbox_mAP_epoch_3.pth"});
+  expect(EntryKind::Checkpoint, Rule::Rename, false, {"last-epoch=3-step=300.ckpt"});
   expect(EntryKind::Checkpoint, Rule::Rename, true, {"step-1", "final", "2026-11-27-run"});
   expect(EntryKind::Other, Rule::Dcp, false, {"step-1.pt"});
 }

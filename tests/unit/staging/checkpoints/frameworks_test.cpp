@@ -144,6 +144,14 @@ TEST_F(Frameworks, Lightning) {
   EXPECT_EQ(complete(Rule::Rename).size(), 3u) << "last.ckpt is older";
 }
 
+// The same with filename="best-{epoch}-{val_loss:.2f}".
+TEST_F(Frameworks, LightningWithNamesOfTheBest) {
+  tree({"best-epoch=3-val_loss=0.21.ckpt", "last.ckpt"});
+  EXPECT_EQ(complete(Rule::Rename), (Names{"last.ckpt", "best-epoch=3-val_loss=0.21.ckpt"}));
+  tree({"best-epoch=9-val_loss=0.19.ckpt"});
+  EXPECT_EQ(complete(Rule::Rename).front(), "best-epoch=9-val_loss=0.19.ckpt");
+}
+
 // ultralytics/engine/trainer.py, save_model: last.pt at each epoch, epochN.pt every save_period.
 TEST_F(Frameworks, Ultralytics) {
   tree({"epoch10.pt", "best.pt", "last.pt"});

@@ -8,51 +8,12 @@
 #include "staging/files/times.hpp"
 #include "staging/manifest/manifest_reader.hpp"
 #include "staging/outputs/pointer.hpp"
-#include "tests/unit/staging/support.hpp"
+#include "tests/unit/staging/outputs/published_copies_fixture.hpp"
 
 namespace spark::staging {
 namespace {
 
 using namespace test;
-
-class PublishedCopies : public testing::Test {
- protected:
-  // Each copy is 10 s newer than the previous one.
-  void send(const std::string& name) {
-    const auto source = folder_ / ("source/" + name);
-    std::filesystem::create_directories(source);
-    std::filesystem::create_directories(volume_);
-    write_text(source / "shard", noise(100'000, ++sent_));
-    std::filesystem::last_write_time(
-        source, std::filesystem::file_time_type::clock::now() - std::chrono::seconds(1000 - 10 * sent_));
-    ASSERT_OK(copy(source, volume_ / name, {}, kQuiet, stop_));
-  }
-  // Ends after this step of its publishing, like a process that is killed.
-  void send_until(const char* last, const std::string& name) {
-    const auto source = folder_ / ("source/" + name);
-    write_text(source / "shard", noise(100'000, ++sent_));
-    std::filesystem::last_write_time(
-        source, std::filesystem::file_time_type::clock::now() - std::chrono::seconds(1000 - 10 * sent_));
-    CopyHooks killed;
-    killed.step = [last](const char* step) -> Result<> {
-      if (std::string(last) != step) return {};
-      return fail(Errc::Failed, "killed");
-    };
-    EXPECT_FALSE(copy_with(killed, source, volume_ / name, {}, kQuiet, stop_));
-  }
-  std::vector<std::string> names() {
-    std::vector<std::string> all;
-    const auto copies = published_checkpoints(volume_);
-    for (std::size_t i = 0; copies && i < copies->size(); ++i) all.push_back((*copies)[i].name);
-    return all;
-  }
-  using Names = std::vector<std::string>;
-
-  TempFolder folder_;
-  std::filesystem::path volume_ = folder_ / "volume";
-  std::uint64_t sent_ = 0;
-  StopFlag stop_{false};
-};
 
 TEST_F(PublishedCopies, AreFoldersWithAMatchingManifestNewestFirst) {
   send("step-1");
@@ -238,10 +199,26 @@ TEST_F(PublishedCopies, WithoutAStepTheTimeOfTheProofCounts) {
 TEST_F(PublishedCopies, ACheckpointWithoutAManifestIsNotListedButKnown) {
   std::filesystem::create_directories(volume_ / "step-9");
   std::filesystem::create_directories(volume_ / "logs");
+  std::filesystem::create_directories(volume_ / "lost+found");
   std::filesystem::create_directory_symlink("step-8", volume_ / "latest");  // of a checkpoint that is deleted
   NotListed others;
   EXPECT_TRUE(published_checkpoints(volume_, Completeness(), &others)->empty());
   EXPECT_EQ(others.unknown, Names{"step-9"});
+  NotListed of_dcp;
+  write_text(volume_ / "base/.metadata", "a person's");
+  EXPECT_TRUE(published_checkpoints(volume_, Completeness{Completeness::Rule::Dcp}, &of_dcp)->empty());
+  EXPECT_EQ(of_dcp.unknown, Names{"base"}) << "the proof tells";
+}
+
+TEST_F(PublishedCopies, KeepCountsEachSaveOfOneEpoch) {
+  for (const char* name : {"checkpoint_1_100.pt", "checkpoint_1_200.pt", "epoch=1-step=3.ckpt",
+                           "epoch=1-step=3-v1.ckpt", "fold_0_epoch_9.pt", "fold_1_epoch_10.pt"})
+    send(name);
+  ASSERT_OK(remove_older_copies(volume_, {1}));
+  auto left = names();
+  std::ranges::sort(left);
+  EXPECT_EQ(left, (Names{"checkpoint_1_200.pt", "epoch=1-step=3-v1.ckpt", "epoch=1-step=3.ckpt",
+                         "fold_0_epoch_9.pt", "fold_1_epoch_10.pt"}));
 }
 
 TEST_F(PublishedCopies, KeepCountsThoseWithAndWithoutAStepSeparately) {
