@@ -26,6 +26,8 @@ constexpr std::array kKnown = {
     Known{"config", 'J', true},
     Known{"dhchap-secret", 'S', true},
     Known{"dhchap-ctrl-secret", 'C', true},
+    Known{"dhchap-key", 0, true},  // so in config.json
+    Known{"dhchap-ctrl-key", 0, true},
     Known{"nr-io-queues", 'i', true},
     Known{"nr-write-queues", 'W', true},
     Known{"nr-poll-queues", 'P', true},
@@ -37,6 +39,9 @@ constexpr std::array kKnown = {
     Known{"tos", 'T', true},
     Known{"keyring", 0, true},
     Known{"tls_key", 0, true},
+    Known{"tls_key_identity", 0, true},
+    Known{"tls_configured_key", 0, true},
+    Known{"tls_keyring", 0, true},
     Known{"raw", 'r', true},
     Known{"device", 'd', true},
     Known{"cfg-file", 0, true},
@@ -46,6 +51,7 @@ constexpr std::array kKnown = {
     Known{"data-digest", 'G', false},
     Known{"tls", 0, false},
     Known{"concat", 0, false},
+    Known{"discovery", 0, false},
     Known{"persistent", 'p', false},
     Known{"quiet", 0, false},
     Known{"matching", 'm', false},
@@ -73,12 +79,19 @@ const Known* find_short(char letter) {
   return at == kKnown.end() || letter == 0 ? nullptr : &*at;
 }
 
+// A word of a setup for a message, without a key that stands in it.
+std::string without_key(const std::string& word) {
+  const std::size_t at = std::min(word.find("DHHC-1:"), word.find("NVMeTLSkey-1:"));
+  return at == std::string::npos ? word : word.substr(0, at) + "(a key)";
+}
+
 }  // namespace
 
 bool take_setting(ManualConnection& connection, const std::string& name, const std::string& value) {
   const Known* known = find_long(name);
   if (known == nullptr) return false;
-  const std::string key = with_dashes(known->name);
+  std::string key = with_dashes(known->name);
+  if (key == "dhchap-key" || key == "dhchap-ctrl-key") key.replace(key.size() - 3, 3, "secret");
   if (key == "transport") {
     connection.transport = value;
   } else if (key == "nqn") {
@@ -114,7 +127,7 @@ ManualConnection parse_connect_options(const std::vector<std::string>& words) {
     }
     if (known != nullptr && known->takes_value && !has_value && i + 1 < words.size()) value = words[++i];
     if (known == nullptr || !take_setting(connection, std::string(known->name), value)) {
-      connection.unknown.push_back(word);
+      connection.unknown.push_back(without_key(word));
     }
   }
   return connection;

@@ -14,7 +14,7 @@ struct ManualConnection {
   std::string address, port;
   std::string interface;                        // host_iface
   std::map<std::string, std::string> settings;  // by nvme-cli's long name without dashes; "" for a flag
-  std::vector<std::string> unknown;             // words that were not understood
+  std::vector<std::string> unknown;             // words that were not understood, without keys
 };
 
 // The words behind `nvme connect`, `nvme connect-all` or `nvme discover`.

@@ -1,7 +1,9 @@
 #include "migration/fabric_devices.hpp"
 
 #include <algorithm>
+#include <array>
 #include <filesystem>
+#include <utility>
 
 #include "base/text.hpp"
 #include "nvmetcp/names.hpp"
@@ -11,6 +13,8 @@ namespace spark::host {
 namespace {
 
 namespace fs = std::filesystem;
+
+constexpr int kDeepestStack = 8;  // of devices made of others
 
 // "nvme1n1" that a link of /dev/disk names; empty: it is none.
 std::string linked_device(const fs::path& link) {
@@ -39,6 +43,46 @@ void add_path(std::vector<FabricDevice>& devices, const SystemRoot& root, const 
   }
 }
 
+// "nvme1n1p1" or "dm-3"; empty: there is no such link now.
+std::string kernel_name_of(const SystemRoot& root, const std::string& source) {
+  constexpr std::array<std::pair<std::string_view, const char*>, 4> kTags = {
+      {{"UUID=", "by-uuid"},
+       {"LABEL=", "by-label"},
+       {"PARTUUID=", "by-partuuid"},
+       {"PARTLABEL=", "by-partlabel"}}};
+  for (const auto& [tag, folder] : kTags) {
+    if (!source.starts_with(tag)) continue;
+    std::string value = source.substr(tag.size());
+    std::erase(value, '"');
+    return linked_device(root / "dev/disk" / folder / value);
+  }
+  if (!source.starts_with("/dev/")) return {};
+  const std::string link = linked_device(root / source.substr(1));  // /dev/disk/…, /dev/mapper/…, /dev/VG/LV
+  return link.empty() ? source.substr(5) : link;
+}
+
+bool is_partition_of(const std::string& name, const std::string& device) {
+  const std::string prefix = device + "p";
+  return name.size() > prefix.size() && name.starts_with(prefix) &&
+         name.find_first_not_of("0123456789", prefix.size()) == std::string::npos;
+}
+
+// A partition of one of them, or a device that is made of others (LVM, multipath, RAID) with one among them.
+bool uses_fabric(const SystemRoot& root, const std::vector<FabricDevice>& devices, const std::string& name,
+                 int depth) {
+  if (name.empty() || depth == 0) return false;
+  const bool is_own = std::any_of(devices.begin(), devices.end(), [&](const FabricDevice& known) {
+    return known.device == name || is_partition_of(name, known.device);
+  });
+  if (is_own) return true;
+  std::error_code error;
+  fs::directory_iterator entry(root / "sys/class/block" / name / "slaves", error);
+  for (; !error && entry != fs::directory_iterator(); entry.increment(error)) {
+    if (uses_fabric(root, devices, entry->path().filename().native(), depth - 1)) return true;
+  }
+  return false;
+}
+
 }  // namespace
 
 std::vector<FabricDevice> list_fabric_devices(const SystemRoot& root) {
@@ -64,20 +108,15 @@ std::vector<FabricDevice> list_fabric_devices(const SystemRoot& root) {
 
 const FabricDevice* find_device(const SystemRoot& root, const std::vector<FabricDevice>& devices,
                                 const std::string& source) {
-  std::string name;
-  const auto by = [&](const char* key, const char* folder) {
-    if (!source.starts_with(key)) return;
-    std::string value = source.substr(std::string_view(key).size());
-    std::erase(value, '"');
-    name = linked_device(root / folder / value);
-  };
-  by("UUID=", "dev/disk/by-uuid");
-  by("LABEL=", "dev/disk/by-label");
-  if (source.starts_with("/dev/disk/")) name = linked_device(root / source.substr(1));
-  if (name.empty() && source.starts_with("/dev/")) name = source.substr(5);
+  const std::string name = kernel_name_of(root, source);
   const auto at =
       std::find_if(devices.begin(), devices.end(), [&](const auto& known) { return known.device == name; });
   return at == devices.end() ? nullptr : &*at;
+}
+
+bool lies_on_fabric(const SystemRoot& root, const std::vector<FabricDevice>& devices,
+                    const std::string& source) {
+  return uses_fabric(root, devices, kernel_name_of(root, source), kDeepestStack);
 }
 
 }  // namespace spark::host

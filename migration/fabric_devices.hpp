@@ -21,8 +21,12 @@ struct FabricDevice {
 
 std::vector<FabricDevice> list_fabric_devices(const SystemRoot& root);
 
-// The one that a source of fstab or mountinfo means: "/dev/nvme1n1", "UUID=…", "LABEL=…", "/dev/disk/…".
+// The one that a source of fstab or mountinfo means, as a whole: "/dev/nvme1n1", "UUID=…", "/dev/disk/…".
 const FabricDevice* find_device(const SystemRoot& root, const std::vector<FabricDevice>& devices,
                                 const std::string& source);
+
+// The source is one of them, a partition of one, or made of one (LVM, multipath, RAID).
+bool lies_on_fabric(const SystemRoot& root, const std::vector<FabricDevice>& devices,
+                    const std::string& source);
 
 }  // namespace spark::host

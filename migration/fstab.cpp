@@ -2,12 +2,23 @@
 
 #include <cctype>
 #include <cstdlib>
+#include <filesystem>
 
 #include "base/text.hpp"
 #include "migration/words.hpp"
 #include "nvmetcp/names.hpp"
 
 namespace spark::host {
+namespace {
+
+// As mount(8) takes it: "/mnt/data/" is "/mnt/data".
+std::string plain(const std::string& mount) {
+  std::string path = std::filesystem::path(mount).lexically_normal().native();
+  while (path.size() > 1 && path.ends_with('/')) path.pop_back();
+  return path;
+}
+
+}  // namespace
 
 std::vector<FstabLine> parse_fstab(std::string_view text) {
   std::vector<FstabLine> lines;
@@ -18,7 +29,8 @@ std::vector<FstabLine> parse_fstab(std::string_view text) {
     const auto columns = fstab_columns(line);
     if (columns.size() < 2) continue;
     const auto column = [&](std::size_t i) { return i < columns.size() ? columns[i] : std::string(); };
-    lines.push_back({number, columns[0], columns[1], column(2), column(3), std::atoi(column(5).c_str())});
+    lines.push_back(
+        {number, columns[0], plain(columns[1]), column(2), column(3), std::atoi(column(5).c_str())});
   }
   return lines;
 }

@@ -1,158 +1,138 @@
 #include "migration/import.hpp"
 
 #include <algorithm>
-#include <charconv>
 #include <filesystem>
 #include <map>
 #include <set>
 
 #include "base/text.hpp"
 #include "daemon/config/parse.hpp"
+#include "migration/steps.hpp"
+#include "migration/target_drafts.hpp"
 #include "migration/volume_text.hpp"
 #include "migration/words.hpp"
 
 namespace spark::host {
 namespace {
 
-// A connection that was found, and where.
-struct Found {
-  ManualConnection connection;
-  std::string origin;
-};
-
-std::vector<Found> connections_of(const Survey& survey) {
-  std::vector<Found> found;
-  for (const ConnectUnit& unit : survey.units) {
-    for (const ManualConnection& connection : unit.connections)
-      found.push_back({connection, printable(unit.file)});
-  }
-  for (const auto& connection : survey.config_json) found.push_back({connection, "/etc/nvme/config.json"});
-  for (const auto& connection : survey.discovery_conf) {
-    found.push_back({connection, "/etc/nvme/discovery.conf"});
-  }
-  for (const FabricDevice& device : survey.devices) {
-    for (const nvmetcp::Controller& path : device.paths) {
-      ManualConnection connection;
-      connection.transport = "tcp";
-      connection.subsystem = device.subsystem;
-      connection.address = path.portal.address;
-      connection.port = std::to_string(path.portal.port);
-      connection.interface = path.interface;
-      found.push_back({connection, "the running connection " + path.name});
-    }
-  }
-  return found;
+// The first problem's sentence, of "import:7:12: sentence"; empty if it parses.
+std::string problem_of(const std::string& yaml) {
+  const auto parsed = config::parse(yaml, "import");
+  if (parsed) return {};
+  const std::string sentence = split(parsed.error().what, '\n').front();
+  const std::size_t colon = sentence.find(": ");
+  return colon == std::string::npos ? sentence : sentence.substr(colon + 2);
 }
 
-nvmetcp::Portal portal_of(const ManualConnection& connection) {
-  nvmetcp::Portal portal{connection.address, 4420};
-  std::from_chars(connection.port.data(), connection.port.data() + connection.port.size(), portal.port);
-  return portal;
+std::string address_of(const TargetDraft& target) {
+  std::vector<std::string> all;
+  for (const nvmetcp::Portal& portal : target.portals) all.push_back(to_string(portal));
+  return printable(join(all, ", "));
 }
 
-// One after the other: each entry is taken over if the configuration still parses with it.
+// One after the other: each entry, and each of its details, is taken over if the configuration still parses
+// with it.
 class Writer {
  public:
-  Writer(const SystemRoot& root, const Survey& survey) : root_(root), survey_(survey) {}
+  Writer(const SystemRoot& root, const Survey& survey)
+      : root_(root), survey_(survey), drafts_(draft_targets(root, survey)) {}
 
   Imported write(WallTime now) {
-    draft_targets();
-    for (const TargetDraft& target : targets_) take(target_entry(target), targets_yaml_, imported_.targets);
+    for (const LeftOut& one : drafts_.left_out) leave_out_connection(one);
+    for (const TargetDraft& target : drafts_.targets) take_target(target);
     for (const FstabLine& line : survey_.fstab) take_line(line);
     for (const FabricDevice& device : survey_.devices) take_mounts_of(device);
-    for (const Found& found : found_) take_unmounted(found);
-    imported_.yaml = head(now) + body() + steps();
+    for (const Found& found : drafts_.found) take_unmounted(found);
+    for (const ConnectUnit& unit : survey_.units) take_unit(unit);
+    for (const Item& item : imported_.items) imported_.left_out += item.is_taken() ? 0 : 1;
+    imported_.yaml = head(now) + body() + steps_text(imported_.items);
     return std::move(imported_);
   }
 
  private:
-  // A target is the set of portals that lead to the same subsystem.
-  void draft_targets() {
-    found_ = connections_of(survey_);
-    std::map<std::string, TargetDraft> of_subsystem;
-    std::vector<std::string> order;
-    for (const Found& found : found_) {
-      const ManualConnection& connection = found.connection;
-      const bool is_tcp = connection.transport.empty() || connection.transport == "tcp";
-      if (connection.address.empty() || !is_tcp) {
-        foreign_.push_back(found);
-        continue;
-      }
-      TargetDraft& draft = of_subsystem[connection.subsystem];
-      if (draft.portals.empty()) {
-        draft.settings = connection;
-        draft.origin = found.origin;
-        order.push_back(connection.subsystem);
-      }
-      const nvmetcp::Portal portal = portal_of(connection);
-      if (std::find(draft.portals.begin(), draft.portals.end(), portal) == draft.portals.end()) {
-        draft.portals.push_back(portal);
-      }
-    }
-    for (const std::string& subsystem : order) name_target(subsystem, of_subsystem[subsystem]);
+  void leave_out_connection(const LeftOut& one) {
+    const ManualConnection& connection = one.found.connection;
+    imported_.items.push_back({.what = "a connection",
+                               .where = printable(connection.address),
+                               .origin = one.found.origin,
+                               .reason = one.reason,
+                               .subsystem = connection.subsystem});
   }
 
-  void name_target(const std::string& subsystem, TargetDraft draft) {
-    // An address to be discovered says nothing new where a connection to it is known.
-    const auto same = std::find_if(targets_.begin(), targets_.end(), [&](const TargetDraft& known) {
-      return known.portals == draft.portals &&
-             (subsystem.empty() || known.settings.interface == draft.settings.interface);
-    });
-    if (same != targets_.end()) {
-      target_of_[subsystem] = same->name;
-      return;
-    }
-    draft.name = targets_.empty() ? "target" : "target-" + std::to_string(targets_.size() + 1);
-    target_of_[subsystem] = draft.name;
-    targets_.push_back(std::move(draft));
+  void take_target(const TargetDraft& target) {
+    Item item{.what = "target " + target.name, .where = address_of(target), .origin = target.origin};
+    take(target_entry(target), std::move(item), targets_yaml_, imported_.targets);
+    if (imported_.items.back().is_taken()) taken_targets_.insert(target.name);
   }
 
-  void take(const Entry& entry, std::string& section, unsigned& count) {
+  void take(const Entry& entry, Item item, std::string& section, unsigned& count) {
     const std::string before = section;
-    section += entry.yaml;
-    const auto parsed = config::parse(body(), "import");
-    if (parsed) {
-      ++count;
-      return;
+    if (item.reason.empty()) {
+      section += entry.yaml;
+      item.reason = problem_of(body());
     }
-    // "import:7:12: sentence", the first of them
-    const std::string sentence = split(parsed.error().what, '\n').front();
-    const std::size_t colon = sentence.find(": ");
-    section =
-        before + commented(entry.yaml, colon == std::string::npos ? sentence : sentence.substr(colon + 2));
-    ++imported_.left_out;
+    if (!item.is_taken()) {
+      section = before + commented(entry, item.reason);
+    } else {
+      ++count;
+      for (const std::string& detail : entry.details) take_detail(detail, section);
+    }
+    imported_.items.push_back(std::move(item));
   }
 
-  void leave_out(const std::string& line, const std::string& reason) {
-    volumes_yaml_ += commented("  " + printable(line) + "\n", reason);
-    ++imported_.left_out;
+  void take_detail(const std::string& detail, std::string& section) {
+    const std::size_t before = section.size();
+    section += detail;
+    const std::string problem = problem_of(body());
+    if (!problem.empty()) section.replace(before, std::string::npos, left_out(detail, problem));
   }
 
   std::string name_of(const std::string& mount) {
     return name_for(std::filesystem::path(mount).filename().native(), names_);
   }
 
+  bool is_mounted(const std::string& mount) const {
+    return std::ranges::any_of(survey_.mounts, [&](const auto& one) { return one.target == mount; });
+  }
+
   void take_line(const FstabLine& line) {
-    const MountByHand mount{line.mount, line.type, line.options,
-                            "line " + std::to_string(line.number) + " of /etc/fstab"};
+    const std::string origin = "line " + std::to_string(line.number) + " of /etc/fstab";
+    const MountByHand mount{line.mount, line.type, line.options, origin};
+    const bool is_automount = mounts::has_option(line.options, "x-systemd.automount");
+    Item item{.where = printable(line.mount),
+              .origin = origin,
+              .fstab_line = line.number,
+              .automount = is_automount ? automount_unit(line.mount) : ""};
     if (line.is_nfs()) {
-      take(nfs_volume_entry(name_of(line.mount), line.source, mount), volumes_yaml_, imported_.volumes);
-      lines_.push_back(std::to_string(line.number));
-      return;
+      const std::string name = name_of(line.mount);
+      item.what = "volume " + name;
+      take(nfs_volume_entry(name, line.source, mount), std::move(item), volumes_yaml_, imported_.volumes);
+    } else if (const FabricDevice* device = find_device(root_, survey_.devices, line.source)) {
+      take_volume(*device, mount, std::move(item));
+    } else if (std::string reason = reason_to_name(line); !reason.empty()) {
+      item.what = "a line";
+      item.reason = origin + ": " + printable(line.source) + " " + reason;
+      const Entry shown{.name = "", .origin = origin, .yaml = "  " + shown_line(line) + "\n", .details = {}};
+      take(shown, std::move(item), volumes_yaml_, imported_.volumes);
     }
-    if (const FabricDevice* device = find_device(root_, survey_.devices, line.source)) {
-      take_volume(*device, mount);
-      lines_.push_back(std::to_string(line.number));
-      return;
-    }
-    const bool is_device = line.source.starts_with("/dev/") || line.source.starts_with("UUID=") ||
-                           line.source.starts_with("LABEL=");
+  }
+
+  static std::string shown_line(const FstabLine& line) {
+    return printable(line.source + " " + line.mount + " " + line.type + " " + line.options);
+  }
+
+  // Why a line of a block device has no volume although it may concern a target; empty: it concerns none.
+  std::string reason_to_name(const FstabLine& line) const {
+    const auto begins = [&](const char* text) { return line.source.starts_with(text); };
+    const bool is_device =
+        begins("/dev/") || begins("UUID=") || begins("LABEL=") || begins("PARTUUID=") || begins("PARTLABEL=");
+    if (lies_on_fabric(root_, survey_.devices, line.source))
+      return "is a part of a namespace, or made of several devices; a volume is a file system on a whole "
+             "namespace";
     const bool is_remote = is_device && mounts::has_option(line.options, "_netdev");
-    if (is_remote || (is_kernel_name(line.source) && !is_local(line.source))) {
-      leave_out(line.source + " " + line.mount + " " + line.type + " " + line.options,
-                "line " + std::to_string(line.number) + " of /etc/fstab: " + printable(line.source) +
-                    " is not a whole namespace that is connected over TCP now; connect it and import again");
-    }
+    if (is_remote || (is_kernel_name(line.source) && !is_local(line.source)))
+      return "is not a whole namespace that is connected over TCP now; connect it and import again";
+    return {};
   }
 
   // A drive of this host: its driver is PCIe, or it is no NVMe at all.
@@ -162,29 +142,69 @@ class Writer {
     return std::filesystem::exists(root_ / ("sys/class/block/" + name), error);
   }
 
-  void take_volume(const FabricDevice& device, const MountByHand& mount) {
-    taken_.insert(device.subsystem);
-    mounted_.insert(mount.mount);
-    take(nvme_volume_entry(name_of(mount.mount), target_of_[device.subsystem], device, mount), volumes_yaml_,
+  void take_volume(const FabricDevice& device, const MountByHand& mount, Item item) {
+    const std::string name = name_of(mount.mount);
+    const auto target = drafts_.of_subsystem.find(device.subsystem);
+    const std::string target_name = target == drafts_.of_subsystem.end() ? "target" : target->second;
+    if (!taken_targets_.contains(target_name) || target == drafts_.of_subsystem.end())
+      item.reason = "the connection to its target is not taken over, for the reason given there";
+    item.what = "volume " + name;
+    item.subsystem = device.subsystem;
+    if (is_mounted(mount.mount)) item.mounted = mount.mount;
+    seen_mounts_.insert(mount.mount);
+    take(nvme_volume_entry(name, target_name, device, mount), std::move(item), volumes_yaml_,
          imported_.volumes);
   }
 
   void take_mounts_of(const FabricDevice& device) {
     for (const mounts::Mount& mount : survey_.mounts) {
-      if (mount.source != "/dev/" + device.device || mounted_.contains(mount.target.native())) continue;
-      take_volume(device, {mount.target.native(), mount.type, mounts::is_read_only(mount) ? "ro" : "rw",
-                           "the running mount of " + mount.source});
+      const std::string& target = mount.target.native();
+      if (mount.source != "/dev/" + device.device || seen_mounts_.contains(target)) continue;
+      const std::string origin = "the running mount of " + mount.source;
+      take_volume(device, {target, mount.type, mounts::is_read_only(mount) ? "ro" : "rw", origin},
+                  {.where = printable(target), .origin = origin});
     }
   }
 
   void take_unmounted(const Found& found) {
     const std::string& subsystem = found.connection.subsystem;
-    if (subsystem.empty() || !taken_.insert(subsystem).second || !target_of_.contains(subsystem)) return;
-    const Entry entry =
-        nvme_volume_entry(name_for(subsystem, names_), target_of_[subsystem], {"", subsystem, 1, {}, ""},
-                          {"/mnt/" + name_for(subsystem, folders_), "", "ro", found.origin});
-    volumes_yaml_ += commented(entry.yaml, "it is connected, but nothing says where it is mounted");
-    ++imported_.left_out;
+    const auto target = drafts_.of_subsystem.find(subsystem);
+    const bool is_known =
+        std::ranges::any_of(imported_.items, [&](const Item& item) { return item.subsystem == subsystem; });
+    if (subsystem.empty() || is_known || target == drafts_.of_subsystem.end()) return;
+    const std::string name = name_for(subsystem, names_);
+    const Entry entry = nvme_volume_entry(name, target->second, {"", subsystem, 1, {}, ""},
+                                          {"/mnt/" + name, "", "ro", found.origin});
+    Item item{.what = "volume " + name,
+              .origin = found.origin,
+              .reason = "it is connected, but nothing says where it is mounted",
+              .subsystem = subsystem};
+    take(entry, std::move(item), volumes_yaml_, imported_.volumes);
+  }
+
+  // A unit gives way only if the configuration replaces everything that it connects.
+  void take_unit(const ConnectUnit& unit) {
+    Item item{.what = "unit " + printable(unit.name),
+              .origin = printable(unit.file),
+              .unit = unit.name,
+              .unit_file = unit.file};
+    std::set<std::string> connected;
+    for (const ManualConnection& connection : unit.connections) connected.insert(connection.subsystem);
+    if (unit.connects_all) {
+      for (const FabricDevice& device : survey_.devices) connected.insert(device.subsystem);
+      if (survey_.devices.empty()) item.reason = "what it connects is known only while it is connected";
+    }
+    for (const std::string& subsystem : connected) {
+      if (!is_replaced(subsystem))
+        item.reason = "it connects " + printable(subsystem) + ", which is not taken over as a whole";
+    }
+    imported_.items.push_back(std::move(item));
+  }
+
+  bool is_replaced(const std::string& subsystem) const {
+    const auto is_of = [&](const Item& item) { return item.subsystem == subsystem; };
+    const auto is_left = [&](const Item& item) { return is_of(item) && !item.is_taken(); };
+    return std::ranges::any_of(imported_.items, is_of) && std::ranges::none_of(imported_.items, is_left);
   }
 
   std::string body() const {
@@ -197,9 +217,9 @@ class Writer {
   }
 
   static bool has_entry(const std::string& yaml) {
-    const auto lines = split(yaml, '\n');
-    return std::any_of(lines.begin(), lines.end(),
-                       [](const auto& line) { return !trim(line).empty() && !trim(line).starts_with('#'); });
+    return std::ranges::any_of(split(yaml, '\n'), [](const auto& line) {
+      return !trim(line).empty() && !trim(line).starts_with('#');
+    });
   }
 
   std::string head(WallTime now) const {
@@ -208,40 +228,20 @@ class Writer {
                        "# /etc/nvme/discovery.conf and the current connections and mounts.\n"
                        "# Check it; every key: spark-stage.yaml(5).\n";
     for (const std::string& sentence : survey_.unread) text += "# Not read: " + printable(sentence) + "\n";
-    for (const Found& found : foreign_) {
-      const auto& connection = found.connection;
-      text += "# Not taken over from " + printable(found.origin) + ": a connection " +
-              (connection.address.empty()
-                   ? "without an address"
-                   : "over " + printable(connection.transport) + " to " + printable(connection.address)) +
-              "\n";
+    for (const Item& item : imported_.items) {
+      const bool has_entry =
+          item.what.starts_with("target ") || item.what.starts_with("volume ") || item.fstab_line != 0;
+      if (!item.is_taken() && !has_entry)
+        text += "# Not taken over from " + item.origin + ": " + item.reason + "\n";
     }
     return text;
   }
 
-  // Commands alone, each a line. The order keeps mounted volumes intact: nothing is disconnected, and nothing
-  // mounted twice.
-  std::string steps() const {
-    std::string text =
-        "# To move, with the jobs that use these volumes stopped:\n#   spark-stage config check\n";
-    for (const std::string& mount : mounted_) text += "#   umount " + printable(mount) + "\n";
-    if (!lines_.empty()) text += "#   sed -i '" + join(lines_, "s/^/#/; ") + "s/^/#/' /etc/fstab\n";
-    for (const ConnectUnit& unit : survey_.units) {
-      text += "#   systemctl disable " + printable(unit.name) + " && mv " + printable(unit.file) +
-              " /root/\n#     (do not stop it: stopping disconnects)\n";
-    }
-    return text +
-           "#   systemctl daemon-reload && systemctl enable --now spark-staged\n#   spark-stage status\n";
-  }
-
   const SystemRoot& root_;
   const Survey& survey_;
+  const TargetDrafts drafts_;
   Imported imported_;
-  std::vector<Found> found_, foreign_;
-  std::vector<TargetDraft> targets_;
-  std::map<std::string, std::string> target_of_;  // by subsystem
-  std::set<std::string> names_, folders_, taken_, mounted_;
-  std::vector<std::string> lines_;  // of fstab, that volumes replace
+  std::set<std::string> names_, taken_targets_, seen_mounts_;
   std::string targets_yaml_, volumes_yaml_;
 };
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "base/clock.hpp"
 #include "base/file.hpp"
@@ -9,8 +10,25 @@
 
 namespace spark::host {
 
+// One thing of the manual setup, and what becomes of it. The comments and the closing steps of the file are
+// made from these alone, so that what was not taken over is neither unmounted nor removed.
+struct Item {
+  std::string what = {};    // "volume data"
+  std::string where = {};   // "/mnt/data", "10.0.0.5:4420"
+  std::string origin = {};  // "line 12 of /etc/fstab"
+  std::string reason = {};  // why it was left out; empty: it was taken over
+  std::string subsystem = {};
+  // What gives way to it; empty, 0: nothing.
+  int fstab_line = 0;
+  std::string mounted = {},
+              automount = {};  // the path of a file system that is mounted now; a unit of systemd
+  std::string unit = {}, unit_file = {};
+  bool is_taken() const { return reason.empty(); }
+};
+
 struct Imported {
   std::string yaml;  // always parses; settings that could not be imported are comments in it
+  std::vector<Item> items;
   unsigned targets = 0, volumes = 0;
   unsigned left_out = 0;  // entries that are comments
 };

@@ -25,6 +25,15 @@ ManualConnection connection_of(const json::object& port, const std::string& subs
   return connection;
 }
 
+// What a host's entry says holds for all its connections that say nothing else.
+void inherit(const json::object& host, ManualConnection& connection) {
+  ManualConnection common;
+  for (const char* name : {"hostnqn", "hostid", "dhchap_key"}) {
+    if (const auto value = get_string(host, name)) take_setting(common, name, *value);
+  }
+  connection.settings.merge(common.settings);
+}
+
 void read_host(const json::object& host, std::vector<ManualConnection>& connections) {
   const json::array* subsystems = get_array(host, "subsystems");
   if (subsystems == nullptr) return;
@@ -34,7 +43,9 @@ void read_host(const json::object& host, std::vector<ManualConnection>& connecti
     const json::array* ports = get_array(subsystem.get_object(), "ports");
     if (!nqn || ports == nullptr) continue;
     for (const json::value& port : *ports) {
-      if (port.is_object()) connections.push_back(connection_of(port.get_object(), *nqn));
+      if (!port.is_object()) continue;
+      connections.push_back(connection_of(port.get_object(), *nqn));
+      inherit(host, connections.back());
     }
   }
 }

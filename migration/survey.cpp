@@ -1,5 +1,8 @@
 #include "migration/survey.hpp"
 
+#include <filesystem>
+
+#include "base/text.hpp"
 #include "migration/nvme_cli_files.hpp"
 
 namespace spark::host {
@@ -12,6 +15,17 @@ std::string text_of(const SystemRoot& root, const char* file, Survey& survey) {
   auto text = read_file(root / file, kMostBytes);
   if (!text && text.error().kind != Errc::NotFound) survey.unread.push_back(text.error().message());
   return text.value_or("");
+}
+
+// Files of other programs that connect. Their connections are known while they run.
+void name_unread_formats(const SystemRoot& root, Survey& survey) {
+  for (const char* file :
+       {"etc/nvme/nvme-fabrics.conf", "etc/nvme/nvme-fabrics.conf.d", "etc/stas/stacd.conf"}) {
+    std::error_code error;
+    if (!std::filesystem::exists(root / file, error)) continue;
+    survey.unread.push_back("/" + std::string(file) +
+                            ": its format is not known here; connect what it lists, then import again");
+  }
 }
 
 }  // namespace
@@ -30,6 +44,9 @@ Survey survey(const SystemRoot& root) {
       survey.unread.push_back("/etc/nvme/config.json: " + parsed.error().message());
     }
   }
+  name_unread_formats(root, survey);
+  survey.host_nqn = trim(text_of(root, "etc/nvme/hostnqn", survey));
+  survey.host_id = trim(text_of(root, "etc/nvme/hostid", survey));
   survey.devices = list_fabric_devices(root);
   survey.mounts = mounts::read_mount_table(root).value_or(std::vector<mounts::Mount>());
   return survey;

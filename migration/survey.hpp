@@ -19,6 +19,7 @@ struct Survey {
   std::vector<ManualConnection> discovery_conf, config_json;
   std::vector<FabricDevice> devices;
   std::vector<mounts::Mount> mounts;
+  std::string host_nqn, host_id;    // of /etc/nvme; empty: no such file
   std::vector<std::string> unread;  // a sentence for each file that is there and can't be read
 };
 

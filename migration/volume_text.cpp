@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cstdlib>
 
 #include "base/text.hpp"
 #include "daemon/config/parse.hpp"
@@ -13,8 +12,8 @@ namespace {
 
 using config::yaml_word;
 
-std::string seconds_of(const std::string& value) {
-  return std::atol(value.c_str()) < 0 ? "never" : value + "s";
+bool is_negative(const std::string& value) {
+  return value.starts_with('-');
 }
 
 // nvme-cli's setting as the configuration's line; empty: there is none for it.
@@ -22,7 +21,8 @@ std::string setting_yaml(const std::string& name, const std::string& value) {
   if (name == "nr-io-queues") return "    io_queues: " + yaml_word(value) + "\n";
   if (name == "keep-alive-tmo") return "    keep_alive: " + yaml_word(value + "s") + "\n";
   if (name == "reconnect-delay") return "    reconnect_delay: " + yaml_word(value + "s") + "\n";
-  if (name == "ctrl-loss-tmo") return "    controller_loss: " + yaml_word(seconds_of(value)) + "\n";
+  if (name == "ctrl-loss-tmo")
+    return "    controller_loss: " + yaml_word(is_negative(value) ? "never" : value + "s") + "\n";
   if (name == "fast-io-fail-tmo") return "    fast_fail: " + yaml_word(value + "s") + "\n";
   return {};
 }
@@ -48,33 +48,37 @@ std::string protection_yaml(const std::map<std::string, std::string>& settings) 
 
 // Written by lines of their own, or kept elsewhere, or a key that must not be shown.
 bool is_said_elsewhere(const std::string& name) {
-  constexpr std::array kNames = {"hdr-digest", "data-digest", "hostnqn", "hostid",  "dhchap-secret",
-                                 "tls",        "concat",      "tls-key", "keyring", "dhchap-ctrl-secret"};
+  constexpr std::array kNames = {
+      "hdr-digest", "data-digest",        "hostnqn",          "hostid",  "dhchap-secret",     "tls", "concat",
+      "tls-key",    "dhchap-ctrl-secret", "tls-key-identity", "keyring", "tls-configured-key"};
   return std::find(kNames.begin(), kNames.end(), name) != kNames.end();
 }
 
-std::string digests_yaml(const ManualConnection& settings) {
+void add_digests(const ManualConnection& settings, std::vector<std::string>& details) {
   const bool header = settings.settings.contains("hdr-digest"),
              data = settings.settings.contains("data-digest");
-  if (!header && !data) return {};
-  return std::string("    digests: {header: ") + (header ? "true" : "false") +
-         ", data: " + (data ? "true" : "false") + "}\n";
+  if (header || data) {
+    details.push_back(std::string("    digests: {header: ") + (header ? "true" : "false") +
+                      ", data: " + (data ? "true" : "false") + "}\n");
+  }
 }
 
-std::string settings_yaml(const ManualConnection& settings) {
-  std::string yaml;
+std::vector<std::string> details_of(const ManualConnection& settings) {
+  std::vector<std::string> details;
   if (!settings.interface.empty())
-    yaml += "    interface: " + yaml_word(printable(settings.interface)) + "\n";
+    details.push_back("    interface: " + yaml_word(printable(settings.interface)) + "\n");
   for (const auto& [name, value] : settings.settings) {
-    if (is_said_elsewhere(name)) continue;
+    // The kernel's word for "off", which is the configuration's default.
+    const bool is_off = name == "fast-io-fail-tmo" && is_negative(value);
+    if (is_off || is_said_elsewhere(name)) continue;
     const std::string line = setting_yaml(name, printable(value));
     const std::string shown = printable(name) + (value.empty() ? "" : " " + printable(value));
-    yaml += line.empty() ? "    # left out, there is no such setting: --" + shown + "\n" : line;
+    details.push_back(line.empty() ? "    # left out, there is no such setting: --" + shown + "\n" : line);
   }
-  for (const std::string& word : settings.unknown) {
-    yaml += "    # left out, not understood: " + printable(word) + "\n";
-  }
-  return yaml + digests_yaml(settings) + protection_yaml(settings.settings);
+  for (const std::string& word : settings.unknown)
+    details.push_back("    # left out, not understood: " + printable(word) + "\n");
+  add_digests(settings, details);
+  return details;
 }
 
 // Options that the daemon sets itself, or that have no effect.
@@ -88,19 +92,19 @@ bool goes_without_saying(std::string_view option) {
   return option.empty() || option.starts_with("x-systemd.");
 }
 
-std::string options_yaml(const MountByHand& mount, config::Access access, bool is_nfs) {
-  std::vector<std::string> kept;
-  std::string remarks;
+std::vector<std::string> options_of(const MountByHand& mount, config::Access access, bool is_nfs) {
+  std::vector<std::string> kept, details;
   for (const std::string& option : split(mount.options, ',')) {
     if (goes_without_saying(option)) continue;
     const auto taken = config::parse_mount_option(option, access, is_nfs);
     if (taken) {
       kept.push_back(yaml_word(*taken));
     } else {
-      remarks += "    # left out: " + printable(taken.error().what) + "\n";
+      details.push_back("    # left out: " + printable(taken.error().what) + "\n");
     }
   }
-  return (kept.empty() ? "" : "    options: [" + join(kept, ", ") + "]\n") + remarks;
+  if (!kept.empty()) details.insert(details.begin(), "    options: [" + join(kept, ", ") + "]\n");
+  return details;
 }
 
 }  // namespace
@@ -115,7 +119,11 @@ Entry target_entry(const TargetDraft& target) {
     for (const nvmetcp::Portal& portal : target.portals) all.push_back(yaml_word(to_string(portal)));
     yaml += "    portals: [" + join(all, ", ") + "]\n";
   }
-  return {target.name, target.origin, yaml + settings_yaml(target.settings)};
+  Entry entry{target.name, target.origin, yaml + protection_yaml(target.settings.settings),
+              details_of(target.settings)};
+  for (const std::string& remark : target.remarks)
+    entry.details.push_back("    # left out: " + printable(remark) + "\n");
+  return entry;
 }
 
 Entry nvme_volume_entry(const std::string& name, const std::string& target, const FabricDevice& device,
@@ -136,26 +144,29 @@ Entry nvme_volume_entry(const std::string& name, const std::string& target, cons
         "    # It was mounted read-write. If this host alone mounts it, and writes: access: exclusive.\n"
         "    # Two hosts that mount it read-write damage it.\n";
   }
-  return {name, mount.origin, yaml + options_yaml(mount, config::Access::ReadOnly, false)};
+  return {name, mount.origin, yaml, options_of(mount, config::Access::ReadOnly, false)};
 }
 
 Entry nfs_volume_entry(const std::string& name, const std::string& source, const MountByHand& mount) {
   const bool reads = mounts::has_option(mount.options, "ro");
   const auto access = reads ? config::Access::ReadOnly : config::Access::Exclusive;
-  return {
-      name, mount.origin,
+  const std::string yaml =
       "  " + name + ":   # from " + mount.origin + "\n    nfs: " + yaml_word(printable(source)) +
-          "\n    mount: " + yaml_word(printable(mount.mount)) + "\n    access: " +
-          (reads ? "read-only\n" : "exclusive   # read-write as before; an NFS server takes many writers\n") +
-          options_yaml(mount, access, true)};
+      "\n    mount: " + yaml_word(printable(mount.mount)) + "\n    access: " +
+      (reads ? "read-only\n" : "exclusive   # read-write as before; an NFS server takes many writers\n");
+  return {name, mount.origin, yaml, options_of(mount, access, true)};
 }
 
-std::string commented(const std::string& yaml, const std::string& reason) {
+std::string commented(const Entry& entry, const std::string& reason) {
   std::string text = "  # Not taken over: " + reason + "\n";
-  for (const std::string& line : split(yaml, '\n')) {
+  for (const std::string& line : split(entry.yaml + join(entry.details, ""), '\n')) {
     if (!trim(line).empty()) text += "  # " + line.substr(std::min<std::size_t>(2, line.size())) + "\n";
   }
   return text;
+}
+
+std::string left_out(const std::string& detail, const std::string& reason) {
+  return "    # left out: " + std::string(trim(detail)) + " - " + reason + "\n";
 }
 
 }  // namespace spark::host

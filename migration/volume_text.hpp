@@ -6,10 +6,9 @@
 #include <vector>
 
 #include "daemon/mounts/table.hpp"
-#include "migration/connect_command.hpp"
 #include "migration/fabric_devices.hpp"
 #include "migration/fstab.hpp"
-#include "nvmetcp/types.hpp"
+#include "migration/target_drafts.hpp"
 
 namespace spark::host {
 
@@ -17,14 +16,9 @@ namespace spark::host {
 struct Entry {
   std::string name;
   std::string origin;  // "line 12 of /etc/fstab"
-  std::string yaml;    // "  name:\n    key: …\n"
-};
-
-struct TargetDraft {
-  std::string name;
-  std::vector<nvmetcp::Portal> portals;
-  ManualConnection settings;  // the first connection that had any
-  std::string origin;
+  std::string yaml;    // what it can't do without: "  name:\n    key: …\n"
+  // Settings, each a line or comments: taken over where the configuration accepts them.
+  std::vector<std::string> details = {};
 };
 
 // A manual mount, from any source.
@@ -39,6 +33,8 @@ Entry nvme_volume_entry(const std::string& name, const std::string& target, cons
 Entry nfs_volume_entry(const std::string& name, const std::string& source, const MountByHand& mount);
 
 // The same lines as comments, with the reason above them.
-std::string commented(const std::string& yaml, const std::string& reason);
+std::string commented(const Entry& entry, const std::string& reason);
+// One detail as a comment, with the reason.
+std::string left_out(const std::string& detail, const std::string& reason);
 
 }  // namespace spark::host

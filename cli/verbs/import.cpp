@@ -3,42 +3,97 @@
 #include "cli/new_file.hpp"
 #include "cli/say.hpp"
 #include "cli/verbs/verbs.hpp"
+#include "cli/view/table.hpp"
 #include "cli/view/text.hpp"
+#include "migration/undo.hpp"
 
 namespace spark::cli {
 namespace {
 
-Result<int> import(Context& context, const std::string& file) {
-  const auto imported =
-      host::import_configuration(context.root, host::survey(context.root), context.timer.wall());
-  if (file.empty()) {
-    context.out << imported.yaml;
-  } else if (auto written = write_new_file(file, imported.yaml); !written) {
-    return written.take_error();
+struct ImportOptions {
+  std::string output;
+  bool is_dry_run = false, undoes = false;
+};
+
+std::string at_next_boot(const host::Item& item) {
+  if (!item.is_taken()) return "as before";
+  if (!item.unit.empty()) return "not started";
+  return item.what.starts_with("target ") ? "connected by spark-staged" : "mounted by spark-staged";
+}
+
+void print_plan(Context& context, const std::vector<host::Item>& items) {
+  Table table({"WHAT", "WHERE", "FROM", "AT THE NEXT BOOT"}, {2, 1});
+  for (const host::Item& item : items) {
+    table.add({{item.what},
+               {item.where.empty() ? "-" : item.where},
+               {item.origin},
+               {at_next_boot(item), item.is_taken() ? Colour::Green : Colour::Yellow}});
+    if (!item.is_taken()) table.add_note("left out: " + item.reason);
   }
-  if (imported.targets + imported.volumes + imported.left_out == 0) {
-    tell(context,
-         "This host has no manual setup to import - "
-         "`spark-stage discover ADDRESS --yaml` begins with a target");
-    return 0;
-  }
+  table.print(context.out, context.terminal);
+}
+
+std::string summary(const host::Imported& imported) {
   std::string words = counted(imported.targets, "target") + ", " + counted(imported.volumes, "volume");
   if (imported.left_out > 0) {
     words += "; " + std::to_string(imported.left_out) + " not imported, for the reasons in the comments";
   }
-  tell(context, words);
+  return words;
+}
+
+Result<int> undo(Context& context) {
+  const auto undone = host::undo_import(context.root);
+  if (!undone) return undone.take_error();
+  for (const std::string& file : undone->files) say(context, file + " is restored");
+  for (const std::string& file : undone->set_aside)
+    say(context, "what stood there is kept as " + file + ".before-undo");
+  std::string next = "`sudo systemctl disable spark-staged && sudo systemctl daemon-reload";
+  for (const std::string& unit : undone->units) next += " && sudo systemctl enable " + printable(unit);
+  tell(context, "Next: " + next + "`, then reboot");
+  return 0;
+}
+
+Result<int> import(Context& context, const ImportOptions& options) {
+  if (options.undoes) return undo(context);
+  const host::Survey survey = host::survey(context.root);
+  const auto imported = host::import_configuration(context.root, survey, context.timer.wall());
+  if (options.is_dry_run) {
+    if (!imported.items.empty()) print_plan(context, imported.items);
+  } else if (options.output.empty()) {
+    context.out << imported.yaml;
+  } else if (auto written = write_new_file(options.output, imported.yaml); !written) {
+    return written.take_error();
+  }
+  for (const std::string& sentence : survey.unread) tell(context, "Not read: " + printable(sentence));
+  if (imported.items.empty() && survey.unread.empty()) {
+    tell(context,
+         "This host has no manual setup to import - "
+         "`spark-stage discover ADDRESS --yaml` begins with a target");
+  } else if (!options.is_dry_run) {
+    tell(context, summary(imported));
+  }
   return 0;
 }
 
 }  // namespace
 
 void add_import(App& app) {
-  const auto file = std::make_shared<std::string>();
+  const auto options = std::make_shared<ImportOptions>();
   Verb verb = app.verb("import", "make a configuration from fstab and units",
-                       "  spark-stage import\n"
-                       "  sudo spark-stage import --output /etc/spark-stage/spark-stage.yaml",
-                       [file](Context& context) { return import(context, *file); });
-  verb.option("--output", "FILE", *file, "a new file instead of standard output");
+                       "  spark-stage import --dry-run\n"
+                       "  sudo spark-stage import --output /etc/spark-stage/spark-stage.yaml\n"
+                       "  sudo spark-stage import --undo",
+                       [options](Context& context) -> Result<int> {
+                         if (options->undoes && (options->is_dry_run || !options->output.empty()))
+                           return fail(Errc::Invalid, "--undo goes without other options");
+                         if (options->is_dry_run && !options->output.empty())
+                           return fail(Errc::Invalid, "--dry-run writes no file",
+                                       "leave out either --dry-run or --output");
+                         return import(context, *options);
+                       });
+  verb.option("--output", "FILE", options->output, "a new file instead of standard output");
+  verb.flag("--dry-run", options->is_dry_run, "a table of what is taken over, what is not, and why");
+  verb.flag("--undo", options->undoes, "restore fstab and units from the steps' copies");
 }
 
 }  // namespace spark::cli

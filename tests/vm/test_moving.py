@@ -15,6 +15,7 @@ MOUNT = "/mnt/by-hand"
 VOLUMES = {"by-hand-data": f"{MOUNT}/data", "by-hand-models": f"{MOUNT}/models"}
 UNIT = "nvme-rosa-connect.service"
 UNIT_FILE = f"/etc/systemd/system/{UNIT}"
+KEPT = "/var/lib/spark-stage/before-import"
 IDENTITY = ("/etc/nvme/hostnqn", "/etc/nvme/hostid")
 # The largest packet in bytes that the "switch" forwards. TCP is not affected: it uses the target's own 1500, and the
 # target's card may merge packets into larger ones.
@@ -93,7 +94,7 @@ def by_hand(house):
     house.product.run("volumes down", 120)
     host.run(f"""systemctl stop {DAEMON}; umount {MOUNT}/*
         cp -p /tmp/fstab /etc/fstab; cp -p /tmp/hostnqn /tmp/hostid /etc/nvme/; ip link set eth0 mtu 1500
-        rm -f {UNIT_FILE} /root/{UNIT} /etc/systemd/system/multi-user.target.wants/{UNIT}; systemctl daemon-reload
+        rm -rf {UNIT_FILE} {KEPT} /etc/systemd/system/multi-user.target.wants/{UNIT}; systemctl daemon-reload
         for name in {' '.join(VOLUMES)}; do nvme disconnect -n $name; done
         rm -f /var/lib/spark-stage/volumes/*.intent.json
         mv -f {CONFIG}.house {CONFIG}; systemctl start {DAEMON}""", 120)
@@ -226,3 +227,16 @@ def test_the_steps_of_the_imported_file_lose_no_byte_and_no_connection(house, by
     assert (way["address"], way["packet"], way["carried_by"]) == (house.target.address, LARGEST, "eth0")
     # The host's other mounts still exist.
     assert host.run(f"mountpoint -q {NAS_MOUNT} && mountpoint -q {DATASETS_MOUNT}").rc == 0
+
+
+def test_undo_restores_fstab_and_the_unit_that_connected(house, by_hand):
+    host, product = house.host, house.product
+    assert host.run(f"ls {UNIT_FILE}").rc != 0, "it has been moved in"
+    undone = product.run("import --undo")
+    assert undone.rc == 0, undone
+    fstab = host.get("/etc/fstab").splitlines()
+    for _, line in by_hand.values():
+        assert fstab[line - 1].startswith("/dev/nvme"), fstab
+    assert "ExecStart=/usr/sbin/nvme connect" in host.get(UNIT_FILE)
+    assert f"systemctl enable {UNIT}" in undone.err
+    assert product.run("import --undo").rc == 3

@@ -1,0 +1,85 @@
+#include "migration/steps.hpp"
+
+#include <algorithm>
+#include <cctype>
+#include <cstdio>
+
+#include "base/text.hpp"
+
+namespace spark::host {
+namespace {
+
+std::string quoted(const std::string& word) {
+  const auto is_plain = [](unsigned char c) {
+    return std::isalnum(c) != 0 ||
+           std::string_view("/._-:@%+,=").find(static_cast<char>(c)) != std::string::npos;
+  };
+  if (std::ranges::all_of(word, is_plain)) return word;
+  std::string text = "'";
+  for (const char c : word) text += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return text + "'";
+}
+
+std::string step(const std::string& command) {
+  return "#   " + command + "\n";
+}
+
+// Each once, in their order.
+template <class Of>
+std::vector<std::string> of_taken(const std::vector<Item>& items, Of&& of) {
+  std::vector<std::string> all;
+  for (const Item& item : items) {
+    const std::string one = item.is_taken() ? of(item) : std::string();
+    if (!one.empty() && std::ranges::find(all, one) == all.end()) all.push_back(one);
+  }
+  return all;
+}
+
+}  // namespace
+
+// As systemd-escape(1) --path does it.
+std::string automount_unit(const std::string& mount) {
+  std::string name;
+  for (const char c : mount) {
+    const auto byte = static_cast<unsigned char>(c);
+    const bool is_kept =
+        (std::isalnum(byte) != 0 && byte < 0x80) || c == ':' || c == '_' || (c == '.' && !name.empty());
+    char code[8];
+    std::snprintf(code, sizeof code, "\\x%02x", byte);
+    if (c == '/') {
+      name += name.empty() ? "" : "-";
+    } else {
+      name += is_kept ? std::string(1, c) : code;
+    }
+  }
+  return name + ".automount";
+}
+
+std::string steps_text(const std::vector<Item>& items) {
+  const auto lines = of_taken(
+      items, [](const Item& item) { return item.fstab_line == 0 ? "" : std::to_string(item.fstab_line); });
+  std::vector<std::string> changed;
+  if (!lines.empty()) changed.emplace_back("/etc/fstab");
+  for (const std::string& file : of_taken(items, [](const Item& item) { return item.unit_file; }))
+    changed.push_back(quoted(file));
+  std::string text =
+      "# To move, with the jobs that use these volumes stopped:\n" + step("spark-stage config check");
+  if (!changed.empty()) {
+    const std::string kept = "/" + std::string(kKept);
+    text += step("mkdir -p " + kept) + step("cp -an --parents " + join(changed, " ") + " " + kept);
+  }
+  for (const std::string& mount : of_taken(items, [](const Item& item) { return item.mounted; }))
+    text += step("umount " + quoted(mount));
+  for (const std::string& unit : of_taken(items, [](const Item& item) { return item.automount; }))
+    text += step("systemctl stop " + quoted(unit));
+  if (!lines.empty()) text += step("sed -i '" + join(lines, "s/^/#/; ") + "s/^/#/' /etc/fstab");
+  for (const Item& item : items) {
+    if (!item.is_taken() || item.unit.empty()) continue;
+    text += step("systemctl disable " + quoted(item.unit) + " && rm " + quoted(item.unit_file)) +
+            "#     (do not stop it: stopping disconnects)\n";
+  }
+  text += step("systemctl daemon-reload && systemctl enable --now spark-staged") + step("spark-stage status");
+  return text + (changed.empty() ? "" : "# To go back: `sudo spark-stage import --undo`\n");
+}
+
+}  // namespace spark::host
