@@ -108,12 +108,8 @@ std::int64_t written_of(ManifestReader& manifest) {
   return static_cast<std::int64_t>(written);
 }
 
-bool is_state(const TreeTotals& totals, std::int64_t seen) {
-  return totals.written == seen || totals.changed_ns == seen;
-}
-
 Result<> check_still_complete(const Tree& source, std::int64_t complete_state) {
-  if (is_state(totals_of(source.root()), complete_state)) return {};
+  if (totals_of(source.root()).written == complete_state) return {};
   return fail(Errc::Mismatch,
               source.shown("") + " changed since it was found complete: nothing was published",
               "an output with `complete` sends it when it is complete again; otherwise send it then");

@@ -39,11 +39,7 @@ TreeTotals totals_of(const std::filesystem::path& path);
 // TreeTotals::written of the source that the manifest is of, from where it is.
 std::int64_t written_of(ManifestReader& manifest);
 
-// Whether these are the totals of an earlier look, by their `written`, or in records of version 0.2.0 by
-// their `changed_ns`.
-bool is_state(const TreeTotals& totals, std::int64_t seen);
-
-// Mismatch unless the source is as when it was found complete: is_state.
+// Mismatch unless the source is as when it was found complete: TreeTotals::written.
 Result<> check_still_complete(const Tree& source, std::int64_t complete_state);
 
 class QuietSource {

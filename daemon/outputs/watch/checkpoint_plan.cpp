@@ -14,10 +14,9 @@ bool is_kept_always(const config::Output& output, const Holdings& held, const st
   return (output.keep_every > 0 && step && *step % output.keep_every == 0) || name == held.best;
 }
 
-// Records of earlier versions have its newest change.
 bool is_rewritten(const LocalCheckpoint& local, const Changes& sent) {
   const auto known = sent.find(local.name);
-  return known != sent.end() && known->second != local.written && known->second != local.changed_ns;
+  return known != sent.end() && known->second != local.written;
 }
 
 template <class Checkpoint>
@@ -176,21 +175,6 @@ CheckpointPlan plan_checkpoints(const config::Output& output, const Holdings& he
     if (copy != nullptr) plan.surplus.push_back({one.name, one.written, *copy});
   }
   return plan;
-}
-
-json::object changes_to_json(const Changes& changes) {
-  json::object object;
-  for (const auto& [name, changed] : changes) object[name] = changed;
-  return object;
-}
-
-Changes changes_from_json(const json::object* object) {
-  Changes changes;
-  if (object == nullptr) return changes;
-  for (const auto& member : *object) {
-    if (const auto changed = get_int(*object, member.key())) changes[std::string(member.key())] = *changed;
-  }
-  return changes;
 }
 
 }  // namespace spark::outputs

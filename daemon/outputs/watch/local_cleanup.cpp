@@ -11,13 +11,6 @@ namespace {
 
 constexpr Duration kPause{600'000}, kShortPause{30'000};  // after a failure; while one is open
 
-template <class Row>
-std::vector<std::string> names_of(const std::vector<Row>& rows) {
-  std::vector<std::string> names;
-  for (const auto& row : rows) names.push_back(row.name);
-  return names;
-}
-
 }  // namespace
 
 std::vector<DeletionProof> prove_deletions(const config::Output& output, const std::vector<Surplus>& surplus,
@@ -35,7 +28,8 @@ std::vector<DeletionProof> prove_deletions(const config::Output& output, const s
 
 asio::awaitable<void> LocalCleanup::run(std::vector<Surplus> surplus, uid_t owner) {
   if (surplus.empty()) trouble_.clear();
-  auto names = names_of(surplus);
+  std::vector<std::string> names;
+  for (const Surplus& one : surplus) names.push_back(one.name);
   const bool has_failed = names == failed_ && context_.clock.steady() < next_;
   if (surplus.empty() || has_failed || !stage_outs_.sources()) co_return;
   auto proofs = co_await prove(std::move(surplus), owner);
@@ -86,7 +80,7 @@ asio::awaitable<Result<bool>> LocalCleanup::remove(std::vector<DeletionProof> pr
   call.subject = "output " + output_.name;
   call.deadline = context_.timings.scan;
   call.request = {{"path", output_.path.native()},
-                  {"remove", changes_to_json(changes)},
+                  {"remove", staging::states_to_json(changes)},
                   {"sources", json::value_from(std::move(*sources))}};
   const auto tidied = co_await context_.runner.run(std::move(call));
   const std::string doing = "deleting checkpoints beyond keep_local in " + printable(output_.path.native()) +

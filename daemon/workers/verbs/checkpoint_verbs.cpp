@@ -8,7 +8,6 @@
 #include <charconv>
 #include <filesystem>
 #include <iterator>
-#include <map>
 #include <utility>
 
 #include "base/clock.hpp"
@@ -56,15 +55,6 @@ std::optional<std::int64_t> boot_ns() {
   return seconds * 1'000'000'000;
 }
 
-std::map<std::string, std::int64_t> changes_in(const json::object& request, std::string_view key) {
-  std::map<std::string, std::int64_t> changes;
-  const json::object* object = get_object(request, key);
-  for (const auto& member : object == nullptr ? json::object() : *object) {
-    if (const auto changed = get_int(*object, member.key())) changes[std::string(member.key())] = *changed;
-  }
-  return changes;
-}
-
 // That this process has used of a core.
 std::int64_t cpu_us() {
   struct rusage used {};
@@ -107,16 +97,17 @@ Result<json::object> scan_output_verb(const json::object& request, const Progres
   const std::filesystem::directory_iterator held(held_in, error);
   answer["holds"] = std::distance(begin(held), end(held));
   const auto begun_us = cpu_us();
-  const auto flushed = changes_in(request, "flushed");
+  const auto flushed = staging::states_from_json(request, "flushed");
   auto checkpoints = staging::list_checkpoints(path, completeness_of(request), SystemClock().wall(), kSettled,
-                                               changes_in(request, "unchanged"), flushed);
+                                               staging::states_from_json(request, "unchanged"), flushed);
   if (!checkpoints) return checkpoints.take_error();
   answer["cpu_us"] = cpu_us() - begun_us;  // without the flush, which waits for the drive
   if (checkpoints->empty()) answer["other"] = staging::misnamed_folder(path, completeness_of(request).rule);
   const auto known_boot_ns = get_int(request, "boot_ns");
   auto boot = boot_ns();
   if (boot && known_boot_ns) boot = std::min(*boot, *known_boot_ns);
-  if (staging::mark_unproven(*checkpoints, path, flushed, boot, changes_in(request, "unproven"))) {
+  if (staging::mark_unproven(*checkpoints, path, flushed, boot,
+                             staging::states_from_json(request, "unproven"))) {
     if (auto done = flush_file_system(path); !done) return done.take_error();
   }
   std::string best;
@@ -136,9 +127,9 @@ Result<json::object> scan_output_verb(const json::object& request, const Progres
 // {"root", "mount", "mounted", "path", "rule", "uid", "check": [NAME]} → {"copies", "whole":
 // [staging::PublishedCopy], "begun": [staging::BegunCheckpoint], "unreadable": [staging::UnreadableCopy],
 // "unknown": [NAME], "volume_bytes", "latest", "cpu_us"}. "copies", the highest first: the copies that
-// stage-out published in that folder. "cpu_us": what the list took of a core. "unreadable", "unknown":
-// staging::NotListed. "begun": those of which only some hosts' shards are there. "whole": those of "check"
-// that lack nothing (check_whole). "latest": see pointer_in. Without "uid": as the folder's owner.
+// stage-out published in that folder. "unreadable", "unknown": staging::NotListed. "begun": those of which
+// only some hosts' shards are there. "whole": those of "check" that lack nothing (check_whole). "latest": see
+// pointer_in. "cpu_us": what the list took of a core. Without "uid": as the folder's owner.
 Result<json::object> list_published_verb(const json::object& request, const ProgressLine& /*progress*/) {
   const auto held = hold_volume(request, false);
   if (!held) return held.take_error();
@@ -241,7 +232,7 @@ Result<json::object> tidy_output_verb(const json::object& request, const Progres
   if (const auto uid = become_owner_of(path); !uid) return uid.take_error();
   const auto sources = get_strings(request, "sources");
   std::vector<std::string> removed;
-  const auto all = staging::remove_checkpoints(path, changes_in(request, "remove"),
+  const auto all = staging::remove_checkpoints(path, staging::states_from_json(request, "remove"),
                                                {sources.begin(), sources.end()}, removed);
   json::object answer{{"removed", json::value_from(removed)}};
   if (!all) answer["failed"] = to_json(all.error());
