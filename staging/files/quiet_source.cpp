@@ -48,13 +48,14 @@ bool is_broken_link(const fs::path& path, const fs::path& root) {
   return leads_out(path.lexically_relative(root).native(), target.native()) || !fs::exists(path, error);
 }
 
-// Of one entry, for a sum: the order of a folder's entries does not count.
+// Of one entry, for a sum: the order of a folder's entries does not count. Neither does its time: what is
+// added to it or removed counts by itself, and a `touch` writes nothing.
 std::uint64_t print_of(const std::string& path, mode_t type, std::uint64_t size, std::int64_t mtime_ns) {
   Hasher hasher;
   hasher.add(path);
   hasher.add_number(type);
   hasher.add_number(type == S_IFREG ? size : 0);
-  hasher.add_number(static_cast<std::uint64_t>(mtime_ns));
+  hasher.add_number(type == S_IFDIR ? 0 : static_cast<std::uint64_t>(mtime_ns));
   return hasher.digest().low;
 }
 

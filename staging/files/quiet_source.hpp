@@ -23,9 +23,9 @@ struct TreeTotals {
   std::int64_t modified_ns = 0;  // the newest mtime
   std::int64_t oldest_ns = 0;    // the oldest ctime
   bool is_from_earlier = false;  // a file was last changed before it was made: a clock was set back meanwhile
-  // Identifies what was written: the names, sizes and mtimes of everything in it. The newest time alone stays
-  // the same if the clock was set back and a file is written again. A chmod, chown or hard link leaves it as
-  // it was. 0 if there is nothing.
+  // Identifies what was written: the names, sizes and mtimes of everything in it, without folders' mtimes.
+  // The newest time alone stays the same if the clock was set back and a file is written again. A chmod,
+  // chown, hard link or `touch` of a folder leaves it as it was. 0 if there is nothing.
   std::int64_t written = 0;
   Bytes bytes = 0;            // of regular files
   std::uint64_t entries = 0;  // it, and everything in it

@@ -130,12 +130,15 @@ asio::awaitable<void> KnownCheckpoints::remember(SteadyTime begun, const std::ve
                   converted(known_.unproven, local)};
   Known next;
   // Of several hosts also those of one that is not here at the moment: the job may delete it and save it
-  // again.
+  // again, or do so after keep_local has deleted it. What is on the volume then is another state.
   const auto published_step =
       published != nullptr && !published->empty() ? staging::step_of(published->front().name) : std::nullopt;
   const auto keep_later = [&](const Changes& known, Changes& kept) {
     for (const auto& [name, written] : known) {
-      if (output_.nodes > 1 && staging::step_of(name) >= published_step) kept[name] = written;
+      const bool is_there =
+          published != nullptr &&
+          std::ranges::find(*published, name, &PublishedCheckpoint::name) != published->end();
+      if (output_.nodes > 1 && (is_there || staging::step_of(name) >= published_step)) kept[name] = written;
     }
   };
   keep_later(known_.shards, next.shards);

@@ -16,12 +16,14 @@ constexpr Duration kPause{600'000}, kShortPause{30'000};  // after a failure; wh
 std::vector<DeletionProof> prove_deletions(const config::Output& output, const std::vector<Surplus>& surplus,
                                            const json::object& listed) {
   const auto whole = staging::rows_from_json<PublishedCheckpoint>(listed, "whole");
+  const auto same = get_strings(listed, "same");
   std::vector<DeletionProof> proofs;
   for (const Surplus& one : surplus) {
-    if (std::ranges::find(whole, one.copy) == whole.end()) continue;
+    const bool is_it = one.copy.name == one.name;
+    const bool is_same = output.nodes <= 1 || std::ranges::find(same, one.name) != same.end();
+    if (std::ranges::find(whole, one.copy) == whole.end() || (is_it && !is_same)) continue;
     const std::string there = printable(output.volume + ":" + path_on_volume(output, one.copy.name));
-    proofs.push_back(DeletionProof(
-        one, one.copy.name == one.name ? "it is whole at " + there : "a later step is whole at " + there));
+    proofs.push_back(DeletionProof(one, (is_it ? "it is whole at " : "a later step is whole at ") + there));
   }
   return proofs;
 }
@@ -42,7 +44,7 @@ asio::awaitable<void> LocalCleanup::run(std::vector<Surplus> surplus, uid_t owne
   } else {
     removed = fail(Errc::Mismatch,
                    "checkpoints beyond keep_local stay here, since the copies on " +
-                       printable(output_.volume + ":" + output_.to) + " are not whole",
+                       printable(output_.volume + ":" + output_.to) + " are not whole, or of another save",
                    "`spark-stage verify VOLUME:PATH` names what is missing there");
   }
   failed_ = removed && *removed ? std::vector<std::string>() : std::move(names);
@@ -64,6 +66,7 @@ asio::awaitable<Result<std::vector<DeletionProof>>> LocalCleanup::prove(std::vec
   call.deadline = context_.timings.scan;
   call.request = {
       {"path", output_.to}, {"rule", rule_of(output_)}, {"uid", owner}, {"check", std::move(check)}};
+  if (output_.nodes > 1) call.request["local"] = output_.path.native();
   place->add_to(call.request);
   const auto listed = co_await context_.runner.run(std::move(call));
   if (!listed) co_return fail(listed.error());

@@ -219,6 +219,25 @@ TEST(CheckpointPlan, WhatAJobSavedAfterItWentBackStaysAndTheReasonIsNamed) {
   EXPECT_EQ(back.overtaken_by, "step-9000");
 }
 
+// The times of other hosts tell nothing, so what tells stays, and nothing goes without it.
+TEST(CheckpointPlan, OfSeveralHostsWhatAJobSavedAfterItWentBackStaysWithTheOneThatIsAboveIt) {
+  config::Output output;
+  output.nodes = 2;
+  output.keep_local = 1;
+  const Changes known{{"step-300", 30}};
+  Local local{complete("step-400", 40), complete("step-300", 30), complete("step-200", 50)};
+  const CheckpointPlan back = plan(output, local, {{"step-300", 31}}, known);
+  EXPECT_EQ(removed(back), Names{});
+  EXPECT_EQ(back.overtaken, "step-200");
+  local.erase(local.begin() + 1);
+  EXPECT_EQ(removed(plan(output, local, {{"step-300", 31}}, known)), Names{})
+      << "the job has deleted step-300";
+  EXPECT_EQ(removed(plan(output, local, {{"step-300", 31}}, {{"step-200", 50}})), Names{"step-200"})
+      << "it was sent, and `keep` has deleted it there";
+  local[1] = complete("step-200", 20);
+  EXPECT_EQ(removed(plan(output, local, {{"step-400", 41}}, {{"step-400", 40}})), Names{"step-200"});
+}
+
 // VITS has the generator and the discriminator of one step in two files.
 TEST(CheckpointPlan, ASeriesOfNamesIsHandledByItself) {
   config::Output output;

@@ -164,6 +164,22 @@ TEST_F(Shards, AHostFindsItsShardsInThePublishedCheckpoint) {
   EXPECT_FALSE(is_published_with("bb"));
 }
 
+TEST_F(Shards, AShardThatIsOnlyAnotherFileToTheKernelHasTheStateThatIsPublished) {
+  save_and_send("a");
+  save_and_send("bb");
+  ASSERT_OK(join_shards(checkpoint_, 2));
+  const auto is_there = [&] {
+    const auto answer = has_state_of(checkpoint_, source_of("a"), stop_);
+    return answer && *answer;
+  };
+  EXPECT_TRUE(is_there());
+  std::filesystem::permissions(source_of("a") / "ranks/a.bin", std::filesystem::perms::owner_read);
+  EXPECT_TRUE(is_there());
+  std::filesystem::remove(source_of("a") / "ranks/a.bin");
+  save("a", "ranks/a.bin", noise(100'000, 3));
+  EXPECT_FALSE(is_there()) << "it was saved again";
+}
+
 TEST_F(Shards, ShardsOfAnOlderIncompleteCheckpointAreDeleted) {
   save_and_send("a");
   publish_newer();
