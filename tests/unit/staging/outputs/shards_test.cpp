@@ -1,6 +1,8 @@
 #include "staging/outputs/shards.hpp"
 
+#include <chrono>
 #include <limits>
+#include <thread>
 
 #include "staging/outputs/begun_join.hpp"
 #include "staging/outputs/published_copies.hpp"
@@ -53,6 +55,22 @@ TEST_F(Shards, TheLastHostPublishesAllFilesWithAManifest) {
   EXPECT_EQ(verified->files, 3u);
   EXPECT_FALSE(std::filesystem::exists(checkpoint_.shards()));
   EXPECT_FALSE(std::filesystem::exists(folder_ / "volume/.step-1.spark-partial"));
+}
+
+// The other host ends at the same time: it still has the lock of its copy, or of its own look.
+TEST_F(Shards, HostsThatEndTogetherDoNotLeaveTheJoinToEachOther) {
+  save_and_send("a");
+  save_and_send("bb");
+  auto others = lock_shards(checkpoint_.shards(), Holders::Many);
+  ASSERT_OK(others);
+  std::thread other([&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    others->reset();
+  });
+  const auto joined = join_shards(checkpoint_, 2);
+  other.join();
+  ASSERT_OK(joined);
+  EXPECT_TRUE(joined->is_published);
 }
 
 TEST_F(Shards, DifferentFilesOfOneNameAreRefusedWithTheirHosts) {
