@@ -22,16 +22,17 @@ void Rot::flip(const fs::path& file, std::uint32_t where, SteadyTime now) {
   if (!fd || ::fstat(fd.get(), &info) != 0 || info.st_size == 0) return;
   const auto size = static_cast<std::size_t>(info.st_size);
   const auto at = static_cast<off_t>(where % size);
-  const auto before = damaged_.find(info.st_ino);
-  std::string right = before == damaged_.end() ? bytes_of(file) : before->second.right;
+  const std::string before = bytes_of(file);
   char byte = 0;
   if (::pread(fd.get(), &byte, 1, at) != 1) return;
   byte = static_cast<char>(byte ^ 1);
   if (::pwrite(fd.get(), &byte, 1, at) != 1) return;
   const timespec times[2] = {info.st_atim, info.st_mtim};
   if (::futimens(fd.get(), times) != 0) throw_errno("putting back the time of " + file.native());
-  damaged_[info.st_ino] = {now, std::nullopt, false, bytes_of(file), right};
-  if (damaged_[info.st_ino].bytes == right) damaged_.erase(info.st_ino);  // the same bit, twice
+  // A second bit makes no new damage: what the product knows of the file stays true.
+  Damage& damage = damaged_.try_emplace(info.st_ino, Damage{now, {}, false, {}, before}).first->second;
+  damage.bytes = bytes_of(file);
+  if (damage.bytes == damage.right) damaged_.erase(info.st_ino);  // the same bit, twice
 }
 
 const Damage* Rot::of(ino_t inode) const {
