@@ -114,6 +114,12 @@ const FabricDevice* find_device(const SystemRoot& root, const std::vector<Fabric
   return at == devices.end() ? nullptr : &*at;
 }
 
+bool is_present(const SystemRoot& root, const std::string& source) {
+  const std::string name = kernel_name_of(root, source);
+  std::error_code error;
+  return !name.empty() && fs::exists(root / "sys/class/block" / name, error);
+}
+
 bool lies_on_fabric(const SystemRoot& root, const std::vector<FabricDevice>& devices,
                     const std::string& source) {
   return uses_fabric(root, devices, kernel_name_of(root, source), kDeepestStack);

@@ -25,6 +25,9 @@ std::vector<FabricDevice> list_fabric_devices(const SystemRoot& root);
 const FabricDevice* find_device(const SystemRoot& root, const std::vector<FabricDevice>& devices,
                                 const std::string& source);
 
+// A block device of this host has that name now.
+bool is_present(const SystemRoot& root, const std::string& source);
+
 // The source is one of them, a partition of one, or made of one (LVM, multipath, RAID).
 bool lies_on_fabric(const SystemRoot& root, const std::vector<FabricDevice>& devices,
                     const std::string& source);

@@ -1,5 +1,7 @@
 #include "migration/fstab.hpp"
 
+#include <algorithm>
+#include <array>
 #include <cctype>
 #include <cstdlib>
 #include <filesystem>
@@ -19,6 +21,11 @@ std::string plain(const std::string& mount) {
 }
 
 }  // namespace
+
+bool FstabLine::is_block_device() const {
+  constexpr std::array kBegins = {"/dev/", "UUID=", "LABEL=", "PARTUUID=", "PARTLABEL="};
+  return std::ranges::any_of(kBegins, [&](const char* begin) { return source.starts_with(begin); });
+}
 
 std::vector<FstabLine> parse_fstab(std::string_view text) {
   std::vector<FstabLine> lines;

@@ -17,6 +17,7 @@ struct FstabLine {
   std::string options;  // comma-separated
   int pass = 0;         // the order of fsck at boot; 0: none
   bool is_nfs() const { return type == "nfs" || type == "nfs4"; }
+  bool is_block_device() const;  // by whatever name
 };
 
 // Lines that mount something; comments and lines with fewer than two columns are left out.

@@ -123,23 +123,13 @@ class Writer {
 
   // Why a line of a block device has no volume although it may concern a target; empty: it concerns none.
   std::string reason_to_name(const FstabLine& line) const {
-    const auto begins = [&](const char* text) { return line.source.starts_with(text); };
-    const bool is_device =
-        begins("/dev/") || begins("UUID=") || begins("LABEL=") || begins("PARTUUID=") || begins("PARTLABEL=");
     if (lies_on_fabric(root_, survey_.devices, line.source))
       return "is a part of a namespace, or made of several devices; a volume is a file system on a whole "
              "namespace";
-    const bool is_remote = is_device && mounts::has_option(line.options, "_netdev");
-    if (is_remote || (is_kernel_name(line.source) && !is_local(line.source)))
+    const bool is_remote = line.is_block_device() && mounts::has_option(line.options, "_netdev");
+    if (is_remote || (is_kernel_name(line.source) && !is_present(root_, line.source)))
       return "is not a whole namespace that is connected over TCP now; connect it and import again";
     return {};
-  }
-
-  // A drive of this host: its driver is PCIe, or it is no NVMe at all.
-  bool is_local(const std::string& source) const {
-    const std::string name = source.substr(source.find_last_of('/') + 1);
-    std::error_code error;
-    return std::filesystem::exists(root_ / ("sys/class/block/" + name), error);
   }
 
   void take_volume(const FabricDevice& device, const MountByHand& mount, Item item) {

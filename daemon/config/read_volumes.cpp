@@ -129,6 +129,19 @@ void check_one_namespace(const Volume& volume, const Config& so_far, const std::
                                    "' already");
 }
 
+// A volume's records in the state folder are "NAME.json", "NAME.held.json" and so on.
+void check_records(const Member& member, const std::vector<Volume>& before, Problems& problems) {
+  for (const std::string record : {".history", ".intent", ".leaving", ".addresses", ".held"}) {
+    for (const Volume& other : before) {
+      if (other.name != member.key + record && member.key != other.name + record) continue;
+      problems.add(member.at, "volumes." + member.key +
+                                  ": one of its files in the state folder would be "
+                                  "volume '" +
+                                  other.name + "'s as well; rename one");
+    }
+  }
+}
+
 // The volumes before it in the file.
 struct VolumesBefore {
   const std::vector<Volume>& volumes;
@@ -161,6 +174,7 @@ std::vector<Volume> read_volumes(const Node& node, const Config& so_far, Problem
   std::vector<Volume> volumes;
   MountPoints mount_points;
   for (const Member& member : node.members) {
+    check_records(member, volumes, problems);
     volumes.push_back(read_volume(member, so_far, {volumes, mount_points}, problems));
     mount_points.add(volumes.back());
   }

@@ -1,5 +1,7 @@
 #include "daemon/datasets/requests.hpp"
 
+#include <algorithm>
+
 #include "base/text.hpp"
 #include "daemon/config/parse.hpp"
 #include "daemon/launch.hpp"
@@ -9,10 +11,10 @@ namespace spark::datasets {
 namespace {
 
 // The job owns this function, and outlives it.
-void wake_on_cancel(Job& job, const std::vector<TaskPtr>& tasks) {
+void wake_on_cancel(Job& job, const std::shared_ptr<std::vector<TaskPtr>>& tasks) {
   job.on_cancel = [owner = &job, tasks] {
     owner->finish(fail(Errc::Cancelled, "staging was cancelled", "stage again to go on from where it was"));
-    for (const TaskPtr& task : tasks) {
+    for (const TaskPtr& task : *tasks) {
       if (!task->is_cancelled) task->stops.reset();
       task->changed.notify();  // wakes the job, which releases its tasks
     }
@@ -36,7 +38,7 @@ bool is_older(const Task& task, const StageRequest& request) {
 // What the coroutines of one request share.
 struct Requests::Shared {
   std::shared_ptr<Job> job;
-  std::vector<TaskPtr> tasks;
+  Tasks tasks;
   StageRequest request;
   SteadyTime begin;
 };
@@ -70,13 +72,14 @@ Result<std::shared_ptr<Job>> Requests::stage(StageRequest request) {
   request.number = ++activity_.requests;
   const std::string verb = request.demand.is_prefetch ? kPrefetch : kStage;
   auto job = jobs_.create({verb, request.datasets, request.asker});
-  std::vector<TaskPtr> tasks, fresh;
+  const auto tasks = std::make_shared<std::vector<TaskPtr>>();
+  std::vector<TaskPtr> fresh;
   for (const config::Dataset& dataset : *wanted) {
     auto copy = mounted ? mounted : copies_.find(request, dataset);
     TaskPtr task = copy ? task_of(dataset, std::move(*copy), request) : take_part(dataset, request, fresh);
     activity_.wanted.insert(dataset.name);
     if (request.job.is_set()) job_leases_.claim(claim_of(request, dataset.name));
-    tasks.push_back(std::move(task));
+    tasks->push_back(std::move(task));
   }
   // Only now, so that none of the request's datasets is evicted for another. A task may end before this
   // returns.
@@ -84,8 +87,7 @@ Result<std::shared_ptr<Job>> Requests::stage(StageRequest request) {
     launch(context_.executor, "staging " + task->dataset.name, attempts_.run(task));
   if (const std::string key = request.own_key(); !key.empty()) own_[key] = job;
   watch(job, tasks, request);
-  launch(context_.executor, verb + " job " + std::to_string(job->id()),
-         run(job, std::move(tasks), std::move(request)));
+  launch(context_.executor, verb + " job " + std::to_string(job->id()), run(job, tasks, std::move(request)));
   return job;
 }
 
@@ -108,13 +110,12 @@ asio::awaitable<void> Requests::stage_again(TaskPtr& shared, const StageRequest&
     launch(context_.executor, "staging " + task->dataset.name, attempts_.run(task));
 }
 
-void Requests::watch(const std::shared_ptr<Job>& job, const std::vector<TaskPtr>& tasks,
-                     const StageRequest& request) {
+void Requests::watch(const std::shared_ptr<Job>& job, const Tasks& tasks, const StageRequest& request) {
   if (!job->is_running()) return;
   wake_on_cancel(*job, tasks);
   if (!request.wait && !request.demand.is_prefetch) return;
   const auto shared = std::make_shared<const Shared>(Shared{job, tasks, request, context_.clock.steady()});
-  for (const TaskPtr& task : tasks)
+  for (const TaskPtr& task : *tasks)
     launch(context_.executor, job->verb() + " job " + std::to_string(job->id()), end_early(shared, task));
 }
 
@@ -173,16 +174,15 @@ TaskPtr Requests::task_of(const config::Dataset& dataset, json::object ready_cop
   return task;
 }
 
-asio::awaitable<void> Requests::run(std::shared_ptr<Job> job, std::vector<TaskPtr> tasks,
-                                    StageRequest request) {
+asio::awaitable<void> Requests::run(std::shared_ptr<Job> job, Tasks tasks, StageRequest request) {
   std::vector<std::string> granted;
   auto result = co_await wait_for(job, tasks, request, granted);
   const bool succeeded = result.has_value() && job->is_running();
   job->finish(std::move(result));
-  std::vector<TaskPtr> over = let_go(tasks, request.demand);
+  std::vector<TaskPtr> over = let_go(*tasks, request.demand);
   if (const auto own = own_.find(request.own_key()); own != own_.end() && own->second.lock() == job)
     own_.erase(own);
-  end_claims(request, tasks);
+  end_claims(request, *tasks);
   for (const std::string& id : granted) {
     activity_.early_leases.erase(id);
     if (!succeeded) (void)leases_.release(id);  // no caller has its ID; it may have expired already
@@ -220,7 +220,8 @@ std::vector<TaskPtr> Requests::let_go(const std::vector<TaskPtr>& tasks, const D
 asio::awaitable<void> Requests::end_early(std::shared_ptr<const Shared> shared, TaskPtr task) {
   Job& job = *shared->job;
   while (!task->ended && job.is_running() && !is_too_late(*shared, *task)) co_await task->changed.wait();
-  if (!job.is_running()) co_return;
+  const bool is_replaced = std::ranges::find(*shared->tasks, task) == shared->tasks->end();
+  if (!job.is_running() || is_replaced) co_return;
   const StageRequest& request = shared->request;
   if (!task->ended) {
     Error why = copies_.with_hint(*task->away, request, task->dataset);
@@ -231,7 +232,7 @@ asio::awaitable<void> Requests::end_early(std::shared_ptr<const Shared> shared, 
     job.finish(fail(task->ended->error()));
   }
   if (job.is_running()) co_return;
-  for (const TaskPtr& one : shared->tasks) one->changed.notify();  // wakes the job, which releases its tasks
+  for (const TaskPtr& one : *shared->tasks) one->changed.notify();  // wakes the job, which releases its tasks
 }
 
 // Its source is away for longer than the request waits, and nothing stands in for it. A copy that was under
@@ -244,10 +245,10 @@ bool Requests::is_too_late(const Shared& shared, const Task& task) const {
          !copies_.may_serve(shared.request, task.dataset);
 }
 
-asio::awaitable<Outcome> Requests::wait_for(std::shared_ptr<Job> job, std::vector<TaskPtr>& tasks,
+asio::awaitable<Outcome> Requests::wait_for(std::shared_ptr<Job> job, Tasks tasks,
                                             const StageRequest& request, std::vector<std::string>& granted) {
   json::array results;
-  for (TaskPtr& task : tasks) {
+  for (TaskPtr& task : *tasks) {
     auto outcome = co_await outcome_of(job, task, request);
     bool may_be_gone = request.generation == 0;  // the copy that was in the last list of the cache
     const auto is_gone = [&] {

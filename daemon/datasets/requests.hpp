@@ -42,12 +42,14 @@ class Requests {
   TaskPtr join(const config::Dataset& dataset, const StageRequest& request);
   TaskPtr make_task(const config::Dataset& dataset, const StageRequest& request);
   TaskPtr task_of(const config::Dataset& dataset, json::object ready_copy, const StageRequest& request);
-  asio::awaitable<void> run(std::shared_ptr<Job> job, std::vector<TaskPtr> tasks, StageRequest request);
+  // Of one request: a task is replaced by one that serves a copy as it is, or that stages again.
+  using Tasks = std::shared_ptr<std::vector<TaskPtr>>;
+  asio::awaitable<void> run(std::shared_ptr<Job> job, Tasks tasks, StageRequest request);
   TaskPtr take_part(const config::Dataset& dataset, const StageRequest& request, std::vector<TaskPtr>& fresh);
   asio::awaitable<void> stage_again(TaskPtr& shared, const StageRequest& request);
-  void watch(const std::shared_ptr<Job>& job, const std::vector<TaskPtr>& tasks, const StageRequest& request);
-  asio::awaitable<Outcome> wait_for(std::shared_ptr<Job> job, std::vector<TaskPtr>& tasks,
-                                    const StageRequest& request, std::vector<std::string>& granted);
+  void watch(const std::shared_ptr<Job>& job, const Tasks& tasks, const StageRequest& request);
+  asio::awaitable<Outcome> wait_for(std::shared_ptr<Job> job, Tasks tasks, const StageRequest& request,
+                                    std::vector<std::string>& granted);
   asio::awaitable<Outcome> outcome_of(std::shared_ptr<Job> job, TaskPtr& task, const StageRequest& request);
   asio::awaitable<Outcome> hold_copy(TaskPtr task);
   asio::awaitable<Outcome> result_of(TaskPtr task, json::object result, const StageRequest& request,

@@ -144,7 +144,7 @@ Result<StageOutRequest> request_from_json(const json::object& object) {
   const std::string pointer = get_string(object, "latest").value_or("");
   if (request.rule.empty() && !pointer.empty()) request.rule = pointer == "file" ? "deepspeed" : "rename";
   request.hurries = get_bool(object, "hurries").value_or(false);
-  const auto changed_ns = get_int(object, "changed_ns");  // in records of version 0.2
+  const auto changed_ns = get_int(object, "changed_ns");  // in records of version 0.2: no state of today's
   request.written = get_int(object, "written").value_or(changed_ns.value_or(0));
   request.max_rate = static_cast<Bytes>(std::max<std::int64_t>(0, get_int(object, "max_rate").value_or(0)));
   return request;

@@ -144,14 +144,13 @@ asio::awaitable<void> Transfer::prune(json::object& sent) {
   json::array warnings, removed;
   if (const json::array* known = get_array(sent, "warnings"); known != nullptr) warnings = *known;
   if (!pruned) {
-    warnings.emplace_back("older copies were not all deleted: " + printable(pruned.error().message()));
-    log::warning("stage-out to " + printable(request_.destination()) +
-                 ": older copies were not all deleted: " + pruned.error().message());
+    const std::string what = "older copies were not all deleted: " + pruned.error().message();
+    warnings.emplace_back(printable(what));
+    log::warning("stage-out to " + printable(request_.destination()) + ": " + what);
   } else if (const json::array* names = get_array(*pruned, "removed"); names != nullptr) {
     removed = *names;
     const json::object* because = get_object(*pruned, "because");
-    for (std::size_t i = 0; because != nullptr && i < names->size(); ++i) {
-      const std::string name((*names)[i].as_string());
+    for (const std::string& name : because ? get_strings(*pruned, "removed") : std::vector<std::string>()) {
       log::info("deleted " + name + " beside " + printable(request_.destination()) + ": " +
                 get_string(*because, name).value_or(""));
     }

@@ -100,8 +100,7 @@ asio::awaitable<Result<Released>> release_mount(const Seams& seams, const config
                          ") is mounted there, and is not this volume's: left alone";
   }
   auto given = co_await give_back_reservation(seams, volume);
-  released.gave_back = given.gave_back;
-  released.still_reserved = std::move(given.still_reserved);
+  static_cast<GivenBack&>(released) = std::move(given);
   const Standing last = look_at_place(seams, volume);
   if (last.own)
     co_return fail(Errc::Unavailable, printable(last.top->source) + " was mounted there meanwhile",

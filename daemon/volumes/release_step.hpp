@@ -24,11 +24,13 @@ namespace spark::volumes {
 // Whether the connection is kept, and whether a mount of an NFS server that is gone is removed by force.
 enum class OnDown { Disconnect, KeepConnection, Force };
 
-struct Released {
+struct GivenBack {
+  bool gave_back = false;      // a reservation
+  std::string still_reserved;  // a sentence: why it was not released; empty means no remark
+};
+struct Released : GivenBack {
   Change change = Change::Done;  // AlreadyThere: the volume was not mounted
   std::string foreign;           // a sentence: the other mount there, which was left alone
-  bool gave_back = false;        // a reservation
-  std::string still_reserved;    // a sentence: why its reservation was not released; empty means no remark
   std::string users;             // processes with open files on a detached mount; empty means none
 };
 
@@ -42,10 +44,6 @@ std::string hint_of_force(const config::Volume& volume);
 
 // Releases an exclusive volume's reservation, once nothing of it is mounted. If the target does not answer,
 // it keeps the reservation for this host.
-struct GivenBack {
-  bool gave_back = false;
-  std::string still_reserved;  // as above
-};
 asio::awaitable<GivenBack> give_back_reservation(const Seams& seams, const config::Volume& volume);
 
 // Refused: the volume's device is mounted already, or another program has it. The kernel has one file system

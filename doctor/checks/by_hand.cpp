@@ -17,11 +17,15 @@ const config::Volume* volume_at(const config::Config& config, const std::string&
 // A device of a target, or one that was there when the line was written and is no drive of this host now.
 bool is_shared(const Host& host, const host::Survey& survey, const host::FstabLine& line) {
   if (host::find_device(host.root, survey.devices, line.source) != nullptr) return true;
-  if (!host::is_kernel_name(line.source)) return false;
-  std::error_code ignored;
-  const std::string name = line.source.substr(line.source.find_last_of('/') + 1);
-  return mounts::has_option(line.options, "_netdev") ||
-         !std::filesystem::exists(host.root / ("sys/class/block/" + name), ignored);
+  const bool is_remote = line.is_block_device() && mounts::has_option(line.options, "_netdev");
+  const bool is_here = host::is_present(host.root, line.source);
+  return host::is_kernel_name(line.source) ? is_remote || !is_here : is_remote && !is_here;
+}
+
+// systemd does not wait for such a line at boot.
+bool delays_no_boot(const host::FstabLine& line) {
+  return mounts::has_option(line.options, "noauto") ||
+         mounts::has_option(line.options, "x-systemd.automount");
 }
 
 // Every fault of one line, so that one edit fixes the line.
@@ -33,7 +37,7 @@ std::vector<std::string> faults_of(const host::FstabLine& line) {
   if (!mounts::has_option(line.options, "ro")) {
     faults.push_back("mounts read-write: two hosts that do so damage the file system");
   }
-  if (!mounts::has_option(line.options, "nofail")) {
+  if (!mounts::has_option(line.options, "nofail") && !delays_no_boot(line)) {
     faults.push_back("has no nofail: a target that is away stops the boot");
   }
   if (!mounts::has_option(line.options, "_netdev")) {
@@ -48,7 +52,7 @@ std::vector<std::string> faults_of(const host::FstabLine& line) {
 // treats `bg` as nofail, and an automount delays nothing.
 std::vector<std::string> missing_for_nfs(const host::FstabLine& line) {
   const auto has = [&](const char* option) { return mounts::has_option(line.options, option); };
-  if (has("noauto") || has("x-systemd.automount")) return {};
+  if (delays_no_boot(line)) return {};
   std::vector<std::string> missing;
   if (!has("nofail") && !has("bg")) missing.push_back("nofail");
   if (!has("_netdev")) missing.push_back("_netdev");
@@ -93,6 +97,14 @@ void check_line(const Host& host, const host::Survey& survey, const host::FstabL
   if (!faults.empty()) report.wrong("fstab", what, join(faults, "; "), comment_out(line));
 }
 
+// Ten minutes are the kernel's default; a negative limit is none.
+bool gives_up(const host::ConnectUnit& unit) {
+  return unit.connects_all || std::ranges::any_of(unit.connections, [](const auto& connection) {
+           const auto limit = connection.settings.find("ctrl-loss-tmo");
+           return limit == connection.settings.end() || !limit->second.starts_with('-');
+         });
+}
+
 void check_unit(const host::ConnectUnit& unit, Report& report) {
   if (unit.connections.empty() && !unit.connects_all) return;
   std::vector<std::string> faults;
@@ -100,9 +112,11 @@ void check_unit(const host::ConnectUnit& unit, Report& report) {
   if (unit.connections.size() > 1)
     faults.push_back("when the first connection fails, the others are not tried");
   if (unit.disconnects) faults.push_back("stopping it disconnects under the mount");
-  faults.push_back("the kernel gives up after ten minutes and takes the device away");
+  if (gives_up(unit)) faults.push_back("the kernel gives up after ten minutes and takes the device away");
+  if (faults.empty()) return;
   // Not --now and not stop: that would disconnect mounted volumes.
-  report.wrong("unit", printable(unit.name) + " connects by hand, once", join(faults, "; "),
+  report.wrong("unit", printable(unit.name) + " connects by hand" + (unit.tries_again ? "" : ", once"),
+               join(faults, "; "),
                "spark-stage import takes it over; then, without stopping it: sudo systemctl disable " +
                    printable(unit.name) + " && sudo mv " + printable(unit.file) +
                    " /root/ && sudo systemctl daemon-reload");

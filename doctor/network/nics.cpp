@@ -21,7 +21,9 @@ Bytes number_in(const std::filesystem::path& file) {
 Nic read_nic(const std::filesystem::path& folder) {
   Nic nic;
   nic.name = folder.filename().native();
-  nic.is_up = read_line_file(folder / "operstate").value_or("") == "up";
+  // Tunnels do not report their state, only whether they have a carrier.
+  const std::string state = read_line_file(folder / "operstate").value_or("");
+  nic.is_up = state == "up" || (state == "unknown" && read_line_file(folder / "carrier").value_or("") != "0");
   std::error_code ignored;
   nic.is_wireless = std::filesystem::exists(folder / "wireless", ignored) ||
                     std::filesystem::exists(folder / "phy80211", ignored);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -10,6 +11,9 @@
 #include "base/units.hpp"
 
 namespace spark::staging {
+
+// A state of each checkpoint, by name: Checkpoint::written, or in records of version 0.2.0 changed_ns.
+using KnownStates = std::map<std::string, std::int64_t>;
 
 // In a job's folder.
 struct Checkpoint {
@@ -69,6 +73,21 @@ struct BegunCheckpoint {
   bool operator==(const BegunCheckpoint&) const = default;
 };
 SPARK_MESSAGE(BegunCheckpoint, (name, own_written, has_others, others_progress, is_stuck));
+
+// {NAME: STATE}
+inline json::object states_to_json(const KnownStates& states) {
+  json::object object;
+  for (const auto& [name, state] : states) object[name] = state;
+  return object;
+}
+inline KnownStates states_from_json(const json::object& from, std::string_view key) {
+  KnownStates states;
+  const json::object* object = get_object(from, key);
+  for (const auto& member : object == nullptr ? json::object() : *object) {
+    if (const auto state = get_int(*object, member.key())) states[std::string(member.key())] = *state;
+  }
+  return states;
+}
 
 template <Described Row>
 json::array rows_to_json(const std::vector<Row>& rows) {

@@ -23,9 +23,9 @@ struct TreeTotals {
   std::int64_t modified_ns = 0;  // the newest mtime
   std::int64_t oldest_ns = 0;    // the oldest ctime
   bool is_from_earlier = false;  // a file was last changed before it was made: a clock was set back meanwhile
-  // Identifies what was written: the names, sizes and mtimes of everything in it. The newest time alone stays
-  // the same if the clock was set back and a file is written again. A chmod, chown or hard link leaves it as
-  // it was. 0 if there is nothing.
+  // Identifies what was written: the names, sizes and mtimes of everything in it, without folders' mtimes.
+  // The newest time alone stays the same if the clock was set back and a file is written again. A chmod,
+  // chown, hard link or `touch` of a folder leaves it as it was. 0 if there is nothing.
   std::int64_t written = 0;
   Bytes bytes = 0;            // of regular files
   std::uint64_t entries = 0;  // it, and everything in it
@@ -39,11 +39,7 @@ TreeTotals totals_of(const std::filesystem::path& path);
 // TreeTotals::written of the source that the manifest is of, from where it is.
 std::int64_t written_of(ManifestReader& manifest);
 
-// Whether these are the totals of an earlier look, by their `written`, or in records of version 0.2.0 by
-// their `changed_ns`.
-bool is_state(const TreeTotals& totals, std::int64_t seen);
-
-// Mismatch unless the source is as when it was found complete: is_state.
+// Mismatch unless the source is as when it was found complete: TreeTotals::written.
 Result<> check_still_complete(const Tree& source, std::int64_t complete_state);
 
 class QuietSource {

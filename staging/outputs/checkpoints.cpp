@@ -49,7 +49,7 @@ bool is_open(const fs::path& path) {
 
 bool is_unchanged(const fs::path& path, std::int64_t seen) {
   struct stat info {};
-  return ::lstat(path.c_str(), &info) == 0 && is_state(totals_of(path), seen);
+  return ::lstat(path.c_str(), &info) == 0 && totals_of(path).written == seen;
 }
 
 bool is_in(const KnownStates& states, const Checkpoint& one) {
@@ -179,7 +179,7 @@ bool mark_unproven(std::vector<Checkpoint>& checkpoints, const fs::path& folder,
   return are_new;
 }
 
-Result<> remove_checkpoints(const fs::path& folder, const std::map<std::string, std::int64_t>& seen,
+Result<> remove_checkpoints(const fs::path& folder, const KnownStates& seen,
                             const std::vector<fs::path>& sources, std::vector<std::string>& removed) {
   // First, since a checkpoint of the same name may be renamed to the name of the remains.
   Result<> all = finish_removals(folder);

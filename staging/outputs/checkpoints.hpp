@@ -16,14 +16,10 @@
 
 namespace spark::staging {
 
-// What was known of checkpoints at earlier looks, by name: each for the state with that
-// Checkpoint::written (in records of version 0.2.0: changed_ns).
-using KnownStates = std::map<std::string, std::int64_t>;
-
 // The highest first (is_above). Symbolic links, and entries that are no checkpoints by their names (kind_of),
 // are not listed. An entry that changed within `settled` before `now`, or after it by a clock that was set
 // back, is incomplete, unless it has been as it is for a while (`unchanged`). `known`: the complete ones that
-// were on the drive.
+// were on the drive. Both are of earlier looks.
 Result<std::vector<Checkpoint>> list_checkpoints(const std::filesystem::path& folder,
                                                  const Completeness& completeness, WallTime now,
                                                  Duration settled, const KnownStates& unchanged = {},
@@ -46,8 +42,7 @@ bool mark_unproven(std::vector<Checkpoint>& checkpoints, const std::filesystem::
 // error. `sources` are the files and folders that copies read: an entry that is one of them, or contains one,
 // or is in one, stays. So does one with a file that a process has open, and one whose files can't be deleted,
 // which does not keep the others. Adds the names deleted to `removed`, and returns the first failure.
-Result<> remove_checkpoints(const std::filesystem::path& folder,
-                            const std::map<std::string, std::int64_t>& seen,
+Result<> remove_checkpoints(const std::filesystem::path& folder, const KnownStates& seen,
                             const std::vector<std::filesystem::path>& sources,
                             std::vector<std::string>& removed);
 

@@ -28,10 +28,14 @@ bool has_content_of(const Tree& tree, const Entry& here, const Entry& there) {
   return hasher.digest() == there.hash;
 }
 
-}  // namespace
+bool is_same_state(const Entry& here, const Entry& there) {
+  return there.type == here.type && there.size == here.size && there.mtime_ns == here.mtime_ns &&
+         there.target == here.target;
+}
 
-Result<bool> is_published_with(const ShardedCheckpoint& checkpoint, const std::filesystem::path& source,
-                               const StopFlag& stop) {
+// `is_same`: of what is here and there.
+Result<bool> has_all(const ShardedCheckpoint& checkpoint, const std::filesystem::path& source,
+                     const StopFlag& stop, bool (*is_same)(const Entry& here, const Entry& there)) {
   auto published = earlier_copy({checkpoint.folder, checkpoint.name});
   if (!published) return published.take_error();
   if (!*published) return false;
@@ -44,10 +48,23 @@ Result<bool> is_published_with(const ShardedCheckpoint& checkpoint, const std::f
     while (there && there->path < here.path) there = (*published)->next();
     if (!there || there->path != here.path) return false;
     // A folder with several hosts' files has the mode of one of them.
-    if (here.type == EntryType::Folder || is_same_source(*there, here)) continue;
+    if (here.type == EntryType::Folder || is_same(here, *there)) continue;
     if (here.type != EntryType::File || !has_content_of(*tree, here, *there)) return false;
   }
   return true;
+}
+
+}  // namespace
+
+Result<bool> is_published_with(const ShardedCheckpoint& checkpoint, const std::filesystem::path& source,
+                               const StopFlag& stop) {
+  return has_all(checkpoint, source, stop,
+                 [](const Entry& here, const Entry& there) { return is_same_source(there, here); });
+}
+
+Result<bool> has_state_of(const ShardedCheckpoint& checkpoint, const std::filesystem::path& source,
+                          const StopFlag& stop) {
+  return has_all(checkpoint, source, stop, is_same_state);
 }
 
 Result<std::string> lost_file(const std::filesystem::path& path, const std::filesystem::path& source) {

@@ -14,6 +14,11 @@ namespace spark::staging {
 Result<bool> is_published_with(const ShardedCheckpoint& checkpoint, const std::filesystem::path& source,
                                const StopFlag& stop);
 
+// Whether the published checkpoint has the state of `source` as TreeTotals::written has it, so that other
+// permissions or hard links do not count.
+Result<bool> has_state_of(const ShardedCheckpoint& checkpoint, const std::filesystem::path& source,
+                          const StopFlag& stop);
+
 // The first file of the copy published at `path` that `source` no longer has, if it is of the same save: an
 // interrupted deletion leaves such a one. Empty if there is none.
 Result<std::string> lost_file(const std::filesystem::path& path, const std::filesystem::path& source);

@@ -6,7 +6,9 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <map>
+#include <thread>
 
 #include "base/text.hpp"
 #include "staging/copy/partial/publish.hpp"
@@ -17,6 +19,10 @@
 
 namespace spark::staging {
 namespace {
+
+// A look takes some calls to the volume's server, so two seconds are time enough for another host's.
+constexpr std::chrono::milliseconds kShortestPause{100};
+constexpr int kMostLooks = 20;
 
 // The part of the checkpoint that one host sent.
 struct Shard {
@@ -232,10 +238,8 @@ Result<> publish_shards(const Destination& destination, PartialArea& area, const
   return publish(destination, area, sealed->root, hook, Replacing::AsPossible);
 }
 
-}  // namespace
-
-Result<Joined> join_shards(const ShardedCheckpoint& checkpoint, unsigned nodes, const SameAttempt& attempt,
-                           const StepHook& hook) {
+Result<Joined> try_join(const ShardedCheckpoint& checkpoint, unsigned nodes, const SameAttempt& attempt,
+                        const StepHook& hook) {
   Joined joined;
   const Destination destination{checkpoint.folder, checkpoint.name};
   auto lock = lock_shards(checkpoint.shards(), Holders::One);
@@ -272,6 +276,21 @@ Result<Joined> join_shards(const ShardedCheckpoint& checkpoint, unsigned nodes, 
   joined.is_published = true;
   joined.times = times_of(*shards);
   return joined;
+}
+
+}  // namespace
+
+// Each of two hosts that have sent their shards at the same time would see the other one's lock, that of its
+// copy or of its own look, and leave the join to it.
+Result<Joined> join_shards(const ShardedCheckpoint& checkpoint, unsigned nodes, const SameAttempt& attempt,
+                           const StepHook& hook) {
+  const auto pause = kShortestPause + std::chrono::milliseconds(::getpid() % kShortestPause.count());
+  for (int left = kMostLooks - 1;; --left) {
+    auto joined = try_join(checkpoint, nodes, attempt, hook);
+    const bool is_due = joined && !joined->is_published && joined->hosts.size() >= nodes;
+    if (!is_due || left == 0) return joined;
+    std::this_thread::sleep_for(pause);
+  }
 }
 
 Result<> remove_published_shards(const ShardedCheckpoint& checkpoint, const std::string& marker) {

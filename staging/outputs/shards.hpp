@@ -26,7 +26,8 @@ struct Joined {
 
 // Publishes the checkpoint if the shards of `nodes` hosts are there: their files are moved into one folder,
 // which gets the name by one rename. Not published if some are missing, if a host is sending its shard, or if
-// another host is publishing it or has just done so. Completes an interrupted call, whatever `nodes` and
+// another host is publishing it or has just done so; if all are there, it tries again for two to four seconds
+// until no other host looks at them. Completes an interrupted call, whatever `nodes` and
 // `attempt` are. Replaces the checkpoint of an earlier attempt, as `marker` tells. Refused if two hosts have
 // different files of one name, or if the name is taken by something else.
 Result<Joined> join_shards(const ShardedCheckpoint& checkpoint, unsigned nodes,

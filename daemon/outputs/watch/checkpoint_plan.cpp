@@ -14,10 +14,9 @@ bool is_kept_always(const config::Output& output, const Holdings& held, const st
   return (output.keep_every > 0 && step && *step % output.keep_every == 0) || name == held.best;
 }
 
-// Records of earlier versions have its newest change.
 bool is_rewritten(const LocalCheckpoint& local, const Changes& sent) {
   const auto known = sent.find(local.name);
-  return known != sent.end() && known->second != local.written && known->second != local.changed_ns;
+  return known != sent.end() && known->second != local.written;
 }
 
 template <class Checkpoint>
@@ -69,13 +68,15 @@ const PublishedCheckpoint* overtaking(const LocalCheckpoint& one, Turn turn, con
   return staging::time_of(one) < time ? &*there : nullptr;
 }
 
-// The job went back to an earlier step, and has saved this one since. If this one was sent, and `keep`
-// deleted it, only times of this host's clock say so.
-bool is_after(const LocalCheckpoint& one, const PublishedCheckpoint& above, const config::Output& output,
-              const Holdings& held, const Changes& sent) {
+// Whether the job went back to an earlier step, and has saved this one since. If this one was sent, and
+// `keep` deleted it, only times of this host's clock say so; of several hosts, none if this one no longer has
+// the other.
+std::optional<bool> is_after(const LocalCheckpoint& one, const PublishedCheckpoint& above,
+                             const config::Output& output, const Holdings& held, const Changes& sent) {
   const LocalCheckpoint* own = own_of(above, output, held, sent);
   const bool was_sent = sent.contains(one.name) && !is_rewritten(one, sent);
-  if (own == nullptr && (output.nodes > 1 || was_sent)) return false;
+  if (own == nullptr && was_sent) return false;
+  if (own == nullptr && output.nodes > 1) return std::nullopt;
   // A job that overwrites files does not change the modification time of their folder.
   const std::int64_t saved_ns = one.proof_ns != 0 ? one.proof_ns : std::max(one.mtime_ns, one.modified_ns);
   return saved_ns > (own != nullptr ? staging::time_of(*own) : staging::time_of(above));
@@ -150,8 +151,9 @@ CheckpointPlan plan_checkpoints(const config::Output& output, const Holdings& he
     const PublishedCheckpoint* above = is_update ? nullptr : overtaking(one, turn, output, held, sent);
     const bool is_kept = is_kept_always(output, held, one.name);
     const bool was_sent = sent.contains(one.name) && !is_again;
-    const bool is_back = above != nullptr && !is_there && !is_kept &&
-                         ((is_highest && !was_sent) || is_after(one, *above, output, held, sent));
+    const auto after = above == nullptr ? std::optional(false) : is_after(one, *above, output, held, sent);
+    const bool is_back =
+        above != nullptr && !is_there && !is_kept && ((is_highest && !was_sent) || after == true);
     if (is_back && plan.overtaken.empty()) {
       plan.overtaken = one.name;
       plan.overtaken_by = above->name;
@@ -171,26 +173,13 @@ CheckpointPlan plan_checkpoints(const config::Output& output, const Holdings& he
       continue;
     }
     if (!has_step(one) || series.kept <= std::max(output.keep_local, 1U) || output.keep_local == 0) continue;
-    if (one.name == held.best || is_back) continue;
+    if (one.name == held.best || is_back || (!is_there && !after)) continue;
     const PublishedCheckpoint* copy = is_there ? find_in(published, one.name) : above;
     if (copy != nullptr) plan.surplus.push_back({one.name, one.written, *copy});
   }
+  // Of several hosts, nothing else tells when the lower one was saved.
+  if (output.nodes > 1) std::erase_if(plan.surplus, [&](auto& one) { return one.name == plan.overtaken_by; });
   return plan;
-}
-
-json::object changes_to_json(const Changes& changes) {
-  json::object object;
-  for (const auto& [name, changed] : changes) object[name] = changed;
-  return object;
-}
-
-Changes changes_from_json(const json::object* object) {
-  Changes changes;
-  if (object == nullptr) return changes;
-  for (const auto& member : *object) {
-    if (const auto changed = get_int(*object, member.key())) changes[std::string(member.key())] = *changed;
-  }
-  return changes;
 }
 
 }  // namespace spark::outputs

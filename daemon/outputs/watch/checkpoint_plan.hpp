@@ -21,8 +21,7 @@ using staging::BegunCheckpoint, staging::UnreadableCopy;
 // Whether this host's shard there is of the checkpoint as it is now: a job may save a checkpoint again.
 bool has_sent(const LocalCheckpoint& local, const std::vector<BegunCheckpoint>& begun);
 
-// A state of each checkpoint, by name: LocalCheckpoint::written, or in records of version 0.2.0 changed_ns.
-using Changes = std::map<std::string, std::int64_t>;
+using Changes = staging::KnownStates;
 
 // What there is: the highest first in each list, by staging::is_above.
 struct Holdings {
@@ -72,9 +71,5 @@ bool is_published(const config::Output& output, const LocalCheckpoint& local,
 // are never surplus. Neither is the highest complete one of a series, nor one that a job saved after the
 // higher one that is on the volume.
 CheckpointPlan plan_checkpoints(const config::Output& output, const Holdings& held, const Changes& sent);
-
-// {NAME: nanoseconds}; null gives no changes.
-json::object changes_to_json(const Changes& changes);
-Changes changes_from_json(const json::object* object);
 
 }  // namespace spark::outputs

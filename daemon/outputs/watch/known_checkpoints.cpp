@@ -40,10 +40,9 @@ asio::awaitable<void> KnownCheckpoints::load() {
   }
   has_loaded_ = true;
   if (content == nullptr) co_return;
-  recorded_ = {
-      changes_from_json(get_object(*content, "flushed")), changes_from_json(get_object(*content, "sent")),
-      changes_from_json(get_object(*content, "unproven")), changes_from_json(get_object(*content, "shards")),
-      whole_from_json(get_object(*content, "whole"))};
+  const auto states = [&](const char* key) { return staging::states_from_json(*content, key); };
+  recorded_ = {states("flushed"), states("sent"), states("unproven"), states("shards"),
+               whole_from_json(get_object(*content, "whole"))};
   Known noted = std::exchange(known_, recorded_);
   for (const auto& [name, changed] : noted.sent) known_.sent[name] = changed;
   for (const auto& [name, changed] : noted.shards) known_.shards[name] = changed;
@@ -131,12 +130,15 @@ asio::awaitable<void> KnownCheckpoints::remember(SteadyTime begun, const std::ve
                   converted(known_.unproven, local)};
   Known next;
   // Of several hosts also those of one that is not here at the moment: the job may delete it and save it
-  // again.
+  // again, or do so after keep_local has deleted it. What is on the volume then is another state.
   const auto published_step =
       published != nullptr && !published->empty() ? staging::step_of(published->front().name) : std::nullopt;
   const auto keep_later = [&](const Changes& known, Changes& kept) {
     for (const auto& [name, written] : known) {
-      if (output_.nodes > 1 && staging::step_of(name) >= published_step) kept[name] = written;
+      const bool is_there =
+          published != nullptr &&
+          std::ranges::find(*published, name, &PublishedCheckpoint::name) != published->end();
+      if (output_.nodes > 1 && (is_there || staging::step_of(name) >= published_step)) kept[name] = written;
     }
   };
   keep_later(known_.shards, next.shards);
@@ -166,10 +168,11 @@ asio::awaitable<void> KnownCheckpoints::save() {
   if (!has_loaded_ || known_ == recorded_) co_return;
   is_saving_ = true;
   Known saving = known_;
-  json::object content{{"flushed", changes_to_json(saving.flushed)}, {"sent", changes_to_json(saving.sent)}};
+  json::object content{{"flushed", staging::states_to_json(saving.flushed)},
+                       {"sent", staging::states_to_json(saving.sent)}};
   json::object wholes;
-  if (!saving.shards.empty()) content["shards"] = changes_to_json(saving.shards);
-  if (!saving.unproven.empty()) content["unproven"] = changes_to_json(saving.unproven);
+  if (!saving.shards.empty()) content["shards"] = staging::states_to_json(saving.shards);
+  if (!saving.unproven.empty()) content["unproven"] = staging::states_to_json(saving.unproven);
   for (const auto& [name, whole] : saving.whole) wholes[name] = {whole.inode, whole.entries};
   if (!wholes.empty()) content["whole"] = std::move(wholes);
   json::object record{{"file", file()}, {"content", std::move(content)}};

@@ -11,31 +11,27 @@ namespace {
 
 constexpr Duration kPause{600'000}, kShortPause{30'000};  // after a failure; while one is open
 
-template <class Row>
-std::vector<std::string> names_of(const std::vector<Row>& rows) {
-  std::vector<std::string> names;
-  for (const auto& row : rows) names.push_back(row.name);
-  return names;
-}
-
 }  // namespace
 
 std::vector<DeletionProof> prove_deletions(const config::Output& output, const std::vector<Surplus>& surplus,
                                            const json::object& listed) {
   const auto whole = staging::rows_from_json<PublishedCheckpoint>(listed, "whole");
+  const auto same = get_strings(listed, "same");
   std::vector<DeletionProof> proofs;
   for (const Surplus& one : surplus) {
-    if (std::ranges::find(whole, one.copy) == whole.end()) continue;
+    const bool is_it = one.copy.name == one.name;
+    const bool is_same = output.nodes <= 1 || std::ranges::find(same, one.name) != same.end();
+    if (std::ranges::find(whole, one.copy) == whole.end() || (is_it && !is_same)) continue;
     const std::string there = printable(output.volume + ":" + path_on_volume(output, one.copy.name));
-    proofs.push_back(DeletionProof(
-        one, one.copy.name == one.name ? "it is whole at " + there : "a later step is whole at " + there));
+    proofs.push_back(DeletionProof(one, (is_it ? "it is whole at " : "a later step is whole at ") + there));
   }
   return proofs;
 }
 
 asio::awaitable<void> LocalCleanup::run(std::vector<Surplus> surplus, uid_t owner) {
   if (surplus.empty()) trouble_.clear();
-  auto names = names_of(surplus);
+  std::vector<std::string> names;
+  for (const Surplus& one : surplus) names.push_back(one.name);
   const bool has_failed = names == failed_ && context_.clock.steady() < next_;
   if (surplus.empty() || has_failed || !stage_outs_.sources()) co_return;
   auto proofs = co_await prove(std::move(surplus), owner);
@@ -48,7 +44,7 @@ asio::awaitable<void> LocalCleanup::run(std::vector<Surplus> surplus, uid_t owne
   } else {
     removed = fail(Errc::Mismatch,
                    "checkpoints beyond keep_local stay here, since the copies on " +
-                       printable(output_.volume + ":" + output_.to) + " are not whole",
+                       printable(output_.volume + ":" + output_.to) + " are not whole, or of another save",
                    "`spark-stage verify VOLUME:PATH` names what is missing there");
   }
   failed_ = removed && *removed ? std::vector<std::string>() : std::move(names);
@@ -70,6 +66,7 @@ asio::awaitable<Result<std::vector<DeletionProof>>> LocalCleanup::prove(std::vec
   call.deadline = context_.timings.scan;
   call.request = {
       {"path", output_.to}, {"rule", rule_of(output_)}, {"uid", owner}, {"check", std::move(check)}};
+  if (output_.nodes > 1) call.request["local"] = output_.path.native();
   place->add_to(call.request);
   const auto listed = co_await context_.runner.run(std::move(call));
   if (!listed) co_return fail(listed.error());
@@ -86,7 +83,7 @@ asio::awaitable<Result<bool>> LocalCleanup::remove(std::vector<DeletionProof> pr
   call.subject = "output " + output_.name;
   call.deadline = context_.timings.scan;
   call.request = {{"path", output_.path.native()},
-                  {"remove", changes_to_json(changes)},
+                  {"remove", staging::states_to_json(changes)},
                   {"sources", json::value_from(std::move(*sources))}};
   const auto tidied = co_await context_.runner.run(std::move(call));
   const std::string doing = "deleting checkpoints beyond keep_local in " + printable(output_.path.native()) +

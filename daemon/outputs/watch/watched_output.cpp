@@ -22,6 +22,11 @@ bool is_any_settling(const std::vector<LocalCheckpoint>& local) {
   return newest != local.end() && newest->is_settling;
 }
 
+// Of a core, by a worker's look.
+Duration cpu_time_in(const json::object& answer) {
+  return std::chrono::ceil<Duration>(std::chrono::microseconds(get_int(answer, "cpu_us").value_or(0)));
+}
+
 // Each sending moves the pointer `latest` on the volume. One that is interrupted right after it has published
 // a checkpoint leaves it where it was, and so does a person who deletes the checkpoint that it names.
 asio::awaitable<void> correct_pointer(const Context& context, const config::Output& output, uid_t owner) {
@@ -77,9 +82,9 @@ asio::awaitable<Result<WatchedOutput::Seen>> WatchedOutput::look() {
   call.deadline = context_.timings.scan;
   call.request = {{"path", settings_.path.native()},
                   {"rule", rule_of(settings_)},
-                  {"flushed", changes_to_json(known_.flushed())},
-                  {"unchanged", changes_to_json(known_.unchanged())},
-                  {"unproven", changes_to_json(known_.unproven())}};
+                  {"flushed", staging::states_to_json(known_.flushed())},
+                  {"unchanged", staging::states_to_json(known_.unchanged())},
+                  {"unproven", staging::states_to_json(known_.unproven())}};
   if (boot_ns_) call.request["boot_ns"] = *boot_ns_;
   const SteadyTime begun = context_.clock.steady();
   const auto answer = co_await context_.runner.run(std::move(call));
@@ -94,7 +99,7 @@ asio::awaitable<Result<WatchedOutput::Seen>> WatchedOutput::look() {
   seen.misnamed = get_string(*answer, "other").value_or("");
   seen.holding = {get_string(*answer, "held_in").value_or(""),
                   static_cast<std::size_t>(get_int(*answer, "holds").value_or(0))};
-  cpu_time_ = std::chrono::ceil<Duration>(std::chrono::microseconds(get_int(*answer, "cpu_us").value_or(0)));
+  cpu_time_ = cpu_time_in(*answer);
   co_await list_published(seen);
   if (is_stopped_) co_return seen;  // the record is that of another
   if (seen.missing.empty()) {
@@ -103,12 +108,6 @@ asio::awaitable<Result<WatchedOutput::Seen>> WatchedOutput::look() {
     co_await known_.save();  // its file system may be mounted later
   }
   note_facts(seen);
-  co_return seen;
-}
-
-asio::awaitable<Result<WatchedOutput::Seen>> WatchedOutput::look_into_folder() {
-  auto seen = co_await look_until_settled();
-  if (seen && !seen->missing.empty()) co_return fail(Errc::NotFound, seen->missing);
   co_return seen;
 }
 
@@ -148,6 +147,7 @@ asio::awaitable<void> WatchedOutput::list_published(Seen& seen) {
     seen.unlisted = answer.error().message();
     co_return;
   }
+  cpu_time_ += cpu_time_in(*answer);
   seen.published = staging::rows_from_json<PublishedCheckpoint>(*answer, "copies");
   seen.pointer = get_string(*answer, "latest").value_or("");
   seen.unreadable = staging::rows_from_json<UnreadableCopy>(*answer, "unreadable");

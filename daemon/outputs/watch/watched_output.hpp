@@ -76,7 +76,6 @@ class WatchedOutput : public std::enable_shared_from_this<WatchedOutput> {
   };
   asio::awaitable<Result<Seen>> look();
   asio::awaitable<Result<Seen>> look_until_settled();
-  asio::awaitable<Result<Seen>> look_into_folder();
   bool is_latest_here(const Seen& seen, const LocalCheckpoint& newest, bool offline) const;
   tl::unexpected<Error> no_latest(const Seen& seen) const;
   asio::awaitable<void> list_published(Seen& seen);
@@ -116,7 +115,7 @@ class WatchedOutput : public std::enable_shared_from_this<WatchedOutput> {
   LocalCleanup cleanup_;
   SteadyTime next_pointer_{};  // before it, the pointer is left alone
   Hold hold_;
-  Duration cpu_time_{0};     // that the last look into the folder took
+  Duration cpu_time_{0};     // that the last look took
   bool looks_soon_ = false;  // the next pause is short
   Timer timer_;
   bool is_stopped_ = false;

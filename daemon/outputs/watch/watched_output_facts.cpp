@@ -46,7 +46,15 @@ std::string WatchedOutput::unsent_of(const Seen& seen, const CheckpointPlan& pla
   // One that may be complete says more than the save in progress above it.
   const auto told = std::ranges::find_if(
       seen.local, [](const auto& one) { return one.is_unproven || one.incomplete.empty(); });
-  const LocalCheckpoint& newest = told != seen.local.end() && told->is_unproven ? *told : seen.local.front();
+  // So does one whose shards other hosts have sent: they wait for a person.
+  const auto awaited = std::ranges::find_if(seen.local, [&](const LocalCheckpoint& one) {
+    const auto begun = std::ranges::find(seen.begun, one.name, &BegunCheckpoint::name);
+    return one.is_unproven && begun != seen.begun.end() && begun->has_others;
+  });
+  const auto end = seen.local.end();
+  const LocalCheckpoint& newest = told != end && told->is_unproven ? *told
+                                  : awaited != end                 ? *awaited
+                                                                   : seen.local.front();
   const std::string where = " is not on " + settings_.volume + ":" + settings_.to;
   if (!newest.incomplete.empty())
     return printable(newest.name) + where + ", as it is not complete: " + newest.incomplete;

@@ -39,8 +39,9 @@ tl::unexpected<Error> no_megatron(const config::Output& output, const PublishedC
 
 asio::awaitable<Result<std::shared_ptr<Job>>> WatchedOutput::send_newest() {
   const auto self = shared_from_this();  // a reload may drop this output meanwhile
-  auto seen = co_await look_into_folder();
+  auto seen = co_await look_until_settled();
   if (!seen) co_return fail(seen.error());
+  if (!seen->missing.empty()) co_return fail(Errc::NotFound, seen->missing);
   const LocalCheckpoint* newest = newest_complete(seen->local);
   if (newest == nullptr) co_return nothing_complete(settings_, seen->local);
   LocalCheckpoint next = *newest;

@@ -8,7 +8,6 @@
 #include <charconv>
 #include <filesystem>
 #include <iterator>
-#include <map>
 #include <utility>
 
 #include "base/clock.hpp"
@@ -18,6 +17,7 @@
 #include "daemon/workers/verbs/hold_volume.hpp"
 #include "daemon/workers/verbs/this_host.hpp"
 #include "daemon/workers/verbs/verbs.hpp"
+#include "daemon/workers/wire.hpp"
 #include "staging/files/space.hpp"
 #include "staging/outputs/begun_checkpoints.hpp"
 #include "staging/outputs/checkpoints.hpp"
@@ -26,6 +26,7 @@
 #include "staging/outputs/job_folder.hpp"
 #include "staging/outputs/pointer.hpp"
 #include "staging/outputs/published_copies.hpp"
+#include "staging/outputs/published_with.hpp"
 
 namespace spark::workers {
 namespace {
@@ -54,15 +55,6 @@ std::optional<std::int64_t> boot_ns() {
   const char* begin = text->data() + at + 7;
   if (std::from_chars(begin, text->data() + text->size(), seconds).ec != std::errc()) return std::nullopt;
   return seconds * 1'000'000'000;
-}
-
-std::map<std::string, std::int64_t> changes_in(const json::object& request, std::string_view key) {
-  std::map<std::string, std::int64_t> changes;
-  const json::object* object = get_object(request, key);
-  for (const auto& member : object == nullptr ? json::object() : *object) {
-    if (const auto changed = get_int(*object, member.key())) changes[std::string(member.key())] = *changed;
-  }
-  return changes;
 }
 
 // That this process has used of a core.
@@ -107,16 +99,17 @@ Result<json::object> scan_output_verb(const json::object& request, const Progres
   const std::filesystem::directory_iterator held(held_in, error);
   answer["holds"] = std::distance(begin(held), end(held));
   const auto begun_us = cpu_us();
-  const auto flushed = changes_in(request, "flushed");
+  const auto flushed = staging::states_from_json(request, "flushed");
   auto checkpoints = staging::list_checkpoints(path, completeness_of(request), SystemClock().wall(), kSettled,
-                                               changes_in(request, "unchanged"), flushed);
+                                               staging::states_from_json(request, "unchanged"), flushed);
   if (!checkpoints) return checkpoints.take_error();
   answer["cpu_us"] = cpu_us() - begun_us;  // without the flush, which waits for the drive
   if (checkpoints->empty()) answer["other"] = staging::misnamed_folder(path, completeness_of(request).rule);
   const auto known_boot_ns = get_int(request, "boot_ns");
   auto boot = boot_ns();
   if (boot && known_boot_ns) boot = std::min(*boot, *known_boot_ns);
-  if (staging::mark_unproven(*checkpoints, path, flushed, boot, changes_in(request, "unproven"))) {
+  if (staging::mark_unproven(*checkpoints, path, flushed, boot,
+                             staging::states_from_json(request, "unproven"))) {
     if (auto done = flush_file_system(path); !done) return done.take_error();
   }
   std::string best;
@@ -133,12 +126,14 @@ Result<json::object> scan_output_verb(const json::object& request, const Progres
   return answer;
 }
 
-// {"root", "mount", "mounted", "path", "rule", "uid", "check": [NAME]} → {"copies", "whole":
-// [staging::PublishedCopy], "begun": [staging::BegunCheckpoint], "unreadable": [staging::UnreadableCopy],
-// "unknown": [NAME], "volume_bytes", "latest", "cpu_us"}. "copies", the highest first: the copies that
-// stage-out published in that folder. "cpu_us": what the list took of a core. "unreadable", "unknown":
-// staging::NotListed. "begun": those of which only some hosts' shards are there. "whole": those of "check"
-// that lack nothing (check_whole). "latest": see pointer_in. Without "uid": as the folder's owner.
+// {"root", "mount", "mounted", "path", "rule", "uid", "check": [NAME], "local"} → {"copies", "whole":
+// [staging::PublishedCopy], "same": [NAME], "begun": [staging::BegunCheckpoint], "unreadable":
+// [staging::UnreadableCopy], "unknown": [NAME], "volume_bytes", "latest", "cpu_us"}. "copies", the highest
+// first: the copies that stage-out published in that folder. "cpu_us": what the list took of a core.
+// "unreadable", "unknown": staging::NotListed. "begun": those of which only some hosts' shards are there.
+// "whole": those of "check" that lack nothing (check_whole). "same": those of them that have what is in the
+// folder "local" under the same name (has_state_of). "latest": see pointer_in. Without "uid": as the folder's
+// owner.
 Result<json::object> list_published_verb(const json::object& request, const ProgressLine& /*progress*/) {
   const auto held = hold_volume(request, false);
   if (!held) return held.take_error();
@@ -152,11 +147,17 @@ Result<json::object> list_published_verb(const json::object& request, const Prog
   const auto copies = staging::published_checkpoints(folder, rule, &others);
   if (!copies && copies.error().kind != Errc::NotFound) return copies.take_error();
   const auto check = get_strings(request, "check");
+  const std::filesystem::path local = get_text(request, "local");
   std::vector<staging::PublishedCopy> whole;
+  std::vector<std::string> same;
   for (std::size_t i = 0; copies && i < copies->size(); ++i) {
     const staging::PublishedCopy& one = (*copies)[i];
     const bool is_asked = std::ranges::find(check, one.name) != check.end();
-    if (is_asked && staging::check_whole(folder, one)) whole.push_back(one);
+    if (!is_asked || !staging::check_whole(folder, one)) continue;
+    whole.push_back(one);
+    if (local.empty()) continue;
+    const auto is_same = staging::has_state_of({folder, one.name}, local / one.name, kNeverStopped);
+    if (is_same && *is_same) same.push_back(one.name);
   }
   for (staging::UnreadableCopy& one : others.unreadable) one.reason = printable(one.reason);
   const auto host = this_host();
@@ -166,6 +167,7 @@ Result<json::object> list_published_verb(const json::object& request, const Prog
   return json::object{{"copies", copies ? staging::rows_to_json(*copies) : json::array()},
                       {"begun", begun ? staging::rows_to_json(*begun) : json::array()},
                       {"whole", staging::rows_to_json(whole)},
+                      {"same", json::value_from(same)},
                       {"unreadable", staging::rows_to_json(others.unreadable)},
                       {"unknown", json::value_from(others.unknown)},
                       {"volume_bytes", space ? space->total : 0},
@@ -241,7 +243,7 @@ Result<json::object> tidy_output_verb(const json::object& request, const Progres
   if (const auto uid = become_owner_of(path); !uid) return uid.take_error();
   const auto sources = get_strings(request, "sources");
   std::vector<std::string> removed;
-  const auto all = staging::remove_checkpoints(path, changes_in(request, "remove"),
+  const auto all = staging::remove_checkpoints(path, staging::states_from_json(request, "remove"),
                                                {sources.begin(), sources.end()}, removed);
   json::object answer{{"removed", json::value_from(removed)}};
   if (!all) answer["failed"] = to_json(all.error());

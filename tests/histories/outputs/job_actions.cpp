@@ -103,8 +103,10 @@ void JobActions::touch(const Dice& dice) {
   if (kind == 1) {
     write_text(path / "README.md", "the best so far");
     what = "writes a README into " + name;
-    // The marker is then older than a file.
-    if (scene_.settings.complete == Complete::Marker) save.state = Save::State::Unclear;
+    // The marker is then older than a file. So may be any proof from before the host's last start: that is
+    // how a save looks that was interrupted since.
+    if (scene_.settings.complete == Complete::Marker || one.booted > save.done)
+      save.state = Save::State::Unclear;
   } else if (kind == 2) {
     (void)::chmod(path.c_str(), is_folder ? 0750 : 0640);
     what = "changes the mode of " + name;

@@ -142,7 +142,9 @@ void Oracles::check_deleted_here(const Machine& machine, const Before& before, c
       return scene_.broken(was_marked_unfinished(name) ? "deleted-unfinished" : "deleted-incomplete",
                            who + ", which is " + to_string(save->second.state));
     const auto copy = there.find(name);
-    const bool is_there = copy != there.end() && truth.is_complete(name, copy->second);
+    // Of several hosts, a complete one there may be of an earlier attempt, without this shard.
+    const bool is_there = copy != there.end() && truth.is_complete(name, copy->second) &&
+                          (scene_.settings.nodes <= 1 || std::ranges::includes(copy->second, content));
     const auto highest = truth.highest_in(there, form_in_short(name));
     const bool is_superseded = highest && truth.step_of(*highest) > save->second.step &&
                                !truth.is_after(save->second, *highest) &&

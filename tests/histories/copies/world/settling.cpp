@@ -64,9 +64,23 @@ void CopiesWorld::end_troubles() {
   scene_.trouble_now();
   scene_.trouble.is_state_full = scene_.trouble.is_drive_full = false;
   scene_.trouble.is_catalog_damaged = scene_.trouble.is_catalog_locked = false;
-  while (!uses_.all().empty()) uses_.end(0);
+  end_jobs();
   scene_.config.cache.capacity.bytes = 0;
   daemon_->datasets().config_changed();
+}
+
+// With what they hold: a lease for a time may last for an hour, in which its copy is not evicted. Its user
+// sees it in `ls`, and releases it.
+void CopiesWorld::end_jobs() {
+  while (!uses_.all().empty()) uses_.end(0);
+  datasets::Leases& leases = daemon_->datasets().leases();
+  std::vector<std::string> timed;
+  for (const auto& [id, lease] : leases.all())
+    if (lease.is_staged() && lease.expires && !lease.is_soft) timed.push_back(id);
+  for (const std::string& id : timed) {
+    scene_.tell("a user releases the lease on " + leases.all().at(id).dataset);
+    (void)leases.release(id);
+  }
 }
 
 bool CopiesWorld::finish_requests(const char* doing) {
@@ -106,6 +120,8 @@ std::optional<Violation> CopiesWorld::settle() {
   uses_.check();
   if (requests_.running() > 0)
     scene_.violate("never-ends", "ten minutes after all troubles: " + requests_.names());
+  end_jobs();  // that have begun since
+  scene_.time.run_for(std::chrono::minutes(1));
   if (!scene_.violation) check_list();
   for (const auto& [name, source] : scene_.sources) {
     if (scene_.violation) break;

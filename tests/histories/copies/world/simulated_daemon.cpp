@@ -13,6 +13,8 @@ SimulatedDaemon::SimulatedDaemon(Scene& scene)
       jobs_(context_->get_executor(), scene.time) {
   simulated().daemon = process_.pid();
   scene_.time.attach(*context_);
+  datasets::Timings timings;
+  timings.upkeep *= 2;  // each look of an idle daemon is a worker: a third of them all
   datasets::Context parts{context_->get_executor(),
                           runner_,
                           scene_.time,
@@ -20,7 +22,7 @@ SimulatedDaemon::SimulatedDaemon(Scene& scene)
                           [this]() -> const config::Config& { return scene_.config; },
                           [this](const config::Dataset& dataset) { return find_source(dataset); },
                           [](const config::Dataset& /*dataset*/) { return false; },
-                          {}};
+                          timings};
   datasets_.emplace(std::move(parts), jobs_);
   launch(context_->get_executor(), "datasets", datasets_->start());
 }

@@ -25,7 +25,9 @@ Use& Uses::begin(const std::string& dataset, const fs::path& path) {
     if (!entry.is_regular_file(error)) continue;
     const std::string name = entry.path().lexically_relative(path);
     use.files[name] = inode_of(entry.path());
-    use.bytes[name] = bytes_of(entry.path());
+    // The same bit may flip again: the file is right then, which is no change by the product.
+    const Damage* damage = scene_.rot.of(use.files.at(name));
+    use.bytes[name] = damage == nullptr ? bytes_of(entry.path()) : damage->right;
   }
   return uses_.emplace_back(std::move(use));
 }

@@ -36,6 +36,7 @@ class CopiesWorld final : public World {
  private:
   // settling.cpp
   void end_troubles();
+  void end_jobs();
   void stage_and_verify(const std::string& dataset);
   bool finish_requests(const char* doing);
   void check_list();

@@ -234,6 +234,14 @@ TEST(ConfigErrors, TwoVolumesCannotShareOrNestMountPoints) {
           HasSubstr("'/mnt/x/c' and '/mnt/x' of volume 'a'")));
 }
 
+TEST(ConfigErrors, TwoVolumesCannotShareARecord) {
+  const std::string yaml =
+      "version: 1\nvolumes:\n  a: {nfs: 'h:/a', mount: /mnt/a}\n  a.b: {nfs: 'h:/b', mount: /mnt/b}\n"
+      "  a.held: {nfs: 'h:/c', mount: /mnt/c}\n";
+  EXPECT_THAT(problems_of(yaml), ElementsAre(HasSubstr("c.yaml:5:3: volumes.a.held: one of its files in the "
+                                                       "state folder would be volume 'a's as well")));
+}
+
 TEST(ConfigErrors, AllErrorsAreReportedInTheFilesOrder) {
   const std::string yaml =
       "datasets:\n  d: {volume: nowhere, path: ..}\nvolumes:\n  v:\n    target: t\n    mont: /mnt/v\n"

@@ -160,6 +160,18 @@ TEST_F(PatienceTest, AServedCopyIsHeldAndNotServedIfItIsGone) {
   EXPECT_EQ(kind_of(job), "unavailable");
 }
 
+TEST_F(PatienceTest, ACopyThatIsGoneFromTheCacheIsStagedAgain) {
+  lease_of_job(1);
+  start();
+  worker.on("lease", R"(if grep -q '"op":"serve"'; then
+      echo '{"error": {"kind": "not_found", "what": "it is gone", "hint": ""}}'
+    else echo '{"result": {}}'; fi)");
+  const auto job = ask_for_job();
+  ASSERT_TRUE(ends(job));
+  EXPECT_EQ(kind_of(job), "done");
+  EXPECT_EQ(worker.calls("stage"), 1);
+}
+
 TEST_F(PatienceTest, AProcessAndItsDescendantsAreServedTheCopyThatItHolds) {
   Lease lease;
   lease.process = staging::process_with(::getpid());

@@ -282,6 +282,20 @@ TEST_F(KnownCheckpointsTest, AShardThatWasSavedAgainBeforeItIsPublishedIsNotSent
   EXPECT_THAT(known.sent(), ElementsAre(Pair("step-2", 20)));
 }
 
+// The job went back to an earlier step, and what is on the volume is of its first attempt.
+TEST_F(KnownCheckpointsTest, AShardThatKeepLocalDeletedAndTheJobSavedAgainIsNotSent) {
+  done(known.load());
+  known.mark_sent("step-2", 20);
+  const std::vector<PublishedCheckpoint> published{{"step-3", 30}, {"step-2", 20}};
+  output.nodes = 2;
+  remember({checkpoint("step-3", 30, 31)}, &published);
+  remember({checkpoint("step-3", 30, 31), checkpoint("step-2", 40, 41)}, &published);
+  EXPECT_THAT(known.sent(), ElementsAre(Pair("step-2", 20), Pair("step-3", 30)));
+  const std::vector<PublishedCheckpoint> pruned{published[0]};
+  remember({checkpoint("step-3", 30, 31)}, &pruned);
+  EXPECT_THAT(known.sent(), ElementsAre(Pair("step-3", 30)));
+}
+
 TEST_F(KnownCheckpointsTest, ARenamedFolderThatHasLostFilesIsNotComplete) {
   output.complete = config::Complete::Rename;
   done(known.load());

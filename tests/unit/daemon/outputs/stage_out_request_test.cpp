@@ -23,6 +23,21 @@ TEST(StageOutRequest, ARecordedRequestKeepsItsLimits) {
   EXPECT_TRUE(read->is_same(limited));
 }
 
+// The one of an earlier daemon may have a held source.
+TEST(StageOutRequest, OfAnOutputIsTheSameForTheSameStateWhereverItsSourceIs) {
+  StageOutRequest one;
+  one.source = "/out/step-1";
+  StageOutRequest held = one;
+  held.source = "/.out.spark-held/step-1";
+  EXPECT_FALSE(held.is_same(one)) << "a person's";
+  one.rule = held.rule = "rename";
+  EXPECT_FALSE(held.is_same(one)) << "its state is not known";
+  one.written = held.written = 7;
+  EXPECT_TRUE(held.is_same(one));
+  held.written = 8;
+  EXPECT_FALSE(held.is_same(one)) << "it was saved again";
+}
+
 TEST(StageOutRequest, ARecordedRequestIsForTheStateOfTheSourceThatWasFoundComplete) {
   StageOutRequest found = request_to_send();
   found.written = 21;

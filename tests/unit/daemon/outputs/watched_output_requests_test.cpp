@@ -219,5 +219,21 @@ TEST_F(LatestCheckpoint, IsTheOneOfTheHighestStepWhateverTheTimes) {
   EXPECT_EQ(answer(), R"({"name":"step-2","local":"/out/step-2"})");
 }
 
+TEST_F(WatchedOutputTest, AnUnprovenCheckpointThatOtherHostsWaitForIsTold) {
+  settings.outputs["run7"].nodes = 2;
+  worker.on(
+      "scan-output",
+      R"(echo '{"result": {"uid": 1000, "checkpoints": [{"name": "step-3", "mtime_ns": 30, "written": 31,
+       "bytes": 5, "incomplete": ""}, {"name": "step-2", "mtime_ns": 20, "written": 21, "bytes": 5,
+       "incomplete": "a clock was set", "is_unproven": true}]}}' | tr -d '\n'; echo)");
+  worker.on("list-published", R"(echo '{"result": {"copies": [{"name": "step-3", "mtime_ns": 30}], "begun": [
+       {"name": "step-2", "own_written": 0, "has_others": true}]}}' | tr -d '\n'; echo)");
+  watches->apply(settings);
+  EXPECT_TRUE(run_until(context, [&] {
+    return watches->find("run7")->facts().unsent ==
+           "step-2 is not on checkpoints:run7, as it is not complete: a clock was set";
+  }));
+}
+
 }  // namespace
 }  // namespace spark::outputs

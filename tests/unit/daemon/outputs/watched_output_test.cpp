@@ -209,6 +209,29 @@ TEST_F(WatchedOutputTest, NothingIsRemovedUnlessTheCopyThatItDependsOnIsWhole) {
   EXPECT_EQ(worker.calls("tidy-output"), 0);
 }
 
+// The published one may be of an earlier attempt of the job.
+TEST_F(WatchedOutputTest, AShardIsRemovedOnlyIfThatVeryShardIsPublished) {
+  settings.outputs["run7"].keep_local = 1;
+  settings.outputs["run7"].nodes = 2;
+  const std::string both = R"([{"name": "step-3", "mtime_ns": 30}, {"name": "step-2", "mtime_ns": 20}])";
+  const auto listed = [&](const std::string& same) {
+    worker.on("list-published", note_request("lists.log") + R"(echo '{"result": {"copies": )" + both +
+                                    R"(, "whole": )" + both + R"(, "same": )" + same + "}}'");
+  };
+  worker.on("scan-output", kTwoThere);
+  listed("[]");
+  asio::co_spawn(context, outs->start(), asio::detached);
+  watches->apply(settings);
+  ASSERT_TRUE(run_until(context,
+                        [&] { return text_of("lists.log").find(R"("local":"/out")") != std::string::npos; }));
+  ASSERT_TRUE(calls("scan-output", worker.calls("scan-output") + 3));
+  EXPECT_EQ(worker.calls("tidy-output"), 0);
+  listed(R"(["step-2"])");
+  settings.outputs["run7"].keep = 5;
+  watches->apply(settings);
+  EXPECT_TRUE(calls("tidy-output", 1));
+}
+
 TEST_F(WatchedOutputTest, ARemovalThatFailsIsShownAndNotRepeatedAtEachCheck) {
   settings.outputs["run7"].keep_local = 1;
   worker.on("scan-output", kTwoThere);

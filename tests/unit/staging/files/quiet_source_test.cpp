@@ -57,7 +57,7 @@ TEST_F(QuietSourceTest, ASourceWithAReplacedFileIsNotPublished) {
 }
 
 TEST_F(QuietSourceTest, ASourceThatChangedSinceItWasFoundCompleteReplacesNoEarlierCopy) {
-  options_.complete_state = totals_of(source_).changed_ns;
+  options_.complete_state = totals_of(source_).written;
   ASSERT_OK(copy_while([] {}));
   // An explicit time, since a change within the same tick of the clock may leave all times as they are.
   write_text(source_ / "small", "torn");
@@ -66,7 +66,7 @@ TEST_F(QuietSourceTest, ASourceThatChangedSinceItWasFoundCompleteReplacesNoEarli
   const auto report = copy_while([] {});
   EXPECT_KIND(report, Errc::Mismatch);
   EXPECT_EQ(read_text(copy_ / "small"), "x");
-  options_.complete_state = totals_of(source_).changed_ns;
+  options_.complete_state = totals_of(source_).written;
   ASSERT_OK(copy_while([] {}));
   EXPECT_EQ(read_text(copy_ / "small"), "torn") << "complete again";
 }

@@ -48,7 +48,7 @@ class Checkpoints : public testing::Test {
     std::map<std::string, std::int64_t> changes;
     for (const std::string& name : names) changes[name] = 0;
     for (const Checkpoint& one : settled(Rule::Rename)) {
-      if (changes.contains(one.name)) changes[one.name] = one.changed_ns;
+      if (changes.contains(one.name)) changes[one.name] = one.written;
     }
     return changes;
   }

@@ -80,6 +80,17 @@ TEST_F(Checkpoints, OtherPermissionsAreNoWrite) {
   EXPECT_EQ(settled(Rule::Rename)[0].written, before.written);
 }
 
+// It would count as unproven after a restart of the host.
+TEST_F(Checkpoints, ATouchOfAFolderIsNoWriteAndAFileThatIsAddedIsOne) {
+  file("step-1/part/model");
+  const auto before = settled(Rule::Rename)[0];
+  for (const char* folder : {"step-1", "step-1/part"})
+    std::filesystem::last_write_time(out_ / folder, std::filesystem::file_time_type::clock::now());
+  EXPECT_EQ(settled(Rule::Rename)[0].written, before.written);
+  std::filesystem::create_directory(out_ / "step-1/more");
+  EXPECT_NE(settled(Rule::Rename)[0].written, before.written);
+}
+
 // As by a clock that was set back: the newest time stays the same.
 TEST_F(Checkpoints, AFileThatIsWrittenAgainWithAnOlderTimeMakesAnotherState) {
   written(5, "step-1/model"), written(6, "step-1/DONE");

@@ -1,6 +1,8 @@
 #include "staging/outputs/shards.hpp"
 
+#include <chrono>
 #include <limits>
+#include <thread>
 
 #include "staging/outputs/begun_join.hpp"
 #include "staging/outputs/published_copies.hpp"
@@ -53,6 +55,22 @@ TEST_F(Shards, TheLastHostPublishesAllFilesWithAManifest) {
   EXPECT_EQ(verified->files, 3u);
   EXPECT_FALSE(std::filesystem::exists(checkpoint_.shards()));
   EXPECT_FALSE(std::filesystem::exists(folder_ / "volume/.step-1.spark-partial"));
+}
+
+// The other host ends at the same time: it still has the lock of its copy, or of its own look.
+TEST_F(Shards, HostsThatEndTogetherDoNotLeaveTheJoinToEachOther) {
+  save_and_send("a");
+  save_and_send("bb");
+  auto others = lock_shards(checkpoint_.shards(), Holders::Many);
+  ASSERT_OK(others);
+  std::thread other([&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    others->reset();
+  });
+  const auto joined = join_shards(checkpoint_, 2);
+  other.join();
+  ASSERT_OK(joined);
+  EXPECT_TRUE(joined->is_published);
 }
 
 TEST_F(Shards, DifferentFilesOfOneNameAreRefusedWithTheirHosts) {
@@ -162,6 +180,22 @@ TEST_F(Shards, AHostFindsItsShardsInThePublishedCheckpoint) {
   EXPECT_TRUE(is_published_with("bb"));
   save("bb", "ranks/more.bin", "more");
   EXPECT_FALSE(is_published_with("bb"));
+}
+
+TEST_F(Shards, AShardThatIsOnlyAnotherFileToTheKernelHasTheStateThatIsPublished) {
+  save_and_send("a");
+  save_and_send("bb");
+  ASSERT_OK(join_shards(checkpoint_, 2));
+  const auto is_there = [&] {
+    const auto answer = has_state_of(checkpoint_, source_of("a"), stop_);
+    return answer && *answer;
+  };
+  EXPECT_TRUE(is_there());
+  std::filesystem::permissions(source_of("a") / "ranks/a.bin", std::filesystem::perms::owner_read);
+  EXPECT_TRUE(is_there());
+  std::filesystem::remove(source_of("a") / "ranks/a.bin");
+  save("a", "ranks/a.bin", noise(100'000, 3));
+  EXPECT_FALSE(is_there()) << "it was saved again";
 }
 
 TEST_F(Shards, ShardsOfAnOlderIncompleteCheckpointAreDeleted) {

@@ -122,6 +122,20 @@ TEST_F(LeasesTest, StagingFailsIfItsGenerationIsGoneBeforeItIsLeased) {
   EXPECT_EQ(held(), 0u);
 }
 
+// As when its worker was killed: a restarted daemon has only what was written.
+TEST_F(LeasesTest, ALeaseThatCouldNotBeWrittenIsWrittenAgain) {
+  worker.on("lease",
+            note_request("leases.log") +
+                R"(case $request in *'"op":"add"'*) [ -e killed ] || { : > killed; kill -9 $$; };; esac
+                         echo '{"result": {"leases": []}}')");
+  start();
+  const auto job = stage(std::chrono::hours(1));
+  ASSERT_TRUE(ends(job));
+  EXPECT_EQ(kind_of(job), "done");
+  const std::string asked = text_of("leases.log");
+  EXPECT_NE(asked.find(R"("op":"add")"), asked.rfind(R"("op":"add")"));
+}
+
 TEST_F(LeasesTest, AFailedRequestReleasesItsLeases) {
   worker.on("stage", std::string("if grep -q '\"models\",\"path\"'; then ") +
                          R"(echo '{"error": {"kind": "no_space", "what": "too large", "hint": ""}}')" +

@@ -1,0 +1,57 @@
+// doctor's findings about manual setups.
+#include "tests/support/host_by_hand.hpp"
+#include "tests/unit/doctor/fixture.hpp"
+
+namespace spark::doctor {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Not;
+
+class ManualSetup : public Doctor {
+ protected:
+  void unit(const std::string& text) {
+    fake.files.write("etc/systemd/system/c.service", "[Service]\n" + text);
+  }
+};
+
+TEST_F(ManualSetup, AUnitThatTriesAgainAndNeverGivesUpIsFine) {
+  const std::string text = "Restart=on-failure\nExecStart=nvme connect -t tcp -n a -a 10.0.0.5";
+  unit(text + " --ctrl-loss-tmo=-1");
+  EXPECT_THAT(found("unit"), IsEmpty());
+  unit(text);
+  expect("unit", {"c.service connects by hand |", "the kernel gives up"});
+}
+
+TEST_F(ManualSetup, ALineThatIsNotMountedAtBootDoesNotStopIt) {
+  test::connect_by_hand(fake.files, "nvme1", "nvme1n1", "raid5-data", "2f7c");
+  for (const char* option : {"noauto", "x-systemd.automount"}) {
+    fake.files.write("etc/fstab", "UUID=2f7c /mnt/a ext4 rw,_netdev," + std::string(option) + " 0 0");
+    expect("fstab", {"mounts read-write"});
+    EXPECT_THAT(found("fstab").front(), Not(HasSubstr("nofail")));
+  }
+}
+
+TEST_F(ManualSetup, ALineByUuidIsReportedWhileItsTargetIsAway) {
+  for (const char* source : {"UUID=2f7c", "LABEL=data", "/dev/disk/by-id/nvme-uuid.2f7c"}) {
+    fake.files.write("etc/fstab", std::string(source) + " /mnt/a ext4 rw,_netdev 0 2");
+    expect("fstab", {"mounts read-write", "stops the boot", "asks for fsck"});
+  }
+}
+
+TEST_F(ManualSetup, ALineWithASlashAtTheEndOfItsMountPointIsFound) {
+  fake.files.write("etc/fstab", "UUID=1 /mnt/datasets/ ext4 ro,nofail,_netdev 0 0");
+  expect("fstab", {"mounts the device of volume datasets"});
+}
+
+TEST_F(ManualSetup, ALocalDriveByUuidIsLeftAlone) {
+  std::filesystem::create_directories(fake.files.root() / "dev/disk/by-uuid");
+  std::filesystem::create_symlink("../../sda1", fake.files.root() / "dev/disk/by-uuid/abcd");
+  fake.files.write("sys/class/block/sda1/size", "1000");
+  fake.files.write("etc/fstab", "UUID=abcd /mnt/a ext4 rw,_netdev 0 2");
+  EXPECT_THAT(found("fstab"), IsEmpty());
+}
+
+}  // namespace
+}  // namespace spark::doctor
