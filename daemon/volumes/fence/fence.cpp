@@ -49,10 +49,12 @@ Duration longest_late_writes(const VolumeContext& volume, bool is_same_id) {
   return is_same_id ? std::max<Duration>(keep_alives, 3 * volume.timings.probe) : keep_alives;
 }
 
-// False: nothing is recorded of this mount.
+// False: nothing is recorded of this mount of this file system.
 bool recall_held(const VolumeContext& volume, CheckedMount& found) {
   const json::object record = volume.seams.store.saved(Record::Held);
-  if (get_string(record, "mount") != found.mount.text()) return false;
+  const bool is_its = get_string(record, "mount") == found.mount.text() &&
+                      get_string(record, "uuid").value_or(found.uuid) == found.uuid;
+  if (!is_its) return false;
   found.held_stamp = static_cast<std::uint64_t>(get_int(record, "stamp").value_or(0));
   found.held_mounts = static_cast<std::uint64_t>(get_int(record, "mounts").value_or(0));
   return true;
@@ -80,19 +82,20 @@ asio::awaitable<Result<ReservationState>> Fence::ask_namespace(ReservationAct ac
 }
 
 // The target forgot the reservation while this host had the file system mounted for writing, as nvmet does
-// when a namespace is disabled briefly: the dead mount is still there, and no other host has mounted it
-// since.
+// when a namespace is disabled briefly: the dead mount is still there, of this very file system, and no other
+// host has mounted it since.
 bool Fence::is_forgotten_hold(const ReservationState& holding, const mounts::Superblock& superblock) {
   if (holding.hold != Hold::Free || !holding.restarted || volume_.look_at_mount() != Place::Dead)
     return false;
   CheckedMountPtr mount = volume_.checked;
   if (!mount) {  // of an earlier daemon
     CheckedMount found(*volume_.look_at_standing().own);
+    found.uuid = superblock.uuid;
     found.is_writer = recall_held(volume_, found);
     mount = std::make_shared<CheckedMount>(std::move(found));
   }
-  return mount->is_writer && mount->fence_lost.empty() && mount->held_stamp != 0 &&
-         !was_mounted_elsewhere(*mount, superblock.stamp, superblock.mounts);
+  return mount->is_writer && mount->uuid == superblock.uuid && mount->fence_lost.empty() &&
+         mount->held_stamp != 0 && !was_mounted_elsewhere(*mount, superblock.stamp, superblock.mounts);
 }
 
 // Checks that no other host holds it or has it open for writing. If its writer did not close it, one of these

@@ -84,6 +84,7 @@ asio::awaitable<void> Fence::note_held(CheckedMountPtr mount, ProbeAnswer answer
   mount->held_at_wall = volume_.clock.wall();
   if ((!is_new && mount->is_held_recorded) || !is_ours || mount->has_mmp) co_return;
   json::object record{{"mount", mount->mount.text()},
+                      {"uuid", mount->uuid},
                       {"stamp", static_cast<std::int64_t>(answer.stamp)},
                       {"mounts", static_cast<std::int64_t>(answer.mounts)}};
   const auto saved = co_await volume_.seams.store.save(Record::Held, std::move(record));

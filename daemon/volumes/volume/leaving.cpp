@@ -1,5 +1,6 @@
 // How a volume leaves this host, and how it applies a new configuration.
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 #include "base/text.hpp"
@@ -38,21 +39,26 @@ Error stays_mounted(const VolumeContext& volume, Link link) {
 
 // A flush and an unmount can't be called back from the kernel: when the link is back they write, whatever
 // another host has written by then, and to whatever disk is there. The link may be down for a moment, or have
-// been down until a moment ago; and a read that queued behind a flush ends a moment later than it. A flush
-// may begin while only other requests are known to be answered: `then_flushes`.
+// been down until a moment ago, and then the device has its time from there; and a read that queued behind a
+// flush ends a moment later than it. A flush may begin while only other requests are known to be answered:
+// `then_flushes`.
 asio::awaitable<Result<>> look_before_writing(VolumeContext& volume, Paths& paths, Health& health,
                                               Fence& fence, NvmeAttachment& nvme, bool then_flushes) {
-  const SteadyTime end = volume.clock.steady() + volume.timings.probe;
+  const SteadyTime begun = volume.clock.steady();
+  std::optional<SteadyTime> live_since;
   for (;;) {
     const Standing standing = volume.look_at_standing();
     const Link link = paths.look();
+    live_since =
+        link == Link::Live ? live_since.value_or(volume.clock.steady()) : std::optional<SteadyTime>();
     if (standing.place != Place::Ours || mounts::is_read_only(*standing.top) || link == Link::Gone)
       co_return Result<>{};
     Result<> known;
     if (link == Link::Live) known = co_await nvme.check_before_leaving();
     if (!known && known.error().kind == Errc::Refused) co_return known;
-    if (link == Link::Live && known && co_await stop_if_lost(volume, health, fence)) co_return known;
-    if (volume.clock.steady() >= end || volume.stopped) {
+    const bool answers = co_await stop_if_lost(volume, health, fence);
+    if (link == Link::Live && known && answers) co_return known;
+    if (volume.clock.steady() - live_since.value_or(begun) >= volume.timings.probe || volume.stopped) {
       if (known && then_flushes && health.is_io_moving()) co_return known;
       Error stays = known ? stays_mounted(volume, link) : known.error();
       stays.hint = "try again when the target answers; " + hint_of_force(volume.settings);
@@ -66,7 +72,7 @@ asio::awaitable<Result<>> look_before_writing(VolumeContext& volume, Paths& path
 // Meanwhile programs may still use it. Ends early, while the flush goes on, if an operator asks it up, or if
 // the device has been silent for too long.
 asio::awaitable<Result<>> flush(VolumeContext& volume, Paths& paths, Health& health, Fence& fence,
-                                OwnMount mount) {
+                                NvmeAttachment& nvme, OwnMount mount) {
   const auto outcome = start_flush(volume, std::move(mount), [&volume] { volume.wake(); });
   const Duration period = std::max(volume.timings.probe, volume.timings.watch);
   SteadyTime moved_at = volume.clock.steady();
@@ -83,6 +89,10 @@ asio::awaitable<Result<>> flush(VolumeContext& volume, Paths& paths, Health& hea
                      "try again when the target answers");
     co_await paths.tend_once();
     if (!*outcome) (void)co_await stop_if_lost(volume, health, fence);
+    // A mount that adoption refuses has no record that its probe is compared with.
+    Result<> known;
+    if (!*outcome && paths.look() == Link::Live) known = co_await nvme.check_before_leaving();
+    if (!known && known.error().kind == Errc::Refused) co_return known;
   }
   co_return std::move(**outcome);
 }
@@ -108,7 +118,7 @@ asio::awaitable<Result<>> flush_before_leaving(VolumeContext& volume, Paths& pat
   if (!has_unwritten) co_return Result<>{};
   volume.set_state(State::Leaving, "its unwritten data is being written to " + volume.status.device +
                                        ", then it is unmounted");
-  auto flushed = co_await flush(volume, paths, health, fence, *standing.own);
+  auto flushed = co_await flush(volume, paths, health, fence, nvme, *standing.own);
   const Standing now = volume.look_at_standing();
   if (!now.own || *now.own != *standing.own) co_return Result<>{};  // another program unmounted it
   if (now.place == Place::Covered) co_return fail(covered(volume.settings, now));

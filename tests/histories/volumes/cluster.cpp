@@ -8,7 +8,8 @@ namespace spark::histories {
 namespace {
 
 constexpr Duration kObserved{5'000};
-constexpr std::chrono::minutes kTakesEffect{5};  // a new configuration
+constexpr Duration kSees{15'000}, kStarts{5'000};  // a daemon: a probe's period and deadline; its first probe
+constexpr std::chrono::minutes kTakesEffect{5};    // a new configuration
 constexpr Bytes kDiskBytes = 100 * kGiB;
 const WallTime kStart = WallTime(std::chrono::seconds(1'800'000'000));
 
@@ -192,7 +193,10 @@ void Cluster::pass(Duration duration) {
     const Duration part = std::min(duration, kObserved);
     time.run_for(part);
     duration -= part;
-    for (HostState& one : hosts) one.host->mounts.tick();
+    for (HostState& one : hosts) {
+      note_watched(one);
+      one.host->mounts.tick();
+    }
     observe();
     if (judge.first()) return;
   }
@@ -264,6 +268,27 @@ void Cluster::note_take(std::size_t index, const VolumeSettings& settings) {
   }
 }
 
+// Only a daemon notices that its volume was taken over; and the reservation stops its kernel only until the
+// other host gives it back. An operator takes over from a host that is gone for good.
+void Cluster::note_watched(HostState& state) {
+  NvmeDriver& driver = state.host->driver;
+  for (const SuperPtr& super : state.host->mounts.supers()) {
+    if (!super->was_taken) continue;
+    const bool is_good = driver.io(*super->head) == Io::Good;
+    const bool is_fact =
+        !driver.may_write(*super->head) || super->head->disk->fs.writer != super->base_writer;
+    if (!state.daemon || !is_good || !is_fact) {
+      super->seen_since.reset();
+    } else if (!super->seen_since) {
+      super->seen_since = time.steady();
+    }
+    const bool is_new = !state.daemon || time.steady() - state.daemon->started() < kStarts;
+    const bool was_seen = super->seen_since && time.steady() - *super->seen_since >= kSees;
+    super->was_seen = super->was_seen || was_seen;
+    super->is_unwatched = is_new && !super->was_seen;
+  }
+}
+
 // The daemon ends: the target may have carried them out.
 void Cluster::note_unfinished_takes(std::size_t index) {
   const HostState& state = hosts[index];
@@ -300,16 +325,18 @@ void Cluster::ended(std::size_t index, const Request& request) {
   on_end(index, request);
   HostState& state = hosts[index];
   if (request.volume.empty()) return;
-  if (request.has_overlapped) {
-    if (request.ask != Ask::Publish && request.ask != Ask::PublishThenWrite)
-      state.wishes[request.volume] = Wish::Unknown;
-  } else if (request.ask == Ask::Up || request.ask == Ask::Take) {
+  if (request.ask == Ask::Take) {
     const auto settings = std::ranges::find(state.volumes, request.volume, &VolumeSettings::name);
     // Another host may have mounted it since the request began.
     const bool holds = disk_of(*settings).holder() == state.host->driver.identity().id;
     // Without an answer, the target may still carry it out.
     const bool is_late = !*request.result && request.result->error().kind == Errc::TimedOut;
-    if ((*request.result || holds || is_late) && request.ask == Ask::Take) note_take(index, *settings);
+    if (*request.result || holds || is_late) note_take(index, *settings);
+  }
+  if (request.has_overlapped) {
+    if (request.ask != Ask::Publish && request.ask != Ask::PublishThenWrite)
+      state.wishes[request.volume] = Wish::Unknown;
+  } else if (request.ask == Ask::Up || request.ask == Ask::Take) {
     if (*request.result) state.wishes[request.volume] = Wish::Up;
   } else if (request.ask == Ask::Down) {
     state.wishes[request.volume] = *request.result ? Wish::Down : before_[index][request.volume];

@@ -77,6 +77,7 @@ class Cluster {
   void note_fences();
   void note_take(std::size_t index, const VolumeSettings& settings);
   void note_unfinished_takes(std::size_t index);
+  void note_watched(HostState& state);
   void check_alone(std::size_t index, const Super& opened);
   void ended(std::size_t index, const Request& request);
 

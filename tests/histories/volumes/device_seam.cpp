@@ -138,7 +138,9 @@ asio::awaitable<Result<>> HostDevice::flush(volumes::OwnMount mount) {
       ++super->head->completed;
       return Pause{super->take_flush(), true};
     }
-    (void)host.file_systems.flush(*super, Actor::Daemon);
+    // If a person has unmounted it meanwhile, its kernel writes the same.
+    const bool is_mounted = host.mounts.is_mounted(*super);
+    (void)host.file_systems.flush(*super, is_mounted ? Actor::Daemon : Actor::Fault);
     return Result<>();
   };
   Work<void> asked = std::move(work);

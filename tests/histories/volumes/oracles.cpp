@@ -28,9 +28,11 @@ std::string meant_uuid(const Facts& facts) {
   }
   const auto& pins = facts.state.host->state.pins;
   const auto pin = pins.find(facts.settings.name);
-  // A mount in progress still records the file system that the configuration named before.
-  const volumes::State now = facts.volume.status().state;
-  const bool is_mounting = now == volumes::State::Mounting || now == volumes::State::Recovering;
+  // A mount in progress, which may wait after a takeover, still records the file system that the
+  // configuration named before.
+  const volumes::Status& now = facts.volume.status();
+  const bool is_mounting = now.state == volumes::State::Mounting || now.state == volumes::State::Recovering ||
+                           now.reason == "waiting until the other host's last writes have ended";
   if (first.empty() && pin != pins.end() && !is_mounting) first = pin->second.uuid;
   return first;
 }

@@ -105,7 +105,8 @@ Wrote OpenFileSystems::write(Super& super, Actor by, const std::function<void(Fi
     shut_down(super, Actor::Fault, "multi-mount protection sees another host");
     return Wrote::Refused;
   }
-  const bool is_own_fault = !super.by_hand && !super.is_exempt && !fs.is_writer_by_hand;
+  const bool is_kernels = super.is_unwatched && by == Actor::Fault;
+  const bool is_own_fault = !super.by_hand && !super.is_exempt && !fs.is_writer_by_hand && !is_kernels;
   if (is_outdated && is_own_fault && !super.head->disk->is_unfenced && !super.is_in_call && !super.is_sending)
     scene_.judge.broken("outdated-mount-writes",
                         node_name_ + " writes to " + super.head->disk->name +

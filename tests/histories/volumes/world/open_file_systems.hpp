@@ -26,7 +26,11 @@ struct Super {
   bool by_hand = false;
   bool was_taken = false;  // an operator had its volume taken over by another host,
   bool is_exempt = false;  // and nothing but multi-mount protection stops its late writes
-  bool is_late = false;    // its unmount waits for the device
+  // was_taken, and no daemon there has been able to see it: only as long as the other host holds the
+  // reservation does anything stop this kernel.
+  bool is_unwatched = false, was_seen = false;
+  std::optional<SteadyTime> seen_since;  // a daemon there could see it
+  bool is_late = false;                  // its unmount waits for the device
   // A call waits in the kernel for the device, and nothing calls it back: a person's unmount of a frozen
   // mount; a remount that its worker began right after a look; or an unmount that the daemon began after one,
   // while the kernel took the link for live.

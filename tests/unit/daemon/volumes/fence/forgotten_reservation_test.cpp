@@ -1,4 +1,5 @@
 // A target that was restarted and forgot its reservations.
+#include "tests/support/run_on.hpp"
 #include "tests/unit/daemon/volumes/fence/fence_fixture.hpp"
 
 namespace spark::volumes {
@@ -21,6 +22,19 @@ TEST_F(FenceTest, AForgottenReservationIsNotReacquiredIfAnotherHostMountedTheFil
   world.reservations.restart();
   world.lose_device();
   ++world.superblock.mounts;
+  ASSERT_TRUE(becomes(State::Refused));
+  EXPECT_THAT(reason(), HasSubstr("has it open for writing, or died while it had"));
+  EXPECT_EQ(world.count("mount rw"), 1);
+}
+
+TEST_F(FenceTest, AForgottenReservationIsNotReacquiredWithTheDeadMountOfAnotherFileSystem) {
+  let_it_be_held_without_mmp();
+  settings.nvme->filesystem_uuid = "0000aaaa-1111-2222-3333-444444444444";
+  const auto set = await(context, volume->set_live(settings, target));
+  ASSERT_TRUE(set && *set);
+  world.superblock.uuid = settings.nvme->filesystem_uuid;  // another host's
+  world.reservations.restart();
+  world.lose_device();
   ASSERT_TRUE(becomes(State::Refused));
   EXPECT_THAT(reason(), HasSubstr("has it open for writing, or died while it had"));
   EXPECT_EQ(world.count("mount rw"), 1);
