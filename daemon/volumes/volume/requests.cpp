@@ -188,6 +188,11 @@ asio::awaitable<Result<>> Requests::record(Intent intent) {
   const bool is_recorded =
       intent.up || volume_.status.state == State::Down || (is_same && !intent_->is_released);
   if (is_same && is_recorded) co_return Result<>{};
+  // Its successor has read the intent already.
+  if (volume_.stopped)
+    co_return fail(Errc::Unavailable,
+                   "volume " + volume_.settings.name + " was replaced by a reload of the configuration",
+                   "ask again");
   if (is_same) intent = *intent_;
   intent.is_released = false;
   co_return co_await save(std::move(intent));

@@ -69,6 +69,16 @@ TEST_F(DownTest, AVolumeTakenDownStaysDownAcrossARestart) {
   EXPECT_TRUE(becomes(State::Ready));
 }
 
+TEST_F(DownTest, ARequestToAVolumeThatAReloadHasReplacedFailsAndRecordsNothing) {
+  start();
+  ASSERT_TRUE(becomes(State::Ready));
+  EXPECT_TRUE(ask_down());
+  volume->stop();
+  world.touched.clear();
+  EXPECT_EQ(ask_up().error().kind, Errc::Unavailable);
+  EXPECT_TRUE(world.touched.empty());
+}
+
 TEST_F(DownTest, AnUnfencedVolumeTakenDownIsNotMountedAfterARestart) {
   settings.access = config::Access::Exclusive;
   settings.fence = config::Fence::None;
