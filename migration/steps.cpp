@@ -66,7 +66,9 @@ std::string steps_text(const std::vector<Item>& items) {
       "# To move, with the jobs that use these volumes stopped:\n" + step("spark-stage config check");
   if (!changed.empty()) {
     const std::string kept = "/" + std::string(kKept);
-    text += step("mkdir -p " + kept) + step("cp -an --parents " + join(changed, " ") + " " + kept);
+    // Not over the copies of an earlier move.
+    text += step("mkdir -p " + kept.substr(0, kept.rfind('/')) + " && mkdir " + kept +
+                 " && cp -a --parents " + join(changed, " ") + " " + kept);
   }
   for (const std::string& mount : of_taken(items, [](const Item& item) { return item.mounted; }))
     text += step("umount " + quoted(mount));

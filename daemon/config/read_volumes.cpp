@@ -1,4 +1,6 @@
 #include <algorithm>
+#include <set>
+#include <string>
 
 #include "base/text.hpp"
 #include "daemon/config/mount_points.hpp"
@@ -130,14 +132,16 @@ void check_one_namespace(const Volume& volume, const Config& so_far, const std::
 }
 
 // A volume's records in the state folder are "NAME.json", "NAME.held.json" and so on.
-void check_records(const Member& member, const std::vector<Volume>& before, Problems& problems) {
+void check_records(const Member& member, const std::set<std::string>& before, Problems& problems) {
+  const std::string& name = member.key;
   for (const std::string record : {".history", ".intent", ".leaving", ".addresses", ".held"}) {
-    for (const Volume& other : before) {
-      if (other.name != member.key + record && member.key != other.name + record) continue;
-      problems.add(member.at, "volumes." + member.key +
+    const std::string shorter = name.ends_with(record) ? name.substr(0, name.size() - record.size()) : "";
+    for (const std::string& other : {name + record, shorter}) {
+      if (!before.contains(other)) continue;
+      problems.add(member.at, "volumes." + name +
                                   ": one of its files in the state folder would be "
                                   "volume '" +
-                                  other.name + "'s as well; rename one");
+                                  other + "'s as well; rename one");
     }
   }
 }
@@ -172,9 +176,11 @@ Volume read_volume(const Member& member, const Config& so_far, const VolumesBefo
 std::vector<Volume> read_volumes(const Node& node, const Config& so_far, Problems& problems) {
   check_names(node, "volumes", "volume", problems);
   std::vector<Volume> volumes;
+  std::set<std::string> names;
   MountPoints mount_points;
   for (const Member& member : node.members) {
-    check_records(member, volumes, problems);
+    check_records(member, names, problems);
+    names.insert(member.key);
     volumes.push_back(read_volume(member, so_far, {volumes, mount_points}, problems));
     mount_points.add(volumes.back());
   }

@@ -44,7 +44,7 @@ void check_writing(Catalog& catalog) {
   GenerationRow row;
   row.dataset = "n\xff";
   row.generation = 3;
-  if (!catalog.put(row)) return;
+  if (!catalog.exclusively([&] { return catalog.put(row); })) return;
   const auto rows = catalog.generations();
   if (!rows) return;
   int found = 0;
@@ -63,7 +63,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   if (const auto rows = catalog.generations()) {
     for (const GenerationRow& row : *rows) {
       static_cast<void>(catalog.touch(row.dataset, row.generation, row.last_used));
-      static_cast<void>(catalog.set_allocated(row, row.bytes));
+      static_cast<void>(catalog.set_allocated(row.dataset, row.generation, row.bytes));
       static_cast<void>(catalog.set_scrubbed(row.dataset, row.generation, row.last_used));
       static_cast<void>(DamageRecords(folder() / "data", catalog).of(row.dataset));
       static_cast<void>(catalog.begin_eviction({row}, row.staged_at));
