@@ -44,7 +44,9 @@ Result<> restore(const fs::path& copy, const fs::path& file, const std::string& 
   const auto text = read_file(copy, kLongestFile);
   if (!text) return fail(text.error());
   struct stat info {};
-  if (::stat(copy.c_str(), &info) != 0) return fail_errno(errno, "looking at " + copy.native());
+  // A copy has lost what the umask took.
+  if (::stat(file.c_str(), &info) != 0 && ::stat(copy.c_str(), &info) != 0)
+    return fail_errno(errno, "looking at " + copy.native());
   const auto current = read_file(file, kLongestFile);
   if (!current && current.error().kind != Errc::NotFound) return fail(current.error());
   if (current && *current != *text) {
