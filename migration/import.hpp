@@ -11,7 +11,7 @@
 namespace spark::host {
 
 // One thing of the manual setup, and what becomes of it. The comments and the closing steps of the file are
-// made from these alone, so that what was not taken over is neither unmounted nor removed.
+// made from these alone, so that nothing is unmounted or removed for an omitted entry.
 struct Item {
   std::string what = {};    // "volume data"
   std::string where = {};   // "/mnt/data", "10.0.0.5:4420"

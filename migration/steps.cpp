@@ -77,7 +77,8 @@ std::string steps_text(const std::vector<Item>& items) {
   if (!lines.empty()) text += step("sed -i '" + join(lines, "s/^/#/; ") + "s/^/#/' /etc/fstab");
   for (const Item& item : items) {
     if (!item.is_taken() || item.unit.empty()) continue;
-    text += step("systemctl disable " + quoted(item.unit) + " && rm " + quoted(item.unit_file)) +
+    text += step("systemctl disable " + quoted(item.unit) + " && mv " + quoted(item.unit_file) + " " +
+                 quoted("/" + std::string(kKept) + item.unit_file)) +
             "#     (do not stop it: stopping disconnects)\n";
   }
   text += step("systemctl daemon-reload && systemctl enable --now spark-staged") + step("spark-stage status");

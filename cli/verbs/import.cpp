@@ -92,7 +92,7 @@ void add_import(App& app) {
                          return import(context, *options);
                        });
   verb.option("--output", "FILE", options->output, "a new file instead of standard output");
-  verb.flag("--dry-run", options->is_dry_run, "a table of what is taken over, what is not, and why");
+  verb.flag("--dry-run", options->is_dry_run, "show the imported and the omitted entries, and why");
   verb.flag("--undo", options->undoes, "restore fstab and units from the steps' copies");
 }
 

@@ -198,7 +198,7 @@ Result<> CacheStore::enter(const ManifestHeader& header, std::uint64_t generatio
   row.staged_at = row.last_used = row.good_at = now();
   if (summary.good_at != 0)
     row.good_at = std::min(row.good_at, WallTime(std::chrono::seconds(summary.good_at)));
-  // All or nothing: on a full drive, what it shares would be counted twice for ever.
+  // One transaction: on a full drive, shared files would stay counted twice.
   const auto put_all = [&]() -> Result<> {
     auto put = catalog_->put(row, {header.source, header.file_system, summary.files > 0});
     for (const auto& [one, bytes] : origin.allocated)
