@@ -1,6 +1,7 @@
 #include "staging/copy/partial/removal.hpp"
 
 #include <fcntl.h>
+#include <sys/stat.h>
 
 #include <cerrno>
 #include <utility>
@@ -17,9 +18,22 @@ namespace {
 
 constexpr char kRemoved[] = ".spark-removed";
 
+// An NFS client may show a folder as it was a minute ago, or that it is not there, until the server is asked
+// for it. False: it is not there.
+bool ask_server_for(const std::filesystem::path& folder) {
+  struct statx info {};
+  const auto is_there = [&] {
+    return ::statx(AT_FDCWD, folder.c_str(), AT_STATX_FORCE_SYNC, STATX_BASIC_STATS, &info) == 0;
+  };
+  if (is_there()) return true;
+  const bool may_be_new = errno == ENOENT && folder.has_relative_path();
+  return may_be_new && ask_server_for(folder.parent_path()) && is_there();
+}
+
 }  // namespace
 
 Result<std::vector<std::string>> names_of(const std::filesystem::path& folder) {
+  ask_server_for(folder);
   UniqueFd fd(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!fd) return fail_errno(errno, "opening folder " + printable(folder.native()));
   return names_in(std::move(fd), printable(folder.native()));
