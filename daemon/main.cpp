@@ -107,7 +107,7 @@ int run_daemon(spark::ServiceOptions options, const DaemonOptions& how) {
   }
   const auto make_host = host_of(options, *config, is_simulated);
   if (!make_host) return complain(make_host.error());
-  close_state(options.state_dir);
+  if (!is_simulated) close_state(options.state_dir);
   boost::asio::io_context context(1);
   const spark::SystemClock clock;
   spark::SystemdNotifier notifier;

@@ -63,12 +63,12 @@ Destination CacheFolder::place(const std::string& dataset, std::uint64_t generat
 }
 
 Result<> CacheFolder::make() const {
-  for (const auto& folder : {path_, data()}) {
-    if (auto made = make_folder(folder, kEntered); !made) return made;
-    static_cast<void>(restrict_to(folder, kEntered));  // by earlier versions; a full drive still serves
-  }
-  for (const auto& folder : {partials(), trash()}) {
-    if (auto made = make_folder(folder, 0700); !made) return made;
+  const std::pair<std::filesystem::path, unsigned> folders[] = {
+      {path_, kEntered}, {data(), kEntered}, {partials(), 0700}, {trash(), 0700}};
+  for (const auto& [folder, mode] : folders) {
+    if (auto made = make_folder(folder, mode); !made) return made;
+    static_cast<void>(
+        restrict_to(folder, mode));  // earlier versions left some open; a full drive still serves
   }
   return {};
 }
