@@ -197,6 +197,7 @@ Result<std::shared_ptr<Job>> StageOuts::verify(std::string volume, std::string p
   const std::string name = volume + ":" + path;
   const auto place = context_.find_readable(volume);
   if (!place) return fail_with(place.error(), "verifying " + printable(name));
+  const uid_t uid = asker.uid;
   auto job = jobs_.create({"verify", {name}, std::move(asker)});
   workers::Cancellation cancellation;
   job->on_cancel = [cancellation]() mutable { cancellation.cancel(); };
@@ -204,6 +205,7 @@ Result<std::shared_ptr<Job>> StageOuts::verify(std::string volume, std::string p
   call.verb = "verify-output";
   call.subject = "volume " + printable(volume);
   call.request = {{"path", path}};
+  if (uid != 0) call.request["uid"] = uid;
   place->add_to(call.request);
   call.on_progress = [job, shown = printable(name)](json::object progress) {
     progress["dataset"] = shown;

@@ -126,6 +126,19 @@ Result<std::vector<PublishedCopy>> copies_in(const std::filesystem::path& folder
   return copies;
 }
 
+// Another user could put a manifest beside the copy, where both may write.
+bool is_of_owner(const Destination& destination) {
+  struct stat copy {
+  }, manifest{};
+  if (::lstat(destination.path().c_str(), &copy) != 0) return false;
+  for (const auto& path :
+       {destination.manifest(), destination.partial(), destination.partial() / "manifest"}) {
+    if (::lstat(path.c_str(), &manifest) != 0) continue;
+    if (manifest.st_uid != 0 && manifest.st_uid != copy.st_uid) return false;
+  }
+  return true;
+}
+
 }  // namespace
 
 Result<std::optional<ManifestReader>> manifest_of_published(const Destination& destination) {
@@ -248,13 +261,21 @@ Result<std::vector<RemovedCopy>> remove_older_copies(const std::filesystem::path
 }
 
 std::optional<std::string> published_hash(const Tree& tree, const StopFlag& stop) {
-  const auto destination = destination_of(tree.root());
-  if (!destination) return std::nullopt;
-  auto found = manifest_of_published(*destination);
+  const UniqueFd above(
+      ::openat(tree.folder.get(), tree.file.empty() ? ".." : ".", O_PATH | O_DIRECTORY | O_CLOEXEC));
+  const Destination destination{"/proc/self/fd/" + std::to_string(above.get()),
+                                std::filesystem::path(tree.root()).filename()};
+  if (!above || destination.name.empty() || !is_of_owner(destination)) return std::nullopt;
+  auto found = manifest_of_published(destination);
   if (!found || !*found) return std::nullopt;
   ManifestReader& manifest = **found;
   const auto differences = compare_metadata(tree, manifest, 1, stop, FileTimes::Ignored);
   if (!differences || !differences->empty() || !manifest.rewind()) return std::nullopt;
+  // Those bits are not copied everywhere, and the hash is of them too.
+  while (const auto entry = manifest.next()) {
+    if (entry->type == EntryType::File && (entry->mode & (S_ISUID | S_ISGID)) != 0) return std::nullopt;
+  }
+  if (!manifest.rewind()) return std::nullopt;
   const auto summary = summary_of(manifest);
   return summary ? std::optional(summary->hash) : std::nullopt;
 }

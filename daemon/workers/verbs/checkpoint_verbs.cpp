@@ -65,15 +65,6 @@ std::int64_t cpu_us() {
   return in_us(used.ru_utime) + in_us(used.ru_stime);
 }
 
-// The "uid" of the request; otherwise the owner of the folder, and this process's own user if there is none.
-Result<uid_t> user_of(const json::object& request, const std::filesystem::path& folder) {
-  if (const auto uid = get_int(request, "uid")) return static_cast<uid_t>(*uid);
-  struct stat info {};
-  if (::lstat(folder.c_str(), &info) == 0) return info.st_uid;
-  if (errno == ENOENT) return ::geteuid();
-  return fail_errno(errno, "looking at " + printable(folder.native()));
-}
-
 }  // namespace
 
 // {"path", "rule", "boot_ns", "flushed", "unchanged", "unproven": each {NAME: WRITTEN}} →
@@ -138,7 +129,7 @@ Result<json::object> list_published_verb(const json::object& request, const Prog
   const auto held = hold_volume(request, false);
   if (!held) return held.take_error();
   const auto folder = std::filesystem::path(get_text(request, "root")) / get_text(request, "path");
-  const auto uid = user_of(request, folder);
+  const auto uid = user_of(request, folder, *held);
   if (!uid) return uid.take_error();
   if (auto user = become_user(*uid); !user) return user.take_error();
   const auto rule = staging::completeness_named(get_text(request, "rule"));
