@@ -44,7 +44,7 @@ Result<> parse_numbers(const BenchFlags& given, bench::BenchOptions& options) {
     options.runtime = std::chrono::ceil<std::chrono::seconds>(*runtime);
   }
   if (!given.rate_limit.empty()) {
-    const auto rate = parse_rate(given.rate_limit);
+    const auto rate = parse_rate_with_unit(given.rate_limit);
     if (!rate) return fail_with(rate.error(), "--rate-limit");
     options.rate_limit = *rate;
   }

@@ -143,7 +143,7 @@ Result<> ask(Context& context, const BenchQuestion& question, bench::AskedFor& a
     return fail(Errc::Invalid, "--demand and --like both give the job's read rate", "give one of them");
   }
   if (!question.demand.empty()) {
-    const auto rate = parse_rate(question.demand);
+    const auto rate = parse_rate_with_unit(question.demand);
     if (!rate) return fail_with(rate.error(), "--demand");
     asked.demand = {static_cast<double>(*rate), "", bench::ReadOrder::Unknown, 0};
   }
