@@ -59,6 +59,7 @@ struct Fields<AskedFor> {
     using enum ReadOrder;
     v.choice("read_order", asked.demand.order, {Unknown, Sequential, Random});
     v("mean_file_bytes", asked.demand.mean_file);
+    v("demand_cautions", asked.demand.cautions);
     v("nodes", asked.nodes);
     v("cache_room_bytes", asked.cache_room);
     v("is_staged", asked.is_staged);

@@ -36,6 +36,7 @@ class Judge {
       }
       if (verdict_.sources.empty()) missing_.emplace_back("no path to stage from has valid results");
     }
+    add_cautions();
     add_memory_note();
     add_target_notes();
     verdict_.decision = decide(verdict_.question, verdict_.sources, verdict_.local_read);
@@ -208,6 +209,15 @@ class Judge {
       why.push_back(what + " was not measured");
     }
     return std::nullopt;
+  }
+
+  void add_cautions() {
+    verdict_.cautions = record_.asked.demand.cautions;
+    const PathRecord* local = find_path(record_, verdict_.local);
+    if (local != nullptr && local->storage.kind == PathKind::Memory)
+      verdict_.cautions.push_back(local->name +
+                                  " is in this host's memory, so its rates are not those of a drive, and a "
+                                  "dataset staged there takes memory from the job");
   }
 
   void add_memory_note() {

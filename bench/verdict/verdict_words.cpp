@@ -42,10 +42,11 @@ std::string hours_words(const Verdict& verdict, const Way& way) {
 std::string answer(const Verdict& verdict) {
   const Decision& decision = verdict.decision;
   const std::string epochs = epochs_text(verdict.question.epochs);
+  const std::string take = verdict.question.epochs == 1 ? " takes " : " take ";
   const std::string of = " of " + format_bytes(verdict.question.dataset);
   switch (decision.advice) {
     case Advice::StageFirst:
-      return "Stage first: " + epochs + of + " take " + hours_words(verdict, *decision.staged) + ", " +
+      return "Stage first: " + epochs + of + take + hours_words(verdict, *decision.staged) + ", " +
              time_text(decision.direct->seconds.value - decision.staged->seconds.value) + " less than " +
              way_text(*decision.direct) + ".";
     case Advice::TrainDirectly:
@@ -54,12 +55,12 @@ std::string answer(const Verdict& verdict) {
                time_text(decision.direct->seconds.value) + " for " + epochs + of +
                ": it can't be staged, the local drive has not enough space.";
       }
-      return "Train directly: " + epochs + of + " take " + time_text(decision.direct->seconds.value) + " " +
+      return "Train directly: " + epochs + of + take + time_text(decision.direct->seconds.value) + " " +
              way_text(*decision.direct) + ", " +
              time_text(decision.staged->seconds.value - decision.direct->seconds.value) + " less than " +
              way_text(*decision.staged) + ".";
     case Advice::NoClearDifference:
-      return "No clear difference: " + epochs + of + " take about " +
+      return "No clear difference: " + epochs + of + take + "about " +
              time_text(decision.staged->seconds.value) + " " + way_text(*decision.staged) + " and " +
              time_text(decision.direct->seconds.value) + " " + way_text(*decision.direct) +
              ", a difference within the uncertainty of the measurement.";
@@ -207,6 +208,7 @@ json::object object_of(const Source& source, const BreakEven& even, double deman
 
 std::vector<std::string> sentences_of(const Verdict& verdict) {
   std::vector<std::string> sentences = {answer(verdict)};
+  for (const std::string& caution : verdict.cautions) sentences.push_back("Caution: " + caution + ".");
   for (std::size_t i = 0; i < verdict.sources.size(); ++i) {
     const Source& source = verdict.sources[i];
     if (source.copy && verdict.local_read) {

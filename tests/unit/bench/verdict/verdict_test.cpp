@@ -26,6 +26,21 @@ TEST(Verdict, GivesTheDurationsAndTheEpochFromWhichStagingPays) {
                        "1.20)."));
 }
 
+TEST(Verdict, OneEpochTakesItsTime) {
+  Record record = worked_example();
+  record.asked.epochs = 1;
+  EXPECT_THAT(sentences_of(verdict_of(record)).front(), HasSubstr("1 epoch of 1.20 TB takes "));
+}
+
+TEST(Verdict, CautionsFollowTheAnswer) {
+  Record record = worked_example();
+  record.paths[1].storage.kind = PathKind::Memory;
+  record.asked.demand.cautions = {"the job maps its files"};
+  const auto sentences = sentences_of(verdict_of(record));
+  EXPECT_EQ(sentences[1], "Caution: the job maps its files.");
+  EXPECT_THAT(sentences[2], HasSubstr("Caution: local is in this host's memory"));
+}
+
 TEST(Verdict, NamesTheDemandAndAPathThatNeverPays) {
   Record record = worked_example();
   record.asked.demand = demand_like("8xresnet50").value();
