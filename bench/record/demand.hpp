@@ -21,6 +21,9 @@ struct Demand {
   std::vector<std::string> cautions = {};  // about its measurement, for the verdict
 };
 
+// "llama3-8b": the size of its checkpoint; 0: no such job.
+Bytes checkpoint_like(const std::string& job);
+
 // "unet3d", "resnet50-a100", "8xresnet50" (eight accelerators). Invalid names the nearest match.
 Result<Demand> demand_like(const std::string& job);
 

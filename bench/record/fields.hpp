@@ -47,7 +47,7 @@ struct Fields<IdleCpu> {
 
 template <>
 struct Fields<AskedFor> {
-  static constexpr std::size_t kMembers = 11;
+  static constexpr std::size_t kMembers = 12;
   static void visit(auto& asked, const auto& v) {
     v("dataset", asked.dataset);
     v("dataset_folder", asked.folder);
@@ -64,6 +64,7 @@ struct Fields<AskedFor> {
     v("cache_room_bytes", asked.cache_room);
     v("is_staged", asked.is_staged);
     v("target_memory_bytes", asked.target_memory);
+    v("checkpoint_bytes", asked.checkpoint);
     v("fleet_hosts", asked.fleet_hosts);
   }
 };

@@ -36,6 +36,7 @@ class Judge {
       }
       if (verdict_.sources.empty()) missing_.emplace_back("no path to stage from has valid results");
     }
+    time_checkpoints();
     add_cautions();
     add_memory_note();
     add_target_notes();
@@ -209,6 +210,19 @@ class Judge {
       why.push_back(what + " was not measured");
     }
     return std::nullopt;
+  }
+
+  void time_checkpoints() {
+    verdict_.checkpoint = record_.asked.checkpoint;
+    if (verdict_.checkpoint == 0) return;
+    for (const bool is_local : {true, false}) {
+      for (const PathRecord& path : record_.paths) {
+        const Summary summary = summarize(record_, path.name, "checkpoint");
+        if ((path.name == verdict_.local) != is_local || summary.rates.empty()) continue;
+        verdict_.checkpoint_seconds.emplace_back(
+            path.name, static_cast<double>(verdict_.checkpoint) / median(summary.rates));
+      }
+    }
   }
 
   void add_cautions() {
