@@ -52,7 +52,8 @@ TEST(Reach, AListeningPortIsReached) {
 }
 
 TEST(Reach, TellsThePacketSizeThatBothEndsAgreedUpon) {
-  const Listener local;
+  const LocalPort local;
+  ASSERT_EQ(::listen(local.fd.get(), 4), 0);
   const auto packet = negotiated_packet(local.portal, "", milliseconds(2000));
   ASSERT_TRUE(packet) << packet.error().message();
   EXPECT_GT(*packet, 1400u);
