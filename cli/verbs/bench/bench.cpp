@@ -152,6 +152,10 @@ Result<int> bench(Context& context, const BenchFlags& given) {
   }
   // Before anything is announced.
   if (const auto checked = bench::check_options(*options); !checked) return checked.take_error();
+  if (given.is_quick && options->asked.demand.bytes_per_second <= 0 && options->asked.checkpoint == 0)
+    tell(context,
+         "The job's read rate is not known, so this run gives rates and a break-even, but no advice: "
+         "measure it first with `spark-stage bench demand -- COMMAND`, or give --demand or --like.");
   context.catch_interrupts();
   if (given.is_in_step) return measure_in_step(context, std::move(*options));
   auto measured = measure(context, *options, given.hosts);
