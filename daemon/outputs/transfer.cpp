@@ -273,6 +273,7 @@ void Transfer::show_stalled(const std::string& reason) {
 
 void Transfer::show(json::object progress) {
   progress["dataset"] = printable(request_.destination());
+  if (shard_sent_ns_ > 0) progress["shard_sent"] = true;
   progress_ = std::move(progress);
   job_->set_progress(progress_);
 }
