@@ -134,8 +134,10 @@ asio::awaitable<void> StageOuts::run(TransferPtr transfer) {
   std::erase(transfers_, transfer);  // first, so that no later request joins it
   std::string id = transfer->request().id;
   co_await store_.forget(std::move(id));
-  HoldingFolder holding{std::filesystem::path(transfer->request().source).parent_path(), SIZE_MAX};
-  co_await held_.release(std::move(holding));
+  if (!transfer->request().rule.empty()) {  // of an output: a user's source is never held
+    HoldingFolder holding{std::filesystem::path(transfer->request().source).parent_path(), SIZE_MAX};
+    co_await held_.release(std::move(holding));
+  }
   count(sent);
   if (sent) {
     sent->insert_or_assign("name", printable(transfer->request().destination()));

@@ -216,10 +216,14 @@ std::optional<WholeCopy> check_whole(const std::filesystem::path& folder, const 
 }
 
 Result<std::vector<RemovedCopy>> remove_older_copies(const std::filesystem::path& folder, const Keep& keep,
-                                                     std::vector<std::string>* not_whole) {
+                                                     PruneNotes* notes) {
+  const auto goes_on = [&](const Result<>& done) {
+    if (!done && notes != nullptr && !notes->failure) notes->failure = done.error();
+    return done || notes != nullptr;
+  };
   // Otherwise a deleted copy would leave its manifest, and the copy that it replaced, in its partial folder.
   if (auto finished = finish_publishings(folder); !finished) return finished.take_error();
-  if (auto finished = finish_removals(folder); !finished) return finished.take_error();
+  if (auto finished = finish_removals(folder); !goes_on(finished)) return finished.take_error();
   const auto names = names_of(folder);
   if (!names) return names.take_error();
   if (auto removed = remove_stray_manifests(folder, *names); !removed) return removed.take_error();
@@ -245,14 +249,17 @@ Result<std::vector<RemovedCopy>> remove_older_copies(const std::filesystem::path
       if (whole && !is_same) ++above.saves;
       if (whole) {
         above.whole.push_back(std::move(*whole));
-      } else if (not_whole != nullptr) {
-        not_whole->push_back(copy.name);
+      } else if (notes != nullptr) {
+        notes->not_whole.push_back(copy.name);
       }
       continue;
     }
     const bool is_kept_always = step && keep.every > 0 && *step % keep.every == 0;
     if (is_kept_always || keep.spared.contains(copy.name) || copy.name == best) continue;
-    if (auto gone = remove_copy({folder, copy.name}, above.whole.front()); !gone) return gone.take_error();
+    Result<> gone = check_deletable(folder / copy.name);
+    if (gone) gone = remove_copy({folder, copy.name}, above.whole.front());
+    if (!gone && !goes_on(gone)) return gone.take_error();
+    if (!gone) continue;
     removed.push_back({copy.name, "keep is " + std::to_string(count) + ", and " +
                                       printable(above.whole.back().copy().name) +
                                       " and those above it are whole"});

@@ -228,6 +228,7 @@ asio::awaitable<void> WatchedOutput::note_end_of_sending(std::shared_ptr<Job> jo
   const auto progress = job->progress();
   const bool has_sent_shard = progress && get_bool(*progress, "shard_sent").value_or(false);
   const bool is_part = result != nullptr ? lacks_shards(*result) : has_sent_shard;
+  if (result != nullptr && !is_part) cleanup_.note_there(get_string(*result, "not_deleted").value_or(""));
   if (is_part) {
     known_.mark_shard_sent(sent.name, sent.written);
   } else if (result != nullptr) {

@@ -179,8 +179,8 @@ Result<json::object> prune_output_verb(const json::object& request, const Progre
   staging::Keep keep{number("keep"), number("keep_every"), {path.filename()}};
   keep.rule = staging::completeness_named(get_text(request, "rule"));
   for (std::string& name : get_strings(request, "spared")) keep.spared.insert(std::move(name));
-  std::vector<std::string> not_whole;
-  const auto gone = staging::remove_older_copies(opened->path, keep, &not_whole);
+  staging::PruneNotes notes;
+  const auto gone = staging::remove_older_copies(opened->path, keep, &notes);
   if (!gone) return gone.take_error();
   json::array removed;
   json::object because;
@@ -188,9 +188,11 @@ Result<json::object> prune_output_verb(const json::object& request, const Progre
     removed.emplace_back(printable(one.name));
     because[printable(one.name)] = one.because;
   }
-  return json::object{{"removed", std::move(removed)},
+  json::object answer{{"removed", std::move(removed)},
                       {"because", std::move(because)},
-                      {"not_whole", json::value_from(not_whole)}};
+                      {"not_whole", json::value_from(notes.not_whole)}};
+  if (notes.failure) answer["failed"] = to_json(*notes.failure);
+  return answer;
 }
 
 // {"root", "mount", "mounted", "path", "uid", "rule"} → {}: completes what was interrupted in the folder
@@ -217,7 +219,8 @@ Result<json::object> hold_source_verb(const json::object& request, const Progres
 // {"folder", "keep": [NAME]} → {}: see release_checkpoints. The job's own folder may be gone.
 Result<json::object> release_held_verb(const json::object& request, const ProgressLine& /*progress*/) {
   const std::string folder = get_text(request, "folder");
-  if (!folder.ends_with(staging::kHeldSuffix)) return fail(Errc::Invalid, "it holds no checkpoints");
+  const std::string name = std::filesystem::path(folder).filename();
+  if (!name.starts_with('.') || !name.ends_with(staging::kHeldSuffix)) return fail(Errc::Invalid, "it holds no checkpoints");
   const auto uid = become_owner_of(folder);
   if (!uid && uid.error().kind == Errc::NotFound) return json::object{};
   if (!uid) return uid.take_error();

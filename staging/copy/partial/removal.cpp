@@ -2,8 +2,10 @@
 
 #include <fcntl.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <cerrno>
+#include <optional>
 #include <utility>
 
 #include "base/file.hpp"
@@ -45,6 +47,27 @@ Result<std::string> rename_for_removal(const std::filesystem::path& folder, cons
   if (auto renamed = rename_to_new(folder / name, folder / away); !renamed) return renamed.take_error();
   if (auto flushed = flush_folder(folder); !flushed) return flushed.take_error();
   return away;
+}
+
+Result<> check_deletable(const std::filesystem::path& path) {
+  namespace fs = std::filesystem;
+  std::error_code error;
+  fs::recursive_directory_iterator entries;
+  const auto is_ours = [](const fs::path& folder) {
+    struct stat info {};
+    return ::lstat(folder.c_str(), &info) != 0 || !S_ISDIR(info.st_mode) || info.st_uid == ::geteuid() ||
+           ::faccessat(AT_FDCWD, folder.c_str(), W_OK | X_OK, AT_EACCESS) == 0;
+  };
+  std::optional<fs::path> others = is_ours(path) ? std::nullopt : std::optional(path);
+  if (!others && fs::is_directory(fs::symlink_status(path, error)))
+    entries = fs::recursive_directory_iterator(path, error);
+  for (; !others && !error && entries != end(entries); entries.increment(error))
+    if (!is_ours(entries->path())) others = entries->path();
+  if (error && error != std::errc::no_such_file_or_directory)
+    return fail_errno(error.value(), "reading " + printable(path.native()));
+  if (!others) return {};
+  return fail(Errc::Denied, printable(others->native()) + " is another user's, and this one may not empty it",
+              "run the job as the owner of its folder, or change the owner with `sudo chown -R`");
 }
 
 Result<> finish_removals(const std::filesystem::path& folder) {
