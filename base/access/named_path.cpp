@@ -22,6 +22,7 @@ namespace spark {
 namespace {
 
 constexpr unsigned kMostLinks = 40;  // as in the kernel
+constexpr uid_t kNobody = 65534;
 constexpr gid_t kNoGroup = 65534;
 
 struct User {
@@ -193,6 +194,13 @@ class Walk {
       if (users_.empty()) link_ = whole;
       users_.push_back(links_ == Links::OfRootAlone ? User{owner} : user_with(owner));
     }
+    // Whoever may rename in root's folder may have moved a link of root's there.
+    const bool is_of_root = info.st_uid == 0 && at_.info.st_uid == 0;
+    const mode_t by_others = at_.info.st_mode & (S_IWGRP | S_IWOTH);
+    if (::geteuid() == 0 && is_of_root && by_others != 0 && (at_.info.st_mode & S_ISVTX) == 0) {
+      if (users_.empty()) link_ = whole;
+      users_.push_back({kNobody, by_others == S_IWGRP ? at_.info.st_gid : kNoGroup});
+    }
     if (links_ == Links::OfRootAlone && !users_.empty()) return refuse(EACCES);
     std::array<char, PATH_MAX> text{};
     const ssize_t length = ::readlinkat(link, "", text.data(), text.size());
@@ -226,8 +234,9 @@ class Walk {
   Result<> refuse(int number) const {
     if (users_.empty() || number != EACCES) return fail_errno(number, doing());
     return fail(Errc::Refused,
-                doing() + ": the symbolic link " + printable(link_) + " is not root's, and uid " +
-                    std::to_string(users_.back().uid) + " may not go where it leads",
+                doing() + ": the symbolic link " + printable(link_) + " is not root's" +
+                    (users_.back().uid == kNobody ? ", or others may put one in its place" : "") +
+                    ", and uid " + std::to_string(users_.back().uid) + " may not go where it leads",
                 "name the file or folder itself, or give the link and its folder to root");
   }
 };

@@ -45,7 +45,8 @@ class NamedPathTest : public testing::Test {
     return folder_ / path;
   }
   static std::string refusal(const Result<NamedPath>& named) {
-    if (named) return "it is " + named->path;
+    EXPECT_FALSE(named) << named->path;
+    if (named) return "";
     EXPECT_EQ(named.error().kind, Errc::Refused) << named.error().message();
     return named.error().message();
   }
@@ -85,6 +86,22 @@ TEST_F(NamedPathTest, WhatIsBehindAUsersLinkIsEnteredWithThatUsersRightsToTheEnd
   link("scratch/alice/own", folder_ / "home/alice/ds", kAlice);
   EXPECT_EQ(path_of(folder_ / "scratch/alice/own"), (folder_ / "home/alice/ds").native());
   refusal(open_named(link("scratch/bob/hers", folder_ / "scratch/alice/own", kBob), Links::Followed));
+}
+
+TEST_F(NamedPathTest, ALinkWhereOthersMayRenameIsFollowedWithTheirRights) {
+  constexpr gid_t kTeam = 4711;
+  folder("data", 0, 02775);
+  folder("shared", 0, 0750);
+  folder("shared/ds", 0, 0755);
+  for (const char* name : {"data", "shared"}) ASSERT_EQ(::chown((folder_ / name).c_str(), 0, kTeam), 0);
+  ASSERT_EQ(::chmod((folder_ / "data").c_str(), 02775), 0);
+  refusal(open_named(link("data/ds", folder_ / "secret/ds", 0), Links::Followed));
+  EXPECT_EQ(path_of(link("data/own", folder_ / "shared/ds", 0)), (folder_ / "shared/ds").native())
+      << "the group may";
+  folder("tmp", 0, 01777);
+  EXPECT_EQ(path_of(link("tmp/ds", folder_ / "secret/ds", 0)), (folder_ / "secret/ds").native());
+  folder("open", 0, 0777);
+  refusal(open_named(link("open/own", folder_ / "shared/ds", 0), Links::Followed));
 }
 
 TEST_F(NamedPathTest, LinksOfRootLeadAnywhere) {
