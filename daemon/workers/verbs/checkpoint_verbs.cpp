@@ -220,7 +220,8 @@ Result<json::object> hold_source_verb(const json::object& request, const Progres
 Result<json::object> release_held_verb(const json::object& request, const ProgressLine& /*progress*/) {
   const std::string folder = get_text(request, "folder");
   const std::string name = std::filesystem::path(folder).filename();
-  if (!name.starts_with('.') || !name.ends_with(staging::kHeldSuffix)) return fail(Errc::Invalid, "it holds no checkpoints");
+  if (!name.starts_with('.') || !name.ends_with(staging::kHeldSuffix))
+    return fail(Errc::Invalid, "it holds no checkpoints");
   const auto uid = become_owner_of(folder);
   if (!uid && uid.error().kind == Errc::NotFound) return json::object{};
   if (!uid) return uid.take_error();
