@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <grp.h>
 #include <limits.h>
+#include <linux/capability.h>
 #include <pwd.h>
 #include <signal.h>
 #include <sys/fsuid.h>
@@ -24,6 +25,21 @@ namespace {
 constexpr unsigned kMostLinks = 40;  // as in the kernel
 constexpr uid_t kNobody = 65534;
 constexpr gid_t kNoGroup = 65534;
+
+// Whether this process could read what is closed to others: root outside of user namespaces, with its
+// capabilities. Elsewhere the kernel's own checks are enough.
+bool has_roots_rights() {
+  static const bool reads_all = [] {
+    __user_cap_header_struct header{_LINUX_CAPABILITY_VERSION_3, 0};
+    std::array<__user_cap_data_struct, _LINUX_CAPABILITY_U32S_3> sets{};
+    constexpr std::uint32_t kReads = 1U << CAP_DAC_OVERRIDE | 1U << CAP_DAC_READ_SEARCH;
+    const bool is_known = ::syscall(SYS_capget, &header, sets.data()) == 0;
+    const auto map = read_line_file("/proc/self/uid_map");  // "0 0 4294967295" is that of no namespace
+    const bool is_initial = !map || (map->starts_with("0 ") && map->ends_with(" 4294967295"));
+    return is_initial && (!is_known || (sets[0].effective & kReads) != 0);
+  }();
+  return reads_all && ::geteuid() == 0;
+}
 
 struct User {
   uid_t uid;
@@ -190,14 +206,14 @@ class Walk {
     const std::string whole = (parts_.empty() ? "" : shown()) + "/" + name;
     for (const uid_t owner : {info.st_uid, at_.info.st_uid}) {
       const bool is_known = std::ranges::find(users_, owner, &User::uid) != users_.end();
-      if (::geteuid() != 0 || owner == 0 || is_known) continue;
+      if (!has_roots_rights() || owner == 0 || is_known) continue;
       if (users_.empty()) link_ = whole;
       users_.push_back(links_ == Links::OfRootAlone ? User{owner} : user_with(owner));
     }
     // Whoever may rename in root's folder may have moved a link of root's there.
     const bool is_of_root = info.st_uid == 0 && at_.info.st_uid == 0;
     const mode_t by_others = at_.info.st_mode & (S_IWGRP | S_IWOTH);
-    if (::geteuid() == 0 && is_of_root && by_others != 0 && (at_.info.st_mode & S_ISVTX) == 0) {
+    if (has_roots_rights() && is_of_root && by_others != 0 && (at_.info.st_mode & S_ISVTX) == 0) {
       if (users_.empty()) link_ = whole;
       users_.push_back({kNobody, by_others == S_IWGRP ? at_.info.st_gid : kNoGroup});
     }

@@ -48,6 +48,16 @@ Result<> make_folder(const std::filesystem::path& folder, unsigned mode) {
   return {};
 }
 
+// Not the root of a drive that users have folders on.
+bool holds_the_cache_alone(const CacheFolder& cache) {
+  const auto names = names_of(cache.path());
+  return names && std::ranges::all_of(*names, [&](const std::string& name) {
+           struct stat info {};
+           const bool is_link = ::lstat((cache.path() / name).c_str(), &info) == 0 && S_ISLNK(info.st_mode);
+           return is_link || name == cache.data().filename() || name.starts_with('.') || name == "lost+found";
+         });
+}
+
 }  // namespace
 
 std::filesystem::path CacheFolder::partial(const std::string& dataset) const {
@@ -67,8 +77,8 @@ Result<> CacheFolder::make() const {
       {path_, kEntered}, {data(), kEntered}, {partials(), 0700}, {trash(), 0700}};
   for (const auto& [folder, mode] : folders) {
     if (auto made = make_folder(folder, mode); !made) return made;
-    static_cast<void>(
-        restrict_to(folder, mode));  // earlier versions left some open; a full drive still serves
+    // Earlier versions left some open. On a full drive the copies are still served.
+    if (folder != path_ || holds_the_cache_alone(*this)) static_cast<void>(restrict_to(folder, mode));
   }
   return {};
 }

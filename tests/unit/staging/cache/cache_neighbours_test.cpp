@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "staging/cache/cache_folder.hpp"
 #include "staging/copy/exchange.hpp"
 #include "tests/unit/staging/cache/cache_fixture.hpp"
 
@@ -79,6 +80,18 @@ TEST_F(CacheNeighboursTest, AUsersLinkInASetIsFollowedOnlyWhereThatUserMayGo) {
   std::filesystem::remove(source_.path / "secret");
   ASSERT_OK(stage());
   EXPECT_EQ(read_text(link() / "file"), "open");
+}
+
+// The root of a drive on which users have folders of their own.
+TEST_F(CacheNeighboursTest, AFolderThatTheCacheHasNotForItselfStaysOpen) {
+  std::filesystem::create_directories(folder_ / "drive/bob");
+  ASSERT_EQ(::chmod((folder_ / "drive").c_str(), 02775), 0);
+  ASSERT_OK(CacheFolder(folder_ / "drive").make());
+  EXPECT_EQ(mode_of(folder_ / "drive"), 02775U);
+  EXPECT_EQ(mode_of(folder_ / "drive/.trash") & 0777U, 0700U);
+  std::filesystem::remove_all(folder_ / "drive/bob");
+  ASSERT_OK(CacheFolder(folder_ / "drive").make());
+  EXPECT_EQ(mode_of(folder_ / "drive") & 077U, 011U);
 }
 
 // The copy was published and its content changed since: its manifest tells that, and a forged one could claim
