@@ -3,6 +3,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <fstream>
+
 #include "tests/unit/staging/outputs/checkpoints_fixture.hpp"
 
 namespace spark::staging {
