@@ -6,15 +6,10 @@
 #include <fstream>
 
 #include "tests/support/temp_folder.hpp"
+#include "tests/unit/staging/models/made_weights.hpp"
 
 namespace spark::staging {
 namespace {
-
-std::string little(std::uint64_t value, std::size_t bytes) {
-  std::string raw;
-  for (; raw.size() < bytes; value >>= 8) raw += static_cast<char>(value & 0xff);
-  return raw;
-}
 
 FileBytes bytes_of(const std::string& content) {
   FileBytes file;
@@ -22,14 +17,6 @@ FileBytes bytes_of(const std::string& content) {
   file.read = [&content](Bytes offset, std::size_t want) { return content.substr(offset, want); };
   return file;
 }
-
-std::string safetensors(const std::string& header, std::size_t data) {
-  return little(header.size(), 8) + header + std::string(data, 'x');
-}
-
-constexpr char kTwoTensors[] =
-    R"({"__metadata__":{"format":"pt"},"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8]},)"
-    R"("b":{"dtype":"F32","shape":[1],"data_offsets":[8,12]}})";
 
 std::string fault_of_safetensors(const std::string& content) {
   const auto weights = look_at_safetensors(bytes_of(content));
@@ -68,27 +55,6 @@ TEST(Safetensors, AFileThatCannotBeReadIsAnError) {
   EXPECT_FALSE(look_at_gguf(file));
 }
 
-std::string named(const std::string& name) {
-  return little(name.size(), 8) + name;
-}
-
-// Two tensors: 64 floats at 0, and 256 elements of Q4_K (144 bytes) at 256.
-std::string gguf(const std::string& values, std::uint64_t count, std::uint64_t version = 3) {
-  std::string head = "GGUF" + little(version, 4) + little(2, 8) + little(count, 8) + values;
-  head += named("a") + little(2, 4) + little(32, 8) + little(2, 8) + little(0, 4) + little(0, 8);
-  head += named("b") + little(1, 4) + little(256, 8) + little(12, 4) + little(256, 8);
-  head.resize((head.size() + 31) / 32 * 32);
-  return head + std::string(256 + 144, 'x');
-}
-
-// A text, an array of texts, an array of numbers, and an array of arrays.
-std::string some_values() {
-  return named("general.name") + little(8, 4) + named("tiny") +                                        //
-         named("tokens") + little(9, 4) + little(8, 4) + little(2, 8) + named("one") + named("two") +  //
-         named("scores") + little(9, 4) + little(6, 4) + little(2, 8) + little(0, 8) +                 //
-         named("nested") + little(9, 4) + little(9, 4) + little(1, 8) + little(0, 4) + little(3, 8) + "abc";
-}
-
 Weights look_at(const std::string& content) {
   auto weights = look_at_gguf(bytes_of(content));
   if (!weights) return {weights.error().message()};
@@ -108,9 +74,7 @@ TEST(Gguf, EachTruncationIsFound) {
 }
 
 TEST(Gguf, APartOfSeveralNamesItsNumber) {
-  const std::string split =
-      named("split.no") + little(2, 4) + little(1, 2) + named("split.count") + little(2, 4) + little(3, 2);
-  const Weights weights = look_at(gguf(split, 2));
+  const Weights weights = look_at(gguf_part(2, 3));
   EXPECT_EQ(weights.fault, "");
   EXPECT_EQ(weights.part, 2u);
   EXPECT_EQ(weights.parts, 3u);
