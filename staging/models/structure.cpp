@@ -28,12 +28,8 @@ bool is_weights(std::string_view path) {
   return std::ranges::any_of(kWeights, [&](auto end) { return path.ends_with(end); });
 }
 
-std::string_view name_of(std::string_view path) {
-  return path.substr(path.rfind('/') + 1);
-}
-
 std::string beside(std::string_view path, std::string_view name) {
-  return std::string(path.substr(0, path.size() - name_of(path).size())) + std::string(name);
+  return std::string(folder_of(path)) + std::string(name);
 }
 
 // A file of the tree, or one that symlinks within it lead to.
