@@ -63,6 +63,14 @@ Result<Bytes> parse_rate(std::string_view text) {
               "write for example 800MB/s or 3.2GB/s");
 }
 
+Result<Bytes> parse_rate_with_unit(std::string_view text) {
+  auto rate = parse_rate(text);
+  const std::string_view number = strip(text.substr(0, text.find('/')));
+  if (!rate || number.empty() || number.back() < '0' || number.back() > '9') return rate;
+  return fail(Errc::Invalid, "'" + printable(text) + "' has no unit",
+              "write " + printable(number) + "MB/s or " + printable(number) + "GB/s");
+}
+
 Result<Duration> parse_duration(std::string_view text) {
   if (const auto value = parse_quantity(text, kDurations)) return Duration(*value);
   return fail(Errc::Invalid, "'" + printable(text) + "' is not a duration",

@@ -20,6 +20,8 @@ using Duration = std::chrono::milliseconds;
 Result<Bytes> parse_bytes(std::string_view text);
 // "3.2GB/s" or "3.2GB": bytes per second.
 Result<Bytes> parse_rate(std::string_view text);
+// As parse_rate, but of a number alone it asks for a unit: "500" is hardly 500 B/s.
+Result<Bytes> parse_rate_with_unit(std::string_view text);
 // "250ms", "5s", "2m", "1h", "3d". `never` and `off` are the caller's: see parse_optional_duration.
 Result<Duration> parse_duration(std::string_view text);
 // As parse_duration; the given word (`never` or `off`) gives no value.

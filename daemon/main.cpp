@@ -2,11 +2,13 @@
 #include <malloc.h>
 #include <signal.h>
 #include <sys/prctl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
 #include <cstdio>
 
+#include "base/access/locks.hpp"
 #include "base/version.hpp"
 #include "daemon/config/parse.hpp"
 #include "daemon/host/worker_host.hpp"
@@ -77,6 +79,19 @@ spark::Result<> make_identity() {
   return {};
 }
 
+// Users enter the state folder for the copies in it, by name; the rest is for root alone. Earlier versions
+// left it open.
+void close_state(const std::filesystem::path& state) {
+  std::error_code error;  // of a full drive, among others; whoever needs a folder makes it
+  std::filesystem::create_directories(state, error);
+  auto closed = spark::restrict_to(state, 0711);
+  for (const char* name : {"volumes", "stage-outs", "mount-points", "fleet"}) {
+    ::mkdir((state / name).c_str(), 0700);
+    if (closed) closed = spark::restrict_to(state / name, 0700);
+  }
+  if (!closed) spark::log::survived(closed.error());
+}
+
 int run_daemon(spark::ServiceOptions options, const DaemonOptions& how) {
   const bool is_simulated = how.is_simulated;
   spark::log::start(how.log == "json" ? spark::log::Format::Json : spark::log::Format::Text);
@@ -92,6 +107,7 @@ int run_daemon(spark::ServiceOptions options, const DaemonOptions& how) {
   }
   const auto make_host = host_of(options, *config, is_simulated);
   if (!make_host) return complain(make_host.error());
+  if (!is_simulated) close_state(options.state_dir);
   boost::asio::io_context context(1);
   const spark::SystemClock clock;
   spark::SystemdNotifier notifier;

@@ -2,6 +2,8 @@
 
 #include <arpa/inet.h>
 #include <netdb.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <poll.h>
 #include <sys/socket.h>
 
@@ -134,16 +136,39 @@ Error explain_unreachable(int number, const std::string& portal, const std::stri
   }
 }
 
-Result<> reach(const Portal& numeric, const std::string& interface, std::chrono::milliseconds deadline) {
+namespace {
+
+Result<UniqueFd> connect_to(const Portal& numeric, const std::string& interface,
+                            std::chrono::milliseconds deadline) {
   int code = 0;
   const AddressList list = look_up(numeric, AI_NUMERICHOST, code);
   if (!list) return fail(Errc::Invalid, to_string(numeric) + " is no numeric address");
   auto socket = open_socket(list->ai_family, interface);
-  if (!socket) return socket.take_error();
-  if (::connect(socket->get(), list->ai_addr, list->ai_addrlen) == 0) return {};
+  if (!socket || ::connect(socket->get(), list->ai_addr, list->ai_addrlen) == 0) return socket;
   const int number = errno == EINPROGRESS ? finish_connect(socket->get(), deadline) : errno;
-  if (number == 0) return {};
+  if (number == 0) return socket;
   return fail(explain_unreachable(number, to_string(numeric), interface));
+}
+
+}  // namespace
+
+Result<> reach(const Portal& numeric, const std::string& interface, std::chrono::milliseconds deadline) {
+  auto connected = connect_to(numeric, interface, deadline);
+  return connected ? Result<>() : connected.take_error();
+}
+
+Result<unsigned> negotiated_packet(const Portal& numeric, const std::string& interface,
+                                   std::chrono::milliseconds deadline) {
+  constexpr unsigned kIpv4 = 20, kIpv6 = 40, kTcp = 20, kTimestamps = 12;
+  auto connected = connect_to(numeric, interface, deadline);
+  if (!connected) return connected.take_error();
+  tcp_info info{};
+  socklen_t length = sizeof info;
+  if (::getsockopt(connected->get(), IPPROTO_TCP, TCP_INFO, &info, &length) != 0)
+    return fail_errno(errno, "asking for the segment size of " + to_string(numeric));
+  const bool is_ipv6 = numeric.address.find(':') != std::string::npos;
+  const bool has_timestamps = (info.tcpi_options & TCPI_OPT_TIMESTAMPS) != 0;
+  return info.tcpi_snd_mss + (has_timestamps ? kTimestamps : 0) + kTcp + (is_ipv6 ? kIpv6 : kIpv4);
 }
 
 }  // namespace spark::nvmetcp

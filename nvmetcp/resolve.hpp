@@ -26,6 +26,11 @@ bool same_address(const std::string& a, const std::string& b);
 // here instead. Unavailable: refused, unreachable or silent. Invalid: no such interface.
 Result<> reach(const Portal& numeric, const std::string& interface, std::chrono::milliseconds deadline);
 
+// The size of IP packets that both ends agreed upon for a TCP connection to a numeric portal: at most the MTU
+// of either card, whatever a switch between them lets through. Errors as of reach().
+Result<unsigned> negotiated_packet(const Portal& numeric, const std::string& interface,
+                                   std::chrono::milliseconds deadline);
+
 // Why a TCP connection did not come about. Unavailable, whatever the number.
 Error explain_unreachable(int number, const std::string& portal, const std::string& interface);
 

@@ -36,13 +36,16 @@ bool JobFiles::see(const ProcessReads& reads, Bytes called) {
     if (sizes_.size() < kMostFiles) sizes_[file.path] = file.size;
     if (file.size >= kLargeFile) note_move(file, called);
   }
-  // Without configured folders every program and library would count.
-  if (folders_.empty()) return reads_data;
-  for (const std::string& path : reads.mapped) {
-    if (!is_data(path)) continue;
-    reads_data = has_mapped_ = true;
-    note_folder(path);
+  for (const MappedFile& file : reads.mapped) {
+    // Without configured folders, indexes and caches of any program would count.
+    if (!is_data(file.path) || (folders_.empty() && file.bytes < kLargeFile)) continue;
+    reads_data = true;
+    note_folder(file.path);
+    if (mapped_.size() >= kMostFiles && !mapped_.contains(file.path)) continue;
+    Bytes& most = mapped_[file.path];
+    most = std::max(most, file.bytes);
   }
+  if (reads_data && reads.is_asynchronous) is_asynchronous_ = true;
   return reads_data;
 }
 
@@ -67,6 +70,12 @@ Bytes JobFiles::mean_size() const {
   Bytes sum = 0;
   for (const auto& [path, size] : sizes_) sum += size;
   return sizes_.empty() ? 0 : sum / sizes_.size();
+}
+
+Bytes JobFiles::mapped_bytes() const {
+  Bytes sum = 0;
+  for (const auto& [path, bytes] : mapped_) sum += bytes;
+  return sum;
 }
 
 ReadOrder JobFiles::order() const {

@@ -26,7 +26,8 @@ class JobFiles {
 
   std::uint64_t count() const { return sizes_.size(); }  // distinct files seen open
   Bytes mean_size() const;                               // 0 if no file was seen
-  bool has_mapped() const { return has_mapped_; }        // a data file, not included in read() counters
+  Bytes mapped_bytes() const;                            // of data files; read() counters lack their reads
+  bool is_asynchronous() const { return is_asynchronous_; }  // a reader of data, see ProcessReads
   const std::set<std::string>& used_folders() const { return used_folders_; }  // those with a data file seen
 
   // Unknown if fewer than eight moves were seen, or if neither kind is three times as frequent as the other.
@@ -41,7 +42,8 @@ class JobFiles {
   std::map<std::string, Bytes> sizes_;
   std::map<std::pair<pid_t, int>, OpenFile> last_;  // large files by descriptor
   unsigned forward_ = 0, jumps_ = 0;
-  bool has_mapped_ = false;
+  std::map<std::string, Bytes> mapped_;
+  bool is_asynchronous_ = false;
 };
 
 }  // namespace spark::bench

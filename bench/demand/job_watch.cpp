@@ -8,6 +8,7 @@ namespace {
 
 constexpr double kShortest = 5;  // seconds
 constexpr std::size_t kSlices = 10;
+constexpr Bytes kLeastMapped = kMiB;  // from storage, of a job that maps its data
 
 Bytes less(Bytes a, Bytes b) {
   return a > b ? a - b : 0;
@@ -73,8 +74,20 @@ Result<JobReads> JobWatch::result() const {
     return fail(Errc::Invalid, "the command was not seen to read a file of the dataset", hint);
   JobReads reads;
   const Point& first = points_.front();
-  reads.counted_at_storage = files_.has_mapped() && points_.back().from_storage - first.from_storage >
-                                                        points_.back().called - first.called;
+  const Bytes called = points_.back().called - first.called;
+  const Bytes from_storage = points_.back().from_storage - first.from_storage;
+  const Bytes mapped = files_.mapped_bytes();
+  reads.may_lack_reads = mapped > 0 || files_.is_asynchronous();
+  reads.counted_at_storage = reads.may_lack_reads && from_storage > called;
+  // A few pages of an index change nothing; all of the data, read from the page cache, is invisible.
+  const bool is_much = files_.is_asynchronous() || mapped > called;
+  if (is_much && reads.may_lack_reads && from_storage < called / 2 + kLeastMapped)
+    return fail(Errc::Invalid,
+                "the command " +
+                    std::string(mapped > called ? "maps its files" : "reads with io_uring or libaio") +
+                    ", and the page cache had them: what it read can't be counted",
+                "measure it on a copy that is not cached: spark-stage drop, or as root "
+                "echo 1 > /proc/sys/vm/drop_caches");
   const auto bytes_at = [&](const Point& point) {
     return reads.counted_at_storage ? point.from_storage : point.called;
   };

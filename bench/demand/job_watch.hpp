@@ -14,12 +14,14 @@
 namespace spark::bench {
 
 struct JobReads {
-  Estimate rate;                    // bytes per second, from the first read of data to the last
-  Bytes bytes = 0;                  // during that interval
-  double seconds = 0;               // length of that interval
-  double before = 0;                // seconds until the first read of data
-  bool counted_at_storage = false;  // the job maps its files, so only bytes from the storage could be counted
-  std::uint64_t files = 0;          // distinct files seen
+  Estimate rate;       // bytes per second, from the first read of data to the last
+  Bytes bytes = 0;     // during that interval
+  double seconds = 0;  // length of that interval
+  double before = 0;   // seconds until the first read of data
+  // It maps files or uses io_uring, whose reads are counted by no call: only the bytes from storage could be
+  // counted, or those of its calls, whichever are more.
+  bool counted_at_storage = false, may_lack_reads = false;
+  std::uint64_t files = 0;  // distinct files seen
   Bytes mean_file = 0;
   ReadOrder order = ReadOrder::Unknown;
   std::vector<std::string> folders;  // of the given ones, those with a file that the job had open or mapped

@@ -64,6 +64,7 @@ void add_files(const fs::path& process, pid_t pid, ProcessReads& reads) {
     const auto fd = number_of<int>(name);
     std::error_code error;
     const fs::path target = fs::read_symlink(process / "fd" / name, error);
+    if (target == "anon_inode:[io_uring]") reads.is_asynchronous = true;
     if (!fd || error || !target.is_absolute() || target.string().starts_with("/dev/")) continue;
     struct statx status {};
     // Cached attributes only: the kernel sends no request to a network file system.
@@ -78,15 +79,26 @@ void add_files(const fs::path& process, pid_t pid, ProcessReads& reads) {
   }
 }
 
+// "7f00-7f10 r--p 00000000 08:01 123   /data/a.arrow"
 void add_mapped(const fs::path& process, ProcessReads& reads) {
   const auto maps = read_file(process / "maps");
   if (!maps) return;
-  std::set<std::string> paths;
+  std::map<std::string, Bytes> files;
+  std::set<std::string> programs;  // and libraries
   for (const std::string& line : split(*maps, '\n')) {
-    const std::size_t slash = line.find('/');
-    if (slash != std::string::npos) paths.insert(line.substr(slash));
+    const std::size_t slash = line.find('/'), dash = line.find('-'), blank = line.find(' ');
+    if (slash == std::string::npos || dash > blank || blank + 4 > line.size()) continue;
+    const std::string path = line.substr(slash);
+    if (path.starts_with("/[aio]")) reads.is_asynchronous = true;
+    if (line[blank + 3] == 'x') programs.insert(path);
+    Bytes begin = 0, end = 0;
+    std::from_chars(line.data(), line.data() + dash, begin, 16);
+    std::from_chars(line.data() + dash + 1, line.data() + blank, end, 16);
+    files[path] += end > begin ? end - begin : 0;
   }
-  reads.mapped.assign(paths.begin(), paths.end());
+  for (const auto& [path, bytes] : files) {
+    if (!programs.contains(path)) reads.mapped.push_back({path, bytes});
+  }
 }
 
 }  // namespace
@@ -127,7 +139,7 @@ std::map<pid_t, ProcessReads> read_processes_below(const SystemRoot& root, pid_t
       const auto io = read_file(folder / "io");
       const auto counters = io ? parse_process_io(*io) : std::nullopt;
       if (!counters) continue;
-      ProcessReads reads{parent, counters->called, counters->from_storage, {}, {}, child->second.name};
+      ProcessReads reads{parent, counters->called, counters->from_storage, {}, {}, child->second.name, false};
       add_files(folder, pid, reads);
       add_mapped(folder, reads);
       processes.emplace(pid, std::move(reads));

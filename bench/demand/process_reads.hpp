@@ -25,13 +25,20 @@ struct OpenFile {
   Bytes position = 0;  // of the descriptor; pread() does not move it
 };
 
+// A mapped file without code.
+struct MappedFile {
+  std::string path;
+  Bytes bytes = 0;  // of all its mappings
+};
+
 struct ProcessReads {
   pid_t parent = 0;
   Bytes called = 0;        // returned by read() and similar calls, from any file, pipe or cache
   Bytes from_storage = 0;  // fetched from storage for the process; reads of mapped files appear only here
   std::vector<OpenFile> files;
-  std::vector<std::string> mapped;  // paths of its mapped files
-  std::string name;                 // of its program, as the kernel reports it
+  std::vector<MappedFile> mapped;
+  std::string name;              // of its program, as the kernel reports it
+  bool is_asynchronous = false;  // uses io_uring or libaio, whose reads `called` lacks
 };
 
 // Parses /proc/PID/io; no value if a counter is missing.

@@ -1,6 +1,7 @@
 #include "bench/demand/stored_demand.hpp"
 
 #include <cmath>
+#include <cstdio>
 
 #include "base/file.hpp"
 #include "base/text.hpp"
@@ -8,6 +9,7 @@
 namespace spark::bench {
 namespace {
 
+constexpr double kWaitingALot = 0.1;
 constexpr const char* kSchema = "spark-stage-demand/1";
 
 double number_in(const json::object& object, std::string_view key) {
@@ -26,7 +28,28 @@ ReadOrder order_from(const std::string& word) {
 
 Demand StoredDemand::demand() const {
   return {reads.rate.value, cut_short(command, 40) + ", measured " + rfc3339(measured).substr(0, 10),
-          reads.order, reads.mean_file};
+          reads.order, reads.mean_file, cautions()};
+}
+
+std::vector<std::string> StoredDemand::cautions() const {
+  std::vector<std::string> cautions;
+  if (reads.counted_at_storage) {
+    cautions.emplace_back(
+        "the job maps its files or reads with io_uring, so only bytes from storage were counted: with a warm "
+        "page cache it consumes more than was measured");
+  } else if (reads.may_lack_reads) {
+    cautions.emplace_back(
+        "the job also maps files or reads with io_uring: what it got that way from the page cache was not "
+        "counted");
+  }
+  if (waiting_share > kWaitingALot) {
+    char percent[32];
+    std::snprintf(percent, sizeof percent, "%.0f %%", 100 * waiting_share);
+    cautions.push_back("processes of this host waited for storage " + std::string(percent) +
+                       " of the time while the job was measured, so it may consume more: measure it from a "
+                       "staged copy, on an idle host");
+  }
+  return cautions;
 }
 
 json::object to_json(const StoredDemand& demand) {
@@ -47,6 +70,7 @@ json::object to_json(const StoredDemand& demand) {
           {"mean_file_bytes", static_cast<double>(reads.mean_file)},
           {"read_order", to_string(reads.order)},
           {"counted_at_storage", reads.counted_at_storage},
+          {"may_lack_reads", reads.may_lack_reads},
           {"waiting_share", demand.waiting_share}};
 }
 
@@ -89,6 +113,7 @@ Result<std::optional<StoredDemand>> load_demand(const std::filesystem::path& run
   reads.mean_file = static_cast<Bytes>(number_in(*object, "mean_file_bytes"));
   reads.order = order_from(get_string(*object, "read_order").value_or(""));
   reads.counted_at_storage = get_bool(*object, "counted_at_storage").value_or(false);
+  reads.may_lack_reads = get_bool(*object, "may_lack_reads").value_or(reads.counted_at_storage);
   demand.waiting_share = number_in(*object, "waiting_share");
   if (get_string(*object, "schema").value_or("") != kSchema || reads.rate.value <= 0) {
     return fail(Errc::Invalid, doing + ": it is no measurement of a demand",

@@ -22,6 +22,8 @@ struct StoredDemand {
   JobReads reads;
   double waiting_share = 0;  // share of the time in which some process of the host waited for storage
 
+  // Why the job may consume more than was measured, each without its full stop.
+  std::vector<std::string> cautions() const;
   // For the verdict: "python train.py, measured 2026-11-20".
   Demand demand() const;
 };

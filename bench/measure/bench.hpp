@@ -34,6 +34,7 @@ struct BenchOptions {
   unsigned max_rounds = 9;             // while the spread is 5 % or more and the run is shorter than
                                        // `patience`
   Duration patience{600'000};
+  bool must_decide = false;           // else scenarios that can't be measured are left out
   std::optional<std::uint64_t> seed;  // for the order of the cells; if unset, random, and recorded
   Bytes rate_limit = 0;               // limit in bytes per second for every measurement; 0: no limit
   AskedFor asked;

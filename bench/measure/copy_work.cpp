@@ -18,6 +18,10 @@ CopyWork copy_work(const BenchTarget& target, const BenchOptions& options, unsig
   for (const DataFile& file : target.record.files) {
     if (file.bytes <= at_most) fitting.push_back(file.path);
   }
+  // A folder of large files: its smallest one, if that is no more than a writable path gets written.
+  if (fitting.empty() && !target.record.files.empty() &&
+      target.record.files.back().bytes <= layout_size(options))
+    fitting.push_back(target.record.files.back().path);
   // Existing files are sorted by size; the four largest are enough.
   const std::size_t turns = std::min<std::size_t>(fitting.size(), kLargeFiles);
   if (fitting.empty()) return {};
@@ -33,6 +37,7 @@ Result<json::value> copy_as_json(const CopyWork& work, const BenchTarget& local,
   if (error) return fail_errno(error.value(), "making the folder " + printable(folder.string()));
   staging::CopyOptions engine;
   engine.only = work.only;
+  engine.has_resting_source = true;  // the wait for coarse times is no part of a path's rate
   engine.rate.most = rate_limit;
   engine.keep_free = local.record.size / 20;
   const auto show = [&](const staging::CopyProgress& now) {

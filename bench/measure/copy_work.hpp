@@ -17,6 +17,7 @@ struct CopyWork {
 
 // Small files if the dataset consists of them, otherwise a large file; different files in each round.
 // Existing files are used only up to the size of our own files.
+// Empty if every file is too large.
 CopyWork copy_work(const BenchTarget& target, const BenchOptions& options, unsigned round);
 
 // Copies into the scratch folder of `local` with our own engine, and removes the copy: {bytes, ios, seconds,

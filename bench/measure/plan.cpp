@@ -95,9 +95,11 @@ BenchOptions quick(BenchOptions options) {
   options.size = std::min<Bytes>(options.size, kGiB);
   options.rounds = std::min(options.rounds, 3U);
   options.max_rounds = options.rounds;
+  options.must_decide = options.scenarios.empty();
   if (options.scenarios.empty()) {
     options.scenarios = {fitting_scenarios(options.asked).front(), "latency", "stagecopy"};
     if (options.asked.demand.bytes_per_second > 0) options.scenarios.emplace_back("demand");
+    if (options.asked.checkpoint > 0) options.scenarios.emplace_back("checkpoint");
   }
   return options;
 }

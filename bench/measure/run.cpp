@@ -7,6 +7,7 @@
 #include "bench/measure/bench.hpp"
 #include "bench/measure/bench_target.hpp"
 #include "bench/measure/cell_meter.hpp"
+#include "bench/measure/copy_work.hpp"
 #include "bench/measure/counter_snapshot.hpp"
 #include "bench/measure/fio_environment.hpp"
 #include "bench/measure/plan.hpp"
@@ -37,6 +38,7 @@ class Runner {
     if (auto kept = make_folder(); !kept) return kept.take_error();
     choose_small_work(*targets);
     for (BenchTarget& target : *targets) prepare(target, environment->setup);
+    if (auto decidable = check_copies(*targets); !decidable) return decidable.take_error();
     record_.idle_cpu =
         listen_to_idle(options_.root, stop_, [&] { tell("listening to the idle host", "host", 0); });
     Bench bench{options_, environment->setup, stop_, local_of(*targets), folder_ ? &*folder_ : nullptr};
@@ -111,6 +113,23 @@ class Runner {
       record_.warnings.push_back(sample.error().message() + ": small files of " +
                                  format_bytes(small_file_size(options_.asked)) + " are read instead");
     }
+  }
+
+  // Before a minute is spent on a run without a verdict.
+  Result<> check_copies(std::vector<BenchTarget>& targets) const {
+    if (!options_.must_decide || stop_) return {};
+    const BenchTarget* local = local_of(targets);
+    for (const BenchTarget& target : targets) {
+      if (&target == local || !target.is_usable() || target.record.files.empty()) continue;
+      if (has_small_files(options_.asked) || !copy_work(target, options_, 1).source.empty()) continue;
+      const Bytes smallest = target.record.files.back().bytes;
+      return fail(Errc::Invalid,
+                  "--quick can't decide about " + target.record.name + ": its files have " +
+                      format_bytes(smallest) + " and more, and it copies at most " +
+                      format_bytes(layout_size(options_)),
+                  "measure without --quick, with --size " + std::to_string(smallest / kGiB + 1) + "GiB");
+    }
+    return {};
   }
 
   void prepare(BenchTarget& target, const FioSetup& setup) {

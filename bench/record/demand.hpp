@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "base/result.hpp"
 #include "base/units.hpp"
@@ -16,8 +17,12 @@ struct Demand {
   double bytes_per_second = 0;  // 0: as fast as the storage delivers
   std::string words;            // "unet3d on one H100"; empty: the rate alone
   ReadOrder order = ReadOrder::Unknown;
-  Bytes mean_file = 0;  // of the files that the job was seen to read; 0: unknown
+  Bytes mean_file = 0;                     // of the files that the job was seen to read; 0: unknown
+  std::vector<std::string> cautions = {};  // about its measurement, for the verdict
 };
+
+// "llama3-8b": the size of its checkpoint; 0: no such job.
+Bytes checkpoint_like(const std::string& job);
 
 // "unet3d", "resnet50-a100", "8xresnet50" (eight accelerators). Invalid names the nearest match.
 Result<Demand> demand_like(const std::string& job);

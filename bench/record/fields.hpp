@@ -47,7 +47,7 @@ struct Fields<IdleCpu> {
 
 template <>
 struct Fields<AskedFor> {
-  static constexpr std::size_t kMembers = 11;
+  static constexpr std::size_t kMembers = 12;
   static void visit(auto& asked, const auto& v) {
     v("dataset", asked.dataset);
     v("dataset_folder", asked.folder);
@@ -59,10 +59,12 @@ struct Fields<AskedFor> {
     using enum ReadOrder;
     v.choice("read_order", asked.demand.order, {Unknown, Sequential, Random});
     v("mean_file_bytes", asked.demand.mean_file);
+    v("demand_cautions", asked.demand.cautions);
     v("nodes", asked.nodes);
     v("cache_room_bytes", asked.cache_room);
     v("is_staged", asked.is_staged);
     v("target_memory_bytes", asked.target_memory);
+    v("checkpoint_bytes", asked.checkpoint);
     v("fleet_hosts", asked.fleet_hosts);
   }
 };

@@ -100,6 +100,7 @@ struct AskedFor {
   Bytes cache_room = 0;      // space that the cache could free for the dataset by evicting others; 0: unknown
   bool is_staged = false;    // the cache already contains a copy
   Bytes target_memory = 0;   // of the remote target, which may serve reads from it; 0: unknown
+  Bytes checkpoint = 0;      // size of the checkpoints that the job writes; 0: not asked
   unsigned fleet_hosts = 0;  // hosts that stage together, including this one; 0: no fleet is configured
 };
 

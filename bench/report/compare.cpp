@@ -72,6 +72,30 @@ json::value object_of(const ComparedValue& value) {
                       {"words", value.words}};
 }
 
+std::string demand_words(const AskedFor& asked) {
+  const double rate = asked.demand.bytes_per_second;
+  return rate > 0 ? format_rate(rate) : "not known";
+}
+
+// Beyond the digits that a record of an earlier version kept.
+bool has_other_demand(const Record& before, const Record& after) {
+  const double was = before.asked.demand.bytes_per_second, is = after.asked.demand.bytes_per_second;
+  return std::abs(was - is) > 0.001 * std::max(was, is);
+}
+
+// The verdicts of two runs answer one question only if all of this is the same.
+std::vector<std::string> differing_questions(const Record& before, const Record& after) {
+  const AskedFor &was = before.asked, &is = after.asked;
+  std::vector<std::string> differences;
+  if (has_other_demand(before, after))
+    differences.push_back("the job's read rate was " + demand_words(was) + ", now " + demand_words(is) +
+                          ", so 'demand' is not compared");
+  if (was.dataset_bytes != is.dataset_bytes) differences.emplace_back("the dataset has another size");
+  if (was.epochs != is.epochs) differences.emplace_back("the number of epochs is another");
+  if (!differences.empty()) differences.emplace_back("the verdicts answer different questions");
+  return differences;
+}
+
 std::vector<std::string> differing_settings(const Record& before, const Record& after) {
   std::vector<std::string> differences;
   for (const PathRecord& path : after.paths) {
@@ -91,7 +115,16 @@ std::vector<std::string> differing_settings(const Record& before, const Record& 
   if (before.size != after.size || before.runtime != after.runtime) {
     differences.emplace_back("sizes or runtimes are not the same");
   }
+  for (std::string& question : differing_questions(before, after)) differences.push_back(std::move(question));
   return differences;
+}
+
+// The answer with its cautions.
+std::string answer_of(const Record& record) {
+  const Verdict verdict = verdict_of(record);
+  std::vector<std::string> sentences = sentences_of(verdict);
+  sentences.resize(std::min(sentences.size(), 1 + verdict.cautions.size()));
+  return join(sentences, " ");
 }
 
 }  // namespace
@@ -104,6 +137,8 @@ Result<RunComparison> compare_runs(const Record& before, const Record& after, bo
   RunComparison comparison;
   for (const ScenarioRecord& scenario : after.scenarios) {
     if (find_scenario_record(before, scenario.id) == nullptr) continue;
+    // Its rate is the demand itself.
+    if (scenario.id == "demand" && has_other_demand(before, after)) continue;
     for (const PathRecord& path : after.paths) {
       if (find_path(before, path.name) == nullptr) continue;
       const Summary was = summarize(before, path.name, scenario.id);
@@ -120,8 +155,8 @@ Result<RunComparison> compare_runs(const Record& before, const Record& after, bo
     return fail(Errc::Invalid, "the runs have no scenario of a path in common",
                 "cells are matched by their names");
   }
-  comparison.before = {before.run_id, before.started, sentences_of(verdict_of(before)).front()};
-  comparison.after = {after.run_id, after.started, sentences_of(verdict_of(after)).front()};
+  comparison.before = {before.run_id, before.started, answer_of(before)};
+  comparison.after = {after.run_id, after.started, answer_of(after)};
   comparison.other_settings = differing_settings(before, after);
   return comparison;
 }

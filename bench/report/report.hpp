@@ -54,7 +54,7 @@ Result<Charts> draw_charts(const Record& record);
 struct ComparedRun {
   std::string run_id;
   WallTime started;
-  std::string answer;  // the first sentence of its verdict
+  std::string answer;  // its verdict, with the cautions
 };
 struct ComparedValue {
   std::optional<double> number;  // the median, in bytes or I/Os per second; no value: see `words` for the

@@ -36,6 +36,8 @@ class Judge {
       }
       if (verdict_.sources.empty()) missing_.emplace_back("no path to stage from has valid results");
     }
+    time_checkpoints();
+    add_cautions();
     add_memory_note();
     add_target_notes();
     verdict_.decision = decide(verdict_.question, verdict_.sources, verdict_.local_read);
@@ -208,6 +210,28 @@ class Judge {
       why.push_back(what + " was not measured");
     }
     return std::nullopt;
+  }
+
+  void time_checkpoints() {
+    verdict_.checkpoint = record_.asked.checkpoint;
+    if (verdict_.checkpoint == 0) return;
+    for (const bool is_local : {true, false}) {
+      for (const PathRecord& path : record_.paths) {
+        const Summary summary = summarize(record_, path.name, "checkpoint");
+        if ((path.name == verdict_.local) != is_local || summary.rates.empty()) continue;
+        verdict_.checkpoint_seconds.emplace_back(
+            path.name, static_cast<double>(verdict_.checkpoint) / median(summary.rates));
+      }
+    }
+  }
+
+  void add_cautions() {
+    verdict_.cautions = record_.asked.demand.cautions;
+    const PathRecord* local = find_path(record_, verdict_.local);
+    if (local != nullptr && local->storage.kind == PathKind::Memory)
+      verdict_.cautions.push_back(local->name +
+                                  " is in this host's memory, so its rates are not those of a drive, and a "
+                                  "dataset staged there takes memory from the job");
   }
 
   void add_memory_note() {

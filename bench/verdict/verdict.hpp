@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "bench/record/record.hpp"
@@ -23,8 +24,11 @@ struct Verdict {
   std::string local;      // the path to stage to; empty: none was measured
   std::optional<Rate> local_read;
   std::vector<Source> sources;
-  Decision decision;               // its not_decided_because names the missing data
-  std::vector<std::string> notes;  // further remarks: a path that was left out and why, memory
+  Decision decision;     // its not_decided_because names the missing data
+  Bytes checkpoint = 0;  // 0: not asked
+  std::vector<std::pair<std::string, double>> checkpoint_seconds;  // by path that may be written, local first
+  std::vector<std::string> cautions;  // reasons to doubt the answer, shown right behind it
+  std::vector<std::string> notes;     // further remarks: a path that was left out and why, memory
 };
 
 // "whole files of 20.1 kB on average"

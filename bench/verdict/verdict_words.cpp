@@ -39,13 +39,34 @@ std::string hours_words(const Verdict& verdict, const Way& way) {
          (verdict.question.is_staged && way.staged ? " (it is already)" : "");
 }
 
+// "A checkpoint of 105 GB takes 21 s to local, 1 min 36 s to nas: with stage-out the job waits 1 min 15 s
+// less."
+std::string checkpoint_text(const Verdict& verdict) {
+  if (verdict.checkpoint == 0) return "";
+  const auto& times = verdict.checkpoint_seconds;
+  if (times.empty())
+    return "Not decided: no path has a valid 'checkpoint': measure again with --scenario checkpoint.";
+  std::vector<std::string> words;
+  for (const auto& [path, seconds] : times) words.push_back(time_text(seconds) + " to " + path);
+  std::string text = "A checkpoint of " + format_bytes(verdict.checkpoint) +
+                     ", written by this host alone, takes " + join(words, ", ");
+  if (times.front().first != verdict.local || times.size() < 2) return text + ".";
+  for (std::size_t i = 1; i < times.size(); ++i) {
+    const double less = times[i].second - times.front().second;
+    text += i == 1 ? ": with stage-out the job waits " : ", ";
+    text += (less > 0 ? time_text(less) + " less" : "no less") + " than for " + times[i].first;
+  }
+  return text + ".";
+}
+
 std::string answer(const Verdict& verdict) {
   const Decision& decision = verdict.decision;
   const std::string epochs = epochs_text(verdict.question.epochs);
+  const std::string take = verdict.question.epochs == 1 ? " takes " : " take ";
   const std::string of = " of " + format_bytes(verdict.question.dataset);
   switch (decision.advice) {
     case Advice::StageFirst:
-      return "Stage first: " + epochs + of + " take " + hours_words(verdict, *decision.staged) + ", " +
+      return "Stage first: " + epochs + of + take + hours_words(verdict, *decision.staged) + ", " +
              time_text(decision.direct->seconds.value - decision.staged->seconds.value) + " less than " +
              way_text(*decision.direct) + ".";
     case Advice::TrainDirectly:
@@ -54,12 +75,12 @@ std::string answer(const Verdict& verdict) {
                time_text(decision.direct->seconds.value) + " for " + epochs + of +
                ": it can't be staged, the local drive has not enough space.";
       }
-      return "Train directly: " + epochs + of + " take " + time_text(decision.direct->seconds.value) + " " +
+      return "Train directly: " + epochs + of + take + time_text(decision.direct->seconds.value) + " " +
              way_text(*decision.direct) + ", " +
              time_text(decision.staged->seconds.value - decision.direct->seconds.value) + " less than " +
              way_text(*decision.staged) + ".";
     case Advice::NoClearDifference:
-      return "No clear difference: " + epochs + of + " take about " +
+      return "No clear difference: " + epochs + of + take + "about " +
              time_text(decision.staged->seconds.value) + " " + way_text(*decision.staged) + " and " +
              time_text(decision.direct->seconds.value) + " " + way_text(*decision.direct) +
              ", a difference within the uncertainty of the measurement.";
@@ -206,7 +227,12 @@ json::object object_of(const Source& source, const BreakEven& even, double deman
 }  // namespace
 
 std::vector<std::string> sentences_of(const Verdict& verdict) {
-  std::vector<std::string> sentences = {answer(verdict)};
+  // Checkpoints alone are no question about staging.
+  const std::string checkpoint = checkpoint_text(verdict);
+  std::vector<std::string> sentences;
+  if (checkpoint.empty() || verdict.question.demand > 0) sentences.push_back(answer(verdict));
+  if (!checkpoint.empty()) sentences.insert(sentences.begin(), checkpoint);
+  for (const std::string& caution : verdict.cautions) sentences.push_back("Caution: " + caution + ".");
   for (std::size_t i = 0; i < verdict.sources.size(); ++i) {
     const Source& source = verdict.sources[i];
     if (source.copy && verdict.local_read) {

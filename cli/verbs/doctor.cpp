@@ -13,6 +13,7 @@
 #include "doctor/checks/copied_identity.hpp"
 #include "doctor/network/ingress_nic.hpp"
 #include "nvmetcp/connect/libnvme_gateway.hpp"
+#include "nvmetcp/resolve.hpp"
 
 namespace spark::cli {
 namespace {
@@ -54,6 +55,9 @@ doctor::Host this_host(const Context& context) {
           std::max(1U, std::thread::hardware_concurrency()),
           read_beginning,
           read_reservation,
+          [](const nvmetcp::Portal& numeric, const std::string& interface) {
+            return nvmetcp::negotiated_packet(numeric, interface, kOneLook);
+          },
           [&context] {
             return call(*context.client, {"GET", "/v1/status", {}});
           }};

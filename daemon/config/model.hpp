@@ -80,6 +80,7 @@ struct CacheSettings {
   std::optional<std::chrono::seconds> scrub = std::chrono::hours(30 * 24);  // none means off
   bool yield = true;  // copies reduce their load while a dataset is leased
   EngineSettings engine;
+  std::vector<std::string> options;  // of the mount that jobs see: suid, dev
   bool operator==(const CacheSettings&) const = default;
 };
 

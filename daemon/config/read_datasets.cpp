@@ -113,6 +113,13 @@ CacheSettings read_cache(const Node& node, const Config& so_far, Problems& probl
   if (section.has("scrub")) cache.scrub = section.duration_or("scrub", "off", std::chrono::hours(1), kYear);
   cache.yield = section.boolean("yield").value_or(cache.yield);
   read_engine(cache.engine, section);
+  cache.options = section.texts("options");
+  for (const std::string& option : cache.options) {
+    if (option != "suid" && option != "dev")
+      section.problem("options",
+                      "'" + printable(option) +
+                          "' is not suid or dev; copies are served read-only, with nosuid and nodev");
+  }
   if (cache.path == "/")
     section.problem("path", "'/' is the root file system; give the cache a folder of its own");
   const MountPoints mount_points(so_far.volumes);

@@ -124,7 +124,8 @@ json::object show(const CacheSettings& cache) {
           {"yield", cache.yield},
           {"threads", number_or_auto(cache.engine.threads)},
           {"depth", number_or_auto(cache.engine.depth)},
-          {"chunk", number_or_auto(cache.engine.chunk)}};
+          {"chunk", number_or_auto(cache.engine.chunk)},
+          {"options", list(cache.options)}};
 }
 
 json::object show(const Dataset& dataset) {

@@ -49,6 +49,10 @@ std::string options_of(const MountRequest& request) {
   if (request.read_only && !request.keeps_journal && !is_nfs(request.type))
     all.emplace_back(no_replay_option(request.type));
   if (request.type == "xfs" && has_dead_xfs({})) all.emplace_back("nouuid");
+  // Who writes the volume on another host must not be root here.
+  for (const auto& [safe, other] : {std::pair{"nosuid", "suid"}, std::pair{"nodev", "dev"}}) {
+    if (std::ranges::find(request.options, other) == request.options.end()) all.emplace_back(safe);
+  }
   for (const std::string& option : request.options) {
     if (std::find(all.begin(), all.end(), option) == all.end()) all.push_back(option);
   }

@@ -2,19 +2,22 @@
 
 #include <fcntl.h>
 #include <sched.h>
-#include <sys/file.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <chrono>
 
+#include "base/access/locks.hpp"
 #include "base/text.hpp"
 
 namespace spark::mounts {
 namespace {
 
 constexpr int kMostStacked = 16;  // limit on stacked mounts to remove
+constexpr std::chrono::milliseconds kPatience{10'000};
 
 // Asks the folder itself: a line of the mount table may be hidden by a later mount above it.
 bool is_served_read_only(const std::filesystem::path& folder) {
@@ -39,13 +42,38 @@ bool propagates_mounts() {
   return propagates;
 }
 
+mount_attr attributes_for(const std::vector<std::string>& options) {
+  mount_attr wanted{};
+  wanted.attr_set = MOUNT_ATTR_RDONLY;
+  const auto allow = [&](const char* option, std::uint64_t attribute) {
+    const bool is_allowed = std::ranges::find(options, option) != options.end();
+    (is_allowed ? wanted.attr_clr : wanted.attr_set) |= attribute;
+  };
+  allow("suid", MOUNT_ATTR_NOSUID);
+  allow("dev", MOUNT_ATTR_NODEV);
+  return wanted;
+}
+
+// By an earlier version, or before the configuration changed. Seen only where the mount is, not in containers
+// that have a copy of it.
+Result<Change> adjust(const std::filesystem::path& folder, mount_attr wanted, const std::string& doing) {
+  struct statvfs system {};
+  if (::statvfs(folder.c_str(), &system) != 0) return fail_errno(errno, doing);
+  const auto differs = [&](unsigned long flag, std::uint64_t attribute) {
+    return ((system.f_flag & flag) != 0) != ((wanted.attr_set & attribute) != 0);
+  };
+  if (!differs(ST_NOSUID, MOUNT_ATTR_NOSUID) && !differs(ST_NODEV, MOUNT_ATTR_NODEV))
+    return Change::AlreadyThere;
+  if (::mount_setattr(AT_FDCWD, folder.c_str(), AT_SYMLINK_NOFOLLOW, &wanted, sizeof wanted) != 0)
+    return fail_errno(errno, doing);
+  return Change::Done;
+}
+
 // Made read-only before it is visible, so that it is read-only in every namespace that it propagates to.
-Result<> mount_read_only(const std::filesystem::path& folder, const std::string& doing) {
+Result<> mount_read_only(const std::filesystem::path& folder, mount_attr wanted, const std::string& doing) {
   const UniqueFd copy(
       ::open_tree(AT_FDCWD, folder.c_str(), OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_SYMLINK_NOFOLLOW));
   if (!copy) return fail_errno(errno, doing);
-  mount_attr wanted{};
-  wanted.attr_set = MOUNT_ATTR_RDONLY;
   wanted.propagation = MS_PRIVATE;
   if (::mount_setattr(copy.get(), "", AT_EMPTY_PATH, &wanted, sizeof wanted) != 0)
     return fail_errno(errno, doing);
@@ -66,17 +94,19 @@ Result<Change> take_off(const std::filesystem::path& folder, const std::string& 
 
 }  // namespace
 
-Result<Change> serve_read_only(const std::filesystem::path& folder) {
+Result<Change> serve_read_only(const std::filesystem::path& folder, const std::vector<std::string>& options,
+                               const std::filesystem::path& lock) {
   const std::string doing = "mounting " + printable(folder.native()) + " read-only for jobs";
-  // Without a lock, two concurrent workers would mount it twice.
-  const UniqueFd lock(::open(folder.parent_path().c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (!lock || ::flock(lock.get(), LOCK_EX) != 0) return fail_errno(errno, doing);
-  if (is_served_read_only(folder)) return Change::AlreadyThere;
+  // Otherwise two concurrent workers would mount it twice.
+  const auto locked = lock_private(lock, kPatience, doing);
+  if (!locked) return locked.take_error();
+  const mount_attr wanted = attributes_for(options);
+  if (is_served_read_only(folder)) return adjust(folder, wanted, doing);
   if (!propagates_mounts()) {
     return fail(Errc::Unsupported, doing + ": mounts of this system do not propagate to other namespaces",
                 "run `sudo mount --make-rshared /` (systemd does this at boot), then restart spark-staged");
   }
-  if (auto mounted = mount_read_only(folder, doing); !mounted) {
+  if (auto mounted = mount_read_only(folder, wanted, doing); !mounted) {
     Error error = std::move(mounted.error());
     if (error.kind != Errc::NotFound) error.kind = Errc::Unsupported;
     return fail(std::move(error));

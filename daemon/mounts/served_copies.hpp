@@ -4,6 +4,8 @@
 #pragma once
 
 #include <filesystem>
+#include <string>
+#include <vector>
 
 #include "base/file.hpp"
 #include "base/result.hpp"
@@ -11,8 +13,10 @@
 namespace spark::mounts {
 
 // Done or AlreadyThere. Unsupported, with the reason, if such a mount is not allowed, or if a worker's
-// private mount namespace would prevent volumes from being unmounted.
-Result<Change> serve_read_only(const std::filesystem::path& folder);
+// private mount namespace would prevent volumes from being unmounted. `options`: suid and dev allow setuid
+// programs and device files in the copies. `lock`: a private folder, see lock_private().
+Result<Change> serve_read_only(const std::filesystem::path& folder, const std::vector<std::string>& options,
+                               const std::filesystem::path& lock);
 
 // For the rest of this process, which must have no other thread yet. Returns the root of the host's
 // namespace: a file opened through it, by a path without the leading slash, counts as a use of the host's

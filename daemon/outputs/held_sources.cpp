@@ -60,7 +60,8 @@ std::optional<std::vector<std::string>> HeldSources::needed_in(const fs::path& f
 }
 
 asio::awaitable<void> HeldSources::release(HoldingFolder folder) {
-  if (folder.entries == 0 || !folder.path.ends_with(kSuffix)) co_return;
+  const std::string name = fs::path(folder.path).filename();
+  if (folder.entries == 0 || !name.starts_with('.') || !name.ends_with(kSuffix)) co_return;
   while (busy_.contains(folder.path)) co_await freed_.wait();
   const auto sources = sources_();
   const auto needed = needed_in(folder.path);

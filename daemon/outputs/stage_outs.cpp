@@ -134,8 +134,10 @@ asio::awaitable<void> StageOuts::run(TransferPtr transfer) {
   std::erase(transfers_, transfer);  // first, so that no later request joins it
   std::string id = transfer->request().id;
   co_await store_.forget(std::move(id));
-  HoldingFolder holding{std::filesystem::path(transfer->request().source).parent_path(), SIZE_MAX};
-  co_await held_.release(std::move(holding));
+  if (!transfer->request().rule.empty()) {  // of an output: a user's source is never held
+    HoldingFolder holding{std::filesystem::path(transfer->request().source).parent_path(), SIZE_MAX};
+    co_await held_.release(std::move(holding));
+  }
   count(sent);
   if (sent) {
     sent->insert_or_assign("name", printable(transfer->request().destination()));
@@ -197,6 +199,7 @@ Result<std::shared_ptr<Job>> StageOuts::verify(std::string volume, std::string p
   const std::string name = volume + ":" + path;
   const auto place = context_.find_readable(volume);
   if (!place) return fail_with(place.error(), "verifying " + printable(name));
+  const uid_t uid = asker.uid;
   auto job = jobs_.create({"verify", {name}, std::move(asker)});
   workers::Cancellation cancellation;
   job->on_cancel = [cancellation]() mutable { cancellation.cancel(); };
@@ -204,6 +207,7 @@ Result<std::shared_ptr<Job>> StageOuts::verify(std::string volume, std::string p
   call.verb = "verify-output";
   call.subject = "volume " + printable(volume);
   call.request = {{"path", path}};
+  if (uid != 0) call.request["uid"] = uid;
   place->add_to(call.request);
   call.on_progress = [job, shown = printable(name)](json::object progress) {
     progress["dataset"] = shown;

@@ -143,11 +143,15 @@ asio::awaitable<void> Transfer::prune(json::object& sent) {
   } while (!is_cancelled_ && keep_ != keep_of(request_, context_.config()));
   json::array warnings, removed;
   if (const json::array* known = get_array(sent, "warnings"); known != nullptr) warnings = *known;
-  if (!pruned) {
-    const std::string what = "older copies were not all deleted: " + pruned.error().message();
+  const json::object* failed = pruned ? get_object(*pruned, "failed") : nullptr;
+  if (!pruned || failed != nullptr) {
+    const Error error = pruned ? error_from_json(*failed) : pruned.error();
+    const std::string what = "older copies were not all deleted: " + error.message();
     warnings.emplace_back(printable(what));
+    sent["not_deleted"] = printable(what);
     log::warning("stage-out to " + printable(request_.destination()) + ": " + what);
-  } else if (const json::array* names = get_array(*pruned, "removed"); names != nullptr) {
+  }
+  if (const json::array* names = pruned ? get_array(*pruned, "removed") : nullptr; names != nullptr) {
     removed = *names;
     const json::object* because = get_object(*pruned, "because");
     for (const std::string& name : because ? get_strings(*pruned, "removed") : std::vector<std::string>()) {
@@ -273,6 +277,7 @@ void Transfer::show_stalled(const std::string& reason) {
 
 void Transfer::show(json::object progress) {
   progress["dataset"] = printable(request_.destination());
+  if (shard_sent_ns_ > 0) progress["shard_sent"] = true;
   progress_ = std::move(progress);
   job_->set_progress(progress_);
 }

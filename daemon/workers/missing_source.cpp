@@ -1,14 +1,19 @@
 #include "daemon/workers/missing_source.hpp"
 
+#include <cerrno>
+
+#include "base/access/named_path.hpp"
 #include "base/text.hpp"
 
 namespace spark::workers {
 namespace {
 
+// What is behind a user's link is not looked for: the asker may not be allowed to know.
 bool is_present(const std::filesystem::path& path) {
-  std::error_code unreadable;
-  const auto status = std::filesystem::symlink_status(path, unreadable);
-  return status.type() != std::filesystem::file_type::not_found;
+  const auto named = open_named(path, Links::OfRootAlone);
+  if (named) return true;
+  const Error& error = named.error();
+  return error.kind != Errc::NotFound && error.kind != Errc::Refused && error.number != ENOTDIR;
 }
 
 }  // namespace

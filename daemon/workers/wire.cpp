@@ -66,7 +66,7 @@ json::object to_json(const config::CacheSettings& settings, const std::string& s
   return {{"path", settings.path.native()},        {"state_dir", state_dir},
           {"capacity", amount(settings.capacity)}, {"keep_free", amount(settings.keep_free)},
           {"threads", settings.engine.threads},    {"depth", settings.engine.depth},
-          {"chunk", settings.engine.chunk}};
+          {"chunk", settings.engine.chunk},        {"options", json::value_from(settings.options)}};
 }
 
 config::CacheSettings cache_settings_from_json(const json::object& object) {
@@ -85,6 +85,7 @@ config::CacheSettings cache_settings_from_json(const json::object& object) {
   settings.keep_free = amount("keep_free");
   settings.engine = {number<unsigned>(object, "threads"), number<unsigned>(object, "depth"),
                      number<Bytes>(object, "chunk")};
+  settings.options = get_strings(object, "options");
   return settings;
 }
 

@@ -42,6 +42,9 @@ struct Host {
   // The registrants of a namespace's reservation. Unsupported: it offers none.
   std::function<Result<nvmetcp::ReservationReport>(const std::string& device, std::uint32_t nsid)>
       read_reservation;
+  // The packet size of a new TCP connection (nvmetcp::negotiated_packet). Unavailable: none came about.
+  std::function<Result<unsigned>(const nvmetcp::Portal& numeric, const std::string& interface)>
+      negotiated_packet;
   // The daemon's status, as the API gives it. Unavailable: it does not run.
   std::function<Result<json::object>()> ask_daemon;
 

@@ -40,17 +40,17 @@ Result<bool> comes_back(const Host& host, const std::string& address, const std:
 }  // namespace
 
 Result<PathSize> probe_path(const Host& host, const std::string& address, const std::string& interface,
-                            unsigned mtu) {
+                            unsigned packet) {
   PathSize size;
   const auto small = comes_back(host, address, interface, kSmall);
   if (!small) return small.take_error();
   size.answers = *small;
   if (!size.answers) return size;
   size.works = kSmall;
-  // The usual sizes below the card's own: no more are worth the time.
-  const std::set<unsigned, std::greater<>> sizes = {mtu, 9000, 4096, 1500, 1400};
+  // The usual sizes below the wanted one: no more are worth the time.
+  const std::set<unsigned, std::greater<>> sizes = {packet, 9000, 4096, 1500, 1400};
   for (const unsigned candidate : sizes) {
-    if (candidate > mtu) continue;
+    if (candidate > packet) continue;
     if (comes_back(host, address, interface, candidate).value_or(false)) {
       size.works = candidate;
       break;

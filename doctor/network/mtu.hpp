@@ -1,4 +1,5 @@
-// Whether packets of full size reach a target: echo requests that no router may cut in pieces.
+// Whether a target gets packets of the size that TCP uses to it: echo requests that no router may cut in
+// pieces.
 #pragma once
 
 #include <string>
@@ -9,12 +10,12 @@ namespace spark::doctor {
 
 struct PathSize {
   bool answers = false;  // to small requests
-  unsigned works = 0;    // the largest size of packet that came back, at most the card's MTU
+  unsigned works = 0;    // the largest size of packet that came back, at most `packet`
 };
 
 // Unavailable: `ping` can't be run here.
 Result<PathSize> probe_path(const Host& host, const std::string& address, const std::string& interface,
-                            unsigned mtu);
+                            unsigned packet);
 
 inline constexpr unsigned kProbePackets = 5;  // of each size
 

@@ -87,20 +87,28 @@ void report_other_card(const Destination& to, const std::string& used, const std
 
 void check_packets(const Host& host, const Destination& to, const std::vector<Nic>& nics, const Nic& used,
                    NetworkWay& way, Report& report) {
-  const auto size = probe_path(host, way.address, to.interface, used.mtu);
+  // A card with jumbo frames and a target without agree upon the smaller size: only a device between them
+  // drops packets.
+  const auto agreed = host.negotiated_packet({way.address, to.port}, to.interface);
+  const unsigned packet = agreed ? std::min(*agreed, used.mtu) : used.mtu;
+  const auto size = probe_path(host, way.address, to.interface, packet);
   if (!size || !size->answers) {
     report.unknown.push_back("packet size to " + printable(to.name) +
                              (size ? " (it does not answer ping)" : " (ping: " + size.error().what + ")"));
     return;
   }
   way.packet = size->works;
-  if (size->works < used.mtu) {
+  if (size->works < packet && !agreed) {
+    report.unknown.push_back("the packet size that TCP uses to " + printable(to.name) + " (" +
+                             agreed.error().what + ")");
+  } else if (size->works < packet) {
     report.wrong(kNetworkArea,
-                 "packets of " + std::to_string(used.mtu) + " bytes do not reach " + printable(to.name) +
-                     ", " + std::to_string(size->works) + " do",
-                 "a connect works, and the first large read hangs",
+                 "packets of " + std::to_string(packet) + " bytes do not reach " + printable(to.name) + ", " +
+                     std::to_string(size->works) + " do",
+                 "both ends agreed upon that size, and a device between them drops it: a connect works, and "
+                 "the first large read hangs",
                  "sudo ip link set " + used.name + " mtu " + std::to_string(size->works) +
-                     " (and in netplan), or raise it on the switch and the target");
+                     " (and in netplan), or raise it on the switch");
   }
   const std::string card =
       card_that_grew(nics, read_nics(host.root), used.name, Bytes{kProbePackets} * size->works);

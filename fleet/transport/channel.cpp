@@ -66,6 +66,9 @@ SSL_CTX* context_for(const SSL_METHOD* method, Security* security) {
   SSL_CTX_set_ciphersuites(context, "TLS_AES_128_GCM_SHA256");
   SSL_CTX_set_num_tickets(context, 0);
   SSL_CTX_set_options(context, SSL_OP_NO_TICKET | SSL_OP_NO_COMPRESSION);
+#ifdef SSL_OP_ENABLE_KTLS
+  SSL_CTX_set_options(context, SSL_OP_ENABLE_KTLS);  // no effect where library or kernel lacks it
+#endif
   SSL_CTX_set_session_cache_mode(context, SSL_SESS_CACHE_OFF);
   // One recv() for each record. A larger read buffer costs CPU: for each record OpenSSL 3.0 moves all that it
   // has read ahead to the front.
@@ -113,6 +116,8 @@ Result<> Channel::begin(ssl_ctx_st* context) {
     return fail(Errc::Denied, "the other host does not have this fleet's key, or does not speak TLS 1.3",
                 "put the same fleet.key_file on every host");
   }
+  if (BIO_get_ktls_send(SSL_get_wbio(ssl_)) != 0)
+    return {};  // the kernel makes the records, of what it is sent
   // Buffers many records for one send() call.
   BIO* buffer = BIO_new(BIO_f_buffer());
   if (buffer == nullptr || BIO_set_write_buffer_size(buffer, kWriteBuffer) != 1) throw std::bad_alloc();

@@ -67,6 +67,7 @@ struct Source {
   bool is_doubtful = false;       // the source is being written: the copy is served only with --allow-dirty
   std::uint64_t generation = 0;   // given to this state by the volume's writer; 0 means none
   std::optional<dev_t> device{};  // the file system on which `path` must lie; none means any
+  std::string mount{};            // and where that is mounted
   std::uint64_t task = 0;         // number of the staging in the caller's count; see drop_ended_reservations
   // ID of a lease that keeps the staged copy for the process above until the caller removes it, so that it is
   // not evicted before the caller has taken its own lease. Empty means no such lease.

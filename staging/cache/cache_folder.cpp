@@ -9,6 +9,7 @@
 #include <cerrno>
 #include <charconv>
 
+#include "base/access/locks.hpp"
 #include "base/file.hpp"
 #include "base/text.hpp"
 #include "staging/files/tree.hpp"
@@ -62,11 +63,12 @@ Destination CacheFolder::place(const std::string& dataset, std::uint64_t generat
 }
 
 Result<> CacheFolder::make() const {
-  for (const auto& folder : {path_, data()}) {
-    if (auto made = make_folder(folder, 0755); !made) return made;
-  }
-  for (const auto& folder : {partials(), trash()}) {
-    if (auto made = make_folder(folder, 0700); !made) return made;
+  const std::pair<std::filesystem::path, unsigned> folders[] = {
+      {path_, kEntered}, {data(), kEntered}, {partials(), 0700}, {trash(), 0700}};
+  for (const auto& [folder, mode] : folders) {
+    if (auto made = make_folder(folder, mode); !made) return made;
+    static_cast<void>(
+        restrict_to(folder, mode));  // earlier versions left some open; a full drive still serves
   }
   return {};
 }
@@ -82,7 +84,7 @@ Result<std::string> CacheFolder::make_id() const {
   if (::getrandom(&random, sizeof random, 0) != sizeof random)
     return fail_errno(errno, "making a cache identity");
   const std::string id = to_hex(random);
-  if (auto written = write_file_atomically(path_ / kIdFile, id + "\n"); !written) {
+  if (auto written = write_file_atomically(path_ / kIdFile, id + "\n", 0600); !written) {
     return written.take_error();
   }
   return id;
@@ -244,6 +246,18 @@ Result<std::vector<std::uint64_t>> CacheFolder::in_trash(const std::string& key)
 
 Result<> CacheFolder::delete_trashed(const std::string& key, std::uint64_t generation) const {
   return remove_tree(trash(), trashed(key, generation).filename());
+}
+
+Result<> close_to_others(const CacheFolder& cache, const std::string& key) {
+  const std::filesystem::path folder = cache.data() / key;
+  if (auto closed = restrict_to(folder, kEntered); !closed) return closed;
+  const auto names = names_of(folder);
+  if (!names) return names.take_error();
+  for (const std::string& name : *names) {
+    const bool is_of_copies = !name.starts_with('.');
+    if (auto closed = is_of_copies ? Result<>() : restrict_to(folder / name, 0600); !closed) return closed;
+  }
+  return {};
 }
 
 }  // namespace spark::staging

@@ -13,6 +13,10 @@
 
 namespace spark::staging {
 
+// Of folders that users enter by a name that they know. What they can list they can also lock, and the names
+// may be none of their business.
+inline constexpr unsigned kEntered = 0711;
+
 class CacheFolder {
  public:
   explicit CacheFolder(std::filesystem::path path) : path_(std::move(path)) {}
@@ -26,6 +30,7 @@ class CacheFolder {
   // The paths of the generation and its manifest.
   Destination place(const std::string& dataset, std::uint64_t generation) const;
 
+  // All folders of the cache. Other users may enter those of copies by name alone, and open no others.
   Result<> make() const;
   // The identity stored in the folder; empty if it has none.
   Result<std::string> id() const;
@@ -64,5 +69,9 @@ class CacheFolder {
   UniqueFd data_;  // see hold()
   std::filesystem::path link_target(const std::string& dataset, std::uint64_t generation) const;
 };
+
+// Closes what earlier versions left open to other users: the folder of a dataset's generations, and its
+// files.
+Result<> close_to_others(const CacheFolder& cache, const std::string& key);
 
 }  // namespace spark::staging

@@ -52,6 +52,7 @@ Result<> CacheStore::recover(const std::function<void()>& looked_over) {
   if (!trashed) return trashed.take_error();
   std::set<std::string> keys(folders->begin(), folders->end());
   keys.insert(trashed->begin(), trashed->end());
+  for (const std::string& key : *folders) static_cast<void>(close_to_others(folder_, key));
   for (const GenerationRow& row : *rows) keys.insert(folder_name(row.dataset));
   for (const auto& [key, what] : *troubles) keys.insert(key);
   for (const Trash trash : {Trash::Kept, Trash::Emptied}) {

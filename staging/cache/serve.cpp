@@ -41,7 +41,9 @@ Result<Tree> open_source(const Source& source) {
     tree.file_mode_mask = 01777;  // a peer can set no setuid bit
     return tree;
   }
-  auto tree = open_tree(source.path);
+  const std::optional<Within> within =
+      source.device ? std::optional(Within{source.mount, *source.device}) : std::nullopt;
+  auto tree = open_tree(source.path, RootLink::Followed, within);
   struct stat info {};
   if (!tree) tree.error().is_away = tree.error().kind == Errc::NotFound;
   if (!tree || !source.device || (::fstat(tree->folder.get(), &info) == 0 && info.st_dev == *source.device))

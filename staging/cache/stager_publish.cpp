@@ -28,7 +28,7 @@ Result<std::uint64_t> Stager::publish(const Sealed& sealed, PartialArea& area, B
   auto generation = unused_generation(dataset);
   if (!generation) return generation;
   const Destination place = store_.folder().place(dataset, *generation);
-  if (::mkdir(place.folder.c_str(), 0755) != 0 && errno != EEXIST) {
+  if (::mkdir(place.folder.c_str(), kEntered) != 0 && errno != EEXIST) {
     return fail_errno(errno, "making folder " + printable(place.folder.native()));
   }
   if (auto flushed = flush_folder(store_.folder().data()); !flushed) {

@@ -120,7 +120,8 @@ class Fill {
 
   void set_up_context(Journal& journal) {
     context_.source = job_.source;
-    context_.walked_at = SystemClock().steady();
+    constexpr std::chrono::minutes kLong{1};  // enough for the coarsest times
+    context_.walked_at = SystemClock().steady() - (job_.options->has_resting_source ? kLong : kLong * 0);
     context_.has_source = !job_.options->is_source_away;
     context_.copy = &copy_;
     context_.stop = job_.stop;

@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -70,10 +71,11 @@ Result<LinkFollower::Followed> LinkFollower::follow(Entries& entries, std::size_
 // The root of the source's own mount: all targets must lie below it.
 Result<> LinkFollower::find_limit() {
   if (tree_.grafts.limit) return {};
-  tree_.grafts.limit_path = mount_root_of(tree_.folder_path);
-  tree_.grafts.limit.reset(::open(tree_.grafts.limit_path.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
-  if (tree_.grafts.limit) return {};
-  return fail_errno(errno, "opening folder " + printable(tree_.grafts.limit_path));
+  auto root = open_named(mount_root_of(tree_.folder_path), Links::OfRootAlone);
+  if (!root) return root.take_error();
+  tree_.grafts.limit = std::move(root->fd);
+  tree_.grafts.limit_path = std::move(root->path);
+  return {};
 }
 
 // None: an absolute path to another mount.
@@ -104,7 +106,8 @@ void LinkFollower::weigh(const Entry& entry, const Weight& own, Weight& behind, 
   }
   const auto found = follow_beneath(tree_.grafts.limit.get(), tree_.grafts.limit_path, *wanted);
   struct statx info {};
-  if (!found.fd || ::statx(found.fd.get(), "", AT_EMPTY_PATH, STATX_BASIC_STATS, &info) != 0) {
+  if (!found.fd || ::statx(found.fd.get(), "", AT_EMPTY_PATH, STATX_BASIC_STATS, &info) != 0 ||
+      !is_open_to_owner(entry, info)) {
     if (errno != ENOENT) ++behind.files;
     return;
   }
@@ -134,6 +137,13 @@ void LinkFollower::weigh_folder(const staging::Followed& folder, const Weight& o
   }
 }
 
+// Whether the link's owner may go there; `info`: where follow_beneath() went with this process's rights.
+bool LinkFollower::is_open_to_owner(const Entry& entry, const struct statx& info) const {
+  const auto named = open_named(tree_.root() + "/" + std::string(entry.path), Links::Followed);
+  return named && named->info.st_ino == info.stx_ino &&
+         named->info.st_dev == ::makedev(info.stx_dev_major, info.stx_dev_minor);
+}
+
 bool LinkFollower::follow_one(Entry& entry, Followed& done) {
   const std::string& limit = tree_.grafts.limit_path;
   const auto wanted = below_limit(entry);
@@ -145,6 +155,10 @@ bool LinkFollower::follow_one(Entry& entry, Followed& done) {
   struct statx info {};
   if (!found.fd || ::statx(found.fd.get(), "", AT_EMPTY_PATH, STATX_BASIC_STATS, &info) != 0) {
     keep(entry, errno == EXDEV ? "not on the source's mount" : std::strerror(errno));
+    return false;
+  }
+  if (!is_open_to_owner(entry, info)) {
+    keep(entry, "its owner may not go there");
     return false;
   }
   const bool is_folder = S_ISDIR(info.stx_mode);

@@ -54,6 +54,7 @@ class LinkFollower {
   std::vector<std::string> shown_;  // printable: some of the kept links
 
   Result<> find_limit();
+  bool is_open_to_owner(const Entry& entry, const struct statx& info) const;
   bool follow_one(Entry& entry, Followed& done);
   std::optional<std::string> below_limit(const Entry& entry) const;  // its target
   // What is behind kept links, until it is more than the set has itself.

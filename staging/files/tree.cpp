@@ -85,15 +85,9 @@ bool is_folder(int parent, const std::string& name) {
   return ::fstatat(parent, name.c_str(), &info, AT_SYMLINK_NOFOLLOW) == 0 && S_ISDIR(info.st_mode);
 }
 
-// The path without symlinks, except in its last name if that must be none.
-std::filesystem::path resolve(const std::filesystem::path& path, RootLink link, std::error_code& error) {
-  if (link == RootLink::Followed || !path.has_filename()) return std::filesystem::canonical(path, error);
-  return std::filesystem::canonical(path.parent_path(), error) / path.filename();
-}
-
-Result<Tree> tree_at(const std::filesystem::path& folder, const std::string& name, int flags) {
+Result<Tree> tree_at(UniqueFd opened, const std::filesystem::path& folder, const std::string& name) {
   Tree tree;
-  tree.folder.reset(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC | flags));
+  tree.folder = std::move(opened);
   if (!tree.folder) return fail_errno(errno, "opening folder " + printable(folder.native()));
   tree.file = name;
   tree.folder_path = folder.native();
@@ -160,26 +154,28 @@ bool is_inside(const std::string& path, const std::string& folder) {
   return path == folder || path.starts_with(folder.ends_with('/') ? folder : folder + "/");
 }
 
-Result<Tree> open_tree(const std::filesystem::path& path, RootLink link) {
-  std::error_code error;
-  const std::filesystem::path real = resolve(path, link, error);
-  if (error) return fail_errno(error.value(), "opening " + printable(path.native()));
-  struct stat info {};
-  if (::lstat(real.c_str(), &info) != 0) return fail_errno(errno, "opening " + printable(path.native()));
-  if (S_ISLNK(info.st_mode)) {
+Result<Tree> open_tree(const std::filesystem::path& path, RootLink link,
+                       const std::optional<Within>& within) {
+  const auto named =
+      open_named(path, link == RootLink::Followed ? Links::Followed : Links::LastIsItself, within);
+  if (!named) return named.take_error();
+  const mode_t mode = named->info.st_mode;
+  if (S_ISLNK(mode)) {
     return fail(Errc::Refused, "opening " + printable(path.native()) + ": it is a symbolic link",
                 "name the file or folder that it leads to");
   }
-  if (!S_ISDIR(info.st_mode) && !S_ISREG(info.st_mode)) {
+  if (!S_ISDIR(mode) && !S_ISREG(mode)) {
     return fail(Errc::Invalid,
                 "opening " + printable(path.native()) + ": neither a folder nor a regular file");
   }
-  if (S_ISREG(info.st_mode)) return tree_in(real.parent_path(), real.filename());
-  return tree_at(real, "", O_NOFOLLOW);
+  const std::filesystem::path real = named->path;
+  if (S_ISDIR(mode)) return tree_at(named->open_folder(), real, "");
+  return tree_at(UniqueFd(::openat(named->folder.get(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC)),
+                 real.parent_path(), real.filename());
 }
 
 Result<Tree> tree_in(const std::filesystem::path& folder, const std::string& name) {
-  return tree_at(folder, name, 0);
+  return tree_at(UniqueFd(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)), folder, name);
 }
 
 UniqueFd open_beneath(const Tree& tree, std::string_view path, int flags, unsigned mode) {

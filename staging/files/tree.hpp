@@ -7,10 +7,12 @@
 #include <filesystem>
 #include <functional>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "base/access/named_path.hpp"
 #include "base/file.hpp"
 #include "base/result.hpp"
 #include "staging/manifest/manifest.hpp"
@@ -60,11 +62,13 @@ bool is_inside(const std::string& path, const std::string& folder);
 
 enum class RootLink { Followed, Refused };
 
-// The tree at `path`; symlinks in `path` itself are followed, because the user named it. NotFound, or Invalid
+// The tree at `path`; symlinks in `path` itself are followed as open_named() does. NotFound, or Invalid
 // if it is neither a folder nor a regular file. With RootLink::Refused its last name must not be a symlink.
-Result<Tree> open_tree(const std::filesystem::path& path, RootLink link = RootLink::Followed);
+Result<Tree> open_tree(const std::filesystem::path& path, RootLink link = RootLink::Followed,
+                       const std::optional<Within>& within = std::nullopt);
 
-// A tree that will be created as `name` in the folder, or exists already.
+// For a folder that no other user can replace. A tree that will be created as `name` in the folder, or exists
+// already.
 Result<Tree> tree_in(const std::filesystem::path& folder, const std::string& name);
 
 // Opens the entry. On failure errno has the reason: ELOOP for a symlink, EXDEV for a mount point in between.

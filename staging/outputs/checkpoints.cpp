@@ -92,28 +92,6 @@ Checkpoint checkpoint_at(const fs::path& path, const struct stat& info, const Co
   return one;
 }
 
-// Otherwise a deletion would end in the middle: a job that runs as root in a container leaves folders of
-// root.
-Result<> check_deletable(const fs::path& path) {
-  std::error_code error;
-  fs::recursive_directory_iterator entries;
-  const auto is_ours = [](const fs::path& folder) {
-    struct stat info {};
-    return ::lstat(folder.c_str(), &info) != 0 || !S_ISDIR(info.st_mode) || info.st_uid == ::geteuid() ||
-           ::faccessat(AT_FDCWD, folder.c_str(), W_OK | X_OK, AT_EACCESS) == 0;
-  };
-  std::optional<fs::path> others = is_ours(path) ? std::nullopt : std::optional(path);
-  if (!others && fs::is_directory(fs::symlink_status(path, error)))
-    entries = fs::recursive_directory_iterator(path, error);
-  for (; !others && !error && entries != end(entries); entries.increment(error))
-    if (!is_ours(entries->path())) others = entries->path();
-  if (error && error != std::errc::no_such_file_or_directory)
-    return fail_errno(error.value(), "reading " + printable(path.native()));
-  if (!others) return {};
-  return fail(Errc::Denied, printable(others->native()) + " is another user's, and this one may not empty it",
-              "run the job as the owner of its folder, or change the owner with `sudo chown -R`");
-}
-
 }  // namespace
 
 Result<std::vector<Checkpoint>> list_checkpoints(const fs::path& folder, const Completeness& completeness,

@@ -126,6 +126,19 @@ Result<std::vector<PublishedCopy>> copies_in(const std::filesystem::path& folder
   return copies;
 }
 
+// Another user could put a manifest beside the copy, where both may write.
+bool is_of_owner(const Destination& destination) {
+  struct stat copy {
+  }, manifest{};
+  if (::lstat(destination.path().c_str(), &copy) != 0) return false;
+  for (const auto& path :
+       {destination.manifest(), destination.partial(), destination.partial() / "manifest"}) {
+    if (::lstat(path.c_str(), &manifest) != 0) continue;
+    if (manifest.st_uid != 0 && manifest.st_uid != copy.st_uid) return false;
+  }
+  return true;
+}
+
 }  // namespace
 
 Result<std::optional<ManifestReader>> manifest_of_published(const Destination& destination) {
@@ -203,10 +216,14 @@ std::optional<WholeCopy> check_whole(const std::filesystem::path& folder, const 
 }
 
 Result<std::vector<RemovedCopy>> remove_older_copies(const std::filesystem::path& folder, const Keep& keep,
-                                                     std::vector<std::string>* not_whole) {
+                                                     PruneNotes* notes) {
+  const auto goes_on = [&](const Result<>& done) {
+    if (!done && notes != nullptr && !notes->failure) notes->failure = done.error();
+    return done || notes != nullptr;
+  };
   // Otherwise a deleted copy would leave its manifest, and the copy that it replaced, in its partial folder.
   if (auto finished = finish_publishings(folder); !finished) return finished.take_error();
-  if (auto finished = finish_removals(folder); !finished) return finished.take_error();
+  if (auto finished = finish_removals(folder); !goes_on(finished)) return finished.take_error();
   const auto names = names_of(folder);
   if (!names) return names.take_error();
   if (auto removed = remove_stray_manifests(folder, *names); !removed) return removed.take_error();
@@ -232,14 +249,17 @@ Result<std::vector<RemovedCopy>> remove_older_copies(const std::filesystem::path
       if (whole && !is_same) ++above.saves;
       if (whole) {
         above.whole.push_back(std::move(*whole));
-      } else if (not_whole != nullptr) {
-        not_whole->push_back(copy.name);
+      } else if (notes != nullptr) {
+        notes->not_whole.push_back(copy.name);
       }
       continue;
     }
     const bool is_kept_always = step && keep.every > 0 && *step % keep.every == 0;
     if (is_kept_always || keep.spared.contains(copy.name) || copy.name == best) continue;
-    if (auto gone = remove_copy({folder, copy.name}, above.whole.front()); !gone) return gone.take_error();
+    Result<> gone = check_deletable(folder / copy.name);
+    if (gone) gone = remove_copy({folder, copy.name}, above.whole.front());
+    if (!gone && !goes_on(gone)) return gone.take_error();
+    if (!gone) continue;
     removed.push_back({copy.name, "keep is " + std::to_string(count) + ", and " +
                                       printable(above.whole.back().copy().name) +
                                       " and those above it are whole"});
@@ -248,13 +268,21 @@ Result<std::vector<RemovedCopy>> remove_older_copies(const std::filesystem::path
 }
 
 std::optional<std::string> published_hash(const Tree& tree, const StopFlag& stop) {
-  const auto destination = destination_of(tree.root());
-  if (!destination) return std::nullopt;
-  auto found = manifest_of_published(*destination);
+  const UniqueFd above(
+      ::openat(tree.folder.get(), tree.file.empty() ? ".." : ".", O_PATH | O_DIRECTORY | O_CLOEXEC));
+  const Destination destination{"/proc/self/fd/" + std::to_string(above.get()),
+                                std::filesystem::path(tree.root()).filename()};
+  if (!above || destination.name.empty() || !is_of_owner(destination)) return std::nullopt;
+  auto found = manifest_of_published(destination);
   if (!found || !*found) return std::nullopt;
   ManifestReader& manifest = **found;
   const auto differences = compare_metadata(tree, manifest, 1, stop, FileTimes::Ignored);
   if (!differences || !differences->empty() || !manifest.rewind()) return std::nullopt;
+  // Those bits are not copied everywhere, and the hash is of them too.
+  while (const auto entry = manifest.next()) {
+    if (entry->type == EntryType::File && (entry->mode & (S_ISUID | S_ISGID)) != 0) return std::nullopt;
+  }
+  if (!manifest.rewind()) return std::nullopt;
   const auto summary = summary_of(manifest);
   return summary ? std::optional(summary->hash) : std::nullopt;
 }

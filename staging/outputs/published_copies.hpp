@@ -64,10 +64,14 @@ struct RemovedCopy {
 
 // Deletes published copies that are not to be kept: only below `count` whole ones of their series, and never
 // the best model that the highest one names, nor one whose manifest can't be read. A copy disappears by one
-// rename before any of it is deleted. Also deletes the remains of an interrupted call. `not_whole` gets
-// the names of those that don't count, as they lack something: older ones stay for them.
+// rename before any of it is deleted. Also deletes the remains of an interrupted call. With `notes`, one that
+// can't be deleted keeps no other one from it.
+struct PruneNotes {
+  std::vector<std::string> not_whole;  // those that don't count, as they lack something: older ones stay
+  std::optional<Error> failure;        // the first, of a copy that could not be deleted, or its remains
+};
 Result<std::vector<RemovedCopy>> remove_older_copies(const std::filesystem::path& folder, const Keep& keep,
-                                                     std::vector<std::string>* not_whole = nullptr);
+                                                     PruneNotes* notes = nullptr);
 
 // The hash of the set from its manifest. None if `tree` is not published, or was changed since, judged by
 // names, sizes and permissions: NFS servers may change files' times.

@@ -72,6 +72,10 @@ class FakeHost {
               if (registrants.empty()) return fail(Errc::Unsupported, "it offers no reservations");
               return nvmetcp::ReservationReport{1, 1, registrants};
             },
+            [this](const nvmetcp::Portal&, const std::string&) -> Result<unsigned> {
+              if (negotiated_packet == 0) return fail(Errc::Unavailable, "connection refused");
+              return negotiated_packet;
+            },
             [this]() -> Result<json::object> {
               if (status.empty()) return fail(Errc::Unavailable, "the daemon does not run");
               return parse_json_object(status);
@@ -85,7 +89,8 @@ class FakeHost {
   std::string route = "fast0";  // the card that `ip route get` reports; empty: no route
   std::string gateway;
   std::string replies_come_in = "fast0";
-  unsigned largest_packet = 9000;  // the largest that is answered; 0: no answer to any ping
+  unsigned largest_packet = 9000;     // the largest that is answered; 0: no answer to any ping
+  unsigned negotiated_packet = 9000;  // by both ends of a TCP connection; 0: the target refuses it
   bool has_tools = true, tlshd_runs = true;
   std::vector<nvmetcp::Registrant> registrants;  // of every namespace; no value: no reservations
   std::string status;                            // from the daemon; empty: it is not running

@@ -57,9 +57,9 @@ class Writers:
         self.hosts = [house.host, second]
         self.products = [house.product, Product(second)]
 
-    def configure_second(self, has_volume):
-        nas = {"nas": {"nfs": f"{TARGET_ADDRESS}:{NAS_EXPORT}", "mount": NAS_MOUNT, "access": "exclusive", "options": ["vers=4.2"]}}
-        self.products[1].configure(config_text(targets={"rose": {"address": TARGET_ADDRESS}}, volumes=nas if has_volume else {}))
+    def configure_second(self, has_volume, *options, **sections):
+        nas = {"nas": {"nfs": f"{TARGET_ADDRESS}:{NAS_EXPORT}", "mount": NAS_MOUNT, "access": "exclusive", "options": ["vers=4.2", *options]}}
+        self.products[1].configure(config_text(targets={"rose": {"address": TARGET_ADDRESS}}, volumes=nas if has_volume else {}, **sections))
         if has_volume:
             self.products[1].wait_volume("nas", "ready", 120)
 
@@ -177,6 +177,31 @@ def test_a_join_of_shards_on_a_host_that_loses_its_power_is_completed_by_the_oth
         joiner.start()
         joiner.wait_ready(until="spark-stage status")
     writers.assert_published(expected)
+
+
+# --- folders in the cache of an NFS client ---
+
+
+def test_a_checkpoint_of_another_host_is_seen_although_this_host_has_cached_the_folder(writers):
+    """The client may show a folder as it was ten minutes ago, also that it is not there, and has no delegation of it that the
+    server would recall."""
+    asker, server = writers.products[1], writers.server
+    writers.remove_second()
+    server.sh("echo 0 >/proc/sys/fs/leases-enable")
+    try:
+        asker.machine.sh("mkdir -p /var/tmp/empty")
+        writers.configure_second(True, "acdirmin=600", "acdirmax=600",
+                                 outputs={"run7": {"path": "/var/tmp/empty", "volume": "nas", "to": "run7", "complete": "rename"}})
+        assert asker.run("latest run7", 60).rc == 3
+        writers.save(0)
+        for step in (1000, 1001):
+            source = f"/var/tmp/out/step-{step}"
+            writers.hosts[0].sh(f"[ -e {source} ] || cp -a {OUT} {source}")
+            writers.products[0].sh(f"stage-out {source} nas:run7/step-{step}", 120)
+            found = json.loads(asker.sh("latest run7 --json", 120))
+            assert found["name"] == f"step-{step}", found
+    finally:
+        server.sh("echo 1 >/proc/sys/fs/leases-enable")
 
 
 # --- hosts of one name ---

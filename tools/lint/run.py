@@ -9,6 +9,7 @@ import co_await
 import coroutines
 import layering
 import man
+import paths
 import sizes
 import sources
 import throwing
@@ -34,7 +35,7 @@ def _tool(arguments, paths):
 
 
 def self_test():
-    found = unittest.defaultTestLoader.loadTestsFromName("test_lint")
+    found = unittest.defaultTestLoader.loadTestsFromNames(["test_lint", "test_paths"])
     result = unittest.TextTestRunner(stream=sys.stderr, verbosity=0).run(found)
     return [str(case) for case, _ in result.failures + result.errors]
 
@@ -91,6 +92,7 @@ CHECKS = {
     "exceptions of coroutines": lambda: _each(CPP, coroutines.check),
     "library calls that throw": lambda: _each(CPP, throwing.check),
     "clocks and timers": lambda: _each(CPP, clocks.check),
+    "paths that users may change": lambda: _each(CPP, paths.check),
     "every source file is compiled": compiled,
     "sizes of files, classes, interfaces and folders": lengths,
     "words": lambda: _each(TEXT, words.check),

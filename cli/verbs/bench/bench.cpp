@@ -44,7 +44,7 @@ Result<> parse_numbers(const BenchFlags& given, bench::BenchOptions& options) {
     options.runtime = std::chrono::ceil<std::chrono::seconds>(*runtime);
   }
   if (!given.rate_limit.empty()) {
-    const auto rate = parse_rate(given.rate_limit);
+    const auto rate = parse_rate_with_unit(given.rate_limit);
     if (!rate) return fail_with(rate.error(), "--rate-limit");
     options.rate_limit = *rate;
   }
@@ -152,6 +152,10 @@ Result<int> bench(Context& context, const BenchFlags& given) {
   }
   // Before anything is announced.
   if (const auto checked = bench::check_options(*options); !checked) return checked.take_error();
+  if (given.is_quick && options->asked.demand.bytes_per_second <= 0 && options->asked.checkpoint == 0)
+    tell(context,
+         "The job's read rate is not known, so this run gives rates and a break-even, but no advice: "
+         "measure it first with `spark-stage bench demand -- COMMAND`, or give --demand or --like.");
   context.catch_interrupts();
   if (given.is_in_step) return measure_in_step(context, std::move(*options));
   auto measured = measure(context, *options, given.hosts);

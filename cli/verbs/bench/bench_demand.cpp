@@ -2,7 +2,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cstdio>
 #include <map>
 #include <mutex>
 
@@ -22,7 +21,6 @@ namespace {
 
 constexpr Duration kBetweenLooks{100};
 constexpr double kPatience = 10;  // seconds for the command to end after SIGTERM
-constexpr double kWaitingALot = 0.1;
 constexpr const char* kStaged = "SPARK_STAGE_";
 
 struct DemandOptions {
@@ -139,12 +137,6 @@ std::string order_words(bench::ReadOrder order) {
   return "";
 }
 
-std::string percent(double share) {
-  char text[32];
-  std::snprintf(text, sizeof text, "%.0f %%", 100 * share);
-  return text;
-}
-
 std::string words_of(const bench::StoredDemand& demand) {
   const bench::JobReads& reads = demand.reads;
   const auto seconds = [](double value) {
@@ -158,15 +150,7 @@ std::string words_of(const bench::StoredDemand& demand) {
     text += "It was seen to read " + counted(reads.files, "file") + " of " + format_bytes(reads.mean_file) +
             " on average" + order_words(reads.order) + ".\n";
   }
-  if (reads.counted_at_storage) {
-    text +=
-        "It maps its files, so only bytes from storage were counted: with a warm page cache this is too "
-        "low.\n";
-  }
-  if (demand.waiting_share > kWaitingALot) {
-    text += "Processes of this host waited for storage " + percent(demand.waiting_share) +
-            " of the time: the job may consume more. Run it from a staged copy, on an idle host.\n";
-  }
+  for (const std::string& caution : demand.cautions()) text += "Caution: " + caution + ".\n";
   return text;
 }
 

@@ -35,11 +35,11 @@ Result<std::vector<std::string>> command_for(const bench::BenchOptions& options)
   add("--runtime", std::to_string(options.runtime.count()) + "s");
   add("--rounds", std::to_string(options.rounds));
   add("--seed", std::to_string(*options.seed));
-  if (options.rate_limit > 0) add("--rate-limit", std::to_string(options.rate_limit));
+  if (options.rate_limit > 0) add("--rate-limit", std::to_string(options.rate_limit) + "B/s");
   const bench::AskedFor& asked = options.asked;
   if (!asked.dataset.empty()) add("--dataset", asked.dataset.starts_with('.') ? asked.folder : asked.dataset);
   if (asked.demand.bytes_per_second > 0)
-    add("--demand", std::to_string(static_cast<Bytes>(asked.demand.bytes_per_second)));
+    add("--demand", std::to_string(static_cast<Bytes>(asked.demand.bytes_per_second)) + "B/s");
   if (asked.demand.mean_file > 0) add("--mean-file", std::to_string(asked.demand.mean_file));
   return words;
 }

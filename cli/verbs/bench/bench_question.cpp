@@ -133,7 +133,8 @@ void BenchQuestion::add_to(Verb& verb) {
   verb.count("--epochs", epochs, {1, 1'000'000}, "passes over the dataset (30)");
   verb.option("--demand", "RATE", demand, "the job's read rate: 3.2GB/s");
   verb.option("--like", "JOB", like,
-              "consumes like unet3d, cosmoflow or resnet50 on an\nH100; unet3d-a100, 8xresnet50");
+              "a job of MLPerf Storage: unet3d, 8xretinanet; as\nwhat-if cosmoflow, resnet50; llama3-8b, "
+              "llama3-70b:\nits checkpoints");
   verb.count("--nodes", nodes, {1, 10'000}, "hosts that read from the target at once (1)");
   verb.option("--target-memory", "SIZE", target_memory, "the target's memory, a possible cache");
 }
@@ -143,11 +144,12 @@ Result<> ask(Context& context, const BenchQuestion& question, bench::AskedFor& a
     return fail(Errc::Invalid, "--demand and --like both give the job's read rate", "give one of them");
   }
   if (!question.demand.empty()) {
-    const auto rate = parse_rate(question.demand);
+    const auto rate = parse_rate_with_unit(question.demand);
     if (!rate) return fail_with(rate.error(), "--demand");
     asked.demand = {static_cast<double>(*rate), "", bench::ReadOrder::Unknown, 0};
   }
-  if (!question.like.empty()) {
+  if (!question.like.empty()) asked.checkpoint = bench::checkpoint_like(question.like);
+  if (!question.like.empty() && asked.checkpoint == 0) {
     auto demand = bench::demand_like(question.like);
     if (!demand) return fail_with(demand.error(), "--like");
     asked.demand = *demand;

@@ -68,7 +68,7 @@ Result<staging::CopyOptions> engine_options(const CopyOptions& options) {
               : options.io == "io_uring" ? staging::IoKind::Uring
                                          : staging::IoKind::Auto;
   if (!options.max_rate.empty()) {
-    const auto rate = parse_rate(options.max_rate);
+    const auto rate = parse_rate_with_unit(options.max_rate);
     if (!rate) return fail_with(rate.error(), "--max-rate");
     engine.rate.most = *rate;
   }

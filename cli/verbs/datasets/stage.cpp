@@ -44,7 +44,7 @@ Result<StageOptions> options_of(const StageArguments& arguments) {
     options.hold = std::move(*holder);
   }
   if (!arguments.max_rate.empty()) {
-    const auto rate = parse_rate(arguments.max_rate);
+    const auto rate = parse_rate_with_unit(arguments.max_rate);
     if (!rate) return fail_with(rate.error(), "--max-rate");
     options.max_rate = *rate;
   }

@@ -27,7 +27,7 @@ Result<Request> request_of(const StageOutArguments& arguments) {
   if (arguments.keep > 0) body["keep"] = arguments.keep;
   if (arguments.nodes > 0) body["nodes"] = arguments.nodes;
   if (!arguments.max_rate.empty()) {
-    const auto rate = parse_rate(arguments.max_rate);
+    const auto rate = parse_rate_with_unit(arguments.max_rate);
     if (!rate) return fail_with(rate.error(), "--max-rate");
     body["max_rate"] = *rate;
   }

@@ -45,8 +45,10 @@ class LocalCleanup {
   asio::awaitable<void> run(std::vector<Surplus> surplus, uid_t owner);
   // Deletes nothing more.
   void stop() { is_stopped_ = true; }
-  // Why the last deletion failed; empty means that it did not.
-  const std::string& trouble() const { return trouble_; }
+  // Why the last deletion failed, here or on the volume; empty means that it did not.
+  const std::string& trouble() const { return trouble_.empty() ? trouble_there_ : trouble_; }
+  // Of the deletions on the volume after a sending.
+  void note_there(std::string trouble) { trouble_there_ = std::move(trouble); }
 
  private:
   asio::awaitable<Result<std::vector<DeletionProof>>> prove(std::vector<Surplus> surplus, uid_t owner);
@@ -56,7 +58,7 @@ class LocalCleanup {
   const Context& context_;
   const StageOuts& stage_outs_;
   const config::Output& output_;
-  std::string trouble_;
+  std::string trouble_, trouble_there_;
   std::vector<std::string> failed_;  // the names that could not be deleted
   SteadyTime next_{};
   bool is_stopped_ = false;

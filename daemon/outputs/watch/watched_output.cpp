@@ -224,7 +224,11 @@ asio::awaitable<void> WatchedOutput::note_end_of_sending(std::shared_ptr<Job> jo
   while (job->is_running()) co_await job->next_change();
   const json::object event = job->final_event();
   const json::object* result = get_object(event, "result");
-  const bool is_part = result != nullptr && lacks_shards(*result);
+  // A sending that waited for other hosts' shards may fail later: the job has saved the step again.
+  const auto progress = job->progress();
+  const bool has_sent_shard = progress && get_bool(*progress, "shard_sent").value_or(false);
+  const bool is_part = result != nullptr ? lacks_shards(*result) : has_sent_shard;
+  if (result != nullptr && !is_part) cleanup_.note_there(get_string(*result, "not_deleted").value_or(""));
   if (is_part) {
     known_.mark_shard_sent(sent.name, sent.written);
   } else if (result != nullptr) {

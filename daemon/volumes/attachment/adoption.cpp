@@ -33,6 +33,20 @@ asio::awaitable<Result<>> NvmeAttachment::adopt() {
   co_return co_await adopt_unknown(standing);
 }
 
+asio::awaitable<void> NvmeAttachment::adopt_hidden_writer() {
+  const Standing standing = volume_.look_at_standing();
+  if (volume_.checked || standing.place != Place::Covered || !standing.own || is_reader(volume_)) co_return;
+  const auto& table = volume_.seams.mounts.mount_table();
+  const config::NvmeSource& source = *volume_.settings.nvme;
+  const auto block = volume_.seams.snapshot.find_namespace(source.subsystem, source.nsid);
+  if (!table || !block || block->device_number != standing.own->device_number()) co_return;
+  const auto hidden = std::ranges::find(*table, standing.own->id(), &mounts::Mount::id);
+  if (hidden == table->end() || mounts::is_read_only(*hidden)) co_return;
+  if (auto secured = co_await paths_.check_keys(); !secured || paths_.look() != Link::Live) co_return;
+  volume_.status.device = "/dev/" + block->device;
+  if (auto adopted = co_await adopt_unknown(standing); !adopted) log::survived(adopted.error());
+}
+
 // The kernel may have given the number of the checked mount to another one between two checks.
 asio::awaitable<bool> NvmeAttachment::is_unchanged() {
   if (paths_.look() != Link::Live || volume_.seams.device.has_stuck_worker()) co_return true;

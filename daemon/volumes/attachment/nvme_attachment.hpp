@@ -34,6 +34,8 @@ class NvmeAttachment {
   // Before an unmount writes: a mount that is not checked yet is adopted. An error if it can't be checked, or
   // is of another file system. Over a live link only.
   asio::awaitable<Result<>> check_before_leaving();
+  // After a restart: a writer below a mount that hides it goes on writing, so its fence is watched.
+  asio::awaitable<void> adopt_hidden_writer();
   // Refused while the mount waits for an address that its target has left.
   Result<> check_device_is_current();
 

@@ -117,6 +117,7 @@ asio::awaitable<Result<>> Volume::bring_up() {
     standing = look_at_place(context_.seams, settings());
   }
   if (standing.place == Place::Covered) {
+    if (settings().nvme) co_await nvme_.adopt_hidden_writer();
     co_await watch_below(context_, paths_, fence_);
     co_return fail(covered(settings(), standing));
   }

@@ -6,6 +6,7 @@
 #include <cerrno>
 #include <limits>
 
+#include "base/access/named_path.hpp"
 #include "base/text.hpp"
 #include "daemon/mounts/filesystems/superblock.hpp"
 #include "daemon/mounts/table.hpp"
@@ -27,24 +28,27 @@ Result<UniqueFd> hold_mount(staging::Source& source, const json::object& request
   const std::string mount_point = get_string(request, "mount").value_or("");
   if (mount_point.empty() || source.is_away) return UniqueFd();
   UniqueFd root(::openat(host.get(), mount_point.c_str() + 1, O_PATH | O_DIRECTORY | O_CLOEXEC));
-  struct stat at_root {
-  }, info{};
+  struct stat at_root {};
   // Read after the open, so that it contains the opened mount.
   const auto table = mounts::read_mount_table(SystemRoot{});
   if (!table) return table.take_error();
   const mounts::Mount* mount = mounts::mounted_at(*table, mount_point);
   const bool is_held = is_checked_mount(mount, root, request) && ::fstat(root.get(), &at_root) == 0;
-  if (is_held && ::stat(source.path.c_str(), &info) != 0) {
-    return fail_errno(errno, "looking at " + printable(source.path.native()),
-                      errno == ENOENT ? "" : "check the dataset's path in the config");
+  auto named = is_held ? open_named(source.path, Links::Followed, Within{mount_point, at_root.st_dev})
+                       : Result<NamedPath>(NamedPath{});
+  if (!named) {
+    if (named.error().hint.empty() && named.error().kind != Errc::NotFound)
+      named.error().hint = "check the dataset's path in the config";
+    return named.take_error();
   }
-  if (!is_held || info.st_dev != at_root.st_dev) {
+  if (!is_held || named->info.st_dev != at_root.st_dev) {
     return fail(
         Errc::Unavailable,
         printable(source.path.native()) + " is not on the volume mounted at " + printable(mount_point),
         "`spark-stage status` shows the volume");
   }
   source.device = at_root.st_dev;
+  source.mount = mount_point;
   return root;
 }
 

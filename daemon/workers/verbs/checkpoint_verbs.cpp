@@ -65,15 +65,6 @@ std::int64_t cpu_us() {
   return in_us(used.ru_utime) + in_us(used.ru_stime);
 }
 
-// The "uid" of the request; otherwise the owner of the folder, and this process's own user if there is none.
-Result<uid_t> user_of(const json::object& request, const std::filesystem::path& folder) {
-  if (const auto uid = get_int(request, "uid")) return static_cast<uid_t>(*uid);
-  struct stat info {};
-  if (::lstat(folder.c_str(), &info) == 0) return info.st_uid;
-  if (errno == ENOENT) return ::geteuid();
-  return fail_errno(errno, "looking at " + printable(folder.native()));
-}
-
 }  // namespace
 
 // {"path", "rule", "boot_ns", "flushed", "unchanged", "unproven": each {NAME: WRITTEN}} →
@@ -138,7 +129,7 @@ Result<json::object> list_published_verb(const json::object& request, const Prog
   const auto held = hold_volume(request, false);
   if (!held) return held.take_error();
   const auto folder = std::filesystem::path(get_text(request, "root")) / get_text(request, "path");
-  const auto uid = user_of(request, folder);
+  const auto uid = user_of(request, folder, *held);
   if (!uid) return uid.take_error();
   if (auto user = become_user(*uid); !user) return user.take_error();
   const auto rule = staging::completeness_named(get_text(request, "rule"));
@@ -188,8 +179,8 @@ Result<json::object> prune_output_verb(const json::object& request, const Progre
   staging::Keep keep{number("keep"), number("keep_every"), {path.filename()}};
   keep.rule = staging::completeness_named(get_text(request, "rule"));
   for (std::string& name : get_strings(request, "spared")) keep.spared.insert(std::move(name));
-  std::vector<std::string> not_whole;
-  const auto gone = staging::remove_older_copies(opened->path, keep, &not_whole);
+  staging::PruneNotes notes;
+  const auto gone = staging::remove_older_copies(opened->path, keep, &notes);
   if (!gone) return gone.take_error();
   json::array removed;
   json::object because;
@@ -197,9 +188,11 @@ Result<json::object> prune_output_verb(const json::object& request, const Progre
     removed.emplace_back(printable(one.name));
     because[printable(one.name)] = one.because;
   }
-  return json::object{{"removed", std::move(removed)},
+  json::object answer{{"removed", std::move(removed)},
                       {"because", std::move(because)},
-                      {"not_whole", json::value_from(not_whole)}};
+                      {"not_whole", json::value_from(notes.not_whole)}};
+  if (notes.failure) answer["failed"] = to_json(*notes.failure);
+  return answer;
 }
 
 // {"root", "mount", "mounted", "path", "uid", "rule"} → {}: completes what was interrupted in the folder
@@ -226,7 +219,9 @@ Result<json::object> hold_source_verb(const json::object& request, const Progres
 // {"folder", "keep": [NAME]} → {}: see release_checkpoints. The job's own folder may be gone.
 Result<json::object> release_held_verb(const json::object& request, const ProgressLine& /*progress*/) {
   const std::string folder = get_text(request, "folder");
-  if (!folder.ends_with(staging::kHeldSuffix)) return fail(Errc::Invalid, "it holds no checkpoints");
+  const std::string name = std::filesystem::path(folder).filename();
+  if (!name.starts_with('.') || !name.ends_with(staging::kHeldSuffix))
+    return fail(Errc::Invalid, "it holds no checkpoints");
   const auto uid = become_owner_of(folder);
   if (!uid && uid.error().kind == Errc::NotFound) return json::object{};
   if (!uid) return uid.take_error();

@@ -2,7 +2,11 @@
 
 #include <fcntl.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
+#include <optional>
+
+#include "base/access/named_path.hpp"
 #include "base/text.hpp"
 #include "daemon/mounts/table.hpp"
 #include "daemon/workers/messages.hpp"
@@ -42,6 +46,19 @@ Result<UniqueFd> hold_volume(const json::object& request, bool for_writing) {
                 "`spark-stage status` says why");
   }
   return root;
+}
+
+Result<uid_t> user_of(const json::object& request, const std::filesystem::path& path,
+                      const UniqueFd& volume) {
+  if (const auto uid = get_int(request, "uid")) return static_cast<uid_t>(*uid);
+  struct stat at_root {};
+  std::optional<Within> within;
+  if (volume && ::fstat(volume.get(), &at_root) == 0)
+    within = Within{get_string(request, "mount").value_or(""), at_root.st_dev};
+  auto named = open_named(path, Links::LastIsItself, within);
+  if (named) return named->info.st_uid;
+  if (named.error().kind == Errc::NotFound) return ::geteuid();
+  return named.take_error();
 }
 
 Result<OpenedFolder> open_destination(const json::object& request, const std::filesystem::path& folder) {

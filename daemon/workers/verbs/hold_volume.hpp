@@ -1,6 +1,8 @@
 // Holds a volume that a worker writes or reads, so that it can't be unmounted meanwhile.
 #pragma once
 
+#include <sys/types.h>
+
 #include <filesystem>
 #include <string>
 
@@ -19,6 +21,10 @@ bool is_checked_mount(const mounts::Mount* mount, const UniqueFd& root, const js
 // root disk), or is read-only but must be written. An empty path means a simulated host, where nothing is
 // held.
 Result<UniqueFd> hold_volume(const json::object& request, bool for_writing);
+
+// With whose rights to look at `path` on the held volume: the request's "uid"; otherwise the owner of what is
+// there, and this process's own user if there is nothing.
+Result<uid_t> user_of(const json::object& request, const std::filesystem::path& path, const UniqueFd& volume);
 
 // A folder of that volume to write to, made if it is missing.
 struct OpenedFolder {

@@ -30,9 +30,10 @@ Result<Amounts> resolve(const config::Amount& amount, const std::filesystem::pat
                  part(static_cast<double>(space.f_files))};
 }
 
-Result<> serve(const std::filesystem::path& copies, OpenCache& open) {
-  open.served = mounts::serve_read_only(copies);
-  auto host = mounts::see_writable(copies);
+Result<> serve(const json::object& request, const staging::CacheFolder& folder, OpenCache& open) {
+  const auto settings = cache_settings_from_json(*get_object(request, "cache"));
+  open.served = mounts::serve_read_only(folder.data(), settings.options, folder.trash());
+  auto host = mounts::see_writable(folder.data());
   if (!host) return host.take_error();
   open.host = std::move(*host);
   return {};
@@ -66,14 +67,14 @@ Result<OpenCache> open_cache(const json::object& request) {
   auto config = cache_config_of(request);
   if (!config) return config.take_error();
   OpenCache open;
-  const std::filesystem::path copies = staging::CacheFolder(config->path).data();
+  const staging::CacheFolder folder(config->path);
   std::error_code error;
-  const bool is_new = !std::filesystem::is_directory(copies, error);  // opening it creates the folder
-  if (auto served = is_new ? Result<>() : serve(copies, open); !served) return served.take_error();
+  const bool is_new = !std::filesystem::is_directory(folder.data(), error);  // opening it creates the folder
+  if (auto served = is_new ? Result<>() : serve(request, folder, open); !served) return served.take_error();
   config->served_read_only = open.served.has_value();
   auto cache = staging::Cache::open(*config, kClock);
   if (!cache) return cache.take_error();
-  if (auto served = is_new ? serve(copies, open) : Result<>(); !served) return served.take_error();
+  if (auto served = is_new ? serve(request, folder, open) : Result<>(); !served) return served.take_error();
   open.cache = std::move(*cache);
   return open;
 }

@@ -206,18 +206,17 @@ Result<json::object> stage_out_verb(const json::object& request, const ProgressL
   return answer;
 }
 
-// {"root", "mount", "mounted", "path"} → {"bytes", "files", "seconds", "sha256_files", "hash"}: the copy
-// published there equals its manifest.
+// {"root", "mount", "mounted", "path", "uid"?} → {"bytes", "files", "seconds", "sha256_files", "hash"}: the
+// copy published there equals its manifest. With the rights of "uid", so that nobody learns from the answer
+// what he may not read; without, for root, of the copy's owner.
 Result<json::object> verify_output_verb(const json::object& request, const ProgressLine& progress) {
   const auto held = hold_volume(request, false);
   if (!held) return held.take_error();
   const std::filesystem::path path =
       std::filesystem::path(get_text(request, "root")) / get_text(request, "path");
-  struct stat info {};
-  // A user's copy, with everything in it, is owned by that user.
-  if (::lstat(path.c_str(), &info) == 0) {
-    if (auto user = become_user(info.st_uid); !user) return user.take_error();
-  }
+  const auto uid = user_of(request, path, *held);
+  if (!uid) return fail(with_next_step(uid.error(), path, PathFrom::Request));
+  if (auto user = become_user(*uid); !user) return user.take_error();
   const auto sink = [&](const staging::CopyProgress& now) { progress(show_progress(now)); };
   auto verified = staging::verify_published(path, options_of(request), sink, kNeverStopped);
   if (!verified) return fail(with_next_step(verified.error(), path, PathFrom::Request));

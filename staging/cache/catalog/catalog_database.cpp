@@ -1,9 +1,14 @@
 #include "staging/cache/catalog/catalog_database.hpp"
 
+#include <sys/stat.h>
+
 #include <array>
 #include <cerrno>
 #include <chrono>
 #include <thread>
+#include <vector>
+
+#include "base/access/locks.hpp"
 
 namespace spark::staging {
 namespace {
@@ -135,6 +140,15 @@ bool is_image(sqlite3* database) {
   return name == nullptr || *name == '\0';
 }
 
+namespace {
+
+// Two of them are locked: the database itself, and the index.
+std::vector<std::filesystem::path> files_of(const std::filesystem::path& file) {
+  return {file, file.native() + "-shm", file.native() + "-wal"};
+}
+
+}  // namespace
+
 tl::unexpected<Error> sqlite_error(sqlite3* database, const std::string& doing) {
   const int code = sqlite3_errcode(database);
   const bool is_locked = code == SQLITE_BUSY || code == SQLITE_PROTOCOL;
@@ -152,7 +166,10 @@ tl::unexpected<Error> sqlite_error(sqlite3* database, const std::string& doing) 
     return fail(Errc::Failed, what,
                 "stop the daemon and move the file away: the catalog is rebuilt from the cache folder");
   }
-  return fail(Error{Errc::Failed, what, "", is_locked ? EBUSY : 0});
+  if (!is_locked || is_image(database)) return fail(Error{Errc::Failed, what, "", is_locked ? EBUSY : 0});
+  const std::string holders =
+      lock_holders_in_words(SystemRoot{}, files_of(sqlite3_db_filename(database, "main")));
+  return fail(Error{Errc::Failed, holders.empty() ? what : what + " by " + holders, "", EBUSY});
 }
 
 Result<> transaction(sqlite3* database, const std::string& doing, const std::function<Result<>()>& work) {
@@ -167,9 +184,17 @@ namespace {
 
 enum class Access { Shared, Alone };
 
+// Whoever can open one of its files can also lock it. SQLite gives the other two the mode of the first. It is
+// not opened here: closing it would end this process's locks on it.
+void close_to_others(const std::filesystem::path& file) {
+  static_cast<void>(::mknod(file.c_str(), S_IFREG | 0600, 0));
+  for (const std::filesystem::path& one : files_of(file)) static_cast<void>(restrict_to(one, 0600));
+}
+
 // Without a file for the index that several processes share, if alone.
 Result<DatabasePtr> open_as(const std::filesystem::path& file, const std::string& doing, Access access) {
   sqlite3* opened = nullptr;
+  close_to_others(file);
   const int code = sqlite3_open_v2(
       file.c_str(), &opened, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_FULLMUTEX, nullptr);
   DatabasePtr database(opened);

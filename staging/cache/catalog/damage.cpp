@@ -1,15 +1,14 @@
 #include "staging/cache/catalog/damage.hpp"
 
-#include <fcntl.h>
-#include <sys/file.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <optional>
 #include <sstream>
 
+#include "base/access/locks.hpp"
 #include "base/text.hpp"
 #include "staging/cache/catalog/catalog_private.hpp"
 #include "staging/files/source_trouble.hpp"
@@ -19,6 +18,7 @@ namespace spark::staging {
 namespace {
 
 constexpr char kFile[] = ".spark-damage";
+constexpr std::chrono::milliseconds kPatience{10'000};  // others have it for moments
 
 std::string to_text(const Damage& damage) {
   std::string text = "revision " + std::to_string(damage.revision) + "\n";
@@ -143,22 +143,10 @@ Result<> DamageRecords::drop(const std::string& dataset) {
   return {};
 }
 
-// Of the dataset's folder; another process may delete it with its last generation.
+// The cache's own private folder: every user may open the dataset's.
 Result<UniqueFd> DamageRecords::lock(const std::string& dataset) const {
-  const std::filesystem::path folder = file(dataset).parent_path();
-  for (;;) {
-    UniqueFd fd(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
-    int done = fd ? 0 : -1;
-    while (fd && (done = ::flock(fd.get(), LOCK_EX)) != 0 && errno == EINTR) continue;
-    if (done != 0) return fail_errno(errno, "locking folder " + printable(folder.native()));
-    struct stat opened {
-    }, named{};
-    if (::fstat(fd.get(), &opened) != 0)
-      return fail_errno(errno, "locking folder " + printable(folder.native()));
-    if (::lstat(folder.c_str(), &named) == 0 && named.st_ino == opened.st_ino &&
-        named.st_dev == opened.st_dev)
-      return fd;
-  }
+  return lock_private(data_.parent_path() / ".trash", kPatience,
+                      "noting the damage of " + printable(dataset));
 }
 
 }  // namespace spark::staging

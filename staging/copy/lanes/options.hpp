@@ -51,6 +51,8 @@ struct CopyOptions {
   OutsideLinks links = OutsideLinks::Keep;
   // The source must not be a symbolic link itself. Otherwise one is followed, because the user named it.
   bool refuses_linked_source = false;
+  // The caller knows that the source rests: no wait until a change of a file would show in its coarse times.
+  bool has_resting_source = false;
   // Copies a part of the source: these folders, see walk_folders. `exclude` and `links` are then ignored, and
   // needs_quiet_source does not apply. Empty means everything.
   std::vector<std::string> only;

@@ -115,15 +115,18 @@ Result<std::optional<ManifestReader>> earlier_copy(const Destination& destinatio
   return std::optional<ManifestReader>(std::move(*manifest));
 }
 
+Readers readers_of(const Manifest& manifest) {
+  if (!manifest.dataset.empty()) return {};
+  const Entry& root = manifest.entries.front();
+  return {(root.mode & 0444U) | 0600U, root.gid};
+}
+
 Result<Sealed> seal(PartialArea& area, Manifest manifest) {
   if (auto held = area.check_held(); !held) return held.take_error();
   const auto identity = identity_of(area.data());
   if (!identity) return identity.take_error();
   manifest.root = *identity;
-  // Another user may list and verify the copy, as far as that user may read it.
-  const Entry& root = manifest.entries.front();
-  const Readers readers{(root.mode & 0444U) | 0600U, root.gid};
-  if (auto written = write_manifest(area.manifest(), manifest, readers); !written)
+  if (auto written = write_manifest(area.manifest(), manifest, readers_of(manifest)); !written)
     return written.take_error();
   const ManifestHeader& header = manifest;
   return Sealed{header, manifest.entries.front(), summary_of(manifest.entries, block_of(area.folder()))};

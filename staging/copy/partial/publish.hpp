@@ -7,6 +7,7 @@
 
 #include "base/result.hpp"
 #include "staging/copy/partial/partial_area.hpp"
+#include "staging/manifest/lines.hpp"
 #include "staging/manifest/manifest.hpp"
 #include "staging/manifest/manifest_reader.hpp"
 
@@ -47,6 +48,10 @@ struct Sealed {
   Entry root;
   Summary summary;
 };
+
+// Of a copy that another user may list and verify, as far as that user may read it. A cache's manifest is for
+// root alone: it names what is in closed folders.
+Readers readers_of(const Manifest& manifest);
 
 // Writes the manifest of the area's data, which is already flushed. From then on the manifest proves the
 // data.

@@ -214,8 +214,7 @@ Result<> renew(const Destination& copy, const Entries& walked) {
     renewed.entries.push_back(std::move(*entry));
   }
   if (auto whole = manifest->error(); !whole) return whole;
-  const Entry& root = renewed.entries.front();
-  return write_manifest(copy.manifest(), renewed, {(root.mode & 0444U) | 0600U, root.gid});
+  return write_manifest(copy.manifest(), renewed, readers_of(renewed));
 }
 
 }  // namespace spark::staging

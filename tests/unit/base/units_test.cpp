@@ -49,5 +49,16 @@ TEST(Units, DurationsArePrintedAsPeopleSayThem) {
   EXPECT_EQ(format_duration(3900s), "1 h 05 min");
 }
 
+TEST(Units, ARateOfAPersonNeedsAUnit) {
+  EXPECT_EQ(parse_rate_with_unit("3.2GB/s").value(), 3'200'000'000u);
+  EXPECT_EQ(parse_rate_with_unit("500B/s").value(), 500u);
+  for (const char* text : {"500", "500/s", " 500 ", "0.5"}) {
+    const auto rate = parse_rate_with_unit(text);
+    ASSERT_FALSE(rate) << text;
+    EXPECT_NE(rate.error().message().find("has no unit"), std::string::npos) << rate.error().message();
+  }
+  EXPECT_FALSE(parse_rate_with_unit("fast"));
+}
+
 }  // namespace
 }  // namespace spark

@@ -51,6 +51,16 @@ TEST(Reach, AListeningPortIsReached) {
   EXPECT_TRUE(reach(local.portal, "", milliseconds(2000)));
 }
 
+TEST(Reach, TellsThePacketSizeThatBothEndsAgreedUpon) {
+  const LocalPort local;
+  ASSERT_EQ(::listen(local.fd.get(), 4), 0);
+  const auto packet = negotiated_packet(local.portal, "", milliseconds(2000));
+  ASSERT_TRUE(packet) << packet.error().message();
+  EXPECT_GT(*packet, 1400u);
+  EXPECT_LE(*packet, 65'536u);  // lo's MTU
+  EXPECT_FALSE(negotiated_packet({"127.0.0.1", 1}, "", milliseconds(500)));
+}
+
 TEST(Reach, ARefusedConnectionIsUnavailableAtOnce) {
   const LocalPort local;
   const auto reached = reach(local.portal, "", milliseconds(2000));

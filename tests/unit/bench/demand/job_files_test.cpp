@@ -30,9 +30,9 @@ TEST(JobFiles, WithoutADatasetTheSystemsFilesAreLeftOut) {
 TEST(JobFiles, AMappedFileCountsAsDataAndIsReported) {
   JobFiles files({"/data"});
   ProcessReads reads;
-  reads.mapped = {"/usr/lib/libc.so", "/data/a.arrow"};
+  reads.mapped = {{"/usr/lib/libc.so", kMiB}, {"/data/a.arrow", 4096}};
   EXPECT_TRUE(files.see(reads, 0));
-  EXPECT_TRUE(files.has_mapped());
+  EXPECT_EQ(files.mapped_bytes(), 4096u);
 }
 
 TEST(JobFiles, ALargeFileReadFromEndToEndIsSequential) {

@@ -9,11 +9,11 @@ using testing::HasSubstr;
 
 // A process that has a file of the dataset open.
 ProcessReads reader(pid_t parent, Bytes called, Bytes from_storage = 0) {
-  return {parent, called, from_storage, {{1, 3, "/data/file", 100'000, 0}}, {}, "worker"};
+  return {parent, called, from_storage, {{1, 3, "/data/file", 100'000, 0}}, {}, "worker", false};
 }
 
 ProcessReads other(pid_t parent, Bytes called) {
-  return {parent, called, 0, {}, {}, "other"};
+  return {parent, called, 0, {}, {}, "other", false};
 }
 
 TEST(JobWatch, TheRateSpansTheFirstToTheLastReadOfData) {
@@ -41,7 +41,7 @@ TEST(JobWatch, NamesTheFoldersThatTheJobReadFrom) {
   JobWatch watch({"/data", "/dataset", "/maps"});
   for (int second = 0; second <= 10; ++second) {
     ProcessReads reads = reader(0, static_cast<Bytes>(second) * 1000);
-    reads.mapped = {"/maps/index", "/lib/libc.so"};
+    reads.mapped = {{"/maps/index", 4096}, {"/lib/libc.so", kMiB}};
     watch.look(second, {{1, reads}});
   }
   const auto reads = watch.result();
@@ -102,13 +102,72 @@ TEST(JobWatch, ReadsBeforeAFileWasSeenCountFromTheFirstReadOfData) {
 TEST(JobWatch, MappedFilesAreCountedAtTheStorage) {
   JobWatch watch({"/data"});
   for (int second = 0; second <= 10; ++second) {
-    ProcessReads reads{0, 100, static_cast<Bytes>(second) * 30'000'000, {}, {"/data/a.arrow"}, "python"};
+    ProcessReads reads{0,        100,  static_cast<Bytes>(second) * 30'000'000, {}, {{"/data/a.arrow", kGiB}},
+                       "python", false};
     watch.look(second, {{1, reads}});
   }
   const auto reads = watch.result();
   ASSERT_TRUE(reads) << reads.error().message();
   EXPECT_TRUE(reads->counted_at_storage);
   EXPECT_NEAR(reads->rate.value, 30e6, 1);
+}
+
+// Without a dataset too: reads of 7.7 MB/s by calls, and 30 MB/s in all.
+TEST(JobWatch, AJobThatCallsAndMapsIsCountedAtTheStorage) {
+  JobWatch watch({});
+  for (int second = 0; second <= 10; ++second) {
+    const auto at = static_cast<Bytes>(second);
+    ProcessReads reads = reader(0, at * 7'700'000, at * 30'000'000);
+    reads.mapped = {{"/home/a/data.bin", kGiB}};
+    watch.look(second, {{1, reads}});
+  }
+  const auto reads = watch.result();
+  ASSERT_TRUE(reads) << reads.error().message();
+  EXPECT_TRUE(reads->counted_at_storage);
+  EXPECT_NEAR(reads->rate.value, 30e6, 1);
+}
+
+TEST(JobWatch, AsynchronousReadsAreCountedAtTheStorage) {
+  JobWatch watch({"/data"});
+  for (int second = 0; second <= 10; ++second) {
+    ProcessReads reads = reader(0, 100, static_cast<Bytes>(second) * 30'000'000);
+    reads.is_asynchronous = true;
+    watch.look(second, {{1, reads}});
+  }
+  const auto reads = watch.result();
+  ASSERT_TRUE(reads) << reads.error().message();
+  EXPECT_TRUE(reads->counted_at_storage);
+  EXPECT_NEAR(reads->rate.value, 30e6, 1);
+}
+
+// Such jobs "consumed 8 B/s".
+TEST(JobWatch, MappedFilesInThePageCacheCantBeCounted) {
+  for (const bool is_mapped : {true, false}) {
+    JobWatch watch({"/data"});
+    for (int second = 0; second <= 10; ++second) {
+      ProcessReads reads = reader(0, static_cast<Bytes>(second) * 8, 0);
+      if (is_mapped) reads.mapped = {{"/data/a.arrow", kGiB}};
+      reads.is_asynchronous = !is_mapped;
+      watch.look(second, {{1, reads}});
+    }
+    const auto reads = watch.result();
+    ASSERT_FALSE(reads);
+    EXPECT_THAT(reads.error().message(), HasSubstr(is_mapped ? "maps its files" : "io_uring"));
+    EXPECT_THAT(reads.error().message(), HasSubstr("page cache"));
+  }
+}
+
+TEST(JobWatch, AMappedIndexIsNoReasonToRefuseButIsNamed) {
+  JobWatch watch({"/data"});
+  for (int second = 0; second <= 10; ++second) {
+    ProcessReads reads = reader(0, static_cast<Bytes>(second) * 10'000'000);
+    reads.mapped = {{"/data/index", kMiB}};
+    watch.look(second, {{1, reads}});
+  }
+  const auto reads = watch.result();
+  ASSERT_TRUE(reads) << reads.error().message();
+  EXPECT_FALSE(reads->counted_at_storage);
+  EXPECT_TRUE(reads->may_lack_reads);
 }
 
 TEST(JobWatch, AnUnsteadyJobHasAWideInterval) {

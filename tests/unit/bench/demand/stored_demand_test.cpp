@@ -34,6 +34,19 @@ TEST(StoredDemand, IsReadBackAsItWasMeasured) {
   EXPECT_EQ(demand.order, ReadOrder::Random);
 }
 
+TEST(StoredDemand, ItsCautionsAreKeptForTheVerdict) {
+  const DiskFolder disk;
+  StoredDemand demand = measured();
+  EXPECT_TRUE(demand.demand().cautions.empty());
+  demand.reads.counted_at_storage = demand.reads.may_lack_reads = true;
+  demand.waiting_share = 0.5;
+  ASSERT_TRUE(save_demand(disk / "runs", demand));
+  const auto loaded = load_demand(disk / "runs");
+  ASSERT_TRUE(loaded && *loaded);
+  EXPECT_EQ((*loaded)->demand().cautions, demand.cautions());
+  EXPECT_EQ(demand.cautions().size(), 2u);
+}
+
 TEST(StoredDemand, LoadingWithoutASavedDemandReturnsNone) {
   const DiskFolder disk;
   const auto loaded = load_demand(disk / "runs");

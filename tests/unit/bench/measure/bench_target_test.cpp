@@ -7,6 +7,7 @@
 #include <sys/types.h>
 #include <unistd.h>
 
+#include "bench/measure/copy_work.hpp"
 #include "bench/measure/plan.hpp"
 #include "tests/unit/bench/testing.hpp"
 
@@ -160,6 +161,21 @@ TEST(BenchTarget, AFolderWithoutPermissionIsReadOnlyAndWithoutFilesUnusable) {
   if (seen->is_null()) GTEST_SKIP() << "this process can't become nobody";
   EXPECT_EQ(get_string(seen->as_object(), "reason"), "no permission to write");
   EXPECT_THAT(get_string(seen->as_object(), "unusable").value(), HasSubstr("no file of at least 4 KiB"));
+}
+
+TEST(CopyWork, AFolderOfLargeFilesIsCopiedByItsSmallestIfThatIsNotTooLarge) {
+  const DiskFolder disk;
+  const StopFlag go_on = false;
+  auto target = BenchTarget::inspect({"large", disk.path()}, {}, go_on);
+  ASSERT_TRUE(target) << target.error().message();
+  BenchOptions options;
+  options.size = kGiB;
+  target->record.files = {{"/a", 3 * kGiB}, {"/b", kGiB}};
+  EXPECT_EQ(copy_work(*target, options, 1).source, "/b");
+  target->record.files = {{"/a", 3 * kGiB}, {"/b", kGiB + 1}};
+  EXPECT_EQ(copy_work(*target, options, 1).source, "");
+  target->record.files = {{"/a", kGiB}, {"/b", kMiB}};
+  EXPECT_EQ(copy_work(*target, options, 1).source, "/b") << "not one that is larger than needed";
 }
 
 }  // namespace

@@ -135,6 +135,24 @@ TEST(Compare, NamesOtherDifferencesBetweenTheRuns) {
   EXPECT_THAT(*text, AllOf(HasSubstr("now rw"), HasSubstr("6.99")));
 }
 
+TEST(Compare, RunsOfDifferentDemandsAreNotComparedByTheDemand) {
+  Record before = rounds_of("a", "run-1", 2'000'000'000), after = rounds_of("a", "run-2", 2'000'000'000);
+  for (Record* record : {&before, &after}) {
+    record->scenarios.push_back({"demand", "read at demand", "", false, false, Cache::Direct});
+    for (unsigned round = 1; round <= 3; ++round)
+      record->cells.push_back(valid_cell("nvme-tcp", "demand", round, 1'000'000'000, 1000, {}));
+    record->asked.demand.bytes_per_second = 500e6;
+  }
+  EXPECT_THAT(compared(before, after, false).value(), Not(HasSubstr("different questions")));
+  after.asked.demand.bytes_per_second = 3.2e9;
+  const auto comparison = compare_runs(before, after, false);
+  ASSERT_TRUE(comparison) << comparison.error().message();
+  for (const ComparedRow& row : comparison->rows) EXPECT_NE(row.scenario, "demand");
+  EXPECT_THAT(join(comparison->other_settings, "; "),
+              AllOf(HasSubstr("the job's read rate was 500 MB/s, now 3.20 GB/s"),
+                    HasSubstr("the verdicts answer different questions")));
+}
+
 TEST(Compare, DifferentHostsNeedAnOptionAndUnrelatedRecordsAreRefused) {
   const Record one = rounds_of("a", "run-1", 2'000'000'000);
   const Record other = rounds_of("b", "run-2", 1'500'000'000);

@@ -162,7 +162,12 @@ TEST(Decision, TheFedShareOfTheDemandIsAtMostOne) {
 TEST(Demand, IsLookedUpByJobName) {
   EXPECT_DOUBLE_EQ(demand_like("unet3d")->bytes_per_second, 3.18e9);
   EXPECT_DOUBLE_EQ(demand_like("8xresnet50")->bytes_per_second, 1.64e9);
-  EXPECT_EQ(demand_like("8xresnet50")->words, "resnet50 on 8 H100");
+  EXPECT_EQ(demand_like("8xresnet50")->words, "resnet50 on 8 H100, what-if of MLPerf Storage");
+  EXPECT_EQ(demand_like("2xretinanet")->words, "retinanet on 2 B200");
+  EXPECT_DOUBLE_EQ(demand_like("2xretinanet")->bytes_per_second, 0.326e9);
+  EXPECT_EQ(demand_like("retinanet")->mean_file, 322'957u) << "small files";
+  EXPECT_EQ(checkpoint_like("llama3-70b"), 912'000'000'000u);
+  EXPECT_EQ(checkpoint_like("unet3d"), 0u);
   EXPECT_DOUBLE_EQ(demand_like("cosmoflow-a100")->bytes_per_second, 0.51e9);
 }
 

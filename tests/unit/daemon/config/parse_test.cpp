@@ -181,7 +181,7 @@ TEST(Config, ShownJsonHasEveryDefaultAndNoEmptyKeys) {
       "fast_fail": "off", "io_policy": "kernel", "digests": {"header": false, "data": false}}}, "volumes": {},
       "cache": {"path": "/var/lib/spark-stage/cache", "capacity": "100%", "keep_free": "5%",
                 "scrub": "2592000s", "yield": true, "threads": "auto", "depth": "auto",
-                "chunk": "auto"}, "datasets": {}, "metrics": {"listen": "off"}})");
+                "chunk": "auto", "options": []}, "datasets": {}, "metrics": {"listen": "off"}})");
   EXPECT_EQ(json::value(shown), wanted) << pretty(shown);
 }
 

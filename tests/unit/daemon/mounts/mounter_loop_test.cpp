@@ -94,6 +94,18 @@ TEST_F(LoopMount, AReadOnlyMountAllowsNoWritesToFilesOrDevice) {
   EXPECT_TRUE(!device || ::pwrite(device.get(), "x", 1, 0) == -1) << "the device itself took a write";
 }
 
+TEST_F(LoopMount, AMountIsWithoutSetuidAndDevicesUnlessTheConfigurationAllowsThem) {
+  const test::LoopDevice loop(make({"mkfs.ext4", "-q"}));
+  for (const bool is_allowed : {false, true}) {
+    MountRequest wanted = request(loop, "ext4", true);
+    if (is_allowed) wanted.options = {"suid", "dev"};
+    expect_mounted(wanted);
+    EXPECT_EQ(has_option(mounted().options, "nosuid"), !is_allowed);
+    EXPECT_EQ(has_option(mounted().options, "nodev"), !is_allowed);
+    ASSERT_TRUE(mounter_.unmount(point_, Unmount::Plain));
+  }
+}
+
 TEST_F(LoopMount, AnExclusiveMountIsWritableAndCreatesItsMountPointWithMode0755) {
   const test::LoopDevice loop(make({"mkfs.ext4", "-q"}));
   point_ = folder_ / "made/for/it";

@@ -4,8 +4,10 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sched.h>
+#include <sys/file.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <sys/wait.h>
 #include <sys/xattr.h>
 #include <unistd.h>
@@ -68,12 +70,13 @@ class ServedCopiesTest : public testing::Test {
   }
 
   test::TempFolder folder_;
-  std::filesystem::path copies_ = folder_ / "cache/data", file_ = copies_ / "set/1/file";
+  std::filesystem::path private_ = folder_ / "cache/.partial", copies_ = folder_ / "cache/data",
+                        file_ = copies_ / "set/1/file";
 };
 
 TEST_F(ServedCopiesTest, EvenRootCannotChangeACopy) {
   on_a_host([&] {
-    EXPECT_EQ(serve_read_only(copies_).value(), Change::Done);
+    EXPECT_EQ(serve_read_only(copies_, {}, private_).value(), Change::Done);
     EXPECT_EQ(open_error(file_, O_RDONLY), 0);
     EXPECT_EQ(open_error(file_, O_RDWR), EROFS);
     EXPECT_EQ(open_error(file_, O_WRONLY | O_TRUNC), EROFS);
@@ -86,20 +89,47 @@ TEST_F(ServedCopiesTest, EvenRootCannotChangeACopy) {
   });
 }
 
+TEST_F(ServedCopiesTest, CopiesAreServedWithoutSetuidAndDevicesUnlessTheConfigurationAllowsThem) {
+  on_a_host([&] {
+    const auto flags = [&] {
+      struct statvfs system {};
+      EXPECT_EQ(::statvfs(copies_.c_str(), &system), 0);
+      return system.f_flag & (ST_RDONLY | ST_NOSUID | ST_NODEV);
+    };
+    EXPECT_EQ(serve_read_only(copies_, {}, private_).value(), Change::Done);
+    EXPECT_EQ(flags(), ST_RDONLY | ST_NOSUID | ST_NODEV);
+    EXPECT_EQ(serve_read_only(copies_, {"suid"}, private_).value(), Change::Done);
+    EXPECT_EQ(flags(), ST_RDONLY | ST_NODEV) << "also a mount of an earlier version";
+    EXPECT_EQ(serve_read_only(copies_, {"dev"}, private_).value(), Change::Done);
+    EXPECT_EQ(flags(), ST_RDONLY | ST_NOSUID);
+    EXPECT_EQ(serve_read_only(copies_, {"dev"}, private_).value(), Change::AlreadyThere);
+    EXPECT_EQ(mounts_of(copies_), 1);
+  });
+}
+
+// Any local user could otherwise stop all staging with `flock`.
+TEST_F(ServedCopiesTest, ALockOfAnotherUserOnTheCacheDoesNotHoldItUp) {
+  on_a_host([&] {
+    const UniqueFd cache(::open((folder_ / "cache").c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    ASSERT_EQ(::flock(cache.get(), LOCK_SH), 0);
+    EXPECT_EQ(serve_read_only(copies_, {}, private_).value(), Change::Done);
+  });
+}
+
 TEST_F(ServedCopiesTest, TheCopiesAreMountedOnceDespiteConcurrentRequests) {
   on_a_host([&] {
     std::vector<pid_t> workers;
     for (int i = 0; i < 8; ++i)
-      workers.push_back(start_child([&] { EXPECT_TRUE(serve_read_only(copies_)); }));
+      workers.push_back(start_child([&] { EXPECT_TRUE(serve_read_only(copies_, {}, private_)); }));
     for (const pid_t worker : workers) EXPECT_TRUE(succeeded(worker));
-    EXPECT_EQ(serve_read_only(copies_).value(), Change::AlreadyThere);
+    EXPECT_EQ(serve_read_only(copies_, {}, private_).value(), Change::AlreadyThere);
     EXPECT_EQ(mounts_of(copies_), 1);
   });
 }
 
 TEST_F(ServedCopiesTest, AWorkerPublishesAndEvictsWhileCopiesStayReadOnlyForOthers) {
   on_a_host([&] {
-    ASSERT_TRUE(serve_read_only(copies_));
+    ASSERT_TRUE(serve_read_only(copies_, {}, private_));
     EXPECT_TRUE(succeeded(start_child([&] {
       ASSERT_TRUE(see_writable(copies_));
       std::filesystem::create_directories(folder_ / "cache/.partial/new");
@@ -122,7 +152,7 @@ TEST_F(ServedCopiesTest, AWorkersMountNamespaceHoldsAVolumeOnlyWhileTheWorkerRea
     std::filesystem::create_directories(volume);
     ASSERT_EQ(::mount("none", volume.c_str(), "tmpfs", 0, nullptr), 0);
     std::ofstream(volume / "file") << "x";
-    ASSERT_TRUE(serve_read_only(copies_));
+    ASSERT_TRUE(serve_read_only(copies_, {}, private_));
     int begun[2], done[2];
     ASSERT_EQ(::pipe(begun) + ::pipe(done), 0);
     const pid_t worker = start_child([&] {
@@ -157,7 +187,7 @@ TEST_F(ServedCopiesTest, AWorkersMountNamespaceHoldsAVolumeOnlyWhileTheWorkerRea
 
 TEST_F(ServedCopiesTest, ServingReadOnlyIsUnsupportedWithoutMountPropagation) {
   const auto refused = [&] {
-    const auto served = serve_read_only(copies_);
+    const auto served = serve_read_only(copies_, {}, private_);
     ASSERT_FALSE(served);
     EXPECT_EQ(served.error().kind, Errc::Unsupported);
     EXPECT_EQ(mounts_of(copies_), 0);
@@ -170,7 +200,7 @@ TEST_F(ServedCopiesTest, ServingReadOnlyIsUnsupportedWithoutMountPropagation) {
 TEST_F(ServedCopiesTest, ServingReadOnlyWithoutPermissionToMountFailsWithTheReason) {
   on_a_host([&] {
     ASSERT_EQ(::chmod(folder_.path().c_str(), 0755) + ::setresuid(65534, 65534, 65534), 0);
-    const auto served = serve_read_only(copies_);
+    const auto served = serve_read_only(copies_, {}, private_);
     ASSERT_FALSE(served);
     EXPECT_EQ(served.error().kind, Errc::Unsupported);
     EXPECT_NE(served.error().what.find("Operation not permitted"), std::string::npos) << served.error().what;
@@ -179,7 +209,7 @@ TEST_F(ServedCopiesTest, ServingReadOnlyWithoutPermissionToMountFailsWithTheReas
 
 TEST_F(ServedCopiesTest, RemovingTheMountMakesCopiesWritableAndReadersContinue) {
   on_a_host([&] {
-    ASSERT_TRUE(serve_read_only(copies_));
+    ASSERT_TRUE(serve_read_only(copies_, {}, private_));
     const UniqueFd job(::open(file_.c_str(), O_RDONLY | O_CLOEXEC));
     EXPECT_EQ(stop_serving_read_only(copies_).value(), Change::Done);
     EXPECT_EQ(stop_serving_read_only(copies_).value(), Change::AlreadyThere);

@@ -73,6 +73,19 @@ TEST_F(HeldSourcesTest, WhatAnEarlierDaemonHeldIsReleased) {
   }));
 }
 
+TEST_F(HeldSourcesTest, AUsersFolderOfSuchANameIsLeftAlone) {
+  StageOutRequest manual;
+  manual.source = "/data/.important.spark-held/a.pt";
+  manual.volume = "checkpoints";
+  manual.path = "kept/a.pt";
+  manual.asker.uid = 1000;
+  const auto job = await(context, outs->send(std::move(manual)));
+  ASSERT_TRUE(job && *job);
+  std::ofstream(worker.folder() / "go") << "now";
+  ASSERT_TRUE(run_until(context, [&] { return !(**job)->is_running(); }));
+  EXPECT_EQ(text_of("releases.log").find("important"), std::string::npos);
+}
+
 // The end of a hard link is a change of the file, for the one who reads it by its other name.
 TEST_F(HeldSourcesTest, NothingIsHeldOrReleasedThatAnotherCopyReads) {
   StageOutRequest manual;

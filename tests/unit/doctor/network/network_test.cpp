@@ -189,6 +189,22 @@ TEST_F(Network, ReportsLostLargePackets) {
   expect(Level::Wrong, {"packets of 9000 bytes do not reach target rose, 1500 do", "mtu 1500"});
 }
 
+TEST_F(Network, ATargetWithSmallerPacketsIsNoFaultAsTcpAgreesUponTheirSize) {
+  fake.negotiated_packet = fake.largest_packet = 1500;
+  const Report report = look();
+  EXPECT_TRUE(report.findings.empty()) << pretty(to_json(report));
+  EXPECT_EQ(report.fine, std::vector<std::string>{"target rose: fast0, 200 Gb/s, packets of 1500 bytes"});
+}
+
+TEST_F(Network, ATargetThatRefusesConnectionsDoesNotTellItsPacketSize) {
+  fake.negotiated_packet = 0;
+  fake.largest_packet = 1500;
+  const Report report = look();
+  EXPECT_TRUE(report.findings.empty()) << pretty(to_json(report));
+  EXPECT_EQ(report.unknown,
+            std::vector<std::string>{"the packet size that TCP uses to target rose (connection refused)"});
+}
+
 TEST_F(Network, ReportsWirelessAndSlowCards) {
   fake.add_nic("wlan0", 0, 1500, "10.0.0.7");
   fake.files.write("sys/class/net/wlan0/wireless/x", "");

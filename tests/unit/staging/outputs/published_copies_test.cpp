@@ -2,6 +2,9 @@
 
 #include <gmock/gmock.h>
 #include <sys/stat.h>
+#include <unistd.h>
+
+#include <cstdlib>
 
 #include "base/file.hpp"
 #include "staging/copy/copy_with.hpp"
@@ -269,6 +272,25 @@ TEST_F(PublishedCopies, KeepSparesTheManifestOfACopyBeingPublished) {
   std::filesystem::create_directories(volume_ / ".step-1.spark-partial");
   ASSERT_OK(remove_older_copies(volume_, {1}));
   EXPECT_TRUE(std::filesystem::exists(volume_ / ".step-1.spark-manifest"));
+}
+
+// As a job that runs as root in a container does, in a user's folder.
+TEST_F(PublishedCopies, ACopyThatCannotBeEmptiedStaysWholeAndTheOthersAreDeleted) {
+  if (::geteuid() != 0) GTEST_SKIP() << "only root can make another user's folder";
+  for (const char* name : {"step-1", "step-2", "step-3", "step-4"}) send(name);
+  const std::string give =
+      "chmod 755 " + folder_.path().string() + "; chown -R 65534:65534 " + volume_.string();
+  ASSERT_EQ(std::system(give.c_str()), 0);
+  write_text(volume_ / "step-1/__pycache__/x.pyc", "x");
+  write_text(volume_ / ".step-0.spark-removed/x", "x");  // of an earlier version
+  EXPECT_TRUE(test::as_nobody([&] {
+    PruneNotes notes;
+    const auto removed = remove_older_copies(volume_, {1}, &notes);
+    return removed && removed->size() == 2 && notes.failure.has_value();
+  }));
+  EXPECT_TRUE(std::filesystem::exists(volume_ / "step-1/shard")) << "it has its name";
+  EXPECT_TRUE(std::filesystem::exists(volume_ / "step-4"));
+  EXPECT_FALSE(std::filesystem::exists(volume_ / "step-2"));
 }
 
 // The path of the copy is too long for a system call, like any error that is not "it does not exist".

@@ -55,12 +55,12 @@ TEST(WholeCopies, AreKnownByWhatTheyLackNotByTheirPermissions) {
   std::filesystem::permissions(volume / "step-2/shard", std::filesystem::perms(0664));
   std::filesystem::permissions(volume / "step-2", std::filesystem::perms(0775));
   write_text(volume / "step-2/README", "the best one");
-  std::vector<std::string> not_whole;
-  const auto removed = remove_older_copies(volume, {1}, &not_whole);
+  PruneNotes notes;
+  const auto removed = remove_older_copies(volume, {1}, &notes);
   ASSERT_OK(removed);
   ASSERT_EQ(removed->size(), 1u);
   EXPECT_EQ(removed->front().name, "step-1");
-  EXPECT_EQ(not_whole, std::vector<std::string>{"step-3"});
+  EXPECT_EQ(notes.not_whole, std::vector<std::string>{"step-3"});
 }
 
 }  // namespace

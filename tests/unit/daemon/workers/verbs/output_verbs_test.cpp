@@ -1,7 +1,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <filesystem>
 #include <fstream>
 #include <map>
@@ -36,6 +38,39 @@ class StageOutVerb : public testing::Test {
   TempFolder folder_;
   const std::filesystem::path source_ = folder_ / "source", run_ = folder_ / "run";
 };
+
+// Anybody who may write beside the copy could forge its manifest, and have the answer list the folder.
+TEST_F(StageOutVerb, AVerificationTellsAUserNothingOfAClosedFolder) {
+  if (::geteuid() != 0) GTEST_SKIP() << "only root can become another user";
+  ASSERT_TRUE(stage_out_verb(request(), kNoProgress));
+  write_text(run_ / "step-1/private-name", "x");
+  for (const auto& path : {folder_.path(), run_}) ASSERT_EQ(::chmod(path.c_str(), 0755), 0);
+  ASSERT_EQ(::chmod((run_ / "step-1").c_str(), 0700), 0);
+  ASSERT_EQ(::chmod((run_ / ".step-1.spark-manifest").c_str(), 0644), 0);
+  std::filesystem::create_symlink(run_ / "step-1", run_ / "link");
+  const auto answer_to = [&](const json::object& asked) {
+    const auto verified = verify_output_verb(asked, kNoProgress);
+    return verified ? json::serialize(*verified) : verified.error().message();
+  };
+  const auto as_user = [&] {
+    json::object asked = request();
+    asked["uid"] = 65534;
+    const std::string folder = answer_to(asked);
+    const auto behind_link = [&](const std::string& name) {
+      asked["path"] = "run/link/" + name;
+      std::string said = answer_to(asked);
+      for (std::size_t at = 0; (at = said.find(name, at)) != std::string::npos;) said.erase(at, name.size());
+      return said;
+    };
+    const bool tells = folder.find("private-name") != std::string::npos ||
+                       behind_link("private-name") != behind_link("nothing");
+    return tells ? 1 : 0;
+  };
+  EXPECT_EQ(run_and_kill(as_user, std::chrono::seconds(60)), 0);
+  json::object asked = request();
+  asked.erase("uid");
+  EXPECT_THAT(answer_to(asked), HasSubstr("private-name")) << "root learns it";
+}
 
 // A retry could publish, or replace, while or after the other host does.
 TEST_F(StageOutVerb, ACopyWhoseLockAnotherHostTookOverFailsForGood) {

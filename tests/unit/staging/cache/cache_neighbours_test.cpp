@@ -1,0 +1,120 @@
+// What local users and peers can do to a cache.
+#include <gmock/gmock.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "staging/copy/exchange.hpp"
+#include "tests/unit/staging/cache/cache_fixture.hpp"
+
+namespace spark::staging {
+namespace {
+
+using namespace test;
+
+constexpr uid_t kBob = 4002;
+constexpr char kNeedsRoot[] = "only root can make files of other users";
+
+unsigned mode_of(const std::filesystem::path& path) {
+  struct stat info {};
+  return ::lstat(path.c_str(), &info) == 0 ? info.st_mode & 07777 : 0;
+}
+
+class CacheNeighboursTest : public CacheTest {
+ protected:
+  std::filesystem::path manifest() const { return config_.path / "data/set/.1.spark-manifest"; }
+};
+
+TEST_F(CacheNeighboursTest, OthersEnterByNameAloneAndReadNoManifest) {
+  write_text(source_.path / "f", "x");
+  ASSERT_OK(stage());
+  for (const char* name : {"", "data", "data/set"}) EXPECT_EQ(mode_of(config_.path / name), 0711U) << name;
+  EXPECT_EQ(mode_of(manifest()), 0600U);
+  EXPECT_EQ(mode_of(config_.state_dir / "catalog.sqlite"), 0600U);
+}
+
+TEST_F(CacheNeighboursTest, WhatEarlierVersionsLeftOpenIsClosedAtTheStart) {
+  write_text(source_.path / "f", "x");
+  ASSERT_OK(stage());
+  for (const char* name : {"", "data", "data/set"}) ::chmod((config_.path / name).c_str(), 0755);
+  for (const auto& file : {manifest(), config_.state_dir / "catalog.sqlite"}) ::chmod(file.c_str(), 0644);
+  ASSERT_TRUE(open());
+  for (const char* name : {"", "data", "data/set"}) EXPECT_EQ(mode_of(config_.path / name), 0711U) << name;
+  EXPECT_EQ(mode_of(manifest()), 0600U);
+  EXPECT_EQ(mode_of(config_.state_dir / "catalog.sqlite"), 0600U);
+}
+
+// As a user could take them before the folders were closed.
+TEST_F(CacheNeighboursTest, LocksOnTheFoldersOfCopiesHoldNothingUp) {
+  write_text(source_.path / "f", "x");
+  auto cache = open();
+  ASSERT_OK(stage(*cache));
+  std::vector<UniqueFd> locks;
+  for (const char* name : {"", "data", "data/set", "data/set/1"}) {
+    locks.emplace_back(::open((config_.path / name).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    ASSERT_EQ(::flock(locks.back().get(), LOCK_SH), 0);
+  }
+  corrupt(config_.path / "data/set/1/f");
+  EXPECT_KIND(cache->verify("set", options_, kQuiet, stop_), Errc::Mismatch);
+  ASSERT_OK(stage(*cache));
+  ASSERT_OK(cache->evict("set"));
+}
+
+TEST_F(CacheNeighboursTest, AUsersLinkInASetIsFollowedOnlyWhereThatUserMayGo) {
+  if (::geteuid() != 0) GTEST_SKIP() << kNeedsRoot;
+  ASSERT_EQ(::chmod(folder_.path().c_str(), 0755), 0);
+  write_text(folder_ / "closed/secret", "secret");
+  write_text(folder_ / "open/file", "open");
+  write_text(source_.path / "f", "x");
+  ASSERT_EQ(::chmod((folder_ / "closed").c_str(), 0700), 0);
+  options_.links = OutsideLinks::Copy;
+  for (const char* name : {"open/file", "closed/secret"}) {
+    const auto link = source_.path / std::filesystem::path(name).filename();
+    std::filesystem::create_symlink(folder_ / name, link);
+    ASSERT_EQ(::lchown(link.c_str(), kBob, kBob), 0);
+  }
+  const auto refused = stage();
+  EXPECT_KIND(refused, Errc::Mismatch);
+  EXPECT_THAT(refused.error().what, testing::HasSubstr("secret (its owner may not go there)"));
+  std::filesystem::remove(source_.path / "secret");
+  ASSERT_OK(stage());
+  EXPECT_EQ(read_text(link() / "file"), "open");
+}
+
+// The copy was published and its content changed since: its manifest tells that, and a forged one could claim
+// it.
+TEST_F(CacheNeighboursTest, AManifestThatAnotherUserPutBesideACopyKeepsNobodyFromIt) {
+  if (::geteuid() != 0) GTEST_SKIP() << kNeedsRoot;
+  write_text(folder_ / "original/f", "content");
+  ASSERT_OK(copy(folder_ / "original", source_.path, options_, kQuiet, stop_));
+  corrupt(source_.path / "f");
+  EXPECT_KIND(stage(), Errc::Mismatch);
+  ASSERT_EQ(::lchown((folder_ / ".source.spark-manifest").c_str(), kBob, kBob), 0);
+  ASSERT_OK(stage());
+}
+
+// A host's walk of a volume whose files are root's there.
+struct PeersWalk final : Exchange {
+  void begin(const SetOrigin&) override {}
+  Result<Walked> walk(const Walk& own) override {
+    auto walked = own();
+    for (Entry& entry : walked->entries)
+      if (entry.type == EntryType::File) entry.mode = 06755;
+    return walked;
+  }
+  Result<> copy(ExchangeJob&) override { return {}; }
+  bool is_published_elsewhere(const std::string&) override { return true; }
+};
+
+TEST_F(CacheNeighboursTest, NoFileThatAPeerNamesIsSetuid) {
+  write_text(source_.path / "small", "x");
+  write_text(source_.path / "large", noise(3 << 20, 1));
+  ASSERT_EQ(::chmod((source_.path / "small").c_str(), 04755), 0);
+  PeersWalk walk;
+  options_.exchange = &walk;
+  ASSERT_OK(stage());
+  for (const char* name : {"small", "large"}) EXPECT_EQ(mode_of(link() / name) & 06000U, 0U) << name;
+}
+
+}  // namespace
+}  // namespace spark::staging

@@ -1,0 +1,50 @@
+"""Finds calls that follow any user's link with root's rights, in the code that workers run as root.
+
+Paths that other users may change are for open_named() and open_tree(); what is in a Tree, for open_beneath(). A process that
+has become a user (become_user) has that user's rights, and may call the kernel; such files are named here with the reason.
+"""
+import re
+
+from sources import code_of, line_of
+
+FOLLOWS = "follows any user's link with root's rights: use open_named() of base/access/, or open_tree()"
+
+_FOLDERS = ("staging/", "daemon/workers/", "fleet/serve/", "fleet/fetch/")
+_ALLOWED = {
+    "staging/files/tree.cpp": "opens what a Tree has, and private folders",
+    "staging/files/space.cpp": "asks a held descriptor, and the system's own folders",
+    "staging/files/quiet_source.cpp": "a source of stage-out or copy, with the user's rights",
+    "staging/outputs/": "outputs, with the rights of their owner",
+    "staging/checkpoints/": "outputs, with the rights of their owner",
+    "staging/copy/copy.cpp": "the command `copy`, with the user's rights",
+    "staging/copy/partial/": "beside a destination, which its user names; in the cache it is private",
+    "staging/cache/": "the cache and the state folder, which are private",
+    "staging/leases/": "the system's own folders",
+    "staging/files/io/": "descriptors, and the system's own folders",
+    "fleet/serve/": "the cache and the state folder, which are private",
+    "daemon/workers/priority.cpp": "the system's own folders",
+    "daemon/workers/verbs/fabric_verbs.cpp": "the system's own folders",
+    "daemon/workers/verbs/fleet.cpp": "the state folder, which is private",
+    "daemon/workers/verbs/lease_verb.cpp": "the cache and the state folder, which are private",
+    "daemon/workers/verbs/mount_verbs.cpp": "the volume's device",
+    "daemon/workers/verbs/open_cache.cpp": "the cache, which is private",
+    "daemon/workers/verbs/output_verbs.cpp": "after become_user()",
+    "daemon/workers/verbs/checkpoint_verbs.cpp": "after become_user()",
+    "daemon/workers/verbs/hold_volume.cpp": "the volume's mount point, which is root's",
+    "daemon/workers/verbs/cache_verbs.cpp": "the volume's mount point, which is root's",
+}
+_CALL = re.compile(
+    r"(?<![\w.>])(?:"
+    r"(?:::)stat(?:vfs|fs)?\s*\("
+    r"|(?:::)(?:access|chdir|realpath|opendir|chmod|chown|truncate)\s*\("
+    r"|(?:::)open\s*\((?:[^()]|\((?:[^()]|\([^()]*\))*\))*\)"
+    r"|(?:(?:std::)?(?:filesystem|fs)::)(?:canonical|weakly_canonical|exists|is_directory|is_regular_file|status|"
+    r"file_size|directory_iterator|recursive_directory_iterator)\b"
+    r")")
+
+
+def check(path, text):
+    if not path.startswith(_FOLDERS) or path.startswith(tuple(_ALLOWED)):
+        return []
+    return [f"{path}:{line_of(code_of(text), found.start())}: this {FOLLOWS}" for found in _CALL.finditer(code_of(text))
+            if not ("open" in found.group() and "O_NOFOLLOW" in found.group())]

@@ -1,0 +1,22 @@
+"""Samples for the check of paths that other users may change."""
+import unittest
+
+import paths
+
+
+class Paths(unittest.TestCase):
+    def test_calls_that_follow_any_users_link_are_found(self):
+        for code in ("::stat(path.c_str(), &info);", "::open(path.c_str(), O_RDONLY | O_CLOEXEC);", "::open((a / b(c)).c_str(), O_PATH)",
+                     "std::filesystem::canonical(path, error)", "fs::exists(path, error)", "::access(path.c_str(), F_OK)",
+                     "::statvfs(path.c_str(), &space)"):
+            for path in ("staging/files/a.cpp", "staging/copy/a.cpp", "daemon/workers/verbs/a.cpp"):
+                with self.subTest(code):
+                    self.assertEqual(len(paths.check(path, code)), 1)
+
+    def test_others_are_accepted(self):
+        for path, code in (("staging/files/a.cpp", "open_named(path, Links::Followed);"), ("staging/files/a.cpp", "::fstat(fd, &info);"),
+                           ("staging/files/a.cpp", "::open(path.c_str(), O_RDONLY | O_NOFOLLOW);"), ("cli/a.cpp", "::stat(path.c_str(), &info);"),
+                           ("staging/cache/a.cpp", "::stat(path.c_str(), &info);"), ("staging/files/a.cpp", "// ::stat(path)"),
+                           ("staging/files/a.cpp", "struct stat info {};"), ("staging/files/a.cpp", "file.open(path);")):
+            with self.subTest(code):
+                self.assertEqual(paths.check(path, code), [])
