@@ -236,7 +236,8 @@ Result<> LinkFollower::check_allowed(const Entries& entries, const StopFlag& sto
                 "'links: copy' copies their targets; or stage the folder that holds both");
   }
   if (links_ == OutsideLinks::CopyAll) {
-    return fail(Errc::Mismatch, reading + "files are missing, since their symlinks lead to no file: " + names(),
+    return fail(Errc::Mismatch,
+                reading + "files are missing, since their symlinks lead to no file: " + names(),
                 "download them again");
   }
   if (links_ == OutsideLinks::Copy) {

@@ -290,7 +290,7 @@ Result<Walked> walk_without_links(Tree& tree, const Parts& parts, const std::fil
                                   const StopFlag& stop) {
   tree.grafts = {};
   tree.grafts.limit_path = limit;
-  tree.grafts.limit.reset(::open(limit.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+  tree.grafts.limit.reset(::open(limit.c_str(), O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
   if (!tree.grafts.limit) return fail_errno(errno, "opening folder " + printable(limit.native()));
   auto all = scan_parts(tree, parts, stop);
   if (!all) return all.take_error();

@@ -12,6 +12,7 @@
 #include <set>
 #include <utility>
 
+#include "base/access/named_path.hpp"
 #include "base/json.hpp"
 #include "base/text.hpp"
 
@@ -78,9 +79,8 @@ Result<HubSnapshot> snapshot_in(const Tree& tree, const std::string& folder, con
 std::filesystem::path limit_of(const Tree& tree, const HubSnapshot& snapshot) {
   const std::filesystem::path root = tree.root();
   if (!snapshot.folder.empty()) return root;
-  struct stat info {};
-  const bool is_shared = ::stat((root.parent_path() / kSharedMark).c_str(), &info) == 0;
-  return is_shared ? root.parent_path() : root;
+  const auto mark = open_named(root.parent_path() / kSharedMark, Links::LastIsItself);
+  return mark && S_ISREG(mark->info.st_mode) ? root.parent_path() : root;
 }
 
 bool matches(const std::vector<std::string>& patterns, const std::string& path) {

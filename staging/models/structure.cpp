@@ -40,11 +40,11 @@ struct Opened {
 
 Opened open_file(const Tree& tree, std::string_view path) {
   const auto found = follow_beneath(tree.folder.get(), tree.folder_path, tree.below(path));
-  struct stat info {};
-  if (!found.fd || ::fstat(found.fd.get(), &info) != 0 || !S_ISREG(info.st_mode)) return {};
-  const std::string again = "/proc/self/fd/" + std::to_string(found.fd.get());
   Opened opened;
-  opened.fd.reset(::open(again.c_str(), O_RDONLY | O_CLOEXEC));
+  if (found.fd)
+    opened.fd = open_beneath(tree, tree.file.empty() ? found.path : "", O_RDONLY | O_NOFOLLOW | O_NONBLOCK);
+  struct stat info {};
+  if (!opened.fd || ::fstat(opened.fd.get(), &info) != 0 || !S_ISREG(info.st_mode)) return {};
   opened.size = static_cast<Bytes>(info.st_size);
   return opened;
 }
