@@ -48,9 +48,9 @@ Result<LinkFollower::Followed> LinkFollower::follow(Entries& entries, std::size_
     const std::string_view graft = graft_above(entry.path);
     const std::string_view inside =
         graft.empty() ? entry.path.view() : entry.path.view().substr(graft.size() + 1);
-    if (!leads_out(inside, entry.target)) continue;
+    if (links_ != OutsideLinks::CopyAll && !leads_out(inside, entry.target)) continue;
     if (stop) return fail(Errc::Cancelled, "reading " + tree_.shown("") + ": interrupted");
-    if (links_ != OutsideLinks::Copy) {
+    if (links_ == OutsideLinks::Keep || links_ == OutsideLinks::Refuse) {
       keep(entry, "");
     } else if (auto limited = find_limit(); !limited) {
       return limited.take_error();
@@ -234,6 +234,11 @@ Result<> LinkFollower::check_allowed(const Entries& entries, const StopFlag& sto
   if (links_ == OutsideLinks::Refuse) {
     return fail(Errc::Refused, reading + "symlinks lead out of it: " + names(),
                 "'links: copy' copies their targets; or stage the folder that holds both");
+  }
+  if (links_ == OutsideLinks::CopyAll) {
+    return fail(Errc::Mismatch,
+                reading + "files are missing, since their symlinks lead to no file: " + names(),
+                "download them again");
   }
   if (links_ == OutsideLinks::Copy) {
     return fail(Errc::Mismatch, reading + "the targets of symlinks can't be copied: " + names(),

@@ -215,6 +215,47 @@ struct Collected {
   }
 };
 
+// A link's target may contain links again. The threads of each round end before the tree changes.
+Result<Walked> follow_links(Tree& tree, std::span<const std::string> exclude, LinkFollower& follower,
+                            Collected all, const StopFlag& stop) {
+  const auto take = [&](Found found) { all.take(std::move(found)); };
+  for (std::size_t first = 0;;) {
+    auto followed = follower.follow(all.walked.entries, first, stop);
+    if (!followed) return followed.take_error();
+    std::ranges::move(followed->files, std::back_inserter(all.linked));
+    if (followed->folders.empty()) break;
+    first = all.walked.entries.size();
+    auto done = Scan(tree, exclude, Taken::ByACopy, stop, take).run(followed->folders);
+    if (!done) return done.take_error();
+  }
+  Walked walked = all.in_order();
+  if (auto allowed = follower.check_allowed(walked.entries, stop); !allowed) return allowed.take_error();
+  walked.outside_links = follower.kept();
+  walked.copied_links = follower.followed();
+  return walked;
+}
+
+Result<Collected> scan_parts(const Tree& tree, const Parts& parts, const StopFlag& stop) {
+  Collected all;
+  const auto take = [&](Found found) { all.take(std::move(found)); };
+  const EntryScanner look(tree, {}, Taken::ByACopy, stop);
+  Found above;
+  if (auto root = look.at_root(above); !root) return root.take_error();
+  std::set<std::string> single = with_their_parents(parts.folders);
+  single.merge(with_their_parents(parts.files));
+  for (const std::string& path : single) {
+    const Parent parent = open_parent(tree, path);
+    if (!parent.folder) return fail_errno(errno, "opening folder " + tree.shown(path));
+    const std::string above_it = path.substr(0, path.size() - std::min(path.size(), parent.name.size() + 1));
+    if (auto found = look.at(parent.folder.get(), above_it, parent.name, above); !found)
+      return found.take_error();
+  }
+  take(std::move(above));
+  auto done = Scan(tree, {}, Taken::ByACopy, stop, take).run(parts.folders);
+  if (!done) return done.take_error();
+  return all;
+}
+
 }  // namespace
 
 Result<Walked> walk(const Tree& tree, std::span<const std::string> exclude, const StopFlag& stop) {
@@ -229,44 +270,39 @@ Result<Walked> walk_source(Tree& tree, std::span<const std::string> exclude, Out
   Collected all;
   const auto take = [&](Found found) { all.take(std::move(found)); };
   tree.grafts = {};
+  if (auto done = Scan(tree, exclude, Taken::ByACopy, stop, take).run(); !done) return done.take_error();
   LinkFollower follower(tree, links);
-  auto done = Scan(tree, exclude, Taken::ByACopy, stop, take).run();
-  // A link's target may contain links again. The threads of each round end before the tree changes.
-  for (std::size_t first = 0; done;) {
-    auto followed = follower.follow(all.walked.entries, first, stop);
-    if (!followed) return followed.take_error();
-    std::ranges::move(followed->files, std::back_inserter(all.linked));
-    if (followed->folders.empty()) break;
-    first = all.walked.entries.size();
-    done = Scan(tree, exclude, Taken::ByACopy, stop, take).run(followed->folders);
-  }
-  if (!done) return done.take_error();
-  Walked walked = all.in_order();
-  if (auto allowed = follower.check_allowed(walked.entries, stop); !allowed) return allowed.take_error();
-  walked.outside_links = follower.kept();
-  walked.copied_links = follower.followed();
-  if (follower.kept() > 0) walked.warnings.push_back(follower.warning());
-  if (auto dangling = dangling_warning(walked.entries, stop); !dangling.empty())
-    walked.warnings.push_back(std::move(dangling));
+  auto walked = follow_links(tree, exclude, follower, std::move(all), stop);
+  if (!walked) return walked;
+  if (follower.kept() > 0) walked->warnings.push_back(follower.warning());
+  if (auto dangling = dangling_warning(walked->entries, stop); !dangling.empty())
+    walked->warnings.push_back(std::move(dangling));
   return walked;
 }
 
 Result<Walked> walk_folders(const Tree& tree, const std::vector<std::string>& folders, const StopFlag& stop) {
-  Collected all;
-  const auto take = [&](Found found) { all.take(std::move(found)); };
-  const EntryScanner look(tree, {}, Taken::ByACopy, stop);
-  Found above;
-  if (auto root = look.at_root(above); !root) return root.take_error();
-  for (const std::string& path : with_their_parents(folders)) {
-    const Parent parent = open_parent(tree, path);
-    if (!parent.folder) return fail_errno(errno, "opening folder " + tree.shown(path));
-    const std::string above_it = path.substr(0, path.size() - std::min(path.size(), parent.name.size() + 1));
-    if (auto found = look.at(parent.folder.get(), above_it, parent.name, above); !found)
-      return found.take_error();
+  auto all = scan_parts(tree, {folders, {}, {}}, stop);
+  if (!all) return all.take_error();
+  return all->in_order();
+}
+
+Result<Walked> walk_without_links(Tree& tree, const Parts& parts, const std::filesystem::path& limit,
+                                  const StopFlag& stop) {
+  tree.grafts = {};
+  tree.grafts.limit_path = limit;
+  tree.grafts.limit.reset(::open(limit.c_str(), O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+  if (!tree.grafts.limit) return fail_errno(errno, "opening folder " + printable(limit.native()));
+  auto all = scan_parts(tree, parts, stop);
+  if (!all) return all.take_error();
+  // Before links are followed: those that are left out may lead to nothing.
+  if (parts.leaves_out) {
+    std::erase_if(all->walked.entries, [&](const Entry& entry) {
+      return entry.type != EntryType::Folder && parts.leaves_out(entry.path);
+    });
+    std::erase_if(all->linked, [&](const LinkedPath& file) { return parts.leaves_out(file.path); });
   }
-  take(std::move(above));
-  if (auto done = Scan(tree, {}, Taken::ByACopy, stop, take).run(folders); !done) return done.take_error();
-  return all.in_order();
+  LinkFollower follower(tree, OutsideLinks::CopyAll);
+  return follow_links(tree, {}, follower, std::move(*all), stop);
 }
 
 Result<std::vector<Footprint>> footprints_of(std::span<const Tree> trees, const StopFlag& stop) {

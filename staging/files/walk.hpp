@@ -1,6 +1,8 @@
 // Lists a source: every entry with its metadata. Only folders are opened.
 #pragma once
 
+#include <filesystem>
+#include <functional>
 #include <optional>
 #include <span>
 #include <string>
@@ -39,6 +41,17 @@ Result<Walked> walk_source(Tree& tree, std::span<const std::string> exclude, Out
 
 // Walks only these folders of a source (paths in the tree, none inside another) and their parent folders.
 Result<Walked> walk_folders(const Tree& tree, const std::vector<std::string>& folders, const StopFlag& stop);
+
+// The same for parts of a source whose symlinks all stand for files below `limit`, a folder that is the
+// tree's own or holds it: each becomes an entry of its target's type, and a graft of the tree. Mismatch if
+// one leads elsewhere, or to nothing.
+struct Parts {
+  std::vector<std::string> folders;
+  std::vector<std::string> files;                           // in none of these folders
+  std::function<bool(std::string_view path)> leaves_out{};  // files and symlinks; none means all are walked
+};
+Result<Walked> walk_without_links(Tree& tree, const Parts& parts, const std::filesystem::path& limit,
+                                  const StopFlag& stop);
 
 // For exchange between processes and hosts, and for the catalog.
 std::string to_text(const WalkNotes& notes);

@@ -38,4 +38,12 @@ class RawPath {
   std::unique_ptr<char[]> bytes_;  // NUL-terminated; none if empty
 };
 
+// The last component of a path in a tree, and all before it with the slash: "a/b" is "a/" and "b".
+inline std::string_view name_of(std::string_view path) {
+  return path.substr(path.rfind('/') + 1);
+}
+inline std::string_view folder_of(std::string_view path) {
+  return path.substr(0, path.rfind('/') + 1);
+}
+
 }  // namespace spark::staging

@@ -17,6 +17,7 @@
 #include "staging/copy/verify/sha256.hpp"
 #include "staging/files/io/direct_io.hpp"
 #include "staging/files/io/throttle.hpp"
+#include "staging/models/structure.hpp"
 
 namespace spark::staging {
 namespace {
@@ -126,6 +127,22 @@ class DigestCheck {
   }
 };
 
+Result<> check_models(const Tree& tree, const std::filesystem::path& manifest, const StopFlag& stop) {
+  auto reader = ManifestReader::open(manifest);
+  if (!reader) return reader.take_error();
+  Entries entries;
+  while (auto entry = reader->next()) entries.push_back(std::move(*entry));
+  if (auto whole = reader->error(); !whole) return whole;
+  const auto faults = find_model_faults(tree, entries, stop);
+  if (!faults) return faults.take_error();
+  std::vector<std::string> wrong;
+  for (const ModelFault& fault : *faults) wrong.push_back(printable(fault.path) + ": " + fault.what);
+  if (wrong.empty()) return {};
+  wrong.resize(std::min(wrong.size(), kShown));
+  return fail(Errc::Mismatch, tree.shown("") + " holds a model that is not whole: " + join(wrong, "; "),
+              "the copy equals its source: download these files to the source again");
+}
+
 }  // namespace
 
 Result<std::uint64_t> check_digests(const std::filesystem::path& copy, const std::filesystem::path& manifest,
@@ -139,6 +156,7 @@ Result<std::uint64_t> check_digests(const std::filesystem::path& copy, const std
   auto checked = monitor.during(CopyPhase::Verifying,
                                 [&] { return DigestCheck(*tree, *digests, options, monitor, stop).go(); });
   if (!checked) return checked.take_error();
+  if (auto whole = check_models(*tree, manifest, stop); !whole) return whole.take_error();
   return digests->size();
 }
 

@@ -13,7 +13,7 @@ namespace spark::staging {
 
 // Reads and compares every file that has a digest in the set (see published_digests). Returns the number of
 // digests. Mismatch names the first files that differ or are missing; NotFound if no file in the set has a
-// digest.
+// digest. Models among them have to be whole, too, as their own files tell (find_model_faults).
 Result<std::uint64_t> check_digests(const std::filesystem::path& copy, const std::filesystem::path& manifest,
                                     const CopyOptions& options, Monitor& monitor, const StopFlag& stop);
 

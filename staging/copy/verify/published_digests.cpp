@@ -31,15 +31,6 @@ std::string lower(std::string_view text) {
   return all;
 }
 
-std::string_view name_of(std::string_view path) {
-  return path.substr(path.rfind('/') + 1);
-}
-
-// With the trailing slash; empty for the root.
-std::string_view folder_of(std::string_view path) {
-  return path.substr(0, path.rfind('/') + 1);
-}
-
 // sha256sum escapes such names and puts a backslash before the line.
 std::string unescaped(std::string_view name) {
   std::string plain;

@@ -73,6 +73,23 @@ TEST_F(DigestCheck, FilesThatMatchTheirPublishedDigestsAreCounted) {
   EXPECT_EQ(again->sha256_files, 6U);
 }
 
+// Each file that is there matches its digest.
+TEST_F(DigestCheck, AModelWithoutAShardIsNotPublished) {
+  const std::string abc = kAbc;
+  write_text(source_ / "SHA256SUMS", abc + "  a\n");
+  write_text(source_ / "a", "abc");
+  write_text(source_ / "m-1.bin", "weights");
+  write_text(source_ / "model.bin.index.json", R"({"weight_map":{"x":"m-1.bin","y":"m-2.bin"}})");
+  const auto report = copy_now();
+  ASSERT_FALSE(report);
+  EXPECT_EQ(report.error().kind, Errc::Mismatch);
+  EXPECT_NE(report.error().what.find("model.bin.index.json: it names m-2.bin, which is not there"),
+            std::string::npos)
+      << report.error().what;
+  write_text(source_ / "m-2.bin", "weights");
+  ASSERT_OK(copy_now());
+}
+
 TEST_F(DigestCheck, ADifferingOrMissingFileIsNamedAndNothingIsPublished) {
   const std::string abc = kAbc;
   write_text(source_ / "SHA256SUMS", abc + "  right\n" + abc + "  wrong\n" + abc + "  missing\n" + abc +

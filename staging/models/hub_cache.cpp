@@ -1,0 +1,226 @@
+#include "staging/models/hub_cache.hpp"
+
+#include <fcntl.h>
+#include <fnmatch.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <climits>
+#include <map>
+#include <set>
+#include <utility>
+
+#include "base/access/named_path.hpp"
+#include "base/json.hpp"
+#include "base/text.hpp"
+
+namespace spark::staging {
+namespace {
+
+constexpr std::size_t kCommitDigits = 40, kSha256Digits = 64;
+constexpr std::size_t kLongestRef = 4 * kKiB, kLargestTree = 64 * kMiB;
+constexpr char kSharedMark[] = "blobs/.huggingface-shared-blobs";
+
+bool is_hex(std::string_view text, std::size_t digits) {
+  return text.size() == digits && text.find_first_not_of("0123456789abcdef") == std::string_view::npos;
+}
+
+std::string in(const std::string& folder, std::string_view name) {
+  return folder.empty() ? std::string(name) : folder + "/" + std::string(name);
+}
+
+std::string replaced(std::string text, char what, std::string_view by) {
+  for (std::size_t at = 0; (at = text.find(what, at)) != std::string::npos; at += by.size())
+    text.replace(at, 1, by);
+  return text;
+}
+
+bool is_folder(const Tree& tree, const std::string& path) {
+  return static_cast<bool>(open_beneath(tree, path, O_PATH | O_DIRECTORY | O_NOFOLLOW));
+}
+
+// No value if the file is not there.
+Result<std::optional<std::string>> read_small(const Tree& tree, const std::string& path, std::size_t most) {
+  const UniqueFd file = open_beneath(tree, path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
+  if (!file && (errno == ENOENT || errno == ENOTDIR)) return std::optional<std::string>();
+  struct stat info {};
+  if (!file || ::fstat(file.get(), &info) != 0) return tree.failed(errno, "reading", path);
+  if (!S_ISREG(info.st_mode) || static_cast<std::size_t>(info.st_size) > most)
+    return fail(Errc::Mismatch, tree.shown(path) + " is no file of a cache of Hugging Face");
+  std::string text(static_cast<std::size_t>(info.st_size), '\0');
+  const ssize_t got = ::pread(file.get(), text.data(), text.size(), 0);
+  if (got < 0) return tree.failed(errno, "reading", path);
+  text.resize(static_cast<std::size_t>(got));
+  return std::optional(std::move(text));
+}
+
+Result<HubSnapshot> snapshot_in(const Tree& tree, const std::string& folder, const std::string& revision) {
+  HubSnapshot snapshot{folder, revision, revision};
+  if (is_hex(revision, kCommitDigits)) {
+    snapshot.ref.clear();
+  } else {
+    const auto commit = read_small(tree, in(folder, "refs/" + revision), kLongestRef);
+    if (!commit) return commit.take_error();
+    if (!*commit)
+      return fail(Errc::NotFound, tree.shown(folder) + " has no revision " + printable(revision),
+                  "`hf cache ls --revisions` lists what is there");
+    snapshot.commit = trim(**commit);
+    if (!is_hex(snapshot.commit, kCommitDigits))
+      return fail(Errc::Mismatch, tree.shown(in(folder, "refs/" + revision)) + " names no commit");
+  }
+  if (is_folder(tree, snapshot.path())) return snapshot;
+  return fail(Errc::NotFound, tree.shown(folder) + " has no snapshot of " + snapshot.commit,
+              "download it first");
+}
+
+// Where all payloads of the cache are: the folder of the model, or of all models if they share payloads.
+std::filesystem::path limit_of(const Tree& tree, const HubSnapshot& snapshot) {
+  const std::filesystem::path root = tree.root();
+  if (!snapshot.folder.empty()) return root;
+  const auto mark = open_named(root.parent_path() / kSharedMark, Links::LastIsItself);
+  return mark && S_ISREG(mark->info.st_mode) ? root.parent_path() : root;
+}
+
+bool matches(const std::vector<std::string>& patterns, const std::string& path) {
+  return patterns.empty() || std::ranges::any_of(patterns, [&](const std::string& pattern) {
+           return ::fnmatch(pattern.c_str(), path.c_str(), 0) == 0 ||
+                  ::fnmatch(pattern.c_str(), std::string(name_of(path)).c_str(), 0) == 0;
+         });
+}
+
+// The text of the symlink, or empty.
+std::string link_text(const Tree& tree, const std::string& path) {
+  const Parent parent = open_parent(tree, path);
+  char target[PATH_MAX];
+  const ssize_t length =
+      parent.folder ? ::readlinkat(parent.folder.get(), parent.name.c_str(), target, sizeof target) : -1;
+  return length < 0 ? "" : std::string(target, static_cast<std::size_t>(length));
+}
+
+// What `trees/COMMIT.json` says of the commit's files, by path: huggingface_hub 1.22 and later write it.
+Result<std::map<std::string, PublishedFile>> read_tree_list(const Tree& tree, const HubSnapshot& snapshot) {
+  const std::string path = in(snapshot.folder, "trees/" + snapshot.commit + ".json");
+  std::map<std::string, PublishedFile> all;
+  const auto text = read_small(tree, path, kLargestTree);
+  if (!text) return text.take_error();
+  const auto object = *text ? parse_json_object(**text) : json::object();
+  const json::object* files = object ? get_object(*object, "files") : nullptr;
+  if (files == nullptr) return all;
+  for (const auto& member : *files) {
+    const auto* file = member.value().if_object();
+    if (file == nullptr) continue;
+    PublishedFile published{std::string(member.key()), 0, get_text(*file, "lfs_sha256"), path};
+    const auto size = get_int(*file, published.hex.empty() ? "size" : "lfs_size");
+    published.size = size && *size > 0 ? static_cast<Bytes>(*size) : 0;
+    if (published.hex.empty()) published.hex = get_text(*file, "blob_id");
+    if (!is_hex(published.hex, kSha256Digits) && !is_hex(published.hex, kCommitDigits)) published.hex.clear();
+    all.emplace(published.path, published);
+  }
+  return all;
+}
+
+// By the name of its blob, "../../blobs/ETAG". The name of a payload that models share is no digest.
+PublishedFile published_by_name(const Tree& tree, const Entry& entry, const std::string& path) {
+  PublishedFile file{path, 0, "", ""};
+  const std::string target = link_text(tree, std::string(entry.path));
+  const std::string_view name = name_of(target);
+  const std::string_view folder = folder_of(target);
+  if (!folder.ends_with("../blobs/") || (!is_hex(name, kSha256Digits) && !is_hex(name, kCommitDigits)))
+    return file;
+  file.hex = name;
+  file.told_by = "the name of its blob";
+  return file;
+}
+
+// Folders in which nothing is left.
+void drop_empty_folders(Entries& entries, const std::string& below) {
+  std::set<std::string_view> used;
+  for (const Entry& entry : entries) {
+    if (entry.type == EntryType::Folder) continue;
+    const std::string_view path = entry.path;
+    for (std::size_t end = path.rfind('/'); end != std::string_view::npos && end > 0;
+         end = path.rfind('/', end - 1))
+      used.insert(path.substr(0, end));
+  }
+  std::erase_if(entries, [&](const Entry& entry) {
+    const std::string_view path = entry.path;
+    return entry.type == EntryType::Folder && path.starts_with(below) && !used.contains(path);
+  });
+}
+
+}  // namespace
+
+std::string HubSnapshot::path() const {
+  return in(folder, "snapshots/" + commit);
+}
+
+Result<std::optional<HubSnapshot>> find_hub_snapshot(const Tree& tree, const std::string& model,
+                                                     const std::string& revision) {
+  const std::string folder = "models--" + replaced(model, '/', "--");
+  const std::string wanted = revision.empty() ? "main" : revision;
+  if (!tree.file.empty()) return std::optional<HubSnapshot>();
+  const bool is_model = is_folder(tree, "snapshots") && (is_folder(tree, "refs") || is_folder(tree, "blobs"));
+  if (is_model && name_of(tree.root()) != folder)
+    return fail(Errc::NotFound, tree.shown("") + " is not the folder of " + printable(model),
+                "its folder is named " + printable(folder));
+  if (is_model || is_folder(tree, folder)) {
+    auto snapshot = snapshot_in(tree, is_model ? "" : folder, wanted);
+    if (!snapshot) return snapshot.take_error();
+    return std::optional(std::move(*snapshot));
+  }
+  bool is_cache = false;
+  const auto look = [&](const std::string& name) -> Result<> {
+    is_cache = is_cache || name.starts_with("models--");
+    return {};
+  };
+  if (auto listed = for_each_name(open_beneath(tree, "", O_RDONLY | O_DIRECTORY), tree.shown(""), look);
+      !listed)
+    return listed.take_error();
+  if (!is_cache) return std::optional<HubSnapshot>();
+  return fail(Errc::NotFound, tree.shown("") + " has no model " + printable(model),
+              "download it there, or check the name: it is looked for as " + printable(folder));
+}
+
+Result<HubModel> walk_hub_snapshot(Tree& tree, const HubSnapshot& snapshot,
+                                   const std::vector<std::string>& include, const StopFlag& stop) {
+  const std::string begin = snapshot.path() + "/";
+  Parts parts{{snapshot.path()}, {}, {}};
+  parts.leaves_out = [&](std::string_view path) {
+    return path.starts_with(begin) && !matches(include, std::string(path.substr(begin.size())));
+  };
+  const std::string absent_names = in(snapshot.folder, ".no_exist/" + snapshot.commit);
+  if (is_folder(tree, absent_names)) parts.folders.push_back(absent_names);
+  if (!snapshot.ref.empty()) parts.files.push_back(in(snapshot.folder, "refs/" + snapshot.ref));
+  auto walked = walk_without_links(tree, parts, limit_of(tree, snapshot), stop);
+  if (!walked) return walked.take_error();
+  auto listed = read_tree_list(tree, snapshot);
+  if (!listed) return listed.take_error();
+
+  HubModel model;
+  drop_empty_folders(walked->entries, begin);
+  Grafts grafts = std::exchange(tree.grafts, {});  // of the snapshot, its own links are read
+  for (const Entry& entry : walked->entries) {
+    if (entry.type != EntryType::File || !entry.path.view().starts_with(begin)) continue;
+    const std::string path(entry.path.view().substr(begin.size()));
+    PublishedFile file = published_by_name(tree, entry, path);
+    if (const auto known = listed->find(path); known != listed->end()) {
+      file.size = known->second.size;
+      if (file.hex.empty()) file = known->second;
+      listed->erase(known);
+    }
+    if (file.size != 0 && file.size != entry.size)
+      return fail(Errc::Mismatch,
+                  tree.shown(entry.path) + " has " + std::to_string(entry.size) +
+                      " bytes, and its publisher's file has " + std::to_string(file.size),
+                  "download it again");
+    model.published.push_back(std::move(file));
+  }
+  tree.grafts = std::move(grafts);
+  for (const auto& [path, file] : *listed) model.absent.push_back(path);
+  model.walked = std::move(*walked);
+  return model;
+}
+
+}  // namespace spark::staging

@@ -1,0 +1,30 @@
+// Whether the models in a folder are whole, as their own files tell: headers of weights, indexes of several
+// files of weights, numbered parts. No tensor is read.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "base/result.hpp"
+#include "base/threads.hpp"
+#include "staging/files/tree.hpp"
+#include "staging/manifest/manifest.hpp"
+
+namespace spark::staging {
+
+struct ModelFault {
+  std::string path;  // in the tree
+  std::string what;  // "it names a.safetensors, which is not there"
+};
+
+// The first faults of the files that `entries` names in the tree, in the order of their paths; empty if there
+// are none. An index whose files are all absent is none: someone chose another form of the model. Fails if a
+// file can't be read.
+Result<std::vector<ModelFault>> find_model_faults(const Tree& tree, const Entries& entries,
+                                                  const StopFlag& stop);
+
+// The files that the index of a model in several files names: the values of "weight_map", as in
+// model.safetensors.index.json. Empty if it has none.
+Result<std::vector<std::string>> weights_named_in(std::string_view index);
+
+}  // namespace spark::staging
