@@ -130,6 +130,7 @@ class Walk {
   UniqueFd volume_;
   std::vector<User> users_;  // who could have changed the way so far
   std::string link_;         // the first link of one of them
+  bool is_movable_ = false;  // or of root, where others may put one in its place
   unsigned followed_ = 0;
 
   std::string doing() const { return "opening " + printable(path_.native()); }
@@ -215,6 +216,7 @@ class Walk {
     const mode_t by_others = at_.info.st_mode & (S_IWGRP | S_IWOTH);
     if (has_roots_rights() && is_of_root && by_others != 0 && (at_.info.st_mode & S_ISVTX) == 0) {
       if (users_.empty()) link_ = whole;
+      is_movable_ = true;
       users_.push_back({kNobody, by_others == S_IWGRP ? at_.info.st_gid : kNoGroup});
     }
     if (links_ == Links::OfRootAlone && !users_.empty()) return refuse(EACCES);
@@ -251,8 +253,8 @@ class Walk {
     if (users_.empty() || number != EACCES) return fail_errno(number, doing());
     return fail(Errc::Refused,
                 doing() + ": the symbolic link " + printable(link_) + " is not root's" +
-                    (users_.back().uid == kNobody ? ", or others may put one in its place" : "") +
-                    ", and uid " + std::to_string(users_.back().uid) + " may not go where it leads",
+                    (is_movable_ ? ", or others may put one in its place" : "") + ", and uid " +
+                    std::to_string(users_.back().uid) + " may not go where it leads",
                 "name the file or folder itself, or give the link and its folder to root");
   }
 };
