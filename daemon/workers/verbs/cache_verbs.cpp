@@ -168,7 +168,7 @@ Result<json::object> stage_verb(const json::object& request, const ProgressLine&
            static_cast<std::uint64_t>(get_int(one.as_object(), "generation").value_or(0))});
     }
   }
-  const auto open = open_cache(request);
+  const auto open = open_cache_to_evict(request);
   if (!open) return open.take_error();
   const auto held = hold_mount(source, request, open->host);
   if (!held) return fail_with_next_step(held.error(), source);
@@ -220,7 +220,7 @@ Result<json::object> verify_verb(const json::object& request, const ProgressLine
 
 // {"cache", "dataset"} → {"dataset", "freed_bytes"}
 Result<json::object> evict_verb(const json::object& request, const ProgressLine& /*progress*/) {
-  const auto open = open_cache(request);
+  const auto open = open_cache_to_evict(request);
   if (!open) return open.take_error();
   const std::string dataset = get_string(request, "dataset").value_or("");
   return open->cache->evict(dataset).map([&](Bytes freed) {
@@ -231,7 +231,7 @@ Result<json::object> evict_verb(const json::object& request, const ProgressLine&
 // {"cache"} → {}. A dataset's failure is recorded in its row. Reports once, as progress, that the catalog is
 // correct.
 Result<json::object> recover_verb(const json::object& request, const ProgressLine& progress) {
-  const auto open = open_cache(request);
+  const auto open = open_cache_to_evict(request);
   if (!open) return open.take_error();
   const auto looked_over = [&] { progress({{"looked_over", true}}); };
   return open->cache->recover(looked_over).map([] { return json::object{}; });
