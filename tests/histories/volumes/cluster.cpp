@@ -311,8 +311,9 @@ void Cluster::check_alone(std::size_t index, const Super& opened) {
     const MountTree& mounts = hosts[other].host->mounts;
     for (const SuperPtr& super : mounts.supers()) {
       const bool writes = super->is_writer() && super->head->disk == &disk && super->uuid == disk.fs.uuid;
-      // A person's mount has ended what the other host could write.
-      const bool is_over = disk.fs.is_writer_by_hand && disk.fs.writer != super->base_writer;
+      // A person's mount has ended what the other host could write, whoever has written since: that no fence
+      // stops.
+      const bool is_over = disk.fs.by_hand_writes != super->base_by_hand;
       if (!writes || is_over || super->by_hand || super->was_taken || !mounts.is_mounted(*super)) continue;
       judge.broken("mounted-over-a-writer", hosts[index].host->name + " mounts " + disk.name +
                                                 " for writing, which " + hosts[other].host->name +

@@ -176,8 +176,12 @@ void Oracles::look_at_state(const Facts& facts) {
   must_end("uuid " + facts.name(), is_ready && super != nullptr && !uuid.empty() && super->uuid != uuid,
            kNoticesMount, "ready-with-another-uuid",
            say(" with another file system than the configured one"));
+  // A call that had waited in another host's kernel wrote as soon as its link was back, and the target had
+  // forgotten this host's reservation by then. No look shows it: `fsfreeze` closes an ext4 on its disk too,
+  // and a writer's own kernel changes the superblock of an xfs. docs/sharing.md says so.
+  const bool is_late = facts.disk.fs.is_writer_late;
   const bool is_outdated = super != nullptr && super->is_writer() && !super->by_hand && !super->is_exempt &&
-                           !facts.disk.is_unfenced && !facts.disk.fs.is_writer_by_hand &&
+                           !facts.disk.is_unfenced && !facts.disk.fs.is_writer_by_hand && !is_late &&
                            facts.disk.fs.writer != super->base_writer;
   // What the daemon can't know: what happened before its start; whether another host has mounted an xfs that
   // is still open.
