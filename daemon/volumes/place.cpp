@@ -61,6 +61,8 @@ Standing look_at_place(const Seams& seams, const config::Volume& volume) {
     if (!is_own(its)) continue;
     standing.own = OwnMount(*mount);
     if (!is_reached) standing = {Place::Covered, over != nullptr ? *over : *stack.front(), standing.own};
+    standing.is_own_closed =
+        mounts::has_option(mount->options, "ro") && mounts::has_option(mount->super_options, "ro");
     break;
   }
   return standing;

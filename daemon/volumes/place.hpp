@@ -20,6 +20,7 @@ struct Standing {
   Place place = Place::Unknown;
   std::optional<mounts::Mount> top;  // the mount that programs reach; none: Empty or Unknown
   std::optional<OwnMount> own;       // the volume's mount, also if it is covered
+  bool is_own_closed = false;        // it is mounted read-only, and so is its file system
 };
 
 Standing look_at_place(const Seams& seams, const config::Volume& volume);
