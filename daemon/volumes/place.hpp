@@ -25,6 +25,10 @@ struct Standing {
 
 Standing look_at_place(const Seams& seams, const config::Volume& volume);
 
+// A mount of the volume's device for writing at any other place, which another program made: the kernel
+// writes through it like through the volume's own.
+std::optional<OwnMount> writer_elsewhere(const Seams& seams, const config::Volume& volume);
+
 // For a Former one: the controller of the device, whose address the target has left.
 std::optional<nvmetcp::Controller> former_path(const Seams& seams, const config::Volume& volume,
                                                dev_t device);

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/text.hpp"
+#include "daemon/log.hpp"
 #include "daemon/volumes/release_step.hpp"
 
 namespace spark::volumes {
@@ -47,6 +48,23 @@ bool is_last_state(const VolumeContext& volume, const mounts::Superblock& superb
 Duration longest_late_writes(const VolumeContext& volume, bool is_same_id) {
   const Duration keep_alives = 3 * volume.target->options.keep_alive;
   return is_same_id ? std::max<Duration>(keep_alives, 3 * volume.timings.probe) : keep_alives;
+}
+
+// Another host has taken the volume over. The target refuses the writes of such a mount only until that host
+// gives the reservation back, and then they would go over its newer state.
+asio::awaitable<void> stop_elsewhere(VolumeContext& volume) {
+  const auto mount = writer_elsewhere(volume.seams, volume.settings);
+  if (!mount) co_return;
+  const auto state = co_await volume.seams.device.mounted_state(mount->target(), mount->numbers());
+  if (state && state->is_shut_down) co_return;
+  const auto stopped = co_await volume.seams.device.stop_writing(*mount, volume.status.device);
+  if (stopped) {
+    log::warning("volume " + volume.settings.name +
+                 ": another host has taken it over, so writing was stopped at " +
+                 printable(mount->target().native()) + ", where its device is mounted too");
+  } else {
+    log::survived(stopped.error());
+  }
 }
 
 // False: nothing is recorded of this mount of this file system.
@@ -116,6 +134,7 @@ asio::awaitable<Result<>> Fence::arm(mounts::Superblock superblock, bool takes) 
   volume_.status.fence = {};
   const auto before = co_await ask(ReservationAct::Look);
   if (!before) co_return fail(before.error());
+  if (before->hold == Hold::Theirs && !before->cloned_id) co_await stop_elsewhere(volume_);
   volume_.status.warn(Warning::StillReserved, "");
   const bool is_writer = !is_reader(volume_);
   const Error older = mounted_before(volume_.seams, volume_.settings, volume_.status.device);
@@ -165,9 +184,25 @@ asio::awaitable<Result<>> Fence::wait_for_late_writes(mounts::Superblock superbl
   while (volume_.clock.steady() < late_until_ && !volume_.is_left())
     co_await volume_.sleep(std::chrono::ceil<Duration>(late_until_ - volume_.clock.steady()));
   if (volume_.clock.steady() < late_until_) co_return fail(asked_down(volume_));
-  const auto held = co_await ask(ReservationAct::Hold);  // the target may have forgotten it meanwhile
+  co_return co_await check_held_again(std::move(superblock));
+}
+
+// The target may have forgotten the reservation during the wait, and another host may have mounted the file
+// system since: then nothing that this attempt has found is true any more.
+asio::awaitable<Result<>> Fence::check_held_again(mounts::Superblock before) {
+  auto held = co_await ask(ReservationAct::Look);
+  if (held && held->hold == Hold::Free) {
+    const auto now = co_await volume_.seams.device.read_superblock(volume_.status.device);
+    if (!now) co_return fail(now.error());
+    const bool is_same =
+        now->mounts != 0 && before.mounts != 0 ? now->mounts == before.mounts : now->stamp == before.stamp;
+    if (!is_same || now->uuid != before.uuid)
+      co_return fail(Errc::Unavailable, "the target forgot the reservation of " + namespace_name(volume_) +
+                                            " during the wait, and its file system was written meanwhile");
+    held = co_await ask(ReservationAct::Hold);
+  }
   if (!held) co_return fail(held.error());
-  if (held->hold == Hold::Theirs) co_return fail(held_elsewhere(*held, superblock));
+  if (held->hold == Hold::Theirs) co_return fail(held_elsewhere(*held, before));
   co_return Result<>{};
 }
 

@@ -115,6 +115,28 @@ TEST_F(FenceTest, ATakeoverHoldsItsReservationAgainIfTheTargetForgotItDuringTheW
   EXPECT_EQ(holder(), FakeWorld::kHostId);
 }
 
+TEST_F(FenceTest, ATakeoverBeginsAgainIfAnotherHostMountedItAfterTheTargetForgotTheReservationDuringTheWait) {
+  world.superblock.has_mmp = false;
+  world.superblock.mounts = 5;
+  target->options.keep_alive = std::chrono::seconds(1);
+  let_another_host_hold_it();
+  start();
+  ASSERT_TRUE(becomes(State::Refused));
+  boost::asio::steady_timer restart(context, std::chrono::seconds(1));
+  restart.async_wait([&](auto) {
+    world.reservations.restart();  // and again, after the other host's mount
+    ++world.superblock.mounts;
+    world.superblock.being_written = true;
+  });
+  const auto taken = take();
+  ASSERT_FALSE(taken);
+  EXPECT_THAT(taken.error().what, HasSubstr("during the wait, and its file system was written meanwhile"));
+  ASSERT_TRUE(becomes(State::Refused));
+  EXPECT_THAT(reason(), HasSubstr("has it open for writing, or died while it had"));
+  EXPECT_EQ(world.count("mount rw"), 0);
+  EXPECT_EQ(holder(), "");
+}
+
 TEST_F(FenceTest, AMountThatAnotherHostsReservationPreventsNamesThatHostAlsoWithMmpAlone) {
   settings.fence = config::Fence::Mmp;
   let_another_host_hold_it();
