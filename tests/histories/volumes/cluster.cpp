@@ -47,6 +47,10 @@ void HostState::end_daemon() {
     for (const std::string& volume : daemon->unrecorded()) {
       wishes[volume] = Wish::Unknown;
       for (Connection& one : host->driver.connections()) one.while_down = false;
+      // A mount at its place counts as its own for a daemon that has it up.
+      const auto its = std::ranges::find(volumes, volume, &VolumeSettings::name);
+      for (MountEntry& one : host->mounts.entries())
+        if (one.shown.target == its->mount) one.while_down = false;
     }
   daemon.reset();
 }
