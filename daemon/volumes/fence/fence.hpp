@@ -65,8 +65,7 @@ class Fence {
   bool is_forgotten_hold(const nvmetcp::ReservationState& holding, const mounts::Superblock& superblock);
   Result<> check_not_held(const nvmetcp::ReservationState& holding, const mounts::Superblock& superblock);
   asio::awaitable<void> expect_late_writes(bool is_same_id);
-  asio::awaitable<Result<>> wait_for_late_writes(mounts::Superblock superblock);
-  asio::awaitable<Result<>> check_held_again(mounts::Superblock before);
+  asio::awaitable<Result<>> wait_for_late_writes(mounts::Superblock before);
 
   VolumeContext& volume_;
   Outages& outages_;
