@@ -10,7 +10,7 @@
 namespace spark::cli {
 namespace {
 
-constexpr Duration kPause{1'000}, kLongestWait{30'000};
+constexpr Duration kPause{1'000}, kLongestWait{90'000};
 constexpr int kMostTries = 3;  // of a checkpoint that another host deletes before it is staged
 
 struct LatestOptions {
@@ -46,8 +46,9 @@ std::string name_in(const json::object& answer) {
 }
 
 // Waits while the daemons of several hosts publish a checkpoint that this host has a shard of. Right after a
-// job was killed, they still publish the newest that all of them have. One that another host does not have is
-// waited for as long as some host sends.
+// job was killed, they still publish the newest that all of them have: if another host lacks the highest,
+// they send the next lower one after a while. The daemon says when none is left, and the longest wait ends
+// one whose sending fails again and again.
 class Wait {
  public:
   explicit Wait(Context& context) : context_(context) {}
@@ -63,7 +64,7 @@ class Wait {
         progress != others_progress_)
       until_ = context_.timer.steady() + kLongestWait;
     others_progress_ = progress;
-    return context_.timer.steady() >= until_;
+    return !get_bool(pending, "may_publish").value_or(true) || context_.timer.steady() >= until_;
   }
   void pause(const std::string& pending) {
     if (pending != awaited_) warn(context_, "spark-stage: waiting for other hosts' shards of " + pending);

@@ -123,9 +123,10 @@ asio::awaitable<Result<json::object>> WatchedOutput::latest(bool offline) {
     add_unproven(*seen, staging::standing_of(*published), found);
     add_later(*seen, staging::standing_of(*published), found);
   }
-  if (newest != nullptr && seen->published && settings_.complete != config::Complete::OnRequest &&
-      plan_of(*seen).is_newest_pending)
-    found["pending"] = pending(*seen, *newest);
+  if (newest != nullptr && seen->published && settings_.complete != config::Complete::OnRequest) {
+    const CheckpointPlan plan = plan_of(*seen);
+    if (plan.is_newest_pending) found["pending"] = pending(*seen, *newest, plan);
+  }
   if (found.empty()) co_return no_latest(*seen);
   co_return found;
 }
@@ -184,7 +185,8 @@ tl::unexpected<Error> WatchedOutput::no_latest(const Seen& seen) const {
 }
 
 // Checks immediately: a job waits for it.
-json::object WatchedOutput::pending(const Seen& seen, const LocalCheckpoint& newest) {
+json::object WatchedOutput::pending(const Seen& seen, const LocalCheckpoint& newest,
+                                    const CheckpointPlan& plan) {
   looks_soon_ = true;
   timer_.cancel();
   // A shard that the volume has already is sent again, in case the last host's call was interrupted.
@@ -196,7 +198,8 @@ json::object WatchedOutput::pending(const Seen& seen, const LocalCheckpoint& new
   const auto progress = sending_ && sending_->is_running() ? sending_->progress() : std::nullopt;
   return {{"name", newest.name},
           {"is_sending", progress.has_value() && get_string(*progress, "phase") != "stalled" && !was_sent},
-          {"others_progress", others_progress}};
+          {"others_progress", others_progress},
+          {"may_publish", plan.may_publish}};
 }
 
 }  // namespace spark::outputs

@@ -82,6 +82,20 @@ TEST(Latest, StopsWaitingForACheckpointThatAnotherHostNeverSends) {
   EXPECT_NE(program.errors().find("no checkpoint is published"), std::string::npos) << program.errors();
 }
 
+TEST(Latest, WaitsWhileALowerCheckpointMayBePublishedInPlaceOfOneThatAnotherHostLacks) {
+  Program program;
+  const auto answer = [&](const std::string& name, const std::string& may_publish) {
+    program.client.answer(
+        kAsk, 200,
+        R"({"name": ")" + name + R"(", "local": "/out/)" + name + R"(", "dataset": "nas:run7/)" + name +
+            R"(", "pending": {"name": "step-3", "is_sending": false, "may_publish": )" + may_publish + "}}");
+  };
+  for (int i = 0; i < 60; ++i) answer("step-1", "true");
+  answer("step-2", "false");
+  EXPECT_EQ(program.run({"latest", "run7"}), 0);
+  EXPECT_EQ(program.output(), "/out/step-2\n");
+}
+
 TEST(Latest, EndsWithTheStatusOfAnInterruptionIfItIsInterruptedWhileItWaits) {
   Program program;
   program.client.answer(kAsk, 200, R"({"pending": {"name": "step-3", "is_sending": true}})");
