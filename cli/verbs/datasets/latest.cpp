@@ -1,3 +1,5 @@
+#include <filesystem>
+
 #include "base/text.hpp"
 #include "cli/client/api.hpp"
 #include "cli/say.hpp"
@@ -16,6 +18,17 @@ struct LatestOptions {
   bool offline = false, as_json = false;
 };
 
+// The name of a staged file is its generation, as ".../data/KEY/1". Frameworks such as Ultralytics go by the
+// ending of a checkpoint's name, which the cache's link to it has.
+std::string with_its_ending(const std::string& staged) {
+  namespace fs = std::filesystem;
+  const fs::path file(staged), folder = file.parent_path();
+  const fs::path link = folder.parent_path().parent_path() / folder.filename();
+  std::error_code error;
+  const bool is_it = fs::is_regular_file(file, error) && fs::equivalent(link, file, error);
+  return is_it ? link.native() : staged;
+}
+
 // Where it is on this host; from the volume it is staged first.
 Result<std::string> path_of_latest(Context& context, const json::object& latest) {
   if (const auto local = get_string(latest, "local")) return *local;
@@ -25,7 +38,7 @@ Result<std::string> path_of_latest(Context& context, const json::object& latest)
   if (!result) return result.take_error();
   const auto staged = staged_datasets(*result, options.datasets);
   if (!staged) return staged.take_error();
-  return staged->front().path;
+  return with_its_ending(staged->front().path);
 }
 
 std::string name_in(const json::object& answer) {
@@ -120,6 +133,11 @@ Result<int> latest(Context& context, const LatestOptions& options) {
   if (const json::object* unproven = get_object(*found, "unproven")) {
     warn(context, "spark-stage: " + name_in(*unproven) + " may be complete, but that is not known: " +
                       get_string(*unproven, "reason").value_or(""));
+  }
+  if (const json::object* later = get_object(*found, "later")) {
+    warn(context, "spark-stage: " + name_in(*later) + " was saved later than " + name_in(*found) +
+                      ", which has a higher step; if the job has to go on from " + name_in(*later) +
+                      ", as in a later stage, delete the other, or give each stage a folder of its own");
   }
   context.out << (options.as_json ? pretty(*found) : get_string(*found, "path").value_or("")) << "\n";
   return 0;
