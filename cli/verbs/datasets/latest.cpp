@@ -58,13 +58,14 @@ class Wait {
     if (first_pending_.empty()) first_pending_ = pending, first_published_ = published;
     return pending != first_pending_ && published != first_published_;
   }
-  bool is_over(const json::object& pending) {
+  // `asked`: before the question that this answers, as a busy host may take long to answer.
+  bool is_over(const json::object& pending, SteadyTime asked) {
     const std::int64_t progress = get_int(pending, "others_progress").value_or(0);
     if (name_in(pending) != awaited_ || get_bool(pending, "is_sending").value_or(false) ||
         progress != others_progress_)
       until_ = context_.timer.steady() + kLongestWait;
     others_progress_ = progress;
-    return !get_bool(pending, "may_publish").value_or(true) || context_.timer.steady() >= until_;
+    return !get_bool(pending, "may_publish").value_or(true) || asked >= until_;
   }
   void pause(const std::string& pending) {
     if (pending != awaited_) warn(context_, "spark-stage: waiting for other hosts' shards of " + pending);
@@ -84,10 +85,11 @@ Result<json::object> find_latest(Context& context, const LatestOptions& options)
   const std::string path = "/v1/outputs/" + percent_encoded(output) + "/latest";
   const Request request{"GET", path + (options.offline ? "/offline" : ""), {}, kOutputPatience};
   for (Wait wait(context);;) {
+    const SteadyTime asked = context.timer.steady();
     auto found = call(*context.client, request);
     const json::object* pending = found ? get_object(*found, "pending") : nullptr;
     if (pending == nullptr || wait.is_overtaken(name_in(*found), name_in(*pending))) return found;
-    if (wait.is_over(*pending)) {
+    if (wait.is_over(*pending, asked)) {
       if (found->contains("dataset")) return found;
       return fail(Errc::NotFound,
                   "output " + output +

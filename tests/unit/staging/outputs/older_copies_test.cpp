@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include "base/file.hpp"
+#include "tests/support/skip.hpp"
 #include "tests/unit/staging/outputs/published_copies_fixture.hpp"
 
 namespace spark::staging {
@@ -119,7 +120,7 @@ TEST_F(PublishedCopies, KeepSparesTheManifestOfACopyBeingPublished) {
 
 // As a job that runs as root in a container does, in a user's folder.
 TEST_F(PublishedCopies, ACopyThatCannotBeEmptiedStaysWholeAndTheOthersAreDeleted) {
-  if (::geteuid() != 0) GTEST_SKIP() << "only root can make another user's folder";
+  if (::geteuid() != 0) SPARK_SKIP("only root can make another user's folder");
   for (const char* name : {"step-1", "step-2", "step-3", "step-4"}) send(name);
   const std::string give =
       "chmod 755 " + folder_.path().string() + "; chown -R 65534:65534 " + volume_.string();

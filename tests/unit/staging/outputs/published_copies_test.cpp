@@ -11,6 +11,7 @@
 #include "staging/files/times.hpp"
 #include "staging/manifest/manifest_reader.hpp"
 #include "staging/outputs/pointer.hpp"
+#include "tests/support/skip.hpp"
 #include "tests/unit/staging/outputs/published_copies_fixture.hpp"
 
 namespace spark::staging {
