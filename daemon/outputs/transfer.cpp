@@ -187,6 +187,10 @@ void Transfer::set_priority(Attempt& attempt) {
 }
 
 void Transfer::note_progress(Attempt& attempt, const json::object& progress) {
+  if (const auto what = get_string(progress, "deletes")) {  // at once: the worker's end may never be told
+    return log::info("deleting " + *what + " beside " + printable(request_.destination()) + ": " +
+                     get_string(progress, "because").value_or(""));
+  }
   const std::int64_t bytes = get_int(progress, "bytes_done").value_or(0);
   const bool copies = get_string(progress, "phase") == "copying";
   if (bytes != attempt.last_bytes || !copies) {

@@ -57,11 +57,7 @@ asio::awaitable<Result<json::object>> Transfer::delete_older(Keep keep) {
                   {"keep", keep.count},    {"keep_every", keep.every},
                   {"rule", request_.rule}, {"spared", json::value_from(*in_use)}};
   place->add_to(call.request);
-  // At once: its end may never be told.
-  call.on_progress = [destination = printable(request_.destination())](const json::object& progress) {
-    log::info("deleting " + get_string(progress, "deletes").value_or("") + " beside " + destination + ": " +
-              get_string(progress, "because").value_or(""));
-  };
+  call.on_progress = [this](const json::object& progress) { note_progress(*attempt_, progress); };
   call.on_start = [this](pid_t pid) {
     if (!context_.must_yield()) return;
     if (const auto set = workers::set_priority(pid, workers::Priority::Idle); !set)

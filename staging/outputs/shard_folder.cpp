@@ -41,7 +41,8 @@ Age age_of(const std::vector<PublishedCopy>& shards, const ShardTimes& published
 
 // See remove_older_shards.
 Result<> remove_if_older(const std::filesystem::path& folder, const std::string& name,
-                         const std::vector<PublishedCopy>& copies, const PublishedShards& published) {
+                         const std::vector<PublishedCopy>& copies, const PublishedShards& published,
+                         const OnRemoval& on_removal) {
   const auto begun_at = server_time_of(folder / name);  // the lock's file may be new in it
   auto lock = lock_shards(folder / name, Holders::One);
   if (!lock) return lock.take_error();
@@ -56,7 +57,9 @@ Result<> remove_if_older(const std::filesystem::path& folder, const std::string&
     const bool can_tell = shards->empty() || published.are_all;
     if (!can_tell || !begun_at || !published_at || *begun_at >= *published_at) return {};
   }
-  if (const auto checkpoint = checkpoint_of(folder, name)) {
+  const auto checkpoint = checkpoint_of(folder, name);
+  if (on_removal) on_removal(checkpoint ? checkpoint->name : name);
+  if (checkpoint) {
     if (auto removed = remove_begun_join(*checkpoint); !removed) return removed;
   }
   return remove_locked_shards(folder / name, std::move(*lock));
@@ -100,7 +103,8 @@ std::optional<std::int64_t> server_time_of(const std::filesystem::path& path) {
   return nanoseconds(info.st_mtim);
 }
 
-Result<> remove_older_shards(const std::filesystem::path& folder, const PublishedShards& published) {
+Result<> remove_older_shards(const std::filesystem::path& folder, const PublishedShards& published,
+                             const OnRemoval& on_removal) {
   NotListed others;
   const auto copies = published_checkpoints(folder, std::nullopt, &others);
   if (!copies) return copies.take_error();
@@ -111,7 +115,7 @@ Result<> remove_older_shards(const std::filesystem::path& folder, const Publishe
     if (copies->empty() || !name.starts_with('.') || !name.ends_with(kShardsSuffix)) continue;
     // Those of a higher step are the newest, whatever the times: its other hosts may still send theirs.
     if (step_of(name.substr(1, name.size() - sizeof kShardsSuffix)) > step_of(copies->front().name)) continue;
-    if (auto removed = remove_if_older(folder, name, *copies, published); !removed && all)
+    if (auto removed = remove_if_older(folder, name, *copies, published, on_removal); !removed && all)
       all = std::move(removed);
   }
   return all;

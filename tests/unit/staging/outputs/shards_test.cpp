@@ -217,10 +217,14 @@ TEST_F(Shards, ThoseOfAHostThatHasLeftTheJobAreDeletedByTheServersTimes) {
   begin(std::chrono::hours(-1));
   ASSERT_OK(remove_older_shards(checkpoint_.folder, newer_));
   begin(std::chrono::hours(1));
-  ASSERT_OK(remove_older_shards(checkpoint_.folder, {{{"a", kEnd}}, false}));
+  std::vector<std::string> told;
+  const auto tell = [&](const std::string& name) { told.push_back(name); };
+  ASSERT_OK(remove_older_shards(checkpoint_.folder, {{{"a", kEnd}}, false}, tell));
   EXPECT_TRUE(std::filesystem::exists(checkpoint_.shards()))
       << "it was begun after the publication, or its host may be one of the publication";
-  ASSERT_OK(remove_older_shards(checkpoint_.folder, newer_));
+  EXPECT_TRUE(told.empty());
+  ASSERT_OK(remove_older_shards(checkpoint_.folder, newer_, tell));
+  EXPECT_EQ(told, std::vector<std::string>{"step-1"});
   EXPECT_FALSE(std::filesystem::exists(checkpoint_.shards()));
 }
 
