@@ -1,5 +1,6 @@
 // The drive of the staged copies: free space, features of its file system, its health.
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <sys/sysmacros.h>
 
@@ -47,13 +48,22 @@ bool refuses_direct_io(const std::filesystem::path& folder) {
   return !fd && errno == EINVAL;
 }
 
+// spark-staged closes it (mode 0700) at each start.
+constexpr char kClosed[] = ".trash";
+
+bool is_open_to_others(const std::filesystem::path& folder) {
+  struct stat info {};
+  return ::lstat((folder / kClosed).c_str(), &info) == 0 && (info.st_mode & 077) != 0;
+}
+
 Result<json::object> look_at(const std::filesystem::path& folder) {
   struct statvfs room {};
   if (::statvfs(folder.c_str(), &room) != 0)
     return fail_errno(errno, "asking for the room in " + folder.native());
   return json::object{{"total", Bytes{room.f_blocks} * room.f_frsize},
                       {"free", Bytes{room.f_bavail} * room.f_frsize},
-                      {"refuses_direct_io", refuses_direct_io(folder)}};
+                      {"refuses_direct_io", refuses_direct_io(folder)},
+                      {"is_open_to_others", is_open_to_others(folder)}};
 }
 
 Bytes in_bytes(const config::Amount& amount, Bytes total) {
@@ -78,6 +88,14 @@ void check_room(const Host& host, const json::object& seen, const std::string& t
     report.note(kCacheArea, path + " is on a file system (" + printable(type) + ") that refuses direct I/O",
                 "copies go through the page cache, which is the GPU's memory on a Spark",
                 "put `cache: {path: …}` on ext4 or xfs");
+  }
+  if (get_bool(seen, "is_open_to_others").value_or(false)) {
+    report.note(
+        kCacheArea,
+        "other users can open " + path + "/" + kClosed + ", which spark-staged closes: its file system (" +
+            printable(type) + ") does not keep modes",
+        "any user can read unfinished and evicted copies, and lock the cache, which stops all stagings",
+        "put `cache: {path: …}` on ext4 or xfs");
   }
 }
 

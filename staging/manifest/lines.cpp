@@ -57,6 +57,11 @@ Result<> LineReader::error() const {
   return {};
 }
 
+std::optional<uid_t> LineReader::owner() const {
+  struct stat info {};
+  return file_ && ::fstat(file_.get(), &info) == 0 ? std::optional(info.st_uid) : std::nullopt;
+}
+
 Result<> LineReader::rewind() {
   at_ = 0;
   if (!file_) return {};

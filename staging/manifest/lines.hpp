@@ -23,6 +23,7 @@ class LineReader {
   std::optional<std::string_view> next();
   Result<> error() const;  // why reading stopped before the end
   Result<> rewind();
+  std::optional<uid_t> owner() const;  // of the file; none for a text
 
  private:
   LineReader(UniqueFd file, std::string shown) : file_(std::move(file)), shown_(std::move(shown)) {}

@@ -18,6 +18,7 @@ class ManifestReader {
   static Result<ManifestReader> of(std::string_view text);
 
   const ManifestHeader& header() const { return header_; }
+  std::optional<uid_t> owner() const { return lines_.owner(); }  // of the file
 
   // In the order of the paths, the root first; none at the end, and after an error.
   std::optional<Entry> next();

@@ -92,17 +92,22 @@ Result<std::vector<PublishedCopy>> copies_in(const std::filesystem::path& folder
   return copies;
 }
 
-// Another user could put a manifest beside the copy, where both may write.
-bool is_of_owner(const Destination& destination) {
-  struct stat copy {
-  }, manifest{};
-  if (::lstat(destination.path().c_str(), &copy) != 0) return false;
-  for (const auto& path :
-       {destination.manifest(), destination.partial(), destination.partial() / "manifest"}) {
-    if (::lstat(path.c_str(), &manifest) != 0) continue;
-    if (manifest.st_uid != 0 && manifest.st_uid != copy.st_uid) return false;
+// `root`: of the copy. `owner`: of the copy, if no other user's manifest counts.
+Result<std::optional<ManifestReader>> find_manifest(const Destination& destination, const RootIdentity& root,
+                                                    std::optional<uid_t> owner) {
+  const std::filesystem::path named = destination.manifest(), partial = destination.partial() / "manifest";
+  for (const auto& path : {named, partial, named}) {  // it may get its name meanwhile
+    auto manifest = open_manifest(path);
+    if (!manifest && manifest.error().kind == Errc::NotFound) continue;
+    if (!manifest) return manifest.take_error();
+    if (!is_same_object(manifest->header().root, root)) continue;
+    if (owner && manifest->owner() != *owner && manifest->owner() != uid_t{0}) continue;
+    // The copy's own name may not be durable yet.
+    auto flushed = path == partial ? flush_folder(destination.folder) : Result<>();
+    if (!flushed) return flushed.take_error();
+    return std::optional(std::move(*manifest));
   }
-  return true;
+  return std::optional<ManifestReader>();
 }
 
 }  // namespace
@@ -111,18 +116,7 @@ Result<std::optional<ManifestReader>> manifest_of_published(const Destination& d
   const auto identity = identity_of(destination.path());
   if (!identity && identity.error().kind == Errc::NotFound) return std::optional<ManifestReader>();
   if (!identity) return identity.take_error();
-  const std::filesystem::path named = destination.manifest(), partial = destination.partial() / "manifest";
-  for (const auto& path : {named, partial, named}) {  // it may get its name meanwhile
-    auto manifest = open_manifest(path);
-    if (!manifest && manifest.error().kind == Errc::NotFound) continue;
-    if (!manifest) return manifest.take_error();
-    if (!is_same_object(manifest->header().root, *identity)) continue;
-    // The copy's own name may not be durable yet.
-    auto flushed = path == partial ? flush_folder(destination.folder) : Result<>();
-    if (!flushed) return flushed.take_error();
-    return std::optional(std::move(*manifest));
-  }
-  return std::optional<ManifestReader>();
+  return find_manifest(destination, *identity, std::nullopt);
 }
 
 Result<std::vector<PublishedCopy>> published_copies(const std::filesystem::path& folder,
@@ -184,10 +178,16 @@ std::optional<WholeCopy> check_whole(const std::filesystem::path& folder, const 
 std::optional<std::string> published_hash(const Tree& tree, const StopFlag& stop) {
   const UniqueFd above(
       ::openat(tree.folder.get(), tree.file.empty() ? ".." : ".", O_PATH | O_DIRECTORY | O_CLOEXEC));
-  const Destination destination{"/proc/self/fd/" + std::to_string(above.get()),
-                                std::filesystem::path(tree.root()).filename()};
-  if (!above || destination.name.empty() || !is_of_owner(destination)) return std::nullopt;
-  auto found = manifest_of_published(destination);
+  const auto held = [](const UniqueFd& folder) { return "/proc/self/fd/" + std::to_string(folder.get()); };
+  const Destination destination{held(above), std::filesystem::path(tree.root()).filename()};
+  // Of what was opened: where others may write, they can put another copy, and a manifest, in its place.
+  const std::filesystem::path opened =
+      std::filesystem::path(held(tree.folder)) / (tree.file.empty() ? "." : tree.file);
+  struct stat root {};
+  if (!above || destination.name.empty() || ::lstat(opened.c_str(), &root) != 0) return std::nullopt;
+  const auto identity = identity_of(opened);
+  if (!identity) return std::nullopt;
+  auto found = find_manifest(destination, *identity, root.st_uid);
   if (!found || !*found) return std::nullopt;
   ManifestReader& manifest = **found;
   const auto differences = compare_metadata(tree, manifest, 1, stop, FileTimes::Ignored);

@@ -37,7 +37,7 @@ class Drive:
             path.write_bytes(os.urandom(size))
             self.size += size
         subprocess.run(["truncate", "-s", str(self.size * 5 // 4 + (64 << 20)), self.image], check=True)
-        subprocess.run(["mkfs.ext4", "-q", "-N", str(len(files) + 1000), "-d", content, self.image], check=True)
+        subprocess.run(["mkfs.ext4", "-q", "-N", str(len(files) * 11 // 10 + 1000), "-d", content, self.image], check=True)
         shutil.rmtree(content)
         self.device = subprocess.run(["losetup", "--find", "--show", "--read-only", self.image], check=True, capture_output=True,
                                      text=True).stdout.strip()

@@ -159,6 +159,16 @@ TEST_F(Doctor, ReportsACacheWithoutSpace) {
   expect("cache", {"keep_free holds back", "nothing can be staged"});
 }
 
+TEST_F(Doctor, ReportsACacheOnAFileSystemThatKeepsNoModes) {
+  const auto closed = fake.files.root() / "var/lib/spark-stage/cache/.trash";
+  std::filesystem::create_directories(closed);
+  std::filesystem::permissions(closed, std::filesystem::perms::all);
+  expect("cache", {"other users can open /var/lib/spark-stage/cache/.trash", "does not keep modes",
+                   "stops all stagings", "ext4 or xfs"});
+  std::filesystem::permissions(closed, std::filesystem::perms::owner_all);
+  EXPECT_TRUE(found("cache").empty());
+}
+
 TEST_F(Doctor, ListsChecksThatNeedRoot) {
   auto host = fake.host();
   fake.files.write("dev/nvme-fabrics", "nqn=%s");

@@ -2,7 +2,7 @@
 
 #include "staging/copy/copy_with.hpp"
 #include "staging/outputs/published_copies.hpp"
-#include "tests/unit/staging/support.hpp"
+#include "tests/unit/staging/outputs/published_copies_fixture.hpp"
 
 namespace spark::staging {
 namespace {
@@ -61,6 +61,19 @@ TEST(WholeCopies, AreKnownByWhatTheyLackNotByTheirPermissions) {
   ASSERT_EQ(removed->size(), 1u);
   EXPECT_EQ(removed->front().name, "step-1");
   EXPECT_EQ(notes.not_whole, std::vector<std::string>{"step-3"});
+}
+
+// As another user may do where both may write: that copy's manifest tells nothing of the opened one.
+TEST_F(PublishedCopies, OneThatIsPutInTheirPlaceMeanwhileDoesNotCount) {
+  send("step-1");
+  const auto tree = open_tree(volume_ / "step-1");
+  ASSERT_OK(tree);
+  std::filesystem::rename(volume_ / "step-1", volume_ / "aside");
+  send("step-1");
+  const auto other = open_tree(volume_ / "step-1");
+  ASSERT_OK(other);
+  EXPECT_TRUE(published_hash(*other, stop_));
+  EXPECT_EQ(published_hash(*tree, stop_), std::nullopt);
 }
 
 }  // namespace
