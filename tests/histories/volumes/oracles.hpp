@@ -61,6 +61,7 @@ class Oracles {
   void look_at_sentences(const Facts& facts);
   void look_at_wish(const Facts& facts);
   void look_at_requests();
+  void take_ended(const Facts& facts, const Request& request);
   bool is_well(const Facts& facts) const;
 
   Cluster& cluster_;
