@@ -83,7 +83,7 @@ spark::Result<> make_identity() {
 // Users enter the state folder for the copies in it, by name; the rest is for root alone. Earlier versions
 // left it open.
 void close_state(const std::filesystem::path& state) {
-  std::error_code error;  // of a full drive, among others; whoever needs a folder makes it
+  std::error_code error;  // as of a full drive; the code that needs a folder makes it again
   std::filesystem::create_directories(state, error);
   auto closed = spark::restrict_to(state, 0711);
   for (const char* name : {"volumes", "stage-outs", "mount-points", "fleet"}) {

@@ -71,8 +71,18 @@ Result<> restrict_to(const std::filesystem::path& path, unsigned mode) {
   const bool is_public = S_ISDIR(info.st_mode) && (info.st_mode & S_ISVTX) != 0;
   const unsigned beyond = info.st_mode & 0077U & ~mode;
   if (S_ISLNK(info.st_mode) || is_public || beyond == 0) return {};
-  if (::chmod(path.c_str(), info.st_mode & 07777U & ~beyond) == 0) return {};
-  return fail_errno(errno, "closing " + printable(path.native()) + " to other users");
+  const std::string doing = "closing " + printable(path.native()) + " to other users";
+  // Held, so that a link put in its place meanwhile is not followed. With O_PATH: to close a file that was
+  // opened otherwise would end this process's locks on it.
+  const UniqueFd held(::open(path.c_str(), O_PATH | O_NOFOLLOW | O_CLOEXEC));
+  struct stat now {};
+  if (!held || ::fstat(held.get(), &now) != 0) return fail_errno(errno, doing);
+  if (S_ISLNK(now.st_mode)) return {};
+  const std::string name = "/proc/self/fd/" + std::to_string(held.get());
+  if (::chmod(name.c_str(), now.st_mode & 07777U & ~beyond) != 0 || ::fstat(held.get(), &now) != 0)
+    return fail_errno(errno, doing);
+  if ((now.st_mode & beyond) == 0) return {};
+  return fail(Errc::Unsupported, doing + ": its file system does not keep modes", "put it on ext4 or xfs");
 }
 
 std::optional<LockedFile> locked_file(const SystemRoot& root, const std::filesystem::path& path) {

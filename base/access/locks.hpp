@@ -1,5 +1,5 @@
-// Locks among processes, on files and folders that no other user can open: whoever can open one can also lock
-// it, for as long as he likes.
+// Locks among processes, on files and folders that no other user can open. A user who can open a file can
+// also lock it, without a limit of time.
 #pragma once
 
 #include <sys/types.h>
@@ -23,7 +23,7 @@ Result<UniqueFd> lock_private(const std::filesystem::path& path, std::chrono::mi
                               const std::string& doing);
 
 // Takes from others what they could do with it beyond `mode`; adds nothing. A missing one, and a public
-// folder (with the sticky bit), stay as they are.
+// folder (with the sticky bit), stay as they are. Unsupported where the file system does not keep modes.
 Result<> restrict_to(const std::filesystem::path& path, unsigned mode);
 
 // A file as identified in the kernel's list of locks: by the device of its file system. On btrfs that is not

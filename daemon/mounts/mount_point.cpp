@@ -1,5 +1,6 @@
 #include "daemon/mounts/mount_point.hpp"
 
+#include <fcntl.h>
 #include <sys/stat.h>
 
 #include <cerrno>
@@ -16,16 +17,27 @@ std::string mount_point_name(const fs::path& target) {
   return "mount point " + printable(target.native());
 }
 
-// mkdir -p with mode 0755, independent of the umask.
+// mkdir -p with mode 0755, independent of the umask. One name at a time, through no link: of a user's folder
+// on the way, that user could make one.
 Result<> make_folders(const fs::path& target) {
-  fs::path made;
-  for (const fs::path& part : target) {
+  fs::path made = "/";
+  UniqueFd at(::open("/", O_PATH | O_DIRECTORY | O_CLOEXEC));
+  for (const fs::path& part : target.relative_path()) {
+    if (part.empty()) continue;
     made /= part;
-    if (::mkdir(made.c_str(), 0755) == 0) {
-      ::chmod(made.c_str(), 0755);
-    } else if (errno != EEXIST) {
+    const bool is_new = ::mkdirat(at.get(), part.c_str(), 0755) == 0;
+    if (!is_new && errno != EEXIST)
       return fail_errno(errno, "making the mount point " + printable(made.native()));
-    }
+    const int how = O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC | (is_new ? O_RDONLY : O_PATH);
+    UniqueFd next(::openat(at.get(), part.c_str(), how));
+    if (!next && errno == ENOTDIR)
+      return fail(
+          Errc::Refused,
+          mount_point_name(target) + ": " + printable(made.native()) + " is a symbolic link, or no folder",
+          "write the real path in the config");
+    if (!next) return fail_errno(errno, "opening " + printable(made.native()));
+    if (is_new) ::fchmod(next.get(), 0755);
+    at = std::move(next);
   }
   return {};
 }

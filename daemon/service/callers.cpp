@@ -9,8 +9,12 @@ std::string process_in_words(pid_t pid) {
   return "pid " + std::to_string(pid) + (name ? " (" + *name + ")" : "");
 }
 
+std::string user_in_words(uid_t uid) {
+  return ", uid " + std::to_string(uid);
+}
+
 Asker asker_of(const api::Caller& caller) {
-  return {process_in_words(caller.pid) + ", uid " + std::to_string(caller.uid), caller.uid};
+  return {process_in_words(caller.pid) + user_in_words(caller.uid), caller.uid};
 }
 
 }  // namespace spark

@@ -61,10 +61,12 @@ asio::awaitable<Answer> get_fleet_datasets(const DaemonParts& daemon, Request /*
 Answer post_staging(const DaemonParts& daemon, const Request& request) {
   if (auto refused = refuse_job(daemon, request)) return std::move(*refused);
   // Those of jobs that wait are counted with the datasets being worked on.
-  const auto leases = std::ranges::count_if(daemon.datasets.leases().all(),
-                                            [](const auto& lease) { return lease.second.is_staged(); });
+  const std::string user = user_in_words(request.caller.uid);
+  const auto leases = std::ranges::count_if(daemon.datasets.leases().all(), [&](const auto& lease) {
+    return lease.second.is_staged() && lease.second.holder.ends_with(user);
+  });
   if (!request.caller.may_change && static_cast<std::size_t>(leases) >= kMostLeases)
-    return too_much("there are " + std::to_string(kMostLeases) + " leases already",
+    return too_much("this user has " + std::to_string(kMostLeases) + " leases already",
                     "`spark-stage ls` shows them, `spark-stage release LEASE` ends one");
   auto wanted = read_staging(request);
   return wanted ? job_answer(daemon.datasets.requests().stage(std::move(*wanted)))

@@ -10,6 +10,7 @@ namespace spark {
 
 // callers.cpp
 std::string process_in_words(pid_t pid);  // "pid 12 (python)"
+std::string user_in_words(uid_t uid);     // ", uid 1000": the end of a lease's holder, also after a restart
 Asker asker_of(const api::Caller& caller);
 
 // daemon_handlers.cpp

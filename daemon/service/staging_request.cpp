@@ -154,7 +154,7 @@ Result<> read_wait(datasets::StageRequest& wanted, const json::object& body) {
 Asker asker_for(const datasets::StageRequest& wanted, const api::Caller& caller) {
   Asker asker = asker_of(caller);
   if (wanted.process.pid != 0)
-    asker.holder = process_in_words(wanted.process.pid) + ", uid " + std::to_string(caller.uid);
+    asker.holder = process_in_words(wanted.process.pid) + user_in_words(caller.uid);
   if (wanted.job.is_set()) {
     asker.holder = staging::in_words(wanted.job);
     asker.scheduler_job = wanted.job.key();

@@ -14,6 +14,7 @@
 #include <optional>
 #include <set>
 
+#include "base/access/named_path.hpp"
 #include "base/described.hpp"
 #include "base/threads.hpp"
 #include "staging/files/entry_scanner.hpp"
@@ -289,9 +290,10 @@ Result<Walked> walk_folders(const Tree& tree, const std::vector<std::string>& fo
 Result<Walked> walk_without_links(Tree& tree, const Parts& parts, const std::filesystem::path& limit,
                                   const StopFlag& stop) {
   tree.grafts = {};
-  tree.grafts.limit_path = limit;
-  tree.grafts.limit.reset(::open(limit.c_str(), O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
-  if (!tree.grafts.limit) return fail_errno(errno, "opening folder " + printable(limit.native()));
+  auto named = open_named(limit, Links::Followed);
+  if (!named) return named.take_error();
+  tree.grafts.limit = std::move(named->fd);
+  tree.grafts.limit_path = std::move(named->path);
   auto all = scan_parts(tree, parts, stop);
   if (!all) return all.take_error();
   // Before links are followed: those that are left out may lead to nothing.

@@ -53,7 +53,7 @@ struct PublishedShards {
 // Deletes the shards in the folder that are older than the published ones on a host with both: they belong to
 // checkpoints that some host never completed. Those of other hosts alone, and unfinished ones, are deleted if
 // the newest copy was published after they were begun; the former only if `published` has all hosts. Those
-// that a host is sending stay.
+// that a host is sending stay. Returns the first failure, which does not keep the others.
 Result<> remove_older_shards(const std::filesystem::path& folder, const PublishedShards& published);
 
 }  // namespace spark::staging

@@ -47,12 +47,12 @@ class UnixConnection(http.client.HTTPConnection):
 
 
 class Running:
-    """A running spark-staged, and requests to it. Its state is in `folder`."""
+    """A running spark-staged, and requests to it. Its state is in `folder`. `within`: a command that ends as its program."""
 
-    def __init__(self, folder, arguments, program=PROGRAM, **how):
+    def __init__(self, folder, arguments, program=PROGRAM, within=(), **how):
         self.folder, self.socket = folder, folder / "api.sock"
         self.log = open(folder / "log", "wb")
-        self.command = [program, *arguments, "--socket", self.socket, "--state-dir", folder / "state"]
+        self.command = [*within, program, *arguments, "--socket", self.socket, "--state-dir", folder / "state"]
         self.how = how
         self.start()
 
@@ -127,7 +127,7 @@ class Running:
 class Daemon(Running):
     """A daemon on the real host, as far as its permissions allow."""
 
-    def __init__(self, folder, environment=None, more=""):
+    def __init__(self, folder, environment=None, more="", within=()):
         self.port = free_port()
         self.config = folder / "spark-stage.yaml"
         for name in ("imagenet", "models"):
@@ -139,7 +139,7 @@ class Daemon(Running):
                 digests += f"{hashlib.sha256(content).hexdigest()}  {number}.bin\n"
             (folder / name / "train/SHA256SUMS").write_text(digests)
         self.config.write_text(CONFIG.format(folder=folder, port=self.port, dead_port=free_port()) + more)
-        super().__init__(folder, ["--config", self.config], env=os.environ | (environment or {}))
+        super().__init__(folder, ["--config", self.config], within=within, env=os.environ | (environment or {}))
 
     def stop(self):
         status = super().stop()

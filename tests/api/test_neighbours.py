@@ -1,6 +1,8 @@
 """What a local user can do to the daemon and to others: with processes of that user, on a real cache."""
+import contextlib
 import os
 import shutil
+import sqlite3
 import stat
 import subprocess
 import tempfile
@@ -34,7 +36,7 @@ def as_user(*command):
 
 
 def open_beyond(path, most):
-    """What others may do there, beyond `most`. SQLite removes two of its files whenever nobody has it open."""
+    """What others may do there, beyond `most`. SQLite removes two of its files when the last process closes it."""
     try:
         return stat.S_IMODE(path.lstat().st_mode) & 0o77 & ~most
     except FileNotFoundError:
@@ -68,19 +70,24 @@ def test_what_an_earlier_version_left_open_is_closed_at_the_start(daemon):
 
 
 def test_a_lock_that_a_user_has_from_before_is_named(daemon):
-    """An earlier version had made the catalog readable."""
-    catalog = daemon.folder / "state/catalog.sqlite"
-    os.chmod(catalog, 0o644)
-    holding = ("import fcntl, struct, sys, time\nfile = open(sys.argv[1], 'rb')\n"
-               "fcntl.lockf(file, fcntl.LOCK_SH, 510, 0x40000002)\nprint('holds', flush=True)\ntime.sleep(100)\n")
-    with subprocess.Popen(["/usr/bin/python3", "-c", holding, catalog], user=NOBODY, group=NOBODY, extra_groups=[],
-                          stdout=subprocess.PIPE) as holder:
-        try:
-            assert holder.stdout.readline() == b"holds\n"
-            job = daemon.finish("/v1/stagings", {"datasets": ["models"]})
-            assert job["state"] == "done" or f"pid {holder.pid}, uid {NOBODY}" in str(job), job
-        finally:
-            holder.kill()
+    """An earlier version had made the catalog's index readable: a user who has it open can lock its byte for writers."""
+    catalog, index = daemon.folder / "state/catalog.sqlite", daemon.folder / "state/catalog.sqlite-shm"
+    holding = ("import fcntl, sys, time\nfile = open(sys.argv[1], 'rb')\n"
+               "fcntl.lockf(file, fcntl.LOCK_SH, 1, 120)\nprint('holds', flush=True)\ntime.sleep(100)\n")
+    with contextlib.closing(sqlite3.connect(catalog)) as kept:  # otherwise the last process to close the catalog removes the index
+        kept.execute("SELECT count(*) FROM generations").fetchone()
+        os.chmod(index, 0o644)
+        with subprocess.Popen(["/usr/bin/python3", "-c", holding, index], user=NOBODY, group=NOBODY, extra_groups=[],
+                              stdout=subprocess.PIPE) as holder:
+            try:
+                assert holder.stdout.readline() == b"holds\n"
+                job = daemon.finish("/v1/stagings", {"datasets": ["models"]})
+            finally:
+                holder.kill()
+        assert job["state"] == "failed" and f"pid {holder.pid}, uid {NOBODY}" in str(job), job
+        assert open_beyond(index, 0o600) == 0, "no other user opens it any more"
+        job = daemon.finish("/v1/stagings", {"datasets": ["models"]})
+        assert job["state"] == "done", job
 
 
 def test_a_users_link_gives_nobody_the_files_of_a_closed_folder(daemon):

@@ -1,8 +1,11 @@
 """Permissions by user, tested with processes of other users: a member of the group spark-stage, and a stranger."""
+import contextlib
 import json
 import os
+import sqlite3
 import subprocess
 import tempfile
+import time
 from pathlib import Path
 
 import pytest
@@ -122,3 +125,24 @@ def test_a_user_outside_the_group_is_denied_even_if_the_socket_is_open(daemon):
             assert json.loads(content)["error"]["what"] == f"uid {NOBODY} may not use spark-stage"
     finally:
         os.chmod(daemon.socket, 0o660)
+
+
+def test_a_users_leases_are_counted_for_that_user_alone(daemon):
+    """The catalog has 10,000 of them, as after as many requests."""
+    daemon.finish("/v1/stagings", {"datasets": ["imagenet"]})
+    generation = next(row["generation"] for row in daemon.ask("GET", "/v1/datasets")[1]["datasets"] if row["name"] == "imagenet")
+
+    def stage_after_restart_with(statement, *rows):
+        daemon.end()
+        with contextlib.closing(sqlite3.connect(daemon.folder / "state/catalog.sqlite")) as catalog, catalog:
+            catalog.executemany(statement, rows or [()])
+        daemon.start()
+        return ask_as(daemon, [NOBODY, GROUP], "POST", "/v1/stagings", '{"datasets": ["imagenet"]}')
+
+    in_a_day = round((time.time() + 86400) * 1e6)
+    insert = f"INSERT INTO leases (id, dataset, generation, holder, pid, pid_start_time, expires_us) VALUES (?, 'imagenet', ?, ?, 0, 0, {in_a_day})"
+    status, said = stage_after_restart_with(insert, *((f"many-{n}", generation, f"pid 1 (x), uid {NOBODY}") for n in range(10_000)))
+    assert status == 429 and "this user has 10000 leases already" in said
+    assert daemon.ask("POST", "/v1/stagings", {"datasets": ["imagenet"]})[0] == 202, "root has no such limit"
+    assert stage_after_restart_with("UPDATE leases SET holder = 'pid 1 (x), uid 65533'")[0] == 202
+    stage_after_restart_with("DELETE FROM leases")

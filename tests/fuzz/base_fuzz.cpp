@@ -1,10 +1,13 @@
-// Text, units and JSON: the first code that sees a config value, a file name or a worker's answer.
+// Text, units, JSON and paths: the first code that sees a config value, a file name or a worker's answer.
+#include <sys/stat.h>
+
 #include <cstdint>
 #include <cstdlib>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "base/access/named_path.hpp"
 #include "base/json.hpp"
 #include "base/text.hpp"
 #include "base/units.hpp"
@@ -45,6 +48,18 @@ void check_json(std::string_view text) {
   if (value->is_object()) static_cast<void>(spark::error_from_json(value->get_object()));
 }
 
+// The same file as the kernel finds, at a path without links. What is in /proc may be gone a moment later.
+void check_path(std::string_view text) {
+  const std::string path(text.substr(0, text.find('\0')));
+  const auto named = spark::open_named(path, spark::Links::Followed);
+  if (!named || named->path.starts_with("/proc")) return;
+  struct stat by_kernel {
+  }, by_path{};
+  require(::lstat(named->path.c_str(), &by_path) == 0 && by_path.st_ino == named->info.st_ino);
+  if (!path.empty() && ::stat(path.c_str(), &by_kernel) == 0)
+    require(by_kernel.st_ino == named->info.st_ino && by_kernel.st_dev == named->info.st_dev);
+}
+
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
@@ -52,5 +67,6 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   check_text(text);
   check_units(text);
   check_json(text);
+  check_path(text);
   return 0;
 }

@@ -23,7 +23,12 @@ void check_heads(std::string text) {
     if (const auto request = parse_target((*head)->target))
       require(parse_target(to_target(*request)) == request);
   }
-  for (auto head = parse_answer(answers); head && *head; head = parse_answer(answers)) continue;
+  for (auto head = parse_answer(answers); head && *head; head = parse_answer(answers)) {
+    if ((**head).status < 100) continue;  // "HTTP/1.1 007"
+    std::string written = to_text(**head);
+    const auto again = parse_answer(written);
+    require(again && *again && to_text(**again) == to_text(**head));
+  }
 }
 
 }  // namespace

@@ -190,6 +190,27 @@ def test_a_job_on_two_hosts_resumes_on_a_volume_exported_by_one_of_them(job_on_v
     train(job_on_volume_of_holder, max(ROUNDS // 10, 3))
 
 
+def test_the_step_before_is_not_lost_if_a_host_was_killed_while_it_wrote_the_marker(job_on_nas):
+    job, machines = job_on_nas, [node.machine for node in job_on_nas.nodes]
+    job.begin()
+    job.wait_saved(1)
+    for machine in machines:
+        machine.sh("systemctl stop spark-staged")
+    job.wait_saved(job.saved + 2)
+    job.end()
+    whole = [{int(name) for name in machine.sh(f"ls -d {FOLDER}/step-*/DONE | sed 's,.*step-,,; s,/DONE,,'").split()} for machine in machines]
+    newest = max(whole[0] & whole[1])
+    for machine in machines:
+        machine.sh(f"rm -rf {FOLDER}/step-{newest + 1}")  # the one in flight
+    assert newest - 1 > job.published()
+    machines[1].sh(f": >{FOLDER}/step-{newest}/DONE")
+    for machine in machines:
+        machine.sh("systemctl start spark-staged")
+    job.saved = newest - 1
+    assert job.begin() == newest - 1
+    job.end()
+
+
 def test_the_check_of_the_job_finds_a_broken_and_a_lost_checkpoint(job_on_nas):
     job = job_on_nas
     job.begin()

@@ -136,6 +136,7 @@ CheckpointPlan plan_checkpoints(const config::Output& output, const Holdings& he
   Turn turn_of_send = Turn::None;
   std::map<std::string, Series> all;  // by form
   bool is_highest = true;
+  const LocalCheckpoint* newest = newest_complete(held.local);
   for (const LocalCheckpoint& one : held.local) {
     if (!one.incomplete.empty()) continue;
     const bool is_again = is_rewritten(one, sent);
@@ -160,6 +161,9 @@ CheckpointPlan plan_checkpoints(const config::Output& output, const Holdings& he
     }
     if (std::exchange(is_highest, false))
       plan.is_newest_pending = !is_known && !is_replaced && above == nullptr;
+    plan.may_publish =
+        plan.may_publish || (!is_there && !is_replaced && above == nullptr && turn != Turn::Stuck &&
+                             staging::form_of(one.name) == staging::form_of(newest->name));
     // A checkpoint that waits behind the newest is superfluous as soon as the newest is published.
     const bool is_next = (series.is_due || turn == Turn::AwaitedByOthers) && above == nullptr;
     if (!is_there && !is_replaced && (is_update || is_kept || is_next)) {

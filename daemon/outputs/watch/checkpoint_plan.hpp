@@ -44,6 +44,9 @@ struct CheckpointPlan {
   Bytes backlog = 0;               // of all that are still to be sent
   unsigned waiting = 0;            // their number
   bool is_newest_pending = false;  // neither the highest complete local one nor a higher one is on the volume
+  // The highest complete local one, or a lower one of its series, may still be published: by a sending, or
+  // once the other hosts have sent their shards.
+  bool may_publish = false;
   // Not sent, as the other one on the volume is above it: the highest complete local one, or one that a job
   // saved after it went back to an earlier step. Empty: there is none.
   std::string overtaken, overtaken_by;

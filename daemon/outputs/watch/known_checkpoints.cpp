@@ -95,7 +95,7 @@ void KnownCheckpoints::mark_stuck(std::vector<BegunCheckpoint>& begun) {
     const bool is_same = known != before.end() && known->second.first == one;
     const SteadyTime now = context_.clock.steady(), since = is_same ? known->second.second : now;
     begun_[one.name] = {one, since};
-    one.is_stuck = now - since >= context_.timings.stuck;
+    one.is_stuck = now - since >= context_.timings.others;
   }
 }
 

@@ -59,7 +59,9 @@ class WatchedOutput : public std::enable_shared_from_this<WatchedOutput> {
   // the volume can't be read, as another host may have published a higher one, unless the caller accepts a
   // local one then (`offline`). NotFound only if there is neither, not even an unproven one, and the volume
   // was read: a job then starts from scratch. With several hosts also {"pending": {"name", "is_sending",
-  // "others_progress"}} if this host has a newer one, which is published when all hosts have sent it.
+  // "others_progress", "may_publish"}} if this host has a newer one, which is published when all hosts have
+  // sent it; "may_publish" ends when the other hosts have sent nothing of it, or of one between the two, for
+  // some time.
   asio::awaitable<Result<json::object>> latest(bool offline = false);
 
  private:
@@ -80,7 +82,7 @@ class WatchedOutput : public std::enable_shared_from_this<WatchedOutput> {
   tl::unexpected<Error> no_latest(const Seen& seen) const;
   asio::awaitable<void> list_published(Seen& seen);
   CheckpointPlan plan_of(const Seen& seen) const;
-  json::object pending(const Seen& seen, const LocalCheckpoint& newest);
+  json::object pending(const Seen& seen, const LocalCheckpoint& newest, const CheckpointPlan& plan);
   void note_facts(const Seen& seen);
   std::string unsent_of(const Seen& seen, const CheckpointPlan& plan) const;
   asio::awaitable<void> work();

@@ -1,5 +1,6 @@
 #include "daemon/workers/verbs/open_cache.hpp"
 
+#include <sys/stat.h>
 #include <sys/statvfs.h>
 
 #include <cerrno>
@@ -32,6 +33,7 @@ Result<Amounts> resolve(const config::Amount& amount, const std::filesystem::pat
 
 Result<> serve(const json::object& request, const staging::CacheFolder& folder, OpenCache& open) {
   const auto settings = cache_settings_from_json(*get_object(request, "cache"));
+  ::mkdir(folder.trash().c_str(), 0700);  // deleted by hand; its lock is taken before the cache is opened
   open.served = mounts::serve_read_only(folder.data(), settings.options, folder.trash());
   auto host = mounts::see_writable(folder.data());
   if (!host) return host.take_error();

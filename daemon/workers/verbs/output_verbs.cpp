@@ -207,8 +207,8 @@ Result<json::object> stage_out_verb(const json::object& request, const ProgressL
 }
 
 // {"root", "mount", "mounted", "path", "uid"?} → {"bytes", "files", "seconds", "sha256_files", "hash"}: the
-// copy published there equals its manifest. With the rights of "uid", so that nobody learns from the answer
-// what he may not read; without, for root, of the copy's owner.
+// copy published there equals its manifest. With the rights of "uid", since the answer tells what is in the
+// files; without, for root, of the copy's owner.
 Result<json::object> verify_output_verb(const json::object& request, const ProgressLine& progress) {
   const auto held = hold_volume(request, false);
   if (!held) return held.take_error();

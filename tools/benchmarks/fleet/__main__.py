@@ -94,11 +94,11 @@ def one_loses_power(fleet):
 WAYS = {"each alone": alone, "as a fleet": together, "one loses power": one_loses_power, "one has it": one_has_it}
 
 
-def files_of(size, small):
-    """`size` in MiB; `small`: the part of it in files of 40 kB."""
+def files_of(size, small, of_small=40_000):
+    """`size` in MiB; `small`: the part of it in files of `of_small` bytes."""
     large = max(1, round(size * (1 - small) / 32))
     files = [(f"large/{i}.bin", 32 * MIB) for i in range(large)]
-    return files + [(f"small/{i // 100}/{i}.txt", 40_000) for i in range(max(0, size - 32 * large) * MIB // 40_000)]
+    return files + [(f"small/{i // 100}/{i}.txt", of_small) for i in range(max(0, size - 32 * large) * MIB // of_small)]
 
 
 def met(goal, value):
@@ -122,7 +122,7 @@ def run_way(fleet, hosts, way):
 def measure_reads(options):
     print("hosts  way              read from the volume  CPU s/GiB/host  memory MiB/host  seconds  read because (x the dataset)")
     for hosts in options.hosts:
-        fleet = Fleet(hosts, files_of(options.size, options.small))
+        fleet = Fleet(hosts, files_of(options.size, options.small, options.small_bytes))
         try:
             for way in options.ways.split(","):
                 for _ in range(options.rounds):
@@ -161,7 +161,8 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--hosts", type=int, nargs="+", default=[4, 20])
     parser.add_argument("--size", type=int, default=512, help="MiB of the dataset")
-    parser.add_argument("--small", type=float, default=0.2, help="the part of it in files of 40 kB")
+    parser.add_argument("--small", type=float, default=0.2, help="the part of it in small files")
+    parser.add_argument("--small-bytes", type=int, default=40_000, help="of each small file")
     parser.add_argument("--ways", default=",".join(WAYS), help="of: " + ", ".join(WAYS))
     parser.add_argument("--rounds", type=int, default=1)
     parser.add_argument("--links", action="store_true", help="only the time of four hosts behind shaped links")

@@ -7,11 +7,13 @@
 #include <linux/fs.h>
 #include <sys/ioctl.h>
 #include <sys/mount.h>
+#include <sys/stat.h>
 
 #include <fstream>
 #include <optional>
 
 #include "base/file.hpp"
+#include "daemon/mounts/mount_point.hpp"
 #include "tests/support/loop_device.hpp"
 #include "tests/support/skip.hpp"
 #include "tests/support/temp_folder.hpp"
@@ -184,6 +186,22 @@ TEST_F(GuardTest, AMountPointBehindASymbolicLinkIsRefused) {
 
 TEST_F(GuardTest, RemovingGuardsWithoutRecordsSucceeds) {
   EXPECT_TRUE(remove_all_but({}));
+}
+
+// A user who has a folder on the way could make the daemon create folders anywhere.
+TEST(MountPoint, IsMadeThroughNoLink) {
+  const test::TempFolder folder;
+  std::filesystem::create_directory(folder / "closed");
+  std::filesystem::create_symlink(folder / "closed", folder / "link");
+  const auto refused = make_mount_point(folder / "link/a/b");
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().kind, Errc::Refused);
+  EXPECT_TRUE(std::filesystem::is_empty(folder / "closed"));
+  const mode_t mask = ::umask(077);
+  EXPECT_TRUE(make_mount_point(folder / "new/a"));
+  ::umask(mask);
+  for (const char* made : {"new", "new/a"})
+    EXPECT_EQ(std::filesystem::status(folder / made).permissions(), std::filesystem::perms(0755)) << made;
 }
 
 }  // namespace

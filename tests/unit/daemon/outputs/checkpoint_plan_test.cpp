@@ -104,6 +104,22 @@ TEST(CheckpointPlan, TheNextLowerOneIsSentIfOtherHostsDoNotCompleteTheHighest) {
   EXPECT_EQ(sent(plan(output, local, {{"step-2", 20}}, {{"step-2", 20}}, {stuck3})), "step-3");
 }
 
+// A job that resumes waits until then.
+TEST(CheckpointPlan, OneMayBePublishedUntilTheOtherHostsSendNothingOfAnyAboveThePublishedOne) {
+  config::Output output;
+  output.nodes = 2;
+  const Local local{complete("step-3", 30), complete("step-2", 20), complete("step-1", 10)};
+  const std::vector<PublishedCheckpoint> there{{"step-1", 10}};
+  const BegunCheckpoint sent3{"step-3", 30, true, 5, false}, stuck3{"step-3", 30, true, 5, true},
+      sent2{"step-2", 20, false, 0, false}, stuck2{"step-2", 20, false, 0, true};
+  EXPECT_TRUE(plan(output, local, there, {}, {}).may_publish);
+  EXPECT_TRUE(plan(output, local, there, {}, {sent3}).may_publish);
+  EXPECT_TRUE(plan(output, local, there, {}, {stuck3}).may_publish) << "step-2 is sent next";
+  EXPECT_TRUE(plan(output, local, there, {}, {stuck3, sent2}).may_publish);
+  EXPECT_FALSE(plan(output, local, there, {}, {stuck3, stuck2}).may_publish);
+  EXPECT_FALSE(plan(output, local, {{"step-2", 20}, {"step-1", 10}}, {}, {stuck3}).may_publish);
+}
+
 // The time on the volume is that of the host that saved last, and its clock may be ahead.
 TEST(CheckpointPlan, ACheckpointOfSeveralHostsIsComparedWithThisHostsTimeOfTheNewestOnTheVolume) {
   config::Output output;

@@ -197,7 +197,7 @@ TEST_F(KnownCheckpointsTest, OneThatStaysUnprovenDoesSoUntilItIsWrittenAgain) {
 }
 
 TEST_F(KnownCheckpointsTest, OneOfSeveralHostsIsStuckOnceNothingOfItHasChangedForSomeTime) {
-  shared.timings.stuck = Duration(50);
+  shared.timings.others = Duration(50);
   std::vector<BegunCheckpoint> begun{{"step-2", 20, true, 7}};
   const auto is_stuck = [&] {
     known.mark_stuck(begun);

@@ -235,6 +235,18 @@ TEST_F(Shards, OldOnesAreDeletedWithWhatAnInterruptedJoinHadMoved) {
   EXPECT_EQ(std::distance(left, {}), 2) << "the newer checkpoint and its manifest";
 }
 
+// Of another checkpoint there, or an earlier call.
+TEST_F(Shards, WhatCannotBeReadOrDeletedKeepsNoOldOnesFromThat) {
+  save_and_send("a");
+  publish_newer();
+  write_text(checkpoint_.folder / "step-3", "of another user");
+  write_text(checkpoint_.folder / ".step-3.spark-manifest", "cut");
+  write_text(checkpoint_.folder / ".step-0.spark-shards", "in the way");
+  const auto removed = remove_older_shards(checkpoint_.folder, newer_);
+  EXPECT_FALSE(removed);
+  EXPECT_FALSE(std::filesystem::exists(checkpoint_.shards()));
+}
+
 TEST_F(Shards, AnUnfinishedShardIsDeletedOnceANewerCheckpointIsPublished) {
   ASSERT_OK(make_shard_path(checkpoint_, "a"));
   const auto unfinished = checkpoint_.shards() / ".a.spark-partial/data";
