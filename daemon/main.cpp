@@ -10,6 +10,7 @@
 
 #include "base/access/locks.hpp"
 #include "base/version.hpp"
+#include "daemon/api/server.hpp"
 #include "daemon/config/parse.hpp"
 #include "daemon/host/worker_host.hpp"
 #include "daemon/log.hpp"
@@ -125,6 +126,10 @@ int make_copies_writable(const spark::config::Config& config) {
 
 int run_release(const spark::ServiceOptions& options, bool at_shutdown) {
   if (at_shutdown && !spark::is_machine_stopping()) return 0;
+  if (!at_shutdown && spark::api::Server::is_answered(options.socket)) {
+    return complain({spark::Errc::Refused, "spark-staged is running, and would bring the volumes up again",
+                     "`sudo systemctl stop spark-staged` first"});
+  }
   spark::log::start();
   // A reload may have refused the file, or it was damaged since; connected volumes must be released
   // nevertheless.

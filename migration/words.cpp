@@ -4,31 +4,12 @@
 #include <cctype>
 
 #include "base/text.hpp"
+#include "daemon/mounts/table.hpp"
 
 namespace spark::host {
 namespace {
 
 constexpr std::string_view kSpace = " \t\r\n";
-
-bool is_octal(char c) {
-  return c >= '0' && c <= '7';
-}
-
-// fstab writes a space as \040, a tab as \011, a backslash as \134.
-std::string decoded(std::string_view column) {
-  std::string text;
-  for (std::size_t i = 0; i < column.size(); ++i) {
-    const bool coded = column[i] == '\\' && i + 3 < column.size() && is_octal(column[i + 1]) &&
-                       is_octal(column[i + 2]) && is_octal(column[i + 3]);
-    if (!coded) {
-      text += column[i];
-      continue;
-    }
-    text += static_cast<char>((column[i + 1] - '0') * 64 + (column[i + 2] - '0') * 8 + (column[i + 3] - '0'));
-    i += 3;
-  }
-  return text;
-}
 
 }  // namespace
 
@@ -64,7 +45,7 @@ std::vector<std::string> fstab_columns(std::string_view line) {
   std::vector<std::string> columns;
   for (line = trim(line); !line.empty(); line = trim(line)) {
     const std::size_t end = std::min(line.find_first_of(kSpace), line.size());
-    columns.push_back(decoded(line.substr(0, end)));
+    columns.push_back(mounts::decode_octal(line.substr(0, end)));
     line.remove_prefix(end);
   }
   return columns;

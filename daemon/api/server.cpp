@@ -88,13 +88,10 @@ class LocalServer final : public HttpServer<Local> {
 };
 
 // A socket file without a listener is left over from a killed daemon.
-Result<> clear_leftover(const std::filesystem::path& socket, asio::any_io_executor executor) {
+Result<> clear_leftover(const std::filesystem::path& socket) {
   std::error_code ignored;
   std::filesystem::create_directories(socket.parent_path(), ignored);
-  Local::socket probe(executor);
-  boost::system::error_code error;
-  probe.connect(Local::endpoint(socket.native()), error);
-  if (!error) {
+  if (Server::is_answered(socket)) {
     return fail(Errc::Unavailable, "another spark-staged answers on " + socket.native(),
                 "stop it first (`systemctl stop spark-staged`), or use --socket");
   }
@@ -116,10 +113,18 @@ Result<Caller> anybody(Tcp::socket& from) {
 
 }  // namespace
 
+bool Server::is_answered(const std::filesystem::path& socket) {
+  asio::io_context context(1);
+  Local::socket probe(context);
+  boost::system::error_code error;
+  probe.connect(Local::endpoint(socket.native()), error);
+  return !error;
+}
+
 Result<std::shared_ptr<Server>> Server::listen(asio::any_io_executor executor,
                                                const std::filesystem::path& socket, const std::string& group,
                                                Handler handler, Limits limits) {
-  if (auto cleared = clear_leftover(socket, executor); !cleared) {
+  if (auto cleared = clear_leftover(socket); !cleared) {
     return cleared.take_error();
   }
   auto server = std::make_shared<LocalServer>(executor, socket, group_id(group), std::move(handler), limits);

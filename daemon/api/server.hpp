@@ -67,6 +67,8 @@ Answer error_answer(const Error& error);
 
 class Server {
  public:
+  // Whether a daemon answers on the socket.
+  static bool is_answered(const std::filesystem::path& socket);
   // Creates the socket: owner root, the group if it exists, mode 0660. Unavailable: another daemon answers on
   // it.
   static Result<std::shared_ptr<Server>> listen(asio::any_io_executor executor,

@@ -68,14 +68,45 @@ Result<> claim(const Remounted& mount) {
   return claim_by_mmp(mount.device, mount.host, mmp_wait(*superblock, true));
 }
 
+// Everything that has to hold before the kernel makes it writable.
+Result<Place> prepare_writing(const Remounted& mount, std::uint64_t stamp, const std::string& doing) {
+  auto place = find(mount.target, mount.device, doing);
+  if (!place) return place;
+  if (auto set = set_device_read_only(mount.device, false); !set) return fail_with(set.error(), doing);
+  if (auto claimed = claim(mount); !claimed) return fail_with(claimed.error(), doing);
+  if (auto may = mount.check(stamp); !may) return fail_with(may.error(), doing);
+  return place;
+}
+
+// An ext4 shows its writer without the announcement.
+Result<> remount_writable(const Remounted& mount, const Place& place, const std::string& doing) {
+  const KernelLog log;
+  const MountOutcome outcome = call_remount(*place.mount, false);
+  if (outcome.done()) {
+    auto announced = announce_writer(mount.target, mount.host, mount.now);
+    return place.mount->type == "ext4" ? Result<>() : announced;
+  }
+  const std::string name = std::filesystem::path(mount.device).filename();
+  const std::string words =
+      outcome.kernel_words.empty() ? log.about(name, place.mount->type) : outcome.kernel_words;
+  return fail_errno(outcome.error_number, doing + (words.empty() ? "" : " (" + words + ")"),
+                    "`spark-stage volumes down` and `volumes up` remount it");
+}
+
+std::string making_writable(const Remounted& mount) {
+  return "making " + printable(mount.target.native()) + " writable";
+}
+
 // Its programs wait for it, and the check needs an answer of the target, and perhaps of the daemon's next
-// probe.
+// probe. The remount itself is tried once: it may have changed the superblock that the check compares.
 Result<> make_writable_again(const Remounted& mount, std::uint64_t stamp) {
   const auto end = std::chrono::steady_clock::now() + kReopening;
+  const std::string doing = making_writable(mount);
   for (;;) {
-    auto writable = make_writable(mount, stamp);
-    if (writable || writable.error().kind == Errc::Refused || std::chrono::steady_clock::now() >= end)
-      return writable;
+    const auto place = prepare_writing(mount, stamp, doing);
+    if (place) return remount_writable(mount, *place, doing);
+    if (place.error().kind == Errc::Refused || std::chrono::steady_clock::now() >= end)
+      return fail(place.error());
     std::this_thread::sleep_for(std::chrono::seconds(1));
   }
 }
@@ -92,7 +123,11 @@ Result<Closed> publish(const Remounted& mount, AfterPublish then) {
   const auto before = read_published(target);
   if (!before) return fail_with(before.error(), doing);
   const Published published{(*before ? (*before)->generation : 0) + 1, host, rfc3339(now)};
-  if (auto may = check(0); !may) return fail_with(may.error(), doing);
+  if (auto may = check(0); !may) {
+    Error error = may.error();
+    error.kind = Errc::Unavailable;  // nothing was changed
+    return fail_with(std::move(error), doing);
+  }
   if (auto written = write_published(target, published); !written) return fail_with(written.error(), doing);
   if (auto withdrawn = withdraw_writer(target); !withdrawn) return fail_with(withdrawn.error(), doing);
   if (auto closed = remount_read_only(*place, doing); !closed) {
@@ -121,21 +156,10 @@ Result<Closed> publish(const Remounted& mount, AfterPublish then) {
 }
 
 Result<> make_writable(const Remounted& mount, std::uint64_t stamp) {
-  const auto& [target, device, host, now, alone, check] = mount;
-  const std::string doing = "making " + printable(target.native()) + " writable";
-  const auto place = find(target, device, doing);
-  if (!place) return place.take_error();
-  if (auto set = set_device_read_only(device, false); !set) return fail_with(set.error(), doing);
-  if (auto claimed = claim(mount); !claimed) return fail_with(claimed.error(), doing);
-  if (auto may = check(stamp); !may) return fail_with(may.error(), doing);
-  const KernelLog log;
-  const MountOutcome outcome = call_remount(*place->mount, false);
-  if (outcome.done()) return announce_writer(target, host, now);
-  const std::string name = std::filesystem::path(device).filename();
-  const std::string words =
-      outcome.kernel_words.empty() ? log.about(name, place->mount->type) : outcome.kernel_words;
-  return fail_errno(outcome.error_number, doing + (words.empty() ? "" : " (" + words + ")"),
-                    "`spark-stage volumes down` and `volumes up` remount it");
+  const std::string doing = making_writable(mount);
+  const auto place = prepare_writing(mount, stamp, doing);
+  if (!place) return fail(place.error());
+  return remount_writable(mount, *place, doing);
 }
 
 }  // namespace spark::mounts

@@ -8,8 +8,6 @@
 #include <charconv>
 #include <optional>
 
-#include "base/text.hpp"
-
 namespace spark::mounts {
 namespace {
 
@@ -32,8 +30,33 @@ std::optional<Number> to_number(std::string_view text) {
   return number;
 }
 
-// The kernel writes space, tab, newline, backslash and # as \ooo.
-std::string unescape(std::string_view text) {
+// "36 35 98:0 /root /target options [tag:value …] - type source super_options"
+std::optional<Mount> parse_line(std::string_view line) {
+  const auto id = to_number<int>(take_word(line)), parent_id = to_number<int>(take_word(line));
+  const std::string_view device = take_word(line);
+  const std::size_t colon = std::min(device.find(':'), device.size());
+  const auto major = to_number<unsigned>(device.substr(0, colon));
+  const auto minor = to_number<unsigned>(device.substr(std::min(colon + 1, device.size())));
+  if (!id || !parent_id || !major || !minor) return std::nullopt;
+  Mount mount;
+  mount.root = decode_octal(take_word(line));
+  mount.id = *id;
+  mount.parent_id = *parent_id;
+  mount.device_number = makedev(*major, *minor);
+  mount.target = decode_octal(take_word(line));
+  mount.options = take_word(line);
+  while (!line.empty() && take_word(line) != "-") {
+  }
+  mount.type = decode_octal(take_word(line));
+  mount.source = decode_octal(take_word(line));
+  mount.super_options = take_word(line);
+  if (mount.super_options.empty()) return std::nullopt;
+  return mount;
+}
+
+}  // namespace
+
+std::string decode_octal(std::string_view text) {
   const auto octal = [](char c) { return c >= '0' && c <= '7'; };
   std::string plain;
   for (std::size_t i = 0; i < text.size(); ++i) {
@@ -48,32 +71,6 @@ std::string unescape(std::string_view text) {
   }
   return plain;
 }
-
-// "36 35 98:0 /root /target options [tag:value …] - type source super_options"
-std::optional<Mount> parse_line(std::string_view line) {
-  const auto id = to_number<int>(take_word(line)), parent_id = to_number<int>(take_word(line));
-  const std::string_view device = take_word(line);
-  const std::size_t colon = std::min(device.find(':'), device.size());
-  const auto major = to_number<unsigned>(device.substr(0, colon));
-  const auto minor = to_number<unsigned>(device.substr(std::min(colon + 1, device.size())));
-  if (!id || !parent_id || !major || !minor) return std::nullopt;
-  Mount mount;
-  mount.root = unescape(take_word(line));
-  mount.id = *id;
-  mount.parent_id = *parent_id;
-  mount.device_number = makedev(*major, *minor);
-  mount.target = unescape(take_word(line));
-  mount.options = take_word(line);
-  while (!line.empty() && take_word(line) != "-") {
-  }
-  mount.type = unescape(take_word(line));
-  mount.source = unescape(take_word(line));
-  mount.super_options = take_word(line);
-  if (mount.super_options.empty()) return std::nullopt;
-  return mount;
-}
-
-}  // namespace
 
 std::vector<Mount> parse_mount_table(std::string_view text) {
   std::vector<Mount> table;

@@ -36,6 +36,12 @@ asio::awaitable<void> release_into(Seams seams, config::Volume volume,
   *done = co_await volumes::release_mount(seams, volume);
 }
 
+// What was mounted or connected since belongs to other programs.
+bool is_down(const Seams& seams) {
+  const auto intent = seams.store.saved_intent();
+  return intent && !intent->up && intent->is_released;
+}
+
 class Release {
  public:
   Release(Seams seams, const config::Volume& volume, SharedLink& link, const Clock& clock,
@@ -49,10 +55,17 @@ class Release {
 
   asio::awaitable<std::string> go() {
     std::string said = "volume " + volume_.name + ": ";
-    said += co_await unmount();
+    if (reason_ == ReleaseReason::Asked && is_down(seams_)) {
+      said += "is down, and left alone";
+      const auto place = volumes::look_at_place(seams_, volume_);
+      link_.is_needed = link_.is_needed || place.own || place.place == volumes::Place::Unknown;
+    } else {
+      link_.is_used = true;
+      said += co_await unmount();
+    }
     // Namespaces of one subsystem share one connection: the last of them ends it, if it is no longer needed.
     --link_.volumes;
-    const auto loose = volume_.nvme ? loose_connection(link_, volume_) : std::nullopt;
+    const auto loose = volume_.nvme && link_.is_used ? loose_connection(link_, volume_) : std::nullopt;
     if (loose) said += co_await disconnect(*loose);
     co_return said;
   }
@@ -201,6 +214,7 @@ asio::awaitable<void> release_one(Seams seams, config::Volume volume, std::share
   Release release(seams, volume, *link, clock, {}, reason);
   const std::string said = co_await release.go();
   log::info(said);
+  if (reason == ReleaseReason::Asked && is_down(seams)) co_return;
   const auto left = volumes::look_at_place(seams, volume);
   if (left.own || left.place == volumes::Place::Unknown) all_gone = false;
 }
@@ -242,7 +256,7 @@ bool release_all(const config::Config& config, const std::string& program,
   };
   const auto links = links_of(config, volumes);
   const volumes::OtherVolumes no_others{[] { return false; },
-                                        [](const nvmetcp::Portal&) { return std::string(); }};
+                                        [](const nvmetcp::Portal&) { return std::string(); }, [] {}};
   for (std::size_t i = 0; i < volumes.size(); ++i) {
     const config::Volume& volume = volumes[i];
     const bool stays = volume.nvme && std::ranges::any_of(besides, [&](const config::Volume& one) {

@@ -30,8 +30,9 @@ boost::asio::awaitable<std::string> release_volume(volumes::Seams seams, const c
 
 // Releases all volumes of a configuration in parallel; returns when the last one is done. At shutdown it also
 // releases volumes outside the configuration. Otherwise it leaves those alone, and ends the connections that
-// listen to targets. Must not run while the daemon runs, which would bring the volumes up again. False if a
-// volume is still mounted.
+// listen to targets. Volumes that an operator
+// took down are left alone, unless the machine stops. Must not run while the daemon runs, which would bring
+// the volumes up again. False if a volume is still mounted.
 bool release_all(const config::Config& config, const std::string& program,
                  const std::filesystem::path& state_dir, ReleaseReason reason);
 

@@ -19,6 +19,7 @@ class SimulatedNeighbours final : public volumes::Neighbours {
   std::string node_name() override { return kNodeName; }
   bool subsystem_shared() override { return others_.share_subsystem(); }
   std::string target_at(const nvmetcp::Portal& numeric) override { return others_.find_target_at(numeric); }
+  void target_is_back() override { others_.target_is_back(); }
 
  private:
   volumes::OtherVolumes others_;

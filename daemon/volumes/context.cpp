@@ -40,7 +40,8 @@ Standing VolumeContext::look_at_standing() {
 
 void VolumeContext::forget_mount() {
   checked.reset();
-  for (const Warning of_mount : {Warning::MountOptions, Warning::NamespaceId, Warning::OnlyMmp})
+  for (const Warning of_mount :
+       {Warning::MountOptions, Warning::NamespaceId, Warning::OnlyMmp, Warning::Unannounced})
     status.warn(of_mount, "");
 }
 

@@ -20,11 +20,16 @@
 
 namespace spark::volumes {
 
+// As what an attempt mounts a volume. It is decided once, since a request may change what is recorded
+// meanwhile. Taker: an operator requested a takeover, which is to write it.
+enum class Role { Reader, Writer, Taker };
+
 // Results of the attempts so far.
 struct Attempts {
-  bool was_ready = false;          // since it was last requested up: further work is a recovery
-  bool healed_by_us = false;       // this daemon connected or mounted it since it was last ready
-  bool failed = false;             // an attempt failed since it was last ready or requested up
+  bool was_ready = false;     // since it was last requested up: further work is a recovery
+  bool healed_by_us = false;  // this daemon connected or mounted it since it was last ready
+  bool failed = false;        // an attempt failed since it was last ready or requested up
+  bool reads = false;  // the one in progress mounts what is published here: a request to write it comes after
   bool replaces_outdated = false;  // it was unmounted for a newer state of its content
   std::string
       left_behind{};  // processes with open files on the dead mount that was replaced; empty means none

@@ -51,6 +51,7 @@ enum class Warning {
   MountOptions,   // another program mounted it, in another way
   NamespaceId,    // the target gave its disk another identity
   OnlyMmp,        // the target offers no reservations any more
+  Unannounced,    // what the file system says of its writer could not be written
   LeftBehind,     // programs have files open on the mount that was replaced
   StillReserved,  // its reservation could not be given back
   Unrecorded,     // the state folder has no room for an operator's `down`

@@ -9,6 +9,7 @@ struct Timings {
   Duration watch{1000};         // between two checks of a mounted volume
   Duration watch_closely{300};  // the same while it is not ready, so that its return is noticed immediately
   Duration probe{10'000};       // between two reads of a ready volume's superblock
+  Duration leave{10'000};       // for a silent device, before a `down` is refused; between looks at a flush
   Duration mounted_state{10'000};  // between two checks of a ready volume's file system
   Duration io_silence{5'000};  // without completed I/O for this long, a device with I/O in progress is silent
   Duration flush_silence{60'000};    // the same during a flush before an unmount: it is given up

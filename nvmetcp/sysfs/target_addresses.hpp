@@ -3,6 +3,7 @@
 #pragma once
 
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "nvmetcp/types.hpp"
@@ -15,16 +16,21 @@ class TargetAddresses {
  public:
   // Its portals, as configured. A host name counts once the addresses are learned that it leads to.
   void restrict_to(const std::vector<Portal>& portals);
-  // One that a host name leads to, or that the target's own discovery log has for the subsystem.
-  void learn(const Portal& numeric);
+  // One that a host name leads to; or that the target's own discovery log has, for this subsystem alone.
+  void learn(const Portal& numeric, const std::string& subsystem = {});
 
-  bool has(const Portal& numeric) const;
+  // For the subsystem; without one: for all.
+  bool has(const Portal& numeric, const std::string& subsystem = {}) const;
   // The controllers that are at one of them, or at none; of other transports than TCP: neither.
   std::vector<Controller> ours(const std::vector<Controller>& all) const;
   std::vector<Controller> strangers(const std::vector<Controller>& all) const;
 
  private:
-  std::shared_ptr<std::vector<Portal>> numeric_;
+  struct Known {
+    Portal numeric;
+    std::string subsystem;  // empty: all
+  };
+  std::shared_ptr<std::vector<Known>> known_;
 };
 
 }  // namespace spark::nvmetcp

@@ -59,6 +59,7 @@ class FakeNeighbours final : public Neighbours {
   }
   std::string node_name() override { return FakeWorld::kNode; }
   bool subsystem_shared() override { return world_.shared; }
+  void target_is_back() override { world_.touched.emplace_back("target is back"); }
   std::string target_at(const nvmetcp::Portal& numeric) override {
     return numeric.address == FakeWorld::kOtherAddress ? "spare"
            : numeric.address == "10.0.0.5"             ? "rose"

@@ -32,7 +32,7 @@ class FakeMounts final : public Mounts {
     world_.mount(request.target, request.read_only, world_.number_of(request.source), request.source,
                  request.type == "nfs" ? "nfs4" : request.type);
     if (!identity.uuid.empty()) world_.pinned = identity;
-    co_return Mounted{Change::Done, std::move(users)};
+    co_return Mounted{Change::Done, std::move(users), world_.mount_warning};
   }
   asio::awaitable<Result<mounts::Guard>> guard(std::filesystem::path, bool is_in_use) override {
     world_.guarded.push_back(is_in_use);

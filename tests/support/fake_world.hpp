@@ -59,6 +59,7 @@ struct FakeWorld {
   bool flush_waits = false;  // until writing is stopped
   std::map<Record, json::object> records;
   std::string users;                                      // of a detached mount
+  std::string mount_warning;                              // of the next mounts
   std::string open_files;                                 // users of an existing mount
   std::map<std::string, nvmetcp::ConnectOptions> timers;  // controller → its last settings
   nvmetcp::ConnectOptions last_options;                   // of the last connect

@@ -45,6 +45,16 @@ Result<int> take(Context& context, const TakeOptions& options) {
         "volume " + printable(options.name) + " can't be taken over: it is not exclusive, or has no fence",
         "taking over is for `access: exclusive` with another `fence` than none");
   }
+  const std::string reason = get_string(*volume, "reason").value_or("");
+  if (get_string(*volume, "state") == "ready" && !reason.empty()) {  // published here, among others
+    return fail(
+        Errc::Refused,
+        "volume " + printable(options.name) + " is mounted here, and is not taken over: " + printable(reason),
+        "`sudo spark-stage volumes up " + printable(options.name) +
+            "` makes it writable; if another host has it, and is gone for good, `sudo spark-stage "
+            "volumes down " +
+            printable(options.name) + "` first, then take it over");
+  }
   if (get_string(*volume, "state") == "ready") {
     if (options.as_json) {
       context.out << pretty(json::object{{"taken_from", nullptr}}) << "\n";

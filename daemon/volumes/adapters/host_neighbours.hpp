@@ -18,6 +18,7 @@ class HostNeighbours final : public Neighbours {
   std::string node_name() override { return node_name_of_host(); }
   bool subsystem_shared() override { return others_.share_subsystem(); }
   std::string target_at(const nvmetcp::Portal& numeric) override { return others_.find_target_at(numeric); }
+  void target_is_back() override { others_.target_is_back(); }
 
  private:
   HostSnapshot& snapshot_;

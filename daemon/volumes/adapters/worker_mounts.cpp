@@ -52,7 +52,8 @@ asio::awaitable<Result<Mounted>> WorkerMounts::mount(mounts::MountRequest wanted
   auto answer = co_await asker_.act("mount", std::move(request), limit);
   if (!answer) co_return answer.take_error();
   if (pin) store_.note_pinned(identity);
-  co_return Mounted{workers::change_from_json(*answer), get_string(*answer, "users").value_or("")};
+  co_return Mounted{workers::change_from_json(*answer), get_string(*answer, "users").value_or(""),
+                    get_string(*answer, "warning").value_or("")};
 }
 
 asio::awaitable<Result<mounts::Guard>> WorkerMounts::guard(std::filesystem::path mount_point,

@@ -1,6 +1,7 @@
 // Handles an existing mount, created by this program before a restart or by a person, and a device under it
 // that now contains another file system.
 #include <algorithm>
+#include <utility>
 
 #include "base/text.hpp"
 #include "daemon/log.hpp"
@@ -45,7 +46,9 @@ asio::awaitable<void> NvmeAttachment::adopt_hidden_writer() {
   if (hidden == table->end() || mounts::is_read_only(*hidden)) co_return;
   if (auto secured = co_await paths_.check_keys(); !secured || paths_.look() != Link::Live) co_return;
   volume_.status.device = "/dev/" + block->device;
-  if (auto adopted = co_await adopt_unknown(standing); !adopted) log::survived(adopted.error());
+  const auto adopted = co_await adopt_unknown(standing);
+  const std::string why = adopted ? "" : adopted.error().message();
+  if (std::exchange(hidden_refusal_, why) != why && !adopted) log::survived(adopted.error());
   if (volume_.checked) volume_.checked->is_hidden = true;
 }
 
@@ -79,7 +82,7 @@ asio::awaitable<Result<>> NvmeAttachment::adopt_unknown(Standing standing) {
   if (auto free = check_nothing_waits(); !free) co_return free;
   const auto superblock = co_await volume_.seams.device.read_superblock(volume_.status.device);
   if (!superblock) co_return superblock.take_error();
-  CheckedMount found = as_found(*standing.own, *superblock);
+  CheckedMount found = as_found(*standing.own, *superblock, !is_reader(volume_));
   const auto mounted = co_await mounted_filesystem(volume_.seams, *standing.own);
   const bool is_exchanged = !mounted.empty() && mounted != superblock->uuid;
   const bool is_the_volume = mounted == expected_uuid(volume_.seams, volume_.settings);
@@ -128,11 +131,12 @@ void NvmeAttachment::warn_of_options(const mounts::Mount& mount) {
 }
 
 // The only place where a record of a mount begins.
-CheckedMount NvmeAttachment::as_found(OwnMount mount, const mounts::Superblock& superblock) const {
+CheckedMount NvmeAttachment::as_found(OwnMount mount, const mounts::Superblock& superblock,
+                                      bool is_writer) const {
   CheckedMount found(std::move(mount));
   found.device = volume_.status.device;
   found.uuid = superblock.uuid;
-  found.is_writer = !is_reader(volume_);
+  found.is_writer = is_writer;
   found.has_mmp = superblock.has_mmp;
   found.stamp = superblock.stamp;
   return found;

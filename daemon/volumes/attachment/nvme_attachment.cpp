@@ -1,5 +1,7 @@
 #include "daemon/volumes/attachment/nvme_attachment.hpp"
 
+#include <utility>
+
 #include "base/text.hpp"
 #include "daemon/log.hpp"
 #include "daemon/volumes/attachment/nvme_checks.hpp"
@@ -21,7 +23,10 @@ asio::awaitable<Result<>> NvmeAttachment::bring_up(bool takes) {
     co_await fence_.forget_record();
   }
 
-  if (auto reached = co_await paths_.reach(); !reached) co_return reached;
+  auto reached = co_await paths_.reach();
+  const bool was_away = std::exchange(is_away_, !reached);
+  if (!reached) co_return reached;
+  if (was_away) volume_.seams.neighbours.target_is_back();
   co_await paths_.rivals().remember();
   if (volume_.seams.device.has_stuck_worker()) {
     if (auto left = co_await paths_.leave_old_addresses(); !left) co_return left;
@@ -68,6 +73,9 @@ asio::awaitable<Result<nvmetcp::Namespace>> NvmeAttachment::wait_for_namespace()
 
 asio::awaitable<Result<>> NvmeAttachment::check_and_mount(nvmetcp::Namespace block, bool takes) {
   Status& status = volume_.status;
+  const Role role = takes ? Role::Taker : is_reader(volume_) ? Role::Reader : Role::Writer;
+  const bool is_writer = role != Role::Reader;
+  volume_.attempts.reads = !is_writer;
   status.device = "/dev/" + block.device;
   if (auto secured = paths_.check_secured(); !secured) co_return secured;
   if (auto free = check_nothing_waits(); !free) co_return free;
@@ -76,28 +84,27 @@ asio::awaitable<Result<>> NvmeAttachment::check_and_mount(nvmetcp::Namespace blo
   status.filesystem_type = superblock->type;
   status.filesystem_uuid = superblock->uuid;
   if (auto same = check_identity(volume_, *superblock); !same) co_return same;
-  if (auto safe = check_safe_to_mount(volume_, *superblock); !safe) co_return safe;
+  if (auto safe = check_safe_to_mount(volume_, *superblock, is_writer); !safe) co_return safe;
   if (auto same = co_await check_other_mounts(volume_, block.device_number, superblock->uuid); !same)
     co_return same;
   if (volume_.is_left()) co_return fail(asked_down(volume_));
-  auto armed = co_await fence_.arm(*superblock, takes);
+  auto armed = co_await fence_.arm(*superblock, role);
   if (!armed) co_return armed;
   if (volume_.is_left()) {
     co_await fence_.disarm();
     co_return fail(asked_down(volume_));
   }
-  co_return co_await mount(std::move(block), *superblock);
+  co_return co_await mount(std::move(block), *superblock, is_writer);
 }
 
-mounts::MountRequest NvmeAttachment::request_for(const mounts::Superblock& superblock) {
-  const bool is_writer = !is_reader(volume_);
+mounts::MountRequest NvmeAttachment::request_for(const mounts::Superblock& superblock, bool is_writer) {
   mounts::MountRequest request;
   request.source = volume_.status.device;
   request.target = volume_.settings.mount;
   request.type = superblock.type;
   request.uuid = superblock.uuid;
   request.read_only = !is_writer;
-  request.keeps_journal = is_published(volume_);
+  request.keeps_journal = !is_writer && volume_.settings.access == config::Access::Exclusive;
   request.options = volume_.settings.options;
   if (is_writer && is_fenced_by_mmp_alone() && superblock.has_mmp)
     request.claim_as = volume_.seams.neighbours.node_name();
@@ -110,17 +117,18 @@ bool NvmeAttachment::is_fenced_by_mmp_alone() const {
   return wants_fence(volume_.settings) && !volume_.status.fence.reservation;
 }
 
-asio::awaitable<Result<>> NvmeAttachment::mount(nvmetcp::Namespace block, mounts::Superblock superblock) {
+asio::awaitable<Result<>> NvmeAttachment::mount(nvmetcp::Namespace block, mounts::Superblock superblock,
+                                                bool is_writer) {
   const auto wait =
-      is_reader(volume_) ? std::chrono::seconds(0) : mounts::mmp_wait(superblock, is_fenced_by_mmp_alone());
+      is_writer ? mounts::mmp_wait(superblock, is_fenced_by_mmp_alone()) : std::chrono::seconds(0);
   const std::string mmp_wait =
       wait.count() > 0 ? " (multi-mount protection waits " + std::to_string(wait.count()) + " s)" : "";
   volume_.say(State::Mounting,
               "mounting " + volume_.status.device + " on " + volume_.settings.mount.native() + mmp_wait);
+  auto request = request_for(superblock, is_writer);
   FilesystemIdentity identity{superblock.type, superblock.uuid,  superblock.filesystem_bytes,
-                              block.id(),      superblock.stamp, is_published(volume_)};
+                              block.id(),      superblock.stamp, request.keeps_journal};
   const auto before = volume_.seams.store.pinned_identity().value_or(FilesystemIdentity{});
-  auto request = request_for(superblock);
   request.claim_s = static_cast<std::uint32_t>(wait.count());
   // A full state folder must not keep a volume down whose record is right already.
   FilesystemIdentity recorded = before;
@@ -137,8 +145,11 @@ asio::awaitable<Result<>> NvmeAttachment::mount(nvmetcp::Namespace block, mounts
     // Releases the reservation for other hosts, unless an abandoned worker may still mount the volume.
     if (mounted.error().kind != Errc::TimedOut) co_await fence_.disarm();
     Error error = mounted.error();
-    Error explained = co_await fence_.explain(std::move(error), superblock);
-    co_return fail(with_the_dead_mount(std::move(explained)));
+    if (is_writer) {
+      Error unexplained = error;
+      error = co_await fence_.explain(std::move(unexplained), superblock);
+    }
+    co_return fail(with_the_dead_mount(std::move(error)));
   }
   volume_.attempts.left_behind = mounted->users;
   volume_.attempts.healed_by_us = true;
@@ -147,12 +158,13 @@ asio::awaitable<Result<>> NvmeAttachment::mount(nvmetcp::Namespace block, mounts
   // Another program made it since the superblock was read, or a worker that was given up.
   if (mounted->change == Change::AlreadyThere) co_return co_await adopt_unknown(standing);
   fence_.keep();
-  volume_.checked = std::make_shared<CheckedMount>(as_found(*standing.own, superblock));
+  volume_.checked = std::make_shared<CheckedMount>(as_found(*standing.own, superblock, is_writer));
   if (is_pinned) {
     if (const auto pinned = co_await volume_.seams.store.pin(std::move(identity)); !pinned)
       log::survived(pinned.error());
   }
   warn_of_change(before, block);
+  volume_.status.warn(Warning::Unannounced, mounted->warning);
   co_return Result<>{};
 }
 

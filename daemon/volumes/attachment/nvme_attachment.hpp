@@ -44,14 +44,14 @@ class NvmeAttachment {
   asio::awaitable<bool> is_unchanged();
   asio::awaitable<bool> record_publication(mounts::Mount mount);
   asio::awaitable<Result<>> adopt_unknown(Standing standing);
-  CheckedMount as_found(OwnMount mount, const mounts::Superblock& superblock) const;
+  CheckedMount as_found(OwnMount mount, const mounts::Superblock& superblock, bool is_writer) const;
   Result<> check_nothing_waits();
   asio::awaitable<Result<>> pin_adopted(mounts::Superblock superblock);
   asio::awaitable<Result<>> cut_off(CheckedMountPtr mount);
   asio::awaitable<Result<nvmetcp::Namespace>> wait_for_namespace();
   asio::awaitable<Result<>> check_and_mount(nvmetcp::Namespace block, bool takes);
-  asio::awaitable<Result<>> mount(nvmetcp::Namespace block, mounts::Superblock superblock);
-  mounts::MountRequest request_for(const mounts::Superblock& superblock);
+  asio::awaitable<Result<>> mount(nvmetcp::Namespace block, mounts::Superblock superblock, bool is_writer);
+  mounts::MountRequest request_for(const mounts::Superblock& superblock, bool is_writer);
   bool is_fenced_by_mmp_alone() const;
   Error with_the_dead_mount(Error error);
   void warn_of_options(const mounts::Mount& mount);
@@ -62,6 +62,8 @@ class NvmeAttachment {
   Fence& fence_;
   MountPoint& mount_point_;
   bool is_namespace_missing_ = false;
+  std::string hidden_refusal_;  // why a writer below another mount was last not adopted, for the log
+  bool is_away_ = false;        // the last attempt did not reach the target
 };
 
 }  // namespace spark::volumes

@@ -65,21 +65,26 @@ Result<> check_identity(const VolumeContext& volume, const mounts::Superblock& s
   return {};
 }
 
-Result<> check_safe_to_mount(const VolumeContext& volume, const mounts::Superblock& superblock) {
+Result<> check_safe_to_mount(const VolumeContext& volume, const mounts::Superblock& superblock,
+                             bool is_writer) {
   const std::string where = namespace_name(volume);
   // The kernel does not mount an xfs that needs a repair, not even read-only.
-  if (!superblock.damage.empty() && (!is_reader(volume) || superblock.type == "xfs")) {
+  if (!superblock.damage.empty() && (is_writer || superblock.type == "xfs")) {
     return fail(Errc::Refused, where + " is not mounted: " + damaged(volume, superblock.damage),
                 "run that on this host, which has it connected and does not mount it; the volume then "
                 "comes up automatically");
   }
-  if (is_reader(volume) && superblock.being_written) {
+  if (!is_writer && superblock.being_written) {
     return fail(
         Errc::Refused,
         where +
             " is being written by another host, or was not unmounted cleanly: a read-only mount of it "
             "would read torn data",
-        "unmount it on the writer; it is then mounted here automatically");
+        "unmount it on the writer; it is then mounted here automatically" +
+            (wants_fence(volume.settings)
+                 ? "; if that host is gone for good, `sudo spark-stage volumes take " + volume.settings.name +
+                       "` takes it over"
+                 : std::string()));
   }
   return {};
 }

@@ -8,7 +8,8 @@ namespace spark::volumes {
 // It is the volume's file system: set in the configuration, or pinned at its first mount.
 Result<> check_identity(const VolumeContext& volume, const mounts::Superblock& superblock);
 // A writer must not write to a damaged file system, and a reader must not read one that is being written.
-Result<> check_safe_to_mount(const VolumeContext& volume, const mounts::Superblock& superblock);
+Result<> check_safe_to_mount(const VolumeContext& volume, const mounts::Superblock& superblock,
+                             bool is_writer);
 // No other mount of the device has a file system that was shut down, or a former one.
 asio::awaitable<Result<>> check_other_mounts(VolumeContext& volume, dev_t device, std::string uuid);
 

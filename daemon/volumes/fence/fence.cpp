@@ -81,6 +81,7 @@ bool recall_held(const VolumeContext& volume, CheckedMount& found) {
 }  // namespace
 
 Fence::Fence(VolumeContext& volume, Outages& outages) : volume_(volume), outages_(outages) {
+  if (!volume_.target) return;  // NFS, perhaps with the record of an earlier volume of its name
   const auto late = get_int(volume_.seams.store.saved(Record::Held), "late_until_s");
   const auto left = WallTime(std::chrono::seconds(late.value_or(0))) - volume_.clock.wall();
   if (left.count() <= 0) return;
@@ -130,13 +131,13 @@ Result<> Fence::check_not_held(const ReservationState& holding, const mounts::Su
   return {};
 }
 
-asio::awaitable<Result<>> Fence::arm(mounts::Superblock superblock, bool takes) {
+asio::awaitable<Result<>> Fence::arm(mounts::Superblock superblock, Role role) {
+  const bool is_writer = role != Role::Reader, takes = role == Role::Taker;
   volume_.status.fence = {};
   const auto before = co_await ask(ReservationAct::Look);
   if (!before) co_return fail(before.error());
   if (before->hold == Hold::Theirs && !before->cloned_id) co_await stop_elsewhere(volume_);
   volume_.status.warn(Warning::StillReserved, "");
-  const bool is_writer = !is_reader(volume_);
   bool was_open = false;  // by a host that may still owe writes, also if the target forgot its reservation
   const Error older = mounted_before(volume_.seams, volume_.settings, volume_.status.device);
   if (!is_writer && superblock.is_claimed && !is_last_state(volume_, superblock)) co_return fail(older);
@@ -237,7 +238,7 @@ asio::awaitable<Result<CheckedMount>> Fence::adopt(CheckedMount found, mounts::S
 }
 
 asio::awaitable<Error> Fence::explain(Error error, mounts::Superblock superblock) {
-  if (is_reader(volume_) || wants_reservation(volume_.settings)) co_return error;
+  if (wants_reservation(volume_.settings)) co_return error;
   const auto holding = co_await ask_namespace(ReservationAct::Look);
   if (!holding || holding->hold != Hold::Theirs) co_return error;
   Error held = held_elsewhere(*holding, superblock);

@@ -17,10 +17,10 @@ class Fence {
 
   // Before the mount: fences it. Refused if another host holds the volume, or the configured kind of
   // fence is not available. A reader needs no fence; it holds the reservation of a volume that it has
-  // published, if that is free. `takes`: an operator requested a takeover of the reservation.
-  asio::awaitable<Result<>> arm(mounts::Superblock superblock, bool takes);
-  // Why a mount failed: another host's reservation also stops a volume that is fenced by multi-mount
-  // protection.
+  // published, if that is free.
+  asio::awaitable<Result<>> arm(mounts::Superblock superblock, Role role);
+  // Why a mount for writing failed: another host's reservation also stops a volume that is fenced by
+  // multi-mount protection.
   asio::awaitable<Error> explain(Error error, mounts::Superblock superblock);
   // After a failed mount: releases the reservation for other hosts, if it was free before.
   asio::awaitable<void> disarm();

@@ -21,7 +21,10 @@ std::string Fence::name_holder(const ReservationState& holding, const mounts::Su
 
 Error Fence::held_elsewhere(const ReservationState& holding, const mounts::Superblock& superblock) {
   volume_.status.fence.held_by = name_holder(holding, superblock);
-  const std::string take = "`sudo spark-stage volumes take " + volume_.settings.name + "` takes it over";
+  const std::string sudo = "`sudo spark-stage volumes ", name = volume_.settings.name;
+  const bool is_mounted = volume_.checked && volume_.look_at_mount() == Place::Ours;  // published here
+  const std::string take =
+      (is_mounted ? sudo + "down " + name + "`, then " : "") + sudo + "take " + name + "` takes it over";
   if (holding.cloned_id) {
     return {Errc::Refused,
             volume_.status.fence.held_by + " holds the reservation of " + namespace_name(volume_),

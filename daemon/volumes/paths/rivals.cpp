@@ -36,7 +36,8 @@ void Rivals::recall() {
   if (portals == nullptr || addresses == nullptr || *portals != portals_of(*volume_.target)) return;
   for (const nvmetcp::Controller& one : volume_.seams.snapshot.strangers(volume_.settings.nvme->subsystem)) {
     const bool is_saved = std::ranges::count(*addresses, json::value(to_string(one.portal))) > 0;
-    if (is_saved && one.owner == nvmetcp::kOwner) volume_.seams.snapshot.addresses().learn(one.portal);
+    if (is_saved && one.owner == nvmetcp::kOwner)
+      volume_.seams.snapshot.addresses().learn(one.portal, one.subsystem);
   }
 }
 
@@ -104,7 +105,7 @@ void Rivals::learn_from(const nvmetcp::DiscoveryLog& log) {
   for (const nvmetcp::OfferedSubsystem& entry : log.entries) {
     const bool is_its = entry.nqn == volume_.settings.nvme->subsystem && entry.transport == "tcp";
     if (is_its && entry.kind == nvmetcp::SubsystemKind::Io)
-      volume_.seams.snapshot.addresses().learn(entry.portal);
+      volume_.seams.snapshot.addresses().learn(entry.portal, entry.nqn);
   }
 }
 

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "daemon/timer.hpp"
 #include "daemon/volumes/release_step.hpp"
 
 namespace spark::volumes {
@@ -76,14 +77,27 @@ asio::awaitable<Result<>> Publication::flush() {
   co_return std::move(**flushed);
 }
 
+// An attempt ends as what it began.
+asio::awaitable<void> Publication::wait_for_reader() {
+  Timer timer(volume_.executor);
+  while (volume_.attempts.reads && !volume_.stopped) {
+    timer.expires_after(volume_.timings.watch_closely);
+    co_await timer.wait();
+  }
+}
+
 asio::awaitable<Result<>> Publication::make_writable() {
   const auto self = volume_.keep_alive();
-  if (!is_published(volume_)) co_return Result<>{};
-  if (volume_.look_at_mount() == Place::Empty) {  // it will be mounted for writing
-    auto identity = volume_.seams.store.pinned_identity();
+  if (volume_.settings.access != config::Access::Exclusive) co_return Result<>{};
+  for (;;) {
+    co_await wait_for_reader();
+    if (!is_published(volume_)) co_return Result<>{};
+    if (volume_.look_at_mount() != Place::Empty) break;
+    auto identity = volume_.seams.store.pinned_identity();  // the next attempt mounts it for writing
     if (!identity) co_return identity.take_error();
     identity->is_published = false;
-    co_return co_await volume_.seams.store.pin(std::move(*identity));
+    auto recorded = co_await volume_.seams.store.pin(std::move(*identity));
+    if (!recorded) co_return recorded;
   }
   if (auto can = check_can_change(); !can) co_return can;
   const CheckedMountPtr mount = volume_.checked;

@@ -22,7 +22,8 @@ class Publication {
   // Makes an exclusive, ready volume read-only, with its state published for readers; optionally makes it
   // writable again immediately.
   asio::awaitable<Result<mounts::Published>> publish(mounts::AfterPublish then);
-  // The reverse; does nothing if the volume is not published.
+  // The reverse; does nothing if the volume is not published. Waits for the end of an attempt that mounts it
+  // as published.
   asio::awaitable<Result<>> make_writable();
 
   // Evaluates a probe for other hosts' writes. A volume marked this way stays ready, but its data can't be
@@ -38,6 +39,7 @@ class Publication {
  private:
   Result<> check_can_change() const;
   asio::awaitable<Result<>> flush();
+  asio::awaitable<void> wait_for_reader();
   void note_change(CheckedMount& mount, bool is_changing);
   Remount remount_of(const CheckedMount& mount) const;
   std::string reader_reason() const;

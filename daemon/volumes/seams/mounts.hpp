@@ -27,7 +27,8 @@ struct Unmounted {
 
 struct Mounted {
   Change change = Change::Done;
-  std::string users;  // the same, for the dead mount that was replaced
+  std::string users;      // the same, for the dead mount that was replaced
+  std::string warning{};  // a sentence; empty means none
 };
 
 // A mount to be mounted otherwise. Its worker compares the rest right before that: it may have waited in the

@@ -13,6 +13,7 @@ namespace spark::volumes {
 struct OtherVolumes {
   std::function<bool()> share_subsystem;                              // see subsystem_shared()
   std::function<std::string(const nvmetcp::Portal&)> find_target_at;  // see target_at()
+  std::function<void()> target_is_back;                               // see target_is_back()
 };
 
 // The interface for one volume.
@@ -27,6 +28,8 @@ class Neighbours {
   virtual bool subsystem_shared() = 0;
   // The configured target with this address; empty means none.
   virtual std::string target_at(const nvmetcp::Portal& numeric) = 0;
+  // This volume has reached its target again: the others of the target need not wait any longer.
+  virtual void target_is_back() = 0;
 };
 
 }  // namespace spark::volumes

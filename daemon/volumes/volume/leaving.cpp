@@ -58,7 +58,7 @@ asio::awaitable<Result<>> look_before_writing(VolumeContext& volume, Paths& path
     if (!known && known.error().kind == Errc::Refused) co_return known;
     const bool answers = co_await stop_if_lost(volume, health, fence);
     if (link == Link::Live && known && answers) co_return known;
-    if (volume.clock.steady() - live_since.value_or(begun) >= volume.timings.probe || volume.stopped) {
+    if (volume.clock.steady() - live_since.value_or(begun) >= volume.timings.leave || volume.stopped) {
       if (known && then_flushes && health.is_io_moving()) co_return known;
       Error stays = known ? stays_mounted(volume, link) : known.error();
       stays.hint = "try again when the target answers; " + hint_of_force(volume.settings);
@@ -74,7 +74,7 @@ asio::awaitable<Result<>> look_before_writing(VolumeContext& volume, Paths& path
 asio::awaitable<Result<>> flush(VolumeContext& volume, Paths& paths, Health& health, Fence& fence,
                                 NvmeAttachment& nvme, OwnMount mount) {
   const auto outcome = start_flush(volume, std::move(mount), [&volume] { volume.wake(); });
-  const Duration period = std::max(volume.timings.probe, volume.timings.watch);
+  const Duration period = std::max(volume.timings.leave, volume.timings.watch);
   SteadyTime moved_at = volume.clock.steady();
   while (!*outcome) {
     co_await volume.sleep(period);

@@ -11,10 +11,36 @@ namespace {
 
 constexpr Duration kRecordAgain{10'000};
 
+// For a request to a volume that is stopped.
+Error gone_meanwhile(const VolumeContext& volume, const std::string& why, Errc kind) {
+  return {kind, "volume " + volume.settings.name + " " + why + " meanwhile",
+          "`spark-stage status` shows it; ask again if it is still there"};
+}
+
+Error mounted_here(const VolumeContext& volume) {
+  const Status& status = volume.status;
+  return {Errc::Unavailable,
+          "volume " + volume.settings.name + " is mounted here, and is " + to_string(status.state) +
+              (status.reason.empty() ? "" : ": " + status.reason),
+          "`spark-stage wait " + volume.settings.name + "` ends when it is ready"};
+}
+
+// A takeover ends with a mount for writing.
+Result<> check_taken(const VolumeContext& volume) {
+  if (!volume.checked) return fail(mounted_here(volume));
+  if (volume.checked->is_writer) return {};
+  const std::string& name = volume.settings.name;
+  return fail(Errc::Refused, "volume " + name + " is published here, and mounted read-only",
+              "`sudo spark-stage volumes up " + name +
+                  "` makes it writable; if another host has it, and is gone for good, `sudo spark-stage "
+                  "volumes down " +
+                  name + "` first, then take it over");
+}
+
 }  // namespace
 
-Requests::Requests(VolumeContext& volume, Fence& fence)
-    : volume_(volume), fence_(fence), answered_(volume.executor) {
+Requests::Requests(VolumeContext& volume, Fence& fence, const std::string& why_stopped)
+    : volume_(volume), fence_(fence), why_stopped_(why_stopped), answered_(volume.executor) {
   note(volume.seams.store.saved_intent());
 }
 
@@ -102,8 +128,7 @@ asio::awaitable<Result<>> Requests::go_down(OnDown on_down) {
   down_answer_.reset();
   volume_.wake();
   while (!down_answer_ && !volume_.stopped) co_await answered_.wait();
-  if (!down_answer_)
-    co_return fail(Errc::Cancelled, "volume " + volume_.settings.name + " left the configuration");
+  if (!down_answer_) co_return fail(gone_meanwhile(volume_, why_stopped_, Errc::Cancelled));
   co_return *down_answer_;
 }
 
@@ -115,10 +140,12 @@ asio::awaitable<Result<std::string>> Requests::take() {
     co_return fail(Errc::Refused, name + " can't be taken over: it is not exclusive, or has no fence",
                    "taking over is for `access: exclusive` with another `fence` than none");
   }
-  if (status.state == State::Ready) co_return std::string();
+  if (auto settled = check_not_changing(volume_); !settled) co_return settled.take_error();
   if (volume_.look_at_mount() == Place::Ours) {
-    co_return fail(Errc::Unavailable,
-                   name + " is mounted here, and is " + to_string(status.state) + ": " + status.reason);
+    auto taken = check_taken(volume_);
+    if (taken && status.state != State::Ready) taken = fail(mounted_here(volume_));
+    if (!taken) co_return taken.take_error();
+    co_return std::string();
   }
   Intent up;
   if (auto recorded = co_await record(std::move(up)); !recorded) co_return recorded.take_error();
@@ -128,7 +155,7 @@ asio::awaitable<Result<std::string>> Requests::take() {
   take_answer_.reset();
   volume_.wake();
   while (!take_answer_ && !volume_.stopped) co_await answered_.wait();
-  if (!take_answer_) co_return fail(Errc::Cancelled, name + " left the configuration");
+  if (!take_answer_) co_return fail(gone_meanwhile(volume_, why_stopped_, Errc::Cancelled));
   if (!*take_answer_) co_return fail(take_answer_->error());
   co_return fence_.taken_from();
 }
@@ -146,9 +173,10 @@ void Requests::begin_attempt() {
   is_try_due_ = false;
 }
 
-void Requests::answer_take(const Result<>& result) {
+void Requests::answer_take(Result<> result) {
   is_taking_ = false;
-  take_answer_ = result;
+  if (result) result = check_taken(volume_);
+  take_answer_ = std::move(result);
   answered_.notify();
 }
 
@@ -189,10 +217,7 @@ asio::awaitable<Result<>> Requests::record(Intent intent) {
       intent.up || volume_.status.state == State::Down || (is_same && !intent_->is_released);
   if (is_same && is_recorded) co_return Result<>{};
   // Its successor has read the intent already.
-  if (volume_.stopped)
-    co_return fail(Errc::Unavailable,
-                   "volume " + volume_.settings.name + " was replaced by a reload of the configuration",
-                   "ask again");
+  if (volume_.stopped) co_return fail(gone_meanwhile(volume_, why_stopped_, Errc::Unavailable));
   if (is_same) intent = *intent_;
   intent.is_released = false;
   co_return co_await save(std::move(intent));

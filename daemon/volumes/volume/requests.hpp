@@ -15,7 +15,8 @@ namespace spark::volumes {
 
 class Requests {
  public:
-  Requests(VolumeContext& volume, Fence& fence);
+  // `why_stopped`: set by the time that the volume is stopped.
+  Requests(VolumeContext& volume, Fence& fence, const std::string& why_stopped);
 
   // From now on, also after a restart. `by`: the requester. A volume that can't be taken down stays up.
   asio::awaitable<Result<>> keep_up();
@@ -38,8 +39,8 @@ class Requests {
   bool is_attempt_due() const { return is_take_asked_ || is_try_due_; }  // without further waiting
   bool is_down_asked() const { return !volume_.wanted_up && !down_answer_; }
   OnDown on_down() const { return on_down_; }
-  void answer_take(const Result<>& result);
-  // A takeover that was asked for while the volume came up is not needed.
+  void answer_take(Result<> result);
+  // A takeover that was asked for while the volume came up is not needed, unless it came up as published.
   void note_ready();
   // An intent that could not be recorded, because the state folder was full, is recorded as soon as it can
   // be.
@@ -65,6 +66,7 @@ class Requests {
 
   VolumeContext& volume_;
   Fence& fence_;
+  const std::string& why_stopped_;
   std::string unrecorded_;  // why the intent is not recorded yet; empty: it is
   SteadyTime next_record_{};
   Event answered_;

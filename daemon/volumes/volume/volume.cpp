@@ -39,7 +39,7 @@ Volume::Volume(asio::any_io_executor executor, config::Volume settings, std::opt
       mount_point_(context_),
       nvme_(context_, paths_, fence_, mount_point_),
       nfs_(context_, mount_point_),
-      requests_(context_, fence_) {
+      requests_(context_, fence_, why_stopped_) {
   context_.keep_alive = [this] { return shared_from_this(); };
   context_.status.history = History::from_json(context_.seams.store.saved(Record::History));
 }
@@ -52,8 +52,9 @@ void Volume::start() {
   launch(context_.executor, "paths of volume " + settings().name, tend(shared_from_this()));
 }
 
-void Volume::stop() {
+void Volume::stop(std::string why) {
   context_.stopped = true;
+  why_stopped_ = std::move(why);
   paths_.stop();
   context_.wake();
 }
@@ -64,6 +65,7 @@ asio::awaitable<void> Volume::run() {
     if (context_.stopped) break;
     if (context_.wanted_up) {
       co_await attempt();
+      context_.attempts.reads = false;
     } else {
       co_await take_down();
     }
@@ -101,6 +103,7 @@ asio::awaitable<void> Volume::wait_after(Error error) {
                         : writes_unseen ? std::min(timings.probe, timings.refused_retry)
                                         : timings.refused_retry;
   context_.attempts.failed = true;
+  context_.attempts.reads = false;
   context_.status.next_attempt = context_.clock.wall() + wait;
   const Place place = context_.look_at_mount();
   const bool is_lost = place == Place::Dead || place == Place::Broken;
@@ -154,6 +157,7 @@ asio::awaitable<void> Volume::watch() {
 // False: the mount must be removed, and the volume brought up again.
 asio::awaitable<bool> Volume::act_on(Finding found, Place place) {
   if (found.verdict == Verdict::Unsure) co_return true;
+  context_.attempts.reads = false;
   if (found.verdict == Verdict::Fenced) {
     if (context_.checked) co_await fence_.lose(context_.checked, std::move(found.reason));
     co_return false;

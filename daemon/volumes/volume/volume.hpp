@@ -35,9 +35,10 @@ class Volume : public std::enable_shared_from_this<Volume> {
   Volume(asio::any_io_executor executor, config::Volume settings, std::optional<config::Target> target,
          Seams seams, const Clock& clock, Timings timings, OnChange on_change);
 
-  // Runs until stop(). A mounted volume stays mounted.
+  // Runs until stop(). A mounted volume stays mounted. `why`: for those who wait for it, as in "was removed
+  // from the configuration".
   void start();
-  void stop();
+  void stop(std::string why = "is no longer watched");
 
   Requests& requests() { return requests_; }
   Publication& publication() { return publication_; }
@@ -86,6 +87,7 @@ class Volume : public std::enable_shared_from_this<Volume> {
   MountPoint mount_point_;
   NvmeAttachment nvme_;
   NfsAttachment nfs_;
+  std::string why_stopped_;
   Requests requests_;
   SteadyTime ready_since_;
 };

@@ -41,7 +41,8 @@ VolumeSet::VolumeSet(asio::any_io_executor executor, workers::Runner& runner, Ma
       on_change_(std::move(on_change)),
       added_(executor_) {}
 
-std::shared_ptr<Volume> VolumeSet::make(const config::Config& config, const config::Volume& settings) {
+std::shared_ptr<Volume> VolumeSet::make(const config::Config& config, const config::Volume& settings,
+                                        const std::vector<std::shared_ptr<Volume>>& made) {
   std::optional<config::Target> target;
   if (settings.nvme) target = config.targets.at(settings.nvme->target);
   OtherVolumes others;
@@ -61,13 +62,23 @@ std::shared_ptr<Volume> VolumeSet::make(const config::Config& config, const conf
     });
     return found == volumes_.end() ? std::string() : (*found)->target()->name;
   };
+  others.target_is_back = [this, name = target ? target->name : ""] {
+    for (const auto& one : volumes_) {
+      const Status& status = one->status();
+      const bool waits = status.next_attempt && status.state != State::Refused;
+      if (waits && one->target() && one->target()->name == name) one->requests().try_now();
+    }
+  };
   auto seams = make_seams_(settings, target, std::move(others));
   // A target that moves is found by the volume that looks first; the others have its connection, or will.
-  const auto knows = std::ranges::find_if(volumes_, [&](const auto& one) {
-    const auto& its = one->target();
-    return target && its && its->name == target->name && its->portals == target->portals;
-  });
-  if (knows != volumes_.end()) seams.snapshot.addresses() = (*knows)->context().seams.snapshot.addresses();
+  const std::vector<std::shared_ptr<Volume>>* const known[] = {&volumes_, &made};
+  for (const auto* all : known) {
+    const auto knows = std::ranges::find_if(*all, [&](const auto& one) {
+      const auto& its = one->target();
+      return target && its && its->name == target->name && its->portals == target->portals;
+    });
+    if (knows != all->end()) seams.snapshot.addresses() = (*knows)->context().seams.snapshot.addresses();
+  }
   Timings timings;
   // Attempts and probes are worker calls: about one per second in total, for any number of volumes. Urgent
   // probes, which detect another host's writes, have a share of their own.
@@ -81,7 +92,7 @@ std::shared_ptr<Volume> VolumeSet::make(const config::Config& config, const conf
 }
 
 void VolumeSet::start(const config::Config& config) {
-  for (const config::Volume& settings : config.volumes) volumes_.push_back(make(config, settings));
+  for (const config::Volume& settings : config.volumes) volumes_.push_back(make(config, settings, {}));
   for (const auto& volume : volumes_) volume->start();
   launch(executor_, "removal of old guards of mount points", remove_guards());
 }
@@ -170,10 +181,13 @@ void VolumeSet::replace(const config::Config& wanted, std::vector<config::Step>&
       next.push_back(current);
       continue;
     }
-    if (current) current->stop();
-    if (step.action == config::Action::Remove) continue;
-    next.push_back(make(wanted, *config::find_volume(wanted, step.volume)));
-    fresh.push_back(next.back());
+    const bool is_removed = step.action == config::Action::Remove;
+    if (current)
+      current->stop(is_removed ? "was removed from the configuration"
+                               : "was replaced by a reload of the configuration");
+    if (is_removed) continue;
+    fresh.push_back(make(wanted, *config::find_volume(wanted, step.volume), fresh));
+    next.push_back(fresh.back());
   }
   volumes_ = std::move(next);
   for (const auto& volume : fresh) volume->start();
@@ -199,7 +213,7 @@ asio::awaitable<void> VolumeSet::set_live(const config::Config& wanted, std::vec
 
 void VolumeSet::stop() {
   added_.cancel();
-  for (const auto& volume : volumes_) volume->stop();
+  for (const auto& volume : volumes_) volume->stop("is no longer watched: spark-staged ends");
 }
 
 void VolumeSet::target_changed(const std::string& target) {

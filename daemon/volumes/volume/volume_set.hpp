@@ -44,7 +44,9 @@ class VolumeSet {
   const std::vector<std::shared_ptr<Volume>>& all() const { return volumes_; }
 
  private:
-  std::shared_ptr<Volume> make(const config::Config& config, const config::Volume& settings);
+  // `made`: the other new ones so far.
+  std::shared_ptr<Volume> make(const config::Config& config, const config::Volume& settings,
+                               const std::vector<std::shared_ptr<Volume>>& made);
   asio::awaitable<void> take_down(std::vector<config::Step>& steps);
   void replace(const config::Config& wanted, std::vector<config::Step>& steps);
   asio::awaitable<void> remove_guards();

@@ -80,9 +80,9 @@ Result<> check_unchanged(const json::object& request, std::uint64_t closed) {
   const std::string device = printable(get_string(request, "device").value_or(""));
   const auto stamp = closed != 0 ? closed : static_cast<std::uint64_t>(get_int(request, "stamp").value_or(0));
   if (now->uuid != get_string(request, "uuid"))
-    return fail(Errc::Unavailable, device + " holds another file system by now");
+    return fail(Errc::Refused, device + " holds another file system by now");
   if (stamp != 0 && stamp != now->stamp)
-    return fail(Errc::Unavailable, "another host has written to " + device + " meanwhile");
+    return fail(Errc::Refused, "another host has written to " + device + " meanwhile");
   if (get_object(request, "keep_reservation") == nullptr) return {};
   const auto holding = member_of<nvmetcp::ReservationState>(*answer, "reservation");
   if (!holding) return holding.take_error();
@@ -113,13 +113,28 @@ Result<json::object> probe_nfs(const std::string& path) {
   return json::object{{"us", took.count()}, {"shut_down", failed}};
 }
 
-// Records a successful mount: the writer's name, and the pin.
-Result<> note_mount(const mounts::MountRequest& mount, const json::object& request) {
-  if (!mount.read_only && !mount.type.starts_with("nfs")) {
-    auto said =
-        mounts::announce_writer(mount.target, get_string(request, "host").value_or(""), SystemClock().wall());
-    if (!said) return said.take_error();
+// Other hosts see the writer of an xfs by this alone until it has written. What is in the way can only be
+// reached by a mount.
+Result<> announce(const mounts::MountRequest& mount, const json::object& request, std::string& warning) {
+  if (mount.read_only || mount.type.starts_with("nfs")) return {};
+  auto said =
+      mounts::announce_writer(mount.target, get_string(request, "host").value_or(""), SystemClock().wall());
+  if (said) return {};
+  Error error = said.error();
+  if (mount.type != "xfs") {
+    warning = error.message();
+    return {};
   }
+  const std::string target = printable(mount.target.native());
+  if (error.kind == Errc::Refused)
+    error.hint = "`sudo mount " + printable(mount.source) + " " + target +
+                 "`, move it away, and `sudo umount " + target + "`";
+  return fail(std::move(error));
+}
+
+// Records a successful mount: the writer's name, and the pin.
+Result<> note_mount(const mounts::MountRequest& mount, const json::object& request, std::string& warning) {
+  if (auto said = announce(mount, request, warning); !said) return said;
   const auto pin_file = get_string(request, "pin_file");
   if (!pin_file) return {};
   std::error_code ignored;
@@ -156,9 +171,9 @@ Result<json::object> superblock_verb(const json::object& request, const Progress
       .map(to_message<mounts::Superblock>);
 }
 
-// {"mount": request, "host", "pin_file"?, "pin"?} → {"done", "users"?}: processes that still use the dead
-// mount that was replaced. The pin is written only after a successful mount: it records the volume's file
-// system from now on.
+// {"mount": request, "host", "pin_file"?, "pin"?} → {"done", "users"?, "warning"?}: processes that still use
+// the dead mount that was replaced. The pin is written only after a successful mount: it records the volume's
+// file system from now on.
 Result<json::object> mount_verb(const json::object& request, const ProgressLine& /*progress*/) {
   const auto wanted = member_of<mounts::MountRequest>(request, "mount");
   if (!wanted) return wanted.take_error();
@@ -173,13 +188,15 @@ Result<json::object> mount_verb(const json::object& request, const ProgressLine&
   }
   auto change = mounter.mount(mount);
   if (!change) return change.take_error();
-  if (auto noted = note_mount(mount, request); !noted) {
+  std::string warning;
+  if (auto noted = note_mount(mount, request, warning); !noted) {
     // The caller treats it as not mounted, and releases its fence.
     if (*change == Change::Done) std::ignore = mounter.unmount(mount.target, mounts::Unmount::Plain);
     return noted.take_error();
   }
   json::object answer = to_json(*change);
   if (!dead.users.empty()) answer["users"] = dead.users;
+  if (!warning.empty()) answer["warning"] = warning;
   return answer;
 }
 

@@ -254,6 +254,7 @@ void Cluster::ask(std::size_t index, Ask asked, const std::string& volume) {
     }
   }
   if (asked == Ask::Take) note_take(index, *settings);
+  if (asked == Ask::Publish || asked == Ask::PublishThenWrite) state.written.erase(volume);
   state.daemon->ask(asked, volume);
 }
 
@@ -338,6 +339,8 @@ void Cluster::ended(std::size_t index, const Request& request) {
     const bool is_late = !*request.result && request.result->error().kind == Errc::TimedOut;
     if (*request.result || holds || is_late) note_take(index, *settings);
   }
+  const bool writes = request.ask == Ask::Up || request.ask == Ask::Take;
+  if (writes && *request.result && !request.has_overlapped) state.written.insert(request.volume);
   if (request.has_overlapped) {
     if (request.ask != Ask::Publish && request.ask != Ask::PublishThenWrite)
       state.wishes[request.volume] = Wish::Unknown;

@@ -3,6 +3,7 @@
 
 #include <array>
 #include <memory>
+#include <set>
 
 #include "tests/histories/volumes/daemon.hpp"
 
@@ -29,6 +30,8 @@ struct HostState {
   std::map<std::string, Wish> wishes;  // by volume; absent: Up
   // By volume without a UUID in the configuration: the first one recorded in the state folder.
   std::map<std::string, std::string> meant;
+  // Volumes that an operator has asked up, or taken over, since they were published last: to be written here.
+  std::set<std::string> written;
   int next_pid = 4000;
   SteadyTime cleared{};  // when programs last closed their files, or a person unmounted something
 

@@ -53,9 +53,9 @@ Turn<void> look_again(Host& host, const volumes::Remount& mount) {
   if (!head) return Result<>(fail(head.error()));
   const auto superblock = superblock_of(*(*head)->disk);
   if (superblock.uuid != mount.uuid)
-    return Result<>(fail(Errc::Unavailable, mount.device + " holds another file system by now"));
+    return Result<>(fail(Errc::Refused, mount.device + " holds another file system by now"));
   if (mount.stamp != 0 && mount.stamp != superblock.stamp)
-    return Result<>(fail(Errc::Unavailable, "another host has written to " + mount.device + " meanwhile"));
+    return Result<>(fail(Errc::Refused, "another host has written to " + mount.device + " meanwhile"));
   if (!mount.reservation) return Result<>();
   const auto kept = act_on(host, *head, *mount.reservation, nvmetcp::keep_reservation);
   if (!kept) return Result<>(fail(kept.error()));

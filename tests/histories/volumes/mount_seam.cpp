@@ -56,6 +56,7 @@ class WritableWork {
         return Result<>(fail_with(std::move(may->error()), doing));
       return Pause{kSystemCall, true};
     }
+    is_remounted_ = true;
     const int error = host_.mounts.remount(**entry, false);
     if (error == 0) (void)host_.file_systems.write(*(*entry)->super, Actor::Daemon, announce_writer);
     (*entry)->super->is_in_call = false;
@@ -63,11 +64,12 @@ class WritableWork {
     host_.scene.tell("  " + host_.name + ": " + target + " is writable again");
     return Result<>();
   }
+  bool is_called() const { return is_remounted_; }  // the remount itself
 
  private:
   Host& host_;
   volumes::Remount mount_;
-  bool is_claimed_ = false, is_called_ = false;
+  bool is_claimed_ = false, is_called_ = false, is_remounted_ = false;
   std::optional<MmpClaim> claim_;
 };
 
@@ -91,8 +93,9 @@ class PublishWork {
     if (!is_called_ && super.flush > Duration(0)) return Pause{super.take_flush(), true};
     if (!std::exchange(is_called_, true)) {
       auto looked = look_again(host_, mount_);
-      if (auto* may = std::get_if<Result<>>(&looked); may != nullptr && !*may)
-        return Done(fail_with(std::move(may->error()), doing));
+      auto* may = std::get_if<Result<>>(&looked);
+      if (may != nullptr && !*may) may->error().kind = Errc::Unavailable;  // nothing was changed
+      if (may != nullptr && !*may) return Done(fail_with(std::move(may->error()), doing));
       return Pause{kSystemCall, true};
     }
     auto closed = close(**entry, super, doing);
@@ -107,7 +110,8 @@ class PublishWork {
     auto writable = writable_->turn();
     if (const Pause* pause = std::get_if<Pause>(&writable)) return *pause;
     const auto& result = std::get<Result<>>(writable);
-    if (!result && result.error().kind != Errc::Refused && host_.scene.time.steady() < reopens_until_) {
+    const bool is_final = writable_->is_called() || (!result && result.error().kind == Errc::Refused);
+    if (!result && !is_final && host_.scene.time.steady() < reopens_until_) {
       writable_.reset();
       return Pause{std::chrono::seconds(1), false};
     }

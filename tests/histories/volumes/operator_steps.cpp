@@ -30,6 +30,20 @@ void publish(Cluster& cluster, Dice& dice) {
   ask(cluster, dice, dice.pick(4) == 3 ? Ask::PublishThenWrite : Ask::Publish);
 }
 
+// An operator, or a unit that starts with the host, does not wait until it is mounted.
+void ask_at_boot(Cluster& cluster, Dice& dice) {
+  HostState& state = cluster.hosts[dice.pick(kHosts)];
+  const VolumeSettings& volume = state.volumes[dice.pick(state.volumes.size())];
+  const Ask asked = dice.pick(3) == 0 ? Ask::Take : Ask::Up;
+  const Duration after(20 * dice.pick(100));
+  cluster.tell(state.host->name + " loses power, and boots; after " + format_duration(after) + ": " +
+               to_string(asked) + " " + volume.name);
+  cluster.reboot(state.host->index);
+  cluster.start_daemon(state.host->index);
+  cluster.pass(after);
+  cluster.ask(state.host->index, asked, volume.name);
+}
+
 struct Advice {
   HostState* state;
   VolumeSettings* volume;
@@ -122,9 +136,13 @@ void reload(Cluster& cluster, Dice& dice) {
 }
 
 constexpr std::array kOperatorSteps = {
-    VolumeAction{"up", 9, up},         VolumeAction{"down", 8, down},
-    VolumeAction{"take", 3, take},     VolumeAction{"publish", 8, publish},
-    VolumeAction{"reload", 6, reload}, VolumeAction{"follow-advice", 9, follow_advice},
+    VolumeAction{"up", 9, up},
+    VolumeAction{"down", 8, down},
+    VolumeAction{"take", 3, take},
+    VolumeAction{"publish", 8, publish},
+    VolumeAction{"reload", 6, reload},
+    VolumeAction{"follow-advice", 9, follow_advice},
+    VolumeAction{"ask-at-boot", 3, ask_at_boot},
 };
 
 }  // namespace

@@ -65,6 +65,7 @@ class Oracles {
   void look_at_wish(const Facts& facts);
   void look_at_requests();
   bool may_wait(std::size_t host, const Request& request);
+  void take_ended(const Facts& facts, const Request& request);
   bool is_well(const Facts& facts) const;
 
   Cluster& cluster_;

@@ -126,6 +126,7 @@ class HostNeighbours final : public volumes::Neighbours {
   std::string node_name() override { return host_.name; }
   bool subsystem_shared() override { return others_.share_subsystem(); }
   std::string target_at(const nvmetcp::Portal& numeric) override { return others_.find_target_at(numeric); }
+  void target_is_back() override { others_.target_is_back(); }
 
  private:
   Host& host_;

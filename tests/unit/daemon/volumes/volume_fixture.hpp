@@ -30,8 +30,8 @@ class VolumeTest : public testing::Test {
     timings.first_retry = timings.longest_retry = timings.refused_retry = Duration(2);
     timings.namespace_wait = Duration(20);
     timings.watch_closely = Duration(1);
-    timings.probe = timings.probe_reader = timings.mounted_state = timings.settled = timings.link_doubt =
-        Duration(0);
+    timings.probe = timings.leave = timings.probe_reader = timings.mounted_state = timings.settled =
+        timings.link_doubt = Duration(0);
     timings.first_leave = timings.longest_leave = timings.io_silence = Duration(1);
   }
   ~VolumeTest() override {

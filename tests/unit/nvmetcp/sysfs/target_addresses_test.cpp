@@ -31,6 +31,23 @@ TEST(TargetAddresses, AreSharedByCopies) {
   EXPECT_TRUE(data.has({"10.0.0.5", 4420}));
 }
 
+// A central discovery controller lists the nodes of each subsystem.
+TEST(TargetAddresses, OfADiscoveryLogAreOfTheirSubsystemAlone) {
+  TargetAddresses rose;
+  rose.restrict_to({{"10.0.0.5", 4420}});
+  rose.learn({"10.0.0.6", 4420}, "data");
+  std::vector<Controller> all(2);
+  for (auto& controller : all) {
+    controller.transport = "tcp";
+    controller.portal = {"10.0.0.6", 4420};
+  }
+  all[0].subsystem = "data";
+  all[1].subsystem = "models";
+  ASSERT_EQ(rose.ours(all).size(), 1u);
+  EXPECT_EQ(rose.ours(all).front().subsystem, "data");
+  EXPECT_EQ(rose.strangers(all).front().subsystem, "models");
+}
+
 TEST(TargetAddresses, DistinguishTheControllersOfTwoTargets) {
   std::vector<Controller> all(3);
   for (auto& controller : all) controller.transport = "tcp";

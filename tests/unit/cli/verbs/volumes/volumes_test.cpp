@@ -113,6 +113,16 @@ TEST_F(Volumes, AVolumeReadyOnThisHostIsNotTaken) {
   EXPECT_EQ(program.output(), "models: ready here already\n");
 }
 
+TEST_F(Volumes, AVolumePublishedOnThisHostIsNotTakenButTheNextStepIsNamed) {
+  program.client.answer("GET /v1/status", 200,
+                        R"({"volumes": [{"name": "models", "state": "ready", "access": "exclusive",
+                            "reason": "published as generation 3: read-only", "fence": {}}]})");
+  EXPECT_EQ(program.run({"volumes", "take", "models", "--yes"}), 7);
+  EXPECT_EQ(program.output(), "");
+  EXPECT_NE(program.errors().find("`sudo spark-stage volumes down models` first"), std::string::npos)
+      << program.errors();
+}
+
 TEST_F(Volumes, AVolumeWithoutAFenceIsNotTakenWhateverItsState) {
   for (const char* state : {"ready", "down"}) {
     Program asked;

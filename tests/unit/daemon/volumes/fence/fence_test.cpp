@@ -4,6 +4,7 @@
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/detached.hpp>
 
+#include "tests/support/run_on.hpp"
 #include "tests/unit/daemon/volumes/fence/fence_fixture.hpp"
 
 namespace spark::volumes {
@@ -344,6 +345,41 @@ TEST_F(FenceTest, TakeOfAReadyVolumeChangesNothing) {
   world.reservations.commands.clear();
   EXPECT_EQ(take().value(), "");
   EXPECT_TRUE(world.reservations.commands.empty());
+}
+
+// A takeover is to write it, whatever was published here before another host took it over.
+TEST_F(FenceTest, TakeOfAPublishedVolumeThatIsNotMountedMountsItForWriting) {
+  target->options.keep_alive = std::chrono::seconds(0);
+  world.pinned = FilesystemIdentity{"ext4", kUuid, 0, "", 1, true};
+  let_another_host_hold_it();
+  let_another_host_open_it();
+  start();
+  ASSERT_TRUE(becomes(State::Refused));
+  EXPECT_THAT(reason(), HasSubstr("is being written by another host"));
+  EXPECT_THAT(reason(), HasSubstr("volumes take datasets"));
+  const auto taken = take();
+  ASSERT_TRUE(taken) << taken.error().message();
+  EXPECT_EQ(holder(), FakeWorld::kHostId);
+  EXPECT_EQ(world.count("mount rw"), 1);
+  EXPECT_FALSE(world.pinned->is_published);
+}
+
+TEST_F(FenceTest, TakeOfAVolumeThatIsPublishedAndMountedHereSaysWhatToDo) {
+  start();
+  ASSERT_TRUE(becomes(State::Ready));
+  ASSERT_TRUE(await(context, volume->publication().publish(mounts::AfterPublish::ReadOnly)));
+  let_another_host_hold_it();
+  const auto up = await(context, volume->publication().make_writable());
+  ASSERT_TRUE(up && !*up);
+  EXPECT_THAT(up->error().hint, HasSubstr("`sudo spark-stage volumes down datasets`, then `sudo spark-stage "
+                                          "volumes take datasets` takes it over"));
+  const auto taken = take();
+  ASSERT_FALSE(taken);
+  EXPECT_EQ(taken.error().kind, Errc::Refused);
+  EXPECT_THAT(taken.error().message(), HasSubstr("volumes down datasets` first"));
+  ASSERT_TRUE(await(context, volume->requests().keep_down("alice")));
+  EXPECT_TRUE(take());
+  EXPECT_EQ(world.count("mount rw"), 2);
 }
 
 TEST_F(FenceTest, TakeIsRefusedForAReadOnlyVolume) {

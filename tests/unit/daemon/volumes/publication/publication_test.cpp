@@ -55,6 +55,28 @@ TEST_F(PublishTest, APublishedVolumeStaysReadyAndReadOnlyUntilItIsMadeWritable) 
   EXPECT_TRUE(volume->status().history.outages().empty());
 }
 
+// Its attempt mounts it read-only, and is not disturbed.
+TEST_F(PublishTest, AnUpWhileAPublishedVolumeIsMountedMakesItWritableOnceItIs) {
+  world.pinned = FilesystemIdentity{"ext4", kUuid, 0, "", 1, true};
+  std::optional<Result<>> up;
+  world.while_mounting = [&] {
+    world.while_mounting = [] {};
+    auto ask = [](Volume& asked, std::optional<Result<>>& into) -> boost::asio::awaitable<void> {
+      into = co_await asked.publication().make_writable();
+    };
+    boost::asio::co_spawn(context, ask(*volume, up), boost::asio::detached);
+  };
+  start();
+  ASSERT_TRUE(run_until([&] { return up.has_value(); }));
+  ASSERT_TRUE(*up) << up->error().message();
+  look();
+  EXPECT_EQ(volume->status().state, State::Ready);
+  EXPECT_FALSE(is_reader(volume->context()));
+  EXPECT_FALSE(world.pinned->is_published);
+  EXPECT_THAT(seen, testing::Not(testing::Contains(State::Lost)));
+  EXPECT_EQ(world.count("unmount"), 0);
+}
+
 TEST_F(PublishTest, IsGivenUpIfTheTargetGoesSilentBeforeItIsFlushed) {
   start();
   ASSERT_TRUE(becomes(State::Ready));

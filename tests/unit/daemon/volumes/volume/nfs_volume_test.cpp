@@ -59,6 +59,15 @@ TEST_F(NfsVolumeTest, IsStalledWhileItsServerIsSilent) {
   EXPECT_EQ(volume->status().history.reconnects(), 1u);
 }
 
+// The volume of that name was exclusive, and taken over, a moment ago.
+TEST_F(NfsVolumeTest, TheRecordOfAnEarlierVolumeOfItsNameHasNoEffect) {
+  const auto late = clock.wall() + std::chrono::seconds(30);
+  world.records[Record::Held] = {
+      {"late_until_s", std::chrono::floor<std::chrono::seconds>(late).time_since_epoch().count()}};
+  start();
+  EXPECT_TRUE(becomes(State::Ready)) << reason();
+}
+
 class SilentServerTest : public NfsVolumeTest {
  protected:
   Result<> ask_down(OnDown on_down = OnDown::Disconnect) {

@@ -73,9 +73,11 @@ TEST_F(DownTest, ARequestToAVolumeThatAReloadHasReplacedFailsAndRecordsNothing) 
   start();
   ASSERT_TRUE(becomes(State::Ready));
   EXPECT_TRUE(ask_down());
-  volume->stop();
+  volume->stop("was replaced by a reload of the configuration");
   world.touched.clear();
-  EXPECT_EQ(ask_up().error().kind, Errc::Unavailable);
+  const auto up = ask_up();
+  EXPECT_EQ(up.error().kind, Errc::Unavailable);
+  EXPECT_THAT(up.error().what, HasSubstr("was replaced by a reload of the configuration"));
   EXPECT_TRUE(world.touched.empty());
 }
 

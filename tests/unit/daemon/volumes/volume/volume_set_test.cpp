@@ -129,6 +129,27 @@ TEST_F(VolumeSetTest, VolumesOfOneTargetShareTheAddressesThatTheyFind) {
   EXPECT_TRUE(set.find("b")->context().seams.snapshot.addresses().has(moved));
 }
 
+TEST_F(VolumeSetTest, VolumesThatAReloadMakesShareThemToo) {
+  set.start(read("", volume("z")));
+  apply(read(", port: 4421", volume("a") + volume("b")));
+  const nvmetcp::Portal moved{"10.0.0.77", 4421};
+  set.find("a")->context().seams.snapshot.addresses().learn(moved);
+  EXPECT_TRUE(set.find("b")->context().seams.snapshot.addresses().has(moved));
+}
+
+TEST_F(VolumeSetTest, OneThatReachesItsTargetAgainEndsTheWaitOfTheOthers) {
+  set.start(read("", volume("a") + volume("b")));
+  const auto waits = [&] {
+    context.restart();
+    context.run_for(std::chrono::milliseconds(1));
+    return set.find("b")->status().next_attempt.has_value();
+  };
+  for (int i = 0; i < 60'000 && !waits(); ++i) continue;
+  ASSERT_TRUE(set.find("b")->status().next_attempt);
+  asked.at("a").target_is_back();
+  EXPECT_TRUE(set.find("b")->requests().is_attempt_due());
+}
+
 TEST_F(VolumeSetTest, AVolumeWhoseDownIsNotRecordedDoesNotLeaveTheConfiguration) {
   set.start(read("", volume("a")));  // the workers record nothing
   ASSERT_TRUE(wait(set.find("a")->requests().keep_down("alice")));

@@ -225,5 +225,30 @@ TEST_F(VolumeTest, AnUnreadableMountTableChangesNothing) {
   EXPECT_EQ(volume->status().state, State::Ready);
 }
 
+TEST_F(VolumeTest, ATargetThatIsReachedAgainIsReportedToItsOtherVolumesOnce) {
+  world.target_up = false;
+  start();
+  ASSERT_TRUE(becomes(State::Waiting));
+  ASSERT_TRUE(run_until([&] { return world.count("discover") >= 2; }));
+  EXPECT_EQ(world.count("target is back"), 0);
+  world.target_up = true;
+  ASSERT_TRUE(becomes(State::Ready));
+  EXPECT_EQ(world.count("target is back"), 1);
+}
+
+TEST_F(VolumeTest, AMountThatCouldNotBeAnnouncedIsReadyWithAWarning) {
+  settings.access = config::Access::Exclusive;
+  settings.fence = config::Fence::None;
+  world.mount_warning = "/mnt/data/.spark-stage is not a folder of this file system";
+  start();
+  ASSERT_TRUE(becomes(State::Ready));
+  EXPECT_EQ(volume->status().warnings.at(Warning::Unannounced), world.mount_warning);
+  world.mount_warning.clear();
+  world.lose_device();
+  ASSERT_TRUE(run_until([&] { return world.count("mount rw") == 2; }));
+  ASSERT_TRUE(becomes(State::Ready));
+  EXPECT_FALSE(volume->status().warnings.contains(Warning::Unannounced));
+}
+
 }  // namespace
 }  // namespace spark::volumes
