@@ -13,7 +13,7 @@ struct Known {
   bool takes_value;
 };
 
-// nvme-cli 2.x: nvme-connect(1), nvme-connect-all(1), nvme-discover(1).
+// nvme-cli 2 and 3: nvme-connect(1), nvme-connect-all(1), nvme-discover(1).
 constexpr std::array kKnown = {
     Known{"transport", 't', true},
     Known{"nqn", 'n', true},
@@ -28,6 +28,8 @@ constexpr std::array kKnown = {
     Known{"dhchap-ctrl-secret", 'C', true},
     Known{"dhchap-key", 0, true},  // so in config.json
     Known{"dhchap-ctrl-key", 0, true},
+    Known{"kxchap-secret", 0, true},  // so in nvme-cli 3
+    Known{"kxchap-ctrl-secret", 0, true},
     Known{"nr-io-queues", 'i', true},
     Known{"nr-write-queues", 'W', true},
     Known{"nr-poll-queues", 'P', true},
@@ -92,6 +94,7 @@ bool take_setting(ManualConnection& connection, const std::string& name, const s
   if (known == nullptr) return false;
   std::string key = with_dashes(known->name);
   if (key == "dhchap-key" || key == "dhchap-ctrl-key") key.replace(key.size() - 3, 3, "secret");
+  if (key.starts_with("kxchap-")) key.replace(0, 2, "dh");
   if (key == "transport") {
     connection.transport = value;
   } else if (key == "nqn") {
@@ -104,6 +107,8 @@ bool take_setting(ManualConnection& connection, const std::string& name, const s
     connection.interface = value;
   } else {
     connection.settings[key] = value;
+    // A key for TLS says that the connection is encrypted, whether or not --tls does.
+    if (key.starts_with("tls-") && key != "tls-keyring") connection.settings.emplace("tls", "");
   }
   return true;
 }

@@ -1,32 +1,13 @@
 #include "migration/connect_units.hpp"
 
 #include <algorithm>
-#include <filesystem>
 
 #include "base/text.hpp"
+#include "migration/unit_files.hpp"
 #include "migration/words.hpp"
 
 namespace spark::host {
 namespace {
-
-constexpr std::size_t kMostUnits = 4096, kUnitBytes = 256 << 10;
-
-// Lines that end in a backslash go on in the next one.
-std::vector<std::string> logical_lines(std::string_view text) {
-  std::vector<std::string> lines;
-  std::string whole;
-  for (const std::string& line : split(text, '\n')) {
-    const std::string_view part = trim(line);
-    if (part.starts_with('#') || part.starts_with(';')) continue;
-    const bool goes_on = part.ends_with('\\');
-    whole += std::string(goes_on ? part.substr(0, part.size() - 1) : part) + (goes_on ? " " : "");
-    if (goes_on) continue;
-    lines.push_back(std::move(whole));
-    whole.clear();
-  }
-  if (!whole.empty()) lines.push_back(std::move(whole));
-  return lines;
-}
 
 bool is_nvme(const std::string& word) {
   return word == "nvme" || word.ends_with("/nvme");
@@ -55,9 +36,20 @@ std::vector<std::string> flattened(const std::vector<std::string>& words) {
   return flat;
 }
 
+constexpr std::size_t kScriptBytes = 256 << 10;
+
+bool is_start(const std::string& key) {
+  return key == "ExecStart" || key == "ExecStartPre" || key == "ExecStartPost";
+}
+
+// Without the characters before a command that have a meaning for systemd.
+std::vector<std::string> command_words(const std::string& line) {
+  return words_of(line.substr(std::min(line.find_first_not_of("-@:+!"), line.size())));
+}
+
 // Every `nvme connect …` and `nvme connect-all …` in a command line.
 void read_commands(const std::string& line, ConnectUnit& unit) {
-  const auto words = flattened(words_of(line.substr(std::min(line.find_first_not_of("-@:+!"), line.size()))));
+  const auto words = flattened(command_words(line));
   for (std::size_t i = 0; i + 1 < words.size(); ++i) {
     if (!is_nvme(words[i])) continue;
     const std::string& verb = words[i + 1];
@@ -76,12 +68,8 @@ void read_commands(const std::string& line, ConnectUnit& unit) {
 
 ConnectUnit parse_unit(std::string_view text) {
   ConnectUnit unit;
-  for (const std::string& line : logical_lines(text)) {
-    const std::size_t equals = line.find('=');
-    if (equals == std::string::npos) continue;
-    const std::string_view key = trim(std::string_view(line).substr(0, equals));
-    const std::string value(trim(std::string_view(line).substr(equals + 1)));
-    if (key == "ExecStart" || key == "ExecStartPre" || key == "ExecStartPost") read_commands(value, unit);
+  for (const auto& [key, value] : unit_settings(text)) {
+    if (is_start(key)) read_commands(value, unit);
     if (key == "ExecStop" && value.find("disconnect") != std::string::npos) unit.disconnects = true;
     if (key == "Restart" && value != "no") unit.tries_again = true;
   }
@@ -90,24 +78,36 @@ ConnectUnit parse_unit(std::string_view text) {
 
 std::vector<ConnectUnit> read_connect_units(const SystemRoot& root) {
   std::vector<ConnectUnit> units;
-  for (const char* folder : {"etc/systemd/system", "usr/local/lib/systemd/system"}) {
-    std::error_code error;
-    std::size_t seen = 0;
-    std::filesystem::directory_iterator entry(root / folder, error);
-    for (; !error && entry != std::filesystem::directory_iterator(); entry.increment(error)) {
-      const std::string name = entry->path().filename().native();
-      if (!name.ends_with(".service") || ++seen > kMostUnits) continue;
-      const auto text = read_file(entry->path(), kUnitBytes);
-      if (!text) continue;
-      ConnectUnit unit = parse_unit(*text);
-      if (unit.connections.empty() && !unit.connects_all) continue;
-      unit.name = name;
-      unit.file = "/" + std::string(folder) + "/" + name;
-      units.push_back(std::move(unit));
+  for (const auto& [file, text] : read_unit_files(root, ".service")) {
+    ConnectUnit unit = parse_unit(text);
+    if (unit.connections.empty() && !unit.connects_all) continue;
+    unit.name = file.name;
+    unit.file = file.file;
+    unit.is_link = file.is_link;
+    units.push_back(std::move(unit));
+  }
+  return units;
+}
+
+std::vector<std::string> unread_scripts(const SystemRoot& root) {
+  std::vector<std::string> sentences;
+  const auto look_into = [&](const std::string& script, const std::string& origin) {
+    const auto text = read_file(root / script.substr(1), kScriptBytes);
+    if (!text || !text->starts_with("#!") || text->find("nvme connect") == std::string::npos) return;
+    sentences.push_back(script + origin +
+                        ", a script that runs `nvme connect` and maybe mounts: take out of it what the "
+                        "configuration replaces");
+  };
+  for (const auto& [file, text] : read_unit_files(root, ".service")) {
+    for (const auto& [key, value] : unit_settings(text)) {
+      if (!is_start(key)) continue;
+      for (const std::string& word : command_words(value)) {
+        if (word.starts_with('/')) look_into(word, " of " + file.name);
+      }
     }
   }
-  std::sort(units.begin(), units.end(), [](const auto& a, const auto& b) { return a.file < b.file; });
-  return units;
+  look_into("/etc/rc.local", "");
+  return sentences;
 }
 
 }  // namespace spark::host

@@ -15,6 +15,7 @@ struct ConnectUnit {
   std::string name;  // "nvme-rosa-connect.service"
   std::vector<ManualConnection> connections;
   std::vector<ManualConnection> discovered;  // the addresses given to `nvme connect-all`; no subsystems
+  bool is_link = false;                      // as UnitFile::is_link
   bool connects_all = false;                 // `nvme connect-all`, with connections or nvme-cli's own files
   bool disconnects = false;                  // stopping it disconnects
   bool tries_again = false;                  // Restart= is set
@@ -25,5 +26,8 @@ ConnectUnit parse_unit(std::string_view text);
 
 // Those below /etc/systemd/system and /usr/local/lib/systemd/system; the distribution's own are left out.
 std::vector<ConnectUnit> read_connect_units(const SystemRoot& root);
+
+// A sentence for each script of a unit, or rc.local, that connects. Scripts are not parsed.
+std::vector<std::string> unread_scripts(const SystemRoot& root);
 
 }  // namespace spark::host

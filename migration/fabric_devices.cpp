@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <array>
+#include <cctype>
+#include <cstdio>
 #include <filesystem>
 #include <utility>
 
@@ -43,6 +45,19 @@ void add_path(std::vector<FabricDevice>& devices, const SystemRoot& root, const 
   }
 }
 
+// As udev writes a label as a name in /dev/disk: "My Data" is "My\\x20Data".
+std::string udev_name(const std::string& label) {
+  std::string name;
+  for (const char c : label) {
+    const bool is_kept = std::isalnum(static_cast<unsigned char>(c)) != 0 || (c & 0x80) != 0 ||
+                         std::string_view("#+-.:=@_").find(c) != std::string_view::npos;
+    char code[8];
+    std::snprintf(code, sizeof code, "\\x%02x", static_cast<unsigned char>(c));
+    name += is_kept ? std::string(1, c) : code;
+  }
+  return name;
+}
+
 // "nvme1n1p1" or "dm-3"; empty: there is no such link now.
 std::string kernel_name_of(const SystemRoot& root, const std::string& source) {
   constexpr std::array<std::pair<std::string_view, const char*>, 4> kTags = {
@@ -54,7 +69,7 @@ std::string kernel_name_of(const SystemRoot& root, const std::string& source) {
     if (!source.starts_with(tag)) continue;
     std::string value = source.substr(tag.size());
     std::erase(value, '"');
-    return linked_device(root / "dev/disk" / folder / value);
+    return linked_device(root / "dev/disk" / folder / udev_name(value));
   }
   if (!source.starts_with("/dev/")) return {};
   const std::string link = linked_device(root / source.substr(1));  // /dev/disk/…, /dev/mapper/…, /dev/VG/LV

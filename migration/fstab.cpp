@@ -11,16 +11,12 @@
 #include "nvmetcp/names.hpp"
 
 namespace spark::host {
-namespace {
 
-// As mount(8) takes it: "/mnt/data/" is "/mnt/data".
-std::string plain(const std::string& mount) {
+std::string plain_mount_point(const std::string& mount) {
   std::string path = std::filesystem::path(mount).lexically_normal().native();
   while (path.size() > 1 && path.ends_with('/')) path.pop_back();
   return path;
 }
-
-}  // namespace
 
 bool FstabLine::is_block_device() const {
   constexpr std::array kBegins = {"/dev/", "UUID=", "LABEL=", "PARTUUID=", "PARTLABEL="};
@@ -36,8 +32,8 @@ std::vector<FstabLine> parse_fstab(std::string_view text) {
     const auto columns = fstab_columns(line);
     if (columns.size() < 2) continue;
     const auto column = [&](std::size_t i) { return i < columns.size() ? columns[i] : std::string(); };
-    lines.push_back(
-        {number, columns[0], plain(columns[1]), column(2), column(3), std::atoi(column(5).c_str())});
+    lines.push_back({number, columns[0], plain_mount_point(columns[1]), column(2), column(3),
+                     std::atoi(column(5).c_str())});
   }
   return lines;
 }

@@ -23,6 +23,9 @@ struct FstabLine {
 // Lines that mount something; comments and lines with fewer than two columns are left out.
 std::vector<FstabLine> parse_fstab(std::string_view text);
 
+// As mount(8) takes a mount point: "/mnt/data/" is "/mnt/data".
+std::string plain_mount_point(const std::string& mount);
+
 // An fstab that can't be read has no lines.
 std::vector<FstabLine> read_fstab(const SystemRoot& root);
 

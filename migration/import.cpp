@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <map>
 #include <set>
 
 #include "base/text.hpp"
@@ -29,6 +30,49 @@ std::string address_of(const TargetDraft& target) {
   return printable(join(all, ", "));
 }
 
+std::string covered(const mounts::Mount& now) {
+  return printable(now.source) + " is mounted on " + printable(now.target.native()) +
+         " now: unmount it, then import again";
+}
+
+std::string shown_line(const FstabLine& line) {
+  return printable(line.source + " " + line.mount + " " + line.type + " " + line.options);
+}
+
+// Why a mount that no file names is none of the administrator's; empty: it is.
+std::string reason_to_leave(const mounts::Mount& mount) {
+  if (mount.root != "/")
+    return "only " + printable(mount.root) +
+           " of the file system is mounted there: unmount it before the "
+           "steps, and make it a symbolic link";
+  for (const char* folder :
+       {"/media", "/run", "/var/lib/kubelet", "/var/lib/docker", "/var/lib/containers"}) {
+    if (mount.target.native().starts_with(std::string(folder) + "/"))
+      return std::string("another program mounted it in ") + folder;
+  }
+  return {};
+}
+
+// Empty: none, or several.
+std::string running_host(const Survey& survey) {
+  std::set<std::string> hosts;
+  for (const FabricDevice& device : survey.devices) {
+    for (const nvmetcp::Controller& path : device.paths) hosts.insert(printable(path.host_nqn));
+  }
+  return hosts.size() == 1 ? *hosts.begin() : "";
+}
+
+bool has_entry(const std::string& yaml) {
+  return std::ranges::any_of(split(yaml, '\n'), [](const auto& line) {
+    return !trim(line).empty() && !trim(line).starts_with('#');
+  });
+}
+
+// A section of comments alone would be no map.
+std::string section(const std::string& name, const std::string& yaml) {
+  return name + (has_entry(yaml) ? ":\n" : ": {}\n") + yaml;
+}
+
 // One after the other: each entry, and each of its details, is taken over if the configuration still parses
 // with it.
 class Writer {
@@ -39,7 +83,9 @@ class Writer {
   Imported write(WallTime now) {
     for (const LeftOut& one : drafts_.left_out) leave_out_connection(one);
     for (const TargetDraft& target : drafts_.targets) take_target(target);
-    for (const FstabLine& line : survey_.fstab) take_line(line);
+    for (const FstabLine& line : survey_.fstab) take_line(line, {});
+    for (const MountUnit& unit : survey_.mount_units) take_line(unit.mount, unit.units);
+    for (const FstabLine& line : survey_.fstab) take_bind(line);
     for (const FabricDevice& device : survey_.devices) take_mounts_of(device);
     for (const Found& found : drafts_.found) take_unmounted(found);
     for (const ConnectUnit& unit : survey_.units) take_unit(unit);
@@ -74,6 +120,7 @@ class Writer {
       section = before + commented(entry, item.reason);
     } else {
       ++count;
+      if (&section == &volumes_yaml_) volumes_[item.where] = entry.name;
       for (const std::string& detail : entry.details) take_detail(detail, section);
     }
     imported_.items.push_back(std::move(item));
@@ -90,19 +137,26 @@ class Writer {
     return name_for(std::filesystem::path(mount).filename().native(), names_);
   }
 
-  bool is_mounted(const std::string& mount) const {
-    return std::ranges::any_of(survey_.mounts, [&](const auto& one) { return one.target == mount; });
+  // What programs reach at that mount point; null: nothing is mounted there.
+  const mounts::Mount* mounted_at(const std::string& mount) const {
+    const mounts::Mount* found = mounts::mounted_at(survey_.mounts, mount);
+    return found == nullptr || found->type == "autofs" ? nullptr : found;
   }
 
-  void take_line(const FstabLine& line) {
-    const std::string origin = "line " + std::to_string(line.number) + " of /etc/fstab";
+  // `units`: the line is a mount unit's; empty: it is one of fstab.
+  void take_line(const FstabLine& line, const std::vector<UnitFile>& units) {
+    const std::string origin = units.empty() ? "line " + std::to_string(line.number) + " of /etc/fstab"
+                                             : printable(units.front().file);
     const MountByHand mount{line.mount, line.type, line.options, origin};
-    const bool is_automount = mounts::has_option(line.options, "x-systemd.automount");
+    const bool is_automount = mounts::has_option(line.options, "x-systemd.automount") || units.size() > 1;
     Item item{.where = printable(line.mount),
               .origin = origin,
               .fstab_line = line.number,
-              .automount = is_automount ? automount_unit(line.mount) : ""};
+              .automount = is_automount ? automount_unit(line.mount) : "",
+              .units = units};
     if (line.is_nfs()) {
+      const mounts::Mount* now = mounted_at(line.mount);
+      if (now != nullptr && !now->type.starts_with("nfs")) item.reason = covered(*now);
       const std::string name = name_of(line.mount);
       item.what = "volume " + name;
       take(nfs_volume_entry(name, line.source, mount), std::move(item), volumes_yaml_, imported_.volumes);
@@ -116,8 +170,21 @@ class Writer {
     }
   }
 
-  static std::string shown_line(const FstabLine& line) {
-    return printable(line.source + " " + line.mount + " " + line.type + " " + line.options);
+  // Bound before spark-staged mounts the volume, it would be the empty folder.
+  void take_bind(const FstabLine& line) {
+    if (!mounts::has_option(line.options, "bind") && !mounts::has_option(line.options, "rbind")) return;
+    for (const auto& [mount, name] : volumes_) {
+      if (line.source != mount && !line.source.starts_with(mount + "/")) continue;
+      const std::string origin = "line " + std::to_string(line.number) + " of /etc/fstab";
+      Item item{
+          .what = "a line", .where = printable(line.mount), .origin = origin, .fstab_line = line.number};
+      item.reason = origin + ": " + printable(line.source) + " is a folder of volume " + name +
+                    ", which is mounted later than fstab: make " + printable(line.mount) +
+                    " a symbolic link to it";
+      seen_mounts_.insert(line.mount);
+      take({.name = "", .origin = origin, .yaml = "  " + shown_line(line) + "\n", .details = {}},
+           std::move(item), volumes_yaml_, imported_.volumes);
+    }
   }
 
   // Why a line of a block device has no volume although it may concern a target; empty: it concerns none.
@@ -139,7 +206,11 @@ class Writer {
       item.reason = "the connection to its target is not taken over, for the reason given there";
     item.what = "volume " + name;
     item.subsystem = device.subsystem;
-    if (is_mounted(mount.mount)) item.mounted = mount.mount;
+    if (const mounts::Mount* now = mounted_at(mount.mount)) {
+      const bool is_own = find_device(root_, survey_.devices, now->source) == &device && now->root == "/";
+      item.mounted = is_own ? mount.mount : "";
+      if (!is_own && item.reason.empty()) item.reason = covered(*now);
+    }
     seen_mounts_.insert(mount.mount);
     take(nvme_volume_entry(name, target_name, device, mount), std::move(item), volumes_yaml_,
          imported_.volumes);
@@ -150,8 +221,9 @@ class Writer {
       const std::string& target = mount.target.native();
       if (mount.source != "/dev/" + device.device || seen_mounts_.contains(target)) continue;
       const std::string origin = "the running mount of " + mount.source;
+      Item item{.where = printable(target), .origin = origin, .reason = reason_to_leave(mount)};
       take_volume(device, {target, mount.type, mounts::is_read_only(mount) ? "ro" : "rw", origin},
-                  {.where = printable(target), .origin = origin});
+                  std::move(item));
     }
   }
 
@@ -175,8 +247,7 @@ class Writer {
   void take_unit(const ConnectUnit& unit) {
     Item item{.what = "unit " + printable(unit.name),
               .origin = printable(unit.file),
-              .unit = unit.name,
-              .unit_file = unit.file};
+              .units = {{unit.name, unit.file, unit.is_link}}};
     std::set<std::string> connected;
     for (const ManualConnection& connection : unit.connections) connected.insert(connection.subsystem);
     if (unit.connects_all) {
@@ -200,22 +271,14 @@ class Writer {
     return "version: 1\n" + section("targets", targets_yaml_) + section("volumes", volumes_yaml_);
   }
 
-  // A section of comments alone would be no map.
-  static std::string section(const std::string& name, const std::string& yaml) {
-    return name + (has_entry(yaml) ? ":\n" : ": {}\n") + yaml;
-  }
-
-  static bool has_entry(const std::string& yaml) {
-    return std::ranges::any_of(split(yaml, '\n'), [](const auto& line) {
-      return !trim(line).empty() && !trim(line).starts_with('#');
-    });
-  }
-
   std::string head(WallTime now) const {
     std::string text = "# Made by `spark-stage import` at " + rfc3339(now) +
                        "\n# from /etc/fstab, units that connect, /etc/nvme/config.json,\n"
                        "# /etc/nvme/discovery.conf and the current connections and mounts.\n"
                        "# Check it; every key: spark-stage.yaml(5).\n";
+    if (const std::string host = running_host(survey_); survey_.host_nqn.empty() && !host.empty())
+      text += "# /etc/nvme/hostnqn is missing, and spark-staged makes one. The current connections use\n# " +
+              host + ":\n# write it there first if the target allows hosts by name.\n";
     for (const std::string& sentence : survey_.unread) text += "# Not read: " + printable(sentence) + "\n";
     for (const Item& item : imported_.items) {
       const bool has_entry =
@@ -231,6 +294,7 @@ class Writer {
   const TargetDrafts drafts_;
   Imported imported_;
   std::set<std::string> names_, taken_targets_, seen_mounts_;
+  std::map<std::string, std::string> volumes_;  // their names by mount point
   std::string targets_yaml_, volumes_yaml_;
 };
 

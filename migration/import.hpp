@@ -22,7 +22,7 @@ struct Item {
   int fstab_line = 0;
   std::string mounted = {},
               automount = {};  // the path of a file system that is mounted now; a unit of systemd
-  std::string unit = {}, unit_file = {};
+  std::vector<UnitFile> units = {};
   bool is_taken() const { return reason.empty(); }
 };
 

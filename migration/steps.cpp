@@ -35,6 +35,24 @@ std::vector<std::string> of_taken(const std::vector<Item>& items, Of&& of) {
   return all;
 }
 
+std::vector<UnitFile> units_of_taken(const std::vector<Item>& items) {
+  std::vector<UnitFile> all;
+  for (const Item& item : items) {
+    if (item.is_taken()) all.insert(all.end(), item.units.begin(), item.units.end());
+  }
+  return all;
+}
+
+std::string unit_steps(const UnitFile& unit) {
+  // The copy of a link is a link too, and disabling such a unit may have removed it.
+  const std::string away =
+      unit.is_link ? "rm -f " + quoted(unit.file)
+                   : "mv " + quoted(unit.file) + " " + quoted("/" + std::string(kKept) + unit.file);
+  const bool connects = unit.name.ends_with(".service");
+  return step("systemctl disable " + quoted(unit.name) + " && " + away) +
+         (connects ? "#     (do not stop it: stopping disconnects)\n" : "");
+}
+
 }  // namespace
 
 // As systemd-escape(1) --path does it.
@@ -60,27 +78,21 @@ std::string steps_text(const std::vector<Item>& items) {
       items, [](const Item& item) { return item.fstab_line == 0 ? "" : std::to_string(item.fstab_line); });
   std::vector<std::string> changed;
   if (!lines.empty()) changed.emplace_back("/etc/fstab");
-  for (const std::string& file : of_taken(items, [](const Item& item) { return item.unit_file; }))
-    changed.push_back(quoted(file));
+  for (const UnitFile& unit : units_of_taken(items)) changed.push_back(quoted(unit.file));
   std::string text =
       "# To move, with the jobs that use these volumes stopped:\n" + step("spark-stage config check");
   if (!changed.empty()) {
     const std::string kept = "/" + std::string(kKept);
     // Not over the copies of an earlier move.
-    text += step("mkdir -p " + kept.substr(0, kept.rfind('/')) + " && mkdir " + kept + " && cp --parents " +
-                 join(changed, " ") + " " + kept);
+    text += step("mkdir -p " + kept.substr(0, kept.rfind('/')) + " && mkdir " + kept +
+                 " && cp -pP --parents " + join(changed, " ") + " " + kept);
   }
   for (const std::string& mount : of_taken(items, [](const Item& item) { return item.mounted; }))
     text += step("umount " + quoted(mount));
   for (const std::string& unit : of_taken(items, [](const Item& item) { return item.automount; }))
     text += step("systemctl stop " + quoted(unit));
   if (!lines.empty()) text += step("sed -i '" + join(lines, "s/^/#/; ") + "s/^/#/' /etc/fstab");
-  for (const Item& item : items) {
-    if (!item.is_taken() || item.unit.empty()) continue;
-    text += step("systemctl disable " + quoted(item.unit) + " && mv " + quoted(item.unit_file) + " " +
-                 quoted("/" + std::string(kKept) + item.unit_file)) +
-            "#     (do not stop it: stopping disconnects)\n";
-  }
+  for (const UnitFile& unit : units_of_taken(items)) text += unit_steps(unit);
   text += step("systemctl daemon-reload && systemctl enable --now spark-staged") + step("spark-stage status");
   return text + (changed.empty() ? "" : "# To go back: `sudo spark-stage import --undo`\n");
 }

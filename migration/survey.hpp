@@ -10,11 +10,13 @@
 #include "migration/connect_units.hpp"
 #include "migration/fabric_devices.hpp"
 #include "migration/fstab.hpp"
+#include "migration/mount_units.hpp"
 
 namespace spark::host {
 
 struct Survey {
   std::vector<FstabLine> fstab;
+  std::vector<MountUnit> mount_units;
   std::vector<ConnectUnit> units;
   std::vector<ManualConnection> discovery_conf, config_json;
   std::vector<FabricDevice> devices;

@@ -131,6 +131,24 @@ struct Paths {
     if (std::find(portals.begin(), portals.end(), portal) == portals.end()) portals.push_back(portal);
   }
 
+  // The interface of one path is no setting for all of them.
+  void settle_interface(TargetDraft& draft) const {
+    for (const bool is_running : {false, true}) {
+      std::set<std::string> interfaces;
+      for (const Found& one : found) {
+        if (one.is_running == is_running) interfaces.insert(one.connection.interface);
+      }
+      if (interfaces.size() < 2) continue;
+      draft.settings.interface.clear();
+      interfaces.erase("");
+      draft.remarks.push_back(
+          "its paths use several interfaces (" +
+          join(std::vector<std::string>(interfaces.begin(), interfaces.end()), ", ") +
+          "), and the routes decide now: `ip route get ADDRESS` shows which one an address takes");
+      return;
+    }
+  }
+
   // A host name that a file gives and the address of the running connection are one portal.
   std::vector<nvmetcp::Portal> portals(std::vector<std::string>& remarks) const {
     std::vector<nvmetcp::Portal> all = written;
@@ -152,9 +170,12 @@ struct Paths {
   }
 };
 
+// Keys of files are compared; those of running connections are not read.
 bool is_protected_alike(const ManualConnection& one, const ManualConnection& other) {
   return std::all_of(kProtection.begin(), kProtection.end(), [&](const char* name) {
-    return one.settings.contains(name) == other.settings.contains(name);
+    const std::string key = setting(one, name), other_key = setting(other, name);
+    const bool is_same = key.empty() || other_key.empty() || key == other_key;
+    return one.settings.contains(name) == other.settings.contains(name) && is_same;
   });
 }
 
@@ -205,6 +226,7 @@ TargetDrafts draft_targets(const SystemRoot& root, const Survey& survey) {
   for (Draft& draft : all) {
     if (refused.contains(draft.subsystem)) continue;
     draft.target.portals = draft.paths.portals(draft.target.remarks);
+    draft.paths.settle_interface(draft.target);
     if (draft.target.portals.empty()) {
       drafts.left_out.push_back({draft.paths.found.front(), draft.target.remarks.front()});
       continue;

@@ -15,12 +15,16 @@ namespace fs = std::filesystem;
 
 constexpr std::size_t kLongestFile = 1 << 20;
 
+bool is_unit(const fs::path& file) {
+  const std::string ending = file.extension();
+  return ending == ".service" || ending == ".mount" || ending == ".automount";
+}
+
 // The steps copy nothing else.
 bool is_of_import(const fs::path& file) {
   const fs::path folder = file.parent_path();
   return file == "etc/fstab" ||
-         (file.extension() == ".service" &&
-          (folder == "etc/systemd/system" || folder == "usr/local/lib/systemd/system"));
+         (is_unit(file) && (folder == "etc/systemd/system" || folder == "usr/local/lib/systemd/system"));
 }
 
 Result<std::vector<fs::path>> copies_in(const fs::path& kept) {
@@ -29,7 +33,8 @@ Result<std::vector<fs::path>> copies_in(const fs::path& kept) {
   fs::recursive_directory_iterator entry(kept, error);
   for (; !error && entry != fs::recursive_directory_iterator(); entry.increment(error)) {
     const fs::path file = entry->path().lexically_relative(kept);
-    if (entry->is_regular_file(error) && is_of_import(file)) copies.push_back(file);
+    const bool is_file = entry->is_symlink(error) || entry->is_regular_file(error);
+    if (is_file && is_of_import(file)) copies.push_back(file);
   }
   if (error && error != std::errc::no_such_file_or_directory)
     return fail_errno(error.value(), "reading the copies in " + kept.native());
@@ -40,26 +45,40 @@ Result<std::vector<fs::path>> copies_in(const fs::path& kept) {
   return copies;
 }
 
+Result<> write_link(const fs::path& target, const fs::path& file) {
+  std::error_code error;
+  const fs::path fresh = file.native() + ".undo";
+  fs::remove(fresh, error);
+  fs::create_symlink(target, fresh, error);
+  if (!error) fs::rename(fresh, file, error);
+  if (error) return fail_errno(error.value(), "writing the link " + file.native());
+  return flush_folder(file.parent_path());
+}
+
 Result<> restore(const fs::path& copy, const fs::path& file, const std::string& shown, Undone& undone) {
-  const auto text = read_file(copy, kLongestFile);
+  std::error_code error;
+  const bool is_link = fs::is_symlink(copy, error);
+  const auto text = is_link ? Result<std::string>("") : read_file(copy, kLongestFile);
   if (!text) return fail(text.error());
   struct stat info {};
-  // A copy has lost what the umask took.
-  if (::stat(file.c_str(), &info) != 0 && ::stat(copy.c_str(), &info) != 0)
+  // A copy may have lost what the umask took.
+  if (::stat(file.c_str(), &info) != 0 && ::lstat(copy.c_str(), &info) != 0)
     return fail_errno(errno, "looking at " + copy.native());
   const auto current = read_file(file, kLongestFile);
   if (!current && current.error().kind != Errc::NotFound) return fail(current.error());
-  if (current && *current != *text) {
+  const bool stays = is_link ? fs::is_symlink(file, error) : current && *current == *text;
+  if (current && !stays) {
     if (auto aside = write_file_atomically(file.native() + ".before-undo", *current, info.st_mode & 0777);
         !aside)
       return aside;
     undone.set_aside.push_back(shown);
   }
-  std::error_code error;
   fs::create_directories(file.parent_path(), error);
-  if (auto written = write_file_atomically(file, *text, info.st_mode & 0777); !written) return written;
+  auto written = is_link ? write_link(fs::read_symlink(copy, error), file)
+                         : write_file_atomically(file, *text, info.st_mode & 0777);
+  if (!written) return written;
   undone.files.push_back(shown);
-  if (file.extension() == ".service") undone.units.push_back(file.filename());
+  if (is_unit(file)) undone.units.push_back(file.filename());
   return {};
 }
 

@@ -28,20 +28,22 @@ std::string setting_yaml(const std::string& name, const std::string& value) {
 }
 
 // Protection is kept: a volume without its keys in these files is refused, not connected without them.
-std::string protection_yaml(const std::map<std::string, std::string>& settings) {
+// Another target may have other keys, so each names files of its own.
+std::string protection_yaml(const std::string& target, const std::map<std::string, std::string>& settings) {
+  const std::string folder = "/etc/spark-stage/keys/";
+  const std::string own = target.starts_with("target-") ? target.substr(std::string("target").size()) : "";
   const bool host = settings.contains("dhchap-secret"), controller = settings.contains("dhchap-ctrl-secret");
   std::string yaml;
   if (host || controller)
     yaml += "    # It authenticates with a key, which belongs in a file that only root can read.\n";
   if (host && controller) {
-    yaml +=
-        "    auth: {host_key_file: /etc/spark-stage/keys/host, "
-        "controller_key_file: /etc/spark-stage/keys/ctrl}\n";
+    yaml += "    auth: {host_key_file: " + folder + "host" + own + ", controller_key_file: " + folder +
+            "ctrl" + own + "}\n";
   } else if (host || controller) {
-    yaml += "    auth: {host_key_file: /etc/spark-stage/keys/host}\n";
+    yaml += "    auth: {host_key_file: " + folder + "host" + own + "}\n";
   }
   if (settings.contains("tls") || settings.contains("concat")) {
-    yaml += "    tls: {psk_file: /etc/spark-stage/keys/psk}   # it was encrypted\n";
+    yaml += "    tls: {psk_file: " + folder + "psk" + own + "}   # it was encrypted\n";
   }
   return yaml;
 }
@@ -119,7 +121,7 @@ Entry target_entry(const TargetDraft& target) {
     for (const nvmetcp::Portal& portal : target.portals) all.push_back(yaml_word(to_string(portal)));
     yaml += "    portals: [" + join(all, ", ") + "]\n";
   }
-  Entry entry{target.name, target.origin, yaml + protection_yaml(target.settings.settings),
+  Entry entry{target.name, target.origin, yaml + protection_yaml(target.name, target.settings.settings),
               details_of(target.settings)};
   for (const std::string& remark : target.remarks)
     entry.details.push_back("    # left out: " + printable(remark) + "\n");

@@ -117,6 +117,7 @@ class Walk {
       if (auto stepped = name == ".." ? climb() : step(name); !stepped) return stepped.take_error();
     }
     at_.path = shown();
+    if (auto readable = check_readable(); !readable) return readable.take_error();
     return std::move(at_);
   }
 
@@ -176,6 +177,18 @@ class Walk {
       if (!next) break;
     }
     return next;
+  }
+
+  // What is there is read with this process's rights: a folder's names and modes say something too.
+  Result<> check_readable() const {
+    if (!S_ISDIR(at_.info.st_mode) && !S_ISREG(at_.info.st_mode)) return {};
+    for (const User& user : users_) {
+      const RightsOf rights(user);
+      constexpr int kAsItIs = AT_EMPTY_PATH | AT_EACCESS;
+      if (!rights.has_them() || ::syscall(SYS_faccessat2, at_.fd.get(), "", R_OK, kAsItIs) != 0)
+        return refuse(EACCES);
+    }
+    return {};
   }
 
   Result<> step(const std::string& name) {

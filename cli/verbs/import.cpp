@@ -17,7 +17,7 @@ struct ImportOptions {
 
 std::string at_next_boot(const host::Item& item) {
   if (!item.is_taken()) return "as before";
-  if (!item.unit.empty()) return "not started";
+  if (item.what.starts_with("unit ")) return "not started";
   return item.what.starts_with("target ") ? "connected by spark-staged" : "mounted by spark-staged";
 }
 

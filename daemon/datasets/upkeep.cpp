@@ -136,7 +136,7 @@ asio::awaitable<void> Upkeep::run_scrub(std::shared_ptr<Job> job, std::vector<st
 asio::awaitable<void> Upkeep::keep_scrubbing() {
   Timer timer(context_.executor);
   const auto unsuccessful = [this] { return activity_.totals.failed + activity_.totals.cancelled; };
-  for (recovered_ = unsuccessful();;) {
+  for (;;) {
     timer.expires_after(context_.timings.upkeep);
     if (!co_await timer.wait()) co_return;
     // One that was published and could not be entered in the catalog, as with a full state folder, takes

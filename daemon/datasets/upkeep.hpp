@@ -46,7 +46,8 @@ class Upkeep {
   Activity& activity_;
   Catalog& catalog_;
   Leases& leases_;
-  std::uint64_t recovered_ = 0;  // unsuccessful stagings after which the cache was recovered
+  // Unsuccessful stagings after which the cache was recovered. One may fail while it is opened.
+  std::uint64_t recovered_ = 0;
   bool is_recovering_ = false;
   std::map<std::string, SteadyTime> scrub_tried_;  // when its last scrub could not be done
 };

@@ -72,7 +72,11 @@ asio::awaitable<Outcome> Transfer::run() {
       continue;
     }
     auto sent = co_await attempt(std::move(*place));
-    if (sent && !is_cancelled_ && !lacks_shards(*sent)) co_await prune(*sent);
+    if (sent && !is_cancelled_ && !lacks_shards(*sent)) {
+      is_published_ = true;
+      show(progress_);
+      co_await prune(*sent);
+    }
     if (sent || is_cancelled_) co_return sent;
     const bool is_away = attempt_->saw_outage || !context_.find_volume(request_.volume);
     if (attempt_->is_final || !may_pass(sent.error()) || (!is_away && sent.error().kind == Errc::NotFound))
@@ -131,72 +135,6 @@ asio::awaitable<Outcome> Transfer::attempt(VolumePlace place) {
   co_return sent;
 }
 
-// After the copy is published, and in a worker of its own: leases and stagings may begin while a copy is
-// sent, which may take hours. Its failure does not fail the copy. A reload ends it and begins it anew.
-asio::awaitable<void> Transfer::prune(json::object& sent) {
-  Result<json::object> pruned = json::object();
-  do {
-    keep_ = keep_of(request_, context_.config());
-    if (keep_.count == 0) co_return;
-    attempt_->cancellation = {};
-    pruned = co_await delete_older(keep_);
-  } while (!is_cancelled_ && keep_ != keep_of(request_, context_.config()));
-  json::array warnings, removed;
-  if (const json::array* known = get_array(sent, "warnings"); known != nullptr) warnings = *known;
-  const json::object* failed = pruned ? get_object(*pruned, "failed") : nullptr;
-  if (!pruned || failed != nullptr) {
-    const Error error = pruned ? error_from_json(*failed) : pruned.error();
-    const std::string what = "older copies were not all deleted: " + error.message();
-    warnings.emplace_back(printable(what));
-    sent["not_deleted"] = printable(what);
-    log::warning("stage-out to " + printable(request_.destination()) + ": " + what);
-  }
-  if (const json::array* names = pruned ? get_array(*pruned, "removed") : nullptr; names != nullptr) {
-    removed = *names;
-    const json::object* because = get_object(*pruned, "because");
-    for (const std::string& name : because ? get_strings(*pruned, "removed") : std::vector<std::string>()) {
-      log::info("deleted " + name + " beside " + printable(request_.destination()) + ": " +
-                get_string(*because, name).value_or(""));
-    }
-  }
-  for (const std::string& name : pruned ? get_strings(*pruned, "not_whole") : std::vector<std::string>()) {
-    const std::string folder = request_.volume + ":" + request_.folder();
-    warnings.emplace_back(name + " in " + folder + " lacks files, so an older copy stays for it; " +
-                          "`spark-stage verify` names them");
-    log::warning(std::string(warnings.back().as_string()));
-  }
-  sent["warnings"] = std::move(warnings);
-  sent["removed"] = std::move(removed);
-}
-
-asio::awaitable<Result<json::object>> Transfer::delete_older(Keep keep) {
-  const std::string folder = std::filesystem::path(request_.path).parent_path();
-  auto in_use = context_.in_use(request_.volume, folder);
-  for (unsigned tries = 1; !in_use && tries < context_.timings.tries; ++tries) {
-    co_await wait(context_.timings.retry);
-    in_use = context_.in_use(request_.volume, folder);
-  }
-  if (!in_use) co_return fail(in_use.error());
-  const auto place = context_.find_volume(request_.volume);
-  if (!place) co_return fail(place.error());
-  workers::Call call;
-  call.verb = "prune-output";
-  call.subject = "volume " + printable(request_.volume);
-  call.deadline = context_.timings.prune;
-  call.request = {{"path", request_.path}, {"uid", request_.asker.uid},
-                  {"keep", keep.count},    {"keep_every", keep.every},
-                  {"rule", request_.rule}, {"spared", json::value_from(*in_use)}};
-  place->add_to(call.request);
-  call.on_start = [this](pid_t pid) {
-    if (!context_.must_yield()) return;
-    if (const auto set = workers::set_priority(pid, workers::Priority::Idle); !set)
-      log::survived(set.error());
-  };
-  const workers::Cancellation cancellation = attempt_->cancellation;
-  auto pruned = co_await context_.runner.run(std::move(call), cancellation);
-  co_return pruned;
-}
-
 // Needed because a worker that hangs in the kernel reports nothing.
 asio::awaitable<void> Transfer::watch(std::shared_ptr<Attempt> attempt) {
   const auto self = shared_from_this();
@@ -249,6 +187,10 @@ void Transfer::set_priority(Attempt& attempt) {
 }
 
 void Transfer::note_progress(Attempt& attempt, const json::object& progress) {
+  if (const auto what = get_string(progress, "deletes")) {  // at once: the worker's end may never be told
+    return log::info("deleting " + *what + " beside " + printable(request_.destination()) + ": " +
+                     get_string(progress, "because").value_or(""));
+  }
   const std::int64_t bytes = get_int(progress, "bytes_done").value_or(0);
   const bool copies = get_string(progress, "phase") == "copying";
   if (bytes != attempt.last_bytes || !copies) {
@@ -278,6 +220,7 @@ void Transfer::show_stalled(const std::string& reason) {
 void Transfer::show(json::object progress) {
   progress["dataset"] = printable(request_.destination());
   if (shard_sent_ns_ > 0) progress["shard_sent"] = true;
+  if (is_published_) progress["published"] = true;
   progress_ = std::move(progress);
   job_->set_progress(progress_);
 }
@@ -285,11 +228,6 @@ void Transfer::show(json::object progress) {
 asio::awaitable<void> Transfer::wait_for_shards(const json::object& answer) {
   show_stalled(missing_shards(answer, request_.nodes));
   co_await wait(context_.timings.shards);
-}
-
-void Transfer::config_changed() {
-  if (attempt_ && attempt_->is_over && keep_ != keep_of(request_, context_.config()))
-    attempt_->cancellation.cancel();
 }
 
 asio::awaitable<void> Transfer::wait(Duration time) {

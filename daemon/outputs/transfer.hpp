@@ -81,7 +81,7 @@ class Transfer : public std::enable_shared_from_this<Transfer> {
   Timer pause_;
   std::optional<Result<>> durable_;  // none until it is known
   Event durable_noted_;
-  bool is_cancelled_ = false;
+  bool is_cancelled_ = false, is_published_ = false;
   Keep keep_;  // while older copies are deleted
   // When its shard was on the volume, by the volume's clock; 0 means not yet, or not known since a restart.
   std::int64_t shard_sent_ns_ = 0;

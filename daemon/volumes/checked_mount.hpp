@@ -37,6 +37,10 @@ struct CheckedMount : MountedFacts {
   bool is_held_recorded = false;
   std::string mmp_node;  // this host's name in multi-mount protection at the first probe
 
+  // Adopted below another mount, where the kernel does not say which file system it has mounted: checked
+  // again once programs reach it.
+  bool is_hidden = false;
+
   bool is_broken = false;     // found shut down, or to be shut down
   bool is_stopped = false;    // shut down by this daemon: its unmount writes no data
   bool is_exchanged = false;  // another file system was found on its device

@@ -61,9 +61,22 @@ Standing look_at_place(const Seams& seams, const config::Volume& volume) {
     if (!is_own(its)) continue;
     standing.own = OwnMount(*mount);
     if (!is_reached) standing = {Place::Covered, over != nullptr ? *over : *stack.front(), standing.own};
+    standing.is_own_closed =
+        mounts::has_option(mount->options, "ro") && mounts::has_option(mount->super_options, "ro");
     break;
   }
   return standing;
+}
+
+std::optional<OwnMount> writer_elsewhere(const Seams& seams, const config::Volume& volume) {
+  const auto block = seams.snapshot.find_namespace(volume.nvme->subsystem, volume.nvme->nsid);
+  const auto& table = seams.mounts.mount_table();
+  if (!block || !table) return std::nullopt;
+  const auto found = std::ranges::find_if(*table, [&](const mounts::Mount& one) {
+    return one.device_number == block->device_number && one.target != volume.mount &&
+           !mounts::is_read_only(one);
+  });
+  return found == table->end() ? std::nullopt : std::optional(OwnMount(*found));
 }
 
 Error covered(const config::Volume& volume, const Standing& standing) {

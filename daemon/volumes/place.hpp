@@ -20,9 +20,14 @@ struct Standing {
   Place place = Place::Unknown;
   std::optional<mounts::Mount> top;  // the mount that programs reach; none: Empty or Unknown
   std::optional<OwnMount> own;       // the volume's mount, also if it is covered
+  bool is_own_closed = false;        // it is mounted read-only, and so is its file system
 };
 
 Standing look_at_place(const Seams& seams, const config::Volume& volume);
+
+// A mount of the volume's device for writing at any other place, which another program made: the kernel
+// writes through it like through the volume's own.
+std::optional<OwnMount> writer_elsewhere(const Seams& seams, const config::Volume& volume);
 
 // For a Former one: the controller of the device, whose address the target has left.
 std::optional<nvmetcp::Controller> former_path(const Seams& seams, const config::Volume& volume,

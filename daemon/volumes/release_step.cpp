@@ -48,6 +48,17 @@ Error mounted_before(const Seams& seams, const config::Volume& volume, const std
       where.empty() ? "end that first" : "unmount it there first: umount " + where};
 }
 
+Result<> check_not_elsewhere(const Seams& seams, const config::Volume& volume) {
+  const auto block = seams.snapshot.find_namespace(volume.nvme->subsystem, volume.nvme->nsid);
+  if (!block || look_at_place(seams, volume).own) return {};
+  const std::string where = where_mounted(seams, block->device_number).value_or("");
+  if (where.empty()) return {};
+  return fail(Errc::Refused,
+              "/dev/" + block->device + " is mounted at " + where + ", and the volume's place is " +
+                  printable(volume.mount.native()),
+              "unmount it there first: umount " + where);
+}
+
 std::string hint_of_force(const config::Volume& volume) {
   if (volume.nvme) {
     return "if its target is gone for good, `sudo nvme disconnect -n " + printable(volume.nvme->subsystem) +

@@ -51,6 +51,10 @@ asio::awaitable<GivenBack> give_back_reservation(const Seams& seams, const confi
 // another host has written since.
 Error mounted_before(const Seams& seams, const config::Volume& volume, const std::string& device);
 
+// Refused: the volume's device is mounted, and only at another place, such as that of an earlier
+// configuration.
+Result<> check_not_elsewhere(const Seams& seams, const config::Volume& volume);
+
 // Whether other writers are to be kept out; and whether by a reservation, if its namespace supports it.
 bool wants_fence(const config::Volume& volume);
 bool wants_reservation(const config::Volume& volume);

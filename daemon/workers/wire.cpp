@@ -12,28 +12,6 @@ Number number(const json::object& object, std::string_view key) {
   return static_cast<Number>(get_int(object, key).value_or(0));
 }
 
-json::object to_json(const staging::SchedulerJob& job) {
-  json::array processes;
-  for (const staging::ProcessId& process : job.processes)
-    processes.push_back(json::object{{"pid", process.pid}, {"pid_start_time", process.start_time}});
-  return {{"system", job.system},
-          {"id", job.id},
-          {"user", job.user},
-          {"processes", std::move(processes)},
-          {"boot", job.boot}};
-}
-
-staging::SchedulerJob job_from_json(const json::object& object) {
-  staging::SchedulerJob job{
-      text(object, "system"), text(object, "id"), text(object, "user"), {}, text(object, "boot")};
-  const json::array* processes = get_array(object, "processes");
-  for (std::size_t i = 0; processes != nullptr && i < processes->size(); ++i) {
-    const json::object& one = (*processes)[i].as_object();
-    job.processes.push_back({number<pid_t>(one, "pid"), number<std::uint64_t>(one, "pid_start_time")});
-  }
-  return job;
-}
-
 json::object portal_to_json(const nvmetcp::Portal& portal) {
   return {{"address", portal.address}, {"port", portal.port}};
 }
@@ -121,39 +99,6 @@ json::object to_json(const staging::CopyProgress& progress) {
                                                   {"peers", progress.bytes_from_peers}}}};
   if (!progress.reason.empty()) object["reason"] = progress.reason;
   return object;
-}
-
-json::object to_json(const staging::Lease& lease) {
-  const auto since_1970 = [](WallTime time) {
-    return std::chrono::duration_cast<std::chrono::seconds>(time.time_since_epoch()).count();
-  };
-  return {{"id", lease.id},
-          {"dataset", lease.dataset},
-          {"generation", lease.generation},
-          {"holder", lease.holder},
-          {"pid", lease.process.pid},
-          {"pid_start_time", lease.process.start_time},
-          {"cgroup", lease.cgroup.path.native()},
-          {"cgroup_id", lease.cgroup.id},
-          {"job", to_json(lease.job)},
-          {"soft", lease.is_soft},
-          {"expires", lease.expires ? since_1970(*lease.expires) : 0}};
-}
-
-staging::Lease lease_from_json(const json::object& object) {
-  staging::Lease lease;
-  lease.id = text(object, "id");
-  lease.dataset = text(object, "dataset");
-  lease.generation = number<std::uint64_t>(object, "generation");
-  lease.holder = text(object, "holder");
-  lease.process = {number<pid_t>(object, "pid"), number<std::uint64_t>(object, "pid_start_time")};
-  lease.cgroup = {text(object, "cgroup"), number<std::uint64_t>(object, "cgroup_id")};
-  lease.is_soft = get_bool(object, "soft").value_or(false);
-  if (const json::object* job = get_object(object, "job")) lease.job = job_from_json(*job);
-  if (const auto expires = number<std::int64_t>(object, "expires"); expires > 0) {
-    lease.expires = WallTime(std::chrono::seconds(expires));
-  }
-  return lease;
 }
 
 }  // namespace spark::workers

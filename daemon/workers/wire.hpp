@@ -28,8 +28,4 @@ json::object to_json(const config::FleetSettings& fleet);
 
 json::object to_json(const staging::CopyProgress& progress);
 
-// Times as seconds since 1970, 0 means none.
-json::object to_json(const staging::Lease& lease);
-staging::Lease lease_from_json(const json::object& object);
-
 }  // namespace spark::workers

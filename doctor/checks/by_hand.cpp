@@ -97,6 +97,21 @@ void check_line(const Host& host, const host::Survey& survey, const host::FstabL
   if (!faults.empty()) report.wrong("fstab", what, join(faults, "; "), comment_out(line));
 }
 
+// Its mount unit and the daemon would both mount it.
+void check_mount_unit(const Host& host, const host::MountUnit& mount, Report& report) {
+  const config::Volume* volume = volume_at(host.settings(), mount.mount.mount);
+  if (volume == nullptr) return;
+  std::vector<std::string> names, files;
+  for (const host::UnitFile& unit : mount.units) {
+    names.push_back(printable(unit.name));
+    files.push_back(printable(unit.file));
+  }
+  report.wrong("unit", names.front() + " mounts at the mount point of volume " + printable(volume->name),
+               "the first of the two decides which file system is mounted there, and how",
+               "sudo systemctl disable '" + join(names, "' '") + "' && sudo mv '" + join(files, "' '") +
+                   "' /root/ && sudo systemctl daemon-reload");
+}
+
 // Ten minutes are the kernel's default; a negative limit is none.
 bool gives_up(const host::ConnectUnit& unit) {
   return unit.connects_all || std::ranges::any_of(unit.connections, [](const auto& connection) {
@@ -156,6 +171,7 @@ void check_manual_setup(const Host& host, Report& report) {
   const host::Survey survey = host::survey(host.root);
   for (const std::string& sentence : survey.unread) report.unknown.push_back(sentence);
   for (const host::FstabLine& line : survey.fstab) check_line(host, survey, line, report);
+  for (const host::MountUnit& mount : survey.mount_units) check_mount_unit(host, mount, report);
   for (const host::ConnectUnit& unit : survey.units) check_unit(unit, report);
   check_mounts(host, survey, report);
   report.fine_since(before, "fstab, units and mounts");

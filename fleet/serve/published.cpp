@@ -79,7 +79,7 @@ void PublishedCopies::look_into_catalog() {
   const auto id = folder.id();
   if (!id || !folder.hold(*id)) return;
   // Kept open: the last program that closes it deletes files beside it.
-  if (!catalog_ || catalog_->is_image()) {
+  if (!catalog_ || !catalog_->is_current()) {
     auto opened = staging::Catalog::open(state_dir_);
     if (!opened) return;
     catalog_ = std::move(*opened);

@@ -29,10 +29,12 @@ Result<> CacheStore::tie() {
   const bool is_first = known->empty();
   if (!is_first && *known != *found) {
     const std::string shown = printable(folder_.path().native());
-    return fail(Errc::Unavailable,
-                "opening the cache " + shown + ": it is not the folder that the catalog knows" +
-                    (found->empty() ? ", it has nothing of a cache" : ""),
-                "mount the cache's drive there; for a new cache on purpose, move catalog.sqlite away first");
+    return fail(
+        Errc::Unavailable,
+        "opening the cache " + shown + ": it is not the folder that the catalog knows" +
+            (found->empty() ? ", it has nothing of a cache" : ""),
+        "mount the cache's drive there; for a new cache on purpose, stop the daemon and move catalog.sqlite "
+        "away first");
   }
   if (auto made = folder_.make(); !made) return made;
   if (found->empty()) found = folder_.make_id();
@@ -114,7 +116,8 @@ Result<> CacheStore::recover_key(const std::string& key, PartialArea& area, Tras
   std::string dataset;
   Result<> deleted;
   const auto note = [&](Result<> done) {
-    if (deleted) deleted = std::move(done);
+    const bool is_kept = !done && done.error().kind == Errc::Refused;  // as it was
+    if (deleted && !is_kept) deleted = std::move(done);
   };
   for (const GenerationRow& row : *rows) {
     std::erase(*found, row.generation);
@@ -257,59 +260,6 @@ Result<> CacheStore::discard_suspect(const std::string& dataset, PartialArea& ar
   }
   auto sound = damage_.check_sound(dataset, Damage::kInProgress);
   return sound || noted ? std::move(sound) : std::move(noted);
-}
-
-Result<> CacheStore::mark_evicted(const std::vector<GenerationRow>& rows) {
-  if (auto marked = catalog_->begin_eviction(rows, now()); !marked) return marked;
-  return after(step_, "marked");
-}
-
-Result<> CacheStore::delete_marked(const std::vector<GenerationRow>& rows) {
-  Result<> all;
-  for (const GenerationRow& row : rows) {
-    auto gone = finish_eviction(row);
-    if (gone) continue;
-    auto noted = catalog_->set_trouble(folder_name(row.dataset), gone.error().message());
-    if (all) all = noted ? std::move(gone) : std::move(noted);
-  }
-  return all;
-}
-
-// Makes an evicted generation invisible to jobs, before it is deleted.
-Result<> CacheStore::put_aside(const GenerationRow& row) {
-  if (auto dropped = folder_.drop_link(row.dataset, row.generation); !dropped) return dropped;
-  if (auto go_on = after(step_, "unlinked"); !go_on) return go_on;
-  if (auto moved = folder_.move_to_trash(row.dataset, row.generation); !moved) return moved;
-  return after(step_, "trashed");
-}
-
-// The row stays until everything is deleted: it describes the remaining data and its size.
-Result<> CacheStore::finish_eviction(const GenerationRow& row) {
-  const std::string key = folder_name(row.dataset);
-  if (auto aside = put_aside(row); !aside) return aside;
-  if (auto deleted = folder_.delete_trashed(key, row.generation); !deleted) {
-    const StopFlag never{false};
-    const auto tree = open_tree(folder_.trashed(key, row.generation));
-    const auto rest = tree ? footprints_of({&*tree, 1}, never) : fail(tree.error());
-    GenerationRow left = row;
-    left.state = GenerationState::Evicting;
-    if (rest) left.allocated = rest->front().bytes;
-    if (auto put = rest ? catalog_->put(left) : Result<>(); !put) return put;
-    return fail_with(std::move(deleted.error()), "deleting the evicted " + printable(row.dataset));
-  }
-  if (auto removed = catalog_->remove(row.dataset, row.generation); !removed) return removed;
-  // What an older one shared with it was counted here.
-  if (const auto left = ready_generations(row.dataset);
-      left && !left->empty() && left->back().generation < row.generation)
-    static_cast<void>(recount(*this, row.dataset));
-  return after(step_, "forgotten");
-}
-
-// For a generation that is proven to be gone.
-Result<> CacheStore::forget(const GenerationRow& row) {
-  if (auto dropped = folder_.drop_link(row.dataset, row.generation); !dropped) return dropped;
-  if (auto moved = folder_.move_to_trash(row.dataset, row.generation); !moved) return moved;
-  return catalog_->remove(row.dataset, row.generation);
 }
 
 }  // namespace spark::staging

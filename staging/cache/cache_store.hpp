@@ -71,7 +71,7 @@ class CacheStore {
   // The caller has the datasets' locks. Refused while one of them is leased; nothing is evicted then.
   Result<> mark_evicted(const std::vector<GenerationRow>& rows);
   // Deletes as much of the marked generations as possible; the first failure is returned, and recorded as a
-  // trouble.
+  // trouble. Refused: a program has opened one meanwhile, which stays as it was.
   Result<> delete_marked(const std::vector<GenerationRow>& rows);
 
  private:
@@ -88,6 +88,7 @@ class CacheStore {
   Result<> enter_unknown(const std::string& key, std::uint64_t generation);
   Result<> forget(const GenerationRow& row);
   Result<> put_aside(const GenerationRow& row);
+  Result<> put_back(GenerationRow row, const std::filesystem::path& aside, const std::filesystem::path& copy);
   Result<> finish_eviction(const GenerationRow& row);
 };
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/text.hpp"
+#include "staging/cache/catalog/spare_leases.hpp"
 #include "staging/copy/need.hpp"
 #include "staging/files/deletion.hpp"
 #include "staging/files/space.hpp"
@@ -59,6 +60,15 @@ void add_lease(Inventory& inventory, const Lease& lease, Prefetched prefetched) 
   needed_by += (needed_by.empty() ? "leased by " : " and ") + printable(lease.holder);
 }
 
+// With those that the catalog could not take.
+Result<std::vector<Lease>> leases_in(CacheStore& store) {
+  auto all = store.catalog().leases();
+  const auto spare = all ? SpareLeases(store.folder().path()).all() : fail(all.error());
+  if (!spare) return spare.take_error();
+  all->insert(all->end(), spare->leases.begin(), spare->leases.end());
+  return all;
+}
+
 }  // namespace
 
 Footprint Share::taken() const {
@@ -72,7 +82,7 @@ Result<Inventory> take_inventory(CacheStore& store, const std::vector<InUse>& in
   if (!rows) return rows.take_error();
   const auto reservations = store.catalog().reservations();
   if (!reservations) return reservations.take_error();
-  const auto leases = store.catalog().leases();
+  const auto leases = leases_in(store);
   if (!leases) return leases.take_error();
   const auto troubles = store.catalog().troubles();
   if (!troubles) return troubles.take_error();

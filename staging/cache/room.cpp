@@ -232,7 +232,8 @@ class SpaceReservation {
         if (!noted) return noted;
         if (!cleared) gone = std::move(cleared);
       }
-      if (!gone) failed_[key] = gone.error().what;
+      // Refused: a program has just opened it, which the next look will see.
+      if (!gone && gone.error().kind != Errc::Refused) failed_[key] = gone.error().what;
       if (!gone) continue;
       names.push_back(printable(share.dataset));
       room_.evicted.push_back({share.dataset, share.published.bytes + share.partial.bytes});

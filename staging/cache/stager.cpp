@@ -9,6 +9,7 @@
 #include "staging/cache/serve.hpp"
 #include "staging/copy/exchange.hpp"
 #include "staging/copy/source_place.hpp"
+#include "staging/copy/transfer/touched.hpp"
 #include "staging/files/source_trouble.hpp"
 #include "staging/files/space.hpp"
 #include "staging/files/tree.hpp"
@@ -122,6 +123,38 @@ Result<Staged> Stager::look_and_stage(const Source& source, Tree& tree, const Co
   if (staged && staged->blocked_by.empty())
     note_state(store_, *staged, state_of(source, options, config_), notes);
   return staged;
+}
+
+Result<> Stager::compare(const Source& source, const Tree& tree, const CopyOptions& options,
+                         const PartialArea& area, const GenerationRow* earlier, Walked& walked,
+                         std::optional<Staged>& same) {
+  const bool can_read = !source.is_away && !source.only_cached && !source.is_doubtful;
+  if (!can_read || earlier == nullptr || walked.entries.empty()) return {};
+  const Destination place = store_.folder().place(source.dataset, earlier->generation);
+  auto compared = compare_touched(tree, walked.entries, place, area, options, monitor_, stop_);
+  if (!compared) return compared.take_error();
+  equal_ = std::move(compared->equal);
+  if (!compared->is_same) return {};
+  if (auto renewed = renew(place, walked.entries); !renewed) return renewed;
+  same = serve_same_entries(store_, source, tree, *earlier, walked, monitor_, stop_);
+  return remove_tree(area.folder(), "compared");
+}
+
+// Also after an eviction: the catalog knows the last copy.
+Result<> Stager::check_place(const Source& source, const Tree& tree, const Walked& walked,
+                             const CopyOptions& options, const std::vector<GenerationRow>& ready) {
+  if (!options.keeps_place || source.is_away) return {};
+  const auto from = store_.catalog().copied_from(source.dataset);
+  if (!from) return from.take_error();
+  // A catalog of an earlier version does not have it.
+  if (!from->had_files && (ready.empty() || ready.front().files == 0)) return {};
+  ManifestHeader then;
+  then.source = from->source;
+  then.file_system = from->file_system;
+  if (source.device) then.file_system.clear();  // compared when the volume was mounted
+  auto checked = check_source_place(tree, walked, then);
+  if (!checked) checked.error().is_away = true;
+  return checked;
 }
 
 // Called with the dataset locked, so that it can't be evicted between becoming ready and being leased.

@@ -83,9 +83,8 @@ void Stager::drop_superseded(Staged& staged, const std::vector<InUse>& in_use) {
     const auto looked = look_before_deleting(store_, {row}, stop_);
     if (!looked || !looked->obstacle.empty()) continue;  // a program reads it: removed later
     auto evicted = store_.mark_evicted({row});
-    if (!evicted && evicted.error().kind == Errc::Refused) continue;  // leased: removed later
     if (evicted) evicted = store_.delete_marked({row});
-    if (evicted) continue;
+    if (evicted || evicted.error().kind == Errc::Refused) continue;  // leased, or opened just now: later
     staged.report.warnings.push_back("an older generation was not removed: " + evicted.error().message());
   }
 }

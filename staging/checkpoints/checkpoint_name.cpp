@@ -56,8 +56,13 @@ std::string_view without_version(std::string_view name) {
   return is_version ? name.substr(0, at - 2) : name;
 }
 
+// The digits of a number in a name.
+struct Digits {
+  std::size_t begin = 0, end = 0;
+};
+
 // The number after this word, whatever separates them: "step=100", "step_100", "step100".
-std::optional<std::uint64_t> number_after(std::string_view name, std::string_view word) {
+std::optional<Digits> number_after(std::string_view name, std::string_view word) {
   for (std::size_t at = name.rfind(word); at != std::string_view::npos;
        at = at == 0 ? std::string_view::npos : name.rfind(word, at - 1)) {
     if (at > 0 && is_letter(name[at - 1])) continue;
@@ -65,22 +70,25 @@ std::optional<std::uint64_t> number_after(std::string_view name, std::string_vie
     while (digits < name.size() && !is_digit(name[digits]) && !is_letter(name[digits])) ++digits;
     std::size_t end = digits;
     while (end < name.size() && is_digit(name[end])) ++end;
-    if (end > digits) return last_number_in(name.substr(0, end));
+    if (end > digits) return Digits{digits, end};
   }
   return std::nullopt;
 }
 
-// 20261127_103000 and 2026-11-27: folders of logs have such names.
-bool has_date(std::string_view name) {
+// Where 20261127_103000 or 2026-11-27 begins, as in the names of folders of logs; npos if it has none.
+std::size_t date_in(std::string_view name) {
   constexpr std::array<std::string_view, 3> kForms = {"dddddddd_dddddd", "dddddddd-dddddd", "dddd-dd-dd"};
-  return std::ranges::any_of(kForms, [&](std::string_view form) {
-    for (std::size_t at = 0; at + form.size() <= name.size(); ++at) {
-      const bool is_one = std::ranges::equal(form, name.substr(at, form.size()),
-                                             [](char f, char c) { return f == 'd' ? is_digit(c) : f == c; });
-      if (is_one) return true;
-    }
-    return false;
-  });
+  for (std::size_t at = 0; at < name.size(); ++at) {
+    const bool is_one = std::ranges::any_of(kForms, [&](std::string_view form) {
+      return std::ranges::equal(form, name.substr(at, form.size()),
+                                [](char f, char c) { return f == 'd' ? is_digit(c) : f == c; });
+    });
+    if (is_one) return at;
+  }
+  return std::string_view::npos;
+}
+bool has_date(std::string_view name) {
+  return date_in(name) != std::string_view::npos;
 }
 
 constexpr std::string_view kUnfinished = "-unfinished";
@@ -113,14 +121,41 @@ bool is_alias(const std::string& name) {
   return begins_with_any(name, {"last", "latest", "best"});
 }
 
-// The number that begins at `end` is of a part of the data or of the job, and no step: nnU-Net's fold_0.
-bool is_number_of_part(std::string_view name, std::size_t end) {
-  if (end > 0 && is_any(name.substr(end - 1, 1), {"_", "-", "=", "."})) --end;
+// The letters before the number that begins at `end`, whatever separates them.
+std::string_view word_before(std::string_view name, std::size_t end) {
+  while (end > 0 && !is_digit(name[end - 1]) && !is_letter(name[end - 1])) --end;
   std::size_t begin = end;
   while (begin > 0 && is_letter(name[begin - 1])) --begin;
-  return is_any(name.substr(begin, end - begin),
+  return name.substr(begin, end - begin);
+}
+
+// The number that begins there is of a part of the data or of the job, and no step: nnU-Net's fold_0.
+bool is_number_of_part(std::string_view name, std::size_t at) {
+  return is_any(word_before(name, at),
                 {"fold", "rank", "shard", "part", "split", "chunk", "seed", "attempt", "trial", "run",
                  "worker", "node", "gpu", "replica", "version", "phase", "stage", "task"});
+}
+
+constexpr std::array<std::string_view, 7> kStepWords = {"step", "steps", "iter", "iteration",
+                                                        "it",   "batch", "ba"};
+constexpr std::array<std::string_view, 4> kEpochWords = {"checkpoint", "ckpt", "epoch", "ep"};
+
+bool is_word_of(const auto& words, std::string_view word) {
+  return std::ranges::find(words, word) != words.end();
+}
+
+// What the number that begins there counts or measures changes while a job runs: "tokens4B", "val_loss=0.21".
+// Any other number may tell two jobs apart: a size, a learning rate, a date.
+bool is_number_of_progress(std::string_view name, std::size_t at) {
+  const std::string_view word = word_before(name, at);
+  if (is_word_of(kStepWords, word) || is_word_of(kEpochWords, word)) return true;
+  if (is_any(word, {"tokens", "samples", "loss", "acc", "accuracy", "val", "score", "metric", "best"}))
+    return true;
+  // Lightning: "{name}={value}" of any metric.
+  const std::string_view before = name.substr(0, at);
+  return !word.empty() && ends_with_any(before, {"=", "=-"}) &&
+         !is_any(word, {"lr", "rate", "wd", "decay", "bs", "size", "dim", "layers", "heads", "hidden",
+                        "dropout", "alpha", "beta", "gamma", "temperature"});
 }
 
 // Parts of a checkpoint that lie in the folder itself, when a trainer saves its final model there; not
@@ -147,15 +182,15 @@ std::string unfinished_mark(std::string_view name) {
   return std::string(name).append(kUnfinished);
 }
 
-std::optional<std::uint64_t> step_of(std::string_view whole) {
-  const std::string lowered = lower(whole);
+// `lowered`: a whole name.
+std::optional<Digits> step_in(std::string_view lowered) {
   const std::string_view name = without_version(without_end(lowered));
-  if (are_digits(name)) return last_number_in(name);
-  for (const std::string_view word : {"step", "steps", "iter", "iteration", "it", "batch", "ba"}) {
+  if (are_digits(name)) return Digits{0, name.size()};
+  for (const std::string_view word : kStepWords) {
     if (const auto number = number_after(name, word)) return number;
   }
   if (has_date(name)) return std::nullopt;
-  for (const std::string_view word : {"checkpoint", "ckpt", "epoch", "ep"}) {
+  for (const std::string_view word : kEpochWords) {
     if (const auto number = number_after(name, word)) return number;
   }
   std::size_t at = name.size();
@@ -165,7 +200,12 @@ std::optional<std::uint64_t> step_of(std::string_view whole) {
   const bool is_counter = without_end(lowered) != lowered && at > 0 && is_letter(name[at - 1]) &&
                           (name.size() - at == 6 || name.size() - at == 7);
   const bool is_last = at < name.size() && at > 0 && !is_letter(name[at - 1]) && name[at - 1] != '.';
-  return is_last || is_counter ? std::optional(last_number_in(name)) : std::nullopt;
+  return is_last || is_counter ? std::optional(Digits{at, name.size()}) : std::nullopt;
+}
+
+std::optional<std::uint64_t> step_of(std::string_view name) {
+  const auto step = step_in(lower(name));
+  return step ? std::optional(last_number_in(name.substr(0, step->end))) : std::nullopt;
 }
 
 std::string save_of(std::string_view name) {
@@ -175,16 +215,38 @@ std::string save_of(std::string_view name) {
 
 std::string form_of(std::string_view name) {
   const std::string whole = save_of(name), lowered = lower(whole);
-  bool has_form = is_alias(lowered) || step_of(name);
+  const auto step = step_in(lowered);
+  const bool is_epoch = step && is_word_of(kEpochWords, word_before(lowered, step->begin));
+  const std::size_t date = step ? date_in(lowered) : std::string::npos;
+  bool has_form = is_alias(lowered) || step, varies = false;
   std::string form;
-  for (std::size_t at = 0, end = 0; at < whole.size(); at = end) {
-    while (end < whole.size() && is_digit(whole[end])) ++end;
-    const bool is_part = end > at && is_number_of_part(lowered, at);
-    form += end > at && !is_part ? "#" : whole.substr(at, std::max<std::size_t>(end - at, 1));
+  for (std::size_t at = 0, end = 0; at < whole.size();) {
+    const std::string_view between = std::string_view(lowered).substr(end, at - end);
+    std::size_t next = at;
+    while (next < whole.size() && is_digit(whole[next])) ++next;
+    if (next == at) {
+      form += whole[at++];
+      continue;
+    }
+    // "0.21", "1e-05".
+    const bool is_rest = varies && is_any(between, {".", "e", "e-"});
+    // fairseq: checkpoint_EPOCH_UPDATES.pt.
+    const bool is_finer = varies && is_epoch && is_any(between, {"_", "-"});
+    // Of the checkpoint, not of the job.
+    const bool is_date = step && step->end <= date && date <= at;
+    const bool is_part = is_number_of_part(lowered, at), is_step = step && step->begin == at;
+    varies = is_step || is_rest || (!is_part && (is_finer || is_date || is_number_of_progress(lowered, at)));
+    if (is_rest) form.resize(form.size() - between.size());
+    if (!is_rest) form += varies ? "#" : whole.substr(at, next - at);
     has_form = has_form || is_part;
-    end = std::max(end, at + 1);
+    at = end = next;
   }
   return has_form ? form : "";
+}
+
+bool may_be_above(std::string_view name, std::string_view other) {
+  const auto step = step_of(name), its_step = step_of(other);
+  return name != other && (!its_step || step > its_step || (!step && is_name_of_newest(name)));
 }
 
 bool is_name_of_newest(std::string_view name) {

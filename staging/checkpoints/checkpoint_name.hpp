@@ -21,8 +21,9 @@ namespace spark::staging {
 std::optional<std::uint64_t> step_of(std::string_view name);
 
 // What the names of one series of checkpoints have in common, such as "G_#.pth" and "D_#.pth": only within it
-// does a higher step make a lower one superfluous. The number of a part stays: "fold_0_epoch_#.pth". Names
-// without a number form one series; an alias one each.
+// does a higher step make a lower one superfluous. Numbers that change while a job runs are left out: the
+// step, the epoch, "loss=0.21". All others may tell two jobs or parts apart: "fold_0_epoch_#.pth",
+// "gpt124M_step_#.pt". Names without a step or the number of a part form one series; an alias one each.
 std::string form_of(std::string_view name);
 // The name without Lightning's version: two such files are one save for `keep`.
 std::string save_of(std::string_view name);
@@ -67,6 +68,9 @@ EntryKind kind_of(std::string_view name, bool is_folder, Completeness::Rule rule
 
 // last.ckpt, latest.pt; not best.ckpt, which may be a copy of an older one.
 bool is_name_of_newest(std::string_view name);
+// Whether a checkpoint of which the name alone is known may be above that other one (is_above). Every one may
+// be if the other has no step: only times tell then.
+bool may_be_above(std::string_view name, std::string_view other);
 
 // What is newer by less may be the same, written once more to a slow drive. In nanoseconds.
 template <class Checkpoint>

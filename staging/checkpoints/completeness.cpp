@@ -14,7 +14,9 @@
 #include "base/json.hpp"
 #include "base/text.hpp"
 #include "staging/checkpoints/checkpoint_name.hpp"
+#include "staging/checkpoints/distcp.hpp"
 #include "staging/files/times.hpp"
+#include "staging/models/structure.hpp"
 
 namespace spark::staging {
 namespace {
@@ -84,28 +86,6 @@ Incomplete older_than(const std::string& newer, const fs::path& checkpoint, cons
       true};
 }
 
-// The beginning of the digits that end at `end`; `end` if there are none.
-std::size_t begin_of_number(std::string_view text, std::size_t end) {
-  while (end > 0 && text[end - 1] >= '0' && text[end - 1] <= '9') --end;
-  return end;
-}
-
-// Finds "__RANK_NUMBER.distcp" in the bytes of a pickle, which contain its strings unchanged. The pickle is
-// never loaded.
-std::set<std::string> data_files_in(std::string_view metadata) {
-  constexpr std::string_view kEnd = ".distcp";
-  std::set<std::string> names;
-  for (std::size_t end = metadata.find(kEnd); end != std::string_view::npos;
-       end = metadata.find(kEnd, end + 1)) {
-    const std::size_t number = begin_of_number(metadata, end);
-    if (number == end || number == 0 || metadata[number - 1] != '_') continue;
-    const std::size_t rank = begin_of_number(metadata, number - 1);
-    if (rank == number - 1 || rank < 2 || metadata.substr(rank - 2, 2) != "__") continue;
-    names.emplace(metadata.substr(rank - 2, end + kEnd.size() - (rank - 2)));
-  }
-  return names;
-}
-
 // NeMo 2 has one in its folder "weights" (nemo/lightning/ckpt_utils.py, WEIGHTS_PATH). Megatron Core, which
 // writes common.pt first, needs metadata.json too, and writes it last
 // (megatron/core/dist_checkpointing/serialization.py, save).
@@ -123,21 +103,6 @@ Incomplete why_not_dcp(const fs::path& checkpoint) {
   if (!missing.empty()) return {"its .metadata names " + missing + ", which is not there"};
   const Proof proof{"its .metadata", *written};
   return older_than(first_newer(path, names, proof), path, proof);
-}
-
-// The files of "weight_map" in an index such as model.safetensors.index.json.
-Result<std::set<std::string>> weights_in(const fs::path& index) {
-  const auto text = read_regular_file(index, kMostOfAnIndex);
-  if (!text) return text.take_error();
-  const auto object = parse_json_object(*text);
-  if (!object) return object.take_error();
-  std::set<std::string> names;
-  const json::object* map = get_object(*object, "weight_map");
-  for (const auto& member : map == nullptr ? json::object() : *map) {
-    if (const auto* name = member.value().if_string(); name != nullptr)
-      names.emplace(name->data(), name->size());
-  }
-  return names;
 }
 
 // The Trainer writes weights and optimizer, each with all ranks' parts, before trainer_state.json. Older
@@ -192,7 +157,8 @@ Incomplete why_not_hugging_face(const fs::path& path) {
        files.increment(error)) {
     const std::string name = files->path().filename();
     if (!name.ends_with(".index.json")) continue;
-    const auto weights = weights_in(files->path());
+    const auto text = read_regular_file(files->path(), kMostOfAnIndex);
+    const auto weights = text ? weights_named_in(*text) : fail(text.error());
     if (!weights) return {name + " can't be read yet"};
     if (const std::string missing = first_missing(path, *weights); !missing.empty())
       return {name + " names " + printable(missing) + ", which is not there"};

@@ -106,11 +106,11 @@ void LinkFollower::weigh(const Entry& entry, const Weight& own, Weight& behind, 
   }
   const auto found = follow_beneath(tree_.grafts.limit.get(), tree_.grafts.limit_path, *wanted);
   struct statx info {};
-  if (!found.fd || ::statx(found.fd.get(), "", AT_EMPTY_PATH, STATX_BASIC_STATS, &info) != 0 ||
-      !is_open_to_owner(entry, info)) {
-    if (errno != ENOENT) ++behind.files;
-    return;
-  }
+  const bool is_there = found.fd && ::statx(found.fd.get(), "", AT_EMPTY_PATH, STATX_BASIC_STATS, &info) == 0;
+  const int why_not = !is_there ? errno : is_open_to_owner(entry, info) ? 0 : EACCES;
+  if (why_not == EACCES) ++behind.closed;
+  if (why_not != 0 && why_not != ENOENT) ++behind.files;
+  if (why_not != 0) return;
   if (behind.add(info) && S_ISDIR(info.stx_mode) && !is_in_itself(std::string(entry.path), found.path))
     weigh_folder(found, own, behind, stop);
 }
@@ -158,7 +158,7 @@ bool LinkFollower::follow_one(Entry& entry, Followed& done) {
     return false;
   }
   if (!is_open_to_owner(entry, info)) {
-    keep(entry, "its owner may not go there");
+    keep(entry, "its owner may not go there, or read it");
     return false;
   }
   const bool is_folder = S_ISDIR(info.stx_mode);
@@ -259,8 +259,11 @@ Result<> LinkFollower::check_allowed(const Entries& entries, const StopFlag& sto
   if (!behind.exceeds(own)) return {};
   return fail(Errc::Mismatch,
               reading + "most of its data is behind symlinks that lead out of it: " + names() +
-                  "; a copy would have " + format_bytes(own.bytes) + " of at least " +
-                  format_bytes(own.bytes + behind.bytes),
+                  "; a copy would have " + format_bytes(own.bytes) + " of " +
+                  (behind.closed == 0
+                       ? "at least " + format_bytes(own.bytes + behind.bytes)
+                       : "an unknown size: " + std::to_string(behind.closed) +
+                             " of its symlinks lead to what this process, or their owner, may not read"),
               "'links: copy' (copy: --links copy) copies it too, or stage the folder that holds both");
 }
 

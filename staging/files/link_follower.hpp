@@ -59,11 +59,14 @@ class LinkFollower {
   std::optional<std::string> below_limit(const Entry& entry) const;  // its target
   // What is behind kept links, until it is more than the set has itself.
   struct Weight {
+    static constexpr Bytes kUnknown = kGiB;  // as a part of a model may have
     Bytes bytes = 0;
-    std::uint64_t files = 0;
-    std::set<FileId> seen{};  // several links may lead to one file
+    std::uint64_t files = 0, closed = 0;  // closed: to the link's owner, or this process
+    std::set<FileId> seen{};              // several links may lead to one file
 
-    bool exceeds(const Weight& other) const { return bytes > other.bytes || files > other.files; }
+    bool exceeds(const Weight& other) const {
+      return bytes + closed * kUnknown > other.bytes || files > other.files;
+    }
     bool add(const struct statx& info);  // false: it was seen before
   };
   void weigh(const Entry& entry, const Weight& own, Weight& behind, const StopFlag& stop);

@@ -42,9 +42,9 @@ Result<Walked> walk_source(Tree& tree, std::span<const std::string> exclude, Out
 // Walks only these folders of a source (paths in the tree, none inside another) and their parent folders.
 Result<Walked> walk_folders(const Tree& tree, const std::vector<std::string>& folders, const StopFlag& stop);
 
-// The same for parts of a source whose symlinks all stand for files below `limit`, a folder that is the
-// tree's own or holds it: each becomes an entry of its target's type, and a graft of the tree. Mismatch if
-// one leads elsewhere, or to nothing.
+// Walks parts of a source and replaces each symlink by the file or folder that it leads to, which has to be
+// below `limit`: the source's folder, or one that holds it. The link becomes an entry of its target's type,
+// and a graft of the tree. Mismatch if one leads elsewhere, or to nothing.
 struct Parts {
   std::vector<std::string> folders;
   std::vector<std::string> files;                           // in none of these folders

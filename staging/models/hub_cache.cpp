@@ -65,7 +65,7 @@ Result<HubSnapshot> snapshot_in(const Tree& tree, const std::string& folder, con
     if (!commit) return commit.take_error();
     if (!*commit)
       return fail(Errc::NotFound, tree.shown(folder) + " has no revision " + printable(revision),
-                  "`hf cache ls --revisions` lists what is there");
+                  "`hf cache ls --revisions` lists the revisions of this cache");
     snapshot.commit = trim(**commit);
     if (!is_hex(snapshot.commit, kCommitDigits))
       return fail(Errc::Mismatch, tree.shown(in(folder, "refs/" + revision)) + " names no commit");

@@ -169,7 +169,7 @@ Result<std::vector<ModelFault>> find_model_faults(const Tree& tree, const Entrie
   return std::move(search.faults);
 }
 
-Result<std::vector<std::string>> weights_named_in(std::string_view index) {
+Result<std::set<std::string>> weights_named_in(std::string_view index) {
   const auto object = parse_json_object(index);
   if (!object) return object.take_error();
   std::set<std::string> names;
@@ -178,7 +178,7 @@ Result<std::vector<std::string>> weights_named_in(std::string_view index) {
     if (const auto* name = member.value().if_string(); name != nullptr)
       names.emplace(name->data(), name->size());
   }
-  return std::vector<std::string>(names.begin(), names.end());
+  return names;
 }
 
 }  // namespace spark::staging

@@ -2,6 +2,7 @@
 // files of weights, numbered parts. No tensor is read.
 #pragma once
 
+#include <set>
 #include <string>
 #include <vector>
 
@@ -25,6 +26,6 @@ Result<std::vector<ModelFault>> find_model_faults(const Tree& tree, const Entrie
 
 // The files that the index of a model in several files names: the values of "weight_map", as in
 // model.safetensors.index.json. Empty if it has none.
-Result<std::vector<std::string>> weights_named_in(std::string_view index);
+Result<std::set<std::string>> weights_named_in(std::string_view index);
 
 }  // namespace spark::staging

@@ -1,5 +1,7 @@
 #include "staging/outputs/begun_checkpoints.hpp"
 
+#include <algorithm>
+
 #include "staging/copy/partial/publish.hpp"
 #include "staging/copy/partial/removal.hpp"
 #include "staging/files/quiet_source.hpp"
@@ -9,7 +11,13 @@
 namespace spark::staging {
 namespace {
 
-std::uint64_t progress_of_others(const std::filesystem::path& shards, const std::string& host) {
+// A host that has sent its shard sends it again every few seconds, in case all are there by now: the folder
+// of such a copy comes and goes, and is no progress. Its journal is, as the job has saved the checkpoint
+// again.
+std::uint64_t progress_of_others(const std::filesystem::path& shards, const std::string& host,
+                                 const std::vector<PublishedCopy>& sent) {
+  std::vector<std::filesystem::path> again;
+  for (const PublishedCopy& shard : sent) again.push_back(Destination{shards, shard.name}.partial());
   const std::filesystem::path own = Destination{shards, host}.partial();
   std::uint64_t progress = 0;
   const auto names = names_of(shards);
@@ -17,7 +25,8 @@ std::uint64_t progress_of_others(const std::filesystem::path& shards, const std:
     const std::filesystem::path partial = shards / (*names)[i];
     if (!(*names)[i].starts_with('.') || partial == own) continue;
     std::error_code is_none;
-    if (std::filesystem::is_directory(partial, is_none)) ++progress;
+    const bool is_again = std::ranges::find(again, partial) != again.end();
+    if (!is_again && std::filesystem::is_directory(partial, is_none)) ++progress;
     const auto size = std::filesystem::file_size(partial / "journal", is_none);
     if (!is_none) progress += size;
   }
@@ -36,7 +45,7 @@ Result<std::vector<BegunCheckpoint>> begun_checkpoints(const std::filesystem::pa
     const auto shards = published_copies(folder / name);
     if (!shards) continue;  // another host has just published it
     BegunCheckpoint one{name.substr(1, name.size() - sizeof kShardsSuffix), 0, false,
-                        progress_of_others(folder / name, host)};
+                        progress_of_others(folder / name, host, *shards)};
     for (const PublishedCopy& shard : *shards) {
       if (shard.name == host) {
         auto manifest = manifest_of_published({folder / name, host});

@@ -2,6 +2,8 @@
 
 #include <fcntl.h>
 
+#include <algorithm>
+
 #include "base/text.hpp"
 #include "staging/copy/partial/publish.hpp"
 #include "staging/manifest/names.hpp"
@@ -37,6 +39,7 @@ Result<std::vector<std::string>> hosts_of_begun_join(const ShardedCheckpoint& ch
     auto host = decode_name(word);
     if (host && !host->empty()) hosts.push_back(std::move(*host));
   }
+  std::ranges::sort(hosts);
   return hosts;
 }
 

@@ -13,8 +13,8 @@ namespace spark::staging {
 // For PartialArea::keep_only.
 std::string state_of_join(const std::vector<std::string>& hosts);
 
-// The hosts whose shards are being joined; empty if no join has begun. Only a process that holds the lock of
-// the shards can know.
+// The hosts whose shards are being joined, sorted; empty if no join has begun. Only a process that holds the
+// lock of the shards can know.
 Result<std::vector<std::string>> hosts_of_begun_join(const ShardedCheckpoint& checkpoint);
 
 // Deletes what was moved, for a join that can't be completed. Completes one whose checkpoint has its name.

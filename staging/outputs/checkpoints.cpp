@@ -158,7 +158,8 @@ bool mark_unproven(std::vector<Checkpoint>& checkpoints, const fs::path& folder,
 }
 
 Result<> remove_checkpoints(const fs::path& folder, const KnownStates& seen,
-                            const std::vector<fs::path>& sources, std::vector<std::string>& removed) {
+                            const std::vector<fs::path>& sources,
+                            const std::function<void(const std::string&)>& on_removal) {
   // First, since a checkpoint of the same name may be renamed to the name of the remains.
   Result<> all = finish_removals(folder);
   for (const auto& [name, written] : seen) {
@@ -166,14 +167,12 @@ Result<> remove_checkpoints(const fs::path& folder, const KnownStates& seen,
         !is_unchanged(folder / name, written) || is_in_use(folder / name, sources) || is_open(folder / name))
       continue;
     auto done = check_deletable(folder / name);
-    auto away = done ? rename_for_removal(folder, name) : Result<std::string>(fail(done.error()));
-    if (away) {
-      removed.push_back(name);
-      done = remove_tree(folder, *away);
-    } else if (away.error().kind != Errc::NotFound) {
-      done = away.take_error();
+    if (done) {
+      on_removal(name);
+      const auto away = rename_for_removal(folder, name);
+      done = away ? remove_tree(folder, *away) : Result<>(fail(away.error()));
     }
-    if (!done && all) all = std::move(done);
+    if (!done && done.error().kind != Errc::NotFound && all) all = std::move(done);
   }
   return all;
 }

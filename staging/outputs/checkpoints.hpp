@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
@@ -41,9 +42,10 @@ bool mark_unproven(std::vector<Checkpoint>& checkpoints, const std::filesystem::
 // entry that has changed since stays, because a job has saved the same name again. A missing entry is no
 // error. `sources` are the files and folders that copies read: an entry that is one of them, or contains one,
 // or is in one, stays. So does one with a file that a process has open, and one whose files can't be deleted,
-// which does not keep the others. Adds the names deleted to `removed`, and returns the first failure.
+// which does not keep the others. Calls `on_removal` with the name right before one is deleted, and returns
+// the first failure.
 Result<> remove_checkpoints(const std::filesystem::path& folder, const KnownStates& seen,
                             const std::vector<std::filesystem::path>& sources,
-                            std::vector<std::string>& removed);
+                            const std::function<void(const std::string&)>& on_removal);
 
 }  // namespace spark::staging

@@ -59,7 +59,7 @@ Result<> point_at_highest(const fs::path& folder, const Completeness& rule) {
   if (copies->empty()) return {};
   const std::string& name = copies->front().name;
   const bool may_be_other = std::ranges::any_of(
-      not_listed.unreadable, [&](const UnreadableCopy& one) { return step_of(one.name) > step_of(name); });
+      not_listed.unreadable, [&](const UnreadableCopy& one) { return may_be_above(one.name, name); });
   if (may_be_other) return {};
   if (const auto iteration = megatron_iteration(name)) {
     if (auto written = write(folder / kMegatronTracker, std::to_string(*iteration)); !written) return written;

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <map>
 
 #include "base/file.hpp"
 #include "base/text.hpp"
@@ -17,15 +16,7 @@
 namespace spark::staging {
 namespace {
 
-constexpr char kManifest[] = ".spark-manifest";
 const StopFlag kNeverStopped{false};
-
-Result<bool> is_there(const std::filesystem::path& path) {
-  struct stat info {};
-  if (::lstat(path.c_str(), &info) == 0) return true;
-  if (errno == ENOENT) return false;
-  return fail_errno(errno, "looking at " + printable(path.native()));
-}
 
 // An NFS client may know a name that another host has replaced or deleted meanwhile; the second call asks the
 // server.
@@ -73,31 +64,6 @@ Found copy_at(const Destination& destination, const std::vector<std::string>& pr
     return none_or(std::move(read.error()));
   }
   return std::optional<PublishedCopy>();
-}
-
-Result<> remove_copy(const Destination& destination, const WholeCopy& /*proof*/) {
-  const auto away = rename_for_removal(destination.folder, destination.name);
-  if (!away) return away.take_error();
-  if (auto removed = remove_tree(destination.folder, destination.manifest().filename()); !removed)
-    return removed;
-  return remove_tree(destination.folder, *away);
-}
-
-// Of interrupted removals. A manifest without its copy may also belong to a publishing in progress on another
-// host, which still has its partial folder.
-Result<> remove_stray_manifests(const std::filesystem::path& folder, const std::vector<std::string>& names) {
-  for (const std::string& name : names) {
-    if (!name.starts_with('.') || !name.ends_with(kManifest)) continue;
-    const std::string copy = name.substr(1, name.size() - sizeof kManifest);
-    const Destination destination{folder, copy};
-    if (destination.manifest().filename() != name) continue;
-    const auto is_published = is_there(destination.path()), is_partial = is_there(destination.partial());
-    if (!is_published) return is_published.take_error();
-    if (!is_partial) return is_partial.take_error();
-    if (*is_published || *is_partial) continue;
-    if (auto removed = remove_tree(folder, name); !removed) return removed;
-  }
-  return {};
 }
 
 Result<std::vector<PublishedCopy>> copies_in(const std::filesystem::path& folder,
@@ -207,58 +173,6 @@ std::optional<WholeCopy> check_whole(const std::filesystem::path& folder, const 
   const auto lost =
       compare_metadata(*tree, **manifest, 1, kNeverStopped, FileTimes::Ignored, Comparison::Whole);
   return lost && lost->empty() ? std::optional(WholeCopy(copy)) : std::nullopt;
-}
-
-Result<std::vector<RemovedCopy>> remove_older_copies(const std::filesystem::path& folder, const Keep& keep,
-                                                     PruneNotes* notes) {
-  const auto goes_on = [&](const Result<>& done) {
-    if (!done && notes != nullptr && !notes->failure) notes->failure = done.error();
-    return done || notes != nullptr;
-  };
-  // Otherwise a deleted copy would leave its manifest, and the copy that it replaced, in its partial folder.
-  if (auto finished = finish_publishings(folder); !finished) return finished.take_error();
-  if (auto finished = finish_removals(folder); !goes_on(finished)) return finished.take_error();
-  const auto names = names_of(folder);
-  if (!names) return names.take_error();
-  if (auto removed = remove_stray_manifests(folder, *names); !removed) return removed.take_error();
-  NotListed not_listed;
-  const auto copies = published_checkpoints(folder, keep.rule, &not_listed);
-  if (!copies) return copies.take_error();
-  const std::size_t count = std::max<std::size_t>(keep.count, 1);
-  struct Series {
-    std::vector<WholeCopy> whole;
-    std::size_t saves = 0;  // that these are of
-  };
-  std::map<std::string, Series> kept;  // by form
-  std::vector<RemovedCopy> removed;
-  std::string best;
-  for (const PublishedCopy& copy : *copies) {
-    const auto step = step_of(copy.name);
-    Series& above = kept[form_of(copy.name)];
-    const bool is_same =
-        !above.whole.empty() && save_of(above.whole.back().copy().name) == save_of(copy.name);
-    if (is_same || above.saves < count) {
-      auto whole = check_whole(folder, copy);
-      if (whole && above.whole.empty() && best.empty()) best = best_model_of(folder / copy.name);
-      if (whole && !is_same) ++above.saves;
-      if (whole) {
-        above.whole.push_back(std::move(*whole));
-      } else if (notes != nullptr) {
-        notes->not_whole.push_back(copy.name);
-      }
-      continue;
-    }
-    const bool is_kept_always = step && keep.every > 0 && *step % keep.every == 0;
-    if (is_kept_always || keep.spared.contains(copy.name) || copy.name == best) continue;
-    Result<> gone = check_deletable(folder / copy.name);
-    if (gone) gone = remove_copy({folder, copy.name}, above.whole.front());
-    if (!gone && !goes_on(gone)) return gone.take_error();
-    if (!gone) continue;
-    removed.push_back({copy.name, "keep is " + std::to_string(count) + ", and " +
-                                      printable(above.whole.back().copy().name) +
-                                      " and those above it are whole"});
-  }
-  return removed;
 }
 
 std::optional<std::string> published_hash(const Tree& tree, const StopFlag& stop) {

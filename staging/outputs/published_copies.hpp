@@ -2,7 +2,9 @@
 // beside it.
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <optional>
 #include <set>
 #include <string>
@@ -61,15 +63,17 @@ struct Keep {
 struct RemovedCopy {
   std::string name, because;  // `because`: a sentence
 };
+struct PruneNotes {
+  std::vector<std::string> not_whole;  // those that don't count, as they lack something: older ones stay
+  std::optional<Error> failure;        // the first, of a copy that could not be deleted, or of remains
+  // Called right before a copy is deleted: a process that is killed meanwhile has said so.
+  std::function<void(const RemovedCopy&)> on_removal;
+};
 
 // Deletes published copies that are not to be kept: only below `count` whole ones of their series, and never
 // the best model that the highest one names, nor one whose manifest can't be read. A copy disappears by one
 // rename before any of it is deleted. Also deletes the remains of an interrupted call. With `notes`, one that
 // can't be deleted keeps no other one from it.
-struct PruneNotes {
-  std::vector<std::string> not_whole;  // those that don't count, as they lack something: older ones stay
-  std::optional<Error> failure;        // the first, of a copy that could not be deleted, or its remains
-};
 Result<std::vector<RemovedCopy>> remove_older_copies(const std::filesystem::path& folder, const Keep& keep,
                                                      PruneNotes* notes = nullptr);
 

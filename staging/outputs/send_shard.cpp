@@ -56,7 +56,8 @@ class SendShard {
 
   // Called after a publication. If it fails, the next one deletes them.
   void remove_older(SentShard& sent) const {
-    const auto removed = remove_older_shards(checkpoint_.folder, published_shards(sent.joined, own_));
+    const auto removed =
+        remove_older_shards(checkpoint_.folder, published_shards(sent.joined, own_), own_.on_removal);
     if (!removed) sent.warnings.push_back(printable(removed.error().message()));
   }
 

@@ -17,6 +17,7 @@ struct OwnShard {
   SameAttempt attempt;  // its host is this one
   // SentShard::shard_sent_ns of an earlier call for the same request; 0 means none.
   std::int64_t sent_ns = 0;
+  OnRemoval on_removal{};  // of older shards
 };
 
 struct SentShard {

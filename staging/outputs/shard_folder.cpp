@@ -39,6 +39,32 @@ Age age_of(const std::vector<PublishedCopy>& shards, const ShardTimes& published
   return age;
 }
 
+// See remove_older_shards.
+Result<> remove_if_older(const std::filesystem::path& folder, const std::string& name,
+                         const std::vector<PublishedCopy>& copies, const PublishedShards& published,
+                         const OnRemoval& on_removal) {
+  const auto begun_at = server_time_of(folder / name);  // the lock's file may be new in it
+  auto lock = lock_shards(folder / name, Holders::One);
+  if (!lock) return lock.take_error();
+  if (!*lock) return {};
+  const auto shards = published_copies(folder / name);
+  if (!shards) return shards.take_error();
+  const Age age = age_of(*shards, published.times);
+  if (age == Age::NotOlder) return {};
+  if (age == Age::Unknown) {
+    const auto latest = std::ranges::max_element(copies, {}, &PublishedCopy::mtime_ns);
+    const auto published_at = server_time_of(Destination{folder, latest->name}.manifest());
+    const bool can_tell = shards->empty() || published.are_all;
+    if (!can_tell || !begun_at || !published_at || *begun_at >= *published_at) return {};
+  }
+  const auto checkpoint = checkpoint_of(folder, name);
+  if (on_removal) on_removal(checkpoint ? checkpoint->name : name);
+  if (checkpoint) {
+    if (auto removed = remove_begun_join(*checkpoint); !removed) return removed;
+  }
+  return remove_locked_shards(folder / name, std::move(*lock));
+}
+
 }  // namespace
 
 std::filesystem::path ShardedCheckpoint::shards() const {
@@ -77,36 +103,22 @@ std::optional<std::int64_t> server_time_of(const std::filesystem::path& path) {
   return nanoseconds(info.st_mtim);
 }
 
-Result<> remove_older_shards(const std::filesystem::path& folder, const PublishedShards& published) {
-  const auto copies = published_checkpoints(folder);
+Result<> remove_older_shards(const std::filesystem::path& folder, const PublishedShards& published,
+                             const OnRemoval& on_removal) {
+  NotListed others;
+  const auto copies = published_checkpoints(folder, std::nullopt, &others);
   if (!copies) return copies.take_error();
-  if (auto finished = finish_removals(folder); !finished) return finished;
+  Result<> all = finish_removals(folder);
   const auto names = names_of(folder);
   if (!names) return names.take_error();
   for (const std::string& name : *names) {
     if (copies->empty() || !name.starts_with('.') || !name.ends_with(kShardsSuffix)) continue;
     // Those of a higher step are the newest, whatever the times: its other hosts may still send theirs.
     if (step_of(name.substr(1, name.size() - sizeof kShardsSuffix)) > step_of(copies->front().name)) continue;
-    const auto begun_at = server_time_of(folder / name);  // the lock's file may be new in it
-    auto lock = lock_shards(folder / name, Holders::One);
-    if (!lock) return lock.take_error();
-    if (!*lock) continue;
-    const auto shards = published_copies(folder / name);
-    if (!shards) return shards.take_error();
-    const Age age = age_of(*shards, published.times);
-    if (age == Age::NotOlder) continue;
-    if (age == Age::Unknown) {
-      const auto latest = std::ranges::max_element(*copies, {}, &PublishedCopy::mtime_ns);
-      const auto published_at = server_time_of(Destination{folder, latest->name}.manifest());
-      const bool can_tell = shards->empty() || published.are_all;
-      if (!can_tell || !begun_at || !published_at || *begun_at >= *published_at) continue;
-    }
-    if (const auto checkpoint = checkpoint_of(folder, name)) {
-      if (auto removed = remove_begun_join(*checkpoint); !removed) return removed;
-    }
-    if (auto removed = remove_locked_shards(folder / name, std::move(*lock)); !removed) return removed;
+    if (auto removed = remove_if_older(folder, name, *copies, published, on_removal); !removed && all)
+      all = std::move(removed);
   }
-  return {};
+  return all;
 }
 
 }  // namespace spark::staging

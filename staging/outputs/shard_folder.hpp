@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
@@ -53,7 +54,9 @@ struct PublishedShards {
 // Deletes the shards in the folder that are older than the published ones on a host with both: they belong to
 // checkpoints that some host never completed. Those of other hosts alone, and unfinished ones, are deleted if
 // the newest copy was published after they were begun; the former only if `published` has all hosts. Those
-// that a host is sending stay.
-Result<> remove_older_shards(const std::filesystem::path& folder, const PublishedShards& published);
+// that a host is sending stay. Returns the first failure, which does not keep the others.
+using OnRemoval = std::function<void(const std::string& checkpoint)>;  // called right before
+Result<> remove_older_shards(const std::filesystem::path& folder, const PublishedShards& published,
+                             const OnRemoval& on_removal = {});
 
 }  // namespace spark::staging

@@ -73,10 +73,7 @@ const Entry* find_entry(const Entries& entries, std::string_view path) {
   return found == entries.end() ? nullptr : &*found;
 }
 
-bool contains(const std::vector<std::string>& names, const std::string& name) {
-  return std::ranges::find(names, name) != names.end();
-}
-
+// Sorted, as those of a begun join.
 std::vector<std::string> hosts_of(const std::vector<Shard>& shards) {
   std::vector<std::string> hosts;
   for (const Shard& shard : shards) hosts.push_back(shard.host);
@@ -90,11 +87,6 @@ ShardTimes times_of(const std::vector<Shard>& shards) {
     if (!shard.entries.empty()) times[shard.host] = shard.entries.front().mtime_ns;
   }
   return times;
-}
-
-bool have_shards(const std::vector<Shard>& shards, const std::vector<std::string>& hosts) {
-  const std::vector<std::string> there = hosts_of(shards);
-  return std::ranges::all_of(hosts, [&](const std::string& host) { return contains(there, host); });
 }
 
 // `own`: the marker of this attempt.
@@ -124,12 +116,6 @@ Result<ShardEntries> merge(const std::vector<Shard>& shards, const std::string& 
   return merged;
 }
 
-Entries entries_of(const ShardEntries& merged) {
-  Entries entries;
-  for (const auto& [path, one] : merged) entries.push_back(*one.entry);
-  return entries;
-}
-
 // The files of several hosts have different names in one folder.
 Result<> check_are_folders(const std::vector<Shard>& shards, const std::string& shown) {
   for (const Shard& shard : shards) {
@@ -142,20 +128,20 @@ Result<> check_are_folders(const std::vector<Shard>& shards, const std::string& 
   return {};
 }
 
-bool rename_entry(const Parent& from, const Parent& to) {
-  return ::renameat(from.folder.get(), from.name.c_str(), to.folder.get(), to.name.c_str()) == 0;
-}
-
 // An interrupted call may already have moved it.
 Result<> move_entry(const ShardEntry& moved, const Tree& to) {
   const std::string_view path = moved.entry->path;
   const Parent source = open_parent(moved.shard->tree, path), target = open_parent(to, path);
+  const auto rename = [&] {
+    return ::renameat(source.folder.get(), source.name.c_str(), target.folder.get(), target.name.c_str()) ==
+           0;
+  };
   struct stat info {};
   if (source.folder && target.folder) {
-    if (rename_entry(source, target)) return {};
+    if (rename()) return {};
     // The owner has no write permission on the folder; it is deleted afterwards.
     const bool is_opened = errno == EACCES && ::fchmod(source.folder.get(), 0700) == 0;
-    if (is_opened && rename_entry(source, target)) return {};
+    if (is_opened && rename()) return {};
     if (errno == ENOENT &&
         ::fstatat(target.folder.get(), target.name.c_str(), &info, AT_SYMLINK_NOFOLLOW) == 0)
       return {};
@@ -226,7 +212,7 @@ Result<> publish_shards(const Destination& destination, PartialArea& area, const
   if (!merged) return merged.take_error();
   Manifest manifest;
   manifest.source = destination.path().native();  // each host has a different one
-  manifest.entries = entries_of(*merged);
+  for (const auto& [path, one] : *merged) manifest.entries.push_back(*one.entry);
   const auto is_done = is_there_already(destination, manifest.entries, marker);
   if (!is_done) return is_done.take_error();
   if (*is_done) return area.clear();
@@ -253,7 +239,7 @@ Result<Joined> try_join(const ShardedCheckpoint& checkpoint, unsigned nodes, con
   if (!shards) return shards.take_error();
   auto begun = hosts_of_begun_join(checkpoint);
   if (!begun) return begun.take_error();
-  if (is_alone && !have_shards(*shards, *begun)) {
+  if (is_alone && !std::ranges::includes(hosts_of(*shards), *begun)) {
     if (auto removed = remove_begun_join(checkpoint); !removed) return removed.take_error();
     begun->clear();
   }
@@ -262,7 +248,8 @@ Result<Joined> try_join(const ShardedCheckpoint& checkpoint, unsigned nodes, con
     const Entry* marker = own == shards->end() ? nullptr : find_entry(own->entries, attempt.marker);
     remove_other_attempts(*shards, marker, attempt.marker);
   } else {
-    std::erase_if(*shards, [&](const Shard& shard) { return !contains(*begun, shard.host); });
+    std::erase_if(*shards,
+                  [&](const Shard& shard) { return !std::ranges::binary_search(*begun, shard.host); });
   }
   joined.hosts = hosts_of(*shards);
   const std::size_t wanted = begun->empty() ? nodes : begun->size();

@@ -1,3 +1,5 @@
+#include <filesystem>
+
 #include "base/text.hpp"
 #include "cli/client/api.hpp"
 #include "cli/say.hpp"
@@ -16,6 +18,17 @@ struct LatestOptions {
   bool offline = false, as_json = false;
 };
 
+// The name of a staged file is its generation, as ".../data/KEY/1". Frameworks such as Ultralytics go by the
+// ending of a checkpoint's name, which the cache's link to it has.
+std::string with_its_ending(const std::string& staged) {
+  namespace fs = std::filesystem;
+  const fs::path file(staged), folder = file.parent_path();
+  const fs::path link = folder.parent_path().parent_path() / folder.filename();
+  std::error_code error;
+  const bool is_it = fs::is_regular_file(file, error) && fs::equivalent(link, file, error);
+  return is_it ? link.native() : staged;
+}
+
 // Where it is on this host; from the volume it is staged first.
 Result<std::string> path_of_latest(Context& context, const json::object& latest) {
   if (const auto local = get_string(latest, "local")) return *local;
@@ -25,7 +38,7 @@ Result<std::string> path_of_latest(Context& context, const json::object& latest)
   if (!result) return result.take_error();
   const auto staged = staged_datasets(*result, options.datasets);
   if (!staged) return staged.take_error();
-  return staged->front().path;
+  return with_its_ending(staged->front().path);
 }
 
 std::string name_in(const json::object& answer) {
@@ -45,13 +58,14 @@ class Wait {
     if (first_pending_.empty()) first_pending_ = pending, first_published_ = published;
     return pending != first_pending_ && published != first_published_;
   }
-  bool is_over(const json::object& pending) {
+  // `asked`: before the question that this answers, as a busy host may take long to answer.
+  bool is_over(const json::object& pending, SteadyTime asked) {
     const std::int64_t progress = get_int(pending, "others_progress").value_or(0);
     if (name_in(pending) != awaited_ || get_bool(pending, "is_sending").value_or(false) ||
         progress != others_progress_)
       until_ = context_.timer.steady() + kLongestWait;
     others_progress_ = progress;
-    return !get_bool(pending, "may_publish").value_or(true) || context_.timer.steady() >= until_;
+    return !get_bool(pending, "may_publish").value_or(true) || asked >= until_;
   }
   void pause(const std::string& pending) {
     if (pending != awaited_) warn(context_, "spark-stage: waiting for other hosts' shards of " + pending);
@@ -71,10 +85,11 @@ Result<json::object> find_latest(Context& context, const LatestOptions& options)
   const std::string path = "/v1/outputs/" + percent_encoded(output) + "/latest";
   const Request request{"GET", path + (options.offline ? "/offline" : ""), {}, kOutputPatience};
   for (Wait wait(context);;) {
+    const SteadyTime asked = context.timer.steady();
     auto found = call(*context.client, request);
     const json::object* pending = found ? get_object(*found, "pending") : nullptr;
     if (pending == nullptr || wait.is_overtaken(name_in(*found), name_in(*pending))) return found;
-    if (wait.is_over(*pending)) {
+    if (wait.is_over(*pending, asked)) {
       if (found->contains("dataset")) return found;
       return fail(Errc::NotFound,
                   "output " + output +
@@ -118,6 +133,11 @@ Result<int> latest(Context& context, const LatestOptions& options) {
   if (const json::object* unproven = get_object(*found, "unproven")) {
     warn(context, "spark-stage: " + name_in(*unproven) + " may be complete, but that is not known: " +
                       get_string(*unproven, "reason").value_or(""));
+  }
+  if (const json::object* later = get_object(*found, "later")) {
+    warn(context, "spark-stage: " + name_in(*later) + " was saved later than " + name_in(*found) +
+                      ", which has a higher step; if the job has to go on from " + name_in(*later) +
+                      ", as in a later stage, delete the other, or give each stage a folder of its own");
   }
   context.out << (options.as_json ? pretty(*found) : get_string(*found, "path").value_or("")) << "\n";
   return 0;

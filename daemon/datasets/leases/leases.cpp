@@ -7,12 +7,13 @@
 #include <algorithm>
 #include <boost/asio/posix/stream_descriptor.hpp>
 #include <cerrno>
+#include <utility>
 
 #include "base/text.hpp"
 #include "daemon/launch.hpp"
 #include "daemon/log.hpp"
 #include "daemon/token.hpp"
-#include "daemon/workers/wire.hpp"
+#include "staging/leases/lease_json.hpp"
 
 namespace spark::datasets {
 namespace {
@@ -83,7 +84,7 @@ asio::awaitable<Result<>> Leases::load() {
   for (const json::value& value : *rows) {
     if (const auto why = get_string(value.as_object(), "lost")) log::warning("a lease is lost: " + *why);
     if (value.as_object().contains("lost")) continue;
-    const Lease lease = workers::lease_from_json(value.as_object());
+    const Lease lease = staging::lease_from_json(value.as_object());
     if (lease.id.starts_with(kHold) && staging::is_live(lease, clock_.wall())) continue;
     if (!leases_.emplace(lease.id, lease).second) continue;
     look_again(lease.id);  // ends it immediately if its holder no longer exists
@@ -104,6 +105,7 @@ asio::awaitable<Result<>> Leases::grant(Lease lease) {
     on_change_();
     co_return fail(written.error());
   }
+  unrecorded_.insert(id);
   launch(executor_, "lease " + id, write_behind(id));  // until then it is valid as long as this daemon runs
   co_return Result<>{};
 }
@@ -128,6 +130,7 @@ Result<> Leases::release(std::string id) {
   }
   leases_.erase(found);
   look_again(id);
+  recorded(id);
   launch(executor_, "release of lease " + id, write_behind(id));
   on_change_();
   return {};
@@ -180,12 +183,19 @@ asio::awaitable<Result<>> Leases::write(std::string id) {
   const auto lease = leases_.find(id);
   const std::string op = lease != leases_.end() ? "add" : "remove";
   json::object request{{"ids", json::array{json::value(id)}}};
-  if (lease != leases_.end()) request = workers::to_json(lease->second);
+  if (lease != leases_.end()) request = staging::to_json(lease->second);
   const auto answer = co_await ask_catalog(op, std::move(request));
   being_written_.erase(id);
   write_ended_.notify();
   if (!answer) co_return fail(answer.error());
+  recorded(id);
   co_return Result<>{};
+}
+
+// A worker that began before it was granted has not heard of it.
+void Leases::recorded(const std::string& id) {
+  if (unrecorded_.erase(id) == 0 || !unrecorded_.empty()) return;
+  launch(executor_, "holds on copies", end_holds(std::exchange(kept_holds_, {})));
 }
 
 asio::awaitable<void> Leases::written() {
@@ -211,7 +221,7 @@ asio::awaitable<void> Leases::write_behind(std::string id) {
 }
 
 asio::awaitable<Result<>> Leases::serve(Lease hold, std::string path) {
-  json::object request = workers::to_json(hold);
+  json::object request = staging::to_json(hold);
   request["path"] = std::move(path);
   request["used_at"] = rfc3339(clock_.wall());
   const auto answer = co_await ask_catalog("serve", std::move(request));
@@ -223,7 +233,8 @@ asio::awaitable<Result<>> Leases::serve(Lease hold, std::string path) {
 }
 
 asio::awaitable<void> Leases::end_holds(std::vector<std::string> ids) {
-  if (ids.empty()) co_return;
+  if (!unrecorded_.empty()) kept_holds_.insert(kept_holds_.end(), ids.begin(), ids.end());
+  if (ids.empty() || !unrecorded_.empty()) co_return;
   json::array all;
   for (const std::string& id : ids) all.emplace_back(id);
   being_written_.insert(ids.begin(), ids.end());

@@ -48,7 +48,8 @@ class Leases {
 
   // Takes a hold on a copy, as workers do, and notes its use. Unavailable: it is not in the cache any more.
   asio::awaitable<Result<>> serve(Lease hold, std::string path);
-  // Ends the leases that workers hold for requests; see written().
+  // Ends the leases that workers hold for requests; see written(). They stay while a granted lease is in the
+  // catalog neither: they keep its copy.
   asio::awaitable<void> end_holds(std::vector<std::string> ids);
 
   std::vector<const Lease*> of(const std::string& dataset) const;
@@ -62,6 +63,7 @@ class Leases {
   asio::awaitable<void> watch(std::string id, TimerPtr timer);
   asio::awaitable<Result<>> write(std::string id);
   asio::awaitable<void> write_behind(std::string id);
+  void recorded(const std::string& id);
   asio::awaitable<Result<json::object>> ask_catalog(std::string op, json::object request);
 
   asio::any_io_executor executor_;
@@ -73,6 +75,8 @@ class Leases {
   std::map<std::string, TimerPtr> watches_;  // by ID: cancelling one triggers a check of its lease
   std::set<std::string> being_written_;      // IDs
   std::set<std::string> unwritten_;          // IDs: written again later
+  std::set<std::string> unrecorded_;         // IDs: granted, and not in the catalog yet
+  std::vector<std::string> kept_holds_;      // IDs: end once all are
   Event write_ended_;
 };
 

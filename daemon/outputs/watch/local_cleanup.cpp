@@ -85,20 +85,22 @@ asio::awaitable<Result<bool>> LocalCleanup::remove(std::vector<DeletionProof> pr
   call.request = {{"path", output_.path.native()},
                   {"remove", staging::states_to_json(changes)},
                   {"sources", json::value_from(std::move(*sources))}};
+  // At once: its end may never be told.
+  call.on_progress = [this, proofs](const json::object& progress) {
+    const std::string name = get_string(progress, "deletes").value_or("");
+    const auto proof = std::ranges::find(proofs, name, &DeletionProof::name);
+    if (proof == proofs.end()) return;
+    log::info("output " + output_.name + ": deleting " + printable((output_.path / name).native()) + ": " +
+              proof->reason());
+  };
   const auto tidied = co_await context_.runner.run(std::move(call));
   const std::string doing = "deleting checkpoints beyond keep_local in " + printable(output_.path.native()) +
                             " as the owner of the folder";
   if (!tidied) co_return fail_with(tidied.error(), doing);
   const auto removed = get_strings(*tidied, "removed");
-  bool are_all = true;
-  for (const DeletionProof& proof : proofs) {
-    const bool is_gone = std::ranges::find(removed, proof.name()) != removed.end();
-    are_all = are_all && is_gone;
-    if (is_gone) {
-      log::info("output " + output_.name + ": deleted " + printable((output_.path / proof.name()).native()) +
-                ": " + proof.reason());
-    }
-  }
+  const bool are_all = std::ranges::all_of(proofs, [&](const DeletionProof& proof) {
+    return std::ranges::find(removed, proof.name()) != removed.end();
+  });
   const json::object* failed = get_object(*tidied, "failed");
   if (failed != nullptr) co_return fail_with(error_from_json(*failed), doing);
   co_return are_all;

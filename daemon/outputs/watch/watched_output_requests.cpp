@@ -25,6 +25,24 @@ void add_unproven(const Holdings& seen, const staging::Standing& answer, json::o
   found["unproven"] = {{"name", one->name}, {"reason", one->incomplete}};
 }
 
+// The last one of another series that was saved after the answer, at a lower step: a job that is in a later
+// stage, or a second job, would go on from there. Which of the two is right only the asker knows.
+void add_later(const Holdings& seen, const staging::Standing& answer, json::object& found) {
+  std::int64_t last = answer.time_ns;
+  const auto consider = [&](const auto& one) {
+    const staging::Standing its = staging::standing_of(one);
+    if (!its.step || its.step >= answer.step || its.time_ns <= last ||
+        staging::form_of(one.name) == staging::form_of(answer.name))
+      return;
+    last = its.time_ns;
+    found["later"] = {{"name", one.name}};
+  };
+  for (const LocalCheckpoint& one : seen.local) {
+    if (one.incomplete.empty()) consider(one);
+  }
+  if (seen.published) std::ranges::for_each(*seen.published, consider);
+}
+
 // A staged checkpoint has another name, and no tracker beside it: Megatron-LM would start from random
 // weights.
 tl::unexpected<Error> no_megatron(const config::Output& output, const PublishedCheckpoint& published) {
@@ -49,6 +67,18 @@ asio::awaitable<Result<std::shared_ptr<Job>>> WatchedOutput::send_newest() {
   co_return job;
 }
 
+Result<> WatchedOutput::job_ended() {
+  if (settings_.complete == config::Complete::OnRequest) {
+    return fail(
+        Errc::Refused, "output " + settings_.name + " has no rule that says when a checkpoint is complete",
+        "set `complete` for it, or send with `spark-stage stage-out " + settings_.name + "` when one is");
+  }
+  if (!sending_) retry_ = {};
+  looks_soon_ = true;
+  timer_.cancel();
+  return {};
+}
+
 asio::awaitable<Result<json::object>> WatchedOutput::look_now() {
   const auto self = shared_from_this();  // a reload may drop this output meanwhile
   const auto seen = co_await look();
@@ -70,9 +100,8 @@ asio::awaitable<Result<json::object>> WatchedOutput::latest(bool offline) {
   const PublishedCheckpoint* published =
       seen->published && !seen->published->empty() ? &seen->published->front() : nullptr;
   const std::string answer = is_here ? newest->name : published != nullptr ? published->name : "";
-  const auto hidden = std::ranges::find_if(seen->unreadable, [&](const UnreadableCopy& one) {
-    return answer.empty() || staging::step_of(one.name) > staging::step_of(answer);
-  });
+  const auto hidden = std::ranges::find_if(
+      seen->unreadable, [&](const UnreadableCopy& one) { return staging::may_be_above(one.name, answer); });
   if (hidden != seen->unreadable.end()) {
     co_return fail(Errc::Unavailable,
                    "output " + settings_.name + ": " + printable(hidden->name) +
@@ -82,6 +111,7 @@ asio::awaitable<Result<json::object>> WatchedOutput::latest(bool offline) {
   if (is_here) {
     json::object local{{"name", newest->name}, {"local", (settings_.path / newest->name).native()}};
     add_unproven(*seen, staging::standing_of(*newest), local);
+    add_later(*seen, staging::standing_of(*newest), local);
     co_return local;
   }
   json::object found;
@@ -91,6 +121,7 @@ asio::awaitable<Result<json::object>> WatchedOutput::latest(bool offline) {
     found = {{"name", published->name},
              {"dataset", settings_.volume + ":" + path_on_volume(settings_, published->name)}};
     add_unproven(*seen, staging::standing_of(*published), found);
+    add_later(*seen, staging::standing_of(*published), found);
   }
   if (newest != nullptr && seen->published && settings_.complete != config::Complete::OnRequest) {
     const CheckpointPlan plan = plan_of(*seen);

@@ -25,6 +25,7 @@ asio::awaitable<Result<>> NvmeAttachment::adopt() {
   if (auto secured = co_await paths_.check_keys(); !secured) co_return secured;
   volume_.status.device = mount.source;
   volume_.status.filesystem_type = mount.type;
+  if (volume_.checked && volume_.checked->is_hidden) volume_.forget_mount();
   if (volume_.checked && co_await is_unchanged()) co_return Result<>{};
   if (paths_.look() != Link::Live) {  // frozen: its superblock is read as soon as possible
     volume_.status.filesystem_uuid = expected_uuid(volume_.seams, volume_.settings);
@@ -45,6 +46,7 @@ asio::awaitable<void> NvmeAttachment::adopt_hidden_writer() {
   if (auto secured = co_await paths_.check_keys(); !secured || paths_.look() != Link::Live) co_return;
   volume_.status.device = "/dev/" + block->device;
   if (auto adopted = co_await adopt_unknown(standing); !adopted) log::survived(adopted.error());
+  if (volume_.checked) volume_.checked->is_hidden = true;
 }
 
 // The kernel may have given the number of the checked mount to another one between two checks.
@@ -209,6 +211,8 @@ asio::awaitable<Result<>> NvmeAttachment::check_may_unmount() {
   if (mount->is_writer && mount->fence_lost.empty() && paths_.look() == Link::Live) {
     auto taken = co_await fence_.who_took_over(mount);
     if (!taken.empty()) co_await fence_.lose(mount, std::move(taken));
+    if (volume_.checked != mount)
+      co_return fail(Errc::Unavailable, "another mount was made there meanwhile", "try again");
   }
   if (mount->fence_lost.empty()) co_return Result<>{};
   if (auto free = check_nothing_waits(); !free) co_return free;

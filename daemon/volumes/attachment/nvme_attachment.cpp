@@ -129,6 +129,9 @@ asio::awaitable<Result<>> NvmeAttachment::mount(nvmetcp::Namespace block, mounts
   const bool is_pinned = is_same_filesystem(recorded, identity);
   FilesystemIdentity to_pin;
   if (!is_pinned) to_pin = identity;
+  // The kernel gives the number of a mount that is gone to this one. A dead mount keeps its own until then,
+  // and its record is a proof if this attempt fails.
+  if (volume_.look_at_mount() != Place::Dead) co_await fence_.forget_record();
   const auto mounted = co_await volume_.seams.mounts.mount(std::move(request), std::move(to_pin));
   if (!mounted) {
     // Releases the reservation for other hosts, unless an abandoned worker may still mount the volume.

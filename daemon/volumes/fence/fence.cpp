@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/text.hpp"
+#include "daemon/log.hpp"
 #include "daemon/volumes/release_step.hpp"
 
 namespace spark::volumes {
@@ -47,6 +48,23 @@ bool is_last_state(const VolumeContext& volume, const mounts::Superblock& superb
 Duration longest_late_writes(const VolumeContext& volume, bool is_same_id) {
   const Duration keep_alives = 3 * volume.target->options.keep_alive;
   return is_same_id ? std::max<Duration>(keep_alives, 3 * volume.timings.probe) : keep_alives;
+}
+
+// Another host has taken the volume over. The target refuses the writes of such a mount only until that host
+// gives the reservation back, and then they would go over its newer state.
+asio::awaitable<void> stop_elsewhere(VolumeContext& volume) {
+  const auto mount = writer_elsewhere(volume.seams, volume.settings);
+  if (!mount) co_return;
+  const auto state = co_await volume.seams.device.mounted_state(mount->target(), mount->numbers());
+  if (state && state->is_shut_down) co_return;
+  const auto stopped = co_await volume.seams.device.stop_writing(*mount, volume.status.device);
+  if (stopped) {
+    log::warning("volume " + volume.settings.name +
+                 ": another host has taken it over, so writing was stopped at " +
+                 printable(mount->target().native()) + ", where its device is mounted too");
+  } else {
+    log::survived(stopped.error());
+  }
 }
 
 // False: nothing is recorded of this mount of this file system.
@@ -116,26 +134,29 @@ asio::awaitable<Result<>> Fence::arm(mounts::Superblock superblock, bool takes) 
   volume_.status.fence = {};
   const auto before = co_await ask(ReservationAct::Look);
   if (!before) co_return fail(before.error());
+  if (before->hold == Hold::Theirs && !before->cloned_id) co_await stop_elsewhere(volume_);
   volume_.status.warn(Warning::StillReserved, "");
   const bool is_writer = !is_reader(volume_);
+  bool was_open = false;  // by a host that may still owe writes, also if the target forgot its reservation
   const Error older = mounted_before(volume_.seams, volume_.settings, volume_.status.device);
   if (!is_writer && superblock.is_claimed && !is_last_state(volume_, superblock)) co_return fail(older);
   if (!wants_fence(volume_.settings)) co_return Result<>{};
   if (is_writer) {
     if (auto offered = check_offered(volume_, *before, superblock); !offered) co_return offered;
     const auto unheld = check_not_held(*before, superblock);
-    if (!unheld && !takes) co_return unheld;
+    was_open = !unheld;
+    if (was_open && !takes) co_return unheld;
     // An older mount is current only if no other host can have written since. Found out before this host
     // holds the reservation, which would look like a proof later.
     const bool may_be_older = before->hold == Hold::Free || before->hold == Hold::Theirs;
     if (superblock.is_claimed && may_be_older) co_return fail(older);
-    if (!unheld) taken_from_ = std::exchange(volume_.status.fence.held_by, "");
+    if (was_open) taken_from_ = std::exchange(volume_.status.fence.held_by, "");
   }
   const bool is_needed = is_writer || before->hold == Hold::Free || before->hold == Hold::Ours;
   if (before->hold != Hold::Unsupported && is_needed) {
     is_fresh_hold_ = !takes && (before->hold != Hold::Ours || is_fresh_hold_);
     const bool is_same_id = before->cloned_id || before->former_key;
-    const bool takes_over = takes && (before->hold == Hold::Theirs || is_same_id);
+    const bool takes_over = takes && (was_open || before->hold == Hold::Theirs || is_same_id);
     if (takes_over) co_await expect_late_writes(is_same_id);
     const auto now = co_await ask(takes ? ReservationAct::Take : ReservationAct::Hold);
     if (!now) co_return fail(now.error());
@@ -156,18 +177,29 @@ asio::awaitable<void> Fence::expect_late_writes(bool is_same_id) {
   (void)co_await volume_.seams.store.save(Record::Held, std::move(record));
 }
 
-// Multi-mount protection may wait longer anyway.
-asio::awaitable<Result<>> Fence::wait_for_late_writes(mounts::Superblock superblock) {
+// Multi-mount protection may wait longer anyway. The target may forget the reservation during the wait, and
+// another host may mount the file system: then nothing that this attempt has found is true any more.
+asio::awaitable<Result<>> Fence::wait_for_late_writes(mounts::Superblock before) {
   const Duration longest = std::chrono::ceil<Duration>(late_until_ - volume_.clock.steady());
-  if (longest <= Duration(0) || (superblock.has_mmp && mounts::mmp_wait(superblock, false) >= longest))
+  if (longest <= Duration(0) || (before.has_mmp && mounts::mmp_wait(before, false) >= longest))
     co_return Result<>{};
   volume_.say(State::Connecting, "waiting until the other host's last writes have ended");
   while (volume_.clock.steady() < late_until_ && !volume_.is_left())
     co_await volume_.sleep(std::chrono::ceil<Duration>(late_until_ - volume_.clock.steady()));
   if (volume_.clock.steady() < late_until_) co_return fail(asked_down(volume_));
-  const auto held = co_await ask(ReservationAct::Hold);  // the target may have forgotten it meanwhile
+  auto held = co_await ask(ReservationAct::Look);
+  if (held && held->hold == Hold::Free) {
+    const auto now = co_await volume_.seams.device.read_superblock(volume_.status.device);
+    if (!now) co_return fail(now.error());
+    const bool is_counted = now->mounts != 0 && before.mounts != 0;
+    const bool is_same = is_counted ? now->mounts == before.mounts : now->stamp == before.stamp;
+    if (!is_same || now->uuid != before.uuid)
+      co_return fail(Errc::Unavailable, "the target forgot the reservation of " + namespace_name(volume_) +
+                                            " during the wait, and its file system was written meanwhile");
+    held = co_await ask(ReservationAct::Hold);
+  }
   if (!held) co_return fail(held.error());
-  if (held->hold == Hold::Theirs) co_return fail(held_elsewhere(*held, superblock));
+  if (held->hold == Hold::Theirs) co_return fail(held_elsewhere(*held, before));
   co_return Result<>{};
 }
 

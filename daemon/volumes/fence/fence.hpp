@@ -44,7 +44,8 @@ class Fence {
   asio::awaitable<void> forget_held();
   asio::awaitable<void> forget_record();
   // Shuts the mounted file system down immediately, without flushing: its unwritten data would only damage
-  // the other host's writes.
+  // the other host's writes. Nothing, if another mount is there by now: a person may have made it during the
+  // probe.
   asio::awaitable<void> lose(CheckedMountPtr mount, std::string reason);
   // Its last step, again if that failed.
   asio::awaitable<Result<>> stop(CheckedMountPtr mount);
@@ -64,7 +65,7 @@ class Fence {
   bool is_forgotten_hold(const nvmetcp::ReservationState& holding, const mounts::Superblock& superblock);
   Result<> check_not_held(const nvmetcp::ReservationState& holding, const mounts::Superblock& superblock);
   asio::awaitable<void> expect_late_writes(bool is_same_id);
-  asio::awaitable<Result<>> wait_for_late_writes(mounts::Superblock superblock);
+  asio::awaitable<Result<>> wait_for_late_writes(mounts::Superblock before);
 
   VolumeContext& volume_;
   Outages& outages_;

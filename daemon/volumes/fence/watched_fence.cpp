@@ -134,6 +134,8 @@ asio::awaitable<Result<>> Fence::stop(CheckedMountPtr mount) {
 }
 
 asio::awaitable<void> Fence::lose(CheckedMountPtr mount, std::string reason) {
+  (void)volume_.look_at_standing();
+  if (volume_.checked != mount) co_return;
   mount->fence_lost = reason;
   mount->is_broken = true;
   const auto stopped = co_await stop(mount);

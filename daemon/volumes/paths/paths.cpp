@@ -19,6 +19,14 @@ bool is_down(const PathStatus* path, const std::vector<PathStatus>& all) {
   return !all.empty() && std::ranges::none_of(all, [](const PathStatus& one) { return one.state == "live"; });
 }
 
+// To another device than the volume's present one.
+bool leads_elsewhere(const VolumeContext& volume, const nvmetcp::Controller& old) {
+  const config::NvmeSource& source = *volume.settings.nvme;
+  const auto now = volume.seams.snapshot.find_namespace(source.subsystem, source.nsid);
+  const auto its = volume.seams.snapshot.find_namespace_below({old}, source.nsid);
+  return now && its && now->device_number != its->device_number;
+}
+
 }  // namespace
 
 std::string end_old(const nvmetcp::Controller& old) {
@@ -196,9 +204,13 @@ asio::awaitable<Result<>> Paths::leave_old_addresses() {
     const bool is_wanted = std::ranges::any_of(paths_, [&](const Path& path) {
       return path.controller == controller.name || to_string(path.portal) == address;
     });
-    if (is_wanted || controller.is_live() || controller.owner != nvmetcp::kOwner) continue;
-    const auto gone = co_await volume_.seams.fabric.disconnect(controller.name, controller.subsystem,
-                                                               nvmetcp::Users::Spared);
+    if (is_wanted || controller.is_live()) continue;
+    Result<Change> gone = fail(Errc::Refused, "another program connected it");
+    if (controller.owner == nvmetcp::kOwner)
+      gone = co_await volume_.seams.fabric.disconnect(controller.name, controller.subsystem,
+                                                      nvmetcp::Users::Spared);
+    else if (!leads_elsewhere(volume_, controller))
+      continue;
     if (gone || !first_failure) continue;
     first_failure = fail(gone.error().kind,
                          "I/O waits for " + controller.name + " at " + address + ", which target " +

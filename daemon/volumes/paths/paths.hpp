@@ -51,7 +51,7 @@ class Paths {
   asio::awaitable<void> tend_once();
   // Controllers that retry an address which the target has given up would never end, nor would requests that
   // wait for them. The volume has another live path. Refused, with the next step: a device is in use that
-  // only such a controller leads to.
+  // only such a controller leads to, or another program made that connection.
   asio::awaitable<Result<>> leave_old_addresses();
   void stop() { timer_.cancel(); }
   bool is_connecting() const { return is_connecting_; }

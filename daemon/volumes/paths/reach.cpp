@@ -4,8 +4,21 @@
 
 #include "base/text.hpp"
 #include "daemon/volumes/paths/paths.hpp"
+#include "nvmetcp/resolve.hpp"
 
 namespace spark::volumes {
+namespace {
+
+// The address of a live connection that another program made.
+std::optional<nvmetcp::Portal> find_unowned(const VolumeContext& volume) {
+  const auto all = volume.seams.snapshot.controllers(volume.settings.nvme->subsystem);
+  if (!all) return std::nullopt;
+  const auto found = std::ranges::find_if(
+      *all, [](const nvmetcp::Controller& one) { return one.is_live() && one.owner.empty(); });
+  return found == all->end() ? std::nullopt : std::optional(found->portal);
+}
+
+}  // namespace
 
 asio::awaitable<Result<>> Paths::check_keys() {
   const nvmetcp::ConnectOptions& options = volume_.target->options;
@@ -20,12 +33,13 @@ asio::awaitable<Result<>> Paths::check_keys() {
 asio::awaitable<Result<>> Paths::take_over() {
   for (Path& path : paths_) {
     if (are_several() && status_of(path) == nullptr) continue;
-    const auto connected = co_await connect_portal(path.portal);
-    if (connected) {
-      note(path, *connected);
-    } else if (connected.error().kind == Errc::Refused) {
-      co_return connected.take_error();
-    }
+    auto connected = co_await connect_portal(path.portal);
+    if (!connected && connected.error().kind == Errc::Refused) co_return connected.take_error();
+    // Without a name service, at the address that is known of it: the next daemon recognizes it by its owner.
+    const bool is_named = !are_several() && !nvmetcp::is_numeric(path.portal.address);
+    const auto unowned = !connected && is_named ? find_unowned(volume_) : std::nullopt;
+    if (unowned) connected = co_await connect_portal(*unowned);
+    if (connected) note(path, *connected);
   }
   co_return Result<>{};
 }

@@ -41,8 +41,12 @@ asio::awaitable<Result<mounts::Published>> Publication::publish(mounts::AfterPub
   co_await fence_.forget_record();
   Remount closing = remount_of(*mount);
   const auto closed = co_await volume_.seams.mounts.publish(std::move(closing), then);
-  const bool is_unchanged = !closed && closed.error().kind == Errc::Unavailable;
+  // It may be closed all the same, for example if another mount hides it by then. Its stamp is not known, so
+  // that it counts as older than what is on the disk.
+  const bool is_closed = look_at_place(volume_.seams, volume_.settings).is_own_closed;
+  const bool is_unchanged = !closed && !is_closed && closed.error().kind == Errc::Unavailable;
   if (!is_unchanged) co_await fence_.forget_held();
+  if (!closed && is_closed) mount->is_writer = false;
   if (closed) {
     mount->published = closed->published;
     mount->stamp = closed->stamp;

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <optional>
 #include <string>
 
 #include "daemon/mounts/table.hpp"
@@ -37,6 +38,7 @@ class OwnMount {
 
  private:
   friend Standing look_at_place(const Seams& seams, const config::Volume& volume);
+  friend std::optional<OwnMount> writer_elsewhere(const Seams& seams, const config::Volume& volume);
   explicit OwnMount(const mounts::Mount& mount)
       : target_(mount.target),
         id_(mount.id),

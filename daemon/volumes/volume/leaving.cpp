@@ -161,6 +161,8 @@ asio::awaitable<Result<>> Volume::leave_host(OnDown on_down) {
   const bool is_nvme = settings().nvme.has_value();
   if (is_nvme) {
     if (const auto found = co_await paths_.rivals().find_place(); !found) co_return found.take_error();
+    const bool leaves = on_down == OnDown::Disconnect;
+    if (auto alone = check_not_elsewhere(context_.seams, settings()); leaves && !alone) co_return alone;
     auto known = co_await look_before_writing(context_, paths_, health_, fence_, nvme_, false);
     if (!known) co_return known;
     if (auto may = co_await nvme_.check_may_unmount(); !may) co_return may;

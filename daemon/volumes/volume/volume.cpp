@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "daemon/launch.hpp"
+#include "daemon/volumes/release_step.hpp"
 
 namespace spark::volumes {
 namespace {
@@ -93,10 +94,12 @@ asio::awaitable<void> Volume::attempt() {
 
 asio::awaitable<void> Volume::wait_after(Error error) {
   const bool is_refused = error.kind == Errc::Refused;
-  const bool writes_below = context_.checked && context_.look_at_mount() == Place::Covered;
-  const Duration wait = writes_below ? context_.timings.probe
-                        : is_refused ? context_.timings.refused_retry
-                                     : context_.backoff.next();
+  const bool writes_unseen = (context_.checked && context_.look_at_mount() == Place::Covered) ||
+                             (wants_reservation(settings()) && writer_elsewhere(context_.seams, settings()));
+  const Timings& timings = context_.timings;
+  const Duration wait = !is_refused     ? context_.backoff.next()
+                        : writes_unseen ? std::min(timings.probe, timings.refused_retry)
+                                        : timings.refused_retry;
   context_.attempts.failed = true;
   context_.status.next_attempt = context_.clock.wall() + wait;
   const Place place = context_.look_at_mount();

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <limits>
 
 #include "base/access/named_path.hpp"
 #include "base/text.hpp"
@@ -135,41 +134,6 @@ json::object staged_to_json(const staging::Staged& staged) {
           {"blocked_by", std::move(blocked_by)}};
 }
 
-std::int64_t since_1970(WallTime time) {
-  return std::chrono::duration_cast<std::chrono::seconds>(time.time_since_epoch()).count();
-}
-
-// "good_at_s", "definition" and "older" are for the daemon: when its content was last checked; what the
-// configuration said of it; its earlier generations.
-json::object row_to_json(const staging::DatasetRow& row) {
-  json::array older;
-  for (const staging::DatasetRow& one : row.older) older.push_back(row_to_json(one));
-  const bool is_failed = !row.damage.empty() || row.generation == 0;
-  const std::string& reason = row.damage.empty() ? row.trouble : row.damage;
-  return {{"name", row.name},
-          {"state", row.is_evicting ? "evicting"
-                    : is_failed     ? "failed"
-                                    : "ready"},
-          {"reason", reason.empty() ? json::value(nullptr) : json::value(reason)},
-          {"doubtful", row.is_doubtful},
-          {"source_generation", row.source_generation},
-          {"definition", row.definition},
-          {"path",
-           row.is_evicting || row.generation == 0 ? json::value(nullptr) : json::value(row.path.native())},
-          {"bytes", row.bytes},
-          {"files", row.files},
-          {"generation", row.generation},
-          {"hash", row.hash},
-          {"bytes_from",
-           row.from ? json::value(json::object{{"volume", row.from->volume}, {"peers", row.from->peers}})
-                    : json::value(nullptr)},
-          {"staged_at", rfc3339(row.staged_at)},
-          {"last_used", rfc3339(row.last_used)},
-          {"scrubbed_at", row.scrubbed_at ? json::value(rfc3339(*row.scrubbed_at)) : json::value(nullptr)},
-          {"good_at_s", since_1970(row.good_at)},
-          {"older", std::move(older)}};
-}
-
 }  // namespace
 
 // {"cache", "dataset", "path", "mount", "mounted", "away"?, "volume"?, "origin"?, "definition"?,
@@ -204,7 +168,7 @@ Result<json::object> stage_verb(const json::object& request, const ProgressLine&
            static_cast<std::uint64_t>(get_int(one.as_object(), "generation").value_or(0))});
     }
   }
-  const auto open = open_cache(request);
+  const auto open = open_cache_to_evict(request);
   if (!open) return open.take_error();
   const auto held = hold_mount(source, request, open->host);
   if (!held) return fail_with_next_step(held.error(), source);
@@ -256,7 +220,7 @@ Result<json::object> verify_verb(const json::object& request, const ProgressLine
 
 // {"cache", "dataset"} → {"dataset", "freed_bytes"}
 Result<json::object> evict_verb(const json::object& request, const ProgressLine& /*progress*/) {
-  const auto open = open_cache(request);
+  const auto open = open_cache_to_evict(request);
   if (!open) return open.take_error();
   const std::string dataset = get_string(request, "dataset").value_or("");
   return open->cache->evict(dataset).map([&](Bytes freed) {
@@ -267,41 +231,10 @@ Result<json::object> evict_verb(const json::object& request, const ProgressLine&
 // {"cache"} → {}. A dataset's failure is recorded in its row. Reports once, as progress, that the catalog is
 // correct.
 Result<json::object> recover_verb(const json::object& request, const ProgressLine& progress) {
-  const auto open = open_cache(request);
+  const auto open = open_cache_to_evict(request);
   if (!open) return open.take_error();
   const auto looked_over = [&] { progress({{"looked_over", true}}); };
   return open->cache->recover(looked_over).map([] { return json::object{}; });
-}
-
-// {"cache", "in_progress": [TASK…], "newest": TASK} → {"datasets": [row…], "usage": status's cache object}.
-// Drops the reservations of tasks up to "newest" that are not in progress.
-Result<json::object> catalog_verb(const json::object& request, const ProgressLine& /*progress*/) {
-  const auto open = open_cache(request);
-  if (!open) return open.take_error();
-  std::vector<std::uint64_t> in_progress;
-  if (const json::array* tasks = get_array(request, "in_progress")) {
-    for (const json::value& task : *tasks) in_progress.push_back(static_cast<std::uint64_t>(task.as_int64()));
-  }
-  const auto newest = static_cast<std::uint64_t>(get_int(request, "newest").value_or(0));
-  auto dropped = open->cache->drop_ended_reservations(in_progress, newest);
-  if (!dropped) return dropped.take_error();
-  auto rows = open->cache->list();
-  if (!rows) return rows.take_error();
-  auto usage = open->cache->usage();
-  if (!usage) return usage.take_error();
-  json::array datasets;
-  for (const staging::DatasetRow& row : *rows) datasets.push_back(row_to_json(row));
-  const bool has_inodes = usage->free_inodes != std::numeric_limits<std::uint64_t>::max();
-  json::object used{{"path", get_string(*get_object(request, "cache"), "path").value_or("")},
-                    {"capacity_bytes", usage->capacity},
-                    {"used_bytes", usage->used},
-                    {"free_bytes", usage->free},
-                    {"used_inodes", usage->used_inodes},
-                    {"free_inodes", has_inodes ? json::value(usage->free_inodes) : json::value(nullptr)},
-                    {"read_only", open->served.has_value()},
-                    {"writable_because",
-                     open->served ? json::value(nullptr) : json::value(open->served.error().message())}};
-  return json::object{{"datasets", std::move(datasets)}, {"usage", std::move(used)}};
 }
 
 }  // namespace spark::workers

@@ -167,9 +167,10 @@ Result<json::object> list_published_verb(const json::object& request, const Prog
 }
 
 // {"root", "mount", "mounted", "path", "uid", "keep", "keep_every", "rule", "spared": [NAME]} → {"removed":
-// [NAME], "because": {NAME: SENTENCE}, "not_whole": [NAME]}: deletes older copies that stage-out published in
-// the folder of "path"; see remove_older_copies. "path" and the names in "spared" stay.
-Result<json::object> prune_output_verb(const json::object& request, const ProgressLine& /*progress*/) {
+// [NAME], "not_whole": [NAME], "failed": ERROR}: deletes older copies that stage-out published in the folder
+// of "path"; see remove_older_copies. "path" and the names in "spared" stay. "failed": the first failure, if
+// there is one. Says {"deletes": NAME, "because": SENTENCE} before each.
+Result<json::object> prune_output_verb(const json::object& request, const ProgressLine& progress) {
   const std::filesystem::path path = get_text(request, "path");
   const auto opened = open_destination(request, path.parent_path());
   if (!opened) return opened.take_error();
@@ -180,17 +181,14 @@ Result<json::object> prune_output_verb(const json::object& request, const Progre
   keep.rule = staging::completeness_named(get_text(request, "rule"));
   for (std::string& name : get_strings(request, "spared")) keep.spared.insert(std::move(name));
   staging::PruneNotes notes;
+  notes.on_removal = [&](const staging::RemovedCopy& one) {
+    progress({{"deletes", printable(one.name)}, {"because", one.because}});
+  };
   const auto gone = staging::remove_older_copies(opened->path, keep, &notes);
   if (!gone) return gone.take_error();
   json::array removed;
-  json::object because;
-  for (const staging::RemovedCopy& one : *gone) {
-    removed.emplace_back(printable(one.name));
-    because[printable(one.name)] = one.because;
-  }
-  json::object answer{{"removed", std::move(removed)},
-                      {"because", std::move(because)},
-                      {"not_whole", json::value_from(notes.not_whole)}};
+  for (const staging::RemovedCopy& one : *gone) removed.emplace_back(printable(one.name));
+  json::object answer{{"removed", std::move(removed)}, {"not_whole", json::value_from(notes.not_whole)}};
   if (notes.failure) answer["failed"] = to_json(*notes.failure);
   return answer;
 }
@@ -200,9 +198,10 @@ Result<json::object> prune_output_verb(const json::object& request, const Progre
 Result<json::object> point_output_verb(const json::object& request, const ProgressLine& /*progress*/) {
   const auto opened = open_destination(request, get_text(request, "path"));
   if (!opened) return opened.take_error();
-  if (auto finished = staging::finish_publishings(opened->path); !finished) return finished.take_error();
+  auto finished = staging::finish_publishings(opened->path);
   auto pointed = staging::point_at_highest(opened->path, completeness_of(request));
   if (!pointed) return pointed.take_error();
+  if (!finished) return finished.take_error();
   return json::object{};
 }
 
@@ -232,15 +231,19 @@ Result<json::object> release_held_verb(const json::object& request, const Progre
 
 // {"path", "remove": {NAME: WRITTEN}, "sources": [PATH]} → {"removed": [NAME], "failed": ERROR}: removes
 // local checkpoints that have not changed since, and that no copy reads. "failed": the first failure, if
-// there is one.
-Result<json::object> tidy_output_verb(const json::object& request, const ProgressLine& /*progress*/) {
+// there is one. Says {"deletes": NAME} before each.
+Result<json::object> tidy_output_verb(const json::object& request, const ProgressLine& progress) {
   const std::string path = get_text(request, "path");
   if (const auto uid = become_owner_of(path); !uid) return uid.take_error();
   const auto sources = get_strings(request, "sources");
-  std::vector<std::string> removed;
+  json::array removed;
+  const auto note = [&](const std::string& name) {
+    removed.emplace_back(name);
+    progress({{"deletes", name}});
+  };
   const auto all = staging::remove_checkpoints(path, staging::states_from_json(request, "remove"),
-                                               {sources.begin(), sources.end()}, removed);
-  json::object answer{{"removed", json::value_from(removed)}};
+                                               {sources.begin(), sources.end()}, note);
+  json::object answer{{"removed", std::move(removed)}};
   if (!all) answer["failed"] = to_json(all.error());
   return answer;
 }

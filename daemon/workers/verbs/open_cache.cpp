@@ -9,6 +9,7 @@
 #include "daemon/mounts/served_copies.hpp"
 #include "daemon/workers/wire.hpp"
 #include "staging/cache/cache_folder.hpp"
+#include "staging/cache/catalog/reserve.hpp"
 
 namespace spark::workers {
 namespace {
@@ -79,6 +80,12 @@ Result<OpenCache> open_cache(const json::object& request) {
   if (auto served = is_new ? serve(request, folder, open) : Result<>(); !served) return served.take_error();
   open.cache = std::move(*cache);
   return open;
+}
+
+Result<OpenCache> open_cache_to_evict(const json::object& request) {
+  if (const json::object* cache = get_object(request, "cache"))
+    staging::tend_reserve(get_string(*cache, "state_dir").value_or(""));
+  return open_cache(request);
 }
 
 }  // namespace spark::workers

@@ -21,5 +21,7 @@ struct OpenCache {
   UniqueFd host;  // root of the host's mount namespace: this worker may have a private one
 };
 Result<OpenCache> open_cache(const json::object& request);
+// The same for a worker that may evict copies: also on a full drive.
+Result<OpenCache> open_cache_to_evict(const json::object& request);
 
 }  // namespace spark::workers

@@ -137,13 +137,19 @@ Error replaced(const std::string& name, const std::string& newer) {
 // This host's part of a checkpoint written by `nodes` hosts; it is published with the last part. The daemon
 // sends "shard_sent_ns" of a result that was "waiting" with its next request.
 Sent send_shard(const json::object& request, const std::filesystem::path& path, unsigned nodes,
-                const staging::ProgressSink& sink) {
+                const staging::ProgressSink& sink, const ProgressLine& progress) {
   const auto host = this_host();
   if (!host) return host.take_error();
   const staging::ShardedCheckpoint checkpoint{path.parent_path(), path.filename()};
   const staging::OwnShard own{get_text(request, "source"),
                               {*host, get_text(request, "marker")},
-                              get_int(request, "shard_sent_ns").value_or(0)};
+                              get_int(request, "shard_sent_ns").value_or(0),
+                              [&](const std::string& name) {
+                                progress({{"deletes", "the shards of " + printable(name)},
+                                          {"because",
+                                           "a later checkpoint is published, and some host never "
+                                           "sent its shard of this one"}});
+                              }};
   const auto sent = staging::send_shard(checkpoint, own, nodes, options_of(request), sink, kNeverStopped);
   if (!sent) return sent.take_error();
   if (!sent->replaced_by.empty()) return final_error(replaced(path.filename(), sent->replaced_by));
@@ -184,7 +190,8 @@ Result<json::object> flush_source_verb(const json::object& request, const Progre
 // shards of one attempt of the job; may be empty. "rule": of the output that it belongs to, which has a
 // pointer to its highest checkpoint, or empty. "shard_sent_ns": of an earlier answer, or 0. "root": path of
 // the volume; "mount": its mount point, where it must be mounted, empty on a simulated host; "path": below
-// "root". Reads and writes with the permissions of "uid".
+// "root". Reads and writes with the permissions of "uid". Says {"deletes": TEXT, "because": SENTENCE} before
+// it deletes older shards.
 Result<json::object> stage_out_verb(const json::object& request, const ProgressLine& progress) {
   const std::filesystem::path path = get_text(request, "path");
   const auto opened = open_destination(request, path.parent_path());
@@ -192,7 +199,7 @@ Result<json::object> stage_out_verb(const json::object& request, const ProgressL
   if (auto links = check_links(get_text(request, "source")); !links) return links.take_error();
   const auto sink = [&](const staging::CopyProgress& now) { progress(show_progress(now)); };
   const auto nodes = static_cast<unsigned>(std::max<std::int64_t>(0, get_int(request, "nodes").value_or(0)));
-  auto sent = nodes > 1 ? send_shard(request, opened->path / path.filename(), nodes, sink)
+  auto sent = nodes > 1 ? send_shard(request, opened->path / path.filename(), nodes, sink, progress)
                         : send_whole(request, opened->path / path.filename(), sink);
   if (!sent || get_string(*sent, "state") != "ready") return sent;
   json::object answer = std::move(*sent);
@@ -207,8 +214,8 @@ Result<json::object> stage_out_verb(const json::object& request, const ProgressL
 }
 
 // {"root", "mount", "mounted", "path", "uid"?} → {"bytes", "files", "seconds", "sha256_files", "hash"}: the
-// copy published there equals its manifest. With the rights of "uid", so that nobody learns from the answer
-// what he may not read; without, for root, of the copy's owner.
+// copy published there equals its manifest. With the rights of "uid", since the answer tells what is in the
+// files; without, for root, of the copy's owner.
 Result<json::object> verify_output_verb(const json::object& request, const ProgressLine& progress) {
   const auto held = hold_volume(request, false);
   if (!held) return held.take_error();

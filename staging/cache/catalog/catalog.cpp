@@ -42,8 +42,10 @@ Result<std::unique_ptr<Catalog>> Catalog::open(const std::filesystem::path& stat
   return std::unique_ptr<Catalog>(new Catalog(std::move(database)));
 }
 
-bool Catalog::is_image() const {
-  return staging::is_image(database_->get());
+bool Catalog::is_current() const {
+  int has_moved = 0;
+  sqlite3_file_control(database_->get(), "main", SQLITE_FCNTL_HAS_MOVED, &has_moved);
+  return has_moved == 0 && !is_image(database_->get());
 }
 
 Result<std::string> Catalog::cache_id() {
@@ -172,10 +174,12 @@ Result<> Catalog::set_scrubbed(const std::string& dataset, std::uint64_t generat
                 to_microseconds(at), dataset, generation);
 }
 
-Result<> Catalog::begin_eviction(const std::vector<GenerationRow>& rows, WallTime now) {
+Result<> Catalog::begin_eviction(const std::vector<GenerationRow>& rows, WallTime now,
+                                 const std::vector<Lease>& beside) {
   return transaction(database_->get(), database_->writing, [&]() -> Result<> {
-    const auto all = leases();
+    auto all = leases();
     if (!all) return all.take_error();
+    all->insert(all->end(), beside.begin(), beside.end());
     for (const GenerationRow& row : rows) {
       if (auto free = check_unleased(row, *all, now); !free) return free;
       auto marked = change(database_->get(), database_->writing,

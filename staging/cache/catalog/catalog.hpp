@@ -80,7 +80,7 @@ class Catalog {
   Catalog(const Catalog&) = delete;
   Catalog& operator=(const Catalog&) = delete;
 
-  bool is_image() const;  // that one
+  bool is_current() const;  // neither that one, nor of a file that was moved away: else open it again
 
   // ID of the cache folder that belongs to this catalog; empty until it is set.
   Result<std::string> cache_id();
@@ -104,8 +104,9 @@ class Catalog {
   Result<> set_scrubbed(const std::string& dataset, std::uint64_t generation, WallTime at);
 
   // Marks generations, all or none, so that they can't be leased any more. Refused, naming the holders, while
-  // one of them has a live lease that is not soft.
-  Result<> begin_eviction(const std::vector<GenerationRow>& rows, WallTime now);
+  // one of them has a live lease, here or in `beside`, that is not soft.
+  Result<> begin_eviction(const std::vector<GenerationRow>& rows, WallTime now,
+                          const std::vector<Lease>& beside = {});
   Result<> remove(const std::string& dataset, std::uint64_t generation);  // and its leases
 
   // Problems with a dataset's folders, keyed by folder name (see folder_name). An empty string clears the

@@ -190,14 +190,15 @@ Result<> recover_publishing(const Destination& destination, PartialArea& area) {
 Result<> finish_publishings(const std::filesystem::path& folder) {
   const auto names = names_of(folder);
   if (!names) return names.take_error();
+  Result<> all;
   for (const std::string& name : *names) {
     const auto destination = destination_of_partial(folder, name);
     if (!destination || !is_there(destination->partial() / "manifest")) continue;
     auto area = PartialArea::try_open(destination->partial());
     if (!area) continue;
-    if (auto finished = recover_publishing(*destination, *area); !finished) return finished;
+    if (auto finished = recover_publishing(*destination, *area); !finished && all) all = std::move(finished);
   }
-  return {};
+  return all;
 }
 
 std::optional<Destination> being_replaced(const std::filesystem::path& folder, const std::string& name) {

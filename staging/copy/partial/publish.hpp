@@ -72,7 +72,8 @@ bool is_answer(const Error& error);
 // replacement. If it was interrupted before, the partial copy is finished: resume() takes it over.
 Result<> recover_publishing(const Destination& destination, PartialArea& area);
 
-// The same for all in a folder, without those in progress.
+// The same for all in a folder, without those in progress. Returns the first failure, which does not keep the
+// others.
 Result<> finish_publishings(const std::filesystem::path& folder);
 
 // The destination whose partial folder has that name, if nothing has the destination's name as it is between

@@ -38,6 +38,8 @@ class Oracles {
   void check_deleted_here(const Machine& machine, const Before& before, const Listing& here,
                           const Listing& there);
   bool seems_to_stand(const std::string& name, const Save& save, const Listing& here) const;
+  // Each deletion has its reason in the journal, also if its worker is killed. `what`: the end of the path.
+  void check_logged(const Listing& before, const Listing& now, const std::string& folder, char end);
   void check_own_link(const Machine& machine, const Before& before);
   void check_published(const Machine& machine, const workers::Call& call, const Before& before,
                        const Listing& there);
@@ -57,6 +59,10 @@ class Oracles {
   // Whether it says that it can't know whether this checkpoint is complete, since a clock was set. Of one of
   // several hosts, that of a missing shard says so.
   bool is_told_of_clock(const Machine& machine, const std::string& name) const;
+  // Whether `latest` says instead of `best` that a checkpoint may be complete: a clock was set, and the times
+  // of files tell no order. One that was saved while no daemon ran may then be the rest of a save that a
+  // power cut ended, as far as a daemon can know that starts later.
+  bool is_told_instead(const Machine& machine, const json::object& answer, const std::string& best) const;
 
   Scene& scene_;
 };

@@ -92,8 +92,10 @@ void Oracles::after(const Machine& machine, const workers::Call& call, const Bef
   if (call.verb == "tidy-output") {
     const Listing here = listing_of(machine.job_folder());
     check_deleted_here(machine, before, here, there);
+    check_logged(before.here, here, machine.job_folder().native() + "/", ':');
     check_own_link(machine, before);
   }
+  if (call.verb == "prune-output") check_logged(before.there, there, "", ' ');
   check_published(machine, call, before, there);
   check_deleted_there(before, there);
   if (answer && call.verb == "stage-out" && !get_string(call.request, "rule").value_or("").empty() &&
@@ -164,6 +166,17 @@ void Oracles::check_deleted_here(const Machine& machine, const Before& before, c
     if (!is_higher_here && !was_higher_here && !is_superseded)
       scene_.noted("deleted-newest-here-" + cause_between(newest_of(machine.job_folder(), here), name),
                    who + ", the highest step here");
+  }
+}
+
+void Oracles::check_logged(const Listing& before, const Listing& now, const std::string& folder, char end) {
+  for (const auto& [name, content] : before) {
+    const std::string told = "deleting " + folder + name + end;
+    const bool is_logged =
+        now.contains(name) || std::ranges::any_of(scene_.logged, [&](const std::string& sentence) {
+          return sentence.find(told) != std::string::npos;
+        });
+    if (!is_logged) return scene_.broken("deleted-unsaid", "the journal does not say why " + name + " went");
   }
 }
 

@@ -103,6 +103,19 @@ const std::pair<const std::string, Save>* Oracles::highest_here(const Machine& m
   return highest;
 }
 
+bool Oracles::is_told_instead(const Machine& machine, const json::object& answer,
+                              const std::string& best) const {
+  const Truth& truth = scene_.truth;
+  const json::object* unproven = get_object(answer, "unproven");
+  if (truth.last_clock_change == SteadyTime() || unproven == nullptr) return false;
+  const std::string told = get_string(*unproven, "name").value_or("");
+  if (told == best) return true;
+  // One is told at a time, the highest first.
+  const auto save = truth.here[machine.index].find(best);
+  const bool is_unseen = save != truth.here[machine.index].end() && save->second.done < machine.started;
+  return is_unseen && truth.step_of(told) >= truth.step_of(best);
+}
+
 void Oracles::check_latest(const Machine& machine, const Result<json::object>& answer, const Before& before) {
   const Truth& truth = scene_.truth;
   Listing there = listing_of(scene_.published());
@@ -131,7 +144,8 @@ void Oracles::check_latest(const Machine& machine, const Result<json::object>& a
     return scene_.noted("latest-export", what + ", which a person sent there");
   if (truth.temporary.contains(name))
     return scene_.noted("latest-temporary", what + ", which is not finished");
-  if (truth.numbered.contains(name) && best.empty()) return;  // the only one
+  const bool is_told = is_told_instead(machine, *answer, best);
+  if (truth.numbered.contains(name) && (best.empty() || is_told)) return;  // the only one
   if (!truth.is_checkpoint(name)) return scene_.noted("latest-beside", what + ", which is no checkpoint");
   const auto save = truth.here[machine.index].find(name);
   const bool is_unclear =
@@ -151,10 +165,7 @@ void Oracles::check_latest(const Machine& machine, const Result<json::object>& a
                          what + ", which is not complete");
   }
   if (best.empty() || truth.step_of(name) >= truth.step_of(best)) return;
-  // It says that it can't know: clocks were set, and the times of the files tell no order.
-  const json::object* unproven = get_object(*answer, "unproven");
-  if (truth.last_clock_change != SteadyTime() && unproven != nullptr && get_string(*unproven, "name") == best)
-    return;
+  if (is_told) return;
   // It can't know what another host has published.
   const bool is_cut_off =
       !scene_.volume.is_reached_by(machine.index) && (here == nullptr || best != here->first);

@@ -41,7 +41,10 @@ Result<outputs::VolumePlace> SharedVolume::readable_by(std::size_t host) const {
 
 Scene::Scene(std::uint64_t its_seed, Story its_story)
     : seed(its_seed), story(std::move(its_story)), time(WallTime(kStart)) {
-  log::redirect([this](std::string_view sentence) { tell("log: " + std::string(sentence)); });
+  log::redirect([this](std::string_view sentence) {
+    logged.emplace_back(sentence);
+    tell("log: " + logged.back());
+  });
 }
 
 Scene::~Scene() {

@@ -100,6 +100,7 @@ class Scene {
   SharedVolume volume;
   config::Output settings;  // of the only output; `path` is that of each host
   std::optional<Violation> violation;
+  std::vector<std::string> logged;  // of the daemons, all sentences
 
  private:
   std::vector<Violation> noted_;  // one for each oracle

@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include "base/file.hpp"
+#include "base/text.hpp"
 #include "daemon/workers/verbs/verbs.hpp"
 
 namespace spark::histories {
@@ -45,29 +46,38 @@ const VerbRow* find_verb(const std::string& name) {
 
 constexpr int kKilled = 137;  // as libc.cpp ends a worker
 
-Answer run_here(const VerbRow& verb, const json::object& request) {
-  return verb.run(request, [](const json::object&) {});
+using Progress = std::function<void(const json::object&)>;
+
+// What a worker says before it deletes something. The progress of a copy is left out.
+Progress told_by(const workers::Call& call) {
+  return [&call](const json::object& line) {
+    if (line.contains("deletes") && call.on_progress) call.on_progress(line);
+  };
+}
+
+bool write_line(int channel, const json::object& line) {
+  const std::string text = json::serialize(line) + "\n";
+  return ::write(channel, text.data(), text.size()) == static_cast<ssize_t>(text.size());
 }
 
 // In a child process, which never returns to the world: the exit status.
 int answer_to(int channel, const VerbRow& verb, const json::object& request) {
   try {
-    const Answer answer = run_here(verb, request);
+    const Answer answer = verb.run(request, [&](const json::object& line) { write_line(channel, line); });
     const json::object line =
         answer ? json::object{{"result", *answer}} : json::object{{"error", to_json(answer.error())}};
-    const std::string text = json::serialize(line);
-    return ::write(channel, text.data(), text.size()) == static_cast<ssize_t>(text.size()) ? 0 : 1;
+    return write_line(channel, line) ? 0 : 1;
   } catch (...) {
     return 1;
   }
 }
 
 // A process of its own, which may be killed in the middle. `crash`: how it ended, if not so.
-Answer run_in_child(const VerbRow& verb, const json::object& request, std::string& crash) {
+Answer run_in_child(const VerbRow& verb, const workers::Call& call, std::string& crash) {
   std::array<int, 2> ends{};
   if (::pipe(ends.data()) != 0) return fail_errno(errno, "making a pipe");
   const pid_t child = ::fork();
-  if (child == 0) ::_exit(answer_to(ends[1], verb, request));
+  if (child == 0) ::_exit(answer_to(ends[1], verb, call.request));
   ::close(ends[1]);
   const auto text = read_file("/proc/self/fd/" + std::to_string(ends[0]));
   ::close(ends[0]);
@@ -76,12 +86,13 @@ Answer run_in_child(const VerbRow& verb, const json::object& request, std::strin
   const bool is_killed = WIFEXITED(status) && WEXITSTATUS(status) == kKilled;
   if (status != 0 && !is_killed)
     crash = "the worker for " + std::string(verb.name) + " ended with wait status " + std::to_string(status);
-  const auto line =
-      text && !text->empty() ? parse_json_object(*text) : Result<json::object>(fail(Errc::Failed, ""));
-  const json::object* result = line ? get_object(*line, "result") : nullptr;
-  const json::object* error = line ? get_object(*line, "error") : nullptr;
-  if (result != nullptr) return *result;
-  if (error != nullptr) return fail(error_from_json(*error));
+  for (const std::string& one : split(text ? *text : "", '\n')) {
+    const auto line = parse_json_object(one);
+    if (!line) continue;
+    if (const json::object* result = get_object(*line, "result")) return *result;
+    if (const json::object* error = get_object(*line, "error")) return fail(error_from_json(*error));
+    told_by(call)(*line);
+  }
   return fail(Errc::Failed, "the worker for " + std::string(verb.name) + " ended without an answer",
               "its last words may be in `journalctl -u spark-staged`");
 }
@@ -150,7 +161,7 @@ Answer Workers::perform_as(Machine& machine, const workers::Call& call) {
   const VerbRow& verb = *find_verb(call.verb);
   const OnHost on_host(machine);
   if (call.verb == "scan-output") machine.looked = scene_.now();
-  if (machine.fate.verb != call.verb) return run_here(verb, call.request);
+  if (machine.fate.verb != call.verb) return verb.run(call.request, told_by(call));
   WorkerFate fate = std::exchange(machine.fate, {});
   const bool is_killed = fate.fault.nth > 0 && fate.fault.error == 0 && !fate.interlude;
   scene_.tell(machine, "the worker of " + call.verb +
@@ -160,10 +171,10 @@ Answer Workers::perform_as(Machine& machine, const workers::Call& call) {
   libc().fault = fate.fault;
   libc().fault.is_forked = is_killed;
   libc().interlude = std::move(fate.interlude);
-  if (!is_killed) return run_here(verb, call.request);
+  if (!is_killed) return verb.run(call.request, told_by(call));
   if (call.verb == "stage-out") machine.answer_lost = scene_.now();
   std::string crash;
-  Answer answer = run_in_child(verb, call.request, crash);
+  Answer answer = run_in_child(verb, call, crash);
   if (!crash.empty()) scene_.broken("worker-crashed", crash);
   return answer;
 }

@@ -47,6 +47,10 @@ void HostState::end_daemon() {
     for (const std::string& volume : daemon->unrecorded()) {
       wishes[volume] = Wish::Unknown;
       for (Connection& one : host->driver.connections()) one.while_down = false;
+      // A mount at its place counts as its own for a daemon that has it up.
+      const auto its = std::ranges::find(volumes, volume, &VolumeSettings::name);
+      for (MountEntry& one : host->mounts.entries())
+        if (one.shown.target == its->mount) one.while_down = false;
     }
   daemon.reset();
 }
@@ -311,8 +315,9 @@ void Cluster::check_alone(std::size_t index, const Super& opened) {
     const MountTree& mounts = hosts[other].host->mounts;
     for (const SuperPtr& super : mounts.supers()) {
       const bool writes = super->is_writer() && super->head->disk == &disk && super->uuid == disk.fs.uuid;
-      // A person's mount has ended what the other host could write.
-      const bool is_over = disk.fs.is_writer_by_hand && disk.fs.writer != super->base_writer;
+      // A person's mount has ended what the other host could write, whoever has written since: that no fence
+      // stops.
+      const bool is_over = disk.fs.by_hand_writes != super->base_by_hand;
       if (!writes || is_over || super->by_hand || super->was_taken || !mounts.is_mounted(*super)) continue;
       judge.broken("mounted-over-a-writer", hosts[index].host->name + " mounts " + disk.name +
                                                 " for writing, which " + hosts[other].host->name +

@@ -23,6 +23,9 @@ struct Facts {
   // Its disk answers over a connection that the daemon knows. One that a person made may lead to an address
   // that it does not know.
   bool has_own_path() const;
+  // `reached`: a connection leads to it at the address that its target has now.
+  bool is_at_present_address() const;
+  bool is_publishing_at_old_address(const Request& request) const;
   bool is_in_use() const;  // by programs: files, mounts on it, other mounts of the device
 };
 
@@ -61,6 +64,7 @@ class Oracles {
   void look_at_sentences(const Facts& facts);
   void look_at_wish(const Facts& facts);
   void look_at_requests();
+  bool may_wait(std::size_t host, const Request& request);
   bool is_well(const Facts& facts) const;
 
   Cluster& cluster_;

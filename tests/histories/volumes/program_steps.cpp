@@ -174,6 +174,7 @@ void restore_older(Cluster& cluster, Dice& dice) {
   disk.fs.stamp += 1000;
   disk.fs.writer = ++cluster.last_super;  // a host may have it mounted whose device shows another disk now
   disk.fs.is_writer_by_hand = true;
+  ++disk.fs.by_hand_writes;
   cluster.tell("an older, smaller copy of file system " + disk.fs.uuid + " is restored on " + disk.name);
 }
 

@@ -114,9 +114,11 @@ constexpr std::array kKinds =
              }},
         Kind{"hides volume", "false-on-top",
              [](const std::string&, const Facts& facts) {
-               // Whose connection leads to the upper mount, a person's, can't be known without names.
-               const auto& network = facts.cluster.network;
-               return !facts.is_reached() || (facts.reached.by_hand && !network.has_dns[facts.index]);
+               // Whose connection leads to the upper mount, a person's, can't be known without names, or once
+               // its target has left the address.
+               const bool has_dns = facts.cluster.network.has_dns[facts.index];
+               return !facts.is_reached() ||
+                      (facts.reached.by_hand && (!has_dns || !facts.is_at_present_address()));
              }},
         Kind{"is mounted there, and is not this volume's", "false-other-mount",
              [](const std::string&, const Facts& facts) { return facts.top != nullptr; }},

@@ -46,7 +46,7 @@ void Oracles::settled() {
   for (HostState& state : cluster_.hosts) {
     if (!state.daemon) continue;
     for (const RequestPtr& one : state.daemon->requests()) {
-      if (!one->result)
+      if (!one->result && !may_wait(state.host->index, *one))
         cluster_.judge.broken(without_end(*one), state.host->name + ": " + to_string(one->ask) + " " +
                                                      one->volume + " has not ended");
     }

@@ -32,6 +32,9 @@ struct FileSystem {
   bool is_writer_announced = false;
   int writer = 0;  // the mount that wrote last: Super::id; 0: none
   bool is_writer_by_hand = false;
+  unsigned by_hand_writes = 0;  // how often a person's mount, or a person, has changed it
+  // `writer` had waited in its kernel to write, and could not be called back: Super::is_in_call, is_sending.
+  bool is_writer_late = false;
 };
 
 // A namespace of a target.

@@ -262,6 +262,11 @@ bool MountTree::is_mounted(const Super& super) const {
   return std::ranges::any_of(entries_, is_its) || std::ranges::any_of(detached_, is_its);
 }
 
+bool MountTree::is_used_detached(const Super& super) const {
+  return std::ranges::any_of(
+      detached_, [&](const MountEntry& one) { return one.super.get() == &super && !one.files.empty(); });
+}
+
 std::vector<SuperPtr> MountTree::supers() const {
   std::vector<SuperPtr> all = file_systems_.closing();
   for (const auto* list : {&entries_, &detached_}) {

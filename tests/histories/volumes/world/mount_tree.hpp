@@ -44,6 +44,8 @@ class MountTree {
   // Of the mount that the path leads to.
   Folders& folders_at(const std::string& path);
   bool has_detached_files() const { return !detached_.empty(); }
+  // By programs, through a mount that was lazily unmounted: the table does not show it.
+  bool is_used_detached(const Super& super) const;
 
   // These return an error number; 0: done.
   int mount(const HeadPtr& head, const std::string& target, bool read_only, bool no_recovery,

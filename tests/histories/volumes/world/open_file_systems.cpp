@@ -10,6 +10,14 @@ namespace {
 constexpr Duration kWriteback{30'000};
 constexpr Duration kNoticesExchange{40'000};  // of the disk: no probe can notice it at once
 
+// The mount knows from now on what is on the disk.
+void note_writer(FileSystem& fs, Super& super) {
+  fs.writer = super.base_writer = super.id;
+  fs.is_writer_by_hand = super.by_hand;
+  if (super.by_hand) ++fs.by_hand_writes;
+  super.base_by_hand = fs.by_hand_writes;
+}
+
 }  // namespace
 
 OpenFileSystems::OpenFileSystems(Scene scene, NvmeDriver& driver, std::string node_name, int* last_super)
@@ -34,10 +42,11 @@ int OpenFileSystems::open(Super& super) {
   super.damage = fs.damage;
   super.mmp_sequence = scene_.random.below(0x7FFFFFFF);
   super.base_writer = fs.writer;
+  super.base_by_hand = fs.by_hand_writes;
   if (!super.read_only && !super.by_hand) on_open(super);
   if (super.read_only && !replays) return 0;
-  fs.writer = super.base_writer = super.id;
-  fs.is_writer_by_hand = super.by_hand;
+  fs.is_writer_late = false;
+  note_writer(fs, super);
   if (super.read_only) {
     fs.is_open = false;  // the journal was replayed
     ++fs.stamp;
@@ -106,15 +115,18 @@ Wrote OpenFileSystems::write(Super& super, Actor by, const std::function<void(Fi
     return Wrote::Refused;
   }
   const bool is_kernels = super.is_unwatched && by == Actor::Fault;
-  const bool is_own_fault = !super.by_hand && !super.is_exempt && !fs.is_writer_by_hand && !is_kernels;
-  if (is_outdated && is_own_fault && !super.head->disk->is_unfenced && !super.is_in_call && !super.is_sending)
+  const bool waited = super.is_in_call || super.is_sending;
+  const bool is_by_others = fs.is_writer_by_hand || fs.is_writer_late;
+  const bool is_own_fault = !super.by_hand && !super.is_exempt && !is_by_others && !is_kernels;
+  if (is_outdated && is_own_fault && !super.head->disk->is_unfenced && !waited)
     scene_.judge.broken("outdated-mount-writes",
                         node_name_ + " writes to " + super.head->disk->name +
                             " from a mount that is older than another host's writes");
   super.was_overtaken = super.was_overtaken || is_outdated;
   change(fs);
-  fs.writer = super.base_writer = super.id;
-  fs.is_writer_by_hand = super.by_hand;
+  const bool is_same_writer = fs.writer == super.id;
+  fs.is_writer_late = (is_outdated && waited) || (is_same_writer && fs.is_writer_late);
+  note_writer(fs, super);
   ++super.head->completed;
   return Wrote::Done;
 }

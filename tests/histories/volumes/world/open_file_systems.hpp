@@ -38,10 +38,11 @@ struct Super {
   bool is_sending = false;     // its kernel has begun to write: it goes on as soon as its link is back
   bool was_overtaken = false;  // another mount wrote to its disk meanwhile
   SteadyTime opened{};
-  int base_writer = 0;   // FileSystem::writer when it last knew its content
-  std::set<int> dirty;   // records that programs wrote, and that are not on the disk yet
-  Duration flush{0};     // what writing them takes
-  SteadyTime written{};  // since when there are any
+  int base_writer = 0;        // FileSystem::writer when it last knew its content
+  unsigned base_by_hand = 0;  // the same of FileSystem::by_hand_writes
+  std::set<int> dirty;        // records that programs wrote, and that are not on the disk yet
+  Duration flush{0};          // what writing them takes
+  SteadyTime written{};       // since when there are any
   std::optional<mounts::Published> published;
   std::string damage;
   std::uint32_t mmp_sequence = 0;

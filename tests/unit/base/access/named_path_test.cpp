@@ -66,8 +66,11 @@ TEST_F(NamedPathTest, ALinkIsFollowedOnlyWhereItsOwnerMayGo) {
   refusal(open_named(closed / "nothing", Links::Followed));
   folder("open", 0, 0755);
   folder("open/v7", kAlice, 0700);
-  const auto other = link("scratch/bob/other", folder_ / "open/v7", kBob);
-  EXPECT_EQ(path_of(other), (folder_ / "open/v7").native()) << "that folder's own mode still guards it";
+  refusal(open_named(link("scratch/bob/other", folder_ / "open/v7", kBob), Links::Followed));
+  std::ofstream(folder_ / "open/key") << "secret";
+  ASSERT_EQ(::chmod((folder_ / "open/key").c_str(), 0600), 0);
+  refusal(open_named(link("scratch/bob/key", folder_ / "open/key", kBob), Links::Followed));
+  EXPECT_EQ(path_of(folder_ / "scratch/bob"), (folder_ / "scratch/bob").native());
   folder("scratch/bob/v8", kBob, 0755);
   EXPECT_EQ(path_of(link("scratch/bob/newest", "./v8/../v8", kBob)), (folder_ / "scratch/bob/v8").native());
 }

@@ -7,6 +7,7 @@
 #include <sys/types.h>
 #include <unistd.h>
 
+#include "bench/measure/bench.hpp"
 #include "bench/measure/copy_work.hpp"
 #include "bench/measure/plan.hpp"
 #include "tests/unit/bench/testing.hpp"
@@ -161,6 +162,35 @@ TEST(BenchTarget, AFolderWithoutPermissionIsReadOnlyAndWithoutFilesUnusable) {
   if (seen->is_null()) GTEST_SKIP() << "this process can't become nobody";
   EXPECT_EQ(get_string(seen->as_object(), "reason"), "no permission to write");
   EXPECT_THAT(get_string(seen->as_object(), "unusable").value(), HasSubstr("no file of at least 4 KiB"));
+}
+
+// The refusal comes before the measurements, and leaves nothing behind.
+TEST(CopyWork, QuickRefusesAFolderWhoseFilesAreAllTooLarge) {
+  const DiskFolder disk;
+  fs::create_directory(disk / "large");
+  fs::create_directory(disk / "local");
+  write_text(disk / "large/weights", std::string(40 * kMiB, 'x'));
+  const auto seen = with_mount(nullptr, disk / "large", MS_BIND | MS_RDONLY, [&]() -> Result<json::value> {
+    BenchOptions options;
+    options.paths = {{"large", disk / "large"}, {"local", disk / "local"}};
+    options.size = 32 * kMiB;
+    unsigned measured = 0;
+    const auto count = [&](const Progress& now) { measured += now.cell > 0 ? 1 : 0; };
+    const auto record = run(quick(options), count, kNotStopped);
+    const Error error = record ? Error{} : record.error();
+    return json::object{{"said", error.message()},
+                        {"is_refusal", error.kind == Errc::Invalid},
+                        {"measured", measured},
+                        {"empty", fs::is_empty(disk / "local")}};
+  });
+  ASSERT_TRUE(seen) << seen.error().message();
+  if (seen->is_null()) GTEST_SKIP() << "this process may not mount";
+  const std::string said = get_string(seen->as_object(), "said").value_or("");
+  EXPECT_EQ(get_bool(seen->as_object(), "is_refusal"), true) << said;
+  EXPECT_THAT(said, HasSubstr("--quick can't decide about large: its files have 41.9 MB and more"));
+  EXPECT_THAT(said, HasSubstr("--size 1GiB"));
+  EXPECT_EQ(get_int(seen->as_object(), "measured"), 0) << said;
+  EXPECT_EQ(get_bool(seen->as_object(), "empty"), true);
 }
 
 TEST(CopyWork, AFolderOfLargeFilesIsCopiedByItsSmallestIfThatIsNotTooLarge) {

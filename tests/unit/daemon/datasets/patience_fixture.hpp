@@ -3,7 +3,7 @@
 
 #include <unistd.h>
 
-#include "daemon/workers/wire.hpp"
+#include "staging/leases/lease_json.hpp"
 #include "tests/unit/daemon/datasets/fixture.hpp"
 
 namespace spark::datasets {
@@ -49,7 +49,7 @@ class PatienceTest : public DatasetsTest {
     lease.holder = "a holder";
     worker.on("lease", note_request("leases.log") + "echo '" +
                            json::serialize(
-                               json::object{{"result", {{"leases", json::array{workers::to_json(lease)}}}}}) +
+                               json::object{{"result", {{"leases", json::array{staging::to_json(lease)}}}}}) +
                            "'");
   }
   // Of Slurm's job 7.

@@ -247,6 +247,21 @@ TEST_F(UpkeepTest, ARecoveryInProgressDelaysNoOtherUpkeep) {
   std::ofstream(worker.folder() / "go") << "now";
 }
 
+// The recovery may have been over with its dataset when its copy was published.
+TEST_F(UpkeepTest, AStagingThatFailsWhileTheCacheIsOpenedIsFollowedByAnotherRecovery) {
+  timings.upkeep = Duration(20);
+  worker.on("stage", R"(echo '{"error": {"kind": "no_space", "what": "the catalog is full", "hint": ""}}')");
+  worker.on("recover",
+            R"(echo '{"progress": {"looked_over": true}}'
+               until [ $n != 1 ] || [ -e go ]; do sleep 0.02; done; echo '{"result": {}}')");
+  begin();
+  ASSERT_TRUE(run_until(context, [&] { return datasets->list().has_value(); }));
+  ASSERT_TRUE(ends(stage()));
+  EXPECT_EQ(worker.calls("recover"), 1);
+  std::ofstream(worker.folder() / "go") << "now";
+  EXPECT_TRUE(run_until(context, [&] { return worker.calls("recover") == 2; }));
+}
+
 TEST_F(UpkeepTest, OtherLimitsOfTheCacheAreShownAfterAReload) {
   start();
   worker.on("catalog", R"(echo '{"result": {"datasets": [], "usage": {"capacity_bytes": 77}}}')");

@@ -1,3 +1,4 @@
+#include "daemon/log.hpp"
 #include "tests/unit/daemon/outputs/stage_outs_fixture.hpp"
 
 namespace spark::outputs {
@@ -132,6 +133,19 @@ TEST_F(StageOutsTest, AReloadTakesBackADeletionInProgress) {
   ASSERT_TRUE(ends(job));
   EXPECT_THAT(text_of("prunes.log"), HasSubstr(R"("keep":5)"));
   EXPECT_THAT(json::serialize(job->final_event()), HasSubstr(R"("warnings":[])"));
+}
+
+// By a deadline or a reload: its answer never comes.
+TEST_F(StageOutsTest, ADeletionIsLoggedAlsoIfItsWorkerIsKilled) {
+  worker.on("prune-output",
+            R"(echo '{"progress": {"deletes": "step-0", "because": "keep is 1"}}'; kill -KILL $$)");
+  std::string log;
+  log::redirect([&](std::string_view sentence) { log.append(sentence).append("\n"); });
+  StageOutRequest limited = request();
+  limited.keep = 1;
+  EXPECT_TRUE(ends(send(limited)));
+  log::redirect({});
+  EXPECT_THAT(log, HasSubstr("deleting step-0 beside checkpoints:run/step-1: keep is 1"));
 }
 
 TEST_F(StageOutsTest, WithoutALimitNoOlderCopyIsDeleted) {

@@ -92,5 +92,19 @@ TEST_F(WatchedOutputPaceTest, AHostThatWaitsForOthersIsNotBehind) {
   EXPECT_FALSE(watches->find("run7")->facts().is_behind);
 }
 
+// The deletion of older copies may wait for a volume that is lost meanwhile.
+TEST_F(WatchedOutputTest, ACheckpointIsKnownToBeSentWhileOlderOnesAreDeleted) {
+  worker.on("prune-output", note_request("prunes.log") + "sleep 60");
+  watches->apply(settings);
+  ASSERT_TRUE(run_until(
+      context, [&] { return text_of("records.log").find(R"("sent":{"step-2":21})") != std::string::npos; }));
+  EXPECT_EQ(outs->transfers().size(), 1u);
+  away = Error{Errc::Unavailable, "volume checkpoints is connecting", ""};
+  const auto shown = await(context, watches->find("run7")->look_now());
+  ASSERT_TRUE(shown && *shown);
+  EXPECT_TRUE((*shown)->at("unsent").is_null()) << json::serialize((*shown)->at("unsent"));
+  EXPECT_TRUE(outs->transfers().front()->job()->cancel());
+}
+
 }  // namespace
 }  // namespace spark::outputs

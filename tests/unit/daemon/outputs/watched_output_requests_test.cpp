@@ -147,6 +147,19 @@ TEST_F(LatestCheckpoint, IsUnavailableIfTheManifestOfAHigherOneCannotBeRead) {
   EXPECT_TRUE(run_until(context, [&] { return outs->totals().sent > 0; })) << "the others are sent";
   worker.on("list-published", there("step-0"));
   EXPECT_EQ(answer(), R"({"name":"step-2","local":"/out/step-2"})");
+  worker.on("list-published", there("last.ckpt"));
+  EXPECT_THAT(answer(), HasSubstr("unavailable: output run7: last.ckpt on the volume may be complete"));
+}
+
+TEST_F(LatestCheckpoint, NamesALowerOneOfAnotherSeriesThatWasSavedLater) {
+  worker.on("list-published", R"(echo '{"result": {"copies": [{"name": "stage1_step_5000", "mtime_ns": 10},
+    {"name": "stage1_step_4000", "mtime_ns": 90}, {"name": "stage2_step_100", "mtime_ns": 15}]}}' | tr -d '\n'; echo)");
+  watches->apply(settings);
+  EXPECT_THAT(answer(),
+              HasSubstr(R"({"name":"stage1_step_5000","dataset":"checkpoints:run7/stage1_step_5000",)"
+                        R"("later":{"name":"step-2"})"));
+  worker.on("scan-output", kMissing);
+  EXPECT_THAT(answer(), HasSubstr(R"("later":{"name":"stage2_step_100"})"));
 }
 
 TEST_F(LatestCheckpoint, IsNeverMissingBecauseOfAnError) {

@@ -45,6 +45,13 @@ TEST_F(ManualSetup, ALineWithASlashAtTheEndOfItsMountPointIsFound) {
   expect("fstab", {"mounts the device of volume datasets"});
 }
 
+TEST_F(ManualSetup, AMountUnitAtAVolumesMountPointIsFound) {
+  fake.files.write("etc/systemd/system/mnt-datasets.mount",
+                   "[Mount]\nWhat=/dev/disk/by-uuid/1\nWhere=/mnt/datasets\nType=ext4");
+  fake.files.write("etc/systemd/system/srv.mount", "[Mount]\nWhat=/dev/sdb1\nWhere=/srv");
+  expect("unit", {"mnt-datasets.mount mounts at the mount point of volume datasets"});
+}
+
 TEST_F(ManualSetup, ALocalDriveByUuidIsLeftAlone) {
   std::filesystem::create_directories(fake.files.root() / "dev/disk/by-uuid");
   std::filesystem::create_symlink("../../sda1", fake.files.root() / "dev/disk/by-uuid/abcd");

@@ -7,6 +7,7 @@
 
 #include "fleet/protocol/set_id.hpp"
 #include "staging/manifest/manifest_reader.hpp"
+#include "tests/support/skip.hpp"
 #include "tests/unit/fleet/serve/host.hpp"
 
 namespace spark::fleet {
@@ -70,9 +71,24 @@ TEST_F(PublishedTest, AReplacedManifestNamesAnotherSet) {
   EXPECT_TRUE(published.find(set_of("set")));
 }
 
+// While this process has it open: the daemon makes a new one.
+TEST_F(PublishedTest, ACatalogThatWasMovedAwayIsNotReadAnyMore) {
+  stage("set", "one");
+  PublishedCopies published(config_.path, config_.state_dir, {"set", "other"});
+  published.look();
+  EXPECT_TRUE(published.find(set_of("set")));
+  std::filesystem::rename(config_.state_dir / "catalog.sqlite", config_.state_dir / "old.sqlite");
+  stage("other", "four");
+  published.look();
+  EXPECT_TRUE(published.find(set_of("other")));
+  const auto catalog = staging::Catalog::open(config_.state_dir);
+  ASSERT_TRUE(catalog) << catalog.error().message();
+  EXPECT_TRUE((*catalog)->is_current());
+}
+
 // Then there is no space for an index that processes share.
 TEST_F(PublishedTest, AFullStateFolderDoesNotKeepTheCatalogFromOthers) {
-  if (::geteuid() != 0) GTEST_SKIP() << "only root can mount";
+  if (::geteuid() != 0) SPARK_SKIP("only root can mount");
   std::filesystem::create_directories(config_.state_dir);
   ASSERT_EQ(::mount("tmpfs", config_.state_dir.c_str(), "tmpfs", 0, "size=1m"), 0);
   const std::unique_ptr<const char, Unmount> mounted(config_.state_dir.c_str());

@@ -6,6 +6,7 @@
 
 #include "staging/cache/cache_folder.hpp"
 #include "staging/copy/exchange.hpp"
+#include "tests/support/skip.hpp"
 #include "tests/unit/staging/cache/cache_fixture.hpp"
 
 namespace spark::staging {
@@ -69,17 +70,41 @@ TEST_F(CacheNeighboursTest, AUsersLinkInASetIsFollowedOnlyWhereThatUserMayGo) {
   write_text(source_.path / "f", "x");
   ASSERT_EQ(::chmod((folder_ / "closed").c_str(), 0700), 0);
   options_.links = OutsideLinks::Copy;
-  for (const char* name : {"open/file", "closed/secret"}) {
+  write_text(folder_ / "open/key", "key");
+  ASSERT_EQ(::chmod((folder_ / "open/key").c_str(), 0600), 0);
+  for (const char* name : {"open/file", "closed/secret", "open/key"}) {
     const auto link = source_.path / std::filesystem::path(name).filename();
     std::filesystem::create_symlink(folder_ / name, link);
     ASSERT_EQ(::lchown(link.c_str(), kBob, kBob), 0);
   }
   const auto refused = stage();
   EXPECT_KIND(refused, Errc::Mismatch);
-  EXPECT_THAT(refused.error().what, testing::HasSubstr("secret (its owner may not go there)"));
-  std::filesystem::remove(source_.path / "secret");
+  EXPECT_THAT(refused.error().what,
+              testing::HasSubstr("closed/secret (its owner may not go there, or read it)"));
+  EXPECT_THAT(refused.error().what, testing::HasSubstr("open/key (its owner may not go there, or read it)"));
+  for (const char* name : {"secret", "key"}) std::filesystem::remove(source_.path / name);
   ASSERT_OK(stage());
   EXPECT_EQ(read_text(link() / "file"), "open");
+}
+
+// A hub whose blobs the links' owner may not read: nobody says how large they are.
+TEST_F(CacheNeighboursTest, ASetOfAlmostOnlyLinksToWhatTheirOwnerMayNotReadIsRefused) {
+  if (::geteuid() != 0) SPARK_SKIP(kNeedsRoot);
+  ASSERT_EQ(::chmod(folder_.path().c_str(), 0755), 0);
+  write_text(folder_ / "blobs/weights", std::string(100, 'w'));
+  ASSERT_EQ(::chmod((folder_ / "blobs/weights").c_str(), 0600), 0);
+  for (int i = 0; i < 3; ++i) write_text(source_.path / ("config-" + std::to_string(i)), "{}");
+  std::filesystem::create_symlink(folder_ / "blobs/weights", source_.path / "model");
+  ASSERT_EQ(::lchown((source_.path / "model").c_str(), kBob, kBob), 0);
+  for (const bool is_closed : {false, true}) {
+    ASSERT_EQ(::chmod((folder_ / "blobs").c_str(), is_closed ? 0700 : 0755), 0);
+    const auto refused = stage();
+    EXPECT_KIND(refused, Errc::Mismatch);
+    EXPECT_THAT(refused.error().what, testing::HasSubstr("a copy would have 6 B of an unknown size"));
+  }
+  write_text(source_.path / "own", "");
+  ASSERT_EQ(::truncate((source_.path / "own").c_str(), off_t{2} << 30), 0);
+  ASSERT_OK(stage());
 }
 
 // The root of a drive on which users have folders of their own.

@@ -6,6 +6,8 @@
 #include <fstream>
 
 #include "staging/cache/catalog/damage.hpp"
+#include "staging/cache/catalog/reserve.hpp"
+#include "tests/support/skip.hpp"
 #include "tests/unit/staging/support.hpp"
 
 namespace spark::staging {
@@ -243,6 +245,24 @@ TEST_F(CatalogTest, AnErrorAfterAFullDriveIsNotCalledAFullDrive) {
       << sqlite3_errmsg(other);
   sqlite3_close(other);
   EXPECT_KIND((*catalog)->troubles(), Errc::Failed);
+}
+
+TEST_F(CatalogTest, OnAFullDriveItsReserveIsEnoughForAnEviction) {
+  if (::geteuid() != 0) SPARK_SKIP("only root can mount");
+  const SmallTmpfs drive(folder_ / "full", "size=20m");
+  ASSERT_OK((*Catalog::open(folder_ / "full"))->put(row("a", 1)));
+  tend_reserve(folder_ / "full");
+  EXPECT_EQ(std::filesystem::file_size(folder_ / "full/catalog.reserve"), kMiB);
+  {
+    std::ofstream fill(folder_ / "full/fill");
+    const std::string block(4096, 'x');
+    while (fill << block << std::flush) {
+    }
+  }
+  EXPECT_KIND((*Catalog::open(folder_ / "full"))->begin_eviction({row("a", 1)}, kNow), Errc::NoSpace);
+  tend_reserve(folder_ / "full");
+  EXPECT_FALSE(std::filesystem::exists(folder_ / "full/catalog.reserve"));
+  ASSERT_OK((*Catalog::open(folder_ / "full"))->begin_eviction({row("a", 1)}, kNow));
 }
 
 // As written by the first release.

@@ -15,6 +15,7 @@
 #include <thread>
 
 #include "base/file.hpp"
+#include "staging/cache/catalog/spare_leases.hpp"
 #include "tests/support/failing_call.hpp"
 #include "tests/unit/staging/cache/cache_fixture.hpp"
 
@@ -89,6 +90,52 @@ TEST_F(SourcePlaceTest, ACopyWithAnOpenFileIsNeitherEvictedNorSuperseded) {
   ASSERT_OK(stage(*cache));
   EXPECT_FALSE(std::filesystem::exists(first->path));
   ASSERT_OK(cache->evict("set"));
+}
+
+TEST_F(SourcePlaceTest, ACopyThatAProgramOpensJustBeforeItsEvictionStays) {
+  write_text(source_.path / "f", "one");
+  const auto first = stage();
+  ASSERT_OK(first);
+  UniqueFd job;
+  hooks_.step = [&](const char* step) -> Result<> {
+    if (std::string_view(step) == "unlinked")
+      job.reset(::open((first->path / "f").c_str(), O_RDONLY | O_CLOEXEC));
+    return {};
+  };
+  auto cache = open();
+  EXPECT_KIND(cache->evict("set"), Errc::Refused);
+  EXPECT_EQ(read_text(first->path / "f"), "one");
+  EXPECT_EQ(read_text(link() / "f"), "one");
+  write_text(source_.path / "f", "two!");
+  const auto second = stage(*cache);
+  ASSERT_OK(second);
+  EXPECT_TRUE(second->report.warnings.empty()) << second->report.warnings.front();
+  EXPECT_EQ(read_text(first->path / "f"), "one");
+  hooks_.step = {};
+  job.reset();
+  ASSERT_OK(stage());
+  EXPECT_FALSE(std::filesystem::exists(first->path));
+}
+
+// As with a catalog that is locked, or a full state folder, when the lease was granted.
+TEST_F(SourcePlaceTest, ALeaseBesideTheCatalogKeepsACopy) {
+  write_text(source_.path / "f", "one");
+  const auto first = stage();
+  ASSERT_OK(first);
+  Lease lease;
+  lease.id = "job:slurm:1:set";
+  lease.dataset = "set";
+  lease.generation = first->generation;
+  lease.process = process_with(::getpid());
+  const SpareLeases spare(config_.path);
+  ASSERT_OK(spare.add(lease));
+  EXPECT_KIND(open()->evict("set"), Errc::Refused);
+  write_text(source_.path / "f", "two!");
+  ASSERT_OK(stage());
+  EXPECT_EQ(read_text(first->path / "f"), "one");
+  ASSERT_OK(spare.remove(lease.id));
+  ASSERT_OK(stage());
+  EXPECT_FALSE(std::filesystem::exists(first->path));
 }
 
 // The open file is in a folder that is looked at later.

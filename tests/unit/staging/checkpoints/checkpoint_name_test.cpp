@@ -68,6 +68,41 @@ TEST(CheckpointName, TheNumberOfAPartStaysInTheForm) {
   EXPECT_NE(form_of("run7_1000.pt"), form_of("run8_1000.pt"));
 }
 
+// A finished model of the first job would be deleted for a higher step of the second.
+TEST(CheckpointName, AnyNumberButTheStepMayTellTwoJobsApart) {
+  for (const auto& [one, other] : {std::pair{"gpt124M_step_1000.pt", "gpt355M_step_500.pt"},
+                                   {"lr0.001_step_1000.pt", "lr0.01_step_500.pt"},
+                                   {"lr=1e-3-step=1000.ckpt", "lr=1e-4-step=500.ckpt"},
+                                   {"bs32_1000.pt", "bs64_500.pt"},
+                                   {"20261127_step100", "20261128_step50"},
+                                   {"llama-3-8b-step100", "llama-3-70b-step100"},
+                                   {"step_100_0.pt", "step_100_1.pt"}})
+    EXPECT_NE(form_of(one), form_of(other)) << one;
+  EXPECT_EQ(form_of("gpt124M_step_1000.pt"), form_of("gpt124M_step_50.pt"));
+}
+
+TEST(CheckpointName, WhatChangesWithTheStepIsNotOfTheForm) {
+  for (const auto& [one, other] :
+       {std::pair{"epoch=1-step=20-val_loss=0.21.ckpt", "epoch=12-step=300-val_loss=1e-05.ckpt"},
+        {"step1000-tokens4B", "step2000-tokens8B"},
+        {"epoch_3_loss_0.5.pt", "epoch_12_loss_0.25.pt"},
+        {"checkpoint_1_1000.pt", "checkpoint_2_2000.pt"},
+        {"step100_20261127_103000.pt", "step200_20261128_000001.pt"},
+        {"nemo--val_loss=2.25-epoch=1-step=99-consumed_samples=3200.0-last",
+         "nemo--val_loss=0.5-epoch=2-step=199-consumed_samples=6400.0-last"}})
+    EXPECT_EQ(form_of(one), form_of(other)) << one;
+}
+
+TEST(CheckpointName, AnotherOfWhichTheNameAloneIsKnownMayBeAbove) {
+  EXPECT_TRUE(may_be_above("step-200", "step-100"));
+  EXPECT_FALSE(may_be_above("step-100", "step-200"));
+  EXPECT_TRUE(may_be_above("last.ckpt", "epoch=1-step=400.ckpt")) << "it is replaced at each save";
+  EXPECT_FALSE(may_be_above("best.ckpt", "epoch=1-step=400.ckpt"));
+  EXPECT_FALSE(may_be_above("last.ckpt", "last.ckpt"));
+  EXPECT_TRUE(may_be_above("draft", "final")) << "times alone would tell";
+  EXPECT_TRUE(may_be_above("step-1", ""));
+}
+
 TEST(CheckpointName, TheOrderIsByStepThenByTime) {
   const auto above = [](const PublishedCopy& one, const PublishedCopy& other) {
     return is_above(one, other);

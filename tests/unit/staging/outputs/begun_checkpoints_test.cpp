@@ -45,6 +45,12 @@ TEST(BegunCheckpoints, AreCheckpointsWithSomeShardsPresent) {
   EXPECT_EQ(progress_of("step-2", "bb"), 12u);
   EXPECT_EQ(progress_of("step-2", "ccc"), 2u) << "its own copy does not count";
   std::filesystem::remove_all(partial);
+  const auto again = folder / "volume/.step-2.spark-shards/.a.spark-partial";
+  std::filesystem::create_directory(again);
+  EXPECT_EQ(progress_of("step-2", "bb"), 1u) << "it only asks whether all are there";
+  write_text(again / "journal", "ten bytes.");
+  EXPECT_EQ(progress_of("step-2", "bb"), 11u) << "the job has saved it again";
+  std::filesystem::remove_all(again);
   ASSERT_OK(join_shards({folder / "volume", "step-2"}, 2));
   EXPECT_EQ(begun_checkpoints(folder / "volume", "bb")->size(), 1u);
 }

@@ -54,7 +54,8 @@ class Checkpoints : public testing::Test {
   }
   Result<> remove(const KnownStates& states, const std::vector<std::filesystem::path>& sources = {}) {
     removed_.clear();
-    return remove_checkpoints(out_, states, sources, removed_);
+    return remove_checkpoints(out_, states, sources,
+                              [&](const std::string& name) { removed_.push_back(name); });
   }
   Names complete(Rule rule, const std::string& marker = "") {
     Names names;

@@ -5,6 +5,7 @@
 
 #include <fstream>
 
+#include "tests/support/skip.hpp"
 #include "tests/unit/staging/outputs/checkpoints_fixture.hpp"
 
 namespace spark::staging {
@@ -113,7 +114,7 @@ TEST_F(Checkpoints, ThatCannotBeReadMayBeComplete) {
 }
 
 TEST_F(Checkpoints, OfAnotherUserStayAsTheyAreAndKeepNoOtherFromRemoval) {
-  if (::geteuid() != 0) GTEST_SKIP() << "only root can make files of other users";
+  if (::geteuid() != 0) SPARK_SKIP("only root can make files of other users");
   file("step-1/part/model"), file("step-2/model"), file("step-3/part/model");
   file(".step-0.spark-removed/model");  // the rest of a removal that failed
   for (const char* nobodys : {"", "step-2", "step-2/model", "step-3", "step-3/part", "step-3/part/model"})

@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "tests/support/skip.hpp"
 #include "tests/unit/staging/support.hpp"
 
 namespace spark::staging {
@@ -46,13 +47,13 @@ class JobFolder : public testing::Test {
 };
 
 TEST_F(JobFolder, BelowFoldersOfRootAndOfItsOwnerIsTheOwners) {
-  if (::geteuid() != 0) GTEST_SKIP() << kNeedsRoot;
+  if (::geteuid() != 0) SPARK_SKIP(kNeedsRoot);
   EXPECT_EQ(*owner_of_job_folder(folder("srv", 0)), 0u);
   EXPECT_EQ(*owner_of_job_folder(folder("srv/alice/out", kAlice)), kAlice);
 }
 
 TEST_F(JobFolder, BehindAUsersLinkToAnotherUsersFolderIsRefused) {
-  if (::geteuid() != 0) GTEST_SKIP() << kNeedsRoot;
+  if (::geteuid() != 0) SPARK_SKIP(kNeedsRoot);
   folder("bob/runs", kBob);
   folder("alice", kAlice);
   const auto runs = link("alice/runs", folder_ / "bob/runs", kAlice);
@@ -64,7 +65,7 @@ TEST_F(JobFolder, BehindAUsersLinkToAnotherUsersFolderIsRefused) {
 }
 
 TEST_F(JobFolder, BehindAUsersLinkToItsOwnFolderIsFound) {
-  if (::geteuid() != 0) GTEST_SKIP() << kNeedsRoot;
+  if (::geteuid() != 0) SPARK_SKIP(kNeedsRoot);
   folder("scratch", 0), folder("scratch/alice/out", kAlice), folder("home", 0), folder("home/alice", kAlice);
   EXPECT_EQ(*owner_of_job_folder(link("home/alice/runs", folder_ / "scratch/alice", kAlice) / "out"), kAlice);
   folder("scratch/bob/out", kBob);
@@ -75,7 +76,7 @@ TEST_F(JobFolder, BehindAUsersLinkToItsOwnFolderIsFound) {
 }
 
 TEST_F(JobFolder, BehindALinkOfRootIsFound) {
-  if (::geteuid() != 0) GTEST_SKIP() << kNeedsRoot;
+  if (::geteuid() != 0) SPARK_SKIP(kNeedsRoot);
   folder("mnt", 0), folder("mnt/disk/run7", kAlice);
   EXPECT_EQ(*owner_of_job_folder(link("data", folder_ / "mnt/disk", 0) / "run7"), kAlice);
   EXPECT_EQ(*owner_of_job_folder(link("near", "mnt/../mnt/disk/run7", 0)), kAlice);
@@ -84,7 +85,7 @@ TEST_F(JobFolder, BehindALinkOfRootIsFound) {
 }
 
 TEST_F(JobFolder, OfAnotherUserOrOfRootBelowAUsersFolderIsRefused) {
-  if (::geteuid() != 0) GTEST_SKIP() << kNeedsRoot;
+  if (::geteuid() != 0) SPARK_SKIP(kNeedsRoot);
   folder("alice", kAlice);
   const auto bobs = folder("alice/bob", kBob), roots = folder("alice/root", 0);
   EXPECT_THAT(refusal(bobs),
@@ -96,7 +97,7 @@ TEST_F(JobFolder, OfAnotherUserOrOfRootBelowAUsersFolderIsRefused) {
 }
 
 TEST_F(JobFolder, OfRootThatOthersMayWriteToIsRefused) {
-  if (::geteuid() != 0) GTEST_SKIP() << kNeedsRoot;
+  if (::geteuid() != 0) SPARK_SKIP(kNeedsRoot);
   const auto roots = folder("out", 0);
   for (const unsigned mode : {01777U, 02775U, 0775U, 0757U}) {
     ASSERT_EQ(::chmod(roots.c_str(), mode), 0);
@@ -113,7 +114,7 @@ TEST_F(JobFolder, OfRootThatOthersMayWriteToIsRefused) {
 }
 
 TEST_F(JobFolder, LinksThatLeadInACircleEnd) {
-  if (::geteuid() != 0) GTEST_SKIP() << kNeedsRoot;
+  if (::geteuid() != 0) SPARK_SKIP(kNeedsRoot);
   EXPECT_FALSE(owner_of_job_folder(link("a", "b", 0)));
   link("b", "a", 0);
   EXPECT_THAT(owner_of_job_folder(folder_ / "a").error().message(), HasSubstr("symbolic links"));

@@ -217,10 +217,14 @@ TEST_F(Shards, ThoseOfAHostThatHasLeftTheJobAreDeletedByTheServersTimes) {
   begin(std::chrono::hours(-1));
   ASSERT_OK(remove_older_shards(checkpoint_.folder, newer_));
   begin(std::chrono::hours(1));
-  ASSERT_OK(remove_older_shards(checkpoint_.folder, {{{"a", kEnd}}, false}));
+  std::vector<std::string> told;
+  const auto tell = [&](const std::string& name) { told.push_back(name); };
+  ASSERT_OK(remove_older_shards(checkpoint_.folder, {{{"a", kEnd}}, false}, tell));
   EXPECT_TRUE(std::filesystem::exists(checkpoint_.shards()))
       << "it was begun after the publication, or its host may be one of the publication";
-  ASSERT_OK(remove_older_shards(checkpoint_.folder, newer_));
+  EXPECT_TRUE(told.empty());
+  ASSERT_OK(remove_older_shards(checkpoint_.folder, newer_, tell));
+  EXPECT_EQ(told, std::vector<std::string>{"step-1"});
   EXPECT_FALSE(std::filesystem::exists(checkpoint_.shards()));
 }
 
@@ -233,6 +237,18 @@ TEST_F(Shards, OldOnesAreDeletedWithWhatAnInterruptedJoinHadMoved) {
   ASSERT_OK(remove_older_shards(checkpoint_.folder, newer_));
   const auto left = std::filesystem::directory_iterator(checkpoint_.folder);
   EXPECT_EQ(std::distance(left, {}), 2) << "the newer checkpoint and its manifest";
+}
+
+// Of another checkpoint there, or an earlier call.
+TEST_F(Shards, WhatCannotBeReadOrDeletedKeepsNoOldOnesFromThat) {
+  save_and_send("a");
+  publish_newer();
+  write_text(checkpoint_.folder / "step-3", "of another user");
+  write_text(checkpoint_.folder / ".step-3.spark-manifest", "cut");
+  write_text(checkpoint_.folder / ".step-0.spark-shards", "in the way");
+  const auto removed = remove_older_shards(checkpoint_.folder, newer_);
+  EXPECT_FALSE(removed);
+  EXPECT_FALSE(std::filesystem::exists(checkpoint_.shards()));
 }
 
 TEST_F(Shards, AnUnfinishedShardIsDeletedOnceANewerCheckpointIsPublished) {

@@ -1,5 +1,10 @@
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <filesystem>
+#include <fstream>
+
+#include "tests/support/temp_folder.hpp"
 #include "tests/unit/cli/fixture.hpp"
 
 namespace spark::cli {
@@ -12,6 +17,18 @@ TEST(Latest, PrintsThePathOfALocalCheckpoint) {
   program.client.answer(kAsk, 200, R"({"name": "step-2", "local": "/out/step-2"})");
   EXPECT_EQ(program.run({"latest", "run7"}), 0);
   EXPECT_EQ(program.output(), "/out/step-2\n");
+}
+
+TEST(Latest, NamesALaterOneOfAnotherSeries) {
+  Program program;
+  program.client.answer(kAsk, 200,
+                        R"({"name": "stage1_step_5000.pt", "local": "/out/stage1_step_5000.pt",
+                            "later": {"name": "stage2_step_100.pt"}})");
+  EXPECT_EQ(program.run({"latest", "run7"}), 0);
+  EXPECT_EQ(program.output(), "/out/stage1_step_5000.pt\n");
+  EXPECT_NE(program.errors().find("stage2_step_100.pt was saved later than stage1_step_5000.pt"),
+            std::string::npos)
+      << program.errors();
 }
 
 TEST(Latest, WaitsForTheShardsOfOtherHostsWithOneMessage) {
@@ -109,6 +126,27 @@ TEST_F(LatestOnTheVolume, IsAskedForAgainIfItWasDeletedBeforeItWasStaged) {
       R"({"event": "done", "result": {"datasets": [{"name": "nas:run7/step-6", "state": "ready", "path": "/cache/step-6"}]}})");
   EXPECT_EQ(program.run({"latest", "run7"}), 0) << program.errors();
   EXPECT_EQ(program.output(), "/cache/step-6\n");
+}
+
+// Ultralytics loads a model only from a name that ends with ".pt".
+TEST_F(LatestOnTheVolume, KeepsTheEndingOfACheckpointThatIsOneFile) {
+  const test::TempFolder cache;
+  const auto folder = cache / "data/nas%3arun7%2flast.pt";
+  std::filesystem::create_directories(folder);
+  std::ofstream(folder / "1") << "weights";
+  const auto print = [&] {
+    answer("last.pt");
+    end_staging(
+        R"({"event": "done", "result": {"datasets": [{"name": "nas:run7/last.pt", "state": "ready", "path": ")" +
+        (folder / "1").native() + R"("}]}})");
+    EXPECT_EQ(program.run({"latest", "run7"}), 0) << program.errors();
+    return program.output();
+  };
+  std::filesystem::create_symlink(folder / "2", cache / "nas%3arun7%2flast.pt");
+  EXPECT_EQ(print(), (folder / "1").native() + "\n") << "the link leads to a newer one";
+  std::filesystem::remove(cache / "nas%3arun7%2flast.pt");
+  std::filesystem::create_symlink(folder / "1", cache / "nas%3arun7%2flast.pt");
+  EXPECT_THAT(print(), testing::EndsWith(cache.path().native() + "/nas%3arun7%2flast.pt\n"));
 }
 
 TEST_F(LatestOnTheVolume, IsUnavailableAndNotMissingIfEachIsDeletedBeforeItWasStaged) {

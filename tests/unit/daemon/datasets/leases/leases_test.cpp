@@ -136,6 +136,24 @@ TEST_F(LeasesTest, ALeaseThatCouldNotBeWrittenIsWrittenAgain) {
   EXPECT_NE(asked.find(R"("op":"add")"), asked.rfind(R"("op":"add")"));
 }
 
+// A staging that began before the lease was granted learns of it only there.
+TEST_F(LeasesTest, ACopyStaysHeldForItsRequestUntilItsLeaseIsInTheCatalog) {
+  worker.on("lease",
+            note_request("leases.log") +
+                R"(case $request in *'"op":"add"'*) echo '{"error": {"kind": "failed", "what": "locked",
+                            "hint": ""}}';; *) echo '{"result": {"leases": []}}';; esac)");
+  start();
+  const auto job = stage(std::chrono::hours(1));
+  ASSERT_TRUE(ends(job));
+  EXPECT_EQ(kind_of(job), "done");
+  ASSERT_EQ(held(), 1U);
+  const auto is_hold_ended = [&] { return text_of("leases.log").find(R"(["request-)") != std::string::npos; };
+  ASSERT_TRUE(run_until(context, [&] { return worker.calls("lease") >= 4; }));  // the list, and three tries
+  EXPECT_FALSE(is_hold_ended());
+  ASSERT_TRUE(datasets->leases().release(datasets->leases().of("imagenet").front()->id));
+  EXPECT_TRUE(run_until(context, is_hold_ended));
+}
+
 TEST_F(LeasesTest, AFailedRequestReleasesItsLeases) {
   worker.on("stage", std::string("if grep -q '\"models\",\"path\"'; then ") +
                          R"(echo '{"error": {"kind": "no_space", "what": "too large", "hint": ""}}')" +

@@ -55,7 +55,7 @@ TEST_F(FenceTest, ARefusedVolumeIsMountedOnceTheOtherHostReleasesTheReservation)
 TEST_F(FenceTest, ATakeoverIsRefusedBesideAnOlderMountOfTheDevice) {
   let_another_host_hold_it();
   world.plug_in(kNqn);
-  world.mount("/mnt/other", false, world.block->device_number);
+  world.mount("/mnt/other", true, world.block->device_number);
   world.superblock.is_claimed = true;
   start();
   ASSERT_TRUE(becomes(State::Refused));

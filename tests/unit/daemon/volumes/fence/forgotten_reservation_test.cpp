@@ -115,6 +115,59 @@ TEST_F(FenceTest, ATakeoverHoldsItsReservationAgainIfTheTargetForgotItDuringTheW
   EXPECT_EQ(holder(), FakeWorld::kHostId);
 }
 
+TEST_F(FenceTest, ATakeoverBeginsAgainIfAnotherHostMountedItAfterTheTargetForgotTheReservationDuringTheWait) {
+  world.superblock.has_mmp = false;
+  world.superblock.mounts = 5;
+  target->options.keep_alive = std::chrono::seconds(1);
+  let_another_host_hold_it();
+  start();
+  ASSERT_TRUE(becomes(State::Refused));
+  boost::asio::steady_timer restart(context, std::chrono::seconds(1));
+  restart.async_wait([&](auto) {
+    world.reservations.restart();  // and again, after the other host's mount
+    ++world.superblock.mounts;
+    world.superblock.being_written = true;
+  });
+  const auto taken = take();
+  ASSERT_FALSE(taken);
+  EXPECT_THAT(taken.error().what, HasSubstr("during the wait, and its file system was written meanwhile"));
+  ASSERT_TRUE(becomes(State::Refused));
+  EXPECT_THAT(reason(), HasSubstr("has it open for writing, or died while it had"));
+  EXPECT_EQ(world.count("mount rw"), 0);
+  EXPECT_EQ(holder(), "");
+}
+
+// Its writer may come back and hold it again: nothing shows that this host has opened an xfs before that is
+// mounted.
+TEST_F(FenceTest, ATakeoverWaitsAlsoIfTheTargetForgotTheReservationOfTheWriterBefore) {
+  world.superblock.has_mmp = false;
+  world.superblock.being_written = true;
+  target->options.keep_alive = std::chrono::seconds(1);
+  start();
+  ASSERT_TRUE(becomes(State::Refused));
+  boost::asio::steady_timer restart(context, std::chrono::seconds(1));
+  restart.async_wait([&](auto) {
+    world.reservations.restart();
+    let_another_host_hold_it();
+  });
+  const auto taken = take();
+  ASSERT_FALSE(taken);
+  EXPECT_THAT(taken.error().what, HasSubstr("holds the reservation"));
+  EXPECT_EQ(world.count("mount rw"), 0);
+  EXPECT_EQ(holder(), kOther);
+}
+
+// The kernel gives the number of a mount that is gone to the next one.
+TEST_F(FenceTest, TheRecordOfAMountThatIsGoneEndsBeforeTheNextMount) {
+  let_it_be_held_without_mmp();
+  ASSERT_FALSE(world.records[Record::Held].empty());
+  bool was_recorded = true;
+  world.while_mounting = [&] { was_recorded = !world.records[Record::Held].empty(); };
+  world.mounts.clear();
+  ASSERT_TRUE(run_until([&] { return world.count("mount rw") == 2; }));
+  EXPECT_FALSE(was_recorded);
+}
+
 TEST_F(FenceTest, AMountThatAnotherHostsReservationPreventsNamesThatHostAlsoWithMmpAlone) {
   settings.fence = config::Fence::Mmp;
   let_another_host_hold_it();

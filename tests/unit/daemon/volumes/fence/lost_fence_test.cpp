@@ -34,6 +34,44 @@ TEST_F(FenceTest, AHostThatTakesItOverWhileItIsAdoptedStopsWritingHere) {
   EXPECT_EQ(world.count("stop writing"), 1);
 }
 
+TEST_F(FenceTest, AMountAtAnotherPlaceStopsWritingWhenAnotherHostTakesOver) {
+  start();
+  ASSERT_TRUE(becomes(State::Ready));
+  world.mounts.clear();  // by a person, who keeps this one
+  world.mount("/mnt/other", false, world.block->device_number);
+  let_another_host_hold_it();
+  ASSERT_TRUE(run_until([&] { return world.count("stop writing") > 0; }));
+  world.shut_down = true;
+  const auto stopped = world.count("stop writing");
+  EXPECT_THAT(world.mounts, testing::SizeIs(1)) << "it is the person's";
+  ASSERT_TRUE(run_until([&] { return reason().find("was shut down there") != std::string::npos; }))
+      << reason();
+  EXPECT_LE(world.count("stop writing"), stopped + 1);
+}
+
+TEST_F(FenceTest, AMountAtAnotherPlaceIsLeftAloneIfItOnlyReads) {
+  start();
+  ASSERT_TRUE(becomes(State::Ready));
+  world.mounts.clear();
+  world.mount("/mnt/other", true, world.block->device_number);
+  let_another_host_hold_it();
+  ASSERT_TRUE(becomes(State::Refused));
+  EXPECT_THAT(reason(), HasSubstr("holds the reservation"));
+  EXPECT_EQ(world.count("stop writing"), 0);
+}
+
+// A copy of this host: the target takes the two for one, and does not refuse the writes of either.
+TEST_F(FenceTest, AMountAtAnotherPlaceIsLeftAloneIfACopyOfThisHostHoldsTheReservation) {
+  sim::SimulatedReservations copy{world.reservations, FakeWorld::kHostId};
+  ASSERT_TRUE(nvmetcp::take_reservation(copy, {FakeWorld::kHostId, 99}));
+  world.plug_in(kNqn);
+  world.mount("/mnt/other", false, world.block->device_number);
+  start();
+  ASSERT_TRUE(becomes(State::Refused));
+  EXPECT_THAT(reason(), HasSubstr("this host's own host ID"));
+  EXPECT_EQ(world.count("stop writing"), 0);
+}
+
 class ExchangedDiskTest : public FenceTest {
  protected:
   void exchange_the_disk() {

@@ -292,6 +292,31 @@ TEST_F(PublishTest, AWriterThatCannotGoOnIsPublished) {
   EXPECT_TRUE(make_writable());
 }
 
+// Another mount hides it by then, so that its worker can't go on writing.
+TEST_F(PublishTest, AVolumeThatIsClosedAlthoughPublishingFailedIsNotStoppedForAnotherWriter) {
+  world.superblock.has_mmp = true;
+  world.superblock.mmp_node = FakeWorld::kNode;
+  world.reservations.offers = false;
+  start();
+  ASSERT_TRUE(becomes(State::Ready));
+  look();
+  world.publish_error = Error{Errc::Unavailable, "making it writable: it is not mounted there", ""};
+  world.while_publishing = [&] {
+    world.mounts.front().options = "ro,noatime";
+    world.mounts.front().super_options = "ro";
+    ++world.superblock.stamp;
+    world.mount("/mnt/data", false, 7, "tmpfs", "tmpfs");
+  };
+  EXPECT_FALSE(publish(AfterPublish::Writable));
+  world.superblock.mmp_node = "spark2";
+  ASSERT_TRUE(becomes(State::Refused));
+  context.restart();
+  context.run_for(std::chrono::milliseconds(50));
+  EXPECT_EQ(world.count("stop writing"), 0);
+  world.mounts.pop_back();
+  EXPECT_TRUE(run_until([&] { return world.count("mount rw") == 2; })) << "what it shows may be outdated";
+}
+
 TEST_F(PublishTest, WithoutReservationsItIsPublishedUnderMultiMountProtection) {
   world.superblock.has_mmp = true;
   start();

@@ -52,6 +52,25 @@ TEST_F(LeavingTest, TheConnectionStaysWhileAnotherOfItsNamespacesIsMounted) {
   EXPECT_EQ(world.mounts.size(), 1U);
 }
 
+// For example at the place of an earlier configuration, which a reload could not leave.
+TEST_F(LeavingTest, AVolumeThatIsMountedAtAnotherPlaceOnlyIsNotDown) {
+  settings.nvme->filesystem_uuid = "0000aaaa-1111-2222-3333-444444444444";
+  world.plug_in(kNqn);
+  world.mount("/mnt/old", false, world.block->device_number);
+  start();
+  ASSERT_TRUE(becomes(State::Refused));
+  begin_down();
+  ASSERT_TRUE(run_until([&] { return down.has_value(); }));
+  ASSERT_FALSE(*down);
+  EXPECT_THAT(down->error().message(), HasSubstr("is mounted at /mnt/old"));
+  EXPECT_EQ(world.count("disconnect"), 0);
+  world.mounts.clear();
+  down.reset();
+  begin_down();
+  ASSERT_TRUE(run_until([&] { return down.has_value(); }));
+  EXPECT_TRUE(*down);
+}
+
 TEST_F(LeavingTest, WhatIsKnownOfTheMountEndsWithItEvenIfTheDisconnectFails) {
   start_writer();
   world.flush_waits = false;

@@ -8,6 +8,7 @@
 #include "daemon/workers/verbs/verbs.hpp"
 #include "daemon/workers/wire.hpp"
 #include "staging/cache/cache.hpp"
+#include "staging/leases/lease_json.hpp"
 #include "tests/support/temp_folder.hpp"
 
 namespace spark::workers {
@@ -117,7 +118,7 @@ TEST_F(LeaseVerbTest, ALeaseThatTheCatalogCannotTakeIsKeptOnTheCachesDrive) {
   std::filesystem::rename(aside, file);
   ASSERT_EQ(listed(), 1U);
   const auto answer = ask("list");
-  const staging::Lease kept = lease_from_json(get_array(*answer, "leases")->front().as_object());
+  const staging::Lease kept = staging::lease_from_json(get_array(*answer, "leases")->front().as_object());
   EXPECT_EQ(kept.id, "1f");
   EXPECT_EQ(kept.generation, 3U);
   EXPECT_EQ(kept.process, lease.process);

@@ -1,0 +1,75 @@
+#include "migration/unit_files.hpp"
+
+#include <algorithm>
+#include <filesystem>
+
+#include "base/text.hpp"
+
+namespace spark::host {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::size_t kMostUnits = 4096, kUnitBytes = 256 << 10;
+
+// Lines that end in a backslash go on in the next one.
+std::vector<std::string> logical_lines(std::string_view text) {
+  std::vector<std::string> lines;
+  std::string whole;
+  for (const std::string& line : split(text, '\n')) {
+    const std::string_view part = trim(line);
+    if (part.starts_with('#') || part.starts_with(';')) continue;
+    const bool goes_on = part.ends_with('\\');
+    whole += std::string(goes_on ? part.substr(0, part.size() - 1) : part) + (goes_on ? " " : "");
+    if (goes_on) continue;
+    lines.push_back(std::move(whole));
+    whole.clear();
+  }
+  if (!whole.empty()) lines.push_back(std::move(whole));
+  return lines;
+}
+
+// Another name of a unit in the same folder goes with that unit.
+bool is_alias(const fs::path& link) {
+  std::error_code error;
+  const fs::path target = fs::read_symlink(link, error);
+  return !error && (link.parent_path() / target).lexically_normal().parent_path() == link.parent_path();
+}
+
+}  // namespace
+
+std::vector<std::pair<UnitFile, std::string>> read_unit_files(const SystemRoot& root,
+                                                              std::string_view ending) {
+  std::vector<std::pair<UnitFile, std::string>> units;
+  for (const char* folder : {"etc/systemd/system", "usr/local/lib/systemd/system"}) {
+    std::error_code error;
+    std::size_t seen = 0;
+    fs::directory_iterator entry(root / folder, error);
+    for (; !error && entry != fs::directory_iterator(); entry.increment(error)) {
+      const std::string name = entry->path().filename().native();
+      if (!name.ends_with(ending) || ++seen > kMostUnits) continue;
+      std::error_code ignored;
+      const bool is_link = entry->is_symlink(ignored);
+      if (is_link && is_alias(entry->path())) continue;
+      auto text = read_file(entry->path(), kUnitBytes);
+      if (!text) continue;
+      units.push_back({{name, "/" + std::string(folder) + "/" + name, is_link}, std::move(*text)});
+    }
+  }
+  std::sort(units.begin(), units.end(),
+            [](const auto& a, const auto& b) { return a.first.file < b.first.file; });
+  return units;
+}
+
+std::vector<std::pair<std::string, std::string>> unit_settings(std::string_view text) {
+  std::vector<std::pair<std::string, std::string>> settings;
+  for (const std::string& line : logical_lines(text)) {
+    const std::size_t equals = line.find('=');
+    if (equals == std::string::npos) continue;
+    const std::string_view whole = line;
+    settings.emplace_back(trim(whole.substr(0, equals)), trim(whole.substr(equals + 1)));
+  }
+  return settings;
+}
+
+}  // namespace spark::host

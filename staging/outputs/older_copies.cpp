@@ -1,0 +1,113 @@
+// The deletion of older published copies.
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <map>
+
+#include "base/text.hpp"
+#include "staging/checkpoints/checkpoint_name.hpp"
+#include "staging/copy/partial/publish.hpp"
+#include "staging/copy/partial/removal.hpp"
+#include "staging/files/tree.hpp"
+#include "staging/outputs/published_copies.hpp"
+
+namespace spark::staging {
+namespace {
+
+constexpr char kManifest[] = ".spark-manifest";
+
+Result<bool> is_there(const std::filesystem::path& path) {
+  struct stat info {};
+  if (::lstat(path.c_str(), &info) == 0) return true;
+  if (errno == ENOENT) return false;
+  return fail_errno(errno, "looking at " + printable(path.native()));
+}
+
+Result<> remove_copy(const Destination& destination, const WholeCopy& /*proof*/) {
+  const auto away = rename_for_removal(destination.folder, destination.name);
+  if (!away) return away.take_error();
+  if (auto removed = remove_tree(destination.folder, destination.manifest().filename()); !removed)
+    return removed;
+  return remove_tree(destination.folder, *away);
+}
+
+// Of an interrupted removal. One without its copy may also belong to a publishing in progress on another
+// host, which still has its partial folder.
+Result<> remove_if_stray(const std::filesystem::path& folder, const std::string& manifest) {
+  const Destination destination{folder, manifest.substr(1, manifest.size() - sizeof kManifest)};
+  if (destination.manifest().filename() != manifest) return {};
+  const auto is_published = is_there(destination.path()), is_partial = is_there(destination.partial());
+  if (!is_published) return is_published.take_error();
+  if (!is_partial) return is_partial.take_error();
+  return *is_published || *is_partial ? Result<>() : remove_tree(folder, manifest);
+}
+
+Result<> remove_stray_manifests(const std::filesystem::path& folder) {
+  const auto names = names_of(folder);
+  if (!names) return names.take_error();
+  Result<> all;
+  for (const std::string& name : *names) {
+    if (!name.starts_with('.') || !name.ends_with(kManifest)) continue;
+    if (auto removed = remove_if_stray(folder, name); !removed && all) all = std::move(removed);
+  }
+  return all;
+}
+
+// The whole copies of a series that stay, and the saves that they are of.
+struct Series {
+  std::vector<WholeCopy> whole;
+  std::size_t saves = 0;
+};
+
+}  // namespace
+
+Result<std::vector<RemovedCopy>> remove_older_copies(const std::filesystem::path& folder, const Keep& keep,
+                                                     PruneNotes* notes) {
+  const auto goes_on = [&](const Result<>& done) {
+    if (!done && notes != nullptr && !notes->failure) notes->failure = done.error();
+    return done || notes != nullptr;
+  };
+  // First: otherwise a deleted copy would leave its manifest, and the copy that it replaced, in its partial
+  // folder.
+  for (const auto finish : {finish_publishings, finish_removals, remove_stray_manifests}) {
+    if (auto finished = finish(folder); !goes_on(finished)) return finished.take_error();
+  }
+  NotListed not_listed;
+  const auto copies = published_checkpoints(folder, keep.rule, &not_listed);
+  if (!copies) return copies.take_error();
+  const std::size_t count = std::max<std::size_t>(keep.count, 1);
+  std::map<std::string, Series> kept;  // by form
+  std::vector<RemovedCopy> removed;
+  std::string best;
+  for (const PublishedCopy& copy : *copies) {
+    const auto step = step_of(copy.name);
+    Series& above = kept[form_of(copy.name)];
+    const bool is_same =
+        !above.whole.empty() && save_of(above.whole.back().copy().name) == save_of(copy.name);
+    if (is_same || above.saves < count) {
+      auto whole = check_whole(folder, copy);
+      if (whole && above.whole.empty() && best.empty()) best = best_model_of(folder / copy.name);
+      if (whole && !is_same) ++above.saves;
+      if (whole) {
+        above.whole.push_back(std::move(*whole));
+      } else if (notes != nullptr) {
+        notes->not_whole.push_back(copy.name);
+      }
+      continue;
+    }
+    const bool is_kept_always = step && keep.every > 0 && *step % keep.every == 0;
+    if (is_kept_always || keep.spared.contains(copy.name) || copy.name == best) continue;
+    RemovedCopy one{copy.name, "keep is " + std::to_string(count) + ", and " +
+                                   printable(above.whole.back().copy().name) +
+                                   " and those above it are whole"};
+    Result<> gone = check_deletable(folder / copy.name);
+    if (gone && notes != nullptr && notes->on_removal) notes->on_removal(one);
+    if (gone) gone = remove_copy({folder, copy.name}, above.whole.front());
+    if (!goes_on(gone)) return gone.take_error();
+    if (gone) removed.push_back(std::move(one));
+  }
+  return removed;
+}
+
+}  // namespace spark::staging

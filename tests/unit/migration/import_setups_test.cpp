@@ -1,0 +1,140 @@
+// Setups that public manuals and forums show. Whole hosts are in tests/unit/cli/hosts.
+#include <gtest/gtest.h>
+
+#include "daemon/config/parse.hpp"
+#include "migration/import.hpp"
+#include "migration/undo.hpp"
+#include "tests/support/host_by_hand.hpp"
+
+namespace spark::host {
+namespace {
+
+class ImportOfSetups : public ::testing::Test {
+ protected:
+  Imported import() { return import_configuration(host.root(), survey(host.root()), WallTime{}); }
+
+  config::Config parsed(const Imported& imported) {
+    const auto config = config::parse(imported.yaml, "imported.yaml");
+    EXPECT_TRUE(config) << config.error().message() << "\n" << imported.yaml;
+    return config.value_or(config::Config());
+  }
+
+  test::FakeSysfs host;
+};
+
+TEST_F(ImportOfSetups, KeysOfNvmeCli3AndAKeyForTlsAreProtectionToo) {
+  host.write("etc/systemd/system/c.service",
+             "[Service]\nExecStart=nvme connect -t tcp -a 192.0.2.8 -n a --kxchap-secret=DHHC-1:00:geheim: "
+             "--kxchap-ctrl-secret DHHC-1:00:geheim:\n"
+             "ExecStart=nvme connect -t tcp -a 192.0.2.9 -n b --tls_key=NVMeTLSkey-1:01:geheim:");
+  const Imported imported = import();
+  const config::Config config = parsed(imported);
+  ASSERT_EQ(config.targets.size(), 2u) << imported.yaml;
+  EXPECT_EQ(config.targets.at("target").options.controller_key_file, "/etc/spark-stage/keys/ctrl");
+  EXPECT_EQ(config.targets.at("target-2").options.tls_psk_file, "/etc/spark-stage/keys/psk-2");
+  EXPECT_EQ(imported.yaml.find("geheim"), std::string::npos) << imported.yaml;
+}
+
+TEST_F(ImportOfSetups, SubsystemsWithDifferentKeysAreTargetsOfTheirOwn) {
+  host.write("etc/systemd/system/c.service",
+             "[Service]\nExecStart=nvme connect -t tcp -a 192.0.2.8 -n a -S DHHC-1:00:one:\n"
+             "ExecStart=nvme connect -t tcp -a 192.0.2.8 -n b -S DHHC-1:00:other:\n"
+             "ExecStart=nvme connect -t tcp -a 192.0.2.8 -n c -S DHHC-1:00:one:");
+  const config::Config config = parsed(import());
+  ASSERT_EQ(config.targets.size(), 2u);
+  EXPECT_EQ(config.targets.at("target-2").options.host_key_file, "/etc/spark-stage/keys/host-2");
+}
+
+TEST_F(ImportOfSetups, TheInterfaceOfOnePathIsNotThatOfAll) {
+  host.write("etc/systemd/system/c.service",
+             "[Service]\nExecStart=nvme connect -t tcp -a 10.0.0.5 -n a -f eth1\n"
+             "ExecStart=nvme connect -t tcp -a 10.0.1.5 -n a -f eth2");
+  const Imported imported = import();
+  const config::Config config = parsed(imported);
+  ASSERT_EQ(config.targets.size(), 1u) << imported.yaml;
+  EXPECT_EQ(config.targets.at("target").options.interface, "");
+  EXPECT_NE(imported.yaml.find("several interfaces (eth1, eth2)"), std::string::npos) << imported.yaml;
+}
+
+TEST_F(ImportOfSetups, WhatElseIsMountedThereIsNotUnmounted) {
+  test::set_up_by_hand(host);
+  host.write("proc/self/mountinfo",
+             "21 1 259:9 / / rw - ext4 /dev/nvme0n1p2 rw\n"
+             "30 21 8:1 / /mnt/rosa-storage rw - ext4 /dev/sdb1 rw\n"
+             "31 21 259:3 / /mnt/rosa-models rw - ext4 /dev/nvme3n1 rw\n"
+             "32 21 8:1 / /mnt/dell-shared rw - ext4 /dev/sdb1 rw");
+  const Imported imported = import();
+  ASSERT_EQ(parsed(imported).volumes.size(), 1u) << imported.yaml;
+  EXPECT_EQ(imported.yaml.find("umount /mnt/rosa-storage"), std::string::npos) << imported.yaml;
+  EXPECT_NE(imported.yaml.find("/dev/sdb1 is mounted on /mnt/rosa-storage now"), std::string::npos)
+      << imported.yaml;
+}
+
+TEST_F(ImportOfSetups, PartsOfAVolumeAndMountsOfOtherProgramsStay) {
+  test::set_up_by_hand(host);
+  host.write("etc/fstab", "/dev/nvme1n1 /mnt/a ext4 _netdev 0 0\n/mnt/a/models /srv/models none bind 0 0");
+  host.write("proc/self/mountinfo",
+             "21 1 259:9 / / rw - ext4 /dev/nvme0n1p2 rw\n"
+             "30 21 259:1 / /mnt/a rw - ext4 /dev/nvme1n1 rw\n"
+             "31 21 259:1 /models /srv/models rw - ext4 /dev/nvme1n1 rw\n"
+             "32 21 259:3 / /var/lib/kubelet/pods/x rw - ext4 /dev/nvme3n1 rw\n");
+  const Imported imported = import();
+  ASSERT_EQ(parsed(imported).volumes.size(), 1u) << imported.yaml;
+  EXPECT_NE(imported.yaml.find("make /srv/models a symbolic link"), std::string::npos) << imported.yaml;
+  EXPECT_NE(imported.yaml.find("another program mounted it in /var/lib/kubelet"), std::string::npos);
+  EXPECT_EQ(imported.yaml.find("umount /srv"), std::string::npos) << imported.yaml;
+}
+
+TEST_F(ImportOfSetups, AMountUnitIsTakenOverWithItsAutomount) {
+  test::set_up_by_hand(host);
+  host.write("etc/fstab", "");
+  const std::string folder = "etc/systemd/system/";
+  host.write(folder + "mnt-rosa\\x2dstorage.mount",
+             "[Mount]\nWhat=/dev/nvme1n1\nWhere=/mnt/rosa-storage\nType=ext4\nOptions=noatime");
+  host.write(folder + "mnt-rosa\\x2dstorage.automount", "[Automount]\nWhere=/mnt/rosa-storage");
+  host.write(folder + "srv.mount", "[Mount]\nWhat=/dev/sdb1\nWhere=/srv\nType=ext4");
+  const Imported imported = import();
+  const config::Config config = parsed(imported);
+  ASSERT_EQ(config.volumes.size(), 2u) << imported.yaml;
+  EXPECT_EQ(config.volumes[0].options, std::vector<std::string>{"noatime"});
+  for (const char* ending : {"mount", "automount"}) {
+    EXPECT_NE(imported.yaml.find(std::string("systemctl disable 'mnt-rosa\\x2dstorage.") + ending + "'"),
+              std::string::npos)
+        << imported.yaml;
+  }
+  EXPECT_NE(imported.yaml.find("systemctl stop 'mnt-rosa\\x2dstorage.automount'"), std::string::npos);
+  EXPECT_EQ(imported.yaml.find("srv.mount"), std::string::npos) << imported.yaml;
+}
+
+TEST_F(ImportOfSetups, ScriptsThatConnectAreNamedAndAnEmptyStacdConfIsNot) {
+  host.write("etc/systemd/system/c.service", "[Service]\nExecStart=-/bin/sh /opt/connect.sh");
+  host.write("opt/connect.sh", "#!/bin/sh\nnvme connect -t tcp -a 192.0.2.8 -n a");
+  host.write("etc/rc.local", "#!/bin/sh\nnvme connect-all");
+  host.write("etc/stas/stacd.conf",
+             "[Controllers]\n# controller = transport=tcp;traddr=192.0.2.7\n#controller=");
+  const std::string yaml = import().yaml;
+  EXPECT_NE(yaml.find("# Not read: /opt/connect.sh of c.service"), std::string::npos) << yaml;
+  EXPECT_NE(yaml.find("# Not read: /etc/rc.local"), std::string::npos) << yaml;
+  EXPECT_EQ(yaml.find("stacd.conf"), std::string::npos) << yaml;
+}
+
+TEST_F(ImportOfSetups, ALabelMayHaveBlanks) {
+  test::set_up_by_hand(host);
+  host.write("etc/fstab", "LABEL=My\\040Data /mnt/rosa-storage ext4 _netdev 0 0");
+  std::filesystem::create_directories(host.root() / "dev/disk/by-label");
+  std::filesystem::create_symlink("../../nvme1n1", host.root() / "dev/disk/by-label/My\\x20Data");
+  EXPECT_EQ(parsed(import()).volumes.front().mount, "/mnt/rosa-storage");
+}
+
+TEST_F(ImportOfSetups, AUnitFileThatIsALinkIsALinkAgain) {
+  const auto unit = host.root() / "etc/systemd/system/n.service";
+  const auto kept = host.root() / "var/lib/spark-stage/before-import/etc/systemd/system/n.service";
+  std::filesystem::create_directories(kept.parent_path());
+  std::filesystem::create_symlink("../../../opt/n.service", kept);
+  const auto undone = undo_import(host.root());
+  ASSERT_TRUE(undone) << undone.error().message();
+  EXPECT_EQ(std::filesystem::read_symlink(unit), "../../../opt/n.service");
+}
+
+}  // namespace
+}  // namespace spark::host

@@ -1,0 +1,191 @@
+// Which copies `keep` deletes.
+#include <gmock/gmock.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/file.hpp"
+#include "tests/support/skip.hpp"
+#include "tests/unit/staging/outputs/published_copies_fixture.hpp"
+
+namespace spark::staging {
+namespace {
+
+using namespace test;
+
+TEST_F(PublishedCopies, KeepLeavesNothingOfACopyWhosePublishingWasInterrupted) {
+  send("step-1");
+  send_until("flush", "step-1");
+  send("step-2");
+  const auto removed = remove_older_copies(volume_, {1});
+  ASSERT_OK(removed);
+  ASSERT_EQ(removed->size(), 1u);
+  EXPECT_EQ(removed->front().name, "step-1");
+  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(volume_), {}), 2) << "step-2 and its manifest";
+}
+
+TEST_F(PublishedCopies, KeepDeletesTheOldestWithItsManifestAndNothingElse) {
+  for (const char* name : {"step-1", "step-2", "step-3"}) send(name);
+  std::filesystem::create_directories(volume_ / "by-hand");
+  const auto removed = remove_older_copies(volume_, {2});
+  ASSERT_OK(removed);
+  ASSERT_EQ(removed->size(), 1u);
+  EXPECT_EQ(removed->front().name, "step-1");
+  EXPECT_EQ(names(), (Names{"step-3", "step-2"}));
+  EXPECT_FALSE(std::filesystem::exists(volume_ / ".step-1.spark-manifest"));
+  EXPECT_TRUE(std::filesystem::exists(volume_ / "by-hand"));
+}
+
+TEST_F(PublishedCopies, KeepSparesTheCopyJustSentRegardlessOfItsAge) {
+  for (const char* name : {"step-1", "step-2", "step-3"}) send(name);
+  ASSERT_OK(remove_older_copies(volume_, {1, 0, {"step-1"}}));
+  EXPECT_EQ(names(), (Names{"step-3", "step-1"}));
+}
+
+// The time of an old checkpoint changes with each file that is added to it, or the clock was set back.
+TEST_F(PublishedCopies, KeepGoesByTheStepWhateverTheTimes) {
+  for (const char* name : {"step-1000", "step-500"}) send(name);
+  ASSERT_OK(remove_older_copies(volume_, {1}));
+  EXPECT_EQ(names(), Names{"step-1000"});
+}
+
+TEST_F(PublishedCopies, KeepCountsEachSeriesOfNamesSeparately) {
+  for (const char* name : {"G_100.pth", "D_100.pth", "G_200.pth", "D_200.pth", "e=1-step=200.ckpt",
+                           "e=2-step=300.ckpt", "e=2-step=300-v1.ckpt", "fold_0", "fold_1"})
+    send(name);
+  ASSERT_OK(remove_older_copies(volume_, {1}));
+  EXPECT_THAT(names(), testing::UnorderedElementsAre("G_200.pth", "D_200.pth", "e=2-step=300.ckpt",
+                                                     "e=2-step=300-v1.ckpt", "fold_0", "fold_1"));
+}
+
+TEST_F(PublishedCopies, KeepCountsEachSaveOfOneEpoch) {
+  for (const char* name : {"checkpoint_1_100.pt", "checkpoint_1_200.pt", "epoch=1-step=3.ckpt",
+                           "epoch=1-step=3-v1.ckpt", "fold_0_epoch_9.pt", "fold_1_epoch_10.pt"})
+    send(name);
+  ASSERT_OK(remove_older_copies(volume_, {1}));
+  auto left = names();
+  std::ranges::sort(left);
+  EXPECT_EQ(left, (Names{"checkpoint_1_200.pt", "epoch=1-step=3-v1.ckpt", "epoch=1-step=3.ckpt",
+                         "fold_0_epoch_9.pt", "fold_1_epoch_10.pt"}));
+}
+
+TEST_F(PublishedCopies, KeepCountsThoseWithAndWithoutAStepSeparately) {
+  for (const char* name : {"step-1", "final", "export", "step-2"}) send(name);
+  ASSERT_OK(remove_older_copies(volume_, {1}));
+  EXPECT_EQ(names(), (Names{"step-2", "export"}));
+}
+
+TEST_F(PublishedCopies, KeepDeletesNothingUnlessAHigherOneIsWhole) {
+  for (const char* name : {"step-1", "step-2", "step-3"}) send(name);
+  std::filesystem::remove(volume_ / "step-3/shard");
+  const auto removed = remove_older_copies(volume_, {1});
+  ASSERT_OK(removed);
+  ASSERT_EQ(removed->size(), 1u);
+  EXPECT_EQ(removed->front().because, "keep is 1, and step-2 and those above it are whole");
+  EXPECT_EQ(names(), (Names{"step-3", "step-2"}));
+}
+
+TEST_F(PublishedCopies, KeepSparesMultiplesOfKeepEveryAndTheBestModel) {
+  for (const char* name : {"checkpoint-10", "checkpoint-11", "checkpoint-12"}) send(name);
+  std::filesystem::create_directories(folder_ / "source/checkpoint-13");
+  write_text(folder_ / "source/checkpoint-13/trainer_state.json",
+             R"({"best_model_checkpoint": "out/checkpoint-11"})");
+  send("checkpoint-13");
+  ASSERT_OK(remove_older_copies(volume_, {1, 10, {}}));
+  EXPECT_EQ(names(), (Names{"checkpoint-13", "checkpoint-11", "checkpoint-10"}));
+}
+
+TEST_F(PublishedCopies, KeepNeverDeletesTheLastOne) {
+  send("step-1");
+  ASSERT_OK(remove_older_copies(volume_, {0}));
+  EXPECT_EQ(names(), Names{"step-1"});
+}
+
+TEST_F(PublishedCopies, AnInterruptedRemovalIsFinishedByTheNext) {
+  send("step-1");
+  send("step-2");
+  std::filesystem::rename(volume_ / "step-1", volume_ / ".step-1.spark-removed");
+  ASSERT_OK(remove_older_copies(volume_, {2}));
+  EXPECT_FALSE(std::filesystem::exists(volume_ / ".step-1.spark-removed"));
+  EXPECT_FALSE(std::filesystem::exists(volume_ / ".step-1.spark-manifest"));
+  EXPECT_EQ(names(), Names{"step-2"});
+}
+
+TEST_F(PublishedCopies, KeepSparesTheManifestOfACopyBeingPublished) {
+  send("step-1");
+  std::filesystem::rename(volume_ / "step-1", folder_ / "aside");
+  std::filesystem::create_directories(volume_ / ".step-1.spark-partial");
+  ASSERT_OK(remove_older_copies(volume_, {1}));
+  EXPECT_TRUE(std::filesystem::exists(volume_ / ".step-1.spark-manifest"));
+}
+
+// As a job that runs as root in a container does, in a user's folder.
+TEST_F(PublishedCopies, ACopyThatCannotBeEmptiedStaysWholeAndTheOthersAreDeleted) {
+  if (::geteuid() != 0) SPARK_SKIP("only root can make another user's folder");
+  for (const char* name : {"step-1", "step-2", "step-3", "step-4"}) send(name);
+  const std::string give =
+      "chmod 755 " + folder_.path().string() + "; chown -R 65534:65534 " + volume_.string();
+  ASSERT_EQ(std::system(give.c_str()), 0);
+  write_text(volume_ / "step-1/__pycache__/x.pyc", "x");
+  write_text(volume_ / ".step-0.spark-removed/x", "x");  // of an earlier version
+  EXPECT_TRUE(test::as_nobody([&] {
+    PruneNotes notes;
+    const auto removed = remove_older_copies(volume_, {1}, &notes);
+    return removed && removed->size() == 2 && notes.failure.has_value();
+  }));
+  EXPECT_TRUE(std::filesystem::exists(volume_ / "step-1/shard")) << "it has its name";
+  EXPECT_TRUE(std::filesystem::exists(volume_ / "step-4"));
+  EXPECT_FALSE(std::filesystem::exists(volume_ / "step-2"));
+}
+
+// The path of the copy is too long for a system call, like any error that is not "it does not exist".
+TEST_F(PublishedCopies, KeepSparesTheManifestOfACopyThatCannotBeLookedAt) {
+  const auto before = std::filesystem::current_path();
+  const std::string copy(100, 'c'), manifest = "." + copy + ".spark-manifest";
+  std::filesystem::path deep = folder_.path();
+  std::filesystem::current_path(deep);
+  for (std::size_t left = 4090; deep.native().size() < left;) {
+    const std::string part(std::min<std::size_t>(200, left - deep.native().size()), 'd');
+    std::filesystem::create_directory(part);
+    std::filesystem::current_path(part);
+    deep /= part;
+  }
+  std::filesystem::create_directory(copy);
+  write_text(std::filesystem::path(".") / manifest, "x");
+  EXPECT_FALSE(remove_older_copies(deep, {1}));
+  EXPECT_TRUE(std::filesystem::exists(manifest));
+  std::filesystem::current_path(before);
+}
+
+TEST_F(PublishedCopies, EachIsNamedRightBeforeItIsDeleted) {
+  for (const char* name : {"step-1", "step-2", "step-3"}) send(name);
+  std::vector<std::string> told;
+  PruneNotes notes;
+  notes.on_removal = [&](const RemovedCopy& one) {
+    EXPECT_TRUE(std::filesystem::exists(volume_ / one.name / "shard"));
+    told.push_back(one.name + ": " + one.because);
+  };
+  ASSERT_OK(remove_older_copies(volume_, {1}, &notes));
+  const std::string because = ": keep is 1, and step-3 and those above it are whole";
+  EXPECT_THAT(told, testing::ElementsAre("step-2" + because, "step-1" + because));
+}
+
+TEST_F(PublishedCopies, APublishingThatCannotBeCompletedKeepsNoOtherFromIt) {
+  send("step-1");
+  for (const char* name : {"step-2", "step-3"}) {
+    send(name);
+    send_until("flush", name);
+  }
+  std::filesystem::remove(volume_ / ".step-2.spark-manifest");
+  std::filesystem::create_directories(volume_ / ".step-2.spark-manifest/in-the-way");
+  EXPECT_FALSE(finish_publishings(volume_));
+  EXPECT_FALSE(std::filesystem::exists(volume_ / ".step-3.spark-partial/manifest"));
+  PruneNotes notes;
+  const auto removed = remove_older_copies(volume_, {1}, &notes);
+  ASSERT_OK(removed);
+  EXPECT_TRUE(notes.failure);
+  ASSERT_EQ(removed->size(), 1u);
+  EXPECT_EQ(removed->front().name, "step-1");
+}
+
+}  // namespace
+}  // namespace spark::staging
