@@ -85,7 +85,7 @@ std::string steps_text(const std::vector<Item>& items) {
     const std::string kept = "/" + std::string(kKept);
     // Not over the copies of an earlier move.
     text += step("mkdir -p " + kept.substr(0, kept.rfind('/')) + " && mkdir " + kept +
-                 " && cp -pP --parents " + join(changed, " ") + " " + kept);
+                 " && cp -a --parents " + join(changed, " ") + " " + kept);
   }
   for (const std::string& mount : of_taken(items, [](const Item& item) { return item.mounted; }))
     text += step("umount " + quoted(mount));

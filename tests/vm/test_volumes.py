@@ -43,7 +43,7 @@ def test_down_is_refused_while_the_device_is_mounted_elsewhere(house):
             product.run("volumes up handy")
             product.wait_volume("handy", "refused", 60)
             result = product.run("volumes down handy", 60)
-            assert result.rc == 7 and "still in use on this host" in result.err, result
+            assert result.rc == 7 and "is mounted at /mnt/elsewhere" in result.err, result
             host.sh("echo hello >/mnt/elsewhere/file && sync /mnt/elsewhere/file")
         finally:
             host.sh("umount /mnt/elsewhere && rmdir /mnt/elsewhere", 60)

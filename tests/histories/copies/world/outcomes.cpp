@@ -74,7 +74,8 @@ void Requests::staged(const Pending& pending, const json::object& dataset) {
   // If the source changed meanwhile, the copy may be of the state before. A file that was touched since an
   // earlier request had walked has right bytes, and is copied again all the same.
   const auto folder = generation_folder(name, generation);
-  const bool is_stable = before.joined.version == source.version() && before.is_mounted;
+  const bool is_stable = before.joined.version == source.version() && before.is_mounted &&
+                         (!unread_.contains(name) || unread_.at(name) != generation);
   scene_.last_good[name] = {delivery.path, generation, is_stable ? source.version() : 0,
                             Drives::sum_of(Drives::files_below({folder})) + counted_for_folders(folder),
                             scene_.trouble.catalogs_lost};
@@ -140,7 +141,9 @@ void Requests::begin_use(const Pending& pending, const json::object& dataset) {
 void Requests::verified(const Pending& pending, const Result<json::object>& result) {
   const std::string& name = pending.datasets.front();
   const std::uint64_t newest = newest_generation(name);
-  if (newest == 0 || newest != pending.before.at(name).newest) return;
+  // Another one may be published while it runs: what it says of that one's files counts as well.
+  const bool is_of_newest = newest == pending.before.at(name).newest;
+  if (newest == 0 || (result && !is_of_newest)) return;
   const auto folder = generation_folder(name, newest);
   if (result) {
     if (!scene_.rot.below(folder, pending.from).empty())
@@ -151,14 +154,17 @@ void Requests::verified(const Pending& pending, const Result<json::object>& resu
   // The catalog could not take the newest one, as with a full state folder, and an older one was verified.
   const std::string data = "/data/" + folder.parent_path().filename().native() + "/";
   const std::size_t at = result.error().what.find(data);
-  if (at != std::string::npos &&
-      std::strtoull(result.error().what.c_str() + at + data.size(), nullptr, 10) != newest)
-    return;
+  const std::string said = at == std::string::npos ? "" : result.error().what.substr(at + data.size());
+  const std::uint64_t named = std::strtoull(said.c_str() + said.starts_with('.'), nullptr, 10);
+  if (said.empty() ? !is_of_newest : named != newest) return;
   const auto damaged = scene_.rot.below(folder, SteadyTime::max());
   if (damaged.empty() && pending.faults == scene_.fate.faulty)
     scene_.violate("verify-false-alarm", "verify of " + name + " found damage where there is none");
   // Its drive could not be read then: it is copied again.
-  if (damaged.empty()) scene_.last_good[name].version = 0;
+  if (damaged.empty()) {
+    scene_.last_good[name].version = 0;
+    unread_[name] = newest;
+  }
   scene_.rot.learn(damaged, scene_.time.now());
 }
 

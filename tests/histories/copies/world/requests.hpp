@@ -101,6 +101,8 @@ class Requests {
   std::vector<PendingPtr> pending_;
   std::vector<Printed> printed_;
   std::map<std::string, std::string> results_;  // by verb and dataset
+  // By dataset: the generation that its drive did not give to a verification, which counts as damaged.
+  std::map<std::string, std::uint64_t> unread_;
 };
 
 }  // namespace spark::histories::copies

@@ -49,7 +49,7 @@ class WorkerSeamsTest : public testing::Test {
  protected:
   Seams seams() {
     return worker_seams(runner, snapshot, "data", folder.path() / "volumes",
-                        {[] { return false; }, [](const nvmetcp::Portal&) { return std::string(); }});
+                        {[] { return false; }, [](const nvmetcp::Portal&) { return std::string(); }, [] {}});
   }
   Result<> save(Intent intent) {
     return await(context, seams().store.save_intent(std::move(intent)))

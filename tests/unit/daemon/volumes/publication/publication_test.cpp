@@ -59,8 +59,8 @@ TEST_F(PublishTest, APublishedVolumeStaysReadyAndReadOnlyUntilItIsMadeWritable) 
 TEST_F(PublishTest, AnUpWhileAPublishedVolumeIsMountedMakesItWritableOnceItIs) {
   world.pinned = FilesystemIdentity{"ext4", kUuid, 0, "", 1, true};
   std::optional<Result<>> up;
-  world.while_mounting = [&] {
-    world.while_mounting = [] {};
+  world.while_mounting = [&, is_asked = false]() mutable {
+    if (std::exchange(is_asked, true)) return;
     auto ask = [](Volume& asked, std::optional<Result<>>& into) -> boost::asio::awaitable<void> {
       into = co_await asked.publication().make_writable();
     };
