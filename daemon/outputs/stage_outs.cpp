@@ -153,6 +153,11 @@ asio::awaitable<void> StageOuts::run(TransferPtr transfer) {
   transfer->job()->finish(std::move(sent));
 }
 
+std::size_t StageOuts::transfers_of(uid_t user) const {
+  return static_cast<std::size_t>(std::ranges::count_if(
+      transfers_, [&](const TransferPtr& one) { return one->request().asker.uid == user; }));
+}
+
 json::array StageOuts::list() const {
   json::array rows;
   for (const TransferPtr& transfer : transfers_) {

@@ -41,6 +41,7 @@ class StageOuts {
   // daemon's copies have been read.
   std::optional<std::vector<std::string>> sources() const;
   const std::vector<TransferPtr>& transfers() const { return transfers_; }  // without those that have ended
+  std::size_t transfers_of(uid_t user) const;
 
  private:
   TransferPtr find(const StageOutRequest& request) const;

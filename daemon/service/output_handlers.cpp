@@ -14,7 +14,8 @@ namespace asio = boost::asio;
 using api::Answer;
 using api::Request;
 
-constexpr std::size_t kMostTransfers = 1000;  // each has a file in the state folder
+// Of one user: each has a file in the state folder, and may wait for a volume that stays away.
+constexpr std::size_t kMostTransfers = 1000;
 
 // The last host publishes the shards, so each host must be able to write there.
 Result<> check_nodes(const DaemonParts& daemon, const outputs::StageOutRequest& wanted) {
@@ -38,10 +39,10 @@ Result<std::shared_ptr<outputs::WatchedOutput>> find_watched(const DaemonParts& 
 }  // namespace
 
 asio::awaitable<Answer> post_stage_out(const DaemonParts& daemon, Request request) {
-  if (!request.caller.may_change && daemon.outputs.transfers().size() >= kMostTransfers) {
-    Answer answer = api::error_answer({Errc::Unavailable,
-                                       std::to_string(kMostTransfers) + " outputs are being sent already",
-                                       "wait until some have ended; `spark-stage jobs` shows them"});
+  if (!request.caller.may_change && daemon.outputs.transfers_of(request.caller.uid) >= kMostTransfers) {
+    Answer answer = api::error_answer(
+        {Errc::Unavailable, std::to_string(kMostTransfers) + " outputs of this user are being sent already",
+         "wait until some have ended, or cancel some; `spark-stage jobs` shows them"});
     answer.status = 429;
     co_return answer;
   }

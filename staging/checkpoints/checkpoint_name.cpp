@@ -75,6 +75,26 @@ std::optional<Digits> number_after(std::string_view name, std::string_view word)
   return std::nullopt;
 }
 
+// The same, for words that also come before a size: "ckpt_7B", "batch64_epoch_100" have no such number.
+std::optional<Digits> count_after(std::string_view name, std::string_view word) {
+  const auto number = number_after(name, word);
+  const bool is_size = number && number->end < name.size() && is_letter(name[number->end]);
+  return is_size && name[number->end] != 'k' ? std::nullopt : number;
+}
+
+// Stable-Baselines3, CheckpointCallback._checkpoint_path: "PREFIX_100_steps.zip".
+std::optional<Digits> number_before(std::string_view name, Texts words) {
+  for (const std::string_view word : words) {
+    const std::size_t at = name.rfind(word);
+    if (at == std::string_view::npos || at < 2 || (name[at - 1] != '_' && name[at - 1] != '-')) continue;
+    if (at + word.size() < name.size() && is_letter(name[at + word.size()])) continue;
+    std::size_t begin = at - 1;
+    while (begin > 0 && is_digit(name[begin - 1])) --begin;
+    if (begin < at - 1) return Digits{begin, at - 1};
+  }
+  return std::nullopt;
+}
+
 // Where 20261127_103000 or 2026-11-27 begins, as in the names of folders of logs; npos if it has none.
 std::size_t date_in(std::string_view name) {
   constexpr std::array<std::string_view, 3> kForms = {"dddddddd_dddddd", "dddddddd-dddddd", "dddd-dd-dd"};
@@ -136,26 +156,39 @@ bool is_number_of_part(std::string_view name, std::size_t at) {
                  "worker", "node", "gpu", "replica", "version", "phase", "stage", "task"});
 }
 
-constexpr std::array<std::string_view, 7> kStepWords = {"step", "steps", "iter", "iteration",
-                                                        "it",   "batch", "ba"};
+constexpr std::array<std::string_view, 5> kStepWords = {"step", "steps", "iter", "iteration", "it"};
+constexpr std::array<std::string_view, 2> kBatchWords = {"batch", "ba"};
 constexpr std::array<std::string_view, 4> kEpochWords = {"checkpoint", "ckpt", "epoch", "ep"};
 
 bool is_word_of(const auto& words, std::string_view word) {
   return std::ranges::find(words, word) != words.end();
 }
 
+bool is_setting(std::string_view word) {
+  return is_any(word, {"lr", "rate", "wd", "decay", "bs", "size", "dim", "layers", "heads", "hidden",
+                       "dropout", "alpha", "beta", "gamma", "temperature"});
+}
+
+// Lightning: "{name}={value}" of any metric, as "val_acc1=0.51", "recall@10=0.7".
+bool is_value_of_metric(std::string_view before) {
+  if (!ends_with_any(before, {"=", "=-"})) return false;
+  const std::string_view name = before.substr(0, before.rfind('='));
+  const std::size_t letter = name.find_last_of("abcdefghijklmnopqrstuvwxyz");
+  return letter != std::string_view::npos && !is_setting(word_before(name, letter + 1));
+}
+
 // What the number that begins there counts or measures changes while a job runs: "tokens4B", "val_loss=0.21".
-// Any other number may tell two jobs apart: a size, a learning rate, a date.
-bool is_number_of_progress(std::string_view name, std::size_t at) {
-  const std::string_view word = word_before(name, at);
+// Any other number may tell two jobs apart: a size ("7B"), a learning rate, a date.
+bool is_number_of_progress(std::string_view name, Digits number, const std::optional<Digits>& step) {
+  const std::string_view word = word_before(name, number.begin), rest = name.substr(number.end);
+  if (is_any(word, {"tokens", "samples", "consumed"})) return true;
+  if (!rest.empty() && is_letter(rest.front()) && rest.front() != 'e' && rest.front() != 'k') return false;
   if (is_word_of(kStepWords, word) || is_word_of(kEpochWords, word)) return true;
-  if (is_any(word, {"tokens", "samples", "loss", "acc", "accuracy", "val", "score", "metric", "best"}))
-    return true;
-  // Lightning: "{name}={value}" of any metric.
-  const std::string_view before = name.substr(0, at);
-  return !word.empty() && ends_with_any(before, {"=", "=-"}) &&
-         !is_any(word, {"lr", "rate", "wd", "decay", "bs", "size", "dim", "layers", "heads", "hidden",
-                        "dropout", "alpha", "beta", "gamma", "temperature"});
+  if (is_any(word, {"loss", "acc", "accuracy", "val", "score", "metric", "best"})) return true;
+  if (is_value_of_metric(name.substr(0, number.begin))) return true;
+  // A decimal after the step: "epoch_10_psnr_32.5.pth".
+  const bool is_decimal = rest.size() > 1 && rest[0] == '.' && is_digit(rest[1]);
+  return is_decimal && step && step->end <= number.begin && !word.empty() && !is_setting(word);
 }
 
 // Parts of a checkpoint that lie in the folder itself, when a trainer saves its final model there; not
@@ -189,10 +222,19 @@ std::optional<Digits> step_in(std::string_view lowered) {
   for (const std::string_view word : kStepWords) {
     if (const auto number = number_after(name, word)) return number;
   }
-  if (has_date(name)) return std::nullopt;
+  if (const auto number = number_before(name, {"steps", "step", "iters", "iterations", "iter"}))
+    return number;
+  std::optional<Digits> epoch;
   for (const std::string_view word : kEpochWords) {
-    if (const auto number = number_after(name, word)) return number;
+    if (!epoch) epoch = count_after(name, word);
   }
+  // Composer: "ep5-ba1000". Before an epoch it is the size of the batches.
+  for (const std::string_view word : kBatchWords) {
+    const auto number = count_after(name, word);
+    if (number && (!epoch || epoch->begin < number->begin)) return number;
+  }
+  if (has_date(name)) return std::nullopt;
+  if (epoch) return epoch;
   std::size_t at = name.size();
   while (at > 0 && is_digit(name[at - 1])) --at;
   if (is_number_of_part(name, at)) return std::nullopt;
@@ -229,14 +271,16 @@ std::string form_of(std::string_view name) {
       continue;
     }
     // "0.21", "1e-05".
-    const bool is_rest = varies && is_any(between, {".", "e", "e-"});
+    const bool is_rest = varies && is_any(between, {".", "e", "e-", "e+"});
     // fairseq: checkpoint_EPOCH_UPDATES.pt.
     const bool is_finer = varies && is_epoch && is_any(between, {"_", "-"});
     // Of the checkpoint, not of the job.
     const bool is_date = step && step->end <= date && date <= at;
     const bool is_part = is_number_of_part(lowered, at), is_step = step && step->begin == at;
-    varies = is_step || is_rest || (!is_part && (is_finer || is_date || is_number_of_progress(lowered, at)));
+    varies = is_step || is_rest ||
+             (!is_part && (is_finer || is_date || is_number_of_progress(lowered, {at, next}, step)));
     if (is_rest) form.resize(form.size() - between.size());
+    if (varies && form.ends_with("=-")) form.pop_back();
     if (!is_rest) form += varies ? "#" : whole.substr(at, next - at);
     has_form = has_form || is_part;
     at = end = next;

@@ -72,13 +72,13 @@ def test_what_an_earlier_version_left_open_is_closed_at_the_start(daemon):
 def test_a_lock_that_a_user_has_from_before_is_named(daemon):
     """An earlier version had made the catalog's index readable: a user who has it open can lock its byte for writers."""
     catalog, index = daemon.folder / "state/catalog.sqlite", daemon.folder / "state/catalog.sqlite-shm"
-    holding = ("import fcntl, sys, time\nfile = open(sys.argv[1], 'rb')\n"
-               "fcntl.lockf(file, fcntl.LOCK_SH, 1, 120)\nprint('holds', flush=True)\ntime.sleep(100)\n")
+    holding = "import fcntl, time\nfcntl.lockf(0, fcntl.LOCK_SH, 1, 120)\nprint('holds', flush=True)\ntime.sleep(100)\n"
     with contextlib.closing(sqlite3.connect(catalog)) as kept:  # otherwise the last process to close the catalog removes the index
         kept.execute("SELECT count(*) FROM generations").fetchone()
         os.chmod(index, 0o644)
-        with subprocess.Popen(["/usr/bin/python3", "-c", holding, index], user=NOBODY, group=NOBODY, extra_groups=[],
-                              stdout=subprocess.PIPE) as holder:
+        # Opened here: the daemon may close the index to others at any moment.
+        with index.open("rb") as opened, subprocess.Popen(["/usr/bin/python3", "-c", holding], user=NOBODY, group=NOBODY, extra_groups=[],
+                                                          stdin=opened, stdout=subprocess.PIPE) as holder:
             try:
                 assert holder.stdout.readline() == b"holds\n"
                 job = daemon.finish("/v1/stagings", {"datasets": ["models"]})

@@ -1,5 +1,7 @@
 #include <filesystem>
 
+#include <optional>
+
 #include "base/text.hpp"
 #include "cli/client/api.hpp"
 #include "cli/say.hpp"
@@ -10,7 +12,7 @@
 namespace spark::cli {
 namespace {
 
-constexpr Duration kPause{1'000}, kLongestWait{90'000};
+constexpr Duration kPause{1'000}, kShortestWait{30'000}, kLongestWait{90'000};
 constexpr int kMostTries = 3;  // of a checkpoint that another host deletes before it is staged
 
 struct LatestOptions {
@@ -65,7 +67,10 @@ class Wait {
         progress != others_progress_)
       until_ = context_.timer.steady() + kLongestWait;
     others_progress_ = progress;
-    return !get_bool(pending, "may_publish").value_or(true) || asked >= until_;
+    // Another host may have come back just now: its silence counts from the first question.
+    if (!first_) first_ = asked;
+    const bool was_given_time = asked >= *first_ + kShortestWait;
+    return (was_given_time && !get_bool(pending, "may_publish").value_or(true)) || asked >= until_;
   }
   void pause(const std::string& pending) {
     if (pending != awaited_) warn(context_, "spark-stage: waiting for other hosts' shards of " + pending);
@@ -78,6 +83,7 @@ class Wait {
   std::string first_pending_, first_published_, awaited_;
   std::int64_t others_progress_ = 0;
   SteadyTime until_{};
+  std::optional<SteadyTime> first_;
 };
 
 Result<json::object> find_latest(Context& context, const LatestOptions& options) {
@@ -138,6 +144,11 @@ Result<int> latest(Context& context, const LatestOptions& options) {
     warn(context, "spark-stage: " + name_in(*later) + " was saved later than " + name_in(*found) +
                       ", which has a higher step; if the job has to go on from " + name_in(*later) +
                       ", as in a later stage, delete the other, or give each stage a folder of its own");
+  }
+  if (const json::object* pending = get_object(*found, "pending")) {
+    warn(context, "spark-stage: " + name_in(*pending) +
+                      " of this host is not published, as other hosts' shards are missing; this is " +
+                      name_in(*found));
   }
   context.out << (options.as_json ? pretty(*found) : get_string(*found, "path").value_or("")) << "\n";
   return 0;

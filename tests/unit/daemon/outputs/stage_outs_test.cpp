@@ -23,6 +23,15 @@ TEST_F(StageOutsTest, TheWorkerReceivesTheRequestingUser) {
 }
 
 // After a power cut the file system may have the names and sizes of files without their content.
+// A limit counts these: one user's must not use up those of another.
+TEST_F(StageOutsTest, TransfersAreCountedForTheirUser) {
+  const auto job = send();
+  EXPECT_EQ(outs->transfers_of(1000), 1U);
+  EXPECT_EQ(outs->transfers_of(1001), 0U);
+  ASSERT_TRUE(ends(job));
+  EXPECT_EQ(outs->transfers_of(1000), 0U);
+}
+
 TEST_F(StageOutsTest, TheSourceIsFlushedAsTheRequestingUserBeforeTheRequestIsRecorded) {
   worker.on("record", "cp flushes.log flushed-before.log; " + std::string(R"(echo '{"result": {}}')"));
   ASSERT_TRUE(ends(send()));

@@ -68,6 +68,14 @@ TEST(CheckpointName, TheNumberOfAPartStaysInTheForm) {
   EXPECT_NE(form_of("run7_1000.pt"), form_of("run8_1000.pt"));
 }
 
+TEST(CheckpointName, ASizeIsNoStep) {
+  EXPECT_EQ(step_of("ckpt-1B-100.pt"), 100u);
+  EXPECT_EQ(step_of("batch64_epoch_100.pt"), 100u);
+  EXPECT_EQ(step_of("epoch_2_batch_500.pt"), 500u);
+  EXPECT_EQ(step_of("ep5-ba1000"), 1000u);
+  EXPECT_EQ(step_of("rl_model_vecnormalize_100000_steps.pkl"), 100000u);
+}
+
 // A finished model of the first job would be deleted for a higher step of the second.
 TEST(CheckpointName, AnyNumberButTheStepMayTellTwoJobsApart) {
   for (const auto& [one, other] : {std::pair{"gpt124M_step_1000.pt", "gpt355M_step_500.pt"},
@@ -76,6 +84,10 @@ TEST(CheckpointName, AnyNumberButTheStepMayTellTwoJobsApart) {
                                    {"bs32_1000.pt", "bs64_500.pt"},
                                    {"20261127_step100", "20261128_step50"},
                                    {"llama-3-8b-step100", "llama-3-70b-step100"},
+                                   {"ckpt_7B_step_1000.pt", "ckpt_13B_step_500.pt"},
+                                   {"ckpt-1B-100.pt", "ckpt-3B-50.pt"},
+                                   {"batch64_epoch_100.pt", "batch128_epoch_1.pt"},
+                                   {"rl_model_100_steps.zip", "rl_model_vecnormalize_100_steps.pkl"},
                                    {"step_100_0.pt", "step_100_1.pt"}})
     EXPECT_NE(form_of(one), form_of(other)) << one;
   EXPECT_EQ(form_of("gpt124M_step_1000.pt"), form_of("gpt124M_step_50.pt"));
@@ -86,6 +98,14 @@ TEST(CheckpointName, WhatChangesWithTheStepIsNotOfTheForm) {
        {std::pair{"epoch=1-step=20-val_loss=0.21.ckpt", "epoch=12-step=300-val_loss=1e-05.ckpt"},
         {"step1000-tokens4B", "step2000-tokens8B"},
         {"epoch_3_loss_0.5.pt", "epoch_12_loss_0.25.pt"},
+        {"epoch=1-step=20-val_acc1=0.51.ckpt", "epoch=2-step=40-val_acc1=0.62.ckpt"},
+        {"epoch=1-step=20-recall@10=0.51.ckpt", "epoch=2-step=40-recall@10=0.62.ckpt"},
+        {"epoch=1-step=20-f1=0.51.ckpt", "epoch=2-step=40-f1=0.62.ckpt"},
+        {"epoch=1-step=20-elbo=-3.5.ckpt", "epoch=2-step=40-elbo=2.25.ckpt"},
+        {"epoch=1-step=20-loss=1e+02.ckpt", "epoch=2-step=40-loss=12.5.ckpt"},
+        {"epoch_10_psnr_32.5.pth", "epoch_20_psnr_33.25.pth"},
+        {"rl_model_5000_steps.zip", "rl_model_100000_steps.zip"},
+        {"ep1-ba500", "ep2-ba1000"},
         {"checkpoint_1_1000.pt", "checkpoint_2_2000.pt"},
         {"step100_20261127_103000.pt", "step200_20261128_000001.pt"},
         {"nemo--val_loss=2.25-epoch=1-step=99-consumed_samples=3200.0-last",
