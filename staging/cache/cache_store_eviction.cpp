@@ -52,8 +52,11 @@ Result<> CacheStore::put_aside(const GenerationRow& row) {
   if (auto go_on = after(step_, "unlinked"); !go_on) return go_on;
   const std::filesystem::path copy = folder_.place(row.dataset, row.generation).path();
   const std::filesystem::path aside = folder_.trashed(folder_name(row.dataset), row.generation);
-  // From now on nobody finds a file of it by name. One that was in the trash already may be deleted in part.
-  if (::rename(copy.c_str(), aside.c_str()) == 0 && is_open(aside)) return put_back(row, aside, copy);
+  // From now on nobody finds a file of it by name. One that was in the trash already, without its manifest,
+  // may be deleted in part.
+  const auto manifest = folder_.place(row.dataset, row.generation).manifest();
+  const bool is_whole = ::rename(copy.c_str(), aside.c_str()) == 0 || ::access(manifest.c_str(), F_OK) == 0;
+  if (is_whole && is_open(aside)) return put_back(row, aside, copy);
   if (auto moved = folder_.move_to_trash(row.dataset, row.generation); !moved) return moved;
   return after(step_, "trashed");
 }

@@ -264,7 +264,9 @@ Result<> LinkFollower::check_allowed(const Entries& entries, const StopFlag& sto
                        ? "at least " + format_bytes(own.bytes + behind.bytes)
                        : "an unknown size: " + std::to_string(behind.closed) +
                              " of its symlinks lead to what this process, or their owner, may not read"),
-              "'links: copy' (copy: --links copy) copies it too, or stage the folder that holds both");
+              behind.closed == 0
+                  ? "'links: copy' (copy: --links copy) copies it too, or stage the folder that holds both"
+                  : "exclude these symlinks, or let their owner read what they lead to");
 }
 
 std::string LinkFollower::warning() const {

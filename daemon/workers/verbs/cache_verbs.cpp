@@ -168,7 +168,7 @@ Result<json::object> stage_verb(const json::object& request, const ProgressLine&
            static_cast<std::uint64_t>(get_int(one.as_object(), "generation").value_or(0))});
     }
   }
-  const auto open = open_cache_to_evict(request);
+  const auto open = open_cache_to_stage(request);
   if (!open) return open.take_error();
   const auto held = hold_mount(source, request, open->host);
   if (!held) return fail_with_next_step(held.error(), source);

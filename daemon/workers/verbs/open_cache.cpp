@@ -82,9 +82,15 @@ Result<OpenCache> open_cache(const json::object& request) {
   return open;
 }
 
+Result<OpenCache> open_cache_to_stage(const json::object& request) {
+  if (const json::object* cache = get_object(request, "cache"))
+    staging::make_reserve(get_string(*cache, "state_dir").value_or(""));
+  return open_cache(request);
+}
+
 Result<OpenCache> open_cache_to_evict(const json::object& request) {
   if (const json::object* cache = get_object(request, "cache"))
-    staging::tend_reserve(get_string(*cache, "state_dir").value_or(""));
+    staging::give_up_reserve(get_string(*cache, "state_dir").value_or(""));
   return open_cache(request);
 }
 

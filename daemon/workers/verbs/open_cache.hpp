@@ -21,7 +21,9 @@ struct OpenCache {
   UniqueFd host;  // root of the host's mount namespace: this worker may have a private one
 };
 Result<OpenCache> open_cache(const json::object& request);
-// The same for a worker that may evict copies: also on a full drive.
+// The same for a staging, and for a worker that was asked to evict: also on a full drive. See
+// staging/cache/catalog/reserve.hpp.
+Result<OpenCache> open_cache_to_stage(const json::object& request);
 Result<OpenCache> open_cache_to_evict(const json::object& request);
 
 }  // namespace spark::workers

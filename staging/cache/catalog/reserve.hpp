@@ -5,8 +5,10 @@
 
 namespace spark::staging {
 
-// Before an eviction: makes the reserve, a file of 1 MiB, while there is much space, and gives it up when
-// there is none. Without one everything goes on.
-void tend_reserve(const std::filesystem::path& state_dir);
+// A file of 1 MiB, made while there is much space. Without one everything goes on.
+void make_reserve(const std::filesystem::path& state_dir);
+// Before an eviction that was asked for, if there is no space for it. Not before a staging: what fills the
+// drive would take this too.
+void give_up_reserve(const std::filesystem::path& state_dir);
 
 }  // namespace spark::staging

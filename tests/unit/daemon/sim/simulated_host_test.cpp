@@ -39,8 +39,8 @@ class SimulatedHostTest : public testing::Test {
     scenario.beginning = std::move(beginning);
     HostContext host_context{context.get_executor(), clock, runner, snapshot, folder.path()};
     host = std::make_unique<SimulatedHost>(std::move(host_context), config, std::move(scenario));
-    volumes::OtherVolumes others{
-        [] { return false; }, [](const nvmetcp::Portal&) { return std::string(); }, [] {}};
+    volumes::OtherVolumes others{[] { return false; }, [](const nvmetcp::Portal&) { return std::string(); },
+                                 [] {}};
     const config::Volume& settings = config.volumes.front();
     const std::optional<config::Target> target = config.targets.at("rose");
     volumes::Timings timings;

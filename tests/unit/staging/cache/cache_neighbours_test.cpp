@@ -103,7 +103,7 @@ TEST_F(CacheNeighboursTest, ASetOfAlmostOnlyLinksToWhatTheirOwnerMayNotReadIsRef
     EXPECT_THAT(refused.error().what, testing::HasSubstr("a copy would have 6 B of an unknown size"));
   }
   write_text(source_.path / "own", "");
-  ASSERT_EQ(::truncate((source_.path / "own").c_str(), off_t{2} << 30), 0);
+  ASSERT_EQ(::truncate((source_.path / "own").c_str(), off_t{30} << 20), 0);
   ASSERT_OK(stage());
 }
 

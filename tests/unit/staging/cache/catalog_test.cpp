@@ -251,7 +251,8 @@ TEST_F(CatalogTest, OnAFullDriveItsReserveIsEnoughForAnEviction) {
   if (::geteuid() != 0) SPARK_SKIP("only root can mount");
   const SmallTmpfs drive(folder_ / "full", "size=20m");
   ASSERT_OK((*Catalog::open(folder_ / "full"))->put(row("a", 1)));
-  tend_reserve(folder_ / "full");
+  write_text(folder_ / "full/catalog.reserve", "");  // an interrupted call
+  make_reserve(folder_ / "full");
   EXPECT_EQ(std::filesystem::file_size(folder_ / "full/catalog.reserve"), kMiB);
   {
     std::ofstream fill(folder_ / "full/fill");
@@ -260,7 +261,9 @@ TEST_F(CatalogTest, OnAFullDriveItsReserveIsEnoughForAnEviction) {
     }
   }
   EXPECT_KIND((*Catalog::open(folder_ / "full"))->begin_eviction({row("a", 1)}, kNow), Errc::NoSpace);
-  tend_reserve(folder_ / "full");
+  make_reserve(folder_ / "full");
+  EXPECT_TRUE(std::filesystem::exists(folder_ / "full/catalog.reserve")) << "a staging keeps it";
+  give_up_reserve(folder_ / "full");
   EXPECT_FALSE(std::filesystem::exists(folder_ / "full/catalog.reserve"));
   ASSERT_OK((*Catalog::open(folder_ / "full"))->begin_eviction({row("a", 1)}, kNow));
 }
