@@ -83,9 +83,9 @@ std::string steps_text(const std::vector<Item>& items) {
       "# To move, with the jobs that use these volumes stopped:\n" + step("spark-stage config check");
   if (!changed.empty()) {
     const std::string kept = "/" + std::string(kKept);
-    // Not over the copies of an earlier move.
+    // Not over the copies of an earlier move. In /: cp of coreutils 9.1 looks for the parents there.
     text += step("mkdir -p " + kept.substr(0, kept.rfind('/')) + " && mkdir " + kept +
-                 " && cp -a --parents " + join(changed, " ") + " " + kept);
+                 " && cd / && cp -a --parents " + join(changed, " ") + " " + kept);
   }
   for (const std::string& mount : of_taken(items, [](const Item& item) { return item.mounted; }))
     text += step("umount " + quoted(mount));

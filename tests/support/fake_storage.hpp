@@ -82,6 +82,7 @@ class FakeMounts final : public Mounts {
     if (world_.writable_error) co_return fail(*world_.writable_error);
     world_.pinned->is_published = false;
     set_mounts("rw,noatime");
+    for (mounts::Mount& mounted : world_.mounts) mounted.super_options = "rw";
     ++world_.superblock.stamp;
     co_return Result<>{};
   }

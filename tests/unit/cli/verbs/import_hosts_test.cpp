@@ -87,7 +87,8 @@ class ImportedHost : public ::testing::TestWithParam<std::string> {
     const std::size_t begin = yaml_.find("# To move");
     for (const std::string& line : split(begin == std::string::npos ? "" : yaml_.substr(begin), '\n')) {
       if (!line.starts_with("#   ") || line.starts_with("#     ")) continue;
-      const std::string command = line.substr(4);
+      std::string command = line.substr(4);
+      if (const std::size_t at = command.find("cd / && "); at != std::string::npos) command.erase(at, 8);
       if (command.starts_with("spark-stage ")) continue;
       const bool is_own = command.starts_with("umount ");
       text += (is_own ? command : std::regex_replace(command, std::regex("( '?)/(etc|var|usr)/"), "$1$2/")) +
