@@ -8,7 +8,8 @@
 namespace spark::outputs {
 
 // After the copy is published, and in a worker of its own: leases and stagings may begin while a copy is
-// sent, which may take hours. Its failure does not fail the copy. A reload ends it and begins it anew.
+// sent, which may take hours. If the deletion fails, the copy still counts as sent. A reload restarts the
+// deletion.
 asio::awaitable<void> Transfer::prune(json::object& sent) {
   Result<json::object> pruned = json::object();
   do {

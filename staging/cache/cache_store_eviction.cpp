@@ -52,8 +52,8 @@ Result<> CacheStore::put_aside(const GenerationRow& row) {
   if (auto go_on = after(step_, "unlinked"); !go_on) return go_on;
   const std::filesystem::path copy = folder_.place(row.dataset, row.generation).path();
   const std::filesystem::path aside = folder_.trashed(folder_name(row.dataset), row.generation);
-  // From now on nobody finds a file of it by name. One that was in the trash already, without its manifest,
-  // may be deleted in part.
+  // After the rename no program can open its files by name. A copy that was already in the trash, without its
+  // manifest, may be deleted in part.
   const auto manifest = folder_.place(row.dataset, row.generation).manifest();
   const bool is_whole = ::rename(copy.c_str(), aside.c_str()) == 0 || ::access(manifest.c_str(), F_OK) == 0;
   if (is_whole && is_open(aside)) return put_back(row, aside, copy);

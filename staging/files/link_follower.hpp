@@ -59,7 +59,8 @@ class LinkFollower {
   std::optional<std::string> below_limit(const Entry& entry) const;  // its target
   // What is behind kept links, until it is more than the set has itself.
   struct Weight {
-    // Of what may not be read: more than a model has beside its weights, less than most data sets.
+    // The assumed size of a target that may not be read: more than the small files of a model, less than most
+    // datasets.
     static constexpr Bytes kUnknown = 16 * kMiB;
     Bytes bytes = 0;
     std::uint64_t files = 0, closed = 0;  // closed: to the link's owner, or this process

@@ -70,7 +70,7 @@ def test_what_an_earlier_version_left_open_is_closed_at_the_start(daemon):
 
 
 def test_a_lock_that_a_user_has_from_before_is_named(daemon):
-    """An earlier version had made the catalog's index readable: a user who has it open can lock its byte for writers."""
+    """An earlier version had made the catalog's index readable: a user with a descriptor of it can lock writers out."""
     catalog, index = daemon.folder / "state/catalog.sqlite", daemon.folder / "state/catalog.sqlite-shm"
     holding = "import fcntl, time\nfcntl.lockf(0, fcntl.LOCK_SH, 1, 120)\nprint('holds', flush=True)\ntime.sleep(100)\n"
     with contextlib.closing(sqlite3.connect(catalog)) as kept:  # otherwise the last process to close the catalog removes the index

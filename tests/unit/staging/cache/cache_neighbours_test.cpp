@@ -87,7 +87,7 @@ TEST_F(CacheNeighboursTest, AUsersLinkInASetIsFollowedOnlyWhereThatUserMayGo) {
   EXPECT_EQ(read_text(link() / "file"), "open");
 }
 
-// A hub whose blobs the links' owner may not read: nobody says how large they are.
+// The links' owner may not read the hub's blobs, so their size is unknown.
 TEST_F(CacheNeighboursTest, ASetOfAlmostOnlyLinksToWhatTheirOwnerMayNotReadIsRefused) {
   if (::geteuid() != 0) SPARK_SKIP(kNeedsRoot);
   ASSERT_EQ(::chmod(folder_.path().c_str(), 0755), 0);
