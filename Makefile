@@ -12,7 +12,7 @@ SYSTEMS ?=
 export CMAKE_BUILD_PARALLEL_LEVEL = $(JOBS)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build test histories check check-long soak deb debs image demo bench-staging bench-limits bench-slurm bench-fleet bench-stage-out release format lint install clean try
+.PHONY: help setup build test histories check check-long soak deb debs image demo bench-staging bench-limits bench-slurm bench-fleet bench-stage-out release format lint install uninstall clean try
 
 help:  ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s%s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -110,12 +110,12 @@ format:  ## clang-format over all C++ and C
 lint:  ## all static checks but clang-tidy
 	$(PYTHON) tools/lint/run.py
 
-install: build  ## what was built, below $(DESTDIR)$(PREFIX), and the group and folders that it needs
+install: build  ## what was built, below $(DESTDIR)$(PREFIX), and the group and folders that it needs; restarts a running daemon
 	cmake --install build/release --prefix $(PREFIX)
-	@if [ -z "$(DESTDIR)" ] && [ -d /run/systemd/system ]; then \
-	  systemd-sysusers spark-stage.conf; systemd-tmpfiles --create spark-stage.conf; systemctl daemon-reload; \
-	  echo "installed - next: /etc/spark-stage/spark-stage.yaml, then systemctl enable --now spark-staged"; \
-	fi
+	@if [ -z "$(DESTDIR)" ]; then tools/installed.sh add; fi
+
+uninstall:  ## what make install placed, and mounts that would be left without an owner; keeps configuration, keys and data
+	@tools/installed.sh remove
 
 clean:  ## everything that was built or cached
 	rm -rf build

@@ -1,5 +1,6 @@
 // The hooks that Slurm calls. On a node only a task's hook may fail: after other failures Slurm drains the
-// node.
+// node. A failure ends the process of the hook, instead of being returned: with `optional` in plugstack.conf,
+// which Slurm needs to go on where the plugin is missing, Slurm ignores what a hook returns.
 #include <pwd.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -124,7 +125,7 @@ int slurm_spank_init_post_opt(spank_t spank, int argc, char* argv[]) {
   Failure failure;
   if (check_submission(argc, argv, &failure) == 0) return 0;
   slurm_error("spark-stage: %s%s%s", failure.what, *failure.hint == '\0' ? "" : " - ", failure.hint);
-  return -1;
+  exit(EXIT_FAILURE);  // of srun, sbatch or salloc, before anything is queued
 }
 
 // Waits only until the request is accepted.
@@ -279,8 +280,9 @@ int slurm_spank_task_init_privileged(spank_t spank, int argc, char* argv[]) {
   if (result == 0) mark_job(settings.socket, job_of(spank).id);
   if (result == 0 && next != NULL) prefetch_for_step(spank, &settings, next);
   if (result == 0 && wanted != NULL) result = stage_for_task(spank, &settings, wanted, &failure);
-  if (result != 0 && task_of(spank) == 0) log_failure(settings.node, &failure);
-  return result;
+  if (result == 0) return 0;
+  if (task_of(spank) == 0) log_failure(settings.node, &failure);
+  _exit(EXIT_FAILURE);  // of the task, which slurmstepd has forked already
 }
 
 // Reports unsent checkpoints while the user still sees the step's output. The epilog handles later ones.

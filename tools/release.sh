@@ -77,7 +77,7 @@ install_and_remove() {  # SYSTEM-ARCHITECTURE VERSION
     --customize-hook="chroot \"\$1\" sh -euc 'for program in spark-stage spark-staged spark-stage-csi; do
         case \$(\$program --version) in *\" $2\") ;; *) echo \"release: \$program is not version $2\" >&2; exit 1 ;; esac
       done
-      spark-stage config check /usr/share/doc/spark-stage/spark-stage.yaml
+      spark-stage config check /usr/share/doc/spark-stage/configs/spark-stage.yaml
       dpkg --purge spark-stage-slurm spark-stage-csi spark-stage
       ! dpkg-query -W \"spark-stage*\" 2>/dev/null | grep .'" \
     "$(suite_of "$1")" /dev/null

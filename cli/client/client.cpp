@@ -200,7 +200,7 @@ class UnixClient final : public Client {
       return whole(parser);
     }
     for (;;) {
-      if (!drain_lines(parser.get().body(), sink)) return Answer{200, {}};
+      if (!drain_lines(parser.get().body(), sink)) return Answer{200, {}, server_of(parser)};
       if (parser.is_done()) return exchange.ended_early();
       if (parser.get().body().size() > kMaxLine) {
         return fail(Errc::Failed, "an event on " + socket_ + " is longer than " + format_bytes(kMaxLine));
@@ -210,7 +210,13 @@ class UnixClient final : public Client {
   }
 
  private:
-  static Answer whole(Parser& parser) { return {parser.get().result_int(), std::move(parser.get().body())}; }
+  static std::string server_of(const Parser& parser) {
+    return std::string(parser.get()[http::field::server]);
+  }
+
+  static Answer whole(Parser& parser) {
+    return {parser.get().result_int(), std::move(parser.get().body()), server_of(parser)};
+  }
 
   static tl::unexpected<Error> silent_is_unavailable(Error error) {
     if (error.kind == Errc::TimedOut) error.kind = Errc::Unavailable;

@@ -27,6 +27,7 @@ struct Request {
 struct Answer {
   unsigned status = 0;
   std::string body;
+  std::string server{};  // who answered, as in HTTP's header: "spark-staged/0.2.0"
 };
 
 // Takes one line without its end; false: enough, stop reading.

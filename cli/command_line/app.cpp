@@ -7,6 +7,7 @@
 #include "base/text.hpp"
 #include "base/version.hpp"
 #include "cli/client/verbose_client.hpp"
+#include "cli/client/version_check.hpp"
 #include "cli/command_line/help.hpp"
 #include "cli/command_line/manual.hpp"
 #include "cli/command_line/mistakes.hpp"
@@ -177,10 +178,27 @@ std::vector<std::vector<std::string>> App::verbs() const {
   return all;
 }
 
+namespace {
+
+std::vector<std::string> words_behind(const std::vector<std::string>& arguments, const std::string& verb) {
+  const auto at = std::find(arguments.begin(), arguments.end(), verb);
+  return {at + 1, std::find(at, arguments.end(), "--")};
+}
+
+// Not a question for help.
+bool is_run_without_dashes(const CLI::App& root, const std::vector<std::string>& arguments) {
+  if (first_word(root, arguments) != "run") return false;
+  return std::none_of(arguments.begin(), arguments.end(),
+                      [](const std::string& word) { return word == "-h" || word == "--help"; });
+}
+
+}  // namespace
+
 void App::prepare(Context& context) const {
   context.socket = socket_of(common_.socket);
   context.config_file = common_.config.empty() ? config::kDefaultPath : common_.config;
   context.client = context.make_client(context.socket);
+  if (!common_.quiet) context.client = make_version_check(std::move(context.client), context.err);
   if (common_.verbose) context.client = make_verbose(std::move(context.client), context.err, context.timer);
   context.terminal = coloured_as(context.terminal, common_.color);
   context.terminal.is_quiet = common_.quiet;
@@ -200,6 +218,9 @@ int App::run(Context& context, std::vector<std::string> arguments) {
   if (takes_command(root, arguments)) {
     const auto dashes = std::find(arguments.begin(), arguments.end(), "--");
     if (dashes != arguments.end()) context.command.assign(dashes + 1, arguments.end());
+    if (context.command.empty() && is_run_without_dashes(root, arguments)) {
+      return report(context, without_dashes(words_behind(arguments, "run")));
+    }
     arguments.erase(dashes, arguments.end());
   }
   std::reverse(arguments.begin(), arguments.end());  // CLI11 takes them from the back

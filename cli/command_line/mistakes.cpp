@@ -1,7 +1,10 @@
 #include "cli/command_line/mistakes.hpp"
 
+#include <unistd.h>
+
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <cstdlib>
 #include <optional>
 
 #include "base/text.hpp"
@@ -36,7 +39,36 @@ std::optional<Error> explain_left_over(const CLI::App& parser) {
   return Error{Errc::Invalid, "`" + path_of(verb) + "` does not take '" + first + "'", see_help(verb)};
 }
 
+// A path to one, or a name that $PATH has.
+bool is_program(const std::string& word) {
+  if (word.empty() || word.starts_with('-')) return false;
+  if (word.find('/') != std::string::npos) return ::access(word.c_str(), X_OK) == 0;
+  const char* path = std::getenv("PATH");
+  for (const std::string& folder : split(path == nullptr ? "" : path, ':')) {
+    if (::access((folder + "/" + word).c_str(), X_OK) == 0) return true;
+  }
+  return false;
+}
+
 }  // namespace
+
+Error without_dashes(const std::vector<std::string>& words) {
+  const auto is_word = [](const std::string& word) { return !word.starts_with('-'); };
+  const auto dataset = std::find_if(words.begin(), words.end(), is_word);
+  if (dataset == words.end()) {
+    return {Errc::Invalid, "spark-stage run needs datasets, and a command behind --",
+            "for example: spark-stage run imagenet -- python train.py"};
+  }
+  auto command = std::find_if(dataset + 1, words.end(), is_program);
+  const bool is_guess = command != words.end();
+  std::vector<std::string> better(words.begin(), command);
+  better.push_back("--");
+  if (is_guess) better.insert(better.end(), command, words.end());
+  if (!is_guess) better.insert(better.end(), {"python", "train.py"});
+  return {Errc::Invalid, "spark-stage run needs a command behind --",
+          (is_guess ? "did you mean: spark-stage run " : "for example: spark-stage run ") +
+              printable(join(better, " "))};
+}
 
 Error no_such_verb(const CLI::App& parser, const std::string& word) {
   return Error{Errc::Invalid, "there is no verb '" + printable(word) + "'",

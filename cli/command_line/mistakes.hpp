@@ -1,6 +1,9 @@
 // Error messages for a command line.
 #pragma once
 
+#include <string>
+#include <vector>
+
 #include "base/result.hpp"
 
 namespace CLI {  // NOLINT(readability-identifier-naming): its own name
@@ -16,5 +19,8 @@ Error explain(const CLI::App& root, const CLI::ParseError& error);
 
 // "there is no verb 'statsu'", among those below `parser`.
 Error no_such_verb(const CLI::App& parser, const std::string& word);
+
+// `run` with these words behind it and no `--`: with a guess where it belongs.
+Error without_dashes(const std::vector<std::string>& words);
 
 }  // namespace spark::cli

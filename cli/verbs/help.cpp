@@ -1,5 +1,7 @@
+#include "base/text.hpp"
 #include "base/version.hpp"
 #include "cli/client/api.hpp"
+#include "cli/client/version_check.hpp"
 #include "cli/verbs/verbs.hpp"
 
 namespace spark::cli {
@@ -19,18 +21,35 @@ void add_help(App& app) {
   verb.optional_argument("VERB", *words, "the verb, word by word");
 }
 
+namespace {
+
+// Empty: none answers.
+std::string running_daemon(Context& context) {
+  const auto answer = context.client->send({"GET", "/healthz", {}});
+  return answer ? daemon_version(*answer) : std::string();
+}
+
+}  // namespace
+
 void add_version(App& app) {
   const auto as_json = std::make_shared<bool>(false);
-  Verb verb = app.verb("version", "this program's version", "  spark-stage version --json | jq -r .version",
-                       [as_json](Context& context) -> Result<int> {
-                         if (*as_json) {
-                           context.out << pretty(json::object{{"version", kVersion}}) << "\n";
-                         } else {
-                           context.out << App::version() << "\n";
-                         }
-                         return 0;
-                       });
-  verb.flag("--json", *as_json, "as JSON");
+  Verb verb =
+      app.verb("version", "the versions of this program and of the running daemon",
+               "  spark-stage version --json | jq -r .version", [as_json](Context& context) -> Result<int> {
+                 const std::string daemon = running_daemon(context);
+                 if (*as_json) {
+                   json::object versions{{"version", kVersion}, {"daemon", nullptr}};
+                   if (!daemon.empty()) versions["daemon"] = daemon;
+                   context.out << pretty(versions) << "\n";
+                 } else {
+                   context.out << App::version() << "\n"
+                               << (daemon.empty() ? "spark-staged: no answer on " + printable(context.socket)
+                                                  : "spark-staged " + printable(daemon) + " is running")
+                               << "\n";
+                 }
+                 return 0;
+               });
+  verb.flag("--json", *as_json, "as JSON; `daemon` is null where none answers");
 }
 
 }  // namespace spark::cli

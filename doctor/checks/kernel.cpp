@@ -1,5 +1,6 @@
 // The kernel's NVMe/TCP driver and its options, and libnvme.
 #include <filesystem>
+#include <string_view>
 
 #include "base/text.hpp"
 #include "doctor/checks/host.hpp"
@@ -29,8 +30,7 @@ void check_driver(const Host& host, Report& report) {
   if (is_there(host, "sys/module/nvme_tcp")) return;
   if (!is_available(host)) {
     report.wrong(kKernelArea, "kernel " + printable(host.kernel) + " has no NVMe/TCP driver (nvme-tcp)",
-                 "nothing can be connected over TCP",
-                 "sudo apt install linux-modules-extra-" + printable(host.kernel));
+                 "nothing can be connected over TCP", nvmetcp::how_to_get_driver(host.root, host.kernel));
   } else if (!is_there(host, "dev/nvme-fabrics") && !host.settings().volumes.empty()) {
     report.note(kKernelArea, "the NVMe/TCP driver is not loaded",
                 "the daemon loads it with the first volume; at boot the package's modules-load.d does",
@@ -63,6 +63,34 @@ void check_options(const Host& host, Report& report) {
   }
 }
 
+// "1.3" of "  Installed: 1.3-1+deb12u1"; empty if `text` has no such line.
+std::string minor_version(const std::string& text, std::string_view label) {
+  const auto at = text.find(label);
+  if (at == std::string::npos) return {};
+  const std::string version(trim(text.substr(at + label.size(), text.find('\n', at) - at - label.size())));
+  const auto dot = version.find('.');
+  if (dot == std::string::npos) return {};
+  return version.substr(0, version.find_first_not_of("0123456789", dot + 1));
+}
+
+// An upgrade of the distribution brings another libnvme, which the package's dependency excludes: apt then
+// removes the package.
+void check_next_libnvme(const Host& host, Report& report) {
+  const auto answer = host.run_tool({"apt-cache", "policy", "libnvme1", "libnvme1t64"});
+  if (!answer || answer->exit_status != 0) return;
+  const std::string installed = minor_version(answer->out, "Installed:");
+  const std::string next = minor_version(answer->out, "Candidate:");
+  if (installed.empty() || next.empty() || installed == next) return;
+  report.note(
+      "libnvme",
+      "the next upgrade of this system brings libnvme " + printable(next) + " instead of " +
+          printable(installed),
+      "apt removes the package spark-stage with it, and a build of one's own refuses to connect; mounts "
+      "stay, "
+      "nothing keeps them healthy",
+      "have the package of the new release ready, and install it right after the upgrade: docs/install.md");
+}
+
 }  // namespace
 
 void check_kernel(const Host& host, Report& report) {
@@ -76,6 +104,7 @@ void check_kernel(const Host& host, Report& report) {
                  "its structures differ from version to version, so nothing is connected",
                  host.libnvme.error().hint);
   }
+  check_next_libnvme(host, report);
   report.fine_since(before, "libnvme");
 }
 

@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <chrono>
 #include <filesystem>
+#include <string_view>
 
 #include "base/child.hpp"
 #include "base/text.hpp"
@@ -22,6 +23,11 @@ constexpr std::chrono::seconds kLoadDeadline{20};
 std::string kernel_release() {
   utsname names{};
   return ::uname(&names) == 0 ? names.release : "of this host";
+}
+
+bool is_arm() {
+  utsname names{};
+  return ::uname(&names) == 0 && std::string_view(names.machine) == "aarch64";
 }
 
 bool transport_is_there(const SystemRoot& root) {
@@ -58,8 +64,24 @@ Result<> load_transport(const SystemRoot& root, const std::vector<std::string>& 
     return fail(Errc::Denied, "loading the kernel's NVMe/TCP driver: " + said, "only root may load it");
   }
   return fail(Errc::Unsupported, "kernel " + kernel_release() + " has no NVMe/TCP driver: " + said,
-              "install the package that holds its nvme-tcp module (Ubuntu and DGX OS: linux-modules-extra-" +
-                  kernel_release() + ")");
+              how_to_get_driver(root, kernel_release()));
+}
+
+std::string how_to_get_driver(const SystemRoot& root, const std::string& kernel) {
+  std::error_code ignored;
+  if (!std::filesystem::exists(root / ("lib/modules/" + kernel), ignored)) {
+    return "reboot: the modules of the running kernel are not on this host any more; an upgrade may have "
+           "removed them";
+  }
+  const auto system = read_file(root / "etc/os-release");
+  const bool is_ubuntu = system && (system->find("ID=ubuntu") != std::string::npos ||
+                                    system->find("ID_LIKE=ubuntu") != std::string::npos);
+  if (is_ubuntu) return "sudo apt install linux-modules-extra-" + printable(kernel);
+  const bool is_debian = system && system->find("ID=debian") != std::string::npos;
+  return is_debian
+             ? "install Debian's kernel, which has it, and reboot: sudo apt install linux-image-" +
+                   std::string(is_arm() ? "arm64" : "amd64")
+             : "boot a kernel with CONFIG_NVME_TCP, or install the package with the modules of this one";
 }
 
 Result<> check_supported(const SystemRoot& root, const FabricsOptions& asked) {

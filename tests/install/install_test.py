@@ -7,19 +7,22 @@ import unittest
 from pathlib import Path
 
 BUILD = Path()
+TOP = Path(__file__).parents[2]
+DOC = "share/doc/spark-stage"
+EXAMPLES = ("spark-stage.yaml", "examples/rosa.yaml", "examples/try.yaml")
+PAGES = {path.relative_to(TOP).as_posix() for path in (TOP / "docs").rglob("*") if path.is_file() and path.parent.name != "man"}
 FILES = {
     "bin/spark-stage", "sbin/spark-staged",
     "lib/systemd/system/spark-stage-release.service",
     "lib/systemd/system/spark-staged.service",
     "lib/sysusers.d/spark-stage.conf", "lib/tmpfiles.d/spark-stage.conf", "lib/modules-load.d/spark-stage.conf",
-    "share/doc/spark-stage/README.md", "share/doc/spark-stage/LICENSE", "share/doc/spark-stage/CHANGELOG.md",
     "share/man/man1/spark-stage.1", "share/man/man5/spark-stage.yaml.5", "share/man/man8/spark-staged.8",
     "share/bash-completion/completions/spark-stage", "share/zsh/vendor-completions/_spark-stage",
     "share/fish/vendor_completions.d/spark-stage.fish",
-    "share/doc/spark-stage/grafana/spark-stage.json", "share/doc/spark-stage/prometheus/alerts.yml",
-    "share/doc/spark-stage/prometheus/scrape.yml",
-    "share/doc/spark-stage/spark-stage.yaml", "share/doc/spark-stage/examples/rosa.yaml",
-    "share/doc/spark-stage/examples/try.yaml",
+    *(f"{DOC}/{page}" for page in ("README.md", "LICENSE", "CHANGELOG.md", "CONTRIBUTING.md", *PAGES)),
+    *(f"{DOC}/configs/{file}" for file in (
+        *EXAMPLES, "grafana/spark-stage.json", "prometheus/alerts.yml", "prometheus/scrape.yml", "slurm/burst_buffer.lua",
+        "slurm/spark-stage.conf")),
 }
 
 
@@ -63,9 +66,24 @@ class Install(unittest.TestCase):
 
     def test_the_example_configurations_are_valid(self):
         tree = self.install("/usr")
-        for config in ("spark-stage.yaml", "examples/rosa.yaml", "examples/try.yaml"):
-            done = run(str(tree / "bin/spark-stage"), "config", "check", str(tree / "share/doc/spark-stage" / config))
+        for config in EXAMPLES:
+            done = run(str(tree / "bin/spark-stage"), "config", "check", str(tree / DOC / "configs" / config))
             self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+
+    def test_every_link_of_the_installed_pages_leads_to_an_installed_file(self):
+        folder = self.install("/usr") / DOC
+        for page in [*folder.glob("*.md"), *folder.glob("docs/*.md")]:
+            for link in re.findall(r"\]\(([^)#]+)", page.read_text()):
+                if "://" not in link:
+                    self.assertTrue((page.parent / link).exists(), f"{page.relative_to(folder)}: {link}")
+
+    def test_completions_of_a_local_installation_lie_where_the_shells_look(self):
+        tree = self.install("/usr/local")
+        looked_at = run("zsh", "-c", "print -l $fpath").stdout.split()
+        self.assertTrue((tree / "share/zsh/site-functions/_spark-stage").is_file())
+        self.assertIn("/usr/local/share/zsh/site-functions", looked_at)
+        self.assertTrue((self.root / "etc/fish/completions/spark-stage.fish").is_file())
+        self.assertIn("/etc/fish/completions", run("fish", "-c", "string join \\n $fish_complete_path").stdout.split())
 
     def complete(self, shell, script, typed):
         """What a real shell offers behind these words."""

@@ -102,7 +102,7 @@ class Cluster:
         self.head, *hosts = [Host(name, address, known) for name, address in addresses.items()]
         connect(self.head, hosts)
         self.write_conf(hosts)
-        self.use_plugin("required")
+        self.use_plugin()
         self.use_burst_buffer()
         self.munge = Munge(self.folder)
         self.controller = self.head.start("slurmctld", "-D", "-f", self.conf, stdout=subprocess.DEVNULL,
@@ -117,10 +117,10 @@ class Cluster:
                  for host in hosts]
         self.conf.write_text(SLURM_CONF.format(head=self.head.address, folder=self.folder, nodes="\n".join(lines)))
 
-    def use_plugin(self, how, argument=None):
-        """Sets `required` or `optional` in plugstack.conf, which each command and each step reads."""
+    def use_plugin(self, argument=None, plugin=PLUGIN, how="optional"):
+        """The plugin's line in plugstack.conf, which each command and each step reads."""
         argument = argument or f"socket={self.folder}/%n/api.sock"
-        self.write_plugstack(f"{how} {PLUGIN} {argument}")
+        self.write_plugstack(f"{how} {plugin} {argument}")
 
     def write_plugstack(self, line):
         # Replaced with one rename: an epilog that reads a partial file runs without the plugin.

@@ -37,7 +37,7 @@ def cluster(running):
     yield running
     wait_until(lambda: not running.jobs(), "all jobs have ended")
     all_idle(running)
-    running.use_plugin("required")
+    running.use_plugin()
     for node in running.nodes.values():
         wait_until(lambda node=node: not node.daemon.leases(), lambda node=node: f"{node.name} has no lease left:\n{node.story()}")
     done = running.slurm("srun", "-N4", "hostname")

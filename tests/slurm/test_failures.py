@@ -5,6 +5,7 @@ import time
 
 import pytest
 
+from cluster import NODES
 from node import wait_until
 
 FROZEN_S = 15  # longer than any limit of the plugin for one answer
@@ -191,17 +192,27 @@ def test_a_slurmd_restart_during_staging_loses_no_job(cluster, frozen):
     assert (code, output.split().count("40")) == (0, 2), output
 
 
-def test_an_optional_plugin_runs_the_job_without_data(cluster):
-    cluster.use_plugin("optional")
-    done = cluster.slurm("srun", "--stage=imagnet", "sh", "-c", 'echo "ran ${SPARK_STAGE_IMAGNET:-without}"')
-    assert (done.returncode, done.stdout) == (0, "ran without\n"), done.stderr
+@pytest.mark.parametrize("how", ["optional", "required"])
+def test_a_task_without_its_data_never_runs(cluster, how):
+    cluster.use_plugin(how=how)
+    done = cluster.slurm("srun", "--stage=imagnet", "echo", "ran")
+    assert (done.returncode, done.stdout) == (1, ""), done.stderr
     assert "there is no dataset 'imagnet'" in done.stderr, done.stderr
+    done = cluster.slurm("srun", "--stage=huge", "echo", "ran")  # known, and larger than the cache: the task finds out
+    assert done.returncode != 0 and done.stdout == "", done.stderr
     done = cluster.slurm("srun", "--stage=imagenet", "sh", "-c", 'ls "$SPARK_STAGE_IMAGENET" | wc -l')
     assert done.stdout.split() == ["40"], done.stderr
 
 
+def test_slurm_goes_on_where_the_plugin_is_missing(cluster):
+    cluster.use_plugin(plugin="/nowhere/spank_spark_stage.so")
+    done = cluster.slurm("srun", "-N4", "hostname")
+    assert (done.returncode, sorted(done.stdout.split())) == (0, list(NODES)), done.stderr
+    assert cluster.slurm("srun", "--stage=imagenet", "true").returncode != 0
+
+
 def test_argument_errors_of_the_plugin_fail_only_the_jobs_that_use_it(cluster):
-    cluster.use_plugin("required", "soket=/a")
+    cluster.use_plugin("soket=/a")
     assert cluster.slurm("srun", "-N4", "true").returncode == 0
     done = cluster.slurm("srun", "--stage=imagenet", "true")
     assert done.returncode != 0 and "not known: soket=/a" in done.stderr, done.stderr

@@ -49,9 +49,38 @@ def test_the_plugin_is_in_slurms_plugin_folder(tree):
     assert Path(f"{tree}{folder}/spank_spark_stage.so").is_file()
 
 
-def test_the_package_changes_nothing_before_an_administrator_enables_it(tree):
-    assert not (tree / "etc").exists()
-    assert (tree / "usr/share/doc/spark-stage-slurm/examples/plugstack.conf").is_file()
+def test_the_package_changes_nothing_before_an_administrator_enables_it(package, tree):
+    """Slurm reads the package's file only if plugstack.conf includes it."""
+    placed = [path.relative_to(tree).as_posix() for path in (tree / "etc").rglob("*") if path.is_file()]
+    assert placed == ["etc/slurm/plugstack.conf.d/spark-stage.conf"]
+    assert (tree / placed[0]).read_text().splitlines()[-1] == "optional spank_spark_stage.so"
+    control = tree / "control"
+    run("dpkg-deb", "-e", package, control)
+    assert (control / "conffiles").read_text().split() == ["/" + placed[0]]
+
+
+def remove(package, tmp_path, **files):
+    """The package's script before a removal, on a host whose /etc/slurm has these files."""
+    control, folder = tmp_path / "control", tmp_path / "slurm"
+    run("dpkg-deb", "-e", package, control)
+    folder.mkdir()
+    for name, text in files.items():
+        (folder / f"{name}.conf").write_text(text)
+    Path("/etc/slurm").mkdir(exist_ok=True)
+    return subprocess.run(["unshare", "--mount", "sh", "-c", f"mount --bind {folder} /etc/slurm && sh {control}/prerm remove"],
+                          capture_output=True, text=True, check=False)
+
+
+def test_a_removal_is_refused_while_a_line_requires_the_plugin(package, tmp_path):
+    done = remove(package, tmp_path, plugstack="# required spank_spark_stage.so\n  required  /usr/lib/spank_spark_stage.so socket=/a\n")
+    assert done.returncode == 1 and "/etc/slurm/plugstack.conf:2:" in done.stderr and ":1:" not in done.stderr, done
+    assert "delete that line" in done.stderr
+
+
+def test_a_removal_goes_on_where_the_plugin_is_optional(package, tmp_path):
+    done = remove(package, tmp_path, plugstack="include /etc/slurm/plugstack.conf.d/*.conf\nrequired other.so\n",
+                  own=(ROOT / "configs/slurm/spark-stage.conf").read_text())
+    assert (done.returncode, done.stderr) == (0, "")
 
 
 def test_the_plugin_needs_no_cpp_runtime(tree):

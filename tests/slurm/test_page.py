@@ -30,13 +30,21 @@ def test_the_first_job_of_the_page_counts_entries_on_each_node(cluster):
 
 
 def test_the_line_of_the_page_enables_the_plugin(cluster):
-    typed = block("echo 'required spank_spark_stage.so'").strip()
-    shipped = (ROOT / "configs/slurm/plugstack.conf").read_text().splitlines()[-1]
-    assert typed == f"echo '{shipped}' | sudo tee -a /etc/slurm/plugstack.conf"
+    typed = block("echo 'include /etc/slurm").strip()
+    included, file = re.fullmatch(r"echo '(include (\S+))' \| sudo tee -a /etc/slurm/plugstack.conf", typed).groups()
+    assert file == "/etc/slurm/plugstack.conf.d/*.conf"  # where the package has it: test_package.py
+    folder = cluster.folder / "plugstack.conf.d"
+    folder.mkdir(exist_ok=True)
+    shipped = (ROOT / "configs/slurm/spark-stage.conf").read_text()
     # Slurm searches for a plain file name in PluginDir.
     plugin = str(BUILD / "slurm/spank_spark_stage.so")
-    cluster.write_plugstack(f"{shipped.replace('spank_spark_stage.so', plugin)} socket={cluster.folder}/%n/api.sock")
+    text = shipped.replace("optional spank_spark_stage.so", f"optional {plugin} socket={cluster.folder}/%n/api.sock")
+    assert text != shipped
+    (folder / "spark-stage.conf").write_text(text)
+    cluster.write_plugstack(included.replace("/etc/slurm", str(cluster.folder)))
     assert "--stage=DATASET" in cluster.slurm("srun", "--help").stdout
+    (folder / "spark-stage.conf").unlink()  # as after a purge: the line that includes it may stay
+    assert cluster.slurm("srun", "true").returncode == 0
 
 
 def test_a_job_of_the_burst_buffer_example_is_pending_until_its_data_is_staged(cluster, frozen):

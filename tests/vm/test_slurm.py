@@ -104,7 +104,7 @@ class Cluster:
         node.sh(f"printf '%s\n' '127.0.0.1 localhost' '{addresses}' >/etc/hosts")
         node.put("/etc/slurm/slurm.conf", SLURM_CONF)
         node.put("/etc/slurm/cgroup.conf", "CgroupPlugin=cgroup/v2\n")
-        node.put("/etc/slurm/plugstack.conf", "required spank_spark_stage.so\n")
+        node.put("/etc/slurm/plugstack.conf", "include /etc/slurm/plugstack.conf.d/*.conf\n")
         node.put("/etc/munge/munge.key", key, "600")
         node.sh("chown munge:munge /etc/munge/munge.key; systemctl restart munge", 60)
         node.put(CONFIG, config_text(

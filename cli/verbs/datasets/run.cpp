@@ -46,10 +46,6 @@ struct RunOptions {
 
 Result<int> run(Context& context, const RunOptions& options) {
   const std::vector<std::string>& datasets = options.datasets;
-  if (context.command.empty()) {
-    return fail(Errc::Invalid, "spark-stage run needs a command behind --",
-                "for example: spark-stage run " + join(datasets, " ") + " -- python train.py");
-  }
   StageOptions staging;
   staging.datasets = datasets;
   staging.hold = true;

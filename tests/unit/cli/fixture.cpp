@@ -34,6 +34,7 @@ Result<Answer> FakeClient::send(const Request& request) {
   }
   Result<Answer> answer = answers.front();
   if (answers.size() > 1) answers.pop_front();
+  if (answer) answer->server = server;
   return answer;
 }
 
@@ -45,7 +46,7 @@ Result<Answer> FakeClient::stream(const Request& request, const LineSink& sink, 
   streams.pop_front();
   for (const std::string& line : stream.lines) {
     timer_.sleep(stream.between);
-    if (!sink(line)) return Answer{200, {}};
+    if (!sink(line)) return Answer{200, {}, server};
   }
   stream.afterwards();
   return fail(stream.end);

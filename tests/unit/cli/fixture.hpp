@@ -54,6 +54,7 @@ class FakeClient final : public Client {
   Result<Answer> stream(const Request& request, const LineSink& sink, Duration silence) override;
 
   std::vector<std::string> sent;  // "METHOD target body"
+  std::string server;             // of each answer
 
  private:
   ManualTimer& timer_;

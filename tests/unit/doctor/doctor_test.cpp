@@ -46,6 +46,8 @@ TEST_F(Doctor, ReportsAStoppedDaemon) {
 
 TEST_F(Doctor, ReportsAKernelWithoutTheDriver) {
   fake.files.remove("sys/module/nvme_tcp");
+  fake.files.write("lib/modules/6.17.0-1014-nvidia/modules.dep", "");
+  fake.files.write("etc/os-release", "ID=ubuntu\n");
   expect("kernel", {"6.17.0-1014-nvidia", "has no NVMe/TCP driver", "linux-modules-extra"});
 }
 
@@ -71,6 +73,13 @@ TEST_F(Doctor, ReportsAnotherVersionOfLibnvme) {
   const Report report = examine(host);
   ASSERT_EQ(report.findings.size(), 1u);
   EXPECT_EQ(report.findings.front().fix, "build it here");
+}
+
+TEST_F(Doctor, NamesAnUpgradeThatWouldRemoveThePackage) {
+  fake.apt_policy = "libnvme1:\n  Installed: 1.3-1+deb12u1\n  Candidate: 1.3-1+deb12u2\n  Version table:\n";
+  EXPECT_TRUE(examine(fake.host()).findings.empty());
+  fake.apt_policy = "libnvme1:\n  Installed: 1.3-1+deb12u1\n  Candidate: 1.13-2\n  Version table:\n";
+  expect("libnvme", {"libnvme 1.13 instead of 1.3", "removes the package", "docs/install.md"});
 }
 
 TEST_F(Doctor, NamesEveryFaultOfAnFstabLineAndIgnoresLocalMounts) {

@@ -16,8 +16,8 @@ BLOCKS_ELSEWHERE = {
     "#!/bin/sh": ("tests/slurm/test_page.py", "test_the_script_of_the_page_trains_on_four_nodes", 'block("#!/bin/sh")'),
     "srun --nodes=4 --stage=imagenet": (
         "tests/slurm/test_page.py", "test_the_first_job_of_the_page_counts_entries_on_each_node", "srun --nodes=4"),
-    "echo 'required spank_spark_stage.so'": (
-        "tests/slurm/test_page.py", "test_the_line_of_the_page_enables_the_plugin", "spank_spark_stage.so"),
+    "echo 'include /etc/slurm": (
+        "tests/slurm/test_page.py", "test_the_line_of_the_page_enables_the_plugin", "echo 'include /etc/slurm"),
     "sudo spark-stage fleet key --output": (
         "tests/fleet/test_exchange.py", "test_the_key_made_by_the_steps_of_the_page_is_valid", '"fleet", "key", "--output"'),
     "spark-stage stage-out ": ("tests/vm/test_stage_out.py",

@@ -113,12 +113,23 @@ TEST_F(CommandLine, TheHelpVerbPrintsTheSameAsTheOption) {
       << program.errors();
 }
 
-TEST_F(CommandLine, TheVersionVerbPrintsTheSameAsTheOption) {
+TEST_F(CommandLine, TheVersionVerbHasTheDaemonsVersionToo) {
+  program.client.answer("GET /healthz", 200, "ok");
+  program.client.server = "spark-staged/0.0.9";
   EXPECT_EQ(program.run({"version"}), 0);
-  EXPECT_EQ(program.output(), std::string("spark-stage ") + kVersion + "\n");
+  EXPECT_EQ(program.output(), std::string("spark-stage ") + kVersion + "\nspark-staged 0.0.9 is running\n");
   Program json;
+  json.client.answer("GET /healthz", 200, "ok");
+  json.client.server = "spark-staged/0.0.9";
   EXPECT_EQ(json.run({"version", "--json"}), 0);
   EXPECT_EQ(get_string(*parse_json_object(json.output()), "version"), kVersion);
+  EXPECT_EQ(get_string(*parse_json_object(json.output()), "daemon"), "0.0.9");
+}
+
+TEST_F(CommandLine, TheVersionVerbWorksWithoutADaemon) {
+  program.client.fail_once("GET /healthz", Error{Errc::Unavailable, "no daemon", ""});
+  EXPECT_EQ(program.run({"version", "--json"}), 0);
+  EXPECT_TRUE(parse_json_object(program.output())->at("daemon").is_null());
 }
 
 TEST_F(CommandLine, QuietLeavesOnlyErrorsOnStderr) {

@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 
 #include <cerrno>
+#include <map>
+#include <string>
 
 #include "nvmetcp/connect/kernel_log.hpp"
 #include "nvmetcp/names.hpp"
@@ -30,7 +32,20 @@ TEST(LoadTransport, AMissingModuleIsUnsupportedWithTheLoadersMessage) {
   ASSERT_FALSE(loaded);
   EXPECT_EQ(loaded.error().kind, Errc::Unsupported);
   EXPECT_NE(loaded.error().what.find("Module nvme-tcp not found"), std::string::npos);
-  EXPECT_NE(loaded.error().hint.find("linux-modules-extra-"), std::string::npos);
+  EXPECT_NE(loaded.error().hint.find("reboot"), std::string::npos);  // nothing of lib/modules is there
+}
+
+TEST(LoadTransport, EachDistributionHasItsOwnWayToTheDriver) {
+  test::FakeSysfs files;
+  files.write("lib/modules/6.12.1/modules.dep", "");
+  for (const auto& [system, way] : std::map<std::string, std::string>{
+           {"NAME=\"Ubuntu\"\nID=ubuntu\nID_LIKE=debian\n", "sudo apt install linux-modules-extra-6.12.1"},
+           {"NAME=\"Debian GNU/Linux\"\nID=debian\n", "sudo apt install linux-image-a"},
+           {"ID=arch\n", "CONFIG_NVME_TCP"}}) {
+    files.write("etc/os-release", system);
+    EXPECT_NE(how_to_get_driver(files.root(), "6.12.1").find(way), std::string::npos) << system;
+  }
+  EXPECT_NE(how_to_get_driver(files.root(), "6.12.2").find("reboot"), std::string::npos);
 }
 
 TEST(LoadTransport, WithoutPermissionItIsDenied) {
