@@ -213,6 +213,11 @@ void print_status(std::ostream& out, const Terminal& terminal, const json::objec
       out << sentence("jobs can change the staged copies: " + printable(*why), terminal.columns,
                       terminal.out);
   }
+  if (const auto problem = get_string(status, "cache_problem")) {
+    out << "\n"
+        << coloured("CACHE", Colour::Faint, terminal.colour) << "\n"
+        << sentence("nothing can be staged: " + printable(*problem), terminal.columns, terminal.out);
+  }
   if (const json::object* fleet = get_object(status, "fleet")) print_fleet(out, terminal, *fleet);
 }
 

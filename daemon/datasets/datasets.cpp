@@ -74,4 +74,9 @@ json::value Datasets::cache() const {
   return usage == nullptr ? json::value(nullptr) : json::value(*usage);
 }
 
+std::string Datasets::cache_problem() const {
+  const auto catalog = catalog_.known();
+  return catalog || catalog_.is_being_opened() ? std::string() : catalog.error().message();
+}
+
 }  // namespace spark::datasets

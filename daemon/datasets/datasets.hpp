@@ -51,6 +51,7 @@ class Datasets {
   Result<json::object> list() const;  // the object of `ls --json`
   json::array stages() const;         // of `status --json`
   json::value cache() const;          // of `status --json`; null while unknown
+  std::string cache_problem() const;  // why nothing can be staged; empty: nothing is wrong, or not yet known
 
  private:
   asio::awaitable<Result<>> open();

@@ -19,6 +19,15 @@ Answer get_health(const DaemonParts& /*daemon*/, const Request& /*request*/) {
   return ok_answer(json::object{{"status", "ok"}});
 }
 
+namespace {
+
+json::value cache_problem(const DaemonParts& daemon) {
+  const std::string why = daemon.datasets.cache_problem();
+  return why.empty() ? json::value(nullptr) : json::value(why);
+}
+
+}  // namespace
+
 Answer get_readiness(const DaemonParts& daemon, const Request& /*request*/) {
   json::array waiting_for;
   for (const auto& volume : daemon.volumes.all()) {
@@ -26,8 +35,9 @@ Answer get_readiness(const DaemonParts& daemon, const Request& /*request*/) {
     if (state != volumes::State::Ready && state != volumes::State::Down)
       waiting_for.emplace_back(volume->settings().name);
   }
-  const bool ready = waiting_for.empty();
-  Answer answer = ok_answer(json::object{{"ready", ready}, {"waiting_for", std::move(waiting_for)}});
+  const bool ready = waiting_for.empty() && daemon.datasets.cache_problem().empty();
+  Answer answer = ok_answer(json::object{
+      {"ready", ready}, {"waiting_for", std::move(waiting_for)}, {"cache_problem", cache_problem(daemon)}});
   if (!ready) answer.status = 503;
   return answer;
 }
@@ -52,6 +62,7 @@ Answer get_status(const DaemonParts& daemon, const Request& /*request*/) {
                       {"stage_outs", daemon.outputs.list()},
                       {"outputs", daemon.output_watches.list()},
                       {"cache", daemon.datasets.cache()},
+                      {"cache_problem", cache_problem(daemon)},
                       {"fleet", daemon.peers.status()},
                       {"stuck_workers", daemon.runner.abandoned().size()}};
   if (daemon.is_simulated) status["simulated"] = true;

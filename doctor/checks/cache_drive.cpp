@@ -128,8 +128,19 @@ void check_health(const Host& host, const std::string& controller, Report& repor
 
 }  // namespace
 
+// The daemon's own word: the drive may be another one than its catalog knows.
+void check_problem(const Host& host, Report& report) {
+  const auto status = host.ask_daemon();
+  if (!status) return;  // the check of the daemon has reported that
+  if (const auto problem = get_string(*status, "cache_problem"))
+    report.wrong(kCacheArea, "the cache can't be used: " + printable(*problem),
+                 "nothing can be staged, and no copy is served",
+                 "findmnt -T " + printable(host.settings().cache.path.native()));
+}
+
 void check_cache_drive(const Host& host, Report& report) {
   const std::size_t before = report.findings.size();
+  check_problem(host, report);
   const std::filesystem::path folder = existing_folder(host);
   const auto seen = host.bounded([&] { return look_at(folder); });
   if (!seen) {

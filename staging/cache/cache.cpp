@@ -230,7 +230,7 @@ Result<std::unique_ptr<Cache>> open_cache_with(const CopyHooks& hooks, const Cac
   auto catalog = Catalog::open(config.state_dir);
   if (!catalog) return catalog.take_error();
   auto store = std::make_unique<CacheStore>(CacheFolder(config.path), std::move(*catalog), clock, hooks.step);
-  if (auto known = store->check_identity(); !known) return known.take_error();
+  if (auto known = store->check_identity(config.state_dir); !known) return known.take_error();
   return std::unique_ptr<Cache>(std::make_unique<DiskCache>(hooks, config, std::move(store)));
 }
 

@@ -14,14 +14,14 @@
 namespace spark::staging {
 
 // Several processes may open a new cache at the same time: one of them names it.
-Result<> CacheStore::check_identity() {
+Result<> CacheStore::check_identity(const std::filesystem::path& state_dir) {
   const auto known = catalog_->cache_id();
   if (!known) return known.take_error();
-  if (!known->empty()) return tie();
-  return catalog_->exclusively([this] { return tie(); });
+  if (!known->empty()) return tie(state_dir);
+  return catalog_->exclusively([&] { return tie(state_dir); });
 }
 
-Result<> CacheStore::tie() {
+Result<> CacheStore::tie(const std::filesystem::path& state_dir) {
   auto known = catalog_->cache_id();
   if (!known) return known.take_error();
   auto found = folder_.id();
@@ -29,12 +29,11 @@ Result<> CacheStore::tie() {
   const bool is_first = known->empty();
   if (!is_first && *known != *found) {
     const std::string shown = printable(folder_.path().native());
-    return fail(
-        Errc::Unavailable,
-        "opening the cache " + shown + ": it is not the folder that the catalog knows" +
-            (found->empty() ? ", it has nothing of a cache" : ""),
-        "mount the cache's drive there; for a new cache on purpose, stop the daemon and move catalog.sqlite "
-        "away first");
+    return fail(Errc::Unavailable,
+                "opening the cache " + shown + ": it is not the folder that the catalog knows" +
+                    (found->empty() ? ", it has nothing of a cache" : ""),
+                "mount the cache's drive there; for a new cache on purpose, stop the daemon and move " +
+                    printable((state_dir / "catalog.sqlite").native()) + " away first");
   }
   if (auto made = folder_.make(); !made) return made;
   if (found->empty()) found = folder_.make_id();

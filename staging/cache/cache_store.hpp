@@ -34,7 +34,8 @@ class CacheStore {
   WallTime now() const { return clock_.wall(); }
 
   // Ties catalog and folder together at the first use; Unavailable if they belong to different caches.
-  Result<> check_identity();
+  // `state_dir`: where the catalog is, for the message.
+  Result<> check_identity(const std::filesystem::path& state_dir);
 
   // After a crash, for each dataset: completes renames, deletes copies that were being evicted, removes the
   // rows of generations that are proven to be gone. A failure is recorded as that dataset's trouble and
@@ -81,7 +82,7 @@ class CacheStore {
   const Clock& clock_;
   StepHook step_;
 
-  Result<> tie();
+  Result<> tie(const std::filesystem::path& state_dir);
   Result<bool> needs_recovery(const std::string& key);
   Result<> recover_in_turn(const std::string& key, Trash trash);
   Result<std::vector<GenerationRow>> rows_of(const std::string& key);

@@ -34,7 +34,7 @@ def start(folder):
 
 def test_a_container_stages_and_makes_an_identity_that_later_ones_keep(start, folder):
     first = start("--make-identity")
-    assert first.ask("GET", "/readyz") == (200, {"ready": True, "waiting_for": []})
+    assert first.ask("GET", "/readyz") == (200, {"ready": True, "waiting_for": [], "cache_problem": None})
     assert first.finish("/v1/stagings", {"datasets": ["imagenet"]})["state"] == "done"
     nqn = (folder / "identity/hostnqn").read_text()
     assert re.fullmatch(r"nqn\.2014-08\.org\.nvmexpress:uuid:[0-9a-f-]{36}\n", nqn)

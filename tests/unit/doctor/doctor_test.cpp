@@ -75,6 +75,11 @@ TEST_F(Doctor, ReportsAnotherVersionOfLibnvme) {
   EXPECT_EQ(report.findings.front().fix, "build it here");
 }
 
+TEST_F(Doctor, SaysWhyTheDaemonCannotUseTheCache) {
+  fake.status = R"({"volumes": [], "cache_problem": "opening the cache /scratch: it has nothing of a cache"})";
+  expect("cache", {"the cache can't be used", "nothing of a cache", "nothing can be staged", "findmnt -T"});
+}
+
 TEST_F(Doctor, NamesAnUpgradeThatWouldRemoveThePackage) {
   fake.apt_policy = "libnvme1:\n  Installed: 1.3-1+deb12u1\n  Candidate: 1.3-1+deb12u2\n  Version table:\n";
   EXPECT_TRUE(examine(fake.host()).findings.empty());

@@ -72,6 +72,16 @@ TEST_F(Status, WithoutVolumesExplainsHowToBegin) {
   expect_golden("status-empty.txt", program.output());
 }
 
+TEST_F(Status, SaysWhyTheCacheCannotBeUsed) {
+  program.client.answer("GET /v1/status", 200,
+                        R"({"version": "0.1.0", "uptime_s": 1, "volumes": [], "stages": [], "cache": null,
+                            "cache_problem": "opening the cache /scratch: it has nothing of a cache - mount the drive"})");
+  EXPECT_EQ(program.run({"status"}), 0);
+  EXPECT_NE(program.output().find("CACHE\n"), std::string::npos);
+  EXPECT_NE(program.output().find("nothing can be staged: opening the cache /scratch"), std::string::npos)
+      << program.output();
+}
+
 TEST_F(Status, ASimulatedHostIsNamedFirst) {
   program.client.answer("GET /v1/status", 200,
                         R"({"simulated": true, "volumes": [{"name": "datasets", "state": "ready"}]})");

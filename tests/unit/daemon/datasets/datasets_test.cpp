@@ -248,6 +248,7 @@ TEST_F(DatasetsTest, AnUnreadableCatalogIsReportedAsAnErrorNotAsEmpty) {
     return !list && list.error().what == "catalog is damaged";
   }));
   EXPECT_TRUE(datasets->cache().is_null());
+  EXPECT_EQ(datasets->cache_problem(), "catalog is damaged");
 }
 
 }  // namespace
