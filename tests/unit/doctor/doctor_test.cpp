@@ -76,7 +76,8 @@ TEST_F(Doctor, ReportsAnotherVersionOfLibnvme) {
 }
 
 TEST_F(Doctor, SaysWhyTheDaemonCannotUseTheCache) {
-  fake.status = R"({"volumes": [], "cache_problem": "opening the cache /scratch: it has nothing of a cache"})";
+  fake.status =
+      R"({"volumes": [], "cache_problem": "opening the cache /scratch: it has nothing of a cache"})";
   expect("cache", {"the cache can't be used", "nothing of a cache", "nothing can be staged", "findmnt -T"});
 }
 
