@@ -9,9 +9,19 @@
 #include "daemon/token.hpp"
 
 namespace spark::outputs {
+namespace {
+
+// Each has a worker with buffers of its own.
+VolumeTurns::Claim claim_of(const Job& verification) {
+  constexpr std::size_t kMostAtOnce = 4;
+  const uid_t user = verification.asker().uid;
+  return {"verifications by uid " + std::to_string(user), user, verification.id(), kMostAtOnce};
+}
+
+}  // namespace
 
 StageOuts::StageOuts(Context context, Jobs& jobs)
-    : context_(std::move(context)), jobs_(jobs), store_(context_), freed_(context_.executor) {}
+    : context_(std::move(context)), jobs_(jobs), store_(context_), turns_(context_.executor) {}
 
 asio::awaitable<void> StageOuts::start() {
   auto recorded = co_await store_.load();
@@ -32,8 +42,9 @@ asio::awaitable<void> StageOuts::start() {
 
 TransferPtr StageOuts::find(const StageOutRequest& request) const {
   const auto found = std::ranges::find_if(transfers_, [&](const TransferPtr& one) {
+    // That of another user reserves no name: who may write there is not known yet.
     return one->request().volume == request.volume && one->request().path == request.path &&
-           !one->is_cancelled();
+           one->request().asker.uid == request.asker.uid && !one->is_cancelled();
   });
   return found == transfers_.end() ? nullptr : *found;
 }
@@ -92,12 +103,11 @@ asio::awaitable<Result<>> StageOuts::make_durable(StageOutRequest request) {
 
 TransferPtr StageOuts::add(StageOutRequest request) {
   auto job = jobs_.create({"stage-out", {request.destination()}, request.asker});
-  auto transfer = std::make_shared<Transfer>(context_, std::move(request), job);
+  auto transfer = std::make_shared<Transfer>(context_, turns_, std::move(request), job);
   transfers_.push_back(transfer);
   // The job owns this function, and the transfer owns the job.
   job->on_cancel = [this, weak = std::weak_ptr<Transfer>(transfer)] {
     if (const TransferPtr one = weak.lock()) one->cancel();
-    freed_.notify();
   };
   return transfer;
 }
@@ -108,28 +118,12 @@ void StageOuts::begin(const TransferPtr& transfer) {
   launch(context_.executor, "stage-out to " + transfer->request().destination(), run(transfer));
 }
 
-asio::awaitable<Outcome> StageOuts::send_in_turn(TransferPtr transfer) {
-  const std::string volume = transfer->request().volume;
-  // One with a rate of its own leaves room for others, for hours maybe.
-  const bool needs_turn = transfer->request().max_rate == 0;
-  while (needs_turn && busy_.contains(volume) && !transfer->is_cancelled()) {
-    transfer->show_queued("job " + std::to_string(busy_[volume]) + " is sent to " + printable(volume) +
-                          " first");
-    co_await freed_.wait();
-  }
-  const bool has_turn = needs_turn && busy_.emplace(volume, transfer->job()->id()).second;
-  auto sent = co_await transfer->run();
-  if (has_turn) busy_.erase(volume);
-  freed_.notify();
-  co_return sent;
-}
-
 // Its volume is free for others while it waits for other hosts.
 asio::awaitable<void> StageOuts::run(TransferPtr transfer) {
-  auto sent = co_await send_in_turn(transfer);
+  auto sent = co_await transfer->run();
   while (sent && lacks_shards(*sent) && transfer->request().waits && !transfer->is_cancelled()) {
     co_await transfer->wait_for_shards(*sent);
-    sent = co_await send_in_turn(transfer);
+    sent = co_await transfer->run();
   }
   std::erase(transfers_, transfer);  // first, so that no later request joins it
   std::string id = transfer->request().id;
@@ -207,7 +201,10 @@ Result<std::shared_ptr<Job>> StageOuts::verify(std::string volume, std::string p
   const uid_t uid = asker.uid;
   auto job = jobs_.create({"verify", {name}, std::move(asker)});
   workers::Cancellation cancellation;
-  job->on_cancel = [cancellation]() mutable { cancellation.cancel(); };
+  job->on_cancel = [this, cancellation, claim = claim_of(*job)]() mutable {
+    cancellation.cancel();
+    if (!turns_.has(claim)) turns_.give_back(claim);
+  };
   workers::Call call;
   call.verb = "verify-output";
   call.subject = "volume " + printable(volume);
@@ -224,7 +221,15 @@ Result<std::shared_ptr<Job>> StageOuts::verify(std::string volume, std::string p
 
 asio::awaitable<void> StageOuts::run_verify(std::shared_ptr<Job> job, workers::Call call,
                                             workers::Cancellation cancellation) {
+  VolumeTurns::Claim claim = claim_of(*job);
+  std::function<void(std::uint64_t)> on_wait = [&job](std::uint64_t first) {
+    job->set_progress({{"phase", "queued"},
+                       {"dataset", printable(job->subjects().front())},
+                       {"reason", "job " + std::to_string(first) + " is verified first"}});
+  };
+  co_await turns_.take(claim, std::move(on_wait));
   auto verified = co_await context_.runner.run(std::move(call), cancellation);
+  turns_.give_back(claim);
   if (verified) verified->insert_or_assign("dataset", printable(job->subjects().front()));
   if (!verified && verified.error().kind == Errc::Mismatch) log::error(verified.error().message());
   job->finish(std::move(verified));

@@ -1,15 +1,12 @@
 // All copies in progress to volumes: each request is a job, is recorded before it is answered, and survives a
-// restart of the daemon and of the host. Copies to one volume run one at a time, except those with a rate of
-// their own.
+// restart of the daemon and of the host.
 #pragma once
 
 #include <boost/asio/awaitable.hpp>
-#include <map>
 #include <optional>
 #include <string>
 #include <vector>
 
-#include "daemon/event.hpp"
 #include "daemon/jobs.hpp"
 #include "daemon/outputs/context.hpp"
 #include "daemon/outputs/held_sources.hpp"
@@ -49,7 +46,6 @@ class StageOuts {
   asio::awaitable<Result<>> make_durable(StageOutRequest request);
   void begin(const TransferPtr& transfer);
   asio::awaitable<void> run(TransferPtr transfer);
-  asio::awaitable<Outcome> send_in_turn(TransferPtr transfer);
   asio::awaitable<void> run_verify(std::shared_ptr<Job> job, workers::Call call,
                                    workers::Cancellation cancellation);
   void count(const Outcome& sent);
@@ -57,9 +53,8 @@ class StageOuts {
   Context context_;
   Jobs& jobs_;
   Store store_;
-  std::vector<TransferPtr> transfers_;         // in the order of their requests
-  std::map<std::string, std::uint64_t> busy_;  // volumes being written, and the number of the job
-  Event freed_;
+  VolumeTurns turns_;
+  std::vector<TransferPtr> transfers_;  // in the order of their requests
   Totals totals_;
   bool has_read_records_ = false;
   HeldSources held_{context_, [this] { return sources(); }};

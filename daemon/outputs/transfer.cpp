@@ -39,12 +39,35 @@ bool may_pass(const Error& error) {
   }
 }
 
+// At a low rate, the next piece is due only after some time.
+Duration stalled_after(const Timings& timings, Bytes rate) {
+  constexpr Bytes kInFlight = 64 << 20;
+  return timings.stalled + Duration(rate == 0 ? 0 : kInFlight * 1000 / rate);
+}
+
+tl::unexpected<Error> explain(const StageOutRequest& request, Error error) {
+  error.what = "sending " + printable(request.source) + " to " + printable(request.destination()) + ": " +
+               error.what + "; nothing incomplete is visible there, and the local copy is as it was";
+  return fail(std::move(error));
+}
+
+// One with a rate of its own leaves room for others, maybe for hours.
+VolumeTurns::Claim claim_of(const StageOutRequest& request, std::uint64_t job) {
+  constexpr std::size_t kMostAtOnce = 4;  // of a user; each has its own buffers
+  const uid_t user = request.asker.uid;
+  if (request.max_rate == 0) return {request.volume, user, job};
+  return {request.volume + " by uid " + std::to_string(user), user, job, kMostAtOnce};
+}
+
 }  // namespace
 
-Transfer::Transfer(const Context& context, StageOutRequest request, std::shared_ptr<Job> job)
+Transfer::Transfer(const Context& context, VolumeTurns& turns, StageOutRequest request,
+                   std::shared_ptr<Job> job)
     : context_(context),
+      turns_(turns),
       request_(std::move(request)),
       job_(std::move(job)),
+      claim_(claim_of(request_, job_->id())),
       progress_(no_progress()),
       pause_(context.executor),
       durable_noted_(context.executor) {}
@@ -61,11 +84,32 @@ asio::awaitable<Result<>> Transfer::until_durable() {
 
 asio::awaitable<Outcome> Transfer::run() {
   const auto self = shared_from_this();
+  auto sent = co_await send();
+  turns_.give_back(claim_);
+  co_return sent;
+}
+
+asio::awaitable<void> Transfer::take_turn() {
+  if (turns_.has(claim_)) co_return;
+  const std::string before = attempt_ && attempt_->has_yielded ? attempt_->given_up + "; " : "";
+  std::function<void(std::uint64_t)> on_wait = [this, before](std::uint64_t first) {
+    progress_["phase"] = "queued";
+    progress_["reason"] =
+        before + "job " + std::to_string(first) + " is sent to " + printable(request_.volume) + " first";
+    show(progress_);
+  };
+  VolumeTurns::Claim mine = claim_;
+  co_await turns_.take(std::move(mine), std::move(on_wait));
+}
+
+asio::awaitable<Outcome> Transfer::send() {
   unsigned tries = 0;
   Duration pause = context_.timings.retry;
   while (!is_cancelled_) {
+    co_await take_turn();
+    if (is_cancelled_) break;
     auto place = context_.find_volume(request_.volume);
-    if (!place && place.error().kind != Errc::Unavailable) co_return explain(place.error());
+    if (!place && place.error().kind != Errc::Unavailable) co_return explain(request_, place.error());
     if (!place) {
       show_stalled(continues(place.error()));
       co_await wait(context_.timings.look);
@@ -77,28 +121,28 @@ asio::awaitable<Outcome> Transfer::run() {
       show(progress_);
       co_await prune(*sent);
     }
+    attempt_->is_watched = false;
     if (sent || is_cancelled_) co_return sent;
+    if (attempt_->has_yielded) {
+      turns_.give_back(claim_);
+      continue;
+    }
     const bool is_away = attempt_->saw_outage || !context_.find_volume(request_.volume);
     if (attempt_->is_final || !may_pass(sent.error()) || (!is_away && sent.error().kind == Errc::NotFound))
-      co_return explain(sent.error());
+      co_return explain(request_, sent.error());
     if (attempt_->has_moved || is_away) {
       tries = 0;
       pause = context_.timings.retry;
     }
-    if (!is_away && ++tries >= context_.timings.tries) co_return explain(sent.error());
+    if (!is_away && ++tries >= context_.timings.tries) co_return explain(request_, sent.error());
     log::warning("stage-out to " + printable(request_.destination()) + " stalled: " + sent.error().message());
     show_stalled(continues(sent.error()));
+    if (!is_away) turns_.give_back(claim_);
     co_await wait(is_away ? context_.timings.look : pause);
     if (!is_away) pause = std::min(pause * 2, kLongestRetry);
   }
   co_return fail(Errc::Cancelled, "stage-out to " + printable(request_.destination()) + " was cancelled",
                  "the same command resumes it; the local copy is as it was");
-}
-
-tl::unexpected<Error> Transfer::explain(Error error) const {
-  error.what = "sending " + printable(request_.source) + " to " + printable(request_.destination()) + ": " +
-               error.what + "; nothing incomplete is visible there, and the local copy is as it was";
-  return fail(std::move(error));
 }
 
 asio::awaitable<Outcome> Transfer::attempt(VolumePlace place) {
@@ -142,13 +186,17 @@ asio::awaitable<void> Transfer::watch(std::shared_ptr<Attempt> attempt) {
   for (;;) {
     timer.expires_after(context_.timings.look);
     co_await timer.wait();
-    if (attempt->is_over) co_return;
+    if (!attempt->is_watched) co_return;
     set_priority(*attempt);
     look_at(*attempt);
   }
 }
 
 void Transfer::look_at(Attempt& attempt) {
+  if (attempt.is_over) {  // older copies are deleted, which then goes on beside the next copy
+    if (must_yield(attempt)) turns_.give_back(claim_);
+    return;
+  }
   const SteadyTime now = context_.clock.steady();
   const auto place = context_.find_volume(request_.volume);
   if (!place) {
@@ -158,18 +206,28 @@ void Transfer::look_at(Attempt& attempt) {
     // Its writes would wait for a volume that this host has lost.
     if (place.error().kind != Errc::Unavailable) give_up(attempt, place.error().what);
   } else if (attempt.saw_outage && now - std::max(attempt.back_since, attempt.last_moved) >
-                                       context_.timings.stuck - context_.timings.stalled + stalled_after()) {
+                                       context_.timings.stuck - context_.timings.stalled +
+                                           stalled_after(context_.timings, request_.max_rate)) {
     give_up(attempt, "its writer hangs although the volume is back; it is replaced");
-  } else if (now - attempt.last_moved > stalled_after()) {
+  } else if (must_yield(attempt)) {
+    attempt.has_yielded = true;
+    ++yields_;
+    give_up(attempt,
+            "no byte moved for " + format_duration(now - attempt.last_moved) + ", so other copies go first");
+    log::warning("stage-out to " + printable(request_.destination()) + ": " + attempt.given_up);
+  } else if (now - attempt.last_moved > stalled_after(context_.timings, request_.max_rate)) {
     show_stalled("no byte moved for " + format_duration(now - attempt.last_moved));
   }
 }
 
-// At a low rate, the next piece is due only after some time.
-Duration Transfer::stalled_after() const {
-  constexpr Bytes kInFlight = 64 << 20;
-  const Bytes rate = request_.max_rate;
-  return context_.timings.stalled + Duration(rate == 0 ? 0 : kInFlight * 1000 / rate);
+// The user with whose rights it runs can stop its worker. Each time it waits longer: the volume may be slow.
+bool Transfer::must_yield(const Attempt& attempt) const {
+  constexpr unsigned kMost = 5;
+  const Timings& timings = context_.timings;
+  const Duration limit = (timings.stuck - timings.stalled + stalled_after(timings, request_.max_rate)) *
+                         std::min(yields_ + 1, kMost);
+  return context_.clock.steady() - std::max(attempt.back_since, attempt.last_moved) > limit &&
+         turns_.has(claim_) && turns_.is_waited_for(claim_);
 }
 
 void Transfer::give_up(Attempt& attempt, std::string reason) {
@@ -188,6 +246,7 @@ void Transfer::set_priority(Attempt& attempt) {
 
 void Transfer::note_progress(Attempt& attempt, const json::object& progress) {
   if (const auto what = get_string(progress, "deletes")) {  // at once: the worker's end may never be told
+    attempt.last_moved = context_.clock.steady();
     return log::info("deleting " + *what + " beside " + printable(request_.destination()) + ": " +
                      get_string(progress, "because").value_or(""));
   }
@@ -195,18 +254,15 @@ void Transfer::note_progress(Attempt& attempt, const json::object& progress) {
   const bool copies = get_string(progress, "phase") == "copying";
   if (bytes != attempt.last_bytes || !copies) {
     // Bytes of an earlier attempt appear immediately and do not count as progress.
-    if (copies && attempt.last_bytes > 0) attempt.has_moved = true;
+    if (copies && attempt.last_bytes > 0) {
+      attempt.has_moved = true;
+      yields_ = 0;
+    }
     attempt.last_bytes = bytes;
     attempt.last_moved = context_.clock.steady();
     attempt.saw_outage = false;
     show(progress);
   }
-}
-
-void Transfer::show_queued(const std::string& reason) {
-  progress_["phase"] = "queued";
-  progress_["reason"] = reason;
-  show(progress_);
 }
 
 void Transfer::show_stalled(const std::string& reason) {
@@ -238,6 +294,7 @@ asio::awaitable<void> Transfer::wait(Duration time) {
 void Transfer::cancel() {
   is_cancelled_ = true;
   pause_.cancel();
+  if (!turns_.has(claim_)) turns_.give_back(claim_);  // its place in the queue
   if (attempt_) attempt_->cancellation.cancel();
 }
 

@@ -12,6 +12,7 @@
 #include "daemon/jobs.hpp"
 #include "daemon/outputs/context.hpp"
 #include "daemon/outputs/store.hpp"
+#include "daemon/outputs/volume_turns.hpp"
 #include "daemon/timer.hpp"
 #include "daemon/workers/priority.hpp"
 
@@ -21,7 +22,8 @@ using Outcome = Result<json::object>;
 
 class Transfer : public std::enable_shared_from_this<Transfer> {
  public:
-  Transfer(const Context& context, StageOutRequest request, std::shared_ptr<Job> job);
+  // The first two outlive it.
+  Transfer(const Context& context, VolumeTurns& turns, StageOutRequest request, std::shared_ptr<Job> job);
 
   const StageOutRequest& request() const { return request_; }
   const std::shared_ptr<Job>& job() const { return job_; }
@@ -34,9 +36,7 @@ class Transfer : public std::enable_shared_from_this<Transfer> {
   void note_durable(Result<> durable);
   // Waits for note_durable().
   asio::awaitable<Result<>> until_durable();
-  // While another copy is being sent to its volume.
-  void show_queued(const std::string& reason);
-  // Runs the copy to its end. Waits while the volume is away.
+  // Runs the copy to its end. Waits for its turn, and while the volume is away.
   asio::awaitable<Outcome> run();
   // Its own shard is sent, and `answer` lists the hosts with shards on the volume. Returns after one
   // interval.
@@ -53,36 +53,42 @@ class Transfer : public std::enable_shared_from_this<Transfer> {
     workers::Priority priority = workers::Priority::Normal;
     std::string given_up;  // why its worker was stopped; empty means that it was not
     bool is_over = false, has_moved = false;
-    bool is_final = false;    // its worker says that a retry can't help
-    bool saw_outage = false;  // its volume was away since the last byte moved
+    bool is_watched = true;    // also while older copies are deleted
+    bool is_final = false;     // its worker says that a retry can't help
+    bool saw_outage = false;   // its volume was away since the last byte moved
+    bool has_yielded = false;  // it was stopped because other copies wait, and no byte moved
     std::int64_t last_bytes = -1;
     SteadyTime last_moved{}, back_since{};
   };
 
+  asio::awaitable<Outcome> send();
+  asio::awaitable<void> take_turn();
+  bool must_yield(const Attempt& attempt) const;
   asio::awaitable<Outcome> attempt(VolumePlace place);
   asio::awaitable<void> prune(json::object& sent);
   asio::awaitable<Result<json::object>> delete_older(Keep keep);
   asio::awaitable<void> watch(std::shared_ptr<Attempt> attempt);
   void look_at(Attempt& attempt);
-  Duration stalled_after() const;
   void give_up(Attempt& attempt, std::string reason);
   void set_priority(Attempt& attempt);
   void note_progress(Attempt& attempt, const json::object& progress);
   asio::awaitable<void> wait(Duration time);
   void show_stalled(const std::string& reason);
   void show(json::object progress);
-  tl::unexpected<Error> explain(Error error) const;
 
   const Context& context_;
+  VolumeTurns& turns_;
   StageOutRequest request_;
   std::shared_ptr<Job> job_;
+  const VolumeTurns::Claim claim_;
   json::object progress_;
   std::shared_ptr<Attempt> attempt_;  // the current or the last one; none before the first
   Timer pause_;
   std::optional<Result<>> durable_;  // none until it is known
   Event durable_noted_;
   bool is_cancelled_ = false, is_published_ = false;
-  Keep keep_;  // while older copies are deleted
+  unsigned yields_ = 0;  // since a byte moved
+  Keep keep_;            // while older copies are deleted
   // When its shard was on the volume, by the volume's clock; 0 means not yet, or not known since a restart.
   std::int64_t shard_sent_ns_ = 0;
 };

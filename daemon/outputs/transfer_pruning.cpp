@@ -12,6 +12,7 @@ namespace spark::outputs {
 // deletion.
 asio::awaitable<void> Transfer::prune(json::object& sent) {
   Result<json::object> pruned = json::object();
+  attempt_->last_moved = context_.clock.steady();
   do {
     keep_ = keep_of(request_, context_.config());
     if (keep_.count == 0) co_return;

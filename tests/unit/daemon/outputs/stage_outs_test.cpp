@@ -213,21 +213,31 @@ TEST_F(StageOutsTest, ATransferWithARateOfItsOwnHoldsUpNoOther) {
   EXPECT_TRUE(ends(first));
 }
 
-TEST_F(StageOutsTest, OneTransferAtATimeRunsToAVolume) {
-  worker.on("stage-out", kHangs);
-  const auto first = send();
-  const auto second = send(request("run/step-2"));
+// The worker has the user's rights, so that the user may stop it.
+TEST_F(StageOutsTest, AStoppedWorkerKeepsTheVolumeFromNoOtherCopy) {
+  worker.on("stage-out", "if [ $n = 1 ]; then kill -STOP $$; fi; " + std::string(kSent));
+  const auto stopped = send();
   ASSERT_TRUE(run_until(context, [&] { return worker.calls("stage-out") == 1; }));
-  ASSERT_TRUE(run_until(context, [&] { return second->progress().has_value(); }));
-  EXPECT_EQ(get_string(*second->progress(), "phase"), "queued");
-  EXPECT_EQ(get_string(*second->progress(), "reason"),
-            "job " + std::to_string(first->id()) + " is sent to checkpoints first");
-  worker.on("stage-out", kSent);
-  ASSERT_TRUE(first->cancel());
-  EXPECT_TRUE(ends(first));
-  EXPECT_TRUE(ends(second));
-  EXPECT_EQ(outs->totals().cancelled, 1U);
-  EXPECT_EQ(outs->totals().sent, 1U);
+  StageOutRequest of_another = request("run/step-2");
+  of_another.asker.uid = 1001;
+  EXPECT_TRUE(ends(send(of_another)));
+  EXPECT_TRUE(ends(stopped));
+  EXPECT_EQ(worker.calls("stage-out"), 3);
+  EXPECT_EQ(outs->totals().sent, 2U);
+}
+
+TEST_F(StageOutsTest, AStoppedDeletionKeepsTheVolumeFromNoOtherCopy) {
+  worker.on("prune-output", note_request("prunes.log") + "kill -STOP $$");
+  StageOutRequest limited = request();
+  limited.keep = 1;
+  const auto stopped = send(limited);
+  ASSERT_TRUE(run_until(context, [&] { return worker.calls("prune-output") == 1; }));
+  StageOutRequest of_another = request("run/step-2");
+  of_another.asker.uid = 1001;
+  EXPECT_TRUE(ends(send(of_another)));
+  EXPECT_TRUE(stopped->is_running());
+  ASSERT_TRUE(stopped->cancel());
+  EXPECT_TRUE(ends(stopped));
 }
 
 TEST_F(StageOutsTest, AStageOutWaitsUntilItsVolumeIsAvailable) {
