@@ -62,7 +62,9 @@ Result<UniqueFd> open_folder(const fs::path& target, const std::vector<Mount>& t
   const bool is_hidden = mounted_at(table, target) == nullptr && !stack_at(table, target).empty();
   if (is_hidden) return fail(Errc::Unsupported, doing + ": a mount over one of its parent folders hides it");
   if (mounted_at(table, target) == nullptr) {
-    UniqueFd folder(::open(target.c_str(), kHow));
+    const auto point = open_mount_point(target);
+    if (!point) return fail_with(point.error(), doing);
+    UniqueFd folder(::openat(point->get(), ".", kHow));
     if (!folder) return fail_errno(errno, doing);
     if (is_root_of_mount(folder))
       return fail(Errc::Unavailable, doing + ": a file system was mounted there meanwhile");

@@ -16,6 +16,7 @@
 #include "daemon/mounts/filesystems/mmp_claim.hpp"
 #include "daemon/mounts/filesystems/superblock.hpp"
 #include "daemon/mounts/filesystems/xfs.hpp"
+#include "daemon/mounts/hidden_mount.hpp"
 #include "daemon/mounts/kernel_log.hpp"
 #include "daemon/mounts/libmount_call.hpp"
 #include "daemon/mounts/mount_errors.hpp"
@@ -127,7 +128,7 @@ Result<> verify(const MountRequest& request, const Source& source) {
   return fail(Errc::Failed, doing(request) + ": reported as done, but nothing is mounted there");
 }
 
-Result<> mount_block(const MountRequest& request) {
+Result<> mount_block(const MountRequest& request, const UniqueFd& folder) {
   const auto superblock = probe_superblock(request.source);
   if (!superblock) return fail_with(superblock.error(), doing(request));
   // Since the check, the name may have been reassigned to another volume's disk.
@@ -146,7 +147,8 @@ Result<> mount_block(const MountRequest& request) {
     if (!claimed) return fail_with(claimed.error(), doing(request));
   }
   const KernelLog log;
-  const MountOutcome outcome = call_mount(request.source, request.target, request.type, options_of(request));
+  const MountOutcome outcome =
+      mount_onto(folder, request.source, request.target, request.type, options_of(request));
   if (outcome.done()) return {};
   const std::string device = std::filesystem::path(request.source).filename();
   // MMP's node may have changed: it may have mounted between this process's read and the kernel's.
@@ -156,11 +158,12 @@ Result<> mount_block(const MountRequest& request) {
   return fail(explain_block_mount(request, outcome.error_number, after ? *after : *superblock, words));
 }
 
-Result<> mount_nfs(const MountRequest& request) {
+Result<> mount_nfs(const MountRequest& request, const UniqueFd& folder) {
   if (::access(kNfsHelper, X_OK) != 0) {
     return fail(Errc::Unsupported, doing(request) + ": there is no " + kNfsHelper, "install nfs-common");
   }
-  const MountOutcome outcome = call_mount(request.source, request.target, request.type, options_of(request));
+  const MountOutcome outcome =
+      mount_onto(folder, request.source, request.target, request.type, options_of(request));
   if (outcome.done()) return {};
   return fail(explain_nfs_mount(request, outcome));
 }
@@ -187,10 +190,13 @@ Result<> check_only_mount(const Table& table, const Mount& mount, const std::str
 // Unmounted here, but still mounted in a container: remounts it, because it must not look unused.
 Result<Change> put_back(const Mount& mount, const std::string& doing) {
   const std::string users = describe_users(users_elsewhere({}, mount.device_number), {}, mount);
-  const MountOutcome back = call_mount(mount.source, mount.target, mount.type, "_netdev," + mount.options);
+  const auto folder = open_mount_point(mount.target);
+  const bool is_back =
+      folder &&
+      mount_onto(*folder, mount.source, mount.target, mount.type, "_netdev," + mount.options).done();
   return fail(Errc::Refused,
               doing + ": its file system is mounted elsewhere too, by " + users +
-                  (back.done() ? "" : "; it could not be mounted here again"),
+                  (is_back ? "" : "; it could not be mounted here again"),
               "stop its users, perhaps a container, and try again");
 }
 
@@ -234,7 +240,9 @@ Result<Change> LibmountMounter::mount(const MountRequest& request) {
   auto prepared = make_mount_point(request.target);
   if (prepared && !request.may_hide_files) prepared = check_empty(request.target);
   if (!prepared) return fail_with(prepared.error(), doing(request));
-  const auto mounted = is_nfs(request.type) ? mount_nfs(request) : mount_block(request);
+  const auto folder = open_mount_point(request.target);
+  if (!folder) return fail_with(folder.error(), doing(request));
+  const auto mounted = is_nfs(request.type) ? mount_nfs(request, *folder) : mount_block(request, *folder);
   if (!mounted) return mounted.take_error();
   const auto verified = verify(request, *source);
   if (!verified) return verified.take_error();

@@ -81,6 +81,12 @@ constexpr std::array kNfsErrors = {
     NfsExplanation{"Stale file handle", Errc::Unavailable, "the server's export changed: restart it there"},
 };
 
+// By a user who may rename a folder above it: see mount_onto().
+Error moved_meanwhile(const MountRequest& request) {
+  return {Errc::Refused, doing(request) + ": a folder above it was moved, or replaced by a link, meanwhile",
+          "give the folders above the mount point to root"};
+}
+
 // One line, without the program's name before each message.
 std::string sentence(std::string_view words) {
   std::string all;
@@ -113,6 +119,7 @@ Error explain_block_mount(const MountRequest& request, int error_number, const S
             "`findmnt -t xfs` shows it, if it is mounted; else end the programs that have files of a dead "
             "mount open"};
   }
+  if (error_number == ELOOP) return moved_meanwhile(request);
   for (const Explanation& known : kBlockErrors) {
     if (known.error_number == error_number) {
       return {known.kind, doing(request) + ": " + known.why + kernel, known.hint};
@@ -122,6 +129,7 @@ Error explain_block_mount(const MountRequest& request, int error_number, const S
 }
 
 Error explain_nfs_mount(const MountRequest& request, const MountOutcome& outcome) {
+  if (outcome.error_number == ELOOP) return moved_meanwhile(request);
   const std::string words = sentence(outcome.helper_words);
   for (const NfsExplanation& known : kNfsErrors) {
     if (words.find(known.words) != std::string::npos) {

@@ -17,16 +17,16 @@ std::string mount_point_name(const fs::path& target) {
   return "mount point " + printable(target.native());
 }
 
-// mkdir -p with mode 0755, independent of the umask. One name at a time, through no link: of a user's folder
-// on the way, that user could make one.
-Result<> make_folders(const fs::path& target) {
+// One name at a time, through no link: of a user's folder on the way, that user could make one. `makes`: as
+// mkdir -p with mode 0755, independent of the umask.
+Result<UniqueFd> open_folders(const fs::path& target, bool makes) {
   fs::path made = "/";
   UniqueFd at(::open("/", O_PATH | O_DIRECTORY | O_CLOEXEC));
   for (const fs::path& part : target.relative_path()) {
     if (part.empty()) continue;
     made /= part;
-    const bool is_new = ::mkdirat(at.get(), part.c_str(), 0755) == 0;
-    if (!is_new && errno != EEXIST)
+    const bool is_new = makes && ::mkdirat(at.get(), part.c_str(), 0755) == 0;
+    if (makes && !is_new && errno != EEXIST)
       return fail_errno(errno, "making the mount point " + printable(made.native()));
     const int how = O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC | (is_new ? O_RDONLY : O_PATH);
     UniqueFd next(::openat(at.get(), part.c_str(), how));
@@ -39,7 +39,7 @@ Result<> make_folders(const fs::path& target) {
     if (is_new) ::fchmod(next.get(), 0755);
     at = std::move(next);
   }
-  return {};
+  return at;
 }
 
 }  // namespace
@@ -50,8 +50,8 @@ Result<> make_mount_point(const fs::path& target) {
   std::error_code error;
   const fs::file_status status = fs::symlink_status(target, error);
   if (!fs::exists(status)) {
-    const auto made = make_folders(target);
-    if (!made) return made;
+    const auto made = open_folders(target, true);
+    if (!made) return made.take_error();
   } else if (fs::is_symlink(status)) {
     return fail(Errc::Refused, name + " is a symbolic link", "name the folder itself in the config");
   } else if (!fs::is_directory(status)) {
@@ -65,6 +65,10 @@ Result<> make_mount_point(const fs::path& target) {
                 "write that in the config");
   }
   return {};
+}
+
+Result<UniqueFd> open_mount_point(const fs::path& target) {
+  return open_folders(target, false);
 }
 
 Result<> check_empty(const fs::path& target) {

@@ -12,6 +12,7 @@
 
 #include "base/access/locks.hpp"
 #include "base/text.hpp"
+#include "daemon/mounts/hidden_mount.hpp"
 
 namespace spark::mounts {
 namespace {
@@ -26,20 +27,6 @@ bool is_served_read_only(const std::filesystem::path& folder) {
   return ::statx(AT_FDCWD, folder.c_str(), AT_SYMLINK_NOFOLLOW, STATX_TYPE, &info) == 0 &&
          (info.stx_attributes & STATX_ATTR_MOUNT_ROOT) != 0 && ::statvfs(folder.c_str(), &system) == 0 &&
          (system.f_flag & ST_RDONLY) != 0;
-}
-
-// Mounts and unmounts in the host's namespace must propagate to a worker's. Otherwise the worker's namespace
-// would keep a volume busy after `umount` on the host.
-bool propagates_mounts() {
-  const auto text = read_file("/proc/self/mountinfo");
-  bool propagates = false;
-  for (const std::string& line : split(text.value_or(""), '\n')) {
-    const std::vector<std::string> fields = split(line, ' ');
-    constexpr std::size_t kMountPoint = 4, kFirstOptional = 6;
-    if (fields.size() <= kFirstOptional || fields[kMountPoint] != "/") continue;
-    propagates = fields[kFirstOptional].starts_with("shared:");  // the last one is on top
-  }
-  return propagates;
 }
 
 mount_attr attributes_for(const std::vector<std::string>& options) {

@@ -64,8 +64,9 @@ class GuardTest : public testing::Test {
     std::ofstream file(point() / "log");
     return !error || file.good();
   }
-  void set_immutable() const {
-    const UniqueFd fd(::open(point().c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  void set_immutable() const { set_immutable(point()); }
+  static void set_immutable(const fs::path& folder) {
+    const UniqueFd fd(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
     int flags = 0;
     ASSERT_EQ(::ioctl(fd.get(), FS_IOC_GETFLAGS, &flags), 0);
     flags |= FS_IMMUTABLE_FL;
@@ -85,6 +86,23 @@ TEST_F(GuardTest, AMountPointIsCreatedAndEvenRootCannotWriteUnderIt) {
   EXPECT_FALSE(can_write());
   EXPECT_TRUE(fs::is_empty(point()));
   EXPECT_TRUE(guard()) << "it can be repeated";
+}
+
+// The owner of a folder above could have root take the attribute from any folder of the host.
+TEST_F(GuardTest, NoFolderBehindALinkThatReplacedAFolderAboveIsChanged) {
+  ASSERT_TRUE(guard());
+  fs::create_directories(disk() / "closed/data");
+  set_immutable(disk() / "closed/data");
+  fs::rename(disk() / "mnt", disk() / "moved");
+  fs::create_directory_symlink(disk() / "closed", disk() / "mnt");
+  EXPECT_FALSE(remove_all_but({}));
+  std::error_code error;
+  EXPECT_FALSE(fs::create_directory(disk() / "closed/data/new", error));
+  EXPECT_FALSE(guard());
+  fs::remove(disk() / "mnt");
+  fs::rename(disk() / "moved", disk() / "mnt");
+  EXPECT_TRUE(remove_all_but({}));
+  EXPECT_TRUE(can_write());
 }
 
 TEST_F(GuardTest, AMountPointStaysGuardedAcrossAMountAndUnmount) {
