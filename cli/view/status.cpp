@@ -212,6 +212,8 @@ void print_status(std::ostream& out, const Terminal& terminal, const json::objec
     if (const auto why = get_string(*cache, "writable_because"))
       out << sentence("jobs can change the staged copies: " + printable(*why), terminal.columns,
                       terminal.out);
+    for (const std::string& warning : get_strings(*cache, "warnings"))
+      out << sentence(printable(warning), terminal.columns, terminal.out);
   }
   if (const auto problem = get_string(status, "cache_problem")) {
     out << "\n"

@@ -48,22 +48,23 @@ bool refuses_direct_io(const std::filesystem::path& folder) {
   return !fd && errno == EINVAL;
 }
 
-// spark-staged closes it (mode 0700) at each start.
-constexpr char kClosed[] = ".trash";
+// spark-staged closes them (mode 0700) at each start.
+constexpr char kClosed[] = ".trash", kClosedState[] = "/var/lib/spark-stage/stage-outs";
 
 bool is_open_to_others(const std::filesystem::path& folder) {
   struct stat info {};
-  return ::lstat((folder / kClosed).c_str(), &info) == 0 && (info.st_mode & 077) != 0;
+  return ::lstat(folder.c_str(), &info) == 0 && (info.st_mode & 077) != 0;
 }
 
-Result<json::object> look_at(const std::filesystem::path& folder) {
+Result<json::object> look_at(const std::filesystem::path& folder, const SystemRoot& root) {
   struct statvfs room {};
   if (::statvfs(folder.c_str(), &room) != 0)
     return fail_errno(errno, "asking for the room in " + folder.native());
   return json::object{{"total", Bytes{room.f_blocks} * room.f_frsize},
                       {"free", Bytes{room.f_bavail} * room.f_frsize},
                       {"refuses_direct_io", refuses_direct_io(folder)},
-                      {"is_open_to_others", is_open_to_others(folder)}};
+                      {"is_open_to_others", is_open_to_others(folder / kClosed)},
+                      {"is_state_open", is_open_to_others(root / (kClosedState + 1))}};
 }
 
 Bytes in_bytes(const config::Amount& amount, Bytes total) {
@@ -96,6 +97,13 @@ void check_room(const Host& host, const json::object& seen, const std::string& t
             printable(type) + ") does not keep modes",
         "any user can read unfinished and evicted copies, and lock the cache, which stops all stagings",
         "put `cache: {path: …}` on ext4 or xfs");
+  }
+  if (get_bool(seen, "is_state_open").value_or(false)) {
+    report.note(kCacheArea,
+                "other users can open " + std::string(kClosedState) +
+                    ", which spark-staged closes: its file system does not keep modes",
+                "any user can read what is recorded there, and lock the catalog of the copies",
+                "put /var/lib/spark-stage on ext4 or xfs");
   }
 }
 
@@ -142,7 +150,7 @@ void check_cache_drive(const Host& host, Report& report) {
   const std::size_t before = report.findings.size();
   check_problem(host, report);
   const std::filesystem::path folder = existing_folder(host);
-  const auto seen = host.bounded([&] { return look_at(folder); });
+  const auto seen = host.bounded([&] { return look_at(folder, host.root); });
   if (!seen) {
     report.wrong(kCacheArea, printable(folder.native()) + " can't be looked at: " + seen.error().what,
                  "nothing can be staged", "findmnt -T " + printable(folder.native()));

@@ -28,6 +28,8 @@ Result<> become_user(uid_t uid) {
     return fail_errno(errno, doing);
   // The kernel clears it when the user changes; the worker would then outlive its daemon.
   if (::prctl(PR_SET_PDEATHSIG, SIGKILL) != 0) return fail_errno(errno, doing);
+  // It becomes what fs.suid_dumpable says. The user may send this process signals, but not look into it.
+  if (::prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) != 0) return fail_errno(errno, doing);
   if (::getppid() != parent) return fail(Errc::Cancelled, doing + ": the daemon has ended");
   return {};
 }

@@ -1,9 +1,12 @@
 #include <limits>
 
+#include "base/access/locks.hpp"
 #include "base/clock.hpp"
+#include "base/text.hpp"
 #include "daemon/workers/verbs/open_cache.hpp"
 #include "daemon/workers/verbs/verbs.hpp"
 #include "staging/cache/cache.hpp"
+#include "staging/cache/cache_folder.hpp"
 
 namespace spark::workers {
 namespace {
@@ -43,6 +46,23 @@ json::object row_to_json(const staging::DatasetRow& row) {
           {"older", std::move(older)}};
 }
 
+// Folders that the daemon and the cache have closed, and that are open to other users nevertheless: their
+// file system keeps no modes.
+json::array left_open(const json::object& request) {
+  const json::object* cache = get_object(request, "cache");
+  json::array warnings;
+  const auto look = [&](const std::filesystem::path& folder) {
+    const auto closed = restrict_to(folder, 0700);
+    if (!closed)
+      warnings.emplace_back(printable("other users can read and lock what is in " + folder.native() + ": " +
+                                      closed.error().message()));
+  };
+  look(staging::CacheFolder(get_string(*cache, "path").value_or("")).trash());
+  const auto state = get_string(*cache, "state_dir").value_or("");
+  if (!state.empty()) look(std::filesystem::path(state) / "stage-outs");
+  return warnings;
+}
+
 }  // namespace
 
 // {"cache", "in_progress": [TASK…], "newest": TASK} → {"datasets": [row…], "usage": status's cache object}.
@@ -64,15 +84,16 @@ Result<json::object> catalog_verb(const json::object& request, const ProgressLin
   json::array datasets;
   for (const staging::DatasetRow& row : *rows) datasets.push_back(row_to_json(row));
   const bool has_inodes = usage->free_inodes != std::numeric_limits<std::uint64_t>::max();
-  json::object used{{"path", get_string(*get_object(request, "cache"), "path").value_or("")},
-                    {"capacity_bytes", usage->capacity},
-                    {"used_bytes", usage->used},
-                    {"free_bytes", usage->free},
-                    {"used_inodes", usage->used_inodes},
-                    {"free_inodes", has_inodes ? json::value(usage->free_inodes) : json::value(nullptr)},
-                    {"read_only", open->served.has_value()},
-                    {"writable_because",
-                     open->served ? json::value(nullptr) : json::value(open->served.error().message())}};
+  json::object used{
+      {"path", get_string(*get_object(request, "cache"), "path").value_or("")},
+      {"capacity_bytes", usage->capacity},
+      {"used_bytes", usage->used},
+      {"free_bytes", usage->free},
+      {"used_inodes", usage->used_inodes},
+      {"free_inodes", has_inodes ? json::value(usage->free_inodes) : json::value(nullptr)},
+      {"read_only", open->served.has_value()},
+      {"writable_because", open->served ? json::value(nullptr) : json::value(open->served.error().message())},
+      {"warnings", left_open(request)}};
   return json::object{{"datasets", std::move(datasets)}, {"usage", std::move(used)}};
 }
 

@@ -184,6 +184,16 @@ TEST_F(Doctor, ReportsACacheOnAFileSystemThatKeepsNoModes) {
   EXPECT_TRUE(found("cache").empty());
 }
 
+TEST_F(Doctor, ReportsAStateFolderOnAFileSystemThatKeepsNoModes) {
+  const auto closed = fake.files.root() / "var/lib/spark-stage/stage-outs";
+  std::filesystem::create_directories(closed);
+  std::filesystem::permissions(closed, std::filesystem::perms::all);
+  expect("cache", {"other users can open /var/lib/spark-stage/stage-outs", "does not keep modes",
+                   "lock the catalog", "put /var/lib/spark-stage on ext4 or xfs"});
+  std::filesystem::permissions(closed, std::filesystem::perms::owner_all);
+  EXPECT_TRUE(found("cache").empty());
+}
+
 TEST_F(Doctor, ListsChecksThatNeedRoot) {
   auto host = fake.host();
   fake.files.write("dev/nvme-fabrics", "nqn=%s");

@@ -37,7 +37,8 @@ constexpr char kBusy[] = R"json({"version": "0.1.0", "uptime_s": 4000, "volumes"
 
 constexpr char kNothing[] = R"({"version": "0.1.0", "uptime_s": 1, "volumes": [], "stages": [],
  "cache": {"path": "/var/lib/spark-stage/cache", "capacity_bytes": 0, "used_bytes": 0, "free_bytes": 3500000000000,
-           "read_only": false, "writable_because": "mounting /var/lib/spark-stage/cache/data read-only for jobs: Operation not permitted"}})";
+           "read_only": false, "writable_because": "mounting /var/lib/spark-stage/cache/data read-only for jobs: Operation not permitted",
+           "warnings": ["other users can read and lock what is in /data/cache/.trash: its file system does not keep modes"]}})";
 
 class Status : public ::testing::Test {
  protected:

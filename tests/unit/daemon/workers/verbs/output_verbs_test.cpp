@@ -39,6 +39,34 @@ class StageOutVerb : public testing::Test {
   const std::filesystem::path source_ = folder_ / "source", run_ = folder_ / "run";
 };
 
+TEST_F(StageOutVerb, ACopyIsReadAndWrittenWithTheRightsOfItsSender) {
+  if (::geteuid() != 0) GTEST_SKIP() << "only root can become another user";
+  ASSERT_EQ(::chmod(folder_.path().c_str(), 0755), 0);
+  const auto closed_source = folder_ / "closed";
+  write_text(closed_source / "shard", "secret");
+  ASSERT_EQ(::chmod(closed_source.c_str(), 0700), 0);
+  std::filesystem::create_directories(run_);
+  const auto kind_of = [&](const std::filesystem::path& source) {
+    return run_and_kill(
+        [&] {
+          json::object asked = request();
+          asked["uid"] = 65534;
+          asked["source"] = source.native();
+          const auto sent = stage_out_verb(asked, kNoProgress);
+          return sent ? 0 : sent.error().kind == Errc::Denied ? 2 : 1;
+        },
+        std::chrono::seconds(60));
+  };
+  EXPECT_EQ(kind_of(source_), 2) << "its folder on the volume is root's";
+  ASSERT_EQ(::chown(run_.c_str(), 65534, 65534), 0);
+  EXPECT_EQ(kind_of(closed_source), 2);
+  EXPECT_FALSE(std::filesystem::exists(run_ / "step-1"));
+  EXPECT_EQ(kind_of(source_), 0);
+  struct stat info {};
+  ASSERT_EQ(::stat((run_ / "step-1/shard").c_str(), &info), 0);
+  EXPECT_EQ(info.st_uid, 65534u);
+}
+
 // Anybody who may write beside the copy could forge its manifest, and have the answer list the folder.
 TEST_F(StageOutVerb, AVerificationTellsAUserNothingOfAClosedFolder) {
   if (::geteuid() != 0) GTEST_SKIP() << "only root can become another user";
