@@ -87,12 +87,27 @@ struct CacheSettings {
 // Handling of symlinks that lead out of a dataset: see staging::OutsideLinks.
 enum class Links { Keep, Copy, Refuse };
 
+// What is checked of a model: `Published`: its publisher's digests, where there are any, and its structure.
+// Complete: also that every file of the revision is there. Structure: headers, indexes and numbered parts.
+enum class ModelCheck { Published, Complete, Structure, None };
+
+// A model that a dataset's folder has, perhaps beside others: see staging::ModelOptions.
+struct ModelSettings {
+  std::string name;                    // "ORG/NAME", or "NAME:TAG" of ollama
+  std::string revision{};              // a ref or a commit; empty means main
+  std::vector<std::string> include{};  // patterns of its files; empty means all
+  ModelCheck check = ModelCheck::Published;
+  std::string expect{};  // "sha256:HEX" of all its files; empty means not pinned
+  bool operator==(const ModelSettings&) const = default;
+};
+
 struct Dataset {
   std::string name;
   std::string volume;  // empty means that `path` is an absolute path of any folder
   std::string path;    // "." is the whole volume
   std::vector<std::string> exclude;
   Links links = Links::Keep;
+  std::optional<ModelSettings> model;   // without it, it is any folder
   bool offline = false;                 // the newest copy serves while the source is away
   bool peers = false;                   // a plain folder is the same on all hosts of the fleet
   std::string env;                      // an additional variable that `run` sets; empty means none

@@ -46,6 +46,34 @@ void read_own_path(Dataset& dataset, Section& section, const Before& before) {
   }
 }
 
+// Which links are followed and which files are copied follows from the model.
+std::optional<ModelSettings> read_model(Section& section) {
+  ModelSettings model;
+  const bool is_model = section.has("model");
+  model.name = section.checked<std::string>("model", parse_model_name).value_or("");
+  model.revision = section.checked<std::string>("revision", parse_model_revision).value_or("");
+  model.include = section.texts("include");
+  model.check = section
+                    .choice<ModelCheck>("check", {{"published", ModelCheck::Published},
+                                                  {"complete", ModelCheck::Complete},
+                                                  {"structure", ModelCheck::Structure},
+                                                  {"none", ModelCheck::None}})
+                    .value_or(ModelCheck::Published);
+  model.expect = section.checked<std::string>("expect", parse_pin).value_or("");
+  if (section.is_empty_list("include"))
+    section.problem("include", "names no file; leave the key out to have them all");
+  for (const char* key : {"revision", "include", "check", "expect"}) {
+    if (!is_model && section.has(key))
+      section.problem(key, "is of a model; write its name too: model: ORG/NAME");
+  }
+  if (is_model && section.has("links"))
+    section.problem("links", "is not for a model: a copy of it has no links");
+  if (is_model && section.has("exclude"))
+    section.problem("exclude", "is not for a model; `include` chooses its files");
+  if (!is_model) return std::nullopt;
+  return model;
+}
+
 Dataset read_dataset(const Member& member, const Before& before, Problems& problems) {
   Section section(member.value, "datasets." + member.key, problems);
   Dataset dataset;
@@ -61,6 +89,7 @@ Dataset read_dataset(const Member& member, const Before& before, Problems& probl
       section
           .choice<Links>("links", {{"keep", Links::Keep}, {"copy", Links::Copy}, {"refuse", Links::Refuse}})
           .value_or(Links::Keep);
+  dataset.model = read_model(section);
   dataset.offline = section.choice<bool>("offline", {{"allow", true}, {"refuse", false}}).value_or(false);
   dataset.peers = section.boolean("peers").value_or(false);
   if (section.has("peers") && section.has("volume"))

@@ -34,6 +34,11 @@ const char* to_string(Links links) {
   return kWords[static_cast<std::size_t>(links)];
 }
 
+const char* to_string(ModelCheck check) {
+  constexpr std::array kWords = {"published", "complete", "structure", "none"};
+  return kWords[static_cast<std::size_t>(check)];
+}
+
 const char* to_string(Complete complete) {
   constexpr std::array kWords = {"", "rename", "dcp", "hf", "deepspeed", "marker"};
   return kWords[static_cast<std::size_t>(complete)];
@@ -128,12 +133,24 @@ json::object show(const CacheSettings& cache) {
           {"options", list(cache.options)}};
 }
 
+void show(const ModelSettings& model, json::object& shown) {
+  shown["model"] = model.name;
+  if (!model.revision.empty()) shown["revision"] = model.revision;
+  if (!model.include.empty()) shown["include"] = list(model.include);
+  shown["check"] = to_string(model.check);
+  if (!model.expect.empty()) shown["expect"] = model.expect;
+}
+
 json::object show(const Dataset& dataset) {
   json::object shown;
   if (!dataset.volume.empty()) shown["volume"] = dataset.volume;
   shown["path"] = dataset.path;
-  shown["exclude"] = list(dataset.exclude);
-  shown["links"] = to_string(dataset.links);
+  if (dataset.model) {
+    show(*dataset.model, shown);
+  } else {
+    shown["exclude"] = list(dataset.exclude);
+    shown["links"] = to_string(dataset.links);
+  }
   if (dataset.offline) shown["offline"] = "allow";
   if (dataset.peers) shown["peers"] = true;
   if (!dataset.env.empty()) shown["env"] = dataset.env;

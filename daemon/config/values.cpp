@@ -162,13 +162,56 @@ Result<std::string> parse_environment_variable(std::string_view text) {
   const auto usable = [](char c) { return is_letter(c) || is_digit(c) || c == '_'; };
   if (text.empty() || text.size() > 128 || is_digit(text[0]) || !all(text, usable)) {
     return fail(Errc::Invalid, quote(text) + " is not an environment variable's name",
-                "letters, digits and _ only, as in HF_HOME");
+                "letters, digits and _ only, as in DATA_ROOT");
   }
   if (text.starts_with("SPARK_STAGE_")) {
     return fail(Errc::Invalid,
                 quote(text) + " begins with SPARK_STAGE_, which is for the names that `run` sets");
   }
   return std::string(text);
+}
+
+namespace {
+
+// Of names that become parts of paths.
+bool is_plain_part(std::string_view part) {
+  const auto usable = [](char c) {
+    return is_letter(c) || is_digit(c) || c == '.' || c == '_' || c == '-' || c == '+';
+  };
+  return !part.empty() && part[0] != '.' && part[0] != '-' && all(part, usable);
+}
+
+bool are_plain_parts(std::string_view text) {
+  constexpr std::size_t kLongest = 200;
+  if (text.size() > kLongest) return false;
+  const std::vector<std::string> parts = split(text, '/');
+  return !parts.empty() && std::ranges::all_of(parts, is_plain_part);
+}
+
+}  // namespace
+
+Result<std::string> parse_model_name(std::string_view text) {
+  const std::size_t colon = text.find(':');
+  const bool has_tag = colon != std::string_view::npos;
+  if (are_plain_parts(text.substr(0, colon)) && (!has_tag || is_plain_part(text.substr(colon + 1))))
+    return std::string(text);
+  return fail(Errc::Invalid, quote(text) + " is not a model's name",
+              "write ORG/NAME as on Hugging Face, or NAME:TAG as ollama does");
+}
+
+Result<std::string> parse_model_revision(std::string_view text) {
+  if (are_plain_parts(text)) return std::string(text);
+  return fail(Errc::Invalid, quote(text) + " is not a revision", "write a branch, a tag or a commit");
+}
+
+Result<std::string> parse_pin(std::string_view text) {
+  constexpr std::string_view kKind = "sha256:";
+  constexpr std::size_t kDigits = 64;
+  const bool is_pin = text.starts_with(kKind) && text.size() == kKind.size() + kDigits &&
+                      text.find_first_not_of("0123456789abcdef", kKind.size()) == std::string_view::npos;
+  if (is_pin) return std::string(text);
+  return fail(Errc::Invalid, quote(text) + " is not sha256: and 64 hexadecimal digits",
+              "`spark-stage stage --json` prints it as \"pin\"");
 }
 
 Result<std::string> parse_pod_namespace(std::string_view text) {

@@ -29,6 +29,12 @@ Result<std::string> parse_environment_variable(std::string_view text);
 // A Kubernetes namespace: 1 to 63 lower-case letters, digits and `-`; the first and the last are a letter or
 // digit.
 Result<std::string> parse_pod_namespace(std::string_view text);
+// ORG/NAME, or NAME:TAG, as Hugging Face, ModelScope and ollama write a model's name.
+Result<std::string> parse_model_name(std::string_view text);
+// A ref (a branch, a tag, "refs/pr/1") or a commit.
+Result<std::string> parse_model_revision(std::string_view text);
+// "sha256:" and 64 hexadecimal digits.
+Result<std::string> parse_pin(std::string_view text);
 // A size, or a percentage such as "5%".
 Result<Amount> parse_amount(std::string_view text);
 std::string to_string(const Amount& amount);

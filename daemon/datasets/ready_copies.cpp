@@ -44,24 +44,28 @@ json::object staged(const json::object& copy) {
     const json::value* found = copy.if_contains(key);
     return found == nullptr ? json::value(nullptr) : *found;
   };
-  return {{"state", "ready"},
-          {"path", value("path")},
-          {"served_from", "cache"},
-          {"generation", value("generation")},
-          {"bytes", value("bytes")},
-          {"files", value("files")},
-          {"seconds", 0},
-          {"bytes_per_second", 0},
-          {"hash", value("hash")},
-          {"memfree_drop_bytes", 0},
-          {"resumed_bytes", 0},
-          {"bytes_from", json::object{{"volume", 0}, {"peers", 0}}},
-          {"unchanged_bytes", 0},
-          {"skipped", json::array{}},
-          {"outside_links", 0},
-          {"copied_links", 0},
-          {"warnings", json::array{}},
-          {"evicted", json::array{}}};
+  json::object result{{"state", "ready"},
+                      {"path", value("path")},
+                      {"served_from", "cache"},
+                      {"generation", value("generation")},
+                      {"bytes", value("bytes")},
+                      {"files", value("files")},
+                      {"seconds", 0},
+                      {"bytes_per_second", 0},
+                      {"hash", value("hash")},
+                      {"memfree_drop_bytes", 0},
+                      {"resumed_bytes", 0},
+                      {"bytes_from", json::object{{"volume", 0}, {"peers", 0}}},
+                      {"unchanged_bytes", 0},
+                      {"skipped", json::array{}},
+                      {"outside_links", 0},
+                      {"copied_links", 0},
+                      {"warnings", json::array{}},
+                      {"evicted", json::array{}}};
+  for (const char* key :
+       {"model", "revision", "checked", "absent_files", "hub_cache", "hub_folder"})  // of a model
+    if (copy.contains(key)) result[key] = value(key);
+  return result;
 }
 
 }  // namespace

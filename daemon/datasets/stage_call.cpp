@@ -5,6 +5,7 @@
 #include "daemon/config/parse.hpp"
 #include "daemon/datasets/attempts.hpp"
 #include "daemon/log.hpp"
+#include "daemon/workers/model_json.hpp"
 #include "daemon/workers/wire.hpp"
 
 namespace spark::datasets {
@@ -65,6 +66,7 @@ workers::Call Attempts::call_to_stage(const TaskPtr& task, const SourcePlace& so
   if (task->accepts_source) call.request["accept_source"] = true;
   call.request["exclude"] = std::move(exclude);
   call.request["links"] = config::to_string(task->dataset.links);
+  if (task->dataset.model) call.request["model"] = workers::to_json(*task->dataset.model);
   const Demand demand = task->attempt.demand = task->demand();
   call.request["max_rate"] = demand.max_rate;
   // Reserves no space for a dataset that is not copied.

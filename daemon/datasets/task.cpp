@@ -3,7 +3,10 @@
 #include <algorithm>
 
 #include "base/text.hpp"
+#include "daemon/config/parse.hpp"
 #include "daemon/datasets/leases/leases.hpp"
+#include "daemon/log.hpp"
+#include "daemon/workers/model_json.hpp"
 
 namespace spark::datasets {
 namespace {
@@ -104,8 +107,10 @@ void Task::show_queued() {
 
 std::string definition_of(const config::Dataset& dataset) {
   const json::array exclude(dataset.exclude.begin(), dataset.exclude.end());
-  return json::serialize(json::array{json::value(dataset.volume), json::value(dataset.path), exclude,
-                                     json::value(config::to_string(dataset.links))});
+  json::array definition{json::value(dataset.volume), json::value(dataset.path), exclude,
+                         json::value(config::to_string(dataset.links))};
+  if (dataset.model) definition.push_back(workers::to_json(*dataset.model));
+  return json::serialize(definition);
 }
 
 void count(Totals& totals, const Task& task, const Outcome& ended) {

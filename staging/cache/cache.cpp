@@ -8,10 +8,12 @@
 #include "staging/cache/cache_store.hpp"
 #include "staging/cache/cache_with.hpp"
 #include "staging/cache/inventory.hpp"
+#include "staging/cache/serve.hpp"
 #include "staging/cache/stager.hpp"
 #include "staging/copy/fill.hpp"
 #include "staging/copy/need.hpp"
 #include "staging/copy/verify/digest_check.hpp"
+#include "staging/copy/verify/model_check.hpp"
 #include "staging/copy/verify/verify.hpp"
 #include "staging/files/source_trouble.hpp"
 #include "staging/files/tree.hpp"
@@ -127,6 +129,8 @@ class DiskCache final : public Cache {
     Result<std::uint64_t> checked = 0;
     if (options.sha256) checked = check_digests(place.path(), place.manifest(), options, monitor, stop);
     if (!checked) return fail_with(std::move(checked.error()), "verifying " + printable(dataset));
+    if (auto whole = check_published(place, options, monitor, stop); !whole)
+      return fail_with(std::move(whole.error()), "verifying " + printable(dataset));
     CopyReport report = report_of(*sound, monitor);
     report.sha256_files = *checked;
     return report;
@@ -188,7 +192,9 @@ class DiskCache final : public Cache {
   DatasetRow row_of(const GenerationRow& from) {
     DatasetRow row;
     row.name = from.dataset;
-    row.path = store_->folder().place(from.dataset, from.generation).path();
+    ForJobs jobs = for_jobs(store_->folder(), from);
+    row.path = std::move(jobs.path);
+    row.model = std::move(jobs.model);
     row.bytes = from.bytes;
     row.files = from.files;
     row.generation = from.generation;
@@ -206,6 +212,17 @@ class DiskCache final : public Cache {
     row.from = from.from;
     row.good_at = std::max(from.good_at, from.scrubbed_at.value_or(from.good_at));
     return row;
+  }
+
+  // Of a model: against its publisher's digests, which were checked when it was staged.
+  static Result<> check_published(const Destination& place, const CopyOptions& options, Monitor& monitor,
+                                  const StopFlag& stop) {
+    const auto manifest = ManifestReader::open(place.manifest());
+    if (!manifest) return manifest.take_error();
+    const auto record = parse_model_record(manifest->header().model);
+    if (!record) return {};
+    const auto pin = check_model({place.path(), place.manifest(), ""}, *record, options, monitor, stop);
+    return pin ? Result<>() : fail(pin.error());
   }
 
   Result<Summary> check(const GenerationRow& row, const CopyOptions& options, Monitor& monitor,

@@ -16,6 +16,7 @@
 #include "base/threads.hpp"
 #include "staging/cache/catalog/catalog.hpp"
 #include "staging/copy/copy.hpp"
+#include "staging/models/model.hpp"
 
 namespace spark::staging {
 
@@ -72,6 +73,7 @@ struct Source {
   // ID of a lease that keeps the staged copy for the process above until the caller removes it, so that it is
   // not evicted before the caller has taken its own lease. Empty means no such lease.
   std::string hold{};
+  std::optional<ModelOptions> model{};  // `exclude` and CopyOptions::links are then ignored
 };
 
 // A dataset that was evicted.
@@ -80,15 +82,23 @@ struct Evicted {
   Bytes bytes = 0;  // freed
 };
 
+// A model's copy, without its digests.
+struct ModelInCache {
+  ModelRecord record;
+  // Programs can use it as a cache of Hugging Face, read-only; empty means they can't.
+  std::filesystem::path hub_cache;
+};
+
 enum class ServedFrom { Cache, Copied };
 
 struct Staged {
   std::string dataset;
-  std::filesystem::path path;  // of this generation; never changes while a job uses it
+  std::filesystem::path path;  // for jobs, in this generation; never changes while a job uses it
   ServedFrom served_from = ServedFrom::Copied;
   std::uint64_t generation = 0;
   CopyReport report;
   std::vector<Evicted> evicted{};
+  std::optional<ModelInCache> model{};
   bool is_held = true;       // false: there is no space for the lease that was asked for; see Source::hold
   bool is_reserved = false;  // not staged yet, but its space is reserved
   // If not empty, the dataset is not staged: there is space for it once the caller has ended these
@@ -99,7 +109,7 @@ struct Staged {
 // The newest generation of a dataset.
 struct DatasetRow {
   std::string name;
-  std::filesystem::path path;
+  std::filesystem::path path;  // for jobs
   Bytes bytes = 0;
   std::uint64_t files = 0;
   std::uint64_t generation = 0;
@@ -109,6 +119,7 @@ struct DatasetRow {
   bool is_doubtful = false;             // the source was being written during the copy
   std::uint64_t source_generation = 0;  // the copy was last found equal to this one; see Source::generation
   std::string definition;               // see Source
+  std::optional<ModelInCache> model;
   WallTime staged_at, last_used;
   WallTime good_at;  // when the file checked least recently was written or last read back
   // When the whole copy was last read back and compared; none means never.

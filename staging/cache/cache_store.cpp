@@ -10,6 +10,7 @@
 #include "staging/files/tree.hpp"
 #include "staging/files/walk.hpp"
 #include "staging/manifest/names.hpp"
+#include "staging/models/model.hpp"
 
 namespace spark::staging {
 
@@ -189,6 +190,7 @@ Result<> CacheStore::enter(const ManifestHeader& header, std::uint64_t generatio
   row.dataset = header.dataset;
   row.source_generation = header.source_generation;
   row.definition = header.definition;
+  if (const auto model = parse_model_record(header.model)) row.model = summary_text(*model);
   row.is_doubtful = header.is_doubtful;
   row.generation = generation;
   row.bytes = summary.bytes;

@@ -11,6 +11,17 @@
 
 namespace spark::staging {
 
+ForJobs for_jobs(const CacheFolder& folder, const GenerationRow& row) {
+  ForJobs jobs{folder.place(row.dataset, row.generation).path(), std::nullopt};
+  auto record = parse_model_record(row.model);
+  if (!record) return jobs;
+  jobs.model.emplace();
+  if (!record->hub_folder.empty()) jobs.model->hub_cache = jobs.path;
+  if (!record->entry_point.empty()) jobs.path /= record->entry_point;
+  jobs.model->record = std::move(*record);
+  return jobs;
+}
+
 namespace {
 
 // Serves a generation without changing it.
@@ -26,9 +37,24 @@ std::optional<Staged> serve(CacheStore& store, const Source& source, const Gener
   CopyReport report = report_of(summary, monitor);
   report.unchanged = true;
   add_notes(report, notes);
-  return Staged{row.dataset,       store.folder().place(row.dataset, row.generation).path(),
-                ServedFrom::Cache, row.generation,
-                std::move(report), {}};
+  ForJobs jobs = for_jobs(store.folder(), row);
+  Staged staged{row.dataset, std::move(jobs.path), ServedFrom::Cache, row.generation, std::move(report), {}};
+  staged.model = std::move(jobs.model);
+  return staged;
+}
+
+// A model must have been checked as the request wants it.
+bool is_as_wanted(const Source& source, const GenerationRow& row) {
+  const auto record = parse_model_record(row.model);
+  return record.has_value() == source.model.has_value() && (!record || record->satisfies(*source.model));
+}
+
+// Of a model's folder, the cache above it, so that the copy has the form of a cache.
+std::filesystem::path root_of(const Source& source) {
+  if (!source.model) return source.path;
+  std::filesystem::path root = place_of_model(source.path).path;
+  const bool is_on_mount = source.mount.empty() || is_inside(root.native(), source.mount);
+  return is_on_mount ? root : source.path;
 }
 
 }  // namespace
@@ -43,7 +69,7 @@ Result<Tree> open_source(const Source& source) {
   }
   const std::optional<Within> within =
       source.device ? std::optional(Within{source.mount, *source.device}) : std::nullopt;
-  auto tree = open_tree(source.path, RootLink::Followed, within);
+  auto tree = open_tree(root_of(source), RootLink::Followed, within);
   struct stat info {};
   if (!tree) tree.error().is_away = tree.error().kind == Errc::NotFound;
   if (!tree || !source.device || (::fstat(tree->folder.get(), &info) == 0 && info.st_dev == *source.device))
@@ -62,6 +88,12 @@ std::string state_key_of(const Source& source, const CopyOptions& options) {
   if (source.state.empty() || !source.is_still_so || source.is_doubtful) return {};
   json::array key{source.state, source.within.native(), static_cast<int>(options.links)};
   for (const std::string& pattern : options.exclude) key.emplace_back(pattern);
+  if (source.model) {
+    key.emplace_back("model");
+    key.emplace_back(source.model->name);
+    key.emplace_back(source.model->revision);
+    for (const std::string& pattern : source.model->include) key.emplace_back(pattern);
+  }
   return json::serialize(key);
 }
 
@@ -72,7 +104,8 @@ SourceState state_of(const Source& source, const CopyOptions& options, const Cac
 
 std::optional<Staged> serve_same_state(CacheStore& store, const Source& source, const SourceState& state,
                                        const GenerationRow& row, const Monitor& monitor) {
-  if (source.is_away || state.key.empty() || row.source.key != state.key || !row.is_sound())
+  if (source.is_away || state.key.empty() || row.source.key != state.key || !row.is_sound() ||
+      !is_as_wanted(source, row))
     return std::nullopt;
   const auto notes = parse_walk_notes(row.source.notes);
   if (!notes || !source.is_still_so()) return std::nullopt;
@@ -82,7 +115,7 @@ std::optional<Staged> serve_same_state(CacheStore& store, const Source& source, 
 std::optional<Staged> serve_same_entries(CacheStore& store, const Source& source, const Tree& tree,
                                          const GenerationRow& row, Walked& walked, const Monitor& monitor,
                                          const StopFlag& stop) {
-  if (row.is_doubtful && !source.is_doubtful) return std::nullopt;
+  if ((row.is_doubtful && !source.is_doubtful) || !is_as_wanted(source, row)) return std::nullopt;
   const Destination place = store.folder().place(row.dataset, row.generation);
   auto manifest = ManifestReader::open(place.manifest());
   if (row.is_suspect || !manifest || !is_same_source(*manifest, walked.entries)) return std::nullopt;

@@ -12,6 +12,13 @@
 
 namespace spark::staging {
 
+// What jobs get of a copy, published or about to be.
+struct ForJobs {
+  std::filesystem::path path;
+  std::optional<ModelInCache> model;
+};
+ForJobs for_jobs(const CacheFolder& folder, const GenerationRow& row);
+
 // The source's tree, on the required file system; a Tree without a folder if the source is away.
 Result<Tree> open_source(const Source& source);
 

@@ -10,10 +10,13 @@
 #include "staging/copy/exchange.hpp"
 #include "staging/copy/source_place.hpp"
 #include "staging/copy/transfer/touched.hpp"
+#include "staging/copy/verify/model_check.hpp"
 #include "staging/files/source_trouble.hpp"
 #include "staging/files/space.hpp"
 #include "staging/files/tree.hpp"
 #include "staging/manifest/names.hpp"
+#include "staging/models/hub_cache.hpp"
+#include "staging/models/structure.hpp"
 #include "staging/outputs/published_copies.hpp"
 
 namespace spark::staging {
@@ -83,13 +86,13 @@ Result<Staged> Stager::look_and_stage(const Source& source, Tree& tree, const Co
                                       PartialArea& area, const std::vector<GenerationRow>& ready) {
   const auto walk_here = [&]() -> Result<Walked> {
     if (source.is_away) return fail(Errc::Unavailable, "its volume is away, and no peer has its entries");
-    auto walked = walk_source(tree, options.exclude, options.links, stop_);
+    auto walked = walk(source, tree, options);
     if (!walked) walked.error().is_of_source = true;
     return walked;
   };
   // Followed links must be resolved on this host.
-  const bool is_shared =
-      options.exchange != nullptr && !source.only_cached && options.links != OutsideLinks::Copy;
+  const bool is_shared = options.exchange != nullptr && !source.only_cached && !source.model &&
+                         options.links != OutsideLinks::Copy;
   const auto walk_it = [&] { return is_shared ? options.exchange->walk(walk_here) : walk_here(); };
   auto walked = monitor_.during(CopyPhase::Walking, walk_it);
   if (!walked) return fail(with_source_trouble(std::move(walked.error())));
@@ -117,12 +120,40 @@ Result<Staged> Stager::look_and_stage(const Source& source, Tree& tree, const Co
   if (!walked) return fail(with_source_trouble(std::move(walked.error())));
   if (auto there = same ? Result<>() : check_place(source, tree, *walked, options, ready); !there)
     return there.take_error();
+  // Before gigabytes are copied; the copy is checked again.
+  if (!same && model_ && model_->check != ModelCheck::None) {
+    auto whole =
+        monitor_.during(CopyPhase::Walking, [&] { return check_structure(tree, walked->entries, stop_); });
+    if (!whole) return fail(with_source_trouble(std::move(whole.error())));
+  }
   if (!same && source.only_cached) return reserve(source, std::move(*walked), area, options, earlier);
   auto staged = same ? Result<Staged>(std::move(*same))
                      : copy(source, tree, std::move(*walked), area, options, earlier);
   if (staged && staged->blocked_by.empty())
     note_state(store_, *staged, state_of(source, options, config_), notes);
   return staged;
+}
+
+Result<Walked> Stager::walk(const Source& source, Tree& tree, const CopyOptions& options) {
+  if (!source.model) return walk_source(tree, options.exclude, options.links, stop_);
+  ModelOptions wanted = *source.model;
+  if (wanted.revision.empty()) wanted.revision = place_of_model(source.path).revision;
+  auto model = walk_model(tree, wanted, stop_);
+  if (!model) return model.take_error();
+  model_ = std::move(model->record);
+  ref_ = std::move(model->ref);
+  return std::move(model->walked);
+}
+
+// The next attempt reads everything again: the bytes may have been damaged on their way.
+Result<> Stager::check_model_in(const Tree& source, PartialArea& area, const CopyOptions& options) {
+  const CopyOfModel copy{area.data(), area.manifest(), source.root()};
+  const auto pin = check_model(copy, *model_, options, monitor_, stop_);
+  if (pin) return {};
+  if (pin.error().kind == Errc::Mismatch) {
+    if (auto cleared = area.clear(); !cleared) return cleared;
+  }
+  return fail(pin.error());
 }
 
 Result<> Stager::compare(const Source& source, const Tree& tree, const CopyOptions& options,
@@ -185,7 +216,8 @@ Result<> Stager::keep_fitting(const Source& source, PartialArea& area) {
 Result<Staged> Stager::copy(const Source& source, const Tree& tree, Walked walked, PartialArea& area,
                             const CopyOptions& options, const GenerationRow* earlier) {
   // Excluded or replaced entries are not in the manifest's hash.
-  const bool is_all = options.exclude.empty() && options.links == OutsideLinks::Keep && !source.is_away;
+  const bool is_all =
+      options.exclude.empty() && options.links == OutsideLinks::Keep && !source.is_away && !source.model;
   const auto promised = is_all ? published_hash(tree, stop_) : std::nullopt;
   std::optional<Room> room;  // none if there is not enough space
   Bytes shared = 0;
@@ -209,8 +241,14 @@ Result<Staged> Stager::copy(const Source& source, const Tree& tree, Walked walke
     header.source_generation = source.generation;
     header.definition = source.definition;
     header.is_doubtful = source.is_doubtful;
+    if (model_) header.model = to_text(*model_);
     return Result<>();
   };
+  if (!ref_.empty())
+    ends.correct = [&](const Tree& copy, Entries& entries) {
+      return write_ref(copy, entries, ref_, model_->revision);
+    };
+  if (model_) ends.check_content = [&] { return check_model_in(tree, area, options); };
   ends.publish = [&](const Sealed& sealed, Bytes not_copied) -> Result<> {
     if (auto one = check_one_state(source, options, sealed.summary.hash); !one) return one;
     if (promised && sealed.summary.hash != *promised) return refuse_damaged(tree, area);
@@ -232,9 +270,15 @@ Result<Staged> Stager::copy(const Source& source, const Tree& tree, Walked walke
   if (!report && report.error().kind != Errc::Unavailable)
     static_cast<void>(store_.catalog().drop_reservation(source.dataset));  // else the daemon drops it
   if (!report) return report.take_error();
-  return Staged{source.dataset,     store_.folder().place(source.dataset, generation).path(),
-                ServedFrom::Copied, generation,
-                std::move(*report), std::move(room->evicted)};
+  GenerationRow published;
+  published.dataset = source.dataset;
+  published.generation = generation;
+  if (model_) published.model = summary_text(*model_);
+  ForJobs jobs = for_jobs(store_.folder(), published);
+  Staged staged{source.dataset, std::move(jobs.path), ServedFrom::Copied,
+                generation,     std::move(*report),   std::move(room->evicted)};
+  staged.model = std::move(jobs.model);
+  return staged;
 }
 
 Result<Staged> Stager::reserve(const Source& source, Walked walked, const PartialArea& area,

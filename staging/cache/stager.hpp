@@ -28,11 +28,15 @@ class Stager {
   CacheStore& store_;
   const StopFlag& stop_;
   Monitor monitor_;
-  std::vector<bool> equal_;  // see Previous
+  std::vector<bool> equal_;             // see Previous
+  std::optional<ModelRecord> model_{};  // of the source, once it was walked
+  std::string ref_{};                   // see Model::ref
 
   Result<> keep_fitting(const Source& source, PartialArea& area);
   Result<Staged> look_and_stage(const Source& source, Tree& tree, const CopyOptions& options,
                                 PartialArea& area, const std::vector<GenerationRow>& ready);
+  Result<Walked> walk(const Source& source, Tree& tree, const CopyOptions& options);
+  Result<> check_model_in(const Tree& source, PartialArea& area, const CopyOptions& options);
   Result<Staged> copy(const Source& source, const Tree& tree, Walked walked, PartialArea& area,
                       const CopyOptions& options, const GenerationRow* earlier);
   // Reserves the copy's space without copying.

@@ -29,12 +29,18 @@ Result<CopyReport> copy_walked(PipelineJob job, const PipelineEnds& ends, Monito
                   std::move(job.before_read)};
   auto filled = fill(std::move(filling), monitor);
   if (!filled) return filled.take_error();
+  if (ends.correct) {
+    const auto copy = open_tree(area.data());
+    auto right = copy ? ends.correct(*copy, filled->manifest.entries) : fail(copy.error());
+    if (!right) return right.take_error();
+  }
   if (auto named = ends.name(filled->manifest); !named) return named.take_error();
   const auto sealed =
       monitor.during(CopyPhase::Publishing, [&] { return seal(area, std::move(filled->manifest)); });
   if (!sealed) return sealed.take_error();
   // Digests that differ would be blamed on the source: first, what was taken over has to be as it was copied.
-  if (options.verify || (options.sha256 && filled->resumed_bytes + filled->unchanged_bytes > 0)) {
+  const bool is_checked = options.sha256 || ends.check_content;
+  if (options.verify || (is_checked && filled->resumed_bytes + filled->unchanged_bytes > 0)) {
     auto same = verify_partial(area, options, monitor, *job.stop);
     const bool is_damaged = !same && is_damage(same.error());
     if (auto noted = is_damaged && ends.found_damage ? ends.found_damage() : Result<>(); !noted)
@@ -44,6 +50,7 @@ Result<CopyReport> copy_walked(PipelineJob job, const PipelineEnds& ends, Monito
   Result<std::uint64_t> checked = 0;
   if (options.sha256) checked = check_digests(area.data(), area.manifest(), options, monitor, *job.stop);
   if (!checked) return checked.take_error();
+  if (auto right = ends.check_content ? ends.check_content() : Result<>(); !right) return right.take_error();
   const Bytes not_copied = filled->resumed_bytes + filled->unchanged_bytes;
   const auto published =
       monitor.during(CopyPhase::Publishing, [&] { return ends.publish(*sealed, not_copied); });

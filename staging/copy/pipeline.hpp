@@ -26,8 +26,12 @@ struct PipelineJob {
 struct PipelineEnds {
   // Before the first byte: checks that there is space for the data to be copied, or frees it.
   std::function<Result<>(const Entries& entries, const Resumed& resumed)> make_room;
+  // After the last read: corrects files of the copy, and their entries. May be empty.
+  std::function<Result<>(const Tree& copy, Entries& entries)> correct{};
   // After the last read: checks that the source has not changed since the walk, and fills in the copy's name.
   std::function<Result<>(ManifestHeader& header)> name;
+  // Checks the content of the sealed copy, before it gets its name. May be empty.
+  std::function<Result<>()> check_content{};
   // Reading the copy back has found a difference, which may be of a file that it took over. May be empty.
   std::function<Result<>()> found_damage;
   // Moves the sealed copy to its place. `not_copied`: bytes of it that were taken over.

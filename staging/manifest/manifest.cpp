@@ -21,12 +21,13 @@ Bytes disk_bytes(const Entry& entry, Bytes block) {
 }
 
 std::string header_of(const Manifest& manifest) {
-  const json::object header = {
+  json::object header = {
       {"spark_stage_manifest", kManifestFormat}, {"dataset", encode_name(manifest.dataset)},
       {"source", encode_name(manifest.source)},  {"root_inode", manifest.root.inode},
       {"root_birth_ns", manifest.root.birth_ns}, {"source_generation", manifest.source_generation},
       {"doubtful", manifest.is_doubtful},        {"file_system", manifest.file_system},
       {"origin", encode_name(manifest.origin)},  {"definition", encode_name(manifest.definition)}};
+  if (!manifest.model.empty()) header["model"] = encode_name(manifest.model);
   return json::serialize(header);
 }
 

@@ -71,6 +71,7 @@ struct ManifestHeader {
   std::string file_system;  // that the source was on, see is_other_file_system(); empty means unknown
   std::string origin;       // see Source::origin
   std::string definition;   // see Source::definition
+  std::string model;        // of a model: its ModelRecord as text
 };
 
 struct Manifest : ManifestHeader {

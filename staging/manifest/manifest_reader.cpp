@@ -58,6 +58,7 @@ Result<ManifestHeader> parse_header(std::string_view line) {
   manifest.file_system = get_string(*header, "file_system").value_or("");
   manifest.origin = decode_name(get_string(*header, "origin").value_or("")).value_or("");
   manifest.definition = decode_name(get_string(*header, "definition").value_or("")).value_or("");
+  manifest.model = decode_name(get_string(*header, "model").value_or("")).value_or("");
   return manifest;
 }
 

@@ -83,6 +83,19 @@ std::filesystem::path limit_of(const Tree& tree, const HubSnapshot& snapshot) {
   return mark && S_ISREG(mark->info.st_mode) ? root.parent_path() : root;
 }
 
+// Where the cache is the limit, it may hold a folder `blobs` that is no store of this layout.
+Result<> check_store(const Tree& tree, const HubSnapshot& snapshot) {
+  if (snapshot.folder.empty()) return {};
+  const auto& targets = tree.grafts.targets;
+  const bool uses_store =
+      std::ranges::any_of(targets, [](const auto& graft) { return graft.second.starts_with("blobs/"); });
+  if (!uses_store || open_beneath(tree, kSharedMark, O_PATH | O_NOFOLLOW)) return {};
+  return fail(Errc::Mismatch,
+              "symlinks of " + tree.shown(snapshot.path()) + " lead to " + tree.shown("blobs") +
+                  ", which has no " + std::string(name_of(kSharedMark)) + " and so is no store of models",
+              "download the model again");
+}
+
 bool matches(const std::vector<std::string>& patterns, const std::string& path) {
   return patterns.empty() || std::ranges::any_of(patterns, [&](const std::string& pattern) {
            return ::fnmatch(pattern.c_str(), path.c_str(), 0) == 0 ||
@@ -99,15 +112,20 @@ std::string link_text(const Tree& tree, const std::string& path) {
   return length < 0 ? "" : std::string(target, static_cast<std::size_t>(length));
 }
 
+std::string list_of_files(const HubSnapshot& snapshot) {
+  return in(snapshot.folder, "trees/" + snapshot.commit + ".json");
+}
+
 // What `trees/COMMIT.json` says of the commit's files, by path: huggingface_hub 1.22 and later write it.
-Result<std::map<std::string, PublishedFile>> read_tree_list(const Tree& tree, const HubSnapshot& snapshot) {
-  const std::string path = in(snapshot.folder, "trees/" + snapshot.commit + ".json");
+// No value if there is no list of them.
+Result<std::optional<std::map<std::string, PublishedFile>>> read_tree_list(const Tree& tree,
+                                                                           const std::string& path) {
   std::map<std::string, PublishedFile> all;
   const auto text = read_small(tree, path, kLargestTree);
   if (!text) return text.take_error();
   const auto object = *text ? parse_json_object(**text) : json::object();
   const json::object* files = object ? get_object(*object, "files") : nullptr;
-  if (files == nullptr) return all;
+  if (files == nullptr) return std::optional<std::map<std::string, PublishedFile>>();
   for (const auto& member : *files) {
     const auto* file = member.value().if_object();
     if (file == nullptr) continue;
@@ -118,7 +136,7 @@ Result<std::map<std::string, PublishedFile>> read_tree_list(const Tree& tree, co
     if (!is_hex(published.hex, kSha256Digits) && !is_hex(published.hex, kCommitDigits)) published.hex.clear();
     all.emplace(published.path, published);
   }
-  return all;
+  return std::optional(std::move(all));
 }
 
 // By the name of its blob, "../../blobs/ETAG". The name of a payload that models share is no digest.
@@ -152,13 +170,25 @@ void drop_empty_folders(Entries& entries, const std::string& below) {
 
 }  // namespace
 
+std::string hub_folder_of(const std::string& model) {
+  return "models--" + replaced(model, '/', "--");
+}
+
+bool is_commit(std::string_view text) {
+  return is_hex(text, kCommitDigits);
+}
+
 std::string HubSnapshot::path() const {
   return in(folder, "snapshots/" + commit);
 }
 
+std::string HubSnapshot::ref_path() const {
+  return ref.empty() ? "" : in(folder, "refs/" + ref);
+}
+
 Result<std::optional<HubSnapshot>> find_hub_snapshot(const Tree& tree, const std::string& model,
                                                      const std::string& revision) {
-  const std::string folder = "models--" + replaced(model, '/', "--");
+  const std::string folder = hub_folder_of(model);
   const std::string wanted = revision.empty() ? "main" : revision;
   if (!tree.file.empty()) return std::optional<HubSnapshot>();
   const bool is_model = is_folder(tree, "snapshots") && (is_folder(tree, "refs") || is_folder(tree, "blobs"));
@@ -190,25 +220,31 @@ Result<HubModel> walk_hub_snapshot(Tree& tree, const HubSnapshot& snapshot,
   parts.leaves_out = [&](std::string_view path) {
     return path.starts_with(begin) && !matches(include, std::string(path.substr(begin.size())));
   };
+  const std::string list = list_of_files(snapshot);
   const std::string absent_names = in(snapshot.folder, ".no_exist/" + snapshot.commit);
   if (is_folder(tree, absent_names)) parts.folders.push_back(absent_names);
-  if (!snapshot.ref.empty()) parts.files.push_back(in(snapshot.folder, "refs/" + snapshot.ref));
+  if (!snapshot.ref.empty()) parts.files.push_back(snapshot.ref_path());
+  auto listed = read_tree_list(tree, list);
+  if (!listed) return listed.take_error();
+  if (*listed) parts.files.push_back(list);
   auto walked = walk_without_links(tree, parts, limit_of(tree, snapshot), stop);
   if (!walked) return walked.take_error();
-  auto listed = read_tree_list(tree, snapshot);
-  if (!listed) return listed.take_error();
+  if (auto store = check_store(tree, snapshot); !store) return store.take_error();
 
   HubModel model;
-  drop_empty_folders(walked->entries, begin);
+  model.has_list = listed->has_value();
+  auto& known = *listed ? **listed : listed->emplace();
+  for (Entry& entry : walked->entries)  // as write_ref() makes it, even if it has a line end here
+    if (entry.path.view() == snapshot.ref_path()) entry.size = entry.allocated = kCommitDigits;
   Grafts grafts = std::exchange(tree.grafts, {});  // of the snapshot, its own links are read
   for (const Entry& entry : walked->entries) {
     if (entry.type != EntryType::File || !entry.path.view().starts_with(begin)) continue;
     const std::string path(entry.path.view().substr(begin.size()));
     PublishedFile file = published_by_name(tree, entry, path);
-    if (const auto known = listed->find(path); known != listed->end()) {
-      file.size = known->second.size;
-      if (file.hex.empty()) file = known->second;
-      listed->erase(known);
+    if (const auto told = known.find(path); told != known.end()) {
+      file.size = told->second.size;
+      if (file.hex.empty()) file = told->second;
+      known.erase(told);
     }
     if (file.size != 0 && file.size != entry.size)
       return fail(Errc::Mismatch,
@@ -218,7 +254,13 @@ Result<HubModel> walk_hub_snapshot(Tree& tree, const HubSnapshot& snapshot,
     model.published.push_back(std::move(file));
   }
   tree.grafts = std::move(grafts);
-  for (const auto& [path, file] : *listed) model.absent.push_back(path);
+  for (const auto& [path, file] : known)
+    if (matches(include, path)) model.absent.push_back(path);
+  // With it, programs refuse a copy that lacks some of the files in it (huggingface_hub 1.22 and later).
+  if (!known.empty())
+    std::erase_if(walked->entries, [&](const Entry& entry) { return entry.path.view() == list; });
+  drop_empty_folders(walked->entries, begin);
+  drop_empty_folders(walked->entries, in(snapshot.folder, "trees"));
   model.walked = std::move(*walked);
   return model;
 }

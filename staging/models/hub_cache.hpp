@@ -11,6 +11,7 @@
 #include "base/threads.hpp"
 #include "staging/files/tree.hpp"
 #include "staging/files/walk.hpp"
+#include "staging/models/published_file.hpp"
 
 namespace spark::staging {
 
@@ -19,27 +20,31 @@ struct HubSnapshot {
   std::string ref;     // that names the commit: "main"; empty if the user named the commit
   std::string commit;  // 40 hexadecimal digits
 
-  std::string path() const;  // of the snapshot, in the tree
+  std::string path() const;      // of the snapshot, in the tree
+  std::string ref_path() const;  // empty if there is no ref
 };
+
+// "models--ORG--NAME"
+std::string hub_folder_of(const std::string& model);
+bool is_commit(std::string_view text);
 
 // The snapshot of `model` ("ORG/NAME") that `revision` names, a ref or a commit. The tree is a cache, or the
 // folder of that model; no value if it is neither. NotFound if the cache has no such model or revision.
 Result<std::optional<HubSnapshot>> find_hub_snapshot(const Tree& tree, const std::string& model,
                                                      const std::string& revision);
 
-// What its publisher says of a file.
-struct PublishedFile {
-  std::string path;  // below the snapshot
-  Bytes size = 0;    // 0: not known
-  std::string hex;   // SHA-256 (64 digits), or git's SHA-1 of a blob (40 digits); empty: not known
-  std::string told_by;
+struct HubModel {
+  // Without symlinks, and with nothing but this snapshot and what names it.
+  Walked walked;
+  // Of the files walked, below the snapshot, in the order of their paths.
+  std::vector<PublishedFile> published;
+  bool has_list = false;            // of the commit's files
+  std::vector<std::string> absent;  // chosen files of that list that are not here
 };
 
-struct HubModel {
-  Walked walked;                         // without symlinks, and with nothing but this snapshot and the ref
-  std::vector<PublishedFile> published;  // of the files walked, in the order of their paths
-  std::vector<std::string> absent;       // files of the commit that are not here; none if no list of them is
-};
+// Makes the ref at `path` in a copy name this commit: it may have moved, or may have been written with a line
+// end, since the snapshot was chosen. Durable. No change if there is no such entry.
+Result<> write_ref(const Tree& copy, Entries& entries, std::string_view path, const std::string& commit);
 
 // `include`: patterns for the path below the snapshot, or the file's name; none means all files. Mismatch if
 // a file's payload is missing, or its download has not ended.

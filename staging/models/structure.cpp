@@ -39,10 +39,12 @@ struct Opened {
 };
 
 Opened open_file(const Tree& tree, std::string_view path) {
-  const auto found = follow_beneath(tree.folder.get(), tree.folder_path, tree.below(path));
-  Opened opened;
-  if (found.fd)
-    opened.fd = open_beneath(tree, tree.file.empty() ? found.path : "", O_RDONLY | O_NOFOLLOW | O_NONBLOCK);
+  constexpr int kFlags = O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY;
+  Opened opened{open_beneath(tree, path, kFlags)};  // also of a file that replaces a symlink
+  if (!opened.fd && errno == ELOOP) {
+    const auto found = follow_beneath(tree.folder.get(), tree.folder_path, tree.below(path));
+    if (found.fd) opened.fd = open_beneath(tree, tree.file.empty() ? found.path : "", kFlags);
+  }
   struct stat info {};
   if (!opened.fd || ::fstat(opened.fd.get(), &info) != 0 || !S_ISREG(info.st_mode)) return {};
   opened.size = static_cast<Bytes>(info.st_size);
@@ -167,6 +169,18 @@ Result<std::vector<ModelFault>> find_model_faults(const Tree& tree, const Entrie
     if (auto looked = search.look_at(entry); !looked) return looked.take_error();
   }
   return std::move(search.faults);
+}
+
+Result<> check_structure(const Tree& tree, const Entries& entries, const StopFlag& stop) {
+  constexpr std::size_t kShown = 5;
+  const auto faults = find_model_faults(tree, entries, stop);
+  if (!faults) return faults.take_error();
+  std::vector<std::string> wrong;
+  for (const ModelFault& fault : *faults) wrong.push_back(printable(fault.path) + ": " + fault.what);
+  if (wrong.empty()) return {};
+  wrong.resize(std::min(wrong.size(), kShown));
+  return fail(Errc::Mismatch, tree.shown("") + " holds a model that is not whole: " + join(wrong, "; "),
+              "download these files to the source again");
 }
 
 Result<std::set<std::string>> weights_named_in(std::string_view index) {

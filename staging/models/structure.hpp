@@ -24,6 +24,9 @@ struct ModelFault {
 Result<std::vector<ModelFault>> find_model_faults(const Tree& tree, const Entries& entries,
                                                   const StopFlag& stop);
 
+// Mismatch, with those faults, if there are any.
+Result<> check_structure(const Tree& tree, const Entries& entries, const StopFlag& stop);
+
 // The files that the index of a model in several files names: the values of "weight_map", as in
 // model.safetensors.index.json. Empty if it has none.
 Result<std::set<std::string>> weights_named_in(std::string_view index);

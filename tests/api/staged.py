@@ -23,7 +23,7 @@ cache: {{path: {folder}/cache, capacity: 1GiB, keep_free: 0}}
 datasets:
   imagenet: {{path: {folder}/imagenet}}
   models: {{path: {folder}/models, env: HF_HOME}}
-metrics: {{listen: "127.0.0.1:{port}"}}
+{datasets}metrics: {{listen: "127.0.0.1:{port}"}}
 """
 FLEET = """fleet: {{listen: "127.0.0.1:{port}", key_file: {key}, peers: {{spark2: ["127.0.0.2"]}}}}
 """
@@ -127,7 +127,7 @@ class Running:
 class Daemon(Running):
     """A daemon on the real host, as far as its permissions allow."""
 
-    def __init__(self, folder, environment=None, more="", within=()):
+    def __init__(self, folder, environment=None, more="", within=(), datasets=""):
         self.port = free_port()
         self.config = folder / "spark-stage.yaml"
         for name in ("imagenet", "models"):
@@ -138,7 +138,7 @@ class Daemon(Running):
                 (folder / name / "train" / f"{number}.bin").write_bytes(content)
                 digests += f"{hashlib.sha256(content).hexdigest()}  {number}.bin\n"
             (folder / name / "train/SHA256SUMS").write_text(digests)
-        self.config.write_text(CONFIG.format(folder=folder, port=self.port, dead_port=free_port()) + more)
+        self.config.write_text(CONFIG.format(folder=folder, port=self.port, dead_port=free_port(), datasets=datasets) + more)
         super().__init__(folder, ["--config", self.config], within=within, env=os.environ | (environment or {}))
 
     def stop(self):

@@ -2,7 +2,7 @@
 import re
 
 _KEY = re.compile(r"^(?:\s+# |\s*)([a-z_]+):", re.MULTILINE)
-_NAMES = {"rose", "datasets", "scratch", "nas", "imagenet", "models"}  # of the examples; `datasets` is also a section
+_NAMES = {"rose", "datasets", "scratch", "nas", "imagenet", "corpus", "llama"}  # of the examples; `datasets` is also a section
 _DEFINED = re.compile(r'(?:add_option|add_flag|set_help_flag|set_version_flag)\(\s*"([^"]+)"')
 _VARIABLE = re.compile(r'envname\("(\w+)"\)')
 _LITERAL = re.compile(r'"((?:[^"\\\n]|\\.)*)"')

@@ -1,7 +1,9 @@
 #include "base/text.hpp"
 #include "cli/client/api.hpp"
 #include "cli/foreground.hpp"
+#include "cli/say.hpp"
 #include "cli/unsent.hpp"
+#include "cli/verbs/datasets/hub_links.hpp"
 #include "cli/verbs/datasets/stage_request.hpp"
 #include "cli/verbs/datasets/verbs.hpp"
 #include "daemon/config/parse.hpp"
@@ -59,11 +61,15 @@ Result<int> run(Context& context, const RunOptions& options) {
   if (!result) return result.take_error();
   const auto staged = staged_datasets(*result, datasets);
   if (!staged) return staged.take_error();
-  const auto environment = environment_for(*staged);
+  auto environment = environment_for(*staged);
   if (!environment) return environment.take_error();
+  auto links = HubLinks::make(*staged);
+  if (!links) return links.take_error();
+  for (const auto& [variable, value] : (*links)->variables()) environment->try_emplace(variable, value);
   if (context.stop) return fail(Errc::Cancelled, "interrupted before the command began");
 
   auto status = run_in_foreground(context.command, *environment);
+  if (const std::string left = (*links)->remove(); !left.empty()) tell(context, left);
   release(context, *staged);
   tell_unsent(context);
   if (status) return status;

@@ -112,8 +112,8 @@ Result<std::vector<StagedDataset>> staged_datasets(const json::object& result,
                   "spark-staged says it is done, and names no path for '" + printable(datasets[i]) + "'",
                   "are spark-stage and spark-staged of one version?");
     }
-    staged.push_back(
-        {datasets[i], *path, get_string(*row, "lease").value_or(""), get_string(*row, "env").value_or("")});
+    staged.push_back({datasets[i], *path, get_text(*row, "lease"), get_text(*row, "env"),
+                      get_text(*row, "hub_cache"), get_text(*row, "hub_folder")});
   }
   return staged;
 }

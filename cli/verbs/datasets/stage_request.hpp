@@ -45,6 +45,9 @@ struct StagedDataset {
   std::string name, path;
   std::string lease;  // empty if none was given
   std::string env{};  // the dataset's own variable; empty: it has none
+  // Of a model that programs can load as from a cache of Hugging Face: that cache, and the model's folder in
+  // it. Empty: they can't.
+  std::string hub_cache{}, hub_folder{};
 };
 
 // In the order of `datasets`, under the names they were asked for. Failed if one has no path.

@@ -10,6 +10,7 @@
 #include "daemon/mounts/filesystems/superblock.hpp"
 #include "daemon/mounts/table.hpp"
 #include "daemon/workers/missing_source.hpp"
+#include "daemon/workers/model_json.hpp"
 #include "daemon/workers/verbs/fleet.hpp"
 #include "daemon/workers/verbs/hold_volume.hpp"
 #include "daemon/workers/verbs/open_cache.hpp"
@@ -105,42 +106,45 @@ json::object staged_to_json(const staging::Staged& staged) {
   for (const std::string& dataset : staged.blocked_by) blocked_by.emplace_back(dataset);
   const Bytes taken_over = report.resumed_bytes + report.unchanged_bytes;
   const bool cached = staged.served_from == staging::ServedFrom::Cache;
-  return {{"name", staged.dataset},
-          {"state", "ready"},
-          {"path", staged.path.native()},
-          {"served_from", cached ? "cache" : "copied"},
-          {"generation", staged.generation},
-          {"bytes", report.bytes},
-          {"files", report.files},
-          {"seconds", report.seconds},
-          {"bytes_per_second",
-           cached ? 0 : rate(report.bytes - std::min(report.bytes, taken_over), report.seconds)},
-          {"hash", report.hash},
-          {"memfree_drop_bytes", report.memfree_drop_bytes},
-          {"resumed_bytes", report.resumed_bytes},
-          {"bytes_from",
-           json::object{
-               {"volume",
-                cached ? 0 : report.bytes - std::min(report.bytes, taken_over + report.bytes_from_peers)},
-               {"peers", report.bytes_from_peers}}},
-          {"unchanged_bytes", report.unchanged_bytes},
-          {"skipped", std::move(skipped)},
-          {"outside_links", report.outside_links},
-          {"copied_links", report.copied_links},
-          {"warnings", std::move(warnings)},
-          {"evicted", std::move(evicted)},
-          {"held", staged.is_held},
-          {"reserved", staged.is_reserved},
-          {"blocked_by", std::move(blocked_by)}};
+  json::object result{
+      {"name", staged.dataset},
+      {"state", "ready"},
+      {"path", staged.path.native()},
+      {"served_from", cached ? "cache" : "copied"},
+      {"generation", staged.generation},
+      {"bytes", report.bytes},
+      {"files", report.files},
+      {"seconds", report.seconds},
+      {"bytes_per_second",
+       cached ? 0 : rate(report.bytes - std::min(report.bytes, taken_over), report.seconds)},
+      {"hash", report.hash},
+      {"memfree_drop_bytes", report.memfree_drop_bytes},
+      {"resumed_bytes", report.resumed_bytes},
+      {"bytes_from",
+       json::object{
+           {"volume",
+            cached ? 0 : report.bytes - std::min(report.bytes, taken_over + report.bytes_from_peers)},
+           {"peers", report.bytes_from_peers}}},
+      {"unchanged_bytes", report.unchanged_bytes},
+      {"skipped", std::move(skipped)},
+      {"outside_links", report.outside_links},
+      {"copied_links", report.copied_links},
+      {"warnings", std::move(warnings)},
+      {"evicted", std::move(evicted)},
+      {"held", staged.is_held},
+      {"reserved", staged.is_reserved},
+      {"blocked_by", std::move(blocked_by)}};
+  add_model(staged.model, result);
+  return result;
 }
 
 }  // namespace
 
 // {"cache", "dataset", "path", "mount", "mounted", "away"?, "volume"?, "origin"?, "definition"?,
-// "accept_source"?, "exclude", "links", "max_rate", "finish_in_ms"?, "prefetch", "only_cached", "task",
-// "hold": {"id"}, "in_use": [{"dataset", "generation"}…], "prefetching": [NAME…]} → the API's object of
-// `stage --json`; with "reserved" or "blocked_by" if it is not staged. The first progress means that the
-// source is being examined.
+// "accept_source"?, "exclude", "links", "model"?: {"name", "revision", "include", "check", "expect"},
+// "max_rate", "finish_in_ms"?, "prefetch", "only_cached", "task", "hold": {"id"}, "in_use": [{"dataset",
+// "generation"}…], "prefetching": [NAME…]} → the API's object of `stage --json`; with "reserved" or
+// "blocked_by" if it is not staged. The first progress means that the source is being examined.
 Result<json::object> stage_verb(const json::object& request, const ProgressLine& progress) {
   staging::Source source;
   source.dataset = get_string(request, "dataset").value_or("");
@@ -168,6 +172,7 @@ Result<json::object> stage_verb(const json::object& request, const ProgressLine&
            static_cast<std::uint64_t>(get_int(one.as_object(), "generation").value_or(0))});
     }
   }
+  source.model = model_of(request);
   const auto open = open_cache_to_stage(request);
   if (!open) return open.take_error();
   const auto held = hold_mount(source, request, open->host);

@@ -3,6 +3,7 @@
 #include "base/access/locks.hpp"
 #include "base/clock.hpp"
 #include "base/text.hpp"
+#include "daemon/workers/model_json.hpp"
 #include "daemon/workers/verbs/open_cache.hpp"
 #include "daemon/workers/verbs/verbs.hpp"
 #include "staging/cache/cache.hpp"
@@ -22,28 +23,31 @@ json::object row_to_json(const staging::DatasetRow& row) {
   for (const staging::DatasetRow& one : row.older) older.push_back(row_to_json(one));
   const bool is_failed = !row.damage.empty() || row.generation == 0;
   const std::string& reason = row.damage.empty() ? row.trouble : row.damage;
-  return {{"name", row.name},
-          {"state", row.is_evicting ? "evicting"
-                    : is_failed     ? "failed"
-                                    : "ready"},
-          {"reason", reason.empty() ? json::value(nullptr) : json::value(reason)},
-          {"doubtful", row.is_doubtful},
-          {"source_generation", row.source_generation},
-          {"definition", row.definition},
-          {"path",
-           row.is_evicting || row.generation == 0 ? json::value(nullptr) : json::value(row.path.native())},
-          {"bytes", row.bytes},
-          {"files", row.files},
-          {"generation", row.generation},
-          {"hash", row.hash},
-          {"bytes_from",
-           row.from ? json::value(json::object{{"volume", row.from->volume}, {"peers", row.from->peers}})
-                    : json::value(nullptr)},
-          {"staged_at", rfc3339(row.staged_at)},
-          {"last_used", rfc3339(row.last_used)},
-          {"scrubbed_at", row.scrubbed_at ? json::value(rfc3339(*row.scrubbed_at)) : json::value(nullptr)},
-          {"good_at_s", since_1970(row.good_at)},
-          {"older", std::move(older)}};
+  json::object shown{
+      {"name", row.name},
+      {"state", row.is_evicting ? "evicting"
+                : is_failed     ? "failed"
+                                : "ready"},
+      {"reason", reason.empty() ? json::value(nullptr) : json::value(reason)},
+      {"doubtful", row.is_doubtful},
+      {"source_generation", row.source_generation},
+      {"definition", row.definition},
+      {"path",
+       row.is_evicting || row.generation == 0 ? json::value(nullptr) : json::value(row.path.native())},
+      {"bytes", row.bytes},
+      {"files", row.files},
+      {"generation", row.generation},
+      {"hash", row.hash},
+      {"bytes_from", row.from
+                         ? json::value(json::object{{"volume", row.from->volume}, {"peers", row.from->peers}})
+                         : json::value(nullptr)},
+      {"staged_at", rfc3339(row.staged_at)},
+      {"last_used", rfc3339(row.last_used)},
+      {"scrubbed_at", row.scrubbed_at ? json::value(rfc3339(*row.scrubbed_at)) : json::value(nullptr)},
+      {"good_at_s", since_1970(row.good_at)},
+      {"older", std::move(older)}};
+  add_model(row.model, shown);
+  return shown;
 }
 
 // Folders that the daemon and the cache have closed, and that are open to other users nevertheless: their

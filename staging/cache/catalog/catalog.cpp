@@ -100,12 +100,12 @@ Result<> Catalog::put(const GenerationRow& row, const CopiedFrom& from) {
   return change(
       database_->get(), database_->writing,
       "INSERT OR REPLACE INTO generations "
-      "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+      "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
       row.dataset, row.generation, std::string(row.state == GenerationState::Ready ? "ready" : "evicting"),
       row.bytes, row.allocated, row.files, row.hash, to_microseconds(row.staged_at),
       to_microseconds(row.last_used), row.inodes, row.stage_seconds, to_microseconds(row.scrubbed_at),
       row.source_generation, std::uint64_t{row.is_doubtful}, to_microseconds(row.good_at), row.source.key,
-      row.source.notes, from_volume, from_peers, row.definition);
+      row.source.notes, from_volume, from_peers, row.definition, row.model);
 }
 
 Result<std::vector<GenerationRow>> Catalog::generations() {
@@ -138,6 +138,7 @@ Result<std::vector<GenerationRow>> Catalog::generations() {
     row.source = {statement.text(15), statement.text(16)};
     if (statement.number(17) != kNotKnown) row.from = BytesFrom{statement.count(17), statement.count(18)};
     row.definition = statement.text(19);
+    row.model = statement.text(20);
     rows.push_back(std::move(row));
   }
   if (code != SQLITE_DONE) return sqlite_error(database_->get(), database_->reading);

@@ -51,6 +51,7 @@ struct GenerationRow {
   SourceState source;                   // the copy was last found equal to this state
   std::optional<BytesFrom> from;        // none means unknown
   std::string definition{};             // see Source::definition
+  std::string model{};                  // of a model: its ModelRecord as text, without digests
 
   bool is_sound() const { return !is_suspect && !is_doubtful; }
 };

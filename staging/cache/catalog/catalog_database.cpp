@@ -99,6 +99,10 @@ constexpr std::array kSteps = {
     // What the configuration said of the dataset.
     R"(
   ALTER TABLE generations ADD COLUMN definition TEXT NOT NULL DEFAULT '';
+)",
+    // Of a model: its revision, and the folder that jobs get.
+    R"(
+  ALTER TABLE generations ADD COLUMN model TEXT NOT NULL DEFAULT '';
 )"};
 
 Result<int> schema_of(sqlite3* database, const std::string& doing) {

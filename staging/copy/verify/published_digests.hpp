@@ -1,4 +1,4 @@
-// The SHA-256 digests of a dataset's files that the dataset itself contains.
+// The digests of a dataset's files that the dataset itself contains.
 #pragma once
 
 #include <optional>
@@ -14,7 +14,7 @@ namespace spark::staging {
 
 struct PublishedDigest {
   std::string path;  // of the file, below the root; raw bytes, not checked to be a safe path
-  std::string sha256;
+  std::string hex;   // SHA-256 (64 digits), or git's SHA-1 (40 digits)
   // Path of the file that contains the digest, or of the file itself if its name is the digest.
   std::string told_by;
 };

@@ -8,20 +8,20 @@
 
 namespace spark::staging {
 
-void Sha256::Free::operator()(evp_md_ctx_st* context) const {
+void ContentHash::Free::operator()(evp_md_ctx_st* context) const {
   EVP_MD_CTX_free(context);
 }
 
 // These calls fail only if memory is short.
-Sha256::Sha256() : context_(EVP_MD_CTX_new()) {
-  if (!context_ || EVP_DigestInit_ex(context_.get(), EVP_sha256(), nullptr) != 1) throw std::bad_alloc();
+ContentHash::ContentHash(const evp_md_st* kind) : context_(EVP_MD_CTX_new()) {
+  if (!context_ || EVP_DigestInit_ex(context_.get(), kind, nullptr) != 1) throw std::bad_alloc();
 }
 
-void Sha256::add(std::span<const std::byte> bytes) {
+void ContentHash::add(std::span<const std::byte> bytes) {
   if (EVP_DigestUpdate(context_.get(), bytes.data(), bytes.size()) != 1) throw std::bad_alloc();
 }
 
-std::string Sha256::hex() {
+std::string ContentHash::hex() {
   std::array<unsigned char, EVP_MAX_MD_SIZE> digest{};
   unsigned bytes = 0;
   if (EVP_DigestFinal_ex(context_.get(), digest.data(), &bytes) != 1) throw std::bad_alloc();
@@ -29,6 +29,13 @@ std::string Sha256::hex() {
   std::string text;
   for (unsigned i = 0; i < bytes; ++i) (text += kDigits[digest[i] >> 4]) += kDigits[digest[i] & 15];
   return text;
+}
+
+Sha256::Sha256() : ContentHash(EVP_sha256()) {}
+
+GitSha1::GitSha1(Bytes size) : ContentHash(EVP_sha1()) {
+  const std::string head = "blob " + std::to_string(size) + '\0';
+  add(std::as_bytes(std::span(head)));
 }
 
 }  // namespace spark::staging

@@ -1,4 +1,4 @@
-// SHA-256, for digests that others published. The only user of libcrypto.
+// SHA-256 and git's SHA-1, for digests that others published. The only user of libcrypto.
 #pragma once
 
 #include <cstddef>
@@ -6,21 +6,37 @@
 #include <span>
 #include <string>
 
+#include "base/units.hpp"
+
 struct evp_md_ctx_st;
+struct evp_md_st;
 
 namespace spark::staging {
 
-class Sha256 {
+class ContentHash {
  public:
-  Sha256();
   void add(std::span<const std::byte> bytes);
   std::string hex();  // of all bytes added; nothing can be added afterwards
+
+ protected:
+  explicit ContentHash(const evp_md_st* kind);
 
  private:
   struct Free {
     void operator()(evp_md_ctx_st* context) const;
   };
   std::unique_ptr<evp_md_ctx_st, Free> context_;
+};
+
+class Sha256 : public ContentHash {
+ public:
+  Sha256();
+};
+
+// The id that git gives to a file of this size: the SHA-1 of "blob SIZE", a zero byte, and the content.
+class GitSha1 : public ContentHash {
+ public:
+  explicit GitSha1(Bytes size);
 };
 
 }  // namespace spark::staging

@@ -63,7 +63,10 @@ cache:
   chunk: 1MiB
 datasets:
   imagenet: {volume: datasets, path: imagenet/, exclude: ["*.tmp"], links: copy}
-  models:   {path: /srv/models, env: HF_HOME, namespaces: [team-a, b2]}
+  models:   {path: /srv/models, env: MODELS, namespaces: [team-a, b2]}
+  llama:    {path: /srv/hub, model: meta-llama/Llama-3.1-8B, revision: refs/pr/1, include: ["*.json"],
+             check: complete, expect: "sha256:0000000000000000000000000000000000000000000000000000000000000000"}
+  qwen:     {volume: datasets, path: hub, model: "qwen3:8b-q4_K_M"}
 metrics: {listen: "[::1]:9464"}
 )";
 
@@ -101,7 +104,14 @@ TEST(Config, TheReferenceConfigurationIsReadCompletely) {
   EXPECT_FALSE(config.cache.yield);
   EXPECT_EQ(config.cache.engine, (EngineSettings{12, 0, kMiB}));
   EXPECT_EQ(config.datasets.at("imagenet").path, "imagenet");
-  EXPECT_EQ(config.datasets.at("models").env, "HF_HOME");
+  EXPECT_EQ(config.datasets.at("models").env, "MODELS");
+  EXPECT_FALSE(config.datasets.at("models").model);
+  EXPECT_EQ(config.datasets.at("llama").model, (ModelSettings{"meta-llama/Llama-3.1-8B",
+                                                              "refs/pr/1",
+                                                              {"*.json"},
+                                                              ModelCheck::Complete,
+                                                              "sha256:" + std::string(64, '0')}));
+  EXPECT_EQ(config.datasets.at("qwen").model, ModelSettings{"qwen3:8b-q4_K_M"});
   EXPECT_EQ(config.datasets.at("models").namespaces, (std::vector<std::string>{"team-a", "b2"}));
   EXPECT_TRUE(config.datasets.at("imagenet").namespaces.empty());
 }

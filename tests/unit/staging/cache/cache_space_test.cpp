@@ -62,7 +62,7 @@ TEST_F(SharedSpaceTest, CountsOnceAlsoInARebuiltCatalog) {
 
 TEST_F(SharedSpaceTest, StaysCountedWhenTheNewestGenerationIsDeleted) {
   CacheStore store(CacheFolder(config_.path), catalog(), clock_, {});
-  ASSERT_OK(store.check_identity());
+  ASSERT_OK(store.check_identity(config_.state_dir));
   const auto rows = store.ready_generations("set");
   ASSERT_OK(rows);
   ASSERT_OK(store.delete_marked({rows->front()}));

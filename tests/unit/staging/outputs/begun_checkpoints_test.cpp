@@ -1,6 +1,7 @@
 #include "staging/outputs/begun_checkpoints.hpp"
 
 #include "staging/copy/copy_with.hpp"
+#include "staging/files/quiet_source.hpp"
 #include "staging/outputs/shards.hpp"
 #include "tests/unit/staging/support.hpp"
 

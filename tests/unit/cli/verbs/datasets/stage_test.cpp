@@ -240,6 +240,39 @@ TEST_F(Run, SetsThePathVariablesAndReleasesTheLease) {
   EXPECT_EQ(program.client.sent[program.client.sent.size() - 2], "DELETE /v1/leases/3ee4d2ad");
 }
 
+constexpr char kModels[] = R"({"event": "done", "result": {"datasets": [
+  {"name": "a", "path": "/cache/a/1/models--org--a/snapshots/c", "hub_cache": "/cache/a/1", "hub_folder": "models--org--a"},
+  {"name": "b", "path": "/cache/b/2/models--org--b/snapshots/c", "hub_cache": "/cache/b/2", "hub_folder": "models--org--b"}]}})";
+
+TEST_F(Run, GivesModelsAPrivateCacheOfLinksAndRemovesIt) {
+  Program models;
+  models.client.answer(kStagings, 202, kJob);
+  models.client.stream_once(kEvents, {{kModels}});
+  ::unsetenv("HF_HUB_CACHE");
+  EXPECT_EQ(models.run({"run", "a", "b", "--", "sh", "-c",
+                        "mkdir $HF_HUB_CACHE/.locks; echo \"$HF_HUB_CACHE $HF_HUB_OFFLINE $HF_HOME\" "
+                        "$(readlink $HF_HUB_CACHE/models--org--a $HF_HUB_CACHE/models--org--b) > " +
+                            file.string()}),
+            0);
+  std::ifstream told(file);
+  std::string folder, rest;
+  told >> folder >> std::ws;
+  std::getline(told, rest);
+  EXPECT_EQ(rest, "1  /cache/a/1/models--org--a /cache/b/2/models--org--b");
+  EXPECT_FALSE(std::filesystem::exists(folder)) << folder;
+}
+
+TEST_F(Run, LeavesTheCacheThatTheJobHasChosen) {
+  Program models;
+  models.client.answer(kStagings, 202, kJob);
+  models.client.stream_once(kEvents, {{kModels}});
+  ::setenv("HF_HUB_CACHE", "/chosen", 1);
+  ::unsetenv("HF_HUB_OFFLINE");  // of an earlier test: `run` sets it in this process
+  EXPECT_EQ(models.run({"run", "a", "b", "--", "sh", "-c", "test $HF_HUB_CACHE$HF_HUB_OFFLINE = /chosen"}),
+            0);
+  ::unsetenv("HF_HUB_CACHE");
+}
+
 TEST_F(Run, RequestsADoubtfulCopyWithAllowDirty) {
   EXPECT_EQ(program.run({"run", "imagenet", "--allow-dirty", "--", "true"}), 0);
   EXPECT_EQ(program.client.sent[0],

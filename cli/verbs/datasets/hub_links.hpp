@@ -1,0 +1,35 @@
+// A private cache of Hugging Face for one command: a folder of links to the models that were staged for it.
+#pragma once
+
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/result.hpp"
+#include "cli/verbs/datasets/stage_request.hpp"
+
+namespace spark::cli {
+
+// Programs write into their cache even when they only read a model, and copies are read-only. So the folder
+// is the command's own, and the models in it are links to the copies.
+class HubLinks {
+ public:
+  // Nothing is made if no model is among them, or if HF_HUB_CACHE is set: the caller chose another cache.
+  static Result<std::unique_ptr<HubLinks>> make(const std::vector<StagedDataset>& staged);
+  ~HubLinks() { static_cast<void>(remove()); }
+  HubLinks(const HubLinks&) = delete;
+  HubLinks& operator=(const HubLinks&) = delete;
+
+  // HF_HUB_CACHE, and HF_HUB_OFFLINE unless that is set. Never HF_HOME: tokens and datasets are there.
+  std::map<std::string, std::string> variables() const;
+  // Without what the command has put there; a sentence names the folder then.
+  std::string remove();
+
+ private:
+  HubLinks() = default;
+  std::filesystem::path folder_;  // empty: none
+};
+
+}  // namespace spark::cli

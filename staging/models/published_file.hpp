@@ -1,0 +1,17 @@
+// What its publisher says of a file.
+#pragma once
+
+#include <string>
+
+#include "base/units.hpp"
+
+namespace spark::staging {
+
+struct PublishedFile {
+  std::string path;
+  Bytes size = 0;   // 0: not known
+  std::string hex;  // SHA-256 (64 digits), or git's SHA-1 of a blob (40 digits); empty: not known
+  std::string told_by;
+};
+
+}  // namespace spark::staging
