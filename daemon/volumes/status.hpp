@@ -76,6 +76,9 @@ struct Status {
   std::map<Warning, std::string> warnings;  // sentences; see warn()
   std::string pending;               // a sentence: changes that a reload could not make; empty means none
   std::optional<Intent> taken_down;  // by an operator, to stay so; none means that it should be up
+  // An operator has asked to write it, and was told that nothing is left to do. Until the next publication:
+  // a worker that outlived its daemon may still end an earlier one, or it was recorded nowhere.
+  bool is_to_write = false;
   std::string insecure;  // a sentence: a path without the keys, or of another target; empty means none
   std::string bare;      // a sentence: a problem with the mount point itself; empty means none
   std::optional<DriveStatus> drives;  // none: NFS, not queried yet, or not reported by the target

@@ -62,20 +62,39 @@ asio::awaitable<bool> NvmeAttachment::is_unchanged() {
   co_return false;
 }
 
-// After a crash between this host's publication, or its end, and the record of it. True: it is recorded now.
-asio::awaitable<bool> NvmeAttachment::record_publication(mounts::Mount mount) {
+// This host published it, and no writer has opened it since.
+asio::awaitable<bool> NvmeAttachment::is_own_publication(mounts::Mount mount) {
   const bool is_of_reader = mounts::has_option(mount.super_options, "norecovery");
   if (is_of_reader || paths_.look() != Link::Live || volume_.seams.device.has_stuck_worker()) co_return false;
   const mounts::MountNumbers numbers{mount.id, mount.device_number};
   const auto state = co_await volume_.seams.device.mounted_state(mount.target, numbers);
+  const auto identity = volume_.seams.store.pinned_identity().value_or(FilesystemIdentity{});
+  co_return state && state->published && !state->is_written_since && !state->uuid.empty() &&
+      state->uuid == identity.uuid && state->published->host == volume_.seams.neighbours.node_name();
+}
+
+// After a crash between this host's publication, or its end, and the record of it. True: it is recorded now.
+asio::awaitable<bool> NvmeAttachment::record_publication(mounts::Mount mount) {
+  if (!co_await is_own_publication(std::move(mount))) co_return false;
   auto identity = volume_.seams.store.pinned_identity().value_or(FilesystemIdentity{});
-  const bool is_its = state && state->published && !state->is_written_since && !state->uuid.empty() &&
-                      state->uuid == identity.uuid &&
-                      state->published->host == volume_.seams.neighbours.node_name();
-  if (!is_its) co_return false;
   identity.is_published = true;  // the stamp stays that of an earlier state: another host may have written it
   const auto recorded = co_await volume_.seams.store.pin(std::move(identity));
   co_return recorded.has_value();
+}
+
+// A publication that an operator has ended. True: it is unmounted, to be mounted for writing.
+asio::awaitable<Result<bool>> NvmeAttachment::leave_publication() {
+  const Standing standing = volume_.look_at_standing();
+  const bool may_be_one = standing.place == Place::Ours && mounts::is_read_only(*standing.top) &&
+                          !volume_.checked && !is_reader(volume_);
+  if (!volume_.status.is_to_write || !may_be_one || !co_await is_own_publication(*standing.top))
+    co_return false;
+  const auto unmounted = co_await volume_.seams.mounts.unmount(*standing.own, mounts::Unmount::Plain);
+  if (!unmounted)
+    co_return fail_with(unmounted.error(),
+                        "volume " + volume_.settings.name + " is still mounted as it was published");
+  volume_.forget_mount();
+  co_return true;
 }
 
 asio::awaitable<Result<>> NvmeAttachment::adopt_unknown(Standing standing) {

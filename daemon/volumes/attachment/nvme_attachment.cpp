@@ -11,10 +11,15 @@ namespace spark::volumes {
 
 asio::awaitable<Result<>> NvmeAttachment::bring_up(bool takes) {
   const auto found = co_await paths_.rivals().find_place();
-  const Place place = found.value_or(volume_.look_at_mount());
+  Place place = found.value_or(volume_.look_at_mount());
   if (place == Place::Unknown) co_return fail(Errc::Failed, "the mounts can't be read from mountinfo");
   if (auto current = check_device_is_current(); !current) co_return current;
-  if (place == Place::Ours && paths_.look() != Link::Gone) co_return co_await adopt();
+  if (place == Place::Ours && paths_.look() != Link::Gone) {
+    const auto left = co_await leave_publication();
+    if (!left) co_return fail(left.error());
+    if (!*left) co_return co_await adopt();
+    place = Place::Empty;
+  }
   if (place == Place::Broken) {
     // Its unmount, or a read before that, may wait for a target that has moved.
     if (paths_.look() == Link::Down) co_await paths_.tend_once();

@@ -42,7 +42,9 @@ class NvmeAttachment {
  private:
   asio::awaitable<Result<>> adopt();
   asio::awaitable<bool> is_unchanged();
+  asio::awaitable<bool> is_own_publication(mounts::Mount mount);
   asio::awaitable<bool> record_publication(mounts::Mount mount);
+  asio::awaitable<Result<bool>> leave_publication();
   asio::awaitable<Result<>> adopt_unknown(Standing standing);
   CheckedMount as_found(OwnMount mount, const mounts::Superblock& superblock, bool is_writer) const;
   Result<> check_nothing_waits();

@@ -85,10 +85,15 @@ asio::awaitable<Result<Place>> Rivals::find_place() {
   const auto strangers = volume_.seams.snapshot.strangers(volume_.settings.nvme->subsystem);
   const bool may_be_own = std::ranges::any_of(
       strangers, [](const nvmetcp::Controller& one) { return one.owner == nvmetcp::kOwner; });
-  if (are_names_known || !may_be_own) co_return volume_.look_at_mount();
-  co_return fail(Errc::Unavailable, "whether " + names() + " is of target " +
-                                        printable(volume_.target->name) +
-                                        " can't be told: its name can't be looked up");
+  const Standing there = volume_.look_at_standing();
+  const auto theirs = volume_.seams.snapshot.find_namespace_below(strangers, volume_.settings.nvme->nsid);
+  const bool is_mounted =
+      there.place == Place::Foreign && theirs && theirs->device_number == there.top->device_number;
+  if (are_names_known || (!may_be_own && !is_mounted)) co_return there.place;
+  co_return fail(Errc::Unavailable,
+                 "whether " + names() + " is of target " + printable(volume_.target->name) +
+                     " can't be told: its name can't be looked up",
+                 "try again when a name service answers");
 }
 
 asio::awaitable<void> Rivals::learn_offers() {

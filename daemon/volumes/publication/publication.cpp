@@ -38,6 +38,7 @@ asio::awaitable<Result<mounts::Published>> Publication::publish(mounts::AfterPub
     co_return same;
   }
   const CheckedMountPtr mount = volume_.checked;
+  volume_.status.is_to_write = false;
   note_change(*mount, true);
   co_await fence_.forget_record();
   Remount closing = remount_of(*mount);
@@ -91,7 +92,8 @@ asio::awaitable<Result<>> Publication::make_writable() {
   if (volume_.settings.access != config::Access::Exclusive) co_return Result<>{};
   for (;;) {
     co_await wait_for_reader();
-    if (!is_published(volume_)) co_return Result<>{};
+    volume_.status.is_to_write = !is_published(volume_);
+    if (volume_.status.is_to_write) co_return Result<>{};
     if (volume_.look_at_mount() != Place::Empty) break;
     auto identity = volume_.seams.store.pinned_identity();  // the next attempt mounts it for writing
     if (!identity) co_return identity.take_error();
@@ -107,6 +109,7 @@ asio::awaitable<Result<>> Publication::make_writable() {
   Remount opening = remount_of(*mount);  // with the fence that was found
   if (writable) writable = co_await volume_.seams.mounts.make_writable(std::move(opening));
   mount->is_writer = mount->is_writer || writable;
+  volume_.status.is_to_write = writable.has_value();
   note_change(*mount, false);
   (void)volume_.look_at_standing();  // a failure after the remount leaves it writable
   co_return writable;

@@ -144,6 +144,21 @@ TEST_F(RestartWithoutNamesTest, AConnectionMadeByAnotherProgramAtTheAddressIsNot
   EXPECT_EQ(volume->status().state, State::Waiting) << reason();
 }
 
+TEST_F(RestartWithoutNamesTest, AMountOverAConnectionOfUnknownOriginIsNotCalledDown) {
+  world.controllers[0].owner.clear();
+  start();
+  const auto refused = await(context, volume->requests().ask_down());
+  ASSERT_TRUE(refused && !*refused);
+  EXPECT_EQ(refused->error().kind, Errc::Unavailable);
+  EXPECT_THAT(refused->error().message(), HasSubstr("nvme7 at 10.0.0.5:4420 (target rose) is of target rose "
+                                                    "can't be told: its name can't be looked up"));
+  EXPECT_EQ(world.mounts.size(), 1U);
+  world.names["nas.lan"] = "10.0.0.5";
+  const auto down = await(context, volume->requests().ask_down());
+  EXPECT_TRUE(down && *down);
+  EXPECT_TRUE(world.mounts.empty());
+}
+
 TEST_F(RestartWithoutNamesTest, TheAddressOfAnotherPortalDoesNotCount) {
   target->portals = {{"spare.lan", 4420}};
   start();
