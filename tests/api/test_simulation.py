@@ -292,6 +292,18 @@ def test_a_simulation_refuses_the_paths_of_a_real_daemon(folder):
     assert code == 2 and "try.yaml:2:" in said and "there is no target 'rsoe'" in said
 
 
+def test_release_is_refused_beside_a_running_daemon(simulate):
+    simulation = simulate()
+    file = simulation.folder / "real.yaml"
+    file.write_text(f"version: 1\ncache: {{path: {simulation.folder}/cache}}\n")
+    verb = ("--config", file, "--socket", simulation.socket, "--state-dir", simulation.folder / "other", "release")
+    code, said = start(simulation.folder, *verb)
+    assert code == 7 and "spark-staged is running, and would bring the volumes up again" in said, said
+    simulation.stop()
+    code, said = start(simulation.folder, *verb)
+    assert code == 0, said
+
+
 def test_a_real_daemon_does_not_start_on_a_simulations_state(simulate):
     simulation = simulate()
     simulation.stop()

@@ -146,6 +146,7 @@ asio::awaitable<void> Volume::take_down() {
     if (done) done = co_await leave_host(on_down);
   }
   if (!done && requests_.on_down() != on_down && !context_.wanted_up) co_return;  // asked by force meanwhile
+  if (!done && context_.stopped) co_return;  // its successor goes on with it
   const bool is_down = done.has_value();
   requests_.answer_down(std::move(done));
   if (!is_down || context_.wanted_up || context_.stopped) co_return;

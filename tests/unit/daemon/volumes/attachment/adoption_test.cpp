@@ -1,6 +1,7 @@
 // Connections and mounts that existed before the daemon, whether made by it or by another program.
 #include <gmock/gmock.h>
 
+#include "daemon/log.hpp"
 #include "tests/support/run_on.hpp"
 #include "tests/unit/daemon/volumes/volume_fixture.hpp"
 
@@ -240,6 +241,24 @@ TEST_F(VolumeTest, AVolumeIsNotReadyWhileAMountOverItsParentFolderHidesIt) {
   world.mounts.pop_back();
   EXPECT_TRUE(becomes(State::Ready));
   EXPECT_EQ(world.count("mount ro"), 1);
+}
+
+TEST_F(VolumeTest, WhyAHiddenWriterIsNotWatchedIsLoggedOnce) {
+  settings.access = config::Access::Exclusive;
+  settings.fence = config::Fence::None;
+  settings.nvme->filesystem_uuid = "99999999-bbbb-cccc-dddd-eeeeeeeeeeee";
+  world.plug_in(kNqn);
+  world.mount("/mnt/data", false, world.block->device_number);
+  world.mount("/mnt/data", false, 7, "none", "tmpfs");
+  log::start();
+  testing::internal::CaptureStderr();
+  start();
+  EXPECT_TRUE(run_until([&] { return world.count("superblock") > 4; })) << reason();
+  const std::string said = testing::internal::GetCapturedStderr();
+  const auto first = said.find("; continuing");
+  ASSERT_NE(first, std::string::npos) << said;
+  EXPECT_EQ(said.find("; continuing", first + 1), std::string::npos) << said;
+  EXPECT_THAT(all_warnings(volume->status()), testing::IsEmpty());
 }
 
 TEST_F(VolumeTest, ABindMountOfAFolderOfTheVolumeIsNotTheVolume) {
