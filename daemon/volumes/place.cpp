@@ -1,6 +1,7 @@
 #include "daemon/volumes/place.hpp"
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "base/text.hpp"
@@ -68,15 +69,23 @@ Standing look_at_place(const Seams& seams, const config::Volume& volume) {
   return standing;
 }
 
+Result<std::vector<mounts::Mount>> mounts_of(const Seams& seams, dev_t device) {
+  const auto& table = seams.mounts.mount_table();
+  if (!table) return table.take_error();
+  std::vector<mounts::Mount> all;
+  std::ranges::copy_if(*table, std::back_inserter(all),
+                       [&](const mounts::Mount& one) { return one.device_number == device; });
+  return all;
+}
+
 std::optional<OwnMount> writer_elsewhere(const Seams& seams, const config::Volume& volume) {
   const auto block = seams.snapshot.find_namespace(volume.nvme->subsystem, volume.nvme->nsid);
-  const auto& table = seams.mounts.mount_table();
-  if (!block || !table) return std::nullopt;
-  const auto found = std::ranges::find_if(*table, [&](const mounts::Mount& one) {
-    return one.device_number == block->device_number && one.target != volume.mount &&
-           !mounts::is_read_only(one);
-  });
-  return found == table->end() ? std::nullopt : std::optional(OwnMount(*found));
+  const auto all = mounts_of(seams, block ? block->device_number : 0);
+  if (!block || !all) return std::nullopt;
+  for (const mounts::Mount& one : *all) {
+    if (one.target != volume.mount && !mounts::is_read_only(one)) return OwnMount(one);
+  }
+  return std::nullopt;
 }
 
 Error covered(const config::Volume& volume, const Standing& standing) {

@@ -2,7 +2,10 @@
 // subsystem and namespace behind its number, an NFS mount by its export, never by a device's name.
 #pragma once
 
+#include <sys/types.h>
+
 #include <optional>
+#include <vector>
 
 #include "daemon/config/model.hpp"
 #include "daemon/volumes/seams/seams.hpp"
@@ -24,6 +27,9 @@ struct Standing {
 };
 
 Standing look_at_place(const Seams& seams, const config::Volume& volume);
+
+// All mounts of a device, at any place.
+Result<std::vector<mounts::Mount>> mounts_of(const Seams& seams, dev_t device);
 
 // A mount of the volume's device for writing at any other place, which another program made: the kernel
 // writes through it like through the volume's own.

@@ -11,10 +11,9 @@ namespace {
 
 // Where a device is still mounted; empty means nowhere.
 Result<std::string> where_mounted(const Seams& seams, dev_t device) {
-  const auto& table = seams.mounts.mount_table();
-  if (!table) return table.take_error();
-  const auto mount = std::ranges::find(*table, device, &mounts::Mount::device_number);
-  return mount == table->end() ? "" : printable(mount->target.native());
+  const auto all = mounts_of(seams, device);
+  if (!all) return all.take_error();
+  return all->empty() ? "" : printable(all->front().target.native());
 }
 
 asio::awaitable<Result<>> unmount(const Seams& seams, const config::Volume& volume, Standing standing,

@@ -1,19 +1,8 @@
 #include "daemon/volumes/attachment/mount_point.hpp"
 
-#include <algorithm>
 #include <utility>
 
 namespace spark::volumes {
-namespace {
-
-// For example at a former mount point of the volume, after a reload that a crash interrupted: a person has to
-// end that.
-bool is_mounted_twice(const Seams& seams, dev_t device) {
-  const auto& table = seams.mounts.mount_table();
-  return table && std::ranges::count(*table, device, &mounts::Mount::device_number) > 1;
-}
-
-}  // namespace
 
 asio::awaitable<void> MountPoint::guard() {
   const Place place = volume_.look_at_mount();
@@ -43,8 +32,12 @@ asio::awaitable<Result<>> MountPoint::clear_broken() {
   Error error = unmounted.error();
   if (!fence_lost.empty()) {
     error.kind = Errc::Refused;
-  } else if (error.kind == Errc::Refused && !is_mounted_twice(volume_.seams, standing.own->device_number())) {
-    error.kind = Errc::Unavailable;  // temporary: it ends when its users end
+  } else {
+    // Elsewhere too, for example at a former mount point, after a reload that a crash interrupted: a person
+    // has to end that. Otherwise it is temporary: it ends when its users end.
+    const auto all = mounts_of(volume_.seams, standing.own->device_number());
+    const bool is_twice = all && all->size() > 1;
+    if (error.kind == Errc::Refused && !is_twice) error.kind = Errc::Unavailable;
   }
   co_return fail_with(std::move(error),
                       fence_lost.empty() ? "the dead mount stays" : fence_lost + "; the dead mount stays");

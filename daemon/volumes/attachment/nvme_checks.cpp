@@ -1,6 +1,5 @@
 #include "daemon/volumes/attachment/nvme_checks.hpp"
 
-#include <algorithm>
 #include <filesystem>
 
 #include "base/text.hpp"
@@ -92,12 +91,10 @@ Result<> check_safe_to_mount(const VolumeContext& volume, const mounts::Superblo
 // The kernel has one file system in memory for all mounts of a device: one that was shut down, or is older
 // than an exchange of the disk, would be mounted again.
 asio::awaitable<Result<>> check_other_mounts(VolumeContext& volume, dev_t device, std::string uuid) {
-  const auto& table = volume.seams.mounts.mount_table();
-  if (!table) co_return table.take_error();
-  std::vector<mounts::Mount> others = *table;
-  std::erase_if(others, [&](const mounts::Mount& one) { return one.device_number != device; });
+  const auto others = mounts_of(volume.seams, device);
+  if (!others) co_return others.take_error();
   Result<> unseen;
-  for (const mounts::Mount& other : others) {
+  for (const mounts::Mount& other : *others) {
     const mounts::MountNumbers numbers{other.id, device};
     const auto state = co_await volume.seams.device.mounted_state(other.target, numbers);
     const bool is_same = state && (state->uuid.empty() || state->uuid == uuid);  // empty: an old kernel
