@@ -61,6 +61,11 @@ bool VolumeContext::is_broken(const mounts::Mount& top) const {
          (should_be_writable && mounts::is_read_only(top));
 }
 
+bool VolumeContext::writes_superblock(const Standing& standing) const {
+  return standing.place == Place::Broken && standing.top->type == "ext4" &&
+         !mounts::is_read_only(*standing.top);
+}
+
 void VolumeContext::set_state(State state, std::string reason) {
   const State before = status.state;
   const bool changed = state != before || reason != status.reason;

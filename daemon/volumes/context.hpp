@@ -74,6 +74,10 @@ class VolumeContext {
   Duration until_next(Duration period) const;
   void wake() { sleeping_.cancel(); }
 
+  // Before 6.15, Linux writes an ext4's superblock on unmount, even if the file system was shut down. While
+  // its link is down, that write would wait, and arrive after those that another host may have made by then.
+  bool writes_superblock(const Standing& standing) const;
+
   // The mount is gone. Also called after this daemon's own unmounts: the kernel gives its number to the next
   // mount.
   void forget_mount();

@@ -229,7 +229,15 @@ asio::awaitable<Result<>> NvmeAttachment::check_before_leaving() {
 asio::awaitable<Result<>> NvmeAttachment::check_may_unmount() {
   if (auto current = check_device_is_current(); !current) co_return current;
   const CheckedMountPtr mount = volume_.checked;
-  if (!mount || volume_.look_at_mount() != Place::Broken) co_return Result<>{};
+  const Standing standing = volume_.look_at_standing();
+  if (paths_.look() == Link::Down && volume_.writes_superblock(standing)) {
+    const bool is_lost = mount && !mount->fence_lost.empty();
+    co_return fail(is_lost ? Errc::Refused : Errc::Unavailable,
+                   (is_lost ? mount->fence_lost + "; the dead mount stays: " : std::string()) +
+                       "no path to the target is live, and unmounting " + volume_.settings.mount.native() +
+                       " would write to it at any later time");
+  }
+  if (!mount || standing.place != Place::Broken) co_return Result<>{};
   // Its programs may have kept it since it broke, and its unmount may write its superblock.
   if (mount->is_writer && mount->fence_lost.empty() && paths_.look() == Link::Live) {
     auto taken = co_await fence_.who_took_over(mount);

@@ -25,7 +25,7 @@ asio::awaitable<bool> stop_if_lost(VolumeContext& volume, Health& health, Fence&
   co_return !is_unknown;
 }
 
-Error stays_mounted(const VolumeContext& volume, Link link) {
+Error stays_mounted(VolumeContext& volume, Link link) {
   const std::string& device = volume.status.device;
   return {
       Errc::Unavailable,
@@ -33,7 +33,9 @@ Error stays_mounted(const VolumeContext& volume, Link link) {
           (volume.seams.device.has_stuck_worker() ? "a request to " + device + " still waits in the kernel"
            : link != Link::Live                   ? "no path to the target is live"
                                                   : device + " does not answer") +
-          ", and its unwritten data would be written at any later time",
+          (volume.writes_superblock(volume.look_at_standing())
+               ? ", and its unmount would write to it at any later time"
+               : ", and its unwritten data would be written at any later time"),
       ""};
 }
 
@@ -51,8 +53,9 @@ asio::awaitable<Result<>> look_before_writing(VolumeContext& volume, Paths& path
     const Link link = paths.look();
     live_since =
         link == Link::Live ? live_since.value_or(volume.clock.steady()) : std::optional<SteadyTime>();
-    if (standing.place != Place::Ours || mounts::is_read_only(*standing.top) || link == Link::Gone)
-      co_return Result<>{};
+    const bool is_writable = standing.place == Place::Ours && !mounts::is_read_only(*standing.top);
+    const bool waits = link == Link::Down && volume.writes_superblock(standing);
+    if ((!is_writable && !waits) || link == Link::Gone) co_return Result<>{};
     Result<> known;
     if (link == Link::Live) known = co_await nvme.check_before_leaving();
     if (!known && known.error().kind == Errc::Refused) co_return known;

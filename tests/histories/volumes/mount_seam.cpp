@@ -229,7 +229,8 @@ asio::awaitable<Result<volumes::Unmounted>> HostMounts::unmount(volumes::OwnMoun
                             host.scene.time.steady() - closing->head->answered < kSinceLook;
       return Pause{closing->flush + kSystemCall, true};
     }
-    if (closing->is_alive() && host.driver.io(*closing->head) == Io::Blocked && !closing->read_only) {
+    const bool writes = closing->is_alive() || closing->writes_superblock();
+    if (writes && host.driver.io(*closing->head) == Io::Blocked && !closing->read_only) {
       closing->is_late = true;
       return Pause{kLooksAgain, true};
     }

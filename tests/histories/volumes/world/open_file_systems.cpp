@@ -154,8 +154,19 @@ Wrote OpenFileSystems::close(Super& super, Actor by) {
     });
     if (closed == Wrote::Blocked) return closed;
   }
+  if (super.is_late && super.writes_superblock()) judge_superblock(super);
   std::erase_if(closing_, is_it);
   return Wrote::Done;
+}
+
+// Its unmount has waited for the device, with a superblock that is older than another host's.
+void OpenFileSystems::judge_superblock(const Super& super) {
+  const FileSystem& fs = super.head->disk->fs;
+  const bool is_newer = fs.uuid != super.uuid || fs.writer != super.base_writer;
+  if (is_newer && driver_.may_write(*super.head) && !super.by_hand && !super.is_in_call)
+    scene_.judge.broken("superblock-overwritten", node_name_ + " unmounts " + super.head->path() +
+                                                      ", and writes an old superblock to " +
+                                                      super.head->disk->name);
 }
 
 void OpenFileSystems::shut_down(Super& super, Actor by, const std::string& why) {

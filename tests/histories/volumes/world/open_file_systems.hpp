@@ -48,6 +48,8 @@ struct Super {
   std::uint32_t mmp_sequence = 0;
 
   bool is_alive() const { return !shut_down && !is_dead; }
+  // On unmount, before Linux 6.15.
+  bool writes_superblock() const { return shut_down && !is_dead && !read_only && type == "ext4"; }
   // A part of the time that writing takes: a flush ends early if it is shut down meanwhile.
   Duration take_flush() {
     const Duration part = std::min(flush, Duration(500));
@@ -97,6 +99,7 @@ class OpenFileSystems {
   std::uint64_t shut_downs() const { return shut_downs_; }
 
  private:
+  void judge_superblock(const Super& super);
   void lose_dirty(Super& super, Actor by, const std::string& why);
   void keep_mmp(Super& super);
 

@@ -1,5 +1,6 @@
 // A mount that this host may no longer write: it is unmounted only if nothing more can be written.
 #include "daemon/volumes/release_step.hpp"
+#include "tests/support/run_on.hpp"
 #include "tests/unit/daemon/volumes/fence/fence_fixture.hpp"
 
 namespace spark::volumes {
@@ -20,6 +21,45 @@ TEST_F(FenceTest, AMountWhoseWritesCouldNotBeStoppedIsNotUnmounted) {
   world.stop_error.reset();
   ASSERT_TRUE(run_until([&] { return world.mounts.empty(); }));
   EXPECT_EQ(world.count("unmount"), 1);
+}
+
+// Before 6.15, Linux writes its superblock: after the link is back, and after what the other host has
+// written.
+TEST_F(FenceTest, AShutDownExt4IsNotUnmountedWhileItsLinkIsDown) {
+  timings.leave = Duration(5);
+  start();
+  ASSERT_TRUE(becomes(State::Ready));
+  world.unmount_error = Error{Errc::Refused, "/mnt/data is in use by python3 (pid 7)", "end it first"};
+  let_another_host_hold_it();
+  ASSERT_TRUE(run_until([&] { return world.count("unmount") > 0; }));
+  world.set_link("connecting");
+  ASSERT_TRUE(run_until([&] { return reason().find("no path to the target is live") != std::string::npos; }))
+      << reason();
+  EXPECT_THAT(reason(), HasSubstr("the dead mount stays"));
+  world.unmount_error.reset();
+  const auto unmounts = world.count("unmount");
+  const auto down = await(context, volume->requests().keep_down("alice"));
+  ASSERT_TRUE(down && !*down);
+  EXPECT_THAT(down->error().message(),
+              HasSubstr("no path to the target is live, and its unmount would write"));
+  EXPECT_THAT(down->error().message(), HasSubstr("`sudo nvme disconnect -n raid5-data` ends the mount"));
+  EXPECT_EQ(world.count("unmount"), unmounts);
+  world.set_link("live");
+  EXPECT_TRUE(run_until([&] { return world.mounts.empty(); }));
+}
+
+TEST_F(FenceTest, AnXfsThatWasShutDownIsUnmountedAlthoughItsLinkIsDown) {
+  world.superblock.type = "xfs";
+  world.superblock.has_mmp = false;
+  start();
+  ASSERT_TRUE(becomes(State::Ready));
+  world.mounts.back().type = "xfs";
+  world.unmount_error = Error{Errc::Refused, "/mnt/data is in use by python3 (pid 7)", "end it first"};
+  let_another_host_hold_it();
+  ASSERT_TRUE(run_until([&] { return world.count("unmount") > 0; }));
+  world.set_link("connecting");
+  world.unmount_error.reset();
+  EXPECT_TRUE(run_until([&] { return world.mounts.empty(); }));
 }
 
 TEST_F(FenceTest, AHostThatTakesItOverWhileItIsAdoptedStopsWritingHere) {
