@@ -142,11 +142,11 @@ tl::unexpected<Error> being_evicted(const std::string& dataset) {
 }
 
 asio::awaitable<void> end_holds(Leases& leases, std::vector<TaskPtr> tasks) {
-  std::vector<std::string> ids;
+  std::vector<CopyHold> holds;
   for (const TaskPtr& task : tasks) {
-    if (task->was_tried) ids.push_back(task->hold);
+    if (task->was_tried) holds.push_back({task->hold, task->dataset.name});
   }
-  co_await leases.end_holds(std::move(ids));
+  co_await leases.end_holds(std::move(holds));
 }
 
 }  // namespace spark::datasets

@@ -108,7 +108,9 @@ json::value PeerService::status() const {
     status["peers"] = json::array{};
   }
   status["serving"] = !last_.empty();
+  const auto trouble = get_string(last_, "reason");
   status["reason"] = error_          ? json::value(error_->message())
+                     : trouble       ? json::value(*trouble)
                      : last_.empty() ? json::value("the process that serves peers is starting")
                                      : json::value(nullptr);
   return status;

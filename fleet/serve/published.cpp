@@ -73,6 +73,11 @@ void PublishedCopies::look() {
   name_new();
 }
 
+std::string PublishedCopies::trouble() const {
+  const std::scoped_lock lock(mutex_);
+  return trouble_;
+}
+
 void PublishedCopies::look_into_catalog() {
   const std::scoped_lock looking(looking_);
   staging::CacheFolder folder(cache_);
@@ -80,7 +85,11 @@ void PublishedCopies::look_into_catalog() {
   if (!id || !folder.hold(*id)) return;
   // Kept open: the last program that closes it deletes files beside it.
   if (!catalog_ || !catalog_->is_current()) {
-    auto opened = staging::Catalog::open(state_dir_);
+    auto opened = staging::Catalog::open(state_dir_, staging::IfMissing::Fail);
+    {
+      const std::scoped_lock lock(mutex_);
+      trouble_ = opened ? "" : opened.error().message();
+    }
     if (!opened) return;
     catalog_ = std::move(*opened);
   }

@@ -42,6 +42,8 @@ class PublishedCopies {
   std::optional<Copy> find_walk(const std::string& walk) const;
   // True if a job used a dataset of this host at the last look().
   bool is_leased() const { return is_leased_; }
+  // Why the catalog could not be opened at the last look(); empty: it was. Thread-safe.
+  std::string trouble() const;
   // [{"name", "generation", "hash", "bytes", "files"}…]: the newest generation of each dataset
   json::array list() const;
 
@@ -52,7 +54,8 @@ class PublishedCopies {
   std::unique_ptr<staging::Catalog> catalog_;  // while it is open
   mutable std::mutex mutex_;
   std::map<std::filesystem::path, Copy> copies_;  // key: the manifest's path
-  bool is_naming_ = false;                        // so that each manifest is read once
+  std::string trouble_;
+  bool is_naming_ = false;  // so that each manifest is read once
   std::condition_variable named_;
   std::atomic<bool> is_leased_{false};
 

@@ -50,7 +50,8 @@ class Server {
   Result<> run(const StopFlag& stop);
   void look();  // refreshes the published and leased copies, and frees lists; see PublishedCopies::look()
   bool is_limited() const { return published_.is_leased(); }  // local jobs have priority
-  json::object report() const;  // see ServedCounts::report(), and "buffers_in_use"
+  // See ServedCounts::report(); "buffers_in_use", and "reason" if new copies are not served.
+  json::object report() const;
 
  private:
   ServerSettings settings_;

@@ -7,6 +7,7 @@
 #include "base/text.hpp"
 #include "staging/cache/cache_store.hpp"
 #include "staging/cache/cache_with.hpp"
+#include "staging/cache/catalog/reserve.hpp"
 #include "staging/cache/inventory.hpp"
 #include "staging/cache/serve.hpp"
 #include "staging/cache/stager.hpp"
@@ -50,15 +51,32 @@ tl::unexpected<Error> not_staged(const std::string& doing, const std::string& da
               "`spark-stage ls` lists the staged datasets");
 }
 
+Result<std::unique_ptr<CacheStore>> open_store(const CopyHooks& hooks, const CacheConfig& config,
+                                               const Clock& clock) {
+  auto catalog = Catalog::open(config.state_dir, config.if_missing);
+  if (!catalog) return catalog.take_error();
+  auto store = std::make_unique<CacheStore>(CacheFolder(config.path), std::move(*catalog), clock, hooks.step);
+  if (auto known = store->check_identity(config.state_dir); !known) return known.take_error();
+  return store;
+}
+
 class DiskCache final : public Cache {
  public:
-  DiskCache(const CopyHooks& hooks, const CacheConfig& config, std::unique_ptr<CacheStore> store)
-      : hooks_(hooks), config_(config), store_(std::move(store)) {}
+  DiskCache(const CopyHooks& hooks, const CacheConfig& config, const Clock& clock,
+            std::unique_ptr<CacheStore> store)
+      : hooks_(hooks), config_(config), clock_(clock), store_(std::move(store)) {}
 
+  // On a full drive, making room takes some: for the catalog's changes.
   Result<Staged> stage(const Source& source, const CopyOptions& options, const ProgressSink& progress,
                        const StopFlag& stop) override {
-    Stager stager(hooks_, config_, *store_, progress, stop);
-    auto staged = stager.stage(source, options);
+    auto staged = Stager(hooks_, config_, *store_, progress, stop).stage(source, options);
+    const bool is_full = !staged && staged.error().kind == Errc::NoSpace;
+    if (is_full && give_up_reserve(config_.state_dir)) {
+      auto store = open_store(hooks_, config_, clock_);  // the catalog was opened as an image
+      if (store) store_ = std::move(*store);
+      if (store) staged = Stager(hooks_, config_, *store_, progress, stop).stage(source, options);
+      take_back_reserve(config_.state_dir);
+    }
     if (!staged) return fail_with(std::move(staged.error()), "staging " + printable(source.dataset));
     return staged;
   }
@@ -187,6 +205,7 @@ class DiskCache final : public Cache {
  private:
   CopyHooks hooks_;
   CacheConfig config_;
+  const Clock& clock_;
   std::unique_ptr<CacheStore> store_;
 
   DatasetRow row_of(const GenerationRow& from) {
@@ -244,11 +263,9 @@ class DiskCache final : public Cache {
 
 Result<std::unique_ptr<Cache>> open_cache_with(const CopyHooks& hooks, const CacheConfig& config,
                                                const Clock& clock) {
-  auto catalog = Catalog::open(config.state_dir);
-  if (!catalog) return catalog.take_error();
-  auto store = std::make_unique<CacheStore>(CacheFolder(config.path), std::move(*catalog), clock, hooks.step);
-  if (auto known = store->check_identity(config.state_dir); !known) return known.take_error();
-  return std::unique_ptr<Cache>(std::make_unique<DiskCache>(hooks, config, std::move(store)));
+  auto store = open_store(hooks, config, clock);
+  if (!store) return store.take_error();
+  return std::unique_ptr<Cache>(std::make_unique<DiskCache>(hooks, config, clock, std::move(*store)));
 }
 
 Result<std::unique_ptr<Cache>> Cache::open(const CacheConfig& config, const Clock& clock) {

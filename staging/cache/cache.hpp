@@ -29,6 +29,7 @@ struct CacheConfig {
   // No job can write to a published copy, so generations may share files. If jobs can write, generations
   // share blocks at most.
   bool served_read_only = true;
+  IfMissing if_missing = IfMissing::Make;  // the catalog
 };
 
 // A copy that the caller knows to be in use, in addition to the leases in the catalog.
@@ -151,8 +152,8 @@ struct Usage {
 // a time uses a Cache.
 class Cache {
  public:
-  // Creates the folders. Unavailable if `path` is not the folder that the catalog knows, that is, its file
-  // system is not mounted.
+  // Creates the folders; see CacheConfig::if_missing. Unavailable if `path` is not the folder that the
+  // catalog knows, that is, its file system is not mounted.
   static Result<std::unique_ptr<Cache>> open(const CacheConfig& config, const Clock& clock);
   virtual ~Cache() = default;
 

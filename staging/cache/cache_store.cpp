@@ -119,11 +119,12 @@ Result<> CacheStore::recover_key(const std::string& key, PartialArea& area, Tras
     const bool is_kept = !done && done.error().kind == Errc::Refused;  // as it was
     if (deleted && !is_kept) deleted = std::move(done);
   };
+  std::vector<GenerationRow> evicted;
   for (const GenerationRow& row : *rows) {
     std::erase(*found, row.generation);
     std::erase(*trashed, row.generation);
     if (row.state == GenerationState::Evicting) {
-      note(trash == Trash::Emptied ? finish_eviction(row) : put_aside(row));
+      evicted.push_back(row);
       continue;
     }
     const auto there = folder_.has_generation(key, row.generation);
@@ -131,6 +132,13 @@ Result<> CacheStore::recover_key(const std::string& key, PartialArea& area, Tras
     if (*there) dataset = row.dataset;
     if (auto kept = *there ? Result<>() : forget(row); !kept) return kept;
   }
+  if (auto aside = evicted.empty() ? Result<>() : put_aside(evicted); !aside) {
+    if (aside.error().kind == Errc::Refused) dataset = evicted.front().dataset;
+    evicted.clear();
+    note(std::move(aside));
+  }
+  if (trash == Trash::Emptied)
+    for (const GenerationRow& row : evicted) note(delete_aside(row));
   for (const std::uint64_t generation : *trashed) {
     if (trash == Trash::Emptied) note(folder_.delete_trashed(key, generation));
   }

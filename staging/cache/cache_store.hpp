@@ -71,8 +71,9 @@ class CacheStore {
 
   // The caller has the datasets' locks. Refused while one of them is leased; nothing is evicted then.
   Result<> mark_evicted(const std::vector<GenerationRow>& rows);
-  // Deletes as much of the marked generations as possible; the first failure is returned, and recorded as a
-  // trouble. Refused: a program has opened one meanwhile, which stays as it was.
+  // Deletes as much as possible of these marked generations of one dataset; the first failure is returned,
+  // and recorded as a trouble. Refused: a program has opened one meanwhile, and all of them stay as they
+  // were.
   Result<> delete_marked(const std::vector<GenerationRow>& rows);
 
  private:
@@ -88,9 +89,9 @@ class CacheStore {
   Result<std::vector<GenerationRow>> rows_of(const std::string& key);
   Result<> enter_unknown(const std::string& key, std::uint64_t generation);
   Result<> forget(const GenerationRow& row);
-  Result<> put_aside(const GenerationRow& row);
-  Result<> put_back(GenerationRow row, const std::filesystem::path& aside, const std::filesystem::path& copy);
-  Result<> finish_eviction(const GenerationRow& row);
+  Result<> put_aside(const std::vector<GenerationRow>& rows);
+  Result<> put_back(std::vector<GenerationRow> rows);
+  Result<> delete_aside(const GenerationRow& row);
 };
 
 }  // namespace spark::staging

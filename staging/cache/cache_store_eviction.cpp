@@ -1,11 +1,16 @@
 // The last steps of a generation.
+#include <unistd.h>
+
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
+#include <functional>
 
 #include "base/text.hpp"
 #include "staging/cache/cache_store.hpp"
 #include "staging/cache/catalog/spare_leases.hpp"
 #include "staging/cache/inventory.hpp"
+#include "staging/files/deletion.hpp"
 #include "staging/files/tree.hpp"
 #include "staging/files/walk.hpp"
 #include "staging/manifest/names.hpp"
@@ -13,78 +18,110 @@
 namespace spark::staging {
 namespace {
 
+using Rows = std::vector<GenerationRow>;
+
+std::filesystem::path aside(const CacheFolder& folder, const GenerationRow& row) {
+  return folder.trashed(folder_name(row.dataset), row.generation);
+}
+
+// Without its manifest it may be deleted in part.
+bool is_whole(const CacheFolder& folder, const GenerationRow& row) {
+  return ::access(folder.place(row.dataset, row.generation).manifest().c_str(), F_OK) == 0;
+}
+
 // What can't be read is no obstacle: the caller looked before.
-bool is_open(const std::filesystem::path& copy) {
+bool is_any_open(const CacheFolder& folder, const Rows& rows) {
   const StopFlag never{false};
   std::vector<Tree> trees;
-  auto tree = open_tree(copy);
-  if (tree) trees.push_back(std::move(*tree));
+  for (const GenerationRow& row : rows) {
+    if (!is_whole(folder, row)) continue;
+    auto tree = open_tree(folder.place(row.dataset, row.generation).path());
+    if (!tree) tree = open_tree(aside(folder, row));
+    if (tree) trees.push_back(std::move(*tree));
+  }
   const auto looked = look_before_deleting(trees, never);
   return looked && looked->passes;
 }
 
+// Its manifest stays where it is. One that is not in its place may have been hidden before.
+void hide(const CacheFolder& folder, const GenerationRow& row) {
+  const std::filesystem::path copy = folder.place(row.dataset, row.generation).path();
+  static_cast<void>(::rename(copy.c_str(), aside(folder, row).c_str()));
+}
+
+// False: it was deleted by hand.
+Result<bool> show_again(const CacheFolder& folder, const GenerationRow& row) {
+  const std::filesystem::path hidden = aside(folder, row);
+  const std::filesystem::path copy = folder.place(row.dataset, row.generation).path();
+  if (::rename(hidden.c_str(), copy.c_str()) == 0) return true;
+  if (errno != ENOENT) return fail_errno(errno, "moving " + printable(hidden.native()) + " back");
+  return folder.has_generation(folder_name(row.dataset), row.generation);
+}
+
 }  // namespace
 
-Result<> CacheStore::mark_evicted(const std::vector<GenerationRow>& rows) {
+Result<> CacheStore::mark_evicted(const Rows& rows) {
   const auto spare = SpareLeases(folder_.path()).all();
   if (!spare) return spare.take_error();
   if (auto marked = catalog_->begin_eviction(rows, now(), spare->leases); !marked) return marked;
   return after(step_, "marked");
 }
 
-Result<> CacheStore::delete_marked(const std::vector<GenerationRow>& rows) {
-  Result<> all;
+Result<> CacheStore::delete_marked(const Rows& rows) {
+  auto all = put_aside(rows);
+  const bool is_aside = all.has_value();
   for (const GenerationRow& row : rows) {
-    auto gone = finish_eviction(row);
-    if (gone) continue;
-    const bool is_kept = gone.error().kind == Errc::Refused;  // as it was
-    auto noted =
-        is_kept ? Result<>() : catalog_->set_trouble(folder_name(row.dataset), gone.error().message());
-    if (all) all = noted ? std::move(gone) : std::move(noted);
+    auto gone = is_aside ? delete_aside(row) : Result<>();
+    if (all && !gone) all = std::move(gone);
   }
-  return all;
+  if (all || all.error().kind == Errc::Refused) return all;
+  auto noted = catalog_->set_trouble(folder_name(rows.front().dataset), all.error().message());
+  return noted ? std::move(all) : std::move(noted);
 }
 
-// Makes an evicted generation invisible to jobs, before it is deleted. Refused, and it stays as it was, if a
-// program has opened a file of it since the caller looked.
-Result<> CacheStore::put_aside(const GenerationRow& row) {
-  if (auto dropped = folder_.drop_link(row.dataset, row.generation); !dropped) return dropped;
-  if (auto go_on = after(step_, "unlinked"); !go_on) return go_on;
-  const std::filesystem::path copy = folder_.place(row.dataset, row.generation).path();
-  const std::filesystem::path aside = folder_.trashed(folder_name(row.dataset), row.generation);
-  // After the rename no program can open its files by name. A copy that was already in the trash, without its
-  // manifest, may be deleted in part.
-  const auto manifest = folder_.place(row.dataset, row.generation).manifest();
-  const bool is_whole = ::rename(copy.c_str(), aside.c_str()) == 0 || ::access(manifest.c_str(), F_OK) == 0;
-  if (is_whole && is_open(aside)) return put_back(row, aside, copy);
-  if (auto moved = folder_.move_to_trash(row.dataset, row.generation); !moved) return moved;
-  return after(step_, "trashed");
+// Makes evicted generations of one dataset invisible to jobs, before they are deleted. Refused, and all of
+// them stay as they were, if a program has opened a file of one since the caller looked.
+Result<> CacheStore::put_aside(const Rows& rows) {
+  // Before anything is moved: a program that reads one of them finds each of its files.
+  if (is_any_open(folder_, rows)) return put_back(rows);
+  for (const GenerationRow& row : rows) {
+    if (auto dropped = folder_.drop_link(row.dataset, row.generation); !dropped) return dropped;
+    if (auto go_on = after(step_, "unlinked"); !go_on) return go_on;
+    hide(folder_, row);
+  }
+  // From now on no program can open their files by name.
+  if (is_any_open(folder_, rows)) return put_back(rows);
+  for (const GenerationRow& row : rows) {
+    if (auto moved = folder_.move_to_trash(row.dataset, row.generation); !moved) return moved;
+    if (auto go_on = after(step_, "trashed"); !go_on) return go_on;
+  }
+  return {};
 }
 
-Result<> CacheStore::put_back(GenerationRow row, const std::filesystem::path& aside,
-                              const std::filesystem::path& copy) {
-  if (::rename(aside.c_str(), copy.c_str()) != 0)
-    return fail_errno(errno, "moving " + printable(aside.native()) + " back");
-  row.state = GenerationState::Ready;
-  if (auto put = catalog_->put(row); !put) return put;
-  if (auto linked = update_link(row.dataset); !linked) return linked;
-  return fail(Errc::Refused,
-              "evicting " + printable(row.dataset) + ": a program has just opened a file of it",
+// The newest first: an older one would be served in its place.
+Result<> CacheStore::put_back(Rows rows) {
+  std::ranges::sort(rows, std::ranges::greater{}, &GenerationRow::generation);
+  for (const GenerationRow& row : rows) {
+    const auto shown = is_whole(folder_, row) ? show_again(folder_, row) : false;
+    if (!shown) return shown.take_error();
+    if (!*shown) continue;
+    if (auto kept = catalog_->end_eviction(row.dataset, row.generation); !kept) return kept;
+  }
+  const std::string& dataset = rows.front().dataset;
+  if (auto linked = update_link(dataset); !linked) return linked;
+  return fail(Errc::Refused, "evicting " + printable(dataset) + ": a program has just opened a file of it",
               "wait until that has ended (`fuser -m` or `lsof` name it)");
 }
 
 // The row stays until everything is deleted: it describes the remaining data and its size.
-Result<> CacheStore::finish_eviction(const GenerationRow& row) {
+Result<> CacheStore::delete_aside(const GenerationRow& row) {
   const std::string key = folder_name(row.dataset);
-  if (auto aside = put_aside(row); !aside) return aside;
   if (auto deleted = folder_.delete_trashed(key, row.generation); !deleted) {
     const StopFlag never{false};
     const auto tree = open_tree(folder_.trashed(key, row.generation));
     const auto rest = tree ? footprints_of({&*tree, 1}, never) : fail(tree.error());
-    GenerationRow left = row;
-    left.state = GenerationState::Evicting;
-    if (rest) left.allocated = rest->front().bytes;
-    if (auto put = rest ? catalog_->put(left) : Result<>(); !put) return put;
+    const Bytes left = rest ? rest->front().bytes : row.allocated;
+    if (auto set = catalog_->set_allocated(row.dataset, row.generation, left); !set) return set;
     return fail_with(std::move(deleted.error()), "deleting the evicted " + printable(row.dataset));
   }
   if (auto removed = catalog_->remove(row.dataset, row.generation); !removed) return removed;

@@ -105,7 +105,7 @@ asio::awaitable<Result<>> Leases::grant(Lease lease) {
     on_change_();
     co_return fail(written.error());
   }
-  unrecorded_.insert(id);
+  if (const auto held = leases_.find(id); held != leases_.end()) unrecorded_[id] = held->second.dataset;
   launch(executor_, "lease " + id, write_behind(id));  // until then it is valid as long as this daemon runs
   co_return Result<>{};
 }
@@ -187,14 +187,14 @@ asio::awaitable<Result<>> Leases::write(std::string id) {
   const auto answer = co_await ask_catalog(op, std::move(request));
   being_written_.erase(id);
   write_ended_.notify();
-  if (!answer) co_return fail(answer.error());
-  recorded(id);
-  co_return Result<>{};
+  const bool is_gone = !answer && answer.error().kind == Errc::NotFound;  // no copy is left to keep
+  if (answer || is_gone) recorded(id);
+  co_return answer ? Result<>() : fail(answer.error());
 }
 
 // A worker that began before it was granted has not heard of it.
 void Leases::recorded(const std::string& id) {
-  if (unrecorded_.erase(id) == 0 || !unrecorded_.empty()) return;
+  if (unrecorded_.erase(id) == 0) return;
   launch(executor_, "holds on copies", end_holds(std::exchange(kept_holds_, {})));
 }
 
@@ -232,9 +232,17 @@ asio::awaitable<Result<>> Leases::serve(Lease hold, std::string path) {
   co_return Result<>{};
 }
 
-asio::awaitable<void> Leases::end_holds(std::vector<std::string> ids) {
-  if (!unrecorded_.empty()) kept_holds_.insert(kept_holds_.end(), ids.begin(), ids.end());
-  if (ids.empty() || !unrecorded_.empty()) co_return;
+asio::awaitable<void> Leases::end_holds(std::vector<CopyHold> holds) {
+  std::set<std::string> kept;
+  for (const auto& [id, dataset] : unrecorded_) kept.insert(dataset);
+  std::vector<std::string> ids;
+  for (CopyHold& hold : holds) {
+    if (kept.contains(hold.dataset))
+      kept_holds_.push_back(std::move(hold));
+    else
+      ids.push_back(std::move(hold.id));
+  }
+  if (ids.empty()) co_return;
   json::array all;
   for (const std::string& id : ids) all.emplace_back(id);
   being_written_.insert(ids.begin(), ids.end());

@@ -27,6 +27,11 @@ namespace asio = boost::asio;
 
 using staging::Lease;
 
+// A lease that a worker holds for a request in progress.
+struct CopyHold {
+  std::string id, dataset;
+};
+
 class Leases {
  public:
   // `catalog_request`: the first part of every worker request on the catalog. `on_change`: a lease was
@@ -48,9 +53,9 @@ class Leases {
 
   // Takes a hold on a copy, as workers do, and notes its use. Unavailable: it is not in the cache any more.
   asio::awaitable<Result<>> serve(Lease hold, std::string path);
-  // Ends the leases that workers hold for requests; see written(). They stay while a granted lease is in the
-  // catalog neither: they keep its copy.
-  asio::awaitable<void> end_holds(std::vector<std::string> ids);
+  // Ends them; see written(). Those of a dataset stay while a lease on it was granted and is not in the
+  // catalog: they keep its copy.
+  asio::awaitable<void> end_holds(std::vector<CopyHold> holds);
 
   std::vector<const Lease*> of(const std::string& dataset) const;
   const std::map<std::string, Lease>& all() const { return leases_; }  // by ID
@@ -72,11 +77,11 @@ class Leases {
   std::function<json::object()> catalog_request_;
   std::function<void()> on_change_;
   std::map<std::string, Lease> leases_;
-  std::map<std::string, TimerPtr> watches_;  // by ID: cancelling one triggers a check of its lease
-  std::set<std::string> being_written_;      // IDs
-  std::set<std::string> unwritten_;          // IDs: written again later
-  std::set<std::string> unrecorded_;         // IDs: granted, and not in the catalog yet
-  std::vector<std::string> kept_holds_;      // IDs: end once all are
+  std::map<std::string, TimerPtr> watches_;        // by ID: cancelling one triggers a check of its lease
+  std::set<std::string> being_written_;            // IDs
+  std::set<std::string> unwritten_;                // IDs: written again later
+  std::map<std::string, std::string> unrecorded_;  // ID → dataset: granted, and not in the catalog yet
+  std::vector<CopyHold> kept_holds_;               // end once all leases of their dataset are in the catalog
   Event write_ended_;
 };
 

@@ -236,7 +236,7 @@ Result<json::object> evict_verb(const json::object& request, const ProgressLine&
 // {"cache"} → {}. A dataset's failure is recorded in its row. Reports once, as progress, that the catalog is
 // correct.
 Result<json::object> recover_verb(const json::object& request, const ProgressLine& progress) {
-  const auto open = open_cache_to_evict(request);
+  const auto open = open_cache_to_recover(request);
   if (!open) return open.take_error();
   const auto looked_over = [&] { progress({{"looked_over", true}}); };
   return open->cache->recover(looked_over).map([] { return json::object{}; });

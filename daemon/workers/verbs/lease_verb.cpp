@@ -14,9 +14,15 @@
 namespace spark::workers {
 namespace {
 
-// {"leases"}; a spare one that can't be read has {"id", "lost"}.
-Result<json::object> list_leases(staging::Catalog& catalog, const staging::SpareLeases& spare) {
-  const auto leases = catalog.leases();
+using OpenedCatalog = Result<std::unique_ptr<staging::Catalog>>;
+
+// {"leases"}; a spare one that can't be read has {"id", "lost"}. A missing catalog has none: a daemon that
+// starts reads them before it makes one.
+Result<json::object> list_leases(const OpenedCatalog& catalog, const staging::SpareLeases& spare) {
+  const bool is_missing = !catalog && catalog.error().number == ENOENT;
+  const auto leases = catalog      ? (*catalog)->leases()
+                      : is_missing ? std::vector<staging::Lease>()
+                                   : Result<std::vector<staging::Lease>>(catalog.take_error());
   if (!leases) return leases.take_error();
   const auto more = spare.all();
   if (!more) return more.take_error();
@@ -28,8 +34,6 @@ Result<json::object> list_leases(staging::Catalog& catalog, const staging::Spare
   for (auto& row : by_id) rows.push_back(std::move(row.value()));
   return json::object{{"leases", std::move(rows)}};
 }
-
-using OpenedCatalog = Result<std::unique_ptr<staging::Catalog>>;
 
 // Each where it is, whatever fails; the catalog's drive first, since the cache's may not answer.
 Result<> remove_leases(const OpenedCatalog& catalog, const staging::SpareLeases& spare,
@@ -81,13 +85,13 @@ Result<json::object> lease_verb(const json::object& request, const ProgressLine&
   const staging::CacheFolder folder(cache_settings_from_json(*cache).path);
   const staging::SpareLeases spare(folder.path());
   const auto none = [] { return json::object{}; };
-  auto catalog = staging::Catalog::open(get_string(*cache, "state_dir").value_or(""));
+  auto catalog =
+      staging::Catalog::open(get_string(*cache, "state_dir").value_or(""), staging::IfMissing::Fail);
   const std::string op = get_string(request, "op").value_or("list");
   if (op == "add") return add_lease(catalog, folder, staging::lease_from_json(request)).map(none);
   if (op == "remove") return remove_leases(catalog, spare, request).map(none);
-  if (!catalog) return catalog.take_error();
-  if (op == "serve") return serve(**catalog, request);
-  return list_leases(**catalog, spare);
+  if (op != "serve") return list_leases(catalog, spare);
+  return catalog ? serve(**catalog, request) : catalog.take_error();
 }
 
 }  // namespace spark::workers

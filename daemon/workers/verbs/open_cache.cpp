@@ -42,6 +42,11 @@ Result<> serve(const json::object& request, const staging::CacheFolder& folder, 
   return {};
 }
 
+void give_up_reserve(const json::object& request) {
+  if (const json::object* cache = get_object(request, "cache"))
+    static_cast<void>(staging::give_up_reserve(get_string(*cache, "state_dir").value_or("")));
+}
+
 }  // namespace
 
 Result<staging::CacheConfig> cache_config_of(const json::object& request) {
@@ -66,9 +71,12 @@ Result<staging::CacheConfig> cache_config_of(const json::object& request) {
   return config;
 }
 
-Result<OpenCache> open_cache(const json::object& request) {
+namespace {
+
+Result<OpenCache> open_as(const json::object& request, staging::IfMissing if_missing) {
   auto config = cache_config_of(request);
   if (!config) return config.take_error();
+  config->if_missing = if_missing;
   OpenCache open;
   const staging::CacheFolder folder(config->path);
   std::error_code error;
@@ -82,16 +90,26 @@ Result<OpenCache> open_cache(const json::object& request) {
   return open;
 }
 
+}  // namespace
+
+Result<OpenCache> open_cache(const json::object& request) {
+  return open_as(request, staging::IfMissing::Fail);
+}
+
 Result<OpenCache> open_cache_to_stage(const json::object& request) {
   if (const json::object* cache = get_object(request, "cache"))
     staging::make_reserve(get_string(*cache, "state_dir").value_or(""));
-  return open_cache(request);
+  return open_as(request, staging::IfMissing::Make);
 }
 
 Result<OpenCache> open_cache_to_evict(const json::object& request) {
-  if (const json::object* cache = get_object(request, "cache"))
-    staging::give_up_reserve(get_string(*cache, "state_dir").value_or(""));
-  return open_cache(request);
+  give_up_reserve(request);
+  return open_as(request, staging::IfMissing::Fail);
+}
+
+Result<OpenCache> open_cache_to_recover(const json::object& request) {
+  give_up_reserve(request);
+  return open_as(request, staging::IfMissing::Make);
 }
 
 }  // namespace spark::workers

@@ -20,10 +20,11 @@ struct OpenCache {
   Result<Change> served = Change::AlreadyThere;
   UniqueFd host;  // root of the host's mount namespace: this worker may have a private one
 };
+// Unavailable if the catalog is missing: only a staging and a recovery make one.
 Result<OpenCache> open_cache(const json::object& request);
-// The same for a staging, and for a worker that was asked to evict: also on a full drive. See
-// staging/cache/catalog/reserve.hpp.
 Result<OpenCache> open_cache_to_stage(const json::object& request);
+// Also on a full drive: see staging/cache/catalog/reserve.hpp.
 Result<OpenCache> open_cache_to_evict(const json::object& request);
+Result<OpenCache> open_cache_to_recover(const json::object& request);
 
 }  // namespace spark::workers

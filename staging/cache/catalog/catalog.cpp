@@ -29,13 +29,13 @@ Result<> check_unleased(const GenerationRow& row, const std::vector<Lease>& leas
 
 }  // namespace
 
-Result<std::unique_ptr<Catalog>> Catalog::open(const std::filesystem::path& state_dir) {
+Result<std::unique_ptr<Catalog>> Catalog::open(const std::filesystem::path& state_dir, IfMissing if_missing) {
   std::error_code error;
-  std::filesystem::create_directories(state_dir, error);
+  if (if_missing == IfMissing::Make) std::filesystem::create_directories(state_dir, error);
   if (error) return fail_errno(error.value(), "making folder " + printable(state_dir.native()));
   const std::filesystem::path file = state_dir / "catalog.sqlite";
   const std::string shown = printable(file.native());
-  auto opened = open_database(file, "opening the catalog " + shown);
+  auto opened = open_database(file, "opening the catalog " + shown, if_missing);
   if (!opened) return opened.take_error();
   auto database =
       std::make_unique<Database>(Database{std::move(*opened), "reading " + shown, "writing " + shown});
@@ -190,6 +190,12 @@ Result<> Catalog::begin_eviction(const std::vector<GenerationRow>& rows, WallTim
     }
     return {};
   });
+}
+
+Result<> Catalog::end_eviction(const std::string& dataset, std::uint64_t generation) {
+  return change(database_->get(), database_->writing,
+                "UPDATE generations SET state = 'ready' WHERE dataset = ? AND generation = ?", dataset,
+                generation);
 }
 
 Result<> Catalog::set_trouble(const std::string& key, const std::string& what) {

@@ -72,14 +72,16 @@ struct CopiedFrom {
   bool had_files = false;
 };
 
+// A new catalog is empty: the cache's copies are in it once the cache was recovered.
+enum class IfMissing { Make, Fail };
+
 class Catalog {
  public:
-  // Creates the folder and the file if they do not exist. With a full drive it stays as it is now, and each
-  // change fails with NoSpace: open it again.
-  static Result<std::unique_ptr<Catalog>> open(const std::filesystem::path& state_dir);
+  // If it is missing, makes the folder and the file, or fails (Unavailable, ENOENT). With a full drive it
+  // stays as it is now, and each change fails with NoSpace: open it again.
+  static Result<std::unique_ptr<Catalog>> open(const std::filesystem::path& state_dir,
+                                               IfMissing if_missing = IfMissing::Make);
   ~Catalog();
-  Catalog(const Catalog&) = delete;
-  Catalog& operator=(const Catalog&) = delete;
 
   bool is_current() const;  // neither that one, nor of a file that was moved away: else open it again
 
@@ -108,7 +110,8 @@ class Catalog {
   // one of them has a live lease, here or in `beside`, that is not soft.
   Result<> begin_eviction(const std::vector<GenerationRow>& rows, WallTime now,
                           const std::vector<Lease>& beside = {});
-  Result<> remove(const std::string& dataset, std::uint64_t generation);  // and its leases
+  Result<> end_eviction(const std::string& dataset, std::uint64_t generation);  // it stays
+  Result<> remove(const std::string& dataset, std::uint64_t generation);        // and its leases
 
   // Problems with a dataset's folders, keyed by folder name (see folder_name). An empty string clears the
   // entry.

@@ -1,6 +1,7 @@
 #include "staging/cache/catalog/catalog_database.hpp"
 
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <array>
 #include <cerrno>
@@ -190,18 +191,23 @@ enum class Access { Shared, Alone };
 
 // Whoever can open one of its files can also lock it. SQLite gives the other two the mode of the first. It is
 // not opened here: closing it would end this process's locks on it.
-void close_to_others(const std::filesystem::path& file) {
-  static_cast<void>(::mknod(file.c_str(), S_IFREG | 0600, 0));
+void close_to_others(const std::filesystem::path& file, IfMissing if_missing) {
+  if (if_missing == IfMissing::Make) static_cast<void>(::mknod(file.c_str(), S_IFREG | 0600, 0));
   for (const std::filesystem::path& one : files_of(file)) static_cast<void>(restrict_to(one, 0600));
 }
 
 // Without a file for the index that several processes share, if alone.
-Result<DatabasePtr> open_as(const std::filesystem::path& file, const std::string& doing, Access access) {
+Result<DatabasePtr> open_as(const std::filesystem::path& file, const std::string& doing, IfMissing if_missing,
+                            Access access) {
   sqlite3* opened = nullptr;
-  close_to_others(file);
-  const int code = sqlite3_open_v2(
-      file.c_str(), &opened, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_FULLMUTEX, nullptr);
+  close_to_others(file, if_missing);
+  const int making = if_missing == IfMissing::Make ? SQLITE_OPEN_CREATE : 0;
+  const int code =
+      sqlite3_open_v2(file.c_str(), &opened, SQLITE_OPEN_READWRITE | SQLITE_OPEN_FULLMUTEX | making, nullptr);
   DatabasePtr database(opened);
+  if (code != SQLITE_OK && ::access(file.c_str(), F_OK) != 0 && errno == ENOENT)
+    return fail(Error{Errc::Unavailable, doing + ": it is gone",
+                      "restart spark-staged: it makes a new one from the cache folder", ENOENT});
   if (code != SQLITE_OK) return sqlite_error(opened, doing);
   if (access == Access::Alone) {
     sqlite3_busy_timeout(opened, kBusy.count());
@@ -217,8 +223,9 @@ Result<DatabasePtr> open_as(const std::filesystem::path& file, const std::string
 }
 
 // Its content, which can't be changed. Others are locked out only while it is read.
-Result<DatabasePtr> image_of(const std::filesystem::path& file, const std::string& doing) {
-  const auto read = open_as(file, doing, Access::Alone);
+Result<DatabasePtr> image_of(const std::filesystem::path& file, const std::string& doing,
+                             IfMissing if_missing) {
+  const auto read = open_as(file, doing, if_missing, Access::Alone);
   if (!read) return read.take_error();
   sqlite3* opened = nullptr;
   const int code = sqlite3_open(":memory:", &opened);
@@ -233,18 +240,19 @@ Result<DatabasePtr> image_of(const std::filesystem::path& file, const std::strin
 
 }  // namespace
 
-Result<DatabasePtr> open_database(const std::filesystem::path& file, const std::string& doing) {
+Result<DatabasePtr> open_database(const std::filesystem::path& file, const std::string& doing,
+                                  IfMissing if_missing) {
   // Here, not in SQLite: it does not wait for a process that makes the file, or its index, at this moment.
   constexpr std::chrono::milliseconds kPause{20};
   const SystemClock clock;
   const SteadyTime give_up = clock.steady() + kBusy;
-  auto database = open_as(file, doing, Access::Shared);
+  auto database = open_as(file, doing, if_missing, Access::Shared);
   while (!database && database.error().number == EBUSY && clock.steady() < give_up) {
     std::this_thread::sleep_for(kPause);
-    database = open_as(file, doing, Access::Shared);
+    database = open_as(file, doing, if_missing, Access::Shared);
   }
   if (database || database.error().kind != Errc::NoSpace) return database;
-  return image_of(file, doing);  // on a full drive, cached data is still served
+  return image_of(file, doing, if_missing);  // on a full drive, cached data is still served
 }
 
 }  // namespace spark::staging

@@ -15,6 +15,7 @@
 
 #include "base/clock.hpp"
 #include "base/result.hpp"
+#include "staging/cache/catalog/catalog.hpp"
 
 namespace spark::staging {
 
@@ -23,9 +24,10 @@ struct CloseDatabase {
 };
 using DatabasePtr = std::unique_ptr<sqlite3, CloseDatabase>;
 
-// Creates the file if it does not exist; `doing` begins every message. On a full drive it is an image in
-// memory, and each change of it fails with NoSpace.
-Result<DatabasePtr> open_database(const std::filesystem::path& file, const std::string& doing);
+// `doing` begins every message. On a full drive it is an image in memory, and each change of it fails with
+// NoSpace.
+Result<DatabasePtr> open_database(const std::filesystem::path& file, const std::string& doing,
+                                  IfMissing if_missing);
 
 bool is_image(sqlite3* database);
 

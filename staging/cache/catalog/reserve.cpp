@@ -13,7 +13,7 @@ namespace spark::staging {
 
 namespace {
 
-constexpr Bytes kReserve = kMiB, kMuch = 16 * kMiB;
+constexpr Bytes kReserve = kMiB, kLeast = kMiB / 8, kMuch = 16 * kMiB;
 
 std::filesystem::path reserve_of(const std::filesystem::path& state_dir) {
   return state_dir / "catalog.reserve";
@@ -26,18 +26,28 @@ std::optional<Bytes> free_in(const std::filesystem::path& state_dir) {
   return Bytes{space.f_bfree} * space.f_frsize;
 }
 
-}  // namespace
-
 // An earlier call may have been interrupted before it had its space.
-void make_reserve(const std::filesystem::path& state_dir) {
-  if (free_in(state_dir).value_or(0) < kMuch) return;
-  const auto file = reserve_of(state_dir);
+void fill_reserve(const std::filesystem::path& file, Bytes least) {
   const UniqueFd made(::open(file.c_str(), O_WRONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600));
-  if (made && ::fallocate(made.get(), 0, 0, kReserve) != 0) ::unlink(file.c_str());
+  for (Bytes size = kReserve; made && size >= least; size /= 2) {
+    if (::fallocate(made.get(), 0, 0, static_cast<off_t>(size)) == 0) return;
+    if (::ftruncate(made.get(), 0) != 0) break;
+  }
+  if (made) ::unlink(file.c_str());
 }
 
-void give_up_reserve(const std::filesystem::path& state_dir) {
-  if (free_in(state_dir).value_or(kReserve) < kReserve) ::unlink(reserve_of(state_dir).c_str());
+}  // namespace
+
+void make_reserve(const std::filesystem::path& state_dir) {
+  if (free_in(state_dir).value_or(0) >= kMuch) fill_reserve(reserve_of(state_dir), kReserve);
+}
+
+bool give_up_reserve(const std::filesystem::path& state_dir) {
+  return free_in(state_dir).value_or(kReserve) < kReserve && ::unlink(reserve_of(state_dir).c_str()) == 0;
+}
+
+void take_back_reserve(const std::filesystem::path& state_dir) {
+  fill_reserve(reserve_of(state_dir), kLeast);
 }
 
 }  // namespace spark::staging

@@ -43,6 +43,14 @@ TEST_F(PeerServiceTest, AProcessThatEndedToUseAnotherKeyIsReplacedAndNotReported
   }));
 }
 
+TEST_F(PeerServiceTest, AProcessThatServesWithoutTheCatalogSaysSo) {
+  worker_.on("serve-peers",
+             "echo '{\"progress\": {\"peers\": [], \"reason\": \"the catalog is gone\"}}'; sleep 1000");
+  service_.apply(config_);
+  ASSERT_TRUE(run_until(context_, [&] { return is_serving(); }));
+  EXPECT_EQ(reason(), "the catalog is gone");
+}
+
 TEST_F(PeerServiceTest, AProcessThatFailedIsReplacedAndItsReasonIsShownUntilPeersAreServed) {
   const std::string error =
       "echo '{\"error\": {\"kind\": \"not_found\", \"what\": \"no key\", \"hint\": \"\"}}'";

@@ -86,6 +86,18 @@ TEST_F(PublishedTest, ACatalogThatWasMovedAwayIsNotReadAnyMore) {
   EXPECT_TRUE((*catalog)->is_current());
 }
 
+// It would be an empty one; the daemon makes a new one from the cache's folder.
+TEST_F(PublishedTest, ACatalogThatWasMovedAwayIsNotMadeHere) {
+  stage("set", "one");
+  PublishedCopies published(config_.path, config_.state_dir, {"set"});
+  published.look();
+  std::filesystem::rename(config_.state_dir / "catalog.sqlite", config_.state_dir / "old.sqlite");
+  published.look();
+  EXPECT_FALSE(std::filesystem::exists(config_.state_dir / "catalog.sqlite"));
+  EXPECT_NE(published.trouble().find("catalog.sqlite: it is gone"), std::string::npos) << published.trouble();
+  EXPECT_TRUE(published.find(set_of("set"))) << "it is still there";
+}
+
 // Then there is no space for an index that processes share.
 TEST_F(PublishedTest, AFullStateFolderDoesNotKeepTheCatalogFromOthers) {
   if (::geteuid() != 0) SPARK_SKIP("only root can mount");

@@ -5,6 +5,7 @@
 
 #include <fstream>
 
+#include "base/file.hpp"
 #include "tests/support/temp_folder.hpp"
 #include "tests/unit/staging/models/made_weights.hpp"
 

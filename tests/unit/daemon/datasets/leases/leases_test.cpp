@@ -38,6 +38,12 @@ class LeasesTest : public DatasetsTest {
   void populate(const char* populated) {
     std::ofstream(group / "cgroup.events") << "populated " << populated << "\n";
   }
+  std::size_t ended_holds() {
+    const std::string log = text_of("leases.log"), removed = R"(["request-)";
+    std::size_t count = 0;
+    for (auto at = log.find(removed); at != std::string::npos; at = log.find(removed, at + 1)) ++count;
+    return count;
+  }
   std::size_t held() { return datasets->leases().of("imagenet").size(); }
   std::filesystem::path group;
 };
@@ -152,6 +158,36 @@ TEST_F(LeasesTest, ACopyStaysHeldForItsRequestUntilItsLeaseIsInTheCatalog) {
   EXPECT_FALSE(is_hold_ended());
   ASSERT_TRUE(datasets->leases().release(datasets->leases().of("imagenet").front()->id));
   EXPECT_TRUE(run_until(context, is_hold_ended));
+}
+
+// As with a full state folder.
+TEST_F(LeasesTest, AnUnwrittenLeaseKeepsNoHoldOfAnotherDataset) {
+  worker.on(
+      "lease",
+      note_request("leases.log") +
+          R"(case $request in *'"dataset":"imagenet"'*'"op":"add"'*) echo '{"error": {"kind": "no_space",
+                            "what": "full", "hint": ""}}';; *) echo '{"result": {"leases": []}}';; esac)");
+  start();
+  ASSERT_TRUE(ends(stage(std::chrono::hours(1))));
+  StageRequest request;
+  request.datasets = {"models"};
+  request.lease = std::chrono::hours(1);
+  ASSERT_TRUE(ends(*datasets->requests().stage(std::move(request))));
+  EXPECT_TRUE(run_until(context, [&] { return ended_holds() == 1; }));
+  ASSERT_TRUE(datasets->leases().release(datasets->leases().of("imagenet").front()->id));
+  EXPECT_TRUE(run_until(context, [&] { return ended_holds() == 2; }));
+}
+
+// There is nothing left to keep.
+TEST_F(LeasesTest, ALeaseOnACopyThatIsGoneKeepsNoHold) {
+  worker.on("lease", note_request("leases.log") +
+                         R"(case $request in *'"op":"add"'*) kind=failed; [ -e second ] && kind=not_found
+                       [ -e first ] && : > second; : > first
+                       echo '{"error": {"kind": "'$kind'", "what": "locked", "hint": ""}}';;
+                   *) echo '{"result": {"leases": []}}';; esac)");
+  start();
+  ASSERT_TRUE(ends(stage(std::chrono::hours(1))));
+  EXPECT_TRUE(run_until(context, [&] { return ended_holds() == 1; }));
 }
 
 TEST_F(LeasesTest, AFailedRequestReleasesItsLeases) {

@@ -1,4 +1,5 @@
 #include <gtest/gtest.h>
+#include <sys/mount.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -16,12 +17,16 @@ namespace {
 
 class LeaseVerbTest : public testing::Test {
  protected:
-  Result<json::object> ask(const std::string& op, json::object request = {}) {
+  json::object request(json::object request) const {
     config::CacheSettings settings;
     settings.path = folder_ / "cache";
     request["cache"] = to_json(settings, folder_ / "state");
-    request["op"] = op;
-    return lease_verb(request, [](const json::object&) {});
+    return request;
+  }
+  Result<json::object> ask(const std::string& op, json::object parts = {}) {
+    json::object whole = request(std::move(parts));
+    whole["op"] = op;
+    return lease_verb(whole, [](const json::object&) {});
   }
   std::size_t listed() {
     const auto answer = ask("list");
@@ -63,6 +68,31 @@ class FullCatalogTest : public LeaseVerbTest {
   const SystemClock clock_;
   const std::filesystem::path file_ = folder_ / "state/catalog.sqlite", aside_ = folder_ / "aside";
 };
+
+// As after it was moved away: an empty one would hide all copies.
+TEST_F(FullCatalogTest, AMissingCatalogIsNotMadeByALease) {
+  std::filesystem::rename(file_, aside_);
+  EXPECT_TRUE(add("1f")) << "on the cache's drive";
+  EXPECT_FALSE(remove({json::value("2e")})) << "the catalog may have it";
+  EXPECT_FALSE(ask("serve", {{"id", "request-1"}, {"path", folder_.path().native()}}));
+  EXPECT_EQ(listed(), 1U) << "a daemon that starts makes the catalog again after that";
+  EXPECT_FALSE(std::filesystem::exists(file_));
+}
+
+TEST_F(FullCatalogTest, AMissingCatalogIsMadeByARecoveryOnly) {
+  std::filesystem::rename(file_, aside_);
+  for (const auto verb : {verify_verb, evict_verb, catalog_verb}) {
+    const auto answer = verb(request({{"dataset", "set"}}), [](const json::object&) {});
+    EXPECT_FALSE(answer);
+    EXPECT_FALSE(std::filesystem::exists(file_));
+    if (!answer) {
+      EXPECT_NE(answer.error().message().find("is gone"), std::string::npos) << answer.error().message();
+    }
+  }
+  EXPECT_TRUE(recover_verb(request({}), [](const json::object&) {}));
+  EXPECT_TRUE(std::filesystem::exists(file_));
+  ::umount2((folder_ / "cache/data").c_str(), MNT_DETACH);
+}
 
 // A job's lease has one ID from its request on.
 TEST_F(FullCatalogTest, TheNewerOfTwoLeasesWithOneIdCounts) {

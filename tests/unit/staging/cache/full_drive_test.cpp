@@ -1,0 +1,66 @@
+// Cache and catalog on one drive that is full to the last block.
+#include <sys/mount.h>
+
+#include <fstream>
+#include <optional>
+
+#include "staging/cache/catalog/reserve.hpp"
+#include "tests/support/loop_device.hpp"
+#include "tests/support/skip.hpp"
+#include "tests/unit/staging/cache/room_fixture.hpp"
+
+namespace spark::staging {
+namespace {
+
+using namespace test;
+
+class FullDriveTest : public RoomTest {
+ protected:
+  void SetUp() override {
+    if (const std::string why = spark::test::why_no_loop_mounts(); !why.empty()) SPARK_SKIP(why);
+    spark::test::make_image(folder_ / "image", 64 << 20, {"mkfs.ext4", "-q", "-m", "0"});
+    device_.emplace(folder_ / "image");
+    std::filesystem::create_directory(drive_);
+    spark::test::run_tool({"mount", device_->path(), drive_.native()});
+    config_.path = drive_ / "cache";
+    config_.state_dir = drive_ / "state";
+    std::filesystem::create_directory(config_.state_dir);
+    make_reserve(config_.state_dir);
+  }
+  void TearDown() override { ::umount2(drive_.c_str(), MNT_DETACH); }
+  void fill() {
+    std::ofstream file(drive_ / "fill");
+    const std::string block(4096, 'x');
+    while (file << block << std::flush) {
+    }
+  }
+  bool has_reserve() const { return std::filesystem::exists(config_.state_dir / "catalog.reserve"); }
+
+  const std::filesystem::path drive_ = folder_ / "drive";
+  std::optional<spark::test::LoopDevice> device_;
+};
+
+TEST_F(FullDriveTest, AStagingMakesItsRoom) {
+  ASSERT_OK(stage("old", 8 * kMB));
+  fill();
+  const auto staged = stage("next", 4 * kMB);
+  ASSERT_OK(staged);
+  ASSERT_EQ(staged->evicted.size(), 1U);
+  EXPECT_EQ(staged->evicted[0].dataset, "old");
+  EXPECT_EQ(there(), Names{"next"});
+  EXPECT_TRUE(has_reserve()) << "for the next time";
+}
+
+TEST_F(FullDriveTest, AStagingWithoutRoomKeepsTheReserve) {
+  ASSERT_OK(stage("old", 4 * kMB));
+  lease("old", 1);
+  fill();
+  const auto refused = stage("next", 8 * kMB);
+  EXPECT_KIND(refused, Errc::NoSpace);
+  EXPECT_NE(refused.error().what.find("slurm job 12"), std::string::npos) << refused.error().what;
+  EXPECT_TRUE(has_reserve());
+  EXPECT_EQ(there(), Names{"old"});
+}
+
+}  // namespace
+}  // namespace spark::staging
