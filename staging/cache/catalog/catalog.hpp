@@ -134,7 +134,6 @@ class Catalog {
   struct Database;
   friend class DamageRecords;  // has a table of its own
   explicit Catalog(std::unique_ptr<Database> database);
-  Result<> add_processes(std::vector<Lease>& leases);  // `leases`: by id
   std::unique_ptr<Database> database_;
 };
 

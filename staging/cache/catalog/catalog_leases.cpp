@@ -5,6 +5,22 @@
 #include "staging/cache/catalog/catalog_private.hpp"
 
 namespace spark::staging {
+namespace {
+
+// `leases`: by id.
+Result<> add_processes(sqlite3* database, const std::string& reading, std::vector<Lease>& leases) {
+  Statement statement(database, "SELECT * FROM lease_processes ORDER BY lease, pid");
+  int code = SQLITE_DONE;
+  while ((code = statement.step()) == SQLITE_ROW) {
+    const auto lease = std::ranges::lower_bound(leases, statement.text(0), {}, &Lease::id);
+    if (lease == leases.end() || lease->id != statement.text(0)) continue;
+    lease->job.processes.push_back({static_cast<pid_t>(statement.number(1)), statement.count(2)});
+  }
+  if (code != SQLITE_DONE) return sqlite_error(database, reading);
+  return {};
+}
+
+}  // namespace
 
 Result<> Catalog::add_lease(const Lease& lease) {
   sqlite3* database = database_->get();
@@ -58,20 +74,9 @@ Result<std::vector<Lease>> Catalog::leases() {
     all.push_back(std::move(lease));
   }
   if (code != SQLITE_DONE) return sqlite_error(database_->get(), database_->reading);
-  if (auto added = add_processes(all); !added) return added.take_error();
+  if (auto added = add_processes(database_->get(), database_->reading, all); !added)
+    return added.take_error();
   return all;
-}
-
-Result<> Catalog::add_processes(std::vector<Lease>& leases) {
-  Statement statement(database_->get(), "SELECT * FROM lease_processes ORDER BY lease, pid");
-  int code = SQLITE_DONE;
-  while ((code = statement.step()) == SQLITE_ROW) {
-    const auto lease = std::ranges::lower_bound(leases, statement.text(0), {}, &Lease::id);
-    if (lease == leases.end() || lease->id != statement.text(0)) continue;
-    lease->job.processes.push_back({static_cast<pid_t>(statement.number(1)), statement.count(2)});
-  }
-  if (code != SQLITE_DONE) return sqlite_error(database_->get(), database_->reading);
-  return {};
 }
 
 Result<> Catalog::reserve(const Reservation& reservation) {
