@@ -19,11 +19,16 @@ std::filesystem::path reserve_of(const std::filesystem::path& state_dir) {
   return state_dir / "catalog.reserve";
 }
 
-// None: unknown. Root may use what is kept for it.
-std::optional<Bytes> free_in(const std::filesystem::path& state_dir) {
+struct Free {
+  Bytes all, certain;
+};
+
+// None: unknown. Root may use what a file system keeps for root, but not the blocks that ext4 keeps for
+// itself.
+std::optional<Free> free_in(const std::filesystem::path& state_dir) {
   struct statvfs space {};
   if (::statvfs(state_dir.c_str(), &space) != 0) return std::nullopt;
-  return Bytes{space.f_bfree} * space.f_frsize;
+  return Free{Bytes{space.f_bfree} * space.f_frsize, Bytes{space.f_bavail} * space.f_frsize};
 }
 
 // An earlier call may have been interrupted before it had its space.
@@ -39,11 +44,13 @@ void fill_reserve(const std::filesystem::path& file, Bytes least) {
 }  // namespace
 
 void make_reserve(const std::filesystem::path& state_dir) {
-  if (free_in(state_dir).value_or(0) >= kMuch) fill_reserve(reserve_of(state_dir), kReserve);
+  if (const auto free = free_in(state_dir); free && free->all >= kMuch)
+    fill_reserve(reserve_of(state_dir), kReserve);
 }
 
 bool give_up_reserve(const std::filesystem::path& state_dir) {
-  return free_in(state_dir).value_or(kReserve) < kReserve && ::unlink(reserve_of(state_dir).c_str()) == 0;
+  const auto free = free_in(state_dir);
+  return free && free->certain < kReserve && ::unlink(reserve_of(state_dir).c_str()) == 0;
 }
 
 void take_back_reserve(const std::filesystem::path& state_dir) {

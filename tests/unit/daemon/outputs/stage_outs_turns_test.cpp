@@ -37,7 +37,10 @@ class HeldRunner final : public workers::Runner {
     auto copy = std::make_shared<Copy>(executor_, std::move(call));
     started.push_back(copy->path);
     copies_.push_back(copy);
-    cancellation.set_kill([copy] { copy->end(fail(Errc::Cancelled, "the worker was cancelled")); });
+    // Weak: the copy has what the cancellation belongs to.
+    cancellation.set_kill([weak = std::weak_ptr(copy)] {
+      if (const auto held = weak.lock()) held->end(fail(Errc::Cancelled, "the worker was cancelled"));
+    });
     while (!copy->ended) co_await copy->changed.wait();
     cancellation.set_kill(nullptr);
     std::erase(copies_, copy);

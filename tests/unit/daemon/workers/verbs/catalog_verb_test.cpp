@@ -22,10 +22,16 @@ using testing::HasSubstr;
 
 class CatalogVerb : public testing::Test {
  protected:
-  json::array warnings() const {
+  void SetUp() override {
+    ASSERT_TRUE(recover_verb(request(), [](const json::object&) {}));
+  }
+  json::object request() const {
     config::CacheSettings settings;
     settings.path = folder_ / "cache";
-    const auto answer = catalog_verb({{"cache", to_json(settings, (folder_ / "state").native())}}, {});
+    return {{"cache", to_json(settings, (folder_ / "state").native())}};
+  }
+  json::array warnings() const {
+    const auto answer = catalog_verb(request(), {});
     EXPECT_TRUE(answer) << answer.error().message();
     return answer ? *get_array(*get_object(*answer, "usage"), "warnings") : json::array();
   }
