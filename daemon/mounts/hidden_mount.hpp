@@ -10,9 +10,9 @@
 
 namespace spark::mounts {
 
-// Mounts in a mount namespace of its own, in which a link of a user leads nobody astray, and moves the mount
-// onto `folder`. ELOOP if that is no longer at `target`. It mounts by path where such a namespace is not
-// allowed, as to the service that releases volumes, or would keep other volumes busy: on a host without
+// Mounts in a separate mount namespace, where a user's symbolic link affects no other process, and moves the
+// mount onto `folder`. ELOOP if that is no longer at `target`. It mounts by path where such a namespace is
+// not allowed, as to the service that releases volumes, or would keep other volumes busy: on a host without
 // shared mounts, which systemd makes.
 MountOutcome mount_onto(const UniqueFd& folder, const std::string& source,
                         const std::filesystem::path& target, const std::string& type,

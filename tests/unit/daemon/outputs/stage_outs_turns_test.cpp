@@ -1,5 +1,5 @@
-// The order of copies to one volume, in virtual time: a user who stops the worker of a copy, which runs with
-// that user's rights, or sends a hundred copies, keeps nobody else from the volume.
+// The order of copies to one volume, in virtual time. A user may stop the worker of a copy, which runs with
+// that user's rights, or send a hundred copies: other users' copies still reach the volume.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -1,4 +1,5 @@
-// Evicted copies that a program has opened since: they stay, and nobody misses a file meanwhile.
+// Evicted copies that a program has opened since: they stay, and the program finds each of their files
+// meanwhile.
 #include <fcntl.h>
 #include <sys/inotify.h>
 #include <unistd.h>

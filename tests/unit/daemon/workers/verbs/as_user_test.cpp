@@ -13,6 +13,7 @@
 #include <string>
 
 #include "base/file.hpp"
+#include "tests/support/skip.hpp"
 
 namespace spark::workers {
 namespace {
@@ -30,7 +31,7 @@ int in_child(const std::function<int()>& body) {
 class AsUserTest : public testing::Test {
  protected:
   void SetUp() override {
-    if (::geteuid() != 0) GTEST_SKIP() << "only root can become another user";
+    if (::geteuid() != 0) SPARK_SKIP("only root can become another user");
     std::array<int, 2> ready{};
     ASSERT_EQ(::pipe2(ready.data(), O_CLOEXEC), 0);
     worker_ = ::fork();

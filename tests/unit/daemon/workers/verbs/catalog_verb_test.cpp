@@ -12,6 +12,7 @@
 #include "daemon/config/model.hpp"
 #include "daemon/workers/verbs/verbs.hpp"
 #include "daemon/workers/wire.hpp"
+#include "tests/support/skip.hpp"
 #include "tests/unit/staging/support.hpp"
 
 namespace spark::workers {
@@ -49,7 +50,7 @@ TEST_F(CatalogVerb, HasNoWarningWhereModesAreKeptAndClosesWhatIsOpen) {
 
 // As on vfat, or where a FUSE mount gives all files one mode.
 TEST_F(CatalogVerb, NamesFoldersThatCannotBeClosed) {
-  if (::geteuid() != 0) GTEST_SKIP() << "mounting needs root";
+  if (::geteuid() != 0) SPARK_SKIP("mounting needs root");
   ASSERT_TRUE(warnings().empty());  // makes them
   std::filesystem::create_directories(folder_ / "state/stage-outs");
   const pid_t child = ::fork();

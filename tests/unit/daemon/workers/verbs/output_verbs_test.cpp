@@ -11,6 +11,7 @@
 
 #include "base/file.hpp"
 #include "daemon/workers/verbs/verbs.hpp"
+#include "tests/support/skip.hpp"
 #include "tests/unit/staging/support.hpp"
 
 namespace spark::workers {
@@ -40,7 +41,7 @@ class StageOutVerb : public testing::Test {
 };
 
 TEST_F(StageOutVerb, ACopyIsReadAndWrittenWithTheRightsOfItsSender) {
-  if (::geteuid() != 0) GTEST_SKIP() << "only root can become another user";
+  if (::geteuid() != 0) SPARK_SKIP("only root can become another user");
   ASSERT_EQ(::chmod(folder_.path().c_str(), 0755), 0);
   const auto closed_source = folder_ / "closed";
   write_text(closed_source / "shard", "secret");
@@ -69,7 +70,7 @@ TEST_F(StageOutVerb, ACopyIsReadAndWrittenWithTheRightsOfItsSender) {
 
 // Anybody who may write beside the copy could forge its manifest, and have the answer list the folder.
 TEST_F(StageOutVerb, AVerificationTellsAUserNothingOfAClosedFolder) {
-  if (::geteuid() != 0) GTEST_SKIP() << "only root can become another user";
+  if (::geteuid() != 0) SPARK_SKIP("only root can become another user");
   ASSERT_TRUE(stage_out_verb(request(), kNoProgress));
   write_text(run_ / "step-1/private-name", "x");
   for (const auto& path : {folder_.path(), run_}) ASSERT_EQ(::chmod(path.c_str(), 0755), 0);
