@@ -48,6 +48,7 @@ FileStore::FileStore(Asker& asker, const std::string& volume, const std::filesys
       leaving_file_(folder / (volume + ".leaving.json")),
       addresses_file_(folder / (volume + ".addresses.json")),
       held_file_(folder / (volume + ".held.json")),
+      late_writes_file_(folder / (volume + ".late-writes.json")),
       pinned_(read_pin(pin_file_)) {}
 
 json::object FileStore::content_of(const FilesystemIdentity& identity) {
@@ -123,8 +124,17 @@ bool FileStore::is_leaving() const {
 }
 
 const std::filesystem::path& FileStore::file_of(Record kind) const {
-  if (kind == Record::Held) return held_file_;
-  return kind == Record::History ? history_file_ : addresses_file_;
+  switch (kind) {
+    case Record::History:
+      return history_file_;
+    case Record::Addresses:
+      return addresses_file_;
+    case Record::Held:
+      return held_file_;
+    case Record::LateWrites:
+      break;
+  }
+  return late_writes_file_;
 }
 
 json::object FileStore::saved(Record kind) {

@@ -31,7 +31,8 @@ class FileStore final : public VolumeStore {
   bool is_leaving() const;
 
   Asker& asker_;
-  std::filesystem::path pin_file_, history_file_, intent_file_, leaving_file_, addresses_file_, held_file_;
+  std::filesystem::path pin_file_, history_file_, intent_file_, leaving_file_, addresses_file_, held_file_,
+      late_writes_file_;
   Result<FilesystemIdentity> pinned_;
 };
 

@@ -82,7 +82,7 @@ bool recall_held(const VolumeContext& volume, CheckedMount& found) {
 
 Fence::Fence(VolumeContext& volume, Outages& outages) : volume_(volume), outages_(outages) {
   if (!volume_.target) return;  // NFS, perhaps with the record of an earlier volume of its name
-  const auto late = get_int(volume_.seams.store.saved(Record::Held), "late_until_s");
+  const auto late = get_int(volume_.seams.store.saved(Record::LateWrites), "until_s");
   const auto left = WallTime(std::chrono::seconds(late.value_or(0))) - volume_.clock.wall();
   if (left.count() <= 0) return;
   const auto longest = 2 * longest_late_writes(volume_, true);  // the clock may have been set back
@@ -169,13 +169,14 @@ asio::awaitable<Result<>> Fence::arm(mounts::Superblock superblock, Role role) {
   co_return Result<>{};
 }
 
-// Before the takeover: its answer may get lost, or its daemon may end, and the next attempt finds it done.
+// Before the takeover: its answer may get lost, its daemon may end, or this host may boot, and the next
+// attempt finds it done.
 asio::awaitable<void> Fence::expect_late_writes(bool is_same_id) {
   const Duration longest = 2 * longest_late_writes(volume_, is_same_id);
   late_until_ = volume_.clock.steady() + longest;
   const auto until = std::chrono::ceil<std::chrono::seconds>(volume_.clock.wall() + longest);
-  json::object record{{"late_until_s", until.time_since_epoch().count()}};
-  (void)co_await volume_.seams.store.save(Record::Held, std::move(record));
+  json::object record{{"until_s", until.time_since_epoch().count()}};
+  (void)co_await volume_.seams.store.save(Record::LateWrites, std::move(record));
 }
 
 // Multi-mount protection may wait longer anyway. The target may forget the reservation during the wait, and

@@ -55,9 +55,12 @@ void Oracles::request_ended(std::size_t host, const Request& request) {
     const auto says = [&](const char* words) {
       return request.result->error().what.find(words) != std::string::npos;
     };
+    // Its device was gone, and the programs were left on a mount of it that is detached.
+    const bool is_remounted =
+        is_reached && cluster_.time.steady() - facts.reached.super->opened < kNoticesUse;
     const bool were_in_use = (says("in use") || says("hides volume") || says("is mounted at") ||
                               says("was mounted there meanwhile")) &&
-                             cluster_.time.steady() - facts.state.cleared < kNoticesUse;
+                             (is_remounted || cluster_.time.steady() - facts.state.cleared < kNoticesUse);
     const bool is_in_the_way =
         were_in_use || facts.is_in_use() || (facts.top != nullptr && facts.top->by_hand);
     if (kind == Errc::Cancelled || request.has_overlapped || is_in_the_way || !is_good) return;

@@ -235,7 +235,7 @@ TEST_F(FenceTest, AClockThatIsSetBackDoesNotProlongTheWaitForAnotherHostsLastWri
   target->options.keep_alive = std::chrono::seconds(1);
   const auto tomorrow = clock.wall() + std::chrono::hours(24);
   const auto late = std::chrono::duration_cast<std::chrono::seconds>(tomorrow.time_since_epoch()).count();
-  world.records[Record::Held] = {{"late_until_s", late}};
+  world.records[Record::LateWrites] = {{"until_s", late}};
   start();
   EXPECT_TRUE(becomes(State::Ready)) << reason();
 }

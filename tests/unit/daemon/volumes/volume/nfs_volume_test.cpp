@@ -62,8 +62,8 @@ TEST_F(NfsVolumeTest, IsStalledWhileItsServerIsSilent) {
 // The volume of that name was exclusive, and taken over, a moment ago.
 TEST_F(NfsVolumeTest, TheRecordOfAnEarlierVolumeOfItsNameHasNoEffect) {
   const auto late = clock.wall() + std::chrono::seconds(30);
-  world.records[Record::Held] = {
-      {"late_until_s", std::chrono::floor<std::chrono::seconds>(late).time_since_epoch().count()}};
+  world.records[Record::LateWrites] = {
+      {"until_s", std::chrono::floor<std::chrono::seconds>(late).time_since_epoch().count()}};
   start();
   EXPECT_TRUE(becomes(State::Ready)) << reason();
 }
