@@ -276,7 +276,10 @@ asio::awaitable<Outcome> Requests::outcome_of(std::shared_ptr<Job> job, TaskPtr&
                                               const StageRequest& request) {
   while (!task->is_copy) {
     if (!job->is_running()) co_return fail(Errc::Cancelled, "the job was cancelled");
-    if (task->ended && *task->ended) co_return *task->ended;
+    if (task->ended && *task->ended) {
+      if (get_bool(**task->ended, "held").value_or(true)) co_return *task->ended;
+      break;  // there was no space for its worker's hold: perhaps there is now
+    }
     const Error* failure = task->ended ? &task->ended->error() : nullptr;
     auto copy =
         task->away || failure != nullptr ? copies_.find(request, task->dataset, failure) : std::nullopt;

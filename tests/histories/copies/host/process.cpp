@@ -17,8 +17,7 @@ Process::Process(const std::function<void()>& begin) {
   if (pid_ == 0) {
     ::prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (begin) begin();
-    ::close(ends[0]);
-    ::close(ends[1]);
+    ::close_range(3, ~0U, 0);  // files that jobs have open would stay so as long as this process lives
     for (;;) ::pause();
   }
   if (pid_ < 0) throw std::runtime_error("no process");
