@@ -66,7 +66,7 @@ class Copy {
       if (damage->empty()) return unchanged(*destination, **earlier, *walked, *area);
       damage_ = std::move(*damage);
     }
-    if (auto there = check_place(*source, *walked, *earlier); !there) return there.take_error();
+    if (auto there = check_place(*source, *walked, *destination, *earlier); !there) return there.take_error();
     auto copied =
         copy_to(*destination, *source, std::move(*walked), *area, previous_at(*destination, *earlier));
     // Damage belongs to files, and the copy has shared the earlier one's.
@@ -126,13 +126,19 @@ class Copy {
     return same.error().what;
   }
 
-  Result<> check_place(const Tree& source, const Walked& walked,
+  Result<> check_place(const Tree& source, const Walked& walked, const Destination& to,
                        std::optional<ManifestReader>& earlier) const {
     if (!earlier || !options_.keeps_place) return {};
     if (auto again = earlier->rewind(); !again) return again;
     const auto summary = summary_of(*earlier);
     if (!summary) return summary.take_error();
-    return summary->files == 0 ? Result<>() : check_source_place(source, walked, earlier->header());
+    if (summary->files == 0) return {};
+    const std::string& then = earlier->header().source;
+    if (then == source.root()) return check_source_place(source, walked, earlier->header());
+    return fail(
+        Errc::Refused,
+        printable(to.path().native()) + " is a copy of " + printable(then) + ", not of " + source.shown(""),
+        "choose another name; --accept-source replaces that copy by one of " + source.shown(""));
   }
 
   // None if there is no earlier copy, or if it is damaged.

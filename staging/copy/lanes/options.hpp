@@ -63,8 +63,8 @@ struct CopyOptions {
   // walk. None: not compared.
   std::optional<std::int64_t> complete_state{};
   EarlierCopy earlier{};
-  // Refuses to replace an earlier copy if the source has become empty or is on another file system than
-  // before.
+  // Refuses to replace an earlier copy if it is of another source, or if the source has become empty or is on
+  // another file system than before.
   bool keeps_place = false;
   bool verify = false;  // before publishing, reads the copy back from the disk and compares
   bool sha256 = false;  // before publishing, checks the digests that the set has of its files

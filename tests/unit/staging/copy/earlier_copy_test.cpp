@@ -135,5 +135,19 @@ TEST_F(CopyTest, ASourceThatBecameEmptyIsRefusedOnlyIfItsPlaceIsToBeKept) {
   EXPECT_FALSE(std::filesystem::exists(copy_ / "f"));
 }
 
+TEST_F(CopyTest, ACopyOfAnotherSourceIsReplacedOnlyIfThatIsAccepted) {
+  write_text(source_ / "f", "one");
+  ASSERT_OK(copy_now());
+  write_text(folder_ / "other", "two");
+  options_.keeps_place = true;
+  const auto refused = copy(folder_ / "other", copy_, options_, kQuiet, stop_);
+  EXPECT_KIND(refused, Errc::Refused);
+  EXPECT_THAT(refused.error().what, testing::HasSubstr(source_.native()));
+  EXPECT_EQ(read_text(copy_ / "f"), "one");
+  options_.keeps_place = false;
+  ASSERT_OK(copy(folder_ / "other", copy_, options_, kQuiet, stop_));
+  EXPECT_EQ(read_text(copy_), "two");
+}
+
 }  // namespace
 }  // namespace spark::staging
