@@ -37,6 +37,17 @@ Result<> check_taken(const VolumeContext& volume) {
                   name + "` first, then take it over");
 }
 
+// Another host may have taken it over since the last probe.
+asio::awaitable<Result<>> check_not_taken(VolumeContext& volume, Fence& fence) {
+  const CheckedMountPtr mount = volume.checked;
+  const std::string lost = co_await fence.who_took_over(mount);
+  volume.wake();
+  if (lost.empty()) co_return Result<>{};
+  co_return fail(
+      Errc::Unavailable, "volume " + volume.settings.name + " is being lost: " + lost,
+      "`spark-stage status` shows when it is left; take it over then, if that host is gone for good");
+}
+
 }  // namespace
 
 Requests::Requests(VolumeContext& volume, Fence& fence, const std::string& why_stopped)
@@ -144,7 +155,7 @@ asio::awaitable<Result<std::string>> Requests::take() {
   if (volume_.look_at_mount() == Place::Ours) {
     auto taken = check_taken(volume_);
     if (taken && status.state != State::Ready) taken = fail(mounted_here(volume_));
-    if (taken) taken = co_await check_not_taken();
+    if (taken) taken = co_await check_not_taken(volume_, fence_);
     if (!taken) co_return taken.take_error();
     co_return std::string();
   }
@@ -159,17 +170,6 @@ asio::awaitable<Result<std::string>> Requests::take() {
   if (!take_answer_) co_return fail(gone_meanwhile(volume_, why_stopped_, Errc::Cancelled));
   if (!*take_answer_) co_return fail(take_answer_->error());
   co_return fence_.taken_from();
-}
-
-// Another host may have taken it over since the last probe.
-asio::awaitable<Result<>> Requests::check_not_taken() {
-  const CheckedMountPtr mount = volume_.checked;
-  const std::string lost = co_await fence_.who_took_over(mount);
-  volume_.wake();
-  if (lost.empty()) co_return Result<>{};
-  co_return fail(
-      Errc::Unavailable, "volume " + volume_.settings.name + " is being lost: " + lost,
-      "`spark-stage status` shows when it is left; take it over then, if that host is gone for good");
 }
 
 void Requests::try_now() {

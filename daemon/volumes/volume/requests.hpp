@@ -59,7 +59,6 @@ class Requests {
  private:
   void want_up();
   Result<> check_may_leave(OnDown on_down) const;
-  asio::awaitable<Result<>> check_not_taken();
   asio::awaitable<Result<>> go_down(OnDown on_down);
   asio::awaitable<Result<>> record(Intent intent);
   asio::awaitable<Result<>> save(Intent intent);
