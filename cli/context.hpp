@@ -13,6 +13,7 @@
 #include "base/threads.hpp"
 #include "bench/measure/bench.hpp"
 #include "cli/client/client.hpp"
+#include "cli/foreground.hpp"
 #include "cli/format/namespace_formatter.hpp"
 #include "cli/view/terminal.hpp"
 #include "nvmetcp/connect/gateway.hpp"
@@ -48,6 +49,9 @@ struct Context {
   CopyEngine copy;
   BenchRun bench;
   std::function<Result<ChildOutput>(const std::vector<std::string>& argv)> run_tool;  // with a deadline
+  std::function<Result<int>(const std::vector<std::string>& command, const Environment& more,
+                            const std::function<void()>& afterwards)>
+      become;  // a test's runs the command to its end instead, and returns its status
   SystemRoot root;
   bool is_root = false;
   std::string person{};  // the user, also behind sudo: "alice"

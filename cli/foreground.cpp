@@ -1,8 +1,10 @@
 #include "cli/foreground.hpp"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -16,75 +18,83 @@
 namespace spark::cli {
 namespace {
 
-constexpr int kPassedOn[] = {SIGINT, SIGQUIT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2};
-
-// Blocks the forwarded signals, and SIGCHLD, during its lifetime: sigwaitinfo receives them.
-class BlockedSignals {
- public:
-  BlockedSignals() {
-    sigemptyset(&set_);
-    sigaddset(&set_, SIGCHLD);
-    for (const int number : kPassedOn) sigaddset(&set_, number);
-    ::sigprocmask(SIG_BLOCK, &set_, &before_);
-  }
-  ~BlockedSignals() { ::sigprocmask(SIG_SETMASK, &before_, nullptr); }
-  BlockedSignals(const BlockedSignals&) = delete;
-  BlockedSignals& operator=(const BlockedSignals&) = delete;
-
-  const sigset_t& set() const { return set_; }
-  const sigset_t& before() const { return before_; }
-
- private:
-  sigset_t set_, before_;
-};
-
-[[noreturn]] void become(char* const* argv, pid_t parent, const sigset_t& mask, int report) {
-  ::prctl(PR_SET_PDEATHSIG, SIGTERM);
-  ::sigprocmask(SIG_SETMASK, &mask, nullptr);
-  if (::getppid() == parent) ::execvp(argv[0], argv);
-  const int number = errno;
-  [[maybe_unused]] const ssize_t told = ::write(report, &number, sizeof number);
-  ::_exit(127);
+// Returns only if that failed, with errno set.
+void execute(const std::vector<std::string>& command) {
+  std::vector<char*> argv;
+  for (const std::string& word : command) argv.push_back(const_cast<char*>(word.c_str()));
+  argv.push_back(nullptr);
+  ::execvp(argv[0], argv.data());
 }
 
-int wait_and_pass_on(pid_t child, const sigset_t& signals) {
-  for (;;) {
-    int status = 0;
-    const pid_t reaped = ::waitpid(child, &status, WNOHANG);
-    if (reaped == child) return exit_status_of(status);
-    siginfo_t signal{};
-    const int number = ::sigwaitinfo(&signals, &signal);
-    // The terminal sends ^C and a hang-up to the whole process group: the child has had those.
-    const bool from_a_process = signal.si_code <= 0;
-    if (number > 0 && number != SIGCHLD && from_a_process) ::kill(child, number);
+// In a session of its own: signals for the command's process group or terminal are not for this process. It
+// keeps stderr alone, since a reader of the command's output waits for the end of all its writers.
+[[noreturn]] void wait_and_run(int command, const std::function<void()>& afterwards) {
+  ::setsid();
+  sigset_t all;
+  sigfillset(&all);
+  ::sigprocmask(SIG_BLOCK, &all, nullptr);
+  const UniqueFd nothing(::open("/dev/null", O_RDWR | O_CLOEXEC));
+  ::dup2(nothing.get(), STDIN_FILENO);
+  ::dup2(nothing.get(), STDOUT_FILENO);
+  pollfd end{command, POLLIN, 0};
+  while (::poll(&end, 1, -1) < 0 && errno == EINTR) {
   }
+  afterwards();
+  ::_exit(0);
+}
+
+// A grandchild: the command must not find a child that it has not started.
+Result<> run_after_this_process(const std::function<void()>& afterwards) {
+  const UniqueFd self(static_cast<int>(::syscall(SYS_pidfd_open, ::getpid(), 0)));
+  const pid_t child = self ? ::fork() : -1;
+  if (child < 0) return fail_errno(errno, "starting the process that waits for the command's end");
+  if (child == 0) {
+    if (::fork() == 0) wait_and_run(self.get(), afterwards);
+    ::_exit(0);
+  }
+  ::waitpid(child, nullptr, 0);
+  return {};
 }
 
 }  // namespace
 
-Result<int> run_in_foreground(const std::vector<std::string>& command, const Environment& more) {
+Result<int> become(const std::vector<std::string>& command, const Environment& more,
+                   const std::function<void()>& afterwards) {
   for (const auto& [name, value] : more) {
     if (::setenv(name.c_str(), value.c_str(), 1) != 0) return fail_errno(errno, "setting " + printable(name));
   }
+  if (afterwards) {
+    if (auto waits = run_after_this_process(afterwards); !waits) return waits.take_error();
+  }
+  execute(command);
+  return fail_errno(errno, "starting " + printable(command.front()));
+}
+
+Result<int> run_in_foreground(const std::vector<std::string>& command) {
   int ends[2];
   if (::pipe2(ends, O_CLOEXEC) != 0) return fail_errno(errno, "making a pipe");
   UniqueFd report_end(ends[0]), child_end(ends[1]);
-  std::vector<char*> argv;
-  for (const std::string& word : command) argv.push_back(const_cast<char*>(word.c_str()));
-  argv.push_back(nullptr);
-
   ::signal(SIGCHLD, SIG_DFL);  // an inherited SIG_IGN would take the child's status from us
-  const BlockedSignals blocked;
+  const auto on_int = ::signal(SIGINT, SIG_IGN), on_quit = ::signal(SIGQUIT, SIG_IGN);
+  const auto restore = [&] { ::signal(SIGINT, on_int), ::signal(SIGQUIT, on_quit); };
   const pid_t parent = ::getpid(), child = ::fork();
-  if (child < 0) return fail_errno(errno, "starting " + printable(command.front()));
-  if (child == 0) become(argv.data(), parent, blocked.before(), child_end.get());
-  child_end.reset();
-  int number = 0;
-  if (::read(report_end.get(), &number, sizeof number) == sizeof number) {
-    ::waitpid(child, nullptr, 0);
-    return fail_errno(number, "starting " + printable(command.front()));
+  if (child == 0) {
+    restore();
+    ::prctl(PR_SET_PDEATHSIG, SIGTERM);
+    if (::getppid() == parent) execute(command);
+    const int number = errno;
+    [[maybe_unused]] const ssize_t told = ::write(child_end.get(), &number, sizeof number);
+    ::_exit(127);
   }
-  return wait_and_pass_on(child, blocked.set());
+  int number = child < 0 ? errno : 0, status = 0;
+  child_end.reset();
+  while (child > 0 && ::read(report_end.get(), &number, sizeof number) < 0 && errno == EINTR) {
+  }
+  while (child > 0 && ::waitpid(child, &status, 0) < 0 && errno == EINTR) {
+  }
+  restore();
+  if (number != 0) return fail_errno(number, "starting " + printable(command.front()));
+  return exit_status_of(status);
 }
 
 }  // namespace spark::cli

@@ -1,6 +1,7 @@
-// A command in this terminal's foreground, as a shell runs one.
+// A command that this program was given to run.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <string>
 #include <vector>
@@ -11,9 +12,15 @@ namespace spark::cli {
 
 using Environment = std::map<std::string, std::string>;  // added to this process's
 
-// Runs it to its end: its exit status, or 128 and the signal's number. It stays in our process group, so that
-// ^C, ^Z and `fg` reach both; signals that another process sends us (scancel, systemctl stop) are passed on.
-// It gets SIGTERM when we die, since our leases end then. NotFound, Denied, …: it could not be started.
-Result<int> run_in_foreground(const std::vector<std::string>& command, const Environment& more);
+// Replaces this process by the command. It keeps our process ID, so that our leases end with it, and whoever
+// signals or awaits us reaches the command itself. `afterwards`, unless it is empty, runs once the command
+// has ended, in a process that no signal but SIGKILL ends. Returns only if the command could not be started:
+// NotFound, Denied, …
+Result<int> become(const std::vector<std::string>& command, const Environment& more,
+                   const std::function<void()>& afterwards);
+
+// Runs the command to its end: its exit status, or 128 and the signal's number. It is in our process group,
+// so that ^C, ^Z and `fg` reach both; as with time(1), ^C ends only the command. It gets SIGTERM when we die.
+Result<int> run_in_foreground(const std::vector<std::string>& command);
 
 }  // namespace spark::cli

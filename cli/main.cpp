@@ -8,6 +8,7 @@
 #include <iostream>
 #include <thread>
 
+#include "cli/foreground.hpp"
 #include "cli/verbs/verbs.hpp"
 #include "cli/view/terminal.hpp"
 #include "nvmetcp/connect/libnvme_gateway.hpp"
@@ -77,6 +78,7 @@ int run(int argc, char** argv) {
                   staging::copy,
                   bench::run,
                   run_tool,
+                  become,
                   SystemRoot{},
                   ::geteuid() == 0,
                   person(),

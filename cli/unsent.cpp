@@ -6,14 +6,19 @@
 
 namespace spark::cli {
 
-void tell_unsent(Context& context) {
+std::vector<std::string> output_names(Context& context) {
+  std::vector<std::string> names;
   const auto configured = call(*context.client, {"GET", "/v1/outputs", {}});
-  if (!configured) return;
-  const json::array* outputs = get_array(*configured, "outputs");
+  const json::array* outputs = configured ? get_array(*configured, "outputs") : nullptr;
   for (std::size_t i = 0; outputs != nullptr && i < outputs->size(); ++i) {
     const json::object* output = (*outputs)[i].if_object();
-    if (output == nullptr) continue;
-    const std::string name = get_string(*output, "name").value_or("");
+    if (output != nullptr) names.push_back(get_string(*output, "name").value_or(""));
+  }
+  return names;
+}
+
+void tell_unsent(Context& context, const std::vector<std::string>& outputs) {
+  for (const std::string& name : outputs) {
     const auto now =
         call(*context.client, {"GET", "/v1/outputs/" + percent_encoded(name), {}, kOutputPatience});
     if (!now) continue;

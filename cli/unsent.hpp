@@ -1,6 +1,9 @@
 // Checkpoints of this host's outputs that are not on their volumes when a job ends.
 #pragma once
 
+#include <string>
+#include <vector>
+
 #include "cli/context.hpp"
 
 namespace spark::cli {
@@ -9,8 +12,11 @@ namespace spark::cli {
 // on the volume.
 inline constexpr Duration kOutputPatience{330'000};
 
-// A line on stderr, with the reason, for each output without its newest checkpoint on the volume. Outputs
-// that can't be queried are left out, so that the job's own result does not change.
-void tell_unsent(Context& context);
+// The names of the configured outputs; none if the daemon can't say.
+std::vector<std::string> output_names(Context& context);
+
+// A line on stderr, with the reason, for each of these outputs without its newest checkpoint on the volume.
+// Outputs that can't be queried are left out.
+void tell_unsent(Context& context, const std::vector<std::string>& outputs);
 
 }  // namespace spark::cli

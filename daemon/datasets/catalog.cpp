@@ -18,7 +18,8 @@ constexpr std::chrono::hours kRecoveryDeadline{1};  // recovery may delete milli
 }  // namespace
 
 json::object Catalog::request() const {
-  return {{"cache", workers::to_json(context_.config().cache, context_.state_dir)}};
+  return {{"cache", workers::to_json(context_.config().cache, context_.state_dir)},
+          {"knows_catalog", is_looked_over_}};
 }
 
 asio::awaitable<Result<>> Catalog::recover() {

@@ -30,3 +30,20 @@ def test_a_cache_in_another_place_than_its_catalog_knows_is_reported_until_it_is
     move_cache(daemon, "/other,", "/cache,")
     daemon.wait_until(lambda: problem(daemon) is None, "uses the cache again")
     assert daemon.ask("GET", "/v1/datasets")[1]["datasets"]
+
+
+def test_a_catalog_that_is_lost_below_a_running_daemon_is_made_again_by_its_restart_alone(daemon):
+    stage = lambda name: daemon.finish("/v1/stagings", {"datasets": [name]})
+    staged = stage("imagenet")["result"]["datasets"][0]["path"]
+    catalog = daemon.folder / "state/catalog.sqlite"
+    catalog.rename(daemon.folder / "aside")
+    (daemon.folder / "imagenet/more").write_text("more")
+    for name in ("models", "imagenet"):
+        job = stage(name)
+        assert job["state"] == "failed" and "restart spark-staged" in job["error"]["hint"], job
+    daemon.wait_until(lambda: "is gone" in (problem(daemon) or ""), "reports the catalog")
+    assert not catalog.exists(), "an empty one would know none of the copies, and no lease"
+    daemon.restart()
+    assert stage("models")["state"] == stage("imagenet")["state"] == "done"
+    rows = daemon.ask("GET", "/v1/datasets")[1]["datasets"]
+    assert [row["name"] for row in rows] == ["imagenet", "models"] and rows[0]["generation"] == 2 and os.path.exists(staged) is False, rows

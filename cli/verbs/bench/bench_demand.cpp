@@ -32,14 +32,9 @@ class Sampler {
  public:
   Sampler(std::vector<std::string> folders, double limit) : limit_(limit), watch_(std::move(folders)) {}
 
-  // False where the system allows no more threads. All signals are for the thread that waits for the command:
-  // another one would swallow SIGCHLD.
+  // False where the system allows no more threads.
   bool start() {
-    sigset_t all, before;
-    sigfillset(&all);
-    ::pthread_sigmask(SIG_SETMASK, &all, &before);
     thread_ = start_thread([this] { run(); });
-    ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
     return thread_.joinable();
   }
 
@@ -177,7 +172,7 @@ Result<int> measure(Context& context, const DemandOptions& options, const std::f
     return fail(Errc::Failed, "watching the command: the system allows no more threads",
                 "raise the limit on processes (`ulimit -u`, pids.max)");
   }
-  const auto status = run_in_foreground(context.command, {});
+  const auto status = run_in_foreground(context.command);
   sampler.stop();
   if (!status) return status.take_error();
   const std::string command = printable(join(context.command, " "));

@@ -22,6 +22,7 @@ class HubLinks {
   HubLinks(const HubLinks&) = delete;
   HubLinks& operator=(const HubLinks&) = delete;
 
+  bool is_made() const { return !folder_.empty(); }
   // HF_HUB_CACHE, and HF_HUB_OFFLINE unless that is set. Never HF_HOME: tokens and datasets are there.
   std::map<std::string, std::string> variables() const;
   // Without what the command has put there; a sentence names the folder then.

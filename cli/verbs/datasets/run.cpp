@@ -1,6 +1,5 @@
 #include "base/text.hpp"
 #include "cli/client/api.hpp"
-#include "cli/foreground.hpp"
 #include "cli/say.hpp"
 #include "cli/unsent.hpp"
 #include "cli/verbs/datasets/hub_links.hpp"
@@ -32,14 +31,6 @@ Result<Environment> environment_for(const std::vector<StagedDataset>& staged) {
   return environment;
 }
 
-// A lease that can't be given back now ends with this process anyway.
-void release(Context& context, const std::vector<StagedDataset>& staged) {
-  for (const StagedDataset& dataset : staged) {
-    if (dataset.lease.empty()) continue;
-    static_cast<void>(context.client->send({"DELETE", "/v1/leases/" + percent_encoded(dataset.lease), {}}));
-  }
-}
-
 struct RunOptions {
   std::vector<std::string> datasets;
   std::string wait;
@@ -68,10 +59,15 @@ Result<int> run(Context& context, const RunOptions& options) {
   for (const auto& [variable, value] : (*links)->variables()) environment->try_emplace(variable, value);
   if (context.stop) return fail(Errc::Cancelled, "interrupted before the command began");
 
-  auto status = run_in_foreground(context.command, *environment);
-  if (const std::string left = (*links)->remove(); !left.empty()) tell(context, left);
-  release(context, *staged);
-  tell_unsent(context);
+  const std::vector<std::string> outputs = output_names(context);
+  std::function<void()> afterwards;
+  if (!outputs.empty() || (*links)->is_made()) {
+    afterwards = [&] {
+      if (const std::string left = (*links)->remove(); !left.empty()) tell(context, left);
+      tell_unsent(context, outputs);
+    };
+  }
+  const auto status = context.become(context.command, *environment, afterwards);
   if (status) return status;
   report(context, status.error());
   return status.error().kind == Errc::NotFound ? kNotFound : kNotExecutable;

@@ -140,11 +140,11 @@ json::object staged_to_json(const staging::Staged& staged) {
 
 }  // namespace
 
-// {"cache", "dataset", "path", "mount", "mounted", "away"?, "volume"?, "origin"?, "definition"?,
-// "accept_source"?, "exclude", "links", "model"?: {"name", "revision", "include", "check", "expect"},
-// "max_rate", "finish_in_ms"?, "prefetch", "only_cached", "task", "hold": {"id"}, "in_use": [{"dataset",
-// "generation"}…], "prefetching": [NAME…]} → the API's object of `stage --json`; with "reserved" or
-// "blocked_by" if it is not staged. The first progress means that the source is being examined.
+// {"cache", "knows_catalog"?, "dataset", "path", "mount", "mounted", "away"?, "volume"?, "origin"?,
+// "definition"?, "accept_source"?, "exclude", "links", "model"?: {"name", "revision", "include", "check",
+// "expect"}, "max_rate", "finish_in_ms"?, "prefetch", "only_cached", "task", "hold": {"id"}, "in_use":
+// [{"dataset", "generation"}…], "prefetching": [NAME…]} → the API's object of `stage --json`; with "reserved"
+// or "blocked_by" if it is not staged. The first progress means that the source is being examined.
 Result<json::object> stage_verb(const json::object& request, const ProgressLine& progress) {
   staging::Source source;
   source.dataset = get_string(request, "dataset").value_or("");
@@ -233,8 +233,8 @@ Result<json::object> evict_verb(const json::object& request, const ProgressLine&
   });
 }
 
-// {"cache"} → {}. A dataset's failure is recorded in its row. Reports once, as progress, that the catalog is
-// correct.
+// {"cache", "knows_catalog"?} → {}. A dataset's failure is recorded in its row. Reports once, as progress,
+// that the catalog is correct.
 Result<json::object> recover_verb(const json::object& request, const ProgressLine& progress) {
   const auto open = open_cache_to_recover(request);
   if (!open) return open.take_error();

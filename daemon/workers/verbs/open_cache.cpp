@@ -90,6 +90,12 @@ Result<OpenCache> open_as(const json::object& request, staging::IfMissing if_mis
   return open;
 }
 
+// Once the daemon has seen the catalog, a new one would not know its leases.
+staging::IfMissing if_missing(const json::object& request) {
+  return get_bool(request, "knows_catalog").value_or(false) ? staging::IfMissing::Fail
+                                                            : staging::IfMissing::Make;
+}
+
 }  // namespace
 
 Result<OpenCache> open_cache(const json::object& request) {
@@ -99,7 +105,7 @@ Result<OpenCache> open_cache(const json::object& request) {
 Result<OpenCache> open_cache_to_stage(const json::object& request) {
   if (const json::object* cache = get_object(request, "cache"))
     staging::make_reserve(get_string(*cache, "state_dir").value_or(""));
-  return open_as(request, staging::IfMissing::Make);
+  return open_as(request, if_missing(request));
 }
 
 Result<OpenCache> open_cache_to_evict(const json::object& request) {
@@ -109,7 +115,7 @@ Result<OpenCache> open_cache_to_evict(const json::object& request) {
 
 Result<OpenCache> open_cache_to_recover(const json::object& request) {
   give_up_reserve(request);
-  return open_as(request, staging::IfMissing::Make);
+  return open_as(request, if_missing(request));
 }
 
 }  // namespace spark::workers

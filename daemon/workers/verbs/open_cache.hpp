@@ -20,7 +20,8 @@ struct OpenCache {
   Result<Change> served = Change::AlreadyThere;
   UniqueFd host;  // root of the host's mount namespace: this worker may have a private one
 };
-// Unavailable if the catalog is missing: only a staging and a recovery make one.
+// Unavailable if the catalog is missing: only a staging and a recovery make one, and only for a daemon that
+// has not seen it since its start ("knows_catalog").
 Result<OpenCache> open_cache(const json::object& request);
 Result<OpenCache> open_cache_to_stage(const json::object& request);
 // Also on a full drive: see staging/cache/catalog/reserve.hpp.

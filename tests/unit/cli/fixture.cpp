@@ -24,6 +24,14 @@ class Borrowed final : public Client {
   Client& client_;
 };
 
+Result<int> run_here(const std::vector<std::string>& command, const Environment& more,
+                     const std::function<void()>& afterwards) {
+  for (const auto& [name, value] : more) ::setenv(name.c_str(), value.c_str(), 1);
+  auto status = run_in_foreground(command);
+  if (afterwards) afterwards();
+  return status;
+}
+
 }  // namespace
 
 Result<Answer> FakeClient::send(const Request& request) {
@@ -69,6 +77,7 @@ Program::Program()
               [](const std::vector<std::string>& argv) -> Result<ChildOutput> {
                 return fail(Errc::NotFound, argv.front() + " is not installed");
               },
+              run_here,
               SystemRoot{"/nowhere"},
               false,
               {},

@@ -6,77 +6,101 @@
 #include <unistd.h>
 
 #include <filesystem>
+#include <fstream>
 #include <thread>
 
 #include "base/child.hpp"
+#include "tests/support/temp_folder.hpp"
 
 namespace spark::cli {
 namespace {
 
 TEST(Foreground, ReturnsTheCommandsStatus) {
-  EXPECT_EQ(run_in_foreground({"true"}, {}).value(), 0);
-  EXPECT_EQ(run_in_foreground({"sh", "-c", "exit 42"}, {}).value(), 42);
+  EXPECT_EQ(run_in_foreground({"true"}).value(), 0);
+  EXPECT_EQ(run_in_foreground({"sh", "-c", "exit 42"}).value(), 42);
 }
 
 TEST(Foreground, TheStatusAfterASignalIs128PlusItsNumber) {
-  EXPECT_EQ(run_in_foreground({"sh", "-c", "kill -9 $$"}, {}).value(), 128 + SIGKILL);
-}
-
-TEST(Foreground, SetsTheEnvironment) {
-  EXPECT_EQ(
-      run_in_foreground({"sh", "-c", "test \"$SPARK_TEST_PATH\" = '/a b'"}, {{"SPARK_TEST_PATH", "/a b"}})
-          .value(),
-      0);
+  EXPECT_EQ(run_in_foreground({"sh", "-c", "kill -9 $$"}).value(), 128 + SIGKILL);
 }
 
 TEST(Foreground, ACommandThatCannotStartIsAnError) {
-  const auto missing = run_in_foreground({"/no/such/command"}, {});
+  const auto missing = run_in_foreground({"/no/such/command"});
   ASSERT_FALSE(missing);
   EXPECT_EQ(missing.error().kind, Errc::NotFound);
-  const auto folder = run_in_foreground({"/etc"}, {});
+  const auto folder = become({"/etc"}, {}, {});
   ASSERT_FALSE(folder);
   EXPECT_EQ(folder.error().kind, Errc::Denied);
 }
 
-// Runs the command in a separate process, so that the test can send it signals.
-int status_after_signal(int number, const std::string& script, const std::filesystem::path& started) {
-  const pid_t wrapper = ::fork();
-  if (wrapper == 0) {
-    const auto status = run_in_foreground({"sh", "-c", script}, {});
-    ::_exit(status ? *status : 99);
-  }
-  for (int i = 0; i < 500 && !std::filesystem::exists(started); ++i)
-    std::this_thread::sleep_for(std::chrono::milliseconds(20));
-  ::kill(wrapper, number);
+TEST(Foreground, AnInterruptOfTheTerminalEndsTheCommandAlone) {
+  EXPECT_EQ(run_in_foreground({"sh", "-c", "kill -INT $PPID $$"}).value(), 128 + SIGINT);
+}
+
+// Runs `body` in a process of its own.
+template <class Body>
+pid_t forked(const Body& body) {
+  const pid_t child = ::fork();
+  if (child == 0) ::_exit(body());
+  return child;
+}
+
+int status_of(pid_t child) {
   int status = 0;
-  ::waitpid(wrapper, &status, 0);
+  ::waitpid(child, &status, 0);
   return exit_status_of(status);
 }
 
-TEST(Foreground, ForwardsSignals) {
-  const auto started = std::filesystem::temp_directory_path() / ("spark-fg-" + std::to_string(::getpid()));
-  const std::string script =
-      "trap 'exit 7' TERM USR1 INT; touch " + started.string() + "; for i in $(seq 200); do sleep 0.1; done";
-  for (const int number : {SIGTERM, SIGUSR1, SIGINT}) {
-    std::filesystem::remove(started);
-    EXPECT_EQ(status_after_signal(number, script, started), 7) << number;
-  }
-  std::filesystem::remove(started);
+bool appears(const std::filesystem::path& file) {
+  for (int i = 0; i < 500 && !std::filesystem::exists(file); ++i)
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  return std::filesystem::exists(file);
 }
 
 TEST(Foreground, TheCommandGetsSigtermWhenItsParentIsKilled) {
-  const auto started = std::filesystem::temp_directory_path() / ("spark-fg-" + std::to_string(::getpid()));
-  const auto told = started.string() + ".told";
-  EXPECT_EQ(status_after_signal(SIGKILL,
-                                "trap 'touch " + told + "; exit' TERM; touch " + started.string() +
-                                    "; for i in $(seq 200); do sleep 0.1; done",
-                                started),
-            128 + SIGKILL);
-  for (int i = 0; i < 250 && !std::filesystem::exists(told); ++i)
-    std::this_thread::sleep_for(std::chrono::milliseconds(20));
-  EXPECT_TRUE(std::filesystem::exists(told));
-  std::filesystem::remove(started);
-  std::filesystem::remove(told);
+  const test::TempFolder folder;
+  const std::string started = folder.path() / "started", told = folder.path() / "told";
+  const std::string script =
+      "trap 'touch " + told + "; exit' TERM; touch " + started + "; for i in $(seq 200); do sleep 0.1; done";
+  const pid_t parent = forked([&] { return run_in_foreground({"sh", "-c", script}).value_or(99); });
+  EXPECT_TRUE(appears(started));
+  ::kill(parent, SIGKILL);
+  EXPECT_EQ(status_of(parent), 128 + SIGKILL);
+  EXPECT_TRUE(appears(told));
+}
+
+TEST(Foreground, TheCommandTakesThePlaceOfTheProgram) {
+  const test::TempFolder folder;
+  const std::string told = folder.path() / "told";
+  const std::string script = "echo $$ $WORD > " + told + "; kill -9 $$";
+  const pid_t program = forked([&] { return become({"sh", "-c", script}, {{"WORD", "a b"}}, {}) ? 98 : 99; });
+  EXPECT_EQ(status_of(program), 128 + SIGKILL);
+  std::string line;
+  std::getline(std::ifstream(told) >> std::ws, line);
+  EXPECT_EQ(line, std::to_string(program) + " a b");
+}
+
+TEST(Foreground, WhatComesAfterTheCommandDoesAlsoIfItsProcessGroupIsKilled) {
+  const test::TempFolder folder;
+  const std::string started = folder.path() / "started", done = folder.path() / "done";
+  const pid_t program = forked([&] {
+    ::setpgid(0, 0);
+    const auto afterwards = [&] { std::filesystem::rename(started, done); };
+    return become({"sh", "-c", "touch " + started + "; exec sleep 1000"}, {}, afterwards) ? 98 : 99;
+  });
+  EXPECT_TRUE(appears(started));
+  EXPECT_FALSE(std::filesystem::exists(done));
+  ::kill(-program, SIGKILL);
+  EXPECT_EQ(status_of(program), 128 + SIGKILL);
+  EXPECT_TRUE(appears(done));
+}
+
+TEST(Foreground, ACommandWithoutChildrenHasNone) {
+  const pid_t program = forked([&] {
+    const std::string script = "read -r children < /proc/$$/task/$$/children; test -z \"$children\"";
+    return become({"sh", "-c", script}, {}, [] {}) ? 98 : 99;
+  });
+  EXPECT_EQ(status_of(program), 0) << "a wait for all children would not end before what comes afterwards";
 }
 
 }  // namespace

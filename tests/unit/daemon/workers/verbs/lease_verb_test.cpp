@@ -79,6 +79,18 @@ TEST_F(FullCatalogTest, AMissingCatalogIsNotMadeByALease) {
   EXPECT_FALSE(std::filesystem::exists(file_));
 }
 
+TEST_F(FullCatalogTest, ACatalogThatTheDaemonHasSeenIsNotMadeAgain) {
+  std::filesystem::rename(file_, aside_);
+  for (const auto verb : {stage_verb, recover_verb}) {
+    const auto answer =
+        verb(request({{"dataset", "set"}, {"path", folder_.path().native()}, {"knows_catalog", true}}),
+             [](const json::object&) {});
+    ASSERT_FALSE(answer);
+    EXPECT_NE(answer.error().message().find("is gone"), std::string::npos) << answer.error().message();
+    EXPECT_FALSE(std::filesystem::exists(file_));
+  }
+}
+
 TEST_F(FullCatalogTest, AMissingCatalogIsMadeByARecoveryOnly) {
   std::filesystem::rename(file_, aside_);
   for (const auto verb : {verify_verb, evict_verb, catalog_verb}) {
