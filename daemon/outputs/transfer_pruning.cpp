@@ -7,12 +7,18 @@
 
 namespace spark::outputs {
 
+// At once: the pointer to it may not be moved, and the worker's answer may never come.
+void Transfer::note_published() {
+  attempt_->last_moved = context_.clock.steady();
+  is_published_ = true;
+  show(progress_);
+}
+
 // After the copy is published, and in a worker of its own: leases and stagings may begin while a copy is
 // sent, which may take hours. If the deletion fails, the copy still counts as sent. A reload restarts the
 // deletion.
 asio::awaitable<void> Transfer::prune(json::object& sent) {
   Result<json::object> pruned = json::object();
-  attempt_->last_moved = context_.clock.steady();
   do {
     keep_ = keep_of(request_, context_.config());
     if (keep_.count == 0) co_return;

@@ -10,6 +10,11 @@ namespace {
 
 constexpr Duration kFirstPause{60'000}, kLongestPause{600'000};
 
+bool has_progress(const Job& job, const char* what) {
+  const auto& progress = job.progress();
+  return progress && get_bool(*progress, what).value_or(false);
+}
+
 }  // namespace
 
 // In its present state: one that was saved again since is a new one.
@@ -31,9 +36,7 @@ bool WatchedOutput::is_busy() const {
 asio::awaitable<void> WatchedOutput::note_end_of_sending(std::shared_ptr<Job> job, LocalCheckpoint sent) {
   const auto self = shared_from_this();
   for (bool is_noted = false; job->is_running();) {
-    const auto now = job->progress();
-    if (!is_noted && now &&
-        get_bool(*now, "published").value_or(false)) {  // older copies are deleted meanwhile
+    if (!is_noted && has_progress(*job, "published")) {  // older copies are deleted meanwhile
       is_noted = true;
       known_.mark_sent(sent.name, sent.written);
       if (!is_stopped_) co_await known_.save();
@@ -43,16 +46,14 @@ asio::awaitable<void> WatchedOutput::note_end_of_sending(std::shared_ptr<Job> jo
   }
   const json::object event = job->final_event();
   const json::object* result = get_object(event, "result");
-  // A sending that waited for other hosts' shards may fail later: the job has saved the step again.
-  const auto progress = job->progress();
-  const bool has_sent_shard = progress && get_bool(*progress, "shard_sent").value_or(false);
-  const bool is_part = result != nullptr ? lacks_shards(*result) : has_sent_shard;
-  if (result != nullptr && !is_part) cleanup_.note_there(get_string(*result, "not_deleted").value_or(""));
-  if (is_part) {
-    known_.mark_shard_sent(sent.name, sent.written);
-  } else if (result != nullptr) {
+  // A sending may fail after it has published, or after its shard was sent: the job has saved the step again.
+  const bool is_published = has_progress(*job, "published");
+  if (is_published) {
     known_.mark_sent(sent.name, sent.written);
+  } else if (result != nullptr ? lacks_shards(*result) : has_progress(*job, "shard_sent")) {
+    known_.mark_shard_sent(sent.name, sent.written);
   }
+  if (result != nullptr && is_published) cleanup_.note_there(get_string(*result, "not_deleted").value_or(""));
   if (was_tried(sent)) note_result(event);
   if (!is_stopped_) co_await known_.save();  // otherwise the record is that of another
 }

@@ -48,10 +48,12 @@ constexpr int kKilled = 137;  // as libc.cpp ends a worker
 
 using Progress = std::function<void(const json::object&)>;
 
-// What a worker says before it deletes something. The progress of a copy is left out.
+// What a worker says before it deletes something, and once it has published. The progress of a copy is left
+// out.
 Progress told_by(const workers::Call& call) {
   return [&call](const json::object& line) {
-    if (line.contains("deletes") && call.on_progress) call.on_progress(line);
+    const bool is_told = line.contains("deletes") || line.contains("published");
+    if (is_told && call.on_progress) call.on_progress(line);
   };
 }
 
