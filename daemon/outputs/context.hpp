@@ -48,6 +48,7 @@ struct Timings {
   Duration scan{300'000};   // timeout of one check, which flushes complete checkpoints
   Duration shards{5'000};   // between checks for the other hosts' shards
   Duration others{30'000};  // without a byte from other hosts: the next lower checkpoint is sent as well
+  Duration sign{10'000};    // between two signs to other hosts that a shard will be sent
   Duration prune{600'000};  // timeout for deleting older copies; the next call continues
   Duration list{20'000};    // timeout for listing the published checkpoints on a volume
 };

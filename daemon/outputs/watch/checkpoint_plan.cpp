@@ -169,6 +169,7 @@ CheckpointPlan plan_checkpoints(const config::Output& output, const Holdings& he
     if (!is_there && !is_replaced && (is_update || is_kept || is_next)) {
       plan.backlog += one.bytes;
       ++plan.waiting;
+      if (turn == Turn::AwaitedByOthers) plan.awaited.push_back(one.name);
       // The lowest of those that are stuck: the higher ones lack a host.
       if (turn < turn_of_send || (turn == Turn::Stuck && turn_of_send == Turn::Stuck)) {
         plan.send = one;

@@ -41,8 +41,9 @@ struct Surplus {
 struct CheckpointPlan {
   std::optional<LocalCheckpoint> send;  // the next to send; none means that nothing is left to send
   std::vector<Surplus> surplus;
-  Bytes backlog = 0;               // of all that are still to be sent
-  unsigned waiting = 0;            // their number
+  Bytes backlog = 0;                   // of all that are still to be sent
+  unsigned waiting = 0;                // their number
+  std::vector<std::string> awaited{};  // those of them that other hosts wait for
   bool is_newest_pending = false;  // neither the highest complete local one nor a higher one is on the volume
   // The highest complete local one, or a lower one of its series, may still be published: by a sending, or
   // once the other hosts have sent their shards.

@@ -49,27 +49,35 @@ WatchedOutput::WatchedOutput(const Context& context, StageOuts& stage_outs, conf
       stage_outs_(stage_outs),
       settings_(std::move(settings)),
       known_(context, settings_),
+      others_(context, settings_),
       cleanup_(context, stage_outs, settings_),
-      timer_(context.executor) {}
+      pause_{Timer(context.executor)} {}
 
 void WatchedOutput::stop() {
   is_stopped_ = true;
   cleanup_.stop();
-  timer_.cancel();
+  others_.stop();
+  pause_.timer.cancel();
 }
 
 asio::awaitable<void> WatchedOutput::run() {
   const auto self = shared_from_this();
+  if (settings_.nodes > 1) launch(context_.executor, "the signs of output " + settings_.name, announce());
   while (!is_stopped_) {
     co_await work();
     if (is_stopped_) co_return;
     // A check of many files takes at most a twentieth of a core. Once a job has ended, its last checkpoint
     // may have settled by the next.
-    const bool is_soon = std::exchange(looks_soon_, false);
+    const bool is_soon = std::exchange(pause_.is_short, false);
     const Duration rest = std::min(cpu_time_ * 20, kLongestPauseOfLooks);
-    timer_.expires_after(is_soon ? context_.timings.watch : std::max(context_.timings.watch, rest));
-    co_await timer_.wait();
+    pause_.timer.expires_after(is_soon ? context_.timings.watch : std::max(context_.timings.watch, rest));
+    co_await pause_.timer.wait();
   }
+}
+
+asio::awaitable<void> WatchedOutput::announce() {
+  const auto self = shared_from_this();
+  co_await others_.announce();
 }
 
 // Uses a separate worker, because it drops its privileges permanently.
@@ -153,7 +161,7 @@ asio::awaitable<void> WatchedOutput::list_published(Seen& seen) {
   seen.volume_bytes = static_cast<Bytes>(get_int(*answer, "volume_bytes").value_or(0));
   seen.unknown = get_strings(*answer, "unknown");
   seen.begun = staging::rows_from_json<BegunCheckpoint>(*answer, "begun");
-  known_.mark_stuck(seen.begun);
+  others_.mark_stuck(seen.begun);
 }
 
 asio::awaitable<void> WatchedOutput::work() {
@@ -168,11 +176,13 @@ asio::awaitable<void> WatchedOutput::work() {
   auto seen = co_await look();
   if (!seen) {
     facts_.reason = seen.error().message();
+    others_.plan({}, 0);
     co_return;
   }
   if (is_stopped_) co_return;
   if (!seen->published) facts_.is_behind = false;
   if (!seen->missing.empty() || !seen->published) {
+    others_.plan({}, 0);
     co_await stage_outs_.held().release(seen->holding);
     co_return;
   }
@@ -192,6 +202,7 @@ asio::awaitable<void> WatchedOutput::work() {
     const auto job = co_await send(std::move(next), *seen, false);
     if (!job) retry_.error = job.error().message();
   }
+  tell_others(plan.awaited, seen->owner);
   // A checkpoint that was saved again after it was sent is known by the record alone.
   if (known_.has_loaded()) co_await cleanup_.run(std::move(plan.surplus), seen->owner);
   co_await stage_outs_.held().release(seen->holding);

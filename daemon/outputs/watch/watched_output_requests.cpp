@@ -43,6 +43,19 @@ void add_later(const Holdings& seen, const staging::Standing& answer, json::obje
   if (seen.published) std::ranges::for_each(*seen.published, consider);
 }
 
+// Another host may have sent a higher one, and one of several hosts has only a shard.
+bool is_latest_here(const config::Output& output, const Holdings& seen, const LocalCheckpoint& newest,
+                    bool offline) {
+  if (output.nodes > 1) return false;
+  if (!seen.published) return offline;
+  const PublishedCheckpoint* there = seen.published->empty() ? nullptr : &seen.published->front();
+  if (there == nullptr) return true;
+  // Another host may have a later last.ckpt.
+  if (there->name == newest.name)
+    return staging::step_of(newest.name) || staging::time_of(newest) >= staging::time_of(*there);
+  return staging::standing_of(newest) > staging::standing_of(*there);
+}
+
 // A staged checkpoint has another name, and no tracker beside it: Megatron-LM would start from random
 // weights.
 tl::unexpected<Error> no_megatron(const config::Output& output, const PublishedCheckpoint& published) {
@@ -74,8 +87,8 @@ Result<> WatchedOutput::job_ended() {
         "set `complete` for it, or send with `spark-stage stage-out " + settings_.name + "` when one is");
   }
   if (!sending_) retry_ = {};
-  looks_soon_ = true;
-  timer_.cancel();
+  pause_.is_short = true;
+  pause_.timer.cancel();
   return {};
 }
 
@@ -96,7 +109,7 @@ asio::awaitable<Result<json::object>> WatchedOutput::latest(bool offline) {
     co_return fail(std::move(error));
   }
   const LocalCheckpoint* newest = newest_complete(seen->local);
-  const bool is_here = newest != nullptr && is_latest_here(*seen, *newest, offline);
+  const bool is_here = newest != nullptr && is_latest_here(settings_, *seen, *newest, offline);
   const PublishedCheckpoint* published =
       seen->published && !seen->published->empty() ? &seen->published->front() : nullptr;
   const std::string answer = is_here ? newest->name : published != nullptr ? published->name : "";
@@ -129,18 +142,6 @@ asio::awaitable<Result<json::object>> WatchedOutput::latest(bool offline) {
   }
   if (found.empty()) co_return no_latest(*seen);
   co_return found;
-}
-
-// Another host may have sent a higher one, and one of several hosts has only a shard.
-bool WatchedOutput::is_latest_here(const Seen& seen, const LocalCheckpoint& newest, bool offline) const {
-  if (settings_.nodes > 1) return false;
-  if (!seen.published) return offline;
-  const PublishedCheckpoint* there = seen.published->empty() ? nullptr : &seen.published->front();
-  if (there == nullptr) return true;
-  // Another host may have a later last.ckpt.
-  if (there->name == newest.name)
-    return staging::step_of(newest.name) || staging::time_of(newest) >= staging::time_of(*there);
-  return staging::standing_of(newest) > staging::standing_of(*there);
 }
 
 tl::unexpected<Error> WatchedOutput::no_latest(const Seen& seen) const {
@@ -187,8 +188,8 @@ tl::unexpected<Error> WatchedOutput::no_latest(const Seen& seen) const {
 // Checks immediately: a job waits for it.
 json::object WatchedOutput::pending(const Seen& seen, const LocalCheckpoint& newest,
                                     const CheckpointPlan& plan) {
-  looks_soon_ = true;
-  timer_.cancel();
+  pause_.is_short = true;
+  pause_.timer.cancel();
   // A shard that the volume has already is sent again, in case the last host's call was interrupted.
   const bool was_sent = std::ranges::any_of(seen.local, [&](const LocalCheckpoint& one) {
     return one.name == retry_.failed && has_sent(one, seen.begun);

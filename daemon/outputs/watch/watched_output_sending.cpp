@@ -31,6 +31,16 @@ bool WatchedOutput::is_busy() const {
   return !sending_->is_running() || settings_.nodes <= 1 || !waits;
 }
 
+// The others do not wait for one that can't be sent. One that is being sent is seen without a sign.
+void WatchedOutput::tell_others(std::vector<std::string> awaited, uid_t owner) {
+  const auto phase =
+      sending_ && sending_->progress() ? get_string(*sending_->progress(), "phase") : std::nullopt;
+  const bool is_queued = sending_ && sending_->is_running() && (!phase || phase == "queued");
+  if (!is_queued) std::erase(awaited, retry_.failed);
+  if (settings_.complete == config::Complete::OnRequest) awaited.clear();
+  others_.plan(std::move(awaited), owner);
+}
+
 // At once: a reload or a kill of the daemon would forget it, and while the volume is away only the record
 // says so.
 asio::awaitable<void> WatchedOutput::note_end_of_sending(std::shared_ptr<Job> job, LocalCheckpoint sent) {
@@ -44,6 +54,7 @@ asio::awaitable<void> WatchedOutput::note_end_of_sending(std::shared_ptr<Job> jo
     }
     co_await job->next_change();
   }
+  others_.plan({}, 0);  // until the next look
   const json::object event = job->final_event();
   const json::object* result = get_object(event, "result");
   // A sending may fail after it has published, or after its shard was sent: the job has saved the step again.

@@ -27,6 +27,7 @@
 #include "staging/outputs/pointer.hpp"
 #include "staging/outputs/published_copies.hpp"
 #include "staging/outputs/published_with.hpp"
+#include "staging/outputs/shard_folder.hpp"
 
 namespace spark::workers {
 namespace {
@@ -205,6 +206,20 @@ Result<json::object> point_output_verb(const json::object& request, const Progre
   auto pointed = staging::point_at_highest(opened->path, completeness_of(request));
   if (!pointed) return pointed.take_error();
   if (!finished) return finished.take_error();
+  return json::object{};
+}
+
+// {"root", "mount", "mounted", "path", "uid", "checkpoints": [NAME]} → {}: see announce_shard; "path" is the
+// folder of these checkpoints.
+Result<json::object> announce_shards_verb(const json::object& request, const ProgressLine& /*progress*/) {
+  const auto opened = open_destination(request, get_text(request, "path"));
+  if (!opened) return opened.take_error();
+  const auto host = this_host();
+  if (!host) return host.take_error();
+  for (const std::string& name : get_strings(request, "checkpoints")) {
+    auto told = staging::announce_shard({opened->path, name}, *host, SystemClock().wall());
+    if (!told) return told.take_error();
+  }
   return json::object{};
 }
 

@@ -31,6 +31,7 @@ constexpr std::array kVerbs = {
     VerbRow{"list-published", workers::list_published_verb, true, false},
     VerbRow{"prune-output", workers::prune_output_verb, true, true},
     VerbRow{"point-output", workers::point_output_verb, true, true},
+    VerbRow{"announce-shards", workers::announce_shards_verb, true, true},
     VerbRow{"hold-source", workers::hold_source_verb, false, true},
     VerbRow{"release-held", workers::release_held_verb, false, true},
     VerbRow{"tidy-output", workers::tidy_output_verb, false, true},
