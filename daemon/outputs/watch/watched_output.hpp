@@ -61,8 +61,7 @@ class WatchedOutput : public std::enable_shared_from_this<WatchedOutput> {
   // local one then (`offline`). NotFound only if there is neither, not even an unproven one, and the volume
   // was read: a job then starts from scratch. With several hosts also {"pending": {"name", "is_sending",
   // "others_progress", "may_publish"}} if this host has a newer one, which is published when all hosts have
-  // sent it; "may_publish" ends when the other hosts have sent nothing of it, or of one between the two, for
-  // some time.
+  // sent it; the caller asks again while "may_publish" (OtherHosts::is_awaited).
   asio::awaitable<Result<json::object>> latest(bool offline = false);
 
  private:
@@ -82,7 +81,7 @@ class WatchedOutput : public std::enable_shared_from_this<WatchedOutput> {
   tl::unexpected<Error> no_latest(const Seen& seen) const;
   asio::awaitable<void> list_published(Seen& seen);
   CheckpointPlan plan_of(const Seen& seen) const;
-  json::object pending(const Seen& seen, const LocalCheckpoint& newest, const CheckpointPlan& plan);
+  json::object pending(const Seen& seen, const LocalCheckpoint& newest, bool may_publish, SteadyTime asked);
   void note_facts(const Seen& seen);
   std::string unsent_of(const Seen& seen, const CheckpointPlan& plan) const;
   asio::awaitable<void> work();

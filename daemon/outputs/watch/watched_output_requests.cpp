@@ -102,6 +102,7 @@ asio::awaitable<Result<json::object>> WatchedOutput::look_now() {
 
 asio::awaitable<Result<json::object>> WatchedOutput::latest(bool offline) {
   const auto self = shared_from_this();  // a reload may drop this output meanwhile
+  const SteadyTime asked = context_.clock.steady();
   auto seen = co_await look_until_settled();
   if (!seen) {
     Error error = seen.error();
@@ -138,7 +139,7 @@ asio::awaitable<Result<json::object>> WatchedOutput::latest(bool offline) {
   }
   if (newest != nullptr && seen->published && settings_.complete != config::Complete::OnRequest) {
     const CheckpointPlan plan = plan_of(*seen);
-    if (plan.is_newest_pending) found["pending"] = pending(*seen, *newest, plan);
+    if (plan.is_newest_pending) found["pending"] = pending(*seen, *newest, plan.may_publish, asked);
   }
   if (found.empty()) co_return no_latest(*seen);
   co_return found;
@@ -186,21 +187,24 @@ tl::unexpected<Error> WatchedOutput::no_latest(const Seen& seen) const {
 }
 
 // Checks immediately: a job waits for it.
-json::object WatchedOutput::pending(const Seen& seen, const LocalCheckpoint& newest,
-                                    const CheckpointPlan& plan) {
+json::object WatchedOutput::pending(const Seen& seen, const LocalCheckpoint& newest, bool may_publish,
+                                    SteadyTime asked) {
   pause_.is_short = true;
   pause_.timer.cancel();
   // A shard that the volume has already is sent again, in case the last host's call was interrupted.
   const bool was_sent = std::ranges::any_of(seen.local, [&](const LocalCheckpoint& one) {
     return one.name == retry_.failed && has_sent(one, seen.begun);
   });
-  std::int64_t others_progress = 0;
-  for (const BegunCheckpoint& one : seen.begun) others_progress += one.others_progress;
   const auto progress = sending_ && sending_->is_running() ? sending_->progress() : std::nullopt;
-  return {{"name", newest.name},
-          {"is_sending", progress.has_value() && get_string(*progress, "phase") != "stalled" && !was_sent},
-          {"others_progress", others_progress},
-          {"may_publish", plan.may_publish}};
+  OtherHosts::Awaited awaited{newest.name,
+                              progress && get_string(*progress, "phase") != "stalled" && !was_sent};
+  for (const BegunCheckpoint& one : seen.begun)
+    awaited.others_progress += static_cast<std::int64_t>(one.others_progress);
+  json::object answer{{"name", newest.name},
+                      {"is_sending", awaited.is_sending},
+                      {"others_progress", awaited.others_progress}};
+  answer["may_publish"] = others_.is_awaited(awaited, may_publish, asked);
+  return answer;
 }
 
 }  // namespace spark::outputs
