@@ -18,15 +18,14 @@ struct LatestOptions {
   bool offline = false, as_json = false;
 };
 
-// The name of a staged file is its generation, as ".../data/KEY/1". Frameworks such as Ultralytics go by the
-// ending of a checkpoint's name, which the cache's link to it has.
-std::string with_its_ending(const std::string& staged) {
-  namespace fs = std::filesystem;
-  const fs::path file(staged), folder = file.parent_path();
-  const fs::path link = folder.parent_path().parent_path() / folder.filename();
+// Of a copy that is one file, ".../data/KEY/GENERATION", the path that ends with the file's own name.
+std::string with_its_name(const std::filesystem::path& staged, const std::string& dataset) {
+  const std::filesystem::path key = staged.parent_path().filename(),
+                              name(dataset.substr(dataset.find_last_of("/:") + 1));
+  const auto named =
+      staged.parent_path().parent_path().parent_path() / ".named" / key / staged.filename() / name;
   std::error_code error;
-  const bool is_it = fs::is_regular_file(file, error) && fs::equivalent(link, file, error);
-  return is_it ? link.native() : staged;
+  return std::filesystem::equivalent(named, staged, error) ? named.native() : staged.native();
 }
 
 // Where it is on this host; from the volume it is staged first.
@@ -38,7 +37,7 @@ Result<std::string> path_of_latest(Context& context, const json::object& latest)
   if (!result) return result.take_error();
   const auto staged = staged_datasets(*result, options.datasets);
   if (!staged) return staged.take_error();
-  return with_its_ending(staged->front().path);
+  return with_its_name(staged->front().path, options.datasets.front());
 }
 
 std::string name_in(const json::object& answer) {
