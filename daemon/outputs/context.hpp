@@ -4,12 +4,15 @@
 #include <boost/asio/any_io_executor.hpp>
 #include <filesystem>
 #include <functional>
+#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/clock.hpp"
 #include "base/json.hpp"
 #include "base/result.hpp"
+#include "base/text.hpp"
 #include "base/units.hpp"
 #include "daemon/config/model.hpp"
 #include "daemon/mounts/table.hpp"
@@ -25,11 +28,13 @@ struct VolumePlace {
   std::string mount;  // its mount point, where it must be mounted; empty on a simulated host
   mounts::MountNumbers numbers{};
 
-  // For a worker, which compares the mount again.
-  void add_to(json::object& request) const {
+  // A worker's call there; it compares the mount again.
+  workers::Call call(const std::string& volume, std::string verb, json::object request,
+                     std::optional<Duration> deadline = std::nullopt) const {
     request["root"] = root;
     request["mount"] = mount;
     request["mounted"] = to_json(numbers);
+    return {std::move(verb), "volume " + printable(volume), std::move(request), deadline, false, {}, {}};
   }
 };
 

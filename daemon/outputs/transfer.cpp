@@ -149,11 +149,7 @@ asio::awaitable<Outcome> Transfer::attempt(VolumePlace place) {
   attempt_ = attempt;
   attempt->last_moved = context_.clock.steady();
   const config::EngineSettings& engine = context_.config().cache.engine;
-  workers::Call call;
-  call.verb = "stage-out";
-  call.subject = "volume " + printable(request_.volume);
-  call.request = how_to_json(request_);
-  place.add_to(call.request);
+  workers::Call call = place.call(request_.volume, "stage-out", how_to_json(request_));
   call.request["threads"] = engine.threads;
   call.request["depth"] = engine.depth;
   call.request["chunk"] = engine.chunk;

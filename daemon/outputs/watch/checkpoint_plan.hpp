@@ -2,6 +2,7 @@
 // volume, and the configuration.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -17,6 +18,13 @@ namespace spark::outputs {
 using LocalCheckpoint = staging::Checkpoint;
 using PublishedCheckpoint = staging::PublishedCopy;
 using staging::BegunCheckpoint, staging::UnreadableCopy;
+
+// Null if there is none.
+template <class Row>
+const Row* find_named(const std::vector<Row>& rows, const std::string& name) {
+  const auto found = std::ranges::find(rows, name, &Row::name);
+  return found == rows.end() ? nullptr : &*found;
+}
 
 // Whether this host's shard there is of the checkpoint as it is now: a job may save a checkpoint again.
 bool has_sent(const LocalCheckpoint& local, const std::vector<BegunCheckpoint>& begun);

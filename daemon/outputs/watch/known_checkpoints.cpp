@@ -123,9 +123,7 @@ asio::awaitable<void> KnownCheckpoints::remember(SteadyTime begun, const std::ve
       published != nullptr && !published->empty() ? staging::step_of(published->front().name) : std::nullopt;
   const auto keep_later = [&](const Changes& known, Changes& kept) {
     for (const auto& [name, written] : known) {
-      const bool is_there =
-          published != nullptr &&
-          std::ranges::find(*published, name, &PublishedCheckpoint::name) != published->end();
+      const bool is_there = published != nullptr && find_named(*published, name) != nullptr;
       if (output_.nodes > 1 && (is_there || staging::step_of(name) >= published_step)) kept[name] = written;
     }
   };

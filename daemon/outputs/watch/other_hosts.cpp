@@ -1,7 +1,5 @@
 #include "daemon/outputs/watch/other_hosts.hpp"
 
-#include "base/text.hpp"
-
 namespace spark::outputs {
 namespace {
 
@@ -38,12 +36,8 @@ asio::awaitable<void> OtherHosts::announce() {
     co_await timer_.wait();
     const auto place = context_.find_volume(output_.volume);
     if (is_stopped_ || planned_.empty() || !place) continue;
-    workers::Call call;
-    call.verb = "announce-shards";
-    call.subject = "volume " + printable(output_.volume);
-    call.deadline = context_.timings.list;
-    call.request = {{"path", output_.to}, {"uid", owner_}, {"checkpoints", json::value_from(planned_)}};
-    place->add_to(call.request);
+    json::object request{{"path", output_.to}, {"uid", owner_}, {"checkpoints", json::value_from(planned_)}};
+    auto call = place->call(output_.volume, "announce-shards", std::move(request), context_.timings.list);
     // The next sign is due soon, and the sending tells what is wrong with the volume.
     static_cast<void>(co_await context_.runner.run(std::move(call)));
   }

@@ -31,12 +31,8 @@ Duration cpu_time_in(const json::object& answer) {
 asio::awaitable<void> correct_pointer(const Context& context, const config::Output& output, uid_t owner) {
   const auto place = context.find_volume(output.volume);
   if (!place) co_return;
-  workers::Call call;
-  call.verb = "point-output";
-  call.subject = "volume " + printable(output.volume);
-  call.deadline = context.timings.list;
-  call.request = {{"path", output.to}, {"uid", owner}, {"rule", rule_of(output)}};
-  place->add_to(call.request);
+  json::object request{{"path", output.to}, {"uid", owner}, {"rule", rule_of(output)}};
+  auto call = place->call(output.volume, "point-output", std::move(request), context.timings.list);
   const auto pointed = co_await context.runner.run(std::move(call));
   const bool is_jobs_own = !pointed && pointed.error().kind == Errc::Refused;
   if (!pointed && !is_jobs_own) log::survived(pointed.error());
@@ -142,13 +138,9 @@ asio::awaitable<void> WatchedOutput::list_published(Seen& seen) {
     seen.unlisted = place.error().what;
     co_return;
   }
-  workers::Call call;
-  call.verb = "list-published";
-  call.subject = "volume " + printable(settings_.volume);
-  call.deadline = context_.timings.list;
-  call.request = {{"path", settings_.to}, {"rule", rule_of(settings_)}};
-  place->add_to(call.request);
-  if (seen.missing.empty()) call.request["uid"] = seen.owner;
+  json::object request{{"path", settings_.to}, {"rule", rule_of(settings_)}};
+  if (seen.missing.empty()) request["uid"] = seen.owner;
+  auto call = place->call(settings_.volume, "list-published", std::move(request), context_.timings.list);
   const auto answer = co_await context_.runner.run(std::move(call));
   if (!answer) {
     seen.unlisted = answer.error().message();
