@@ -4,12 +4,15 @@
 #include <boost/asio/any_io_executor.hpp>
 #include <filesystem>
 #include <functional>
+#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/clock.hpp"
 #include "base/json.hpp"
 #include "base/result.hpp"
+#include "base/text.hpp"
 #include "base/units.hpp"
 #include "daemon/config/model.hpp"
 #include "daemon/mounts/table.hpp"
@@ -25,11 +28,13 @@ struct VolumePlace {
   std::string mount;  // its mount point, where it must be mounted; empty on a simulated host
   mounts::MountNumbers numbers{};
 
-  // For a worker, which compares the mount again.
-  void add_to(json::object& request) const {
+  // A worker's call there; it compares the mount again.
+  workers::Call call(const std::string& volume, std::string verb, json::object request,
+                     std::optional<Duration> deadline = std::nullopt) const {
     request["root"] = root;
     request["mount"] = mount;
     request["mounted"] = to_json(numbers);
+    return {std::move(verb), "volume " + printable(volume), std::move(request), deadline, false, {}, {}};
   }
 };
 
@@ -48,6 +53,7 @@ struct Timings {
   Duration scan{300'000};   // timeout of one check, which flushes complete checkpoints
   Duration shards{5'000};   // between checks for the other hosts' shards
   Duration others{30'000};  // without a byte from other hosts: the next lower checkpoint is sent as well
+  Duration sign{10'000};    // between two signs to other hosts that a shard will be sent
   Duration prune{600'000};  // timeout for deleting older copies; the next call continues
   Duration list{20'000};    // timeout for listing the published checkpoints on a volume
 };

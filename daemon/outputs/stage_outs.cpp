@@ -205,12 +205,8 @@ Result<std::shared_ptr<Job>> StageOuts::verify(std::string volume, std::string p
     cancellation.cancel();
     if (!turns_.has(claim)) turns_.give_back(claim);
   };
-  workers::Call call;
-  call.verb = "verify-output";
-  call.subject = "volume " + printable(volume);
-  call.request = {{"path", path}};
+  workers::Call call = place->call(volume, "verify-output", {{"path", path}});
   if (uid != 0) call.request["uid"] = uid;
-  place->add_to(call.request);
   call.on_progress = [job, shown = printable(name)](json::object progress) {
     progress["dataset"] = shown;
     job->set_progress(std::move(progress));

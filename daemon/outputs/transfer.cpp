@@ -117,8 +117,7 @@ asio::awaitable<Outcome> Transfer::send() {
     }
     auto sent = co_await attempt(std::move(*place));
     if (sent && !is_cancelled_ && !lacks_shards(*sent)) {
-      is_published_ = true;
-      show(progress_);
+      note_published();
       co_await prune(*sent);
     }
     attempt_->is_watched = false;
@@ -150,11 +149,7 @@ asio::awaitable<Outcome> Transfer::attempt(VolumePlace place) {
   attempt_ = attempt;
   attempt->last_moved = context_.clock.steady();
   const config::EngineSettings& engine = context_.config().cache.engine;
-  workers::Call call;
-  call.verb = "stage-out";
-  call.subject = "volume " + printable(request_.volume);
-  call.request = how_to_json(request_);
-  place.add_to(call.request);
+  workers::Call call = place.call(request_.volume, "stage-out", how_to_json(request_));
   call.request["threads"] = engine.threads;
   call.request["depth"] = engine.depth;
   call.request["chunk"] = engine.chunk;
@@ -250,6 +245,7 @@ void Transfer::note_progress(Attempt& attempt, const json::object& progress) {
     return log::info("deleting " + *what + " beside " + printable(request_.destination()) + ": " +
                      get_string(progress, "because").value_or(""));
   }
+  if (get_bool(progress, "published").value_or(false)) return note_published();
   const std::int64_t bytes = get_int(progress, "bytes_done").value_or(0);
   const bool copies = get_string(progress, "phase") == "copying";
   if (bytes != attempt.last_bytes || !copies) {

@@ -7,12 +7,18 @@
 
 namespace spark::outputs {
 
+// At once: the pointer to it may not be moved, and the worker's answer may never come.
+void Transfer::note_published() {
+  attempt_->last_moved = context_.clock.steady();
+  is_published_ = true;
+  show(progress_);
+}
+
 // After the copy is published, and in a worker of its own: leases and stagings may begin while a copy is
 // sent, which may take hours. If the deletion fails, the copy still counts as sent. A reload restarts the
 // deletion.
 asio::awaitable<void> Transfer::prune(json::object& sent) {
   Result<json::object> pruned = json::object();
-  attempt_->last_moved = context_.clock.steady();
   do {
     keep_ = keep_of(request_, context_.config());
     if (keep_.count == 0) co_return;
@@ -51,14 +57,10 @@ asio::awaitable<Result<json::object>> Transfer::delete_older(Keep keep) {
   if (!in_use) co_return fail(in_use.error());
   const auto place = context_.find_volume(request_.volume);
   if (!place) co_return fail(place.error());
-  workers::Call call;
-  call.verb = "prune-output";
-  call.subject = "volume " + printable(request_.volume);
-  call.deadline = context_.timings.prune;
-  call.request = {{"path", request_.path}, {"uid", request_.asker.uid},
-                  {"keep", keep.count},    {"keep_every", keep.every},
-                  {"rule", request_.rule}, {"spared", json::value_from(*in_use)}};
-  place->add_to(call.request);
+  json::object request{{"path", request_.path}, {"uid", request_.asker.uid},
+                       {"keep", keep.count},    {"keep_every", keep.every},
+                       {"rule", request_.rule}, {"spared", json::value_from(*in_use)}};
+  auto call = place->call(request_.volume, "prune-output", std::move(request), context_.timings.prune);
   call.on_progress = [this](const json::object& progress) { note_progress(*attempt_, progress); };
   call.on_start = [this](pid_t pid) {
     if (!context_.must_yield()) return;

@@ -143,6 +143,7 @@ struct Usage {
 //   KEY -> data/KEY/GENERATION              the stable link
 //   data/KEY/GENERATION                     published; its manifest beside it, .GENERATION.spark-manifest
 //   data/KEY/.spark-damage                  see DamageRecords
+//   .named/KEY/GENERATION/NAME              of a copy that is one file; see named_file.hpp
 //   .partial/KEY/                           being copied; its lock is the dataset's
 //   .trash/                                 evicted, being deleted
 //   .leases/                                of the daemon, which the catalog could not take

@@ -74,7 +74,7 @@ Destination CacheFolder::place(const std::string& dataset, std::uint64_t generat
 
 Result<> CacheFolder::make() const {
   const std::pair<std::filesystem::path, unsigned> folders[] = {
-      {path_, kEntered}, {data(), kEntered}, {partials(), 0700}, {trash(), 0700}};
+      {path_, kEntered}, {data(), kEntered}, {named(), kEntered}, {partials(), 0700}, {trash(), 0700}};
   for (const auto& [folder, mode] : folders) {
     if (auto made = make_folder(folder, mode); !made) return made;
     // Earlier versions left some open. On a full drive the copies are still served.

@@ -24,6 +24,7 @@ class CacheFolder {
   const std::filesystem::path& path() const { return path_; }
   std::filesystem::path data() const { return path_ / "data"; }
   std::filesystem::path partials() const { return path_ / ".partial"; }
+  std::filesystem::path named() const { return path_ / ".named"; }  // see named_file.hpp
   std::filesystem::path trash() const { return path_ / ".trash"; }
   std::filesystem::path partial(const std::string& dataset) const;
   std::filesystem::path link(const std::string& dataset) const;

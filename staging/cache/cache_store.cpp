@@ -5,6 +5,7 @@
 
 #include "base/text.hpp"
 #include "staging/cache/inventory.hpp"
+#include "staging/cache/named_file.hpp"
 #include "staging/copy/partial/partial_area.hpp"
 #include "staging/files/space.hpp"
 #include "staging/files/tree.hpp"
@@ -228,7 +229,10 @@ Result<> CacheStore::update_link(const std::string& dataset) {
   const auto ready = ready_generations(dataset);
   if (!ready) return ready.take_error();
   for (const GenerationRow& row : *ready) {
-    if (row.is_sound()) return folder_.point_link(dataset, row.generation);
+    if (row.is_sound()) {
+      name_file(folder_, dataset, row.generation);
+      return folder_.point_link(dataset, row.generation);
+    }
     if (auto dropped = folder_.drop_link(dataset, row.generation); !dropped) return dropped;
   }
   return {};

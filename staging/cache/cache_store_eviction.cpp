@@ -10,6 +10,7 @@
 #include "staging/cache/cache_store.hpp"
 #include "staging/cache/catalog/spare_leases.hpp"
 #include "staging/cache/inventory.hpp"
+#include "staging/cache/named_file.hpp"
 #include "staging/files/deletion.hpp"
 #include "staging/files/tree.hpp"
 #include "staging/files/walk.hpp"
@@ -85,6 +86,7 @@ Result<> CacheStore::put_aside(const Rows& rows) {
   // Before anything is moved: a program that reads one of them finds each of its files.
   if (is_any_open(folder_, rows)) return put_back(rows);
   for (const GenerationRow& row : rows) {
+    remove_name(folder_, row.dataset, row.generation);
     if (auto dropped = folder_.drop_link(row.dataset, row.generation); !dropped) return dropped;
     if (auto go_on = after(step_, "unlinked"); !go_on) return go_on;
     hide(folder_, row);
@@ -134,6 +136,7 @@ Result<> CacheStore::delete_aside(const GenerationRow& row) {
 
 // For a generation that is proven to be gone.
 Result<> CacheStore::forget(const GenerationRow& row) {
+  remove_name(folder_, row.dataset, row.generation);
   if (auto dropped = folder_.drop_link(row.dataset, row.generation); !dropped) return dropped;
   if (auto moved = folder_.move_to_trash(row.dataset, row.generation); !moved) return moved;
   return catalog_->remove(row.dataset, row.generation);

@@ -3,6 +3,7 @@
 #include <sys/stat.h>
 
 #include "base/json.hpp"
+#include "staging/cache/named_file.hpp"
 #include "staging/copy/exchange.hpp"
 #include "staging/copy/fill.hpp"
 #include "staging/copy/transfer/touched.hpp"
@@ -37,6 +38,7 @@ std::optional<Staged> serve(CacheStore& store, const Source& source, const Gener
   CopyReport report = report_of(summary, monitor);
   report.unchanged = true;
   add_notes(report, notes);
+  name_file(store.folder(), row.dataset, row.generation);  // an earlier version made none
   ForJobs jobs = for_jobs(store.folder(), row);
   Staged staged{row.dataset, std::move(jobs.path), ServedFrom::Cache, row.generation, std::move(report), {}};
   staged.model = std::move(jobs.model);

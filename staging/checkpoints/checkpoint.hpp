@@ -66,8 +66,8 @@ struct BegunCheckpoint {
   std::string name;
   std::int64_t own_written = 0;  // Checkpoint::written when this host's shard was sent; 0: it is not there
   bool has_others = false;       // another host's shard is there
-  // Changes while other hosts send: their shards and unfinished copies, and the bytes of these copies'
-  // journals.
+  // Changes while other hosts send, or will: their shards and unfinished copies, the bytes of these copies'
+  // journals, and their signs (announce_shard).
   std::uint64_t others_progress = 0;
   bool is_stuck = false;  // nothing of this has changed for some time, as far as the daemon knows
   bool operator==(const BegunCheckpoint&) const = default;

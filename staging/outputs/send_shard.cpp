@@ -1,6 +1,7 @@
 #include "staging/outputs/send_shard.hpp"
 
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/text.hpp"
 #include "staging/files/times.hpp"
@@ -48,6 +49,7 @@ class SendShard {
     auto report = copy(own_.source, *shard, options, progress, stop);
     if (!report) return report.take_error();
     const auto sent = server_time_of(Destination{checkpoint_.shards(), own_.attempt.host}.manifest());
+    ::unlink(sign_of(checkpoint_, own_.attempt.host).c_str());
     lock->reset();
     auto joined = join_shards(checkpoint_, nodes_, own_.attempt);
     if (!joined) return joined.take_error();

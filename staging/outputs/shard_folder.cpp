@@ -2,8 +2,10 @@
 
 #include <fcntl.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 
 #include "base/text.hpp"
 #include "staging/checkpoints/checkpoint_name.hpp"
@@ -81,6 +83,19 @@ Result<std::filesystem::path> make_shard_path(const ShardedCheckpoint& checkpoin
   }
   if (error) return fail_errno(error.value(), "making folder " + printable(shards.native()));
   return shards / host;
+}
+
+std::filesystem::path sign_of(const ShardedCheckpoint& checkpoint, const std::string& host) {
+  return checkpoint.shards() / companion_name(host, kPlannedSuffix);
+}
+
+Result<> announce_shard(const ShardedCheckpoint& checkpoint, const std::string& host, WallTime now) {
+  const std::filesystem::path sign = sign_of(checkpoint, host);
+  const UniqueFd file(::open(sign.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0644));
+  if (!file && errno == ENOENT) return {};
+  const std::string text = std::to_string(now.time_since_epoch() / std::chrono::milliseconds(1));
+  if (file && ::write(file.get(), text.data(), text.size()) == static_cast<ssize_t>(text.size())) return {};
+  return fail_errno(errno, "writing " + printable(sign.native()));
 }
 
 Result<UniqueFd> lock_shards(const std::filesystem::path& shards, Holders holders) {

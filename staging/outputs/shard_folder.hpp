@@ -1,6 +1,7 @@
 // A checkpoint written by several hosts in parts, its shards: each host sends its own to a folder of the
 // volume, and one of them publishes all of them under the checkpoint's name.
 //   .NAME.spark-shards/HOST    the shard of that host, published there like every copy, with its manifest
+//   .NAME.spark-shards/.HOST.spark-planned   that host will send its shard once others are sent
 //   .NAME.spark-shards/.lock   held by all hosts that send their shards, or by the one that joins or deletes
 //                              them
 // All hosts must be able to write the volume: NFS.
@@ -13,13 +14,14 @@
 #include <optional>
 #include <string>
 
+#include "base/clock.hpp"
 #include "base/file.hpp"
 #include "base/result.hpp"
 #include "staging/copy/partial/file_lock.hpp"
 
 namespace spark::staging {
 
-inline constexpr char kShardsSuffix[] = ".spark-shards";
+inline constexpr char kShardsSuffix[] = ".spark-shards", kPlannedSuffix[] = ".spark-planned";
 
 struct ShardedCheckpoint {
   std::filesystem::path folder;  // in which the checkpoint is published
@@ -31,6 +33,11 @@ struct ShardedCheckpoint {
 
 // The path of this host's shard; its parent folder is created. Invalid if `host` can't be a file's name.
 Result<std::filesystem::path> make_shard_path(const ShardedCheckpoint& checkpoint, const std::string& host);
+
+// The other hosts wait while this sign changes: this host will send its shard. Nothing if no host has begun
+// the checkpoint, or it is published. `now` is of this host's clock alone.
+Result<> announce_shard(const ShardedCheckpoint& checkpoint, const std::string& host, WallTime now);
+std::filesystem::path sign_of(const ShardedCheckpoint& checkpoint, const std::string& host);
 
 // None if other hosts' locks exclude this one, or one of them has just deleted the shards.
 Result<UniqueFd> lock_shards(const std::filesystem::path& shards, Holders holders);

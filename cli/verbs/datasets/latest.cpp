@@ -1,7 +1,5 @@
 #include <filesystem>
 
-#include <optional>
-
 #include "base/text.hpp"
 #include "cli/client/api.hpp"
 #include "cli/say.hpp"
@@ -12,7 +10,7 @@
 namespace spark::cli {
 namespace {
 
-constexpr Duration kPause{1'000}, kShortestWait{30'000}, kLongestWait{90'000};
+constexpr Duration kPause{1'000};
 constexpr int kMostTries = 3;  // of a checkpoint that another host deletes before it is staged
 
 struct LatestOptions {
@@ -20,15 +18,14 @@ struct LatestOptions {
   bool offline = false, as_json = false;
 };
 
-// The name of a staged file is its generation, as ".../data/KEY/1". Frameworks such as Ultralytics go by the
-// ending of a checkpoint's name, which the cache's link to it has.
-std::string with_its_ending(const std::string& staged) {
-  namespace fs = std::filesystem;
-  const fs::path file(staged), folder = file.parent_path();
-  const fs::path link = folder.parent_path().parent_path() / folder.filename();
+// Of a copy that is one file, ".../data/KEY/GENERATION", the path that ends with the file's own name.
+std::string with_its_name(const std::filesystem::path& staged, const std::string& dataset) {
+  const std::filesystem::path key = staged.parent_path().filename(),
+                              name(dataset.substr(dataset.find_last_of("/:") + 1));
+  const auto named =
+      staged.parent_path().parent_path().parent_path() / ".named" / key / staged.filename() / name;
   std::error_code error;
-  const bool is_it = fs::is_regular_file(file, error) && fs::equivalent(link, file, error);
-  return is_it ? link.native() : staged;
+  return std::filesystem::equivalent(named, staged, error) ? named.native() : staged.native();
 }
 
 // Where it is on this host; from the volume it is staged first.
@@ -40,70 +37,36 @@ Result<std::string> path_of_latest(Context& context, const json::object& latest)
   if (!result) return result.take_error();
   const auto staged = staged_datasets(*result, options.datasets);
   if (!staged) return staged.take_error();
-  return with_its_ending(staged->front().path);
+  return with_its_name(staged->front().path, options.datasets.front());
 }
 
 std::string name_in(const json::object& answer) {
   return printable(get_string(answer, "name").value_or(""));
 }
 
-// Waits while the daemons of several hosts publish a checkpoint that this host has a shard of. Right after a
-// job was killed, they still publish the newest that all of them have: if another host lacks the highest,
-// they send the next lower one after a while. The daemon says when none is left, and the longest wait ends
-// one whose sending fails again and again.
-class Wait {
- public:
-  explicit Wait(Context& context) : context_(context) {}
-
-  // Whether the published checkpoint is to be used: a job that still runs saves newer ones without end.
-  bool is_overtaken(const std::string& published, const std::string& pending) {
-    if (first_pending_.empty()) first_pending_ = pending, first_published_ = published;
-    return pending != first_pending_ && published != first_published_;
-  }
-  // `asked`: before the question that this answers, as a busy host may take long to answer.
-  bool is_over(const json::object& pending, SteadyTime asked) {
-    const std::int64_t progress = get_int(pending, "others_progress").value_or(0);
-    if (name_in(pending) != awaited_ || get_bool(pending, "is_sending").value_or(false) ||
-        progress != others_progress_)
-      until_ = context_.timer.steady() + kLongestWait;
-    others_progress_ = progress;
-    // Another host may have come back just now: its silence counts from the first question.
-    if (!first_) first_ = asked;
-    const bool was_given_time = asked >= *first_ + kShortestWait;
-    return (was_given_time && !get_bool(pending, "may_publish").value_or(true)) || asked >= until_;
-  }
-  void pause(const std::string& pending) {
-    if (pending != awaited_) warn(context_, "spark-stage: waiting for other hosts' shards of " + pending);
-    awaited_ = pending;
-    context_.timer.sleep(kPause);
-  }
-
- private:
-  Context& context_;
-  std::string first_pending_, first_published_, awaited_;
-  std::int64_t others_progress_ = 0;
-  SteadyTime until_{};
-  std::optional<SteadyTime> first_;
-};
-
+// Waits while the daemons of several hosts may publish a checkpoint that this host has a shard of, as this
+// host's says. A job that still runs saves newer ones without end: one that was published meanwhile is used.
 Result<json::object> find_latest(Context& context, const LatestOptions& options) {
-  const std::string& output = options.output;
-  const std::string path = "/v1/outputs/" + percent_encoded(output) + "/latest";
+  const std::string path = "/v1/outputs/" + percent_encoded(options.output) + "/latest";
   const Request request{"GET", path + (options.offline ? "/offline" : ""), {}, kOutputPatience};
-  for (Wait wait(context);;) {
-    const SteadyTime asked = context.timer.steady();
+  std::string first_awaited, first_published, awaited;
+  for (;;) {
     auto found = call(*context.client, request);
     const json::object* pending = found ? get_object(*found, "pending") : nullptr;
-    if (pending == nullptr || wait.is_overtaken(name_in(*found), name_in(*pending))) return found;
-    if (wait.is_over(*pending, asked)) {
+    if (pending == nullptr) return found;
+    const std::string published = name_in(*found), now = name_in(*pending);
+    if (first_awaited.empty()) first_awaited = now, first_published = published;
+    if (now != first_awaited && published != first_published) return found;
+    if (!get_bool(*pending, "may_publish").value_or(false)) {
       if (found->contains("dataset")) return found;
       return fail(Errc::NotFound,
-                  "output " + output +
-                      ": no checkpoint is published; the shards of all hosts are not there for " +
-                      name_in(*pending),
+                  "output " + options.output +
+                      ": no checkpoint is published; the shards of all hosts are not there for " + now,
                   "`spark-stage status` shows which hosts have sent theirs");
     }
-    wait.pause(name_in(*pending));
+    if (now != awaited) warn(context, "spark-stage: waiting for other hosts' shards of " + now);
+    awaited = now;
+    context.timer.sleep(kPause);
     if (context.stop) return fail(Errc::Cancelled, "interrupted");
   }
 }

@@ -19,19 +19,13 @@ bool is_rewritten(const LocalCheckpoint& local, const Changes& sent) {
   return known != sent.end() && known->second != local.written;
 }
 
-template <class Checkpoint>
-const Checkpoint* find_in(const std::vector<Checkpoint>& all, const std::string& name) {
-  const auto found = std::ranges::find(all, name, &Checkpoint::name);
-  return found == all.end() ? nullptr : &*found;
-}
-
 // The order of sending: one that other hosts wait for, one of this host alone, one that was sent already, and
 // that may be joined now.
 enum class Turn { AwaitedByOthers, New, Sent, Stuck, None };
 
 Turn turn_of(const LocalCheckpoint& local, const std::vector<BegunCheckpoint>& begun) {
-  const auto found = std::ranges::find(begun, local.name, &BegunCheckpoint::name);
-  if (found == begun.end()) return Turn::New;
+  const BegunCheckpoint* found = find_named(begun, local.name);
+  if (found == nullptr) return Turn::New;
   if (has_sent(local, begun)) return found->is_stuck ? Turn::Stuck : Turn::Sent;
   return found->has_others ? Turn::AwaitedByOthers : Turn::New;
 }
@@ -43,7 +37,7 @@ bool has_step(const LocalCheckpoint& one) {
 // The local checkpoint with the times of this host's clock, if there is one: other hosts' may be ahead.
 const LocalCheckpoint* own_of(const PublishedCheckpoint& copy, const config::Output& output,
                               const Holdings& held, const Changes& sent) {
-  const LocalCheckpoint* own = find_in(held.local, copy.name);
+  const LocalCheckpoint* own = find_named(held.local, copy.name);
   const bool is_same = own != nullptr && !is_rewritten(*own, sent) && is_published(output, *own, {copy});
   return is_same ? own : nullptr;
 }
@@ -113,8 +107,8 @@ std::string path_on_volume(const config::Output& output, const std::string& name
 }
 
 bool has_sent(const LocalCheckpoint& local, const std::vector<BegunCheckpoint>& begun) {
-  const auto found = std::ranges::find(begun, local.name, &BegunCheckpoint::name);
-  return found != begun.end() && found->own_written == local.written;
+  const BegunCheckpoint* found = find_named(begun, local.name);
+  return found != nullptr && found->own_written == local.written;
 }
 
 const LocalCheckpoint* newest_complete(const std::vector<LocalCheckpoint>& local) {
@@ -144,11 +138,11 @@ CheckpointPlan plan_checkpoints(const config::Output& output, const Holdings& he
     const bool is_there = is_known && !is_again;
     // Another host has sent its own state of this step since: two hosts never replace each other's in turn.
     const bool is_replaced =
-        !is_known && !is_again && sent.contains(one.name) && find_in(published, one.name);
+        !is_known && !is_again && sent.contains(one.name) && find_named(published, one.name);
     const Turn turn = turn_of(one, held.begun);
     Series& series = all[staging::form_of(one.name)];
     series.add(one, turn);
-    const bool is_update = is_again && find_in(published, one.name) != nullptr;
+    const bool is_update = is_again && find_named(published, one.name) != nullptr;
     const PublishedCheckpoint* above = is_update ? nullptr : overtaking(one, turn, output, held, sent);
     const bool is_kept = is_kept_always(output, held, one.name);
     const bool was_sent = sent.contains(one.name) && !is_again;
@@ -169,6 +163,7 @@ CheckpointPlan plan_checkpoints(const config::Output& output, const Holdings& he
     if (!is_there && !is_replaced && (is_update || is_kept || is_next)) {
       plan.backlog += one.bytes;
       ++plan.waiting;
+      if (turn == Turn::AwaitedByOthers) plan.awaited.push_back(one.name);
       // The lowest of those that are stuck: the higher ones lack a host.
       if (turn < turn_of_send || (turn == Turn::Stuck && turn_of_send == Turn::Stuck)) {
         plan.send = one;
@@ -178,7 +173,7 @@ CheckpointPlan plan_checkpoints(const config::Output& output, const Holdings& he
     }
     if (!has_step(one) || series.kept <= std::max(output.keep_local, 1U) || output.keep_local == 0) continue;
     if (one.name == held.best || is_back || (!is_there && !after)) continue;
-    const PublishedCheckpoint* copy = is_there ? find_in(published, one.name) : above;
+    const PublishedCheckpoint* copy = is_there ? find_named(published, one.name) : above;
     if (copy != nullptr) plan.surplus.push_back({one.name, one.written, *copy});
   }
   // Of several hosts, nothing else tells when the lower one was saved.

@@ -2,6 +2,7 @@
 // volume, and the configuration.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -17,6 +18,13 @@ namespace spark::outputs {
 using LocalCheckpoint = staging::Checkpoint;
 using PublishedCheckpoint = staging::PublishedCopy;
 using staging::BegunCheckpoint, staging::UnreadableCopy;
+
+// Null if there is none.
+template <class Row>
+const Row* find_named(const std::vector<Row>& rows, const std::string& name) {
+  const auto found = std::ranges::find(rows, name, &Row::name);
+  return found == rows.end() ? nullptr : &*found;
+}
 
 // Whether this host's shard there is of the checkpoint as it is now: a job may save a checkpoint again.
 bool has_sent(const LocalCheckpoint& local, const std::vector<BegunCheckpoint>& begun);
@@ -41,8 +49,9 @@ struct Surplus {
 struct CheckpointPlan {
   std::optional<LocalCheckpoint> send;  // the next to send; none means that nothing is left to send
   std::vector<Surplus> surplus;
-  Bytes backlog = 0;               // of all that are still to be sent
-  unsigned waiting = 0;            // their number
+  Bytes backlog = 0;                   // of all that are still to be sent
+  unsigned waiting = 0;                // their number
+  std::vector<std::string> awaited{};  // those of them that other hosts wait for
   bool is_newest_pending = false;  // neither the highest complete local one nor a higher one is on the volume
   // The highest complete local one, or a lower one of its series, may still be published: by a sending, or
   // once the other hosts have sent their shards.

@@ -87,18 +87,6 @@ std::map<std::string, KnownCheckpoints::Whole> KnownCheckpoints::whole_from_json
   return all;
 }
 
-void KnownCheckpoints::mark_stuck(std::vector<BegunCheckpoint>& begun) {
-  auto before = std::exchange(begun_, {});
-  for (BegunCheckpoint& one : begun) {
-    one.is_stuck = false;
-    const auto known = before.find(one.name);
-    const bool is_same = known != before.end() && known->second.first == one;
-    const SteadyTime now = context_.clock.steady(), since = is_same ? known->second.second : now;
-    begun_[one.name] = {one, since};
-    one.is_stuck = now - since >= context_.timings.others;
-  }
-}
-
 // Of each checkpoint that is as it was recorded, its newest write instead of its newest change.
 Changes KnownCheckpoints::converted(Changes recorded, const std::vector<LocalCheckpoint>& local) const {
   for (const LocalCheckpoint& one : local) {
@@ -135,9 +123,7 @@ asio::awaitable<void> KnownCheckpoints::remember(SteadyTime begun, const std::ve
       published != nullptr && !published->empty() ? staging::step_of(published->front().name) : std::nullopt;
   const auto keep_later = [&](const Changes& known, Changes& kept) {
     for (const auto& [name, written] : known) {
-      const bool is_there =
-          published != nullptr &&
-          std::ranges::find(*published, name, &PublishedCheckpoint::name) != published->end();
+      const bool is_there = published != nullptr && find_named(*published, name) != nullptr;
       if (output_.nodes > 1 && (is_there || staging::step_of(name) >= published_step)) kept[name] = written;
     }
   };

@@ -44,8 +44,6 @@ class KnownCheckpoints {
   // With `complete: rename`: one that was complete and has lost files since, as in an interrupted deletion by
   // the job, is not complete.
   void mark_remnants(std::vector<LocalCheckpoint>& local) const;
-  // Those of which no host has sent anything for some time.
-  void mark_stuck(std::vector<BegunCheckpoint>& begun);
   // Records changes, if there are any; a failure is logged, and the next call tries again.
   asio::awaitable<void> save();
 
@@ -75,9 +73,8 @@ class KnownCheckpoints {
   };
   Whole whole_now(const LocalCheckpoint& one) const;
   Changes converted(Changes recorded, const std::vector<LocalCheckpoint>& local) const;
-  std::map<std::string, Since> since_;                                   // by name
-  std::map<std::string, std::pair<BegunCheckpoint, SteadyTime>> begun_;  // the same, of those begun
-  std::optional<SteadyTime> looked_;                                     // the beginning of the last look
+  std::map<std::string, Since> since_;  // by name
+  std::optional<SteadyTime> looked_;    // the beginning of the last look
   bool has_loaded_ = false;
   bool is_saving_ = false;
   Event saved_;

@@ -60,14 +60,10 @@ asio::awaitable<Result<std::vector<DeletionProof>>> LocalCleanup::prove(std::vec
   if (!place) co_return fail(place.error());
   json::array check;
   for (const Surplus& one : surplus) check.emplace_back(one.copy.name);
-  workers::Call call;
-  call.verb = "list-published";
-  call.subject = "volume " + printable(output_.volume);
-  call.deadline = context_.timings.scan;
-  call.request = {
+  json::object request{
       {"path", output_.to}, {"rule", rule_of(output_)}, {"uid", owner}, {"check", std::move(check)}};
-  if (output_.nodes > 1) call.request["local"] = output_.path.native();
-  place->add_to(call.request);
+  if (output_.nodes > 1) request["local"] = output_.path.native();
+  auto call = place->call(output_.volume, "list-published", std::move(request), context_.timings.scan);
   const auto listed = co_await context_.runner.run(std::move(call));
   if (!listed) co_return fail(listed.error());
   co_return prove_deletions(output_, surplus, *listed);

@@ -31,12 +31,8 @@ Duration cpu_time_in(const json::object& answer) {
 asio::awaitable<void> correct_pointer(const Context& context, const config::Output& output, uid_t owner) {
   const auto place = context.find_volume(output.volume);
   if (!place) co_return;
-  workers::Call call;
-  call.verb = "point-output";
-  call.subject = "volume " + printable(output.volume);
-  call.deadline = context.timings.list;
-  call.request = {{"path", output.to}, {"uid", owner}, {"rule", rule_of(output)}};
-  place->add_to(call.request);
+  json::object request{{"path", output.to}, {"uid", owner}, {"rule", rule_of(output)}};
+  auto call = place->call(output.volume, "point-output", std::move(request), context.timings.list);
   const auto pointed = co_await context.runner.run(std::move(call));
   const bool is_jobs_own = !pointed && pointed.error().kind == Errc::Refused;
   if (!pointed && !is_jobs_own) log::survived(pointed.error());
@@ -49,27 +45,35 @@ WatchedOutput::WatchedOutput(const Context& context, StageOuts& stage_outs, conf
       stage_outs_(stage_outs),
       settings_(std::move(settings)),
       known_(context, settings_),
+      others_(context, settings_),
       cleanup_(context, stage_outs, settings_),
-      timer_(context.executor) {}
+      pause_{Timer(context.executor)} {}
 
 void WatchedOutput::stop() {
   is_stopped_ = true;
   cleanup_.stop();
-  timer_.cancel();
+  others_.stop();
+  pause_.timer.cancel();
 }
 
 asio::awaitable<void> WatchedOutput::run() {
   const auto self = shared_from_this();
+  if (settings_.nodes > 1) launch(context_.executor, "the signs of output " + settings_.name, announce());
   while (!is_stopped_) {
     co_await work();
     if (is_stopped_) co_return;
     // A check of many files takes at most a twentieth of a core. Once a job has ended, its last checkpoint
     // may have settled by the next.
-    const bool is_soon = std::exchange(looks_soon_, false);
+    const bool is_soon = std::exchange(pause_.is_short, false);
     const Duration rest = std::min(cpu_time_ * 20, kLongestPauseOfLooks);
-    timer_.expires_after(is_soon ? context_.timings.watch : std::max(context_.timings.watch, rest));
-    co_await timer_.wait();
+    pause_.timer.expires_after(is_soon ? context_.timings.watch : std::max(context_.timings.watch, rest));
+    co_await pause_.timer.wait();
   }
+}
+
+asio::awaitable<void> WatchedOutput::announce() {
+  const auto self = shared_from_this();
+  co_await others_.announce();
 }
 
 // Uses a separate worker, because it drops its privileges permanently.
@@ -134,13 +138,9 @@ asio::awaitable<void> WatchedOutput::list_published(Seen& seen) {
     seen.unlisted = place.error().what;
     co_return;
   }
-  workers::Call call;
-  call.verb = "list-published";
-  call.subject = "volume " + printable(settings_.volume);
-  call.deadline = context_.timings.list;
-  call.request = {{"path", settings_.to}, {"rule", rule_of(settings_)}};
-  place->add_to(call.request);
-  if (seen.missing.empty()) call.request["uid"] = seen.owner;
+  json::object request{{"path", settings_.to}, {"rule", rule_of(settings_)}};
+  if (seen.missing.empty()) request["uid"] = seen.owner;
+  auto call = place->call(settings_.volume, "list-published", std::move(request), context_.timings.list);
   const auto answer = co_await context_.runner.run(std::move(call));
   if (!answer) {
     seen.unlisted = answer.error().message();
@@ -153,7 +153,7 @@ asio::awaitable<void> WatchedOutput::list_published(Seen& seen) {
   seen.volume_bytes = static_cast<Bytes>(get_int(*answer, "volume_bytes").value_or(0));
   seen.unknown = get_strings(*answer, "unknown");
   seen.begun = staging::rows_from_json<BegunCheckpoint>(*answer, "begun");
-  known_.mark_stuck(seen.begun);
+  others_.mark_stuck(seen.begun);
 }
 
 asio::awaitable<void> WatchedOutput::work() {
@@ -168,11 +168,13 @@ asio::awaitable<void> WatchedOutput::work() {
   auto seen = co_await look();
   if (!seen) {
     facts_.reason = seen.error().message();
+    others_.plan({}, 0);
     co_return;
   }
   if (is_stopped_) co_return;
   if (!seen->published) facts_.is_behind = false;
   if (!seen->missing.empty() || !seen->published) {
+    others_.plan({}, 0);
     co_await stage_outs_.held().release(seen->holding);
     co_return;
   }
@@ -192,6 +194,7 @@ asio::awaitable<void> WatchedOutput::work() {
     const auto job = co_await send(std::move(next), *seen, false);
     if (!job) retry_.error = job.error().message();
   }
+  tell_others(plan.awaited, seen->owner);
   // A checkpoint that was saved again after it was sent is known by the record alone.
   if (known_.has_loaded()) co_await cleanup_.run(std::move(plan.surplus), seen->owner);
   co_await stage_outs_.held().release(seen->holding);

@@ -16,6 +16,7 @@
 #include "daemon/outputs/watch/checkpoint_plan.hpp"
 #include "daemon/outputs/watch/known_checkpoints.hpp"
 #include "daemon/outputs/watch/local_cleanup.hpp"
+#include "daemon/outputs/watch/other_hosts.hpp"
 #include "daemon/timer.hpp"
 
 namespace spark::outputs {
@@ -60,8 +61,7 @@ class WatchedOutput : public std::enable_shared_from_this<WatchedOutput> {
   // local one then (`offline`). NotFound only if there is neither, not even an unproven one, and the volume
   // was read: a job then starts from scratch. With several hosts also {"pending": {"name", "is_sending",
   // "others_progress", "may_publish"}} if this host has a newer one, which is published when all hosts have
-  // sent it; "may_publish" ends when the other hosts have sent nothing of it, or of one between the two, for
-  // some time.
+  // sent it; the caller asks again while "may_publish" (OtherHosts::is_awaited).
   asio::awaitable<Result<json::object>> latest(bool offline = false);
 
  private:
@@ -78,14 +78,15 @@ class WatchedOutput : public std::enable_shared_from_this<WatchedOutput> {
   };
   asio::awaitable<Result<Seen>> look();
   asio::awaitable<Result<Seen>> look_until_settled();
-  bool is_latest_here(const Seen& seen, const LocalCheckpoint& newest, bool offline) const;
   tl::unexpected<Error> no_latest(const Seen& seen) const;
   asio::awaitable<void> list_published(Seen& seen);
   CheckpointPlan plan_of(const Seen& seen) const;
-  json::object pending(const Seen& seen, const LocalCheckpoint& newest, const CheckpointPlan& plan);
+  json::object pending(const Seen& seen, const LocalCheckpoint& newest, bool may_publish, SteadyTime asked);
   void note_facts(const Seen& seen);
   std::string unsent_of(const Seen& seen, const CheckpointPlan& plan) const;
   asio::awaitable<void> work();
+  asio::awaitable<void> announce();
+  void tell_others(std::vector<std::string> awaited, uid_t owner);
   asio::awaitable<Result<std::shared_ptr<Job>>> send(LocalCheckpoint checkpoint, const Seen& seen,
                                                      bool waits_for_shards);
   asio::awaitable<void> note_end_of_sending(std::shared_ptr<Job> job, LocalCheckpoint sent);
@@ -111,15 +112,18 @@ class WatchedOutput : public std::enable_shared_from_this<WatchedOutput> {
   config::Output settings_;
   OutputFacts facts_;
   KnownCheckpoints known_;
+  OtherHosts others_;
   std::optional<std::int64_t> boot_ns_;  // of the host, at the first look
   std::shared_ptr<Job> sending_;         // the last job that this output started; none before the first
   Retry retry_;
   LocalCleanup cleanup_;
   SteadyTime next_pointer_{};  // before it, the pointer is left alone
   Hold hold_;
-  Duration cpu_time_{0};     // that the last look took
-  bool looks_soon_ = false;  // the next pause is short
-  Timer timer_;
+  struct Pause {  // between two looks
+    Timer timer;
+    bool is_short = false;  // the next one
+  } pause_;
+  Duration cpu_time_{0};  // that the last look took
   bool is_stopped_ = false;
 };
 

@@ -48,8 +48,8 @@ std::string WatchedOutput::unsent_of(const Seen& seen, const CheckpointPlan& pla
       seen.local, [](const auto& one) { return one.is_unproven || one.incomplete.empty(); });
   // So does one whose shards other hosts have sent: they wait for a person.
   const auto awaited = std::ranges::find_if(seen.local, [&](const LocalCheckpoint& one) {
-    const auto begun = std::ranges::find(seen.begun, one.name, &BegunCheckpoint::name);
-    return one.is_unproven && begun != seen.begun.end() && begun->has_others;
+    const BegunCheckpoint* begun = find_named(seen.begun, one.name);
+    return one.is_unproven && begun != nullptr && begun->has_others;
   });
   const auto end = seen.local.end();
   const LocalCheckpoint& newest = told != end && told->is_unproven ? *told

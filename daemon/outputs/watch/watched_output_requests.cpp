@@ -43,6 +43,19 @@ void add_later(const Holdings& seen, const staging::Standing& answer, json::obje
   if (seen.published) std::ranges::for_each(*seen.published, consider);
 }
 
+// Another host may have sent a higher one, and one of several hosts has only a shard.
+bool is_latest_here(const config::Output& output, const Holdings& seen, const LocalCheckpoint& newest,
+                    bool offline) {
+  if (output.nodes > 1) return false;
+  if (!seen.published) return offline;
+  const PublishedCheckpoint* there = seen.published->empty() ? nullptr : &seen.published->front();
+  if (there == nullptr) return true;
+  // Another host may have a later last.ckpt.
+  if (there->name == newest.name)
+    return staging::step_of(newest.name) || staging::time_of(newest) >= staging::time_of(*there);
+  return staging::standing_of(newest) > staging::standing_of(*there);
+}
+
 // A staged checkpoint has another name, and no tracker beside it: Megatron-LM would start from random
 // weights.
 tl::unexpected<Error> no_megatron(const config::Output& output, const PublishedCheckpoint& published) {
@@ -74,8 +87,8 @@ Result<> WatchedOutput::job_ended() {
         "set `complete` for it, or send with `spark-stage stage-out " + settings_.name + "` when one is");
   }
   if (!sending_) retry_ = {};
-  looks_soon_ = true;
-  timer_.cancel();
+  pause_.is_short = true;
+  pause_.timer.cancel();
   return {};
 }
 
@@ -89,6 +102,7 @@ asio::awaitable<Result<json::object>> WatchedOutput::look_now() {
 
 asio::awaitable<Result<json::object>> WatchedOutput::latest(bool offline) {
   const auto self = shared_from_this();  // a reload may drop this output meanwhile
+  const SteadyTime asked = context_.clock.steady();
   auto seen = co_await look_until_settled();
   if (!seen) {
     Error error = seen.error();
@@ -96,7 +110,7 @@ asio::awaitable<Result<json::object>> WatchedOutput::latest(bool offline) {
     co_return fail(std::move(error));
   }
   const LocalCheckpoint* newest = newest_complete(seen->local);
-  const bool is_here = newest != nullptr && is_latest_here(*seen, *newest, offline);
+  const bool is_here = newest != nullptr && is_latest_here(settings_, *seen, *newest, offline);
   const PublishedCheckpoint* published =
       seen->published && !seen->published->empty() ? &seen->published->front() : nullptr;
   const std::string answer = is_here ? newest->name : published != nullptr ? published->name : "";
@@ -125,22 +139,10 @@ asio::awaitable<Result<json::object>> WatchedOutput::latest(bool offline) {
   }
   if (newest != nullptr && seen->published && settings_.complete != config::Complete::OnRequest) {
     const CheckpointPlan plan = plan_of(*seen);
-    if (plan.is_newest_pending) found["pending"] = pending(*seen, *newest, plan);
+    if (plan.is_newest_pending) found["pending"] = pending(*seen, *newest, plan.may_publish, asked);
   }
   if (found.empty()) co_return no_latest(*seen);
   co_return found;
-}
-
-// Another host may have sent a higher one, and one of several hosts has only a shard.
-bool WatchedOutput::is_latest_here(const Seen& seen, const LocalCheckpoint& newest, bool offline) const {
-  if (settings_.nodes > 1) return false;
-  if (!seen.published) return offline;
-  const PublishedCheckpoint* there = seen.published->empty() ? nullptr : &seen.published->front();
-  if (there == nullptr) return true;
-  // Another host may have a later last.ckpt.
-  if (there->name == newest.name)
-    return staging::step_of(newest.name) || staging::time_of(newest) >= staging::time_of(*there);
-  return staging::standing_of(newest) > staging::standing_of(*there);
 }
 
 tl::unexpected<Error> WatchedOutput::no_latest(const Seen& seen) const {
@@ -185,21 +187,24 @@ tl::unexpected<Error> WatchedOutput::no_latest(const Seen& seen) const {
 }
 
 // Checks immediately: a job waits for it.
-json::object WatchedOutput::pending(const Seen& seen, const LocalCheckpoint& newest,
-                                    const CheckpointPlan& plan) {
-  looks_soon_ = true;
-  timer_.cancel();
+json::object WatchedOutput::pending(const Seen& seen, const LocalCheckpoint& newest, bool may_publish,
+                                    SteadyTime asked) {
+  pause_.is_short = true;
+  pause_.timer.cancel();
   // A shard that the volume has already is sent again, in case the last host's call was interrupted.
   const bool was_sent = std::ranges::any_of(seen.local, [&](const LocalCheckpoint& one) {
     return one.name == retry_.failed && has_sent(one, seen.begun);
   });
-  std::int64_t others_progress = 0;
-  for (const BegunCheckpoint& one : seen.begun) others_progress += one.others_progress;
   const auto progress = sending_ && sending_->is_running() ? sending_->progress() : std::nullopt;
-  return {{"name", newest.name},
-          {"is_sending", progress.has_value() && get_string(*progress, "phase") != "stalled" && !was_sent},
-          {"others_progress", others_progress},
-          {"may_publish", plan.may_publish}};
+  OtherHosts::Awaited awaited{newest.name,
+                              progress && get_string(*progress, "phase") != "stalled" && !was_sent};
+  for (const BegunCheckpoint& one : seen.begun)
+    awaited.others_progress += static_cast<std::int64_t>(one.others_progress);
+  json::object answer{{"name", newest.name},
+                      {"is_sending", awaited.is_sending},
+                      {"others_progress", awaited.others_progress}};
+  answer["may_publish"] = others_.is_awaited(awaited, may_publish, asked);
+  return answer;
 }
 
 }  // namespace spark::outputs

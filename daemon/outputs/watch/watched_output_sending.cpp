@@ -10,6 +10,11 @@ namespace {
 
 constexpr Duration kFirstPause{60'000}, kLongestPause{600'000};
 
+bool has_progress(const Job& job, const char* what) {
+  const auto& progress = job.progress();
+  return progress && get_bool(*progress, what).value_or(false);
+}
+
 }  // namespace
 
 // In its present state: one that was saved again since is a new one.
@@ -26,14 +31,22 @@ bool WatchedOutput::is_busy() const {
   return !sending_->is_running() || settings_.nodes <= 1 || !waits;
 }
 
+// The others do not wait for one that can't be sent. One that is being sent is seen without a sign.
+void WatchedOutput::tell_others(std::vector<std::string> awaited, uid_t owner) {
+  const auto phase =
+      sending_ && sending_->progress() ? get_string(*sending_->progress(), "phase") : std::nullopt;
+  const bool is_queued = sending_ && sending_->is_running() && (!phase || phase == "queued");
+  if (!is_queued) std::erase(awaited, retry_.failed);
+  if (settings_.complete == config::Complete::OnRequest) awaited.clear();
+  others_.plan(std::move(awaited), owner);
+}
+
 // At once: a reload or a kill of the daemon would forget it, and while the volume is away only the record
 // says so.
 asio::awaitable<void> WatchedOutput::note_end_of_sending(std::shared_ptr<Job> job, LocalCheckpoint sent) {
   const auto self = shared_from_this();
   for (bool is_noted = false; job->is_running();) {
-    const auto now = job->progress();
-    if (!is_noted && now &&
-        get_bool(*now, "published").value_or(false)) {  // older copies are deleted meanwhile
+    if (!is_noted && has_progress(*job, "published")) {  // older copies are deleted meanwhile
       is_noted = true;
       known_.mark_sent(sent.name, sent.written);
       if (!is_stopped_) co_await known_.save();
@@ -41,18 +54,17 @@ asio::awaitable<void> WatchedOutput::note_end_of_sending(std::shared_ptr<Job> jo
     }
     co_await job->next_change();
   }
+  others_.plan({}, 0);  // until the next look
   const json::object event = job->final_event();
   const json::object* result = get_object(event, "result");
-  // A sending that waited for other hosts' shards may fail later: the job has saved the step again.
-  const auto progress = job->progress();
-  const bool has_sent_shard = progress && get_bool(*progress, "shard_sent").value_or(false);
-  const bool is_part = result != nullptr ? lacks_shards(*result) : has_sent_shard;
-  if (result != nullptr && !is_part) cleanup_.note_there(get_string(*result, "not_deleted").value_or(""));
-  if (is_part) {
-    known_.mark_shard_sent(sent.name, sent.written);
-  } else if (result != nullptr) {
+  // A sending may fail after it has published, or after its shard was sent: the job has saved the step again.
+  const bool is_published = has_progress(*job, "published");
+  if (is_published) {
     known_.mark_sent(sent.name, sent.written);
+  } else if (result != nullptr ? lacks_shards(*result) : has_progress(*job, "shard_sent")) {
+    known_.mark_shard_sent(sent.name, sent.written);
   }
+  if (result != nullptr && is_published) cleanup_.note_there(get_string(*result, "not_deleted").value_or(""));
   if (was_tried(sent)) note_result(event);
   if (!is_stopped_) co_await known_.save();  // otherwise the record is that of another
 }

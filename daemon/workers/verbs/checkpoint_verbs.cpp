@@ -27,6 +27,7 @@
 #include "staging/outputs/pointer.hpp"
 #include "staging/outputs/published_copies.hpp"
 #include "staging/outputs/published_with.hpp"
+#include "staging/outputs/shard_folder.hpp"
 
 namespace spark::workers {
 namespace {
@@ -169,7 +170,8 @@ Result<json::object> list_published_verb(const json::object& request, const Prog
 // {"root", "mount", "mounted", "path", "uid", "keep", "keep_every", "rule", "spared": [NAME]} → {"removed":
 // [NAME], "not_whole": [NAME], "failed": ERROR}: deletes older copies that stage-out published in the folder
 // of "path"; see remove_older_copies. "path" and the names in "spared" stay. "failed": the first failure, if
-// there is one. Says {"deletes": NAME, "because": SENTENCE} before each.
+// there is one. Says {"deletes": NAME, "because": SENTENCE} before each. Moves the pointer first, so that it
+// never leads to a deleted copy.
 Result<json::object> prune_output_verb(const json::object& request, const ProgressLine& progress) {
   const std::filesystem::path path = get_text(request, "path");
   const auto opened = open_destination(request, path.parent_path());
@@ -180,6 +182,8 @@ Result<json::object> prune_output_verb(const json::object& request, const Progre
   staging::Keep keep{number("keep"), number("keep_every"), {path.filename()}};
   keep.rule = staging::completeness_named(get_text(request, "rule"));
   for (std::string& name : get_strings(request, "spared")) keep.spared.insert(std::move(name));
+  const auto pointed = keep.rule ? staging::point_at_highest(opened->path, *keep.rule) : Result<>();
+  if (!pointed && pointed.error().kind != Errc::Refused) return pointed.take_error();
   staging::PruneNotes notes;
   notes.on_removal = [&](const staging::RemovedCopy& one) {
     progress({{"deletes", printable(one.name)}, {"because", one.because}});
@@ -202,6 +206,20 @@ Result<json::object> point_output_verb(const json::object& request, const Progre
   auto pointed = staging::point_at_highest(opened->path, completeness_of(request));
   if (!pointed) return pointed.take_error();
   if (!finished) return finished.take_error();
+  return json::object{};
+}
+
+// {"root", "mount", "mounted", "path", "uid", "checkpoints": [NAME]} → {}: see announce_shard; "path" is the
+// folder of these checkpoints.
+Result<json::object> announce_shards_verb(const json::object& request, const ProgressLine& /*progress*/) {
+  const auto opened = open_destination(request, get_text(request, "path"));
+  if (!opened) return opened.take_error();
+  const auto host = this_host();
+  if (!host) return host.take_error();
+  for (const std::string& name : get_strings(request, "checkpoints")) {
+    auto told = staging::announce_shard({opened->path, name}, *host, SystemClock().wall());
+    if (!told) return told.take_error();
+  }
   return json::object{};
 }
 

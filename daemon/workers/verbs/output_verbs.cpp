@@ -190,8 +190,9 @@ Result<json::object> flush_source_verb(const json::object& request, const Progre
 // shards of one attempt of the job; may be empty. "rule": of the output that it belongs to, which has a
 // pointer to its highest checkpoint, or empty. "shard_sent_ns": of an earlier answer, or 0. "root": path of
 // the volume; "mount": its mount point, where it must be mounted, empty on a simulated host; "path": below
-// "root". Reads and writes with the permissions of "uid". Says {"deletes": TEXT, "because": SENTENCE} before
-// it deletes older shards.
+// "root". Reads and writes with the permissions of "uid". Says {"published": true} once the copy is
+// published: the rest may hang or fail. A pointer that can't be moved now is a warning, as the next look of
+// the output moves it. Says {"deletes": TEXT, "because": SENTENCE} before it deletes older shards.
 Result<json::object> stage_out_verb(const json::object& request, const ProgressLine& progress) {
   const std::filesystem::path path = get_text(request, "path");
   const auto opened = open_destination(request, path.parent_path());
@@ -202,14 +203,11 @@ Result<json::object> stage_out_verb(const json::object& request, const ProgressL
   auto sent = nodes > 1 ? send_shard(request, opened->path / path.filename(), nodes, sink, progress)
                         : send_whole(request, opened->path / path.filename(), sink);
   if (!sent || get_string(*sent, "state") != "ready") return sent;
+  progress({{"published", true}});
   json::object answer = std::move(*sent);
-  // Before an older copy is deleted ("prune-output"), so that it never leads to a deleted one.
   const auto rule = staging::completeness_named(get_text(request, "rule"));
   const auto moved = rule ? staging::point_at_highest(opened->path, *rule) : Result<>();
-  if (!moved) {
-    if (moved.error().kind != Errc::Refused) return moved.take_error();
-    answer["warnings"].as_array().emplace_back(printable(moved.error().message()));
-  }
+  if (!moved) answer["warnings"].as_array().emplace_back(printable(moved.error().message()));
   return answer;
 }
 

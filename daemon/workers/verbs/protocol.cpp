@@ -54,6 +54,7 @@ constexpr std::array kVerbs = {
     VerbRow{"list-published", list_published_verb},
     VerbRow{"prune-output", prune_output_verb},
     VerbRow{"point-output", point_output_verb},
+    VerbRow{"announce-shards", announce_shards_verb},
     VerbRow{"hold-source", hold_source_verb},
     VerbRow{"release-held", release_held_verb},
     VerbRow{"tidy-output", tidy_output_verb},

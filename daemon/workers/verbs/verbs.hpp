@@ -58,6 +58,7 @@ Result<json::object> scan_output_verb(const json::object& request, const Progres
 Result<json::object> list_published_verb(const json::object& request, const ProgressLine& progress);
 Result<json::object> prune_output_verb(const json::object& request, const ProgressLine& progress);
 Result<json::object> point_output_verb(const json::object& request, const ProgressLine& progress);
+Result<json::object> announce_shards_verb(const json::object& request, const ProgressLine& progress);
 Result<json::object> hold_source_verb(const json::object& request, const ProgressLine& progress);
 Result<json::object> release_held_verb(const json::object& request, const ProgressLine& progress);
 Result<json::object> tidy_output_verb(const json::object& request, const ProgressLine& progress);

@@ -44,7 +44,7 @@ class Oracles {
   void check_published(const Machine& machine, const workers::Call& call, const Before& before,
                        const Listing& there);
   void check_deleted_there(const Before& before, const Listing& there);
-  void check_pointer(const Listing& there);
+  void check_pointer(const Listing& there, bool is_moved);
   std::string pointer_there() const;
   std::optional<Violation> unsent_in_the_end(const Machine& machine) const;
   std::optional<Violation> why_not_all_sent(const Machine& machine, const Listing& there) const;

@@ -98,9 +98,11 @@ void Oracles::after(const Machine& machine, const workers::Call& call, const Bef
   if (call.verb == "prune-output") check_logged(before.there, there, "", ' ');
   check_published(machine, call, before, there);
   check_deleted_there(before, there);
-  if (answer && call.verb == "stage-out" && !get_string(call.request, "rule").value_or("").empty() &&
-      get_string(*answer, "state") == "ready")
-    check_pointer(there);
+  // It warns if it could not move the pointer.
+  const bool is_moved = answer && call.verb == "stage-out" && get_string(*answer, "state") == "ready" &&
+                        !get_string(call.request, "rule").value_or("").empty() &&
+                        get_strings(*answer, "warnings").empty();
+  if (is_moved || call.verb == "prune-output") check_pointer(there, is_moved);
 }
 
 // Also while its deletion has not removed anything, or if no look can have seen it whole.

@@ -78,15 +78,15 @@ std::string Oracles::pointer_there() const {
   return text == content.end() ? "" : text->second;
 }
 
-// Right after a sending that moves it.
-void Oracles::check_pointer(const Listing& there) {
+// `is_moved`: right after a sending that has moved it.
+void Oracles::check_pointer(const Listing& there, bool is_moved) {
   const auto highest = scene_.truth.highest_in(there);
   const std::string named = pointer_there();
   if (!highest || named == *highest) return;
   const std::string what = "`latest` on the volume names " + (named.empty() ? "nothing" : named) + ", and " +
                            *highest + " is complete there";
-  if (!there.contains(named)) return scene_.broken("pointer-dangling", what);
-  if (scene_.truth.step_of(named) < scene_.truth.step_of(*highest))
+  if (!there.contains(named) && (is_moved || !named.empty())) return scene_.broken("pointer-dangling", what);
+  if (is_moved && scene_.truth.step_of(named) < scene_.truth.step_of(*highest))
     scene_.noted("pointer-" + cause_of(*highest), what);
 }
 

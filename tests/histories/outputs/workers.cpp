@@ -31,6 +31,7 @@ constexpr std::array kVerbs = {
     VerbRow{"list-published", workers::list_published_verb, true, false},
     VerbRow{"prune-output", workers::prune_output_verb, true, true},
     VerbRow{"point-output", workers::point_output_verb, true, true},
+    VerbRow{"announce-shards", workers::announce_shards_verb, true, true},
     VerbRow{"hold-source", workers::hold_source_verb, false, true},
     VerbRow{"release-held", workers::release_held_verb, false, true},
     VerbRow{"tidy-output", workers::tidy_output_verb, false, true},
@@ -48,10 +49,12 @@ constexpr int kKilled = 137;  // as libc.cpp ends a worker
 
 using Progress = std::function<void(const json::object&)>;
 
-// What a worker says before it deletes something. The progress of a copy is left out.
+// What a worker says before it deletes something, and once it has published. The progress of a copy is left
+// out.
 Progress told_by(const workers::Call& call) {
   return [&call](const json::object& line) {
-    if (line.contains("deletes") && call.on_progress) call.on_progress(line);
+    const bool is_told = line.contains("deletes") || line.contains("published");
+    if (is_told && call.on_progress) call.on_progress(line);
   };
 }
 

@@ -196,21 +196,6 @@ TEST_F(KnownCheckpointsTest, OneThatStaysUnprovenDoesSoUntilItIsWrittenAgain) {
   EXPECT_THAT(known.unproven(), IsEmpty());
 }
 
-TEST_F(KnownCheckpointsTest, OneOfSeveralHostsIsStuckOnceNothingOfItHasChangedForSomeTime) {
-  shared.timings.others = Duration(50);
-  std::vector<BegunCheckpoint> begun{{"step-2", 20, true, 7}};
-  const auto is_stuck = [&] {
-    known.mark_stuck(begun);
-    return begun.front().is_stuck;
-  };
-  EXPECT_FALSE(is_stuck());
-  std::this_thread::sleep_for(std::chrono::milliseconds(60));
-  EXPECT_TRUE(is_stuck());
-  EXPECT_TRUE(is_stuck());
-  ++begun.front().others_progress;
-  EXPECT_FALSE(is_stuck());
-}
-
 TEST_F(KnownCheckpointsTest, AnIncompleteCheckpointDoesNotCountAsFlushed) {
   done(known.load());
   auto unfinished = checkpoint("step-2", 20, 21);

@@ -22,7 +22,8 @@ class WatchedOutputTest : public OutputsTest {
                             .watch = Duration(20),
                             .settle = Duration(10),
                             .settle_looks = 3,
-                            .shards = Duration(10)}) {
+                            .shards = Duration(10),
+                            .sign = Duration(10)}) {
     worker.on("scan-output", note_request("scans.log") + kOneThere);
     worker.on("list-published", R"(echo '{"result": {"copies": []}}')");
     worker.on("prune-output", note_request("prunes.log") + R"(echo '{"result": {"removed": []}}')");

@@ -106,5 +106,19 @@ TEST_F(WatchedOutputTest, ACheckpointIsKnownToBeSentWhileOlderOnesAreDeleted) {
   EXPECT_TRUE(outs->transfers().front()->job()->cancel());
 }
 
+// It was killed, or the volume was lost before it had moved the pointer.
+TEST_F(WatchedOutputTest, ACheckpointIsKnownToBeSentAsSoonAsItIsPublishedWhateverItsWorkerDoesThen) {
+  worker.on("stage-out", R"(echo '{"progress": {"published": true}}'; sleep 60)");
+  watches->apply(settings);
+  ASSERT_TRUE(run_until(
+      context, [&] { return text_of("records.log").find(R"("sent":{"step-2":21})") != std::string::npos; }));
+  worker.on("stage-out", R"(echo '{"error": {"kind": "no_space", "what": "there is no room", "hint": ""}}')");
+  away = Error{Errc::Refused, "volume checkpoints is held by spark2", ""};
+  ASSERT_TRUE(run_until(context, [&] { return outs->transfers().empty(); }));
+  const auto shown = await(context, watches->find("run7")->look_now());
+  ASSERT_TRUE(shown && *shown);
+  EXPECT_TRUE((*shown)->at("unsent").is_null()) << json::serialize((*shown)->at("unsent"));
+}
+
 }  // namespace
 }  // namespace spark::outputs

@@ -120,6 +120,26 @@ TEST_F(CacheTest, EvictFreesEverythingAndGenerationNumbersContinue) {
   EXPECT_GT(again->generation, first->generation);
 }
 
+TEST_F(CacheTest, ACopyOfOneFileHasAPathThatEndsWithItsNameUntilItIsEvicted) {
+  source_ = {"nas:run7/last.pt", folder_ / "last.pt", {}};
+  const auto named = [&](const char* generation) {
+    return config_.path / ".named" / folder_name(source_.dataset) / generation / "last.pt";
+  };
+  auto cache = open();
+  write_text(source_.path, "one");
+  ASSERT_OK(stage(*cache));
+  EXPECT_EQ(read_text(named("1")), "one");
+  std::filesystem::remove_all(config_.path / ".named/" / folder_name(source_.dataset));
+  ASSERT_OK(stage(*cache));
+  EXPECT_EQ(read_text(named("1")), "one") << "served from a cache of an earlier version";
+  write_text(source_.path, "two!");
+  ASSERT_OK(stage(*cache));
+  EXPECT_EQ(read_text(named("2")), "two!");
+  EXPECT_FALSE(std::filesystem::exists(std::filesystem::symlink_status(named("1"))));
+  ASSERT_OK(cache->evict(source_.dataset));
+  EXPECT_TRUE(std::filesystem::is_empty(config_.path / ".named"));
+}
+
 TEST_F(CacheTest, ACorruptedByteIsFoundAndThatCopyIsNoLongerServed) {
   write_text(source_.path / "sub/weights", noise(20'000'000, 1));
   write_text(source_.path / "other", "x");

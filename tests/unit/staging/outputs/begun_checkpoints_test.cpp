@@ -52,6 +52,16 @@ TEST(BegunCheckpoints, AreCheckpointsWithSomeShardsPresent) {
   write_text(again / "journal", "ten bytes.");
   EXPECT_EQ(progress_of("step-2", "bb"), 11u) << "the job has saved it again";
   std::filesystem::remove_all(again);
+  const auto tell = [&](const std::string& step, int now) {
+    ASSERT_OK(announce_shard({folder / "volume", step}, "ccc", WallTime(std::chrono::milliseconds(now))));
+  };
+  tell("step-2", 1'000);
+  EXPECT_EQ(progress_of("step-2", "bb"), 1'001u);
+  EXPECT_EQ(progress_of("step-2", "ccc"), 2u) << "its own sign does not count";
+  tell("step-2", 11'000);
+  EXPECT_EQ(progress_of("step-2", "bb"), 11'001u);
+  tell("step-3", 1'000);
+  EXPECT_FALSE(std::filesystem::exists(folder / "volume/.step-3.spark-shards")) << "nobody waits for it";
   ASSERT_OK(join_shards({folder / "volume", "step-2"}, 2));
   EXPECT_EQ(begun_checkpoints(folder / "volume", "bb")->size(), 1u);
 }

@@ -47,6 +47,18 @@ TEST_F(SendingShards, TheLastHostPublishesAndTheOthersLearnOfIt) {
   expect_published();
 }
 
+TEST_F(SendingShards, TheSignOfAPlannedShardIsGoneOnceItIsSent) {
+  save("a");
+  save("bb");
+  ASSERT_OK(call("a"));
+  ASSERT_OK(announce_shard(checkpoint_, "bb", WallTime()));
+  EXPECT_TRUE(std::filesystem::exists(sign_of(checkpoint_, "bb")));
+  const auto sent = send_shard(checkpoint_, {source_of("bb"), {"bb", ""}}, 3, {}, kQuiet, stop_);
+  ASSERT_OK(sent);
+  EXPECT_EQ(sent->joined.hosts, (Hosts{"a", "bb"}));
+  EXPECT_FALSE(std::filesystem::exists(sign_of(checkpoint_, "bb")));
+}
+
 TEST_F(SendingShards, AHostThatCallsWhileAnotherPublishesWaitsAndChangesNothing) {
   save_and_send("a");
   save_and_send("bb");

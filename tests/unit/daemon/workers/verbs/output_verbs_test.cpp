@@ -187,6 +187,33 @@ TEST_F(StageOutVerb, MegatronsTrackerIsBesideItsCheckpoints) {
   EXPECT_EQ(read_file(run_ / "latest_checkpointed_iteration.txt").value(), "100");
 }
 
+TEST_F(StageOutVerb, ACheckpointCountsAlthoughThePointerCannotBeMovedAndNoneIsDeletedUntilItIs) {
+  json::object of_output = request();
+  of_output["rule"] = "rename";
+  std::filesystem::rename(source_, folder_ / "step-1");
+  of_output["source"] = (folder_ / "step-1").native();
+  ASSERT_TRUE(stage_out_verb(of_output, kNoProgress));
+  std::filesystem::rename(folder_ / "step-1", folder_ / "step-2");
+  of_output["source"] = (folder_ / "step-2").native();
+  of_output["path"] = "run/step-2";
+  write_text(run_ / ".latest.spark-new/x", "in the way");
+  bool is_told = false;
+  const auto sent = stage_out_verb(of_output, [&](const json::object& progress) {
+    is_told = is_told || get_bool(progress, "published").value_or(false);
+  });
+  ASSERT_TRUE(sent) << sent.error().message();
+  EXPECT_TRUE(is_told);
+  EXPECT_EQ(get_string(*sent, "state"), "ready");
+  EXPECT_THAT(json::serialize(sent->at("warnings")), HasSubstr(".latest.spark-new"));
+  of_output["keep"] = 1;
+  EXPECT_FALSE(prune_output_verb(of_output, kNoProgress));
+  EXPECT_TRUE(std::filesystem::exists(run_ / "latest/shard")) << "it leads to step-1";
+  std::filesystem::remove_all(run_ / ".latest.spark-new");
+  ASSERT_TRUE(prune_output_verb(of_output, kNoProgress));
+  EXPECT_EQ(std::filesystem::read_symlink(run_ / "latest"), "step-2");
+  EXPECT_FALSE(std::filesystem::exists(run_ / "step-1"));
+}
+
 TEST_F(StageOutVerb, MultiplesOfKeepEveryStayOnTheVolumeBesideTheNewestCopies) {
   json::object sent = request();
   auto saved = std::filesystem::file_time_type::clock::now() - std::chrono::hours(1);
