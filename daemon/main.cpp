@@ -15,6 +15,7 @@
 #include "daemon/host/worker_host.hpp"
 #include "daemon/log.hpp"
 #include "daemon/mounts/served_copies.hpp"
+#include "daemon/mounts/table.hpp"
 #include "daemon/service/release.hpp"
 #include "daemon/service/service.hpp"
 #include "daemon/sim/confinement.hpp"
@@ -22,6 +23,7 @@
 #include "daemon/workers/verbs/protocol.hpp"
 #include "nvmetcp/connect/libnvme_gateway.hpp"
 #include "nvmetcp/host_identity.hpp"
+#include "staging/cache/cache_folder.hpp"
 
 namespace {
 
@@ -118,10 +120,20 @@ int run_daemon(spark::ServiceOptions options, const DaemonOptions& how) {
   return 0;
 }
 
-// Makes the copies deletable by their owner once no daemon serves them.
-int make_copies_writable(const spark::config::Config& config) {
-  const auto off = spark::mounts::stop_serving_read_only(config.cache.path / "data");
-  return off ? 0 : complain(off.error());
+// Makes the copies deletable by their owner once no daemon serves them: those of every cache that is mounted
+// now, wherever the configuration says that it is.
+int make_copies_writable() {
+  const auto table = spark::mounts::read_mount_table({});
+  if (!table) return complain(table.error());
+  int status = 0;
+  for (const spark::mounts::Mount& mount : *table) {
+    if (mount.target.filename() != "data" || mount.root == "/") continue;  // a whole file system: a volume
+    const auto id = spark::staging::CacheFolder(mount.target.parent_path()).id();
+    if (!id || id->empty()) continue;
+    const auto off = spark::mounts::stop_serving_read_only(mount.target);
+    if (!off) status = complain(off.error());
+  }
+  return status;
 }
 
 int run_release(const spark::ServiceOptions& options, bool at_shutdown) {
@@ -143,7 +155,7 @@ int run_release(const spark::ServiceOptions& options, bool at_shutdown) {
   }
   if (!config) return spark::exit_status(spark::Errc::Invalid);
   if (at_shutdown) return 0;
-  const int writable = make_copies_writable(*config);
+  const int writable = make_copies_writable();
   return all_gone ? writable : spark::exit_status(spark::Errc::Failed);
 }
 
@@ -221,8 +233,7 @@ int run(int argc, char** argv) {
     if (error.get_exit_code() == 0) return app.exit(error);  // help, version
     return complain({spark::Errc::Invalid, error.what(), "see `spark-staged --help`"});
   }
-  if (only_copies)
-    return make_copies_writable(spark::config::load(options.config_file).value_or(spark::config::Config{}));
+  if (only_copies) return make_copies_writable();
   if (release->parsed()) return run_release(options, at_shutdown);
   if (worker->parsed()) return spark::workers::worker_main(verb);
   how.is_simulated = !simulation.empty();

@@ -117,8 +117,16 @@ VERDICT = ["test_verdict"]
 # The container image, which its step makes.
 CONTAINER = ["test_container"]
 APART = TUTORIAL + TRAINING + FLEET + NEEDS_DEBIAN_13 + TAKES_LONG + BOTH_WRITE + WALK + UPGRADE + VERDICT + CONTAINER
-# The packages in use since before the restructuring: the upgrade must keep their data.
-FIRST_RELEASE = "4c67491"
+# The packages in use: 0.1, of before the restructuring, and 0.2.0. The upgrade must keep their data.
+FIRST_RELEASE, RELEASE_0_2 = "4c67491", "96dae2c4"
+
+
+def upgrade_from(name, commit):
+    return after(["tools/deb-of.sh", commit, JOBS],
+                 machines(name, "newest", f"upgrade from the package of {commit}", *scenarios(UPGRADE),
+                          SPARK_VM_FIRST_PACKAGE=f"build/deb-{commit}"))
+
+
 DEBIAN_13 = Step(
     "debian13", "package, unit tests, TLS and nvme-stas on Debian 13 (g++ 14, libnvme 1.13)", 3600,
     [["tools/deb-for.sh", "debian-13", "amd64", JOBS],
@@ -194,9 +202,7 @@ OTHERS = [
     Step("tidy", "clang-tidy over every source file", 3600, [["tools/lint/tidy.sh", JOBS]]),
     Step("fuzz-long", "ten minutes of each fuzzer of what anybody may send: the API's requests and the configuration", 3600,
          [["tools/fuzz.sh", "600", "api_fuzz", "config_fuzz"]]),
-    after(["tools/deb-of.sh", FIRST_RELEASE, JOBS],
-          machines("upgrade", "newest", f"upgrade from the package of {FIRST_RELEASE}", *scenarios(UPGRADE),
-                   SPARK_VM_FIRST_PACKAGE=f"build/deb-{FIRST_RELEASE}")),
+    upgrade_from("upgrade", FIRST_RELEASE), upgrade_from("upgrade-0.2", RELEASE_0_2),
     DEBIAN_13,
     replace(DEBIAN_13, name="package-13", purpose="installation, upgrade and removal of the packages on Debian 13", commands=[
         DEBIAN_13.commands[0],

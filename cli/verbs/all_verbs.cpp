@@ -21,6 +21,7 @@ void add_all_verbs(App& app) {
   add_scrub(app);
   add_evict(app);
   add_release(app);
+  add_cache(app);
   add_copy(app);
   app.section("Outputs");
   add_stage_out(app);

@@ -1,5 +1,7 @@
 #include "daemon/datasets/datasets.hpp"
 
+#include <utility>
+
 #include "daemon/launch.hpp"
 #include "daemon/log.hpp"
 #include "daemon/timer.hpp"
@@ -19,7 +21,10 @@ Datasets::Datasets(Context context, Jobs& jobs)
       prefetches_(context_, activity_, leases_, turns_),
       attempts_(context_, activity_, catalog_, leases_, turns_, prefetches_),
       requests_(context_, jobs_, activity_, leases_, job_leases_, turns_, attempts_, prefetches_, catalog_),
-      upkeep_(context_, jobs_, activity_, catalog_, leases_) {}
+      upkeep_(context_, jobs_, activity_, catalog_, leases_),
+      cache_place_(context_.executor, context_.runner, jobs_, leases_,
+                   {[this] { return catalog_.request(); }, [this] { return busy(); },
+                    [this] { return catalog_.recover(); }}) {}
 
 asio::awaitable<void> Datasets::start() {
   Timer timer(context_.executor);
@@ -40,8 +45,16 @@ asio::awaitable<Result<>> Datasets::open() {
   auto loaded = co_await leases_.load();
   if (!loaded) co_return loaded;
   knows_leases_ = true;
+  path_ = context_.config().cache.path.native();
   auto recovered = co_await catalog_.recover();
   co_return recovered;
+}
+
+std::set<std::string> Datasets::busy() const {
+  std::set<std::string> names = activity_.evicting;
+  names.insert(activity_.wanted.begin(), activity_.wanted.end());
+  for (const auto& [name, task] : activity_.tasks) names.insert(name);
+  return names;
 }
 
 Result<std::set<std::string>> Datasets::in_use() const {
@@ -57,7 +70,17 @@ Result<std::set<std::string>> Datasets::in_use() const {
 
 void Datasets::config_changed() {
   attempts_.config_changed();
-  if (knows_leases_) launch(context_.executor, "list of the cache", catalog_.refresh());  // other limits
+  if (knows_leases_) launch(context_.executor, "list of the cache", look_at_cache());
+}
+
+// It may have other limits, or be in another folder, whose copies may be others than the catalog has.
+asio::awaitable<void> Datasets::look_at_cache() {
+  const std::string path = context_.config().cache.path.native();
+  if (std::exchange(path_, path) != path) {
+    const auto recovered = co_await catalog_.recover();
+    if (recovered) co_return;
+  }
+  co_await catalog_.refresh();
 }
 
 Result<json::object> Datasets::list() const {

@@ -10,6 +10,7 @@
 #include "daemon/datasets/catalog.hpp"
 #include "daemon/datasets/leases/job_leases.hpp"
 #include "daemon/datasets/leases/leases.hpp"
+#include "daemon/datasets/place/cache_place.hpp"
 #include "daemon/datasets/prefetches.hpp"
 #include "daemon/datasets/requests.hpp"
 #include "daemon/datasets/turns.hpp"
@@ -35,6 +36,7 @@ class Datasets {
 
   Requests& requests() { return requests_; }
   Upkeep& upkeep() { return upkeep_; }
+  CachePlace& cache_place() { return cache_place_; }
   Leases& leases() { return leases_; }
   const Leases& leases() const { return leases_; }
   JobLeases& job_leases() { return job_leases_; }
@@ -55,6 +57,8 @@ class Datasets {
 
  private:
   asio::awaitable<Result<>> open();
+  asio::awaitable<void> look_at_cache();
+  std::set<std::string> busy() const;  // datasets being staged, waited for or evicted
 
   Context context_;
   Jobs& jobs_;
@@ -67,7 +71,9 @@ class Datasets {
   Attempts attempts_;
   Requests requests_;
   Upkeep upkeep_;
+  CachePlace cache_place_;
   bool knows_leases_ = false;
+  std::string path_{};  // of the cache, when it was recovered
 };
 
 }  // namespace spark::datasets

@@ -97,6 +97,19 @@ Answer post_scrub(const DaemonParts& daemon, const Request& request) {
                : api::error_answer(names.error());
 }
 
+Answer post_cache_move(const DaemonParts& daemon, const Request& request) {
+  const std::string path = get_string(request.body, "path").value_or("");
+  if (!path.starts_with('/'))
+    return api::error_answer({Errc::Invalid, "moving the cache: \"path\" is no absolute path",
+                              "`spark-stage cache move PATH` sends one"});
+  return job_answer(daemon.datasets.cache_place().move(path, asker_of(request.caller)));
+}
+
+Answer post_cache_reset(const DaemonParts& daemon, const Request& request) {
+  const bool deletes = get_bool(request.body, "delete_copies").value_or(false);
+  return job_answer(daemon.datasets.cache_place().reset(deletes, asker_of(request.caller)));
+}
+
 // The ID may be a job's, without a dataset: then all of its leases, and stagings for it alone, end.
 asio::awaitable<Answer> delete_lease(const DaemonParts& daemon, Request request) {
   const std::string& id = request.path[2];

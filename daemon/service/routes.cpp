@@ -21,8 +21,7 @@ Answer not_found(const Request& request) {
 }
 
 Answer denied(const Request& request) {
-  return api::error_answer({Errc::Denied,
-                            "uid " + std::to_string(request.caller.uid) + " may not change volumes",
+  return api::error_answer({Errc::Denied, "uid " + std::to_string(request.caller.uid) + " may not do this",
                             "use sudo: root alone may"});
 }
 
@@ -66,6 +65,8 @@ constexpr Endpoint kEndpoints[] = {
     {{"POST", "/v1/datasets/{name}/verify"}, post_verify},
     {{"POST", "/v1/datasets/{name}/evict"}, post_evict},
     {{"POST", "/v1/scrubs"}, post_scrub},
+    {{"POST", "/v1/cache/move", true}, post_cache_move},
+    {{"POST", "/v1/cache/reset", true}, post_cache_reset},
     {{"POST", "/v1/stage-outs"}, post_stage_out},
     {{"GET", "/v1/outputs"}, get_outputs},
     {{"GET", "/v1/outputs/{name}"}, get_output},

@@ -7,6 +7,7 @@
 #include "base/text.hpp"
 #include "staging/cache/cache_store.hpp"
 #include "staging/cache/cache_with.hpp"
+#include "staging/cache/catalog/read_lease.hpp"
 #include "staging/cache/catalog/reserve.hpp"
 #include "staging/cache/inventory.hpp"
 #include "staging/cache/serve.hpp"
@@ -22,29 +23,6 @@
 
 namespace spark::staging {
 namespace {
-
-// Keeps a generation from being evicted while this process reads it.
-class ReadLease {
- public:
-  ReadLease(Catalog& catalog, std::string id) : catalog_(catalog), id_(std::move(id)) {}
-  ~ReadLease() { [[maybe_unused]] const auto removed = catalog_.remove_lease(id_); }
-  ReadLease(const ReadLease&) = delete;
-  ReadLease& operator=(const ReadLease&) = delete;
-
-  Result<> take(const GenerationRow& row) {
-    Lease lease;
-    lease.id = id_;
-    lease.dataset = row.dataset;
-    lease.generation = row.generation;
-    lease.holder = "a verification, pid " + std::to_string(::getpid());
-    lease.process = process_with(::getpid());
-    return catalog_.add_lease(lease);
-  }
-
- private:
-  Catalog& catalog_;
-  std::string id_;
-};
 
 tl::unexpected<Error> not_staged(const std::string& doing, const std::string& dataset) {
   return fail(Errc::NotFound, doing + " " + printable(dataset) + ": it is not in the cache",
@@ -121,7 +99,8 @@ class DiskCache final : public Cache {
     if (!rows) return rows.take_error();
     if (rows->empty()) return not_staged("verifying", dataset);
     const GenerationRow& row = rows->front();
-    ReadLease lease(store_->catalog(), "verify-" + std::to_string(::getpid()) + "-" + folder_name(dataset));
+    ReadLease lease(store_->catalog(), "verify-" + std::to_string(::getpid()) + "-" + folder_name(dataset),
+                    "a verification");
     if (auto taken = lease.take(row); !taken) return taken.take_error();
     const auto known = store_->damage().of(dataset);
     if (!known) return known.take_error();

@@ -94,9 +94,7 @@ Result<std::string> CacheFolder::make_id() const {
   if (::getrandom(&random, sizeof random, 0) != sizeof random)
     return fail_errno(errno, "making a cache identity");
   const std::string id = to_hex(random);
-  if (auto written = write_file_atomically(path_ / kIdFile, id + "\n", 0600); !written) {
-    return written.take_error();
-  }
+  if (auto written = write_cache_id(path_, id); !written) return written.take_error();
   return id;
 }
 
@@ -256,6 +254,16 @@ Result<std::vector<std::uint64_t>> CacheFolder::in_trash(const std::string& key)
 
 Result<> CacheFolder::delete_trashed(const std::string& key, std::uint64_t generation) const {
   return remove_tree(trash(), trashed(key, generation).filename());
+}
+
+Result<> write_cache_id(const std::filesystem::path& folder, const std::string& id) {
+  return write_file_atomically(folder / kIdFile, id + "\n", 0600);
+}
+
+Result<> give_up_cache_id(const std::filesystem::path& folder, const char* name) {
+  if (::rename((folder / kIdFile).c_str(), (folder / name).c_str()) != 0 && errno != ENOENT)
+    return fail_errno(errno, "renaming " + printable((folder / kIdFile).native()));
+  return flush_folder(folder);
 }
 
 Result<> close_to_others(const CacheFolder& cache, const std::string& key) {

@@ -71,6 +71,13 @@ class CacheFolder {
   std::filesystem::path link_target(const std::string& dataset, std::uint64_t generation) const;
 };
 
+// Makes the folder the cache with this identity.
+Result<> write_cache_id(const std::filesystem::path& folder, const std::string& id);
+
+// Renames it to `name`: from then on the folder is no cache. Durable; one that was renamed before is no
+// error.
+Result<> give_up_cache_id(const std::filesystem::path& folder, const char* name);
+
 // Closes what earlier versions left open to other users: the folder of a dataset's generations, and its
 // files.
 Result<> close_to_others(const CacheFolder& cache, const std::string& key);

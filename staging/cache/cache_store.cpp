@@ -31,11 +31,13 @@ Result<> CacheStore::tie(const std::filesystem::path& state_dir) {
   const bool is_first = known->empty();
   if (!is_first && *known != *found) {
     const std::string shown = printable(folder_.path().native());
-    return fail(Errc::Unavailable,
-                "opening the cache " + shown + ": it is not the folder that the catalog knows" +
-                    (found->empty() ? ", it has nothing of a cache" : ""),
-                "mount the cache's drive there; for a new cache on purpose, stop the daemon and move " +
-                    printable((state_dir / "catalog.sqlite").native()) + " away first");
+    return fail(
+        Errc::Unavailable,
+        "opening the cache " + shown + ": it is not the folder that the catalog " +
+            printable((state_dir / "catalog.sqlite").native()) + " knows" +
+            (found->empty() ? ", it has nothing of a cache" : ""),
+        "mount the cache's drive there. If the drive was replaced or emptied: `sudo spark-stage cache "
+        "reset`. To take the copies to another folder: `sudo spark-stage cache move PATH`");
   }
   if (auto made = folder_.make(); !made) return made;
   if (found->empty()) found = folder_.make_id();

@@ -53,6 +53,8 @@ TALK = [
     ("GET", "/v1/outputs/{name}/latest", "/v1/outputs/run7/latest", None),
     ("GET", "/v1/outputs/{name}/latest/offline", "/v1/outputs/run7/latest/offline", None),
     ("POST", "/v1/plan", "/v1/plan", {"yaml": "version: 1\n"}),
+    ("POST", "/v1/cache/move", "/v1/cache/move", {"path": "nowhere"}),
+    ("POST", "/v1/cache/reset", "/v1/cache/reset", {"delete_copies": False}),
     ("POST", "/v1/reload", "/v1/reload", None),
     ("DELETE", "/v1/jobs/{id}", "/v1/jobs/1", None),
     ("GET", "/v1/jobs/{id}", "/v1/jobs/99", None),

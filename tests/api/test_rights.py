@@ -68,7 +68,7 @@ def asked(path):
 def test_root_only_requests_are_denied_to_the_group(daemon, groups, method, path):
     status, content = ask_as(daemon, groups, method, asked(path))
     assert status == 403
-    assert json.loads(content)["error"]["what"] == f"uid {NOBODY} may not change volumes"
+    assert json.loads(content)["error"]["what"] == f"uid {NOBODY} may not do this"
 
 
 @pytest.mark.parametrize("method, path", [key for key, operation in OPERATIONS.items() if "x-root-alone" not in operation])

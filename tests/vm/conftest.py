@@ -14,7 +14,7 @@ ORDER = ["test_rig", "test_package", "test_upgrade", "test_slurm", "test_contain
          "test_crash", "test_stage_out", "test_outputs", "test_training", "test_training_hosts", "test_export", "test_power", "test_failing_drive", "test_config", "test_auth", "test_tls",
          "test_moving", "test_bench", "test_bench_hosts",
          "test_verdict",
-         "test_docs", "test_frozen", "test_broken", "test_bare", "test_guards",
+         "test_docs", "test_pages", "test_frozen", "test_broken", "test_bare", "test_guards",
          "test_portals", "test_two_targets", "test_neighbours", "test_stas", "test_healing", "test_shutdown", "test_many", "test_soak"]
 
 _topologies = []

@@ -1,4 +1,4 @@
-"""Two hosts write one volume: its holder exports it to the other with the kernel's NFS server, as described in docs/stage-out.md."""
+"""Two hosts write one volume: its holder exports it to the other with the kernel's NFS server, as described in docs/many-writers.md."""
 import time
 from contextlib import contextmanager
 

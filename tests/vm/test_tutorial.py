@@ -24,9 +24,11 @@ PACKAGES = {"ssh": ["openssh-server", "openssh-client"], "torch": ["python3-torc
 OUT = "/data/out/run7"
 TRAINING = Path(__file__).parent / "training"
 # Blocks, by first line, that the page asks to type on each Spark.
-ON_EACH = ("sudo ip link set", "cat /etc/nvme/hostnqn", "sudo spark-stage config check", "spark-stage wait datasets --timeout")
+ON_EACH = ("sudo ip link set", "cat /etc/nvme/hostnqn", "sudo spark-stage config check", "spark-stage wait datasets --timeout",
+           "sudo spark-stage config plan")
 # Strings in the first lines of blocks: before these, the cable is pulled and put back, and the training is stopped.
 TARGET_IS_AWAY, TARGET_IS_BACK, IS_STOPPED = "# both volumes are `stalled`", "wait datasets checkpoints", "spark-stage stage-out"
+JOINS = "sudo spark-stage config plan"  # before this, the sections of the fleet are added
 NEWEST = f"{{ echo step-0.pt; ls {OUT}; }} | sed -n 's/^step-\\([0-9]*\\)[.]pt$/\\1/p' | sort -n | tail -n 1"
 # sudo is missing on these machines; torchrun needs the paths of its packages, and a fix.
 STUBS = {
@@ -70,7 +72,8 @@ class Sparks:
         self._open_ssh()
         written = {language: [self.here(block.text) for block in blocks.of_page(PAGE) if block.language == language]
                    for language in ("yaml", "python")}
-        for host, text in zip(self.hosts, written["yaml"], strict=True):
+        configurations, self.fleets = written["yaml"][:2], written["yaml"][2:]
+        for host, text in zip(self.hosts, configurations, strict=True):
             host.put(CONFIG, text.replace("capacity: 2TiB", "path: /local/cache, capacity: 600MiB"))
         self.hosts[0].put("/root/train.py", *written["python"])
 
@@ -84,13 +87,20 @@ class Sparks:
         first.sh("ssh -o BatchMode=yes spark2 true", 60)
 
     def here(self, text):
-        """Replaces the page's addresses, network card and packet size by those of these machines."""
-        for page, machine in (("192.168.0.100", self.target_machine), ("192.168.0.1", self.hosts[0]), ("192.168.0.2", self.hosts[1])):
+        """Replaces the page's addresses, network cards and packet size by those of these machines, which have one card."""
+        first, second = self.hosts
+        for page, machine in (("192.168.0.100", self.target_machine), ("192.168.0.1", first), ("192.168.0.2", second),
+                              ("10.0.0.1", first), ("10.0.0.2", second)):
             text = re.sub(rf"\b{re.escape(page)}\b", machine.address, text)
         return text.replace("enp1s0f1np1", "eth0").replace("mtu 9000", "mtu 1500").replace("-s 8972", "-s 1472")
 
     def script(self, block):
         return f"bash -c {shlex.quote(f'cd /root; export USER=root; set -eo pipefail; {self.here(block.text)}')}"
+
+    def join_fleet(self):
+        """Adds the page's sections to the configurations."""
+        for host, text in zip(self.hosts, self.fleets, strict=True):
+            host.put(CONFIG, host.get(CONFIG) + text)
 
     def type(self, block, deadline=300):
         answer = b"checkpoints\n" if "volumes format" in block.text else b""
@@ -163,6 +173,8 @@ def test_the_tutorial_works_as_written(sparks):
             sparks.target_machine.set_link(True)
         elif begin.startswith(IS_STOPPED):
             last = training.stop()
+        elif begin.startswith(JOINS):
+            sparks.join_fleet()
         typed[begin] = sparks.type(block)
     said = lambda word: next(text for begin, text in typed.items() if word in begin)
     assert "checkpoints" in said("/etc/nvme/hostnqn")
@@ -170,6 +182,7 @@ def test_the_tutorial_works_as_written(sparks):
     assert f"step-{away}.pt" in said(TARGET_IS_AWAY)
     assert step_in(said(TARGET_IS_BACK)) >= away
     assert step_in(said(IS_STOPPED)) == last, "spark2 does not see the last checkpoint"
+    assert "FLEET" in typed["spark-stage status"], typed["spark-stage status"]
     whole = assert_whole(sparks.products[0], "checkpoints", "/mnt/checkpoints")
     assert f"run7/step-{last}.pt" in whole and len(whole) <= 3, whole
     again = Training(sparks, training.block, last + 1)

@@ -1,4 +1,4 @@
-"""An upgrade from the first packages that were in use (the step `upgrade` of check-long builds that commit), during
+"""An upgrade from packages that are in use (the steps `upgrade` and `upgrade-0.2` of check-long build these commits), during
 operation.
 
 The host reads one volume and an NFS export, writes another volume, keeps copies with leases and has had an outage. The packages
@@ -152,10 +152,10 @@ def upgrade(bare_pair):
     target.machine.kill()
 
 
-def test_all_packages_have_the_same_later_version(upgrade):
+def test_all_packages_have_the_same_version_and_none_is_older(upgrade):
     versions = upgrade.host.sh(f"dpkg-query -W -f '${{Version}} ${{Status}}\n' {' '.join(NAMES)}").splitlines()
     assert len(versions) == 3 and len(set(versions)) == 1 and versions[0].endswith(" install ok installed"), versions
-    upgrade.host.sh(f"dpkg --compare-versions {versions[0].split()[0]} gt $(dpkg-deb -f /root/first/spark-stage.deb Version)")
+    upgrade.host.sh(f"dpkg --compare-versions {versions[0].split()[0]} ge $(dpkg-deb -f /root/first/spark-stage.deb Version)")
     version = versions[0].split("~")[0]
     for program in ("spark-stage", "spark-staged", "spark-stage-csi"):
         assert upgrade.host.sh(f"{program} --version").strip() == f"{program} {version}"

@@ -1,13 +1,18 @@
+// The cache as a whole: its list, its place.
 #include <limits>
 
 #include "base/access/locks.hpp"
 #include "base/clock.hpp"
 #include "base/text.hpp"
+#include "daemon/mounts/served_copies.hpp"
 #include "daemon/workers/model_json.hpp"
 #include "daemon/workers/verbs/open_cache.hpp"
 #include "daemon/workers/verbs/verbs.hpp"
+#include "daemon/workers/wire.hpp"
 #include "staging/cache/cache.hpp"
 #include "staging/cache/cache_folder.hpp"
+#include "staging/cache/place/relocation.hpp"
+#include "staging/cache/place/reset.hpp"
 
 namespace spark::workers {
 namespace {
@@ -48,6 +53,27 @@ json::object row_to_json(const staging::DatasetRow& row) {
       {"older", std::move(older)}};
   add_model(row.model, shown);
   return shown;
+}
+
+const char* word_of(staging::Relocated how) {
+  switch (how) {
+    case staging::Relocated::Renamed:
+      return "renamed";
+    case staging::Relocated::Copied:
+      return "copied";
+    case staging::Relocated::OldDeleted:
+      return "old deleted";
+    case staging::Relocated::AlreadyThere:
+      break;
+  }
+  return "already there";
+}
+
+json::array copies_to_json(const std::vector<staging::Evicted>& copies) {
+  json::array all;
+  for (const staging::Evicted& one : copies)
+    all.push_back(json::object{{"name", one.dataset}, {"bytes", one.bytes}});
+  return all;
 }
 
 // Folders that the daemon and the cache have closed, and that are open to other users nevertheless: their
@@ -99,6 +125,64 @@ Result<json::object> catalog_verb(const json::object& request, const ProgressLin
       {"writable_because", open->served ? json::value(nullptr) : json::value(open->served.error().message())},
       {"warnings", left_open(request)}};
   return json::object{{"datasets", std::move(datasets)}, {"usage", std::move(used)}};
+}
+
+// {"cache", "to", "held_by"} → {"how": "renamed" | "copied" | "old deleted" | "already there", "path",
+// "from", "datasets", "bytes", "left": [SENTENCE…]}. "held_by": who has leased copies; empty means nobody.
+Result<json::object> move_cache_verb(const json::object& request, const ProgressLine& progress) {
+  const auto config = cache_config_of(request);
+  if (!config) return config.take_error();
+  const auto settings = cache_settings_from_json(*get_object(request, "cache"));
+  staging::CopyOptions options;
+  options.threads = settings.engine.threads;
+  options.depth = settings.engine.depth;
+  options.chunk = settings.engine.chunk;
+  const std::string held_by = get_string(request, "held_by").value_or("");
+  staging::RelocationHooks hooks;
+  hooks.progress = [&](const std::string& dataset, const staging::CopyProgress& now) {
+    json::object named = to_json(now);
+    named["dataset"] = dataset;
+    progress(named);
+  };
+  hooks.stop_serving = [&](const std::filesystem::path& data) -> Result<> {
+    if (!held_by.empty())
+      return fail(Errc::Refused,
+                  "deleting the copies in " + printable(data.native()) + ": copies are leased by " + held_by +
+                      ", which may read them there",
+                  "repeat this once that has ended");
+    const auto stopped = mounts::stop_serving_read_only(data);
+    return stopped ? Result<>() : stopped.take_error();
+  };
+  auto moved = staging::relocate(*config, get_string(request, "to").value_or(""), options, SystemClock(),
+                                 hooks, kNeverStopped);
+  if (!moved) return moved.take_error();
+  json::array left;
+  for (std::string& why : moved->left) left.emplace_back(std::move(why));
+  return json::object{
+      {"how", word_of(moved->how)},
+      {"path", get_string(request, "to").value_or("")},
+      {"from", moved->from.empty() ? json::value(nullptr) : json::value(moved->from.native())},
+      {"datasets", moved->datasets},
+      {"bytes", moved->bytes},
+      {"left", std::move(left)}};
+}
+
+// {"cache", "delete_copies"} → {"path", "forgotten": [{"name", "bytes"}…], "deleted": [the same],
+// "set_aside"}
+Result<json::object> reset_cache_verb(const json::object& request, const ProgressLine& /*progress*/) {
+  const auto config = cache_config_of(request);
+  if (!config) return config.take_error();
+  const auto host = mounts::see_writable(config->path / "data");
+  if (!host) return host.take_error();
+  const bool deletes = get_bool(request, "delete_copies").value_or(false);
+  const auto reset = staging::reset_cache(*config, SystemClock(),
+                                          deletes ? staging::Copies::Deleted : staging::Copies::Kept);
+  if (!reset) return reset.take_error();
+  return json::object{
+      {"path", config->path.native()},
+      {"forgotten", copies_to_json(reset->forgotten)},
+      {"deleted", copies_to_json(reset->deleted)},
+      {"set_aside", reset->set_aside.empty() ? json::value(nullptr) : json::value(reset->set_aside)}};
 }
 
 }  // namespace spark::workers

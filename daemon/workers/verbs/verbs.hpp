@@ -43,7 +43,10 @@ Result<json::object> stage_verb(const json::object& request, const ProgressLine&
 Result<json::object> verify_verb(const json::object& request, const ProgressLine& progress);
 Result<json::object> evict_verb(const json::object& request, const ProgressLine& progress);
 Result<json::object> recover_verb(const json::object& request, const ProgressLine& progress);
+// catalog_verb.cpp
 Result<json::object> catalog_verb(const json::object& request, const ProgressLine& progress);
+Result<json::object> move_cache_verb(const json::object& request, const ProgressLine& progress);
+Result<json::object> reset_cache_verb(const json::object& request, const ProgressLine& progress);
 // fleet_verbs.cpp
 Result<json::object> serve_peers_verb(const json::object& request, const ProgressLine& progress);
 Result<json::object> ask_peers_verb(const json::object& request, const ProgressLine& progress);

@@ -56,9 +56,22 @@ Result<std::string> Catalog::cache_id() {
   return statement.text(0);
 }
 
-Result<> Catalog::set_cache_id(const std::string& id) {
-  return change(database_->get(), database_->writing, "INSERT OR REPLACE INTO facts VALUES ('cache_id', ?)",
-                id);
+Result<> Catalog::set_cache_id(const std::string& id, Copies copies) {
+  const auto set = [&]() -> Result<> {
+    if (id.empty())
+      return change(database_->get(), database_->writing, "DELETE FROM facts WHERE name = 'cache_id'");
+    return change(database_->get(), database_->writing, "INSERT OR REPLACE INTO facts VALUES ('cache_id', ?)",
+                  id);
+  };
+  if (copies == Copies::Known) return set();
+  return exclusively([&]() -> Result<> {
+    for (const char* table :
+         {"lease_processes", "leases", "generations", "reservations", "troubles", "damage"}) {
+      auto emptied = change(database_->get(), database_->writing, std::string("DELETE FROM ") + table);
+      if (!emptied) return emptied;
+    }
+    return set();
+  });
 }
 
 Result<> Catalog::exclusively(const std::function<Result<>()>& work) {

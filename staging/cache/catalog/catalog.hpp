@@ -87,7 +87,10 @@ class Catalog {
 
   // ID of the cache folder that belongs to this catalog; empty until it is set.
   Result<std::string> cache_id();
-  Result<> set_cache_id(const std::string& id);
+  // Empty: it belongs to the next cache that opens it. Copies that are forgotten take their leases with them;
+  // their numbers are not used again.
+  enum class Copies { Known, Forgotten };
+  Result<> set_cache_id(const std::string& id, Copies copies = Copies::Known);
   // Runs `work` while no other process changes the catalog; an error undoes its changes.
   Result<> exclusively(const std::function<Result<>()>& work);
 

@@ -1,7 +1,7 @@
-"""A volume that its holder exports to another host with the kernel's NFS server, as described in docs/stage-out.md."""
+"""A volume that its holder exports to another host with the kernel's NFS server, as described in docs/many-writers.md."""
 from . import blocks
 
-PAGE = "docs/stage-out.md"
+PAGE = "docs/many-writers.md"
 UNIT = "export-checkpoints.service"
 BOTH = "/mnt/both"
 

@@ -52,7 +52,11 @@ BLOCKS_ELSEWHERE = {
     "sudo spark-stage volumes down": (HERE, "test_a_clone_gets_an_identity_of_its_own", '"sudo spark-stage volumes down"'),
 }
 # Pages that one test types from start to end.
-PAGES_ELSEWHERE = {"docs/two-sparks.md": ("tests/vm/test_tutorial.py", "test_the_tutorial_works_as_written", "of_page(PAGE)")}
+PAGES_ELSEWHERE = {
+    "docs/two-sparks.md": ("tests/vm/test_tutorial.py", "test_the_tutorial_works_as_written", "of_page(PAGE)"),
+    "docs/first-data.md": ("tests/vm/test_pages.py", "test_the_page_on_an_empty_volume_works_as_written", "commands(DATA)"),
+    "docs/change.md": ("tests/vm/test_pages.py", "test_the_page_on_changes_works_as_written", "commands(CHANGE)"),
+}
 # Lines, in the same format.
 LINES_ELSEWHERE = {
     "sudo apt install ./build/deb/": (

@@ -1,5 +1,5 @@
 // A small tree of each framework, as in its source: which of its entries are complete checkpoints. The table
-// of docs/stage-out.md says the same.
+// of docs/checkpoints.md says the same.
 #include <gtest/gtest.h>
 
 #include "tests/unit/staging/outputs/checkpoints_fixture.hpp"

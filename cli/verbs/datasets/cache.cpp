@@ -1,0 +1,122 @@
+#include "base/file.hpp"
+#include "base/text.hpp"
+#include "cli/client/api.hpp"
+#include "cli/job.hpp"
+#include "cli/say.hpp"
+#include "cli/verbs/datasets/verbs.hpp"
+
+namespace spark::cli {
+namespace {
+
+struct CacheOptions {
+  std::string path;
+  bool yes = false;
+  bool as_json = false;
+};
+
+std::string size_in(const json::object& object) {
+  return format_bytes(static_cast<Bytes>(std::max<std::int64_t>(0, get_int(object, "bytes").value_or(0))));
+}
+
+// The steps that are left for a person: the daemon changes no configuration.
+void tell_next(Context& context, const std::string& path, const std::string& last) {
+  say(context, "Next:");
+  say(context, "  1. in " + printable(context.config_file) + ", set `cache: {path: " + path + "}`");
+  say(context, "  2. sudo systemctl reload spark-staged");
+  say(context, "  3. " + last);
+}
+
+void print_move(Context& context, const json::object& moved) {
+  const std::string how = get_string(moved, "how").value_or("");
+  const std::string path = printable(get_string(moved, "path").value_or(""));
+  const std::string from = printable(get_string(moved, "from").value_or(""));
+  const json::array* left = get_array(moved, "left");
+  if (how == "renamed") {
+    say(context, "The cache is in " + path + "; " + from + " is a link to it, so nothing has to wait.");
+    tell_next(context, path, "sudo rm " + from);
+  } else if (how == "copied") {
+    const auto datasets = static_cast<std::size_t>(get_int(moved, "datasets").value_or(0));
+    say(context, counted(datasets, "dataset") + " in " + path + ", each compared with its manifest; " +
+                     size_in(moved) + " copied now. " + from + " is still in use.");
+    for (std::size_t i = 0; left != nullptr && i < left->size(); ++i)
+      warn(context, "spark-stage: not copied: " + std::string((*left)[i].as_string()));
+    tell_next(context, path,
+              "sudo spark-stage cache move " + path + "    again: it deletes the copies in " + from);
+  } else if (how == "old deleted") {
+    say(context, "The cache is in " + path + "; the copies in " + from + " are deleted, " + size_in(moved) +
+                     " freed.");
+  } else {
+    say(context, "The cache is in " + path + " already.");
+  }
+}
+
+Result<int> move(Context& context, const CacheOptions& options) {
+  const auto path = absolute_path(options.path);
+  if (!path) return path.take_error();
+  ProgressView view(context.err, context.terminal, context.timer);
+  const auto moved = run_job(
+      context, {"POST", "/v1/cache/move", json::serialize(json::object{{"path", path->native()}})}, view);
+  view.clear();
+  if (!moved) return moved.take_error();
+  if (options.as_json) {
+    context.out << pretty(*moved) << "\n";
+  } else {
+    print_move(context, *moved);
+  }
+  return 0;
+}
+
+void print_copies(Context& context, const json::object& reset, const char* key, const std::string& what) {
+  const json::array* copies = get_array(reset, key);
+  for (std::size_t i = 0; copies != nullptr && i < copies->size(); ++i) {
+    const json::object& one = (*copies)[i].as_object();
+    say(context, printable(get_string(one, "name").value_or("")) + ": " + what + ", " + size_in(one));
+  }
+}
+
+Result<int> reset(Context& context, const CacheOptions& options) {
+  ProgressView view(context.err, context.terminal, context.timer);
+  const auto done = run_job(
+      context, {"POST", "/v1/cache/reset", json::serialize(json::object{{"delete_copies", options.yes}})},
+      view);
+  view.clear();
+  if (!done) return done.take_error();
+  if (options.as_json) {
+    context.out << pretty(*done) << "\n";
+    return 0;
+  }
+  print_copies(context, *done, "forgotten", "forgotten");
+  print_copies(context, *done, "deleted", "deleted");
+  if (const auto aside = get_string(*done, "set_aside"))
+    say(context, "The catalog could not be read: it is kept as " + printable(*aside) + ".");
+  say(context, "The cache " + printable(get_string(*done, "path").value_or("")) +
+                   " is usable; `spark-stage ls` shows what is in it.");
+  return 0;
+}
+
+}  // namespace
+
+void add_cache(App& app) {
+  const auto options = std::make_shared<CacheOptions>();
+  Verb group = app.group("cache", "move the cache, or reset it after a drive was replaced",
+                         "  sudo spark-stage cache move /scratch/cache\n"
+                         "  sudo spark-stage cache reset");
+  Verb move_verb = app.verb_of(group, "move", "take the copies to another folder or drive",
+                               "  sudo spark-stage cache move /scratch/cache\n\n"
+                               "On one file system the folder is renamed, and the old path becomes a link.\n"
+                               "Else each copy is copied and compared; the old ones stay in use until the\n"
+                               "configuration names the new folder. The same command again then deletes\n"
+                               "them. It may be interrupted and repeated at any time.",
+                               [options](Context& context) { return move(context, *options); });
+  move_verb.argument("PATH", options->path, "the new folder: empty, or not there yet");
+  move_verb.flag("--json", options->as_json, "the result, as JSON");
+  Verb reset_verb = app.verb_of(group, "reset", "forget copies of a drive that was replaced or emptied",
+                                "  sudo spark-stage cache reset\n\n"
+                                "Deletes nothing unless --yes is given: what is in the cache's folder is\n"
+                                "found again, and what is not there is named and forgotten.",
+                                [options](Context& context) { return reset(context, *options); });
+  reset_verb.flag("--yes", options->yes, "delete the copies of a cache that is usable");
+  reset_verb.flag("--json", options->as_json, "the result, as JSON");
+}
+
+}  // namespace spark::cli

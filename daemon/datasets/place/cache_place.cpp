@@ -1,0 +1,76 @@
+#include "daemon/datasets/place/cache_place.hpp"
+
+#include <utility>
+#include <vector>
+
+#include "base/text.hpp"
+#include "daemon/launch.hpp"
+#include "daemon/log.hpp"
+#include "daemon/workers/priority.hpp"
+
+namespace spark::datasets {
+
+std::string CachePlace::holders() const {
+  std::vector<const Lease*> held;
+  for (const auto& [id, lease] : leases_.all()) held.push_back(&lease);
+  return held.empty() ? std::string() : holders_in_words(held);
+}
+
+Result<> CachePlace::check_idle(const std::string& doing) const {
+  std::vector<std::string> names;
+  for (const std::string& name : cache_.busy()) names.push_back(printable(name));
+  if (names.empty()) return {};
+  return fail(Errc::Refused, doing + ": " + join(names, ", ") + " is being staged or evicted",
+              "wait until that has ended; `spark-stage jobs` shows who asked for it");
+}
+
+Result<std::shared_ptr<Job>> CachePlace::move(std::string path, Asker asker) {
+  const std::string doing = "moving the cache to " + printable(path);
+  if (auto idle = check_idle(doing); !idle) return idle.take_error();
+  workers::Call call;
+  call.verb = "move-cache";
+  call.request = cache_.catalog_request();
+  call.request["to"] = path;
+  call.request["held_by"] = holders();
+  return start({"cache-move", {std::move(path)}, std::move(asker)}, std::move(call));
+}
+
+Result<std::shared_ptr<Job>> CachePlace::reset(bool deletes_copies, Asker asker) {
+  const std::string doing = "resetting the cache";
+  if (auto idle = check_idle(doing); !idle) return idle.take_error();
+  if (const std::string held = holders(); !held.empty())
+    return fail(Errc::Refused, doing + ": copies are leased by " + held,
+                "wait for their end, or `spark-stage release` them");
+  workers::Call call;
+  call.verb = "reset-cache";
+  call.request = cache_.catalog_request();
+  call.request["delete_copies"] = deletes_copies;
+  std::string path = get_string(*get_object(call.request, "cache"), "path").value_or("");
+  return start({"cache-reset", {std::move(path)}, std::move(asker)}, std::move(call));
+}
+
+Result<std::shared_ptr<Job>> CachePlace::start(JobSubject subject, workers::Call call) {
+  call.subject = "the cache";
+  auto job = jobs_.create(std::move(subject));
+  workers::Cancellation cancellation;
+  job->on_cancel = [cancellation]() mutable { cancellation.cancel(); };
+  call.on_progress = [job](const json::object& progress) { job->set_progress(progress); };
+  const auto priority = leases_.all().empty() ? workers::Priority::Normal : workers::Priority::Idle;
+  call.on_start = [priority](pid_t pid) {
+    if (const auto set = workers::set_priority(pid, priority); !set) log::survived(set.error());
+  };
+  launch(executor_, job->verb(), run(job, std::move(call), cancellation));
+  return job;
+}
+
+asio::awaitable<void> CachePlace::run(std::shared_ptr<Job> job, workers::Call call,
+                                      workers::Cancellation cancellation) {
+  co_await leases_.written();  // the worker reads the leases from the catalog
+  auto done = co_await runner_.run(std::move(call), cancellation);
+  if (done) log::info(job->verb() + " by " + job->asker().holder + ": " + json::serialize(*done));
+  const auto recovered = co_await cache_.recover();
+  if (!recovered) log::warning(recovered.error().message());
+  job->finish(std::move(done));
+}
+
+}  // namespace spark::datasets

@@ -1,0 +1,56 @@
+// The place of the whole cache: moved to another folder, or begun again after its drive was replaced.
+#pragma once
+
+#include <boost/asio/any_io_executor.hpp>
+#include <boost/asio/awaitable.hpp>
+#include <functional>
+#include <memory>
+#include <set>
+#include <string>
+
+#include "base/json.hpp"
+#include "base/result.hpp"
+#include "daemon/datasets/leases/leases.hpp"
+#include "daemon/jobs.hpp"
+#include "daemon/workers/runner.hpp"
+
+namespace spark::datasets {
+
+// The rest of the datasets' parts, as far as this needs it.
+struct CacheInUse {
+  std::function<json::object()> catalog_request;       // the first part of a worker's request
+  std::function<std::set<std::string>()> busy;         // datasets being staged, waited for or evicted
+  std::function<asio::awaitable<Result<>>()> recover;  // the cache, once its place may be another one
+};
+
+class CachePlace {
+ public:
+  CachePlace(asio::any_io_executor executor, workers::Runner& runner, Jobs& jobs, Leases& leases,
+             CacheInUse cache)
+      : executor_(std::move(executor)),
+        runner_(runner),
+        jobs_(jobs),
+        leases_(leases),
+        cache_(std::move(cache)) {}
+
+  // See staging/cache/place/relocation.hpp. Refused while anything is staged or evicted. While copies are
+  // leased, the old ones are not deleted: a second call is refused then, and names the holders.
+  Result<std::shared_ptr<Job>> move(std::string path, Asker asker);
+  // See staging/cache/place/reset.hpp. Refused, and the holders named, while anything is staged, evicted or
+  // leased.
+  Result<std::shared_ptr<Job>> reset(bool deletes_copies, Asker asker);
+
+ private:
+  asio::awaitable<void> run(std::shared_ptr<Job> job, workers::Call call, workers::Cancellation cancellation);
+  Result<> check_idle(const std::string& doing) const;
+  std::string holders() const;  // of leases that a process or a job holds; empty: none
+  Result<std::shared_ptr<Job>> start(JobSubject subject, workers::Call call);
+
+  asio::any_io_executor executor_;
+  workers::Runner& runner_;
+  Jobs& jobs_;
+  Leases& leases_;
+  CacheInUse cache_;
+};
+
+}  // namespace spark::datasets

@@ -1,0 +1,93 @@
+#include "staging/cache/place/left_behind.hpp"
+
+#include <stdio.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <vector>
+
+#include "base/file.hpp"
+#include "base/text.hpp"
+#include "staging/cache/cache_folder.hpp"
+#include "staging/files/deletion.hpp"
+#include "staging/files/tree.hpp"
+
+namespace spark::staging {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr char kMark[] = ".moved-from";
+// In place of the identity, while the rest is deleted: from then on it is no cache.
+constexpr char kGivenUp[] = ".spark-stage-cache.moved";
+
+// The stable links of the datasets.
+Result<> delete_links(const fs::path& folder) {
+  std::error_code error;
+  for (const fs::directory_entry& entry : fs::directory_iterator(folder, error)) {
+    std::error_code unread;
+    const fs::path target = fs::read_symlink(entry.path(), unread);
+    if (unread || target.empty() || *target.begin() != "data") continue;
+    if (::unlink(entry.path().c_str()) != 0)
+      return fail_errno(errno, "deleting " + printable(entry.path().native()));
+  }
+  return error ? fail_errno(error.value(), "listing " + printable(folder.native())) : Result<>();
+}
+
+// Only what a cache has: other files in the folder stay, and the folder with them.
+Result<Bytes> delete_copies(const fs::path& folder, const StopFlag& stop) {
+  const std::string doing = "deleting the copies in " + printable(folder.native());
+  std::vector<Tree> trees;
+  if (auto tree = open_tree(folder / "data")) trees.push_back(std::move(*tree));
+  const auto looked = look_before_deleting(trees, stop);
+  if (!looked) return looked.take_error();
+  if (!looked->obstacle.empty())
+    return fail(Errc::Refused, doing + ": " + looked->obstacle,
+                "repeat this once the program that uses it has ended (`fuser -m` or `lsof` name it)");
+  trees.clear();
+  if (auto given_up = give_up_cache_id(folder, kGivenUp); !given_up) return given_up.take_error();
+  if (auto gone = delete_links(folder); !gone) return gone.take_error();
+  for (const char* name : {"data", ".partial", ".trash", ".leases", kMark, kGivenUp})
+    if (auto gone = remove_tree(folder, name); !gone) return gone.take_error();
+  ::rmdir(folder.c_str());  // a failure means that it is a mount point, or that something else is in it
+  return looked->freed;
+}
+
+}  // namespace
+
+Result<Mark> mark_in(const fs::path& folder) {
+  const auto text = read_file(folder / kMark);
+  if (!text && text.error().kind == Errc::NotFound) return Mark{};
+  if (!text) return text.take_error();
+  const auto lines = split(*text, '\n');
+  return lines.size() < 2 ? Mark{} : Mark{lines[0], lines[1]};
+}
+
+Result<> write_mark(const fs::path& folder, const Mark& mark) {
+  return write_file_atomically(folder / kMark, mark.id + "\n" + mark.from.native() + "\n", 0600);
+}
+
+Result<LeftBehind> delete_left_behind(const fs::path& cache, const std::string& id,
+                                      const std::function<Result<>(const fs::path& data)>& stop_serving,
+                                      const StopFlag& stop) {
+  const auto mark = mark_in(cache);
+  if (!mark) return mark.take_error();
+  LeftBehind left;
+  if (mark->id.empty()) return left;
+  const auto named = CacheFolder(mark->from).id();
+  const auto given_up = read_line_file(mark->from / kGivenUp);
+  std::error_code error;
+  const bool is_it = mark->id == id && ((named && *named == id) || (given_up && *given_up == id)) &&
+                     !fs::equivalent(mark->from, cache, error);
+  if (is_it) {
+    if (auto stopped = stop_serving(mark->from / "data"); !stopped) return stopped.take_error();
+    const auto freed = delete_copies(mark->from, stop);
+    if (!freed) return freed.take_error();
+    left = {mark->from, *freed};
+  }
+  ::unlink((cache / kMark).c_str());
+  if (auto flushed = flush_folder(cache); !flushed) return flushed.take_error();
+  return left;
+}
+
+}  // namespace spark::staging

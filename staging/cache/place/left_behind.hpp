@@ -1,0 +1,34 @@
+// The folder that a cache was copied from, while its copies are still there.
+#pragma once
+
+#include <filesystem>
+#include <functional>
+#include <string>
+
+#include "base/result.hpp"
+#include "base/threads.hpp"
+#include "base/units.hpp"
+
+namespace spark::staging {
+
+// In the new folder, from before the first copy until the old one is deleted.
+struct Mark {
+  std::string id;              // of the cache; empty: there is no mark
+  std::filesystem::path from;  // the old folder
+};
+Result<Mark> mark_in(const std::filesystem::path& folder);
+Result<> write_mark(const std::filesystem::path& folder, const Mark& mark);
+
+struct LeftBehind {
+  std::filesystem::path from;  // empty: nothing was left there
+  Bytes freed = 0;
+};
+
+// Deletes the copies in the old folder that the mark names, if it has the identity of the cache in `cache`,
+// which is in force; then the mark. Refused while a program has a file there open. `stop_serving` ends the
+// read-only mount of the folder of copies.
+Result<LeftBehind> delete_left_behind(
+    const std::filesystem::path& cache, const std::string& id,
+    const std::function<Result<>(const std::filesystem::path& data)>& stop_serving, const StopFlag& stop);
+
+}  // namespace spark::staging

@@ -1,0 +1,265 @@
+#include "staging/cache/place/relocation.hpp"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+
+#include "base/file.hpp"
+#include "base/text.hpp"
+#include "staging/cache/cache_store.hpp"
+#include "staging/cache/catalog/read_lease.hpp"
+#include "staging/cache/place/left_behind.hpp"
+#include "staging/copy/verify/verify.hpp"
+#include "staging/files/space.hpp"
+#include "staging/files/tree.hpp"
+#include "staging/manifest/names.hpp"
+
+namespace spark::staging {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr char kFilling[] = ".moving";  // in the new folder: copies that are not verified yet
+
+class Mover {
+ public:
+  Mover(const CacheConfig& config, fs::path to, const CopyOptions& options, const Clock& clock,
+        const RelocationHooks& hooks, const StopFlag& stop)
+      : config_(config),
+        new_(std::move(to)),
+        options_(options),
+        clock_(clock),
+        hooks_(hooks),
+        stop_(stop),
+        doing_("moving the cache " + printable(config.path.native()) + " to " +
+               printable(new_.path().native())) {
+    options_.has_resting_source = true;
+  }
+
+  Result<Relocation> run() {
+    std::error_code error;
+    old_ = fs::canonical(config_.path, error);
+    if (error) return fail_errno(error.value(), doing_);
+    if (fs::equivalent(old_, new_.path(), error)) return finish();
+    if (is_inside(new_.path().native(), old_.native()) || is_inside(old_.native(), new_.path().native()))
+      return fail(Errc::Invalid, doing_ + ": one of the two is in the other", "choose another folder");
+    auto known = open_old();
+    if (!known) return known.take_error();
+    id_ = std::move(*known);
+    const auto renamed = rename();
+    if (!renamed) return renamed.take_error();
+    if (*renamed) return Relocation{Relocated::Renamed, old_, {}, 0, 0};
+    if (auto copied = copy_all(); !copied) return copied.take_error();
+    result_.how = Relocated::Copied;
+    result_.from = old_;
+    return std::move(result_);
+  }
+
+ private:
+  const CacheConfig& config_;
+  const CacheFolder new_;
+  CopyOptions options_;
+  const Clock& clock_;
+  const RelocationHooks& hooks_;
+  const StopFlag& stop_;
+  const std::string doing_;
+  fs::path old_;
+  std::string id_;
+  std::unique_ptr<CacheStore> store_;
+  Relocation result_;
+
+  Result<std::string> open_old() {
+    auto catalog = Catalog::open(config_.state_dir, IfMissing::Fail);
+    if (!catalog) return catalog.take_error();
+    store_ = std::make_unique<CacheStore>(CacheFolder(old_), std::move(*catalog), clock_, StepHook());
+    if (auto known = store_->check_identity(config_.state_dir); !known) return known.take_error();
+    return store_->catalog().cache_id();
+  }
+
+  // Exchanges the folder with a link, so that the old path leads to the cache before and after. False: they
+  // are on two file systems, or one is a mount point.
+  Result<bool> rename() {
+    const fs::path& to = new_.path();
+    std::error_code error;
+    if (fs::is_symlink(to, error) && fs::read_symlink(to, error) == to) ::unlink(to.c_str());  // interrupted
+    fs::create_directories(to.parent_path(), error);
+    struct stat here {
+    }, there{};
+    if (::stat(old_.c_str(), &here) != 0 || ::stat(to.parent_path().c_str(), &there) != 0)
+      return fail_errno(errno, doing_);
+    if (here.st_dev != there.st_dev) return false;
+    if (::rmdir(to.c_str()) != 0 && errno != ENOENT) {
+      if (errno == EBUSY) return false;  // a mount point
+      return fail_errno(errno, doing_ + ": making way at the new place",
+                        "name a new folder, or an empty one");
+    }
+    if (::symlink(to.c_str(), to.c_str()) != 0) return fail_errno(errno, doing_);
+    if (::renameat2(AT_FDCWD, old_.c_str(), AT_FDCWD, to.c_str(), RENAME_EXCHANGE) != 0) {
+      const int number = errno;
+      ::unlink(to.c_str());
+      if (number == EBUSY || number == EXDEV || number == EINVAL) return false;
+      return fail_errno(number, doing_);
+    }
+    for (const fs::path& folder : {to.parent_path(), old_.parent_path()})
+      if (auto flushed = flush_folder(folder); !flushed) return flushed.take_error();
+    return true;
+  }
+
+  Result<> prepare() {
+    std::error_code error;
+    fs::create_directories(new_.path(), error);
+    if (error) return fail_errno(error.value(), doing_);
+    const auto mark = mark_in(new_.path());
+    if (!mark) return mark.take_error();
+    if (mark->id == id_) return new_.make();
+    const auto is_there = [&](const fs::path& path) { return fs::exists(fs::symlink_status(path, error)); };
+    const auto its_own = new_.id();
+    if (!its_own) return its_own.take_error();
+    if (!its_own->empty() || is_there(new_.data()))
+      return fail(
+          Errc::Refused,
+          doing_ + ": there is " + (its_own->empty() ? "a folder data" : "another cache") + " already",
+          "name an empty folder");
+    auto marked = write_mark(new_.path(), {id_, old_});
+    return marked ? new_.make() : std::move(marked);
+  }
+
+  Result<> copy_all() {
+    if (auto prepared = prepare(); !prepared) return prepared;
+    const auto rows = store_->generations();
+    if (!rows) return rows.take_error();
+    const auto newest = newest_of(*rows);
+    if (auto room = check_room(newest); !room) return room;
+    for (const GenerationRow& row : newest) {
+      auto carried = carry(row);
+      const bool is_of_copy =
+          !carried && (carried.error().kind == Errc::Mismatch || carried.error().kind == Errc::NotFound);
+      if (!carried && !is_of_copy) return carried;
+      if (carried) ++result_.datasets;
+      if (!carried) result_.left.push_back(printable(row.dataset) + ": " + carried.error().message());
+    }
+    if (auto removed = remove_tree(new_.path(), kFilling); !removed) return removed;
+    if (auto go_on = after(hooks_.copy.step, "emptied"); !go_on) return go_on;
+    return write_cache_id(new_.path(), id_);
+  }
+
+  std::vector<GenerationRow> newest_of(const std::vector<GenerationRow>& rows) {
+    std::vector<GenerationRow> newest;
+    for (const GenerationRow& row : rows) {
+      const bool is_usable = row.state == GenerationState::Ready && row.is_sound();
+      if (is_usable && (newest.empty() || newest.back().dataset != row.dataset)) newest.push_back(row);
+    }
+    for (const GenerationRow& row : rows) {
+      const auto same = [&](const GenerationRow& one) { return one.dataset == row.dataset; };
+      const std::string why = ": its copy is damaged, or of a volume that was being written";
+      const bool is_new =
+          result_.left.empty() || !result_.left.back().starts_with(printable(row.dataset) + ":");
+      if (std::ranges::none_of(newest, same) && is_new) result_.left.push_back(printable(row.dataset) + why);
+    }
+    return newest;
+  }
+
+  Result<> check_room(const std::vector<GenerationRow>& rows) {
+    Bytes needed = 0;
+    for (const GenerationRow& row : rows)
+      if (!is_there(row)) needed += row.allocated;
+    const auto space = space_of(new_.path());
+    if (!space) return space.take_error();
+    if (needed <= space->free) return {};
+    return fail(Errc::NoSpace,
+                doing_ + ": the copies take " + format_bytes(needed) + ", and " + format_bytes(space->free) +
+                    " are free there",
+                "evict datasets that are not needed: `spark-stage ls` lists them");
+  }
+
+  // Verified by an earlier call.
+  bool is_there(const GenerationRow& row) const {
+    const Destination place = new_.place(row.dataset, row.generation);
+    const auto identity = identity_of(place.path());
+    const auto manifest = identity ? ManifestReader::open(place.manifest()) : fail(identity.error());
+    return manifest && manifest->header().root == *identity && manifest->header().dataset == row.dataset;
+  }
+
+  Result<> carry(const GenerationRow& row) {
+    if (is_there(row)) return {};
+    const Destination from = store_->folder().place(row.dataset, row.generation);
+    const Destination to = new_.place(row.dataset, row.generation);
+    ReadLease lease(store_->catalog(), "move-" + std::to_string(::getpid()), "a move of the cache");
+    if (auto taken = lease.take(row); !taken) return taken;
+    auto manifest = ManifestReader::open(from.manifest());
+    if (!manifest) return manifest.take_error();
+    ::mkdir((new_.path() / kFilling).c_str(), 0700);
+    const std::string name = to.folder.filename().native() + "." + to.name;
+    const fs::path filling = new_.path() / kFilling / name;
+    const ProgressSink progress = [&](const CopyProgress& now) { hooks_.progress(row.dataset, now); };
+    const auto copied = copy_with(hooks_.copy, from.path(), filling, options_, progress, stop_);
+    if (!copied) return copied.take_error();
+    if (auto go_on = after(hooks_.copy.step, "filled"); !go_on) return go_on;
+    if (auto same = verify(filling, *manifest, progress); !same) {
+      if (auto removed = remove_tree(new_.path() / kFilling, name); !removed) return removed;
+      return same;
+    }
+    result_.bytes += copied->bytes;
+    return publish(filling, *manifest, to);
+  }
+
+  Result<> verify(const fs::path& copy, ManifestReader& manifest, const ProgressSink& progress) {
+    const auto tree = open_tree(copy);
+    if (!tree) return tree.take_error();
+    Monitor monitor(progress);
+    auto same = verify_copy(*tree, manifest, options_, monitor, stop_);
+    return same ? manifest.rewind() : same.take_error();
+  }
+
+  // Under its manifest: that of the source, so that a later staging compares the source as before.
+  Result<> publish(const fs::path& filling, ManifestReader& reader, const Destination& to) {
+    Manifest manifest;
+    static_cast<ManifestHeader&>(manifest) = reader.header();
+    while (auto entry = reader.next()) manifest.entries.push_back(std::move(*entry));
+    if (auto read = reader.error(); !read) return read;
+    const auto identity = identity_of(filling);
+    if (!identity) return identity.take_error();
+    manifest.root = *identity;
+    if (::mkdir(to.folder.c_str(), kEntered) != 0 && errno != EEXIST)
+      return fail_errno(errno, "making folder " + printable(to.folder.native()));
+    if (auto removed = remove_tree(to.folder, to.name); !removed) return removed;
+    if (auto written = write_manifest(to.manifest(), manifest); !written) return written;
+    if (auto go_on = after(hooks_.copy.step, "entered"); !go_on) return go_on;
+    if (auto renamed = rename_to_new(filling, to.path()); !renamed) return renamed;
+    if (auto go_on = after(hooks_.copy.step, "carried"); !go_on) return go_on;
+    if (auto flushed = flush_folder(to.folder); !flushed) return flushed;
+    return flush_folder(new_.data());
+  }
+
+  // The configuration names the new place already.
+  Result<Relocation> finish() {
+    const auto known = open_old();  // the cache in force, in the new place
+    if (!known) return known.take_error();
+    auto gone = delete_left_behind(new_.path(), *known, hooks_.stop_serving, stop_);
+    if (!gone) return gone.take_error();
+    if (gone->from.empty()) return Relocation{};
+    return Relocation{Relocated::OldDeleted, std::move(gone->from), {}, 0, gone->freed};
+  }
+};
+
+}  // namespace
+
+Result<Relocation> relocate(const CacheConfig& config, const fs::path& to, const CopyOptions& options,
+                            const Clock& clock, const RelocationHooks& hooks, const StopFlag& stop) {
+  if (!to.is_absolute() || to == "/")
+    return fail(Errc::Invalid,
+                "moving the cache to " + printable(to.native()) + ": that is no absolute path of a folder");
+  fs::path plain = to.lexically_normal();
+  if (!plain.has_filename()) plain = plain.parent_path();
+  std::error_code error;
+  const fs::path parent = fs::weakly_canonical(plain.parent_path(), error);
+  if (error) return fail_errno(error.value(), "moving the cache to " + printable(to.native()));
+  plain = parent / plain.filename();
+  return Mover(config, std::move(plain), options, clock, hooks, stop).run();
+}
+
+}  // namespace spark::staging

@@ -1,0 +1,100 @@
+#include "staging/cache/place/reset.hpp"
+
+#include <stdio.h>
+#include <unistd.h>
+
+#include <cerrno>
+
+#include "base/file.hpp"
+#include "base/text.hpp"
+#include "staging/cache/cache_folder.hpp"
+
+namespace spark::staging {
+namespace {
+
+std::string in_words(const std::vector<Evicted>& copies) {
+  constexpr std::size_t kMostNamed = 10;
+  std::vector<std::string> named;
+  for (const Evicted& one : copies) {
+    if (named.size() == kMostNamed) break;
+    named.push_back(printable(one.dataset) + " " + format_bytes(one.bytes));
+  }
+  const std::size_t rest = copies.size() - named.size();
+  return join(named, ", ") + (rest == 0 ? "" : " and " + std::to_string(rest) + " more");
+}
+
+// Its log first: it must not be applied to a new file.
+Result<std::string> set_aside(const std::filesystem::path& state_dir) {
+  const std::filesystem::path file = state_dir / "catalog.sqlite", aside = state_dir / "catalog.sqlite.old";
+  for (const char* suffix : {"-wal", "-shm"})
+    if (::unlink((file.native() + suffix).c_str()) != 0 && errno != ENOENT)
+      return fail_errno(errno, "deleting " + printable(file.native()) + suffix);
+  if (::rename(file.c_str(), aside.c_str()) != 0)
+    return fail_errno(errno, "moving " + printable(file.native()) + " away");
+  if (auto flushed = flush_folder(state_dir); !flushed) return flushed.take_error();
+  return aside.native();
+}
+
+// By dataset.
+Result<std::vector<Evicted>> copies_in(Catalog& catalog) {
+  const auto rows = catalog.generations();
+  if (!rows) return rows.take_error();
+  std::vector<Evicted> copies;
+  for (const GenerationRow& row : *rows) {
+    if (copies.empty() || copies.back().dataset != row.dataset) copies.push_back({row.dataset, 0});
+    copies.back().bytes += row.allocated;
+  }
+  return copies;
+}
+
+Result<Reset> delete_all(const CacheConfig& config, const Clock& clock, std::vector<Evicted> copies) {
+  const auto cache = Cache::open(config, clock);
+  if (!cache) return cache.take_error();
+  if (auto recovered = (*cache)->recover([] {}); !recovered) return recovered.take_error();
+  Reset reset;
+  for (Evicted& one : copies) {
+    const auto freed = (*cache)->evict(one.dataset);
+    if (!freed && freed.error().kind == Errc::NotFound) continue;
+    if (!freed) return freed.take_error();
+    one.bytes = *freed;
+    reset.deleted.push_back(std::move(one));
+  }
+  return reset;
+}
+
+}  // namespace
+
+Result<Reset> reset_cache(const CacheConfig& config, const Clock& clock, Copies copies) {
+  const auto catalog = Catalog::open(config.state_dir);
+  auto known = catalog ? (*catalog)->cache_id() : fail(catalog.error());
+  auto rows = known ? copies_in(**catalog) : fail(known.error());
+  Reset reset;
+  if (!rows) {
+    const bool is_unreadable = rows.error().kind == Errc::Failed || rows.error().kind == Errc::Unsupported;
+    if (!is_unreadable || rows.error().number != 0) return rows.take_error();  // as locked by another process
+    auto aside = set_aside(config.state_dir);
+    if (!aside) return aside.take_error();
+    reset.set_aside = std::move(*aside);
+    return reset;
+  }
+  const auto found = CacheFolder(config.path).id();
+  if (!found) return found.take_error();
+  if (known->empty()) return reset;
+  if (*known != *found) {
+    if (auto forgot = (*catalog)->set_cache_id(*found, Catalog::Copies::Forgotten); !forgot)
+      return forgot.take_error();
+    reset.forgotten = std::move(*rows);
+    return reset;
+  }
+  if (rows->empty()) return reset;
+  if (copies == Copies::Deleted) return delete_all(config, clock, std::move(*rows));
+  return fail(
+      Errc::Refused,
+      "resetting the cache " + printable(config.path.native()) +
+          ": it is usable, and its copies would "
+          "be deleted: " +
+          in_words(*rows),
+      "`sudo spark-stage cache reset --yes` deletes them; `spark-stage evict` deletes those of one dataset");
+}
+
+}  // namespace spark::staging

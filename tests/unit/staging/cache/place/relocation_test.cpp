@@ -1,0 +1,206 @@
+// A cache that is moved to another folder.
+#include "staging/cache/place/relocation.hpp"
+
+#include <sys/mount.h>
+
+#include "staging/cache/cache_folder.hpp"
+#include "tests/support/skip.hpp"
+#include "tests/unit/staging/cache/cache_fixture.hpp"
+
+namespace spark::staging {
+namespace {
+
+using namespace test;
+
+class RelocationTest : public CacheTest {
+ protected:
+  const std::filesystem::path old_ = config_.path, new_ = folder_ / "drive/cache";
+  std::vector<std::filesystem::path> stopped_;  // folders that were served read-only
+  RelocationHooks hooks_of_move_{[](const std::string&, const CopyProgress&) {},
+                                 [this](const std::filesystem::path& data) -> Result<> {
+                                   stopped_.push_back(data);
+                                   return {};
+                                 },
+                                 {}};
+
+  void SetUp() override {
+    write_text(source_.path / "train/a", noise(100'000, 1));
+    write_text(source_.path / "b", "b");
+    ASSERT_OK(stage());
+    std::filesystem::create_directories(folder_ / "drive");
+  }
+  Result<Relocation> move(const std::filesystem::path& to) {
+    return relocate(config_, to, options_, clock_, hooks_of_move_, stop_);
+  }
+  void expect_whole(const std::filesystem::path& path) {
+    config_.path = path;
+    const auto cache = open();
+    ASSERT_NE(cache, nullptr);
+    const auto rows = cache->list();
+    ASSERT_OK(rows);
+    ASSERT_EQ(rows->size(), 1U);
+    ASSERT_OK(cache->verify("set", {}, kQuiet, stop_));
+    EXPECT_EQ(read_text(link() / "b"), "b");
+    EXPECT_EQ(differences_by_rsync(source_.path, link()), "");
+    const auto staged = stage(*cache);
+    ASSERT_OK(staged);
+    EXPECT_EQ(staged->served_from, ServedFrom::Cache);  // its manifest is still that of the source
+  }
+};
+
+TEST_F(RelocationTest, OnOneFileSystemTheOldPathBecomesALinkToTheNewOne) {
+  const auto moved = move(new_);
+  ASSERT_OK(moved);
+  EXPECT_EQ(moved->how, Relocated::Renamed);
+  expect_whole(old_);
+  expect_whole(new_);
+  EXPECT_EQ(std::filesystem::read_symlink(old_), new_);
+  EXPECT_EQ(move(new_).value().how, Relocated::AlreadyThere);
+  std::filesystem::remove(old_);
+  expect_whole(new_);
+}
+
+TEST_F(RelocationTest, ARenameThatWasInterruptedIsRepeated) {
+  std::filesystem::create_symlink(new_, new_);  // the moment before the exchange
+  expect_whole(old_);
+  ASSERT_OK(move(new_));
+  expect_whole(new_);
+}
+
+TEST_F(RelocationTest, AFolderWithFilesIsNotReplaced) {
+  write_text(new_ / "data/precious", "mine");
+  const auto moved = move(new_);
+  ASSERT_FALSE(moved);
+  EXPECT_EQ(read_text(new_ / "data/precious"), "mine");
+  expect_whole(old_);
+}
+
+TEST_F(RelocationTest, AFolderInTheOtherOneIsRefused) {
+  EXPECT_EQ(move(old_ / "deeper").error().kind, Errc::Invalid);
+  EXPECT_EQ(move(folder_.path()).error().kind, Errc::Invalid);
+  EXPECT_EQ(move("here").error().kind, Errc::Invalid);
+  expect_whole(old_);
+}
+
+class RelocationToADriveTest : public RelocationTest {
+ protected:
+  std::unique_ptr<SmallTmpfs> drive_;
+
+  void SetUp() override {
+    if (::geteuid() != 0) GTEST_SKIP() << "mounting a small tmpfs needs root";
+    RelocationTest::SetUp();
+    drive_ = std::make_unique<SmallTmpfs>(folder_ / "drive", "size=4m");
+  }
+};
+
+TEST_F(RelocationToADriveTest, TheOldCacheStaysInForceUntilTheConfigurationNamesTheNewOne) {
+  const auto moved = move(new_);
+  ASSERT_OK(moved);
+  EXPECT_EQ(moved->how, Relocated::Copied);
+  EXPECT_EQ(moved->datasets, 1U);
+  EXPECT_EQ(moved->bytes, 100'001U);
+  EXPECT_TRUE(moved->left.empty());
+  expect_whole(old_);
+  expect_whole(new_);
+  const auto cleared = move(new_);
+  ASSERT_OK(cleared);
+  EXPECT_EQ(cleared->how, Relocated::OldDeleted);
+  EXPECT_GT(cleared->bytes, 100'000U);
+  EXPECT_EQ(stopped_, std::vector{old_ / "data"});
+  EXPECT_FALSE(std::filesystem::exists(old_));
+  EXPECT_EQ(move(new_).value().how, Relocated::AlreadyThere);
+  expect_whole(new_);
+}
+
+TEST_F(RelocationToADriveTest, TheDriveItselfMayBeTheCache) {
+  ASSERT_OK(move(folder_ / "drive"));
+  expect_whole(folder_ / "drive");
+}
+
+TEST_F(RelocationToADriveTest, InterruptedAnywhereOneWholeCacheIsLeftAndTheMoveIsRepeated) {
+  for (const char* step : {"manifest", "rename", "flush", "filled", "entered", "carried", "emptied"}) {
+    SCOPED_TRACE(step);
+    bool was_there = false;
+    hooks_of_move_.copy.step = [&](const char* now) -> Result<> {
+      if (std::string_view(now) != step) return {};
+      was_there = true;
+      return fail(Errc::Failed, "the power went");
+    };
+    EXPECT_FALSE(move(new_));
+    EXPECT_TRUE(was_there);
+    EXPECT_EQ(CacheFolder(new_).id().value(), "");  // no cache yet
+    expect_whole(old_);
+    config_.path = new_;
+    EXPECT_FALSE(Cache::open(config_, clock_));
+    config_.path = old_;
+    hooks_of_move_.copy.step = {};
+    ASSERT_OK(move(new_));
+    expect_whole(new_);
+    std::filesystem::remove_all(new_);
+    config_.path = old_;
+    expect_whole(old_);
+  }
+}
+
+TEST_F(RelocationToADriveTest, ASecondCallBringsWhatWasStagedMeanwhile) {
+  ASSERT_OK(move(new_));
+  write_text(source_.path / "b", "c");
+  ASSERT_OK(stage());
+  const auto again = move(new_);
+  ASSERT_OK(again);
+  EXPECT_EQ(again->how, Relocated::Copied);
+  config_.path = new_;
+  ASSERT_NE(open(), nullptr);
+  EXPECT_EQ(read_text(link() / "b"), "c");
+}
+
+TEST_F(RelocationToADriveTest, ADamagedCopyIsLeftBehindAndNamed) {
+  corrupt(link() / "train/a");
+  const auto moved = move(new_);
+  ASSERT_OK(moved);
+  EXPECT_EQ(moved->datasets, 0U);
+  ASSERT_EQ(moved->left.size(), 1U);
+  EXPECT_TRUE(moved->left[0].starts_with("set: ")) << moved->left[0];
+  EXPECT_NE(moved->left[0].find("train/a has other content"), std::string::npos) << moved->left[0];
+  config_.path = new_;
+  const auto cache = open();
+  EXPECT_TRUE(cache->list().value().empty());
+  EXPECT_EQ(stage(*cache).value().served_from, ServedFrom::Copied);
+}
+
+TEST_F(RelocationToADriveTest, AnOldCopyThatAProgramHasOpenIsNotDeleted) {
+  ASSERT_OK(move(new_));
+  const UniqueFd open(::open((link() / "b").c_str(), O_RDONLY | O_CLOEXEC));
+  config_.path = new_;
+  const auto refused = move(new_);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().kind, Errc::Refused);
+  expect_whole(old_);
+}
+
+TEST_F(RelocationToADriveTest, ADriveThatIsTooSmallIsRefusedBeforeTheFirstByte) {
+  write_text(source_.path / "big", noise(5'000'000, 2));
+  ASSERT_OK(stage());
+  const auto refused = move(new_);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().kind, Errc::NoSpace);
+  EXPECT_TRUE(std::filesystem::is_empty(new_ / "data"));
+}
+
+TEST_F(RelocationToADriveTest, AnotherCacheIsNotOverwritten) {
+  CacheConfig other{new_, folder_ / "other-state", 0, 0};
+  ASSERT_OK(Cache::open(other, clock_));
+  EXPECT_EQ(move(new_).error().kind, Errc::Refused);
+}
+
+// Its copies may be of another cache by now.
+TEST_F(RelocationToADriveTest, AnOldFolderWithAnotherIdentityIsNotDeleted) {
+  ASSERT_OK(move(new_));
+  ASSERT_OK(write_cache_id(old_, "another"));
+  config_.path = new_;
+  EXPECT_EQ(move(new_).value().how, Relocated::AlreadyThere);
+  EXPECT_TRUE(std::filesystem::exists(old_ / "data/set"));
+}
+
+}  // namespace
+}  // namespace spark::staging
