@@ -23,7 +23,7 @@
 #include "daemon/workers/verbs/protocol.hpp"
 #include "nvmetcp/connect/libnvme_gateway.hpp"
 #include "nvmetcp/host_identity.hpp"
-#include "staging/cache/cache_folder.hpp"
+#include "staging/cache/folder/cache_folder.hpp"
 
 namespace {
 

@@ -117,7 +117,7 @@ asio::awaitable<Outcome> Transfer::send() {
     }
     auto sent = co_await attempt(std::move(*place));
     if (sent && !is_cancelled_ && !lacks_shards(*sent)) {
-      note_published();
+      note_progress(*attempt_, {{"published", true}});
       co_await prune(*sent);
     }
     attempt_->is_watched = false;
@@ -245,7 +245,11 @@ void Transfer::note_progress(Attempt& attempt, const json::object& progress) {
     return log::info("deleting " + *what + " beside " + printable(request_.destination()) + ": " +
                      get_string(progress, "because").value_or(""));
   }
-  if (get_bool(progress, "published").value_or(false)) return note_published();
+  if (get_bool(progress, "published").value_or(false)) {
+    attempt.last_moved = context_.clock.steady();
+    is_published_ = true;
+    return show(progress_);
+  }
   const std::int64_t bytes = get_int(progress, "bytes_done").value_or(0);
   const bool copies = get_string(progress, "phase") == "copying";
   if (bytes != attempt.last_bytes || !copies) {

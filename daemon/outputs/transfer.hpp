@@ -72,7 +72,6 @@ class Transfer : public std::enable_shared_from_this<Transfer> {
   void give_up(Attempt& attempt, std::string reason);
   void set_priority(Attempt& attempt);
   void note_progress(Attempt& attempt, const json::object& progress);
-  void note_published();
   asio::awaitable<void> wait(Duration time);
   void show_stalled(const std::string& reason);
   void show(json::object progress);

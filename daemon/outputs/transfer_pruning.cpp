@@ -8,12 +8,6 @@
 namespace spark::outputs {
 
 // At once: the pointer to it may not be moved, and the worker's answer may never come.
-void Transfer::note_published() {
-  attempt_->last_moved = context_.clock.steady();
-  is_published_ = true;
-  show(progress_);
-}
-
 // After the copy is published, and in a worker of its own: leases and stagings may begin while a copy is
 // sent, which may take hours. If the deletion fails, the copy still counts as sent. A reload restarts the
 // deletion.

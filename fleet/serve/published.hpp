@@ -14,7 +14,7 @@
 #include <string>
 
 #include "base/json.hpp"
-#include "staging/cache/cache_folder.hpp"
+#include "staging/cache/folder/cache_folder.hpp"
 #include "staging/cache/catalog/catalog.hpp"
 
 namespace spark::fleet {

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "base/clock.hpp"
-#include "staging/cache/cache_folder.hpp"
+#include "staging/cache/folder/cache_folder.hpp"
 #include "staging/cache/catalog/catalog.hpp"
 #include "staging/cache/catalog/damage.hpp"
 

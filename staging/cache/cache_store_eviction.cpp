@@ -10,7 +10,7 @@
 #include "staging/cache/cache_store.hpp"
 #include "staging/cache/catalog/spare_leases.hpp"
 #include "staging/cache/inventory.hpp"
-#include "staging/cache/named_file.hpp"
+#include "staging/cache/folder/named_file.hpp"
 #include "staging/files/deletion.hpp"
 #include "staging/files/tree.hpp"
 #include "staging/files/walk.hpp"

@@ -3,7 +3,7 @@
 #include <sys/stat.h>
 
 #include "base/json.hpp"
-#include "staging/cache/named_file.hpp"
+#include "staging/cache/folder/named_file.hpp"
 #include "staging/copy/exchange.hpp"
 #include "staging/copy/fill.hpp"
 #include "staging/copy/transfer/touched.hpp"

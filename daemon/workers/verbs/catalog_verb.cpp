@@ -10,7 +10,7 @@
 #include "daemon/workers/verbs/verbs.hpp"
 #include "daemon/workers/wire.hpp"
 #include "staging/cache/cache.hpp"
-#include "staging/cache/cache_folder.hpp"
+#include "staging/cache/folder/cache_folder.hpp"
 #include "staging/cache/place/relocation.hpp"
 #include "staging/cache/place/reset.hpp"
 

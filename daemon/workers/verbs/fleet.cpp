@@ -12,7 +12,7 @@
 #include "daemon/workers/verbs/open_cache.hpp"
 #include "fleet/transport/key.hpp"
 #include "nvmetcp/host_identity.hpp"
-#include "staging/cache/cache_folder.hpp"
+#include "staging/cache/folder/cache_folder.hpp"
 
 namespace spark::workers {
 namespace {

@@ -6,7 +6,7 @@
 #include "base/text.hpp"
 #include "daemon/workers/verbs/verbs.hpp"
 #include "daemon/workers/wire.hpp"
-#include "staging/cache/cache_folder.hpp"
+#include "staging/cache/folder/cache_folder.hpp"
 #include "staging/cache/catalog/catalog.hpp"
 #include "staging/cache/catalog/spare_leases.hpp"
 #include "staging/leases/lease_json.hpp"

@@ -8,7 +8,7 @@
 
 #include "base/file.hpp"
 #include "base/text.hpp"
-#include "staging/cache/cache_folder.hpp"
+#include "staging/cache/folder/cache_folder.hpp"
 #include "staging/files/deletion.hpp"
 #include "staging/files/tree.hpp"
 

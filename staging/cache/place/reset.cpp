@@ -7,7 +7,7 @@
 
 #include "base/file.hpp"
 #include "base/text.hpp"
-#include "staging/cache/cache_folder.hpp"
+#include "staging/cache/folder/cache_folder.hpp"
 
 namespace spark::staging {
 namespace {

@@ -12,7 +12,7 @@
 #include "fleet/serve/server.hpp"
 #include "fleet/transport/key.hpp"
 #include "staging/cache/cache.hpp"
-#include "staging/cache/cache_folder.hpp"
+#include "staging/cache/folder/cache_folder.hpp"
 #include "tests/support/local_port.hpp"
 #include "tests/support/temp_folder.hpp"
 

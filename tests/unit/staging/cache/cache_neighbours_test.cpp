@@ -4,7 +4,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "staging/cache/cache_folder.hpp"
+#include "staging/cache/folder/cache_folder.hpp"
 #include "staging/copy/exchange.hpp"
 #include "tests/support/skip.hpp"
 #include "tests/unit/staging/cache/cache_fixture.hpp"

@@ -3,7 +3,7 @@
 
 #include <sys/mount.h>
 
-#include "staging/cache/cache_folder.hpp"
+#include "staging/cache/folder/cache_folder.hpp"
 #include "tests/support/skip.hpp"
 #include "tests/unit/staging/cache/cache_fixture.hpp"
 

@@ -1,4 +1,4 @@
-#include "staging/cache/named_file.hpp"
+#include "staging/cache/folder/named_file.hpp"
 
 #include <sys/stat.h>
 #include <unistd.h>

@@ -1,4 +1,4 @@
-#include "staging/cache/cache_folder.hpp"
+#include "staging/cache/folder/cache_folder.hpp"
 
 #include <fcntl.h>
 #include <sys/random.h>
@@ -46,6 +46,10 @@ Result<> make_folder(const std::filesystem::path& folder, unsigned mode) {
     return fail_errno(errno, "making the cache folder " + printable(folder.native()));
   }
   return {};
+}
+
+std::filesystem::path link_target(const std::string& dataset, std::uint64_t generation) {
+  return std::filesystem::path("data") / folder_name(dataset) / std::to_string(generation);
 }
 
 // Not the root of a drive that users have folders on.
@@ -168,10 +172,6 @@ Result<bool> CacheFolder::has_generation(const std::string& key, std::uint64_t g
   if (::fstatat(data_.get(), below.c_str(), &info, AT_SYMLINK_NOFOLLOW) == 0) return true;
   if (errno == ENOENT) return false;
   return fail_errno(errno, "looking for " + printable((data() / below).native()));
-}
-
-std::filesystem::path CacheFolder::link_target(const std::string& dataset, std::uint64_t generation) const {
-  return std::filesystem::path("data") / folder_name(dataset) / std::to_string(generation);
 }
 
 Result<> CacheFolder::point_link(const std::string& dataset, std::uint64_t generation) const {

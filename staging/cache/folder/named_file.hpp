@@ -6,7 +6,7 @@
 #include <filesystem>
 #include <string>
 
-#include "staging/cache/cache_folder.hpp"
+#include "staging/cache/folder/cache_folder.hpp"
 
 namespace spark::staging {
 

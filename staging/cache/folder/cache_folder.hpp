@@ -68,7 +68,6 @@ class CacheFolder {
  private:
   std::filesystem::path path_;
   UniqueFd data_;  // see hold()
-  std::filesystem::path link_target(const std::string& dataset, std::uint64_t generation) const;
 };
 
 // Makes the folder the cache with this identity.
