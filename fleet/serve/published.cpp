@@ -8,8 +8,8 @@
 #include "base/text.hpp"
 #include "fleet/protocol/layout.hpp"
 #include "fleet/protocol/set_id.hpp"
-#include "staging/cache/folder/cache_folder.hpp"
 #include "staging/cache/catalog/damage.hpp"
+#include "staging/cache/folder/cache_folder.hpp"
 #include "staging/leases/lease.hpp"
 #include "staging/manifest/manifest_reader.hpp"
 

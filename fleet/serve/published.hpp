@@ -14,8 +14,8 @@
 #include <string>
 
 #include "base/json.hpp"
-#include "staging/cache/folder/cache_folder.hpp"
 #include "staging/cache/catalog/catalog.hpp"
+#include "staging/cache/folder/cache_folder.hpp"
 
 namespace spark::fleet {
 

@@ -4,8 +4,8 @@
 #include <set>
 
 #include "base/text.hpp"
-#include "staging/cache/inventory.hpp"
 #include "staging/cache/folder/named_file.hpp"
+#include "staging/cache/inventory.hpp"
 #include "staging/copy/partial/partial_area.hpp"
 #include "staging/files/space.hpp"
 #include "staging/files/tree.hpp"

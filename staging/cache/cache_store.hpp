@@ -10,9 +10,9 @@
 #include <vector>
 
 #include "base/clock.hpp"
-#include "staging/cache/folder/cache_folder.hpp"
 #include "staging/cache/catalog/catalog.hpp"
 #include "staging/cache/catalog/damage.hpp"
+#include "staging/cache/folder/cache_folder.hpp"
 
 namespace spark::staging {
 

@@ -6,9 +6,9 @@
 #include "base/text.hpp"
 #include "daemon/workers/verbs/verbs.hpp"
 #include "daemon/workers/wire.hpp"
-#include "staging/cache/folder/cache_folder.hpp"
 #include "staging/cache/catalog/catalog.hpp"
 #include "staging/cache/catalog/spare_leases.hpp"
+#include "staging/cache/folder/cache_folder.hpp"
 #include "staging/leases/lease_json.hpp"
 
 namespace spark::workers {

@@ -8,8 +8,8 @@
 #include "base/text.hpp"
 #include "daemon/mounts/served_copies.hpp"
 #include "daemon/workers/wire.hpp"
-#include "staging/cache/folder/cache_folder.hpp"
 #include "staging/cache/catalog/reserve.hpp"
+#include "staging/cache/folder/cache_folder.hpp"
 
 namespace spark::workers {
 namespace {

@@ -169,8 +169,7 @@ void Requests::verified(const Pending& pending, const Result<json::object>& resu
 }
 
 void Requests::check_error(const Pending& pending, const Error& error) {
-  for (const char* untrue :
-       {"another file system was mounted there", "not the folder that the catalog "}) {
+  for (const char* untrue : {"another file system was mounted there", "not the folder that the catalog "}) {
     if (error.what.find(untrue) != std::string::npos)
       scene_.violate("untrue-error", pending.verb + " says: " + in_words(error));
   }
