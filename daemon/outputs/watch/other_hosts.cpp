@@ -51,7 +51,9 @@ bool OtherHosts::is_awaited(const Awaited& now, bool may_publish, SteadyTime ask
   questions_->awaited = now;
   questions_->last = time;
   const bool are_silent = asked - questions_->first >= context_.timings.others && !may_publish;
-  return !are_silent && asked - questions_->changed < kLongestWait;
+  const bool goes_on = !are_silent && asked - questions_->changed < kLongestWait;
+  if (!goes_on) questions_.reset();  // the next one is another caller's
+  return goes_on;
 }
 
 }  // namespace spark::outputs

@@ -175,9 +175,15 @@ Answer Workers::perform_as(Machine& machine, const workers::Call& call) {
   libc().fault.is_forked = is_killed;
   libc().interlude = std::move(fate.interlude);
   if (!is_killed) return verb.run(call.request, told_by(call));
-  if (call.verb == "stage-out") machine.answer_lost = scene_.now();
+  bool has_published = false;  // and said so
+  workers::Call watched = call;
+  watched.on_progress = [&](const json::object& line) {
+    has_published = has_published || line.contains("published");
+    if (call.on_progress) call.on_progress(line);
+  };
   std::string crash;
-  Answer answer = run_in_child(verb, call, crash);
+  Answer answer = run_in_child(verb, watched, crash);
+  if (call.verb == "stage-out" && !has_published) machine.answer_lost = scene_.now();
   if (!crash.empty()) scene_.broken("worker-crashed", crash);
   return answer;
 }

@@ -53,16 +53,18 @@ TEST_F(OtherHostsTest, SilentOnesAreAwaitedForThirtySecondsFromTheFirstQuestion)
   for (int second = 0; second < 29; ++second, time.now += seconds(1)) EXPECT_TRUE(is_awaited(false));
   time.now += seconds(1);
   EXPECT_FALSE(is_awaited(false));
-  EXPECT_TRUE(is_awaited(true)) << "a lower one may still be published";
-  time.now += seconds(60);
-  EXPECT_TRUE(is_awaited(false)) << "another caller";
+  EXPECT_TRUE(is_awaited(false)) << "by the next caller as well";
+  time.now += seconds(30);
+  EXPECT_TRUE(is_awaited(false)) << "the last caller was interrupted";
+  for (int second = 0; second < 60; ++second, time.now += seconds(1))
+    EXPECT_TRUE(is_awaited(true)) << "a lower one may still be published";
 }
 
 TEST_F(OtherHostsTest, TheyAreAwaitedForNinetySecondsSinceTheLastChangeAtMost) {
   OtherHosts::Awaited awaited{"step-3", true};
   const auto after = [&](int passed) {
-    bool is_still = false;
-    for (int second = 0; second < passed; ++second, time.now += seconds(1))
+    bool is_still = true;
+    for (int second = 0; is_still && second < passed; ++second, time.now += seconds(1))
       is_still = is_awaited(true, awaited);
     return is_still;
   };
