@@ -154,7 +154,7 @@ void add_copy(App& app) {
   verb.flag("--verify", options->verify, "read it back from the disk before it is published");
   verb.flag("--sha256", options->sha256, "check SHA256SUMS and Hugging Face digests in SOURCE");
   verb.flag("--accept-source", options->accept_source,
-            "also if now empty, on another file system, or another source");
+            "also if now empty, on another drive, or another source");
   verb.option("--max-rate", "RATE", options->max_rate, "bytes per second at most: 800MB/s");
   verb.option("--exclude", "PATTERN", options->exclude, "leave out matching names; may be repeated");
   verb.choice("--links", "KIND", options->links, {"keep", "copy", "refuse"},
