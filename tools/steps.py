@@ -60,8 +60,8 @@ def but(names):
 PACKAGE = Step("package", "the Debian package of this release, and lintian's word on it", 900, [["tools/deb.sh", JOBS]],
                needs_programs=True)
 
-# Histories in a simulated world, of these areas. A check runs the same seeds each time, for at most a minute of CPU time each.
-HISTORIES = {"volumes": 4000, "copies": 300, "outputs": 800}
+# Histories in a simulated world, of these areas. A check runs the same seeds each time, for at most half a minute of CPU time each; those that failed once run too.
+HISTORIES = {"volumes": 1500, "copies": 120, "outputs": 300}
 WITH_HISTORIES = [area for area in HISTORIES if (ROOT / "tests/histories" / area).is_dir()]
 # Here, since the step `package` configures the same folder again, without tests.
 PROGRAMS = Step("build", "the programs, those of histories, and the tests that run on the machines' kernels", 1800,
