@@ -29,6 +29,13 @@ bool is_released(const Volume& volume) {
   return is_recorded || (status.state == State::Down && !volume.context().wanted_up);
 }
 
+config::InForce in_force_of(const Volume& volume) {
+  const Status& status = volume.status();
+  const auto& target = volume.target();
+  return {volume.settings().name, config::to_json(volume.settings()),
+          target ? config::to_json(*target) : json::object{}, status.filesystem_type, status.filesystem_uuid};
+}
+
 }  // namespace
 
 VolumeSet::VolumeSet(asio::any_io_executor executor, workers::Runner& runner, MakeSeams make_seams,
@@ -107,13 +114,7 @@ asio::awaitable<void> VolumeSet::remove_guards() {
 
 std::vector<config::InForce> VolumeSet::in_force() const {
   std::vector<config::InForce> all;
-  for (const auto& volume : volumes_) {
-    const Status& status = volume->status();
-    const auto& target = volume->target();
-    all.push_back({volume->settings().name, config::to_json(volume->settings()),
-                   target ? config::to_json(*target) : json::object{}, status.filesystem_type,
-                   status.filesystem_uuid});
-  }
+  for (const auto& volume : volumes_) all.push_back(in_force_of(*volume));
   return all;
 }
 
@@ -197,7 +198,8 @@ asio::awaitable<void> VolumeSet::set_live(const config::Config& wanted, std::vec
   for (config::Step& step : steps) {
     if (step.action != config::Action::SetLive) continue;
     // A volume without a UUID may be about to mount another file system than the one that was compared.
-    const auto now = config::plan_volumes(in_force(), wanted);
+    const auto volume = find(step.volume);
+    const auto now = config::plan_volumes({in_force_of(*volume)}, wanted);
     if (config::takes_mount_away(std::ranges::find(now, step.volume, &config::Step::volume)->action)) {
       step.refused = "its file system has changed meanwhile";
       continue;
@@ -205,7 +207,6 @@ asio::awaitable<void> VolumeSet::set_live(const config::Config& wanted, std::vec
     const config::Volume& settings = *config::find_volume(wanted, step.volume);
     std::optional<config::Target> target;
     if (settings.nvme) target = wanted.targets.at(settings.nvme->target);
-    const auto volume = find(step.volume);
     const auto set = co_await volume->set_live(settings, std::move(target));
     if (!set) step.refused = set.error().message();
   }
