@@ -82,13 +82,22 @@ asio::awaitable<bool> NvmeAttachment::record_publication(mounts::Mount mount) {
   co_return recorded.has_value();
 }
 
-// A publication that an operator has ended. True: it is unmounted, to be mounted for writing.
+// A publication that an operator has ended. True: it is unmounted, to be mounted for writing. Another program
+// may make the mount writable while its publication is confirmed, and then write to it.
 asio::awaitable<Result<bool>> NvmeAttachment::leave_publication() {
-  const Standing standing = volume_.look_at_standing();
-  const bool may_be_one = standing.place == Place::Ours && mounts::is_read_only(*standing.top) &&
-                          !volume_.checked && !is_reader(volume_);
-  if (!volume_.status.is_to_write || !may_be_one || !co_await is_own_publication(*standing.top))
+  const auto may_be_one = [this](const Standing& seen) {
+    return seen.place == Place::Ours && mounts::is_read_only(*seen.top) && !volume_.checked &&
+           !is_reader(volume_);
+  };
+  Standing standing = volume_.look_at_standing();
+  if (!may_be_one(standing) || !is_to_write(volume_) || !co_await is_own_publication(*standing.top))
     co_return false;
+  const OwnMount confirmed = *standing.own;
+  standing = volume_.look_at_standing();
+  if (!may_be_one(standing) || *standing.own != confirmed)
+    co_return fail(Errc::Unavailable,
+                   "the mount on " + volume_.settings.mount.native() + " changed while it was looked at",
+                   "try again");
   const auto unmounted = co_await volume_.seams.mounts.unmount(*standing.own, mounts::Unmount::Plain);
   if (!unmounted)
     co_return fail_with(unmounted.error(),

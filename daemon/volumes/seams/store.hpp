@@ -32,9 +32,9 @@ inline bool is_same_filesystem(const FilesystemIdentity& one, const FilesystemId
   return one.type == other.type && one.uuid == other.uuid && one.is_published == other.is_published;
 }
 
-// Records that a volume can do without: see history.hpp, Rivals::remember(), Fence::note_held(). Held ends
-// with a restart of the host, as mounts do.
-enum class Record { History, Addresses, Held };
+// Records that a volume can do without: see history.hpp, Rivals::remember(), Fence::note_held(),
+// Publication::record_wish(). Held ends with a restart of the host, as mounts do.
+enum class Record { History, Addresses, Held, ToWrite };
 
 // Saves are durable when they return; reading saved values never blocks.
 class VolumeStore {
