@@ -10,6 +10,19 @@
 #include "daemon/volumes/release_step.hpp"
 
 namespace spark::volumes {
+namespace {
+
+// The target refuses this host's writes, because another one holds the reservation. It can't distinguish a
+// copy of this host from it.
+asio::awaitable<Result<bool>> refuses_writes(const VolumeContext& volume) {
+  const config::NvmeSource& source = *volume.settings.nvme;
+  ReservationRequest look{ReservationAct::Look, volume.status.device, {source.subsystem, source.nsid}};
+  const auto holding = co_await volume.seams.reservations.reservation(std::move(look));
+  if (!holding) co_return fail(holding.error());
+  co_return holding->hold == nvmetcp::Hold::Theirs && !holding->cloned_id;
+}
+
+}  // namespace
 
 // Succeeds if the mount has the requested file system and access mode.
 asio::awaitable<Result<>> NvmeAttachment::adopt() {
@@ -211,9 +224,8 @@ asio::awaitable<Result<>> NvmeAttachment::cut_off(CheckedMountPtr mount) {
     hint = "`sudo nvme disconnect -n " + printable(source.subsystem) + "` ends it";
   }
   co_return fail(Errc::Refused,
-                 mount->fence_lost +
-                     "; the dead mount stays, as its unmount would write to the other file system, and " +
-                     why,
+                 mount->fence_lost + "; the dead mount stays, as its unmount would write to " +
+                     volume_.status.device + ", and " + why,
                  std::move(hint));
 }
 
@@ -258,11 +270,18 @@ asio::awaitable<Result<>> NvmeAttachment::check_may_unmount() {
   if (auto free = check_nothing_waits(); !free) co_return free;
   if (auto stopped = co_await fence_.stop(mount); !stopped)
     co_return fail(Errc::Refused, mount->fence_lost + "; the dead mount stays: " + stopped.error().what);
-  if (!mount->is_exchanged) co_return Result<>{};
-  const auto superblock = co_await volume_.seams.device.read_superblock(volume_.status.device);
-  if (!superblock) co_return superblock.take_error();
-  mount->is_exchanged = superblock->uuid != mount->uuid;
-  if (!mount->is_exchanged) co_return Result<>{};
+  if (mount->is_exchanged) {
+    const auto superblock = co_await volume_.seams.device.read_superblock(volume_.status.device);
+    if (!superblock) co_return superblock.take_error();
+    mount->is_exchanged = superblock->uuid != mount->uuid;
+    if (!mount->is_exchanged) co_return Result<>{};
+  } else {
+    if (!volume_.writes_superblock(standing)) co_return Result<>{};
+    // Only the other host's reservation keeps the old superblock off the disk.
+    const auto refused = co_await refuses_writes(volume_);
+    if (!refused) co_return refused.take_error();
+    if (*refused) co_return Result<>{};
+  }
   co_return co_await cut_off(mount);
 }
 
