@@ -135,7 +135,7 @@ void check_one_namespace(const Volume& volume, const Config& so_far, const std::
 void check_records(const Member& member, const std::set<std::string>& before, Problems& problems) {
   const std::string& name = member.key;
   for (const std::string record :
-       {".history", ".intent", ".leaving", ".addresses", ".held", ".late-writes"}) {
+       {".history", ".intent", ".leaving", ".addresses", ".held", ".to-write", ".late-writes"}) {
     const std::string shorter = name.ends_with(record) ? name.substr(0, name.size() - record.size()) : "";
     for (const std::string& other : {name + record, shorter}) {
       if (!before.contains(other)) continue;

@@ -90,10 +90,12 @@ const char* access_word(bool read_only) {
 Result<bool> is_there(const MountRequest& request, const Source& source, const Table& table) {
   const Mount* there = mounted_at(table, request.target);
   if (there == nullptr) return false;
-  if (!source.is_source_of(*there)) {
+  const bool is_folder = source.device && there->root != "/";  // a bind mount
+  if (is_folder || !source.is_source_of(*there)) {
     return fail(Errc::Refused,
-                doing(request) + ": " + printable(there->source) + " (" + printable(there->type) +
-                    ") is mounted there, and is not this volume's present device",
+                doing(request) + ": " + (is_folder ? "a folder of " : "") + printable(there->source) + " (" +
+                    printable(there->type) + ") is mounted there" +
+                    (is_folder ? "" : ", and is not this volume's present device"),
                 "unmount it first: umount " + quote(request.target));
   }
   if (is_read_only(*there) == request.read_only) return true;

@@ -116,6 +116,13 @@ bool is_published(const VolumeContext& volume) {
   return pinned.is_published && (configured.empty() || configured == pinned.uuid);
 }
 
+bool is_to_write(const VolumeContext& volume) {
+  if (volume.status.is_to_write) return true;
+  const auto pinned = volume.seams.store.pinned_identity().value_or(FilesystemIdentity{});
+  const auto recorded = get_string(volume.seams.store.saved(Record::ToWrite), "uuid");
+  return recorded && *recorded == pinned.uuid;
+}
+
 bool is_reader(const VolumeContext& volume) {
   return volume.settings.nvme && (volume.settings.access == config::Access::ReadOnly || is_published(volume));
 }

@@ -132,6 +132,7 @@ class FakeDevice final : public Device {
     if (top == nullptr || top->id != seen.id)
       co_return fail(Errc::Refused, "another file system is mounted there");
     if (!world_.mount_answers) co_return fail(Errc::TimedOut, "no answer");
+    world_.while_confirming();
     co_return mounts::MountedState{world_.shut_down, world_.mounted_uuid, world_.superblock.damage,
                                    world_.published, world_.is_written_since};
   }

@@ -94,6 +94,7 @@ def test_a_volume_hidden_by_a_mount_over_its_parent_folder_is_not_ready(house):
         house.host.sh("mount -t tmpfs shield /mnt/deep && mkdir /mnt/deep/bare")
         volume = house.product.wait_volume(NAME, "refused", 60)
         assert "shield (tmpfs) is mounted on /mnt/deep and hides volume bare" in volume["reason"], volume
+        assert house.product.run(f"wait {NAME} --timeout 1s").rc != 0
         refused = house.product.run(f"volumes down {NAME}")
         assert refused.rc == 7 and "umount /mnt/deep" in refused.err, refused
         house.host.sh("umount /mnt/deep")
@@ -101,13 +102,59 @@ def test_a_volume_hidden_by_a_mount_over_its_parent_folder_is_not_ready(house):
         assert house.host.get(f"{deep}/file") == "hello\n"
 
 
+def test_a_bind_mount_of_a_folder_of_the_volume_is_not_the_volume(house):
+    host, product = house.host, house.product
+    with volume_of(house):
+        product.wait_volume(NAME, "ready", 90)
+        product.sh(f"volumes down {NAME}")
+        connect_by_hand(house)
+        host.sh(f"mkdir -p /mnt/by-hand && mount /dev/disk/by-uuid/{stable_uuid(NAME)} /mnt/by-hand && "
+                f"mkdir /mnt/by-hand/folder && mount --bind /mnt/by-hand/folder {MOUNT}")
+        try:
+            product.run(f"volumes up {NAME}")
+            volume = product.wait_volume(NAME, "refused", 60)
+            print(f"over a bind mount: {volume['reason']}")
+            assert product.run(f"wait {NAME} --timeout 1s").rc != 0
+            assert product.run(f"volumes down {NAME}").rc == 7
+            assert host.run(f"mountpoint -q {MOUNT}").rc == 0
+        finally:
+            host.sh(f"umount {MOUNT} && umount /mnt/by-hand && rmdir /mnt/by-hand")
+        product.run(f"volumes up {NAME}")
+        product.wait_volume(NAME, "ready", 90)
+        assert host.get(f"{MOUNT}/file") == "hello\n"
+
+
+def test_a_volume_is_not_mounted_where_a_users_link_leads(house):
+    """The user renames a folder while the mount waits: here for multi-mount protection, elsewhere for a slow target."""
+    host, product, folder, elsewhere = house.host, house.product, "/mnt/theirs", "/srv/elsewhere"
+    host.sh(f"mkdir -p {folder}/a {elsewhere}/{NAME} && chown nobody {folder} {folder}/a")
+    with house.volume(NAME, mount=f"{folder}/a/{NAME}", access="exclusive", fence="mmp", mmp=True, fill="echo hello >file"):
+        product.wait_volume(NAME, lambda volume: "multi-mount protection waits" in (volume["reason"] or ""), 60)
+        host.sh(f"runuser -u nobody -- sh -c 'mv {folder}/a {folder}/b && ln -s {elsewhere} {folder}/a'")
+        try:
+            volume = product.wait_volume(NAME, lambda volume: "link" in (volume["reason"] or ""), 120)
+            print(f"after the rename: {volume['reason']}")
+            assert volume["state"] == "refused"
+            assert host.run(f"grep -E ' ({elsewhere}|{folder})/' /proc/self/mountinfo").out == ""
+        finally:
+            host.sh(f"rm {folder}/a && mv {folder}/b {folder}/a")
+        product.run(f"volumes up {NAME}")
+        product.wait_volume(NAME, "ready", 120)
+        assert host.get(f"{folder}/a/{NAME}/file") == "hello\n"
+    host.sh(f"rm -r {folder} {elsewhere}")
+
+
+def connect_by_hand(house):
+    house.host.sh(f"nvme connect -t tcp -a {TARGET_ADDRESS} -s 4420 -n {NAME}", 60)
+    house.host.sh(f"until ls /dev/disk/by-uuid/*{stable_uuid(NAME)[-12:]}; do sleep 0.2; done", 30)
+
+
 def test_a_mount_made_by_hand_while_the_volume_was_down_keeps_its_data(house):
     """The unwritten data of another program is the daemon's to flush, never to discard."""
     with volume_of(house):
         house.product.wait_volume(NAME, "ready", 90)
         house.product.sh(f"volumes down {NAME}")
-        house.host.sh(f"nvme connect -t tcp -a {TARGET_ADDRESS} -s 4420 -n {NAME}", 60)
-        house.host.sh(f"until ls /dev/disk/by-uuid/*{stable_uuid(NAME)[-12:]}; do sleep 0.2; done", 30)
+        connect_by_hand(house)
         house.host.sh(f"mount /dev/disk/by-uuid/{stable_uuid(NAME)} {MOUNT} && echo precious >{MOUNT}/results")
         house.product.sh(f"volumes up {NAME}")
         house.product.wait_volume(NAME, "ready", 90)
@@ -148,6 +195,28 @@ def test_down_writes_much_unwritten_data_over_a_slow_link_first(house):
         house.product.sh(f"volumes up {NAME}")
         house.product.wait_volume(NAME, "ready", 120)
         assert house.host.sh(f"sha256sum <{MOUNT}/big", 180) == content
+
+
+def test_a_down_that_a_crash_cuts_short_is_completed_after_its_data_is_written(house):
+    with volume_of(house):
+        house.product.wait_volume(NAME, "ready", 90)
+        with unwritten_data(house, 24) as content:
+            house.host.spawn(f"spark-stage volumes down {NAME}")
+            house.product.wait_volume(NAME, lambda volume: "unwritten data" in (volume["reason"] or ""), 60)
+            house.product.kill()
+            house.product.wait_volume(NAME, "down", 180)
+        assert house.host.run(f"mountpoint -q {MOUNT} || grep -qx {NAME} /sys/class/nvme/*/subsysnqn").rc != 0
+        house.product.sh(f"volumes up {NAME}")
+        house.product.wait_volume(NAME, "ready", 90)
+        assert house.host.sh(f"sha256sum <{MOUNT}/big", 60) == content
+
+
+def test_release_beside_a_running_daemon_is_refused_and_changes_nothing(house):
+    house.wait_ready()
+    before = house.host.sh("grep ' /mnt/' /proc/self/mountinfo; cat /sys/class/nvme/*/cntlid")
+    refused = house.host.run("spark-staged release", 60)
+    assert refused.rc == 7 and "spark-staged is running, and would bring the volumes up again" in refused.err, refused
+    assert house.host.sh("grep ' /mnt/' /proc/self/mountinfo; cat /sys/class/nvme/*/cntlid") == before
 
 
 @pytest.mark.long

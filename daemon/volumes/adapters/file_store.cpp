@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <array>
 #include <cerrno>
 
 #include "daemon/log.hpp"
@@ -10,6 +11,10 @@ namespace spark::volumes {
 namespace {
 
 constexpr Duration kRecord{30'000};  // a small file on the system's own drive
+
+// The ends of the files' names, by kind.
+constexpr std::array kRecords = {".history.json", ".addresses.json", ".held.json", ".to-write.json",
+                                 ".late-writes.json"};
 
 std::optional<json::object> read_record(const std::filesystem::path& file) {
   const auto text = read_regular_file(file);
@@ -42,13 +47,10 @@ Result<FilesystemIdentity> read_pin(const std::filesystem::path& file) {
 
 FileStore::FileStore(Asker& asker, const std::string& volume, const std::filesystem::path& folder)
     : asker_(asker),
-      pin_file_(folder / (volume + ".json")),
-      history_file_(folder / (volume + ".history.json")),
-      intent_file_(folder / (volume + ".intent.json")),
-      leaving_file_(folder / (volume + ".leaving.json")),
-      addresses_file_(folder / (volume + ".addresses.json")),
-      held_file_(folder / (volume + ".held.json")),
-      late_writes_file_(folder / (volume + ".late-writes.json")),
+      base_(folder / volume),
+      pin_file_(base_ + ".json"),
+      intent_file_(base_ + ".intent.json"),
+      leaving_file_(base_ + ".leaving.json"),
       pinned_(read_pin(pin_file_)) {}
 
 json::object FileStore::content_of(const FilesystemIdentity& identity) {
@@ -123,18 +125,8 @@ bool FileStore::is_leaving() const {
   return ::access(leaving_file_.c_str(), F_OK) == 0;
 }
 
-const std::filesystem::path& FileStore::file_of(Record kind) const {
-  switch (kind) {
-    case Record::History:
-      return history_file_;
-    case Record::Addresses:
-      return addresses_file_;
-    case Record::Held:
-      return held_file_;
-    case Record::LateWrites:
-      break;
-  }
-  return late_writes_file_;
+std::filesystem::path FileStore::file_of(Record kind) const {
+  return base_ + kRecords.at(static_cast<std::size_t>(kind));
 }
 
 json::object FileStore::saved(Record kind) {

@@ -27,12 +27,12 @@ class FileStore final : public VolumeStore {
  private:
   asio::awaitable<Result<>> write(std::filesystem::path file, json::object content);
   asio::awaitable<Result<>> remove(std::filesystem::path file);
-  const std::filesystem::path& file_of(Record kind) const;
+  std::filesystem::path file_of(Record kind) const;
   bool is_leaving() const;
 
   Asker& asker_;
-  std::filesystem::path pin_file_, history_file_, intent_file_, leaving_file_, addresses_file_, held_file_,
-      late_writes_file_;
+  std::string base_;  // of the files' names
+  std::filesystem::path pin_file_, intent_file_, leaving_file_;
   Result<FilesystemIdentity> pinned_;
 };
 

@@ -10,6 +10,19 @@
 #include "daemon/volumes/release_step.hpp"
 
 namespace spark::volumes {
+namespace {
+
+// The target refuses this host's writes, because another one holds the reservation. It can't distinguish a
+// copy of this host from it.
+asio::awaitable<Result<bool>> refuses_writes(const VolumeContext& volume) {
+  const config::NvmeSource& source = *volume.settings.nvme;
+  ReservationRequest look{ReservationAct::Look, volume.status.device, {source.subsystem, source.nsid}};
+  const auto holding = co_await volume.seams.reservations.reservation(std::move(look));
+  if (!holding) co_return fail(holding.error());
+  co_return holding->hold == nvmetcp::Hold::Theirs && !holding->cloned_id;
+}
+
+}  // namespace
 
 // Succeeds if the mount has the requested file system and access mode.
 asio::awaitable<Result<>> NvmeAttachment::adopt() {
@@ -82,13 +95,22 @@ asio::awaitable<bool> NvmeAttachment::record_publication(mounts::Mount mount) {
   co_return recorded.has_value();
 }
 
-// A publication that an operator has ended. True: it is unmounted, to be mounted for writing.
+// A publication that an operator has ended. True: it is unmounted, to be mounted for writing. Another program
+// may make the mount writable while its publication is confirmed, and then write to it.
 asio::awaitable<Result<bool>> NvmeAttachment::leave_publication() {
-  const Standing standing = volume_.look_at_standing();
-  const bool may_be_one = standing.place == Place::Ours && mounts::is_read_only(*standing.top) &&
-                          !volume_.checked && !is_reader(volume_);
-  if (!volume_.status.is_to_write || !may_be_one || !co_await is_own_publication(*standing.top))
+  const auto may_be_one = [this](const Standing& seen) {
+    return seen.place == Place::Ours && mounts::is_read_only(*seen.top) && !volume_.checked &&
+           !is_reader(volume_);
+  };
+  Standing standing = volume_.look_at_standing();
+  if (!may_be_one(standing) || !is_to_write(volume_) || !co_await is_own_publication(*standing.top))
     co_return false;
+  const OwnMount confirmed = *standing.own;
+  standing = volume_.look_at_standing();
+  if (!may_be_one(standing) || *standing.own != confirmed)
+    co_return fail(Errc::Unavailable,
+                   "the mount on " + volume_.settings.mount.native() + " changed while it was looked at",
+                   "try again");
   const auto unmounted = co_await volume_.seams.mounts.unmount(*standing.own, mounts::Unmount::Plain);
   if (!unmounted)
     co_return fail_with(unmounted.error(),
@@ -202,9 +224,8 @@ asio::awaitable<Result<>> NvmeAttachment::cut_off(CheckedMountPtr mount) {
     hint = "`sudo nvme disconnect -n " + printable(source.subsystem) + "` ends it";
   }
   co_return fail(Errc::Refused,
-                 mount->fence_lost +
-                     "; the dead mount stays, as its unmount would write to the other file system, and " +
-                     why,
+                 mount->fence_lost + "; the dead mount stays, as its unmount would write to " +
+                     volume_.status.device + ", and " + why,
                  std::move(hint));
 }
 
@@ -249,11 +270,18 @@ asio::awaitable<Result<>> NvmeAttachment::check_may_unmount() {
   if (auto free = check_nothing_waits(); !free) co_return free;
   if (auto stopped = co_await fence_.stop(mount); !stopped)
     co_return fail(Errc::Refused, mount->fence_lost + "; the dead mount stays: " + stopped.error().what);
-  if (!mount->is_exchanged) co_return Result<>{};
-  const auto superblock = co_await volume_.seams.device.read_superblock(volume_.status.device);
-  if (!superblock) co_return superblock.take_error();
-  mount->is_exchanged = superblock->uuid != mount->uuid;
-  if (!mount->is_exchanged) co_return Result<>{};
+  if (mount->is_exchanged) {
+    const auto superblock = co_await volume_.seams.device.read_superblock(volume_.status.device);
+    if (!superblock) co_return superblock.take_error();
+    mount->is_exchanged = superblock->uuid != mount->uuid;
+    if (!mount->is_exchanged) co_return Result<>{};
+  } else {
+    if (!volume_.writes_superblock(standing)) co_return Result<>{};
+    // Only the other host's reservation keeps the old superblock off the disk.
+    const auto refused = co_await refuses_writes(volume_);
+    if (!refused) co_return refused.take_error();
+    if (*refused) co_return Result<>{};
+  }
   co_return co_await cut_off(mount);
 }
 

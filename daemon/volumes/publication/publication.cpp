@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "daemon/log.hpp"
 #include "daemon/timer.hpp"
 #include "daemon/volumes/release_step.hpp"
 
@@ -38,8 +39,11 @@ asio::awaitable<Result<mounts::Published>> Publication::publish(mounts::AfterPub
     co_return same;
   }
   const CheckedMountPtr mount = volume_.checked;
-  volume_.status.is_to_write = false;
   note_change(*mount, true);
+  if (auto ended = co_await forget_wish(); !ended) {
+    note_change(*mount, false);
+    co_return ended.take_error();
+  }
   co_await fence_.forget_record();
   Remount closing = remount_of(*mount);
   const auto closed = co_await volume_.seams.mounts.publish(std::move(closing), then);
@@ -78,6 +82,23 @@ asio::awaitable<Result<>> Publication::flush() {
   co_return std::move(**flushed);
 }
 
+// For the next daemon: a publication that is not known yet may appear only then.
+asio::awaitable<void> Publication::record_wish() {
+  const auto pinned = volume_.seams.store.pinned_identity().value_or(FilesystemIdentity{});
+  json::object wish{{"uuid", pinned.uuid}};
+  const bool is_mounted = volume_.look_at_mount() != Place::Empty;
+  if (!is_mounted || pinned.uuid.empty() || volume_.seams.store.saved(Record::ToWrite) == wish) co_return;
+  const auto recorded = co_await volume_.seams.store.save(Record::ToWrite, std::move(wish));
+  if (!recorded) log::survived(recorded.error());
+}
+
+// Otherwise the next daemon would end the publication. It needs no room.
+asio::awaitable<Result<>> Publication::forget_wish() {
+  volume_.status.is_to_write = false;
+  if (volume_.seams.store.saved(Record::ToWrite).empty()) co_return Result<>{};
+  co_return co_await volume_.seams.store.save(Record::ToWrite, {});
+}
+
 // An attempt ends as what it began.
 asio::awaitable<void> Publication::wait_for_reader() {
   Timer timer(volume_.executor);
@@ -93,7 +114,10 @@ asio::awaitable<Result<>> Publication::make_writable() {
   for (;;) {
     co_await wait_for_reader();
     volume_.status.is_to_write = !is_published(volume_);
-    if (volume_.status.is_to_write) co_return Result<>{};
+    if (volume_.status.is_to_write) {
+      co_await record_wish();
+      co_return Result<>{};
+    }
     if (volume_.look_at_mount() != Place::Empty) break;
     auto identity = volume_.seams.store.pinned_identity();  // the next attempt mounts it for writing
     if (!identity) co_return identity.take_error();

@@ -39,6 +39,8 @@ class Publication {
  private:
   Result<> check_can_change() const;
   asio::awaitable<Result<>> flush();
+  asio::awaitable<void> record_wish();
+  asio::awaitable<Result<>> forget_wish();
   asio::awaitable<void> wait_for_reader();
   void note_change(CheckedMount& mount, bool is_changing);
   Remount remount_of(const CheckedMount& mount) const;

@@ -134,7 +134,7 @@ Result<> MountWork::replace() {
 Result<> MountWork::check_place() {
   const std::string doing = mounts::doing(request_);
   if (const MountEntry* there = host_.mounts.top_at(request_.target)) {
-    const bool is_same = there->shown.device_number == head_->device_number() &&
+    const bool is_same = there->shown.device_number == head_->device_number() && there->root == "/" &&
                          mounts::is_read_only(there->shown) == request_.read_only;
     if (is_same) {
       mounted_.change = Change::AlreadyThere;

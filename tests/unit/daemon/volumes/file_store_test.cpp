@@ -41,12 +41,13 @@ TEST(FileStore, ARecordIsNeverWaitedFor) {
   const SystemClock clock;
   HostSnapshot snapshot(clock);
   Asker asker(runner, snapshot, "data");
-  for (const char* name : {"data.json", "data.held.json", "data.intent.json"})
+  for (const char* name : {"data.json", "data.held.json", "data.to-write.json", "data.intent.json"})
     ASSERT_EQ(::mkfifo((folder / name).c_str(), 0600), 0);
   FileStore store(asker, "data", folder / "");
   EXPECT_FALSE(store.pinned_identity());
   EXPECT_FALSE(store.saved_intent());
   EXPECT_TRUE(store.saved(Record::Held).empty());
+  EXPECT_TRUE(store.saved(Record::ToWrite).empty());
 }
 
 }  // namespace

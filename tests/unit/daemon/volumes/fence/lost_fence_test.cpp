@@ -48,6 +48,30 @@ TEST_F(FenceTest, AShutDownExt4IsNotUnmountedWhileItsLinkIsDown) {
   EXPECT_TRUE(run_until([&] { return world.mounts.empty(); }));
 }
 
+TEST_F(FenceTest, AnExt4ThatOnlyMmpKeptOutIsCutOffAndNotUnmounted) {
+  world.reservations.offers = false;
+  start();
+  ASSERT_TRUE(becomes(State::Ready));
+  let_another_host_open_it();
+  ASSERT_TRUE(run_until([&] { return world.count("cut off") > 0; })) << reason();
+  ASSERT_TRUE(run_until([&] { return reason().find("host 'spark2' has it open") != std::string::npos; }))
+      << reason();
+  EXPECT_EQ(world.count("unmount"), 0);
+  EXPECT_EQ(world.count("mount rw"), 1);
+}
+
+// By then its writes are no longer refused.
+TEST_F(FenceTest, AnExt4WhoseTakerHasGivenTheReservationBackIsCutOff) {
+  start();
+  ASSERT_TRUE(becomes(State::Ready));
+  world.unmount_error = Error{Errc::Refused, "/mnt/data is in use by python3 (pid 7)", "end it first"};
+  let_another_host_hold_it();
+  ASSERT_TRUE(run_until([&] { return world.count("unmount") > 0; }));
+  EXPECT_EQ(world.count("cut off"), 0) << "the target refuses its writes";
+  ASSERT_TRUE(nvmetcp::release_reservation(other, kThem));
+  ASSERT_TRUE(run_until([&] { return world.count("cut off") > 0; })) << reason();
+}
+
 TEST_F(FenceTest, AnXfsThatWasShutDownIsUnmountedAlthoughItsLinkIsDown) {
   world.superblock.type = "xfs";
   world.superblock.has_mmp = false;
@@ -141,7 +165,7 @@ TEST_F(ExchangedDiskTest, AConnectionThatCannotBeEndedKeepsTheMount) {
   exchange_the_disk();
   world.disconnect_error = Error{Errc::TimedOut, "the kernel has not finished", ""};
   ASSERT_TRUE(run_until([&] { return world.count("cut off") > 2; })) << "it is tried again";
-  EXPECT_THAT(reason(), HasSubstr("would write to the other file system, and the kernel has not finished"));
+  EXPECT_THAT(reason(), HasSubstr("would write to /dev/nvme7n1, and the kernel has not finished"));
   EXPECT_EQ(world.count("unmount"), 0);
 }
 

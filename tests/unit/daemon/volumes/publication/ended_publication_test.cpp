@@ -29,6 +29,12 @@ class EndedPublication : public VolumeTest {
     ASSERT_TRUE(becomes(State::Stalled)) << reason();
     ASSERT_TRUE(await(context, volume->publication().make_writable()).value());
   }
+  void restart() {
+    volume->stop();
+    context.restart();
+    context.run_for(std::chrono::milliseconds(50));
+    start();
+  }
   void publish_late() {
     world.mounts.back().options = "ro,noatime";
     world.mounts.back().super_options = "ro";
@@ -50,6 +56,36 @@ TEST_F(EndedPublication, AWorkerThatOutlivedItsDaemonDoesNotPublishAfterAnUp) {
   EXPECT_EQ(world.count("unmount"), 1);
   EXPECT_EQ(world.count("mount rw"), 1);
   EXPECT_FALSE(world.pinned->is_published);
+}
+
+TEST_F(EndedPublication, AnUpHoldsAlsoAfterAnotherRestart) {
+  start_and_ask_up();
+  restart();
+  ASSERT_TRUE(becomes(State::Stalled)) << reason();
+  publish_late();
+  ASSERT_TRUE(becomes_writable()) << reason();
+  EXPECT_EQ(world.count("unmount"), 1);
+}
+
+TEST_F(EndedPublication, AnUpHoldsOnlyUntilTheNextPublication) {
+  start_and_ask_up();
+  world.set_link("live");
+  ASSERT_TRUE(becomes_writable()) << reason();
+  ASSERT_TRUE(await(context, volume->publication().publish(mounts::AfterPublish::ReadOnly)).value());
+  world.pinned->is_published = false;  // the daemon ended before that was recorded
+  world.mounts.back().super_options = "ro";
+  restart();
+  ASSERT_TRUE(becomes(State::Ready)) << reason();
+  EXPECT_TRUE(is_published(volume->context()));
+  EXPECT_EQ(world.count("unmount"), 0);
+}
+
+TEST_F(EndedPublication, AMountThatIsMadeWritableWhileItIsConfirmedIsNotUnmounted) {
+  start_and_ask_up();
+  publish_late();
+  world.while_confirming = [this] { world.mounts.back().options = world.mounts.back().super_options = "rw"; };
+  ASSERT_TRUE(becomes_writable()) << reason();
+  EXPECT_EQ(world.count("unmount"), 0);
 }
 
 TEST_F(EndedPublication, NoRoomInTheStateFolderIsNeeded) {
