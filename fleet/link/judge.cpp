@@ -7,7 +7,8 @@ namespace {
 
 // A link in order gives TCP 94 % of its speed with packets of 1500 bytes.
 constexpr double kEnough = 0.65, kHalf = 0.4;
-constexpr double kBusy = 0.75;
+// Of a connection's two threads together: where processors set the rate, one of them is always at work.
+constexpr double kBusy = 0.9;
 constexpr double kBitsOfMegabit = 1e6, kBitsOfByte = 8;
 
 std::string in_bits(double bytes_per_second) {
@@ -161,7 +162,7 @@ bool is_fast_enough(const LinkFacts& facts, const WayRate& way) {
 }
 
 bool is_limited_by_cpu(const WayRate& way) {
-  return std::max(way.own_busy, way.peer_busy) >= kBusy;
+  return way.own_busy + way.peer_busy >= kBusy;
 }
 
 std::vector<LinkFinding> judge(const LinkFacts& facts) {

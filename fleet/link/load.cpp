@@ -11,6 +11,8 @@
 namespace spark::fleet {
 namespace {
 
+constexpr double kSaturated = 0.75;
+
 std::chrono::nanoseconds time_of_thread() {
   std::istringstream text(read_file("/proc/thread-self/schedstat").value_or(""));
   std::int64_t ran = 0, waited = 0;
@@ -47,11 +49,11 @@ double busy_share(const Load& before, const Load& after, std::chrono::nanosecond
   const double seconds = std::chrono::duration<double>(elapsed).count();
   if (seconds <= 0) return 0;
   double share = std::chrono::duration<double>(after.thread - before.thread).count() / seconds;
-  const auto per_second = static_cast<double>(std::max(1L, ::sysconf(_SC_CLK_TCK)));
+  const double possible = static_cast<double>(std::max(1L, ::sysconf(_SC_CLK_TCK))) * seconds;  // ticks
   for (std::size_t i = 0; i < std::min(before.interrupts.size(), after.interrupts.size()); ++i)
-    if (after.interrupts[i] > before.interrupts[i])
-      share = std::max(
-          share, static_cast<double>(after.interrupts[i] - before.interrupts[i]) / per_second / seconds);
+    if (static_cast<double>(after.interrupts[i]) >=
+        static_cast<double>(before.interrupts[i]) + kSaturated * possible)
+      share = 1;
   return std::clamp(share, 0.0, 1.0);
 }
 

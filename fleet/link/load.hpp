@@ -15,7 +15,7 @@ struct Load {
 
 Load current_load();
 
-// The share of the time, 0 to 1, that the thread was busy; or a processor with interrupts, if that is more.
+// The share of the time, 0 to 1, that the thread was busy; 1 if a processor did little else than interrupts.
 double busy_share(const Load& before, const Load& after, std::chrono::nanoseconds elapsed);
 
 }  // namespace spark::fleet

@@ -20,7 +20,7 @@ constexpr std::chrono::milliseconds kConnect{2000};
 constexpr std::chrono::milliseconds kWarmUp{300};  // until TCP has found its rate
 // A request is as large as moves in this time, so that the end of the measurement is near at any rate.
 constexpr std::chrono::milliseconds kShort{10}, kLong{50};
-constexpr Bytes kFirstBlock = 16 * kKiB, kPart = 256 * kKiB;
+constexpr Bytes kFirstBlock = 16 * kKiB, kSmallestBlock = 4 * kKiB, kPart = 256 * kKiB;
 constexpr Bytes kLongestEnd = 64 * kKiB;
 
 const std::string& noise() {
@@ -155,7 +155,7 @@ class Measurement {
       }
       to = done;
       if (done - now < kShort) block = std::min(block * 2, kMostLinkBytes);
-      if (done - now > kLong) block = std::max(block / 2, kFirstBlock);
+      if (done - now > kLong) block = std::max(block / 2, kSmallestBlock);
       now = done;
     }
     if (to > from) share.bytes_per_second = static_cast<double>(share.bytes) / Seconds(to - from).count();

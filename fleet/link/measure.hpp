@@ -18,8 +18,8 @@ enum class Way { From, To };  // the peer
 struct MeasureLimits {
   std::chrono::milliseconds time{1200};
   Bytes bytes = 4'000'000'000;
-  Bytes rate = 0;  // bytes per second that this host sends at most; 0: no limit
-  std::size_t connections = 8;
+  Bytes rate = 0;                           // bytes per second that this host sends at most; 0: no limit
+  std::size_t connections = 16;             // so many that each needs little of a processor
   std::chrono::milliseconds silence{2000};  // of the peer
 };
 

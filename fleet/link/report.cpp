@@ -1,5 +1,6 @@
 #include "fleet/link/report.hpp"
 
+#include <algorithm>
 #include <cmath>
 
 namespace spark::fleet {
@@ -33,6 +34,8 @@ json::object to_json(const LinkFacts& facts, const std::vector<LinkFinding>& fin
           {"peer_megabits", or_null(facts.peer_megabits)},
           {"received_bytes_per_second", rate_of(facts.from)},
           {"sent_bytes_per_second", rate_of(facts.to)},
+          {"own_busy", std::max(facts.from.own_busy, facts.to.own_busy)},
+          {"peer_busy", std::max(facts.from.peer_busy, facts.to.peer_busy)},
           {"faults", std::move(faults)}};
 }
 

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from fleet import BUILD, Fleet
+from fleet import BUILD, Fleet, wait_until
 
 # This host's cards with other speeds than veth has, in the mounts of one command alone: NAME=MBIT…, then the command.
 SYSFS = r"""set -e
@@ -38,18 +38,18 @@ def two():
     fleet.stop()
 
 
-def run_test(fleet, *cards, setup="", arguments=("--json",)):
+def run_test(fleet, *cards, setup="", words=("fleet", "test", "--json")):
     daemon = fleet.daemons[0]
     begun = time.monotonic()
     done = daemon.host.run("unshare", "--mount", "sh", "-c", SYSFS, "sh", *cards, "--", BUILD / "cli/spark-stage", "--config", daemon.config,
-                           "--socket", daemon.socket, "fleet", "test", *arguments, environment={"SETUP": setup})
+                           "--socket", daemon.socket, *words, environment={"SETUP": setup})
     took = time.monotonic() - begun
     print(f"{took:.1f} s, status {done.returncode}: {done.stdout}{done.stderr}")
     return done, took
 
 
-def faults_of(fleet, *cards, setup=""):
-    done, took = run_test(fleet, *cards, setup=setup)
+def faults_of(fleet, *cards, **more):
+    done, took = run_test(fleet, *cards, **more)
     report = json.loads(done.stdout)
     [link] = report["links"]
     assert done.returncode == (1 if link["faults"] else 0), done
@@ -135,7 +135,29 @@ def test_a_link_faster_than_the_processors_is_not_at_fault(two):
 
 def test_the_table_names_the_fault_and_fits_80_columns(two):
     with limited(two, 13):
-        done, _ = run_test(two, "eth0=200", arguments=("n2",))
+        done, _ = run_test(two, "eth0=200", words=("fleet", "test", "n2"))
     assert done.returncode == 1
     assert all(len(line) <= 80 or line.startswith("       ") for line in done.stdout.splitlines()), done.stdout
     assert "WRONG" in done.stdout and "Fix:" in done.stdout
+
+
+def test_doctor_tests_the_links_too(two):
+    with limited(two, 13):
+        assert faults_of(two, "eth0=200", words=("doctor", "--network", "--json"))[0] == ["slow"]
+    assert faults_of(two, "eth0=0", words=("doctor", "--network", "--json"))[0] == []
+
+
+def test_a_peer_that_is_away_is_named(two):
+    second = two.daemons[1]
+    second.stop()
+    try:
+        wait_until(lambda: not any(peer["answers"] for peer in two.daemons[0].fleet()["peers"]), "the daemon has noticed")
+        assert faults_of(two, "eth0=200")[0] == ["silent"]
+    finally:
+        second.start()
+        two.wait_for_peers(two.daemons[0], 1)
+
+
+def test_an_unknown_peer_is_an_error(two):
+    done, _ = run_test(two, "eth0=200", words=("fleet", "test", "n9"))
+    assert done.returncode == 3 and "n2" in done.stderr, done

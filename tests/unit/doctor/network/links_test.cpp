@@ -70,6 +70,8 @@ TEST_F(Links, ALinkInOrderIsShownWithItsRates) {
                                                 {"peer_megabits", 200'000},
                                                 {"received_bytes_per_second", 23'750'000'000},
                                                 {"sent_bytes_per_second", 23'750'000'000},
+                                                {"own_busy", 0.0},
+                                                {"peer_busy", 0.0},
                                                 {"faults", json::array()}}));
 }
 

@@ -79,6 +79,18 @@ TEST_F(Judge, ABusyProcessorIsNoFaultOfTheLink) {
   expect_one(false, "cpu", {"processors of this host"});
 }
 
+TEST_F(Judge, TwoProcessorsThatWorkInTurnsAreNoFaultOfTheLink) {
+  move(100, 190);
+  facts_.from.own_busy = facts_.from.peer_busy = 0.5;
+  expect_one(false, "cpu");
+}
+
+TEST_F(Judge, ProcessorsThatAreHalfIdleExcuseNothing) {
+  move(13, 190);
+  facts_.from.own_busy = facts_.from.peer_busy = 0.4;
+  expect_one(true, "slow");
+}
+
 TEST_F(Judge, ABusyProcessorInOneDirectionHidesNoFaultInTheOther) {
   move(13, 13);
   facts_.from.own_busy = 0.97;

@@ -17,7 +17,8 @@ TEST(Load, IsTheBusyShareOfTheTime) {
 }
 
 TEST(Load, AProcessorBusyWithInterruptsCounts) {
-  EXPECT_DOUBLE_EQ(busy_share({0s, {100, 100}}, {0s, {100, 290}}, 2s), 0.95);
+  EXPECT_DOUBLE_EQ(busy_share({0s, {100, 100}}, {0s, {100, 290}}, 2s), 1);
+  EXPECT_DOUBLE_EQ(busy_share({0s, {100, 100}}, {0s, {100, 200}}, 2s), 0);
   EXPECT_DOUBLE_EQ(busy_share({0s, {100}}, {0s, {}}, 2s), 0);
 }
 
