@@ -14,4 +14,17 @@ Report examine(const Host& host) {
   return report;
 }
 
+Report examine_network(const Host& host, const LinkMeter& meter) {
+  Report report;
+  check_network(host, report);
+  if (host.is_root)
+    test_reads(host, meter, report);
+  else
+    report.unknown.push_back("the rate of reads from the targets (needs root)");
+  if (host.settings().fleet.listen.empty()) return report;
+  const auto tested = test_links(host, meter, {}, report);
+  if (!tested) report.unknown.push_back("the links to peers (" + tested.error().message() + ")");
+  return report;
+}
+
 }  // namespace spark::doctor

@@ -19,15 +19,25 @@ void add_keys(const json::object* object, std::set<std::string>& names) {
 }
 
 // Of the configuration that is in force; without a daemon, of the file.
+json::object configuration(Context& context) {
+  const auto shown = call(*context.client, {"GET", "/v1/config", ""});
+  if (shown) return *shown;
+  const auto loaded = config::load(context.config_file);
+  return loaded ? config::to_json(*loaded) : json::object{};
+}
+
 std::set<std::string> configured(Context& context, std::string_view section) {
   std::set<std::string> names;
-  auto shown = call(*context.client, {"GET", "/v1/config", ""});
-  if (!shown) {
-    const auto loaded = config::load(context.config_file);
-    if (!loaded) return names;
-    shown = config::to_json(*loaded);
-  }
-  add_keys(get_object(*shown, section), names);
+  const json::object config = configuration(context);
+  add_keys(get_object(config, section), names);
+  return names;
+}
+
+std::set<std::string> peers(Context& context) {
+  std::set<std::string> names;
+  const json::object config = configuration(context);
+  const json::object* fleet = get_object(config, "fleet");
+  if (fleet != nullptr) add_keys(get_object(*fleet, "peers"), names);
   return names;
 }
 
@@ -74,6 +84,7 @@ std::set<std::string> arguments_of(Context& context, const std::string& verb) {
   if (verb == "stage" || verb == "prefetch" || verb == "run") return configured(context, "datasets");
   if (verb == "verify" || verb == "evict" || verb == "scrub") return listed(context, false);
   if (verb == "release") return listed(context, true);
+  if (verb == "fleet test") return peers(context);
   if (verb == "cancel" || verb == "wait --job") return running_jobs(context);
   if (verb == "bench report" || verb == "bench compare" || verb == "bench merge") return kept_runs(context);
   if (verb == "copy" || verb == "stage-out" || verb == "bench" || verb == "config check" ||

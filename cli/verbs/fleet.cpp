@@ -4,7 +4,9 @@
 #include <memory>
 
 #include "cli/new_file.hpp"
+#include "cli/verbs/this_host.hpp"
 #include "cli/verbs/verbs.hpp"
+#include "cli/view/screens.hpp"
 #include "fleet/transport/key.hpp"
 
 namespace spark::cli {
@@ -23,16 +25,49 @@ Result<int> make_key(Context& context, const std::string& file) {
   return 0;
 }
 
+struct TestOptions {
+  std::vector<std::string> peers;
+  bool as_json = false;
+};
+
+Result<int> test_links(Context& context, const TestOptions& options) {
+  const doctor::Host host = this_host(context);
+  if (!host.config) return host.config.take_error();
+  const auto meter = link_meter(context, host);
+  if (!meter) return meter.take_error();
+  doctor::Report report;
+  auto tested = doctor::test_links(host, *meter, options.peers, report);
+  meter->progress("");
+  if (!tested) return tested.take_error();
+  if (options.as_json) {
+    context.out << pretty(to_json(report)) << "\n";
+  } else {
+    print_links(context.out, context.terminal, to_json(report));
+    print_findings(context.out, context.terminal, to_json(report));
+  }
+  return report.count(doctor::Level::Wrong) > 0 ? 1 : 0;
+}
+
 }  // namespace
 
 void add_fleet(App& app) {
   const auto file = std::make_shared<std::string>();
-  Verb group = app.group("fleet", "hosts that exchange datasets while staging", "  spark-stage fleet key");
+  Verb group = app.group("fleet", "hosts that exchange datasets while staging",
+                         "  spark-stage fleet key\n  sudo spark-stage fleet test");
   Verb key = app.verb_of(group, "key", "make a new key; every host of the fleet needs the same",
                          "  sudo spark-stage fleet key --output /etc/spark-stage/keys/fleet\n"
                          "  spark-stage fleet key    prints it",
                          [file](Context& context) { return make_key(context, *file); });
   key.option("--output", "FILE", *file, "write it to a new file that only its owner can read");
+  const auto options = std::make_shared<TestOptions>();
+  Verb test =
+      app.verb_of(group, "test", "measure the link to each peer, and name its faults",
+                  "  sudo spark-stage fleet test           all peers; status 1 if a link is at fault\n"
+                  "  sudo spark-stage fleet test spark2    about six seconds\n"
+                  "  sudo spark-stage fleet test --json | jq '.links[].faults'",
+                  [options](Context& context) { return test_links(context, *options); });
+  test.optional_argument("PEER", options->peers, "peers as `status` names them; none: all");
+  test.flag("--json", options->as_json, "as JSON");
 }
 
 }  // namespace spark::cli

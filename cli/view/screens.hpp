@@ -23,6 +23,8 @@ void print_discovery(std::ostream& out, const Terminal& terminal, const json::ob
 // A commented configuration to start from, with the target's subsystems.
 std::string discovery_as_config(const json::object& discovery, WallTime now);
 
+// The table of `links` in a report of doctor; nothing if none was tested.
+void print_links(std::ostream& out, const Terminal& terminal, const json::object& report);
 // The findings of doctor, its to_json().
 void print_findings(std::ostream& out, const Terminal& terminal, const json::object& report);
 

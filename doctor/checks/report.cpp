@@ -57,9 +57,11 @@ json::object to_json(const Report& report) {
   for (const std::string& words : report.fine) fine.emplace_back(words);
   for (const std::string& words : report.unknown) unknown.emplace_back(words);
   for (const NetworkWay& way : report.network) network.push_back(to_json(way));
-  return {{"wrong", report.count(Level::Wrong)}, {"notes", report.count(Level::Note)},
-          {"findings", std::move(findings)},     {"fine", std::move(fine)},
-          {"unknown", std::move(unknown)},       {"network", std::move(network)}};
+  json::object all = {{"wrong", report.count(Level::Wrong)}, {"notes", report.count(Level::Note)},
+                      {"findings", std::move(findings)},     {"fine", std::move(fine)},
+                      {"unknown", std::move(unknown)},       {"network", std::move(network)}};
+  if (!report.links.empty()) all["links"] = json::array(report.links.begin(), report.links.end());
+  return all;
 }
 
 }  // namespace spark::doctor

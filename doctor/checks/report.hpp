@@ -37,6 +37,7 @@ struct Report {
   std::vector<std::string> fine;     // checked and in order, a few words each
   std::vector<std::string> unknown;  // not checked, with the reason
   std::vector<NetworkWay> network;
+  std::vector<json::object> links;  // to peers, if they were tested: see fleet/link/report.hpp
 
   void wrong(std::string area, std::string what, std::string why, std::string fix);
   void note(std::string area, std::string what, std::string why, std::string fix);
@@ -48,7 +49,7 @@ struct Report {
 
 // {"wrong", "notes", "findings": [{"level", "area", "what", "why", "fix"}], "fine": […], "unknown": […],
 // "network": [{"target", "address", "interface", "gateway", "speed", "megabits", "mtu", "packet",
-// "carried_by"}]}
+// "carried_by"}]}, and "links" if there are any
 json::object to_json(const Report& report);
 
 }  // namespace spark::doctor

@@ -33,6 +33,20 @@ bool read_query(std::string_view query, PeerRequest& request) {
   return request.from != 0;
 }
 
+// "link", "link/send/BYTES", "link/take/BYTES"
+std::optional<PeerRequest> parse_link(const std::vector<std::string>& parts) {
+  PeerRequest request;
+  request.kind = PeerRequest::Kind::Link;
+  if (parts.size() == 1) return request;
+  const bool is_send = parts[1] == "send";
+  const auto bytes = parts.size() == 3 ? parse_number(parts[2], 10) : std::nullopt;
+  if (!bytes || *bytes == 0 || *bytes > kMostLinkBytes || (!is_send && parts[1] != "take"))
+    return std::nullopt;
+  request.kind = is_send ? PeerRequest::Kind::LinkSend : PeerRequest::Kind::LinkTake;
+  request.bytes = *bytes;
+  return request;
+}
+
 }  // namespace
 
 std::optional<PeerRequest> parse_target(std::string_view target) {
@@ -49,6 +63,7 @@ std::optional<PeerRequest> parse_target(std::string_view target) {
     request.kind = PeerRequest::Kind::Datasets;
     return request;
   }
+  if (parts[0] == "link" && question == std::string_view::npos) return parse_link(parts);
   const bool is_walk = parts[0] == "walks";
   if (parts.size() < 2 || (parts[0] != "sets" && !is_walk) || !is_set_id(parts[1])) return std::nullopt;
   request.set = parts[1];
@@ -71,6 +86,10 @@ std::string to_target(const PeerRequest& request) {
   std::string target(kStart);
   if (request.kind == PeerRequest::Kind::Node) return target + "node";
   if (request.kind == PeerRequest::Kind::Datasets) return target + "datasets";
+  if (request.kind == PeerRequest::Kind::Link) return target + "link";
+  if (request.bytes != 0)
+    return target + (request.kind == PeerRequest::Kind::LinkSend ? "link/send/" : "link/take/") +
+           std::to_string(request.bytes);
   const bool is_set = request.kind == PeerRequest::Kind::Set || request.kind == PeerRequest::Kind::Unit;
   target += (is_set ? "sets/" : "walks/") + request.set;
   for (const WalkPart& part : kWalkParts)

@@ -7,6 +7,9 @@
 //   /fleet/v1/walks/ID/entries                        the result of the walk, as a manifest
 //   /fleet/v1/walks/ID/notes                          see staging::WalkNotes
 //   /fleet/v1/walks/ID/folders                        published copy: "plain" if no folder has attributes
+//   /fleet/v1/link                                    this end of the connection; see LinkEnd
+//   /fleet/v1/link/send/BYTES                         that many bytes without a meaning
+//   /fleet/v1/link/take/BYTES                         takes as many, which follow the request
 #pragma once
 
 #include <cstdint>
@@ -14,16 +17,32 @@
 #include <string>
 #include <string_view>
 
+#include "base/units.hpp"
 #include "fleet/protocol/owner.hpp"
 
 namespace spark::fleet {
 
+inline constexpr Bytes kMostLinkBytes = 8 * kMiB;  // of one request that measures the link
+
 struct PeerRequest {
-  enum class Kind { Node, Datasets, Set, Unit, Walk, WalkEntries, WalkNotes, WalkFolders };
+  enum class Kind {
+    Node,
+    Datasets,
+    Set,
+    Unit,
+    Walk,
+    WalkEntries,
+    WalkNotes,
+    WalkFolders,
+    Link,
+    LinkSend,
+    LinkTake
+  };
   Kind kind = Kind::Node;
-  std::string set;         // all kinds except Node and Datasets
+  std::string set;         // for sets and walks
   std::uint64_t unit = 0;  // for Unit
   NodeId from = 0;         // for Set and Walk: a host that stages it; 0: the caller only inspects
+  Bytes bytes = 0;         // for LinkSend and LinkTake: 1 to kMostLinkBytes
   bool operator==(const PeerRequest&) const = default;
 };
 

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cerrno>
 
+#include "fleet/link/end.hpp"
 #include "fleet/protocol/set_id.hpp"
 #include "fleet/serve/connections.hpp"
 
@@ -22,6 +23,11 @@ constexpr Bytes kLargestPart = 256 * 1024, kSmallestPart = 4 * 1024, kPartsPerSe
 constexpr std::size_t kMostGreetings = 32;  // of one address; a peer opens a dozen connections at once
 constexpr std::chrono::milliseconds kIdle{60'000};  // without a whole request on a connection
 constexpr std::chrono::milliseconds kTick{200};
+constexpr std::size_t kReadAtOnce = 256 * 1024;  // of bytes that measure a link
+
+bool is_about_link(const PeerRequest& request) {
+  return request.kind >= PeerRequest::Kind::Link;
+}
 
 }  // namespace
 
@@ -96,7 +102,9 @@ void Server::serve(UniqueFd socket) {
     const auto request = (*head)->is_get ? parse_target((*head)->target) : std::nullopt;
     AnswerHead none;
     none.status = 404;
-    const auto answered = request ? answer(*channel, client, *request) : send(*channel, none, "");
+    const auto answered = !request                  ? send(*channel, none, "")
+                          : is_about_link(*request) ? answer_link(*channel, *request, buffered)
+                                                    : answer(*channel, client, *request);
     if (!answered) return;
   }
 }
@@ -146,9 +154,35 @@ Result<> Server::answer(Channel& channel, const std::string& client, const PeerR
       // Note the caller before reading the state: from now on the worker leaves the caller's units to the
       // caller.
       state = offers_.state(request.set, request.from);
+      break;
+    default:
+      return send(channel, missing, "");  // see answer_link()
   }
   state.node = settings_.node;
   return send(channel, {}, to_text(state));
+}
+
+Result<> Server::answer_link(Channel& channel, const PeerRequest& request, std::string& buffered) {
+  static const std::string noise(kMostLinkBytes, 'x');
+  if (request.kind == PeerRequest::Kind::Link) {
+    const LinkEnd end = end_at(channel.local_address(), is_limited() ? settings_.upload : 0);
+    return send(channel, {}, json::serialize(to_json(end)));
+  }
+  if (request.kind == PeerRequest::Kind::LinkSend) {
+    AnswerHead head;
+    head.length = request.bytes;
+    return send_body(channel, head, std::string_view(noise).substr(0, request.bytes));
+  }
+  limit_sending(channel, std::chrono::steady_clock::now());
+  Bytes left = request.bytes - std::min<Bytes>(request.bytes, buffered.size());
+  buffered.erase(0, request.bytes - left);
+  for (std::string part(kReadAtOnce, '\0'); left > 0;) {
+    const auto read = channel.read_some(std::span(part).first(std::min<Bytes>(left, part.size())));
+    if (!read) return read.take_error();
+    if (*read == 0) return fail(Errc::Unavailable, "the peer closed the connection");
+    left -= *read;
+  }
+  return send(channel, {}, "");
 }
 
 Result<> Server::send_unit(Channel& channel, const std::string& client, const PeerRequest& request) {

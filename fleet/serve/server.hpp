@@ -71,6 +71,8 @@ class Server {
   // A client is an address: one host may not take what others need.
   std::unique_ptr<Channel> greet(UniqueFd socket, const std::string& client);
   void serve(UniqueFd socket);
+  // `buffered` has what followed the request, see read_request().
+  Result<> answer_link(Channel& channel, const PeerRequest& request, std::string& buffered);
   Result<> answer(Channel& channel, const std::string& client, const PeerRequest& request);
   void limit_sending(Channel& channel, SteadyTime began) const;
   Result<> send(Channel& channel, const AnswerHead& head, std::string_view body);

@@ -69,6 +69,7 @@ class Channel {
   Result<> read_all(std::span<char> into);
   Result<> write_all(std::string_view bytes);
   Result<> flush();  // sends buffered writes
+  std::string local_address() const { return local_address_of(socket_.get()); }
 
   // For the calls from now on: TimedOut if no byte moves for `silence` (`patience` without a call of this),
   // and from `until` on; Cancelled once `interrupt` is set, which outlives those calls.

@@ -131,6 +131,11 @@ class Fleet:
         with ThreadPoolExecutor(64) as at_once:
             return list(at_once.map(lambda daemon: daemon.end_of(daemon.begin()), daemons or self.daemons))
 
+    @staticmethod
+    def give(host, card, other):
+        """Moves a card to another host, from outside: a host's own /proc shows no other host's processes."""
+        subprocess.run(["nsenter", f"--net=/proc/{host.init}/ns/net", "ip", "link", "set", card, "netns", str(other.init)], check=True)
+
     def unplug(self, daemon):
         """Like a power loss: its link is silent, then all of its processes are gone."""
         workers = daemon.workers_of_exchange()

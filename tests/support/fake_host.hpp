@@ -92,6 +92,7 @@ class FakeHost {
   unsigned largest_packet = 9000;     // the largest that is answered; 0: no answer to any ping
   unsigned negotiated_packet = 9000;  // by both ends of a TCP connection; 0: the target refuses it
   bool has_tools = true, tlshd_runs = true;
+  std::string ethtool;                           // its output for each card; empty: it has none
   std::string apt_policy;                        // what apt knows of libnvme; empty: there is no apt
   std::vector<nvmetcp::Registrant> registrants;  // of every namespace; no value: no reservations
   std::string status;                            // from the daemon; empty: it is not running
@@ -127,6 +128,7 @@ class FakeHost {
     if (argv[0] == "ping") return ping(argv);
     if (argv[0] == "apt-cache") return ChildOutput{apt_policy.empty() ? 1 : 0, apt_policy, ""};
     if (argv[0] == "systemctl") return ChildOutput{tlshd_runs ? 0 : 3, "", ""};
+    if (argv[0] == "ethtool") return ChildOutput{ethtool.empty() ? 1 : 0, ethtool, ""};
     if (argv[2] == "address") return ChildOutput{0, "[" + addresses + "]", ""};
     if (route.empty()) return ChildOutput{2, "", "RTNETLINK answers: Network is unreachable\n"};
     const std::string through = gateway.empty() ? "" : R"(, "gateway": ")" + gateway + "\"";

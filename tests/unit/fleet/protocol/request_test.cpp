@@ -20,7 +20,10 @@ TEST(PeerRequest, IsParsedAsWritten) {
                                   {Kind::Walk, kAsked, 0, 5},
                                   {Kind::WalkEntries, kAsked, 0, 0},
                                   {Kind::WalkNotes, kAsked, 0, 0},
-                                  {Kind::WalkFolders, kAsked, 0, 0}};
+                                  {Kind::WalkFolders, kAsked, 0, 0},
+                                  {Kind::Link, "", 0, 0},
+                                  {Kind::LinkSend, "", 0, 0, 1},
+                                  {Kind::LinkTake, "", 0, 0, kMostLinkBytes}};
   for (const PeerRequest& request : requests) EXPECT_EQ(parse_target(to_target(request)), request);
 }
 
@@ -38,6 +41,11 @@ TEST(PeerRequest, AnInvalidTargetIsRejected) {
                                            "/fleet/v1/walks/" + kAsked + "/entries/1",
                                            "/fleet/v1/sets/" + kAsked + "?from=../x",
                                            "/fleet/v1/sets/" + kAsked + "?from=1",
+                                           std::string("/fleet/v1/link/send/0"),
+                                           std::string("/fleet/v1/link/take/8388609"),
+                                           std::string("/fleet/v1/link/send"),
+                                           std::string("/fleet/v1/link/other/1"),
+                                           std::string("/fleet/v1/link?from=0000000000000005"),
                                            "/fleet/v1/node?x=1"};
   for (const std::string& target : others) EXPECT_FALSE(parse_target(target)) << target;
 }

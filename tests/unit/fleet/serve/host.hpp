@@ -40,6 +40,7 @@ class FleetHost {
                 security_, [](const std::string& /*address*/) { return true; }) {
     ::signal(SIGPIPE, SIG_IGN);  // as in each worker
     EXPECT_TRUE(cache()) << "no cache";
+    EXPECT_TRUE(server_.listen());  // before the first client
     serving_ = std::thread([this] { EXPECT_TRUE(server_.run(stop_)); });
   }
   ~FleetHost() {

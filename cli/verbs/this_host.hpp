@@ -1,0 +1,17 @@
+// The host that doctor and the tests of links look at.
+#pragma once
+
+#include "cli/context.hpp"
+#include "doctor/checks/host.hpp"
+#include "doctor/network/links.hpp"
+
+namespace spark::cli {
+
+// Refers to the context.
+doctor::Host this_host(const Context& context);
+
+// Needs the key of the configuration's fleet, which only root can read; without a fleet it only reads
+// devices. Progress goes to a terminal.
+Result<doctor::LinkMeter> link_meter(Context& context, const doctor::Host& host);
+
+}  // namespace spark::cli

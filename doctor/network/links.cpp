@@ -1,0 +1,245 @@
+#include "doctor/network/links.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <chrono>
+#include <set>
+
+#include "base/text.hpp"
+#include "doctor/network/ingress_nic.hpp"
+#include "doctor/network/mtu.hpp"
+#include "doctor/network/nics.hpp"
+#include "fleet/link/report.hpp"
+
+namespace spark::doctor {
+namespace {
+
+using std::chrono::steady_clock;
+
+constexpr char kArea[] = "link";
+constexpr unsigned kEchoBytes = 100;    // bytes of a packet that any link carries
+constexpr double kMuch = 1'000'000;     // bytes; other traffic of a second is less
+constexpr double kEnoughOfRead = 0.65;  // of the link, as for peers
+constexpr double kBytesOfMegabit = 125'000;
+
+// "10.0.0.2:7789", "[fd00::1]:7789"
+fleet::Endpoint endpoint_of(const std::string& text) {
+  const std::size_t colon = std::min(text.rfind(':'), text.size());
+  fleet::Endpoint endpoint{text.substr(0, colon), 0};
+  std::erase_if(endpoint.address, [](char c) { return c == '[' || c == ']'; });
+  if (colon < text.size()) std::from_chars(text.data() + colon + 1, text.data() + text.size(), endpoint.port);
+  return endpoint;
+}
+
+bool is_own(const std::vector<Nic>& nics, const std::string& address) {
+  return std::ranges::any_of(nics, [&](const Nic& nic) {
+    return std::ranges::any_of(nic.networks,
+                               [&](const std::string& own) { return own.starts_with(address + "/"); });
+  });
+}
+
+// A card that is faster than `used` and leads to one of the peer's addresses: that answers there.
+std::optional<fleet::BetterWay> better_way(const Host& host, const std::vector<Nic>& nics, const Nic& used,
+                                           const fleet::LinkEnd& peer, const std::string& address) {
+  std::vector<Nic> faster;
+  for (const Nic& nic : nics)
+    if (nic.is_up && used.megabits != 0 && nic.megabits > used.megabits) faster.push_back(nic);
+  std::ranges::stable_sort(faster, std::greater<>(), &Nic::megabits);
+  std::vector<std::string> addresses{address};
+  for (const Nic& card : peer.cards)
+    if (card.megabits > used.megabits)
+      addresses.insert(addresses.end(), card.networks.begin(), card.networks.end());
+  for (const Nic& nic : faster)
+    for (const std::string& there : addresses) {
+      const bool is_near = std::ranges::any_of(
+          nic.networks, [&](const std::string& network) { return is_in_network(there, network); });
+      if (!is_near || is_own(nics, there)) continue;
+      const auto echo = probe_path(host, there, nic.name, kEchoBytes);
+      if (echo && echo->answers) return fleet::BetterWay{nic.name, nic.megabits, there};
+    }
+  return std::nullopt;
+}
+
+// Whether one more measurement could change the verdict.
+bool is_doubtful(const fleet::LinkFacts& facts, const fleet::WayRate& way) {
+  return !way.error && !fleet::is_fast_enough(facts, way) && !fleet::is_limited_by_cpu(way);
+}
+
+fleet::WayRate measure_once(const Host& host, const LinkMeter& meter, const fleet::Endpoint& peer,
+                            fleet::Way way, fleet::LinkFacts& facts) {
+  meter.progress(facts.peer + (way == fleet::Way::From ? ": receiving" : ": sending"));
+  const auto before = read_nics(host.root);
+  const auto begun = steady_clock::now();
+  fleet::WayRate rate = meter.measure(peer, way);
+  const double seconds = std::chrono::duration<double>(steady_clock::now() - begun).count();
+  const auto after = read_nics(host.root);
+  const Nic *was = find_nic(before, facts.card.name), *is = find_nic(after, facts.card.name);
+  if (was == nullptr || is == nullptr || seconds <= 0) return rate;
+  const Bytes grown = way == fleet::Way::From ? is->received - was->received : is->sent - was->sent;
+  rate.card_bytes_per_second = std::max(rate.card_bytes_per_second, static_cast<double>(grown) / seconds);
+  if (way == fleet::Way::From && rate.bytes_per_second > kMuch) {
+    const std::string card =
+        card_that_grew(before, after, facts.card.name, static_cast<Bytes>(rate.bytes_per_second));
+    facts.arrives_by = card == facts.card.name ? "" : card;
+  }
+  return rate;
+}
+
+// Once more before an alarm: a moment's disturbance is no fault.
+fleet::WayRate measure(const Host& host, const LinkMeter& meter, const fleet::Endpoint& peer, fleet::Way way,
+                       fleet::LinkFacts& facts) {
+  const fleet::WayRate first = measure_once(host, meter, peer, way, facts);
+  if (!is_doubtful(facts, first)) return first;
+  const fleet::WayRate second = measure_once(host, meter, peer, way, facts);
+  return second.error || second.bytes_per_second < first.bytes_per_second ? first : second;
+}
+
+void look_at_way(const Host& host, const fleet::Endpoint& peer, const fleet::LinkEnd& end,
+                 fleet::LinkFacts& facts) {
+  const auto nics = list_nics(host);
+  const auto route = route_to(host, peer.address, "");
+  const Nic* used = route ? find_nic(nics, route->interface) : nullptr;
+  if (used == nullptr) return;
+  facts.card = *used;
+  facts.gateway = route->gateway;
+  if (const Nic* half = other_half(nics, *used)) {
+    facts.other_half = half->name;
+    facts.is_other_half_used = half->is_up && !half->networks.empty();
+  }
+  if (const auto shown = host.run_tool({"ethtool", used->name}); shown && shown->exit_status == 0)
+    facts.most_megabits = fastest_mode(shown->out);
+  const auto agreed = host.negotiated_packet({peer.address, peer.port}, "");
+  if (agreed) facts.packet = std::min(*agreed, used->mtu);
+  const auto size = agreed ? probe_path(host, peer.address, "", facts.packet) : Result<PathSize>(PathSize{});
+  if (size && size->answers) facts.works = size->works;
+  facts.better = better_way(host, nics, *used, end, peer.address);
+}
+
+Result<json::array> peers_of(const Host& host) {
+  if (host.settings().fleet.listen.empty())
+    return fail(Errc::Invalid, "there is no fleet in the configuration", "docs/fleet.md says how to add one");
+  const auto status = host.ask_daemon();
+  if (!status) return status.take_error();
+  const json::object* fleet = get_object(*status, "fleet");
+  if (fleet == nullptr)
+    return fail(Errc::Unavailable, "the daemon does not follow this configuration yet",
+                "sudo systemctl reload spark-staged");
+  if (const auto why = get_string(*fleet, "reason"))
+    return fail(Errc::Unavailable, "the daemon serves no peers: " + printable(*why));
+  const json::array* peers = get_array(*fleet, "peers");
+  if (peers == nullptr || peers->empty())
+    return fail(Errc::NotFound, "the daemon knows no peer yet", "spark-stage status");
+  return *peers;
+}
+
+void add(const TestedLink& link, Report& report) {
+  for (const fleet::LinkFinding& found : link.findings)
+    report.findings.push_back(
+        {found.is_fault ? Level::Wrong : Level::Note, kArea, found.what, found.why, found.fix});
+  report.links.push_back(to_json(link.facts, link.findings));
+}
+
+}  // namespace
+
+TestedLink test_link(const Host& host, const LinkMeter& meter, const json::object& peer) {
+  fleet::LinkFacts facts;
+  facts.peer = printable(get_text(peer, "name"));
+  const fleet::Endpoint endpoint = endpoint_of(get_text(peer, "address"));
+  facts.address = printable(endpoint.address.empty() ? "no address" : endpoint.address);
+  const auto give = [&] { return TestedLink{facts, fleet::judge(facts)}; };
+  if (!get_bool(peer, "answers").value_or(false)) {
+    facts.error = Error{Errc::Unavailable, printable(get_text(peer, "reason")), ""};
+    return give();
+  }
+  meter.progress(facts.peer + ": looking at the way");
+  const auto end = meter.look(endpoint);
+  if (!end) {
+    facts.error = end.error();
+    return give();
+  }
+  facts.peer_card = end->interface;
+  facts.peer_megabits = end->megabits;
+  look_at_way(host, endpoint, *end, facts);
+  // Of a way that loses packets the rate tells nothing, and the transfer would only stall.
+  if (facts.works != 0 && facts.works < facts.packet) return give();
+  facts.from = measure(host, meter, endpoint, fleet::Way::From, facts);
+  facts.to = measure(host, meter, endpoint, fleet::Way::To, facts);
+  return give();
+}
+
+Result<> test_links(const Host& host, const LinkMeter& meter, const std::vector<std::string>& names,
+                    Report& report) {
+  const auto peers = peers_of(host);
+  if (!peers) return peers.take_error();
+  std::vector<std::string> known;
+  for (const json::value& peer : *peers) known.push_back(get_text(peer.as_object(), "name"));
+  for (const std::string& name : names)
+    if (std::ranges::find(known, name) == known.end())
+      return fail(Errc::NotFound, "there is no peer " + printable(name),
+                  "the peers are " + join(known, ", "));
+  for (const json::value& peer : *peers)
+    if (names.empty() || std::ranges::find(names, get_text(peer.as_object(), "name")) != names.end())
+      add(test_link(host, meter, peer.as_object()), report);
+  return {};
+}
+
+void test_reads(const Host& host, const LinkMeter& meter, Report& report) {
+  const host::Survey survey = host::survey(host.root);
+  const auto nics = read_nics(host.root);
+  std::set<std::string> seen;
+  for (const host::FabricDevice& device : survey.devices) {
+    std::set<std::string> addresses, cards;
+    for (const nvmetcp::Controller& path : device.paths) {
+      if (!path.is_live() || path.transport != "tcp") continue;
+      addresses.insert(path.portal.address);
+      const auto route = route_to(host, path.portal.address, path.interface);
+      if (route) cards.insert(route->interface);
+    }
+    const std::string target = printable(join(std::vector(addresses.begin(), addresses.end()), ", "));
+    if (addresses.empty() || !seen.insert(target).second) continue;
+    meter.progress(target + ": reading " + device.device);
+    const auto rate = meter.read("/dev/" + device.device);
+    if (!rate) {
+      report.unknown.push_back("the rate of reads from " + target + " (" + rate.error().what + ")");
+      continue;
+    }
+    double link = 0;
+    for (const std::string& card : cards)
+      if (const Nic* nic = find_nic(nics, card)) link += nic->megabits * kBytesOfMegabit;
+    const std::string words =
+        "reads of " + device.device + " from " + target + " give " + format_bits(*rate * 8) +
+        (link == 0
+             ? ""
+             : " of " + format_bits(link * 8) + " on " + join(std::vector(cards.begin(), cards.end()), ", "));
+    if (*rate >= kEnoughOfRead * link) {
+      report.fine.push_back("target: " + words);
+    } else {
+      report.note(
+          kArea, words,
+          "the target's drives, its processors or the link set that rate: reads alone can't tell which",
+          "test the link alone: iperf3 -c " + target +
+              " -P 8, or `spark-stage fleet test` with a host "
+              "on the same switch");
+    }
+  }
+}
+
+unsigned fastest_mode(const std::string& ethtool_output) {
+  unsigned fastest = 0;
+  bool is_supported = false;
+  for (const std::string& line : split(ethtool_output, '\n')) {
+    if (line.find(':') != std::string::npos)
+      is_supported = line.find("Supported link modes:") != std::string::npos;
+    if (!is_supported) continue;
+    for (const std::string& word : split(line, ' ')) {
+      unsigned megabits = 0;
+      const char* end = word.data() + word.size();
+      const auto [after, error] = std::from_chars(word.data(), end, megabits);
+      if (error == std::errc() && std::string_view(after, end).starts_with("base"))
+        fastest = std::max(fastest, megabits);
+    }
+  }
+  return fastest;
+}
+
+}  // namespace spark::doctor

@@ -1,0 +1,81 @@
+#include "fleet/link/end.hpp"
+
+#include <algorithm>
+
+#include "base/text.hpp"
+#include "fleet/transport/sockets.hpp"
+
+namespace spark::fleet {
+namespace {
+
+std::uint64_t number(const json::object& object, std::string_view key) {
+  return static_cast<std::uint64_t>(std::max<std::int64_t>(0, get_int(object, key).value_or(0)));
+}
+
+}  // namespace
+
+LinkEnd end_at(const std::string& address, Bytes limit) {
+  LinkEnd end;
+  end.interface = interface_of(address);
+  end.limit = limit;
+  std::vector<Nic> nics = read_nics(SystemRoot{});
+  if (const Nic* used = find_nic(nics, end.interface)) {
+    end.megabits = used->megabits;
+    end.mtu = used->mtu;
+    end.received = used->received;
+    end.sent = used->sent;
+  }
+  for (const std::string& own : own_addresses()) {
+    const std::string name = interface_of(own);
+    for (Nic& nic : nics)
+      if (nic.name == name) nic.networks.push_back(own);
+  }
+  for (Nic& nic : nics)
+    if (nic.is_up && !nic.networks.empty()) end.cards.push_back(std::move(nic));
+  end.load = current_load();
+  return end;
+}
+
+json::object to_json(const LinkEnd& end) {
+  json::array cards, interrupts;
+  for (const Nic& card : end.cards)
+    cards.push_back(json::object{{"name", card.name},
+                                 {"megabits", card.megabits},
+                                 {"addresses", json::array(card.networks.begin(), card.networks.end())}});
+  for (const std::uint64_t ticks : end.load.interrupts) interrupts.emplace_back(ticks);
+  return {{"interface", end.interface},
+          {"megabits", end.megabits},
+          {"mtu", end.mtu},
+          {"received", end.received},
+          {"sent", end.sent},
+          {"limit", end.limit},
+          {"cards", std::move(cards)},
+          {"thread_ns", end.load.thread.count()},
+          {"interrupts", std::move(interrupts)}};
+}
+
+LinkEnd link_end_from(const json::object& object) {
+  LinkEnd end;
+  end.interface = printable(get_text(object, "interface"));
+  end.megabits = static_cast<unsigned>(number(object, "megabits"));
+  end.mtu = static_cast<unsigned>(number(object, "mtu"));
+  end.received = number(object, "received");
+  end.sent = number(object, "sent");
+  end.limit = number(object, "limit");
+  if (const json::array* cards = get_array(object, "cards"))
+    for (const json::value& value : *cards) {
+      const json::object* card = value.if_object();
+      if (card == nullptr) continue;
+      Nic& nic = end.cards.emplace_back();
+      nic.name = printable(get_text(*card, "name"));
+      nic.megabits = static_cast<unsigned>(number(*card, "megabits"));
+      nic.networks = get_strings(*card, "addresses");
+    }
+  end.load.thread = std::chrono::nanoseconds(number(object, "thread_ns"));
+  if (const json::array* interrupts = get_array(object, "interrupts"))
+    for (const json::value& ticks : *interrupts)
+      end.load.interrupts.push_back(ticks.is_number() ? ticks.to_number<std::uint64_t>() : 0);
+  return end;
+}
+
+}  // namespace spark::fleet
