@@ -3,15 +3,6 @@
 namespace spark::workers {
 namespace {
 
-std::string text(const json::object& object, std::string_view key) {
-  return get_string(object, key).value_or("");
-}
-
-template <class Number>
-Number number(const json::object& object, std::string_view key) {
-  return static_cast<Number>(get_int(object, key).value_or(0));
-}
-
 json::object portal_to_json(const nvmetcp::Portal& portal) {
   return {{"address", portal.address}, {"port", portal.port}};
 }
@@ -52,17 +43,18 @@ config::CacheSettings cache_settings_from_json(const json::object& object) {
     const json::object* one = get_object(object, key);
     config::Amount read;
     if (one != nullptr) {
-      read.bytes = number<Bytes>(*one, "bytes");
+      read.bytes = static_cast<Bytes>(get_int(*one, "bytes").value_or(0));
       read.percent = get_double(*one, "percent").value_or(0);
     }
     return read;
   };
   config::CacheSettings settings;
-  settings.path = text(object, "path");
+  settings.path = get_text(object, "path");
   settings.capacity = amount("capacity");
   settings.keep_free = amount("keep_free");
-  settings.engine = {number<unsigned>(object, "threads"), number<unsigned>(object, "depth"),
-                     number<Bytes>(object, "chunk")};
+  settings.engine.threads = static_cast<unsigned>(get_int(object, "threads").value_or(0));
+  settings.engine.depth = static_cast<unsigned>(get_int(object, "depth").value_or(0));
+  settings.engine.chunk = static_cast<Bytes>(get_int(object, "chunk").value_or(0));
   settings.options = get_strings(object, "options");
   return settings;
 }

@@ -6,6 +6,7 @@
 #include "staging/cache/folder/named_file.hpp"
 #include "staging/copy/exchange.hpp"
 #include "staging/copy/fill.hpp"
+#include "staging/copy/source_place.hpp"
 #include "staging/copy/transfer/touched.hpp"
 #include "staging/copy/verify/verify.hpp"
 #include "staging/files/tree.hpp"
@@ -84,6 +85,23 @@ Result<> check_one_state(const Source& source, const CopyOptions& options, const
   if (!source.is_away) return source.is_still_so ? source.is_still_so() : Result<>();
   if (options.exchange != nullptr && options.exchange->is_published_elsewhere(hash)) return {};
   return fail(Errc::Unavailable, "its volume is away, and no peer has published the same content");
+}
+
+// Also after an eviction: the catalog knows the last copy.
+Result<> check_place(CacheStore& store, const Source& source, const Tree& tree, const Walked& walked,
+                     const CopyOptions& options, const std::vector<GenerationRow>& ready) {
+  if (!options.keeps_place || source.is_away) return {};
+  const auto from = store.catalog().copied_from(source.dataset);
+  if (!from) return from.take_error();
+  // A catalog of an earlier version does not have it.
+  if (!from->had_files && (ready.empty() || ready.front().files == 0)) return {};
+  ManifestHeader then;
+  then.source = from->source;
+  then.file_system = from->file_system;
+  if (source.device) then.file_system.clear();  // compared when the volume was mounted
+  auto checked = check_source_place(tree, walked, then);
+  if (!checked) checked.error().is_away = true;
+  return checked;
 }
 
 std::string state_key_of(const Source& source, const CopyOptions& options) {

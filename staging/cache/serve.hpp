@@ -25,6 +25,10 @@ Result<Tree> open_source(const Source& source);
 // Called after the last read, before `hash` is published: checks that all reads saw one state of the source.
 Result<> check_one_state(const Source& source, const CopyOptions& options, const std::string& hash);
 
+// Refused if the source has become empty, or is on another file system than when its last copy was made.
+Result<> check_place(CacheStore& store, const Source& source, const Tree& tree, const Walked& walked,
+                     const CopyOptions& options, const std::vector<GenerationRow>& ready);
+
 // Identifies one state of a volume and the part of it that belongs to the dataset, independently of the host
 // and its mount point; empty if the source has no state.
 std::string state_key_of(const Source& source, const CopyOptions& options);

@@ -8,7 +8,6 @@
 #include "staging/cache/inventory.hpp"
 #include "staging/cache/serve.hpp"
 #include "staging/copy/exchange.hpp"
-#include "staging/copy/source_place.hpp"
 #include "staging/copy/transfer/touched.hpp"
 #include "staging/copy/verify/model_check.hpp"
 #include "staging/files/source_trouble.hpp"
@@ -102,36 +101,38 @@ Result<Staged> Stager::look_and_stage(const Source& source, Tree& tree, const Co
   const std::uint32_t mask = tree.file_mode_mask & (options.exchange != nullptr ? 01777U : 07777U);
   for (Entry& entry : walked->entries)
     if (entry.type == EntryType::File) entry.mode &= mask;
+  const auto finish = [&](Result<Staged> staged) {
+    if (staged && staged->blocked_by.empty())
+      note_state(store_, *staged, state_of(source, options, config_), notes);
+    return staged;
+  };
   auto same = ready.empty()
                   ? std::nullopt
                   : serve_same_entries(store_, source, tree, ready.front(), *walked, monitor_, stop_);
-  if (!same && source.only_cached && !source.is_prefetch)
+  if (same) return finish(std::move(*same));
+  if (source.only_cached && !source.is_prefetch)
     return fail(Errc::NotFound,
                 "dataset " + printable(source.dataset) + " is not in the cache in its current state");
   const auto sound = std::ranges::find_if(ready, &GenerationRow::is_sound);
   const GenerationRow* earlier = sound == ready.end() ? nullptr : &*sound;
-  if (auto compared = same ? Result<>() : compare(source, tree, options, area, earlier, *walked, same);
-      !compared)
-    return fail(with_source_trouble(std::move(compared.error())));
-  if (!same && walked->entries.empty()) {
+  auto compared = compare(source, tree, options, area, earlier, *walked);
+  if (!compared) return fail(with_source_trouble(std::move(compared.error())));
+  if (*compared) return finish(std::move(**compared));
+  if (walked->entries.empty()) {
     walked = monitor_.during(CopyPhase::Walking, walk_it);
     equal_.clear();
   }
   if (!walked) return fail(with_source_trouble(std::move(walked.error())));
-  if (auto there = same ? Result<>() : check_place(source, tree, *walked, options, ready); !there)
+  if (auto there = check_place(store_, source, tree, *walked, options, ready); !there)
     return there.take_error();
   // Before gigabytes are copied; the copy is checked again.
-  if (!same && model_ && model_->check != ModelCheck::None) {
+  if (model_ && model_->check != ModelCheck::None) {
     auto whole =
         monitor_.during(CopyPhase::Walking, [&] { return check_structure(tree, walked->entries, stop_); });
     if (!whole) return fail(with_source_trouble(std::move(whole.error())));
   }
-  if (!same && source.only_cached) return reserve(source, std::move(*walked), area, options, earlier);
-  auto staged = same ? Result<Staged>(std::move(*same))
-                     : copy(source, tree, std::move(*walked), area, options, earlier);
-  if (staged && staged->blocked_by.empty())
-    note_state(store_, *staged, state_of(source, options, config_), notes);
-  return staged;
+  if (source.only_cached) return reserve(source, std::move(*walked), area, options, earlier);
+  return finish(copy(source, tree, std::move(*walked), area, options, earlier));
 }
 
 Result<Walked> Stager::walk(const Source& source, Tree& tree, const CopyOptions& options) {
@@ -156,52 +157,21 @@ Result<> Stager::check_model_in(const Tree& source, PartialArea& area, const Cop
   return fail(pin.error());
 }
 
-Result<> Stager::compare(const Source& source, const Tree& tree, const CopyOptions& options,
-                         const PartialArea& area, const GenerationRow* earlier, Walked& walked,
-                         std::optional<Staged>& same) {
+Result<std::optional<Staged>> Stager::compare(const Source& source, const Tree& tree,
+                                              const CopyOptions& options, const PartialArea& area,
+                                              const GenerationRow* earlier, Walked& walked) {
+  std::optional<Staged> same;
   const bool can_read = !source.is_away && !source.only_cached && !source.is_doubtful;
-  if (!can_read || earlier == nullptr || walked.entries.empty()) return {};
+  if (!can_read || earlier == nullptr || walked.entries.empty()) return same;
   const Destination place = store_.folder().place(source.dataset, earlier->generation);
   auto compared = compare_touched(tree, walked.entries, place, area, options, monitor_, stop_);
   if (!compared) return compared.take_error();
   equal_ = std::move(compared->equal);
-  if (!compared->is_same) return {};
-  if (auto renewed = renew(place, walked.entries); !renewed) return renewed;
+  if (!compared->is_same) return same;
+  if (auto renewed = renew(place, walked.entries); !renewed) return renewed.take_error();
   same = serve_same_entries(store_, source, tree, *earlier, walked, monitor_, stop_);
-  return remove_tree(area.folder(), "compared");
-}
-
-// Also after an eviction: the catalog knows the last copy.
-Result<> Stager::check_place(const Source& source, const Tree& tree, const Walked& walked,
-                             const CopyOptions& options, const std::vector<GenerationRow>& ready) {
-  if (!options.keeps_place || source.is_away) return {};
-  const auto from = store_.catalog().copied_from(source.dataset);
-  if (!from) return from.take_error();
-  // A catalog of an earlier version does not have it.
-  if (!from->had_files && (ready.empty() || ready.front().files == 0)) return {};
-  ManifestHeader then;
-  then.source = from->source;
-  then.file_system = from->file_system;
-  if (source.device) then.file_system.clear();  // compared when the volume was mounted
-  auto checked = check_source_place(tree, walked, then);
-  if (!checked) checked.error().is_away = true;
-  return checked;
-}
-
-// Called with the dataset locked, so that it can't be evicted between becoming ready and being leased.
-Result<> Stager::hold(const Source& source, Staged& staged) {
-  if (source.hold.empty()) return {};
-  Lease lease;
-  lease.id = source.hold;
-  lease.dataset = staged.dataset;
-  lease.generation = staged.generation;
-  lease.holder = "a request that is under way";
-  lease.process = process_with(source.answers_for != 0 ? source.answers_for : ::getpid());
-  auto held = store_.catalog().add_lease(lease);
-  if (held || held.error().kind != Errc::NoSpace) return held;
-  staged.is_held = false;
-  staged.report.warnings.push_back("it is not held until its lease begins: " + held.error().message());
-  return {};
+  if (auto removed = remove_tree(area.folder(), "compared"); !removed) return removed.take_error();
+  return same;
 }
 
 // Data read while another process wrote may be torn even if names, sizes and times match: a writer's file

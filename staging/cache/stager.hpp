@@ -47,12 +47,11 @@ class Stager {
   std::optional<Previous> contents_of(const GenerationRow& row) const;
   Result<std::uint64_t> publish(const Sealed& sealed, PartialArea& area, Bytes not_copied,
                                 CacheStore::Origin origin);
-  // Compares files that only look changed. Sets `same` if then the source equals the earlier copy.
-  Result<> compare(const Source& source, const Tree& tree, const CopyOptions& options,
-                   const PartialArea& area, const GenerationRow* earlier, Walked& walked,
-                   std::optional<Staged>& same);
-  Result<> check_place(const Source& source, const Tree& tree, const Walked& walked,
-                       const CopyOptions& options, const std::vector<GenerationRow>& ready);
+  // Compares files that only look changed. Serves the earlier copy if it then equals the source. May empty
+  // `walked`.
+  Result<std::optional<Staged>> compare(const Source& source, const Tree& tree, const CopyOptions& options,
+                                        const PartialArea& area, const GenerationRow* earlier,
+                                        Walked& walked);
   Result<std::uint64_t> unused_generation(const std::string& dataset);
   Result<> hold(const Source& source, Staged& staged);
   void drop_superseded(Staged& staged, const std::vector<InUse>& in_use);

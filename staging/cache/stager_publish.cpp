@@ -1,5 +1,7 @@
-// The last steps of a staging: publishes the copy, and removes the generations that it replaces.
+// The last steps of a staging: publishes the copy, holds it for the request, and removes the generations that
+// it replaces.
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -63,6 +65,22 @@ Result<std::uint64_t> Stager::unused_generation(const std::string& dataset) {
     if (!there) return there.take_error();
     if (!*there) return generation;
   }
+}
+
+// Called with the dataset locked, so that it can't be evicted between becoming ready and being leased.
+Result<> Stager::hold(const Source& source, Staged& staged) {
+  if (source.hold.empty()) return {};
+  Lease lease;
+  lease.id = source.hold;
+  lease.dataset = staged.dataset;
+  lease.generation = staged.generation;
+  lease.holder = "a request that is under way";
+  lease.process = process_with(source.answers_for != 0 ? source.answers_for : ::getpid());
+  auto held = store_.catalog().add_lease(lease);
+  if (held || held.error().kind != Errc::NoSpace) return held;
+  staged.is_held = false;
+  staged.report.warnings.push_back("it is not held until its lease begins: " + held.error().message());
+  return {};
 }
 
 // The dataset is ready now, so an error here does not fail its staging.

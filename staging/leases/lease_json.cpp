@@ -3,10 +3,6 @@
 namespace spark::staging {
 namespace {
 
-std::string text(const json::object& object, std::string_view key) {
-  return get_string(object, key).value_or("");
-}
-
 template <class Number>
 Number number(const json::object& object, std::string_view key) {
   return static_cast<Number>(get_int(object, key).value_or(0));
@@ -24,8 +20,11 @@ json::object to_json(const SchedulerJob& job) {
 }
 
 SchedulerJob job_from_json(const json::object& object) {
-  SchedulerJob job{
-      text(object, "system"), text(object, "id"), text(object, "user"), {}, text(object, "boot")};
+  SchedulerJob job{get_text(object, "system"),
+                   get_text(object, "id"),
+                   get_text(object, "user"),
+                   {},
+                   get_text(object, "boot")};
   const json::array* processes = get_array(object, "processes");
   for (std::size_t i = 0; processes != nullptr && i < processes->size(); ++i) {
     const json::object& one = (*processes)[i].as_object();
@@ -55,12 +54,12 @@ json::object to_json(const Lease& lease) {
 
 Lease lease_from_json(const json::object& object) {
   Lease lease;
-  lease.id = text(object, "id");
-  lease.dataset = text(object, "dataset");
+  lease.id = get_text(object, "id");
+  lease.dataset = get_text(object, "dataset");
   lease.generation = number<std::uint64_t>(object, "generation");
-  lease.holder = text(object, "holder");
+  lease.holder = get_text(object, "holder");
   lease.process = {number<pid_t>(object, "pid"), number<std::uint64_t>(object, "pid_start_time")};
-  lease.cgroup = {text(object, "cgroup"), number<std::uint64_t>(object, "cgroup_id")};
+  lease.cgroup = {get_text(object, "cgroup"), number<std::uint64_t>(object, "cgroup_id")};
   lease.is_soft = get_bool(object, "soft").value_or(false);
   if (const json::object* job = get_object(object, "job")) lease.job = job_from_json(*job);
   if (const auto expires = number<std::int64_t>(object, "expires"); expires > 0) {
