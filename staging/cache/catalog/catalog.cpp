@@ -133,7 +133,7 @@ Result<std::vector<GenerationRow>> Catalog::generations() {
     const std::string state = statement.text(2);
     if (state != "ready" && state != "evicting") {
       return fail(Errc::Failed, database_->reading + ": " + printable(row.dataset) + " is in no known state",
-                  "stop the daemon and move the file away: the catalog is rebuilt from the cache folder");
+                  "`sudo spark-stage cache reset` rebuilds it from the cache folder");
     }
     row.state = state == "ready" ? GenerationState::Ready : GenerationState::Evicting;
     row.bytes = statement.count(3);

@@ -123,9 +123,8 @@ Result<> prepare_schema(sqlite3* database, const std::string& doing) {
     const auto schema = schema_of(database, doing);
     if (!schema) return schema.take_error();
     if (*schema < 0 || *schema > kNewest) {
-      return fail(
-          Errc::Unsupported, doing + ": it was written by another version of spark-stage",
-          "use that version, or stop the daemon and move the file away: it is rebuilt from the cache folder");
+      return fail(Errc::Unsupported, doing + ": it was written by another version of spark-stage",
+                  "use that version; `sudo spark-stage cache reset` rebuilds it from the cache folder");
     }
     if (*schema == kNewest) return {};
     std::string script;
@@ -168,8 +167,7 @@ tl::unexpected<Error> sqlite_error(sqlite3* database, const std::string& doing) 
       sqlite3_extended_errcode(database) == SQLITE_IOERR_SHMSIZE)
     return fail(Errc::NoSpace, what, "free some space there");
   if (code == SQLITE_CORRUPT || code == SQLITE_NOTADB) {
-    return fail(Errc::Failed, what,
-                "stop the daemon and move the file away: the catalog is rebuilt from the cache folder");
+    return fail(Errc::Failed, what, "`sudo spark-stage cache reset` rebuilds it from the cache folder");
   }
   if (!is_locked || is_image(database)) return fail(Error{Errc::Failed, what, "", is_locked ? EBUSY : 0});
   const std::string holders =

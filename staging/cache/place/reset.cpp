@@ -70,8 +70,9 @@ Result<Reset> reset_cache(const CacheConfig& config, const Clock& clock, Copies 
   auto rows = known ? copies_in(**catalog) : fail(known.error());
   Reset reset;
   if (!rows) {
-    const bool is_unreadable = rows.error().kind == Errc::Failed || rows.error().kind == Errc::Unsupported;
-    if (!is_unreadable || rows.error().number != 0) return rows.take_error();  // as locked by another process
+    // Its content is wrong, and the error says so. A drive that fails, or a lock, proves nothing.
+    const bool is_unusable = rows.error().hint.find("cache reset") != std::string::npos;
+    if (!is_unusable) return rows.take_error();
     auto aside = set_aside(config.state_dir);
     if (!aside) return aside.take_error();
     reset.set_aside = std::move(*aside);

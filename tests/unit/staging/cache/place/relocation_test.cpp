@@ -178,6 +178,16 @@ TEST_F(RelocationToADriveTest, AnOldCopyThatAProgramHasOpenIsNotDeleted) {
   expect_whole(old_);
 }
 
+TEST_F(RelocationToADriveTest, ADeletionThatWasInterruptedIsCompletedAndItsRestIsNoCache) {
+  ASSERT_OK(move(new_));
+  ASSERT_OK(give_up_cache_id(old_, ".spark-stage-cache.moved"));
+  std::filesystem::remove_all(old_ / "data/set/1/train");
+  EXPECT_FALSE(Cache::open(config_, clock_));  // the configuration still names it
+  config_.path = new_;
+  EXPECT_EQ(move(new_).value().how, Relocated::OldDeleted);
+  EXPECT_FALSE(std::filesystem::exists(old_));
+}
+
 TEST_F(RelocationToADriveTest, ADriveThatIsTooSmallIsRefusedBeforeTheFirstByte) {
   write_text(source_.path / "big", noise(5'000'000, 2));
   ASSERT_OK(stage());

@@ -63,6 +63,7 @@ TEST_F(ResetTest, ADamagedCatalogIsSetAsideAndTheCopiesAreFound) {
   ASSERT_FALSE(Cache::open(config_, clock_));
   const auto reset = reset_cache(config_, clock_, Copies::Kept);
   ASSERT_OK(reset);
+  EXPECT_EQ(read_text(config_.state_dir / "catalog.sqlite.old"), std::string(8192, 'x'));
   EXPECT_EQ(reset->set_aside, (config_.state_dir / "catalog.sqlite.old").native());
   EXPECT_EQ(listed(), 1U);
 }
