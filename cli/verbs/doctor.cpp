@@ -15,10 +15,9 @@ Result<int> examine(Context& context, const DoctorOptions& options) {
   const doctor::Host host = this_host(context);
   doctor::Report report;
   if (options.network) {
-    const auto meter = link_meter(context, host);
-    if (!meter) return meter.take_error();
-    report = doctor::examine_network(host, *meter);
-    meter->progress("");
+    const doctor::LinkMeter meter = link_meter(context, host);
+    report = doctor::examine_network(host, meter);
+    meter.progress("");
   } else {
     report = doctor::examine(host);
   }

@@ -33,11 +33,10 @@ struct TestOptions {
 Result<int> test_links(Context& context, const TestOptions& options) {
   const doctor::Host host = this_host(context);
   if (!host.config) return host.config.take_error();
-  const auto meter = link_meter(context, host);
-  if (!meter) return meter.take_error();
+  const doctor::LinkMeter meter = link_meter(context, host);
   doctor::Report report;
-  auto tested = doctor::test_links(host, *meter, options.peers, report);
-  meter->progress("");
+  auto tested = doctor::test_links(host, meter, options.peers, report);
+  meter.progress("");
   if (!tested) return tested.take_error();
   if (options.as_json) {
     context.out << pretty(to_json(report)) << "\n";
@@ -60,12 +59,11 @@ void add_fleet(App& app) {
                          [file](Context& context) { return make_key(context, *file); });
   key.option("--output", "FILE", *file, "write it to a new file that only its owner can read");
   const auto options = std::make_shared<TestOptions>();
-  Verb test =
-      app.verb_of(group, "test", "measure the link to each peer, and name its faults",
-                  "  sudo spark-stage fleet test           all peers; status 1 if a link is at fault\n"
-                  "  sudo spark-stage fleet test spark2    about six seconds\n"
-                  "  sudo spark-stage fleet test --json | jq '.links[].faults'",
-                  [options](Context& context) { return test_links(context, *options); });
+  Verb test = app.verb_of(group, "test", "measure the link to each peer, and name its faults",
+                          "  sudo spark-stage fleet test           all peers; status 1 if one is at fault\n"
+                          "  sudo spark-stage fleet test spark2    about six seconds\n"
+                          "  sudo spark-stage fleet test --json | jq '.links[].faults'",
+                          [options](Context& context) { return test_links(context, *options); });
   test.optional_argument("PEER", options->peers, "peers as `status` names them; none: all");
   test.flag("--json", options->as_json, "as JSON");
 }

@@ -84,7 +84,7 @@ doctor::Host this_host(const Context& context) {
           }};
 }
 
-Result<doctor::LinkMeter> link_meter(Context& context, const doctor::Host& host) {
+doctor::LinkMeter link_meter(Context& context, const doctor::Host& host) {
   doctor::LinkMeter meter;
   meter.read = read_rate;
   const Terminal terminal = context.terminal;
@@ -95,9 +95,12 @@ Result<doctor::LinkMeter> link_meter(Context& context, const doctor::Host& host)
   const config::FleetSettings& settings = host.settings().fleet;
   if (settings.listen.empty()) return meter;
   const auto key = fleet::read_key(settings.key_file);
-  if (!key) return key.take_error();
-  auto security = fleet::Security::make(*key, "spark-stage fleet test");
-  if (!security) return security.take_error();
+  const auto security = key ? fleet::Security::make(*key, "spark-stage fleet test")
+                            : Result<std::shared_ptr<fleet::Security>>(key.take_error());
+  if (!security) {
+    meter.error = security.error();
+    return meter;
+  }
   fleet::MeasureLimits limits;
   limits.rate = upload_limit(settings, host);
   meter.look = [security = *security](const fleet::Endpoint& peer) {

@@ -10,8 +10,7 @@ namespace spark::cli {
 // Refers to the context.
 doctor::Host this_host(const Context& context);
 
-// Needs the key of the configuration's fleet, which only root can read; without a fleet it only reads
-// devices. Progress goes to a terminal.
-Result<doctor::LinkMeter> link_meter(Context& context, const doctor::Host& host);
+// Peers need the key of the configuration's fleet, which only root can read. Progress goes to a terminal.
+doctor::LinkMeter link_meter(Context& context, const doctor::Host& host);
 
 }  // namespace spark::cli

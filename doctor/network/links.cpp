@@ -169,6 +169,7 @@ TestedLink test_link(const Host& host, const LinkMeter& meter, const json::objec
 
 Result<> test_links(const Host& host, const LinkMeter& meter, const std::vector<std::string>& names,
                     Report& report) {
+  if (meter.error) return fail(*meter.error);
   const auto peers = peers_of(host);
   if (!peers) return peers.take_error();
   std::vector<std::string> known;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -18,6 +19,7 @@ struct LinkMeter {
   std::function<fleet::WayRate(const fleet::Endpoint& peer, fleet::Way way)> measure;
   std::function<Result<double>(const std::string& device)> read;  // "/dev/nvme1n1": bytes per second
   std::function<void(const std::string& words)> progress;         // "spark2: receiving"
+  std::optional<Error> error{};  // why no peer can be measured: there is no key, say
 };
 
 struct TestedLink {

@@ -126,6 +126,14 @@ TEST_F(Links, ASilentPeerIsAFaultAndAnUnknownOneAnError) {
   EXPECT_THAT(tested.error().message(), HasSubstr("spark2, spark3"));
 }
 
+TEST_F(Links, WithoutTheKeyTheNetworkIsExaminedAllTheSame) {
+  LinkMeter without = meter();
+  without.error = Error{Errc::Denied, "reading the fleet's key: Permission denied", ""};
+  const Report report = examine_network(fake.host(), without);
+  EXPECT_EQ(report.network.size(), 1u);
+  EXPECT_THAT(report.unknown, testing::ElementsAre(HasSubstr("Permission denied")));
+}
+
 TEST_F(Links, TheCardsFastestModeIsReadFromEthtool) {
   fake.ethtool =
       "Settings for fast0:\n"
