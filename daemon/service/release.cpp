@@ -30,10 +30,14 @@ using volumes::Seams;
 
 using Released = Result<volumes::Released>;
 
-// Outlives its caller, which may have stopped waiting because it hangs.
+// These outlive their caller, which may have stopped waiting because they hang.
 asio::awaitable<void> release_into(Seams seams, config::Volume volume,
                                    std::shared_ptr<std::optional<Released>> done) {
   *done = co_await volumes::release_mount(seams, volume);
+}
+asio::awaitable<void> flush_into(Seams seams, volumes::OwnMount mount,
+                                 std::shared_ptr<std::optional<Result<>>> done) {
+  *done = co_await seams.device.flush(std::move(mount));
 }
 
 // What was mounted or connected since belongs to other programs.
@@ -70,6 +74,9 @@ class Release {
     co_return said;
   }
 
+  // Something could not be left as it should be, or unwritten data may be lost.
+  bool has_failed() const { return has_failed_; }
+
  private:
   Seams seams_;
   const config::Volume& volume_;
@@ -78,7 +85,7 @@ class Release {
   ReleaseTimings timings_;
   ReleaseReason reason_;
   std::string device_;
-  bool went_silent_ = false;
+  bool went_silent_ = false, has_failed_ = false;
 
   // A dead device's mount does not block.
   asio::awaitable<std::string> unmount() {
@@ -91,9 +98,16 @@ class Release {
     if (volume_.nvme) device_ = standing.top->source;
     bool answers = !is_former && has_live_link();
     if (answers) {
-      const auto answer = co_await probe();
+      const bool is_writable = volume_.nvme && !mounts::is_read_only(*standing.top);
+      const auto answer = co_await probe(is_writable);
       answers = answer.has_value();
-      if (answers && volume_.nvme && !mounts::is_read_only(*standing.top)) {
+      if (answers && is_writable && is_taken(*standing.own, *answer)) {
+        const auto stopped = co_await seams_.device.stop_writing(*standing.own, device_);
+        co_return leave_exchanged(
+            {stopped ? Errc::Refused : Errc::Unavailable,
+             "another host has taken it over, and its unmount would write to " + printable(device_), ""});
+      }
+      if (answers && is_writable) {
         volumes::OnDisk there{answer->uuid, answer->being_written};
         const auto same = co_await volumes::check_not_exchanged(
             seams_, volume_, *standing.own, device_, std::move(there), reason_ == ReleaseReason::Shutdown);
@@ -101,18 +115,24 @@ class Release {
       }
     }
     if (!answers) co_return co_await leave_silent();
+    // First: the kernel takes a mount out of the table before it flushes, and its unmount has a short
+    // deadline.
+    Result<> flushed;
+    if (!is_former && !mounts::is_read_only(*standing.top)) flushed = co_await flush(*standing.own);
+    if (went_silent_) co_return co_await leave_silent();
     const auto released = co_await unmount_patiently();
     if (went_silent_) co_return co_await leave_silent();
     // The kernel may give a later mount the same ID. After a boot the record is not used.
     if (released && volume_.nvme && reason_ == ReleaseReason::Asked)
       (void)co_await seams_.store.save(volumes::Record::Held, {});
-    co_return describe(released);
+    has_failed_ = has_failed_ || !flushed;
+    co_return describe(released) + (flushed ? "" : "; unwritten data may be lost: " + flushed.error().what);
   }
 
   // A volume that stays mounted needs the connection: systemd unmounts it once its users have ended.
   std::string describe(const Released& released) {
     if (!released) {
-      link_.is_needed = true;
+      link_.is_needed = has_failed_ = true;
       return released.error().message();
     }
     if (released->change == Change::AlreadyThere)
@@ -123,10 +143,21 @@ class Release {
 
   bool has_live_link() { return !volume_.nvme || volumes::has_live_path(seams_, volume_); }
 
-  asio::awaitable<Result<volumes::ProbeAnswer>> probe() {
+  asio::awaitable<Result<volumes::ProbeAnswer>> probe(bool asks_for_holder = false) {
     volumes::ProbeRequest request{volume_.mount, device_, std::nullopt};
+    if (asks_for_holder && volumes::wants_reservation(volume_))
+      request.keep_reservation = {volume_.nvme->subsystem, volume_.nvme->nsid};
     auto answer = co_await seams_.device.probe(std::move(request));
     co_return answer;
+  }
+
+  // Also by a host that has given the reservation back since. Who mounted it by hand never had it.
+  bool is_taken(const volumes::OwnMount& mount, const volumes::ProbeAnswer& answer) {
+    if (!answer.holding) return false;
+    const auto held = get_string(seams_.store.saved(volumes::Record::Held), "mount");
+    const bool is_lost =
+        answer.holding->hold == nvmetcp::Hold::Free && !answer.holding->restarted && held == mount.text();
+    return is_lost || answer.holding->hold == nvmetcp::Hold::Theirs;
   }
 
   // Programs end during this wait: the machine's shutdown stops them at the same time.
@@ -142,12 +173,24 @@ class Release {
     }
   }
 
-  // If a target goes silent during the unmount, the kernel waits for it, and the unmount can't be cancelled.
   asio::awaitable<Released> unmount_while_it_answers() {
-    const auto executor = co_await asio::this_coro::executor;
     const auto done = std::make_shared<std::optional<Released>>();
+    const auto executor = co_await asio::this_coro::executor;
     launch(executor, "unmount of volume " + volume_.name, release_into(seams_, volume_, done));
-    Timer timer(executor);
+    co_return co_await while_it_answers(done);
+  }
+
+  asio::awaitable<Result<>> flush(volumes::OwnMount mount) {
+    const auto done = std::make_shared<std::optional<Result<>>>();
+    const auto executor = co_await asio::this_coro::executor;
+    launch(executor, "flush of volume " + volume_.name, flush_into(seams_, std::move(mount), done));
+    co_return co_await while_it_answers(done);
+  }
+
+  // If a target goes silent meanwhile, the kernel waits for it, and what waits can't be cancelled.
+  template <typename Outcome>
+  asio::awaitable<Outcome> while_it_answers(std::shared_ptr<std::optional<Outcome>> done) {
+    Timer timer(co_await asio::this_coro::executor);
     unsigned silent_looks = 0;
     while (!*done && !went_silent_) {
       timer.expires_after(timings_.look_again);
@@ -214,6 +257,7 @@ asio::awaitable<void> release_one(Seams seams, config::Volume volume, std::share
   Release release(seams, volume, *link, clock, {}, reason);
   const std::string said = co_await release.go();
   log::info(said);
+  if (release.has_failed()) all_gone = false;
   if (reason == ReleaseReason::Asked && is_down(seams)) co_return;
   const auto left = volumes::look_at_place(seams, volume);
   if (left.own || left.place == volumes::Place::Unknown) all_gone = false;

@@ -40,8 +40,8 @@ Standing VolumeContext::look_at_standing() {
 
 void VolumeContext::forget_mount() {
   checked.reset();
-  for (const Warning of_mount :
-       {Warning::MountOptions, Warning::NamespaceId, Warning::OnlyMmp, Warning::Unannounced})
+  for (const Warning of_mount : {Warning::MountOptions, Warning::NamespaceId, Warning::FilesystemId,
+                                 Warning::OnlyMmp, Warning::Unannounced})
     status.warn(of_mount, "");
 }
 

@@ -146,6 +146,12 @@ asio::awaitable<std::string> mounted_filesystem(const Seams& seams, OwnMount mou
   co_return state ? state->uuid : "";
 }
 
+std::string holds_another(const std::string& device, const std::string& uuid) {
+  return device + " holds " +
+         (uuid.empty() ? "no file system that is known, and one is mounted"
+                       : "another file system than the one that is mounted: " + printable(uuid));
+}
+
 asio::awaitable<Result<>> check_not_exchanged(const Seams& seams, const config::Volume& volume,
                                               OwnMount mount, std::string device, OnDisk there,
                                               bool is_cut_off) {

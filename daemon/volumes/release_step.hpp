@@ -64,6 +64,9 @@ bool has_live_path(const Seams& seams, const config::Volume& volume);
 // The UUID of the file system that is mounted: its device holds another one if the disk was exchanged below
 // the mount. Empty: the kernel does not say, or does not answer.
 asio::awaitable<std::string> mounted_filesystem(const Seams& seams, OwnMount mount);
+
+// Why this host may not write any more: the device has another UUID than the mounted file system had.
+std::string holds_another(const std::string& device, const std::string& uuid);
 // The UUID of the volume's file system, as configured, or as pinned at its first mount; empty means none yet.
 std::string expected_uuid(const Seams& seams, const config::Volume& volume);
 struct OnDisk {

@@ -50,6 +50,7 @@ enum class Warning {
   Connection,     // the kernel did not apply an option
   MountOptions,   // another program mounted it, in another way
   NamespaceId,    // the target gave its disk another identity
+  FilesystemId,   // a person gave its file system another UUID
   OnlyMmp,        // the target offers no reservations any more
   Unannounced,    // what the file system says of its writer could not be written
   LeftBehind,     // programs have files open on the mount that was replaced

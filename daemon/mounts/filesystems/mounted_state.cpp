@@ -108,14 +108,15 @@ Result<bool> gives_names(UniqueFd root, const std::string& name) {
   return fail_errno(errno, "listing " + name);
 }
 
+// Of the file system as it is now: `tune2fs -U` on a mounted ext4 changes what ext4's own call says alone.
 std::string uuid_of(int root) {
+  Ext4Uuid ext4{16, 0, {}};
+  if (::ioctl(root, kGetExt4Uuid, &ext4) == 0) return uuid_text(ext4.bytes.data());
   AnyUuid any{};
   if (::ioctl(root, kGetAnyUuid, &any) == 0 && any.length == any.bytes.size())
     return uuid_text(any.bytes.data());
   XfsGeometry xfs{};
-  if (::ioctl(root, kGetXfsGeometry, &xfs) == 0) return uuid_text(xfs.uuid.data());
-  Ext4Uuid ext4{16, 0, {}};
-  return ::ioctl(root, kGetExt4Uuid, &ext4) == 0 ? uuid_text(ext4.bytes.data()) : "";
+  return ::ioctl(root, kGetXfsGeometry, &xfs) == 0 ? uuid_text(xfs.uuid.data()) : "";
 }
 
 // ext4 counts errors in memory immediately; on the disk the count may wait in the journal.

@@ -104,11 +104,11 @@ asio::awaitable<Result<ReservationState>> Fence::ask_namespace(ReservationAct ac
 // when a namespace is disabled briefly: the dead mount is still there, of this very file system, and no other
 // host has mounted it since.
 bool Fence::is_forgotten_hold(const ReservationState& holding, const mounts::Superblock& superblock) {
-  if (holding.hold != Hold::Free || !holding.restarted || volume_.look_at_mount() != Place::Dead)
-    return false;
+  const Standing standing = volume_.look_at_standing();
+  if (holding.hold != Hold::Free || !holding.restarted || standing.place != Place::Dead) return false;
   CheckedMountPtr mount = volume_.checked;
   if (!mount) {  // of an earlier daemon
-    CheckedMount found(*volume_.look_at_standing().own);
+    CheckedMount found(*standing.own);
     found.uuid = superblock.uuid;
     found.is_writer = recall_held(volume_, found);
     mount = std::make_shared<CheckedMount>(std::move(found));

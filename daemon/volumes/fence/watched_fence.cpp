@@ -120,9 +120,10 @@ asio::awaitable<std::string> Fence::who_took_over(CheckedMountPtr mount) {
     if (wants_fence(volume_.settings)) co_return co_await why_lost(mount, *answer);
     co_return "";
   }
+  const std::string mounted = co_await mounted_filesystem(volume_.seams, mount->mount);
+  if (volume_.checked != mount || mounted == answer->uuid) co_return "";  // `tune2fs -U`
   mount->is_exchanged = true;
-  co_return mount->device +
-      " holds another file system than the one that is mounted: " + printable(answer->uuid);
+  co_return holds_another(mount->device, answer->uuid);
 }
 
 // The file system may lie below another mount, where its path does not lead.

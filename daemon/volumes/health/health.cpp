@@ -140,11 +140,14 @@ asio::awaitable<Finding> Health::judge(ProbeAnswer answer) {
     found = {Verdict::Lost, why_lost(Place::Broken)};
     co_return found;
   }
-  if (is_nvme && answer.uuid != mount->uuid) {
+  const bool is_other = is_nvme && answer.uuid != mount->uuid;
+  bool is_renamed = false;
+  if (is_other) is_renamed = co_await has_new_uuid(mount, answer.uuid);
+  if (volume_.checked != mount) co_return Finding{};
+  if (is_other && !is_renamed) {
     // Unflushed data would be written into the other file system.
-    found = {
-        mount->is_writer ? Verdict::Exchanged : Verdict::Lost,
-        status.device + " holds another file system than the one that is mounted: " + printable(answer.uuid)};
+    found = {mount->is_writer ? Verdict::Exchanged : Verdict::Lost,
+             holds_another(status.device, answer.uuid)};
     if (!mount->is_writer) volume_.forget_mount();  // checked again, and refused
     co_return found;
   }
@@ -161,6 +164,17 @@ asio::awaitable<Finding> Health::judge(ProbeAnswer answer) {
   mount->is_broken = true;
   found = {Verdict::Lost, why_lost(Place::Broken)};
   co_return found;
+}
+
+// `tune2fs -U` gave the mounted file system another UUID; the next mount is refused until that is configured.
+asio::awaitable<bool> Health::has_new_uuid(CheckedMountPtr mount, std::string uuid) {
+  const std::string mounted = co_await mounted_filesystem(volume_.seams, mount->mount);
+  if (uuid.empty() || mounted != uuid) co_return false;
+  volume_.status.warn(Warning::FilesystemId, "the UUID of its file system was changed from " + mount->uuid +
+                                                 " to " + uuid + " while it was mounted: set `uuid: " + uuid +
+                                                 "`, or its next mount is refused");
+  mount->uuid = std::move(uuid);
+  co_return true;
 }
 
 // Checks the mounted file system, independently of its device. The call may have to wait for other programs'

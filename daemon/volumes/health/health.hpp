@@ -45,6 +45,7 @@ class Health {
   asio::awaitable<Finding> probe();
   asio::awaitable<Finding> judge(ProbeAnswer answer);
   Finding silence(const Error& error);
+  asio::awaitable<bool> has_new_uuid(CheckedMountPtr mount, std::string uuid);
   asio::awaitable<bool> is_shut_down();
   void look_for_damage(CheckedMount& mount, const mounts::MountedState& mounted);
 

@@ -113,6 +113,9 @@ asio::awaitable<Result<>> Publication::make_writable() {
   if (volume_.settings.access != config::Access::Exclusive) co_return Result<>{};
   for (;;) {
     co_await wait_for_reader();
+    if (volume_.stopped)  // its successor has read the record already
+      co_return fail(Errc::Unavailable, "volume " + volume_.settings.name + " was changed by a reload",
+                     "ask again");
     volume_.status.is_to_write = !is_published(volume_);
     if (volume_.status.is_to_write) {
       co_await record_wish();

@@ -100,15 +100,40 @@ asio::awaitable<Result<>> flush(VolumeContext& volume, Paths& paths, Health& hea
   co_return std::move(**outcome);
 }
 
+// The kernel takes a mount out of the table before it flushes: what waits for the server then, nobody sees.
+asio::awaitable<Result<>> flush_to_server(VolumeContext& volume, Health& health, OwnMount mount) {
+  volume.set_state(State::Leaving, "its unwritten data is being sent to its server, then it is unmounted");
+  const auto outcome = start_flush(volume, std::move(mount), [&volume] { volume.wake(); });
+  const Duration period = std::max(volume.timings.leave, volume.timings.watch);
+  SteadyTime answered_at = volume.clock.steady();
+  while (!*outcome) {
+    co_await volume.sleep(period);
+    if (*outcome) break;
+    if (volume.wanted_up || volume.stopped)
+      co_return fail(Errc::Cancelled, "volume " + volume.settings.name + " was asked up meanwhile");
+    const auto found = co_await health.look(volume.look_at_standing());
+    if (found.verdict == Verdict::Good) answered_at = volume.clock.steady();
+    if (volume.clock.steady() - answered_at > volume.timings.flush_silence + period)
+      co_return fail(Errc::Unavailable, "its server does not answer, and unwritten data waits for it",
+                     hint_of_force(volume.settings));
+  }
+  co_return std::move(**outcome);
+}
+
 // The long part: an unmount has a short deadline.
 asio::awaitable<Result<>> flush_before_leaving(VolumeContext& volume, Paths& paths, Health& health,
-                                               Fence& fence, NvmeAttachment& nvme) {
+                                               Fence& fence, NvmeAttachment& nvme, OnDown on_down) {
   const Standing before = volume.look_at_standing();
   const bool is_there = before.own && before.place != Place::Covered;
   // What is left to do may wait for the device.
   if (is_there || volume.status.state == State::Ready)
     volume.set_state(State::Leaving, "it is being unmounted");
-  if (!is_there || !volume.settings.nvme) co_return Result<>{};
+  if (!is_there) co_return Result<>{};
+  if (volume.settings.nfs) {
+    const bool is_writable = before.place == Place::Ours && !mounts::is_read_only(*before.top);
+    if (!is_writable || on_down == OnDown::Force) co_return Result<>{};
+    co_return co_await flush_to_server(volume, health, *before.own);
+  }
   if (volume.status.device.empty()) volume.status.device = before.top->source;
   if (auto known = co_await look_before_writing(volume, paths, health, fence, nvme, true); !known)
     co_return known;
@@ -144,7 +169,7 @@ asio::awaitable<void> Volume::take_down() {
   if (is_asked_again && settings().nvme) (void)co_await paths_.rivals().find_place();
   const bool is_mounted = is_asked_again && is_own(context_.look_at_mount());
   if (status().state != State::Down || is_mounted) {
-    done = co_await flush_before_leaving(context_, paths_, health_, fence_, nvme_);
+    done = co_await flush_before_leaving(context_, paths_, health_, fence_, nvme_, on_down);
     if (context_.wanted_up) co_return;  // asked up meanwhile
     if (done) done = co_await leave_host(on_down);
   }
@@ -184,13 +209,13 @@ asio::awaitable<Result<>> Volume::leave_host(OnDown on_down) {
   status.warn(Warning::StillReserved, had_reservation ? released->still_reserved : "");
   if (!released->users.empty())
     log::warning("volume " + settings().name + ": detached, although in use by " + released->users);
+  co_await fence_.forget_held();  // before: another volume of the subsystem asks about this one in a wait
   std::optional<LooseConnection> loose;
   if (is_nvme && on_down == OnDown::Disconnect) loose = loose_connection(context_.seams, settings());
   if (loose) {
     auto gone = co_await disconnect(context_.seams, *loose, nvmetcp::Users::Spared);
     if (!gone.outcome) co_return std::move(gone.outcome);
   }
-  co_await fence_.forget_held();
   context_.attempts.was_ready = false;
   status.fence = {};
   outages_.end_unhealed();
@@ -246,7 +271,7 @@ asio::awaitable<Result<>> Volume::finish_down() {
     co_await paths_.tend_once();
     co_return fail(Errc::Unavailable, "no path to the target is live: unmounting it would wait for the link");
   }
-  auto left = co_await flush_before_leaving(context_, paths_, health_, fence_, nvme_);
+  auto left = co_await flush_before_leaving(context_, paths_, health_, fence_, nvme_, OnDown::Disconnect);
   if (left) left = co_await leave_host(OnDown::Disconnect);
   if (left) co_await requests_.note_released();
   co_return left;

@@ -224,12 +224,12 @@ void Requests::stop() {
 // A volume that is down keeps the time and the operator; one that was mounted since has to be released again.
 asio::awaitable<Result<>> Requests::record(Intent intent) {
   while (is_recording_) co_await answered_.wait();
+  // Its successor has read the intent already.
+  if (volume_.stopped) co_return fail(gone_meanwhile(volume_, why_stopped_, Errc::Unavailable));
   const bool is_same = intent_ && intent_->up == intent.up;
   const bool is_recorded =
       intent.up || volume_.status.state == State::Down || (is_same && !intent_->is_released);
   if (is_same && is_recorded) co_return Result<>{};
-  // Its successor has read the intent already.
-  if (volume_.stopped) co_return fail(gone_meanwhile(volume_, why_stopped_, Errc::Unavailable));
   if (is_same) intent = *intent_;
   intent.is_released = false;
   co_return co_await save(std::move(intent));

@@ -140,7 +140,11 @@ asio::awaitable<void> Volume::watch() {
     const Place place = standing.place;
     // It was adopted while its link was down, or another program mounted it: it is not checked yet.
     const bool is_unknown = !context_.checked && place == Place::Ours;
-    if (is_unknown && (settings().nfs || paths_.look() == Link::Live)) co_return;
+    if (is_unknown && (settings().nfs || paths_.look() == Link::Live)) {
+      if (status.state == State::Ready)
+        context_.set_state(State::Recovering, "another program changed its mount, which is checked");
+      co_return;
+    }
     auto found = co_await health_.look(std::move(standing));
     if (context_.is_left()) co_return;
     if (!co_await act_on(std::move(found), place)) co_return;

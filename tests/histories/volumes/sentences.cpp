@@ -239,6 +239,7 @@ constexpr auto kOfAttempts =
                                      "reading the reservation of ",
                                      "waiting until the other host's last writes have ended",
                                      "it was written meanwhile: remounting",
+                                     "another program changed its mount, which is checked",
                                      "and unwritten data waits for it",
                                      "being published, or made writable again",
                                      "published: read-only until ",

@@ -163,6 +163,33 @@ TEST_F(ReleaseTest, AWritersMountIsCutOffOrLeftIfItsDiskWasExchanged) {
   EXPECT_EQ(world.touched.back(), "cut off");
 }
 
+TEST_F(ReleaseTest, UnwrittenDataIsFlushedFirstAndWhatCanNotBeWrittenIsSaid) {
+  volume.access = config::Access::Exclusive;
+  world.mounts.clear();
+  world.mount("/mnt/data", false, world.block->device_number);
+  EXPECT_EQ(release(), "volume datasets: unmounted, nvme7 disconnected");
+  EXPECT_THAT(world.touched, ElementsAre("probe", "flush", "unmount", "disconnect"));
+}
+
+TEST_F(ReleaseTest, AServerThatGoesSilentDuringTheFlushIsLeft) {
+  mount_nfs();
+  world.flush_waits = true;
+  world.while_flushing = [this] { world.answers = false; };
+  EXPECT_THAT(release(), HasSubstr("does not answer: released by force"));
+  EXPECT_EQ(world.count("detach"), 1);
+}
+
+TEST_F(ReleaseTest, WhatAnotherHostHasTakenOverIsNotFlushedOverItsNewerState) {
+  volume.access = config::Access::Exclusive;
+  world.mounts.clear();
+  world.mount("/mnt/data", false, world.block->device_number);
+  world.reservations.offers = true;
+  world.reservations.state.registrants = {{"99999999-2222-3333-4444-555555555555", 12, true}};
+  why = ReleaseReason::Asked;
+  EXPECT_THAT(release(), HasSubstr("another host has taken it over"));
+  EXPECT_THAT(world.touched, ElementsAre("probe", "stop writing"));
+}
+
 TEST_F(ReleaseTest, AnExchangedDiskIsNoticedByItsRecordIfTheKernelDoesNotSay) {
   volume.access = config::Access::Exclusive;
   world.mounts.clear();
