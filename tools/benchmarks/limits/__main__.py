@@ -1,5 +1,5 @@
-"""Measures what the daemon costs with many volumes: memory, CPU at rest and while all are stalled, how soon it answers, and how
-soon it notices that another host writes.
+"""Measures what the daemon costs with many volumes: memory, CPU at rest, while all are stalled and while no device answers, how
+soon it answers, and how soon it notices that another host writes.
 
 The daemon is the real one, and so are its workers, mounts, superblocks and the mount table (see loop_volumes.py). So it runs
 on any Linux, without a target, at the machine's own speed.
@@ -7,6 +7,7 @@ on any Linux, without a target, at the machine's own speed.
 import argparse
 import json
 import os
+import signal
 import socket
 import statistics
 import subprocess
@@ -22,6 +23,7 @@ from loop_volumes import attach, run  # noqa: E402
 
 BYTES = 8 << 20  # size of each file system
 WRITERS, BETWEEN_S = 30, 1.3  # volumes that other hosts open for writing, one after the other
+NOTICED_WITHIN_S, STALLED_WITHIN_S, SETTLED_WITHIN_S = 400, 120, 1200  # earlier daemons probed one volume a second
 INCOMPAT, NEEDS_RECOVERY = 1024 + 0x60, 4  # of an ext4 superblock: a host has it open for writing
 # Limits for a host with 100 subsystems and 300 namespaces.
 MOST_MIB, MOST_CPU_PERCENT, MOST_ANSWER_MS = 60, 2.0, 100
@@ -46,8 +48,8 @@ def mount_of(folder, number):
     return folder / f"mnt/{number}"
 
 
-def write_config(folder, count):
-    sections = loop_volumes.sections([mount_of(folder, number) for number in range(count)])
+def write_config(folder, count, **more):
+    sections = loop_volumes.sections([mount_of(folder, number) for number in range(count)]) | more
     sections["cache"] = {"path": str(folder / "cache")}
     text = "".join(f"{name}: {json.dumps(body)}\n" for name, body in sections.items())
     (folder / "config.yaml").write_text(f"version: 1\n{text}")
@@ -97,7 +99,7 @@ def notice_writers(folder, api, count):
     waiting = list(range(0, count, max(1, count // WRITERS)))
     written, noticed, total = {}, {}, len(waiting)
     began = time.monotonic()
-    while len(noticed) < total and time.monotonic() - began < 60 + total * BETWEEN_S:
+    while len(noticed) < total and time.monotonic() - began < NOTICED_WITHIN_S + total * BETWEEN_S:
         if waiting and time.monotonic() - began >= len(written) * BETWEEN_S:
             number = waiting.pop(0)
             mark_open(folder / f"{number}.img")
@@ -120,16 +122,39 @@ def stall(daemon, api, seconds):
     show("connecting")
     began = time.monotonic()
     while any(volume["state"] != "stalled" for volume in status(api)["volumes"]):
-        if time.monotonic() - began > 30:
+        if time.monotonic() - began > STALLED_WITHIN_S:
             sys.exit("limits: not all volumes are stalled")
         time.sleep(0.1)
-    stalled_s = time.monotonic() - began
-    thread, cpu, since = thread_seconds(daemon.pid), cpu_seconds(daemon.pid), time.monotonic()
-    time.sleep(seconds)
-    took = time.monotonic() - since
-    shares = (thread_seconds(daemon.pid) - thread) / took, (cpu_seconds(daemon.pid) - cpu) / took
+    stalled_s, shares = time.monotonic() - began, percent_of(daemon.pid, seconds)
     show("live")
     return stalled_s, *shares
+
+
+def percent_of(pid, seconds):
+    """Of one core: the daemon's thread, and all of its processes."""
+    thread, cpu, since = thread_seconds(pid), cpu_seconds(pid), time.monotonic()
+    time.sleep(seconds)
+    took = time.monotonic() - since
+    return (thread_seconds(pid) - thread) / took * 100, (cpu_seconds(pid) - cpu) / took * 100
+
+
+def silence(folder, count, seconds, binary):
+    """On a simulated host: no device answers, over links that are up. The share of a core that the daemon's thread takes."""
+    folder = folder / "silent"
+    folder.mkdir()
+    write_config(folder, count, simulation={"events": [
+        {"after": "0s" if number else "signal", "volume": f"v{number}", "latency": "never"} for number in range(count)]})
+    api = folder / "api.sock"
+    daemon = subprocess.Popen([binary, "--sim", folder / "config.yaml", "--socket", api, "--state-dir", folder / "state"],
+                              stdout=open(folder / "log", "wb"), stderr=subprocess.STDOUT)
+    try:
+        wait_all(daemon, api, count, "ready", time.monotonic())
+        daemon.send_signal(signal.SIGUSR1)
+        wait_all(daemon, api, count, "stalled", time.monotonic())
+        return percent_of(daemon.pid, seconds)[0]
+    finally:
+        daemon.kill()
+        daemon.wait(30)
 
 
 def resident_mib(pid):
@@ -148,26 +173,30 @@ def measure(folder, count, seconds, binary):
     try:
         row = observe(daemon, api, began, count, seconds)
         stalled_s, thread, all_of_it = stall(daemon, api, seconds)
-        row.update(stalled_s=stalled_s, stalled_thread_percent=thread * 100, stalled_cpu_percent=all_of_it * 100)
+        row.update(stalled_s=stalled_s, stalled_thread_percent=thread, stalled_cpu_percent=all_of_it)
         time.sleep(10)  # until all are ready again
         noticed = notice_writers(folder, api, count)
-        return {**row, "noticed_s": statistics.median(noticed), "last_noticed_s": noticed[-1]}
+        row.update(noticed_s=statistics.median(noticed), last_noticed_s=noticed[-1])
     finally:
         daemon.terminate()
         daemon.wait(30)
+    return {**row, "silent_thread_percent": silence(folder, count, seconds, binary)}
 
 
-def observe(daemon, api, began, count, seconds):
-    ready = 0
-    while ready < count:
-        if daemon.poll() is not None or time.monotonic() - began > 300:
-            sys.exit(f"limits: {ready} of {count} volumes became ready; the daemon said:\n"
+def wait_all(daemon, api, count, state, began):
+    there = 0
+    while there < count:
+        if daemon.poll() is not None or time.monotonic() - began > SETTLED_WITHIN_S:
+            sys.exit(f"limits: {there} of {count} volumes became {state}; the daemon said:\n"
                      f"{(api.parent / 'log').read_text()[-3000:]}")
         time.sleep(0.2)
         if api.exists():
-            volumes = status(api)["volumes"]
-            ready = sum(volume["state"] == "ready" for volume in volumes)
-    took = time.monotonic() - began
+            there = sum(volume["state"] == state for volume in status(api)["volumes"])
+    return time.monotonic() - began
+
+
+def observe(daemon, api, began, count, seconds):
+    took = wait_all(daemon, api, count, "ready", began)
     time.sleep(10)  # the work after the start
     cpu, since = cpu_seconds(daemon.pid), time.monotonic()
     time.sleep(seconds)
@@ -203,10 +232,12 @@ def show(rows):
     for row in rows:
         print(f"{row['volumes']:>8} {row['ready_s']:>8.1f} s {row['memory_mib']:>6.1f} MiB {row['cpu_percent']:>10.2f} % "
               f"{row['answer_ms']:>6.1f} ms {row['longest_answer_ms']:>6.1f} ms")
-    print(f"\n{'volumes':>8} {'all stalled':>12} {'CPU then':>10} {'of its thread':>14} {'writer noticed':>15} {'last':>8}")
+    print(f"\n{'volumes':>8} {'all stalled':>12} {'CPU then':>10} {'of its thread':>14} {'silent':>9} {'writer noticed':>15} "
+          f"{'last':>8}")
     for row in rows:
         print(f"{row['volumes']:>8} {row['stalled_s']:>10.1f} s {row['stalled_cpu_percent']:>8.2f} % "
-              f"{row['stalled_thread_percent']:>12.2f} % {row['noticed_s']:>13.1f} s {row['last_noticed_s']:>6.1f} s")
+              f"{row['stalled_thread_percent']:>12.2f} % {row['silent_thread_percent']:>7.2f} % {row['noticed_s']:>13.1f} s "
+              f"{row['last_noticed_s']:>6.1f} s")
     one, many = rows[0], rows[-1]
     print(f"\n{many['volumes']} volumes for {one['volumes']}: memory {many['memory_mib'] / one['memory_mib']:.1f} x, "
           f"CPU {many['cpu_percent'] / max(one['cpu_percent'], 0.01):.0f} x, "
@@ -221,7 +252,8 @@ def show(rows):
 def compare(rows, before):
     now, old = rows[-1], before[-1]
     print("\nnow for before: " + ", ".join(f"{what} {now[key] / max(old[key], 0.01):.2f} x" for what, key in (
-        ("all ready", "ready_s"), ("memory", "memory_mib"), ("CPU at rest", "cpu_percent"), ("status", "answer_ms"))))
+        ("all ready", "ready_s"), ("memory", "memory_mib"), ("CPU at rest", "cpu_percent"), ("status", "answer_ms"),
+        ("CPU while silent", "silent_thread_percent"), ("writer noticed", "noticed_s"), ("last", "last_noticed_s"))))
 
 
 def measure_all(volumes, seconds, binary):
