@@ -35,6 +35,7 @@ api::Answer post_staging(const DaemonParts& daemon, const api::Request& request)
 boost::asio::awaitable<api::Answer> post_verify(const DaemonParts& daemon, api::Request request);
 boost::asio::awaitable<api::Answer> post_evict(const DaemonParts& daemon, api::Request request);
 api::Answer post_scrub(const DaemonParts& daemon, const api::Request& request);
+api::Answer post_drop(const DaemonParts& daemon, const api::Request& request);
 boost::asio::awaitable<api::Answer> delete_lease(const DaemonParts& daemon, api::Request request);
 
 // output_handlers.cpp

@@ -66,6 +66,7 @@ constexpr Endpoint kEndpoints[] = {
     {{"POST", "/v1/datasets/{name}/verify"}, post_verify},
     {{"POST", "/v1/datasets/{name}/evict"}, post_evict},
     {{"POST", "/v1/scrubs"}, post_scrub},
+    {{"POST", "/v1/drops"}, post_drop},
     {{"POST", "/v1/stage-outs"}, post_stage_out},
     {{"GET", "/v1/outputs"}, get_outputs},
     {{"GET", "/v1/outputs/{name}"}, get_output},

@@ -3,6 +3,8 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
+#include <thread>
 
 #include "base/text.hpp"
 #include "staging/cache/cache_store.hpp"
@@ -22,6 +24,10 @@
 
 namespace spark::staging {
 namespace {
+
+// Before an eviction is refused: the process that watches the page cache has a file open for moments.
+constexpr int kMoreLooks = 5;
+constexpr std::chrono::milliseconds kBetweenLooks{100};
 
 // Keeps a generation from being evicted while this process reads it.
 class ReadLease {
@@ -180,6 +186,10 @@ class DiskCache final : public Cache {
     auto looked = look_before_deleting(*store_, *rows, never);
     if (!looked) return fail_with(std::move(looked.error()), doing);
     if (!looked->obstacle.empty()) {
+    for (int again = 0; again < kMoreLooks && looked && looked->passes; ++again) {
+      std::this_thread::sleep_for(kBetweenLooks);
+      looked = look_before_deleting(*store_, *rows, never);
+    }
       return fail(Errc::Refused, doing + ": " + looked->obstacle,
                   looked->passes
                       ? "wait until the program that reads it has ended (`fuser -m` or `lsof` name it)"

@@ -45,6 +45,8 @@ constexpr std::array kVerbs = {
     VerbRow{"evict", evict_verb},
     VerbRow{"recover", recover_verb},
     VerbRow{"catalog", catalog_verb},
+    VerbRow{"watch-memory", watch_memory_verb},
+    VerbRow{"drop-memory", drop_memory_verb},
     VerbRow{"serve-peers", serve_peers_verb},
     VerbRow{"ask-peers", ask_peers_verb},
     VerbRow{"flush-source", flush_source_verb},

@@ -12,6 +12,7 @@
 #include "base/text.hpp"
 #include "staging/copy/lanes/runner.hpp"
 #include "staging/copy/lanes/shape.hpp"
+#include "staging/files/io/page_cache.hpp"
 #include "staging/files/io/throttle.hpp"
 #include "staging/files/metadata.hpp"
 #include "staging/files/source_trouble.hpp"
@@ -91,7 +92,7 @@ class VerifyFile final : public FileWork {
     file_.is_sparse = static_cast<Bytes>(info.st_blocks) * 512 < entry_.size;
     file_.mode = make_direct(file_.fd.get());
     // Bypasses the page cache.
-    if (!file_.mode.direct) ::posix_fadvise(file_.fd.get(), 0, 0, POSIX_FADV_DONTNEED);
+    if (!file_.mode.direct) drop_pages(file_.fd.get(), 0, 0);
     digests_.assign(piece_count(entry_.size), {});
     return {};
   }
