@@ -13,9 +13,9 @@
 #include <thread>
 
 #include "base/text.hpp"
-#include "staging/copy/verify/sha256.hpp"
 #include "staging/files/io/direct_io.hpp"
 #include "staging/files/io/throttle.hpp"
+#include "staging/models/sha256.hpp"
 
 namespace spark::staging {
 namespace {

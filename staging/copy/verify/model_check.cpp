@@ -8,8 +8,9 @@
 
 #include "base/text.hpp"
 #include "staging/copy/verify/compare_digests.hpp"
-#include "staging/copy/verify/sha256.hpp"
+#include "staging/copy/verify/verify.hpp"
 #include "staging/manifest/manifest_reader.hpp"
+#include "staging/models/sha256.hpp"
 #include "staging/models/structure.hpp"
 
 namespace spark::staging {
@@ -42,7 +43,6 @@ std::string pin_of(const std::vector<PublishedDigest>& files, const std::vector<
   return "sha256:" + all.hex();
 }
 
-}  // namespace
 Result<> check_pin(const Tree& tree, const ModelRecord& record, const std::string& pin) {
   if (record.expect.empty() || record.expect == pin) return {};
   return fail(Errc::Mismatch,
@@ -55,6 +55,7 @@ Result<> check_structure_of(const Tree& tree, const ModelRecord& record, const E
   return record.check == ModelCheck::None ? Result<>() : check_structure(tree, entries, stop);
 }
 
+}  // namespace
 
 Result<std::string> check_model(const CopyOfModel& copy, const ModelRecord& record,
                                 const CopyOptions& options, Monitor& monitor, const StopFlag& stop) {
