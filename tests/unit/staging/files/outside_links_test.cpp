@@ -128,7 +128,7 @@ TEST_F(OutsideLinksTest, ADanglingLinkInsideTheSetIsNamed) {
 // A blob of a hub was deleted: status 0, and the model did not load.
 TEST_F(OutsideLinksTest, ASetWithADanglingLinkForAFileOfAModelIsRefused) {
   const std::string snapshot = "models--a--b/snapshots/" + std::string(40, 'c');
-  for (const std::string name : {snapshot + "/vocab.json", std::string("plain/model.safetensors")}) {
+  for (const std::string& name : {snapshot + "/vocab.json", std::string("plain/model.safetensors")}) {
     const auto set = folder_ / "set";
     std::filesystem::remove_all(set);
     for (int i = 0; i < 9; ++i) write_text(set / ("own-" + std::to_string(i)), "x");
@@ -148,7 +148,7 @@ TEST_F(OutsideLinksTest, ASetWithADanglingLinkForAFileOfAModelIsRefused) {
 
 TEST_F(OutsideLinksTest, ASetWithMoreLinksToNothingThanFilesIsRefused) {
   options_.links = OutsideLinks::Keep;
-  for (const std::string target : {"gone", "../gone", "/gone/too"}) {
+  for (const char* target : {"gone", "../gone", "/gone/too"}) {
     const auto set = folder_ / "set";
     std::filesystem::remove_all(set);
     write_text(set / "own", noise(100'000, 1));
