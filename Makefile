@@ -12,7 +12,7 @@ SYSTEMS ?=
 export CMAKE_BUILD_PARALLEL_LEVEL = $(JOBS)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build test histories check check-long soak deb debs image demo bench-staging bench-limits bench-slurm bench-fleet bench-stage-out release format lint install uninstall clean try
+.PHONY: help setup build test histories check check-long soak deb debs image demo bench-staging bench-limits bench-slurm bench-fleet bench-stage-out bench-memory release format lint install uninstall clean try
 
 help:  ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s%s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -103,6 +103,12 @@ bench-stage-out:  ## a checkpoint on its way to a volume, beside cp and rsync, a
 	cmake --preset release
 	cmake --build --preset release --target spark-staged
 	$(PYTHON) tools/benchmarks/stage_out $(ARGS)
+
+bench-memory:  ## the memory that copies hold after a reader, with cache.page_cache leave and drop (root); ARGS=--help tells more
+	tools/setup.sh test
+	cmake --preset release
+	cmake --build --preset release --target spark-staged
+	$(PYTHON) tools/benchmarks/memory $(ARGS)
 
 format:  ## clang-format over all C++ and C
 	find base nvmetcp staging fleet bench daemon migration doctor cli slurm csi tests -name '*.[ch]pp' -o -name '*.[ch]' | xargs clang-format-14 -i

@@ -20,6 +20,7 @@ void add_all_verbs(App& app) {
   add_verify(app);
   add_scrub(app);
   add_evict(app);
+  add_drop(app);
   add_release(app);
   add_cache(app);
   add_copy(app);

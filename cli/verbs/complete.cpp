@@ -82,7 +82,7 @@ std::set<std::string> kept_runs(Context& context) {
 std::set<std::string> arguments_of(Context& context, const std::string& verb) {
   if (verb == "wait" || verb.starts_with("volumes ")) return configured(context, "volumes");
   if (verb == "stage" || verb == "prefetch" || verb == "run") return configured(context, "datasets");
-  if (verb == "verify" || verb == "evict" || verb == "scrub") return listed(context, false);
+  if (verb == "verify" || verb == "evict" || verb == "drop" || verb == "scrub") return listed(context, false);
   if (verb == "release") return listed(context, true);
   if (verb == "fleet test") return peers(context);
   if (verb == "cancel" || verb == "wait --job") return running_jobs(context);

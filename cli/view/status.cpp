@@ -171,6 +171,23 @@ void print_outputs(std::ostream& out, const Terminal& terminal, const json::arra
   }
 }
 
+// "in memory: llama 135 GB, imagenet about 3.4 GB; …"; empty if no copy holds much.
+std::string memory_in_words(const json::object& memory) {
+  std::vector<std::string> held;
+  const json::array* datasets = get_array(memory, "datasets");
+  for (const json::value& value : datasets == nullptr ? json::array() : *datasets) {
+    const json::object* one = value.if_object();
+    const Bytes bytes = one == nullptr ? 0 : bytes_of(*one, "bytes");
+    if (bytes < kMiB) continue;
+    const bool is_estimate = get_bool(*one, "estimated").value_or(false);
+    held.push_back(cell_of(*one, "name") + (is_estimate ? " about " : " ") + format_bytes(bytes));
+  }
+  if (held.empty()) return "";
+  const bool is_freed = get_string(memory, "page_cache") == "drop";
+  return "in memory: " + join(held, ", ") +
+         (is_freed ? "; freed once no program reads them" : "; `spark-stage drop` frees it");
+}
+
 void print_stages(std::ostream& out, const Terminal& terminal, const std::string& title,
                   const json::array* stages) {
   if (stages == nullptr || stages->empty()) return;
@@ -209,6 +226,9 @@ void print_status(std::ostream& out, const Terminal& terminal, const json::objec
       out << " of " << format_bytes(capacity);
     }
     out << "\n";
+    const json::object* memory = get_object(status, "memory");
+    if (const std::string words = memory == nullptr ? "" : memory_in_words(*memory); !words.empty())
+      out << sentence(words, terminal.columns, terminal.out);
     if (const auto why = get_string(*cache, "writable_because"))
       out << sentence("jobs can change the staged copies: " + printable(*why), terminal.columns,
                       terminal.out);

@@ -73,12 +73,17 @@ struct EngineSettings {
   bool operator==(const EngineSettings&) const = default;
 };
 
+// What becomes of copies in the page cache. Drop: they leave it once no program reads them. Auto: the same
+// where the GPU shares the host's memory.
+enum class PageCache { Auto, Drop, Leave };
+
 struct CacheSettings {
   std::filesystem::path path = "/var/lib/spark-stage/cache";
   Amount capacity;  // both 0: the whole file system except keep_free
   Amount keep_free{0, 5};
   std::optional<std::chrono::seconds> scrub = std::chrono::hours(30 * 24);  // none means off
   bool yield = true;  // copies reduce their load while a dataset is leased
+  PageCache page_cache = PageCache::Auto;
   EngineSettings engine;
   std::vector<std::string> options;  // of the mount that jobs see: suid, dev
   bool operator==(const CacheSettings&) const = default;

@@ -46,6 +46,7 @@ bool is_same_target(const Target& one, const Target& other);
 // As in the file: "keep", "copy" or "refuse".
 const char* to_string(Links links);
 const char* to_string(ModelCheck check);
+const char* to_string(PageCache page_cache);
 // "rename", "dcp", "hf", "deepspeed" or "marker", which is followed by the file's name; "" on request.
 const char* to_string(Complete complete);
 

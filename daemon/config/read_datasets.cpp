@@ -141,6 +141,11 @@ CacheSettings read_cache(const Node& node, const Config& so_far, Problems& probl
   // A scrub reads all staged data, so at most once an hour.
   if (section.has("scrub")) cache.scrub = section.duration_or("scrub", "off", std::chrono::hours(1), kYear);
   cache.yield = section.boolean("yield").value_or(cache.yield);
+  cache.page_cache = section
+                         .choice<PageCache>("page_cache", {{"auto", PageCache::Auto},
+                                                           {"drop", PageCache::Drop},
+                                                           {"leave", PageCache::Leave}})
+                         .value_or(cache.page_cache);
   read_engine(cache.engine, section);
   cache.options = section.texts("options");
   for (const std::string& option : cache.options) {

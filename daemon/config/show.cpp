@@ -39,6 +39,11 @@ const char* to_string(ModelCheck check) {
   return kWords[static_cast<std::size_t>(check)];
 }
 
+const char* to_string(PageCache page_cache) {
+  if (page_cache == PageCache::Drop) return "drop";
+  return page_cache == PageCache::Leave ? "leave" : "auto";
+}
+
 const char* to_string(Complete complete) {
   constexpr std::array kWords = {"", "rename", "dcp", "hf", "deepspeed", "marker"};
   return kWords[static_cast<std::size_t>(complete)];
@@ -127,6 +132,7 @@ json::object show(const CacheSettings& cache) {
           {"keep_free", show(cache.keep_free)},
           {"scrub", seconds_or(cache.scrub, "off")},
           {"yield", cache.yield},
+          {"page_cache", to_string(cache.page_cache)},
           {"threads", number_or_auto(cache.engine.threads)},
           {"depth", number_or_auto(cache.engine.depth)},
           {"chunk", number_or_auto(cache.engine.chunk)},

@@ -63,6 +63,7 @@ Answer get_status(const DaemonParts& daemon, const Request& /*request*/) {
                       {"outputs", daemon.output_watches.list()},
                       {"cache", daemon.datasets.cache()},
                       {"cache_problem", cache_problem(daemon)},
+                      {"memory", daemon.memory.status()},
                       {"fleet", daemon.peers.status()},
                       {"stuck_workers", daemon.runner.abandoned().size()}};
   if (daemon.is_simulated) status["simulated"] = true;

@@ -110,6 +110,16 @@ Answer post_cache_reset(const DaemonParts& daemon, const Request& request) {
   return job_answer(daemon.datasets.cache_place().reset(deletes, asker_of(request.caller)));
 }
 
+// A simulated host has no copies in memory.
+Answer post_drop(const DaemonParts& daemon, const Request& request) {
+  if (auto refused = refuse_job(daemon, request)) return std::move(*refused);
+  auto names = dataset_names(request.body);
+  if (!names) return api::error_answer(names.error());
+  if (daemon.is_simulated)
+    return api::error_answer({Errc::Unsupported, "the page cache of a simulated host can't be dropped", ""});
+  return accepted_answer(daemon.memory.drop(std::move(*names), asker_of(request.caller)));
+}
+
 // The ID may be a job's, without a dataset: then all of its leases, and stagings for it alone, end.
 asio::awaitable<Answer> delete_lease(const DaemonParts& daemon, Request request) {
   const std::string& id = request.path[2];

@@ -37,6 +37,7 @@ boost::asio::awaitable<api::Answer> post_evict(const DaemonParts& daemon, api::R
 api::Answer post_scrub(const DaemonParts& daemon, const api::Request& request);
 api::Answer post_cache_move(const DaemonParts& daemon, const api::Request& request);
 api::Answer post_cache_reset(const DaemonParts& daemon, const api::Request& request);
+api::Answer post_drop(const DaemonParts& daemon, const api::Request& request);
 boost::asio::awaitable<api::Answer> delete_lease(const DaemonParts& daemon, api::Request request);
 
 // output_handlers.cpp

@@ -9,6 +9,7 @@
 #include "daemon/discovery/watch_set.hpp"
 #include "daemon/fleet/peer_service.hpp"
 #include "daemon/jobs.hpp"
+#include "daemon/memory/memory_watch.hpp"
 #include "daemon/outputs/stage_outs.hpp"
 #include "daemon/outputs/watch/output_watches.hpp"
 #include "daemon/service/active_config.hpp"
@@ -33,6 +34,7 @@ struct DaemonParts {
   outputs::StageOuts& outputs;
   outputs::OutputWatches& output_watches;
   fleet::PeerService& peers;
+  memory::MemoryWatch& memory;
 };
 
 }  // namespace spark

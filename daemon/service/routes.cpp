@@ -67,6 +67,7 @@ constexpr Endpoint kEndpoints[] = {
     {{"POST", "/v1/scrubs"}, post_scrub},
     {{"POST", "/v1/cache/move", true}, post_cache_move},
     {{"POST", "/v1/cache/reset", true}, post_cache_reset},
+    {{"POST", "/v1/drops"}, post_drop},
     {{"POST", "/v1/stage-outs"}, post_stage_out},
     {{"GET", "/v1/outputs"}, get_outputs},
     {{"GET", "/v1/outputs/{name}"}, get_output},

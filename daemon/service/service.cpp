@@ -91,7 +91,9 @@ Service::Service(asio::io_context& context, ServiceOptions options, config::Conf
                               [this](const std::string& volume, const std::string& folder) {
                                 return entries_in_use(volume, folder);
                               }},
-                             jobs_)},
+                             jobs_),
+          outputs::OutputWatches{copies_.outputs.context(), copies_.outputs},
+          {context.get_executor(), runner_, jobs_, options_.state_dir.native()}},
       ports_{{context.get_executor(), [this] { return metrics_text(parts_); }, kMetricsRetry},
              {context.get_executor(), runner_, options_.state_dir.native()}},
       parts_{.executor = context.get_executor(),
@@ -106,7 +108,8 @@ Service::Service(asio::io_context& context, ServiceOptions options, config::Conf
              .datasets = copies_.datasets,
              .outputs = copies_.outputs,
              .output_watches = copies_.watches,
-             .peers = ports_.peers} {}
+             .peers = ports_.peers,
+             .memory = copies_.memory} {}
 
 Result<std::vector<std::string>> Service::entries_in_use(const std::string& volume,
                                                          const std::string& folder) const {
@@ -141,7 +144,7 @@ Result<> Service::start() {
   watches_.apply(config);
   copies_.watches.apply(config);
   ports_.metrics.apply(config.metrics);
-  if (!host_->is_simulated()) ports_.peers.apply(config);
+  apply_to_host(config);
   log::info("answering on " + options_.socket.native() + ", " + std::to_string(config.volumes.size()) +
             " volumes from " + config.file.native());
   notifier_.ready();
@@ -193,8 +196,15 @@ void Service::config_changed() {
   copies_.watches.apply(config);
   watches_.apply(config);
   ports_.metrics.apply(config.metrics);
-  if (!host_->is_simulated()) ports_.peers.apply(config);
+  apply_to_host(config);
   report_status();
+}
+
+// What a simulated host does not have.
+void Service::apply_to_host(const config::Config& config) {
+  if (host_->is_simulated()) return;
+  ports_.peers.apply(config);
+  copies_.memory.apply(config);
 }
 
 void Service::report_status() {

@@ -18,6 +18,7 @@
 #include "daemon/host/host.hpp"
 #include "daemon/host_snapshot.hpp"
 #include "daemon/jobs.hpp"
+#include "daemon/memory/memory_watch.hpp"
 #include "daemon/metrics/port.hpp"
 #include "daemon/outputs/stage_outs.hpp"
 #include "daemon/outputs/watch/output_watches.hpp"
@@ -53,6 +54,7 @@ class Service {
     datasets::Datasets datasets;
     outputs::StageOuts outputs;
     outputs::OutputWatches watches{outputs.context(), outputs};
+    memory::MemoryWatch memory;
   };
   // The daemon's ports in addition to its socket.
   struct Ports {
@@ -65,6 +67,7 @@ class Service {
   void offer_changed(const discovery::TargetWatch& watch, const std::set<std::string>& before);
   void device_changed(const Uevent& event);
   void config_changed();
+  void apply_to_host(const config::Config& config);
 
   // See outputs::Context::in_use.
   Result<std::vector<std::string>> entries_in_use(const std::string& volume, const std::string& folder) const;

@@ -28,6 +28,8 @@ void add_model(const std::optional<staging::ModelInCache>& model, json::object& 
   to["checked"] =
       json::object{{"sha256", record.sha256}, {"git_sha1", record.git_sha1}, {"none", record.none}};
   to["absent_files"] = record.absent;
+  const std::string& pin = record.pin.empty() ? record.expect : record.pin;
+  to["pin"] = pin.empty() ? json::value(nullptr) : json::value(pin);
   if (model->hub_cache.empty()) return;
   to["hub_cache"] = model->hub_cache.native();
   to["hub_folder"] = record.hub_folder;

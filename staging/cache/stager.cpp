@@ -150,6 +150,7 @@ Result<Walked> Stager::walk(const Source& source, Tree& tree, const CopyOptions&
 Result<> Stager::check_model_in(const Tree& source, PartialArea& area, const CopyOptions& options) {
   const CopyOfModel copy{area.data(), area.manifest(), source.root()};
   const auto pin = check_model(copy, *model_, options, monitor_, stop_);
+  if (pin) model_->pin = *pin;
   if (pin) return {};
   if (pin.error().kind == Errc::Mismatch) {
     if (auto cleared = area.clear(); !cleared) return cleared;
@@ -224,7 +225,9 @@ Result<Staged> Stager::copy(const Source& source, const Tree& tree, Walked walke
     if (promised && sealed.summary.hash != *promised) return refuse_damaged(tree, area);
     CacheStore::Origin origin;
     if (shared > 0) origin.allocated[earlier->generation] = over(earlier->allocated, shared);
-    const auto published = publish(sealed, area, not_copied, std::move(origin));
+    Sealed with_pin = sealed;  // for the catalog: the manifest was written before the pin was known
+    if (model_) with_pin.header.model = to_text(*model_);
+    const auto published = publish(with_pin, area, not_copied, std::move(origin));
     if (!published) return published.take_error();
     generation = *published;
     return {};

@@ -1,7 +1,6 @@
 #include "staging/files/deletion.hpp"
 
 #include <fcntl.h>
-#include <signal.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -11,21 +10,17 @@
 
 #include "base/text.hpp"
 #include "staging/files/entry_scanner.hpp"
+#include "staging/files/io/page_cache.hpp"
 
 namespace spark::staging {
 namespace {
 
-// Whether another process has the file open or mapped. Our own descriptor is closed immediately: a program
-// that opens the file meanwhile waits until then. No value if the drive does not say; errno has the reason.
-std::optional<bool> is_open_elsewhere(int folder, const std::string& name) {
+// Our own descriptor is closed immediately: a program that opens the file meanwhile waits until then. No
+// value if the drive does not say; errno has the reason.
+std::optional<bool> is_opened(int folder, const std::string& name) {
   const UniqueFd fd(::openat(folder, name.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
-  // A process that opens the file now makes the kernel send a signal: SIGURG is ignored, SIGIO would end this
-  // process.
   if (!fd && errno != ENOENT && errno != EACCES && errno != EPERM) return std::nullopt;
-  if (!fd || ::fcntl(fd.get(), F_SETSIG, SIGURG) != 0) return false;
-  if (::fcntl(fd.get(), F_SETLEASE, F_WRLCK) != 0) return errno == EAGAIN;
-  ::fcntl(fd.get(), F_SETLEASE, F_UNLCK);
-  return false;
+  return fd && is_open_elsewhere(fd.get());
 }
 
 class Probe {
@@ -74,7 +69,7 @@ class Probe {
     if ((info.stx_attributes & (STATX_ATTR_IMMUTABLE | STATX_ATTR_APPEND)) != 0) {
       found_.obstacle = shown + " may not be deleted (chattr)";
     } else if (S_ISREG(info.stx_mode)) {
-      const auto is_open = is_open_elsewhere(folder, name);
+      const auto is_open = is_opened(folder, name);
       if (!is_open) return fail_errno(errno, "looking at " + tree.shown(path));
       found_.passes = *is_open;
       if (*is_open) found_.obstacle = shown + " is open";

@@ -109,8 +109,10 @@ void LinkFollower::weigh(const Entry& entry, const Weight& own, Weight& behind, 
   const bool is_there = found.fd && ::statx(found.fd.get(), "", AT_EMPTY_PATH, STATX_BASIC_STATS, &info) == 0;
   const int why_not = !is_there ? errno : is_open_to_owner(entry, info) ? 0 : EACCES;
   if (why_not == EACCES) ++behind.closed;
-  if (why_not != 0 && why_not != ENOENT) ++behind.files;
-  if (why_not != 0) return;
+  if (why_not != 0) {
+    ++behind.files;
+    return;
+  }
   if (behind.add(info) && S_ISDIR(info.stx_mode) && !is_in_itself(std::string(entry.path), found.path))
     weigh_folder(found, own, behind, stop);
 }
@@ -304,23 +306,47 @@ bool is_dangling(const Entries& entries, const Entry& link, std::string& last) {
   return find(entries, at) == nullptr;
 }
 
+// By its full path.
+bool is_model_file(std::string_view path) {
+  constexpr std::string_view kSnapshots = "/snapshots/";
+  constexpr std::size_t kCommit = 40;
+  if (path.ends_with(".safetensors") || path.ends_with(".gguf")) return true;
+  for (std::size_t at = path.find(kSnapshots); at != std::string_view::npos;
+       at = path.find(kSnapshots, at + 1)) {
+    const std::string_view below = path.substr(at + kSnapshots.size());
+    const std::size_t digits = std::min(below.find_first_not_of("0123456789abcdef"), below.size());
+    if (digits == kCommit && below.substr(digits).starts_with('/')) return true;
+  }
+  return false;
+}
+
 }  // namespace
 
-std::string dangling_warning(const Entries& entries, const StopFlag& stop) {
+Result<std::string> check_dangling(const Tree& tree, const Entries& entries, const StopFlag& stop) {
   std::vector<std::string> shown;
   std::string last;
-  std::uint64_t all = 0;
+  std::uint64_t all = 0, files = 0;
+  bool is_of_model = false;
   for (const Entry& entry : entries) {
+    files += entry.type == EntryType::File ? 1 : 0;
     if (entry.type != EntryType::Symlink || entry.path.empty() || leads_out(entry.path, entry.target))
       continue;
-    if (stop) return "";
+    if (stop) return fail(Errc::Cancelled, "reading " + tree.shown("") + ": interrupted");
     if (!is_dangling(entries, entry, last)) continue;
-    if (all++ < kMostShown) shown.push_back(printable(entry.path) + " -> " + printable(entry.target));
+    const bool is_first_of_model = !is_of_model && is_model_file(tree.root() + "/" + std::string(entry.path));
+    is_of_model = is_of_model || is_first_of_model;
+    const std::string words = printable(entry.path) + " -> " + printable(entry.target);
+    if (is_first_of_model) shown.insert(shown.begin(), words);  // it is why the set is refused
+    if (all++ < kMostShown && !is_first_of_model) shown.push_back(words);
   }
-  if (all == 0) return "";
+  if (all == 0) return std::string();
+  shown.resize(std::min(shown.size(), kMostShown));
   const std::string rest = all > shown.size() ? " and " + std::to_string(all - shown.size()) + " more" : "";
-  return (all == 1 ? "1 symlink leads" : std::to_string(all) + " symlinks lead") +
-         std::string(" to nothing in the set: ") + join(shown, ", ") + rest;
+  const std::string what = (all == 1 ? "1 symlink leads" : std::to_string(all) + " symlinks lead") +
+                           std::string(" to nothing in the set: ") + join(shown, ", ") + rest;
+  if (!is_of_model && all <= files) return what;
+  return fail(Errc::Mismatch, "reading " + tree.shown("") + ": " + what,
+              "download the files again, or exclude these symlinks");
 }
 
 }  // namespace spark::staging

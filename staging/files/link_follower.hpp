@@ -81,7 +81,9 @@ class LinkFollower {
   std::string names() const;
 };
 
-// About links inside a set whose targets are not in it; empty if there are none. The entries are sorted.
-std::string dangling_warning(const Entries& entries, const StopFlag& stop);
+// A warning about links inside a set whose targets are not in it; empty if there are none. Mismatch if they
+// are data of the set: a file of a snapshot of Hugging Face's cache, weights of a model, or more than the set
+// has files. The entries are sorted.
+Result<std::string> check_dangling(const Tree& tree, const Entries& entries, const StopFlag& stop);
 
 }  // namespace spark::staging

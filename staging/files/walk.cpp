@@ -276,8 +276,9 @@ Result<Walked> walk_source(Tree& tree, std::span<const std::string> exclude, Out
   auto walked = follow_links(tree, exclude, follower, std::move(all), stop);
   if (!walked) return walked;
   if (follower.kept() > 0) walked->warnings.push_back(follower.warning());
-  if (auto dangling = dangling_warning(walked->entries, stop); !dangling.empty())
-    walked->warnings.push_back(std::move(dangling));
+  auto dangling = check_dangling(tree, walked->entries, stop);
+  if (!dangling) return dangling.take_error();
+  if (!dangling->empty()) walked->warnings.push_back(std::move(*dangling));
   return walked;
 }
 

@@ -1,8 +1,6 @@
 #include "staging/models/hub_cache.hpp"
 
 #include <fcntl.h>
-#include <fnmatch.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -15,17 +13,15 @@
 #include "base/access/named_path.hpp"
 #include "base/json.hpp"
 #include "base/text.hpp"
+#include "staging/files/metadata.hpp"
+#include "staging/models/model_files.hpp"
 
 namespace spark::staging {
 namespace {
 
-constexpr std::size_t kCommitDigits = 40, kSha256Digits = 64;
+constexpr std::size_t kCommitDigits = kSha1Digits;
 constexpr std::size_t kLongestRef = 4 * kKiB, kLargestTree = 64 * kMiB;
 constexpr char kSharedMark[] = "blobs/.huggingface-shared-blobs";
-
-bool is_hex(std::string_view text, std::size_t digits) {
-  return text.size() == digits && text.find_first_not_of("0123456789abcdef") == std::string_view::npos;
-}
 
 std::string in(const std::string& folder, std::string_view name) {
   return folder.empty() ? std::string(name) : folder + "/" + std::string(name);
@@ -35,25 +31,6 @@ std::string replaced(std::string text, char what, std::string_view by) {
   for (std::size_t at = 0; (at = text.find(what, at)) != std::string::npos; at += by.size())
     text.replace(at, 1, by);
   return text;
-}
-
-bool is_folder(const Tree& tree, const std::string& path) {
-  return static_cast<bool>(open_beneath(tree, path, O_PATH | O_DIRECTORY | O_NOFOLLOW));
-}
-
-// No value if the file is not there.
-Result<std::optional<std::string>> read_small(const Tree& tree, const std::string& path, std::size_t most) {
-  const UniqueFd file = open_beneath(tree, path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
-  if (!file && (errno == ENOENT || errno == ENOTDIR)) return std::optional<std::string>();
-  struct stat info {};
-  if (!file || ::fstat(file.get(), &info) != 0) return tree.failed(errno, "reading", path);
-  if (!S_ISREG(info.st_mode) || static_cast<std::size_t>(info.st_size) > most)
-    return fail(Errc::Mismatch, tree.shown(path) + " is no file of a cache of Hugging Face");
-  std::string text(static_cast<std::size_t>(info.st_size), '\0');
-  const ssize_t got = ::pread(file.get(), text.data(), text.size(), 0);
-  if (got < 0) return tree.failed(errno, "reading", path);
-  text.resize(static_cast<std::size_t>(got));
-  return std::optional(std::move(text));
 }
 
 Result<HubSnapshot> snapshot_in(const Tree& tree, const std::string& folder, const std::string& revision) {
@@ -96,13 +73,6 @@ Result<> check_store(const Tree& tree, const HubSnapshot& snapshot) {
               "download the model again");
 }
 
-bool matches(const std::vector<std::string>& patterns, const std::string& path) {
-  return patterns.empty() || std::ranges::any_of(patterns, [&](const std::string& pattern) {
-           return ::fnmatch(pattern.c_str(), path.c_str(), 0) == 0 ||
-                  ::fnmatch(pattern.c_str(), std::string(name_of(path)).c_str(), 0) == 0;
-         });
-}
-
 // The text of the symlink, or empty.
 std::string link_text(const Tree& tree, const std::string& path) {
   const Parent parent = open_parent(tree, path);
@@ -114,29 +84,6 @@ std::string link_text(const Tree& tree, const std::string& path) {
 
 std::string list_of_files(const HubSnapshot& snapshot) {
   return in(snapshot.folder, "trees/" + snapshot.commit + ".json");
-}
-
-// What `trees/COMMIT.json` says of the commit's files, by path: huggingface_hub 1.22 and later write it.
-// No value if there is no list of them.
-Result<std::optional<std::map<std::string, PublishedFile>>> read_tree_list(const Tree& tree,
-                                                                           const std::string& path) {
-  std::map<std::string, PublishedFile> all;
-  const auto text = read_small(tree, path, kLargestTree);
-  if (!text) return text.take_error();
-  const auto object = *text ? parse_json_object(**text) : json::object();
-  const json::object* files = object ? get_object(*object, "files") : nullptr;
-  if (files == nullptr) return std::optional<std::map<std::string, PublishedFile>>();
-  for (const auto& member : *files) {
-    const auto* file = member.value().if_object();
-    if (file == nullptr) continue;
-    PublishedFile published{std::string(member.key()), 0, get_text(*file, "lfs_sha256"), path};
-    const auto size = get_int(*file, published.hex.empty() ? "size" : "lfs_size");
-    published.size = size && *size > 0 ? static_cast<Bytes>(*size) : 0;
-    if (published.hex.empty()) published.hex = get_text(*file, "blob_id");
-    if (!is_hex(published.hex, kSha256Digits) && !is_hex(published.hex, kCommitDigits)) published.hex.clear();
-    all.emplace(published.path, published);
-  }
-  return std::optional(std::move(all));
 }
 
 // By the name of its blob, "../../blobs/ETAG". The name of a payload that models share is no digest.
@@ -152,23 +99,34 @@ PublishedFile published_by_name(const Tree& tree, const Entry& entry, const std:
   return file;
 }
 
-// Folders in which nothing is left.
-void drop_empty_folders(Entries& entries, const std::string& below) {
-  std::set<std::string_view> used;
-  for (const Entry& entry : entries) {
-    if (entry.type == EntryType::Folder) continue;
-    const std::string_view path = entry.path;
-    for (std::size_t end = path.rfind('/'); end != std::string_view::npos && end > 0;
-         end = path.rfind('/', end - 1))
-      used.insert(path.substr(0, end));
-  }
-  std::erase_if(entries, [&](const Entry& entry) {
-    const std::string_view path = entry.path;
-    return entry.type == EntryType::Folder && path.starts_with(below) && !used.contains(path);
-  });
+// No value if there is no list of the files.
+Result<std::optional<std::map<std::string, PublishedFile>>> read_tree_list(const Tree& tree,
+                                                                           const std::string& path) {
+  const auto text = read_small(tree, path, kLargestTree);
+  if (!text) return text.take_error();
+  return *text ? parse_tree_list(**text, path) : std::nullopt;
 }
 
 }  // namespace
+
+std::optional<std::map<std::string, PublishedFile>> parse_tree_list(std::string_view text,
+                                                                    const std::string& told_by) {
+  std::map<std::string, PublishedFile> all;
+  const auto object = parse_json_object(text);
+  const json::object* files = object ? get_object(*object, "files") : nullptr;
+  if (files == nullptr) return std::nullopt;
+  for (const auto& member : *files) {
+    const auto* file = member.value().if_object();
+    if (file == nullptr) continue;
+    PublishedFile published{std::string(member.key()), 0, get_text(*file, "lfs_sha256"), told_by};
+    const auto size = get_int(*file, published.hex.empty() ? "size" : "lfs_size");
+    published.size = size && *size > 0 ? static_cast<Bytes>(*size) : 0;
+    if (published.hex.empty()) published.hex = get_text(*file, "blob_id");
+    if (!is_hex(published.hex, kSha256Digits) && !is_hex(published.hex, kCommitDigits)) published.hex.clear();
+    all.emplace(published.path, published);
+  }
+  return all;
+}
 
 std::string hub_folder_of(const std::string& model) {
   return "models--" + replaced(model, '/', "--");
@@ -263,6 +221,33 @@ Result<HubModel> walk_hub_snapshot(Tree& tree, const HubSnapshot& snapshot,
   drop_empty_folders(walked->entries, in(snapshot.folder, "trees"));
   model.walked = std::move(*walked);
   return model;
+}
+
+Result<> write_ref(const Tree& copy, Entries& entries, std::string_view path, const std::string& commit) {
+  const auto entry = std::ranges::lower_bound(entries, path, {},
+                                              [](const Entry& one) -> std::string_view { return one.path; });
+  if (entry == entries.end() || entry->path != path) return {};
+  Hasher hasher;
+  hasher.add(std::string_view(commit));
+  const Digest hash = hasher.digest();
+  if (entry->hash == hash) return {};
+  const std::string shown = copy.shown(path);
+  const Parent parent = open_parent(copy, path);
+  if (!parent.folder || ::unlinkat(parent.folder.get(), parent.name.c_str(), 0) != 0)
+    return fail_errno(errno, "replacing " + shown);
+  const int flags = O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC;
+  const UniqueFd file(::openat(parent.folder.get(), parent.name.c_str(), flags, 0600));
+  if (!file) return fail_errno(errno, "creating " + shown);
+  if (::write(file.get(), commit.data(), commit.size()) != static_cast<ssize_t>(commit.size()))
+    return fail_errno(errno, "writing " + shown);
+  entry->size = entry->allocated = commit.size();
+  entry->hash = hash;
+  if (auto put = put_plain_metadata(file.get(), *entry, shown); !put) return put;
+  const std::string_view above = path.substr(0, path.rfind('/'));
+  const UniqueFd folder = open_beneath(copy, above, O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
+  if (::fsync(file.get()) != 0 || !folder || ::fsync(folder.get()) != 0)
+    return fail_errno(errno, "flushing " + shown);
+  return {};
 }
 
 }  // namespace spark::staging

@@ -3,8 +3,10 @@
 // symlink to a payload that all models share.
 #pragma once
 
+#include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/result.hpp"
@@ -41,6 +43,11 @@ struct HubModel {
   bool has_list = false;            // of the commit's files
   std::vector<std::string> absent;  // chosen files of that list that are not here
 };
+
+// What `trees/COMMIT.json` says of the commit's files, by path: huggingface_hub 1.22 and later write it. No
+// value if the text is no such list.
+std::optional<std::map<std::string, PublishedFile>> parse_tree_list(std::string_view text,
+                                                                    const std::string& told_by);
 
 // Makes the ref at `path` in a copy name this commit: it may have moved, or may have been written with a line
 // end, since the snapshot was chosen. Durable. No change if there is no such entry.

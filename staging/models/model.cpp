@@ -4,6 +4,7 @@
 
 #include "base/text.hpp"
 #include "staging/models/hub_cache.hpp"
+#include "staging/models/model_folder.hpp"
 
 namespace spark::staging {
 namespace {
@@ -63,6 +64,26 @@ Result<Model> walk_hub(Tree& tree, const HubSnapshot& snapshot, const ModelOptio
   return model;
 }
 
+Result<Model> as_model(const Tree& tree, FolderModel found, const ModelOptions& wanted, bool is_complete) {
+  if (wanted.check == ModelCheck::Complete && !is_complete)
+    return fail(
+        Errc::Invalid,
+        tree.shown(found.folder) + " has no list of the revision's files, which 'check: complete' needs",
+        "leave it out: 'check: published' compares the digests that are there");
+  if (found.published.empty())
+    return fail(Errc::NotFound, tree.shown(found.folder) + " has no file that 'include' names",
+                "its patterns are for a file's path in the model, or its name");
+  Model model;
+  model.record.name = wanted.name;
+  model.record.revision = found.revision;
+  model.record.entry_point = found.folder;
+  model.record.check = wanted.check;
+  model.record.expect = wanted.expect;
+  note_digests(model.record, std::move(found.published), found.folder.empty() ? "" : found.folder + "/");
+  model.walked = std::move(found.walked);
+  return model;
+}
+
 }  // namespace
 
 ModelPlace place_of_model(const std::filesystem::path& path) {
@@ -82,8 +103,16 @@ Result<Model> walk_model(Tree& tree, const ModelOptions& wanted, const StopFlag&
   const auto snapshot = find_hub_snapshot(tree, wanted.name, wanted.revision);
   if (!snapshot) return snapshot.take_error();
   if (*snapshot) return walk_hub(tree, **snapshot, wanted, stop);
-  return fail(Errc::NotFound, tree.shown("") + " is no cache of Hugging Face",
-              "give the folder that HF_HUB_CACHE names, often ~/.cache/huggingface/hub");
+  auto of_ollama = walk_ollama(tree, wanted, stop);
+  if (!of_ollama) return of_ollama.take_error();
+  if (*of_ollama) return as_model(tree, std::move(**of_ollama), wanted, true);
+  auto folder = walk_model_folder(tree, wanted, stop);
+  if (!folder) return folder.take_error();
+  if (*folder) return as_model(tree, std::move(**folder), wanted, false);
+  return fail(
+      Errc::NotFound, tree.shown("") + " has no model " + printable(wanted.name),
+      "give the folder that HF_HUB_CACHE names (often ~/.cache/huggingface/hub), ollama's or ModelScope's "
+      "models, or the model's own folder");
 }
 
 }  // namespace spark::staging

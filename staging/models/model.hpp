@@ -28,6 +28,7 @@ struct ModelRecord {
   std::string hub_folder;
   ModelCheck check = ModelCheck::None;
   std::string expect;                                // the pin that the copy was compared with
+  std::string pin;                                   // of the copy; empty if not all of its files were read
   std::uint64_t sha256 = 0, git_sha1 = 0, none = 0;  // files, by the digest that was checked
   std::uint64_t absent = 0;                          // files of the revision that were not downloaded
   std::vector<PublishedFile> digests;                // their paths are in the copy

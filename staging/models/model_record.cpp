@@ -30,6 +30,7 @@ json::object to_object(const ModelRecord& record) {
           {"hub_folder", encode_name(record.hub_folder)},
           {"check", to_string(record.check)},
           {"expect", record.expect},
+          {"pin", record.pin},
           {"sha256", record.sha256},
           {"git_sha1", record.git_sha1},
           {"none", record.none},
@@ -94,6 +95,7 @@ std::optional<ModelRecord> parse_model_record(std::string_view text) {
   if (!is_below(record.entry_point) || !is_below(record.hub_folder)) return std::nullopt;
   record.check = model_check_of(get_text(*object, "check"));
   record.expect = get_text(*object, "expect");
+  record.pin = get_text(*object, "pin");
   record.sha256 = count_in(*object, "sha256");
   record.git_sha1 = count_in(*object, "git_sha1");
   record.none = count_in(*object, "none");

@@ -24,10 +24,6 @@ constexpr std::string_view kSafetensors = ".safetensors", kGguf = ".gguf", kInde
 constexpr std::array<std::string_view, 9> kWeights = {kSafetensors, kGguf, ".bin",     ".pt", ".pth",
                                                       ".onnx",      ".h5", ".msgpack", ".npz"};
 
-bool is_weights(std::string_view path) {
-  return std::ranges::any_of(kWeights, [&](auto end) { return path.ends_with(end); });
-}
-
 std::string beside(std::string_view path, std::string_view name) {
   return std::string(folder_of(path)) + std::string(name);
 }
@@ -159,6 +155,10 @@ class Search {
 };
 
 }  // namespace
+
+bool is_weights(std::string_view path) {
+  return std::ranges::any_of(kWeights, [&](auto end) { return path.ends_with(end); });
+}
 
 Result<std::vector<ModelFault>> find_model_faults(const Tree& tree, const Entries& entries,
                                                   const StopFlag& stop) {

@@ -4,6 +4,7 @@
 
 #include <set>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/result.hpp"
@@ -26,6 +27,9 @@ Result<std::vector<ModelFault>> find_model_faults(const Tree& tree, const Entrie
 
 // Mismatch, with those faults, if there are any.
 Result<> check_structure(const Tree& tree, const Entries& entries, const StopFlag& stop);
+
+// By its name.
+bool is_weights(std::string_view path);
 
 // The files that the index of a model in several files names: the values of "weight_map", as in
 // model.safetensors.index.json. Empty if it has none.

@@ -23,23 +23,25 @@ TALK = [
     ("GET", "/v1/jobs/{id}/events", "/v1/jobs/3/events", None),
     ("POST", "/v1/scrubs", "/v1/scrubs", {"datasets": ["imagenet"]}),
     ("GET", "/v1/jobs/{id}/events", "/v1/jobs/4/events", None),
+    ("POST", "/v1/drops", "/v1/drops", {"datasets": ["imagenet"]}),
+    ("GET", "/v1/jobs/{id}/events", "/v1/jobs/5/events", None),
     ("GET", "/v1/datasets", "/v1/datasets", None),
     ("GET", "/v1/fleet/datasets", "/v1/fleet/datasets", None),  # no fleet is configured
     ("GET", "/v1/status", "/v1/status", None),
     ("POST", "/v1/datasets/{name}/evict", "/v1/datasets/imagenet/evict", None),
     ("DELETE", "/v1/leases/{id}", "/v1/leases/{lease}", None),
     ("POST", "/v1/stagings", "/v1/stagings", {"datasets": ["datasets:coco"]}),
-    ("GET", "/v1/jobs/{id}/events", "/v1/jobs/5/events", None),
-    ("POST", "/v1/volumes/{name}/down", "/v1/volumes/datasets/down", {"by": "alice", "force": True}),  # it is no NFS volume
     ("GET", "/v1/jobs/{id}/events", "/v1/jobs/6/events", None),
-    ("POST", "/v1/volumes/{name}/down", "/v1/volumes/datasets/down", None),
+    ("POST", "/v1/volumes/{name}/down", "/v1/volumes/datasets/down", {"by": "alice", "force": True}),  # it is no NFS volume
     ("GET", "/v1/jobs/{id}/events", "/v1/jobs/7/events", None),
+    ("POST", "/v1/volumes/{name}/down", "/v1/volumes/datasets/down", None),
+    ("GET", "/v1/jobs/{id}/events", "/v1/jobs/8/events", None),
     ("POST", "/v1/stagings", "/v1/stagings",
      {"datasets": ["models"], "job": {"system": "slurm", "id": "7", "user": "alice", "processes": [2]}}),
-    ("GET", "/v1/jobs/{id}/events", "/v1/jobs/8/events", None),
-    ("POST", "/v1/stagings", "/v1/stagings", {"datasets": ["imagenet"], "prefetch": True, "by": "2100-01-01T00:00:00Z"}),
     ("GET", "/v1/jobs/{id}/events", "/v1/jobs/9/events", None),
-    ("GET", "/v1/jobs/{id}", "/v1/jobs/9", None),
+    ("POST", "/v1/stagings", "/v1/stagings", {"datasets": ["imagenet"], "prefetch": True, "by": "2100-01-01T00:00:00Z"}),
+    ("GET", "/v1/jobs/{id}/events", "/v1/jobs/10/events", None),
+    ("GET", "/v1/jobs/{id}", "/v1/jobs/10", None),
     ("GET", "/v1/datasets", "/v1/datasets", None),
     ("GET", "/readyz", "/readyz", None),
     ("POST", "/v1/volumes/{name}/up", "/v1/volumes/datasets/up", None),
@@ -121,7 +123,7 @@ def test_a_job_of_each_kind_ends_as_expected(daemon):
                 kinds.setdefault(ended["verb"], []).append(ended["state"])
     assert kinds["stage"] == ["done", "done", "failed", "done"], "the third is of a volume that is not there"
     assert kinds["prefetch"] == ["done"]
-    assert (kinds["verify"], kinds["scrub"]) == (["done"], ["done"])
+    assert (kinds["verify"], kinds["scrub"], kinds["drop"]) == (["done"], ["done"], ["done"])
 
 
 @pytest.mark.parametrize("method, path", [("PUT", "/v1/status"), ("GET", "/v1/reload"), ("GET", "/v1/volumes/a/up"),

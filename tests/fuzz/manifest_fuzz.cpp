@@ -11,6 +11,7 @@
 #include "staging/manifest/hash.hpp"
 #include "staging/manifest/manifest.hpp"
 #include "staging/manifest/names.hpp"
+#include "staging/models/sums.hpp"
 
 using namespace spark::staging;
 

@@ -30,7 +30,7 @@ ADAPTERS = [
     (r"systemd/(?!sd-(device|event)\.h).*", ["daemon/systemd"]),
     (r"spdlog/.*|fmt/.*", ["daemon/log"]),
     (r"CLI/.*", ["cli/command_line/", "daemon/main."]),
-    (r"openssl/.*", ["staging/copy/verify/sha256.", "fleet/transport/channel.", "csi/pods."]),
+    (r"openssl/.*", ["staging/models/sha256.", "fleet/transport/channel.", "csi/pods."]),
     (r"boost/beast.*", ["daemon/api", "cli/client/client.", "fleet/transport/http."]),
     (r"boost/asio.*", ["daemon/", "cli/client/client."]),
     (r"prometheus/.*", ["daemon/metrics/prometheus_text."]),

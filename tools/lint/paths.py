@@ -27,7 +27,7 @@ _ALLOWED = {
     "daemon/workers/priority.cpp": "the system's own folders",
     "daemon/workers/verbs/fabric_verbs.cpp": "the system's own folders",
     "daemon/workers/verbs/fleet.cpp": "the state folder, which is private",
-    "daemon/workers/verbs/lease_verb.cpp": "the cache and the state folder, which are private",
+    "daemon/workers/verbs/lease_verbs.cpp": "the cache and the state folder, which are private",
     "daemon/workers/verbs/mount_verbs.cpp": "the volume's device",
     "daemon/workers/verbs/open_cache.cpp": "the cache, which is private",
     "daemon/workers/verbs/output_verbs.cpp": "after become_user()",

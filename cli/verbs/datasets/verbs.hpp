@@ -14,6 +14,7 @@ void add_ls(App& app);
 void add_verify(App& app);
 void add_scrub(App& app);
 void add_evict(App& app);
+void add_drop(App& app);
 void add_release(App& app);
 void add_cache(App& app);
 void add_copy(App& app);

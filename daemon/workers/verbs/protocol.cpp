@@ -47,6 +47,8 @@ constexpr std::array kVerbs = {
     VerbRow{"catalog", catalog_verb},
     VerbRow{"move-cache", move_cache_verb},
     VerbRow{"reset-cache", reset_cache_verb},
+    VerbRow{"watch-memory", watch_memory_verb},
+    VerbRow{"drop-memory", drop_memory_verb},
     VerbRow{"serve-peers", serve_peers_verb},
     VerbRow{"ask-peers", ask_peers_verb},
     VerbRow{"flush-source", flush_source_verb},

@@ -50,6 +50,9 @@ Result<json::object> reset_cache_verb(const json::object& request, const Progres
 // fleet_verbs.cpp
 Result<json::object> serve_peers_verb(const json::object& request, const ProgressLine& progress);
 Result<json::object> ask_peers_verb(const json::object& request, const ProgressLine& progress);
+// The page cache (memory_verbs.cpp)
+Result<json::object> watch_memory_verb(const json::object& request, const ProgressLine& progress);
+Result<json::object> drop_memory_verb(const json::object& request, const ProgressLine& progress);
 // Outputs (output_verbs.cpp)
 Result<json::object> flush_source_verb(const json::object& request, const ProgressLine& progress);
 Result<json::object> stage_out_verb(const json::object& request, const ProgressLine& progress);
@@ -65,9 +68,8 @@ Result<json::object> announce_shards_verb(const json::object& request, const Pro
 Result<json::object> hold_source_verb(const json::object& request, const ProgressLine& progress);
 Result<json::object> release_held_verb(const json::object& request, const ProgressLine& progress);
 Result<json::object> tidy_output_verb(const json::object& request, const ProgressLine& progress);
-// lease_verb.cpp
+// Leases and their holders (lease_verbs.cpp)
 Result<json::object> lease_verb(const json::object& request, const ProgressLine& progress);
-// holder_verbs.cpp
 Result<json::object> jobs_here_verb(const json::object& request, const ProgressLine& progress);
 Result<json::object> user_verb(const json::object& request, const ProgressLine& progress);
 

@@ -1,24 +1,14 @@
 #include "staging/copy/lanes/monitor.hpp"
 
 #include <algorithm>
-#include <charconv>
 
-#include "base/file.hpp"
-#include "base/text.hpp"
+#include "staging/files/io/meminfo.hpp"
 
 namespace spark::staging {
 namespace {
 
-// 0 if it can't be read.
 Bytes read_memfree() {
-  const auto text = read_file("/proc/meminfo");
-  constexpr std::string_view kKey = "MemFree:";
-  const std::size_t at = text ? text->find(kKey) : std::string::npos;
-  if (at == std::string::npos) return 0;
-  const std::string_view number = trim(std::string_view(*text).substr(at + kKey.size(), 20));
-  Bytes kibibytes = 0;
-  std::from_chars(number.data(), number.data() + number.size(), kibibytes);
-  return kibibytes * kKiB;
+  return read_meminfo(SystemRoot{}, "MemFree");
 }
 
 // The counters are read one after the other while other threads change them.

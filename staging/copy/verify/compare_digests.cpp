@@ -13,9 +13,9 @@
 #include <thread>
 
 #include "base/text.hpp"
-#include "staging/copy/verify/sha256.hpp"
 #include "staging/files/io/direct_io.hpp"
 #include "staging/files/io/throttle.hpp"
+#include "staging/models/sha256.hpp"
 
 namespace spark::staging {
 namespace {
@@ -24,13 +24,40 @@ constexpr std::size_t kChunk = 4 * kMiB;
 constexpr std::size_t kShown = 5;
 constexpr std::size_t kGitDigits = 40;
 
+static_assert(kHashPiece % kChunk == 0);
+
+// A file's hash as manifests have it, of chunks in their order.
+class PieceSums {
+ public:
+  void add(std::span<const std::byte> chunk) {
+    if (in_piece_ == kHashPiece) end_piece();
+    hasher_->add(chunk);
+    in_piece_ += chunk.size();
+  }
+  Digest digest() {
+    if (in_piece_ > 0 || pieces_.empty()) end_piece();
+    return digest_of_pieces(pieces_);
+  }
+
+ private:
+  std::vector<Digest> pieces_;
+  std::optional<Hasher> hasher_{std::in_place};
+  Bytes in_piece_ = 0;
+
+  void end_piece() {
+    pieces_.push_back(hasher_->digest());
+    hasher_.emplace();
+    in_piece_ = 0;
+  }
+};
+
 class DigestCheck {
  public:
   DigestCheck(const Tree& copy, const std::vector<PublishedDigest>& digests, const CopyOptions& options,
-              Monitor& monitor, const StopFlag& stop, std::vector<std::string>* sha256)
+              Monitor& monitor, const StopFlag& stop, std::vector<FileSums>* sums)
       : copy_(copy),
         digests_(digests),
-        sha256_(sha256),
+        sums_(sums),
         counters_(monitor.counters),
         stop_(stop),
         throttle_(options.rate.most) {}
@@ -56,7 +83,7 @@ class DigestCheck {
  private:
   const Tree& copy_;
   const std::vector<PublishedDigest>& digests_;
-  std::vector<std::string>* sha256_;  // of each file; none if the caller needs only the comparison
+  std::vector<FileSums>* sums_;  // none if the caller needs only the comparison
   Counters& counters_;
   const StopFlag& stop_;
   Throttle throttle_;
@@ -109,14 +136,16 @@ class DigestCheck {
     std::optional<GitSha1> git;
     std::optional<Sha256> sha256;
     if (is_git) git.emplace(size);
-    if (!is_git || sha256_ != nullptr) sha256.emplace();
+    if (!is_git || sums_ != nullptr) sha256.emplace();
+    PieceSums pieces;
     const auto take = [&](std::span<const std::byte> bytes) {
       if (git) git->add(bytes);
       if (sha256) sha256->add(bytes);
+      if (sums_ != nullptr) pieces.add(bytes);
     };
     if (auto all = read_all(file.get(), digest.path, size, buffer, take); !all) return all.take_error();
     const std::string hex = sha256 ? sha256->hex() : "";
-    if (sha256_ != nullptr) (*sha256_)[index] = hex;
+    if (sums_ != nullptr) (*sums_)[index] = {hex, pieces.digest()};
     if (digest.hex.empty() || (is_git ? git->hex() : hex) == digest.hex) return std::string();
     return name + " does not match " + (name == told_by ? "its name" : told_by);
   }
@@ -141,10 +170,10 @@ class DigestCheck {
 
 Result<> compare_digests(const Tree& copy, const std::vector<PublishedDigest>& digests,
                          const CopyOptions& options, Monitor& monitor, const StopFlag& stop,
-                         std::vector<std::string>* sha256) {
-  if (sha256 != nullptr) sha256->assign(digests.size(), {});
+                         std::vector<FileSums>* sums) {
+  if (sums != nullptr) sums->assign(digests.size(), {});
   return monitor.during(CopyPhase::Verifying,
-                        [&] { return DigestCheck(copy, digests, options, monitor, stop, sha256).go(); });
+                        [&] { return DigestCheck(copy, digests, options, monitor, stop, sums).go(); });
 }
 
 }  // namespace spark::staging

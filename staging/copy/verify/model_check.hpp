@@ -8,6 +8,7 @@
 #include "base/threads.hpp"
 #include "staging/copy/lanes/monitor.hpp"
 #include "staging/copy/lanes/options.hpp"
+#include "staging/manifest/manifest.hpp"
 #include "staging/models/model.hpp"
 
 namespace spark::staging {
@@ -22,5 +23,13 @@ struct CopyOfModel {
 // read.
 Result<std::string> check_model(const CopyOfModel& copy, const ModelRecord& record,
                                 const CopyOptions& options, Monitor& monitor, const StopFlag& stop);
+
+// verify_copy and check_model together: reads each file once.
+struct VerifiedModel {
+  Summary summary;     // it equals its manifest
+  Result<> published;  // and what check_model says
+};
+Result<VerifiedModel> verify_model(const CopyOfModel& copy, const ModelRecord& record,
+                                   const CopyOptions& options, Monitor& monitor, const StopFlag& stop);
 
 }  // namespace spark::staging

@@ -4,11 +4,11 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
 
 #include "base/text.hpp"
 #include "staging/files/lfs_pointer.hpp"
+#include "staging/models/sums.hpp"
 
 namespace spark::staging {
 namespace {
@@ -29,27 +29,6 @@ std::string lower(std::string_view text) {
   std::ranges::transform(all, all.begin(),
                          [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; });
   return all;
-}
-
-// sha256sum escapes such names and puts a backslash before the line.
-std::string unescaped(std::string_view name) {
-  std::string plain;
-  for (std::size_t i = 0; i < name.size(); ++i) {
-    const char next = name[i] == '\\' && i + 1 < name.size() ? name[++i] : '\0';
-    plain += next == 'n' ? '\n' : next == 'r' ? '\r' : next != '\0' ? next : name[i];
-  }
-  return plain;
-}
-
-// "SHA256 (name) = hex"
-std::optional<SumLine> parse_bsd(std::string_view line) {
-  constexpr std::string_view kLead = "SHA256 (", kMiddle = ") = ";
-  const std::size_t middle = line.rfind(kMiddle);
-  if (!line.starts_with(kLead) || middle == std::string_view::npos || middle < kLead.size())
-    return std::nullopt;
-  const std::string_view hex = line.substr(middle + kMiddle.size());
-  if (!is_hex(hex)) return std::nullopt;
-  return SumLine{std::string(line.substr(kLead.size(), middle - kLead.size())), lower(hex)};
 }
 
 class Collect {
@@ -150,31 +129,6 @@ tl::unexpected<Error> none_in(const Tree& tree) {
 }
 
 }  // namespace
-
-bool is_sums_file(std::string_view path) {
-  constexpr std::array<std::string_view, 6> kNames = {"sha256sums",    "sha256sums.txt", "sha256sum",
-                                                      "sha256sum.txt", "sha256.txt",     "checksums.sha256"};
-  const std::string name = lower(name_of(path));
-  return std::ranges::find(kNames, name) != kNames.end() || name.ends_with(".sha256") ||
-         name.ends_with(".sha256sum");
-}
-
-std::optional<SumLine> parse_sum_line(std::string_view line) {
-  if (line.ends_with('\r')) line.remove_suffix(1);
-  if (auto bsd = parse_bsd(line)) return bsd;
-  const bool is_escaped = line.starts_with('\\');
-  if (is_escaped) line.remove_prefix(1);
-  const std::string_view hex = line.substr(0, kHexDigits);
-  if (!is_hex(hex)) return std::nullopt;
-  std::string_view rest = line.substr(kHexDigits);
-  if (trim(rest).empty()) return SumLine{"", lower(hex)};
-  // Two characters: a space, then a space for a text file or an asterisk for a binary one. Many scripts write
-  // one space.
-  if (rest.size() < 2 || rest[0] != ' ') return std::nullopt;
-  const bool has_both = rest.size() > 2 && (rest[1] == ' ' || rest[1] == '*');
-  rest.remove_prefix(has_both ? 2 : 1);
-  return SumLine{is_escaped ? unescaped(rest) : std::string(rest), lower(hex)};
-}
 
 Result<std::vector<PublishedDigest>> published_digests(const Tree& copy, ManifestReader& manifest) {
   Collect collect(copy);

@@ -31,13 +31,4 @@ Result<std::vector<PublishedDigest>> published_digests(const Tree& copy, Manifes
 // The same NotFound, checked on a source before it is copied.
 Result<> require_published_digests(const Tree& tree, const Entries& entries);
 
-// A line of a sums file: no value for other lines, such as comments or signatures.
-struct SumLine {
-  std::string name;  // empty in a NAME.sha256 without a name
-  std::string sha256;
-};
-std::optional<SumLine> parse_sum_line(std::string_view line);
-
-bool is_sums_file(std::string_view path);
-
 }  // namespace spark::staging

@@ -12,6 +12,7 @@
 #include "base/text.hpp"
 #include "staging/copy/lanes/runner.hpp"
 #include "staging/copy/lanes/shape.hpp"
+#include "staging/files/io/page_cache.hpp"
 #include "staging/files/io/throttle.hpp"
 #include "staging/files/metadata.hpp"
 #include "staging/files/source_trouble.hpp"
@@ -49,16 +50,7 @@ class Differences {
     const std::scoped_lock lock(mutex_);
     names_.push_back(std::move(difference));
   }
-  Result<> result(const Tree& copy) {
-    if (names_.empty()) return {};
-    std::ranges::sort(names_);
-    const std::size_t shown = std::min(names_.size(), kShownDifferences);
-    const std::string rest =
-        names_.size() > shown ? " and " + std::to_string(names_.size() - shown) + " more" : "";
-    return fail(Errc::Mismatch,
-                copy.shown("") + " differs from its manifest: " + join({names_.data(), shown}, "; ") + rest,
-                "copy it again; if it happens again, test the drive and the memory");
-  }
+  Result<> result(const Tree& copy) { return check_equal(copy, names_); }
 
  private:
   std::mutex mutex_;
@@ -91,7 +83,7 @@ class VerifyFile final : public FileWork {
     file_.is_sparse = static_cast<Bytes>(info.st_blocks) * 512 < entry_.size;
     file_.mode = make_direct(file_.fd.get());
     // Bypasses the page cache.
-    if (!file_.mode.direct) ::posix_fadvise(file_.fd.get(), 0, 0, POSIX_FADV_DONTNEED);
+    if (!file_.mode.direct) drop_pages(file_.fd.get(), 0, 0);
     digests_.assign(piece_count(entry_.size), {});
     return {};
   }
@@ -171,6 +163,18 @@ Result<> check_contents(const VerifyContext& context, ManifestReader& manifest, 
 }
 
 }  // namespace
+
+Result<> check_equal(const Tree& copy, std::vector<std::string> differences) {
+  if (differences.empty()) return {};
+  std::ranges::sort(differences);
+  const std::size_t shown = std::min(differences.size(), kShownDifferences);
+  const std::string rest =
+      differences.size() > shown ? " and " + std::to_string(differences.size() - shown) + " more" : "";
+  return fail(
+      Errc::Mismatch,
+      copy.shown("") + " differs from its manifest: " + join({differences.data(), shown}, "; ") + rest,
+      "copy it again; if it happens again, test the drive and the memory");
+}
 
 Result<std::vector<std::string>> compare_metadata(const Tree& copy, ManifestReader& manifest,
                                                   std::size_t limit, const StopFlag& stop, FileTimes times,

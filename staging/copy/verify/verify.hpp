@@ -22,8 +22,11 @@ Result<std::vector<std::string>> compare_metadata(const Tree& copy, ManifestRead
                                                   FileTimes times = FileTimes::Compared,
                                                   Comparison comparison = Comparison::Exact);
 
-// The same, and reads every file back from the disk and hashes it. Mismatch names the first entries that
-// differ. `manifest` must be at its beginning; returns its summary.
+// Mismatch with these differences, if there are any.
+Result<> check_equal(const Tree& copy, std::vector<std::string> differences);
+
+// The same as compare_metadata, and reads every file back from the disk and hashes it. Mismatch names the
+// first entries that differ. `manifest` must be at its beginning; returns its summary.
 Result<Summary> verify_copy(const Tree& copy, ManifestReader& manifest, const CopyOptions& options,
                             Monitor& monitor, const StopFlag& stop, FileTimes times = FileTimes::Compared);
 

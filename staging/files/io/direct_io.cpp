@@ -68,10 +68,6 @@ ssize_t write_uncached(int fd, const std::byte* from, std::size_t bytes, Bytes o
   return ::pwritev2(fd, &vector, 1, static_cast<off_t>(offset), kDontCache);
 }
 
-void drop_pages(int fd, Bytes offset, std::size_t bytes) {
-  ::posix_fadvise(fd, static_cast<off_t>(offset), static_cast<off_t>(bytes), POSIX_FADV_DONTNEED);
-}
-
 int write_back_and_drop(int fd, Bytes offset, std::size_t bytes) {
   constexpr unsigned kNow = SYNC_FILE_RANGE_WAIT_BEFORE | SYNC_FILE_RANGE_WRITE | SYNC_FILE_RANGE_WAIT_AFTER;
   const bool failed = ::sync_file_range(fd, static_cast<off_t>(offset), static_cast<off_t>(bytes), kNow) != 0;

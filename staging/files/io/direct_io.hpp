@@ -10,6 +10,7 @@
 #include <span>
 
 #include "base/units.hpp"
+#include "staging/files/io/page_cache.hpp"
 
 namespace spark::staging {
 
@@ -57,8 +58,6 @@ int write_at(int fd, const IoMode& mode, std::byte* from, std::size_t bytes, Byt
 // pwrite(); EOPNOTSUPP if it is not supported.
 ssize_t write_uncached(int fd, const std::byte* from, std::size_t bytes, Bytes offset);
 
-// For a buffered file: drops pages that were read, or written and already written back, from the page cache.
-void drop_pages(int fd, Bytes offset, std::size_t bytes);
 // Waits for the write-back of the range, then drops its pages. Returns errno, or 0.
 int write_back_and_drop(int fd, Bytes offset, std::size_t bytes);
 

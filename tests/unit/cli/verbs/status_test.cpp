@@ -33,7 +33,11 @@ constexpr char kBusy[] = R"json({"version": "0.1.0", "uptime_s": 4000, "volumes"
    "files_total": 9, "bytes_per_second": 0, "seconds": 4.5, "eta_s": null, "bottleneck": "source", "jobs": ["10"],
    "reason": "volume models is waiting; it resumes automatically when that is over"}],
  "cache": {"path": "/var/lib/spark-stage/cache", "capacity_bytes": 2000000000000, "used_bytes": 142000000000,
-           "free_bytes": 1858000000000}})json";
+           "free_bytes": 1858000000000},
+ "memory": {"page_cache": "drop", "bytes": 19400004096, "datasets": [
+   {"name": "imagenet", "bytes": 3400000000, "estimated": true, "freed_bytes": 0},
+   {"name": "llama", "bytes": 16000000000, "estimated": false, "freed_bytes": 135000000000},
+   {"name": "small", "bytes": 4096, "estimated": false, "freed_bytes": 0}]}})json";
 
 constexpr char kNothing[] = R"({"version": "0.1.0", "uptime_s": 1, "volumes": [], "stages": [],
  "cache": {"path": "/var/lib/spark-stage/cache", "capacity_bytes": 0, "used_bytes": 0, "free_bytes": 3500000000000,

@@ -178,6 +178,15 @@ TEST_F(Datasets, ScrubWithoutDamageExitsWithZero) {
   EXPECT_EQ(program.client.sent.front(), R"(POST /v1/scrubs {"datasets":[]})");
 }
 
+TEST_F(Datasets, AreDroppedFromMemory) {
+  program.client.answer("POST /v1/drops", 202, R"({"id": "5"})");
+  program.client.stream_once("/v1/jobs/5/events", {{R"({"event": "done", "result": {"datasets": [
+    {"name": "llama", "bytes": 0, "estimated": false, "freed_bytes": 135000000000}]}})"}});
+  EXPECT_EQ(program.run({"drop", "llama"}), 0);
+  EXPECT_EQ(program.client.sent.front(), R"(POST /v1/drops {"datasets":["llama"]})");
+  EXPECT_EQ(program.output(), "llama: 135 GB of memory freed\n");
+}
+
 TEST_F(Datasets, LeasesAreReleased) {
   program.client.answer("DELETE /v1/leases/3ee4d2ad", 200, "{}");
   EXPECT_EQ(program.run({"release", "3ee4d2ad"}), 0);

@@ -125,6 +125,10 @@ TEST_F(Screen, OfTheCachesVerbs) {
   program.client.answer("POST /v1/datasets/laion/evict", 409, R"({"error": {"kind": "refused",
     "what": "dataset laion is being staged", "hint": "wait for it, or press ^C in the `spark-stage stage` or `run` that waits for it; one that was detached: `spark-stage cancel 7`"}})");
   type({"evict", "laion"});
+  done("POST /v1/drops", R"({"datasets": [
+    {"name": "imagenet", "bytes": 0, "estimated": false, "freed_bytes": 42000000000},
+    {"name": "llama", "bytes": 16060000000, "estimated": false, "freed_bytes": 0}]})");
+  type({"drop"});
   program.client.answer("DELETE /v1/leases/3ee4d2ad", 200, "{}");
   type({"release", "3ee4d2ad"});
   expect_golden_screen("cache-verbs.txt", session);
@@ -178,6 +182,8 @@ TEST_F(Screen, OfNoJobs) {
 TEST_F(Screen, OfAnEmptyCachesVerbs) {
   done("POST /v1/scrubs", R"({"datasets": []})");
   type({"scrub"});
+  done("POST /v1/drops", R"({"datasets": []})");
+  type({"drop"});
   program.client.answer(
       "DELETE /v1/leases/00000000", 404,
       R"({"error": {"kind": "not_found", "what": "there is no lease 00000000", "hint": "`spark-stage ls` shows them"}})");

@@ -190,6 +190,7 @@ INSTANTIATE_TEST_SUITE_P(
         Row{"version: 1\ncache: {scrub: 10s}\n", "cache.scrub: has to be whole seconds from 3600s"},
         Row{"version: 1\ncache: {scrub: never}\n", "or 'off'"},
         Row{"version: 1\ncache: {yield: 5}\n", "cache.yield"},
+        Row{"version: 1\ncache: {page_cache: never}\n", "cache.page_cache"},
         Row{"version: 1\ncache: {threads: some}\n", "cache.threads: 'some' is neither 'auto' nor a number"},
         Row{"version: 1\ncache: {depth: 257}\n", "not a whole number from 1 to 256"},
         Row{"version: 1\ncache: {chunk: 1GiB}\n", "not from 64KiB to 8MiB"},

@@ -58,6 +58,7 @@ cache:
   keep_free: 5%
   scrub: off
   yield: false
+  page_cache: drop
   threads: 12
   depth: auto
   chunk: 1MiB
@@ -102,6 +103,7 @@ TEST(Config, TheReferenceConfigurationIsReadCompletely) {
   EXPECT_EQ(config.cache.keep_free, (Amount{0, 5}));
   EXPECT_FALSE(config.cache.scrub);
   EXPECT_FALSE(config.cache.yield);
+  EXPECT_EQ(config.cache.page_cache, PageCache::Drop);
   EXPECT_EQ(config.cache.engine, (EngineSettings{12, 0, kMiB}));
   EXPECT_EQ(config.datasets.at("imagenet").path, "imagenet");
   EXPECT_EQ(config.datasets.at("models").env, "MODELS");
@@ -136,6 +138,7 @@ TEST(Config, OmittedKeysHaveTheirDefaults) {
   EXPECT_EQ(config->cache.keep_free, (Amount{0, 5}));
   EXPECT_EQ(config->cache.scrub, std::chrono::hours(30 * 24));
   EXPECT_TRUE(config->cache.yield);
+  EXPECT_EQ(config->cache.page_cache, PageCache::Auto);
 }
 
 TEST(Config, MetricsHaveNoPortUnlessAnAddressIsGiven) {
@@ -190,7 +193,7 @@ TEST(Config, ShownJsonHasEveryDefaultAndNoEmptyKeys) {
       "io_queues": "auto", "keep_alive": "5s", "reconnect_delay": "2s", "controller_loss": "never",
       "fast_fail": "off", "io_policy": "kernel", "digests": {"header": false, "data": false}}}, "volumes": {},
       "cache": {"path": "/var/lib/spark-stage/cache", "capacity": "100%", "keep_free": "5%",
-                "scrub": "2592000s", "yield": true, "threads": "auto", "depth": "auto",
+                "scrub": "2592000s", "yield": true, "page_cache": "auto", "threads": "auto", "depth": "auto",
                 "chunk": "auto", "options": []}, "datasets": {}, "metrics": {"listen": "off"}})");
   EXPECT_EQ(json::value(shown), wanted) << pretty(shown);
 }

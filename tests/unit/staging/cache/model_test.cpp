@@ -274,8 +274,17 @@ TEST_F(ModelInCacheTest, APinIsOfAllFiles) {
     lines.insert(MadeHub::sha256_of(content) + "  " + std::to_string(content.size()) + "  " + file + "\n");
   std::string all;
   for (const std::string& line : lines) all += line;
-  source_.model->expect = "sha256:" + MadeHub::sha256_of(all);
-  ASSERT_OK(stage());
+  const std::string pin = "sha256:" + MadeHub::sha256_of(all);
+  source_.model->expect.clear();
+  const auto without = stage();
+  ASSERT_OK(without);
+  EXPECT_EQ(without->model->record.pin, pin) << "to be written as `expect`";
+  source_.model->expect = pin;
+  for (int i = 0; i < 2; ++i) {
+    const auto staged = stage();
+    ASSERT_OK(staged);
+    EXPECT_EQ(staged->model->record.pin, pin) << "also of the copy that is in the cache";
+  }
 }
 
 // What was not checked when it was staged is checked when that is asked for.
@@ -306,6 +315,32 @@ TEST_F(ModelInCacheTest, AVerificationReadsTheDigestsAgain) {
   ASSERT_OK(cache->verify("set", options_, kQuiet, stop_));
   corrupt(staged->path / kShard);
   EXPECT_KIND(cache->verify("set", options_, kQuiet, stop_), Errc::Mismatch);
+}
+
+// By the bytes that this process has read.
+TEST_F(ModelInCacheTest, AVerificationReadsEachFileOnce) {
+  constexpr std::size_t kLarge = 40'000'000;
+  hub_.files["weights.dat"] = noise(kLarge, 1);
+  hub_.make(kName, HubLayout::Old);
+  const auto staged = stage();
+  ASSERT_OK(staged);
+  const auto bytes_read = [] {
+    const std::string text = read_text("/proc/self/io");
+    return std::strtoull(text.c_str() + text.find("rchar: ") + 7, nullptr, 10);
+  };
+  const auto cache = open();
+  options_.sha256 = true;
+  const auto before = bytes_read();
+  const auto verified = cache->verify("set", options_, kQuiet, stop_);
+  ASSERT_OK(verified);
+  EXPECT_GT(bytes_read() - before, kLarge);
+  EXPECT_LT(bytes_read() - before, kLarge * 5 / 4);
+  EXPECT_EQ(verified->sha256_files, 2u);
+  EXPECT_EQ(verified->files, 6u);
+  corrupt(staged->path / "weights.dat");
+  const auto damaged = cache->verify("set", options_, kQuiet, stop_);
+  EXPECT_KIND(damaged, Errc::Mismatch);
+  EXPECT_THAT(damaged.error().message(), HasSubstr("weights.dat has other content"));
 }
 
 TEST_F(ModelInCacheTest, ARebuiltCatalogKnowsTheSnapshot) {

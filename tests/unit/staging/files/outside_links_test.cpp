@@ -125,6 +125,44 @@ TEST_F(OutsideLinksTest, ADanglingLinkInsideTheSetIsNamed) {
   EXPECT_EQ(warning_of(report), "1 symlink leads to nothing in the set: inside -> tokenizer/config.json");
 }
 
+// A blob of a hub was deleted: status 0, and the model did not load.
+TEST_F(OutsideLinksTest, ASetWithADanglingLinkForAFileOfAModelIsRefused) {
+  const std::string snapshot = "models--a--b/snapshots/" + std::string(40, 'c');
+  for (const std::string& name : {snapshot + "/vocab.json", std::string("plain/model.safetensors")}) {
+    const auto set = folder_ / "set";
+    std::filesystem::remove_all(set);
+    for (int i = 0; i < 9; ++i) write_text(set / ("own-" + std::to_string(i)), "x");
+    std::filesystem::create_directories((set / name).parent_path());
+    std::filesystem::create_symlink("gone", set / name);
+    source_ = set;
+    const auto report = copy_now();
+    EXPECT_KIND(report, Errc::Mismatch);
+    EXPECT_NE(report.error().what.find(name + " -> gone"), std::string::npos) << report.error().what;
+    options_.exclude = {"/" + name};
+    ASSERT_OK(copy_now());
+    std::filesystem::remove_all(copy_);
+    std::filesystem::remove(folder_ / ".copy.spark-manifest");
+    options_.exclude.clear();
+  }
+}
+
+TEST_F(OutsideLinksTest, ASetWithMoreLinksToNothingThanFilesIsRefused) {
+  options_.links = OutsideLinks::Keep;
+  for (const char* target : {"gone", "../gone", "/gone/too"}) {
+    const auto set = folder_ / "set";
+    std::filesystem::remove_all(set);
+    write_text(set / "own", noise(100'000, 1));
+    source_ = set;
+    link("link-1", target);
+    ASSERT_OK(copy_now());
+    link("link-2", target);
+    EXPECT_KIND(copy_now(), Errc::Mismatch);
+    std::filesystem::remove(set / "own");
+    std::filesystem::remove(set / "link-2");
+    EXPECT_KIND(copy_now(), Errc::Mismatch) << target;
+  }
+}
+
 TEST_F(OutsideLinksTest, ALinkThatStaysInsideCausesNoWarning) {
   options_.links = OutsideLinks::Keep;
   std::filesystem::remove(source_ / "model.bin");

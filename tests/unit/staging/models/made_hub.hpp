@@ -7,7 +7,7 @@
 #include <span>
 #include <string>
 
-#include "staging/copy/verify/sha256.hpp"
+#include "staging/models/sha256.hpp"
 #include "tests/unit/staging/models/made_weights.hpp"
 #include "tests/unit/staging/support.hpp"
 

@@ -3,7 +3,8 @@
 
 #include "staging/copy/copy.hpp"
 #include "staging/copy/verify/published_digests.hpp"
-#include "staging/copy/verify/sha256.hpp"
+#include "staging/models/sha256.hpp"
+#include "staging/models/sums.hpp"
 #include "tests/unit/staging/copy/copy_fixture.hpp"
 
 namespace spark::staging {

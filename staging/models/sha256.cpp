@@ -1,4 +1,4 @@
-#include "staging/copy/verify/sha256.hpp"
+#include "staging/models/sha256.hpp"
 
 #include <openssl/evp.h>
 
@@ -36,6 +36,12 @@ Sha256::Sha256() : ContentHash(EVP_sha256()) {}
 GitSha1::GitSha1(Bytes size) : ContentHash(EVP_sha1()) {
   const std::string head = "blob " + std::to_string(size) + '\0';
   add(std::as_bytes(std::span(head)));
+}
+
+std::string git_sha1_of(std::string_view content) {
+  GitSha1 hash(content.size());
+  hash.add(std::as_bytes(std::span(content)));
+  return hash.hex();
 }
 
 }  // namespace spark::staging

@@ -5,6 +5,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 
 #include "base/units.hpp"
 
@@ -38,5 +39,7 @@ class GitSha1 : public ContentHash {
  public:
   explicit GitSha1(Bytes size);
 };
+
+std::string git_sha1_of(std::string_view content);
 
 }  // namespace spark::staging

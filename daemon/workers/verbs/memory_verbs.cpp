@@ -1,0 +1,97 @@
+// The memory that staged copies hold in the page cache: watched in a process that the daemon starts and
+// supervises, and dropped on request.
+#include <algorithm>
+#include <thread>
+
+#include "base/clock.hpp"
+#include "base/text.hpp"
+#include "daemon/workers/verbs/verbs.hpp"
+#include "daemon/workers/wire.hpp"
+#include "staging/cache/catalog/catalog.hpp"
+#include "staging/cache/memory/cache_memory.hpp"
+#include "staging/cache/memory/host_memory.hpp"
+
+namespace spark::workers {
+namespace {
+
+using std::chrono::nanoseconds;
+
+constexpr std::chrono::seconds kBetweenLooks{2};
+// Of one CPU core: a look that took long is followed by a longer pause.
+constexpr int kShareOfCore = 50;
+// A look follows a change of this size in the host's page cache, or the longer interval.
+constexpr Bytes kChange = 32 * kMiB;
+constexpr std::chrono::seconds kLongestInterval{60};
+
+// Also if that can't be found out.
+bool is_leased(const std::filesystem::path& state_dir, const std::string& dataset) {
+  auto catalog = staging::Catalog::open(state_dir, staging::IfMissing::Fail);
+  const auto leases = catalog ? (*catalog)->leases() : fail(catalog.error());
+  const WallTime now = SystemClock().wall();
+  return !leases || std::ranges::any_of(*leases, [&](const staging::Lease& lease) {
+    return lease.dataset == dataset && !lease.is_soft && is_live(lease, now);
+  });
+}
+
+json::object shown(const staging::DatasetMemory& one) {
+  return {{"name", printable(one.dataset)},
+          {"bytes", one.held},
+          {"estimated", one.is_estimate},
+          {"freed_bytes", one.freed}};
+}
+
+json::object report(const staging::CacheMemory& memory, bool frees) {
+  json::array datasets;
+  for (const staging::DatasetMemory& one : memory.datasets()) datasets.push_back(shown(one));
+  return {
+      {"page_cache", frees ? "drop" : "leave"}, {"bytes", memory.held()}, {"datasets", std::move(datasets)}};
+}
+
+}  // namespace
+
+// {"cache", "page_cache": "auto" | "drop" | "leave"} → only an error. Each progress is the object `memory` of
+// `status --json`.
+Result<json::object> watch_memory_verb(const json::object& request, const ProgressLine& progress) {
+  const json::object* cache = get_object(request, "cache");
+  if (cache == nullptr) return fail(Errc::Invalid, "memory worker: no cache in the request");
+  const std::filesystem::path state_dir = get_string(*cache, "state_dir").value_or("");
+  const std::string wanted = get_string(request, "page_cache").value_or("auto");
+  const SystemClock clock;
+  staging::CacheMemory memory(get_string(*cache, "path").value_or(""), clock,
+                              [&](const std::string& dataset) { return is_leased(state_dir, dataset); });
+  json::object told;
+  Bytes seen = 0;
+  std::optional<SteadyTime> looked_at;
+  for (;; std::this_thread::sleep_for(kBetweenLooks)) {
+    const Bytes now = staging::page_cache_of_host(SystemRoot{});
+    const auto pause = looked_at ? clock.steady() - *looked_at : kLongestInterval;
+    const bool frees = wanted == "drop" || (wanted == "auto" && staging::gpu_shares_memory(SystemRoot{}));
+    const bool has_changed = std::max(now, seen) - std::min(now, seen) >= kChange;
+    const bool has_work = frees && memory.held() > 0;
+    if (pause < kLongestInterval && !has_changed && !has_work) continue;
+    if (pause < memory.cost() * kShareOfCore) continue;
+    if (auto looked = memory.look(frees); !looked) return looked.take_error();
+    looked_at = clock.steady();
+    seen = staging::page_cache_of_host(SystemRoot{});
+    json::object now_known = report(memory, frees);
+    if (now_known == told) continue;
+    progress(now_known);
+    told = std::move(now_known);
+  }
+}
+
+// {"cache", "datasets": [NAME…], none means all} → {"datasets": [{"name", "bytes", "estimated",
+// "freed_bytes"}…]}
+Result<json::object> drop_memory_verb(const json::object& request, const ProgressLine& /*progress*/) {
+  const json::object* cache = get_object(request, "cache");
+  if (cache == nullptr) return fail(Errc::Invalid, "memory worker: no cache in the request");
+  const auto dropped =
+      staging::drop_from_memory(get_string(*cache, "path").value_or(""), get_strings(request, "datasets"),
+                                SystemClock(), kNeverStopped);
+  if (!dropped) return dropped.take_error();
+  json::array datasets;
+  for (const staging::DatasetMemory& one : *dropped) datasets.push_back(shown(one));
+  return json::object{{"datasets", std::move(datasets)}};
+}
+
+}  // namespace spark::workers

@@ -1,0 +1,36 @@
+#include "staging/cache/memory/host_memory.hpp"
+
+#include <algorithm>
+#include <array>
+#include <filesystem>
+
+#include "staging/files/io/meminfo.hpp"
+
+namespace spark::staging {
+namespace {
+
+constexpr std::array<std::string_view, 3> kNames = {"GB10", "DGX_Spark", "DGX Spark"};
+
+bool names_it(const std::filesystem::path& file) {
+  const auto text = read_file(file, 64 << 10);
+  return text && std::ranges::any_of(
+                     kNames, [&](std::string_view name) { return text->find(name) != std::string::npos; });
+}
+
+}  // namespace
+
+Bytes page_cache_of_host(const SystemRoot& root) {
+  const Bytes cached = read_meminfo(root, "Cached"), shared = read_meminfo(root, "Shmem");
+  return cached > shared ? cached - shared : 0;
+}
+
+bool gpu_shares_memory(const SystemRoot& root) {
+  if (names_it(root / "sys/class/dmi/id/product_name")) return true;
+  std::error_code error;
+  for (std::filesystem::directory_iterator gpu(root / "proc/driver/nvidia/gpus", error), end;
+       !error && gpu != end; gpu.increment(error))
+    if (names_it(gpu->path() / "information")) return true;
+  return false;
+}
+
+}  // namespace spark::staging

@@ -1,0 +1,21 @@
+#include "staging/files/io/meminfo.hpp"
+
+#include <charconv>
+#include <string>
+
+#include "base/text.hpp"
+
+namespace spark::staging {
+
+Bytes read_meminfo(const SystemRoot& root, std::string_view name) {
+  const auto text = read_file(root / "proc/meminfo");
+  const std::string lines = "\n" + text.value_or(""), line = "\n" + std::string(name) + ":";
+  const std::size_t at = lines.find(line);
+  if (at == std::string::npos) return 0;
+  const std::string_view number = trim(std::string_view(lines).substr(at + line.size(), 20));
+  Bytes kibibytes = 0;
+  std::from_chars(number.data(), number.data() + number.size(), kibibytes);
+  return kibibytes * kKiB;
+}
+
+}  // namespace spark::staging
