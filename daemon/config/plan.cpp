@@ -143,8 +143,8 @@ std::vector<std::string> changed_settings(const json::object& in_force, const Co
   std::vector<std::string> sentences;
   for (Difference& difference : differences(settings(in_force), settings(to_json(wanted)))) {
     if (difference.key == "cache.path")
-      difference.sentence += "; staged copies do not follow: run `sudo spark-stage cache move " +
-                             printable(wanted.cache.path.native()) + "` first";
+      difference.sentence += "; the copies are there once `sudo spark-stage cache move " +
+                             printable(wanted.cache.path.native()) + "` has run";
     sentences.push_back(std::move(difference.sentence));
   }
   return sentences;

@@ -52,7 +52,7 @@ def test_a_cache_in_another_place_than_its_catalog_knows_is_reported_until_it_is
     assert problem(daemon) is None and daemon.ask("GET", "/readyz")[1]["cache_problem"] is None
     cache, other = f"{daemon.folder}/cache", f"{daemon.folder}/other"
     wanted = daemon.config.read_text().replace(f"{cache},", f"{other},")
-    assert (f"cache.path: {cache} -> {other}; staged copies do not follow: run `sudo spark-stage cache move {other}` first"
+    assert (f"cache.path: {cache} -> {other}; the copies are there once `sudo spark-stage cache move {other}` has run"
             in daemon.ask("POST", "/v1/plan", {"yaml": wanted})[1]["settings"])
     set_path(daemon, cache, other)
     daemon.wait_until(lambda: problem(daemon), "reports the cache")
