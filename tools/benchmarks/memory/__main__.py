@@ -64,7 +64,9 @@ class Daemon:
 
     def answers(self):
         try:
-            return bool(self.ask("GET", "/v1/datasets"))
+            connection = Connection(self.socket)
+            connection.request("GET", "/v1/datasets")
+            return connection.getresponse().status == 200  # not while it opens its cache
         except OSError:
             return False
 
