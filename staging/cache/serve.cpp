@@ -138,11 +138,11 @@ std::optional<Staged> serve_same_entries(CacheStore& store, const Source& source
   if ((row.is_doubtful && !source.is_doubtful) || !is_as_wanted(source, row)) return std::nullopt;
   const Destination place = store.folder().place(row.dataset, row.generation);
   auto manifest = ManifestReader::open(place.manifest());
-  if (row.is_suspect || !manifest || !is_same_source(*manifest, walked.entries)) return std::nullopt;
   const auto copy = open_tree(place.path());
-  if (!copy || (!source.is_away && !has_same_folders(tree, *copy, *manifest, walked.entries)))
-    return std::nullopt;
-  if (!manifest->rewind()) return std::nullopt;
+  if (row.is_suspect || !manifest || !copy) return std::nullopt;
+  const bool is_same = source.is_away ? is_same_source(*manifest, walked.entries)
+                                      : is_same_source(tree, *copy, *manifest, walked.entries);
+  if (!is_same || !manifest->rewind()) return std::nullopt;
   walked.entries.clear();  // a million entries twice would take too much memory
   const auto differences = compare_metadata(*copy, *manifest, 1, stop);
   if (!differences || !differences->empty()) return std::nullopt;

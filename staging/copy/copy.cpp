@@ -100,18 +100,17 @@ class Copy {
                        const PartialArea& area, std::optional<ManifestReader>& earlier) {
     if (!earlier || !earlier->rewind()) return false;
     const auto copy = open_tree(destination.path());
-    if (is_same_source(*earlier, walked.entries))
-      return copy && has_same_folders(source, *copy, *earlier, walked.entries);
+    if (!copy) return false;
+    if (is_same_source(source, *copy, *earlier, walked.entries)) return true;
     auto compared = compare_touched(source, walked.entries, destination, area, options_, monitor_, stop_);
     if (!compared) return compared.take_error();
     equal_ = std::move(compared->equal);
-    if (!compared->is_same || !copy || !has_same_folders(source, *copy, *earlier, walked.entries))
-      return false;
+    if (!compared->is_same) return false;
     if (auto done = renew(destination, walked.entries); !done) return done.take_error();
     auto renewed = ManifestReader::open(destination.manifest());
     if (!renewed) return renewed.take_error();
     earlier = std::move(*renewed);
-    return true;
+    return is_same_source(source, *copy, *earlier, walked.entries);
   }
 
   // The content of the earlier copy that differs from its manifest; empty if it is intact.

@@ -192,17 +192,20 @@ Result<Compared> compare_touched(const Tree& source, Entries& walked, const Dest
   return compared;
 }
 
-bool has_same_folders(const Tree& source, const Tree& copy, ManifestReader& manifest, const Entries& walked) {
-  if (!manifest.rewind()) return false;
+bool is_same_source(const Tree& source, const Tree& copy, ManifestReader& manifest, const Entries& walked) {
+  std::vector<const Entry*> folders;
   for (const Entry& now : walked) {
     const auto then = manifest.next();
-    if (!then) return false;
-    if (now.type != EntryType::Folder || then->ctime_ns == now.ctime_ns || then->lost_attributes) continue;
-    const UniqueFd folder = open_beneath(source, now.path, O_RDONLY | O_DIRECTORY);
-    const UniqueFd copied = open_beneath(copy, now.path, O_RDONLY | O_DIRECTORY);
-    if (!folder || !copied || !has_same_attributes(folder.get(), copied.get()).value_or(false)) return false;
+    if (!then || !is_same_source(*then, now)) return false;
+    if (now.type == EntryType::Folder && then->ctime_ns != now.ctime_ns && !then->lost_attributes)
+      folders.push_back(&now);
   }
-  return true;
+  if (manifest.next() || !manifest.error()) return false;
+  return std::ranges::all_of(folders, [&](const Entry* one) {
+    const UniqueFd folder = open_beneath(source, one->path, O_RDONLY | O_DIRECTORY);
+    const UniqueFd copied = open_beneath(copy, one->path, O_RDONLY | O_DIRECTORY);
+    return folder && copied && has_same_attributes(folder.get(), copied.get()).value_or(false);
+  });
 }
 
 Result<> renew(const Destination& copy, const Entries& walked) {

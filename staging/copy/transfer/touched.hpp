@@ -28,9 +28,9 @@ Result<Compared> compare_touched(const Tree& source, Entries& walked, const Dest
                                  const PartialArea& area, const CopyOptions& options, Monitor& monitor,
                                  const StopFlag& stop);
 
-// Whether the folders have the attributes that the copy has, ACLs among them, apart from those that it could
-// not take. `walked` equals the manifest otherwise; only folders with another ctime are looked at.
-bool has_same_folders(const Tree& source, const Tree& copy, ManifestReader& manifest, const Entries& walked);
+// Whether the source is as the manifest says, and its folders have the attributes that the copy has, ACLs
+// among them, apart from those that it could not take. Only folders with another ctime are looked at.
+bool is_same_source(const Tree& source, const Tree& copy, ManifestReader& manifest, const Entries& walked);
 
 // Gives the copy's manifest the source's ctimes, but for folders. `walked` differs from it in nothing else.
 Result<> renew(const Destination& copy, const Entries& walked);
