@@ -106,7 +106,7 @@ TransferPtr StageOuts::add(StageOutRequest request) {
   auto transfer = std::make_shared<Transfer>(context_, turns_, std::move(request), job);
   transfers_.push_back(transfer);
   // The job owns this function, and the transfer owns the job.
-  job->on_cancel = [this, weak = std::weak_ptr<Transfer>(transfer)] {
+  job->on_cancel = [weak = std::weak_ptr<Transfer>(transfer)] {
     if (const TransferPtr one = weak.lock()) one->cancel();
   };
   return transfer;

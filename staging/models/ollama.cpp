@@ -47,8 +47,11 @@ Result<std::vector<PublishedFile>> parse_ollama_manifest(std::string_view text) 
   for (const json::value& layer : *layers)
     if (auto taken = take_blob(layer, blobs); !taken) return taken.take_error();
   std::ranges::sort(blobs, {}, &PublishedFile::path);
-  const auto same = std::ranges::unique(blobs, {}, &PublishedFile::path);
-  blobs.erase(same.begin(), same.end());
+  // A subrange of the standard library's is not for clang 14, which builds the fuzzers.
+  const auto is_same = [](const PublishedFile& one, const PublishedFile& other) {
+    return one.path == other.path;
+  };
+  blobs.erase(std::unique(blobs.begin(), blobs.end(), is_same), blobs.end());
   return blobs;
 }
 

@@ -13,6 +13,7 @@ SCRIPT = """set -eu
 for folder in /usr/local /etc/spark-stage /var/lib/spark-stage; do mkdir -p $folder; mount -t tmpfs none $folder; done
 mkdir -p /etc/spark-stage/keys /var/lib/spark-stage/mount-points /var/lib/spark-stage/cache/data /usr/local/bin
 echo key >/etc/spark-stage/keys/fleet; echo mine >/usr/local/bin/other; echo staged >/var/lib/spark-stage/cache/data/file
+echo 42 >/var/lib/spark-stage/cache/.spark-stage-cache
 mount --bind -o ro /var/lib/spark-stage/cache/data /var/lib/spark-stage/cache/data
 ln -s $POINT /var/lib/spark-stage/mount-points/data
 chattr +i $POINT
