@@ -3,9 +3,9 @@
 --long, or by name, also the steps that take hours: another architecture, long fuzzing, long walks of faults and others.
 
 First builds and fetches the common prerequisites. Then runs lanes in parallel: servers and a browser in two lanes; after
-them virtual machines in three, which often wait for timers. In the background, two lanes of builds with their tests use the
+them virtual machines in two, which often wait for timers. In the background, two lanes of builds with their tests use the
 remaining CPU time at the lowest priority; a lane that needs no programs begins beside the prerequisites.
-Failed tests run once more after everything else: three lanes and the builds share two cores, so a missed deadline may be a
+Failed tests run once more after everything else: the lanes and the builds share two cores, so a missed deadline may be a
 coincidence. The repetition is reported, and a second failure fails the check.
 A step's output goes to build/check/STEP.log; its end is printed if the step fails.
 """

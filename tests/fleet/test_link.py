@@ -1,6 +1,7 @@
 """`fleet test` names what slows a link, and nothing on a link in order. Links are slow here, so that the computer's speed
 does not matter: a card is said to have 200 Mb/s where a real one has 200 Gb/s."""
 import json
+import os
 import time
 from contextlib import contextmanager
 
@@ -26,6 +27,7 @@ HALVES = r"""for pair in eth0=0000:01:00.0 eth0b=0002:01:00.0; do
   echo 0x15b3 > $device/vendor; echo 0x1021 > $device/device
   ln -s $device /sys/class/net/${pair%%=*}/device; echo p0 > /sys/class/net/${pair%%=*}/phys_port_name
 done"""
+RUNS = int(os.environ.get("SPARK_LINK_RUNS", "1"))  # on each link in order
 SLOW_S = 20  # the limit is 10 s; a busy computer takes longer
 
 
@@ -123,12 +125,12 @@ def test_a_smaller_mtu_in_the_middle_is_named(two):
 @pytest.mark.parametrize("megabits", [10, 50, 100, 200])
 def test_no_fault_is_found_on_a_link_in_order(two, megabits):
     with limited(two, megabits * 0.96):
-        for _ in range(4):
+        for _ in range(RUNS):
             assert faults_of(two, f"eth0={megabits}")[0] == []
 
 
 def test_a_link_faster_than_the_processors_is_not_at_fault(two):
-    for _ in range(4):
+    for _ in range(RUNS):
         faults, findings = faults_of(two, "eth0=200000")
         assert faults == [] and [one["level"] for one in findings] in ([], ["note"])
 
