@@ -223,6 +223,7 @@ class Release {
   // A shutdown can't wait for a silent target: waiting requests must fail, so that programs end. For a block
   // device the disconnect does that. Otherwise the decision is left to an administrator.
   asio::awaitable<std::string> leave_silent() {
+    has_failed_ = true;
     if (reason_ == ReleaseReason::Asked) {
       link_.is_needed = true;
       co_return "its target does not answer: left unchanged; `" +

@@ -116,14 +116,16 @@ asio::awaitable<std::string> Fence::who_took_over(CheckedMountPtr mount) {
   if (wants_reservation(volume_.settings)) request.keep_reservation = {source.subsystem, source.nsid};
   const auto answer = co_await volume_.seams.device.probe(std::move(request));
   if (!answer || volume_.checked != mount) co_return "";
-  if (answer->uuid == mount->uuid) {
-    if (wants_fence(volume_.settings)) co_return co_await why_lost(mount, *answer);
-    co_return "";
+  std::string mounted = mount->uuid;
+  if (answer->uuid != mounted)  // perhaps by `tune2fs -U`
+    mounted = co_await mounted_filesystem(volume_.seams, mount->mount);
+  if (volume_.checked != mount) co_return "";
+  if (answer->uuid != mounted) {
+    mount->is_exchanged = true;
+    co_return holds_another(mount->device, answer->uuid);
   }
-  const std::string mounted = co_await mounted_filesystem(volume_.seams, mount->mount);
-  if (volume_.checked != mount || mounted == answer->uuid) co_return "";  // `tune2fs -U`
-  mount->is_exchanged = true;
-  co_return holds_another(mount->device, answer->uuid);
+  if (wants_fence(volume_.settings)) co_return co_await why_lost(mount, *answer);
+  co_return "";
 }
 
 // The file system may lie below another mount, where its path does not lead.

@@ -174,6 +174,7 @@ asio::awaitable<bool> Health::has_new_uuid(CheckedMountPtr mount, std::string uu
                                                  " to " + uuid + " while it was mounted: set `uuid: " + uuid +
                                                  "`, or its next mount is refused");
   mount->uuid = std::move(uuid);
+  mount->is_held_recorded = false;  // with the new one
   co_return true;
 }
 

@@ -109,7 +109,8 @@ asio::awaitable<Result<>> flush_to_server(VolumeContext& volume, Health& health,
   while (!*outcome) {
     co_await volume.sleep(period);
     if (*outcome) break;
-    if (volume.wanted_up || volume.stopped)
+    const bool is_asked_up = volume.wanted_up && !volume.status.taken_down;
+    if (is_asked_up || volume.stopped)
       co_return fail(Errc::Cancelled, "volume " + volume.settings.name + " was asked up meanwhile");
     const auto found = co_await health.look(volume.look_at_standing());
     if (found.verdict == Verdict::Good) answered_at = volume.clock.steady();
