@@ -41,9 +41,11 @@ class VolumeTest : public testing::Test {
   }
 
   void start() {
-    volume = std::make_shared<Volume>(
-        context.get_executor(), settings, target, fake_seams(world), clock, timings,
-        [this](const Volume& changed, State) { seen.push_back(changed.status().state); });
+    volume = std::make_shared<Volume>(context.get_executor(), settings, target, fake_seams(world), clock,
+                                      timings, [this](const Volume& changed, State) {
+                                        seen.push_back(changed.status().state);
+                                        reasons.push_back(changed.status().reason);
+                                      });
     volume->start();
   }
   template <class Condition>
@@ -67,6 +69,7 @@ class VolumeTest : public testing::Test {
   std::optional<config::Target> target;
   Timings timings;
   std::vector<State> seen;
+  std::vector<std::string> reasons;  // with `seen`: the next one may replace it at once
   std::shared_ptr<Volume> volume;
 };
 

@@ -106,6 +106,19 @@ TEST_F(ReplacedFileSystemTest, TheVolumeIsRemountedOnceItsOwnFileSystemIsBack) {
   EXPECT_EQ(world.count("cut off"), 0);
 }
 
+// `tune2fs -U` on the mounted file system.
+TEST_F(VolumeTest, AUuidThatWasChangedWhileMountedIsAWarningAndStopsNothing) {
+  settings.access = config::Access::Exclusive;
+  settings.fence = config::Fence::None;
+  start();
+  ASSERT_TRUE(becomes(State::Ready));
+  world.superblock.uuid = world.mounted_uuid = "99999999-bbbb-cccc-dddd-eeeeeeeeeeee";
+  ASSERT_TRUE(run_until([&] { return volume->status().warnings.contains(Warning::FilesystemId); }));
+  EXPECT_THAT(volume->status().warnings.at(Warning::FilesystemId), HasSubstr("set `uuid: 99999999"));
+  EXPECT_EQ(volume->status().state, State::Ready);
+  EXPECT_EQ(world.count("stop writing") + world.count("disconnect"), 0);
+}
+
 TEST_F(VolumeTest, WritingStopsIfTheFileSystemUnderAnAdoptedMountWasReplaced) {
   settings.access = config::Access::Exclusive;
   settings.fence = config::Fence::None;

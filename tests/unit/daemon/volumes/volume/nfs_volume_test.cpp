@@ -1,4 +1,6 @@
 // A volume of an NFS server, and taking it down while the server is silent.
+#include <algorithm>
+
 #include <gmock/gmock.h>
 
 #include <boost/asio/co_spawn.hpp>
@@ -81,6 +83,30 @@ class SilentServerTest : public NfsVolumeTest {
     ASSERT_TRUE(becomes(State::Stalled));
   }
 };
+
+TEST_F(SilentServerTest, UnwrittenDataIsSentBeforeTheUnmount) {
+  settings.access = config::Access::Exclusive;
+  start();
+  ASSERT_TRUE(becomes(State::Ready));
+  world.touched.clear();
+  ASSERT_TRUE(ask_down());
+  const auto at = [&](const char* step) { return std::ranges::find(world.touched, step); };
+  ASSERT_NE(at("flush"), world.touched.end());
+  EXPECT_LT(at("flush"), at("unmount"));
+}
+
+TEST_F(SilentServerTest, AServerThatIsSilentDuringTheFlushEndsTheDownAndForceIsNamed) {
+  settings.access = config::Access::Exclusive;
+  timings.flush_silence = Duration(5);
+  start();
+  ASSERT_TRUE(becomes(State::Ready));
+  world.flush_waits = true;
+  world.while_flushing = [this] { world.answers = false; };
+  const auto down = ask_down();
+  ASSERT_FALSE(down);
+  EXPECT_THAT(down.error().hint, HasSubstr("--force"));
+  EXPECT_EQ(world.count("unmount"), 0);
+}
 
 TEST_F(SilentServerTest, DownIsRefusedAtOnceAndNamesForceAndTheLostWrites) {
   ASSERT_NO_FATAL_FAILURE(stall());
