@@ -13,9 +13,9 @@ namespace spark::cli {
 using Environment = std::map<std::string, std::string>;  // added to this process's
 
 // Replaces this process by the command. It keeps our process ID: our leases end with it, and a program that
-// signals us, or waits for us, reaches the command itself. `afterwards`, unless it is empty, runs once the command
-// has ended, in a process that no signal but SIGKILL ends. Returns only if the command could not be started:
-// NotFound, Denied, …
+// signals us, or waits for us, reaches the command itself. `afterwards`, unless it is empty, runs once the
+// command has ended, in a process that no signal but SIGKILL ends. Returns only if the command could not be
+// started: NotFound, Denied, …
 Result<int> become(const std::vector<std::string>& command, const Environment& more,
                    const std::function<void()>& afterwards);
 

@@ -100,7 +100,8 @@ asio::awaitable<Result<>> flush(VolumeContext& volume, Paths& paths, Health& hea
   co_return std::move(**outcome);
 }
 
-// An unmount flushes after the kernel has taken the mount out of the table, where no probe reaches the server.
+// An unmount flushes after the kernel has taken the mount out of the table, where no probe reaches the
+// server.
 asio::awaitable<Result<>> flush_to_server(VolumeContext& volume, Health& health, OwnMount mount) {
   volume.set_state(State::Leaving, "its unwritten data is being sent to its server, then it is unmounted");
   const auto outcome = start_flush(volume, std::move(mount), [&volume] { volume.wake(); });
