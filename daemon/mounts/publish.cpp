@@ -129,8 +129,10 @@ Result<Closed> publish(const Remounted& mount, AfterPublish then) {
     return fail_with(std::move(error), doing);
   }
   if (auto written = write_published(target, published); !written) return fail_with(written.error(), doing);
-  if (auto withdrawn = withdraw_writer(target); !withdrawn) return fail_with(withdrawn.error(), doing);
-  if (auto closed = remount_read_only(*place, doing); !closed) {
+  auto closed = withdraw_writer(target);
+  closed = closed ? remount_read_only(*place, doing) : fail_with(closed.error(), doing);
+  if (!closed) {
+    std::ignore = *before ? write_published(target, **before) : remove_published(target);
     std::ignore = announce_writer(target, host, now);
     return closed.take_error();
   }
@@ -145,14 +147,14 @@ Result<Closed> publish(const Remounted& mount, AfterPublish then) {
     std::ignore = make_writable(mount);
     return done.take_error();
   }
-  Closed closed{published, *stamp, ""};
-  if (then == AfterPublish::ReadOnly) return closed;
+  Closed state{published, *stamp, ""};
+  if (then == AfterPublish::ReadOnly) return state;
   if (auto writable = make_writable_again(mount, *stamp); !writable) {
     const auto left = find(target, device, doing);
     if (!left || !is_read_only(*left->mount)) return writable.take_error();
-    closed.not_writable = writable.error().message();
+    state.not_writable = writable.error().message();
   }
-  return closed;
+  return state;
 }
 
 Result<> make_writable(const Remounted& mount, std::uint64_t stamp) {

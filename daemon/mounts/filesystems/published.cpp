@@ -66,6 +66,14 @@ Result<> write_own(const std::filesystem::path& mount, const std::string& name, 
   return written;
 }
 
+// Durable when it returns.
+Result<> remove_own(const std::filesystem::path& mount, const std::string& name) {
+  const UniqueFd folder = open_folder(mount);
+  if (folder && ::unlinkat(folder.get(), name.c_str(), 0) == 0 && ::fsync(folder.get()) == 0) return {};
+  if (errno == ENOENT) return {};
+  return fail_errno(errno, "removing " + printable((mount / kFolder / name).native()));
+}
+
 // An xfs writes its superblock, with the number of the newest record of its log, when it gets a label: the
 // one that it has. Linux before 4.18 can't.
 Result<> rewrite_xfs_superblock(const std::filesystem::path& mount) {
@@ -119,11 +127,12 @@ Result<> announce_writer(const std::filesystem::path& mount, const std::string& 
   return rewrite_xfs_superblock(mount);
 }
 
+Result<> remove_published(const std::filesystem::path& mount) {
+  return remove_own(mount, std::filesystem::path(kPublishedFile).filename());
+}
+
 Result<> withdraw_writer(const std::filesystem::path& mount) {
-  const UniqueFd folder = open_folder(mount);
-  if (folder && ::unlinkat(folder.get(), kWriterFile, 0) == 0 && ::fsync(folder.get()) == 0) return {};
-  if (errno == ENOENT) return {};
-  return fail_errno(errno, "removing " + printable((mount / kFolder / kWriterFile).native()));
+  return remove_own(mount, kWriterFile);
 }
 
 Result<bool> is_writer_announced(const std::filesystem::path& mount) {

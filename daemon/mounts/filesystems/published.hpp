@@ -16,7 +16,7 @@ namespace spark::mounts {
 inline constexpr char kPublishedFile[] = ".spark-stage/published.json";
 
 struct Published {
-  std::uint64_t generation = 0;  // counted from 1; a failed publishing may leave a gap
+  std::uint64_t generation = 0;  // counted from 1; one that a crash interrupts may leave a gap
   std::string host;              // the publisher
   std::string at;                // RFC 3339, by the publisher's clock
   bool operator==(const Published&) const = default;
@@ -28,8 +28,9 @@ std::optional<Published> published_from_json(const json::object& object);
 // None if nothing was ever published there, or the file is invalid. An error if it can't be read.
 Result<std::optional<Published>> read_published(const std::filesystem::path& mount);
 
-// Durable when it returns.
+// Durable when they return.
 Result<> write_published(const std::filesystem::path& mount, const Published& published);
+Result<> remove_published(const std::filesystem::path& mount);
 
 // The first write to a file system that is writable now. Readers of an xfs see that it is open only from the
 // first write to its log, and content may be written before that; ext4 marks its superblock immediately. The

@@ -166,6 +166,21 @@ TEST_P(Publishing, IsRefusedWhileAFileIsOpenForWriting) {
   EXPECT_TRUE(can_write());
 }
 
+TEST_P(Publishing, ARefusedPublicationLeavesTheGenerationAsItWas) {
+  const auto refuse = [this] {
+    const UniqueFd open(::open((point_ / "busy").c_str(), O_CREAT | O_WRONLY | O_CLOEXEC, 0644));
+    EXPECT_FALSE(publish());
+    EXPECT_TRUE(*is_writer_announced(point_));
+  };
+  refuse();
+  EXPECT_EQ(*read_published(point_), std::nullopt);
+  const auto first = publish();
+  ASSERT_TRUE(first && reopen());
+  EXPECT_EQ(first->published.generation, 1u);
+  refuse();
+  EXPECT_EQ(*read_published(point_), first->published);
+}
+
 TEST_P(Publishing, ChangesNothingIfTheLastLookForbidsIt) {
   allowed_ = fail(Errc::Unavailable, "another host has it by now");
   EXPECT_EQ(publish().error().kind, Errc::Unavailable);
