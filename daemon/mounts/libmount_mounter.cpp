@@ -189,9 +189,12 @@ Result<> check_only_mount(const Table& table, const Mount& mount, const std::str
   return {};
 }
 
-// Unmounted here, but still mounted in a container: remounts it, because it must not look unused.
+// Unmounted here, but still mounted in a container, or detached with open files: remounts it, because it must
+// not look unused.
 Result<Change> put_back(const Mount& mount, const std::string& doing) {
-  const std::string users = describe_users(users_elsewhere({}, mount.device_number), {}, mount);
+  auto found = users_elsewhere({}, mount.device_number);
+  if (found.empty()) found = users_of_detached({}, mount.device_number);
+  const std::string users = describe_users(found, {}, mount);
   const auto folder = open_mount_point(mount.target);
   const bool is_back =
       folder &&

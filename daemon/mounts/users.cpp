@@ -1,5 +1,9 @@
 #include "daemon/mounts/users.hpp"
 
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+
 #include <algorithm>
 #include <charconv>
 #include <map>
@@ -116,6 +120,35 @@ void add_kernel_users(const SystemRoot& root, const Mount& mount, std::vector<Us
   }
 }
 
+// The cached attributes: a device or a server that does not answer is not waited for.
+bool is_on(const fs::path& link, dev_t device) {
+  struct statx found {};
+  return ::statx(AT_FDCWD, link.c_str(), AT_STATX_DONT_SYNC, 0, &found) == 0 &&
+         makedev(found.stx_dev_major, found.stx_dev_minor) == device;
+}
+
+bool has_any_on(const fs::path& folder, dev_t device) {
+  std::error_code error;
+  fs::directory_iterator entry(folder, error);
+  for (; !error && entry != fs::directory_iterator(); entry.increment(error)) {
+    if (is_on(entry->path(), device)) return true;
+  }
+  return false;
+}
+
+std::string how_used(const fs::path& process, dev_t device) {
+  if (is_on(process / "cwd", device)) return "working folder";
+  if (is_on(process / "root", device)) return "root folder";
+  if (has_any_on(process / "fd", device)) return "open file";
+  if (is_on(process / "exe", device)) return "program";
+  return has_any_on(process / "map_files", device) ? "mapped file" : "";
+}
+
+std::string command_of(const fs::path& process) {
+  const auto command = read_line_file(process / "comm");
+  return command ? printable(*command) : "?";
+}
+
 }  // namespace
 
 std::vector<User> users_of(const SystemRoot& root, const Mount& mount) {
@@ -128,8 +161,7 @@ std::vector<User> users_of(const SystemRoot& root, const Mount& mount) {
     if (!pid) continue;
     std::string how = how_used(process->path(), views.of(process->path()));
     if (how.empty()) continue;
-    const auto command = read_line_file(process->path() / "comm");
-    users.push_back({*pid, command ? printable(*command) : "?", std::move(how)});
+    users.push_back({*pid, command_of(process->path()), std::move(how)});
   }
   add_kernel_users(root, mount, users);
   return users;
@@ -150,9 +182,21 @@ std::vector<User> users_elsewhere(const SystemRoot& root, dev_t device) {
     const auto table = parse_mount_table(*text);
     const auto shown = std::ranges::find(table, device, &Mount::device_number);
     if (shown == table.end()) continue;
-    const auto command = read_line_file(process->path() / "comm");
-    users.push_back({*pid, command ? printable(*command) : "?",
+    users.push_back({*pid, command_of(process->path()),
                      "mounted at " + printable(shown->target.native()) + " in its namespace"});
+  }
+  return users;
+}
+
+std::vector<User> users_of_detached(const SystemRoot& root, dev_t device) {
+  std::vector<User> users;
+  std::error_code error;
+  fs::directory_iterator process(root / "proc", error);
+  for (; !error && process != fs::directory_iterator(); process.increment(error)) {
+    const auto pid = pid_of(process->path());
+    const std::string how = pid ? how_used(process->path(), device) : "";
+    if (!how.empty())
+      users.push_back({*pid, command_of(process->path()), how + " on a mount that was detached"});
   }
   return users;
 }

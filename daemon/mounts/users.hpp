@@ -21,6 +21,9 @@ std::vector<User> users_of(const SystemRoot& root, const Mount& mount);
 // Processes in other mount namespaces (containers) that see the device; one for each namespace.
 std::vector<User> users_elsewhere(const SystemRoot& root, dev_t device);
 
+// Processes with files of a live device that no mount shows any more, as after `umount -l`.
+std::vector<User> users_of_detached(const SystemRoot& root, dev_t device);
+
 // "python3 (pid 4711, open file), bash (pid 17, working folder) and 3 more"; also names mounts below it.
 std::string describe_users(const std::vector<User>& users, const std::vector<Mount>& table,
                            const Mount& mount);

@@ -1,5 +1,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 #include <sys/sysmacros.h>
 
 #include <algorithm>
@@ -207,6 +208,29 @@ TEST(MountUsers, AreFoundInOtherMountNamespacesAndInTheKernel) {
   EXPECT_EQ(
       describe_users(users_of({root.path()}, mount), {}, mount),
       "the NFS export /mnt/data/sets, the swap file /mnt/data/swap, the loop device of /mnt/data/image");
+}
+
+TEST(MountUsers, OfADetachedMountAreFoundByTheDeviceOfTheirFiles) {
+  const test::TempFolder root;
+  struct stat info {};
+  ASSERT_EQ(::stat(root.path().c_str(), &info), 0);
+  const auto make_process = [&](const std::string& pid, const std::string& command) {
+    std::filesystem::create_directories(root / ("proc/" + pid + "/fd"));
+    std::ofstream(root / ("proc/" + pid + "/comm")) << command << "\n";
+  };
+  make_process("31", "python3");
+  std::ofstream(root / "file") << "x";
+  std::filesystem::create_symlink(root / "file", root / "proc/31/fd/3");
+  make_process("32", "shell");
+  std::filesystem::create_symlink(root.path(), root / "proc/32/cwd");
+  make_process("33", "neighbour");
+  std::filesystem::create_symlink("/proc", root / "proc/33/cwd");
+  std::filesystem::create_symlink("/proc/version", root / "proc/33/fd/3");
+  const auto users = users_of_detached({root.path()}, info.st_dev);
+  std::vector<std::string> found;
+  for (const User& user : users) found.push_back(user.command + ": " + user.how);
+  EXPECT_THAT(found, testing::UnorderedElementsAre("python3: open file on a mount that was detached",
+                                                   "shell: working folder on a mount that was detached"));
 }
 
 TEST(MountTable, AMountIsItsNumbersAndItsWholeFileSystem) {
