@@ -247,6 +247,7 @@ class Release {
     const bool by_force = reason_ == ReleaseReason::Shutdown && (link_.is_given_up || !has_live_link());
     const auto users = by_force ? nvmetcp::Users::CutOff : nvmetcp::Users::Spared;
     const auto done = co_await volumes::disconnect(seams_, std::move(connection), users);
+    has_failed_ = has_failed_ || !done.outcome;
     std::string said;
     for (const std::string& controller : done.controllers) said += ", " + controller + " disconnected";
     co_return said + (done.outcome ? "" : ", " + done.outcome.error().what);
@@ -255,13 +256,10 @@ class Release {
 
 asio::awaitable<void> release_one(Seams seams, config::Volume volume, std::shared_ptr<SharedLink> link,
                                   const Clock& clock, ReleaseReason reason, bool& all_gone) {
-  Release release(seams, volume, *link, clock, {}, reason);
-  const std::string said = co_await release.go();
-  log::info(said);
-  if (release.has_failed()) all_gone = false;
-  if (reason == ReleaseReason::Asked && is_down(seams)) co_return;
-  const auto left = volumes::look_at_place(seams, volume);
-  if (left.own || left.place == volumes::Place::Unknown) all_gone = false;
+  const ReleaseTimings timings;
+  const auto outcome = co_await release_volume(std::move(seams), volume, *link, clock, timings, reason);
+  log::info(outcome.said);
+  all_gone = all_gone && outcome.is_done;
 }
 
 asio::awaitable<void> end_watch(std::shared_ptr<discovery::Actions> actions, nvmetcp::Controller controller) {
@@ -272,11 +270,17 @@ asio::awaitable<void> end_watch(std::shared_ptr<discovery::Actions> actions, nvm
 
 }  // namespace
 
-asio::awaitable<std::string> release_volume(Seams seams, const config::Volume& volume, SharedLink& link,
-                                            const Clock& clock, ReleaseTimings timings,
-                                            ReleaseReason reason) {
-  Release release(std::move(seams), volume, link, clock, timings, reason);
-  co_return co_await release.go();
+asio::awaitable<ReleaseOutcome> release_volume(Seams seams, const config::Volume& volume, SharedLink& link,
+                                               const Clock& clock, ReleaseTimings timings,
+                                               ReleaseReason reason) {
+  Release release(seams, volume, link, clock, timings, reason);
+  ReleaseOutcome outcome;
+  outcome.said = co_await release.go();
+  const auto left = volumes::look_at_place(seams, volume);
+  const bool stays = left.own || left.place == volumes::Place::Unknown;
+  const bool may_stay = reason == ReleaseReason::Asked && is_down(seams);
+  outcome.is_done = !release.has_failed() && (!stays || may_stay);
+  co_return outcome;
 }
 
 bool release_all(const config::Config& config, const std::string& program,

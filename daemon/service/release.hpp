@@ -23,10 +23,13 @@ struct ReleaseTimings {
 
 enum class ReleaseReason { Asked, Shutdown };
 
-// A sentence for the log.
-boost::asio::awaitable<std::string> release_volume(volumes::Seams seams, const config::Volume& volume,
-                                                   SharedLink& link, const Clock& clock,
-                                                   ReleaseTimings timings, ReleaseReason reason);
+struct ReleaseOutcome {
+  std::string said;     // a sentence for the log
+  bool is_done = true;  // false: something could not be left as it should be, or unwritten data may be lost
+};
+boost::asio::awaitable<ReleaseOutcome> release_volume(volumes::Seams seams, const config::Volume& volume,
+                                                      SharedLink& link, const Clock& clock,
+                                                      ReleaseTimings timings, ReleaseReason reason);
 
 // Releases all volumes of a configuration in parallel; returns when the last one is done. At shutdown it also
 // releases volumes outside the configuration. Otherwise it leaves those alone, and ends the connections that

@@ -25,7 +25,8 @@ class ReleaseAfterADown : public testing::Test {
     boost::asio::io_context context;
     SharedLink link{1};
     return await(context, release_volume(volumes::fake_seams(world), volume, link, clock, {}, why))
-        .value_or("");
+        .value_or(ReleaseOutcome{})
+        .said;
   }
   const SystemClock clock;
   FakeWorld world;

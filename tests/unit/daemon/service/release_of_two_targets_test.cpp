@@ -32,7 +32,9 @@ class ReleaseOfTwoTargetsTest : public ReleaseTest {
       const auto seams = volumes::fake_seams(world);
       know_controllers(seams, config, config.volumes[index]);
       const ReleaseTimings timings{Duration(20), Duration(1)};
-      said[index] = co_await release_volume(seams, config.volumes[index], *links[index], clock, timings, why);
+      const auto outcome =
+          co_await release_volume(seams, config.volumes[index], *links[index], clock, timings, why);
+      said[index] = outcome.said;
     };
     for (std::size_t i = 0; i < said.size(); ++i)
       boost::asio::co_spawn(context, go(i), boost::asio::detached);

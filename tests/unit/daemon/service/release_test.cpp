@@ -66,7 +66,15 @@ TEST_F(ReleaseTest, OutsideAShutdownAnAnsweringTargetIsUnmountedAndDisconnected)
   why = ReleaseReason::Asked;
   world.records[volumes::Record::Held] = {{"mount", "a later mount may look the same"}};
   EXPECT_EQ(release(), "volume datasets: unmounted, nvme7 disconnected");
+  EXPECT_TRUE(is_done);
   EXPECT_TRUE(world.records[volumes::Record::Held].empty());
+}
+
+TEST_F(ReleaseTest, ADisconnectThatFailsFailsTheRelease) {
+  why = ReleaseReason::Asked;
+  world.disconnect_error = Error{Errc::TimedOut, "the kernel has not finished", ""};
+  EXPECT_EQ(release(), "volume datasets: unmounted, the kernel has not finished");
+  EXPECT_FALSE(is_done);
 }
 
 TEST_F(ReleaseTest, TheMountOfALostDeviceIsDetached) {
