@@ -23,6 +23,8 @@ VolumeContext::VolumeContext(asio::any_io_executor its_executor, config::Volume 
       sleeping_(its_executor) {
   status.since = clock.wall();
   status.reason = "starting";
+  const auto pinned = seams.store.pinned_identity().value_or(FilesystemIdentity{});
+  status.is_to_write = get_string(seams.store.saved(Record::ToWrite), "uuid") == pinned.uuid;
 }
 
 Standing VolumeContext::look_at_standing() {
@@ -114,13 +116,6 @@ bool is_published(const VolumeContext& volume) {
   const auto pinned = volume.seams.store.pinned_identity().value_or(FilesystemIdentity{});
   const std::string& configured = volume.settings.nvme->filesystem_uuid;
   return pinned.is_published && (configured.empty() || configured == pinned.uuid);
-}
-
-bool is_to_write(const VolumeContext& volume) {
-  if (volume.status.is_to_write) return true;
-  const auto pinned = volume.seams.store.pinned_identity().value_or(FilesystemIdentity{});
-  const auto recorded = get_string(volume.seams.store.saved(Record::ToWrite), "uuid");
-  return recorded && *recorded == pinned.uuid;
 }
 
 bool is_reader(const VolumeContext& volume) {

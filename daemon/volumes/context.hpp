@@ -96,8 +96,6 @@ std::shared_ptr<std::optional<Result<>>> start_flush(VolumeContext& volume, OwnM
 // An exclusive volume that its writer has closed for readers: by its mount, else by the record of its file
 // system; see Publication.
 bool is_published(const VolumeContext& volume);
-// An operator has asked to write it since it was last published here.
-bool is_to_write(const VolumeContext& volume);
 // Another host may write it: data is consistent only while the superblock's stamp does not change.
 bool is_reader(const VolumeContext& volume);
 // A step ended because an operator asked for the opposite.

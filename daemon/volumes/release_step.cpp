@@ -73,6 +73,18 @@ std::string expected_uuid(const Seams& seams, const config::Volume& volume) {
   return configured.empty() ? seams.store.pinned_identity().value_or(FilesystemIdentity{}).uuid : configured;
 }
 
+std::string renamed(const Seams& seams, const config::Volume& volume, const std::string& uuid) {
+  return "the UUID of its file system was changed from " + expected_uuid(seams, volume) + " to " + uuid +
+         " while it was mounted: set `uuid: " + uuid + "`, or its next mount is refused";
+}
+
+bool is_renamed(const Seams& seams, const config::Volume& volume, const OwnMount& mount,
+                const std::string& uuid) {
+  const json::object record = seams.store.saved(Record::Renamed);
+  return get_string(record, "mount") == mount.text() && get_string(record, "to") == uuid &&
+         get_string(record, "from") == expected_uuid(seams, volume);
+}
+
 bool wants_fence(const config::Volume& volume) {
   return volume.nvme && volume.access == config::Access::Exclusive && volume.fence != config::Fence::None;
 }

@@ -69,6 +69,11 @@ asio::awaitable<std::string> mounted_filesystem(const Seams& seams, OwnMount mou
 std::string holds_another(const std::string& device, const std::string& uuid);
 // The UUID of the volume's file system, as configured, or as pinned at its first mount; empty means none yet.
 std::string expected_uuid(const Seams& seams, const config::Volume& volume);
+// A person has given the mounted file system another UUID (`tune2fs -U`), as this host's daemon has seen; and
+// the sentence about it.
+bool is_renamed(const Seams& seams, const config::Volume& volume, const OwnMount& mount,
+                const std::string& uuid);
+std::string renamed(const Seams& seams, const config::Volume& volume, const std::string& uuid);
 struct OnDisk {
   std::string uuid;
   bool being_written = false;

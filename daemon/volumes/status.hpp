@@ -55,6 +55,7 @@ enum class Warning {
   Unannounced,    // what the file system says of its writer could not be written
   LeftBehind,     // programs have files open on the mount that was replaced
   StillReserved,  // its reservation could not be given back
+  LeftConnected,  // as it went down: another program uses another of its namespaces
   Unrecorded,     // the state folder has no room for an operator's `down`
 };
 
@@ -79,6 +80,7 @@ struct Status {
   std::optional<Intent> taken_down;  // by an operator, to stay so; none means that it should be up
   // An operator has asked to write it, and was told that nothing is left to do. Until the next publication:
   // a worker that outlived its daemon may still end an earlier one, or it was recorded nowhere.
+  // Record::ToWrite carries it over a restart.
   bool is_to_write = false;
   std::string insecure;  // a sentence: a path without the keys, or of another target; empty means none
   std::string bare;      // a sentence: a problem with the mount point itself; empty means none

@@ -17,7 +17,8 @@ struct Timings {
   Duration smart_refused{3600'000};  // the same for a target that did not answer one
   Duration probe_reader{2'000};      // between two reads if another host may publish
   Duration first_retry{1000}, longest_retry{5'000};
-  Duration first_leave{2'000}, longest_leave{30'000};  // between attempts to unmount an outdated mount in use
+  Duration first_leave{2'000},
+      longest_leave{30'000};       // between attempts to unmount an outdated or broken mount in use
   Duration settled{30'000};        // ready for this long: the next loss is a new one, and retried immediately
   Duration refused_retry{30'000};  // before a refused volume is checked again
   Duration namespace_wait{20'000};  // for a namespace to appear after the connect

@@ -1,6 +1,7 @@
 // Implements the seams of a volume in memory.
 #pragma once
 
+#include <boost/asio/post.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <boost/asio/this_coro.hpp>
 #include <boost/asio/use_awaitable.hpp>
@@ -40,6 +41,7 @@ class FakeStore final : public VolumeStore {
   }
   Result<Intent> saved_intent() override { return world_.intent; }
   asio::awaitable<Result<>> save(Record kind, json::object record) override {
+    for (unsigned turn = 0; turn < world_.save_takes; ++turn) co_await asio::post(asio::use_awaitable);
     if (world_.is_state_full && !record.empty()) co_return fail(Errc::NoSpace, "recording it");
     world_.records[kind] = std::move(record);
     co_return Result<>{};

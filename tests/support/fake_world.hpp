@@ -67,7 +67,7 @@ struct FakeWorld {
                         while_flushing = [] {}, while_unmounting = [] {}, while_reserving = [] {},
                         while_disconnecting = [] {}, while_confirming = [] {};
   Duration unmount_takes{0}, intent_takes{0};
-  unsigned publish_takes = 1, probe_takes = 0;  // in turns of the loop
+  unsigned publish_takes = 1, probe_takes = 0, save_takes = 0;  // in turns of the loop
   mounts::MountRequest last_mount;
   mounts::Guard guard{true, "", {}};  // for the mount point
   std::optional<Error> guard_error;

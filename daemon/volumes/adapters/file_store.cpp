@@ -13,8 +13,12 @@ namespace {
 constexpr Duration kRecord{30'000};  // a small file on the system's own drive
 
 // The ends of the files' names, by kind.
-constexpr std::array kRecords = {".history.json", ".addresses.json", ".held.json", ".to-write.json",
-                                 ".late-writes.json"};
+constexpr std::array kRecords = {".history.json",  ".addresses.json",   ".held.json",
+                                 ".to-write.json", ".late-writes.json", ".renamed.json"};
+
+bool is_of_a_mount(Record kind) {
+  return kind == Record::Held || kind == Record::Renamed;
+}
 
 std::optional<json::object> read_record(const std::filesystem::path& file) {
   const auto text = read_regular_file(file);
@@ -131,13 +135,13 @@ std::filesystem::path FileStore::file_of(Record kind) const {
 
 json::object FileStore::saved(Record kind) {
   auto record = read_record(file_of(kind)).value_or(json::object{});
-  const bool is_over = kind == Record::Held && get_string(record, "boot") != boot_id();
+  const bool is_over = is_of_a_mount(kind) && get_string(record, "boot") != boot_id();
   return is_over ? json::object{} : record;
 }
 
 asio::awaitable<Result<>> FileStore::save(Record kind, json::object record) {
   if (record.empty()) co_return co_await remove(file_of(kind));
-  if (kind == Record::Held) record["boot"] = boot_id();
+  if (is_of_a_mount(kind)) record["boot"] = boot_id();
   co_return co_await write(file_of(kind), std::move(record));
 }
 

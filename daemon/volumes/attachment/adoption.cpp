@@ -103,7 +103,7 @@ asio::awaitable<Result<bool>> NvmeAttachment::leave_publication() {
            !is_reader(volume_);
   };
   Standing standing = volume_.look_at_standing();
-  if (!may_be_one(standing) || !is_to_write(volume_) || !co_await is_own_publication(*standing.top))
+  if (!may_be_one(standing) || !volume_.status.is_to_write || !co_await is_own_publication(*standing.top))
     co_return false;
   const OwnMount confirmed = *standing.own;
   standing = volume_.look_at_standing();
@@ -134,7 +134,9 @@ asio::awaitable<Result<>> NvmeAttachment::adopt_unknown(Standing standing) {
         volume_.checked,
         volume_.status.device + " holds another file system than " + mounted + ", which is mounted");
   }
-  if (auto same = check_identity(volume_, *superblock); !same) co_return same;
+  const bool is_new_uuid = mounted == superblock->uuid &&
+                           is_renamed(volume_.seams, volume_.settings, *standing.own, superblock->uuid);
+  if (auto same = is_new_uuid ? Result<>() : check_identity(volume_, *superblock); !same) co_return same;
   if (is_exchanged) {
     co_return fail(Errc::Refused,
                    volume_.settings.mount.native() + " shows file system " + mounted + ", and " +
@@ -142,7 +144,9 @@ asio::awaitable<Result<>> NvmeAttachment::adopt_unknown(Standing standing) {
                    "unmount it; it is then mounted automatically");
   }
   volume_.status.filesystem_uuid = superblock->uuid;
-  if (const auto recorded = co_await pin_adopted(*superblock); !recorded) {
+  Result<> recorded;
+  if (!is_new_uuid) recorded = co_await pin_adopted(*superblock);
+  if (!recorded) {
     log::survived(recorded.error());
     FilesystemIdentity unknown;  // the record of another file system must not stay; this needs no room
     (void)co_await volume_.seams.store.pin(std::move(unknown));
@@ -156,6 +160,8 @@ asio::awaitable<Result<>> NvmeAttachment::adopt_unknown(Standing standing) {
   }
   fence_.keep();
   volume_.checked = std::make_shared<CheckedMount>(std::move(found));
+  if (is_new_uuid)
+    volume_.status.warn(Warning::FilesystemId, renamed(volume_.seams, volume_.settings, superblock->uuid));
   co_return Result<>{};
 }
 
@@ -257,6 +263,11 @@ asio::awaitable<Result<>> NvmeAttachment::check_may_unmount() {
                    (is_lost ? mount->fence_lost + "; the dead mount stays: " : std::string()) +
                        "no path to the target is live, and unmounting " + volume_.settings.mount.native() +
                        " would write to it at any later time");
+  }
+  if (volume_.writes_superblock(standing)) {  // its link may be down, which the kernel notices later
+    if (auto free = check_nothing_waits(); !free) co_return free;
+    const auto answer = co_await volume_.seams.device.read_superblock(standing.top->source);
+    if (!answer && answer.error().kind == Errc::TimedOut) co_return fail(answer.error());
   }
   if (!mount || standing.place != Place::Broken) co_return Result<>{};
   // Its programs may have kept it since it broke, and its unmount may write its superblock.

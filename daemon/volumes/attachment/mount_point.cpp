@@ -19,13 +19,16 @@ asio::awaitable<Result<>> MountPoint::clear_broken() {
   const Standing standing = volume_.look_at_standing();
   if (standing.place != Place::Broken) co_return Result<>{};
   const std::string fence_lost = volume_.checked ? volume_.checked->fence_lost : "";
-  if (fence_lost.empty())
+  const bool is_kept = kept_ && kept_->mount == *standing.own && volume_.attempts.failed;
+  if (is_kept && fence_lost.empty() && volume_.clock.steady() < kept_->until) co_return fail(kept_->why);
+  if (!fence_lost.empty())
+    volume_.set_state(State::Refused, fence_lost);
+  else if (!is_kept)
     volume_.set_state(State::Lost,
                       "unmounting the broken file system from " + volume_.settings.mount.native());
-  else
-    volume_.set_state(State::Refused, fence_lost);
   const auto unmounted = co_await volume_.seams.mounts.unmount(*standing.own, mounts::Unmount::Plain);
   if (unmounted) {
+    kept_.reset();
     volume_.forget_mount();
     co_return Result<>{};
   }
@@ -39,8 +42,11 @@ asio::awaitable<Result<>> MountPoint::clear_broken() {
     const bool is_twice = all && all->size() > 1;
     if (error.kind == Errc::Refused && !is_twice) error.kind = Errc::Unavailable;
   }
-  co_return fail_with(std::move(error),
-                      fence_lost.empty() ? "the dead mount stays" : fence_lost + "; the dead mount stays");
+  const std::string stays = "the dead mount stays";
+  Error why = fail_with(std::move(error), fence_lost.empty() ? stays : fence_lost + "; " + stays).value();
+  if (!is_kept) leaving_.reset();
+  kept_ = Kept{*standing.own, why, volume_.clock.steady() + leaving_.next()};
+  co_return fail(std::move(why));
 }
 
 std::optional<mounts::DeadMount> MountPoint::dead_mount() {

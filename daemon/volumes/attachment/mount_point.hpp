@@ -10,7 +10,8 @@ namespace spark::volumes {
 
 class MountPoint {
  public:
-  explicit MountPoint(VolumeContext& volume) : volume_(volume) {}
+  explicit MountPoint(VolumeContext& volume)
+      : volume_(volume), leaving_(volume.timings.first_leave, volume.timings.longest_leave, volume.clock) {}
 
   // Prevents writes while nothing is mounted there. Called each time before the volume is brought up or taken
   // down, because a person may have removed the guard meanwhile.
@@ -26,7 +27,16 @@ class MountPoint {
   std::optional<mounts::DeadMount> dead_mount();
 
  private:
+  // A broken mount that its users keep. Each attempt to unmount it examines every process of the host.
+  struct Kept {
+    OwnMount mount;
+    Error why;
+    SteadyTime until;  // the next attempt, unless an operator asks
+  };
+
   VolumeContext& volume_;
+  Backoff leaving_;
+  std::optional<Kept> kept_;
   mounts::Guard guard_;  // result of the last check
 };
 

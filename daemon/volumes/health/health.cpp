@@ -170,11 +170,12 @@ asio::awaitable<Finding> Health::judge(ProbeAnswer answer) {
 asio::awaitable<bool> Health::has_new_uuid(CheckedMountPtr mount, std::string uuid) {
   const std::string mounted = co_await mounted_filesystem(volume_.seams, mount->mount);
   if (uuid.empty() || mounted != uuid) co_return false;
-  volume_.status.warn(Warning::FilesystemId, "the UUID of its file system was changed from " + mount->uuid +
-                                                 " to " + uuid + " while it was mounted: set `uuid: " + uuid +
-                                                 "`, or its next mount is refused");
-  mount->uuid = std::move(uuid);
+  volume_.status.warn(Warning::FilesystemId, renamed(volume_.seams, volume_.settings, uuid));
+  mount->uuid = uuid;
   mount->is_held_recorded = false;  // with the new one
+  json::object record{
+      {"mount", mount->mount.text()}, {"from", expected_uuid(volume_.seams, volume_.settings)}, {"to", uuid}};
+  (void)co_await volume_.seams.store.save(Record::Renamed, std::move(record));
   co_return true;
 }
 

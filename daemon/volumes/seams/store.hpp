@@ -33,9 +33,9 @@ inline bool is_same_filesystem(const FilesystemIdentity& one, const FilesystemId
 }
 
 // Records that a volume can do without: see history.hpp, Rivals::remember(), Fence::note_held(),
-// Publication::record_wish(), Fence::expect_late_writes(). Held ends with a restart of the host, as mounts
-// do.
-enum class Record { History, Addresses, Held, ToWrite, LateWrites };
+// Publication::record_wish(), Fence::expect_late_writes(), Health::has_new_uuid(). Held and Renamed end with
+// a restart of the host, as mounts do.
+enum class Record { History, Addresses, Held, ToWrite, LateWrites, Renamed };
 
 // Saves are durable when they return; reading saved values never blocks.
 class VolumeStore {

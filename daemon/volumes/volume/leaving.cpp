@@ -1,4 +1,4 @@
-// How a volume leaves this host, and how it applies a new configuration.
+// How a volume leaves this host.
 #include <algorithm>
 #include <optional>
 #include <utility>
@@ -9,20 +9,29 @@
 #include "daemon/volumes/volume/volume.hpp"
 
 namespace spark::volumes {
-
 namespace {
+
+// What the steps of leaving use.
+struct Parts {
+  VolumeContext& volume;
+  Paths& paths;
+  Health& health;
+  Fence& fence;
+  NvmeAttachment& nvme;
+  const Requests& requests;
+};
 
 // Another host may have taken the volume over, or its disk may have been replaced, and nothing more must be
 // written. Returns whether the mount's state is known by now.
-asio::awaitable<bool> stop_if_lost(VolumeContext& volume, Health& health, Fence& fence) {
+asio::awaitable<bool> stop_if_lost(Parts its) {
+  VolumeContext& volume = its.volume;
   const CheckedMountPtr checked = volume.checked;
   if (volume.stopped || !checked || !checked->is_writer || checked->is_broken) co_return true;
-  auto found = co_await health.look(volume.look_at_standing());
+  auto found = co_await its.health.look(volume.look_at_standing());
   checked->is_exchanged = checked->is_exchanged || found.verdict == Verdict::Exchanged;
   if (found.verdict == Verdict::Fenced || found.verdict == Verdict::Exchanged)
-    co_await fence.lose(checked, std::move(found.reason));
-  const bool is_unknown = found.verdict == Verdict::Silent || found.verdict == Verdict::Unsure;
-  co_return !is_unknown;
+    co_await its.fence.lose(checked, std::move(found.reason));
+  co_return found.verdict != Verdict::Silent&& found.verdict != Verdict::Unsure;
 }
 
 Error stays_mounted(VolumeContext& volume, Link link) {
@@ -44,87 +53,80 @@ Error stays_mounted(VolumeContext& volume, Link link) {
 // been down until a moment ago, and then the device has its time from there; and a read that queued behind a
 // flush ends a moment later than it. A flush may begin while only other requests are known to be answered:
 // `then_flushes`.
-asio::awaitable<Result<>> look_before_writing(VolumeContext& volume, Paths& paths, Health& health,
-                                              Fence& fence, NvmeAttachment& nvme, bool then_flushes) {
+asio::awaitable<Result<>> look_before_writing(Parts its, bool then_flushes) {
+  VolumeContext& volume = its.volume;
   const SteadyTime begun = volume.clock.steady();
   std::optional<SteadyTime> live_since;
   for (;;) {
     const Standing standing = volume.look_at_standing();
-    const Link link = paths.look();
+    const Link link = its.paths.look();
     live_since =
         link == Link::Live ? live_since.value_or(volume.clock.steady()) : std::optional<SteadyTime>();
     const bool is_writable = standing.place == Place::Ours && !mounts::is_read_only(*standing.top);
     const bool waits = link == Link::Down && volume.writes_superblock(standing);
     if ((!is_writable && !waits) || link == Link::Gone) co_return Result<>{};
     Result<> known;
-    if (link == Link::Live) known = co_await nvme.check_before_leaving();
+    if (link == Link::Live) known = co_await its.nvme.check_before_leaving();
     if (!known && known.error().kind == Errc::Refused) co_return known;
-    const bool answers = co_await stop_if_lost(volume, health, fence);
+    const bool answers = co_await stop_if_lost(its);
     if (link == Link::Live && known && answers) co_return known;
     if (volume.clock.steady() - live_since.value_or(begun) >= volume.timings.leave || volume.stopped) {
-      if (known && then_flushes && health.is_io_moving()) co_return known;
+      if (known && then_flushes && its.health.is_io_moving()) co_return known;
       Error stays = known ? stays_mounted(volume, link) : known.error();
       stays.hint = "try again when the target answers; " + hint_of_force(volume.settings);
       co_return fail(std::move(stays));
     }
     co_await volume.sleep(volume.timings.watch_closely);
-    if (link != Link::Live && !volume.stopped) co_await paths.tend_once();
+    if (link != Link::Live && !volume.stopped) co_await its.paths.tend_once();
   }
 }
 
-// Meanwhile programs may still use it. Ends early, while the flush goes on, if an operator asks it up, or if
-// the device has been silent for too long.
-asio::awaitable<Result<>> flush(VolumeContext& volume, Paths& paths, Health& health, Fence& fence,
-                                NvmeAttachment& nvme, OwnMount mount) {
-  const auto outcome = start_flush(volume, std::move(mount), [&volume] { volume.wake(); });
-  const Duration period = std::max(volume.timings.leave, volume.timings.watch);
-  SteadyTime moved_at = volume.clock.steady();
-  while (!*outcome) {
-    co_await volume.sleep(period);
-    if (health.is_io_moving()) moved_at = volume.clock.steady();
-    if (*outcome) break;
-    const bool is_asked_up = volume.wanted_up && !volume.status.taken_down;
-    if (is_asked_up || volume.stopped)
-      co_return fail(Errc::Cancelled, "volume " + volume.settings.name + " was asked up meanwhile");
-    if (volume.clock.steady() - moved_at > volume.timings.flush_silence + period)
-      co_return fail(Errc::Unavailable,
-                     volume.status.device + " does not answer, and unwritten data waits for it",
-                     "try again when the target answers");
-    co_await paths.tend_once();
-    if (!*outcome) (void)co_await stop_if_lost(volume, health, fence);
-    // A mount that adoption refuses has no record that its probe is compared with.
-    Result<> known;
-    if (!*outcome && paths.look() == Link::Live) known = co_await nvme.check_before_leaving();
-    if (!known && known.error().kind == Errc::Refused) co_return known;
-  }
-  co_return std::move(**outcome);
-}
-
-// An unmount flushes after the kernel has taken the mount out of the table, where no probe reaches the
-// server.
-asio::awaitable<Result<>> flush_to_server(VolumeContext& volume, Health& health, OwnMount mount) {
-  volume.set_state(State::Leaving, "its unwritten data is being sent to its server, then it is unmounted");
+// Meanwhile programs may still use it. An unmount flushes after the kernel has taken the mount out of the
+// table, where no probe reaches its server. Ends early, while the flush goes on, if an operator asks it up,
+// or down by force, or if the device has been silent for too long.
+asio::awaitable<Result<>> flush(Parts its, OwnMount mount) {
+  VolumeContext& volume = its.volume;
+  const bool is_nvme = volume.settings.nvme.has_value();
+  volume.set_state(State::Leaving,
+                   "its unwritten data is being " +
+                       (is_nvme ? "written to " + volume.status.device : std::string("sent to its server")) +
+                       ", then it is unmounted");
   const auto outcome = start_flush(volume, std::move(mount), [&volume] { volume.wake(); });
   const Duration period = std::max(volume.timings.leave, volume.timings.watch);
   SteadyTime answered_at = volume.clock.steady();
   while (!*outcome) {
     co_await volume.sleep(period);
+    if (its.health.is_io_moving()) answered_at = volume.clock.steady();
     if (*outcome) break;
     const bool is_asked_up = volume.wanted_up && !volume.status.taken_down;
-    if (is_asked_up || volume.stopped)
-      co_return fail(Errc::Cancelled, "volume " + volume.settings.name + " was asked up meanwhile");
-    const auto found = co_await health.look(volume.look_at_standing());
-    if (found.verdict == Verdict::Good) answered_at = volume.clock.steady();
+    const bool is_forced = its.requests.on_down() == OnDown::Force;
+    if (is_asked_up || is_forced || volume.stopped)
+      co_return fail(Errc::Cancelled, "volume " + volume.settings.name + " was asked " +
+                                          (is_forced ? "down by force" : "up") + " meanwhile");
     if (volume.clock.steady() - answered_at > volume.timings.flush_silence + period)
-      co_return fail(Errc::Unavailable, "its server does not answer, and unwritten data waits for it",
-                     hint_of_force(volume.settings));
+      co_return fail(Errc::Unavailable,
+                     (is_nvme ? volume.status.device : "its server") +
+                         " does not answer, and unwritten data waits for it",
+                     is_nvme ? "try again when the target answers" : hint_of_force(volume.settings));
+    if (!is_nvme) {
+      const auto found = co_await its.health.look(volume.look_at_standing());
+      if (found.verdict == Verdict::Good) answered_at = volume.clock.steady();
+      continue;
+    }
+    co_await its.paths.tend_once();
+    if (*outcome) break;
+    (void)co_await stop_if_lost(its);
+    // A mount that adoption refuses has no record that its probe is compared with.
+    Result<> known;
+    if (!*outcome && its.paths.look() == Link::Live) known = co_await its.nvme.check_before_leaving();
+    if (!known && known.error().kind == Errc::Refused) co_return known;
   }
   co_return std::move(**outcome);
 }
 
 // The long part: an unmount has a short deadline.
-asio::awaitable<Result<>> flush_before_leaving(VolumeContext& volume, Paths& paths, Health& health,
-                                               Fence& fence, NvmeAttachment& nvme, OnDown on_down) {
+asio::awaitable<Result<>> flush_before_leaving(Parts its, OnDown on_down) {
+  VolumeContext& volume = its.volume;
   const Standing before = volume.look_at_standing();
   const bool is_there = before.own && before.place != Place::Covered;
   // What is left to do may wait for the device.
@@ -134,21 +136,18 @@ asio::awaitable<Result<>> flush_before_leaving(VolumeContext& volume, Paths& pat
   if (volume.settings.nfs) {
     const bool is_writable = before.place == Place::Ours && !mounts::is_read_only(*before.top);
     if (!is_writable || on_down == OnDown::Force) co_return Result<>{};
-    co_return co_await flush_to_server(volume, health, *before.own);
+    co_return co_await flush(its, *before.own);
   }
   if (volume.status.device.empty()) volume.status.device = before.top->source;
-  if (auto known = co_await look_before_writing(volume, paths, health, fence, nvme, true); !known)
-    co_return known;
-  if (auto current = nvme.check_device_is_current(); !current) co_return current;
+  if (auto known = co_await look_before_writing(its, true); !known) co_return known;
+  if (auto current = its.nvme.check_device_is_current(); !current) co_return current;
   const Standing standing = volume.look_at_standing();
   // A probe may wait in the kernel behind the data that is being written.
-  const bool answers = !volume.seams.device.has_stuck_worker() || health.is_io_moving();
+  const bool answers = !volume.seams.device.has_stuck_worker() || its.health.is_io_moving();
   const bool has_unwritten = standing.place == Place::Ours && !mounts::is_read_only(*standing.top) &&
-                             paths.look() == Link::Live && answers;
+                             its.paths.look() == Link::Live && answers;
   if (!has_unwritten) co_return Result<>{};
-  volume.set_state(State::Leaving, "its unwritten data is being written to " + volume.status.device +
-                                       ", then it is unmounted");
-  auto flushed = co_await flush(volume, paths, health, fence, nvme, *standing.own);
+  auto flushed = co_await flush(its, *standing.own);
   const Standing now = volume.look_at_standing();
   if (!now.own || *now.own != *standing.own) co_return Result<>{};  // another program unmounted it
   if (now.place == Place::Covered) co_return fail(covered(volume.settings, now));
@@ -157,6 +156,17 @@ asio::awaitable<Result<>> flush_before_leaving(VolumeContext& volume, Paths& pat
     flushed.error().hint = "some of its unwritten data may be lost; `spark-stage volumes down " +
                            volume.settings.name + "` again unmounts it";
   co_return flushed;
+}
+
+// Another namespace of the connection is in use, for example by LVM. Through a detached mount of the volume's
+// own one, a program would go on writing.
+asio::awaitable<bool> is_kept_for_another(const VolumeContext& volume, Errc refusal) {
+  if (refusal != Errc::Refused) co_return false;
+  const config::NvmeSource& source = *volume.settings.nvme;
+  const auto own = volume.seams.snapshot.find_namespace(source.subsystem, source.nsid);
+  if (!own) co_return own.error().kind == Errc::NotFound;
+  const auto superblock = co_await volume.seams.device.read_superblock("/dev/" + own->device);
+  co_return superblock && !superblock->is_claimed;
 }
 
 }  // namespace
@@ -171,7 +181,8 @@ asio::awaitable<void> Volume::take_down() {
   if (is_asked_again && settings().nvme) (void)co_await paths_.rivals().find_place();
   const bool is_mounted = is_asked_again && is_own(context_.look_at_mount());
   if (status().state != State::Down || is_mounted) {
-    done = co_await flush_before_leaving(context_, paths_, health_, fence_, nvme_, on_down);
+    const Parts parts{context_, paths_, health_, fence_, nvme_, requests_};
+    done = co_await flush_before_leaving(parts, on_down);
     if (context_.wanted_up) co_return;  // asked up meanwhile
     if (done) done = co_await leave_host(on_down);
   }
@@ -194,7 +205,8 @@ asio::awaitable<Result<>> Volume::leave_host(OnDown on_down) {
     if (const auto found = co_await paths_.rivals().find_place(); !found) co_return found.take_error();
     const bool leaves = on_down == OnDown::Disconnect;
     if (auto alone = check_not_elsewhere(context_.seams, settings()); leaves && !alone) co_return alone;
-    auto known = co_await look_before_writing(context_, paths_, health_, fence_, nvme_, false);
+    const Parts parts{context_, paths_, health_, fence_, nvme_, requests_};
+    auto known = co_await look_before_writing(parts, false);
     if (!known) co_return known;
     if (auto may = co_await nvme_.check_may_unmount(); !may) co_return may;
   }
@@ -214,10 +226,15 @@ asio::awaitable<Result<>> Volume::leave_host(OnDown on_down) {
   co_await fence_.forget_held();  // before: another volume of the subsystem asks about this one in a wait
   std::optional<LooseConnection> loose;
   if (is_nvme && on_down == OnDown::Disconnect) loose = loose_connection(context_.seams, settings());
+  std::string kept;
   if (loose) {
-    auto gone = co_await disconnect(context_.seams, *loose, nvmetcp::Users::Spared);
-    if (!gone.outcome) co_return std::move(gone.outcome);
+    const auto gone = co_await disconnect(context_.seams, *loose, nvmetcp::Users::Spared);
+    bool is_kept = false;
+    if (!gone.outcome) is_kept = co_await is_kept_for_another(context_, gone.outcome.error().kind);
+    if (!gone.outcome && !is_kept) co_return gone.outcome;
+    if (is_kept) kept = "its connection stayed as it went down: " + gone.outcome.error().message();
   }
+  status.warn(Warning::LeftConnected, std::move(kept));
   context_.attempts.was_ready = false;
   status.fence = {};
   outages_.end_unhealed();
@@ -273,31 +290,11 @@ asio::awaitable<Result<>> Volume::finish_down() {
     co_await paths_.tend_once();
     co_return fail(Errc::Unavailable, "no path to the target is live: unmounting it would wait for the link");
   }
-  auto left = co_await flush_before_leaving(context_, paths_, health_, fence_, nvme_, OnDown::Disconnect);
+  const Parts parts{context_, paths_, health_, fence_, nvme_, requests_};
+  auto left = co_await flush_before_leaving(parts, OnDown::Disconnect);
   if (left) left = co_await leave_host(OnDown::Disconnect);
   if (left) co_await requests_.note_released();
   co_return left;
-}
-
-// A dead mount that is not held already returns errors only, and a foreign mount is not unmounted.
-asio::awaitable<Result<std::string>> Volume::users() {
-  const Place place = context_.look_at_mount();
-  if (!is_own(place) || may_detach(settings(), place)) co_return std::string();
-  co_return co_await context_.seams.mounts.users(settings().mount);
-}
-
-// Settings that a connection refuses are not in force, and appear in the next plan again.
-asio::awaitable<Result<>> Volume::set_live(config::Volume settings, std::optional<config::Target> target) {
-  const auto self = shared_from_this();
-  std::swap(context_.settings, settings);
-  std::swap(context_.target, target);
-  Result<> set;
-  if (context_.settings.nvme) set = co_await paths_.set_timers();
-  if (!set) {
-    std::swap(context_.settings, settings);
-    std::swap(context_.target, target);
-  }
-  co_return set;
 }
 
 }  // namespace spark::volumes

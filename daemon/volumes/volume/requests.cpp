@@ -107,6 +107,7 @@ void Requests::want_up() {
         Result<>(fail(Errc::Cancelled, "volume " + volume_.settings.name + " was asked up meanwhile"));
     answered_.notify();
   }
+  volume_.status.warn(Warning::LeftConnected, "");
   volume_.wanted_up = true;
   volume_.attempts.failed = false;
   volume_.backoff.reset();

@@ -89,9 +89,10 @@ asio::awaitable<void> Volume::attempt() {
   }
   co_await watch();
   // A volume lost immediately may be lost again, hence the back-off. A reader has only left an outdated
-  // state.
-  const bool is_left = context_.is_left() || context_.attempts.replaces_outdated;
-  if (!is_left) co_await context_.sleep(context_.backoff.next());
+  // state, and a mount that lost its check is checked before it is watched again.
+  const bool is_unchecked = context_.look_at_mount() == Place::Ours && !context_.checked;
+  const bool is_due = context_.is_left() || context_.attempts.replaces_outdated || is_unchecked;
+  if (!is_due) co_await context_.sleep(context_.backoff.next());
 }
 
 asio::awaitable<void> Volume::wait_after(Error error) {
@@ -217,6 +218,27 @@ bool Volume::wants_subsystem(const std::string& subsystem) const {
   const bool is_released = intent && intent->is_released;
   return settings().nvme && settings().nvme->subsystem == subsystem && status().state != State::Down &&
          !is_released && !context_.stopped;
+}
+
+// A dead mount that is not held already returns errors only, and a foreign mount is not unmounted.
+asio::awaitable<Result<std::string>> Volume::users() {
+  const Place place = context_.look_at_mount();
+  if (!is_own(place) || may_detach(settings(), place)) co_return std::string();
+  co_return co_await context_.seams.mounts.users(settings().mount);
+}
+
+// Settings that a connection refuses are not in force, and appear in the next plan again.
+asio::awaitable<Result<>> Volume::set_live(config::Volume settings, std::optional<config::Target> target) {
+  const auto self = shared_from_this();
+  std::swap(context_.settings, settings);
+  std::swap(context_.target, target);
+  Result<> set;
+  if (context_.settings.nvme) set = co_await paths_.set_timers();
+  if (!set) {
+    std::swap(context_.settings, settings);
+    std::swap(context_.target, target);
+  }
+  co_return set;
 }
 
 }  // namespace spark::volumes

@@ -84,6 +84,8 @@ constexpr std::array kKinds =
              [](const std::string&, const Facts& facts) {
                return facts.top != nullptr && facts.top->super && !facts.top->super->read_only;
              }},
+        Kind{"its connection stayed as it went down", "false-connection",  // of that moment
+             [](const std::string&, const Facts&) { return true; }},
         Kind{"offers no reservations any more", "false-no-reservations",
              [](const std::string&, const Facts& facts) { return !disk_of(facts).reservations.offers; }},
         Kind{"offers none", "false-no-reservations",

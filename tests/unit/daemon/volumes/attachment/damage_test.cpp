@@ -106,6 +106,28 @@ TEST_F(ReplacedFileSystemTest, TheVolumeIsRemountedOnceItsOwnFileSystemIsBack) {
   EXPECT_EQ(world.count("cut off"), 0);
 }
 
+TEST_F(VolumeTest, UnmountingABrokenMountInUseBacksOffAndIsLoggedOnceUntilAnOperatorAsks) {
+  timings.first_leave = timings.longest_leave = Duration(60'000);
+  start();
+  ASSERT_TRUE(becomes(State::Ready));
+  world.while_unmounting = [&] {
+    const std::string pid = std::to_string(world.count("unmount"));
+    world.unmount_error = Error{Errc::Refused, "/mnt/data is in use by sh (pid " + pid + ")", "end it first"};
+  };
+  world.shut_down = true;
+  ASSERT_TRUE(run_until([&] { return reason().find("sh (pid 1)") != std::string::npos; }));
+  seen.clear();
+  ASSERT_TRUE(run_until([&, looks = world.guarded.size()] { return world.guarded.size() > looks + 20; }));
+  EXPECT_EQ(world.count("unmount"), 1);
+  EXPECT_TRUE(seen.empty()) << "changes that are logged";
+  volume->requests().ask_up();
+  EXPECT_TRUE(run_until([&] { return world.count("unmount") == 2; }));
+  world.while_unmounting = [] {};
+  world.unmount_error.reset();
+  volume->requests().ask_up();
+  ASSERT_TRUE(run_until([&] { return world.count("unmount") == 3; }));
+}
+
 // `tune2fs -U` on the mounted file system.
 TEST_F(VolumeTest, AUuidThatWasChangedWhileMountedIsAWarningAndStopsNothing) {
   settings.access = config::Access::Exclusive;
@@ -117,6 +139,25 @@ TEST_F(VolumeTest, AUuidThatWasChangedWhileMountedIsAWarningAndStopsNothing) {
   EXPECT_THAT(volume->status().warnings.at(Warning::FilesystemId), HasSubstr("set `uuid: 99999999"));
   EXPECT_EQ(volume->status().state, State::Ready);
   EXPECT_EQ(world.count("stop writing") + world.count("disconnect"), 0);
+}
+
+TEST_F(VolumeTest, AUuidThatWasChangedWhileMountedIsStillWatchedAfterARestart) {
+  settings.access = config::Access::Exclusive;
+  world.reservations.offers = true;
+  settings.nvme->filesystem_uuid = world.mounted_uuid = kUuid;
+  start();
+  ASSERT_TRUE(becomes(State::Ready)) << reason();
+  world.superblock.uuid = world.mounted_uuid = "99999999-bbbb-cccc-dddd-eeeeeeeeeeee";
+  ASSERT_TRUE(run_until([&] { return volume->status().warnings.contains(Warning::FilesystemId); }));
+  volume->stop();
+  context.restart();
+  context.run_for(std::chrono::milliseconds(50));
+  start();
+  ASSERT_TRUE(becomes(State::Ready)) << reason();
+  EXPECT_THAT(volume->status().warnings.at(Warning::FilesystemId), HasSubstr("set `uuid: 99999999"));
+  world.reservations.state.registrants = {{"another host", 99, true}};
+  EXPECT_TRUE(becomes(State::Refused));
+  EXPECT_EQ(world.count("stop writing"), 1);
 }
 
 TEST_F(VolumeTest, WritingStopsIfTheFileSystemUnderAnAdoptedMountWasReplaced) {

@@ -49,6 +49,38 @@ TEST_F(LeavingTest, TheConnectionStaysWhileAnotherOfItsNamespacesIsMounted) {
   EXPECT_EQ(world.mounts.size(), 1U);
 }
 
+// By LVM, for example: no mount shows it.
+TEST_F(LeavingTest, TheConnectionStaysWithAWarningWhileAnotherOfItsNamespacesIsUsed) {
+  start_writer();
+  world.flush_waits = false;
+  world.disconnect_error = Error{Errc::Refused, "dm-0 is built on nvme7n2", "take it down first"};
+  begin_down();
+  ASSERT_TRUE(run_until([&] { return down.has_value(); }));
+  EXPECT_TRUE(*down);
+  EXPECT_EQ(volume->status().state, State::Down);
+  EXPECT_THAT(
+      all_warnings(volume->status()),
+      ElementsAre("its connection stayed as it went down: dm-0 is built on nvme7n2 - take it down first"));
+  EXPECT_TRUE(world.mounts.empty());
+  world.disconnect_error.reset();
+  ASSERT_TRUE(await(context, volume->requests().keep_up()).value());
+  ASSERT_TRUE(becomes(State::Ready));
+  EXPECT_THAT(all_warnings(volume->status()), ElementsAre());
+}
+
+// A program writes through a mount that was detached, as by `umount -l`.
+TEST_F(LeavingTest, AVolumeWhoseOwnNamespaceIsStillInUseIsNotDown) {
+  start_writer();
+  world.flush_waits = false;
+  world.superblock.is_claimed = true;
+  world.disconnect_error = Error{Errc::Refused, "its nvme7n1 is still in use on this host", ""};
+  begin_down();
+  ASSERT_TRUE(run_until([&] { return down.has_value(); }));
+  ASSERT_FALSE(*down);
+  EXPECT_THAT(down->error().message(), HasSubstr("its nvme7n1 is still in use"));
+  EXPECT_NE(volume->status().state, State::Down);
+}
+
 // For example at the place of an earlier configuration, which a reload could not leave.
 TEST_F(LeavingTest, AVolumeThatIsMountedAtAnotherPlaceOnlyIsNotDown) {
   settings.nvme->filesystem_uuid = "0000aaaa-1111-2222-3333-444444444444";
@@ -71,6 +103,7 @@ TEST_F(LeavingTest, AVolumeThatIsMountedAtAnotherPlaceOnlyIsNotDown) {
 TEST_F(LeavingTest, WhatIsKnownOfTheMountEndsWithItEvenIfTheDisconnectFails) {
   start_writer();
   world.flush_waits = false;
+  world.superblock.is_claimed = true;
   world.disconnect_error = Error{Errc::Refused, "nvme7n1 is in use", ""};
   bool is_known = true;
   world.while_disconnecting = [&] { is_known = volume->context().checked != nullptr; };

@@ -95,6 +95,25 @@ TEST_F(SilentServerTest, UnwrittenDataIsSentBeforeTheUnmount) {
   EXPECT_LT(at("flush"), at("unmount"));
 }
 
+TEST_F(SilentServerTest, ForceDuringAFlushToAServerThatAnswersWaitsForNothing) {
+  settings.access = config::Access::Exclusive;
+  start();
+  ASSERT_TRUE(becomes(State::Ready));
+  world.flush_waits = true;
+  std::optional<Result<>> first;
+  auto ask = [](Volume& asked, std::optional<Result<>>& into) -> boost::asio::awaitable<void> {
+    into = co_await asked.requests().keep_down("alice");
+  };
+  boost::asio::co_spawn(context, ask(*volume, first), boost::asio::detached);
+  ASSERT_TRUE(run_until([&] { return world.count("flush") == 1; }));
+  EXPECT_TRUE(ask_down(OnDown::Force));
+  EXPECT_TRUE(run_until([&] { return first.has_value(); }));
+  EXPECT_TRUE(*first);
+  EXPECT_EQ(volume->status().state, State::Down);
+  EXPECT_EQ(world.count("force"), 1);
+  world.flush_waits = false;
+}
+
 TEST_F(SilentServerTest, AServerThatIsSilentDuringTheFlushEndsTheDownAndForceIsNamed) {
   settings.access = config::Access::Exclusive;
   timings.flush_silence = Duration(5);

@@ -43,5 +43,25 @@ TEST_F(ReadinessTest, AVolumeTakenDownIsBroughtUpAndNotWaitedFor) {
   EXPECT_EQ(ready.error().hint, "`sudo spark-stage volumes up datasets` brings it up");
 }
 
+TEST_F(ReadinessTest, AMountThatAnotherProgramChangedIsNotReadyUntilItIsCheckedWhichIsDueAtOnce) {
+  timings.first_retry = timings.longest_retry = std::chrono::hours(1);
+  start();
+  ASSERT_TRUE(becomes(State::Ready));
+  const int before = volume->context().checked->mount.id();
+  const mounts::Mount its = world.mounts.front();
+  seen.clear();
+  reasons.clear();
+  world.mounts.clear();
+  world.mount("/mnt/data", true, its.device_number);
+  const auto is_rechecked = [&] {
+    const auto& checked = volume->context().checked;
+    return volume->status().state == State::Ready && checked && checked->mount.id() != before;
+  };
+  EXPECT_TRUE(run_until(is_rechecked)) << reason();
+  ASSERT_FALSE(seen.empty());
+  EXPECT_EQ(seen.front(), State::Recovering);
+  EXPECT_EQ(reasons.front(), "another program changed its mount, which is checked");
+}
+
 }  // namespace
 }  // namespace spark::volumes

@@ -81,6 +81,13 @@ TEST_F(DownTest, ARequestToAVolumeThatAReloadHasReplacedFailsAndRecordsNothing) 
   EXPECT_TRUE(world.touched.empty());
 }
 
+TEST_F(DownTest, AnUpOfAVolumeThatIsUpFailsOnceAReloadHasReplacedIt) {
+  start();
+  ASSERT_TRUE(becomes(State::Ready));
+  volume->stop("was replaced by a reload of the configuration");
+  EXPECT_EQ(ask_up().error().kind, Errc::Unavailable);
+}
+
 TEST_F(DownTest, AnUnfencedVolumeTakenDownIsNotMountedAfterARestart) {
   settings.access = config::Access::Exclusive;
   settings.fence = config::Fence::None;
