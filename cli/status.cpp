@@ -34,6 +34,10 @@ Result<json::object> ask_status(Context& context) {
   return call(*context.client, {"GET", "/v1/status", {}});
 }
 
+Result<json::object> ask_volumes(Context& context, const std::vector<std::string>& names) {
+  return call(*context.client, {"GET", "/v1/volumes/" + percent_encoded(join(names, ",")), {}});
+}
+
 std::vector<std::string> volume_names(const json::object& status) {
   std::vector<std::string> names;
   const json::array* volumes = get_array(status, "volumes");

@@ -12,6 +12,10 @@ namespace spark::cli {
 // GET /v1/status (docs/api.md).
 Result<json::object> ask_status(Context& context);
 
+// GET /v1/volumes/NAME,NAME: the status's `volumes`, with these alone. NotFound, with the name that was
+// meant.
+Result<json::object> ask_volumes(Context& context, const std::vector<std::string>& names);
+
 std::vector<std::string> volume_names(const json::object& status);
 
 // A volume's object. NotFound, with the name that was meant.

@@ -23,6 +23,7 @@ boost::asio::awaitable<api::Answer> post_reload(const DaemonParts& daemon, api::
 boost::asio::awaitable<api::Answer> post_plan(const DaemonParts& daemon, api::Request request);
 
 // volume_handlers.cpp
+api::Answer get_volumes(const DaemonParts& daemon, const api::Request& request);
 api::Answer post_up(const DaemonParts& daemon, const api::Request& request);
 api::Answer post_down(const DaemonParts& daemon, const api::Request& request);
 api::Answer post_take(const DaemonParts& daemon, const api::Request& request);

@@ -55,6 +55,7 @@ constexpr Endpoint kEndpoints[] = {
     {{"GET", "/v1/config"}, get_config},
     {{"POST", "/v1/reload", true}, post_reload},
     {{"POST", "/v1/plan"}, post_plan},
+    {{"GET", "/v1/volumes/{name}"}, get_volumes},
     {{"POST", "/v1/volumes/{name}/up", true}, post_up},
     {{"POST", "/v1/volumes/{name}/down", true}, post_down},
     {{"POST", "/v1/volumes/{name}/take", true}, post_take},

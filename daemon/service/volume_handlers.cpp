@@ -20,8 +20,10 @@ using VolumeWork = std::function<asio::awaitable<void>(JobPtr job, VolumePtr vol
 json::object outcome_of(const volumes::Volume& volume) {
   const volumes::Status& status = volume.status();
   json::object outcome{{"volume", volume.settings().name}, {"state", to_string(status.state)}};
-  const auto unrecorded = status.warnings.find(volumes::Warning::Unrecorded);
-  if (unrecorded != status.warnings.end()) outcome["warning"] = printable(unrecorded->second);
+  for (const auto kind : {volumes::Warning::LeftConnected, volumes::Warning::Unrecorded}) {
+    const auto found = status.warnings.find(kind);
+    if (found != status.warnings.end()) outcome["warning"] = printable(found->second);
+  }
   return outcome;
 }
 
@@ -71,23 +73,34 @@ asio::awaitable<void> publish(JobPtr job, VolumePtr volume, mounts::AfterPublish
   job->finish(std::move(done));
 }
 
+Answer no_volume(const DaemonParts& daemon, const std::string& name) {
+  std::vector<std::string> names;
+  for (const auto& one : daemon.volumes.all()) names.push_back(one->settings().name);
+  const std::string near = nearest(name, names);
+  return api::error_answer({Errc::NotFound, "no volume " + printable(name) + " in the configuration",
+                            near.empty() ? "`spark-stage status` lists them" : "did you mean " + near + "?"});
+}
+
 Answer ask_volume(const DaemonParts& daemon, const Request& request, const VolumeWork& work) {
   const std::string& name = request.path[2];
   const auto volume = daemon.volumes.find(name);
-  if (!volume) {
-    std::vector<std::string> names;
-    for (const auto& one : daemon.volumes.all()) names.push_back(one->settings().name);
-    const std::string near = nearest(name, names);
-    return api::error_answer(
-        {Errc::NotFound, "no volume " + printable(name) + " in the configuration",
-         near.empty() ? "`spark-stage status` lists them" : "did you mean " + near + "?"});
-  }
+  if (!volume) return no_volume(daemon, name);
   const auto job = daemon.jobs.create({request.path[3], {name}, asker_of(request.caller)});
   launch(daemon.executor, request.path[3] + " of volume " + name, work(job, volume));
   return accepted_answer(job);
 }
 
 }  // namespace
+
+Answer get_volumes(const DaemonParts& daemon, const Request& request) {
+  json::array volumes;
+  for (const std::string& name : split(request.path[2], ',')) {
+    const auto volume = daemon.volumes.find(name);
+    if (!volume) return no_volume(daemon, name);
+    volumes.push_back(volumes::to_json(volume->settings(), volume->status()));
+  }
+  return ok_answer(json::object{{"volumes", std::move(volumes)}});
+}
 
 Answer post_up(const DaemonParts& daemon, const Request& request) {
   return ask_volume(daemon, request, bring_up);

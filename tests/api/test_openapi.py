@@ -28,6 +28,7 @@ TALK = [
     ("GET", "/v1/datasets", "/v1/datasets", None),
     ("GET", "/v1/fleet/datasets", "/v1/fleet/datasets", None),  # no fleet is configured
     ("GET", "/v1/status", "/v1/status", None),
+    ("GET", "/v1/volumes/{name}", "/v1/volumes/datasets", None),
     ("POST", "/v1/datasets/{name}/evict", "/v1/datasets/imagenet/evict", None),
     ("DELETE", "/v1/leases/{id}", "/v1/leases/{lease}", None),
     ("POST", "/v1/stagings", "/v1/stagings", {"datasets": ["datasets:coco"]}),

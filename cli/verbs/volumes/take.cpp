@@ -35,7 +35,7 @@ void print_plan(Context& context, const json::object& volume, const std::string&
 }
 
 Result<int> take(Context& context, const TakeOptions& options) {
-  const auto status = ask_status(context);
+  const auto status = ask_volumes(context, {options.name});
   if (!status) return status.take_error();
   const auto volume = volume_of(*status, options.name);
   if (!volume) return volume.take_error();

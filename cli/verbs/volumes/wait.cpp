@@ -41,7 +41,7 @@ class Narrator {
 // The names that are not ready yet.
 Result<std::vector<std::string>> look(Context& context, const std::vector<std::string>& names,
                                       Narrator& narrator) {
-  const auto status = ask_status(context);
+  const auto status = ask_volumes(context, names);
   if (!status && status.error().kind == Errc::Unavailable) {
     narrator.say("", "spark-stage: " + status.error().what + " - still trying");
     return names;
@@ -69,14 +69,6 @@ Result<std::optional<Duration>> timeout_of(const WaitOptions& options) {
   return parsed;
 }
 
-// Their final states, as in `status --json`.
-Result<json::object> end_of(Context& context, const std::vector<std::string>& volumes) {
-  auto status = ask_status(context);
-  if (status) status = about(std::move(*status), volumes);
-  if (!status) return status.take_error();
-  return json::object{{"volumes", (*status)["volumes"]}};
-}
-
 Result<json::object> wait_for(Context& context, const std::vector<std::string>& volumes,
                               std::optional<Duration> timeout) {
   context.catch_interrupts();
@@ -85,7 +77,7 @@ Result<json::object> wait_for(Context& context, const std::vector<std::string>& 
   for (;;) {
     const auto waiting = look(context, volumes, narrator);
     if (!waiting) return waiting.take_error();
-    if (waiting->empty()) return end_of(context, volumes);
+    if (waiting->empty()) return ask_volumes(context, volumes);
     if (context.stop) return fail(Errc::Cancelled, "interrupted while waiting for " + join(*waiting, ", "));
     const auto waited = context.timer.steady() - begin;
     if (timeout && waited >= *timeout) {

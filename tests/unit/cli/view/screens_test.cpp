@@ -68,18 +68,22 @@ TEST_F(Screen, OfStatusHasTheReasonWhyAnOutputsNewestCheckpointIsNotSent) {
 }
 
 TEST_F(Screen, OfWait) {
-  program.client.answer("GET /v1/status", 200, kWaiting);
+  program.client.answer("GET /v1/volumes/datasets", 200, kWaiting);
   program.client.fail_once(
-      "GET /v1/status",
+      "GET /v1/volumes/datasets",
       {Errc::Unavailable,
        "asking spark-staged on /run/spark-stage/api.sock: there is no such socket, the daemon is not running",
        ""});
-  program.client.answer("GET /v1/status", 200, R"({"volumes": [{"name": "datasets", "state": "ready"}]})");
+  program.client.answer("GET /v1/volumes/datasets", 200,
+                        R"({"volumes": [{"name": "datasets", "state": "ready"}]})");
   type({"wait", "datasets"});
+  program.client.answer(
+      "GET /v1/volumes/datasts", 404,
+      R"({"error": {"kind": "not_found", "what": "no volume datasts in the configuration", "hint": "did you mean datasets?"}})");
   type({"wait", "datasts"});
   Program late;
   late.context.terminal = program.context.terminal;
-  late.client.answer("GET /v1/status", 200, kWaiting);
+  late.client.answer("GET /v1/volumes/datasets", 200, kWaiting);
   const int status = late.run({"wait", "datasets", "--timeout", "90s"});
   session +=
       "$ spark-stage wait datasets --timeout 90s\n" + late.errors() + "[" + std::to_string(status) + "]\n";
@@ -95,13 +99,17 @@ TEST_F(Screen, OfVolumes) {
   done("POST /v1/volumes/models/publish", R"({"volume": "models", "state": "ready",
     "published": {"generation": 8, "host": "spark1", "at": "2026-11-22T05:00:00Z"}})");
   type({"volumes", "publish", "models"});
-  program.client.answer("GET /v1/status", 200, R"json({"volumes": [{"name": "models", "state": "refused",
+  program.client.answer("GET /v1/volumes/models", 200,
+                        R"json({"volumes": [{"name": "models", "state": "refused",
     "reason": "the host with host ID 12345678-9abc-def0-1234-56789abcdef0 holds the reservation of namespace 1 of raid5-models",
     "fence": {"reservation": false, "mmp": true, "held_by": "the host with host ID 12345678-9abc-def0-1234-56789abcdef0"}}]})json");
   done("POST /v1/volumes/models/take",
        R"({"volume": "models", "state": "mounting", "taken_from": "host 'spark2'"})");
   program.in.str("models\n");
   type({"volumes", "take", "models"});
+  program.client.answer(
+      "GET /v1/volumes/modles", 404,
+      R"({"error": {"kind": "not_found", "what": "no volume modles in the configuration", "hint": "did you mean models?"}})");
   type({"volumes", "take", "modles"});
   expect_golden_screen("volumes.txt", session);
 }

@@ -80,7 +80,7 @@ constexpr char kHeld[] = R"json({"volumes": [{"name": "models", "state": "refuse
   "fence": {"reservation": false, "mmp": true, "held_by": "the host with host ID 1234"}}]})json";
 
 TEST_F(Volumes, TakeRequiresTypingTheVolumesName) {
-  program.client.answer("GET /v1/status", 200, kHeld);
+  program.client.answer("GET /v1/volumes/models", 200, kHeld);
   program.in.str("modles\n");
   EXPECT_EQ(program.run({"volumes", "take", "models"}), 1);
   EXPECT_EQ(program.client.sent.size(), 1u) << "nothing but the question for the status";
@@ -89,7 +89,7 @@ TEST_F(Volumes, TakeRequiresTypingTheVolumesName) {
 }
 
 TEST_F(Volumes, TakeNamesThePreviousHolder) {
-  program.client.answer("GET /v1/status", 200, kHeld);
+  program.client.answer("GET /v1/volumes/models", 200, kHeld);
   job("models", "take", "1",
       R"({"event": "done", "result": {"volume": "models", "state": "mounting", "taken_from": "host 'a'"}})");
   program.in.str("models\n");
@@ -98,7 +98,7 @@ TEST_F(Volumes, TakeNamesThePreviousHolder) {
 }
 
 TEST_F(Volumes, YesTakesOverWithoutAsking) {
-  program.client.answer("GET /v1/status", 200, kHeld);
+  program.client.answer("GET /v1/volumes/models", 200, kHeld);
   job("models", "take", "1",
       R"({"event": "done", "result": {"volume": "models", "state": "mounting", "taken_from": null}})");
   EXPECT_EQ(program.run({"volumes", "take", "models", "--yes"}), 0);
@@ -107,14 +107,14 @@ TEST_F(Volumes, YesTakesOverWithoutAsking) {
 
 TEST_F(Volumes, AVolumeReadyOnThisHostIsNotTaken) {
   program.client.answer(
-      "GET /v1/status", 200,
+      "GET /v1/volumes/models", 200,
       R"({"volumes": [{"name": "models", "state": "ready", "access": "exclusive", "fence": {}}]})");
   EXPECT_EQ(program.run({"volumes", "take", "models", "--yes"}), 0);
   EXPECT_EQ(program.output(), "models: ready here already\n");
 }
 
 TEST_F(Volumes, AVolumePublishedOnThisHostIsNotTakenButTheNextStepIsNamed) {
-  program.client.answer("GET /v1/status", 200,
+  program.client.answer("GET /v1/volumes/models", 200,
                         R"({"volumes": [{"name": "models", "state": "ready", "access": "exclusive",
                             "reason": "published as generation 3: read-only", "fence": {}}]})");
   EXPECT_EQ(program.run({"volumes", "take", "models", "--yes"}), 7);
@@ -126,7 +126,7 @@ TEST_F(Volumes, AVolumePublishedOnThisHostIsNotTakenButTheNextStepIsNamed) {
 TEST_F(Volumes, AVolumeWithoutAFenceIsNotTakenWhateverItsState) {
   for (const char* state : {"ready", "down"}) {
     Program asked;
-    asked.client.answer("GET /v1/status", 200,
+    asked.client.answer("GET /v1/volumes/models", 200,
                         std::string(R"({"volumes": [{"name": "models", "access": "read-only", "fence": null,
                                         "state": ")") +
                             state + "\"}]}");
@@ -139,12 +139,12 @@ TEST_F(Volumes, AVolumeWithoutAFenceIsNotTakenWhateverItsState) {
 }
 
 TEST_F(Volumes, AnUnconfiguredVolumeCannotBeTaken) {
-  program.client.answer("GET /v1/status", 200, kHeld);
+  program.client.answer("GET /v1/volumes/modles", 404, R"({"error": {"kind": "not_found", "what": "none"}})");
   EXPECT_EQ(program.run({"volumes", "take", "modles"}), 3);
 }
 
 TEST_F(Volumes, ConfirmReplacesTypingTheName) {
-  program.client.answer("GET /v1/status", 200, kHeld);
+  program.client.answer("GET /v1/volumes/models", 200, kHeld);
   EXPECT_EQ(program.run({"volumes", "take", "models", "--confirm", "modles"}), 2);
   EXPECT_EQ(program.client.sent.size(), 1u) << "nothing but the question for the status";
   job("models", "take", "1",

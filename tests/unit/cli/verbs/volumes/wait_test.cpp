@@ -14,7 +14,7 @@ std::string status(const std::string& state, const std::string& reason = "", boo
 
 class Wait : public ::testing::Test {
  protected:
-  void then(const std::string& answer) { program.client.answer("GET /v1/status", 200, answer); }
+  void then(const std::string& answer) { program.client.answer("GET /v1/volumes/datasets", 200, answer); }
   Program program;
 };
 
@@ -40,10 +40,20 @@ TEST_F(Wait, ContinuesWhileARefusedVolumeIsRetried) {
   EXPECT_EQ(program.run({"wait", "datasets", "--timeout", "5m"}), 0);
 }
 
-TEST_F(Wait, ForAnUnknownVolumeNamesTheNearest) {
-  then(status("ready"));
+TEST_F(Wait, ForAnUnknownVolumeEndsWithTheDaemonsAnswer) {
+  program.client.answer(
+      "GET /v1/volumes/datasts", 404,
+      R"({"error": {"kind": "not_found", "what": "no volume datasts", "hint": "did you mean datasets?"}})");
   EXPECT_EQ(program.run({"wait", "datasts"}), 3);
-  EXPECT_NE(program.errors().find("did you mean 'datasets'?"), std::string::npos);
+  EXPECT_EQ(program.errors(), "spark-stage: no volume datasts - did you mean datasets?\n");
+}
+
+TEST_F(Wait, AsksForTheNamedVolumesAloneEachSecond) {
+  program.client.answer("GET /v1/volumes/a%2Cb", 200,
+                        R"({"volumes": [{"name": "a", "state": "ready"}, {"name": "b", "state": "ready"}]})");
+  EXPECT_EQ(program.run({"wait", "a", "b"}), 0);
+  for (const std::string& request : program.client.sent)
+    EXPECT_EQ(request.find("GET /v1/volumes/a%2Cb"), 0U) << request;
 }
 
 TEST_F(Wait, TimesOutWith124) {
@@ -56,7 +66,8 @@ TEST_F(Wait, TimesOutWith124) {
 
 TEST_F(Wait, WaitsForADaemonThatHasNotStartedYet) {
   for (int i = 0; i < 3; ++i) {
-    program.client.fail_once("GET /v1/status", {Errc::Unavailable, "there is no such socket", "start it"});
+    program.client.fail_once("GET /v1/volumes/datasets",
+                             {Errc::Unavailable, "there is no such socket", "start it"});
   }
   then(status("ready"));
   EXPECT_EQ(program.run({"wait", "datasets", "--timeout", "1m"}), 0);
@@ -64,7 +75,7 @@ TEST_F(Wait, WaitsForADaemonThatHasNotStartedYet) {
 }
 
 TEST_F(Wait, DoesNotWaitForPermission) {
-  program.client.fail_once("GET /v1/status", {Errc::Denied, "permission denied", "join the group"});
+  program.client.fail_once("GET /v1/volumes/datasets", {Errc::Denied, "permission denied", "join the group"});
   EXPECT_EQ(program.run({"wait", "datasets"}), 1);
 }
 
