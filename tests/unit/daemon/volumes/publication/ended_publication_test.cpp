@@ -2,6 +2,9 @@
 // publication was not recorded.
 #include <gmock/gmock.h>
 
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/detached.hpp>
+
 #include "tests/support/run_on.hpp"
 #include "tests/unit/daemon/volumes/volume_fixture.hpp"
 
@@ -122,6 +125,34 @@ TEST_F(EndedPublication, AReadOnlyMountThatNobodyPublishedIsNotUnmounted) {
   ASSERT_TRUE(becomes(State::Refused));
   EXPECT_THAT(reason(), HasSubstr("is mounted read-only already"));
   EXPECT_EQ(world.count("unmount"), 0);
+}
+
+// It waits until the attempt in progress has mounted the published state; its successor has read the record
+// by then.
+TEST_F(EndedPublication, AnUpThatWaitsWhileAReloadReplacesTheVolumeFailsAndRecordsNothing) {
+  world.mounts.clear();
+  world.pinned->is_published = true;
+  world.records[Record::Held] = {{"mount", "of an earlier one"}};
+  world.save_takes = 1'000'000;  // the attempt waits, just before its mount
+  world.set_link("live");
+  start();
+  ASSERT_TRUE(run_until([&] { return volume->context().attempts.reads; })) << reason();
+  std::optional<Result<>> up;
+  auto ask = [](std::shared_ptr<Volume> asked,
+                std::optional<Result<>>& into) -> boost::asio::awaitable<void> {
+    into = co_await asked->publication().make_writable();
+  };
+  boost::asio::co_spawn(context, ask(volume, up), boost::asio::detached);
+  context.restart();
+  context.run_for(std::chrono::milliseconds(5));
+  ASSERT_FALSE(up);
+  volume->stop("was replaced by a reload of the configuration");
+  ASSERT_TRUE(run_until([&] { return up.has_value(); }));
+  ASSERT_FALSE(*up);
+  EXPECT_EQ(up->error().kind, Errc::Unavailable);
+  EXPECT_TRUE(world.pinned->is_published);
+  EXPECT_TRUE(world.records[Record::ToWrite].empty());
+  world.save_takes = 0;
 }
 
 }  // namespace
