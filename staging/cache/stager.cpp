@@ -51,10 +51,12 @@ Result<Staged> Stager::stage(const Source& source, const CopyOptions& options) {
   if (auto noted = source.is_away ? Result<>() : note_file_system(*tree); !noted) return noted.take_error();
   std::error_code unknown;
   const auto cache = std::filesystem::weakly_canonical(config_.path, unknown);
-  if (is_inside((unknown ? config_.path : cache).native(), tree->root())) {
+  // The tree may be around a model's folder.
+  std::filesystem::path walked = tree->root();
+  if (source.model) walked = std::filesystem::weakly_canonical(source.path, unknown);
+  if (is_inside((unknown ? config_.path : cache).native(), walked.native()))
     return fail(Errc::Invalid, tree->shown("") + " holds the cache itself",
                 "stage a folder without the cache");
-  }
   auto area = monitor_.during(
       CopyPhase::Walking, [&] { return PartialArea::open(store_.folder().partial(source.dataset), stop_); });
   if (!area) return area.take_error();
@@ -151,7 +153,7 @@ Result<> Stager::check_model_in(const Tree& source, PartialArea& area, const Cop
   const CopyOfModel copy{area.data(), area.manifest(), source.root()};
   const auto pin = check_model(copy, *model_, options, monitor_, stop_);
   if (pin) model_->pin = *pin;
-  if (pin) return {};
+  if (pin) return check_pin(source, *model_, *pin);
   if (pin.error().kind == Errc::Mismatch) {
     if (auto cleared = area.clear(); !cleared) return cleared;
   }

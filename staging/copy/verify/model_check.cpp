@@ -43,19 +43,19 @@ std::string pin_of(const std::vector<PublishedDigest>& files, const std::vector<
   return "sha256:" + all.hex();
 }
 
-Result<> check_pin(const Tree& tree, const ModelRecord& record, const std::string& pin) {
-  if (record.expect.empty() || record.expect == pin) return {};
-  return fail(Errc::Mismatch,
-              tree.shown(record.entry_point) + " is not the model that 'expect' pins: it is " + pin,
-              "choose the revision and the files that were pinned, or pin this one");
-}
-
 Result<> check_structure_of(const Tree& tree, const ModelRecord& record, const Entries& entries,
                             const StopFlag& stop) {
   return record.check == ModelCheck::None ? Result<>() : check_structure(tree, entries, stop);
 }
 
 }  // namespace
+
+Result<> check_pin(const Tree& tree, const ModelRecord& record, const std::string& pin) {
+  if (record.expect.empty() || pin.empty() || record.expect == pin) return {};
+  return fail(Errc::Mismatch,
+              tree.shown(record.entry_point) + " is not the model that 'expect' pins: it is " + pin,
+              "choose the revision and the files that were pinned, or pin this one");
+}
 
 Result<std::string> check_model(const CopyOfModel& copy, const ModelRecord& record,
                                 const CopyOptions& options, Monitor& monitor, const StopFlag& stop) {
@@ -75,9 +75,7 @@ Result<std::string> check_model(const CopyOfModel& copy, const ModelRecord& reco
   auto same = compare_digests(*tree, files, options, monitor, stop, has_pin ? &sums : nullptr);
   if (!same) return same.take_error();
   if (!has_pin) return std::string();
-  const std::string pin = pin_of(files, sums, *entries, record.entry_point);
-  if (auto pinned = check_pin(*tree, record, pin); !pinned) return pinned.take_error();
-  return pin;
+  return pin_of(files, sums, *entries, record.entry_point);
 }
 
 Result<VerifiedModel> verify_model(const CopyOfModel& copy, const ModelRecord& record,

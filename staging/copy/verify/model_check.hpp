@@ -18,18 +18,20 @@ struct CopyOfModel {
   std::string shown_as;  // the folder that messages name; empty means `data`
 };
 
-// Checks what the record says (see ModelCheck), and the pin that it expects. Returns the pin: "sha256:" and
-// the SHA-256 of the sorted lines "SHA256  SIZE  PATH" of the model's files; empty if not all of them were
-// read.
+// Checks what the record says (see ModelCheck). Returns the pin: "sha256:" and the SHA-256 of the sorted
+// lines "SHA256  SIZE  PATH" of the model's files; empty if not all of them were read.
 Result<std::string> check_model(const CopyOfModel& copy, const ModelRecord& record,
                                 const CopyOptions& options, Monitor& monitor, const StopFlag& stop);
 
-// verify_copy and check_model together: reads each file once.
+// verify_copy, check_model and check_pin together: reads each file once.
 struct VerifiedModel {
   Summary summary;     // it equals its manifest
-  Result<> published;  // and what check_model says
+  Result<> published;  // and what the other two say
 };
 Result<VerifiedModel> verify_model(const CopyOfModel& copy, const ModelRecord& record,
                                    const CopyOptions& options, Monitor& monitor, const StopFlag& stop);
+
+// Mismatch if the record expects another pin: the copy is right, the configuration is not.
+Result<> check_pin(const Tree& tree, const ModelRecord& record, const std::string& pin);
 
 }  // namespace spark::staging

@@ -160,6 +160,21 @@ TEST_F(ModelInCacheTest, AMissingShardIsRefused) {
   expect_refused("it names " + kShard + ", which is not there");
 }
 
+TEST_F(ModelInCacheTest, ADownloadThatHasOnlyBegunIsRefused) {
+  hub_.make(kName, HubLayout::Old);
+  for (const char* shard : {"model-00001-of-00002.safetensors", "model-00002-of-00002.safetensors"})
+    fs::remove(hub_.snapshot(kName) / shard);
+  expect_refused("has no weights");
+  source_.model->include = {"*.json"};
+  ASSERT_OK(stage());
+  source_.model->include = {};
+  fs::remove(hub_.snapshot(kName) / "model.safetensors.index.json");
+  ASSERT_OK(stage());  // a model without weights, as a tokenizer is
+  write_text(hub_.model(kName) / "blobs/half.incomplete", "half");
+  write_text(hub_.snapshot(kName) / "more.json", "{}");
+  EXPECT_KIND(stage(), Errc::Mismatch);
+}
+
 TEST_F(ModelInCacheTest, AnUnfinishedDownloadIsRefused) {
   for (const auto layout : {HubLayout::Old, HubLayout::Shared}) {
     fs::remove_all(hub_.folder());
@@ -341,6 +356,25 @@ TEST_F(ModelInCacheTest, AVerificationReadsEachFileOnce) {
   const auto damaged = cache->verify("set", options_, kQuiet, stop_);
   EXPECT_KIND(damaged, Errc::Mismatch);
   EXPECT_THAT(damaged.error().message(), HasSubstr("weights.dat has other content"));
+}
+
+TEST_F(ModelInCacheTest, AnotherPinDoesNotThrowAwayWhatWasCopied) {
+  hub_.make(kName, HubLayout::Old);
+  source_.model->expect = "sha256:" + std::string(64, '0');
+  expect_refused("'expect'");
+  source_.model->expect.clear();
+  const auto staged = stage();
+  ASSERT_OK(staged);
+  EXPECT_EQ(staged->report.resumed_bytes, staged->report.bytes);
+}
+
+TEST_F(ModelInCacheTest, TheModelsFolderMayBeBesideTheCache) {
+  hub_.make(kName, HubLayout::Old);
+  source_.path = hub_.model(kName);
+  config_.path = hub_.folder() / "cache";
+  ASSERT_OK(stage());
+  source_.path = hub_.folder();
+  EXPECT_KIND(stage(), Errc::Invalid);
 }
 
 TEST_F(ModelInCacheTest, ARebuiltCatalogKnowsTheSnapshot) {
