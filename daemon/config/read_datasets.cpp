@@ -95,6 +95,9 @@ Dataset read_dataset(const Member& member, const Before& before, Problems& probl
   if (section.has("peers") && section.has("volume"))
     section.problem("peers", "is for a folder; hosts exchange what is on a volume without it");
   dataset.env = section.checked<std::string>("env", parse_environment_variable).value_or("");
+  if (dataset.model && dataset.env == "HF_HOME")
+    section.problem(
+        "env", "would take tokens and other caches from programs; `run` lets them load a model without it");
   dataset.namespaces = read_namespaces(section, "to let the pods of all use the dataset");
   return dataset;
 }

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <chrono>
 #include <thread>
+#include <type_traits>
+#include <utility>
 
 #include "base/text.hpp"
 #include "staging/cache/cache_store.hpp"
@@ -48,24 +50,27 @@ class DiskCache final : public Cache {
  public:
   DiskCache(const CopyHooks& hooks, const CacheConfig& config, const Clock& clock,
             std::unique_ptr<CacheStore> store)
-      : hooks_(hooks), config_(config), clock_(clock), store_(std::move(store)) {}
+      : hooks_(hooks),
+        config_(config),
+        clock_(clock),
+        reserve_({config.state_dir, config.path}),
+        store_(std::move(store)) {}
 
-  // On a full drive, making room takes some: for the catalog's changes.
   Result<Staged> stage(const Source& source, const CopyOptions& options, const ProgressSink& progress,
                        const StopFlag& stop) override {
-    auto staged = Stager(hooks_, config_, *store_, progress, stop).stage(source, options);
-    const bool is_full = !staged && staged.error().kind == Errc::NoSpace;
-    if (is_full && give_up_reserve(config_.state_dir)) {
-      auto store = open_store(hooks_, config_, clock_);  // the catalog was opened as an image
-      if (store) store_ = std::move(*store);
-      if (store) staged = Stager(hooks_, config_, *store_, progress, stop).stage(source, options);
-      take_back_reserve(config_.state_dir);
-    }
+    auto staged =
+        making_room([&] { return Stager(hooks_, config_, *store_, progress, stop).stage(source, options); });
     if (!staged) return fail_with(std::move(staged.error()), "staging " + printable(source.dataset));
     return staged;
   }
 
-  Result<> recover(const std::function<void()>& looked_over) override { return store_->recover(looked_over); }
+  Result<> recover(const std::function<void()>& looked_over) override {
+    return making_room([&] { return store_->recover(looked_over); });
+  }
+
+  Result<Bytes> evict(const std::string& dataset) override {
+    return making_room([&] { return evict_now(dataset); });
+  }
 
   // The newest generation of each dataset, ordered by name.
   Result<std::vector<DatasetRow>> list() override {
@@ -141,7 +146,36 @@ class DiskCache final : public Cache {
     return report;
   }
 
-  Result<Bytes> evict(const std::string& dataset) override {
+  Result<Usage> usage() override { return usage_of(*store_, config_); }
+
+  Result<> drop_ended_reservations(const std::vector<std::uint64_t>& in_progress,
+                                   std::uint64_t newest) override {
+    return store_->catalog().drop_ended_reservations(in_progress, newest);
+  }
+
+ private:
+  CopyHooks hooks_;
+  CacheConfig config_;
+  const Clock& clock_;
+  Reserve reserve_;  // outlives the catalog
+  std::unique_ptr<CacheStore> store_;
+
+  // Making room takes some: for the catalog's changes, and for locks.
+  template <class Work>
+  std::invoke_result_t<Work> making_room(const Work& work) {
+    bool is_again = false;
+    return reserve_.with([&]() -> std::invoke_result_t<Work> {
+      // The catalog of a full drive was opened as an image.
+      if (std::exchange(is_again, true)) {
+        auto store = open_store(hooks_, config_, clock_);
+        if (!store) return store.take_error();
+        store_ = std::move(*store);
+      }
+      return work();
+    });
+  }
+
+  Result<Bytes> evict_now(const std::string& dataset) {
     const std::string doing = "evicting " + printable(dataset), key = folder_name(dataset);
     auto area = PartialArea::open_within(store_->folder().partial(dataset), hooks_.room.lock);
     if (!area && area.error().kind == Errc::Unavailable) {
@@ -185,19 +219,6 @@ class DiskCache final : public Cache {
       return fail(Errc::Failed, troubles->at(key), "fix that, then evict it again");
     return freed;
   }
-
-  Result<Usage> usage() override { return usage_of(*store_, config_); }
-
-  Result<> drop_ended_reservations(const std::vector<std::uint64_t>& in_progress,
-                                   std::uint64_t newest) override {
-    return store_->catalog().drop_ended_reservations(in_progress, newest);
-  }
-
- private:
-  CopyHooks hooks_;
-  CacheConfig config_;
-  const Clock& clock_;
-  std::unique_ptr<CacheStore> store_;
 
   DatasetRow row_of(const GenerationRow& from) {
     DatasetRow row;

@@ -147,6 +147,7 @@ struct Usage {
 //   .partial/KEY/                           being copied; its lock is the dataset's
 //   .trash/                                 evicted, being deleted
 //   .leases/                                of the daemon, which the catalog could not take
+//   .reserve/                               see Reserve
 //   .spark-stage-cache                      the folder's identity, so that a catalog rejects any other folder
 // Order of publishing: data durable, manifest durable, rename, fsync of the parent, catalog commit, stable
 // link. The catalog can be rebuilt from the manifests. Several processes may have a cache open; one thread at

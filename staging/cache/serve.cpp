@@ -2,6 +2,7 @@
 
 #include <sys/stat.h>
 
+#include "base/access/named_path.hpp"
 #include "base/json.hpp"
 #include "staging/cache/folder/named_file.hpp"
 #include "staging/copy/exchange.hpp"
@@ -10,6 +11,7 @@
 #include "staging/copy/transfer/touched.hpp"
 #include "staging/copy/verify/verify.hpp"
 #include "staging/files/tree.hpp"
+#include "staging/models/hub_cache.hpp"
 
 namespace spark::staging {
 
@@ -52,12 +54,17 @@ bool is_as_wanted(const Source& source, const GenerationRow& row) {
   return record.has_value() == source.model.has_value() && (!record || record->satisfies(*source.model));
 }
 
-// Of a model's folder, the cache above it, so that the copy has the form of a cache.
-std::filesystem::path root_of(const Source& source) {
+// Of a model's folder, the cache above it, so that the copy has the form of a cache. The folder may be a link
+// to one of its name, as on another drive.
+std::filesystem::path root_of(const Source& source, const std::optional<Within>& within) {
   if (!source.model) return source.path;
   std::filesystem::path root = place_of_model(source.path).path;
   const bool is_on_mount = source.mount.empty() || is_inside(root.native(), source.mount);
-  return is_on_mount ? root : source.path;
+  if (!is_on_mount) return source.path;
+  const std::string folder = hub_folder_of(source.model->name);
+  const auto named = open_named(root / folder, Links::Followed, within);
+  const std::filesystem::path real = named && S_ISDIR(named->info.st_mode) ? named->path : "";
+  return real.filename() == folder ? real.parent_path() : root;
 }
 
 }  // namespace
@@ -72,7 +79,7 @@ Result<Tree> open_source(const Source& source) {
   }
   const std::optional<Within> within =
       source.device ? std::optional(Within{source.mount, *source.device}) : std::nullopt;
-  auto tree = open_tree(root_of(source), RootLink::Followed, within);
+  auto tree = open_tree(root_of(source, within), RootLink::Followed, within);
   struct stat info {};
   if (!tree) tree.error().is_away = tree.error().kind == Errc::NotFound;
   if (!tree || !source.device || (::fstat(tree->folder.get(), &info) == 0 && info.st_dev == *source.device))

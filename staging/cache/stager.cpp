@@ -9,7 +9,6 @@
 #include "staging/cache/serve.hpp"
 #include "staging/copy/exchange.hpp"
 #include "staging/copy/transfer/touched.hpp"
-#include "staging/copy/verify/model_check.hpp"
 #include "staging/files/source_trouble.hpp"
 #include "staging/files/space.hpp"
 #include "staging/files/tree.hpp"
@@ -51,38 +50,45 @@ Result<Staged> Stager::stage(const Source& source, const CopyOptions& options) {
   if (auto noted = source.is_away ? Result<>() : note_file_system(*tree); !noted) return noted.take_error();
   std::error_code unknown;
   const auto cache = std::filesystem::weakly_canonical(config_.path, unknown);
-  if (is_inside((unknown ? config_.path : cache).native(), tree->root())) {
+  // The tree may be around a model's folder.
+  std::filesystem::path walked = tree->root();
+  if (source.model) walked = std::filesystem::weakly_canonical(source.path, unknown);
+  if (is_inside((unknown ? config_.path : cache).native(), walked.native()))
     return fail(Errc::Invalid, tree->shown("") + " holds the cache itself",
                 "stage a folder without the cache");
-  }
   auto area = monitor_.during(
       CopyPhase::Walking, [&] { return PartialArea::open(store_.folder().partial(source.dataset), stop_); });
-  if (!area) return area.take_error();
-  if (auto recovered = store_.recover_key(folder_name(source.dataset), *area); !recovered) {
+  // On a full drive an unchanged copy is served without.
+  if (!area && area.error().kind != Errc::NoSpace) return area.take_error();
+  if (auto recovered = area ? store_.recover_key(folder_name(source.dataset), *area) : Result<>(); !recovered)
     return recovered.take_error();
-  }
-  if (auto fitting = source.only_cached ? Result<>() : keep_fitting(source, *area); !fitting) {
+  if (auto fitting = area && !source.only_cached ? keep_fitting(source, *area) : Result<>(); !fitting)
     return fitting.take_error();
-  }
   CopyOptions wanted = options;
   wanted.exclude.insert(wanted.exclude.end(), source.exclude.begin(), source.exclude.end());
   wanted.is_source_away = source.is_away;
   wanted.keep_free = std::max(options.keep_free, config_.keep_free);
   const auto ready = store_.ready_generations(source.dataset);
   if (!ready) return ready.take_error();
-  auto same = ready->empty() ? std::nullopt
-                             : serve_same_state(store_, source, state_of(source, wanted, config_),
-                                                ready->front(), monitor_);
+  auto same = ready->empty() || !area ? std::nullopt
+                                      : serve_same_state(store_, source, state_of(source, wanted, config_),
+                                                         ready->front(), monitor_);
   if (wanted.exchange != nullptr) wanted.exchange->begin({state_key_of(source, wanted), source.origin});
-  auto staged = same ? std::move(*same) : look_and_stage(source, *tree, wanted, *area, *ready);
+  auto staged = same ? std::move(*same) : look_and_stage(source, *tree, wanted, area, *ready);
   if (!staged || staged->is_reserved || !staged->blocked_by.empty()) return staged;
   if (auto held = hold(source, *staged); !held) return held.take_error();
-  drop_superseded(*staged, source.in_use);
-  return staged;
+  const auto drop = [&]() -> Result<> {
+    drop_superseded(*staged, source.in_use);
+    return {};
+  };
+  const bool has_older = std::ranges::any_of(
+      *ready, [&](const GenerationRow& row) { return row.generation != staged->generation; });
+  const auto dropped = has_older ? monitor_.during(CopyPhase::Publishing, drop) : Result<>();
+  return dropped ? std::move(staged) : fail(dropped.error());
 }
 
 Result<Staged> Stager::look_and_stage(const Source& source, Tree& tree, const CopyOptions& options,
-                                      PartialArea& area, const std::vector<GenerationRow>& ready) {
+                                      Result<PartialArea>& opened, const std::vector<GenerationRow>& ready) {
   const auto walk_here = [&]() -> Result<Walked> {
     if (source.is_away) return fail(Errc::Unavailable, "its volume is away, and no peer has its entries");
     auto walked = walk(source, tree, options);
@@ -110,6 +116,8 @@ Result<Staged> Stager::look_and_stage(const Source& source, Tree& tree, const Co
                   ? std::nullopt
                   : serve_same_entries(store_, source, tree, ready.front(), *walked, monitor_, stop_);
   if (same) return finish(std::move(*same));
+  if (!opened) return opened.take_error();
+  PartialArea& area = *opened;
   if (source.only_cached && !source.is_prefetch)
     return fail(Errc::NotFound,
                 "dataset " + printable(source.dataset) + " is not in the cache in its current state");
@@ -144,18 +152,6 @@ Result<Walked> Stager::walk(const Source& source, Tree& tree, const CopyOptions&
   model_ = std::move(model->record);
   ref_ = std::move(model->ref);
   return std::move(model->walked);
-}
-
-// The next attempt reads everything again: the bytes may have been damaged on their way.
-Result<> Stager::check_model_in(const Tree& source, PartialArea& area, const CopyOptions& options) {
-  const CopyOfModel copy{area.data(), area.manifest(), source.root()};
-  const auto pin = check_model(copy, *model_, options, monitor_, stop_);
-  if (pin) model_->pin = *pin;
-  if (pin) return {};
-  if (pin.error().kind == Errc::Mismatch) {
-    if (auto cleared = area.clear(); !cleared) return cleared;
-  }
-  return fail(pin.error());
 }
 
 Result<std::optional<Staged>> Stager::compare(const Source& source, const Tree& tree,
@@ -219,7 +215,7 @@ Result<Staged> Stager::copy(const Source& source, const Tree& tree, Walked walke
     ends.correct = [&](const Tree& copy, Entries& entries) {
       return write_ref(copy, entries, ref_, model_->revision);
     };
-  if (model_) ends.check_content = [&] { return check_model_in(tree, area, options); };
+  if (model_) ends.check_content = [&] { return check_model_in(tree, area, options, earlier); };
   ends.publish = [&](const Sealed& sealed, Bytes not_copied) -> Result<> {
     if (auto one = check_one_state(source, options, sealed.summary.hash); !one) return one;
     if (promised && sealed.summary.hash != *promised) return refuse_damaged(tree, area);

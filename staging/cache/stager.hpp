@@ -33,10 +33,12 @@ class Stager {
   std::string ref_{};                   // see Model::ref
 
   Result<> keep_fitting(const Source& source, PartialArea& area);
+  // `opened`: without it, an unchanged copy is served all the same.
   Result<Staged> look_and_stage(const Source& source, Tree& tree, const CopyOptions& options,
-                                PartialArea& area, const std::vector<GenerationRow>& ready);
+                                Result<PartialArea>& opened, const std::vector<GenerationRow>& ready);
   Result<Walked> walk(const Source& source, Tree& tree, const CopyOptions& options);
-  Result<> check_model_in(const Tree& source, PartialArea& area, const CopyOptions& options);
+  Result<> check_model_in(const Tree& source, PartialArea& area, const CopyOptions& options,
+                          const GenerationRow* earlier);
   Result<Staged> copy(const Source& source, const Tree& tree, Walked walked, PartialArea& area,
                       const CopyOptions& options, const GenerationRow* earlier);
   // Reserves the copy's space without copying.

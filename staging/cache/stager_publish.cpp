@@ -1,5 +1,5 @@
-// The last steps of a staging: publishes the copy, holds it for the request, and removes the generations that
-// it replaces.
+// The last steps of a staging: checks a model, publishes the copy, holds it for the request, and removes the
+// generations that it replaces.
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -9,6 +9,7 @@
 #include "base/text.hpp"
 #include "staging/cache/inventory.hpp"
 #include "staging/cache/stager.hpp"
+#include "staging/copy/verify/model_check.hpp"
 #include "staging/files/tree.hpp"
 #include "staging/manifest/names.hpp"
 
@@ -23,6 +24,21 @@ double whole_seconds(Bytes bytes, Bytes not_copied, double seconds) {
 }
 
 }  // namespace
+
+// The next attempt reads everything again: the bytes may have been damaged on their way.
+Result<> Stager::check_model_in(const Tree& source, PartialArea& area, const CopyOptions& options,
+                                const GenerationRow* earlier) {
+  const CopyOfModel copy{area.data(), area.manifest(), source.root()};
+  std::filesystem::path before;
+  if (earlier != nullptr) before = store_.folder().place(earlier->dataset, earlier->generation).manifest();
+  const auto pin = check_model(copy, before, *model_, options, monitor_, stop_);
+  if (pin) model_->pin = *pin;
+  if (pin) return check_pin(source, *model_, *pin);
+  if (pin.error().kind == Errc::Mismatch) {
+    if (auto cleared = area.clear(); !cleared) return cleared;
+  }
+  return fail(pin.error());
+}
 
 Result<std::uint64_t> Stager::publish(const Sealed& sealed, PartialArea& area, Bytes not_copied,
                                       CacheStore::Origin origin) {
@@ -98,6 +114,7 @@ void Stager::drop_superseded(Staged& staged, const std::vector<InUse>& in_use) {
     // A doubtful generation does not replace a sound one: the link still points at the sound one.
     const bool is_needed = is_used || (is_doubtful && row.is_sound());
     if (row.generation == staged.generation || is_needed) continue;
+    monitor_.set_reason("the copy is ready; an older one is being removed");
     const auto looked = look_before_deleting(store_, {row}, stop_);
     if (!looked || !looked->obstacle.empty()) continue;  // a program reads it: removed later
     auto evicted = store_.mark_evicted({row});

@@ -39,8 +39,7 @@ Result<CopyReport> copy_walked(PipelineJob job, const PipelineEnds& ends, Monito
       monitor.during(CopyPhase::Publishing, [&] { return seal(area, std::move(filled->manifest)); });
   if (!sealed) return sealed.take_error();
   // Digests that differ would be blamed on the source: first, what was taken over has to be as it was copied.
-  const bool is_checked = options.sha256 || ends.check_content;
-  if (options.verify || (is_checked && filled->resumed_bytes + filled->unchanged_bytes > 0)) {
+  if (options.verify || (options.sha256 && filled->resumed_bytes + filled->unchanged_bytes > 0)) {
     auto same = verify_partial(area, options, monitor, *job.stop);
     const bool is_damaged = !same && is_damage(same.error());
     if (auto noted = is_damaged && ends.found_damage ? ends.found_damage() : Result<>(); !noted)

@@ -158,6 +158,10 @@ Result<std::optional<HubSnapshot>> find_hub_snapshot(const Tree& tree, const std
     if (!snapshot) return snapshot.take_error();
     return std::optional(std::move(*snapshot));
   }
+  if (!link_text(tree, folder).empty())
+    return fail(Errc::NotFound,
+                tree.shown(folder) + " is a symlink to no folder of that name, or to one that can't be used",
+                "it has to lead to a folder " + printable(folder) + ", on the same volume");
   bool is_cache = false;
   const auto look = [&](const std::string& name) -> Result<> {
     is_cache = is_cache || name.starts_with("models--");

@@ -1,10 +1,13 @@
 #include "staging/models/model.hpp"
 
+#include <fcntl.h>
+
 #include <algorithm>
 
 #include "base/text.hpp"
 #include "staging/models/hub_cache.hpp"
 #include "staging/models/model_folder.hpp"
+#include "staging/models/structure.hpp"
 
 namespace spark::staging {
 namespace {
@@ -39,12 +42,35 @@ Result<> check_complete(const Tree& tree, const HubSnapshot& snapshot, const Hub
               "download them, or choose the files with 'include'");
 }
 
+// A download writes the small files first, and the weights under other names.
+Result<> check_begun(const Tree& tree, const HubSnapshot& snapshot, const HubModel& found) {
+  const auto ends = [](std::string_view end) {
+    return [end](const PublishedFile& file) { return file.path.ends_with(end); };
+  };
+  const auto is_of_weights = [](const PublishedFile& file) { return is_weights(file.path); };
+  if (std::ranges::any_of(found.published, is_of_weights)) return {};
+  bool is_begun = std::ranges::any_of(found.published, ends(".index.json"));
+  const std::string blobs = (snapshot.folder.empty() ? "" : snapshot.folder + "/") + "blobs";
+  const auto look = [&](const std::string& name) -> Result<> {
+    is_begun = is_begun || name.ends_with(".incomplete");
+    return {};
+  };
+  if (UniqueFd folder = open_beneath(tree, blobs, O_RDONLY | O_DIRECTORY))
+    if (auto listed = for_each_name(std::move(folder), tree.shown(blobs), look); !listed) return listed;
+  if (!is_begun) return {};
+  return fail(Errc::Mismatch, tree.shown(snapshot.path()) + " has no weights: its download has not ended",
+              "wait until it has, download it again, or choose the files without weights with 'include'");
+}
+
 Result<Model> walk_hub(Tree& tree, const HubSnapshot& snapshot, const ModelOptions& wanted,
                        const StopFlag& stop) {
   auto found = walk_hub_snapshot(tree, snapshot, wanted.include, stop);
   if (!found) return found.take_error();
   if (wanted.check == ModelCheck::Complete) {
     if (auto all = check_complete(tree, snapshot, *found); !all) return all.take_error();
+  }
+  if (wanted.check != ModelCheck::None && wanted.include.empty()) {
+    if (auto ended = check_begun(tree, snapshot, *found); !ended) return ended.take_error();
   }
   if (found->published.empty()) {
     return fail(Errc::NotFound, tree.shown(snapshot.path()) + " has no file that 'include' names",

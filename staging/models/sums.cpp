@@ -5,23 +5,10 @@
 
 #include "base/text.hpp"
 #include "staging/manifest/raw_path.hpp"
+#include "staging/models/model_files.hpp"
 
 namespace spark::staging {
 namespace {
-
-constexpr std::size_t kDigestDigits = 64;
-
-bool is_digest(std::string_view text) {
-  return text.size() == kDigestDigits &&
-         text.find_first_not_of("0123456789abcdefABCDEF") == std::string_view::npos;
-}
-
-std::string lower(std::string_view text) {
-  std::string all(text);
-  std::ranges::transform(all, all.begin(),
-                         [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; });
-  return all;
-}
 
 // sha256sum escapes such names and puts a backslash before the line.
 std::string unescaped(std::string_view name) {
@@ -40,11 +27,23 @@ std::optional<SumLine> parse_bsd(std::string_view line) {
   if (!line.starts_with(kLead) || middle == std::string_view::npos || middle < kLead.size())
     return std::nullopt;
   const std::string_view hex = line.substr(middle + kMiddle.size());
-  if (!is_digest(hex)) return std::nullopt;
+  if (!is_sha256(hex)) return std::nullopt;
   return SumLine{std::string(line.substr(kLead.size(), middle - kLead.size())), lower(hex)};
 }
 
 }  // namespace
+
+bool is_sha256(std::string_view text) {
+  return text.size() == kSha256Digits &&
+         text.find_first_not_of("0123456789abcdefABCDEF") == std::string_view::npos;
+}
+
+std::string lower(std::string_view text) {
+  std::string all(text);
+  std::ranges::transform(all, all.begin(),
+                         [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; });
+  return all;
+}
 
 bool is_sums_file(std::string_view path) {
   constexpr std::array<std::string_view, 6> kNames = {"sha256sums",    "sha256sums.txt", "sha256sum",
@@ -59,9 +58,9 @@ std::optional<SumLine> parse_sum_line(std::string_view line) {
   if (auto bsd = parse_bsd(line)) return bsd;
   const bool is_escaped = line.starts_with('\\');
   if (is_escaped) line.remove_prefix(1);
-  const std::string_view hex = line.substr(0, kDigestDigits);
-  if (!is_digest(hex)) return std::nullopt;
-  std::string_view rest = line.substr(kDigestDigits);
+  const std::string_view hex = line.substr(0, kSha256Digits);
+  if (!is_sha256(hex)) return std::nullopt;
+  std::string_view rest = line.substr(kSha256Digits);
   if (trim(rest).empty()) return SumLine{"", lower(hex)};
   // Two characters: a space, then a space for a text file or an asterisk for a binary one. Many scripts write
   // one space.

@@ -113,9 +113,10 @@ void add_cache(App& app) {
   Verb reset_verb = app.verb_of(group, "reset", "forget copies of a drive that was replaced or emptied",
                                 "  sudo spark-stage cache reset\n\n"
                                 "Deletes nothing unless --yes is given: what is in the cache's folder is\n"
-                                "found again, and what is not there is named and forgotten.",
+                                "found again, and what is not there is named and forgotten. A folder with\n"
+                                "nothing of the cache needs --yes: its drive may not be mounted.",
                                 [options](Context& context) { return reset(context, *options); });
-  reset_verb.flag("--yes", options->yes, "delete the copies of a cache that is usable");
+  reset_verb.flag("--yes", options->yes, "delete the copies of a usable cache, forget lost ones");
   reset_verb.flag("--json", options->as_json, "the result, as JSON");
 }
 

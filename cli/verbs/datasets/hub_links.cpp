@@ -18,6 +18,7 @@ constexpr char kCache[] = "HF_HUB_CACHE", kOffline[] = "HF_HUB_OFFLINE";
 
 Result<std::unique_ptr<HubLinks>> HubLinks::make(const std::vector<StagedDataset>& staged) {
   std::unique_ptr<HubLinks> links(new HubLinks);
+  if (::getenv(kCache) != nullptr) return links;
   std::map<std::string, std::string> models;
   for (const StagedDataset& dataset : staged) {
     if (dataset.hub_cache.empty() || dataset.hub_folder.empty()) continue;
@@ -26,7 +27,7 @@ Result<std::unique_ptr<HubLinks>> HubLinks::make(const std::vector<StagedDataset
       return fail(Errc::Invalid, "two of these datasets are the model " + printable(dataset.hub_folder),
                   "run them apart");
   }
-  if (models.empty() || ::getenv(kCache) != nullptr) return links;
+  if (models.empty()) return links;
   std::error_code unknown;
   const auto temporary = std::filesystem::temp_directory_path(unknown);
   std::string name = (unknown ? "/tmp" : temporary.native()) + "/spark-stage-hub-XXXXXX";

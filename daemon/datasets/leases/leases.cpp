@@ -189,6 +189,7 @@ asio::awaitable<Result<>> Leases::write(std::string id) {
   write_ended_.notify();
   const bool is_gone = !answer && answer.error().kind == Errc::NotFound;  // no copy is left to keep
   if (answer || is_gone) recorded(id);
+  if (answer || is_gone) unwritten_.erase(id);
   co_return answer ? Result<>() : fail(answer.error());
 }
 
@@ -202,6 +203,11 @@ asio::awaitable<void> Leases::written() {
   const std::set<std::string> unwritten = being_written_;
   for (const std::string& id : unwritten) {
     while (being_written_.contains(id)) co_await write_ended_.wait();
+  }
+  const std::set<std::string> again = unwritten_;
+  for (const std::string& id : again) {
+    auto written = co_await write(id);
+    if (!written) co_return;  // nor can the others, or it would take long to learn that
   }
 }
 
@@ -217,7 +223,6 @@ asio::awaitable<void> Leases::write_behind(std::string id) {
     if (!co_await pause.wait()) break;
     written = co_await write(id);
   }
-  unwritten_.erase(id);
 }
 
 asio::awaitable<Result<>> Leases::serve(Lease hold, std::string path) {
@@ -250,7 +255,8 @@ asio::awaitable<void> Leases::end_holds(std::vector<CopyHold> holds) {
   const auto answer = co_await ask_catalog("remove", std::move(request));
   for (const std::string& id : ids) being_written_.erase(id);
   write_ended_.notify();
-  if (!answer) log::survived(answer.error());  // the staged copies are held until this daemon ends
+  if (answer) co_return;
+  for (const std::string& id : ids) launch(executor_, "hold " + id, write_behind(id));
 }
 
 asio::awaitable<Result<json::object>> Leases::ask_catalog(std::string op, json::object request) {

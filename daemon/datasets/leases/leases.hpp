@@ -48,7 +48,7 @@ class Leases {
   void hold(Lease lease);  // the same, but the catalog is written later
   Result<> release(std::string id);
   // Returns when everything granted, held or released before this call is in the catalog, or could not be
-  // written there.
+  // written there, not even now.
   asio::awaitable<void> written();
 
   // Takes a hold on a copy, as workers do, and notes its use. Unavailable: it is not in the cache any more.

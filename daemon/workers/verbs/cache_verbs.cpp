@@ -225,7 +225,7 @@ Result<json::object> verify_verb(const json::object& request, const ProgressLine
 
 // {"cache", "dataset"} → {"dataset", "freed_bytes"}
 Result<json::object> evict_verb(const json::object& request, const ProgressLine& /*progress*/) {
-  const auto open = open_cache_to_evict(request);
+  const auto open = open_cache(request);
   if (!open) return open.take_error();
   const std::string dataset = get_string(request, "dataset").value_or("");
   return open->cache->evict(dataset).map([&](Bytes freed) {

@@ -10,6 +10,7 @@
 #include "daemon/workers/verbs/verbs.hpp"
 #include "daemon/workers/wire.hpp"
 #include "staging/cache/catalog/catalog.hpp"
+#include "staging/cache/catalog/reserve.hpp"
 #include "staging/cache/catalog/spare_leases.hpp"
 #include "staging/cache/folder/cache_folder.hpp"
 #include "staging/leases/lease_json.hpp"
@@ -26,7 +27,7 @@ Result<json::object> list_leases(const OpenedCatalog& catalog, const staging::Sp
   const bool is_missing = !catalog && catalog.error().number == ENOENT;
   const auto leases = catalog      ? (*catalog)->leases()
                       : is_missing ? std::vector<staging::Lease>()
-                                   : Result<std::vector<staging::Lease>>(catalog.take_error());
+                                   : Result<std::vector<staging::Lease>>(fail(catalog.error()));
   if (!leases) return leases.take_error();
   const auto more = spare.all();
   if (!more) return more.take_error();
@@ -39,14 +40,19 @@ Result<json::object> list_leases(const OpenedCatalog& catalog, const staging::Sp
   return json::object{{"leases", std::move(rows)}};
 }
 
-// Each where it is, whatever fails; the catalog's drive first, since the cache's may not answer.
-Result<> remove_leases(const OpenedCatalog& catalog, const staging::SpareLeases& spare,
+// Each where it is, whatever fails; the catalog's drive first, since the cache's may not answer. Also on a
+// full drive: nothing could be evicted otherwise.
+Result<> remove_leases(const std::filesystem::path& state_dir, const staging::SpareLeases& spare,
                        const json::object& request) {
   const json::array* ids = get_array(request, "ids");
   if (ids == nullptr) return {};
-  Result<> all = catalog ? Result<>() : fail(catalog.error());
-  for (const json::value& id : *ids)
-    if (all) all = (*catalog)->remove_lease(std::string(id.as_string())).map([](Change) {});
+  Result<> all = staging::Reserve({state_dir}).with([&]() -> Result<> {
+    const auto catalog = staging::Catalog::open(state_dir, staging::IfMissing::Fail);
+    Result<> removed = catalog ? Result<>() : fail(catalog.error());
+    for (const json::value& id : *ids)
+      if (removed) removed = (*catalog)->remove_lease(std::string(id.as_string())).map([](Change) {});
+    return removed;
+  });
   for (const json::value& id : *ids)
     if (auto removed = spare.remove(std::string(id.as_string())); all) all = std::move(removed);
   return all;
@@ -89,13 +95,13 @@ Result<json::object> lease_verb(const json::object& request, const ProgressLine&
   const staging::CacheFolder folder(cache_settings_from_json(*cache).path);
   const staging::SpareLeases spare(folder.path());
   const auto none = [] { return json::object{}; };
-  auto catalog =
-      staging::Catalog::open(get_string(*cache, "state_dir").value_or(""), staging::IfMissing::Fail);
   const std::string op = get_string(request, "op").value_or("list");
+  const std::filesystem::path state_dir = get_string(*cache, "state_dir").value_or("");
+  if (op == "remove") return remove_leases(state_dir, spare, request).map(none);
+  const auto catalog = staging::Catalog::open(state_dir, staging::IfMissing::Fail);
   if (op == "add") return add_lease(catalog, folder, staging::lease_from_json(request)).map(none);
-  if (op == "remove") return remove_leases(catalog, spare, request).map(none);
   if (op != "serve") return list_leases(catalog, spare);
-  return catalog ? serve(**catalog, request) : catalog.take_error();
+  return catalog ? serve(**catalog, request) : fail(catalog.error());
 }
 
 // {} → {"slurm": [ID…]}: jobs that have a process on this host

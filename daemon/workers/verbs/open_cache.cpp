@@ -42,11 +42,6 @@ Result<> serve(const json::object& request, const staging::CacheFolder& folder, 
   return {};
 }
 
-void give_up_reserve(const json::object& request) {
-  if (const json::object* cache = get_object(request, "cache"))
-    static_cast<void>(staging::give_up_reserve(get_string(*cache, "state_dir").value_or("")));
-}
-
 }  // namespace
 
 Result<staging::CacheConfig> cache_config_of(const json::object& request) {
@@ -103,18 +98,14 @@ Result<OpenCache> open_cache(const json::object& request) {
 }
 
 Result<OpenCache> open_cache_to_stage(const json::object& request) {
-  if (const json::object* cache = get_object(request, "cache"))
-    staging::make_reserve(get_string(*cache, "state_dir").value_or(""));
-  return open_as(request, if_missing(request));
-}
-
-Result<OpenCache> open_cache_to_evict(const json::object& request) {
-  give_up_reserve(request);
-  return open_as(request, staging::IfMissing::Fail);
+  auto open = open_as(request, if_missing(request));
+  if (const json::object* cache = get_object(request, "cache"); open && cache != nullptr)
+    for (const char* folder : {"state_dir", "path"})
+      staging::make_reserve(get_string(*cache, folder).value_or(""));
+  return open;
 }
 
 Result<OpenCache> open_cache_to_recover(const json::object& request) {
-  give_up_reserve(request);
   return open_as(request, if_missing(request));
 }
 

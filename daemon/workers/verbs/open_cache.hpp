@@ -24,8 +24,6 @@ struct OpenCache {
 // has not seen it since its start ("knows_catalog").
 Result<OpenCache> open_cache(const json::object& request);
 Result<OpenCache> open_cache_to_stage(const json::object& request);
-// Also on a full drive: see staging/cache/catalog/reserve.hpp.
-Result<OpenCache> open_cache_to_evict(const json::object& request);
 Result<OpenCache> open_cache_to_recover(const json::object& request);
 
 }  // namespace spark::workers

@@ -75,6 +75,9 @@ struct CopiedFrom {
 // A new catalog is empty: the cache's copies are in it once the cache was recovered.
 enum class IfMissing { Make, Fail };
 
+// Whether the catalog's content is wrong. A drive that fails, or a lock, proves nothing.
+bool is_unusable_catalog(const Error& error);
+
 class Catalog {
  public:
   // If it is missing, makes the folder and the file, or fails (Unavailable, ENOENT). With a full drive it

@@ -6,10 +6,13 @@
 #include <array>
 #include <cerrno>
 #include <chrono>
+#include <optional>
 #include <thread>
 #include <vector>
 
 #include "base/access/locks.hpp"
+#include "staging/cache/catalog/reserve.hpp"
+#include "staging/files/times.hpp"
 
 namespace spark::staging {
 namespace {
@@ -123,8 +126,9 @@ Result<> prepare_schema(sqlite3* database, const std::string& doing) {
     const auto schema = schema_of(database, doing);
     if (!schema) return schema.take_error();
     if (*schema < 0 || *schema > kNewest) {
-      return fail(Errc::Unsupported, doing + ": it was written by another version of spark-stage",
-                  "use that version; `sudo spark-stage cache reset` rebuilds it from the cache folder");
+      return fail(Error{Errc::Unsupported, doing + ": it was written by another version of spark-stage",
+                        "use that version; `sudo spark-stage cache reset` rebuilds it from the cache folder",
+                        EBADMSG});
     }
     if (*schema == kNewest) return {};
     std::string script;
@@ -138,6 +142,10 @@ Result<> prepare_schema(sqlite3* database, const std::string& doing) {
 }
 
 }  // namespace
+
+bool is_unusable_catalog(const Error& error) {
+  return error.number == EBADMSG;  // no call on a file gives that
+}
 
 bool is_image(sqlite3* database) {
   const char* name = sqlite3_db_filename(database, "main");
@@ -163,11 +171,15 @@ tl::unexpected<Error> sqlite_error(sqlite3* database, const std::string& doing) 
                                             : sqlite3_errmsg(database));
   // The number is that of the last failed call, whenever that was.
   const bool is_of_call = code == SQLITE_IOERR || code == SQLITE_CANTOPEN;
-  if (code == SQLITE_FULL || is_full_image || (is_of_call && sqlite3_system_errno(database) == ENOSPC) ||
+  const char* name = code == SQLITE_CANTOPEN ? sqlite3_db_filename(database, "main") : nullptr;
+  const bool lacks_a_file = name != nullptr && lacks_inodes(std::filesystem::path(name).parent_path());
+  if (code == SQLITE_FULL || is_full_image || lacks_a_file ||
+      (is_of_call && sqlite3_system_errno(database) == ENOSPC) ||
       sqlite3_extended_errcode(database) == SQLITE_IOERR_SHMSIZE)
     return fail(Errc::NoSpace, what, "free some space there");
   if (code == SQLITE_CORRUPT || code == SQLITE_NOTADB) {
-    return fail(Errc::Failed, what, "`sudo spark-stage cache reset` rebuilds it from the cache folder");
+    return fail(Error{Errc::Failed, what, "`sudo spark-stage cache reset` rebuilds it from the cache folder",
+                      EBADMSG});
   }
   if (!is_locked || is_image(database)) return fail(Error{Errc::Failed, what, "", is_locked ? EBUSY : 0});
   const std::string holders =
@@ -220,10 +232,40 @@ Result<DatabasePtr> open_as(const std::filesystem::path& file, const std::string
   return database;
 }
 
+// Without a log it has all of its content, and is read without making one, which takes an inode.
+struct ClosedDatabase {
+  static std::optional<ClosedDatabase> find(const std::filesystem::path& file) {
+    struct stat info {};
+    if (::access((file.native() + "-wal").c_str(), F_OK) == 0 || ::stat(file.c_str(), &info) != 0)
+      return std::nullopt;
+    return ClosedDatabase{info.st_size, nanoseconds(info.st_ctim)};
+  }
+  static Result<DatabasePtr> open(const std::filesystem::path& file, const std::string& doing) {
+    std::string name = "file:";
+    for (const char c : file.native()) {
+      const bool is_plain = c != '%' && c != '?' && c != '#';
+      name += is_plain ? std::string(1, c) : (c == '%' ? "%25" : c == '?' ? "%3f" : "%23");
+    }
+    sqlite3* opened = nullptr;
+    constexpr int kFlags = SQLITE_OPEN_READONLY | SQLITE_OPEN_URI | SQLITE_OPEN_FULLMUTEX;
+    const int code = sqlite3_open_v2((name + "?immutable=1").c_str(), &opened, kFlags, nullptr);
+    DatabasePtr database(opened);
+    if (code != SQLITE_OK) return sqlite_error(opened, doing);
+    return database;
+  }
+  bool operator==(const ClosedDatabase&) const = default;
+
+  off_t size = 0;
+  std::int64_t changed_ns = 0;
+};
+
 // Its content, which can't be changed. Others are locked out only while it is read.
 Result<DatabasePtr> image_of(const std::filesystem::path& file, const std::string& doing,
                              IfMissing if_missing) {
-  const auto read = open_as(file, doing, if_missing, Access::Alone);
+  auto read = open_as(file, doing, if_missing, Access::Alone);
+  const bool is_full = !read && read.error().kind == Errc::NoSpace;
+  const auto closed = is_full ? ClosedDatabase::find(file) : std::nullopt;
+  if (closed) read = ClosedDatabase::open(file, doing);
   if (!read) return read.take_error();
   sqlite3* opened = nullptr;
   const int code = sqlite3_open(":memory:", &opened);
@@ -232,6 +274,8 @@ Result<DatabasePtr> image_of(const std::filesystem::path& file, const std::strin
   sqlite3_backup* copying = sqlite3_backup_init(opened, "main", read->get(), "main");
   if (copying != nullptr) sqlite3_backup_step(copying, -1);
   if (copying == nullptr || sqlite3_backup_finish(copying) != SQLITE_OK) return sqlite_error(opened, doing);
+  if (closed && closed != ClosedDatabase::find(file))
+    return fail(Error{Errc::Failed, doing + ": it was changed while it was read", "try again", EBUSY});
   if (auto set = change(opened, doing, "PRAGMA query_only = ON"); !set) return set.take_error();
   return image;
 }

@@ -1,16 +1,44 @@
-// Space on the state folder's drive for changes of the catalog that free some, once that drive is full.
+// Space and inodes for the changes that free some, on a drive that is full: a folder .reserve beside the
+// catalog and one in the cache, of 1 MiB and a few files. Without one everything goes on.
 #pragma once
 
 #include <filesystem>
+#include <type_traits>
+#include <vector>
+
+#include "base/result.hpp"
 
 namespace spark::staging {
 
-// A file of 1 MiB, made while there is much space. Without one everything goes on.
-void make_reserve(const std::filesystem::path& state_dir);
-// Before an eviction that was asked for, or by a staging that can't go on, if there is no space for it. Not
-// before each staging: what fills the drive would take this too. Returns whether there is now.
-bool give_up_reserve(const std::filesystem::path& state_dir);
-// Of as much as there is again, also while there is little.
-void take_back_reserve(const std::filesystem::path& state_dir);
+// While there is much space.
+void make_reserve(const std::filesystem::path& folder);
+
+// On the drive of the folder: no files can be made there, or only a few.
+bool lacks_inodes(const std::filesystem::path& folder);
+
+class Reserve {
+ public:
+  explicit Reserve(std::vector<std::filesystem::path> folders) : folders_(std::move(folders)) {}
+  Reserve(Reserve&&) = default;
+  // Takes back what was given up, as much as there is. The catalog should be closed by then.
+  ~Reserve();
+
+  // What `work` returns; if there is no space for it, what it then returns with the reserve. Not before: what
+  // fills the drive would take this too.
+  template <class Work>
+  std::invoke_result_t<Work> with(const Work& work) {
+    auto done = work();
+    const auto is_full = [&] { return !done && done.error().kind == Errc::NoSpace; };
+    if (is_full() && give_up()) done = work();
+    if (is_full()) name_lack(done.error());
+    return done;
+  }
+
+ private:
+  std::vector<std::filesystem::path> folders_, given_up_;
+
+  bool give_up();
+  void name_lack(Error& error) const;
+};
 
 }  // namespace spark::staging

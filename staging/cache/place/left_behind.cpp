@@ -47,7 +47,7 @@ Result<Bytes> delete_copies(const fs::path& folder, const StopFlag& stop) {
   trees.clear();
   if (auto given_up = give_up_cache_id(folder, kGivenUp); !given_up) return given_up.take_error();
   if (auto gone = delete_links(folder); !gone) return gone.take_error();
-  for (const char* name : {"data", ".partial", ".named", ".trash", ".leases", kMark, kGivenUp})
+  for (const char* name : {"data", ".partial", ".named", ".trash", ".leases", ".reserve", kMark, kGivenUp})
     if (auto gone = remove_tree(folder, name); !gone) return gone.take_error();
   ::rmdir(folder.c_str());  // a failure means that it is a mount point, or that something else is in it
   return looked->freed;

@@ -70,9 +70,7 @@ Result<Reset> reset_cache(const CacheConfig& config, const Clock& clock, Copies 
   auto rows = known ? copies_in(**catalog) : fail(known.error());
   Reset reset;
   if (!rows) {
-    // Its content is wrong, and the error says so. A drive that fails, or a lock, proves nothing.
-    const bool is_unusable = rows.error().hint.find("cache reset") != std::string::npos;
-    if (!is_unusable) return rows.take_error();
+    if (!is_unusable_catalog(rows.error())) return rows.take_error();
     auto aside = set_aside(config.state_dir);
     if (!aside) return aside.take_error();
     reset.set_aside = std::move(*aside);
@@ -81,6 +79,13 @@ Result<Reset> reset_cache(const CacheConfig& config, const Clock& clock, Copies 
   const auto found = CacheFolder(config.path).id();
   if (!found) return found.take_error();
   if (known->empty()) return reset;
+  const std::string doing = "resetting the cache " + printable(config.path.native());
+  if (found->empty() && !rows->empty() && copies == Copies::Kept)
+    return fail(
+        Errc::Refused,
+        doing + ": nothing of it is in the folder, and these copies would be forgotten: " + in_words(*rows),
+        "mount its drive, if that is all; if it was replaced or emptied: `sudo spark-stage cache reset "
+        "--yes`");
   if (*known != *found) {
     if (auto forgot = (*catalog)->set_cache_id(*found, Catalog::Copies::Forgotten); !forgot)
       return forgot.take_error();
@@ -90,11 +95,7 @@ Result<Reset> reset_cache(const CacheConfig& config, const Clock& clock, Copies 
   if (rows->empty()) return reset;
   if (copies == Copies::Deleted) return delete_all(config, clock, std::move(*rows));
   return fail(
-      Errc::Refused,
-      "resetting the cache " + printable(config.path.native()) +
-          ": it is usable, and its copies would "
-          "be deleted: " +
-          in_words(*rows),
+      Errc::Refused, doing + ": it is usable, and its copies would be deleted: " + in_words(*rows),
       "`sudo spark-stage cache reset --yes` deletes them; `spark-stage evict` deletes those of one dataset");
 }
 

@@ -19,9 +19,9 @@ struct Reset {
   std::string set_aside;  // the file of a catalog that could not be read; empty: none was
 };
 
-// Refused, with the numbers, if the folder is the catalog's own cache with copies in it, unless they are to
-// be deleted. The caller knows that nothing is being staged, evicted or leased, and recovers the cache
-// afterwards: that finds the copies that are in the folder.
+// Refused, with the numbers, if the folder is the catalog's own cache with copies in it, or has nothing of a
+// cache, as without its drive, unless they are to be deleted. The caller knows that nothing is being staged,
+// evicted or leased, and recovers the cache afterwards: that finds the copies that are in the folder.
 Result<Reset> reset_cache(const CacheConfig& config, const Clock& clock, Copies copies);
 
 }  // namespace spark::staging

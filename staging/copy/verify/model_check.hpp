@@ -18,18 +18,23 @@ struct CopyOfModel {
   std::string shown_as;  // the folder that messages name; empty means `data`
 };
 
-// Checks what the record says (see ModelCheck), and the pin that it expects. Returns the pin: "sha256:" and
-// the SHA-256 of the sorted lines "SHA256  SIZE  PATH" of the model's files; empty if not all of them were
-// read.
-Result<std::string> check_model(const CopyOfModel& copy, const ModelRecord& record,
-                                const CopyOptions& options, Monitor& monitor, const StopFlag& stop);
+// Checks what the record says (see ModelCheck), and that what it reads is as its manifest says. Files that
+// the manifest `earlier` has with the same content, and that had the same SHA-256 then, are not read again.
+// Returns the pin: "sha256:" and the SHA-256 of the sorted lines "SHA256  SIZE  PATH" of the model's files;
+// empty if not all of them have a known SHA-256.
+Result<std::string> check_model(const CopyOfModel& copy, const std::filesystem::path& earlier,
+                                const ModelRecord& record, const CopyOptions& options, Monitor& monitor,
+                                const StopFlag& stop);
 
-// verify_copy and check_model together: reads each file once.
+// verify_copy, check_model and check_pin together: reads each file once.
 struct VerifiedModel {
   Summary summary;     // it equals its manifest
-  Result<> published;  // and what check_model says
+  Result<> published;  // and what the other two say
 };
 Result<VerifiedModel> verify_model(const CopyOfModel& copy, const ModelRecord& record,
                                    const CopyOptions& options, Monitor& monitor, const StopFlag& stop);
+
+// Mismatch if the record expects another pin: the copy is right, the configuration is not.
+Result<> check_pin(const Tree& tree, const ModelRecord& record, const std::string& pin);
 
 }  // namespace spark::staging

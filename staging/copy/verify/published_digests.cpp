@@ -13,23 +13,10 @@
 namespace spark::staging {
 namespace {
 
-constexpr std::size_t kHexDigits = 64;
 constexpr Bytes kLargestSumsFile = 64 * kMiB;
 constexpr Bytes kLargestMetadata = 64 * kKiB;
 constexpr std::string_view kHubFolder = ".cache/huggingface/download/";
 constexpr std::string_view kHubSuffix = ".metadata";
-
-bool is_hex(std::string_view text) {
-  return text.size() == kHexDigits &&
-         text.find_first_not_of("0123456789abcdefABCDEF") == std::string_view::npos;
-}
-
-std::string lower(std::string_view text) {
-  std::string all(text);
-  std::ranges::transform(all, all.begin(),
-                         [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; });
-  return all;
-}
 
 class Collect {
  public:
@@ -39,7 +26,7 @@ class Collect {
     const std::string_view path = entry.path;
     if (is_sums_file(path)) return take_sums(path, entry.size);
     if (const auto downloaded = downloaded_file(path)) return take_metadata(path, *downloaded, entry.size);
-    if (is_hex(name_of(path)) && is_named_by_digest(path)) add(path, name_of(path), path);
+    if (is_sha256(name_of(path)) && is_named_by_digest(path)) add(path, name_of(path), path);
     return {};
   }
 
@@ -98,7 +85,7 @@ class Collect {
     const auto text = read(path, size, kLargestMetadata);
     if (!text) return text.take_error();
     const auto lines = split(*text, '\n');
-    if (lines.size() >= 2 && is_hex(trim(lines[1]))) add(about, trim(lines[1]), path);
+    if (lines.size() >= 2 && is_sha256(trim(lines[1]))) add(about, trim(lines[1]), path);
     return {};
   }
 

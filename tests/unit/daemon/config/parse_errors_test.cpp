@@ -218,6 +218,7 @@ INSTANTIATE_TEST_SUITE_P(
         Row{dataset("path: /x, model: ''"), "model"},
         Row{dataset("path: /x, model: a/b, revision: ../../x"), "is not a revision"},
         Row{dataset("path: /x, model: a/b, check: all"), "published"},
+        Row{dataset("path: /x, model: a/b, env: HF_HOME"), "env: would take tokens"},
         Row{dataset("path: /x, model: a/b, include: []"), "include: names no file"},
         Row{dataset("path: /x, model: a/b, links: copy"), "links: is not for a model"},
         Row{dataset("path: /x, model: a/b, exclude: [x]"), "exclude: is not for a model"},

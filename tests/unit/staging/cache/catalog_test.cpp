@@ -250,22 +250,38 @@ TEST_F(CatalogTest, AnErrorAfterAFullDriveIsNotCalledAFullDrive) {
 TEST_F(CatalogTest, OnAFullDriveItsReserveIsEnoughForAnEviction) {
   if (::geteuid() != 0) SPARK_SKIP("only root can mount");
   const SmallTmpfs drive(folder_ / "full", "size=20m");
+  const auto file = folder_ / "full/.reserve/0";
   ASSERT_OK((*Catalog::open(folder_ / "full"))->put(row("a", 1)));
-  write_text(folder_ / "full/catalog.reserve", "");  // an interrupted call
+  write_text(file, "");  // an interrupted call
   make_reserve(folder_ / "full");
-  EXPECT_EQ(std::filesystem::file_size(folder_ / "full/catalog.reserve"), kMiB);
+  EXPECT_EQ(std::filesystem::file_size(file), kMiB);
   {
     std::ofstream fill(folder_ / "full/fill");
     const std::string block(4096, 'x');
     while (fill << block << std::flush) {
     }
   }
-  EXPECT_KIND((*Catalog::open(folder_ / "full"))->begin_eviction({row("a", 1)}, kNow), Errc::NoSpace);
-  make_reserve(folder_ / "full");
-  EXPECT_TRUE(std::filesystem::exists(folder_ / "full/catalog.reserve")) << "a staging keeps it";
-  give_up_reserve(folder_ / "full");
-  EXPECT_FALSE(std::filesystem::exists(folder_ / "full/catalog.reserve"));
-  ASSERT_OK((*Catalog::open(folder_ / "full"))->begin_eviction({row("a", 1)}, kNow));
+  int tries = 0;
+  const auto evict = [&] {
+    EXPECT_EQ(std::filesystem::exists(file), ++tries == 1);
+    return (*Catalog::open(folder_ / "full"))->begin_eviction({row("a", 1)}, kNow);
+  };
+  ASSERT_OK(Reserve({folder_ / "full"}).with(evict));
+  EXPECT_EQ(tries, 2);
+  EXPECT_TRUE(std::filesystem::exists(file)) << "for the next time";
+}
+
+// Its log and its index would be new files.
+TEST_F(CatalogTest, WithoutInodesItIsRead) {
+  if (::geteuid() != 0) SPARK_SKIP("only root can mount");
+  const SmallTmpfs drive(folder_ / "full?%20#", "size=20m,nr_inodes=20");
+  ASSERT_OK((*Catalog::open(folder_ / "full?%20#"))->put(row("a", 1)));
+  for (int i = 0; std::ofstream(folder_ / "full?%20#" / std::to_string(i)); ++i) {
+  }
+  const auto catalog = Catalog::open(folder_ / "full?%20#");
+  ASSERT_OK(catalog);
+  EXPECT_EQ((*catalog)->generations()->size(), 1U);
+  EXPECT_KIND((*catalog)->put(row("b", 1)), Errc::NoSpace);
 }
 
 // As written by the first release.

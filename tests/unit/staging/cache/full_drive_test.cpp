@@ -18,7 +18,7 @@ class FullDriveTest : public RoomTest {
  protected:
   void SetUp() override {
     if (const std::string why = spark::test::why_no_loop_mounts(); !why.empty()) SPARK_SKIP(why);
-    spark::test::make_image(folder_ / "image", 64 << 20, {"mkfs.ext4", "-q", "-m", "0"});
+    spark::test::make_image(folder_ / "image", 64 << 20, {"mkfs.ext4", "-q", "-m", "0", "-N", "512"});
     device_.emplace(folder_ / "image");
     std::filesystem::create_directory(drive_);
     spark::test::run_tool({"mount", device_->path(), drive_.native()});
@@ -34,7 +34,12 @@ class FullDriveTest : public RoomTest {
     while (file << block << std::flush) {
     }
   }
-  bool has_reserve() const { return std::filesystem::exists(config_.state_dir / "catalog.reserve"); }
+  void take_all_inodes() {
+    std::filesystem::create_directory(drive_ / "fill");
+    for (int number = 0; std::ofstream(drive_ / "fill" / std::to_string(number)); ++number) {
+    }
+  }
+  bool has_reserve() const { return std::filesystem::exists(config_.state_dir / ".reserve"); }
 
   const std::filesystem::path drive_ = folder_ / "drive";
   std::optional<spark::test::LoopDevice> device_;
@@ -60,6 +65,58 @@ TEST_F(FullDriveTest, AStagingWithoutRoomKeepsTheReserve) {
   EXPECT_NE(refused.error().what.find("slurm job 12"), std::string::npos) << refused.error().what;
   EXPECT_TRUE(has_reserve());
   EXPECT_EQ(there(), Names{"old"});
+}
+
+TEST_F(FullDriveTest, WithoutInodesACopyIsServedAndEvictedAndRoomIsMade) {
+  const Source old = make("old", 8 * kMB);
+  ASSERT_OK(stage(old));
+  ASSERT_OK(stage("older", 4 * kMB));
+  take_all_inodes();
+  const auto served = stage(old);
+  ASSERT_OK(served);
+  EXPECT_EQ(served->served_from, ServedFrom::Cache);
+  ASSERT_OK(open()->evict("old"));
+  EXPECT_EQ(there(), Names{"older"});
+  EXPECT_TRUE(has_reserve()) << "for the next time";
+  ASSERT_OK(stage("next", kMB));
+}
+
+TEST_F(FullDriveTest, WithoutInodesOnTheCachesDriveAloneACopyIsServedAndEvicted) {
+  config_.state_dir = folder_ / "other-drive";
+  const Source old = make("old", 8 * kMB);
+  ASSERT_OK(stage(old));
+  make_reserve(config_.path);
+  take_all_inodes();
+  ASSERT_OK(stage(old));
+  ASSERT_OK(open()->evict("old"));
+  EXPECT_EQ(there(), Names{});
+}
+
+TEST_F(FullDriveTest, WithoutInodesAndReserveACopyIsServedAndTheMessageSaysWhatLacks) {
+  const Source old = make("old", 8 * kMB);
+  ASSERT_OK(stage(old));
+  std::filesystem::remove_all(config_.state_dir / ".reserve");
+  take_all_inodes();
+  const auto served = stage(old);
+  ASSERT_OK(served);
+  EXPECT_EQ(served->served_from, ServedFrom::Cache);
+  const auto refused = open()->evict("old");
+  EXPECT_KIND(refused, Errc::NoSpace);
+  EXPECT_NE(refused.error().what.find("has no inodes left"), std::string::npos) << refused.error().what;
+  EXPECT_KIND(stage("next", kMB), Errc::NoSpace);
+}
+
+TEST_F(FullDriveTest, ARecoveryAndAnEvictionKeepTheReserve) {
+  ASSERT_OK(stage("old", 4 * kMB));
+  ASSERT_OK(stage("next", 4 * kMB));
+  fill();
+  ASSERT_OK(open()->recover([] {}));
+  EXPECT_TRUE(has_reserve());
+  fill();
+  ASSERT_OK(open()->evict("old"));
+  EXPECT_TRUE(has_reserve());
+  fill();
+  ASSERT_OK(open()->evict("next"));
 }
 
 }  // namespace

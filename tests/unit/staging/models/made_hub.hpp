@@ -35,7 +35,7 @@ class MadeHub {
   }
   void add(const std::string& name, const std::string& file, const std::string& content, HubLayout layout) {
     namespace fs = std::filesystem;
-    const bool is_large = file.ends_with(".safetensors");
+    const bool is_large = file.ends_with(".safetensors") || content.size() > kMiB;
     const std::string etag = is_large ? sha256_of(content) : git_sha1_of(content);
     const fs::path place = snapshot(name) / file, blob = model(name) / "blobs" / etag;
     if (layout == HubLayout::WithoutLinks) return write_text(place, content);

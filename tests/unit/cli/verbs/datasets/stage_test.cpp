@@ -272,6 +272,17 @@ TEST_F(Run, LeavesTheCacheThatTheJobHasChosen) {
   ::unsetenv("HF_HUB_CACHE");
 }
 
+TEST_F(Run, RunsTwoRevisionsOfAModelWithTheCacheThatTheJobHasChosen) {
+  Program models;
+  std::string two(kModels);
+  two.replace(two.rfind("models--org--b"), 14, "models--org--a");
+  models.client.answer(kStagings, 202, kJob);
+  models.client.stream_once(kEvents, {{two}});
+  ::setenv("HF_HUB_CACHE", "/chosen", 1);
+  EXPECT_EQ(models.run({"run", "a", "b", "--", "true"}), 0);
+  ::unsetenv("HF_HUB_CACHE");
+}
+
 TEST_F(Run, RequestsADoubtfulCopyWithAllowDirty) {
   EXPECT_EQ(program.run({"run", "imagenet", "--allow-dirty", "--", "true"}), 0);
   EXPECT_EQ(program.client.sent[0],

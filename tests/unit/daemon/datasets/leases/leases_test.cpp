@@ -178,6 +178,29 @@ TEST_F(LeasesTest, AnUnwrittenLeaseKeepsNoHoldOfAnotherDataset) {
   EXPECT_TRUE(run_until(context, [&] { return ended_holds() == 2; }));
 }
 
+// As with a full state folder. The worker that evicts reads the leases of the catalog.
+TEST_F(LeasesTest, AReleaseThatCouldNotBeWrittenIsWrittenBeforeAnEviction) {
+  const std::string full = R"(echo '{"error": {"kind": "no_space", "what": "full", "hint": ""}}')";
+  worker.on("lease", note_request("calls.log") +
+                         "case $request in *'\"op\":\"remove\"'*) [ -e asked ] || { : > asked; " + full +
+                         "; exit; };; esac; echo '{\"result\": {\"leases\": []}}'");
+  worker.on("evict", note_request("calls.log") + "echo '{\"result\": {\"freed_bytes\": 5}}'");
+  start();
+  Lease lease;
+  lease.id = "1f";
+  lease.dataset = "imagenet";
+  datasets->leases().hold(std::move(lease));
+  ASSERT_TRUE(datasets->leases().release("1f"));
+  ASSERT_TRUE(run_until(context, [&] { return std::filesystem::exists(worker.folder() / "asked"); }));
+  const auto job = datasets->upkeep().evict("imagenet", {});
+  ASSERT_TRUE(job);
+  ASSERT_TRUE(ends(*job));
+  const std::string calls = text_of("calls.log"), removal = R"("ids":["1f"])";
+  const auto second = calls.find(removal, calls.find(removal) + 1);
+  ASSERT_NE(second, std::string::npos);
+  EXPECT_LT(second, calls.rfind(R"("dataset":"imagenet")"));
+}
+
 // There is nothing left to keep.
 TEST_F(LeasesTest, ALeaseOnACopyThatIsGoneKeepsNoHold) {
   worker.on("lease", note_request("leases.log") +

@@ -4,13 +4,17 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <fstream>
 
 #include "base/file.hpp"
 #include "daemon/workers/verbs/verbs.hpp"
 #include "daemon/workers/wire.hpp"
 #include "staging/cache/cache.hpp"
+#include "staging/cache/catalog/reserve.hpp"
 #include "staging/leases/lease_json.hpp"
+#include "tests/support/skip.hpp"
 #include "tests/support/temp_folder.hpp"
+#include "tests/unit/staging/support.hpp"
 
 namespace spark::workers {
 namespace {
@@ -139,6 +143,28 @@ TEST_F(FullCatalogTest, ALeaseThatIsLostHidesNoOther) {
   ASSERT_TRUE(write_file_atomically(folder_ / "cache/.leases/2.json", "{"));
   const std::vector<std::string> both{"lost", "imagenet"};
   EXPECT_TRUE(std::ranges::is_permutation(datasets(), both));
+}
+
+// Nothing could be evicted otherwise, and the lease would be back after a restart.
+TEST_F(LeaseVerbTest, OnAFullDriveAReleaseIsWrittenWithTheReserve) {
+  if (::geteuid() != 0) SPARK_SKIP("only root can mount");
+  const staging::test::SmallTmpfs drive(folder_ / "state", "size=20m");
+  const SystemClock clock;
+  ASSERT_TRUE(staging::Cache::open({folder_ / "cache", folder_ / "state", 0, 0}, clock));
+  staging::Lease lease;
+  lease.id = "1f";
+  lease.dataset = "imagenet";
+  ASSERT_TRUE(ask("add", to_json(lease)));
+  staging::make_reserve(folder_ / "state");
+  {
+    std::ofstream fill(folder_ / "state/fill");
+    const std::string block(4096, 'x');
+    while (fill << block << std::flush) {
+    }
+  }
+  ASSERT_TRUE(ask("remove", {{"ids", json::array{json::value("1f")}}}));
+  EXPECT_EQ(listed(), 0U);
+  EXPECT_TRUE(std::filesystem::exists(folder_ / "state/.reserve")) << "for the next time";
 }
 
 TEST_F(LeaseVerbTest, ALeaseThatTheCatalogCannotTakeIsKeptOnTheCachesDrive) {

@@ -21,13 +21,24 @@ TEST_F(ResetTest, AnEmptiedDriveIsANewCacheAndWhatIsGoneIsNamed) {
   std::filesystem::remove_all(config_.path);
   std::filesystem::create_directory(config_.path);
   ASSERT_FALSE(Cache::open(config_, clock_));
-  const auto reset = reset_cache(config_, clock_, Copies::Kept);
+  const auto reset = reset_cache(config_, clock_, Copies::Deleted);
   ASSERT_OK(reset);
   ASSERT_EQ(reset->forgotten.size(), 1U);
   EXPECT_EQ(reset->forgotten[0].dataset, "set");
   EXPECT_EQ(listed(), 0U);
   EXPECT_EQ(stage().value().generation, 2U);  // a number of an earlier copy is not used again
   EXPECT_TRUE(reset_cache(config_, clock_, Copies::Deleted).value().forgotten.empty());
+}
+
+TEST_F(ResetTest, ADriveThatIsNotMountedIsNotForgottenUnasked) {
+  std::filesystem::rename(config_.path, folder_ / "unmounted");
+  std::filesystem::create_directory(config_.path);
+  const auto refused = reset_cache(config_, clock_, Copies::Kept);
+  EXPECT_KIND(refused, Errc::Refused);
+  EXPECT_NE(refused.error().what.find("set "), std::string::npos) << refused.error().what;
+  std::filesystem::remove(config_.path);
+  std::filesystem::rename(folder_ / "unmounted", config_.path);
+  EXPECT_EQ(listed(), 1U);
 }
 
 TEST_F(ResetTest, TheCopiesOfAnotherCacheInTheFolderAreFoundAndNoneIsDeleted) {
