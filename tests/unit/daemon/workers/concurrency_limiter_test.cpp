@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <boost/asio/steady_timer.hpp>
+
 #include <memory>
 #include <vector>
 
