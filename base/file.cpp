@@ -5,6 +5,7 @@
 
 #include <cerrno>
 
+#include "base/file_system.hpp"
 #include "base/text.hpp"
 
 namespace spark {
@@ -17,12 +18,12 @@ Result<std::string> read_all(int fd, const std::filesystem::path& path, std::siz
   for (;;) {
     const ssize_t got = ::read(fd, buffer, sizeof buffer);
     if (got < 0 && errno == EINTR) continue;
-    if (got < 0) return fail_errno(errno, "reading " + printable(path.native()));
+    if (got < 0) return fail_errno(errno, "reading " + shown_path(path));
     if (got == 0) return content;
     content.append(buffer, static_cast<std::size_t>(got));
     if (content.size() > limit) {
-      return fail(Errc::Invalid, "reading " + printable(path.native()) + ": larger than " +
-                                     std::to_string(limit) + " bytes");
+      return fail(Errc::Invalid,
+                  "reading " + shown_path(path) + ": larger than " + std::to_string(limit) + " bytes");
     }
   }
 }
@@ -31,16 +32,16 @@ Result<std::string> read_all(int fd, const std::filesystem::path& path, std::siz
 
 Result<std::string> read_file(const std::filesystem::path& path, std::size_t limit) {
   const UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY));
-  if (!fd) return fail_errno(errno, "opening " + printable(path.native()));
+  if (!fd) return fail_errno(errno, "opening " + shown_path(path));
   return read_all(fd.get(), path, limit);
 }
 
 Result<std::string> read_regular_file(const std::filesystem::path& path, std::size_t limit) {
   const UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NOFOLLOW | O_NONBLOCK));
   struct stat info {};
-  if (!fd || ::fstat(fd.get(), &info) != 0) return fail_errno(errno, "opening " + printable(path.native()));
+  if (!fd || ::fstat(fd.get(), &info) != 0) return fail_errno(errno, "opening " + shown_path(path));
   if (!S_ISREG(info.st_mode))
-    return fail(Errc::Invalid, "reading " + printable(path.native()) + ": it is no regular file");
+    return fail(Errc::Invalid, "reading " + shown_path(path) + ": it is no regular file");
   return read_all(fd.get(), path, limit);
 }
 
@@ -63,8 +64,9 @@ Result<> write_all(int fd, std::string_view content, const std::string& name) {
 }
 
 Result<> write_and_flush(const std::filesystem::path& path, std::string_view content, unsigned mode) {
-  const std::string name = printable(path.native());
-  const UniqueFd fd(::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, mode));
+  const std::string name = shown_path(path);
+  ::unlink(path.c_str());  // who may write to its folder could own a file of that name, and read this one
+  const UniqueFd fd(::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, mode));
   if (!fd) return fail_errno(errno, "creating " + name);
   if (::fchmod(fd.get(), mode) != 0) return fail_errno(errno, "setting the mode of " + name);  // no umask
   if (auto written = write_all(fd.get(), content, name); !written) return written;
@@ -78,7 +80,7 @@ Result<std::filesystem::path> absolute_path(const std::filesystem::path& path) {
   std::error_code error;
   const auto absolute = std::filesystem::absolute(path, error);
   if (!error) return absolute.lexically_normal();
-  return fail_errno(error.value(), "resolving " + printable(path.native()) + " in the current folder",
+  return fail_errno(error.value(), "resolving " + shown_path(path) + " in the current folder",
                     "change to a folder that is there, or write the whole path");
 }
 
@@ -96,11 +98,11 @@ Result<> write_file_atomically(const std::filesystem::path& path, std::string_vi
   if (::rename(temporary.c_str(), path.c_str()) != 0) {
     const int number = errno;
     ::unlink(temporary.c_str());
-    return fail_errno(number, "replacing " + printable(path.native()));
+    return fail_errno(number, "replacing " + shown_path(path));
   }
   const UniqueFd folder(::open(path.parent_path().c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!folder || ::fsync(folder.get()) != 0) {
-    return fail_errno(errno, "flushing folder " + printable(path.parent_path().native()));
+    return fail_errno(errno, "flushing folder " + shown_path(path.parent_path()));
   }
   return {};
 }
@@ -108,7 +110,7 @@ Result<> write_file_atomically(const std::filesystem::path& path, std::string_vi
 Result<> flush_folder(const std::filesystem::path& folder) {
   const UniqueFd fd(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!fd || ::fsync(fd.get()) != 0) {
-    return fail_errno(errno, "flushing folder " + printable(folder.native()));
+    return fail_errno(errno, "flushing folder " + shown_path(folder));
   }
   return {};
 }

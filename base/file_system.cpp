@@ -27,4 +27,23 @@ bool is_device_claimed(const std::filesystem::path& device) {
   return true;
 }
 
+std::filesystem::path held_path(const UniqueFd& folder) {
+  return std::string(kHeldPrefix) + std::to_string(folder.get());
+}
+
+std::filesystem::path present_path(const std::filesystem::path& path) {
+  const std::string_view text = path.native();
+  if (!text.starts_with(kHeldPrefix)) return path;
+  const std::size_t end = text.find('/', kHeldPrefix.size());
+  std::error_code error;
+  std::filesystem::path name = std::filesystem::read_symlink(text.substr(0, end), error);
+  if (error) return path;
+  if (end != text.npos) name /= text.substr(end + 1);
+  return name;
+}
+
+std::string shown_path(const std::filesystem::path& path) {
+  return printable(present_path(path).native());
+}
+
 }  // namespace spark

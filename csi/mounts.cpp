@@ -9,6 +9,7 @@
 #include <cerrno>
 #include <system_error>
 
+#include "base/access/named_path.hpp"
 #include "base/text.hpp"
 #include "daemon/mounts/table.hpp"
 
@@ -40,9 +41,14 @@ Result<> make_folder(const std::filesystem::path& target) {
 // The tree is not attached yet, so no program sees it before its options are set.
 Result<UniqueFd> tree_of(const std::filesystem::path& folder, Access access) {
   const std::string doing = "mounting " + printable(folder.native()) + " for a pod";
-  UniqueFd tree(::open_tree(AT_FDCWD, folder.c_str(), OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC));
-  if (!tree)
-    return fail_errno(errno, doing, "does it exist, and does the driver see it under the daemon's path?");
+  auto named = open_named(folder, Links::OfRootAlone);
+  if (!named) {
+    if (named.error().kind == Errc::NotFound)
+      named.error().hint = "does it exist, and does the driver see it under the daemon's path?";
+    return fail_with(std::move(named.error()), doing);
+  }
+  UniqueFd tree(::open_tree(named->fd.get(), "", AT_EMPTY_PATH | OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC));
+  if (!tree) return fail_errno(errno, doing);
   mount_attr attributes{};
   attributes.attr_set = MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV;
   if (access == Access::ReadOnly) attributes.attr_set |= MOUNT_ATTR_RDONLY;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <map>
 #include <random>
 
 #include "base/text.hpp"
@@ -82,28 +83,42 @@ Jobs::Jobs(asio::any_io_executor executor, const Clock& clock)
     : executor_(std::move(executor)), clock_(clock), mark_(new_mark()) {}
 
 std::shared_ptr<Job> Jobs::create(JobSubject subject) {
-  constexpr std::size_t kKept = 100;
   const std::uint64_t id = next_id_++;
   auto job =
       std::make_shared<Job>(executor_, id, std::to_string(id) + "-" + mark_, std::move(subject), clock_);
   jobs_.push_back(job);
-  std::size_t ended = static_cast<std::size_t>(
-      std::count_if(jobs_.begin(), jobs_.end(), [](const auto& one) { return !one->is_running(); }));
-  for (auto it = jobs_.begin(); ended > kKept && it != jobs_.end();) {
-    if ((*it)->is_running()) {
-      ++it;
-    } else {
-      it = jobs_.erase(it);
-      --ended;
-    }
-  }
+  forget_ended();
   return job;
 }
 
+// The user with most of them loses the oldest.
+void Jobs::forget_ended() {
+  constexpr std::size_t kMostOfUser = 100, kMost = 2000;
+  std::map<uid_t, std::size_t> ended;
+  std::size_t all = 0;
+  for (const auto& job : jobs_) {
+    if (job->is_running()) continue;
+    ++ended[job->asker().uid];
+    ++all;
+  }
+  while (all > 0) {
+    const auto most = std::ranges::max_element(ended, {}, [](const auto& one) { return one.second; });
+    if (all <= kMost && most->second <= kMostOfUser) return;
+    const uid_t user = most->first;
+    jobs_.erase(std::ranges::find_if(
+        jobs_, [&](const auto& job) { return !job->is_running() && job->asker().uid == user; }));
+    --most->second;
+    --all;
+  }
+}
+
 std::size_t Jobs::running_subjects(uid_t uid) const {
+  constexpr std::size_t kShort = 100;
   std::size_t subjects = 0;
   for (const auto& job : jobs_) {
-    if (job->is_running() && job->asker().uid == uid) subjects += job->subjects().size();
+    if (!job->is_running() || job->asker().uid != uid) continue;
+    subjects += job->subjects().empty() ? 1 : 0;
+    for (const std::string& name : job->subjects()) subjects += 1 + name.size() / kShort;
   }
   return subjects;
 }

@@ -82,17 +82,20 @@ class Job {
   Event changed_;
 };
 
-// The running jobs and the last hundred ended ones.
+// The running jobs, and the last hundred ended ones of each user.
 class Jobs {
  public:
   Jobs(asio::any_io_executor executor, const Clock& clock);
 
   std::shared_ptr<Job> create(JobSubject subject);
   std::shared_ptr<Job> find(std::string_view id_or_key) const;
-  std::size_t running_subjects(uid_t uid) const;  // total of that user's running jobs
+  // Of that user's running jobs, at least one each. A long name counts once more for each 100 bytes.
+  std::size_t running_subjects(uid_t uid) const;
   const std::deque<std::shared_ptr<Job>>& all() const { return jobs_; }
 
  private:
+  void forget_ended();
+
   asio::any_io_executor executor_;
   const Clock& clock_;
   std::string mark_;  // of this daemon

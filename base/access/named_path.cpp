@@ -14,9 +14,11 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <iterator>
 #include <map>
 #include <vector>
 
+#include "base/file_system.hpp"
 #include "base/text.hpp"
 
 namespace spark {
@@ -109,8 +111,9 @@ class Walk {
       : path_(path), links_(links), within_(within) {}
 
   Result<NamedPath> run() {
-    add(path_.native());
-    if (auto begun = begin(path_.is_absolute() ? "/" : "."); !begun) return begun.take_error();
+    auto begun = is_held() ? begin_held() : begin(path_.is_absolute() ? "/" : ".");
+    if (!begun) return begun.take_error();
+    if (!is_held()) add(path_.native());
     while (!names_.empty()) {
       const std::string name = std::move(names_.back());
       names_.pop_back();
@@ -142,6 +145,20 @@ class Walk {
     for (auto part = parts.rbegin(); part != parts.rend(); ++part) {
       if (!part->empty() && *part != ".") names_.push_back(*part);
     }
+  }
+
+  bool is_held() const { return path_.native().starts_with(kHeldPrefix); }
+
+  Result<> begin_held() {
+    const std::string& path = path_.native();
+    const std::size_t end = std::min(path.find('/', kHeldPrefix.size()), path.size());
+    const std::string held = path.substr(0, end);
+    at_.fd.reset(::open(held.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+    if (!at_.fd || ::fstat(at_.fd.get(), &at_.info) != 0) return fail_errno(errno, doing());
+    std::ranges::copy_if(split(present_path(held).native(), '/'), std::back_inserter(parts_),
+                         [](const std::string& part) { return !part.empty(); });
+    add(path.substr(end));
+    return {};
   }
 
   Result<> begin(const char* where) {

@@ -34,9 +34,9 @@ struct NamedPath {
   UniqueFd open_folder() const;  // its content; none on failure, with the reason in errno
 };
 
-// A relative path begins at the current folder. If this process is root's, what is behind a link of another
-// user, or in another user's folder, is entered with that user's rights too: Refused where he may not go, or
-// if he may not read the file, or list the folder, that it names.
+// A relative path begins at the current folder, and a held_path() at its folder. If this process is root's,
+// what is behind a link of another user, or in another user's folder, is entered with that user's rights too:
+// Refused where he may not go, or if he may not read the file, or list the folder, that it names.
 Result<NamedPath> open_named(const std::filesystem::path& path, Links links,
                              const std::optional<Within>& within = std::nullopt);
 

@@ -12,6 +12,7 @@
 #include <filesystem>
 
 #include "base/file.hpp"
+#include "base/file_system.hpp"
 #include "base/json.hpp"
 #include "base/text.hpp"
 
@@ -136,10 +137,12 @@ Result<> remove_scratch(const std::string& folder) {
   const std::string doing = "removing the benchmark's folder " + printable(folder);
   const UniqueFd opened(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
   if (!opened && errno == ENOENT) return {};
-  if (!opened) return fail_errno(errno, doing);
+  struct stat status {};
+  if (!opened || ::fstat(opened.get(), &status) != 0) return fail_errno(errno, doing);
+  if (status.st_uid != ::geteuid()) return fail(Errc::Refused, doing + ": it is another user's", "");
   for (const char* name : {kScratchSmall, kScratchStaged}) {
     std::error_code error;
-    fs::remove_all(fs::path(folder) / name, error);  // does not follow links
+    fs::remove_all(held_path(opened) / name, error);  // does not follow links
     if (error) return fail_errno(error.value(), doing);
   }
   // The marker is removed last: it identifies the folder as ours until then.
@@ -162,6 +165,7 @@ std::vector<std::string> sweep_leftovers(const std::string& path, std::int64_t n
     if (!entry->path().filename().string().starts_with(kScratchPrefix)) continue;
     struct stat status {};
     if (::lstat(folder.c_str(), &status) != 0 || !S_ISDIR(status.st_mode)) continue;
+    if (status.st_uid != ::geteuid()) continue;
     if (!is_leftover(folder, status.st_mtime, now)) {
       sentences.push_back(printable(folder) + " belongs to another benchmark and was left alone");
       continue;

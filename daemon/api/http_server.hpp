@@ -25,7 +25,7 @@ using HttpResponse = boost::beast::http::response<boost::beast::http::string_bod
 
 // The answer of `handler` for a permitted caller, otherwise an error.
 asio::awaitable<Answer> answer_message(const Handler& handler, const HttpRequest& message, Caller caller);
-HttpResponse to_response(const Answer& answer, unsigned version, bool keep_alive);
+HttpResponse to_response(Answer answer, unsigned version, bool keep_alive);
 Answer too_large(const Limits& limits);
 Answer too_many(const Caller& caller);
 
@@ -100,8 +100,8 @@ class HttpServer : public Server, public std::enable_shared_from_this<HttpServer
     if (!caller) co_return;
     Connection connection{Stream(std::move(socket)), *caller};
     if (!enter(connection)) {
-      const Answer refusal = too_many(*caller);
-      co_await write(connection.stream, refusal, 11, false);
+      HttpResponse refusal = to_response(too_many(*caller), 11, false);
+      co_await write(connection.stream, refusal);
       co_return;
     }
     struct Leaving {  // also if an exception ends it
@@ -141,33 +141,70 @@ class HttpServer : public Server, public std::enable_shared_from_this<HttpServer
       stream.expires_after(limits_.slowest);
       const auto [read_error, read] = co_await http::async_read(stream, buffer, parser, kToken);
       if (read_error == http::error::body_limit) {
-        const Answer refusal = too_large(limits_);
-        co_await write(stream, refusal, 11, false);
+        HttpResponse refusal = to_response(too_large(limits_), 11, false);
+        co_await write(stream, refusal);
         co_return;
       }
       if (read_error) co_return;
       const bool keep_alive = parser.get().keep_alive();
-      co_await wait_for_turn(caller);
+      if (!co_await wait_for_turn(stream, caller)) co_return;
+      Room room(*this, caller);
       Answer answer = co_await answer_message(handler_, parser.get(), caller);
       if (answer.events) {
+        room.keep(0);
         co_await write_events(stream, std::move(answer.events));
         co_return;
       }
-      if (!co_await write(stream, answer, parser.get().version(), keep_alive) || !keep_alive) co_return;
+      HttpResponse response = to_response(std::move(answer), parser.get().version(), keep_alive);
+      room.keep(response.body().size());
+      if (!co_await write(stream, response) || !keep_alive) co_return;
     }
   }
 
-  asio::awaitable<void> wait_for_turn(Caller caller) {
-    const SteadyTime now = steady_now(acceptor_.get_executor());
-    const auto wait = callers_.until_turn(caller, now);
-    if (wait <= wait.zero()) co_return;
-    Timer timer(acceptor_.get_executor());
-    timer.expires_at(now + wait);
-    co_await timer.wait();
+  // False: the client has left.
+  asio::awaitable<bool> wait_for_turn(Stream& stream, Caller caller) {
+    auto wait = callers_.until_turn(caller, steady_now(acceptor_.get_executor()));
+    do {
+      bool has_left = false;
+      if (wait > wait.zero()) has_left = co_await is_closed_within(stream, wait);
+      if (has_left) {
+        callers_.give_turn_back(caller);
+        co_return false;
+      }
+      wait = callers_.until_room(caller, steady_now(acceptor_.get_executor()));
+    } while (wait > wait.zero());
+    co_return true;
   }
 
-  asio::awaitable<bool> write(Stream& stream, const Answer& answer, unsigned version, bool keep_alive) {
-    HttpResponse response = to_response(answer, version, keep_alive);
+  asio::awaitable<bool> is_closed_within(Stream& stream, SteadyTime::duration time) {
+    using namespace asio::experimental::awaitable_operators;  // NOLINT(google-build-using-namespace)
+    Timer timer(acceptor_.get_executor());
+    timer.expires_at(steady_now(acceptor_.get_executor()) + time);
+    auto over = timer.wait();
+    auto left = wait_until_closed(stream);
+    const auto first = co_await (std::move(over) || std::move(left));
+    co_return first.index() != 0;
+  }
+
+  // What an answer takes of its caller's share of the memory.
+  class Room {
+   public:
+    Room(HttpServer& server, const Caller& caller) : server_(server), caller_(caller) {}
+    ~Room() { server_.callers_.drop_answer(caller_, bytes_); }
+    Room(const Room&) = delete;
+    Room& operator=(const Room&) = delete;
+    void keep(std::size_t bytes) {
+      bytes_ = bytes;
+      server_.callers_.keep_answer(caller_, bytes, steady_now(server_.acceptor_.get_executor()));
+    }
+
+   private:
+    HttpServer& server_;
+    Caller caller_;
+    std::size_t bytes_ = Callers::kExpected;
+  };
+
+  asio::awaitable<bool> write(Stream& stream, HttpResponse& response) {
     stream.expires_after(limits_.slowest);
     const auto [error, written] = co_await boost::beast::http::async_write(stream, response, kToken);
     co_return !error;

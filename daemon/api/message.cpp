@@ -99,12 +99,12 @@ asio::awaitable<Answer> answer_message(const Handler& handler, const HttpRequest
   }
 }
 
-HttpResponse to_response(const Answer& answer, unsigned version, bool keep_alive) {
+HttpResponse to_response(Answer answer, unsigned version, bool keep_alive) {
   HttpResponse response(http::int_to_status(answer.status), version);
   response.set(http::field::server, std::string("spark-staged/") + kVersion);
   response.set(http::field::content_type, answer.metrics ? kPrometheusText : "application/json");
   response.keep_alive(keep_alive);
-  response.body() = answer.metrics ? *answer.metrics : json::serialize(answer.body) + "\n";
+  response.body() = answer.metrics ? std::move(*answer.metrics) : json::serialize(answer.body) + "\n";
   response.prepare_payload();
   return response;
 }

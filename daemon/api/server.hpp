@@ -53,13 +53,15 @@ using Handler = std::function<asio::awaitable<Answer>(Request)>;
 
 // Limits on the cost of callers other than root, who always gets in.
 struct Limits {
-  std::uint64_t body = 1 << 20;               // bytes
-  std::uint32_t header = 16 << 10;            // bytes
-  std::size_t connections = 512;              // concurrent
-  std::size_t user_connections = 128;         // of one client; see Shares. More are answered 429
-  bool replaces_oldest = false;               // instead, the oldest connection is closed
-  unsigned user_requests_per_second = 100;    // on average; more wait
-  std::chrono::milliseconds slowest{30'000};  // to send a request, or to receive an answer
+  std::uint64_t body = 1 << 20;                // bytes
+  std::uint32_t header = 16 << 10;             // bytes
+  std::size_t connections = 512;               // concurrent
+  std::size_t user_connections = 128;          // of one client; see Shares. More are answered 429
+  bool replaces_oldest = false;                // instead, the oldest connection is closed
+  unsigned user_requests_per_second = 100;     // on average; more wait
+  std::size_t user_answers = 32 << 20;         // bytes of answers that a client has not read; others wait
+  std::size_t answer_per_request = 128 << 10;  // bytes of an answer that count as one more request
+  std::chrono::milliseconds slowest{30'000};   // to send a request, or to receive an answer
 };
 
 // {"error": …} with the HTTP status of its kind.

@@ -29,8 +29,10 @@ tl::unexpected<Error> refuse_doubtful(const Task& task) {
 
 Slot slot_for(const Task& task, const SourcePlace& source) {
   const Demand demand = task.demand();
-  if (demand.is_prefetch) return {source.drive, demand.by ? SlotKind::Deadline : SlotKind::Background};
-  return {source.drive, demand.max_rate != 0 ? SlotKind::Limited : SlotKind::Full};
+  const SlotKind kind = demand.is_prefetch     ? demand.by ? SlotKind::Deadline : SlotKind::Background
+                        : demand.max_rate != 0 ? SlotKind::Limited
+                                               : SlotKind::Full;
+  return {source.drive, kind, demand.user};
 }
 
 // The names in a worker's result.
@@ -54,12 +56,6 @@ struct Retries {
 // Its source, the cache or the worker is away, and may be back.
 bool is_worth_waiting(const Task& task, const Error& error) {
   return task.attempt.is_given_up || error.kind == Errc::Unavailable;
-}
-
-// Not once everything is copied.
-bool needs_source(const json::object& progress) {
-  const auto phase = get_string(progress, "phase");
-  return phase == "walking" || phase == "copying";
 }
 
 tl::unexpected<Error> give_up(const Task& task, const Error& last, unsigned tries) {
@@ -189,8 +185,12 @@ asio::awaitable<Outcome> Attempts::attempt_in_turn(TaskPtr task) {
     }
   }
   if (must_wait(*task)) task->show_queued();
-  auto waits = [this, task] { return must_wait(*task); };
-  co_await turns_.wait_while(task, std::move(waits));
+  Turns::Wanted wanted = [this, task]() -> std::optional<Slot> {
+    const auto source = context_.find_source(task->dataset);
+    if (!source) return std::nullopt;
+    return slot_for(*task, *source);
+  };
+  co_await turns_.wait_for(task, std::move(wanted));
   auto staged = co_await attempt(task, false);
   co_return staged;
 }
@@ -198,7 +198,7 @@ asio::awaitable<Outcome> Attempts::attempt_in_turn(TaskPtr task) {
 asio::awaitable<Outcome> Attempts::attempt(TaskPtr task, bool only_cached) {
   if (task->is_cancelled) co_return fail(Errc::Cancelled, "it was cancelled");
   task->attempt = {};
-  task->attempt.last_moved = context_.clock.steady();
+  task->attempt.begun = task->attempt.last_moved = context_.clock.steady();
   auto dataset = config::find_dataset(context_.config(), task->dataset.name);
   if (!dataset) co_return dataset.take_error();
   task->dataset = std::move(*dataset);
@@ -231,42 +231,6 @@ asio::awaitable<Outcome> Attempts::attempt(TaskPtr task, bool only_cached) {
   auto staged = co_await context_.runner.run(std::move(call), cancellation);
   task->attempt.worker = 0;
   co_return staged;
-}
-
-void Attempts::note_progress(Task& task, const json::object& progress) {
-  const SteadyTime now = context_.clock.steady();
-  Attempt& attempt = task.attempt;
-  attempt.note(progress, now);
-  if (attempt.is_from_peers && !attempt.has_moved) return;  // still shown as stalled: peers may have nothing
-  task.progress = progress;
-  task.progress["dataset"] = printable(task.dataset.name);
-  prefetches_.note_progress(task);
-  if (attempt.is_from_peers) {
-    task.note_read(now);
-    task.changed.notify();
-    return;
-  }
-  const auto source = context_.find_source(task.dataset);
-  if (source && source->doubt && !task.allow_dirty && !attempt.doubt) {
-    attempt.doubt = source->doubt;
-    attempt.cancellation.cancel();
-    return;
-  }
-  if (source || !task.read_at || !needs_source(progress)) task.note_read(now);
-  if (!source) {
-    attempt.saw_outage = true;
-    attempt.back_since = now;
-    turns_.give_back(task);  // other stagings need not wait for that volume
-    if (needs_source(progress)) task.show_away(source.error(), now);
-  } else if (attempt.saw_outage &&
-             now - std::max(attempt.back_since, attempt.last_moved) > context_.timings.stuck) {
-    attempt.is_given_up = true;
-    task.show_stalled("its reader hangs although the volume is back; it is replaced");
-    attempt.cancellation.cancel();
-  } else if (now - attempt.last_moved > context_.timings.stalled) {
-    task.show_stalled("no byte moved for " + format_duration(now - attempt.last_moved));
-  }
-  task.changed.notify();
 }
 
 void Attempts::config_changed() {

@@ -45,6 +45,7 @@ class Attempts {
   bool looks_first(const Task& task) const;
   bool can_be_read(const Task& task) const;
   bool must_wait(const Task& task) const;
+  bool must_yield(const Task& task, SteadyTime now) const;
 
   const Context& context_;
   Activity& activity_;

@@ -53,6 +53,7 @@ struct Timings {
   Duration peers{15'000};           // between attempts to get the rest from peers, while a volume is away
   JobTimings jobs{};                // for jobs of schedulers
   Duration old{30'000};             // an answer about the cache: a request asks for another one
+  Duration turn{300'000};           // of a slow copy, while another user waits; doubled each time
 };
 
 struct Context {

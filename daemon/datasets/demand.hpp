@@ -1,6 +1,8 @@
 // A request to stage datasets, its requirements, and the combined requirements of a shared copy.
 #pragma once
 
+#include <sys/types.h>
+
 #include <algorithm>
 #include <chrono>
 #include <optional>
@@ -25,6 +27,7 @@ struct Demand {
   bool is_prefetch = false;  // for a future job: lowest priority
   // When a prefetch has to be ready; none means whenever nothing else is copied.
   std::optional<WallTime> by{};
+  uid_t user = 0;  // of a shared copy: root if root requests it too
 
   auto operator<=>(const Demand&) const = default;
 };
@@ -78,6 +81,7 @@ class Demands {
   Demand combined() const {
     std::optional<Demand> combined;
     for (const Demand& one : all_) {
+      const uid_t user = combined ? std::min(combined->user, one.user) : one.user;
       if (!combined || (combined->is_prefetch && !one.is_prefetch)) {
         combined = one;
       } else if (combined->is_prefetch == one.is_prefetch) {
@@ -85,6 +89,7 @@ class Demands {
         combined->max_rate = is_unlimited ? 0 : std::max(combined->max_rate, one.max_rate);
         if (!combined->by || (one.by && *one.by < *combined->by)) combined->by = one.by;
       }
+      combined->user = user;
     }
     return combined.value_or(Demand{});
   }

@@ -70,6 +70,7 @@ Result<std::shared_ptr<Job>> Requests::stage(StageRequest request) {
   }
   if (auto own = join_own(request, *wanted)) return own;
   request.number = ++activity_.requests;
+  request.demand.user = request.asker.uid;
   const std::string verb = request.demand.is_prefetch ? kPrefetch : kStage;
   auto job = jobs_.create({verb, request.datasets, request.asker});
   const auto tasks = std::make_shared<std::vector<TaskPtr>>();

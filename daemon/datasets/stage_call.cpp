@@ -17,6 +17,12 @@ Duration time_to_copy(Duration left) {
   return std::max(Duration(0), left * kPercent / 100);
 }
 
+// Not once everything is copied.
+bool needs_source(const json::object& progress) {
+  const auto phase = get_string(progress, "phase");
+  return phase == "walking" || phase == "copying";
+}
+
 }  // namespace
 
 // Its volume is away, and peers may have published its last known state.
@@ -107,6 +113,61 @@ json::array Attempts::in_use() const {
     all.push_back(json::object{{"dataset", lease.dataset}, {"generation", lease.generation}});
   }
   return all;
+}
+
+// A user's file system, or link to one, may answer slowly on purpose, or never.
+bool Attempts::must_yield(const Task& task, SteadyTime now) const {
+  constexpr Bytes kSlow = 1 << 20;  // a second
+  constexpr unsigned kMostDoublings = 4;
+  const Duration turn = context_.timings.turn * (1 << std::min(task.yields, kMostDoublings));
+  const Attempt& attempt = task.attempt;
+  if (!task.slot || task.slot->user == 0 || task.slot->kind != SlotKind::Full || attempt.begins_again ||
+      !needs_source(task.progress) || now - attempt.begun < turn)
+    return false;
+  const auto moved = static_cast<Bytes>(std::max<std::int64_t>(0, attempt.last_bytes - attempt.first_bytes));
+  const auto seconds =
+      static_cast<Bytes>(std::chrono::duration_cast<std::chrono::seconds>(now - attempt.begun).count());
+  return moved <= kSlow * seconds && turns_.is_waited_for(*task.slot);
+}
+
+void Attempts::note_progress(Task& task, const json::object& progress) {
+  const SteadyTime now = context_.clock.steady();
+  Attempt& attempt = task.attempt;
+  attempt.note(progress, now);
+  if (attempt.is_from_peers && !attempt.has_moved) return;  // still shown as stalled: peers may have nothing
+  task.progress = progress;
+  task.progress["dataset"] = printable(task.dataset.name);
+  prefetches_.note_progress(task);
+  if (attempt.is_from_peers) {
+    task.note_read(now);
+    task.changed.notify();
+    return;
+  }
+  const auto source = context_.find_source(task.dataset);
+  if (source && source->doubt && !task.allow_dirty && !attempt.doubt) {
+    attempt.doubt = source->doubt;
+    attempt.cancellation.cancel();
+    return;
+  }
+  if (source || !task.read_at || !needs_source(progress)) task.note_read(now);
+  if (!source) {
+    attempt.saw_outage = true;
+    attempt.back_since = now;
+    turns_.give_back(task);  // other stagings need not wait for that volume
+    if (needs_source(progress)) task.show_away(source.error(), now);
+  } else if (attempt.saw_outage &&
+             now - std::max(attempt.back_since, attempt.last_moved) > context_.timings.stuck) {
+    attempt.is_given_up = true;
+    task.show_stalled("its reader hangs although the volume is back; it is replaced");
+    attempt.cancellation.cancel();
+  } else if (must_yield(task, now)) {
+    ++task.yields;
+    log::warning("staging " + printable(task.dataset.name) + " is slow, so other copies go first");
+    task.begin_again();
+  } else if (now - attempt.last_moved > context_.timings.stalled) {
+    task.show_stalled("no byte moved for " + format_duration(now - attempt.last_moved));
+  }
+  task.changed.notify();
 }
 
 }  // namespace spark::datasets

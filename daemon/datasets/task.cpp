@@ -28,6 +28,7 @@ void Attempt::note(const json::object& progress, SteadyTime now) {
   const std::int64_t bytes = get_int(progress, "bytes_done").value_or(0);
   const bool copies = get_string(progress, "phase") == "copying";
   if (bytes == last_bytes && copies) return;
+  if (copies && first_bytes < 0) first_bytes = bytes;
   // Bytes of an earlier attempt appear immediately and do not count as progress.
   if (copies && last_bytes > 0) has_moved = true;
   last_bytes = bytes;
@@ -56,7 +57,9 @@ Task::Task(const asio::any_io_executor& executor, std::uint64_t count, config::D
 void Task::apply_demand() {
   const auto phase = get_string(progress, "phase");
   const bool matters = !attempt.has_begun || phase == "walking" || phase == "copying" || phase == "stalled";
-  if (attempt.worker != 0 && matters && attempt.demand != demand()) begin_again();
+  Demand wanted = demand();
+  wanted.user = attempt.demand.user;
+  if (attempt.worker != 0 && matters && attempt.demand != wanted) begin_again();
 }
 
 // The next attempt resumes this one's copy.

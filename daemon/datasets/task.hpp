@@ -28,13 +28,14 @@ class Leases;
 using Outcome = Result<json::object>;
 
 // The kind of a copy's slot. For each source drive there is at most one copy at full speed, and in addition
-// one with a limit. Prefetches block no copy: those with a deadline limit their rate, any other stops when
-// something else is copied.
+// one of each user with a limit. Prefetches block no copy: those with a deadline limit their rate, any other
+// stops when something else is copied.
 enum class SlotKind { Full, Limited, Deadline, Background };
 
 struct Slot {
   std::string drive;  // see SourcePlace
   SlotKind kind = SlotKind::Full;
+  uid_t user = 0;
   auto operator<=>(const Slot&) const = default;
 };
 
@@ -52,8 +53,8 @@ struct Attempt {
   bool is_from_peers = false;  // its volume is away, and not read
   std::optional<Doubt> doubt;  // another host writes its volume
   std::uint64_t requests = 0;  // the newest request when it began
-  std::int64_t last_bytes = -1;
-  SteadyTime last_moved{}, back_since{};
+  std::int64_t first_bytes = -1, last_bytes = -1;  // copied
+  SteadyTime begun{}, last_moved{}, back_since{};
 
   void note(const json::object& progress, SteadyTime now);
 };
@@ -86,6 +87,7 @@ struct Task {
   std::string peers_failed;          // why they could not stand in for its volume, as logged last
   std::optional<Error> stops;        // why it is cancelled, if not by its requests
   std::optional<Slot> slot;          // its slot, if any
+  unsigned yields = 0;               // times that it was too slow while another user waited
   Event changed;
   Timer pause;      // between two attempts
   Attempt attempt;  // the current or the last one

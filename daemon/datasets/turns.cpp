@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <utility>
+#include <vector>
 
 #include "daemon/log.hpp"
 #include "daemon/token.hpp"
@@ -10,29 +11,50 @@
 namespace spark::datasets {
 namespace {
 
-// Concurrent copies: each has its own pool of buffers.
-constexpr std::size_t kMostCopies = 4, kMostPrefetches = 4;
+// Concurrent copies: each has its own pool of buffers. Root has as many in addition.
+constexpr std::size_t kMostCopies = 4, kMostWithOthers = 6;
 
 bool is_prefetch(const Slot& slot) {
   return slot.kind == SlotKind::Deadline || slot.kind == SlotKind::Background;
 }
 
+// Users who have none get in while another one has all of the usual places.
+bool has_place(const Slot& slot, const std::multiset<Slot>& taken) {
+  std::size_t own = 0, all = 0;
+  for (const Slot& other : taken) {
+    if (is_prefetch(other) != is_prefetch(slot) || (other.user == 0) != (slot.user == 0)) continue;
+    ++all;
+    if (other.user == slot.user) ++own;
+  }
+  return all < (own == 0 ? kMostWithOthers : kMostCopies);
+}
+
+// Root's copies wait for no user's.
+bool shares_drive(const Slot& slot, const std::multiset<Slot>& taken) {
+  return std::ranges::any_of(taken, [&](const Slot& other) {
+    if (other.drive != slot.drive || other.kind != slot.kind) return false;
+    return other.user == slot.user || (slot.kind == SlotKind::Full && slot.user != 0);
+  });
+}
+
 }  // namespace
 
-std::size_t Turns::taken_by(bool prefetches) const {
-  return static_cast<std::size_t>(
-      std::ranges::count_if(taken_, [&](const Slot& slot) { return is_prefetch(slot) == prefetches; }));
+bool Turns::is_free(const Slot& slot, const Taken& taken) const {
+  const auto has_any = [&](auto matches) { return std::ranges::any_of(taken, matches); };
+  switch (slot.kind) {
+    case SlotKind::Deadline:
+      return has_place(slot, taken);
+    case SlotKind::Background:
+      return stagings_ == 0 && !has_any([](const Slot& other) {
+               return !is_prefetch(other) || other.kind == SlotKind::Background;
+             });
+    default:
+      return has_place(slot, taken) && !shares_drive(slot, taken);
+  }
 }
 
 bool Turns::is_free(const Slot& slot) const {
-  switch (slot.kind) {
-    case SlotKind::Deadline:
-      return taken_by(true) < kMostPrefetches;
-    case SlotKind::Background:
-      return waiting_ == 0 && taken_by(false) == 0 && !has_background();
-    default:
-      return taken_by(false) < kMostCopies && !taken_.contains(slot);
-  }
+  return is_free(slot, taken_);
 }
 
 bool Turns::has_background() const {
@@ -60,13 +82,58 @@ void Turns::give_back(Task& task) {
   wake_all();
 }
 
-asio::awaitable<void> Turns::wait_while(TaskPtr task, std::function<bool()> must_wait) {
-  if (!must_wait()) co_return;
-  const bool goes_first = !task->demand().is_prefetch;
-  if (goes_first) ++waiting_;
-  while (must_wait() && !task->is_cancelled) co_await next_change();
-  if (goes_first) --waiting_;
-  wake_all();  // it may end without having had its turn
+bool Turns::can_go(const Waiting& one) const {
+  const auto slot = one.wanted();
+  return !slot || is_free(*slot);
+}
+
+std::uint64_t Turns::rank(uid_t user) const {
+  const auto found = last_turns_.find(user);
+  const std::uint64_t last = found == last_turns_.end() ? 0 : found->second;
+  const bool was_last = last != 0 && last == turns_;
+  return user == 0 && !was_last ? 0 : last + 1;
+}
+
+const Turns::Waiting* Turns::next() {
+  if (next_) return *next_;
+  std::vector<std::pair<std::uint64_t, const Waiting*>> ranked;
+  for (const Waiting* one : waiting_)
+    if (!one->task.is_cancelled) ranked.emplace_back(rank(one->task.demand().user), one);
+  std::ranges::stable_sort(ranked, {}, [](const auto& one) { return one.first; });
+  const auto first = std::ranges::find_if(ranked, [&](const auto& one) { return can_go(*one.second); });
+  next_ = first == ranked.end() ? nullptr : first->second;
+  return *next_;
+}
+
+asio::awaitable<void> Turns::wait_for(TaskPtr task, Wanted wanted) {
+  const Waiting self{*task, wanted};
+  const bool goes_now = can_go(self);
+  if (!goes_now || !waiting_.empty()) {
+    const bool goes_first = !task->demand().is_prefetch;
+    if (goes_first) ++stagings_;
+    waiting_.push_back(&self);
+    if (goes_now) wake_all();
+    while (!task->is_cancelled && next() != &self) co_await next_change();
+    waiting_.remove(&self);
+    if (goes_first) --stagings_;
+    wake_all();  // it may end without having had its turn
+  }
+  if (!task->is_cancelled) last_turns_[task->demand().user] = ++turns_;
+}
+
+bool Turns::is_waited_for(const Slot& slot) const {
+  Taken others = taken_;
+  others.erase(others.find(slot));
+  return std::ranges::any_of(waiting_, [&](const Waiting* one) {
+    if (one->task.is_cancelled || one->task.demand().user == slot.user) return false;
+    const auto wanted = one->wanted();
+    return wanted && !is_free(*wanted) && is_free(*wanted, others);
+  });
+}
+
+void Turns::wake_all() {
+  next_.reset();
+  changed_.notify();
 }
 
 asio::awaitable<void> Turns::next_change() {

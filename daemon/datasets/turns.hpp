@@ -1,9 +1,13 @@
-// Decides which copies run: at most one of each speed per source drive, and at idle priority while a training
-// job holds a lease.
+// Decides which copies run: at most one of each speed per source drive, in turns of their users, and at idle
+// priority while a training job holds a lease.
 #pragma once
 
 #include <boost/asio/awaitable.hpp>
+#include <cstdint>
 #include <functional>
+#include <list>
+#include <map>
+#include <optional>
 #include <set>
 
 #include "daemon/datasets/context.hpp"
@@ -31,9 +35,14 @@ class Turns {
   void stop_background();
 
   asio::awaitable<void> next_change();  // returns when a slot was released, or at wake_all()
-  // Waits while `must_wait` returns true and the task is not cancelled.
-  asio::awaitable<void> wait_while(TaskPtr task, std::function<bool()> must_wait);
-  void wake_all() { changed_.notify(); }
+  using Wanted = std::function<std::optional<Slot>()>;
+  // Waits until the slot that `wanted` returns is free and the task's turn has come, as long as it returns
+  // one and the task is not cancelled. Each user has a turn before the second of any; root has the next one,
+  // unless it had the last one.
+  asio::awaitable<void> wait_for(TaskPtr task, Wanted wanted);
+  // Another user's task could go if this slot were given back.
+  bool is_waited_for(const Slot& slot) const;
+  void wake_all();
 
   // Sets workers that copy to idle priority while a lease is in use, if the configuration requires it.
   void set_priorities() const;
@@ -45,10 +54,23 @@ class Turns {
   const Activity& activity_;
   const Leases& leases_;
   const JobLeases& job_leases_;
-  std::size_t taken_by(bool prefetches) const;
 
-  std::multiset<Slot> taken_;
-  unsigned waiting_ = 0;  // stagings: no background copy starts before them
+  using Taken = std::multiset<Slot>;
+  struct Waiting {
+    const Task& task;
+    const Wanted& wanted;
+  };
+  bool is_free(const Slot& slot, const Taken& taken) const;
+  bool can_go(const Waiting& one) const;
+  const Waiting* next();
+  std::uint64_t rank(uid_t user) const;  // the lowest goes first
+
+  Taken taken_;
+  std::list<const Waiting*> waiting_;          // in the order of their arrival
+  unsigned stagings_ = 0;                      // that wait: no background copy starts before them
+  std::optional<const Waiting*> next_;         // chosen since the last change
+  std::map<uid_t, std::uint64_t> last_turns_;  // by user
+  std::uint64_t turns_ = 0;
   Event changed_;
 };
 

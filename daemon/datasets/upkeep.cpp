@@ -62,7 +62,7 @@ Result<std::shared_ptr<Job>> Upkeep::verify(const std::string& dataset, bool sha
   if (const auto listed = catalog_.check_listed(dataset); !listed) return fail(listed.error());
   auto job = jobs_.create({"verify", {dataset}, std::move(asker)});
   workers::Cancellation cancellation;
-  job->on_cancel = [cancellation]() mutable { cancellation.cancel(); };
+  turns_.make_cancellable(*job, cancellation);
   launch(context_.executor, "verify " + dataset, run_verify(job, dataset, sha256, cancellation));
   return job;
 }
@@ -89,7 +89,7 @@ asio::awaitable<Outcome> Upkeep::read_back(std::shared_ptr<Job> job, std::string
   call.on_start = [priority](pid_t pid) {
     if (const auto set = workers::set_priority(pid, priority); !set) log::survived(set.error());
   };
-  auto read = co_await context_.runner.run(std::move(call), cancellation);
+  auto read = co_await turns_.run(job, std::move(call), cancellation);
   if (read) {
     ++activity_.totals.found_good;
   } else if (read.error().kind == Errc::Mismatch) {
@@ -112,7 +112,7 @@ Result<std::shared_ptr<Job>> Upkeep::scrub(std::vector<std::string> datasets, As
   if (datasets.empty()) datasets = *readable();
   auto job = jobs_.create({"scrub", datasets, std::move(asker)});
   workers::Cancellation cancellation;
-  job->on_cancel = [cancellation]() mutable { cancellation.cancel(); };
+  turns_.make_cancellable(*job, cancellation);
   launch(context_.executor, "scrub", run_scrub(job, std::move(datasets), cancellation));
   return job;
 }
@@ -212,7 +212,8 @@ asio::awaitable<void> Upkeep::run_evict(std::shared_ptr<Job> job, std::string da
   call.request = catalog_.request();
   call.request["dataset"] = dataset;
   co_await leases_.written();  // the worker reads the leases from the catalog
-  auto evicted = co_await context_.runner.run(std::move(call));
+  const workers::Cancellation never;
+  auto evicted = co_await turns_.run(job, std::move(call), never);
   const bool left_nothing =
       !evicted && evicted.error().kind == Errc::NotFound && activity_.failed.contains(dataset);
   if (left_nothing) evicted = json::object{{"dataset", dataset}, {"freed_bytes", 0}};

@@ -13,6 +13,7 @@
 #include "daemon/datasets/leases/leases.hpp"
 #include "daemon/datasets/task.hpp"
 #include "daemon/jobs.hpp"
+#include "daemon/workers/job_turns.hpp"
 #include "daemon/workers/priority.hpp"
 
 namespace spark::datasets {
@@ -20,7 +21,12 @@ namespace spark::datasets {
 class Upkeep {
  public:
   Upkeep(const Context& context, Jobs& jobs, Activity& activity, Catalog& catalog, Leases& leases)
-      : context_(context), jobs_(jobs), activity_(activity), catalog_(catalog), leases_(leases) {}
+      : context_(context),
+        jobs_(jobs),
+        activity_(activity),
+        catalog_(catalog),
+        leases_(leases),
+        turns_(context.executor, context.runner) {}
 
   Result<std::shared_ptr<Job>> verify(const std::string& dataset, bool sha256,
                                       Asker asker = {});  // see Cache::verify
@@ -46,6 +52,7 @@ class Upkeep {
   Activity& activity_;
   Catalog& catalog_;
   Leases& leases_;
+  workers::JobTurns turns_;
   // Unsuccessful stagings after which the cache was recovered. One may fail while it is opened.
   std::uint64_t recovered_ = 0;
   bool is_recovering_ = false;

@@ -1,10 +1,7 @@
 #include "daemon/fleet/peer_service.hpp"
 
-#include "daemon/backoff.hpp"
 #include "daemon/fleet/compare.hpp"
-#include "daemon/launch.hpp"
 #include "daemon/log.hpp"
-#include "daemon/timer.hpp"
 #include "daemon/token.hpp"
 #include "daemon/workers/wire.hpp"
 
@@ -13,14 +10,18 @@ namespace {
 
 namespace asio = boost::asio;
 
-constexpr Duration kFirstRetry{1000}, kLongestRetry{30'000}, kAsking{30'000};
+constexpr Duration kLongestRetry{30'000}, kAsking{30'000};
 constexpr std::size_t kMostTold = 64;  // any program can connect
-constexpr Duration kReplacement{100};  // pause before a process that ended in order, to use another key
 
 }  // namespace
 
 PeerService::PeerService(asio::any_io_executor executor, workers::Runner& runner, std::string state_dir)
-    : executor_(std::move(executor)), runner_(runner), state_dir_(std::move(state_dir)) {}
+    : runner_(runner),
+      state_dir_(std::move(state_dir)),
+      asks_(executor, kAsking),
+      server_(
+          std::move(executor), runner,
+          {"serve-peers", "the fleet", "peers are not served", kLongestRetry, [this] { log_refused(); }}) {}
 
 void PeerService::apply(const config::Config& config) {
   json::object wanted;
@@ -35,47 +36,12 @@ void PeerService::apply(const config::Config& config) {
       if (dataset.peers && dataset.volume.empty()) folders.emplace_back(name);
     wanted["folders"] = std::move(folders);
   }
-  if (wanted == wanted_) return;
-  wanted_ = std::move(wanted);
-  ++turn_;
-  cancellation_.cancel();
-  last_.clear();
-  told_.clear();
-  error_.reset();
-  if (wanted_.empty()) return;
-  launch(executor_, "peers", run(turn_, wanted_));
-}
-
-asio::awaitable<void> PeerService::run(std::uint64_t turn, json::object request) {
-  Backoff backoff(kFirstRetry, kLongestRetry);
-  Timer pause(executor_);
-  while (turn == turn_) {
-    workers::Call call;
-    call.verb = "serve-peers";
-    call.subject = "the fleet";
-    call.request = request;
-    call.on_progress = [this, &backoff](const json::object& report) {
-      last_ = report;
-      log_refused();
-      error_.reset();
-      backoff.reset();
-    };
-    cancellation_ = {};
-    const workers::Cancellation cancellation = cancellation_;
-    const auto ended = co_await runner_.run(std::move(call), cancellation);
-    if (turn != turn_) co_return;
-    last_.clear();
-    if (!ended && (!error_ || error_->what != ended.error().what))
-      log::warning("peers are not served: " + ended.error().message() + "; trying again");
-    if (!ended) error_ = ended.error();
-    pause.expires_after(ended ? kReplacement : backoff.next());
-    if (!co_await pause.wait()) co_return;
-  }
+  if (server_.apply(std::move(wanted))) told_.clear();
 }
 
 // Once for each host and reason.
 void PeerService::log_refused() {
-  const json::array* hosts = get_array(last_, "refused_hosts");
+  const json::array* hosts = get_array(server_.last(), "refused_hosts");
   for (std::size_t i = 0; hosts != nullptr && i < hosts->size(); ++i) {
     const json::object* host = (*hosts)[i].if_object();
     if (host == nullptr || told_.size() >= kMostTold) return;
@@ -85,34 +51,42 @@ void PeerService::log_refused() {
   }
 }
 
-asio::awaitable<Result<json::object>> PeerService::compare(json::array own) {
-  if (wanted_.empty())
-    co_return fail(Errc::Invalid, "there is no fleet in the configuration",
-                   "docs/fleet.md says how to add one");
+asio::awaitable<Result<json::object>> PeerService::ask_peers() {
   workers::Call call;
   call.verb = "ask-peers";
   call.subject = "the fleet";
-  call.request = wanted_;
+  call.request = server_.request();
   call.deadline = kAsking;
-  const auto asked = co_await runner_.run(std::move(call));
+  auto asked = co_await runner_.run(std::move(call));
+  co_return asked;
+}
+
+asio::awaitable<Result<json::object>> PeerService::compare(json::array own) {
+  if (server_.request().empty())
+    co_return fail(Errc::Invalid, "there is no fleet in the configuration",
+                   "docs/fleet.md says how to add one");
+  workers::Joined::Ask ask = [this] { return ask_peers(); };
+  const auto asked = co_await asks_.answer("peers", std::move(ask));
   if (!asked) co_return fail(asked.error());
   const json::array* peers = get_array(*asked, "peers");
   co_return compare_datasets(own, peers == nullptr ? json::array{} : *peers);
 }
 
 json::value PeerService::status() const {
-  if (wanted_.empty()) return nullptr;
-  json::object status = last_;
-  if (last_.empty()) {
+  if (server_.request().empty()) return nullptr;
+  const json::object& last = server_.last();
+  const auto& error = server_.error();
+  json::object status = last;
+  if (last.empty()) {
     status["listen"] = listen_;
     status["peers"] = json::array{};
   }
-  status["serving"] = !last_.empty();
-  const auto trouble = get_string(last_, "reason");
-  status["reason"] = error_          ? json::value(error_->message())
-                     : trouble       ? json::value(*trouble)
-                     : last_.empty() ? json::value("the process that serves peers is starting")
-                                     : json::value(nullptr);
+  status["serving"] = !last.empty();
+  const auto trouble = get_string(last, "reason");
+  status["reason"] = error          ? json::value(error->message())
+                     : trouble      ? json::value(*trouble)
+                     : last.empty() ? json::value("the process that serves peers is starting")
+                                    : json::value(nullptr);
   return status;
 }
 

@@ -3,14 +3,14 @@
 
 #include <boost/asio/any_io_executor.hpp>
 #include <boost/asio/awaitable.hpp>
-#include <functional>
-#include <optional>
 #include <set>
 #include <string>
 
 #include "base/json.hpp"
 #include "daemon/config/model.hpp"
+#include "daemon/workers/joined.hpp"
 #include "daemon/workers/runner.hpp"
+#include "daemon/workers/supervisor.hpp"
 
 namespace spark::fleet {
 
@@ -24,19 +24,15 @@ class PeerService {
   boost::asio::awaitable<Result<json::object>> compare(json::array own);
 
  private:
-  boost::asio::awaitable<void> run(std::uint64_t turn, json::object request);
+  boost::asio::awaitable<Result<json::object>> ask_peers();
   void log_refused();
 
-  boost::asio::any_io_executor executor_;
   workers::Runner& runner_;
   std::string state_dir_;
-  json::object wanted_;     // the request; empty means no fleet
-  std::string listen_;      // its addresses
-  std::uint64_t turn_ = 0;  // number of the configuration
-  workers::Cancellation cancellation_;
-  json::object last_;           // its last report
+  std::string listen_;          // its addresses
+  workers::Joined asks_;        // of the peers
   std::set<std::string> told_;  // hosts that were refused, with the reason
-  std::optional<Error> error_;
+  workers::Supervisor server_;  // no request means no fleet
 };
 
 }  // namespace spark::fleet

@@ -10,7 +10,9 @@
 #include "base/json.hpp"
 #include "daemon/config/model.hpp"
 #include "daemon/jobs.hpp"
+#include "daemon/workers/job_turns.hpp"
 #include "daemon/workers/runner.hpp"
+#include "daemon/workers/supervisor.hpp"
 
 namespace spark::memory {
 
@@ -26,19 +28,14 @@ class MemoryWatch {
   std::shared_ptr<Job> drop(std::vector<std::string> datasets, Asker asker);
 
  private:
-  boost::asio::awaitable<void> run(std::uint64_t turn, json::object request);
   boost::asio::awaitable<void> run_drop(std::shared_ptr<Job> job, json::object request,
                                         workers::Cancellation cancellation);
 
   boost::asio::any_io_executor executor_;
-  workers::Runner& runner_;
   Jobs& jobs_;
   std::string state_dir_;
-  json::object wanted_;     // the request
-  std::uint64_t turn_ = 0;  // number of the configuration
-  workers::Cancellation cancellation_;
-  json::object last_;  // its last report
-  std::string error_;  // as logged last
+  workers::Supervisor watch_;
+  workers::JobTurns turns_;
 };
 
 }  // namespace spark::memory

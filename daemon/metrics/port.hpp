@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 
+#include "base/clock.hpp"
 #include "base/units.hpp"
 #include "daemon/api/server.hpp"
 #include "daemon/config/model.hpp"
@@ -27,7 +28,7 @@ class Port {
 
  private:
   void open();
-  boost::asio::awaitable<api::Answer> answer(api::Request request) const;
+  boost::asio::awaitable<api::Answer> answer(api::Request request);
 
   boost::asio::any_io_executor executor_;
   std::function<std::string()> text_;
@@ -36,6 +37,8 @@ class Port {
   config::MetricsSettings wanted_;
   bool complained_ = false;  // about wanted_
   std::shared_ptr<api::Server> server_;
+  std::string page_;
+  std::optional<SteadyTime> made_at_;
 };
 
 }  // namespace spark::metrics

@@ -9,19 +9,12 @@
 #include "daemon/token.hpp"
 
 namespace spark::outputs {
-namespace {
-
-// Each has a worker with buffers of its own.
-VolumeTurns::Claim claim_of(const Job& verification) {
-  constexpr std::size_t kMostAtOnce = 4;
-  const uid_t user = verification.asker().uid;
-  return {"verifications by uid " + std::to_string(user), user, verification.id(), kMostAtOnce};
-}
-
-}  // namespace
-
 StageOuts::StageOuts(Context context, Jobs& jobs)
-    : context_(std::move(context)), jobs_(jobs), store_(context_), turns_(context_.executor) {}
+    : context_(std::move(context)),
+      jobs_(jobs),
+      store_(context_),
+      turns_(context_.executor),
+      verifications_(context_.executor, context_.runner) {}
 
 asio::awaitable<void> StageOuts::start() {
   auto recorded = co_await store_.load();
@@ -201,10 +194,7 @@ Result<std::shared_ptr<Job>> StageOuts::verify(std::string volume, std::string p
   const uid_t uid = asker.uid;
   auto job = jobs_.create({"verify", {name}, std::move(asker)});
   workers::Cancellation cancellation;
-  job->on_cancel = [this, cancellation, claim = claim_of(*job)]() mutable {
-    cancellation.cancel();
-    if (!turns_.has(claim)) turns_.give_back(claim);
-  };
+  verifications_.make_cancellable(*job, cancellation);
   workers::Call call = place->call(volume, "verify-output", {{"path", path}});
   if (uid != 0) call.request["uid"] = uid;
   call.on_progress = [job, shown = printable(name)](json::object progress) {
@@ -217,15 +207,7 @@ Result<std::shared_ptr<Job>> StageOuts::verify(std::string volume, std::string p
 
 asio::awaitable<void> StageOuts::run_verify(std::shared_ptr<Job> job, workers::Call call,
                                             workers::Cancellation cancellation) {
-  VolumeTurns::Claim claim = claim_of(*job);
-  std::function<void(std::uint64_t)> on_wait = [&job](std::uint64_t first) {
-    job->set_progress({{"phase", "queued"},
-                       {"dataset", printable(job->subjects().front())},
-                       {"reason", "job " + std::to_string(first) + " is verified first"}});
-  };
-  co_await turns_.take(claim, std::move(on_wait));
-  auto verified = co_await context_.runner.run(std::move(call), cancellation);
-  turns_.give_back(claim);
+  auto verified = co_await verifications_.run(job, std::move(call), cancellation);
   if (verified) verified->insert_or_assign("dataset", printable(job->subjects().front()));
   if (!verified && verified.error().kind == Errc::Mismatch) log::error(verified.error().message());
   job->finish(std::move(verified));

@@ -13,6 +13,7 @@
 #include "daemon/outputs/store.hpp"
 #include "daemon/outputs/totals.hpp"
 #include "daemon/outputs/transfer.hpp"
+#include "daemon/workers/job_turns.hpp"
 
 namespace spark::outputs {
 
@@ -53,7 +54,8 @@ class StageOuts {
   Context context_;
   Jobs& jobs_;
   Store store_;
-  VolumeTurns turns_;
+  workers::UserTurns turns_;
+  workers::JobTurns verifications_;
   std::vector<TransferPtr> transfers_;  // in the order of their requests
   Totals totals_;
   bool has_read_records_ = false;

@@ -52,7 +52,7 @@ tl::unexpected<Error> explain(const StageOutRequest& request, Error error) {
 }
 
 // One with a rate of its own leaves room for others, maybe for hours.
-VolumeTurns::Claim claim_of(const StageOutRequest& request, std::uint64_t job) {
+workers::UserTurns::Claim claim_of(const StageOutRequest& request, std::uint64_t job) {
   constexpr std::size_t kMostAtOnce = 4;  // of a user; each has its own buffers
   const uid_t user = request.asker.uid;
   if (request.max_rate == 0) return {request.volume, user, job};
@@ -61,7 +61,7 @@ VolumeTurns::Claim claim_of(const StageOutRequest& request, std::uint64_t job) {
 
 }  // namespace
 
-Transfer::Transfer(const Context& context, VolumeTurns& turns, StageOutRequest request,
+Transfer::Transfer(const Context& context, workers::UserTurns& turns, StageOutRequest request,
                    std::shared_ptr<Job> job)
     : context_(context),
       turns_(turns),
@@ -98,7 +98,7 @@ asio::awaitable<void> Transfer::take_turn() {
         before + "job " + std::to_string(first) + " is sent to " + printable(request_.volume) + " first";
     show(progress_);
   };
-  VolumeTurns::Claim mine = claim_;
+  workers::UserTurns::Claim mine = claim_;
   co_await turns_.take(std::move(mine), std::move(on_wait));
 }
 

@@ -12,9 +12,9 @@
 #include "daemon/jobs.hpp"
 #include "daemon/outputs/context.hpp"
 #include "daemon/outputs/store.hpp"
-#include "daemon/outputs/volume_turns.hpp"
 #include "daemon/timer.hpp"
 #include "daemon/workers/priority.hpp"
+#include "daemon/workers/user_turns.hpp"
 
 namespace spark::outputs {
 
@@ -23,7 +23,8 @@ using Outcome = Result<json::object>;
 class Transfer : public std::enable_shared_from_this<Transfer> {
  public:
   // The first two outlive it.
-  Transfer(const Context& context, VolumeTurns& turns, StageOutRequest request, std::shared_ptr<Job> job);
+  Transfer(const Context& context, workers::UserTurns& turns, StageOutRequest request,
+           std::shared_ptr<Job> job);
 
   const StageOutRequest& request() const { return request_; }
   const std::shared_ptr<Job>& job() const { return job_; }
@@ -77,10 +78,10 @@ class Transfer : public std::enable_shared_from_this<Transfer> {
   void show(json::object progress);
 
   const Context& context_;
-  VolumeTurns& turns_;
+  workers::UserTurns& turns_;
   StageOutRequest request_;
   std::shared_ptr<Job> job_;
-  const VolumeTurns::Claim claim_;
+  const workers::UserTurns::Claim claim_;
   json::object progress_;
   std::shared_ptr<Attempt> attempt_;  // the current or the last one; none before the first
   Timer pause_;

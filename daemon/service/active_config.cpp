@@ -49,7 +49,6 @@ ActiveConfig::ActiveConfig(asio::any_io_executor executor, std::filesystem::path
       file_(std::move(file)),
       config_(std::move(config)),
       loaded_at_(clock.wall()),
-      plans_(executor_, 1, kPlanPatience),
       clock_(clock),
       notifier_(notifier),
       runner_(runner),
@@ -99,7 +98,7 @@ asio::awaitable<void> ActiveConfig::reload_on_signal() {
 }
 
 // A worker makes the plan, because any member of the group may send a megabyte.
-asio::awaitable<Result<json::object>> ActiveConfig::plan(json::object request) {
+asio::awaitable<Result<json::object>> ActiveConfig::plan(json::object request, uid_t user) {
   workers::Call call;
   call.verb = "plan";
   call.subject = "the configuration";
@@ -112,7 +111,8 @@ asio::awaitable<Result<json::object>> ActiveConfig::plan(json::object request) {
   json::array in_force;
   for (const config::InForce& one : volumes_.in_force()) in_force.push_back(to_json(one));
   call.request["volumes"] = std::move(in_force);
-  const workers::ConcurrencyLimiter::Pass pass = co_await plans_.enter();
+  auto& plans = plans_.try_emplace(user, executor_, 1, kPlanPatience).first->second;
+  const workers::ConcurrencyLimiter::Pass pass = co_await plans.enter();
   auto plan = co_await runner_.run(std::move(call));
   if (!plan) co_return plan;
   for (json::value& value : (*plan)["volumes"].as_array()) {

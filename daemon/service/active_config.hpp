@@ -5,6 +5,7 @@
 #include <boost/asio/awaitable.hpp>
 #include <filesystem>
 #include <functional>
+#include <map>
 
 #include "base/clock.hpp"
 #include "base/json.hpp"
@@ -39,7 +40,7 @@ class ActiveConfig {
   boost::asio::awaitable<void> reload_on_signal();
 
   // The changes that a reload would make: with the current file, or with the text in `request`.
-  boost::asio::awaitable<Result<json::object>> plan(json::object request);
+  boost::asio::awaitable<Result<json::object>> plan(json::object request, uid_t user);
 
  private:
   boost::asio::any_io_executor executor_;
@@ -48,8 +49,8 @@ class ActiveConfig {
   WallTime loaded_at_;
   bool last_reload_worked_ = true;
   bool is_reloading_ = false;
-  bool reload_again_ = false;          // SIGHUP came during a reload
-  workers::ConcurrencyLimiter plans_;  // one at a time, because each may keep a CPU busy
+  bool reload_again_ = false;                           // SIGHUP came during a reload
+  std::map<uid_t, workers::ConcurrencyLimiter> plans_;  // of each user one at a time: it may keep a CPU busy
   const Clock& clock_;
   Notifier& notifier_;
   workers::Runner& runner_;

@@ -80,7 +80,7 @@ asio::awaitable<Answer> post_reload(const DaemonParts& daemon, Request /*request
 }
 
 asio::awaitable<Answer> post_plan(const DaemonParts& daemon, Request request) {
-  auto planned = co_await daemon.config.plan(std::move(request.body));
+  auto planned = co_await daemon.config.plan(std::move(request.body), request.caller.uid);
   co_return answer_with(std::move(planned));
 }
 

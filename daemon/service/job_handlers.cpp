@@ -21,8 +21,9 @@ constexpr Duration kUserDeadline{5'000};  // a directory server may be queried
 Result<JobPtr> find_job(const DaemonParts& daemon, const Request& request) {
   const std::string& text = request.path[2];
   if (auto job = daemon.jobs.find(text)) return job;
-  return fail(Errc::NotFound, "no job " + printable(text),
-              "`spark-stage jobs` lists the jobs since the daemon's start; of the ended ones, the last 100");
+  return fail(
+      Errc::NotFound, "no job " + printable(text),
+      "`spark-stage jobs` lists the jobs since the daemon's start; of the ended ones, each user's last 100");
 }
 
 // Waits for news of the job, but not so long that its followers take this daemon for hung.

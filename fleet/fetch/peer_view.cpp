@@ -4,12 +4,19 @@
 #include <utility>
 
 namespace spark::fleet {
+namespace {
+
+constexpr unsigned kMostChanges = 16;  // that count: a peer that stages the set again and again
+
+}  // namespace
 
 void PeerView::heard(SetState now_there, SteadyTime now) {
   const auto has_now = static_cast<std::uint64_t>(std::ranges::count_if(now_there.units, has));
-  if (has_now != had || now_there.kind != state.kind) moved_at = now;
+  // What it claims and takes back is no progress.
+  const bool begins = now_there.kind != state.kind && ++changes <= kMostChanges;
+  if (begins || has_now > most_had) moved_at = now;
   if (now_there.kind != state.kind) missing.clear();
-  had = has_now;
+  most_had = begins ? has_now : std::max(most_had, has_now);
   heard_at = now;
   is_silent = false;
   state = std::move(now_there);

@@ -22,7 +22,8 @@ struct PeerView {
   SetState state;
   SteadyTime heard_at{}, moved_at{}, rests_until{};
   bool is_silent = false;
-  std::uint64_t had = 0;
+  std::uint64_t most_had = 0;  // units, since its state changed
+  unsigned changes = 0;        // of its state
   unsigned under_way = 0;
   unsigned failures = 0;  // since the last unit that it sent, also the next
   SteadyTime failing_since{};

@@ -19,6 +19,9 @@ constexpr std::uint64_t kTheWalk = 0;  // the only unit
 // Whether each entry is in an earlier folder, and each further name belongs to an earlier file: the copy
 // relies on both. The entries are sorted.
 bool is_tree(const staging::Entries& entries) {
+  if (entries.empty()) return false;
+  const staging::Entry& root = entries.front();  // a link would make the copy any folder of this host
+  if (root.type != staging::EntryType::Folder && root.type != staging::EntryType::File) return false;
   const staging::Entry* folder = nullptr;  // of the entry before: usually also of the next one
   const auto earlier = [&](std::string_view path, std::size_t than) {
     const std::size_t at = staging::index_of(entries, path);
@@ -35,7 +38,7 @@ bool is_tree(const staging::Entries& entries) {
     const staging::Entry* file = earlier(entry.link_to.view(), i);
     if (file == nullptr || !staging::is_content(*file)) return false;
   }
-  return !entries.empty();
+  return true;
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
 #include "staging/copy/copy.hpp"
 
+#include "base/file_system.hpp"
 #include "base/text.hpp"
 #include "staging/copy/copy_with.hpp"
 #include "staging/copy/lanes/monitor.hpp"
@@ -22,7 +23,7 @@ namespace {
 // source.
 Result<> check_apart(const Tree& source, const Destination& destination) {
   const std::string from = source.root();
-  const std::string to = destination.path().native();
+  const std::string to = present_path(destination.path()).native();
   if (!is_inside(to, from) && !is_inside(from, to)) return {};
   return fail(Errc::Invalid,
               "copying " + printable(from) + " to " + printable(to) + ": one is inside the other",
@@ -134,10 +135,9 @@ class Copy {
     if (summary->files == 0) return {};
     const std::string& then = earlier->header().source;
     if (then == source.root()) return check_source_place(source, walked, earlier->header());
-    return fail(
-        Errc::Refused,
-        printable(to.path().native()) + " is a copy of " + printable(then) + ", not of " + source.shown(""),
-        "choose another name; --accept-source replaces that copy by one of " + source.shown(""));
+    return fail(Errc::Refused,
+                shown_path(to.path()) + " is a copy of " + printable(then) + ", not of " + source.shown(""),
+                "choose another name; --accept-source replaces that copy by one of " + source.shown(""));
   }
 
   // None if there is no earlier copy, or if it is damaged.

@@ -10,6 +10,7 @@
 #include <string>
 
 #include "base/file.hpp"
+#include "base/file_system.hpp"
 #include "base/text.hpp"
 #include "staging/files/space.hpp"
 #include "staging/files/times.hpp"
@@ -100,7 +101,7 @@ Result<> check_space(const Need& need, const std::filesystem::path& folder, Byte
   auto space = space_of(folder);
   if (!space) return space.take_error();
   space->free += need.stale;
-  const std::string where = printable(folder.native());
+  const std::string where = shown_path(folder);
   if (need.bytes > space->free || space->free - need.bytes < keep_free) {
     const Bytes missing = need.bytes + keep_free - space->free;
     const std::string reserve =

@@ -16,6 +16,7 @@
 #include <limits>
 
 #include "base/file.hpp"
+#include "base/file_system.hpp"
 #include "base/text.hpp"
 
 namespace spark::staging {
@@ -132,7 +133,7 @@ bool is_still_mounted(int folder, const std::filesystem::path& path) {
 Result<Space> space_of(const std::filesystem::path& folder) {
   struct statvfs info {};
   if (::statvfs(folder.c_str(), &info) != 0) {
-    return fail_errno(errno, "asking for the free space of " + printable(folder.native()));
+    return fail_errno(errno, "asking for the free space of " + shown_path(folder));
   }
   Space space;
   space.total = static_cast<Bytes>(info.f_blocks) * info.f_frsize;

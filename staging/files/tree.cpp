@@ -11,6 +11,7 @@
 #include <memory>
 #include <vector>
 
+#include "base/file_system.hpp"
 #include "base/text.hpp"
 
 namespace spark::staging {
@@ -88,7 +89,7 @@ bool is_folder(int parent, const std::string& name) {
 Result<Tree> tree_at(UniqueFd opened, const std::filesystem::path& folder, const std::string& name) {
   Tree tree;
   tree.folder = std::move(opened);
-  if (!tree.folder) return fail_errno(errno, "opening folder " + printable(folder.native()));
+  if (!tree.folder) return fail_errno(errno, "opening folder " + shown_path(folder));
   tree.file = name;
   tree.folder_path = folder.native();
   const std::filesystem::path root = name.empty() ? folder : folder / name;
@@ -161,12 +162,11 @@ Result<Tree> open_tree(const std::filesystem::path& path, RootLink link,
   if (!named) return named.take_error();
   const mode_t mode = named->info.st_mode;
   if (S_ISLNK(mode)) {
-    return fail(Errc::Refused, "opening " + printable(path.native()) + ": it is a symbolic link",
+    return fail(Errc::Refused, "opening " + shown_path(path) + ": it is a symbolic link",
                 "name the file or folder that it leads to");
   }
   if (!S_ISDIR(mode) && !S_ISREG(mode)) {
-    return fail(Errc::Invalid,
-                "opening " + printable(path.native()) + ": neither a folder nor a regular file");
+    return fail(Errc::Invalid, "opening " + shown_path(path) + ": neither a folder nor a regular file");
   }
   const std::filesystem::path real = named->path;
   if (S_ISDIR(mode)) return tree_at(named->open_folder(), real, "");
@@ -175,7 +175,8 @@ Result<Tree> open_tree(const std::filesystem::path& path, RootLink link,
 }
 
 Result<Tree> tree_in(const std::filesystem::path& folder, const std::string& name) {
-  return tree_at(UniqueFd(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)), folder, name);
+  return tree_at(UniqueFd(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)), present_path(folder),
+                 name);
 }
 
 UniqueFd open_beneath(const Tree& tree, std::string_view path, int flags, unsigned mode) {
@@ -280,7 +281,7 @@ Result<> remove_tree(const std::filesystem::path& folder, const std::string& nam
 Result<RootIdentity> identity_of(const std::filesystem::path& path) {
   struct statx info {};
   if (::statx(AT_FDCWD, path.c_str(), AT_SYMLINK_NOFOLLOW, STATX_INO | STATX_BTIME, &info) != 0) {
-    return fail_errno(errno, "looking at " + printable(path.native()));
+    return fail_errno(errno, "looking at " + shown_path(path));
   }
   RootIdentity identity;
   identity.inode = info.stx_ino;

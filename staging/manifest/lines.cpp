@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <cstdio>
 
+#include "base/file_system.hpp"
 #include "base/text.hpp"
 
 namespace spark::staging {
@@ -19,8 +20,8 @@ constexpr std::size_t kLongestLine = 1 << 20;  // enough for a path of 32 KiB wi
 
 Result<LineReader> LineReader::open(const std::filesystem::path& path) {
   UniqueFd file(::open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
-  if (!file) return fail_errno(errno, "opening " + printable(path.native()));
-  return LineReader(std::move(file), printable(path.native()));
+  if (!file) return fail_errno(errno, "opening " + shown_path(path));
+  return LineReader(std::move(file), shown_path(path));
 }
 
 LineReader::LineReader(std::string_view text) : buffer_(text) {}
@@ -75,7 +76,7 @@ Result<LineWriter> LineWriter::create(const std::filesystem::path& path, Readers
   temporary += ".new";
   ::unlink(temporary.c_str());
   UniqueFd file(::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
-  if (!file) return fail_errno(errno, "creating " + printable(temporary.native()));
+  if (!file) return fail_errno(errno, "creating " + shown_path(temporary));
   // chown() needs membership in the group. File systems without permissions ignore the mode.
   if (::fchown(file.get(), static_cast<uid_t>(-1), readers.group) != 0) readers.mode &= ~mode_t{S_IRGRP};
   static_cast<void>(::fchmod(file.get(), readers.mode));
@@ -100,7 +101,7 @@ Result<> LineWriter::commit() {
   write_waiting();
   if (failed_ == 0 && ::fsync(file_.get()) != 0) failed_ = errno;
   if (failed_ == 0 && ::rename(temporary_.c_str(), path_.c_str()) != 0) failed_ = errno;
-  if (failed_ != 0) return fail_errno(failed_, "writing " + printable(path_.native()));
+  if (failed_ != 0) return fail_errno(failed_, "writing " + shown_path(path_));
   file_.reset();
   return flush_folder(path_.parent_path());
 }

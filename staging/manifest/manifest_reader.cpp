@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/file_system.hpp"
 #include "base/json.hpp"
 #include "base/text.hpp"
 #include "staging/manifest/entry_line.hpp"
@@ -69,7 +70,7 @@ Result<ManifestReader> ManifestReader::open(const std::filesystem::path& path) {
   if (!lines) return lines.take_error();
   ManifestReader reader(std::move(*lines));
   if (auto checked = reader.check(); !checked)
-    return fail_with(std::move(checked.error()), "reading " + printable(path.native()));
+    return fail_with(std::move(checked.error()), "reading " + shown_path(path));
   return reader;
 }
 

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <functional>
 
 #include "base/file.hpp"
 #include "base/text.hpp"
@@ -92,16 +93,18 @@ Result<std::vector<PublishedCopy>> copies_in(const std::filesystem::path& folder
   return copies;
 }
 
-// `root`: of the copy. `owner`: of the copy, if no other user's manifest counts.
+using Counts = std::function<bool(const ManifestReader&)>;
+
+// `root`: of the copy.
 Result<std::optional<ManifestReader>> find_manifest(const Destination& destination, const RootIdentity& root,
-                                                    std::optional<uid_t> owner) {
+                                                    const Counts& counts) {
   const std::filesystem::path named = destination.manifest(), partial = destination.partial() / "manifest";
   for (const auto& path : {named, partial, named}) {  // it may get its name meanwhile
     auto manifest = open_manifest(path);
     if (!manifest && manifest.error().kind == Errc::NotFound) continue;
     if (!manifest) return manifest.take_error();
     if (!is_same_object(manifest->header().root, root)) continue;
-    if (owner && manifest->owner() != *owner && manifest->owner() != uid_t{0}) continue;
+    if (!counts(*manifest)) continue;
     // The copy's own name may not be durable yet.
     auto flushed = path == partial ? flush_folder(destination.folder) : Result<>();
     if (!flushed) return flushed.take_error();
@@ -116,7 +119,8 @@ Result<std::optional<ManifestReader>> manifest_of_published(const Destination& d
   const auto identity = identity_of(destination.path());
   if (!identity && identity.error().kind == Errc::NotFound) return std::optional<ManifestReader>();
   if (!identity) return identity.take_error();
-  return find_manifest(destination, *identity, std::nullopt);
+  return find_manifest(destination, *identity,
+                       [&](const ManifestReader& manifest) { return is_trusted(destination, manifest); });
 }
 
 Result<std::vector<PublishedCopy>> published_copies(const std::filesystem::path& folder,
@@ -187,7 +191,9 @@ std::optional<std::string> published_hash(const Tree& tree, const StopFlag& stop
   if (!above || destination.name.empty() || ::lstat(opened.c_str(), &root) != 0) return std::nullopt;
   const auto identity = identity_of(opened);
   if (!identity) return std::nullopt;
-  auto found = find_manifest(destination, *identity, root.st_uid);
+  auto found = find_manifest(destination, *identity, [&](const ManifestReader& manifest) {
+    return manifest.owner() == root.st_uid || manifest.owner() == uid_t{0};
+  });
   if (!found || !*found) return std::nullopt;
   ManifestReader& manifest = **found;
   const auto differences = compare_metadata(tree, manifest, 1, stop, FileTimes::Ignored);
@@ -208,7 +214,8 @@ Result<CopyReport> verify_published(const std::filesystem::path& path, const Cop
   const std::string shown = printable(path.native());
   const auto identity = identity_of(destination->path());
   if (!identity) return fail_with(identity.error(), "verifying " + shown);
-  auto manifest = manifest_of_published(*destination);
+  // Of any user: who asks wants to know whether it is what its sender published.
+  auto manifest = find_manifest(*destination, *identity, [](const ManifestReader&) { return true; });
   if (!manifest || !*manifest) {
     return fail(Errc::NotFound, "verifying " + shown + ": it has no manifest of its own",
                 "only copies published by stage-out can be compared");

@@ -22,11 +22,11 @@ namespace spark::staging {
 // What else is in such a folder.
 struct NotListed {
   std::vector<UnreadableCopy> unreadable;  // with manifests that can't be read
-  std::vector<std::string> unknown;        // without one: a person may have copied them
+  std::vector<std::string> unknown;        // without one that counts: a person may have copied them
 };
 
-// None if nothing was published there. After a crash between the two renames of a publishing, the manifest is
-// that in the partial folder.
+// None if nothing was published there, or nothing that is_trusted(). After a crash between the two renames of
+// a publishing, the manifest is that in the partial folder.
 Result<std::optional<ManifestReader>> manifest_of_published(const Destination& destination);
 
 // The latest first, by the time of its source. Entries without a manifest of their own are not listed. If a

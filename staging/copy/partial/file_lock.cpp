@@ -7,6 +7,7 @@
 
 #include <cerrno>
 
+#include "base/file_system.hpp"
 #include "base/text.hpp"
 
 namespace spark::staging {
@@ -26,7 +27,7 @@ bool still_has_name(const UniqueFd& fd, const std::filesystem::path& file) {
 }  // namespace
 
 Result<UniqueFd> lock_file(const std::filesystem::path& file, Holders holders) {
-  const std::string shown = printable(file.native());
+  const std::string shown = shown_path(file);
   UniqueFd fd(::open(file.c_str(), O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600));
   if (!fd && (errno == ENOENT || errno == ESTALE)) return UniqueFd();
   if (!fd) return fail_errno(errno, "opening " + shown);

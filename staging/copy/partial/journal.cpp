@@ -7,6 +7,7 @@
 #include <charconv>
 #include <chrono>
 
+#include "base/file_system.hpp"
 #include "base/text.hpp"
 #include "base/threads.hpp"
 #include "staging/manifest/entry_line.hpp"
@@ -97,7 +98,7 @@ Result<std::unique_ptr<Journal>> Journal::start(const std::filesystem::path& pat
   writer->add("\n");
   kept([&](const JournalLine& line) { writer->add(text_of(line)); });
   if (auto written = writer->commit(); !written) return written.take_error();
-  const std::string shown = printable(path.native());
+  const std::string shown = shown_path(path);
   UniqueFd file(::open(path.c_str(), O_WRONLY | O_APPEND | O_NOFOLLOW | O_CLOEXEC));
   if (!file) return fail_errno(errno, "opening " + shown);
   return std::unique_ptr<Journal>(new Journal(std::move(file), shown, file_system, end));

@@ -14,6 +14,7 @@
 #include <thread>
 #include <vector>
 
+#include "base/file_system.hpp"
 #include "base/text.hpp"
 #include "staging/copy/partial/file_lock.hpp"
 #include "staging/copy/partial/publish.hpp"
@@ -101,7 +102,7 @@ bool was_taken_over(const Error& error) {
 
 // Unavailable if another process has it, or has just removed it.
 Result<PartialArea> PartialArea::acquire(const std::filesystem::path& folder, std::string& other_host) {
-  const std::string shown = printable(folder.native());
+  const std::string shown = shown_path(folder);
   const bool is_new = ::mkdir(folder.c_str(), 0700) == 0;
   if (!is_new && errno != EEXIST) return fail_errno(errno, "making folder " + shown);
   UniqueFd fd(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
@@ -133,7 +134,7 @@ Result<PartialArea> PartialArea::acquire(const std::filesystem::path& folder, st
 
 Result<> PartialArea::lock_among_hosts(std::string& other_host) {
   const std::filesystem::path file = folder_ / kLock;
-  const std::string doing = "locking folder " + printable(folder_.native());
+  const std::string doing = "locking folder " + shown_path(folder_);
   auto locked = lock_file(file, Holders::One);
   // Room has to be made on a full cache, which is not shared with other hosts.
   if (!locked && is_full(locked.error()) && !is_on_nfs(lock_.get())) return {};
@@ -168,8 +169,14 @@ Result<> PartialArea::lock_among_hosts(std::string& other_host) {
 // not: a volume that was taken down by force has none either, and a host that took over and ended has removed
 // it.
 Result<> PartialArea::check_held() const {
+  const std::string shown = "folder " + printable(place_.native());
+  struct stat held {
+  }, named{};
+  const bool is_there = ::fstat(lock_.get(), &held) == 0 && ::lstat(place_.c_str(), &named) == 0;
+  if (is_there ? !is_same_object(held, named) : errno == ENOENT)
+    return fail(Errc::Unavailable, shown + " is not there any more",
+                "its volume was taken down, or another user has renamed it or a folder above it");
   if (written_.empty()) return {};
-  const std::string shown = "folder " + printable(folder_.native());
   const auto now = read_file(folder_ / kLock);
   if (!now && now.error().kind == Errc::NotFound)
     return fail(Errc::Unavailable, shown + " has no lock file any more",
@@ -220,7 +227,7 @@ Result<PartialArea> PartialArea::open(const std::filesystem::path& folder, const
 
 Result<> PartialArea::leave_behind(const std::filesystem::path& folder) {
   const std::filesystem::path other = left_behind(folder);
-  const std::string doing = "leaving folder " + printable(folder.native()) + " to a process that can't die";
+  const std::string doing = "leaving folder " + shown_path(folder) + " to a process that can't die";
   if (::mkdir(other.c_str(), 0700) != 0) {
     // Another process is doing the same, or was interrupted before the exchange. An empty folder means that
     // the exchange is still to be done.
@@ -233,13 +240,16 @@ Result<> PartialArea::leave_behind(const std::filesystem::path& folder) {
 }
 
 Result<> PartialArea::take_what_was_left() {
-  const std::filesystem::path other = left_behind(folder_);
-  if (::access(other.c_str(), F_OK) != 0) {
-    if (errno == ENOENT) return {};
-    return fail_errno(errno, "looking at " + printable(other.native()));
-  }
+  const std::filesystem::path other = left_behind(name_);
+  const UniqueFd left(::open(other.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+  struct stat info {};
+  if (!left && errno == ENOENT) return {};
+  if (!left || ::fstat(left.get(), &info) != 0) return fail_errno(errno, "looking at " + shown_path(other));
+  if (info.st_uid != ::geteuid())
+    return fail(Errc::Refused, "looking at " + shown_path(other) + ": it belongs to another user",
+                "delete it");
   for (const char* name : {"state", "manifest", "journal", "data"}) {
-    auto taken = rename_to_new(other / name, folder_ / name);
+    auto taken = rename_to_new(held_path(left) / name, folder_ / name);
     if (!taken && taken.error().number != EEXIST && taken.error().number != ENOENT) return taken;
   }
   return remove_tree(other.parent_path(), other.filename());
@@ -266,11 +276,11 @@ PartialArea::~PartialArea() {
   // NFS keeps a deleted file's name in its folder until it is closed.
   if (host_lock_) ::unlinkat(lock_.get(), kLock, 0);
   host_lock_.reset();
-  ::rmdir(folder_.c_str());
+  ::rmdir(name_.c_str());
 }
 
 Result<> PartialArea::clear() {
-  const std::string shown = printable(folder_.native());
+  const std::string shown = shown_path(folder_);
   const auto names =
       names_in(UniqueFd(::openat(lock_.get(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC)), shown);
   if (!names) return names.take_error();

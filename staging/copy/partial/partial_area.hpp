@@ -13,6 +13,7 @@
 #include <string>
 
 #include "base/file.hpp"
+#include "base/file_system.hpp"
 #include "base/result.hpp"
 #include "base/threads.hpp"
 
@@ -58,18 +59,23 @@ class PartialArea {
   Result<> keep_only(const std::string& state);
 
  private:
-  PartialArea(std::filesystem::path folder, UniqueFd lock)
-      : folder_(std::move(folder)), lock_(std::move(lock)) {}
+  PartialArea(std::filesystem::path name, UniqueFd lock)
+      : name_(std::move(name)),
+        place_(present_path(name_)),
+        lock_(std::move(lock)),
+        folder_(held_path(lock_)) {}
   // `other_host` is set if the error is that this host has the folder.
   static Result<PartialArea> acquire(const std::filesystem::path& folder, std::string& other_host);
   Result<> lock_among_hosts(std::string& other_host);
   Result<> take_what_was_left();
   bool has_own_lock_file() const;
 
-  std::filesystem::path folder_;
-  UniqueFd lock_;        // flock on the folder itself; released when the process ends
-  UniqueFd host_lock_;   // on its file; none on a full local file system
-  std::string written_;  // into its file; empty: nothing
+  std::filesystem::path name_;    // another user may give it to another folder
+  std::filesystem::path place_;   // the same from the root folder on, as it was
+  UniqueFd lock_;                 // flock on the folder itself; released when the process ends
+  std::filesystem::path folder_;  // see held_path()
+  UniqueFd host_lock_;            // on its file; none on a full local file system
+  std::string written_;           // into its file; empty: nothing
 };
 
 }  // namespace spark::staging

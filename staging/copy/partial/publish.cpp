@@ -1,12 +1,16 @@
 #include "staging/copy/partial/publish.hpp"
 
 #include <fcntl.h>
+#include <linux/magic.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <cstdio>
 
+#include "base/access/named_path.hpp"
+#include "base/file_system.hpp"
 #include "base/text.hpp"
 #include "staging/copy/partial/removal.hpp"
 #include "staging/files/metadata.hpp"
@@ -16,6 +20,8 @@
 
 namespace spark::staging {
 namespace {
+
+constexpr uid_t kNobody = 65534;
 
 bool is_there(const std::filesystem::path& path) {
   struct stat info {};
@@ -33,7 +39,7 @@ void open_for_rename(const std::filesystem::path& path) {
 // writable.
 Result<> settle_root(const Destination& destination, const Entry& root) {
   if (root.type != EntryType::Folder) return {};
-  const std::string shown = printable(destination.path().native());
+  const std::string shown = shown_path(destination.path());
   if (::utimensat(AT_FDCWD, destination.path().c_str(), times_of(root).data(), AT_SYMLINK_NOFOLLOW) != 0) {
     return fail_errno(errno, "setting the times of " + shown);
   }
@@ -45,7 +51,7 @@ Result<> settle_root(const Destination& destination, const Entry& root) {
 Result<> exchange(const std::filesystem::path& one, const std::filesystem::path& other) {
   if (::renameat2(AT_FDCWD, one.c_str(), AT_FDCWD, other.c_str(), RENAME_EXCHANGE) == 0) return {};
   return fail_errno(
-      errno, "replacing " + printable(other.native()) + " by one rename",
+      errno, "replacing " + shown_path(other) + " by one rename",
       errno == EINVAL ? "this file system can't: delete the earlier copy, or choose another name" : "");
 }
 
@@ -60,7 +66,7 @@ std::optional<Destination> destination_of_partial(const std::filesystem::path& f
 // Gives the manifest its final name and deletes the replaced copy.
 Result<> finish_publishing(const Destination& destination, PartialArea& area) {
   if (::rename(area.manifest().c_str(), destination.manifest().c_str()) != 0) {
-    return fail_errno(errno, "renaming the manifest to " + printable(destination.manifest().native()));
+    return fail_errno(errno, "renaming the manifest to " + shown_path(destination.manifest()));
   }
   if (auto flushed = flush_folder(destination.folder); !flushed) return flushed;
   return area.clear();
@@ -83,16 +89,19 @@ Result<Destination> destination_of(const std::filesystem::path& path) {
   Destination destination;
   destination.name = trimmed.filename();
   if (destination.name.empty() || destination.name == "." || destination.name == "..") {
-    return fail(Errc::Invalid, "'" + printable(path.native()) + "' is not a name that a copy could get");
+    return fail(Errc::Invalid, "'" + shown_path(path) + "' is not a name that a copy could get");
   }
   const std::filesystem::path folder = trimmed.has_parent_path() ? trimmed.parent_path() : ".";
-  std::error_code error;
-  destination.folder = std::filesystem::canonical(folder, error);
-  if (error) {
-    return fail_errno(error.value(),
-                      "copying to " + printable(path.native()) + ": its folder " + printable(folder.native()),
-                      "make the folder first");
+  auto named = open_named(folder, Links::Followed);
+  if (!named) {
+    Error error = std::move(named.error());
+    if (error.kind == Errc::NotFound) error.hint = "make the folder first";
+    return fail_with(std::move(error), "copying to " + shown_path(path));
   }
+  auto held = std::make_shared<UniqueFd>(named->open_folder());
+  if (!*held) return fail_errno(errno, "copying to " + shown_path(path) + ": opening its folder");
+  destination.folder = held_path(*held);
+  destination.held = std::move(held);
   return destination;
 }
 
@@ -101,15 +110,29 @@ bool is_same_object(const RootIdentity& recorded, const RootIdentity& now) {
   return recorded.inode == now.inode && (is_birth_unknown || recorded.birth_ns == now.birth_ns);
 }
 
+bool is_trusted(const Destination& destination, const ManifestReader& manifest) {
+  const auto owner = manifest.owner();
+  struct stat folder {};
+  if (!owner || *owner == 0 || *owner == ::geteuid()) return owner.has_value();
+  if (::stat(destination.folder.c_str(), &folder) == 0 && folder.st_uid == *owner) return true;
+  struct statfs info {};  // most servers have root's files as nobody's
+  return ::geteuid() == 0 && *owner == kNobody && ::statfs(destination.folder.c_str(), &info) == 0 &&
+         info.f_type == NFS_SUPER_MAGIC;
+}
+
 Result<std::optional<ManifestReader>> earlier_copy(const Destination& destination) {
   if (!is_there(destination.path())) return std::optional<ManifestReader>();
-  const std::string shown = printable(destination.path().native());
+  const std::string shown = shown_path(destination.path());
   const auto identity = identity_of(destination.path());
   if (!identity) return identity.take_error();
   auto manifest = ManifestReader::open(destination.manifest());
   if (!manifest || !is_same_object(manifest->header().root, *identity)) {
     return fail(Errc::Refused,
                 "copying to " + shown + ": the file or folder there is not a copy made by spark-stage",
+                "choose another name, or delete it first");
+  }
+  if (!is_trusted(destination, *manifest)) {
+    return fail(Errc::Refused, "copying to " + shown + ": the copy there was made by another user",
                 "choose another name, or delete it first");
   }
   return std::optional<ManifestReader>(std::move(*manifest));
@@ -214,7 +237,7 @@ Result<> rename_to_new(const std::filesystem::path& from, const std::filesystem:
     failed = is_there(to) ? EEXIST : ::rename(from.c_str(), to.c_str()) == 0 ? 0 : errno;
   }
   if (failed == 0) return {};
-  return fail_errno(failed, "renaming " + printable(from.native()) + " to " + printable(to.native()));
+  return fail_errno(failed, "renaming " + shown_path(from) + " to " + shown_path(to));
 }
 
 }  // namespace spark::staging

@@ -3,6 +3,7 @@
 
 #include <filesystem>
 #include <functional>
+#include <memory>
 #include <optional>
 
 #include "base/result.hpp"
@@ -23,8 +24,9 @@ inline constexpr char kPartialSuffix[] = ".spark-partial";
 
 // A destination of `copy`, and the files that belong to it in the same folder.
 struct Destination {
-  std::filesystem::path folder;  // canonical
+  std::filesystem::path folder;  // canonical, or a held_path()
   std::string name;
+  std::shared_ptr<const UniqueFd> held{};  // keeps that folder open
 
   std::filesystem::path path() const { return folder / name; }
   std::filesystem::path manifest() const;
@@ -38,8 +40,13 @@ Result<Destination> destination_of(const std::filesystem::path& path);
 // on its device, or the other way round, and the NFS clients of many kernels report no birth time.
 bool is_same_object(const RootIdentity& recorded, const RootIdentity& now);
 
+// Whether a copy may prove anything to this process: its manifest is of this process's user, of root, or of
+// the owner of the destination's folder, who could do anything there. Others may write there and put copies
+// beside.
+bool is_trusted(const Destination& destination, const ManifestReader& manifest);
+
 // The manifest of the earlier copy at the destination; none if nothing is there. Refused if the destination
-// differs from the copy that was published.
+// differs from the copy that was published, or if that is not trusted.
 Result<std::optional<ManifestReader>> earlier_copy(const Destination& destination);
 
 // The data that publishing needs of a partial copy with a written manifest.

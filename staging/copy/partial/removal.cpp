@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "base/file.hpp"
+#include "base/file_system.hpp"
 #include "base/text.hpp"
 #include "staging/copy/partial/publish.hpp"
 #include "staging/files/deletion.hpp"
@@ -37,8 +38,8 @@ bool ask_server_for(const std::filesystem::path& folder) {
 Result<std::vector<std::string>> names_of(const std::filesystem::path& folder) {
   ask_server_for(folder);
   UniqueFd fd(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (!fd) return fail_errno(errno, "opening folder " + printable(folder.native()));
-  return names_in(std::move(fd), printable(folder.native()));
+  if (!fd) return fail_errno(errno, "opening folder " + shown_path(folder));
+  return names_in(std::move(fd), shown_path(folder));
 }
 
 Result<std::string> rename_for_removal(const std::filesystem::path& folder, const std::string& name) {
@@ -64,7 +65,7 @@ Result<> check_deletable(const std::filesystem::path& path) {
   for (; !others && !error && entries != end(entries); entries.increment(error))
     if (!is_ours(entries->path())) others = entries->path();
   if (error && error != std::errc::no_such_file_or_directory)
-    return fail_errno(error.value(), "reading " + printable(path.native()));
+    return fail_errno(error.value(), "reading " + shown_path(path));
   if (!others) return {};
   return fail(Errc::Denied, printable(others->native()) + " is another user's, and this one may not empty it",
               "run the job as the owner of its folder, or change the owner with `sudo chown -R`");

@@ -95,6 +95,16 @@ TEST(WriteFileAtomically, TheModeIsSetRegardlessOfTheUmask) {
   EXPECT_EQ(status.st_mode & 07777, 0644u);
 }
 
+TEST(WriteFileAtomically, AFileThatAnotherUserPutThereBeforeIsNotWrittenTo) {
+  const TemporaryFolder folder;
+  const auto temporary = folder / ("f." + std::to_string(::getpid()) + ".new");
+  std::ofstream(temporary) << "bobs";
+  std::filesystem::create_hard_link(temporary, folder / "kept");
+  ASSERT_TRUE(write_file_atomically(folder / "f", "key"));
+  EXPECT_EQ(read_file(folder / "kept").value(), "bobs");
+  EXPECT_EQ(read_file(folder / "f").value(), "key");
+}
+
 TEST(FreshUuid, DiffersOnEachCall) {
   const std::string uuid = fresh_uuid({}).value();
   EXPECT_EQ(uuid.size(), 36u);

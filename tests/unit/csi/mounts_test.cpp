@@ -1,5 +1,7 @@
 #include "csi/mounts.hpp"
 
+#include <unistd.h>
+
 #include "tests/unit/csi/fixture.hpp"
 
 namespace spark::csi {
@@ -63,6 +65,21 @@ TEST_F(MountsTest, AreFoundUnderNamesThatMountinfoEscapes) {
 TEST_F(MountsTest, AMissingFolderHasNoMount) {
   mounted("mount", "ro,nosuid,nodev");
   EXPECT_EQ(look("gone/mount"), Place::Empty);
+}
+
+// Its owner would otherwise choose any folder of the host, writable, for a pod.
+TEST_F(MountsTest, AnOutputsFolderThatItsOwnerReplacedByALinkIsNotMounted) {
+  if (::geteuid() != 0) GTEST_SKIP() << "only root mounts, and makes another user's link";
+  const auto output = folder_.path / "users" / "output", target = folder_.path / "target";
+  std::filesystem::create_directories(output.parent_path());
+  std::filesystem::create_directories(folder_.path / "closed");
+  std::filesystem::create_directory_symlink(folder_.path / "closed", output);
+  ASSERT_EQ(::lchown(output.c_str(), 4903, 4903), 0);
+  KernelMounter mounter;
+  const auto mounted = mounter.mount(output, target, Access::Writable);
+  EXPECT_FALSE(mounted);
+  if (mounted) (void)mounter.unmount(target);
+  EXPECT_EQ(mounted.error().kind, Errc::Refused);
 }
 
 }  // namespace

@@ -31,5 +31,35 @@ TEST(JobsTest, JobsThatWaitCountOnlyForTheirUser) {
   EXPECT_EQ(jobs.running_subjects(1000), 0u);
 }
 
+TEST(JobsTest, LongNamesAndJobsWithoutNamesCountForTheirUserToo) {
+  boost::asio::io_context context;
+  const SystemClock clock;
+  Jobs jobs(context.get_executor(), clock);
+  jobs.create({"stage", {std::string(800, 'x'), "a"}, {.uid = 1000}});
+  EXPECT_EQ(jobs.running_subjects(1000), 10u);
+  jobs.create({"drop", {}, {.uid = 1001}});
+  EXPECT_EQ(jobs.running_subjects(1001), 1u);
+}
+
+TEST(JobsTest, AUserWithManyEndedJobsRemovesThoseOfNoOther) {
+  boost::asio::io_context context;
+  const SystemClock clock;
+  Jobs jobs(context.get_executor(), clock);
+  const auto ended = [&](uid_t uid) {
+    auto job = jobs.create({"drop", {}, {.uid = uid}});
+    job->finish(json::object{});
+    return job->key();
+  };
+  const std::string roots = ended(0), first = ended(1000), running = jobs.create({"stage", {}, {}})->key();
+  for (int i = 0; i < 300; ++i) ended(1000);
+  EXPECT_NE(jobs.find(roots), nullptr);
+  EXPECT_EQ(jobs.find(first), nullptr);
+  for (uid_t uid = 2000; uid < 2100; ++uid)
+    for (int i = 0; i < 30; ++i) ended(uid);
+  EXPECT_NE(jobs.find(roots), nullptr);
+  EXPECT_NE(jobs.find(running), nullptr);
+  EXPECT_LE(jobs.all().size(), 2002u);
+}
+
 }  // namespace
 }  // namespace spark

@@ -5,6 +5,7 @@
 
 #include <ctime>
 
+#include "tests/support/skip.hpp"
 #include "tests/unit/bench/testing.hpp"
 
 namespace spark::bench {
@@ -42,6 +43,18 @@ TEST(Scratch, AFolderOfAKilledRunIsRemovedWithItsData) {
   EXPECT_EQ(sweep_leftovers(disk.path(), ::time(nullptr)).size(), 1u);
   EXPECT_FALSE(fs::exists(folder));
   EXPECT_EQ(read_text(disk / "foreign"), "precious");
+}
+
+// That user could rename it meanwhile, and put a link to another folder in its place.
+TEST(Scratch, ALeftoverOfAnotherUserIsKept) {
+  if (::geteuid() != 0) SPARK_SKIP("only root gives folders to another user");
+  const DiskFolder disk;
+  const std::string folder = disk / new_scratch_name();
+  ASSERT_TRUE(make_scratch(folder, dead_process()));
+  ASSERT_EQ(::chown(folder.c_str(), 4903, 4903), 0);
+  EXPECT_TRUE(sweep_leftovers(disk.path(), ::time(nullptr)).empty());
+  EXPECT_FALSE(remove_scratch(folder));
+  EXPECT_TRUE(fs::exists(folder + "/" + kScratchMarker));
 }
 
 TEST(Scratch, ARecycledProcessIdIsNotItsOwner) {

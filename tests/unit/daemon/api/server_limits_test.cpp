@@ -55,6 +55,7 @@ class ServerLimitsTest : public testing::Test {
   }
   asio::awaitable<Answer> handle(Request request) {
     seen = request.caller;
+    ++handled;
     Answer answer;
     if (!request.path.empty() && request.path[0] == "events") {
       answer.events = [this] { return next_event(); };
@@ -163,7 +164,7 @@ class ServerLimitsTest : public testing::Test {
   std::shared_ptr<Server> server;
   std::optional<Caller> seen;
   std::size_t filler = 0;
-  int silent_streams = 0;
+  int silent_streams = 0, handled = 0;
   bool news = false, told = false;
 };
 
@@ -210,6 +211,23 @@ TEST_F(ServerLimitsTest, AnUnreadAnswerIsAbandonedAndFreesItsConnection) {
     return std::string(was_refused ? "refused, then answered" : "answered");
   });
   EXPECT_EQ(said, "refused, then answered") << "the only connection is free again";
+}
+
+TEST_F(ServerLimitsTest, AUserWhoReadsNothingHasFewAnswersInMemoryAndHoldsUpNoOther) {
+  NEEDS_ROOT();
+  filler = 2 << 20;  // more than the kernel's socket buffers
+  listen({.user_answers = 4 << 20, .answer_per_request = 1 << 30});
+  std::vector<UniqueFd> lazy;
+  for (int i = 0; i < 10; ++i) lazy.push_back(connect_as(60'001));
+  for (const UniqueFd& fd : lazy) send(fd, kGet);
+  EXPECT_THAT(in_a_process([&] { return ask(kGet); }), HasSubstr("200 OK"));
+  EXPECT_THAT(in_a_process(member(), [&] { return ask(kGet); }), HasSubstr("200 OK"));
+  context.restart();
+  context.run_for(300ms);
+  EXPECT_LE(handled, 2 + 4);
+  lazy.clear();
+  const User same{60'001, member().groups};
+  EXPECT_THAT(in_a_process(same, [&] { return ask(kGet); }), HasSubstr("200 OK"));
 }
 
 TEST_F(ServerLimitsTest, AHeaderOverTheLimitIsCutOff) {
@@ -365,28 +383,6 @@ TEST_F(ServerLimitsTest, AUserOutsideTheGroupIsDeniedEvenIfTheSocketIsOpenToAll)
   EXPECT_THAT(answer, HasSubstr("403 Forbidden"));
   EXPECT_THAT(answer, HasSubstr("uid 65534 may not use spark-stage"));
   EXPECT_FALSE(seen);
-}
-
-TEST(Callers, AnIdleUserSavesUpAtMostOneSecondOfRequests) {
-  Callers callers({.user_requests_per_second = 10});
-  const Caller user{.uid = 1000};
-  SteadyTime now{1h};
-  for (int i = 0; i < 10; ++i) EXPECT_EQ(callers.until_turn(user, now), 0s) << i;
-  EXPECT_EQ(callers.until_turn(user, now), 100ms);
-  EXPECT_EQ(callers.until_turn(user, now), 200ms);
-  EXPECT_EQ(callers.until_turn({.uid = 1001}, now), 0s) << "another user has turns of its own";
-  now += 24h;
-  for (int i = 0; i < 10; ++i) EXPECT_EQ(callers.until_turn(user, now), 0s) << i;
-  EXPECT_EQ(callers.until_turn(user, now), 100ms);
-}
-
-TEST(Callers, AClosedConnectionMakesRoomForAnother) {
-  Callers callers({.user_connections = 1});
-  const Caller user{.uid = 1000};
-  EXPECT_TRUE(callers.enter(user));
-  EXPECT_FALSE(callers.enter(user));
-  callers.leave(user);
-  EXPECT_TRUE(callers.enter(user));
 }
 
 }  // namespace

@@ -3,6 +3,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <algorithm>
+
 #include "tests/unit/daemon/datasets/fixture.hpp"
 
 namespace spark::datasets {
@@ -93,6 +95,92 @@ TEST_F(YieldTest, ACopyDoesNotYieldToALeaseOfItsOwnRequest) {
   EXPECT_FALSE(is_idle(static_cast<pid_t>(std::stoi(text_of("pid")))));
   let_go();
   EXPECT_EQ(datasets->leases().all().size(), 2u);
+}
+
+// Each copy is on a drive of its own unless `drive` is set, and waits until the test ends it.
+class UserTurnsTest : public DatasetsTest {
+ protected:
+  UserTurnsTest() {
+    worker.on("stage",
+              "read -r request; name=$(printf '%s' \"$request\" | sed "
+              "'s/.*\"dataset\":\"\\([^\"]*\\)\",\"path\".*/\\1/'); "
+              "echo $name >> begun; while [ ! -e go-$name ]; do sleep 0.02; done; " +
+                  staged());
+  }
+  std::shared_ptr<Job> stage_as(uid_t user, const std::string& name, const std::string& drive,
+                                Bytes rate = 0) {
+    config::Dataset dataset;
+    dataset.name = name;
+    dataset.path = "/data/" + name;
+    dataset.volume = drive;
+    settings.datasets[name] = dataset;
+    StageRequest request;
+    request.datasets = {name};
+    request.asker.uid = user;
+    request.demand.max_rate = rate;
+    auto job = datasets->requests().stage(std::move(request));
+    EXPECT_TRUE(job);
+    return *job;
+  }
+  bool has_begun(const std::string& name) {
+    return run_until(context,
+                     [&] { return ("\n" + text_of("begun")).find("\n" + name + "\n") != std::string::npos; });
+  }
+  void end(const std::string& name) { std::ofstream(worker.folder() / ("go-" + name)) << "x"; }
+};
+
+TEST_F(UserTurnsTest, AUsersCopiesKeepNeitherRootNorAnotherUserFromStaging) {
+  start();
+  std::vector<std::shared_ptr<Job>> jobs;
+  for (const char* name : {"a1", "a2", "a3", "a4", "a5"}) jobs.push_back(stage_as(1000, name, name, 1000));
+  for (const char* name : {"a1", "a2", "a3", "a4"}) EXPECT_TRUE(has_begun(name)) << name;
+  jobs.push_back(stage_as(0, "root", "r"));
+  EXPECT_TRUE(has_begun("root"));
+  jobs.push_back(stage_as(1001, "b1", "a1", 1000));
+  EXPECT_TRUE(has_begun("b1")) << "also with a rate, from the same drive";
+  EXPECT_EQ(text_of("begun").find("a5"), std::string::npos);
+  for (const auto& job : jobs) std::ignore = job->cancel();
+}
+
+TEST_F(UserTurnsTest, UsersHaveTurnsOneByOneAndRootWaitsForNone) {
+  start();
+  std::vector<std::shared_ptr<Job>> jobs;
+  for (const char* name : {"a1", "a2", "a3"}) jobs.push_back(stage_as(1000, name, "drive"));
+  ASSERT_TRUE(has_begun("a1"));
+  jobs.push_back(stage_as(1001, "b1", "drive"));
+  jobs.push_back(stage_as(0, "r1", "drive"));
+  jobs.push_back(stage_as(0, "r2", "drive"));
+  ASSERT_TRUE(has_begun("r1"));
+  for (const char* name : {"a1", "r1", "b1", "r2", "a2"}) {
+    end(name);
+    ASSERT_TRUE(has_begun(name)) << name;
+    ASSERT_TRUE(run_until(context, [&] {
+      return std::ranges::none_of(
+          jobs, [&](const auto& job) { return job->subjects().front() == name && job->is_running(); });
+    }));
+  }
+  EXPECT_TRUE(has_begun("a3"));
+  const std::string begun = text_of("begun");
+  EXPECT_LT(begun.find("b1"), begun.find("a2"));
+  for (const auto& job : jobs) std::ignore = job->cancel();
+}
+
+// As from a file system of a user in user space that answers no more, or a byte a second.
+TEST_F(UserTurnsTest, ACopyThatBarelyMovesLetsAnotherUsersGoFirst) {
+  timings.turn = Duration(0);
+  worker.on(
+      "stage",
+      "read -r request; name=$(printf '%s' \"$request\" | sed "
+      "'s/.*\"dataset\":\"\\([^\"]*\\)\",\"path\".*/\\1/'); "
+      "echo $name >> begun; [ $name = other ] || while :; do echo '{\"progress\": {\"phase\": \"walking\", "
+      "\"bytes_done\": 0}}'; sleep 0.02; done; " +
+          staged());
+  start();
+  const auto slow = stage_as(1000, "slow", "drive");
+  ASSERT_TRUE(has_begun("slow"));
+  EXPECT_TRUE(ends(stage_as(1001, "other", "drive")));
+  EXPECT_TRUE(slow->is_running());
+  std::ignore = slow->cancel();
 }
 
 }  // namespace

@@ -42,6 +42,25 @@ TEST_F(UpkeepTest, AScrubReportsTheResultOfEveryDataset) {
   EXPECT_EQ(get_int(verdicts[1].as_object(), "bytes"), 5);
 }
 
+TEST_F(UpkeepTest, AUsersVerificationsAndScrubsHaveFourWorkersEachAndRootWaitsForNone) {
+  worker.on("verify", note_request("verifies.log") + "sleep 600");
+  start();
+  const Asker user{.uid = 1000};
+  std::vector<std::shared_ptr<Job>> jobs;
+  for (int i = 0; i < 6; ++i) jobs.push_back(*datasets->upkeep().verify("imagenet", false, user));
+  for (int i = 0; i < 6; ++i) jobs.push_back(*datasets->upkeep().scrub({"imagenet"}, user));
+  for (int i = 0; i < 5; ++i) jobs.push_back(*datasets->upkeep().verify("imagenet", false));
+  ASSERT_TRUE(run_until(context, [&] { return worker.calls("verify") == 4 + 4 + 5; }));
+  context.restart();
+  context.run_for(std::chrono::milliseconds(100));
+  EXPECT_EQ(worker.calls("verify"), 4 + 4 + 5);
+  ASSERT_TRUE(jobs[5]->cancel());
+  ASSERT_TRUE(ends(jobs[5])) << "one that waits ends at once";
+  ASSERT_TRUE(jobs[0]->cancel());
+  EXPECT_TRUE(run_until(context, [&] { return worker.calls("verify") == 4 + 4 + 5 + 1; }));
+  for (const auto& job : jobs) std::ignore = job->cancel();
+}
+
 TEST_F(UpkeepTest, UpkeepOfAnUnknownDatasetIsNotFound) {
   start();
   for (const auto& refused :

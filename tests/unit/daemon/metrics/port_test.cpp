@@ -96,6 +96,34 @@ TEST_F(PortTest, HalfRequestsKeepNobodyFromTheMetrics) {
   for (const int fd : half) ::close(fd);
 }
 
+TEST_F(PortTest, WholeRequestsKeepNobodyFromTheMetricsNorDoThoseOfClientsThatHaveLeft) {
+  const std::uint16_t number = test::LocalPort().portal.port;
+  int pages = 0;
+  Port counted{context.get_executor(), [&] { return "up " + std::to_string(++pages) + "\n"; }, Duration(20)};
+  counted.apply(on(number));
+  std::vector<int> kept;
+  for (int i = 0; i < 2000; ++i) {
+    const int fd = connect(number);
+    (void)!::send(fd, "GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n", 34, MSG_NOSIGNAL);
+    if (i < 1900) {
+      ::close(fd);
+    } else {
+      kept.push_back(fd);
+    }
+    context.restart();
+    context.poll();
+  }
+  const auto began = std::chrono::steady_clock::now();
+  EXPECT_THAT(get(number, "/metrics"), HasSubstr("200 OK"));
+  EXPECT_LT(std::chrono::steady_clock::now() - began, std::chrono::seconds(8))
+      << "it waited for none of them";
+  EXPECT_LT(pages, 100);
+  for (const int fd : kept) ::close(fd);
+  counted.stop();
+  context.restart();
+  context.run_for(std::chrono::milliseconds(50));
+}
+
 TEST_F(PortTest, FollowsTheConfiguration) {
   const std::uint16_t first = test::LocalPort().portal.port;
   port.apply(on(first));

@@ -288,7 +288,7 @@ TEST_F(VolumeTurnsTest, AUsersVerificationsHaveFourWorkers) {
   ASSERT_TRUE(outs_.verify("checkpoints", "root", {}));
   time_.run_ready();
   EXPECT_THAT(runner_.running(), ElementsAre("a1", "a2", "a3", "a4", "root"));
-  EXPECT_THAT(reason(jobs.back()), HasSubstr("is verified first"));
+  EXPECT_THAT(reason(jobs.back()), HasSubstr("goes first"));
   ASSERT_TRUE(jobs[4]->cancel());
   runner_.end("a1");
   time_.run_ready();

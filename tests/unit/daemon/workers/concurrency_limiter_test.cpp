@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <boost/asio/steady_timer.hpp>
+
 #include <memory>
 #include <vector>
 

@@ -189,6 +189,20 @@ TEST(Schedule, UnitsOfAnAnsweringOwnerWithoutProgressAreTakenOver) {
   EXPECT_EQ(read[Why::Stuck] + read[Why::Owner], kUnits);
 }
 
+TEST(Schedule, UnitsOfAnOwnerThatClaimsAUnitAndTakesItBackAreTakenOver) {
+  Schedule schedule(kSelf, 1, 4);
+  schedule.add(all_units());
+  for (int i = 0; i < 200; ++i) {
+    SetState state = staging_of(kFirst, UnitState::Reading);
+    state.units.back() = i % 2 == 0 ? UnitState::HasPiece : UnitState::Absent;
+    if (i % 7 == 0) state.kind = SetState::Kind::None;
+    schedule.heard(0, std::move(state), kNow + i * 1s);
+  }
+  std::map<Why, std::size_t> read;
+  while (const auto choice = schedule.next(From::Source, kNow + 199s)) ++read[choice->why];
+  EXPECT_GT(read[Why::Stuck], 0U);
+}
+
 TEST(Schedule, AHostThatAskedCountsAsAPeerBeforeItAnswers) {
   Schedule schedule(kSelf, 1, 4);
   schedule.add(all_units());

@@ -36,9 +36,9 @@ class SharedWalkTest : public testing::Test {
   std::atomic<int> looks_{0};
   bool is_slow_ = false;
 
-  std::string list_of(std::vector<Entry> entries) {
+  std::string list_of(std::vector<Entry> entries, EntryType root = EntryType::Folder) {
     staging::Manifest manifest;
-    manifest.entries.push_back(walked_entry("", EntryType::Folder));
+    manifest.entries.push_back(walked_entry("", root));
     for (Entry& one : entries) manifest.entries.push_back(std::move(one));
     EXPECT_TRUE(staging::write_manifest(folder_ / "entries", manifest));
     return read_file(folder_ / "entries").value();
@@ -141,6 +141,11 @@ TEST_F(SharedWalkTest, AListWithFoldersAndHardLinksIsTaken) {
                      walked_entry("b", EntryType::Folder), walked_entry("b/c", EntryType::Folder),
                      walked_entry("b/c/d", EntryType::File, "a"), walked_entry("b/c/e", EntryType::Symlink),
                      walked_entry("b/f", EntryType::File)}));
+}
+
+// The copy would be a link to any folder of this host.
+TEST_F(SharedWalkTest, AListWhoseRootIsALinkIsNotTaken) {
+  EXPECT_FALSE(takes([&] { return list_of({}, EntryType::Symlink); }, [] { return published(); }));
 }
 
 TEST_F(SharedWalkTest, AListWithAFileOutsideItsFoldersIsNotTaken) {

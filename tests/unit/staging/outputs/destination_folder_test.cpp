@@ -45,9 +45,10 @@ TEST(DestinationFolder, IsNotAFile) {
 TEST(DestinationFolder, LosesTheUnfinishedCopiesOfOtherCheckpoints) {
   const TempFolder folder;
   const auto begin = [&](const std::string& name) {
-    const auto area = PartialArea::try_open(Destination{folder.path(), name}.partial());
+    const auto partial = Destination{folder.path(), name}.partial();
+    const auto area = PartialArea::try_open(partial);
     write_text(area->data() / "model", "half");
-    return area->folder();
+    return partial;
   };
   const auto old = begin("step-1"), own = begin("step-3"), whole = begin("step-4"), joined = begin("step-5"),
              replacing = begin("step-6"), busy = begin("step-7");

@@ -43,6 +43,24 @@ TEST_F(PublishedCopies, AreListedIfTheirPublishingWasInterruptedAfterTheRename) 
   EXPECT_EQ(names(), (Names{"step-3", "step-2", "step-1"})) << "step-4 has no name yet";
 }
 
+// In a folder where all may write, its copy would delete theirs, and their next job would load it.
+TEST_F(PublishedCopies, OfAnotherUserCountForNothing) {
+  if (::geteuid() != 0) SPARK_SKIP("only root gives files to another user");
+  for (const char* name : {"step-1", "step-2", "step-9"}) send(name);
+  ASSERT_EQ(::chown((volume_ / ".step-9.spark-manifest").c_str(), 4903, 4903), 0);
+  NotListed others;
+  ASSERT_OK(published_copies(volume_, &others));
+  EXPECT_EQ(names(), (Names{"step-2", "step-1"}));
+  EXPECT_EQ(others.unknown, Names{"step-9"});
+  const auto removed = remove_older_copies(volume_, {.count = 2});
+  ASSERT_OK(removed);
+  EXPECT_TRUE(removed->empty());
+  EXPECT_KIND(copy(folder_ / "source/step-9", volume_ / "step-9", {}, kQuiet, stop_), Errc::Refused);
+  ASSERT_OK(verify_published(volume_ / "step-9", {}, kQuiet, stop_));
+  ASSERT_EQ(::chown(volume_.c_str(), 4903, 4903), 0) << "who owns the folder may do anything there";
+  EXPECT_EQ(names(), (Names{"step-9", "step-2", "step-1"}));
+}
+
 // By a person's `touch`, a file added there, or an NFS server that recalls a delegation.
 TEST_F(PublishedCopies, KeepTheirTimeAndOrderIfTheTimeOfTheirFolderChanges) {
   send("step-1");

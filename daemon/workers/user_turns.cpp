@@ -1,10 +1,10 @@
-#include "daemon/outputs/volume_turns.hpp"
+#include "daemon/workers/user_turns.hpp"
 
 #include <algorithm>
 
-namespace spark::outputs {
+namespace spark::workers {
 
-asio::awaitable<void> VolumeTurns::take(Claim claim, std::function<void(std::uint64_t)> on_wait) {
+asio::awaitable<void> UserTurns::take(Claim claim, std::function<void(std::uint64_t)> on_wait) {
   Queue& joined = queues_[claim.queue];
   joined.waiting[claim.job] = {claim.user, ++joined.claims};
   hand_over(claim.queue, claim.places);
@@ -17,7 +17,7 @@ asio::awaitable<void> VolumeTurns::take(Claim claim, std::function<void(std::uin
   }
 }
 
-void VolumeTurns::give_back(const Claim& claim) {
+void UserTurns::give_back(const Claim& claim) {
   const auto queue = queues_.find(claim.queue);
   if (queue == queues_.end()) return;
   queue->second.waiting.erase(claim.job);
@@ -26,25 +26,25 @@ void VolumeTurns::give_back(const Claim& claim) {
   changed_.notify();
 }
 
-bool VolumeTurns::has(const Claim& claim) const {
+bool UserTurns::has(const Claim& claim) const {
   const auto queue = queues_.find(claim.queue);
   return queue != queues_.end() && queue->second.holders.contains(claim.job);
 }
 
-bool VolumeTurns::is_waited_for(const Claim& claim) const {
+bool UserTurns::is_waited_for(const Claim& claim) const {
   const auto queue = queues_.find(claim.queue);
   return queue != queues_.end() && !queue->second.waiting.empty();
 }
 
 // The lowest goes first.
-std::uint64_t VolumeTurns::rank(const Queue& queue, uid_t user) {
+std::uint64_t UserTurns::rank(const Queue& queue, uid_t user) {
   const auto found = queue.last_turns.find(user);
   const std::uint64_t last = found == queue.last_turns.end() ? 0 : found->second;
   const bool was_last = last != 0 && last == queue.turns;
   return user == 0 && !was_last ? 0 : last + 1;
 }
 
-void VolumeTurns::hand_over(const std::string& name, std::size_t places) {
+void UserTurns::hand_over(const std::string& name, std::size_t places) {
   Queue& queue = queues_[name];
   while (queue.holders.size() < places && !queue.waiting.empty()) {
     const auto next = std::ranges::min_element(queue.waiting, {}, [&](const auto& one) {
@@ -58,4 +58,4 @@ void VolumeTurns::hand_over(const std::string& name, std::size_t places) {
   if (queue.holders.empty() && queue.waiting.empty()) queues_.erase(name);
 }
 
-}  // namespace spark::outputs
+}  // namespace spark::workers

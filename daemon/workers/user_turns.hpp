@@ -16,11 +16,11 @@
 
 #include "daemon/event.hpp"
 
-namespace spark::outputs {
+namespace spark::workers {
 
 namespace asio = boost::asio;
 
-class VolumeTurns {
+class UserTurns {
  public:
   struct Claim {
     std::string queue;  // the volume, or what else is shared
@@ -29,7 +29,7 @@ class VolumeTurns {
     std::size_t places = 1;  // turns of that queue at once
   };
 
-  explicit VolumeTurns(asio::any_io_executor executor) : changed_(std::move(executor)) {}
+  explicit UserTurns(asio::any_io_executor executor) : changed_(std::move(executor)) {}
 
   // Waits for a turn, or until the claim is given back. Calls `on_wait` with the number of a job that has
   // one, whenever that changes.
@@ -58,4 +58,4 @@ class VolumeTurns {
   Event changed_;
 };
 
-}  // namespace spark::outputs
+}  // namespace spark::workers
