@@ -170,6 +170,8 @@ def test_an_emptied_drive_is_begun_again_and_what_is_gone_is_named(daemon):
     daemon.wait_until(lambda: daemon.socket.exists() and problem(daemon), "reports the cache")
     assert "spark-stage cache reset" in problem(daemon)
     status, out, err = client(daemon, "cache", "reset")
+    assert status == 7 and "these copies would be forgotten: imagenet" in err, "the drive may only be unmounted"
+    status, out, err = client(daemon, "cache", "reset", "--yes")
     assert status == 0 and out.startswith("imagenet: forgotten, "), out + err
     assert problem(daemon) is None and "imagenet" not in rows(daemon)
     assert daemon.finish("/v1/stagings", {"datasets": ["imagenet"]})["state"] == "done"

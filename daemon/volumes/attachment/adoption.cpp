@@ -273,7 +273,7 @@ asio::awaitable<Result<>> NvmeAttachment::check_may_unmount() {
   // Its programs may have kept it since it broke, and its unmount may write its superblock.
   if (mount->is_writer && mount->fence_lost.empty() && paths_.look() == Link::Live) {
     auto taken = co_await fence_.who_took_over(mount);
-    if (!taken.empty()) co_await fence_.lose(mount, std::move(taken));
+    if (taken && !taken->empty()) co_await fence_.lose(mount, std::move(*taken));
     if (volume_.checked != mount)
       co_return fail(Errc::Unavailable, "another mount was made there meanwhile", "try again");
   }

@@ -37,8 +37,8 @@ class Fence {
   // again that the target forgot, also for a reader that has published.
   asio::awaitable<std::string> why_lost(CheckedMountPtr mount, ProbeAnswer answer);
   // The same where no probe goes: for a mount below another one, or one that shut itself down. Over a live
-  // link only.
-  asio::awaitable<std::string> who_took_over(CheckedMountPtr mount);
+  // link only. No answer is an error, and tells nothing.
+  asio::awaitable<Result<std::string>> who_took_over(CheckedMountPtr mount);
   // At its end, and with a remount for writing, which counts like another host's mount, and writes this
   // host's present name. The record ends before: its daemon may end meanwhile.
   asio::awaitable<void> forget_held();

@@ -109,23 +109,29 @@ asio::awaitable<void> Fence::forget_held() {
   co_await forget_record();
 }
 
-asio::awaitable<std::string> Fence::who_took_over(CheckedMountPtr mount) {
-  if (volume_.seams.device.has_stuck_worker()) co_return "";
+asio::awaitable<Result<std::string>> Fence::who_took_over(CheckedMountPtr mount) {
+  const Error changed{Errc::Unavailable, "its mount has changed meanwhile", ""};
+  if (volume_.seams.device.has_stuck_worker())
+    co_return fail(Errc::Unavailable, mount->device + " does not answer");
   const config::NvmeSource& source = *volume_.settings.nvme;
   ProbeRequest request{volume_.settings.mount, mount->device, std::nullopt};
   if (wants_reservation(volume_.settings)) request.keep_reservation = {source.subsystem, source.nsid};
   const auto answer = co_await volume_.seams.device.probe(std::move(request));
-  if (!answer || volume_.checked != mount) co_return "";
+  if (!answer) co_return fail(answer.error());
+  if (volume_.checked != mount) co_return fail(changed);
   std::string mounted = mount->uuid;
   if (answer->uuid != mounted)  // perhaps by `tune2fs -U`
     mounted = co_await mounted_filesystem(volume_.seams, mount->mount);
-  if (volume_.checked != mount) co_return "";
+  if (volume_.checked != mount) co_return fail(changed);
   if (answer->uuid != mounted) {
     mount->is_exchanged = true;
     co_return holds_another(mount->device, answer->uuid);
   }
-  if (wants_fence(volume_.settings)) co_return co_await why_lost(mount, *answer);
-  co_return "";
+  if (wants_fence(volume_.settings)) {
+    std::string lost = co_await why_lost(mount, *answer);
+    co_return lost;
+  }
+  co_return std::string();
 }
 
 // The file system may lie below another mount, where its path does not lead.

@@ -37,8 +37,8 @@ asio::awaitable<Finding> Health::look(Standing standing) {
       paths_.look() == Link::Live) {
     // The answer may take long.
     if (volume_.status.state == State::Ready) volume_.set_state(State::Lost, found.reason);
-    if (auto taken = co_await fence_.who_took_over(mount); !taken.empty())
-      found = {Verdict::Fenced, std::move(taken)};
+    auto taken = co_await fence_.who_took_over(mount);
+    if (taken && !taken->empty()) found = {Verdict::Fenced, std::move(*taken)};
   }
   if (found.verdict != Verdict::Good || is_link_trusted()) co_return found;
   if (volume_.status.state == State::Stalled) {

@@ -40,11 +40,16 @@ Result<> check_taken(const VolumeContext& volume) {
 // Another host may have taken it over since the last probe.
 asio::awaitable<Result<>> check_not_taken(VolumeContext& volume, Fence& fence) {
   const CheckedMountPtr mount = volume.checked;
-  const std::string lost = co_await fence.who_took_over(mount);
+  const auto lost = co_await fence.who_took_over(mount);
   volume.wake();
-  if (lost.empty()) co_return Result<>{};
+  if (!lost)
+    co_return fail(Errc::Unavailable,
+                   "whether another host has taken volume " + volume.settings.name +
+                       " over is not known: " + lost.error().what,
+                   "`spark-stage status` shows its state; try again when it is ready");
+  if (lost->empty()) co_return Result<>{};
   co_return fail(
-      Errc::Unavailable, "volume " + volume.settings.name + " is being lost: " + lost,
+      Errc::Unavailable, "volume " + volume.settings.name + " is being lost: " + *lost,
       "`spark-stage status` shows when it is left; take it over then, if that host is gone for good");
 }
 

@@ -20,7 +20,7 @@ asio::awaitable<void> watch_below(VolumeContext& volume, Paths& paths, Fence& fe
   }
   if (volume.settings.nfs || paths.look() != Link::Live) co_return;
   auto lost = co_await fence.who_took_over(mount);
-  if (!lost.empty()) co_await fence.lose(mount, std::move(lost));
+  if (lost && !lost->empty()) co_await fence.lose(mount, std::move(*lost));
 }
 
 }  // namespace

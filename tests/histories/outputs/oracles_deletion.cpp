@@ -158,13 +158,16 @@ void Oracles::check_deleted_here(const Machine& machine, const Before& before, c
       return scene_.broken("deleted-only-copy-" + (is_damaged ? "damaged" : cause_of(name)),
                            who + ": it is complete, and the volume has " + in_short(there));
     }
-    const bool is_higher_here = std::ranges::any_of(saves, [&](const auto& other) {
-      return other.second.step > save->second.step && seems_to_stand(other.first, other.second, here);
-    });
     // The job may delete a higher one between the look and the deletion; this one is on the volume.
-    const bool was_higher_here = std::ranges::any_of(truth.gone, [&](const Save& gone) {
-      return gone.step > save->second.step && scene_.now() - gone.changed < std::chrono::seconds(5);
+    const auto has_just_gone = [&](const Save& other) {
+      return scene_.now() - other.changed < std::chrono::seconds(5);
+    };
+    const bool is_higher_here = std::ranges::any_of(saves, [&](const auto& other) {
+      return other.second.step > save->second.step &&
+             (seems_to_stand(other.first, other.second, here) || has_just_gone(other.second));
     });
+    const bool was_higher_here = std::ranges::any_of(
+        truth.gone, [&](const Save& gone) { return gone.step > save->second.step && has_just_gone(gone); });
     if (!is_higher_here && !was_higher_here && !is_superseded)
       scene_.noted("deleted-newest-here-" + cause_between(newest_of(machine.job_folder(), here), name),
                    who + ", the highest step here");

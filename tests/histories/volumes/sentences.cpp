@@ -52,6 +52,16 @@ bool has_other_writer(const Facts& facts) {
   return false;
 }
 
+// Another volume, or a mount by hand, needs the volume's connection, which therefore can't be cut.
+bool has_neighbour(const Facts& facts) {
+  const auto supers = facts.state.host->mounts.supers();
+  const bool is_mounted = std::ranges::any_of(
+      supers, [&](const SuperPtr& super) { return super->head->nsid != facts.settings.nsid; });
+  return is_mounted || std::ranges::any_of(facts.state.volumes, [&](const VolumeSettings& other) {
+           return other.name != facts.settings.name && other.subsystem == facts.settings.subsystem;
+         });
+}
+
 struct Kind {
   std::string_view words, oracle;
   bool (*is_true)(const std::string& sentence, const Facts& facts);
@@ -166,10 +176,16 @@ constexpr std::array kKinds =
                return disk == nullptr || disk->fs.uuid == uuid_in(sentence, "holds file system ");
              }},
         Kind{"holds another file system", "false-other-file-system",
-             [](const std::string&, const Facts& facts) {
+             [](const std::string& sentence, const Facts& facts) {
+               if (has(sentence, "no path to the target is live")) return true;  // so it tells of the last look
                const Disk* disk = connected_disk(facts);
                const bool is_mounted = facts.top != nullptr && facts.top->super;
                return disk == nullptr || !is_mounted || disk->fs.uuid != facts.top->super->uuid;
+             }},
+        Kind{"the dead mount stays, as its unmount would write to ", "false-dead-mount",
+             [](const std::string& sentence, const Facts& facts) {
+               const bool is_there = facts.top != nullptr && facts.top->super;
+               return is_there && (!has(sentence, "other volumes use") || has_neighbour(facts));
              }},
         Kind{"is not fenced", "false-not-fenced",
              [](const std::string&, const Facts& facts) {

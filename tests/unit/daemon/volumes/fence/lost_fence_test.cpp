@@ -203,5 +203,18 @@ TEST_F(FenceTest, AReservationTakenForAMountThatTimedOutIsGivenBackWhenItFails) 
   EXPECT_EQ(holder(), "");
 }
 
+// No answer tells nothing about another host.
+TEST_F(FenceTest, TakeOfAReadyVolumeWhoseTargetDoesNotAnswerIsNotSaidToBeDone) {
+  timings.probe = std::chrono::hours(1);
+  start();
+  ASSERT_TRUE(becomes(State::Ready));
+  world.silent_probes = 100;
+  const auto taken = take();
+  ASSERT_FALSE(taken);
+  EXPECT_EQ(taken.error().kind, Errc::Unavailable);
+  EXPECT_THAT(taken.error().message(),
+              HasSubstr("whether another host has taken volume datasets over is not known"));
+}
+
 }  // namespace
 }  // namespace spark::volumes

@@ -264,7 +264,7 @@ TEST_F(PublishTest, WritesOfAnotherHostToAPublishedVolumeAreDetected) {
 }
 
 TEST_F(PublishTest, MakingAVolumeWritableDetectsUnnoticedWritesOfAnotherHost) {
-  timings.probe_reader = std::chrono::hours(1);
+  timings.probe = timings.probe_reader = std::chrono::hours(1);
   start_published();
   ++world.superblock.stamp;
   const auto refused = make_writable();
