@@ -50,11 +50,7 @@ asio::awaitable<void> KnownCheckpoints::load() {
 
 void KnownCheckpoints::mark_remnants(std::vector<LocalCheckpoint>& local) const {
   for (LocalCheckpoint& one : local) {
-    const auto known = known_.whole.find(one.name);
-    const bool has_lost = known != known_.whole.end() &&
-                          known->second.inode == static_cast<std::int64_t>(one.inode) &&
-                          static_cast<std::int64_t>(one.entries) < known->second.entries;
-    if (!has_lost || !one.incomplete.empty()) continue;
+    if (!one.incomplete.empty() || entries_of(one) <= static_cast<std::int64_t>(one.entries)) continue;
     one.is_unproven = true;  // the job may have removed a file on purpose
     one.incomplete =
         "it has lost files since it was complete, as in an interrupted deletion; if it is right, send it "
@@ -64,25 +60,24 @@ void KnownCheckpoints::mark_remnants(std::vector<LocalCheckpoint>& local) const 
   }
 }
 
-// With the other rules the proof tells.
-KnownCheckpoints::Whole KnownCheckpoints::whole_now(const LocalCheckpoint& one) const {
-  if (rule_of(output_) != "rename") return {};
-  const auto inode = static_cast<std::int64_t>(one.inode);
+// At most, while this save of it was complete: in one folder, with one proof.
+std::int64_t KnownCheckpoints::entries_of(const LocalCheckpoint& one) const {
   const auto known = known_.whole.find(one.name);
-  const bool is_same = known != known_.whole.end() && known->second.inode == inode;
+  const bool is_same = known != known_.whole.end() &&
+                       known->second[0] == static_cast<std::int64_t>(one.inode) &&
+                       known->second[2] == one.proof_ns;
   const std::int64_t now = one.incomplete.empty() ? static_cast<std::int64_t>(one.entries) : 0;
-  return {inode, std::max(now, is_same ? known->second.entries : 0)};
+  return std::max(now, is_same ? known->second[1] : 0);
 }
 
 std::map<std::string, KnownCheckpoints::Whole> KnownCheckpoints::whole_from_json(const json::object* object) {
   std::map<std::string, Whole> all;
-  if (object == nullptr) return all;
-  for (const auto& [name, value] : *object) {
-    const json::array* pair = value.if_array();
-    if (pair == nullptr || pair->size() != 2) continue;
-    const auto* inode = (*pair)[0].if_int64();
-    const auto* entries = (*pair)[1].if_int64();
-    if (inode != nullptr && entries != nullptr) all[std::string(name)] = {*inode, *entries};
+  for (const auto& [name, value] : object == nullptr ? json::object() : *object) {
+    const json::array* numbers = value.if_array();
+    Whole whole{};
+    for (std::size_t i = 0; numbers != nullptr && i < std::min(numbers->size(), whole.size()); ++i)
+      whole[i] = (*numbers)[i].is_int64() ? (*numbers)[i].get_int64() : 0;
+    all[std::string(name)] = whole;
   }
   return all;
 }
@@ -131,7 +126,8 @@ asio::awaitable<void> KnownCheckpoints::remember(SteadyTime begun, const std::ve
   keep_later(now.sent, next.sent);
   for (const LocalCheckpoint& one : local) {
     if (const auto known = now.sent.find(one.name); known != now.sent.end()) next.sent.insert(*known);
-    if (const Whole whole = whole_now(one); whole.entries > 0) next.whole[one.name] = whole;
+    if (const std::int64_t entries = entries_of(one); entries > 0)
+      next.whole[one.name] = {static_cast<std::int64_t>(one.inode), entries, one.proof_ns};
     const bool was_flushed = has(now.flushed, one);
     const bool was_unproven = since_[one.name].is_unproven || has(now.unproven, one);
     if (!was_flushed && (one.stays_unproven || was_unproven)) next.unproven[one.name] = one.written;
@@ -159,7 +155,7 @@ asio::awaitable<void> KnownCheckpoints::save() {
   json::object wholes;
   if (!saving.shards.empty()) content["shards"] = staging::states_to_json(saving.shards);
   if (!saving.unproven.empty()) content["unproven"] = staging::states_to_json(saving.unproven);
-  for (const auto& [name, whole] : saving.whole) wholes[name] = {whole.inode, whole.entries};
+  for (const auto& [name, whole] : saving.whole) wholes[name] = json::value_from(whole);
   if (!wholes.empty()) content["whole"] = std::move(wholes);
   json::object record{{"file", file()}, {"content", std::move(content)}};
   const auto saved =

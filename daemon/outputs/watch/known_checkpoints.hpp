@@ -2,7 +2,9 @@
 // they are as they are.
 #pragma once
 
+#include <array>
 #include <boost/asio/awaitable.hpp>
+#include <cstdint>
 #include <map>
 #include <optional>
 #include <string>
@@ -41,18 +43,15 @@ class KnownCheckpoints {
   void mark_sent(const std::string& checkpoint, std::int64_t written);
   // This host's shard of it is on the volume, which does not publish it yet.
   void mark_shard_sent(const std::string& checkpoint, std::int64_t written);
-  // With `complete: rename`: one that was complete and has lost files since, as in an interrupted deletion by
-  // the job, is not complete.
+  // One that was complete and has lost files since, as in an interrupted deletion by the job, is not
+  // complete.
   void mark_remnants(std::vector<LocalCheckpoint>& local) const;
   // Records changes, if there are any; a failure is logged, and the next call tries again.
   asio::awaitable<void> save();
 
  private:
-  // A folder, and the most entries that it had while it was complete.
-  struct Whole {
-    std::int64_t inode = 0, entries = 0;
-    bool operator==(const Whole&) const = default;
-  };
+  // A folder's inode, the most entries that it had while it was complete, and the time of its proof.
+  using Whole = std::array<std::int64_t, 3>;
   struct Known {
     Changes flushed, sent, unproven;
     Changes shards{};  // see mark_shard_sent
@@ -71,7 +70,7 @@ class KnownCheckpoints {
     SteadyTime time{};
     bool is_unproven = false;
   };
-  Whole whole_now(const LocalCheckpoint& one) const;
+  std::int64_t entries_of(const LocalCheckpoint& one) const;
   Changes converted(Changes recorded, const std::vector<LocalCheckpoint>& local) const;
   std::map<std::string, Since> since_;  // by name
   std::optional<SteadyTime> looked_;    // the beginning of the last look

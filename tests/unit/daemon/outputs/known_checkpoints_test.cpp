@@ -281,27 +281,46 @@ TEST_F(KnownCheckpointsTest, AShardThatKeepLocalDeletedAndTheJobSavedAgainIsNotS
   EXPECT_THAT(known.sent(), ElementsAre(Pair("step-3", 30)));
 }
 
-TEST_F(KnownCheckpointsTest, ARenamedFolderThatHasLostFilesIsNotComplete) {
-  output.complete = config::Complete::Rename;
+// An interrupted deletion leaves the proof, if it took another file first.
+TEST_F(KnownCheckpointsTest, AFolderThatHasLostFilesIsNotCompleteWhateverItsRule) {
+  using config::Complete;
+  done(known.load());
+  for (const Complete rule :
+       {Complete::Rename, Complete::Dcp, Complete::HuggingFace, Complete::DeepSpeed, Complete::Marker}) {
+    output.complete = rule;
+    auto one = checkpoint("step-2", 20, 21);
+    one.entries = 4;
+    one.inode = 7 + static_cast<std::uint64_t>(rule);
+    remember({one});
+    std::vector<LocalCheckpoint> now{one};
+    known.mark_remnants(now);
+    EXPECT_EQ(now.front().incomplete, "");
+    now.front().entries = 2;
+    now.front().written = 25;
+    known.mark_remnants(now);
+    EXPECT_THAT(now.front().incomplete, testing::HasSubstr("it has lost files since it was complete"));
+    remember(now);
+    now.front().incomplete.clear();
+    known.mark_remnants(now);
+    EXPECT_NE(now.front().incomplete, "") << "also at the next look";
+    now.front().inode = 1;  // saved again
+    now.front().incomplete.clear();
+    known.mark_remnants(now);
+    EXPECT_EQ(now.front().incomplete, "");
+  }
+  EXPECT_THAT(recorded(), testing::HasSubstr(R"("whole":{"step-2":[8,4,0]})")) << "and after a restart";
+}
+
+TEST_F(KnownCheckpointsTest, AFolderWithFewerFilesAndANewerProofWasSavedAgain) {
+  output.complete = config::Complete::Marker;
   done(known.load());
   auto one = checkpoint("step-2", 20, 21);
   one.entries = 4;
-  one.inode = 7;
+  one.proof_ns = 20;
   remember({one});
+  one.entries = 3;
+  one.proof_ns = 30;
   std::vector<LocalCheckpoint> now{one};
-  known.mark_remnants(now);
-  EXPECT_EQ(now.front().incomplete, "");
-  now.front().entries = 2;
-  now.front().written = 25;
-  known.mark_remnants(now);
-  EXPECT_THAT(now.front().incomplete, testing::HasSubstr("it has lost files since it was complete"));
-  remember(now);
-  now.front().incomplete.clear();
-  known.mark_remnants(now);
-  EXPECT_NE(now.front().incomplete, "") << "also at the next look";
-  EXPECT_THAT(recorded(), testing::HasSubstr(R"("whole":{"step-2":[7,4]})")) << "and after a restart";
-  now.front().inode = 8;  // saved again
-  now.front().incomplete.clear();
   known.mark_remnants(now);
   EXPECT_EQ(now.front().incomplete, "");
 }
