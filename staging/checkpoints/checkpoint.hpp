@@ -48,12 +48,14 @@ struct PublishedCopy {
   std::string source_name{};                  // of the file or folder that was sent
   std::int64_t proof_ns = 0;                  // as that of a Checkpoint
   std::optional<std::uint64_t> newer_than{};  // the same
+  std::int64_t written =
+      0;  // Checkpoint::written of what was sent, if the copy was found whole (check_whole)
   // The same copy; the others follow from it.
   bool operator==(const PublishedCopy& other) const {
     return name == other.name && mtime_ns == other.mtime_ns;
   }
 };
-SPARK_MESSAGE(PublishedCopy, (name, mtime_ns, source_name, proof_ns, newer_than));
+SPARK_MESSAGE(PublishedCopy, (name, mtime_ns, source_name, proof_ns, newer_than, written));
 
 // On a volume, with a manifest that can't be read: neither counted nor deleted.
 struct UnreadableCopy {

@@ -12,6 +12,7 @@
 #include "staging/checkpoints/checkpoint_name.hpp"
 #include "staging/copy/partial/removal.hpp"
 #include "staging/copy/verify/verify.hpp"
+#include "staging/files/quiet_source.hpp"
 #include "staging/manifest/names.hpp"
 
 namespace spark::staging {
@@ -176,7 +177,10 @@ std::optional<WholeCopy> check_whole(const std::filesystem::path& folder, const 
   if (!tree || !manifest || !*manifest) return std::nullopt;
   const auto lost =
       compare_metadata(*tree, **manifest, 1, kNeverStopped, FileTimes::Ignored, Comparison::Whole);
-  return lost && lost->empty() ? std::optional(WholeCopy(copy)) : std::nullopt;
+  if (!lost || !lost->empty() || !(*manifest)->rewind()) return std::nullopt;
+  WholeCopy whole(copy);
+  whole.copy_.written = written_of(**manifest);
+  return whole;
 }
 
 std::optional<std::string> published_hash(const Tree& tree, const StopFlag& stop) {

@@ -137,7 +137,8 @@ asio::awaitable<void> KnownCheckpoints::remember(SteadyTime begun, const std::ve
     if (!one.incomplete.empty() || published == nullptr || !is_published(output_, one, *published)) continue;
     const auto shard = known_.shards.find(one.name);
     // Sent before this was recorded, or manually, or published by another host with this one's shard.
-    next.sent.emplace(one.name, shard == known_.shards.end() ? one.written : shard->second);
+    const std::int64_t sent = output_.nodes > 1 ? one.written : find_named(*published, one.name)->written;
+    next.sent.emplace(one.name, shard == known_.shards.end() ? sent : shard->second);
     next.shards.erase(one.name);
   }
   known_ = std::move(next);

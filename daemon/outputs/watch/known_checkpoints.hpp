@@ -37,7 +37,8 @@ class KnownCheckpoints {
   asio::awaitable<void> load();
   bool has_loaded() const { return has_loaded_; }
   // Keeps the entries of these local checkpoints and drops the others. `published` is null while the volume
-  // can't be listed. Saves. Does nothing for a look that began before the last one.
+  // can't be listed; a copy that was not known to be sent has `written`, unless it is not whole. Saves. Does
+  // nothing for a look that began before the last one.
   asio::awaitable<void> remember(SteadyTime begun, const std::vector<LocalCheckpoint>& local,
                                  const std::vector<PublishedCheckpoint>* published);
   void mark_sent(const std::string& checkpoint, std::int64_t written);

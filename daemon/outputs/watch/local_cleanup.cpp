@@ -15,13 +15,16 @@ constexpr Duration kPause{600'000}, kShortPause{30'000};  // after a failure; wh
 
 std::vector<DeletionProof> prove_deletions(const config::Output& output, const std::vector<Surplus>& surplus,
                                            const json::object& listed) {
-  const auto whole = staging::rows_from_json<PublishedCheckpoint>(listed, "whole");
+  const auto copies = staging::rows_from_json<PublishedCheckpoint>(listed, "copies");
   const auto same = get_strings(listed, "same");
   std::vector<DeletionProof> proofs;
   for (const Surplus& one : surplus) {
     const bool is_it = one.copy.name == one.name;
-    const bool is_same = output.nodes <= 1 || std::ranges::find(same, one.name) != same.end();
-    if (std::ranges::find(whole, one.copy) == whole.end() || (is_it && !is_same)) continue;
+    const auto copy = std::ranges::find(copies, one.copy);
+    if (copy == copies.end() || copy->written == 0) continue;  // not whole
+    const bool is_same =
+        output.nodes > 1 ? std::ranges::find(same, one.name) != same.end() : copy->written == one.written;
+    if (is_it && !is_same) continue;
     const std::string there = printable(output.volume + ":" + path_on_volume(output, one.copy.name));
     proofs.push_back(DeletionProof(one, (is_it ? "it is whole at " : "a later step is whole at ") + there));
   }

@@ -140,7 +140,14 @@ asio::awaitable<void> WatchedOutput::list_published(Seen& seen) {
   }
   json::object request{{"path", settings_.to}, {"rule", rule_of(settings_)}};
   if (seen.missing.empty()) request["uid"] = seen.owner;
-  auto call = place->call(settings_.volume, "list-published", std::move(request), context_.timings.list);
+  json::array check;  // of one that is there already: which state of it
+  for (const LocalCheckpoint& one : seen.local) {
+    if (settings_.nodes <= 1 && one.incomplete.empty() && !known_.sent().contains(one.name))
+      check.emplace_back(one.name);
+  }
+  const Duration deadline = check.empty() ? context_.timings.list : context_.timings.scan;
+  request["check"] = std::move(check);
+  auto call = place->call(settings_.volume, "list-published", std::move(request), deadline);
   const auto answer = co_await context_.runner.run(std::move(call));
   if (!answer) {
     seen.unlisted = answer.error().message();

@@ -118,14 +118,14 @@ Result<json::object> scan_output_verb(const json::object& request, const Progres
   return answer;
 }
 
-// {"root", "mount", "mounted", "path", "rule", "uid", "check": [NAME], "local"} → {"copies", "whole":
+// {"root", "mount", "mounted", "path", "rule", "uid", "check": [NAME], "local"} → {"copies":
 // [staging::PublishedCopy], "same": [NAME], "begun": [staging::BegunCheckpoint], "unreadable":
 // [staging::UnreadableCopy], "unknown": [NAME], "volume_bytes", "latest", "cpu_us"}. "copies", the highest
-// first: the copies that stage-out published in that folder. "cpu_us": what the list took of a core.
-// "unreadable", "unknown": staging::NotListed. "begun": those of which only some hosts' shards are there.
-// "whole": those of "check" that lack nothing (check_whole). "same": those of them that have what is in the
-// folder "local" under the same name (has_state_of). "latest": see pointer_in. Without "uid": as the folder's
-// owner.
+// first: the copies that stage-out published in that folder; those of "check" that lack nothing (check_whole)
+// with "written". "cpu_us": what the list took of a core. "unreadable", "unknown": staging::NotListed.
+// "begun": those of which only some hosts' shards are there. "same": those of "check" that lack nothing, and
+// have what is in the folder "local" under the same name (has_state_of). "latest": see pointer_in. Without
+// "uid": as the folder's owner.
 Result<json::object> list_published_verb(const json::object& request, const ProgressLine& /*progress*/) {
   const auto held = hold_volume(request, false);
   if (!held) return held.take_error();
@@ -136,18 +136,17 @@ Result<json::object> list_published_verb(const json::object& request, const Prog
   const auto rule = staging::completeness_named(get_text(request, "rule"));
   const auto begun_us = cpu_us();
   staging::NotListed others;
-  const auto copies = staging::published_checkpoints(folder, rule, &others);
+  auto copies = staging::published_checkpoints(folder, rule, &others);
   if (!copies && copies.error().kind != Errc::NotFound) return copies.take_error();
   const auto check = get_strings(request, "check");
   const std::filesystem::path local = get_text(request, "local");
-  std::vector<staging::PublishedCopy> whole;
   std::vector<std::string> same;
   for (std::size_t i = 0; copies && i < copies->size(); ++i) {
-    const staging::PublishedCopy& one = (*copies)[i];
-    const bool is_asked = std::ranges::find(check, one.name) != check.end();
-    if (!is_asked || !staging::check_whole(folder, one)) continue;
-    whole.push_back(one);
-    if (local.empty()) continue;
+    staging::PublishedCopy& one = (*copies)[i];
+    if (std::ranges::find(check, one.name) == check.end()) continue;
+    const auto whole = staging::check_whole(folder, one);
+    if (whole) one = whole->copy();
+    if (!whole || local.empty()) continue;
     const auto is_same = staging::has_state_of({folder, one.name}, local / one.name, kNeverStopped);
     if (is_same && *is_same) same.push_back(one.name);
   }
@@ -158,7 +157,6 @@ Result<json::object> list_published_verb(const json::object& request, const Prog
   const auto space = staging::space_of(get_text(request, "root"));
   return json::object{{"copies", copies ? staging::rows_to_json(*copies) : json::array()},
                       {"begun", begun ? staging::rows_to_json(*begun) : json::array()},
-                      {"whole", staging::rows_to_json(whole)},
                       {"same", json::value_from(same)},
                       {"unreadable", staging::rows_to_json(others.unreadable)},
                       {"unknown", json::value_from(others.unknown)},

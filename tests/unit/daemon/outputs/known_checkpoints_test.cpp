@@ -158,12 +158,16 @@ TEST_F(KnownCheckpointsTest, ACheckpointThatIsNoLongerLocalIsForgotten) {
   EXPECT_THAT(known.sent(), IsEmpty());
 }
 
-TEST_F(KnownCheckpointsTest, APublishedCheckpointOfTheSameTimeCountsAsSentUnlessRecordedEarlier) {
+// Its folder has the same time if the job has overwritten a file since.
+TEST_F(KnownCheckpointsTest,
+       APublishedCheckpointOfTheSameTimeWasSentInTheStateOfItsCopyUnlessRecordedEarlier) {
   done(known.load());
-  const std::vector<PublishedCheckpoint> published{{"step-1", 10}, {"step-2", 20}, {"step-3", 29}};
+  const std::vector<PublishedCheckpoint> published{{.name = "step-1", .mtime_ns = 10, .written = 9},
+                                                   {.name = "step-2", .mtime_ns = 20, .written = 19},
+                                                   {.name = "step-3", .mtime_ns = 29, .written = 29}};
   remember({checkpoint("step-1", 10, 12), checkpoint("step-2", 20, 21), checkpoint("step-3", 30, 31)},
            &published);
-  EXPECT_THAT(known.sent(), ElementsAre(Pair("step-1", 10), Pair("step-2", 20)));
+  EXPECT_THAT(known.sent(), ElementsAre(Pair("step-1", 10), Pair("step-2", 19)));
 }
 
 // After a power cut and a clock that was set back, times don't tell which are from before the boot.

@@ -12,6 +12,10 @@ namespace spark::outputs {
 inline constexpr char kOneThere[] =
     R"(echo '{"result": {"uid": 1000, "checkpoints": [{"name": "step-2", "mtime_ns": 20, "written": 21, "bytes": 5, "incomplete": ""},
        {"name": "step-1", "mtime_ns": 10, "written": 11, "bytes": 5, "incomplete": "it has no DONE yet"}]}}' | tr -d '\n'; echo)";
+inline constexpr char kTwoThere[] =
+    R"(echo '{"result": {"uid": 1000, "checkpoints": [{"name": "step-3", "mtime_ns": 30, "written": 31,
+       "bytes": 5, "incomplete": ""}, {"name": "step-2", "mtime_ns": 20, "written": 21, "bytes": 5,
+       "incomplete": ""}]}}' | tr -d '\n'; echo)";
 
 class WatchedOutputTest : public OutputsTest {
  protected:

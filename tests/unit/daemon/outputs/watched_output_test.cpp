@@ -5,17 +5,10 @@ namespace {
 
 using testing::HasSubstr;
 
-constexpr char kTwoThere[] =
-    R"(echo '{"result": {"uid": 1000, "checkpoints": [{"name": "step-3", "mtime_ns": 30, "written": 31,
-       "bytes": 5, "incomplete": ""}, {"name": "step-2", "mtime_ns": 20, "written": 21, "bytes": 5,
-       "incomplete": ""}]}}' | tr -d '\n'; echo)";
 constexpr char kOlderBegunElsewhere[] =
     R"(echo '{"result": {"copies": [], "begun": [
        {"name": "step-3", "own_written": 31, "has_others": false},
        {"name": "step-2", "own_written": 0, "has_others": true}]}}' | tr -d '\n'; echo)";
-
-constexpr char kStep3Whole[] =
-    R"(echo '{"result": {"copies": [{"name": "step-3", "mtime_ns": 30}], "whole": [{"name": "step-3", "mtime_ns": 30}]}}')";
 
 TEST_F(WatchedOutputTest, ACompleteCheckpointIsSentAsItsOwnerWithTheConfiguredRetention) {
   watches->apply(settings);
@@ -30,8 +23,9 @@ TEST_F(WatchedOutputTest, ACompleteCheckpointIsSentAsItsOwnerWithTheConfiguredRe
 }
 
 TEST_F(WatchedOutputTest, APublishedCheckpointIsNotSentAgain) {
-  worker.on("list-published",
-            R"(echo '{"result": {"copies": [{"name": "step-2", "mtime_ns": 20}], "latest": "step-2"}}')");
+  worker.on(
+      "list-published",
+      R"(echo '{"result": {"copies": [{"name": "step-2", "mtime_ns": 20, "written": 21}], "latest": "step-2"}}')");
   watches->apply(settings);
   ASSERT_TRUE(calls("scan-output", 3));
   EXPECT_EQ(worker.calls("stage-out"), 0);
@@ -44,8 +38,9 @@ TEST_F(WatchedOutputTest, APublishedCheckpointIsNotSentAgain) {
 
 // A sending that was interrupted after it had published the checkpoint.
 TEST_F(WatchedOutputTest, APointerThatDoesNotNameTheHighestCheckpointIsMoved) {
-  worker.on("list-published",
-            R"(echo '{"result": {"copies": [{"name": "step-2", "mtime_ns": 20}], "latest": "step-1"}}')");
+  worker.on(
+      "list-published",
+      R"(echo '{"result": {"copies": [{"name": "step-2", "mtime_ns": 20, "written": 21}], "latest": "step-1"}}')");
   worker.on("point-output", note_request("points.log") + R"(echo '{"result": {}}')");
   watches->apply(settings);
   ASSERT_TRUE(run_until(context, [&] { return !text_of("points.log").empty(); }));
@@ -56,7 +51,8 @@ TEST_F(WatchedOutputTest, APointerThatDoesNotNameTheHighestCheckpointIsMoved) {
 }
 
 TEST_F(WatchedOutputTest, ACheckpointRewrittenAfterItsTransferIsSentAgain) {
-  worker.on("list-published", R"(echo '{"result": {"copies": [{"name": "step-2", "mtime_ns": 20}]}}')");
+  worker.on("list-published",
+            R"(echo '{"result": {"copies": [{"name": "step-2", "mtime_ns": 20, "written": 21}]}}')");
   worker.on("recorded", R"(echo '{"result": {"records": [{"file": "/state/stage-outs/outputs/run7.json",
     "content": {"flushed": {"step-2": 15}, "sent": {"step-2": 15}}}]}}' | tr -d '\n'; echo)");
   watches->apply(settings);
@@ -76,7 +72,8 @@ TEST_F(WatchedOutputTest, TheStatusSaysWhyTheNewestCheckpointIsUnsent) {
   away = Error{Errc::Unavailable, "volume checkpoints is stalled", ""};
   EXPECT_EQ(told(), R"("step-2 is not on checkpoints:run7 yet: volume checkpoints is stalled")");
   away.reset();
-  worker.on("list-published", R"(echo '{"result": {"copies": [{"name": "step-2", "mtime_ns": 20}]}}')");
+  worker.on("list-published",
+            R"(echo '{"result": {"copies": [{"name": "step-2", "mtime_ns": 20, "written": 21}]}}')");
   EXPECT_EQ(told(), "null");
   worker.on(
       "scan-output",
@@ -144,110 +141,6 @@ TEST_F(WatchedOutputTest, AShardThatAnotherHostWaitsForIsSentBeforeANewerCheckpo
   EXPECT_THAT(text_of("stage-outs.log"), HasSubstr(R"("marker":"DONE")"));
 }
 
-TEST_F(WatchedOutputTest, TheSourcesOfAcceptedTransfersAreNamedToTheWorkerThatRemovesCheckpoints) {
-  settings.outputs["run7"].keep_local = 1;
-  away = Error{Errc::Unavailable, "volume other is stalled", ""};
-  StageOutRequest other;
-  other.source = "/out/step-2";
-  other.volume = "other";
-  other.path = "kept/step-2";
-  other.asker.uid = 1000;
-  asio::co_spawn(context, outs->start(), asio::detached);
-  ASSERT_TRUE(run_until(context, [&] { return outs->sources().has_value(); }));
-  const auto waiting = await(context, outs->send(std::move(other)));
-  ASSERT_TRUE(waiting && *waiting);
-  ASSERT_TRUE(run_until(context, [&] { return (**waiting)->progress().has_value(); }));
-  worker.on("scan-output", kTwoThere);
-  worker.on("list-published", kStep3Whole);
-  watched = VolumePlace{"/v", "/v"};
-  watches->apply(settings);
-  ASSERT_TRUE(run_until(context, [&] { return !text_of("tidies.log").empty(); }));
-  EXPECT_THAT(text_of("tidies.log"), HasSubstr(R"("remove":{"step-2":21},"sources":["/out/step-2"])"));
-  EXPECT_TRUE((**waiting)->cancel().has_value());
-}
-
-TEST_F(WatchedOutputTest, NothingIsRemovedUntilTheRecordsOfEarlierTransfersAreRead) {
-  settings.outputs["run7"].keep_local = 1;
-  worker.on("scan-output", kTwoThere);
-  worker.on("list-published", kStep3Whole);
-  watches->apply(settings);
-  ASSERT_TRUE(calls("list-published", 4));
-  EXPECT_EQ(worker.calls("tidy-output"), 0);
-  asio::co_spawn(context, outs->start(), asio::detached);
-  EXPECT_TRUE(run_until(
-      context, [&] { return text_of("tidies.log").find(R"("remove":{"step-2":21})") != std::string::npos; }));
-}
-
-TEST_F(WatchedOutputTest, NothingIsRemovedUntilTheRecordOfSentCheckpointsIsRead) {
-  settings.outputs["run7"].keep_local = 1;
-  worker.on("scan-output", kTwoThere);
-  worker.on("list-published", kStep3Whole);
-  worker.on("recorded", R"(read -r request; case "$request" in *stage-outs/outputs*) [ -e readable ] ||
-    { echo '{"error": {"kind": "failed", "what": "Input/output error", "hint": ""}}'; exit; } ;; esac
-    echo '{"result": {"records": []}}')");
-  asio::co_spawn(context, outs->start(), asio::detached);
-  ASSERT_TRUE(run_until(context, [&] { return outs->sources().has_value(); }));
-  watches->apply(settings);
-  ASSERT_TRUE(calls("list-published", 4));
-  EXPECT_EQ(worker.calls("tidy-output"), 0);
-  std::ofstream(worker.folder() / "readable") << "now";
-  EXPECT_TRUE(run_until(
-      context, [&] { return text_of("tidies.log").find(R"("remove":{"step-2":21})") != std::string::npos; }));
-}
-
-// "Superseded" is no proof: the copy on the volume may lack files.
-TEST_F(WatchedOutputTest, NothingIsRemovedUnlessTheCopyThatItDependsOnIsWhole) {
-  settings.outputs["run7"].keep_local = 1;
-  worker.on("scan-output", kTwoThere);
-  worker.on("list-published", note_request("lists.log") +
-                                  R"(echo '{"result": {"copies": [{"name": "step-3", "mtime_ns": 30}]}}')");
-  asio::co_spawn(context, outs->start(), asio::detached);
-  watches->apply(settings);
-  ASSERT_TRUE(run_until(
-      context, [&] { return text_of("lists.log").find(R"("check":["step-3"])") != std::string::npos; }));
-  ASSERT_TRUE(calls("scan-output", worker.calls("scan-output") + 3));
-  EXPECT_EQ(worker.calls("tidy-output"), 0);
-}
-
-// The published one may be of an earlier attempt of the job.
-TEST_F(WatchedOutputTest, AShardIsRemovedOnlyIfThatVeryShardIsPublished) {
-  settings.outputs["run7"].keep_local = 1;
-  settings.outputs["run7"].nodes = 2;
-  const std::string both = R"([{"name": "step-3", "mtime_ns": 30}, {"name": "step-2", "mtime_ns": 20}])";
-  const auto listed = [&](const std::string& same) {
-    worker.on("list-published", note_request("lists.log") + R"(echo '{"result": {"copies": )" + both +
-                                    R"(, "whole": )" + both + R"(, "same": )" + same + "}}'");
-  };
-  worker.on("scan-output", kTwoThere);
-  listed("[]");
-  asio::co_spawn(context, outs->start(), asio::detached);
-  watches->apply(settings);
-  ASSERT_TRUE(run_until(context,
-                        [&] { return text_of("lists.log").find(R"("local":"/out")") != std::string::npos; }));
-  ASSERT_TRUE(calls("scan-output", worker.calls("scan-output") + 3));
-  EXPECT_EQ(worker.calls("tidy-output"), 0);
-  listed(R"(["step-2"])");
-  settings.outputs["run7"].keep = 5;
-  watches->apply(settings);
-  EXPECT_TRUE(calls("tidy-output", 1));
-}
-
-TEST_F(WatchedOutputTest, ARemovalThatFailsIsShownAndNotRepeatedAtEachCheck) {
-  settings.outputs["run7"].keep_local = 1;
-  worker.on("scan-output", kTwoThere);
-  worker.on("list-published", kStep3Whole);
-  worker.on("tidy-output",
-            R"(echo '{"result": {"removed": [], "failed": {"kind": "denied", "what": "step-2 is another user)"
-            R"(s", "hint": ""}}}')");
-  asio::co_spawn(context, outs->start(), asio::detached);
-  watches->apply(settings);
-  ASSERT_TRUE(calls("tidy-output", 1));
-  ASSERT_TRUE(calls("scan-output", worker.calls("scan-output") + 4));
-  EXPECT_EQ(worker.calls("tidy-output"), 1);
-  EXPECT_THAT(std::string(watches->find("run7")->to_json().at("reason").as_string()),
-              HasSubstr("deleting checkpoints beyond keep_local in /out"));
-}
-
 TEST_F(WatchedOutputTest, WhileTheVolumeIsAwayTheBacklogStays) {
   away = Error{Errc::Unavailable, "volume checkpoints is stalled", ""};
   watches->apply(settings);
@@ -255,7 +148,8 @@ TEST_F(WatchedOutputTest, WhileTheVolumeIsAwayTheBacklogStays) {
 }
 
 TEST_F(WatchedOutputTest, WhileTheVolumeIsAwayACheckpointThatWasSentIsNotCalledUnsent) {
-  worker.on("list-published", R"(echo '{"result": {"copies": [{"name": "step-2", "mtime_ns": 20}]}}')");
+  worker.on("list-published",
+            R"(echo '{"result": {"copies": [{"name": "step-2", "mtime_ns": 20, "written": 21}]}}')");
   watches->apply(settings);
   ASSERT_TRUE(calls("list-published", 2));
   away = Error{Errc::Unavailable, "volume checkpoints is stalled", ""};
@@ -361,23 +255,6 @@ TEST_F(WatchedOutputTest, AShardIsRecheckedUntilTheWholeCheckpointIsPublished) {
   const auto latest = await(context, watches->find("run7")->latest());
   ASSERT_TRUE(*latest) << (*latest).error().message();
   EXPECT_EQ(json::serialize(**latest), R"({"name":"step-2","dataset":"checkpoints:run7/step-2"})");
-}
-
-TEST_F(WatchedOutputTest, ADeletionEndsWithTheConfigurationThatWantedIt) {
-  settings.outputs["run7"].keep_local = 1;
-  worker.on("scan-output", kTwoThere);
-  worker.on(
-      "list-published",
-      R"(read -r request; case "$request" in *check*) touch asked; until [ -e go ]; do sleep 0.02; done;; esac; )" +
-          std::string(kStep3Whole));
-  asio::co_spawn(context, outs->start(), asio::detached);
-  watches->apply(settings);
-  ASSERT_TRUE(run_until(context, [&] { return std::filesystem::exists(worker.folder() / "asked"); }));
-  settings.outputs["run7"].keep_local = 5;
-  watches->apply(settings);
-  std::ofstream(worker.folder() / "go") << "now";
-  ASSERT_TRUE(calls("scan-output", worker.calls("scan-output") + 3));
-  EXPECT_EQ(worker.calls("tidy-output"), 0);
 }
 
 TEST_F(WatchedOutputTest, AFolderWithANameForAnotherRuleIsTold) {
