@@ -128,6 +128,14 @@ asio::awaitable<Result<json::object>> WatchedOutput::latest(bool offline) {
     add_later(*seen, staging::standing_of(*newest), local);
     co_return local;
   }
+  const std::string unseen =
+      seen->missing.empty() || !seen->published ? "" : known_.unsent_above(*seen->published);
+  if (!unseen.empty()) {
+    co_return fail(Errc::Unavailable,
+                   "output " + settings_.name + ": " + printable(settings_.path.native()) +
+                       " is missing, though it had " + printable(unseen) + ", which is not on the volume",
+                   "mount its file system; if they were deleted on purpose, create the folder");
+  }
   json::object found;
   if (published != nullptr && staging::megatron_iteration(published->name))
     co_return no_megatron(settings_, *published);
@@ -160,11 +168,6 @@ tl::unexpected<Error> WatchedOutput::no_latest(const Seen& seen) const {
     return fail(Errc::Unavailable,
                 name + ": the record of the checkpoints that are safely on the drive could not be read",
                 "`journalctl -u spark-staged` has the reason");
-  }
-  if (!seen.missing.empty() && !known_.flushed().empty()) {
-    return fail(Errc::Unavailable,
-                name + ": " + folder + " is missing, though it had checkpoints, and none is on the volume",
-                "mount its file system; if they were deleted on purpose, create the folder");
   }
   const auto unproven = std::ranges::find_if(seen.local, &LocalCheckpoint::is_unproven);
   if (unproven != seen.local.end()) {
