@@ -156,6 +156,7 @@ json::array StageOuts::list() const {
   json::array rows;
   for (const TransferPtr& transfer : transfers_) {
     json::object row = transfer->progress();
+    for (const char* own : {"published", "shard_sent"}) row.erase(own);  // for the output that sends it
     row["source"] = printable(transfer->request().source);
     row["jobs"] = json::array{std::to_string(transfer->job()->id())};
     rows.push_back(std::move(row));
