@@ -11,6 +11,7 @@
 #include <optional>
 #include <string>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "base/json.hpp"
@@ -120,6 +121,16 @@ json::object to_message(const T& value) {
   boost::mp11::mp_for_each<described::Fields<T>>(
       [&](auto member) { object[member.name] = described::to_value(value.*member.pointer); });
   return object;
+}
+
+// What is missing, or of another type, keeps its default: for records of other versions.
+template <Described T>
+void read_present(const json::object& object, T& record) {
+  boost::mp11::mp_for_each<described::Fields<T>>([&](auto member) {
+    const json::value* value = object.if_contains(member.name);
+    auto field = record.*member.pointer;
+    if (value != nullptr && described::read(*value, field)) record.*member.pointer = std::move(field);
+  });
 }
 
 // Failed: a field is missing, or of another type.

@@ -68,6 +68,10 @@ Result<StageOutRequest> request_of(const json::object& body) {
   return wanted;
 }
 
+std::string StageOutRequest::doing() const {
+  return "sending " + printable(source) + " to " + printable(destination());
+}
+
 std::string StageOutRequest::folder() const {
   const std::size_t slash = path.rfind('/');
   return slash == std::string::npos ? "." : path.substr(0, slash);
@@ -93,60 +97,34 @@ bool lacks_shards(const json::object& answer) {
 }
 
 std::string missing_shards(const json::object& answer, unsigned nodes) {
-  const json::array* hosts = get_array(answer, "hosts");
-  std::vector<std::string> names;
-  for (std::size_t i = 0; hosts != nullptr && i < hosts->size(); ++i) {
-    if (const auto* name = (*hosts)[i].if_string(); name != nullptr)
-      names.push_back(printable(std::string(name->data(), name->size())));
-  }
+  auto names = get_strings(answer, "hosts");
+  for (std::string& name : names) name = printable(name);
   return "it is published when the shards of " + std::to_string(nodes) + " hosts are there; so far " +
          (names.empty() ? "another host publishes them" : "they are of " + join(names, ", "));
 }
 
-json::object how_to_json(const StageOutRequest& request) {
-  return {{"source", request.source}, {"path", request.path},         {"uid", request.asker.uid},
-          {"nodes", request.nodes},   {"max_rate", request.max_rate}, {"marker", request.marker},
-          {"rule", request.rule},     {"written", request.written},   {"hurries", request.hurries}};
-}
-
 json::object to_json(const StageOutRequest& request) {
-  json::object record = how_to_json(request);
-  record["id"] = request.id;
-  record["volume"] = request.volume;
-  record["keep"] = request.keep;
-  record["waits"] = request.waits;
+  json::object record = to_message<SendingRecord>(request);
+  record["uid"] = request.asker.uid;
   record["holder"] = request.asker.holder;
   return record;
 }
 
 Result<StageOutRequest> request_from_json(const json::object& object) {
   StageOutRequest request;
+  read_present<SendingRecord>(object, request);
   const auto uid = get_int(object, "uid");
-  request.id = get_string(object, "id").value_or("");
-  request.source = get_string(object, "source").value_or("");
-  request.volume = get_string(object, "volume").value_or("");
-  request.path = get_string(object, "path").value_or("");
-  request.asker.holder = get_string(object, "holder").value_or("");
   const bool has_all = !request.id.empty() && request.source.starts_with('/') && !request.volume.empty() &&
                        !request.path.empty();
   // Without a user the copy would be made with root's permissions.
   if (!has_all || !uid || *uid < 0 || *uid > std::numeric_limits<uid_t>::max())
     return fail(Errc::Invalid, "it is no record of a stage-out");
   request.asker.uid = static_cast<uid_t>(*uid);
-  request.keep =
-      static_cast<unsigned>(std::clamp<std::int64_t>(get_int(object, "keep").value_or(0), 0, 1 << 20));
-  request.nodes =
-      static_cast<unsigned>(std::clamp<std::int64_t>(get_int(object, "nodes").value_or(0), 0, kMostNodes));
-  request.waits = get_bool(object, "waits").value_or(true);
-  request.marker = get_string(object, "marker").value_or("");
-  request.rule = get_string(object, "rule").value_or("");
-  // Records of version 0.2 have the kind of the pointer.
+  request.asker.holder = get_string(object, "holder").value_or("");
+  // Records of version 0.2 have the kind of the pointer, and no state of today's.
   const std::string pointer = get_string(object, "latest").value_or("");
   if (request.rule.empty() && !pointer.empty()) request.rule = pointer == "file" ? "deepspeed" : "rename";
-  request.hurries = get_bool(object, "hurries").value_or(false);
-  const auto changed_ns = get_int(object, "changed_ns");  // in records of version 0.2: no state of today's
-  request.written = get_int(object, "written").value_or(changed_ns.value_or(0));
-  request.max_rate = static_cast<Bytes>(std::max<std::int64_t>(0, get_int(object, "max_rate").value_or(0)));
+  if (request.written == 0) request.written = get_int(object, "changed_ns").value_or(0);
   return request;
 }
 

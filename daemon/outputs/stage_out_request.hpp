@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <string>
 
+#include "base/described.hpp"
 #include "base/json.hpp"
 #include "base/result.hpp"
 #include "base/units.hpp"
@@ -12,24 +13,31 @@
 
 namespace spark::outputs {
 
-struct StageOutRequest {
-  std::string id;      // of its record
-  std::string source;  // absolute: a file or a folder of this host
-  std::string volume, path;
+// What the worker gets and the record has, with the user and the holder.
+struct SendingRecord {
+  std::string id{};      // of its record
+  std::string source{};  // absolute: a file or a folder of this host
+  std::string volume{}, path{};
   unsigned keep = 0;     // copies in the destination's folder; 0 means all, or as the output's settings say
   unsigned nodes = 0;    // hosts with shards that are published together; 0 or 1: this one alone
   bool waits = true;     // for the other hosts' shards; if false, it ends once this host's shard is there
-  std::string marker;    // file that is the same in all shards of one attempt of the job; empty means none
-  std::string rule;      // of the output that it belongs to (config::to_string); empty means none
+  std::string marker{};  // file that is the same in all shards of one attempt of the job; empty means none
+  std::string rule{};    // of the output that it belongs to (config::to_string); empty means none
   Bytes max_rate = 0;    // bytes per second; 0 means no limit
   bool hurries = false;  // leaves no share of the drive to other programs: the job replaces it soon
   // LocalCheckpoint::written of the source when it was found complete: it is sent only in that state. 0 means
   // that the requester vouches for it.
   std::int64_t written = 0;
+};
+SPARK_MESSAGE(SendingRecord,
+              (id, source, volume, path, keep, nodes, waits, marker, rule, max_rate, hurries, written));
+
+struct StageOutRequest : SendingRecord {
   bool is_flushed = false;  // the source is known to be on its drive; not recorded
   Asker asker;              // the copy is made with the permissions of its uid
 
   std::string destination() const { return volume + ":" + path; }
+  std::string doing() const;                         // "sending SOURCE to DESTINATION"
   std::string folder() const;                        // the one of `path`; "." for the volume's root
   bool is_same(const StageOutRequest& other) const;  // requests the same copy
 };
@@ -56,8 +64,7 @@ Result<StageOutRequest> request_of(const json::object& body);
 bool lacks_shards(const json::object& answer);
 std::string missing_shards(const json::object& answer, unsigned nodes);
 
-// The fields that say how the copy is made, for the worker and for the record.
-json::object how_to_json(const StageOutRequest& request);
+// For the worker, and for the record.
 json::object to_json(const StageOutRequest& request);
 // Invalid if a field is missing, or has another type.
 Result<StageOutRequest> request_from_json(const json::object& object);

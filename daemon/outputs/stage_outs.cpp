@@ -44,10 +44,7 @@ TransferPtr StageOuts::find(const StageOutRequest& request) const {
 
 asio::awaitable<Result<std::shared_ptr<Job>>> StageOuts::send(StageOutRequest request) {
   const auto place = context_.find_volume(request.volume);
-  if (!place && place.error().kind != Errc::Unavailable) {
-    co_return fail_with(place.error(),
-                        "sending " + printable(request.source) + " to " + printable(request.destination()));
-  }
+  if (!place && place.error().kind != Errc::Unavailable) co_return fail_with(place.error(), request.doing());
   if (const TransferPtr other = find(request)) {
     if (other->request().is_same(request)) {
       if (request.waits) other->wait_for_all_hosts();
@@ -57,8 +54,8 @@ asio::awaitable<Result<std::shared_ptr<Job>>> StageOuts::send(StageOutRequest re
     }
     co_return fail(
         Errc::Unavailable,
-        "sending " + printable(request.source) + " to " + printable(request.destination()) + ": job " +
-            std::to_string(other->job()->id()) + " sends " + printable(other->request().source) + " there",
+        request.doing() + ": job " + std::to_string(other->job()->id()) + " sends " +
+            printable(other->request().source) + " there",
         "`spark-stage wait --job " + std::to_string(other->job()->id()) + "` ends when that is done");
   }
   auto id = fresh_uuid(SystemRoot{});
@@ -86,9 +83,7 @@ asio::awaitable<Result<>> StageOuts::make_durable(StageOutRequest request) {
     call.deadline = context_.timings.scan;
     call.request = {{"source", request.source}, {"uid", request.asker.uid}};
     const auto flushed = co_await context_.runner.run(std::move(call));
-    if (!flushed)
-      co_return fail_with(flushed.error(),
-                          "sending " + printable(request.source) + " to " + printable(request.destination()));
+    if (!flushed) co_return fail_with(flushed.error(), request.doing());
   }
   auto saved = co_await store_.save(std::move(request));
   co_return saved;
@@ -149,6 +144,7 @@ json::array StageOuts::list() const {
   json::array rows;
   for (const TransferPtr& transfer : transfers_) {
     json::object row = transfer->progress();
+    for (const char* own : {"published", "shard_sent"}) row.erase(own);  // for the output that sends it
     row["source"] = printable(transfer->request().source);
     row["jobs"] = json::array{std::to_string(transfer->job()->id())};
     rows.push_back(std::move(row));

@@ -46,8 +46,8 @@ Duration stalled_after(const Timings& timings, Bytes rate) {
 }
 
 tl::unexpected<Error> explain(const StageOutRequest& request, Error error) {
-  error.what = "sending " + printable(request.source) + " to " + printable(request.destination()) + ": " +
-               error.what + "; nothing incomplete is visible there, and the local copy is as it was";
+  error.what = request.doing() + ": " + error.what +
+               "; nothing incomplete is visible there, and the local copy is as it was";
   return fail(std::move(error));
 }
 
@@ -149,7 +149,7 @@ asio::awaitable<Outcome> Transfer::attempt(VolumePlace place) {
   attempt_ = attempt;
   attempt->last_moved = context_.clock.steady();
   const config::EngineSettings& engine = context_.config().cache.engine;
-  workers::Call call = place.call(request_.volume, "stage-out", how_to_json(request_));
+  workers::Call call = place.call(request_.volume, "stage-out", to_json(request_));
   call.request["threads"] = engine.threads;
   call.request["depth"] = engine.depth;
   call.request["chunk"] = engine.chunk;

@@ -102,11 +102,7 @@ std::vector<Row> rows_from_json(const json::object& answer, std::string_view key
   std::vector<Row> rows;
   const json::array* array = get_array(answer, key);
   for (std::size_t i = 0; array != nullptr && i < array->size(); ++i) {
-    Row& row = rows.emplace_back();
-    boost::mp11::mp_for_each<described::Fields<Row>>([&](auto member) {
-      const json::value* value = (*array)[i].as_object().if_contains(member.name);
-      if (value != nullptr) (void)described::read(*value, row.*member.pointer);
-    });
+    read_present((*array)[i].as_object(), rows.emplace_back());
   }
   return rows;
 }

@@ -74,7 +74,8 @@ std::optional<Digits> number_after(std::string_view name, std::string_view word)
   return std::nullopt;
 }
 
-// The same, for words that also come before a size: "ckpt_7B", "batch64_epoch_100" have no such number.
+// The same, for words that also come before a size: "ckpt_7B", "gemma-3-it-4b", "batch64_epoch_100" have no
+// such number.
 std::optional<Digits> count_after(std::string_view name, std::string_view word) {
   const auto number = number_after(name, word);
   const bool is_size = number && number->end < name.size() && is_letter(name[number->end]);
@@ -149,7 +150,8 @@ std::optional<Digits> step_in(std::string_view lowered) {
   const std::string_view name = without_version(without_end(lowered));
   if (are_digits(name)) return Digits{0, name.size()};
   for (const std::string_view word : kStepWords) {
-    if (const auto number = number_after(name, word)) return number;
+    const auto number = word == "it" ? count_after(name, word) : number_after(name, word);
+    if (number) return number;
   }
   if (const auto number = number_before(name, {"steps", "step", "iters", "iterations", "iter"}))
     return number;

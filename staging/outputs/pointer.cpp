@@ -46,10 +46,15 @@ Result<> write(const fs::path& path, const std::string& text) {
 }  // namespace
 
 std::string pointer_in(const fs::path& folder, const Completeness& rule) {
+  const auto text_of = [&](const char* name) {
+    const auto text = read_regular_file(folder / name, kLongestName);
+    return text ? std::string(trim(*text)) : "";
+  };
   std::error_code error;
-  if (!is_file(rule)) return fs::read_symlink(folder / kLatest, error);
-  const auto text = read_regular_file(folder / kLatest, kLongestName);
-  return text ? std::string(trim(*text)) : "";
+  const std::string name =
+      is_file(rule) ? text_of(kLatest) : fs::read_symlink(folder / kLatest, error).native();
+  const auto iteration = megatron_iteration(name);
+  return iteration && text_of(kMegatronTracker) != std::to_string(*iteration) ? "" : name;
 }
 
 Result<> point_at_highest(const fs::path& folder, const Completeness& rule) {

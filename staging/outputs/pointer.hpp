@@ -11,7 +11,7 @@
 namespace spark::staging {
 
 // What `latest` in the folder names: a symbolic link; with the rule `deepspeed` the file that DeepSpeed
-// reads. Empty if there is none of that kind.
+// reads. Empty if there is none of that kind, or if the file of Megatron-LM names another iteration.
 std::string pointer_in(const std::filesystem::path& folder, const Completeness& rule);
 
 // Points `latest` at the highest checkpoint there, by one rename, durably. An empty folder is left as it is.

@@ -41,11 +41,31 @@ asio::awaitable<void> KnownCheckpoints::load() {
   has_loaded_ = true;
   if (content == nullptr) co_return;
   const auto states = [&](const char* key) { return staging::states_from_json(*content, key); };
-  recorded_ = {states("flushed"), states("sent"), states("unproven"), states("shards"),
-               whole_from_json(get_object(*content, "whole"))};
+  recorded_ = {states("flushed"),
+               states("sent"),
+               states("unproven"),
+               states("shards"),
+               whole_from_json(get_object(*content, "whole")),
+               get_string(*content, "mount").value_or("")};
   Known noted = std::exchange(known_, recorded_);
   for (const auto& [name, changed] : noted.sent) known_.sent[name] = changed;
   for (const auto& [name, changed] : noted.shards) known_.shards[name] = changed;
+}
+
+std::string KnownCheckpoints::unmounted(const std::string& mount, bool is_empty) {
+  const bool is_known = !known_.flushed.empty() && !known_.mount.empty() && !mount.empty();
+  if (is_known && is_empty && mount != known_.mount) return known_.mount;
+  mount_ = mount;
+  return "";
+}
+
+std::string KnownCheckpoints::unsent_above(const std::vector<PublishedCheckpoint>& published) const {
+  for (const auto& [name, written] : known_.flushed) {
+    const auto sent = known_.sent.find(name);
+    const bool is_sent = sent != known_.sent.end() && sent->second == written;
+    if (published.empty() || (!is_sent && staging::may_be_above(name, published.front().name))) return name;
+  }
+  return "";
 }
 
 void KnownCheckpoints::mark_remnants(std::vector<LocalCheckpoint>& local) const {
@@ -141,6 +161,7 @@ asio::awaitable<void> KnownCheckpoints::remember(SteadyTime begun, const std::ve
     next.sent.emplace(one.name, shard == known_.shards.end() ? sent : shard->second);
     next.shards.erase(one.name);
   }
+  if (!next.flushed.empty()) next.mount = mount_;
   known_ = std::move(next);
   co_await save();
 }
@@ -158,6 +179,7 @@ asio::awaitable<void> KnownCheckpoints::save() {
   if (!saving.unproven.empty()) content["unproven"] = staging::states_to_json(saving.unproven);
   for (const auto& [name, whole] : saving.whole) wholes[name] = json::value_from(whole);
   if (!wholes.empty()) content["whole"] = std::move(wholes);
+  if (!saving.mount.empty()) content["mount"] = saving.mount;
   json::object record{{"file", file()}, {"content", std::move(content)}};
   const auto saved =
       co_await context_.runner.ask(subject(), "record", std::move(record), context_.timings.record);

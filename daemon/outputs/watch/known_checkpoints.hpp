@@ -32,6 +32,12 @@ class KnownCheckpoints {
   // the first look. Its times may say otherwise once the clock is set.
   const Changes& unproven() const { return known_.unproven; }
 
+  // Whether the record is of another file system than the folder is on now, at `mount`, and the folder is
+  // empty: that file system is not mounted yet. Where it is mounted; empty means no.
+  std::string unmounted(const std::string& mount, bool is_empty);
+
+  // Of the record.
+  std::string file() const;
   // Reads the record, once; a failure is logged, and the next call tries again. Until then nothing is
   // remembered or saved, which would replace the record.
   asio::awaitable<void> load();
@@ -47,6 +53,9 @@ class KnownCheckpoints {
   // One that was complete and has lost files since, as in an interrupted deletion by the job, is not
   // complete.
   void mark_remnants(std::vector<LocalCheckpoint>& local) const;
+  // One that was on the drive, was not sent as it was, and may be above the published ones. Empty if there is
+  // none.
+  std::string unsent_above(const std::vector<PublishedCheckpoint>& published) const;
   // Records changes, if there are any; a failure is logged, and the next call tries again.
   asio::awaitable<void> save();
 
@@ -57,11 +66,11 @@ class KnownCheckpoints {
     Changes flushed, sent, unproven;
     Changes shards{};  // see mark_shard_sent
     std::map<std::string, Whole> whole{};
+    std::string mount{};  // where the file system of `flushed` is mounted; empty means unknown
     bool operator==(const Known&) const = default;
   };
   static std::map<std::string, Whole> whole_from_json(const json::object* object);
   std::string subject() const;
-  std::string file() const;
 
   const Context& context_;
   const config::Output& output_;
@@ -75,6 +84,7 @@ class KnownCheckpoints {
   Changes converted(Changes recorded, const std::vector<LocalCheckpoint>& local) const;
   std::map<std::string, Since> since_;  // by name
   std::optional<SteadyTime> looked_;    // the beginning of the last look
+  std::string mount_;                   // where the folder's file system is mounted now
   bool has_loaded_ = false;
   bool is_saving_ = false;
   Event saved_;

@@ -45,13 +45,12 @@ asio::awaitable<void> OtherHosts::announce() {
 
 bool OtherHosts::is_awaited(const Awaited& now, bool may_publish, SteadyTime asked) {
   const SteadyTime time = context_.clock.steady();
-  if (!questions_ || asked - questions_->last > kBetweenQuestions)
-    questions_ = Questions{asked, {}, time, now};
+  if (!questions_ || asked - questions_->last > kBetweenQuestions) questions_ = Questions{{}, time, now};
   if (now.is_sending || questions_->awaited != now) questions_->changed = time;
   questions_->awaited = now;
   questions_->last = time;
-  const bool are_silent = asked - questions_->first >= context_.timings.others && !may_publish;
-  const bool goes_on = !are_silent && asked - questions_->changed < kLongestWait;
+  const Duration most = may_publish ? kLongestWait : context_.timings.others;
+  const bool goes_on = asked - questions_->changed < most;
   if (!goes_on) questions_.reset();  // the next one is another caller's
   return goes_on;
 }

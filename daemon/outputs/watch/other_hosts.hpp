@@ -41,13 +41,14 @@ class OtherHosts {
     bool operator==(const Awaited&) const = default;
   };
   // Whether it goes on waiting. `may_publish`: by the plan. `asked`: when this question began. The silence of
-  // other hosts counts from the first question: they may have come back just now. A sending that fails again
-  // and again ends the wait as well.
+  // other hosts counts from the first question, as they may have come back just now, and from what one did
+  // since, as it sends one checkpoint after the other. A sending that fails again and again ends the wait as
+  // well.
   bool is_awaited(const Awaited& now, bool may_publish, SteadyTime asked);
 
  private:
   struct Questions {  // one after the other, of a caller that waits
-    SteadyTime first{}, last{}, changed{};
+    SteadyTime last{}, changed{};
     Awaited awaited;
   };
 

@@ -98,6 +98,14 @@ asio::awaitable<Result<WatchedOutput::Seen>> WatchedOutput::look() {
   seen.owner = static_cast<uid_t>(get_int(*answer, "uid").value_or(0));
   seen.local = staging::rows_from_json<LocalCheckpoint>(*answer, "checkpoints");
   known_.mark_remnants(seen.local);
+  const std::string mount = get_string(*answer, "mount").value_or("");
+  const std::string unmounted = seen.missing.empty() ? known_.unmounted(mount, seen.local.empty()) : "";
+  if (!unmounted.empty()) {
+    seen.missing = printable(settings_.path.native()) + " is empty, and the file system at " +
+                   printable(unmounted) +
+                   ", which had its checkpoints, is not mounted; if they were deleted, " + "delete " +
+                   known_.file() + " and restart spark-staged";
+  }
   seen.best = get_string(*answer, "best").value_or("");
   seen.misnamed = get_string(*answer, "other").value_or("");
   seen.holding = {get_string(*answer, "held_in").value_or(""),

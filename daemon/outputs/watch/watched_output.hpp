@@ -66,7 +66,7 @@ class WatchedOutput : public std::enable_shared_from_this<WatchedOutput> {
 
  private:
   struct Seen : Holdings {
-    std::string missing;   // a sentence: there is no folder; empty means that there is one
+    std::string missing;   // a sentence: there is no folder, or not the one; empty means that there is
     uid_t owner = 0;       // of the folder
     std::string unlisted;  // why the volume could not be read
     HoldingFolder holding;

@@ -122,22 +122,28 @@ asio::awaitable<Result<json::object>> WatchedOutput::latest(bool offline) {
                        " on the volume may be complete: " + hidden->reason,
                    "");
   }
-  if (is_here) {
-    json::object local{{"name", newest->name}, {"local", (settings_.path / newest->name).native()}};
-    add_unproven(*seen, staging::standing_of(*newest), local);
-    add_later(*seen, staging::standing_of(*newest), local);
-    co_return local;
+  const std::string unseen =
+      seen->missing.empty() || !seen->published ? "" : known_.unsent_above(*seen->published);
+  if (!unseen.empty()) {
+    co_return fail(Errc::Unavailable,
+                   "output " + settings_.name + ": " + printable(settings_.path.native()) +
+                       " is missing, though it had " + printable(unseen) + ", which is not on the volume",
+                   "mount its file system; if they were deleted on purpose, create the folder");
   }
-  json::object found;
-  if (published != nullptr && staging::megatron_iteration(published->name))
+  if (!is_here && published != nullptr && staging::megatron_iteration(published->name))
     co_return no_megatron(settings_, *published);
-  if (published != nullptr) {
-    found = {{"name", published->name},
-             {"dataset", settings_.volume + ":" + path_on_volume(settings_, published->name)}};
-    add_unproven(*seen, staging::standing_of(*published), found);
-    add_later(*seen, staging::standing_of(*published), found);
+  json::object found;
+  if (is_here) {
+    found = {{"name", answer}, {"local", (settings_.path / answer).native()}};
+  } else if (published != nullptr) {
+    found = {{"name", answer}, {"dataset", settings_.volume + ":" + path_on_volume(settings_, answer)}};
   }
-  if (newest != nullptr && seen->published && settings_.complete != config::Complete::OnRequest) {
+  if (!found.empty()) {
+    const auto standing = is_here ? staging::standing_of(*newest) : staging::standing_of(*published);
+    add_unproven(*seen, standing, found);
+    add_later(*seen, standing, found);
+  }
+  if (!is_here && newest != nullptr && seen->published && settings_.complete != config::Complete::OnRequest) {
     const CheckpointPlan plan = plan_of(*seen);
     if (plan.is_newest_pending) found["pending"] = pending(*seen, *newest, plan.may_publish, asked);
   }
@@ -160,11 +166,6 @@ tl::unexpected<Error> WatchedOutput::no_latest(const Seen& seen) const {
     return fail(Errc::Unavailable,
                 name + ": the record of the checkpoints that are safely on the drive could not be read",
                 "`journalctl -u spark-staged` has the reason");
-  }
-  if (!seen.missing.empty() && !known_.flushed().empty()) {
-    return fail(Errc::Unavailable,
-                name + ": " + folder + " is missing, though it had checkpoints, and none is on the volume",
-                "mount its file system; if they were deleted on purpose, create the folder");
   }
   const auto unproven = std::ranges::find_if(seen.local, &LocalCheckpoint::is_unproven);
   if (unproven != seen.local.end()) {

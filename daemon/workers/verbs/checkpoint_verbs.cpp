@@ -58,6 +58,19 @@ std::optional<std::int64_t> boot_ns() {
   return seconds * 1'000'000'000;
 }
 
+// Where the file system of the folder is mounted; empty means unknown.
+std::string mount_point_of(const std::string& folder) {
+  std::error_code error;
+  std::filesystem::path path = std::filesystem::canonical(folder, error);
+  struct stat own {
+  }, above{};
+  if (error || ::stat(path.c_str(), &own) != 0) return "";
+  while (path.has_relative_path() && ::stat(path.parent_path().c_str(), &above) == 0 &&
+         above.st_dev == own.st_dev)
+    path = path.parent_path();
+  return path;
+}
+
 // That this process has used of a core.
 std::int64_t cpu_us() {
   struct rusage used {};
@@ -69,13 +82,15 @@ std::int64_t cpu_us() {
 }  // namespace
 
 // {"path", "rule", "boot_ns", "flushed", "unchanged", "unproven": each {NAME: WRITTEN}} →
-// {"uid", "boot_ns", "checkpoints": [staging::Checkpoint], "best", "cpu_us", "other", "held_in", "holds"},
-// the highest first. "flushed" lists the checkpoints known to be complete and on the drive; other complete
-// ones are flushed now, or unproven (mark_unproven). "unchanged": those that have been as they are for a
-// while. "unproven": see mark_unproven. "boot_ns": of the first answer, as the kernel's moves with the clock.
+// {"uid", "boot_ns", "checkpoints": [staging::Checkpoint], "best", "cpu_us", "other", "mount", "held_in",
+// "holds"}, the highest first. "flushed" lists the checkpoints known to be complete and on the drive; other
+// complete ones are flushed now, or unproven (mark_unproven). "unchanged": those that have been as they are
+// for a while. "unproven": see mark_unproven. "boot_ns": of the first answer, as the kernel's moves with the
+// clock.
 // "best": the best model that the highest complete one names. "cpu_us": what the look took of a core.
-// "other": see misnamed_folder, if there is no checkpoint. "held_in": see holding_folder; "holds": the number
-// of entries there. {"missing": SENTENCE, "held_in", "holds"} if there is no folder.
+// "other": see misnamed_folder, if there is no checkpoint. "mount": see mount_point_of. "held_in": see
+// holding_folder; "holds": the number of entries there. {"missing": SENTENCE, "held_in", "holds"} if there is
+// no folder.
 Result<json::object> scan_output_verb(const json::object& request, const ProgressLine& /*progress*/) {
   const std::string path = get_text(request, "path");
   const auto uid = become_owner_of(path);
@@ -112,6 +127,7 @@ Result<json::object> scan_output_verb(const json::object& request, const Progres
     one.incomplete = printable(one.incomplete);
   }
   answer["uid"] = *uid;
+  answer["mount"] = mount_point_of(path);
   answer["checkpoints"] = staging::rows_to_json(*checkpoints);
   answer["best"] = best;
   if (boot) answer["boot_ns"] = *boot;

@@ -60,6 +60,16 @@ TEST_F(OtherHostsTest, SilentOnesAreAwaitedForThirtySecondsFromTheFirstQuestion)
     EXPECT_TRUE(is_awaited(true)) << "a lower one may still be published";
 }
 
+// A slow host sends one after the other: only once the lower one is published, the higher one begins.
+TEST_F(OtherHostsTest, OnesThatSentALowerCheckpointAreAwaitedForThirtySecondsMore) {
+  OtherHosts::Awaited awaited{"step-3"};
+  for (int second = 0; second < 60; ++second, time.now += seconds(1), ++awaited.others_progress)
+    EXPECT_TRUE(is_awaited(true, awaited));
+  awaited.others_progress = 0;
+  for (int second = 0; second < 30; ++second, time.now += seconds(1)) EXPECT_TRUE(is_awaited(false, awaited));
+  EXPECT_FALSE(is_awaited(false, awaited));
+}
+
 TEST_F(OtherHostsTest, TheyAreAwaitedForNinetySecondsSinceTheLastChangeAtMost) {
   OtherHosts::Awaited awaited{"step-3", true};
   const auto after = [&](int passed) {

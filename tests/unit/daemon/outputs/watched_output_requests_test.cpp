@@ -93,6 +93,47 @@ TEST_F(LatestCheckpoint, IsUnavailableIfAFolderThatHadCheckpointsIsMissingAndThe
       << "they may be there again later";
 }
 
+// Its file system may not be mounted yet: the job would go on from an older one.
+TEST_F(LatestCheckpoint, IsUnavailableIfAMissingFolderHadAHigherOneThatWasNotSent) {
+  const auto recorded = [](const std::string& flushed, const std::string& sent) {
+    return R"(echo '{"result": {"records": [{"file": "/state/stage-outs/outputs/run7.json",
+      "content": {"flushed": )" +
+           flushed + R"(, "sent": )" + sent + R"(}}]}}' | tr -d '\n'; echo)";
+  };
+  worker.on("scan-output", kMissing);
+  worker.on("list-published", kStep9There);
+  worker.on("recorded", recorded(R"({"step-9": 91, "step-10": 101})", R"({"step-9": 91})"));
+  watches->apply(settings);
+  EXPECT_THAT(answer(), HasSubstr("unavailable: output run7: /out is missing, though it had step-10"));
+  worker.on("recorded", recorded(R"({"step-8": 81, "step-9": 91})", R"({"step-9": 91})"));
+  settings.outputs["run7"].keep = 5;
+  watches->apply(settings);
+  EXPECT_EQ(answer(), R"({"name":"step-9","dataset":"checkpoints:run7/step-9"})");
+}
+
+// At a start of the host, before its file system is mounted there: the record is that of the drive.
+TEST_F(LatestCheckpoint, IsUnavailableInAnEmptyMountPointWhoseCheckpointsAreRecorded) {
+  worker.on("recorded", R"(echo '{"result": {"records": [{"file": "/state/stage-outs/outputs/run7.json",
+    "content": {"flushed": {"step-10": 101}, "sent": {}, "mount": "/data"}}]}}' | tr -d '\n'; echo)");
+  const auto scanned = [&](const std::string& mount) {
+    worker.on("scan-output", note_request("scans.log") +
+                                 R"(echo '{"result": {"uid": 1000, "checkpoints": [], "mount": ")" + mount +
+                                 R"("}}')");
+  };
+  scanned("/");
+  worker.on("list-published", kStep9There);
+  watches->apply(settings);
+  ASSERT_TRUE(calls("scan-output", 3));
+  EXPECT_THAT(answer(), HasSubstr("unavailable: output run7: /out is missing, though it had step-10"));
+  EXPECT_THAT(
+      std::string(watches->find("run7")->to_json().at("reason").as_string()),
+      HasSubstr("/out is empty, and the file system at /data, which had its checkpoints, is not mounted"));
+  EXPECT_EQ(text_of("scans.log").find(R"("flushed":{})"), std::string::npos);
+  scanned("/data");  // they were deleted
+  EXPECT_EQ(answer(), R"({"name":"step-9","dataset":"checkpoints:run7/step-9"})");
+  EXPECT_THAT(text_of("records.log"), HasSubstr(R"("flushed":{},"sent":{}})"));
+}
+
 // A person has copied it there: a job would start from scratch beside it.
 TEST_F(LatestCheckpoint, IsUnavailableIfTheOnlyOneIsOnTheVolumeWithoutAManifest) {
   worker.on("scan-output", kMissing);

@@ -14,6 +14,14 @@ std::int64_t step(std::string_view name) {
   return found ? static_cast<std::int64_t>(*found) : -1;
 }
 
+// "it" also comes before the size of an instruction-tuned model.
+TEST(CheckpointName, OfAnInstructionTunedModelHasNoStep) {
+  EXPECT_EQ(step("gemma-3-it-4b"), -1);
+  EXPECT_EQ(step("gemma-2b-it-step-70"), 70);
+  EXPECT_EQ(step("it_500"), 500);
+  EXPECT_EQ(step("it-5k"), 5);
+}
+
 TEST(CheckpointName, HasTheStepOfEachFramework) {
   EXPECT_EQ(step("checkpoint-500"), 500);
   EXPECT_EQ(step("global_step100"), 100);

@@ -7,6 +7,7 @@
 #include <cstdlib>
 
 #include "base/file.hpp"
+#include "staging/checkpoints/checkpoint_name.hpp"
 #include "staging/copy/copy_with.hpp"
 #include "staging/files/times.hpp"
 #include "staging/manifest/manifest_reader.hpp"
@@ -264,6 +265,19 @@ TEST_F(PublishedCopies, ThePointerStaysIfTheManifestOfTheLastOneCannotBeRead) {
   write_text(volume_ / ".last.spark-manifest", "cut");
   ASSERT_OK(point_at_highest(volume_, rename));
   EXPECT_EQ(pointer_in(volume_, rename), "last");
+}
+
+// A person may have deleted it, or copied the job's own over it.
+TEST_F(PublishedCopies, ThePointerIsWrongIfTheFileOfMegatronNamesAnotherIteration) {
+  const Completeness dcp{Completeness::Rule::Dcp};
+  send("iter_0000200");
+  ASSERT_OK(point_at_highest(volume_, dcp));
+  ASSERT_EQ(pointer_in(volume_, dcp), "iter_0000200");
+  write_text(volume_ / kMegatronTracker, "100\n");
+  EXPECT_EQ(pointer_in(volume_, dcp), "");
+  ASSERT_OK(point_at_highest(volume_, dcp));
+  EXPECT_EQ(pointer_in(volume_, dcp), "iter_0000200");
+  EXPECT_EQ(read_file(volume_ / kMegatronTracker).value(), "200");
 }
 
 TEST_F(PublishedCopies, LatestLeadsToTheHighestCheckpointAndNeverReplacesTheJobsOwn) {
