@@ -121,7 +121,7 @@ Result<StageOutRequest> request_from_json(const json::object& object) {
     return fail(Errc::Invalid, "it is no record of a stage-out");
   request.asker.uid = static_cast<uid_t>(*uid);
   request.asker.holder = get_string(object, "holder").value_or("");
-  // Records of version 0.2 have the kind of the pointer, and no state of today's.
+  // Records of version 0.2 have the kind of the pointer, and `changed_ns` in place of `written`.
   const std::string pointer = get_string(object, "latest").value_or("");
   if (request.rule.empty() && !pointer.empty()) request.rule = pointer == "file" ? "deepspeed" : "rename";
   if (request.written == 0) request.written = get_int(object, "changed_ns").value_or(0);

@@ -110,12 +110,13 @@ void add_cache(App& app) {
                                [options](Context& context) { return move(context, *options); });
   move_verb.argument("PATH", options->path, "the new folder: empty, or not there yet");
   move_verb.flag("--json", options->as_json, "the result, as JSON");
-  Verb reset_verb = app.verb_of(group, "reset", "forget copies of a drive that was replaced or emptied",
-                                "  sudo spark-stage cache reset\n\n"
-                                "Deletes nothing unless --yes is given: what is in the cache's folder is\n"
-                                "found again, and what is not there is named and forgotten. A folder with\n"
-                                "nothing of the cache needs --yes: its drive may not be mounted.",
-                                [options](Context& context) { return reset(context, *options); });
+  Verb reset_verb =
+      app.verb_of(group, "reset", "forget copies of a drive that was replaced or emptied",
+                  "  sudo spark-stage cache reset\n\n"
+                  "Without --yes it deletes nothing: it enters the copies that the cache's folder\n"
+                  "has, and names and forgets the others. If the folder has nothing of the\n"
+                  "cache, it asks for --yes, as the drive may only be unmounted.",
+                  [options](Context& context) { return reset(context, *options); });
   reset_verb.flag("--yes", options->yes, "delete the copies of a usable cache, forget lost ones");
   reset_verb.flag("--json", options->as_json, "the result, as JSON");
 }

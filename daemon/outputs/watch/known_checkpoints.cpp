@@ -74,8 +74,7 @@ void KnownCheckpoints::mark_remnants(std::vector<LocalCheckpoint>& local) const 
     one.is_unproven = true;  // the job may have removed a file on purpose
     one.incomplete =
         "it has lost files since it was complete, as in an interrupted deletion; if it is right, send it "
-        "with "
-        "`spark-stage stage-out " +
+        "with `spark-stage stage-out " +
         printable((output_.path / one.name).native()) + " VOLUME:PATH`";
   }
 }
@@ -84,20 +83,24 @@ void KnownCheckpoints::mark_remnants(std::vector<LocalCheckpoint>& local) const 
 std::int64_t KnownCheckpoints::entries_of(const LocalCheckpoint& one) const {
   const auto known = known_.whole.find(one.name);
   const bool is_same = known != known_.whole.end() &&
-                       known->second[0] == static_cast<std::int64_t>(one.inode) &&
-                       known->second[2] == one.proof_ns;
+                       known->second.inode == static_cast<std::int64_t>(one.inode) &&
+                       known->second.proof_ns == one.proof_ns;
   const std::int64_t now = one.incomplete.empty() ? static_cast<std::int64_t>(one.entries) : 0;
-  return std::max(now, is_same ? known->second[1] : 0);
+  return std::max(now, is_same ? known->second.entries : 0);
 }
 
 std::map<std::string, KnownCheckpoints::Whole> KnownCheckpoints::whole_from_json(const json::object* object) {
   std::map<std::string, Whole> all;
-  for (const auto& [name, value] : object == nullptr ? json::object() : *object) {
+  if (object == nullptr) return all;
+  for (const auto& [name, value] : *object) {
     const json::array* numbers = value.if_array();
-    Whole whole{};
-    for (std::size_t i = 0; numbers != nullptr && i < std::min(numbers->size(), whole.size()); ++i)
-      whole[i] = (*numbers)[i].is_int64() ? (*numbers)[i].get_int64() : 0;
-    all[std::string(name)] = whole;
+    if (numbers == nullptr) continue;
+    Whole& whole = all[std::string(name)];
+    std::size_t i = 0;
+    for (std::int64_t* field : {&whole.inode, &whole.entries, &whole.proof_ns}) {
+      if (i < numbers->size() && (*numbers)[i].is_int64()) *field = (*numbers)[i].get_int64();
+      ++i;
+    }
   }
   return all;
 }
@@ -177,7 +180,7 @@ asio::awaitable<void> KnownCheckpoints::save() {
   json::object wholes;
   if (!saving.shards.empty()) content["shards"] = staging::states_to_json(saving.shards);
   if (!saving.unproven.empty()) content["unproven"] = staging::states_to_json(saving.unproven);
-  for (const auto& [name, whole] : saving.whole) wholes[name] = json::value_from(whole);
+  for (const auto& [name, whole] : saving.whole) wholes[name] = {whole.inode, whole.entries, whole.proof_ns};
   if (!wholes.empty()) content["whole"] = std::move(wholes);
   if (!saving.mount.empty()) content["mount"] = saving.mount;
   json::object record{{"file", file()}, {"content", std::move(content)}};

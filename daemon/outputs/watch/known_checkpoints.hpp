@@ -2,7 +2,6 @@
 // they are as they are.
 #pragma once
 
-#include <array>
 #include <boost/asio/awaitable.hpp>
 #include <cstdint>
 #include <map>
@@ -60,8 +59,11 @@ class KnownCheckpoints {
   asio::awaitable<void> save();
 
  private:
-  // A folder's inode, the most entries that it had while it was complete, and the time of its proof.
-  using Whole = std::array<std::int64_t, 3>;
+  // Of a folder: the most entries that it had while it was complete, with this proof.
+  struct Whole {
+    std::int64_t inode = 0, entries = 0, proof_ns = 0;
+    bool operator==(const Whole&) const = default;
+  };
   struct Known {
     Changes flushed, sent, unproven;
     Changes shards{};  // see mark_shard_sent

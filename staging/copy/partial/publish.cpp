@@ -115,7 +115,7 @@ bool is_trusted(const Destination& destination, const ManifestReader& manifest) 
   struct stat folder {};
   if (!owner || *owner == 0 || *owner == ::geteuid()) return owner.has_value();
   if (::stat(destination.folder.c_str(), &folder) == 0 && folder.st_uid == *owner) return true;
-  struct statfs info {};  // most servers have root's files as nobody's
+  struct statfs info {};  // an NFS server with root_squash stores what root writes as nobody's
   return ::geteuid() == 0 && *owner == kNobody && ::statfs(destination.folder.c_str(), &info) == 0 &&
          info.f_type == NFS_SUPER_MAGIC;
 }

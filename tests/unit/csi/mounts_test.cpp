@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include "tests/support/skip.hpp"
 #include "tests/unit/csi/fixture.hpp"
 
 namespace spark::csi {
@@ -69,7 +70,7 @@ TEST_F(MountsTest, AMissingFolderHasNoMount) {
 
 // Its owner would otherwise choose any folder of the host, writable, for a pod.
 TEST_F(MountsTest, AnOutputsFolderThatItsOwnerReplacedByALinkIsNotMounted) {
-  if (::geteuid() != 0) GTEST_SKIP() << "only root mounts, and makes another user's link";
+  if (::geteuid() != 0) SPARK_SKIP("only root mounts, and makes another user's link");
   const auto output = folder_.path / "users" / "output", target = folder_.path / "target";
   std::filesystem::create_directories(output.parent_path());
   std::filesystem::create_directories(folder_.path / "closed");
