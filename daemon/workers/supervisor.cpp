@@ -11,8 +11,8 @@ namespace spark::workers {
 namespace {
 
 constexpr Duration kFirstRetry{1000};
-constexpr Duration kReplacement{
-    100};  // pause after a worker that ended in order, for example to use another key
+// Pause after a worker that ended in order, for example to use another key.
+constexpr Duration kReplacement{100};
 
 }  // namespace
 
