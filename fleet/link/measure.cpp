@@ -143,10 +143,12 @@ class Measurement {
     const SteadyTime begun = steady_clock::now();
     SteadyTime from = begun, to = begun, now = begun;
     bool is_warm = false;
+    Bytes moved_in_all = 0;
     for (Bytes block = kFirstBlock; now < began_ + limits_.time && all_ < limits_.bytes;) {
       if (auto moved = one(connection, block); !moved) return moved;
       const SteadyTime done = steady_clock::now();
       all_ += block;
+      moved_in_all += block;
       share.bytes += block;
       if (!is_warm && done - began_ >= kWarmUp) {  // the rate is that from here on
         is_warm = true;
@@ -157,6 +159,10 @@ class Measurement {
       if (done - now < kShort) block = std::min(block * 2, kMostLinkBytes);
       if (done - now > kLong) block = std::max(block / 2, kSmallestBlock);
       now = done;
+    }
+    if (to == from) {  // a link so slow that nothing followed the warm-up
+      from = begun;
+      share.bytes = moved_in_all;
     }
     if (to > from) share.bytes_per_second = static_cast<double>(share.bytes) / Seconds(to - from).count();
     share.own_busy = busy_share(before, current_load(), now - begun);

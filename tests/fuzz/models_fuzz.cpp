@@ -43,10 +43,15 @@ void check_weights(std::string_view content) {
   }
 }
 
+// A name such as "..models" is no way out.
+bool leads_out(const std::string& path) {
+  return path.starts_with('/') || ('/' + path + '/').find("/../") != std::string::npos;
+}
+
 void check_record(std::string_view text) {
   const auto record = parse_model_record(text);
   if (!record) return;
-  require(record->entry_point.find("..") != 0 && !record->entry_point.starts_with('/'));
+  require(!leads_out(record->entry_point) && !leads_out(record->hub_folder));
   const auto again = parse_model_record(to_text(*record));
   require(again && again->name == record->name && again->digests.size() == record->digests.size());
   require(parse_model_record(summary_text(*record)).has_value());
