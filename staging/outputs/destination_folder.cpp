@@ -6,6 +6,7 @@
 
 #include <cerrno>
 
+#include "base/file_system.hpp"
 #include "base/text.hpp"
 #include "staging/copy/partial/publish.hpp"
 #include "staging/copy/partial/removal.hpp"
@@ -14,36 +15,39 @@
 
 namespace spark::staging {
 
-Result<std::filesystem::path> make_destination_folder(const std::filesystem::path& mount_point,
-                                                      const std::string& folder) {
+Result<DestinationFolder> make_destination_folder(const std::filesystem::path& mount_point,
+                                                  const std::string& folder) {
   const auto tree = open_tree(mount_point);
   if (!tree) return tree.take_error();
   std::string at;
+  UniqueFd folder_at = open_beneath(*tree, at, O_RDONLY | O_DIRECTORY);
+  if (!folder_at) return fail_errno(errno, "opening folder " + tree->shown(at));
   for (const std::string& part : split(folder, '/')) {
     if (part.empty() || part == ".") continue;
     const std::string next = join_path(at, part);
     const std::string shown = tree->shown(next);
-    const UniqueFd parent = open_beneath(*tree, at, O_RDONLY | O_DIRECTORY);
-    if (!parent) return fail_errno(errno, "opening folder " + tree->shown(at));
-    if (::mkdirat(parent.get(), part.c_str(), 0755) == 0) {
-      if (::fsync(parent.get()) != 0) return fail_errno(errno, "flushing folder " + tree->shown(at));
+    if (::mkdirat(folder_at.get(), part.c_str(), 0755) == 0) {
+      if (::fsync(folder_at.get()) != 0) return fail_errno(errno, "flushing folder " + tree->shown(at));
     } else if (errno != EEXIST) {
       return fail_errno(errno, "making folder " + shown,
                         errno == EACCES ? "create it, and make the sending user its owner" : "");
     }
-    const UniqueFd made = open_beneath(*tree, next, O_PATH | O_DIRECTORY | O_NOFOLLOW);
+    UniqueFd made = open_beneath(*tree, next, O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
+    if (!made && errno == EACCES) return fail_errno(errno, "opening folder " + shown);
     if (!made) {
       return fail(Errc::Invalid, shown + " is no folder of the volume's own file system",
                   "choose another destination: symbolic links are not followed there");
     }
-    const auto published = manifest_of_published({mount_point / at, part});
+    const auto published = manifest_of_published({held_path(folder_at), part});
     if (published && *published) {
       return fail(Errc::Refused, shown + " is itself a copy that was published there",
                   "choose a destination outside of it: both would be damaged for `spark-stage verify`");
     }
     at = next;
+    folder_at = std::move(made);
   }
-  return mount_point / at;
+  std::filesystem::path path = held_path(folder_at);
+  return DestinationFolder{std::move(folder_at), std::move(path)};
 }
 
 Result<> remove_unfinished_copies(const std::filesystem::path& folder, const std::string& name) {

@@ -5,6 +5,7 @@
 #include <cerrno>
 #include <map>
 
+#include "base/file_system.hpp"
 #include "base/text.hpp"
 #include "staging/checkpoints/checkpoint_name.hpp"
 #include "staging/copy/partial/publish.hpp"
@@ -21,7 +22,7 @@ Result<bool> is_there(const std::filesystem::path& path) {
   struct stat info {};
   if (::lstat(path.c_str(), &info) == 0) return true;
   if (errno == ENOENT) return false;
-  return fail_errno(errno, "looking at " + printable(path.native()));
+  return fail_errno(errno, "looking at " + shown_path(path));
 }
 
 Result<> remove_copy(const Destination& destination, const WholeCopy& /*proof*/) {

@@ -9,6 +9,7 @@
 #include <functional>
 
 #include "base/file.hpp"
+#include "base/file_system.hpp"
 #include "base/text.hpp"
 #include "staging/checkpoints/checkpoint_name.hpp"
 #include "staging/outputs/published_copies.hpp"
@@ -28,9 +29,9 @@ bool is_file(const Completeness& completeness) {
 Result<> replace(const fs::path& path, const std::function<int(const fs::path&)>& make) {
   const fs::path fresh = path.parent_path() / ("." + path.filename().native() + ".spark-new");
   if (::unlink(fresh.c_str()) != 0 && errno != ENOENT)
-    return fail_errno(errno, "removing " + printable(fresh.native()));
+    return fail_errno(errno, "removing " + shown_path(fresh));
   if (make(fresh) != 0 || ::rename(fresh.c_str(), path.c_str()) != 0)
-    return fail_errno(errno, "replacing " + printable(path.native()));
+    return fail_errno(errno, "replacing " + shown_path(path));
   return flush_folder(path.parent_path());
 }
 
@@ -73,7 +74,7 @@ Result<> point_at_highest(const fs::path& folder, const Completeness& rule) {
   struct stat info {};
   const bool is_there = ::lstat(latest.c_str(), &info) == 0;
   if (is_there && !(is_file(rule) ? S_ISREG(info.st_mode) : S_ISLNK(info.st_mode))) {
-    return fail(Errc::Refused, printable(latest.native()) + " is the job's own",
+    return fail(Errc::Refused, shown_path(latest) + " is the job's own",
                 "`spark-stage latest` prints the newest complete checkpoint");
   }
   if (pointer_in(folder, rule) == name) return {};

@@ -8,6 +8,7 @@
 #include <functional>
 
 #include "base/file.hpp"
+#include "base/file_system.hpp"
 #include "base/text.hpp"
 #include "staging/checkpoints/checkpoint_name.hpp"
 #include "staging/copy/partial/removal.hpp"
@@ -62,7 +63,7 @@ Found copy_at(const Destination& destination, const std::vector<std::string>& pr
     return std::optional(PublishedCopy{destination.name, root->mtime_ns, source.filename(), proof_ns});
   }
   if (auto read = (*manifest)->error(); !read) {
-    read.error().what = "reading " + printable(destination.manifest().native()) + ": " + read.error().what;
+    read.error().what = "reading " + shown_path(destination.manifest()) + ": " + read.error().what;
     return none_or(std::move(read.error()));
   }
   return std::optional<PublishedCopy>();
@@ -77,8 +78,8 @@ Result<std::vector<PublishedCopy>> copies_in(const std::filesystem::path& folder
   for (const std::string& name : *names) {
     const auto replaced = not_listed == nullptr ? std::nullopt : being_replaced(folder, name);
     if (replaced)
-      not_listed->unreadable.push_back({replaced->name, printable(replaced->path().native()) +
-                                                            " is being replaced, or that was interrupted"});
+      not_listed->unreadable.push_back(
+          {replaced->name, shown_path(replaced->path()) + " is being replaced, or that was interrupted"});
     if (name.starts_with('.')) continue;
     auto copy = copy_at({folder, name}, proofs);
     if (!copy && not_listed == nullptr) return copy.take_error();
@@ -215,7 +216,7 @@ Result<CopyReport> verify_published(const std::filesystem::path& path, const Cop
                                     const ProgressSink& progress, const StopFlag& stop) {
   const auto destination = destination_of(path);
   if (!destination) return destination.take_error();
-  const std::string shown = printable(path.native());
+  const std::string shown = shown_path(path);
   const auto identity = identity_of(destination->path());
   if (!identity) return fail_with(identity.error(), "verifying " + shown);
   // Of any user: who asks wants to know whether it is what its sender published.

@@ -33,8 +33,7 @@ class SendShard {
       if (!newer) return newer.take_error();
       if (!newer->empty()) return replaced(std::move(*newer));
     }
-    const auto shard = make_shard_path(checkpoint_, own_.attempt.host);
-    if (!shard) return shard.take_error();
+    if (auto made = make_shards(checkpoint_, own_.attempt.host); !made) return made.take_error();
     auto lock = lock_shards(checkpoint_.shards(), Holders::Many);
     if (!lock) return lock.take_error();
     if (!*lock) return without_copy({});
@@ -46,11 +45,11 @@ class SendShard {
     if (*published) return already_published(std::move(*lock));
 
     options.earlier.replaced_in_two_steps = true;  // no program reads a shard before it is published
-    auto report = copy(own_.source, *shard, options, progress, stop);
+    auto report = copy(own_.source, lock->path() / own_.attempt.host, options, progress, stop);
     if (!report) return report.take_error();
-    const auto sent = server_time_of(Destination{checkpoint_.shards(), own_.attempt.host}.manifest());
-    ::unlink(sign_of(checkpoint_, own_.attempt.host).c_str());
-    lock->reset();
+    const auto sent = server_time_of(Destination{lock->path(), own_.attempt.host}.manifest());
+    ::unlink(sign_of(lock->path(), own_.attempt.host).c_str());
+    *lock = {};
     auto joined = join_shards(checkpoint_, nodes_, own_.attempt);
     if (!joined) return joined.take_error();
     return SentShard{std::move(*report), std::move(*joined), {}, sent.value_or(0)};
@@ -111,17 +110,17 @@ class SendShard {
   }
 
   // What this host has now may be newer than the shards that were joined.
-  Result<SentShard> complete_join(UniqueFd lock, const CopyOptions& options, const ProgressSink& progress,
+  Result<SentShard> complete_join(LockedShards lock, const CopyOptions& options, const ProgressSink& progress,
                                   const StopFlag& stop) {
-    lock.reset();
+    lock = {};
     auto joined = join_shards(checkpoint_, nodes_, own_.attempt);
     if (!joined) return joined.take_error();
     if (!joined->is_published) return without_copy(std::move(*joined));
     return go(options, progress, stop);
   }
 
-  SentShard already_published(UniqueFd lock) {
-    lock.reset();
+  SentShard already_published(LockedShards lock) {
+    lock = {};
     SentShard sent = without_copy({true, {}});
     if (const auto removed = remove_published_shards(checkpoint_, own_.attempt.marker); !removed)
       sent.warnings.push_back(printable(removed.error().message()));

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cerrno>
 
+#include "base/file_system.hpp"
 #include "base/text.hpp"
 #include "staging/checkpoints/checkpoint_name.hpp"
 #include "staging/copy/partial/publish.hpp"
@@ -49,7 +50,7 @@ Result<> remove_if_older(const std::filesystem::path& folder, const std::string&
   auto lock = lock_shards(folder / name, Holders::One);
   if (!lock) return lock.take_error();
   if (!*lock) return {};
-  const auto shards = published_copies(folder / name);
+  const auto shards = published_copies(lock->path());
   if (!shards) return shards.take_error();
   const Age age = age_of(*shards, published.times);
   if (age == Age::NotOlder) return {};
@@ -67,46 +68,67 @@ Result<> remove_if_older(const std::filesystem::path& folder, const std::string&
   return remove_locked_shards(folder / name, std::move(*lock));
 }
 
+// None if it is not there. Who made it could put any shard into it.
+Result<UniqueFd> open_shards(const std::filesystem::path& shards) {
+  UniqueFd folder(::open(shards.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+  struct stat info {};
+  if (!folder && (errno == ENOENT || errno == ESTALE)) return UniqueFd();
+  if (!folder || ::fstat(folder.get(), &info) != 0)
+    return fail_errno(errno, "opening folder " + shown_path(shards));
+  if (is_trusted(shards.parent_path(), info.st_uid)) return folder;
+  return fail(Errc::Refused, "using " + shown_path(shards) + " for the shards: it belongs to another user",
+              "look at it, and delete it if nothing needs it");
+}
+
 }  // namespace
 
 std::filesystem::path ShardedCheckpoint::shards() const {
   return folder / companion_name(name, kShardsSuffix);
 }
 
-Result<std::filesystem::path> make_shard_path(const ShardedCheckpoint& checkpoint, const std::string& host) {
+Result<> make_shards(const ShardedCheckpoint& checkpoint, const std::string& host) {
   if (host.empty() || host.starts_with('.') || host.find('/') != std::string::npos)
     return fail(Errc::Invalid, "'" + printable(host) + "' is not a host name that a file can have");
   const std::filesystem::path shards = checkpoint.shards();
   std::error_code error;
   if (std::filesystem::create_directory(shards, error)) {
-    if (auto flushed = flush_folder(checkpoint.folder); !flushed) return flushed.take_error();
+    if (auto flushed = flush_folder(checkpoint.folder); !flushed) return flushed;
   }
-  if (error) return fail_errno(error.value(), "making folder " + printable(shards.native()));
-  return shards / host;
+  if (error) return fail_errno(error.value(), "making folder " + shown_path(shards));
+  return {};
 }
 
-std::filesystem::path sign_of(const ShardedCheckpoint& checkpoint, const std::string& host) {
-  return checkpoint.shards() / companion_name(host, kPlannedSuffix);
+std::filesystem::path sign_of(const std::filesystem::path& shards, const std::string& host) {
+  return shards / companion_name(host, kPlannedSuffix);
 }
 
 Result<> announce_shard(const ShardedCheckpoint& checkpoint, const std::string& host, WallTime now) {
-  const std::filesystem::path sign = sign_of(checkpoint, host);
+  const auto shards = open_shards(checkpoint.shards());
+  if (!shards) return shards.take_error();
+  if (!*shards) return {};
+  const std::filesystem::path sign = sign_of(held_path(*shards), host);
   const UniqueFd file(::open(sign.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0644));
   if (!file && errno == ENOENT) return {};
   const std::string text = std::to_string(now.time_since_epoch() / std::chrono::milliseconds(1));
   if (file && ::write(file.get(), text.data(), text.size()) == static_cast<ssize_t>(text.size())) return {};
-  return fail_errno(errno, "writing " + printable(sign.native()));
+  return fail_errno(errno, "writing " + shown_path(sign));
 }
 
-Result<UniqueFd> lock_shards(const std::filesystem::path& shards, Holders holders) {
-  return lock_file(shards / ".lock", holders);
+Result<LockedShards> lock_shards(const std::filesystem::path& shards, Holders holders) {
+  auto folder = open_shards(shards);
+  if (!folder) return folder.take_error();
+  if (!*folder) return LockedShards{};
+  auto lock = lock_file(held_path(*folder) / ".lock", holders);
+  if (!lock) return lock.take_error();
+  if (!*lock || !still_has_name(*folder, shards)) return LockedShards{};
+  return LockedShards{std::move(*folder), std::move(*lock)};
 }
 
 // Renamed while it is locked, so that no host sends its shard into a folder that is being deleted. The lock
 // is closed before the deletion: NFS keeps a deleted file's name in its folder while this host has it open.
-Result<> remove_locked_shards(const std::filesystem::path& shards, UniqueFd lock) {
+Result<> remove_locked_shards(const std::filesystem::path& shards, LockedShards locked) {
   const auto away = rename_for_removal(shards.parent_path(), shards.filename());
-  lock.reset();
+  locked.lock.reset();
   return away ? remove_tree(shards.parent_path(), *away) : Result<>(fail(away.error()));
 }
 

@@ -16,6 +16,7 @@
 
 #include "base/clock.hpp"
 #include "base/file.hpp"
+#include "base/file_system.hpp"
 #include "base/result.hpp"
 #include "staging/copy/partial/file_lock.hpp"
 
@@ -31,19 +32,26 @@ struct ShardedCheckpoint {
   std::filesystem::path shards() const;
 };
 
-// The path of this host's shard; its parent folder is created. Invalid if `host` can't be a file's name.
-Result<std::filesystem::path> make_shard_path(const ShardedCheckpoint& checkpoint, const std::string& host);
+// Creates the folder of the shards. Invalid if `host` can't be the name of this host's shard in it.
+Result<> make_shards(const ShardedCheckpoint& checkpoint, const std::string& host);
 
 // The other hosts wait while this sign changes: this host will send its shard. Nothing if no host has begun
 // the checkpoint, or it is published. `now` is of this host's clock alone.
 Result<> announce_shard(const ShardedCheckpoint& checkpoint, const std::string& host, WallTime now);
-std::filesystem::path sign_of(const ShardedCheckpoint& checkpoint, const std::string& host);
+std::filesystem::path sign_of(const std::filesystem::path& shards, const std::string& host);
 
-// None if other hosts' locks exclude this one, or one of them has just deleted the shards.
-Result<UniqueFd> lock_shards(const std::filesystem::path& shards, Holders holders);
+// Open, since another user may give its name to another folder.
+struct LockedShards {
+  UniqueFd folder, lock;
+  std::filesystem::path path() const { return held_path(folder); }
+  explicit operator bool() const { return static_cast<bool>(lock); }
+};
+// None if other hosts' locks exclude this one, or one of them has just deleted the shards. Refused if another
+// user made the folder (is_trusted).
+Result<LockedShards> lock_shards(const std::filesystem::path& shards, Holders holders);
 
-// Deletes them; `lock` is held by this process alone.
-Result<> remove_locked_shards(const std::filesystem::path& shards, UniqueFd lock);
+// Deletes them; they are locked by this process alone.
+Result<> remove_locked_shards(const std::filesystem::path& shards, LockedShards locked);
 
 // The modification time that the volume's server set; none if it can't be read.
 std::optional<std::int64_t> server_time_of(const std::filesystem::path& path);

@@ -10,6 +10,7 @@
 #include <map>
 #include <thread>
 
+#include "base/file_system.hpp"
 #include "base/text.hpp"
 #include "staging/copy/partial/publish.hpp"
 #include "staging/files/metadata.hpp"
@@ -41,7 +42,7 @@ using ShardEntries = std::map<std::string_view, ShardEntry>;  // by path; the ro
 Result<Entries> read_entries(const Destination& copy) {
   auto manifest = manifest_of_published(copy);
   if (!manifest) return manifest.take_error();
-  if (!*manifest) return fail(Errc::Unavailable, "shard " + printable(copy.path().native()) + " went away");
+  if (!*manifest) return fail(Errc::Unavailable, "shard " + shown_path(copy.path()) + " went away");
   Entries entries;
   while (auto entry = (*manifest)->next()) entries.push_back(std::move(*entry));
   if (auto read = (*manifest)->error(); !read) return read.take_error();
@@ -53,7 +54,7 @@ Result<std::vector<Shard>> read_shards(const std::filesystem::path& folder) {
   if (!copies) return copies.take_error();
   std::vector<Shard> shards;
   for (const PublishedCopy& copy : *copies) {
-    auto tree = open_tree(folder / copy.name);
+    auto tree = open_tree(folder / copy.name, RootLink::Refused);
     if (!tree) return tree.take_error();
     auto entries = read_entries({folder, copy.name});
     if (!entries) return entries.take_error();
@@ -169,7 +170,7 @@ Result<> settle_folder(const Tree& tree, const Entry& entry) {
 Result<> gather(const ShardEntries& merged, const std::filesystem::path& data, const StepHook& hook) {
   std::error_code error;
   std::filesystem::create_directory(data, error);
-  if (error) return fail_errno(error.value(), "making folder " + printable(data.native()));
+  if (error) return fail_errno(error.value(), "making folder " + shown_path(data));
   const auto tree = open_tree(data);
   if (!tree) return tree.take_error();
   for (const auto& [path, one] : merged) {
@@ -197,21 +198,21 @@ Result<bool> is_there_already(const Destination& destination, const Entries& ent
   if (!summary) return summary.take_error();
   if (summary->hash == summary_of(entries).hash) return true;
   if (!marker.empty()) return false;
-  return fail(Errc::Refused,
-              printable(destination.path().native()) +
-                  " is there already, with other files than the hosts have sent now",
-              "choose another name, or delete it first");
+  return fail(
+      Errc::Refused,
+      shown_path(destination.path()) + " is there already, with other files than the hosts have sent now",
+      "choose another name, or delete it first");
 }
 
 Result<> publish_shards(const Destination& destination, PartialArea& area, const std::vector<Shard>& shards,
                         const std::string& marker, const StepHook& hook) {
-  const std::string shown = printable(destination.path().native());
+  const std::string shown = shown_path(destination.path());
   if (auto are_folders = check_are_folders(shards, shown); !are_folders) return are_folders;
   if (auto recovered = recover_publishing(destination, area); !recovered) return recovered;
   const auto merged = merge(shards, shown);
   if (!merged) return merged.take_error();
   Manifest manifest;
-  manifest.source = destination.path().native();  // each host has a different one
+  manifest.source = present_path(destination.path()).native();  // each host has a different one
   for (const auto& [path, one] : *merged) manifest.entries.push_back(*one.entry);
   const auto is_done = is_there_already(destination, manifest.entries, marker);
   if (!is_done) return is_done.take_error();
@@ -234,7 +235,7 @@ Result<Joined> try_join(const ShardedCheckpoint& checkpoint, unsigned nodes, con
   if (!is_alone) lock = lock_shards(checkpoint.shards(), Holders::Many);  // other hosts are sending theirs
   if (!lock) return lock.take_error();
   if (!*lock) return joined;
-  auto shards = read_shards(checkpoint.shards());
+  auto shards = read_shards(lock->path());
   if (!shards && !is_alone) return joined;  // one of them is being replaced
   if (!shards) return shards.take_error();
   auto begun = hosts_of_begun_join(checkpoint);
@@ -287,7 +288,7 @@ Result<> remove_published_shards(const ShardedCheckpoint& checkpoint, const std:
   if (!marker.empty()) {
     const auto published = read_entries({checkpoint.folder, checkpoint.name});
     if (!published) return published.take_error();
-    auto shards = read_shards(checkpoint.shards());
+    auto shards = read_shards(lock->path());
     if (!shards) return shards.take_error();
     const std::size_t all = shards->size();
     remove_other_attempts(*shards, find_entry(*published, marker), marker);

@@ -196,13 +196,13 @@ Result<json::object> prune_output_verb(const json::object& request, const Progre
   staging::Keep keep{number("keep"), number("keep_every"), {path.filename()}};
   keep.rule = staging::completeness_named(get_text(request, "rule"));
   for (std::string& name : get_strings(request, "spared")) keep.spared.insert(std::move(name));
-  const auto pointed = keep.rule ? staging::point_at_highest(opened->path, *keep.rule) : Result<>();
+  const auto pointed = keep.rule ? staging::point_at_highest(opened->folder.path, *keep.rule) : Result<>();
   if (!pointed && pointed.error().kind != Errc::Refused) return pointed.take_error();
   staging::PruneNotes notes;
   notes.on_removal = [&](const staging::RemovedCopy& one) {
     progress({{"deletes", printable(one.name)}, {"because", one.because}});
   };
-  const auto gone = staging::remove_older_copies(opened->path, keep, &notes);
+  const auto gone = staging::remove_older_copies(opened->folder.path, keep, &notes);
   if (!gone) return gone.take_error();
   json::array removed;
   for (const staging::RemovedCopy& one : *gone) removed.emplace_back(printable(one.name));
@@ -216,8 +216,8 @@ Result<json::object> prune_output_verb(const json::object& request, const Progre
 Result<json::object> point_output_verb(const json::object& request, const ProgressLine& /*progress*/) {
   const auto opened = open_destination(request, get_text(request, "path"));
   if (!opened) return opened.take_error();
-  auto finished = staging::finish_publishings(opened->path);
-  auto pointed = staging::point_at_highest(opened->path, completeness_of(request));
+  auto finished = staging::finish_publishings(opened->folder.path);
+  auto pointed = staging::point_at_highest(opened->folder.path, completeness_of(request));
   if (!pointed) return pointed.take_error();
   if (!finished) return finished.take_error();
   return json::object{};
@@ -231,7 +231,7 @@ Result<json::object> announce_shards_verb(const json::object& request, const Pro
   const auto host = this_host();
   if (!host) return host.take_error();
   for (const std::string& name : get_strings(request, "checkpoints")) {
-    auto told = staging::announce_shard({opened->path, name}, *host, SystemClock().wall());
+    auto told = staging::announce_shard({opened->folder.path, name}, *host, SystemClock().wall());
     if (!told) return told.take_error();
   }
   return json::object{};

@@ -11,7 +11,6 @@
 #include "daemon/mounts/table.hpp"
 #include "daemon/workers/messages.hpp"
 #include "daemon/workers/verbs/as_user.hpp"
-#include "staging/outputs/destination_folder.hpp"
 
 namespace spark::workers {
 

@@ -10,6 +10,7 @@
 #include "base/json.hpp"
 #include "base/result.hpp"
 #include "daemon/mounts/table.hpp"
+#include "staging/outputs/destination_folder.hpp"
 
 namespace spark::workers {
 
@@ -29,7 +30,7 @@ Result<uid_t> user_of(const json::object& request, const std::filesystem::path& 
 // A folder of that volume to write to, made if it is missing.
 struct OpenedFolder {
   UniqueFd volume;  // held
-  std::filesystem::path path;
+  staging::DestinationFolder folder;
 };
 // Switches to the request's "uid" first. `folder`: below the request's "root".
 Result<OpenedFolder> open_destination(const json::object& request, const std::filesystem::path& folder);

@@ -200,13 +200,13 @@ Result<json::object> stage_out_verb(const json::object& request, const ProgressL
   if (auto links = check_links(get_text(request, "source")); !links) return links.take_error();
   const auto sink = [&](const staging::CopyProgress& now) { progress(show_progress(now)); };
   const auto nodes = static_cast<unsigned>(std::max<std::int64_t>(0, get_int(request, "nodes").value_or(0)));
-  auto sent = nodes > 1 ? send_shard(request, opened->path / path.filename(), nodes, sink, progress)
-                        : send_whole(request, opened->path / path.filename(), sink);
+  auto sent = nodes > 1 ? send_shard(request, opened->folder.path / path.filename(), nodes, sink, progress)
+                        : send_whole(request, opened->folder.path / path.filename(), sink);
   if (!sent || get_string(*sent, "state") != "ready") return sent;
   progress({{"published", true}});
   json::object answer = std::move(*sent);
   const auto rule = staging::completeness_named(get_text(request, "rule"));
-  const auto moved = rule ? staging::point_at_highest(opened->path, *rule) : Result<>();
+  const auto moved = rule ? staging::point_at_highest(opened->folder.path, *rule) : Result<>();
   if (!moved) answer["warnings"].as_array().emplace_back(printable(moved.error().message()));
   return answer;
 }

@@ -11,8 +11,6 @@
 #include "base/text.hpp"
 
 namespace spark::staging {
-namespace {
-
 // Opening the folder has an NFS client ask the server for its changes; a path may lead to what this host
 // remembers.
 bool still_has_name(const UniqueFd& fd, const std::filesystem::path& file) {
@@ -23,8 +21,6 @@ bool still_has_name(const UniqueFd& fd, const std::filesystem::path& file) {
          ::fstatat(folder.get(), file.filename().c_str(), &named, AT_SYMLINK_NOFOLLOW) == 0 &&
          opened.st_dev == named.st_dev && opened.st_ino == named.st_ino;
 }
-
-}  // namespace
 
 Result<UniqueFd> lock_file(const std::filesystem::path& file, Holders holders) {
   const std::string shown = shown_path(file);

@@ -16,4 +16,7 @@ enum class Holders { One, Many };
 // that was waiting for it gets none.
 Result<UniqueFd> lock_file(const std::filesystem::path& file, Holders holders);
 
+// Whether this open file or folder is still what the path leads to; asks the server of an NFS client.
+bool still_has_name(const UniqueFd& fd, const std::filesystem::path& file);
+
 }  // namespace spark::staging

@@ -40,9 +40,11 @@ Result<Destination> destination_of(const std::filesystem::path& path);
 // on its device, or the other way round, and the NFS clients of many kernels report no birth time.
 bool is_same_object(const RootIdentity& recorded, const RootIdentity& now);
 
-// Whether a copy may prove anything to this process: its manifest is of this process's user, of root, or of
-// the owner of the destination's folder, who could do anything there. Others may write there and put copies
+// Whether what this user has put into the folder may prove anything to this process: the user is its own,
+// root, or the owner of the folder, who could do anything there. Others may write there and put copies
 // beside.
+bool is_trusted(const std::filesystem::path& folder, uid_t owner);
+// The same of a copy, by the owner of its manifest.
 bool is_trusted(const Destination& destination, const ManifestReader& manifest);
 
 // The manifest of the earlier copy at the destination; none if nothing is there. Refused if the destination

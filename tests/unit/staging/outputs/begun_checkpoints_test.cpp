@@ -18,9 +18,9 @@ TEST(BegunCheckpoints, AreCheckpointsWithSomeShardsPresent) {
     std::filesystem::create_directories(source);
     write_text(source / (host + ".bin"), noise(1'000, 1));
     std::filesystem::create_directories(folder / "volume");
-    const auto path = make_shard_path({folder / "volume", step}, host);
-    ASSERT_OK(path);
-    ASSERT_OK(copy(source, *path, {}, kQuiet, stop));
+    const ShardedCheckpoint checkpoint{folder / "volume", step};
+    ASSERT_OK(make_shards(checkpoint, host));
+    ASSERT_OK(copy(source, checkpoint.shards() / host, {}, kQuiet, stop));
   };
   const auto progress_of = [&](const std::string& step, const std::string& host) {
     const auto all = begun_checkpoints(folder / "volume", host);

@@ -52,11 +52,11 @@ TEST_F(SendingShards, TheSignOfAPlannedShardIsGoneOnceItIsSent) {
   save("bb");
   ASSERT_OK(call("a"));
   ASSERT_OK(announce_shard(checkpoint_, "bb", WallTime()));
-  EXPECT_TRUE(std::filesystem::exists(sign_of(checkpoint_, "bb")));
+  EXPECT_TRUE(std::filesystem::exists(sign_of(checkpoint_.shards(), "bb")));
   const auto sent = send_shard(checkpoint_, {source_of("bb"), {"bb", ""}}, 3, {}, kQuiet, stop_);
   ASSERT_OK(sent);
   EXPECT_EQ(sent->joined.hosts, (Hosts{"a", "bb"}));
-  EXPECT_FALSE(std::filesystem::exists(sign_of(checkpoint_, "bb")));
+  EXPECT_FALSE(std::filesystem::exists(sign_of(checkpoint_.shards(), "bb")));
 }
 
 TEST_F(SendingShards, AHostThatCallsWhileAnotherPublishesWaitsAndChangesNothing) {

@@ -23,9 +23,8 @@ class ShardsTest : public testing::Test {
     save(host, "config", "of all");
   }
   void send(const std::string& host) {
-    const auto path = make_shard_path(checkpoint_, host);
-    ASSERT_OK(path);
-    ASSERT_OK(copy(source_of(host), *path, {}, kQuiet, stop_));
+    ASSERT_OK(make_shards(checkpoint_, host));
+    ASSERT_OK(copy(source_of(host), checkpoint_.shards() / host, {}, kQuiet, stop_));
   }
   void save_and_send(const std::string& host) {
     save(host);

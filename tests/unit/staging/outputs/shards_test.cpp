@@ -65,7 +65,7 @@ TEST_F(Shards, HostsThatEndTogetherDoNotLeaveTheJoinToEachOther) {
   ASSERT_OK(others);
   std::thread other([&] {
     std::this_thread::sleep_for(std::chrono::milliseconds(50));
-    others->reset();
+    *others = {};
   });
   const auto joined = join_shards(checkpoint_, 2);
   other.join();
@@ -252,7 +252,7 @@ TEST_F(Shards, WhatCannotBeReadOrDeletedKeepsNoOldOnesFromThat) {
 }
 
 TEST_F(Shards, AnUnfinishedShardIsDeletedOnceANewerCheckpointIsPublished) {
-  ASSERT_OK(make_shard_path(checkpoint_, "a"));
+  ASSERT_OK(make_shards(checkpoint_, "a"));
   const auto unfinished = checkpoint_.shards() / ".a.spark-partial/data";
   std::filesystem::create_directories(unfinished.parent_path());
   write_text(unfinished, "half");
@@ -268,7 +268,7 @@ TEST_F(Shards, AnUnfinishedShardIsDeletedOnceANewerCheckpointIsPublished) {
   auto sending = lock_shards(checkpoint_.shards(), Holders::Many);
   ASSERT_OK(remove_older_shards(checkpoint_.folder, newer_));
   EXPECT_TRUE(std::filesystem::exists(unfinished)) << "its host is sending it";
-  sending->reset();
+  *sending = {};
   ASSERT_OK(remove_older_shards(checkpoint_.folder, newer_));
   EXPECT_FALSE(std::filesystem::exists(checkpoint_.shards()));
 }
@@ -299,7 +299,7 @@ TEST_F(Shards, ThoseOfAnotherAttemptThanThePublishedOneStay) {
 
 TEST_F(Shards, AHostsNameMustBeAValidFolderName) {
   for (const char* host : {"", ".", "..", "a/b", ".hidden"})
-    EXPECT_EQ(make_shard_path(checkpoint_, host).error().kind, Errc::Invalid) << host;
+    EXPECT_KIND(make_shards(checkpoint_, host), Errc::Invalid) << host;
 }
 
 }  // namespace
