@@ -1,6 +1,7 @@
 #include "staging/files/metadata.hpp"
 
 #include <fcntl.h>
+#include <linux/posix_acl.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <sys/xattr.h>
@@ -8,6 +9,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstring>
 #include <vector>
 
 namespace spark::staging {
@@ -84,6 +86,28 @@ Result<Kept> copy_attributes(int fd, int source_fd, const std::vector<std::strin
   return all;
 }
 
+// The bits of the mode that give nobody more than the ACL of the source does: with an ACL, those of the group
+// are its mask, and users that it names may have less than their group, or than all others.
+std::uint32_t mode_without_acl(int source_fd, std::uint32_t mode) {
+  struct AclEntry {
+    std::uint16_t tag, bits;
+    std::uint32_t id;
+  };
+  constexpr std::size_t kHeader = 4;
+  std::string acl(XATTR_SIZE_MAX, '\0');
+  const ssize_t length = ::fgetxattr(source_fd, kAccessAcl, acl.data(), acl.size());
+  std::uint32_t group = mode >> 3 & 7, others = mode & 7;
+  for (std::size_t at = kHeader; length > 0 && at + sizeof(AclEntry) <= static_cast<std::size_t>(length);
+       at += sizeof(AclEntry)) {
+    AclEntry entry{};
+    std::memcpy(&entry, acl.data() + at, sizeof entry);
+    const bool is_named = entry.tag == ACL_USER || entry.tag == ACL_GROUP;
+    if (entry.tag == ACL_USER || entry.tag == ACL_GROUP_OBJ) group &= entry.bits;
+    if (is_named) others &= entry.bits;
+  }
+  return (mode & ~std::uint32_t{077}) | group << 3 | others;
+}
+
 }  // namespace
 
 std::array<timespec, 2> times_of(const Entry& entry) {
@@ -109,7 +133,10 @@ Result<Kept> put_metadata(int fd, int source_fd, const Entry& entry, const Shown
   if (!put_owner(fd, entry)) return fail_errno(errno, "setting the owner of " + shown.copy);
   auto users = copy_attributes(fd, source_fd, *names, is_user_attribute, shown);
   if (!users) return users;
-  if (::fchmod(fd, kept_mode(entry)) != 0)
+  // Without its ACL, if that can't be set, the file is open to nobody else.
+  const bool has_acl = std::ranges::find(*names, kAccessAcl) != names->end();
+  const std::uint32_t mode = kept_mode(entry);
+  if (::fchmod(fd, has_acl ? mode_without_acl(source_fd, mode) : mode) != 0)
     return fail_errno(errno, "setting the permissions of " + shown.copy);
   auto acls = copy_attributes(fd, source_fd, *names, is_acl, shown);
   if (!acls) return acls;

@@ -37,7 +37,10 @@ std::string difference(const Entry& entry, const Entry& found, std::uint32_t fil
     return "has another modification time";
   if (comparison == Comparison::Whole) return "";
   const std::uint32_t mask = entry.type == EntryType::File ? file_mode_mask : 07777;
-  if ((kept_mode(entry) & mask) != found.mode) return "has other permissions";
+  // Without its ACL a copy may be open to fewer users.
+  const std::uint32_t expected = kept_mode(entry) & mask,
+                      left_out = entry.lost_attributes ? expected & 077U : 0;
+  if ((found.mode | left_out) != expected) return "has other permissions";
   if (::geteuid() == 0 && (entry.uid != found.uid || entry.gid != found.gid)) return "has another owner";
   return "";
 }
