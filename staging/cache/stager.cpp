@@ -191,6 +191,7 @@ Result<Staged> Stager::copy(const Source& source, const Tree& tree, Walked walke
   std::uint64_t generation = 0;
   PipelineEnds ends;
   ends.make_room = [&](const Entries& entries, const Resumed& resumed) -> Result<> {
+    if (auto data = check_holes(entries, tree.shown("")); !data) return data;
     const RoomRequest request = room_for(source, entries, resumed, area, options);
     shared = request.shared.bytes;
     auto made =

@@ -205,7 +205,8 @@ class Copy {
   Result<CopyReport> copy_to(const Destination& destination, const Tree& source, Walked walked,
                              PartialArea& area, std::optional<Previous> previous) {
     PipelineEnds ends;
-    ends.make_room = [&](const Entries& entries, const Resumed& resumed) {
+    ends.make_room = [&](const Entries& entries, const Resumed& resumed) -> Result<> {
+      if (auto data = check_holes(entries, source.shown("")); !data) return data;
       return check_space(need_of(entries, resumed, area), destination.folder, options_.keep_free);
     };
     ends.name = [&](ManifestHeader& header) {

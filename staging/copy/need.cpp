@@ -97,6 +97,21 @@ Need need_of(const Entries& entries, const Resumed& resumed, const PartialArea& 
   return {need.bytes + overhead, need.inodes, there - std::min(there, kept.bytes)};
 }
 
+Result<> check_holes(const Entries& entries, const std::string& shown) {
+  constexpr Bytes kMostZeros = 16 * kTiB, kMostTimes = 1000;
+  Bytes size = 0, allocated = 0;
+  for (const Entry& entry : entries) {
+    if (!is_content(entry)) continue;
+    size += entry.size;
+    allocated += entry.allocated;
+  }
+  if (size <= kMostZeros || size / kMostTimes <= allocated) return {};
+  return fail(Errc::Refused,
+              "copying " + shown + ": its files have " + format_bytes(size) + ", of which only " +
+                  format_bytes(allocated) + " are data and the rest are holes",
+              "exclude the sparse files");
+}
+
 Result<> check_space(const Need& need, const std::filesystem::path& folder, Bytes keep_free) {
   auto space = space_of(folder);
   if (!space) return space.take_error();

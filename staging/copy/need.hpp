@@ -30,6 +30,10 @@ struct Need {
 // For the entries, sorted by path, given the area's content from earlier attempts.
 Need need_of(const Entries& entries, const Resumed& resumed, const PartialArea& area);
 
+// Refused if the files are nearly all holes, and so long that hashing their zeros keeps the drive from others
+// for many seconds: a user can make a petabyte of them in a moment.
+Result<> check_holes(const Entries& entries, const std::string& shown);
+
 // NoSpace with the numbers.
 Result<> check_space(const Need& need, const std::filesystem::path& folder, Bytes keep_free);
 

@@ -70,6 +70,23 @@ TEST_F(CopyTest, ADiskThatFillsUpDuringTheCopyFailsItAndTheNextResumes) {
   EXPECT_EQ(differences_by_rsync(source_, copy_), "");
 }
 
+// Their owner makes them in a moment, and others would wait for the drive meanwhile.
+TEST_F(CopyTest, FilesOfManyTerabytesThatAreHolesAreRefused) {
+  for (const char* name : {"h1", "h2", "h3"}) {
+    write_text(source_ / name, "x");
+    std::error_code error;
+    std::filesystem::resize_file(source_ / name, 7'000'000'000'000, error);
+    ASSERT_FALSE(error) << error.message();
+  }
+  const auto report = copy_now();
+  EXPECT_KIND(report, Errc::Refused);
+  EXPECT_NE(report.error().what.find("21.0 TB"), std::string::npos) << report.error().what;
+  std::filesystem::remove(source_ / "h1");
+  std::filesystem::remove(source_ / "h2");
+  std::filesystem::resize_file(source_ / "h3", 2'000'000'000);
+  ASSERT_OK(copy_now());
+}
+
 TEST_F(CopyTest, AStoppedCopyIsCancelledAndResumed) {
   for (int i = 0; i < 40; ++i) write_text(source_ / std::to_string(i), noise(1'000'000, 1));
   options_.threads = 1;
