@@ -65,7 +65,9 @@ void Schedule::asked_by(std::span<const NodeId> nodes, SteadyTime now) {
   for (const NodeId node : nodes) {
     const bool is_heard = std::ranges::any_of(
         peers_, [&](const PeerView& peer) { return peer.state.node == node && peer.is_staging(); });
-    if (!is_heard && asked_.emplace(node, now).second) look_anew();
+    // A node chooses its number: one with ever new ones is not waited for as if it were many.
+    const bool is_plausible = asked_.size() < 2 * peers_.size() || asked_.contains(node);
+    if (!is_heard && is_plausible && asked_.emplace(node, now).second) look_anew();
   }
 }
 

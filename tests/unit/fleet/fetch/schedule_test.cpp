@@ -211,6 +211,19 @@ TEST(Schedule, AHostThatAskedCountsAsAPeerBeforeItAnswers) {
   EXPECT_LT(take_from_source(schedule, kNow).size(), kUnits);
 }
 
+TEST(Schedule, AHostThatAsksUnderEverNewNumbersKeepsNoUnitFromBeingRead) {
+  Schedule schedule(kSelf, 1, 4);
+  schedule.add(all_units());
+  std::size_t read = 0;
+  for (std::uint64_t i = 0; i < 100; ++i) {
+    std::vector<NodeId> asked;
+    for (std::uint64_t one = 0; one < 64; ++one) asked.emplace_back(1'000 + i * 64 + one);
+    schedule.asked_by(asked, kNow + i * 100ms);
+    read += take_from_source(schedule, kNow + i * 100ms).size();
+  }
+  EXPECT_EQ(read, kUnits);
+}
+
 TEST(Schedule, APublishedCopyIsReadBeforeTheSource) {
   Schedule schedule(kSelf, 2, 2);
   schedule.add(all_units());
