@@ -14,7 +14,7 @@ StageOuts::StageOuts(Context context, Jobs& jobs)
       jobs_(jobs),
       store_(context_),
       turns_(context_.executor),
-      verifications_(context_.executor, context_.runner) {}
+      workers_(context_.executor, context_.runner) {}
 
 asio::awaitable<void> StageOuts::start() {
   auto recorded = co_await store_.load();
@@ -63,7 +63,7 @@ asio::awaitable<Result<std::shared_ptr<Job>>> StageOuts::send(StageOutRequest re
   request.id = std::move(*id);
   // Before it is recorded, so that no other request takes the destination.
   const TransferPtr transfer = add(request);
-  auto saved = co_await make_durable(std::move(request));
+  auto saved = co_await make_durable(std::move(request), transfer->job());
   if (saved) {
     begin(transfer);
     co_return transfer->job();
@@ -75,14 +75,15 @@ asio::awaitable<Result<std::shared_ptr<Job>>> StageOuts::send(StageOutRequest re
 }
 
 // The source first: the record is what a restarted daemon trusts.
-asio::awaitable<Result<>> StageOuts::make_durable(StageOutRequest request) {
+asio::awaitable<Result<>> StageOuts::make_durable(StageOutRequest request, std::shared_ptr<Job> job) {
   if (!request.is_flushed) {
     workers::Call call;
     call.verb = "flush-source";
     call.subject = "stage-out";
     call.deadline = context_.timings.scan;
     call.request = {{"source", request.source}, {"uid", request.asker.uid}};
-    const auto flushed = co_await context_.runner.run(std::move(call));
+    workers::Cancellation never;
+    const auto flushed = co_await workers_.run(std::move(job), std::move(call), never);
     if (!flushed) co_return fail_with(flushed.error(), request.doing());
   }
   auto saved = co_await store_.save(std::move(request));
@@ -190,7 +191,7 @@ Result<std::shared_ptr<Job>> StageOuts::verify(std::string volume, std::string p
   const uid_t uid = asker.uid;
   auto job = jobs_.create({"verify", {name}, std::move(asker)});
   workers::Cancellation cancellation;
-  verifications_.make_cancellable(*job, cancellation);
+  workers_.make_cancellable(*job, cancellation);
   workers::Call call = place->call(volume, "verify-output", {{"path", path}});
   if (uid != 0) call.request["uid"] = uid;
   call.on_progress = [job, shown = printable(name)](json::object progress) {
@@ -203,7 +204,7 @@ Result<std::shared_ptr<Job>> StageOuts::verify(std::string volume, std::string p
 
 asio::awaitable<void> StageOuts::run_verify(std::shared_ptr<Job> job, workers::Call call,
                                             workers::Cancellation cancellation) {
-  auto verified = co_await verifications_.run(job, std::move(call), cancellation);
+  auto verified = co_await workers_.run(job, std::move(call), cancellation);
   if (verified) verified->insert_or_assign("dataset", printable(job->subjects().front()));
   if (!verified && verified.error().kind == Errc::Mismatch) log::error(verified.error().message());
   job->finish(std::move(verified));

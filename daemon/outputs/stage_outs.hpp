@@ -44,7 +44,7 @@ class StageOuts {
  private:
   TransferPtr find(const StageOutRequest& request) const;
   TransferPtr add(StageOutRequest request);
-  asio::awaitable<Result<>> make_durable(StageOutRequest request);
+  asio::awaitable<Result<>> make_durable(StageOutRequest request, std::shared_ptr<Job> job);
   void begin(const TransferPtr& transfer);
   asio::awaitable<void> run(TransferPtr transfer);
   asio::awaitable<void> run_verify(std::shared_ptr<Job> job, workers::Call call,
@@ -55,7 +55,7 @@ class StageOuts {
   Jobs& jobs_;
   Store store_;
   workers::UserTurns turns_;
-  workers::JobTurns verifications_;
+  workers::JobTurns workers_;           // flushes and verifications
   std::vector<TransferPtr> transfers_;  // in the order of their requests
   Totals totals_;
   bool has_read_records_ = false;

@@ -32,7 +32,9 @@ class HeldRunner final : public workers::Runner {
   explicit HeldRunner(asio::any_io_executor executor) : executor_(std::move(executor)) {}
 
   asio::awaitable<Result<json::object>> run(workers::Call call, workers::Cancellation cancellation) override {
-    if (call.verb != "stage-out" && call.verb != "verify-output") co_return json::object{};
+    const bool is_held = call.verb == "stage-out" || call.verb == "verify-output" ||
+                         (call.verb == "flush-source" && holds_flushes);
+    if (!is_held) co_return json::object{};
     if (cancellation.is_asked()) co_return fail(Errc::Cancelled, "it was cancelled before");
     auto copy = std::make_shared<Copy>(executor_, std::move(call));
     started.push_back(copy->path);
@@ -69,12 +71,13 @@ class HeldRunner final : public workers::Runner {
   }
 
   Words started;  // copies, in their order
+  bool holds_flushes = false;
 
  private:
   struct Copy {
     Copy(asio::any_io_executor executor, workers::Call its_call)
         : call(std::move(its_call)),
-          path(get_string(call.request, "path").value_or("")),
+          path(get_string(call.request, "path").value_or(get_string(call.request, "source").value_or(""))),
           changed(std::move(executor)) {}
     void end(Result<json::object> how) {
       ended = std::move(how);
@@ -110,16 +113,16 @@ class VolumeTurnsTest : public testing::Test {
     wanted.volume = volume;
     wanted.path = path;
     wanted.asker.uid = user;
-    std::shared_ptr<Job> job;
+    auto job = std::make_shared<std::shared_ptr<Job>>();
     auto keep = [](StageOuts& outs, StageOutRequest request,
-                   std::shared_ptr<Job>& into) -> asio::awaitable<void> {
+                   std::shared_ptr<std::shared_ptr<Job>> into) -> asio::awaitable<void> {
       auto sent = co_await outs.send(std::move(request));
       EXPECT_TRUE(sent);
-      if (sent) into = *sent;
+      if (sent) *into = *sent;
     };
     asio::co_spawn(context_, keep(outs_, std::move(wanted), job), asio::detached);
     time_.run_ready();
-    return job;
+    return *job;
   }
   // The order in which the copies start, if each ends at once; those that run now included.
   Words order() {
@@ -294,6 +297,16 @@ TEST_F(VolumeTurnsTest, AUsersVerificationsHaveFourWorkers) {
   time_.run_ready();
   EXPECT_FALSE(jobs[4]->is_running());
   EXPECT_THAT(runner_.running(), ElementsAre("a2", "a3", "a4", "root", "a6"));
+}
+
+TEST_F(VolumeTurnsTest, AUsersFlushesHaveFourWorkersAndRootWaitsForNone) {
+  runner_.holds_flushes = true;
+  for (const char* path : {"a1", "a2", "a3", "a4", "a5", "a6"}) send(path, 1000);
+  send("root", 0);
+  EXPECT_THAT(runner_.running(), ElementsAre("/out/a1", "/out/a2", "/out/a3", "/out/a4", "/out/root"));
+  runner_.end("/out/a1");
+  time_.run_ready();
+  EXPECT_THAT(runner_.running(), ElementsAre("/out/a2", "/out/a3", "/out/a4", "/out/root", "a1", "/out/a5"));
 }
 
 // The names of another user's next checkpoints are easy to guess.
