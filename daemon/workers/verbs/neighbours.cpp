@@ -11,7 +11,8 @@ namespace spark::workers {
 namespace {
 
 constexpr fleet::TimeLimits kAsking{std::chrono::milliseconds(1500), std::chrono::milliseconds(3000)};
-constexpr Bytes kMostAboutNode = 4096, kMostDatasets = 16 * kMiB;
+constexpr Bytes kMostAboutNode = 4096, kMostDatasets = 2 * kMiB;
+constexpr std::size_t kMostRows = 20'000;  // of all peers: the daemon's only thread compares them
 
 json::value text_or_null(const json::object& object, std::string_view key) {
   const auto text = get_string(object, key);
@@ -33,21 +34,39 @@ json::object about(fleet::Peer& peer) {
           {"reason", answer ? json::value(nullptr) : json::value(answer.error().message())}};
 }
 
-void add_datasets(fleet::Peer& peer, json::object& one) {
+void add_datasets(fleet::Peer& peer, json::object& one, std::size_t most) {
   fleet::PeerRequest request;
   request.kind = fleet::PeerRequest::Kind::Datasets;
   const auto text = peer.get_text(request, kMostDatasets, kAsking);
   const auto answer = text ? parse_json_object(*text) : text.take_error();
   const json::array* datasets = answer ? get_array(*answer, "datasets") : nullptr;
-  json::array& all = one["datasets"].emplace_array();
-  for (std::size_t i = 0; datasets != nullptr && i < datasets->size(); ++i)
-    if ((*datasets)[i].is_object()) all.push_back((*datasets)[i]);
+  one["datasets"] = datasets == nullptr ? json::array() : compared_rows(*datasets, most);
+  if (datasets != nullptr && datasets->size() > most)
+    one["reason"] = "it has more than " + std::to_string(most) + " datasets: the others are not compared";
   if (datasets != nullptr) return;
   one["answers"] = false;
   one["reason"] = answer ? "it sent no list of its datasets" : answer.error().message();
 }
 
 }  // namespace
+
+json::array compared_rows(const json::array& datasets, std::size_t most) {
+  constexpr std::size_t kLongestText = 255;
+  json::array rows;
+  for (const json::value& value : datasets) {
+    if (!value.is_object()) continue;
+    json::object row;
+    for (const char* key : {"name", "hash", "generation", "bytes", "files"}) {
+      const json::value* found = value.as_object().if_contains(key);
+      const bool is_short =
+          found != nullptr && found->is_string() && found->as_string().size() <= kLongestText;
+      if (is_short || (found != nullptr && found->is_int64())) row[key] = *found;
+    }
+    if (rows.size() == most) break;
+    rows.push_back(std::move(row));
+  }
+  return rows;
+}
 
 Bytes link_rate(const std::string& interface) {
   const auto text = read_line_file("/sys/class/net/" + interface + "/speed");
@@ -103,7 +122,7 @@ json::array Neighbours::ask_each(bool with_datasets) {
     for (std::size_t i = next++; i < peers_.size(); i = next++) {
       answers[i] = about(*peers_[i]);
       if (with_datasets && get_bool(answers[i], "answers").value_or(false))
-        add_datasets(*peers_[i], answers[i]);
+        add_datasets(*peers_[i], answers[i], kMostRows / peers_.size());
     }
   };
   json::array all;

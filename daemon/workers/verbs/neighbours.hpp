@@ -19,6 +19,9 @@ namespace spark::workers {
 // Bytes per second of this host's network interface; 0 if the kernel does not know.
 Bytes link_rate(const std::string& interface);
 
+// What compare_datasets() needs of a peer's list: at most so many rows, without long names.
+json::array compared_rows(const json::array& datasets, std::size_t most);
+
 class Neighbours {
  public:
   // Looks up names with `names`; here for `limit` at most: peers whose names take longer are unknown at

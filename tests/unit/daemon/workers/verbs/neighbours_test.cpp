@@ -74,4 +74,18 @@ TEST_F(NeighboursTest, PeersWithAddressesAreKnownAtOnceAndANameServiceThatIsAway
   EXPECT_NE(answers[0].at("reason").as_string().find("no address of peer two was found"), std::string::npos);
 }
 
+// A peer may send any list, and any member of the group may have the daemon compare it.
+TEST(ComparedRows, AreFewAndHaveOnlyWhatIsCompared) {
+  json::array sent{"no row"};
+  for (int i = 0; i < 9; ++i)
+    sent.push_back(json::object{{"name", "set-" + std::to_string(i)},
+                                {"hash", i == 1 ? json::value(std::string(1'000, 'h')) : json::value("a1")},
+                                {"bytes", 5},
+                                {"other", std::string(1'000, 'x')}});
+  const json::array rows = compared_rows(sent, 4);
+  ASSERT_EQ(rows.size(), 4U);
+  EXPECT_EQ(json::serialize(rows[0]), R"({"name":"set-0","hash":"a1","bytes":5})");
+  EXPECT_EQ(json::serialize(rows[1]), R"({"name":"set-1","bytes":5})");
+}
+
 }  // namespace
