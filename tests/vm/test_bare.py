@@ -3,7 +3,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from rig.house import NAS_MOUNT, TARGET_ADDRESS
+from rig.house import NAS_EXPORT, NAS_MOUNT, TARGET_ADDRESS
 from rig.product import UNIT
 from rig.target import NVMET, stable_uuid
 from rig.witness import assert_bare
@@ -164,20 +164,52 @@ def test_a_mount_made_by_hand_while_the_volume_was_down_keeps_its_data(house):
         assert house.host.get(f"{MOUNT}/results") == "precious\n"
 
 
+# Its file is closed before its last page is written, so that closing it sends nothing to an NFS server, and nothing has it
+# open: prints the content's checksum.
+WRITE_BY_MAPPING = """
+import ctypes, hashlib, os, sys
+path, size = sys.argv[1], int(sys.argv[2]) << 20
+libc = ctypes.CDLL(None, use_errno=True)
+libc.mmap.restype = ctypes.c_void_p
+file = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
+os.ftruncate(file, size)
+mapped = libc.mmap(None, ctypes.c_size_t(size), 3, 1, file, ctypes.c_long(0))
+assert mapped != ctypes.c_void_p(-1).value, ctypes.get_errno()
+os.close(file)
+content = hashlib.sha256()
+for begin in range(0, size, 1 << 20):
+    piece = os.urandom(1 << 20)
+    content.update(piece)
+    ctypes.memmove(mapped + begin, piece, len(piece))
+print(content.hexdigest())
+"""
+
+
 @contextmanager
-def unwritten_data(house, mib):
+def unwritten_data(house, mib, mount=MOUNT):
     """A file that the kernel writes only when asked; gives its checksum, and ends with a slow link."""
     before = house.host.sh("sysctl vm.dirty_background_ratio vm.dirty_ratio vm.dirty_expire_centisecs vm.dirty_writeback_centisecs")
     house.host.sh("sysctl -q vm.dirty_background_ratio=60 vm.dirty_ratio=80 vm.dirty_expire_centisecs=60000 "
                   "vm.dirty_writeback_centisecs=0")
     try:
-        house.host.sh(f"dd if=/dev/urandom of={MOUNT}/big bs=1M count={mib} status=none", 180)
-        content = house.host.sh(f"sha256sum <{MOUNT}/big", 120)
+        if mount == NAS_MOUNT:
+            content = house.host.sh(f"python3 - {mount}/big {mib}", 180, stdin=WRITE_BY_MAPPING.encode()).strip()
+        else:
+            house.host.sh(f"dd if=/dev/urandom of={mount}/big bs=1M count={mib} status=none", 180)
+            content = checksum(house.host, f"{mount}/big")
         house.host.sh("tc qdisc add dev eth0 root tbf rate 16mbit burst 256k latency 200ms")
         yield content
     finally:
         house.host.run("tc qdisc del dev eth0 root")
         house.host.sh("sysctl -q -p - ", stdin=before.encode())
+
+
+def checksum(machine, file):
+    return machine.sh(f"sha256sum <{file}", 180).split()[0]
+
+
+def dirty_mib(host):
+    return int(host.sh("awk '/^Dirty:/ { print $2 }' /proc/meminfo")) >> 10
 
 
 @pytest.mark.long
@@ -194,7 +226,27 @@ def test_down_writes_much_unwritten_data_over_a_slow_link_first(house):
         assert house.product.volume(NAME)["state"] == "down"
         house.product.sh(f"volumes up {NAME}")
         house.product.wait_volume(NAME, "ready", 120)
-        assert house.host.sh(f"sha256sum <{MOUNT}/big", 180) == content
+        assert checksum(house.host, f"{MOUNT}/big") == content
+
+
+@pytest.mark.long
+def test_down_sends_much_unwritten_data_to_an_nfs_server_first(house):
+    """Longer than the deadline of an unmount."""
+    house.wait_ready()
+    with unwritten_data(house, 145, NAS_MOUNT) as content:
+        assert dirty_mib(house.host) > 140
+        down = house.host.spawn("spark-stage volumes down nas")
+        volume = house.product.wait_volume("nas", "leaving", 60)
+        assert "unwritten data is being sent to its server" in volume["reason"], volume
+        assert house.host.run(f"mountpoint -q {NAS_MOUNT}").rc == 0
+        ended = down.wait(600)
+        assert ended.rc == 0, ended.err
+        assert house.product.volume("nas")["state"] == "down"
+        assert dirty_mib(house.host) < 20
+        assert checksum(house.target_machine, f"{NAS_EXPORT}/big") == content
+    house.product.sh("volumes up nas")
+    house.wait_ready()
+    house.host.sh(f"rm {NAS_MOUNT}/big")
 
 
 def test_a_down_that_a_crash_cuts_short_is_completed_after_its_data_is_written(house):
@@ -208,7 +260,7 @@ def test_a_down_that_a_crash_cuts_short_is_completed_after_its_data_is_written(h
         assert house.host.run(f"mountpoint -q {MOUNT} || grep -qx {NAME} /sys/class/nvme/*/subsysnqn").rc != 0
         house.product.sh(f"volumes up {NAME}")
         house.product.wait_volume(NAME, "ready", 90)
-        assert house.host.sh(f"sha256sum <{MOUNT}/big", 60) == content
+        assert checksum(house.host, f"{MOUNT}/big") == content
 
 
 def test_release_beside_a_running_daemon_is_refused_and_changes_nothing(house):
@@ -244,7 +296,7 @@ def test_down_follows_a_target_that_moves_while_data_is_being_written(house):
             machine.sh("nft delete table ip moved")
             house.product.sh(f"volumes up {NAME}")
             house.product.wait_volume(NAME, "ready", 120)
-            assert house.host.sh(f"sha256sum <{MOUNT}/big", 120) == content
+            assert checksum(house.host, f"{MOUNT}/big") == content
     finally:
         machine.run("nft delete table ip moved")
         machine.run(f"ip address del {new}/24 dev eth0")
