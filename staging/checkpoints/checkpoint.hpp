@@ -23,11 +23,15 @@ struct Checkpoint {
   std::int64_t modified_ns = 0;  // when something in it was last written
   std::int64_t written = 0;      // identifies its state, whatever its permissions: TreeTotals::written
   Bytes bytes = 0;
-  std::uint64_t entries = 0;  // TreeTotals::entries
   std::uint64_t inode = 0;    // of the entry itself
-  std::string incomplete{};   // why it is not complete; empty means complete
-  bool is_settling = false;   // complete by its rule, but changed a moment ago
-  bool is_unproven = false;   // it may be complete, but that can't be known
+  std::int64_t birth_ns = 0;  // the same; 0: its file system has no such time
+  // Of one that is complete or settling: the files in it that belong to the save (is_lasting), by their
+  // number and, unless there are too many, by a hash of each path below it, sorted.
+  std::uint64_t file_count = 0;
+  std::vector<std::int64_t> files{};
+  std::string incomplete{};  // why it is not complete; empty means complete
+  bool is_settling = false;  // complete by its rule, but changed a moment ago
+  bool is_unproven = false;  // it may be complete, but that can't be known
   // Until it is written again, as a later look may find no sign of it: see mark_unproven, or a clock was set
   // back after its proof was written, and before something else in it was (a file was changed before it was
   // made, or the proof is in the future). Data that an interrupted save has written again look older than the
@@ -38,8 +42,8 @@ struct Checkpoint {
   std::optional<std::uint64_t> newer_than{};  // EntryKind::Alias: the highest step, which is older than it
 };
 SPARK_MESSAGE(Checkpoint,
-              (name, mtime_ns, changed_ns, modified_ns, written, bytes, entries, inode, incomplete,
-               is_settling, is_unproven, stays_unproven, is_in_future, proof_ns, newer_than));
+              (name, mtime_ns, changed_ns, modified_ns, written, bytes, inode, birth_ns, file_count, files,
+               incomplete, is_settling, is_unproven, stays_unproven, is_in_future, proof_ns, newer_than));
 
 // On a volume, complete and with its manifest.
 struct PublishedCopy {

@@ -57,6 +57,10 @@ std::string unfinished_mark(std::string_view name) {
   return std::string(name).append(kUnfinished);
 }
 
+bool is_lasting(std::string_view name) {
+  return name == ".metadata" || (!is_temporary(name) && !name.ends_with(".lock"));
+}
+
 bool may_be_above(std::string_view name, std::string_view other) {
   const auto step = step_of(name), its_step = step_of(other);
   return name != other && (!its_step || step > its_step || (!step && is_name_of_newest(name)));

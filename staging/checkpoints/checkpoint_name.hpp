@@ -52,6 +52,11 @@ bool is_above(const Checkpoint& one, const Checkpoint& other) {
   return standing_of(one) > standing_of(other);
 }
 
+// A file or folder in a checkpoint that belongs to the save, by its name: no temporary file, lock or hidden
+// one, which other programs make and delete. The hidden proof of torch.distributed.checkpoint is none of
+// these.
+bool is_lasting(std::string_view name);
+
 // The iteration of a checkpoint of Megatron-LM, which finds it by a file beside it (kMegatronTracker); none
 // if the name has another form.
 std::optional<std::uint64_t> megatron_iteration(std::string_view name);

@@ -16,6 +16,7 @@
 #include "staging/files/quiet_source.hpp"
 #include "staging/files/times.hpp"
 #include "staging/files/tree.hpp"
+#include "staging/manifest/hash.hpp"
 
 namespace spark::staging {
 namespace {
@@ -57,6 +58,33 @@ bool is_in(const KnownStates& states, const Checkpoint& one) {
   return found != states.end() && (found->second == one.written || found->second == one.changed_ns);
 }
 
+// 0: the file system has no such time.
+std::int64_t birth_of(const fs::path& path) {
+  struct statx info {};
+  const bool is_seen = ::statx(AT_FDCWD, path.c_str(), AT_SYMLINK_NOFOLLOW, STATX_BTIME, &info) == 0;
+  return is_seen && (info.stx_mask & STATX_BTIME) != 0 ? nanoseconds(info.stx_btime) : 0;
+}
+
+void add_files(Checkpoint& one, const fs::path& path) {
+  constexpr std::size_t kMostHashes = 4096;
+  std::error_code error;
+  if (!fs::is_directory(fs::symlink_status(path, error))) return;
+  fs::recursive_directory_iterator all(path, fs::directory_options::skip_permission_denied, error);
+  for (; !error && all != fs::recursive_directory_iterator(); all.increment(error)) {
+    const bool is_folder = all->symlink_status(error).type() == fs::file_type::directory;
+    if (!is_lasting(all->path().filename().native())) {
+      if (is_folder) all.disable_recursion_pending();
+      continue;
+    }
+    if (is_folder || ++one.file_count > kMostHashes) continue;
+    Hasher hasher;
+    hasher.add(all->path().native().substr(path.native().size()));
+    one.files.push_back(static_cast<std::int64_t>(hasher.digest().low));
+  }
+  if (one.file_count > kMostHashes) one.files.clear();
+  std::ranges::sort(one.files);
+}
+
 // `future_ns`: later times are in the future.
 Checkpoint checkpoint_at(const fs::path& path, const struct stat& info, const Completeness& completeness,
                          const KnownStates& known, std::int64_t future_ns) {
@@ -67,8 +95,8 @@ Checkpoint checkpoint_at(const fs::path& path, const struct stat& info, const Co
                  .modified_ns = totals.modified_ns,
                  .written = totals.written,
                  .bytes = totals.bytes,
-                 .entries = totals.entries,
                  .inode = info.st_ino,
+                 .birth_ns = birth_of(path),
                  .is_in_future = totals.changed_ns > future_ns};
   const auto proved = proved_at(path, completeness);
   if (!proofs_in(completeness).empty()) one.proof_ns = proved.value_or(0);
@@ -88,6 +116,7 @@ Checkpoint checkpoint_at(const fs::path& path, const struct stat& info, const Co
     one.is_unproven = incomplete.is_by_times;
     const bool was_set_back = totals.is_from_earlier || (proved > future_ns && totals.oldest_ns <= future_ns);
     one.stays_unproven = one.incomplete.empty() && proved && was_set_back;
+    if (one.incomplete.empty()) add_files(one, path);
   }
   return one;
 }

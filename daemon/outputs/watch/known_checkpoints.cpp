@@ -46,20 +46,28 @@ asio::awaitable<void> KnownCheckpoints::load() {
                states("unproven"),
                states("shards"),
                whole_from_json(get_object(*content, "whole")),
-               get_string(*content, "mount").value_or("")};
+               get_string(*content, "mount").value_or(""),
+               get_string(*content, "path").value_or("")};
   Known noted = std::exchange(known_, recorded_);
   for (const auto& [name, changed] : noted.sent) known_.sent[name] = changed;
   for (const auto& [name, changed] : noted.shards) known_.shards[name] = changed;
 }
 
-std::string KnownCheckpoints::unmounted(const std::string& mount, bool is_empty) {
-  const bool is_known = !known_.flushed.empty() && !known_.mount.empty() && !mount.empty();
-  if (is_known && is_empty && mount != known_.mount) return known_.mount;
+bool KnownCheckpoints::is_of_this_folder() const {
+  return known_.path.empty() || known_.path == output_.path.native();
+}
+
+std::string KnownCheckpoints::unmounted(const std::string& mount, const std::vector<LocalCheckpoint>& local) {
+  const bool is_known = is_of_this_folder() && !known_.mount.empty() && !mount.empty();
+  const bool is_any_gone = std::ranges::any_of(
+      known_.flushed, [&](const auto& one) { return find_named(local, one.first) == nullptr; });
+  if (is_known && is_any_gone && mount != known_.mount) return known_.mount;
   mount_ = mount;
   return "";
 }
 
 std::string KnownCheckpoints::unsent_above(const std::vector<PublishedCheckpoint>& published) const {
+  if (!is_of_this_folder()) return "";
   for (const auto& [name, written] : known_.flushed) {
     const auto sent = known_.sent.find(name);
     const bool is_sent = sent != known_.sent.end() && sent->second == written;
@@ -70,7 +78,8 @@ std::string KnownCheckpoints::unsent_above(const std::vector<PublishedCheckpoint
 
 void KnownCheckpoints::mark_remnants(std::vector<LocalCheckpoint>& local) const {
   for (LocalCheckpoint& one : local) {
-    if (!one.incomplete.empty() || entries_of(one) <= static_cast<std::int64_t>(one.entries)) continue;
+    const WholeCheckpoint* whole = whole_of(one);
+    if (!one.incomplete.empty() || whole == nullptr || !whole->has_lost_files(one)) continue;
     one.is_unproven = true;  // the job may have removed a file on purpose
     one.incomplete =
         "it has lost files since it was complete, as in an interrupted deletion; if it is right, send it "
@@ -79,29 +88,15 @@ void KnownCheckpoints::mark_remnants(std::vector<LocalCheckpoint>& local) const 
   }
 }
 
-// At most, while this save of it was complete: in one folder, with one proof.
-std::int64_t KnownCheckpoints::entries_of(const LocalCheckpoint& one) const {
+const WholeCheckpoint* KnownCheckpoints::whole_of(const LocalCheckpoint& one) const {
   const auto known = known_.whole.find(one.name);
-  const bool is_same = known != known_.whole.end() &&
-                       known->second.inode == static_cast<std::int64_t>(one.inode) &&
-                       known->second.proof_ns == one.proof_ns;
-  const std::int64_t now = one.incomplete.empty() ? static_cast<std::int64_t>(one.entries) : 0;
-  return std::max(now, is_same ? known->second.entries : 0);
+  return known != known_.whole.end() && known->second.is_of(one) ? &known->second : nullptr;
 }
 
-std::map<std::string, KnownCheckpoints::Whole> KnownCheckpoints::whole_from_json(const json::object* object) {
-  std::map<std::string, Whole> all;
-  if (object == nullptr) return all;
-  for (const auto& [name, value] : *object) {
-    const json::array* numbers = value.if_array();
-    if (numbers == nullptr) continue;
-    Whole& whole = all[std::string(name)];
-    std::size_t i = 0;
-    for (std::int64_t* field : {&whole.inode, &whole.entries, &whole.proof_ns}) {
-      if (i < numbers->size() && (*numbers)[i].is_int64()) *field = (*numbers)[i].get_int64();
-      ++i;
-    }
-  }
+std::map<std::string, WholeCheckpoint> KnownCheckpoints::whole_from_json(const json::object* object) {
+  std::map<std::string, WholeCheckpoint> all;
+  for (const auto& [name, value] : object == nullptr ? json::object() : *object)
+    all[std::string(name)] = WholeCheckpoint::from_json(value);
   return all;
 }
 
@@ -149,8 +144,10 @@ asio::awaitable<void> KnownCheckpoints::remember(SteadyTime begun, const std::ve
   keep_later(now.sent, next.sent);
   for (const LocalCheckpoint& one : local) {
     if (const auto known = now.sent.find(one.name); known != now.sent.end()) next.sent.insert(*known);
-    if (const std::int64_t entries = entries_of(one); entries > 0)
-      next.whole[one.name] = {static_cast<std::int64_t>(one.inode), entries, one.proof_ns};
+    const WholeCheckpoint* whole = whole_of(one);
+    if (whole != nullptr) next.whole[one.name] = *whole;
+    if (one.incomplete.empty() && whole == nullptr) next.whole[one.name] = WholeCheckpoint::of(one);
+    if (one.incomplete.empty() && whole != nullptr) next.whole[one.name].grow(one);
     const bool was_flushed = has(now.flushed, one);
     const bool was_unproven = since_[one.name].is_unproven || has(now.unproven, one);
     if (!was_flushed && (one.stays_unproven || was_unproven)) next.unproven[one.name] = one.written;
@@ -165,6 +162,7 @@ asio::awaitable<void> KnownCheckpoints::remember(SteadyTime begun, const std::ve
     next.shards.erase(one.name);
   }
   if (!next.flushed.empty()) next.mount = mount_;
+  if (!next.flushed.empty()) next.path = output_.path.native();
   known_ = std::move(next);
   co_await save();
 }
@@ -180,9 +178,10 @@ asio::awaitable<void> KnownCheckpoints::save() {
   json::object wholes;
   if (!saving.shards.empty()) content["shards"] = staging::states_to_json(saving.shards);
   if (!saving.unproven.empty()) content["unproven"] = staging::states_to_json(saving.unproven);
-  for (const auto& [name, whole] : saving.whole) wholes[name] = {whole.inode, whole.entries, whole.proof_ns};
+  for (const auto& [name, whole] : saving.whole) wholes[name] = whole.to_json();
   if (!wholes.empty()) content["whole"] = std::move(wholes);
   if (!saving.mount.empty()) content["mount"] = saving.mount;
+  if (!saving.path.empty()) content["path"] = saving.path;
   json::object record{{"file", file()}, {"content", std::move(content)}};
   const auto saved =
       co_await context_.runner.ask(subject(), "record", std::move(record), context_.timings.record);

@@ -12,6 +12,7 @@
 #include "daemon/event.hpp"
 #include "daemon/outputs/context.hpp"
 #include "daemon/outputs/watch/checkpoint_plan.hpp"
+#include "daemon/outputs/watch/whole_checkpoint.hpp"
 
 namespace spark::outputs {
 
@@ -31,9 +32,9 @@ class KnownCheckpoints {
   // the first look. Its times may say otherwise once the clock is set.
   const Changes& unproven() const { return known_.unproven; }
 
-  // Whether the record is of another file system than the folder is on now, at `mount`, and the folder is
-  // empty: that file system is not mounted yet. Where it is mounted; empty means no.
-  std::string unmounted(const std::string& mount, bool is_empty);
+  // Whether the record is of another file system than the folder is on now, at `mount`, and has a checkpoint
+  // that is not here: that file system is not mounted yet. Where it is mounted; empty means no.
+  std::string unmounted(const std::string& mount, const std::vector<LocalCheckpoint>& local);
 
   // Of the record.
   std::string file() const;
@@ -59,20 +60,17 @@ class KnownCheckpoints {
   asio::awaitable<void> save();
 
  private:
-  // Of a folder: the most entries that it had while it was complete, with this proof.
-  struct Whole {
-    std::int64_t inode = 0, entries = 0, proof_ns = 0;
-    bool operator==(const Whole&) const = default;
-  };
   struct Known {
     Changes flushed, sent, unproven;
     Changes shards{};  // see mark_shard_sent
-    std::map<std::string, Whole> whole{};
+    std::map<std::string, WholeCheckpoint> whole{};
     std::string mount{};  // where the file system of `flushed` is mounted; empty means unknown
+    std::string path{};   // of the folder; empty means unknown
     bool operator==(const Known&) const = default;
   };
-  static std::map<std::string, Whole> whole_from_json(const json::object* object);
+  static std::map<std::string, WholeCheckpoint> whole_from_json(const json::object* object);
   std::string subject() const;
+  bool is_of_this_folder() const;  // the record: `path` may have been changed in the configuration
 
   const Context& context_;
   const config::Output& output_;
@@ -82,7 +80,7 @@ class KnownCheckpoints {
     SteadyTime time{};
     bool is_unproven = false;
   };
-  std::int64_t entries_of(const LocalCheckpoint& one) const;
+  const WholeCheckpoint* whole_of(const LocalCheckpoint& one) const;  // null: not known
   Changes converted(Changes recorded, const std::vector<LocalCheckpoint>& local) const;
   std::map<std::string, Since> since_;  // by name
   std::optional<SteadyTime> looked_;    // the beginning of the last look

@@ -50,9 +50,7 @@ bool OtherHosts::is_awaited(const Awaited& now, bool may_publish, SteadyTime ask
   questions_->awaited = now;
   questions_->last = time;
   const Duration most = may_publish ? kLongestWait : context_.timings.others;
-  const bool goes_on = asked - questions_->changed < most;
-  if (!goes_on) questions_.reset();  // the next one is another caller's
-  return goes_on;
+  return asked - questions_->changed < most;
 }
 
 }  // namespace spark::outputs

@@ -99,12 +99,12 @@ asio::awaitable<Result<WatchedOutput::Seen>> WatchedOutput::look() {
   seen.local = staging::rows_from_json<LocalCheckpoint>(*answer, "checkpoints");
   known_.mark_remnants(seen.local);
   const std::string mount = get_string(*answer, "mount").value_or("");
-  const std::string unmounted = seen.missing.empty() ? known_.unmounted(mount, seen.local.empty()) : "";
+  const std::string unmounted = seen.missing.empty() ? known_.unmounted(mount, seen.local) : "";
   if (!unmounted.empty()) {
-    seen.missing = printable(settings_.path.native()) + " is empty, and the file system at " +
-                   printable(unmounted) +
-                   ", which had its checkpoints, is not mounted; if they were deleted, " + "delete " +
-                   known_.file() + " and restart spark-staged";
+    seen.missing = printable(settings_.path.native()) +
+                   " lacks checkpoints that it had on the file system at " + printable(unmounted) +
+                   ", which is not mounted there; if they were deleted, delete " + known_.file() +
+                   " and restart spark-staged";
   }
   seen.best = get_string(*answer, "best").value_or("");
   seen.misnamed = get_string(*answer, "other").value_or("");

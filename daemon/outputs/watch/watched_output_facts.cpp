@@ -35,6 +35,11 @@ void WatchedOutput::note_facts(const Seen& seen) {
   const CheckpointPlan plan = plan_of(seen);
   facts_.backlog = settings_.complete == Complete::OnRequest ? 0 : plan.backlog;
   facts_.unsent = unsent_of(seen, plan);
+  if (seen.missing.empty()) return;
+  const std::string unseen = known_.unsent_above(seen.published.value_or(std::vector<PublishedCheckpoint>()));
+  if (!unseen.empty())
+    facts_.unsent =
+        printable(unseen) + " is not on " + settings_.volume + ":" + settings_.to + ": " + seen.missing;
 }
 
 std::string WatchedOutput::unsent_of(const Seen& seen, const CheckpointPlan& plan) const {

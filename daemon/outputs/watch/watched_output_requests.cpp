@@ -19,10 +19,22 @@ tl::unexpected<Error> nothing_complete(const config::Output& output,
 }
 
 // A higher one may be complete: the asker is told, since the job would lose what it did since.
-void add_unproven(const Holdings& seen, const staging::Standing& answer, json::object& found) {
-  const auto one = std::ranges::find_if(seen.local, &LocalCheckpoint::is_unproven);
-  if (one == seen.local.end() || staging::standing_of(*one) <= answer) return;
-  found["unproven"] = {{"name", one->name}, {"reason", one->incomplete}};
+void add_unproven(const Holdings& seen, const std::vector<std::string>& unknown,
+                  const staging::Standing& answer, json::object& found) {
+  const auto one = std::ranges::find_if(seen.local, [&](const LocalCheckpoint& other) {
+    return other.is_unproven && other.name != answer.name && staging::standing_of(other) > answer;
+  });
+  if (one != seen.local.end()) {
+    found["unproven"] = {{"name", one->name}, {"reason", one->incomplete}};
+    return;
+  }
+  const auto there = std::ranges::find_if(
+      unknown, [&](const std::string& name) { return staging::may_be_above(name, answer.name); });
+  if (there == unknown.end()) return;
+  found["unproven"] = {{"name", *there},
+                       {"reason",
+                        "on the volume, without a manifest that counts: another user sent it, or it "
+                        "was copied by hand"}};
 }
 
 // The last one of another series that was saved after the answer, at a lower step: a job that is in a later
@@ -125,10 +137,8 @@ asio::awaitable<Result<json::object>> WatchedOutput::latest(bool offline) {
   const std::string unseen =
       seen->missing.empty() || !seen->published ? "" : known_.unsent_above(*seen->published);
   if (!unseen.empty()) {
-    co_return fail(Errc::Unavailable,
-                   "output " + settings_.name + ": " + printable(settings_.path.native()) +
-                       " is missing, though it had " + printable(unseen) + ", which is not on the volume",
-                   "mount its file system; if they were deleted on purpose, create the folder");
+    co_return fail(Errc::Unavailable, "output " + settings_.name + ": " + seen->missing,
+                   "mount its file system: it had " + printable(unseen) + ", which is not on the volume");
   }
   if (!is_here && published != nullptr && staging::megatron_iteration(published->name))
     co_return no_megatron(settings_, *published);
@@ -140,10 +150,11 @@ asio::awaitable<Result<json::object>> WatchedOutput::latest(bool offline) {
   }
   if (!found.empty()) {
     const auto standing = is_here ? staging::standing_of(*newest) : staging::standing_of(*published);
-    add_unproven(*seen, standing, found);
+    add_unproven(*seen, seen->unknown, standing, found);
     add_later(*seen, standing, found);
   }
-  if (!is_here && newest != nullptr && seen->published && settings_.complete != config::Complete::OnRequest) {
+  const bool waits_for_others = settings_.nodes > 1 && settings_.complete != config::Complete::OnRequest;
+  if (!is_here && newest != nullptr && seen->published && waits_for_others) {
     const CheckpointPlan plan = plan_of(*seen);
     if (plan.is_newest_pending) found["pending"] = pending(*seen, *newest, plan.may_publish, asked);
   }
@@ -181,7 +192,9 @@ tl::unexpected<Error> WatchedOutput::no_latest(const Seen& seen) const {
   if (!seen.unknown.empty()) {
     const std::string there = settings_.volume + ":" + path_on_volume(settings_, seen.unknown.front());
     return fail(Errc::Unavailable,
-                name + ": " + printable(there) + " may be a checkpoint, but stage-out did not copy it there",
+                name + ": " + printable(there) +
+                    " may be a checkpoint, but has no manifest that counts: another user sent it, "
+                    "or it was copied by hand",
                 "send it from a folder with `spark-stage stage-out`, or rename it if it is none");
   }
   return nothing_complete(settings_, seen.local);

@@ -104,30 +104,43 @@ TEST_F(LatestCheckpoint, IsUnavailableIfAMissingFolderHadAHigherOneThatWasNotSen
   worker.on("list-published", kStep9There);
   worker.on("recorded", recorded(R"({"step-9": 91, "step-10": 101})", R"({"step-9": 91})"));
   watches->apply(settings);
-  EXPECT_THAT(answer(), HasSubstr("unavailable: output run7: /out is missing, though it had step-10"));
+  EXPECT_THAT(answer(), HasSubstr("; step-10, which it had, is not on the volume"));
   worker.on("recorded", recorded(R"({"step-8": 81, "step-9": 91})", R"({"step-9": 91})"));
   settings.outputs["run7"].keep = 5;
   watches->apply(settings);
   EXPECT_EQ(answer(), R"({"name":"step-9","dataset":"checkpoints:run7/step-9"})");
 }
 
+// The output was given another folder for the next run, which the job has not made yet.
+TEST_F(LatestCheckpoint, OfAnotherFolderIsNotOnTheDrive) {
+  worker.on("recorded", R"(echo '{"result": {"records": [{"file": "/state/stage-outs/outputs/run7.json",
+    "content": {"flushed": {"step-10": 101}, "sent": {}, "mount": "/data", "path": "/old"}}]}}' | tr -d '\n'; echo)");
+  worker.on("scan-output", kMissing);
+  worker.on("list-published", kStep9There);
+  watches->apply(settings);
+  EXPECT_EQ(answer(), R"({"name":"step-9","dataset":"checkpoints:run7/step-9"})");
+}
+
 // At a start of the host, before its file system is mounted there: the record is that of the drive.
-TEST_F(LatestCheckpoint, IsUnavailableInAnEmptyMountPointWhoseCheckpointsAreRecorded) {
+TEST_F(LatestCheckpoint, IsUnavailableOnAMountPointWhoseCheckpointsAreRecorded) {
   worker.on("recorded", R"(echo '{"result": {"records": [{"file": "/state/stage-outs/outputs/run7.json",
     "content": {"flushed": {"step-10": 101}, "sent": {}, "mount": "/data"}}]}}' | tr -d '\n'; echo)");
   const auto scanned = [&](const std::string& mount) {
-    worker.on("scan-output", note_request("scans.log") +
-                                 R"(echo '{"result": {"uid": 1000, "checkpoints": [], "mount": ")" + mount +
-                                 R"("}}')");
+    const LocalCheckpoint stray{.name = "step-2", .written = 21, .incomplete = "it has no DONE yet"};
+    worker.on("scan-output", note_request("scans.log") + R"(echo '{"result": {"uid": 1000, "checkpoints": )" +
+                                 json::serialize(staging::rows_to_json(std::vector{stray})) +
+                                 R"(, "mount": ")" + mount + R"("}}')");
   };
-  scanned("/");
+  scanned("/");  // where a job has begun to save meanwhile
   worker.on("list-published", kStep9There);
   watches->apply(settings);
   ASSERT_TRUE(calls("scan-output", 3));
-  EXPECT_THAT(answer(), HasSubstr("unavailable: output run7: /out is missing, though it had step-10"));
-  EXPECT_THAT(
-      std::string(watches->find("run7")->to_json().at("reason").as_string()),
-      HasSubstr("/out is empty, and the file system at /data, which had its checkpoints, is not mounted"));
+  EXPECT_THAT(answer(),
+              HasSubstr("unavailable: output run7: /out lacks checkpoints that it had, and is not on "
+                        "/data as it was then; step-10, which it had, is not on the volume"));
+  const json::object shown = watches->find("run7")->to_json();
+  EXPECT_THAT(std::string(shown.at("reason").as_string()), HasSubstr("/out lacks checkpoints that it had"));
+  EXPECT_THAT(std::string(shown.at("unsent").as_string()), HasSubstr("step-10 is not on checkpoints:run7"));
   EXPECT_EQ(text_of("scans.log").find(R"("flushed":{})"), std::string::npos);
   scanned("/data");  // they were deleted
   EXPECT_EQ(answer(), R"({"name":"step-9","dataset":"checkpoints:run7/step-9"})");

@@ -229,5 +229,21 @@ TEST_F(Checkpoints, ACheckpointIsRemovedDespiteRemainsOfTheSameName) {
   EXPECT_FALSE(std::filesystem::exists(out_ / "step-1"));
 }
 
+// Editors, locks and evaluators come and go.
+TEST_F(Checkpoints, HaveTheFilesOfTheirSaveWithoutTemporaryOnes) {
+  file("step-1/part/model"), file("step-1/.metadata");
+  const auto before = settled(Rule::Rename)[0];
+  EXPECT_EQ(before.file_count, 2u);
+  EXPECT_EQ(before.files.size(), 2u);
+  file("step-1/.eval.lock"), file("step-1/results.json.tmp"), file("step-1/model.lock"),
+      file("step-1/.cache/x");
+  EXPECT_EQ(settled(Rule::Rename)[0].files, before.files);
+  file("step-1/results.json");
+  std::filesystem::remove(out_ / "step-1/part/model");
+  const auto after = settled(Rule::Rename)[0];
+  EXPECT_EQ(after.file_count, before.file_count);
+  EXPECT_NE(after.files, before.files);
+}
+
 }  // namespace
 }  // namespace spark::staging
