@@ -134,6 +134,16 @@ TEST_F(LatestCheckpoint, IsUnavailableInAnEmptyMountPointWhoseCheckpointsAreReco
   EXPECT_THAT(text_of("records.log"), HasSubstr(R"("flushed":{},"sent":{}})"));
 }
 
+// Nobody knows what is on it: the record of the state folder may be lost, or of an earlier configuration.
+TEST_F(LatestCheckpoint, IsUnavailableWhileTheFileSystemOfItsFolderIsNotMounted) {
+  worker.on("scan-output",
+            R"(echo '{"result": {"missing": "/out: /data is not mounted", "unmounted": true}}')");
+  worker.on("list-published", kStep9There);
+  watches->apply(settings);
+  EXPECT_THAT(answer(), HasSubstr("unavailable: output run7: /out: /data is not mounted - mount it"));
+  EXPECT_EQ(worker.calls("stage-out"), 0);
+}
+
 // A person has copied it there: a job would start from scratch beside it.
 TEST_F(LatestCheckpoint, IsUnavailableIfTheOnlyOneIsOnTheVolumeWithoutAManifest) {
   worker.on("scan-output", kMissing);
