@@ -3,7 +3,9 @@
 #include <fcntl.h>
 #include <linux/fs.h>
 #include <linux/loop.h>
+#include <sched.h>
 #include <sys/ioctl.h>
+#include <sys/mount.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -19,6 +21,19 @@ namespace {
 
 [[noreturn]] void give_up(const std::string& what) {
   throw std::runtime_error(what + ": " + std::strerror(errno));
+}
+
+void set_writable(const UniqueFd& device) {
+  const int is_read_only = 0;
+  ::ioctl(device.get(), BLKROSET, &is_read_only);
+}
+
+// A test that runs beside this one and makes a namespace of its own would copy this one's mounts into it, and
+// keep them in use after they are unmounted here.
+std::string own_mount_namespace() {
+  if (::unshare(CLONE_NEWNS) == 0 && ::mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) == 0)
+    return {};
+  return std::string("no mount namespace of its own: ") + std::strerror(errno);
 }
 
 }  // namespace
@@ -52,22 +67,24 @@ LoopDevice::LoopDevice(const std::filesystem::path& image) {
     loop_config config{};
     config.fd = static_cast<__u32>(file.get());
     config.info.lo_flags = LO_FLAGS_AUTOCLEAR;
-    if (::ioctl(fd_.get(), LOOP_CONFIGURE, &config) == 0) return;
+    if (::ioctl(fd_.get(), LOOP_CONFIGURE, &config) == 0) {
+      set_writable(fd_);  // a test that was killed may have left it read-only
+      return;
+    }
     if (errno != EBUSY) give_up("LOOP_CONFIGURE");
   }
   throw std::runtime_error("no free loop device");
 }
 
 LoopDevice::~LoopDevice() {
-  if (!fd_) return;
-  const int writable = 0;
-  ::ioctl(fd_.get(), BLKROSET, &writable);
+  if (fd_) set_writable(fd_);
 }
 
 std::string why_no_loop_mounts() {
   if (::geteuid() != 0) return "needs root";
   if (::access("/dev/loop-control", R_OK | W_OK) != 0) return "there are no loop devices here";
-  return {};
+  static const std::string why = own_mount_namespace();
+  return why;
 }
 
 }  // namespace spark::test

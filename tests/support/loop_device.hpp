@@ -29,7 +29,8 @@ class LoopDevice {
   UniqueFd fd_;
 };
 
-// Empty if this process can attach loop devices and mount; otherwise the reason.
+// Empty if this process can attach loop devices and mount; otherwise the reason. From the first call on, what
+// it mounts is seen by this process alone.
 std::string why_no_loop_mounts();
 
 }  // namespace spark::test

@@ -25,6 +25,7 @@ _ALLOWED = {
     "staging/files/io/": "descriptors, and the system's own folders",
     "fleet/serve/": "the cache and the state folder, which are private",
     "daemon/workers/priority.cpp": "the system's own folders",
+    "daemon/workers/unmounted_folder.cpp": "only looks names up, and tells a mount point of fstab",
     "daemon/workers/verbs/fabric_verbs.cpp": "the system's own folders",
     "daemon/workers/verbs/fleet.cpp": "the state folder, which is private",
     "daemon/workers/verbs/lease_verbs.cpp": "the cache and the state folder, which are private",

@@ -95,6 +95,7 @@ asio::awaitable<Result<WatchedOutput::Seen>> WatchedOutput::look() {
   if (!boot_ns_) boot_ns_ = get_int(*answer, "boot_ns");
   Seen seen;
   seen.missing = get_string(*answer, "missing").value_or("");
+  seen.is_unmounted = get_bool(*answer, "unmounted").value_or(false);
   seen.owner = static_cast<uid_t>(get_int(*answer, "uid").value_or(0));
   seen.local = staging::rows_from_json<LocalCheckpoint>(*answer, "checkpoints");
   known_.mark_remnants(seen.local);

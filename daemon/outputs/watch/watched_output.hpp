@@ -66,9 +66,10 @@ class WatchedOutput : public std::enable_shared_from_this<WatchedOutput> {
 
  private:
   struct Seen : Holdings {
-    std::string missing;   // a sentence: there is no folder, or not the one; empty means that there is
-    uid_t owner = 0;       // of the folder
-    std::string unlisted;  // why the volume could not be read
+    std::string missing;        // a sentence: there is no folder, or not the one; empty means that there is
+    bool is_unmounted = false;  // its file system; nothing is known of what is on it
+    uid_t owner = 0;            // of the folder
+    std::string unlisted;       // why the volume could not be read
     HoldingFolder holding;
     std::string misnamed;  // a folder that looks like a checkpoint, if none counts; empty means none
     std::string pointer;   // name of the checkpoint that `latest` there leads to

@@ -78,13 +78,19 @@ tl::unexpected<Error> no_megatron(const config::Output& output, const PublishedC
                   staging::kMegatronTracker);
 }
 
+tl::unexpected<Error> no_folder(const std::string& output, const std::string& missing, bool is_unmounted) {
+  if (!is_unmounted) return fail(Errc::NotFound, missing);
+  return fail(Errc::Unavailable, "output " + output + ": " + missing,
+              "mount it, or remove its line from /etc/fstab if it is gone");
+}
+
 }  // namespace
 
 asio::awaitable<Result<std::shared_ptr<Job>>> WatchedOutput::send_newest() {
   const auto self = shared_from_this();  // a reload may drop this output meanwhile
   auto seen = co_await look_until_settled();
   if (!seen) co_return fail(seen.error());
-  if (!seen->missing.empty()) co_return fail(Errc::NotFound, seen->missing);
+  if (!seen->missing.empty()) co_return no_folder(settings_.name, seen->missing, seen->is_unmounted);
   const LocalCheckpoint* newest = newest_complete(seen->local);
   if (newest == nullptr) co_return nothing_complete(settings_, seen->local);
   LocalCheckpoint next = *newest;
@@ -108,7 +114,7 @@ asio::awaitable<Result<json::object>> WatchedOutput::look_now() {
   const auto self = shared_from_this();  // a reload may drop this output meanwhile
   const auto seen = co_await look();
   if (!seen) co_return fail(seen.error());
-  if (!seen->missing.empty()) co_return fail(Errc::NotFound, seen->missing);
+  if (!seen->missing.empty()) co_return no_folder(settings_.name, seen->missing, seen->is_unmounted);
   co_return to_json();
 }
 
@@ -121,6 +127,7 @@ asio::awaitable<Result<json::object>> WatchedOutput::latest(bool offline) {
     if (error.kind == Errc::NotFound) error.kind = Errc::Unavailable;
     co_return fail(std::move(error));
   }
+  if (seen->is_unmounted) co_return no_folder(settings_.name, seen->missing, seen->is_unmounted);
   const LocalCheckpoint* newest = newest_complete(seen->local);
   const bool is_here = newest != nullptr && is_latest_here(settings_, *seen, *newest, offline);
   const PublishedCheckpoint* published =

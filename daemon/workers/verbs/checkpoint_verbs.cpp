@@ -13,6 +13,7 @@
 #include "base/clock.hpp"
 #include "base/file_system.hpp"
 #include "base/text.hpp"
+#include "daemon/workers/unmounted_folder.hpp"
 #include "daemon/workers/verbs/as_user.hpp"
 #include "daemon/workers/verbs/hold_volume.hpp"
 #include "daemon/workers/verbs/this_host.hpp"
@@ -89,16 +90,21 @@ std::int64_t cpu_us() {
 // clock.
 // "best": the best model that the highest complete one names. "cpu_us": what the look took of a core.
 // "other": see misnamed_folder, if there is no checkpoint. "mount": see mount_point_of. "held_in": see
-// holding_folder; "holds": the number of entries there. {"missing": SENTENCE, "held_in", "holds"} if there is
-// no folder.
+// holding_folder; "holds": the number of entries there. {"missing": SENTENCE, "unmounted", "held_in",
+// "holds"} if there is no folder, or its file system ("unmounted") is not mounted.
 Result<json::object> scan_output_verb(const json::object& request, const ProgressLine& /*progress*/) {
   const std::string path = get_text(request, "path");
   const auto uid = become_owner_of(path);
   const auto held_in = staging::holding_folder(path);
   json::object answer{{"held_in", held_in.native()}};
-  if (!uid && uid.error().kind == Errc::NotFound) {
-    answer["missing"] = printable(uid.error().message());
-    answer["holds"] = staging::owner_of_job_folder(held_in) ? 1 : 0;  // this process is still root's
+  const auto unmounted = unmounted_on_the_way(path);
+  if (!unmounted.empty() || (!uid && uid.error().kind == Errc::NotFound)) {
+    answer["missing"] = unmounted.empty()
+                            ? printable(uid.error().message())
+                            : printable(path) + " can't be examined: /etc/fstab has a file system for " +
+                                  printable(unmounted.native()) + ", and it is not mounted there";
+    answer["unmounted"] = !unmounted.empty();
+    answer["holds"] = staging::owner_of_job_folder(held_in) ? 1 : 0;  // this process may still be root's
     return answer;
   }
   if (!uid) return uid.take_error();

@@ -3,7 +3,7 @@
 namespace spark::outputs {
 namespace {
 
-using testing::HasSubstr;
+using testing::AllOf, testing::HasSubstr;
 
 constexpr char kMissing[] =
     R"(echo '{"result": {"missing": "looking at /out: No such file or directory - create the folder"}}')";
@@ -88,7 +88,7 @@ TEST_F(LatestCheckpoint, IsUnavailableIfAFolderThatHadCheckpointsIsMissingAndThe
   worker.on("scan-output", note_request("scans.log") + kMissing);
   watches->apply(settings);
   ASSERT_TRUE(calls("scan-output", 3));
-  EXPECT_THAT(answer(), HasSubstr("unavailable: output run7: /out is missing"));
+  EXPECT_THAT(answer(), HasSubstr("unavailable: output run7: looking at /out: No such file"));
   EXPECT_EQ(text_of("scans.log").find(R"("flushed":{})"), std::string::npos)
       << "they may be there again later";
 }
@@ -104,7 +104,7 @@ TEST_F(LatestCheckpoint, IsUnavailableIfAMissingFolderHadAHigherOneThatWasNotSen
   worker.on("list-published", kStep9There);
   worker.on("recorded", recorded(R"({"step-9": 91, "step-10": 101})", R"({"step-9": 91})"));
   watches->apply(settings);
-  EXPECT_THAT(answer(), HasSubstr("; step-10, which it had, is not on the volume"));
+  EXPECT_THAT(answer(), HasSubstr("mount its file system: it had step-10, which is not on the volume"));
   worker.on("recorded", recorded(R"({"step-8": 81, "step-9": 91})", R"({"step-9": 91})"));
   settings.outputs["run7"].keep = 5;
   watches->apply(settings);
@@ -135,9 +135,11 @@ TEST_F(LatestCheckpoint, IsUnavailableOnAMountPointWhoseCheckpointsAreRecorded) 
   worker.on("list-published", kStep9There);
   watches->apply(settings);
   ASSERT_TRUE(calls("scan-output", 3));
-  EXPECT_THAT(answer(),
-              HasSubstr("unavailable: output run7: /out lacks checkpoints that it had, and is not on "
-                        "/data as it was then; step-10, which it had, is not on the volume"));
+  EXPECT_THAT(
+      answer(),
+      AllOf(HasSubstr("unavailable: output run7: /out lacks checkpoints that it had on the file system "
+                      "at /data, which is not mounted there"),
+            HasSubstr("it had step-10, which is not on the volume")));
   const json::object shown = watches->find("run7")->to_json();
   EXPECT_THAT(std::string(shown.at("reason").as_string()), HasSubstr("/out lacks checkpoints that it had"));
   EXPECT_THAT(std::string(shown.at("unsent").as_string()), HasSubstr("step-10 is not on checkpoints:run7"));
@@ -145,6 +147,16 @@ TEST_F(LatestCheckpoint, IsUnavailableOnAMountPointWhoseCheckpointsAreRecorded) 
   scanned("/data");  // they were deleted
   EXPECT_EQ(answer(), R"({"name":"step-9","dataset":"checkpoints:run7/step-9"})");
   EXPECT_THAT(text_of("records.log"), HasSubstr(R"("flushed":{},"sent":{}})"));
+}
+
+// Nobody knows what is on it: the record of the state folder may be lost, or of an earlier configuration.
+TEST_F(LatestCheckpoint, IsUnavailableWhileTheFileSystemOfItsFolderIsNotMounted) {
+  worker.on("scan-output",
+            R"(echo '{"result": {"missing": "/out: /data is not mounted", "unmounted": true}}')");
+  worker.on("list-published", kStep9There);
+  watches->apply(settings);
+  EXPECT_THAT(answer(), HasSubstr("unavailable: output run7: /out: /data is not mounted - mount it"));
+  EXPECT_EQ(worker.calls("stage-out"), 0);
 }
 
 // A person has copied it there: a job would start from scratch beside it.
