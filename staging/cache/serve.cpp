@@ -97,7 +97,7 @@ Result<> check_one_state(const Source& source, const CopyOptions& options, const
 // Also after an eviction: the catalog knows the last copy.
 Result<> check_place(CacheStore& store, const Source& source, const Tree& tree, const Walked& walked,
                      const CopyOptions& options, const std::vector<GenerationRow>& ready) {
-  if (!options.keeps_place || source.is_away) return {};
+  if (options.replaces != Replaces::SameSource || source.is_away) return {};
   const auto from = store.catalog().copied_from(source.dataset);
   if (!from) return from.take_error();
   // A catalog of an earlier version does not have it.

@@ -128,11 +128,23 @@ class Copy {
 
   Result<> check_place(const Tree& source, const Walked& walked, const Destination& to,
                        std::optional<ManifestReader>& earlier) const {
-    if (!earlier || !options_.keeps_place) return {};
+    if (!earlier || options_.replaces == Replaces::Anything) return {};
+    if (auto again = earlier->rewind(); !again) return again;
+    const auto root = earlier->next();
     if (auto again = earlier->rewind(); !again) return again;
     const auto summary = summary_of(*earlier);
     if (!summary) return summary.take_error();
     if (summary->files == 0) return {};
+    const bool keeps_source = options_.replaces == Replaces::SameSource;
+    if (root && root->type != walked.entries.front().type) {
+      const bool was_folder = root->type == EntryType::Folder;
+      return fail(Errc::Refused,
+                  shown_path(to.path()) + " is a copy of a " + (was_folder ? "folder" : "file") + ", and " +
+                      source.shown("") + " is a " + (was_folder ? "file" : "folder"),
+                  std::string("choose another name") + (was_folder ? ", such as one in that folder" : "") +
+                      (keeps_source ? "; --accept-source replaces that copy" : ", or delete that copy"));
+    }
+    if (!keeps_source) return {};
     const std::string& then = earlier->header().source;
     if (then == source.root()) return check_source_place(source, walked, earlier->header());
     return fail(Errc::Refused,

@@ -61,7 +61,7 @@ Result<staging::CopyOptions> engine_options(const CopyOptions& options) {
                                              : staging::OutsideLinks::Keep;
   engine.verify = options.verify;
   engine.sha256 = options.sha256;
-  engine.keeps_place = !options.accept_source;
+  engine.replaces = options.accept_source ? staging::Replaces::Anything : staging::Replaces::SameSource;
   engine.threads = options.threads;
   engine.depth = options.depth;
   engine.io = options.io == "threads"    ? staging::IoKind::Threads

@@ -70,6 +70,8 @@ asio::awaitable<void> CachePlace::run(std::shared_ptr<Job> job, workers::Call ca
   if (done) log::info(job->verb() + " by " + job->asker().holder + ": " + json::serialize(*done));
   const auto recovered = co_await cache_.recover();
   if (!recovered) log::warning(recovered.error().message());
+  if (done && !recovered)
+    done = fail_with(recovered.error(), job->verb() + " is done, but the cache can't be used");
   job->finish(std::move(done));
 }
 

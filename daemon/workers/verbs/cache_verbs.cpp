@@ -186,7 +186,8 @@ Result<json::object> stage_verb(const json::object& request, const ProgressLine&
   options.depth = engine.depth;
   options.chunk = engine.chunk;
   options.exclude = source.exclude;
-  options.keeps_place = !get_bool(request, "accept_source").value_or(false);
+  const bool accepts_source = get_bool(request, "accept_source").value_or(false);
+  options.replaces = accepts_source ? staging::Replaces::Anything : staging::Replaces::SameSource;
   options.links = links_of(get_string(request, "links").value_or("keep"));
   options.rate.most = static_cast<Bytes>(std::max<std::int64_t>(0, get_int(request, "max_rate").value_or(0)));
   if (const auto left = get_int(request, "finish_in_ms"))

@@ -117,8 +117,10 @@ Sent send_whole(const json::object& request, const std::filesystem::path& path,
       is_output ? staging::lost_file(path, get_text(request, "source")) : Result<std::string>("");
   if (!lost) return lost.take_error();
   if (!lost->empty()) return final_error(half_deleted(get_text(request, "source"), *lost));
-  const auto report =
-      staging::copy(get_text(request, "source"), path, options_of(request), sink, kNeverStopped);
+  staging::CopyOptions options = options_of(request);
+  // `stage-out extra.gguf VOLUME:models` is meant to go into models. A trainer may save either.
+  if (!is_output) options.replaces = staging::Replaces::SameType;
+  const auto report = staging::copy(get_text(request, "source"), path, options, sink, kNeverStopped);
   if (report) return report_to_json(*report, path);
   if (staging::was_taken_over(report.error())) return final_error(report.error());
   return report.take_error();

@@ -104,13 +104,22 @@ Result<std::vector<DatasetMemory>> drop_from_memory(const std::filesystem::path&
   }
   std::vector<DatasetMemory> dropped;
   std::set<CopyMemory::FileId> counted;
+  Result<> all;
+  // One that was deleted meanwhile has no memory.
+  const auto note = [&](const Error& error) {
+    if (error.kind != Errc::NotFound && all)
+      all = fail_with(error, "freeing the memory of the copies, of which the others were freed");
+  };
   for (const std::string& key : datasets.empty() ? *keys : wanted) {
     const auto places = places_in(folder, key);
-    if (!places) return places.take_error();
+    if (!places) note(places.error());
     DatasetMemory memory;
-    for (const Destination& place : *places) {
+    for (const Destination& place : places.value_or(std::vector<Destination>())) {
       auto copy = CopyMemory::open(place);
-      if (!copy) return copy.take_error();
+      if (!copy) {
+        note(copy.error());
+        continue;
+      }
       memory.dataset = copy->dataset();
       memory.freed += copy->drop(stop);
       const auto left = copy->look({.clock = clock, .counted = &counted});
@@ -119,6 +128,7 @@ Result<std::vector<DatasetMemory>> drop_from_memory(const std::filesystem::path&
     }
     if (!memory.dataset.empty()) dropped.push_back(std::move(memory));
   }
+  if (!all) return all.take_error();
   return dropped;
 }
 

@@ -180,8 +180,12 @@ class Mover {
   bool is_there(const GenerationRow& row) const {
     const Destination place = new_.place(row.dataset, row.generation);
     const auto identity = identity_of(place.path());
-    const auto manifest = identity ? ManifestReader::open(place.manifest()) : fail(identity.error());
-    return manifest && manifest->header().root == *identity && manifest->header().dataset == row.dataset;
+    auto manifest = identity ? ManifestReader::open(place.manifest()) : fail(identity.error());
+    if (!manifest || manifest->header().root != *identity || manifest->header().dataset != row.dataset)
+      return false;
+    // A catalog that was lost begins its numbers again.
+    const auto summary = summary_of(*manifest);
+    return summary && summary->hash == row.hash;
   }
 
   Result<> carry(const GenerationRow& row) {

@@ -74,6 +74,7 @@ Result<Reset> reset_cache(const CacheConfig& config, const Clock& clock, Copies 
     auto aside = set_aside(config.state_dir);
     if (!aside) return aside.take_error();
     reset.set_aside = std::move(*aside);
+    if (auto made = Catalog::open(config.state_dir); !made) return made.take_error();
     return reset;
   }
   const auto found = CacheFolder(config.path).id();

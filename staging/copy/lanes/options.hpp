@@ -39,6 +39,14 @@ struct EarlierCopy {
   bool may_lack_its_name = false;  // the same, but only where it has to be
 };
 
+// Which earlier copies with files a copy replaces; others are Refused.
+enum class Replaces {
+  Anything,
+  SameType,    // not a folder by a file, or the reverse
+  SameSource,  // and not one of another source, nor if the source has become empty, or is on another file
+               // system
+};
+
 struct CopyOptions {
   // Threads that copy small files, and the maximum for large files; 0 means from the CPUs.
   unsigned threads = 0;
@@ -63,9 +71,7 @@ struct CopyOptions {
   // walk. None: not compared.
   std::optional<std::int64_t> complete_state{};
   EarlierCopy earlier{};
-  // Refuses to replace an earlier copy if it is of another source, or if the source has become empty or is on
-  // another file system than before.
-  bool keeps_place = false;
+  Replaces replaces = Replaces::Anything;
   bool verify = false;  // before publishing, reads the copy back from the disk and compares
   bool sha256 = false;  // before publishing, checks the digests that the set has of its files
   // Owned by the caller until the copy ends. None means that everything is read from the source.

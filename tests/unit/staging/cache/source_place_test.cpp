@@ -28,34 +28,34 @@ class SourcePlaceTest : public CacheTest {};
 
 // As of a mount point after its file system is gone.
 TEST_F(SourcePlaceTest, AnEmptySourceDoesNotReplaceACopy) {
-  options_.keeps_place = true;
+  options_.replaces = Replaces::SameSource;
   write_text(source_.path / "f", "one");
   ASSERT_OK(stage());
   std::filesystem::remove(source_.path / "f");
   EXPECT_KIND(stage(), Errc::Refused);
   EXPECT_EQ(read_text(link() / "f"), "one");
-  options_.keeps_place = false;
+  options_.replaces = Replaces::Anything;
   ASSERT_OK(stage());
   EXPECT_FALSE(std::filesystem::exists(link() / "f"));
 }
 
 TEST_F(SourcePlaceTest, ASourceOnAnotherFileSystemDoesNotReplaceACopy) {
   if (::geteuid() != 0) GTEST_SKIP() << "only root can mount";
-  options_.keeps_place = true;
+  options_.replaces = Replaces::SameSource;
   write_text(source_.path / "f", "one");
   ASSERT_OK(stage());
   const SmallTmpfs other(source_.path, "size=1m");
   write_text(source_.path / "f", "other");
   EXPECT_KIND(stage(), Errc::Refused);
   EXPECT_EQ(read_text(link() / "f"), "one");
-  options_.keeps_place = false;
+  options_.replaces = Replaces::Anything;
   ASSERT_OK(stage());
   EXPECT_EQ(read_text(link() / "f"), "other");
 }
 
 TEST_F(SourcePlaceTest, ASourceThatWasUnmountedWhileItWasCopiedIsStillToldFromAnother) {
   if (::geteuid() != 0) GTEST_SKIP() << "only root can mount";
-  options_.keeps_place = true;
+  options_.replaces = Replaces::SameSource;
   const SmallTmpfs right(source_.path, "size=1m");
   write_text(source_.path / "f", "one");
   hooks_.before_read = [this](const std::string&, Bytes) { ::umount2(source_.path.c_str(), MNT_DETACH); };
@@ -213,15 +213,15 @@ TEST_F(SourcePlaceTest, ACacheDriveThatIsGoneIsNoDamage) {
 }
 
 TEST_F(SourcePlaceTest, AnEmptySourceIsRefusedAlsoAfterAnEviction) {
-  options_.keeps_place = true;
+  options_.replaces = Replaces::SameSource;
   write_text(source_.path / "f", "one");
   ASSERT_OK(stage());
   ASSERT_OK(open()->evict("set"));
   std::filesystem::remove(source_.path / "f");
   EXPECT_KIND(stage(), Errc::Refused);
-  options_.keeps_place = false;
+  options_.replaces = Replaces::Anything;
   ASSERT_OK(stage());
-  options_.keeps_place = true;
+  options_.replaces = Replaces::SameSource;
   ASSERT_OK(stage());
 }
 

@@ -128,9 +128,9 @@ TEST_F(CopyTest, ASourceThatBecameEmptyIsRefusedOnlyIfItsPlaceIsToBeKept) {
   write_text(source_ / "f", "one");
   ASSERT_OK(copy_now());
   std::filesystem::remove(source_ / "f");
-  options_.keeps_place = true;
+  options_.replaces = Replaces::SameSource;
   EXPECT_KIND(copy_now(), Errc::Refused);
-  options_.keeps_place = false;
+  options_.replaces = Replaces::Anything;
   ASSERT_OK(copy_now());
   EXPECT_FALSE(std::filesystem::exists(copy_ / "f"));
 }
@@ -138,15 +138,29 @@ TEST_F(CopyTest, ASourceThatBecameEmptyIsRefusedOnlyIfItsPlaceIsToBeKept) {
 TEST_F(CopyTest, ACopyOfAnotherSourceIsReplacedOnlyIfThatIsAccepted) {
   write_text(source_ / "f", "one");
   ASSERT_OK(copy_now());
-  write_text(folder_ / "other", "two");
-  options_.keeps_place = true;
+  write_text(folder_ / "other/f", "two");
+  options_.replaces = Replaces::SameSource;
   const auto refused = copy(folder_ / "other", copy_, options_, kQuiet, stop_);
   EXPECT_KIND(refused, Errc::Refused);
   EXPECT_THAT(refused.error().what, testing::HasSubstr(source_.native()));
   EXPECT_EQ(read_text(copy_ / "f"), "one");
-  options_.keeps_place = false;
+  options_.replaces = Replaces::Anything;
   ASSERT_OK(copy(folder_ / "other", copy_, options_, kQuiet, stop_));
-  EXPECT_EQ(read_text(copy_), "two");
+  EXPECT_EQ(read_text(copy_ / "f"), "two");
+}
+
+TEST_F(CopyTest, AFolderIsNotReplacedByAFileNorTheReverseWhereTheTypeStays) {
+  write_text(source_ / "f", "one");
+  ASSERT_OK(copy_now());
+  write_text(folder_ / "file", "two");
+  options_.replaces = Replaces::SameType;
+  EXPECT_KIND(copy(folder_ / "file", copy_, options_, kQuiet, stop_), Errc::Refused);
+  EXPECT_EQ(read_text(copy_ / "f"), "one");
+  write_text(folder_ / "folder/f", "three");
+  ASSERT_OK(copy(folder_ / "folder", copy_, options_, kQuiet, stop_));
+  EXPECT_EQ(read_text(copy_ / "f"), "three");
+  ASSERT_OK(copy(folder_ / "file", folder_ / "single", options_, kQuiet, stop_));
+  EXPECT_KIND(copy(folder_ / "folder", folder_ / "single", options_, kQuiet, stop_), Errc::Refused);
 }
 
 }  // namespace

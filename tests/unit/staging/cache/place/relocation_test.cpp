@@ -112,6 +112,22 @@ TEST_F(RelocationToADriveTest, TheOldCacheStaysInForceUntilTheConfigurationNames
   expect_whole(new_);
 }
 
+// Generation 1 again, in a catalog that was lost.
+TEST_F(RelocationToADriveTest, ACopyOfThatNumberWithAnotherContentIsReplaced) {
+  ASSERT_OK(move(new_));
+  std::filesystem::remove_all(old_ / "data/set");
+  std::filesystem::remove_all(config_.state_dir);
+  write_text(source_.path / "b", "another");
+  ASSERT_OK(stage());
+  const auto again = move(new_);
+  ASSERT_OK(again);
+  EXPECT_GT(again->bytes, 0U);
+  expect_whole(old_);
+  config_.path = new_;
+  ASSERT_NE(open(), nullptr);
+  EXPECT_EQ(read_text(link() / "b"), "another");
+}
+
 TEST_F(RelocationToADriveTest, TheDriveItselfMayBeTheCache) {
   ASSERT_OK(move(folder_ / "drive"));
   expect_whole(folder_ / "drive");

@@ -76,6 +76,8 @@ TEST_F(ResetTest, ADamagedCatalogIsSetAsideAndTheCopiesAreFound) {
   ASSERT_OK(reset);
   EXPECT_EQ(read_text(config_.state_dir / "catalog.sqlite.old"), std::string(8192, 'x'));
   EXPECT_EQ(reset->set_aside, (config_.state_dir / "catalog.sqlite.old").native());
+  EXPECT_TRUE(std::filesystem::exists(config_.state_dir / "catalog.sqlite"))
+      << "a daemon that knew one wants it";
   EXPECT_EQ(listed(), 1U);
 }
 
