@@ -105,7 +105,10 @@ class Release {
         const auto stopped = co_await seams_.device.stop_writing(*standing.own, device_);
         co_return leave_exchanged(
             {stopped ? Errc::Refused : Errc::Unavailable,
-             "another host has taken it over, and its unmount would write to " + printable(device_), ""});
+             "another host has taken it over, and its unmount would write to " + printable(device_),
+             stopped ? "`sudo nvme disconnect -n " + printable(volume_.nvme->subsystem) +
+                           "` ends the mount without writing; then release again"
+                     : "try again"});
       }
       if (answers && is_writable) {
         volumes::OnDisk there{answer->uuid, answer->being_written};
@@ -184,21 +187,26 @@ class Release {
     const auto done = std::make_shared<std::optional<Result<>>>();
     const auto executor = co_await asio::this_coro::executor;
     launch(executor, "flush of volume " + volume_.name, flush_into(seams_, std::move(mount), done));
-    co_return co_await while_it_answers(done);
+    const bool is_asked = reason_ == ReleaseReason::Asked;
+    const Duration silence = is_asked ? timings_.flush_silence : timings_.shutdown_silence;
+    co_return co_await while_it_answers(done, volume_.nvme ? Duration(0) : silence);
   }
 
   // If a target goes silent meanwhile, the kernel waits for it, and what waits can't be cancelled.
   template <typename Outcome>
-  asio::awaitable<Outcome> while_it_answers(std::shared_ptr<std::optional<Outcome>> done) {
+  asio::awaitable<Outcome> while_it_answers(std::shared_ptr<std::optional<Outcome>> done,
+                                            Duration silence = Duration(0)) {
     Timer timer(co_await asio::this_coro::executor);
     unsigned silent_looks = 0;
+    SteadyTime answered_at = clock_.steady();
     while (!*done && !went_silent_) {
       timer.expires_after(timings_.look_again);
       co_await timer.wait();
       if (*done) break;
       const bool is_silent = co_await has_gone_silent();
       silent_looks = is_silent ? silent_looks + 1 : 0;
-      went_silent_ = silent_looks >= timings_.silent_looks;
+      if (!is_silent) answered_at = clock_.steady();
+      went_silent_ = silent_looks >= timings_.silent_looks && clock_.steady() - answered_at >= silence;
     }
     if (*done) co_return **done;
     co_return fail(Errc::Unavailable, "its target went silent");
@@ -246,11 +254,12 @@ class Release {
   asio::awaitable<std::string> disconnect(volumes::LooseConnection connection) {
     const bool by_force = reason_ == ReleaseReason::Shutdown && (link_.is_given_up || !has_live_link());
     const auto users = by_force ? nvmetcp::Users::CutOff : nvmetcp::Users::Spared;
-    const auto done = co_await volumes::disconnect(seams_, std::move(connection), users);
+    const auto done = co_await volumes::disconnect(seams_, volume_, std::move(connection), users);
     has_failed_ = has_failed_ || !done.outcome;
     std::string said;
     for (const std::string& controller : done.controllers) said += ", " + controller + " disconnected";
-    co_return said + (done.outcome ? "" : ", " + done.outcome.error().what);
+    if (!done.kept.empty()) said += ", its connection stays: " + done.kept;
+    co_return said + (done.outcome ? "" : ", " + done.outcome.error().message());
   }
 };
 

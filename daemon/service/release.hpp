@@ -19,6 +19,9 @@ struct ReleaseTimings {
   Duration look_again{300};  // between two attempts to unmount, and two checks of an unmount that takes long
   // Consecutive checks after which a target that has answered before counts as silent.
   unsigned silent_looks = 2;
+  // During a flush, a request to an NFS server queues behind the data. A shutdown has to end before systemd
+  // ends it.
+  Duration flush_silence{60'000}, shutdown_silence{15'000};
 };
 
 enum class ReleaseReason { Asked, Shutdown };

@@ -32,6 +32,15 @@ asio::awaitable<Result<>> unmount(const Seams& seams, const config::Volume& volu
   co_return Result<>{};
 }
 
+// Through a detached mount of the volume's own namespace, a program would go on writing.
+asio::awaitable<bool> is_used_by_another(const Seams& seams, const config::Volume& volume, Errc refusal) {
+  if (refusal != Errc::Refused) co_return false;
+  const auto own = seams.snapshot.find_namespace(volume.nvme->subsystem, volume.nvme->nsid);
+  if (!own) co_return own.error().kind == Errc::NotFound;
+  const auto superblock = co_await seams.device.read_superblock("/dev/" + own->device);
+  co_return superblock && !superblock->is_claimed;
+}
+
 }  // namespace
 
 Error mounted_before(const Seams& seams, const config::Volume& volume, const std::string& device) {
@@ -205,20 +214,30 @@ std::optional<LooseConnection> loose_connection(const Seams& seams, const config
   return is_in_use ? std::nullopt : std::optional(LooseConnection(subsystem));
 }
 
-asio::awaitable<Disconnected> disconnect(const Seams& seams, LooseConnection connection,
-                                         nvmetcp::Users users) {
+asio::awaitable<Disconnected> disconnect(const Seams& seams, const config::Volume& volume,
+                                         LooseConnection connection, nvmetcp::Users users) {
   Disconnected done;
   const auto all = seams.snapshot.controllers(connection.subsystem());
   if (!all) {
     done.outcome = fail(all.error());
     co_return done;
   }
+  const bool spares = users == nvmetcp::Users::Spared;
+  std::vector<std::string> leaving;
   for (const nvmetcp::Controller& controller : *all) {
-    if (controller.transport != "tcp" || nvmetcp::is_foreign(controller)) continue;
-    const auto gone = co_await seams.fabric.disconnect(controller.name, controller.subsystem, users);
-    if (gone) done.controllers.push_back(controller.name);
-    if (!gone && done.outcome) done.outcome = fail(gone.error());
+    if (controller.transport == "tcp" && !nvmetcp::is_foreign(controller)) leaving.push_back(controller.name);
   }
+  for (const std::string& controller : leaving) {
+    const auto gone = co_await seams.fabric.disconnect(controller, connection.subsystem(), users, leaving);
+    if (gone) done.controllers.push_back(controller);
+    if (!gone && done.outcome) done.outcome = fail(gone.error());
+    if (!gone && spares && gone.error().kind == Errc::Refused) break;  // its user keeps every path
+  }
+  if (done.outcome || !spares) co_return done;
+  const bool is_used = co_await is_used_by_another(seams, volume, done.outcome.error().kind);
+  if (!is_used) co_return done;
+  done.kept = done.outcome.error().message();
+  done.outcome = {};
   co_return done;
 }
 

@@ -102,13 +102,15 @@ class LooseConnection {
 // can't be read.
 std::optional<LooseConnection> loose_connection(const Seams& seams, const config::Volume& volume);
 
-// Disconnects every controller of the subsystem that this host created, unless another program keeps it.
-// Returns the names of the disconnected ones, and the first failure, after all were tried.
+// Disconnects every controller of the subsystem that this host created, or none if another program uses what
+// they lead to. Returns the names of the disconnected ones, and the first failure. `kept`: a sentence, and no
+// failure: another namespace of the connection is in use, for example by LVM.
 struct Disconnected {
   std::vector<std::string> controllers;
   Result<> outcome;
+  std::string kept;
 };
-asio::awaitable<Disconnected> disconnect(const Seams& seams, LooseConnection connection,
-                                         nvmetcp::Users users);
+asio::awaitable<Disconnected> disconnect(const Seams& seams, const config::Volume& volume,
+                                         LooseConnection connection, nvmetcp::Users users);
 
 }  // namespace spark::volumes

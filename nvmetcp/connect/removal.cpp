@@ -63,14 +63,17 @@ std::vector<std::string> devices_of(const SystemRoot& root, const std::string& c
   return devices;
 }
 
-// Those that no other controller leads to. Another one of the same NQN may be of another target.
+// Those that no controller outside the leaving ones leads to. Another one of the same NQN may be of another
+// target.
 std::vector<std::string> lost_with(const SystemRoot& root, const std::vector<Controller>& all,
-                                   const Controller& leaving) {
-  std::vector<std::string> lost = devices_of(root, leaving.name);
-  for (const Controller& other : all) {
-    if (other.name == leaving.name || other.subsystem != leaving.subsystem || other.is_going()) continue;
-    for (const std::string& kept : devices_of(root, other.name)) std::erase(lost, kept);
+                                   const std::vector<std::string>& leaving) {
+  std::vector<std::string> lost, kept;
+  for (const Controller& one : all) {
+    const bool leaves = std::find(leaving.begin(), leaving.end(), one.name) != leaving.end();
+    if (!leaves && one.is_going()) continue;
+    for (const std::string& device : devices_of(root, one.name)) (leaves ? lost : kept).push_back(device);
   }
+  for (const std::string& device : kept) std::erase(lost, device);
   return lost;
 }
 
@@ -115,6 +118,12 @@ Result<> start_removal(const SystemRoot& root, const std::string& controller) {
 
 }  // namespace
 
+Result<> check_unused(const SystemRoot& root, const std::vector<std::string>& leaving) {
+  const auto all = list_controllers(root);
+  if (!all) return fail(all.error());
+  return refuse_if_used(root, join(leaving, ", "), lost_with(root, *all, leaving));
+}
+
 Result<Change> remove_controller(const SystemRoot& root, const std::string& controller,
                                  const std::string& subsystem, Users users,
                                  std::chrono::milliseconds deadline) {
@@ -140,9 +149,7 @@ Result<Change> remove_controller(const SystemRoot& root, const std::string& cont
                 "that program manages it: disconnect it there");
   }
   if (users == Users::Spared) {
-    if (auto free = refuse_if_used(root, controller, lost_with(root, *all, *found)); !free) {
-      return free.take_error();
-    }
+    if (auto free = check_unused(root, {controller}); !free) return free.take_error();
   }
   wait_while_dead_but_live(root, *found, end);
   if (auto started = start_removal(root, controller); !started) {

@@ -3,12 +3,16 @@
 
 #include <chrono>
 #include <string>
+#include <vector>
 
 #include "base/file.hpp"
 #include "base/result.hpp"
 #include "nvmetcp/types.hpp"
 
 namespace spark::nvmetcp {
+
+// Refused: a namespace that only these controllers lead to is in use on this host.
+Result<> check_unused(const SystemRoot& root, const std::vector<std::string>& leaving);
 
 // Removes the controller and waits until it is gone. A target that went silent costs up to its keep-alive.
 // AlreadyThere: there was none of this name. Refused: it belongs to another subsystem or transport, or to

@@ -106,6 +106,7 @@ class Published {
       std::string_view name = sum->name;
       if (name.empty()) name = name_of(path).substr(0, name_of(path).rfind('.'));
       while (name.starts_with("./")) name.remove_prefix(2);
+      if (name.starts_with('/') || name.find("../") != std::string_view::npos) continue;  // of another folder
       const std::string about = std::string(folder_of(path)) + std::string(name);
       required_.emplace(about, path);
       files_[about] = {about, 0, sum->sha256, path};
@@ -170,7 +171,9 @@ Result<std::optional<FolderModel>> walk_model_folder(Tree& tree, const ModelOpti
   };
   auto walked = walk_without_links(tree, parts, tree.root(), stop);
   if (!walked) return walked.take_error();
-  if (!unfinished.empty())
+  const bool is_checked = wanted.check != ModelCheck::None;
+  // The name of a download does not tell which file it is of, so that `include` can't choose.
+  if (is_checked && wanted.include.empty() && !unfinished.empty())
     return fail(
         Errc::Mismatch,
         tree.shown(join_path(model.folder, unfinished.front())) + " is of a download that has not ended",
@@ -194,7 +197,7 @@ Result<std::optional<FolderModel>> walk_model_folder(Tree& tree, const ModelOpti
     names.insert(path);
   }
   for (const auto& [path, told_by] : published.required()) {
-    if (names.contains(path) || !matches(wanted.include, path)) continue;
+    if (!is_checked || names.contains(path) || !matches(wanted.include, path)) continue;
     return fail(
         Errc::Mismatch,
         tree.shown(join_path(model.folder, path)) + " is missing, and " + printable(told_by) + " lists it",

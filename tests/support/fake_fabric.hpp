@@ -65,11 +65,16 @@ class FakeFabric final : public Fabric {
     if (world_.hidden) std::swap(world_.block, world_.hidden);
     co_return Result<>{};
   }
-  asio::awaitable<Result<Change>> disconnect(std::string controller, std::string,
-                                             nvmetcp::Users users) override {
+  asio::awaitable<Result<Change>> disconnect(std::string controller, std::string, nvmetcp::Users users,
+                                             std::vector<std::string> leaving) override {
     world_.touched.emplace_back(users == nvmetcp::Users::CutOff ? "cut off" : "disconnect");
     world_.while_disconnecting();
-    if (world_.disconnect_error) co_return fail(*world_.disconnect_error);
+    const bool are_last = std::ranges::all_of(world_.controllers, [&](const auto& one) {
+      return one.name == controller || std::ranges::find(leaving, one.name) != leaving.end();
+    });
+    // Refused: in use, unless another controller leads there.
+    if (world_.disconnect_error && (are_last || world_.disconnect_error->kind != Errc::Refused))
+      co_return fail(*world_.disconnect_error);
     std::erase_if(world_.controllers, [&](const auto& one) { return one.name == controller; });
     world_.forget_lost();
     if (world_.controllers.empty()) world_.lose_device();

@@ -113,6 +113,7 @@ class FakeDevice final : public Device {
     world_.touched.emplace_back("probe");
     const bool is_silent = world_.silent_probes > 0;
     if (is_silent) --world_.silent_probes;
+    world_.while_probing();
     if (is_silent || !world_.answers) co_return fail(Errc::TimedOut, "no answer");
     ProbeAnswer answer;
     answer.us = world_.probe_us;

@@ -65,7 +65,7 @@ struct FakeWorld {
   nvmetcp::ConnectOptions last_options;                   // of the last connect
   std::function<void()> while_connecting = [] {}, while_mounting = [] {}, while_publishing = [] {},
                         while_flushing = [] {}, while_unmounting = [] {}, while_reserving = [] {},
-                        while_disconnecting = [] {}, while_confirming = [] {};
+                        while_disconnecting = [] {}, while_confirming = [] {}, while_probing = [] {};
   Duration unmount_takes{0}, intent_takes{0};
   unsigned publish_takes = 1, probe_takes = 0, save_takes = 0;  // in turns of the loop
   mounts::MountRequest last_mount;

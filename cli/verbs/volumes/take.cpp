@@ -55,16 +55,10 @@ Result<int> take(Context& context, const TakeOptions& options) {
             "volumes down " +
             printable(options.name) + "` first, then take it over");
   }
-  if (get_string(*volume, "state") == "ready") {
-    if (options.as_json) {
-      context.out << pretty(json::object{{"taken_from", nullptr}}) << "\n";
-    } else {
-      context.out << printable(options.name) << ": ready here already\n";
-    }
-    return 0;
-  }
-  print_plan(context, *volume, options.name);
-  if (!options.yes) {
+  // The status may be older than another host's takeover: the daemon looks again, and changes nothing.
+  const bool was_ready = get_string(*volume, "state") == "ready";
+  if (!was_ready) print_plan(context, *volume, options.name);
+  if (!was_ready && !options.yes) {
     auto agreed = ask_to_type(context, {"the volume's name", options.name, options.confirm,
                                         "nothing was done", "`--yes` skips the question"});
     if (!agreed) return agreed.take_error();
@@ -80,8 +74,10 @@ Result<int> take(Context& context, const TakeOptions& options) {
     return 0;
   }
   const std::string from = get_string(*result, "taken_from").value_or("");
-  say(context, printable(options.name) + ": mounted here" +
-                   (from.empty() ? "; it was not held" : ", taken over from " + printable(from)));
+  say(context,
+      printable(options.name) + (was_ready && from.empty() ? ": ready here already"
+                                 : from.empty()            ? ": mounted here; it was not held"
+                                                : ": mounted here, taken over from " + printable(from)));
   return 0;
 }
 

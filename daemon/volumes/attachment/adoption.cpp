@@ -221,7 +221,7 @@ asio::awaitable<Result<>> NvmeAttachment::cut_off(CheckedMountPtr mount) {
   std::string hint = "take the other volumes of subsystem " + printable(source.subsystem) +
                      " down, and unmount its other devices; then it is cut off";
   if (const auto loose = loose_connection(volume_.seams, volume_.settings)) {
-    const auto gone = co_await disconnect(volume_.seams, *loose, nvmetcp::Users::CutOff);
+    const auto gone = co_await disconnect(volume_.seams, volume_.settings, *loose, nvmetcp::Users::CutOff);
     if (volume_.look_at_mount() == Place::Dead) co_return Result<>{};
     const auto left = volume_.seams.snapshot.controllers(source.subsystem);
     why = !gone.outcome            ? gone.outcome.error().what
@@ -273,6 +273,9 @@ asio::awaitable<Result<>> NvmeAttachment::check_may_unmount() {
   // Its programs may have kept it since it broke, and its unmount may write its superblock.
   if (mount->is_writer && mount->fence_lost.empty() && paths_.look() == Link::Live) {
     auto taken = co_await fence_.who_took_over(mount);
+    if (!taken && volume_.writes_superblock(standing))
+      co_return fail(Errc::Unavailable,
+                     "whether another host has taken it over is not known: " + taken.error().what);
     if (taken && !taken->empty()) co_await fence_.lose(mount, std::move(*taken));
     if (volume_.checked != mount)
       co_return fail(Errc::Unavailable, "another mount was made there meanwhile", "try again");

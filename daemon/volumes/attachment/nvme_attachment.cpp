@@ -10,6 +10,7 @@
 namespace spark::volumes {
 
 asio::awaitable<Result<>> NvmeAttachment::bring_up(bool takes) {
+  co_await follow_rename(volume_);
   const auto found = co_await paths_.rivals().find_place();
   Place place = found.value_or(volume_.look_at_mount());
   if (place == Place::Unknown) co_return fail(Errc::Failed, "the mounts can't be read from mountinfo");

@@ -3,6 +3,7 @@
 #include <filesystem>
 
 #include "base/text.hpp"
+#include "daemon/log.hpp"
 #include "daemon/volumes/release_step.hpp"
 
 namespace spark::volumes {
@@ -109,6 +110,17 @@ asio::awaitable<Result<>> check_other_mounts(VolumeContext& volume, dev_t device
     if (state) break;  // the others show the same
   }
   co_return unseen;
+}
+
+asio::awaitable<void> follow_rename(VolumeContext& volume) {
+  const json::object record = volume.seams.store.saved(Record::Renamed);
+  auto pinned = volume.seams.store.pinned_identity().value_or(FilesystemIdentity{});
+  const std::string& configured = volume.settings.nvme->filesystem_uuid;
+  const bool is_followed = !configured.empty() && get_string(record, "to") == configured;
+  if (!is_followed || pinned.uuid.empty() || get_string(record, "from") != pinned.uuid) co_return;
+  pinned.uuid = configured;
+  const auto moved = co_await volume.seams.store.pin(std::move(pinned));
+  if (!moved) log::survived(moved.error());
 }
 
 }  // namespace spark::volumes

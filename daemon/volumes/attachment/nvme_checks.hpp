@@ -12,5 +12,8 @@ Result<> check_safe_to_mount(const VolumeContext& volume, const mounts::Superblo
                              bool is_writer);
 // No other mount of the device has a file system that was shut down, or a former one.
 asio::awaitable<Result<>> check_other_mounts(VolumeContext& volume, dev_t device, std::string uuid);
+// Once the UUID that a person gave the mounted file system is configured, its record has it too, and with it
+// that it is published.
+asio::awaitable<void> follow_rename(VolumeContext& volume);
 
 }  // namespace spark::volumes

@@ -171,7 +171,7 @@ asio::awaitable<bool> Health::has_new_uuid(CheckedMountPtr mount, std::string uu
   const std::string mounted = co_await mounted_filesystem(volume_.seams, mount->mount);
   if (uuid.empty() || mounted != uuid) co_return false;
   volume_.status.warn(Warning::FilesystemId, renamed(volume_.seams, volume_.settings, uuid));
-  mount->uuid = uuid;
+  mount->uuid = volume_.status.filesystem_uuid = uuid;
   mount->is_held_recorded = false;  // with the new one
   json::object record{
       {"mount", mount->mount.text()}, {"from", expected_uuid(volume_.seams, volume_.settings)}, {"to", uuid}};

@@ -208,7 +208,7 @@ asio::awaitable<Result<>> Paths::leave_old_addresses() {
     Result<Change> gone = fail(Errc::Refused, "another program connected it");
     if (controller.owner == nvmetcp::kOwner)
       gone = co_await volume_.seams.fabric.disconnect(controller.name, controller.subsystem,
-                                                      nvmetcp::Users::Spared);
+                                                      nvmetcp::Users::Spared, {});
     else if (!leads_elsewhere(volume_, controller))
       continue;
     if (gone || !first_failure) continue;

@@ -133,20 +133,18 @@ asio::awaitable<Result<>> flush_before_leaving(Parts its, OnDown on_down) {
   if (is_there || volume.status.state == State::Ready)
     volume.set_state(State::Leaving, "it is being unmounted");
   if (!is_there) co_return Result<>{};
-  if (volume.settings.nfs) {
-    const bool is_writable = before.place == Place::Ours && !mounts::is_read_only(*before.top);
-    if (!is_writable || on_down == OnDown::Force) co_return Result<>{};
-    co_return co_await flush(its, *before.own);
+  bool may_flush = on_down != OnDown::Force;
+  if (volume.settings.nvme) {
+    if (volume.status.device.empty()) volume.status.device = before.top->source;
+    if (auto known = co_await look_before_writing(its, true); !known) co_return known;
+    if (auto current = its.nvme.check_device_is_current(); !current) co_return current;
+    // A probe may wait in the kernel behind the data that is being written.
+    const bool answers = !volume.seams.device.has_stuck_worker() || its.health.is_io_moving();
+    may_flush = its.paths.look() == Link::Live && answers;
   }
-  if (volume.status.device.empty()) volume.status.device = before.top->source;
-  if (auto known = co_await look_before_writing(its, true); !known) co_return known;
-  if (auto current = its.nvme.check_device_is_current(); !current) co_return current;
   const Standing standing = volume.look_at_standing();
-  // A probe may wait in the kernel behind the data that is being written.
-  const bool answers = !volume.seams.device.has_stuck_worker() || its.health.is_io_moving();
-  const bool has_unwritten = standing.place == Place::Ours && !mounts::is_read_only(*standing.top) &&
-                             its.paths.look() == Link::Live && answers;
-  if (!has_unwritten) co_return Result<>{};
+  const bool is_writable = standing.place == Place::Ours && !mounts::is_read_only(*standing.top);
+  if (!may_flush || !is_writable) co_return Result<>{};
   auto flushed = co_await flush(its, *standing.own);
   const Standing now = volume.look_at_standing();
   if (!now.own || *now.own != *standing.own) co_return Result<>{};  // another program unmounted it
@@ -158,15 +156,20 @@ asio::awaitable<Result<>> flush_before_leaving(Parts its, OnDown on_down) {
   co_return flushed;
 }
 
-// Another namespace of the connection is in use, for example by LVM. Through a detached mount of the volume's
-// own one, a program would go on writing.
-asio::awaitable<bool> is_kept_for_another(const VolumeContext& volume, Errc refusal) {
-  if (refusal != Errc::Refused) co_return false;
-  const config::NvmeSource& source = *volume.settings.nvme;
-  const auto own = volume.seams.snapshot.find_namespace(source.subsystem, source.nsid);
-  if (!own) co_return own.error().kind == Errc::NotFound;
-  const auto superblock = co_await volume.seams.device.read_superblock("/dev/" + own->device);
-  co_return superblock && !superblock->is_claimed;
+// The operator learns that the connection stays, also of a volume that a reload removes.
+asio::awaitable<Result<>> leave_connection(VolumeContext& volume) {
+  std::string kept;
+  if (const auto loose = loose_connection(volume.seams, volume.settings)) {
+    const auto gone = co_await disconnect(volume.seams, volume.settings, *loose, nvmetcp::Users::Spared);
+    if (!gone.outcome) co_return gone.outcome;
+    kept = gone.kept;
+  } else if (!volume.seams.neighbours.subsystem_shared()) {
+    kept = "another of its namespaces is mounted, or the mounts can't be read";
+  }
+  if (!kept.empty()) kept = "its connection stayed as it went down: " + kept;
+  if (!kept.empty()) log::warning("volume " + volume.settings.name + ": " + kept);
+  volume.status.warn(Warning::LeftConnected, std::move(kept));
+  co_return Result<>{};
 }
 
 }  // namespace
@@ -185,6 +188,8 @@ asio::awaitable<void> Volume::take_down() {
     done = co_await flush_before_leaving(parts, on_down);
     if (context_.wanted_up) co_return;  // asked up meanwhile
     if (done) done = co_await leave_host(on_down);
+  } else if (status().warnings.contains(Warning::LeftConnected) && is_asked_again) {
+    done = co_await leave_connection(context_);
   }
   if (!done && requests_.on_down() != on_down && !context_.wanted_up) co_return;  // asked by force meanwhile
   if (!done && context_.stopped) co_return;  // its successor goes on with it
@@ -224,17 +229,9 @@ asio::awaitable<Result<>> Volume::leave_host(OnDown on_down) {
   if (!released->users.empty())
     log::warning("volume " + settings().name + ": detached, although in use by " + released->users);
   co_await fence_.forget_held();  // before: another volume of the subsystem asks about this one in a wait
-  std::optional<LooseConnection> loose;
-  if (is_nvme && on_down == OnDown::Disconnect) loose = loose_connection(context_.seams, settings());
-  std::string kept;
-  if (loose) {
-    const auto gone = co_await disconnect(context_.seams, *loose, nvmetcp::Users::Spared);
-    bool is_kept = false;
-    if (!gone.outcome) is_kept = co_await is_kept_for_another(context_, gone.outcome.error().kind);
-    if (!gone.outcome && !is_kept) co_return gone.outcome;
-    if (is_kept) kept = "its connection stayed as it went down: " + gone.outcome.error().message();
+  if (is_nvme && on_down == OnDown::Disconnect) {
+    if (auto left = co_await leave_connection(context_); !left) co_return left;
   }
-  status.warn(Warning::LeftConnected, std::move(kept));
   context_.attempts.was_ready = false;
   status.fence = {};
   outages_.end_unhealed();

@@ -219,6 +219,7 @@ void Requests::answer_down(Result<> result) {
     if (is_new_down_) note(Intent{});
   }
   is_new_down_ = false;
+  on_down_ = OnDown::Disconnect;  // what is left of an earlier down is not forced
   down_answer_ = std::move(result);
   answered_.notify();
 }

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "daemon/launch.hpp"
+#include "daemon/volumes/attachment/nvme_checks.hpp"
 #include "daemon/volumes/release_step.hpp"
 
 namespace spark::volumes {
@@ -238,6 +239,11 @@ asio::awaitable<Result<>> Volume::set_live(config::Volume settings, std::optiona
     std::swap(context_.settings, settings);
     std::swap(context_.target, target);
   }
+  const CheckedMountPtr mount = context_.checked;
+  const bool is_expected = set && mount && context_.settings.nvme &&
+                           expected_uuid(context_.seams, context_.settings) == mount->uuid;
+  if (is_expected) context_.status.warn(Warning::FilesystemId, "");
+  if (is_expected) co_await follow_rename(context_);
   co_return set;
 }
 

@@ -8,6 +8,7 @@
 #include "daemon/workers/verbs/verbs.hpp"
 #include "daemon/workers/wire.hpp"
 #include "nvmetcp/connect/libnvme_gateway.hpp"
+#include "nvmetcp/connect/removal.hpp"
 #include "nvmetcp/device/device_owner.hpp"
 #include "nvmetcp/device/smart.hpp"
 #include "nvmetcp/discovery/exclusions.hpp"
@@ -139,13 +140,19 @@ Result<json::object> rescan_verb(const json::object& request, const ProgressLine
   return json::object{};
 }
 
-// {"controller", "subsystem", "cut_off"?: even if in use} → {"done"}
+// {"controller", "subsystem", "leaving"?: all controllers that go with it, "cut_off"?: even if in use} →
+// {"done"}
 Result<json::object> disconnect_verb(const json::object& request, const ProgressLine& /*progress*/) {
   nvmetcp::LibnvmeGateway gateway{SystemRoot{}};
+  const bool cuts_off = get_bool(request, "cut_off").value_or(false);
+  const auto leaving = get_strings(request, "leaving");
+  if (!cuts_off) {
+    if (auto free = nvmetcp::check_unused(SystemRoot{}, leaving); !free) return free.take_error();
+  }
   return gateway
-      .disconnect(
-          get_string(request, "controller").value_or(""), get_string(request, "subsystem").value_or(""),
-          get_bool(request, "cut_off").value_or(false) ? nvmetcp::Users::CutOff : nvmetcp::Users::Spared)
+      .disconnect(get_string(request, "controller").value_or(""),
+                  get_string(request, "subsystem").value_or(""),
+                  cuts_off ? nvmetcp::Users::CutOff : nvmetcp::Users::Spared)
       .map([](Change change) { return to_json(change); });
 }
 

@@ -21,7 +21,7 @@ std::optional<Pause> wait_for_name(Host& host, const nvmetcp::Portal& portal, bo
 }
 
 Result<Change> remove(Host& host, const std::string& controller, const std::string& subsystem,
-                      nvmetcp::Users users) {
+                      nvmetcp::Users users, std::vector<std::string> leaving) {
   const Connection* found = host.driver.find(controller);
   if (found == nullptr) return Change::AlreadyThere;
   const std::string doing = "disconnecting " + controller + ": ";
@@ -30,7 +30,8 @@ Result<Change> remove(Host& host, const std::string& controller, const std::stri
   if (nvmetcp::is_foreign(found->shown))
     return fail(Errc::Refused, doing + "it belongs to " + found->shown.owner);
   if (users == nvmetcp::Users::Spared) {
-    for (const HeadPtr& head : host.driver.lost_with(*found)) {
+    leaving.push_back(controller);
+    for (const HeadPtr& head : host.driver.lost_with(leaving)) {
       const auto supers = host.mounts.supers();
       const bool is_used =
           std::ranges::any_of(supers, [&](const SuperPtr& super) { return super->head == head; });
@@ -135,13 +136,14 @@ asio::awaitable<Result<>> HostFabric::rescan(std::string controller, std::string
 
 // The kernel's removal waits for a target that is silent and still taken for live.
 asio::awaitable<Result<Change>> HostFabric::disconnect(std::string controller, std::string subsystem,
-                                                       nvmetcp::Users users) {
-  auto work = [&host = host_, controller, subsystem, users]() -> Turn<Change> {
+                                                       nvmetcp::Users users,
+                                                       std::vector<std::string> leaving) {
+  auto work = [&host = host_, controller, subsystem, users, leaving]() -> Turn<Change> {
     const Connection* found = host.driver.find(controller);
     const bool is_silent = found != nullptr && found->shown.is_live() &&
                            host.network.reach(host.index, found->shown.portal) == nullptr;
     if (is_silent) return Pause{kLooksAgain, false};
-    return remove(host, controller, subsystem, users);
+    return remove(host, controller, subsystem, users, leaving);
   };
   Work<Change> asked = std::move(work);
   co_return co_await host_.workers.run(volume_, "disconnect", kFabric, std::move(asked));

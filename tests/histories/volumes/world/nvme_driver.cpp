@@ -237,12 +237,13 @@ HeadPtr NvmeDriver::head_of(dev_t device) const {
   return nullptr;
 }
 
-std::vector<HeadPtr> NvmeDriver::lost_with(const Connection& connection) const {
-  auto lost = connection.heads;
-  for (const Connection& other : connections_) {
-    if (&other == &connection) continue;
-    for (const HeadPtr& kept : other.heads) std::erase(lost, kept);
+std::vector<HeadPtr> NvmeDriver::lost_with(const std::vector<std::string>& leaving) const {
+  std::vector<HeadPtr> lost, kept;
+  for (const Connection& one : connections_) {
+    const bool leaves = std::ranges::find(leaving, one.shown.name) != leaving.end();
+    for (const HeadPtr& head : one.heads) (leaves ? lost : kept).push_back(head);
   }
+  for (const HeadPtr& head : kept) std::erase(lost, head);
   return lost;
 }
 

@@ -67,7 +67,7 @@ class NvmeDriver {
   HeadPtr head_of(const std::string& path) const;
   HeadPtr head_of(dev_t device) const;
   // The devices that only this controller leads to.
-  std::vector<HeadPtr> lost_with(const Connection& connection) const;
+  std::vector<HeadPtr> lost_with(const std::vector<std::string>& leaving) const;
 
   Io io(Head& head);
   // The target accepts this host's writes.

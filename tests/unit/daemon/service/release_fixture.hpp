@@ -44,7 +44,7 @@ class ReleaseTest : public testing::Test {
     std::size_t ended = 0;
     is_done = true;
     auto go = [&](const config::Volume& one, std::string& into) -> boost::asio::awaitable<void> {
-      const ReleaseTimings timings{Duration(20), Duration(1)};
+      const ReleaseTimings timings{Duration(20), Duration(1), 2, flush_silence, flush_silence};
       const auto outcome = co_await release_volume(seams, one, link, clock, timings, why);
       into = outcome.said;
       is_done = is_done && outcome.is_done;
@@ -67,6 +67,7 @@ class ReleaseTest : public testing::Test {
   ReleaseReason why = ReleaseReason::Shutdown;
   config::Volume volume;
   SystemClock clock;
+  Duration flush_silence{20};
   bool is_done = true;  // all of the last release
 };
 

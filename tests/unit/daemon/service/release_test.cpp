@@ -77,6 +77,15 @@ TEST_F(ReleaseTest, ADisconnectThatFailsFailsTheRelease) {
   EXPECT_FALSE(is_done);
 }
 
+TEST_F(ReleaseTest, AConnectionThatAnotherProgramUsesStaysWithoutAFailure) {
+  why = ReleaseReason::Asked;
+  world.disconnect_error = Error{Errc::Refused, "dm-0 is built on nvme7n2", "take it down first"};
+  EXPECT_EQ(
+      release(),
+      "volume datasets: unmounted, its connection stays: dm-0 is built on nvme7n2 - take it down first");
+  EXPECT_TRUE(is_done);
+}
+
 TEST_F(ReleaseTest, TheMountOfALostDeviceIsDetached) {
   why = ReleaseReason::Asked;
   world.lose_device();
@@ -128,6 +137,21 @@ TEST_F(ReleaseTest, AServerThatGoesSilentDuringTheFlushIsLeft) {
   EXPECT_EQ(world.count("detach"), 1);
 }
 
+// Its requests queue behind the data that the flush sends.
+TEST_F(ReleaseTest, AServerThatAnswersSlowlyDuringTheFlushIsNotLeft) {
+  flush_silence = Duration(3'600'000);
+  for (const auto reason : {ReleaseReason::Asked, ReleaseReason::Shutdown}) {
+    why = reason;
+    mount_nfs();
+    world.while_flushing = [this] {
+      world.flush_waits = true;
+      world.silent_probes = 8;
+    };
+    world.while_probing = [this] { world.flush_waits = world.silent_probes > 0; };
+    EXPECT_EQ(release(), "volume datasets: unmounted");
+  }
+}
+
 TEST_F(ReleaseTest, WhatAnotherHostHasTakenOverIsNotFlushedOverItsNewerState) {
   volume.access = config::Access::Exclusive;
   world.mounts.clear();
@@ -135,7 +159,8 @@ TEST_F(ReleaseTest, WhatAnotherHostHasTakenOverIsNotFlushedOverItsNewerState) {
   world.reservations.offers = true;
   world.reservations.state.registrants = {{"99999999-2222-3333-4444-555555555555", 12, true}};
   why = ReleaseReason::Asked;
-  EXPECT_THAT(release(), HasSubstr("another host has taken it over"));
+  EXPECT_THAT(release(), testing::AllOf(HasSubstr("another host has taken it over"),
+                                        HasSubstr("`sudo nvme disconnect -n raid5-data` ends the mount")));
   EXPECT_THAT(world.touched, ElementsAre("probe", "stop writing"));
 }
 

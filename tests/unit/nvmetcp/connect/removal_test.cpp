@@ -102,6 +102,17 @@ TEST_F(RemovalTest, OneOfTwoPathsOfADeviceWithAHolderMayBeRemoved) {
   EXPECT_EQ(remove_controller(sysfs.root(), "nvme1", "s", Users::Spared, kSoon).value(), Change::Done);
 }
 
+TEST_F(RemovalTest, AllPathsOfADeviceWithAHolderMayNotLeaveTogether) {
+  sysfs.write("sys/class/block/nvme0n1/holders/md127", "");
+  sysfs.add_controller(tcp_controller("nvme2", "s"));
+  sysfs.add_node("nvme2", "nvme0c2n1", 1);
+  EXPECT_TRUE(check_unused(sysfs.root(), {"nvme1"}));
+  EXPECT_EQ(check_unused(sysfs.root(), {"nvme1", "nvme2"}).error().kind, Errc::Refused);
+  sysfs.add_controller(tcp_controller("nvme3", "s"));
+  sysfs.add_node("nvme3", "nvme0c3n1", 1);
+  EXPECT_TRUE(check_unused(sysfs.root(), {"nvme1", "nvme2"}));
+}
+
 TEST_F(RemovalTest, AnotherTargetsControllerOfTheSameNqnIsNotASecondPath) {
   sysfs.write("sys/class/block/nvme0n1/holders/md127", "");
   sysfs.add_controller(tcp_controller("nvme2", "s"));

@@ -105,12 +105,25 @@ TEST_F(Volumes, YesTakesOverWithoutAsking) {
   EXPECT_EQ(program.output(), "models: mounted here; it was not held\n");
 }
 
-TEST_F(Volumes, AVolumeReadyOnThisHostIsNotTaken) {
-  program.client.answer(
-      "GET /v1/volumes/models", 200,
-      R"({"volumes": [{"name": "models", "state": "ready", "access": "exclusive", "fence": {}}]})");
-  EXPECT_EQ(program.run({"volumes", "take", "models", "--yes"}), 0);
+constexpr char kReady[] =
+    R"({"volumes": [{"name": "models", "state": "ready", "access": "exclusive", "fence": {}}]})";
+
+TEST_F(Volumes, AVolumeReadyOnThisHostIsNotTakenWhichTheDaemonConfirmsWithoutAQuestion) {
+  program.client.answer("GET /v1/volumes/models", 200, kReady);
+  job("models", "take", "1",
+      R"({"event": "done", "result": {"volume": "models", "state": "ready", "taken_from": null}})");
+  EXPECT_EQ(program.run({"volumes", "take", "models"}), 0);
   EXPECT_EQ(program.output(), "models: ready here already\n");
+  EXPECT_EQ(program.errors().find("Taking it over"), std::string::npos) << program.errors();
+}
+
+TEST_F(Volumes, AVolumeThatWasReadyAndIsBeingLostIsNoSuccessOfTake) {
+  program.client.answer("GET /v1/volumes/models", 200, kReady);
+  job("models", "take", "1", R"({"event": "failed", "error": {"kind": "unavailable",
+    "what": "volume models is being lost: the host with host ID 1234 has taken over", "hint": ""}})");
+  EXPECT_NE(program.run({"volumes", "take", "models", "--yes"}), 0);
+  EXPECT_EQ(program.output(), "");
+  EXPECT_NE(program.errors().find("is being lost"), std::string::npos) << program.errors();
 }
 
 TEST_F(Volumes, AVolumePublishedOnThisHostIsNotTakenButTheNextStepIsNamed) {

@@ -56,6 +56,28 @@ TEST_F(Wait, AsksForTheNamedVolumesAloneEachSecond) {
     EXPECT_EQ(request.find("GET /v1/volumes/a%2Cb"), 0U) << request;
 }
 
+// The daemon closes a connection whose request line is too long.
+TEST_F(Wait, AsksForManyVolumesInSeveralRequests) {
+  std::vector<std::string> asked{"wait"};
+  for (const auto& [first, last] : {std::pair{0, 64}, std::pair{64, 70}}) {
+    std::string path;
+    json::array volumes;
+    for (int i = first; i < last; ++i) {
+      asked.push_back("v" + std::to_string(i));
+      path += (path.empty() ? "" : "%2C") + asked.back();
+      volumes.push_back({{"name", asked.back()}, {"state", "ready"}});
+    }
+    program.client.answer("GET /v1/volumes/" + path, 200,
+                          json::serialize(json::object{{"volumes", volumes}}));
+  }
+  EXPECT_EQ(program.run(asked), 0) << program.errors();
+}
+
+TEST_F(Wait, AnEmptyNameIsNoVolume) {
+  EXPECT_EQ(program.run({"wait", ""}), 3);
+  EXPECT_NE(program.errors().find("there is no volume ''"), std::string::npos) << program.errors();
+}
+
 TEST_F(Wait, TimesOutWith124) {
   then(status("waiting", "no answer"));
   EXPECT_EQ(program.run({"wait", "datasets", "--timeout", "90s"}), 124);

@@ -160,6 +160,36 @@ TEST_F(VolumeTest, AUuidThatWasChangedWhileMountedIsStillWatchedAfterARestart) {
   EXPECT_EQ(world.count("stop writing"), 1);
 }
 
+TEST_F(VolumeTest, AUuidThatWasChangedWhileMountedIsSetWithoutARemount) {
+  settings.access = config::Access::Exclusive;
+  settings.fence = config::Fence::None;
+  settings.nvme->filesystem_uuid = world.mounted_uuid = kUuid;
+  start();
+  ASSERT_TRUE(becomes(State::Ready)) << reason();
+  world.superblock.uuid = world.mounted_uuid = "99999999-bbbb-cccc-dddd-eeeeeeeeeeee";
+  ASSERT_TRUE(run_until([&] { return volume->status().warnings.contains(Warning::FilesystemId); }));
+  EXPECT_EQ(volume->status().filesystem_uuid, world.mounted_uuid) << "a reload compares it";
+  config::Volume followed = volume->settings();
+  followed.nvme->filesystem_uuid = world.mounted_uuid;
+  ASSERT_TRUE(await(context, volume->set_live(followed, volume->target())).value());
+  EXPECT_FALSE(volume->status().warnings.contains(Warning::FilesystemId));
+}
+
+TEST_F(VolumeTest, APublishedVolumeStaysSoAfterItsChangedUuidWasConfigured) {
+  settings.access = config::Access::Exclusive;
+  const std::string changed = "99999999-bbbb-cccc-dddd-eeeeeeeeeeee";
+  settings.nvme->filesystem_uuid = world.superblock.uuid = world.mounted_uuid = changed;
+  world.pinned = FilesystemIdentity{"ext4", kUuid, 0, "", 1, true};
+  world.records[Record::Renamed] = {{"mount", "1"}, {"from", kUuid}, {"to", changed}};
+  world.plug_in(kNqn);
+  world.mount("/mnt/data", true, world.block->device_number);
+  start();
+  ASSERT_TRUE(becomes(State::Ready)) << reason();
+  EXPECT_EQ(world.pinned->uuid, changed);
+  EXPECT_TRUE(world.pinned->is_published);
+  EXPECT_EQ(world.count("mount rw") + world.count("unmount"), 0);
+}
+
 TEST_F(VolumeTest, WritingStopsIfTheFileSystemUnderAnAdoptedMountWasReplaced) {
   settings.access = config::Access::Exclusive;
   settings.fence = config::Fence::None;

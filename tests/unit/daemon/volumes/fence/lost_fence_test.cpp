@@ -48,6 +48,18 @@ TEST_F(FenceTest, AShutDownExt4IsNotUnmountedWhileItsLinkIsDown) {
   EXPECT_TRUE(run_until([&] { return world.mounts.empty(); }));
 }
 
+TEST_F(FenceTest, ABrokenExt4IsNotUnmountedUntilTheTargetSaysWhoHasIt) {
+  start();
+  ASSERT_TRUE(becomes(State::Ready));
+  world.while_confirming = [this] { world.answers = !world.shut_down; };
+  world.shut_down = true;
+  ASSERT_TRUE(run_until([&] { return reason().find("no answer") != std::string::npos; })) << reason();
+  EXPECT_EQ(world.count("unmount"), 0);
+  world.while_confirming = [] {};
+  world.answers = true;
+  EXPECT_TRUE(run_until([&] { return world.count("unmount") > 0; }));
+}
+
 TEST_F(FenceTest, AnExt4ThatOnlyMmpKeptOutIsCutOffAndNotUnmounted) {
   world.reservations.offers = false;
   start();

@@ -47,6 +47,11 @@ TEST_F(LeavingTest, TheConnectionStaysWhileAnotherOfItsNamespacesIsMounted) {
   EXPECT_EQ(volume->status().state, State::Down);
   EXPECT_EQ(world.count("disconnect"), 0);
   EXPECT_EQ(world.mounts.size(), 1U);
+  EXPECT_THAT(all_warnings(volume->status()), ElementsAre(HasSubstr("another of its namespaces is mounted")));
+  world.mounts.clear();
+  begin_down();
+  ASSERT_TRUE(run_until([&] { return world.controllers.empty(); })) << "a second down disconnects";
+  EXPECT_THAT(all_warnings(volume->status()), ElementsAre());
 }
 
 // By LVM, for example: no mount shows it.
@@ -62,10 +67,28 @@ TEST_F(LeavingTest, TheConnectionStaysWithAWarningWhileAnotherOfItsNamespacesIsU
       all_warnings(volume->status()),
       ElementsAre("its connection stayed as it went down: dm-0 is built on nvme7n2 - take it down first"));
   EXPECT_TRUE(world.mounts.empty());
+  EXPECT_TRUE(await(context, volume->requests().keep_down("alice")).value()) << "still in use";
+  EXPECT_FALSE(world.controllers.empty());
   world.disconnect_error.reset();
+  EXPECT_TRUE(await(context, volume->requests().keep_down("alice")).value());
+  EXPECT_TRUE(world.controllers.empty());
+  EXPECT_THAT(all_warnings(volume->status()), ElementsAre());
   ASSERT_TRUE(await(context, volume->requests().keep_up()).value());
   ASSERT_TRUE(becomes(State::Ready));
   EXPECT_THAT(all_warnings(volume->status()), ElementsAre());
+}
+
+TEST_F(LeavingTest, AnotherNamespaceInUseKeepsAllItsPaths) {
+  start_writer();
+  world.flush_waits = false;
+  auto second = world.controllers.front();
+  second.name = "nvme8";
+  world.controllers.push_back(second);
+  world.disconnect_error = Error{Errc::Refused, "dm-0 is built on nvme7n2", ""};
+  begin_down();
+  ASSERT_TRUE(run_until([&] { return down.has_value(); }));
+  EXPECT_TRUE(*down);
+  EXPECT_EQ(world.controllers.size(), 2U);
 }
 
 // A program writes through a mount that was detached, as by `umount -l`.

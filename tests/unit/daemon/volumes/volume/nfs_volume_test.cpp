@@ -127,6 +127,26 @@ TEST_F(SilentServerTest, AServerThatIsSilentDuringTheFlushEndsTheDownAndForceIsN
   EXPECT_EQ(world.count("unmount"), 0);
 }
 
+// As for a quota, or an export without room.
+TEST_F(SilentServerTest, AFlushThatFailsNamesTheSecondDown) {
+  settings.access = config::Access::Exclusive;
+  start();
+  ASSERT_TRUE(becomes(State::Ready));
+  world.flush_waits = true;
+  world.touched.emplace_back("stop writing");
+  const auto down = ask_down();
+  ASSERT_FALSE(down);
+  EXPECT_THAT(down.error().hint, HasSubstr("volumes down datasets` again unmounts it"));
+  world.while_flushing = [this] { world.mounts.clear(); };
+  EXPECT_TRUE(ask_down()) << "a person has unmounted it";
+}
+
+TEST_F(SilentServerTest, ForceEndsWithItsRequest) {
+  ASSERT_NO_FATAL_FAILURE(stall());
+  ASSERT_TRUE(ask_down(OnDown::Force));
+  EXPECT_EQ(volume->requests().on_down(), OnDown::Disconnect);
+}
+
 TEST_F(SilentServerTest, DownIsRefusedAtOnceAndNamesForceAndTheLostWrites) {
   ASSERT_NO_FATAL_FAILURE(stall());
   for (const auto& down : {ask_down(), await(context, volume->requests().ask_down()).value_or(Result<>())}) {
