@@ -144,8 +144,12 @@ asio::awaitable<Result<json::object>> WatchedOutput::latest(bool offline) {
   const std::string unseen =
       seen->missing.empty() || !seen->published ? "" : known_.unsent_above(*seen->published);
   if (!unseen.empty()) {
-    co_return fail(Errc::Unavailable, "output " + settings_.name + ": " + seen->missing,
-                   "mount its file system: it had " + printable(unseen) + ", which is not on the volume");
+    const std::size_t hint = seen->missing.find(" - ");  // of a folder that is not there
+    const std::string made =
+        hint == std::string::npos ? "" : "; if it was deleted on purpose, create the folder";
+    co_return fail(
+        Errc::Unavailable, "output " + settings_.name + ": " + seen->missing.substr(0, hint),
+        "mount its file system: it had " + printable(unseen) + ", which is not on the volume" + made);
   }
   if (!is_here && published != nullptr && staging::megatron_iteration(published->name))
     co_return no_megatron(settings_, *published);

@@ -69,7 +69,7 @@ json::object report_to_json(const staging::CopyReport& report, const std::filesy
   for (const std::string& name : report.skipped) skipped.emplace_back(name);
   for (const std::string& warning : report.warnings) warnings.emplace_back(warning);
   return {{"state", "ready"},
-          {"path", path.native()},
+          {"path", present_path(path).native()},  // it may be held_path() of the folder
           {"served_from", report.unchanged ? "unchanged" : "copied"},
           {"bytes", report.bytes},
           {"files", report.files},

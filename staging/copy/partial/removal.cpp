@@ -67,7 +67,7 @@ Result<> check_deletable(const std::filesystem::path& path) {
   if (error && error != std::errc::no_such_file_or_directory)
     return fail_errno(error.value(), "reading " + shown_path(path));
   if (!others) return {};
-  return fail(Errc::Denied, printable(others->native()) + " is another user's, and this one may not empty it",
+  return fail(Errc::Denied, shown_path(*others) + " is another user's, and this one may not empty it",
               "run the job as the owner of its folder, or change the owner with `sudo chown -R`");
 }
 

@@ -177,6 +177,13 @@ TEST_F(StageOutVerb, ALinkThatLeadsToNothingIsRefused) {
   EXPECT_EQ(refused.error().kind, Errc::Refused);
 }
 
+// The folder is held open meanwhile, and has a name of its own then.
+TEST_F(StageOutVerb, TheAnswerHasThePathOfTheCopyOnTheVolume) {
+  const auto sent = stage_out_verb(request(), kNoProgress);
+  ASSERT_TRUE(sent) << sent.error().message();
+  EXPECT_EQ(get_text(*sent, "path"), (std::filesystem::canonical(run_) / "step-1").native());
+}
+
 TEST_F(StageOutVerb, MegatronsTrackerIsBesideItsCheckpoints) {
   json::object of_output = request();
   of_output["rule"] = "rename";
