@@ -1,6 +1,7 @@
 #include "daemon/outputs/watch/known_checkpoints.hpp"
 
 #include <algorithm>
+#include <limits>
 #include <utility>
 
 #include "base/text.hpp"
@@ -8,6 +9,15 @@
 #include "staging/checkpoints/checkpoint_name.hpp"
 
 namespace spark::outputs {
+namespace {
+
+std::optional<uid_t> user_in(const json::object& record) {
+  const auto uid = get_int(record, "uid");
+  const bool is_user = uid && *uid >= 0 && *uid < std::numeric_limits<uid_t>::max();
+  return is_user ? std::optional(static_cast<uid_t>(*uid)) : std::nullopt;
+}
+
+}  // namespace
 
 KnownCheckpoints::KnownCheckpoints(const Context& context, const config::Output& output)
     : context_(context), output_(output), saved_(context.executor) {}
@@ -46,7 +56,7 @@ asio::awaitable<void> KnownCheckpoints::load() {
                states("unproven"),
                states("shards"),
                whole_from_json(get_object(*content, "whole")),
-               get_string(*content, "mount").value_or(""),
+               {get_string(*content, "mount").value_or(""), user_in(*content)},
                get_string(*content, "path").value_or("")};
   Known noted = std::exchange(known_, recorded_);
   for (const auto& [name, changed] : noted.sent) known_.sent[name] = changed;
@@ -57,12 +67,17 @@ bool KnownCheckpoints::is_of_this_folder() const {
   return known_.path.empty() || known_.path == output_.path.native();
 }
 
-std::string KnownCheckpoints::unmounted(const std::string& mount, const std::vector<LocalCheckpoint>& local) {
-  const bool is_known = is_of_this_folder() && !known_.mount.empty() && !mount.empty();
+std::optional<uid_t> KnownCheckpoints::owner() const {
+  return is_of_this_folder() ? known_.folder.owner : std::nullopt;
+}
+
+std::string KnownCheckpoints::unmounted(const Folder& now, const std::vector<LocalCheckpoint>& local) {
+  const std::string& recorded = known_.folder.mount;
+  const bool is_known = is_of_this_folder() && !recorded.empty() && !now.mount.empty();
   const bool is_any_gone = std::ranges::any_of(
       known_.flushed, [&](const auto& one) { return find_named(local, one.first) == nullptr; });
-  if (is_known && is_any_gone && mount != known_.mount) return known_.mount;
-  mount_ = mount;
+  if (is_known && is_any_gone && now.mount != recorded) return recorded;
+  folder_ = now;
   return "";
 }
 
@@ -161,7 +176,7 @@ asio::awaitable<void> KnownCheckpoints::remember(SteadyTime begun, const std::ve
     next.sent.emplace(one.name, shard == known_.shards.end() ? sent : shard->second);
     next.shards.erase(one.name);
   }
-  if (!next.flushed.empty()) next.mount = mount_;
+  if (!next.flushed.empty()) next.folder = folder_;
   if (!next.flushed.empty()) next.path = output_.path.native();
   known_ = std::move(next);
   co_await save();
@@ -180,7 +195,8 @@ asio::awaitable<void> KnownCheckpoints::save() {
   if (!saving.unproven.empty()) content["unproven"] = staging::states_to_json(saving.unproven);
   for (const auto& [name, whole] : saving.whole) wholes[name] = whole.to_json();
   if (!wholes.empty()) content["whole"] = std::move(wholes);
-  if (!saving.mount.empty()) content["mount"] = saving.mount;
+  if (!saving.folder.mount.empty()) content["mount"] = saving.folder.mount;
+  if (saving.folder.owner) content["uid"] = *saving.folder.owner;
   if (!saving.path.empty()) content["path"] = saving.path;
   json::object record{{"file", file()}, {"content", std::move(content)}};
   const auto saved =

@@ -32,10 +32,17 @@ class KnownCheckpoints {
   // the first look. Its times may say otherwise once the clock is set.
   const Changes& unproven() const { return known_.unproven; }
 
-  // Whether the record is of another file system than the folder is on now, at `mount`, and has a checkpoint
-  // that is not here: that file system is not mounted yet. Where it is mounted; empty means no.
-  std::string unmounted(const std::string& mount, const std::vector<LocalCheckpoint>& local);
+  struct Folder {
+    std::string mount{};  // where its file system is mounted; empty means unknown
+    std::optional<uid_t> owner{};
+    bool operator==(const Folder&) const = default;
+  };
+  // Whether the record is of another file system than the folder is on now, and has a checkpoint that is not
+  // here: that file system is not mounted yet. Where it is mounted; empty means no.
+  std::string unmounted(const Folder& now, const std::vector<LocalCheckpoint>& local);
 
+  // Of the folder when it was seen last, also before the daemon was restarted.
+  std::optional<uid_t> owner() const;
   // Of the record.
   std::string file() const;
   // Reads the record, once; a failure is logged, and the next call tries again. Until then nothing is
@@ -64,8 +71,8 @@ class KnownCheckpoints {
     Changes flushed, sent, unproven;
     Changes shards{};  // see mark_shard_sent
     std::map<std::string, WholeCheckpoint> whole{};
-    std::string mount{};  // where the file system of `flushed` is mounted; empty means unknown
-    std::string path{};   // of the folder; empty means unknown
+    Folder folder{};     // of `flushed`
+    std::string path{};  // of the folder; empty means unknown
     bool operator==(const Known&) const = default;
   };
   static std::map<std::string, WholeCheckpoint> whole_from_json(const json::object* object);
@@ -84,7 +91,7 @@ class KnownCheckpoints {
   Changes converted(Changes recorded, const std::vector<LocalCheckpoint>& local) const;
   std::map<std::string, Since> since_;  // by name
   std::optional<SteadyTime> looked_;    // the beginning of the last look
-  std::string mount_;                   // where the folder's file system is mounted now
+  Folder folder_;                       // as it is now
   bool has_loaded_ = false;
   bool is_saving_ = false;
   Event saved_;

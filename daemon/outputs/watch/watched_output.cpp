@@ -100,7 +100,7 @@ asio::awaitable<Result<WatchedOutput::Seen>> WatchedOutput::look() {
   seen.local = staging::rows_from_json<LocalCheckpoint>(*answer, "checkpoints");
   known_.mark_remnants(seen.local);
   const std::string mount = get_string(*answer, "mount").value_or("");
-  const std::string unmounted = seen.missing.empty() ? known_.unmounted(mount, seen.local) : "";
+  const std::string unmounted = seen.missing.empty() ? known_.unmounted({mount, seen.owner}, seen.local) : "";
   if (!unmounted.empty()) {
     seen.missing = printable(settings_.path.native()) +
                    " lacks checkpoints that it had on the file system at " + printable(unmounted) +
@@ -148,21 +148,22 @@ asio::awaitable<void> WatchedOutput::list_published(Seen& seen) {
     co_return;
   }
   json::object request{{"path", settings_.to}, {"rule", rule_of(settings_)}};
-  if (seen.missing.empty()) request["uid"] = seen.owner;
-  json::array check;  // of one that is there already: which state of it
-  for (const LocalCheckpoint& one : seen.local) {
-    if (settings_.nodes <= 1 && one.incomplete.empty() && !known_.sent().contains(one.name))
-      check.emplace_back(one.name);
+  const auto owner = seen.missing.empty() ? std::optional(seen.owner) : known_.owner();
+  if (owner) request["uid"] = *owner;
+  auto list = place->call(settings_.volume, "list-published", request, context_.timings.list);
+  auto answer = co_await context_.runner.run(std::move(list));
+  if (answer) cpu_time_ += cpu_time_in(*answer);
+  json::array check = answer ? unknown_states(seen.local, *answer) : json::array();
+  if (!check.empty()) {  // all their files are looked at
+    request["check"] = std::move(check);
+    auto look = place->call(settings_.volume, "list-published", std::move(request), context_.timings.scan);
+    answer = co_await context_.runner.run(std::move(look));
+    if (answer) cpu_time_ += cpu_time_in(*answer);
   }
-  const Duration deadline = check.empty() ? context_.timings.list : context_.timings.scan;
-  request["check"] = std::move(check);
-  auto call = place->call(settings_.volume, "list-published", std::move(request), deadline);
-  const auto answer = co_await context_.runner.run(std::move(call));
   if (!answer) {
     seen.unlisted = answer.error().message();
     co_return;
   }
-  cpu_time_ += cpu_time_in(*answer);
   seen.published = staging::rows_from_json<PublishedCheckpoint>(*answer, "copies");
   seen.pointer = get_string(*answer, "latest").value_or("");
   seen.unreadable = staging::rows_from_json<UnreadableCopy>(*answer, "unreadable");
@@ -170,6 +171,19 @@ asio::awaitable<void> WatchedOutput::list_published(Seen& seen) {
   seen.unknown = get_strings(*answer, "unknown");
   seen.begun = staging::rows_from_json<BegunCheckpoint>(*answer, "begun");
   others_.mark_stuck(seen.begun);
+}
+
+// Those that are on the volume, though nothing is known of a sending: which state is there?
+json::array WatchedOutput::unknown_states(const std::vector<LocalCheckpoint>& local,
+                                          const json::object& listed) const {
+  json::array unknown;
+  if (settings_.nodes > 1) return unknown;
+  const auto published = staging::rows_from_json<PublishedCheckpoint>(listed, "copies");
+  for (const LocalCheckpoint& one : local) {
+    const bool is_there = one.incomplete.empty() && find_named(published, one.name) != nullptr;
+    if (is_there && !known_.sent().contains(one.name)) unknown.emplace_back(one.name);
+  }
+  return unknown;
 }
 
 asio::awaitable<void> WatchedOutput::work() {

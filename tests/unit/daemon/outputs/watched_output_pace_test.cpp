@@ -121,5 +121,23 @@ TEST_F(WatchedOutputTest, ACheckpointIsKnownToBeSentAsSoonAsItIsPublishedWhateve
   EXPECT_TRUE((*shown)->at("unsent").is_null()) << json::serialize((*shown)->at("unsent"));
 }
 
+// All files of such a copy are looked at, for up to `timings.scan`, while a job may wait for `latest`.
+TEST_F(WatchedOutputTest, OnlyACopyThatMayBeOfAnotherStateIsComparedInFull) {
+  settings.outputs["run7"].complete = config::Complete::OnRequest;
+  worker.on("list-published", note_request("lists.log") + R"(echo '{"result": {"copies": []}}')");
+  watches->apply(settings);
+  ASSERT_TRUE(calls("scan-output", 3));
+  EXPECT_EQ(text_of("lists.log").find("check"), std::string::npos) << "step-2 is not there";
+  worker.on("list-published",
+            note_request("lists.log") +
+                R"(echo '{"result": {"copies": [{"name": "step-2", "mtime_ns": 20, "written": 21}]}}')");
+  ASSERT_TRUE(run_until(
+      context, [&] { return text_of("records.log").find(R"("sent":{"step-2":21})") != std::string::npos; }));
+  EXPECT_THAT(text_of("lists.log"), HasSubstr(R"("check":["step-2"])"));
+  const std::string before = text_of("lists.log");
+  ASSERT_TRUE(calls("scan-output", worker.calls("scan-output") + 3));
+  EXPECT_EQ(text_of("lists.log").find("check", before.size()), std::string::npos) << "it is known now";
+}
+
 }  // namespace
 }  // namespace spark::outputs

@@ -121,6 +121,17 @@ TEST_F(LatestCheckpoint, OfAnotherFolderIsNotOnTheDrive) {
   EXPECT_EQ(answer(), R"({"name":"step-9","dataset":"checkpoints:run7/step-9"})");
 }
 
+// Only copies of the folder's owner count (a folder of the volume may belong to root).
+TEST_F(LatestCheckpoint, IsOneOfTheOwnerOfTheFolderAlsoWhileThatIsAway) {
+  worker.on("recorded", R"(echo '{"result": {"records": [{"file": "/state/stage-outs/outputs/run7.json",
+    "content": {"flushed": {"step-9": 91}, "sent": {"step-9": 91}, "uid": 1000}}]}}' | tr -d '\n'; echo)");
+  worker.on("scan-output", kMissing);
+  worker.on("list-published", note_request("lists.log") + kStep9There);
+  watches->apply(settings);
+  EXPECT_EQ(answer(), R"({"name":"step-9","dataset":"checkpoints:run7/step-9"})");
+  EXPECT_THAT(text_of("lists.log"), HasSubstr(R"("uid":1000)"));
+}
+
 // At a start of the host, before its file system is mounted there: the record is that of the drive.
 TEST_F(LatestCheckpoint, IsUnavailableOnAMountPointWhoseCheckpointsAreRecorded) {
   worker.on("recorded", R"(echo '{"result": {"records": [{"file": "/state/stage-outs/outputs/run7.json",
