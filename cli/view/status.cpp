@@ -87,6 +87,8 @@ void print_volumes(std::ostream& out, const Terminal& terminal, const json::arra
     const std::string reason = reason_of(volume);
     const std::string note = reason.empty() ? published_of(volume, now) : reason;
     if (!note.empty()) table.add_note(note);
+    for (const std::string& warning : get_strings(volume, "warnings"))
+      table.add_note("warning: " + printable(warning));
   }
   table.print(out, terminal);
 }

@@ -56,6 +56,17 @@ TEST_F(Status, ShowsVolumesWithReasonsAndNextSteps) {
   EXPECT_EQ(program.errors(), "");
 }
 
+TEST_F(Status, ShowsTheWarningsOfVolumesThatAreDownOrReady) {
+  program.client.answer("GET /v1/status", 200, R"({"volumes": [
+    {"name": "models", "state": "down", "warnings": ["its connection stayed as it went down: another program uses it"]},
+    {"name": "scratch", "state": "ready", "warnings": ["first\u001b[2J", "second"]}]})");
+  EXPECT_EQ(program.run({"status"}), 0);
+  for (const char* shown :
+       {"up models`\n    warning: its connection stayed as it went down: another program uses it\n",
+        "    warning: first\\x1b[2J\n    warning: second\n"})
+    EXPECT_NE(program.output().find(shown), std::string::npos) << shown << "\n" << program.output();
+}
+
 TEST_F(Status, WithNamesShowsOnlyThose) {
   program.client.answer("GET /v1/status", 200, kBusy);
   EXPECT_EQ(program.run({"status", "models", "imagenet"}), 0);
