@@ -46,8 +46,8 @@ asio::awaitable<void> take_down(JobPtr job, VolumePtr volume, std::string by, vo
   finish(job, *volume, down);
 }
 
-asio::awaitable<void> take_over(JobPtr job, VolumePtr volume) {
-  const auto taken = co_await volume->requests().take();
+asio::awaitable<void> take_over(JobPtr job, VolumePtr volume, volumes::Requests::Take what) {
+  const auto taken = co_await volume->requests().take(what);
   const std::string& name = volume->settings().name;
   if (!taken) {
     log::warning("volume " + name + " was not taken over: " + taken.error().message());
@@ -120,7 +120,11 @@ Answer post_down(const DaemonParts& daemon, const Request& request) {
 Answer post_take(const DaemonParts& daemon, const Request& request) {
   log::warning("volume " + printable(request.path[2]) + ": uid " + std::to_string(request.caller.uid) +
                " asks to take it over from its holder");
-  return ask_volume(daemon, request, take_over);
+  using volumes::Requests;
+  const auto what =
+      get_bool(request.body, "if_here").value_or(false) ? Requests::Take::IfHere : Requests::Take::Over;
+  return ask_volume(daemon, request,
+                    [what](JobPtr job, VolumePtr volume) { return take_over(job, volume, what); });
 }
 
 Answer post_publish(const DaemonParts& daemon, const Request& request) {

@@ -1,5 +1,6 @@
 #include "daemon/workers/unmounted_folder.hpp"
 
+#include <algorithm>
 #include <sstream>
 #include <string>
 
@@ -29,7 +30,11 @@ std::filesystem::path unmounted_on_the_way(std::string_view fstab, const std::ve
     if (source.starts_with('#') || !point.starts_with('/') || !is_ours) continue;
     if (mounts::has_option(options, "noauto")) continue;
     const std::filesystem::path there = std::filesystem::canonical(point, error);
-    if (error || mounts::mounted_at(table, there) == nullptr) return point;
+    if (error) return point;
+    const bool has_another = std::ranges::any_of(table, [&](const mounts::Mount& one) {
+      return one.target != there && is_at_or_below(one.target, there) && is_at_or_below(real, one.target);
+    });  // a mount deeper on the way
+    if (!has_another && mounts::mounted_at(table, there) == nullptr) return point;
   }
   return {};
 }

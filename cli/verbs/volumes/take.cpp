@@ -65,8 +65,9 @@ Result<int> take(Context& context, const TakeOptions& options) {
   }
   context.catch_interrupts();
   ProgressView view(context.err, context.terminal, context.timer);
+  const std::string body = was_ready ? R"({"if_here":true})" : "";
   const auto result =
-      run_job(context, {"POST", "/v1/volumes/" + percent_encoded(options.name) + "/take", {}}, view);
+      run_job(context, {"POST", "/v1/volumes/" + percent_encoded(options.name) + "/take", body}, view);
   if (!result) return result.take_error();
   view.clear();
   if (options.as_json) {

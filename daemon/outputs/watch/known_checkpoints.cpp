@@ -74,19 +74,25 @@ std::optional<uid_t> KnownCheckpoints::owner() const {
 std::string KnownCheckpoints::unmounted(const Folder& now, const std::vector<LocalCheckpoint>& local) {
   const std::string& recorded = known_.folder.mount;
   const bool is_known = is_of_this_folder() && !recorded.empty() && !now.mount.empty();
-  const bool is_any_gone = std::ranges::any_of(
-      known_.flushed, [&](const auto& one) { return find_named(local, one.first) == nullptr; });
+  const bool is_any_gone = std::ranges::any_of(known_.flushed, [&](const auto& one) {
+    return find_named(local, one.first) == nullptr && !was_sent(one.first, one.second);
+  });
   if (is_known && is_any_gone && now.mount != recorded) return recorded;
   folder_ = now;
   return "";
 }
 
-std::string KnownCheckpoints::unsent_above(const std::vector<PublishedCheckpoint>& published) const {
+bool KnownCheckpoints::was_sent(const std::string& name, std::int64_t written) const {
+  const auto sent = known_.sent.find(name);
+  return sent != known_.sent.end() && sent->second == written;
+}
+
+std::string KnownCheckpoints::unsent_above(const std::vector<PublishedCheckpoint>* published) const {
   if (!is_of_this_folder()) return "";
   for (const auto& [name, written] : known_.flushed) {
-    const auto sent = known_.sent.find(name);
-    const bool is_sent = sent != known_.sent.end() && sent->second == written;
-    if (published.empty() || (!is_sent && staging::may_be_above(name, published.front().name))) return name;
+    if (published != nullptr && published->empty()) return name;
+    if (was_sent(name, written)) continue;
+    if (published == nullptr || staging::may_be_above(name, published->front().name)) return name;
   }
   return "";
 }

@@ -37,8 +37,8 @@ class KnownCheckpoints {
     std::optional<uid_t> owner{};
     bool operator==(const Folder&) const = default;
   };
-  // Whether the record is of another file system than the folder is on now, and has a checkpoint that is not
-  // here: that file system is not mounted yet. Where it is mounted; empty means no.
+  // Whether the record is of another file system than the folder is on now, and has a checkpoint that is
+  // neither here nor was sent: that file system is not mounted yet. Where it is mounted; empty means no.
   std::string unmounted(const Folder& now, const std::vector<LocalCheckpoint>& local);
 
   // Of the folder when it was seen last, also before the daemon was restarted.
@@ -60,9 +60,9 @@ class KnownCheckpoints {
   // One that was complete and has lost files since, as in an interrupted deletion by the job, is not
   // complete.
   void mark_remnants(std::vector<LocalCheckpoint>& local) const;
-  // One that was on the drive, was not sent as it was, and may be above the published ones. Empty if there is
-  // none.
-  std::string unsent_above(const std::vector<PublishedCheckpoint>& published) const;
+  // One that was on the drive, and is above the published ones or not there: null if they can't be listed.
+  // Empty if there is none.
+  std::string unsent_above(const std::vector<PublishedCheckpoint>* published) const;
   // Records changes, if there are any; a failure is logged, and the next call tries again.
   asio::awaitable<void> save();
 
@@ -75,6 +75,7 @@ class KnownCheckpoints {
     std::string path{};  // of the folder; empty means unknown
     bool operator==(const Known&) const = default;
   };
+  bool was_sent(const std::string& name, std::int64_t written) const;
   static std::map<std::string, WholeCheckpoint> whole_from_json(const json::object* object);
   std::string subject() const;
   bool is_of_this_folder() const;  // the record: `path` may have been changed in the configuration

@@ -38,6 +38,18 @@ asio::awaitable<void> correct_pointer(const Context& context, const config::Outp
   if (!pointed && !is_jobs_own) log::survived(pointed.error());
 }
 
+// Those that are on the volume, though nothing is known of a sending: which state is there?
+json::array unknown_states(const std::vector<LocalCheckpoint>& local, const Changes& sent,
+                           const json::object& listed) {
+  json::array unknown;
+  const auto published = staging::rows_from_json<PublishedCheckpoint>(listed, "copies");
+  for (const LocalCheckpoint& one : local) {
+    const bool is_there = one.incomplete.empty() && find_named(published, one.name) != nullptr;
+    if (is_there && !sent.contains(one.name)) unknown.emplace_back(one.name);
+  }
+  return unknown;
+}
+
 }  // namespace
 
 WatchedOutput::WatchedOutput(const Context& context, StageOuts& stage_outs, config::Output settings)
@@ -153,7 +165,8 @@ asio::awaitable<void> WatchedOutput::list_published(Seen& seen) {
   auto list = place->call(settings_.volume, "list-published", request, context_.timings.list);
   auto answer = co_await context_.runner.run(std::move(list));
   if (answer) cpu_time_ += cpu_time_in(*answer);
-  json::array check = answer ? unknown_states(seen.local, *answer) : json::array();
+  json::array check;
+  if (answer && settings_.nodes <= 1) check = unknown_states(seen.local, known_.sent(), *answer);
   if (!check.empty()) {  // all their files are looked at
     request["check"] = std::move(check);
     auto look = place->call(settings_.volume, "list-published", std::move(request), context_.timings.scan);
@@ -171,19 +184,6 @@ asio::awaitable<void> WatchedOutput::list_published(Seen& seen) {
   seen.unknown = get_strings(*answer, "unknown");
   seen.begun = staging::rows_from_json<BegunCheckpoint>(*answer, "begun");
   others_.mark_stuck(seen.begun);
-}
-
-// Those that are on the volume, though nothing is known of a sending: which state is there?
-json::array WatchedOutput::unknown_states(const std::vector<LocalCheckpoint>& local,
-                                          const json::object& listed) const {
-  json::array unknown;
-  if (settings_.nodes > 1) return unknown;
-  const auto published = staging::rows_from_json<PublishedCheckpoint>(listed, "copies");
-  for (const LocalCheckpoint& one : local) {
-    const bool is_there = one.incomplete.empty() && find_named(published, one.name) != nullptr;
-    if (is_there && !known_.sent().contains(one.name)) unknown.emplace_back(one.name);
-  }
-  return unknown;
 }
 
 asio::awaitable<void> WatchedOutput::work() {

@@ -81,7 +81,6 @@ class WatchedOutput : public std::enable_shared_from_this<WatchedOutput> {
   asio::awaitable<Result<Seen>> look_until_settled();
   tl::unexpected<Error> no_latest(const Seen& seen) const;
   asio::awaitable<void> list_published(Seen& seen);
-  json::array unknown_states(const std::vector<LocalCheckpoint>& local, const json::object& listed) const;
   CheckpointPlan plan_of(const Seen& seen) const;
   json::object pending(const Seen& seen, const LocalCheckpoint& newest, bool may_publish, SteadyTime asked);
   void note_facts(const Seen& seen);

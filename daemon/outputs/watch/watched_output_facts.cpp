@@ -36,7 +36,7 @@ void WatchedOutput::note_facts(const Seen& seen) {
   facts_.backlog = settings_.complete == Complete::OnRequest ? 0 : plan.backlog;
   facts_.unsent = unsent_of(seen, plan);
   if (seen.missing.empty()) return;
-  const std::string unseen = known_.unsent_above(seen.published.value_or(std::vector<PublishedCheckpoint>()));
+  const std::string unseen = known_.unsent_above(seen.published ? &*seen.published : nullptr);
   if (!unseen.empty())
     facts_.unsent =
         printable(unseen) + " is not on " + settings_.volume + ":" + settings_.to + ": " + seen.missing;

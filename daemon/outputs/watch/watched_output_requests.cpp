@@ -142,7 +142,7 @@ asio::awaitable<Result<json::object>> WatchedOutput::latest(bool offline) {
                    "");
   }
   const std::string unseen =
-      seen->missing.empty() || !seen->published ? "" : known_.unsent_above(*seen->published);
+      seen->missing.empty() || !seen->published ? "" : known_.unsent_above(&*seen->published);
   if (!unseen.empty()) {
     const std::size_t hint = seen->missing.find(" - ");  // of a folder that is not there
     const std::string made =

@@ -149,7 +149,7 @@ asio::awaitable<Result<>> Requests::go_down(OnDown on_down) {
   co_return *down_answer_;
 }
 
-asio::awaitable<Result<std::string>> Requests::take() {
+asio::awaitable<Result<std::string>> Requests::take(Take what) {
   const auto self = volume_.keep_alive();
   const Status& status = volume_.status;
   const std::string name = "volume " + volume_.settings.name;
@@ -164,6 +164,11 @@ asio::awaitable<Result<std::string>> Requests::take() {
     if (taken) taken = co_await check_not_taken(volume_, fence_);
     if (!taken) co_return taken.take_error();
     co_return std::string();
+  }
+  if (what == Take::IfHere ||
+      status.state == State::Ready) {  // it has just gone; who has it is not known yet
+    co_return fail(Errc::Unavailable, name + " is not mounted here any more",
+                   "`spark-stage status` shows who has it; ask again then");
   }
   Intent up;
   if (auto recorded = co_await record(std::move(up)); !recorded) co_return recorded.take_error();

@@ -160,6 +160,31 @@ TEST_F(LatestCheckpoint, IsUnavailableOnAMountPointWhoseCheckpointsAreRecorded) 
   EXPECT_THAT(text_of("records.log"), HasSubstr(R"("flushed":{},"sent":{}})"));
 }
 
+// Not all were copied to the new drive: those that are on the volume are not missed.
+TEST_F(LatestCheckpoint, IsNotMissedOnANewFileSystemIfItIsOnTheVolume) {
+  worker.on("recorded", R"(echo '{"result": {"records": [{"file": "/state/stage-outs/outputs/run7.json",
+    "content": {"flushed": {"step-9": 91}, "sent": {"step-9": 91}, "mount": "/data"}}]}}' | tr -d '\n'; echo)");
+  const LocalCheckpoint next{.name = "step-10", .written = 101};
+  worker.on("scan-output", R"(echo '{"result": {"uid": 1000, "checkpoints": )" +
+                               json::serialize(staging::rows_to_json(std::vector{next})) +
+                               R"(, "mount": "/"}}')");
+  worker.on("list-published", kStep9There);
+  watches->apply(settings);
+  EXPECT_TRUE(calls("stage-out", 1)) << "step-10 is sent";
+  EXPECT_THAT(answer(), HasSubstr(R"("name":"step-10")"));
+}
+
+// What was sent is no loss, also while nobody can tell what is there.
+TEST_F(LatestCheckpoint, IsNotCalledUnsentWhileItsFolderAndTheVolumeAreAway) {
+  worker.on("recorded", R"(echo '{"result": {"records": [{"file": "/state/stage-outs/outputs/run7.json",
+    "content": {"flushed": {"step-9": 91}, "sent": {"step-9": 91}}}]}}' | tr -d '\n'; echo)");
+  worker.on("scan-output", kMissing);
+  away = Error{Errc::Unavailable, "volume checkpoints is stalled", ""};
+  watches->apply(settings);
+  ASSERT_TRUE(calls("scan-output", 2));
+  EXPECT_EQ(watches->find("run7")->to_json().at("unsent"), nullptr);
+}
+
 // Nobody knows what is on it: the record of the state folder may be lost, or of an earlier configuration.
 TEST_F(LatestCheckpoint, IsUnavailableWhileTheFileSystemOfItsFolderIsNotMounted) {
   worker.on("scan-output",

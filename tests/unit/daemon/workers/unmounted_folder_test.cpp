@@ -34,6 +34,14 @@ TEST_F(UnmountedFolder, IsOneBelowAMountPointOfFstabAtWhichNothingIsMounted) {
   EXPECT_EQ(found("nofail", drive_ / "out/run7"), "");
 }
 
+// A folder with a file system of its own does not need the one above it.
+TEST_F(UnmountedFolder, IsNotOneWithAMountDeeperOnTheWay) {
+  table_.emplace_back().target = drive_ / "out/run7";
+  EXPECT_EQ(found("nofail", drive_ / "out/run7"), "");
+  EXPECT_EQ(found("nofail", drive_ / "out/run7/checkpoints"), "");
+  EXPECT_EQ(found("nofail", drive_ / "out/run8"), drive_);
+}
+
 TEST_F(UnmountedFolder, IsNotOneThatAPersonMountsOnRequest) {
   EXPECT_EQ(found("rw,noauto", drive_ / "out/run7"), "");
 }

@@ -115,6 +115,7 @@ TEST_F(Volumes, AVolumeReadyOnThisHostIsNotTakenWhichTheDaemonConfirmsWithoutAQu
   EXPECT_EQ(program.run({"volumes", "take", "models"}), 0);
   EXPECT_EQ(program.output(), "models: ready here already\n");
   EXPECT_EQ(program.errors().find("Taking it over"), std::string::npos) << program.errors();
+  EXPECT_THAT(program.client.sent, testing::Contains(R"(POST /v1/volumes/models/take {"if_here":true})"));
 }
 
 TEST_F(Volumes, AVolumeThatWasReadyAndIsBeingLostIsNoSuccessOfTake) {

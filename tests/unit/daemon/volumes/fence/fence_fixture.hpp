@@ -52,12 +52,13 @@ class FenceTest : public VolumeTest {
     const auto* held = world.reservations.holder();
     return held == nullptr ? "" : held->host_id;
   }
-  Result<std::string> take() {
+  Result<std::string> take(Requests::Take what = Requests::Take::Over) {
     std::optional<Result<std::string>> answer;
-    auto ask = [](Volume& asked, std::optional<Result<std::string>>& into) -> boost::asio::awaitable<void> {
-      into = co_await asked.requests().take();
+    auto ask = [](Volume& asked, Requests::Take how,
+                  std::optional<Result<std::string>>& into) -> boost::asio::awaitable<void> {
+      into = co_await asked.requests().take(how);
     };
-    boost::asio::co_spawn(context, ask(*volume, answer), boost::asio::detached);
+    boost::asio::co_spawn(context, ask(*volume, what, answer), boost::asio::detached);
     EXPECT_TRUE(run_until([&] { return answer.has_value(); }));
     return answer.value_or(Result<std::string>(fail(Errc::Failed, "no answer")));
   }

@@ -215,6 +215,23 @@ TEST_F(FenceTest, AReservationTakenForAMountThatTimedOutIsGivenBackWhenItFails) 
   EXPECT_EQ(holder(), "");
 }
 
+// The operator was not asked, or agreed to something else.
+TEST_F(FenceTest, TakeOfAVolumeWhoseMountHasJustGoneTakesNothingFromItsNewHolder) {
+  timings.probe = std::chrono::hours(1);
+  start();
+  ASSERT_TRUE(becomes(State::Ready));
+  world.mounts.clear();
+  let_another_host_hold_it();
+  ASSERT_EQ(volume->status().state, State::Ready) << "nobody has seen it yet";
+  for (const auto what : {Requests::Take::Over, Requests::Take::IfHere}) {
+    const auto taken = take(what);
+    ASSERT_FALSE(taken) << *taken;
+    EXPECT_EQ(taken.error().kind, Errc::Unavailable);
+    EXPECT_THAT(taken.error().message(), HasSubstr("is not mounted here any more"));
+    EXPECT_EQ(holder(), kOther);
+  }
+}
+
 // No answer tells nothing about another host.
 TEST_F(FenceTest, TakeOfAReadyVolumeWhoseTargetDoesNotAnswerIsNotSaidToBeDone) {
   timings.probe = std::chrono::hours(1);
