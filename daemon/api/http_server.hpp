@@ -26,7 +26,7 @@ using HttpResponse = boost::beast::http::response<boost::beast::http::string_bod
 // The answer of `handler` for a permitted caller, otherwise an error.
 asio::awaitable<Answer> answer_message(const Handler& handler, const HttpRequest& message, Caller caller);
 HttpResponse to_response(Answer answer, unsigned version, bool keep_alive);
-Answer too_large(const Limits& limits);
+Answer too_large(const Limits& limits, bool is_header);
 Answer too_many(const Caller& caller);
 
 // Kept alive by its coroutines.
@@ -140,8 +140,9 @@ class HttpServer : public Server, public std::enable_shared_from_this<HttpServer
       parser.header_limit(limits_.header);
       stream.expires_after(limits_.slowest);
       const auto [read_error, read] = co_await http::async_read(stream, buffer, parser, kToken);
-      if (read_error == http::error::body_limit) {
-        HttpResponse refusal = to_response(too_large(limits_), 11, false);
+      const bool is_header = read_error == http::error::header_limit;
+      if (is_header || read_error == http::error::body_limit) {
+        HttpResponse refusal = to_response(too_large(limits_, is_header), 11, false);
         co_await write(stream, refusal);
         co_return;
       }

@@ -70,10 +70,13 @@ Answer error_answer(const Error& error) {
   return answer;
 }
 
-Answer too_large(const Limits& limits) {
-  Answer answer =
-      error_answer({Errc::Invalid, "the body is larger than " + std::to_string(limits.body) + " bytes", ""});
-  answer.status = 413;
+Answer too_large(const Limits& limits, bool is_header) {
+  const std::uint64_t limit = is_header ? limits.header : limits.body;
+  Answer answer = error_answer({Errc::Invalid,
+                                std::string("the ") + (is_header ? "header" : "body") + " is larger than " +
+                                    std::to_string(limit) + " bytes",
+                                ""});
+  answer.status = is_header ? 431 : 413;
   return answer;
 }
 
