@@ -59,8 +59,11 @@ class DiskCache final : public Cache {
 
   Result<Staged> stage(const Source& source, const CopyOptions& options, const ProgressSink& progress,
                        const StopFlag& stop) override {
-    auto staged =
-        making_room([&] { return Stager(hooks_, config_, *store_, progress, stop).stage(source, options); });
+    auto staged = making_room([&] {
+      CacheConfig config = config_;
+      config.keep_free = std::max(config.keep_free, reserve_.lent());
+      return Stager(hooks_, config, *store_, progress, stop).stage(source, options);
+    });
     if (!staged) return fail_with(std::move(staged.error()), "staging " + printable(source.dataset));
     return staged;
   }

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstdint>
 #include <limits>
 #include <optional>
@@ -70,6 +71,10 @@ void make_reserve(const std::filesystem::path& folder) {
 
 Reserve::~Reserve() {
   for (const std::filesystem::path& folder : given_up_) fill(folder, kLeast);
+}
+
+Bytes Reserve::lent() const {
+  return kReserve * given_up_.size();
 }
 
 bool Reserve::give_up() {
