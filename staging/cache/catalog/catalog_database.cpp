@@ -207,6 +207,8 @@ void close_to_others(const std::filesystem::path& file, IfMissing if_missing) {
 // Without a file for the index that several processes share, if alone.
 Result<DatabasePtr> open_as(const std::filesystem::path& file, const std::string& doing, IfMissing if_missing,
                             Access access) {
+  if (access == Access::Shared && lacks_blocks_of_index(file.native() + "-shm"))
+    return fail_errno(ENOSPC, doing, "free some space there");
   sqlite3* opened = nullptr;
   close_to_others(file, if_missing);
   const int making = if_missing == IfMissing::Make ? SQLITE_OPEN_CREATE : 0;

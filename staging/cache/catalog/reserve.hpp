@@ -17,6 +17,10 @@ void make_reserve(const std::filesystem::path& folder);
 // On the drive of the folder: no files can be made there, or only a few.
 bool lacks_inodes(const std::filesystem::path& folder);
 
+// SQLite makes its index with a byte in each 4 KiB, and maps it: where blocks are smaller, a store that finds
+// no further block ends the process (SIGBUS). Whether that is to be expected.
+bool lacks_blocks_of_index(const std::filesystem::path& index);
+
 class Reserve {
  public:
   explicit Reserve(std::vector<std::filesystem::path> folders) : folders_(std::move(folders)) {}

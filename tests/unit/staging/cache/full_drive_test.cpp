@@ -123,6 +123,26 @@ TEST_F(FullDriveTest, WithoutInodesAndReserveACopyIsServedAndTheMessageSaysWhatL
   EXPECT_KIND(stage("next", kMB), Errc::NoSpace);
 }
 
+class SmallBlocksTest : public FullDriveTest {
+ protected:
+  SmallBlocksTest() { block_ = "1024"; }
+};
+
+// SQLite maps its index, and a store that finds no block ends the process. There was space for a part of it.
+TEST_F(SmallBlocksTest, WithRoomForAPartOfTheCatalogsIndexACopyIsServedAndEvicted) {
+  const Source old = make("old", 4 * kMB);
+  ASSERT_OK(stage(old));
+  fill();
+  std::filesystem::resize_file(drive_ / "fill", std::filesystem::file_size(drive_ / "fill") - 20 * kKiB);
+  const auto work = [&] {
+    const auto staged = stage(old);
+    const auto cache = open_cache_with(hooks_, config_, clock_);
+    const auto evicted = cache ? (*cache)->evict("old") : fail(cache.error());
+    std::exit(staged && evicted ? 0 : 1);
+  };
+  EXPECT_EXIT(work(), testing::ExitedWithCode(0), "");
+}
+
 TEST_F(FullDriveTest, ARecoveryAndAnEvictionKeepTheReserve) {
   ASSERT_OK(stage("old", 4 * kMB));
   ASSERT_OK(stage("next", 4 * kMB));
