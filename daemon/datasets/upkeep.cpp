@@ -183,37 +183,56 @@ std::optional<std::string> Upkeep::due_for_scrub() const {
   return due;
 }
 
-Result<std::shared_ptr<Job>> Upkeep::evict(const std::string& dataset, Asker asker) {
+Result<> Upkeep::check_unused(const std::string& dataset) const {
   if (activity_.wanted.contains(dataset) || activity_.tasks.contains(dataset)) {
     return fail(Errc::Refused, "dataset " + printable(dataset) + " is being staged",
                 how_to_end(jobs_that_stage(jobs_, dataset)));
-  }
-  // The remains of a failed or interrupted staging have no row: the worker searches for them.
-  const bool may_have_rest =
-      activity_.failed.contains(dataset) || config::find_dataset(context_.config(), dataset);
-  if (const auto listed = catalog_.check_listed(dataset);
-      !listed && !(may_have_rest && listed.error().kind == Errc::NotFound)) {
-    return fail(listed.error());
   }
   if (const auto held = leases_.of(dataset); !held.empty()) {
     return fail(Errc::Refused, "dataset " + printable(dataset) + " is leased by " + holders_in_words(held),
                 "wait for its end, or `spark-stage release " + held.front()->id + "`");
   }
+  return {};
+}
+
+Result<std::shared_ptr<Job>> Upkeep::evict(const std::string& dataset, Asker asker) {
+  // The remains of a failed or interrupted staging have no row: the worker searches for them.
+  const bool may_have_rest =
+      activity_.failed.contains(dataset) || config::find_dataset(context_.config(), dataset);
+  const auto listed = catalog_.check_listed(dataset);
+  const bool is_unknown = !listed && !(may_have_rest && listed.error().kind == Errc::NotFound);
+  if (const auto unused = check_unused(dataset); !unused || is_unknown)
+    return fail(!unused ? unused.error() : listed.error());
   auto job = jobs_.create({"evict", {dataset}, std::move(asker)});
-  activity_.evicting.insert(dataset);
-  launch(context_.executor, "evict " + dataset, run_evict(job, dataset));
+  const workers::Cancellation cancellation;
+  turns_.make_cancellable(*job, cancellation);
+  launch(context_.executor, "evict " + dataset, run_evict(job, dataset, cancellation));
   return job;
 }
 
-asio::awaitable<void> Upkeep::run_evict(std::shared_ptr<Job> job, std::string dataset) {
+// Whether it may be evicted is decided when its turn has come, which may be hours later.
+asio::awaitable<void> Upkeep::run_evict(std::shared_ptr<Job> job, std::string dataset,
+                                        workers::Cancellation cancellation) {
+  co_await turns_.take(job);
+  job->on_cancel = nullptr;  // a copy of which a part is gone is of no use
+  auto unused = check_unused(dataset);
+  if (cancellation.is_asked())
+    unused = fail(Errc::Cancelled, "evicting " + printable(dataset) + " was cancelled");
+  Outcome evicted = unused.map([] { return json::object(); });
+  if (unused) evicted = co_await evict_now(std::move(dataset));
+  turns_.give_back(*job);
+  job->finish(std::move(evicted));
+}
+
+asio::awaitable<Outcome> Upkeep::evict_now(std::string dataset) {
+  activity_.evicting.insert(dataset);
   workers::Call call;
   call.verb = "evict";
   call.subject = "dataset " + printable(dataset);
   call.request = catalog_.request();
   call.request["dataset"] = dataset;
   co_await leases_.written();  // the worker reads the leases from the catalog
-  const workers::Cancellation never;
-  auto evicted = co_await turns_.run(job, std::move(call), never);
+  auto evicted = co_await context_.runner.run(std::move(call));
   const bool left_nothing =
       !evicted && evicted.error().kind == Errc::NotFound && activity_.failed.contains(dataset);
   if (left_nothing) evicted = json::object{{"dataset", dataset}, {"freed_bytes", 0}};
@@ -225,7 +244,7 @@ asio::awaitable<void> Upkeep::run_evict(std::shared_ptr<Job> job, std::string da
   }
   co_await catalog_.refresh();
   activity_.evicting.erase(dataset);
-  job->finish(std::move(evicted));
+  co_return evicted;
 }
 
 }  // namespace spark::datasets

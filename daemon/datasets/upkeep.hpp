@@ -42,7 +42,10 @@ class Upkeep {
                                   workers::Cancellation cancellation);
   asio::awaitable<Outcome> read_back(std::shared_ptr<Job> job, std::string dataset, bool sha256,
                                      workers::Priority priority, workers::Cancellation cancellation);
-  asio::awaitable<void> run_evict(std::shared_ptr<Job> job, std::string dataset);
+  asio::awaitable<void> run_evict(std::shared_ptr<Job> job, std::string dataset,
+                                  workers::Cancellation cancellation);
+  asio::awaitable<Outcome> evict_now(std::string dataset);
+  Result<> check_unused(const std::string& dataset) const;
   asio::awaitable<void> recover(std::uint64_t unsuccessful);  // stagings until now
   std::optional<std::string> due_for_scrub() const;
   Result<std::vector<std::string>> readable() const;  // with a copy

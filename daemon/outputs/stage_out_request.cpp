@@ -27,6 +27,7 @@ Result<> read_limits(const json::object& body, StageOutRequest& wanted) {
   if (body.contains("max_rate") && (!rate || *rate <= 0))
     return fail(Errc::Invalid, "max_rate is not a rate in bytes per second");
   wanted.max_rate = static_cast<Bytes>(rate.value_or(0));
+  wanted.accept_source = get_bool(body, "accept_source").value_or(false);
   return {};
 }
 

@@ -24,13 +24,14 @@ struct SendingRecord {
   std::string marker{};  // file that is the same in all shards of one attempt of the job; empty means none
   std::string rule{};    // of the output that it belongs to (config::to_string); empty means none
   Bytes max_rate = 0;    // bytes per second; 0 means no limit
-  bool hurries = false;  // leaves no share of the drive to other programs: the job replaces it soon
+  bool accept_source = false;  // replaces a copy of another source
+  bool hurries = false;        // leaves no share of the drive to other programs: the job replaces it soon
   // LocalCheckpoint::written of the source when it was found complete: it is sent only in that state. 0 means
   // that the requester vouches for it.
   std::int64_t written = 0;
 };
-SPARK_MESSAGE(SendingRecord,
-              (id, source, volume, path, keep, nodes, waits, marker, rule, max_rate, hurries, written));
+SPARK_MESSAGE(SendingRecord, (id, source, volume, path, keep, nodes, waits, marker, rule, max_rate,
+                              accept_source, hurries, written));
 
 struct StageOutRequest : SendingRecord {
   bool is_flushed = false;  // the source is known to be on its drive; not recorded

@@ -25,20 +25,25 @@ void JobTurns::make_cancellable(Job& job, Cancellation cancellation) {
 
 asio::awaitable<Result<json::object>> JobTurns::run(std::shared_ptr<Job> job, Call call,
                                                     Cancellation cancellation) {
-  const UserTurns::Claim claim = claim_of(*job);
-  const bool takes_turns = claim.user != 0;
-  if (takes_turns) {
-    std::function<void(std::uint64_t)> on_wait = [&job](std::uint64_t first) {
-      json::object progress{{"phase", "queued"}, {"reason", "job " + std::to_string(first) + " goes first"}};
-      if (!job->subjects().empty()) progress["dataset"] = printable(job->subjects().front());
-      job->set_progress(std::move(progress));
-    };
-    UserTurns::Claim mine = claim;
-    co_await turns_.take(std::move(mine), std::move(on_wait));
-  }
+  co_await take(job);
   auto ended = co_await runner_.run(std::move(call), cancellation);
-  if (takes_turns) turns_.give_back(claim);
+  give_back(*job);
   co_return ended;
+}
+
+asio::awaitable<void> JobTurns::take(std::shared_ptr<Job> job) {
+  UserTurns::Claim claim = claim_of(*job);
+  if (claim.user == 0) co_return;
+  std::function<void(std::uint64_t)> on_wait = [&job](std::uint64_t first) {
+    json::object progress{{"phase", "queued"}, {"reason", "job " + std::to_string(first) + " goes first"}};
+    if (!job->subjects().empty()) progress["dataset"] = printable(job->subjects().front());
+    job->set_progress(std::move(progress));
+  };
+  co_await turns_.take(std::move(claim), std::move(on_wait));
+}
+
+void JobTurns::give_back(const Job& job) {
+  turns_.give_back(claim_of(job));
 }
 
 }  // namespace spark::workers

@@ -19,6 +19,9 @@ class JobTurns {
   // A cancelled job's place in the queue, and its worker, end.
   void make_cancellable(Job& job, Cancellation cancellation);
   asio::awaitable<Result<json::object>> run(std::shared_ptr<Job> job, Call call, Cancellation cancellation);
+  // The turn alone, for work that decides only then. A job that was cancelled meanwhile has none.
+  asio::awaitable<void> take(std::shared_ptr<Job> job);
+  void give_back(const Job& job);
 
  private:
   UserTurns turns_;

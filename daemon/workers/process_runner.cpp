@@ -62,6 +62,7 @@ struct ProcessRunner::Running {
   WorkerPtr worker;
   Timer timer;  // the deadline, then the grace period after the kill
   bool timed_out = false, cancelled = false, ended = false, given_up = false;
+  int ended_by = 0;      // a signal
   bool is_heard = true;  // as far as known: the request was received, and may have been started
 
   // Kills its process group, including mount helpers.
@@ -230,8 +231,11 @@ asio::awaitable<Result<json::object>> ProcessRunner::run(Call call, Cancellation
     co_return again;
   }
   if (answer) co_return std::move(*answer);
+  // SIGBUS: of a mapped file that the drive can't read, or has no space for.
   co_return fail(Errc::Failed, "the worker for " + what + " ended without an answer",
-                 "its last words may be in `journalctl -u spark-staged`");
+                 running->ended_by == SIGBUS
+                     ? "a drive of the cache or of the state folder may be full (`df`) or failing (`dmesg`)"
+                     : "its last words may be in `journalctl -u spark-staged`");
 }
 
 asio::awaitable<ProcessRunner::Answer> ProcessRunner::converse(std::shared_ptr<Running> running) {
@@ -274,6 +278,7 @@ asio::awaitable<void> ProcessRunner::reap(std::shared_ptr<Running> running) {
   siginfo_t info{};
   if (::waitid(P_PID, static_cast<id_t>(running->worker->pid), &info, WEXITED | WNOHANG) == 0 &&
       info.si_pid == running->worker->pid) {
+    running->ended_by = info.si_code == CLD_EXITED ? 0 : info.si_status;
     running->end();
     co_return;
   }

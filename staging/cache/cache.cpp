@@ -8,6 +8,7 @@
 #include <type_traits>
 #include <utility>
 
+#include "base/file.hpp"
 #include "base/text.hpp"
 #include "staging/cache/cache_store.hpp"
 #include "staging/cache/cache_with.hpp"
@@ -58,14 +59,24 @@ class DiskCache final : public Cache {
 
   Result<Staged> stage(const Source& source, const CopyOptions& options, const ProgressSink& progress,
                        const StopFlag& stop) override {
-    auto staged =
-        making_room([&] { return Stager(hooks_, config_, *store_, progress, stop).stage(source, options); });
+    auto staged = making_room([&] {
+      CacheConfig config = config_;
+      config.keep_free = std::max(config.keep_free, reserve_.lent());
+      return Stager(hooks_, config, *store_, progress, stop).stage(source, options);
+    });
     if (!staged) return fail_with(std::move(staged.error()), "staging " + printable(source.dataset));
     return staged;
   }
 
   Result<> recover(const std::function<void()>& looked_over) override {
-    return making_room([&] { return store_->recover(looked_over); });
+    const std::filesystem::path file = config_.state_dir / "compared";
+    const std::string pair = pair_of(config_);
+    const bool compares = read_file(file).value_or("") != pair;
+    auto recovered = making_room([&] { return store_->recover(looked_over, compares); });
+    const auto troubles = store_->catalog().troubles();
+    if (compares && recovered && troubles && troubles->empty())
+      static_cast<void>(write_file_atomically(file, pair));  // without it they are compared again
+    return recovered;
   }
 
   Result<Bytes> evict(const std::string& dataset) override {

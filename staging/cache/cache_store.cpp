@@ -46,7 +46,7 @@ Result<> CacheStore::tie(const std::filesystem::path& state_dir) {
   return is_first ? catalog_->set_cache_id(*found) : Result<>();
 }
 
-Result<> CacheStore::recover(const std::function<void()>& looked_over) {
+Result<> CacheStore::recover(const std::function<void()>& looked_over, bool compares) {
   const auto rows = catalog_->generations();
   if (!rows) return rows.take_error();
   const auto troubles = catalog_->troubles();
@@ -62,7 +62,7 @@ Result<> CacheStore::recover(const std::function<void()>& looked_over) {
   for (const auto& [key, what] : *troubles) keys.insert(key);
   for (const Trash trash : {Trash::Kept, Trash::Emptied}) {
     for (const std::string& key : keys) {
-      const auto recovered = recover_in_turn(key, trash);
+      const auto recovered = recover_in_turn(key, trash, compares && trash == Trash::Kept);
       if (recovered) continue;
       if (auto noted = catalog_->set_trouble(key, recovered.error().message()); !noted) return noted;
     }
@@ -71,13 +71,24 @@ Result<> CacheStore::recover(const std::function<void()>& looked_over) {
   return {};
 }
 
-Result<> CacheStore::recover_in_turn(const std::string& key, Trash trash) {
+Result<> CacheStore::recover_in_turn(const std::string& key, Trash trash, bool compares) {
   const auto needed = needs_recovery(key);
   if (!needed) return needed.take_error();
-  if (!*needed) return {};
+  const auto rows = compares ? rows_of(key) : std::vector<GenerationRow>();
+  if (!rows) return rows.take_error();
+  const auto others = rows_of_others(folder_, *rows);
+  if (!*needed && others.empty()) return {};
   auto area = PartialArea::try_open(folder_.partials() / key);
-  if (!area && area.error().kind == Errc::Unavailable) return {};  // another process works on it
+  // Another process works on it.
+  if (!area && area.error().kind == Errc::Unavailable && others.empty()) return {};
   if (!area) return area.take_error();
+  for (const GenerationRow& row : rows_of_others(folder_, others)) {  // now that no other process works on it
+    const auto entered = enter_unknown(key, row.generation);
+    if (!entered) return entered.take_error();
+    if (*entered) continue;
+    if (auto dropped = folder_.drop_link(row.dataset, row.generation); !dropped) return dropped;
+    if (auto removed = catalog_->remove(row.dataset, row.generation); !removed) return removed;
+  }
   return recover_key(key, *area, trash);
 }
 
@@ -148,7 +159,7 @@ Result<> CacheStore::recover_key(const std::string& key, PartialArea& area, Tras
   for (const std::uint64_t generation : *found) {
     const Destination place{folder_.data() / key, std::to_string(generation)};
     if (auto completed = recover_publishing(place, area); !completed) return completed;
-    if (auto entered = enter_unknown(key, generation); !entered) return entered;
+    if (auto entered = enter_unknown(key, generation); !entered) return entered.take_error();
   }
   if (auto linked = dataset.empty() ? Result<>() : update_link(dataset); !linked) return linked;
   auto noted = catalog_->set_trouble(key, deleted ? "" : deleted.error().message());
@@ -156,8 +167,8 @@ Result<> CacheStore::recover_key(const std::string& key, PartialArea& area, Tras
 }
 
 // A generation that is published but not in the catalog. Without a manifest of its own it can't be
-// identified: it stays, unused.
-Result<> CacheStore::enter_unknown(const std::string& key, std::uint64_t generation) {
+// identified: it stays, unused. Whether it was entered.
+Result<bool> CacheStore::enter_unknown(const std::string& key, std::uint64_t generation) {
   const Destination place{folder_.data() / key, std::to_string(generation)};
   auto manifest = ManifestReader::open(place.manifest());
   if (!manifest && !is_answer(manifest.error())) return manifest.take_error();
@@ -165,7 +176,7 @@ Result<> CacheStore::enter_unknown(const std::string& key, std::uint64_t generat
   if (!identity && !is_answer(identity.error())) return identity.take_error();
   if (!manifest || !identity || manifest->header().root != *identity ||
       folder_name(manifest->header().dataset) != key)
-    return {};
+    return false;
   const auto summary = summary_of(*manifest, block_of(folder_.path()));
   if (!summary) return summary.take_error();
   const std::string& dataset = manifest->header().dataset;
@@ -176,7 +187,8 @@ Result<> CacheStore::enter_unknown(const std::string& key, std::uint64_t generat
   for (const GenerationRow& row : *rows) all.insert(row.generation);
   if (all.size() > 1)
     if (auto each = count_each(folder_, dataset, all)) origin.allocated = std::move(*each);
-  return enter(manifest->header(), generation, *summary, origin);
+  auto entered = enter(manifest->header(), generation, *summary, origin);
+  return entered ? Result<bool>(true) : entered.take_error();
 }
 
 Result<std::vector<GenerationRow>> CacheStore::generations() {

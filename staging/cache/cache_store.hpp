@@ -40,8 +40,8 @@ class CacheStore {
   // After a crash, for each dataset: completes renames, deletes copies that were being evicted, removes the
   // rows of generations that are proven to be gone. A failure is recorded as that dataset's trouble and
   // affects no other. Only datasets that need recovery are locked; datasets that another process works on are
-  // left to that process. `looked_over`: see Cache::recover.
-  Result<> recover(const std::function<void()>& looked_over);
+  // left to that process. `looked_over`: see Cache::recover. `compares`: the manifests with the rows.
+  Result<> recover(const std::function<void()>& looked_over, bool compares);
   // The same for one dataset; the caller has its lock. A failed deletion is recorded, if the catalog has room
   // for that, and is no error. An error means that the state of the dataset is unknown.
   enum class Trash { Kept, Emptied };
@@ -85,9 +85,9 @@ class CacheStore {
 
   Result<> tie(const std::filesystem::path& state_dir);
   Result<bool> needs_recovery(const std::string& key);
-  Result<> recover_in_turn(const std::string& key, Trash trash);
+  Result<> recover_in_turn(const std::string& key, Trash trash, bool compares);
   Result<std::vector<GenerationRow>> rows_of(const std::string& key);
-  Result<> enter_unknown(const std::string& key, std::uint64_t generation);
+  Result<bool> enter_unknown(const std::string& key, std::uint64_t generation);
   Result<> forget(const GenerationRow& row);
   Result<> put_aside(const std::vector<GenerationRow>& rows);
   Result<> put_back(std::vector<GenerationRow> rows);

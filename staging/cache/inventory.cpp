@@ -76,6 +76,23 @@ Footprint Share::taken() const {
   return {published.bytes + copy.bytes, published.inodes + copy.inodes};
 }
 
+std::vector<GenerationRow> rows_of_others(const CacheFolder& folder, std::vector<GenerationRow> rows) {
+  std::erase_if(rows, [&](const GenerationRow& row) {
+    auto manifest = ManifestReader::open(folder.place(row.dataset, row.generation).manifest());
+    const auto summary = manifest ? summary_of(*manifest) : fail(manifest.error());
+    return !summary || summary->hash == row.hash;
+  });
+  return rows;
+}
+
+std::string pair_of(const CacheConfig& config) {
+  std::string pair;
+  for (const std::filesystem::path& path : {config.state_dir / "catalog.sqlite", config.path / "data"})
+    if (const auto identity = identity_of(path))
+      pair += std::to_string(identity->inode) + " " + std::to_string(identity->birth_ns) + "\n";
+  return pair;
+}
+
 Result<Inventory> take_inventory(CacheStore& store, const std::vector<InUse>& in_use, Prefetched prefetched,
                                  Counted counted) {
   const auto rows = store.generations();

@@ -55,6 +55,13 @@ Result<std::map<std::uint64_t, Bytes>> count_each(CacheFolder& folder, const std
 // Of those that are ready, for the catalog.
 Result<> recount(CacheStore& store, const std::string& dataset);
 
+// Those with another content in their folder. A catalog that was lost begins its numbers again: a folder in
+// another place, as `cache move` leaves it, may be an earlier catalog's. Reads the manifests.
+std::vector<GenerationRow> rows_of_others(const CacheFolder& folder, std::vector<GenerationRow> rows);
+
+// Names the catalog and the folder of copies, which are compared once: no copy gets another content later.
+std::string pair_of(const CacheConfig& config);
+
 Result<Inventory> take_inventory(CacheStore& store, const std::vector<InUse>& in_use, Prefetched prefetched,
                                  Counted partials = Counted::Now);
 

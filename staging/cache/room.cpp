@@ -55,6 +55,7 @@ class SpaceReservation {
   // Keys of victims that could not be deleted, with the reason: where the catalog can't be written, it does
   // not say so either.
   std::map<std::string, std::string> failed_;
+  int refused_ = 0;  // errno of a full drive that took no change for an eviction
 
   // False: there is a temporary obstacle. The lock on the space is not held while waiting.
   Result<bool> try_to_make() {
@@ -207,6 +208,7 @@ class SpaceReservation {
       Share& share = inventory_.at(key);
       share.need_passes = area.error().kind == Errc::Unavailable;
       share.needed_by = share.need_passes ? "another process works on it" : area.error().what;
+      if (area.error().kind == Errc::NoSpace) refused_ = area.error().number;
       return {};
     }
     return evict(victims, areas);
@@ -234,6 +236,7 @@ class SpaceReservation {
       }
       // Refused: a program has just opened it, which the next look will see.
       if (!gone && gone.error().kind != Errc::Refused) failed_[key] = gone.error().what;
+      if (!gone && gone.error().kind == Errc::NoSpace) refused_ = gone.error().number;
       if (!gone) continue;
       names.push_back(printable(share.dataset));
       room_.evicted.push_back({share.dataset, share.published.bytes + share.partial.bytes});
@@ -280,9 +283,10 @@ class SpaceReservation {
     }
     const std::string held = holders_in_words(inventory_);
     if (!held.empty()) what += "; not to be evicted: " + held;
-    return fail(Errc::NoSpace, what,
-                held.empty() ? "delete other files on that drive, or exclude a part of the dataset"
-                             : "wait until one is free or release its lease (`spark-stage ls`)");
+    return fail(Error{Errc::NoSpace, what,
+                      held.empty() ? "delete other files on that drive, or exclude a part of the dataset"
+                                   : "wait until one is free or release its lease (`spark-stage ls`)",
+                      refused_});
   }
 };
 

@@ -6,6 +6,7 @@
 
 #include <cerrno>
 
+#include "base/text.hpp"
 #include "staging/copy/partial/publish.hpp"
 #include "staging/files/quiet_source.hpp"
 #include "staging/files/times.hpp"
@@ -54,6 +55,17 @@ Result<bool> has_all(const ShardedCheckpoint& checkpoint, const std::filesystem:
   return true;
 }
 
+// The folder of a source without numbers, and the job's own for one that holds its checkpoints.
+std::string series_of(const std::filesystem::path& source) {
+  const std::filesystem::path folder = source.parent_path();
+  std::string name = folder.filename();
+  if (name.starts_with('.') && name.ends_with(kHeldSuffix))
+    name = name.substr(1, name.size() - sizeof kHeldSuffix);
+  std::string series = folder.parent_path() / name;
+  std::erase_if(series, [](char c) { return c >= '0' && c <= '9'; });
+  return series;
+}
+
 }  // namespace
 
 Result<bool> is_published_with(const ShardedCheckpoint& checkpoint, const std::filesystem::path& source,
@@ -88,6 +100,17 @@ Result<std::string> lost_file(const std::filesystem::path& path, const std::file
     if (!is_there && errno == ENOENT && lost.empty()) lost = name;
   }
   return is_same_save ? lost : "";
+}
+
+Result<> check_same_source(const std::filesystem::path& path, const std::filesystem::path& source) {
+  const auto published = manifest_of_published({path.parent_path(), path.filename()});
+  if (!published || !*published) return {};  // copy() refuses to replace what it can't identify
+  const std::filesystem::path then = (*published)->header().source;
+  std::error_code unknown;
+  const bool is_same = then.filename() == source.filename() && series_of(then) == series_of(source);
+  if (is_same || std::filesystem::equivalent(then, source, unknown)) return {};
+  return fail(Errc::Refused, "a copy of " + printable(then.native()) + " is there",
+              "choose another name; --accept-source replaces that copy");
 }
 
 }  // namespace spark::staging

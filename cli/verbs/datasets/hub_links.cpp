@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <set>
 #include <system_error>
 #include <utility>
 
@@ -19,14 +20,17 @@ constexpr char kCache[] = "HF_HUB_CACHE", kOffline[] = "HF_HUB_OFFLINE";
 Result<std::unique_ptr<HubLinks>> HubLinks::make(const std::vector<StagedDataset>& staged) {
   std::unique_ptr<HubLinks> links(new HubLinks);
   if (::getenv(kCache) != nullptr) return links;
-  std::map<std::string, std::string> models;
-  for (const StagedDataset& dataset : staged) {
-    if (dataset.hub_cache.empty() || dataset.hub_folder.empty()) continue;
-    const auto [model, is_new] = models.emplace(dataset.hub_folder, dataset.hub_cache);
-    if (!is_new && model->second != dataset.hub_cache)
-      return fail(Errc::Invalid, "two of these datasets are the model " + printable(dataset.hub_folder),
-                  "run them apart");
-  }
+  std::map<std::string, std::set<std::string>> models;  // the caches of each
+  for (const StagedDataset& dataset : staged)
+    if (!dataset.hub_cache.empty() && !dataset.hub_folder.empty())
+      models[dataset.hub_folder].insert(dataset.hub_cache);
+  std::erase_if(models, [&](const auto& model) {
+    if (model.second.size() == 1) return false;
+    links->left_out_.push_back(std::to_string(model.second.size()) + " of these datasets are the model " +
+                               printable(model.first) +
+                               ", so HF_HUB_CACHE has none of them; load them by their paths");
+    return true;
+  });
   if (models.empty()) return links;
   std::error_code unknown;
   const auto temporary = std::filesystem::temp_directory_path(unknown);
@@ -34,8 +38,8 @@ Result<std::unique_ptr<HubLinks>> HubLinks::make(const std::vector<StagedDataset
   if (::mkdtemp(name.data()) == nullptr)
     return fail_errno(errno, "making the folder " + printable(name) + " for HF_HUB_CACHE");
   links->folder_ = name;
-  for (const auto& [model, cache] : models) {
-    const std::string target = cache + "/" + model;
+  for (const auto& [model, caches] : models) {
+    const std::string target = *caches.begin() + "/" + model;
     if (::symlink(target.c_str(), (links->folder_ / model).c_str()) != 0)
       return fail_errno(errno, "making a link to " + printable(target));
   }

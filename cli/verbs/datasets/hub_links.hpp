@@ -17,12 +17,14 @@ namespace spark::cli {
 class HubLinks {
  public:
   // Nothing is made if no model is among them, or if HF_HUB_CACHE is set: the caller chose another cache.
+  // Copies of one model have one name there, so it gets none of them.
   static Result<std::unique_ptr<HubLinks>> make(const std::vector<StagedDataset>& staged);
   ~HubLinks() { static_cast<void>(remove()); }
   HubLinks(const HubLinks&) = delete;
   HubLinks& operator=(const HubLinks&) = delete;
 
   bool is_made() const { return !folder_.empty(); }
+  const std::vector<std::string>& left_out() const { return left_out_; }  // sentences
   // HF_HUB_CACHE, and HF_HUB_OFFLINE unless that is set. Never HF_HOME: tokens and datasets are there.
   std::map<std::string, std::string> variables() const;
   // Without what the command has put there; a sentence names the folder then.
@@ -31,6 +33,7 @@ class HubLinks {
  private:
   HubLinks() = default;
   std::filesystem::path folder_;  // empty: none
+  std::vector<std::string> left_out_;
 };
 
 }  // namespace spark::cli

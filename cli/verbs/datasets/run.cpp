@@ -56,6 +56,7 @@ Result<int> run(Context& context, const RunOptions& options) {
   if (!environment) return environment.take_error();
   auto links = HubLinks::make(*staged);
   if (!links) return links.take_error();
+  for (const std::string& sentence : (*links)->left_out()) tell(context, sentence);
   for (const auto& [variable, value] : (*links)->variables()) environment->try_emplace(variable, value);
   if (context.stop) return fail(Errc::Cancelled, "interrupted before the command began");
 

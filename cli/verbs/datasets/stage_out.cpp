@@ -16,7 +16,7 @@ struct StageOutArguments {
   std::vector<std::string> words;  // a path and its destination, or names of outputs
   std::string max_rate;
   unsigned keep = 0, nodes = 0;
-  bool detach = false, as_json = false;
+  bool accept_source = false, detach = false, as_json = false;
 };
 
 Result<Request> request_of(const StageOutArguments& arguments) {
@@ -31,6 +31,7 @@ Result<Request> request_of(const StageOutArguments& arguments) {
     if (!rate) return fail_with(rate.error(), "--max-rate");
     body["max_rate"] = *rate;
   }
+  if (arguments.accept_source) body["accept_source"] = true;
   return Request{"POST", "/v1/stage-outs", json::serialize(body), kOutputPatience};
 }
 
@@ -46,8 +47,8 @@ Result<std::vector<Request>> requests_of(const StageOutArguments& arguments) {
     }
     requests.push_back({"POST", "/v1/outputs/" + percent_encoded(name) + "/send", "", kOutputPatience});
   }
-  if (arguments.keep > 0 || arguments.nodes > 0 || !arguments.max_rate.empty())
-    return fail(Errc::Invalid, "--keep, --nodes and --max-rate are for a path",
+  if (arguments.keep > 0 || arguments.nodes > 0 || !arguments.max_rate.empty() || arguments.accept_source)
+    return fail(Errc::Invalid, "--keep, --nodes, --max-rate and --accept-source are for a path",
                 "for an output, set keep and nodes in the configuration");
   return requests;
 }
@@ -122,6 +123,7 @@ void add_stage_out(App& app) {
              "then delete all but the N newest outputs in that folder");
   verb.count("--nodes", arguments->nodes, {1, kMostNodes}, "hosts with shards of one checkpoint");
   verb.option("--max-rate", "RATE", arguments->max_rate, "bytes per second at most: 800MB/s");
+  verb.flag("--accept-source", arguments->accept_source, "also replace a copy of another source");
   verb.flag("--detach", arguments->detach, "do not wait; print the job's number");
   verb.flag("--json", arguments->as_json, "the result, as JSON");
 }

@@ -119,7 +119,11 @@ Sent send_whole(const json::object& request, const std::filesystem::path& path,
   if (!lost->empty()) return final_error(half_deleted(get_text(request, "source"), *lost));
   staging::CopyOptions options = options_of(request);
   // `stage-out extra.gguf VOLUME:models` is meant to go into models. A trainer may save either.
-  if (!is_output) options.replaces = staging::Replaces::SameType;
+  if (!is_output && !get_bool(request, "accept_source").value_or(false)) {
+    options.replaces = staging::Replaces::SameType;
+    if (auto same = staging::check_same_source(path, get_text(request, "source")); !same)
+      return same.take_error();
+  }
   const auto report = staging::copy(get_text(request, "source"), path, options, sink, kNeverStopped);
   if (report) return report_to_json(*report, path);
   if (staging::was_taken_over(report.error())) return final_error(report.error());
@@ -184,8 +188,8 @@ Result<json::object> flush_source_verb(const json::object& request, const Progre
 }
 
 // {"source", "written", "root", "mount", "mounted", "path", "uid", "nodes", "marker", "rule", "max_rate",
-// "hurries", "shard_sent_ns", "threads", "depth", "chunk"} → the result of `stage-out --json`, and its
-// "hosts"; or
+// "accept_source", "hurries", "shard_sent_ns", "threads", "depth", "chunk"} → the result of `stage-out
+// --json`, and its "hosts"; or
 // {"state": "waiting", "hosts", "shard_sent_ns"…} while shards of some of the "nodes" are missing; or
 // {"state": "failed", "error"} (final_error). "hosts": those with a shard. "written": TreeTotals::written of
 // the source when it was found complete; 0 if that was not checked. "marker": a file that is the same in all

@@ -134,9 +134,8 @@ Result<> prepare_schema(sqlite3* database, const std::string& doing) {
     std::string script;
     for (int step = *schema; step < kNewest; ++step) script += kSteps[static_cast<std::size_t>(step)];
     script += "PRAGMA user_version = " + std::to_string(kNewest);
-    if (sqlite3_exec(database, script.c_str(), nullptr, nullptr, nullptr) != SQLITE_OK) {
+    if (sqlite3_exec(database, script.c_str(), nullptr, nullptr, nullptr) != SQLITE_OK)
       return sqlite_error(database, doing);
-    }
     return {};
   });
 }
@@ -176,11 +175,10 @@ tl::unexpected<Error> sqlite_error(sqlite3* database, const std::string& doing) 
   if (code == SQLITE_FULL || is_full_image || lacks_a_file ||
       (is_of_call && sqlite3_system_errno(database) == ENOSPC) ||
       sqlite3_extended_errcode(database) == SQLITE_IOERR_SHMSIZE)
-    return fail(Errc::NoSpace, what, "free some space there");
-  if (code == SQLITE_CORRUPT || code == SQLITE_NOTADB) {
+    return fail(Error{Errc::NoSpace, what, "free some space there", ENOSPC});
+  if (code == SQLITE_CORRUPT || code == SQLITE_NOTADB)
     return fail(Error{Errc::Failed, what, "`sudo spark-stage cache reset` rebuilds it from the cache folder",
                       EBADMSG});
-  }
   if (!is_locked || is_image(database)) return fail(Error{Errc::Failed, what, "", is_locked ? EBUSY : 0});
   const std::string holders =
       lock_holders_in_words(SystemRoot{}, files_of(sqlite3_db_filename(database, "main")));
@@ -209,6 +207,8 @@ void close_to_others(const std::filesystem::path& file, IfMissing if_missing) {
 // Without a file for the index that several processes share, if alone.
 Result<DatabasePtr> open_as(const std::filesystem::path& file, const std::string& doing, IfMissing if_missing,
                             Access access) {
+  if (access == Access::Shared && lacks_blocks_of_index(file.native() + "-shm"))
+    return fail_errno(ENOSPC, doing, "free some space there");
   sqlite3* opened = nullptr;
   close_to_others(file, if_missing);
   const int making = if_missing == IfMissing::Make ? SQLITE_OPEN_CREATE : 0;

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstdint>
 #include <limits>
 #include <optional>
@@ -63,6 +64,16 @@ bool lacks_inodes(const std::filesystem::path& folder) {
   return free && free->inodes < kInodes;
 }
 
+bool lacks_blocks_of_index(const std::filesystem::path& index) {
+  constexpr off_t kIndex = 32 * kKiB, kLog = 32 * kKiB;
+  struct statvfs space {};
+  struct stat info {};
+  if (::statvfs(index.parent_path().c_str(), &space) != 0 || space.f_frsize >= 4 * kKiB) return false;
+  if (::stat(index.c_str(), &info) == 0 && info.st_blocks * 512 >= kIndex) return false;
+  const UniqueFd file(::open(index.parent_path().c_str(), O_TMPFILE | O_WRONLY | O_CLOEXEC, 0600));
+  return file && ::fallocate(file.get(), 0, 0, kIndex + kLog) != 0 && errno == ENOSPC;
+}
+
 void make_reserve(const std::filesystem::path& folder) {
   const auto free = free_in(folder);
   if (free && free->all >= kMuch && free->inodes >= kManyInodes) fill(folder, kReserve);
@@ -70,6 +81,10 @@ void make_reserve(const std::filesystem::path& folder) {
 
 Reserve::~Reserve() {
   for (const std::filesystem::path& folder : given_up_) fill(folder, kLeast);
+}
+
+Bytes Reserve::lent() const {
+  return kReserve * given_up_.size();
 }
 
 bool Reserve::give_up() {

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/result.hpp"
+#include "base/units.hpp"
 
 namespace spark::staging {
 
@@ -16,6 +17,10 @@ void make_reserve(const std::filesystem::path& folder);
 // On the drive of the folder: no files can be made there, or only a few.
 bool lacks_inodes(const std::filesystem::path& folder);
 
+// SQLite makes its index with a byte in each 4 KiB, and maps it: where blocks are smaller, a store that finds
+// no further block ends the process (SIGBUS). Whether that is to be expected.
+bool lacks_blocks_of_index(const std::filesystem::path& index);
+
 class Reserve {
  public:
   explicit Reserve(std::vector<std::filesystem::path> folders) : folders_(std::move(folders)) {}
@@ -23,16 +28,17 @@ class Reserve {
   // Takes back what was given up, as much as there is. The catalog should be closed by then.
   ~Reserve();
 
-  // What `work` returns; if there is no space for it, what it then returns with the reserve. Not before: what
-  // fills the drive would take this too.
+  // What `work` returns; if a drive has refused a write of it, what it then returns with the reserve. Not
+  // before: what fills the drive would take this too. Nor if there is no room for data.
   template <class Work>
   std::invoke_result_t<Work> with(const Work& work) {
     auto done = work();
     const auto is_full = [&] { return !done && done.error().kind == Errc::NoSpace; };
-    if (is_full() && give_up()) done = work();
+    if (is_full() && done.error().number != 0 && give_up()) done = work();
     if (is_full()) name_lack(done.error());
     return done;
   }
+  Bytes lent() const;  // given up at this moment; not for data
 
  private:
   std::vector<std::filesystem::path> folders_, given_up_;

@@ -189,6 +189,69 @@ TEST_F(UpkeepTest, EvictingAfterTheLeasesReleaseWaitsUntilTheCatalogHasIt) {
   EXPECT_EQ(kind_of(*job), "done");
 }
 
+class WaitingEvictionTest : public UpkeepTest {
+ protected:
+  const Asker user_{.uid = 1000};
+  std::vector<std::shared_ptr<Job>> running_;
+
+  // As many as a user may have at once: until `go`, a further one waits for its turn.
+  void take_all_turns() {
+    worker.on("evict",
+              R"(q=$(cat); until [ -e go ]; do sleep 0.02; done
+                 case "$q" in *imagenet*) if [ ! -e released ]; then
+                   echo '{"error": {"kind": "refused", "what": "it is leased", "hint": ""}}'; exit; fi;; esac
+                 echo '{"result": {"freed_bytes": 5}}')");
+    for (const char* name : {"a", "b", "c", "d"}) settings.datasets[name] = settings.datasets["models"];
+    start();
+    for (const char* name : {"a", "b", "c", "d"}) running_.push_back(*datasets->upkeep().evict(name, user_));
+    ASSERT_TRUE(run_until(context, [&] { return worker.calls("evict") == 4; }));
+  }
+  void go() { std::ofstream(worker.folder() / "go") << "now"; }
+};
+
+TEST_F(WaitingEvictionTest, ItsDatasetIsServedUntilItsTurnAndThenSparedIfLeased) {
+  take_all_turns();
+  const auto waits = *datasets->upkeep().evict("imagenet", user_);
+  ASSERT_TRUE(run_until(context, [&] { return waits->progress().has_value(); }));
+  EXPECT_EQ(state_of("imagenet"), "ready");
+  const auto staged = stage(std::chrono::minutes(1));
+  ASSERT_TRUE(ends(staged));
+  EXPECT_EQ(kind_of(staged), "done");
+  go();
+  ASSERT_TRUE(ends(waits));
+  EXPECT_EQ(kind_of(waits), "refused");
+  EXPECT_EQ(worker.calls("evict"), 4);
+}
+
+TEST_F(WaitingEvictionTest, ItIsCancelledWhileItWaitsAndNotLater) {
+  take_all_turns();
+  const auto waits = *datasets->upkeep().evict("imagenet", user_);
+  ASSERT_TRUE(run_until(context, [&] { return waits->progress().has_value(); }));
+  ASSERT_TRUE(waits->cancel());
+  ASSERT_TRUE(ends(waits));
+  EXPECT_EQ(kind_of(waits), "cancelled");
+  EXPECT_FALSE(running_[0]->cancel());
+  go();
+  for (const auto& job : running_) EXPECT_TRUE(ends(job));
+  EXPECT_EQ(worker.calls("evict"), 4);
+}
+
+TEST_F(WaitingEvictionTest, ALeaseThatIsReleasedWhileItWaitsIsOverInTheCatalogToo) {
+  take_all_turns();
+  const auto waits = *datasets->upkeep().evict("imagenet", user_);
+  ASSERT_TRUE(ends(stage(std::chrono::minutes(1))));
+  ASSERT_FALSE(datasets->leases().of("imagenet").empty());
+  const std::string id = datasets->leases().of("imagenet").front()->id;
+  worker.on("lease", "if grep -q '\"" + id +
+                         "\"'; then touch releasing; until [ -e go ]; do sleep 0.02; done; sleep 0.5; touch "
+                         "released; fi; echo '{\"result\": {}}'");
+  ASSERT_TRUE(datasets->leases().release(id));
+  ASSERT_TRUE(run_until(context, [&] { return std::filesystem::exists(worker.folder() / "releasing"); }));
+  go();
+  ASSERT_TRUE(ends(waits));
+  EXPECT_EQ(kind_of(waits), "done");
+}
+
 TEST_F(UpkeepTest, ALateCatalogAnswerDoesNotRestoreAnEvictedDataset) {
   start();
   // The first call returns the old list, but only after all others have been answered.

@@ -168,6 +168,13 @@ TEST_F(RunnerTest, AWorkerThatDiesWithoutAnAnswerIsAnError) {
   EXPECT_THAT(answer.error().what, HasSubstr("ended without an answer"));
 }
 
+TEST_F(RunnerTest, AWorkerThatDiesOfSigbusPointsToItsDrive) {
+  worker.on("die", "kill -BUS $$");
+  const auto answer = run(call("die"));
+  ASSERT_FALSE(answer);
+  EXPECT_THAT(answer.error().message(), HasSubstr("may be full"));
+}
+
 TEST_F(RunnerTest, AWorkerAndItsChildrenAreKilledAfterTheDeadline) {
   worker.on("hang", "echo $$ > pid; sleep 600 & echo $! > child; wait");
   auto hanging = call("hang");

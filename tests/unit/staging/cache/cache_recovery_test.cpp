@@ -172,6 +172,47 @@ TEST_F(RecoveryTest, AnUndeletablePartialCopyIsNotRetriedIndefinitely) {
   EXPECT_FALSE(rows().contains("a")) << "it made way when the other could not";
 }
 
+// As in a cache that was moved, before the catalog was lost and its numbers began again.
+TEST_F(RecoveryTest, AFolderOfTheSameNumberWithAnotherContentIsNotThatGeneration) {
+  const std::filesystem::path copies = config_.path / "data", aside = folder_ / "aside";
+  ASSERT_OK(stage("a"));
+  const std::string first = rows()["a"].hash;
+  std::filesystem::rename(copies, aside);
+  std::filesystem::remove_all(config_.state_dir);
+  write_text(folder_ / "source-a/later", "later");
+  ASSERT_OK(stage("a"));
+  const std::string second = rows()["a"].hash;
+  ASSERT_NE(first, second);
+  std::filesystem::remove_all(copies);
+  std::filesystem::rename(aside, copies);
+  ASSERT_OK(open()->recover([] {}));
+  EXPECT_EQ(rows()["a"].hash, first) << "what is there";
+  EXPECT_TRUE(std::filesystem::exists(rows()["a"].path / "f"));
+  ASSERT_OK(open()->verify("a", {}, kQuiet, stop_));
+  const auto again = stage("a");
+  ASSERT_OK(again);
+  EXPECT_EQ(again->served_from, ServedFrom::Copied);
+  EXPECT_EQ(read_text(again->path / "later"), "later");
+}
+
+TEST_F(RecoveryTest, ACopyOfAnotherCatalogIsNotDeletedByAnEvictionThatWasInterrupted) {
+  const std::filesystem::path copies = config_.path / "data", aside = folder_ / "aside";
+  ASSERT_OK(stage("a"));
+  std::filesystem::rename(copies, aside);
+  std::filesystem::remove_all(config_.state_dir);
+  write_text(folder_ / "source-a/later", "later");
+  ASSERT_OK(stage("a"));
+  std::filesystem::remove_all(copies);
+  std::filesystem::rename(aside, copies);
+  GenerationRow row;
+  row.dataset = "a";
+  row.generation = 1;
+  ASSERT_OK(catalog()->begin_eviction({row}, WallTime{}));
+  ASSERT_OK(open()->recover([] {}));
+  ASSERT_TRUE(rows().contains("a"));
+  EXPECT_TRUE(std::filesystem::exists(rows()["a"].path / "f"));
+}
+
 // Holds a dataset's lock for 300 ms, like a recovery.
 class BriefLock {
  public:

@@ -18,7 +18,8 @@ class FullDriveTest : public RoomTest {
  protected:
   void SetUp() override {
     if (const std::string why = spark::test::why_no_loop_mounts(); !why.empty()) SPARK_SKIP(why);
-    spark::test::make_image(folder_ / "image", 64 << 20, {"mkfs.ext4", "-q", "-m", "0", "-N", "512"});
+    spark::test::make_image(folder_ / "image", 64 << 20,
+                            {"mkfs.ext4", "-q", "-m", "0", "-N", "512", "-b", block_});
     device_.emplace(folder_ / "image");
     std::filesystem::create_directory(drive_);
     spark::test::run_tool({"mount", device_->path(), drive_.native()});
@@ -43,6 +44,7 @@ class FullDriveTest : public RoomTest {
 
   const std::filesystem::path drive_ = folder_ / "drive";
   std::optional<spark::test::LoopDevice> device_;
+  std::string block_ = "4096";
 };
 
 TEST_F(FullDriveTest, AStagingMakesItsRoom) {
@@ -64,6 +66,21 @@ TEST_F(FullDriveTest, AStagingWithoutRoomKeepsTheReserve) {
   EXPECT_KIND(refused, Errc::NoSpace);
   EXPECT_NE(refused.error().what.find("slurm job 12"), std::string::npos) << refused.error().what;
   EXPECT_TRUE(has_reserve());
+  EXPECT_EQ(there(), Names{"old"});
+}
+
+// It is for changes that free space: the next one would find none.
+TEST_F(FullDriveTest, NoDataIsStagedIntoTheReserve) {
+  ASSERT_OK(stage("old", 4 * kMB));
+  lease("old", 1);
+  fill();
+  const auto reserve = [&] { return std::filesystem::file_size(config_.state_dir / ".reserve/0"); };
+  const Bytes full = std::filesystem::file_size(drive_ / "fill");
+  for (const Bytes free : {Bytes{0}, 600 * kKiB}) {
+    std::filesystem::resize_file(drive_ / "fill", full - free);
+    EXPECT_KIND(stage("next", 900'000), Errc::NoSpace) << free;
+    EXPECT_GE(reserve(), kMiB / 2) << free;
+  }
   EXPECT_EQ(there(), Names{"old"});
 }
 
@@ -104,6 +121,26 @@ TEST_F(FullDriveTest, WithoutInodesAndReserveACopyIsServedAndTheMessageSaysWhatL
   EXPECT_KIND(refused, Errc::NoSpace);
   EXPECT_NE(refused.error().what.find("has no inodes left"), std::string::npos) << refused.error().what;
   EXPECT_KIND(stage("next", kMB), Errc::NoSpace);
+}
+
+class SmallBlocksTest : public FullDriveTest {
+ protected:
+  SmallBlocksTest() { block_ = "1024"; }
+};
+
+// SQLite maps its index, and a store that finds no block ends the process. There was space for a part of it.
+TEST_F(SmallBlocksTest, WithRoomForAPartOfTheCatalogsIndexACopyIsServedAndEvicted) {
+  const Source old = make("old", 4 * kMB);
+  ASSERT_OK(stage(old));
+  fill();
+  std::filesystem::resize_file(drive_ / "fill", std::filesystem::file_size(drive_ / "fill") - 20 * kKiB);
+  const auto work = [&] {
+    const auto staged = stage(old);
+    const auto cache = open_cache_with(hooks_, config_, clock_);
+    const auto evicted = cache ? (*cache)->evict("old") : fail(cache.error());
+    std::exit(staged && evicted ? 0 : 1);
+  };
+  EXPECT_EXIT(work(), testing::ExitedWithCode(0), "");
 }
 
 TEST_F(FullDriveTest, ARecoveryAndAnEvictionKeepTheReserve) {

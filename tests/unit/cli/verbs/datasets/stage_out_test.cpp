@@ -46,6 +46,13 @@ TEST_F(StageOut, DetachPrintsTheJob) {
   EXPECT_EQ(program.output(), "7\n");
 }
 
+TEST_F(StageOut, ReplacesACopyOfAnotherSourceOnlyIfAsked) {
+  EXPECT_EQ(program.run({"stage-out", "/out/v2", "checkpoints:x", "--accept-source", "--detach"}), 0);
+  EXPECT_EQ(program.client.sent.at(0),
+            R"(POST /v1/stage-outs {"source":"/out/v2","destination":"checkpoints:x","accept_source":true})");
+  EXPECT_EQ(program.run({"stage-out", "run7", "--accept-source"}), 2) << "an output's own steps are replaced";
+}
+
 TEST_F(StageOut, RefusesToKeepNone) {
   EXPECT_EQ(program.run({"stage-out", "/out/step-1", "checkpoints:x", "--keep", "0"}), 2);
 }

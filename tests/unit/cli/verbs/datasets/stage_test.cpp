@@ -1,4 +1,5 @@
 // stage and run: jobs, their progress, and an unavailable daemon
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <csignal>
@@ -272,12 +273,28 @@ TEST_F(Run, LeavesTheCacheThatTheJobHasChosen) {
   ::unsetenv("HF_HUB_CACHE");
 }
 
+std::string two_revisions() {
+  std::string two(kModels);
+  return two.replace(two.rfind("models--org--b"), 14, "models--org--a");
+}
+
+TEST_F(Run, RunsTwoRevisionsOfAModelWithoutALinkToEither) {
+  Program models;
+  models.client.answer(kStagings, 202, kJob);
+  models.client.stream_once(kEvents, {{two_revisions()}});
+  ::unsetenv("HF_HUB_CACHE");
+  ::unsetenv("HF_HUB_OFFLINE");
+  EXPECT_EQ(models.run({"run", "a", "b", "--", "sh", "-c",
+                        "test \"$HF_HUB_CACHE$HF_HUB_OFFLINE $SPARK_STAGE_A $SPARK_STAGE_B\" = "
+                        "' /cache/a/1/models--org--a/snapshots/c /cache/b/2/models--org--b/snapshots/c'"}),
+            0);
+  EXPECT_THAT(models.errors(), testing::HasSubstr("2 of these datasets are the model models--org--a"));
+}
+
 TEST_F(Run, RunsTwoRevisionsOfAModelWithTheCacheThatTheJobHasChosen) {
   Program models;
-  std::string two(kModels);
-  two.replace(two.rfind("models--org--b"), 14, "models--org--a");
   models.client.answer(kStagings, 202, kJob);
-  models.client.stream_once(kEvents, {{two}});
+  models.client.stream_once(kEvents, {{two_revisions()}});
   ::setenv("HF_HUB_CACHE", "/chosen", 1);
   EXPECT_EQ(models.run({"run", "a", "b", "--", "true"}), 0);
   ::unsetenv("HF_HUB_CACHE");

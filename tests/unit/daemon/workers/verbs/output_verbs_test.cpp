@@ -101,6 +101,36 @@ TEST_F(StageOutVerb, AVerificationTellsAUserNothingOfAClosedFolder) {
   EXPECT_THAT(answer_to(asked), HasSubstr("private-name")) << "root learns it";
 }
 
+TEST_F(StageOutVerb, ACopyOfAnotherSourceIsReplacedOnlyIfThatIsAccepted) {
+  const auto send = [&](const std::string& source, const std::string& content, bool accepts = false,
+                        const char* rule = "") {
+    write_text(folder_ / source / "shard", content);
+    json::object asked = request();
+    asked["source"] = (folder_ / source).native();
+    asked["accept_source"] = accepts;
+    asked["rule"] = rule;
+    const auto sent = stage_out_verb(asked, kNoProgress);
+    return sent ? std::string("sent") : to_string(sent.error().kind);
+  };
+  const auto published = [&] { return read_text(run_ / "step-1/shard"); };
+  EXPECT_EQ(send("job-41/out", "first"), "sent");
+  EXPECT_EQ(send("job-41/out", "second"), "sent");
+  EXPECT_EQ(send("job-42/out", "third"), "sent") << "a job's folder has another number each time";
+  EXPECT_EQ(published(), "third");
+  EXPECT_EQ(send("job-42/extra", "fourth"), "refused");
+  EXPECT_EQ(send("other/out", "fourth"), "refused");
+  EXPECT_EQ(published(), "third");
+  EXPECT_EQ(send("other/out", "fourth", true), "sent");
+  EXPECT_EQ(published(), "fourth");
+  EXPECT_EQ(send("output/step-1", "fifth", false, "rename"), "sent") << "an output owns its names";
+  std::filesystem::create_symlink(folder_ / "output/step-1", folder_ / "same");
+  write_text(folder_ / "output/step-1/shard", "sixth");
+  json::object asked = request();
+  asked["source"] = (folder_ / "same").native();
+  EXPECT_TRUE(stage_out_verb(asked, kNoProgress)) << "another path of the same source";
+  EXPECT_EQ(published(), "sixth");
+}
+
 // A retry could publish, or replace, while or after the other host does.
 TEST_F(StageOutVerb, ACopyWhoseLockAnotherHostTookOverFailsForGood) {
   const auto lock = run_ / ".step-1.spark-partial/lock";
