@@ -28,7 +28,13 @@ Job::Job(asio::any_io_executor executor, std::uint64_t id, std::string key, JobS
       started_(clock.wall()),
       changed_(executor) {}
 
-json::object Job::to_json() const {
+json::object Job::error_to_json(Told told) const {
+  if (told == Told::All) return spark::to_json(ended_->error());
+  return spark::to_json(Error{ended_->error().kind, "job " + std::to_string(id_) + " failed",
+                              "its requester and root are told why"});
+}
+
+json::object Job::to_json(Told told) const {
   const bool done = ended_ && ended_->has_value();
   const bool failed = ended_ && !done;
   return {{"id", std::to_string(id_)},
@@ -42,13 +48,15 @@ json::object Job::to_json() const {
           {"started", rfc3339(started_)},
           {"ended", ended_at_ ? json::value(rfc3339(*ended_at_)) : json::value(nullptr)},
           {"progress", progress_ ? json::value(*progress_) : json::value(nullptr)},
-          {"result", done ? json::value(ended_->value()) : json::value(nullptr)},
-          {"error", failed ? json::value(spark::to_json(ended_->error())) : json::value(nullptr)}};
+          {"result", done && told == Told::All ? json::value(ended_->value()) : json::value(nullptr)},
+          {"error", failed ? json::value(error_to_json(told)) : json::value(nullptr)}};
 }
 
-json::object Job::final_event() const {
-  if (ended_->has_value()) return {{"event", "done"}, {"result", ended_->value()}};
-  return {{"event", "failed"}, {"error", spark::to_json(ended_->error())}};
+json::object Job::final_event(Told told) const {
+  if (!ended_->has_value()) return {{"event", "failed"}, {"error", error_to_json(told)}};
+  if (told == Told::All) return {{"event", "done"}, {"result", ended_->value()}};
+  const json::value* path = ended_->value().if_contains("path");  // of an output, as in the subject
+  return {{"event", "done"}, {"result", path ? json::object{{"path", *path}} : json::object()}};
 }
 
 void Job::set_progress(json::object progress) {

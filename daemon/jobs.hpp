@@ -56,9 +56,11 @@ class Job {
   const Asker& asker() const { return subject_.asker; }
   bool is_running() const { return !ended_; }
   const std::optional<json::object>& progress() const { return progress_; }
-  json::object to_json() const;
+  // Results and errors name files in folders that not every member of the group may list.
+  enum class Told { All, Outcome };
+  json::object to_json(Told told = Told::All) const;
   // {"event": "done", "result"} or {"event": "failed", "error"}, once it has ended.
-  json::object final_event() const;
+  json::object final_event(Told told = Told::All) const;
 
   void set_progress(json::object progress);
   void finish(Result<json::object> ended);
@@ -80,6 +82,8 @@ class Job {
   std::optional<json::object> progress_;
   std::optional<Result<json::object>> ended_;
   Event changed_;
+
+  json::object error_to_json(Told told) const;
 };
 
 // The running jobs, and the last hundred ended ones of each user.

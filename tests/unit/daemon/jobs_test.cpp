@@ -1,5 +1,6 @@
 #include "daemon/jobs.hpp"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <boost/asio/io_context.hpp>
@@ -39,6 +40,23 @@ TEST(JobsTest, LongNamesAndJobsWithoutNamesCountForTheirUserToo) {
   EXPECT_EQ(jobs.running_subjects(1000), 10u);
   jobs.create({"drop", {}, {.uid = 1001}});
   EXPECT_EQ(jobs.running_subjects(1001), 1u);
+}
+
+TEST(JobsTest, OthersThanTheRequesterLearnTheOutcomeButNoNames) {
+  boost::asio::io_context context;
+  const SystemClock clock;
+  Jobs jobs(context.get_executor(), clock);
+  const auto done = jobs.create({"stage", {"set"}}), failed = jobs.create({"stage", {"set"}});
+  done->finish(json::object{{"skipped", "private/merger.fifo"}});
+  failed->finish(fail(Errc::Mismatch, "private/merger differs", "see private/merger"));
+  std::string told;
+  for (const auto& job : {done, failed})
+    told += json::serialize(job->to_json(Job::Told::Outcome)) +
+            json::serialize(job->final_event(Job::Told::Outcome));
+  EXPECT_THAT(told, testing::Not(testing::HasSubstr("merger")));
+  EXPECT_EQ(get_string(done->to_json(Job::Told::Outcome), "state"), "done");
+  EXPECT_EQ(get_string(*get_object(failed->final_event(Job::Told::Outcome), "error"), "kind"), "mismatch");
+  EXPECT_THAT(json::serialize(failed->to_json()), testing::HasSubstr("private/merger differs"));
 }
 
 TEST(JobsTest, AUserWithManyEndedJobsRemovesThoseOfNoOther) {

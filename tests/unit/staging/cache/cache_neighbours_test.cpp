@@ -62,6 +62,27 @@ TEST_F(CacheNeighboursTest, LocksOnTheFoldersOfCopiesHoldNothingUp) {
   ASSERT_OK(cache->evict("set"));
 }
 
+TEST_F(CacheNeighboursTest, NotesNameNothingInAFolderThatIsClosedToOthers) {
+  write_text(source_.path / "private/f", "x");
+  write_text(source_.path / "open/f", "x");
+  for (const char* folder : {"private", "open"}) {
+    ASSERT_EQ(::mkfifo((source_.path / folder / "merger").c_str(), 0666), 0);
+    std::filesystem::create_symlink("/nowhere/plan", source_.path / folder / "link");
+    std::filesystem::create_symlink("nothing", source_.path / folder / "dangling");
+  }
+  ASSERT_EQ(::chmod((source_.path / "private").c_str(), 0700), 0);
+  ASSERT_EQ(::chmod((source_.path / "open").c_str(), 0755), 0);
+  const auto staged = stage();
+  ASSERT_OK(staged);
+  EXPECT_THAT(staged->report.skipped,
+              testing::UnorderedElementsAre("open/merger (FIFO)", "private/… (FIFO)"));
+  std::string warnings;
+  for (const std::string& warning : staged->report.warnings) warnings += warning + "\n";
+  EXPECT_THAT(warnings, testing::AllOf(testing::HasSubstr("open/link -> /nowhere/plan"),
+                                       testing::HasSubstr("open/dangling -> nothing, private/…"),
+                                       testing::Not(testing::HasSubstr("private/link"))));
+}
+
 TEST_F(CacheNeighboursTest, AUsersLinkInASetIsFollowedOnlyWhereThatUserMayGo) {
   if (::geteuid() != 0) GTEST_SKIP() << kNeedsRoot;
   ASSERT_EQ(::chmod(folder_.path().c_str(), 0755), 0);
