@@ -59,6 +59,13 @@ json::object Job::final_event(Told told) const {
   return {{"event", "done"}, {"result", path ? json::object{{"path", *path}} : json::object()}};
 }
 
+std::shared_ptr<const std::string> Job::final_line(Told told) const {
+  auto line = final_lines_[told].lock();
+  if (!line) line = std::make_shared<const std::string>(json::serialize(final_event(told)) + "\n");
+  final_lines_[told] = line;
+  return line;
+}
+
 void Job::set_progress(json::object progress) {
   progress["event"] = "progress";
   progress_ = std::move(progress);

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <deque>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -61,6 +62,8 @@ class Job {
   json::object to_json(Told told = Told::All) const;
   // {"event": "done", "result"} or {"event": "failed", "error"}, once it has ended.
   json::object final_event(Told told = Told::All) const;
+  // The same as a line. Clients that read it at the same time share one text.
+  std::shared_ptr<const std::string> final_line(Told told) const;
 
   void set_progress(json::object progress);
   void finish(Result<json::object> ended);
@@ -82,6 +85,7 @@ class Job {
   std::optional<json::object> progress_;
   std::optional<Result<json::object>> ended_;
   Event changed_;
+  mutable std::map<Told, std::weak_ptr<const std::string>> final_lines_;
 
   json::object error_to_json(Told told) const;
 };

@@ -41,17 +41,18 @@ api::EventSource events_of(JobPtr job, Job::Told told) {
   struct Cursor {
     bool first = true, ended = false;
   };
-  return [job, told, cursor = std::make_shared<Cursor>()]() -> asio::awaitable<std::optional<json::object>> {
+  return [job, told, cursor = std::make_shared<Cursor>()]() -> asio::awaitable<api::EventLine> {
     // The captures live in the caller's EventSource, which outlives every call.
-    if (cursor->ended) co_return std::nullopt;
+    if (cursor->ended) co_return nullptr;
     const bool has_news = cursor->first && job->progress();
     cursor->first = false;
     if (job->is_running() && !has_news) co_await next_event_of(job);
     if (!job->is_running()) {
       cursor->ended = true;
-      co_return job->final_event(told);
+      co_return job->final_line(told);
     }
-    co_return job->progress().value_or(json::object{{"event", "progress"}, {"phase", "queued"}});
+    const auto progress = job->progress().value_or(json::object{{"event", "progress"}, {"phase", "queued"}});
+    co_return std::make_shared<const std::string>(json::serialize(progress) + "\n");
   };
 }
 

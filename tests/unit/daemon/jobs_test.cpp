@@ -59,6 +59,21 @@ TEST(JobsTest, OthersThanTheRequesterLearnTheOutcomeButNoNames) {
   EXPECT_THAT(json::serialize(failed->to_json()), testing::HasSubstr("private/merger differs"));
 }
 
+TEST(JobsTest, AllWhoReadTheEndAtOnceShareOneText) {
+  boost::asio::io_context context;
+  const SystemClock clock;
+  Jobs jobs(context.get_executor(), clock);
+  const auto job = jobs.create({"stage", {"set"}});
+  job->finish(json::object{{"skipped", "private"}});
+  auto line = job->final_line(Job::Told::All);
+  EXPECT_EQ(*line, json::serialize(job->final_event()) + "\n");
+  EXPECT_EQ(job->final_line(Job::Told::All), line);
+  EXPECT_EQ(job->final_line(Job::Told::Outcome)->find("private"), std::string::npos);
+  const std::weak_ptr<const std::string> text = line;
+  line.reset();
+  EXPECT_TRUE(text.expired()) << "nobody reads it";
+}
+
 TEST(JobsTest, AUserWithManyEndedJobsRemovesThoseOfNoOther) {
   boost::asio::io_context context;
   const SystemClock clock;
