@@ -107,5 +107,7 @@ Result<std::vector<std::string>> names_in(UniqueFd folder, const std::string& sh
 
 // Identifies the object at `path`, without following it; NotFound if there is none.
 Result<RootIdentity> identity_of(const std::filesystem::path& path);
+// Of what is open. `path` is for the message.
+Result<RootIdentity> identity_of(const UniqueFd& opened, const std::filesystem::path& path);
 
 }  // namespace spark::staging

@@ -48,6 +48,14 @@ TEST_F(SwappedShardsTest, AFolderOfAnotherUserInThePlaceOfTheShardsIsRefused) {
   EXPECT_FALSE(fs::exists(checkpoint_.path()));
 }
 
+TEST_F(SwappedShardsTest, AFolderThatGotTheNameOfShardsIsNotDeleted) {
+  fs::rename(closed_, checkpoint_.shards());
+  write_text(folder_ / "source/step-9/model", "x");
+  ASSERT_OK(copy(folder_ / "source/step-9", checkpoint_.folder / "step-9", {}, kQuiet, stop_));
+  EXPECT_KIND(remove_older_shards(checkpoint_.folder, {{}, true}), Errc::Refused);
+  EXPECT_TRUE(fs::exists(checkpoint_.shards() / "precious"));
+}
+
 TEST_F(SwappedShardsTest, ALinkInThePlaceOfTheOutputsFolderIsNotFollowed) {
   const auto made = make_destination_folder(folder_.path(), "volume");
   ASSERT_OK(made);
