@@ -75,6 +75,7 @@ void Job::set_progress(json::object progress) {
 void Job::finish(Result<json::object> ended) {
   if (ended_) return;
   ended_ = std::move(ended);
+  outcome_size_ = json::serialize(final_event()).size();
   ended_at_ = clock_.wall();
   on_cancel = nullptr;
   changed_.notify();
@@ -108,21 +109,33 @@ std::shared_ptr<Job> Jobs::create(JobSubject subject) {
 
 // The user with most of them loses the oldest.
 void Jobs::forget_ended() {
-  constexpr std::size_t kMostOfUser = 100, kMost = 2000;
-  std::map<uid_t, std::size_t> ended;
+  constexpr std::size_t kMostOfUser = 100, kMost = 2000, kMostBytesOfUser = 16 << 20;
+  struct Kept {
+    std::size_t jobs = 0, bytes = 0;
+  };
+  std::map<uid_t, Kept> ended;
   std::size_t all = 0;
   for (const auto& job : jobs_) {
     if (job->is_running()) continue;
-    ++ended[job->asker().uid];
+    Kept& kept = ended[job->asker().uid];
+    ++kept.jobs;
+    kept.bytes += job->outcome_size();
     ++all;
   }
+  const auto exceeds = [](const auto& one) {
+    const Kept& kept = one.second;
+    return kept.jobs > kMostOfUser || (kept.jobs > 1 && kept.bytes > kMostBytesOfUser);
+  };
   while (all > 0) {
-    const auto most = std::ranges::max_element(ended, {}, [](const auto& one) { return one.second; });
-    if (all <= kMost && most->second <= kMostOfUser) return;
-    const uid_t user = most->first;
-    jobs_.erase(std::ranges::find_if(
-        jobs_, [&](const auto& job) { return !job->is_running() && job->asker().uid == user; }));
-    --most->second;
+    auto most = std::ranges::find_if(ended, exceeds);
+    if (most == ended.end() && all <= kMost) return;
+    if (most == ended.end())
+      most = std::ranges::max_element(ended, {}, [](const auto& one) { return one.second.jobs; });
+    const auto oldest = std::ranges::find_if(
+        jobs_, [&](const auto& job) { return !job->is_running() && job->asker().uid == most->first; });
+    most->second.bytes -= (*oldest)->outcome_size();
+    --most->second.jobs;
+    jobs_.erase(oldest);
     --all;
   }
 }

@@ -56,6 +56,7 @@ class Job {
   const std::vector<std::string>& subjects() const { return subject_.names; }
   const Asker& asker() const { return subject_.asker; }
   bool is_running() const { return !ended_; }
+  std::size_t outcome_size() const { return outcome_size_; }  // about its bytes in memory
   const std::optional<json::object>& progress() const { return progress_; }
   // Results and errors name files in folders that not every member of the group may list.
   enum class Told { All, Outcome };
@@ -84,13 +85,14 @@ class Job {
   std::optional<WallTime> ended_at_;
   std::optional<json::object> progress_;
   std::optional<Result<json::object>> ended_;
+  std::size_t outcome_size_ = 0;
   Event changed_;
   mutable std::map<Told, std::weak_ptr<const std::string>> final_lines_;
 
   json::object error_to_json(Told told) const;
 };
 
-// The running jobs, and the last hundred ended ones of each user.
+// The running jobs, and of each user the last hundred ended ones, or fewer with large results.
 class Jobs {
  public:
   Jobs(asio::any_io_executor executor, const Clock& clock);

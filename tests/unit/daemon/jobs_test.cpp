@@ -59,6 +59,24 @@ TEST(JobsTest, OthersThanTheRequesterLearnTheOutcomeButNoNames) {
   EXPECT_THAT(json::serialize(failed->to_json()), testing::HasSubstr("private/merger differs"));
 }
 
+TEST(JobsTest, EndedJobsWithLargeResultsAreForgottenSoonerAndRemoveThoseOfNoOther) {
+  boost::asio::io_context context;
+  const SystemClock clock;
+  Jobs jobs(context.get_executor(), clock);
+  const auto ended = [&](uid_t uid, std::size_t bytes) {
+    auto job = jobs.create({"stage", {}, {.uid = uid}});
+    job->finish(json::object{{"warnings", std::string(bytes, 'x')}});
+    return job->key();
+  };
+  const std::string roots = ended(0, 1'000), first = ended(1000, 5 << 20);
+  for (int i = 0; i < 3; ++i) ended(1000, 5 << 20);
+  const std::string last = ended(1000, 20 << 20);
+  ended(0, 1);
+  EXPECT_EQ(jobs.find(first), nullptr);
+  EXPECT_NE(jobs.find(last), nullptr) << "its requester has not read it";
+  EXPECT_NE(jobs.find(roots), nullptr);
+}
+
 TEST(JobsTest, AllWhoReadTheEndAtOnceShareOneText) {
   boost::asio::io_context context;
   const SystemClock clock;
