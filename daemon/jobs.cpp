@@ -28,7 +28,13 @@ Job::Job(asio::any_io_executor executor, std::uint64_t id, std::string key, JobS
       started_(clock.wall()),
       changed_(executor) {}
 
-json::object Job::to_json() const {
+json::object Job::error_to_json(Told told) const {
+  if (told == Told::All) return spark::to_json(ended_->error());
+  return spark::to_json(Error{ended_->error().kind, "job " + std::to_string(id_) + " failed",
+                              "its requester and root are told why"});
+}
+
+json::object Job::to_json(Told told) const {
   const bool done = ended_ && ended_->has_value();
   const bool failed = ended_ && !done;
   return {{"id", std::to_string(id_)},
@@ -42,13 +48,22 @@ json::object Job::to_json() const {
           {"started", rfc3339(started_)},
           {"ended", ended_at_ ? json::value(rfc3339(*ended_at_)) : json::value(nullptr)},
           {"progress", progress_ ? json::value(*progress_) : json::value(nullptr)},
-          {"result", done ? json::value(ended_->value()) : json::value(nullptr)},
-          {"error", failed ? json::value(spark::to_json(ended_->error())) : json::value(nullptr)}};
+          {"result", done && told == Told::All ? json::value(ended_->value()) : json::value(nullptr)},
+          {"error", failed ? json::value(error_to_json(told)) : json::value(nullptr)}};
 }
 
-json::object Job::final_event() const {
-  if (ended_->has_value()) return {{"event", "done"}, {"result", ended_->value()}};
-  return {{"event", "failed"}, {"error", spark::to_json(ended_->error())}};
+json::object Job::final_event(Told told) const {
+  if (!ended_->has_value()) return {{"event", "failed"}, {"error", error_to_json(told)}};
+  if (told == Told::All) return {{"event", "done"}, {"result", ended_->value()}};
+  const json::value* path = ended_->value().if_contains("path");  // of an output, as in the subject
+  return {{"event", "done"}, {"result", path ? json::object{{"path", *path}} : json::object()}};
+}
+
+std::shared_ptr<const std::string> Job::final_line(Told told) const {
+  auto line = final_lines_[told].lock();
+  if (!line) line = std::make_shared<const std::string>(json::serialize(final_event(told)) + "\n");
+  final_lines_[told] = line;
+  return line;
 }
 
 void Job::set_progress(json::object progress) {
@@ -60,6 +75,7 @@ void Job::set_progress(json::object progress) {
 void Job::finish(Result<json::object> ended) {
   if (ended_) return;
   ended_ = std::move(ended);
+  outcome_size_ = json::serialize(final_event()).size();
   ended_at_ = clock_.wall();
   on_cancel = nullptr;
   changed_.notify();
@@ -93,21 +109,33 @@ std::shared_ptr<Job> Jobs::create(JobSubject subject) {
 
 // The user with most of them loses the oldest.
 void Jobs::forget_ended() {
-  constexpr std::size_t kMostOfUser = 100, kMost = 2000;
-  std::map<uid_t, std::size_t> ended;
+  constexpr std::size_t kMostOfUser = 100, kMost = 2000, kMostBytesOfUser = 16 << 20;
+  struct Kept {
+    std::size_t jobs = 0, bytes = 0;
+  };
+  std::map<uid_t, Kept> ended;
   std::size_t all = 0;
   for (const auto& job : jobs_) {
     if (job->is_running()) continue;
-    ++ended[job->asker().uid];
+    Kept& kept = ended[job->asker().uid];
+    ++kept.jobs;
+    kept.bytes += job->outcome_size();
     ++all;
   }
+  const auto exceeds = [](const auto& one) {
+    const Kept& kept = one.second;
+    return kept.jobs > kMostOfUser || (kept.jobs > 1 && kept.bytes > kMostBytesOfUser);
+  };
   while (all > 0) {
-    const auto most = std::ranges::max_element(ended, {}, [](const auto& one) { return one.second; });
-    if (all <= kMost && most->second <= kMostOfUser) return;
-    const uid_t user = most->first;
-    jobs_.erase(std::ranges::find_if(
-        jobs_, [&](const auto& job) { return !job->is_running() && job->asker().uid == user; }));
-    --most->second;
+    auto most = std::ranges::find_if(ended, exceeds);
+    if (most == ended.end() && all <= kMost) return;
+    if (most == ended.end())
+      most = std::ranges::max_element(ended, {}, [](const auto& one) { return one.second.jobs; });
+    const auto oldest = std::ranges::find_if(
+        jobs_, [&](const auto& job) { return !job->is_running() && job->asker().uid == most->first; });
+    most->second.bytes -= (*oldest)->outcome_size();
+    --most->second.jobs;
+    jobs_.erase(oldest);
     --all;
   }
 }

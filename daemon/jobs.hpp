@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <deque>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -55,10 +56,15 @@ class Job {
   const std::vector<std::string>& subjects() const { return subject_.names; }
   const Asker& asker() const { return subject_.asker; }
   bool is_running() const { return !ended_; }
+  std::size_t outcome_size() const { return outcome_size_; }  // about its bytes in memory
   const std::optional<json::object>& progress() const { return progress_; }
-  json::object to_json() const;
+  // Results and errors name files in folders that not every member of the group may list.
+  enum class Told { All, Outcome };
+  json::object to_json(Told told = Told::All) const;
   // {"event": "done", "result"} or {"event": "failed", "error"}, once it has ended.
-  json::object final_event() const;
+  json::object final_event(Told told = Told::All) const;
+  // The same as a line. Clients that read it at the same time share one text.
+  std::shared_ptr<const std::string> final_line(Told told) const;
 
   void set_progress(json::object progress);
   void finish(Result<json::object> ended);
@@ -79,10 +85,14 @@ class Job {
   std::optional<WallTime> ended_at_;
   std::optional<json::object> progress_;
   std::optional<Result<json::object>> ended_;
+  std::size_t outcome_size_ = 0;
   Event changed_;
+  mutable std::map<Told, std::weak_ptr<const std::string>> final_lines_;
+
+  json::object error_to_json(Told told) const;
 };
 
-// The running jobs, and the last hundred ended ones of each user.
+// The running jobs, and of each user the last hundred ended ones, or fewer with large results.
 class Jobs {
  public:
   Jobs(asio::any_io_executor executor, const Clock& clock);

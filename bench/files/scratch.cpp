@@ -92,6 +92,13 @@ std::vector<std::string> scratch_files() {
   return names;
 }
 
+// The marker is made first and deleted last. Who may rename there could give the name to any folder.
+Result<> remove_unmarked(const std::string& folder) {
+  if (::rmdir(folder.c_str()) == 0 || errno == ENOENT) return {};
+  return fail_errno(errno, "removing " + printable(folder) + ", which has no mark of a benchmark",
+                    "look at it and remove it by hand");
+}
+
 bool is_leftover(const std::string& folder, std::int64_t changed, std::int64_t now) {
   const auto owner = read_owner(folder);
   return owner ? is_over(*owner, now) : now - changed > kUnmarkedSeconds;
@@ -170,7 +177,7 @@ std::vector<std::string> sweep_leftovers(const std::string& path, std::int64_t n
       sentences.push_back(printable(folder) + " belongs to another benchmark and was left alone");
       continue;
     }
-    const auto removed = remove_scratch(folder);
+    const auto removed = read_owner(folder) ? remove_scratch(folder) : remove_unmarked(folder);
     sentences.push_back(removed ? "removed " + printable(folder) + ", which a killed benchmark had left"
                                 : removed.error().message());
   }

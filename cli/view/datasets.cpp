@@ -105,12 +105,13 @@ std::string staged_in_words(const json::object& dataset) {
 
 std::string skipped_in_words(const std::vector<std::string>& skipped) {
   constexpr std::size_t kNamed = 10;
+  const bool are_more = !skipped.empty() && skipped.back().ends_with(" more");  // see WalkNotes
   std::vector<std::string> named = skipped;
   if (named.size() > kNamed) {
     named.resize(kNamed);
     named.emplace_back("…");
   }
-  return "skipped " + std::to_string(skipped.size()) +
+  return "skipped " + std::to_string(skipped.size()) + (are_more ? " or more" : "") +
          " that are neither file, folder nor symlink: " + join(named, ", ");
 }
 

@@ -223,10 +223,9 @@ class HttpServer : public Server, public std::enable_shared_from_this<HttpServer
     for (;;) {
       const auto news = co_await next_event(stream, events);
       if (!news) co_return;  // the client has left
-      const std::optional<json::object>& event = *news;
-      if (!event) break;
-      const std::string line = json::serialize(*event) + "\n";
-      const auto chunk = http::make_chunk(asio::buffer(line));
+      const EventLine& line = *news;
+      if (!line) break;
+      const auto chunk = http::make_chunk(asio::buffer(*line));
       stream.expires_after(limits_.slowest);
       const auto [error, size] = co_await asio::async_write(stream, chunk, kToken);
       if (error) co_return;
@@ -237,8 +236,7 @@ class HttpServer : public Server, public std::enable_shared_from_this<HttpServer
 
   // None if the client leaves first: a job may be silent for hours, and the connection counts against the
   // limits.
-  asio::awaitable<std::optional<std::optional<json::object>>> next_event(Stream& stream,
-                                                                         const EventSource& events) {
+  asio::awaitable<std::optional<EventLine>> next_event(Stream& stream, const EventSource& events) {
     using namespace asio::experimental::awaitable_operators;  // NOLINT(google-build-using-namespace)
     auto event = events();
     auto left = wait_until_closed(stream);

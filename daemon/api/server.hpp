@@ -39,8 +39,9 @@ struct Request {
   Caller caller;
 };
 
-// Returns one line at a time; none ends the stream.
-using EventSource = std::function<asio::awaitable<std::optional<json::object>>()>;
+// Returns one line at a time, with its end; none ends the stream. Several streams may send one text.
+using EventLine = std::shared_ptr<const std::string>;
+using EventSource = std::function<asio::awaitable<EventLine>()>;
 
 struct Answer {
   unsigned status = 200;

@@ -53,8 +53,8 @@ api::Answer verify_output(const DaemonParts& daemon, const api::Request& request
 // Whether the caller may end the asker's job: the same user, the user of its scheduler's job, or root.
 boost::asio::awaitable<bool> may_end(const DaemonParts& daemon, api::Caller caller, Asker asker);
 api::Answer get_jobs(const DaemonParts& daemon, const api::Request& request);
-api::Answer get_job(const DaemonParts& daemon, const api::Request& request);
-api::Answer get_job_events(const DaemonParts& daemon, const api::Request& request);
+boost::asio::awaitable<api::Answer> get_job(const DaemonParts& daemon, api::Request request);
+boost::asio::awaitable<api::Answer> get_job_events(const DaemonParts& daemon, api::Request request);
 boost::asio::awaitable<api::Answer> delete_job(const DaemonParts& daemon, api::Request request);
 
 }  // namespace spark

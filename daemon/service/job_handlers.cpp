@@ -37,21 +37,22 @@ asio::awaitable<void> next_event_of(JobPtr job) {
 }
 
 // The latest progress first, then each change, then the end. Without a change the progress is repeated.
-api::EventSource events_of(JobPtr job) {
+api::EventSource events_of(JobPtr job, Job::Told told) {
   struct Cursor {
     bool first = true, ended = false;
   };
-  return [job, cursor = std::make_shared<Cursor>()]() -> asio::awaitable<std::optional<json::object>> {
+  return [job, told, cursor = std::make_shared<Cursor>()]() -> asio::awaitable<api::EventLine> {
     // The captures live in the caller's EventSource, which outlives every call.
-    if (cursor->ended) co_return std::nullopt;
+    if (cursor->ended) co_return nullptr;
     const bool has_news = cursor->first && job->progress();
     cursor->first = false;
     if (job->is_running() && !has_news) co_await next_event_of(job);
     if (!job->is_running()) {
       cursor->ended = true;
-      co_return job->final_event();
+      co_return job->final_line(told);
     }
-    co_return job->progress().value_or(json::object{{"event", "progress"}, {"phase", "queued"}});
+    const auto progress = job->progress().value_or(json::object{{"event", "progress"}, {"phase", "queued"}});
+    co_return std::make_shared<const std::string>(json::serialize(progress) + "\n");
   };
 }
 
@@ -60,33 +61,37 @@ api::EventSource events_of(JobPtr job) {
 asio::awaitable<bool> may_end(const DaemonParts& daemon, api::Caller caller, Asker asker) {
   if (caller.may_change || caller.uid == asker.uid) co_return true;
   if (asker.user.empty()) co_return false;
-  workers::Call call;
-  call.verb = "user";
-  call.subject = "the user of a job";
-  call.request = {{"user", asker.user}};
-  call.deadline = kUserDeadline;
-  const auto user = co_await daemon.runner.run(std::move(call));
+  json::object request{{"user", asker.user}};
+  const auto user =
+      co_await daemon.runner.ask_jointly("the user of a job", "user", std::move(request), kUserDeadline);
   if (!user) log::survived(user.error());
   co_return user.has_value() && get_int(*user, "uid") == std::int64_t{caller.uid};
 }
 
-Answer get_jobs(const DaemonParts& daemon, const Request& /*request*/) {
+// The user of a scheduler's job, whose number is not known here, asks for that job alone.
+Answer get_jobs(const DaemonParts& daemon, const Request& request) {
   json::array all;
-  for (const auto& job : daemon.jobs.all()) all.push_back(job->to_json());
+  for (const auto& job : daemon.jobs.all()) {
+    const bool is_own = request.caller.may_change || job->asker().uid == request.caller.uid;
+    all.push_back(job->to_json(is_own ? Job::Told::All : Job::Told::Outcome));
+  }
   return ok_answer(json::object{{"jobs", std::move(all)}});
 }
 
-Answer get_job(const DaemonParts& daemon, const Request& request) {
+asio::awaitable<Answer> get_job(const DaemonParts& daemon, Request request) {
   const auto job = find_job(daemon, request);
-  return job ? ok_answer((*job)->to_json()) : api::error_answer(job.error());
+  if (!job) co_return api::error_answer(job.error());
+  const bool is_own = co_await may_end(daemon, request.caller, (*job)->asker());
+  co_return ok_answer((*job)->to_json(is_own ? Job::Told::All : Job::Told::Outcome));
 }
 
-Answer get_job_events(const DaemonParts& daemon, const Request& request) {
+asio::awaitable<Answer> get_job_events(const DaemonParts& daemon, Request request) {
   const auto job = find_job(daemon, request);
-  if (!job) return api::error_answer(job.error());
+  if (!job) co_return api::error_answer(job.error());
+  const bool is_own = co_await may_end(daemon, request.caller, (*job)->asker());
   Answer answer;
-  answer.events = events_of(*job);
-  return answer;
+  answer.events = events_of(*job, is_own ? Job::Told::All : Job::Told::Outcome);
+  co_return answer;
 }
 
 asio::awaitable<Answer> delete_job(const DaemonParts& daemon, Request request) {

@@ -47,6 +47,7 @@ Staged blocked(const Source& source, std::vector<std::string> prefetches) {
 Result<Staged> Stager::stage(const Source& source, const CopyOptions& options) {
   auto tree = open_source(source);
   if (!tree) return fail(with_denial(std::move(tree.error())));
+  tree->is_told_to_others = true;
   if (auto noted = source.is_away ? Result<>() : note_file_system(*tree); !noted) return noted.take_error();
   std::error_code unknown;
   const auto cache = std::filesystem::weakly_canonical(config_.path, unknown);

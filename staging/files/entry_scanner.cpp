@@ -45,6 +45,19 @@ void fill(Entry& entry, const struct statx& info, const Tree& tree) {
   entry.mode &= tree.file_mode_mask;
 }
 
+std::string noted_name(const Tree& tree, std::string_view path) {
+  constexpr unsigned kOpenToOthers = S_IROTH | S_IXOTH;
+  for (std::size_t end = 0; tree.is_told_to_others && end != std::string_view::npos && !path.empty();
+       end = path.find('/', end + 1)) {
+    const std::string above(path.substr(0, end));
+    const UniqueFd folder = open_beneath(tree, above, O_PATH | O_DIRECTORY | O_NOFOLLOW);
+    struct stat info {};
+    if (!folder || ::fstat(folder.get(), &info) != 0 || (info.st_mode & kOpenToOthers) != kOpenToOthers)
+      return (above.empty() ? "" : printable(above) + "/") + "…";
+  }
+  return printable(path);
+}
+
 FileId file_id(const struct statx& info) {
   return {std::uint64_t{info.stx_dev_major} << 32 | info.stx_dev_minor, info.stx_ino};
 }
@@ -103,7 +116,7 @@ Bytes EntryScanner::taken_by(const std::string& path, const struct statx& info) 
 Result<> EntryScanner::add(const std::string& path, const struct statx& info, int folder,
                            const std::string& name, Found& found) const {
   if (const char* kind = special_kind(info.stx_mode)) {
-    found.skipped.push_back(printable(path) + " (" + kind + ")");
+    found.skipped.push_back(noted_name(tree_, path) + " (" + kind + ")");
     return {};
   }
   Entry entry;

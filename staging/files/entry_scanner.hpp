@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -36,6 +37,10 @@ struct Found {
 
 // Fills in the entry from the attributes of its file or folder.
 void fill(Entry& entry, const struct statx& info, const Tree& tree);
+
+// For notes about the entry, printable; "a/…" if the tree's notes are told to others and its folder "a" is
+// not open to them.
+std::string noted_name(const Tree& tree, std::string_view path);
 
 // How a file's allocated space is counted: on its own file system, or in a copy, which keeps holes and is not
 // compressed.

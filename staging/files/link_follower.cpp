@@ -26,6 +26,12 @@ std::string joined(std::string_view folder, std::string_view name) {
   return folder.empty() || folder == "." ? std::string(name) : std::string(folder) + "/" + std::string(name);
 }
 
+// Without its target if its name may not be told.
+std::string noted_link(const Tree& tree, const Entry& entry) {
+  const std::string name = printable(entry.path), noted = noted_name(tree, entry.path);
+  return noted == name ? name + " -> " + printable(entry.target) : noted;
+}
+
 }  // namespace
 
 bool leads_out(std::string_view link, std::string_view target) {
@@ -222,7 +228,7 @@ std::string_view LinkFollower::graft_above(std::string_view path) const {
 void LinkFollower::keep(const Entry& entry, const char* why) {
   if (kept_++ >= kMostShown) return;
   const std::string reason = *why == '\0' ? "" : std::string(" (") + why + ")";
-  shown_.push_back(printable(entry.path) + " -> " + printable(entry.target) + reason);
+  shown_.push_back(noted_link(tree_, entry) + reason);
 }
 
 std::string LinkFollower::names() const {
@@ -335,9 +341,12 @@ Result<std::string> check_dangling(const Tree& tree, const Entries& entries, con
     if (!is_dangling(entries, entry, last)) continue;
     const bool is_first_of_model = !is_of_model && is_model_file(tree.root() + "/" + std::string(entry.path));
     is_of_model = is_of_model || is_first_of_model;
-    const std::string words = printable(entry.path) + " -> " + printable(entry.target);
-    if (is_first_of_model) shown.insert(shown.begin(), words);  // it is why the set is refused
-    if (all++ < kMostShown && !is_first_of_model) shown.push_back(words);
+    ++all;
+    if (is_first_of_model) {
+      shown.insert(shown.begin(), noted_link(tree, entry));  // it is why the set is refused
+    } else if (all <= kMostShown) {
+      shown.push_back(noted_link(tree, entry));
+    }
   }
   if (all == 0) return std::string();
   shown.resize(std::min(shown.size(), kMostShown));

@@ -279,8 +279,12 @@ Result<> remove_tree(const std::filesystem::path& folder, const std::string& nam
 }
 
 Result<RootIdentity> identity_of(const std::filesystem::path& path) {
+  return identity_of(UniqueFd(::open(path.c_str(), O_PATH | O_NOFOLLOW | O_CLOEXEC)), path);
+}
+
+Result<RootIdentity> identity_of(const UniqueFd& opened, const std::filesystem::path& path) {
   struct statx info {};
-  if (::statx(AT_FDCWD, path.c_str(), AT_SYMLINK_NOFOLLOW, STATX_INO | STATX_BTIME, &info) != 0) {
+  if (!opened || ::statx(opened.get(), "", AT_EMPTY_PATH, STATX_INO | STATX_BTIME, &info) != 0) {
     return fail_errno(errno, "looking at " + shown_path(path));
   }
   RootIdentity identity;

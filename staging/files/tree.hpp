@@ -39,6 +39,8 @@ struct Tree {
   // False if it consists of hard links that hold a source: their ctime, 0 in all entries then, changes when
   // the job deletes its own names of the files.
   bool has_ctime = true;
+  // Of a source: who does not own it is told what is skipped, and which links lead elsewhere.
+  bool is_told_to_others = false;
   Grafts grafts;
 
   // The path below `folder` of the entry with `path` in the tree.
@@ -105,5 +107,7 @@ Result<std::vector<std::string>> names_in(UniqueFd folder, const std::string& sh
 
 // Identifies the object at `path`, without following it; NotFound if there is none.
 Result<RootIdentity> identity_of(const std::filesystem::path& path);
+// Of what is open. `path` is for the message.
+Result<RootIdentity> identity_of(const UniqueFd& opened, const std::filesystem::path& path);
 
 }  // namespace spark::staging

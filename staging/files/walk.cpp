@@ -16,6 +16,7 @@
 
 #include "base/access/named_path.hpp"
 #include "base/described.hpp"
+#include "base/text.hpp"
 #include "base/threads.hpp"
 #include "staging/files/entry_scanner.hpp"
 #include "staging/files/link_follower.hpp"
@@ -198,6 +199,23 @@ std::set<std::string> with_their_parents(const std::vector<std::string>& folders
   return all;
 }
 
+// Results keep them in memory, and hosts send them. Limited ones stay as they are.
+void limit_names(std::vector<std::string>& names) {
+  constexpr std::size_t kMostNames = 1000, kMostBytes = 64 * 1024, kForTheRest = 64;
+  const auto size_of = [&](std::size_t count) {
+    std::size_t bytes = 0;
+    for (std::size_t i = 0; i < count; ++i) bytes += names[i].size();
+    return bytes;
+  };
+  if (names.size() <= kMostNames && size_of(names.size()) <= kMostBytes) return;
+  std::size_t kept = std::min(names.size(), kMostNames) - 1;
+  for (std::size_t bytes = size_of(kept); kept > 0 && bytes > kMostBytes - kForTheRest;)
+    bytes -= names[--kept].size();
+  const std::size_t more = names.size() - kept;
+  names.resize(kept);
+  names.push_back("and " + std::to_string(more) + " more");
+}
+
 // Merges the results of scans.
 struct Collected {
   Walked walked;
@@ -212,6 +230,7 @@ struct Collected {
     sort_by_path(walked.entries);
     join_hard_links(walked.entries, linked);
     std::ranges::sort(walked.skipped);
+    limit_names(walked.skipped);
     return std::move(walked);
   }
 };
@@ -334,7 +353,12 @@ std::optional<WalkNotes> parse_walk_notes(std::string_view text) {
   const auto message = parse_json_object(text);
   if (!message) return std::nullopt;
   auto notes = from_message<WalkNotes>(*message);
-  return notes ? std::optional(std::move(*notes)) : std::nullopt;
+  if (!notes) return std::nullopt;
+  for (auto* names : {&notes->skipped, &notes->warnings}) {
+    for (std::string& name : *names) name = printable(name);
+    limit_names(*names);
+  }
+  return std::optional(std::move(*notes));
 }
 
 }  // namespace spark::staging

@@ -17,7 +17,8 @@
 
 namespace spark::staging {
 
-// Remarks on a source in addition to its entries; see CopyReport.
+// Remarks on a source in addition to its entries; see CopyReport. At most 1,000 names, the last then "and N
+// more".
 struct WalkNotes {
   std::vector<std::string> skipped;
   std::vector<std::string> warnings;

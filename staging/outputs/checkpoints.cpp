@@ -192,14 +192,15 @@ Result<> remove_checkpoints(const fs::path& folder, const KnownStates& seen,
   // First, since a checkpoint of the same name may be renamed to the name of the remains.
   Result<> all = finish_removals(folder);
   for (const auto& [name, written] : seen) {
-    if (name.empty() || name.starts_with('.') || name.find('/') != std::string::npos ||
+    const auto checked = identity_of(folder / name);
+    if (!checked || name.empty() || name.starts_with('.') || name.find('/') != std::string::npos ||
         !is_unchanged(folder / name, written) || is_in_use(folder / name, sources) || is_open(folder / name))
       continue;
     auto done = check_deletable(folder / name);
     if (done) {
       on_removal(name);
-      const auto away = rename_for_removal(folder, name);
-      done = away ? remove_tree(folder, *away) : Result<>(fail(away.error()));
+      auto away = rename_for_removal(folder, name, *checked);
+      done = away ? remove(std::move(*away)) : Result<>(fail(away.error()));
     }
     if (!done && done.error().kind != Errc::NotFound && all) all = std::move(done);
   }

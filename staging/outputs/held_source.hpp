@@ -23,8 +23,10 @@ Result<std::filesystem::path> hold_checkpoint(const std::filesystem::path& job_f
                                               const std::string& name, std::int64_t written);
 
 // Deletes what is in a holding folder but these, also what a killed worker has left, and the folder once it
-// is empty.
+// is empty. Nothing in a folder that holds none: others may give it that name.
 Result<> release_checkpoints(const std::filesystem::path& holding_folder,
                              const std::vector<std::string>& keep);
+// How many checkpoints it holds, with what a killed worker has left.
+std::size_t held_in(const std::filesystem::path& holding_folder);
 
 }  // namespace spark::staging

@@ -1,5 +1,6 @@
 // The deletion of older published copies.
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -10,7 +11,6 @@
 #include "staging/checkpoints/checkpoint_name.hpp"
 #include "staging/copy/partial/publish.hpp"
 #include "staging/copy/partial/removal.hpp"
-#include "staging/files/tree.hpp"
 #include "staging/outputs/published_copies.hpp"
 
 namespace spark::staging {
@@ -25,12 +25,21 @@ Result<bool> is_there(const std::filesystem::path& path) {
   return fail_errno(errno, "looking at " + shown_path(path));
 }
 
+// A folder is none.
+Result<> remove_manifest(const Destination& copy) {
+  if (::unlink(copy.manifest().c_str()) == 0 || errno == ENOENT) return {};
+  return fail_errno(errno, "deleting " + shown_path(copy.manifest()));
+}
+
 Result<> remove_copy(const Destination& destination, const WholeCopy& /*proof*/) {
-  const auto away = rename_for_removal(destination.folder, destination.name);
+  const auto manifest = manifest_of_published(destination);
+  if (!manifest) return manifest.take_error();
+  if (!*manifest)
+    return fail(Errc::Refused, "deleting " + shown_path(destination.path()) + ": it is another one now");
+  auto away = rename_for_removal(destination.folder, destination.name, (*manifest)->header().root);
   if (!away) return away.take_error();
-  if (auto removed = remove_tree(destination.folder, destination.manifest().filename()); !removed)
-    return removed;
-  return remove_tree(destination.folder, *away);
+  if (auto removed = remove_manifest(destination); !removed) return removed;
+  return remove(std::move(*away));
 }
 
 // Of an interrupted removal. One without its copy may also belong to a publishing in progress on another
@@ -41,7 +50,10 @@ Result<> remove_if_stray(const std::filesystem::path& folder, const std::string&
   const auto is_published = is_there(destination.path()), is_partial = is_there(destination.partial());
   if (!is_published) return is_published.take_error();
   if (!is_partial) return is_partial.take_error();
-  return *is_published || *is_partial ? Result<>() : remove_tree(folder, manifest);
+  if (*is_published || *is_partial) return {};
+  const auto opened = ManifestReader::open(destination.manifest());
+  const bool is_one = opened && is_trusted(destination, *opened);  // and no other file that got such a name
+  return is_one ? remove_manifest(destination) : Result<>();
 }
 
 Result<> remove_stray_manifests(const std::filesystem::path& folder) {

@@ -68,6 +68,26 @@ Result<> remove_if_older(const std::filesystem::path& folder, const std::string&
   return remove_locked_shards(folder / name, std::move(*lock));
 }
 
+// In a folder where others may rename, one of them may have given the name to another of this user's folders.
+Result<> check_only_shards(const UniqueFd& folder, const std::filesystem::path& shards) {
+  const auto names = names_of(held_path(folder));
+  if (!names) return names.take_error();
+  const auto is_one_of_ours = [&](const std::string& name) {
+    const Destination shard{held_path(folder), name};
+    std::error_code error;
+    if (!name.starts_with('.'))
+      return std::filesystem::exists(shard.manifest(), error) ||
+             std::filesystem::exists(shard.partial(), error);
+    return name == ".lock" || name.find(".spark-") != std::string::npos || name.starts_with(".nfs");
+  };
+  const auto other = std::ranges::find_if_not(*names, is_one_of_ours);
+  if (other == names->end()) return {};
+  return fail(
+      Errc::Refused,
+      "deleting the shards in " + shown_path(shards) + ": it has " + printable(*other) + ", which is none",
+      "look at it, and rename or delete it");
+}
+
 // None if it is not there. Who made it could put any shard into it.
 Result<UniqueFd> open_shards(const std::filesystem::path& shards) {
   UniqueFd folder(::open(shards.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
@@ -127,9 +147,12 @@ Result<LockedShards> lock_shards(const std::filesystem::path& shards, Holders ho
 // Renamed while it is locked, so that no host sends its shard into a folder that is being deleted. The lock
 // is closed before the deletion: NFS keeps a deleted file's name in its folder while this host has it open.
 Result<> remove_locked_shards(const std::filesystem::path& shards, LockedShards locked) {
-  const auto away = rename_for_removal(shards.parent_path(), shards.filename());
+  if (auto checked = check_only_shards(locked.folder, shards); !checked) return checked;
+  const auto identity = identity_of(locked.folder, shards);
+  if (!identity) return identity.take_error();
+  auto away = rename_for_removal(shards.parent_path(), shards.filename(), *identity);
   locked.lock.reset();
-  return away ? remove_tree(shards.parent_path(), *away) : Result<>(fail(away.error()));
+  return away ? remove(std::move(*away)) : Result<>(fail(away.error()));
 }
 
 // Opening the file has an NFS client ask the server for it.

@@ -87,6 +87,20 @@ def test_the_group_stages_and_leases_and_releases(daemon):
     assert ask_as(daemon, [GROUP], "DELETE", f"/v1/leases/{row['leases'][0]['id']}")[0] == 200
 
 
+def test_a_member_learns_the_outcome_of_anothers_job_but_no_names_from_it(daemon):
+    roots = daemon.finish("/v1/stagings", {"datasets": ["imagenet"]})
+    assert roots["result"]["datasets"], "root is told all of its job"
+    seen = json.loads(ask_as(daemon, [GROUP], "GET", f"/v1/jobs/{roots['key']}")[1])
+    assert (seen["state"], seen["result"]) == ("done", None)
+    listed = [job for job in json.loads(ask_as(daemon, [GROUP], "GET", "/v1/jobs")[1])["jobs"] if job["key"] == roots["key"]]
+    assert listed == [seen]
+    events = ask_as(daemon, [GROUP], "GET", f"/v1/jobs/{roots['key']}/events")[1]
+    assert json.loads(events.splitlines()[-1]) == {"event": "done", "result": {}}
+    own = json.loads(ask_as(daemon, [GROUP], "POST", "/v1/stagings", '{"datasets": ["imagenet"]}')[1])["key"]
+    events = ask_as(daemon, [GROUP], "GET", f"/v1/jobs/{own}/events")[1]
+    assert json.loads(events.splitlines()[-1])["result"]["datasets"][0]["name"] == "imagenet"
+
+
 def test_only_root_stages_for_a_job(daemon):
     body = '{"datasets": ["imagenet"], "job": {"system": "slurm", "id": "5"}}'
     status, content = ask_as(daemon, [GROUP], "POST", "/v1/stagings", body)

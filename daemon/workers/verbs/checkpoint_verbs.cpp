@@ -108,9 +108,7 @@ Result<json::object> scan_output_verb(const json::object& request, const Progres
     return answer;
   }
   if (!uid) return uid.take_error();
-  std::error_code error;
-  const std::filesystem::directory_iterator held(held_in, error);
-  answer["holds"] = std::distance(begin(held), end(held));
+  answer["holds"] = staging::held_in(held_in);
   const auto begun_us = cpu_us();
   const auto flushed = staging::states_from_json(request, "flushed");
   auto checkpoints = staging::list_checkpoints(path, completeness_of(request), SystemClock().wall(), kSettled,

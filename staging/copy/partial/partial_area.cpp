@@ -8,6 +8,7 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <chrono>
 #include <string>
@@ -89,6 +90,23 @@ Holder read_holder(const std::filesystem::path& file) {
   return {std::move(lines[0]), std::move(lines[1]), std::move(lines[2])};
 }
 
+// In a folder where others may rename, one of them may have given the name to another of this user's folders.
+Result<> check_is_of_copies(const UniqueFd& folder, const std::string& shown) {
+  constexpr std::string_view kNames[] = {"data", "journal",  "manifest", "state",
+                                         "size", "replaced", "compared", kLock};
+  const auto names =
+      names_in(UniqueFd(::openat(folder.get(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC)), shown);
+  if (!names) return names.take_error();
+  for (const std::string& name : *names) {
+    if (name.starts_with(".nfs") || std::ranges::count(kNames, name.substr(0, name.find('.'))) > 0) continue;
+    return fail(Errc::Refused,
+                "using " + shown + " for the partial copy: it has " + printable(name) +
+                    ", which no copy leaves there",
+                "look at it, and rename or delete it");
+  }
+  return {};
+}
+
 bool is_same_object(const struct stat& a, const struct stat& b) {
   return a.st_dev == b.st_dev && a.st_ino == b.st_ino;
 }
@@ -119,6 +137,8 @@ Result<PartialArea> PartialArea::acquire(const std::filesystem::path& folder, st
     if (errno != EWOULDBLOCK) return fail_errno(errno, "locking folder " + shown);
     return fail(Errc::Unavailable, "locking folder " + shown + ": another process is copying there");
   }
+  if (auto checked = is_new ? Result<>() : check_is_of_copies(fd, shown); !checked)
+    return checked.take_error();
   if (is_new) drop_inherited_acl(fd.get());
   if (::fchmod(fd.get(), 0700) != 0) return fail_errno(errno, "closing folder " + shown + " to others");
   PartialArea area(folder, std::move(fd));

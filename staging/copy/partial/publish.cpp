@@ -110,13 +110,16 @@ bool is_same_object(const RootIdentity& recorded, const RootIdentity& now) {
   return recorded.inode == now.inode && (is_birth_unknown || recorded.birth_ns == now.birth_ns);
 }
 
+bool is_own(const std::filesystem::path& folder, uid_t owner) {
+  struct statfs info {};  // an NFS server with root_squash stores what root writes as nobody's
+  return owner == ::geteuid() || (::geteuid() == 0 && owner == kNobody &&
+                                  ::statfs(folder.c_str(), &info) == 0 && info.f_type == NFS_SUPER_MAGIC);
+}
+
 bool is_trusted(const std::filesystem::path& folder, uid_t owner) {
   struct stat its {};
-  if (owner == 0 || owner == ::geteuid()) return true;
-  if (::stat(folder.c_str(), &its) == 0 && its.st_uid == owner) return true;
-  struct statfs info {};  // an NFS server with root_squash stores what root writes as nobody's
-  return ::geteuid() == 0 && owner == kNobody && ::statfs(folder.c_str(), &info) == 0 &&
-         info.f_type == NFS_SUPER_MAGIC;
+  if (owner == 0 || is_own(folder, owner)) return true;
+  return ::stat(folder.c_str(), &its) == 0 && its.st_uid == owner;
 }
 
 bool is_trusted(const Destination& destination, const ManifestReader& manifest) {

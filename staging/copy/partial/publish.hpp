@@ -44,6 +44,8 @@ bool is_same_object(const RootIdentity& recorded, const RootIdentity& now);
 // root, or the owner of the folder, who could do anything there. Others may write there and put copies
 // beside.
 bool is_trusted(const std::filesystem::path& folder, uid_t owner);
+// This user alone, as the file system of the folder stores it.
+bool is_own(const std::filesystem::path& folder, uid_t owner);
 // The same of a copy, by the owner of its manifest.
 bool is_trusted(const Destination& destination, const ManifestReader& manifest);
 

@@ -1,5 +1,6 @@
 #include "daemon/jobs.hpp"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <boost/asio/io_context.hpp>
@@ -39,6 +40,56 @@ TEST(JobsTest, LongNamesAndJobsWithoutNamesCountForTheirUserToo) {
   EXPECT_EQ(jobs.running_subjects(1000), 10u);
   jobs.create({"drop", {}, {.uid = 1001}});
   EXPECT_EQ(jobs.running_subjects(1001), 1u);
+}
+
+TEST(JobsTest, OthersThanTheRequesterLearnTheOutcomeButNoNames) {
+  boost::asio::io_context context;
+  const SystemClock clock;
+  Jobs jobs(context.get_executor(), clock);
+  const auto done = jobs.create({"stage", {"set"}}), failed = jobs.create({"stage", {"set"}});
+  done->finish(json::object{{"skipped", "private/merger.fifo"}});
+  failed->finish(fail(Errc::Mismatch, "private/merger differs", "see private/merger"));
+  std::string told;
+  for (const auto& job : {done, failed})
+    told += json::serialize(job->to_json(Job::Told::Outcome)) +
+            json::serialize(job->final_event(Job::Told::Outcome));
+  EXPECT_THAT(told, testing::Not(testing::HasSubstr("merger")));
+  EXPECT_EQ(get_string(done->to_json(Job::Told::Outcome), "state"), "done");
+  EXPECT_EQ(get_string(*get_object(failed->final_event(Job::Told::Outcome), "error"), "kind"), "mismatch");
+  EXPECT_THAT(json::serialize(failed->to_json()), testing::HasSubstr("private/merger differs"));
+}
+
+TEST(JobsTest, EndedJobsWithLargeResultsAreForgottenSoonerAndRemoveThoseOfNoOther) {
+  boost::asio::io_context context;
+  const SystemClock clock;
+  Jobs jobs(context.get_executor(), clock);
+  const auto ended = [&](uid_t uid, std::size_t bytes) {
+    auto job = jobs.create({"stage", {}, {.uid = uid}});
+    job->finish(json::object{{"warnings", std::string(bytes, 'x')}});
+    return job->key();
+  };
+  const std::string roots = ended(0, 1'000), first = ended(1000, 5 << 20);
+  for (int i = 0; i < 3; ++i) ended(1000, 5 << 20);
+  const std::string last = ended(1000, 20 << 20);
+  ended(0, 1);
+  EXPECT_EQ(jobs.find(first), nullptr);
+  EXPECT_NE(jobs.find(last), nullptr) << "its requester has not read it";
+  EXPECT_NE(jobs.find(roots), nullptr);
+}
+
+TEST(JobsTest, AllWhoReadTheEndAtOnceShareOneText) {
+  boost::asio::io_context context;
+  const SystemClock clock;
+  Jobs jobs(context.get_executor(), clock);
+  const auto job = jobs.create({"stage", {"set"}});
+  job->finish(json::object{{"skipped", "private"}});
+  auto line = job->final_line(Job::Told::All);
+  EXPECT_EQ(*line, json::serialize(job->final_event()) + "\n");
+  EXPECT_EQ(job->final_line(Job::Told::All), line);
+  EXPECT_EQ(job->final_line(Job::Told::Outcome)->find("private"), std::string::npos);
+  const std::weak_ptr<const std::string> text = line;
+  line.reset();
+  EXPECT_TRUE(text.expired()) << "nobody reads it";
 }
 
 TEST(JobsTest, AUserWithManyEndedJobsRemovesThoseOfNoOther) {

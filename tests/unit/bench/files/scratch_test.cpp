@@ -57,6 +57,19 @@ TEST(Scratch, ALeftoverOfAnotherUserIsKept) {
   EXPECT_TRUE(fs::exists(folder + "/" + kScratchMarker));
 }
 
+// In a folder without the sticky bit others rename what they may not delete.
+TEST(Scratch, AnotherFolderThatGotTheNameIsKept) {
+  const DiskFolder disk;
+  const fs::path folder = disk / new_scratch_name(), empty = disk / new_scratch_name();
+  fs::create_directories(folder / "staged");
+  fs::create_directories(empty);
+  std::ofstream(folder / "data") << "x";
+  EXPECT_EQ(sweep_leftovers(disk.path(), ::time(nullptr) + 7200).size(), 2U);
+  EXPECT_TRUE(fs::exists(folder / "data"));
+  EXPECT_TRUE(fs::exists(folder / "staged"));
+  EXPECT_FALSE(fs::exists(empty));
+}
+
 TEST(Scratch, ARecycledProcessIdIsNotItsOwner) {
   Owner owner = this_process(::time(nullptr) + 3600);
   EXPECT_FALSE(is_over(owner, ::time(nullptr)));

@@ -78,7 +78,7 @@ class ServerLimitsTest : public testing::Test {
   };
 
   // Waits for `news`, then gives one event and ends.
-  asio::awaitable<std::optional<json::object>> next_event() {
+  asio::awaitable<EventLine> next_event() {
     const Counted counted(silent_streams);
     asio::steady_timer timer(context);
     while (!news && !told) {
@@ -86,9 +86,9 @@ class ServerLimitsTest : public testing::Test {
       const auto [error] = co_await timer.async_wait(kToken);
       if (error) break;
     }
-    if (!std::exchange(news, false)) co_return std::nullopt;
+    if (!std::exchange(news, false)) co_return nullptr;
     told = true;
-    co_return json::object{{"event", "done"}};
+    co_return std::make_shared<const std::string>("{\"event\":\"done\"}\n");
   }
 
   UniqueFd connect() const {

@@ -43,9 +43,9 @@ class ServerTest : public testing::Test {
     answer.body = json::object{{"method", request.method}};
     if (request.path == std::vector<std::string>{"throw"}) throw std::runtime_error("broken handler");
     if (request.path == std::vector<std::string>{"events"}) {
-      answer.events = [count = 0]() mutable -> asio::awaitable<std::optional<json::object>> {
-        if (count == 3) co_return std::nullopt;
-        co_return json::object{{"n", ++count}};
+      answer.events = [count = 0]() mutable -> asio::awaitable<EventLine> {
+        if (count == 3) co_return nullptr;
+        co_return std::make_shared<const std::string>("{\"n\":" + std::to_string(++count) + "}\n");
       };
     }
     co_return answer;

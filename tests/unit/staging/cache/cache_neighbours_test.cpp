@@ -62,6 +62,51 @@ TEST_F(CacheNeighboursTest, LocksOnTheFoldersOfCopiesHoldNothingUp) {
   ASSERT_OK(cache->evict("set"));
 }
 
+TEST_F(CacheNeighboursTest, NotesNameNothingInAFolderThatIsClosedToOthers) {
+  write_text(source_.path / "private/f", "x");
+  write_text(source_.path / "open/f", "x");
+  for (const char* folder : {"private", "open"}) {
+    ASSERT_EQ(::mkfifo((source_.path / folder / "merger").c_str(), 0666), 0);
+    std::filesystem::create_symlink("/nowhere/plan", source_.path / folder / "link");
+    std::filesystem::create_symlink("nothing", source_.path / folder / "dangling");
+  }
+  ASSERT_EQ(::chmod((source_.path / "private").c_str(), 0700), 0);
+  ASSERT_EQ(::chmod((source_.path / "open").c_str(), 0755), 0);
+  const auto staged = stage();
+  ASSERT_OK(staged);
+  EXPECT_THAT(staged->report.skipped,
+              testing::UnorderedElementsAre("open/merger (FIFO)", "private/… (FIFO)"));
+  std::string warnings;
+  for (const std::string& warning : staged->report.warnings) warnings += warning + "\n";
+  EXPECT_THAT(warnings, testing::AllOf(testing::HasSubstr("open/link -> /nowhere/plan"),
+                                       testing::HasSubstr("open/dangling -> nothing, private/…"),
+                                       testing::Not(testing::HasSubstr("private/link"))));
+}
+
+// The daemon keeps the results of a user's last hundred jobs.
+TEST_F(CacheNeighboursTest, ASetWithManyFifosHasFewOfTheirNamesInItsResult) {
+  write_text(source_.path / "f", "x");
+  for (int i = 0; i < 1'500; ++i)
+    ASSERT_EQ(::mkfifo((source_.path / std::to_string(10'000 + i)).c_str(), 0666), 0);
+  for (int times = 0; times < 2; ++times) {
+    const auto staged = stage();
+    ASSERT_OK(staged);
+    ASSERT_EQ(staged->report.skipped.size(), 1'000U);
+    EXPECT_EQ(staged->report.skipped.back(), "and 501 more");
+  }
+  WalkNotes sent;
+  for (int i = 0; i < 3'000; ++i) sent.skipped.push_back(std::string(i % 100, 'x'));
+  const auto once = parse_walk_notes(to_text(sent));
+  EXPECT_EQ(to_text(*parse_walk_notes(to_text(*once))), to_text(*once))
+      << "as the catalog and peers keep them";
+  sent.warnings = {std::string(100'000, 'x'), "\x1b[2J"};
+  const auto notes = parse_walk_notes(to_text(sent));
+  ASSERT_TRUE(notes) << "of a peer";
+  EXPECT_EQ(notes->warnings, std::vector<std::string>{"and 2 more"});
+  sent.warnings.erase(sent.warnings.begin());
+  EXPECT_EQ(parse_walk_notes(to_text(sent))->warnings, std::vector<std::string>{"\\x1b[2J"});
+}
+
 TEST_F(CacheNeighboursTest, AUsersLinkInASetIsFollowedOnlyWhereThatUserMayGo) {
   if (::geteuid() != 0) GTEST_SKIP() << kNeedsRoot;
   ASSERT_EQ(::chmod(folder_.path().c_str(), 0755), 0);

@@ -116,7 +116,8 @@ TEST_F(Checkpoints, ThatCannotBeReadMayBeComplete) {
 TEST_F(Checkpoints, OfAnotherUserStayAsTheyAreAndKeepNoOtherFromRemoval) {
   if (::geteuid() != 0) SPARK_SKIP("only root can make files of other users");
   file("step-1/part/model"), file("step-2/model"), file("step-3/part/model");
-  file(".step-0.spark-removed/model");  // the rest of a removal that failed
+  file(".step-0.spark-removed/model"),
+      file(".step-0.spark-removed/.spark-removed");  // the rest of a removal that failed
   for (const char* nobodys : {"", "step-2", "step-2/model", "step-3", "step-3/part", "step-3/part/model"})
     ASSERT_EQ(::chown((out_ / nobodys).c_str(), 65534, 65534), 0);
   std::filesystem::permissions(folder_.path(), std::filesystem::perms(0755));
@@ -176,12 +177,26 @@ TEST_F(Checkpoints, UndatedAreUnprovenUnlessKnownToHaveBeenOnTheDrive) {
 
 // A job that is killed while it saves leaves one below the number of its next save, which `latest` names.
 TEST_F(Checkpoints, AreRemovedTogetherWithLeftoversOfAnEarlierRemoval) {
-  file("step-1/model"), file("step-2/model"), file(".step-0.spark-removed/model"), file(".keep/model");
+  file("step-1/model"), file("step-2/model"), file(".step-0.spark-removed/model"),
+      file(".step-0.spark-removed/.spark-removed"), file(".keep/model");
   ASSERT_OK(remove(seen({"step-1", "gone", "../out/step-2", ".keep"})));
   EXPECT_FALSE(std::filesystem::exists(out_ / "step-1"));
   EXPECT_FALSE(std::filesystem::exists(out_ / ".step-0.spark-removed"));
   EXPECT_TRUE(std::filesystem::exists(out_ / "step-2/model"));
   EXPECT_TRUE(std::filesystem::exists(out_ / ".keep/model"));
+}
+
+// In a folder without the sticky bit others rename what they may not delete.
+TEST_F(Checkpoints, WhatOthersGaveTheNameOfARemovalOrOfACheckpointIsNotRemoved) {
+  file("step-1/model"), file("thesis/chapter"), file(".step-0.spark-removed/chapter");
+  const auto states = seen({"step-1"});
+  ASSERT_FALSE(remove_checkpoints(out_, states, {}, [&](const std::string&) {
+    std::filesystem::rename(out_ / "step-1", out_ / "aside");
+    std::filesystem::rename(out_ / "thesis", out_ / "step-1");
+  }));
+  EXPECT_EQ(read_text(out_ / ".step-0.spark-removed/chapter"), "x");
+  EXPECT_EQ(read_text(out_ / "step-1/chapter"), "x");
+  EXPECT_EQ(read_text(out_ / "aside/model"), "x");
 }
 
 TEST_F(Checkpoints, ACheckpointBeingCopiedIsNotRemoved) {
@@ -223,7 +238,7 @@ TEST_F(Checkpoints, ACheckpointSavedAgainSinceItWasListedIsNotRemoved) {
 }
 
 TEST_F(Checkpoints, ACheckpointIsRemovedDespiteRemainsOfTheSameName) {
-  file(".step-1.spark-removed/model"), file("step-1/model");
+  file(".step-1.spark-removed/model"), file(".step-1.spark-removed/.spark-removed"), file("step-1/model");
   ASSERT_OK(remove(seen({"step-1"})));
   EXPECT_FALSE(std::filesystem::exists(out_ / ".step-1.spark-removed"));
   EXPECT_FALSE(std::filesystem::exists(out_ / "step-1"));

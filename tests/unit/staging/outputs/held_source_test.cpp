@@ -34,6 +34,7 @@ class HeldSource : public Checkpoints {
     std::vector<std::string> names;
     std::error_code error;
     for (const auto& one : fs::directory_iterator(folder(), error)) names.push_back(one.path().filename());
+    std::erase(names, folder().filename());  // its mark
     return names;
   }
 
@@ -95,6 +96,21 @@ TEST_F(HeldSource, IsReleasedWithWhatAKilledWorkerHasLeft) {
   EXPECT_FALSE(fs::exists(folder()));
   EXPECT_TRUE(fs::exists(out_ / "step-1/part/optim"));
   ASSERT_OK(release_checkpoints(holding_folder(out_), {}));
+}
+
+// In a folder without the sticky bit others rename what they may not delete.
+TEST_F(HeldSource, AnotherFolderThatGotTheNameIsNeitherEmptiedNorUsed) {
+  written(1, "../thesis/chapter");
+  fs::rename(out_ / "../thesis", folder());
+  ASSERT_OK(release_checkpoints(holding_folder(out_), {}));
+  EXPECT_EQ(held_in(holding_folder(out_)), 0U);
+  EXPECT_KIND(hold("step-1"), Errc::Refused);
+  EXPECT_THAT(held(), ElementsAre("chapter"));
+  fs::rename(folder(), out_ / "../thesis");
+  ASSERT_OK(hold("step-1"));
+  fs::rename(folder(), out_ / "../.run8.spark-held");
+  ASSERT_OK(release_checkpoints(holding_folder(out_ / "../run8"), {}));
+  EXPECT_TRUE(fs::exists(out_ / "../.run8.spark-held/step-1/model")) << "it is of another output";
 }
 
 // The job is over, and its user archives the folder while the last checkpoint is sent.

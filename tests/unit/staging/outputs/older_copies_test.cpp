@@ -104,10 +104,42 @@ TEST_F(PublishedCopies, AnInterruptedRemovalIsFinishedByTheNext) {
   send("step-1");
   send("step-2");
   std::filesystem::rename(volume_ / "step-1", volume_ / ".step-1.spark-removed");
+  write_text(volume_ / ".step-1.spark-removed/.spark-removed", "");
   ASSERT_OK(remove_older_copies(volume_, {2}));
   EXPECT_FALSE(std::filesystem::exists(volume_ / ".step-1.spark-removed"));
   EXPECT_FALSE(std::filesystem::exists(volume_ / ".step-1.spark-manifest"));
   EXPECT_EQ(names(), Names{"step-2"});
+}
+
+// In a folder without the sticky bit others rename what they may not delete.
+TEST_F(PublishedCopies, WhatOthersGaveTheNamesOfRemovalsAndManifestsIsNotDeleted) {
+  send("step-1");
+  send("step-2");
+  const char* const names[] = {".a.spark-removed", ".b.spark-manifest", ".step-3.spark-shards"};
+  for (const char* name : names) {
+    write_text(volume_ / "thesis/chapter", "x");
+    std::filesystem::rename(volume_ / "thesis", volume_ / name);
+  }
+  write_text(volume_ / ".c.spark-manifest", "a file");
+  ASSERT_OK(remove_older_copies(volume_, {1}));
+  for (const char* name : names) EXPECT_EQ(read_text(volume_ / name / "chapter"), "x") << name;
+  EXPECT_EQ(read_text(volume_ / ".c.spark-manifest"), "a file");
+  EXPECT_EQ(this->names(), Names{"step-2"});
+}
+
+TEST_F(PublishedCopies, AFolderThatOthersPutInThePlaceOfACopyIsNotDeleted) {
+  send("step-1");
+  send("step-2");
+  write_text(volume_ / "thesis/chapter", "x");
+  PruneNotes notes;
+  notes.on_removal = [&](const RemovedCopy&) {
+    std::filesystem::rename(volume_ / "step-1", volume_ / "aside");
+    std::filesystem::rename(volume_ / "thesis", volume_ / "step-1");
+  };
+  ASSERT_OK(remove_older_copies(volume_, {1}, &notes));
+  EXPECT_EQ(read_text(volume_ / "step-1/chapter"), "x");
+  EXPECT_TRUE(std::filesystem::exists(volume_ / "aside/shard"));
+  EXPECT_TRUE(notes.failure);
 }
 
 TEST_F(PublishedCopies, KeepSparesTheManifestOfACopyBeingPublished) {
@@ -126,7 +158,7 @@ TEST_F(PublishedCopies, ACopyThatCannotBeEmptiedStaysWholeAndTheOthersAreDeleted
       "chmod 755 " + folder_.path().string() + "; chown -R 65534:65534 " + volume_.string();
   ASSERT_EQ(std::system(give.c_str()), 0);
   write_text(volume_ / "step-1/__pycache__/x.pyc", "x");
-  write_text(volume_ / ".step-0.spark-removed/x", "x");  // of an earlier version
+  write_text(volume_ / ".step-0.spark-removed/x", "x");  // of another user
   EXPECT_TRUE(test::as_nobody([&] {
     PruneNotes notes;
     const auto removed = remove_older_copies(volume_, {1}, &notes);

@@ -48,6 +48,33 @@ TEST_F(SwappedShardsTest, AFolderOfAnotherUserInThePlaceOfTheShardsIsRefused) {
   EXPECT_FALSE(fs::exists(checkpoint_.path()));
 }
 
+TEST_F(SwappedShardsTest, AFolderThatGotTheNameOfShardsIsNotDeleted) {
+  fs::rename(closed_, checkpoint_.shards());
+  write_text(folder_ / "source/step-9/model", "x");
+  ASSERT_OK(copy(folder_ / "source/step-9", checkpoint_.folder / "step-9", {}, kQuiet, stop_));
+  EXPECT_KIND(remove_older_shards(checkpoint_.folder, {{}, true}), Errc::Refused);
+  EXPECT_TRUE(fs::exists(checkpoint_.shards() / "precious"));
+}
+
+TEST_F(SwappedShardsTest, AFileThatGotTheNameOfAPointerIsNotReplaced) {
+  for (const Completeness::Rule rule : {Completeness::Rule::Rename, Completeness::Rule::DeepSpeed}) {
+    const fs::path volume = folder_ / std::to_string(static_cast<int>(rule));
+    const std::string thesis(5'000, 'x');
+    write_text(folder_ / "source/step-1/model", "x");
+    fs::create_directories(volume);
+    ASSERT_OK(copy(folder_ / "source/step-1", volume / "step-1", {}, kQuiet, stop_));
+    Completeness completeness;
+    completeness.rule = rule;
+    for (const char* name : {"latest", ".latest.spark-new"}) {
+      write_text(volume / name, thesis);
+      EXPECT_KIND(point_at_highest(volume, completeness), Errc::Refused);
+      EXPECT_EQ(read_text(volume / name), thesis);
+      fs::remove(volume / name);
+    }
+    ASSERT_OK(point_at_highest(volume, completeness));
+  }
+}
+
 TEST_F(SwappedShardsTest, ALinkInThePlaceOfTheOutputsFolderIsNotFollowed) {
   const auto made = make_destination_folder(folder_.path(), "volume");
   ASSERT_OK(made);

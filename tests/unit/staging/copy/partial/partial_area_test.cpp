@@ -99,6 +99,22 @@ class AnotherHost : public testing::Test {
   }
 };
 
+// In a folder without the sticky bit others rename what they may not delete.
+TEST(PartialAreaTest, AFolderThatGotItsNameIsNotUsed) {
+  const TempFolder folder;
+  const StopFlag stop{false};
+  write_text(folder / ".copy.spark-partial/data/thesis", "x");
+  write_text(folder / ".copy.spark-partial/README", "x");
+  ASSERT_EQ(::chmod((folder / ".copy.spark-partial").c_str(), 0755), 0);
+  EXPECT_KIND(PartialArea::open(folder / ".copy.spark-partial", stop), Errc::Refused);
+  struct stat info {};
+  ASSERT_EQ(::stat((folder / ".copy.spark-partial").c_str(), &info), 0);
+  EXPECT_EQ(info.st_mode & 0777U, 0755U);
+  std::filesystem::remove(folder / ".copy.spark-partial/README");
+  write_text(folder / ".copy.spark-partial/journal.new", "x");
+  ASSERT_OK(PartialArea::open(folder / ".copy.spark-partial", stop));
+}
+
 TEST_F(AnotherHost, ThatCopiesThereIsNamed) {
   copy_on("beta\n");
   write_text(area_ / "data/f", "half");
