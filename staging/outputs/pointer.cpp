@@ -26,19 +26,19 @@ bool is_file(const Completeness& completeness) {
 }
 
 // Others may have given the name to any file, where they may rename.
-Result<> check_pointer(const fs::path& path, mode_t type) {
+Result<> check_pointer(const fs::path& path) {
   struct stat info {};
-  if (::lstat(path.c_str(), &info) != 0 ||
-      ((info.st_mode & S_IFMT) == type && static_cast<std::size_t>(info.st_size) <= kLongestName))
+  if (::lstat(path.c_str(), &info) != 0 || S_ISLNK(info.st_mode) ||
+      (S_ISREG(info.st_mode) && static_cast<std::size_t>(info.st_size) <= kLongestName))
     return {};
   return fail(Errc::Refused, shown_path(path) + " is no pointer to a checkpoint", "rename or delete it");
 }
 
 // A worker that is killed leaves a file under a name of ours, which the next call replaces.
-Result<> replace(const fs::path& path, mode_t type, const std::function<int(const fs::path&)>& make) {
+Result<> replace(const fs::path& path, const std::function<int(const fs::path&)>& make) {
   const fs::path fresh = path.parent_path() / ("." + path.filename().native() + ".spark-new");
   for (const fs::path& old : {fresh, path}) {
-    if (auto checked = check_pointer(old, type); !checked) return checked;
+    if (auto checked = check_pointer(old); !checked) return checked;
   }
   if (::unlink(fresh.c_str()) != 0 && errno != ENOENT)
     return fail_errno(errno, "removing " + shown_path(fresh));
@@ -48,7 +48,7 @@ Result<> replace(const fs::path& path, mode_t type, const std::function<int(cons
 }
 
 Result<> write(const fs::path& path, const std::string& text) {
-  return replace(path, S_IFREG, [&](const fs::path& fresh) {
+  return replace(path, [&](const fs::path& fresh) {
     const UniqueFd file(::open(fresh.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644));
     const auto size = static_cast<ssize_t>(text.size());
     if (!file || ::fchmod(file.get(), 0644) != 0) return -1;  // whatever the umask is
@@ -91,8 +91,7 @@ Result<> point_at_highest(const fs::path& folder, const Completeness& rule) {
   }
   if (pointer_in(folder, rule) == name) return {};
   if (is_file(rule)) return write(latest, name);
-  return replace(latest, S_IFLNK,
-                 [&](const fs::path& fresh) { return ::symlink(name.c_str(), fresh.c_str()); });
+  return replace(latest, [&](const fs::path& fresh) { return ::symlink(name.c_str(), fresh.c_str()); });
 }
 
 }  // namespace spark::staging
