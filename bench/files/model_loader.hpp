@@ -21,7 +21,7 @@ struct ModelLoading {
   unsigned threads = 1;                            // one block in flight for each
   Bytes rate = 0;                                  // limit in bytes per second; 0: no limit
   std::atomic<std::uint64_t>* progress = nullptr;  // bytes loaded so far, shared with another process
-  std::function<Bytes()> free_memory = {};         // MemFree
+  std::function<Bytes()> free_memory = {};         // of the host
 };
 
 struct ModelLoaded {

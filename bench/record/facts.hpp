@@ -56,7 +56,7 @@ struct DataFile {
   Bytes bytes = 0;
 };
 
-// MemFree around the loading of a model, while the tensors' memory is held.
+// The host's free memory around the loading of a model, while the tensors' memory is held.
 struct FreeMemory {
   Bytes before = 0, after = 0;
   std::optional<Bytes> cached;  // of the model's files, in the page cache after that; no value: not known
