@@ -105,7 +105,10 @@ class Writer {
   }
 
   void take_target(const TargetDraft& target) {
-    Item item{.what = "target " + target.name, .where = address_of(target), .origin = target.origin};
+    // The name of the first target is the word.
+    Item item{.what = target.name == "target" ? target.name : "target " + target.name,
+              .where = address_of(target),
+              .origin = target.origin};
     take(target_entry(target), std::move(item), targets_yaml_, imported_.targets);
     if (imported_.items.back().is_taken()) taken_targets_.insert(target.name);
   }
@@ -282,7 +285,7 @@ class Writer {
     for (const std::string& sentence : survey_.unread) text += "# Not read: " + printable(sentence) + "\n";
     for (const Item& item : imported_.items) {
       const bool has_entry =
-          item.what.starts_with("target ") || item.what.starts_with("volume ") || item.fstab_line != 0;
+          item.what.starts_with("target") || item.what.starts_with("volume ") || item.fstab_line != 0;
       if (!item.is_taken() && !has_entry)
         text += "# Not taken over from " + item.origin + ": " + item.reason + "\n";
     }

@@ -40,6 +40,7 @@ class Sum {
   }
 
   void finish() {
+    cell_.memory.reset();  // of one host; its own record has it
     if (cell_.status != CellStatus::Valid) return;
     cell_.bytes = static_cast<Bytes>(std::llround(rate_ / hosts_ * cell_.seconds));
     cell_.ios = static_cast<std::uint64_t>(std::llround(ios_ / hosts_ * cell_.seconds));

@@ -27,7 +27,7 @@ Result<PathUnderTest> parse_path_argument(const std::string& argument);
 
 struct BenchOptions {
   std::vector<PathUnderTest> paths;
-  std::vector<std::string> scenarios;  // names (scenario.hpp); empty: all
+  std::vector<std::string> scenarios;  // names (scenario.hpp); empty: those of the question, `asked`
   Bytes size = 4 * kGiB;               // of the files laid out in each writable path; at least 16 MiB
   std::chrono::seconds runtime{2};     // of each cell, 1 s to 1 h
   unsigned rounds = 5;                 // 1 to 100, after one warm-up round

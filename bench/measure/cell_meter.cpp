@@ -8,7 +8,7 @@
 #include "bench/fio/fio_job.hpp"
 #include "bench/measure/copy_work.hpp"
 #include "bench/measure/counter_snapshot.hpp"
-#include "bench/measure/live_rate.hpp"
+#include "bench/measure/load_work.hpp"
 #include "bench/measure/plan.hpp"
 #include "bench/record/gates.hpp"
 
@@ -30,6 +30,9 @@ class Meter {
         break;
       case Method::Copy:
         by_copy();
+        break;
+      case Method::Load:
+        by_loading();
         break;
     }
     if (cell_.status == CellStatus::NotMeasured) return;
@@ -218,6 +221,24 @@ class Meter {
     return done.has_value();
   }
 
+  void by_loading() {
+    ModelLoading loading = load_work(target_, bench_.options, scenario_);
+    if (loading.files.empty()) {
+      cell_.reasons = {"it holds no file to load"};
+      return;
+    }
+    const SharedCounter counter;
+    loading.progress = counter.get();
+    const CounterSnapshot witness(bench_.options.root, target_);
+    const auto answer = apart("loading weights", &counter, [&] { return load_as_json(loading); });
+    if (!answer) return fault(answer.error());
+    cell_.status = CellStatus::Invalid;
+    take(answer->as_object());
+    cell_.memory = free_memory_of(answer->as_object());
+    witness.fill(cell_);
+    for (const std::string& reason : length_faults(cell_.seconds)) cell_.reasons.push_back(reason);
+  }
+
   void take(const json::object& answer) {
     cell_.bytes = static_cast<Bytes>(get_int(answer, "bytes").value_or(0));
     cell_.ios = static_cast<std::uint64_t>(get_int(answer, "ios").value_or(0));
@@ -255,6 +276,10 @@ class Meter {
     }
     if (cell_.cpu)
       cell_.cautions = starvation_cautions(*cell_.cpu, scenario_.streams == 1 && scenario_.depth == 1);
+    if (scenario_.method == Method::Load) {
+      for (const std::string& caution : load_cautions(cell_, bench_.options, scenario_.way))
+        cell_.cautions.push_back(caution);
+    }
     cell_.status = cell_.reasons.empty() ? CellStatus::Valid : CellStatus::Invalid;
   }
 
@@ -266,21 +291,6 @@ class Meter {
 };
 
 }  // namespace
-
-FioEnd run_and_tell(FioRun fio, Direction direction, const StopFlag& stop, const RateSink& tell) {
-  RateMeter meter;
-  fio.stop = &stop;
-  fio.on_status = [&](const json::object& status) {
-    const FioCounters now = counters_of(status, direction);
-    tell(meter.rate_after(now.seconds, now.bytes));
-  };
-  auto end = run_fio(fio);
-  if (end) return std::move(*end);
-  FioEnd failed;
-  failed.exit_status = 1;
-  failed.words = end.error().message();
-  return failed;
-}
 
 void measure_cell(const Bench& bench, const Scenario& scenario, BenchTarget& target, Cell& cell,
                   const RateSink& tell) {

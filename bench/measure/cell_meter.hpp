@@ -23,7 +23,4 @@ struct Bench {
 void measure_cell(const Bench& bench, const Scenario& scenario, BenchTarget& target, Cell& cell,
                   const RateSink& tell);
 
-// Runs fio and reports the rate of each second.
-FioEnd run_and_tell(FioRun fio, Direction direction, const StopFlag& stop, const RateSink& tell);
-
 }  // namespace spark::bench

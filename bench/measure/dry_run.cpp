@@ -31,6 +31,10 @@ std::string how(const Scenario& scenario, const BenchOptions& options) {
     return "copies " + format_bytes(layout_size(options) / kLargeFiles) +
            " to the local path with the staging engine";
   }
+  if (scenario.method == Method::Load) {
+    return "loads " + format_bytes(layout_size(options)) + " from each path, once in each round, by " +
+           std::to_string(scenario.streams) + (scenario.streams == 1 ? " thread" : " threads");
+  }
   return "opens, reads and closes " + std::to_string(small_file_count(options, {&scenario})) + " files of " +
          format_bytes(small_file_size(options.asked)) + " by " + std::to_string(scenario.streams) +
          " threads";

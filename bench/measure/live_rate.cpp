@@ -34,6 +34,21 @@ void Teller::operator()() {
   tell_(meter_.rate_after(seconds, counter_.get()->load()));
 }
 
+FioEnd run_and_tell(FioRun fio, Direction direction, const StopFlag& stop, const RateSink& tell) {
+  RateMeter meter;
+  fio.stop = &stop;
+  fio.on_status = [&](const json::object& status) {
+    const FioCounters now = counters_of(status, direction);
+    tell(meter.rate_after(now.seconds, now.bytes));
+  };
+  auto end = run_fio(fio);
+  if (end) return std::move(*end);
+  FioEnd failed;
+  failed.exit_status = 1;
+  failed.words = end.error().message();
+  return failed;
+}
+
 std::string progress_line(const Progress& progress) {
   std::string line;
   if (progress.cell > 0) {

@@ -6,6 +6,7 @@
 #include <functional>
 
 #include "base/units.hpp"
+#include "bench/fio/process.hpp"
 
 namespace spark::bench {
 
@@ -49,5 +50,8 @@ class Teller {
   double told_ = 0;
   RateMeter meter_;
 };
+
+// Runs fio and reports the rate of each second.
+FioEnd run_and_tell(FioRun fio, Direction direction, const StopFlag& stop, const RateSink& tell);
 
 }  // namespace spark::bench

@@ -23,6 +23,11 @@ Duration time_to_write(Bytes bytes, double rate) {
   return Duration(static_cast<std::int64_t>(static_cast<double>(bytes) / rate * 1000));
 }
 
+double assumed_rate(const BenchOptions& options) {
+  const auto limit = static_cast<double>(options.rate_limit);
+  return limit > 0 ? std::min(kAssumedLayoutRate, limit) : kAssumedLayoutRate;
+}
+
 Result<> check_numbers(const BenchOptions& options) {
   if (options.size < kLayoutStep || options.size > 16 * kTiB) {
     return fail(Errc::Invalid, "a benchmark file of " + format_bytes(options.size) + " is out of range",
@@ -95,8 +100,8 @@ BenchOptions quick(BenchOptions options) {
   options.size = std::min<Bytes>(options.size, kGiB);
   options.rounds = std::min(options.rounds, 3U);
   options.max_rounds = options.rounds;
-  options.must_decide = options.scenarios.empty();
-  if (options.scenarios.empty()) {
+  options.must_decide = options.scenarios.empty() && !options.asked.loads_model;
+  if (options.must_decide) {
     options.scenarios = {fitting_scenarios(options.asked).front(), "latency", "stagecopy"};
     if (options.asked.demand.bytes_per_second > 0) options.scenarios.emplace_back("demand");
     if (options.asked.checkpoint > 0) options.scenarios.emplace_back("checkpoint");
@@ -122,7 +127,8 @@ Result<std::vector<const Scenario*>> check_options(const BenchOptions& options) 
   }
   std::vector<const Scenario*> chosen;
   for (const Scenario& scenario : all_scenarios()) {
-    const bool by_default = wanted.empty() && (has_demand || !scenario.at_demand);
+    const bool fits_question = (scenario.method == Method::Load) == options.asked.loads_model;
+    const bool by_default = wanted.empty() && fits_question && (has_demand || !scenario.at_demand);
     if (by_default || wanted.count(&scenario) == 1) chosen.push_back(&scenario);
   }
   return chosen;
@@ -173,13 +179,17 @@ Bytes room_of(const BenchOptions& options, const std::vector<const Scenario*>& s
 
 Duration cell_time(const BenchOptions& options, const Scenario& scenario) {
   const Duration around(700);
+  if (scenario.method == Method::Load)
+    return around + time_to_write(layout_size(options), assumed_rate(options));
   if (scenario.method != Method::Copy) return options.runtime + around;
   return around + time_to_write(layout_size(options) / kLargeFiles, kAssumedLayoutRate);
 }
 
 Duration cell_deadline(const BenchOptions& options) {
-  return options.runtime + std::chrono::seconds(60) +
-         time_to_write(options.size / kLargeFiles, kSlowestLayoutRate);
+  const Duration usual = options.runtime + std::chrono::seconds(60) +
+                         time_to_write(options.size / kLargeFiles, kSlowestLayoutRate);
+  const bool loads = options.asked.loads_model || std::ranges::any_of(options.scenarios, is_loading);
+  return loads ? std::max(usual, layout_deadline(options)) : usual;
 }
 
 Duration layout_deadline(const BenchOptions& options) {
@@ -199,10 +209,7 @@ Duration estimate(const BenchOptions& options) {
   const auto scenarios = check_options(options);
   if (!scenarios) return {};
   const auto paths = static_cast<std::int64_t>(options.paths.size());
-  const double rate = options.rate_limit > 0
-                          ? std::min(kAssumedLayoutRate, static_cast<double>(options.rate_limit))
-                          : kAssumedLayoutRate;
-  Duration all = paths * (std::chrono::seconds(1) + time_to_write(options.size, rate));
+  Duration all = paths * (std::chrono::seconds(1) + time_to_write(options.size, assumed_rate(options)));
   for (const Scenario* scenario : *scenarios) {
     const auto visits = scenario->method == Method::Copy ? std::max<std::int64_t>(paths - 1, 1) : paths;
     all += visits * (options.rounds + 1) * cell_time(options, *scenario);

@@ -43,7 +43,7 @@ Duration layout_deadline(const BenchOptions& options);
 // Upper limit for the duration of a run, even if paths hang.
 Duration longest_run(const BenchOptions& options, std::size_t cells);
 
-// Expected duration of a cell: its runtime plus fio's start and end, or its copy.
+// Expected duration of a cell: its runtime plus fio's start and end, or its copy or its loading.
 Duration cell_time(const BenchOptions& options, const Scenario& scenario);
 
 }  // namespace spark::bench

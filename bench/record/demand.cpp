@@ -83,6 +83,7 @@ Result<Demand> demand_like(const std::string& job) {
                   ReadOrder::Unknown, known.mean_file};
   }
   for (const Checkpoint& known : kCheckpoints) names.emplace_back(known.name);
+  names.emplace_back(kModelLoad);
   const std::string near = nearest(name, names);
   return fail(Errc::Invalid, "no job is known as '" + printable(job) + "'",
               near.empty() || near == name ? "choose from " + join(names, ", ") +

@@ -21,6 +21,9 @@ struct Demand {
   std::vector<std::string> cautions = {};  // about its measurement, for the verdict
 };
 
+// A server that loads a model, no job with a read rate.
+inline constexpr const char* kModelLoad = "model-load";
+
 // "llama3-8b": the size of its checkpoint; 0: no such job.
 Bytes checkpoint_like(const std::string& job);
 

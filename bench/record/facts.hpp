@@ -56,6 +56,13 @@ struct DataFile {
   Bytes bytes = 0;
 };
 
+// The host's free memory around the loading of a model, while the tensors' memory is held.
+struct FreeMemory {
+  Bytes before = 0, after = 0;
+  std::optional<Bytes> cached;  // of the model's files, in the page cache after that; no value: not known
+  Bytes taken() const { return before > after ? before - after : 0; }
+};
+
 // Of a local drive, in degrees Celsius.
 struct DriveTemperature {
   double celsius = 0;

@@ -47,7 +47,7 @@ struct Fields<IdleCpu> {
 
 template <>
 struct Fields<AskedFor> {
-  static constexpr std::size_t kMembers = 12;
+  static constexpr std::size_t kMembers = 13;
   static void visit(auto& asked, const auto& v) {
     v("dataset", asked.dataset);
     v("dataset_folder", asked.folder);
@@ -66,6 +66,7 @@ struct Fields<AskedFor> {
     v("target_memory_bytes", asked.target_memory);
     v("checkpoint_bytes", asked.checkpoint);
     v("fleet_hosts", asked.fleet_hosts);
+    v("loads_model", asked.loads_model);
   }
 };
 
@@ -183,8 +184,18 @@ struct Fields<CpuUse> {
 };
 
 template <>
+struct Fields<FreeMemory> {
+  static constexpr std::size_t kMembers = 3;
+  static void visit(auto& memory, const auto& v) {
+    v("before", memory.before);
+    v("after", memory.after);
+    v("cached", memory.cached);
+  }
+};
+
+template <>
 struct Fields<Cell> {
-  static constexpr std::size_t kMembers = 18;
+  static constexpr std::size_t kMembers = 19;
   static void visit(auto& cell, const auto& v) {
     v("path", cell.path);
     v("scenario", cell.scenario);
@@ -206,6 +217,7 @@ struct Fields<Cell> {
     v("origin", cell.origin);
     v("latency_ns_bins", cell.bins);
     v("host_cpu", cell.cpu);
+    v("free_memory_bytes", cell.memory);
   }
 };
 

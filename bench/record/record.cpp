@@ -22,8 +22,22 @@ void add_result(Summary& summary, const Cell& cell, bool counts_ios) {
   summary.headline[cell.round] = headline_of(cell, counts_ios);
   summary.rate_of_round[cell.round] = static_cast<double>(cell.bytes) / cell.seconds;
   summary.rates.push_back(static_cast<double>(cell.bytes) / cell.seconds);
+  summary.seconds.push_back(cell.seconds);
   summary.io_rates.push_back(static_cast<double>(cell.ios) / cell.seconds);
   merge_into(summary.bins, cell.bins);
+}
+
+void add_memory(Summary& summary, const std::vector<const Cell*>& valid) {
+  std::vector<double> before, after, cached;
+  for (const Cell* cell : valid) {
+    if (!cell->memory) continue;
+    before.push_back(static_cast<double>(cell->memory->before));
+    after.push_back(static_cast<double>(cell->memory->after));
+    if (cell->memory->cached) cached.push_back(static_cast<double>(*cell->memory->cached));
+  }
+  if (before.empty()) return;
+  summary.memory = {static_cast<Bytes>(median(before)), static_cast<Bytes>(median(after)), std::nullopt};
+  if (!cached.empty()) summary.memory->cached = static_cast<Bytes>(median(cached));
 }
 
 // CPU seconds per gigabyte over all valid rounds, minus the host's idle use.
@@ -101,6 +115,7 @@ Summary summarize(const Record& record, const std::string& path, const std::stri
   }
   summary.cache = cache_label(valid, shape == nullptr ? Cache::Direct : shape->cache);
   add_cpu(summary, record, valid);
+  add_memory(summary, valid);
   if (summary.headline.size() >= 3 && spread(summary.headlines()) > kSteadySpread) {
     summary.cautions.emplace_back(unsteady_words(spread(summary.headlines())));
   }

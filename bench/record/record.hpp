@@ -86,6 +86,7 @@ struct Cell {
   Bins bins;               // latency of each I/O, submission to completion; or of each file, open to close
   Origin origin;
   std::optional<CpuUse> cpu;
+  std::optional<FreeMemory> memory;  // of a loaded model
 };
 
 // The question that the run should answer.
@@ -102,6 +103,7 @@ struct AskedFor {
   Bytes target_memory = 0;   // of the remote target, which may serve reads from it; 0: unknown
   Bytes checkpoint = 0;      // size of the checkpoints that the job writes; 0: not asked
   unsigned fleet_hosts = 0;  // hosts that stage together, including this one; 0: no fleet is configured
+  bool loads_model = false;  // asks how long a model takes to be loaded; the dataset is the model
 };
 
 // Mean file size of the dataset, or of the files that the job was seen to read; 0: unknown.
@@ -153,6 +155,8 @@ struct Summary {
                                                 // RAM"
   std::optional<double> cpu_per_gb;             // of the whole host; no value: not above its idle use
   std::optional<double> kernel_cpu_per_gb;      // part of it, in kernel threads
+  std::vector<double> seconds;                  // of each valid round, in round order
+  std::optional<FreeMemory> memory;             // median of the valid rounds; none unless a model is loaded
 
   std::vector<double> headlines() const;
 };

@@ -1,5 +1,6 @@
 #include "bench/record/scenario.hpp"
 
+#include <algorithm>
 #include <array>
 #include <vector>
 
@@ -18,7 +19,14 @@ Scenario cold(Scenario scenario) {
   return scenario;
 }
 
-std::array<Scenario, 8> make_scenarios() {
+Scenario load(std::string_view id, std::string_view shape, LoadWay way, Bytes block, unsigned streams) {
+  Scenario scenario{id, "model loading", shape, Method::Load, Cache::Cold, "", block, 1, streams};
+  if (way == LoadWay::Direct) scenario.cache = Cache::Direct;
+  scenario.way = way;
+  return scenario;
+}
+
+std::array<Scenario, 11> make_scenarios() {
   Scenario small{"smallfiles", "small files", "whole, 8 threads", Method::Files, Cache::Cold, "", 0, 1, 8};
   small.counts_ios = true;
   Scenario latency = fio("latency", "random read", "4 KiB, QD 1", "randread", 4 * kKiB, 1, 1);
@@ -35,7 +43,10 @@ std::array<Scenario, 8> make_scenarios() {
           latency,
           demand,
           checkpoint,
-          copy};
+          copy,
+          load("load-mmap", "mapped", LoadWay::Mapped, 16 * kMiB, 1),
+          load("load-buffered", "read() of 16 MiB", LoadWay::Buffered, 16 * kMiB, 1),
+          load("load-direct", "8 MiB, QD 1 x 8", LoadWay::Direct, 8 * kMiB, 8)};
 }
 
 }  // namespace
@@ -54,6 +65,12 @@ Result<const Scenario*> find_scenario(std::string_view id) {
   const std::string near = nearest(id, ids);
   return fail(Errc::Invalid, "there is no benchmark scenario '" + printable(id) + "'",
               near.empty() ? "choose from " + join(ids, ", ") : "did you mean '" + near + "'?");
+}
+
+bool is_loading(std::string_view id) {
+  return std::ranges::any_of(all_scenarios(), [&](const Scenario& scenario) {
+    return scenario.id == id && scenario.method == Method::Load;
+  });
 }
 
 const char* to_string(Cache cache) {

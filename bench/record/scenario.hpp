@@ -14,7 +14,10 @@ enum class Method {
   Fio,    // fio on the large files, or on existing ones
   Files,  // whole small files: open, read, close, like a data loader
   Copy,   // the copy engine, from the path to the local drive
+  Load,   // weights, like a program that loads a model; only when asked for
 };
+
+enum class LoadWay { Mapped, Buffered, Direct };
 
 // The cache between the storage and the reader.
 enum class Cache {
@@ -36,6 +39,7 @@ struct Scenario {
   bool writes = false;
   bool counts_ios = false;  // the headline is I/Os (files) per second, not bytes per second
   bool at_demand = false;   // throttled to the job's rate; only with a demand
+  LoadWay way = LoadWay::Buffered;
 };
 
 // In the order in which they run and are shown.
@@ -43,6 +47,9 @@ std::span<const Scenario> all_scenarios();
 
 // Invalid, with the nearest match or the list, if no scenario has that id.
 Result<const Scenario*> find_scenario(std::string_view id);
+
+// True for the scenarios that load a model.
+bool is_loading(std::string_view id);
 
 const char* to_string(Cache cache);
 

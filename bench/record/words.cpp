@@ -1,5 +1,6 @@
 #include "bench/record/words.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
@@ -54,6 +55,22 @@ std::string ratio_text(const PairedComparison& comparison, double of_medians) {
   char text[64];
   std::snprintf(text, sizeof text, "%.*fx", ratio < 9.995 ? 2 : ratio < 99.95 ? 1 : 0, ratio);
   return (comparison.difference == Difference::NoClearDifference ? "≈" : "") + std::string(text);
+}
+
+std::string loaded_text(const Summary& summary, const ScenarioRecord& scenario) {
+  if (!is_loading(scenario.id) || summary.seconds.empty()) return "";
+  return seconds_text(median(summary.seconds)) + ", ";
+}
+
+std::string free_memory_text(const Summary& summary) {
+  if (!summary.memory) return "";
+  const FreeMemory& memory = *summary.memory;
+  return format_bytes(memory.after) + ", " +
+         (memory.cached ? format_bytes(*memory.cached) + " cached" : format_bytes(memory.taken()) + " less");
+}
+
+std::string seconds_text(double seconds) {
+  return format_duration(std::chrono::nanoseconds(static_cast<std::int64_t>(std::min(seconds, 9e9) * 1e9)));
 }
 
 std::string small_number(const std::optional<double>& number) {

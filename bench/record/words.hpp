@@ -26,6 +26,16 @@ double as_printed(double value, const ScenarioRecord& scenario);
 // "0.39x", the ratio of the medians; preceded by "≈" if the rounds show no clear difference.
 std::string ratio_text(const PairedComparison& comparison, double of_medians);
 
+// "3.7 s, " in front of the rate at which a model was loaded; empty in other scenarios.
+std::string loaded_text(const Summary& summary, const ScenarioRecord& scenario);
+
+// "26.0 GB, 4.29 GB cached": the free memory after a model was loaded, and the memory of its files in the
+// page cache; "26.0 GB, 4.29 GB less" than before if that is not known; empty if no model was loaded.
+std::string free_memory_text(const Summary& summary);
+
+// "21.0 s", "1 h 05 min"
+std::string seconds_text(double seconds);
+
 // "0.21"; "-" without a value.
 std::string small_number(const std::optional<double>& number);
 

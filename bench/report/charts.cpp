@@ -142,7 +142,9 @@ double mark_distance(double largest) {
 // Marks the job's demand; empty if it is unknown or does not apply to the scenario.
 std::string demand_line(const Record& record, const ScenarioRecord& scenario, double& largest) {
   const double demand = record.asked.demand.bytes_per_second / 1e9;
-  if (demand <= 0 || scenario.counts_ios || scenario.writes || scenario.id == "stagecopy") return {};
+  if (demand <= 0 || scenario.counts_ios || scenario.writes || scenario.id == "stagecopy" ||
+      is_loading(scenario.id))
+    return {};
   largest = std::max(largest, demand);
   return "set arrow from " + number(demand) + ", graph 0 to " + number(demand) +
          ", graph 1 nohead lc rgb '#2da44e' lw 2 dt 2\nset label 'demand' at " + number(demand) +

@@ -91,6 +91,7 @@ std::vector<std::string> differing_questions(const Record& before, const Record&
     differences.push_back("the job's read rate was " + demand_words(was) + ", now " + demand_words(is) +
                           ", so 'demand' is not compared");
   if (was.dataset_bytes != is.dataset_bytes) differences.emplace_back("the dataset has another size");
+  if (was.loads_model != is.loads_model) differences.emplace_back("only one asks about loading a model");
   if (was.epochs != is.epochs) differences.emplace_back("the number of epochs is another");
   if (!differences.empty()) differences.emplace_back("the verdicts answer different questions");
   return differences;

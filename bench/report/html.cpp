@@ -136,23 +136,27 @@ std::string remarks_list(const std::vector<std::string>& remarks) {
 }
 
 std::string table(const Record& record) {
-  const std::vector<std::string> names = {"scenario", "path",      "read from", "median", "95 % interval",
-                                          "rounds",   "p50 / p99", "CPU s/GB",  "ratio",  "remarks"};
+  const std::vector<ResultRow> rows = result_rows(record);
+  const bool has_memory = has_free_memory(rows);
+  std::vector<std::string> names = {"scenario", "path",      "read from", "median", "95 % interval",
+                                    "rounds",   "p50 / p99", "CPU s/GB",  "ratio",  "remarks"};
+  if (has_memory) names.insert(names.end() - 1, kFreeMemory);
   std::string text = "<h2>Results</h2>\n<table>\n<thead><tr>";
   for (const std::string& name : names) text += "<th>" + html(name) + "</th>";
   text += "</tr></thead>\n<tbody>\n";
   std::vector<std::string> remarks;
-  for (const ResultRow& row : result_rows(record)) {
-    const std::vector<std::string> cells = {row.scenario + ", " + row.shape,
-                                            row.path,
-                                            row.cache,
-                                            row.headline,
-                                            row.range,
-                                            row.rounds,
-                                            row.latency,
-                                            row.cpu,
-                                            row.ratio,
-                                            marks_of(row.remarks, remarks)};
+  for (const ResultRow& row : rows) {
+    std::vector<std::string> cells = {row.scenario + ", " + row.shape,
+                                      row.path,
+                                      row.cache,
+                                      row.headline,
+                                      row.range,
+                                      row.rounds,
+                                      row.latency,
+                                      row.cpu,
+                                      row.ratio,
+                                      marks_of(row.remarks, remarks)};
+    if (has_memory) cells.insert(cells.end() - 1, row.free_memory);
     text += "<tr>";
     for (std::size_t i = 0; i < cells.size(); ++i) {
       text += "<td data-name=\"" + html(names[i]) + "\">" + html(cells[i]) + "</td>";

@@ -27,12 +27,21 @@ std::string markdown(const Record& record) {
   std::string text = "# spark-stage bench " + md(record.run_id) + "\n\n";
   if (record.interrupted) text += "**Interrupted: only the measurements until then.**\n\n";
   for (const std::string& sentence : sentences_of(verdict_of(record))) text += "- " + md(sentence) + "\n";
-  text += "\n" + md_row({"scenario", "path", "read from", "median", "95 %", "rounds", "p50 / p99", "CPU s/GB",
-                         "ratio", "remarks"});
-  text += "|---|---|---|---|---|---|---|---|---|---|\n";
-  for (const ResultRow& row : result_rows(record)) {
-    text += md_row({row.scenario + ", " + row.shape, row.path, row.cache, row.headline, row.range, row.rounds,
-                    row.latency, row.cpu, row.ratio, join(row.remarks, "; ")});
+  const std::vector<ResultRow> rows = result_rows(record);
+  const bool has_memory = has_free_memory(rows);
+  const auto line = [&](std::vector<std::string> cells, const std::string& memory, const std::string& last) {
+    if (has_memory) cells.push_back(memory);
+    cells.push_back(last);
+    return md_row(cells);
+  };
+  text += "\n" + line({"scenario", "path", "read from", "median", "95 %", "rounds", "p50 / p99", "CPU s/GB",
+                       "ratio"},
+                      kFreeMemory, "remarks");
+  text += std::string("|---|---|---|---|---|---|---|---|---|") + (has_memory ? "---|" : "") + "---|\n";
+  for (const ResultRow& row : rows) {
+    text += line({row.scenario + ", " + row.shape, row.path, row.cache, row.headline, row.range, row.rounds,
+                  row.latency, row.cpu, row.ratio},
+                 row.free_memory, join(row.remarks, "; "));
   }
   text += "\n## Measurement setup\n\n";
   for (const auto& [name, words] : facts_of(record)) text += "- " + md(name) + ": " + md(words) + "\n";

@@ -34,6 +34,12 @@ json::object summary_object(const Record& record, const std::string& path, const
                       {"valid_rounds", summary.rates.size()}};
   if (summary.rates.empty()) return object;
   object["bytes_per_second"] = range_of(summary.rates);
+  if (is_loading(scenario)) object["seconds_to_loaded"] = range_of(summary.seconds);
+  if (summary.memory)
+    object["free_memory_bytes"] = json::object{{"before", summary.memory->before},
+                                               {"after", summary.memory->after},
+                                               {"less", summary.memory->taken()},
+                                               {"cached", optional_number(summary.memory->cached)}};
   object["ios_per_second"] = range_of(summary.io_rates);
   object["cpu_s_per_gb"] = optional_number(summary.cpu_per_gb);
   object["kernel_cpu_s_per_gb"] = optional_number(summary.kernel_cpu_per_gb);

@@ -14,9 +14,12 @@ namespace spark::bench {
 // One path in one scenario, formatted.
 struct ResultRow {
   std::string scenario, shape, path, cache, headline, range, rounds, latency, cpu, ratio;
+  std::string free_memory;           // after a model was loaded; empty otherwise
   std::vector<std::string> remarks;  // why it is invalid, and how to interpret it
 };
 std::vector<ResultRow> result_rows(const Record& record);
+inline constexpr const char* kFreeMemory = "free memory after loading";  // a column, if it has text
+bool has_free_memory(const std::vector<ResultRow>& rows);
 
 // "0.39x": the path's median divided by the baseline's, both as printed; preceded by "≈" if the rounds,
 // compared in pairs, show no clear difference. Empty for the baseline itself, and if the two are not

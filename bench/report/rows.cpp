@@ -23,7 +23,7 @@ std::string range_of(const Summary& summary, const ScenarioRecord& scenario) {
 ResultRow row_of(const Record& record, const ScenarioRecord& scenario, const PathRecord& path) {
   const Summary summary = summarize(record, path.name, scenario.id);
   const std::vector<double> values = summary.headlines();
-  ResultRow row{scenario.title, scenario.shape, path.name, summary.cache, "-", "-", "0", "-", "-", "",
+  ResultRow row{scenario.title, scenario.shape, path.name, summary.cache, "-", "-", "0", "-", "-", "", "",
                 summary.reasons};
   row.remarks.insert(row.remarks.end(), summary.cautions.begin(), summary.cautions.end());
   if (values.empty()) {
@@ -31,7 +31,8 @@ ResultRow row_of(const Record& record, const ScenarioRecord& scenario, const Pat
     row.cache = "";
     return row;
   }
-  row.headline = headline_text(median(values), scenario);
+  row.headline = loaded_text(summary, scenario) + headline_text(median(values), scenario);
+  row.free_memory = free_memory_text(summary);
   row.range = range_of(summary, scenario);
   row.rounds = std::to_string(values.size());
   if (!summary.bins.empty()) {
@@ -61,6 +62,10 @@ std::vector<ResultRow> result_rows(const Record& record) {
     for (const PathRecord& path : record.paths) rows.push_back(row_of(record, scenario, path));
   }
   return rows;
+}
+
+bool has_free_memory(const std::vector<ResultRow>& rows) {
+  return std::ranges::any_of(rows, [](const ResultRow& row) { return !row.free_memory.empty(); });
 }
 
 std::vector<std::pair<std::string, std::string>> facts_of(const Record& /*record*/, const PathRecord& path) {

@@ -20,9 +20,9 @@ std::string padded(const std::string& text, std::size_t width) {
 }
 
 // One path in one scenario; one text per line.
-using Column = std::array<std::string, 4>;
-constexpr std::array<const char*, 4> kLabels = {"  median", "  min to max", "  p50 / p99",
-                                                "  CPU s/GB, source"};
+using Column = std::array<std::string, 5>;
+constexpr std::array<const char*, 5> kLabels = {"  median", "  min to max", "  p50 / p99",
+                                                "  free after load", "  CPU s/GB, source"};
 
 class Table {
  public:
@@ -122,11 +122,12 @@ class Table {
   Column column_of(const PathRecord& path, const ScenarioRecord& scenario) {
     const Summary summary = summarize(record_, path.name, scenario.id);
     const std::vector<double> values = summary.headlines();
-    if (values.empty()) return {why_none(path, scenario, summary) + mark_of(summary), "", "", ""};
-    std::string text = headline_text(median(values), scenario);
+    if (values.empty()) return {why_none(path, scenario, summary) + mark_of(summary), "", "", "", ""};
+    std::string text = loaded_text(summary, scenario) + headline_text(median(values), scenario);
     if (const std::string ratio = ratio_to_baseline(record_, path, scenario); !ratio.empty())
       text += " " + ratio;
-    return {text + mark_of(summary), range(values, scenario), latencies(summary), source(summary)};
+    return {text + mark_of(summary), range(values, scenario), latencies(summary), free_memory_text(summary),
+            source(summary)};
   }
 
   static std::string why_none(const PathRecord& path, const ScenarioRecord& scenario,

@@ -7,6 +7,8 @@
 #include "base/text.hpp"
 #include "bench/record/overlap.hpp"
 #include "bench/record/words.hpp"
+#include "bench/verdict/evidence.hpp"
+#include "bench/verdict/loading.hpp"
 
 namespace spark::bench {
 namespace {
@@ -16,10 +18,6 @@ constexpr double kFarFrom = 2;  // a mean file size that differs by more is of o
 bool is_far_from(Bytes mean, Bytes other) {
   const auto one = static_cast<double>(mean), two = static_cast<double>(other);
   return one > kFarFrom * two || two > kFarFrom * one;
-}
-
-bool is_remote(const PathRecord& path) {
-  return path.storage.kind == PathKind::RemoteBlock || path.storage.kind == PathKind::Nas;
 }
 
 class Judge {
@@ -39,7 +37,7 @@ class Judge {
     time_checkpoints();
     add_cautions();
     add_memory_note();
-    add_target_notes();
+    for (std::string& note : target_notes(record_)) verdict_.notes.push_back(std::move(note));
     verdict_.decision = decide(verdict_.question, verdict_.sources, verdict_.local_read);
     add_missing();
     return std::move(verdict_);
@@ -58,13 +56,7 @@ class Judge {
     question.is_staged = asked.is_staged;
     verdict_.demand_words = asked.demand.words;
     verdict_.hosts = record_.hosts;
-    verdict_.nodes = std::max({1U, asked.nodes, static_cast<unsigned>(record_.hosts.size())});
-  }
-
-  // The number of nodes that share the rate measured by one host, alone or with others.
-  double sharers_of(const PathRecord& path) const {
-    const double measured = std::max(1.0, static_cast<double>(record_.hosts.size()));
-    return is_remote(path) ? verdict_.nodes / measured : 1;
+    verdict_.nodes = nodes_of(record_);
   }
 
   bool choose_scenario() {
@@ -80,8 +72,6 @@ class Judge {
                        " --scenario stagecopy");
     return false;
   }
-
-  std::string limit_words() const { return format_rate(static_cast<double>(record_.rate_limit)); }
 
   bool find_local() {
     if (record_.paths.empty()) return false;
@@ -191,26 +181,12 @@ class Judge {
     return false;
   }
 
-  // Bytes per second for one of `sharers` nodes, from at least three valid rounds.
   std::optional<Rate> rate_of(const PathRecord& path, const std::string& scenario, double sharers,
                               std::vector<std::string>& why) const {
-    const Summary summary = summarize(record_, path.name, scenario);
-    ByRound rounds = summary.rate_of_round;
-    for (auto& [round, rate] : rounds) rate /= sharers;
-    auto rate = rate_of_rounds(std::move(rounds));
-    if (rate) return rate;
-    const std::string what = "'" + scenario + "' of " + path.name;
-    if (!summary.rates.empty()) {
-      why.push_back(
-          what + " has " + std::to_string(summary.rates.size()) +
-          (summary.rates.size() == 1 ? " valid round, three are needed" : " valid rounds, three are needed"));
-    } else if (!summary.reasons.empty()) {
-      why.push_back(what + " has no valid result: " + summary.reasons.front());
-    } else {
-      why.push_back(what + " was not measured");
-    }
-    return std::nullopt;
+    return measured_rate(record_, path, scenario, sharers, why);
   }
+
+  double sharers_of(const PathRecord& path) const { return bench::sharers_of(record_, path); }
 
   void time_checkpoints() {
     verdict_.checkpoint = record_.asked.checkpoint;
@@ -229,9 +205,7 @@ class Judge {
     verdict_.cautions = record_.asked.demand.cautions;
     const PathRecord* local = find_path(record_, verdict_.local);
     if (local != nullptr && local->storage.kind == PathKind::Memory)
-      verdict_.cautions.push_back(local->name +
-                                  " is in this host's memory, so its rates are not those of a drive, and a "
-                                  "dataset staged there takes memory from the job");
+      verdict_.cautions.push_back(memory_caution(*local, "a dataset"));
   }
 
   void add_memory_note() {
@@ -244,28 +218,9 @@ class Judge {
         "every epoch after the first from RAM on any path");
   }
 
-  // A target that has just received the benchmark's files may serve them from its memory.
-  void add_target_notes() {
-    const Bytes memory = record_.asked.target_memory;
-    for (const PathRecord& path : record_.paths) {
-      if (!is_remote(path) || path.files.empty()) continue;
-      Bytes bytes = path.small_bytes;
-      for (const DataFile& file : path.files) bytes += file.bytes;
-      if (memory == 0 && !path.read_only_reason.empty()) continue;
-      if (memory > 0 && bytes > memory) continue;
-      verdict_.notes.push_back(
-          "the " + format_bytes(bytes) + " that were read from " + path.name + " " +
-          (memory > 0 ? "fit into its target's memory (" + format_bytes(memory) + ")"
-                      : "had just been written, and may fit into its target's memory (--target-memory)") +
-          ": its drives may be slower than this");
-    }
-  }
-
   void add_missing() {
     Decision& decision = verdict_.decision;
-    if (record_.interrupted) missing_.emplace_back("the run was interrupted");
-    if (record_.rate_limit > 0)
-      missing_.emplace_back("the run was held to " + limit_words() + " (--rate-limit)");
+    for (std::string& reason : reasons_against(record_)) missing_.push_back(std::move(reason));
     if (missing_.empty() && decision.staged && decision.difference.difference == Difference::TooFewRounds) {
       missing_.emplace_back("fewer than three rounds have valid results of all that is compared");
     }
@@ -286,16 +241,8 @@ class Judge {
 
 }  // namespace
 
-std::string reading_words(const AskedFor& asked) {
-  if (has_small_files(asked)) {
-    return "whole files of " + format_bytes(mean_dataset_file(asked)) + " on average";
-  }
-  return asked.demand.order == ReadOrder::Random ? "parts of large files in random order"
-                                                 : "large files from end to end";
-}
-
 Verdict verdict_of(const Record& record) {
-  return Judge(record).run();
+  return asks_about_loading(record) ? loading_verdict(record) : Judge(record).run();
 }
 
 }  // namespace spark::bench

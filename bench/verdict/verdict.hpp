@@ -14,6 +14,28 @@ namespace spark::bench {
 inline constexpr Bytes kAssumedDataset = 1'000'000'000'000;
 inline constexpr unsigned kAssumedEpochs = 30;
 
+// Loading a whole model from a path in one way.
+struct LoadTime {
+  std::string path, scenario;
+  Estimate seconds;
+  Rate rate;
+  std::optional<double> kept;  // by the page cache, a share of the bytes; no value: unknown
+};
+// Loading from the local drive instead of from another path, in the quickest way of each.
+struct StagedLoad {
+  std::string path;
+  Difference difference = Difference::TooFewRounds;  // of the path's time by that from the local drive
+  double less = 0;                                   // seconds that a load takes less if staged
+};
+struct Loading {
+  Bytes model = 0;                                          // its size
+  bool fits_memory = true;                                  // the host's
+  Bytes loaded = 0;                                         // by each measurement
+  std::vector<LoadTime> times;                              // quickest first
+  std::vector<StagedLoad> staged;                           // for each path beside the local one
+  const LoadTime* quickest(const std::string& path) const;  // null: no valid result
+};
+
 struct Verdict {
   Question question;
   bool dataset_assumed = false, epochs_assumed = false, files_assumed = false;
@@ -27,6 +49,7 @@ struct Verdict {
   Decision decision;     // its not_decided_because names the missing data
   Bytes checkpoint = 0;  // 0: not asked
   std::vector<std::pair<std::string, double>> checkpoint_seconds;  // by path that may be written, local first
+  std::optional<Loading> loading;     // asked instead of staging for training; none of the above then
   std::vector<std::string> cautions;  // reasons to doubt the answer, shown right behind it
   std::vector<std::string> notes;     // further remarks: a path that was left out and why, memory
 };

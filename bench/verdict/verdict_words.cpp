@@ -3,14 +3,12 @@
 #include <cstdio>
 
 #include "base/text.hpp"
+#include "bench/record/words.hpp"
+#include "bench/verdict/loading.hpp"
 #include "bench/verdict/verdict.hpp"
 
 namespace spark::bench {
 namespace {
-
-std::string time_text(double seconds) {
-  return format_duration(std::chrono::nanoseconds(static_cast<std::int64_t>(std::min(seconds, 9e9) * 1e9)));
-}
 
 std::string epochs_text(double epochs) {
   char text[64];
@@ -35,7 +33,7 @@ std::string way_text(const Way& way) {
 }
 
 std::string hours_words(const Verdict& verdict, const Way& way) {
-  return time_text(way.seconds.value) + " " + way_text(way) +
+  return seconds_text(way.seconds.value) + " " + way_text(way) +
          (verdict.question.is_staged && way.staged ? " (it is already)" : "");
 }
 
@@ -47,14 +45,14 @@ std::string checkpoint_text(const Verdict& verdict) {
   if (times.empty())
     return "Not decided: no path has a valid 'checkpoint': measure again with --scenario checkpoint.";
   std::vector<std::string> words;
-  for (const auto& [path, seconds] : times) words.push_back(time_text(seconds) + " to " + path);
+  for (const auto& [path, seconds] : times) words.push_back(seconds_text(seconds) + " to " + path);
   std::string text = "A checkpoint of " + format_bytes(verdict.checkpoint) +
                      ", written by this host alone, takes " + join(words, ", ");
   if (times.front().first != verdict.local || times.size() < 2) return text + ".";
   for (std::size_t i = 1; i < times.size(); ++i) {
     const double less = times[i].second - times.front().second;
     text += i == 1 ? ": with stage-out the job waits " : ", ";
-    text += (less > 0 ? time_text(less) + " less" : "no less") + " than for " + times[i].first;
+    text += (less > 0 ? seconds_text(less) + " less" : "no less") + " than for " + times[i].first;
   }
   return text + ".";
 }
@@ -67,22 +65,22 @@ std::string answer(const Verdict& verdict) {
   switch (decision.advice) {
     case Advice::StageFirst:
       return "Stage first: " + epochs + of + take + hours_words(verdict, *decision.staged) + ", " +
-             time_text(decision.direct->seconds.value - decision.staged->seconds.value) + " less than " +
+             seconds_text(decision.direct->seconds.value - decision.staged->seconds.value) + " less than " +
              way_text(*decision.direct) + ".";
     case Advice::TrainDirectly:
       if (!decision.has_room) {
         return "Train directly from " + decision.direct->source + ", " +
-               time_text(decision.direct->seconds.value) + " for " + epochs + of +
+               seconds_text(decision.direct->seconds.value) + " for " + epochs + of +
                ": it can't be staged, the local drive has not enough space.";
       }
-      return "Train directly: " + epochs + of + take + time_text(decision.direct->seconds.value) + " " +
+      return "Train directly: " + epochs + of + take + seconds_text(decision.direct->seconds.value) + " " +
              way_text(*decision.direct) + ", " +
-             time_text(decision.staged->seconds.value - decision.direct->seconds.value) + " less than " +
+             seconds_text(decision.staged->seconds.value - decision.direct->seconds.value) + " less than " +
              way_text(*decision.staged) + ".";
     case Advice::NoClearDifference:
       return "No clear difference: " + epochs + of + take + "about " +
-             time_text(decision.staged->seconds.value) + " " + way_text(*decision.staged) + " and " +
-             time_text(decision.direct->seconds.value) + " " + way_text(*decision.direct) +
+             seconds_text(decision.staged->seconds.value) + " " + way_text(*decision.staged) + " and " +
+             seconds_text(decision.direct->seconds.value) + " " + way_text(*decision.direct) +
              ", a difference within the uncertainty of the measurement.";
     case Advice::NotDecided:
       break;
@@ -117,6 +115,16 @@ std::string hosts_text(const Verdict& verdict) {
   if (verdict.hosts.size() < 2) return "";
   return "Measured on " + std::to_string(verdict.hosts.size()) + " hosts at once (" +
          join(verdict.hosts, ", ") + "): a rate is the average of one host.";
+}
+
+// Cautions follow the answer, notes are last.
+std::vector<std::string> with_remarks(const Verdict& verdict, std::vector<std::string> sentences) {
+  std::vector<std::string> cautions;
+  for (const std::string& caution : verdict.cautions) cautions.push_back("Caution: " + caution + ".");
+  sentences.insert(sentences.begin() + 1, cautions.begin(), cautions.end());
+  if (const std::string hosts = hosts_text(verdict); !hosts.empty()) sentences.push_back(hosts);
+  for (const std::string& note : verdict.notes) sentences.push_back("Note: " + note + ".");
+  return sentences;
 }
 
 // The rates used, and the demand below which staging gains nothing.
@@ -177,56 +185,18 @@ bool is_worth_streaming(const Decision& decision) {
              (1 - kNegligible) * std::min(decision.staged->seconds.value, decision.direct->seconds.value);
 }
 
-json::object object_of(const Estimate& estimate) {
-  return {{"value", estimate.value}, {"low_95", estimate.range.low}, {"high_95", estimate.range.high}};
-}
-
-json::value value_of(const std::optional<Rate>& rate) {
-  return rate ? json::value(object_of(rate->typical)) : json::value(nullptr);
-}
-
-json::value value_of(const std::optional<double>& number) {
-  return number ? json::value(*number) : json::value(nullptr);
-}
-
-const char* to_string(Advice advice) {
-  switch (advice) {
-    case Advice::StageFirst:
-      return "stage_first";
-    case Advice::TrainDirectly:
-      return "train_directly";
-    case Advice::NoClearDifference:
-      return "no_clear_difference";
-    case Advice::NotDecided:
-      return "not_decided";
-  }
-  return "not_decided";
-}
-
-json::value difference_object(const PairedComparison& difference) {
-  if (difference.difference == Difference::TooFewRounds) return nullptr;
-  return json::object{{"ratio", difference.ratio},
-                      {"low_95", difference.range.low},
-                      {"high_95", difference.range.high},
-                      {"rounds", difference.rounds}};
-}
-
-json::object object_of(const Source& source, const BreakEven& even, double demand) {
-  json::object object{{"name", source.name},
-                      {"read_bytes_per_second", object_of(source.read.typical)},
-                      {"copy_bytes_per_second", value_of(source.copy)},
-                      {"fed_share", fed_share(source.read.typical.value, demand)}};
-  if (!source.copy) return object;
-  object["break_even_epochs"] = value_of(even.epochs);
-  object["break_even_best"] = value_of(even.best);
-  object["break_even_worst"] = value_of(even.worst);
-  object["pays_from_epoch"] = even.epochs ? json::value(pays_from(*even.epochs)) : json::value("never");
-  return object;
-}
-
 }  // namespace
 
+std::string reading_words(const AskedFor& asked) {
+  if (has_small_files(asked)) {
+    return "whole files of " + format_bytes(mean_dataset_file(asked)) + " on average";
+  }
+  return asked.demand.order == ReadOrder::Random ? "parts of large files in random order"
+                                                 : "large files from end to end";
+}
+
 std::vector<std::string> sentences_of(const Verdict& verdict) {
+  if (verdict.loading) return with_remarks(verdict, loading_sentences(verdict));
   // Checkpoints alone are no question about staging.
   const std::string checkpoint = checkpoint_text(verdict);
   std::vector<std::string> sentences;
@@ -245,7 +215,7 @@ std::vector<std::string> sentences_of(const Verdict& verdict) {
   if (is_worth_streaming(verdict.decision)) {
     sentences.push_back("Reading the first epoch from " + verdict.decision.streaming->source +
                         " while it is staged (`spark-stage stage --detach`) takes about " +
-                        time_text(verdict.decision.streaming->seconds) +
+                        seconds_text(verdict.decision.streaming->seconds) +
                         ": an estimate, as if job and copy shared the path.");
   }
   if (verdict.question.demand > 0 && !verdict.sources.empty()) sentences.push_back(demand_text(verdict));
@@ -254,44 +224,6 @@ std::vector<std::string> sentences_of(const Verdict& verdict) {
     sentences.push_back(assumed);
   }
   return sentences;
-}
-
-json::object to_json(const Verdict& verdict) {
-  json::array sources, ways, sentences, missing, hosts;
-  for (const std::string& host : verdict.hosts) hosts.emplace_back(printable(host));
-  for (std::size_t i = 0; i < verdict.sources.size(); ++i) {
-    sources.push_back(object_of(verdict.sources[i], verdict.decision.break_even[i], verdict.question.demand));
-  }
-  for (const Way& way : verdict.decision.ways) {
-    ways.push_back(json::object{{"source", way.source},
-                                {"staged", way.staged},
-                                {"seconds", object_of(way.seconds)},
-                                {"copying_s", way.copying}});
-  }
-  for (const std::string& sentence : sentences_of(verdict)) sentences.emplace_back(printable(sentence));
-  for (const std::string& reason : verdict.decision.not_decided_because)
-    missing.emplace_back(printable(reason));
-  return {{"advice", to_string(verdict.decision.advice)},
-          {"sentences", std::move(sentences)},
-          {"not_decided_because", std::move(missing)},
-          {"inputs", json::object{{"dataset_bytes", verdict.question.dataset},
-                                  {"dataset_assumed", verdict.dataset_assumed},
-                                  {"epochs", verdict.question.epochs},
-                                  {"epochs_assumed", verdict.epochs_assumed},
-                                  {"demand_bytes_per_second", verdict.question.demand},
-                                  {"judged_by", verdict.judged_by},
-                                  {"files_assumed", verdict.files_assumed},
-                                  {"nodes", verdict.nodes},
-                                  {"hosts", std::move(hosts)},
-                                  {"is_staged", verdict.question.is_staged},
-                                  {"local", verdict.local},
-                                  {"local_bytes_per_second", value_of(verdict.local_read)},
-                                  {"has_room", verdict.decision.has_room}}},
-          {"sources", std::move(sources)},
-          {"ways", std::move(ways)},
-          {"streaming_s", verdict.decision.streaming ? json::value(verdict.decision.streaming->seconds)
-                                                     : json::value(nullptr)},
-          {"staged_by_direct", difference_object(verdict.decision.difference)}};
 }
 
 }  // namespace spark::bench

@@ -18,7 +18,7 @@ struct ImportOptions {
 std::string at_next_boot(const host::Item& item) {
   if (!item.is_taken()) return "as before";
   if (item.what.starts_with("unit ")) return "not started";
-  return item.what.starts_with("target ") ? "connected by spark-staged" : "mounted by spark-staged";
+  return item.what.starts_with("target") ? "connected by spark-staged" : "mounted by spark-staged";
 }
 
 void print_plan(Context& context, const std::vector<host::Item>& items) {

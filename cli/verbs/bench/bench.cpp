@@ -71,6 +71,7 @@ Result<bench::BenchOptions> parse(Context& context, const BenchFlags& given) {
     return options;
   }
   options.runs_folder = runs_folder(context, *given.runs);
+  if (options.asked.loads_model) return given.is_quick ? bench::quick(std::move(options)) : options;
   if (auto measured = use_measured_demand(context, options.runs_folder, options.asked); !measured) {
     return measured.take_error();
   }
@@ -152,7 +153,8 @@ Result<int> bench(Context& context, const BenchFlags& given) {
   }
   // Before anything is announced.
   if (const auto checked = bench::check_options(*options); !checked) return checked.take_error();
-  if (given.is_quick && options->asked.demand.bytes_per_second <= 0 && options->asked.checkpoint == 0)
+  const bench::AskedFor& asked = options->asked;
+  if (given.is_quick && asked.demand.bytes_per_second <= 0 && asked.checkpoint == 0 && !asked.loads_model)
     tell(context,
          "The job's read rate is not known, so this run gives rates and a break-even, but no advice: "
          "measure it first with `spark-stage bench demand -- COMMAND`, or give --demand or --like.");
@@ -197,7 +199,7 @@ void add_measuring_options(Verb& verb, const std::shared_ptr<BenchFlags>& option
   verb.choice(
       "--scenario", "ID", options->scenarios, scenario_names(),
       "this one only; may be repeated: shards, stream,\nsamples, smallfiles, latency, demand, checkpoint,\n"
-      "stagecopy");
+      "stagecopy; load-mmap, load-buffered, load-direct");
   verb.option(
       "--with", "HOST", options->hosts,
       "measure there at the same time, through ssh or, in a\nSlurm allocation, srun; may be repeated");
@@ -244,6 +246,7 @@ void add_bench(App& app) {
                        "  spark-stage bench                              every volume and the cache\n"
                        "  spark-stage bench nvme-tcp=/mnt/a nfs=/mnt/b local=/var/c --html page.html\n"
                        "  spark-stage bench --like unet3d --epochs 30 --dataset imagenet\n"
+                       "  spark-stage bench --like model-load --dataset 16GB\n"
                        "  spark-stage bench --with spark2 --with spark3  three hosts at the same time\n"
                        "  spark-stage bench nfs=/mnt/b local=/var/c --quick --rate-limit 500MB/s\n"
                        "  spark-stage bench report last --format markdown\n\n"

@@ -71,8 +71,10 @@ void ask_cache(Context& context, const std::string& name, bench::AskedFor& asked
   for (const json::value& value : *datasets) {
     const json::object* dataset = value.if_object();
     if (dataset == nullptr) continue;
-    if (get_string(*dataset, "name") == name && get_string(*dataset, "state") == "ready")
+    if (get_string(*dataset, "name") == name && get_string(*dataset, "state") == "ready") {
       asked.is_staged = true;
+      asked.dataset_bytes = static_cast<Bytes>(number(*dataset, "bytes"));
+    }
     const json::array* leases = get_array(*dataset, "leases");
     if (leases != nullptr && !leases->empty()) leased += number(*dataset, "bytes");
   }
@@ -116,6 +118,11 @@ Result<> ask_dataset(Context& context, const std::string& given, bench::AskedFor
   const auto folder = folder_of(context, given);
   if (!folder) return folder.take_error();
   ask_cache(context, given, asked);
+  // The folder of a model may hold others too, but its copy does not.
+  if (asked.loads_model && asked.dataset_bytes > 0) {
+    asked.folder = *folder;
+    return {};
+  }
   return count_files(context, *folder, asked);
 }
 
@@ -134,7 +141,7 @@ void BenchQuestion::add_to(Verb& verb) {
   verb.option("--demand", "RATE", demand, "the job's read rate: 3.2GB/s");
   verb.option("--like", "JOB", like,
               "a job of MLPerf Storage: unet3d, 8xretinanet; as\nwhat-if cosmoflow, resnet50; llama3-8b, "
-              "llama3-70b:\nits checkpoints");
+              "llama3-70b:\nits checkpoints; model-load: loading weights");
   verb.count("--nodes", nodes, {1, 10'000}, "hosts that read from the target at once (1)");
   verb.option("--target-memory", "SIZE", target_memory, "the target's memory, a possible cache");
 }
@@ -148,8 +155,11 @@ Result<> ask(Context& context, const BenchQuestion& question, bench::AskedFor& a
     if (!rate) return fail_with(rate.error(), "--demand");
     asked.demand = {static_cast<double>(*rate), "", bench::ReadOrder::Unknown, 0};
   }
-  if (!question.like.empty()) asked.checkpoint = bench::checkpoint_like(question.like);
-  if (!question.like.empty() && asked.checkpoint == 0) {
+  if (!question.like.empty()) {
+    asked.checkpoint = bench::checkpoint_like(question.like);
+    asked.loads_model = question.like == bench::kModelLoad;
+  }
+  if (!question.like.empty() && asked.checkpoint == 0 && !asked.loads_model) {
     auto demand = bench::demand_like(question.like);
     if (!demand) return fail_with(demand.error(), "--like");
     asked.demand = *demand;

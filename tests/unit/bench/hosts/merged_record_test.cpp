@@ -31,6 +31,12 @@ TEST(MergedRecord, HasTheMeanOfTheHostsRatesInEachRound) {
   EXPECT_EQ(merged.cells[1].bins.at(1000), 20u);
 }
 
+TEST(MergedRecord, TheFreeMemoryOfOneHostIsNotThatOfAll) {
+  Record one = record_of("a", {4'000});
+  one.cells[0].memory = FreeMemory{100, 50, {}};
+  EXPECT_FALSE(merged_record({one, record_of("b", {4'000})}).cells[0].memory);
+}
+
 TEST(MergedRecord, ACellWithoutAResultOnOneHostNamesThatHost) {
   Record broken = record_of("b", {2'000, 3'000});
   broken.cells[0].status = CellStatus::Invalid;

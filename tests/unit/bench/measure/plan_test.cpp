@@ -33,8 +33,16 @@ TEST(PathArgument, AnInvalidArgumentIsRefusedWithAHint) {
   }
 }
 
+std::vector<std::string> ids_of(const BenchOptions& options) {
+  std::vector<std::string> ids;
+  const auto scenarios = check_options(options).value();
+  for (const Scenario* scenario : scenarios) ids.emplace_back(scenario->id);
+  return ids;
+}
+
 TEST(Options, TheDefaultOmitsTheDemandScenarioAndBadOptionsAreRefused) {
-  EXPECT_EQ(check_options(three_paths())->size(), all_scenarios().size() - 1);
+  EXPECT_EQ(ids_of(three_paths()), (std::vector<std::string>{"shards", "stream", "samples", "smallfiles",
+                                                             "latency", "checkpoint", "stagecopy"}));
   EXPECT_FALSE(check_options({}));
   const auto refused = [](auto change) {
     BenchOptions options = three_paths();
@@ -70,7 +78,31 @@ TEST(Scenarios, AMisspeltNameSuggestsTheNearest) {
 TEST(Options, AKnownDemandAddsTheDemandScenario) {
   BenchOptions options = three_paths();
   options.asked.demand.bytes_per_second = 1e9;
-  EXPECT_EQ(check_options(options)->size(), all_scenarios().size());
+  EXPECT_EQ(ids_of(options).size(), 8u);
+}
+
+TEST(Options, ModelsAreLoadedOnlyWhenAskedFor) {
+  const std::vector<std::string> all = {"load-mmap", "load-buffered", "load-direct"};
+  BenchOptions options = three_paths();
+  options.asked.loads_model = true;
+  EXPECT_EQ(ids_of(options), all);
+  EXPECT_EQ(ids_of(quick(options)), all);
+  EXPECT_FALSE(quick(options).must_decide) << "no copies are made";
+  options.scenarios = {"shards"};
+  EXPECT_EQ(ids_of(options), std::vector<std::string>{"shards"});
+  options = three_paths();
+  options.scenarios = {"load-direct"};
+  EXPECT_EQ(ids_of(options), std::vector<std::string>{"load-direct"});
+}
+
+TEST(Plan, LoadingTakesAsLongAsItsBytesNeed) {
+  BenchOptions options = three_paths();
+  options.size = 1'000'000'000;
+  options.scenarios = {"load-mmap"};
+  // 3 paths x (5 rounds and the warm-up) x (2 s and 0.7 s), and 3 x (1 s + 2 s) to prepare.
+  EXPECT_NEAR(static_cast<double>(estimate(options).count()), 18 * 2700 + 9000, 500);
+  options.rate_limit = 2'000'000;
+  EXPECT_GT(cell_deadline(options), std::chrono::seconds(500)) << "the limit alone takes so long";
 }
 
 TEST(Plan, EachRoundVisitsEveryPathOncePerScenarioAndTheWarmUpIsRoundZero) {
@@ -133,6 +165,9 @@ TEST(DryRun, ShowsTheJobsAndTouchesNothing) {
   ASSERT_TRUE(text);
   EXPECT_NE(text->find("filename=/nowhere/at/all/.spark-stage-bench-NEW/data"), std::string::npos);
   EXPECT_NE(text->find("# stagecopy"), std::string::npos);
+  options.asked.loads_model = true;
+  EXPECT_NE(dry_run(options)->find("# loads 4.29 GB from each path, once in each round, by 8 threads"),
+            std::string::npos);
   options.rounds = 0;
   EXPECT_FALSE(dry_run(options));
 }

@@ -247,6 +247,29 @@ TEST(Run, TheRateLimitHoldsForStagingCopies) {
   }
 }
 
+TEST(Run, AModelIsLoadedInThreeWaysFromEachPath) {
+  const DiskFolder disk;
+  fs::create_directory(disk / "a");
+  fs::create_directory(disk / "b");
+  BenchOptions options = tiny({{"local", disk / "a"}, {"b", disk / "b"}});
+  options.scenarios.clear();
+  options.asked.loads_model = true;
+  options.size = 64 * kMiB;
+  options.rate_limit = 256 * kMiB;  // long enough to be valid
+  const auto record = run(options, {}, kGoOn);
+  ASSERT_TRUE(record) << record.error().message();
+  ASSERT_EQ(record->cells.size(), 2 * 3 * 2u);
+  for (const Cell& cell : record->cells) {
+    EXPECT_EQ(cell.status, CellStatus::Valid) << cell.scenario << testing::PrintToString(cell.reasons);
+    EXPECT_EQ(cell.bytes, 64 * kMiB);
+    ASSERT_TRUE(cell.memory);
+    EXPECT_GT(cell.memory->before, 0u);
+    ASSERT_TRUE(cell.memory->cached);
+    EXPECT_EQ(*cell.memory->cached >= 60 * kMiB, cell.scenario != "load-direct") << cell.scenario;
+  }
+  EXPECT_TRUE(fs::is_empty(disk / "a"));
+}
+
 TEST(Run, EveryPathReadsFilesOfTheDatasetsSizesAndTheDatasetInPlace) {
   const DiskFolder disk;
   fs::create_directory(disk / "a");

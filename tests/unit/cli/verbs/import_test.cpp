@@ -28,6 +28,12 @@ TEST_F(ImportVerb, PrintsAValidConfiguration) {
   EXPECT_EQ(program.errors(), "1 target, 3 volumes\n");
 }
 
+TEST_F(ImportVerb, TheTableNamesATargetOnce) {
+  EXPECT_EQ(program.run({"import", "--dry-run"}), 0) << program.errors();
+  EXPECT_EQ(program.output().find("target target"), std::string::npos) << program.output();
+  EXPECT_NE(program.output().find("connected by spark-staged"), std::string::npos) << program.output();
+}
+
 TEST_F(ImportVerb, WritesANewFileAndNeverOverwritesOne) {
   const std::string file = host.root() / "spark-stage.yaml";
   EXPECT_EQ(program.run({"import", "--output", file}), 0) << program.errors();

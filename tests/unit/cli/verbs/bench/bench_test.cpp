@@ -115,6 +115,40 @@ TEST_F(Bench, PassesTheJobsDemandEpochsAndDatasetOn) {
   EXPECT_EQ(program.run({"bench", "nfs=/mnt/b", "--like", "unet4d"}), 2);
 }
 
+TEST_F(Bench, AsksHowLongAModelTakesToBeLoaded) {
+  EXPECT_EQ(program.run({"bench", "nfs=/mnt/b", "--like", "model-load", "--quick", "--dataset", "16GB"}), 0)
+      << program.errors();
+  EXPECT_TRUE(options.asked.loads_model);
+  EXPECT_EQ(options.asked.dataset_bytes, 16'000'000'000u);
+  EXPECT_EQ(options.asked.demand.bytes_per_second, 0);
+  EXPECT_EQ(program.errors().find("read rate is not known"), std::string::npos) << "it is not asked for";
+  EXPECT_EQ(program.run({"bench", "nfs=/mnt/b", "--like", "modelload"}), 2);
+  EXPECT_NE(program.errors().find("did you mean 'model-load'?"), std::string::npos) << program.errors();
+  EXPECT_EQ(program.run({"bench", "nfs=/mnt/b", "--like", "unet3d"}), 0);
+  EXPECT_FALSE(options.asked.loads_model);
+}
+
+TEST_F(Bench, AModelIsAsLargeAsItsStagedCopyWhateverElseItsFolderHolds) {
+  std::filesystem::create_directories(runs() + "/hub");
+  std::ofstream(runs() + "/hub/other") << std::string(700, 'x');
+  std::ofstream(file) << "version: 1\ndatasets:\n  llama: {path: " << runs() << "/hub, model: a/b}\n";
+  program.client.answer("GET /v1/status", 200, R"({"cache": {"path": "/c", "capacity_bytes": 1000}})");
+  program.client.answer("GET /v1/datasets", 200,
+                        R"({"datasets": [{"name": "llama", "state": "ready", "bytes": 400, "leases": []}]})");
+  EXPECT_EQ(program.run({"--config", file.string(), "bench", "nfs=/mnt/b", "--like", "model-load",
+                         "--dataset", "llama"}),
+            0)
+      << program.errors();
+  EXPECT_EQ(options.asked.dataset_bytes, 400u);
+}
+
+TEST_F(Bench, AKeptRunIsAskedAboutLoading) {
+  keep();
+  EXPECT_EQ(program.run({"bench", "report", "last", "--runs", runs(), "--like", "model-load"}), 0)
+      << program.errors();
+  EXPECT_NE(program.output().find("measure with --like model-load"), std::string::npos);
+}
+
 TEST_F(Bench, CountsTheFilesOfADatasetThatIsAFolder) {
   std::filesystem::create_directories(runs() + "/set/sub");
   std::ofstream(runs() + "/set/one") << std::string(700, 'x');

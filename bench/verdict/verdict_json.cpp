@@ -1,0 +1,97 @@
+#include "base/text.hpp"
+#include "bench/verdict/loading.hpp"
+
+namespace spark::bench {
+namespace {
+
+json::object object_of(const Estimate& estimate) {
+  return {{"value", estimate.value}, {"low_95", estimate.range.low}, {"high_95", estimate.range.high}};
+}
+
+json::value value_of(const std::optional<Rate>& rate) {
+  return rate ? json::value(object_of(rate->typical)) : json::value(nullptr);
+}
+
+json::value value_of(const std::optional<double>& number) {
+  return number ? json::value(*number) : json::value(nullptr);
+}
+
+const char* to_string(Advice advice) {
+  switch (advice) {
+    case Advice::StageFirst:
+      return "stage_first";
+    case Advice::TrainDirectly:
+      return "train_directly";
+    case Advice::NoClearDifference:
+      return "no_clear_difference";
+    case Advice::NotDecided:
+      return "not_decided";
+  }
+  return "not_decided";
+}
+
+json::value difference_object(const PairedComparison& difference) {
+  if (difference.difference == Difference::TooFewRounds) return nullptr;
+  return json::object{{"ratio", difference.ratio},
+                      {"low_95", difference.range.low},
+                      {"high_95", difference.range.high},
+                      {"rounds", difference.rounds}};
+}
+
+json::object object_of(const Source& source, const BreakEven& even, double demand) {
+  json::object object{{"name", source.name},
+                      {"read_bytes_per_second", object_of(source.read.typical)},
+                      {"copy_bytes_per_second", value_of(source.copy)},
+                      {"fed_share", fed_share(source.read.typical.value, demand)}};
+  if (!source.copy) return object;
+  object["break_even_epochs"] = value_of(even.epochs);
+  object["break_even_best"] = value_of(even.best);
+  object["break_even_worst"] = value_of(even.worst);
+  object["pays_from_epoch"] = even.epochs ? json::value(pays_from(*even.epochs)) : json::value("never");
+  return object;
+}
+
+}  // namespace
+
+json::object to_json(const Verdict& verdict) {
+  json::array sources, ways, sentences, missing, hosts;
+  for (const std::string& host : verdict.hosts) hosts.emplace_back(printable(host));
+  for (std::size_t i = 0; i < verdict.sources.size(); ++i) {
+    sources.push_back(object_of(verdict.sources[i], verdict.decision.break_even[i], verdict.question.demand));
+  }
+  for (const Way& way : verdict.decision.ways) {
+    ways.push_back(json::object{{"source", way.source},
+                                {"staged", way.staged},
+                                {"seconds", object_of(way.seconds)},
+                                {"copying_s", way.copying}});
+  }
+  for (const std::string& sentence : sentences_of(verdict)) sentences.emplace_back(printable(sentence));
+  for (const std::string& reason : verdict.decision.not_decided_because)
+    missing.emplace_back(printable(reason));
+  const bool is_direct = verdict.decision.advice == Advice::TrainDirectly;
+  const char* advice = verdict.loading && is_direct ? "load_directly" : to_string(verdict.decision.advice);
+  return {{"advice", advice},
+          {"sentences", std::move(sentences)},
+          {"not_decided_because", std::move(missing)},
+          {"inputs", json::object{{"dataset_bytes", verdict.question.dataset},
+                                  {"dataset_assumed", verdict.dataset_assumed},
+                                  {"epochs", verdict.question.epochs},
+                                  {"epochs_assumed", verdict.epochs_assumed},
+                                  {"demand_bytes_per_second", verdict.question.demand},
+                                  {"judged_by", verdict.judged_by},
+                                  {"files_assumed", verdict.files_assumed},
+                                  {"nodes", verdict.nodes},
+                                  {"hosts", std::move(hosts)},
+                                  {"is_staged", verdict.question.is_staged},
+                                  {"local", verdict.local},
+                                  {"local_bytes_per_second", value_of(verdict.local_read)},
+                                  {"has_room", verdict.decision.has_room}}},
+          {"loading", verdict.loading ? json::value(to_json(*verdict.loading)) : json::value(nullptr)},
+          {"sources", std::move(sources)},
+          {"ways", std::move(ways)},
+          {"streaming_s", verdict.decision.streaming ? json::value(verdict.decision.streaming->seconds)
+                                                     : json::value(nullptr)},
+          {"staged_by_direct", difference_object(verdict.decision.difference)}};
+}
+
+}  // namespace spark::bench
