@@ -203,8 +203,9 @@ Incomplete why_not_deep_speed(const fs::path& path, bool was_complete) {
   if (!has_model) return {"it has no states of the model"};
   if (name != named && !was_complete)
     return {"`latest` names " + printable(named) +
-            ", and this one was not seen complete before, as after an interrupted save; " +
-            how_to_send(path)};
+                ", and this one was not seen complete before, as after an interrupted save; " +
+                how_to_send(path),
+            true};
   if (name != named) return {};  // whatever the clock says of `latest`
   const Proof proof{"`latest`", *written};
   return older_than(first_newer(path, of_rank_0.empty() ? of_all : of_rank_0, proof), path, proof);

@@ -150,8 +150,10 @@ void Oracles::check_deleted_here(const Machine& machine, const Before& before, c
     const bool is_there = copy != there.end() && truth.is_complete(name, copy->second) &&
                           (scene_.settings.nodes <= 1 || std::ranges::includes(copy->second, content));
     const auto highest = truth.highest_in(there, form_in_short(name));
-    const bool is_superseded = highest && truth.step_of(*highest) > save->second.step &&
-                               !truth.is_after(save->second, *highest) &&
+    const bool is_after =
+        highest && (scene_.settings.nodes <= 1 ? truth.is_known_to_be_after(machine.index, name, *highest)
+                                               : truth.is_after(save->second, *highest));
+    const bool is_superseded = highest && truth.step_of(*highest) > save->second.step && !is_after &&
                                !is_multiple(save->second.step, scene_.settings.keep_every);
     if (!is_there && !is_superseded) {
       const bool is_damaged = copy != there.end() && truth.complete.contains(name);

@@ -253,12 +253,7 @@ std::optional<Violation> Oracles::why_not_all_sent(const Machine& machine, const
     if (!is_lower && !is_higher_here(machine, name, save))
       return Violation{"not-sent-in-part", machine.name() + " has not sent " + name + "; the volume has " +
                                                in_short(there) + "; it says: " + unsent};
-    // `keep` may delete one that was sent as soon as another host sends a higher one. Which of the two is
-    // later only the clocks of two hosts could tell.
-    const auto sent = truth.sent.find({machine.index, name});
-    const bool was_sent = sent != truth.sent.end() && sent->second >= save.done;
-    const bool can_tell = !was_sent || truth.here[machine.index].contains(*highest);
-    if (is_lower && can_tell && unsent.empty() && truth.is_after(save, *highest))
+    if (is_lower && unsent.empty() && truth.is_known_to_be_after(machine.index, name, *highest))
       return Violation{"unsent-unsaid", machine.name() + " does not say that " + name +
                                             " is not sent, though the job saved it after " + *highest};
   }

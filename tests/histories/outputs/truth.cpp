@@ -48,6 +48,13 @@ bool Truth::is_after(const Save& save, const std::string& other) const {
   return is_clear && known != done.end() && save.done > known->second;
 }
 
+bool Truth::is_known_to_be_after(std::size_t host, const std::string& name, const std::string& other) const {
+  const Save& save = here[host].at(name);
+  const auto published = sent.find({host, name});
+  const bool was_sent = published != sent.end() && published->second >= save.done;
+  return is_after(save, other) && (!was_sent || here[host].contains(other));
+}
+
 std::optional<std::string> Truth::highest_in(const Listing& listing, const std::string& form) const {
   std::optional<std::string> highest;
   for (const auto& [name, content] : listing) {

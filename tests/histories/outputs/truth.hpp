@@ -67,6 +67,9 @@ struct Truth {
   std::optional<std::string> highest_in(const Listing& listing, const std::string& form = "") const;
   // Whether the job has saved it after that other one, which has a higher step: it went back meanwhile.
   bool is_after(const Save& save, const std::string& other) const;
+  // The same, if that host can know it. `keep` may delete one that was sent as soon as another host sends a
+  // higher one: which of the two is later only the clocks of two hosts could tell.
+  bool is_known_to_be_after(std::size_t host, const std::string& name, const std::string& other) const;
 };
 
 std::string to_string(Save::State state);

@@ -157,8 +157,8 @@ void OutputsWorld::end_faults() {
   scene_.volume.hangs = false;
   for (const auto& one : scene_.machines) {
     one->fate = {};
+    if (scene_.volume.is_away[one->index]) host_actions_.note_volume(one->index);
     scene_.volume.is_away[one->index] = false;
-    host_actions_.note_volume(one->index);
     if (!one->daemon) hosts_.start(*one);
   }
 }
