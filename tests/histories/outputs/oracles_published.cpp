@@ -109,11 +109,8 @@ bool Oracles::is_told_instead(const Machine& machine, const json::object& answer
   const json::object* unproven = get_object(answer, "unproven");
   if (truth.last_clock_change == SteadyTime() || unproven == nullptr) return false;
   const std::string told = get_string(*unproven, "name").value_or("");
-  if (told == best) return true;
-  // One is told at a time, the highest first.
-  const auto save = truth.here[machine.index].find(best);
-  const bool is_unseen = save != truth.here[machine.index].end() && save->second.done < machine.started;
-  return is_unseen && truth.step_of(told) >= truth.step_of(best);
+  // One is told at a time, the highest first: the best may be as unclear, saved while the clock was set.
+  return truth.here[machine.index].contains(best) && truth.step_of(told) >= truth.step_of(best);
 }
 
 void Oracles::check_latest(const Machine& machine, const Result<json::object>& answer, const Before& before) {
