@@ -53,7 +53,7 @@ struct Machine final : Clock {
   Content durable{};     // what a power cut leaves of the job's folder
   std::string own_link;  // target of a link `latest` that the job made; empty: none
   WorkerFate fate;
-  std::optional<SteadyTime> answer_lost{};  // of a killed sending, which may have published and not said so
+  std::optional<SteadyTime> answer_lost{};  // of a sending that failed, perhaps after it had published
   unsigned starts = 0;                      // of the daemon
   SteadyTime started{};                     // the daemon
   SteadyTime looked{};                      // the daemon, into the job's folder, for the last time

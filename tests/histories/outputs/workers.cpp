@@ -174,7 +174,6 @@ Answer Workers::perform_as(Machine& machine, const workers::Call& call) {
   libc().fault = fate.fault;
   libc().fault.is_forked = is_killed;
   libc().interlude = std::move(fate.interlude);
-  if (!is_killed) return verb.run(call.request, told_by(call));
   bool has_published = false;  // and said so
   workers::Call watched = call;
   watched.on_progress = [&](const json::object& line) {
@@ -182,8 +181,9 @@ Answer Workers::perform_as(Machine& machine, const workers::Call& call) {
     if (call.on_progress) call.on_progress(line);
   };
   std::string crash;
-  Answer answer = run_in_child(verb, watched, crash);
-  if (call.verb == "stage-out" && !has_published) machine.answer_lost = scene_.now();
+  Answer answer =
+      is_killed ? run_in_child(verb, watched, crash) : verb.run(watched.request, told_by(watched));
+  if (call.verb == "stage-out" && !answer && !has_published) machine.answer_lost = scene_.now();
   if (!crash.empty()) scene_.broken("worker-crashed", crash);
   return answer;
 }
