@@ -114,7 +114,7 @@ Wrote OpenFileSystems::write(Super& super, Actor by, const std::function<void(Fi
     shut_down(super, Actor::Fault, "multi-mount protection sees another host");
     return Wrote::Refused;
   }
-  const bool is_kernels = super.is_unwatched && by == Actor::Fault;
+  const bool is_kernels = super.is_unwatched && by != Actor::Daemon;
   const bool waited = super.is_in_call || super.is_sending;
   const bool is_by_others = fs.is_writer_by_hand || fs.is_writer_late;
   const bool is_own_fault = !super.by_hand && !super.is_exempt && !is_by_others && !is_kernels;
