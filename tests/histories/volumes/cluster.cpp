@@ -319,7 +319,12 @@ void Cluster::check_alone(std::size_t index, const Super& opened) {
       // A person's mount has ended what the other host could write, whoever has written since: that no fence
       // stops.
       const bool is_over = disk.fs.by_hand_writes != super->base_by_hand;
-      if (!writes || is_over || super->by_hand || super->was_taken || !mounts.is_mounted(*super)) continue;
+      // So has the write of a host that this one was taken over from, and that nothing could stop: the disk
+      // does not show any more who has it open.
+      const bool is_overwritten = disk.fs.is_writer_late && disk.fs.writer != super->base_writer;
+      if (!writes || is_over || is_overwritten || super->by_hand || super->was_taken ||
+          !mounts.is_mounted(*super))
+        continue;
       judge.broken("mounted-over-a-writer", hosts[index].host->name + " mounts " + disk.name +
                                                 " for writing, which " + hosts[other].host->name +
                                                 " has mounted for writing, and no operator asked for that");

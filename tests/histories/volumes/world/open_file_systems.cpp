@@ -125,7 +125,7 @@ Wrote OpenFileSystems::write(Super& super, Actor by, const std::function<void(Fi
   super.was_overtaken = super.was_overtaken || is_outdated;
   change(fs);
   const bool is_same_writer = fs.writer == super.id;
-  fs.is_writer_late = (is_outdated && waited) || (is_same_writer && fs.is_writer_late);
+  fs.is_writer_late = (is_outdated && (waited || is_kernels)) || (is_same_writer && fs.is_writer_late);
   note_writer(fs, super);
   ++super.head->completed;
   return Wrote::Done;
