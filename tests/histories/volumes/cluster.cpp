@@ -336,15 +336,16 @@ void Cluster::ended(std::size_t index, const Request& request) {
   on_end(index, request);
   HostState& state = hosts[index];
   if (request.volume.empty()) return;
+  const auto settings = std::ranges::find(state.volumes, request.volume, &VolumeSettings::name);
   if (request.ask == Ask::Take) {
-    const auto settings = std::ranges::find(state.volumes, request.volume, &VolumeSettings::name);
     // Another host may have mounted it since the request began.
     const bool holds = disk_of(*settings).holder() == state.host->driver.identity().id;
     // Without an answer, the target may still carry it out.
     const bool is_late = !*request.result && request.result->error().kind == Errc::TimedOut;
     if (*request.result || holds || is_late) note_take(index, *settings);
   }
-  const bool writes = request.ask == Ask::Up || request.ask == Ask::Take;
+  // A volume that the configuration has read-only by then is not asked to be written.
+  const bool writes = (request.ask == Ask::Up || request.ask == Ask::Take) && settings->is_exclusive;
   if (writes && *request.result && !request.has_overlapped) state.written.insert(request.volume);
   if (request.has_overlapped) {
     if (request.ask != Ask::Publish && request.ask != Ask::PublishThenWrite)
