@@ -288,7 +288,10 @@ asio::awaitable<Result<>> NvmeAttachment::check_may_unmount() {
     const auto superblock = co_await volume_.seams.device.read_superblock(volume_.status.device);
     if (!superblock) co_return superblock.take_error();
     mount->is_exchanged = superblock->uuid != mount->uuid;
-    if (!mount->is_exchanged) co_return Result<>{};
+    if (!mount->is_exchanged) {  // its own disk is back: only another host's writes since may forbid it
+      mount->fence_lost.clear();
+      co_return co_await check_may_unmount();
+    }
   } else {
     if (!volume_.writes_superblock(standing)) co_return Result<>{};
     // Only the other host's reservation keeps the old superblock off the disk.

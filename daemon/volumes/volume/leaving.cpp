@@ -211,8 +211,7 @@ asio::awaitable<Result<>> Volume::leave_host(OnDown on_down) {
     const bool leaves = on_down == OnDown::Disconnect;
     if (auto alone = check_not_elsewhere(context_.seams, settings()); leaves && !alone) co_return alone;
     const Parts parts{context_, paths_, health_, fence_, nvme_, requests_};
-    auto known = co_await look_before_writing(parts, false);
-    if (!known) co_return known;
+    if (auto known = co_await look_before_writing(parts, false); !known) co_return known;
     if (auto may = co_await nvme_.check_may_unmount(); !may) co_return may;
   }
   Status& status = context_.status;
@@ -231,6 +230,10 @@ asio::awaitable<Result<>> Volume::leave_host(OnDown on_down) {
   co_await fence_.forget_held();  // before: another volume of the subsystem asks about this one in a wait
   if (is_nvme && on_down == OnDown::Disconnect) {
     if (auto left = co_await leave_connection(context_); !left) co_return left;
+    const Standing last = context_.look_at_standing();  // its device may be gone again
+    if (last.own)
+      co_return fail(Errc::Unavailable, printable(last.top->source) + " was mounted there meanwhile",
+                     "try again");
   }
   context_.attempts.was_ready = false;
   status.fence = {};

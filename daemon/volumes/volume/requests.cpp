@@ -196,8 +196,9 @@ void Requests::begin_attempt() {
   is_try_due_ = false;
 }
 
+// Also one that was asked for meanwhile: the next attempt takes nothing over, as nobody waits for it.
 void Requests::answer_take(Result<> result) {
-  is_taking_ = false;
+  is_taking_ = is_take_asked_ = false;
   if (result) result = check_taken(volume_);
   take_answer_ = std::move(result);
   answered_.notify();

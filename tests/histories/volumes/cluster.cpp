@@ -319,7 +319,12 @@ void Cluster::check_alone(std::size_t index, const Super& opened) {
       // A person's mount has ended what the other host could write, whoever has written since: that no fence
       // stops.
       const bool is_over = disk.fs.by_hand_writes != super->base_by_hand;
-      if (!writes || is_over || super->by_hand || super->was_taken || !mounts.is_mounted(*super)) continue;
+      // So has the write of a host that this one was taken over from, and that nothing could stop: the disk
+      // does not show any more who has it open.
+      const bool is_overwritten = disk.fs.is_writer_late && disk.fs.writer != super->base_writer;
+      if (!writes || is_over || is_overwritten || super->by_hand || super->was_taken ||
+          !mounts.is_mounted(*super))
+        continue;
       judge.broken("mounted-over-a-writer", hosts[index].host->name + " mounts " + disk.name +
                                                 " for writing, which " + hosts[other].host->name +
                                                 " has mounted for writing, and no operator asked for that");
@@ -331,15 +336,16 @@ void Cluster::ended(std::size_t index, const Request& request) {
   on_end(index, request);
   HostState& state = hosts[index];
   if (request.volume.empty()) return;
+  const auto settings = std::ranges::find(state.volumes, request.volume, &VolumeSettings::name);
   if (request.ask == Ask::Take) {
-    const auto settings = std::ranges::find(state.volumes, request.volume, &VolumeSettings::name);
     // Another host may have mounted it since the request began.
     const bool holds = disk_of(*settings).holder() == state.host->driver.identity().id;
     // Without an answer, the target may still carry it out.
     const bool is_late = !*request.result && request.result->error().kind == Errc::TimedOut;
     if (*request.result || holds || is_late) note_take(index, *settings);
   }
-  const bool writes = request.ask == Ask::Up || request.ask == Ask::Take;
+  // A volume that the configuration has read-only by then is not asked to be written.
+  const bool writes = (request.ask == Ask::Up || request.ask == Ask::Take) && settings->is_exclusive;
   if (writes && *request.result && !request.has_overlapped) state.written.insert(request.volume);
   if (request.has_overlapped) {
     if (request.ask != Ask::Publish && request.ask != Ask::PublishThenWrite)

@@ -79,8 +79,9 @@ void Oracles::look_for_two_writers() {
       for (const SuperPtr& super : state.host->mounts.supers()) {
         // Looking at it first makes the driver notice a disk of the same identity.
         const bool is_good = state.host->driver.io(*super->head) == Io::Good;
-        // No daemon there can notice a takeover that an operator asked for, and that the target forgot.
-        if (super->was_taken && !state.daemon) continue;
+        // Only the next probe of a daemon there can notice a takeover that an operator asked for, and that
+        // the target forgot (docs/sharing.md, While it is mounted).
+        if (super->was_taken && (!state.daemon || !super->was_seen)) continue;
         const bool writes = super->is_writer() && !super->by_hand && !super->is_exempt &&
                             super->head->disk == &disk && disk.fs.uuid == super->uuid &&
                             !super->head->read_only && is_good && state.host->driver.may_write(*super->head);

@@ -114,7 +114,7 @@ Wrote OpenFileSystems::write(Super& super, Actor by, const std::function<void(Fi
     shut_down(super, Actor::Fault, "multi-mount protection sees another host");
     return Wrote::Refused;
   }
-  const bool is_kernels = super.is_unwatched && by == Actor::Fault;
+  const bool is_kernels = super.is_unwatched && by != Actor::Daemon;
   const bool waited = super.is_in_call || super.is_sending;
   const bool is_by_others = fs.is_writer_by_hand || fs.is_writer_late;
   const bool is_own_fault = !super.by_hand && !super.is_exempt && !is_by_others && !is_kernels;
@@ -125,7 +125,7 @@ Wrote OpenFileSystems::write(Super& super, Actor by, const std::function<void(Fi
   super.was_overtaken = super.was_overtaken || is_outdated;
   change(fs);
   const bool is_same_writer = fs.writer == super.id;
-  fs.is_writer_late = (is_outdated && waited) || (is_same_writer && fs.is_writer_late);
+  fs.is_writer_late = (is_outdated && (waited || is_kernels)) || (is_same_writer && fs.is_writer_late);
   note_writer(fs, super);
   ++super.head->completed;
   return Wrote::Done;
