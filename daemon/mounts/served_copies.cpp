@@ -20,13 +20,15 @@ namespace {
 constexpr int kMostStacked = 16;  // limit on stacked mounts to remove
 constexpr std::chrono::milliseconds kPatience{10'000};
 
-// Asks the folder itself: a line of the mount table may be hidden by a later mount above it.
-bool is_served_read_only(const std::filesystem::path& folder) {
+// Asks the folder itself: a line of the mount table may be hidden by a later mount above it. Without an
+// answer of the drive, a worker that took it for writable would mark copies as evicted and could move none.
+Result<bool> is_served_read_only(const std::filesystem::path& folder, const std::string& doing) {
   struct statx info {};
   struct statvfs system {};
-  return ::statx(AT_FDCWD, folder.c_str(), AT_SYMLINK_NOFOLLOW, STATX_TYPE, &info) == 0 &&
-         (info.stx_attributes & STATX_ATTR_MOUNT_ROOT) != 0 && ::statvfs(folder.c_str(), &system) == 0 &&
-         (system.f_flag & ST_RDONLY) != 0;
+  if (::statx(AT_FDCWD, folder.c_str(), AT_SYMLINK_NOFOLLOW, STATX_TYPE, &info) != 0 ||
+      ::statvfs(folder.c_str(), &system) != 0)
+    return errno == ENOENT ? Result<bool>(false) : fail_errno(errno, doing);
+  return (info.stx_attributes & STATX_ATTR_MOUNT_ROOT) != 0 && (system.f_flag & ST_RDONLY) != 0;
 }
 
 mount_attr attributes_for(const std::vector<std::string>& options) {
@@ -71,7 +73,10 @@ Result<> mount_read_only(const std::filesystem::path& folder, mount_attr wanted,
 
 Result<Change> take_off(const std::filesystem::path& folder, const std::string& doing) {
   Change change = Change::AlreadyThere;
-  for (int i = 0; i < kMostStacked && is_served_read_only(folder); ++i) {
+  for (int i = 0; i < kMostStacked; ++i) {
+    const auto served = is_served_read_only(folder, doing);
+    if (!served) return served.take_error();
+    if (!*served) break;
     // Detached: a job with an open file there keeps it.
     if (::umount2(folder.c_str(), MNT_DETACH | UMOUNT_NOFOLLOW) != 0) return fail_errno(errno, doing);
     change = Change::Done;
@@ -88,7 +93,9 @@ Result<Change> serve_read_only(const std::filesystem::path& folder, const std::v
   const auto locked = lock_private(lock, kPatience, doing);
   if (!locked) return locked.take_error();
   const mount_attr wanted = attributes_for(options);
-  if (is_served_read_only(folder)) return adjust(folder, wanted, doing);
+  const auto served = is_served_read_only(folder, doing);
+  if (!served) return served.take_error();
+  if (*served) return adjust(folder, wanted, doing);
   if (!propagates_mounts()) {
     return fail(Errc::Unsupported, doing + ": mounts of this system do not propagate to other namespaces",
                 "run `sudo mount --make-rshared /` (systemd does this at boot), then restart spark-staged");
@@ -104,8 +111,10 @@ Result<Change> serve_read_only(const std::filesystem::path& folder, const std::v
 Result<UniqueFd> see_writable(const std::filesystem::path& folder) {
   UniqueFd host(::open("/", O_PATH | O_DIRECTORY | O_CLOEXEC));
   if (!host) return fail_errno(errno, "opening /");
-  if (!is_served_read_only(folder)) return host;
   const std::string doing = "working in " + printable(folder.native()) + ", which is read-only for jobs";
+  const auto served = is_served_read_only(folder, doing);
+  if (!served) return served.take_error();
+  if (!*served) return host;
   if (::unshare(CLONE_NEWNS) != 0) return fail_errno(errno, doing + ": making a mount namespace");
   if (::mount(nullptr, "/", nullptr, MS_REC | MS_SLAVE, nullptr) != 0)
     return fail_errno(errno, doing + ": making the mount namespace a slave");

@@ -15,12 +15,15 @@ Result<> note_file_system(Tree& source) {
   return fail(Errc::Unavailable, source.shown("") + " was unmounted just when it was opened", "try again");
 }
 
-Result<> check_source_place(const Tree& source, const Walked& walked, const ManifestHeader& then) {
+Result<> check_source_place(const Tree& source, const Walked& walked, const ManifestHeader& then,
+                            EntryType had) {
   const char* hint = "mount it again; if it is meant to be so, stage or copy it once with --accept-source";
-  const bool has_files =
-      std::ranges::any_of(walked.entries, [](const Entry& entry) { return entry.type == EntryType::File; });
-  if (!has_files) {
-    return fail(Errc::Refused, source.shown("") + " has become empty: it had files when it was copied before",
+  const bool has_any = std::ranges::any_of(
+      walked.entries, [&](const Entry& entry) { return entry.type == EntryType::File || entry.type == had; });
+  if (!has_any) {
+    return fail(Errc::Refused,
+                source.shown("") + " has become empty: it had " +
+                    (had == EntryType::File ? "files" : "symbolic links") + " when it was copied before",
                 hint);
   }
   if (then.source != source.root() || !is_other_file_system(then.file_system, source.file_system)) return {};

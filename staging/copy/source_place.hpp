@@ -14,7 +14,8 @@ Result<> note_file_system(Tree& source);
 
 // A mount point without its file system is an empty folder of another one, and a copy of it would replace a
 // good one. Refused if the source has no file any more, or if it is on another file system than at the
-// earlier copy (`then`), which had files.
-Result<> check_source_place(const Tree& source, const Walked& walked, const ManifestHeader& then);
+// earlier copy (`then`). That had files, or only symlinks (`had`): then one link of the source is enough.
+Result<> check_source_place(const Tree& source, const Walked& walked, const ManifestHeader& then,
+                            EntryType had = EntryType::File);
 
 }  // namespace spark::staging

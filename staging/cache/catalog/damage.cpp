@@ -78,6 +78,12 @@ Result<Damage> DamageRecords::of(const std::string& dataset) const {
   Damage kept = second->empty() ? Damage{} : damage_in(*second);
   // A record that is damaged itself may have been newer than the catalog's.
   if (!text && is_there) return Damage{std::max<std::uint64_t>(1, kept.revision)};
+  // There was damage, and no room to say which; the catalog may not have been told either.
+  if (text && text->empty()) {
+    kept.damaged = ++kept.revision;
+    kept.sound.clear();
+    return kept;
+  }
   Damage damage = is_there ? damage_in(*text) : Damage{};
   return kept.revision > damage.revision ? std::move(kept) : std::move(damage);
 }
@@ -105,6 +111,9 @@ Result<> DamageRecords::change(const std::string& dataset, const std::function<b
   ++known->revision;
   const std::string text = to_text(*known);
   auto written = locked ? write_file_atomically(file(dataset), text, 0600) : fail(locked.error());
+  const bool found_damage = known->damaged == known->revision;
+  if (locked && !written && written.error().kind == Errc::NoSpace && found_damage)
+    written = write_file_atomically(file(dataset), "", 0600);  // takes no block of the drive
   // With the record on the drive, a full state folder does not matter.
   static_cast<void>(put_in_catalog(dataset, text));
   return written;

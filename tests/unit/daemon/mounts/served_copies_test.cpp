@@ -8,6 +8,7 @@
 #include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <sys/xattr.h>
 #include <unistd.h>
@@ -23,6 +24,7 @@
 #include "base/text.hpp"
 #include "daemon/mounts/table.hpp"
 #include "daemon/mounts/users.hpp"
+#include "tests/support/failing_call.hpp"
 #include "tests/support/temp_folder.hpp"
 
 namespace spark::mounts {
@@ -143,6 +145,20 @@ TEST_F(ServedCopiesTest, AWorkerPublishesAndEvictsWhileCopiesStayReadOnlyForOthe
     EXPECT_EQ(open_error(file_, O_RDONLY), ENOENT);
     EXPECT_EQ(open_error(copies_ / "set/2/file", O_RDWR), EROFS);
     EXPECT_EQ(mounts_of(copies_), 1);
+  });
+}
+
+// Else it works below the read-only mount: it marks copies as evicted, and can move none (EXDEV).
+TEST_F(ServedCopiesTest, AFolderThatTheDriveDoesNotShowIsNotTakenForWritable) {
+  on_a_host([&] {
+    ASSERT_TRUE(serve_read_only(copies_, {}, private_));
+    constexpr int kCalls[] = {SYS_statx};
+    const auto lost = [](const test::FileCall&) -> std::optional<long> { return -EIO; };
+    ASSERT_EQ(test::intercept_calls(kCalls, lost), "");
+    EXPECT_FALSE(see_writable(copies_));
+    EXPECT_FALSE(serve_read_only(copies_, {}, private_));
+    EXPECT_FALSE(stop_serving_read_only(copies_));
+    EXPECT_EQ(mounts_of(copies_), 1) << "no second one over the first";
   });
 }
 

@@ -7,10 +7,12 @@
 
 #include <atomic>
 #include <cerrno>
+#include <fstream>
 #include <optional>
 #include <set>
 
 #include "tests/support/failing_call.hpp"
+#include "tests/support/skip.hpp"
 #include "tests/unit/staging/cache/cache_fixture.hpp"
 
 namespace spark::staging {
@@ -215,6 +217,35 @@ TEST_F(DamageTest, ADriveThatTakesNoWritesDoesNotMakeDamageForgotten) {
   ASSERT_OK(staged);
   EXPECT_EQ(staged->report.unchanged_bytes, 0u);
   EXPECT_EQ(differences_by_rsync(source_.path, staged->path), "");
+}
+
+TEST_F(DamageTest, AFullDriveDoesNotMakeDamageForgottenOnceTheCatalogIsLost) {
+  if (::geteuid() != 0) SPARK_SKIP("mounting needs root");
+  config_.state_dir = folder_ / "state";
+  for (const bool is_lost : {false, true}) {
+    start_again();
+    make_two_generations();
+    corrupt(link() / "same");
+    const auto filler = folder_ / "memory/filler";
+    {
+      std::ofstream file(filler);
+      while (file << std::string(4096, 'x') << std::flush) {
+      }
+    }
+    EXPECT_KIND((*open_cache_with(hooks_, config_, clock_))->verify("set", {}, kQuiet, stop_),
+                Errc::Mismatch);
+    std::filesystem::remove(filler);
+    if (is_lost) std::filesystem::remove_all(config_.state_dir);
+    EXPECT_FALSE(kinds_of_damage().contains(""));
+    const auto staged = stage();
+    ASSERT_OK(staged);
+    EXPECT_EQ(staged->report.unchanged_bytes, 0u);
+    EXPECT_EQ(differences_by_rsync(source_.path, staged->path), "");
+    ASSERT_OK(open()->verify("set", {}, kQuiet, stop_));
+    const auto again = stage();
+    ASSERT_OK(again);
+    EXPECT_EQ(again->served_from, ServedFrom::Cache);
+  }
 }
 
 TEST_F(DamageTest, AnEvictedDatasetLeavesNothing) {

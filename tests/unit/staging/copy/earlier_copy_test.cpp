@@ -149,6 +149,24 @@ TEST_F(CopyTest, ACopyOfAnotherSourceIsReplacedOnlyIfThatIsAccepted) {
   EXPECT_EQ(read_text(copy_ / "f"), "two");
 }
 
+TEST_F(CopyTest, ACopyOfSymbolicLinksAloneIsKeptAsOneOfFiles) {
+  std::filesystem::create_directories(source_ / "2026-01");
+  std::filesystem::create_directories(source_ / "2026-02");
+  std::filesystem::create_symlink("2026-01", source_ / "newest");
+  options_.replaces = Replaces::SameSource;
+  ASSERT_OK(copy_now());
+  write_text(folder_ / "other/f", "two");
+  write_text(folder_ / "file", "three");
+  EXPECT_KIND(copy(folder_ / "other", copy_, options_, kQuiet, stop_), Errc::Refused);
+  EXPECT_KIND(copy(folder_ / "file", copy_, options_, kQuiet, stop_), Errc::Refused);
+  std::filesystem::remove(source_ / "newest");
+  EXPECT_KIND(copy_now(), Errc::Refused) << "it has become empty";
+  EXPECT_TRUE(std::filesystem::is_symlink(copy_ / "newest"));
+  std::filesystem::create_symlink("2026-02", source_ / "newest");
+  ASSERT_OK(copy_now());
+  EXPECT_EQ(std::filesystem::read_symlink(copy_ / "newest"), "2026-02");
+}
+
 TEST_F(CopyTest, AFolderIsNotReplacedByAFileNorTheReverseWhereTheTypeStays) {
   write_text(source_ / "f", "one");
   ASSERT_OK(copy_now());
