@@ -26,20 +26,19 @@ bool is_file(const Completeness& completeness) {
 }
 
 // Others may have given the name to any file, where they may rename.
-Result<> check_pointer(const fs::path& path) {
+Result<> check_pointer(const fs::path& path, Errc kind) {
   struct stat info {};
   if (::lstat(path.c_str(), &info) != 0 || S_ISLNK(info.st_mode) ||
       (S_ISREG(info.st_mode) && static_cast<std::size_t>(info.st_size) <= kLongestName))
     return {};
-  return fail(Errc::Refused, shown_path(path) + " is no pointer to a checkpoint", "rename or delete it");
+  return fail(kind, shown_path(path) + " is no pointer to a checkpoint", "rename or delete it");
 }
 
 // A worker that is killed leaves a file under a name of ours, which the next call replaces.
 Result<> replace(const fs::path& path, const std::function<int(const fs::path&)>& make) {
   const fs::path fresh = path.parent_path() / ("." + path.filename().native() + ".spark-new");
-  for (const fs::path& old : {fresh, path}) {
-    if (auto checked = check_pointer(old); !checked) return checked;
-  }
+  if (auto checked = check_pointer(fresh, Errc::Failed); !checked) return checked;
+  if (auto checked = check_pointer(path, Errc::Refused); !checked) return checked;  // perhaps the job's own
   if (::unlink(fresh.c_str()) != 0 && errno != ENOENT)
     return fail_errno(errno, "removing " + shown_path(fresh));
   if (make(fresh) != 0 || ::rename(fresh.c_str(), path.c_str()) != 0)
