@@ -31,8 +31,11 @@ Result<std::vector<std::string>> hosts_of_begun_join(const ShardedCheckpoint& ch
   const std::filesystem::path partial = Destination{checkpoint.folder, checkpoint.name}.partial();
   ask_server(checkpoint.folder);
   ask_server(partial);
-  const auto state = read_file(partial / "state");
   std::vector<std::string> hosts;
+  const auto area = PartialArea::look_at(partial);
+  if (!area && area.error().kind == Errc::NotFound) return hosts;
+  if (!area) return area.take_error();
+  const auto state = read_regular_file(area->folder() / "state");
   if (!state && state.error().kind != Errc::NotFound) return state.take_error();
   if (!state || !state->starts_with(kJoin)) return hosts;
   for (const std::string& word : split(state->substr(kJoin.size()), ' ')) {

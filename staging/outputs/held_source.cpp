@@ -13,7 +13,7 @@
 #include "base/file.hpp"
 #include "base/file_system.hpp"
 #include "base/text.hpp"
-#include "staging/copy/partial/removal.hpp"
+#include "staging/copy/partial/own_rest.hpp"
 #include "staging/files/quiet_source.hpp"
 #include "staging/files/tree.hpp"
 
@@ -21,8 +21,6 @@ namespace spark::staging {
 namespace {
 
 namespace fs = std::filesystem;
-
-constexpr int kFolder = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
 
 // Bytes that this user may still write there.
 Bytes room_in(const fs::path& folder) {
@@ -40,49 +38,23 @@ Bytes room_in(const fs::path& folder) {
   return std::min<Bytes>(free, most - std::min<Bytes>(most, quota.dqb_curspace));
 }
 
-// An empty file with the folder's name marks it: in a folder where others may rename, one of them may have
-// given that name to another folder of this user.
-bool is_marked(const UniqueFd& folder, const std::string& name) {
-  struct stat mark {};
-  return ::fstatat(folder.get(), name.c_str(), &mark, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(mark.st_mode) &&
-         mark.st_uid == ::geteuid();
+// Its mark has its name: the folder of another output is not taken for it.
+Result<OwnRest> open_held(const fs::path& folder) {
+  return OwnRest::open(folder, folder.filename());
 }
 
-// While others are held, it stays.
-void remove_if_empty(const UniqueFd& opened, const fs::path& folder) {
-  const auto names = names_of(held_path(opened));
-  const std::string mark = folder.filename();
-  if (!names || *names != std::vector{mark}) return;
-  ::unlinkat(opened.get(), mark.c_str(), 0);
-  ::rmdir(folder.c_str());
-}
-
-// Owned by this user alone: another user could put a link in its place. Open, for the same reason.
-Result<UniqueFd> make_folder(const fs::path& folder, const fs::path& job_folder) {
-  const std::string shown = printable(folder.native()), mark = folder.filename();
-  if (::mkdir(folder.c_str(), 0700) != 0 && errno != EEXIST) {
-    return fail_errno(errno, "making folder " + shown,
-                      "create it, and make the owner of " + printable(job_folder.native()) + " its owner");
-  }
-  UniqueFd opened(::open(folder.c_str(), kFolder));
-  struct stat made {
+Result<OwnRest> make_folder(const fs::path& folder, const fs::path& job_folder) {
+  auto made = OwnRest::make(folder, folder.filename());
+  if (!made && made.error().kind == Errc::Denied)
+    return fail(Errc::Denied, made.error().what,
+                "create it, and make the owner of " + printable(job_folder.native()) + " its owner");
+  if (!made) return made;
+  struct stat its {
   }, jobs{};
-  if (!opened && (errno == ENOTDIR || errno == ELOOP || errno == EACCES))
-    return fail(Errc::Refused, shown + " is no folder of the owner of the checkpoints");
-  if (!opened || ::fstat(opened.get(), &made) != 0 || ::stat(job_folder.c_str(), &jobs) != 0)
-    return fail_errno(errno, "looking at " + shown);
-  if (made.st_uid != ::geteuid())
-    return fail(Errc::Refused, shown + " is no folder of the owner of the checkpoints");
-  if (made.st_dev != jobs.st_dev)
-    return fail(Errc::Unsupported, printable(job_folder.native()) + " is a file system of its own");
-  if (is_marked(opened, mark)) return opened;
-  std::error_code error;
-  if (!fs::is_empty(held_path(opened), error) || error)
-    return fail(Errc::Refused, shown + " has files that spark-stage has not put there",
-                "look at it, and rename or delete it");
-  const UniqueFd made_mark(
-      ::openat(opened.get(), mark.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
-  return made_mark ? Result<UniqueFd>(std::move(opened)) : fail_errno(errno, "marking " + shown);
+  if (::fstat(made->opened().get(), &its) != 0 || ::stat(job_folder.c_str(), &jobs) != 0)
+    return fail_errno(errno, "looking at " + printable(folder.native()));
+  if (its.st_dev == jobs.st_dev) return made;
+  return fail(Errc::Unsupported, printable(job_folder.native()) + " is a file system of its own");
 }
 
 tl::unexpected<Error> no_link(const fs::path& to) {
@@ -154,21 +126,19 @@ Result<fs::path> hold_checkpoint(const fs::path& job_folder, const std::string& 
     return fail(Errc::Mismatch, printable(source.native()) + " changed, or was deleted, before it was held");
   };
   if (before.written != written) return changed();
-  const UniqueFd there(::open(folder.c_str(), kFolder));
-  const bool is_held =
-      there && is_marked(there, folder.filename()) && totals_of(held_path(there) / name).written == written;
-  if (is_held) return held;  // for a request that waits
+  const auto there = open_held(folder);
+  if (there && totals_of(there->folder() / name).written == written) return held;  // for a request that waits
   if (room_in(job_folder) < before.bytes) {
     return fail(Errc::NoSpace,
                 "there is no room for one more checkpoint of " + format_bytes(before.bytes) + " beside " +
                     printable(job_folder.native()),
                 "make room on the drive, or in the user's quota");
   }
-  const auto opened = make_folder(folder, job_folder);
+  auto opened = make_folder(folder, job_folder);
   if (!opened) return opened.take_error();
-  const fs::path unfinished = held_path(*opened) / ("." + name + ".new");
+  const fs::path unfinished = opened->folder() / ("." + name + ".new");
   for (const std::string& old : {unfinished.filename().native(), name}) {
-    if (auto removed = remove_tree(held_path(*opened), old); !removed) return removed.take_error();
+    if (auto removed = remove_tree(opened->folder(), old); !removed) return removed.take_error();
   }
   auto linked = link_tree(source, unfinished);
   if (linked) {
@@ -177,35 +147,35 @@ Result<fs::path> hold_checkpoint(const fs::path& job_folder, const std::string& 
                           links.written == written && links.entries == before.entries;
     if (!is_whole) linked = changed();
   }
-  if (linked && ::rename(unfinished.c_str(), (held_path(*opened) / name).c_str()) != 0)
+  if (linked && ::rename(unfinished.c_str(), (opened->folder() / name).c_str()) != 0)
     linked = fail_errno(errno, "renaming " + shown_path(unfinished));
   if (linked) return held;
-  (void)remove_tree(held_path(*opened), unfinished.filename());
-  remove_if_empty(*opened, folder);
+  (void)remove_tree(opened->folder(), unfinished.filename());
+  (void)opened->remove_if_empty();
   return linked.take_error();
 }
 
 Result<> release_checkpoints(const fs::path& folder, const std::vector<std::string>& keep) {
-  const UniqueFd opened(::open(folder.c_str(), kFolder));
-  const std::string mark = folder.filename();
-  if (!opened && errno == ENOENT) return {};
-  if (!opened) return fail_errno(errno, "opening folder " + printable(folder.native()));
-  if (!is_marked(opened, mark)) return {};
-  const auto names = names_of(held_path(opened));
+  auto rest = open_held(folder);
+  const bool holds_none =
+      !rest && (rest.error().kind == Errc::NotFound || rest.error().kind == Errc::Refused);
+  if (holds_none) return {};
+  if (!rest) return rest.take_error();
+  const auto names = rest->names();
   if (!names) return names.take_error();
   Result<> all;
   for (const std::string& name : *names) {
-    if (name == mark || std::ranges::find(keep, name) != keep.end()) continue;
-    if (auto removed = remove_tree(held_path(opened), name); !removed && all) all = std::move(removed);
+    if (std::ranges::find(keep, name) != keep.end()) continue;
+    if (auto removed = remove_tree(rest->folder(), name); !removed && all) all = std::move(removed);
   }
-  remove_if_empty(opened, folder);
+  (void)rest->remove_if_empty();
   return all;
 }
 
 std::size_t held_in(const fs::path& folder) {
-  const UniqueFd opened(::open(folder.c_str(), kFolder));
-  const auto names = opened ? names_of(held_path(opened)) : std::vector<std::string>();
-  return opened && names && is_marked(opened, folder.filename()) ? names->size() - 1 : 0;
+  const auto rest = open_held(folder);
+  const auto names = rest ? rest->names() : std::vector<std::string>();
+  return names ? names->size() : 0;
 }
 
 }  // namespace spark::staging

@@ -55,14 +55,25 @@ Result<bool> has_all(const ShardedCheckpoint& checkpoint, const std::filesystem:
   return true;
 }
 
-// The folder of a source without numbers, and the job's own for one that holds its checkpoints.
+// A job's folder has another number each time: that is, all of a name, or what follows "job" or "slurm".
+// Other numbers tell sources apart, as llama-7b and llama-70b.
+std::string without_job_number(const std::string& name) {
+  std::string rest = name;
+  std::erase_if(rest, [](char c) { return c >= '0' && c <= '9'; });
+  for (const char* job : {"", "job", "job-", "job_", "slurm-", "slurm_"})
+    if (rest == job) return rest;
+  return name;
+}
+
+// The folder of a source without jobs' numbers, and the job's own for one that holds its checkpoints.
 std::string series_of(const std::filesystem::path& source) {
   const std::filesystem::path folder = source.parent_path();
   std::string name = folder.filename();
   if (name.starts_with('.') && name.ends_with(kHeldSuffix))
     name = name.substr(1, name.size() - sizeof kHeldSuffix);
-  std::string series = folder.parent_path() / name;
-  std::erase_if(series, [](char c) { return c >= '0' && c <= '9'; });
+  std::string series;
+  for (const std::filesystem::path& one : folder.parent_path() / name)
+    series += without_job_number(one) + "/";
   return series;
 }
 

@@ -23,8 +23,8 @@ Result<bool> has_state_of(const ShardedCheckpoint& checkpoint, const std::filesy
 // interrupted deletion leaves such a one. Empty if there is none.
 Result<std::string> lost_file(const std::filesystem::path& path, const std::filesystem::path& source);
 
-// Refused if the copy published at `path` is one of another source. Numbers in the names of its folders may
-// differ: a job's folder has another one each time.
+// Refused if the copy published at `path` is one of another source. Jobs' numbers in the names of its folders
+// may differ: a job's folder has another one each time.
 Result<> check_same_source(const std::filesystem::path& path, const std::filesystem::path& source);
 
 }  // namespace spark::staging

@@ -90,21 +90,9 @@ Holder read_holder(const std::filesystem::path& file) {
   return {std::move(lines[0]), std::move(lines[1]), std::move(lines[2])};
 }
 
-// In a folder where others may rename, one of them may have given the name to another of this user's folders.
-Result<> check_is_of_copies(const UniqueFd& folder, const std::string& shown) {
-  constexpr std::string_view kNames[] = {"data", "journal",  "manifest", "state",
-                                         "size", "replaced", "compared", kLock};
-  const auto names =
-      names_in(UniqueFd(::openat(folder.get(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC)), shown);
-  if (!names) return names.take_error();
-  for (const std::string& name : *names) {
-    if (name.starts_with(".nfs") || std::ranges::count(kNames, name.substr(0, name.find('.'))) > 0) continue;
-    return fail(Errc::Refused,
-                "using " + shown + " for the partial copy: it has " + printable(name) +
-                    ", which no copy leaves there",
-                "look at it, and rename or delete it");
-  }
-  return {};
+// It has the folder's name, so that no other partial copy can be taken for it.
+std::string mark_of(const std::filesystem::path& folder) {
+  return companion_name(folder.filename().native(), ".spark-mark");
 }
 
 bool is_same_object(const struct stat& a, const struct stat& b) {
@@ -121,27 +109,16 @@ bool was_taken_over(const Error& error) {
 // Unavailable if another process has it, or has just removed it.
 Result<PartialArea> PartialArea::acquire(const std::filesystem::path& folder, std::string& other_host) {
   const std::string shown = shown_path(folder);
-  const bool is_new = ::mkdir(folder.c_str(), 0700) == 0;
-  if (!is_new && errno != EEXIST) return fail_errno(errno, "making folder " + shown);
-  UniqueFd fd(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
-  if (!fd && errno != ENOENT) return fail_errno(errno, "opening folder " + shown);
+  auto rest = OwnRest::make(folder, mark_of(folder), OwnRest::Unmarked::InOwnFolder);
+  if (!rest) return rest.take_error();
   struct stat opened {
   }, named{};
-  if (!fd) return fail(Errc::Unavailable, "opening folder " + shown + ": it went away");
-  if (::fstat(fd.get(), &opened) != 0) return fail_errno(errno, "looking at folder " + shown);
-  if (opened.st_uid != ::geteuid()) {
-    return fail(Errc::Refused, "using " + shown + " for the partial copy: it belongs to another user",
-                "look at it, and delete it if nothing needs it");
-  }
-  if (::flock(fd.get(), LOCK_EX | LOCK_NB) != 0) {
+  if (::fstat(rest->opened().get(), &opened) != 0) return fail_errno(errno, "looking at folder " + shown);
+  if (::flock(rest->opened().get(), LOCK_EX | LOCK_NB) != 0) {
     if (errno != EWOULDBLOCK) return fail_errno(errno, "locking folder " + shown);
     return fail(Errc::Unavailable, "locking folder " + shown + ": another process is copying there");
   }
-  if (auto checked = is_new ? Result<>() : check_is_of_copies(fd, shown); !checked)
-    return checked.take_error();
-  if (is_new) drop_inherited_acl(fd.get());
-  if (::fchmod(fd.get(), 0700) != 0) return fail_errno(errno, "closing folder " + shown + " to others");
-  PartialArea area(folder, std::move(fd));
+  PartialArea area(std::move(*rest));
   if (auto locked = area.lock_among_hosts(other_host); !locked) return locked.take_error();
   // The previous holder of the lock may have deleted the folder of this descriptor.
   const bool is_there = ::lstat(folder.c_str(), &named) == 0;
@@ -157,11 +134,11 @@ Result<> PartialArea::lock_among_hosts(std::string& other_host) {
   const std::string doing = "locking folder " + shown_path(folder_);
   auto locked = lock_file(file, Holders::One);
   // Room has to be made on a full cache, which is not shared with other hosts.
-  if (!locked && is_full(locked.error()) && !is_on_nfs(lock_.get())) return {};
+  if (!locked && is_full(locked.error()) && !is_on_nfs(rest_.opened().get())) return {};
   if (!locked) return fail_with(std::move(locked.error()), doing);
   // To an NFS server two hosts of one name may be one that restarts, and its locks end. Both would write
   // here.
-  if (*locked && is_on_nfs(lock_.get()) && read_holder(file).is_namesake()) {
+  if (*locked && is_on_nfs(rest_.opened().get()) && read_holder(file).is_namesake()) {
     return fail(Errc::Refused, doing + ": another host that is also called " + this_host() + " copies there",
                 "give each host a name of its own; if that host is gone, delete this folder");
   }
@@ -192,7 +169,7 @@ Result<> PartialArea::check_held() const {
   const std::string shown = "folder " + printable(place_.native());
   struct stat held {
   }, named{};
-  const bool is_there = ::fstat(lock_.get(), &held) == 0 && ::lstat(place_.c_str(), &named) == 0;
+  const bool is_there = ::fstat(rest_.opened().get(), &held) == 0 && ::lstat(place_.c_str(), &named) == 0;
   if (is_there ? !is_same_object(held, named) : errno == ENOENT)
     return fail(Errc::Unavailable, shown + " is not there any more",
                 "its volume was taken down, or another user has renamed it or a folder above it");
@@ -216,7 +193,7 @@ Result<> PartialArea::check_held() const {
 
 // False if the server gave up this host's lock, and another host has locked the file or made another one.
 bool PartialArea::has_own_lock_file() const {
-  const UniqueFd named(::openat(lock_.get(), kLock, O_RDONLY | O_NOFOLLOW | O_CLOEXEC));
+  const UniqueFd named(::openat(rest_.opened().get(), kLock, O_RDONLY | O_NOFOLLOW | O_CLOEXEC));
   struct stat locked {
   }, there{};
   if (!named || ::fstat(host_lock_.get(), &locked) != 0 || ::fstat(named.get(), &there) != 0 ||
@@ -248,31 +225,32 @@ Result<PartialArea> PartialArea::open(const std::filesystem::path& folder, const
 Result<> PartialArea::leave_behind(const std::filesystem::path& folder) {
   const std::filesystem::path other = left_behind(folder);
   const std::string doing = "leaving folder " + shown_path(folder) + " to a process that can't die";
-  if (::mkdir(other.c_str(), 0700) != 0) {
-    // Another process is doing the same, or was interrupted before the exchange. An empty folder means that
-    // the exchange is still to be done.
-    std::error_code error;
-    if (errno != EEXIST || !std::filesystem::is_empty(other, error)) return {};
-  }
+  const auto made = OwnRest::make(other, mark_of(folder), OwnRest::Unmarked::InOwnFolder);
+  if (!made) return made.take_error();
+  // Another process may do the same, or was interrupted before the exchange. An empty folder means that the
+  // exchange is still to be done.
+  const auto names = made->names();
+  if (!names) return names.take_error();
+  if (!names->empty()) return {};
   const long done = ::syscall(SYS_renameat2, AT_FDCWD, folder.c_str(), AT_FDCWD, other.c_str(), kExchange);
   if (done != 0 && errno != ENOENT) return fail_errno(errno, doing);
   return {};
 }
 
 Result<> PartialArea::take_what_was_left() {
-  const std::filesystem::path other = left_behind(name_);
-  const UniqueFd left(::open(other.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
-  struct stat info {};
-  if (!left && errno == ENOENT) return {};
-  if (!left || ::fstat(left.get(), &info) != 0) return fail_errno(errno, "looking at " + shown_path(other));
-  if (info.st_uid != ::geteuid())
-    return fail(Errc::Refused, "looking at " + shown_path(other) + ": it belongs to another user",
-                "delete it");
-  for (const char* name : {"state", "manifest", "journal", "data"}) {
-    auto taken = rename_to_new(held_path(left) / name, folder_ / name);
+  const std::filesystem::path other = left_behind(rest_.path());
+  auto left = OwnRest::open(other, mark_of(rest_.path()), OwnRest::Unmarked::InOwnFolder);
+  if (!left && left.error().kind == Errc::NotFound) return {};
+  if (!left) return left.take_error();
+  for (const char* name : {"state", "manifest", "journal", "replaced", "data"}) {
+    auto taken = rename_to_new(left->folder() / name, folder_ / name);
     if (!taken && taken.error().number != EEXIST && taken.error().number != ENOENT) return taken;
   }
-  return remove_tree(other.parent_path(), other.filename());
+  return left->remove();
+}
+
+Result<OwnRest> PartialArea::look_at(const std::filesystem::path& folder) {
+  return OwnRest::open(folder, mark_of(folder), OwnRest::Unmarked::InOwnFolder);
 }
 
 Result<PartialArea> PartialArea::try_open(const std::filesystem::path& folder) {
@@ -292,17 +270,15 @@ Result<PartialArea> PartialArea::open_within(const std::filesystem::path& folder
 }
 
 PartialArea::~PartialArea() {
-  if (!lock_ || (host_lock_ && !has_own_lock_file())) return;
+  if (!rest_.opened() || (host_lock_ && !has_own_lock_file())) return;
   // NFS keeps a deleted file's name in its folder until it is closed.
-  if (host_lock_) ::unlinkat(lock_.get(), kLock, 0);
+  if (host_lock_) ::unlinkat(rest_.opened().get(), kLock, 0);
   host_lock_.reset();
-  ::rmdir(name_.c_str());
+  (void)rest_.remove_if_empty();
 }
 
 Result<> PartialArea::clear() {
-  const std::string shown = shown_path(folder_);
-  const auto names =
-      names_in(UniqueFd(::openat(lock_.get(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC)), shown);
+  const auto names = rest_.names();
   if (!names) return names.take_error();
   for (const std::string& name : *names) {
     const bool stays = name == kLock || name == kState || name.starts_with(".nfs");  // a deleted file on NFS

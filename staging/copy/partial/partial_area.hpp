@@ -3,6 +3,7 @@
 //   FOLDER/manifest  of the complete copy, from just before publishing until just after
 //   FOLDER/state     state of the source that is copied, if it has an identifier
 //   FOLDER/size      see footprint_of_partial_lately()
+//   FOLDER/.FOLDER.spark-mark  see OwnRest
 //   FOLDER/replaced  the earlier copy, between the two steps of its replacement
 //   FOLDER/lock      locked like the folder, for the processes of other hosts; has this host's name, and the
 //                    IDs of its kernel's start and of its machine: several hosts may have one name
@@ -16,6 +17,7 @@
 #include "base/file_system.hpp"
 #include "base/result.hpp"
 #include "base/threads.hpp"
+#include "staging/copy/partial/own_rest.hpp"
 
 namespace spark::staging {
 
@@ -26,7 +28,7 @@ class PartialArea {
  public:
   // Creates the folder, or takes over an existing one. Waits while another process has it, unless that
   // process was killed and can't exit. Unavailable if another host has it, which may take hours. Refused if
-  // the folder is not exclusively this user's.
+  // nothing proves that the folder is this user's partial copy (OwnRest).
   static Result<PartialArea> open(const std::filesystem::path& folder, const StopFlag& stop);
   // The same, but Unavailable immediately if another process has it.
   static Result<PartialArea> try_open(const std::filesystem::path& folder);
@@ -34,6 +36,9 @@ class PartialArea {
   // The same, but waits for `patience` at most.
   static Result<PartialArea> open_within(const std::filesystem::path& folder,
                                          std::chrono::milliseconds patience);
+
+  // Without a lock, to read what is in it. NotFound, or Refused as above.
+  static Result<OwnRest> look_at(const std::filesystem::path& folder);
 
   // Puts a new folder in its place; the next process that opens it moves the old content there. The lock
   // stays with the old folder and with the process that can't release it.
@@ -53,26 +58,22 @@ class PartialArea {
   // An error for which was_taken_over() holds if another host is in the lock file: an NFS server gives up the
   // locks of a host that does not reach it. Unavailable if there is no lock file.
   Result<> check_held() const;
-  // Deletes its content; the lock stays.
+  // Deletes its content; the lock and the mark stay.
   Result<> clear();
   // Deletes data copied from a different state of the source; an empty `state` means unknown.
   Result<> keep_only(const std::string& state);
 
  private:
-  PartialArea(std::filesystem::path name, UniqueFd lock)
-      : name_(std::move(name)),
-        place_(present_path(name_)),
-        lock_(std::move(lock)),
-        folder_(held_path(lock_)) {}
+  explicit PartialArea(OwnRest rest)
+      : rest_(std::move(rest)), place_(present_path(rest_.path())), folder_(rest_.folder()) {}
   // `other_host` is set if the error is that this host has the folder.
   static Result<PartialArea> acquire(const std::filesystem::path& folder, std::string& other_host);
   Result<> lock_among_hosts(std::string& other_host);
   Result<> take_what_was_left();
   bool has_own_lock_file() const;
 
-  std::filesystem::path name_;    // another user may give it to another folder
-  std::filesystem::path place_;   // the same from the root folder on, as it was
-  UniqueFd lock_;                 // flock on the folder itself; released when the process ends
+  OwnRest rest_;                  // with a flock on the folder itself; released when the process ends
+  std::filesystem::path place_;   // its path from the root folder on, as it was
   std::filesystem::path folder_;  // see held_path()
   UniqueFd host_lock_;            // on its file; none on a full local file system
   std::string written_;           // into its file; empty: nothing

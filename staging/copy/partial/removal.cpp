@@ -21,7 +21,6 @@ namespace spark::staging {
 namespace {
 
 constexpr char kRemoved[] = ".spark-removed";  // end of the name, and the name of the mark
-constexpr int kFolder = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
 
 // Another one each time: others may have taken a known name.
 std::string new_name() {
@@ -29,16 +28,6 @@ std::string new_name() {
   char name[32];
   std::snprintf(name, sizeof name, ".%08x%08x%s", random(), random(), kRemoved);
   return name;
-}
-
-void mark(const UniqueFd& folder) {
-  const UniqueFd file(::openat(folder.get(), kRemoved, O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
-}
-
-bool is_marked(const UniqueFd& folder) {
-  struct stat info {};
-  return ::fstatat(folder.get(), kRemoved, &info, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(info.st_mode) &&
-         is_own(held_path(folder), info.st_uid);
 }
 
 // An NFS client may show a folder as it was a minute ago, or that it is not there, until the server is asked
@@ -64,49 +53,44 @@ Result<std::vector<std::string>> names_of(const std::filesystem::path& folder) {
 
 Result<Removal> rename_for_removal(const std::filesystem::path& folder, const std::string& name,
                                    const RootIdentity& checked) {
-  Removal away{folder, new_name(), {}};
-  const std::filesystem::path from = folder / name, to = folder / away.name;
-  if (auto renamed = rename_to_new(from, to); !renamed) return renamed.take_error();
-  const UniqueFd moved(::open(to.c_str(), O_PATH | O_NOFOLLOW | O_CLOEXEC));
-  const auto identity = identity_of(moved, to);
-  if (!identity || !is_same_object(checked, *identity)) {
-    (void)rename_to_new(to, from);
+  const std::filesystem::path from = folder / name, to = folder / new_name();
+  const auto open_checked = [&](const std::filesystem::path& path) -> Result<UniqueFd> {
+    UniqueFd opened(::open(path.c_str(), O_PATH | O_NOFOLLOW | O_CLOEXEC));
+    const auto identity = identity_of(opened, path);
+    if (identity && is_same_object(checked, *identity)) return opened;
+    if (!identity && identity.error().kind == Errc::NotFound) return identity.take_error();
     return fail(Errc::Refused, "deleting " + shown_path(from) + ": another file or folder has got its name");
-  }
+  };
+  const auto there = open_checked(from);
+  if (!there) return there.take_error();
   struct stat info {};
-  if (::fstat(moved.get(), &info) == 0 && S_ISDIR(info.st_mode)) {
-    ::chmod(held_path(moved).c_str(), 0700);  // its owner may have closed it to itself
-    away.opened.reset(::openat(moved.get(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-    if (!away.opened) {
-      const int number = errno;
-      (void)rename_to_new(to, from);
-      return fail_errno(number, "opening folder " + shown_path(from));
-    }
-    mark(away.opened);
-    if (auto flushed = flush_folder(held_path(away.opened)); !flushed) return flushed.take_error();
+  if (::fstat(there->get(), &info) != 0) return fail_errno(errno, "looking at " + shown_path(from));
+  if (!S_ISDIR(info.st_mode)) {  // who may put another file in its place could delete that too
+    if (::unlink(from.c_str()) != 0) return fail_errno(errno, "deleting " + shown_path(from));
+    if (auto flushed = flush_folder(folder); !flushed) return flushed.take_error();
+    return Removal();
   }
+  if (auto renamed = rename_to_new(from, to); !renamed) return renamed.take_error();
+  const auto moved = open_checked(to);
+  if (!moved) {
+    (void)rename_to_new(to, from);
+    return moved.take_error();
+  }
+  ::chmod(held_path(*moved).c_str(), 0700);  // its owner may have closed it to itself
+  UniqueFd opened(::openat(moved->get(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!opened) {
+    const int number = errno;
+    (void)rename_to_new(to, from);
+    return fail_errno(number, "opening folder " + shown_path(from));
+  }
+  Removal away = OwnRest::claim(to, kRemoved, std::move(opened));
+  if (auto flushed = flush_folder(away->folder()); !flushed) return flushed.take_error();
   if (auto flushed = flush_folder(folder); !flushed) return flushed.take_error();
   return away;
 }
 
 Result<> remove(Removal removal) {
-  const std::filesystem::path path = removal.folder / removal.name;
-  if (!removal.opened)
-    return ::unlink(path.c_str()) == 0 ? Result<>() : fail_errno(errno, "deleting " + shown_path(path));
-  const std::filesystem::path held = held_path(removal.opened);
-  const auto names = names_of(held);
-  if (!names) return names.take_error();
-  Result<> all;
-  for (const std::string& name : *names) {
-    if (name == kRemoved) continue;
-    if (auto removed = remove_tree(held, name); !removed && all) all = std::move(removed);
-  }
-  if (!all) return all;
-  (void)::unlinkat(removal.opened.get(), kRemoved, 0);
-  if (::rmdir(path.c_str()) == 0 || errno == ENOENT) return {};
-  const int number = errno;
-  mark(removal.opened);  // NFS keeps files in it that are open
-  return fail_errno(number, "deleting " + shown_path(path));
+  return removal ? removal->remove() : Result<>();
 }
 
 Result<> check_deletable(const std::filesystem::path& path) {
@@ -136,9 +120,9 @@ Result<> finish_removals(const std::filesystem::path& folder) {
   Result<> all;
   for (const std::string& name : *names) {
     if (!name.starts_with('.') || !name.ends_with(kRemoved)) continue;
-    Removal left{folder, name, UniqueFd(::open((folder / name).c_str(), kFolder))};
-    if (!left.opened || !is_marked(left.opened)) continue;
-    if (auto removed = remove(std::move(left)); !removed && all) all = std::move(removed);
+    auto left = OwnRest::open(folder / name, kRemoved);
+    if (!left) continue;
+    if (auto removed = left->remove(); !removed && all) all = std::move(removed);
   }
   return all;
 }

@@ -2,24 +2,21 @@
 #pragma once
 
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <vector>
 
-#include "base/file.hpp"
 #include "base/result.hpp"
+#include "staging/copy/partial/own_rest.hpp"
 #include "staging/manifest/manifest.hpp"
 
 namespace spark::staging {
 
 Result<std::vector<std::string>> names_of(const std::filesystem::path& folder);
 
-// What is being deleted, under a hidden name that others may give to something else.
-struct Removal {
-  std::filesystem::path folder;
-  std::string name;
-  UniqueFd opened;  // none: it is no folder
-};
-// An entry disappears by one durable rename before any of it is deleted: after a power cut it is either
+// What is still to be deleted, under a hidden name. None: it was no folder, and is gone.
+using Removal = std::optional<OwnRest>;
+// An entry disappears by one durable step before any of it is deleted: after a power cut it is either
 // complete, or its name is gone. Refused, and the name stays, if it is not the one that was `checked`.
 Result<Removal> rename_for_removal(const std::filesystem::path& folder, const std::string& name,
                                    const RootIdentity& checked);
@@ -27,9 +24,8 @@ Result<> remove(Removal removal);
 // Denied if this user may not empty one of its folders: a deletion would end in the middle. A job that runs
 // as root in a container leaves folders of root.
 Result<> check_deletable(const std::filesystem::path& path);
-// Deletes what an interrupted removal of this user has left. Others may give such a name to any folder: it
-// has the removal's mark in it. On a full drive a removal has none, and its rest stays. Goes on after a
-// failure, and returns the first.
+// Deletes what an interrupted removal of this user has left (OwnRest). Without room for a mark its rest
+// stays. Goes on after a failure, and returns the first.
 Result<> finish_removals(const std::filesystem::path& folder);
 
 }  // namespace spark::staging

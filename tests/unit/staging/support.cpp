@@ -51,6 +51,12 @@ void write_text(const std::filesystem::path& path, std::string_view text) {
   std::ofstream(path, std::ios::binary) << text;
 }
 
+void mark_rest(const std::filesystem::path& folder, const std::string& mark) {
+  write_text(folder / mark, "");
+  std::filesystem::permissions(folder / mark, std::filesystem::perms(0600));
+  std::filesystem::permissions(folder, std::filesystem::perms(0700));
+}
+
 std::string read_text(const std::filesystem::path& path) {
   std::ifstream file(path, std::ios::binary);
   return {std::istreambuf_iterator<char>(file), {}};

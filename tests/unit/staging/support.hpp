@@ -48,6 +48,8 @@ inline const ProgressSink kQuiet = [](const CopyProgress&) {};
 bool as_nobody(const std::function<bool()>& work);
 
 void write_text(const std::filesystem::path& path, std::string_view text);
+// Makes the folder one that spark-stage has made, with this mark (OwnRest).
+void mark_rest(const std::filesystem::path& folder, const std::string& mark);
 std::string read_text(const std::filesystem::path& path);
 // Non-repeating bytes, the same for the same seed.
 std::string noise(std::size_t size, std::uint64_t seed);

@@ -5,6 +5,8 @@
 
 #include <fstream>
 
+#include "staging/copy/partial/removal.hpp"
+#include "staging/files/tree.hpp"
 #include "tests/support/skip.hpp"
 #include "tests/unit/staging/outputs/checkpoints_fixture.hpp"
 
@@ -116,8 +118,8 @@ TEST_F(Checkpoints, ThatCannotBeReadMayBeComplete) {
 TEST_F(Checkpoints, OfAnotherUserStayAsTheyAreAndKeepNoOtherFromRemoval) {
   if (::geteuid() != 0) SPARK_SKIP("only root can make files of other users");
   file("step-1/part/model"), file("step-2/model"), file("step-3/part/model");
-  file(".step-0.spark-removed/model"),
-      file(".step-0.spark-removed/.spark-removed");  // the rest of a removal that failed
+  file(".step-0.spark-removed/model");
+  mark_rest(out_ / ".step-0.spark-removed", ".spark-removed");  // the rest of a removal that failed
   for (const char* nobodys : {"", "step-2", "step-2/model", "step-3", "step-3/part", "step-3/part/model"})
     ASSERT_EQ(::chown((out_ / nobodys).c_str(), 65534, 65534), 0);
   std::filesystem::permissions(folder_.path(), std::filesystem::perms(0755));
@@ -177,8 +179,8 @@ TEST_F(Checkpoints, UndatedAreUnprovenUnlessKnownToHaveBeenOnTheDrive) {
 
 // A job that is killed while it saves leaves one below the number of its next save, which `latest` names.
 TEST_F(Checkpoints, AreRemovedTogetherWithLeftoversOfAnEarlierRemoval) {
-  file("step-1/model"), file("step-2/model"), file(".step-0.spark-removed/model"),
-      file(".step-0.spark-removed/.spark-removed"), file(".keep/model");
+  file("step-1/model"), file("step-2/model"), file(".step-0.spark-removed/model"), file(".keep/model");
+  mark_rest(out_ / ".step-0.spark-removed", ".spark-removed");
   ASSERT_OK(remove(seen({"step-1", "gone", "../out/step-2", ".keep"})));
   EXPECT_FALSE(std::filesystem::exists(out_ / "step-1"));
   EXPECT_FALSE(std::filesystem::exists(out_ / ".step-0.spark-removed"));
@@ -197,6 +199,36 @@ TEST_F(Checkpoints, WhatOthersGaveTheNameOfARemovalOrOfACheckpointIsNotRemoved) 
   EXPECT_EQ(read_text(out_ / ".step-0.spark-removed/chapter"), "x");
   EXPECT_EQ(read_text(out_ / "step-1/chapter"), "x");
   EXPECT_EQ(read_text(out_ / "aside/model"), "x");
+}
+
+// A mark is easily made by a hard link to a file of this user, or is a file that got the name.
+TEST_F(Checkpoints, AForgedMarkOfARemovalHasNothingRemoved) {
+  namespace fs = std::filesystem;
+  const std::string end = ".spark-removed";
+  for (const char* name : {".open", ".linked", ".written", ".readable", ".proven"}) {
+    file(name + end + "/private/chapter");
+    mark_rest(out_ / (name + end), end);
+  }
+  fs::permissions(out_ / (".open" + end), fs::perms(0770));
+  fs::create_hard_link(out_ / (".linked" + end) / end, out_ / "notes");
+  write_text(out_ / (".written" + end) / end, "notes");
+  fs::permissions(out_ / (".readable" + end) / end, fs::perms(0664));
+  ASSERT_OK(remove({}));
+  for (const char* name : {".open", ".linked", ".written", ".readable"})
+    EXPECT_EQ(read_text(out_ / (name + end) / "private/chapter"), "x") << name;
+  EXPECT_FALSE(fs::exists(out_ / (".proven" + end)));
+}
+
+// Nothing would prove the rest of a removal that is a file.
+TEST_F(Checkpoints, ACheckpointThatIsAFileIsRemovedInOneStep) {
+  file("step-1.pt"), file("step-2.pt");
+  const auto checked = identity_of(out_ / "step-1.pt");
+  ASSERT_OK(checked);
+  EXPECT_KIND(rename_for_removal(out_, "step-2.pt", *checked), Errc::Refused);
+  ASSERT_OK(rename_for_removal(out_, "step-1.pt", *checked));
+  const auto names = names_of(out_);
+  ASSERT_OK(names);
+  EXPECT_EQ(*names, Names{"step-2.pt"});
 }
 
 TEST_F(Checkpoints, ACheckpointBeingCopiedIsNotRemoved) {
@@ -238,7 +270,8 @@ TEST_F(Checkpoints, ACheckpointSavedAgainSinceItWasListedIsNotRemoved) {
 }
 
 TEST_F(Checkpoints, ACheckpointIsRemovedDespiteRemainsOfTheSameName) {
-  file(".step-1.spark-removed/model"), file(".step-1.spark-removed/.spark-removed"), file("step-1/model");
+  file(".step-1.spark-removed/model"), file("step-1/model");
+  mark_rest(out_ / ".step-1.spark-removed", ".spark-removed");
   ASSERT_OK(remove(seen({"step-1"})));
   EXPECT_FALSE(std::filesystem::exists(out_ / ".step-1.spark-removed"));
   EXPECT_FALSE(std::filesystem::exists(out_ / "step-1"));

@@ -63,5 +63,23 @@ TEST(DestinationFolder, LosesTheUnfinishedCopiesOfOtherCheckpoints) {
     EXPECT_TRUE(std::filesystem::exists(kept / "data/model")) << kept;
 }
 
+// In a folder without the sticky bit others rename what they may not delete.
+TEST(DestinationFolder, KeepsOtherFoldersThatGotTheNamesOfUnfinishedCopies) {
+  namespace fs = std::filesystem;
+  const TempFolder folder;
+  fs::permissions(folder.path(), fs::perms(0777));
+  for (const char* name : {".a.spark-partial", ".b.spark-partial"}) {
+    write_text(folder / name / "data/train", "precious");
+    fs::permissions(folder / name, fs::perms(0755));
+  }
+  fs::permissions(folder / ".b.spark-partial", fs::perms(0700));
+  write_text(folder / ".b.spark-partial/journal", "x");
+  ASSERT_OK(remove_unfinished_copies(folder.path(), "step-7"));
+  EXPECT_EQ(read_text(folder / ".a.spark-partial/data/train"), "precious");
+  EXPECT_EQ(read_text(folder / ".b.spark-partial/data/train"), "precious");
+  EXPECT_EQ(fs::status(folder / ".a.spark-partial").permissions(), fs::perms(0755))
+      << "it is not closed either";
+}
+
 }  // namespace
 }  // namespace spark::staging

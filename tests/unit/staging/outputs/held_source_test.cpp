@@ -113,6 +113,22 @@ TEST_F(HeldSource, AnotherFolderThatGotTheNameIsNeitherEmptiedNorUsed) {
   EXPECT_TRUE(fs::exists(out_ / "../.run8.spark-held/step-1/model")) << "it is of another output";
 }
 
+// A hard link to any file of this user makes a mark, and a folder of this user may be open to others.
+TEST_F(HeldSource, AFolderWithAForgedMarkIsNeitherEmptiedNorUsed) {
+  const fs::path mark = folder() / folder().filename();
+  written(1, "../thesis/private/chapter");
+  fs::rename(out_ / "../thesis", folder());
+  mark_rest(folder(), mark.filename());
+  for (const auto mode : {0775, 0700}) {
+    fs::permissions(folder(), fs::perms(mode));
+    if (mode == 0700) fs::create_hard_link(mark, out_ / "notes");
+    EXPECT_EQ(held_in(holding_folder(out_)), 0U);
+    ASSERT_OK(release_checkpoints(holding_folder(out_), {}));
+    EXPECT_KIND(hold("step-1"), Errc::Refused);
+  }
+  EXPECT_TRUE(fs::exists(folder() / "private/chapter"));
+}
+
 // The job is over, and its user archives the folder while the last checkpoint is sent.
 TEST_F(HeldSource, IsFoundAfterTheJobsFolderIsGone) {
   ASSERT_OK(hold("step-1"));

@@ -104,7 +104,7 @@ TEST_F(PublishedCopies, AnInterruptedRemovalIsFinishedByTheNext) {
   send("step-1");
   send("step-2");
   std::filesystem::rename(volume_ / "step-1", volume_ / ".step-1.spark-removed");
-  write_text(volume_ / ".step-1.spark-removed/.spark-removed", "");
+  mark_rest(volume_ / ".step-1.spark-removed", ".spark-removed");
   ASSERT_OK(remove_older_copies(volume_, {2}));
   EXPECT_FALSE(std::filesystem::exists(volume_ / ".step-1.spark-removed"));
   EXPECT_FALSE(std::filesystem::exists(volume_ / ".step-1.spark-manifest"));
@@ -125,6 +125,19 @@ TEST_F(PublishedCopies, WhatOthersGaveTheNamesOfRemovalsAndManifestsIsNotDeleted
   for (const char* name : names) EXPECT_EQ(read_text(volume_ / name / "chapter"), "x") << name;
   EXPECT_EQ(read_text(volume_ / ".c.spark-manifest"), "a file");
   EXPECT_EQ(this->names(), Names{"step-2"});
+}
+
+// Who may write in a copy puts there what blocks whoever opens it, before or after the copy is renamed.
+TEST_F(PublishedCopies, WhatHasTheNameOfAMarkInACopyDelaysNoRemoval) {
+  ::alarm(60);  // for want of a reader a FIFO blocks for good
+  for (const char* name : {"step-1", "step-2", "step-3"}) send(name);
+  ASSERT_EQ(::mkfifo((volume_ / "step-1/.spark-removed").c_str(), 0666), 0);
+  write_text(volume_ / "step-2/.spark-removed/x", "x");
+  ASSERT_OK(remove_older_copies(volume_, {1}));
+  ::alarm(0);
+  EXPECT_EQ(this->names(), Names{"step-3"});
+  const auto left = std::filesystem::directory_iterator(volume_);
+  EXPECT_EQ(std::distance(left, {}), 2) << "the newest and its manifest";
 }
 
 TEST_F(PublishedCopies, AFolderThatOthersPutInThePlaceOfACopyIsNotDeleted) {

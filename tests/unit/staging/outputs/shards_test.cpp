@@ -232,7 +232,9 @@ TEST_F(Shards, OldOnesAreDeletedWithWhatAnInterruptedJoinHadMoved) {
   save_and_send("a");
   save_and_send("bb");
   EXPECT_FALSE(join_shards(checkpoint_, 2, {}, stop_after(1)));
-  write_text(checkpoint_.folder / ".step-0.spark-shards.spark-removed/.spark-removed", "");
+  const auto rest = checkpoint_.folder / ".step-0.spark-shards.spark-removed";
+  std::filesystem::create_directory(rest);
+  mark_rest(rest, ".spark-removed");
   publish_newer();
   ASSERT_OK(remove_older_shards(checkpoint_.folder, newer_));
   const auto left = std::filesystem::directory_iterator(checkpoint_.folder);

@@ -1,5 +1,6 @@
 // Who may rename in an output's folder on a volume puts a link, or a folder, where this host works.
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "staging/outputs/destination_folder.hpp"
@@ -46,6 +47,21 @@ TEST_F(SwappedShardsTest, AFolderOfAnotherUserInThePlaceOfTheShardsIsRefused) {
   EXPECT_KIND(send_as("a"), Errc::Refused);
   EXPECT_KIND(announce_shard(checkpoint_, "a", WallTime()), Errc::Refused);
   EXPECT_FALSE(fs::exists(checkpoint_.path()));
+}
+
+// To create in the output's folder is enough for this.
+TEST_F(SwappedShardsTest, WhatAnotherUserPutsInThePlaceOfABegunJoinIsNotRead) {
+  ::alarm(60);  // for want of a writer a FIFO blocks for good
+  const fs::path partial = checkpoint_.folder / ".step-1.spark-partial";
+  save_and_send("a");
+  fs::create_directory(partial);
+  ASSERT_EQ(::mkfifo((partial / "state").c_str(), 0666), 0);
+  EXPECT_FALSE(join_shards(checkpoint_, 1, {}));
+  if (::geteuid() == 0) {
+    ASSERT_EQ(::chown(partial.c_str(), 4903, 4903), 0);
+    EXPECT_KIND(join_shards(checkpoint_, 1, {}), Errc::Refused);
+  }
+  ::alarm(0);
 }
 
 TEST_F(SwappedShardsTest, AFolderThatGotTheNameOfShardsIsNotDeleted) {

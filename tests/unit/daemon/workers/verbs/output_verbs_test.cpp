@@ -118,6 +118,9 @@ TEST_F(StageOutVerb, ACopyOfAnotherSourceIsReplacedOnlyIfThatIsAccepted) {
   EXPECT_EQ(send("job-42/out", "third"), "sent") << "a job's folder has another number each time";
   EXPECT_EQ(published(), "third");
   EXPECT_EQ(send("job-42/extra", "fourth"), "refused");
+  EXPECT_EQ(send("llama-7b/out", "fourth", true), "sent");
+  EXPECT_EQ(send("llama-70b/out", "fifth"), "refused") << "such a number is no job's";
+  EXPECT_EQ(send("job-42/out", "third", true), "sent");
   EXPECT_EQ(send("other/out", "fourth"), "refused");
   EXPECT_EQ(published(), "third");
   EXPECT_EQ(send("other/out", "fourth", true), "sent");

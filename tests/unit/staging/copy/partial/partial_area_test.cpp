@@ -100,19 +100,70 @@ class AnotherHost : public testing::Test {
 };
 
 // In a folder without the sticky bit others rename what they may not delete.
-TEST(PartialAreaTest, AFolderThatGotItsNameIsNotUsed) {
-  const TempFolder folder;
-  const StopFlag stop{false};
-  write_text(folder / ".copy.spark-partial/data/thesis", "x");
-  write_text(folder / ".copy.spark-partial/README", "x");
-  ASSERT_EQ(::chmod((folder / ".copy.spark-partial").c_str(), 0755), 0);
-  EXPECT_KIND(PartialArea::open(folder / ".copy.spark-partial", stop), Errc::Refused);
-  struct stat info {};
-  ASSERT_EQ(::stat((folder / ".copy.spark-partial").c_str(), &info), 0);
-  EXPECT_EQ(info.st_mode & 0777U, 0755U);
-  std::filesystem::remove(folder / ".copy.spark-partial/README");
-  write_text(folder / ".copy.spark-partial/journal.new", "x");
-  ASSERT_OK(PartialArea::open(folder / ".copy.spark-partial", stop));
+class SharedFolder : public testing::Test {
+ protected:
+  SharedFolder() { std::filesystem::permissions(folder_.path(), std::filesystem::perms(0777)); }
+  mode_t mode() const {
+    struct stat info {};
+    EXPECT_EQ(::stat(area_.c_str(), &info), 0);
+    return info.st_mode & 0777U;
+  }
+  TempFolder folder_;
+  const std::filesystem::path area_ = folder_ / ".copy.spark-partial";
+  const std::filesystem::path stuck_ = folder_ / "..copy.spark-partial.stuck";
+  const StopFlag stop_{false};
+};
+
+TEST_F(SharedFolder, AFolderThatGotTheNameOfAPartialCopyIsNotUsed) {
+  write_text(area_ / "data/thesis", "x");
+  ASSERT_EQ(::chmod(area_.c_str(), 0755), 0);
+  EXPECT_KIND(PartialArea::open(area_, stop_), Errc::Refused);
+  EXPECT_EQ(mode(), 0755U);
+  ASSERT_EQ(::chmod(area_.c_str(), 0700), 0);
+  EXPECT_KIND(PartialArea::open(area_, stop_), Errc::Refused);
+  std::filesystem::remove_all(area_ / "data");
+  ASSERT_OK(PartialArea::open(area_, stop_));  // a process was killed before it made the mark
+}
+
+TEST_F(SharedFolder, AnInterruptedCopyContinuesUnderItsOwnNameAlone) {
+  {
+    const auto area = PartialArea::try_open(area_);
+    ASSERT_OK(area);
+    write_text(area->data() / "f", "half");
+  }
+  std::filesystem::rename(area_, folder_ / ".other.spark-partial");
+  EXPECT_KIND(PartialArea::try_open(folder_ / ".other.spark-partial"), Errc::Refused);
+  std::filesystem::rename(folder_ / ".other.spark-partial", area_);
+  auto area = PartialArea::try_open(area_);
+  ASSERT_OK(area);
+  EXPECT_EQ(read_text(area->data() / "f"), "half");
+  ASSERT_OK(area->clear());
+}
+
+TEST_F(SharedFolder, AFolderThatGotTheNameOfOneThatAStuckProcessLeftIsNeitherTakenNorDeleted) {
+  write_text(stuck_ / "private/chapter", "x");
+  write_text(stuck_ / "data/thesis", "x");
+  for (const mode_t mode : {0755U, 0700U}) {
+    ASSERT_EQ(::chmod(stuck_.c_str(), mode), 0);
+    EXPECT_KIND(PartialArea::open(area_, stop_), Errc::Refused);
+    EXPECT_KIND(PartialArea::leave_behind(area_), Errc::Refused);
+  }
+  EXPECT_EQ(read_text(stuck_ / "private/chapter"), "x");
+  EXPECT_EQ(read_text(stuck_ / "data/thesis"), "x");
+}
+
+TEST_F(SharedFolder, WhatAStuckProcessLeftIsTaken) {
+  auto stuck = PartialArea::open(area_, stop_);
+  ASSERT_OK(stuck);
+  write_text(stuck->data() / "f", "half");
+  write_text(stuck->replaced() / "f", "earlier");
+  ASSERT_OK(PartialArea::leave_behind(area_));
+  const auto next = PartialArea::try_open(area_);
+  ASSERT_OK(next);
+  EXPECT_EQ(read_text(next->data() / "f"), "half");
+  EXPECT_EQ(read_text(next->replaced() / "f"), "earlier")
+      << "the only copy between two steps of a replacement";
+  EXPECT_FALSE(std::filesystem::exists(stuck_));
 }
 
 TEST_F(AnotherHost, ThatCopiesThereIsNamed) {
