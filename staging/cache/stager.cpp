@@ -8,6 +8,7 @@
 #include "staging/cache/inventory.hpp"
 #include "staging/cache/serve.hpp"
 #include "staging/copy/exchange.hpp"
+#include "staging/copy/source_place.hpp"
 #include "staging/copy/transfer/touched.hpp"
 #include "staging/files/source_trouble.hpp"
 #include "staging/files/space.hpp"
