@@ -165,10 +165,9 @@ asio::awaitable<Result<std::string>> Requests::take(Take what) {
     if (!taken) co_return taken.take_error();
     co_return std::string();
   }
-  if (what == Take::IfHere ||
-      status.state == State::Ready) {  // it has just gone; who has it is not known yet
+  if (what == Take::IfHere || status.state == State::Ready) {  // no probe has seen the new holder yet
     co_return fail(Errc::Unavailable, name + " is not mounted here any more",
-                   "`spark-stage status` shows who has it; ask again then");
+                   "`spark-stage status` shows its holder after a moment; then repeat the command");
   }
   Intent up;
   if (auto recorded = co_await record(std::move(up)); !recorded) co_return recorded.take_error();
@@ -196,7 +195,7 @@ void Requests::begin_attempt() {
   is_try_due_ = false;
 }
 
-// Also one that was asked for meanwhile: the next attempt takes nothing over, as nobody waits for it.
+// Answers every caller, so the next attempt must not take the volume over: its callers have their answer.
 void Requests::answer_take(Result<> result) {
   is_taking_ = is_take_asked_ = false;
   if (result) result = check_taken(volume_);

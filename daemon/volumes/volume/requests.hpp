@@ -28,8 +28,8 @@ class Requests {
   void ask_up();
   asio::awaitable<Result<>> ask_down(OnDown on_down = OnDown::Disconnect);
   // Returns when the volume is taken over, with the name of the previous holder (empty if there was none), or
-  // with the reason for the failure. IfHere: nobody agreed to a takeover, so it fails unless the volume is
-  // mounted here for writing.
+  // with the reason for the failure. IfHere: the operator has not agreed to a takeover, so it fails unless
+  // the volume is mounted here for writing.
   enum class Take { Over, IfHere };
   asio::awaitable<Result<std::string>> take(Take what = Take::Over);
   // The cause of its failed attempts may be gone: the next attempt is due immediately.

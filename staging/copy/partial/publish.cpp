@@ -111,7 +111,7 @@ bool is_same_object(const RootIdentity& recorded, const RootIdentity& now) {
 }
 
 bool is_own(const std::filesystem::path& folder, uid_t owner) {
-  struct statfs info {};  // an NFS server with root_squash stores what root writes as nobody's
+  struct statfs info {};  // an NFS server with root_squash maps root to the user nobody
   return owner == ::geteuid() || (::geteuid() == 0 && owner == kNobody &&
                                   ::statfs(folder.c_str(), &info) == 0 && info.f_type == NFS_SUPER_MAGIC);
 }

@@ -89,7 +89,7 @@ TEST(JobsTest, AllWhoReadTheEndAtOnceShareOneText) {
   EXPECT_EQ(job->final_line(Job::Told::Outcome)->find("private"), std::string::npos);
   const std::weak_ptr<const std::string> text = line;
   line.reset();
-  EXPECT_TRUE(text.expired()) << "nobody reads it";
+  EXPECT_TRUE(text.expired()) << "the last reader has gone";
 }
 
 TEST(JobsTest, AUserWithManyEndedJobsRemovesThoseOfNoOther) {

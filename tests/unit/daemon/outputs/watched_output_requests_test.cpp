@@ -174,7 +174,7 @@ TEST_F(LatestCheckpoint, IsNotMissedOnANewFileSystemIfItIsOnTheVolume) {
   EXPECT_THAT(answer(), HasSubstr(R"("name":"step-10")"));
 }
 
-// What was sent is no loss, also while nobody can tell what is there.
+// The record says that it was sent; the volume can't be listed.
 TEST_F(LatestCheckpoint, IsNotCalledUnsentWhileItsFolderAndTheVolumeAreAway) {
   worker.on("recorded", R"(echo '{"result": {"records": [{"file": "/state/stage-outs/outputs/run7.json",
     "content": {"flushed": {"step-9": 91}, "sent": {"step-9": 91}}}]}}' | tr -d '\n'; echo)");

@@ -186,7 +186,7 @@ TEST_F(RecoveryTest, AFolderOfTheSameNumberWithAnotherContentIsNotThatGeneration
   std::filesystem::remove_all(copies);
   std::filesystem::rename(aside, copies);
   ASSERT_OK(open()->recover([] {}));
-  EXPECT_EQ(rows()["a"].hash, first) << "what is there";
+  EXPECT_EQ(rows()["a"].hash, first) << "the generation in the folder";
   EXPECT_TRUE(std::filesystem::exists(rows()["a"].path / "f"));
   ASSERT_OK(open()->verify("a", {}, kQuiet, stop_));
   const auto again = stage("a");

@@ -127,7 +127,7 @@ TEST_F(PublishedCopies, WhatOthersGaveTheNamesOfRemovalsAndManifestsIsNotDeleted
   EXPECT_EQ(this->names(), Names{"step-2"});
 }
 
-// Who may write in a copy puts there what blocks whoever opens it, before or after the copy is renamed.
+// A user who may write in a copy puts a FIFO there, which blocks an open, before or after the rename.
 TEST_F(PublishedCopies, WhatHasTheNameOfAMarkInACopyDelaysNoRemoval) {
   ::alarm(60);  // for want of a reader a FIFO blocks for good
   for (const char* name : {"step-1", "step-2", "step-3"}) send(name);

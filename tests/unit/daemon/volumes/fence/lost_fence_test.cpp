@@ -222,7 +222,7 @@ TEST_F(FenceTest, TakeOfAVolumeWhoseMountHasJustGoneTakesNothingFromItsNewHolder
   ASSERT_TRUE(becomes(State::Ready));
   world.mounts.clear();
   let_another_host_hold_it();
-  ASSERT_EQ(volume->status().state, State::Ready) << "nobody has seen it yet";
+  ASSERT_EQ(volume->status().state, State::Ready) << "no probe has run since";
   for (const auto what : {Requests::Take::Over, Requests::Take::IfHere}) {
     const auto taken = take(what);
     ASSERT_FALSE(taken) << *taken;
