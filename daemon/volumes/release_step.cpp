@@ -215,25 +215,24 @@ std::optional<LooseConnection> loose_connection(const Seams& seams, const config
 }
 
 asio::awaitable<Disconnected> disconnect(const Seams& seams, const config::Volume& volume,
-                                         LooseConnection connection, nvmetcp::Users users) {
+                                         LooseConnection connection, nvmetcp::CutOff cut_off) {
   Disconnected done;
   const auto all = seams.snapshot.controllers(connection.subsystem());
   if (!all) {
     done.outcome = fail(all.error());
     co_return done;
   }
-  const bool spares = users == nvmetcp::Users::Spared;
   std::vector<std::string> leaving;
   for (const nvmetcp::Controller& controller : *all) {
     if (controller.transport == "tcp" && !nvmetcp::is_foreign(controller)) leaving.push_back(controller.name);
   }
   for (const std::string& controller : leaving) {
-    const auto gone = co_await seams.fabric.disconnect(controller, connection.subsystem(), users, leaving);
+    const auto gone = co_await seams.fabric.disconnect(controller, connection.subsystem(), cut_off, leaving);
     if (gone) done.controllers.push_back(controller);
     if (!gone && done.outcome) done.outcome = fail(gone.error());
-    if (!gone && spares && gone.error().kind == Errc::Refused) break;  // its user keeps every path
+    if (!gone && !cut_off.is_all && gone.error().kind == Errc::Refused) break;  // its user keeps every path
   }
-  if (done.outcome || !spares) co_return done;
+  if (done.outcome || !cut_off.is_none()) co_return done;
   const bool is_used = co_await is_used_by_another(seams, volume, done.outcome.error().kind);
   if (!is_used) co_return done;
   done.kept = done.outcome.error().message();

@@ -103,14 +103,15 @@ class LooseConnection {
 std::optional<LooseConnection> loose_connection(const Seams& seams, const config::Volume& volume);
 
 // Disconnects every controller of the subsystem that this host created, or none if another program uses what
-// they lead to. Returns the names of the disconnected ones, and the first failure. `kept`: a sentence, and no
-// failure: another namespace of the connection is in use, for example by LVM.
+// they lead to and `cut_off` does not cover. Returns the names of the disconnected ones, and the first
+// failure. `kept`: a sentence, and no failure: another namespace of the connection is in use, for example by
+// LVM.
 struct Disconnected {
   std::vector<std::string> controllers;
   Result<> outcome;
   std::string kept;
 };
 asio::awaitable<Disconnected> disconnect(const Seams& seams, const config::Volume& volume,
-                                         LooseConnection connection, nvmetcp::Users users);
+                                         LooseConnection connection, nvmetcp::CutOff cut_off);
 
 }  // namespace spark::volumes
