@@ -132,11 +132,14 @@ asio::awaitable<Result<Released>> release_mount(const Seams& seams, const config
   }
   auto given = co_await give_back_reservation(seams, volume);
   static_cast<GivenBack&>(released) = std::move(given);
-  const Standing last = look_at_place(seams, volume);
-  if (last.own)
-    co_return fail(Errc::Unavailable, printable(last.top->source) + " was mounted there meanwhile",
-                   "try again");
+  if (auto left = check_has_left(seams, volume); !left) co_return left.take_error();
   co_return released;
+}
+
+Result<> check_has_left(const Seams& seams, const config::Volume& volume) {
+  const Standing last = look_at_place(seams, volume);
+  if (!last.own) return {};
+  return fail(Errc::Unavailable, printable(last.top->source) + " was mounted there meanwhile", "try again");
 }
 
 asio::awaitable<GivenBack> give_back_reservation(const Seams& seams, const config::Volume& volume) {

@@ -39,6 +39,9 @@ struct Released : GivenBack {
 asio::awaitable<Result<Released>> release_mount(const Seams& seams, const config::Volume& volume,
                                                 OnDown on_down = OnDown::Disconnect);
 
+// Unavailable: another program has mounted it since it was unmounted; its device may be gone again.
+Result<> check_has_left(const Seams& seams, const config::Volume& volume);
+
 // The next step for a volume whose server or target does not answer.
 std::string hint_of_force(const config::Volume& volume);
 

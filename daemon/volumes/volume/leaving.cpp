@@ -231,10 +231,7 @@ asio::awaitable<Result<>> Volume::leave_host(OnDown on_down) {
   co_await fence_.forget_held();  // before: another volume of the subsystem asks about this one in a wait
   if (is_nvme && on_down == OnDown::Disconnect) {
     if (auto left = co_await leave_connection(context_); !left) co_return left;
-    const Standing last = context_.look_at_standing();  // its device may be gone again
-    if (last.own)
-      co_return fail(Errc::Unavailable, printable(last.top->source) + " was mounted there meanwhile",
-                     "try again");
+    if (auto gone = check_has_left(context_.seams, settings()); !gone) co_return gone;
   }
   context_.attempts.was_ready = false;
   status.fence = {};
