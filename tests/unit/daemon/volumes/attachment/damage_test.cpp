@@ -120,6 +120,17 @@ TEST_F(ReplacedFileSystemTest, ADiskOfTheConnectionThatAPersonMountsMeanwhileIsN
   EXPECT_TRUE(becomes(State::Ready));
 }
 
+TEST_F(ReplacedFileSystemTest, AMountInUseWhoseOwnFileSystemIsBackWaitsForItsUsersAlone) {
+  exchange();
+  world.unmount_error = Error{Errc::Refused, "/mnt/data is in use by python3 (pid 7)", "end it first"};
+  world.superblock.uuid = kUuid;
+  ASSERT_TRUE(run_until([&] { return world.count("unmount") > 2; })) << reason();
+  EXPECT_THAT(reason(), HasSubstr("in use by python3 (pid 7)"));
+  world.unmount_error.reset();
+  EXPECT_TRUE(becomes(State::Ready));
+  EXPECT_EQ(world.count("cut off"), 0);
+}
+
 TEST_F(ReplacedFileSystemTest, TheVolumeIsRemountedOnceItsOwnFileSystemIsBack) {
   exchange();
   world.superblock.uuid = kUuid;
