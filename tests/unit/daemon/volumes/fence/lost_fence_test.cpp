@@ -232,6 +232,30 @@ TEST_F(FenceTest, TakeOfAVolumeWhoseMountHasJustGoneTakesNothingFromItsNewHolder
   }
 }
 
+TEST_F(FenceTest, ASecondTakeThatFailsWithTheFirstTakesNothingOverLater) {
+  let_another_host_hold_it();
+  start();
+  ASSERT_TRUE(becomes(State::Refused));
+  std::optional<Result<std::string>> second;
+  auto ask = [&]() -> boost::asio::awaitable<void> {
+    second = co_await volume->requests().take(Requests::Take::Over);
+  };
+  world.mount_error = Error{Errc::Failed, "no memory", ""};
+  world.while_mounting = [&] {
+    boost::asio::co_spawn(context, ask(), boost::asio::detached);
+    let_another_host_hold_it();
+    world.while_mounting = [] {};
+  };
+  EXPECT_FALSE(take());
+  ASSERT_TRUE(run_until([&] { return second.has_value(); }));
+  EXPECT_FALSE(*second);
+  world.mount_error.reset();
+  const auto looks = world.count("superblock");
+  ASSERT_TRUE(run_until([&] { return world.count("superblock") > looks + 5; }));
+  EXPECT_EQ(holder(), kOther);
+  EXPECT_EQ(world.count("mount rw"), 1);
+}
+
 // No answer tells nothing about another host.
 TEST_F(FenceTest, TakeOfAReadyVolumeWhoseTargetDoesNotAnswerIsNotSaidToBeDone) {
   timings.probe = std::chrono::hours(1);
