@@ -217,7 +217,7 @@ TEST_F(FenceTest, AReservationTakenForAMountThatTimedOutIsGivenBackWhenItFails) 
 
 // The operator was not asked, or agreed to something else.
 TEST_F(FenceTest, TakeOfAVolumeWhoseMountHasJustGoneTakesNothingFromItsNewHolder) {
-  timings.probe = std::chrono::hours(1);
+  timings.probe = timings.watch = std::chrono::hours(1);
   start();
   ASSERT_TRUE(becomes(State::Ready));
   world.mounts.clear();
