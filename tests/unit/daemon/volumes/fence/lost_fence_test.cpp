@@ -233,6 +233,7 @@ TEST_F(FenceTest, TakeOfAVolumeWhoseMountHasJustGoneTakesNothingFromItsNewHolder
 }
 
 TEST_F(FenceTest, ASecondTakeThatFailsWithTheFirstTakesNothingOverLater) {
+  target->options.keep_alive = std::chrono::seconds(0);
   let_another_host_hold_it();
   start();
   ASSERT_TRUE(becomes(State::Refused));
