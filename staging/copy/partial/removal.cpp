@@ -42,6 +42,15 @@ bool ask_server_for(const std::filesystem::path& folder) {
   return may_be_new && ask_server_for(folder.parent_path()) && is_there();
 }
 
+// An error only if it is this user's. Others may have given it this name.
+Result<> unproven(const std::filesystem::path& rest) {
+  struct stat info {};
+  if (::lstat(rest.c_str(), &info) != 0 || info.st_uid != ::geteuid()) return {};
+  return fail(Errc::Refused,
+              shown_path(rest) + " may be the rest of an interrupted deletion, but nothing proves it",
+              "look at it, and delete it");
+}
+
 }  // namespace
 
 Result<std::vector<std::string>> names_of(const std::filesystem::path& folder) {
@@ -121,6 +130,7 @@ Result<> finish_removals(const std::filesystem::path& folder) {
   for (const std::string& name : *names) {
     if (!name.starts_with('.') || !name.ends_with(kRemoved)) continue;
     auto left = OwnRest::open(folder / name, kRemoved);
+    if (!left && all) all = unproven(folder / name);
     if (!left) continue;
     if (auto removed = left->remove(); !removed && all) all = std::move(removed);
   }

@@ -24,8 +24,8 @@ Result<> remove(Removal removal);
 // Denied if this user may not empty one of its folders: a deletion would end in the middle. A job that runs
 // as root in a container leaves folders of root.
 Result<> check_deletable(const std::filesystem::path& path);
-// Deletes what an interrupted removal of this user has left (OwnRest). Without room for a mark its rest
-// stays. Goes on after a failure, and returns the first.
+// Deletes what an interrupted removal of this user has left (OwnRest). Goes on after a failure, and returns
+// the first: also that there is a rest of this user that nothing proves, as without room for a mark.
 Result<> finish_removals(const std::filesystem::path& folder);
 
 }  // namespace spark::staging

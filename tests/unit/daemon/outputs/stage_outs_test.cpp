@@ -154,7 +154,7 @@ TEST_F(StageOutsTest, ADeletionIsLoggedAlsoIfItsWorkerIsKilled) {
   limited.keep = 1;
   EXPECT_TRUE(ends(send(limited)));
   log::redirect({});
-  EXPECT_THAT(log, HasSubstr("deleting step-0 beside checkpoints:run/step-1: keep is 1"));
+  EXPECT_THAT(log, HasSubstr("deleting step-0 for checkpoints:run/step-1: keep is 1"));
 }
 
 TEST_F(StageOutsTest, WithoutALimitNoOlderCopyIsDeleted) {
