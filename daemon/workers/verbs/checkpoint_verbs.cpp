@@ -188,8 +188,8 @@ Result<json::object> list_published_verb(const json::object& request, const Prog
 // {"root", "mount", "mounted", "path", "uid", "keep", "keep_every", "rule", "spared": [NAME]} → {"removed":
 // [NAME], "not_whole": [NAME], "failed": ERROR}: deletes older copies that stage-out published in the folder
 // of "path"; see remove_older_copies. "path" and the names in "spared" stay. "failed": the first failure, if
-// there is one. Says {"deletes": NAME, "because": SENTENCE} before each. Moves the pointer first, so that it
-// never leads to a deleted copy.
+// there is one. Says {"deletes": NAME, "because": SENTENCE} before each. Moves the pointer first; where it
+// can't be moved, the copy that it leads to stays.
 Result<json::object> prune_output_verb(const json::object& request, const ProgressLine& progress) {
   const std::filesystem::path path = get_text(request, "path");
   const auto opened = open_destination(request, path.parent_path());
@@ -200,8 +200,7 @@ Result<json::object> prune_output_verb(const json::object& request, const Progre
   staging::Keep keep{number("keep"), number("keep_every"), {path.filename()}};
   keep.rule = staging::completeness_named(get_text(request, "rule"));
   for (std::string& name : get_strings(request, "spared")) keep.spared.insert(std::move(name));
-  const auto pointed = keep.rule ? staging::point_at_highest(opened->folder.path, *keep.rule) : Result<>();
-  if (!pointed && pointed.error().kind != Errc::Refused) return pointed.take_error();
+  if (keep.rule) (void)staging::point_at_highest(opened->folder.path, *keep.rule);
   staging::PruneNotes notes;
   notes.on_removal = [&](const staging::RemovedCopy& one) {
     progress({{"deletes", printable(one.name)}, {"because", one.because}});

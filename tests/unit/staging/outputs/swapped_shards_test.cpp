@@ -81,13 +81,13 @@ TEST_F(SwappedShardsTest, AFileThatGotTheNameOfAPointerIsNotReplaced) {
     ASSERT_OK(copy(folder_ / "source/step-1", volume / "step-1", {}, kQuiet, stop_));
     Completeness completeness;
     completeness.rule = rule;
-    for (const char* name : {"latest", ".latest.spark-new"}) {
-      write_text(volume / name, thesis);
-      EXPECT_FALSE(point_at_highest(volume, completeness));
-      EXPECT_EQ(read_text(volume / name), thesis);
-      fs::remove(volume / name);
-    }
+    for (const char* name : {"latest", ".latest.spark-new"}) write_text(volume / name, thesis);
+    EXPECT_KIND(point_at_highest(volume, completeness), Errc::Refused);
+    EXPECT_EQ(read_text(volume / "latest"), thesis);
+    fs::remove(volume / "latest");
     ASSERT_OK(point_at_highest(volume, completeness));
+    EXPECT_EQ(pointer_in(volume, completeness), "step-1");
+    EXPECT_EQ(read_text(volume / ".latest.spark-new"), thesis);
   }
 }
 
