@@ -11,7 +11,6 @@ from pathlib import Path
 import pytest
 
 from openapi_file import OpenApi
-from simulated import FENCED, OUTPUT, Simulation
 from staged import PATIENCE_S, Daemon
 
 NOBODY, GROUP = 65534, 64999
@@ -100,30 +99,6 @@ def test_a_member_learns_the_outcome_of_anothers_job_but_no_names_from_it(daemon
     own = json.loads(ask_as(daemon, [GROUP], "POST", "/v1/stagings", '{"datasets": ["imagenet"]}')[1])["key"]
     events = ask_as(daemon, [GROUP], "GET", f"/v1/jobs/{own}/events")[1]
     assert json.loads(events.splitlines()[-1])["result"]["datasets"][0]["name"] == "imagenet"
-
-
-def test_who_sends_an_output_of_another_owner_is_told_its_result(folder):
-    group = folder / "group"
-    group.write_text(f"root:x:0:\nspark-stage:x:{GROUP}:\n")
-    as_root = {"user": 0, "group": 0, "extra_groups": [],
-               "env": os.environ | {"LD_PRELOAD": "libnss_wrapper.so", "NSS_WRAPPER_GROUP": str(group),
-                                    "NSS_WRAPPER_PASSWD": "/etc/passwd"}}
-    (folder / "out/run7/step-1").mkdir(parents=True)
-    (folder / "out/run7/step-1/model").write_text("weights")
-    (folder / "ckpt").mkdir()
-    host = Simulation(folder, FENCED, OUTPUT.replace(", complete: rename", ""), user=as_root)
-    try:
-        host.becomes("ready", "checkpoints")
-        status, content = ask_as(host, [GROUP], "POST", "/v1/outputs/run7/send", "{}")
-        assert status == 202, content
-        job = json.loads(content)["key"]
-        events = ask_as(host, [GROUP], "GET", f"/v1/jobs/{job}/events")[1]
-        result = json.loads(events.splitlines()[-1])["result"]
-        assert (result["name"], result["files"]) == ("checkpoints:run7/step-1", 1)
-        listed = json.loads(ask_as(host, [GROUP], "GET", "/v1/jobs")[1])["jobs"]
-        assert [one["result"] for one in listed if one["key"] == job] == [result]
-    finally:
-        host.stop()
 
 
 def test_only_root_stages_for_a_job(daemon):
