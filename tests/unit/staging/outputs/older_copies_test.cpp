@@ -121,8 +121,11 @@ TEST_F(PublishedCopies, WhatOthersGaveTheNamesOfRemovalsAndManifestsIsNotDeleted
     std::filesystem::rename(volume_ / "thesis", volume_ / name);
   }
   write_text(volume_ / ".c.spark-manifest", "a file");
-  ASSERT_OK(remove_older_copies(volume_, {1}));
+  PruneNotes notes;
+  ASSERT_OK(remove_older_copies(volume_, {1}, &notes));
   for (const char* name : names) EXPECT_EQ(read_text(volume_ / name / "chapter"), "x") << name;
+  ASSERT_EQ(notes.unproven.size(), 1U);
+  EXPECT_NE(notes.unproven[0].find(".a.spark-removed"), std::string::npos) << notes.unproven[0];
   EXPECT_EQ(read_text(volume_ / ".c.spark-manifest"), "a file");
   EXPECT_EQ(this->names(), Names{"step-2"});
 }
