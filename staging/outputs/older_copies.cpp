@@ -84,9 +84,11 @@ Result<std::vector<RemovedCopy>> remove_older_copies(const std::filesystem::path
   };
   // First: otherwise a deleted copy would leave its manifest, and the copy that it replaced, in its partial
   // folder.
-  for (const auto finish : {finish_publishings, finish_removals, remove_stray_manifests}) {
-    if (auto finished = finish(folder); !goes_on(finished)) return finished.take_error();
-  }
+  if (auto finished = finish_publishings(folder); !goes_on(finished)) return finished.take_error();
+  if (auto finished = finish_removals(folder, notes != nullptr ? &notes->unproven : nullptr);
+      !goes_on(finished))
+    return finished.take_error();
+  if (auto removed = remove_stray_manifests(folder); !goes_on(removed)) return removed.take_error();
   NotListed not_listed;
   const auto copies = published_checkpoints(folder, keep.rule, &not_listed);
   if (!copies) return copies.take_error();

@@ -171,7 +171,7 @@ void NvmeAttachment::warn_of_options(const mounts::Mount& mount) {
   if (pinned.is_published || mounts::has_option(mount.super_options, "norecovery")) return;
   volume_.status.warn(Warning::MountOptions,
                       "the file system on " + volume_.settings.mount.native() +
-                          " was mounted by another program, with other options than spark-stage's: "
+                          " was mounted with other options than spark-stage's, perhaps by another program: "
                           "`spark-stage volumes down " +
                           volume_.settings.name +
                           "`, then `up`, sets the device read-only and replays no journal");

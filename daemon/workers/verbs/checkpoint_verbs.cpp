@@ -186,10 +186,10 @@ Result<json::object> list_published_verb(const json::object& request, const Prog
 }
 
 // {"root", "mount", "mounted", "path", "uid", "keep", "keep_every", "rule", "spared": [NAME]} → {"removed":
-// [NAME], "not_whole": [NAME], "failed": ERROR}: deletes older copies that stage-out published in the folder
-// of "path"; see remove_older_copies. "path" and the names in "spared" stay. "failed": the first failure, if
-// there is one. Says {"deletes": NAME, "because": SENTENCE} before each. Moves the pointer first; where it
-// can't be moved, the copy that it leads to stays.
+// [NAME], "not_whole": [NAME], "warnings": [SENTENCE], "failed": ERROR}: deletes older copies that stage-out
+// published in the folder of "path"; see remove_older_copies. "path" and the names in "spared" stay.
+// "failed": the first failure, if there is one. Says {"deletes": NAME, "because": SENTENCE} before each.
+// Moves the pointer first; where it can't be moved, the copy that it leads to stays.
 Result<json::object> prune_output_verb(const json::object& request, const ProgressLine& progress) {
   const std::filesystem::path path = get_text(request, "path");
   const auto opened = open_destination(request, path.parent_path());
@@ -209,7 +209,11 @@ Result<json::object> prune_output_verb(const json::object& request, const Progre
   if (!gone) return gone.take_error();
   json::array removed;
   for (const staging::RemovedCopy& one : *gone) removed.emplace_back(printable(one.name));
-  json::object answer{{"removed", std::move(removed)}, {"not_whole", json::value_from(notes.not_whole)}};
+  json::array warnings;
+  for (const std::string& sentence : notes.unproven) warnings.emplace_back(printable(sentence));
+  json::object answer{{"removed", std::move(removed)},
+                      {"not_whole", json::value_from(notes.not_whole)},
+                      {"warnings", std::move(warnings)}};
   if (notes.failure) answer["failed"] = to_json(*notes.failure);
   return answer;
 }

@@ -110,9 +110,9 @@ Error half_deleted(const std::string& source, const std::string& lost) {
 Sent send_whole(const json::object& request, const std::filesystem::path& path,
                 const staging::ProgressSink& sink, const ProgressLine& progress) {
   const bool is_output = !get_text(request, "rule").empty();  // which sends no older checkpoint again
-  const auto removed =
-      is_output ? staging::remove_unfinished_copies(path.parent_path(), path.filename()) : Result<>();
-  if (!removed) return removed.take_error();
+  const auto unproven = is_output ? staging::remove_unfinished_copies(path.parent_path(), path.filename())
+                                  : Result<std::vector<std::string>>(std::vector<std::string>());
+  if (!unproven) return unproven.take_error();
   const auto lost =
       is_output ? staging::lost_file(path, get_text(request, "source")) : Result<std::string>("");
   if (!lost) return lost.take_error();
@@ -128,8 +128,11 @@ Sent send_whole(const json::object& request, const std::filesystem::path& path,
       progress({{"deletes", "the copy of " + printable(*other)},
                 {"because", "a copy of " + printable(get_text(request, "source")) + " replaces it"}});
   }
-  const auto report = staging::copy(get_text(request, "source"), path, options, sink, kNeverStopped);
-  if (report) return report_to_json(*report, path);
+  auto report = staging::copy(get_text(request, "source"), path, options, sink, kNeverStopped);
+  if (report) {
+    for (const std::string& sentence : *unproven) report->warnings.push_back(printable(sentence));
+    return report_to_json(*report, path);
+  }
   if (staging::was_taken_over(report.error())) return final_error(report.error());
   return report.take_error();
 }

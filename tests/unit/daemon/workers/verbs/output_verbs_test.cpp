@@ -355,6 +355,24 @@ TEST_F(StageOutVerb, MultiplesOfKeepEveryStayOnTheVolumeBesideTheNewestCopies) {
   }
 }
 
+// An earlier version made no marks, and umask 002 lets the group rename.
+TEST_F(StageOutVerb, WhatStaysForWantOfProofIsAWarningOfTheSendAndOfTheDeletion) {
+  write_text(run_ / ".step-0.spark-partial/data/shard", "half");
+  write_text(run_ / ".a.spark-removed/shard", "rest");
+  ASSERT_EQ(::chmod(run_.c_str(), 0775), 0);
+  json::object asked = request();
+  asked["rule"] = "rename";
+  const auto sent = stage_out_verb(asked, kNoProgress);
+  ASSERT_OK(sent);
+  EXPECT_THAT(json::serialize(sent->at("warnings")), HasSubstr("run/.step-0.spark-partial: it is open to"));
+  asked["keep"] = 1;
+  const auto pruned = prune_output_verb(asked, kNoProgress);
+  ASSERT_OK(pruned);
+  EXPECT_THAT(json::serialize(pruned->at("warnings")), HasSubstr("run/.a.spark-removed: it is open to"));
+  EXPECT_EQ(read_text(run_ / ".step-0.spark-partial/data/shard"), "half");
+  EXPECT_EQ(read_text(run_ / ".a.spark-removed/shard"), "rest");
+}
+
 TEST(RecordedVerb, ARecordThatCannotBeReadIsNamedWithTheReason) {
   const TempFolder folder;
   std::ofstream(folder / "run7.json") << R"({"flushed": {}})";
