@@ -228,8 +228,8 @@ asio::awaitable<Result<volumes::Unmounted>> HostMounts::unmount(volumes::OwnMoun
       if (!closing) return Result<volumes::Unmounted>(done);
       const SteadyTime now = host.scene.time.steady();
       const bool is_new = now - host.driver.changed() < kWorkerStart;
-      closing->is_in_call = (host.driver.has_live_path(*closing->head) || is_new) &&
-                            now - closing->head->answered < kSinceLook;
+      closing->is_in_call =
+          (host.driver.has_live_path(*closing->head) || is_new) && now - closing->head->answered < kSinceLook;
       return Pause{closing->flush + kSystemCall, true};
     }
     const bool writes = closing->is_alive() || closing->writes_superblock();
