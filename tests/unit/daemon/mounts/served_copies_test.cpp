@@ -171,7 +171,9 @@ TEST_F(ServedCopiesTest, TheMountOfADriveThatIsGoneIsTakenOff) {
     constexpr int kCalls[] = {SYS_statx};
     const auto lost = [](const test::FileCall&) -> std::optional<long> { return -EIO; };
     ASSERT_EQ(test::intercept_calls(kCalls, lost), "");
-    EXPECT_EQ(stop_serving_read_only(copies_).value(), Change::Done);
+    const auto stopped = stop_serving_read_only(copies_);
+    ASSERT_TRUE(stopped) << stopped.error().message();
+    EXPECT_EQ(*stopped, Change::Done);
     EXPECT_EQ(mounts_of(copies_), 0);
     EXPECT_EQ(stop_serving_read_only(copies_).value(), Change::AlreadyThere);
     EXPECT_EQ(mounts_of(other), 1);
