@@ -15,8 +15,8 @@ namespace spark::staging {
 // reads. Empty if there is none of that kind, or if the file of Megatron-LM names another iteration.
 std::string pointer_in(const std::filesystem::path& folder, const Completeness& rule);
 
-// All names by which `latest`, of either kind, and the file of Megatron-LM lead to something, whoever made
-// them. An error if that can't be read now.
+// All names to which `latest`, of either kind, and the file of Megatron-LM lead, no matter which user made
+// them. An error if one can't be read now.
 Result<std::set<std::string>> names_pointed_at(const std::filesystem::path& folder);
 
 // Points `latest` at the highest checkpoint there, by one rename, durably. An empty folder is left as it is.

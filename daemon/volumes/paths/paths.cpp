@@ -207,10 +207,10 @@ asio::awaitable<Result<>> Paths::leave_old_addresses() {
     });
     if (is_wanted || controller.is_live()) continue;
     Result<Change> gone = fail(Errc::Refused, "another program connected it");
-    nvmetcp::CutOff nobody;
+    nvmetcp::CutOff no_device;
     if (controller.owner == nvmetcp::kOwner)
       gone = co_await volume_.seams.fabric.disconnect(controller.name, controller.subsystem,
-                                                      std::move(nobody), {});
+                                                      std::move(no_device), {});
     else if (!leads_elsewhere(volume_, controller))
       continue;
     if (gone || !first_failure) continue;

@@ -160,8 +160,8 @@ asio::awaitable<Result<>> flush_before_leaving(Parts its, OnDown on_down) {
 asio::awaitable<Result<>> leave_connection(VolumeContext& volume) {
   std::string kept;
   if (const auto loose = loose_connection(volume.seams, volume.settings)) {
-    nvmetcp::CutOff nobody;
-    const auto gone = co_await disconnect(volume.seams, volume.settings, *loose, std::move(nobody));
+    nvmetcp::CutOff no_device;
+    const auto gone = co_await disconnect(volume.seams, volume.settings, *loose, std::move(no_device));
     if (!gone.outcome) co_return gone.outcome;
     kept = gone.kept;
   } else if (!volume.seams.neighbours.subsystem_shared()) {

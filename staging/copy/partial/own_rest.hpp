@@ -56,7 +56,7 @@ class OwnRest {
   UniqueFd opened_;
 };
 
-// Whether this user has to look at what is there: it is this user's, and was Refused for want of proof.
+// This user owns what is there, and it was Refused since it has no proof: the user has to look at it.
 bool stays_unproven(const std::filesystem::path& path, const Error& error);
 
 }  // namespace spark::staging
