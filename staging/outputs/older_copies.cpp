@@ -26,7 +26,6 @@ Result<bool> is_there(const std::filesystem::path& path) {
   return fail_errno(errno, "looking at " + shown_path(path));
 }
 
-// A folder is none.
 Result<> remove_manifest(const Destination& copy) {
   if (::unlink(copy.manifest().c_str()) == 0 || errno == ENOENT) return {};
   return fail_errno(errno, "deleting " + shown_path(copy.manifest()));
@@ -37,9 +36,13 @@ Result<> remove_copy(const Destination& destination, const WholeCopy& /*proof*/)
   if (!manifest) return manifest.take_error();
   if (!*manifest)
     return fail(Errc::Refused, "deleting " + shown_path(destination.path()) + ": it is another one now");
-  auto away = rename_for_removal(destination.folder, destination.name, (*manifest)->header().root);
+  const RootIdentity root = (*manifest)->header().root;
+  auto away = rename_for_removal(destination.folder, destination.name, root);
   if (!away) return away.take_error();
-  if (auto removed = remove_manifest(destination); !removed) return removed;
+  // Another host may have published the name again.
+  const auto left = ManifestReader::open(destination.manifest());
+  const bool is_of_another = left && !is_same_object(left->header().root, root);
+  if (auto removed = is_of_another ? Result<>() : remove_manifest(destination); !removed) return removed;
   return remove(std::move(*away));
 }
 
@@ -116,7 +119,12 @@ Result<std::vector<RemovedCopy>> remove_older_copies(const std::filesystem::path
     if (is_kept_always || keep.spared.contains(copy.name) || copy.name == best) continue;
     // Now, since another host may have moved a pointer, or could not.
     const auto pointed = names_pointed_at(folder);
-    if (pointed && pointed->contains(copy.name)) continue;
+    if (pointed && pointed->contains(copy.name)) {
+      if (notes != nullptr)
+        notes->stays.push_back(printable(copy.name) + " in " + shown_path(folder) +
+                               " stays, since `latest` or Megatron's tracker file there leads to it");
+      continue;
+    }
     RemovedCopy one{copy.name, "keep is " + std::to_string(count) + ", and " +
                                    printable(above.whole.back().copy().name) +
                                    " and those above it are whole"};

@@ -30,17 +30,26 @@ constexpr std::size_t kIterationDigits = 7;  // of Megatron-LM, at least
 
 // No pointer is there, or one that this user can't follow.
 bool is_none(int error) {
-  constexpr int kNone[] = {0, EINVAL, ENOENT, ENOTDIR, ELOOP, EACCES, ENXIO};
+  constexpr int kNone[] = {0, EINVAL, ENOENT, ENOTDIR, ELOOP, EACCES, ENXIO, ENAMETOOLONG};
   return std::ranges::find(kNone, error) != std::end(kNone);
 }
 
-// Also those that the link leads to by another one.
-Result<> add_parts(const fs::path& link, std::set<std::string>& names) {
+// That `path` is, or is in. Empty if it is elsewhere.
+std::string entry_of(const fs::path& folder, const fs::path& path) {
+  const fs::path below = path.lexically_normal().lexically_relative(folder);
+  return below.empty() || *below.begin() == ".." ? "" : below.begin()->native();
+}
+
+// One by the link's own text, and the one that it leads to over other links. Others may have made the link,
+// and have named every copy in its text.
+Result<> add_entries(const fs::path& link, std::set<std::string>& names) {
+  const fs::path folder = link.lexically_normal().parent_path();
   std::error_code error;
-  fs::path path = fs::read_symlink(link, error);
-  names.insert(path.begin(), path.end());
-  if (!error) path = fs::canonical(link, error);
-  names.insert(path.begin(), path.end());
+  const fs::path text = fs::read_symlink(link, error);
+  if (!error) names.insert(entry_of(folder, folder / text));
+  const fs::path real = error ? fs::path() : fs::canonical(folder, error);
+  const fs::path target = error ? fs::path() : fs::canonical(link, error);
+  if (!error) names.insert(entry_of(real, target));
   return is_none(error.value()) ? Result<>() : fail_errno(error.value(), "reading " + shown_path(link));
 }
 
@@ -124,7 +133,7 @@ std::string pointer_in(const fs::path& folder, const Completeness& rule) {
 
 Result<std::set<std::string>> names_pointed_at(const fs::path& folder) {
   std::set<std::string> names;
-  if (auto added = add_parts(folder / kLatest, names); !added) return added.take_error();
+  if (auto added = add_entries(folder / kLatest, names); !added) return added.take_error();
   for (const char* file : {kLatest, kMegatronTracker}) {
     const auto text = read_regular_file(folder / file, kLongestName);
     if (!text && text.error().kind != Errc::Invalid && !is_none(text.error().number))

@@ -66,6 +66,7 @@ struct RemovedCopy {
 struct PruneNotes {
   std::vector<std::string> not_whole;  // those that don't count, as they lack something: older ones stay
   std::vector<std::string> unproven;   // a sentence for each rest that stays for want of proof (OwnRest)
+  std::vector<std::string> stays;      // a sentence for each copy that a pointer leads to
   std::optional<Error> failure;        // the first, of a copy that could not be deleted, or of remains
   // Called right before a copy is deleted: a process that is killed meanwhile has said so.
   std::function<void(const RemovedCopy&)> on_removal;

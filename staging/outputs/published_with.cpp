@@ -113,14 +113,26 @@ std::string difference(const std::filesystem::path& then, const std::filesystem:
   return one == had.end() && other == has.end() ? "" : printable(then.native());
 }
 
-// The first file of the copy that `source` lacks.
-std::string lacked_file(ManifestReader& copy, const std::filesystem::path& source) {
-  while (const auto entry = copy.next()) {
+// What several hosts sent has no source of its own. Names alone don't tell: those of two runs are the same.
+// Empty if `source` has all of its files.
+Result<std::string> difference(ManifestReader& joined, const std::filesystem::path& source) {
+  const auto tree = open_tree(source);
+  if (!tree) return tree.take_error();
+  while (const auto there = joined.next()) {
+    if (there->type == EntryType::Folder) continue;
+    const std::string name(std::string_view(there->path));
+    const std::string shown = "several hosts' shards, with " + printable(name);
     struct stat info {};
-    const std::string name(std::string_view(entry->path));
-    if (entry->type != EntryType::Folder && ::lstat((source / name).c_str(), &info) != 0) return name;
+    if (::lstat((source / name).c_str(), &info) != 0) return shown + ", which this one lacks";
+    if (there->type != EntryType::File) continue;
+    Entry here = *there;
+    here.size = static_cast<Bytes>(info.st_size);
+    const bool is_same_time = here.size == there->size && nanoseconds(info.st_mtim) == there->mtime_ns;
+    if (S_ISREG(info.st_mode) && (is_same_time || has_content_of(*tree, here, *there))) continue;
+    return shown + ", which is another file here";
   }
-  return "";
+  if (const auto ended = joined.error(); !ended) return fail(ended.error());
+  return std::string();
 }
 
 }  // namespace
@@ -167,14 +179,11 @@ Result<std::string> replaced_source(const std::filesystem::path& path, const std
   std::error_code unknown;
   if (accepts_another || std::filesystem::equivalent(then, source, unknown))
     return then == source ? std::string() : then;
-  std::string other = difference(then, source);
-  if (then == present_path(path)) {  // joined from shards
-    const std::string lacked = lacked_file(**published, source);
-    other =
-        lacked.empty() ? "" : "several hosts' shards, with " + printable(lacked) + ", which this one lacks";
-  }
-  if (other.empty()) return then == source ? std::string() : then;
-  return fail(Errc::Refused, "a copy of another source is there: " + other,
+  const auto other = then == present_path(path) ? difference(**published, source)  // joined from shards
+                                                : Result<std::string>(difference(then, source));
+  if (!other) return other.take_error();
+  if (other->empty()) return then == source ? std::string() : then;
+  return fail(Errc::Refused, "a copy of another source is there: " + *other,
               "choose another name; --accept-source replaces that copy");
 }
 

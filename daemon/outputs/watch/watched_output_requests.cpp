@@ -134,7 +134,9 @@ asio::awaitable<Result<json::object>> WatchedOutput::latest(bool offline) {
   const bool is_here = newest != nullptr && is_latest_here(settings_, *seen, *newest, offline);
   const PublishedCheckpoint* published =
       seen->published && !seen->published->empty() ? &seen->published->front() : nullptr;
-  if (seen->is_unmounted && (!offline || published == nullptr)) co_return no_folder(*seen);
+  // Without its record, this host may have had a higher one.
+  const bool can_answer = offline && published != nullptr && known_.has_loaded();
+  if (seen->is_unmounted && !can_answer) co_return no_folder(*seen);
   const std::string answer = is_here ? newest->name : published != nullptr ? published->name : "";
   const auto hidden = std::ranges::find_if(
       seen->unreadable, [&](const UnreadableCopy& one) { return staging::may_be_above(one.name, answer); });

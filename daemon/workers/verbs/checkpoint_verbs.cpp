@@ -210,7 +210,8 @@ Result<json::object> prune_output_verb(const json::object& request, const Progre
   json::array removed;
   for (const staging::RemovedCopy& one : *gone) removed.emplace_back(printable(one.name));
   json::array warnings;
-  for (const std::string& sentence : notes.unproven) warnings.emplace_back(printable(sentence));
+  for (const auto* sentences : {&notes.unproven, &notes.stays})
+    for (const std::string& sentence : *sentences) warnings.emplace_back(printable(sentence));
   json::object answer{{"removed", std::move(removed)},
                       {"not_whole", json::value_from(notes.not_whole)},
                       {"warnings", std::move(warnings)}};

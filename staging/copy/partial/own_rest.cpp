@@ -188,9 +188,12 @@ Result<std::vector<std::string>> OwnRest::names() const {
 
 Result<> OwnRest::remove() {
   const auto all = names();
-  if (!all) return all.take_error();
+  return all ? remove(*all) : Result<>(all.take_error());
+}
+
+Result<> OwnRest::remove(const std::vector<std::string>& names) {
   Result<> first;
-  for (const std::string& name : *all) {
+  for (const std::string& name : names) {
     if (auto removed = remove_tree(folder(), name); !removed && first) first = std::move(removed);
     if (!is_marked()) (void)make_mark();  // there is room for it now
   }

@@ -40,6 +40,7 @@ class OwnRest {
   Result<std::vector<std::string>> names() const;
   // Goes on after a failure, and returns the first.
   Result<> remove();
+  Result<> remove(const std::vector<std::string>& names);  // and nothing that was moved there meanwhile
   Result<> remove_if_empty();
 
  private:

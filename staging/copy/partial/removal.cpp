@@ -121,9 +121,10 @@ Result<Removal> move_in_folder(const Checked& checked, const StepHook& hook) {
   return away;
 }
 
-// Another one may have got the name right before it was moved there, and the process was killed then.
-Result<> check_inside(const OwnRest& rest) {
-  const auto names = rest.names();
+// What is in it. Another one may have got the name right before it was moved there, and the process was
+// killed then, or is about to put it back.
+Result<std::vector<std::string>> checked_inside(const OwnRest& rest) {
+  auto names = rest.names();
   if (!names) return names.take_error();
   for (const std::string& name : *names) {
     if (name.starts_with(".nfs")) continue;  // a deleted file that a program has open
@@ -136,7 +137,7 @@ Result<> check_inside(const OwnRest& rest) {
                     " in it is not what was to be deleted",
                 "look at it: it may be a file or folder that you miss");
   }
-  return {};
+  return names;
 }
 
 Result<> finish_removal(const std::filesystem::path& path) {
@@ -144,8 +145,8 @@ Result<> finish_removal(const std::filesystem::path& path) {
   if (left) return left->remove();
   auto inside = OwnRest::open(path, kInside);
   if (!inside) return inside.take_error();
-  if (auto checked = check_inside(*inside); !checked) return checked;
-  return inside->remove();
+  const auto checked = checked_inside(*inside);
+  return checked ? inside->remove(*checked) : Result<>(fail(checked.error()));
 }
 
 }  // namespace

@@ -202,6 +202,15 @@ TEST_F(LatestCheckpoint, IsUnavailableWhileTheFileSystemOfItsFolderIsNotMounted)
       << "a job would train from scratch";
 }
 
+TEST_F(LatestCheckpoint, IsUnavailableOfflineIfNobodyKnowsWhatTheUnmountedFolderHad) {
+  worker.on("recorded", R"(echo '{"error": {"kind": "failed", "what": "Input/output error", "hint": ""}}')");
+  worker.on("scan-output",
+            R"(echo '{"result": {"missing": "/out: /data is not mounted", "unmounted": true}}')");
+  worker.on("list-published", kStep9There);
+  watches->apply(settings);
+  EXPECT_THAT(answer(true), HasSubstr("unavailable: output run7: /out: /data is not mounted"));
+}
+
 // A person has copied it there: a job would start from scratch beside it.
 TEST_F(LatestCheckpoint, IsUnavailableIfTheOnlyOneIsOnTheVolumeWithoutAManifest) {
   worker.on("scan-output", kMissing);

@@ -267,6 +267,27 @@ TEST_F(PublishedCopies, WhatAPointerLeadsToIsNeverDeleted) {
   left("iter_0000002");
 }
 
+// Others may have made it, and it would fill the volume.
+TEST_F(PublishedCopies, APointerKeepsOnlyWhatItLeadsToWhateverItsTextIs) {
+  for (const auto& text : {std::string("step-1/../step-2/../none"), std::string(300, 'a')}) {
+    for (const char* name : {"step-1", "step-2", "step-3"}) send(name);
+    std::filesystem::create_symlink(text, volume_ / "latest");
+    PruneNotes notes;
+    EXPECT_TRUE(remove_older_copies(volume_, {1}, &notes));
+    EXPECT_EQ(names(), Names{"step-3"});
+    EXPECT_FALSE(notes.failure);
+    std::filesystem::remove(volume_ / "latest");
+  }
+  send("step-2");
+  std::filesystem::create_symlink("step-2/../step-3", volume_ / "latest");
+  PruneNotes notes;
+  send("step-4");
+  EXPECT_TRUE(remove_older_copies(volume_, {1}, &notes));
+  EXPECT_EQ(names(), (Names{"step-4", "step-3"}));
+  ASSERT_EQ(notes.stays.size(), 1U);
+  EXPECT_THAT(notes.stays.front(), testing::StartsWith("step-3 in "));
+}
+
 // The drive, or a server, gives no answer.
 TEST_F(PublishedCopies, NoneIsDeletedIfAPointerCannotBeRead) {
   for (const char* name : {"step-1", "step-2"}) send(name);

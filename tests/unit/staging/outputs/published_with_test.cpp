@@ -100,6 +100,12 @@ TEST_F(ReplacedShards, AreReplacedByAFolderThatHasAllTheirFilesAlone) {
   ASSERT_FALSE(of_one);
   EXPECT_THAT(of_one.error().what, HasSubstr("several hosts' shards, with ranks/bb.bin"));
   save("a", "ranks/bb.bin", "consolidated");
+  const auto of_another_run = replaced_source(copy, source_of("a"), false);
+  ASSERT_FALSE(of_another_run) << "the frameworks give each run's files the same names";
+  EXPECT_THAT(of_another_run.error().what, HasSubstr("ranks/bb.bin, which is another file here"));
+  const auto gathered = source_of("a") / "ranks/bb.bin", sent = source_of("bb") / "ranks/bb.bin";
+  std::filesystem::copy_file(sent, gathered, std::filesystem::copy_options::overwrite_existing);
+  std::filesystem::last_write_time(gathered, std::filesystem::last_write_time(sent));
   EXPECT_TRUE(replaced_source(copy, source_of("a"), false));
 }
 
