@@ -212,6 +212,7 @@ asio::awaitable<Result<>> HostStore::pin(volumes::FilesystemIdentity identity) {
     }
     auto room = host.state.check_room("recording the volume's file system");
     if (room) host.state.pins[volume] = identity;
+    if (!room) host.state.not_pinned.insert(volume);
     return Result<>(std::move(room));
   };
   Work<void> asked = std::move(work);

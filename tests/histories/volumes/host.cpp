@@ -34,10 +34,8 @@ struct AllSeams {
 
 }  // namespace
 
-Result<> StateFolder::check_room(const std::string& doing) {
-  if (!is_full) return {};
-  has_lost = true;
-  return fail_errno(ENOSPC, doing);
+Result<> StateFolder::check_room(const std::string& doing) const {
+  return is_full ? Result<>(fail_errno(ENOSPC, doing)) : Result<>();
 }
 
 Host::Host(Scene its_scene, Network& its_network, std::size_t its_index, NvmeDriver::Events events,

@@ -3,6 +3,7 @@
 
 #include <functional>
 #include <map>
+#include <set>
 
 #include "daemon/volumes/seams/seams.hpp"
 #include "tests/histories/volumes/world/mount_tree.hpp"
@@ -12,13 +13,14 @@ namespace spark::histories {
 
 // /var/lib/spark-stage: survives the daemon and the host.
 struct StateFolder {
-  bool is_full = false, has_lost = false;  // `has_lost`: something was not recorded for want of room
+  bool is_full = false;
+  std::set<std::string> not_pinned;  // volumes of which a change was not recorded for want of room
   std::map<std::string, volumes::FilesystemIdentity> pins;  // by volume
   std::map<std::string, volumes::Intent> intents;
   std::map<std::pair<std::string, volumes::Record>, json::object> records;
   std::set<std::string> guards;  // mount points
 
-  Result<> check_room(const std::string& doing);
+  Result<> check_room(const std::string& doing) const;
 };
 
 struct Host {
