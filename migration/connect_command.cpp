@@ -81,20 +81,24 @@ const Known* find_short(char letter) {
   return at == kKnown.end() || letter == 0 ? nullptr : &*at;
 }
 
-// A word of a setup for a message, without a key that stands in it.
+bool is_key(const std::string& name) {
+  return name == "dhchap-secret" || name == "dhchap-ctrl-secret" || name.starts_with("tls-");
+}
+
+}  // namespace
+
 std::string without_key(const std::string& word) {
   const std::size_t at = std::min(word.find("DHHC-1:"), word.find("NVMeTLSkey-1:"));
   return at == std::string::npos ? word : word.substr(0, at) + "(a key)";
 }
 
-}  // namespace
-
-bool take_setting(ManualConnection& connection, const std::string& name, const std::string& value) {
+bool take_setting(ManualConnection& connection, const std::string& name, const std::string& text) {
   const Known* known = find_long(name);
   if (known == nullptr) return false;
   std::string key = with_dashes(known->name);
   if (key == "dhchap-key" || key == "dhchap-ctrl-key") key.replace(key.size() - 3, 3, "secret");
   if (key.starts_with("kxchap-")) key.replace(0, 2, "dh");
+  const std::string value = is_key(key) ? text : without_key(text);
   if (key == "transport") {
     connection.transport = value;
   } else if (key == "nqn") {
@@ -126,9 +130,12 @@ ManualConnection parse_connect_options(const std::vector<std::string>& words) {
       has_value = equals != std::string::npos;
       if (has_value) value = word.substr(equals + 1);
     } else if (word.size() >= 2 && word[0] == '-') {
-      known = find_short(word[1]);
-      has_value = word.size() > 2;
-      if (has_value) value = word.substr(word[2] == '=' ? 3 : 2);
+      std::size_t at = 1;  // "-gG" is -g -G, and "-gi8" -g -i 8
+      for (known = find_short(word[at]); known != nullptr && !known->takes_value && at + 1 < word.size();
+           known = find_short(word[++at]))
+        take_setting(connection, std::string(known->name), "");
+      has_value = word.size() > at + 1;
+      if (has_value) value = word.substr(at + (word[at + 1] == '=' ? 2 : 1));
     }
     if (known != nullptr && known->takes_value && !has_value && i + 1 < words.size()) value = words[++i];
     if (known == nullptr || !take_setting(connection, std::string(known->name), value)) {

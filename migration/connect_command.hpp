@@ -21,6 +21,9 @@ struct ManualConnection {
 ManualConnection parse_connect_options(const std::vector<std::string>& words);
 
 // Takes one setting by nvme-cli's long name ("ctrl-loss-tmo"); false: no such name.
-bool take_setting(ManualConnection& connection, const std::string& name, const std::string& value);
+bool take_setting(ManualConnection& connection, const std::string& name, const std::string& text);
+
+// A word of a setup for a message, without a key that stands in it.
+std::string without_key(const std::string& word);
 
 }  // namespace spark::host

@@ -14,11 +14,16 @@ struct ConnectUnit {
   std::string file;  // "/etc/systemd/system/nvme-rosa-connect.service"
   std::string name;  // "nvme-rosa-connect.service"
   std::vector<ManualConnection> connections;
-  std::vector<ManualConnection> discovered;  // the addresses given to `nvme connect-all`; no subsystems
-  bool is_link = false;                      // as UnitFile::is_link
-  bool connects_all = false;                 // `nvme connect-all`, with connections or nvme-cli's own files
-  bool disconnects = false;                  // stopping it disconnects
-  bool tries_again = false;                  // Restart= is set
+  // One for each `nvme connect-all`, without a subsystem; no address: those of nvme-cli's own files.
+  std::vector<ManualConnection> discovered;
+  bool is_link = false;                // as UnitFile::is_link
+  std::vector<std::string> links;      // as UnitFile::links
+  bool connects_all = false;           // `nvme connect-all`, with connections or nvme-cli's own files
+  std::vector<std::string> others;     // its commands that neither connect nor wait
+  std::vector<std::string> needed_by;  // files that can't start without it
+  bool disconnects = false;            // stopping it disconnects
+  bool tries_again = false;            // Restart= is set, or a loop of its script does it
+  bool stops_early = false;            // after a connection that fails, the others are not tried
 };
 
 // The unit in one file's text; no connections and not connects_all: it is none of that kind.

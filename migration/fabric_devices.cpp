@@ -83,19 +83,20 @@ bool is_partition_of(const std::string& name, const std::string& device) {
 }
 
 // A partition of one of them, or a device that is made of others (LVM, multipath, RAID) with one among them.
-bool uses_fabric(const SystemRoot& root, const std::vector<FabricDevice>& devices, const std::string& name,
-                 int depth) {
-  if (name.empty() || depth == 0) return false;
-  const bool is_own = std::any_of(devices.begin(), devices.end(), [&](const FabricDevice& known) {
+const FabricDevice* find_below(const SystemRoot& root, const std::vector<FabricDevice>& devices,
+                               const std::string& name, int depth) {
+  if (name.empty() || depth == 0) return nullptr;
+  const auto own = std::find_if(devices.begin(), devices.end(), [&](const FabricDevice& known) {
     return known.device == name || is_partition_of(name, known.device);
   });
-  if (is_own) return true;
+  if (own != devices.end()) return &*own;
   std::error_code error;
   fs::directory_iterator entry(root / "sys/class/block" / name / "slaves", error);
   for (; !error && entry != fs::directory_iterator(); entry.increment(error)) {
-    if (uses_fabric(root, devices, entry->path().filename().native(), depth - 1)) return true;
+    const FabricDevice* found = find_below(root, devices, entry->path().filename().native(), depth - 1);
+    if (found != nullptr) return found;
   }
-  return false;
+  return nullptr;
 }
 
 }  // namespace
@@ -135,9 +136,9 @@ bool is_present(const SystemRoot& root, const std::string& source) {
   return !name.empty() && fs::exists(root / "sys/class/block" / name, error);
 }
 
-bool lies_on_fabric(const SystemRoot& root, const std::vector<FabricDevice>& devices,
-                    const std::string& source) {
-  return uses_fabric(root, devices, kernel_name_of(root, source), kDeepestStack);
+const FabricDevice* fabric_below(const SystemRoot& root, const std::vector<FabricDevice>& devices,
+                                 const std::string& source) {
+  return find_below(root, devices, kernel_name_of(root, source), kDeepestStack);
 }
 
 }  // namespace spark::host

@@ -28,8 +28,8 @@ const FabricDevice* find_device(const SystemRoot& root, const std::vector<Fabric
 // A block device of this host has that name now.
 bool is_present(const SystemRoot& root, const std::string& source);
 
-// The source is one of them, a partition of one, or made of one (LVM, multipath, RAID).
-bool lies_on_fabric(const SystemRoot& root, const std::vector<FabricDevice>& devices,
-                    const std::string& source);
+// The first that the source is, is a partition of, or is made of (LVM, multipath, RAID); null: none.
+const FabricDevice* fabric_below(const SystemRoot& root, const std::vector<FabricDevice>& devices,
+                                 const std::string& source);
 
 }  // namespace spark::host

@@ -33,7 +33,7 @@ std::vector<FstabLine> parse_fstab(std::string_view text) {
     if (columns.size() < 2) continue;
     const auto column = [&](std::size_t i) { return i < columns.size() ? columns[i] : std::string(); };
     lines.push_back({number, columns[0], plain_mount_point(columns[1]), column(2), column(3),
-                     std::atoi(column(5).c_str())});
+                     std::atoi(column(5).c_str()), line});
   }
   return lines;
 }

@@ -14,8 +14,9 @@ struct FstabLine {
   std::string source;  // "/dev/nvme1n1", "UUID=…", "192.168.0.98:/data"
   std::string mount;
   std::string type;
-  std::string options;  // comma-separated
-  int pass = 0;         // the order of fsck at boot; 0: none
+  std::string options;    // comma-separated
+  int pass = 0;           // the order of fsck at boot; 0: none
+  std::string text = {};  // as it stands in the file
   bool is_nfs() const { return type == "nfs" || type == "nfs4"; }
   bool is_block_device() const;  // by whatever name
 };

@@ -7,6 +7,7 @@
 
 #include "base/text.hpp"
 #include "daemon/config/parse.hpp"
+#include "migration/replaced.hpp"
 #include "migration/steps.hpp"
 #include "migration/target_drafts.hpp"
 #include "migration/volume_text.hpp"
@@ -87,10 +88,11 @@ class Writer {
     for (const MountUnit& unit : survey_.mount_units) take_line(unit.mount, unit.units);
     for (const FstabLine& line : survey_.fstab) take_bind(line);
     for (const FabricDevice& device : survey_.devices) take_mounts_of(device);
+    for (const mounts::Mount& mount : survey_.mounts) name_nfs_mount(mount);
     for (const Found& found : drafts_.found) take_unmounted(found);
     for (const ConnectUnit& unit : survey_.units) take_unit(unit);
     for (const Item& item : imported_.items) imported_.left_out += item.is_taken() ? 0 : 1;
-    imported_.yaml = head(now) + body() + steps_text(imported_.items);
+    imported_.yaml = head(now) + body() + steps_text(imported_.items, now);
     return std::move(imported_);
   }
 
@@ -154,7 +156,7 @@ class Writer {
     const bool is_automount = mounts::has_option(line.options, "x-systemd.automount") || units.size() > 1;
     Item item{.where = printable(line.mount),
               .origin = origin,
-              .fstab_line = line.number,
+              .fstab_line = line.text,
               .automount = is_automount ? automount_unit(line.mount) : "",
               .units = units};
     if (line.is_nfs()) {
@@ -162,12 +164,15 @@ class Writer {
       if (now != nullptr && !now->type.starts_with("nfs")) item.reason = covered(*now);
       const std::string name = name_of(line.mount);
       item.what = "volume " + name;
+      seen_mounts_.insert(line.mount);
       take(nfs_volume_entry(name, line.source, mount), std::move(item), volumes_yaml_, imported_.volumes);
     } else if (const FabricDevice* device = find_device(root_, survey_.devices, line.source)) {
       take_volume(*device, mount, std::move(item));
     } else if (std::string reason = reason_to_name(line); !reason.empty()) {
       item.what = "a line";
       item.reason = origin + ": " + printable(line.source) + " " + reason;
+      const FabricDevice* below = fabric_below(root_, survey_.devices, line.source);
+      item.subsystem = below == nullptr ? "" : below->subsystem;  // the line needs its connection
       const Entry shown{.name = "", .origin = origin, .yaml = "  " + shown_line(line) + "\n", .details = {}};
       take(shown, std::move(item), volumes_yaml_, imported_.volumes);
     }
@@ -179,8 +184,7 @@ class Writer {
     for (const auto& [mount, name] : volumes_) {
       if (line.source != mount && !line.source.starts_with(mount + "/")) continue;
       const std::string origin = "line " + std::to_string(line.number) + " of /etc/fstab";
-      Item item{
-          .what = "a line", .where = printable(line.mount), .origin = origin, .fstab_line = line.number};
+      Item item{.what = "a line", .where = printable(line.mount), .origin = origin, .fstab_line = line.text};
       item.reason = origin + ": " + printable(line.source) + " is a folder of volume " + name +
                     ", which is mounted later than fstab: make " + printable(line.mount) +
                     " a symbolic link to it";
@@ -192,7 +196,7 @@ class Writer {
 
   // Why a line of a block device has no volume although it may concern a target; empty: it concerns none.
   std::string reason_to_name(const FstabLine& line) const {
-    if (lies_on_fabric(root_, survey_.devices, line.source))
+    if (fabric_below(root_, survey_.devices, line.source) != nullptr)
       return "is a part of a namespace, or made of several devices; a volume is a file system on a whole "
              "namespace";
     const bool is_remote = line.is_block_device() && mounts::has_option(line.options, "_netdev");
@@ -214,6 +218,7 @@ class Writer {
       item.mounted = is_own ? mount.mount : "";
       if (!is_own && item.reason.empty()) item.reason = covered(*now);
     }
+    item.becomes_read_only = !mounts::has_option(mount.options, "ro");
     seen_mounts_.insert(mount.mount);
     take(nvme_volume_entry(name, target_name, device, mount), std::move(item), volumes_yaml_,
          imported_.volumes);
@@ -228,6 +233,24 @@ class Writer {
       take_volume(device, {target, mount.type, mounts::is_read_only(mount) ? "ro" : "rw", origin},
                   std::move(item));
     }
+  }
+
+  // Without a line or a unit it is gone after a boot, and maybe it is meant to be.
+  void name_nfs_mount(const mounts::Mount& mount) {
+    const std::string& target = mount.target.native();
+    const bool is_automatic = std::ranges::any_of(survey_.mounts, [&](const mounts::Mount& known) {
+      return known.type == "autofs" && target.starts_with(known.target.native());
+    });
+    if (!mount.type.starts_with("nfs") || is_automatic || seen_mounts_.contains(target)) return;
+    mounts::Mount whole = mount;
+    whole.root = "/";  // of an export, any folder
+    if (!reason_to_leave(whole).empty()) return;
+    const std::string origin = "the running mount of " + printable(mount.source);
+    Item item{.what = "a mount", .where = printable(target), .origin = origin};
+    item.reason = printable(mount.source) + " on " + printable(target) +
+                  " is mounted by hand, and no file mounts it at boot: a volume with `nfs:` does";
+    take({.name = "", .origin = origin, .yaml = "  " + item.where + "\n", .details = {}}, std::move(item),
+         volumes_yaml_, imported_.volumes);
   }
 
   void take_unmounted(const Found& found) {
@@ -246,28 +269,11 @@ class Writer {
     take(entry, std::move(item), volumes_yaml_, imported_.volumes);
   }
 
-  // A unit gives way only if the configuration replaces everything that it connects.
   void take_unit(const ConnectUnit& unit) {
-    Item item{.what = "unit " + printable(unit.name),
-              .origin = printable(unit.file),
-              .units = {{unit.name, unit.file, unit.is_link}}};
-    std::set<std::string> connected;
-    for (const ManualConnection& connection : unit.connections) connected.insert(connection.subsystem);
-    if (unit.connects_all) {
-      for (const FabricDevice& device : survey_.devices) connected.insert(device.subsystem);
-      if (survey_.devices.empty()) item.reason = "what it connects is known only while it is connected";
-    }
-    for (const std::string& subsystem : connected) {
-      if (!is_replaced(subsystem))
-        item.reason = "it connects " + printable(subsystem) + ", which is not taken over as a whole";
-    }
-    imported_.items.push_back(std::move(item));
-  }
-
-  bool is_replaced(const std::string& subsystem) const {
-    const auto is_of = [&](const Item& item) { return item.subsystem == subsystem; };
-    const auto is_left = [&](const Item& item) { return is_of(item) && !item.is_taken(); };
-    return std::ranges::any_of(imported_.items, is_of) && std::ranges::none_of(imported_.items, is_left);
+    imported_.items.push_back({.what = "unit " + printable(unit.name),
+                               .origin = printable(unit.file),
+                               .reason = reason_to_keep(unit, survey_, imported_.items),
+                               .units = {{unit.name, unit.file, unit.is_link, unit.links}}});
   }
 
   std::string body() const {
@@ -285,7 +291,7 @@ class Writer {
     for (const std::string& sentence : survey_.unread) text += "# Not read: " + printable(sentence) + "\n";
     for (const Item& item : imported_.items) {
       const bool has_entry =
-          item.what.starts_with("target") || item.what.starts_with("volume ") || item.fstab_line != 0;
+          item.what.starts_with("target") || item.what.starts_with("volume ") || !item.fstab_line.empty();
       if (!item.is_taken() && !has_entry)
         text += "# Not taken over from " + item.origin + ": " + item.reason + "\n";
     }

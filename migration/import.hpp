@@ -18,11 +18,12 @@ struct Item {
   std::string origin = {};  // "line 12 of /etc/fstab"
   std::string reason = {};  // why it was left out; empty: it was taken over
   std::string subsystem = {};
-  // What gives way to it; empty, 0: nothing.
-  int fstab_line = 0;
+  // What gives way to it; empty: nothing.
+  std::string fstab_line = {};  // as it stands in the file: its number may change until the steps are taken
   std::string mounted = {},
               automount = {};  // the path of a file system that is mounted now; a unit of systemd
   std::vector<UnitFile> units = {};
+  bool becomes_read_only = false;  // it was mounted read-write
   bool is_taken() const { return reason.empty(); }
 };
 

@@ -19,9 +19,9 @@ ManualConnection connection_of(const json::object& port, const std::string& subs
   for (const auto& [key, value] : port) {
     const std::string name(key.data(), key.size());
     if (value.is_bool() && !value.get_bool()) continue;  // a flag that is off
-    if (!take_setting(connection, name, text_of(value))) connection.unknown.push_back(name);
+    if (!take_setting(connection, name, text_of(value))) connection.unknown.push_back(without_key(name));
   }
-  connection.subsystem = subsystem;
+  connection.subsystem = without_key(subsystem);
   return connection;
 }
 

@@ -43,14 +43,32 @@ std::vector<UnitFile> units_of_taken(const std::vector<Item>& items) {
   return all;
 }
 
-std::string unit_steps(const UnitFile& unit) {
+// Matches the whole line for sed, wherever it stands by then, in any encoding.
+std::string pattern_of(const std::string& line) {
+  std::string pattern;
+  for (const char c : line) {
+    const auto byte = static_cast<unsigned char>(c);
+    const bool is_plain = byte >= ' ' && byte < 0x7f;
+    if (std::string_view("\\.*[]^$|").find(c) != std::string_view::npos) pattern += '\\';
+    if (is_plain) pattern += c;
+    if (!is_plain && !pattern.ends_with(".*")) pattern += ".*";
+  }
+  return pattern;
+}
+
+std::string comment_out(const std::vector<std::string>& lines) {
+  std::string command = "sed -i";
+  for (const std::string& line : lines) command += " -e " + quoted("s|^" + pattern_of(line) + "$|#&|");
+  return command + " /etc/fstab";
+}
+
+std::string unit_steps(const UnitFile& unit, const std::string& kept) {
   // The copy of a link is a link too, and disabling such a unit may have removed it.
-  const std::string away =
-      unit.is_link ? "rm -f " + quoted(unit.file)
-                   : "mv " + quoted(unit.file) + " " + quoted("/" + std::string(kKept) + unit.file);
+  const std::string away = unit.is_link ? "rm -f " + quoted(unit.file)
+                                        : "mv " + quoted(unit.file) + " " + quoted(kept + unit.file);
   const bool connects = unit.name.ends_with(".service");
   return step("systemctl disable " + quoted(unit.name) + " && " + away) +
-         (connects ? "#     (do not stop it: stopping disconnects)\n" : "");
+         (connects ? "# Do not stop it: stopping disconnects.\n" : "");
 }
 
 }  // namespace
@@ -73,26 +91,31 @@ std::string automount_unit(const std::string& mount) {
   return name + ".automount";
 }
 
-std::string steps_text(const std::vector<Item>& items) {
-  const auto lines = of_taken(
-      items, [](const Item& item) { return item.fstab_line == 0 ? "" : std::to_string(item.fstab_line); });
+std::string steps_text(const std::vector<Item>& items, WallTime now) {
+  const auto lines = of_taken(items, [](const Item& item) { return item.fstab_line; });
+  const auto units = units_of_taken(items);
   std::vector<std::string> changed;
   if (!lines.empty()) changed.emplace_back("/etc/fstab");
-  for (const UnitFile& unit : units_of_taken(items)) changed.push_back(quoted(unit.file));
-  std::string text =
-      "# To move, with the jobs that use these volumes stopped:\n" + step("spark-stage config check");
-  if (!changed.empty()) {
-    const std::string kept = "/" + std::string(kKept);
-    // Not over the copies of an earlier move. In /: cp of coreutils 9.1 looks for the parents there.
-    text += step("mkdir -p " + kept.substr(0, kept.rfind('/')) + " && mkdir " + kept +
-                 " && cd / && cp -a --parents " + join(changed, " ") + " " + kept);
+  for (const UnitFile& unit : units) {
+    changed.push_back(quoted(unit.file));
+    for (const std::string& link : unit.links) changed.push_back(quoted(link));
   }
+  // Each move has copies of its own.
+  const std::string all = "/" + std::string(kKept), kept = all + "/" + rfc3339(now);
+  std::string text =
+      "# To move, with the jobs that use these volumes stopped, as root, one after the other, or at once:\n"
+      "# sed -n 's/^#   //p' /etc/spark-stage/spark-stage.yaml | sudo sh -ex\n" +
+      step("spark-stage config check");
+  // In /: cp of coreutils 9.1 looks for the parents there.
+  if (!changed.empty())
+    text += step("mkdir -p " + all + " && mkdir " + kept + " && cd / && cp -a --parents " +
+                 join(changed, " ") + " " + kept);
   for (const std::string& mount : of_taken(items, [](const Item& item) { return item.mounted; }))
     text += step("umount " + quoted(mount));
   for (const std::string& unit : of_taken(items, [](const Item& item) { return item.automount; }))
     text += step("systemctl stop " + quoted(unit));
-  if (!lines.empty()) text += step("sed -i '" + join(lines, "s/^/#/; ") + "s/^/#/' /etc/fstab");
-  for (const UnitFile& unit : units_of_taken(items)) text += unit_steps(unit);
+  if (!lines.empty()) text += step(comment_out(lines));
+  for (const UnitFile& unit : units) text += unit_steps(unit, kept);
   text += step("systemctl daemon-reload && systemctl enable --now spark-staged") + step("spark-stage status");
   return text + (changed.empty() ? "" : "# To go back: `sudo spark-stage import --undo`\n");
 }

@@ -1,5 +1,6 @@
 #include "migration/survey.hpp"
 
+#include <algorithm>
 #include <filesystem>
 
 #include "base/text.hpp"
@@ -9,6 +10,7 @@ namespace spark::host {
 namespace {
 
 constexpr std::size_t kMostBytes = 1 << 20;
+constexpr int kMostLinks = 40;  // as the kernel follows
 
 // Empty if there is no such file.
 std::string text_of(const SystemRoot& root, const std::string& file, Survey& survey) {
@@ -25,9 +27,36 @@ bool lists_controllers(const std::string& text) {
   return false;
 }
 
+// Without symbolic links, as the kernel names it. Nothing at or below a mount is looked at, which could hang.
+std::string real_mount_point(const SystemRoot& root, const std::vector<mounts::Mount>& mounts,
+                             const std::string& mount) {
+  namespace fs = std::filesystem;
+  fs::path path = mount;
+  if (!path.is_absolute()) return mount;
+  for (int links = 0; links < kMostLinks; ++links) {
+    fs::path before = "/", next;
+    auto part = std::next(path.begin());
+    std::error_code error = std::make_error_code(std::errc::invalid_argument);
+    for (; error && part != path.end(); ++part) {
+      next = before / *part;
+      const bool is_mounted = std::any_of(mounts.begin(), mounts.end(),
+                                          [&](const mounts::Mount& known) { return known.target == next; });
+      if (is_mounted) return path;
+      const fs::path link = fs::read_symlink(root / next.relative_path().native(), error);
+      next = error ? next : link.is_absolute() ? link : before / link;
+      if (error) before = next;
+    }
+    if (error) return path;
+    for (; part != path.end(); ++part) next /= *part;
+    path = plain_mount_point(next.native());
+  }
+  return mount;
+}
+
 // Files of other programs that connect. Their connections are known while they run.
 void name_unread_formats(const SystemRoot& root, Survey& survey) {
-  std::vector<std::string> files = {"etc/nvme/nvme-fabrics.conf", "etc/stas/stacd.conf"};
+  std::vector<std::string> files = {"etc/nvme/nvme-fabrics.conf", "etc/stas/stacd.conf",
+                                    "etc/stas/stafd.conf"};
   const std::string drop_ins = "etc/nvme/nvme-fabrics.conf.d";
   std::error_code error;
   for (std::filesystem::directory_iterator entry(root / drop_ins, error);
@@ -63,6 +92,9 @@ Survey survey(const SystemRoot& root) {
   survey.host_id = trim(text_of(root, "etc/nvme/hostid", survey));
   survey.devices = list_fabric_devices(root);
   survey.mounts = mounts::read_mount_table(root).value_or(std::vector<mounts::Mount>());
+  for (FstabLine& line : survey.fstab) line.mount = real_mount_point(root, survey.mounts, line.mount);
+  for (MountUnit& unit : survey.mount_units)
+    unit.mount.mount = real_mount_point(root, survey.mounts, unit.mount.mount);
   return survey;
 }
 

@@ -15,17 +15,21 @@ namespace {
 
 constexpr std::uint16_t kDefaultPort = 4420, kDiscoveryPort = 8009;  // IANA's nvme and nvme-disc
 constexpr std::array kProtection = {"dhchap-secret", "dhchap-ctrl-secret", "tls", "concat"};
+// What else one target has for all its subsystems. The kernel shows none of it.
+constexpr std::array kShared = {"hdr-digest",      "data-digest",   "nr-io-queues",    "keep-alive-tmo",
+                                "reconnect-delay", "ctrl-loss-tmo", "fast-io-fail-tmo"};
 
-// Whether it authenticates and encrypts, by the kernel's attributes; the key itself is not kept.
+// Whether it authenticates and encrypts, by the kernel's attributes. Keys are compared, never shown.
 std::map<std::string, std::string> running_protection(const SystemRoot& root, const std::string& name) {
   std::map<std::string, std::string> settings;
-  const auto has = [&](const char* attribute) {
+  const auto take = [&](const char* attribute, const char* setting) {
     const auto text = read_line_file(root / "sys/class/nvme" / name / attribute);
-    return text && !text->empty() && *text != "none";
+    if (text && !text->empty() && *text != "none") settings[setting] = *text;
   };
-  if (has("dhchap_secret")) settings["dhchap-secret"] = "";
-  if (has("dhchap_ctrl_secret")) settings["dhchap-ctrl-secret"] = "";
-  if (has("tls_key")) settings["tls"] = "";
+  take("dhchap_secret", "dhchap-secret");
+  take("dhchap_ctrl_secret", "dhchap-ctrl-secret");
+  take("tls_key", "tls");
+  if (settings.contains("tls")) settings["tls"] = "";  // the number of a key in the kernel's keyring
   return settings;
 }
 
@@ -34,6 +38,9 @@ std::vector<Found> connections_of(const SystemRoot& root, const Survey& survey) 
   for (const ConnectUnit& unit : survey.units) {
     for (const ManualConnection& connection : unit.connections)
       found.push_back({connection, printable(unit.file)});
+    for (const ManualConnection& connection : unit.discovered) {
+      if (!connection.address.empty()) found.push_back({connection, printable(unit.file)});
+    }
   }
   for (const auto& connection : survey.config_json) found.push_back({connection, "/etc/nvme/config.json"});
   for (const auto& connection : survey.discovery_conf) {
@@ -104,6 +111,12 @@ bool is_name(const nvmetcp::Portal& portal) {
          portal.address.find_first_not_of("0123456789.") != std::string::npos;
 }
 
+void add_missing(const std::vector<std::string>& more, std::vector<std::string>& all) {
+  for (const std::string& one : more) {
+    if (std::find(all.begin(), all.end(), one) == all.end()) all.push_back(one);
+  }
+}
+
 // All that is known of one subsystem, or of one address to be discovered.
 struct Paths {
   std::vector<Found> found;
@@ -114,10 +127,14 @@ struct Paths {
       draft.settings = one.connection;
       draft.origin = one.origin;
     }
-    for (const char* name : kProtection) {
-      if (one.connection.settings.contains(name))
-        draft.settings.settings.emplace(name, setting(one.connection, name));
+    for (const auto& [name, value] : one.connection.settings) {
+      const auto [kept, is_new] = draft.settings.settings.emplace(name, value);
+      const bool is_secret = std::find(kProtection.begin(), kProtection.end(), name) != kProtection.end();
+      if (!is_new && !one.is_running && kept->second != value && !is_secret && !name.starts_with("tls-"))
+        draft.remarks.push_back("--" + name + " " + value +
+                                " of another path: a target has one such setting");
     }
+    add_missing(one.connection.unknown, draft.settings.unknown);
     found.push_back(one);
     const auto port = port_of(one.connection);
     const auto address = config::parse_address(one.connection.address);
@@ -170,7 +187,7 @@ struct Paths {
   }
 };
 
-// Keys of files are compared; those of running connections are not read.
+// A key that is not known is that of the others.
 bool is_protected_alike(const ManualConnection& one, const ManualConnection& other) {
   return std::all_of(kProtection.begin(), kProtection.end(), [&](const char* name) {
     const std::string key = setting(one, name), other_key = setting(other, name);
@@ -179,13 +196,25 @@ bool is_protected_alike(const ManualConnection& one, const ManualConnection& oth
   });
 }
 
-void name_target(const std::string& subsystem, TargetDraft draft, TargetDrafts& drafts) {
+bool has_same_settings(const ManualConnection& one, const ManualConnection& other) {
+  return std::all_of(kShared.begin(), kShared.end(), [&](const char* name) {
+    const bool has = one.settings.contains(name);
+    return has == other.settings.contains(name) && setting(one, name) == setting(other, name);
+  });
+}
+
+// `is_running`: no file says more about it.
+void name_target(const std::string& subsystem, TargetDraft draft, bool is_running, TargetDrafts& drafts) {
   // An address to be discovered says nothing new where a connection to it is known.
   const auto same = std::find_if(drafts.targets.begin(), drafts.targets.end(), [&](const TargetDraft& known) {
     return known.portals == draft.portals && is_protected_alike(known.settings, draft.settings) &&
+           (is_running || has_same_settings(known.settings, draft.settings)) &&
            (subsystem.empty() || known.settings.interface == draft.settings.interface);
   });
   if (same != drafts.targets.end()) {
+    same->settings.settings.merge(draft.settings.settings);  // also those that have no equivalent
+    add_missing(draft.settings.unknown, same->settings.unknown);
+    add_missing(draft.remarks, same->remarks);
     if (!subsystem.empty()) drafts.of_subsystem[subsystem] = same->name;
     return;
   }
@@ -231,7 +260,8 @@ TargetDrafts draft_targets(const SystemRoot& root, const Survey& survey) {
       drafts.left_out.push_back({draft.paths.found.front(), draft.target.remarks.front()});
       continue;
     }
-    name_target(draft.subsystem, std::move(draft.target), drafts);
+    const bool is_running = draft.paths.found.front().is_running;
+    name_target(draft.subsystem, std::move(draft.target), is_running, drafts);
   }
   return drafts;
 }

@@ -20,11 +20,43 @@ bool is_unit(const fs::path& file) {
   return ending == ".service" || ending == ".mount" || ending == ".automount";
 }
 
+// A link that starts a unit.
+bool is_wish(const fs::path& file) {
+  const fs::path folder = file.parent_path();
+  return (folder.extension() == ".wants" || folder.extension() == ".requires") &&
+         folder.parent_path() == "etc/systemd/system";
+}
+
 // The steps copy nothing else.
 bool is_of_import(const fs::path& file) {
   const fs::path folder = file.parent_path();
   return file == "etc/fstab" ||
-         (is_unit(file) && (folder == "etc/systemd/system" || folder == "usr/local/lib/systemd/system"));
+         (is_unit(file) &&
+          (folder == "etc/systemd/system" || folder == "usr/local/lib/systemd/system" || is_wish(file)));
+}
+
+// The copies of the last move.
+fs::path newest_in(const fs::path& kept) {
+  std::error_code error;
+  fs::path newest = kept;
+  for (fs::directory_iterator entry(kept, error); !error && entry != fs::directory_iterator();
+       entry.increment(error)) {
+    const std::string name = entry->path().filename();
+    if (name.find_first_not_of("0123456789-T:.Z") == std::string::npos &&
+        (newest == kept || name > newest.filename().native()))
+      newest = entry->path();
+  }
+  return newest;
+}
+
+// Never over a file that an earlier undo has set aside.
+Result<std::string> set_aside(const std::string& file, const std::string& text, mode_t mode) {
+  std::error_code ignored;
+  std::string name = ".before-undo";
+  for (int i = 2; fs::exists(fs::symlink_status(file + name, ignored)); ++i)
+    name = ".before-undo." + std::to_string(i);
+  if (auto written = write_file_atomically(file + name, text, mode); !written) return written.take_error();
+  return name;
 }
 
 Result<std::vector<fs::path>> copies_in(const fs::path& kept) {
@@ -68,24 +100,27 @@ Result<> restore(const fs::path& copy, const fs::path& file, const std::string& 
   if (!current && current.error().kind != Errc::NotFound) return fail(current.error());
   const bool stays = is_link ? fs::is_symlink(file, error) : current && *current == *text;
   if (current && !stays) {
-    if (auto aside = write_file_atomically(file.native() + ".before-undo", *current, info.st_mode & 0777);
-        !aside)
-      return aside;
-    undone.set_aside.push_back(shown);
+    const auto name = set_aside(file.native(), *current, info.st_mode & 0777);
+    if (!name) return fail(name.error());
+    undone.set_aside.push_back(shown + *name);
   }
   fs::create_directories(file.parent_path(), error);
   auto written = is_link ? write_link(fs::read_symlink(copy, error), file)
                          : write_file_atomically(file, *text, info.st_mode & 0777);
   if (!written) return written;
   undone.files.push_back(shown);
-  if (is_unit(file)) undone.units.push_back(file.filename());
+  const std::string unit = file.filename();
+  // Copies of an older version have no links.
+  const bool is_older = copy.native().ends_with(std::string(kKept) + shown) && is_unit(file);
+  if ((is_older || is_wish(shown.substr(1))) && std::ranges::find(undone.units, unit) == undone.units.end())
+    undone.units.push_back(unit);
   return {};
 }
 
 }  // namespace
 
 Result<Undone> undo_import(const SystemRoot& root) {
-  const fs::path kept = root / kKept;
+  const fs::path kept = newest_in(root / kKept);
   const auto copies = copies_in(kept);
   if (!copies) return copies.take_error();
   Undone undone;
@@ -95,6 +130,8 @@ Result<Undone> undo_import(const SystemRoot& root) {
   }
   std::error_code error;
   fs::remove_all(kept, error);
+  std::error_code ignored;
+  fs::remove(root / kKept, ignored);  // the last one
   if (error) return fail_errno(error.value(), "removing " + kept.native());
   return undone;
 }

@@ -11,11 +11,11 @@ namespace spark::host {
 
 struct Undone {
   std::vector<std::string> files;      // restored: "/etc/fstab"
-  std::vector<std::string> units;      // of them, to be enabled again
-  std::vector<std::string> set_aside;  // what stood in their place and was different, now FILE.before-undo
+  std::vector<std::string> units;      // that were enabled
+  std::vector<std::string> set_aside;  // FILE.before-undo: what stood in their place and was different
 };
 
-// From the copies in kKept, which are removed after the last one. NotFound: there are none.
+// From the copies of the last move in kKept, which are removed then. NotFound: there are none.
 Result<Undone> undo_import(const SystemRoot& root);
 
 }  // namespace spark::host

@@ -36,11 +36,37 @@ bool is_alias(const fs::path& link) {
   return !error && (link.parent_path() / target).lexically_normal().parent_path() == link.parent_path();
 }
 
+// Folders with links to the units that systemd starts with another one.
+std::vector<std::string> wanting_folders(const SystemRoot& root) {
+  const std::string base = "etc/systemd/system";
+  std::vector<std::string> folders;
+  std::error_code error;
+  fs::directory_iterator entry(root / base, error);
+  for (; !error && entry != fs::directory_iterator(); entry.increment(error)) {
+    const std::string name = entry->path().filename().native();
+    if (name.ends_with(".wants") || name.ends_with(".requires")) folders.push_back("/" + base + "/" + name);
+  }
+  std::sort(folders.begin(), folders.end());
+  return folders;
+}
+
+std::vector<std::string> links_to(const SystemRoot& root, const std::vector<std::string>& folders,
+                                  const std::string& unit) {
+  std::vector<std::string> links;
+  for (const std::string& folder : folders) {
+    std::error_code ignored;
+    const std::string link = folder + "/" + unit;
+    if (fs::is_symlink(root / link.substr(1), ignored)) links.push_back(link);
+  }
+  return links;
+}
+
 }  // namespace
 
 std::vector<std::pair<UnitFile, std::string>> read_unit_files(const SystemRoot& root,
                                                               std::string_view ending) {
   std::vector<std::pair<UnitFile, std::string>> units;
+  const auto folders = wanting_folders(root);
   for (const char* folder : {"etc/systemd/system", "usr/local/lib/systemd/system"}) {
     std::error_code error;
     std::size_t seen = 0;
@@ -53,7 +79,8 @@ std::vector<std::pair<UnitFile, std::string>> read_unit_files(const SystemRoot& 
       if (is_link && is_alias(entry->path())) continue;
       auto text = read_file(entry->path(), kUnitBytes);
       if (!text) continue;
-      units.push_back({{name, "/" + std::string(folder) + "/" + name, is_link}, std::move(*text)});
+      units.push_back({{name, "/" + std::string(folder) + "/" + name, is_link, links_to(root, folders, name)},
+                       std::move(*text)});
     }
   }
   std::sort(units.begin(), units.end(),

@@ -11,9 +11,10 @@
 namespace spark::host {
 
 struct UnitFile {
-  std::string name;      // "nvme-rosa-connect.service"
-  std::string file;      // "/etc/systemd/system/nvme-rosa-connect.service"
-  bool is_link = false;  // to a file in another folder: `systemctl disable` removes it
+  std::string name;                     // "nvme-rosa-connect.service"
+  std::string file;                     // "/etc/systemd/system/nvme-rosa-connect.service"
+  bool is_link = false;                 // to a file in another folder: `systemctl disable` removes it
+  std::vector<std::string> links = {};  // that start it: "/etc/systemd/system/multi-user.target.wants/…"
 };
 
 // With each one's text. Those below /etc/systemd/system and /usr/local/lib/systemd/system whose name ends so;

@@ -85,18 +85,32 @@ std::vector<std::string> details_of(const ManualConnection& settings) {
 
 // Options that the daemon sets itself, or that have no effect.
 bool goes_without_saying(std::string_view option) {
-  constexpr std::array kNames = {"defaults", "auto",   "noauto",     "rw",     "ro",    "_netdev",
-                                 "nofail",   "noload", "norecovery", "bg",     "async", "exec",
-                                 "suid",     "dev",    "nouser",     "remount"};
+  constexpr std::array kNames = {"defaults", "auto",   "rw",         "ro",     "_netdev",
+                                 "nofail",   "noload", "norecovery", "bg",     "async",
+                                 "exec",     "suid",   "dev",        "nouser", "remount"};
   for (const char* name : kNames) {
     if (option == name) return true;
   }
   return option.empty() || option.starts_with("x-systemd.");
 }
 
+// What an option did that the daemon does not do; empty: nothing.
+std::string remark_on(std::string_view option) {
+  if (option == "noauto") return "a volume is always mounted";
+  for (const char* order : {"x-systemd.before=", "x-systemd.required-by=", "x-systemd.wanted-by="}) {
+    if (option.starts_with(order))
+      return "let that unit wait with `Requires=spark-staged.service` and `After=spark-staged.service`";
+  }
+  return {};
+}
+
 std::vector<std::string> options_of(const MountByHand& mount, config::Access access, bool is_nfs) {
   std::vector<std::string> kept, details;
   for (const std::string& option : split(mount.options, ',')) {
+    if (const std::string remark = remark_on(option); !remark.empty()) {
+      details.push_back("    # left out: " + printable(option) + " - " + remark + "\n");
+      continue;
+    }
     if (goes_without_saying(option)) continue;
     const auto taken = config::parse_mount_option(option, access, is_nfs);
     if (taken) {

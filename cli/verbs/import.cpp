@@ -1,4 +1,7 @@
 #include "migration/import.hpp"
+
+#include <algorithm>
+
 #include "base/text.hpp"
 #include "cli/new_file.hpp"
 #include "cli/say.hpp"
@@ -18,7 +21,9 @@ struct ImportOptions {
 std::string at_next_boot(const host::Item& item) {
   if (!item.is_taken()) return "as before";
   if (item.what.starts_with("unit ")) return "not started";
-  return item.what.starts_with("target") ? "connected by spark-staged" : "mounted by spark-staged";
+  if (item.what.starts_with("target")) return "connected by spark-staged";
+  return std::string("mounted ") + (item.becomes_read_only ? "read-only " : "") + "by spark-staged" +
+         (item.becomes_read_only ? ", was read-write" : "");
 }
 
 void print_plan(Context& context, const std::vector<host::Item>& items) {
@@ -38,6 +43,11 @@ std::string summary(const host::Imported& imported) {
   if (imported.left_out > 0) {
     words += "; " + std::to_string(imported.left_out) + " not imported, for the reasons in the comments";
   }
+  const auto read_only = std::ranges::count_if(
+      imported.items, [](const host::Item& item) { return item.is_taken() && item.becomes_read_only; });
+  if (read_only > 0)
+    words += "; read-only from now on, was read-write: " +
+             counted(static_cast<std::uint64_t>(read_only), "volume");
   return words;
 }
 
@@ -45,8 +55,7 @@ Result<int> undo(Context& context) {
   const auto undone = host::undo_import(context.root);
   if (!undone) return undone.take_error();
   for (const std::string& file : undone->files) say(context, file + " is restored");
-  for (const std::string& file : undone->set_aside)
-    say(context, "what stood there is kept as " + file + ".before-undo");
+  for (const std::string& file : undone->set_aside) say(context, "what stood there is kept as " + file);
   std::string next = "`sudo systemctl disable spark-staged && sudo systemctl daemon-reload";
   for (const std::string& unit : undone->units) next += " && sudo systemctl enable " + printable(unit);
   tell(context, "Next: " + next + "`, then reboot");

@@ -14,9 +14,10 @@ const config::Volume* volume_at(const config::Config& config, const std::string&
   return at == config.volumes.end() ? nullptr : &*at;
 }
 
-// A device of a target, or one that was there when the line was written and is no drive of this host now.
+// A device of a target, a part of one or made of one, or one that was there when the line was written and is
+// no drive of this host now.
 bool is_shared(const Host& host, const host::Survey& survey, const host::FstabLine& line) {
-  if (host::find_device(host.root, survey.devices, line.source) != nullptr) return true;
+  if (host::fabric_below(host.root, survey.devices, line.source) != nullptr) return true;
   const bool is_remote = line.is_block_device() && mounts::has_option(line.options, "_netdev");
   const bool is_here = host::is_present(host.root, line.source);
   return host::is_kernel_name(line.source) ? is_remote || !is_here : is_remote && !is_here;
@@ -28,8 +29,7 @@ bool delays_no_boot(const host::FstabLine& line) {
          mounts::has_option(line.options, "x-systemd.automount");
 }
 
-// Every fault of one line, so that one edit fixes the line.
-std::vector<std::string> faults_of(const host::FstabLine& line) {
+std::vector<std::string> faults_anywhere(const host::FstabLine& line) {
   std::vector<std::string> faults;
   if (host::is_kernel_name(line.source)) {
     faults.push_back("names a device by the order of connecting: after a boot it may be another volume");
@@ -37,6 +37,12 @@ std::vector<std::string> faults_of(const host::FstabLine& line) {
   if (!mounts::has_option(line.options, "ro")) {
     faults.push_back("mounts read-write: two hosts that do so damage the file system");
   }
+  return faults;
+}
+
+// Every fault of one line, so that one edit fixes the line.
+std::vector<std::string> faults_of(const host::FstabLine& line) {
+  std::vector<std::string> faults = faults_anywhere(line);
   if (!mounts::has_option(line.options, "nofail") && !delays_no_boot(line)) {
     faults.push_back("has no nofail: a target that is away stops the boot");
   }
@@ -97,10 +103,24 @@ void check_line(const Host& host, const host::Survey& survey, const host::FstabL
   if (!faults.empty()) report.wrong("fstab", what, join(faults, "; "), comment_out(line));
 }
 
+// systemd reads nofail and _netdev in fstab alone.
+void check_shared_mount(const host::MountUnit& mount, Report& report) {
+  const auto faults = faults_anywhere(mount.mount);
+  if (faults.empty()) return;
+  report.wrong("unit",
+               printable(mount.units.front().name) + " (" + printable(mount.mount.source) + " on " +
+                   printable(mount.mount.mount) + ")",
+               join(faults, "; "), "spark-stage import takes it over");
+}
+
 // Its mount unit and the daemon would both mount it.
-void check_mount_unit(const Host& host, const host::MountUnit& mount, Report& report) {
+void check_mount_unit(const Host& host, const host::Survey& survey, const host::MountUnit& mount,
+                      Report& report) {
   const config::Volume* volume = volume_at(host.settings(), mount.mount.mount);
-  if (volume == nullptr) return;
+  if (volume == nullptr) {
+    if (is_shared(host, survey, mount.mount)) check_shared_mount(mount, report);
+    return;
+  }
   std::vector<std::string> names, files;
   for (const host::UnitFile& unit : mount.units) {
     names.push_back(printable(unit.name));
@@ -114,18 +134,18 @@ void check_mount_unit(const Host& host, const host::MountUnit& mount, Report& re
 
 // Ten minutes are the kernel's default; a negative limit is none.
 bool gives_up(const host::ConnectUnit& unit) {
-  return unit.connects_all || std::ranges::any_of(unit.connections, [](const auto& connection) {
-           const auto limit = connection.settings.find("ctrl-loss-tmo");
-           return limit == connection.settings.end() || !limit->second.starts_with('-');
-         });
+  const auto has_limit = [](const host::ManualConnection& connection) {
+    const auto limit = connection.settings.find("ctrl-loss-tmo");
+    return limit == connection.settings.end() || !limit->second.starts_with('-');
+  };
+  return std::ranges::any_of(unit.connections, has_limit) || std::ranges::any_of(unit.discovered, has_limit);
 }
 
 void check_unit(const host::ConnectUnit& unit, Report& report) {
   if (unit.connections.empty() && !unit.connects_all) return;
   std::vector<std::string> faults;
   if (!unit.tries_again) faults.push_back("a target that is away at boot is never connected");
-  if (unit.connections.size() > 1)
-    faults.push_back("when the first connection fails, the others are not tried");
+  if (unit.stops_early) faults.push_back("when the first connection fails, the others are not tried");
   if (unit.disconnects) faults.push_back("stopping it disconnects under the mount");
   if (gives_up(unit)) faults.push_back("the kernel gives up after ten minutes and takes the device away");
   if (faults.empty()) return;
@@ -171,7 +191,7 @@ void check_manual_setup(const Host& host, Report& report) {
   const host::Survey survey = host::survey(host.root);
   for (const std::string& sentence : survey.unread) report.unknown.push_back(sentence);
   for (const host::FstabLine& line : survey.fstab) check_line(host, survey, line, report);
-  for (const host::MountUnit& mount : survey.mount_units) check_mount_unit(host, mount, report);
+  for (const host::MountUnit& mount : survey.mount_units) check_mount_unit(host, survey, mount, report);
   for (const host::ConnectUnit& unit : survey.units) check_unit(unit, report);
   check_mounts(host, survey, report);
   report.fine_since(before, "fstab, units and mounts");

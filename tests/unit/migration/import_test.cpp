@@ -46,7 +46,11 @@ TEST_F(Import, SaysHowToMoveWithoutDisconnecting) {
   test::set_up_by_hand(host);
   const std::string yaml = import().yaml;
   EXPECT_NE(yaml.find("#   umount /mnt/rosa-storage\n"), std::string::npos) << yaml;
-  EXPECT_NE(yaml.find("#   sed -i '2s/^/#/; 3s/^/#/; 4s/^/#/' /etc/fstab\n"), std::string::npos) << yaml;
+  EXPECT_NE(
+      yaml.find(
+          "#   sed -i -e 's|^/dev/nvme1n1 /mnt/rosa-storage ext4 defaults,noatime,_netdev 0 2$|#&|' -e "),
+      std::string::npos)
+      << yaml;
   EXPECT_NE(yaml.find("systemctl disable nvme-rosa-connect.service"), std::string::npos) << yaml;
   EXPECT_EQ(yaml.find("systemctl stop"), std::string::npos) << yaml;
   EXPECT_EQ(yaml.find("disable --now"), std::string::npos) << yaml;
@@ -148,7 +152,9 @@ TEST_F(Import, TheStepsConcernOnlyWhatWasTakenOver) {
   const std::string steps = yaml.substr(yaml.find("# To move"));
   EXPECT_EQ(steps.find("rosa-storage"), std::string::npos) << yaml;
   EXPECT_NE(steps.find("#   umount /mnt/rosa-models\n"), std::string::npos) << yaml;
-  EXPECT_NE(steps.find("#   sed -i '2s/^/#/' /etc/fstab\n"), std::string::npos) << yaml;
+  EXPECT_NE(steps.find("#   sed -i -e 's|^/dev/nvme3n1 /mnt/rosa-models ext4 _netdev 0 0$|#&|' /etc/fstab\n"),
+            std::string::npos)
+      << yaml;
   EXPECT_EQ(steps.find("nvme-rosa-connect.service"), std::string::npos) << "it also connects raid5-data";
   EXPECT_NE(yaml.find("it connects raid5-data, which is not taken over as a whole"), std::string::npos)
       << yaml;

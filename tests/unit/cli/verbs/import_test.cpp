@@ -25,13 +25,19 @@ TEST_F(ImportVerb, PrintsAValidConfiguration) {
   expect_golden("import.yaml", program.output());
   const auto parsed = config::parse(program.output(), "import.yaml");
   EXPECT_TRUE(parsed) << parsed.error().message();
-  EXPECT_EQ(program.errors(), "1 target, 3 volumes\n");
+  EXPECT_EQ(program.errors(), "1 target, 3 volumes; read-only from now on, was read-write: 2 volumes\n");
 }
 
 TEST_F(ImportVerb, TheTableNamesATargetOnce) {
   EXPECT_EQ(program.run({"import", "--dry-run"}), 0) << program.errors();
   EXPECT_EQ(program.output().find("target target"), std::string::npos) << program.output();
   EXPECT_NE(program.output().find("connected by spark-staged"), std::string::npos) << program.output();
+}
+
+TEST_F(ImportVerb, TheTableSaysWhichVolumesBecomeReadOnly) {
+  EXPECT_EQ(program.run({"import", "--dry-run"}), 0) << program.errors();
+  EXPECT_NE(program.output().find("mounted read-only by spark-staged, was read-write"), std::string::npos)
+      << program.output();
 }
 
 TEST_F(ImportVerb, WritesANewFileAndNeverOverwritesOne) {

@@ -60,5 +60,45 @@ TEST_F(ManualSetup, ALocalDriveByUuidIsLeftAlone) {
   EXPECT_THAT(found("fstab"), IsEmpty());
 }
 
+TEST_F(ManualSetup, AConnectAllThatNeverGivesUpIsFine) {
+  unit("Restart=on-failure\nExecStart=nvme connect-all -t tcp -a 10.0.0.5 --ctrl-loss-tmo=-1");
+  EXPECT_THAT(found("unit"), IsEmpty());
+  unit("Restart=on-failure\nExecStart=nvme connect-all");
+  expect("unit", {"the kernel gives up"});
+}
+
+TEST_F(ManualSetup, ConnectionsThatAreAllTriedAreFine) {
+  const std::string a = "nvme connect -t tcp -n a -a 10.0.0.5 -l -1",
+                    b = "nvme connect -t tcp -n b -a 10.0.0.5 -l -1";
+  unit("Restart=on-failure\nExecStart=-" + a + "\nExecStart=-" + b);
+  EXPECT_THAT(found("unit"), IsEmpty());
+  unit("Restart=on-failure\nExecStart=sh -c '" + a + "; " + b + "'");
+  EXPECT_THAT(found("unit"), IsEmpty());
+  for (const std::string& text :
+       {"ExecStart=" + a + "\nExecStart=" + b, "ExecStart=sh -c '" + a + " && " + b + "'"}) {
+    unit("Restart=on-failure\n" + text);
+    expect("unit", {"the others are not tried"});
+  }
+}
+
+TEST_F(ManualSetup, AScriptThatConnectsUntilItWorksTriesAgain) {
+  unit("ExecStart=sh -c 'until nvme connect -t tcp -a 10.0.0.5 -n a -l -1; do sleep 5; done'");
+  EXPECT_THAT(found("unit"), IsEmpty());
+}
+
+TEST_F(ManualSetup, ALineOfAPartitionIsReportedWhileItsTargetIsConnected) {
+  test::connect_by_hand(fake.files, "nvme1", "nvme1n1", "raid5-data", "2f7c");
+  fake.files.write("sys/class/block/nvme1n1p1/size", "1000");
+  std::filesystem::create_symlink("../../nvme1n1p1", fake.files.root() / "dev/disk/by-uuid/aaaa");
+  fake.files.write("etc/fstab", "UUID=aaaa /mnt/p ext4 rw,_netdev 0 2");
+  expect("fstab", {"mounts read-write", "stops the boot", "asks for fsck"});
+}
+
+TEST_F(ManualSetup, AMountUnitOfASharedVolumeIsReported) {
+  test::connect_by_hand(fake.files, "nvme1", "nvme1n1", "raid5-data", "2f7c");
+  fake.files.write("etc/systemd/system/mnt-a.mount", "[Mount]\nWhat=UUID=2f7c\nWhere=/mnt/a\nType=ext4");
+  expect("unit", {"mnt-a.mount (UUID=2f7c on /mnt/a)", "mounts read-write"});
+}
+
 }  // namespace
 }  // namespace spark::doctor

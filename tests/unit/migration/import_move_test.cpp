@@ -1,0 +1,146 @@
+// The closing steps, what they copy, and the way back.
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <regex>
+
+#include "base/text.hpp"
+#include "daemon/config/parse.hpp"
+#include "migration/import.hpp"
+#include "migration/undo.hpp"
+#include "tests/support/host_by_hand.hpp"
+
+namespace spark::host {
+namespace {
+
+namespace fs = std::filesystem;
+
+const std::string kUnit = "etc/systemd/system/nvme-rosa-connect.service";
+const std::string kWish = "etc/systemd/system/multi-user.target.wants/nvme-rosa-connect.service";
+
+class Move : public ::testing::Test {
+ protected:
+  Move() { test::set_up_by_hand(host); }
+
+  Imported import(int second = 0) {
+    return import_configuration(host.root(), survey(host.root()), WallTime{} + std::chrono::seconds(second));
+  }
+
+  std::string text(const std::string& file) { return read_file(host.root() / file).value_or("(none)"); }
+
+  // In this host's folder, with commands that change nothing else; returns sh's status.
+  int take_steps(const std::string& yaml) {
+    std::string script = "umount() { :; }; systemctl() { :; }\n";
+    for (const std::string& line : split(yaml, '\n')) {
+      if (!line.starts_with("#   ") || line.starts_with("#   spark-stage")) continue;
+      script += std::regex_replace(std::regex_replace(line.substr(4), std::regex("cd / && "), ""),
+                                   std::regex(" /(etc|var)/"), " $1/") +
+                "\n";
+    }
+    host.write("steps.sh", script);
+    return std::system(("cd '" + host.root().path.native() + "' && sh -e ./steps.sh 2>&1").c_str());
+  }
+
+  test::FakeSysfs host;
+};
+
+TEST_F(Move, ASecondMoveHasCopiesOfItsOwnAndIsUndoneFirst) {
+  const std::string first = text("etc/fstab");
+  EXPECT_EQ(take_steps(import(1).yaml), 0);
+  host.write("etc/fstab", text("etc/fstab") + "nas:/new /mnt/new nfs4 _netdev 0 0");
+  const std::string second = text("etc/fstab");
+  EXPECT_EQ(take_steps(import(2).yaml), 0);
+  EXPECT_NE(text("etc/fstab"), second);
+  ASSERT_TRUE(undo_import(host.root()));
+  EXPECT_EQ(text("etc/fstab"), second);
+  EXPECT_EQ(text(kUnit), "(none)");
+  ASSERT_TRUE(undo_import(host.root()));
+  EXPECT_EQ(text("etc/fstab"), first);
+  EXPECT_NE(text(kUnit), "(none)");
+  EXPECT_EQ(undo_import(host.root()).error().kind, Errc::NotFound);
+}
+
+TEST_F(Move, ALineAddedToFstabAfterTheImportMovesNoOtherLine) {
+  const std::string yaml = import().yaml;
+  const std::string fstab(trim(text("etc/fstab")));
+  host.write("etc/fstab", "tmpfs /scratch tmpfs size=1g 0 0\n" + fstab);
+  EXPECT_EQ(take_steps(yaml), 0);
+  const auto before = split(fstab, '\n'), after = split(text("etc/fstab"), '\n');
+  ASSERT_GT(after.size(), before.size());
+  EXPECT_EQ(after[0], "tmpfs /scratch tmpfs size=1g 0 0");
+  EXPECT_EQ(after[1], before[0]);
+  for (const std::size_t line : {1, 2, 3}) EXPECT_EQ(after[line + 1], "#" + before[line]);
+}
+
+TEST_F(Move, LinesWithSpecialCharactersAreFound) {
+  host.write("etc/fstab",
+             "10.0.0.1:/a\t/mnt/a\\040b  nfs4 ro,_netdev,noatime 0 0 \n"
+             "nas:/d\xc3\xa4ta|x /mnt/it's nfs4 ro,_netdev 0 0\n10x0y0z1:/a /mnt/o ext4 ro 0 0");
+  const auto before = split(text("etc/fstab"), '\n');
+  const std::string yaml = import().yaml;
+  EXPECT_TRUE(config::parse(yaml, "x")) << yaml;
+  EXPECT_EQ(take_steps(yaml), 0);
+  const auto after = split(text("etc/fstab"), '\n');
+  for (const std::size_t line : {0, 1}) EXPECT_EQ(after[line], "#" + before[line]) << yaml;
+  EXPECT_EQ(after[2], before[2]);
+}
+
+TEST_F(Move, UndoNeverReplacesAFileThatItHasSetAside) {
+  host.write("var/lib/spark-stage/before-import/etc/fstab", "old");
+  host.write("etc/fstab", "new");
+  host.write("etc/fstab.before-undo", "precious");
+  ASSERT_TRUE(undo_import(host.root()));
+  EXPECT_EQ(text("etc/fstab.before-undo"), "precious\n");
+  EXPECT_EQ(text("etc/fstab.before-undo.2"), "new\n");
+}
+
+TEST_F(Move, UndoEnablesOnlyWhatWasEnabled) {
+  EXPECT_EQ(take_steps(import(1).yaml), 0);
+  const auto unused = undo_import(host.root());
+  ASSERT_TRUE(unused) << unused.error().message();
+  EXPECT_TRUE(unused->units.empty());
+  fs::create_directories((host.root() / kWish).parent_path());
+  fs::create_symlink("../nvme-rosa-connect.service", host.root() / kWish);
+  EXPECT_EQ(take_steps(import(2).yaml), 0);
+  fs::remove(host.root() / kWish);  // systemctl disable
+  const auto undone = undo_import(host.root());
+  ASSERT_TRUE(undone) << undone.error().message();
+  EXPECT_EQ(undone->units, std::vector<std::string>{"nvme-rosa-connect.service"});
+  EXPECT_EQ(fs::read_symlink(host.root() / kWish), "../nvme-rosa-connect.service");
+}
+
+TEST_F(Move, ALinkAsAMountPointIsTheMountThatItLeadsTo) {
+  fs::create_directories(host.root() / "srv");
+  fs::create_symlink("/srv/real", host.root() / "data");
+  host.write("etc/fstab", "UUID=2f7c3a52-6f0e-4c55-9a55-0d4a6c1de5b7 /data ext4 rw,_netdev 0 0");
+  host.write("proc/self/mountinfo", "30 21 259:1 / /srv/real rw - ext4 /dev/nvme1n1 rw");
+  const std::string yaml = import().yaml;
+  EXPECT_NE(yaml.find("    mount: /srv/real\n"), std::string::npos) << yaml;
+  EXPECT_NE(yaml.find("#   umount /srv/real\n"), std::string::npos) << yaml;
+  EXPECT_EQ(yaml.find("Not taken over: namespace"), std::string::npos) << yaml;
+}
+
+TEST_F(Move, WhatFstabSaidAboutTheBootIsNamed) {
+  host.write("etc/fstab",
+             "/dev/nvme1n1 /mnt/rosa-storage ext4 ro,noauto,_netdev,x-systemd.before=docker.service 0 0\n"
+             "nas:/a /mnt/a nfs4 ro,_netdev,x-systemd.required-by=docker.service 0 0");
+  const std::string yaml = import().yaml;
+  for (const char* option :
+       {"noauto", "x-systemd.before=docker.service", "x-systemd.required-by=docker.service"})
+    EXPECT_NE(yaml.find(std::string("# left out: ") + option + " - "), std::string::npos) << yaml;
+}
+
+TEST_F(Move, WhatIsInNoFileOfThisHostIsNamed) {
+  host.write("etc/fstab", "");
+  host.write("etc/stas/stafd.conf", "[Controllers]\ncontroller = transport=tcp;traddr=10.0.0.5;trsvcid=8009");
+  host.write("proc/self/mountinfo",
+             "40 21 0:50 / /mnt/nas rw - nfs4 nas:/x rw,vers=4.2\n41 21 0:51 / /net rw - autofs auto rw\n"
+             "42 41 0:52 / /net/b rw - nfs4 b:/x rw");
+  const Imported imported = import();
+  EXPECT_NE(imported.yaml.find("# Not read: /etc/stas/stafd.conf"), std::string::npos) << imported.yaml;
+  EXPECT_NE(imported.yaml.find("nas:/x on /mnt/nas is mounted by hand"), std::string::npos) << imported.yaml;
+  EXPECT_EQ(imported.yaml.find("/net/b"), std::string::npos) << imported.yaml;
+}
+
+}  // namespace
+}  // namespace spark::host
