@@ -24,6 +24,7 @@ Job::Job(asio::any_io_executor executor, std::uint64_t id, std::string key, JobS
     : id_(id),
       key_(std::move(key)),
       subject_(std::move(subject)),
+      requesters_{subject_.asker.uid},
       clock_(clock),
       started_(clock.wall()),
       changed_(executor) {}
@@ -55,8 +56,11 @@ json::object Job::to_json(Told told) const {
 json::object Job::final_event(Told told) const {
   if (!ended_->has_value()) return {{"event", "failed"}, {"error", error_to_json(told)}};
   if (told == Told::All) return {{"event", "done"}, {"result", ended_->value()}};
-  const json::value* path = ended_->value().if_contains("path");  // of an output, as in the subject
-  return {{"event", "done"}, {"result", path ? json::object{{"path", *path}} : json::object()}};
+  json::object result;
+  for (const char* key : {"name", "path", "state"}) {  // of an output, as in the subject
+    if (const json::value* value = ended_->value().if_contains(key)) result[key] = *value;
+  }
+  return {{"event", "done"}, {"result", std::move(result)}};
 }
 
 std::shared_ptr<const std::string> Job::final_line(Told told) const {

@@ -12,6 +12,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -58,8 +59,11 @@ class Job {
   bool is_running() const { return !ended_; }
   std::size_t outcome_size() const { return outcome_size_; }  // about its bytes in memory
   const std::optional<json::object>& progress() const { return progress_; }
-  // Results and errors name files in folders that not every member of the group may list.
+  // Results and errors name files in folders that not every member of the group may list: the outcome alone
+  // is for all. The rest is for the asker, and for those who have asked for the same since.
   enum class Told { All, Outcome };
+  void add_requester(uid_t uid) { requesters_.insert(uid); }
+  bool has_requester(uid_t uid) const { return requesters_.contains(uid); }
   json::object to_json(Told told = Told::All) const;
   // {"event": "done", "result"} or {"event": "failed", "error"}, once it has ended.
   json::object final_event(Told told = Told::All) const;
@@ -80,6 +84,7 @@ class Job {
   std::uint64_t id_;
   std::string key_;
   JobSubject subject_;
+  std::set<uid_t> requesters_;
   const Clock& clock_;
   WallTime started_;
   std::optional<WallTime> ended_at_;

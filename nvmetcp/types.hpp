@@ -3,6 +3,7 @@
 
 #include <sys/types.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdint>
 #include <optional>
@@ -80,8 +81,16 @@ struct Controller {
   bool is_going() const { return state.starts_with("deleting") || state == "dead"; }
 };
 
-// The users of a namespace that is to lose its last path: they keep it, or lose unwritten data.
-enum class Users { Spared, CutOff };
+// A namespace whose last path a disconnect would take keeps it while it is in use, unless its block device is
+// one of these: its users lose unwritten data.
+struct CutOff {
+  bool is_all = false;
+  std::vector<dev_t> devices;
+  bool is_none() const { return !is_all && devices.empty(); }
+  bool covers(dev_t device) const {
+    return is_all || std::find(devices.begin(), devices.end(), device) != devices.end();
+  }
+};
 
 // A namespace's block device: the multipath head where there is one.
 struct Namespace {

@@ -10,6 +10,7 @@
 #include <functional>
 #include <list>
 #include <memory>
+#include <optional>
 #include <utility>
 
 #include "daemon/api/callers.hpp"
@@ -68,6 +69,7 @@ class HttpServer : public Server, public std::enable_shared_from_this<HttpServer
  private:
   using Self = std::shared_ptr<HttpServer>;
   using Stream = boost::beast::basic_stream<Protocol, asio::any_io_executor>;
+  static constexpr std::uint64_t kLargeBody = 64 << 10;
 
   void run(asio::awaitable<void> work) {
     launch(acceptor_.get_executor(), "a connection to the API", std::move(work));
@@ -139,7 +141,20 @@ class HttpServer : public Server, public std::enable_shared_from_this<HttpServer
       parser.body_limit(limits_.body);
       parser.header_limit(limits_.header);
       stream.expires_after(limits_.slowest);
-      const auto [read_error, read] = co_await http::async_read(stream, buffer, parser, kToken);
+      auto [read_error, read] = co_await http::async_read_header(stream, buffer, parser, kToken);
+      // A user's large bodies take room like answers do. Small ones are read at once.
+      const bool is_large =
+          !read_error && (parser.chunked() || parser.content_length().value_or(0) >= kLargeBody);
+      std::optional<Room> room;
+      bool has_turn = false;
+      if (is_large) has_turn = co_await wait_for_turn(stream, caller);
+      if (is_large && !has_turn) co_return;
+      if (is_large) room.emplace(*this, caller);
+      if (!read_error) {
+        stream.expires_after(limits_.slowest);
+        const auto [body_error, body] = co_await http::async_read(stream, buffer, parser, kToken);
+        read_error = body_error;
+      }
       const bool is_header = read_error == http::error::header_limit;
       if (is_header || read_error == http::error::body_limit) {
         HttpResponse refusal = to_response(too_large(limits_, is_header), 11, false);
@@ -148,16 +163,17 @@ class HttpServer : public Server, public std::enable_shared_from_this<HttpServer
       }
       if (read_error) co_return;
       const bool keep_alive = parser.get().keep_alive();
-      if (!co_await wait_for_turn(stream, caller)) co_return;
-      Room room(*this, caller);
+      if (!has_turn) has_turn = co_await wait_for_turn(stream, caller);
+      if (!has_turn) co_return;
+      if (!room) room.emplace(*this, caller);
       Answer answer = co_await answer_message(handler_, parser.get(), caller);
       if (answer.events) {
-        room.keep(0);
+        room->keep(0);
         co_await write_events(stream, std::move(answer.events));
         co_return;
       }
       HttpResponse response = to_response(std::move(answer), parser.get().version(), keep_alive);
-      room.keep(response.body().size());
+      room->keep(response.body().size());
       if (!co_await write(stream, response) || !keep_alive) co_return;
     }
   }

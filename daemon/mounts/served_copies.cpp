@@ -13,6 +13,7 @@
 #include "base/access/locks.hpp"
 #include "base/text.hpp"
 #include "daemon/mounts/hidden_mount.hpp"
+#include "daemon/mounts/table.hpp"
 
 namespace spark::mounts {
 namespace {
@@ -71,10 +72,25 @@ Result<> mount_read_only(const std::filesystem::path& folder, mount_attr wanted,
   return {};
 }
 
-Result<Change> take_off(const std::filesystem::path& folder, const std::string& doing) {
+// By the mount table, for a drive that no longer answers.
+Result<bool> is_listed_read_only(const std::filesystem::path& folder) {
+  std::error_code error;
+  const auto parent = std::filesystem::canonical(folder.parent_path(), error);
+  const auto table = read_mount_table({});
+  if (!table) return table.take_error();
+  const Mount* top = mounted_at(*table, error ? folder : parent / folder.filename());
+  return top != nullptr && has_option(top->options, "ro");
+}
+
+enum class WithoutAnswer { Fails, GoesByTable };
+
+Result<Change> take_off(const std::filesystem::path& folder, const std::string& doing,
+                        WithoutAnswer without_answer) {
   Change change = Change::AlreadyThere;
   for (int i = 0; i < kMostStacked; ++i) {
-    const auto served = is_served_read_only(folder, doing);
+    auto served = is_served_read_only(folder, doing);
+    if (!served && served.error().number == EIO && without_answer == WithoutAnswer::GoesByTable)
+      served = is_listed_read_only(folder);
     if (!served) return served.take_error();
     if (!*served) break;
     // Detached: a job with an open file there keeps it.
@@ -118,12 +134,13 @@ Result<UniqueFd> see_writable(const std::filesystem::path& folder) {
   if (::unshare(CLONE_NEWNS) != 0) return fail_errno(errno, doing + ": making a mount namespace");
   if (::mount(nullptr, "/", nullptr, MS_REC | MS_SLAVE, nullptr) != 0)
     return fail_errno(errno, doing + ": making the mount namespace a slave");
-  if (auto off = take_off(folder, doing); !off) return off.take_error();
+  if (auto off = take_off(folder, doing, WithoutAnswer::Fails); !off) return off.take_error();
   return host;
 }
 
 Result<Change> stop_serving_read_only(const std::filesystem::path& folder) {
-  return take_off(folder, "making " + printable(folder.native()) + " writable again");
+  return take_off(folder, "making " + printable(folder.native()) + " writable again",
+                  WithoutAnswer::GoesByTable);
 }
 
 }  // namespace spark::mounts

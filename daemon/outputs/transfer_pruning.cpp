@@ -37,6 +37,10 @@ asio::awaitable<void> Transfer::prune(json::object& sent) {
                           "`spark-stage verify` names them");
     log::warning(std::string(warnings.back().as_string()));
   }
+  for (std::string& rest : pruned ? get_strings(*pruned, "warnings") : std::vector<std::string>()) {
+    log::warning("stage-out to " + printable(request_.destination()) + ": " + rest);
+    warnings.emplace_back(std::move(rest));
+  }
   sent["warnings"] = std::move(warnings);
   sent["removed"] = std::move(removed);
 }

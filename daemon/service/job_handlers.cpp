@@ -68,11 +68,21 @@ asio::awaitable<bool> may_end(const DaemonParts& daemon, api::Caller caller, Ask
   co_return user.has_value() && get_int(*user, "uid") == std::int64_t{caller.uid};
 }
 
+namespace {
+
+asio::awaitable<Job::Told> told_to(const DaemonParts& daemon, api::Caller caller, JobPtr job) {
+  if (job->has_requester(caller.uid)) co_return Job::Told::All;
+  const bool may = co_await may_end(daemon, std::move(caller), job->asker());
+  co_return may ? Job::Told::All : Job::Told::Outcome;
+}
+
+}  // namespace
+
 // The user of a scheduler's job, whose number is not known here, asks for that job alone.
 Answer get_jobs(const DaemonParts& daemon, const Request& request) {
   json::array all;
   for (const auto& job : daemon.jobs.all()) {
-    const bool is_own = request.caller.may_change || job->asker().uid == request.caller.uid;
+    const bool is_own = request.caller.may_change || job->has_requester(request.caller.uid);
     all.push_back(job->to_json(is_own ? Job::Told::All : Job::Told::Outcome));
   }
   return ok_answer(json::object{{"jobs", std::move(all)}});
@@ -81,16 +91,16 @@ Answer get_jobs(const DaemonParts& daemon, const Request& request) {
 asio::awaitable<Answer> get_job(const DaemonParts& daemon, Request request) {
   const auto job = find_job(daemon, request);
   if (!job) co_return api::error_answer(job.error());
-  const bool is_own = co_await may_end(daemon, request.caller, (*job)->asker());
-  co_return ok_answer((*job)->to_json(is_own ? Job::Told::All : Job::Told::Outcome));
+  const Job::Told told = co_await told_to(daemon, request.caller, *job);
+  co_return ok_answer((*job)->to_json(told));
 }
 
 asio::awaitable<Answer> get_job_events(const DaemonParts& daemon, Request request) {
   const auto job = find_job(daemon, request);
   if (!job) co_return api::error_answer(job.error());
-  const bool is_own = co_await may_end(daemon, request.caller, (*job)->asker());
+  const Job::Told told = co_await told_to(daemon, request.caller, *job);
   Answer answer;
-  answer.events = events_of(*job, is_own ? Job::Told::All : Job::Told::Outcome);
+  answer.events = events_of(*job, told);
   co_return answer;
 }
 

@@ -74,6 +74,7 @@ asio::awaitable<Answer> post_output(const DaemonParts& daemon, Request request) 
     co_return taken ? ok_answer(json::object{{"accepted", true}}) : api::error_answer(taken.error());
   }
   const auto job = co_await (*output)->send_newest();
+  if (job) (*job)->add_requester(request.caller.uid);  // its asker is the folder's owner
   co_return job ? accepted_answer(*job) : api::error_answer(job.error());
 }
 

@@ -104,6 +104,7 @@ class Release {
       if (answers && is_writable && is_taken(*standing.own, *answer)) {
         const auto stopped = co_await seams_.device.stop_writing(*standing.own, device_);
         co_return leave_exchanged(
+            *standing.own,
             {stopped ? Errc::Refused : Errc::Unavailable,
              "another host has taken it over, and its unmount would write to " + printable(device_),
              stopped ? "`sudo nvme disconnect -n " + printable(volume_.nvme->subsystem) +
@@ -114,7 +115,7 @@ class Release {
         volumes::OnDisk there{answer->uuid, answer->being_written};
         const auto same = co_await volumes::check_not_exchanged(
             seams_, volume_, *standing.own, device_, std::move(there), reason_ == ReleaseReason::Shutdown);
-        if (!same) co_return leave_exchanged(same.error());
+        if (!same) co_return leave_exchanged(*standing.own, same.error());
       }
     }
     if (!answers) co_return co_await leave_silent();
@@ -221,10 +222,11 @@ class Release {
 
   // Once its device is disconnected, an unmount writes nothing. Newer kernels flush a file system whose
   // device is removed in good order, hence only if its writing has been stopped.
-  std::string leave_exchanged(const Error& stays) {
+  std::string leave_exchanged(const volumes::OwnMount& mount, const Error& stays) {
     const bool is_stopped = stays.kind == Errc::Refused;
     const bool is_given_up = reason_ == ReleaseReason::Shutdown && is_stopped;
-    (is_given_up ? link_.is_given_up : link_.is_needed) = true;
+    if (is_given_up) link_.given_up.devices.push_back(mount.device_number());
+    if (!is_given_up) link_.is_needed = true;
     return is_given_up ? stays.what + ": its writing was stopped" : stays.message();
   }
 
@@ -239,7 +241,7 @@ class Release {
                         : "umount -f -l " + printable(volume_.mount.native())) +
           "` abandons it, and unwritten data is lost";
     }
-    link_.is_given_up = true;
+    link_.given_up.is_all = true;
     std::string said = "its target does not answer: released by force, unwritten data is lost";
     if (volume_.nvme) co_return said;
     const auto own = volumes::look_at_place(seams_, volume_).own;
@@ -250,11 +252,15 @@ class Release {
   }
 
   // By force only from a silent target, or from an exchanged disk: the data can't be saved, and its users
-  // would delay the shutdown.
+  // would delay the shutdown. The users of other disks of a target that answers keep them.
   asio::awaitable<std::string> disconnect(volumes::LooseConnection connection) {
-    const bool by_force = reason_ == ReleaseReason::Shutdown && (link_.is_given_up || !has_live_link());
-    const auto users = by_force ? nvmetcp::Users::CutOff : nvmetcp::Users::Spared;
-    const auto done = co_await volumes::disconnect(seams_, volume_, std::move(connection), users);
+    nvmetcp::CutOff cut_off;
+    if (reason_ == ReleaseReason::Shutdown) {
+      cut_off = link_.given_up;
+      cut_off.is_all = cut_off.is_all || !has_live_link();
+    }
+    const auto done =
+        co_await volumes::disconnect(seams_, volume_, std::move(connection), std::move(cut_off));
     has_failed_ = has_failed_ || !done.outcome;
     std::string said;
     for (const std::string& controller : done.controllers) said += ", " + controller + " disconnected";

@@ -13,10 +13,11 @@ namespace spark {
 
 // The connection to one subsystem of a target; each of its volumes is a namespace of that subsystem.
 struct SharedLink {
-  std::size_t volumes = 0;   // volumes not released yet: the last one disconnects
-  bool is_used = false;      // one of its volumes is not down
-  bool is_needed = false;    // one of its volumes stays mounted
-  bool is_given_up = false;  // one of its volumes can't be unmounted: no answer, or its disk was exchanged
+  std::size_t volumes = 0;  // volumes not released yet: the last one disconnects
+  bool is_used = false;     // one of its volumes is not down
+  bool is_needed = false;   // one of its volumes stays mounted
+  // Volumes that can't be unmounted: no answer, or their disks were exchanged.
+  nvmetcp::CutOff given_up{};
 };
 
 // None: one of its volumes is not released yet, or stays mounted.

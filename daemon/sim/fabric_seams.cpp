@@ -34,7 +34,7 @@ asio::awaitable<Result<>> SimulatedFabric::rescan(std::string /*controller*/, st
 }
 
 asio::awaitable<Result<Change>> SimulatedFabric::disconnect(std::string controller, std::string /*subsystem*/,
-                                                            nvmetcp::Users /*users*/,
+                                                            nvmetcp::CutOff /*cut_off*/,
                                                             std::vector<std::string> /*leaving*/) {
   co_return world_.disconnect(controller);
 }

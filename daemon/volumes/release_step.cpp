@@ -132,11 +132,14 @@ asio::awaitable<Result<Released>> release_mount(const Seams& seams, const config
   }
   auto given = co_await give_back_reservation(seams, volume);
   static_cast<GivenBack&>(released) = std::move(given);
-  const Standing last = look_at_place(seams, volume);
-  if (last.own)
-    co_return fail(Errc::Unavailable, printable(last.top->source) + " was mounted there meanwhile",
-                   "try again");
+  if (auto left = check_has_left(seams, volume); !left) co_return left.take_error();
   co_return released;
+}
+
+Result<> check_has_left(const Seams& seams, const config::Volume& volume) {
+  const Standing last = look_at_place(seams, volume);
+  if (!last.own) return {};
+  return fail(Errc::Unavailable, printable(last.top->source) + " was mounted there meanwhile", "try again");
 }
 
 asio::awaitable<GivenBack> give_back_reservation(const Seams& seams, const config::Volume& volume) {
@@ -215,25 +218,24 @@ std::optional<LooseConnection> loose_connection(const Seams& seams, const config
 }
 
 asio::awaitable<Disconnected> disconnect(const Seams& seams, const config::Volume& volume,
-                                         LooseConnection connection, nvmetcp::Users users) {
+                                         LooseConnection connection, nvmetcp::CutOff cut_off) {
   Disconnected done;
   const auto all = seams.snapshot.controllers(connection.subsystem());
   if (!all) {
     done.outcome = fail(all.error());
     co_return done;
   }
-  const bool spares = users == nvmetcp::Users::Spared;
   std::vector<std::string> leaving;
   for (const nvmetcp::Controller& controller : *all) {
     if (controller.transport == "tcp" && !nvmetcp::is_foreign(controller)) leaving.push_back(controller.name);
   }
   for (const std::string& controller : leaving) {
-    const auto gone = co_await seams.fabric.disconnect(controller, connection.subsystem(), users, leaving);
+    const auto gone = co_await seams.fabric.disconnect(controller, connection.subsystem(), cut_off, leaving);
     if (gone) done.controllers.push_back(controller);
     if (!gone && done.outcome) done.outcome = fail(gone.error());
-    if (!gone && spares && gone.error().kind == Errc::Refused) break;  // its user keeps every path
+    if (!gone && !cut_off.is_all && gone.error().kind == Errc::Refused) break;  // its user keeps every path
   }
-  if (done.outcome || !spares) co_return done;
+  if (done.outcome || !cut_off.is_none()) co_return done;
   const bool is_used = co_await is_used_by_another(seams, volume, done.outcome.error().kind);
   if (!is_used) co_return done;
   done.kept = done.outcome.error().message();

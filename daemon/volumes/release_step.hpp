@@ -39,6 +39,9 @@ struct Released : GivenBack {
 asio::awaitable<Result<Released>> release_mount(const Seams& seams, const config::Volume& volume,
                                                 OnDown on_down = OnDown::Disconnect);
 
+// Unavailable: another program has mounted it since it was unmounted; its device may be gone again.
+Result<> check_has_left(const Seams& seams, const config::Volume& volume);
+
 // The next step for a volume whose server or target does not answer.
 std::string hint_of_force(const config::Volume& volume);
 
@@ -103,14 +106,15 @@ class LooseConnection {
 std::optional<LooseConnection> loose_connection(const Seams& seams, const config::Volume& volume);
 
 // Disconnects every controller of the subsystem that this host created, or none if another program uses what
-// they lead to. Returns the names of the disconnected ones, and the first failure. `kept`: a sentence, and no
-// failure: another namespace of the connection is in use, for example by LVM.
+// they lead to and `cut_off` does not cover. Returns the names of the disconnected ones, and the first
+// failure. `kept`: a sentence, and no failure: another namespace of the connection is in use, for example by
+// LVM.
 struct Disconnected {
   std::vector<std::string> controllers;
   Result<> outcome;
   std::string kept;
 };
 asio::awaitable<Disconnected> disconnect(const Seams& seams, const config::Volume& volume,
-                                         LooseConnection connection, nvmetcp::Users users);
+                                         LooseConnection connection, nvmetcp::CutOff cut_off);
 
 }  // namespace spark::volumes

@@ -22,6 +22,7 @@ SPARK_MESSAGE(ConnectOptions,
 SPARK_MESSAGE(OfferedSubsystem, (nqn, kind, transport, address_family, portal));
 SPARK_MESSAGE(DiscoveryLog, (generation, entries, ignored));
 SPARK_MESSAGE(Connection, (controller, change, differences));
+SPARK_MESSAGE(CutOff, (is_all, devices));
 SPARK_MESSAGE(Smart, (critical, temperature_c, spare_percent, used_percent, media_errors));
 SPARK_MESSAGE(ReservationState, (hold, holder, cloned_id, former_key, restarted));
 

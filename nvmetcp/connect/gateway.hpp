@@ -48,10 +48,10 @@ class NvmeGateway {
                                      const HostIdentity& host, const ConnectOptions& options) = 0;
 
   // Disconnects one controller and waits until it is gone; AlreadyThere: it was. Refused: its NQN is not
-  // `subsystem`, it is another program's, or it is the last path to a namespace in use and `users` is
-  // Spared. TimedOut: the kernel has not finished.
+  // `subsystem`, it is another program's, or it is the last path to a namespace in use that `cut_off` does
+  // not cover. TimedOut: the kernel has not finished.
   virtual Result<Change> disconnect(const std::string& controller, const std::string& subsystem,
-                                    Users users) = 0;
+                                    const CutOff& cut_off) = 0;
 };
 
 }  // namespace spark::nvmetcp

@@ -137,7 +137,7 @@ Result<MadeController> LibnvmeGateway::create_discovery(const FabricsOptions& op
 // A discovery subsystem may have an NQN of its own, which shows up in sysfs only.
 Result<Change> LibnvmeGateway::remove_discovery(const std::string& controller) const {
   const auto own_nqn = read_line_file(root_ / ("sys/class/nvme/" + controller + "/subsysnqn"));
-  return remove_controller(root_, controller, own_nqn.value_or(kDiscoveryNqn), Users::CutOff,
+  return remove_controller(root_, controller, own_nqn.value_or(kDiscoveryNqn), CutOff{true, {}},
                            deadlines_.removal);
 }
 

@@ -137,7 +137,7 @@ Result<Connection> LibnvmeGateway::create(const std::string& subsystem, const Po
   if (proven) return Connection{controller->name, Change::Done, {}};
   // Not as configured: disconnect. If that fails too, the first error is still the one to report.
   const auto its_nqn = read_line_file(root_ / ("sys/class/nvme/" + controller->name + "/subsysnqn"));
-  (void)remove_controller(root_, controller->name, its_nqn.value_or(subsystem), Users::CutOff,
+  (void)remove_controller(root_, controller->name, its_nqn.value_or(subsystem), CutOff{true, {}},
                           deadlines_.removal);
   return proven.take_error();
 }
@@ -198,8 +198,8 @@ Result<> LibnvmeGateway::prove(const MadeController& made, const std::string& su
 }
 
 Result<Change> LibnvmeGateway::disconnect(const std::string& controller, const std::string& subsystem,
-                                          Users users) {
-  return remove_controller(root_, controller, subsystem, users, deadlines_.removal);
+                                          const CutOff& cut_off) {
+  return remove_controller(root_, controller, subsystem, cut_off, deadlines_.removal);
 }
 
 Result<> check_libnvme_version() {

@@ -34,7 +34,7 @@ class LibnvmeGateway final : public NvmeGateway {
   Result<Connection> connect(const std::string& subsystem, const Portal& portal, const HostIdentity& host,
                              const ConnectOptions& options) override;
   Result<Change> disconnect(const std::string& controller, const std::string& subsystem,
-                            Users users) override;
+                            const CutOff& cut_off) override;
 
  private:
   Result<Portal> prepare(const std::vector<Portal>& addresses, const std::string& interface) const;

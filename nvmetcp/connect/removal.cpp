@@ -78,8 +78,10 @@ std::vector<std::string> lost_with(const SystemRoot& root, const std::vector<Con
 }
 
 Result<> refuse_if_used(const SystemRoot& root, const std::string& controller,
-                        const std::vector<std::string>& devices) {
+                        const std::vector<std::string>& devices, const CutOff& cut_off) {
   for (const std::string& device : devices) {
+    const auto number = device_number(root, device);
+    if (number && cut_off.covers(*number)) continue;
     if (const auto holders = holders_of(root, device); !holders.empty()) {
       return fail(Errc::Refused,
                   "disconnecting " + controller + ": " + join(holders, ", ") + " is built on its " + device,
@@ -118,14 +120,16 @@ Result<> start_removal(const SystemRoot& root, const std::string& controller) {
 
 }  // namespace
 
-Result<> check_unused(const SystemRoot& root, const std::vector<std::string>& leaving) {
+Result<> check_unused(const SystemRoot& root, const std::vector<std::string>& leaving,
+                      const CutOff& cut_off) {
+  if (cut_off.is_all) return {};
   const auto all = list_controllers(root);
   if (!all) return fail(all.error());
-  return refuse_if_used(root, join(leaving, ", "), lost_with(root, *all, leaving));
+  return refuse_if_used(root, join(leaving, ", "), lost_with(root, *all, leaving), cut_off);
 }
 
 Result<Change> remove_controller(const SystemRoot& root, const std::string& controller,
-                                 const std::string& subsystem, Users users,
+                                 const std::string& subsystem, const CutOff& cut_off,
                                  std::chrono::milliseconds deadline) {
   if (!is_controller_name(controller)) {
     return fail(Errc::Invalid, "\"" + printable(controller) + "\" is not the name of a controller");
@@ -148,10 +152,8 @@ Result<Change> remove_controller(const SystemRoot& root, const std::string& cont
     return fail(Errc::Refused, "disconnecting " + controller + ": it belongs to " + found->owner,
                 "that program manages it: disconnect it there");
   }
-  if (users == Users::Spared) {
-    if (auto free = check_unused(root, {controller}); !free) return free.take_error();
-  }
   wait_while_dead_but_live(root, *found, end);
+  if (auto free = check_unused(root, {controller}, cut_off); !free) return free.take_error();
   if (auto started = start_removal(root, controller); !started) {
     return started.take_error();
   }

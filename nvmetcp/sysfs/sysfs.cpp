@@ -100,18 +100,16 @@ std::string without_spaces(std::string text) {
 
 Result<Namespace> read_namespace(const SystemRoot& root, const std::string& device, std::uint32_t nsid) {
   const fs::path folder = root / "sys/class/block" / device;
-  const auto numbers = split(attribute(folder / "dev").value_or(""), ':');
-  const auto major = number<unsigned>(numbers.front());
-  const auto minor = numbers.size() == 2 ? number<unsigned>(numbers.back()) : std::nullopt;
+  const auto its_number = device_number(root, device);
   const auto sectors = number<Bytes>(attribute(folder / "size").value_or(""));
-  if (!major || !minor || !sectors) {
+  if (!its_number || !sectors) {
     return fail(Errc::NotFound, "block device " + device + " is not there (yet, or any more)");
   }
   Namespace found;
   found.device = device;
   found.nsid = nsid;
   found.bytes = *sectors * kSector;
-  found.device_number = makedev(*major, *minor);
+  found.device_number = *its_number;
   found.uuid = attribute(folder / "uuid").value_or("");
   found.nguid = attribute(folder / "nguid").value_or("");
   found.eui = without_spaces(attribute(folder / "eui").value_or(""));
@@ -164,6 +162,13 @@ ino_t inode_of(const fs::path& path) {
 }
 
 }  // namespace
+
+std::optional<dev_t> device_number(const SystemRoot& root, const std::string& device) {
+  const auto numbers = split(attribute(root / "sys/class/block" / device / "dev").value_or(""), ':');
+  const auto major = number<unsigned>(numbers.front());
+  const auto minor = numbers.size() == 2 ? number<unsigned>(numbers.back()) : std::nullopt;
+  return major && minor ? std::optional(makedev(*major, *minor)) : std::nullopt;
+}
 
 Result<std::vector<Controller>> list_controllers(const SystemRoot& root) {
   return ControllerList(root).look();

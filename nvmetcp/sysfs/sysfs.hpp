@@ -5,6 +5,7 @@
 
 #include <chrono>
 #include <map>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -42,6 +43,9 @@ std::vector<Controller> controllers_of(const std::vector<Controller>& all, const
 // program's.
 Result<Controller> connection_to_change(const SystemRoot& root, const std::string& controller,
                                         const std::string& subsystem, const std::string& doing);
+
+// The number of a block device such as "nvme3n1"; none: it is gone.
+std::optional<dev_t> device_number(const SystemRoot& root, const std::string& device);
 
 // The namespace's block device under a controller of this subsystem that is not going away. NotFound: not
 // (yet) there.

@@ -121,8 +121,8 @@ class DiskCache final : public Cache {
     if (!rows) return rows.take_error();
     if (rows->empty()) return not_staged("verifying", dataset);
     const GenerationRow& row = rows->front();
-    ReadLease lease(store_->catalog(), "verify-" + std::to_string(::getpid()) + "-" + folder_name(dataset),
-                    "a verification");
+    ReadLease lease(store_->catalog(), SpareLeases(store_->folder().path()),
+                    "verify-" + std::to_string(::getpid()) + "-" + folder_name(dataset), "a verification");
     if (auto taken = lease.take(row); !taken) return taken.take_error();
     const auto known = store_->damage().of(dataset);
     if (!known) return known.take_error();

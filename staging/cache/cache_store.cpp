@@ -7,6 +7,7 @@
 #include "staging/cache/folder/named_file.hpp"
 #include "staging/cache/inventory.hpp"
 #include "staging/copy/partial/partial_area.hpp"
+#include "staging/copy/source_place.hpp"
 #include "staging/files/space.hpp"
 #include "staging/files/tree.hpp"
 #include "staging/files/walk.hpp"
@@ -226,9 +227,12 @@ Result<> CacheStore::enter(const ManifestHeader& header, std::uint64_t generatio
   row.staged_at = row.last_used = row.good_at = now();
   if (summary.good_at != 0)
     row.good_at = std::min(row.good_at, WallTime(std::chrono::seconds(summary.good_at)));
+  const Result<EntryType> most =
+      summary.files > 0 ? EntryType::File : most_in(folder_.place(row.dataset, generation).manifest());
+  if (!most) return most.take_error();
   // One transaction: on a full drive, shared files would stay counted twice.
   const auto put_all = [&]() -> Result<> {
-    auto put = catalog_->put(row, {header.source, header.file_system, summary.files > 0});
+    auto put = catalog_->put(row, {header.source, header.file_system, *most != EntryType::Folder});
     for (const auto& [one, bytes] : origin.allocated)
       if (put) put = catalog_->set_allocated(row.dataset, one, bytes);
     return put ? catalog_->drop_reservation(row.dataset) : std::move(put);
@@ -267,6 +271,8 @@ Result<> CacheStore::note_verified(const GenerationRow& row, const std::string& 
     return is_changed = true;
   });
   auto scrubbed = catalog_->set_scrubbed(row.dataset, row.generation, now());
+  // With a full state folder the result counts all the same; it only looks older.
+  if (!scrubbed && scrubbed.error().kind == Errc::NoSpace) scrubbed = {};
   // Usually nothing has changed, and a staging may be moving the link to its copy.
   auto linked = is_changed ? update_link(row.dataset) : Result<>();
   if (!noted) return noted;

@@ -1,6 +1,9 @@
 #include "staging/cache/inventory.hpp"
 
+#include <unistd.h>
+
 #include <algorithm>
+#include <cerrno>
 
 #include "base/text.hpp"
 #include "staging/cache/catalog/spare_leases.hpp"
@@ -13,13 +16,24 @@
 namespace spark::staging {
 namespace {
 
-void add_rows(Inventory& inventory, const std::vector<GenerationRow>& rows) {
+// Evicted and deleted. The row of one stays if the catalog's drive is full then.
+bool is_deleted(const CacheFolder& folder, const GenerationRow& row) {
+  if (row.state != GenerationState::Evicting) return false;
+  const auto is_absent = [](const std::filesystem::path& path) {
+    return ::access(path.c_str(), F_OK) != 0 && errno == ENOENT;
+  };
+  return is_absent(folder.place(row.dataset, row.generation).path()) &&
+         is_absent(folder.trashed(folder_name(row.dataset), row.generation));
+}
+
+void add_rows(const CacheFolder& folder, Inventory& inventory, const std::vector<GenerationRow>& rows) {
   for (const GenerationRow& row : rows) {
     Share& share = inventory[folder_name(row.dataset)];
     share.dataset = row.dataset;
+    share.rows.push_back(row);
+    if (is_deleted(folder, row)) continue;
     share.published.bytes += row.allocated;
     share.published.inodes += row.inodes;
-    share.rows.push_back(row);
   }
 }
 
@@ -106,7 +120,7 @@ Result<Inventory> take_inventory(CacheStore& store, const std::vector<InUse>& in
   const auto partials = store.folder().partial_areas();
   if (!partials) return partials.take_error();
   Inventory inventory;
-  add_rows(inventory, *rows);
+  add_rows(store.folder(), inventory, *rows);
   add_copies(store, inventory, *partials, *reservations, counted);
   for (const Lease& lease : *leases) {
     // For a dataset that a job waits for, the caller has better information; see InUse.

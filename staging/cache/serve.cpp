@@ -103,13 +103,20 @@ Result<> check_place(CacheStore& store, const Source& source, const Tree& tree, 
   if (options.replaces != Replaces::SameSource || source.is_away) return {};
   const auto from = store.catalog().copied_from(source.dataset);
   if (!from) return from.take_error();
-  // A catalog of an earlier version does not have it.
-  if (!from->had_files && (ready.empty() || ready.front().files == 0)) return {};
+  EntryType had = EntryType::File;
+  if (ready.empty()) {
+    if (!from->had_files) return {};
+    had = EntryType::Symlink;  // not known: one link is enough
+  } else if (ready.front().files == 0) {
+    const auto most = most_in(store.folder().place(source.dataset, ready.front().generation).manifest());
+    if (!most || *most == EntryType::Folder) return {};  // unreadable: it is damaged
+    had = *most;
+  }
   ManifestHeader then;
   then.source = from->source;
   then.file_system = from->file_system;
   if (source.device) then.file_system.clear();  // compared when the volume was mounted
-  auto checked = check_source_place(tree, walked, then);
+  auto checked = check_source_place(tree, walked, then, had);
   if (!checked) checked.error().is_away = true;
   return checked;
 }

@@ -129,13 +129,11 @@ class Copy {
   Result<> check_place(const Tree& source, const Walked& walked, const Destination& to,
                        std::optional<ManifestReader>& earlier) const {
     if (!earlier || options_.replaces == Replaces::Anything) return {};
+    const auto had = most_in(*earlier);
+    if (!had) return had.take_error();
+    if (*had == EntryType::Folder) return {};  // only empty folders
     if (auto again = earlier->rewind(); !again) return again;
     const auto root = earlier->next();
-    EntryType had = EntryType::Folder;
-    for (auto entry = root; entry && had != EntryType::File; entry = earlier->next())
-      if (entry->type != EntryType::Folder) had = entry->type;
-    if (auto whole = earlier->error(); !whole) return whole;
-    if (had == EntryType::Folder) return {};  // only empty folders
     const bool keeps_source = options_.replaces == Replaces::SameSource;
     if (root && root->type != walked.entries.front().type) {
       const bool was_folder = root->type == EntryType::Folder;
@@ -147,7 +145,7 @@ class Copy {
     }
     if (!keeps_source) return {};
     const std::string& then = earlier->header().source;
-    if (then == source.root()) return check_source_place(source, walked, earlier->header(), had);
+    if (then == source.root()) return check_source_place(source, walked, earlier->header(), *had);
     return fail(Errc::Refused,
                 shown_path(to.path()) + " is a copy of " + printable(then) + ", not of " + source.shown(""),
                 "choose another name; --accept-source replaces that copy by one of " + source.shown(""));

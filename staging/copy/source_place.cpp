@@ -15,6 +15,20 @@ Result<> note_file_system(Tree& source) {
   return fail(Errc::Unavailable, source.shown("") + " was unmounted just when it was opened", "try again");
 }
 
+Result<EntryType> most_in(ManifestReader& earlier) {
+  if (auto again = earlier.rewind(); !again) return again.take_error();
+  EntryType most = EntryType::Folder;
+  for (auto entry = earlier.next(); entry && most != EntryType::File; entry = earlier.next())
+    if (entry->type != EntryType::Folder) most = entry->type;
+  if (auto whole = earlier.error(); !whole) return whole.take_error();
+  return most;
+}
+
+Result<EntryType> most_in(const std::filesystem::path& manifest) {
+  auto earlier = ManifestReader::open(manifest);
+  return earlier ? most_in(*earlier) : fail(earlier.error());
+}
+
 Result<> check_source_place(const Tree& source, const Walked& walked, const ManifestHeader& then,
                             EntryType had) {
   const char* hint = "mount it again; if it is meant to be so, stage or copy it once with --accept-source";
@@ -23,7 +37,8 @@ Result<> check_source_place(const Tree& source, const Walked& walked, const Mani
   if (!has_any) {
     return fail(Errc::Refused,
                 source.shown("") + " has become empty: it had " +
-                    (had == EntryType::File ? "files" : "symbolic links") + " when it was copied before",
+                    (had == EntryType::File ? "files" : "files or symbolic links") +
+                    " when it was copied before",
                 hint);
   }
   if (then.source != source.root() || !is_other_file_system(then.file_system, source.file_system)) return {};

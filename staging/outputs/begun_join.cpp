@@ -34,6 +34,12 @@ Result<std::vector<std::string>> hosts_of_begun_join(const ShardedCheckpoint& ch
   std::vector<std::string> hosts;
   const auto area = PartialArea::look_at(partial);
   if (!area && area.error().kind == Errc::NotFound) return hosts;
+  if (!area && area.error().kind == Errc::Refused) {
+    Error error = area.error();
+    error.hint =
+        "look at it: rename it, and keep it, since the only copies of some shards' files may be in it";
+    return fail(std::move(error));
+  }
   if (!area) return area.take_error();
   const auto state = read_regular_file(area->folder() / "state");
   if (!state && state.error().kind != Errc::NotFound) return state.take_error();

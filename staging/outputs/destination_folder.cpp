@@ -50,13 +50,16 @@ Result<DestinationFolder> make_destination_folder(const std::filesystem::path& m
   return DestinationFolder{std::move(folder_at), std::move(path)};
 }
 
-Result<> remove_unfinished_copies(const std::filesystem::path& folder, const std::string& name) {
+Result<std::vector<std::string>> remove_unfinished_copies(const std::filesystem::path& folder,
+                                                          const std::string& name) {
   const auto names = names_of(folder);
   if (!names) return names.take_error();
+  std::vector<std::string> unproven;
   const std::filesystem::path own = Destination{folder, name}.partial().filename();
   for (const std::string& one : *names) {
     if (one == own || !one.starts_with('.') || !one.ends_with(kPartialSuffix)) continue;
     auto area = PartialArea::try_open(folder / one);
+    if (!area && stays_unproven(folder / one, area.error())) unproven.push_back(area.error().message());
     if (!area) continue;
     std::error_code error;
     // A manifest proves all the data; an earlier copy may be between two steps of its replacement; a state is
@@ -65,9 +68,9 @@ Result<> remove_unfinished_copies(const std::filesystem::path& folder, const std
     for (const auto& path : {area->manifest(), area->replaced(), area->folder() / "state"})
       is_needed = is_needed || std::filesystem::exists(path, error) || error;
     if (is_needed) continue;
-    if (auto cleared = area->clear(); !cleared) return cleared;
+    if (auto cleared = area->clear(); !cleared) return cleared.take_error();
   }
-  return {};
+  return unproven;
 }
 
 }  // namespace spark::staging

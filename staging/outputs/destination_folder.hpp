@@ -3,6 +3,7 @@
 
 #include <filesystem>
 #include <string>
+#include <vector>
 
 #include "base/file.hpp"
 #include "base/result.hpp"
@@ -22,7 +23,8 @@ Result<DestinationFolder> make_destination_folder(const std::filesystem::path& m
 
 // Deletes unfinished copies in the folder, except that of `name`: the partial copy of a
 // checkpoint that is no longer sent would take space indefinitely. Copies in progress stay, as do those that
-// have all their data.
-Result<> remove_unfinished_copies(const std::filesystem::path& folder, const std::string& name);
+// have all their data. Returns a sentence for each of this user's that stays for want of proof (OwnRest).
+Result<std::vector<std::string>> remove_unfinished_copies(const std::filesystem::path& folder,
+                                                          const std::string& name);
 
 }  // namespace spark::staging

@@ -11,6 +11,7 @@
 #include "staging/checkpoints/checkpoint_name.hpp"
 #include "staging/copy/partial/publish.hpp"
 #include "staging/copy/partial/removal.hpp"
+#include "staging/outputs/pointer.hpp"
 #include "staging/outputs/published_copies.hpp"
 
 namespace spark::staging {
@@ -83,9 +84,11 @@ Result<std::vector<RemovedCopy>> remove_older_copies(const std::filesystem::path
   };
   // First: otherwise a deleted copy would leave its manifest, and the copy that it replaced, in its partial
   // folder.
-  for (const auto finish : {finish_publishings, finish_removals, remove_stray_manifests}) {
-    if (auto finished = finish(folder); !goes_on(finished)) return finished.take_error();
-  }
+  if (auto finished = finish_publishings(folder); !goes_on(finished)) return finished.take_error();
+  if (auto finished = finish_removals(folder, notes != nullptr ? &notes->unproven : nullptr);
+      !goes_on(finished))
+    return finished.take_error();
+  if (auto removed = remove_stray_manifests(folder); !goes_on(removed)) return removed.take_error();
   NotListed not_listed;
   const auto copies = published_checkpoints(folder, keep.rule, &not_listed);
   if (!copies) return copies.take_error();
@@ -111,10 +114,13 @@ Result<std::vector<RemovedCopy>> remove_older_copies(const std::filesystem::path
     }
     const bool is_kept_always = step && keep.every > 0 && *step % keep.every == 0;
     if (is_kept_always || keep.spared.contains(copy.name) || copy.name == best) continue;
+    // Now, since another host may have moved a pointer, or could not.
+    const auto pointed = names_pointed_at(folder);
+    if (pointed && pointed->contains(copy.name)) continue;
     RemovedCopy one{copy.name, "keep is " + std::to_string(count) + ", and " +
                                    printable(above.whole.back().copy().name) +
                                    " and those above it are whole"};
-    Result<> gone = check_deletable(folder / copy.name);
+    Result<> gone = pointed ? check_deletable(folder / copy.name) : Result<>(pointed.take_error());
     if (gone && notes != nullptr && notes->on_removal) notes->on_removal(one);
     if (gone) gone = remove_copy({folder, copy.name}, above.whole.front());
     if (!goes_on(gone)) return gone.take_error();

@@ -6,12 +6,16 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdio>
 #include <functional>
+#include <iterator>
+#include <random>
 
 #include "base/file.hpp"
 #include "base/file_system.hpp"
 #include "base/text.hpp"
 #include "staging/checkpoints/checkpoint_name.hpp"
+#include "staging/copy/partial/removal.hpp"
 #include "staging/outputs/published_copies.hpp"
 
 namespace spark::staging {
@@ -20,30 +24,79 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::size_t kLongestName = 4096;
+constexpr char kNew[] = ".spark-new";
+constexpr int kMostTries = 3;
+constexpr std::size_t kIterationDigits = 7;  // of Megatron-LM, at least
+
+// No pointer is there, or one that this user can't follow.
+bool is_none(int error) {
+  constexpr int kNone[] = {0, EINVAL, ENOENT, ENOTDIR, ELOOP, EACCES, ENXIO};
+  return std::ranges::find(kNone, error) != std::end(kNone);
+}
+
+// Also those that the link leads to by another one.
+Result<> add_parts(const fs::path& link, std::set<std::string>& names) {
+  std::error_code error;
+  fs::path path = fs::read_symlink(link, error);
+  names.insert(path.begin(), path.end());
+  if (!error) path = fs::canonical(link, error);
+  names.insert(path.begin(), path.end());
+  return is_none(error.value()) ? Result<>() : fail_errno(error.value(), "reading " + shown_path(link));
+}
 
 bool is_file(const Completeness& completeness) {
   return completeness.rule == Completeness::Rule::DeepSpeed;
 }
 
-// Others may have given the name to any file, where they may rename.
-Result<> check_pointer(const fs::path& path, Errc kind) {
-  struct stat info {};
-  if (::lstat(path.c_str(), &info) != 0 || S_ISLNK(info.st_mode) ||
-      (S_ISREG(info.st_mode) && static_cast<std::size_t>(info.st_size) <= kLongestName))
-    return {};
-  return fail(kind, shown_path(path) + " is no pointer to a checkpoint", "rename or delete it");
+bool is_pointer(const struct stat& info) {
+  return S_ISLNK(info.st_mode) ||
+         (S_ISREG(info.st_mode) && static_cast<std::size_t>(info.st_size) <= kLongestName);
 }
 
-// A worker that is killed leaves a file under a name of ours, which the next call replaces.
+// Others may have given the name to any file, where they may rename; it may also be the job's own.
+Result<> check_pointer(const fs::path& path) {
+  struct stat info {};
+  if (::lstat(path.c_str(), &info) != 0 || is_pointer(info)) return {};
+  return fail(Errc::Refused, shown_path(path) + " is no pointer to a checkpoint", "rename or delete it");
+}
+
+std::string begin_of_new(const fs::path& path) {
+  return "." + path.filename().native() + ".";
+}
+
+// Another one each time: others may have taken a known name.
+fs::path new_name(const fs::path& path) {
+  std::random_device random;
+  char number[20];
+  std::snprintf(number, sizeof number, "%08x%08x", random(), random());
+  return path.parent_path() / (begin_of_new(path) + number + kNew);
+}
+
+// Of workers that were killed. Who may have given such a name to another file could delete that as well.
+void remove_leftovers(const fs::path& path) {
+  const auto names = names_of(path.parent_path());
+  for (std::size_t i = 0; names && i < names->size(); ++i) {
+    const std::string& name = (*names)[i];
+    const fs::path left = path.parent_path() / name;
+    struct stat info {};
+    if (name.starts_with(begin_of_new(path)) && name.ends_with(kNew) && ::lstat(left.c_str(), &info) == 0 &&
+        info.st_uid == ::geteuid() && is_pointer(info))
+      (void)::unlink(left.c_str());
+  }
+}
+
 Result<> replace(const fs::path& path, const std::function<int(const fs::path&)>& make) {
-  const fs::path fresh = path.parent_path() / ("." + path.filename().native() + ".spark-new");
-  if (auto checked = check_pointer(fresh, Errc::Failed); !checked) return checked;
-  if (auto checked = check_pointer(path, Errc::Refused); !checked) return checked;  // perhaps the job's own
-  if (::unlink(fresh.c_str()) != 0 && errno != ENOENT)
-    return fail_errno(errno, "removing " + shown_path(fresh));
-  if (make(fresh) != 0 || ::rename(fresh.c_str(), path.c_str()) != 0)
-    return fail_errno(errno, "replacing " + shown_path(path));
-  return flush_folder(path.parent_path());
+  if (auto checked = check_pointer(path); !checked) return checked;
+  remove_leftovers(path);
+  for (int tries = 1;; ++tries) {
+    const fs::path fresh = new_name(path);
+    if (make(fresh) == 0 && ::rename(fresh.c_str(), path.c_str()) == 0)
+      return flush_folder(path.parent_path());
+    const int number = errno;
+    (void)::unlink(fresh.c_str());
+    // ENOENT: another host has taken it for a leftover.
+    if (number != ENOENT || tries == kMostTries) return fail_errno(number, "replacing " + shown_path(path));
+  }
 }
 
 Result<> write(const fs::path& path, const std::string& text) {
@@ -69,26 +122,44 @@ std::string pointer_in(const fs::path& folder, const Completeness& rule) {
   return iteration && text_of(kMegatronTracker) != std::to_string(*iteration) ? "" : name;
 }
 
+Result<std::set<std::string>> names_pointed_at(const fs::path& folder) {
+  std::set<std::string> names;
+  if (auto added = add_parts(folder / kLatest, names); !added) return added.take_error();
+  for (const char* file : {kLatest, kMegatronTracker}) {
+    const auto text = read_regular_file(folder / file, kLongestName);
+    if (!text && text.error().kind != Errc::Invalid && !is_none(text.error().number))
+      return text.take_error();
+    std::string name(text ? trim(*text) : "");
+    names.insert(name);
+    if (name.size() < kIterationDigits) name.insert(0, kIterationDigits - name.size(), '0');
+    if (text) names.insert("iter_" + name);
+  }
+  return names;
+}
+
 Result<> point_at_highest(const fs::path& folder, const Completeness& rule) {
   NotListed not_listed;
   const auto copies = published_checkpoints(folder, rule, &not_listed);
   if (!copies) return copies.take_error();
   if (copies->empty()) return {};
   const std::string& name = copies->front().name;
-  const bool may_be_other = std::ranges::any_of(
+  if (pointer_in(folder, rule) == name) return {};
+  const fs::path latest = folder / kLatest;
+  const auto other = std::ranges::find_if(
       not_listed.unreadable, [&](const UnreadableCopy& one) { return may_be_above(one.name, name); });
-  if (may_be_other) return {};
+  if (other != not_listed.unreadable.end()) {
+    return fail(Errc::Unavailable, shown_path(latest) + " is not moved to " + name + ": " + other->name +
+                                       " may be newer: " + other->reason);
+  }
   if (const auto iteration = megatron_iteration(name)) {
     if (auto written = write(folder / kMegatronTracker, std::to_string(*iteration)); !written) return written;
   }
-  const fs::path latest = folder / kLatest;
   struct stat info {};
   const bool is_there = ::lstat(latest.c_str(), &info) == 0;
   if (is_there && !(is_file(rule) ? S_ISREG(info.st_mode) : S_ISLNK(info.st_mode))) {
     return fail(Errc::Refused, shown_path(latest) + " is the job's own",
                 "`spark-stage latest` prints the newest complete checkpoint");
   }
-  if (pointer_in(folder, rule) == name) return {};
   if (is_file(rule)) return write(latest, name);
   return replace(latest, [&](const fs::path& fresh) { return ::symlink(name.c_str(), fresh.c_str()); });
 }

@@ -96,14 +96,19 @@ Result<std::vector<PublishedCopy>> copies_in(const std::filesystem::path& folder
 }
 
 using Counts = std::function<bool(const ManifestReader&)>;
+using MayCount = std::function<bool(const std::filesystem::path&)>;
 
-// `root`: of the copy.
+constexpr auto kAny = [](const auto&) { return true; };
+
+// `root`: of the copy. `may_count`: whether one at that path, or in the folder there, that can't be read
+// might count.
 Result<std::optional<ManifestReader>> find_manifest(const Destination& destination, const RootIdentity& root,
-                                                    const Counts& counts) {
+                                                    const Counts& counts, const MayCount& may_count) {
   const std::filesystem::path named = destination.manifest(), partial = destination.partial() / "manifest";
   for (const auto& path : {named, partial, named}) {  // it may get its name meanwhile
     auto manifest = open_manifest(path);
     if (!manifest && manifest.error().kind == Errc::NotFound) continue;
+    if (!manifest && !may_count(path == partial ? destination.partial() : path)) continue;
     if (!manifest) return manifest.take_error();
     if (!is_same_object(manifest->header().root, root)) continue;
     if (!counts(*manifest)) continue;
@@ -121,8 +126,14 @@ Result<std::optional<ManifestReader>> manifest_of_published(const Destination& d
   const auto identity = identity_of(destination.path());
   if (!identity && identity.error().kind == Errc::NotFound) return std::optional<ManifestReader>();
   if (!identity) return identity.take_error();
-  return find_manifest(destination, *identity,
-                       [&](const ManifestReader& manifest) { return is_trusted(destination, manifest); });
+  // Otherwise any user who may create files there could hide which is the highest.
+  const auto may_be_trusted = [&](const std::filesystem::path& path) {
+    struct stat info {};
+    return ::lstat(path.c_str(), &info) != 0 || is_trusted(destination.folder, info.st_uid);
+  };
+  return find_manifest(
+      destination, *identity,
+      [&](const ManifestReader& manifest) { return is_trusted(destination, manifest); }, may_be_trusted);
 }
 
 Result<std::vector<PublishedCopy>> published_copies(const std::filesystem::path& folder,
@@ -196,9 +207,10 @@ std::optional<std::string> published_hash(const Tree& tree, const StopFlag& stop
   if (!above || destination.name.empty() || ::lstat(opened.c_str(), &root) != 0) return std::nullopt;
   const auto identity = identity_of(opened);
   if (!identity) return std::nullopt;
-  auto found = find_manifest(destination, *identity, [&](const ManifestReader& manifest) {
+  const auto counts = [&](const ManifestReader& manifest) {
     return manifest.owner() == root.st_uid || manifest.owner() == uid_t{0};
-  });
+  };
+  auto found = find_manifest(destination, *identity, counts, kAny);
   if (!found || !*found) return std::nullopt;
   ManifestReader& manifest = **found;
   const auto differences = compare_metadata(tree, manifest, 1, stop, FileTimes::Ignored);
@@ -220,7 +232,7 @@ Result<CopyReport> verify_published(const std::filesystem::path& path, const Cop
   const auto identity = identity_of(destination->path());
   if (!identity) return fail_with(identity.error(), "verifying " + shown);
   // Of any user: who asks wants to know whether it is what its sender published.
-  auto manifest = find_manifest(*destination, *identity, [](const ManifestReader&) { return true; });
+  auto manifest = find_manifest(*destination, *identity, kAny, kAny);
   if (!manifest || !*manifest) {
     return fail(Errc::NotFound, "verifying " + shown + ": it has no manifest of its own",
                 "only copies published by stage-out can be compared");

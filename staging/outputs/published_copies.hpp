@@ -65,15 +65,16 @@ struct RemovedCopy {
 };
 struct PruneNotes {
   std::vector<std::string> not_whole;  // those that don't count, as they lack something: older ones stay
+  std::vector<std::string> unproven;   // a sentence for each rest that stays for want of proof (OwnRest)
   std::optional<Error> failure;        // the first, of a copy that could not be deleted, or of remains
   // Called right before a copy is deleted: a process that is killed meanwhile has said so.
   std::function<void(const RemovedCopy&)> on_removal;
 };
 
 // Deletes published copies that are not to be kept: only below `count` whole ones of their series, and never
-// the best model that the highest one names, nor one whose manifest can't be read. A copy disappears by one
-// rename before any of it is deleted. Also deletes the remains of an interrupted call. With `notes`, one that
-// can't be deleted keeps no other one from it.
+// what a pointer leads to (names_pointed_at), nor the best model that the highest one names, nor one whose
+// manifest can't be read. A copy disappears by one rename before any of it is deleted. Also deletes the
+// remains of an interrupted call. With `notes`, one that can't be deleted keeps no other one from it.
 Result<std::vector<RemovedCopy>> remove_older_copies(const std::filesystem::path& folder, const Keep& keep,
                                                      PruneNotes* notes = nullptr);
 

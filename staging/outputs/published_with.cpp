@@ -5,7 +5,10 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstring>
+#include <string_view>
 
+#include "base/file_system.hpp"
 #include "base/text.hpp"
 #include "staging/copy/partial/publish.hpp"
 #include "staging/files/quiet_source.hpp"
@@ -55,26 +58,69 @@ Result<bool> has_all(const ShardedCheckpoint& checkpoint, const std::filesystem:
   return true;
 }
 
-// A job's folder has another number each time: that is, all of a name, or what follows "job" or "slurm".
-// Other numbers tell sources apart, as llama-7b and llama-70b.
-std::string without_job_number(const std::string& name) {
-  std::string rest = name;
-  std::erase_if(rest, [](char c) { return c >= '0' && c <= '9'; });
-  for (const char* job : {"", "job", "job-", "job_", "slurm-", "slurm_"})
-    if (rest == job) return rest;
-  return name;
+bool is_hex(std::string_view text) {
+  return !text.empty() && text.find_first_not_of("0123456789abcdefABCDEF") == std::string_view::npos;
 }
 
-// The folder of a source without jobs' numbers, and the job's own for one that holds its checkpoints.
-std::string series_of(const std::filesystem::path& source) {
+bool is_uuid(const std::string& name) {
+  std::string digits = name;
+  std::erase(digits, '-');
+  return digits.size() == 32 && is_hex(digits) && (name.size() == 32 || name.size() == 36);
+}
+
+// Smaller ones, years and dates tell sources apart: fold/3, 2025/best.
+bool is_job_number(const std::string& name) {
+  const bool is_date =
+      (name.size() == 4 || name.size() == 8) && (name.starts_with("19") || name.starts_with("20"));
+  return name.size() >= 4 && !is_date && name.find_first_not_of("0123456789") == std::string::npos;
+}
+
+// job-12, job-ab12, but not job-a.
+bool is_job_id(std::string_view text) {
+  const auto digit = text.find_first_of("0123456789"), letter = text.find_first_not_of("0123456789");
+  const bool is_number = letter == std::string_view::npos;
+  return is_hex(text) && digit != std::string_view::npos && (is_number || text.size() >= 4);
+}
+
+// A job's folder has another name each time. Other numbers tell sources apart, as llama-7b and llama-70b.
+std::string without_job(const std::string& name) {
+  if (is_job_number(name) || is_uuid(name)) return "/";
+  for (const char* prefix : {"job-", "job_", "job", "slurm-", "slurm_", "slurm"})
+    if (name.starts_with(prefix) && is_job_id(std::string_view(name).substr(std::strlen(prefix))))
+      return prefix + std::string("/");
+  constexpr std::size_t kOfMktemp = 14;  // tmp.XXXXXXXXXX
+  return name.starts_with("tmp.") && name.size() == kOfMktemp ? "tmp./" : name;
+}
+
+// Without the name that a folder has while its checkpoints are held.
+std::filesystem::path folder_of(const std::filesystem::path& source) {
   const std::filesystem::path folder = source.parent_path();
-  std::string name = folder.filename();
-  if (name.starts_with('.') && name.ends_with(kHeldSuffix))
-    name = name.substr(1, name.size() - sizeof kHeldSuffix);
-  std::string series;
-  for (const std::filesystem::path& one : folder.parent_path() / name)
-    series += without_job_number(one) + "/";
-  return series;
+  const std::string name = folder.filename();
+  if (!name.starts_with('.') || !name.ends_with(kHeldSuffix)) return folder;
+  return folder.parent_path() / name.substr(1, name.size() - sizeof kHeldSuffix);
+}
+
+// Empty if they are the same apart from names of jobs.
+std::string difference(const std::filesystem::path& then, const std::filesystem::path& now) {
+  const std::filesystem::path had = folder_of(then) / then.filename(), has = folder_of(now) / now.filename();
+  auto one = had.begin(), other = has.begin();
+  for (; one != had.end() && other != has.end(); ++one, ++other) {
+    const bool is_last = std::next(one) == had.end() || std::next(other) == has.end();
+    if (*one == *other || (!is_last && without_job(*one) == without_job(*other))) continue;
+    return printable(then.native()) + ", with " + printable(one->native()) + " where this one has " +
+           printable(other->native());
+  }
+  return one == had.end() && other == has.end() ? "" : printable(then.native());
+}
+
+// The first file of the copy that `source` lacks.
+std::string lacked_file(ManifestReader& copy, const std::filesystem::path& source) {
+  while (const auto entry = copy.next()) {
+    struct stat info {};
+    const std::string name(std::string_view(entry->path));
+    if (entry->type != EntryType::Folder && ::lstat((source / name).c_str(), &info) != 0) return name;
+  }
+  return "";
 }
 
 }  // namespace
@@ -113,14 +159,22 @@ Result<std::string> lost_file(const std::filesystem::path& path, const std::file
   return is_same_save ? lost : "";
 }
 
-Result<> check_same_source(const std::filesystem::path& path, const std::filesystem::path& source) {
-  const auto published = manifest_of_published({path.parent_path(), path.filename()});
-  if (!published || !*published) return {};  // copy() refuses to replace what it can't identify
-  const std::filesystem::path then = (*published)->header().source;
+Result<std::string> replaced_source(const std::filesystem::path& path, const std::filesystem::path& source,
+                                    bool accepts_another) {
+  auto published = manifest_of_published({path.parent_path(), path.filename()});
+  if (!published || !*published) return std::string();  // copy() refuses to replace what it can't identify
+  const std::string then = (*published)->header().source;
   std::error_code unknown;
-  const bool is_same = then.filename() == source.filename() && series_of(then) == series_of(source);
-  if (is_same || std::filesystem::equivalent(then, source, unknown)) return {};
-  return fail(Errc::Refused, "a copy of " + printable(then.native()) + " is there",
+  if (accepts_another || std::filesystem::equivalent(then, source, unknown))
+    return then == source ? std::string() : then;
+  std::string other = difference(then, source);
+  if (then == present_path(path)) {  // joined from shards
+    const std::string lacked = lacked_file(**published, source);
+    other =
+        lacked.empty() ? "" : "several hosts' shards, with " + printable(lacked) + ", which this one lacks";
+  }
+  if (other.empty()) return then == source ? std::string() : then;
+  return fail(Errc::Refused, "a copy of another source is there: " + other,
               "choose another name; --accept-source replaces that copy");
 }
 

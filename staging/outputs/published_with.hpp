@@ -23,8 +23,10 @@ Result<bool> has_state_of(const ShardedCheckpoint& checkpoint, const std::filesy
 // interrupted deletion leaves such a one. Empty if there is none.
 Result<std::string> lost_file(const std::filesystem::path& path, const std::filesystem::path& source);
 
-// Refused if the copy published at `path` is one of another source. Jobs' numbers in the names of its folders
-// may differ: a job's folder has another one each time.
-Result<> check_same_source(const std::filesystem::path& path, const std::filesystem::path& source);
+// The source of the copy published at `path`, if it is another path than `source`. Refused if that is another
+// source, unless the caller accepts it: names of jobs in the names of its folders may differ, since a job's
+// folder has another one each time, and shards that were joined are replaced by what has all their files.
+Result<std::string> replaced_source(const std::filesystem::path& path, const std::filesystem::path& source,
+                                    bool accepts_another);
 
 }  // namespace spark::staging

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <string_view>
 
 #include "base/file_system.hpp"
 #include "base/text.hpp"
@@ -68,24 +69,47 @@ Result<> remove_if_older(const std::filesystem::path& folder, const std::string&
   return remove_locked_shards(folder / name, std::move(*lock));
 }
 
+// Of a partial copy, or of what a process that can't die has of one.
+bool is_proven(const std::filesystem::path& folder, const std::string& name) {
+  constexpr std::string_view kStuck = ".spark-partial.stuck";
+  if (name.ends_with(kPartialSuffix)) return PartialArea::look_at(folder / name).has_value();
+  const bool is_stuck = name.starts_with("..") && name.ends_with(kStuck);
+  return is_stuck &&
+         PartialArea::look_at_left_behind(folder / name.substr(1, name.size() - sizeof ".stuck")).has_value();
+}
+
+// Others may have given this user's files and folders any name. A file they could have deleted as well, but
+// not what is in a folder.
+Result<bool> is_of_shards(const std::filesystem::path& folder, const std::string& name) {
+  struct stat info {};
+  if (::lstat((folder / name).c_str(), &info) != 0) {
+    if (errno == ENOENT) return true;
+    return fail_errno(errno, "looking at " + shown_path(folder / name));
+  }
+  if (!name.starts_with('.')) {
+    const auto manifest = manifest_of_published({folder, name});
+    if (!manifest) return manifest.take_error();
+    return manifest->has_value();
+  }
+  if (S_ISDIR(info.st_mode)) return is_proven(folder, name);
+  return S_ISREG(info.st_mode) && (name == ".lock" || name.starts_with(".nfs") ||
+                                   name.ends_with(kPlannedSuffix) || name.ends_with(".spark-manifest"));
+}
+
 // In a folder where others may rename, one of them may have given the name to another of this user's folders.
 Result<> check_only_shards(const UniqueFd& folder, const std::filesystem::path& shards) {
   const auto names = names_of(held_path(folder));
   if (!names) return names.take_error();
-  const auto is_one_of_ours = [&](const std::string& name) {
-    const Destination shard{held_path(folder), name};
-    std::error_code error;
-    if (!name.starts_with('.'))
-      return std::filesystem::exists(shard.manifest(), error) ||
-             std::filesystem::exists(shard.partial(), error);
-    return name == ".lock" || name.find(".spark-") != std::string::npos || name.starts_with(".nfs");
-  };
-  const auto other = std::ranges::find_if_not(*names, is_one_of_ours);
-  if (other == names->end()) return {};
-  return fail(
-      Errc::Refused,
-      "deleting the shards in " + shown_path(shards) + ": it has " + printable(*other) + ", which is none",
-      "look at it, and rename or delete it");
+  for (const std::string& name : *names) {
+    const auto is_one = is_of_shards(held_path(folder), name);
+    if (!is_one) return is_one.take_error();
+    if (*is_one) continue;
+    return fail(
+        Errc::Refused,
+        "deleting the shards in " + shown_path(shards) + ": it has " + printable(name) + ", which is none",
+        "look at it: rename the folder, or delete it if nothing in it is needed");
+  }
+  return {};
 }
 
 // None if it is not there. Who made it could put any shard into it.
@@ -127,10 +151,16 @@ Result<> announce_shard(const ShardedCheckpoint& checkpoint, const std::string& 
   if (!shards) return shards.take_error();
   if (!*shards) return {};
   const std::filesystem::path sign = sign_of(held_path(*shards), host);
-  const UniqueFd file(::open(sign.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0644));
-  if (!file && errno == ENOENT) return {};
+  // Anything else that got the name stays as it is, and a FIFO would block for want of a reader.
+  constexpr int kSign = O_WRONLY | O_CREAT | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC;
+  const UniqueFd file(::open(sign.c_str(), kSign, 0644));
+  struct stat info {};
+  if (!file && (errno == ENOENT || errno == ENXIO)) return {};
+  if (file && ::fstat(file.get(), &info) == 0 && !S_ISREG(info.st_mode)) return {};
   const std::string text = std::to_string(now.time_since_epoch() / std::chrono::milliseconds(1));
-  if (file && ::write(file.get(), text.data(), text.size()) == static_cast<ssize_t>(text.size())) return {};
+  if (file && ::ftruncate(file.get(), 0) == 0 &&
+      ::write(file.get(), text.data(), text.size()) == static_cast<ssize_t>(text.size()))
+    return {};
   return fail_errno(errno, "writing " + shown_path(sign));
 }
 

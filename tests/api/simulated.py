@@ -23,6 +23,15 @@ cache: {{path: {folder}/cache, capacity: 1GiB, keep_free: 0}}
 datasets:
   imagenet: {{volume: datasets, path: imagenet}}
 """
+# With a volume that this host may write, and an output.
+OUTPUT = CONFIG.replace("datasets: {{target", "checkpoints: {{target: rose, subsystem: ckpt, mount: {folder}/ckpt, "
+                        "access: exclusive}}\n  datasets: {{target", 1) + """outputs:
+  run7: {{path: {folder}/out/run7, volume: checkpoints, complete: rename}}
+"""
+FENCED = """  volumes:
+    checkpoints: {reservations: true}
+  events: []
+"""
 
 
 def give_away(folder, user):

@@ -6,17 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from simulated import AS_NOBODY, CLIENT, CONFIG, copied, give_away
+from simulated import AS_NOBODY, CLIENT, FENCED, OUTPUT, copied, give_away
 from staged import PATIENCE_S
 
-OUTPUT = CONFIG.replace("datasets: {{target", "checkpoints: {{target: rose, subsystem: ckpt, mount: {folder}/ckpt, "
-                        "access: exclusive}}\n  datasets: {{target", 1) + """outputs:
-  run7: {{path: {folder}/out/run7, volume: checkpoints, complete: rename}}
-"""
-FENCED = """  volumes:
-    checkpoints: {reservations: true}
-  events: []
-"""
 DONE, WRONG_NAME, NONE_YET, UNAVAILABLE = 0, 2, 3, 4
 
 

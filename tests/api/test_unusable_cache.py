@@ -83,6 +83,26 @@ def test_a_catalog_that_is_lost_below_a_running_daemon_is_made_again_by_its_rest
     assert not os.path.exists(staged)
 
 
+def test_a_repaired_catalog_serves_the_next_request_whatever_that_is(daemon):
+    catalog, aside = daemon.folder / "state/catalog.sqlite", daemon.folder / "aside"
+    for request in (lambda: rows(daemon), lambda: daemon.finish("/v1/datasets/imagenet/verify")["state"] == "done",
+                    lambda: daemon.finish("/v1/datasets/imagenet/evict")["state"] == "done"):
+        daemon.finish("/v1/stagings", {"datasets": ["imagenet"]})
+        catalog.rename(aside)
+        assert daemon.ask("POST", "/v1/reload")[0] == 200
+        daemon.wait_until(lambda: "is gone" in (problem(daemon) or ""), "reports the catalog")
+        aside.rename(catalog)
+        assert request()
+
+
+def test_another_limit_of_the_cache_is_shown_after_the_reload(daemon):
+    limit = lambda: daemon.ask("GET", "/v1/status")[1]["cache"]["capacity_bytes"]
+    assert limit() == 1 << 30
+    daemon.config.write_text(daemon.config.read_text().replace("capacity: 1GiB", "capacity: 2GiB"))
+    assert daemon.ask("POST", "/v1/reload")[0] == 200
+    daemon.wait_until(lambda: limit() == 2 << 30, "shows the other limit")
+
+
 def test_a_cache_is_moved_to_another_drive_without_a_moment_without_one(daemon, drive):
     daemon.finish("/v1/stagings", {"datasets": ["imagenet", "models"]})
     old, new = daemon.folder / "cache", drive / "cache"

@@ -65,12 +65,17 @@ class FakeFabric final : public Fabric {
     if (world_.hidden) std::swap(world_.block, world_.hidden);
     co_return Result<>{};
   }
-  asio::awaitable<Result<Change>> disconnect(std::string controller, std::string, nvmetcp::Users users,
+  asio::awaitable<Result<Change>> disconnect(std::string controller, std::string, nvmetcp::CutOff cut_off,
                                              std::vector<std::string> leaving) override {
-    world_.touched.emplace_back(users == nvmetcp::Users::CutOff ? "cut off" : "disconnect");
+    world_.touched.emplace_back(cut_off.is_none() ? "disconnect" : "cut off");
     world_.while_disconnecting();
+    leaving.push_back(controller);
+    for (const mounts::Mount& one : world_.mounts) {
+      if (!cut_off.covers(one.device_number) && is_lost_with(leaving, one.device_number))
+        co_return fail(Errc::Refused, "its " + one.source + " is still in use", "unmount it there first");
+    }
     const bool are_last = std::ranges::all_of(world_.controllers, [&](const auto& one) {
-      return one.name == controller || std::ranges::find(leaving, one.name) != leaving.end();
+      return std::ranges::find(leaving, one.name) != leaving.end();
     });
     // Refused: in use, unless another controller leads there.
     if (world_.disconnect_error && (are_last || world_.disconnect_error->kind != Errc::Refused))
@@ -87,6 +92,24 @@ class FakeFabric final : public Fabric {
   }
 
  private:
+  bool leads_to(const nvmetcp::Controller& controller, dev_t device) const {
+    const auto other = world_.others.find(controller.name);
+    if (other != world_.others.end()) return other->second && other->second->device_number == device;
+    const auto owner = world_.owners.find(device);
+    const bool is_of_another = std::ranges::any_of(
+        world_.others, [&](const auto& one) { return one.second && one.second->device_number == device; });
+    return owner != world_.owners.end() && owner->second == controller.subsystem && !is_of_another;
+  }
+  bool is_lost_with(const std::vector<std::string>& leaving, dev_t device) const {
+    bool is_lost = false;
+    for (const nvmetcp::Controller& one : world_.controllers) {
+      if (!leads_to(one, device)) continue;
+      if (std::ranges::find(leaving, one.name) == leaving.end()) return false;
+      is_lost = true;
+    }
+    return is_lost;
+  }
+
   FakeWorld& world_;
 };
 

@@ -115,7 +115,7 @@ class FakeNvmeGateway final : public nvmetcp::NvmeGateway {
   }
 
   Result<Change> disconnect(const std::string& controller, const std::string& subsystem,
-                            nvmetcp::Users) override {
+                            const nvmetcp::CutOff& cut_off) override {
     calls_.push_back("disconnect " + controller);
     const auto all = nvmetcp::list_controllers(sysfs_.root());
     for (const auto& one : all.value_or(std::vector<nvmetcp::Controller>{})) {
@@ -124,6 +124,8 @@ class FakeNvmeGateway final : public nvmetcp::NvmeGateway {
         return fail(Errc::Refused, controller + " belongs to " + one.subsystem + ", not to " + subsystem);
       }
       if (nvmetcp::is_foreign(one)) return fail(Errc::Refused, controller + " belongs to " + one.owner);
+      const auto free = nvmetcp::check_unused(sysfs_.root(), {controller}, cut_off);
+      if (!free) return fail(free.error());
       take_away(controller);
       return Change::Done;
     }

@@ -177,6 +177,7 @@ def desk(house):
             f"{' '.join(f'/usr/local/bin/{name}' for name in STUBS)}")
     for name in sets:
         house.product.run(f"evict {name}")
+        assert house.product.dataset(name)["state"] == "absent", f"{name} is still leased"
     house.product.configure(house.config())
     house.wait_ready()
 
@@ -197,9 +198,10 @@ def as_typed(line, run):
 
 
 def type_here(house, typed, answer="", deadline=600):
-    """Types the commands like a user, and answers prompts."""
+    """Types the commands like a user, in a control group that ends with them, and answers prompts."""
     script = f"cd /root/desk; export USER=root SLURM_JOB_COMMENT=stage:imagenet; set -eo pipefail\n{typed}\n"
-    result = house.host.run(f"bash -c {shlex.quote(script)}", deadline, stdin=f"{answer}\n".encode() if answer else b"")
+    result = house.host.run(f"systemd-run --scope --quiet bash -c {shlex.quote(script)}", deadline,
+                            stdin=f"{answer}\n".encode() if answer else b"")
     return result, f"{typed}\n{result.out}{result.err}"
 
 

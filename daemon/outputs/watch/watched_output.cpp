@@ -107,13 +107,14 @@ asio::awaitable<Result<WatchedOutput::Seen>> WatchedOutput::look() {
   if (!boot_ns_) boot_ns_ = get_int(*answer, "boot_ns");
   Seen seen;
   seen.missing = get_string(*answer, "missing").value_or("");
-  seen.is_unmounted = get_bool(*answer, "unmounted").value_or(false);
+  seen.is_away = seen.is_unmounted = get_bool(*answer, "unmounted").value_or(false);
   seen.owner = static_cast<uid_t>(get_int(*answer, "uid").value_or(0));
   seen.local = staging::rows_from_json<LocalCheckpoint>(*answer, "checkpoints");
   known_.mark_remnants(seen.local);
   const std::string mount = get_string(*answer, "mount").value_or("");
   const std::string unmounted = seen.missing.empty() ? known_.unmounted({mount, seen.owner}, seen.local) : "";
   if (!unmounted.empty()) {
+    seen.is_away = true;
     seen.missing = printable(settings_.path.native()) +
                    " lacks checkpoints that it had on the file system at " + printable(unmounted) +
                    ", which is not mounted there; if they were deleted, delete " + known_.file() +
@@ -147,10 +148,6 @@ asio::awaitable<Result<WatchedOutput::Seen>> WatchedOutput::look_until_settled()
     seen = co_await look();
   }
   co_return seen;
-}
-
-CheckpointPlan WatchedOutput::plan_of(const Seen& seen) const {
-  return plan_checkpoints(settings_, seen, known_.sent());
 }
 
 asio::awaitable<void> WatchedOutput::list_published(Seen& seen) {
@@ -208,7 +205,7 @@ asio::awaitable<void> WatchedOutput::work() {
     co_await stage_outs_.held().release(seen->holding);
     co_return;
   }
-  CheckpointPlan plan = plan_of(*seen);
+  CheckpointPlan plan = plan_checkpoints(settings_, *seen, known_.sent());
   const LocalCheckpoint* newest = newest_complete(seen->local);
   const bool is_newest_left =
       plan.send && newest != nullptr && plan.send->name == newest->name && !has_sent(*newest, seen->begun);

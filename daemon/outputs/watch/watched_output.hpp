@@ -5,7 +5,6 @@
 #include <sys/types.h>
 
 #include <boost/asio/awaitable.hpp>
-#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -49,12 +48,12 @@ class WatchedOutput : public std::enable_shared_from_this<WatchedOutput> {
   void stop();
 
   // Sends the newest complete checkpoint, regardless of the rule; waits for one that changed a moment ago.
-  // NotFound if there is none, or no folder.
+  // NotFound if there is none, or no folder; Unavailable if its file system is not mounted.
   asio::awaitable<Result<std::shared_ptr<Job>>> send_newest();
   // A job that wrote to it has ended: checks immediately, even after a failure. Refused if it has no rule for
   // completeness.
   Result<> job_ended();
-  // to_json() after a check of the folder and the volume. NotFound if there is no folder.
+  // to_json() after a check of the folder and the volume. NotFound and Unavailable: see send_newest().
   asio::awaitable<Result<json::object>> look_now();
   // {"local": PATH} or {"dataset": "VOLUME:PATH"}; waits for one that changed a moment ago. Unavailable if
   // the volume can't be read, as another host may have published a higher one, unless the caller accepts a
@@ -67,7 +66,8 @@ class WatchedOutput : public std::enable_shared_from_this<WatchedOutput> {
  private:
   struct Seen : Holdings {
     std::string missing;        // a sentence: there is no folder, or not the one; empty means that there is
-    bool is_unmounted = false;  // its file system; nothing is known of what is on it
+    bool is_away = false;       // its file system is not mounted: it may have checkpoints
+    bool is_unmounted = false;  // that of /etc/fstab; nothing is known of what is on it
     uid_t owner = 0;            // of the folder
     std::string unlisted;       // why the volume could not be read
     HoldingFolder holding;
@@ -79,9 +79,9 @@ class WatchedOutput : public std::enable_shared_from_this<WatchedOutput> {
   };
   asio::awaitable<Result<Seen>> look();
   asio::awaitable<Result<Seen>> look_until_settled();
+  tl::unexpected<Error> no_folder(const Seen& seen) const;
   tl::unexpected<Error> no_latest(const Seen& seen) const;
   asio::awaitable<void> list_published(Seen& seen);
-  CheckpointPlan plan_of(const Seen& seen) const;
   json::object pending(const Seen& seen, const LocalCheckpoint& newest, bool may_publish, SteadyTime asked);
   void note_facts(const Seen& seen);
   std::string unsent_of(const Seen& seen, const CheckpointPlan& plan) const;

@@ -32,7 +32,7 @@ void WatchedOutput::note_facts(const Seen& seen) {
     facts_.reason = "the times of " + printable(future->name) +
                     " are later than this host's clock, which was set back: `timedatectl` shows it";
   }
-  const CheckpointPlan plan = plan_of(seen);
+  const CheckpointPlan plan = plan_checkpoints(settings_, seen, known_.sent());
   facts_.backlog = settings_.complete == Complete::OnRequest ? 0 : plan.backlog;
   facts_.unsent = unsent_of(seen, plan);
   if (seen.missing.empty()) return;

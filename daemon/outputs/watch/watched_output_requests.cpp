@@ -78,19 +78,22 @@ tl::unexpected<Error> no_megatron(const config::Output& output, const PublishedC
                   staging::kMegatronTracker);
 }
 
-tl::unexpected<Error> no_folder(const std::string& output, const std::string& missing, bool is_unmounted) {
-  if (!is_unmounted) return fail(Errc::NotFound, missing);
-  return fail(Errc::Unavailable, "output " + output + ": " + missing,
-              "mount it, or remove its line from /etc/fstab if it is gone");
-}
-
 }  // namespace
+
+tl::unexpected<Error> WatchedOutput::no_folder(const Seen& seen) const {
+  if (!seen.is_away) return fail(Errc::NotFound, seen.missing);
+  return fail(Errc::Unavailable, "output " + settings_.name + ": " + seen.missing,
+              seen.is_unmounted
+                  ? "mount it, or remove its line from /etc/fstab if it is gone; until then `spark-stage "
+                    "latest --offline` gives the newest on the volume"
+                  : "mount it there");
+}
 
 asio::awaitable<Result<std::shared_ptr<Job>>> WatchedOutput::send_newest() {
   const auto self = shared_from_this();  // a reload may drop this output meanwhile
   auto seen = co_await look_until_settled();
   if (!seen) co_return fail(seen.error());
-  if (!seen->missing.empty()) co_return no_folder(settings_.name, seen->missing, seen->is_unmounted);
+  if (!seen->missing.empty()) co_return no_folder(*seen);
   const LocalCheckpoint* newest = newest_complete(seen->local);
   if (newest == nullptr) co_return nothing_complete(settings_, seen->local);
   LocalCheckpoint next = *newest;
@@ -114,7 +117,7 @@ asio::awaitable<Result<json::object>> WatchedOutput::look_now() {
   const auto self = shared_from_this();  // a reload may drop this output meanwhile
   const auto seen = co_await look();
   if (!seen) co_return fail(seen.error());
-  if (!seen->missing.empty()) co_return no_folder(settings_.name, seen->missing, seen->is_unmounted);
+  if (!seen->missing.empty()) co_return no_folder(*seen);
   co_return to_json();
 }
 
@@ -127,11 +130,11 @@ asio::awaitable<Result<json::object>> WatchedOutput::latest(bool offline) {
     if (error.kind == Errc::NotFound) error.kind = Errc::Unavailable;
     co_return fail(std::move(error));
   }
-  if (seen->is_unmounted) co_return no_folder(settings_.name, seen->missing, seen->is_unmounted);
   const LocalCheckpoint* newest = newest_complete(seen->local);
   const bool is_here = newest != nullptr && is_latest_here(settings_, *seen, *newest, offline);
   const PublishedCheckpoint* published =
       seen->published && !seen->published->empty() ? &seen->published->front() : nullptr;
+  if (seen->is_unmounted && (!offline || published == nullptr)) co_return no_folder(*seen);
   const std::string answer = is_here ? newest->name : published != nullptr ? published->name : "";
   const auto hidden = std::ranges::find_if(
       seen->unreadable, [&](const UnreadableCopy& one) { return staging::may_be_above(one.name, answer); });
@@ -166,7 +169,7 @@ asio::awaitable<Result<json::object>> WatchedOutput::latest(bool offline) {
   }
   const bool waits_for_others = settings_.nodes > 1 && settings_.complete != config::Complete::OnRequest;
   if (!is_here && newest != nullptr && seen->published && waits_for_others) {
-    const CheckpointPlan plan = plan_of(*seen);
+    const CheckpointPlan plan = plan_checkpoints(settings_, *seen, known_.sent());
     if (plan.is_newest_pending) found["pending"] = pending(*seen, *newest, plan.may_publish, asked);
   }
   if (found.empty()) co_return no_latest(*seen);

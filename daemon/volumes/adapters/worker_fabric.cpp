@@ -68,12 +68,12 @@ asio::awaitable<Result<>> WorkerFabric::rescan(std::string controller, std::stri
 }
 
 asio::awaitable<Result<Change>> WorkerFabric::disconnect(std::string controller, std::string subsystem,
-                                                         nvmetcp::Users users,
+                                                         nvmetcp::CutOff cut_off,
                                                          std::vector<std::string> leaving) {
   json::object request{{"controller", controller},
                        {"subsystem", subsystem},
                        {"leaving", json::array(leaving.begin(), leaving.end())},
-                       {"cut_off", users == nvmetcp::Users::CutOff}};
+                       {"cut_off", to_message(cut_off)}};
   auto answer = co_await asker_.act("disconnect", std::move(request), kFabric);
   co_return answer.map(workers::change_from_json);
 }

@@ -19,7 +19,8 @@ class WorkerFabric final : public Fabric {
                                        nvmetcp::ConnectOptions options) override;
   asio::awaitable<Result<>> rescan(std::string controller, std::string subsystem) override;
   asio::awaitable<Result<Change>> disconnect(std::string controller, std::string subsystem,
-                                             nvmetcp::Users users, std::vector<std::string> leaving) override;
+                                             nvmetcp::CutOff cut_off,
+                                             std::vector<std::string> leaving) override;
   asio::awaitable<Result<nvmetcp::Smart>> smart(std::string controller) override;
 
  private:

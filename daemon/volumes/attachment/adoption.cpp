@@ -171,7 +171,7 @@ void NvmeAttachment::warn_of_options(const mounts::Mount& mount) {
   if (pinned.is_published || mounts::has_option(mount.super_options, "norecovery")) return;
   volume_.status.warn(Warning::MountOptions,
                       "the file system on " + volume_.settings.mount.native() +
-                          " was mounted by another program, with other options than spark-stage's: "
+                          " was mounted with other options than spark-stage's, perhaps by another program: "
                           "`spark-stage volumes down " +
                           volume_.settings.name +
                           "`, then `up`, sets the device read-only and replays no journal");
@@ -221,13 +221,16 @@ asio::awaitable<Result<>> NvmeAttachment::cut_off(CheckedMountPtr mount) {
   std::string hint = "take the other volumes of subsystem " + printable(source.subsystem) +
                      " down, and unmount its other devices; then it is cut off";
   if (const auto loose = loose_connection(volume_.seams, volume_.settings)) {
-    const auto gone = co_await disconnect(volume_.seams, volume_.settings, *loose, nvmetcp::Users::CutOff);
+    nvmetcp::CutOff only_its{false, {mount->mount.device_number()}};
+    const auto gone = co_await disconnect(volume_.seams, volume_.settings, *loose, std::move(only_its));
     if (volume_.look_at_mount() == Place::Dead) co_return Result<>{};
     const auto left = volume_.seams.snapshot.controllers(source.subsystem);
     why = !gone.outcome            ? gone.outcome.error().what
           : left && !left->empty() ? left->front().name + " belongs to " + printable(left->front().owner)
                                    : "its device is still there";
-    hint = "`sudo nvme disconnect -n " + printable(source.subsystem) + "` ends it";
+    const bool is_used = !gone.outcome && gone.outcome.error().kind == Errc::Refused;
+    hint = is_used ? gone.outcome.error().hint
+                   : "`sudo nvme disconnect -n " + printable(source.subsystem) + "` ends it";
   }
   co_return fail(Errc::Refused,
                  mount->fence_lost + "; the dead mount stays, as its unmount would write to " +

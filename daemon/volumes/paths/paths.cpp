@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <set>
+#include <utility>
 
 #include "daemon/log.hpp"
 #include "daemon/token.hpp"
@@ -206,9 +207,10 @@ asio::awaitable<Result<>> Paths::leave_old_addresses() {
     });
     if (is_wanted || controller.is_live()) continue;
     Result<Change> gone = fail(Errc::Refused, "another program connected it");
+    nvmetcp::CutOff no_device;
     if (controller.owner == nvmetcp::kOwner)
       gone = co_await volume_.seams.fabric.disconnect(controller.name, controller.subsystem,
-                                                      nvmetcp::Users::Spared, {});
+                                                      std::move(no_device), {});
     else if (!leads_elsewhere(volume_, controller))
       continue;
     if (gone || !first_failure) continue;

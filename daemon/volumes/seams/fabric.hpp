@@ -29,9 +29,10 @@ class Fabric {
                                                nvmetcp::ConnectOptions options) = 0;
   // Makes the kernel search for the controller's namespaces again; they appear a moment later.
   virtual asio::awaitable<Result<>> rescan(std::string controller, std::string subsystem) = 0;
-  // `leaving`: all controllers that go with it. Users are spared of whatever only these lead to.
+  // `leaving`: all controllers that go with it. Refused, when it is about to happen: a device that only these
+  // lead to is in use, and `cut_off` does not cover it.
   virtual asio::awaitable<Result<Change>> disconnect(std::string controller, std::string subsystem,
-                                                     nvmetcp::Users users,
+                                                     nvmetcp::CutOff cut_off,
                                                      std::vector<std::string> leaving) = 0;
   // The target's report about its drives, requested from a live controller.
   virtual asio::awaitable<Result<nvmetcp::Smart>> smart(std::string controller) = 0;

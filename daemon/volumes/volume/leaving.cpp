@@ -160,7 +160,8 @@ asio::awaitable<Result<>> flush_before_leaving(Parts its, OnDown on_down) {
 asio::awaitable<Result<>> leave_connection(VolumeContext& volume) {
   std::string kept;
   if (const auto loose = loose_connection(volume.seams, volume.settings)) {
-    const auto gone = co_await disconnect(volume.seams, volume.settings, *loose, nvmetcp::Users::Spared);
+    nvmetcp::CutOff no_device;
+    const auto gone = co_await disconnect(volume.seams, volume.settings, *loose, std::move(no_device));
     if (!gone.outcome) co_return gone.outcome;
     kept = gone.kept;
   } else if (!volume.seams.neighbours.subsystem_shared()) {
@@ -230,10 +231,7 @@ asio::awaitable<Result<>> Volume::leave_host(OnDown on_down) {
   co_await fence_.forget_held();  // before: another volume of the subsystem asks about this one in a wait
   if (is_nvme && on_down == OnDown::Disconnect) {
     if (auto left = co_await leave_connection(context_); !left) co_return left;
-    const Standing last = context_.look_at_standing();  // its device may be gone again
-    if (last.own)
-      co_return fail(Errc::Unavailable, printable(last.top->source) + " was mounted there meanwhile",
-                     "try again");
+    if (auto gone = check_has_left(context_.seams, settings()); !gone) co_return gone;
   }
   context_.attempts.was_ready = false;
   status.fence = {};

@@ -186,10 +186,10 @@ Result<json::object> list_published_verb(const json::object& request, const Prog
 }
 
 // {"root", "mount", "mounted", "path", "uid", "keep", "keep_every", "rule", "spared": [NAME]} → {"removed":
-// [NAME], "not_whole": [NAME], "failed": ERROR}: deletes older copies that stage-out published in the folder
-// of "path"; see remove_older_copies. "path" and the names in "spared" stay. "failed": the first failure, if
-// there is one. Says {"deletes": NAME, "because": SENTENCE} before each. Moves the pointer first, so that it
-// never leads to a deleted copy.
+// [NAME], "not_whole": [NAME], "warnings": [SENTENCE], "failed": ERROR}: deletes older copies that stage-out
+// published in the folder of "path"; see remove_older_copies. "path" and the names in "spared" stay.
+// "failed": the first failure, if there is one. Says {"deletes": NAME, "because": SENTENCE} before each.
+// Moves the pointer first; where it can't be moved, the copy that it leads to stays.
 Result<json::object> prune_output_verb(const json::object& request, const ProgressLine& progress) {
   const std::filesystem::path path = get_text(request, "path");
   const auto opened = open_destination(request, path.parent_path());
@@ -200,8 +200,7 @@ Result<json::object> prune_output_verb(const json::object& request, const Progre
   staging::Keep keep{number("keep"), number("keep_every"), {path.filename()}};
   keep.rule = staging::completeness_named(get_text(request, "rule"));
   for (std::string& name : get_strings(request, "spared")) keep.spared.insert(std::move(name));
-  const auto pointed = keep.rule ? staging::point_at_highest(opened->folder.path, *keep.rule) : Result<>();
-  if (!pointed && pointed.error().kind != Errc::Refused) return pointed.take_error();
+  if (keep.rule) (void)staging::point_at_highest(opened->folder.path, *keep.rule);
   staging::PruneNotes notes;
   notes.on_removal = [&](const staging::RemovedCopy& one) {
     progress({{"deletes", printable(one.name)}, {"because", one.because}});
@@ -210,7 +209,11 @@ Result<json::object> prune_output_verb(const json::object& request, const Progre
   if (!gone) return gone.take_error();
   json::array removed;
   for (const staging::RemovedCopy& one : *gone) removed.emplace_back(printable(one.name));
-  json::object answer{{"removed", std::move(removed)}, {"not_whole", json::value_from(notes.not_whole)}};
+  json::array warnings;
+  for (const std::string& sentence : notes.unproven) warnings.emplace_back(printable(sentence));
+  json::object answer{{"removed", std::move(removed)},
+                      {"not_whole", json::value_from(notes.not_whole)},
+                      {"warnings", std::move(warnings)}};
   if (notes.failure) answer["failed"] = to_json(*notes.failure);
   return answer;
 }

@@ -140,19 +140,16 @@ Result<json::object> rescan_verb(const json::object& request, const ProgressLine
   return json::object{};
 }
 
-// {"controller", "subsystem", "leaving"?: all controllers that go with it, "cut_off"?: even if in use} →
-// {"done"}
+// {"controller", "subsystem", "leaving"?: all controllers that go with it, "cut_off"?: devices in use that
+// may be lost} → {"done"}
 Result<json::object> disconnect_verb(const json::object& request, const ProgressLine& /*progress*/) {
   nvmetcp::LibnvmeGateway gateway{SystemRoot{}};
-  const bool cuts_off = get_bool(request, "cut_off").value_or(false);
+  const auto cut_off = member_of<nvmetcp::CutOff>(request, "cut_off").value_or(nvmetcp::CutOff{});
   const auto leaving = get_strings(request, "leaving");
-  if (!cuts_off) {
-    if (auto free = nvmetcp::check_unused(SystemRoot{}, leaving); !free) return free.take_error();
-  }
+  if (auto free = nvmetcp::check_unused(SystemRoot{}, leaving, cut_off); !free) return free.take_error();
   return gateway
       .disconnect(get_string(request, "controller").value_or(""),
-                  get_string(request, "subsystem").value_or(""),
-                  cuts_off ? nvmetcp::Users::CutOff : nvmetcp::Users::Spared)
+                  get_string(request, "subsystem").value_or(""), cut_off)
       .map([](Change change) { return to_json(change); });
 }
 

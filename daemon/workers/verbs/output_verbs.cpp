@@ -108,24 +108,31 @@ Error half_deleted(const std::string& source, const std::string& lost) {
 }
 
 Sent send_whole(const json::object& request, const std::filesystem::path& path,
-                const staging::ProgressSink& sink) {
+                const staging::ProgressSink& sink, const ProgressLine& progress) {
   const bool is_output = !get_text(request, "rule").empty();  // which sends no older checkpoint again
-  const auto removed =
-      is_output ? staging::remove_unfinished_copies(path.parent_path(), path.filename()) : Result<>();
-  if (!removed) return removed.take_error();
+  const auto unproven = is_output ? staging::remove_unfinished_copies(path.parent_path(), path.filename())
+                                  : Result<std::vector<std::string>>(std::vector<std::string>());
+  if (!unproven) return unproven.take_error();
   const auto lost =
       is_output ? staging::lost_file(path, get_text(request, "source")) : Result<std::string>("");
   if (!lost) return lost.take_error();
   if (!lost->empty()) return final_error(half_deleted(get_text(request, "source"), *lost));
   staging::CopyOptions options = options_of(request);
   // `stage-out extra.gguf VOLUME:models` is meant to go into models. A trainer may save either.
-  if (!is_output && !get_bool(request, "accept_source").value_or(false)) {
-    options.replaces = staging::Replaces::SameType;
-    if (auto same = staging::check_same_source(path, get_text(request, "source")); !same)
-      return same.take_error();
+  if (!is_output) {
+    const bool accepts_another = get_bool(request, "accept_source").value_or(false);
+    if (!accepts_another) options.replaces = staging::Replaces::SameType;
+    const auto other = staging::replaced_source(path, get_text(request, "source"), accepts_another);
+    if (!other) return other.take_error();
+    if (!other->empty())
+      progress({{"deletes", "the copy of " + printable(*other)},
+                {"because", "a copy of " + printable(get_text(request, "source")) + " replaces it"}});
   }
-  const auto report = staging::copy(get_text(request, "source"), path, options, sink, kNeverStopped);
-  if (report) return report_to_json(*report, path);
+  auto report = staging::copy(get_text(request, "source"), path, options, sink, kNeverStopped);
+  if (report) {
+    for (const std::string& sentence : *unproven) report->warnings.push_back(printable(sentence));
+    return report_to_json(*report, path);
+  }
   if (staging::was_taken_over(report.error())) return final_error(report.error());
   return report.take_error();
 }
@@ -198,7 +205,8 @@ Result<json::object> flush_source_verb(const json::object& request, const Progre
 // the volume; "mount": its mount point, where it must be mounted, empty on a simulated host; "path": below
 // "root". Reads and writes with the permissions of "uid". Says {"published": true} once the copy is
 // published: the rest may hang or fail. A pointer that can't be moved now is a warning, as the next look of
-// the output moves it. Says {"deletes": TEXT, "because": SENTENCE} before it deletes older shards.
+// the output moves it. Says {"deletes": TEXT, "because": SENTENCE} before it deletes older shards, or
+// replaces a copy of another path.
 Result<json::object> stage_out_verb(const json::object& request, const ProgressLine& progress) {
   const std::filesystem::path path = get_text(request, "path");
   const auto opened = open_destination(request, path.parent_path());
@@ -207,7 +215,7 @@ Result<json::object> stage_out_verb(const json::object& request, const ProgressL
   const auto sink = [&](const staging::CopyProgress& now) { progress(show_progress(now)); };
   const auto nodes = static_cast<unsigned>(std::max<std::int64_t>(0, get_int(request, "nodes").value_or(0)));
   auto sent = nodes > 1 ? send_shard(request, opened->folder.path / path.filename(), nodes, sink, progress)
-                        : send_whole(request, opened->folder.path / path.filename(), sink);
+                        : send_whole(request, opened->folder.path / path.filename(), sink, progress);
   if (!sent || get_string(*sent, "state") != "ready") return sent;
   progress({{"published", true}});
   json::object answer = std::move(*sent);

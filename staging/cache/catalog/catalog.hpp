@@ -69,7 +69,7 @@ struct Reservation {
 // What a dataset's newest copy was made from.
 struct CopiedFrom {
   std::string source, file_system;  // see ManifestHeader
-  bool had_files = false;
+  bool had_files = false;           // or symlinks
 };
 
 // A new catalog is empty: the cache's copies are in it once the cache was recovered.

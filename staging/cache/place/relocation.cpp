@@ -192,7 +192,8 @@ class Mover {
     if (is_there(row)) return {};
     const Destination from = store_->folder().place(row.dataset, row.generation);
     const Destination to = new_.place(row.dataset, row.generation);
-    ReadLease lease(store_->catalog(), "move-" + std::to_string(::getpid()), "a move of the cache");
+    ReadLease lease(store_->catalog(), SpareLeases(store_->folder().path()),
+                    "move-" + std::to_string(::getpid()), "a move of the cache");
     if (auto taken = lease.take(row); !taken) return taken;
     auto manifest = ManifestReader::open(from.manifest());
     if (!manifest) return manifest.take_error();

@@ -21,10 +21,11 @@ class OwnRest {
   // InOwnFolder: none is needed where only this user and root may rename. Earlier versions made none.
   enum class Unmarked { Refused, InOwnFolder };
 
-  // NotFound, or Refused without the proof.
+  // NotFound, or Refused without the proof (stays_unproven).
   static Result<OwnRest> open(const std::filesystem::path& path, const std::string& mark,
                               Unmarked unmarked = Unmarked::Refused);
-  // Creates and marks it if it is not there. Unavailable if another process deletes it.
+  // Creates and marks it if it is not there. Unavailable if another process deletes it. On a file system that
+  // keeps no modes it is Refused where a mark is needed, and nothing is left there.
   static Result<OwnRest> make(const std::filesystem::path& path, const std::string& mark,
                               Unmarked unmarked = Unmarked::Refused);
   // Of the folder that is `opened` and that the caller has checked: closes it to others and marks it. Without
@@ -46,11 +47,16 @@ class OwnRest {
       : path_(std::move(path)), mark_(std::move(mark)), opened_(std::move(opened)) {}
   bool is_marked() const;
   bool make_mark() const;
-  Result<> prove(const UniqueFd& parent, Unmarked unmarked) const;
+  Result<> prove(bool is_mark_needed) const;
+  Result<> close_new(bool is_mark_needed) const;
+  Result<> close_and_mark(bool is_mark_needed) const;
 
   std::filesystem::path path_;
   std::string mark_;
   UniqueFd opened_;
 };
+
+// This user owns what is there, and it was Refused since it has no proof: the user has to look at it.
+bool stays_unproven(const std::filesystem::path& path, const Error& error);
 
 }  // namespace spark::staging

@@ -85,7 +85,7 @@ std::string write_holder(int fd) {
 }
 
 Holder read_holder(const std::filesystem::path& file) {
-  std::vector<std::string> lines = split(read_line_file(file).value_or(""), '\n');
+  std::vector<std::string> lines = split(read_regular_file(file).value_or(""), '\n');
   lines.resize(3);
   return {std::move(lines[0]), std::move(lines[1]), std::move(lines[2])};
 }
@@ -174,7 +174,7 @@ Result<> PartialArea::check_held() const {
     return fail(Errc::Unavailable, shown + " is not there any more",
                 "its volume was taken down, or another user has renamed it or a folder above it");
   if (written_.empty()) return {};
-  const auto now = read_file(folder_ / kLock);
+  const auto now = read_regular_file(folder_ / kLock);
   if (!now && now.error().kind == Errc::NotFound)
     return fail(Errc::Unavailable, shown + " has no lock file any more",
                 "its volume was taken down, or another host has sent to this name meanwhile");
@@ -193,7 +193,7 @@ Result<> PartialArea::check_held() const {
 
 // False if the server gave up this host's lock, and another host has locked the file or made another one.
 bool PartialArea::has_own_lock_file() const {
-  const UniqueFd named(::openat(rest_.opened().get(), kLock, O_RDONLY | O_NOFOLLOW | O_CLOEXEC));
+  const UniqueFd named(::openat(rest_.opened().get(), kLock, O_RDONLY | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC));
   struct stat locked {
   }, there{};
   if (!named || ::fstat(host_lock_.get(), &locked) != 0 || ::fstat(named.get(), &there) != 0 ||
@@ -201,7 +201,7 @@ bool PartialArea::has_own_lock_file() const {
     return false;
   // The name could not be written on a full drive.
   if (written_.empty()) return read_holder(folder_ / kLock).may_be_here();
-  const auto now = read_file(folder_ / kLock);
+  const auto now = read_regular_file(folder_ / kLock);
   return now && *now == written_;
 }
 
@@ -238,8 +238,7 @@ Result<> PartialArea::leave_behind(const std::filesystem::path& folder) {
 }
 
 Result<> PartialArea::take_what_was_left() {
-  const std::filesystem::path other = left_behind(rest_.path());
-  auto left = OwnRest::open(other, mark_of(rest_.path()), OwnRest::Unmarked::InOwnFolder);
+  auto left = look_at_left_behind(rest_.path());
   if (!left && left.error().kind == Errc::NotFound) return {};
   if (!left) return left.take_error();
   for (const char* name : {"state", "manifest", "journal", "replaced", "data"}) {
@@ -251,6 +250,10 @@ Result<> PartialArea::take_what_was_left() {
 
 Result<OwnRest> PartialArea::look_at(const std::filesystem::path& folder) {
   return OwnRest::open(folder, mark_of(folder), OwnRest::Unmarked::InOwnFolder);
+}
+
+Result<OwnRest> PartialArea::look_at_left_behind(const std::filesystem::path& folder) {
+  return OwnRest::open(left_behind(folder), mark_of(folder), OwnRest::Unmarked::InOwnFolder);
 }
 
 Result<PartialArea> PartialArea::try_open(const std::filesystem::path& folder) {
@@ -290,7 +293,7 @@ Result<> PartialArea::clear() {
 
 Result<> PartialArea::keep_only(const std::string& state) {
   const std::filesystem::path file = folder_ / "state";
-  const auto recorded = read_file(file, state.size() + 1);
+  const auto recorded = read_regular_file(file, state.size() + 1);
   const bool has_none = !recorded && recorded.error().kind == Errc::NotFound;
   if (!recorded && !has_none && recorded.error().number != 0)
     return recorded.take_error();  // it may be of this state

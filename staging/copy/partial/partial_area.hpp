@@ -39,6 +39,8 @@ class PartialArea {
 
   // Without a lock, to read what is in it. NotFound, or Refused as above.
   static Result<OwnRest> look_at(const std::filesystem::path& folder);
+  // The same, at what leave_behind() put in another place.
+  static Result<OwnRest> look_at_left_behind(const std::filesystem::path& folder);
 
   // Puts a new folder in its place; the next process that opens it moves the old content there. The lock
   // stays with the old folder and with the process that can't release it.

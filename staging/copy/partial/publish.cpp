@@ -233,9 +233,9 @@ Result<> finish_publishings(const std::filesystem::path& folder) {
 
 std::optional<Destination> being_replaced(const std::filesystem::path& folder, const std::string& name) {
   auto destination = destination_of_partial(folder, name);
-  const bool is_one =
-      destination && is_there(destination->partial() / "replaced") && !is_there(destination->path());
-  return is_one ? std::move(destination) : std::nullopt;
+  if (!destination || is_there(destination->path())) return std::nullopt;
+  const auto area = PartialArea::look_at(destination->partial());  // others may have made one
+  return area && is_there(area->folder() / "replaced") ? std::move(destination) : std::nullopt;
 }
 
 Result<> rename_to_new(const std::filesystem::path& from, const std::filesystem::path& to) {

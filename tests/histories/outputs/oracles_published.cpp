@@ -5,6 +5,11 @@
 #include "tests/histories/outputs/oracles.hpp"
 
 namespace spark::histories {
+namespace {
+
+constexpr Duration kLongestLook{60'000};
+
+}  // namespace
 
 void Oracles::check_published(const Machine& machine, const workers::Call& call, const Before& before,
                               const Listing& there) {
@@ -109,8 +114,12 @@ bool Oracles::is_told_instead(const Machine& machine, const json::object& answer
   const json::object* unproven = get_object(answer, "unproven");
   if (truth.last_clock_change == SteadyTime() || unproven == nullptr) return false;
   const std::string told = get_string(*unproven, "name").value_or("");
-  // One is told at a time, the highest first: the best may be as unclear, saved while the clock was set.
-  return truth.here[machine.index].contains(best) && truth.step_of(told) >= truth.step_of(best);
+  // One is told at a time, the highest first: the best may be as unclear, saved while the clock was set,
+  // which no look had seen by then.
+  const auto save = truth.here[machine.index].find(best);
+  return save != truth.here[machine.index].end() &&
+         save->second.changed >= truth.last_clock_change - kLongestLook &&
+         truth.step_of(told) >= truth.step_of(best);
 }
 
 void Oracles::check_latest(const Machine& machine, const Result<json::object>& answer, const Before& before) {

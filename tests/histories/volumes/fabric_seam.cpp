@@ -21,7 +21,7 @@ std::optional<Pause> wait_for_name(Host& host, const nvmetcp::Portal& portal, bo
 }
 
 Result<Change> remove(Host& host, const std::string& controller, const std::string& subsystem,
-                      nvmetcp::Users users, std::vector<std::string> leaving) {
+                      const nvmetcp::CutOff& cut_off, std::vector<std::string> leaving) {
   const Connection* found = host.driver.find(controller);
   if (found == nullptr) return Change::AlreadyThere;
   const std::string doing = "disconnecting " + controller + ": ";
@@ -29,15 +29,13 @@ Result<Change> remove(Host& host, const std::string& controller, const std::stri
     return fail(Errc::Refused, doing + "it belongs to " + found->shown.subsystem);
   if (nvmetcp::is_foreign(found->shown))
     return fail(Errc::Refused, doing + "it belongs to " + found->shown.owner);
-  if (users == nvmetcp::Users::Spared) {
-    leaving.push_back(controller);
-    for (const HeadPtr& head : host.driver.lost_with(leaving)) {
-      const auto supers = host.mounts.supers();
-      const bool is_used =
-          std::ranges::any_of(supers, [&](const SuperPtr& super) { return super->head == head; });
-      if (is_used)
-        return fail(Errc::Refused, doing + "its " + head->device + " is still in use on this host");
-    }
+  leaving.push_back(controller);
+  for (const HeadPtr& head : host.driver.lost_with(leaving)) {
+    const auto supers = host.mounts.supers();
+    const bool is_used =
+        std::ranges::any_of(supers, [&](const SuperPtr& super) { return super->head == head; });
+    if (is_used && !cut_off.covers(head->device_number()))
+      return fail(Errc::Refused, doing + "its " + head->device + " is still in use on this host");
   }
   if (found->while_down)
     host.scene.judge.broken("foreign-disconnected",
@@ -136,14 +134,14 @@ asio::awaitable<Result<>> HostFabric::rescan(std::string controller, std::string
 
 // The kernel's removal waits for a target that is silent and still taken for live.
 asio::awaitable<Result<Change>> HostFabric::disconnect(std::string controller, std::string subsystem,
-                                                       nvmetcp::Users users,
+                                                       nvmetcp::CutOff cut_off,
                                                        std::vector<std::string> leaving) {
-  auto work = [&host = host_, controller, subsystem, users, leaving]() -> Turn<Change> {
+  auto work = [&host = host_, controller, subsystem, cut_off, leaving]() -> Turn<Change> {
     const Connection* found = host.driver.find(controller);
     const bool is_silent = found != nullptr && found->shown.is_live() &&
                            host.network.reach(host.index, found->shown.portal) == nullptr;
     if (is_silent) return Pause{kLooksAgain, false};
-    return remove(host, controller, subsystem, users, leaving);
+    return remove(host, controller, subsystem, cut_off, leaving);
   };
   Work<Change> asked = std::move(work);
   co_return co_await host_.workers.run(volume_, "disconnect", kFabric, std::move(asked));

@@ -34,8 +34,9 @@ struct AllSeams {
 
 }  // namespace
 
-Result<> StateFolder::check_room(const std::string& doing) const {
+Result<> StateFolder::check_room(const std::string& doing) {
   if (!is_full) return {};
+  has_lost = true;
   return fail_errno(ENOSPC, doing);
 }
 

@@ -12,13 +12,13 @@ namespace spark::histories {
 
 // /var/lib/spark-stage: survives the daemon and the host.
 struct StateFolder {
-  bool is_full = false;
+  bool is_full = false, has_lost = false;  // `has_lost`: something was not recorded for want of room
   std::map<std::string, volumes::FilesystemIdentity> pins;  // by volume
   std::map<std::string, volumes::Intent> intents;
   std::map<std::pair<std::string, volumes::Record>, json::object> records;
   std::set<std::string> guards;  // mount points
 
-  Result<> check_room(const std::string& doing) const;
+  Result<> check_room(const std::string& doing);
 };
 
 struct Host {

@@ -11,6 +11,7 @@ constexpr Duration kMount{120'000}, kUnmount{60'000}, kUsers{30'000}, kDetach{40
 constexpr Duration kLongestClaim{2 * 601'000},
     kPublish{Duration(900'000) + kLongestClaim + mounts::kReopening};
 
+constexpr Duration kWorkerStart{100};  // a link may go down between the daemon's look and the call
 constexpr Duration kSinceLook{2'500};  // the slowest start of a worker, and another one's end before it
 
 std::string published_at(const Host& host) {
@@ -225,8 +226,10 @@ asio::awaitable<Result<volumes::Unmounted>> HostMounts::unmount(volumes::OwnMoun
       if (!started) return Result<volumes::Unmounted>(fail(started.error()));
       done.change = *started;
       if (!closing) return Result<volumes::Unmounted>(done);
-      closing->is_in_call = host.driver.has_live_path(*closing->head) &&
-                            host.scene.time.steady() - closing->head->answered < kSinceLook;
+      const SteadyTime now = host.scene.time.steady();
+      const bool is_new = now - host.driver.changed() < kWorkerStart;
+      closing->is_in_call =
+          (host.driver.has_live_path(*closing->head) || is_new) && now - closing->head->answered < kSinceLook;
       return Pause{closing->flush + kSystemCall, true};
     }
     const bool writes = closing->is_alive() || closing->writes_superblock();

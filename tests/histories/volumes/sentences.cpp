@@ -69,8 +69,9 @@ struct Kind {
 
 constexpr std::array kKinds =
     {
-        Kind{"was mounted by another program", "false-mounted-by-another",
+        Kind{"was mounted with other options than", "false-mounted-by-another",
              [](const std::string&, const Facts& facts) {
+               if (facts.state.host->state.has_lost) return true;  // that this daemon published it
                // Perhaps hidden by now, by a mount over a parent folder.
                return std::ranges::any_of(facts.state.host->mounts.entries(), [&](const MountEntry& one) {
                  return one.super && one.shown.target == facts.volume.settings().mount &&

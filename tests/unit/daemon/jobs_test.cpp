@@ -59,6 +59,20 @@ TEST(JobsTest, OthersThanTheRequesterLearnTheOutcomeButNoNames) {
   EXPECT_THAT(json::serialize(failed->to_json()), testing::HasSubstr("private/merger differs"));
 }
 
+TEST(JobsTest, OthersThanTheRequesterLearnWhichOutputIsWhereAndWhetherItIsPublished) {
+  boost::asio::io_context context;
+  const SystemClock clock;
+  Jobs jobs(context.get_executor(), clock);
+  const auto sent = jobs.create({"stage-out", {"nas:run7/step-1"}});
+  sent->finish(json::object{{"name", "nas:run7/step-1"},
+                            {"path", "/mnt/nas/run7/step-1"},
+                            {"state", "waiting"},
+                            {"skipped", "private/merger.fifo"}});
+  EXPECT_EQ(
+      json::serialize(sent->final_event(Job::Told::Outcome)),
+      R"({"event":"done","result":{"name":"nas:run7/step-1","path":"/mnt/nas/run7/step-1","state":"waiting"}})");
+}
+
 TEST(JobsTest, EndedJobsWithLargeResultsAreForgottenSoonerAndRemoveThoseOfNoOther) {
   boost::asio::io_context context;
   const SystemClock clock;

@@ -30,7 +30,7 @@ class OneTarget final : public nvmetcp::NvmeGateway {
                                       const nvmetcp::HostIdentity&, const nvmetcp::ConnectOptions&) override {
     return fail(Errc::Unsupported, "not in this test");
   }
-  Result<Change> disconnect(const std::string&, const std::string&, nvmetcp::Users) override {
+  Result<Change> disconnect(const std::string&, const std::string&, const nvmetcp::CutOff&) override {
     return fail(Errc::Unsupported, "not in this test");
   }
 

@@ -157,8 +157,26 @@ TEST_F(ServedCopiesTest, AFolderThatTheDriveDoesNotShowIsNotTakenForWritable) {
     ASSERT_EQ(test::intercept_calls(kCalls, lost), "");
     EXPECT_FALSE(see_writable(copies_));
     EXPECT_FALSE(serve_read_only(copies_, {}, private_));
-    EXPECT_FALSE(stop_serving_read_only(copies_));
     EXPECT_EQ(mounts_of(copies_), 1) << "no second one over the first";
+  });
+}
+
+// It is detached, which needs nothing of the drive.
+TEST_F(ServedCopiesTest, TheMountOfADriveThatIsGoneIsTakenOff) {
+  on_a_host([&] {
+    ASSERT_TRUE(serve_read_only(copies_, {}, private_));
+    const std::filesystem::path other = folder_ / "other";
+    std::filesystem::create_directory(other);
+    ASSERT_TRUE(serve_read_only(other, {}, private_));
+    constexpr int kCalls[] = {SYS_statx};
+    const auto lost = [](const test::FileCall&) -> std::optional<long> { return -EIO; };
+    ASSERT_EQ(test::intercept_calls(kCalls, lost), "");
+    const auto stopped = stop_serving_read_only(copies_);
+    ASSERT_TRUE(stopped) << stopped.error().message();
+    EXPECT_EQ(*stopped, Change::Done);
+    EXPECT_EQ(mounts_of(copies_), 0);
+    EXPECT_EQ(stop_serving_read_only(copies_).value(), Change::AlreadyThere);
+    EXPECT_EQ(mounts_of(other), 1);
   });
 }
 

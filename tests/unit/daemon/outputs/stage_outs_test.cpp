@@ -154,7 +154,7 @@ TEST_F(StageOutsTest, ADeletionIsLoggedAlsoIfItsWorkerIsKilled) {
   limited.keep = 1;
   EXPECT_TRUE(ends(send(limited)));
   log::redirect({});
-  EXPECT_THAT(log, HasSubstr("deleting step-0 beside checkpoints:run/step-1: keep is 1"));
+  EXPECT_THAT(log, HasSubstr("deleting step-0 for checkpoints:run/step-1: keep is 1"));
 }
 
 TEST_F(StageOutsTest, WithoutALimitNoOlderCopyIsDeleted) {
@@ -185,14 +185,16 @@ TEST_F(StageOutsTest, AFailedDeletionOfOlderCopiesIsAWarningOfACompleteTransfer)
               HasSubstr("older copies were not all deleted: writing /v/x"));
 }
 
-TEST_F(StageOutsTest, ACopyThatDoesNotCountForKeepIsNamed) {
-  worker.on("prune-output", R"(echo '{"result": {"removed": [], "not_whole": ["step-3"]}}')");
+TEST_F(StageOutsTest, ACopyThatDoesNotCountForKeepAndARestWithoutProofAreNamed) {
+  worker.on("prune-output",
+            R"(echo '{"result": {"removed": [], "not_whole": ["step-3"], "warnings": ["a rest stays"]}}')");
   StageOutRequest limited = request();
   limited.keep = 1;
   const auto job = send(limited);
   ASSERT_TRUE(ends(job));
-  EXPECT_THAT(json::serialize(job->final_event()),
-              HasSubstr("step-3 in checkpoints:run lacks files, so an older copy stays for it"));
+  const std::string result = json::serialize(job->final_event());
+  EXPECT_THAT(result, HasSubstr("step-3 in checkpoints:run lacks files, so an older copy stays for it"));
+  EXPECT_THAT(result, HasSubstr("a rest stays"));
 }
 
 TEST_F(StageOutsTest, ATransferWithARateOfItsOwnHoldsUpNoOther) {

@@ -12,8 +12,8 @@ constexpr char kStep9There[] = R"(echo '{"result": {"copies": [{"name": "step-9"
 class LatestCheckpoint : public WatchedOutputTest {
  protected:
   // The answer, or "KIND: MESSAGE".
-  std::string answer() {
-    const auto found = await(context, watches->find("run7")->latest());
+  std::string answer(bool offline = false) {
+    const auto found = await(context, watches->find("run7")->latest(offline));
     if (!found) return "no answer";
     if (*found) return json::serialize(**found);
     return std::string(to_string(found->error().kind)) + ": " + found->error().message();
@@ -151,6 +151,9 @@ TEST_F(LatestCheckpoint, IsUnavailableOnAMountPointWhoseCheckpointsAreRecorded) 
       AllOf(HasSubstr("unavailable: output run7: /out lacks checkpoints that it had on the file system "
                       "at /data, which is not mounted there"),
             HasSubstr("it had step-10, which is not on the volume")));
+  const auto sent = await(context, watches->find("run7")->send_newest());
+  ASSERT_TRUE(sent && !*sent);
+  EXPECT_EQ(sent->error().kind, Errc::Unavailable) << sent->error().message();
   const json::object shown = watches->find("run7")->to_json();
   EXPECT_THAT(std::string(shown.at("reason").as_string()), HasSubstr("/out lacks checkpoints that it had"));
   EXPECT_THAT(std::string(shown.at("unsent").as_string()), HasSubstr("step-10 is not on checkpoints:run7"));
@@ -193,6 +196,10 @@ TEST_F(LatestCheckpoint, IsUnavailableWhileTheFileSystemOfItsFolderIsNotMounted)
   watches->apply(settings);
   EXPECT_THAT(answer(), HasSubstr("unavailable: output run7: /out: /data is not mounted - mount it"));
   EXPECT_EQ(worker.calls("stage-out"), 0);
+  EXPECT_EQ(answer(true), R"({"name":"step-9","dataset":"checkpoints:run7/step-9"})") << "the drive is dead";
+  worker.on("list-published", R"(echo '{"result": {"copies": []}}')");
+  EXPECT_THAT(answer(true), HasSubstr("unavailable: output run7: /out: /data is not mounted"))
+      << "a job would train from scratch";
 }
 
 // A person has copied it there: a job would start from scratch beside it.

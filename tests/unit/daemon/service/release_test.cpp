@@ -121,6 +121,22 @@ TEST_F(ReleaseTest, AWritersMountIsCutOffOrLeftIfItsDiskWasExchanged) {
   EXPECT_EQ(world.touched.back(), "cut off");
 }
 
+TEST_F(ReleaseTest, AnotherDiskOfTheConnectionIsNotCutOffWithAnExchangedOne) {
+  volume.access = config::Access::Exclusive;
+  world.mounts.clear();
+  world.mount("/mnt/data", false, world.block->device_number);
+  world.superblock.uuid = "99999999-bbbb-cccc-dddd-eeeeeeeeeeee";
+  world.mounted_uuid = "aaaaaaaa-bbbb-cccc-dddd-eeeeeeeeeeee";
+  world.owners[55] = "raid5-data";
+  world.mount("/mnt/other", false, 55, "/dev/nvme7n2");
+  EXPECT_THAT(release(), HasSubstr("its /dev/nvme7n2 is still in use - unmount it there first"));
+  EXPECT_EQ(world.touched.back(), "cut off");
+  EXPECT_FALSE(world.controllers.empty());
+  EXPECT_FALSE(is_done);
+  world.set_link("connecting");
+  EXPECT_THAT(release(), HasSubstr("released by force, unwritten data is lost, nvme7 disconnected"));
+}
+
 TEST_F(ReleaseTest, UnwrittenDataIsFlushedFirstAndWhatCanNotBeWrittenIsSaid) {
   volume.access = config::Access::Exclusive;
   world.mounts.clear();

@@ -28,12 +28,7 @@ TEST_P(GatewayContract, AConnectionIsLiveAndItsNamespaceAppears) {
   EXPECT_TRUE(ours()[0].is_live());
   EXPECT_EQ(ours()[0].portal, fabric->portal);
   EXPECT_EQ(ours()[0].host_nqn, fabric->host.nqn);
-  const auto end = std::chrono::steady_clock::now() + seconds(20);
-  auto found = find_namespace(fabric->root, fabric->subsystem, 1);
-  while (!found && std::chrono::steady_clock::now() < end) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(100));
-    found = find_namespace(fabric->root, fabric->subsystem, 1);
-  }
+  const auto found = namespace_that_appears();
   ASSERT_TRUE(found) << found.error().message();
   EXPECT_GT(found->bytes, 0U);
   EXPECT_NE(found->device_number, 0U);
@@ -96,10 +91,27 @@ TEST_P(GatewayContract, AnotherSubsystemsControllerIsNotDisconnected) {
   const auto connection = connect();
   ASSERT_TRUE(connection) << connection.error().message();
   const auto refused =
-      fabric->gateway().disconnect(connection->controller, "nqn.2026-01.io.spark:not-this", Users::Spared);
+      fabric->gateway().disconnect(connection->controller, "nqn.2026-01.io.spark:not-this", CutOff{});
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().kind, Errc::Refused);
   EXPECT_EQ(ours().size(), 1U);
+}
+
+TEST_P(GatewayContract, ADiskInUseKeepsItsLastPathUnlessThatVeryDiskMayBeCutOff) {
+  const auto connection = connect();
+  ASSERT_TRUE(connection) << connection.error().message();
+  const auto found = namespace_that_appears();
+  ASSERT_TRUE(found) << found.error().message();
+  const auto user = fabric->use(*found);
+  const CutOff another{false, {found->device_number + 1}}, it{false, {found->device_number}};
+  for (const CutOff& spares_it : {CutOff{}, another}) {
+    const auto kept = fabric->gateway().disconnect(connection->controller, fabric->subsystem, spares_it);
+    ASSERT_FALSE(kept);
+    EXPECT_EQ(kept.error().kind, Errc::Refused) << kept.error().message();
+    EXPECT_EQ(ours().size(), 1U);
+  }
+  EXPECT_EQ(fabric->gateway().disconnect(connection->controller, fabric->subsystem, it).value(),
+            Change::Done);
 }
 
 TEST_P(GatewayContract, AMissingSubsystemIsNotFound) {

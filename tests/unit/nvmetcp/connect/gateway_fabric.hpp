@@ -32,6 +32,7 @@ struct Fabric {
   virtual ~Fabric() = default;
   virtual NvmeGateway& gateway() = 0;
   virtual bool can_be_read(const Namespace& found) = 0;
+  virtual std::shared_ptr<void> use(const Namespace& found) = 0;  // as long as the result lives
   virtual bool cut() = 0;  // silences the target; false: not possible here
   virtual void mend() = 0;
   SystemRoot root;
@@ -54,6 +55,11 @@ struct FakeFabric final : Fabric {
   }
   NvmeGateway& gateway() override { return fake; }
   bool can_be_read(const Namespace&) override { return true; }
+  std::shared_ptr<void> use(const Namespace& found) override {
+    const std::string holder = "sys/class/block/" + found.device + "/holders/dm-0";
+    sysfs.write(holder, "");
+    return {nullptr, [this, holder](std::nullptr_t) { sysfs.remove(holder); }};
+  }
   bool cut() override { return fake.vanish(portal), true; }
   void mend() override { fake.come_back(portal); }
   test::FakeSysfs sysfs;
@@ -66,6 +72,10 @@ struct RealFabric final : Fabric {
     const UniqueFd fd(::open(("/dev/" + found.device).c_str(), O_RDONLY | O_DIRECT | O_CLOEXEC));
     alignas(4096) char block[4096];
     return ::read(fd.get(), block, sizeof block) == sizeof block;
+  }
+  std::shared_ptr<void> use(const Namespace& found) override {
+    const std::string device = "/dev/" + found.device;
+    return std::make_shared<UniqueFd>(::open(device.c_str(), O_RDONLY | O_EXCL | O_CLOEXEC));
   }
   bool cut() override { return run("SPARK_REAL_CUT"); }
   void mend() override { run("SPARK_REAL_MEND"); }
@@ -120,7 +130,16 @@ struct GatewayContract : testing::TestWithParam<const char*> {
     return fabric->gateway().connect(fabric->subsystem, fabric->portal, fabric->host, options);
   }
   Result<Change> disconnect(const std::string& controller) {
-    return fabric->gateway().disconnect(controller, fabric->subsystem, Users::Spared);
+    return fabric->gateway().disconnect(controller, fabric->subsystem, CutOff{});
+  }
+  Result<Namespace> namespace_that_appears() {
+    const auto end = std::chrono::steady_clock::now() + seconds(20);
+    auto found = find_namespace(fabric->root, fabric->subsystem, 1);
+    while (!found && std::chrono::steady_clock::now() < end) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(100));
+      found = find_namespace(fabric->root, fabric->subsystem, 1);
+    }
+    return found;
   }
   std::string attribute(const std::string& controller, const std::string& name) {
     return read_line_file(fabric->root / ("sys/class/nvme/" + controller + "/" + name)).value_or("");

@@ -24,8 +24,7 @@ TEST_P(NeighbourContract, ADiscoveryWatchPersistsAndListsTheCurrentOffers) {
   EXPECT_EQ(owner_of(fabric->root, watch->controller), kOwner);
   EXPECT_TRUE(offers_it(fabric->gateway().discover(fabric->portal, fabric->host, ""))) << "asked beside it";
 
-  EXPECT_EQ(fabric->gateway().disconnect(watch->controller, kDiscoveryNqn, Users::Spared).value(),
-            Change::Done);
+  EXPECT_EQ(fabric->gateway().disconnect(watch->controller, kDiscoveryNqn, CutOff{}).value(), Change::Done);
   EXPECT_EQ(fabric->gateway().read_discovery(watch->controller).error().kind, Errc::NotFound);
 }
 
@@ -41,7 +40,7 @@ TEST_P(NeighbourContract, AForeignDiscoveryConnectionIsNotMistakenForOurs) {
   EXPECT_NE(ours->controller, watch->controller);
   EXPECT_EQ(theirs.error().kind, Errc::NotFound);
   for (const std::string& name : {watch->controller, ours->controller})
-    EXPECT_TRUE(fabric->gateway().disconnect(name, kDiscoveryNqn, Users::Spared));
+    EXPECT_TRUE(fabric->gateway().disconnect(name, kDiscoveryNqn, CutOff{}));
 }
 
 TEST_P(NeighbourContract, AConnectionIsRegisteredAsOursUntilItIsDisconnected) {

@@ -61,7 +61,7 @@ TEST_F(LibnvmeGatewayTest, AHostIdThatConflictsWithALiveConnectionIsInvalid) {
 }
 
 TEST_F(LibnvmeGatewayTest, DisconnectingAMissingControllerDoesNothing) {
-  EXPECT_EQ(gateway.disconnect("nvme7", "s", Users::Spared).value(), Change::AlreadyThere);
+  EXPECT_EQ(gateway.disconnect("nvme7", "s", CutOff{}).value(), Change::AlreadyThere);
 }
 
 }  // namespace

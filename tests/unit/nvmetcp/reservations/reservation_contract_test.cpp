@@ -37,7 +37,7 @@ class ReservationContract : public testing::TestWithParam<const char*> {
   void TearDown() override {
     commands.reset();
     if (!fabric || controller.empty()) return;
-    EXPECT_TRUE(fabric->gateway().disconnect(controller, fabric->subsystem, Users::Spared));
+    EXPECT_TRUE(fabric->gateway().disconnect(controller, fabric->subsystem, CutOff{}));
   }
 
   // The device's node appears after the namespace.

@@ -1,5 +1,4 @@
 // Capacity, reservations, and the order of eviction.
-#include <sqlite3.h>
 #include <sys/statvfs.h>
 #include <sys/wait.h>
 
@@ -168,20 +167,24 @@ TEST_F(RoomTest, NothingIsEvictedIfLeasedAndNeededDatasetsLeaveTooLittle) {
 }
 
 // As with a full state folder: not even the reason can be recorded.
-TEST_F(RoomTest, ACopyThatCannotBeDeletedIsNotChosenAgain) {
+TEST_F(RoomTest, ACopyThatCannotBeEvictedIsNotChosenAgain) {
   config_.capacity = 4 * kMB;
   ASSERT_OK(stage("first", 3 * kMB));
-  sqlite3* database = nullptr;
-  ASSERT_EQ(sqlite3_open((config_.state_dir / "catalog.sqlite").c_str(), &database), SQLITE_OK);
-  for (const char* change : {"DELETE ON generations", "INSERT ON troubles"}) {
-    const std::string trigger = std::string("CREATE TRIGGER t") + change[0] + " BEFORE " + change +
-                                " BEGIN SELECT RAISE(ABORT, 'it is full'); END";
-    ASSERT_EQ(sqlite3_exec(database, trigger.c_str(), nullptr, nullptr, nullptr), SQLITE_OK);
-  }
-  sqlite3_close(database);
+  hooks_.step = [](const char* step) -> Result<> {
+    return std::string_view(step) == "unlinked" ? fail(Errc::Failed, "its drive fails") : Result<>();
+  };
+  fail_in_catalog("INSERT ON troubles");
   const auto refused = stage("second", 3 * kMB);
   EXPECT_KIND(refused, Errc::NoSpace);
   EXPECT_NE(refused.error().what.find("it is full"), std::string::npos) << refused.error().what;
+}
+
+TEST_F(RoomTest, AnEvictedCopyTakesNoSpaceAlthoughTheCatalogStillHasIt) {
+  ASSERT_OK(stage("first", 3 * kMB));
+  fail_in_catalog("DELETE ON generations");
+  const auto cache = open();
+  EXPECT_FALSE(cache->evict("first").has_value());
+  EXPECT_EQ(cache->usage()->used_inodes, 0U);
 }
 
 TEST_F(RoomTest, AnOlderCopyIsKeptUntilTheNewOneIsReady) {

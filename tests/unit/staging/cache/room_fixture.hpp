@@ -1,6 +1,8 @@
 // A small cache, and datasets of one file.
 #pragma once
 
+#include <sqlite3.h>
+
 #include "tests/unit/staging/cache/cache_fixture.hpp"
 
 namespace spark::staging::test {
@@ -47,6 +49,15 @@ class RoomTest : public CacheTest {
       row.last_used = clock_.wall() - idle;
       ASSERT_OK(catalog()->put(row));
     }
+  }
+  // From now on this change fails: "UPDATE ON generations".
+  void fail_in_catalog(const std::string& change) {
+    sqlite3* database = nullptr;
+    ASSERT_EQ(sqlite3_open((config_.state_dir / "catalog.sqlite").c_str(), &database), SQLITE_OK);
+    const std::string trigger = "CREATE TRIGGER on_" + change.substr(0, change.find(' ')) + " BEFORE " +
+                                change + " BEGIN SELECT RAISE(ABORT, 'it is full'); END";
+    EXPECT_EQ(sqlite3_exec(database, trigger.c_str(), nullptr, nullptr, nullptr), SQLITE_OK);
+    sqlite3_close(database);
   }
 };
 

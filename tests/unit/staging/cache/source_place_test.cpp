@@ -17,6 +17,7 @@
 #include "base/file.hpp"
 #include "staging/cache/catalog/spare_leases.hpp"
 #include "tests/support/failing_call.hpp"
+#include "tests/support/skip.hpp"
 #include "tests/unit/staging/cache/cache_fixture.hpp"
 
 namespace spark::staging {
@@ -223,6 +224,58 @@ TEST_F(SourcePlaceTest, AnEmptySourceIsRefusedAlsoAfterAnEviction) {
   ASSERT_OK(stage());
   options_.replaces = Replaces::SameSource;
   ASSERT_OK(stage());
+}
+
+TEST_F(SourcePlaceTest, ASetOfSymbolicLinksAloneIsKeptAsOneOfFiles) {
+  options_.replaces = Replaces::SameSource;
+  for (const char* folder : {"2026-01", "2026-02"})
+    std::filesystem::create_directories(source_.path / folder);
+  const auto link_to = [&](const char* target) {
+    std::filesystem::remove(source_.path / "newest");
+    std::filesystem::create_symlink(target, source_.path / "newest");
+  };
+  for (const bool is_evicted : {false, true}) {
+    link_to("2026-01");
+    ASSERT_OK(stage());
+    if (is_evicted) {
+      ASSERT_OK(open()->evict("set"));
+    }
+    std::filesystem::remove(source_.path / "newest");
+    EXPECT_KIND(stage(), Errc::Refused) << is_evicted;
+    EXPECT_EQ(std::filesystem::is_symlink(link() / "newest"), !is_evicted);
+    link_to("2026-02");
+    ASSERT_OK(stage());
+    EXPECT_EQ(std::filesystem::read_symlink(link() / "newest"), "2026-02");
+  }
+}
+
+TEST_F(SourcePlaceTest, AFullStateFolderHidesNoDamage) {
+  if (::geteuid() != 0) SPARK_SKIP("mounting needs root");
+  const SmallTmpfs state(config_.state_dir, "size=1m");
+  write_text(source_.path / "f", noise(100'000, 1));
+  ASSERT_OK(stage());
+  const auto early = open();
+  {
+    std::ofstream fill(config_.state_dir / "fill");
+    const std::string block(4096, 'x');
+    while (fill << block << std::flush) {
+    }
+  }
+  ASSERT_OK(open()->verify("set", {}, kQuiet, stop_));  // only its time can't be noted
+  corrupt(link() / "f");
+  const auto late = open();
+  for (const auto* cache : {&early, &late}) {
+    const auto damaged = (*cache)->verify("set", {}, kQuiet, stop_);
+    EXPECT_KIND(damaged, Errc::Mismatch);
+    EXPECT_EQ(damaged.error().what.find("not recorded"), std::string::npos) << damaged.error().what;
+    EXPECT_NE(open()->list()->front().damage, "");
+  }
+  EXPECT_TRUE(SpareLeases(config_.path).all()->leases.empty());
+  std::filesystem::remove(config_.state_dir / "fill");
+  EXPECT_NE(open()->list()->front().damage, "");
+  const auto staged = stage();
+  ASSERT_OK(staged);
+  EXPECT_EQ(staged->served_from, ServedFrom::Copied);
 }
 
 // `chmod -R u+rw` or a restore with the old times gives every file a new ctime.

@@ -26,7 +26,7 @@ TEST_F(CopyTest, TooLittleSpaceIsRefusedBeforeTheFirstByte) {
 
 TEST_F(CopyTest, AStalePartialCopyCountsAsFreeableSpace) {
   if (::geteuid() != 0) GTEST_SKIP() << "mounting needs root";
-  const SmallTmpfs small(folder_ / "small", "size=10m");
+  const SmallTmpfs small(folder_ / "small", "size=10m,mode=755");
   write_text(folder_ / "small/.copy.spark-partial/data/left", noise(6'000'000, 1));
   write_text(source_ / "f", noise(7'000'000, 2));
   copy_ = folder_ / "small/copy";

@@ -1,4 +1,6 @@
 // A destination that has a copy already.
+#include <gmock/gmock.h>
+
 #include "staging/copy/copy_with.hpp"
 #include "tests/unit/staging/copy/copy_fixture.hpp"
 

@@ -72,16 +72,22 @@ TEST_F(CopyTest, ASourceWhoseClockIsAheadIsUnchangedTheSecondTime) {
 
 // A server counts in seconds, and its clock is behind: the file seems to be old.
 TEST_F(CopyTest, AFileOfAServerWhoseClockIsBehindIsReadWhenItsNextChangeWouldShow) {
-  write_text(source_ / "f", "one");
-  const auto copies = [&] {
-    shift_s = -7200;
-    is_in_seconds = true;
-    if (!spark::test::intercept_calls(kStats, with_other_clock).empty()) return 10;
-    const auto began = std::chrono::steady_clock::now();
-    if (!copy_now()) return 11;
-    return std::chrono::steady_clock::now() - began < std::chrono::milliseconds(1'900) ? 12 : 0;
-  };
-  EXPECT_EQ(run_and_kill(copies, std::chrono::seconds(60)), 0);
+  for (const std::size_t size : {std::size_t{3}, std::size_t{3} << 20}) {
+    write_text(source_ / "f", noise(size, 1));
+    const auto waits = [&] {
+      const auto began = std::chrono::steady_clock::now();
+      return copy_now() && std::chrono::steady_clock::now() - began >= std::chrono::milliseconds(1'900);
+    };
+    const auto copies = [&] {
+      shift_s = -7200;
+      is_in_seconds = true;
+      if (!spark::test::intercept_calls(kStats, with_other_clock).empty()) return 10;
+      if (!waits()) return 11;
+      ::chmod((source_ / "f").c_str(), 0644);  // then it is compared
+      return waits() ? 0 : 12;
+    };
+    EXPECT_EQ(run_and_kill(copies, std::chrono::seconds(60)), 0) << size;
+  }
 }
 
 TEST_F(CopyTest, AFileWithDataAndNoSizeIsRefused) {

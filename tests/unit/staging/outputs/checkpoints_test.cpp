@@ -213,22 +213,77 @@ TEST_F(Checkpoints, AForgedMarkOfARemovalHasNothingRemoved) {
   fs::create_hard_link(out_ / (".linked" + end) / end, out_ / "notes");
   write_text(out_ / (".written" + end) / end, "notes");
   fs::permissions(out_ / (".readable" + end) / end, fs::perms(0664));
-  ASSERT_OK(remove({}));
+  const auto removed = remove({});
+  ASSERT_FALSE(removed);
+  EXPECT_THAT(removed.error().what, testing::HasSubstr("has no mark of spark-stage"));
   for (const char* name : {".open", ".linked", ".written", ".readable"})
     EXPECT_EQ(read_text(out_ / (name + end) / "private/chapter"), "x") << name;
   EXPECT_FALSE(fs::exists(out_ / (".proven" + end)));
 }
 
-// Nothing would prove the rest of a removal that is a file.
-TEST_F(Checkpoints, ACheckpointThatIsAFileIsRemovedInOneStep) {
-  file("step-1.pt"), file("step-2.pt");
-  const auto checked = identity_of(out_ / "step-1.pt");
+// A file as well as a folder.
+TEST_F(Checkpoints, AnInterruptedRemovalIsFinishedByTheNext) {
+  file("step-1.pt"), file("step-2.pt"), file("step-3/model");
+  for (const char* name : {"step-1.pt", "step-3"}) {
+    const auto checked = identity_of(out_ / name);
+    ASSERT_OK(checked);
+    EXPECT_KIND(rename_for_removal(out_, "step-2.pt", *checked), Errc::Refused);
+    ASSERT_OK(rename_for_removal(out_, name, *checked));
+    EXPECT_FALSE(std::filesystem::exists(out_ / name));
+    EXPECT_EQ(names_of(out_)->size(), name == std::string("step-1.pt") ? 3U : 2U) << "all of it is left";
+    ASSERT_OK(finish_removals(out_));
+  }
+  EXPECT_EQ(names_of(out_).value(), Names{"step-2.pt"});
+}
+
+// A job saves a checkpoint again, or another host publishes it again, in good faith.
+TEST_F(Checkpoints, OneThatGetsTheNameDuringARemovalKeepsIt) {
+  const auto replaced_after = [&](const std::string& last) {
+    return [this, last](const char* step) -> Result<> {
+      if (last != step) return {};
+      std::error_code error;
+      std::filesystem::rename(out_ / "step-1", out_ / "aside", error);  // it may be away already
+      file("new");
+      std::filesystem::rename(out_ / "new", out_ / "step-1");
+      return {};
+    };
+  };
+  for (const bool is_folder : {false, true}) {
+    file(is_folder ? "step-1/model" : "step-1");
+    const auto checked = identity_of(out_ / "step-1");
+    ASSERT_OK(checked);
+    EXPECT_KIND(rename_for_removal(out_, "step-1", *checked, replaced_after("checked")), Errc::Refused);
+    EXPECT_EQ(read_text(out_ / "step-1"), "x");
+    EXPECT_EQ(names_of(out_)->size(), 2U) << "and nothing hidden";
+    std::filesystem::remove(out_ / "step-1");
+    std::filesystem::rename(out_ / "aside", out_ / "step-1");
+    auto away = rename_for_removal(out_, "step-1", *checked, replaced_after("moved"));
+    ASSERT_OK(away);
+    ASSERT_OK(staging::remove(std::move(*away)));
+    EXPECT_EQ(names_of(out_).value(), Names{"step-1"});
+    EXPECT_EQ(read_text(out_ / "step-1"), "x");
+    std::filesystem::remove(out_ / "step-1");
+  }
+}
+
+// The process is killed after it moved the wrong one, before it could move it back.
+TEST_F(Checkpoints, AnotherOneInTheRestOfARemovalIsKeptAndNamed) {
+  namespace fs = std::filesystem;
+  file("step-1/model"), file("step-2.pt");
+  const auto checked = identity_of(out_ / "step-1");
   ASSERT_OK(checked);
-  EXPECT_KIND(rename_for_removal(out_, "step-2.pt", *checked), Errc::Refused);
-  ASSERT_OK(rename_for_removal(out_, "step-1.pt", *checked));
-  const auto names = names_of(out_);
-  ASSERT_OK(names);
-  EXPECT_EQ(*names, Names{"step-2.pt"});
+  const auto away = rename_for_removal(out_, "step-1", *checked);
+  ASSERT_OK(away);
+  const fs::path inside = fs::directory_iterator((*away)->path())->path().filename() == ".spark-inside"
+                              ? std::next(fs::directory_iterator((*away)->path()))->path()
+                              : fs::directory_iterator((*away)->path())->path();
+  fs::rename(inside, out_ / "aside");
+  fs::rename(out_ / "step-2.pt", inside);
+  std::vector<std::string> unproven;
+  ASSERT_OK(finish_removals(out_, &unproven));
+  EXPECT_EQ(read_text(inside), "x");
+  ASSERT_EQ(unproven.size(), 1U);
+  EXPECT_THAT(unproven[0], testing::HasSubstr((*away)->path().filename().native()));
 }
 
 TEST_F(Checkpoints, ACheckpointBeingCopiedIsNotRemoved) {

@@ -63,22 +63,29 @@ TEST(DestinationFolder, LosesTheUnfinishedCopiesOfOtherCheckpoints) {
     EXPECT_TRUE(std::filesystem::exists(kept / "data/model")) << kept;
 }
 
-// In a folder without the sticky bit others rename what they may not delete.
+// In a folder without the sticky bit others rename what they may not delete; into one with it they move
+// folders to which they may write.
 TEST(DestinationFolder, KeepsOtherFoldersThatGotTheNamesOfUnfinishedCopies) {
   namespace fs = std::filesystem;
-  const TempFolder folder;
-  fs::permissions(folder.path(), fs::perms(0777));
-  for (const char* name : {".a.spark-partial", ".b.spark-partial"}) {
-    write_text(folder / name / "data/train", "precious");
-    fs::permissions(folder / name, fs::perms(0755));
+  for (const unsigned mode : {0777U, 01777U}) {
+    const TempFolder folder;
+    fs::permissions(folder.path(), fs::perms(mode));
+    for (const char* name : {".a.spark-partial", ".b.spark-partial"}) {
+      write_text(folder / name / "data/train", "precious");
+      fs::permissions(folder / name, fs::perms(0755));
+    }
+    fs::permissions(folder / ".b.spark-partial", fs::perms(0700));
+    write_text(folder / ".b.spark-partial/journal", "x");
+    const auto unproven = remove_unfinished_copies(folder.path(), "step-7");
+    ASSERT_OK(unproven);
+    ASSERT_EQ(unproven->size(), 2U);
+    for (const std::string& sentence : *unproven)
+      EXPECT_NE(sentence.find(folder.path().native() + "/."), std::string::npos) << sentence;
+    EXPECT_EQ(read_text(folder / ".a.spark-partial/data/train"), "precious");
+    EXPECT_EQ(read_text(folder / ".b.spark-partial/data/train"), "precious");
+    EXPECT_EQ(fs::status(folder / ".a.spark-partial").permissions(), fs::perms(0755))
+        << "it is not closed either";
   }
-  fs::permissions(folder / ".b.spark-partial", fs::perms(0700));
-  write_text(folder / ".b.spark-partial/journal", "x");
-  ASSERT_OK(remove_unfinished_copies(folder.path(), "step-7"));
-  EXPECT_EQ(read_text(folder / ".a.spark-partial/data/train"), "precious");
-  EXPECT_EQ(read_text(folder / ".b.spark-partial/data/train"), "precious");
-  EXPECT_EQ(fs::status(folder / ".a.spark-partial").permissions(), fs::perms(0755))
-      << "it is not closed either";
 }
 
 }  // namespace

@@ -1,9 +1,16 @@
 // Which copies `keep` deletes.
 #include <gmock/gmock.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
+#include <cerrno>
+#include <chrono>
+#include <optional>
+#include <string_view>
+
 #include "base/file.hpp"
+#include "tests/support/failing_call.hpp"
 #include "tests/support/skip.hpp"
 #include "tests/unit/staging/outputs/published_copies_fixture.hpp"
 
@@ -121,8 +128,11 @@ TEST_F(PublishedCopies, WhatOthersGaveTheNamesOfRemovalsAndManifestsIsNotDeleted
     std::filesystem::rename(volume_ / "thesis", volume_ / name);
   }
   write_text(volume_ / ".c.spark-manifest", "a file");
-  ASSERT_OK(remove_older_copies(volume_, {1}));
+  PruneNotes notes;
+  ASSERT_OK(remove_older_copies(volume_, {1}, &notes));
   for (const char* name : names) EXPECT_EQ(read_text(volume_ / name / "chapter"), "x") << name;
+  ASSERT_EQ(notes.unproven.size(), 1U);
+  EXPECT_NE(notes.unproven[0].find(".a.spark-removed"), std::string::npos) << notes.unproven[0];
   EXPECT_EQ(read_text(volume_ / ".c.spark-manifest"), "a file");
   EXPECT_EQ(this->names(), Names{"step-2"});
 }
@@ -230,6 +240,55 @@ TEST_F(PublishedCopies, APublishingThatCannotBeCompletedKeepsNoOtherFromIt) {
   EXPECT_TRUE(notes.failure);
   ASSERT_EQ(removed->size(), 1u);
   EXPECT_EQ(removed->front().name, "step-1");
+}
+
+// Whatever has kept it there.
+TEST_F(PublishedCopies, WhatAPointerLeadsToIsNeverDeleted) {
+  const auto left = [&](const std::string& name) {
+    for (const char* each : {"iter_0000001", "iter_0000002", "iter_0000003"}) send(each);
+    EXPECT_TRUE(remove_older_copies(volume_, {1}));
+    EXPECT_EQ(names(), (Names{"iter_0000003", name}));
+  };
+  for (const auto& target : {std::filesystem::path("iter_0000001"), volume_ / "iter_0000001/shard",
+                             std::filesystem::path("./iter_0000001/")}) {
+    std::filesystem::create_directories(volume_);
+    std::filesystem::create_symlink(target, volume_ / "latest");
+    left("iter_0000001");
+    std::filesystem::remove(volume_ / "latest");
+  }
+  std::filesystem::create_symlink("newest", volume_ / "latest");
+  std::filesystem::create_symlink("iter_0000002", volume_ / "newest");
+  left("iter_0000002");
+  std::filesystem::remove(volume_ / "latest");
+  write_text(volume_ / "latest", "iter_0000001\n");
+  left("iter_0000001");
+  std::filesystem::remove(volume_ / "latest");
+  write_text(volume_ / "latest_checkpointed_iteration.txt", "2\n");
+  left("iter_0000002");
+}
+
+// The drive, or a server, gives no answer.
+TEST_F(PublishedCopies, NoneIsDeletedIfAPointerCannotBeRead) {
+  for (const char* name : {"step-1", "step-2"}) send(name);
+  std::filesystem::create_symlink("step-1", volume_ / "latest");
+#ifdef SYS_readlink
+  constexpr int kCalls[] = {SYS_readlink, SYS_readlinkat};
+#else
+  constexpr int kCalls[] = {SYS_readlinkat};
+#endif
+  const auto lost = [](const spark::test::FileCall& call) -> std::optional<long> {
+    const long path = call.arguments[call.number == SYS_readlinkat ? 1 : 0];
+    const bool is_latest = std::string_view(reinterpret_cast<const char*>(path)).ends_with("/latest");
+    return is_latest ? std::optional<long>(-EIO) : std::nullopt;
+  };
+  EXPECT_EQ(run_and_kill(
+                [&] {
+                  if (!spark::test::intercept_calls(kCalls, lost).empty()) return 2;
+                  return remove_older_copies(volume_, {1}) ? 1 : 0;
+                },
+                std::chrono::seconds(60)),
+            0);
+  EXPECT_EQ(names(), (Names{"step-2", "step-1"}));
 }
 
 }  // namespace

@@ -21,6 +21,10 @@ class SwappedShardsTest : public ShardsTest {
   auto send_as(const std::string& host) {
     return send_shard(checkpoint_, {source_of(host), {host, ""}}, 2, {}, kQuiet, stop_);
   }
+  void publish_newer() {
+    write_text(folder_ / "source/step-9/model", "x");
+    ASSERT_OK(copy(folder_ / "source/step-9", checkpoint_.folder / "step-9", {}, kQuiet, stop_));
+  }
   // Of what is in the closed folder.
   std::vector<std::string> names() const {
     std::vector<std::string> all;
@@ -64,12 +68,73 @@ TEST_F(SwappedShardsTest, WhatAnotherUserPutsInThePlaceOfABegunJoinIsNotRead) {
   ::alarm(0);
 }
 
+// It has no mark, and the only copies of files on the volume.
+TEST_F(SwappedShardsTest, AJoinThatAnEarlierVersionBeganIsRefusedAndToBeKept) {
+  fs::permissions(checkpoint_.folder, fs::perms(0775));
+  save_and_send("a");
+  EXPECT_FALSE(join_shards(checkpoint_, 1, {}, stop_after(1)));
+  const fs::path partial = checkpoint_.folder / ".step-1.spark-partial";
+  fs::remove(partial / "..step-1.spark-partial.spark-mark");
+  const auto joined = join_shards(checkpoint_, 1, {});
+  ASSERT_FALSE(joined);
+  EXPECT_EQ(joined.error().kind, Errc::Refused);
+  EXPECT_NE(joined.error().hint.find("rename it, and keep it"), std::string::npos) << joined.error().hint;
+  EXPECT_TRUE(fs::exists(partial / "data"));
+}
+
 TEST_F(SwappedShardsTest, AFolderThatGotTheNameOfShardsIsNotDeleted) {
   fs::rename(closed_, checkpoint_.shards());
-  write_text(folder_ / "source/step-9/model", "x");
-  ASSERT_OK(copy(folder_ / "source/step-9", checkpoint_.folder / "step-9", {}, kQuiet, stop_));
+  publish_newer();
   EXPECT_KIND(remove_older_shards(checkpoint_.folder, {{}, true}), Errc::Refused);
   EXPECT_TRUE(fs::exists(checkpoint_.shards() / "precious"));
+}
+
+// Who may write to that folder gives what is in it other names, and puts anything beside it.
+TEST_F(SwappedShardsTest, AFolderWithForgedShardsIsNotDeleted) {
+  publish_newer();
+  const auto expect_refused = [&](const fs::path& private_one) {
+    fs::permissions(checkpoint_.shards(), fs::perms(0775));
+    fs::last_write_time(checkpoint_.shards(), fs::file_time_type::clock::now() - std::chrono::hours(1));
+    EXPECT_FALSE(remove_older_shards(checkpoint_.folder, {{}, true})) << private_one;
+    EXPECT_EQ(read_text(checkpoint_.shards() / private_one / "chapter"), "x");
+    fs::remove_all(checkpoint_.shards());
+  };
+  for (const char* name : {".x.spark-y", ".nfs000000000000000100000001", ".a.spark-partial",
+                           ".a.spark-planned", ".a.spark-manifest", "..a.spark-partial.stuck", ".lock2"}) {
+    write_text(checkpoint_.shards() / name / "chapter", "x");
+    expect_refused(name);
+  }
+  for (const char* beside : {".a.spark-partial/data", ".a.spark-partial/manifest", ".a.spark-manifest"}) {
+    write_text(checkpoint_.shards() / "a/chapter", "x");
+    write_text(checkpoint_.shards() / beside, "x");
+    expect_refused("a");
+  }
+}
+
+TEST_F(SwappedShardsTest, ShardsAreDeletedWithAllThatTheirHostsLeave) {
+  save_and_send("a");
+  fs::permissions(checkpoint_.shards(), fs::perms(0775));
+  const fs::path partial = checkpoint_.shards() / ".bb.spark-partial";
+  {
+    auto stuck = PartialArea::try_open(partial);
+    ASSERT_OK(stuck);
+    write_text(stuck->data() / "half", "x");
+    ASSERT_OK(PartialArea::leave_behind(partial));
+    write_text(PartialArea::look_at(partial)->folder() / "journal", "x");
+  }
+  ASSERT_OK(announce_shard(checkpoint_, "bb", WallTime()));
+  write_text(checkpoint_.shards() / ".nfs000000000000000100000001", "deleted, but still open");
+  publish_newer();
+  ASSERT_OK(remove_older_shards(checkpoint_.folder, {{}, true}));
+  EXPECT_FALSE(fs::exists(checkpoint_.shards()));
+}
+
+TEST_F(SwappedShardsTest, AFifoDelaysNoAnnouncement) {
+  ::alarm(60);  // for want of a reader a FIFO blocks for good
+  ASSERT_OK(make_shards(checkpoint_, "a"));
+  ASSERT_EQ(::mkfifo((checkpoint_.shards() / ".a.spark-planned").c_str(), 0666), 0);
+  ASSERT_OK(announce_shard(checkpoint_, "a", WallTime()));
+  ::alarm(0);
 }
 
 TEST_F(SwappedShardsTest, AFileThatGotTheNameOfAPointerIsNotReplaced) {
@@ -81,13 +146,13 @@ TEST_F(SwappedShardsTest, AFileThatGotTheNameOfAPointerIsNotReplaced) {
     ASSERT_OK(copy(folder_ / "source/step-1", volume / "step-1", {}, kQuiet, stop_));
     Completeness completeness;
     completeness.rule = rule;
-    for (const char* name : {"latest", ".latest.spark-new"}) {
-      write_text(volume / name, thesis);
-      EXPECT_FALSE(point_at_highest(volume, completeness));
-      EXPECT_EQ(read_text(volume / name), thesis);
-      fs::remove(volume / name);
-    }
+    for (const char* name : {"latest", ".latest.spark-new"}) write_text(volume / name, thesis);
+    EXPECT_KIND(point_at_highest(volume, completeness), Errc::Refused);
+    EXPECT_EQ(read_text(volume / "latest"), thesis);
+    fs::remove(volume / "latest");
     ASSERT_OK(point_at_highest(volume, completeness));
+    EXPECT_EQ(pointer_in(volume, completeness), "step-1");
+    EXPECT_EQ(read_text(volume / ".latest.spark-new"), thesis);
   }
 }
 

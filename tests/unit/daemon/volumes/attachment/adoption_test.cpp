@@ -79,7 +79,8 @@ TEST_F(VolumeTest, AReadOnlyMountThatMayHaveReplayedAJournalIsUsedWithAWarning) 
   world.mounts.back().super_options = "ro";
   start();
   ASSERT_TRUE(becomes(State::Ready));
-  EXPECT_THAT(all_warnings(volume->status()), ElementsAre(HasSubstr("was mounted by another program")));
+  EXPECT_THAT(all_warnings(volume->status()),
+              ElementsAre(HasSubstr("was mounted with other options than spark-stage's")));
 }
 
 TEST_F(VolumeTest, WhatWasFoundOnAReadersMountEndsWithItsDisk) {

@@ -99,6 +99,38 @@ TEST_F(ReplacedFileSystemTest, TheConnectionIsCutOffOnceNoOtherVolumeNeedsIt) {
   EXPECT_TRUE(becomes(State::Ready));
 }
 
+TEST_F(ReplacedFileSystemTest, ADiskOfTheConnectionThatAPersonMountsMeanwhileIsNotLostWithIt) {
+  world.while_disconnecting = [&] {
+    world.owners[55] = kNqn;
+    world.mount("/mnt/other", false, 55, "/dev/nvme7n2");
+    world.while_disconnecting = [] {};
+  };
+  exchange();
+  world.shared = false;
+  ASSERT_TRUE(run_until([&] {
+    return std::ranges::any_of(reasons, [](const std::string& one) {
+      return one.find("its /dev/nvme7n2 is still in use - unmount it there first") != std::string::npos;
+    });
+  })) << reason();
+  EXPECT_EQ(world.count("cut off"), 1);
+  EXPECT_FALSE(world.controllers.empty());
+  world.mounts.pop_back();
+  ASSERT_TRUE(run_until([&] { return world.count("cut off") == 2; }));
+  world.superblock.uuid = kUuid;
+  EXPECT_TRUE(becomes(State::Ready));
+}
+
+TEST_F(ReplacedFileSystemTest, AMountInUseWhoseOwnFileSystemIsBackWaitsForItsUsersAlone) {
+  exchange();
+  world.unmount_error = Error{Errc::Refused, "/mnt/data is in use by python3 (pid 7)", "end it first"};
+  world.superblock.uuid = kUuid;
+  ASSERT_TRUE(run_until([&] { return world.count("unmount") > 2; })) << reason();
+  EXPECT_THAT(reason(), HasSubstr("in use by python3 (pid 7)"));
+  world.unmount_error.reset();
+  EXPECT_TRUE(becomes(State::Ready));
+  EXPECT_EQ(world.count("cut off"), 0);
+}
+
 TEST_F(ReplacedFileSystemTest, TheVolumeIsRemountedOnceItsOwnFileSystemIsBack) {
   exchange();
   world.superblock.uuid = kUuid;

@@ -217,7 +217,7 @@ TEST_F(FenceTest, AReservationTakenForAMountThatTimedOutIsGivenBackWhenItFails) 
 
 // The operator was not asked, or agreed to something else.
 TEST_F(FenceTest, TakeOfAVolumeWhoseMountHasJustGoneTakesNothingFromItsNewHolder) {
-  timings.probe = std::chrono::hours(1);
+  timings.probe = timings.watch = std::chrono::hours(1);
   start();
   ASSERT_TRUE(becomes(State::Ready));
   world.mounts.clear();
@@ -230,6 +230,31 @@ TEST_F(FenceTest, TakeOfAVolumeWhoseMountHasJustGoneTakesNothingFromItsNewHolder
     EXPECT_THAT(taken.error().message(), HasSubstr("is not mounted here any more"));
     EXPECT_EQ(holder(), kOther);
   }
+}
+
+TEST_F(FenceTest, ASecondTakeThatFailsWithTheFirstTakesNothingOverLater) {
+  target->options.keep_alive = std::chrono::seconds(0);
+  let_another_host_hold_it();
+  start();
+  ASSERT_TRUE(becomes(State::Refused));
+  std::optional<Result<std::string>> second;
+  auto ask = [&]() -> boost::asio::awaitable<void> {
+    second = co_await volume->requests().take(Requests::Take::Over);
+  };
+  world.mount_error = Error{Errc::Failed, "no memory", ""};
+  world.while_mounting = [&] {
+    boost::asio::co_spawn(context, ask(), boost::asio::detached);
+    let_another_host_hold_it();
+    world.while_mounting = [] {};
+  };
+  EXPECT_FALSE(take());
+  ASSERT_TRUE(run_until([&] { return second.has_value(); }));
+  EXPECT_FALSE(*second);
+  world.mount_error.reset();
+  const auto looks = world.count("superblock");
+  ASSERT_TRUE(run_until([&] { return world.count("superblock") > looks + 5; }));
+  EXPECT_EQ(holder(), kOther);
+  EXPECT_EQ(world.count("mount rw"), 1);
 }
 
 // No answer tells nothing about another host.

@@ -151,6 +151,22 @@ TEST_F(LeavingTest, AMountMadeWhileTheReservationIsGivenBackIsReported) {
   EXPECT_THAT(down->error().message(), HasSubstr("/dev/nvme7n1 was mounted there meanwhile - try again"));
 }
 
+// Its device is gone by the time that the disconnect is refused.
+TEST_F(LeavingTest, AMountMadeBeforeTheDisconnectIsReportedAlthoughItIsDeadByNow) {
+  start_writer();
+  world.flush_waits = false;
+  world.while_disconnecting = [&] {
+    world.mount("/mnt/data", false, world.block->device_number);
+    world.lose_device();
+    world.disconnect_error = Error{Errc::Refused, "its nvme7n1 is still in use on this host", ""};
+    world.while_disconnecting = [] {};
+  };
+  begin_down();
+  ASSERT_TRUE(run_until([&] { return down.has_value(); }));
+  ASSERT_FALSE(*down);
+  EXPECT_THAT(down->error().message(), HasSubstr("/dev/nvme7n1 was mounted there meanwhile - try again"));
+}
+
 TEST_F(LeavingTest, AnUpDuringTheFlushKeepsItMounted) {
   start_writer();
   world.io_per_look = 1;

@@ -6,8 +6,10 @@
 #include <chrono>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <map>
 #include <string>
+#include <vector>
 
 #include "base/file.hpp"
 #include "daemon/workers/verbs/verbs.hpp"
@@ -19,6 +21,7 @@ namespace {
 
 using namespace staging::test;
 using testing::HasSubstr;
+using testing::Not;
 
 const ProgressLine kNoProgress = [](const json::object&) {};
 
@@ -102,6 +105,7 @@ TEST_F(StageOutVerb, AVerificationTellsAUserNothingOfAClosedFolder) {
 }
 
 TEST_F(StageOutVerb, ACopyOfAnotherSourceIsReplacedOnlyIfThatIsAccepted) {
+  std::string log;
   const auto send = [&](const std::string& source, const std::string& content, bool accepts = false,
                         const char* rule = "") {
     write_text(folder_ / source / "shard", content);
@@ -109,7 +113,10 @@ TEST_F(StageOutVerb, ACopyOfAnotherSourceIsReplacedOnlyIfThatIsAccepted) {
     asked["source"] = (folder_ / source).native();
     asked["accept_source"] = accepts;
     asked["rule"] = rule;
-    const auto sent = stage_out_verb(asked, kNoProgress);
+    const auto sent = stage_out_verb(asked, [&](const json::object& said) {
+      if (const auto what = get_string(said, "deletes"))
+        log += *what + ": " + get_string(said, "because").value_or("") + "\n";
+    });
     return sent ? std::string("sent") : to_string(sent.error().kind);
   };
   const auto published = [&] { return read_text(run_ / "step-1/shard"); };
@@ -117,10 +124,9 @@ TEST_F(StageOutVerb, ACopyOfAnotherSourceIsReplacedOnlyIfThatIsAccepted) {
   EXPECT_EQ(send("job-41/out", "second"), "sent");
   EXPECT_EQ(send("job-42/out", "third"), "sent") << "a job's folder has another number each time";
   EXPECT_EQ(published(), "third");
+  EXPECT_EQ(log, "the copy of " + (folder_ / "job-41/out").native() + ": a copy of " +
+                     (folder_ / "job-42/out").native() + " replaces it\n");
   EXPECT_EQ(send("job-42/extra", "fourth"), "refused");
-  EXPECT_EQ(send("llama-7b/out", "fourth", true), "sent");
-  EXPECT_EQ(send("llama-70b/out", "fifth"), "refused") << "such a number is no job's";
-  EXPECT_EQ(send("job-42/out", "third", true), "sent");
   EXPECT_EQ(send("other/out", "fourth"), "refused");
   EXPECT_EQ(published(), "third");
   EXPECT_EQ(send("other/out", "fourth", true), "sent");
@@ -227,31 +233,107 @@ TEST_F(StageOutVerb, MegatronsTrackerIsBesideItsCheckpoints) {
   EXPECT_EQ(read_file(run_ / "latest_checkpointed_iteration.txt").value(), "100");
 }
 
-TEST_F(StageOutVerb, ACheckpointCountsAlthoughThePointerCannotBeMovedAndNoneIsDeletedUntilItIs) {
-  json::object of_output = request();
-  of_output["rule"] = "rename";
-  std::filesystem::rename(source_, folder_ / "step-1");
-  of_output["source"] = (folder_ / "step-1").native();
-  ASSERT_TRUE(stage_out_verb(of_output, kNoProgress));
-  std::filesystem::rename(folder_ / "step-1", folder_ / "step-2");
-  of_output["source"] = (folder_ / "step-2").native();
-  of_output["path"] = "run/step-2";
-  write_text(run_ / ".latest.spark-new/x", "in the way");
-  bool is_told = false;
-  const auto sent = stage_out_verb(of_output, [&](const json::object& progress) {
-    is_told = is_told || get_bool(progress, "published").value_or(false);
+// Sends two checkpoints of one output, and deletes older ones.
+class PruneOutputVerb : public StageOutVerb {
+ protected:
+  void SetUp() override { std::filesystem::rename(source_, folder_ / names_[0]); }
+  json::object send(const std::string& name) {
+    json::object of_output = request();
+    of_output["rule"] = "rename";
+    of_output["source"] = (folder_ / name).native();
+    of_output["path"] = "run/" + name;
+    const auto sent = stage_out_verb(of_output, [&](const json::object& progress) {
+      is_told_ = get_bool(progress, "published").value_or(false) || is_told_;
+    });
+    EXPECT_TRUE(sent) << sent.error().message();
+    return sent ? *sent : json::object();
+  }
+  // Returns what was deleted.
+  std::string prune() {
+    json::object of_output = request();
+    of_output["rule"] = "rename";
+    of_output["path"] = "run/" + names_[1];
+    of_output["keep"] = 1;
+    const auto pruned = prune_output_verb(of_output, kNoProgress);
+    EXPECT_TRUE(pruned) << pruned.error().message();
+    return pruned ? json::serialize(pruned->at("removed")) : "";
+  }
+  // `make` is called between the two.
+  std::string warnings_of_second(const std::function<void()>& make) {
+    send(names_[0]);
+    make();
+    std::filesystem::rename(folder_ / names_[0], folder_ / names_[1]);
+    is_told_ = false;
+    const json::object sent = send(names_[1]);
+    EXPECT_TRUE(is_told_);
+    return json::serialize(sent.at("warnings"));
+  }
+  // Whatever another user who may create files in the folder has made there.
+  void expect_no_effect_of(const std::function<void()>& make) {
+    EXPECT_THAT(warnings_of_second(make), Not(HasSubstr("is not moved")));
+    EXPECT_EQ(prune(), R"(["step-1"])");
+    EXPECT_EQ(std::filesystem::read_symlink(run_ / "latest"), "step-2");
+    EXPECT_TRUE(std::filesystem::exists(run_ / "latest/shard"));
+  }
+  void give_away(const std::filesystem::path& path) const {
+    ASSERT_EQ(::lchown(path.c_str(), 65534, 65534), 0);
+  }
+
+  std::vector<std::string> names_ = {"step-1", "step-2"};
+  bool is_told_ = false;
+};
+
+TEST_F(PruneOutputVerb, ACheckpointCountsAlthoughThePointerStaysAndWhereThatLeadsIsNotDeleted) {
+  const std::string warnings = warnings_of_second([&] {
+    std::filesystem::create_directory(run_ / "step-999");
+    write_text(run_ / ".step-999.spark-manifest", "cut");
   });
-  ASSERT_TRUE(sent) << sent.error().message();
-  EXPECT_TRUE(is_told);
-  EXPECT_EQ(get_string(*sent, "state"), "ready");
-  EXPECT_THAT(json::serialize(sent->at("warnings")), HasSubstr(".latest.spark-new"));
-  of_output["keep"] = 1;
-  EXPECT_FALSE(prune_output_verb(of_output, kNoProgress));
+  EXPECT_THAT(warnings, HasSubstr("step-999"));
+  EXPECT_EQ(prune(), "[]");
   EXPECT_TRUE(std::filesystem::exists(run_ / "latest/shard")) << "it leads to step-1";
-  std::filesystem::remove_all(run_ / ".latest.spark-new");
-  ASSERT_TRUE(prune_output_verb(of_output, kNoProgress));
+  std::filesystem::remove(run_ / ".step-999.spark-manifest");
+  EXPECT_EQ(prune(), R"(["step-1"])");
   EXPECT_EQ(std::filesystem::read_symlink(run_ / "latest"), "step-2");
-  EXPECT_FALSE(std::filesystem::exists(run_ / "step-1"));
+}
+
+TEST_F(PruneOutputVerb, AFolderInThePlaceOfMegatronsTrackerHasNothingDeletedThatLatestLeadsTo) {
+  std::filesystem::rename(folder_ / "step-1", folder_ / "iter_0000001");
+  names_ = {"iter_0000001", "iter_0000002"};
+  const std::string warnings = warnings_of_second([&] {
+    std::filesystem::remove(run_ / "latest_checkpointed_iteration.txt");
+    std::filesystem::create_directory(run_ / "latest_checkpointed_iteration.txt");
+  });
+  EXPECT_THAT(warnings, HasSubstr("latest_checkpointed_iteration.txt"));
+  EXPECT_EQ(prune(), "[]");
+  EXPECT_TRUE(std::filesystem::exists(run_ / "latest/shard"));
+}
+
+TEST_F(PruneOutputVerb, AReplacementThatAnotherUserFakesKeepsNoPointer) {
+  if (::geteuid() != 0) SPARK_SKIP("needs root");
+  expect_no_effect_of([&] {
+    std::filesystem::create_directories(run_ / ".step-999.spark-partial/replaced");
+    give_away(run_ / ".step-999.spark-partial");
+  });
+}
+
+TEST_F(PruneOutputVerb, AManifestOfAnotherUserThatCannotBeReadKeepsNoPointer) {
+  if (::geteuid() != 0) SPARK_SKIP("needs root");
+  expect_no_effect_of([&] {
+    for (const char* name : {"step-998", "step-999"}) {
+      std::filesystem::create_directory(run_ / name);
+      give_away(run_ / name);
+    }
+    write_text(run_ / ".step-999.spark-manifest", "cut");
+    give_away(run_ / ".step-999.spark-manifest");
+    write_text(run_ / ".step-998.spark-partial/manifest", "cut");
+    give_away(run_ / ".step-998.spark-partial");
+    give_away(run_ / ".step-998.spark-partial/manifest");
+  });
+}
+
+TEST_F(PruneOutputVerb, AFolderUnderAHiddenNameKeepsNoPointer) {
+  expect_no_effect_of([&] { write_text(run_ / ".latest.spark-new/x", "in the way"); });
+  EXPECT_TRUE(std::filesystem::exists(run_ / ".latest.spark-new/x"));
 }
 
 TEST_F(StageOutVerb, MultiplesOfKeepEveryStayOnTheVolumeBesideTheNewestCopies) {
@@ -271,6 +353,24 @@ TEST_F(StageOutVerb, MultiplesOfKeepEveryStayOnTheVolumeBesideTheNewestCopies) {
   for (const char* kept : {"step-10", "step-12", "step-20", "step-21"}) {
     EXPECT_TRUE(std::filesystem::exists(run_ / kept)) << kept;
   }
+}
+
+// An earlier version made no marks, and umask 002 lets the group rename.
+TEST_F(StageOutVerb, WhatStaysForWantOfProofIsAWarningOfTheSendAndOfTheDeletion) {
+  write_text(run_ / ".step-0.spark-partial/data/shard", "half");
+  write_text(run_ / ".a.spark-removed/shard", "rest");
+  ASSERT_EQ(::chmod(run_.c_str(), 0775), 0);
+  json::object asked = request();
+  asked["rule"] = "rename";
+  const auto sent = stage_out_verb(asked, kNoProgress);
+  ASSERT_OK(sent);
+  EXPECT_THAT(json::serialize(sent->at("warnings")), HasSubstr("run/.step-0.spark-partial: it is open to"));
+  asked["keep"] = 1;
+  const auto pruned = prune_output_verb(asked, kNoProgress);
+  ASSERT_OK(pruned);
+  EXPECT_THAT(json::serialize(pruned->at("warnings")), HasSubstr("run/.a.spark-removed: it is open to"));
+  EXPECT_EQ(read_text(run_ / ".step-0.spark-partial/data/shard"), "half");
+  EXPECT_EQ(read_text(run_ / ".a.spark-removed/shard"), "rest");
 }
 
 TEST(RecordedVerb, ARecordThatCannotBeReadIsNamedWithTheReason) {

@@ -6,6 +6,8 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
+#include <future>
+
 #include "staging/copy/partial/stale_locks.hpp"
 #include "tests/unit/staging/support.hpp"
 
@@ -99,10 +101,11 @@ class AnotherHost : public testing::Test {
   }
 };
 
-// In a folder without the sticky bit others rename what they may not delete.
-class SharedFolder : public testing::Test {
+// In a folder without the sticky bit others rename what they may not delete; into one with it they move
+// folders to which they may write.
+class SharedFolder : public testing::TestWithParam<unsigned> {
  protected:
-  SharedFolder() { std::filesystem::permissions(folder_.path(), std::filesystem::perms(0777)); }
+  SharedFolder() { EXPECT_EQ(::chmod(folder_.path().c_str(), GetParam()), 0); }
   mode_t mode() const {
     struct stat info {};
     EXPECT_EQ(::stat(area_.c_str(), &info), 0);
@@ -114,7 +117,7 @@ class SharedFolder : public testing::Test {
   const StopFlag stop_{false};
 };
 
-TEST_F(SharedFolder, AFolderThatGotTheNameOfAPartialCopyIsNotUsed) {
+TEST_P(SharedFolder, AFolderThatGotTheNameOfAPartialCopyIsNotUsed) {
   write_text(area_ / "data/thesis", "x");
   ASSERT_EQ(::chmod(area_.c_str(), 0755), 0);
   EXPECT_KIND(PartialArea::open(area_, stop_), Errc::Refused);
@@ -125,7 +128,7 @@ TEST_F(SharedFolder, AFolderThatGotTheNameOfAPartialCopyIsNotUsed) {
   ASSERT_OK(PartialArea::open(area_, stop_));  // a process was killed before it made the mark
 }
 
-TEST_F(SharedFolder, AnInterruptedCopyContinuesUnderItsOwnNameAlone) {
+TEST_P(SharedFolder, AnInterruptedCopyContinuesUnderItsOwnNameAlone) {
   {
     const auto area = PartialArea::try_open(area_);
     ASSERT_OK(area);
@@ -140,7 +143,7 @@ TEST_F(SharedFolder, AnInterruptedCopyContinuesUnderItsOwnNameAlone) {
   ASSERT_OK(area->clear());
 }
 
-TEST_F(SharedFolder, AFolderThatGotTheNameOfOneThatAStuckProcessLeftIsNeitherTakenNorDeleted) {
+TEST_P(SharedFolder, AFolderThatGotTheNameOfOneThatAStuckProcessLeftIsNeitherTakenNorDeleted) {
   write_text(stuck_ / "private/chapter", "x");
   write_text(stuck_ / "data/thesis", "x");
   for (const mode_t mode : {0755U, 0700U}) {
@@ -152,7 +155,7 @@ TEST_F(SharedFolder, AFolderThatGotTheNameOfOneThatAStuckProcessLeftIsNeitherTak
   EXPECT_EQ(read_text(stuck_ / "data/thesis"), "x");
 }
 
-TEST_F(SharedFolder, WhatAStuckProcessLeftIsTaken) {
+TEST_P(SharedFolder, WhatAStuckProcessLeftIsTaken) {
   auto stuck = PartialArea::open(area_, stop_);
   ASSERT_OK(stuck);
   write_text(stuck->data() / "f", "half");
@@ -164,6 +167,50 @@ TEST_F(SharedFolder, WhatAStuckProcessLeftIsTaken) {
   EXPECT_EQ(read_text(next->replaced() / "f"), "earlier")
       << "the only copy between two steps of a replacement";
   EXPECT_FALSE(std::filesystem::exists(stuck_));
+}
+
+// Some servers of files have a new folder inherit the permissions of the one around it.
+TEST_P(SharedFolder, AnEmptyFolderThatIsOpenToOthersIsClosedAndUsed) {
+  std::filesystem::create_directory(area_);
+  ASSERT_EQ(::chmod(area_.c_str(), 0770), 0);
+  {
+    const auto area = PartialArea::try_open(area_);
+    ASSERT_OK(area);
+    EXPECT_EQ(mode(), 0700U);
+    write_text(area->data() / "f", "half");
+  }
+  ASSERT_OK(PartialArea::try_open(area_));
+}
+
+TEST_P(SharedFolder, OfCopiesThatBeginAtOnceOneWaitsForTheOther) {
+  const auto begin = [&] {
+    std::string refused;
+    for (int i = 0; i < 500; ++i) {
+      const auto area = PartialArea::try_open(area_);
+      if (!area && area.error().kind != Errc::Unavailable) refused = area.error().message();
+    }
+    return refused;
+  };
+  auto other = std::async(std::launch::async, begin);
+  EXPECT_EQ(begin(), "");
+  EXPECT_EQ(other.get(), "");
+}
+
+INSTANTIATE_TEST_SUITE_P(WithoutAndWithTheStickyBit, SharedFolder, testing::Values(0777U, 01777U));
+
+TEST(PartialAreas, AreNotDelayedByAFifoInThem) {
+  ::alarm(60);  // for want of a writer a FIFO blocks for good
+  const TempFolder folder;
+  for (const char* name : {"state", "lock"}) {
+    std::filesystem::create_directories(folder / "set");
+    ASSERT_EQ(::mkfifo((folder / "set" / name).c_str(), 0600), 0);
+    auto area = PartialArea::try_open(folder / "set");
+    ASSERT_OK(area);
+    (void)area->check_held();
+    ASSERT_OK(area->keep_only("this"));
+    ASSERT_OK(area->clear());
+  }
+  ::alarm(0);
 }
 
 TEST_F(AnotherHost, ThatCopiesThereIsNamed) {
@@ -284,7 +331,7 @@ TEST_F(AnotherHost, ThatIsCopyingThereHasTakenNothingOver) {
 TEST(PartialAreas, AreLockedOnAFullLocalDriveToo) {
   if (::geteuid() != 0) GTEST_SKIP() << "mounting needs root";
   const TempFolder folder;
-  const SmallTmpfs small(folder / "small", "size=1m,nr_inodes=4");
+  const SmallTmpfs small(folder / "small", "size=1m,nr_inodes=4,mode=755");
   const auto path = folder / "small/set";
   write_text(path / "data", "half");
   write_text(folder / "small/last", "");
