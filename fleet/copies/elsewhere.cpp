@@ -15,7 +15,8 @@ Result<std::string> hash_of_named(staging::Cache& cache, const staging::Source& 
   const auto rows = cache.list();
   if (!rows) return rows.take_error();
   for (const staging::DatasetRow& row : *rows) {
-    const bool is_good = row.name == source.dataset && row.damage.empty() && !row.is_doubtful && row.model;
+    const bool is_good =
+        row.name == source.dataset && row.damage.empty() && !row.is_doubtful && !row.is_evicting && row.model;
     if (!is_good || !row.model->record.satisfies(*source.model)) continue;
     if (source.model->revision.empty() || row.model->record.revision == source.model->revision)
       return row.hash;
@@ -43,7 +44,9 @@ Result<std::vector<std::string>> find_elsewhere(staging::Source& source, staging
   source.elsewhere->walk = [=, &exchange]() -> Result<staging::Model> {
     const auto from = chosen ? Result<ChosenCopy>(*chosen) : choose();
     if (!from) return from.take_error();
-    if (from->hash != hash) return fail(Errc::Mismatch, "peers have another copy than the one here");
+    if (from->hash != hash)
+      return fail(Errc::Mismatch, "peers have another copy than the one here, which can't be served",
+                  "evict that one");
     return get_entries(*from, wanted, exchange.peers(), exchange.boards());
   };
   source.origin = content_origin(hash);

@@ -105,7 +105,7 @@ TEST_F(CopyEntriesTest, AModelHasARecordOfItselfAndNoSymlinks) {
   record.sha256 = 7;
   record.digests = {{"a", 0, std::string(64, 'a'), "x"}, {"b", 0, "", ""}};
   record_ = record_of(record);
-  const auto got = get({entry("a")});
+  const auto got = get({entry("a"), entry("b")});
   ASSERT_TRUE(got) << got.error().message();
   EXPECT_EQ(got->record.sha256, 1u) << "counted here";
   EXPECT_EQ(got->record.none, 1u);
@@ -114,11 +114,70 @@ TEST_F(CopyEntriesTest, AModelHasARecordOfItselfAndNoSymlinks) {
   EXPECT_EQ(why({link}), Errc::Refused);
   record.digests[0].hex = "abc";
   record_ = record_of(record);
-  EXPECT_EQ(why({entry("a")}), Errc::Mismatch) << "no digest";
-  record.digests.clear();
+  EXPECT_EQ(why({entry("a"), entry("b")}), Errc::Mismatch) << "no digest";
+  record.digests = {{"a", 0, "", ""}};
   record.entry_point = "a";
   record_ = record_of(record);
   EXPECT_EQ(why({entry("a")}), Errc::Mismatch) << "jobs would get a file";
+}
+
+// A pin would hold whatever is in a file that the record leaves out.
+TEST_F(CopyEntriesTest, ARecordThatDoesNotNameJustTheModelsFilesIsNotTaken) {
+  wanted_.model = staging::ModelOptions{"org/tiny"};
+  staging::ModelRecord record;
+  record.name = "org/tiny";
+  record.check = staging::ModelCheck::Published;
+  record_ = record_of(record);
+  EXPECT_EQ(why({entry("a")}), Errc::Mismatch) << "no file";
+  EXPECT_EQ(why({}), Errc::Mismatch) << "an empty model";
+  record.digests = {{"a", 0, "", ""}};
+  record_ = record_of(record);
+  EXPECT_TRUE(get({entry("a")}));
+  EXPECT_EQ(why({entry("a"), entry("more.py")}), Errc::Mismatch);
+  record.digests = {{"a", 0, "", ""}, {"b", 0, "", ""}};
+  record_ = record_of(record);
+  EXPECT_EQ(why({entry("a")}), Errc::Mismatch) << "one that is not there";
+  record.digests = {{"a\nb", 0, "", ""}};
+  record_ = record_of(record);
+  EXPECT_EQ(why({entry("a\nb")}), Errc::Mismatch) << "the pin of two files";
+  record.entry_point = "a";
+  record.digests = {{"aXb", 0, "", ""}};
+  record_ = record_of(record);
+  EXPECT_EQ(why({entry("a", EntryType::Folder), entry("aXb")}), Errc::Mismatch) << "the pin of a/b";
+}
+
+TEST_F(CopyEntriesTest, BesideTheFilesOfAModelIsWhatItsCacheSaysOfItAndNothingElse) {
+  wanted_.model = staging::ModelOptions{"org/tiny"};
+  const std::string commit(40, 'c'), hub = "models--org--tiny", snapshot = hub + "/snapshots/" + commit;
+  const auto folder = [](const std::string& path) { return entry(path.c_str(), EntryType::Folder); };
+  const auto file = [](const std::string& path) { return entry(path.c_str()); };
+  std::vector<Entry> entries{
+      folder(hub),      folder(hub + "/refs"), file(hub + "/refs/main"), folder(hub + "/snapshots"),
+      folder(snapshot), file(snapshot + "/a")};
+  staging::ModelRecord record;
+  record.name = "org/tiny";
+  record.check = staging::ModelCheck::Published;
+  record.revision = commit;
+  record.entry_point = snapshot;
+  record.hub_folder = hub;
+  record.digests = {{snapshot + "/a", 0, "", ""}};
+  record_ = record_of(record);
+  EXPECT_TRUE(get(entries));
+  auto other = entries;
+  const std::string second = hub + "/snapshots/" + std::string(40, 'd');
+  other.push_back(folder(second));
+  other.push_back(file(second + "/a"));
+  EXPECT_EQ(why(other), Errc::Mismatch) << "another revision, to which the ref may lead";
+  record.hub_folder = "models--org--tiny/refs";
+  record_ = record_of(record);
+  EXPECT_EQ(why(entries), Errc::Mismatch) << "the cache of another model";
+
+  record = {};
+  record.name = "org/tiny";
+  record.check = staging::ModelCheck::Published;
+  record.digests = {{"blobs/sha256-1", 0, "", ""}};
+  record_ = record_of(record);
+  EXPECT_TRUE(get({folder("blobs"), file("blobs/sha256-1"), folder("manifests"), file("manifests/x")}));
 }
 
 TEST_F(CopyEntriesTest, APeerThatHasGoneMayComeBack) {
