@@ -109,7 +109,7 @@ struct ModelSettings {
 struct Dataset {
   std::string name;
   std::string volume;  // empty means that `path` is an absolute path of any folder
-  std::string path;    // "." is the whole volume
+  std::string path;    // "." is the whole volume; empty means that other hosts of the fleet have it
   std::vector<std::string> exclude;
   Links links = Links::Keep;
   std::optional<ModelSettings> model;   // without it, it is any folder

@@ -27,9 +27,9 @@ Config read_config(const Node& root, Problems& problems) {
   if (const Node* node = top.map("targets")) config.targets = read_targets(*node, problems);
   if (const Node* node = top.map("volumes")) config.volumes = read_volumes(*node, config, problems);
   if (const Node* node = top.map("cache")) config.cache = read_cache(*node, config, problems);
+  if (const Node* node = top.map("fleet")) config.fleet = read_fleet(*node, problems);
   if (const Node* node = top.map("datasets")) config.datasets = read_datasets(*node, config, problems);
   if (const Node* node = top.map("outputs")) config.outputs = read_outputs(*node, config, problems);
-  if (const Node* node = top.map("fleet")) config.fleet = read_fleet(*node, problems);
   if (const Node* node = top.map("metrics")) config.metrics = read_metrics(*node, problems);
   config.has_simulation = top.has("simulation");
   return config;

@@ -46,6 +46,16 @@ void read_own_path(Dataset& dataset, Section& section, const Before& before) {
   }
 }
 
+// Other hosts have it: nothing on this one says what it is.
+void read_source(Section& section, const Config& so_far) {
+  (void)section.choice<bool>("source", {{"peers", true}});
+  for (const char* key : {"path", "volume", "exclude", "links", "include", "peers"}) {
+    if (section.has(key)) section.problem(key, "is not for `source: peers`: other hosts have the copy");
+  }
+  if (so_far.fleet.listen.empty())
+    section.problem("source", "needs a section `fleet`, which names the other hosts");
+}
+
 // Which links are followed and which files are copied follows from the model.
 std::optional<ModelSettings> read_model(Section& section) {
   ModelSettings model;
@@ -74,16 +84,19 @@ std::optional<ModelSettings> read_model(Section& section) {
   return model;
 }
 
-Dataset read_dataset(const Member& member, const Before& before, Problems& problems) {
+Dataset read_dataset(const Member& member, const Config& so_far, const Before& before, Problems& problems) {
   Section section(member.value, "datasets." + member.key, problems);
   Dataset dataset;
   dataset.name = member.key;
-  if (section.has("volume")) {
+  if (section.has("source")) {
+    read_source(section, so_far);
+  } else if (section.has("volume")) {
     read_path_on_volume(dataset, section, before, problems);
   } else {
     read_own_path(dataset, section, before);
   }
-  if (!section.has("path")) section.missing("path", "write the folder to stage");
+  if (!section.has("path") && !section.has("source"))
+    section.missing("path", "write the folder to stage, or `source: peers` if other hosts have it");
   dataset.exclude = section.texts("exclude");
   dataset.links =
       section
@@ -172,7 +185,7 @@ std::map<std::string, Dataset> read_datasets(const Node& node, const Config& so_
   std::map<std::string, std::string> name_of_variable;
   const Before before(so_far);
   for (const Member& member : node.members) {
-    datasets[member.key] = read_dataset(member, before, problems);
+    datasets[member.key] = read_dataset(member, so_far, before, problems);
     const std::string variable = environment_name(member.key);
     const auto [first, is_new] = name_of_variable.emplace(variable, member.key);
     if (!is_new) {

@@ -150,10 +150,14 @@ void show(const ModelSettings& model, json::object& shown) {
 json::object show(const Dataset& dataset) {
   json::object shown;
   if (!dataset.volume.empty()) shown["volume"] = dataset.volume;
-  shown["path"] = dataset.path;
+  if (dataset.path.empty()) {
+    shown["source"] = "peers";
+  } else {
+    shown["path"] = dataset.path;
+  }
   if (dataset.model) {
     show(*dataset.model, shown);
-  } else {
+  } else if (!dataset.path.empty()) {
     shown["exclude"] = list(dataset.exclude);
     shown["links"] = to_string(dataset.links);
   }

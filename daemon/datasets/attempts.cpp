@@ -131,7 +131,8 @@ asio::awaitable<Outcome> Attempts::stage_to_the_end(TaskPtr task) {
       log::warning(doing(*task) + " stalled: " + why.what + "; it resumes automatically");
       ++activity_.totals.stalls;
     }
-    auto from_peers = co_await wait_after(task, why, is_away ? context_.timings.look : retries.pause);
+    const Duration look = task->dataset.path.empty() ? context_.timings.peers : context_.timings.look;
+    auto from_peers = co_await wait_after(task, why, is_away ? look : retries.pause);
     if (from_peers) co_return std::move(*from_peers);
     if (task->is_cancelled) co_return task->cancelled();
     if (!is_away) retries.pause = std::min(retries.pause * 2, kLongestRetry);
@@ -155,8 +156,8 @@ asio::awaitable<std::optional<Outcome>> Attempts::wait_after(TaskPtr task, Error
 }
 
 bool Attempts::can_be_read(const Task& task) const {
-  return !task.attempt.is_given_up && !task.attempt.saw_outage &&
-         context_.find_source(task.dataset).has_value();
+  const auto source = context_.find_source(task.dataset);
+  return !task.attempt.is_given_up && !task.attempt.saw_outage && source && !source->path.empty();
 }
 
 bool Attempts::must_wait(const Task& task) const {

@@ -25,7 +25,7 @@ struct Doubt {
 
 // The place from which a dataset can be read.
 struct SourcePlace {
-  std::string path;   // absolute
+  std::string path;   // absolute; empty means that other hosts have it, and none of it is on this one
   std::string mount;  // the volume must be mounted there; empty means any folder
   mounts::MountNumbers numbers{};
   std::optional<Doubt> doubt{};

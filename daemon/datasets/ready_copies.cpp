@@ -82,7 +82,7 @@ std::set<std::uint64_t> ReadyCopies::held_by(const StageRequest& request, const 
 std::optional<std::string> ReadyCopies::why_away(const config::Dataset& dataset, const Error* failure) const {
   const auto source = context_.find_source(dataset);
   if (!source && source.error().kind == Errc::Unavailable) return source.error().what;
-  // Only an attempt shows whether a plain folder is there.
+  // Only an attempt shows whether a plain folder is there, or peers answer.
   if (dataset.volume.empty() && failure != nullptr && failure->is_away) return failure->what;
   return std::nullopt;
 }
@@ -137,7 +137,7 @@ bool ReadyCopies::may_serve(const StageRequest& request, const config::Dataset& 
 Error ReadyCopies::with_hint(Error away, const StageRequest& request, const config::Dataset& dataset) const {
   StageRequest old = request;
   old.offline = true;
-  const auto copy = why_away(dataset) ? choose(old, dataset, true) : std::nullopt;
+  const auto copy = why_away(dataset, &away) ? choose(old, dataset, true) : std::nullopt;
   if (!copy) return away;
   away.hint += (away.hint.empty() ? "" : "; ") + std::string("`--offline` takes the copy of ") +
                get_string(*copy, "staged_at").value_or("") + " that is here";

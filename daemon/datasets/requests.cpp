@@ -281,9 +281,8 @@ asio::awaitable<Outcome> Requests::outcome_of(std::shared_ptr<Job> job, TaskPtr&
       if (get_bool(**task->ended, "held").value_or(true)) co_return *task->ended;
       break;  // there was no space for its worker's hold: perhaps there is now
     }
-    const Error* failure = task->ended ? &task->ended->error() : nullptr;
-    auto copy =
-        task->away || failure != nullptr ? copies_.find(request, task->dataset, failure) : std::nullopt;
+    const Error* failure = task->ended ? &task->ended->error() : task->away ? &*task->away : nullptr;
+    auto copy = failure != nullptr ? copies_.find(request, task->dataset, failure) : std::nullopt;
     if (copy) {
       (void)let_go({task}, request.demand);  // it staged nothing that is held
       task = task_of(task->dataset, std::move(*copy), request);

@@ -9,6 +9,14 @@ namespace {
 
 using SourcePlace = datasets::SourcePlace;
 
+// Away peers are noticed by an attempt alone.
+SourcePlace place_at_peers() {
+  SourcePlace place;
+  place.is_exchanged = true;
+  place.drive = "peers of the fleet";
+  return place;
+}
+
 SourcePlace place_of_folder(const config::Dataset& dataset, HostSnapshot& snapshot) {
   SourcePlace place;
   place.path = dataset.path;
@@ -46,7 +54,8 @@ SourcePlace place_on_volume(const config::Dataset& dataset, const volumes::Volum
 
 Result<SourcePlace> find_source(const config::Dataset& dataset, const volumes::VolumeSet& volumes,
                                 HostSnapshot& snapshot) {
-  if (dataset.volume.empty()) return place_of_folder(dataset, snapshot);
+  if (dataset.volume.empty())
+    return dataset.path.empty() ? place_at_peers() : place_of_folder(dataset, snapshot);
   const auto volume = volumes.find(dataset.volume);
   if (!volume)
     return fail(Errc::NotFound, "no volume " + printable(dataset.volume) + " in the configuration");

@@ -151,6 +151,9 @@ Result<> PeerExchange::copy(staging::ExchangeJob& job) {
   }
   const auto reads = reads_if(job.context.has_source);
   (*board)->set_reads(reads);
+  std::vector<staging::Digest> known;  // before what is copied replaces it in the entries
+  for (const staging::Entry* entry : files.entry_of)
+    if (is_of_content(origin_.source)) known.push_back(entry->hash);
   presence_ = std::make_unique<Presence>(std::move(*board));
   Earlier(files, job, presence_->board()).show();
   // Also for files that the caller copies later.
@@ -159,8 +162,8 @@ Result<> PeerExchange::copy(staging::ExchangeJob& job) {
   };
   BytesRead read{};
   const ExchangeContext exchange{
-      settings_.self, files.set, settings_.peers, presence_->board(),    files.layout,
-      files.entry_of, read,      reads,           !origin_.state.empty()};
+      settings_.self, files.set, settings_.peers, presence_->board(),     files.layout,
+      files.entry_of, read,      reads,           !origin_.state.empty(), known};
   ExchangeRun run(exchange, job);
   Result<> done = run.go();
   for (std::size_t why = 0; why < std::size(kWhy); ++why)

@@ -38,6 +38,8 @@ class PeerExchange final : public staging::Exchange {
 
   // The bytes that copy() read from the source, by the reason: {"owner": 1000…}, without zeros.
   json::object read_because() const { return read_because_; }
+  const std::vector<std::unique_ptr<Peer>>& peers() const { return settings_.peers; }
+  const std::filesystem::path& boards() const { return settings_.boards; }
   // Sentences about peers that sent wrong data.
   std::vector<std::string> warnings() const;
 

@@ -90,11 +90,14 @@ std::optional<staging::PieceOutcome> ExchangeRun::piece_from_peer(File& file, st
   job_.context.counters->spent(staging::Activity::Peers, std::chrono::steady_clock::now() - began);
   staging::PieceOutcome outcome;
   if (is_whole) outcome.digest = digest_of(lane.buffer.data(), want);
-  const bool is_wrong = is_whole && head->piece && *head->piece != outcome.digest;
+  const bool is_known = !exchange_.known.empty() && file.units == 1;
+  const bool is_wrong =
+      is_whole && ((head->piece && *head->piece != outcome.digest) ||
+                   (is_known && exchange_.known[exchange_.layout.piece(choice.unit).file] != outcome.digest));
   const std::scoped_lock lock(mutex_);
   // A peer that still stages the set may have been discarding the file: it is asked again.
-  const bool is_doubted =
-      is_wrong && schedule_.is_staging(*choice.peer) && doubted_.emplace(*choice.peer, choice.unit).second;
+  const bool is_doubted = is_wrong && schedule_.peer(*choice.peer).is_staging() &&
+                          doubted_.emplace(*choice.peer, choice.unit).second;
   if (is_wrong && !is_doubted) give_up_peer(*choice.peer, file.entry->path.view());
   if (!is_whole || is_wrong) {
     const bool is_missing = head.has_value() && !is_doubted;
@@ -103,10 +106,14 @@ std::optional<staging::PieceOutcome> ExchangeRun::piece_from_peer(File& file, st
     changed_.notify_all();
     return std::nullopt;
   }
-  outcome.is_vouched_for = head->piece.has_value();
+  outcome.is_vouched_for = head->piece.has_value() || is_known;
   if (outcome.is_vouched_for) return outcome;
-  if (file.expected && *file.expected != *head->file) {  // two peers disagree: read it from the source
-    schedule_.only_from_source(choice.unit);
+  if (file.expected && *file.expected != *head->file) {
+    if (exchange_.known.empty()) {  // two peers disagree: read it from the source
+      schedule_.only_from_source(choice.unit);
+    } else {
+      give_up_peer(*choice.peer, file.entry->path.view());
+    }
     schedule_.failed(choice, true, std::chrono::steady_clock::now());
     return std::nullopt;
   }

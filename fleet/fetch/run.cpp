@@ -30,6 +30,14 @@ unsigned lanes() {
   return std::clamp(2 * std::thread::hardware_concurrency(), kFewestLanes, kMostLanes);
 }
 
+// Peers that send other bytes than the set is named by will not send the right ones later.
+Error not_sent(bool is_wrong, std::string hint) {
+  if (is_wrong)
+    return {Errc::Mismatch, "no peer sends the content that the copy is named by", std::move(hint)};
+  if (hint.empty()) hint = "files with extended attributes or ACLs are not sent";
+  return {Errc::Unavailable, "no peer sends all of it", std::move(hint)};
+}
+
 }  // namespace
 
 ExchangeRun::ExchangeRun(const ExchangeContext& exchange, staging::ExchangeJob& job)
@@ -170,17 +178,21 @@ std::optional<Choice> ExchangeRun::next(From first) {
   const auto choice = schedule_.next(first, now);
   if (!choice && schedule_.is_hopeless(now)) {
     std::string hint;
+    bool is_wrong = false;
     for (std::size_t peer = 0; peer < exchange_.peers.size(); ++peer) {
       const bool is_doubted = std::ranges::any_of(open_, [&](const auto& open) {
         const auto& doubt = open.second->doubt;
         return doubt &&
                std::ranges::any_of(doubt->pieces, [&](const auto& one) { return one.second.peer == peer; });
       });
+      is_wrong = is_wrong || is_doubted || schedule_.peer(peer).is_blamed;
       if (is_doubted)
         hint += (hint.empty() ? "wrong bytes came; verify the copy on " : " and on ") +
                 printable(exchange_.peers[peer]->name());
     }
-    error_ = Error{Errc::Unavailable, "its volume is away, and no peer has all of it", hint};
+    error_ = exchange_.known.empty()
+                 ? Error{Errc::Unavailable, "its volume is away, and no peer has all of it", hint}
+                 : not_sent(is_wrong, hint.empty() ? join(warnings_, "; ") : std::move(hint));
     job_.context.end->fail();
   }
   if (!choice || choice->peer) return choice;
@@ -203,6 +215,7 @@ void ExchangeRun::open_more(Lane& lane) {
     file->entry = exchange_.entry_of[index];
     file->first_unit = exchange_.layout.first_unit_of(index);
     file->units = staging::piece_count(file->entry->size);
+    if (!exchange_.known.empty() && file->units > 1) file->expected = exchange_.known[index];
     const auto begun = job_.resumed.begun.find(staging::index_of(job_.entries, file->entry->path));
     const staging::Entry walked = *file->entry;
     file->work = staging::copy_file(job_.context, *file->entry,

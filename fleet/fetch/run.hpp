@@ -33,6 +33,9 @@ struct ExchangeContext {
   BytesRead& read;                                    // from the source, by this run
   SetState::Reads reads = SetState::Reads::Normally;  // as the board says
   bool has_state = false;  // the set's name has the volume's state, so that all hosts have equal attributes
+  // Of the files' content, by the layout's file number, if the set is named by it: what a peer says counts
+  // for nothing. Else empty.
+  std::vector<staging::Digest> known{};
 };
 
 class ExchangeRun {

@@ -74,7 +74,11 @@ void Schedule::asked_by(std::span<const NodeId> nodes, SteadyTime now) {
 bool Schedule::blame(std::size_t peer, std::optional<std::uint64_t> doubted) {
   look_anew();
   if (doubted) return peers_[peer].missing.insert(*doubted).second;
-  return !std::exchange(peers_[peer].is_blamed, true);
+  if (std::exchange(peers_[peer].is_blamed, true)) return false;
+  // What others sent together with its bytes may be right, and without a source there is no other place.
+  if (reads_ == SetState::Reads::Never)
+    for (PeerView& other : peers_) other.missing.clear();
+  return true;
 }
 
 // False after this host itself was stopped: what it knows of the others is old.

@@ -74,7 +74,7 @@ class Schedule {
   void heard(std::size_t peer, SetState state, SteadyTime now);
   void unheard(std::size_t peer, SteadyTime now);
   void asked_by(std::span<const NodeId> nodes, SteadyTime now);
-  bool is_staging(std::size_t peer) const { return peers_[peer].is_staging(); }
+  const PeerView& peer(std::size_t peer) const { return peers_[peer]; }
   // It sent wrong data: request nothing more from it. False: it was blamed before. Doubted: the unit may be
   // wrong; it is got elsewhere.
   bool blame(std::size_t peer, std::optional<std::uint64_t> doubted = {});

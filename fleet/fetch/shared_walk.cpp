@@ -4,8 +4,8 @@
 
 #include "base/file.hpp"
 #include "base/threads.hpp"
+#include "fleet/fetch/peer_entries.hpp"
 #include "fleet/fetch/timings.hpp"
-#include "staging/manifest/manifest_reader.hpp"
 
 namespace spark::fleet {
 namespace {
@@ -15,31 +15,6 @@ constexpr std::chrono::milliseconds kLookingAtFolders{30'000};
 constexpr std::chrono::milliseconds kLongestWalk{60'000};
 constexpr Bytes kMostEntries = 4 * kGiB, kMostNotes = 16 * kMiB;
 constexpr std::uint64_t kTheWalk = 0;  // the only unit
-
-// Whether each entry is in an earlier folder, and each further name belongs to an earlier file: the copy
-// relies on both. The entries are sorted.
-bool is_tree(const staging::Entries& entries) {
-  if (entries.empty()) return false;
-  const staging::Entry& root = entries.front();  // a link would make the copy any folder of this host
-  if (root.type != staging::EntryType::Folder && root.type != staging::EntryType::File) return false;
-  const staging::Entry* folder = nullptr;  // of the entry before: usually also of the next one
-  const auto earlier = [&](std::string_view path, std::size_t than) {
-    const std::size_t at = staging::index_of(entries, path);
-    return at < than ? &entries[at] : nullptr;
-  };
-  for (std::size_t i = 1; i < entries.size(); ++i) {
-    const staging::Entry& entry = entries[i];
-    const std::string_view path = entry.path.view();
-    const std::size_t slash = path.rfind('/');
-    const std::string_view parent = slash == std::string_view::npos ? "" : path.substr(0, slash);
-    if (folder == nullptr || folder->path.view() != parent) folder = earlier(parent, i);
-    if (folder == nullptr || folder->type != staging::EntryType::Folder) return false;
-    if (entry.link_to.view().empty()) continue;
-    const staging::Entry* file = earlier(entry.link_to.view(), i);
-    if (file == nullptr || !staging::is_content(*file)) return false;
-  }
-  return true;
-}
 
 }  // namespace
 
@@ -145,20 +120,17 @@ Result<staging::Walked> SharedWalk::from_peer(std::size_t index) {
   const auto text = peer.get_text({PeerRequest::Kind::WalkNotes, walk_, 0, 0}, kMostNotes, kForWalk);
   if (!text) return text.take_error();
   auto notes = staging::parse_walk_notes(*text);
-  auto manifest = staging::ManifestReader::open(path);
-  if (!manifest) return manifest.take_error();
   if (!notes) return fail(Errc::Invalid, "peer " + peer.name() + " sent no notes of its walk");
+  auto list = read_peer_entries(path, peer.name());
+  if (!list) return list.take_error();
   staging::Walked walked;
   static_cast<staging::WalkNotes&>(walked) = std::move(*notes);
-  while (auto entry = manifest->next()) {
-    entry->hash = {};  // this and the next fields belong to the peer's copy
-    entry->good_at = 0;
-    entry->lost_attributes = false;
-    walked.entries.push_back(std::move(*entry));
+  walked.entries = std::move(list->entries);
+  for (staging::Entry& entry : walked.entries) {
+    entry.hash = {};  // this and the next fields belong to the peer's copy
+    entry.good_at = 0;
+    entry.lost_attributes = false;
   }
-  if (auto read = manifest->error(); !read) return read.take_error();
-  if (!is_tree(walked.entries))
-    return fail(Errc::Invalid, "peer " + peer.name() + " sent a walk that is no tree of files");
   if (auto kept = write_file_atomically(Board::notes_of(boards_, walk_), *text); !kept)
     return kept.take_error();
   return walked;

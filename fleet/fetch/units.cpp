@@ -23,8 +23,10 @@ bool ExchangeRun::is_right(const staging::Entry& entry, const staging::Digest& d
   }
   if (!file.expected || *file.expected == digest) return true;
   if (!file.doubt) file.doubt = Doubt{*file.expected, {}};
+  const auto is_blamed = [&](const auto& supplied) { return schedule_.peer(supplied.second.peer).is_blamed; };
+  const bool is_known_why = !job_.context.has_source && std::ranges::any_of(file.supplied, is_blamed);
   for (const auto& [unit, one] : std::exchange(file.supplied, {})) {
-    schedule_.blame(one.peer, unit);
+    if (!is_known_why) schedule_.blame(one.peer, unit);
     file.doubt->pieces.emplace(unit, one);
   }
   return false;
@@ -125,7 +127,9 @@ Result<ExchangeRun::Fetched> ExchangeRun::pack_from_peer(const Choice& choice, L
       left.push_back(entry);
       continue;
     }
-    const staging::Digest digest = get_digest(row + 1);
+    const staging::Digest digest = exchange_.known.empty()
+                                       ? get_digest(row + 1)
+                                       : exchange_.known[exchange_.layout.small(pack.first + i)];
     if (digest_of(mine, entry->size) != digest) {
       const std::scoped_lock lock(mutex_);
       give_up_peer(*choice.peer, entry->path.view());

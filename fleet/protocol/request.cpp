@@ -47,6 +47,15 @@ std::optional<PeerRequest> parse_link(const std::vector<std::string>& parts) {
   return request;
 }
 
+// "copies/HASH/entries"
+std::optional<PeerRequest> parse_copy(const std::vector<std::string>& parts) {
+  if (parts.size() != 3 || !is_content_hash(parts[1]) || parts[2] != "entries") return std::nullopt;
+  PeerRequest request;
+  request.kind = PeerRequest::Kind::CopyEntries;
+  request.set = parts[1];
+  return request;
+}
+
 }  // namespace
 
 std::optional<PeerRequest> parse_target(std::string_view target) {
@@ -64,6 +73,7 @@ std::optional<PeerRequest> parse_target(std::string_view target) {
     return request;
   }
   if (parts[0] == "link" && question == std::string_view::npos) return parse_link(parts);
+  if (parts[0] == "copies" && question == std::string_view::npos) return parse_copy(parts);
   const bool is_walk = parts[0] == "walks";
   if (parts.size() < 2 || (parts[0] != "sets" && !is_walk) || !is_set_id(parts[1])) return std::nullopt;
   request.set = parts[1];
@@ -87,6 +97,7 @@ std::string to_target(const PeerRequest& request) {
   if (request.kind == PeerRequest::Kind::Node) return target + "node";
   if (request.kind == PeerRequest::Kind::Datasets) return target + "datasets";
   if (request.kind == PeerRequest::Kind::Link) return target + "link";
+  if (request.kind == PeerRequest::Kind::CopyEntries) return target + "copies/" + request.set + "/entries";
   if (request.bytes != 0)
     return target + (request.kind == PeerRequest::Kind::LinkSend ? "link/send/" : "link/take/") +
            std::to_string(request.bytes);

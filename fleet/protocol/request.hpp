@@ -7,6 +7,7 @@
 //   /fleet/v1/walks/ID/entries                        the result of the walk, as a manifest
 //   /fleet/v1/walks/ID/notes                          see staging::WalkNotes
 //   /fleet/v1/walks/ID/folders                        published copy: "plain" if no folder has attributes
+//   /fleet/v1/copies/HASH/entries                     the manifest of a published copy with that hash
 //   /fleet/v1/link                                    this end of the connection; see LinkEnd
 //   /fleet/v1/link/send/BYTES                         that many bytes without a meaning
 //   /fleet/v1/link/take/BYTES                         takes as many, which follow the request
@@ -34,12 +35,13 @@ struct PeerRequest {
     WalkEntries,
     WalkNotes,
     WalkFolders,
+    CopyEntries,
     Link,
     LinkSend,
     LinkTake
   };
   Kind kind = Kind::Node;
-  std::string set;         // for sets and walks
+  std::string set;         // for sets and walks; for CopyEntries the hash
   std::uint64_t unit = 0;  // for Unit
   NodeId from = 0;         // for Set and Walk: a host that stages it; 0: the caller only inspects
   Bytes bytes = 0;         // for LinkSend and LinkTake: 1 to kMostLinkBytes

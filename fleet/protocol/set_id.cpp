@@ -3,12 +3,19 @@
 namespace spark::fleet {
 namespace {
 
-constexpr std::string_view kNfs = "nfs ";
+constexpr std::string_view kNfs = "nfs ", kContent = "content ";
+constexpr std::string_view kHexDigits = "0123456789abcdef";
+constexpr std::size_t kHashDigits = 32;
+
+char kind_of(const staging::SetOrigin& origin) {
+  if (!origin.state.empty()) return 's';
+  if (is_of_nfs(origin.source)) return 'n';
+  return is_of_content(origin.source) ? 'c' : 'p';
+}
 
 }  // namespace
 
-SetNaming::SetNaming(const staging::SetOrigin& origin) {
-  if (origin.state.empty()) kind_ = is_of_nfs(origin.source) ? 'n' : 'p';
+SetNaming::SetNaming(const staging::SetOrigin& origin) : kind_(kind_of(origin)) {
   const std::string& name = origin.state.empty() ? origin.source : origin.state;
   hasher_.add_number(name.size());
   hasher_.add(name);
@@ -20,7 +27,7 @@ void SetNaming::add(const staging::Entry& entry) {
   hasher_.add_number(entry.path.view().size());
   hasher_.add(entry.path.view());
   hasher_.add_number(entry.size);
-  hasher_.add_number(static_cast<std::uint64_t>(entry.mtime_ns));
+  if (kind_ != 'c') hasher_.add_number(static_cast<std::uint64_t>(entry.mtime_ns));
   if (kind_ == 'n') staging::add(hasher_, staging::identity_of(entry));
 }
 
@@ -37,9 +44,21 @@ bool is_of_nfs(std::string_view origin) {
   return origin.starts_with(kNfs);
 }
 
+std::string content_origin(std::string_view hash) {
+  return std::string(kContent) + std::string(hash);
+}
+
+bool is_of_content(std::string_view origin) {
+  return origin.starts_with(kContent);
+}
+
+bool is_content_hash(std::string_view text) {
+  return text.size() == kHashDigits && text.find_first_not_of(kHexDigits) == std::string_view::npos;
+}
+
 bool is_set_id(std::string_view text) {
-  return text.size() == 33 && (text[0] == 's' || text[0] == 'n' || text[0] == 'p') &&
-         text.find_first_not_of("0123456789abcdef", 1) == std::string_view::npos;
+  return !text.empty() && std::string_view("snpc").find(text[0]) != std::string_view::npos &&
+         is_content_hash(text.substr(1));
 }
 
 }  // namespace spark::fleet

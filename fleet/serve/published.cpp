@@ -18,7 +18,6 @@ namespace {
 
 // For another thread that reads a new manifest; less than kSilent.
 constexpr std::chrono::milliseconds kLongestWait{1000};
-constexpr char kNotExchanged[] = "-";  // no set's name, so no peer asks for it
 
 std::array<std::int64_t, 3> file_at(const std::filesystem::path& path) {
   struct stat info {};
@@ -30,7 +29,7 @@ bool is_same(const PublishedCopies::Copy& one, const PublishedCopies::Copy& othe
   return one.row.source.key == other.row.source.key && one.file == other.file;
 }
 
-// Fills in the set's name and its units. Both stay empty if the manifest can't be read.
+// Fills in the set's names and its units. All stay empty if the manifest can't be read.
 void name_set(PublishedCopies::Copy& copy, bool is_exchanged_folder) {
   auto manifest = staging::ManifestReader::open(copy.manifest);
   if (!manifest) return;
@@ -38,17 +37,17 @@ void name_set(PublishedCopies::Copy& copy, bool is_exchanged_folder) {
   const staging::SetOrigin origin{copy.row.source.key, is_of_nfs(then)       ? then
                                                        : is_exchanged_folder ? "folder " + copy.row.dataset
                                                                              : ""};
-  if (!is_exchanged(origin)) copy.set = kNotExchanged;
-  if (!is_exchanged(origin)) return;
-  SetNaming naming(origin);
+  SetNaming naming(origin), by_content({"", content_origin(copy.row.hash)});
   Layout layout;
   while (const auto entry = manifest->next()) {
     naming.add(*entry);
+    by_content.add(*entry);
     if (staging::is_content(*entry)) layout.add(entry->size);
   }
   if (!manifest->error()) return;
   layout.finish();
-  copy.set = naming.id();
+  if (is_exchanged(origin)) copy.set = naming.id();
+  copy.content_set = by_content.id();
   copy.units = layout.units();
 }
 
@@ -112,13 +111,14 @@ void PublishedCopies::look_into(const staging::CacheFolder& folder, staging::Cat
   for (const staging::GenerationRow& row : *rows) {
     if (row.state != staging::GenerationState::Ready || !row.is_sound()) continue;
     const staging::Destination place = folder.place(row.dataset, row.generation);
-    Copy copy{place.path(), place.manifest(), "", 0, "", row, file_at(place.manifest())};
+    Copy copy{place.path(), place.manifest(), "", "", 0, "", row, file_at(place.manifest())};
     if (!row.source.key.empty()) copy.walk = SetNaming({row.source.key, ""}).id();
     {
       const std::scoped_lock lock(mutex_);
       const auto known = copies_.find(copy.manifest);
       if (known != copies_.end() && is_same(known->second, copy)) {
         copy.set = known->second.set;
+        copy.content_set = known->second.content_set;
         copy.units = known->second.units;
       }
     }
@@ -135,8 +135,9 @@ void PublishedCopies::name_new() {
     Copy copy;
     {
       const std::scoped_lock lock(mutex_);
-      const auto next = std::ranges::find_if(
-          copies_, [&](const auto& one) { return one.second.set.empty() && !tried.contains(one.first); });
+      const auto next = std::ranges::find_if(copies_, [&](const auto& one) {
+        return one.second.content_set.empty() && !tried.contains(one.first);
+      });
       if (next == copies_.end()) return;
       copy = next->second;
     }
@@ -146,24 +147,31 @@ void PublishedCopies::name_new() {
     const auto now = copies_.find(copy.manifest);
     if (now == copies_.end() || !is_same(now->second, copy)) continue;
     now->second.set = copy.set;
+    now->second.content_set = copy.content_set;
     now->second.units = copy.units;
   }
 }
 
-std::optional<PublishedCopies::Copy> PublishedCopies::find(const std::string& set) const {
+template <class Is>
+std::optional<PublishedCopies::Copy> PublishedCopies::find_if(const Is& is) const {
   const std::scoped_lock lock(mutex_);
   for (const auto& [manifest, copy] : copies_) {
-    if (copy.set == set) return copy;
+    if (is(copy)) return copy;
   }
   return std::nullopt;
 }
 
+std::optional<PublishedCopies::Copy> PublishedCopies::find(const std::string& set) const {
+  return find_if(
+      [&](const Copy& copy) { return !set.empty() && (copy.set == set || copy.content_set == set); });
+}
+
 std::optional<PublishedCopies::Copy> PublishedCopies::find_walk(const std::string& walk) const {
-  const std::scoped_lock lock(mutex_);
-  for (const auto& [manifest, copy] : copies_) {
-    if (!walk.empty() && copy.walk == walk) return copy;
-  }
-  return std::nullopt;
+  return find_if([&](const Copy& copy) { return !walk.empty() && copy.walk == walk; });
+}
+
+std::optional<PublishedCopies::Copy> PublishedCopies::find_content(const std::string& hash) const {
+  return find_if([&](const Copy& copy) { return !copy.content_set.empty() && copy.row.hash == hash; });
 }
 
 json::array PublishedCopies::list() const {
@@ -174,12 +182,15 @@ json::array PublishedCopies::list() const {
     if (known == nullptr || known->generation < copy.row.generation) known = &copy.row;
   }
   json::array all;
-  for (const auto& [name, row] : newest)
-    all.push_back(json::object{{"name", printable(name)},
-                               {"generation", row->generation},
-                               {"hash", row->hash},
-                               {"bytes", row->bytes},
-                               {"files", row->files}});
+  for (const auto& [name, row] : newest) {
+    json::object one{{"name", printable(name)},
+                     {"generation", row->generation},
+                     {"hash", row->hash},
+                     {"bytes", row->bytes},
+                     {"files", row->files}};
+    if (!row->model.empty()) one["model"] = row->model;
+    all.push_back(std::move(one));
+  }
   return all;
 }
 

@@ -29,6 +29,7 @@ class PublishedCopies {
   struct Copy {
     std::filesystem::path path, manifest;
     std::string set;          // the copy's set name
+    std::string content_set;  // by its content, see content_origin(); empty: not known yet, also the others
     std::uint64_t units = 0;  // of the set; see Layout
     std::string walk;         // name of the walk of its volume; empty: it comes from no volume
     staging::GenerationRow row;
@@ -38,13 +39,15 @@ class PublishedCopies {
   // Rereads the catalog; deleted, damaged and suspect copies are not offered. Reads new manifests, which
   // takes seconds for a million files; while another thread does, it returns without them. Thread-safe.
   void look();
-  std::optional<Copy> find(const std::string& set) const;
+  std::optional<Copy> find(const std::string& set) const;  // by one of its two names
   std::optional<Copy> find_walk(const std::string& walk) const;
+  std::optional<Copy> find_content(const std::string& hash) const;
   // True if a job used a dataset of this host at the last look().
   bool is_leased() const { return is_leased_; }
   // Why the catalog could not be opened at the last look(); empty: it was. Thread-safe.
   std::string trouble() const;
-  // [{"name", "generation", "hash", "bytes", "files"}…]: the newest generation of each dataset
+  // [{"name", "generation", "hash", "bytes", "files", "model"?}…]: the newest generation of each dataset.
+  // "model": see staging::summary_text
   json::array list() const;
 
  private:
@@ -62,6 +65,8 @@ class PublishedCopies {
   void look_into_catalog();
   void look_into(const staging::CacheFolder& folder, staging::Catalog& catalog);
   void name_new();
+  template <class Is>
+  std::optional<Copy> find_if(const Is& is) const;
 };
 
 }  // namespace spark::fleet

@@ -141,6 +141,8 @@ Result<> Server::answer(Channel& channel, const std::string& client, const PeerR
       return send_unit(channel, client, request);
     case PeerRequest::Kind::WalkEntries:
       return send_file(channel, client, walks_.entries(request.set));
+    case PeerRequest::Kind::CopyEntries:
+      return send_file(channel, client, walks_.entries_of_copy(request.set));
     case PeerRequest::Kind::WalkNotes:
     case PeerRequest::Kind::WalkFolders: {
       const bool is_notes = request.kind == PeerRequest::Kind::WalkNotes;

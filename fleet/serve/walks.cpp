@@ -44,6 +44,13 @@ std::optional<std::filesystem::path> Walks::entries(const std::string& walk) {
   return published ? std::optional(published->manifest) : std::nullopt;
 }
 
+std::optional<std::filesystem::path> Walks::entries_of_copy(const std::string& hash) {
+  auto found = published_.find_content(hash);
+  if (!found) published_.look();  // it may have just been published
+  if (!found) found = published_.find_content(hash);
+  return found ? std::optional(found->manifest) : std::nullopt;
+}
+
 std::optional<std::string> Walks::notes(const std::string& walk) {
   const auto walker = board(walk);
   if (walker && has(walker->unit(0))) {

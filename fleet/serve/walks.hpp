@@ -1,4 +1,5 @@
-// Walks of volumes that this host can provide to peers, from a running worker or from a published copy.
+// Lists of entries that this host can provide to peers: walks of volumes, from a running worker or from a
+// published copy, and those of published copies.
 #pragma once
 
 #include <filesystem>
@@ -22,6 +23,8 @@ class Walks {
   std::optional<std::filesystem::path> entries(const std::string& walk);  // path of a manifest
   std::optional<std::string> notes(const std::string& walk);
   std::optional<std::string> folders(const std::string& walk);  // "plain" | "attributes"
+  // Of a published copy, by its hash.
+  std::optional<std::filesystem::path> entries_of_copy(const std::string& hash);
 
  private:
   std::filesystem::path boards_;

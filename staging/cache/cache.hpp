@@ -38,6 +38,12 @@ struct InUse {
   std::uint64_t generation = 0;  // 0 means any generation
 };
 
+// A copy that other hosts have, by its content.
+struct CopyElsewhere {
+  std::string hash;                       // see Summary
+  std::function<Result<Model>()> walk{};  // its entries with their hashes; of a model also its record
+};
+
 // A dataset to stage: its name ("imagenet" or "volume:path") and its current path.
 struct Source {
   std::string dataset;
@@ -66,6 +72,8 @@ struct Source {
   std::function<Result<>()> is_still_so{};  // called after the last read, before anything is published
   // The source is not read: all data comes from hosts that have published the same state.
   bool is_away = false;
+  // There is no source on this host (is_away): the copy has to have this content.
+  std::optional<CopyElsewhere> elsewhere{};
   bool is_doubtful = false;       // the source is being written: the copy is served only with --allow-dirty
   std::uint64_t generation = 0;   // given to this state by the volume's writer; 0 means none
   std::optional<dev_t> device{};  // the file system on which `path` must lie; none means any

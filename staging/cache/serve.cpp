@@ -89,6 +89,9 @@ Result<Tree> open_source(const Source& source) {
 }
 
 Result<> check_one_state(const Source& source, const CopyOptions& options, const std::string& hash) {
+  if (source.elsewhere && hash == source.elsewhere->hash) return {};
+  if (source.elsewhere)
+    return fail(Errc::Mismatch, "peers sent something else than the copy that was chosen");
   if (!source.is_away) return source.is_still_so ? source.is_still_so() : Result<>();
   if (options.exchange != nullptr && options.exchange->is_published_elsewhere(hash)) return {};
   return fail(Errc::Unavailable, "its volume is away, and no peer has published the same content");
@@ -144,6 +147,19 @@ std::optional<Staged> serve_same_state(CacheStore& store, const Source& source, 
   const auto notes = parse_walk_notes(row.source.notes);
   if (!notes || !source.is_still_so()) return std::nullopt;
   return serve(store, source, row, monitor, *notes);
+}
+
+std::optional<Staged> serve_same_content(CacheStore& store, const Source& source, const GenerationRow& row,
+                                         const Monitor& monitor, const StopFlag& stop) {
+  if (row.hash != source.elsewhere->hash || row.is_doubtful || !row.is_sound() || !is_as_wanted(source, row))
+    return std::nullopt;
+  const Destination place = store.folder().place(row.dataset, row.generation);
+  auto manifest = ManifestReader::open(place.manifest());
+  const auto copy = open_tree(place.path());
+  if (!manifest || !copy) return std::nullopt;
+  const auto differences = compare_metadata(*copy, *manifest, 1, stop);
+  if (!differences || !differences->empty()) return std::nullopt;
+  return serve(store, source, row, monitor, {});
 }
 
 std::optional<Staged> serve_same_entries(CacheStore& store, const Source& source, const Tree& tree,

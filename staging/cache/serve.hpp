@@ -41,6 +41,10 @@ SourceState state_of(const Source& source, const CopyOptions& options, const Cac
 std::optional<Staged> serve_same_state(CacheStore& store, const Source& source, const SourceState& state,
                                        const GenerationRow& row, const Monitor& monitor);
 
+// Serves the copy if its metadata shows that it is complete and it is the one that other hosts have.
+std::optional<Staged> serve_same_content(CacheStore& store, const Source& source, const GenerationRow& row,
+                                         const Monitor& monitor, const StopFlag& stop);
+
 // Serves the copy if its metadata shows that it is complete and it was made from the entries that were
 // walked. May empty `walked`.
 std::optional<Staged> serve_same_entries(CacheStore& store, const Source& source, const Tree& tree,

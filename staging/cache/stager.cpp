@@ -1,7 +1,5 @@
 #include "staging/cache/stager.hpp"
 
-#include <unistd.h>
-
 #include <algorithm>
 
 #include "base/text.hpp"
@@ -54,7 +52,7 @@ Result<Staged> Stager::stage(const Source& source, const CopyOptions& options) {
   const auto cache = std::filesystem::weakly_canonical(config_.path, unknown);
   // The tree may be around a model's folder.
   std::filesystem::path walked = tree->root();
-  if (source.model) walked = std::filesystem::weakly_canonical(source.path, unknown);
+  if (source.model && !source.is_away) walked = std::filesystem::weakly_canonical(source.path, unknown);
   if (is_inside((unknown ? config_.path : cache).native(), walked.native()))
     return fail(Errc::Invalid, tree->shown("") + " holds the cache itself",
                 "stage a folder without the cache");
@@ -73,6 +71,7 @@ Result<Staged> Stager::stage(const Source& source, const CopyOptions& options) {
   const auto ready = store_.ready_generations(source.dataset);
   if (!ready) return ready.take_error();
   auto same = ready->empty() || !area ? std::nullopt
+              : source.elsewhere      ? serve_same_content(store_, source, ready->front(), monitor_, stop_)
                                       : serve_same_state(store_, source, state_of(source, wanted, config_),
                                                          ready->front(), monitor_);
   if (wanted.exchange != nullptr) wanted.exchange->begin({state_key_of(source, wanted), source.origin});
@@ -92,14 +91,15 @@ Result<Staged> Stager::stage(const Source& source, const CopyOptions& options) {
 Result<Staged> Stager::look_and_stage(const Source& source, Tree& tree, const CopyOptions& options,
                                       Result<PartialArea>& opened, const std::vector<GenerationRow>& ready) {
   const auto walk_here = [&]() -> Result<Walked> {
-    if (source.is_away) return fail(Errc::Unavailable, "its volume is away, and no peer has its entries");
+    if (source.is_away && !source.elsewhere)
+      return fail(Errc::Unavailable, "its volume is away, and no peer has its entries");
     auto walked = walk(source, tree, options);
     if (!walked) walked.error().is_of_source = true;
     return walked;
   };
   // Followed links must be resolved on this host.
   const bool is_shared = options.exchange != nullptr && !source.only_cached && !source.model &&
-                         options.links != OutsideLinks::Copy;
+                         !source.elsewhere && options.links != OutsideLinks::Copy;
   const auto walk_it = [&] { return is_shared ? options.exchange->walk(walk_here) : walk_here(); };
   auto walked = monitor_.during(CopyPhase::Walking, walk_it);
   if (!walked) return fail(with_source_trouble(std::move(walked.error())));
@@ -114,7 +114,7 @@ Result<Staged> Stager::look_and_stage(const Source& source, Tree& tree, const Co
       note_state(store_, *staged, state_of(source, options, config_), notes);
     return staged;
   };
-  auto same = ready.empty()
+  auto same = ready.empty() || source.elsewhere
                   ? std::nullopt
                   : serve_same_entries(store_, source, tree, ready.front(), *walked, monitor_, stop_);
   if (same) return finish(std::move(*same));
@@ -136,7 +136,7 @@ Result<Staged> Stager::look_and_stage(const Source& source, Tree& tree, const Co
   if (auto there = check_place(store_, source, tree, *walked, options, ready); !there)
     return there.take_error();
   // Before gigabytes are copied; the copy is checked again.
-  if (model_ && model_->check != ModelCheck::None) {
+  if (model_ && model_->check != ModelCheck::None && !source.is_away) {
     auto whole =
         monitor_.during(CopyPhase::Walking, [&] { return check_structure(tree, walked->entries, stop_); });
     if (!whole) return fail(with_source_trouble(std::move(whole.error())));
@@ -146,12 +146,12 @@ Result<Staged> Stager::look_and_stage(const Source& source, Tree& tree, const Co
 }
 
 Result<Walked> Stager::walk(const Source& source, Tree& tree, const CopyOptions& options) {
-  if (!source.model) return walk_source(tree, options.exclude, options.links, stop_);
-  ModelOptions wanted = *source.model;
+  if (!source.model && !source.elsewhere) return walk_source(tree, options.exclude, options.links, stop_);
+  ModelOptions wanted = source.model.value_or(ModelOptions{});
   if (wanted.revision.empty()) wanted.revision = place_of_model(source.path).revision;
-  auto model = walk_model(tree, wanted, stop_);
+  auto model = source.elsewhere ? source.elsewhere->walk() : walk_model(tree, wanted, stop_);
   if (!model) return model.take_error();
-  model_ = std::move(model->record);
+  if (source.model) model_ = std::move(model->record);
   ref_ = std::move(model->ref);
   return std::move(model->walked);
 }
@@ -178,6 +178,7 @@ Result<std::optional<Staged>> Stager::compare(const Source& source, const Tree& 
 Result<> Stager::keep_fitting(const Source& source, PartialArea& area) {
   if (auto cleared = source.is_doubtful ? area.clear() : Result<>(); !cleared) return cleared;
   if (auto rest = store_.discard_suspect(source.dataset, area); !rest) return rest;
+  if (source.elsewhere) return area.keep_only(source.elsewhere->hash);
   return area.keep_only(source.is_doubtful ? "doubtful" : source.state);
 }
 
@@ -220,7 +221,10 @@ Result<Staged> Stager::copy(const Source& source, const Tree& tree, Walked walke
     };
   if (model_) ends.check_content = [&] { return check_model_in(tree, area, options, earlier); };
   ends.publish = [&](const Sealed& sealed, Bytes not_copied) -> Result<> {
-    if (auto one = check_one_state(source, options, sealed.summary.hash); !one) return one;
+    auto one = check_one_state(source, options, sealed.summary.hash);
+    if (!one && one.error().kind == Errc::Mismatch)
+      if (auto cleared = area.clear(); !cleared) return cleared;
+    if (!one) return one;
     if (promised && sealed.summary.hash != *promised) return refuse_damaged(tree, area);
     CacheStore::Origin origin;
     if (shared > 0) origin.allocated[earlier->generation] = over(earlier->allocated, shared);
@@ -251,40 +255,6 @@ Result<Staged> Stager::copy(const Source& source, const Tree& tree, Walked walke
                 generation,     std::move(*report),   std::move(room->evicted)};
   staged.model = std::move(jobs.model);
   return staged;
-}
-
-Result<Staged> Stager::reserve(const Source& source, Walked walked, const PartialArea& area,
-                               const CopyOptions& options, const GenerationRow* earlier) {
-  Resumed resumed = resume(area, walked.entries);
-  if (const auto previous = earlier == nullptr ? std::nullopt : contents_of(*earlier))
-    find_unchanged(*previous, area, walked.entries, resumed);
-  const RoomRequest request = room_for(source, walked.entries, resumed, area, options);
-  auto made = monitor_.during(CopyPhase::Walking, [&] { return make_room(store_, config_, request, stop_); });
-  if (!made) return made.take_error();
-  Staged reserved;
-  reserved.dataset = source.dataset;
-  reserved.evicted = std::move(made->evicted);
-  reserved.is_reserved = true;
-  return reserved;
-}
-
-RoomRequest Stager::room_for(const Source& source, const Entries& entries, const Resumed& resumed,
-                             const PartialArea& area, const CopyOptions& options) {
-  RoomRequest request;
-  request.dataset = source.dataset;
-  const Bytes block = block_of(store_.folder().path());
-  request.whole = footprint_of(entries, block);
-  request.need = need_of(entries, resumed, area);
-  request.shared = shared_of(entries, resumed, block);
-  request.keep_free = options.keep_free;
-  request.answers_for = process_with(source.answers_for != 0 ? source.answers_for : ::getpid());
-  request.task = source.task;
-  request.in_use = source.in_use;
-  request.is_prefetch = source.is_prefetch;
-  request.prefetching = source.prefetching;
-  request.timings = hooks_.room;
-  request.say = [this](std::string reason) { monitor_.set_reason(std::move(reason)); };
-  return request;
 }
 
 // The earlier copy from which unchanged files are taken over.

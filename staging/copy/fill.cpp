@@ -157,7 +157,8 @@ class Fill {
       if (auto exchanged = job_.options->exchange->copy(job); !exchanged) return exchanged;
     }
     if (!context_.has_source && !(small.empty() && large.empty()))
-      return fail(Errc::Unavailable, "its volume is away, and peers do not have all of it");
+      return fail(Errc::Unavailable, "its source is away, and peers do not send all of it",
+                  "files with extended attributes or ACLs are not sent");
     const ThreadRange threads = small_file_threads(*job_.options);
     if (threads.most == 1) {
       auto left = copy_small_files(context_, small, threads, job_.options->io);

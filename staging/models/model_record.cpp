@@ -67,7 +67,7 @@ ModelCheck model_check_of(std::string_view word) {
 
 bool ModelRecord::satisfies(const ModelOptions& wanted) const {
   return name == wanted.name && strength(check) >= strength(wanted.check) &&
-         (wanted.expect.empty() || wanted.expect == expect);
+         (wanted.expect.empty() || wanted.expect == expect || wanted.expect == pin);
 }
 
 std::string summary_text(const ModelRecord& record) {

@@ -16,6 +16,7 @@
 #include "daemon/workers/verbs/open_cache.hpp"
 #include "daemon/workers/verbs/verbs.hpp"
 #include "daemon/workers/wire.hpp"
+#include "fleet/copies/elsewhere.hpp"
 #include "staging/cache/cache.hpp"
 
 namespace spark::workers {
@@ -140,9 +141,10 @@ json::object staged_to_json(const staging::Staged& staged) {
 
 }  // namespace
 
-// {"cache", "knows_catalog"?, "dataset", "path", "mount", "mounted", "away"?, "volume"?, "origin"?,
-// "definition"?, "accept_source"?, "exclude", "links", "model"?: {"name", "revision", "include", "check",
-// "expect"}, "max_rate", "finish_in_ms"?, "prefetch", "only_cached", "task", "hold": {"id"}, "in_use":
+// {"cache", "knows_catalog"?, "dataset", "path": empty if other hosts have it, "mount", "mounted", "away"?,
+// "volume"?, "origin"?, "definition"?, "accept_source"?, "exclude", "links", "model"?: {"name", "revision",
+// "include", "check", "expect"}, "max_rate", "finish_in_ms"?, "prefetch", "only_cached", "task", "hold":
+// {"id"}, "in_use":
 // [{"dataset", "generation"}…], "prefetching": [NAME…]} → the API's object of `stage --json`; with "reserved"
 // or "blocked_by" if it is not staged. The first progress means that the source is being examined.
 Result<json::object> stage_verb(const json::object& request, const ProgressLine& progress) {
@@ -177,6 +179,16 @@ Result<json::object> stage_verb(const json::object& request, const ProgressLine&
   if (!open) return open.take_error();
   const auto held = hold_mount(source, request, open->host);
   if (!held) return fail_with_next_step(held.error(), source);
+  std::string warning;
+  const auto exchange = exchange_of(request, source.dataset, warning);
+  std::vector<std::string> from;
+  if (source.is_away && source.path.empty()) {
+    source.path = "peers:" + source.dataset;  // for messages
+    if (!exchange) return fail(Errc::Unavailable, warning);
+    auto found = fleet::find_elsewhere(source, *open->cache, *exchange);
+    if (!found) return found.take_error();
+    from = std::move(*found);
+  }
   progress(to_json(staging::CopyProgress{}));
   const json::object* settings = get_object(request, "cache");
   const auto engine =
@@ -192,8 +204,6 @@ Result<json::object> stage_verb(const json::object& request, const ProgressLine&
   options.rate.most = static_cast<Bytes>(std::max<std::int64_t>(0, get_int(request, "max_rate").value_or(0)));
   if (const auto left = get_int(request, "finish_in_ms"))
     options.rate.finish_by = std::chrono::steady_clock::now() + Duration(*left);
-  std::string warning;
-  const auto exchange = exchange_of(request, source.dataset, warning);
   options.exchange = exchange.get();
   auto staged = open->cache->stage(source, options, sink_for(progress), kNeverStopped);
   if (!staged) return fail_with_next_step(staged.error(), source);
@@ -203,6 +213,7 @@ Result<json::object> stage_verb(const json::object& request, const ProgressLine&
   }
   if (!warning.empty()) staged->report.warnings.push_back(std::move(warning));
   json::object result = staged_to_json(*staged);
+  if (source.elsewhere) result["from"] = json::array(from.begin(), from.end());
   if (exchange) result["read_because"] = exchange->read_because();
   return result;
 }

@@ -36,6 +36,8 @@ std::string nvme(const std::string& keys) {
   return volume("target: rose, subsystem: s, mount: /mnt/v, " + keys);
 }
 
+const std::string kFleet = "\nfleet: {listen: 10.0.0.1:7789, key_file: /k, peers: {a: [10.0.0.2]}}\n";
+
 std::string dataset(const std::string& keys) {
   return "version: 1\ntargets: {t: {address: h}}\nvolumes: {v: {target: t, subsystem: s, mount: /mnt/v}}\n"
          "datasets: {d: {" +
@@ -223,6 +225,11 @@ INSTANTIATE_TEST_SUITE_P(
         Row{dataset("path: /x, model: a/b, links: copy"), "links: is not for a model"},
         Row{dataset("path: /x, model: a/b, exclude: [x]"), "exclude: is not for a model"},
         Row{dataset("path: /x, model: a/b, expect: 'sha256:12'"), "is not sha256: and 64"},
+        Row{dataset("source: peers"), "datasets.d.source: needs a section `fleet`"},
+        Row{dataset("source: disk") + kFleet, "peers"},
+        Row{dataset("source: peers, path: /x") + kFleet, "path: is not for `source: peers`"},
+        Row{dataset("source: peers, model: a/b, include: [x]") + kFleet,
+            "include: is not for `source: peers`"},
         Row{dataset("path: /x, revision: main"), "revision: is of a model; write its name too"},
         Row{dataset("path: /x, include: [x]"), "include: is of a model"},
         Row{"version: 1\ndatasets:\n  a-b: {path: /x}\n  a.b: {path: /y}\n",

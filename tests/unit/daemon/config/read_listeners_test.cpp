@@ -44,6 +44,21 @@ TEST(FleetConfig, PeersMayComeFromDnsAndAHostMayListenOnSeveralAddresses) {
   EXPECT_EQ(again->fleet, config->fleet);
 }
 
+TEST(FleetConfig, ADatasetMayHaveNoSourceButThePeers) {
+  const auto config = parse(
+      "version: 1\ndatasets:\n  photos: {source: peers, offline: allow}\n"
+      "  qwen: {source: peers, model: Qwen/Qwen3-32B, check: complete}\n"
+      "fleet: {listen: 10.0.0.1:7789, key_file: /etc/k, peers: {a: [10.0.0.2]}}\n",
+      "c.yaml");
+  ASSERT_TRUE(config) << config.error().message();
+  EXPECT_EQ(config->datasets.at("photos").path, "");
+  EXPECT_TRUE(config->datasets.at("photos").offline);
+  EXPECT_EQ(config->datasets.at("qwen").model->name, "Qwen/Qwen3-32B");
+  const auto again = parse(to_yaml(*config), "c.yaml");
+  ASSERT_TRUE(again) << again.error().message();
+  EXPECT_EQ(again->datasets, config->datasets);
+}
+
 TEST(FleetConfig, IsOffByDefaultAndUploadDefaultsToHalfTheLink) {
   EXPECT_TRUE(parse("version: 1\n", "c")->fleet.listen.empty());
   const auto config = with_fleet("{listen: 10.0.0.1:7789, key_file: /etc/k, peers: {a: [10.0.0.2]}}");

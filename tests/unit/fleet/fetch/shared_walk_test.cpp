@@ -158,6 +158,12 @@ TEST_F(SharedWalkTest, AListWithAFileInsideAFileIsNotTaken) {
   EXPECT_FALSE(takes({walked_entry("b", EntryType::Symlink), walked_entry("b/c", EntryType::File)}));
 }
 
+TEST_F(SharedWalkTest, AListWithAFileLargerThanAnySourceMayHaveIsNotTaken) {
+  Entry large = walked_entry("a", EntryType::File);
+  large.size = 65 * kTiB;
+  EXPECT_FALSE(takes({large}));
+}
+
 TEST_F(SharedWalkTest, AListWithAHardLinkToNoEarlierFileIsNotTaken) {
   EXPECT_FALSE(takes({walked_entry("a", EntryType::File, "none")}));
   EXPECT_FALSE(takes({walked_entry("a", EntryType::File, "b"), walked_entry("b", EntryType::File)}));

@@ -52,6 +52,21 @@ TEST(SetId, OfAPlainFolderDependsOnTheDataset) {
   EXPECT_NE(id_of(set(), "", "folder v1"), id_of(set(), "", "folder v2"));
 }
 
+// Two hosts that downloaded the same model apart.
+TEST(SetId, OfACopyNamedByItsContentDoesNotDependOnTimes) {
+  const std::string one = content_origin(std::string(32, 'a'));
+  const std::string name = id_of(set(), "", one);
+  EXPECT_TRUE(is_set_id(name));
+  EXPECT_EQ(name[0], 'c');
+  auto other = set();
+  other[1].mtime_ns = 8;
+  other[1].ctime_ns = other[1].inode = 3;
+  EXPECT_EQ(id_of(other, "", one), name);
+  EXPECT_NE(id_of(set(), "", content_origin(std::string(32, 'b'))), name);
+  other[2].link_to = "a";
+  EXPECT_NE(id_of(other, "", one), name) << "hosts with other hard links number their units differently";
+}
+
 TEST(SetId, DependsOnPathSizeAndTime) {
   const std::string name = id_of(set());
   EXPECT_TRUE(is_set_id(name));
@@ -91,6 +106,7 @@ TEST(SetId, AnInvalidIdIsRejected) {
   EXPECT_FALSE(is_set_id(""));
   EXPECT_FALSE(is_set_id("p" + std::string(32, 'A')));
   EXPECT_FALSE(is_set_id("../" + std::string(30, 'a')));
+  EXPECT_FALSE(is_set_id(std::string(33, 'a')));
 }
 
 }  // namespace

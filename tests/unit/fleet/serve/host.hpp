@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "base/clock.hpp"
+#include "fleet/copies/elsewhere.hpp"
 #include "fleet/fetch/peer_exchange.hpp"
 #include "fleet/serve/server.hpp"
 #include "fleet/transport/key.hpp"
@@ -78,6 +79,20 @@ class FleetHost {
     const auto with = exchange(peers, source.is_away);
     options.exchange = with.get();
     auto staged = cache()->stage(source, options, {}, stop_);
+    if (staged) with->published();
+    return staged;
+  }
+
+  // A dataset that has no source here.
+  Result<staging::Staged> stage_elsewhere(staging::Source source, const std::vector<PeerAddress>& peers) {
+    source.is_away = true;
+    source.path = "peers:" + source.dataset;
+    staging::CopyOptions options;
+    const auto with = exchange(peers, true);
+    const auto to = cache();
+    options.exchange = with.get();
+    if (auto found = find_elsewhere(source, *to, *with); !found) return found.take_error();
+    auto staged = to->stage(source, options, {}, stop_);
     if (staged) with->published();
     return staged;
   }

@@ -57,6 +57,22 @@ TEST_F(PublishedTest, TheConfigurationSaysWhetherAFolderIsExchanged) {
   EXPECT_TRUE(published.find(set_of("other")));
 }
 
+// Equal content is the same wherever it is from.
+TEST_F(PublishedTest, EachCopyIsOfferedByItsContentAlsoThatOfAFolderThatIsNotExchanged) {
+  stage("set", "one");
+  PublishedCopies published(config_.path, config_.state_dir, {});
+  published.look();
+  const std::string hash(published.list().front().at("hash").as_string());
+  SetNaming naming({"", content_origin(hash)});
+  auto manifest = staging::ManifestReader::open(manifest_of("set"));
+  while (const auto entry = manifest->next()) naming.add(*entry);
+  const auto found = published.find(naming.id());
+  ASSERT_TRUE(found);
+  EXPECT_EQ(found->units, 1u);
+  EXPECT_EQ(published.find_content(hash)->manifest, manifest_of("set"));
+  EXPECT_FALSE(published.find_content(std::string(32, 'a')));
+}
+
 // As after the source's files were touched.
 TEST_F(PublishedTest, AReplacedManifestNamesAnotherSet) {
   stage("set", "one");
