@@ -79,6 +79,11 @@ void add_files(const fs::path& process, pid_t pid, ProcessReads& reads) {
   }
 }
 
+// Shared memory has names like those of files that are deleted.
+bool is_memory(const std::string& path) {
+  return path.ends_with(" (deleted)") || path.starts_with("/dev/");
+}
+
 // "7f00-7f10 r--p 00000000 08:01 123   /data/a.arrow"
 void add_mapped(const fs::path& process, ProcessReads& reads) {
   const auto maps = read_file(process / "maps");
@@ -97,7 +102,7 @@ void add_mapped(const fs::path& process, ProcessReads& reads) {
     files[path] += end > begin ? end - begin : 0;
   }
   for (const auto& [path, bytes] : files) {
-    if (!programs.contains(path)) reads.mapped.push_back({path, bytes});
+    if (!programs.contains(path) && !is_memory(path)) reads.mapped.push_back({path, bytes});
   }
 }
 

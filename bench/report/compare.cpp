@@ -120,12 +120,8 @@ std::vector<std::string> differing_settings(const Record& before, const Record& 
   return differences;
 }
 
-// The answer with its cautions.
 std::string answer_of(const Record& record) {
-  const Verdict verdict = verdict_of(record);
-  std::vector<std::string> sentences = sentences_of(verdict);
-  sentences.resize(std::min(sentences.size(), 1 + verdict.cautions.size()));
-  return join(sentences, " ");
+  return join(answers_of(verdict_of(record)), " ");
 }
 
 }  // namespace

@@ -61,6 +61,8 @@ Verdict verdict_of(const Record& record);
 
 // The answer first, then its reasons, each as a sentence.
 std::vector<std::string> sentences_of(const Verdict& verdict);
+std::vector<std::string> answers_of(
+    const Verdict& verdict);  // the first of them: the answers, and the cautions
 
 json::object to_json(const Verdict& verdict);
 

@@ -195,14 +195,23 @@ std::string reading_words(const AskedFor& asked) {
                                                  : "large files from end to end";
 }
 
+std::vector<std::string> answers_of(const Verdict& verdict) {
+  std::vector<std::string> sentences;
+  if (verdict.loading) {
+    sentences.push_back(loading_sentences(verdict).front());
+  } else {
+    // Checkpoints alone are no question about staging.
+    const std::string checkpoint = checkpoint_text(verdict);
+    if (!checkpoint.empty()) sentences.push_back(checkpoint);
+    if (checkpoint.empty() || verdict.question.demand > 0) sentences.push_back(answer(verdict));
+  }
+  for (const std::string& caution : verdict.cautions) sentences.push_back("Caution: " + caution + ".");
+  return sentences;
+}
+
 std::vector<std::string> sentences_of(const Verdict& verdict) {
   if (verdict.loading) return with_remarks(verdict, loading_sentences(verdict));
-  // Checkpoints alone are no question about staging.
-  const std::string checkpoint = checkpoint_text(verdict);
-  std::vector<std::string> sentences;
-  if (checkpoint.empty() || verdict.question.demand > 0) sentences.push_back(answer(verdict));
-  if (!checkpoint.empty()) sentences.insert(sentences.begin(), checkpoint);
-  for (const std::string& caution : verdict.cautions) sentences.push_back("Caution: " + caution + ".");
+  std::vector<std::string> sentences = answers_of(verdict);
   for (std::size_t i = 0; i < verdict.sources.size(); ++i) {
     const Source& source = verdict.sources[i];
     if (source.copy && verdict.local_read) {

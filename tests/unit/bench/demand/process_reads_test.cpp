@@ -68,6 +68,25 @@ TEST(ProcessReads, AChildsReadsAndItsOpenFileAreSeen) {
   for (const int fd : {ready[0], ready[1], go[0], go[1]}) ::close(fd);
 }
 
+// A loader shares its batches in it.
+TEST(ProcessReads, SharedMemoryIsNoMappedFile) {
+  const DiskFolder disk;
+  const std::string process = disk / ("proc/" + std::to_string(::getpid() + 1));
+  write_text(process + "/stat",
+             std::to_string(::getpid() + 1) + " (python) S " + std::to_string(::getpid()) + " 1");
+  write_text(process + "/io", "rchar: 1000\nread_bytes: 0\n");
+  write_text(process + "/maps",
+             "7f00-7f10 rw-s 00000000 00:01 1 /memfd:batch (deleted)\n"
+             "7f10-7f20 rw-s 00000000 00:01 2 /SYSV00000000 (deleted)\n"
+             "7f20-7f30 rw-s 00000000 00:0f 3 /dev/shm/torch_1\n"
+             "7f30-7f40 r--p 00000000 08:01 4 /data/a.arrow\n");
+  const auto processes = read_processes_below({disk.path()}, ::getpid());
+  ASSERT_EQ(processes.size(), 1U);
+  const auto& mapped = processes.begin()->second.mapped;
+  ASSERT_EQ(mapped.size(), 1U);
+  EXPECT_EQ(mapped.front().path, "/data/a.arrow");
+}
+
 TEST(ProcessReads, StoragePressureIsReadForTheWholeHost) {
   const DiskFolder disk;
   fs::create_directories(disk / "proc/pressure");

@@ -56,6 +56,17 @@ TEST(Verdict, CautionsFollowTheAnswer) {
   EXPECT_THAT(sentences[2], HasSubstr("Caution: local is in this host's memory"));
 }
 
+// With checkpoints two answers are first.
+TEST(Verdict, AnswersIsWhatAComparisonShowsOfIt) {
+  Record record = worked_example();
+  record.asked.checkpoint = checkpoint_like("llama3-8b");
+  record.asked.demand.cautions = {"the job maps its files"};
+  const auto answers = answers_of(verdict_of(record)), sentences = sentences_of(verdict_of(record));
+  ASSERT_EQ(answers.size(), 3U);
+  EXPECT_TRUE(std::equal(answers.begin(), answers.end(), sentences.begin()));
+  EXPECT_EQ(answers.back(), "Caution: the job maps its files.");
+}
+
 TEST(Verdict, NamesTheDemandAndAPathThatNeverPays) {
   Record record = worked_example();
   record.asked.demand = demand_like("8xresnet50").value();
