@@ -72,6 +72,7 @@ TEST(ProcessReads, AChildsReadsAndItsOpenFileAreSeen) {
 TEST(ProcessReads, SharedMemoryIsNoMappedFile) {
   const DiskFolder disk;
   const std::string process = disk / ("proc/" + std::to_string(::getpid() + 1));
+  fs::create_directories(process);
   write_text(process + "/stat",
              std::to_string(::getpid() + 1) + " (python) S " + std::to_string(::getpid()) + " 1");
   write_text(process + "/io", "rchar: 1000\nread_bytes: 0\n");
