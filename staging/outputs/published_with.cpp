@@ -115,7 +115,7 @@ std::string difference(const std::filesystem::path& then, const std::filesystem:
 
 // What several hosts sent has no source of its own. Names alone don't tell: those of two runs are the same.
 // Empty if `source` has all of its files.
-Result<std::string> difference(ManifestReader& joined, const std::filesystem::path& source) {
+Result<std::string> difference_to_joined(ManifestReader& joined, const std::filesystem::path& source) {
   const auto tree = open_tree(source);
   if (!tree) return tree.take_error();
   while (const auto there = joined.next()) {
@@ -179,8 +179,9 @@ Result<std::string> replaced_source(const std::filesystem::path& path, const std
   std::error_code unknown;
   if (accepts_another || std::filesystem::equivalent(then, source, unknown))
     return then == source ? std::string() : then;
-  const auto other = then == present_path(path) ? difference(**published, source)  // joined from shards
-                                                : Result<std::string>(difference(then, source));
+  const auto other = then == present_path(path)
+                         ? difference_to_joined(**published, source)  // joined from shards
+                         : Result<std::string>(difference(then, source));
   if (!other) return other.take_error();
   if (other->empty()) return then == source ? std::string() : then;
   return fail(Errc::Refused, "a copy of another source is there: " + *other,

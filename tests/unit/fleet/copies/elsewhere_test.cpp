@@ -36,7 +36,7 @@ class ElsewhereTest : public testing::Test {
   static PeerAddress named(const std::string& name, const FleetHost& host) {
     return {name, host.address().endpoints};
   }
-  // On the first host, as a plain folder that nobody said is exchanged.
+  // On the first host, as a plain folder that the configuration does not exchange with peers.
   staging::CopyReport staged_there() {
     const auto staged = first_.stage(source_, {});
     EXPECT_TRUE(staged) << staged.error().message();
