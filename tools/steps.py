@@ -148,7 +148,7 @@ SERVED = [
      Step("api", "the API, metrics, alerts and dashboard, on a real daemon and a real Prometheus", 900,
           [pytest("tests/api")], needs_programs=True),
      Step("install", "what `cmake --install` places and `make uninstall` removes, that systemd accepts it, and what `make release` refuses", 600,
-          [[PYTHON, "tests/install/release_test.py"], [PYTHON, "tests/install/scripts_test.py"],
+          [[PYTHON, "tests/install/release_test.py"], [PYTHON, "tests/install/scripts_test.py"], [PYTHON, "tests/install/shards_test.py"],
            [PYTHON, "tests/install/install_test.py", "build/release"],
            [PYTHON, "tests/install/uninstall_test.py", "build/release"]], needs_programs=True),
      Step("csi", "the Kubernetes driver, with a kubelet that repeats its calls, on plain folders", 900, [pytest("tests/csi")],
