@@ -11,7 +11,7 @@ TOP = Path(__file__).parents[2]
 PROGRAM = r"""#!/bin/sh
 if [ "${1:-}" = --gtest_list_tests ]; then
   echo A.; for i in $(seq 60); do echo "  Passes$i"; done
-  for case in $OTHERS; do echo "  $case  # GetParam() = 1"; done; echo '  DISABLED_Never'; exit
+  for case in $OTHERS; do echo "  $case  # GetParam() = 1"; done; echo '  DISABLED''_Never'; exit
 fi
 if [ "$GTEST_SHARD_INDEX" = 0 ]; then
   for i in $(seq 60); do echo "[ RUN      ] A.Passes$i"; echo "[       OK ] A.Passes$i (0 ms)"; done; exit
