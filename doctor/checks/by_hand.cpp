@@ -83,7 +83,8 @@ void check_nfs_line(const std::string& what, const host::FstabLine& line, Report
 }
 
 // Not a command for this line alone: its volume is mounted, and its unit has to give way in the same move.
-constexpr char kMoveIn[] = "sudo spark-stage import takes it over: its last lines are the steps";
+constexpr char kMoveIn[] =
+    "sudo spark-stage import takes it over, or says why not; its last lines are the steps";
 
 void check_line(const Host& host, const host::Survey& survey, const host::FstabLine& line, Report& report) {
   const std::string what = "line " + std::to_string(line.number) + " of /etc/fstab (" +

@@ -113,7 +113,9 @@ TEST_F(Doctor, NamesEveryFaultOfAnFstabLineAndIgnoresLocalMounts) {
   EXPECT_THAT(lines[0], HasSubstr("read-write"));
   EXPECT_THAT(lines[0], HasSubstr("no nofail"));
   EXPECT_THAT(lines[0], HasSubstr("fsck"));
-  EXPECT_THAT(lines[0], HasSubstr("sudo spark-stage import takes it over: its last lines are the steps"));
+  EXPECT_THAT(
+      lines[0],
+      HasSubstr("sudo spark-stage import takes it over, or says why not; its last lines are the steps"));
 }
 
 TEST_F(Doctor, NamesMissingNetworkMountOptionsButAcceptsReadWrite) {
