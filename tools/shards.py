@@ -91,15 +91,21 @@ def report(cases, expected, missing):
             skipped[reason_of(case)].append(case.name)
     for reason, names in sorted(skipped.items()):
         print(f"shards: skipped: {reason}: {' '.join(sorted(names))}")
-    is_good = len(cases) == expected
-    for case in sorted(cases, key=lambda one: one.name):
-        if case.result in ("OK", "SKIPPED"):
-            continue
-        named = [name for name in missing if re.search(rf"(?<![\w.-]){re.escape(name)}(?![\w-])", case.output)]
-        is_good = is_good and bool(named) and case.result == "FAILED"
-        print(f"shards: failed: {case.name}" + (f", {case.result}" if case.result != "FAILED" else "") +
-              (f"; names {' and '.join(named)}, which is missing here" if named else f"\n{case.output}"))
-    return is_good
+    failed = sorted((case for case in cases if case.result not in ("OK", "SKIPPED")), key=lambda one: one.name)
+    named = {case.name: [name for name in missing if re.search(rf"(?<![\w.-]){re.escape(name)}(?![\w-])", case.output)] for case in failed}
+    of_suite = defaultdict(set)
+    for name, programs in named.items():
+        of_suite[name.split(".")[0]].update(programs)
+    for case in failed:
+        why = "" if case.result == "FAILED" else f", {case.result}"
+        if named[case.name]:
+            why += f"; names what is missing here: {' '.join(named[case.name])}"
+        elif of_suite[case.name.split(".")[0]]:
+            why += f"; others of its suite name what is missing here: {' '.join(sorted(of_suite[case.name.split('.')[0]]))}\n{case.output}"
+        else:
+            why += f"\n{case.output}"
+        print(f"shards: failed: {case.name}{why}")
+    return len(cases) == expected and all(named[case.name] and case.result == "FAILED" for case in failed)
 
 
 def main(build, jobs, seconds):

@@ -97,11 +97,17 @@ class Scripts(unittest.TestCase):
         self.assertEqual(said.splitlines(), ["debhelper", "3"])
 
     def test_a_configured_package_says_which_daemon_is_used(self):
-        self.assertEqual(self.run_script("postinst", "configure"), "debhelper\n")
+        self.assertTrue(self.run_script("postinst", "configure").startswith("debhelper\n"))
         said = self.run_script("postinst", "configure", MAKE_INSTALL)
         self.assertIn(f"{GOES_ON}, and its programs come first in PATH", said)
         self.assertIn("sudo make uninstall", said)
         self.assertIn("debhelper", said)
+
+    def test_a_package_that_comes_back_after_an_upgrade_of_the_system_says_that_nothing_runs(self):
+        stopped = "printf '#!/bin/sh\n[ \"$2\" = is-enabled ]\n' >/run/systemctl; chmod +x /run/systemctl; PATH=/run:$PATH"
+        said = self.run_script("postinst", "configure 0.1", stopped)
+        self.assertIn("configured and enabled, and not running: 'sudo systemctl start spark-staged'", said)
+        self.assertEqual(self.run_script("postinst", "configure 0.1", f"{stopped}; rm /etc/spark-stage/spark-stage.yaml"), "debhelper\n")
 
     def test_the_kubernetes_driver_is_stopped_before_its_program_goes(self):
         said = self.run_script("spark-stage-csi.prerm", "remove")

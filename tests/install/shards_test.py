@@ -60,11 +60,11 @@ class Shards(unittest.TestCase):
     def test_a_failure_without_a_missing_program_is_one(self):
         said = self.record("Fails Needs", 1)
         self.assertIn("60 passed, 0 skipped, 2 failed, 0 did not run", said)
-        self.assertIn("failed: A.Fails\na_test.cpp:2: Failure\nExpected: 1", said)
-        self.assertIn("failed: A.Needs; names fio, which is missing here", said)
+        self.assertIn("failed: A.Fails; others of its suite name what is missing here: fio\na_test.cpp:2: Failure\nExpected: 1", said)
+        self.assertIn("failed: A.Needs; names what is missing here: fio", said)
 
     def test_failures_by_a_missing_program_alone_are_named(self):
-        self.assertRegex(self.record("Needs", 0), "programs that are missing here: fio .*\n.*names fio")
+        self.assertRegex(self.record("Needs", 0), "programs that are missing here: fio .*\n.*names what is missing here: fio")
 
     def test_a_program_that_dies_is_a_failure_and_what_it_did_not_reach_is_counted(self):
         said = self.record("Skips Dies Fails", 1)
