@@ -43,7 +43,7 @@ void add_doctor(App& app) {
                        "  spark-stage doctor --json",
                        [options](Context& context) { return examine(context, *options); });
   verb.flag("--network", options->network, "measure the links: peers both ways, reads of targets");
-  verb.flag("--full", options->is_full, "with --network: use the links all of the time, not a quarter");
+  verb.flag("--full", options->is_full, "with --network: use links all of the time, not a quarter");
   verb.flag("--json", options->as_json, "as JSON");
 }
 

@@ -66,7 +66,7 @@ void add_fleet(App& app) {
                           "  sudo spark-stage fleet test --json | jq '.links[].faults'",
                           [options](Context& context) { return test_links(context, *options); });
   test.optional_argument("PEER", options->peers, "peers as `status` names them; none: all");
-  test.flag("--full", options->is_full, "use the link all of the time; else bursts take a quarter of it");
+  test.flag("--full", options->is_full, "use the link all of the time, not a quarter of it");
   test.flag("--json", options->as_json, "as JSON");
 }
 
