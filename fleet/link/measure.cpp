@@ -147,7 +147,11 @@ WayRate measure(const std::shared_ptr<Security>& security, const Endpoint& peer,
     rate.peer_busy += busy_share({end->load.thread - share.peer_before, {}}, moved.all);
     rate.limit = way == Way::From ? end->limit : limits.rate;
   }
-  if (good == 0) return rate;
+  if (good == 0) {
+    if (!rate.error)
+      rate.error = Error{Errc::Failed, "the system allows no more threads", "raise the limit on processes"};
+    return rate;
+  }
   rate.error.reset();
   rate.own_busy /= good;
   rate.peer_busy /= good;
