@@ -88,9 +88,10 @@ TEST_F(Network, ChecksTheDiscoveryAddressOfAConnectAllUnit) {
 
 TEST_F(Network, AVariableOfAUnitIsNoAddress) {
   fake.has_config = false;
-  fake.files.write("etc/systemd/system/nvme@.service",
-                   "[Service]\nEnvironmentFile=/etc/nvme/%i\nExecStart=nvme connect -t tcp -a $ADDR -n $NQN\n"
-                   "ExecStart=nvme connect -t tcp -a ${ADDR2} -n b\nExecStart=nvme connect -t tcp -a %i -n c");
+  fake.files.write(
+      "etc/systemd/system/nvme@.service",
+      "[Service]\nEnvironmentFile=/etc/nvme/%i\nExecStart=nvme connect -t tcp -a $ADDR -n $NQN\n"
+      "ExecStart=nvme connect -t tcp -a ${ADDR2} -n b\nExecStart=nvme connect -t tcp -a %i -n c");
   const Report report = look();
   EXPECT_TRUE(report.network.empty() && report.findings.empty()) << pretty(to_json(report));
 }
