@@ -124,9 +124,12 @@ FIRST_RELEASE, RELEASE_0_2 = "4c67491", "96dae2c4"
 
 
 def upgrade_from(name, commit):
+    earlier = f"build/deb-{commit}"
+    by_dpkg = [PYTHON, "tests/install/packages_test.py", "build/deb", "build/release", earlier,
+               "Packages.test_an_upgrade_from_earlier_packages_keeps_everything"]
     return after(["tools/deb-of.sh", commit, JOBS],
-                 machines(name, "newest", f"upgrade from the package of {commit}", *scenarios(UPGRADE),
-                          SPARK_VM_FIRST_PACKAGE=f"build/deb-{commit}"))
+                 after(by_dpkg, machines(name, "newest", f"upgrade from the package of {commit}", *scenarios(UPGRADE),
+                                         SPARK_VM_FIRST_PACKAGE=earlier)))
 
 
 DEBIAN_13 = Step(

@@ -39,6 +39,7 @@ mkdir -p /run/systemd/system /run/active /run/enabled; : >/run/calls; rm -rf /us
 cp /packages/systemctl /usr/bin/systemctl
 install_packages() { dpkg -i /packages/now/*.deb >/run/said 2>&1 || { cat /run/said; exit 1; }; }
 configure() {
+  mkdir -p /etc/spark-stage/keys
   echo 'version: 1' >/etc/spark-stage/spark-stage.yaml; echo key >/etc/spark-stage/keys/fleet
   mkdir -p /var/lib/spark-stage/cache; echo staged >/var/lib/spark-stage/cache/file
   touch /run/active/spark-staged.service /run/enabled/spark-staged.service; : >/run/calls
