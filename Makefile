@@ -12,7 +12,7 @@ SYSTEMS ?=
 export CMAKE_BUILD_PARALLEL_LEVEL = $(JOBS)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build test histories check check-long soak deb debs image demo bench-staging bench-limits bench-slurm bench-fleet bench-stage-out bench-memory bench-models release format lint install uninstall clean try
+.PHONY: help setup build test histories check check-long soak deb debs image demo bench-staging bench-limits bench-slurm bench-fleet bench-stage-out bench-memory bench-models release format lint install may-install uninstall clean try
 
 help:  ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s%s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -122,12 +122,15 @@ format:  ## clang-format over all C++ and C
 lint:  ## all static checks but clang-tidy
 	$(PYTHON) tools/lint/run.py
 
-install: build  ## what was built, below $(DESTDIR)$(PREFIX), and the group and folders that it needs; restarts a running daemon
+may-install:
+	@if [ -z "$(DESTDIR)" ]; then tools/installed.sh check $(PREFIX); fi
+
+install: may-install build  ## what was built, below $(DESTDIR)$(PREFIX), and the group and folders that it needs; restarts a running daemon
 	cmake --install build/release --prefix $(PREFIX)
-	@if [ -z "$(DESTDIR)" ]; then tools/installed.sh add; fi
+	@if [ -z "$(DESTDIR)" ]; then tools/installed.sh add $(PREFIX); fi
 
 uninstall:  ## what make install placed, and mounts that would be left without an owner; keeps configuration, keys and data
-	@tools/installed.sh remove
+	@tools/installed.sh remove $(PREFIX)
 
 clean:  ## everything that was built or cached
 	rm -rf build

@@ -7,6 +7,7 @@
 
 #include "base/text.hpp"
 #include "daemon/config/parse.hpp"
+#include "migration/dependent.hpp"
 #include "migration/replaced.hpp"
 #include "migration/steps.hpp"
 #include "migration/target_drafts.hpp"
@@ -86,7 +87,7 @@ class Writer {
     for (const TargetDraft& target : drafts_.targets) take_target(target);
     for (const FstabLine& line : survey_.fstab) take_line(line, {});
     for (const MountUnit& unit : survey_.mount_units) take_line(unit.mount, unit.units);
-    for (const FstabLine& line : survey_.fstab) take_bind(line);
+    for (const FstabLine& line : survey_.fstab) take_dependent(line);
     for (const FabricDevice& device : survey_.devices) take_mounts_of(device);
     for (const mounts::Mount& mount : survey_.mounts) name_nfs_mount(mount);
     for (const Found& found : drafts_.found) take_unmounted(found);
@@ -178,16 +179,26 @@ class Writer {
     }
   }
 
-  // Bound before spark-staged mounts the volume, it would be the empty folder.
-  void take_bind(const FstabLine& line) {
-    if (!mounts::has_option(line.options, "bind") && !mounts::has_option(line.options, "rbind")) return;
+  // Mounted before spark-staged mounts the volume, it would find the empty folder, or nothing.
+  void take_dependent(const FstabLine& line) {
     for (const auto& [mount, name] : volumes_) {
-      if (line.source != mount && !line.source.starts_with(mount + "/")) continue;
+      const std::string need = need_of(line, mount);
+      if (need.empty()) continue;
+      const auto known = std::ranges::find(imported_.items, line.text, &Item::fstab_line);
+      if (known != imported_.items.end()) {  // a volume below another one, say
+        known->needs_volume = !known->is_taken();
+        continue;
+      }
+      const bool is_bind =
+          mounts::has_option(line.options, "bind") || mounts::has_option(line.options, "rbind");
       const std::string origin = "line " + std::to_string(line.number) + " of /etc/fstab";
       Item item{.what = "a line", .where = printable(line.mount), .origin = origin, .fstab_line = line.text};
-      item.reason = origin + ": " + printable(line.source) + " is a folder of volume " + name +
-                    ", which is mounted later than fstab: make " + printable(line.mount) +
-                    " a symbolic link to it";
+      item.needs_volume = true;
+      item.reason = origin + ": " + need + " volume " + name + ", which is mounted later than fstab: " +
+                    (is_bind ? "make " + printable(line.mount) + " a symbolic link to it"
+                             : "give the line `noauto` and let a unit mount it, or use it, once "
+                               "`spark-stage wait " +
+                                   name + "` has ended");
       seen_mounts_.insert(line.mount);
       take({.name = "", .origin = origin, .yaml = "  " + shown_line(line) + "\n", .details = {}},
            std::move(item), volumes_yaml_, imported_.volumes);

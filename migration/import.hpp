@@ -24,6 +24,7 @@ struct Item {
               automount = {};  // the path of a file system that is mounted now; a unit of systemd
   std::vector<UnitFile> units = {};
   bool becomes_read_only = false;  // it was mounted read-write
+  bool needs_volume = false;       // it stays, and something of a volume that was taken over is missing for it
   bool is_taken() const { return reason.empty(); }
 };
 

@@ -84,6 +84,18 @@ bool gives_way(const std::string& file, const std::vector<Item>& items) {
   });
 }
 
+// `x-systemd.requires=` in a line that stays: without the unit, the next boot would not mount it.
+std::string line_that_needs(const ConnectUnit& unit, const Survey& survey, const std::vector<Item>& items) {
+  for (const FstabLine& line : survey.fstab) {
+    const auto options = split(line.options, ',');
+    if (std::ranges::find(options, "x-systemd.requires=" + unit.name) == options.end()) continue;
+    const bool is_replaced = std::ranges::any_of(
+        items, [&](const Item& item) { return item.is_taken() && item.fstab_line == line.text; });
+    if (!is_replaced) return "line " + std::to_string(line.number) + " of /etc/fstab";
+  }
+  return {};
+}
+
 }  // namespace
 
 std::string reason_to_keep(const ConnectUnit& unit, const Survey& survey, const std::vector<Item>& items) {
@@ -97,6 +109,7 @@ std::string reason_to_keep(const ConnectUnit& unit, const Survey& survey, const 
   for (const std::string& file : unit.needed_by) {
     if (!gives_way(file, items)) return printable(file) + " needs it";
   }
+  if (const std::string line = line_that_needs(unit, survey, items); !line.empty()) return line + " needs it";
   return unit.connects_all ? reason_of_connect_all(unit, survey, items) : "";
 }
 

@@ -20,6 +20,7 @@ std::string quoted(const std::string& word) {
   return text + "'";
 }
 
+// A command a line: after one that fails in the middle of `a && b`, `sh -e` would go on with the next line.
 std::string step(const std::string& command) {
   return "#   " + command + "\n";
 }
@@ -43,13 +44,14 @@ std::vector<UnitFile> units_of_taken(const std::vector<Item>& items) {
   return all;
 }
 
-// Matches the whole line for sed, wherever it stands by then, in any encoding.
-std::string pattern_of(const std::string& line) {
+// Matches the whole line for grep and sed, wherever it stands by then, in any encoding. `delimiter`: sed's, 0
+// for grep, where a backslash would give "|" a meaning.
+std::string pattern_of(const std::string& line, char delimiter) {
   std::string pattern;
   for (const char c : line) {
     const auto byte = static_cast<unsigned char>(c);
     const bool is_plain = byte >= ' ' && byte < 0x7f;
-    if (std::string_view("\\.*[]^$|").find(c) != std::string_view::npos) pattern += '\\';
+    if (std::string_view("\\.*[]^$").find(c) != std::string_view::npos || c == delimiter) pattern += '\\';
     if (is_plain) pattern += c;
     if (!is_plain && !pattern.ends_with(".*")) pattern += ".*";
   }
@@ -58,8 +60,18 @@ std::string pattern_of(const std::string& line) {
 
 std::string comment_out(const std::vector<std::string>& lines) {
   std::string command = "sed -i";
-  for (const std::string& line : lines) command += " -e " + quoted("s|^" + pattern_of(line) + "$|#&|");
+  for (const std::string& line : lines) command += " -e " + quoted("s|^" + pattern_of(line, '|') + "$|#&|");
   return command + " /etc/fstab";
+}
+
+// sed passes over a line that is another one by now, and the next boot would mount it beside the volume. One
+// that is a comment already is as it should be.
+std::string check_line(const Item& item) {
+  const std::string changed = "the line of " + item.where +
+                              " in /etc/fstab has changed since the import: move "
+                              "/etc/spark-stage/spark-stage.yaml away, and import again";
+  return "grep -q " + quoted("^#*" + pattern_of(item.fstab_line, 0) + "$") + " /etc/fstab || { echo " +
+         quoted(changed) + " >&2; false; }";
 }
 
 std::string unit_steps(const UnitFile& unit, const std::string& kept) {
@@ -67,7 +79,7 @@ std::string unit_steps(const UnitFile& unit, const std::string& kept) {
   const std::string away = unit.is_link ? "rm -f " + quoted(unit.file)
                                         : "mv " + quoted(unit.file) + " " + quoted(kept + unit.file);
   const bool connects = unit.name.ends_with(".service");
-  return step("systemctl disable " + quoted(unit.name) + " && " + away) +
+  return step("systemctl disable " + quoted(unit.name)) + step(away) +
          (connects ? "# Do not stop it: stopping disconnects.\n" : "");
 }
 
@@ -104,19 +116,31 @@ std::string steps_text(const std::vector<Item>& items, WallTime now) {
   const std::string all = "/" + std::string(kKept), kept = all + "/" + rfc3339(now);
   std::string text =
       "# To move, with the jobs that use these volumes stopped, as root, one after the other, or at once:\n"
-      "# sed -n 's/^#   //p' /etc/spark-stage/spark-stage.yaml | sudo sh -ex\n" +
-      step("spark-stage config check");
-  // In /: cp of coreutils 9.1 looks for the parents there.
-  if (!changed.empty())
-    text += step("mkdir -p " + all + " && mkdir " + kept + " && cd / && cp -a --parents " +
-                 join(changed, " ") + " " + kept);
-  for (const std::string& mount : of_taken(items, [](const Item& item) { return item.mounted; }))
-    text += step("umount " + quoted(mount));
+      "# sed -n 's/^#   //p' /etc/spark-stage/spark-stage.yaml | sudo sh -ex\n";
+  const auto mounted = of_taken(items, [](const Item& item) { return item.mounted; });
+  if (!mounted.empty())
+    text +=
+        "# It ends at the first step that fails. `target is busy`: a program has files open there, and\n"
+        "# `fuser -vm MOUNTPOINT` names it; end it, and begin again.\n";
+  text += step("spark-stage config check");
+  for (const std::string& check : of_taken(items, [](const Item& item) {
+         return item.fstab_line.empty() ? std::string() : check_line(item);
+       }))
+    text += step(check);
+  // Before the first change of a file, and passing over what is unmounted already: the steps can be begun
+  // again.
+  for (const std::string& mount : mounted)
+    text += step("findmnt -M " + quoted(mount) + " >/dev/null && umount " + quoted(mount));
   for (const std::string& unit : of_taken(items, [](const Item& item) { return item.automount; }))
     text += step("systemctl stop " + quoted(unit));
+  // In /: cp of coreutils 9.1 looks for the parents there.
+  if (!changed.empty())
+    text += step("mkdir -p " + all) + step("mkdir " + kept) + step("cd /") +
+            step("cp -a --parents " + join(changed, " ") + " " + kept);
   if (!lines.empty()) text += step(comment_out(lines));
   for (const UnitFile& unit : units) text += unit_steps(unit, kept);
-  text += step("systemctl daemon-reload && systemctl enable --now spark-staged") + step("spark-stage status");
+  text += step("systemctl daemon-reload") + step("systemctl enable --now spark-staged") +
+          step("spark-stage status");
   return text + (changed.empty() ? "" : "# To go back: `sudo spark-stage import --undo`\n");
 }
 

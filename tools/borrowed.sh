@@ -1,8 +1,10 @@
 #!/bin/sh
 # Builds and tests on a computer without root and without a package source, as far as its own libraries go: what it lacks comes from
 # Debian 12's archive, and is used from a folder. Made for Ubuntu 24.04 (DGX OS 7), so that each release can be tried there.
-# Usage: tools/borrowed.sh pack FOLDER             on Debian 12: FOLDER/root, and FOLDER/packages with names and versions
-#        tools/borrowed.sh build FOLDER [JOBS]     there: configures, builds and runs the unit tests, in build/borrowed
+# Usage: tools/borrowed.sh pack FOLDER                     on Debian 12: FOLDER/root, and FOLDER/packages with names and versions
+#        tools/borrowed.sh build FOLDER [JOBS]             there: configures and builds, in build/borrowed
+#        tools/borrowed.sh test FOLDER [JOBS [SECONDS]]    there: runs the unit tests, until the deadline
+# Their output is the record of a trial: whose libraries are used, what was not built, and what was skipped and why.
 set -eu
 
 # Headers, the libraries behind them, and programs that tests call. Of what the other computer has as well, its own is used.
@@ -58,29 +60,46 @@ use_folder() {  # ROOT
   find "$1" -name '*.so' -type l -lname '/*' | while IFS= read -r link; do ln -sf "$1$(readlink "$link")" "$link"; done
 }
 
-build() {  # FOLDER JOBS
+# What is built and run finds its libraries there.
+use() {  # FOLDER
   root=$(realpath "$1")/root
   triplet=$(g++ -dumpmachine)
-  libraries=$root/usr/lib/$triplet:$root/lib/$triplet
+  export PATH="$PATH:$root/usr/bin:$root/sbin:$root/usr/sbin"
+  export PKG_CONFIG_PATH="$root/usr/lib/$triplet/pkgconfig:$root/usr/share/pkgconfig" CMAKE_PREFIX_PATH="$root/usr"
+  export LD_LIBRARY_PATH="$root/usr/lib/$triplet:$root/lib/$triplet"
+  echo "borrowed: $(. /etc/os-release && echo "$PRETTY_NAME"), $(uname -m), Linux $(uname -r), $(nproc) cores, $(g++ --version | head -n 1)," \
+    "commit $(git rev-parse --short HEAD 2>/dev/null || echo unknown)"
+}
+
+build() {  # FOLDER JOBS
+  use "$1"
   use_folder "$root"
   # One file of Boost's is shared by its parts, which lie in two places here.
   for file in /usr/lib/"$triplet"/cmake/BoostDetectToolset-*.cmake; do ln -sf "$file" "$root/usr/lib/$triplet/cmake/"; done
   choose_libraries "$root"
-  export PATH="$PATH:$root/usr/bin:$root/sbin:$root/usr/sbin"
-  export PKG_CONFIG_PATH="$root/usr/lib/$triplet/pkgconfig:$root/usr/share/pkgconfig" CMAKE_PREFIX_PATH="$root/usr" LD_LIBRARY_PATH="$libraries"
-  echo "borrowed: $(. /etc/os-release && echo "$PRETTY_NAME"), Linux $(uname -r), $(g++ --version | head -n 1)"
+  echo "borrowed: from Debian: $(xargs <"$1/packages")"
   cmake -S . -B build/borrowed -G Ninja -DCMAKE_BUILD_TYPE=RelWithDebInfo -DSPARK_WHOLE=ON -DSPARK_TESTS=ON -DSPARK_SLURM=OFF -DSPARK_CSI=OFF \
     -DCMAKE_EXE_LINKER_FLAGS="-Wl,-rpath-link,$root/usr/lib/$triplet -Wl,-rpath-link,$root/lib/$triplet"
   cmake --build build/borrowed -j "$2"
   build/borrowed/cli/spark-stage --version
   ldd build/borrowed/daemon/spark-staged | awk '{ print "borrowed: " $1 " " $3 }'
-  # fio and gnuplot have more libraries than are worth carrying: where they are missing, the tests that call them fail.
-  ctest --test-dir build/borrowed --output-on-failure --no-tests=error -j "$2"
+  echo "borrowed: built; not built here: the Slurm plugin, the Kubernetes driver, a package"
+}
+
+# fio and gnuplot have more libraries than are worth carrying: where they are missing, the tests that call them fail, and are named.
+run_tests() {  # FOLDER JOBS SECONDS
+  use "$1"
+  [ "$(id -u)" -eq 0 ] || echo "borrowed: not as root: what only root can try is skipped"
+  status=0
+  ctest --test-dir build/borrowed --output-on-failure --no-tests=error -R '^Configs' || status=1
+  python3 tools/shards.py build/borrowed "$2" "$3" || status=1
+  return $status
 }
 
 cd "$(dirname "$0")/.."
 case "${1:-}" in
   pack) pack "$2" ;;
   build) build "$2" "${3:-$(nproc)}" ;;
-  *) echo "usage: tools/borrowed.sh pack FOLDER | build FOLDER [JOBS]" >&2; exit 2 ;;
+  test) run_tests "$2" "${3:-$(nproc)}" "${4:-3600}" ;;
+  *) echo "usage: tools/borrowed.sh pack FOLDER | build FOLDER [JOBS] | test FOLDER [JOBS [SECONDS]]" >&2; exit 2 ;;
 esac

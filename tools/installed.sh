@@ -1,29 +1,93 @@
 #!/bin/sh
-# What follows the files of `make install`, and `make uninstall`. The packages' own scripts do the same for packages.
-# Usage: tools/installed.sh add|remove      as root; remove deletes what build/release/install_manifest.txt lists
+# What goes before and after the files of `make install`, and `make uninstall`. The packages' own scripts do the same for packages.
+# A list of what was installed lies with it: that of the build folder is of whatever was installed from there last, as `make deb`
+# does below /usr.
+# Usage: tools/installed.sh check|add|remove PREFIX      as root; check: before the files, add: after them
 set -eu
+export LC_ALL=C
 
 cd "$(dirname "$0")/.."
-manifest=build/release/install_manifest.txt
+prefix=${2:-/usr/local}
+built=build/release/install_manifest.txt
+manifest=$prefix/share/spark-stage/installed
+unit_folder=$prefix/${SPARK_SYSTEMD_UNIT_DIR:-lib/systemd/system}
 state=/var/lib/spark-stage
 settings=/etc/spark-stage
-units="spark-staged.service spark-stage-release.service"
+daemon=spark-staged.service
+release=spark-stage-release.service
 
 say() {
   echo "spark-stage: $*"
+}
+
+refuse() {
+  say "$*" >&2
+  exit 1
 }
 
 has_systemd() {
   [ -d /run/systemd/system ]
 }
 
-add() {
-  has_systemd || return 0
-  systemd-sysusers spark-stage.conf
-  systemd-tmpfiles --create spark-stage.conf
+# Of the packages, one a line. Debian 12 has /lib in the names of some, which are in /usr/lib.
+packaged_files() {
+  dpkg-query --listfiles spark-stage spark-stage-slurm spark-stage-csi 2>/dev/null | sed 's|^/lib/|/usr/lib/|' || true
+}
+
+has_package() {  # PREFIX
+  packaged_files | grep -qxF "$1/sbin/spark-staged" && [ -x "$1/sbin/spark-staged" ]
+}
+
+check() {
+  case "$prefix" in /*) ;; *) refuse "PREFIX=$prefix is no absolute path" ;; esac
+  if has_package "$prefix"; then
+    refuse "the package spark-stage has its files in $prefix - upgrade the package (make deb), or install beside it: make install PREFIX=/usr/local"
+  fi
+}
+
+# A list on stdin: files first, but those that a package has placed since; then their folders as far as they are ours and empty.
+delete() {
+  packaged_files >"$manifest.packages"
+  grep -vxF -f "$manifest.packages" | while IFS= read -r file; do
+    case "$file" in /*) rm -f -- "$file" ;; esac
+  done || true
+  rm -f "$manifest.packages"
+}
+
+delete_folders() {
+  for folder in "$prefix/share/doc/spark-stage" "$prefix/share/spark-stage"; do
+    find "$folder" -depth -type d -empty -delete 2>/dev/null || true
+  done
+}
+
+# The list of this installation; files of an earlier one that it has no more are deleted.
+note_files() {
+  mkdir -p "${manifest%/*}"
+  sort -u "$built" >"$manifest.new"
+  if [ -e "$manifest" ]; then sort -u "$manifest" | comm -23 - "$manifest.new" | delete; fi
+  mv "$manifest.new" "$manifest"
+}
+
+# systemd looks for units below /usr and /usr/local only.
+make_known() {
   systemctl daemon-reload
-  if systemctl --quiet is-active spark-staged.service; then
-    systemctl restart spark-staged.service  # disturbs no mount
+  for unit in $daemon $release; do
+    systemctl cat "$unit" >/dev/null 2>&1 || systemctl --quiet link "$unit_folder/$unit"
+  done
+}
+
+add() {
+  [ -e $built ] || refuse "$PWD/$built is missing: 'make install' makes it"
+  note_files
+  has_systemd || return 0
+  systemd-sysusers "$prefix/lib/sysusers.d/spark-stage.conf"
+  systemd-tmpfiles --create "$prefix/lib/tmpfiles.d/spark-stage.conf"
+  make_known
+  if has_package /usr; then
+    say "the package spark-stage stays installed, and is not used any more: 'sudo make uninstall' gives its daemon back"
+  fi
+  if systemctl --quiet is-active $daemon; then
+    systemctl restart $daemon  # disturbs no mount
     say "installed; the running daemon was restarted and is of this version now"
   elif [ -e $settings/spark-stage.yaml ]; then
     say "installed - next: systemctl enable --now spark-staged"
@@ -32,35 +96,51 @@ add() {
   fi
 }
 
-# Files first, then their folders as far as they are ours and empty.
-delete_files() {
-  while IFS= read -r file; do rm -f -- "$file"; done <$manifest
-  sed -n 's|\(/.*/spark-stage\)/.*|\1|p' $manifest | sort -ru | while IFS= read -r folder; do
-    case "$folder" in */share/doc/spark-stage) find "$folder" -depth -type d -empty -delete 2>/dev/null || true ;; esac
-  done
-  rm -f $manifest
+# The daemon of the package goes on where this one ends: mounts, copies and mount points stay as they are.
+hand_over() {
+  state_of_unit=""
+  if has_systemd; then
+    state_of_unit=$(systemctl is-enabled $daemon 2>/dev/null) || true
+    systemctl --quiet disable $daemon $release 2>/dev/null || true  # these links lead into the prefix
+  fi
+  delete <"$manifest"
+  if has_systemd; then
+    systemctl daemon-reload
+    if [ "$state_of_unit" = enabled ]; then systemctl --quiet enable $daemon; fi
+    systemctl try-restart $daemon
+  fi
+}
+
+end_daemon() {
+  if has_systemd; then
+    systemctl --quiet disable --now $daemon $release 2>/dev/null || true
+  fi
+  "$prefix/sbin/spark-staged" release --copies || say "the staged copies are still mounted read-only: umount the cache's folder 'data'" >&2
+  sh debian/postrm mount-points
+  delete <"$manifest"
+  if has_systemd; then systemctl daemon-reload; fi
 }
 
 remove() {
-  [ "$(id -u)" -eq 0 ] || { say "root is needed: sudo make uninstall" >&2; exit 1; }
-  [ -e $manifest ] || { say "$PWD/$manifest is missing: nothing says what 'make install' placed - run 'make install' again, then 'make uninstall'" >&2; exit 1; }
-  if has_systemd; then
-    # shellcheck disable=SC2086  # several words
-    systemctl --quiet disable --now $units 2>/dev/null || true
-  fi
-  program=$(grep '/spark-staged$' $manifest | head -n 1)
-  "$program" release --copies || say "the staged copies are still mounted read-only: umount $state/cache/data" >&2
-  sh debian/postrm mount-points
-  delete_files
-  if has_systemd; then systemctl daemon-reload; fi
+  [ "$(id -u)" -eq 0 ] || refuse "root is needed: sudo make uninstall"
+  [ -e "$manifest" ] ||
+    refuse "$manifest is missing: nothing says what 'make install' placed - run 'make install' again, then 'make uninstall', both with its PREFIX"
+  if has_package /usr; then hand_over; else end_daemon; fi
+  rm -f "$manifest"
+  delete_folders
   say "removed"
+  if has_package /usr; then
+    say "the package spark-stage is in use now, with the configuration and all data"
+    return
+  fi
   [ ! -e $settings ] || say "kept: $settings (configuration, keys)"
   [ ! -e $state ] || say "kept: $state (staged data, pinned identities)"
   say "volumes stay mounted and connected until you unmount and disconnect them, or the host is shut down"
 }
 
 case "${1:-}" in
+  check) check ;;
   add) add ;;
   remove) remove ;;
-  *) echo "usage: tools/installed.sh add|remove" >&2; exit 2 ;;
+  *) echo "usage: tools/installed.sh check|add|remove PREFIX" >&2; exit 2 ;;
 esac

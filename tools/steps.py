@@ -58,6 +58,7 @@ def but(names):
 
 
 PACKAGE = Step("package", "the Debian package of this release, and lintian's word on it", 900, [["tools/deb.sh", JOBS]],
+               {"DPKG_DEB_COMPRESSOR_TYPE": "zstd"},  # Ubuntu's default: the packages are xz's nevertheless
                needs_programs=True)
 
 # Histories in a simulated world, of these areas. A check runs the same seeds each time, for at most half a minute of CPU time each; those that failed once run too.
@@ -147,9 +148,11 @@ SERVED = [
           [pytest("tests/page")], needs_programs=True),
      Step("api", "the API, metrics, alerts and dashboard, on a real daemon and a real Prometheus", 900,
           [pytest("tests/api")], needs_programs=True),
-     Step("install", "what `cmake --install` places and `make uninstall` removes, that systemd accepts it, and what `make release` refuses", 600,
-          [[PYTHON, "tests/install/release_test.py"], [PYTHON, "tests/install/install_test.py", "build/release"],
-           [PYTHON, "tests/install/uninstall_test.py", "build/release"]], needs_programs=True),
+     Step("install", "what packages and `make install` place, do to each other, and leave, that systemd accepts it, and what `make release` refuses", 900,
+          [[PYTHON, "tests/install/release_test.py"], [PYTHON, "tests/install/scripts_test.py"], [PYTHON, "tests/install/shards_test.py"],
+           [PYTHON, "tests/install/install_test.py", "build/release"],
+           [PYTHON, "tests/install/uninstall_test.py", "build/release"],
+           [PYTHON, "tests/install/packages_test.py", "build/deb", "build/release"]], needs_programs=True),
      Step("csi", "the Kubernetes driver, with a kubelet that repeats its calls, on plain folders", 900, [pytest("tests/csi")],
           {"SPARK_VM_PACKAGE": "build/deb"}, needs_programs=True)],
     [Step("slurm", "Slurm's plugin: a real Slurm of four nodes with a daemon each, and what fails there", 1200,

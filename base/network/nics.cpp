@@ -38,6 +38,16 @@ void read_port(const std::filesystem::path& folder, Nic& nic) {
   if (!port.empty() && !model.empty()) nic.port = model + " " + port;
 }
 
+// RDMA, which the counters of the network card lack. Other drivers than this one may count all traffic there.
+Bytes rdma_bytes(const std::filesystem::path& device, const char* counter) {
+  constexpr Bytes kWord = 4;  // bytes
+  std::error_code error, none;
+  if (std::filesystem::read_symlink(device / "driver", none).filename() != "mlx5_core") return 0;
+  std::filesystem::directory_iterator entry(device / "infiniband", error);
+  if (error || entry == std::filesystem::directory_iterator()) return 0;
+  return number_in(entry->path() / "ports/1/counters" / counter) * kWord;
+}
+
 Nic read_nic(const std::filesystem::path& folder) {
   Nic nic;
   nic.name = folder.filename().native();
@@ -50,8 +60,8 @@ Nic read_nic(const std::filesystem::path& folder) {
   nic.megabits = static_cast<unsigned>(number_in(folder / "speed"));
   nic.pcie_megabits = pcie_rate(folder / "device");
   nic.mtu = static_cast<unsigned>(number_in(folder / "mtu"));
-  nic.received = number_in(folder / "statistics/rx_bytes");
-  nic.sent = number_in(folder / "statistics/tx_bytes");
+  nic.received = number_in(folder / "statistics/rx_bytes") + rdma_bytes(folder / "device", "port_rcv_data");
+  nic.sent = number_in(folder / "statistics/tx_bytes") + rdma_bytes(folder / "device", "port_xmit_data");
   read_port(folder, nic);
   return nic;
 }

@@ -15,7 +15,7 @@ struct Nic {
   unsigned megabits = 0;       // 0: it does not tell
   unsigned pcie_megabits = 0;  // of its PCIe link; 0: it has none
   unsigned mtu = 0;
-  Bytes received = 0, sent = 0;       // since it was made
+  Bytes received = 0, sent = 0;       // since it was made; with RDMA, as far as the driver counts it apart
   std::vector<std::string> networks;  // "192.168.0.188/24"
   std::string port;                   // equal for the cards that one port may consist of; empty: unknown
   std::string pci;                    // "0000:01:00.0"

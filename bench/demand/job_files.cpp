@@ -35,6 +35,7 @@ bool JobFiles::see(const ProcessReads& reads, Bytes called) {
     note_folder(file.path);
     if (sizes_.size() < kMostFiles) sizes_[file.path] = file.size;
     if (file.size >= kLargeFile) note_move(file, called);
+    if (reads.is_asynchronous) (file.is_direct ? is_direct_ : is_buffered_) = true;
   }
   for (const MappedFile& file : reads.mapped) {
     // Without configured folders, indexes and caches of any program would count.

@@ -28,6 +28,8 @@ class JobFiles {
   Bytes mean_size() const;                               // 0 if no file was seen
   Bytes mapped_bytes() const;                            // of data files; read() counters lack their reads
   bool is_asynchronous() const { return is_asynchronous_; }  // a reader of data, see ProcessReads
+  // Whether the page cache may give it data, as it does unless all of its files were opened with O_DIRECT.
+  bool is_asynchronous_cached() const { return is_asynchronous_ && (is_buffered_ || !is_direct_); }
   const std::set<std::string>& used_folders() const { return used_folders_; }  // those with a data file seen
 
   // Unknown if fewer than eight moves were seen, or if neither kind is three times as frequent as the other.
@@ -44,6 +46,7 @@ class JobFiles {
   unsigned forward_ = 0, jumps_ = 0;
   std::map<std::string, Bytes> mapped_;
   bool is_asynchronous_ = false;
+  bool is_direct_ = false, is_buffered_ = false;  // files of asynchronous readers
 };
 
 }  // namespace spark::bench

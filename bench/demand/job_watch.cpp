@@ -77,10 +77,10 @@ Result<JobReads> JobWatch::result() const {
   const Bytes called = points_.back().called - first.called;
   const Bytes from_storage = points_.back().from_storage - first.from_storage;
   const Bytes mapped = files_.mapped_bytes();
-  reads.may_lack_reads = mapped > 0 || files_.is_asynchronous();
-  reads.counted_at_storage = reads.may_lack_reads && from_storage > called;
+  reads.may_lack_reads = mapped > 0 || files_.is_asynchronous_cached();
+  reads.counted_at_storage = (mapped > 0 || files_.is_asynchronous()) && from_storage > called;
   // A few pages of an index change nothing; all of the data, read from the page cache, is invisible.
-  const bool is_much = files_.is_asynchronous() || mapped > called;
+  const bool is_much = files_.is_asynchronous_cached() || mapped > called;
   if (is_much && reads.may_lack_reads && from_storage < called / 2 + kLeastMapped)
     return fail(Errc::Invalid,
                 "the command " +
@@ -94,6 +94,17 @@ Result<JobReads> JobWatch::result() const {
   // The last sample in which the counters had grown.
   std::size_t end = points_.size() - 1;
   while (end > 0 && bytes_at(points_[end]) <= bytes_at(points_[end - 1])) --end;
+  // Once the page cache has all of the data, storage gives no more than a library or a log now and then.
+  const std::size_t last = end;
+  const Bytes nearly_all = less(bytes_at(points_[last]), bytes_at(first)) / 100 * 99;
+  while (reads.counted_at_storage && end > 0 &&
+         less(bytes_at(points_[end - 1]), bytes_at(first)) >= nearly_all)
+    --end;
+  if (points_[end].seconds - first.seconds < kShortest && points_[last].seconds - first.seconds >= kShortest)
+    return fail(Errc::Invalid,
+                "the page cache had the job's data after less than 5 s, and what it read from there can't be "
+                "counted",
+                "measure it with a larger dataset");
   reads.seconds = points_[end].seconds - first.seconds;
   reads.bytes = less(bytes_at(points_[end]), bytes_at(first));
   if (reads.seconds < kShortest || reads.bytes == 0) {

@@ -5,6 +5,8 @@
 #include <unistd.h>
 
 #include <charconv>
+#include <cstdlib>
+#include <cstring>
 #include <filesystem>
 #include <set>
 
@@ -14,6 +16,8 @@ namespace spark::bench {
 namespace {
 
 namespace fs = std::filesystem;
+
+constexpr const char* kRing = "anon_inode:[io_uring]";
 
 template <class Number>
 std::optional<Number> number_of(std::string_view text) {
@@ -59,12 +63,30 @@ std::multimap<pid_t, Child> all_processes(const SystemRoot& root) {
   return children;
 }
 
+// Whether a ring of io_uring has completed a request: some programs make one and read by calls. Yes if the
+// kernel does not tell.
+bool is_used_ring(const fs::path& process, const std::string& descriptor) {
+  const auto info = read_file(process / "fdinfo" / descriptor);
+  return !info || field(*info, "CqTail:").value_or(1) != 0;
+}
+
+// Of "flags:\t0140000", octal.
+bool is_direct(std::string_view fdinfo) {
+  for (const std::string& line : split(fdinfo, '\n'))
+    if (line.starts_with("flags:"))
+      return (std::strtoul(line.c_str() + std::strlen("flags:"), nullptr, 8) & O_DIRECT) != 0;
+  return false;
+}
+
 void add_files(const fs::path& process, pid_t pid, ProcessReads& reads) {
   for (const std::string& name : names_in(process / "fd")) {
     const auto fd = number_of<int>(name);
     std::error_code error;
     const fs::path target = fs::read_symlink(process / "fd" / name, error);
-    if (target == "anon_inode:[io_uring]") reads.is_asynchronous = true;
+    if (target == kRing) {
+      reads.has_ring = true;
+      reads.is_asynchronous |= is_used_ring(process, name);
+    }
     if (!fd || error || !target.is_absolute() || target.string().starts_with("/dev/")) continue;
     struct statx status {};
     // Cached attributes only: the kernel sends no request to a network file system.
@@ -75,7 +97,8 @@ void add_files(const fs::path& process, pid_t pid, ProcessReads& reads) {
     }
     const auto info = read_file(process / "fdinfo" / name);
     const auto position = info ? field(*info, "pos:") : std::nullopt;
-    if (position) reads.files.push_back({pid, *fd, target.string(), status.stx_size, *position});
+    if (position)
+      reads.files.push_back({pid, *fd, target.string(), status.stx_size, *position, is_direct(*info)});
   }
 }
 
@@ -90,7 +113,9 @@ void add_mapped(const fs::path& process, ProcessReads& reads) {
   if (!maps) return;
   std::map<std::string, Bytes> files;
   std::set<std::string> programs;  // and libraries
+  bool has_ring = false;
   for (const std::string& line : split(*maps, '\n')) {
+    has_ring |= line.ends_with(kRing);
     const std::size_t slash = line.find('/'), dash = line.find('-'), blank = line.find(' ');
     if (slash == std::string::npos || dash > blank || blank + 4 > line.size()) continue;
     const std::string path = line.substr(slash);
@@ -101,6 +126,8 @@ void add_mapped(const fs::path& process, ProcessReads& reads) {
     std::from_chars(line.data() + dash + 1, line.data() + blank, end, 16);
     files[path] += end > begin ? end - begin : 0;
   }
+  // A program may close the descriptor of a ring that it uses.
+  if (has_ring && !reads.has_ring) reads.is_asynchronous = true;
   for (const auto& [path, bytes] : files) {
     if (!programs.contains(path) && !is_memory(path)) reads.mapped.push_back({path, bytes});
   }

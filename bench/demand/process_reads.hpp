@@ -22,7 +22,8 @@ struct OpenFile {
   int fd = 0;
   std::string path;
   Bytes size = 0;
-  Bytes position = 0;  // of the descriptor; pread() does not move it
+  Bytes position = 0;      // of the descriptor; pread() does not move it
+  bool is_direct = false;  // its reads bypass the page cache
 };
 
 // A mapped file without code.
@@ -39,6 +40,7 @@ struct ProcessReads {
   std::vector<MappedFile> mapped;
   std::string name;              // of its program, as the kernel reports it
   bool is_asynchronous = false;  // uses io_uring or libaio, whose reads `called` lacks
+  bool has_ring = false;         // an open descriptor of io_uring, used or not
 };
 
 // Parses /proc/PID/io; no value if a counter is missing.

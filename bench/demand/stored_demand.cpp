@@ -33,7 +33,7 @@ Demand StoredDemand::demand() const {
 
 std::vector<std::string> StoredDemand::cautions() const {
   std::vector<std::string> cautions;
-  if (reads.counted_at_storage) {
+  if (reads.counted_at_storage && reads.may_lack_reads) {
     cautions.emplace_back(
         "the job maps its files or reads with io_uring, so only bytes from storage were counted: with a warm "
         "page cache it consumes more than was measured");

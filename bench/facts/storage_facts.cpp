@@ -54,6 +54,9 @@ class Reader {
  public:
   Reader(const SystemRoot& root, StorageFacts& facts) : root_(root), facts_(facts) {}
 
+  // Of the live paths over TCP to its target, each once.
+  const std::vector<std::string>& nics() const { return nics_; }
+
   void look_at_device(const std::string& name) {
     std::error_code error;
     const fs::path folder = fs::canonical(root_ / ("sys/class/block/" + name), error);
@@ -105,6 +108,10 @@ class Reader {
       facts_.kind = PathKind::RemoteBlock;
       const std::string address = read_line_file(folder / "address").value_or("");
       facts_.address = option_of(address, "traddr");
+      std::string nic = option_of(address, "host_iface");
+      if (nic.empty()) nic = nic_towards(facts_.address);
+      const bool is_live = read_line_file(folder / "state").value_or("live") == "live";
+      if (is_live && !nic.empty() && std::ranges::find(nics_, nic) == nics_.end()) nics_.push_back(nic);
     }
     // The paths of nvme3n1 are nvme3c4n1, nvme3c5n1, …: the number after 'c' identifies the controller.
     const std::string space = disk.substr(disk.rfind('n'));
@@ -120,6 +127,7 @@ class Reader {
 
   const SystemRoot& root_;
   StorageFacts& facts_;
+  std::vector<std::string> nics_;
 };
 
 // The device's name in sysfs: by number, or from the mount's source if the file system has its own st_dev.
@@ -144,6 +152,19 @@ NicFacts read_nic(const SystemRoot& root, const std::string& name) {
   return nic;
 }
 
+// As one card: a rate over several paths may be the sum of theirs.
+NicFacts read_nics(const SystemRoot& root, const std::vector<std::string>& names) {
+  NicFacts all = read_nic(root, names.front());
+  for (std::size_t i = 1; i < names.size(); ++i) {
+    const NicFacts one = read_nic(root, names[i]);
+    const bool is_known = all.bytes_per_second > 0 && one.bytes_per_second > 0;
+    all.bytes_per_second = is_known ? all.bytes_per_second + one.bytes_per_second : 0;
+    all.mtu = std::min(all.mtu, one.mtu);
+    all.name += ", " + one.name;
+  }
+  return all;
+}
+
 void look_at_nfs(const SystemRoot& root, const MountFacts& mount, std::uint64_t device, StorageFacts& facts) {
   facts.kind = PathKind::Nas;
   facts.address = option_of(mount.options, "addr");
@@ -163,6 +184,7 @@ void look_at_nfs(const SystemRoot& root, const MountFacts& mount, std::uint64_t 
 
 StorageFacts read_storage_facts(const SystemRoot& root, const MountFacts& mount, std::uint64_t device) {
   StorageFacts facts;
+  std::vector<std::string> nics;
   if (mount.type == "nfs" || mount.type == "nfs4") {
     look_at_nfs(root, mount, device, facts);
   } else if (mount.type == "cifs" || mount.type == "smb3" || mount.type == "9p" || mount.type == "ceph") {
@@ -171,13 +193,17 @@ StorageFacts read_storage_facts(const SystemRoot& root, const MountFacts& mount,
     facts.kind = PathKind::Memory;
   } else {
     const std::string name = device_name(root, mount, device);
-    if (!name.empty()) Reader(root, facts).look_at_device(name);
+    Reader reader(root, facts);
+    if (!name.empty()) reader.look_at_device(name);
+    nics = reader.nics();
   }
-  if (facts.address.empty()) return facts;
-  const std::string nic = nic_towards(facts.address);
-  if (nic.empty()) return facts;
-  facts.origin.nic = nic;
-  facts.nic = read_nic(root, nic);
+  if (nics.empty() && !facts.address.empty()) {
+    std::string nic = nic_towards(facts.address);
+    if (!nic.empty()) nics.push_back(std::move(nic));
+  }
+  if (nics.empty()) return facts;
+  facts.origin.nic = nics.front();
+  facts.nic = read_nics(root, nics);
   return facts;
 }
 

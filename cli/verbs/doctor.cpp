@@ -8,14 +8,16 @@ namespace spark::cli {
 namespace {
 
 struct DoctorOptions {
-  bool as_json = false, network = false;
+  bool as_json = false, network = false, is_full = false;
 };
 
 Result<int> examine(Context& context, const DoctorOptions& options) {
+  if (options.is_full && !options.network)
+    return fail(Errc::Invalid, "--full is for the measurement of links", "add --network");
   const doctor::Host host = this_host(context);
   doctor::Report report;
   if (options.network) {
-    const doctor::LinkMeter meter = link_meter(context, host);
+    const doctor::LinkMeter meter = link_meter(context, host, options.is_full);
     report = doctor::examine_network(host, meter);
     meter.progress("");
   } else {
@@ -41,6 +43,7 @@ void add_doctor(App& app) {
                        "  spark-stage doctor --json",
                        [options](Context& context) { return examine(context, *options); });
   verb.flag("--network", options->network, "measure the links: peers both ways, reads of targets");
+  verb.flag("--full", options->is_full, "with --network: use links all of the time, not a quarter");
   verb.flag("--json", options->as_json, "as JSON");
 }
 

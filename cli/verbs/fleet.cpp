@@ -28,13 +28,13 @@ Result<int> make_key(Context& context, const std::string& file) {
 
 struct TestOptions {
   std::vector<std::string> peers;
-  bool as_json = false;
+  bool as_json = false, is_full = false;
 };
 
 Result<int> test_links(Context& context, const TestOptions& options) {
   const doctor::Host host = this_host(context);
   if (!host.config) return host.config.take_error();
-  const doctor::LinkMeter meter = link_meter(context, host);
+  const doctor::LinkMeter meter = link_meter(context, host, options.is_full);
   doctor::Report report;
   auto tested = doctor::test_links(host, meter, options.peers, report);
   meter.progress("");
@@ -74,9 +74,11 @@ void add_fleet(App& app) {
   Verb test = app.verb_of(group, "test", "measure the link to each peer, and name its faults",
                           "  sudo spark-stage fleet test           all peers; status 1 if one is at fault\n"
                           "  sudo spark-stage fleet test spark2    about six seconds\n"
+                          "  sudo spark-stage fleet test --full    while no job needs the link\n"
                           "  sudo spark-stage fleet test --json | jq '.links[].faults'",
                           [options](Context& context) { return test_links(context, *options); });
   test.optional_argument("PEER", options->peers, "peers as `status` names them; none: all");
+  test.flag("--full", options->is_full, "use the link all of the time, not a quarter of it");
   test.flag("--json", options->as_json, "as JSON");
 }
 

@@ -223,7 +223,7 @@ Result<int> test(Context& context, const FleetHere& fleet) {
   if (auto served = wait_until_served(context, fleet, false); !served) return served.take_error();
   const doctor::Host host = this_host(context);
   if (!host.config) return host.config.take_error();
-  const doctor::LinkMeter meter = link_meter(context, host);
+  const doctor::LinkMeter meter = link_meter(context, host, false);
   if (meter.error) return fail(*meter.error);
   std::vector<std::string> names;
   for (const FleetHere::Peer& peer : fleet.peers) {

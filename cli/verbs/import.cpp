@@ -19,6 +19,7 @@ struct ImportOptions {
 };
 
 std::string at_next_boot(const host::Item& item) {
+  if (item.needs_volume) return "before the volume that it needs";
   if (!item.is_taken()) return "as before";
   if (item.what.starts_with("unit ")) return "not started";
   if (item.what.starts_with("target")) return "connected by spark-staged";

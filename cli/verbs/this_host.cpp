@@ -45,8 +45,8 @@ Result<nvmetcp::ReservationReport> read_reservation(const std::string& device, s
   return doctor::reservation_from(*answer);
 }
 
-Result<double> read_rate(const std::string& device) {
-  const auto answer = call_bounded(kOneLook, [&] { return doctor::read_rate(device); });
+Result<double> read_rate(const std::string& device, double share) {
+  const auto answer = call_bounded(kOneLook, [&] { return doctor::read_rate(device, share); });
   if (!answer) return answer.take_error();
   return get_double(*answer, "bytes_per_second").value_or(0);
 }
@@ -84,9 +84,11 @@ doctor::Host this_host(const Context& context) {
           }};
 }
 
-doctor::LinkMeter link_meter(Context& context, const doctor::Host& host) {
+doctor::LinkMeter link_meter(Context& context, const doctor::Host& host, bool is_full) {
+  fleet::MeasureLimits limits;
+  if (is_full) limits.share = 1;
   doctor::LinkMeter meter;
-  meter.read = read_rate;
+  meter.read = [share = limits.share](const std::string& device) { return read_rate(device, share); };
   const Terminal terminal = context.terminal;
   std::ostream* const err = terminal.err && !terminal.is_quiet ? &context.err : nullptr;
   meter.progress = [err, terminal](const std::string& words) {
@@ -101,7 +103,6 @@ doctor::LinkMeter link_meter(Context& context, const doctor::Host& host) {
     meter.error = security.error();
     return meter;
   }
-  fleet::MeasureLimits limits;
   limits.rate = upload_limit(settings, host);
   meter.look = [security = *security](const fleet::Endpoint& peer) {
     return fleet::look_at_peer(security, peer, kConnect);

@@ -11,6 +11,7 @@ namespace spark::cli {
 doctor::Host this_host(const Context& context);
 
 // Peers need the key of the configuration's fleet, which only root can read. Progress goes to a terminal.
-doctor::LinkMeter link_meter(Context& context, const doctor::Host& host);
+// Data moves in bursts that take a quarter of the time, or in `is_full` all of it.
+doctor::LinkMeter link_meter(Context& context, const doctor::Host& host, bool is_full);
 
 }  // namespace spark::cli

@@ -68,6 +68,8 @@ Answer post_staging(const DaemonParts& daemon, const Request& request) {
   if (!request.caller.may_change && static_cast<std::size_t>(leases) >= kMostLeases)
     return too_much("this user has " + std::to_string(kMostLeases) + " leases already",
                     "`spark-stage ls` shows them, `spark-stage release LEASE` ends one");
+  if (auto going_on = daemon.datasets.cache_place().check_no_reset(); !going_on)
+    return api::error_answer(going_on.error());
   auto wanted = read_staging(request);
   return wanted ? job_answer(daemon.datasets.requests().stage(std::move(*wanted)))
                 : api::error_answer(wanted.error());
@@ -87,6 +89,8 @@ asio::awaitable<Answer> post_verify(const DaemonParts& daemon, Request request) 
 asio::awaitable<Answer> post_evict(const DaemonParts& daemon, Request request) {
   if (auto refused = refuse_job(daemon, request)) co_return std::move(*refused);
   co_await daemon.datasets.look_again();
+  if (auto going_on = daemon.datasets.cache_place().check_no_reset(); !going_on)
+    co_return api::error_answer(going_on.error());
   co_return job_answer(daemon.datasets.upkeep().evict(request.path[2], asker_of(request.caller)));
 }
 
@@ -107,7 +111,15 @@ Answer post_cache_move(const DaemonParts& daemon, const Request& request) {
 
 Answer post_cache_reset(const DaemonParts& daemon, const Request& request) {
   const bool deletes = get_bool(request.body, "delete_copies").value_or(false);
-  return job_answer(daemon.datasets.cache_place().reset(deletes, asker_of(request.caller)));
+  const bool forgets = get_bool(request.body, "forget").value_or(false);
+  if (deletes && forgets)
+    return api::error_answer({Errc::Invalid,
+                              "resetting the cache: both \"forget\" and \"delete_copies\" are set",
+                              "one is for a drive that is gone, the other for copies that are there"});
+  const auto wish = deletes   ? datasets::ResetWish::DeleteCopies
+                    : forgets ? datasets::ResetWish::Forget
+                              : datasets::ResetWish::Nothing;
+  return job_answer(daemon.datasets.cache_place().reset(wish, asker_of(request.caller)));
 }
 
 // A simulated host has no copies in memory.

@@ -82,10 +82,9 @@ void check_nfs_line(const std::string& what, const host::FstabLine& line, Report
                   "/' /etc/fstab && sudo systemctl daemon-reload");
 }
 
-std::string comment_out(const host::FstabLine& line) {
-  return "spark-stage import takes it over; then: sudo sed -i '" + std::to_string(line.number) +
-         "s/^/#/' /etc/fstab && sudo systemctl daemon-reload";
-}
+// Not a command for this line alone: its volume is mounted, and its unit has to give way in the same move.
+constexpr char kMoveIn[] =
+    "sudo spark-stage import takes it over, or says why not; its last lines are the steps";
 
 void check_line(const Host& host, const host::Survey& survey, const host::FstabLine& line, Report& report) {
   const std::string what = "line " + std::to_string(line.number) + " of /etc/fstab (" +
@@ -100,7 +99,7 @@ void check_line(const Host& host, const host::Survey& survey, const host::FstabL
   if (line.is_nfs()) return check_nfs_line(what, line, report);
   if (!is_shared(host, survey, line)) return;
   const auto faults = faults_of(line);
-  if (!faults.empty()) report.wrong("fstab", what, join(faults, "; "), comment_out(line));
+  if (!faults.empty()) report.wrong("fstab", what, join(faults, "; "), kMoveIn);
 }
 
 // systemd reads nofail and _netdev in fstab alone.
@@ -110,7 +109,7 @@ void check_shared_mount(const host::MountUnit& mount, Report& report) {
   report.wrong("unit",
                printable(mount.units.front().name) + " (" + printable(mount.mount.source) + " on " +
                    printable(mount.mount.mount) + ")",
-               join(faults, "; "), "spark-stage import takes it over");
+               join(faults, "; "), kMoveIn);
 }
 
 // Its mount unit and the daemon would both mount it.
@@ -149,12 +148,9 @@ void check_unit(const host::ConnectUnit& unit, Report& report) {
   if (unit.disconnects) faults.push_back("stopping it disconnects under the mount");
   if (gives_up(unit)) faults.push_back("the kernel gives up after ten minutes and takes the device away");
   if (faults.empty()) return;
-  // Not --now and not stop: that would disconnect mounted volumes.
   report.wrong("unit", printable(unit.name) + " connects by hand" + (unit.tries_again ? "" : ", once"),
                join(faults, "; "),
-               "spark-stage import takes it over; then, without stopping it: sudo systemctl disable " +
-                   printable(unit.name) + " && sudo mv " + printable(unit.file) +
-                   " /root/ && sudo systemctl daemon-reload");
+               kMoveIn + std::string(unit.disconnects ? "; do not stop the unit before" : ""));
 }
 
 // Mounted somewhere else than configured: by a desktop, or by hand.
@@ -178,8 +174,7 @@ void check_mounts(const Host& host, const host::Survey& survey, Report& report) 
                        "sudo tee /etc/udev/rules.d/90-spark-stage.rules");
     } else if (!mounts::is_read_only(mount)) {
       report.note("mount", where + ", read-write, and no volume of the configuration",
-                  "two hosts that mount it so damage it, and it does not come back when it is lost",
-                  "spark-stage import takes it over");
+                  "two hosts that mount it so damage it, and it does not come back when it is lost", kMoveIn);
     }
   }
 }

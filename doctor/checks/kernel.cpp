@@ -1,6 +1,10 @@
 // The kernel's NVMe/TCP driver and its options, and libnvme.
+#include <algorithm>
+#include <charconv>
 #include <filesystem>
+#include <optional>
 #include <string_view>
+#include <utility>
 
 #include "base/text.hpp"
 #include "doctor/checks/host.hpp"
@@ -63,32 +67,41 @@ void check_options(const Host& host, Report& report) {
   }
 }
 
-// "1.3" of "  Installed: 1.3-1+deb12u1"; empty if `text` has no such line.
-std::string minor_version(const std::string& text, std::string_view label) {
-  const auto at = text.find(label);
-  if (at == std::string::npos) return {};
-  const std::string version(trim(text.substr(at + label.size(), text.find('\n', at) - at - label.size())));
-  const auto dot = version.find('.');
-  if (dot == std::string::npos) return {};
-  return version.substr(0, version.find_first_not_of("0123456789", dot + 1));
+// {1, 13} of "1.13-2". None of "(none)".
+std::optional<std::pair<int, int>> minor_version(std::string_view version) {
+  std::pair<int, int> number;
+  const char* const end = version.data() + version.size();
+  const auto [dot, no_major] = std::from_chars(version.data(), end, number.first);
+  if (no_major != std::errc{} || dot == end || *dot != '.') return std::nullopt;
+  const auto [rest, no_minor] = std::from_chars(dot + 1, end, number.second);
+  return no_minor == std::errc{} ? std::optional(number) : std::nullopt;
 }
 
 // An upgrade of the distribution brings another libnvme, which the package's dependency excludes: apt then
-// removes the package.
+// removes the package. Debian 13 and Ubuntu 24.04 call it libnvme1t64: an upgrade may change the name too.
 void check_next_libnvme(const Host& host, Report& report) {
   const auto answer = host.run_tool({"apt-cache", "policy", "libnvme1", "libnvme1t64"});
   if (!answer || answer->exit_status != 0) return;
-  const std::string installed = minor_version(answer->out, "Installed:");
-  const std::string next = minor_version(answer->out, "Candidate:");
-  if (installed.empty() || next.empty() || installed == next) return;
+  std::optional<std::pair<int, int>> installed, next;
+  for (const std::string& line : split(answer->out, '\n')) {
+    const std::string_view words = trim(line);
+    for (const std::string_view label : {"Installed:", "Candidate:"}) {
+      if (!words.starts_with(label)) continue;
+      auto& known = label == "Installed:" ? installed : next;
+      known = std::max(known, minor_version(trim(words.substr(label.size()))));
+    }
+  }
+  if (!installed || !next || *next <= *installed) return;
+  const auto shown = [](const std::pair<int, int>& version) {
+    return std::to_string(version.first) + "." + std::to_string(version.second);
+  };
   report.note(
       "libnvme",
-      "the next upgrade of this system brings libnvme " + printable(next) + " instead of " +
-          printable(installed),
-      "apt removes the package spark-stage with it, and a build of one's own refuses to connect; mounts "
-      "stay, "
-      "nothing keeps them healthy",
-      "have the package of the new release ready, and install it right after the upgrade: docs/install.md");
+      "the next upgrade of this system brings libnvme " + shown(*next) + " instead of " + shown(*installed),
+      "apt removes the package spark-stage with it, and a build of one's own refuses to connect; "
+      "mounts stay, nothing keeps them healthy",
+      "have the package of the new release ready, and install it right after the upgrade: "
+      "docs/install.md");
 }
 
 }  // namespace

@@ -27,6 +27,8 @@ class Collector {
 
   void add_by_hand(const host::ManualConnection& connection, const std::string& origin) {
     if (!connection.transport.empty() && connection.transport != "tcp") return;
+    if (connection.address.find_first_of("$%`") != std::string::npos)
+      return;  // only systemd or a shell knows
     std::uint16_t port = kNvmePort;
     const std::string& given = connection.port;
     std::from_chars(given.data(), given.data() + given.size(), port);

@@ -2,8 +2,6 @@
 
 #include <algorithm>
 #include <charconv>
-#include <chrono>
-#include <set>
 
 #include "base/text.hpp"
 #include "doctor/network/ingress_nic.hpp"
@@ -14,13 +12,9 @@
 namespace spark::doctor {
 namespace {
 
-using std::chrono::steady_clock;
-
 constexpr char kArea[] = "link";
-constexpr unsigned kEchoBytes = 100;    // bytes of a packet that any link carries
-constexpr double kMuch = 1'000'000;     // bytes; other traffic of a second is less
-constexpr double kEnoughOfRead = 0.65;  // of the link, as for peers
-constexpr double kBytesOfMegabit = 125'000;
+constexpr unsigned kEchoBytes = 100;  // bytes of a packet that any link carries
+constexpr Bytes kMuch = 1'000'000;    // other traffic of a second is less
 
 // "10.0.0.2:7789", "[fd00::1]:7789"
 fleet::Endpoint endpoint_of(const std::string& text) {
@@ -42,8 +36,11 @@ bool is_own(const std::vector<Nic>& nics, const std::string& address) {
 std::optional<fleet::BetterWay> better_way(const Host& host, const std::vector<Nic>& nics, const Nic& used,
                                            const fleet::LinkEnd& peer, const std::string& address) {
   std::vector<Nic> faster;
-  for (const Nic& nic : nics)
-    if (nic.is_up && used.megabits != 0 && nic.megabits > used.megabits) faster.push_back(nic);
+  for (const Nic& nic : nics) {
+    const bool is_faster = used.is_wireless ? !nic.is_wireless && nic.megabits != 0  // Wi-Fi tells no speed
+                                            : used.megabits != 0 && nic.megabits > used.megabits;
+    if (nic.is_up && is_faster) faster.push_back(nic);
+  }
   std::ranges::stable_sort(faster, std::greater<>(), &Nic::megabits);
   std::vector<std::string> addresses{address};
   for (const Nic& card : peer.cards)
@@ -69,29 +66,24 @@ fleet::WayRate measure_once(const Host& host, const LinkMeter& meter, const flee
                             fleet::Way way, fleet::LinkFacts& facts) {
   meter.progress(facts.peer + (way == fleet::Way::From ? ": receiving" : ": sending"));
   const auto before = read_nics(host.root);
-  const auto begun = steady_clock::now();
-  fleet::WayRate rate = meter.measure(peer, way);
-  const double seconds = std::chrono::duration<double>(steady_clock::now() - begun).count();
-  const auto after = read_nics(host.root);
-  const Nic *was = find_nic(before, facts.card.name), *is = find_nic(after, facts.card.name);
-  if (was == nullptr || is == nullptr || seconds <= 0) return rate;
-  const Bytes grown = way == fleet::Way::From ? is->received - was->received : is->sent - was->sent;
-  rate.card_bytes_per_second = std::max(rate.card_bytes_per_second, static_cast<double>(grown) / seconds);
-  if (way == fleet::Way::From && rate.bytes_per_second > kMuch) {
-    const std::string card =
-        card_that_grew(before, after, facts.card.name, static_cast<Bytes>(rate.bytes_per_second));
+  const fleet::WayRate rate = meter.measure(peer, way);
+  if (way == fleet::Way::From && rate.bytes > kMuch) {
+    const std::string card = card_that_grew(before, read_nics(host.root), facts.card.name, rate.bytes);
     facts.arrives_by = card == facts.card.name ? "" : card;
   }
   return rate;
 }
 
-// Once more before an alarm: a moment's disturbance is no fault.
-fleet::WayRate measure(const Host& host, const LinkMeter& meter, const fleet::Endpoint& peer, fleet::Way way,
-                       fleet::LinkFacts& facts) {
-  const fleet::WayRate first = measure_once(host, meter, peer, way, facts);
-  if (!is_doubtful(facts, first)) return first;
-  const fleet::WayRate second = measure_once(host, meter, peer, way, facts);
-  return second.error || second.bytes_per_second < first.bytes_per_second ? first : second;
+// Both ways, and once more before an alarm: a moment's disturbance is no fault.
+void measure(const Host& host, const LinkMeter& meter, const fleet::Endpoint& peer, fleet::LinkFacts& facts) {
+  facts.from = measure_once(host, meter, peer, fleet::Way::From, facts);
+  facts.to = measure_once(host, meter, peer, fleet::Way::To, facts);
+  for (const fleet::Way way : {fleet::Way::From, fleet::Way::To}) {
+    fleet::WayRate& first = way == fleet::Way::From ? facts.from : facts.to;
+    if (!is_doubtful(facts, first)) continue;
+    const fleet::WayRate second = measure_once(host, meter, peer, way, facts);
+    if (!second.error && second.bytes_per_second >= first.bytes_per_second) first = second;
+  }
 }
 
 void look_at_way(const Host& host, const fleet::Endpoint& peer, const fleet::LinkEnd& end,
@@ -162,8 +154,7 @@ TestedLink test_link(const Host& host, const LinkMeter& meter, const json::objec
   look_at_way(host, endpoint, *end, facts);
   // Of a way that loses packets the rate tells nothing, and the transfer would only stall.
   if (facts.works != 0 && facts.works < facts.packet) return give();
-  facts.from = measure(host, meter, endpoint, fleet::Way::From, facts);
-  facts.to = measure(host, meter, endpoint, fleet::Way::To, facts);
+  measure(host, meter, endpoint, facts);
   return give();
 }
 
@@ -182,47 +173,6 @@ Result<> test_links(const Host& host, const LinkMeter& meter, const std::vector<
     if (names.empty() || std::ranges::find(names, get_text(peer.as_object(), "name")) != names.end())
       add(test_link(host, meter, peer.as_object()), report);
   return {};
-}
-
-void test_reads(const Host& host, const LinkMeter& meter, Report& report) {
-  const host::Survey survey = host::survey(host.root);
-  const auto nics = read_nics(host.root);
-  std::set<std::string> seen;
-  for (const host::FabricDevice& device : survey.devices) {
-    std::set<std::string> addresses, cards;
-    for (const nvmetcp::Controller& path : device.paths) {
-      if (!path.is_live() || path.transport != "tcp") continue;
-      addresses.insert(path.portal.address);
-      const auto route = route_to(host, path.portal.address, path.interface);
-      if (route) cards.insert(route->interface);
-    }
-    const std::string target = printable(join(std::vector(addresses.begin(), addresses.end()), ", "));
-    if (addresses.empty() || !seen.insert(target).second) continue;
-    meter.progress(target + ": reading " + device.device);
-    const auto rate = meter.read("/dev/" + device.device);
-    if (!rate) {
-      report.unknown.push_back("the rate of reads from " + target + " (" + rate.error().what + ")");
-      continue;
-    }
-    double link = 0;
-    for (const std::string& card : cards)
-      if (const Nic* nic = find_nic(nics, card)) link += nic->megabits * kBytesOfMegabit;
-    const std::string words =
-        "reads of " + device.device + " from " + target + " give " + format_bits(*rate * 8) +
-        (link == 0
-             ? ""
-             : " of " + format_bits(link * 8) + " on " + join(std::vector(cards.begin(), cards.end()), ", "));
-    if (*rate >= kEnoughOfRead * link) {
-      report.fine.push_back("target: " + words);
-    } else {
-      report.note(
-          kArea, words,
-          "the target's drives, its processors or the link set that rate: reads alone can't tell which",
-          "test the link alone: iperf3 -c " + target +
-              " -P 8, or `spark-stage fleet test` with a host "
-              "on the same switch");
-    }
-  }
 }
 
 unsigned fastest_mode(const std::string& ethtool_output) {

@@ -35,7 +35,8 @@ TestedLink test_link(const Host& host, const LinkMeter& meter, const json::objec
 Result<> test_links(const Host& host, const LinkMeter& meter, const std::vector<std::string>& names,
                     Report& report);
 
-// Reads one namespace of each connected target.
+// Reads one namespace of each connected target, and compares the rate with what the cards of those paths can
+// do that carried the reads.
 void test_reads(const Host& host, const LinkMeter& meter, Report& report);
 
 // The fastest of ethtool's supported link modes, in Mb/s; 0: none.

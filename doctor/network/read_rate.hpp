@@ -8,8 +8,9 @@
 
 namespace spark::doctor {
 
-// Reads a device for 1.5 s, at most 4 GB, with direct I/O and several requests at once: {"bytes_per_second"}.
-// May block indefinitely: call it in a child process.
-Result<json::object> read_rate(const std::string& path);
+// Reads a device in bursts for 1.2 s, at most 4 GB, with direct I/O and several requests at once. The bursts
+// take `share` of the time, 1: all of it, and the pauses leave the link to others. {"bytes_per_second"}: of
+// the bursts. May block indefinitely: call it in a child process.
+Result<json::object> read_rate(const std::string& path, double share);
 
 }  // namespace spark::doctor

@@ -33,6 +33,7 @@ LinkEnd end_at(const std::string& address, Bytes limit) {
   for (Nic& nic : nics)
     if (nic.is_up && !nic.networks.empty()) end.cards.push_back(std::move(nic));
   end.load = current_load();
+  end.clock = std::chrono::steady_clock::now().time_since_epoch();
   return end;
 }
 
@@ -51,7 +52,8 @@ json::object to_json(const LinkEnd& end) {
           {"limit", end.limit},
           {"cards", std::move(cards)},
           {"thread_ns", end.load.thread.count()},
-          {"interrupts", std::move(interrupts)}};
+          {"interrupts", std::move(interrupts)},
+          {"clock_ns", end.clock.count()}};
 }
 
 LinkEnd link_end_from(const json::object& object) {
@@ -72,6 +74,7 @@ LinkEnd link_end_from(const json::object& object) {
       nic.networks = get_strings(*card, "addresses");
     }
   end.load.thread = std::chrono::nanoseconds(number(object, "thread_ns"));
+  end.clock = std::chrono::nanoseconds(number(object, "clock_ns"));
   if (const json::array* interrupts = get_array(object, "interrupts"))
     for (const json::value& ticks : *interrupts)
       end.load.interrupts.push_back(ticks.is_number() ? ticks.to_number<std::uint64_t>() : 0);

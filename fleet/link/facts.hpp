@@ -12,8 +12,10 @@ namespace spark::fleet {
 
 // One direction.
 struct WayRate {
-  double bytes_per_second = 0;         // of the measurement
+  double bytes_per_second = 0;         // of the measurement, while it moved data
   double card_bytes_per_second = 0;    // that the card moved meanwhile, for others too
+  double share = 1;                    // of the time in which it moved data; the rest were pauses
+  Bytes bytes = 0;                     // in all
   double own_busy = 0, peer_busy = 0;  // see busy_share(): of this host, and of the peer
   Bytes limit = 0;                     // bytes per second that the sender may use now; 0: no limit
   std::optional<Error> error{};        // nothing was measured

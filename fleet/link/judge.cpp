@@ -32,9 +32,8 @@ std::string rates_of(const LinkFacts& facts) {
          " to it";
 }
 
+// 0: unknown, as that of a card which may be the slower one.
 unsigned link_megabits(const LinkFacts& facts) {
-  if (facts.card.megabits == 0 || facts.peer_megabits == 0)
-    return std::max(facts.card.megabits, facts.peer_megabits);
   return std::min(facts.card.megabits, facts.peer_megabits);
 }
 

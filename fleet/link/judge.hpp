@@ -18,7 +18,8 @@ struct LinkFinding {
 // A pure function of the facts.
 std::vector<LinkFinding> judge(const LinkFacts& facts);
 
-// Bytes per second that this way could carry: of the slower card, or the sender's limit. 0: unknown.
+// Bytes per second that this way could carry: of the slower card, or the sender's limit. 0: unknown, because
+// one of the cards does not tell.
 double possible_rate(const LinkFacts& facts, const WayRate& way);
 // Whether this way moved as much as a link in order does; also if that is unknown.
 bool is_fast_enough(const LinkFacts& facts, const WayRate& way);

@@ -45,16 +45,28 @@ Load current_load() {
   return {time_of_thread(), interrupts_of_processors()};
 }
 
-double busy_share(const Load& before, const Load& after, std::chrono::nanoseconds elapsed) {
+Load growth(const Load& before, const Load& after) {
+  Load grown{after.thread - before.thread, {}};
+  for (std::size_t i = 0; i < std::min(before.interrupts.size(), after.interrupts.size()); ++i)
+    grown.interrupts.push_back(after.interrupts[i] - std::min(before.interrupts[i], after.interrupts[i]));
+  return grown;
+}
+
+void add(Load& sum, const Load& more) {
+  sum.thread += more.thread;
+  sum.interrupts.resize(std::max(sum.interrupts.size(), more.interrupts.size()));
+  for (std::size_t i = 0; i < more.interrupts.size(); ++i) sum.interrupts[i] += more.interrupts[i];
+}
+
+double busy_share(const Load& grown, std::chrono::nanoseconds elapsed) {
   const double seconds = std::chrono::duration<double>(elapsed).count();
   if (seconds <= 0) return 0;
-  double share = std::chrono::duration<double>(after.thread - before.thread).count() / seconds;
   const double possible = static_cast<double>(std::max(1L, ::sysconf(_SC_CLK_TCK))) * seconds;  // ticks
-  for (std::size_t i = 0; i < std::min(before.interrupts.size(), after.interrupts.size()); ++i)
-    if (static_cast<double>(after.interrupts[i]) >=
-        static_cast<double>(before.interrupts[i]) + kSaturated * possible)
-      share = 1;
-  return std::clamp(share, 0.0, 1.0);
+  const bool is_saturated = std::ranges::any_of(grown.interrupts, [&](std::uint64_t ticks) {
+    return static_cast<double>(ticks) >= kSaturated * possible;
+  });
+  const double share = std::chrono::duration<double>(grown.thread).count() / seconds;
+  return is_saturated ? 1 : std::clamp(share, 0.0, 1.0);
 }
 
 }  // namespace spark::fleet

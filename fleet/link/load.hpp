@@ -15,7 +15,11 @@ struct Load {
 
 Load current_load();
 
-// The share of the time, 0 to 1, that the thread was busy; 1 if a processor did little else than interrupts.
-double busy_share(const Load& before, const Load& after, std::chrono::nanoseconds elapsed);
+Load growth(const Load& before, const Load& after);
+void add(Load& sum, const Load& more);
+
+// The share of the time, 0 to 1, that the thread was busy with this growth; 1 if a processor did little else
+// than interrupts.
+double busy_share(const Load& grown, std::chrono::nanoseconds elapsed);
 
 }  // namespace spark::fleet

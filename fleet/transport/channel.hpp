@@ -70,6 +70,8 @@ class Channel {
   Result<> write_all(std::string_view bytes);
   Result<> flush();  // sends buffered writes
   std::string local_address() const { return local_address_of(socket_.get()); }
+  // Any thread may ask while another one uses the channel.
+  TcpBytes tcp_bytes() const { return tcp_bytes_of(socket_.get()); }
 
   // For the calls from now on: TimedOut if no byte moves for `silence` (`patience` without a call of this),
   // and from `until` on; Cancelled once `interrupt` is set, which outlives those calls.

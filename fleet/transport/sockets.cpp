@@ -9,6 +9,7 @@
 #include <sys/socket.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstring>
 #include <memory>
@@ -130,6 +131,19 @@ std::string local_address_of(int socket) {
   socklen_t size = sizeof at;
   if (::getsockname(socket, reinterpret_cast<sockaddr*>(&at), &size) != 0) return "";
   return text_of(reinterpret_cast<sockaddr*>(&at));
+}
+
+TcpBytes tcp_bytes_of(int socket) {
+  // Of the kernel's tcp_info, which glibc's header has only in part, and linux/tcp.h can't be beside that
+  // one.
+  constexpr std::size_t kAcknowledgedAt = 120, kReceivedAt = 128, kSize = kReceivedAt + sizeof(std::uint64_t);
+  std::array<char, kSize> info{};
+  socklen_t size = info.size();
+  TcpBytes bytes;
+  if (::getsockopt(socket, IPPROTO_TCP, TCP_INFO, info.data(), &size) != 0 || size < kSize) return bytes;
+  std::memcpy(&bytes.acknowledged, info.data() + kAcknowledgedAt, sizeof bytes.acknowledged);
+  std::memcpy(&bytes.received, info.data() + kReceivedAt, sizeof bytes.received);
+  return bytes;
 }
 
 std::string interface_of(const std::string& address) {

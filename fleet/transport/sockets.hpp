@@ -33,6 +33,13 @@ std::string address_of(int socket);
 // That of this host.
 std::string local_address_of(int socket);
 
+// The kernel's counts of a connection: bytes that arrived, and those sent that arrived at the other side. 0
+// if the kernel does not count.
+struct TcpBytes {
+  std::uint64_t received = 0, acknowledged = 0;
+};
+TcpBytes tcp_bytes_of(int socket);
+
 // The network interface with this address; empty if there is none in this network namespace.
 std::string interface_of(const std::string& address);
 

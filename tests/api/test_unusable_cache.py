@@ -167,6 +167,19 @@ def test_a_daemon_that_is_killed_during_a_move_has_its_cache_and_the_move_is_rep
     assert client(daemon, "verify", "imagenet")[0] == 0
 
 
+def test_a_cache_is_not_moved_below_a_mount_point_of_fstab_that_is_not_mounted(tmp_path):
+    with_fstab = ("unshare", "--mount", "sh", "-c", f'echo "/dev/x {tmp_path}/data ext4 defaults,nofail 0 2" >{tmp_path}/fstab; '
+                  f'mount --bind {tmp_path}/fstab /etc/fstab && mount --make-rshared / && exec "$@"', "sh")
+    daemon = Daemon(tmp_path, within=with_fstab)
+    try:
+        daemon.finish("/v1/stagings", {"datasets": ["imagenet"]})
+        job = daemon.finish("/v1/cache/move", {"path": f"{tmp_path}/data/cache"})
+        assert job["state"] == "failed" and f"nothing is mounted on {tmp_path}/data" in job["error"]["what"], job
+        assert not (tmp_path / "data").exists()
+    finally:
+        daemon.stop()
+
+
 @pytest.mark.parametrize("wish", [("move", {"path": "/nowhere/cache"}), ("reset", {"delete_copies": True})], ids=["move", "reset"])
 def test_a_cache_in_which_something_is_staged_is_neither_moved_nor_reset(daemon, wish):
     verb, body = wish
@@ -191,7 +204,9 @@ def test_an_emptied_drive_is_begun_again_and_what_is_gone_is_named(daemon):
     assert "spark-stage cache reset" in problem(daemon)
     status, out, err = client(daemon, "cache", "reset")
     assert status == 7 and "these copies would be forgotten: imagenet" in err, "the drive may only be unmounted"
-    status, out, err = client(daemon, "cache", "reset", "--yes")
+    status, out, err = client(daemon, "cache", "reset", "--delete-copies")
+    assert status == 7 and "these copies would be forgotten: imagenet" in err, "that is another decision"
+    status, out, err = client(daemon, "cache", "reset", "--forget")
     assert status == 0 and out.startswith("imagenet: forgotten, "), out + err
     assert problem(daemon) is None and "imagenet" not in rows(daemon)
     assert daemon.finish("/v1/stagings", {"datasets": ["imagenet"]})["state"] == "done"
@@ -199,10 +214,14 @@ def test_an_emptied_drive_is_begun_again_and_what_is_gone_is_named(daemon):
 
 def test_a_reset_on_request_deletes_the_copies_but_none_that_is_leased(daemon):
     staged = daemon.finish("/v1/stagings", {"datasets": ["imagenet"], "lease_s": 600})["result"]["datasets"][0]
-    status, _, err = client(daemon, "cache", "reset", "--yes")
+    status, _, err = client(daemon, "cache", "reset", "--delete-copies")
     assert status == 7 and "leased by" in err, err
     assert daemon.ask("DELETE", f"/v1/leases/{staged['lease']}")[0] == 200
-    status, out, err = client(daemon, "cache", "reset", "--yes")
+    status, out, err = client(daemon, "cache", "reset", "--forget")
+    assert status == 7 and os.path.exists(staged["path"]), "its drive was mounted after the owner looked"
+    status, answer = daemon.ask("POST", "/v1/cache/reset", {"forget": True, "delete_copies": True})
+    assert status == 400 and "both" in answer["error"]["what"], answer
+    status, out, err = client(daemon, "cache", "reset", "--delete-copies")
     assert status == 0 and out.startswith("imagenet: deleted, "), out + err
     assert not os.path.exists(staged["path"])
 

@@ -13,6 +13,7 @@ from staged import BUILD, Running
 pytestmark = pytest.mark.skipif(not shutil.which("podman"), reason="podman is not installed: tools/setup.sh others")
 PAGE, COPIES, USER, UID = "docs/containers.md", "/var/lib/spark-stage/cache/data", "csi-alice", 4711
 ALONE, AS_DATA = "spark-stage run imagenet -- docker", "spark-stage run imagenet -- sh"
+WITH_GPU, VOLUME = "# on a Spark, with its GPU", "docker run --rm --mount type=bind,src=/mnt,"
 ENTRIES = {"passwd": f"{USER}:x:{UID}:{UID}::{{home}}:/bin/sh", "group": f"{USER}:x:{UID}:\nspark-stage:x:4712:{USER}\nteam:x:4713:{USER}",
            "subuid": f"{USER}:700000:65536", "subgid": f"{USER}:700000:65536"}
 # No cgroups, no network and no higher limits: they need a session of systemd, or more rights than a test has.
@@ -96,6 +97,9 @@ def type_in(host, who, command):
 
 def train(host, who, begin, *options):
     typed = blocks.find(PAGE, begin).text.replace(COPIES, f"{host}/cache/data").replace("docker run", " ".join(["docker run", *options]))
+    typed = typed.replace("--gpus all ", "")  # there is none
+    if who and not Path("/dev/mqueue").exists():  # a rootless container of the host's IPC mounts it
+        typed = typed.replace("--ipc=host ", "")
     return dict(line.split(" ", 1) for line in type_in(host, who, typed).splitlines())
 
 
@@ -106,7 +110,7 @@ def load_image(host, who):
 @pytest.mark.parametrize("who", [None, USER], ids=["root", "rootless"])
 def test_run_around_docker_run_trains_on_the_copy(host, who):
     load_image(host, who)
-    for begin in (ALONE, AS_DATA):
+    for begin in (ALONE, AS_DATA, WITH_GPU):
         said = train(host, who, begin)
         assert said["open"] == "open" and "Read-only file system" in said["write"], said
         # What only root or a group may read, a rootless container may not.
@@ -122,3 +126,34 @@ def test_a_rootless_container_keeps_its_users_groups_and_number_if_asked(host):
     assert type_in(host, USER, f"docker run --rm --userns keep-id {out} /out/by-keep-id") == ""
     assert type_in(host, USER, f"docker run --rm {out} /out/by-root") == ""
     assert {name: os.stat(host / "out" / name).st_uid for name in ("by-keep-id", "by-root")} == {"by-keep-id": UID, "by-root": UID}
+
+
+def lists_a_volume_mounted_later(host, page):
+    """Whether the page's container, started before, sees what is mounted on the mount point then."""
+    volume, listing = host / "mnt/datasets", "ls /mnt/datasets"
+    volume.mkdir(parents=True, exist_ok=True)
+    assert listing in page
+    waits = "sh -c 'echo begun; for i in 1 2 3 4 5 6 7 8 9 10; do cat /mnt/datasets/file && break; /bin/busybox sleep 0.5; done'"
+    typed = page.replace("src=/mnt,", f"src={host}/mnt,").replace(listing, waits)
+    container = subprocess.Popen(["sh", "-c", typed], env={**os.environ, "PATH": f"{host}/bin:{os.environ['PATH']}"},
+                                 stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+    try:
+        assert container.stdout.readline() == "begun\n"
+        mount("-t", "tmpfs", "none", volume)
+        (volume / "file").write_text("here\n")
+        return "here" in container.communicate(timeout=120)[0]
+    finally:
+        container.kill()
+        subprocess.run(["umount", volume], check=False)
+
+
+def test_a_container_sees_a_volume_that_is_mounted_later_as_the_page_mounts_its_folder(host):
+    load_image(host, None)
+    page = blocks.find(PAGE, VOLUME).text
+    # As with overlayfs, a container's root is no part of the host's root mount, which crun would make private.
+    mount("--bind", "/var/lib/containers", "/var/lib/containers")
+    try:
+        assert lists_a_volume_mounted_later(host, page)
+        assert not lists_a_volume_mounted_later(host, page.replace(",bind-propagation=rslave", ""))
+    finally:
+        subprocess.run(["umount", "--lazy", "/var/lib/containers"], check=True)

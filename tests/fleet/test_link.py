@@ -2,6 +2,7 @@
 does not matter: a card is said to have 200 Mb/s where a real one has 200 Gb/s."""
 import json
 import os
+import subprocess
 import time
 from contextlib import contextmanager
 
@@ -27,6 +28,20 @@ HALVES = r"""for pair in eth0=0000:01:00.0 eth0b=0002:01:00.0; do
   echo 0x15b3 > $device/vendor; echo 0x1021 > $device/device
   ln -s $device /sys/class/net/${pair%%=*}/device; echo p0 > /sys/class/net/${pair%%=*}/phys_port_name
 done"""
+# One connection that sends all it can to 10.77.0.2, and its other end, which writes the time and the bytes so far ten times a second.
+SENDER = """import socket
+out = socket.create_connection(("10.77.0.2", 9000), 10)
+while True:
+    out.sendall(bytes(16384))"""
+RECEIVER = """import socket, sys, time
+listening = socket.create_server(("10.77.0.2", 9000))
+print("listening", flush=True)
+into, total, told = listening.accept()[0], 0, 0
+while got := len(into.recv(65536)):
+    total += got
+    if time.monotonic() - told >= 0.1:
+        told = time.monotonic()
+        print(told, total, flush=True)"""
 RUNS = int(os.environ.get("SPARK_LINK_RUNS", "1"))  # on each link in order
 SLOW_S = 20  # the limit is 10 s; a busy computer takes longer
 
@@ -133,6 +148,38 @@ def test_a_link_faster_than_the_processors_is_not_at_fault(two):
     for _ in range(RUNS):
         faults, findings = faults_of(two, "eth0=200000")
         assert faults == [] and [one["level"] for one in findings] in ([], ["note"])
+
+
+@contextmanager
+def transfer(sender, receiver, log):
+    """A connection of another program."""
+    with open(log, "w", encoding="ascii") as lines, receiver.start("python3", "-c", RECEIVER, stdout=lines) as receiving:
+        wait_until(lambda: "listening" in log.read_text(), "the receiver listens")
+        with sender.start("python3", "-c", SENDER, stderr=subprocess.DEVNULL) as sending:
+            try:
+                yield
+            finally:
+                sending.kill()
+                receiving.kill()
+
+
+def slowest_second(log, begun, ended):
+    """The fewest bytes in a second between two times."""
+    points = [(float(time), int(total)) for time, total in map(str.split, log.read_text().splitlines()[1:-1])]
+    within = [point for point in points if begun <= point[0] <= ended]
+    rates = [(later[1] - one[1]) / (later[0] - one[0]) for one in within for later in within if 1 <= later[0] - one[0] < 1.5]
+    return min(rates)
+
+
+def test_the_traffic_of_others_keeps_most_of_the_link(two, tmp_path):
+    first, second = two.hosts[1:]
+    with limited(two, 96), transfer(first, second, tmp_path / "log"):
+        wait_until(lambda: len((tmp_path / "log").read_text().splitlines()) > 10, "the other transfer is at its rate")
+        begun = time.monotonic()
+        faults, _ = faults_of(two, "eth0=100")
+        rate = slowest_second(tmp_path / "log", begun, time.monotonic()) * 8 / 1e6
+    assert faults == [], "what others move counts as moved"
+    assert rate > 60, f"{rate:.0f} Mb/s are left of 96; 47 are with --full"
 
 
 def test_the_table_names_the_fault_and_fits_80_columns(two):

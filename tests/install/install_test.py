@@ -122,6 +122,11 @@ class Install(unittest.TestCase):
             self.assertIn(f"ExecStart={prefix}/sbin/spark-staged\n", unit)
             self.assertIn(f"file:{prefix}/share/doc/spark-stage/README.md\n", unit)
 
+    def test_the_daemons_copies_may_lock_their_buffers(self):
+        """Their fixed pool, registered with io_uring, is more than the default of 8 MiB, and the unit has no CAP_IPC_LOCK."""
+        unit = (self.install("/usr") / "lib/systemd/system/spark-staged.service").read_text()
+        self.assertIn("\nLimitMEMLOCK=infinity\n", unit)
+
     def test_systemd_accepts_the_units(self):
         folder = self.install("/usr") / "lib/systemd/system"
         # The program is not on this machine, and this test is not about it.

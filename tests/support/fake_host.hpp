@@ -132,7 +132,9 @@ class FakeHost {
     if (argv[2] == "address") return ChildOutput{0, "[" + addresses + "]", ""};
     if (route.empty()) return ChildOutput{2, "", "RTNETLINK answers: Network is unreachable\n"};
     const std::string through = gateway.empty() ? "" : R"(, "gateway": ")" + gateway + "\"";
-    return ChildOutput{0, R"([{"dst": "x", "dev": ")" + route + "\"" + through + "}]", ""};
+    const auto asked = std::find(argv.begin(), argv.end(), "oif");
+    const std::string card = asked == argv.end() ? route : *(asked + 1);
+    return ChildOutput{0, R"([{"dst": "x", "dev": ")" + card + "\"" + through + "}]", ""};
   }
 
   Result<ChildOutput> ping(const std::vector<std::string>& argv) {

@@ -24,8 +24,8 @@ PACKAGES = {"ssh": ["openssh-server", "openssh-client"], "torch": ["python3-torc
 OUT = "/data/out/run7"
 TRAINING = Path(__file__).parent / "training"
 # Blocks, by first line, that the page asks to type on each Spark.
-ON_EACH = ("sudo ip link set", "cat /etc/nvme/hostnqn", "sudo spark-stage config check", "spark-stage wait datasets --timeout",
-           "sudo spark-stage config plan")
+ON_EACH = ("sudo ip link set", "cat /etc/nvme/hostnqn", "sudo spark-stage discover", "sudo spark-stage config check",
+           "spark-stage wait datasets --timeout", "sudo spark-stage config plan")
 # Strings in the first lines of blocks: before these, the cable is pulled and put back, and the training is stopped.
 TARGET_IS_AWAY, TARGET_IS_BACK, IS_STOPPED = "# both volumes are `stalled`", "wait datasets checkpoints", "spark-stage stage-out"
 JOINS = "sudo spark-stage config plan"  # before this, the sections of the fleet are added
@@ -114,7 +114,7 @@ class Sparks:
 
 
 class Training:
-    """The training of step 7, in a terminal of its own."""
+    """The training of step 6, in a terminal of its own."""
 
     def __init__(self, sparks, block, first_step):
         self.sparks, self.machine, self.block = sparks, sparks.hosts[0], block
@@ -177,7 +177,8 @@ def test_the_tutorial_works_as_written(sparks):
             sparks.join_fleet()
         typed[begin] = sparks.type(block)
     said = lambda word: next(text for begin, text in typed.items() if word in begin)
-    assert "checkpoints" in said("/etc/nvme/hostnqn")
+    assert len(set(said("/etc/nvme/hostnqn").split())) == len(NAMES)
+    assert said("spark-stage discover").count("checkpoints") == len(NAMES)
     assert re.findall(r"^(\w+) +stalled", said(TARGET_IS_AWAY), re.M) == ["datasets", "checkpoints"]
     assert f"step-{away}.pt" in said(TARGET_IS_AWAY)
     assert step_in(said(TARGET_IS_BACK)) >= away

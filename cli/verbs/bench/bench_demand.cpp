@@ -8,6 +8,8 @@
 #include "base/text.hpp"
 #include "base/threads.hpp"
 #include "bench/demand/stored_demand.hpp"
+#include "bench/files/cached_data.hpp"
+#include "cli/client/bounded_call.hpp"
 #include "cli/foreground.hpp"
 #include "cli/say.hpp"
 #include "cli/verbs/bench/bench.hpp"
@@ -120,6 +122,26 @@ std::vector<std::string> variables_of(const std::vector<std::string>& folders, c
   return variables;
 }
 
+// Of the dataset, before the command reads it; 0: none, or unknown.
+Bytes cached_before(const std::vector<std::string>& folders) {
+  constexpr Duration kLook{10'000};
+  if (folders.empty()) return 0;
+  const auto answer = call_bounded(kLook, [&]() -> Result<json::object> {
+    return json::object{{"bytes", bench::cached_data(folders).value_or(0)}};
+  });
+  return answer ? static_cast<Bytes>(get_int(*answer, "bytes").value_or(0)) : 0;
+}
+
+// What a job gets from the page cache without a call is not counted.
+Result<> check_cached(const bench::JobReads& reads, Bytes cached) {
+  if (!reads.counted_at_storage || !reads.may_lack_reads || cached < reads.bytes / 10) return {};
+  return fail(Errc::Invalid,
+              "the command maps its files or reads with io_uring, and the page cache had " +
+                  format_bytes(cached) + " of the dataset before: what it read of these can't be counted",
+              "measure it on a copy that is not cached: spark-stage drop, or as root echo 1 > "
+              "/proc/sys/vm/drop_caches");
+}
+
 std::string order_words(bench::ReadOrder order) {
   switch (order) {
     case bench::ReadOrder::Sequential:
@@ -167,6 +189,7 @@ Result<int> measure(Context& context, const DemandOptions& options, const std::f
   const StagedFolders staged = staged_folders();
   const auto folders = data_folders(context, staged, options.dataset);
   if (!folders) return folders.take_error();
+  const Bytes cached = cached_before(*folders);  // before there is a second thread
   Sampler sampler(*folders, std::chrono::duration<double>(*limit).count());
   if (!sampler.start()) {
     return fail(Errc::Failed, "watching the command: the system allows no more threads",
@@ -179,6 +202,7 @@ Result<int> measure(Context& context, const DemandOptions& options, const std::f
   if (auto good = check_status(command, *status, sampler); !good) return good.take_error();
   auto reads = sampler.result();
   if (!reads) return reads.take_error();
+  if (auto good = check_cached(*reads, cached); !good) return good.take_error();
   const bench::StoredDemand demand{
       context.timer.wall(),   command, options.dataset, variables_of(reads->folders, staged), *reads,
       sampler.waiting_share()};

@@ -10,7 +10,8 @@ namespace {
 
 struct CacheOptions {
   std::string path;
-  bool yes = false;
+  bool forgets = false;
+  bool deletes_copies = false;
   bool as_json = false;
 };
 
@@ -45,6 +46,10 @@ void print_move(Context& context, const json::object& moved) {
   } else if (how == "old deleted") {
     say(context, "The cache is in " + path + "; the copies in " + from + " are deleted, " + size_in(moved) +
                      " freed.");
+  } else if (how == "old absent") {
+    say(context, "The cache is in " + path + ". " + from +
+                     " has nothing of it now: if its drive is not mounted, mount it and repeat this, and the "
+                     "copies there are deleted. Else nothing is left to do.");
   } else {
     say(context, "The cache is in " + path + " already.");
   }
@@ -76,9 +81,8 @@ void print_copies(Context& context, const json::object& reset, const char* key, 
 
 Result<int> reset(Context& context, const CacheOptions& options) {
   ProgressView view(context.err, context.terminal, context.timer);
-  const auto done = run_job(
-      context, {"POST", "/v1/cache/reset", json::serialize(json::object{{"delete_copies", options.yes}})},
-      view);
+  const json::object wish{{"forget", options.forgets}, {"delete_copies", options.deletes_copies}};
+  const auto done = run_job(context, {"POST", "/v1/cache/reset", json::serialize(wish)}, view);
   view.clear();
   if (!done) return done.take_error();
   if (options.as_json) {
@@ -112,12 +116,15 @@ void add_cache(App& app) {
   move_verb.flag("--json", options->as_json, "the result, as JSON");
   Verb reset_verb =
       app.verb_of(group, "reset", "forget copies of a drive that was replaced or emptied",
-                  "  sudo spark-stage cache reset\n\n"
-                  "Without --yes it deletes nothing: it enters the copies that the cache's folder\n"
-                  "has, and names and forgets the others. If the folder has nothing of the\n"
-                  "cache, it asks for --yes, as the drive may only be unmounted.",
+                  "  sudo spark-stage cache reset\n"
+                  "  sudo spark-stage cache reset --forget\n\n"
+                  "Without an option it rebuilds a damaged catalog, and else names the copies that\n"
+                  "it would forget or delete, and does nothing. Copies in the cache's folder that\n"
+                  "the catalog does not know are entered.",
                   [options](Context& context) { return reset(context, *options); });
-  reset_verb.flag("--yes", options->yes, "delete the copies of a usable cache, forget lost ones");
+  reset_verb.flag("--forget", options->forgets,
+                  "forget copies that are gone with their drive; deletes nothing");
+  reset_verb.flag("--delete-copies", options->deletes_copies, "delete all copies of a usable cache");
   reset_verb.flag("--json", options->as_json, "the result, as JSON");
 }
 

@@ -120,7 +120,9 @@ void add_wait(App& app) {
   Verb verb = app.verb("wait", "wait until volumes are ready or a job ends",
                        "  spark-stage wait datasets models --timeout 5m\n"
                        "  ExecStartPre=/usr/bin/spark-stage wait datasets     in a job's unit\n"
-                       "  spark-stage wait --job 7          one that `stage --detach` started",
+                       "  spark-stage wait --job 7          one that `stage --detach` started\n\n"
+                       "A unit with such a line needs TimeoutStartSec=infinity: by default, systemd\n"
+                       "ends a start after 90 s, and the wait with it.",
                        [options](Context& context) { return wait(context, *options); });
   verb.optional_argument("VOLUME", options->volumes, "volumes of the config");
   verb.option("--job", "JOB", options->job, "a job instead, by its number: `spark-stage jobs` has it");

@@ -9,6 +9,11 @@
 #include "daemon/workers/priority.hpp"
 
 namespace spark::datasets {
+namespace {
+
+constexpr char kReset[] = "cache-reset";
+
+}  // namespace
 
 std::string CachePlace::holders() const {
   std::vector<const Lease*> held;
@@ -16,7 +21,19 @@ std::string CachePlace::holders() const {
   return held.empty() ? std::string() : holders_in_words(held);
 }
 
+Result<> CachePlace::check_no_reset() const {
+  const auto last = last_.lock();
+  if (!last || !last->is_running() || last->verb() != kReset) return {};
+  return fail(Errc::Unavailable, "the cache is being reset by job " + std::to_string(last->id()),
+              "repeat this once `spark-stage wait --job " + std::to_string(last->id()) + "` has ended");
+}
+
 Result<> CachePlace::check_idle(const std::string& doing) const {
+  if (const auto last = last_.lock(); last && last->is_running())
+    return fail(Errc::Refused,
+                doing + ": job " + std::to_string(last->id()) + " (" + last->verb() + ") is not done yet",
+                "`spark-stage wait --job " + std::to_string(last->id()) +
+                    "` waits for it, `spark-stage cancel` ends it");
   std::vector<std::string> names;
   for (const std::string& name : cache_.busy()) names.push_back(printable(name));
   if (names.empty()) return {};
@@ -35,7 +52,7 @@ Result<std::shared_ptr<Job>> CachePlace::move(std::string path, Asker asker) {
   return start({"cache-move", {std::move(path)}, std::move(asker)}, std::move(call));
 }
 
-Result<std::shared_ptr<Job>> CachePlace::reset(bool deletes_copies, Asker asker) {
+Result<std::shared_ptr<Job>> CachePlace::reset(ResetWish wish, Asker asker) {
   const std::string doing = "resetting the cache";
   if (auto idle = check_idle(doing); !idle) return idle.take_error();
   if (const std::string held = holders(); !held.empty())
@@ -44,14 +61,16 @@ Result<std::shared_ptr<Job>> CachePlace::reset(bool deletes_copies, Asker asker)
   workers::Call call;
   call.verb = "reset-cache";
   call.request = cache_.catalog_request();
-  call.request["delete_copies"] = deletes_copies;
+  if (wish == ResetWish::Forget) call.request["wish"] = "forget";
+  if (wish == ResetWish::DeleteCopies) call.request["wish"] = "delete_copies";
   std::string path = get_string(*get_object(call.request, "cache"), "path").value_or("");
-  return start({"cache-reset", {std::move(path)}, std::move(asker)}, std::move(call));
+  return start({kReset, {std::move(path)}, std::move(asker)}, std::move(call));
 }
 
 Result<std::shared_ptr<Job>> CachePlace::start(JobSubject subject, workers::Call call) {
   call.subject = "the cache";
   auto job = jobs_.create(std::move(subject));
+  last_ = job;
   workers::Cancellation cancellation;
   job->on_cancel = [cancellation]() mutable { cancellation.cancel(); };
   call.on_progress = [job](const json::object& progress) { job->set_progress(progress); };

@@ -23,6 +23,8 @@ struct CacheInUse {
   std::function<asio::awaitable<Result<>>()> recover;  // the cache, once its place may be another one
 };
 
+enum class ResetWish { Nothing, Forget, DeleteCopies };
+
 class CachePlace {
  public:
   CachePlace(asio::any_io_executor executor, workers::Runner& runner, Jobs& jobs, Leases& leases,
@@ -33,12 +35,15 @@ class CachePlace {
         leases_(leases),
         cache_(std::move(cache)) {}
 
+  // Why nothing may be staged or evicted now: no two processes change the whole cache at the same time.
+  Result<> check_no_reset() const;
+
   // See staging/cache/place/relocation.hpp. Refused while anything is staged or evicted. While copies are
   // leased, the old ones are not deleted: a second call is refused then, and names the holders.
   Result<std::shared_ptr<Job>> move(std::string path, Asker asker);
   // See staging/cache/place/reset.hpp. Refused, and the holders named, while anything is staged, evicted or
-  // leased.
-  Result<std::shared_ptr<Job>> reset(bool deletes_copies, Asker asker);
+  // leased. Until it has ended, nothing is staged or evicted.
+  Result<std::shared_ptr<Job>> reset(ResetWish wish, Asker asker);
 
  private:
   asio::awaitable<void> run(std::shared_ptr<Job> job, workers::Call call, workers::Cancellation cancellation);
@@ -51,6 +56,7 @@ class CachePlace {
   Jobs& jobs_;
   Leases& leases_;
   CacheInUse cache_;
+  std::weak_ptr<Job> last_;
 };
 
 }  // namespace spark::datasets

@@ -6,6 +6,7 @@
 #include "base/text.hpp"
 #include "daemon/mounts/served_copies.hpp"
 #include "daemon/workers/model_json.hpp"
+#include "daemon/workers/unmounted_folder.hpp"
 #include "daemon/workers/verbs/open_cache.hpp"
 #include "daemon/workers/verbs/verbs.hpp"
 #include "daemon/workers/wire.hpp"
@@ -63,6 +64,8 @@ const char* word_of(staging::Relocated how) {
       return "copied";
     case staging::Relocated::OldDeleted:
       return "old deleted";
+    case staging::Relocated::OldAbsent:
+      return "old absent";
     case staging::Relocated::AlreadyThere:
       break;
   }
@@ -127,11 +130,18 @@ Result<json::object> catalog_verb(const json::object& request, const ProgressLin
   return json::object{{"datasets", std::move(datasets)}, {"usage", std::move(used)}};
 }
 
-// {"cache", "to", "held_by"} → {"how": "renamed" | "copied" | "old deleted" | "already there", "path",
-// "from", "datasets", "bytes", "left": [SENTENCE…]}. "held_by": who has leased copies; empty means nobody.
+// {"cache", "to", "held_by"} → {"how": "renamed" | "copied" | "old deleted" | "old absent" | "already there",
+// "path", "from", "datasets", "bytes", "left": [SENTENCE…]}. "held_by": who has leased copies; empty means
+// nobody.
 Result<json::object> move_cache_verb(const json::object& request, const ProgressLine& progress) {
   const auto config = cache_config_of(request);
   if (!config) return config.take_error();
+  const std::filesystem::path to = get_string(request, "to").value_or("");
+  if (const auto unmounted = unmounted_on_the_way(to); !unmounted.empty())
+    return fail(Errc::Unavailable,
+                "moving the cache to " + printable(to.native()) + ": nothing is mounted on " +
+                    printable(unmounted.native()) + ", which is in /etc/fstab",
+                "mount its drive, then repeat this");
   const auto settings = cache_settings_from_json(*get_object(request, "cache"));
   staging::CopyOptions options;
   options.threads = settings.engine.threads;
@@ -153,30 +163,31 @@ Result<json::object> move_cache_verb(const json::object& request, const Progress
     const auto stopped = mounts::stop_serving_read_only(data);
     return stopped ? Result<>() : stopped.take_error();
   };
-  auto moved = staging::relocate(*config, get_string(request, "to").value_or(""), options, SystemClock(),
-                                 hooks, kNeverStopped);
+  auto moved = staging::relocate(*config, to, options, SystemClock(), hooks, kNeverStopped);
   if (!moved) return moved.take_error();
   json::array left;
   for (std::string& why : moved->left) left.emplace_back(std::move(why));
   return json::object{
       {"how", word_of(moved->how)},
-      {"path", get_string(request, "to").value_or("")},
+      {"path", to.native()},
       {"from", moved->from.empty() ? json::value(nullptr) : json::value(moved->from.native())},
       {"datasets", moved->datasets},
       {"bytes", moved->bytes},
       {"left", std::move(left)}};
 }
 
-// {"cache", "delete_copies"} → {"path", "forgotten": [{"name", "bytes"}…], "deleted": [the same],
-// "set_aside"}
+// {"cache", "wish"?: "forget" | "delete_copies"} → {"path", "forgotten": [{"name", "bytes"}…], "deleted":
+// [the same], "set_aside"}
 Result<json::object> reset_cache_verb(const json::object& request, const ProgressLine& /*progress*/) {
   const auto config = cache_config_of(request);
   if (!config) return config.take_error();
   const auto host = mounts::see_writable(config->path / "data");
   if (!host) return host.take_error();
-  const bool deletes = get_bool(request, "delete_copies").value_or(false);
+  const std::string wish = get_string(request, "wish").value_or("");
   const auto reset = staging::reset_cache(*config, SystemClock(),
-                                          deletes ? staging::Copies::Deleted : staging::Copies::Kept);
+                                          wish == "forget"          ? staging::Wish::Forget
+                                          : wish == "delete_copies" ? staging::Wish::DeleteCopies
+                                                                    : staging::Wish::Nothing);
   if (!reset) return reset.take_error();
   return json::object{
       {"path", config->path.native()},

@@ -47,10 +47,16 @@ Result<Bytes> delete_copies(const fs::path& folder, const StopFlag& stop) {
   trees.clear();
   if (auto given_up = give_up_cache_id(folder, kGivenUp); !given_up) return given_up.take_error();
   if (auto gone = delete_links(folder); !gone) return gone.take_error();
-  for (const char* name : {"data", ".partial", ".named", ".trash", ".leases", ".reserve", kMark, kGivenUp})
+  for (const char* name : {"data", ".partial", ".named", ".trash", ".leases", ".reserve", kMark})
     if (auto gone = remove_tree(folder, name); !gone) return gone.take_error();
-  ::rmdir(folder.c_str());  // a failure means that it is a mount point, or that something else is in it
   return looked->freed;
+}
+
+// Once no mark leads there: until then it tells a folder that was emptied from one whose drive is not
+// mounted.
+void delete_rest(const fs::path& folder) {
+  static_cast<void>(remove_tree(folder, kGivenUp));
+  ::rmdir(folder.c_str());  // a failure means that it is a mount point, or that something else is in it
 }
 
 }  // namespace
@@ -76,8 +82,12 @@ Result<LeftBehind> delete_left_behind(const fs::path& cache, const std::string& 
   if (mark->id.empty()) return left;
   const auto named = CacheFolder(mark->from).id();
   const auto given_up = read_line_file(mark->from / kGivenUp);
+  if (!named) return named.take_error();
+  if (!given_up && given_up.error().kind != Errc::NotFound) return given_up.take_error();
+  const bool has_nothing = named->empty() && !given_up;
+  if (mark->id == id && has_nothing) return LeftBehind{mark->from, 0, true};
   std::error_code error;
-  const bool is_it = mark->id == id && ((named && *named == id) || (given_up && *given_up == id)) &&
+  const bool is_it = mark->id == id && (*named == id || (given_up && *given_up == id)) &&
                      !fs::equivalent(mark->from, cache, error);
   if (is_it) {
     if (auto stopped = stop_serving(mark->from / "data"); !stopped) return stopped.take_error();
@@ -87,6 +97,7 @@ Result<LeftBehind> delete_left_behind(const fs::path& cache, const std::string& 
   }
   ::unlink((cache / kMark).c_str());
   if (auto flushed = flush_folder(cache); !flushed) return flushed.take_error();
+  if (is_it) delete_rest(mark->from);
   return left;
 }
 

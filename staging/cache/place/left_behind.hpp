@@ -22,6 +22,7 @@ Result<> write_mark(const std::filesystem::path& folder, const Mark& mark);
 struct LeftBehind {
   std::filesystem::path from;  // empty: nothing was left there
   Bytes freed = 0;
+  bool is_absent = false;  // nothing of a cache is there, as on a drive that is not mounted: the mark stays
 };
 
 // Deletes the copies in the old folder that the mark names, if it has the identity of the cache in `cache`,

@@ -7,13 +7,16 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <set>
 
 #include "base/file.hpp"
 #include "base/text.hpp"
 #include "staging/cache/cache_store.hpp"
 #include "staging/cache/catalog/read_lease.hpp"
+#include "staging/cache/place/begun.hpp"
 #include "staging/cache/place/left_behind.hpp"
 #include "staging/copy/verify/verify.hpp"
+#include "staging/files/source_trouble.hpp"
 #include "staging/files/space.hpp"
 #include "staging/files/tree.hpp"
 #include "staging/manifest/names.hpp"
@@ -22,8 +25,6 @@ namespace spark::staging {
 namespace {
 
 namespace fs = std::filesystem;
-
-constexpr char kFilling[] = ".moving";  // in the new folder: copies that are not verified yet
 
 class Mover {
  public:
@@ -70,6 +71,7 @@ class Mover {
   fs::path old_;
   std::string id_;
   std::unique_ptr<CacheStore> store_;
+  std::set<std::string> there_;  // datasets whose newest copy an earlier call has carried
   Relocation result_;
 
   Result<std::string> open_old() {
@@ -133,6 +135,7 @@ class Mover {
     const auto rows = store_->generations();
     if (!rows) return rows.take_error();
     const auto newest = newest_of(*rows);
+    if (auto cleared = clear_up(newest); !cleared) return cleared;
     if (auto room = check_room(newest); !room) return room;
     for (const GenerationRow& row : newest) {
       auto carried = carry(row);
@@ -163,16 +166,35 @@ class Mover {
     return newest;
   }
 
+  fs::path filling_of_row(const GenerationRow& row) const {
+    return filling_of(new_, new_.place(row.dataset, row.generation));
+  }
+
+  // What an interrupted call has left and no copy needs takes room.
+  Result<> clear_up(const std::vector<GenerationRow>& rows) {
+    std::set<fs::path> wanted;
+    for (const GenerationRow& row : rows) {
+      if (is_there(row)) {
+        there_.insert(row.dataset);
+      } else {
+        wanted.insert(filling_of_row(row));
+      }
+      if (auto gone = delete_earlier(new_, row.dataset, row.generation, stop_); !gone) return gone;
+    }
+    return delete_others(new_, wanted);
+  }
+
   Result<> check_room(const std::vector<GenerationRow>& rows) {
     Bytes needed = 0;
     for (const GenerationRow& row : rows)
-      if (!is_there(row)) needed += row.allocated;
+      if (!there_.contains(row.dataset))
+        needed += row.allocated - std::min(row.allocated, taken_by(filling_of_row(row)));
     const auto space = space_of(new_.path());
     if (!space) return space.take_error();
     if (needed <= space->free) return {};
     return fail(Errc::NoSpace,
-                doing_ + ": the copies take " + format_bytes(needed) + ", and " + format_bytes(space->free) +
-                    " are free there",
+                doing_ + ": the copies take " + format_bytes(needed) + " more there, and " +
+                    format_bytes(space->free) + " are free",
                 "evict datasets that are not needed: `spark-stage ls` lists them");
   }
 
@@ -189,7 +211,7 @@ class Mover {
   }
 
   Result<> carry(const GenerationRow& row) {
-    if (is_there(row)) return {};
+    if (there_.contains(row.dataset)) return {};
     const Destination from = store_->folder().place(row.dataset, row.generation);
     const Destination to = new_.place(row.dataset, row.generation);
     ReadLease lease(store_->catalog(), SpareLeases(store_->folder().path()),
@@ -198,14 +220,21 @@ class Mover {
     auto manifest = ManifestReader::open(from.manifest());
     if (!manifest) return manifest.take_error();
     ::mkdir((new_.path() / kFilling).c_str(), 0700);
-    const std::string name = to.folder.filename().native() + "." + to.name;
-    const fs::path filling = new_.path() / kFilling / name;
+    const fs::path filling = filling_of_row(row);
     const ProgressSink progress = [&](const CopyProgress& now) { hooks_.progress(row.dataset, now); };
+    // Complete since a call that was interrupted then. There may be no room for a second one.
+    if (auto known = identity_of(filling); known) {
+      auto same = verify(filling, *manifest, progress);
+      if (same) return publish(filling, *manifest, to);
+      if (!is_damage(same.error())) return same;
+      if (auto removed = remove_tree(filling.parent_path(), filling.filename()); !removed) return removed;
+      if (auto again = manifest->rewind(); !again) return again;
+    }
     const auto copied = copy_with(hooks_.copy, from.path(), filling, options_, progress, stop_);
     if (!copied) return copied.take_error();
     if (auto go_on = after(hooks_.copy.step, "filled"); !go_on) return go_on;
     if (auto same = verify(filling, *manifest, progress); !same) {
-      if (auto removed = remove_tree(new_.path() / kFilling, name); !removed) return removed;
+      if (auto removed = remove_tree(filling.parent_path(), filling.filename()); !removed) return removed;
       return same;
     }
     result_.bytes += copied->bytes;
@@ -247,6 +276,7 @@ class Mover {
     auto gone = delete_left_behind(new_.path(), *known, hooks_.stop_serving, stop_);
     if (!gone) return gone.take_error();
     if (gone->from.empty()) return Relocation{};
+    if (gone->is_absent) return Relocation{Relocated::OldAbsent, std::move(gone->from), {}, 0, 0};
     return Relocation{Relocated::OldDeleted, std::move(gone->from), {}, 0, gone->freed};
   }
 };

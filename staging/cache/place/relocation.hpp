@@ -19,6 +19,7 @@ namespace spark::staging {
 enum class Relocated {
   Renamed,       // on one file system: the old path is a link to the new one
   Copied,        // the old cache is unchanged, and in force until the configuration names the new one
+  OldAbsent,     // the same, but nothing of that is in the other place, whose drive may not be mounted
   OldDeleted,    // the cache was in the new place already; what an earlier call copied is deleted there
   AlreadyThere,  // nothing was left to do
 };

@@ -64,7 +64,7 @@ Result<Reset> delete_all(const CacheConfig& config, const Clock& clock, std::vec
 
 }  // namespace
 
-Result<Reset> reset_cache(const CacheConfig& config, const Clock& clock, Copies copies) {
+Result<Reset> reset_cache(const CacheConfig& config, const Clock& clock, Wish wish) {
   const auto catalog = Catalog::open(config.state_dir);
   auto known = catalog ? (*catalog)->cache_id() : fail(catalog.error());
   auto rows = known ? copies_in(**catalog) : fail(known.error());
@@ -81,23 +81,24 @@ Result<Reset> reset_cache(const CacheConfig& config, const Clock& clock, Copies 
   if (!found) return found.take_error();
   if (known->empty()) return reset;
   const std::string doing = "resetting the cache " + printable(config.path.native());
-  if (found->empty() && !rows->empty() && copies == Copies::Kept)
-    return fail(
-        Errc::Refused,
-        doing + ": nothing of it is in the folder, and these copies would be forgotten: " + in_words(*rows),
-        "mount its drive, if that is all; if it was replaced or emptied: `sudo spark-stage cache reset "
-        "--yes`");
   if (*known != *found) {
+    if (!rows->empty() && wish != Wish::Forget)
+      return fail(Errc::Refused,
+                  doing + ": " + (found->empty() ? "nothing of it" : "another cache") +
+                      " is in the folder, and these copies would be forgotten: " + in_words(*rows),
+                  "mount its drive, if that is all; if the drive is gone or was emptied: `sudo spark-stage "
+                  "cache reset --forget`, which deletes nothing");
     if (auto forgot = (*catalog)->set_cache_id(*found, Catalog::Copies::Forgotten); !forgot)
       return forgot.take_error();
     reset.forgotten = std::move(*rows);
     return reset;
   }
   if (rows->empty()) return reset;
-  if (copies == Copies::Deleted) return delete_all(config, clock, std::move(*rows));
+  if (wish == Wish::DeleteCopies) return delete_all(config, clock, std::move(*rows));
   return fail(
       Errc::Refused, doing + ": it is usable, and its copies would be deleted: " + in_words(*rows),
-      "`sudo spark-stage cache reset --yes` deletes them; `spark-stage evict` deletes those of one dataset");
+      "`sudo spark-stage cache reset --delete-copies` deletes them; `spark-stage evict` deletes those "
+      "of one dataset");
 }
 
 }  // namespace spark::staging

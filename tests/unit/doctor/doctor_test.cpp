@@ -88,6 +88,22 @@ TEST_F(Doctor, NamesAnUpgradeThatWouldRemoveThePackage) {
   expect("libnvme", {"libnvme 1.13 instead of 1.3", "removes the package", "docs/install.md"});
 }
 
+// Debian 13 and Ubuntu 24.04: an upgrade brings another name too, or comes from there.
+TEST_F(Doctor, KnowsBothNamesOfLibnvmeInAnUpgrade) {
+  fake.apt_policy =
+      "libnvme1:\n  Installed: 1.3-1+deb12u1\n  Candidate: 1.3-1+deb12u1\n  Version table:\n"
+      "libnvme1t64:\n  Installed: (none)\n  Candidate: 1.13-2\n  Version table:\n";
+  expect("libnvme", {"libnvme 1.13 instead of 1.3"});
+  fake.apt_policy =
+      "libnvme1:\n  Installed: (none)\n  Candidate: (none)\n  Version table:\n"
+      "libnvme1t64:\n  Installed: 1.8-3build1\n  Candidate: 1.16.1-1\n  Version table:\n";
+  expect("libnvme", {"libnvme 1.16 instead of 1.8"});
+  fake.apt_policy =
+      "libnvme1:\n  Installed: (none)\n  Candidate: 1.3-1\n  Version table:\n"
+      "libnvme1t64:\n  Installed: 1.13-2\n  Candidate: 1.13-2\n  Version table:\n";
+  EXPECT_TRUE(examine(fake.host()).findings.empty()) << "an archive of the older release is still named";
+}
+
 TEST_F(Doctor, NamesEveryFaultOfAnFstabLineAndIgnoresLocalMounts) {
   test::set_up_by_hand(fake.files);
   const auto lines = found("fstab");
@@ -97,7 +113,9 @@ TEST_F(Doctor, NamesEveryFaultOfAnFstabLineAndIgnoresLocalMounts) {
   EXPECT_THAT(lines[0], HasSubstr("read-write"));
   EXPECT_THAT(lines[0], HasSubstr("no nofail"));
   EXPECT_THAT(lines[0], HasSubstr("fsck"));
-  EXPECT_THAT(lines[0], HasSubstr("sed -i '2s/^/#/'"));
+  EXPECT_THAT(
+      lines[0],
+      HasSubstr("sudo spark-stage import takes it over, or says why not; its last lines are the steps"));
 }
 
 TEST_F(Doctor, NamesMissingNetworkMountOptionsButAcceptsReadWrite) {
@@ -126,7 +144,7 @@ TEST_F(Doctor, ReportsAnFstabLineThatMountsAVolumesDevice) {
 TEST_F(Doctor, NamesAUnitThatConnectsOnceAndAdvisesNotToStopIt) {
   test::set_up_by_hand(fake.files);
   expect("unit", {"nvme-rosa-connect.service", "never connected", "disconnects under the mount",
-                  "without stopping it: sudo systemctl disable nvme-rosa-connect.service"});
+                  "its last lines are the steps; do not stop the unit before"});
 }
 
 TEST_F(Doctor, ReportsAMountMadeByTheDesktop) {

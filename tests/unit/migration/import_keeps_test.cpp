@@ -209,5 +209,17 @@ TEST_F(ImportKeeps, AUnitThatAnotherOneNeedsStays) {
   EXPECT_TRUE(says(imported, "/etc/systemd/system/docker.service.d/order.conf needs it")) << imported.yaml;
 }
 
+TEST_F(ImportKeeps, AUnitThatALineOfFstabRequiresStaysAsLongAsTheLine) {
+  unit("c.service", "ExecStart=nvme connect -t tcp -a 192.168.0.100 -n raid5-data");
+  const std::string taken =
+      "/dev/nvme1n1 /mnt/rosa-storage ext4 ro,_netdev,x-systemd.requires=c.service 0 0\n";
+  host.write("etc/fstab", taken);
+  EXPECT_TRUE(moves(import(), "c.service")) << import().yaml;
+  host.write("etc/fstab", taken + "/dev/sdb1 /scratch ext4 nofail,x-systemd.requires=c.service 0 0");
+  const Imported imported = import();
+  EXPECT_FALSE(moves(imported, "c.service")) << imported.yaml;
+  EXPECT_TRUE(says(imported, "line 2 of /etc/fstab needs it")) << imported.yaml;
+}
+
 }  // namespace
 }  // namespace spark::host

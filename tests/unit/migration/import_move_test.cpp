@@ -30,17 +30,17 @@ class Move : public ::testing::Test {
 
   // In this host's folder, with commands that change nothing else; returns sh's status.
   int take_steps(const std::string& yaml) {
-    std::string script = "umount() { :; }; systemctl() { :; }\n";
+    std::string script = "findmnt() { ! [ -e unmounted/$2 ]; }; systemctl() { " + systemctl +
+                         "; }\n umount() { [ $1 != '" + busy + "' ] && mkdir -p unmounted/$1; }\n";
     for (const std::string& line : split(yaml, '\n')) {
-      if (!line.starts_with("#   ") || line.starts_with("#   spark-stage")) continue;
-      script += std::regex_replace(std::regex_replace(line.substr(4), std::regex("cd / && "), ""),
-                                   std::regex(" /(etc|var)/"), " $1/") +
-                "\n";
+      if (!line.starts_with("#   ") || line.starts_with("#   spark-stage") || line == "#   cd /") continue;
+      script += std::regex_replace(line.substr(4), std::regex(" /(etc|var)/"), " $1/") + "\n";
     }
     host.write("steps.sh", script);
-    return std::system(("cd '" + host.root().path.native() + "' && sh -e ./steps.sh 2>&1").c_str());
+    return std::system(("cd '" + host.root().path.native() + "' && sh -e ./steps.sh 2>said").c_str());
   }
 
+  std::string busy, systemctl = ":";
   test::FakeSysfs host;
 };
 
@@ -70,6 +70,52 @@ TEST_F(Move, ALineAddedToFstabAfterTheImportMovesNoOtherLine) {
   EXPECT_EQ(after[0], "tmpfs /scratch tmpfs size=1g 0 0");
   EXPECT_EQ(after[1], before[0]);
   for (const std::size_t line : {1, 2, 3}) EXPECT_EQ(after[line + 1], "#" + before[line]);
+}
+
+TEST_F(Move, ALineThatWasEditedAfterTheImportEndsTheStepsBeforeTheyChangeAnything) {
+  const std::string yaml = import().yaml;
+  const std::string edited =
+      std::regex_replace(text("etc/fstab"), std::regex("(rosa-models ext4) defaults"), "$1 nofail");
+  host.write("etc/fstab", edited);
+  const std::string fstab = text("etc/fstab");
+  EXPECT_NE(take_steps(yaml), 0);
+  EXPECT_NE(text("said").find("the line of /mnt/rosa-models "), std::string::npos) << text("said");
+  EXPECT_NE(text("said").find("has changed since the import"), std::string::npos) << text("said");
+  EXPECT_EQ(text("etc/fstab"), fstab);
+  EXPECT_NE(text(kUnit), "(none)");
+  EXPECT_FALSE(fs::exists(host.root() / "var/lib/spark-stage/before-import"));
+}
+
+TEST_F(Move, StepsThatEndedAtABusyMountAreBegunAgain) {
+  const std::string yaml = import().yaml, fstab = text("etc/fstab");
+  busy = "/mnt/rosa-models";
+  EXPECT_NE(take_steps(yaml), 0);
+  EXPECT_EQ(text("etc/fstab"), fstab);
+  busy.clear();
+  EXPECT_EQ(take_steps(yaml), 0) << text("said");
+  EXPECT_NE(text("etc/fstab"), fstab);
+  ASSERT_TRUE(undo_import(host.root()));
+  EXPECT_EQ(text("etc/fstab"), fstab);
+}
+
+TEST_F(Move, AnyStepThatFailsEndsThem) {
+  const std::string yaml = import().yaml;
+  systemctl = "[ $1 != disable ]";
+  EXPECT_NE(take_steps(yaml), 0) << "the unit is not disabled";
+  EXPECT_NE(text(kUnit), "(none)");
+  systemctl = ":";
+  EXPECT_NE(take_steps(yaml), 0) << "there are copies of this import already";
+  EXPECT_NE(text(kUnit), "(none)");
+}
+
+TEST_F(Move, ALineThatIsACommentAlreadyIsNoObstacle) {
+  const std::string yaml = import().yaml;
+  const std::string fstab =
+      std::regex_replace(text("etc/fstab"), std::regex("\n/dev/nvme1n1"), "\n#/dev/nvme1n1");
+  host.write("etc/fstab", fstab);
+  EXPECT_EQ(take_steps(yaml), 0) << text("said");
+  EXPECT_NE(text("etc/fstab").find("\n#/dev/nvme1n1"), std::string::npos);
+  EXPECT_NE(text("etc/fstab").find("\n#/dev/nvme3n1"), std::string::npos);
 }
 
 TEST_F(Move, LinesWithSpecialCharactersAreFound) {
@@ -116,7 +162,7 @@ TEST_F(Move, ALinkAsAMountPointIsTheMountThatItLeadsTo) {
   host.write("proc/self/mountinfo", "30 21 259:1 / /srv/real rw - ext4 /dev/nvme1n1 rw");
   const std::string yaml = import().yaml;
   EXPECT_NE(yaml.find("    mount: /srv/real\n"), std::string::npos) << yaml;
-  EXPECT_NE(yaml.find("#   umount /srv/real\n"), std::string::npos) << yaml;
+  EXPECT_NE(yaml.find(" && umount /srv/real\n"), std::string::npos) << yaml;
   EXPECT_EQ(yaml.find("Not taken over: namespace"), std::string::npos) << yaml;
 }
 

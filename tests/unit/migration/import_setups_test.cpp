@@ -85,6 +85,34 @@ TEST_F(ImportOfSetups, PartsOfAVolumeAndMountsOfOtherProgramsStay) {
   EXPECT_EQ(imported.yaml.find("umount /srv"), std::string::npos) << imported.yaml;
 }
 
+// At the next boot they would come before the volume, and one without `nofail` would stop the boot.
+TEST_F(ImportOfSetups, LinesThatNeedAVolumeAreNamed) {
+  test::set_up_by_hand(host);
+  host.write("etc/fstab",
+             "/dev/nvme1n1 /mnt/a ext4 _netdev 0 0\n"
+             "/mnt/a/disk.img /mnt/img ext4 loop,ro 0 0\n"
+             "overlay /srv/merged overlay lowerdir=/srv/b:/mnt/a/base,upperdir=/var/u,workdir=/var/w 0 0\n"
+             "/mnt/a:/mnt/b /mnt/pool fuse.mergerfs allow_other 0 0\n"
+             "tmpfs /mnt/a/cache tmpfs size=1G 0 0\n"
+             "me@nas:/mnt/a /mnt/far fuse.sshfs _netdev 0 0\n"
+             "/dev/nvme3n1 /mnt/a/sub ext4 _netdev 0 0\n"
+             "tmpfs /mnt/ab tmpfs size=1G 0 0");
+  host.write("proc/self/mountinfo", "21 1 259:9 / / rw - ext4 /dev/nvme0n1p2 rw\n");
+  const Imported imported = import();
+  ASSERT_EQ(parsed(imported).volumes.size(), 1u) << imported.yaml;
+  std::vector<std::string> needing;
+  for (const Item& item : imported.items) {
+    if (item.needs_volume) needing.push_back(item.where);
+    EXPECT_FALSE(item.needs_volume && item.is_taken()) << item.where;
+  }
+  EXPECT_EQ(needing,
+            (std::vector<std::string>{"/mnt/a/sub", "/mnt/img", "/srv/merged", "/mnt/pool", "/mnt/a/cache"}));
+  EXPECT_NE(imported.yaml.find("/mnt/a/disk.img lies on volume a, which is mounted later than fstab"),
+            std::string::npos)
+      << imported.yaml;
+  EXPECT_NE(imported.yaml.find("spark-stage wait a"), std::string::npos);
+}
+
 TEST_F(ImportOfSetups, AMountUnitIsTakenOverWithItsAutomount) {
   test::set_up_by_hand(host);
   host.write("etc/fstab", "");

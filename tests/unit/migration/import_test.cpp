@@ -45,7 +45,9 @@ TEST_F(Import, AManualSetupIsImportedWithTheIdentityOfEachVolume) {
 TEST_F(Import, SaysHowToMoveWithoutDisconnecting) {
   test::set_up_by_hand(host);
   const std::string yaml = import().yaml;
-  EXPECT_NE(yaml.find("#   umount /mnt/rosa-storage\n"), std::string::npos) << yaml;
+  EXPECT_NE(yaml.find("#   findmnt -M /mnt/rosa-storage >/dev/null && umount /mnt/rosa-storage\n"),
+            std::string::npos)
+      << yaml;
   EXPECT_NE(
       yaml.find(
           "#   sed -i -e 's|^/dev/nvme1n1 /mnt/rosa-storage ext4 defaults,noatime,_netdev 0 2$|#&|' -e "),
@@ -151,7 +153,7 @@ TEST_F(Import, TheStepsConcernOnlyWhatWasTakenOver) {
   const std::string yaml = import().yaml;
   const std::string steps = yaml.substr(yaml.find("# To move"));
   EXPECT_EQ(steps.find("rosa-storage"), std::string::npos) << yaml;
-  EXPECT_NE(steps.find("#   umount /mnt/rosa-models\n"), std::string::npos) << yaml;
+  EXPECT_NE(steps.find(" && umount /mnt/rosa-models\n"), std::string::npos) << yaml;
   EXPECT_NE(steps.find("#   sed -i -e 's|^/dev/nvme3n1 /mnt/rosa-models ext4 _netdev 0 0$|#&|' /etc/fstab\n"),
             std::string::npos)
       << yaml;

@@ -32,10 +32,6 @@ BLOCKS_ELSEWHERE = {
         "tests/vm/rig/holder_export.py", "start", '"sudo systemctl disable --now nfs-server"'),
     "spark-staged --sim ": ("tests/api/simulated.py", "__init__", '"--sim"'),
     "spark-stage bench --with": ("tests/vm/test_bench_hosts.py", "measured", "--with host2"),
-    "spark-stage import ": ("tests/vm/test_moving.py", "import_configuration", 'commands_of("docs/moving-in.md")'),
-    "spark-stage config check": (
-        "tests/vm/test_moving.py", "test_the_steps_of_the_imported_file_lose_no_byte_and_no_connection",
-        "steps = import_configuration(house)"),
     "[I/O controller connection management]": (
         "tests/vm/test_stas.py", "test_a_volume_excluded_in_stacd_stays_down", "exclude=transport=tcp;traddr="),
     "[exclusions]": (HERE, "test_a_connection_excluded_by_the_administrator_is_refused", '"[exclusions]"'),
@@ -55,6 +51,8 @@ BLOCKS_ELSEWHERE = {
 PAGES_ELSEWHERE = {
     "docs/two-sparks.md": ("tests/vm/test_tutorial.py", "test_the_tutorial_works_as_written", "of_page(PAGE)"),
     "docs/first-data.md": ("tests/vm/test_pages.py", "test_the_page_on_an_empty_volume_works_as_written", "commands(DATA)"),
+    "docs/moving-in.md": (
+        "tests/vm/test_moving.py", "test_the_page_moves_the_setup_and_stages_its_first_dataset", "blocks.of_page(PAGE)"),
     "docs/change.md": ("tests/vm/test_pages.py", "test_the_page_on_changes_works_as_written", "commands(CHANGE)"),
 }
 # Lines, in the same format.

@@ -45,6 +45,32 @@ TEST(Nics, APortWithLanesForItsSpeedHasNoOtherHalf) {
   EXPECT_EQ(other_half(nics, *find_nic(nics, "a")), nullptr);
 }
 
+TEST(Nics, RdmaCounts) {
+  test::FakeSysfs files;
+  add_card(files, "a", "0000:01:00.0", "p0");
+  files.write("sys/class/net/a/statistics/rx_bytes", "1000");
+  files.write("sys/class/net/a/statistics/tx_bytes", "2000");
+  files.write("sys/devices/0000:01:00.0/infiniband/rocep1s0f0/ports/1/counters/port_rcv_data", "25");
+  files.write("sys/devices/0000:01:00.0/infiniband/rocep1s0f0/ports/1/counters/port_xmit_data", "50");
+  EXPECT_EQ(read_nics(files.root()).front().received, 1000u) << "its driver may count all traffic there";
+  std::filesystem::create_directory_symlink("../../bus/pci/drivers/mlx5_core",
+                                            files.root() / "sys/devices/0000:01:00.0/driver");
+  EXPECT_EQ(read_nics(files.root()).front().received, 1100u);
+  EXPECT_EQ(read_nics(files.root()).front().sent, 2200u);
+}
+
+TEST(Nics, ATunnelTellsNoStateAndIsUpWithItsCarrier) {
+  test::FakeSysfs files;
+  for (const auto& [name, carrier] : {std::pair("tun0", "0"), std::pair("wg0", "1")}) {
+    const std::string folder = "sys/class/net/" + std::string(name) + "/";
+    files.write(folder + "operstate", "unknown");
+    files.write(folder + "carrier", carrier);
+  }
+  const auto nics = read_nics(files.root());
+  EXPECT_TRUE(find_nic(nics, "wg0")->is_up);
+  EXPECT_FALSE(find_nic(nics, "tun0")->is_up);
+}
+
 TEST(Nics, SpeedsHaveThreeDigitsAtMost) {
   EXPECT_EQ(format_bits(200e9), "200 Gb/s");
   EXPECT_EQ(format_bits(2.5e9), "2.5 Gb/s");

@@ -140,6 +140,45 @@ TEST(JobWatch, AsynchronousReadsAreCountedAtTheStorage) {
   EXPECT_NEAR(reads->rate.value, 30e6, 1);
 }
 
+// Read by the job with O_DIRECT, they pass no page cache.
+TEST(JobWatch, DirectAsynchronousReadsAreAllCounted) {
+  for (const bool is_direct : {true, false}) {
+    JobWatch watch({"/data"});
+    for (int second = 0; second <= 10; ++second) {
+      ProcessReads reads = reader(0, 100, static_cast<Bytes>(second) * 30'000'000);
+      reads.files.front().is_direct = is_direct;
+      reads.is_asynchronous = true;
+      watch.look(second, {{1, reads}});
+    }
+    const auto reads = watch.result();
+    ASSERT_TRUE(reads) << reads.error().message();
+    EXPECT_TRUE(reads->counted_at_storage);
+    EXPECT_EQ(reads->may_lack_reads, !is_direct);
+    EXPECT_NEAR(reads->rate.value, 30e6, 1);
+  }
+}
+
+// One epoch of 3 GB at 300 MB/s; then the page cache has all of it, and storage gives a page now and then.
+TEST(JobWatch, EpochsFromThePageCacheDoNotLowerTheRate) {
+  for (const int second_of_cache : {10, 3}) {
+    JobWatch watch({"/data"});
+    for (int second = 0; second <= 60; ++second) {
+      const auto read = static_cast<Bytes>(std::min(second, second_of_cache)) * 300'000'000;
+      ProcessReads reads = reader(0, 100, read + static_cast<Bytes>(second) * 4096);
+      reads.mapped = {{"/data/a.arrow", kGiB}};
+      watch.look(second, {{1, reads}});
+    }
+    const auto reads = watch.result();
+    if (second_of_cache == 10) {
+      ASSERT_TRUE(reads) << reads.error().message();
+      EXPECT_NEAR(reads->rate.value, 300e6, 1e6);
+    } else {
+      ASSERT_FALSE(reads);
+      EXPECT_THAT(reads.error().message(), HasSubstr("larger dataset"));
+    }
+  }
+}
+
 // Such jobs "consumed 8 B/s".
 TEST(JobWatch, MappedFilesInThePageCacheCantBeCounted) {
   for (const bool is_mapped : {true, false}) {

@@ -88,6 +88,38 @@ TEST(ProcessReads, SharedMemoryIsNoMappedFile) {
   EXPECT_EQ(mapped.front().path, "/data/a.arrow");
 }
 
+TEST(ProcessReads, RingsOfIoUringAndDirectFilesAreSeen) {
+  const DiskFolder disk;
+  const std::string process = disk / ("proc/" + std::to_string(::getpid() + 1));
+  fs::create_directories(process + "/fd");
+  fs::create_directories(process + "/fdinfo");
+  write_text(process + "/stat",
+             std::to_string(::getpid() + 1) + " (python) S " + std::to_string(::getpid()) + " 1");
+  write_text(process + "/io", "rchar: 1000\nread_bytes: 0\n");
+  write_text(disk / "data", "x");
+  fs::create_symlink(disk / "data", process + "/fd/3");
+  fs::create_symlink("anon_inode:[io_uring]", process + "/fd/4");
+  char flags[40];
+  std::snprintf(flags, sizeof flags, "pos:\t0\nflags:\t0%o\n", static_cast<unsigned>(O_RDONLY | O_DIRECT));
+  write_text(process + "/fdinfo/3", flags);
+  const auto look = [&] {
+    const auto processes = read_processes_below({disk.path()}, ::getpid());
+    return processes.empty() ? ProcessReads() : processes.begin()->second;
+  };
+  write_text(process + "/fdinfo/4", "pos:\t0\nSqTail:\t0\nCqTail:\t0\n");
+  EXPECT_FALSE(look().is_asynchronous) << "a ring without a request";
+  write_text(process + "/fdinfo/4", "pos:\t0\nSqTail:\t9\nCqTail:\t9\n");
+  EXPECT_TRUE(look().is_asynchronous);
+  ASSERT_EQ(look().files.size(), 1U);
+  EXPECT_TRUE(look().files.front().is_direct);
+  write_text(process + "/fdinfo/3", "pos:\t0\nflags:\t0100000\n");
+  EXPECT_FALSE(look().files.front().is_direct);
+  fs::remove(process + "/fd/4");
+  EXPECT_FALSE(look().is_asynchronous);
+  write_text(process + "/maps", "7f00-7f10 rw-s 00000000 00:0e 1 anon_inode:[io_uring]\n");
+  EXPECT_TRUE(look().is_asynchronous) << "its descriptor is closed";
+}
+
 TEST(ProcessReads, StoragePressureIsReadForTheWholeHost) {
   const DiskFolder disk;
   fs::create_directories(disk / "proc/pressure");

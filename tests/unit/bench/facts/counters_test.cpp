@@ -184,6 +184,35 @@ TEST(Storage, AnNvmeTcpDiskWithPathsIsRemoteAndItsControllersAreNamed) {
   EXPECT_EQ(state_of(tree.root(), facts, "ro"), "ro; nvme4 connecting");
 }
 
+// A rate that is the sum of two paths is not implausible.
+TEST(Storage, TheCardsOfAllLivePathsCount) {
+  const Tree tree;
+  const std::string subsystem = "sys/devices/virtual/nvme-subsystem/nvme-subsys3/";
+  tree.put(subsystem + "nvme3n1/queue/read_ahead_kb", "128\n");
+  tree.link("sys/class/block/nvme3n1", subsystem + "nvme3n1");
+  for (const auto& [name, card, state] :
+       {std::tuple("nvme4", "fast0", "live"), std::tuple("nvme5", "fast1", "live"),
+        std::tuple("nvme6", "fast2", "connecting")}) {
+    const std::string controller = "sys/class/nvme/" + std::string(name) + "/",
+                      nic = std::string("sys/class/net/") + card;
+    tree.put(subsystem + name + "/uevent", "");
+    tree.put(controller + "transport", "tcp\n");
+    tree.put(controller + "address", "traddr=192.0.2.1,trsvcid=4420,host_iface=" + std::string(card) + "\n");
+    tree.put(controller + "state", std::string(state) + "\n");
+    tree.put(nic + "/speed", "200000\n");
+    tree.put(nic + "/mtu", "9000\n");
+  }
+  const MountFacts mount{"/mnt/rosa", "/dev/nvme3n1", "ext4", "ro"};
+  StorageFacts facts = read_storage_facts(tree.root(), mount, 0);
+  EXPECT_EQ(facts.nic.name, "fast0, fast1");
+  EXPECT_DOUBLE_EQ(facts.nic.bytes_per_second, 50e9);
+  EXPECT_EQ(facts.nic.mtu, 9000u);
+  EXPECT_EQ(facts.origin.nic, "fast0");
+  tree.put("sys/class/net/fast1/speed", "-1\n");
+  facts = read_storage_facts(tree.root(), mount, 0);
+  EXPECT_EQ(facts.nic.bytes_per_second, 0) << "unknown";
+}
+
 TEST(Storage, APartitionOfAPcieDriveIsLocal) {
   const Tree tree;
   const std::string drive = "sys/devices/pci0000:00/0000:01:00.0/nvme/nvme0/nvme0n1/";

@@ -80,19 +80,26 @@ class ImportedHost : public ::testing::TestWithParam<std::string> {
     return target == config_.targets.end() ? nullptr : &target->second;
   }
 
+  // Its files instead of this computer's. What a step looks for in fstab stays as it is.
+  static std::string in_this_host(const std::string& command) {
+    if (command.starts_with("findmnt ")) return command;
+    const bool is_pattern = command.starts_with("grep ") || command.starts_with("sed ");
+    return std::regex_replace(
+        command, std::regex(is_pattern ? "( )/(etc)/(?=fstab)" : "( '?)/(etc|var|usr)/"), "$1$2/");
+  }
+
   // The closing steps as a script: in this host's folder, with commands that only write down what they would
   // do.
   std::string script() const {
-    std::string text = "umount() { echo \"$1\" >> umounted; }; systemctl() { echo \"$*\" >> systemctl; }\n";
+    std::string text =
+        "findmnt() { :; }; umount() { echo \"$1\" >> umounted; }; systemctl() { echo \"$*\" >> systemctl; "
+        "}\n";
     const std::size_t begin = yaml_.find("# To move");
     for (const std::string& line : split(begin == std::string::npos ? "" : yaml_.substr(begin), '\n')) {
       if (!line.starts_with("#   ") || line.starts_with("#     ")) continue;
-      std::string command = line.substr(4);
-      if (const std::size_t at = command.find("cd / && "); at != std::string::npos) command.erase(at, 8);
-      if (command.starts_with("spark-stage ")) continue;
-      const bool is_own = command.starts_with("umount ");
-      text += (is_own ? command : std::regex_replace(command, std::regex("( '?)/(etc|var|usr)/"), "$1$2/")) +
-              "\n";
+      const std::string command = line.substr(4);
+      if (command.starts_with("spark-stage ") || command == "cd /") continue;
+      text += in_this_host(command) + "\n";
     }
     return text;
   }

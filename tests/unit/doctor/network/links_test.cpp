@@ -104,6 +104,14 @@ TEST_F(Links, AFasterCardThatAnswersIsFound) {
   expect_one(test(), Level::Wrong, {"goes through lan0 (1 Gb/s)", "fast0 (200 Gb/s)"});
 }
 
+TEST_F(Links, AnyCableIsFasterThanWiFi) {
+  fake.add_nic("wlan0", 0, 1500, "192.168.7.1");
+  fake.files.write("sys/class/net/wlan0/wireless/link", "1");
+  fake.route = "wlan0";
+  rates = {0.6 * kGigabit};
+  expect_one(test(), Level::Wrong, {"goes through wlan0", "fast0 (200 Gb/s)"});
+}
+
 TEST_F(Links, AnAddressOfThisHostIsNoWayToThePeer) {
   fake.add_nic("lan0", 1'000, 9000, "192.168.7.1");
   fake.route = "lan0";
@@ -155,6 +163,39 @@ TEST_F(Links, TheRateOfReadsIsShownAndNoFault) {
   read = 13 * kGigabit;
   test_reads(fake.host(), meter(), slow);
   expect_one(slow, Level::Note, {"13 Gb/s of 200 Gb/s", "drives"});
+}
+
+TEST_F(Links, OnlyThePathsThatCarriedTheReadsCount) {
+  fake.has_config = false;
+  fake.add_nic("fast1", 200'000, 9000, "192.168.0.187");
+  fake.files.add_head("nvme1n1", 1, "259:1", 1 << 20);
+  for (const auto& [controller, address, card] :
+       {std::tuple("nvme1", "192.168.0.100", "fast0"), std::tuple("nvme2", "192.168.0.101", "fast1")}) {
+    auto path = test::tcp_controller(controller, "raid5-data");
+    path.portal = {address, 4420};
+    path.interface = card;
+    fake.files.add_controller(path);
+    fake.files.add_node(controller, "nvme1c" + std::string(controller).substr(4) + "n1", 1);
+  }
+  const auto count = [&](int first, int second) {
+    fake.files.write("sys/class/block/nvme1c1n1/stat", std::to_string(first) + " 0 800 10 0 0 0 0 0 10 10");
+    fake.files.write("sys/class/block/nvme1c2n1/stat", std::to_string(second) + " 0 800 10 0 0 0 0 0 10 10");
+  };
+  count(100, 100);
+  int second = 100;
+  LinkMeter counting = meter();
+  counting.read = [&](const std::string&) {
+    count(2100, second);
+    return read;
+  };
+  Report one;
+  test_reads(fake.host(), counting, one);
+  EXPECT_THAT(one.fine, testing::ElementsAre(HasSubstr("192.168.0.100 give 190 Gb/s of 200 Gb/s on fast0")));
+  count(100, 100);
+  second = 2000;
+  Report both;
+  test_reads(fake.host(), counting, both);
+  expect_one(both, Level::Note, {"192.168.0.100, 192.168.0.101 give 190 Gb/s of 400 Gb/s on fast0, fast1"});
 }
 
 }  // namespace

@@ -86,6 +86,16 @@ TEST_F(Network, ChecksTheDiscoveryAddressOfAConnectAllUnit) {
   EXPECT_EQ(report.network.front().target, "10.0.0.5 (all.service)");
 }
 
+TEST_F(Network, AVariableOfAUnitIsNoAddress) {
+  fake.has_config = false;
+  fake.files.write(
+      "etc/systemd/system/nvme@.service",
+      "[Service]\nEnvironmentFile=/etc/nvme/%i\nExecStart=nvme connect -t tcp -a $ADDR -n $NQN\n"
+      "ExecStart=nvme connect -t tcp -a ${ADDR2} -n b\nExecStart=nvme connect -t tcp -a %i -n c");
+  const Report report = look();
+  EXPECT_TRUE(report.network.empty() && report.findings.empty()) << pretty(to_json(report));
+}
+
 TEST_F(Network, ReportsLostLargePacketsOfAManualSetup) {
   fake.has_config = false;
   test::connect_by_hand(fake.files, "nvme1", "nvme1n1", "raid5-data", "2f7c");

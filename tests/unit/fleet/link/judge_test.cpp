@@ -110,8 +110,11 @@ TEST_F(Judge, ASenderThatKeepsToItsUploadLimitIsInOrder) {
 }
 
 TEST_F(Judge, AnUnknownSpeedIsNotJudged) {
-  facts_.card.megabits = facts_.peer_megabits = 0;
   move(0.1, 0.1);
+  facts_.card.megabits = 0;  // Wi-Fi, to a peer with a cable
+  expect_none();
+  facts_.card.megabits = 200'000;
+  facts_.peer_megabits = 0;
   expect_none();
 }
 

@@ -56,6 +56,21 @@ TEST_F(Measure, NoMoreThanTheBytesOfTheLimitAreMoved) {
   EXPECT_LT(std::chrono::steady_clock::now() - begun, 30s);
 }
 
+TEST_F(Measure, TheBurstsTakeTheirShareOfTheTime) {
+  MeasureLimits few = limits();
+  few.time = 60s;
+  few.bytes = 1 << 20;
+  for (const Way way : {Way::From, Way::To}) {
+    const WayRate rate = measure(security_, peer_, way, few);
+    ASSERT_FALSE(rate.error) << rate.error->message();
+    EXPECT_LE(rate.share, kShareOfLink);
+    EXPECT_GT(rate.share, 0);
+    EXPECT_GE(rate.bytes, few.bytes);
+  }
+  few.share = 1;
+  EXPECT_GT(measure(security_, peer_, Way::From, few).share, kShareOfLink);
+}
+
 TEST_F(Measure, ALimitedHostSendsNoFasterThanItsLimit) {
   MeasureLimits slow = limits();
   slow.rate = 2'000'000;
@@ -94,9 +109,11 @@ TEST(LinkEnd, PassesThroughJson) {
   card.megabits = 200'000;
   card.networks = {"10.0.0.2"};
   end.load = {3s, {1, 2}};
+  end.clock = 11s;
   const LinkEnd same = link_end_from(to_json(end));
   EXPECT_EQ(to_json(same), to_json(end));
   EXPECT_EQ(same.load.thread, 3s);
+  EXPECT_EQ(same.clock, 11s);
   EXPECT_EQ(link_end_from({}).megabits, 0u);
 }
 

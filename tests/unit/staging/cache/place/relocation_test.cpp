@@ -32,7 +32,8 @@ class RelocationTest : public CacheTest {
   Result<Relocation> move(const std::filesystem::path& to) {
     return relocate(config_, to, options_, clock_, hooks_of_move_, stop_);
   }
-  void expect_whole(const std::filesystem::path& path) {
+  void expect_whole(const std::filesystem::path& path) { expect_whole_with(path, "b"); }
+  void expect_whole_with(const std::filesystem::path& path, const std::string& text_of_b) {
     config_.path = path;
     const auto cache = open();
     ASSERT_NE(cache, nullptr);
@@ -40,7 +41,7 @@ class RelocationTest : public CacheTest {
     ASSERT_OK(rows);
     ASSERT_EQ(rows->size(), 1U);
     ASSERT_OK(cache->verify("set", {}, kQuiet, stop_));
-    EXPECT_EQ(read_text(link() / "b"), "b");
+    EXPECT_EQ(read_text(link() / "b"), text_of_b);
     EXPECT_EQ(differences_by_rsync(source_.path, link()), "");
     const auto staged = stage(*cache);
     ASSERT_OK(staged);
@@ -216,6 +217,82 @@ TEST_F(RelocationToADriveTest, AnotherCacheIsNotOverwritten) {
   CacheConfig other{new_, folder_ / "other-state", 0, 0};
   ASSERT_OK(Cache::open(other, clock_));
   EXPECT_EQ(move(new_).error().kind, Errc::Refused);
+}
+
+// There is room for each copy once: neither what is complete nor what was begun is needed a second time.
+TEST_F(RelocationToADriveTest, OnANearlyFullDriveAnInterruptedMoveIsRepeated) {
+  write_text(source_.path / "large", noise(2'600'000, 2));
+  ASSERT_OK(stage());
+  for (const char* step : {"manifest", "filled", "entered", "carried", "emptied"}) {
+    SCOPED_TRACE(step);
+    hooks_of_move_.copy.step = [&](const char* now) -> Result<> {
+      return std::string_view(now) == step ? fail(Errc::Failed, "the power went") : Result<>();
+    };
+    ASSERT_FALSE(move(new_));
+    hooks_of_move_.copy.step = {};
+    ASSERT_OK(move(new_));
+    expect_whole(new_);
+    EXPECT_FALSE(std::filesystem::exists(new_ / ".moving"));
+    std::filesystem::remove_all(new_);
+    config_.path = old_;
+  }
+}
+
+TEST_F(RelocationToADriveTest, ACompleteButDamagedCopyOfAnInterruptedMoveIsMadeAgain) {
+  hooks_of_move_.copy.step = [&](const char* now) -> Result<> {
+    return std::string_view(now) == "filled" ? fail(Errc::Failed, "the power went") : Result<>();
+  };
+  ASSERT_FALSE(move(new_));
+  hooks_of_move_.copy.step = {};
+  for (const auto& begun : std::filesystem::directory_iterator(new_ / ".moving"))
+    if (begun.is_directory()) corrupt(begun.path() / "train/a");
+  ASSERT_OK(move(new_));
+  expect_whole(new_);
+}
+
+// Of datasets that were evicted or staged again meanwhile: there would be no room beside it.
+TEST_F(RelocationToADriveTest, WhatAnInterruptedMoveLeftIsDeletedIfNoCopyNeedsIt) {
+  write_text(source_.path / "large", noise(2'600'000, 2));
+  ASSERT_OK(stage());
+  hooks_of_move_.copy.step = [&](const char* now) -> Result<> {
+    return std::string_view(now) == "filled" ? fail(Errc::Failed, "the power went") : Result<>();
+  };
+  ASSERT_FALSE(move(new_));
+  hooks_of_move_.copy.step = {};
+  write_text(source_.path / "b", "c");
+  ASSERT_OK(stage());
+  ASSERT_OK(move(new_));
+  expect_whole_with(new_, "c");
+}
+
+TEST_F(RelocationToADriveTest, AnEarlierCopyOfAnEarlierCallMakesRoom) {
+  write_text(source_.path / "large", noise(2'600'000, 2));
+  ASSERT_OK(stage());
+  ASSERT_OK(move(new_));
+  write_text(source_.path / "b", "c");
+  ASSERT_OK(stage());
+  ASSERT_OK(move(new_));
+  expect_whole_with(new_, "c");
+  EXPECT_FALSE(std::filesystem::exists(new_ / "data/set/1"));
+}
+
+// The mark stays, so that the copies are deleted once the drive is mounted again.
+TEST_F(RelocationToADriveTest, AnOldFolderWhoseDriveIsNotMountedIsNamedAndDeletedLater) {
+  ASSERT_OK(move(new_));
+  config_.path = new_;
+  std::filesystem::rename(old_, folder_ / "unmounted");
+  for (const bool has_mount_point : {false, true}) {
+    if (has_mount_point) std::filesystem::create_directory(old_);
+    const auto absent = move(new_);
+    ASSERT_OK(absent);
+    EXPECT_EQ(absent->how, Relocated::OldAbsent);
+    EXPECT_EQ(absent->from, old_);
+  }
+  std::filesystem::remove(old_);
+  std::filesystem::rename(folder_ / "unmounted", old_);
+  EXPECT_EQ(move(new_).value().how, Relocated::OldDeleted);
+  EXPECT_FALSE(std::filesystem::exists(old_));
+  EXPECT_EQ(move(new_).value().how, Relocated::AlreadyThere);
 }
 
 // Its copies may be of another cache by now.

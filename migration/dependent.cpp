@@ -1,0 +1,42 @@
+#include "migration/dependent.hpp"
+
+#include <algorithm>
+#include <array>
+#include <string_view>
+
+#include "base/text.hpp"
+#include "daemon/mounts/table.hpp"
+
+namespace spark::host {
+namespace {
+
+bool is_at_or_below(const std::string& path, const std::string& mount) {
+  return path == mount || path.starts_with(mount + "/");
+}
+
+// "lowerdir=/a:/b" of an overlay, "/a:/b" of mergerfs.
+bool names_folder(std::string text, const std::string& mount) {
+  std::ranges::replace(text, '=', ':');
+  const auto parts = split(text, ':');
+  return std::ranges::any_of(parts, [&](const std::string& part) { return is_at_or_below(part, mount); });
+}
+
+}  // namespace
+
+std::string need_of(const FstabLine& line, const std::string& mount) {
+  const bool is_bind = mounts::has_option(line.options, "bind") || mounts::has_option(line.options, "rbind");
+  if (is_at_or_below(line.source, mount))
+    return is_bind ? printable(line.source) + " is a folder of" : printable(line.source) + " lies on";
+  if (line.mount != mount && is_at_or_below(line.mount, mount)) return printable(line.mount) + " lies in";
+  // Of others, such as sshfs, it may be a folder of another host.
+  constexpr std::array<std::string_view, 4> kUnions = {"overlay", "mergerfs", "unionfs", "aufs"};
+  if (std::ranges::none_of(kUnions, [&](auto kind) { return line.type.find(kind) != std::string::npos; }))
+    return {};
+  const auto options = split(line.options, ',');
+  const bool uses = names_folder(line.source, mount) || std::ranges::any_of(options, [&](const auto& option) {
+                      return names_folder(option, mount);
+                    });
+  return uses ? printable(line.mount) + " is made of folders of" : "";
+}
+
+}  // namespace spark::host
