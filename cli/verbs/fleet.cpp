@@ -55,7 +55,7 @@ void add_fleet(App& app) {
   Verb group = app.group("fleet", "hosts that exchange datasets while staging",
                          "  sudo spark-stage fleet join 10.0.0.2\n  sudo spark-stage fleet test");
   const auto joining = std::make_shared<JoinOptions>();
-  Verb join = app.verb_of(group, "join", "set up key, address and peers of this host, and test the links",
+  Verb join = app.verb_of(group, "join", "set up key, address and peers here, and test the links",
                           "  sudo spark-stage fleet join 10.0.0.2                        on the first host\n"
                           "  sudo spark-stage fleet join 10.0.0.1 --key-file fleet.key   on the other\n"
                           "  sudo spark-stage fleet join spark2=10.0.0.2 spark3=10.0.3.3 --listen 10.0.0.1",
@@ -63,8 +63,7 @@ void add_fleet(App& app) {
   join.optional_argument("PEER", joining->peers, "an address of another host, or NAME=ADDRESS");
   join.option("--listen", "ADDRESS", joining->listen,
               "this host's own; else that of the card to the first PEER");
-  join.option("--key-file", "FILE", joining->key_file,
-              "the fleet's key; - reads it; else one is made if there is none");
+  join.option("--key-file", "FILE", joining->key_file, "the fleet's key, - reads it; else one is made");
   Verb key = app.verb_of(group, "key", "make a new key; every host of the fleet needs the same",
                          "  sudo spark-stage fleet key --output /etc/spark-stage/keys/fleet\n"
                          "  spark-stage fleet key    prints it",
