@@ -104,7 +104,7 @@ TEST_F(FleetJoin, WhatCanNotWorkIsRefusedBeforeAnythingIsWritten) {
       {{}, "which address"},
       {{"127.0.0.1"}, "is this host"},
       {{kPeer, "--listen", "spark1"}, "no IP address"},
-      {{"-x=127.0.0.2"}, "can't be its name"},
+      {{"b/c=127.0.0.2"}, "can't be its name"},
       {{kPeer, "--key-file", carried_}, "64 hexadecimal digits"}};
   for (const auto& [words, why] : cases) {
     EXPECT_EQ(join(words), 2) << why;

@@ -60,7 +60,7 @@ TEST_F(AdoptedPeerTest, AModelBehindTheLinksOfACacheHasItsRecordAtThePeer) {
 TEST_F(AdoptedPeerTest, AFileChangedSinceIsNotSentAndEndsTheOffer) {
   for (const char* file : {"large", "sub/small"}) {
     adopt_there();
-    const std::string before = read_file(path_ / file).value();
+    const std::string before = read_file(path_ / file, 64 * kMiB).value();
     write(file, std::string(before.size(), 'X'));
     const auto here = stage_here();
     ASSERT_FALSE(here) << file;
