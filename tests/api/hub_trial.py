@@ -4,6 +4,7 @@ Usage: hub_trial.py, in Python with huggingface_hub; also with safetensors and t
 tests of this folder do. Prints a line for each promise, and ends with 1 if one is broken.
 """
 import importlib.util
+import itertools
 import os
 import subprocess
 import sys
@@ -18,14 +19,15 @@ JOB = '''
 import os, sys
 from huggingface_hub import constants, hf_hub_download, snapshot_download, try_to_load_from_cache, scan_cache_dir
 from huggingface_hub.errors import LocalEntryNotFoundError
-name, path, commit, files = sys.argv[1], sys.argv[2], sys.argv[3], sys.argv[4:]
+name, path, commit, is_listed, files = sys.argv[1], sys.argv[2], sys.argv[3], sys.argv[4] == "listed", sys.argv[5:]
 def promise(holds, what):
     print("ok " if holds else "BROKEN", what)
     return holds
 kept = [promise(constants.HF_HUB_OFFLINE, "huggingface_hub is offline"),
         promise(constants.HF_HUB_CACHE == os.environ["HF_HUB_CACHE"], "its cache is the job's")]
 for revision in (None, "main", commit):
-    folder = snapshot_download(name, revision=revision)
+    # Of a commit whose list of files is not in the cache, huggingface_hub asks the Hub for it, also while it is offline.
+    folder = snapshot_download(name, revision=revision, local_files_only=revision == commit and not is_listed)
     kept.append(promise(os.path.samefile(folder, path), f"snapshot_download of revision {revision} is the copy"))
 kept.append(promise(sorted(os.listdir(folder)) == sorted(files), "it has each file"))
 for file in files:
@@ -52,9 +54,11 @@ sys.exit(0 if all(kept) else 1)
 '''
 
 
-def attempt(layout, folder):
+def attempt(layout, is_listed, folder):
     files = FILES | {"config.json": b'{"model_type": "bert"}'}
     hub = Hub(folder / "hub").add(NAME, layout, files)
+    if is_listed:
+        hub.list_files(NAME, files=files)
     (hub.folder / "token").write_text("secret")
     daemon = Daemon(folder, datasets=f"  tiny: {{path: {hub.folder}, model: {NAME}}}\n")
     try:
@@ -63,7 +67,8 @@ def attempt(layout, folder):
         script.write_text(JOB)
         path = subprocess.run([BUILD / "cli/spark-stage", "stage", "tiny"], capture_output=True, text=True, check=True,
                               env=free | {"SPARK_STAGE_SOCKET": str(daemon.socket)}).stdout.strip()
-        return subprocess.run([BUILD / "cli/spark-stage", "run", "tiny", "--", sys.executable, script, NAME, path, COMMIT, *files],
+        return subprocess.run([BUILD / "cli/spark-stage", "run", "tiny", "--", sys.executable, script, NAME, path, COMMIT,
+                               "listed" if is_listed else "unlisted", *files],
                               env=free | {"SPARK_STAGE_SOCKET": str(daemon.socket)}, check=False).returncode
     finally:
         daemon.stop()
@@ -75,10 +80,10 @@ def main():
         return 4
     import huggingface_hub
     status = 0
-    for layout in ("old", "shared", "plain"):
-        print(f"huggingface_hub {huggingface_hub.__version__}, layout {layout}", flush=True)
+    for layout, is_listed in itertools.product(("old", "shared", "plain"), (True, False)):
+        print(f"huggingface_hub {huggingface_hub.__version__}, layout {layout}, {'with' if is_listed else 'without'} the commit's list", flush=True)
         with tempfile.TemporaryDirectory() as folder:
-            status |= attempt(layout, Path(folder))
+            status |= attempt(layout, is_listed, Path(folder))
     return 1 if status else 0
 
 

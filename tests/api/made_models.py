@@ -70,9 +70,9 @@ class Hub:
             blob.symlink_to(f"../../blobs/{stored}")
         return self
 
-    def list_files(self, name, more=()):
+    def list_files(self, name, more=(), files=None):
         files = {file: {"size": len(content), "blob_id": git_sha1(content), "lfs_sha256": None, "lfs_size": None}
-                 for file, content in FILES.items()}
+                 for file, content in (files or FILES).items()}
         files |= {file: {"size": 1, "blob_id": git_sha1(b"x")} for file in more}
         self.write(self.model(name) / "trees" / f"{COMMIT}.json", json.dumps({"format_version": 1, "files": files}).encode())
 

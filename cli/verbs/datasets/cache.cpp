@@ -122,8 +122,7 @@ void add_cache(App& app) {
                   "it would forget or delete, and does nothing. Copies in the cache's folder that\n"
                   "the catalog does not know are entered.",
                   [options](Context& context) { return reset(context, *options); });
-  reset_verb.flag("--forget", options->forgets,
-                  "forget copies that are gone with their drive; deletes nothing");
+  reset_verb.flag("--forget", options->forgets, "forget copies that are gone with their drive");
   reset_verb.flag("--delete-copies", options->deletes_copies, "delete all copies of a usable cache");
   reset_verb.flag("--json", options->as_json, "the result, as JSON");
 }
