@@ -12,7 +12,7 @@ SYSTEMS ?=
 export CMAKE_BUILD_PARALLEL_LEVEL = $(JOBS)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build test histories check check-long soak deb debs image demo bench-staging bench-limits bench-slurm bench-fleet bench-stage-out bench-memory release format lint install may-install uninstall clean try
+.PHONY: help setup build test histories check check-long soak deb debs image demo bench-staging bench-limits bench-slurm bench-fleet bench-stage-out bench-memory bench-models release format lint install may-install uninstall clean try
 
 help:  ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s%s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -109,6 +109,12 @@ bench-memory:  ## the memory that copies hold after a reader, with cache.page_ca
 	cmake --preset release
 	cmake --build --preset release --target spark-staged
 	$(PYTHON) tools/benchmarks/memory $(ARGS)
+
+bench-models:  ## a model from one host to another, beside rsync and rclone: rate, reads, memory, CPU (root); ARGS=--help tells more
+	tools/setup.sh bench
+	cmake --preset release
+	cmake --build --preset release --target spark-staged
+	$(PYTHON) tools/benchmarks/models $(ARGS)
 
 format:  ## clang-format over all C++ and C
 	find base nvmetcp staging fleet bench daemon migration doctor cli slurm csi tests -name '*.[ch]pp' -o -name '*.[ch]' | xargs clang-format-14 -i

@@ -1,6 +1,13 @@
 #include "slurm/environment.h"
 
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "slurm/names.h"
 #include "slurm/outputs.h"
@@ -33,4 +40,98 @@ int set_output_variable(void* environment, const char* output, const char* folde
   const int result = set_variable(environment, variable, folder, failure);
   free(variable);
   return result;
+}
+
+// Whether the dataset's model has a name that no other copy among the datasets has.
+static bool is_loadable(const StagedList* staged, size_t at) {
+  const char *cache = staged_text(staged, at, "hub_cache"), *model = staged_text(staged, at, "hub_folder");
+  if (cache == NULL || model == NULL || *model == '\0' || strchr(model, '/') != NULL) return false;
+  for (size_t other = 0; other < staged->count; ++other) {
+    const char *its = staged_text(staged, other, "hub_cache"),
+               *name = staged_text(staged, other, "hub_folder");
+    const bool is_same_name = its != NULL && name != NULL && strcmp(name, model) == 0;
+    if (is_same_name && (strcmp(its, cache) != 0 || other < at)) return false;
+  }
+  return true;
+}
+
+bool has_hub_links(const StagedList* staged) {
+  for (size_t at = 0; at < staged->count; ++at)
+    if (is_loadable(staged, at)) return true;
+  return false;
+}
+
+static bool is_folder(const char* path) {
+  struct stat info;
+  return path != NULL && *path == '/' && stat(path, &info) == 0 && S_ISDIR(info.st_mode);
+}
+
+static const char kName[] = "spark-stage-hub-";
+
+bool is_hub_folder(const char* path) {
+  const char* slash = strrchr(path, '/');
+  return slash != NULL && strncmp(slash + 1, kName, sizeof kName - 1) == 0;
+}
+
+static int make_folder(const char* temporary, char folder[MostHubFolder], Failure* failure) {
+  const char* place = is_folder(temporary) ? temporary : "/tmp";
+  const int length = snprintf(folder, MostHubFolder, "%s/%sXXXXXX", place, kName);
+  if (length < MostHubFolder && mkdtemp(folder) != NULL) return 0;
+  const int number = length < MostHubFolder ? errno : ENAMETOOLONG;
+  *folder = '\0';
+  return fail_with(failure, "failed", "load the models by their paths",
+                   "no folder for HF_HUB_CACHE could be made in %s: %s", place, strerror(number));
+}
+
+int make_hub_links(const StagedList* staged, const char* temporary, char folder[MostHubFolder],
+                   Failure* failure) {
+  *folder = '\0';
+  for (size_t at = 0; at < staged->count; ++at) {
+    if (!is_loadable(staged, at)) continue;
+    if (*folder == '\0' && make_folder(temporary, folder, failure) != 0) return -1;
+    const char *cache = staged_text(staged, at, "hub_cache"), *model = staged_text(staged, at, "hub_folder");
+    char *target = NULL, *link = NULL;
+    const bool is_made = asprintf(&target, "%s/%s", cache, model) >= 0 &&
+                         asprintf(&link, "%s/%s", folder, model) >= 0 && symlink(target, link) == 0;
+    const int number = errno;
+    free(target);
+    free(link);
+    if (is_made) continue;
+    remove_hub_links(folder);
+    *folder = '\0';
+    return fail_with(failure, "failed", "load the models by their paths",
+                     "no link to the model %s could be made: %s", model, strerror(number));
+  }
+  return 0;
+}
+
+// What is below a folder of huggingface_hub's own, such as .locks/MODEL/FILE.lock; follows nothing.
+static void remove_below(int parent, const char* name, int depth) {
+  const int folder = openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+  DIR* list = folder < 0 ? NULL : fdopendir(folder);
+  if (list == NULL && folder >= 0) close(folder);
+  for (const struct dirent* entry = NULL; list != NULL && (entry = readdir(list)) != NULL;) {
+    if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0) continue;
+    if (unlinkat(folder, entry->d_name, 0) != 0 && depth > 0) remove_below(folder, entry->d_name, depth - 1);
+  }
+  if (list != NULL) closedir(list);
+  unlinkat(parent, name, AT_REMOVEDIR);
+}
+
+void remove_hub_links(const char* folder) {
+  enum { Levels = 2 };
+  static const char* const notes[] = {"version.txt", "CACHEDIR.TAG"};
+  const int opened = open(folder, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+  if (opened < 0) return;
+  DIR* list = fdopendir(opened);
+  for (const struct dirent* entry = NULL; list != NULL && (entry = readdir(list)) != NULL;) {
+    struct stat info;
+    const bool is_link =
+        fstatat(opened, entry->d_name, &info, AT_SYMLINK_NOFOLLOW) == 0 && S_ISLNK(info.st_mode);
+    if (is_link) unlinkat(opened, entry->d_name, 0);
+  }
+  for (size_t at = 0; at < sizeof notes / sizeof *notes; ++at) unlinkat(opened, notes[at], 0);
+  remove_below(opened, ".locks", Levels);
+  if (list != NULL) closedir(list);
+  rmdir(folder);
 }

@@ -1,6 +1,9 @@
-// Sets the environment variables of a step: the paths of its datasets' copies and of its outputs.
+// The environment of a step: variables with the paths of its datasets' copies and of its outputs, and a
+// folder for HF_HUB_CACHE. HF_HOME stays as it is: tokens and other caches are there.
 #ifndef SPARK_SLURM_ENVIRONMENT_H
 #define SPARK_SLURM_ENVIRONMENT_H
+
+#include <stdbool.h>
 
 #include "slurm/daemon.h"
 #include "slurm/failure.h"
@@ -19,5 +22,19 @@ int set_dataset_variables(const Environment* environment, const NameList* names,
 
 // Callback for for_each_output(); its context is the Environment.
 int set_output_variable(void* environment, const char* output, const char* folder, Failure* failure);
+
+// A private folder of links to the models among a task's datasets, as in `spark-stage run`.
+enum { MostHubFolder = 512 };
+
+// Whether one of the datasets is a model that can be loaded by its name.
+bool has_hub_links(const StagedList* staged);
+// Makes the folder in `temporary`, or in /tmp if that is none. Called with the rights of the job's user.
+// Two revisions of one model would have one name, so it has neither.
+int make_hub_links(const StagedList* staged, const char* temporary, char folder[MostHubFolder],
+                   Failure* failure);
+// By its name: made by make_hub_links().
+bool is_hub_folder(const char* path);
+// Deletes the links, what huggingface_hub made beside them, and the folder if nothing else is left.
+void remove_hub_links(const char* folder);
 
 #endif

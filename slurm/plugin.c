@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/fsuid.h>
 #include <sys/prctl.h>
 #include <sys/types.h>
 #include <unistd.h>
@@ -212,6 +213,26 @@ static char* user_of(spank_t spank) {
   return user == NULL ? NULL : strdup(user->pw_name);
 }
 
+static TaskId task_id_of(spank_t spank) {
+  TaskId id = {.job = job_of(spank).id};
+  spank_get_item(spank, S_JOB_STEPID, &id.step);
+  spank_get_item(spank, S_TASK_GLOBAL_ID, &id.task);
+  return id;
+}
+
+// What the task's privileged hook leaves for the hook that runs as the user, in the same process.
+static struct {
+  StagedList staged;
+  int mark;  // open_task_mark()
+} for_user = {.mark = -1};
+
+// By the job. A step inherits the folder of its batch script, which is on one node alone.
+static bool is_set(spank_t spank, const char* name) {
+  char value[MostHubFolder];
+  const spank_err_t got = spank_getenv(spank, name, value, sizeof value);
+  return got == ESPANK_NOSPACE || (got == ESPANK_SUCCESS && !is_hub_folder(value));
+}
+
 static int stage_for_task(spank_t spank, const Settings* settings, const char* wanted, Failure* failure) {
   Staging staging = {
       .daemon = {.socket = settings->socket, .node = settings->node},
@@ -236,7 +257,12 @@ static int stage_for_task(spank_t spank, const Settings* settings, const char* w
   int result = stage_and_wait(&staging, &report, &staged, failure);
   if (result == 0) result = set_dataset_variables(&environment, &staging.names, &staged, failure);
   prctl(PR_SET_NAME, own_name);
-  free_staged(&staged);
+  if (result == 0 && has_hub_links(&staged) && !is_set(spank, "HF_HUB_CACHE")) {
+    for_user.staged = staged;
+    for_user.mark = open_task_mark(settings->socket, task_id_of(spank));
+  } else {
+    free_staged(&staged);
+  }
   free_names(&staging.names);
   free(user);
   end_watch(&cancellation);
@@ -285,6 +311,41 @@ int slurm_spank_task_init_privileged(spank_t spank, int argc, char* argv[]) {
   _exit(EXIT_FAILURE);  // of the task, which slurmstepd has forked already
 }
 
+// As the user, after the hook above: the folder is the user's. A model can still be loaded by its path, so a
+// failure is reported and the task runs.
+int slurm_spank_task_init(spank_t spank, int argc, char* argv[]) {
+  (void)argc;
+  (void)argv;
+  char temporary[MostHubFolder] = "", folder[MostHubFolder] = "";
+  Failure failure;
+  if (for_user.staged.count == 0) return 0;
+  if (spank_getenv(spank, "TMPDIR", temporary, sizeof temporary) != ESPANK_SUCCESS) *temporary = '\0';
+  int result = make_hub_links(&for_user.staged, temporary, folder, &failure);
+  free_staged(&for_user.staged);
+  const size_t length = strlen(folder);
+  if (for_user.mark >= 0 && write(for_user.mark, folder, length) != (ssize_t)length) result = -1;
+  if (result == 0) result = set_variable(spank, "HF_HUB_CACHE", folder, &failure);
+  if (result == 0 && !is_set(spank, "HF_HUB_OFFLINE"))
+    result = set_variable(spank, "HF_HUB_OFFLINE", "1", &failure);
+  if (result != 0) log_failure("HF_HUB_CACHE", &failure);
+  return 0;
+}
+
+// With the user's rights, of this thread alone: the folder is in a place that the user chose.
+static void remove_hub_links_of(spank_t spank, const char* socket) {
+  char folder[MostHubFolder];
+  uid_t uid = 0;
+  gid_t gid = 0;
+  take_task_mark(socket, task_id_of(spank), folder, sizeof folder);
+  const bool is_known = spank_get_item(spank, S_JOB_UID, &uid) == ESPANK_SUCCESS &&
+                        spank_get_item(spank, S_JOB_GID, &gid) == ESPANK_SUCCESS;
+  if (*folder == '\0' || !is_known) return;
+  const int gid_before = setfsgid(gid), uid_before = setfsuid(uid);
+  remove_hub_links(folder);
+  setfsuid((uid_t)uid_before);
+  setfsgid((gid_t)gid_before);
+}
+
 // Reports unsent checkpoints while the user still sees the step's output. The epilog handles later ones.
 int slurm_spank_task_exit(spank_t spank, int argc, char* argv[]) {
   const char* wanted = option_of(spank, OptionStageOut);
@@ -292,8 +353,10 @@ int slurm_spank_task_exit(spank_t spank, int argc, char* argv[]) {
   Settings settings;
   Failure failure;
   NameList outputs;
-  if (wanted == NULL || task_of(spank) != 0) return 0;
+  if (wanted == NULL && option_of(spank, OptionStage) == NULL) return 0;
   if (read_settings(argc, argv, getenv("SLURMD_NODENAME"), &settings, &failure) != 0) return 0;
+  remove_hub_links_of(spank, settings.socket);
+  if (wanted == NULL || task_of(spank) != 0) return 0;
   if (parse_outputs(wanted, &outputs, &failure) != 0) return 0;
   const Daemon daemon = {.socket = settings.socket, .node = settings.node};
   report_unsent(&daemon, &outputs, &wait, log_line);

@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "cli/new_file.hpp"
+#include "cli/verbs/fleet_join.hpp"
 #include "cli/verbs/this_host.hpp"
 #include "cli/verbs/verbs.hpp"
 #include "cli/view/screens.hpp"
@@ -52,7 +53,17 @@ Result<int> test_links(Context& context, const TestOptions& options) {
 void add_fleet(App& app) {
   const auto file = std::make_shared<std::string>();
   Verb group = app.group("fleet", "hosts that exchange datasets while staging",
-                         "  spark-stage fleet key\n  sudo spark-stage fleet test");
+                         "  sudo spark-stage fleet join 10.0.0.2\n  sudo spark-stage fleet test");
+  const auto joining = std::make_shared<JoinOptions>();
+  Verb join = app.verb_of(group, "join", "set up key, address and peers here, and test the links",
+                          "  sudo spark-stage fleet join 10.0.0.2                        on the first host\n"
+                          "  sudo spark-stage fleet join 10.0.0.1 --key-file fleet.key   on the other\n"
+                          "  sudo spark-stage fleet join spark2=10.0.0.2 spark3=10.0.3.3 --listen 10.0.0.1",
+                          [joining](Context& context) { return join_fleet(context, *joining); });
+  join.optional_argument("PEER", joining->peers, "an address of another host, or NAME=ADDRESS");
+  join.option("--listen", "ADDRESS", joining->listen,
+              "this host's own; else that of the card to the first PEER");
+  join.option("--key-file", "FILE", joining->key_file, "the fleet's key, - reads it; else one is made");
   Verb key = app.verb_of(group, "key", "make a new key; every host of the fleet needs the same",
                          "  sudo spark-stage fleet key --output /etc/spark-stage/keys/fleet\n"
                          "  spark-stage fleet key    prints it",

@@ -41,6 +41,16 @@ void add_dataset(Table& table, const json::object& dataset) {
   if (!same) table.add_note("the copies differ: stage it again where it is older, or verify it");
 }
 
+// One line: "llama: 16.1 GB offered to peers from its folder".
+void print_adopted(std::ostream& out, const json::object& folder) {
+  out << "  " << cell_of(folder, "name") << ": ";
+  if (get_string(folder, "state") == "offered") {
+    out << format_bytes(figure_of(folder, "bytes")) << " offered to peers from its folder\n";
+  } else {
+    out << "its folder is not offered to peers: " << cell_of(folder, "reason") << "\n";
+  }
+}
+
 }  // namespace
 
 void print_fleet(std::ostream& out, const Terminal& terminal, const json::object& fleet) {
@@ -65,6 +75,9 @@ void print_fleet(std::ostream& out, const Terminal& terminal, const json::object
     if (const std::string link = link_in_words(*peer); !link.empty()) out << " on " << link;
     out << ", version " << cell_of(*peer, "version") << "\n";
   }
+  const json::array* adopted = get_array(fleet, "adopted");
+  for (std::size_t i = 0; adopted != nullptr && i < adopted->size(); ++i)
+    if (const json::object* folder = (*adopted)[i].if_object()) print_adopted(out, *folder);
   const json::array* refused = get_array(fleet, "refused_hosts");
   for (std::size_t i = 0; refused != nullptr && i < refused->size(); ++i) {
     if (const json::object* host = (*refused)[i].if_object())

@@ -115,6 +115,7 @@ struct Dataset {
   std::optional<ModelSettings> model;   // without it, it is any folder
   bool offline = false;                 // the newest copy serves while the source is away
   bool peers = false;                   // a plain folder is the same on all hosts of the fleet
+  bool adopt = false;                   // a plain folder is offered to the fleet without a copy of it
   std::string env;                      // an additional variable that `run` sets; empty means none
   std::vector<std::string> namespaces;  // Kubernetes namespaces of the pods that may use it; empty means all
   bool operator==(const Dataset&) const = default;

@@ -49,7 +49,7 @@ void read_own_path(Dataset& dataset, Section& section, const Before& before) {
 // Other hosts have it: nothing on this one says what it is.
 void read_source(Section& section, const Config& so_far) {
   (void)section.choice<bool>("source", {{"peers", true}});
-  for (const char* key : {"path", "volume", "exclude", "links", "include", "peers"}) {
+  for (const char* key : {"path", "volume", "exclude", "links", "include", "peers", "adopt"}) {
     if (section.has(key)) section.problem(key, "is not for `source: peers`: other hosts have the copy");
   }
   if (so_far.fleet.listen.empty())
@@ -107,6 +107,11 @@ Dataset read_dataset(const Member& member, const Config& so_far, const Before& b
   dataset.peers = section.boolean("peers").value_or(false);
   if (section.has("peers") && section.has("volume"))
     section.problem("peers", "is for a folder; hosts exchange what is on a volume without it");
+  dataset.adopt = section.boolean("adopt").value_or(false);
+  if (dataset.adopt && section.has("volume"))
+    section.problem("adopt", "is for a folder of this host; other hosts can read the volume themselves");
+  if (dataset.adopt && so_far.fleet.listen.empty())
+    section.problem("adopt", "needs a section `fleet`, which names the hosts that may have the folder");
   dataset.env = section.checked<std::string>("env", parse_environment_variable).value_or("");
   if (dataset.model && dataset.env == "HF_HOME")
     section.problem(

@@ -163,6 +163,7 @@ json::object show(const Dataset& dataset) {
   }
   if (dataset.offline) shown["offline"] = "allow";
   if (dataset.peers) shown["peers"] = true;
+  if (dataset.adopt) shown["adopt"] = true;
   if (!dataset.env.empty()) shown["env"] = dataset.env;
   if (!dataset.namespaces.empty()) shown["namespaces"] = list(dataset.namespaces);
   return shown;

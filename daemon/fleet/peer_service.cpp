@@ -1,8 +1,11 @@
 #include "daemon/fleet/peer_service.hpp"
 
+#include "base/text.hpp"
+#include "daemon/config/parse.hpp"
 #include "daemon/fleet/compare.hpp"
 #include "daemon/log.hpp"
 #include "daemon/token.hpp"
+#include "daemon/workers/model_json.hpp"
 #include "daemon/workers/wire.hpp"
 
 namespace spark::fleet {
@@ -13,18 +16,29 @@ namespace asio = boost::asio;
 constexpr Duration kLongestRetry{30'000}, kAsking{30'000};
 constexpr std::size_t kMostTold = 64;  // any program can connect
 
+json::object adopted_folder(const config::Dataset& dataset) {
+  json::object folder{{"dataset", dataset.name},
+                      {"path", dataset.path},
+                      {"exclude", json::array(dataset.exclude.begin(), dataset.exclude.end())},
+                      {"links", config::to_string(dataset.links)}};
+  if (dataset.model) folder["model"] = workers::to_json(*dataset.model);
+  return folder;
+}
+
 }  // namespace
 
 PeerService::PeerService(asio::any_io_executor executor, workers::Runner& runner, std::string state_dir)
     : runner_(runner),
       state_dir_(std::move(state_dir)),
       asks_(executor, kAsking),
-      server_(
-          std::move(executor), runner,
-          {"serve-peers", "the fleet", "peers are not served", kLongestRetry, [this] { log_refused(); }}) {}
+      server_(executor, runner,
+              {"serve-peers", "the fleet", "peers are not served", kLongestRetry, [this] { log_refused(); }}),
+      adopter_(std::move(executor), runner,
+               {"adopt-folders", "the adopted folders", "folders are not adopted", kLongestRetry,
+                [this] { log_not_adopted(); }}) {}
 
 void PeerService::apply(const config::Config& config) {
-  json::object wanted;
+  json::object wanted, to_adopt;
   if (!config.fleet.listen.empty()) {
     wanted["cache"] = workers::to_json(config.cache, state_dir_);
     wanted["fleet"] = workers::to_json(config.fleet);
@@ -35,8 +49,16 @@ void PeerService::apply(const config::Config& config) {
     for (const auto& [name, dataset] : config.datasets)
       if (dataset.peers && dataset.volume.empty()) folders.emplace_back(name);
     wanted["folders"] = std::move(folders);
+    json::array adopted;
+    for (const auto& [name, dataset] : config.datasets)
+      if (dataset.adopt) adopted.push_back(adopted_folder(dataset));
+    if (!adopted.empty()) {
+      wanted["adopted"] = std::move(adopted);
+      to_adopt = {{"state_dir", state_dir_}, {"adopted", wanted["adopted"]}};
+    }
   }
   if (server_.apply(std::move(wanted))) told_.clear();
+  if (adopter_.apply(std::move(to_adopt))) why_not_.clear();
 }
 
 // Once for each host and reason.
@@ -49,6 +71,36 @@ void PeerService::log_refused() {
                                  ": " + get_string(*host, "reason").value_or("");
     if (told_.insert(sentence).second) log::warning(sentence);
   }
+}
+
+// The reasons name files in folders that others may not list, so they are not in the status.
+void PeerService::log_not_adopted() {
+  const json::array* folders = get_array(adopter_.last(), "adopted");
+  for (std::size_t i = 0; folders != nullptr && i < folders->size(); ++i) {
+    const json::object& folder = (*folders)[i].as_object();
+    const std::string name = get_text(folder, "name");
+    const std::string why = get_text(folder, "state") == "failed" ? get_text(folder, "reason") : "";
+    std::string& told = why_not_[name];
+    if (!why.empty() && why != told) log::warning("dataset " + name + " is not adopted: " + why);
+    told = why;
+  }
+}
+
+json::array PeerService::adopted() const {
+  const json::array* wanted = get_array(adopter_.request(), "adopted");
+  const json::array* known = get_array(adopter_.last(), "adopted");
+  json::array shown;
+  for (std::size_t i = 0; wanted != nullptr && i < wanted->size(); ++i) {
+    json::object one;
+    if (known != nullptr && i < known->size()) one = (*known)[i].as_object();
+    if (known == nullptr)
+      one = {{"name", printable(get_text((*wanted)[i].as_object(), "dataset"))},
+             {"state", "changing"},
+             {"reason", "it has not been looked at yet"}};
+    if (get_text(one, "state") == "failed") one["reason"] = "`journalctl -u spark-staged` has the reason";
+    shown.push_back(std::move(one));
+  }
+  return shown;
 }
 
 asio::awaitable<Result<json::object>> PeerService::ask_peers() {
@@ -82,6 +134,7 @@ json::value PeerService::status() const {
     status["peers"] = json::array{};
   }
   status["serving"] = !last.empty();
+  if (!adopter_.request().empty()) status["adopted"] = adopted();
   const auto trouble = get_string(last, "reason");
   status["reason"] = error          ? json::value(error->message())
                      : trouble      ? json::value(*trouble)

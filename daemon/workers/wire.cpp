@@ -76,6 +76,11 @@ json::object to_json(const config::FleetSettings& fleet) {
           {"upload_percent", fleet.upload.percent}};
 }
 
+staging::OutsideLinks links_from_string(const std::string& word) {
+  if (word == "copy") return staging::OutsideLinks::Copy;
+  return word == "refuse" ? staging::OutsideLinks::Refuse : staging::OutsideLinks::Keep;
+}
+
 json::object to_json(const staging::CopyProgress& progress) {
   static constexpr const char* kPhases[] = {"walking", "copying", "flushing", "verifying", "publishing"};
   json::object object{{"phase", kPhases[static_cast<int>(progress.phase)]},

@@ -26,6 +26,9 @@ config::CacheSettings cache_settings_from_json(const json::object& object);
 
 json::object to_json(const config::FleetSettings& fleet);
 
+staging::OutsideLinks links_from_string(
+    const std::string& word);  // any other word than a setting means "keep"
+
 json::object to_json(const staging::CopyProgress& progress);
 
 }  // namespace spark::workers

@@ -5,6 +5,7 @@
 
 #include <cstring>
 
+#include "fleet/adopted/offer_file.hpp"
 #include "fleet/serve/shown_unit.hpp"
 #include "fleet/serve/unit_reader.hpp"
 #include "staging/manifest/manifest_reader.hpp"
@@ -19,6 +20,7 @@ tl::unexpected<Error> not_there() {
 struct Listed {
   std::vector<ListedFile> files;
   std::vector<staging::Digest> hashes;
+  std::vector<staging::SourceIdentity> identities;
 };
 
 Result<Listed> read_files(const std::filesystem::path& manifest) {
@@ -29,6 +31,7 @@ Result<Listed> read_files(const std::filesystem::path& manifest) {
     if (!staging::is_content(*entry)) continue;
     listed.files.push_back({entry->path, entry->size, entry->lost_attributes});
     listed.hashes.push_back(entry->hash);
+    listed.identities.push_back(staging::identity_of(*entry));
   }
   if (auto read = entries->error(); !read) return read.take_error();
   return listed;
@@ -111,6 +114,29 @@ class PublishedOffer final : public Offer {
   std::string hash_;
 };
 
+class AdoptedOffer final : public Offer {
+ public:
+  AdoptedOffer(PublishedOffer files, std::filesystem::path manifest, std::uint64_t number)
+      : files_(std::move(files)), manifest_(std::move(manifest)), number_(number) {}
+
+  SetState state() const override { return files_.state(); }
+  std::uint64_t files() const override { return files_.files(); }
+  bool is_current() const override { return number_ != 0 && number_of(manifest_) == number_; }
+  std::filesystem::path copy() const override { return manifest_; }
+
+  Result<UnitBody> read(std::uint64_t unit, const staging::IoBuffer& buffer) const override {
+    if (!is_current()) return not_there();
+    auto body = files_.read(unit, buffer);
+    if (!body && unit < files_.state().unit_count && is_current()) set_aside(manifest_);
+    return body;
+  }
+
+ private:
+  PublishedOffer files_;
+  std::filesystem::path manifest_;
+  std::uint64_t number_;  // of the manifest that was read; see number_of()
+};
+
 }  // namespace
 
 SetState state_of(const Board& board) {
@@ -151,6 +177,22 @@ Result<std::shared_ptr<Offer>> offer_of_copy(const std::filesystem::path& copy,
   if (!listed) return listed.take_error();
   return std::make_shared<PublishedOffer>(UnitReader(std::move(*tree), std::move(listed->files)),
                                           std::move(listed->hashes), copy, std::move(hash));
+}
+
+Result<std::shared_ptr<Offer>> offer_of_folder(const AdoptedFolder& folder,
+                                               const std::filesystem::path& manifest, std::string hash) {
+  const std::uint64_t number = number_of(manifest);
+  auto now = look_at(folder, StopFlag{false});
+  auto listed = now ? read_files(manifest) : now.take_error();
+  auto then = listed ? staging::ManifestReader::open(manifest) : listed.take_error();
+  if (!then) return then.take_error();
+  if (!staging::is_same_source(*then, now->walked.walked.entries)) {
+    set_aside(manifest);
+    return not_there();
+  }
+  UnitReader reader(std::move(now->tree), std::move(listed->files), std::move(listed->identities));
+  PublishedOffer files(std::move(reader), std::move(listed->hashes), manifest, std::move(hash));
+  return std::make_shared<AdoptedOffer>(std::move(files), manifest, number);
 }
 
 }  // namespace spark::fleet

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/result.hpp"
+#include "fleet/adopted/folder.hpp"
 #include "fleet/board/board.hpp"
 #include "fleet/protocol/layout.hpp"
 #include "fleet/protocol/set_state.hpp"
@@ -31,9 +32,10 @@ class Offer {
   // NotFound: not available, or no longer. Thread-safe.
   virtual Result<UnitBody> read(std::uint64_t unit, const staging::IoBuffer& buffer) const = 0;
   virtual void note_member(NodeId /*node*/) {}
-  virtual std::uint64_t files() const = 0;                   // in its list, which is in memory
-  virtual bool is_current() const = 0;                       // false: look it up again
-  virtual std::filesystem::path copy() const { return {}; }  // the published copy; empty: still in progress
+  virtual std::uint64_t files() const = 0;  // in its list, which is in memory
+  virtual bool is_current() const = 0;      // false: look it up again
+  // The published copy, or the manifest of an adopted folder; empty: still in progress.
+  virtual std::filesystem::path copy() const { return {}; }
 };
 
 // Of the set that a worker is staging; None if the worker has ended.
@@ -45,5 +47,10 @@ Result<std::shared_ptr<Offer>> offer_of_board(const std::filesystem::path& board
 // For a published copy, with its manifest and its hash.
 Result<std::shared_ptr<Offer>> offer_of_copy(const std::filesystem::path& copy,
                                              const std::filesystem::path& manifest, std::string hash);
+
+// For an adopted folder, with its manifest (see offer_file) and its hash. NotFound if a file has changed
+// since; one that is found to have changed later ends the offer for all.
+Result<std::shared_ptr<Offer>> offer_of_folder(const AdoptedFolder& folder,
+                                               const std::filesystem::path& manifest, std::string hash);
 
 }  // namespace spark::fleet

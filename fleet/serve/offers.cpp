@@ -51,6 +51,7 @@ SetState LocalOffers::state(const std::string& set, NodeId from) {
 Result<std::shared_ptr<Offer>> LocalOffers::published(const std::string& set) const {
   const auto copy = published_.find(set);
   if (!copy) return fail(Errc::NotFound, "this host has not published that set");
+  if (copy->adopted) return offer_of_folder(*copy->adopted, copy->manifest, copy->row.hash);
   return offer_of_copy(copy->path, copy->manifest, copy->row.hash);
 }
 

@@ -6,6 +6,7 @@
 
 #include "base/clock.hpp"
 #include "base/text.hpp"
+#include "fleet/adopted/offer_file.hpp"
 #include "fleet/protocol/layout.hpp"
 #include "fleet/protocol/set_id.hpp"
 #include "staging/cache/catalog/damage.hpp"
@@ -55,6 +56,7 @@ void name_set(PublishedCopies::Copy& copy, bool is_exchanged_folder) {
 
 void PublishedCopies::look() {
   look_into_catalog();
+  look_for_adopted();
   // Not a timed mutex: ThreadSanitizer of g++ 12 does not see it locked.
   std::unique_lock lock(mutex_);
   if (!named_.wait_for(lock, kLongestWait, [this] { return !is_naming_; })) return;
@@ -111,7 +113,7 @@ void PublishedCopies::look_into(const staging::CacheFolder& folder, staging::Cat
   for (const staging::GenerationRow& row : *rows) {
     if (row.state != staging::GenerationState::Ready || !row.is_sound()) continue;
     const staging::Destination place = folder.place(row.dataset, row.generation);
-    Copy copy{place.path(), place.manifest(), "", "", 0, "", row, file_at(place.manifest())};
+    Copy copy{place.path(), place.manifest(), "", "", 0, "", row, file_at(place.manifest()), {}};
     if (!row.source.key.empty()) copy.walk = SetNaming({row.source.key, ""}).id();
     {
       const std::scoped_lock lock(mutex_);
@@ -125,7 +127,32 @@ void PublishedCopies::look_into(const staging::CacheFolder& folder, staging::Cat
     there.emplace(copy.manifest, std::move(copy));
   }
   const std::scoped_lock lock(mutex_);
-  copies_ = std::move(there);
+  std::erase_if(copies_, [](const auto& one) { return one.second.adopted == nullptr; });
+  copies_.merge(there);
+}
+
+// Whether their files are still as they were is found when they are read; see offer_of_folder.
+void PublishedCopies::look_for_adopted() {
+  for (const auto& folder : adopted_) {
+    const auto manifest = offer_file(state_dir_, folder->dataset);
+    const auto file = file_at(manifest);
+    {
+      const std::scoped_lock lock(mutex_);
+      const auto known = copies_.find(manifest);
+      if (known != copies_.end() && known->second.file == file) continue;
+      if (known != copies_.end()) copies_.erase(known);
+    }
+    const auto offer = file[0] == 0 ? std::nullopt : read_offer(manifest, definition_of(*folder));
+    if (!offer) continue;
+    Copy copy{manifest, manifest, "", "", 0, "", {}, file, folder};
+    copy.row.dataset = folder->dataset;
+    copy.row.hash = offer->summary.hash;
+    copy.row.bytes = offer->summary.bytes;
+    copy.row.files = offer->summary.files;
+    copy.row.model = offer->model;
+    const std::scoped_lock lock(mutex_);
+    copies_.emplace(manifest, std::move(copy));
+  }
 }
 
 // Without the lock while it reads: a host that has no answer for that long counts as silent.
@@ -142,7 +169,7 @@ void PublishedCopies::name_new() {
       copy = next->second;
     }
     tried.insert(copy.manifest);
-    name_set(copy, folders_.contains(copy.row.dataset));
+    name_set(copy, copy.adopted == nullptr && folders_.contains(copy.row.dataset));
     const std::scoped_lock lock(mutex_);
     const auto now = copies_.find(copy.manifest);
     if (now == copies_.end() || !is_same(now->second, copy)) continue;
@@ -175,20 +202,23 @@ std::optional<PublishedCopies::Copy> PublishedCopies::find_content(const std::st
 }
 
 json::array PublishedCopies::list() const {
-  std::map<std::string, const staging::GenerationRow*> newest;
+  std::map<std::string, const Copy*> newest;
   const std::scoped_lock lock(mutex_);
   for (const auto& [manifest, copy] : copies_) {
-    const staging::GenerationRow*& known = newest[copy.row.dataset];
-    if (known == nullptr || known->generation < copy.row.generation) known = &copy.row;
+    const Copy*& known = newest[copy.row.dataset];
+    const bool is_newer =
+        known == nullptr || copy.adopted || (!known->adopted && known->row.generation < copy.row.generation);
+    if (is_newer) known = &copy;
   }
   json::array all;
-  for (const auto& [name, row] : newest) {
+  for (const auto& [name, copy] : newest) {
+    const staging::GenerationRow& row = copy->row;
     json::object one{{"name", printable(name)},
-                     {"generation", row->generation},
-                     {"hash", row->hash},
-                     {"bytes", row->bytes},
-                     {"files", row->files}};
-    if (!row->model.empty()) one["model"] = row->model;
+                     {"generation", row.generation},
+                     {"hash", row.hash},
+                     {"bytes", row.bytes},
+                     {"files", row.files}};
+    if (!row.model.empty()) one["model"] = row.model;
     all.push_back(std::move(one));
   }
   return all;

@@ -1,4 +1,4 @@
-// The published copies of a cache that peers may read, by their set names between hosts.
+// The published copies of a cache that peers may read, and adopted folders, by their set names between hosts.
 #pragma once
 
 #include <array>
@@ -12,8 +12,10 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <vector>
 
 #include "base/json.hpp"
+#include "fleet/adopted/folder.hpp"
 #include "staging/cache/catalog/catalog.hpp"
 #include "staging/cache/folder/cache_folder.hpp"
 
@@ -22,18 +24,24 @@ namespace spark::fleet {
 class PublishedCopies {
  public:
   // `cache` is the cache's folder; `state_dir` contains its catalog. `folders`: the datasets in plain folders
-  // that are exchanged by the present configuration.
-  PublishedCopies(std::filesystem::path cache, std::filesystem::path state_dir, std::set<std::string> folders)
-      : cache_(std::move(cache)), state_dir_(std::move(state_dir)), folders_(std::move(folders)) {}
+  // that are exchanged by the present configuration. `adopted`: the folders that it has adopted.
+  PublishedCopies(std::filesystem::path cache, std::filesystem::path state_dir, std::set<std::string> folders,
+                  std::vector<AdoptedFolder> adopted = {})
+      : cache_(std::move(cache)), state_dir_(std::move(state_dir)), folders_(std::move(folders)) {
+    for (AdoptedFolder& one : adopted)
+      adopted_.push_back(std::make_shared<const AdoptedFolder>(std::move(one)));
+  }
 
   struct Copy {
-    std::filesystem::path path, manifest;
+    std::filesystem::path path,
+        manifest;             // the same for an adopted folder: it is offered while this is there
     std::string set;          // the copy's set name
     std::string content_set;  // by its content, see content_origin(); empty: not known yet, also the others
     std::uint64_t units = 0;  // of the set; see Layout
     std::string walk;         // name of the walk of its volume; empty: it comes from no volume
     staging::GenerationRow row;
-    std::array<std::int64_t, 3> file{};  // identifies the manifest's file, which may be replaced
+    std::array<std::int64_t, 3> file{};              // identifies the manifest's file, which may be replaced
+    std::shared_ptr<const AdoptedFolder> adopted{};  // none: it is a copy of this host
   };
 
   // Rereads the catalog; deleted, damaged and suspect copies are not offered. Reads new manifests, which
@@ -46,13 +54,15 @@ class PublishedCopies {
   bool is_leased() const { return is_leased_; }
   // Why the catalog could not be opened at the last look(); empty: it was. Thread-safe.
   std::string trouble() const;
-  // [{"name", "generation", "hash", "bytes", "files", "model"?}…]: the newest generation of each dataset.
+  // [{"name", "generation", "hash", "bytes", "files", "model"?}…]: the newest generation of each dataset, or
+  // its adopted folder, with generation 0.
   // "model": see staging::summary_text
   json::array list() const;
 
  private:
   std::filesystem::path cache_, state_dir_;
   std::set<std::string> folders_;
+  std::vector<std::shared_ptr<const AdoptedFolder>> adopted_;
   std::mutex looking_;                         // guards catalog_; locked before mutex_
   std::unique_ptr<staging::Catalog> catalog_;  // while it is open
   mutable std::mutex mutex_;
@@ -63,6 +73,7 @@ class PublishedCopies {
   std::atomic<bool> is_leased_{false};
 
   void look_into_catalog();
+  void look_for_adopted();
   void look_into(const staging::CacheFolder& folder, staging::Catalog& catalog);
   void name_new();
   template <class Is>

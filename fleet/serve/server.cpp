@@ -35,7 +35,7 @@ Server::Server(ServerSettings settings, std::shared_ptr<Security> security, MayA
     : settings_(std::move(settings)),
       security_(std::move(security)),
       may_ask_(std::move(may_ask)),
-      published_(settings_.cache, settings_.state_dir, settings_.folders),
+      published_(settings_.cache, settings_.state_dir, settings_.folders, settings_.adopted),
       walks_(settings_.boards, published_),
       greetings_(kMostGreetings),
       local_offers_(settings_.boards, published_),

@@ -36,7 +36,8 @@ struct ServerSettings {
   std::chrono::milliseconds greeting{5'000};  // for a whole greeting
   // For an answer, or 8 MiB of a long one. Its buffer is released then.
   TimeLimits sending{std::chrono::milliseconds(5'000), std::chrono::milliseconds(30'000)};
-  std::set<std::string> folders{};  // see PublishedCopies
+  std::set<std::string> folders{};  // see PublishedCopies, also for the next field
+  std::vector<AdoptedFolder> adopted{};
 };
 
 class Server {

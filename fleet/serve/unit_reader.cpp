@@ -7,6 +7,7 @@
 
 #include "fleet/serve/offer.hpp"
 #include "staging/files/metadata.hpp"
+#include "staging/files/times.hpp"
 
 namespace spark::fleet {
 namespace {
@@ -16,8 +17,9 @@ constexpr std::size_t kScratch = kUnitBuffer - kPackedFile - staging::kLargestAl
 
 }  // namespace
 
-UnitReader::UnitReader(staging::Tree tree, std::vector<ListedFile> files)
-    : tree_(std::move(tree)), files_(std::move(files)) {
+UnitReader::UnitReader(staging::Tree tree, std::vector<ListedFile> files,
+                       std::vector<staging::SourceIdentity> identities)
+    : tree_(std::move(tree)), files_(std::move(files)), identities_(std::move(identities)) {
   for (const ListedFile& file : files_) layout_.add(file.size);
   layout_.finish();
 }
@@ -29,6 +31,16 @@ bool UnitReader::is_there() const {
 
 UniqueFd UnitReader::open(const ListedFile& file) const {
   return staging::open_beneath(tree_, file.path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+}
+
+// Checked after the content was read.
+bool UnitReader::is_as_listed(std::uint64_t file, const UniqueFd& fd) const {
+  if (identities_.empty()) return true;
+  struct stat info {};
+  if (!fd || ::fstat(fd.get(), &info) != 0) return false;
+  const staging::SourceIdentity now{static_cast<Bytes>(info.st_size), staging::nanoseconds(info.st_mtim),
+                                    staging::nanoseconds(info.st_ctim), info.st_ino};
+  return now == identities_[file];
 }
 
 bool UnitReader::read(const UniqueFd& fd, Bytes offset, std::size_t bytes, std::byte* into) const {
@@ -44,7 +56,7 @@ Result<UnitBody> UnitReader::read_piece(std::uint64_t unit, const staging::IoBuf
   const ListedFile& file = files_[piece.file];
   const std::size_t bytes = staging::piece_bytes(file.size, piece.piece);
   const UniqueFd fd = open(file);
-  if (!read(fd, piece.piece * staging::kHashPiece, bytes, buffer.data()))
+  if (!read(fd, piece.piece * staging::kHashPiece, bytes, buffer.data()) || !is_as_listed(piece.file, fd))
     return fail(Errc::NotFound, "the copy can't be read");
   return UnitBody{{buffer.data(), bytes},
                   {},
@@ -62,13 +74,15 @@ Result<UnitBody> UnitReader::read_pack(std::uint64_t unit, const staging::IoBuff
   for (std::uint64_t i = 0; i < pack.count; ++i) {
     std::byte* row = buffer.data() + i * kTableEntry;
     std::memset(row, 0, kTableEntry);
-    const ListedFile& file = files_[layout_.small(pack.first + i)];
+    const std::uint64_t index = layout_.small(pack.first + i);
+    const ListedFile& file = files_[index];
     const auto digest = digest_of(pack.first + i);
     // Attributes and ACLs are not transferred, so the peer must get such a file from its source.
     if (!digest || file.lost_attributes) continue;
     const UniqueFd fd = open(file);
     if (!fd || staging::has_kept_attributes(fd.get()).value_or(true)) continue;
     if (file.size > 0 && !read(fd, 0, file.size, scratch)) continue;
+    if (!is_as_listed(index, fd)) return fail(Errc::NotFound, "the file has changed");
     row[0] = std::byte{1};
     put_digest(row + 1, *digest);
     std::memcpy(content, scratch, file.size);

@@ -9,6 +9,7 @@
 #include "staging/files/io/direct_io.hpp"
 #include "staging/files/tree.hpp"
 #include "staging/manifest/raw_path.hpp"
+#include "staging/manifest/source_identity.hpp"
 
 namespace spark::fleet {
 
@@ -22,7 +23,10 @@ struct ListedFile {
 
 class UnitReader {
  public:
-  UnitReader(staging::Tree tree, std::vector<ListedFile> files);
+  // `identities`: of the files, in their order, if others may change them; else empty. A file with another
+  // one is not read, and nothing that was read of it is given away.
+  UnitReader(staging::Tree tree, std::vector<ListedFile> files,
+             std::vector<staging::SourceIdentity> identities = {});
   const Layout& layout() const { return layout_; }
   bool is_there() const;  // false: the copy was deleted
 
@@ -36,9 +40,11 @@ class UnitReader {
  private:
   staging::Tree tree_;
   std::vector<ListedFile> files_;
+  std::vector<staging::SourceIdentity> identities_;
   Layout layout_;
 
   UniqueFd open(const ListedFile& file) const;
+  bool is_as_listed(std::uint64_t file, const UniqueFd& fd) const;
   bool read(const UniqueFd& fd, Bytes offset, std::size_t bytes, std::byte* into) const;
 };
 

@@ -28,6 +28,13 @@ Result<std::string> new_key() {
   return key;
 }
 
+Result<std::string> parse_key(std::string_view text) {
+  std::string key = lower(std::string(trim(text)));
+  if (key.size() != 2 * kKeyBytes || key.find_first_not_of(kHexDigits) != std::string::npos)
+    return fail(Errc::Invalid, "it is not 64 hexadecimal digits", "`spark-stage fleet key` makes a new one");
+  return key;
+}
+
 Result<std::string> read_key(const std::filesystem::path& file) {
   const std::string shown = printable(file.native());
   const UniqueFd opened(::open(file.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
@@ -44,10 +51,8 @@ Result<std::string> read_key(const std::filesystem::path& file) {
                 "chmod 600 " + shown + ", and make a new one if another user may have read it");
   const auto text = read_line_file("/proc/self/fd/" + std::to_string(opened.get()));
   if (!text) return fail_with(text.error(), "reading the fleet's key");
-  const std::string key = lower(*text);
-  if (key.size() != 2 * kKeyBytes || key.find_first_not_of(kHexDigits) != std::string::npos)
-    return fail(Errc::Invalid, "the fleet's key " + shown + " is not 64 hexadecimal digits",
-                "`spark-stage fleet key` makes a new one");
+  auto key = parse_key(*text);
+  if (!key) return fail_with(key.error(), "the fleet's key " + shown);
   return key;
 }
 

@@ -152,6 +152,19 @@ std::string interface_of(const std::string& address) {
   return "";
 }
 
+Result<std::string> address_towards(const Endpoint& other) {
+  const auto found = look_up(other.address, other.port, 0);
+  if (!found) return found.take_error();
+  const addrinfo* to = found->get();
+  const UniqueFd socket(::socket(to->ai_family, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+  if (!socket || ::connect(socket.get(), to->ai_addr, to->ai_addrlen) != 0) {
+    const int number = errno;
+    return fail(Errc::Unavailable,
+                "finding the way to " + printable(other.address) + ": " + std::strerror(number));
+  }
+  return local_address_of(socket.get());
+}
+
 std::vector<std::string> own_addresses() {
   std::vector<std::string> all;
   for (const auto& [own, interface] : addresses_here())

@@ -43,6 +43,10 @@ TcpBytes tcp_bytes_of(int socket);
 // The network interface with this address; empty if there is none in this network namespace.
 std::string interface_of(const std::string& address);
 
+// The address of this host from which packets to the other one leave. Sends nothing. Unavailable: there is no
+// route.
+Result<std::string> address_towards(const Endpoint& other);
+
 // The addresses of this host's interfaces without those that only it or its link knows, in a fixed order.
 std::vector<std::string> own_addresses();
 bool is_any_address(const std::string& address);  // 0.0.0.0 or ::

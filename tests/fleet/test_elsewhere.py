@@ -4,6 +4,7 @@ import os
 import signal
 import struct
 from contextlib import contextmanager
+from pathlib import Path
 
 import pytest
 from fleet import wait_until
@@ -125,3 +126,35 @@ def test_a_model_is_found_by_its_name_and_a_pin_is_checked(fleet, model):
         with elsewhere(fleet, second, f"pinned: {{source: peers, model: org/tiny, expect: 'sha256:{64 * 'a'}'}}"):
             assert failure(second, "pinned")["kind"] == "mismatch"
 
+
+
+def test_two_downloads_are_one_copy_at_one_path_and_a_third_host_reads_from_both(fleet):
+    """The hosts downloaded at other times, and the second one has staged an earlier content under that name."""
+    commit = "c" * 40
+    first, second = fleet.daemons[:2]
+
+    def download(daemon, byte, time):
+        hub = fleet.folder / f"hub-{daemon.host.name}"
+        for name, content in (("refs/main", commit.encode()), (f"snapshots/{commit}/config.json", b"{}"),
+                              (f"snapshots/{commit}/one.safetensors", safetensors(20, byte))):
+            path = hub / "models--org--twice" / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(content)
+            os.utime(path, (time, time))
+        return hub
+
+    own = f"imagenet: {{path: {fleet.drive.mount}/imagenet, peers: true}}\n"
+    added = [own + f"  twice: {{path: {download(daemon, 1, 1_700_000_000)}, model: org/twice}}\n" for daemon in (first, second)]
+    with configured(first, own, added[0]), configured(second, own, added[1]):
+        download(second, 9, 1_600_000_000)
+        stage(second, "twice")
+        download(second, 1, 1_700_009_999)
+        copies = [stage(daemon, "twice") for daemon in (first, second)]
+        assert copies[0]["hash"] == copies[1]["hash"] and copies[0]["generation"] != copies[1]["generation"], copies
+        for daemon in (first, second):
+            served = daemon.folder / "cache/twice/models--org--twice/snapshots" / commit  # the same below each host's cache
+            assert (served / "one.safetensors").read_bytes() == safetensors(20, 1)
+            assert served.resolve() == Path(daemon.datasets()["twice"]["path"]).resolve()
+        third = fleet.daemons[2]
+        with elsewhere(fleet, third, "twice: {source: peers, model: org/twice}"):
+            assert sorted(stage(third, "twice")["from"]) == ["n1", "n2"]

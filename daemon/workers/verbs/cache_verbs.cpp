@@ -83,11 +83,6 @@ tl::unexpected<Error> fail_with_next_step(const Error& error, const staging::Sou
   return fail(with_next_step(error, source.path, is_volume_path ? PathFrom::Request : PathFrom::Config));
 }
 
-staging::OutsideLinks links_of(const std::string& word) {
-  if (word == "copy") return staging::OutsideLinks::Copy;
-  return word == "refuse" ? staging::OutsideLinks::Refuse : staging::OutsideLinks::Keep;
-}
-
 staging::ProgressSink sink_for(const ProgressLine& progress) {
   return [&progress](const staging::CopyProgress& now) { progress(to_json(now)); };
 }
@@ -200,7 +195,7 @@ Result<json::object> stage_verb(const json::object& request, const ProgressLine&
   options.exclude = source.exclude;
   const bool accepts_source = get_bool(request, "accept_source").value_or(false);
   options.replaces = accepts_source ? staging::Replaces::Anything : staging::Replaces::SameSource;
-  options.links = links_of(get_string(request, "links").value_or("keep"));
+  options.links = links_from_string(get_text(request, "links"));
   options.rate.most = static_cast<Bytes>(std::max<std::int64_t>(0, get_int(request, "max_rate").value_or(0)));
   if (const auto left = get_int(request, "finish_in_ms"))
     options.rate.finish_by = std::chrono::steady_clock::now() + Duration(*left);

@@ -1,15 +1,22 @@
-// Serves peers, in a process that the daemon starts and supervises.
+// Serves peers, and keeps the offers of adopted folders, in processes that the daemon starts and supervises.
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <thread>
 
+#include "base/clock.hpp"
+#include "base/text.hpp"
 #include "base/version.hpp"
+#include "daemon/workers/model_json.hpp"
+#include "daemon/workers/priority.hpp"
 #include "daemon/workers/verbs/fleet.hpp"
 #include "daemon/workers/verbs/neighbours.hpp"
 #include "daemon/workers/verbs/open_cache.hpp"
 #include "daemon/workers/verbs/verbs.hpp"
+#include "daemon/workers/wire.hpp"
+#include "fleet/adopted/adoption.hpp"
 #include "fleet/serve/server.hpp"
 #include "fleet/transport/key.hpp"
 
@@ -18,6 +25,10 @@ namespace {
 
 constexpr std::chrono::seconds kLook{1}, kAskEvery{5};
 constexpr Bytes kUnknownLink = 1'250'000'000;  // bytes per second: 10 Gbit/s
+constexpr std::chrono::seconds kBetweenWalks{5};
+// A walk that took long is followed by a longer pause.
+constexpr int kShareForWalks = 10;
+constexpr std::chrono::seconds kLongestPause{30};
 constexpr int kIoOfProcess = 1, kIdleClass = 3 << 13;
 
 Bytes upload_of(const json::object& fleet, Bytes link) {
@@ -47,11 +58,35 @@ json::object report(const fleet::Server& server, const FleetMembers& members, Ne
   return all;
 }
 
+json::object shown(const fleet::Adoption& one) {
+  const bool is_offered = one.state() == fleet::AdoptionState::Offered;
+  json::object shown{{"name", printable(one.folder().dataset)},
+                     {"state", fleet::to_string(one.state())},
+                     {"reason", is_offered ? json::value(nullptr) : json::value(one.reason())}};
+  if (!is_offered) return shown;
+  shown["bytes"] = one.summary().bytes;
+  shown["files"] = one.summary().files;
+  shown["hash"] = one.summary().hash;
+  return shown;
+}
+
+// "adopted"?: [{"dataset", "path", "exclude", "links", "model"?: see model_of}…]
+std::vector<fleet::AdoptedFolder> adopted_folders_of(const json::object& request) {
+  std::vector<fleet::AdoptedFolder> folders;
+  const json::array* all = get_array(request, "adopted");
+  for (std::size_t i = 0; all != nullptr && i < all->size(); ++i) {
+    const json::object& one = (*all)[i].as_object();
+    folders.push_back({get_text(one, "dataset"), get_text(one, "path"), get_strings(one, "exclude"),
+                       links_from_string(get_text(one, "links")), model_of(one)});
+  }
+  return folders;
+}
+
 }  // namespace
 
-// {"cache", "fleet": see fleet.hpp, "folders": names of exchanged datasets in plain folders} → {} once the
-// key file has another key, so that the daemon starts it again with that one; else only an error. Each
-// progress is the object `fleet` of `status --json`.
+// {"cache", "fleet": see fleet.hpp, "folders": names of exchanged datasets in plain folders, "adopted"?: see
+// adopted_folders_of} → {} once the key file has another key, so that the daemon starts it again with that
+// one; else only an error. Each progress is the object `fleet` of `status --json`.
 Result<json::object> serve_peers_verb(const json::object& request, const ProgressLine& progress) {
   const json::object* object = get_object(request, "fleet");
   const auto cache = cache_config_of(request);
@@ -80,6 +115,7 @@ Result<json::object> serve_peers_verb(const json::object& request, const Progres
   const json::array* folders = get_array(request, "folders");
   for (std::size_t i = 0; folders != nullptr && i < folders->size(); ++i)
     settings.folders.emplace((*folders)[i].as_string());
+  settings.adopted = adopted_folders_of(request);
   fleet::Server server(std::move(settings), members->security, [&](const std::string& address) {
     return neighbours.has(address) || nodes.has(address);
   });
@@ -126,6 +162,32 @@ Result<json::object> ask_peers_verb(const json::object& request, const ProgressL
   if (!members) return members.take_error();
   fleet::NameService names(fleet::resolve);
   return json::object{{"peers", Neighbours(*members, names).ask_with_datasets()}};
+}
+
+// {"state_dir", "adopted": see adopted_folders_of} → only an error. Each progress is {"adopted": [{"name",
+// "state": "changing" | "hashing" | "offered" | "failed", "reason", "bytes"?, "files"?, "hash"?}…]}.
+Result<json::object> adopt_folders_verb(const json::object& request, const ProgressLine& progress) {
+  const SystemClock clock;
+  // Reading for other hosts yields to all that runs here.
+  if (auto set = set_priority(::getpid(), Priority::Idle); !set) return set.take_error();
+  std::vector<fleet::Adoption> adoptions;
+  for (fleet::AdoptedFolder& folder : adopted_folders_of(request))
+    adoptions.emplace_back(std::move(folder), get_text(request, "state_dir"), clock);
+  const auto report = [&] {
+    json::array all;
+    for (const fleet::Adoption& one : adoptions) all.push_back(shown(one));
+    progress({{"adopted", std::move(all)}});
+  };
+  report();
+  for (;;) {
+    std::chrono::nanoseconds cost{0};
+    for (fleet::Adoption& one : adoptions) {
+      one.look(report, kNeverStopped);
+      cost += one.cost();
+    }
+    std::this_thread::sleep_for(
+        std::clamp<std::chrono::nanoseconds>(cost * kShareForWalks, kBetweenWalks, kLongestPause));
+  }
 }
 
 }  // namespace spark::workers

@@ -51,6 +51,7 @@ constexpr std::array kVerbs = {
     VerbRow{"drop-memory", drop_memory_verb},
     VerbRow{"serve-peers", serve_peers_verb},
     VerbRow{"ask-peers", ask_peers_verb},
+    VerbRow{"adopt-folders", adopt_folders_verb},
     VerbRow{"flush-source", flush_source_verb},
     VerbRow{"stage-out", stage_out_verb},
     VerbRow{"verify-output", verify_output_verb},

@@ -34,22 +34,6 @@ const Entry* find(const Entries& entries, std::string_view path) {
   return entry != entries.end() && entry->path == path ? &*entry : nullptr;
 }
 
-std::string pin_of(const std::vector<PublishedFile>& files, const std::vector<std::string>& sha256,
-                   const Entries& entries, std::string_view entry_point) {
-  std::vector<std::string> lines;
-  for (std::size_t i = 0; i < files.size(); ++i) {
-    const std::string_view path = files[i].path;
-    const Entry* entry = find(entries, path);
-    const bool is_inside = !entry_point.empty() && path.starts_with(entry_point);
-    lines.push_back(sha256[i] + "  " + std::to_string(entry == nullptr ? 0 : entry->size) + "  " +
-                    std::string(path.substr(is_inside ? entry_point.size() + 1 : 0)) + "\n");
-  }
-  std::ranges::sort(lines);
-  Sha256 all;
-  for (const std::string& line : lines) all.add(std::as_bytes(std::span(line)));
-  return "sha256:" + all.hex();
-}
-
 const Entry* find_content(const Entries& entries, std::string_view path) {
   const Entry* entry = find(entries, path);
   return entry != nullptr && is_content_of_copy(*entry) ? entry : nullptr;
@@ -103,6 +87,22 @@ Result<> check_structure_of(const Tree& tree, const ModelRecord& record, const E
 }
 
 }  // namespace
+
+std::string pin_of(const std::vector<PublishedFile>& files, const std::vector<std::string>& sha256,
+                   const Entries& entries, std::string_view entry_point) {
+  std::vector<std::string> lines;
+  for (std::size_t i = 0; i < files.size(); ++i) {
+    const std::string_view path = files[i].path;
+    const Entry* entry = find(entries, path);
+    const bool is_inside = !entry_point.empty() && path.starts_with(entry_point);
+    lines.push_back(sha256[i] + "  " + std::to_string(entry == nullptr ? 0 : entry->size) + "  " +
+                    std::string(path.substr(is_inside ? entry_point.size() + 1 : 0)) + "\n");
+  }
+  std::ranges::sort(lines);
+  Sha256 all;
+  for (const std::string& line : lines) all.add(std::as_bytes(std::span(line)));
+  return "sha256:" + all.hex();
+}
 
 Result<> check_pin(const Tree& tree, const ModelRecord& record, const std::string& pin) {
   if (record.expect.empty() || pin.empty() || record.expect == pin) return {};

@@ -59,6 +59,19 @@ TEST(FleetConfig, ADatasetMayHaveNoSourceButThePeers) {
   EXPECT_EQ(again->datasets, config->datasets);
 }
 
+TEST(FleetConfig, AFolderMayBeAdopted) {
+  const auto config = parse(
+      "version: 1\ndatasets:\n  photos: {path: /srv/photos, adopt: true}\n  other: {path: /srv/other}\n"
+      "fleet: {listen: 10.0.0.1:7789, key_file: /etc/k, peers: {a: [10.0.0.2]}}\n",
+      "c.yaml");
+  ASSERT_TRUE(config) << config.error().message();
+  EXPECT_TRUE(config->datasets.at("photos").adopt);
+  EXPECT_FALSE(config->datasets.at("other").adopt);
+  const auto again = parse(to_yaml(*config), "c.yaml");
+  ASSERT_TRUE(again) << again.error().message();
+  EXPECT_EQ(again->datasets, config->datasets);
+}
+
 TEST(FleetConfig, IsOffByDefaultAndUploadDefaultsToHalfTheLink) {
   EXPECT_TRUE(parse("version: 1\n", "c")->fleet.listen.empty());
   const auto config = with_fleet("{listen: 10.0.0.1:7789, key_file: /etc/k, peers: {a: [10.0.0.2]}}");

@@ -23,7 +23,8 @@ class FleetHost {
  public:
   FleetHost(const std::string& key, std::string name,
             std::chrono::milliseconds greeting = std::chrono::seconds(5),
-            TimeLimits sending = {std::chrono::seconds(5), std::chrono::seconds(30)})
+            TimeLimits sending = {std::chrono::seconds(5), std::chrono::seconds(30)},
+            std::vector<AdoptedFolder> adopted = {})
       : security_(Security::make(key, std::move(name)).value()),
         at_{"127.0.0.1", spark::test::LocalPort().portal.port},
         server_({{at_},
@@ -37,7 +38,8 @@ class FleetHost {
                  0,
                  greeting,
                  sending,
-                 {"set"}},
+                 {"set"},
+                 std::move(adopted)},
                 security_, [](const std::string& /*address*/) { return true; }) {
     ::signal(SIGPIPE, SIG_IGN);  // as in each worker
     EXPECT_TRUE(cache()) << "no cache";
@@ -52,6 +54,7 @@ class FleetHost {
   NodeId self() const { return node_id("nqn", to_string(at_)); }
   PeerAddress address() const { return {"peer", {at_}}; }
   std::filesystem::path cache_path() const { return config_.path; }
+  std::filesystem::path state_dir() const { return config_.state_dir; }
   std::filesystem::path boards() const { return config_.state_dir / "fleet"; }
   std::unique_ptr<staging::Cache> cache() {
     auto opened = staging::Cache::open(config_, clock_);

@@ -1,0 +1,28 @@
+// The section `fleet` in a configuration's text. What a person wrote in the file stays: lines are added, and
+// none is changed but that of `peers`.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "base/result.hpp"
+#include "daemon/config/model.hpp"
+
+namespace spark::cli {
+
+struct FleetHere {
+  nvmetcp::Portal listen;
+  std::filesystem::path key_file;
+  struct Peer {
+    std::string name;
+    nvmetcp::Portal address;  // with a port; without one in the text if it is that of `listen`
+  };
+  std::vector<Peer> peers;
+};
+
+// The text with the section, or with these peers in the section that it has; the same text if nothing lacks.
+// An empty text becomes a whole configuration. Invalid: the text is no valid configuration. Refused: its
+// section says something else, or is written in a way that can't be added to; the hint has what to write.
+Result<std::string> with_fleet(const std::string& yaml, const std::string& file_name, const FleetHere& fleet);
+
+}  // namespace spark::cli

@@ -1,0 +1,60 @@
+"""Adopted folders in the status, in each of their states."""
+import subprocess
+
+import pytest
+
+from made_models import SHARD, Hub
+from openapi_file import OpenApi
+from simulated import CLIENT
+from staged import Daemon, free_port
+
+OPENAPI = OpenApi()
+DATASETS = """  tiny: {{path: {folder}/hub, model: org/tiny, adopt: true}}
+  corpus: {{path: {folder}/corpus, exclude: ["*.tmp"], adopt: true}}
+"""
+
+
+@pytest.fixture
+def daemon(tmp_path):
+    Hub(tmp_path / "hub").add("org/tiny", "shared")
+    corpus = tmp_path / "corpus"
+    corpus.mkdir()
+    (corpus / "text").write_text("words")
+    (corpus / "a.tmp").write_text("not these")
+    key = tmp_path / "fleet.key"
+    subprocess.run([CLIENT, "fleet", "key", "--output", key], check=True)
+    running = Daemon(tmp_path, datasets=DATASETS.format(folder=tmp_path),
+                     more=f'fleet: {{listen: "127.0.0.1:{free_port()}", key_file: {key}, peers: {{}}}}\n')
+    yield running
+    running.stop()
+
+
+def adopted(daemon):
+    status = daemon.ask("GET", "/v1/status")[1]
+    assert not OPENAPI.problems({"$ref": "#/components/schemas/Status"}, status)
+    return {one["name"]: one for one in status["fleet"]["adopted"]}
+
+
+def wait_for(daemon, name, state):
+    daemon.wait_until(lambda: adopted(daemon)[name]["state"] == state, f"{name} is {state}")
+    return adopted(daemon)[name]
+
+
+def test_the_status_tells_what_is_offered_and_why_another_folder_is_not(daemon, tmp_path):
+    assert set(adopted(daemon)) == {"tiny", "corpus"}
+    corpus = wait_for(daemon, "corpus", "offered")
+    assert (corpus["files"], corpus["bytes"], corpus["reason"]) == (1, 5, None), corpus
+    assert len(wait_for(daemon, "tiny", "offered")["hash"]) == 32
+    shown = subprocess.run([CLIENT, "--socket", daemon.socket, "status"], check=True, capture_output=True, text=True).stdout
+    assert "corpus: 5 B offered to peers from its folder" in shown, shown
+    next((tmp_path / "hub").rglob(f"snapshots/*/{SHARD}")).unlink()
+    tiny = wait_for(daemon, "tiny", "failed")
+    assert SHARD not in tiny["reason"] and "hash" not in tiny, tiny
+    assert SHARD in (tmp_path / "log").read_text()
+    assert wait_for(daemon, "corpus", "offered") == corpus, "the other one stays offered"
+
+
+def test_the_manifests_are_roots_alone(daemon, tmp_path):
+    wait_for(daemon, "corpus", "offered")
+    folder = tmp_path / "state/adopted"
+    assert folder.stat().st_mode & 0o777 == 0o700 and (folder / "corpus.manifest").stat().st_mode & 0o777 == 0o600

@@ -1,0 +1,75 @@
+"""Tasks load a staged model by its name, offline, as `spark-stage run` lets a command do."""
+import json
+import struct
+from pathlib import Path
+
+import pytest
+
+from cluster import ALICE
+
+COMMIT = "c" * 40
+SHOW = ('test -w "$HF_HUB_CACHE" && cat "$HF_HUB_CACHE"/models--org--tiny/refs/main && echo; '
+        'stat -c "folder %a %U %n" "$HF_HUB_CACHE"; cat "$HF_HUB_CACHE"/models--org--tiny/snapshots/*/one.safetensors | wc -c; '
+        'mkdir -p "$HF_HUB_CACHE"/.locks/models--org--tiny; echo "offline $HF_HUB_OFFLINE home ${HF_HOME-none}"')
+
+
+@pytest.fixture
+def model(cluster):
+    """A dataset of each node: a model in a cache of Hugging Face."""
+    header = json.dumps({"a": {"dtype": "U8", "shape": [5000], "data_offsets": [0, 5000]}}).encode()
+    weights = struct.pack("<Q", len(header)) + header + b"x" * 5000
+    hub = cluster.source / "hub"
+    for name, content in (("refs/main", COMMIT.encode()), (f"snapshots/{COMMIT}/config.json", b"{}"),
+                          (f"snapshots/{COMMIT}/one.safetensors", weights)):
+        path = hub / "models--org--tiny" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content)
+    texts = {node: node.daemon.config.read_text() for node in cluster.nodes.values()}
+    for node, text in texts.items():
+        node.daemon.config.write_text(f"{text}  tiny: {{path: {hub}, model: org/tiny}}\n")
+        assert node.daemon.ask("POST", "/v1/reload")[0] == 200
+    yield len(weights)
+    for node, text in texts.items():
+        node.daemon.evict_all()
+        node.daemon.config.write_text(text)
+        assert node.daemon.ask("POST", "/v1/reload")[0] == 200
+
+
+def folders_in(output):
+    return [line.split()[3] for line in output.splitlines() if line.startswith("folder ")]
+
+
+def test_each_task_has_a_private_cache_that_leads_to_the_model_and_is_gone_afterwards(cluster, model):
+    done = cluster.slurm("srun", "-N2", "--ntasks-per-node=2", "--stage=tiny", "sh", "-c", SHOW)
+    assert done.returncode == 0, done.stderr
+    folders = folders_in(done.stdout)
+    assert len(set(folders)) == 4 and all(f"folder 700 {ALICE} /tmp/spark-stage-hub-" in done.stdout for _ in folders), done.stdout
+    assert done.stdout.count(COMMIT) == 4 and done.stdout.split().count(str(model)) == 4, done.stdout
+    assert done.stdout.count("offline 1 home none") == 4, done.stdout
+    assert not [folder for folder in folders if Path(folder).exists()], "they are deleted"
+
+
+def test_a_step_has_its_own_cache_and_not_that_of_its_batch_script(cluster, model):
+    script = cluster.work / "model.sh"
+    script.write_text(f"#!/bin/sh\n#SBATCH --stage=tiny -N2\n{SHOW}\nsrun sh -c '{SHOW}'\n")
+    done = cluster.slurm("sbatch", "--wait", "-o", "model.out", script)
+    output = (cluster.work / "model.out").read_text()
+    assert done.returncode == 0, done.stderr + output
+    assert len(set(folders_in(output))) == 3 and output.split().count(str(model)) == 3, output
+
+
+def test_a_cache_that_the_job_has_chosen_stays(cluster, model):
+    assert model
+    done = cluster.slurm("srun", "-N1", "--export=ALL,HF_HUB_CACHE=/mine", "--stage=tiny", "sh", "-c",
+                         'echo "$HF_HUB_CACHE ${HF_HUB_OFFLINE-none}"; ls "$SPARK_STAGE_TINY"')
+    assert (done.returncode, done.stdout.split()) == (0, ["/mine", "none", "config.json", "one.safetensors"]), done.stderr + done.stdout
+
+
+def test_the_temporary_folder_of_the_job_is_used(cluster, model):
+    assert model
+    mine = cluster.work / "tmp"
+    mine.mkdir(mode=0o777, exist_ok=True)
+    mine.chmod(0o777)
+    done = cluster.slurm("srun", "-N1", f"--export=ALL,TMPDIR={mine}", "--stage=tiny", "sh", "-c", SHOW)
+    assert done.returncode == 0 and folders_in(done.stdout)[0].startswith(f"{mine}/spark-stage-hub-"), done.stdout + done.stderr
+    assert not list(mine.iterdir())

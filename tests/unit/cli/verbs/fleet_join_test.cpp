@@ -1,0 +1,142 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/stat.h>
+
+#include "base/file.hpp"
+#include "fleet/transport/key.hpp"
+#include "tests/support/local_port.hpp"
+#include "tests/support/temp_folder.hpp"
+#include "tests/unit/cli/fixture.hpp"
+
+namespace spark::cli {
+namespace {
+
+using testing::HasSubstr;
+using testing::Not;
+
+// Nobody listens there, and this host has no such address.
+constexpr char kPeer[] = "127.0.0.2";
+
+class FleetJoin : public testing::Test {
+ protected:
+  FleetJoin() {
+    ::signal(SIGPIPE, SIG_IGN);
+    program_.context.is_root = true;
+    program_.client.answer("POST /v1/reload", 200, "{}");
+    program_.client.answer(
+        "GET /v1/status", 200,
+        R"({"fleet": {"serving": true, "peers": [{"name": "127.0.0.2"}, {"name": "b"}]}})");
+  }
+  int join(std::vector<std::string> words) {
+    program_.out.str("");
+    program_.err.str("");
+    std::vector<std::string> all{"--config", config_, "fleet", "join"};
+    all.insert(all.end(), words.begin(), words.end());
+    return program_.run(all);
+  }
+  std::string config() const { return read_file(config_).value_or(""); }
+  void write(const std::string& path, const std::string& text) {
+    EXPECT_TRUE(write_file_atomically(path, text));
+  }
+
+  spark::test::TempFolder folder_;
+  std::string config_ = folder_ / "spark-stage.yaml", key_ = folder_ / "keys/fleet",
+              carried_ = folder_ / "carried";
+  Program program_;
+};
+
+TEST_F(FleetJoin, TheFirstHostMakesTheKeyAndSaysWhatToCarry) {
+  write(config_, "version: 1   # mine\n");
+  EXPECT_EQ(join({"b=127.0.0.2", "--listen", "127.0.0.1"}), 0) << program_.errors();
+  EXPECT_EQ(config(), "version: 1   # mine\n\nfleet:\n  listen: 127.0.0.1:7789\n  key_file: " + key_ +
+                          "\n  peers:\n    b: [127.0.0.2]\n");
+  const auto key = fleet::read_key(key_);
+  ASSERT_TRUE(key) << key.error().message();
+  EXPECT_THAT(program_.output(),
+              testing::ContainsRegex(
+                  "ssh -t 127.0.0.2 sudo spark-stage fleet join ([^ ]+=)?127.0.0.1 --key-file fleet.key"));
+  EXPECT_THAT(program_.output() + program_.errors(), Not(HasSubstr(*key)));
+  EXPECT_THAT(program_.client.sent, testing::Contains(HasSubstr("POST /v1/reload")));
+}
+
+TEST_F(FleetJoin, TheAddressIsThatOfTheRouteToTheFirstPeer) {
+  EXPECT_EQ(join({kPeer}), 0) << program_.errors();
+  EXPECT_THAT(config(), HasSubstr("listen: 127.0.0."));
+}
+
+TEST_F(FleetJoin, TheOtherHostTakesTheKeyFromAFileOrTheStandardInput) {
+  const std::string key = fleet::new_key().value();
+  write(carried_, key + "\n");
+  EXPECT_EQ(join({kPeer, "--listen", "127.0.0.1", "--key-file", carried_}), 4) << "nobody listens there";
+  EXPECT_THAT(program_.errors(), HasSubstr("peer 127.0.0.2 at 127.0.0.2:7789"));
+  EXPECT_THAT(program_.output(), HasSubstr("delete " + carried_));
+  EXPECT_EQ(fleet::read_key(key_).value_or(""), key);
+  std::filesystem::remove(key_);
+  program_.in.str(key);
+  EXPECT_EQ(join({kPeer, "--key-file", "-"}), 4) << program_.errors();
+  EXPECT_EQ(fleet::read_key(key_).value_or(""), key);
+  EXPECT_THAT(program_.output() + program_.errors(), Not(HasSubstr(key)));
+}
+
+TEST_F(FleetJoin, AgainItChangesNothing) {
+  EXPECT_EQ(join({kPeer}), 0) << program_.errors();
+  const std::string text = config(), key = read_file(key_).value();
+  EXPECT_EQ(join({kPeer}), 4);
+  EXPECT_EQ(join({}), 0) << "it is in no peer's way";
+  EXPECT_EQ(config(), text);
+  EXPECT_EQ(read_file(key_).value(), key);
+}
+
+TEST_F(FleetJoin, AnotherKeyIsRefusedAndNothingIsChanged) {
+  EXPECT_EQ(join({kPeer}), 0) << program_.errors();
+  const std::string text = config(), key = read_file(key_).value();
+  write(carried_, fleet::new_key().value());
+  EXPECT_EQ(join({"b=127.0.0.3", "--key-file", carried_}), 7);
+  EXPECT_THAT(program_.errors(), HasSubstr("has another key"));
+  EXPECT_EQ(config(), text);
+  EXPECT_EQ(read_file(key_).value(), key);
+}
+
+TEST_F(FleetJoin, WhatCanNotWorkIsRefusedBeforeAnythingIsWritten) {
+  write(carried_, "not a key\n");
+  const std::pair<std::vector<std::string>, std::string> cases[] = {
+      {{}, "which address"},
+      {{"127.0.0.1"}, "is this host"},
+      {{kPeer, "--listen", "spark1"}, "no IP address"},
+      {{"b/c=127.0.0.2"}, "can't be its name"},
+      {{kPeer, "--key-file", carried_}, "64 hexadecimal digits"}};
+  for (const auto& [words, why] : cases) {
+    EXPECT_EQ(join(words), 2) << why;
+    EXPECT_THAT(program_.errors(), HasSubstr(why));
+  }
+  program_.context.is_root = false;
+  EXPECT_EQ(join({kPeer}), 1);
+  EXPECT_FALSE(std::filesystem::exists(config_));
+  EXPECT_FALSE(std::filesystem::exists(key_));
+}
+
+TEST_F(FleetJoin, WithoutADaemonTheNextStepIsToStartIt) {
+  Program bare;
+  bare.context.is_root = true;
+  bare.client.fail_once("POST /v1/reload", {Errc::Unavailable, "no daemon", ""});
+  EXPECT_EQ(bare.run({"--config", config_, "fleet", "join", kPeer}), 4);
+  EXPECT_THAT(bare.errors(), HasSubstr("systemctl enable --now spark-staged"));
+  EXPECT_THAT(bare.output(), HasSubstr("--key-file fleet.key")) << "the other host can go on";
+  EXPECT_THAT(config(), HasSubstr("fleet:"));
+}
+
+TEST_F(FleetJoin, TheModeAndTheLinkOfTheFileStay) {
+  write(folder_ / "real.yaml", "version: 1\n");
+  ::chmod((folder_ / "real.yaml").c_str(), 0640);
+  std::filesystem::create_symlink("real.yaml", config_);
+  EXPECT_EQ(join({kPeer}), 0) << program_.errors();
+  struct stat info {};
+  EXPECT_EQ(::lstat(config_.c_str(), &info), 0);
+  EXPECT_TRUE(S_ISLNK(info.st_mode));
+  EXPECT_EQ(::stat(config_.c_str(), &info), 0);
+  EXPECT_EQ(info.st_mode & 0777U, 0640U);
+}
+
+}  // namespace
+}  // namespace spark::cli

@@ -1,0 +1,194 @@
+#include "fleet/adopted/adoption.hpp"
+
+#include <gmock/gmock.h>
+#include <sys/xattr.h>
+
+#include "staging/cache/cache.hpp"
+#include "tests/unit/fleet/adopted/adopted_fixture.hpp"
+
+using namespace spark;
+using namespace spark::fleet;
+using spark::fleet::test::AdoptedFixture;
+using testing::HasSubstr;
+
+namespace {
+
+class AdoptionTest : public AdoptedFixture {
+ protected:
+  // Of a copy that this host would make.
+  std::string hash_of_copy() {
+    const auto cache =
+        staging::Cache::open({folder_ / "cache", folder_ / "cache-state", 0, 0}, clock_).value_or(nullptr);
+    staging::Source source{"set", path_, adopted_.exclude};
+    source.model = adopted_.model;
+    const auto staged = cache->stage(source, {}, {}, stop_);
+    EXPECT_TRUE(staged) << staged.error().message();
+    return staged ? staged->report.hash : "";
+  }
+};
+
+TEST_F(AdoptionTest, AFolderAtRestIsOfferedWithTheHashThatACopyOfItWouldHave) {
+  Adoption adoption(adopted_, state_dir_, clock_);
+  look(adoption);
+  EXPECT_EQ(adoption.state(), AdoptionState::Changing) << "its newest change may be of this moment";
+  clock_.now += Adoption::kRest - std::chrono::milliseconds(1);
+  look(adoption);
+  EXPECT_EQ(adoption.state(), AdoptionState::Changing);
+  EXPECT_FALSE(std::filesystem::exists(offer()));
+  clock_.now += std::chrono::milliseconds(1);
+  look(adoption);
+  EXPECT_EQ(adoption.state(), AdoptionState::Offered) << adoption.reason();
+  EXPECT_EQ(adoption.summary().hash, hash_of_copy());
+  EXPECT_EQ(adoption.summary().files, 3u);
+  EXPECT_EQ(read_offer(offer(), definition_of(adopted_))->summary.hash, adoption.summary().hash);
+}
+
+TEST_F(AdoptionTest, HashingIsReportedWhileItRuns) {
+  Adoption adoption(adopted_, state_dir_, clock_);
+  look(adoption);
+  clock_.now += Adoption::kRest;
+  std::vector<AdoptionState> seen;
+  adoption.look([&] { seen.push_back(adoption.state()); }, stop_);
+  EXPECT_EQ(seen, (std::vector{AdoptionState::Hashing, AdoptionState::Offered}));
+}
+
+TEST_F(AdoptionTest, AChangedAddedOrRemovedFileEndsTheOfferUntilTheFolderRestsAgain) {
+  Adoption adoption(adopted_, state_dir_, clock_);
+  adopt(adoption);
+  const std::function<void()> changes[] = {
+      [&] { flip(path_ / "large"); }, [&] { write("new", "n"); },
+      [&] { std::filesystem::remove(path_ / "new"); },
+      [&] { std::filesystem::permissions(path_ / "empty", std::filesystem::perms(0600)); }};
+  for (const auto& change : changes) {
+    const std::string before = adoption.summary().hash;
+    change();
+    look(adoption);
+    EXPECT_EQ(adoption.state(), AdoptionState::Changing);
+    EXPECT_FALSE(std::filesystem::exists(offer()));
+    adopt(adoption);
+    EXPECT_NE(adoption.summary().hash, before);
+  }
+}
+
+TEST_F(AdoptionTest, AnUnchangedFolderIsOfferedAgainWithoutReadingItsFiles) {
+  {
+    Adoption adoption(adopted_, state_dir_, clock_);
+    adopt(adoption);
+  }
+  const std::uint64_t written = number_of(offer());
+  Adoption restarted(adopted_, state_dir_, clock_);
+  look(restarted);
+  EXPECT_EQ(restarted.state(), AdoptionState::Offered);
+  EXPECT_EQ(restarted.summary().files, 3u);
+  std::filesystem::rename(path_, folder_ / "unmounted");
+  look(restarted);
+  EXPECT_EQ(restarted.state(), AdoptionState::Failed);
+  EXPECT_FALSE(std::filesystem::exists(offer()));
+  std::filesystem::rename(folder_ / "unmounted", path_);
+  look(restarted);
+  EXPECT_EQ(restarted.state(), AdoptionState::Offered);
+  EXPECT_EQ(number_of(offer()), written);
+}
+
+TEST_F(AdoptionTest, AnotherDefinitionIsAnotherOffer) {
+  Adoption adoption(adopted_, state_dir_, clock_);
+  adopt(adoption);
+  adopted_.exclude = {"empty"};
+  EXPECT_FALSE(read_offer(offer(), definition_of(adopted_)));
+  Adoption other(adopted_, state_dir_, clock_);
+  look(other);
+  EXPECT_EQ(other.state(), AdoptionState::Changing);
+  EXPECT_FALSE(std::filesystem::exists(offer()));
+  adopt(other);
+  EXPECT_EQ(other.summary().files, 2u);
+  EXPECT_EQ(other.summary().hash, hash_of_copy());
+}
+
+TEST_F(AdoptionTest, FurtherNamesOfAFileAreAsInACopy) {
+  std::filesystem::create_hard_link(path_ / "large", path_ / "sub/again");
+  Adoption adoption(adopted_, state_dir_, clock_);
+  adopt(adoption);
+  EXPECT_EQ(adoption.summary().hash, hash_of_copy());
+}
+
+TEST_F(AdoptionTest, AttributesAreNotedAsPeersCanNotHaveThem) {
+  if (::setxattr((path_ / "large").c_str(), "user.note", "x", 1, 0) != 0)
+    GTEST_FAIL() << "the file system of the temporary folder has no attributes";
+  Adoption adoption(adopted_, state_dir_, clock_);
+  adopt(adoption);
+  auto manifest = staging::ManifestReader::open(offer());
+  std::vector<std::string> lost;
+  while (const auto entry = manifest->next())
+    if (entry->lost_attributes) lost.emplace_back(entry->path.view());
+  EXPECT_EQ(lost, (std::vector<std::string>{"large"}));
+}
+
+class ModelAdoptionTest : public AdoptionTest {
+ protected:
+  staging::test::MadeHub hub_{folder_ / "hub"};
+  ModelAdoptionTest() {
+    hub_.make("org/tiny", staging::test::HubLayout::Shared);
+    path_ = adopted_.path = hub_.folder();
+    adopted_.model = staging::ModelOptions{"org/tiny"};
+  }
+  void expect_failed(const std::string& named) {
+    Adoption adoption(adopted_, state_dir_, clock_);
+    look(adoption);
+    clock_.now += Adoption::kRest;
+    look(adoption);
+    EXPECT_EQ(adoption.state(), AdoptionState::Failed);
+    EXPECT_THAT(adoption.reason(), HasSubstr(named));
+    EXPECT_FALSE(std::filesystem::exists(offer()));
+  }
+};
+
+TEST_F(ModelAdoptionTest, AModelInACacheIsOfferedAsItsCopyWouldBe) {
+  Adoption adoption(adopted_, state_dir_, clock_);
+  adopt(adoption);
+  const auto offered = read_offer(offer(), definition_of(adopted_));
+  const auto record = staging::parse_model_record(offered->model);
+  ASSERT_TRUE(record);
+  EXPECT_EQ(record->revision, hub_.commit);
+  EXPECT_EQ(record->sha256, 2u);
+  EXPECT_EQ(record->git_sha1, 2u);
+  EXPECT_TRUE(record->pin.starts_with("sha256:"));
+  EXPECT_EQ(adoption.summary().hash, hash_of_copy());
+}
+
+TEST_F(ModelAdoptionTest, ADigestThatDiffersAndAPinThatDiffersAreNotOffered) {
+  adopted_.model->expect = "sha256:" + std::string(64, 'a');
+  expect_failed("'expect' pins");
+  adopted_.model->expect.clear();
+  flip(hub_.payload("org/tiny", "model-00002-of-00002.safetensors"));
+  expect_failed("model-00002-of-00002.safetensors");
+}
+
+TEST_F(ModelAdoptionTest, AMissingShardIsNotOffered) {
+  std::filesystem::remove(hub_.payload("org/tiny", "model-00001-of-00002.safetensors"));
+  expect_failed("model-00001-of-00002.safetensors");
+}
+
+TEST_F(ModelAdoptionTest, WhatFailedIsReadAgainAfterAWhileOrAChange) {
+  adopted_.model->expect = "sha256:" + std::string(64, 'a');
+  Adoption adoption(adopted_, state_dir_, clock_);
+  int readings = 0;
+  const auto count = [&] { readings += adoption.state() == AdoptionState::Hashing ? 1 : 0; };
+  const auto pass = [&](std::chrono::seconds time) {
+    clock_.now += time;
+    adoption.look(count, stop_);
+  };
+  pass({});
+  pass(Adoption::kRest);
+  EXPECT_EQ(readings, 1);
+  pass(Adoption::kRest);
+  EXPECT_EQ(readings, 1);
+  EXPECT_EQ(adoption.state(), AdoptionState::Failed);
+  pass(Adoption::kAgain);
+  EXPECT_EQ(readings, 2);
+  flip(hub_.payload("org/tiny", "config.json"));
+  pass({});
+  pass(Adoption::kRest);
+  EXPECT_EQ(readings, 3);
+}
+
+}  // namespace

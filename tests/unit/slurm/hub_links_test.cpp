@@ -1,0 +1,108 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <string>
+
+#include "tests/support/temp_folder.hpp"
+
+extern "C" {
+#include "slurm/environment.h"
+}
+
+namespace spark {
+namespace {
+
+namespace fs = std::filesystem;
+
+class HubLinksTest : public testing::Test {
+ protected:
+  ~HubLinksTest() override { free_staged(&staged_); }
+  // Returns the folder; empty: none was made.
+  std::string make(const std::string& datasets, const fs::path& temporary) {
+    free_staged(&staged_);
+    Progress progress{};
+    const std::string done = R"({"event":"done","result":{"datasets":[)" + datasets + "]}}";
+    EXPECT_EQ(json_read_event(done.c_str(), &progress, &staged_, &failure_), EventDone);
+    char folder[MostHubFolder];
+    EXPECT_EQ(make_hub_links(&staged_, temporary.c_str(), folder, &failure_), 0) << failure_.what;
+    EXPECT_EQ(has_hub_links(&staged_), *folder != '\0');
+    return folder;
+  }
+  static std::string model(const std::string& cache, const std::string& name) {
+    return R"({"path":")" + cache + R"(/s","hub_cache":")" + cache + R"(","hub_folder":")" + name + R"("})";
+  }
+  spark::test::TempFolder temporary_;
+  StagedList staged_{};
+  Failure failure_{};
+};
+
+TEST_F(HubLinksTest, APrivateFolderLeadsToTheModels) {
+  const fs::path folder =
+      make(model("/c/a/1", "models--o--a") + "," + model("/c/b/7", "models--o--b"), temporary_.path());
+  EXPECT_EQ(folder.parent_path(), temporary_.path());
+  EXPECT_TRUE(is_hub_folder(folder.c_str()));
+  EXPECT_FALSE(is_hub_folder("/home/alice/spark-stage-hub"));
+  EXPECT_EQ(fs::status(folder).permissions(), fs::perms::owner_all);
+  EXPECT_EQ(fs::read_symlink(folder / "models--o--a"), "/c/a/1/models--o--a");
+  EXPECT_EQ(fs::read_symlink(folder / "models--o--b"), "/c/b/7/models--o--b");
+}
+
+TEST_F(HubLinksTest, DatasetsThatAreNoSuchModelsHaveNone) {
+  EXPECT_EQ(make(R"({"path":"/c/1"})", temporary_.path()), "");
+  EXPECT_EQ(make(model("/c/1", ""), temporary_.path()), "");
+}
+
+TEST_F(HubLinksTest, IsInTmpIfTheJobsTemporaryFolderIsNotThere) {
+  const std::string folder = make(model("/c/a/1", "models--o--a"), temporary_.path() / "gone");
+  EXPECT_EQ(folder.substr(0, 5), "/tmp/");
+  remove_hub_links(folder.c_str());
+}
+
+TEST_F(HubLinksTest, TwoRevisionsOfOneModelHaveNoLink) {
+  const std::string both = model("/c/a/1", "models--o--a") + "," + model("/c/b/7", "models--o--a");
+  EXPECT_EQ(make(both, temporary_.path()), "");
+  const fs::path folder = make(both + "," + model("/c/d/1", "models--o--d"), temporary_.path());
+  EXPECT_FALSE(fs::exists(fs::symlink_status(folder / "models--o--a")));
+  EXPECT_TRUE(fs::is_symlink(folder / "models--o--d"));
+  const fs::path once =
+      make(model("/c/a/1", "models--o--a") + "," + model("/c/a/1", "models--o--a"), temporary_.path());
+  EXPECT_TRUE(fs::is_symlink(once / "models--o--a"));
+}
+
+TEST_F(HubLinksTest, ANameCanNotLeadOutOfTheFolder) {
+  EXPECT_EQ(make(model("/c/a/1", "../models--o--a"), temporary_.path()), "");
+}
+
+TEST_F(HubLinksTest, IsRemovedWithTheNotesOfTheHubAndKeepsWhatTheJobWrote) {
+  const std::string one = model("/c/a/1", "models--o--a");
+  const fs::path clean = make(one, temporary_.path());
+  fs::create_directories(clean / ".locks/models--o--a");
+  std::ofstream(clean / ".locks/models--o--a/x.lock");
+  std::ofstream(clean / "version.txt");
+  remove_hub_links(clean.c_str());
+  EXPECT_FALSE(fs::exists(clean));
+  const fs::path used = make(one, temporary_.path());
+  fs::create_directories(used / "models--o--mine");
+  remove_hub_links(used.c_str());
+  EXPECT_TRUE(fs::exists(used / "models--o--mine"));
+  EXPECT_FALSE(fs::exists(fs::symlink_status(used / "models--o--a")));
+  remove_hub_links((temporary_.path() / "gone").c_str());
+}
+
+// A job may put a link in place of what is removed.
+TEST_F(HubLinksTest, FollowsNothingWhenItRemoves) {
+  fs::create_directories(temporary_.path() / "precious/inner");
+  std::ofstream(temporary_.path() / "precious/inner/file");
+  const fs::path folder = make(model("/c/a/1", "models--o--a"), temporary_.path());
+  fs::create_directory_symlink(temporary_.path() / "precious", folder / ".locks");
+  remove_hub_links(folder.c_str());
+  EXPECT_TRUE(fs::exists(temporary_.path() / "precious/inner/file"));
+  fs::create_directory_symlink(temporary_.path() / "precious", temporary_.path() / "link");
+  remove_hub_links((temporary_.path() / "link").c_str());
+  EXPECT_TRUE(fs::exists(temporary_.path() / "precious/inner/file"));
+}
+
+}  // namespace
+}  // namespace spark
