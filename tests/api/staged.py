@@ -63,7 +63,7 @@ class Running:
     def answers(self):
         try:
             return self.ask("GET", "/v1/datasets")[0] == 200
-        except (FileNotFoundError, ConnectionRefusedError):  # no socket, or no process listens on it yet
+        except (FileNotFoundError, ConnectionRefusedError, ConnectionResetError):  # no socket, or no process serves it yet
             return False
 
     def end(self):

