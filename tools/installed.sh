@@ -75,7 +75,7 @@ make_known() {
   systemctl daemon-reload
   for unit in $daemon $release; do
     known=$(systemctl show -p FragmentPath --value "$unit" 2>/dev/null) || known=""
-    if [ "$known" -ef "$unit_folder/$unit" ]; then continue; fi
+    if [ -n "$known" ] && [ "$(realpath -m -- "$known")" = "$(realpath -m -- "$unit_folder/$unit")" ]; then continue; fi
     case "$known" in
       /etc/* | /dev/null) say "$known stays the unit in use" ;;  # the administrator's own, or masked
       *) systemctl --quiet link "$unit_folder/$unit" ;;
