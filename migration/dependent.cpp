@@ -24,6 +24,8 @@ bool names_folder(std::string text, const std::string& mount) {
 }  // namespace
 
 std::string need_of(const FstabLine& line, const std::string& mount) {
+  for (const char* later : {"noauto", "x-systemd.automount"})  // not mounted with the others at boot
+    if (mounts::has_option(line.options, later)) return {};
   const bool is_bind = mounts::has_option(line.options, "bind") || mounts::has_option(line.options, "rbind");
   if (is_at_or_below(line.source, mount))
     return is_bind ? printable(line.source) + " is a folder of" : printable(line.source) + " lies on";

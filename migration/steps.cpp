@@ -58,10 +58,18 @@ std::string pattern_of(const std::string& line, char delimiter) {
   return pattern;
 }
 
+std::string as_comment(const std::string& line) {
+  return " -e " + quoted("s|^" + pattern_of(line, '|') + "$|#&|");
+}
+
 std::string comment_out(const std::vector<std::string>& lines) {
   std::string command = "sed -i";
-  for (const std::string& line : lines) command += " -e " + quoted("s|^" + pattern_of(line, '|') + "$|#&|");
+  for (const std::string& line : lines) command += as_comment(line);
   return command + " /etc/fstab";
+}
+
+std::string end_with(const std::string& problem) {
+  return "{ printf '%s\\n' " + quoted(problem) + " >&2; false; }";
 }
 
 // sed passes over a line that is another one by now, and the next boot would mount it beside the volume. One
@@ -70,8 +78,17 @@ std::string check_line(const Item& item) {
   const std::string changed = "the line of " + item.where +
                               " in /etc/fstab has changed since the import: move "
                               "/etc/spark-stage/spark-stage.yaml away, and import again";
-  return "grep -q " + quoted("^#*" + pattern_of(item.fstab_line, 0) + "$") + " /etc/fstab || { echo " +
-         quoted(changed) + " >&2; false; }";
+  return "grep -q " + quoted("^#*" + pattern_of(item.fstab_line, 0) + "$") + " /etc/fstab || " +
+         end_with(changed);
+}
+
+// One that was commented out and has a changed copy.
+std::string check_no_other_line(const Item& item) {
+  const std::string other = "/etc/fstab has another line of " + item.where +
+                            " than at the import: remove it, or move /etc/spark-stage/spark-stage.yaml "
+                            "away, and import again";
+  return "sed" + as_comment(item.fstab_line) + " /etc/fstab | findmnt -n -F /dev/stdin -M " +
+         quoted(item.where) + " && " + end_with(other);
 }
 
 std::string unit_steps(const UnitFile& unit, const std::string& kept) {
@@ -123,10 +140,11 @@ std::string steps_text(const std::vector<Item>& items, WallTime now) {
         "# It ends at the first step that fails. `target is busy`: a program has files open there, and\n"
         "# `fuser -vm MOUNTPOINT` names it; end it, and begin again.\n";
   text += step("spark-stage config check");
-  for (const std::string& check : of_taken(items, [](const Item& item) {
-         return item.fstab_line.empty() ? std::string() : check_line(item);
+  for (const std::string& checks : of_taken(items, [](const Item& item) {
+         return item.fstab_line.empty() ? std::string()
+                                        : step(check_line(item)) + step(check_no_other_line(item));
        }))
-    text += step(check);
+    text += checks;
   // Before the first change of a file, and passing over what is unmounted already: the steps can be begun
   // again.
   for (const std::string& mount : mounted)

@@ -8,6 +8,8 @@ export LC_ALL=C
 
 cd "$(dirname "$0")/.."
 prefix=${2:-/usr/local}
+# As dpkg writes paths.
+case "$prefix" in /*) prefix=$(realpath -ms -- "$prefix") ;; esac
 built=build/release/install_manifest.txt
 manifest=$prefix/share/spark-stage/installed
 unit_folder=$prefix/${SPARK_SYSTEMD_UNIT_DIR:-lib/systemd/system}
@@ -68,11 +70,16 @@ note_files() {
   mv "$manifest.new" "$manifest"
 }
 
-# systemd looks for units below /usr and /usr/local only.
+# systemd looks for units below /usr and /usr/local only, and may know the package's.
 make_known() {
   systemctl daemon-reload
   for unit in $daemon $release; do
-    systemctl cat "$unit" >/dev/null 2>&1 || systemctl --quiet link "$unit_folder/$unit"
+    known=$(systemctl show -p FragmentPath --value "$unit" 2>/dev/null) || known=""
+    if [ -n "$known" ] && [ "$(realpath -m -- "$known")" = "$(realpath -m -- "$unit_folder/$unit")" ]; then continue; fi
+    case "$known" in
+      /etc/* | /dev/null) say "$known stays the unit in use" ;;  # the administrator's own, or masked
+      *) systemctl --quiet link "$unit_folder/$unit" ;;
+    esac
   done
 }
 

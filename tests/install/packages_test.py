@@ -17,6 +17,10 @@ PACKAGES = BUILD = EARLIER = None
 ROOT = Path("/")
 NAMES = ("spark-stage", "spark-stage-slurm", "spark-stage-csi")
 SYSTEMCTL = """#!/bin/sh
+if [ "$1" = show ]; then
+  for at in /usr/local/lib /lib; do if [ -e "$at/systemd/system/$5" ]; then echo "$at/systemd/system/$5"; break; fi; done
+  exit
+fi
 while :; do case "$1" in --*) shift ;; *) break ;; esac; done
 verb=$1; shift
 for unit; do case "$unit" in *.service)
@@ -28,7 +32,6 @@ for unit; do case "$unit" in *.service)
     stop) rm -f "/run/active/$unit" ;;
     enable) touch "/run/enabled/$unit" ;;
     disable) rm -f "/run/enabled/$unit" ;;
-    cat) [ -e "/usr/local/lib/systemd/system/$unit" ] || [ -e "/lib/systemd/system/$unit" ] ;;
   esac ;;
 esac; done
 """
@@ -44,7 +47,7 @@ configure() {
   mkdir -p /var/lib/spark-stage/cache; echo staged >/var/lib/spark-stage/cache/file
   touch /run/active/spark-staged.service /run/enabled/spark-staged.service; : >/run/calls
 }
-calls() { grep -vE '^(is-|daemon-reload|cat )' /run/calls || true; : >/run/calls; }
+calls() { grep -vE '^(is-|daemon-reload)' /run/calls || true; : >/run/calls; }
 left() {  # of what was installed, below /etc, /usr, /lib and /var
   find /etc /usr /lib/ /var/lib /opt \\( -name '*spark*stage*' -o -name 'spark_stage*' \\) ! -path '*/dpkg/info/*' ! -path '*/sgml/*' | sort
 }

@@ -47,7 +47,9 @@ case "$1 $2" in
   "disable --now") rm -f /run/enabled /run/active ;;
   "disable "*) rm -f /run/enabled ;;
   "enable "*) touch /run/enabled ;;
-  "cat "*) [ -e "/usr/local/lib/systemd/system/$2" ] ;;
+  "cat "*) [ -e "/usr/local/lib/systemd/system/$2" ] || [ -e "/run/packaged/$2" ] ;;
+  "show "*) [ ! -e "/run/edited/$5" ] || { echo "/etc/systemd/system/$5"; exit; }
+    for at in /usr/local/lib/systemd/system /run/packaged; do if [ -e "$at/$5" ]; then echo "$at/$5"; break; fi; done ;;
 esac
 END
 printf '#!/bin/sh\\nexit 0\\n' >/run/bin/systemd-sysusers; cp /run/bin/systemd-sysusers /run/bin/systemd-tmpfiles
@@ -64,6 +66,7 @@ package() {  # FILE…: installed by dpkg
   cp /bin/true /usr/sbin/spark-staged
   { echo '#!/bin/sh'; for file in /usr/sbin/spark-staged "$@"; do echo "echo $file"; done; } >/run/bin/dpkg-query
   chmod +x /run/bin/dpkg-query
+  mkdir /run/packaged; touch /run/packaged/spark-staged.service /run/packaged/spark-stage-release.service
 }
 """
 
@@ -122,10 +125,24 @@ ls /usr/local/bin; grep restart /run/calls; tools/installed.sh remove /usr/local
                                      for unit in ("spark-staged.service", "spark-stage-release.service")])
         self.assertEqual(said[-1], "systemctl daemon-reload")
 
+    def test_another_prefix_is_made_known_although_systemd_knows_the_packages_units(self):
+        said = self.lines_of("mount -t tmpfs none /opt; package; place /opt/spark; tools/installed.sh add /opt/spark >/dev/null; grep link /run/calls; "
+                             "rm /run/calls; place /usr/local; tools/installed.sh add /usr/local >/dev/null; grep -c link /run/calls || true")
+        self.assertEqual(said, [*(f"systemctl link /opt/spark/lib/systemd/system/{unit}"
+                                  for unit in ("spark-staged.service", "spark-stage-release.service")), "0"])
+
+    def test_a_unit_that_the_administrator_edited_stays_and_is_named(self):
+        said = self.lines_of("mkdir /run/edited; touch /run/edited/spark-staged.service; place /usr/local; tools/installed.sh add /usr/local; "
+                             "grep link /run/calls || true")
+        self.assertEqual(said[0], "spark-stage: /etc/systemd/system/spark-staged.service stays the unit in use")
+        self.assertEqual(len(said), 2, said)
+
     def test_make_install_does_not_write_over_the_packages_files(self):
-        done = self.run_here(SYSTEMD + "package; tools/installed.sh check /usr/local && tools/installed.sh check /usr")
-        self.assertEqual((done.returncode, done.stdout), (1, ""))
-        self.assertIn("the package spark-stage has its files in /usr", done.stderr)
+        for prefix in ("/usr", "/usr/", "//usr/./"):
+            with self.subTest(prefix):
+                done = self.run_here(SYSTEMD + f"package; tools/installed.sh check /usr/local && tools/installed.sh check {prefix}")
+                self.assertEqual((done.returncode, done.stdout), (1, ""))
+                self.assertIn("the package spark-stage has its files in /usr", done.stderr)
 
     def test_a_package_that_is_there_takes_over_the_daemon(self):
         said = self.lines_of("""

@@ -5,11 +5,11 @@
 
 #include <cerrno>
 #include <charconv>
-#include <vector>
 
 #include "base/text.hpp"
 #include "staging/files/deletion.hpp"
 #include "staging/files/tree.hpp"
+#include "staging/manifest/names.hpp"
 
 namespace spark::staging {
 namespace {
@@ -34,6 +34,26 @@ std::vector<std::string> names_in_folder(const fs::path& folder) {
   for (fs::directory_iterator at(folder, error), end; !error && at != end; at.increment(error))
     names.push_back(at->path().filename().native());
   return names;
+}
+
+std::optional<std::uint64_t> number_of(const std::string& name) {
+  std::uint64_t number = 0;
+  const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), number);
+  if (error != std::errc{} || end != name.data() + name.size()) return std::nullopt;
+  return number;
+}
+
+// False: a program has a file of it open.
+Result<bool> delete_copy(const Destination& copy, const StopFlag& stop) {
+  std::vector<Tree> trees;
+  if (auto tree = open_tree(copy.path())) trees.push_back(std::move(*tree));
+  const auto looked = look_before_deleting(trees, stop);
+  if (!looked || !looked->obstacle.empty()) return false;
+  trees.clear();
+  if (auto removed = remove_tree(copy.folder, copy.name); !removed) return removed.take_error();
+  if (::unlink(copy.manifest().c_str()) != 0 && errno != ENOENT)
+    return fail_errno(errno, "deleting " + printable(copy.manifest().native()));
+  return true;
 }
 
 }  // namespace
@@ -61,21 +81,28 @@ Result<> delete_others(const CacheFolder& to, const std::set<fs::path>& fillings
   return {};
 }
 
-Result<> delete_earlier(const CacheFolder& to, const std::string& dataset, std::uint64_t generation,
-                        const StopFlag& stop) {
-  for (const std::string& name : names_in_folder(to.place(dataset, generation).folder)) {
-    std::uint64_t number = 0;
-    const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), number);
-    if (error != std::errc{} || end != name.data() + name.size() || number >= generation) continue;
-    const Destination earlier = to.place(dataset, number);
-    std::vector<Tree> trees;
-    if (auto tree = open_tree(earlier.path())) trees.push_back(std::move(*tree));
-    const auto looked = look_before_deleting(trees, stop);
-    if (!looked || !looked->obstacle.empty()) continue;
-    trees.clear();
-    if (auto removed = remove_tree(earlier.folder, earlier.name); !removed) return removed;
-    if (::unlink(earlier.manifest().c_str()) != 0 && errno != ENOENT)
-      return fail_errno(errno, "deleting " + printable(earlier.manifest().native()));
+Wanted wanted_of(const std::vector<GenerationRow>& all, const std::vector<GenerationRow>& moved) {
+  Wanted wanted;
+  for (const GenerationRow& row : all)
+    if (row.state == GenerationState::Ready) wanted[folder_name(row.dataset)] = std::nullopt;
+  for (const GenerationRow& row : moved) wanted[folder_name(row.dataset)] = row.generation;
+  return wanted;
+}
+
+Result<> delete_unwanted(const CacheFolder& to, const Wanted& wanted, const StopFlag& stop) {
+  for (const std::string& key : names_in_folder(to.data())) {
+    const auto known = wanted.find(key);
+    if (known != wanted.end() && !known->second) continue;
+    bool is_in_use = false;
+    for (const std::string& name : names_in_folder(to.data() / key)) {
+      const auto number = number_of(name);
+      if (!number || (known != wanted.end() && *number == *known->second)) continue;
+      const auto deleted = delete_copy({to.data() / key, name}, stop);
+      if (!deleted) return deleted.take_error();
+      is_in_use = is_in_use || !*deleted;
+    }
+    if (known != wanted.end() || is_in_use) continue;
+    if (auto removed = remove_tree(to.data(), key); !removed) return removed;  // manifests without a copy
   }
   return {};
 }

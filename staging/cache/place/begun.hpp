@@ -1,13 +1,18 @@
 // What an interrupted move of a cache has left in the new folder.
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
+#include <map>
+#include <optional>
 #include <set>
 #include <string>
+#include <vector>
 
 #include "base/result.hpp"
 #include "base/threads.hpp"
 #include "base/units.hpp"
+#include "staging/cache/catalog/catalog.hpp"
 #include "staging/cache/folder/cache_folder.hpp"
 
 namespace spark::staging {
@@ -23,9 +28,16 @@ Bytes taken_by(const std::filesystem::path& filling);
 // Deletes what is in kFilling of other copies than these: their datasets were evicted or staged again.
 Result<> delete_others(const CacheFolder& to, const std::set<std::filesystem::path>& fillings);
 
-// Deletes the generations of the dataset before this one that an earlier call has copied, unless a program
-// has a file of them open.
-Result<> delete_earlier(const CacheFolder& to, const std::string& dataset, std::uint64_t generation,
-                        const StopFlag& stop);
+// Of the datasets of a cache, by the name of their folder: the generation that is moved; none: whatever an
+// earlier call has copied stays.
+using Wanted = std::map<std::string, std::optional<std::uint64_t>>;
+
+// `all`: the rows of the cache in force, `moved` among them. Where its copy is damaged, one from before that
+// stays.
+Wanted wanted_of(const std::vector<GenerationRow>& all, const std::vector<GenerationRow>& moved);
+
+// Deletes the other copies that an earlier call has made, those of datasets that are not named too, unless a
+// program has a file of them open.
+Result<> delete_unwanted(const CacheFolder& to, const Wanted& wanted, const StopFlag& stop);
 
 }  // namespace spark::staging

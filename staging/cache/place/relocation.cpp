@@ -135,7 +135,7 @@ class Mover {
     const auto rows = store_->generations();
     if (!rows) return rows.take_error();
     const auto newest = newest_of(*rows);
-    if (auto cleared = clear_up(newest); !cleared) return cleared;
+    if (auto cleared = clear_up(newest, *rows); !cleared) return cleared;
     if (auto room = check_room(newest); !room) return room;
     for (const GenerationRow& row : newest) {
       auto carried = carry(row);
@@ -170,18 +170,18 @@ class Mover {
     return filling_of(new_, new_.place(row.dataset, row.generation));
   }
 
-  // What an interrupted call has left and no copy needs takes room.
-  Result<> clear_up(const std::vector<GenerationRow>& rows) {
-    std::set<fs::path> wanted;
-    for (const GenerationRow& row : rows) {
+  // What no copy needs takes room, and what was evicted since an earlier call would come back.
+  Result<> clear_up(const std::vector<GenerationRow>& newest, const std::vector<GenerationRow>& rows) {
+    std::set<fs::path> fillings;
+    for (const GenerationRow& row : newest) {
       if (is_there(row)) {
         there_.insert(row.dataset);
       } else {
-        wanted.insert(filling_of_row(row));
+        fillings.insert(filling_of_row(row));
       }
-      if (auto gone = delete_earlier(new_, row.dataset, row.generation, stop_); !gone) return gone;
     }
-    return delete_others(new_, wanted);
+    if (auto gone = delete_unwanted(new_, wanted_of(rows, newest), stop_); !gone) return gone;
+    return delete_others(new_, fillings);
   }
 
   Result<> check_room(const std::vector<GenerationRow>& rows) {

@@ -30,8 +30,11 @@ class Move : public ::testing::Test {
 
   // In this host's folder, with commands that change nothing else; returns sh's status.
   int take_steps(const std::string& yaml) {
-    std::string script = "findmnt() { ! [ -e unmounted/$2 ]; }; systemctl() { " + systemctl +
-                         "; }\n umount() { [ $1 != '" + busy + "' ] && mkdir -p unmounted/$1; }\n";
+    // Of the lines on stdin, with -F.
+    std::string script =
+        "findmnt() { if [ $1 = -M ]; then ! [ -e unmounted/$2 ]; else awk -v at=\"$5\" '!/^#/ && $2 == at { "
+        "n++ } END { exit !n }'; fi; }; systemctl() { " +
+        systemctl + "; }\n umount() { [ $1 != '" + busy + "' ] && mkdir -p unmounted/$1; }\n";
     for (const std::string& line : split(yaml, '\n')) {
       if (!line.starts_with("#   ") || line.starts_with("#   spark-stage") || line == "#   cd /") continue;
       script += std::regex_replace(line.substr(4), std::regex(" /(etc|var)/"), " $1/") + "\n";
@@ -83,6 +86,19 @@ TEST_F(Move, ALineThatWasEditedAfterTheImportEndsTheStepsBeforeTheyChangeAnythin
   EXPECT_NE(text("said").find("has changed since the import"), std::string::npos) << text("said");
   EXPECT_EQ(text("etc/fstab"), fstab);
   EXPECT_NE(text(kUnit), "(none)");
+  EXPECT_FALSE(fs::exists(host.root() / "var/lib/spark-stage/before-import"));
+}
+
+// The copy would be mounted beside the volume at the next boot.
+TEST_F(Move, ALineThatIsACommentWithAChangedCopyEndsTheStepsBeforeTheyChangeAnything) {
+  const std::string yaml = import().yaml;
+  host.write("etc/fstab",
+             std::regex_replace(text("etc/fstab"), std::regex("\n(.* /mnt/rosa-models ext4) (.*)"),
+                                "\n#$1 $2\n$1 nofail,$2"));
+  const std::string fstab = text("etc/fstab");
+  EXPECT_NE(take_steps(yaml), 0) << fstab;
+  EXPECT_NE(text("said").find("another line of /mnt/rosa-models "), std::string::npos) << text("said");
+  EXPECT_EQ(text("etc/fstab"), fstab);
   EXPECT_FALSE(fs::exists(host.root() / "var/lib/spark-stage/before-import"));
 }
 

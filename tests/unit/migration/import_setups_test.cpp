@@ -95,6 +95,8 @@ TEST_F(ImportOfSetups, LinesThatNeedAVolumeAreNamed) {
              "/mnt/a:/mnt/b /mnt/pool fuse.mergerfs allow_other 0 0\n"
              "tmpfs /mnt/a/cache tmpfs size=1G 0 0\n"
              "me@nas:/mnt/a /mnt/far fuse.sshfs _netdev 0 0\n"
+             "/mnt/a/two.img /mnt/later ext4 loop,noauto 0 0\n"
+             "/mnt/a/three.img /mnt/asked ext4 loop,x-systemd.automount 0 0\n"
              "/dev/nvme3n1 /mnt/a/sub ext4 _netdev 0 0\n"
              "tmpfs /mnt/ab tmpfs size=1G 0 0");
   host.write("proc/self/mountinfo", "21 1 259:9 / / rw - ext4 /dev/nvme0n1p2 rw\n");

@@ -92,7 +92,8 @@ class ImportedHost : public ::testing::TestWithParam<std::string> {
   // do.
   std::string script() const {
     std::string text =
-        "findmnt() { :; }; umount() { echo \"$1\" >> umounted; }; systemctl() { echo \"$*\" >> systemctl; "
+        "findmnt() { [ $1 = -M ] || awk -v at=\"$5\" '!/^#/ && $2 == at { n++ } END { exit !n }'; }; "
+        "umount() { echo \"$1\" >> umounted; }; systemctl() { echo \"$*\" >> systemctl; "
         "}\n";
     const std::size_t begin = yaml_.find("# To move");
     for (const std::string& line : split(begin == std::string::npos ? "" : yaml_.substr(begin), '\n')) {

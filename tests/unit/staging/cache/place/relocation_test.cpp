@@ -276,6 +276,49 @@ TEST_F(RelocationToADriveTest, AnEarlierCopyOfAnEarlierCallMakesRoom) {
   EXPECT_FALSE(std::filesystem::exists(new_ / "data/set/1"));
 }
 
+// It would take room, and come back as if it had never been evicted.
+TEST_F(RelocationToADriveTest, ADatasetThatWasEvictedSinceAnEarlierCallIsDeletedThere) {
+  const Source kept = source_;
+  source_ = Source{"gone", folder_ / "other", {}};
+  write_text(source_.path / "large", noise(2'600'000, 2));
+  ASSERT_OK(stage());
+  ASSERT_OK(move(new_));
+  ASSERT_TRUE(std::filesystem::exists(new_ / "data/gone"));
+  ASSERT_OK(open()->evict("gone"));
+  source_ = kept;
+  write_text(source_.path / "large", noise(2'600'000, 3));
+  ASSERT_OK(stage());
+  ASSERT_OK(move(new_));  // there is room for one of them
+  EXPECT_FALSE(std::filesystem::exists(new_ / "data/gone"));
+  expect_whole(new_);
+}
+
+// It is whole, and the damaged one is not moved.
+TEST_F(RelocationToADriveTest, ACopyOfAnEarlierCallStaysIfTheOldOneWasDamagedSince) {
+  ASSERT_OK(move(new_));
+  corrupt(link() / "train/a");
+  EXPECT_FALSE(open()->verify("set", {}, kQuiet, stop_));
+  const auto again = move(new_);
+  ASSERT_OK(again);
+  EXPECT_EQ(again->left.size(), 1U);
+  expect_whole(new_);
+}
+
+// A catalog that was lost begins its numbers again, and the newest is the one that is served.
+TEST_F(RelocationToADriveTest, ALaterGenerationOfAnEarlierCallDoesNotHideTheWantedOne) {
+  write_text(source_.path / "b", "later");
+  ASSERT_OK(stage());
+  ASSERT_OK(move(new_));
+  ASSERT_TRUE(std::filesystem::exists(new_ / "data/set/2"));
+  std::filesystem::remove_all(old_ / "data/set");
+  std::filesystem::remove_all(config_.state_dir);
+  write_text(source_.path / "b", "another");
+  ASSERT_OK(stage());
+  ASSERT_OK(move(new_));
+  EXPECT_FALSE(std::filesystem::exists(new_ / "data/set/2"));
+  expect_whole_with(new_, "another");
+}
+
 // The mark stays, so that the copies are deleted once the drive is mounted again.
 TEST_F(RelocationToADriveTest, AnOldFolderWhoseDriveIsNotMountedIsNamedAndDeletedLater) {
   ASSERT_OK(move(new_));
