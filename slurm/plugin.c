@@ -323,7 +323,12 @@ int slurm_spank_task_init(spank_t spank, int argc, char* argv[]) {
   int result = make_hub_links(&for_user.staged, temporary, folder, &failure);
   free_staged(&for_user.staged);
   const size_t length = strlen(folder);
-  if (for_user.mark >= 0 && write(for_user.mark, folder, length) != (ssize_t)length) result = -1;
+  // Without the mark nothing would delete the folder after the task.
+  if (result == 0 && (for_user.mark < 0 || write(for_user.mark, folder, length) != (ssize_t)length)) {
+    remove_hub_links(folder);
+    result = fail_with(&failure, "failed", "load the models by their paths",
+                       "the folder %s could not be noted for its deletion", folder);
+  }
   if (result == 0) result = set_variable(spank, "HF_HUB_CACHE", folder, &failure);
   if (result == 0 && !is_set(spank, "HF_HUB_OFFLINE"))
     result = set_variable(spank, "HF_HUB_OFFLINE", "1", &failure);

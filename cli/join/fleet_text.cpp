@@ -129,10 +129,14 @@ Result<> check_same(const config::FleetSettings& there, const FleetHere& fleet) 
 
 }  // namespace
 
+bool is_without_settings(const std::string& yaml) {
+  return std::ranges::all_of(lines_of(yaml), [](const std::string& line) { return is_empty(trim(line)); });
+}
+
 Result<std::string> with_fleet(const std::string& yaml, const std::string& file_name,
                                const FleetHere& fleet) {
   std::string text = yaml;
-  if (std::ranges::all_of(lines_of(text), [](const std::string& line) { return is_empty(trim(line)); }))
+  if (is_without_settings(text))
     text += (text.empty() || text.ends_with('\n') ? "" : "\n") + std::string("version: 1\n");
   const auto before = config::parse(text, file_name);
   if (!before) return before.take_error();

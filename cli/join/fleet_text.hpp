@@ -20,6 +20,9 @@ struct FleetHere {
   std::vector<Peer> peers;
 };
 
+// No line, or empty ones and comments alone: with_fleet() makes a whole configuration of it.
+bool is_without_settings(const std::string& yaml);
+
 // The text with the section, or with these peers in the section that it has; the same text if nothing lacks.
 // An empty text becomes a whole configuration. Invalid: the text is no valid configuration. Refused: its
 // section says something else, or is written in a way that can't be added to; the hint has what to write.

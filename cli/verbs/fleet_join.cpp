@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <filesystem>
 #include <iterator>
+#include <optional>
+#include <set>
 
 #include "base/network/nics.hpp"
 #include "base/text.hpp"
@@ -13,34 +15,20 @@
 #include "cli/join/fleet_text.hpp"
 #include "cli/new_file.hpp"
 #include "cli/say.hpp"
+#include "cli/verbs/fleet_here.hpp"
 #include "cli/verbs/this_host.hpp"
 #include "cli/view/screens.hpp"
 #include "daemon/config/parse.hpp"
 #include "daemon/config/section.hpp"
 #include "daemon/config/values.hpp"
 #include "fleet/transport/key.hpp"
-#include "fleet/transport/name_service.hpp"
 #include "fleet/transport/sockets.hpp"
 
 namespace spark::cli {
 namespace {
 
-constexpr std::uint16_t kPort = 7789;
 // A daemon starts the process that serves peers again, and asks its peers every 5 s.
 constexpr Duration kServing{15'000}, kAnswering{12'000}, kPause{500};
-
-Result<FleetHere::Peer> parse_peer(const std::string& text, std::uint16_t port) {
-  const std::size_t equals = text.find('=');
-  const std::string address = equals == std::string::npos ? text : text.substr(equals + 1);
-  const auto portal = config::parse_portal(address, port);
-  if (!portal) return fail_with(portal.error(), "peer " + printable(text));
-  std::string name = equals == std::string::npos ? portal->address : text.substr(0, equals);
-  std::ranges::replace(name, ':', '-');  // of an IPv6 address
-  if (!config::is_name(name))
-    return fail(Errc::Invalid, "peer " + printable(text) + ": " + printable(name) + " can't be its name",
-                "write NAME=ADDRESS");
-  return FleetHere::Peer{name, *portal};
-}
 
 // What the file says, or none if it is not there.
 Result<std::string> text_of(const std::string& file) {
@@ -49,58 +37,10 @@ Result<std::string> text_of(const std::string& file) {
   return text;
 }
 
-// The address of the card that leads to the first peer, unless one is given or in the configuration.
-Result<nvmetcp::Portal> address_to_listen(const JoinOptions& options, const config::FleetSettings& there) {
-  if (!options.listen.empty()) {
-    auto portal = config::parse_portal(options.listen, kPort);
-    if (portal && fleet::is_address(portal->address)) return portal;
-    return fail(Errc::Invalid,
-                "--listen " + printable(options.listen) + ": it is no IP address of this host");
-  }
-  if (!there.listen.empty()) return there.listen.front();
-  if (options.peers.empty())
-    return fail(
-        Errc::Invalid, "which address of this host do the others reach?",
-        "name another host, whose route tells: `spark-stage fleet join 10.0.0.2`, or give --listen ADDRESS");
-  const auto peer = parse_peer(options.peers.front(), kPort);
-  if (!peer) return peer.take_error();
-  const auto own = fleet::address_towards({peer->address.address, peer->address.port});
-  if (!own) return own.take_error();
-  return nvmetcp::Portal{*own, kPort};
-}
-
-// A peer that is in the configuration has its name there.
-void use_names(FleetHere& fleet, const config::FleetSettings& settings) {
-  for (FleetHere::Peer& peer : fleet.peers)
-    for (const auto& [name, addresses] : settings.peers)
-      if (std::ranges::find(addresses, peer.address) != addresses.end()) peer.name = name;
-}
-
-Result<FleetHere> wanted_fleet(const Context& context, const JoinOptions& options,
-                               const config::FleetSettings& there) {
-  FleetHere fleet;
-  const auto listen = address_to_listen(options, there);
-  if (!listen) return listen.take_error();
-  fleet.listen = *listen;
-  fleet.key_file = there.key_file;
-  if (there.listen.empty()) {
-    const auto file = absolute_path(context.config_file);
-    if (!file) return file.take_error();
-    fleet.key_file = file->parent_path() / "keys/fleet";
-  }
-  for (const std::string& text : options.peers) {
-    auto peer = parse_peer(text, listen->port);
-    if (!peer) return peer.take_error();
-    const bool is_this_host = !fleet::interface_of(peer->address.address).empty();
-    if (is_this_host)
-      return fail(Errc::Invalid, "peer " + printable(text) + " is this host", "name the other hosts");
-    fleet.peers.push_back(std::move(*peer));
-  }
-  return fleet;
-}
-
+// Empty: none is given. The standard input may wait for a person.
 Result<std::string> given_key(Context& context, const std::string& file) {
   std::string text;
+  if (file.empty()) return text;
   if (file == "-") {
     text.assign(std::istreambuf_iterator<char>(context.in), {});
   } else {
@@ -117,34 +57,47 @@ Result<std::string> given_key(Context& context, const std::string& file) {
 }
 
 // True if a new key was made, which no other host can have.
-Result<bool> settle_key(Context& context, const std::filesystem::path& file, const std::string& from) {
-  const auto given = from.empty() ? Result<std::string>(std::string()) : given_key(context, from);
-  if (!given) return given.take_error();
+Result<bool> settle_key(Context& context, const std::filesystem::path& file, const std::string& given,
+                        const std::string& from) {
   std::error_code unknown;
   if (std::filesystem::exists(file, unknown)) {
     const auto there = fleet::read_key(file);
     if (!there) return there.take_error();
-    if (given->empty() || *given == *there) return false;
+    if (given.empty() || given == *there) return false;
     return fail(Errc::Refused,
                 printable(file.native()) + " has another key than the one given: a fleet has one",
                 "if this host leaves its old fleet, delete " + printable(file.native()) + " first");
   }
-  const auto key = given->empty() ? fleet::new_key() : given;
+  const auto key = given.empty() ? fleet::new_key() : Result<std::string>(given);
   if (!key) return key.take_error();
   ::mkdir(file.parent_path().c_str(), 0700);  // a failure is that of the file
   if (auto written = write_new_file(file, *key + "\n", 0600); !written) return written.take_error();
-  say(context, (given->empty() ? "made the key " : "took the key as ") + printable(file.native()));
-  if (!given->empty() && from != "-") say(context, "delete " + printable(from) + ", which is a copy of it");
-  return given->empty();
+  say(context, (given.empty() ? "made the key " : "took the key as ") + printable(file.native()));
+  if (!given.empty() && from != "-") say(context, "delete " + printable(from) + ", which is a copy of it");
+  return given.empty();
 }
 
-// With its owner and mode; a symbolic link stays one.
-Result<> replace_text(const std::string& file, const std::string& text) {
-  std::error_code unknown;
-  const auto real = std::filesystem::weakly_canonical(file, unknown);
-  const std::filesystem::path path = unknown ? std::filesystem::path(file) : real;
+// Also of a link to a file that is not there.
+std::filesystem::path target_of(std::filesystem::path file) {
+  constexpr int kMostLinks = 40;  // as in the kernel
+  std::error_code error;
+  for (int link = 0; link < kMostLinks && std::filesystem::is_symlink(file, error); ++link) {
+    const auto to = std::filesystem::read_symlink(file, error);
+    if (error) break;
+    file = file.parent_path() / to;
+  }
+  return file;
+}
+
+// With its owner and mode; a symbolic link stays one. Refused: the file is not as it was.
+Result<> replace_text(const std::filesystem::path& file, const std::string& before, const std::string& text) {
+  const std::filesystem::path path = target_of(file);
   struct stat info {};
   const bool is_there = ::stat(path.c_str(), &info) == 0;
+  const auto now = text_of(path);
+  if (!now) return now.take_error();
+  if (*now != before)
+    return fail(Errc::Refused, printable(file.native()) + " was changed meanwhile", "type the command again");
   if (auto written = write_file_atomically(path, text, is_there ? info.st_mode & 0777 : 0644); !written)
     return written;
   if (is_there && ::chown(path.c_str(), info.st_uid, info.st_gid) != 0)
@@ -160,18 +113,40 @@ std::string own_name() {
   return is_known && config::is_name(first) ? first + "=" : "";
 }
 
+// The commands for one of the others. It has to listen where this host looks for it.
+void tell_other(Context& context, const FleetHere& fleet, const FleetHere::Peer& peer) {
+  const std::string& host = peer.address.address;
+  nvmetcp::Portal own = fleet.listen;
+  if (fleet::is_any_address(own.address))
+    own.address = fleet::address_towards({host, peer.address.port}).value_or("ADDRESS");
+  nvmetcp::Portal its = peer.address;
+  if (const auto addresses = fleet::resolve(host); addresses && !addresses->empty())
+    its.address = addresses->front();
+  context.out << "  sudo cat " << printable(fleet.key_file.native()) << " | ssh " << host
+              << " 'umask 077; cat > fleet.key'\n"
+              << "  ssh -t " << host << " sudo spark-stage fleet join " << own_name()
+              << (own.port == kFleetPort ? own.address : to_string(own)) << " --key-file fleet.key"
+              << (its.port == kFleetPort ? "" : " --listen " + to_string(its)) << "\n\n";
+}
+
 // The next steps on the other hosts.
 void tell_others(Context& context, const FleetHere& fleet) {
-  const std::string own =
-      own_name() + (fleet.listen.port == kPort ? fleet.listen.address : to_string(fleet.listen));
-  const std::string other = fleet.peers.empty() ? "HOST" : fleet.peers.front().address.address;
-  const std::string key = printable(fleet.key_file.native());
-  context.out << "\nOn each other host, with this key in a file that nobody else can read:\n\n"
-              << "  sudo cat " << key << " | ssh " << other << " 'umask 077; cat > fleet.key'\n"
-              << "  ssh -t " << other << " sudo spark-stage fleet join " << own << " --key-file fleet.key\n\n"
-              << "Then here, to test the link: sudo spark-stage fleet test\n";
+  context.out << "\nOn each other host, with this key in a file that nobody else can read:\n\n";
+  std::set<std::string> told;
+  for (const FleetHere::Peer& peer : fleet.peers)
+    if (told.insert(peer.name).second) tell_other(context, fleet, peer);
+  if (fleet.peers.empty()) tell_other(context, fleet, {"HOST", {"HOST", kFleetPort}});
+  context.out << "Then here, to test the link: sudo spark-stage fleet test\n";
   if (fleet.peers.empty())
     context.out << "First tell this host who the others are: sudo spark-stage fleet join ADDRESS…\n";
+}
+
+// There was no configuration, without which the daemon can't have run.
+void tell_start(Context& context) {
+  say(context, "now: sudo systemctl enable --now spark-staged");
+  say(context,
+      "set up, but no link is tested yet: once the daemon runs on both hosts, `sudo spark-stage fleet join` "
+      "again tests it");
 }
 
 Result<> reload(Context& context) {
@@ -208,14 +183,19 @@ Result<> wait_until_served(Context& context, const FleetHere& fleet, bool answer
   return fail(Errc::Unavailable, "this host serves no peer: " + why, "`journalctl -u spark-staged` has more");
 }
 
-// Until the peer answers; the last reason if it does not.
-Result<> wait_for_peer(Context& context, const doctor::LinkMeter& meter, const FleetHere::Peer& peer) {
-  const fleet::Endpoint at{peer.address.address, peer.address.port};
+// Until the peer answers at one of its addresses; the last reason if it does not.
+Result<> wait_for_peer(Context& context, const doctor::LinkMeter& meter, const FleetHere& fleet,
+                       const std::string& name) {
   for (const SteadyTime end = context.timer.steady() + kAnswering;; context.timer.sleep(kPause)) {
-    const auto seen = meter.look(at);
-    if (seen || seen.error().kind == Errc::Unsupported) return {};
-    const bool is_final = seen.error().kind == Errc::Denied || context.timer.steady() >= end || context.stop;
-    if (is_final) return fail_with(seen.error(), "peer " + peer.name + " at " + to_string(peer.address));
+    std::optional<Error> why;
+    for (const auto& [own_name, address] : fleet.peers) {
+      if (own_name != name) continue;
+      auto seen = meter.look({address.address, address.port});
+      if (seen || seen.error().kind == Errc::Unsupported) return {};
+      if (!why || seen.error().kind == Errc::Denied)
+        why = fail_with(seen.error(), "peer " + name + " at " + to_string(address)).value();
+    }
+    if (why->kind == Errc::Denied || context.timer.steady() >= end || context.stop) return fail(*why);
   }
 }
 
@@ -227,7 +207,8 @@ Result<int> test(Context& context, const FleetHere& fleet) {
   if (meter.error) return fail(*meter.error);
   std::vector<std::string> names;
   for (const FleetHere::Peer& peer : fleet.peers) {
-    if (auto answers = wait_for_peer(context, meter, peer); !answers) {
+    if (std::ranges::find(names, peer.name) != names.end()) continue;  // another address of it
+    if (auto answers = wait_for_peer(context, meter, fleet, peer.name); !answers) {
       if (answers.error().kind != Errc::Denied) tell_others(context, fleet);
       return answers.take_error();
     }
@@ -240,6 +221,9 @@ Result<int> test(Context& context, const FleetHere& fleet) {
   if (!tested) return tested.take_error();
   print_links(context.out, context.terminal, to_json(report));
   print_findings(context.out, context.terminal, to_json(report));
+  say(context,
+      "the links were tested from here; whether the others reach this host, `sudo spark-stage fleet test` on "
+      "each of them tells");
   return report.count(doctor::Level::Wrong) > 0 ? 1 : 0;
 }
 
@@ -248,20 +232,24 @@ Result<int> test(Context& context, const FleetHere& fleet) {
 Result<int> join_fleet(Context& context, const JoinOptions& options) {
   if (!context.is_root)
     return fail(Errc::Denied, "joining a fleet: only root may", "run `sudo spark-stage fleet join`");
-  const auto text = text_of(context.config_file);
+  const auto file = absolute_path(context.config_file);
+  if (!file) return file.take_error();
+  // First, since it may wait for a person, who may edit the file meanwhile.
+  const auto given = given_key(context, options.key_file);
+  if (!given) return given.take_error();
+  const auto text = text_of(*file);
   if (!text) return text.take_error();
-  const auto before =
-      text->empty() ? Result<config::Config>(config::Config{}) : config::load(context.config_file);
+  const bool is_new_file = is_without_settings(*text);
+  const auto before = is_new_file ? Result<config::Config>(config::Config{}) : config::load(*file);
   if (!before) return before.take_error();
-  auto fleet = wanted_fleet(context, options, before->fleet);
+  const auto fleet = wanted_fleet(*file, options, before->fleet);
   if (!fleet) return fleet.take_error();
-  use_names(*fleet, before->fleet);
   const auto with = with_fleet(*text, context.config_file, *fleet);
   if (!with) return with.take_error();
-  const auto is_new = settle_key(context, fleet->key_file, options.key_file);
+  const auto is_new = settle_key(context, fleet->key_file, *given, options.key_file);
   if (!is_new) return is_new.take_error();
   if (*with != *text) {
-    if (auto written = replace_text(context.config_file, *with); !written) return written.take_error();
+    if (auto written = replace_text(*file, *text, *with); !written) return written.take_error();
     say(context, "wrote the section `fleet` into " + printable(context.config_file));
   }
   const std::string card = fleet::interface_of(fleet->listen.address);
@@ -271,10 +259,14 @@ Result<int> join_fleet(Context& context, const JoinOptions& options) {
                    (card.empty() ? "" : ", " + card + (nic == nullptr ? "" : ", " + speed_of(*nic))));
   auto reloaded = reload(context);
   const bool is_alone = *is_new || fleet->peers.empty();
+  const bool is_to_start = is_new_file && !reloaded && reloaded.error().kind == Errc::Unavailable;
+  if (is_to_start) tell_start(context);
   if (is_alone) tell_others(context, *fleet);
+  if (is_to_start) return 0;
   if (!reloaded) return reloaded.take_error();
-  if (is_alone) return 0;
-  return test(context, *fleet);
+  if (!is_alone) return test(context, *fleet);
+  if (auto served = wait_until_served(context, *fleet, false); !served) return served.take_error();
+  return 0;
 }
 
 }  // namespace spark::cli

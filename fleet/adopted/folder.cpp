@@ -3,7 +3,6 @@
 #include <fcntl.h>
 
 #include <algorithm>
-#include <array>
 #include <set>
 
 #include "base/json.hpp"
@@ -13,6 +12,7 @@
 #include "staging/copy/verify/compare_digests.hpp"
 #include "staging/copy/verify/model_check.hpp"
 #include "staging/files/metadata.hpp"
+#include "staging/manifest/file_system_type.hpp"
 #include "staging/manifest/source_identity.hpp"
 #include "staging/models/structure.hpp"
 
@@ -20,12 +20,6 @@ namespace spark::fleet {
 namespace {
 
 constexpr std::uint32_t kExchangedModes = 01777;  // as of a copy in a fleet
-constexpr std::array<std::string_view, 7> kOfNetwork = {"nfs", "nfs4", "cifs", "smb3", "ceph", "9p", "fuse"};
-
-bool is_of_network(std::string_view file_system) {
-  const std::string_view type = file_system.substr(0, file_system.find(' '));
-  return std::ranges::find(kOfNetwork, type) != kOfNetwork.end() || type.starts_with("fuse.");
-}
 
 staging::Entry* find(staging::Entries& entries, std::string_view path) {
   const auto found = std::ranges::lower_bound(
@@ -93,7 +87,8 @@ Result<FolderNow> look_at(const AdoptedFolder& folder, const StopFlag& stop) {
   auto tree = staging::open_source(source);
   if (!tree) return tree.take_error();
   if (auto noted = staging::note_file_system(*tree); !noted) return noted.take_error();
-  if (is_of_network(tree->file_system))
+  const std::string_view type = std::string_view(tree->file_system).substr(0, tree->file_system.find(' '));
+  if (staging::is_of_network(type))
     return fail(Errc::Refused, tree->shown("") + " is on a network file system, where files change unseen",
                 "stage it, or give the other hosts the same path");
   FolderNow now{std::move(*tree), {}};

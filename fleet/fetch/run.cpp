@@ -190,6 +190,8 @@ std::optional<Choice> ExchangeRun::next(From first) {
         hint += (hint.empty() ? "wrong bytes came; verify the copy on " : " and on ") +
                 printable(exchange_.peers[peer]->name());
     }
+    // Only a copy can be verified; of an adopted folder a file is hashed again when its times are others.
+    if (!hint.empty()) hint += ", or where it is an adopted folder, replace or touch the damaged file";
     error_ = exchange_.known.empty()
                  ? Error{Errc::Unavailable, "its volume is away, and no peer has all of it", hint}
                  : not_sent(is_wrong, hint.empty() ? join(warnings_, "; ") : std::move(hint));

@@ -18,6 +18,7 @@
 #include "base/file.hpp"
 #include "base/file_system.hpp"
 #include "base/text.hpp"
+#include "staging/manifest/file_system_type.hpp"
 
 namespace spark::staging {
 
@@ -100,11 +101,10 @@ Mounted mounted_at(int fd, const std::string& mountinfo) {
 
 std::string file_system_named(const std::string& type, const std::string& source,
                               const std::function<std::string()>& identity) {
-  // A file system in memory gets a new identity at each boot.
-  constexpr std::array kNamedBySource = {"nfs",  "cifs",   "smb3", "9p",    "virtiofs", "lustre", "glusterfs",
-                                         "gpfs", "beegfs", "afs",  "tmpfs", "ramfs",    "rootfs"};
+  // A file system in memory gets a new identity at each boot; the cluster of a ceph has one.
+  constexpr std::array kOfMemory = {"tmpfs", "ramfs", "rootfs"};
   const std::string kind = type == "nfs4" ? "nfs" : type == "ext2" || type == "ext3" ? "ext4" : type;
-  if (std::ranges::count(kNamedBySource, kind) > 0 || kind == "fuse" || kind.starts_with("fuse."))
+  if (std::ranges::count(kOfMemory, kind) > 0 || (is_of_network(kind) && kind != "ceph"))
     return kind + " from:" + source;
   const std::string own = identity();
   return own.empty() ? kind : kind + " " + own;

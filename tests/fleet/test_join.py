@@ -8,9 +8,8 @@ from fleet import BUILD, Fleet, wait_until
 from test_elsewhere import safetensors, stage
 
 
-@pytest.fixture(scope="module")
-def two():
-    """Two hosts without a fleet, each with a dataset and a comment in its configuration."""
+def hosts_without_a_fleet():
+    """Two, each with a dataset and a comment in its configuration."""
     fleet = Fleet(2, [("one", 4096)])
     for daemon in fleet.daemons:
         text = daemon.config.read_text()
@@ -19,6 +18,10 @@ def two():
         wait_until(lambda daemon=daemon: daemon.fleet() is None, "it has left the fleet")
     yield fleet
     fleet.stop()
+
+
+two = pytest.fixture(hosts_without_a_fleet, scope="module", name="two")
+fresh = pytest.fixture(hosts_without_a_fleet, name="fresh")
 
 
 def commands_of_page():
@@ -44,7 +47,7 @@ def test_two_hosts_join_and_one_gets_a_model_that_only_the_other_has(two):
     said = done.stdout.replace(str(own), "/etc/spark-stage/keys/fleet")
     said = said.replace(second.host.address, "10.0.0.2").replace(first.host.address, "10.0.0.1")
     said = re.sub(r"join \S*=?10.0.0.1 ", "join spark1=10.0.0.1 ", said)
-    for line in commands_of_page()[1:3]:
+    for line in commands_of_page()[2:4]:
         assert line in said, (line, said)
     assert "this host is reached at" in done.stdout and "eth0" in done.stdout
 
@@ -89,7 +92,19 @@ def test_a_host_that_is_not_there_or_another_address_is_an_error_that_names_it(t
     assert "10.77.0.77: [10.77.0.77]" in first.config.read_text()
     first.config.write_text(before)
     assert first.ask("POST", "/v1/reload")[0] == 200
-    for words, why in (((first.host.address,), "this host"), (("n9=10.77.0.2", "--listen", "10.77.0.9"), "fleet.listen is")):
+    for words, why in (((first.host.address,), "this host"), (("n9=10.77.0.2", "--listen", "10.77.0.9"), "no IP address of this host"),
+                       (("n9=10.77.0.2", "--listen", f"{first.host.address}:7800"), "fleet.listen is")):
         refused = join(first, *words)
         assert refused.returncode in (2, 7) and why in refused.stderr, refused
     assert first.config.read_text() == before
+
+
+def test_with_a_port_of_ones_own_both_directions_work_as_printed(fresh):
+    first, second = fresh.daemons
+    done = join(first, f"n2={second.host.address}", "--listen", f"{first.host.address}:7800")
+    assert done.returncode == 0, done
+    words = re.search(r"fleet join (.*) --key-file fleet.key(.*)", done.stdout)
+    other = join(second, *words[1].split(), "--key-file", first.folder / "keys/fleet", *words[2].split())
+    assert other.returncode == 0 and f"{first.host.address}" in other.stdout, other
+    back = join(first)
+    assert back.returncode == 0 and re.search(rf"n2 +{second.host.address}", back.stdout), back

@@ -3,6 +3,10 @@
 #include <signal.h>
 #include <sys/stat.h>
 
+#include <functional>
+#include <sstream>
+#include <utility>
+
 #include "base/file.hpp"
 #include "fleet/transport/key.hpp"
 #include "tests/support/local_port.hpp"
@@ -83,7 +87,8 @@ TEST_F(FleetJoin, AgainItChangesNothing) {
   EXPECT_EQ(join({kPeer}), 0) << program_.errors();
   const std::string text = config(), key = read_file(key_).value();
   EXPECT_EQ(join({kPeer}), 4);
-  EXPECT_EQ(join({}), 0) << "it is in no peer's way";
+  EXPECT_EQ(join({}), 4) << "it tests the links to the peers of the file";
+  EXPECT_THAT(program_.output(), Not(HasSubstr("First tell this host")));
   EXPECT_EQ(config(), text);
   EXPECT_EQ(read_file(key_).value(), key);
 }
@@ -104,6 +109,10 @@ TEST_F(FleetJoin, WhatCanNotWorkIsRefusedBeforeAnythingIsWritten) {
       {{}, "which address"},
       {{"127.0.0.1"}, "is this host"},
       {{kPeer, "--listen", "spark1"}, "no IP address"},
+      {{kPeer, "--listen", "203.0.113.9"}, "no IP address of this host"},
+      {{kPeer, "--listen", "0.0.0.0"}, "need one IP address"},
+      {{"203.0.113.9", "--listen", "127.0.0.1"}, "only this host reaches it"},
+      {{"b=localhost"}, "is this host: its name leads to "},
       {{"b/c=127.0.0.2"}, "can't be its name"},
       {{kPeer, "--key-file", carried_}, "64 hexadecimal digits"}};
   for (const auto& [words, why] : cases) {
@@ -116,7 +125,88 @@ TEST_F(FleetJoin, WhatCanNotWorkIsRefusedBeforeAnythingIsWritten) {
   EXPECT_FALSE(std::filesystem::exists(key_));
 }
 
+TEST_F(FleetJoin, WithANewConfigurationTheNextStepIsToStartTheDaemon) {
+  for (const char* text : {"", "# only a comment\n"}) {
+    write(config_, text);
+    std::filesystem::remove(key_);
+    Program bare;
+    bare.context.is_root = true;
+    bare.client.fail_once("POST /v1/reload", {Errc::Unavailable, "no daemon", ""});
+    EXPECT_EQ(bare.run({"--config", config_, "fleet", "join", kPeer}), 0) << bare.errors();
+    EXPECT_THAT(bare.output(), HasSubstr("now: sudo systemctl enable --now spark-staged"));
+    EXPECT_THAT(bare.output(), HasSubstr("no link is tested yet"));
+    EXPECT_THAT(bare.output(), HasSubstr("--key-file fleet.key")) << "the other host can go on";
+    EXPECT_THAT(config(), HasSubstr("fleet:"));
+    EXPECT_THAT(config(), testing::StartsWith(text));
+  }
+}
+
+TEST_F(FleetJoin, APortOfOnesOwnIsInWhatTheOtherHostTypes) {
+  EXPECT_EQ(join({"b=127.0.0.2", "--listen", "127.0.0.1:7800"}), 0) << program_.errors();
+  EXPECT_THAT(config(), HasSubstr("b: [127.0.0.2:7789]")) << "the other one has its own port";
+  EXPECT_THAT(program_.output(),
+              testing::ContainsRegex("fleet join ([^ ]+=)?127.0.0.1:7800 --key-file fleet.key\n"));
+  std::filesystem::remove(config_);
+  EXPECT_EQ(join({"b=127.0.0.2:7801", "--listen", "127.0.0.1"}), 4);
+  EXPECT_THAT(program_.output(), HasSubstr("127.0.0.1 --key-file fleet.key --listen 127.0.0.2:7801\n"));
+  EXPECT_EQ(join({"127.0.0.2"}), 4) << "its port is in the file";
+  EXPECT_THAT(program_.errors(), HasSubstr("peer b at 127.0.0.2:7801"));
+}
+
+TEST_F(FleetJoin, EachOtherHostHasItsCommands) {
+  EXPECT_EQ(join({"b=127.0.0.2", "127.0.0.3", "--listen", "127.0.0.1"}), 4)
+      << "the daemon knows no 127.0.0.3";
+  for (const char* other : {"ssh -t 127.0.0.2 ", "ssh -t 127.0.0.3 "})
+    EXPECT_THAT(program_.output(), HasSubstr(other));
+}
+
+TEST_F(FleetJoin, AHostThatServesNobodyIsAnErrorAlsoWithoutATestOfLinks) {
+  Program away;
+  away.context.is_root = true;
+  away.client.answer("POST /v1/reload", 200, "{}");
+  away.client.answer("GET /v1/status", 200, R"({"fleet": {"serving": false, "reason": "no such address"}})");
+  EXPECT_EQ(away.run({"--config", config_, "fleet", "join", kPeer}), 4);
+  EXPECT_THAT(away.errors(), HasSubstr("serves no peer: no such address"));
+  EXPECT_THAT(away.output(), HasSubstr("--key-file fleet.key"));
+}
+
+// Edits the configuration while the key is waited for.
+class EditingInput : public std::stringbuf {
+ public:
+  EditingInput(std::string text, std::function<void()> edit)
+      : std::stringbuf(std::move(text)), edit_(std::move(edit)) {}
+
+ protected:
+  int_type underflow() override {
+    if (edit_) std::exchange(edit_, nullptr)();
+    return std::stringbuf::underflow();
+  }
+
+ private:
+  std::function<void()> edit_;
+};
+
+TEST_F(FleetJoin, AnEditWhileTheKeyIsWaitedForStays) {
+  write(config_, "version: 1\n");
+  EditingInput input(fleet::new_key().value(), [&] { write(config_, "version: 1   # edited\n"); });
+  static_cast<std::ios&>(program_.in).rdbuf(&input);
+  EXPECT_EQ(join({kPeer, "--key-file", "-"}), 4);
+  static_cast<std::ios&>(program_.in).rdbuf(program_.in.rdbuf());
+  EXPECT_THAT(config(), HasSubstr("# edited"));
+  EXPECT_THAT(config(), HasSubstr("fleet:"));
+}
+
+TEST_F(FleetJoin, TheNameOfTheConfigurationMayBeRelative) {
+  const auto before = std::filesystem::current_path();
+  std::filesystem::current_path(std::filesystem::path(config_).parent_path());
+  Program& program = program_;
+  EXPECT_EQ(program.run({"--config", "spark-stage.yaml", "fleet", "join", kPeer}), 0) << program.errors();
+  std::filesystem::current_path(before);
+  EXPECT_THAT(config(), HasSubstr("fleet:"));
+}
+
 TEST_F(FleetJoin, WithoutADaemonTheNextStepIsToStartIt) {
+  write(config_, "version: 1\n");
   Program bare;
   bare.context.is_root = true;
   bare.client.fail_once("POST /v1/reload", {Errc::Unavailable, "no daemon", ""});
@@ -136,6 +226,13 @@ TEST_F(FleetJoin, TheModeAndTheLinkOfTheFileStay) {
   EXPECT_TRUE(S_ISLNK(info.st_mode));
   EXPECT_EQ(::stat(config_.c_str(), &info), 0);
   EXPECT_EQ(info.st_mode & 0777U, 0640U);
+}
+
+TEST_F(FleetJoin, ALinkToAFileThatIsNotThereStays) {
+  std::filesystem::create_symlink("real.yaml", config_);
+  EXPECT_EQ(join({kPeer}), 0) << program_.errors();
+  EXPECT_TRUE(std::filesystem::is_symlink(config_));
+  EXPECT_THAT(read_file(folder_ / "real.yaml").value_or(""), HasSubstr("fleet:"));
 }
 
 }  // namespace

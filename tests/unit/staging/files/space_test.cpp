@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include "base/file.hpp"
+#include "staging/manifest/file_system_type.hpp"
 #include "staging/manifest/source_identity.hpp"
 #include "tests/unit/staging/support.hpp"
 
@@ -26,6 +27,13 @@ TEST(FileSystemName, OfARemoteFileSystemIsItsSource) {
   }
   EXPECT_TRUE(is_other_file_system(nfs, name("nfs4", "server:/other")));
   EXPECT_FALSE(is_other_file_system(nfs, name("nfs", "server:/data"))) << "another version of the protocol";
+}
+
+TEST(FileSystemType, OfANetworkIsThatOfAClusterToo) {
+  for (const char* type : {"nfs", "nfs4", "lustre", "gpfs", "beegfs", "virtiofs", "ceph", "fuse.sshfs"})
+    EXPECT_TRUE(is_of_network(type)) << type;
+  for (const char* type : {"ext4", "xfs", "btrfs", "fuseblk", "tmpfs"})
+    EXPECT_FALSE(is_of_network(type)) << type;
 }
 
 // mount.ceph writes the addresses of the monitors, in no fixed order.
