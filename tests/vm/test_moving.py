@@ -170,8 +170,8 @@ def fix_what_is_not_moved(house, report):
 
 
 def kinds(commands):
-    """The kind of each command, each once."""
-    words = [command.removeprefix("sudo ").split() for line in commands for command in line.split(" && ")]
+    """The kind of each command, each once, without what a failed check says."""
+    words = [command.removeprefix("sudo ").split() for line in commands for command in line.split(" && {")[0].split(" && ")]
     return list(dict.fromkeys(" ".join(one[:2] if one[0] in ("systemctl", "spark-stage") else one[:1]) for one in words))
 
 
