@@ -75,7 +75,7 @@ std::string without_comment(std::string_view line) {
   return std::string(trim(line.substr(0, line.find(" #"))));
 }
 
-// Adds to a list in one line, or as further lines. Whether it went right is seen by whoever parses it.
+// Adds to a list in one line, or as further lines. The caller parses the result, and so checks it.
 void add_peers(std::vector<std::string>& lines, std::size_t at, const std::vector<FleetHere::Peer>& peers,
                std::uint16_t usual_port) {
   std::string& line = lines[at];

@@ -131,7 +131,7 @@ void tell_other(Context& context, const FleetHere& fleet, const FleetHere::Peer&
 
 // The next steps on the other hosts.
 void tell_others(Context& context, const FleetHere& fleet) {
-  context.out << "\nOn each other host, with this key in a file that nobody else can read:\n\n";
+  context.out << "\nOn each other host, with this key in a file that only root can read:\n\n";
   std::set<std::string> told;
   for (const FleetHere::Peer& peer : fleet.peers)
     if (told.insert(peer.name).second) tell_other(context, fleet, peer);

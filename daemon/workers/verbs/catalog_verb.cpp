@@ -131,8 +131,8 @@ Result<json::object> catalog_verb(const json::object& request, const ProgressLin
 }
 
 // {"cache", "to", "held_by"} → {"how": "renamed" | "copied" | "old deleted" | "old absent" | "already there",
-// "path", "from", "datasets", "bytes", "left": [SENTENCE…]}. "held_by": who has leased copies; empty means
-// nobody.
+// "path", "from", "datasets", "bytes", "left": [SENTENCE…]}. "held_by": who has leased copies; empty: no
+// copy is leased.
 Result<json::object> move_cache_verb(const json::object& request, const ProgressLine& progress) {
   const auto config = cache_config_of(request);
   if (!config) return config.take_error();
