@@ -4,6 +4,8 @@ import pytest
 from rig.house import CACHE, DATASETS_MOUNT, SHARD_MIB, SHARDS
 
 MIB = 1 << 20
+# 16 MiB of memory that io_uring keeps pinned for one process: more than the limit of 8 MiB that a unit has by default.
+KEEPS_BUFFERS = "cat /proc/[0-9]*/status | awk '$1 == \"VmPin:\" && $2 >= 16384 {found = 1} END {exit !found}'"
 
 
 @pytest.fixture(scope="module")
@@ -37,3 +39,9 @@ def test_evict_removes_the_copy(house, images):
     row = house.product.dataset("images")
     assert row is None or row["state"] == "absent"
     assert house.product.run("verify images").rc == 3
+
+
+def test_a_copy_of_the_daemons_unit_has_its_buffers_registered(house):
+    assert house.host.run(KEEPS_BUFFERS).rc != 0, "another program has pinned memory"
+    with house.slow_copy("slow", "10MB/s"):
+        house.host.wait_until(KEEPS_BUFFERS)

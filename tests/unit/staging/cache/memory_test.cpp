@@ -114,13 +114,17 @@ TEST_F(MemoryTest, OfManySmallFilesIsEstimatedAndStaysWhileTheCopyIsLeased) {
   }
   CopyMemory memory = copied();
   for (std::size_t i = 0; i < kRest; ++i) read_all("small/" + std::to_string(i));
+  // A kernel short of memory takes a few of these pages itself.
+  constexpr Bytes kAll = kRest * kSmall;
+  constexpr Bytes kMost = kAll - kAll / 100;
   const auto found = look(memory, true, true);
-  EXPECT_EQ(found.held, kRest * kSmall);
+  EXPECT_GE(found.held, kMost);
+  EXPECT_LE(found.held, kAll);
   EXPECT_TRUE(found.is_estimate);
   EXPECT_EQ(look(memory, true, true).freed, 0U) << "it is leased";
   const auto freed = look(memory, true, false);
-  EXPECT_EQ(freed.freed, kRest * kSmall);
-  EXPECT_EQ(freed.held, 0U);
+  EXPECT_GE(freed.freed, kMost);
+  EXPECT_LE(freed.held, kAll / 100);
   EXPECT_EQ(held("small/0"), 0U);
   read_all("small/7");
   EXPECT_EQ(memory.drop(stop_), kSmall);
