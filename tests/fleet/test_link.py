@@ -43,7 +43,7 @@ while got := len(into.recv(65536)):
         told = time.monotonic()
         print(told, total, flush=True)"""
 RUNS = int(os.environ.get("SPARK_LINK_RUNS", "1"))  # on each link in order
-SLOW_S = 20  # the limit is 10 s; a busy computer takes longer
+WITHIN_S = int(os.environ.get("SPARK_LINK_WITHIN_S", "20"))  # 10 on an idle computer
 
 
 @pytest.fixture(scope="module")
@@ -70,7 +70,7 @@ def faults_of(fleet, *cards, **more):
     report = json.loads(done.stdout)
     [link] = report["links"]
     assert done.returncode == (1 if link["faults"] else 0), done
-    assert took < SLOW_S
+    assert took < WITHIN_S
     return link["faults"], report["findings"]
 
 
