@@ -1,6 +1,7 @@
 """The memory that copies hold in the page cache: shown, freed once no program reads them, and dropped on request."""
 import json
 import os
+import re
 import subprocess
 import time
 
@@ -59,6 +60,11 @@ def held(daemon):
     return next((one["bytes"] for one in memory["datasets"] if one["name"] == "big"), None)
 
 
+def is_nearly_all(count):
+    """Of both files. The kernel may take a few pages for others."""
+    return 0.9 * 2 * SIZE < count <= 2 * SIZE
+
+
 def read(path):
     with open(path, "rb") as file:
         while file.read(MIB):
@@ -75,12 +81,13 @@ def test_what_a_copy_holds_is_shown_and_dropped_on_request(daemon):
     copy = stage(daemon)
     for name in ("a", "b"):
         read(f"{copy}/{name}")
-    daemon.wait_until(lambda: held(daemon) == 2 * SIZE, "sees what was read")
-    assert "in memory: big 101 MB; `spark-stage drop` frees it" in " ".join(run(daemon, "status").stdout.split())
+    daemon.wait_until(lambda: is_nearly_all(held(daemon) or 0), "sees what was read")
+    shown = " ".join(run(daemon, "status").stdout.split())
+    assert re.search(r"in memory: big \d+(\.\d)? MB; `spark-stage drop` frees it", shown), shown
     with open(f"{copy}/a", "rb"):
         dropped = run(daemon, "drop", "big", "--json")
     [row] = json.loads(dropped.stdout)["datasets"]
-    assert row == {"name": "big", "bytes": 0, "estimated": False, "freed_bytes": 2 * SIZE}
+    assert is_nearly_all(row.pop("freed_bytes")) and row == {"name": "big", "bytes": 0, "estimated": False}
     assert resident(f"{copy}/a") == resident(f"{copy}/b") == 0
     daemon.wait_until(lambda: held(daemon) == 0, "sees what was dropped")
     assert run(daemon, "drop").stdout == "big: 0 B of memory freed\n"
@@ -97,12 +104,11 @@ def test_a_copy_leaves_memory_once_no_program_reads_it(daemon):
         read(f"{copy}/b")
         daemon.wait_until(lambda: resident(f"{copy}/b") == 0, "frees what was read")
         time.sleep(5)  # two looks
-        # The kernel may have taken a few pages for others.
         assert resident(f"{copy}/a") > 0.9 * SIZE, "a program has it open"
     daemon.wait_until(lambda: resident(f"{copy}/a") == 0, "frees the other one too")
     daemon.wait_until(lambda: held(daemon) == 0, "says so")
     memory = daemon.ask("GET", "/v1/status")[1]["memory"]
-    assert memory["page_cache"] == "drop" and memory["datasets"][0]["freed_bytes"] == 2 * SIZE
+    assert memory["page_cache"] == "drop" and is_nearly_all(memory["datasets"][0]["freed_bytes"])
 
 
 def test_a_copy_is_evicted_while_its_memory_is_watched(daemon):
