@@ -101,9 +101,7 @@ void add_peers(std::vector<std::string>& lines, std::size_t at, const std::vecto
 }
 
 bool is_there(const config::FleetSettings& settings, const FleetHere::Peer& peer) {
-  return std::ranges::any_of(settings.peers, [&](const auto& one) {
-    return std::ranges::find(one.second, peer.address) != one.second.end();
-  });
+  return find_peer(peers_of(settings), peer.address) != nullptr;
 }
 
 // What would have to be changed, and not added.
@@ -128,6 +126,24 @@ Result<> check_same(const config::FleetSettings& there, const FleetHere& fleet) 
 }
 
 }  // namespace
+
+std::vector<FleetHere::Peer> peers_of(const config::FleetSettings& settings) {
+  std::vector<FleetHere::Peer> all;
+  for (const auto& [name, addresses] : settings.peers)
+    for (const nvmetcp::Portal& address : addresses) all.push_back({name, address});
+  return all;
+}
+
+const FleetHere::Peer* find_peer(const std::vector<FleetHere::Peer>& peers, const nvmetcp::Portal& address,
+                                 const std::string& name) {
+  const FleetHere::Peer* found = nullptr;
+  for (const FleetHere::Peer& peer : peers) {
+    const bool is_it =
+        peer.address.address == address.address && (address.port == 0 || address.port == peer.address.port);
+    if (is_it && (found == nullptr || (peer.name == name && found->name != name))) found = &peer;
+  }
+  return found;
+}
 
 bool is_without_settings(const std::string& yaml) {
   return std::ranges::all_of(lines_of(yaml), [](const std::string& line) { return is_empty(trim(line)); });

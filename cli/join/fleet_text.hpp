@@ -11,14 +11,21 @@
 namespace spark::cli {
 
 struct FleetHere {
-  nvmetcp::Portal listen;
+  nvmetcp::Portal listen;  // the first one of the section
   std::filesystem::path key_file;
   struct Peer {
     std::string name;
     nvmetcp::Portal address;  // with a port; without one in the text if it is that of `listen`
   };
   std::vector<Peer> peers;
+  std::vector<nvmetcp::Portal> other_listens = {};  // the rest of them
 };
+
+std::vector<FleetHere::Peer> peers_of(const config::FleetSettings& settings);
+
+// The peer at this address; null: none is. Port 0: at any port, and if there are several, that of this name.
+const FleetHere::Peer* find_peer(const std::vector<FleetHere::Peer>& peers, const nvmetcp::Portal& address,
+                                 const std::string& name = {});
 
 // No line, or empty ones and comments alone: with_fleet() makes a whole configuration of it.
 bool is_without_settings(const std::string& yaml);

@@ -1,6 +1,7 @@
 #include "cli/verbs/fleet_here.hpp"
 
 #include <algorithm>
+#include <iterator>
 
 #include "base/text.hpp"
 #include "daemon/config/section.hpp"
@@ -30,20 +31,8 @@ std::string own_address_among(const std::string& host) {
   return "";
 }
 
-// The name and the port of a peer that the configuration lists are there.
-void use_section(FleetHere::Peer& peer, bool has_name, bool has_port, const config::FleetSettings& there) {
-  for (const auto& [name, addresses] : there.peers) {
-    for (const nvmetcp::Portal& address : addresses) {
-      const bool is_it = address.address == peer.address.address &&
-                         (has_port ? address.port == peer.address.port : !has_name || name == peer.name);
-      if (!is_it) continue;
-      peer = {name, address};
-      return;
-    }
-  }
-}
-
-Result<FleetHere::Peer> parse_peer(const std::string& text, const config::FleetSettings& there) {
+// `known`: the section's, and those given before. One of them has its name and its port there.
+Result<FleetHere::Peer> parse_peer(const std::string& text, const std::vector<FleetHere::Peer>& known) {
   const std::size_t equals = text.find('=');
   const bool has_name = equals != std::string::npos;
   auto portal = config::parse_portal(has_name ? text.substr(equals + 1) : text, 0);
@@ -53,10 +42,14 @@ Result<FleetHere::Peer> parse_peer(const std::string& text, const config::FleetS
   if (!config::is_name(name))
     return fail(Errc::Invalid, "peer " + printable(text) + ": " + printable(name) + " can't be its name",
                 "write NAME=ADDRESS");
-  const bool has_port = portal->port != 0;
-  if (!has_port) portal->port = kFleetPort;
-  FleetHere::Peer peer{name, *portal};
-  use_section(peer, has_name, has_port, there);
+  const FleetHere::Peer* there = find_peer(known, *portal, name);
+  if (there != nullptr && has_name && there->name != name)
+    return fail(
+        Errc::Refused,
+        "peer " + printable(text) + ": " + to_string(there->address) + " is peer " + there->name + " already",
+        "leave the name out, or change it in the configuration");
+  if (portal->port == 0) portal->port = kFleetPort;
+  const FleetHere::Peer peer = there != nullptr ? *there : FleetHere::Peer{name, *portal};
   const std::string own = own_address_among(peer.address.address);
   if (own.empty()) return peer;
   const std::string led = own == peer.address.address ? "" : ": its name leads to " + own;
@@ -108,20 +101,34 @@ Result<nvmetcp::Portal> address_to_listen(const JoinOptions& options, const conf
 Result<FleetHere> wanted_fleet(const std::filesystem::path& file, const JoinOptions& options,
                                const config::FleetSettings& there) {
   FleetHere fleet;
+  std::vector<FleetHere::Peer> known = peers_of(there);
+  if (options.peers.empty())
+    std::ranges::copy_if(known, std::back_inserter(fleet.peers), [](const FleetHere::Peer& peer) {
+      return own_address_among(peer.address.address).empty();
+    });
   for (const std::string& text : options.peers) {
-    auto peer = parse_peer(text, there);
+    auto peer = parse_peer(text, known);
     if (!peer) return peer.take_error();
+    if (find_peer(fleet.peers, peer->address) != nullptr) continue;  // given twice
+    known.push_back(*peer);
     fleet.peers.push_back(std::move(*peer));
   }
-  if (options.peers.empty())
-    for (const auto& [name, addresses] : there.peers)
-      for (const nvmetcp::Portal& address : addresses)
-        if (own_address_among(address.address).empty()) fleet.peers.push_back({name, address});
   const auto listen = address_to_listen(options, there, fleet.peers);
   if (!listen) return listen.take_error();
   fleet.listen = *listen;
+  if (options.listen.empty() && !there.listen.empty())
+    fleet.other_listens.assign(std::next(there.listen.begin()), there.listen.end());
   fleet.key_file = there.listen.empty() ? file.parent_path() / "keys/fleet" : there.key_file;
   return fleet;
+}
+
+nvmetcp::Portal reached_from(const FleetHere& fleet, const nvmetcp::Portal& peer) {
+  const auto own = fleet::address_towards({peer.address, peer.port});
+  std::vector<nvmetcp::Portal> all = fleet.other_listens;
+  all.insert(all.begin(), fleet.listen);
+  for (const nvmetcp::Portal& one : all)
+    if (own && (one.address == *own || fleet::is_any_address(one.address))) return {*own, one.port};
+  return {fleet::is_any_address(fleet.listen.address) ? "ADDRESS" : fleet.listen.address, fleet.listen.port};
 }
 
 }  // namespace spark::cli

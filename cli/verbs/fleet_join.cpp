@@ -56,9 +56,10 @@ Result<std::string> given_key(Context& context, const std::string& file) {
   return key;
 }
 
-// True if a new key was made, which no other host can have.
+// True if a new key was made, which no other host can have. `is_member`: the other hosts of the fleet have
+// its key already.
 Result<bool> settle_key(Context& context, const std::filesystem::path& file, const std::string& given,
-                        const std::string& from) {
+                        const std::string& from, bool is_member) {
   std::error_code unknown;
   if (std::filesystem::exists(file, unknown)) {
     const auto there = fleet::read_key(file);
@@ -68,6 +69,10 @@ Result<bool> settle_key(Context& context, const std::filesystem::path& file, con
                 printable(file.native()) + " has another key than the one given: a fleet has one",
                 "if this host leaves its old fleet, delete " + printable(file.native()) + " first");
   }
+  if (given.empty() && is_member)
+    return fail(Errc::Refused, "the key " + printable(file.native()) + " of this fleet is missing",
+                "take it from another host with --key-file; `sudo spark-stage fleet key --output " +
+                    printable(file.native()) + "` begins a new fleet");
   const auto key = given.empty() ? fleet::new_key() : Result<std::string>(given);
   if (!key) return key.take_error();
   ::mkdir(file.parent_path().c_str(), 0700);  // a failure is that of the file
@@ -116,9 +121,7 @@ std::string own_name() {
 // The commands for one of the others. It has to listen where this host looks for it.
 void tell_other(Context& context, const FleetHere& fleet, const FleetHere::Peer& peer) {
   const std::string& host = peer.address.address;
-  nvmetcp::Portal own = fleet.listen;
-  if (fleet::is_any_address(own.address))
-    own.address = fleet::address_towards({host, peer.address.port}).value_or("ADDRESS");
+  const nvmetcp::Portal own = reached_from(fleet, peer.address);
   nvmetcp::Portal its = peer.address;
   if (const auto addresses = fleet::resolve(host); addresses && !addresses->empty())
     its.address = addresses->front();
@@ -139,6 +142,22 @@ void tell_others(Context& context, const FleetHere& fleet) {
   context.out << "Then here, to test the link: sudo spark-stage fleet test\n";
   if (fleet.peers.empty())
     context.out << "First tell this host who the others are: sudo spark-stage fleet join ADDRESS…\n";
+}
+
+// Each once: this host may listen in several networks.
+void tell_addresses(Context& context, const FleetHere& fleet) {
+  const auto nics = read_nics(context.root);
+  std::vector<nvmetcp::Portal> told;
+  const auto tell_one = [&](const nvmetcp::Portal& own) {
+    if (std::ranges::find(told, own) != told.end()) return;
+    told.push_back(own);
+    const std::string card = fleet::interface_of(own.address);
+    const Nic* nic = find_nic(nics, card);
+    say(context, "this host is reached at " + to_string(own) +
+                     (card.empty() ? "" : ", " + card + (nic == nullptr ? "" : ", " + speed_of(*nic))));
+  };
+  for (const FleetHere::Peer& peer : fleet.peers) tell_one(reached_from(fleet, peer.address));
+  if (fleet.peers.empty()) tell_one(fleet.listen);
 }
 
 // There was no configuration, without which the daemon can't have run.
@@ -246,17 +265,14 @@ Result<int> join_fleet(Context& context, const JoinOptions& options) {
   if (!fleet) return fleet.take_error();
   const auto with = with_fleet(*text, context.config_file, *fleet);
   if (!with) return with.take_error();
-  const auto is_new = settle_key(context, fleet->key_file, *given, options.key_file);
+  const auto is_new =
+      settle_key(context, fleet->key_file, *given, options.key_file, !before->fleet.listen.empty());
   if (!is_new) return is_new.take_error();
   if (*with != *text) {
     if (auto written = replace_text(*file, *text, *with); !written) return written.take_error();
     say(context, "wrote the section `fleet` into " + printable(context.config_file));
   }
-  const std::string card = fleet::interface_of(fleet->listen.address);
-  const auto nics = read_nics(context.root);
-  const Nic* nic = find_nic(nics, card);
-  say(context, "this host is reached at " + to_string(fleet->listen) +
-                   (card.empty() ? "" : ", " + card + (nic == nullptr ? "" : ", " + speed_of(*nic))));
+  tell_addresses(context, *fleet);
   auto reloaded = reload(context);
   const bool is_alone = *is_new || fleet->peers.empty();
   const bool is_to_start = is_new_file && !reloaded && reloaded.error().kind == Errc::Unavailable;

@@ -27,11 +27,24 @@ void tell_next(Context& context, const std::string& path, const std::string& las
   say(context, "  3. " + last);
 }
 
+void print_copies(Context& context, const json::object& done, const char* key, const std::string& what) {
+  const json::array* copies = get_array(done, key);
+  for (std::size_t i = 0; copies != nullptr && i < copies->size(); ++i) {
+    const json::object& one = (*copies)[i].as_object();
+    say(context, printable(get_string(one, "name").value_or("")) + ": " + what + ", " + size_in(one));
+  }
+}
+
+void warn_of(Context& context, const json::object& done, const char* key, const std::string& begin) {
+  const json::array* sentences = get_array(done, key);
+  for (std::size_t i = 0; sentences != nullptr && i < sentences->size(); ++i)
+    warn(context, "spark-stage: " + begin + std::string((*sentences)[i].as_string()));
+}
+
 void print_move(Context& context, const json::object& moved) {
   const std::string how = get_string(moved, "how").value_or("");
   const std::string path = printable(get_string(moved, "path").value_or(""));
   const std::string from = printable(get_string(moved, "from").value_or(""));
-  const json::array* left = get_array(moved, "left");
   if (how == "renamed") {
     say(context, "The cache is in " + path + "; " + from + " is a link to it, so nothing has to wait.");
     tell_next(context, path, "sudo rm " + from);
@@ -39,8 +52,11 @@ void print_move(Context& context, const json::object& moved) {
     const auto datasets = static_cast<std::size_t>(get_int(moved, "datasets").value_or(0));
     say(context, counted(datasets, "dataset") + " in " + path + ", each compared with its manifest; " +
                      size_in(moved) + " copied now. " + from + " is still in use.");
-    for (std::size_t i = 0; left != nullptr && i < left->size(); ++i)
-      warn(context, "spark-stage: not copied: " + std::string((*left)[i].as_string()));
+    print_copies(context, moved, "deleted", "an earlier copy in " + path + " is deleted");
+    warn_of(context, moved, "left", "not copied: ");
+    warn_of(context, moved, "kept", "");
+    if (const json::array* kept = get_array(moved, "kept"); kept != nullptr && !kept->empty())
+      warn(context, "spark-stage: repeat the command once the program has closed it, before the next steps");
     tell_next(context, path,
               "sudo spark-stage cache move " + path + "    again: it deletes the copies in " + from);
   } else if (how == "old deleted") {
@@ -69,14 +85,6 @@ Result<int> move(Context& context, const CacheOptions& options) {
     print_move(context, *moved);
   }
   return 0;
-}
-
-void print_copies(Context& context, const json::object& reset, const char* key, const std::string& what) {
-  const json::array* copies = get_array(reset, key);
-  for (std::size_t i = 0; copies != nullptr && i < copies->size(); ++i) {
-    const json::object& one = (*copies)[i].as_object();
-    say(context, printable(get_string(one, "name").value_or("")) + ": " + what + ", " + size_in(one));
-  }
 }
 
 Result<int> reset(Context& context, const CacheOptions& options) {

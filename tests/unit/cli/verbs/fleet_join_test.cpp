@@ -160,6 +160,52 @@ TEST_F(FleetJoin, EachOtherHostHasItsCommands) {
     EXPECT_THAT(program_.output(), HasSubstr(other));
 }
 
+TEST_F(FleetJoin, AHostWhoseKeyIsMissingStaysInItsFleet) {
+  EXPECT_EQ(join({"b=127.0.0.2", "--listen", "127.0.0.1"}), 0) << program_.errors();
+  const std::string key = read_file(key_).value(), text = config();
+  std::filesystem::remove(key_);
+  for (const std::vector<std::string>& words : {std::vector<std::string>{}, {"127.0.0.2"}, {"c=127.0.0.3"}}) {
+    EXPECT_EQ(join(words), 7);
+    EXPECT_THAT(program_.errors(), HasSubstr("the key " + key_ + " of this fleet is missing"));
+    EXPECT_THAT(program_.errors(), HasSubstr("take it from another host with --key-file"));
+    EXPECT_FALSE(std::filesystem::exists(key_));
+    EXPECT_EQ(config(), text);
+  }
+  write(carried_, key);
+  EXPECT_EQ(join({"--key-file", carried_}), 4) << program_.errors();
+  EXPECT_EQ(read_file(key_).value(), key);
+}
+
+TEST_F(FleetJoin, APeerHasOneName) {
+  EXPECT_EQ(join({"b=127.0.0.2", "127.0.0.2", "--listen", "127.0.0.1"}), 0) << program_.errors();
+  const std::string text = config();
+  EXPECT_THAT(text, testing::EndsWith("  peers:\n    b: [127.0.0.2]\n"));
+  const std::vector<std::string> cases[] = {
+      {"spark9=127.0.0.2"}, {"spark9=127.0.0.2:7789"}, {"c=127.0.0.3", "d=127.0.0.3"}};
+  for (const auto& words : cases) {
+    EXPECT_EQ(join(words), 7) << words.back();
+    EXPECT_THAT(program_.errors(), testing::ContainsRegex("127.0.0.[23]:7789 is peer [bc] already"));
+    EXPECT_EQ(config(), text);
+  }
+  EXPECT_EQ(join({"b=127.0.0.2:7801"}), 7) << "another address of it is added by hand";
+  EXPECT_EQ(join({"e=127.0.0.2:7802"}), 4) << "a second daemon there";
+  EXPECT_THAT(config(), HasSubstr("e: [127.0.0.2:7802]"));
+  EXPECT_EQ(join({"e=127.0.0.2"}), 4);
+  EXPECT_THAT(program_.errors(), HasSubstr("serves no peer")) << "the fake daemon knows no e";
+}
+
+TEST_F(FleetJoin, EachHostIsToldTheAddressOnTheNetworkToIt) {
+  EXPECT_EQ(join({"--listen", "127.0.0.1", "b=127.0.0.2"}), 0) << program_.errors();
+  const std::string one = "listen: 127.0.0.1:7789", both = "listen: ['203.0.113.9:7800', '127.0.0.1:7789']";
+  std::string text = config();
+  write(config_, text.replace(text.find(one), one.size(), both));
+  EXPECT_EQ(join({}), 4);
+  EXPECT_THAT(program_.output(), HasSubstr("this host is reached at 127.0.0.1:7789"));
+  EXPECT_THAT(program_.output(),
+              testing::ContainsRegex("fleet join ([^ ]+=)?127.0.0.1 --key-file fleet.key"));
+  EXPECT_THAT(program_.output(), Not(HasSubstr("203.0.113.9")));
+}
+
 TEST_F(FleetJoin, AHostThatServesNobodyIsAnErrorAlsoWithoutATestOfLinks) {
   Program away;
   away.context.is_root = true;
