@@ -131,8 +131,8 @@ Result<json::object> catalog_verb(const json::object& request, const ProgressLin
 }
 
 // {"cache", "to", "held_by"} → {"how": "renamed" | "copied" | "old deleted" | "old absent" | "already there",
-// "path", "from", "datasets", "bytes", "left": [SENTENCE…]}. "held_by": who has leased copies; empty: no
-// copy is leased.
+// "path", "from", "datasets", "bytes", "left": [SENTENCE…], "deleted": [{"name", "bytes"}…], "kept":
+// [SENTENCE…]}. "held_by": who has leased copies; empty: no copy is leased.
 Result<json::object> move_cache_verb(const json::object& request, const ProgressLine& progress) {
   const auto config = cache_config_of(request);
   if (!config) return config.take_error();
@@ -165,15 +165,18 @@ Result<json::object> move_cache_verb(const json::object& request, const Progress
   };
   auto moved = staging::relocate(*config, to, options, SystemClock(), hooks, kNeverStopped);
   if (!moved) return moved.take_error();
-  json::array left;
+  json::array left, kept;
   for (std::string& why : moved->left) left.emplace_back(std::move(why));
+  for (std::string& why : moved->kept) kept.emplace_back(std::move(why));
   return json::object{
       {"how", word_of(moved->how)},
       {"path", to.native()},
       {"from", moved->from.empty() ? json::value(nullptr) : json::value(moved->from.native())},
       {"datasets", moved->datasets},
       {"bytes", moved->bytes},
-      {"left", std::move(left)}};
+      {"left", std::move(left)},
+      {"deleted", copies_to_json(moved->deleted)},
+      {"kept", std::move(kept)}};
 }
 
 // {"cache", "wish"?: "forget" | "delete_copies"} → {"path", "forgotten": [{"name", "bytes"}…], "deleted":

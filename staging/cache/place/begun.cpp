@@ -9,6 +9,7 @@
 #include "base/text.hpp"
 #include "staging/files/deletion.hpp"
 #include "staging/files/tree.hpp"
+#include "staging/manifest/manifest_reader.hpp"
 #include "staging/manifest/names.hpp"
 
 namespace spark::staging {
@@ -43,17 +44,23 @@ std::optional<std::uint64_t> number_of(const std::string& name) {
   return number;
 }
 
-// False: a program has a file of it open.
-Result<bool> delete_copy(const Destination& copy, const StopFlag& stop) {
+Result<UnwantedCopy> look_at(const Destination& copy, const StopFlag& stop) {
+  UnwantedCopy found{copy.folder.filename().native(), copy, 0, {}};
+  if (auto manifest = ManifestReader::open(copy.manifest())) found.dataset = manifest->header().dataset;
   std::vector<Tree> trees;
   if (auto tree = open_tree(copy.path())) trees.push_back(std::move(*tree));
-  const auto looked = look_before_deleting(trees, stop);
-  if (!looked || !looked->obstacle.empty()) return false;
-  trees.clear();
-  if (auto removed = remove_tree(copy.folder, copy.name); !removed) return removed.take_error();
+  auto looked = look_before_deleting(trees, stop);
+  if (!looked) return looked.take_error();
+  found.freed = looked->freed;
+  found.obstacle = std::move(looked->obstacle);
+  return found;
+}
+
+Result<> delete_copy(const Destination& copy) {
+  if (auto removed = remove_tree(copy.folder, copy.name); !removed) return removed;
   if (::unlink(copy.manifest().c_str()) != 0 && errno != ENOENT)
     return fail_errno(errno, "deleting " + printable(copy.manifest().native()));
-  return true;
+  return {};
 }
 
 }  // namespace
@@ -81,28 +88,47 @@ Result<> delete_others(const CacheFolder& to, const std::set<fs::path>& fillings
   return {};
 }
 
-Wanted wanted_of(const std::vector<GenerationRow>& all, const std::vector<GenerationRow>& moved) {
+Wanted wanted_of(const std::vector<GenerationRow>& all, const std::vector<GenerationRow>& moved,
+                 const std::set<std::string>& there) {
   Wanted wanted;
   for (const GenerationRow& row : all)
     if (row.state == GenerationState::Ready) wanted[folder_name(row.dataset)] = std::nullopt;
-  for (const GenerationRow& row : moved) wanted[folder_name(row.dataset)] = row.generation;
+  for (const GenerationRow& row : moved)
+    wanted[folder_name(row.dataset)] = there.contains(row.dataset) ? row.generation : 0;
   return wanted;
 }
 
-Result<> delete_unwanted(const CacheFolder& to, const Wanted& wanted, const StopFlag& stop) {
+Result<std::vector<UnwantedCopy>> find_unwanted(const CacheFolder& to, const Wanted& wanted,
+                                                const StopFlag& stop) {
+  std::vector<UnwantedCopy> unwanted;
   for (const std::string& key : names_in_folder(to.data())) {
     const auto known = wanted.find(key);
     if (known != wanted.end() && !known->second) continue;
-    bool is_in_use = false;
     for (const std::string& name : names_in_folder(to.data() / key)) {
       const auto number = number_of(name);
       if (!number || (known != wanted.end() && *number == *known->second)) continue;
-      const auto deleted = delete_copy({to.data() / key, name}, stop);
-      if (!deleted) return deleted.take_error();
-      is_in_use = is_in_use || !*deleted;
+      auto copy = look_at({to.data() / key, name}, stop);
+      if (!copy) return copy.take_error();
+      unwanted.push_back(std::move(*copy));
     }
-    if (known != wanted.end() || is_in_use) continue;
-    if (auto removed = remove_tree(to.data(), key); !removed) return removed;  // manifests without a copy
+  }
+  return unwanted;
+}
+
+Result<> delete_unwanted(const CacheFolder& to, const Wanted& wanted, std::vector<UnwantedCopy>& copies,
+                         const StopFlag& stop) {
+  std::set<std::string> in_use;
+  for (UnwantedCopy& copy : copies) {
+    auto now = look_at(copy.place, stop);
+    if (!now) return now.take_error();
+    copy = std::move(*now);
+    if (!copy.obstacle.empty()) in_use.insert(copy.place.folder.filename().native());
+    if (!copy.obstacle.empty()) continue;
+    if (auto deleted = delete_copy(copy.place); !deleted) return deleted;
+  }
+  for (const std::string& key : names_in_folder(to.data())) {  // manifests without a copy
+    if (wanted.contains(key) || in_use.contains(key)) continue;
+    if (auto removed = remove_tree(to.data(), key); !removed) return removed;
   }
   return {};
 }

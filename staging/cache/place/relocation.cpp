@@ -53,11 +53,9 @@ class Mover {
     id_ = std::move(*known);
     const auto renamed = rename();
     if (!renamed) return renamed.take_error();
-    if (*renamed) return Relocation{Relocated::Renamed, old_, {}, 0, 0};
+    if (*renamed) return result_of(Relocated::Renamed, old_);
     if (auto copied = copy_all(); !copied) return copied.take_error();
-    result_.how = Relocated::Copied;
-    result_.from = old_;
-    return std::move(result_);
+    return result_of(Relocated::Copied, old_);
   }
 
  private:
@@ -72,7 +70,14 @@ class Mover {
   std::string id_;
   std::unique_ptr<CacheStore> store_;
   std::set<std::string> there_;  // datasets whose newest copy an earlier call has carried
+  std::set<fs::path> in_way_;    // copies in the new place that can't be deleted now
   Relocation result_;
+
+  Relocation result_of(Relocated how, fs::path from) {
+    result_.how = how;
+    result_.from = std::move(from);
+    return std::move(result_);
+  }
 
   Result<std::string> open_old() {
     auto catalog = Catalog::open(config_.state_dir, IfMissing::Fail);
@@ -180,8 +185,30 @@ class Mover {
         fillings.insert(filling_of_row(row));
       }
     }
-    if (auto gone = delete_unwanted(new_, wanted_of(rows, newest), stop_); !gone) return gone;
+    const Wanted wanted = wanted_of(rows, newest, there_);
+    auto unwanted = find_unwanted(new_, wanted, stop_);
+    if (!unwanted) return unwanted.take_error();
+    if (auto writable = make_writable(*unwanted, there_.size() < newest.size()); !writable) return writable;
+    if (auto gone = delete_unwanted(new_, wanted, *unwanted, stop_); !gone) return gone;
+    for (const UnwantedCopy& copy : *unwanted) {
+      if (copy.obstacle.empty()) {
+        result_.deleted.push_back({copy.dataset, copy.freed});
+        continue;
+      }
+      in_way_.insert(copy.place.path());
+      result_.kept.push_back(printable(copy.dataset) + ": an earlier copy of it stays in " +
+                             printable(new_.path().native()) + ": " + copy.obstacle);
+    }
     return delete_others(new_, fillings);
+  }
+
+  // If the cache has been in the new place before, jobs may have copies there. `copies`: something is to be
+  // copied.
+  Result<> make_writable(const std::vector<UnwantedCopy>& unwanted, bool copies) const {
+    const bool deletes =
+        std::ranges::any_of(unwanted, [](const UnwantedCopy& copy) { return copy.obstacle.empty(); });
+    const bool is_served = copies && ::access(new_.data().c_str(), W_OK) != 0 && errno == EROFS;
+    return deletes || is_served ? hooks_.stop_serving(new_.data()) : Result<>();
   }
 
   Result<> check_room(const std::vector<GenerationRow>& rows) {
@@ -214,6 +241,8 @@ class Mover {
     if (there_.contains(row.dataset)) return {};
     const Destination from = store_->folder().place(row.dataset, row.generation);
     const Destination to = new_.place(row.dataset, row.generation);
+    if (in_way_.contains(to.path()))
+      return fail(Errc::Mismatch, "an earlier copy is in its place, and in use", "repeat this later");
     ReadLease lease(store_->catalog(), SpareLeases(store_->folder().path()),
                     "move-" + std::to_string(::getpid()), "a move of the cache");
     if (auto taken = lease.take(row); !taken) return taken;
@@ -276,8 +305,8 @@ class Mover {
     auto gone = delete_left_behind(new_.path(), *known, hooks_.stop_serving, stop_);
     if (!gone) return gone.take_error();
     if (gone->from.empty()) return Relocation{};
-    if (gone->is_absent) return Relocation{Relocated::OldAbsent, std::move(gone->from), {}, 0, 0};
-    return Relocation{Relocated::OldDeleted, std::move(gone->from), {}, 0, gone->freed};
+    result_.bytes = gone->freed;
+    return result_of(gone->is_absent ? Relocated::OldAbsent : Relocated::OldDeleted, std::move(gone->from));
   }
 };
 

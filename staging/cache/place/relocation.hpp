@@ -28,13 +28,17 @@ struct Relocation {
   Relocated how = Relocated::AlreadyThere;
   std::filesystem::path from;     // the other place; empty if AlreadyThere
   std::vector<std::string> left;  // "imagenet: it is damaged": datasets without a copy in the new place
-  std::uint64_t datasets = 0;     // with a verified copy in the new place, when Copied
-  Bytes bytes = 0;                // copied by this call; or freed, if OldDeleted
+  // By this call in the new place, where an earlier one copied them; and a sentence for each that stays,
+  // since a program has it open.
+  std::vector<Evicted> deleted;
+  std::vector<std::string> kept;
+  std::uint64_t datasets = 0;  // with a verified copy in the new place, when Copied
+  Bytes bytes = 0;             // copied by this call; or freed, if OldDeleted
 };
 
 struct RelocationHooks {
   std::function<void(const std::string& dataset, const CopyProgress& progress)> progress;
-  // Before anything is deleted in the old place: ends its read-only mount.
+  // Before anything is deleted in either place: refuses it, or ends the place's read-only mount.
   std::function<Result<>(const std::filesystem::path& data)> stop_serving;
   CopyHooks copy{};  // its step hook is also called after "filled", "entered", "carried", "emptied"
 };

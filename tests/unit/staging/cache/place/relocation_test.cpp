@@ -1,53 +1,10 @@
 // A cache that is moved to another folder.
-#include "staging/cache/place/relocation.hpp"
-
-#include <sys/mount.h>
-
-#include "staging/cache/folder/cache_folder.hpp"
-#include "tests/support/skip.hpp"
-#include "tests/unit/staging/cache/cache_fixture.hpp"
+#include "tests/unit/staging/cache/place/relocation_fixture.hpp"
 
 namespace spark::staging {
 namespace {
 
 using namespace test;
-
-class RelocationTest : public CacheTest {
- protected:
-  const std::filesystem::path old_ = config_.path, new_ = folder_ / "drive/cache";
-  std::vector<std::filesystem::path> stopped_;  // folders that were served read-only
-  RelocationHooks hooks_of_move_{[](const std::string&, const CopyProgress&) {},
-                                 [this](const std::filesystem::path& data) -> Result<> {
-                                   stopped_.push_back(data);
-                                   return {};
-                                 },
-                                 {}};
-
-  void SetUp() override {
-    write_text(source_.path / "train/a", noise(100'000, 1));
-    write_text(source_.path / "b", "b");
-    ASSERT_OK(stage());
-    std::filesystem::create_directories(folder_ / "drive");
-  }
-  Result<Relocation> move(const std::filesystem::path& to) {
-    return relocate(config_, to, options_, clock_, hooks_of_move_, stop_);
-  }
-  void expect_whole(const std::filesystem::path& path) { expect_whole_with(path, "b"); }
-  void expect_whole_with(const std::filesystem::path& path, const std::string& text_of_b) {
-    config_.path = path;
-    const auto cache = open();
-    ASSERT_NE(cache, nullptr);
-    const auto rows = cache->list();
-    ASSERT_OK(rows);
-    ASSERT_EQ(rows->size(), 1U);
-    ASSERT_OK(cache->verify("set", {}, kQuiet, stop_));
-    EXPECT_EQ(read_text(link() / "b"), text_of_b);
-    EXPECT_EQ(differences_by_rsync(source_.path, link()), "");
-    const auto staged = stage(*cache);
-    ASSERT_OK(staged);
-    EXPECT_EQ(staged->served_from, ServedFrom::Cache);  // its manifest is still that of the source
-  }
-};
 
 TEST_F(RelocationTest, OnOneFileSystemTheOldPathBecomesALinkToTheNewOne) {
   const auto moved = move(new_);
@@ -82,17 +39,6 @@ TEST_F(RelocationTest, AFolderInTheOtherOneIsRefused) {
   EXPECT_EQ(move("here").error().kind, Errc::Invalid);
   expect_whole(old_);
 }
-
-class RelocationToADriveTest : public RelocationTest {
- protected:
-  std::unique_ptr<SmallTmpfs> drive_;
-
-  void SetUp() override {
-    if (::geteuid() != 0) GTEST_SKIP() << "mounting a small tmpfs needs root";
-    RelocationTest::SetUp();
-    drive_ = std::make_unique<SmallTmpfs>(folder_ / "drive", "size=4m");
-  }
-};
 
 TEST_F(RelocationToADriveTest, TheOldCacheStaysInForceUntilTheConfigurationNamesTheNewOne) {
   const auto moved = move(new_);
@@ -263,60 +209,6 @@ TEST_F(RelocationToADriveTest, WhatAnInterruptedMoveLeftIsDeletedIfNoCopyNeedsIt
   ASSERT_OK(stage());
   ASSERT_OK(move(new_));
   expect_whole_with(new_, "c");
-}
-
-TEST_F(RelocationToADriveTest, AnEarlierCopyOfAnEarlierCallMakesRoom) {
-  write_text(source_.path / "large", noise(2'600'000, 2));
-  ASSERT_OK(stage());
-  ASSERT_OK(move(new_));
-  write_text(source_.path / "b", "c");
-  ASSERT_OK(stage());
-  ASSERT_OK(move(new_));
-  expect_whole_with(new_, "c");
-  EXPECT_FALSE(std::filesystem::exists(new_ / "data/set/1"));
-}
-
-// It would take room, and come back as if it had never been evicted.
-TEST_F(RelocationToADriveTest, ADatasetThatWasEvictedSinceAnEarlierCallIsDeletedThere) {
-  const Source kept = source_;
-  source_ = Source{"gone", folder_ / "other", {}};
-  write_text(source_.path / "large", noise(2'600'000, 2));
-  ASSERT_OK(stage());
-  ASSERT_OK(move(new_));
-  ASSERT_TRUE(std::filesystem::exists(new_ / "data/gone"));
-  ASSERT_OK(open()->evict("gone"));
-  source_ = kept;
-  write_text(source_.path / "large", noise(2'600'000, 3));
-  ASSERT_OK(stage());
-  ASSERT_OK(move(new_));  // there is room for one of them
-  EXPECT_FALSE(std::filesystem::exists(new_ / "data/gone"));
-  expect_whole(new_);
-}
-
-// It is whole, and the damaged one is not moved.
-TEST_F(RelocationToADriveTest, ACopyOfAnEarlierCallStaysIfTheOldOneWasDamagedSince) {
-  ASSERT_OK(move(new_));
-  corrupt(link() / "train/a");
-  EXPECT_FALSE(open()->verify("set", {}, kQuiet, stop_));
-  const auto again = move(new_);
-  ASSERT_OK(again);
-  EXPECT_EQ(again->left.size(), 1U);
-  expect_whole(new_);
-}
-
-// A catalog that was lost begins its numbers again, and the newest is the one that is served.
-TEST_F(RelocationToADriveTest, ALaterGenerationOfAnEarlierCallDoesNotHideTheWantedOne) {
-  write_text(source_.path / "b", "later");
-  ASSERT_OK(stage());
-  ASSERT_OK(move(new_));
-  ASSERT_TRUE(std::filesystem::exists(new_ / "data/set/2"));
-  std::filesystem::remove_all(old_ / "data/set");
-  std::filesystem::remove_all(config_.state_dir);
-  write_text(source_.path / "b", "another");
-  ASSERT_OK(stage());
-  ASSERT_OK(move(new_));
-  EXPECT_FALSE(std::filesystem::exists(new_ / "data/set/2"));
-  expect_whole_with(new_, "another");
 }
 
 // The mark stays, so that the copies are deleted once the drive is mounted again.

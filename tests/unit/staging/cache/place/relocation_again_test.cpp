@@ -1,0 +1,168 @@
+// What a repeated move deletes of an earlier one's copies.
+#include "tests/unit/staging/cache/place/relocation_fixture.hpp"
+
+namespace spark::staging {
+namespace {
+
+using namespace test;
+
+TEST_F(RelocationToADriveTest, AnEarlierCopyOfAnEarlierCallMakesRoom) {
+  write_text(source_.path / "large", noise(2'600'000, 2));
+  ASSERT_OK(stage());
+  ASSERT_OK(move(new_));
+  write_text(source_.path / "b", "c");
+  ASSERT_OK(stage());
+  ASSERT_OK(move(new_));
+  expect_whole_with(new_, "c");
+  EXPECT_FALSE(std::filesystem::exists(new_ / "data/set/1"));
+}
+
+// It would take room, and come back as if it had never been evicted.
+TEST_F(RelocationToADriveTest, ADatasetThatWasEvictedSinceAnEarlierCallIsDeletedThere) {
+  const Source kept = source_;
+  source_ = Source{"gone", folder_ / "other", {}};
+  write_text(source_.path / "large", noise(2'600'000, 2));
+  ASSERT_OK(stage());
+  ASSERT_OK(move(new_));
+  ASSERT_TRUE(std::filesystem::exists(new_ / "data/gone"));
+  ASSERT_OK(open()->evict("gone"));
+  source_ = kept;
+  write_text(source_.path / "large", noise(2'600'000, 3));
+  ASSERT_OK(stage());
+  ASSERT_OK(move(new_));  // there is room for one of them
+  EXPECT_FALSE(std::filesystem::exists(new_ / "data/gone"));
+  expect_whole(new_);
+}
+
+// Between the move and the reload that makes the new place the cache.
+TEST_F(RelocationToADriveTest, WhatIsEvictedAfterTheMoveDoesNotComeBack) {
+  ASSERT_OK(move(new_));
+  ASSERT_OK(open()->evict("set"));
+  config_.path = new_;
+  {
+    const auto cache = open();
+    ASSERT_NE(cache, nullptr);
+    EXPECT_TRUE(cache->list().value().empty());
+    EXPECT_FALSE(std::filesystem::exists(new_ / "data/set/1"));
+    ASSERT_OK(stage(*cache));
+  }
+  expect_whole(new_);
+}
+
+TEST_F(RelocationToADriveTest, WhatIsStagedAgainAfterAnEvictionIsInTheNewPlaceAsItWas) {
+  ASSERT_OK(move(new_));
+  ASSERT_OK(open()->evict("set"));
+  ASSERT_OK(stage());
+  expect_whole(new_);
+}
+
+TEST_F(RelocationToADriveTest, WithoutTheCatalogThatKnowsOfAnEvictionAllCopiesAreEntered) {
+  ASSERT_OK(move(new_));
+  ASSERT_OK(open()->evict("set"));
+  std::filesystem::remove_all(config_.state_dir);
+  expect_whole(new_);
+}
+
+// The cache may have been in the new place before, where jobs still have copies.
+TEST_F(RelocationToADriveTest, BeforeItDeletesInTheNewPlaceItEndsTheMountThereOrIsRefused) {
+  ASSERT_OK(move(new_));
+  ASSERT_OK(move(new_));
+  EXPECT_TRUE(stopped_.empty()) << "nothing is deleted";
+  write_text(source_.path / "b", "c");
+  ASSERT_OK(stage());
+  const auto allow = hooks_of_move_.stop_serving;
+  hooks_of_move_.stop_serving = [](const std::filesystem::path&) -> Result<> {
+    return fail(Errc::Refused, "leased by a job");
+  };
+  const auto refused = move(new_);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().kind, Errc::Refused);
+  EXPECT_TRUE(std::filesystem::exists(new_ / "data/set/1/b"));
+  hooks_of_move_.stop_serving = allow;
+  const auto moved = move(new_);
+  ASSERT_OK(moved);
+  EXPECT_EQ(stopped_, std::vector<std::filesystem::path>{new_ / "data"});
+  ASSERT_EQ(moved->deleted.size(), 1U);
+  EXPECT_EQ(moved->deleted.front().dataset, "set");
+  EXPECT_GT(moved->deleted.front().bytes, 100'000U);
+  expect_whole_with(new_, "c");
+}
+
+TEST_F(RelocationToADriveTest, AReadOnlyMountInTheNewPlaceIsEndedBeforeACopyIsMadeThere) {
+  ASSERT_OK(move(new_));
+  const std::filesystem::path data = new_ / "data";
+  std::filesystem::remove_all(data / "set");
+  ASSERT_EQ(::mount(data.c_str(), data.c_str(), nullptr, MS_BIND, nullptr), 0);
+  ASSERT_EQ(::mount(nullptr, data.c_str(), nullptr, MS_BIND | MS_REMOUNT | MS_RDONLY, nullptr), 0);
+  hooks_of_move_.stop_serving = [this](const std::filesystem::path& folder) -> Result<> {
+    stopped_.push_back(folder);
+    return ::umount(folder.c_str()) == 0 ? Result<>() : fail_errno(errno, "unmounting");
+  };
+  ASSERT_OK(move(new_));
+  EXPECT_EQ(stopped_, std::vector<std::filesystem::path>{data});
+  expect_whole(new_);
+}
+
+TEST_F(RelocationToADriveTest, ACopyInTheNewPlaceThatAProgramHasOpenIsNamed) {
+  ASSERT_OK(move(new_));
+  UniqueFd open(::open((new_ / "data/set/1/b").c_str(), O_RDONLY | O_CLOEXEC));
+  ASSERT_OK(this->open()->evict("set"));
+  auto moved = move(new_);
+  ASSERT_OK(moved);
+  EXPECT_TRUE(moved->deleted.empty());
+  EXPECT_EQ(moved->kept, std::vector<std::string>{"set: an earlier copy of it stays in " + new_.native() +
+                                                  ": its file b is open"});
+  open = UniqueFd();
+  moved = move(new_);
+  ASSERT_OK(moved);
+  EXPECT_EQ(moved->deleted.size(), 1U);
+  EXPECT_TRUE(moved->kept.empty());
+  EXPECT_FALSE(std::filesystem::exists(new_ / "data/set"));
+}
+
+// After a catalog that was lost.
+TEST_F(RelocationToADriveTest, AnotherCopyOfItsNumberThatAProgramHasOpenStays) {
+  ASSERT_OK(move(new_));
+  std::filesystem::remove_all(old_ / "data/set");
+  std::filesystem::remove_all(config_.state_dir);
+  write_text(source_.path / "b", "another");
+  ASSERT_OK(stage());
+  UniqueFd open(::open((new_ / "data/set/1/b").c_str(), O_RDONLY | O_CLOEXEC));
+  const auto moved = move(new_);
+  ASSERT_OK(moved);
+  EXPECT_EQ(moved->kept.size(), 1U);
+  EXPECT_EQ(moved->left.size(), 1U);
+  EXPECT_EQ(read_text(new_ / "data/set/1/b"), "b");
+  open = UniqueFd();
+  ASSERT_OK(move(new_));
+  expect_whole_with(new_, "another");
+}
+
+// It is whole, and the damaged one is not moved.
+TEST_F(RelocationToADriveTest, ACopyOfAnEarlierCallStaysIfTheOldOneWasDamagedSince) {
+  ASSERT_OK(move(new_));
+  corrupt(link() / "train/a");
+  EXPECT_FALSE(open()->verify("set", {}, kQuiet, stop_));
+  const auto again = move(new_);
+  ASSERT_OK(again);
+  EXPECT_EQ(again->left.size(), 1U);
+  expect_whole(new_);
+}
+
+// A catalog that was lost begins its numbers again, and the newest is the one that is served.
+TEST_F(RelocationToADriveTest, ALaterGenerationOfAnEarlierCallDoesNotHideTheWantedOne) {
+  write_text(source_.path / "b", "later");
+  ASSERT_OK(stage());
+  ASSERT_OK(move(new_));
+  ASSERT_TRUE(std::filesystem::exists(new_ / "data/set/2"));
+  std::filesystem::remove_all(old_ / "data/set");
+  std::filesystem::remove_all(config_.state_dir);
+  write_text(source_.path / "b", "another");
+  ASSERT_OK(stage());
+  ASSERT_OK(move(new_));
+  EXPECT_FALSE(std::filesystem::exists(new_ / "data/set/2"));
+  expect_whole_with(new_, "another");
+}
+
+}  // namespace
+}  // namespace spark::staging
