@@ -167,28 +167,30 @@ SERVED = [
 
 THREADED = [f"spark_{part}_tests" for part in ("base", "staging", "fleet")]
 # Two lanes that take about the same CPU time, so that neither core is idle while the other's step waits. The first one needs no
-# programs, so it begins while they are built. Steps that work on file systems come last, since the kernel does that work at its
-# own priority. The machines may leave them almost no CPU time for most of an hour.
+# programs, so it begins while they are built; its tests and fuzzers share one build. The machines may leave both almost no CPU
+# time for most of an hour.
 GIVING_WAY_S = 5400
 BUILDS = [
-    [Step("unit", "unit tests, g++ 12, under address and undefined-behaviour sanitizers", GIVING_WAY_S,
-          [*configure_and_build("asan"), ctest("asan")], {"ASAN_OPTIONS": "detect_stack_use_after_return=1", "SPARK_MUST_RUN": "1"})],
-    [Step("tsan", "the threaded parts under the thread sanitizer", GIVING_WAY_S,
-          [*configure_and_build("tsan", *THREADED),
-           # Without address randomisation: g++ 12's thread sanitizer does not support the memory layouts of newer kernels. All at
-           # once: the tests of a part run one after the other.
-           ["setarch", "-R", "ctest", "--test-dir", "build/tsan", "--output-on-failure", "--no-tests=error", "-j", str(len(THREADED)),
-            "-R", f"^({'|'.join(THREADED)})$"]],
-          # Those repeat the work of one thread hundreds of times, or wait for processes; the step `unit` has them.
-          {"TSAN_OPTIONS": "halt_on_error=1",
-           "GTEST_FILTER": "-*CacheFaults*:DamageTest.*:SendingShards.*:CachedAttributesTest.*:CatalogTest.*"}),
-     Step("histories", "random histories of volumes, copies and outputs in a simulated world, and those that once failed", GIVING_WAY_S,
+    [Step("unit", "unit tests, clang 14, under address and undefined-behaviour sanitizers", GIVING_WAY_S,
+          [*configure_and_build("asan", "all", "fuzzers"), ctest("asan")],
+          {"ASAN_OPTIONS": "detect_stack_use_after_return=1", "SPARK_MUST_RUN": "1"}),
+     Step("fuzz", "fuzzers of everything that reads what others wrote", GIVING_WAY_S, [["tools/fuzz.sh", "3"]], {"SPARK_FUZZ_PRESET": "asan"})],
+    [Step("histories", "random histories of volumes, copies and outputs in a simulated world, and those that once failed", GIVING_WAY_S,
           [histories(area, "--count", str(HISTORIES[area])) for area in WITH_HISTORIES], needs_programs=True, runs_all=True),
-     Step("fuzz", "fuzzers of everything that reads what others wrote", GIVING_WAY_S, [["tools/fuzz.sh", "3"]]),
      Step("crash", "kill -9, full drives and failing calls under `spark-stage copy`", GIVING_WAY_S, [pytest("tests/crash")],
           needs_programs=True)],
 ]
 
+# Of threads; the others' tests repeat the work of one thread hundreds of times, or wait for processes, and the step `unit` has them.
+TSAN = Step(
+    "tsan", "the threaded parts, g++ 12, under the thread sanitizer", GIVING_WAY_S,
+    [*configure_and_build("tsan", *THREADED),
+     # Without address randomisation: g++ 12's thread sanitizer does not support the memory layouts of newer kernels. All at
+     # once: the tests of a part run one after the other.
+     ["setarch", "-R", "ctest", "--test-dir", "build/tsan", "--output-on-failure", "--no-tests=error", "-j", str(len(THREADED)),
+      "-R", f"^({'|'.join(THREADED)})$"]],
+    {"TSAN_OPTIONS": "halt_on_error=1",
+     "GTEST_FILTER": "-*CacheFaults*:DamageTest.*:SendingShards.*:CachedAttributesTest.*:CatalogTest.*"})
 SET_UP_OTHERS = ["tools/setup.sh", "others"]
 CSI_TESTS = [PYTHON, "-m", "pytest", "-c", "tests/csi/pytest.ini", "-q"]
 IMAGE_TESTS = [*CSI_TESTS, "tests/csi/test_image.py"]
@@ -205,6 +207,9 @@ OTHERS = [
           ["tools/image.sh", "debian-13", "arm64", "build/debian-13-arm64/deb"], IMAGE_TESTS],
          {"SPARK_VM_IMAGE": "build/image/spark-stage-arm64.tar"}),
     *(hour_of_histories(area) for area in HISTORIES),
+    TSAN,
+    Step("unit-g++", "unit tests with the release's compiler and flags", 3600,
+         [["cmake", "--preset", "release", "-DSPARK_TESTS=ON"], ["cmake", "--build", "--preset", "release"], ctest("release")]),
     Step("tidy", "clang-tidy over every source file", 3600, [["tools/lint/tidy.sh", JOBS]]),
     Step("fuzz-long", "ten minutes of each fuzzer of what anybody may send: the API's requests and the configuration", 3600,
          [["tools/fuzz.sh", "600", "api_fuzz", "config_fuzz"]]),
