@@ -12,7 +12,8 @@ prefix=${2:-/usr/local}
 case "$prefix" in /*) prefix=$(realpath -ms -- "$prefix") ;; esac
 built=build/release/install_manifest.txt
 manifest=$prefix/share/spark-stage/installed
-unit_folder=$prefix/${SPARK_SYSTEMD_UNIT_DIR:-lib/systemd/system}
+unit_part=${SPARK_SYSTEMD_UNIT_DIR:-lib/systemd/system}
+unit_folder=$prefix/$unit_part
 state=/var/lib/spark-stage
 settings=/etc/spark-stage
 daemon=spark-staged.service
@@ -38,6 +39,18 @@ packaged_files() {
 
 has_package() {  # PREFIX
   packaged_files | grep -qxF "$1/sbin/spark-staged" && [ -x "$1/sbin/spark-staged" ]
+}
+
+# The program of another installation, if systemd starts it as this host's daemon: what is running and mounted is its own. The same
+# lines are in debian/postinst, prerm and postrm and in tools/installed.sh.
+other_daemon() {  # PROGRAM of this installation
+  for folder in /etc/systemd/system /usr/local/lib/systemd/system /usr/lib/systemd/system /lib/systemd/system; do
+    [ -e $folder/spark-staged.service ] || continue
+    command=$(sed -n 's/^ExecStart=[-@:+!|]*//p' $folder/spark-staged.service | tail -n 1)
+    case " $command " in *" $1 "*) return ;; esac
+    if [ -x "${command%% *}" ]; then echo "${command%% *}"; fi
+    return
+  done
 }
 
 check() {
@@ -70,14 +83,40 @@ note_files() {
   mv "$manifest.new" "$manifest"
 }
 
-# systemd looks for units below /usr and /usr/local only, and may know the package's.
+known() {  # UNIT: the file that systemd uses
+  systemctl show -p FragmentPath --value "$1" 2>/dev/null || true
+}
+
+is_known() {  # UNIT: from this prefix
+  file=$(known "$1")
+  [ -n "$file" ] && [ "$(realpath -m -- "$file")" = "$(realpath -m -- "$unit_folder/$1")" ]
+}
+
+is_masked() {  # UNIT
+  [ "$(systemctl show -p LoadState --value "$1" 2>/dev/null)" = masked ]
+}
+
+# Removes the link that `make install` of another PREFIX made; of the administrator's own, nothing.
+forget_other_prefix() {  # UNIT
+  link=/etc/systemd/system/$1
+  leads_to=$(readlink "$link") || return 0
+  other_prefix=${leads_to%"/$unit_part/$1"}
+  if [ "$leads_to" = "$unit_folder/$1" ] || [ "$leads_to" = "$other_prefix" ]; then return; fi
+  if [ -e "$leads_to" ] && [ ! -e "$other_prefix/share/spark-stage/installed" ]; then return; fi
+  rm -f "$link"
+  systemctl daemon-reload
+}
+
+# systemd looks for units below /usr and /usr/local only, and may know the package's. A link to a unit there would be its own other
+# name: `is-enabled` fails.
 make_known() {
   systemctl daemon-reload
   for unit in $daemon $release; do
-    known=$(systemctl show -p FragmentPath --value "$unit" 2>/dev/null) || known=""
-    if [ -n "$known" ] && [ "$(realpath -m -- "$known")" = "$(realpath -m -- "$unit_folder/$unit")" ]; then continue; fi
-    case "$known" in
-      /etc/* | /dev/null) say "$known stays the unit in use" ;;  # the administrator's own, or masked
+    if is_masked "$unit"; then continue; fi
+    forget_other_prefix "$unit"
+    if is_known "$unit"; then continue; fi
+    case "$(known "$unit")" in
+      /etc/*) say "$(known "$unit") stays the unit in use" ;;  # the administrator's own
       *) systemctl --quiet link "$unit_folder/$unit" ;;
     esac
   done
@@ -93,7 +132,12 @@ add() {
   if has_package /usr; then
     say "the package spark-stage stays installed, and is not used any more: 'sudo make uninstall' gives its daemon back"
   fi
-  if systemctl --quiet is-active $daemon; then
+  other=$(other_daemon "$prefix/sbin/spark-staged")
+  if is_masked $daemon; then
+    say "installed; $daemon is masked, and starts after 'systemctl unmask spark-staged' only"
+  elif [ -n "$other" ]; then
+    say "installed; the daemon of $other goes on"
+  elif systemctl --quiet is-active $daemon; then
     systemctl restart $daemon  # disturbs no mount
     say "installed; the running daemon was restarted and is of this version now"
   elif [ -e $settings/spark-stage.yaml ]; then
@@ -101,6 +145,15 @@ add() {
   else
     say "installed - next: $settings/spark-stage.yaml, then systemctl enable --now spark-staged"
   fi
+}
+
+# Another installation's daemon is in use: only the files go, and a link to one of them.
+leave_to_other() {
+  if has_systemd && [ "$(readlink /etc/systemd/system/$release)" = "$unit_folder/$release" ]; then
+    systemctl --quiet disable $release 2>/dev/null || true
+  fi
+  delete <"$manifest"
+  if has_systemd; then systemctl daemon-reload; fi
 }
 
 # The daemon of the package goes on where this one ends: mounts, copies and mount points stay as they are.
@@ -132,10 +185,15 @@ remove() {
   [ "$(id -u)" -eq 0 ] || refuse "root is needed: sudo make uninstall"
   [ -e "$manifest" ] ||
     refuse "$manifest is missing: nothing says what 'make install' placed - run 'make install' again, then 'make uninstall', both with its PREFIX"
-  if has_package /usr; then hand_over; else end_daemon; fi
+  other=$(other_daemon "$prefix/sbin/spark-staged")
+  if [ -n "$other" ]; then leave_to_other; elif has_package /usr; then hand_over; else end_daemon; fi
   rm -f "$manifest"
   delete_folders
   say "removed"
+  if [ -n "$other" ]; then
+    say "$other stays the daemon of this host"
+    return
+  fi
   if has_package /usr; then
     say "the package spark-stage is in use now, with the configuration and all data"
     return

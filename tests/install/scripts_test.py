@@ -26,6 +26,12 @@ cp /bin/true /usr/local/sbin/spark-staged
 GOES_ON = "/usr/local/sbin/spark-staged stays the daemon of this host"
 
 
+def rule(file):
+    """How the script finds the daemon that is in use."""
+    text = (TOP / file).read_text()
+    return text[text.index("# The program of another installation"):text.index("}\n", text.index("other_daemon() {"))]
+
+
 class Scripts(unittest.TestCase):
     def setUp(self):
         self.folder = Path(tempfile.mkdtemp(prefix="spark-scripts-", dir="/var/tmp"))
@@ -72,6 +78,15 @@ class Scripts(unittest.TestCase):
     def test_a_linked_unit_of_another_prefix_is_known(self):
         unit = f"{MAKE_INSTALL}\nmv /usr/local/lib/systemd/system/spark-staged.service /usr/local/unit; ln -s /usr/local/unit /etc/systemd/system/spark-staged.service"
         self.assertIn(GOES_ON, self.run_script("prerm", "remove", unit))
+
+    def test_all_scripts_find_the_daemon_in_use_in_the_same_way(self):
+        for file in ("debian/prerm", "debian/postrm", "tools/installed.sh"):
+            self.assertEqual(rule(file), rule("debian/postinst"), file)
+
+    def test_a_unit_that_wraps_the_packages_daemon_is_the_packages(self):
+        for starts in ("/usr/bin/nice -n 5 /usr/sbin/spark-staged", "-/usr/sbin/spark-staged"):
+            unit = f"printf '[Service]\\nExecStart={starts}\\n' >/etc/systemd/system/spark-staged.service; {MAKE_INSTALL}"
+            self.assertIn("deb-systemd-invoke stop", self.run_script("prerm", "remove", unit))
 
     def test_a_purge_removes_the_configuration_and_names_keys_and_data(self):
         said = self.run_script("postrm", "purge", after="find /etc/spark-stage /var/lib/spark-stage -type f")

@@ -11,8 +11,8 @@ from pathlib import Path
 TOP = Path(__file__).parents[2]
 BUILD = Path()
 PLACE = """set -eu
-for folder in /usr/local /etc/spark-stage /var/lib/spark-stage /run; do mkdir -p $folder; mount -t tmpfs none $folder; done
-mkdir -p build/release && cp -r $TOP/tools $TOP/debian .
+for folder in /usr/local /etc/systemd /etc/spark-stage /var/lib/spark-stage /run; do mkdir -p $folder; mount -t tmpfs none $folder; done
+mkdir -p build/release /etc/systemd/system && cp -r $TOP/tools $TOP/debian .
 """
 SCRIPT = PLACE + """
 mkdir -p /etc/spark-stage/keys /var/lib/spark-stage/mount-points /var/lib/spark-stage/cache/data /usr/local/bin
@@ -44,12 +44,16 @@ echo "systemctl $*" >>/run/calls
 case "$1 $2" in
   "is-active "*) [ -e /run/active ] ;;
   "is-enabled "*) if [ -e /run/enabled ]; then echo enabled; else echo disabled; exit 1; fi ;;
-  "disable --now") rm -f /run/enabled /run/active ;;
-  "disable "*) rm -f /run/enabled ;;
+  "disable --now") rm -f /run/enabled /run/active; shift; shift; for unit; do rm -f "/etc/systemd/system/$unit"; done ;;
+  "disable "*) rm -f /run/enabled; shift; for unit; do rm -f "/etc/systemd/system/$unit"; done ;;
+  "link "*) ln -s "$2" /etc/systemd/system ;;
   "enable "*) touch /run/enabled ;;
   "cat "*) [ -e "/usr/local/lib/systemd/system/$2" ] || [ -e "/run/packaged/$2" ] ;;
-  "show "*) [ ! -e "/run/edited/$5" ] || { echo "/etc/systemd/system/$5"; exit; }
-    for at in /usr/local/lib/systemd/system /run/packaged; do if [ -e "$at/$5" ]; then echo "$at/$5"; break; fi; done ;;
+  "show -p") for at in /etc/systemd/system /usr/local/lib/systemd/system /run/packaged; do
+    [ -e "$at/$5" ] || continue
+    case "$3 $(realpath "$at/$5")" in FragmentPath*) echo "$at/$5" ;; *" /dev/null") echo masked ;; *) echo loaded ;; esac
+    break
+  done ;;
 esac
 END
 printf '#!/bin/sh\\nexit 0\\n' >/run/bin/systemd-sysusers; cp /run/bin/systemd-sysusers /run/bin/systemd-tmpfiles
@@ -58,6 +62,7 @@ place() {  # PREFIX FILE…: as cmake does
   prefix=$1; shift; : >build/release/install_manifest.txt
   for file in sbin/spark-staged lib/systemd/system/spark-staged.service lib/systemd/system/spark-stage-release.service "$@"; do
     mkdir -p "$(dirname "$prefix/$file")"; printf '#!/bin/sh\\necho "daemon $*" >>/run/calls\\n' >"$prefix/$file"; chmod +x "$prefix/$file"
+    case "$file" in *.service) printf '[Service]\\nExecStart=%s\\n' "$prefix/sbin/spark-staged" >"$prefix/$file" ;; esac
     echo "$prefix/$file" >>build/release/install_manifest.txt
   done
 }
@@ -132,10 +137,46 @@ ls /usr/local/bin; grep restart /run/calls; tools/installed.sh remove /usr/local
                                   for unit in ("spark-staged.service", "spark-stage-release.service")), "0"])
 
     def test_a_unit_that_the_administrator_edited_stays_and_is_named(self):
-        said = self.lines_of("mkdir /run/edited; touch /run/edited/spark-staged.service; place /usr/local; tools/installed.sh add /usr/local; "
-                             "grep link /run/calls || true")
-        self.assertEqual(said[0], "spark-stage: /etc/systemd/system/spark-staged.service stays the unit in use")
-        self.assertEqual(len(said), 2, said)
+        for starts, last in (("/usr/bin/nice -n 5 /usr/local/sbin/spark-staged", "the running daemon was restarted and is of this version now"),
+                             ("/bin/true --own", "the daemon of /bin/true goes on")):
+            with self.subTest(starts):
+                said = self.lines_of(f"printf '[Service]\\nExecStart=%s\\n' '{starts}' >/etc/systemd/system/spark-staged.service; touch /run/active; "
+                                     "place /usr/local; tools/installed.sh add /usr/local; grep -E 'link|restart' /run/calls || true")
+                self.assertEqual(said[:2], ["spark-stage: /etc/systemd/system/spark-staged.service stays the unit in use",
+                                            f"spark-stage: installed; {last}"])
+                self.assertEqual(said[2:], ["systemctl restart spark-staged.service"] if "restarted" in last else [])
+
+    TWO = "mount -t tmpfs none /opt; touch /run/active; place /opt/a; tools/installed.sh add /opt/a >/dev/null; "
+
+    def test_another_prefix_takes_the_place_of_an_earlier_one(self):
+        for prefix, unit in (("/opt/b", "/opt/b/lib/systemd/system/spark-staged.service"), ("/usr/local", "")):
+            with self.subTest(prefix):
+                said = self.lines_of(f"{self.TWO} rm /run/calls; place {prefix}; tools/installed.sh add {prefix}; grep -c restart /run/calls; "
+                                     "readlink /etc/systemd/system/spark-staged.service || true")
+                self.assertEqual(said, ["spark-stage: installed; the running daemon was restarted and is of this version now", "1", *([unit] if unit else [])])
+
+    def test_a_link_of_the_administrator_stays(self):
+        said = self.lines_of("mkdir -p /run/own/lib/systemd/system; printf 'ExecStart=/bin/true\\n' >/run/own/lib/systemd/system/spark-staged.service; "
+                             "ln -s /run/own/lib/systemd/system/spark-staged.service /etc/systemd/system; place /usr/local; tools/installed.sh add /usr/local")
+        self.assertEqual(said, ["spark-stage: /etc/systemd/system/spark-staged.service stays the unit in use",
+                                "spark-stage: installed; the daemon of /bin/true goes on"])
+
+    def test_a_removal_leaves_the_daemon_of_another_prefix_alone(self):
+        for prefix in ("/opt/b", "/usr/local"):
+            with self.subTest(prefix):
+                said = self.lines_of(f"{self.TWO} mkdir -p {prefix}; place {prefix}; tools/installed.sh add {prefix} >/dev/null; place /opt/a; "
+                                     "tools/installed.sh add /opt/a; rm /run/calls; "
+                                     f"tools/installed.sh remove {prefix}; cat /run/calls; find {prefix} ! -type d; ls /run/active; "
+                                     "readlink /etc/systemd/system/spark-stage*.service")
+                self.assertEqual(said[1:], ["spark-stage: removed", "spark-stage: /opt/a/sbin/spark-staged stays the daemon of this host",
+                                            *(line for line in said if line.startswith("systemctl show")),
+                                            "systemctl daemon-reload", "/run/active",
+                                            *(f"/opt/a/lib/systemd/system/{unit}.service" for unit in ("spark-stage-release", "spark-staged"))])
+
+    def test_a_masked_unit_is_named_and_nothing_is_started(self):
+        said = self.lines_of("ln -s /dev/null /etc/systemd/system/spark-staged.service; place /usr/local; tools/installed.sh add /usr/local; "
+                             "grep -E 'restart|link' /run/calls || true")
+        self.assertEqual(said, ["spark-stage: installed; spark-staged.service is masked, and starts after 'systemctl unmask spark-staged' only"])
 
     def test_make_install_does_not_write_over_the_packages_files(self):
         for prefix in ("/usr", "/usr/", "//usr/./"):
