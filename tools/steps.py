@@ -90,7 +90,7 @@ FIRST = [
 
 # Scenarios about the rig itself, drives, configuration and text: they run with one kernel, or with others on request.
 ANY_KERNEL = ["test_rig", "test_package", "test_slurm", "test_cache", "test_room", "test_power", "test_failing_drive",
-              "test_config", "test_moving", "test_docs"]
+              "test_config", "test_docs"]
 # These mostly wait, for the protections of volumes that two hosts want.
 TWO_HOSTS = ["test_sharing", "test_publish", "test_format", "test_nfs"]
 # With scenarios marked `on_6_1`, for what the older kernel changes: its target has no reservations. Too much for make check, whose
@@ -106,6 +106,8 @@ BENCHMARK = ["test_bench", "test_bench_hosts"]
 TRAINING = ["test_training", "test_training_hosts"]
 # Two hosts with PyTorch, and a target.
 TUTORIAL = ["test_tutorial"]
+# A host with an old manual setup, which moves in, is rebooted and goes back.
+MOVING = ["test_moving"]
 # Four machines at once, beside other lanes too many for two cores.
 FLEET = ["test_fleet"]
 NEEDS_DEBIAN_13 = ["test_stas"]
@@ -118,7 +120,7 @@ UPGRADE = ["test_upgrade"]
 VERDICT = ["test_verdict"]
 # The container image, which its step makes.
 CONTAINER = ["test_container"]
-APART = TUTORIAL + TRAINING + FLEET + NEEDS_DEBIAN_13 + TAKES_LONG + BOTH_WRITE + WALK + UPGRADE + VERDICT + CONTAINER
+APART = TUTORIAL + MOVING + TRAINING + FLEET + NEEDS_DEBIAN_13 + TAKES_LONG + BOTH_WRITE + WALK + UPGRADE + VERDICT + CONTAINER
 # The packages in use: 0.1, of before the restructuring, and 0.2.0. The upgrade must keep their data.
 FIRST_RELEASE, RELEASE_0_2 = "4c67491", "96dae2c4"
 
@@ -223,6 +225,7 @@ OTHERS = [
         [PYTHON, "-m", "pytest", *scenarios(["test_slurm"]), "-q", "-p", "no:cacheprovider"]]),
     replace(machines("training", "newest", "PyTorch jobs that are killed and resume a hundred times, on one host and on two; two hosts that write one volume",
                      *scenarios(TRAINING + BOTH_WRITE), SPARK_TRAINING_ROUNDS="100"), deadline_s=2 * 3600),
+    machines("moving", "newest", "`import` on a host with an old manual setup, its steps, a reboot, and the way back", *scenarios(MOVING)),
     machines("tutorial", "newest", "every command of the tutorial, with PyTorch on two hosts and a pulled cable", *scenarios(TUTORIAL)),
     replace(KUBERNETES, commands=[SET_UP_OTHERS, ["tools/image.sh", "debian-12", "amd64", "build/deb"], [*IMAGE_TESTS, "tests/csi/test_podman.py"],
                                   *KUBERNETES.commands]),
