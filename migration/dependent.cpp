@@ -23,12 +23,24 @@ bool names_folder(std::string text, const std::string& mount) {
 
 }  // namespace
 
+bool is_bind(const FstabLine& line) {
+  return mounts::has_option(line.options, "bind") || mounts::has_option(line.options, "rbind");
+}
+
+// systemd makes an automount at boot as it makes a mount: without its folder it fails, and an automount of a
+// bind shows the empty folder. Only an image is opened later, at the first access.
+std::string need_at_boot(const FstabLine& line, const std::string& mount) {
+  if (mounts::has_option(line.options, "noauto")) return {};
+  const bool is_image = is_at_or_below(line.source, mount) && !is_bind(line);
+  const bool is_later = is_image && !is_at_or_below(line.mount, mount) &&
+                        mounts::has_option(line.options, "x-systemd.automount") &&
+                        mounts::has_option(line.options, "nofail");
+  return is_later ? "" : need_of(line, mount);
+}
+
 std::string need_of(const FstabLine& line, const std::string& mount) {
-  for (const char* later : {"noauto", "x-systemd.automount"})  // not mounted with the others at boot
-    if (mounts::has_option(line.options, later)) return {};
-  const bool is_bind = mounts::has_option(line.options, "bind") || mounts::has_option(line.options, "rbind");
   if (is_at_or_below(line.source, mount))
-    return is_bind ? printable(line.source) + " is a folder of" : printable(line.source) + " lies on";
+    return is_bind(line) ? printable(line.source) + " is a folder of" : printable(line.source) + " lies on";
   if (line.mount != mount && is_at_or_below(line.mount, mount)) return printable(line.mount) + " lies in";
   // Of others, such as sshfs, it may be a folder of another host.
   constexpr std::array<std::string_view, 4> kUnions = {"overlay", "mergerfs", "unionfs", "aufs"};

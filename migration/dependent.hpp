@@ -1,4 +1,4 @@
-// Lines of fstab that need a folder on another mount.
+// Mounts of fstab and of mount units that need a folder on another mount.
 #pragma once
 
 #include <string>
@@ -11,5 +11,11 @@ namespace spark::host {
 // on"; empty: nothing. Its mount point, its source (bind mounts, images, swap files), or the folders of an
 // overlay.
 std::string need_of(const FstabLine& line, const std::string& mount);
+
+// The same of a line of fstab whose need the boot does not wait for; empty as well for one that is mounted
+// only on request.
+std::string need_at_boot(const FstabLine& line, const std::string& mount);
+
+bool is_bind(const FstabLine& line);
 
 }  // namespace spark::host

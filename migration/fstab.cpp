@@ -7,6 +7,7 @@
 #include <filesystem>
 
 #include "base/text.hpp"
+#include "daemon/mounts/table.hpp"
 #include "migration/words.hpp"
 #include "nvmetcp/names.hpp"
 
@@ -36,6 +37,19 @@ std::vector<FstabLine> parse_fstab(std::string_view text) {
                      std::atoi(column(5).c_str()), line});
   }
   return lines;
+}
+
+OtherLines other_lines_of(const FstabLine& line, const std::vector<FstabLine>& all) {
+  OtherLines others;
+  for (const FstabLine& other : all) {
+    if (other.mount != line.mount || other.number == line.number) continue;
+    if (mounts::has_option(other.options, "noauto")) {
+      others.on_request.push_back(other.text);
+    } else if (others.at_boot == 0) {
+      others.at_boot = other.number;
+    }
+  }
+  return others;
 }
 
 std::vector<FstabLine> read_fstab(const SystemRoot& root) {

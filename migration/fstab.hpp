@@ -24,6 +24,13 @@ struct FstabLine {
 // Lines that mount something; comments and lines with fewer than two columns are left out.
 std::vector<FstabLine> parse_fstab(std::string_view text);
 
+// Other lines of a line's mount point.
+struct OtherLines {
+  std::vector<std::string> on_request;  // as they stand in the file: with `noauto`
+  int at_boot = 0;                      // the number of the first one without; 0: none
+};
+OtherLines other_lines_of(const FstabLine& line, const std::vector<FstabLine>& all);
+
 // As mount(8) takes a mount point: "/mnt/data/" is "/mnt/data".
 std::string plain_mount_point(const std::string& mount);
 

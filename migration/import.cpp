@@ -85,9 +85,14 @@ class Writer {
   Imported write(WallTime now) {
     for (const LeftOut& one : drafts_.left_out) leave_out_connection(one);
     for (const TargetDraft& target : drafts_.targets) take_target(target);
-    for (const FstabLine& line : survey_.fstab) take_line(line, {});
+    for (const bool is_second : {false, true}) {
+      for (const FstabLine& line : survey_.fstab) {
+        if (is_second_choice(line) == is_second) take_line(line, {});
+      }
+    }
     for (const MountUnit& unit : survey_.mount_units) take_line(unit.mount, unit.units);
     for (const FstabLine& line : survey_.fstab) take_dependent(line);
+    for (const MountUnit& unit : survey_.mount_units) name_dependent(unit);
     for (const FabricDevice& device : survey_.devices) take_mounts_of(device);
     for (const mounts::Mount& mount : survey_.mounts) name_nfs_mount(mount);
     for (const Found& found : drafts_.found) take_unmounted(found);
@@ -149,6 +154,20 @@ class Writer {
     return found == nullptr || found->type == "autofs" ? nullptr : found;
   }
 
+  // Another line of its mount point is mounted at boot in its place.
+  bool is_second_choice(const FstabLine& line) const {
+    return mounts::has_option(line.options, "noauto") && other_lines_of(line, survey_.fstab).at_boot > 0;
+  }
+
+  // The next boot would mount the other line on the volume's mount point.
+  void note_other_lines(const FstabLine& line, Item& item) const {
+    OtherLines others = other_lines_of(line, survey_.fstab);
+    item.other_lines = std::move(others.on_request);
+    if (others.at_boot == 0 || volumes_.contains(item.where)) return;
+    item.reason = "line " + std::to_string(others.at_boot) +
+                  " of /etc/fstab also mounts there: remove one of the two, and import again";
+  }
+
   // `units`: the line is a mount unit's; empty: it is one of fstab.
   void take_line(const FstabLine& line, const std::vector<UnitFile>& units) {
     const std::string origin = units.empty() ? "line " + std::to_string(line.number) + " of /etc/fstab"
@@ -160,6 +179,7 @@ class Writer {
               .fstab_line = line.text,
               .automount = is_automount ? automount_unit(line.mount) : "",
               .units = units};
+    if (units.empty()) note_other_lines(line, item);
     if (line.is_nfs()) {
       const mounts::Mount* now = mounted_at(line.mount);
       if (now != nullptr && !now->type.starts_with("nfs")) item.reason = covered(*now);
@@ -182,26 +202,50 @@ class Writer {
   // Mounted before spark-staged mounts the volume, it would find the empty folder, or nothing.
   void take_dependent(const FstabLine& line) {
     for (const auto& [mount, name] : volumes_) {
-      const std::string need = need_of(line, mount);
+      const std::string need = need_at_boot(line, mount);
       if (need.empty()) continue;
       const auto known = std::ranges::find(imported_.items, line.text, &Item::fstab_line);
       if (known != imported_.items.end()) {  // a volume below another one, say
         known->needs_volume = !known->is_taken();
         continue;
       }
-      const bool is_bind =
-          mounts::has_option(line.options, "bind") || mounts::has_option(line.options, "rbind");
       const std::string origin = "line " + std::to_string(line.number) + " of /etc/fstab";
       Item item{.what = "a line", .where = printable(line.mount), .origin = origin, .fstab_line = line.text};
       item.needs_volume = true;
       item.reason = origin + ": " + need + " volume " + name + ", which is mounted later than fstab: " +
-                    (is_bind ? "make " + printable(line.mount) + " a symbolic link to it"
-                             : "give the line `noauto` and let a unit mount it, or use it, once "
-                               "`spark-stage wait " +
-                                   name + "` has ended");
+                    (is_bind(line) ? "make " + printable(line.mount) + " a symbolic link to it"
+                                   : "give the line `noauto`, and mount it, or use it, once "
+                                     "`spark-stage wait " +
+                                         name + "` has ended");
       seen_mounts_.insert(line.mount);
       take({.name = "", .origin = origin, .yaml = "  " + shown_line(line) + "\n", .details = {}},
            std::move(item), volumes_yaml_, imported_.volumes);
+    }
+  }
+
+  // The same of a unit that starts at boot.
+  void name_dependent(const MountUnit& unit) {
+    const FstabLine& line = unit.mount;
+    const bool starts =
+        std::ranges::any_of(unit.units, [](const UnitFile& file) { return !file.links.empty(); });
+    const std::string origin = printable(unit.unit().file);
+    const auto known = std::ranges::find(imported_.items, origin, &Item::origin);
+    for (const auto& [mount, name] : volumes_) {
+      const std::string need = starts ? need_of(line, mount) : "";
+      if (need.empty()) continue;
+      seen_mounts_.insert(line.mount);
+      if (known != imported_.items.end()) {
+        known->needs_volume = !known->is_taken();
+        return;
+      }
+      Item item{.what = "a mount unit", .where = printable(line.mount), .origin = origin};
+      item.needs_volume = true;
+      item.reason = need + " volume " + name +
+                    ", which is mounted later than the unit: disable the unit, and " +
+                    (is_bind(line) ? "make " + printable(line.mount) + " a symbolic link to it"
+                                   : "start it once `spark-stage wait " + name + "` has ended");
+      imported_.items.push_back(std::move(item));
+      return;
     }
   }
 

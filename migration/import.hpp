@@ -20,11 +20,12 @@ struct Item {
   std::string subsystem = {};
   // What gives way to it; empty: nothing.
   std::string fstab_line = {};  // as it stands in the file: its number may change until the steps are taken
+  std::vector<std::string> other_lines = {};  // of the same mount point with `noauto`: they stay
   std::string mounted = {},
               automount = {};  // the path of a file system that is mounted now; a unit of systemd
   std::vector<UnitFile> units = {};
   bool becomes_read_only = false;  // it was mounted read-write
-  bool needs_volume = false;       // it stays, and something of a volume that was taken over is missing for it
+  bool needs_volume = false;  // it stays, and something of a volume that was taken over is missing for it
   bool is_taken() const { return reason.empty(); }
 };
 

@@ -82,13 +82,22 @@ std::string check_line(const Item& item) {
          end_with(changed);
 }
 
-// One that was commented out and has a changed copy.
+// One that was commented out and has a changed copy. The lines that were there at the import are no other
+// ones.
 std::string check_no_other_line(const Item& item) {
+  std::string known = as_comment(item.fstab_line);
+  for (const std::string& line : item.other_lines) known += as_comment(line);
   const std::string other = "/etc/fstab has another line of " + item.where +
                             " than at the import: remove it, or move /etc/spark-stage/spark-stage.yaml "
                             "away, and import again";
-  return "sed" + as_comment(item.fstab_line) + " /etc/fstab | findmnt -n -F /dev/stdin -M " +
-         quoted(item.where) + " && " + end_with(other);
+  return "sed" + known + " /etc/fstab | findmnt -n -F /dev/stdin -M " + quoted(item.where) + " && " +
+         end_with(other);
+}
+
+// Begun once more after their end, they would unmount what spark-staged has mounted.
+std::string check_not_begun(const std::string& kept) {
+  return "[ ! -e " + kept + " ] || " +
+         end_with(kept + " is there: these steps were begun before: go on with the one that failed");
 }
 
 std::string unit_steps(const UnitFile& unit, const std::string& kept) {
@@ -139,6 +148,8 @@ std::string steps_text(const std::vector<Item>& items, WallTime now) {
     text +=
         "# It ends at the first step that fails. `target is busy`: a program has files open there, and\n"
         "# `fuser -vm MOUNTPOINT` names it; end it, and begin again.\n";
+  const bool changes = !changed.empty() || !mounted.empty();
+  if (changes) text += step(check_not_begun(kept));
   text += step("spark-stage config check");
   for (const std::string& checks : of_taken(items, [](const Item& item) {
          return item.fstab_line.empty() ? std::string()
@@ -152,9 +163,8 @@ std::string steps_text(const std::vector<Item>& items, WallTime now) {
   for (const std::string& unit : of_taken(items, [](const Item& item) { return item.automount; }))
     text += step("systemctl stop " + quoted(unit));
   // In /: cp of coreutils 9.1 looks for the parents there.
-  if (!changed.empty())
-    text += step("mkdir -p " + all) + step("mkdir " + kept) + step("cd /") +
-            step("cp -a --parents " + join(changed, " ") + " " + kept);
+  if (changes) text += step("mkdir -p " + all) + step("mkdir " + kept);
+  if (!changed.empty()) text += step("cd /") + step("cp -a --parents " + join(changed, " ") + " " + kept);
   if (!lines.empty()) text += step(comment_out(lines));
   for (const UnitFile& unit : units) text += unit_steps(unit, kept);
   text += step("systemctl daemon-reload") + step("systemctl enable --now spark-staged") +

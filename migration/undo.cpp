@@ -35,18 +35,17 @@ bool is_of_import(const fs::path& file) {
           (folder == "etc/systemd/system" || folder == "usr/local/lib/systemd/system" || is_wish(file)));
 }
 
-// The copies of the last move.
-fs::path newest_in(const fs::path& kept) {
+// The times of the moves, each the name of a folder; the last one first.
+std::vector<std::string> moves_in(const fs::path& kept) {
   std::error_code error;
-  fs::path newest = kept;
+  std::vector<std::string> times;
   for (fs::directory_iterator entry(kept, error); !error && entry != fs::directory_iterator();
        entry.increment(error)) {
     const std::string name = entry->path().filename();
-    if (name.find_first_not_of("0123456789-T:.Z") == std::string::npos &&
-        (newest == kept || name > newest.filename().native()))
-      newest = entry->path();
+    if (name.find_first_not_of("0123456789-T:.Z") == std::string::npos) times.push_back(name);
   }
-  return newest;
+  std::ranges::sort(times, std::ranges::greater());
+  return times;
 }
 
 // Never over a file that an earlier undo has set aside.
@@ -70,11 +69,35 @@ Result<std::vector<fs::path>> copies_in(const fs::path& kept) {
   }
   if (error && error != std::errc::no_such_file_or_directory)
     return fail_errno(error.value(), "reading the copies in " + kept.native());
-  if (copies.empty())
-    return fail(Errc::NotFound, "there are no copies in /" + std::string(kKept),
-                "the steps at the end of an imported configuration make them");
   std::ranges::sort(copies);
   return copies;
+}
+
+bool has_only_folders(const fs::path& folder) {
+  std::error_code error;
+  fs::recursive_directory_iterator entry(folder, error);
+  for (; !error && entry != fs::recursive_directory_iterator(); entry.increment(error)) {
+    if (entry->is_symlink(error) || !entry->is_directory(error)) return false;
+  }
+  return !error;
+}
+
+// Steps that ended between `mkdir` and `cp`, or that only unmounted something. Restores nothing of an earlier
+// move, which the next call does.
+Error without_copies(const fs::path& kept, std::vector<std::string> moves) {
+  const std::string all = "/" + std::string(kKept);
+  if (moves.empty())
+    return {Errc::NotFound, "there are no copies in " + all,
+            "the steps at the end of an imported configuration make them"};
+  const std::string last = moves.front();
+  moves.erase(moves.begin());
+  std::error_code ignored;
+  if (has_only_folders(kept / last)) fs::remove_all(kept / last, ignored);
+  if (moves.empty()) fs::remove(kept, ignored);
+  const std::string changed = "the last move (" + last + ") changed no file";
+  if (moves.empty()) return {Errc::NotFound, changed, ""};
+  return {Errc::NotFound, changed + "; copies of earlier moves are in " + all + ": " + join(moves, ", "),
+          "`sudo spark-stage import --undo` once more undoes the move of " + moves.front()};
 }
 
 Result<> write_link(const fs::path& target, const fs::path& file) {
@@ -120,9 +143,11 @@ Result<> restore(const fs::path& copy, const fs::path& file, const std::string& 
 }  // namespace
 
 Result<Undone> undo_import(const SystemRoot& root) {
-  const fs::path kept = newest_in(root / kKept);
+  std::vector<std::string> moves = moves_in(root / kKept);
+  const fs::path kept = moves.empty() ? root / kKept : root / kKept / moves.front();
   const auto copies = copies_in(kept);
   if (!copies) return copies.take_error();
+  if (copies->empty()) return fail(without_copies(root / kKept, std::move(moves)));
   Undone undone;
   for (const fs::path& file : *copies) {
     if (auto restored = restore(kept / file, root / file.native(), "/" + file.native(), undone); !restored)

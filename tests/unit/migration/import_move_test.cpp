@@ -102,6 +102,88 @@ TEST_F(Move, ALineThatIsACommentWithAChangedCopyEndsTheStepsBeforeTheyChangeAnyt
   EXPECT_FALSE(fs::exists(host.root() / "var/lib/spark-stage/before-import"));
 }
 
+// Its second server, say.
+TEST_F(Move, AnotherLineWithNoautoAtTheImportIsNoObstacle) {
+  for (const bool is_first : {false, true}) {
+    const std::string other = "192.168.0.99:/data/shared /mnt/dell-shared nfs4 rw,noauto 0 0";
+    const std::string used = "192.168.0.98:/data/shared /mnt/dell-shared nfs4 rw,_netdev 0 0";
+    host.write("etc/fstab", is_first ? other + "\n" + used : used + "\n" + other);
+    const std::string yaml = import(is_first ? 1 : 0).yaml;
+    EXPECT_NE(yaml.find("\n    nfs: \"192.168.0.98:/data/shared\""), std::string::npos) << yaml;
+    EXPECT_EQ(take_steps(yaml), 0) << text("said");
+    EXPECT_EQ(text("etc/fstab"), (is_first ? other + "\n#" + used : "#" + used + "\n" + other) + "\n");
+  }
+}
+
+TEST_F(Move, ALineThatWasAddedBesideAnotherOneEndsTheStepsBeforeTheyChangeAnything) {
+  const std::string lines =
+      "192.168.0.98:/data/shared /mnt/dell-shared nfs4 rw,_netdev 0 0\n"
+      "192.168.0.99:/data/shared /mnt/dell-shared nfs4 rw,noauto 0 0";
+  host.write("etc/fstab", lines);
+  const std::string yaml = import().yaml;
+  host.write("etc/fstab", lines + "\n192.168.0.97:/data/shared /mnt/dell-shared nfs4 rw 0 0");
+  EXPECT_NE(take_steps(yaml), 0);
+  EXPECT_NE(text("said").find("another line of /mnt/dell-shared than at the import"), std::string::npos);
+  EXPECT_FALSE(fs::exists(host.root() / "var/lib/spark-stage/before-import"));
+}
+
+TEST_F(Move, LinesOfOneMountPointAreLeftOutAndNamed) {
+  host.write("etc/fstab",
+             "192.168.0.98:/data/shared /mnt/dell-shared nfs4 rw,_netdev 0 0\n"
+             "192.168.0.99:/data/shared /mnt/dell-shared nfs4 rw 0 0");
+  const std::string fstab = text("etc/fstab"), yaml = import().yaml;
+  for (const char* other : {"line 1", "line 2"}) {
+    EXPECT_NE(yaml.find(std::string(other) + " of /etc/fstab also mounts there: remove one of the two"),
+              std::string::npos)
+        << yaml;
+  }
+  EXPECT_EQ(take_steps(yaml), 0) << text("said");
+  EXPECT_EQ(text("etc/fstab"), fstab);
+}
+
+TEST_F(Move, StepsThatAreBegunOnceMoreAfterTheirEndUnmountNothing) {
+  const std::string yaml = import().yaml;
+  ASSERT_EQ(take_steps(yaml), 0) << text("said");
+  fs::remove_all(host.root() / "unmounted");  // spark-staged has mounted its volumes
+  EXPECT_NE(take_steps(yaml), 0);
+  EXPECT_FALSE(fs::exists(host.root() / "unmounted"));
+  EXPECT_NE(text("said").find("these steps were begun before: go on with the one that failed"),
+            std::string::npos)
+      << text("said");
+}
+
+TEST_F(Move, StepsWithoutAFileToChangeAreTakenOnce) {
+  fs::remove(host.root() / kUnit);
+  host.write("etc/fstab", "");
+  const std::string yaml = import().yaml;
+  ASSERT_EQ(take_steps(yaml), 0) << text("said");
+  ASSERT_TRUE(fs::exists(host.root() / "unmounted")) << yaml;
+  fs::remove_all(host.root() / "unmounted");
+  EXPECT_NE(take_steps(yaml), 0);
+  EXPECT_FALSE(fs::exists(host.root() / "unmounted"));
+}
+
+TEST_F(Move, UndoOfAMoveThatChangedNoFileRestoresNothingAndNamesTheEarlierOnes) {
+  const std::string folder = "var/lib/spark-stage/before-import/";
+  host.write(folder + "2026-11-01T00:00:00Z/etc/fstab", "old");
+  host.write("etc/fstab", "new");
+  fs::create_directories(host.root() / (folder + "2026-11-02T00:00:00Z/etc"));
+  const auto undone = undo_import(host.root());
+  ASSERT_FALSE(undone);
+  EXPECT_EQ(undone.error().kind, Errc::NotFound);
+  EXPECT_EQ(undone.error().what,
+            "the last move (2026-11-02T00:00:00Z) changed no file; copies of earlier moves are in "
+            "/var/lib/spark-stage/before-import: 2026-11-01T00:00:00Z");
+  EXPECT_EQ(text("etc/fstab"), "new\n");
+  EXPECT_FALSE(fs::exists(host.root() / (folder + "2026-11-02T00:00:00Z")));
+  ASSERT_TRUE(undo_import(host.root()));
+  EXPECT_EQ(text("etc/fstab"), "old\n");
+  fs::create_directories(host.root() / (folder + "2026-11-03T00:00:00Z"));
+  const auto last = undo_import(host.root());
+  EXPECT_EQ(last.error().what, "the last move (2026-11-03T00:00:00Z) changed no file");
+  EXPECT_FALSE(fs::exists(host.root() / folder));
+}
+
 TEST_F(Move, StepsThatEndedAtABusyMountAreBegunAgain) {
   const std::string yaml = import().yaml, fstab = text("etc/fstab");
   busy = "/mnt/rosa-models";

@@ -97,6 +97,10 @@ TEST_F(ImportOfSetups, LinesThatNeedAVolumeAreNamed) {
              "me@nas:/mnt/a /mnt/far fuse.sshfs _netdev 0 0\n"
              "/mnt/a/two.img /mnt/later ext4 loop,noauto 0 0\n"
              "/mnt/a/three.img /mnt/asked ext4 loop,x-systemd.automount 0 0\n"
+             "/mnt/a/four.img /mnt/patient ext4 loop,nofail,x-systemd.automount 0 0\n"
+             "tmpfs /mnt/a/auto tmpfs nofail,x-systemd.automount 0 0\n"
+             "/mnt/a/folder /srv/folder none bind,nofail,x-systemd.automount 0 0\n"
+             "/mnt/a/five /srv/never none bind,noauto,x-systemd.automount 0 0\n"
              "/dev/nvme3n1 /mnt/a/sub ext4 _netdev 0 0\n"
              "tmpfs /mnt/ab tmpfs size=1G 0 0");
   host.write("proc/self/mountinfo", "21 1 259:9 / / rw - ext4 /dev/nvme0n1p2 rw\n");
@@ -107,12 +111,46 @@ TEST_F(ImportOfSetups, LinesThatNeedAVolumeAreNamed) {
     if (item.needs_volume) needing.push_back(item.where);
     EXPECT_FALSE(item.needs_volume && item.is_taken()) << item.where;
   }
-  EXPECT_EQ(needing,
-            (std::vector<std::string>{"/mnt/a/sub", "/mnt/img", "/srv/merged", "/mnt/pool", "/mnt/a/cache"}));
+  // An automount is made at boot as well: only an image waits for the first access.
+  EXPECT_EQ(needing, (std::vector<std::string>{"/mnt/a/sub", "/mnt/img", "/srv/merged", "/mnt/pool",
+                                               "/mnt/a/cache", "/mnt/asked", "/mnt/a/auto", "/srv/folder"}));
   EXPECT_NE(imported.yaml.find("/mnt/a/disk.img lies on volume a, which is mounted later than fstab"),
             std::string::npos)
       << imported.yaml;
   EXPECT_NE(imported.yaml.find("spark-stage wait a"), std::string::npos);
+}
+
+TEST_F(ImportOfSetups, MountUnitsThatNeedAVolumeAreNamed) {
+  test::set_up_by_hand(host);
+  host.write("etc/fstab", "/dev/nvme1n1 /mnt/a ext4 _netdev 0 0");
+  host.write("proc/self/mountinfo", "21 1 259:9 / / rw - ext4 /dev/nvme0n1p2 rw\n");
+  const std::string folder = "etc/systemd/system/";
+  const auto unit = [&](const std::string& name, const std::string& settings, const std::string& wanted) {
+    host.write(folder + name, "[Mount]\n" + settings);
+    std::filesystem::create_directories(host.root() / (folder + wanted));
+    if (!wanted.empty())
+      std::filesystem::create_symlink("../" + name, host.root() / (folder + wanted + "/" + name));
+  };
+  const std::string at_boot = "local-fs.target.wants";
+  unit("mnt-img.mount", "What=/mnt/a/disk.img\nWhere=/mnt/img\nOptions=loop", at_boot);
+  unit("mnt-a-sub.mount", "What=tmpfs\nWhere=/mnt/a/sub\nType=tmpfs", "");
+  unit("mnt-a-sub.automount", "Where=/mnt/a/sub", at_boot);
+  unit("srv-folder.mount", "What=/mnt/a/folder\nWhere=/srv/folder\nOptions=bind", at_boot);
+  unit("mnt-asked.mount", "What=/mnt/a/two.img\nWhere=/mnt/asked\nOptions=loop", "");
+  unit("mnt-ab.mount", "What=tmpfs\nWhere=/mnt/ab\nType=tmpfs", at_boot);
+  const Imported imported = import();
+  ASSERT_EQ(parsed(imported).volumes.size(), 1u) << imported.yaml;
+  std::vector<std::string> needing;
+  for (const Item& item : imported.items) {
+    if (item.needs_volume) needing.push_back(item.where);
+  }
+  EXPECT_EQ(needing, (std::vector<std::string>{"/mnt/a/sub", "/mnt/img", "/srv/folder"}));
+  EXPECT_NE(
+      imported.yaml.find("# Not taken over from /etc/systemd/system/mnt-img.mount: /mnt/a/disk.img lies on "
+                         "volume a, which is mounted later than the unit: disable the unit"),
+      std::string::npos)
+      << imported.yaml;
+  EXPECT_EQ(imported.yaml.find("systemctl disable mnt-"), std::string::npos) << imported.yaml;
 }
 
 TEST_F(ImportOfSetups, AMountUnitIsTakenOverWithItsAutomount) {
