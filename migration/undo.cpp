@@ -6,6 +6,7 @@
 #include <cerrno>
 #include <filesystem>
 
+#include "base/text.hpp"
 #include "migration/steps.hpp"
 
 namespace spark::host {
