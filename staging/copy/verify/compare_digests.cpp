@@ -124,7 +124,7 @@ class DigestCheck {
   // Its problem; empty if there is none.
   Result<std::string> look_at(std::size_t index, IoBuffer& buffer) {
     const auto [digest, needs_sha256] = files_.file(index);
-    const auto problem = [&](const std::string& before, const std::string& after = {}) {
+    const auto problem = [&digest = digest](const std::string& before, const std::string& after = {}) {
       return printable(digest.path) + before + printable(digest.told_by) + after;
     };
     const UniqueFd file = open(digest);
