@@ -24,7 +24,10 @@ struct Item {
               automount = {};  // the path of a file system that is mounted now; a unit of systemd
   std::vector<UnitFile> units = {};
   bool becomes_read_only = false;  // it was mounted read-write
-  bool needs_volume = false;       // it stays, and something of a volume that was taken over is missing for it
+  bool needs_volume = false;  // it stays, and something of a volume that was taken over is missing for it
+  // Of what keeps a volume from being unmounted now: the command, and what it takes. Empty: it is none of
+  // that.
+  std::string ended_by = {}, ended = {};
   bool is_taken() const { return reason.empty(); }
 };
 
@@ -32,7 +35,7 @@ struct Imported {
   std::string yaml;  // always parses; settings that could not be imported are comments in it
   std::vector<Item> items;
   unsigned targets = 0, volumes = 0;
-  unsigned left_out = 0;  // entries that are comments
+  unsigned left_out = 0;  // entries that are comments; not what is only to be ended first
 };
 
 // `root` resolves names like UUID=… of fstab.
