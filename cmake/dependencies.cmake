@@ -42,10 +42,7 @@ target_compile_options(spark_asio INTERFACE ${SPARK_FEWER_CHECKS})
 # A false alarm of g++ 12's optimiser about the frames that Asio allocates for coroutines.
 target_compile_options(spark_asio INTERFACE $<$<CXX_COMPILER_ID:GNU>:-Wno-mismatched-new-delete>)
 
-# Slurm's plugin alone needs these. Fuzzing uses clang, whose flags the C compiler does not know.
-if(SPARK_FUZZ)
-  set(SPARK_SLURM OFF)
-endif()
+# Slurm's plugin alone needs these.
 if(NOT SPARK_SLURM STREQUAL "OFF")
   find_path(SLURM_INCLUDE slurm/spank.h)
   pkg_check_modules(jsonc IMPORTED_TARGET json-c)

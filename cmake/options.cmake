@@ -41,6 +41,14 @@ if(SPARK_SANITIZE)
   if(SPARK_SANITIZE MATCHES "undefined")
     set(SPARK_FEWER_CHECKS -fno-sanitize=null,alignment,object-size,vptr,pointer-overflow)
   endif()
+  if(CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
+    # clang 14 can't do both in a coroutine: "Cannot represent a difference across sections" (llvm/llvm-project#49689).
+    add_compile_options($<$<COMPILE_LANGUAGE:CXX>:-fno-sanitize=function>)
+    # g++ defines it.
+    if(SPARK_SANITIZE MATCHES "address")
+      add_compile_definitions(__SANITIZE_ADDRESS__=1)
+    endif()
+  endif()
   # g++'s sanitizer instrumentation makes the optimiser report impossible paths in the standard library.
   target_compile_options(spark_flags INTERFACE $<$<CXX_COMPILER_ID:GNU>:-Wno-error=maybe-uninitialized>)
 endif()

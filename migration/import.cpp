@@ -97,7 +97,9 @@ class Writer {
     for (const mounts::Mount& mount : survey_.mounts) name_nfs_mount(mount);
     for (const Found& found : drafts_.found) take_unmounted(found);
     for (const ConnectUnit& unit : survey_.units) take_unit(unit);
-    for (const Item& item : imported_.items) imported_.left_out += item.is_taken() ? 0 : 1;
+    for (const Use& use : survey_.uses) name_use(use);
+    for (const Item& item : imported_.items)
+      imported_.left_out += item.is_taken() || !item.ended_by.empty() ? 0 : 1;
     imported_.yaml = head(now) + body() + steps_text(imported_.items, now);
     return std::move(imported_);
   }
@@ -324,6 +326,21 @@ class Writer {
     take(entry, std::move(item), volumes_yaml_, imported_.volumes);
   }
 
+  // Of a volume that the steps unmount.
+  void name_use(const Use& use) {
+    const auto volume = std::ranges::find_if(imported_.items, [&](const Item& item) {
+      return item.is_taken() && !item.mounted.empty() && needs(use, item.mounted);
+    });
+    if (volume == imported_.items.end()) return;
+    imported_.items.push_back({.what = use.what,
+                               .where = printable(use.where),
+                               .origin = printable(use.origin),
+                               .reason = "it keeps " + volume->what + " on " + volume->where + " in use: `" +
+                                         use.verb + " " + printable(use.operand) + "` before the steps",
+                               .ended_by = use.verb,
+                               .ended = use.operand});
+  }
+
   void take_unit(const ConnectUnit& unit) {
     imported_.items.push_back({.what = "unit " + printable(unit.name),
                                .origin = printable(unit.file),
@@ -347,8 +364,11 @@ class Writer {
     for (const Item& item : imported_.items) {
       const bool has_entry =
           item.what.starts_with("target") || item.what.starts_with("volume ") || !item.fstab_line.empty();
-      if (!item.is_taken() && !has_entry)
+      if (!item.ended_by.empty()) {
+        text += "# " + item.what + ", " + item.where + ": " + item.reason + "\n";
+      } else if (!item.is_taken() && !has_entry) {
         text += "# Not taken over from " + item.origin + ": " + item.reason + "\n";
+      }
     }
     return text;
   }

@@ -26,6 +26,9 @@ struct Item {
   std::vector<UnitFile> units = {};
   bool becomes_read_only = false;  // it was mounted read-write
   bool needs_volume = false;  // it stays, and something of a volume that was taken over is missing for it
+  // Of what keeps a volume from being unmounted now: the command, and what it takes. Empty: it is none of
+  // that.
+  std::string ended_by = {}, ended = {};
   bool is_taken() const { return reason.empty(); }
 };
 
@@ -33,7 +36,7 @@ struct Imported {
   std::string yaml;  // always parses; settings that could not be imported are comments in it
   std::vector<Item> items;
   unsigned targets = 0, volumes = 0;
-  unsigned left_out = 0;  // entries that are comments
+  unsigned left_out = 0;  // entries that are comments; not what is only to be ended first
 };
 
 // `root` resolves names like UUID=… of fstab.

@@ -140,7 +140,12 @@ std::string steps_text(const std::vector<Item>& items, WallTime now) {
   }
   // Each move has copies of its own.
   const std::string all = "/" + std::string(kKept), kept = all + "/" + rfc3339(now);
+  std::string uses;
+  for (const Item& item : items)
+    if (!item.ended_by.empty()) uses += "# - " + item.ended_by + " " + quoted(item.ended) + "\n";
+  if (!uses.empty()) uses = "# First end what lies on these volumes, and what needs it:\n" + uses;
   std::string text =
+      uses +
       "# To move, with the jobs that use these volumes stopped, as root, one after the other, or at once:\n"
       "# sed -n 's/^#   //p' /etc/spark-stage/spark-stage.yaml | sudo sh -ex\n";
   const auto mounted = of_taken(items, [](const Item& item) { return item.mounted; });

@@ -92,6 +92,7 @@ Survey survey(const SystemRoot& root) {
   survey.host_id = trim(text_of(root, "etc/nvme/hostid", survey));
   survey.devices = list_fabric_devices(root);
   survey.mounts = mounts::read_mount_table(root).value_or(std::vector<mounts::Mount>());
+  survey.uses = uses_now(root, survey.mounts);
   for (FstabLine& line : survey.fstab) line.mount = real_mount_point(root, survey.mounts, line.mount);
   for (MountUnit& unit : survey.mount_units)
     unit.mount.mount = real_mount_point(root, survey.mounts, unit.mount.mount);

@@ -11,6 +11,7 @@
 #include "migration/fabric_devices.hpp"
 #include "migration/fstab.hpp"
 #include "migration/mount_units.hpp"
+#include "migration/uses.hpp"
 
 namespace spark::host {
 
@@ -21,6 +22,7 @@ struct Survey {
   std::vector<ManualConnection> discovery_conf, config_json;
   std::vector<FabricDevice> devices;
   std::vector<mounts::Mount> mounts;
+  std::vector<Use> uses;
   std::string host_nqn, host_id;    // of /etc/nvme; empty: no such file
   std::vector<std::string> unread;  // a sentence for each file that is there and can't be read
 };

@@ -6,7 +6,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/fsuid.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "slurm/names.h"
@@ -134,4 +136,23 @@ void remove_hub_links(const char* folder) {
   remove_below(opened, ".locks", Levels);
   if (list != NULL) closedir(list);
   rmdir(folder);
+}
+
+// glibc's setgroups() changes all threads of the process, which is slurmstepd.
+static int set_groups_of_thread(size_t count, const gid_t* groups) {
+  return (int)syscall(SYS_setgroups, count, groups);
+}
+
+void remove_hub_links_as(const Rights* user, const char* folder) {
+  const int count = getgroups(0, NULL);
+  gid_t* before = count < 0 ? NULL : calloc((size_t)count + 1, sizeof *before);
+  if (before != NULL && getgroups(count, before) == count &&
+      set_groups_of_thread(user->group_count, user->groups) == 0) {
+    const int gid_before = setfsgid(user->gid), uid_before = setfsuid(user->uid);
+    remove_hub_links(folder);
+    setfsuid((uid_t)uid_before);
+    setfsgid((gid_t)gid_before);
+    set_groups_of_thread((size_t)count, before);
+  }
+  free(before);
 }

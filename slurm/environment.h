@@ -4,6 +4,8 @@
 #define SPARK_SLURM_ENVIRONMENT_H
 
 #include <stdbool.h>
+#include <stddef.h>
+#include <sys/types.h>
 
 #include "slurm/daemon.h"
 #include "slurm/failure.h"
@@ -36,5 +38,17 @@ int make_hub_links(const StagedList* staged, const char* temporary, char folder[
 bool is_hub_folder(const char* path);
 // Deletes the links, what huggingface_hub made beside them, and the folder if nothing else is left.
 void remove_hub_links(const char* folder);
+
+// The job's user. `groups` has all of them, also the one by which the user may reach the folder; owned by
+// Slurm.
+typedef struct Rights {
+  uid_t uid;
+  gid_t gid;
+  const gid_t* groups;
+  size_t group_count;
+} Rights;
+// The same with the user's rights, in this thread alone, since the folder is in a place that the user chose.
+// Called as root, whose rights the thread has again afterwards.
+void remove_hub_links_as(const Rights* user, const char* folder);
 
 #endif

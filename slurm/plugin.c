@@ -7,7 +7,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/fsuid.h>
 #include <sys/prctl.h>
 #include <sys/types.h>
 #include <unistd.h>
@@ -233,6 +232,23 @@ static bool is_set(spank_t spank, const char* name) {
   return got == ESPANK_NOSPACE || (got == ESPANK_SUCCESS && !is_hub_folder(value));
 }
 
+// False for a job that has said so, and in a container as far as Slurm tells of it: a folder of the host is
+// not there, and the image may have models of its own.
+static bool wants_hub_links(spank_t spank) {
+  static const char* const containers[] = {
+      "SLURM_CONTAINER",  // an OCI bundle
+      "SLURM_SPANK__SLURM_SPANK_OPTION_pyxis_container_image",
+      "SLURM_SPANK__SLURM_SPANK_OPTION_pyxis_container_name",
+  };
+  char value[MostHubFolder];
+  for (size_t at = 0; at < sizeof containers / sizeof *containers; ++at) {
+    const spank_err_t got = spank_getenv(spank, containers[at], value, sizeof value);
+    if (got == ESPANK_SUCCESS || got == ESPANK_NOSPACE) return false;
+  }
+  const bool is_said = spank_getenv(spank, "SPARK_STAGE_HUB_CACHE", value, sizeof value) == ESPANK_SUCCESS;
+  return !(is_said && strcmp(value, "off") == 0) && !is_set(spank, "HF_HUB_CACHE");
+}
+
 static int stage_for_task(spank_t spank, const Settings* settings, const char* wanted, Failure* failure) {
   Staging staging = {
       .daemon = {.socket = settings->socket, .node = settings->node},
@@ -257,7 +273,7 @@ static int stage_for_task(spank_t spank, const Settings* settings, const char* w
   int result = stage_and_wait(&staging, &report, &staged, failure);
   if (result == 0) result = set_dataset_variables(&environment, &staging.names, &staged, failure);
   prctl(PR_SET_NAME, own_name);
-  if (result == 0 && has_hub_links(&staged) && !is_set(spank, "HF_HUB_CACHE")) {
+  if (result == 0 && has_hub_links(&staged) && wants_hub_links(spank)) {
     for_user.staged = staged;
     for_user.mark = open_task_mark(settings->socket, task_id_of(spank));
   } else {
@@ -336,19 +352,20 @@ int slurm_spank_task_init(spank_t spank, int argc, char* argv[]) {
   return 0;
 }
 
-// With the user's rights, of this thread alone: the folder is in a place that the user chose.
 static void remove_hub_links_of(spank_t spank, const char* socket) {
   char folder[MostHubFolder];
-  uid_t uid = 0;
-  gid_t gid = 0;
+  Rights user = {0};
+  gid_t* groups = NULL;
+  int count = 0;
   take_task_mark(socket, task_id_of(spank), folder, sizeof folder);
-  const bool is_known = spank_get_item(spank, S_JOB_UID, &uid) == ESPANK_SUCCESS &&
-                        spank_get_item(spank, S_JOB_GID, &gid) == ESPANK_SUCCESS;
+  const bool is_known = spank_get_item(spank, S_JOB_UID, &user.uid) == ESPANK_SUCCESS &&
+                        spank_get_item(spank, S_JOB_GID, &user.gid) == ESPANK_SUCCESS;
   if (*folder == '\0' || !is_known) return;
-  const int gid_before = setfsgid(gid), uid_before = setfsuid(uid);
-  remove_hub_links(folder);
-  setfsuid((uid_t)uid_before);
-  setfsgid((gid_t)gid_before);
+  if (spank_get_item(spank, S_JOB_SUPPLEMENTARY_GIDS, &groups, &count) == ESPANK_SUCCESS && count > 0) {
+    user.groups = groups;
+    user.group_count = (size_t)count;
+  }
+  remove_hub_links_as(&user, folder);
 }
 
 // Reports unsent checkpoints while the user still sees the step's output. The epilog handles later ones.

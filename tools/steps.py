@@ -90,7 +90,7 @@ FIRST = [
 
 # Scenarios about the rig itself, drives, configuration and text: they run with one kernel, or with others on request.
 ANY_KERNEL = ["test_rig", "test_package", "test_slurm", "test_cache", "test_room", "test_power", "test_failing_drive",
-              "test_config", "test_moving", "test_docs"]
+              "test_config", "test_docs"]
 # These mostly wait, for the protections of volumes that two hosts want.
 TWO_HOSTS = ["test_sharing", "test_publish", "test_format", "test_nfs"]
 # With scenarios marked `on_6_1`, for what the older kernel changes: its target has no reservations. Too much for make check, whose
@@ -106,6 +106,8 @@ BENCHMARK = ["test_bench", "test_bench_hosts"]
 TRAINING = ["test_training", "test_training_hosts"]
 # Two hosts with PyTorch, and a target.
 TUTORIAL = ["test_tutorial"]
+# A host with an old manual setup, which moves in, is rebooted and goes back.
+MOVING = ["test_moving"]
 # Four machines at once, beside other lanes too many for two cores.
 FLEET = ["test_fleet"]
 NEEDS_DEBIAN_13 = ["test_stas"]
@@ -118,7 +120,7 @@ UPGRADE = ["test_upgrade"]
 VERDICT = ["test_verdict"]
 # The container image, which its step makes.
 CONTAINER = ["test_container"]
-APART = TUTORIAL + TRAINING + FLEET + NEEDS_DEBIAN_13 + TAKES_LONG + BOTH_WRITE + WALK + UPGRADE + VERDICT + CONTAINER
+APART = TUTORIAL + MOVING + TRAINING + FLEET + NEEDS_DEBIAN_13 + TAKES_LONG + BOTH_WRITE + WALK + UPGRADE + VERDICT + CONTAINER
 # The packages in use: 0.1, of before the restructuring, and 0.2.0. The upgrade must keep their data.
 FIRST_RELEASE, RELEASE_0_2 = "4c67491", "96dae2c4"
 
@@ -167,28 +169,30 @@ SERVED = [
 
 THREADED = [f"spark_{part}_tests" for part in ("base", "staging", "fleet")]
 # Two lanes that take about the same CPU time, so that neither core is idle while the other's step waits. The first one needs no
-# programs, so it begins while they are built. Steps that work on file systems come last, since the kernel does that work at its
-# own priority. The machines may leave them almost no CPU time for most of an hour.
+# programs, so it begins while they are built; its tests and fuzzers share one build. The machines may leave both almost no CPU
+# time for most of an hour.
 GIVING_WAY_S = 5400
 BUILDS = [
-    [Step("unit", "unit tests, g++ 12, under address and undefined-behaviour sanitizers", GIVING_WAY_S,
-          [*configure_and_build("asan"), ctest("asan")], {"ASAN_OPTIONS": "detect_stack_use_after_return=1", "SPARK_MUST_RUN": "1"})],
-    [Step("tsan", "the threaded parts under the thread sanitizer", GIVING_WAY_S,
-          [*configure_and_build("tsan", *THREADED),
-           # Without address randomisation: g++ 12's thread sanitizer does not support the memory layouts of newer kernels. All at
-           # once: the tests of a part run one after the other.
-           ["setarch", "-R", "ctest", "--test-dir", "build/tsan", "--output-on-failure", "--no-tests=error", "-j", str(len(THREADED)),
-            "-R", f"^({'|'.join(THREADED)})$"]],
-          # Those repeat the work of one thread hundreds of times, or wait for processes; the step `unit` has them.
-          {"TSAN_OPTIONS": "halt_on_error=1",
-           "GTEST_FILTER": "-*CacheFaults*:DamageTest.*:SendingShards.*:CachedAttributesTest.*:CatalogTest.*"}),
-     Step("histories", "random histories of volumes, copies and outputs in a simulated world, and those that once failed", GIVING_WAY_S,
+    [Step("unit", "unit tests, clang 14, under address and undefined-behaviour sanitizers", GIVING_WAY_S,
+          [*configure_and_build("asan", "all", "fuzzers"), ctest("asan")],
+          {"ASAN_OPTIONS": "detect_stack_use_after_return=1", "SPARK_MUST_RUN": "1"}),
+     Step("fuzz", "fuzzers of everything that reads what others wrote", GIVING_WAY_S, [["tools/fuzz.sh", "3"]], {"SPARK_FUZZ_PRESET": "asan"})],
+    [Step("histories", "random histories of volumes, copies and outputs in a simulated world, and those that once failed", GIVING_WAY_S,
           [histories(area, "--count", str(HISTORIES[area])) for area in WITH_HISTORIES], needs_programs=True, runs_all=True),
-     Step("fuzz", "fuzzers of everything that reads what others wrote", GIVING_WAY_S, [["tools/fuzz.sh", "3"]]),
      Step("crash", "kill -9, full drives and failing calls under `spark-stage copy`", GIVING_WAY_S, [pytest("tests/crash")],
           needs_programs=True)],
 ]
 
+# Of threads; the others' tests repeat the work of one thread hundreds of times, or wait for processes, and the step `unit` has them.
+TSAN = Step(
+    "tsan", "the threaded parts, g++ 12, under the thread sanitizer", GIVING_WAY_S,
+    [*configure_and_build("tsan", *THREADED),
+     # Without address randomisation: g++ 12's thread sanitizer does not support the memory layouts of newer kernels. All at
+     # once: the tests of a part run one after the other.
+     ["setarch", "-R", "ctest", "--test-dir", "build/tsan", "--output-on-failure", "--no-tests=error", "-j", str(len(THREADED)),
+      "-R", f"^({'|'.join(THREADED)})$"]],
+    {"TSAN_OPTIONS": "halt_on_error=1",
+     "GTEST_FILTER": "-*CacheFaults*:DamageTest.*:SendingShards.*:CachedAttributesTest.*:CatalogTest.*"})
 SET_UP_OTHERS = ["tools/setup.sh", "others"]
 CSI_TESTS = [PYTHON, "-m", "pytest", "-c", "tests/csi/pytest.ini", "-q"]
 IMAGE_TESTS = [*CSI_TESTS, "tests/csi/test_image.py"]
@@ -205,6 +209,9 @@ OTHERS = [
           ["tools/image.sh", "debian-13", "arm64", "build/debian-13-arm64/deb"], IMAGE_TESTS],
          {"SPARK_VM_IMAGE": "build/image/spark-stage-arm64.tar"}),
     *(hour_of_histories(area) for area in HISTORIES),
+    TSAN,
+    Step("unit-g++", "unit tests with the release's compiler and flags", 3600,
+         [["cmake", "--preset", "release", "-DSPARK_TESTS=ON"], ["cmake", "--build", "--preset", "release"], ctest("release")]),
     Step("tidy", "clang-tidy over every source file", 3600, [["tools/lint/tidy.sh", JOBS]]),
     Step("fuzz-long", "ten minutes of each fuzzer of what anybody may send: the API's requests and the configuration", 3600,
          [["tools/fuzz.sh", "600", "api_fuzz", "config_fuzz"]]),
@@ -218,6 +225,7 @@ OTHERS = [
         [PYTHON, "-m", "pytest", *scenarios(["test_slurm"]), "-q", "-p", "no:cacheprovider"]]),
     replace(machines("training", "newest", "PyTorch jobs that are killed and resume a hundred times, on one host and on two; two hosts that write one volume",
                      *scenarios(TRAINING + BOTH_WRITE), SPARK_TRAINING_ROUNDS="100"), deadline_s=2 * 3600),
+    machines("moving", "newest", "`import` on a host with an old manual setup, its steps, a reboot, and the way back", *scenarios(MOVING)),
     machines("tutorial", "newest", "every command of the tutorial, with PyTorch on two hosts and a pulled cable", *scenarios(TUTORIAL)),
     replace(KUBERNETES, commands=[SET_UP_OTHERS, ["tools/image.sh", "debian-12", "amd64", "build/deb"], [*IMAGE_TESTS, "tests/csi/test_podman.py"],
                                   *KUBERNETES.commands]),

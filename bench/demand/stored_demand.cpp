@@ -37,6 +37,10 @@ std::vector<std::string> StoredDemand::cautions() const {
     cautions.emplace_back(
         "the job maps its files or reads with io_uring, so only bytes from storage were counted: with a warm "
         "page cache it consumes more than was measured");
+    if (!is_cache_known)
+      cautions.emplace_back(
+          "the file system does not tell how much of the data the page cache had before the job began: if it "
+          "had much, the job consumes more than was measured; measure it on a copy on a local drive");
   } else if (reads.may_lack_reads) {
     cautions.emplace_back(
         "the job also maps files or reads with io_uring: what it got that way from the page cache was not "
@@ -71,7 +75,8 @@ json::object to_json(const StoredDemand& demand) {
           {"read_order", to_string(reads.order)},
           {"counted_at_storage", reads.counted_at_storage},
           {"may_lack_reads", reads.may_lack_reads},
-          {"waiting_share", demand.waiting_share}};
+          {"waiting_share", demand.waiting_share},
+          {"page_cache_known", demand.is_cache_known}};
 }
 
 std::filesystem::path demand_file(const std::filesystem::path& runs) {
@@ -115,6 +120,7 @@ Result<std::optional<StoredDemand>> load_demand(const std::filesystem::path& run
   reads.counted_at_storage = get_bool(*object, "counted_at_storage").value_or(false);
   reads.may_lack_reads = get_bool(*object, "may_lack_reads").value_or(reads.counted_at_storage);
   demand.waiting_share = number_in(*object, "waiting_share");
+  demand.is_cache_known = get_bool(*object, "page_cache_known").value_or(true);
   if (get_string(*object, "schema").value_or("") != kSchema || reads.rate.value <= 0) {
     return fail(Errc::Invalid, doing + ": it is no measurement of a demand",
                 "measure again: spark-stage bench demand -- COMMAND");

@@ -20,7 +20,8 @@ struct StoredDemand {
   std::string dataset;              // as given by the user; empty if not given
   std::vector<std::string> staged;  // the variables of `spark-stage run` with the copies that the job read
   JobReads reads;
-  double waiting_share = 0;  // share of the time in which some process of the host waited for storage
+  double waiting_share = 0;    // share of the time in which some process of the host waited for storage
+  bool is_cache_known = true;  // how much of the data the page cache had before
 
   // Why the job may consume more than was measured, each without its full stop.
   std::vector<std::string> cautions() const;

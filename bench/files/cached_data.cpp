@@ -40,7 +40,8 @@ Files files_in(const std::vector<std::string>& folders) {
   return files;
 }
 
-// No value: the file system does not tell.
+}  // namespace
+
 std::optional<bool> is_cached(int fd, Bytes offset) {
   char byte = 0;
   const iovec into{&byte, 1};
@@ -49,14 +50,12 @@ std::optional<bool> is_cached(int fd, Bytes offset) {
   return errno == EAGAIN ? std::optional(false) : std::nullopt;
 }
 
-}  // namespace
-
-std::optional<Bytes> cached_data(const std::vector<std::string>& folders) {
+std::optional<Bytes> cached_data(const std::vector<std::string>& folders, const IsCached& is_cached_at) {
   const Files files = files_in(folders);
   Bytes all = 0;
   for (const auto& [path, size] : files) all += size;
   const Bytes step = std::max<Bytes>(1, all / kSamples);
-  std::uint64_t asked = 0, cached = 0;
+  std::uint64_t asked = 0, known = 0, cached = 0;
   Bytes begin = 0, next = step / 2;  // of all files in their order
   for (const auto& [path, size] : files) {
     const Bytes end = begin + size;
@@ -64,17 +63,17 @@ std::optional<Bytes> cached_data(const std::vector<std::string>& folders) {
       const UniqueFd fd(::open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
       if (fd) ::posix_fadvise(fd.get(), 0, 0, POSIX_FADV_RANDOM);  // no read-ahead
       for (; next < end; next += step) {
-        const auto known = fd ? is_cached(fd.get(), next - begin) : std::nullopt;
-        if (!known) continue;
+        const auto told = fd ? is_cached_at(fd.get(), next - begin) : std::nullopt;
         ++asked;
-        if (*known) ++cached;
+        if (told) ++known;
+        if (told.value_or(false)) ++cached;
       }
     }
     begin = end;
   }
-  if (asked == 0) return std::nullopt;
+  if (known == 0 || known < asked / 2) return std::nullopt;
   return static_cast<Bytes>(static_cast<double>(all) * static_cast<double>(cached) /
-                            static_cast<double>(asked));
+                            static_cast<double>(known));
 }
 
 }  // namespace spark::bench

@@ -13,6 +13,7 @@
 #include "base/text.hpp"
 #include "cli/client/api.hpp"
 #include "cli/join/fleet_text.hpp"
+#include "cli/join/replace_file.hpp"
 #include "cli/new_file.hpp"
 #include "cli/say.hpp"
 #include "cli/verbs/fleet_here.hpp"
@@ -47,6 +48,10 @@ Result<std::string> given_key(Context& context, const std::string& file) {
     constexpr std::size_t kMost = 4096;
     auto read = read_regular_file(file, kMost);
     if (!read) return read.take_error();
+    struct stat info {};
+    if (::lstat(file.c_str(), &info) != 0 || (info.st_mode & 077) != 0)
+      return fail(Errc::Refused, printable(file) + " can be read or written by other users of this host",
+                  "if none of them has, `chmod 600 " + printable(file) + "`; else bring the key here again");
     text = std::move(*read);
   }
   auto key = fleet::parse_key(text);
@@ -94,20 +99,16 @@ std::filesystem::path target_of(std::filesystem::path file) {
   return file;
 }
 
-// With its owner and mode; a symbolic link stays one. Refused: the file is not as it was.
+// With its owner, mode and ACL; a symbolic link stays one. Refused: the file is not as it was.
 Result<> replace_text(const std::filesystem::path& file, const std::string& before, const std::string& text) {
   const std::filesystem::path path = target_of(file);
-  struct stat info {};
-  const bool is_there = ::stat(path.c_str(), &info) == 0;
+  std::error_code unknown;
   const auto now = text_of(path);
   if (!now) return now.take_error();
   if (*now != before)
     return fail(Errc::Refused, printable(file.native()) + " was changed meanwhile", "type the command again");
-  if (auto written = write_file_atomically(path, text, is_there ? info.st_mode & 0777 : 0644); !written)
-    return written;
-  if (is_there && ::chown(path.c_str(), info.st_uid, info.st_gid) != 0)
-    return fail_errno(errno, "keeping the owner of " + printable(path.native()));
-  return {};
+  return std::filesystem::exists(path, unknown) ? replace_file(path, text)
+                                                : write_file_atomically(path, text);
 }
 
 // By which the other hosts know it.

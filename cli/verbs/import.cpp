@@ -34,7 +34,7 @@ void print_plan(Context& context, const std::vector<host::Item>& items) {
                {item.where.empty() ? "-" : item.where},
                {item.origin},
                {at_next_boot(item), item.is_taken() ? Colour::Green : Colour::Yellow}});
-    if (!item.is_taken()) table.add_note("left out: " + item.reason);
+    if (!item.is_taken()) table.add_note((item.ended_by.empty() ? "left out: " : "first: ") + item.reason);
   }
   table.print(context.out, context.terminal);
 }

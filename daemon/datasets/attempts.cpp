@@ -131,7 +131,8 @@ asio::awaitable<Outcome> Attempts::stage_to_the_end(TaskPtr task) {
       log::warning(doing(*task) + " stalled: " + why.what + "; it resumes automatically");
       ++activity_.totals.stalls;
     }
-    const Duration look = task->dataset.path.empty() ? context_.timings.peers : context_.timings.look;
+    const auto source = context_.find_source(task->dataset);
+    const Duration look = source && source->is_at_peers ? context_.timings.peers : context_.timings.look;
     auto from_peers = co_await wait_after(task, why, is_away ? look : retries.pause);
     if (from_peers) co_return std::move(*from_peers);
     if (task->is_cancelled) co_return task->cancelled();
@@ -157,7 +158,7 @@ asio::awaitable<std::optional<Outcome>> Attempts::wait_after(TaskPtr task, Error
 
 bool Attempts::can_be_read(const Task& task) const {
   const auto source = context_.find_source(task.dataset);
-  return !task.attempt.is_given_up && !task.attempt.saw_outage && source && !source->path.empty();
+  return !task.attempt.is_given_up && !task.attempt.saw_outage && source && !source->is_at_peers;
 }
 
 bool Attempts::must_wait(const Task& task) const {

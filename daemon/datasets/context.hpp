@@ -25,7 +25,7 @@ struct Doubt {
 
 // The place from which a dataset can be read.
 struct SourcePlace {
-  std::string path;   // absolute; empty means that other hosts have it, and none of it is on this one
+  std::string path;   // absolute; empty if is_at_peers
   std::string mount;  // the volume must be mounted there; empty means any folder
   mounts::MountNumbers numbers{};
   std::optional<Doubt> doubt{};
@@ -37,6 +37,7 @@ struct SourcePlace {
   bool is_exchanged = false;     // with peers; never a volume that this host writes
   std::string origin{};          // see staging::Source
   std::string drive{};           // the drive that is read: a volume, or the mount that contains a folder
+  bool is_at_peers = false;      // other hosts have it, and none of it is on this one
 };
 
 struct Timings {

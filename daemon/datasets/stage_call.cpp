@@ -93,7 +93,8 @@ workers::Call Attempts::call_to_stage(const TaskPtr& task, const SourcePlace& so
   call.request["hold"] = json::object{{"id", task->hold}};
   call.request["in_use"] = in_use();
   call.request["only_cached"] = only_cached;
-  call.request["away"] = task->attempt.is_from_peers || source.path.empty();
+  call.request["away"] = task->attempt.is_from_peers || source.is_at_peers;
+  call.request["at_peers"] = source.is_at_peers;
   call.on_progress = [this, task](const json::object& progress) { note_progress(*task, progress); };
   call.on_start = [this, task](pid_t pid) {
     task->attempt.worker = pid;

@@ -10,6 +10,7 @@
 #include "daemon/log.hpp"
 #include "daemon/timer.hpp"
 #include "daemon/token.hpp"
+#include "daemon/workers/model_json.hpp"
 
 namespace spark::datasets {
 namespace {
@@ -59,18 +60,61 @@ Result<std::vector<std::string>> Upkeep::readable() const {
 }
 
 Result<std::shared_ptr<Job>> Upkeep::verify(const std::string& dataset, bool sha256, Asker asker) {
-  if (const auto listed = catalog_.check_listed(dataset); !listed) return fail(listed.error());
+  const auto listed = catalog_.check_listed(dataset);
+  Verification wanted{dataset, listed.has_value(), sha256};
+  if (auto known = config::find_dataset(context_.config(), dataset); known && known->adopt)
+    wanted.adopted = std::move(*known);
+  const bool is_only_adopted = !listed && listed.error().kind == Errc::NotFound && wanted.adopted;
+  if (!listed && !is_only_adopted) return fail(listed.error());
   auto job = jobs_.create({"verify", {dataset}, std::move(asker)});
   workers::Cancellation cancellation;
   turns_.make_cancellable(*job, cancellation);
-  launch(context_.executor, "verify " + dataset, run_verify(job, dataset, sha256, cancellation));
+  launch(context_.executor, "verify " + dataset, run_verify(job, std::move(wanted), cancellation));
   return job;
 }
 
-asio::awaitable<void> Upkeep::run_verify(std::shared_ptr<Job> job, std::string dataset, bool sha256,
+asio::awaitable<void> Upkeep::run_verify(std::shared_ptr<Job> job, Verification wanted,
                                          workers::Cancellation cancellation) {
-  auto verified = co_await read_back(job, dataset, sha256, workers::Priority::Normal, cancellation);
-  job->finish(std::move(verified));
+  json::object both;
+  if (wanted.has_copy) {
+    auto copy =
+        co_await read_back(job, wanted.dataset, wanted.sha256, workers::Priority::Normal, cancellation);
+    if (!copy) {
+      job->finish(std::move(copy));
+      co_return;
+    }
+    both = std::move(*copy);
+  }
+  if (wanted.adopted) {
+    auto folder = co_await read_adopted(job, std::move(*wanted.adopted), cancellation);
+    if (!folder) {
+      job->finish(std::move(folder));
+      co_return;
+    }
+    if (!wanted.has_copy) both = *folder;
+    if (!wanted.has_copy) both["sha256_files"] = 0;
+    folder->erase("dataset");
+    both["adopted"] = std::move(*folder);
+  }
+  both["copy"] = wanted.has_copy;
+  job->finish(std::move(both));
+}
+
+asio::awaitable<Outcome> Upkeep::read_adopted(std::shared_ptr<Job> job, config::Dataset dataset,
+                                              workers::Cancellation cancellation) {
+  workers::Call call;
+  call.verb = "verify-adopted";
+  call.subject = "the adopted folder of dataset " + printable(dataset.name);
+  call.request = catalog_.request();
+  call.request["adopted"] = json::array{workers::adopted_to_json(dataset)};
+  call.on_progress = [job, name = printable(dataset.name)](const json::object& progress) {
+    json::object named = progress;
+    named["dataset"] = name;
+    job->set_progress(std::move(named));
+  };
+  auto read = co_await turns_.run(job, std::move(call), cancellation);
+  if (!read && read.error().kind == Errc::Mismatch) log::error(read.error().message());
+  co_return read;
 }
 
 asio::awaitable<Outcome> Upkeep::read_back(std::shared_ptr<Job> job, std::string dataset, bool sha256,

@@ -28,20 +28,27 @@ class Upkeep {
         leases_(leases),
         turns_(context.executor, context.runner) {}
 
-  Result<std::shared_ptr<Job>> verify(const std::string& dataset, bool sha256,
-                                      Asker asker = {});  // see Cache::verify
+  // Its copy, see Cache::verify, and its adopted folder, see fleet::verify_folder.
+  Result<std::shared_ptr<Job>> verify(const std::string& dataset, bool sha256, Asker asker = {});
   Result<std::shared_ptr<Job>> scrub(std::vector<std::string> datasets, Asker asker = {});  // none means all
   Result<std::shared_ptr<Job>> evict(const std::string& dataset, Asker asker = {});
 
   asio::awaitable<void> keep_scrubbing();  // each copy when it is due
 
  private:
-  asio::awaitable<void> run_verify(std::shared_ptr<Job> job, std::string dataset, bool sha256,
+  struct Verification {
+    std::string dataset;
+    bool has_copy = false, sha256 = false;
+    std::optional<config::Dataset> adopted{};
+  };
+  asio::awaitable<void> run_verify(std::shared_ptr<Job> job, Verification wanted,
                                    workers::Cancellation cancellation);
   asio::awaitable<void> run_scrub(std::shared_ptr<Job> job, std::vector<std::string> datasets,
                                   workers::Cancellation cancellation);
   asio::awaitable<Outcome> read_back(std::shared_ptr<Job> job, std::string dataset, bool sha256,
                                      workers::Priority priority, workers::Cancellation cancellation);
+  asio::awaitable<Outcome> read_adopted(std::shared_ptr<Job> job, config::Dataset dataset,
+                                        workers::Cancellation cancellation);
   asio::awaitable<void> run_evict(std::shared_ptr<Job> job, std::string dataset,
                                   workers::Cancellation cancellation);
   asio::awaitable<Outcome> evict_now(std::string dataset);

@@ -1,7 +1,6 @@
 #include "daemon/fleet/peer_service.hpp"
 
 #include "base/text.hpp"
-#include "daemon/config/parse.hpp"
 #include "daemon/fleet/compare.hpp"
 #include "daemon/log.hpp"
 #include "daemon/token.hpp"
@@ -16,13 +15,11 @@ namespace asio = boost::asio;
 constexpr Duration kLongestRetry{30'000}, kAsking{30'000};
 constexpr std::size_t kMostTold = 64;  // any program can connect
 
-json::object adopted_folder(const config::Dataset& dataset) {
-  json::object folder{{"dataset", dataset.name},
-                      {"path", dataset.path},
-                      {"exclude", json::array(dataset.exclude.begin(), dataset.exclude.end())},
-                      {"links", config::to_string(dataset.links)}};
-  if (dataset.model) folder["model"] = workers::to_json(*dataset.model);
-  return folder;
+// Null if peers do not get that dataset.
+const json::object* offer_of(const json::array* offered, const std::string& name) {
+  for (std::size_t i = 0; offered != nullptr && i < offered->size(); ++i)
+    if (get_text((*offered)[i].as_object(), "name") == name) return (*offered)[i].if_object();
+  return nullptr;
 }
 
 }  // namespace
@@ -51,7 +48,7 @@ void PeerService::apply(const config::Config& config) {
     wanted["folders"] = std::move(folders);
     json::array adopted;
     for (const auto& [name, dataset] : config.datasets)
-      if (dataset.adopt) adopted.push_back(adopted_folder(dataset));
+      if (dataset.adopt) adopted.push_back(workers::adopted_to_json(dataset));
     if (!adopted.empty()) {
       wanted["adopted"] = std::move(adopted);
       to_adopt = {{"state_dir", state_dir_}, {"adopted", wanted["adopted"]}};
@@ -86,17 +83,23 @@ void PeerService::log_not_adopted() {
   }
 }
 
+// What is offered is told by the process that serves it; why another folder is not, by the one that reads it.
 json::array PeerService::adopted() const {
   const json::array* wanted = get_array(adopter_.request(), "adopted");
   const json::array* known = get_array(adopter_.last(), "adopted");
+  const json::array* offered = get_array(server_.last(), "offered");
   json::array shown;
   for (std::size_t i = 0; wanted != nullptr && i < wanted->size(); ++i) {
-    json::object one;
+    const std::string name = printable(get_text((*wanted)[i].as_object(), "dataset"));
+    json::object one{{"name", name}, {"state", "changing"}, {"reason", "it has not been looked at yet"}};
     if (known != nullptr && i < known->size()) one = (*known)[i].as_object();
-    if (known == nullptr)
-      one = {{"name", printable(get_text((*wanted)[i].as_object(), "dataset"))},
-             {"state", "changing"},
-             {"reason", "it has not been looked at yet"}};
+    if (const json::object* offer = offer_of(offered, name)) {
+      one = *offer;
+      one["state"] = "offered";
+      one["reason"] = nullptr;
+    } else if (get_text(one, "state") == "offered") {
+      one = {{"name", name}, {"state", "hashing"}, {"reason", "peers get it in a moment"}};
+    }
     if (get_text(one, "state") == "failed") one["reason"] = "`journalctl -u spark-staged` has the reason";
     shown.push_back(std::move(one));
   }
@@ -129,6 +132,7 @@ json::value PeerService::status() const {
   const json::object& last = server_.last();
   const auto& error = server_.error();
   json::object status = last;
+  status.erase("offered");  // see adopted()
   if (last.empty()) {
     status["listen"] = listen_;
     status["peers"] = json::array{};

@@ -12,7 +12,7 @@ using SourcePlace = datasets::SourcePlace;
 // Away peers are noticed by an attempt alone.
 SourcePlace place_at_peers() {
   SourcePlace place;
-  place.is_exchanged = true;
+  place.is_at_peers = place.is_exchanged = true;
   place.drive = "peers of the fleet";
   return place;
 }

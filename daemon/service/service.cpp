@@ -92,7 +92,6 @@ Service::Service(asio::io_context& context, ServiceOptions options, config::Conf
                                 return entries_in_use(volume, folder);
                               }},
                              jobs_),
-          outputs::OutputWatches{copies_.outputs.context(), copies_.outputs},
           {context.get_executor(), runner_, jobs_, options_.state_dir.native()}},
       ports_{{context.get_executor(), [this] { return metrics_text(parts_); }, kMetricsRetry},
              {context.get_executor(), runner_, options_.state_dir.native()}},

@@ -53,8 +53,8 @@ class Service {
   struct Copies {
     datasets::Datasets datasets;
     outputs::StageOuts outputs;
-    outputs::OutputWatches watches{outputs.context(), outputs};
     memory::MemoryWatch memory;
+    outputs::OutputWatches watches{outputs.context(), outputs};
   };
   // The daemon's ports in addition to its socket.
   struct Ports {

@@ -12,6 +12,15 @@ json::object to_json(const config::ModelSettings& model) {
           {"expect", model.expect}};
 }
 
+json::object adopted_to_json(const config::Dataset& dataset) {
+  json::object folder{{"dataset", dataset.name},
+                      {"path", dataset.path},
+                      {"exclude", json::array(dataset.exclude.begin(), dataset.exclude.end())},
+                      {"links", config::to_string(dataset.links)}};
+  if (dataset.model) folder["model"] = to_json(*dataset.model);
+  return folder;
+}
+
 std::optional<staging::ModelOptions> model_of(const json::object& request) {
   const json::object* model = get_object(request, "model");
   if (model == nullptr) return std::nullopt;

@@ -1,4 +1,4 @@
-// A model in requests and answers of workers.
+// A model, and an adopted folder, in requests and answers of workers.
 #pragma once
 
 #include <optional>
@@ -10,6 +10,9 @@
 namespace spark::workers {
 
 json::object to_json(const config::ModelSettings& model);
+
+// Of a dataset with `adopt`: {"dataset", "path", "exclude", "links", "model"?: see model_of}
+json::object adopted_to_json(const config::Dataset& dataset);
 
 // "model"?: {"name", "revision", "include", "check", "expect"}
 std::optional<staging::ModelOptions> model_of(const json::object& request);

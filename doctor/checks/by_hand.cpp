@@ -1,12 +1,44 @@
 // Manual setups that conflict with the daemon, or endanger the data: fstab, units, mounts.
 #include <algorithm>
+#include <functional>
 
 #include "base/text.hpp"
 #include "doctor/checks/host.hpp"
+#include "migration/import.hpp"
 #include "migration/survey.hpp"
 
 namespace spark::doctor {
 namespace {
+
+// The manual setup, and what `import` would make of it.
+struct Setup {
+  const Host& host;
+  const host::Survey survey = host::survey(host.root);
+  const host::Imported imported = host::import_configuration(host.root, survey, WallTime{});
+};
+
+using IsItem = std::function<bool(const host::Item&)>;
+
+// Not a command for this thing alone: its volume is mounted, and its unit has to give way in the same move.
+std::string move_in(const Setup& setup, const IsItem& is_it) {
+  const auto& items = setup.imported.items;
+  const auto item = std::ranges::find_if(items, is_it);
+  if (item != items.end() && !item->is_taken()) return "spark-stage import would leave it: " + item->reason;
+  if (!setup.host.config && setup.host.config.error().kind == Errc::NotFound)
+    return "sudo spark-stage import takes it over; its last lines are the steps";
+  return "sudo spark-stage import prints an entry for it, and the steps: add the entry to the configuration "
+         "that is there, then take the steps";
+}
+
+IsItem of_unit(const std::string& file) {
+  return [file](const host::Item& item) {
+    return std::ranges::any_of(item.units, [&](const host::UnitFile& unit) { return unit.file == file; });
+  };
+}
+
+IsItem of_line(const host::FstabLine& line) {
+  return [text = line.text](const host::Item& item) { return item.fstab_line == text; };
+}
 
 const config::Volume* volume_at(const config::Config& config, const std::string& mount) {
   const auto at = std::find_if(config.volumes.begin(), config.volumes.end(),
@@ -16,10 +48,11 @@ const config::Volume* volume_at(const config::Config& config, const std::string&
 
 // A device of a target, a part of one or made of one, or one that was there when the line was written and is
 // no drive of this host now.
-bool is_shared(const Host& host, const host::Survey& survey, const host::FstabLine& line) {
-  if (host::fabric_below(host.root, survey.devices, line.source) != nullptr) return true;
+bool is_shared(const Setup& setup, const host::FstabLine& line) {
+  const SystemRoot& root = setup.host.root;
+  if (host::fabric_below(root, setup.survey.devices, line.source) != nullptr) return true;
   const bool is_remote = line.is_block_device() && mounts::has_option(line.options, "_netdev");
-  const bool is_here = host::is_present(host.root, line.source);
+  const bool is_here = host::is_present(root, line.source);
   return host::is_kernel_name(line.source) ? is_remote || !is_here : is_remote && !is_here;
 }
 
@@ -65,7 +98,8 @@ std::vector<std::string> missing_for_nfs(const host::FstabLine& line) {
   return missing;
 }
 
-void check_nfs_line(const std::string& what, const host::FstabLine& line, Report& report) {
+void check_nfs_line(const Setup& setup, const std::string& what, const host::FstabLine& line,
+                    Report& report) {
   const auto missing = missing_for_nfs(line);
   if (missing.empty()) return;
   std::vector<std::string> why;
@@ -77,47 +111,42 @@ void check_nfs_line(const std::string& what, const host::FstabLine& line, Report
               "the network is there");
   }
   report.note("fstab", what + " has no " + join(missing, " and no "), join(why, "; "),
-              "spark-stage import takes it over; or: sudo sed -Ei '" + std::to_string(line.number) +
+              move_in(setup, of_line(line)) + "; or: sudo sed -Ei '" + std::to_string(line.number) +
                   "s/^(\\S+\\s+\\S+\\s+\\S+\\s+\\S+)/\\1," + join(missing, ",") +
                   "/' /etc/fstab && sudo systemctl daemon-reload");
 }
 
-// Not a command for this line alone: its volume is mounted, and its unit has to give way in the same move.
-constexpr char kMoveIn[] =
-    "sudo spark-stage import takes it over, or says why not; its last lines are the steps";
-
-void check_line(const Host& host, const host::Survey& survey, const host::FstabLine& line, Report& report) {
+void check_line(const Setup& setup, const host::FstabLine& line, Report& report) {
   const std::string what = "line " + std::to_string(line.number) + " of /etc/fstab (" +
                            printable(line.source) + " on " + printable(line.mount) + ")";
-  if (const config::Volume* volume = volume_at(host.settings(), line.mount)) {
+  if (const config::Volume* volume = volume_at(setup.host.settings(), line.mount)) {
     report.wrong(
         "fstab", what + " mounts the device of volume " + printable(volume->name),
         "the first of the two decides which file system is mounted there, and how",
         "sudo sed -i '" + std::to_string(line.number) + "s/^/#/' /etc/fstab && sudo systemctl daemon-reload");
     return;
   }
-  if (line.is_nfs()) return check_nfs_line(what, line, report);
-  if (!is_shared(host, survey, line)) return;
+  if (line.is_nfs()) return check_nfs_line(setup, what, line, report);
+  if (!is_shared(setup, line)) return;
   const auto faults = faults_of(line);
-  if (!faults.empty()) report.wrong("fstab", what, join(faults, "; "), kMoveIn);
+  if (!faults.empty()) report.wrong("fstab", what, join(faults, "; "), move_in(setup, of_line(line)));
 }
 
 // systemd reads nofail and _netdev in fstab alone.
-void check_shared_mount(const host::MountUnit& mount, Report& report) {
+void check_shared_mount(const Setup& setup, const host::MountUnit& mount, Report& report) {
   const auto faults = faults_anywhere(mount.mount);
   if (faults.empty()) return;
   report.wrong("unit",
                printable(mount.units.front().name) + " (" + printable(mount.mount.source) + " on " +
                    printable(mount.mount.mount) + ")",
-               join(faults, "; "), kMoveIn);
+               join(faults, "; "), move_in(setup, of_unit(mount.units.front().file)));
 }
 
 // Its mount unit and the daemon would both mount it.
-void check_mount_unit(const Host& host, const host::Survey& survey, const host::MountUnit& mount,
-                      Report& report) {
-  const config::Volume* volume = volume_at(host.settings(), mount.mount.mount);
+void check_mount_unit(const Setup& setup, const host::MountUnit& mount, Report& report) {
+  const config::Volume* volume = volume_at(setup.host.settings(), mount.mount.mount);
   if (volume == nullptr) {
-    if (is_shared(host, survey, mount.mount)) check_shared_mount(mount, report);
+    if (is_shared(setup, mount.mount)) check_shared_mount(setup, mount, report);
     return;
   }
   std::vector<std::string> names, files;
@@ -140,7 +169,7 @@ bool gives_up(const host::ConnectUnit& unit) {
   return std::ranges::any_of(unit.connections, has_limit) || std::ranges::any_of(unit.discovered, has_limit);
 }
 
-void check_unit(const host::ConnectUnit& unit, Report& report) {
+void check_unit(const Setup& setup, const host::ConnectUnit& unit, Report& report) {
   if (unit.connections.empty() && !unit.connects_all) return;
   std::vector<std::string> faults;
   if (!unit.tries_again) faults.push_back("a target that is away at boot is never connected");
@@ -150,11 +179,14 @@ void check_unit(const host::ConnectUnit& unit, Report& report) {
   if (faults.empty()) return;
   report.wrong("unit", printable(unit.name) + " connects by hand" + (unit.tries_again ? "" : ", once"),
                join(faults, "; "),
-               kMoveIn + std::string(unit.disconnects ? "; do not stop the unit before" : ""));
+               move_in(setup, of_unit(unit.file)) +
+                   std::string(unit.disconnects ? "; do not stop the unit before" : ""));
 }
 
 // Mounted somewhere else than configured: by a desktop, or by hand.
-void check_mounts(const Host& host, const host::Survey& survey, Report& report) {
+void check_mounts(const Setup& setup, Report& report) {
+  const Host& host = setup.host;
+  const host::Survey& survey = setup.survey;
   for (const mounts::Mount& mount : survey.mounts) {
     const host::FabricDevice* device = host::find_device(host.root, survey.devices, mount.source);
     // Lines of fstab were reported there.
@@ -174,7 +206,10 @@ void check_mounts(const Host& host, const host::Survey& survey, Report& report) 
                        "sudo tee /etc/udev/rules.d/90-spark-stage.rules");
     } else if (!mounts::is_read_only(mount)) {
       report.note("mount", where + ", read-write, and no volume of the configuration",
-                  "two hosts that mount it so damage it, and it does not come back when it is lost", kMoveIn);
+                  "two hosts that mount it so damage it, and it does not come back when it is lost",
+                  move_in(setup, [&](const host::Item& item) {
+                    return item.where == printable(mount.target.native()) && item.what.starts_with("volume ");
+                  }));
     }
   }
 }
@@ -183,12 +218,12 @@ void check_mounts(const Host& host, const host::Survey& survey, Report& report) 
 
 void check_manual_setup(const Host& host, Report& report) {
   const std::size_t before = report.findings.size();
-  const host::Survey survey = host::survey(host.root);
-  for (const std::string& sentence : survey.unread) report.unknown.push_back(sentence);
-  for (const host::FstabLine& line : survey.fstab) check_line(host, survey, line, report);
-  for (const host::MountUnit& mount : survey.mount_units) check_mount_unit(host, survey, mount, report);
-  for (const host::ConnectUnit& unit : survey.units) check_unit(unit, report);
-  check_mounts(host, survey, report);
+  const Setup setup{host};
+  for (const std::string& sentence : setup.survey.unread) report.unknown.push_back(sentence);
+  for (const host::FstabLine& line : setup.survey.fstab) check_line(setup, line, report);
+  for (const host::MountUnit& mount : setup.survey.mount_units) check_mount_unit(setup, mount, report);
+  for (const host::ConnectUnit& unit : setup.survey.units) check_unit(setup, unit, report);
+  check_mounts(setup, report);
   report.fine_since(before, "fstab, units and mounts");
 }
 

@@ -3,16 +3,25 @@
 #include <sys/stat.h>
 
 #include <array>
+#include <utility>
 
 #include "base/text.hpp"
 #include "fleet/adopted/offer_file.hpp"
+#include "fleet/adopted/verify_folder.hpp"
 #include "staging/manifest/manifest_reader.hpp"
 
 namespace spark::fleet {
 namespace {
 
 constexpr char kChanging[] = "its files have changed; they are read once they rest";
+constexpr char kReading[] = "its files are being read";
+constexpr char kWaiting[] = "its files are read next; those of another folder are being read";
 constexpr std::array<std::string_view, 4> kWords = {"changing", "hashing", "offered", "failed"};
+
+std::string in_words(const FolderNow& now, const std::vector<std::string>& damaged) {
+  const Error error = damaged_content(now.tree, damaged);
+  return error.message();
+}
 
 }  // namespace
 
@@ -26,53 +35,78 @@ Adoption::Adoption(AdoptedFolder folder, std::filesystem::path state_dir, const 
       clock_(clock),
       reason_("it has not been looked at yet") {}
 
-void Adoption::look(const std::function<void()>& on_change, const StopFlag& stop) {
+std::string Adoption::reason() const {
+  return reading_ && reading_->has_begun ? kReading : reason_;
+}
+
+void Adoption::look(const StopFlag& stop) {
   const SteadyTime began = clock_.steady();
+  // Asked before the walk: a reading that ends during it is compared with the next one.
+  const bool was_read = reading_ && reading_->has_ended;
   auto now = look_at(folder_, stop);
   cost_ = clock_.steady() - began;
   if (!now) {
     withdraw();
+    stop_reading();
     seen_.reset();
-    return set(AdoptionState::Failed, now.error().message(), on_change);
+    return set(AdoptionState::Failed, now.error().message());
   }
   const staging::Entries& entries = now->walked.walked.entries;
   const staging::Digest state = state_of(entries);
-  if (is_offered(state, entries)) return set(AdoptionState::Offered, "", on_change);
+  if (const auto damaged = damaged_in(file_, entries); !damaged.empty()) {
+    withdraw();
+    stop_reading();
+    return set(AdoptionState::Failed, in_words(*now, damaged));
+  }
+  if (is_offered(state, entries)) {
+    stop_reading();
+    return set(AdoptionState::Offered);
+  }
   withdraw();
   const SteadyTime time = clock_.steady();
-  if (!seen_ || seen_->state != state) seen_ = Seen{state, time};
-  if (time - seen_->since < kRest) return set(AdoptionState::Changing, kChanging, on_change);
+  if (!seen_ || seen_->state != state) {
+    seen_ = Seen{state, time};
+    ++changes_;
+  }
+  if (reading_ && reading_->state != state) stop_reading();
+  if (reading_ && was_read) return end_reading(state);
+  if (reading_) return;
+  if (time - seen_->since < kRest) return set(AdoptionState::Changing, kChanging);
   if (seen_->failed_at && time - *seen_->failed_at < kAgain) return;
-  set(AdoptionState::Hashing, "its files are being read", on_change);
-  const auto adopted = adopt(std::move(*now), stop);
-  if (adopted) return set(AdoptionState::Offered, "", on_change);
-  withdraw();
-  seen_->failed_at = clock_.steady();
-  const bool has_changed = adopted.error().kind == Errc::Unavailable;
-  if (has_changed) seen_.reset();
-  set(has_changed ? AdoptionState::Changing : AdoptionState::Failed, adopted.error().message(), on_change);
+  reading_ = std::make_shared<FolderReading>(folder_, std::move(*now), notes_of(file_));
+  set(AdoptionState::Hashing, kWaiting);
 }
 
-Result<> Adoption::adopt(FolderNow now, const StopFlag& stop) {
-  const staging::Digest before = state_of(now.walked.walked.entries);
-  auto manifest = hash_folder(folder_, std::move(now), stop);
-  const auto after = look_at(folder_, stop);
-  // Also where a digest differs: of a file that is being written.
-  if (!after || state_of(after->walked.walked.entries) != before) return fail(Errc::Unavailable, kChanging);
-  if (!manifest) return manifest.take_error();
+// The folder has the state that it had before the reading.
+void Adoption::end_reading(const staging::Digest& state) {
+  const auto ended = std::exchange(reading_, nullptr);
+  const Result<> offered =
+      ended->manifest ? offer(*ended->manifest, state) : Result<>(ended->manifest.take_error());
+  if (offered) return set(AdoptionState::Offered);
+  withdraw();
+  seen_->failed_at = clock_.steady();
+  set(AdoptionState::Failed, offered.error().message());
+}
+
+void Adoption::stop_reading() {
+  if (reading_) reading_->stop = true;
+  reading_.reset();
+}
+
+Result<> Adoption::offer(const staging::Manifest& manifest, const staging::Digest& state) {
   std::error_code failed;
   std::filesystem::create_directories(file_.parent_path(), failed);  // else the write says why
   ::chmod(file_.parent_path().c_str(), 0700);                        // the names of all files are in there
-  if (auto written = staging::write_manifest(file_, *manifest); !written) return written;
-  std::filesystem::remove(aside_of(file_), failed);
-  summary_ = staging::summary_of(manifest->entries);
-  offered_ = before;
+  if (auto written = staging::write_manifest(file_, manifest); !written) return written;
+  for (const auto& rest : {aside_of(file_), notes_of(file_)}) std::filesystem::remove(rest, failed);
+  summary_ = staging::summary_of(manifest.entries);
+  offered_ = state;
   return {};
 }
 
 // The file is read only if something else than this class may have written it.
 bool Adoption::is_offered(const staging::Digest& state, const staging::Entries& entries) {
-  const bool is_there = number_of(file_) != 0;
+  const bool is_there = version_of(file_).is_there();
   if (is_there && offered_ == state) return true;
   if (is_there && is_of(file_, entries)) {
     offered_ = state;
@@ -96,14 +130,13 @@ bool Adoption::is_of(const std::filesystem::path& offer, const staging::Entries&
 
 void Adoption::withdraw() {
   offered_.reset();
-  if (number_of(file_) != 0) set_aside(file_);
+  if (version_of(file_).is_there()) set_aside(file_);
 }
 
-void Adoption::set(AdoptionState state, std::string reason, const std::function<void()>& on_change) {
-  const bool is_same = state_ == state && reason_ == reason;
+void Adoption::set(AdoptionState state, std::string reason) {
   state_ = state;
   reason_ = std::move(reason);
-  if (!is_same && on_change) on_change();
+  if (state == AdoptionState::Offered) changes_ = 0;
 }
 
 }  // namespace spark::fleet

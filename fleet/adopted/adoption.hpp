@@ -1,20 +1,22 @@
-// Keeps an adopted folder's offer as the folder is: hashes it once, and withdraws the offer as soon as a file
-// has changed.
+// Keeps an adopted folder's offer as the folder is: has it read once, and withdraws the offer as soon as a
+// file has changed.
 #pragma once
 
 #include <chrono>
-#include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 
 #include "base/clock.hpp"
 #include "base/result.hpp"
 #include "fleet/adopted/folder.hpp"
+#include "fleet/adopted/folder_reading.hpp"
 #include "staging/manifest/manifest.hpp"
 
 namespace spark::fleet {
 
-// Changing: its files were not at rest for long enough. Failed: see Adoption::reason.
+// Changing: its files were not at rest for long enough. Hashing: they are read, or wait for another folder
+// that is. Failed: see Adoption::reason.
 enum class AdoptionState { Changing, Hashing, Offered, Failed };
 std::string_view to_string(AdoptionState state);
 
@@ -27,12 +29,17 @@ class Adoption {
 
   Adoption(AdoptedFolder folder, std::filesystem::path state_dir, const Clock& clock);
 
-  // `on_change` is called when the state changes, also while this runs: a folder is read for minutes.
-  void look(const std::function<void()>& on_change, const StopFlag& stop);
+  // Walks the folder, and reads no file of it.
+  void look(const StopFlag& stop);
+  // Null if no file has to be read. A reading that has not begun waits for a FolderReader; the look after its
+  // end makes the offer.
+  const std::shared_ptr<FolderReading>& reading() const { return reading_; }
+  SteadyTime changed_at() const { return seen_ ? seen_->since : SteadyTime{}; }  // as this host saw it
+  int changes() const { return changes_; }  // that were seen since it was offered
 
   const AdoptedFolder& folder() const { return folder_; }
   AdoptionState state() const { return state_; }
-  const std::string& reason() const { return reason_; }         // why it is not offered; names files
+  std::string reason() const;                                   // why it is not offered; names files
   const staging::Summary& summary() const { return summary_; }  // of what is offered
   std::chrono::nanoseconds cost() const { return cost_; }       // of walking the folder at the last look
 
@@ -51,12 +58,16 @@ class Adoption {
     std::optional<SteadyTime> failed_at{};
   };
   std::optional<Seen> seen_;  // since the last change
+  int changes_ = 0;
+  std::shared_ptr<FolderReading> reading_;
 
   bool is_offered(const staging::Digest& state, const staging::Entries& entries);
   bool is_of(const std::filesystem::path& offer, const staging::Entries& entries) const;
-  Result<> adopt(FolderNow now, const StopFlag& stop);
+  Result<> offer(const staging::Manifest& manifest, const staging::Digest& state);
+  void end_reading(const staging::Digest& state);
+  void stop_reading();
   void withdraw();
-  void set(AdoptionState state, std::string reason, const std::function<void()>& on_change);
+  void set(AdoptionState state, std::string reason = {});
 };
 
 }  // namespace spark::fleet

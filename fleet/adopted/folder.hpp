@@ -37,8 +37,4 @@ Result<FolderNow> look_at(const AdoptedFolder& folder, const StopFlag& stop);
 // Of the entries as they are named and identified, not of their content.
 staging::Digest state_of(const staging::Entries& entries);
 
-// The manifest that a copy of the folder would have. Reads every file once, with direct I/O, and compares
-// what is known of a model, see ModelCheck. It is right if the folder has the same state afterwards.
-Result<staging::Manifest> hash_folder(const AdoptedFolder& folder, FolderNow now, const StopFlag& stop);
-
 }  // namespace spark::fleet

@@ -2,28 +2,96 @@
 
 #include <sys/stat.h>
 
+#include <algorithm>
+#include <string_view>
+
+#include "base/file.hpp"
+#include "base/file_system.hpp"
+#include "base/text.hpp"
+#include "staging/manifest/entry_line.hpp"
+#include "staging/manifest/lines.hpp"
 #include "staging/manifest/names.hpp"
+#include "staging/manifest/source_identity.hpp"
 #include "staging/models/model.hpp"
 
 namespace spark::fleet {
+namespace {
 
-std::filesystem::path offer_file(const std::filesystem::path& state_dir, const std::string& dataset) {
-  return state_dir / "adopted" / (staging::folder_name(dataset) + ".manifest");
+constexpr std::string_view kManifest = ".manifest";
+
+std::filesystem::path damage_of(const std::filesystem::path& offer) {
+  return offer.native() + ".damaged";
 }
 
-std::uint64_t number_of(const std::filesystem::path& offer) {
+}  // namespace
+
+std::filesystem::path offer_file(const std::filesystem::path& state_dir, const std::string& dataset) {
+  return state_dir / "adopted" / (staging::folder_name(dataset) + std::string(kManifest));
+}
+
+OfferVersion version_of(const std::filesystem::path& offer) {
   struct stat info {};
-  return ::lstat(offer.c_str(), &info) == 0 ? info.st_ino : 0;
+  if (::lstat(offer.c_str(), &info) != 0) return {};
+  return {info.st_ino, info.st_mtim.tv_sec * std::int64_t{1'000'000'000} + info.st_mtim.tv_nsec};
 }
 
 std::filesystem::path aside_of(const std::filesystem::path& offer) {
   return offer.native() + ".aside";
 }
 
+void forget_others(const std::filesystem::path& state_dir, const std::set<std::string>& datasets) {
+  std::set<std::string> kept;
+  for (const std::string& dataset : datasets) kept.insert(offer_file(state_dir, dataset).filename());
+  std::error_code failed;
+  std::filesystem::directory_iterator file(state_dir / "adopted", failed);
+  for (; !failed && file != std::filesystem::directory_iterator(); file.increment(failed)) {
+    const std::string name = file->path().filename();
+    const std::size_t end = name.rfind(kManifest);
+    std::error_code ignored;  // it stays until the next start
+    if (end != std::string::npos && !kept.contains(name.substr(0, end + kManifest.size())))
+      std::filesystem::remove(file->path(), ignored);
+  }
+}
+
 void set_aside(const std::filesystem::path& offer) {
   std::error_code failed;
   std::filesystem::rename(offer, aside_of(offer), failed);
   if (failed) std::filesystem::remove(offer, failed);
+}
+
+std::filesystem::path notes_of(const std::filesystem::path& offer) {
+  return offer.native() + ".read";
+}
+
+Result<> note_damaged(const std::filesystem::path& offer, const staging::Entries& damaged) {
+  std::string lines;
+  for (const staging::Entry& entry : damaged) lines += staging::to_line(entry) + "\n";
+  if (auto noted = write_file_atomically(damage_of(offer), lines, 0600); !noted) return noted;
+  std::error_code failed;
+  std::filesystem::remove(offer, failed);
+  if (failed) return fail_errno(failed.value(), "deleting " + shown_path(offer));
+  std::filesystem::remove(aside_of(offer), failed);
+  return {};
+}
+
+std::vector<std::string> damaged_in(const std::filesystem::path& offer, const staging::Entries& entries) {
+  std::vector<std::string> names;
+  const auto note = damage_of(offer);
+  auto lines = staging::LineReader::open(note);
+  if (!lines) return names;
+  while (const auto line = lines->next()) {
+    const auto then = staging::parse_entry(*line);
+    if (!then) continue;
+    const std::string_view path = then->path.view();
+    const auto now = std::ranges::lower_bound(
+        entries, path, {}, [](const staging::Entry& one) -> std::string_view { return one.path.view(); });
+    const bool is_there = now != entries.end() && now->path.view() == path;
+    if (is_there && staging::identity_of(*now) == staging::identity_of(*then))
+      names.push_back(printable(path));
+  }
+  std::error_code failed;
+  if (names.empty() && lines->error()) std::filesystem::remove(note, failed);
+  return names;
 }
 
 std::optional<OfferSummary> read_offer(const std::filesystem::path& offer, const std::string& definition) {

@@ -5,7 +5,9 @@
 #include <cstdint>
 #include <filesystem>
 #include <optional>
+#include <set>
 #include <string>
+#include <vector>
 
 #include "staging/manifest/manifest.hpp"
 #include "staging/manifest/manifest_reader.hpp"
@@ -14,12 +16,31 @@ namespace spark::fleet {
 
 std::filesystem::path offer_file(const std::filesystem::path& state_dir, const std::string& dataset);
 
-// Which file it is: another manifest at the same path has another value. 0 means none is there.
-std::uint64_t number_of(const std::filesystem::path& offer);
+// Which manifest it is. An inode alone is used again, as for a folder that was changed and changed back.
+struct OfferVersion {
+  std::uint64_t inode = 0;  // 0: none is there
+  std::int64_t written_ns = 0;
+  bool is_there() const { return inode != 0; }
+  bool operator==(const OfferVersion&) const = default;
+};
+OfferVersion version_of(const std::filesystem::path& offer);
+
+// Deletes what is kept of datasets that are not among these: the manifests name all files of their folders.
+void forget_others(const std::filesystem::path& state_dir, const std::set<std::string>& datasets);
 
 // Ends the offer. The manifest stays beside it, for a folder that turns out to be unchanged.
 void set_aside(const std::filesystem::path& offer);
 std::filesystem::path aside_of(const std::filesystem::path& offer);
+
+// What an interrupted reading of the folder has left, see ReadingNotes.
+std::filesystem::path notes_of(const std::filesystem::path& offer);
+
+// A file whose content is no longer what was hashed, although nothing shows a change of it: its drive has
+// lost it. As long as it stays as it is, the folder is not offered. Ends the offer, whatever the worker that
+// adopts folders does at that moment.
+Result<> note_damaged(const std::filesystem::path& offer, const staging::Entries& damaged);
+// Those of the noted files that are still the same, printable. Forgets the note when there are none.
+std::vector<std::string> damaged_in(const std::filesystem::path& offer, const staging::Entries& entries);
 
 struct OfferSummary {
   staging::Summary summary;

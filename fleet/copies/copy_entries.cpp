@@ -3,15 +3,14 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <optional>
-#include <set>
 
 #include "base/text.hpp"
 #include "fleet/fetch/peer_entries.hpp"
 #include "fleet/fetch/timings.hpp"
 #include "staging/files/link_follower.hpp"
 #include "staging/models/hub_cache.hpp"
+#include "staging/models/structure.hpp"
 
 namespace spark::fleet {
 namespace {
@@ -19,9 +18,6 @@ namespace {
 constexpr Bytes kMostEntries = 4 * kGiB;
 constexpr std::uint32_t kExchangedModes = 01777;
 constexpr std::size_t kSha256Digits = 64, kSha1Digits = 40;
-// Beside the files of a model in Hugging Face's cache, and in ollama's folder.
-constexpr std::array<std::string_view, 3> kNotesOfHub = {"refs/", "trees/", ".no_exist/"};
-constexpr std::string_view kNotesOfOllama = "manifests/", kBlobsOfOllama = "blobs/sha256-";
 
 tl::unexpected<Error> refuse(const WantedCopy& wanted, const staging::Entry& entry, const std::string& what) {
   return fail(
@@ -64,31 +60,6 @@ bool is_folder(const staging::Entries& entries, std::string_view path) {
   return found != entries.end() && found->path == path && found->type == staging::EntryType::Folder;
 }
 
-// No digest and no pin covers a file that the record does not name: it names all that programs may load. A
-// pin is of lines with the paths of these files below the model's folder.
-bool names_all(const staging::ModelRecord& record, const staging::Entries& entries) {
-  std::set<std::string_view> named;
-  bool is_ollama = true;
-  const std::string model = record.entry_point.empty() ? "" : record.entry_point + "/";
-  for (const staging::PublishedFile& file : record.digests) {
-    if (file.path.find('\n') != std::string::npos || !file.path.starts_with(model)) return false;
-    named.insert(file.path);
-    is_ollama = is_ollama && file.path.starts_with(kBlobsOfOllama);
-  }
-  const std::string hub = record.hub_folder.empty() ? "" : record.hub_folder + "/";
-  const bool is_hub = record.entry_point == hub + "snapshots/" + record.revision;
-  if (named.empty() || (!is_hub && !hub.empty())) return false;
-  for (const staging::Entry& entry : entries) {
-    const std::string_view path = entry.path.view();
-    if (entry.type != staging::EntryType::File || named.erase(path) > 0) continue;
-    const bool is_of_hub = is_hub && std::ranges::any_of(kNotesOfHub, [&](std::string_view notes) {
-                             return path.starts_with(hub) && path.substr(hub.size()).starts_with(notes);
-                           });
-    if (!is_of_hub && !(is_ollama && path.starts_with(kNotesOfOllama))) return false;
-  }
-  return named.empty();
-}
-
 Result<staging::ModelRecord> record_of(const staging::Manifest& manifest, const WantedCopy& wanted) {
   auto record = staging::parse_model_record(manifest.model);
   staging::ModelOptions options = *wanted.model;
@@ -100,7 +71,7 @@ Result<staging::ModelRecord> record_of(const staging::Manifest& manifest, const 
   if (!is_it || !is_folder(manifest.entries, record->entry_point) ||
       !is_folder(manifest.entries, record->hub_folder))
     return fail(Errc::Mismatch, "its list is not of model " + printable(options.name));
-  if (!names_all(*record, manifest.entries))
+  if (!staging::names_all_files(*record, manifest.entries))
     return fail(Errc::Mismatch, "its record of model " + printable(options.name) +
                                     " does not name just the files of its list");
   record->expect = wanted.model->expect;

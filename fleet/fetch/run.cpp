@@ -187,11 +187,10 @@ std::optional<Choice> ExchangeRun::next(From first) {
       });
       is_wrong = is_wrong || is_doubted || schedule_.peer(peer).is_blamed;
       if (is_doubted)
-        hint += (hint.empty() ? "wrong bytes came; verify the copy on " : " and on ") +
+        hint += (hint.empty() ? "wrong bytes came; run `spark-stage verify NAME` on " : " and on ") +
                 printable(exchange_.peers[peer]->name());
     }
-    // Only a copy can be verified; of an adopted folder a file is hashed again when its times are others.
-    if (!hint.empty()) hint += ", or where it is an adopted folder, replace or touch the damaged file";
+    if (!hint.empty()) hint += ", which withdraws what is damaged";
     error_ = exchange_.known.empty()
                  ? Error{Errc::Unavailable, "its volume is away, and no peer has all of it", hint}
                  : not_sent(is_wrong, hint.empty() ? join(warnings_, "; ") : std::move(hint));

@@ -116,12 +116,12 @@ class PublishedOffer final : public Offer {
 
 class AdoptedOffer final : public Offer {
  public:
-  AdoptedOffer(PublishedOffer files, std::filesystem::path manifest, std::uint64_t number)
-      : files_(std::move(files)), manifest_(std::move(manifest)), number_(number) {}
+  AdoptedOffer(PublishedOffer files, std::filesystem::path manifest, OfferVersion version)
+      : files_(std::move(files)), manifest_(std::move(manifest)), version_(version) {}
 
   SetState state() const override { return files_.state(); }
   std::uint64_t files() const override { return files_.files(); }
-  bool is_current() const override { return number_ != 0 && number_of(manifest_) == number_; }
+  bool is_current() const override { return version_.is_there() && version_of(manifest_) == version_; }
   std::filesystem::path copy() const override { return manifest_; }
 
   Result<UnitBody> read(std::uint64_t unit, const staging::IoBuffer& buffer) const override {
@@ -134,7 +134,7 @@ class AdoptedOffer final : public Offer {
  private:
   PublishedOffer files_;
   std::filesystem::path manifest_;
-  std::uint64_t number_;  // of the manifest that was read; see number_of()
+  OfferVersion version_;  // of the manifest that was read
 };
 
 }  // namespace
@@ -181,7 +181,7 @@ Result<std::shared_ptr<Offer>> offer_of_copy(const std::filesystem::path& copy,
 
 Result<std::shared_ptr<Offer>> offer_of_folder(const AdoptedFolder& folder,
                                                const std::filesystem::path& manifest, std::string hash) {
-  const std::uint64_t number = number_of(manifest);
+  const OfferVersion version = version_of(manifest);
   auto now = look_at(folder, StopFlag{false});
   auto listed = now ? read_files(manifest) : now.take_error();
   auto then = listed ? staging::ManifestReader::open(manifest) : listed.take_error();
@@ -192,7 +192,7 @@ Result<std::shared_ptr<Offer>> offer_of_folder(const AdoptedFolder& folder,
   }
   UnitReader reader(std::move(now->tree), std::move(listed->files), std::move(listed->identities));
   PublishedOffer files(std::move(reader), std::move(listed->hashes), manifest, std::move(hash));
-  return std::make_shared<AdoptedOffer>(std::move(files), manifest, number);
+  return std::make_shared<AdoptedOffer>(std::move(files), manifest, version);
 }
 
 }  // namespace spark::fleet

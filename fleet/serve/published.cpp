@@ -224,4 +224,17 @@ json::array PublishedCopies::list() const {
   return all;
 }
 
+json::array PublishedCopies::offered() const {
+  json::array all;
+  const std::scoped_lock lock(mutex_);
+  for (const auto& [manifest, copy] : copies_) {
+    // A reader may have found a changed file since the last look().
+    if (!copy.adopted || copy.content_set.empty() || file_at(manifest) != copy.file) continue;
+    const staging::GenerationRow& row = copy.row;
+    all.push_back(json::object{
+        {"name", printable(row.dataset)}, {"bytes", row.bytes}, {"files", row.files}, {"hash", row.hash}});
+  }
+  return all;
+}
+
 }  // namespace spark::fleet

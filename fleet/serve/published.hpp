@@ -58,6 +58,8 @@ class PublishedCopies {
   // its adopted folder, with generation 0.
   // "model": see staging::summary_text
   json::array list() const;
+  // [{"name", "bytes", "files", "hash"}…] of the adopted folders that peers get now.
+  json::array offered() const;
 
  private:
   std::filesystem::path cache_, state_dir_;

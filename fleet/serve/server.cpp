@@ -264,6 +264,7 @@ Result<> Server::send_file(Channel& channel, const std::string& client,
 json::object Server::report() const {
   json::object all = counts_.report(std::chrono::steady_clock::now());
   all["buffers_in_use"] = buffers_.in_use();
+  all["offered"] = offered();
   if (std::string trouble = published_.trouble(); !trouble.empty()) all["reason"] = std::move(trouble);
   return all;
 }

@@ -51,8 +51,10 @@ class Server {
   Result<> run(const StopFlag& stop);
   void look();  // refreshes the published and leased copies, and frees lists; see PublishedCopies::look()
   bool is_limited() const { return published_.is_leased(); }  // local jobs have priority
-  // See ServedCounts::report(); "buffers_in_use", and "reason" if new copies are not served.
+  // See ServedCounts::report(); "buffers_in_use", "offered": see offered(), and "reason" if new copies are
+  // not served.
   json::object report() const;
+  json::array offered() const { return published_.offered(); }
 
  private:
   ServerSettings settings_;

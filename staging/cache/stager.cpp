@@ -8,6 +8,7 @@
 #include "staging/copy/exchange.hpp"
 #include "staging/copy/source_place.hpp"
 #include "staging/copy/transfer/touched.hpp"
+#include "staging/copy/transfer/viewer.hpp"
 #include "staging/files/source_trouble.hpp"
 #include "staging/files/space.hpp"
 #include "staging/files/tree.hpp"
@@ -15,6 +16,7 @@
 #include "staging/models/hub_cache.hpp"
 #include "staging/models/structure.hpp"
 #include "staging/outputs/published_copies.hpp"
+#include "staging/view/view_map.hpp"
 
 namespace spark::staging {
 namespace {
@@ -60,6 +62,10 @@ Result<Staged> Stager::stage(const Source& source, const CopyOptions& options) {
       CopyPhase::Walking, [&] { return PartialArea::open(store_.folder().partial(source.dataset), stop_); });
   // On a full drive an unchanged copy is served without.
   if (!area && area.error().kind != Errc::NoSpace) return area.take_error();
+  // What the earlier attempt left is changed from here on.
+  if (area && !source.only_cached)
+    ViewMap::withdraw_earlier(view_place(SystemRoot{}, config_.state_dir, source.dataset),
+                              options.viewer != nullptr ? "" : "it is staged again, without a live view");
   if (auto recovered = area ? store_.recover_key(folder_name(source.dataset), *area) : Result<>(); !recovered)
     return recovered.take_error();
   if (auto fitting = area && !source.only_cached ? keep_fitting(source, *area) : Result<>(); !fitting)
@@ -77,6 +83,8 @@ Result<Staged> Stager::stage(const Source& source, const CopyOptions& options) {
   if (wanted.exchange != nullptr) wanted.exchange->begin({state_key_of(source, wanted), source.origin});
   auto staged = same ? std::move(*same) : look_and_stage(source, *tree, wanted, area, *ready);
   if (!staged || staged->is_reserved || !staged->blocked_by.empty()) return staged;
+  const Destination place = store_.folder().place(source.dataset, staged->generation);
+  if (options.viewer != nullptr) options.viewer->published(place.path(), place.manifest());
   if (auto held = hold(source, *staged); !held) return held.take_error();
   const auto drop = [&]() -> Result<> {
     drop_superseded(*staged, source.in_use);

@@ -12,6 +12,7 @@
 
 #include "base/rounding.hpp"
 #include "staging/copy/clone.hpp"
+#include "staging/copy/transfer/viewer.hpp"
 #include "staging/files/metadata.hpp"
 #include "staging/manifest/source_identity.hpp"
 
@@ -26,7 +27,7 @@ constexpr Bytes kWorthPreallocating = kMiB;                // smaller files are 
 class CopyFile final : public FileWork {
  public:
   CopyFile(const CopyContext& context, Entry& entry, const KnownPieces* known)
-      : context_(context), entry_(entry), known_(known) {}
+      : context_(context), entry_(entry), known_(known), walked_(identity_of(entry)) {}
 
   Result<> start() override {
     if (auto go_on = context_.check_stop(); !go_on) return go_on;
@@ -64,6 +65,7 @@ class CopyFile final : public FileWork {
       return;
     }
     digests_[piece] = outcome.digest;
+    if (outcome.is_vouched_for && is_shown() && has_source_of_walk()) context_.viewer->arrived(entry_, piece);
     if (digests_.size() == 1 || is_shared_ || !outcome.is_vouched_for) return;
     if (context_.flush_each) {
       flush_now_and_then(piece);
@@ -93,6 +95,8 @@ class CopyFile final : public FileWork {
   const CopyContext& context_;
   Entry& entry_;
   const KnownPieces* known_;
+  SourceIdentity walked_;
+  bool has_acl_ = false;  // of a file that a viewer waits for
   OpenedFile source_, copy_;
   std::vector<Digest> digests_;
   std::atomic<bool> ended_early_{false};
@@ -102,6 +106,12 @@ class CopyFile final : public FileWork {
   std::vector<std::uint64_t> unflushed_;  // pieces
   std::chrono::steady_clock::time_point flushed_at_ = std::chrono::steady_clock::now();
   int flush_error_ = 0;  // errno; the kernel reports it only once, so a later flush would miss it
+
+  // A live view has one state of each file, and no ACLs.
+  bool is_shown() const { return context_.viewer != nullptr && identity_of(entry_) == walked_ && !has_acl_; }
+  bool has_source_of_walk() const {
+    return !context_.has_source || is_unchanged(entry_, source_.fd.get()).value_or(false);
+  }
 
   // Called before a piece is entered in the journal.
   void flush_now_and_then(std::uint64_t piece) {
@@ -145,6 +155,8 @@ class CopyFile final : public FileWork {
     } else {
       settle(entry_.ctime_ns, SystemClock().steady(), [this] { return context_.is_stopped(); });
     }
+    if (context_.viewer != nullptr) has_acl_ = has_acl(source_.fd.get());
+    if (context_.viewer != nullptr && !is_shown()) context_.viewer->withdraw(entry_, true);
     return check_empty(entry_, source_.fd.get(), from);
   }
 
@@ -169,13 +181,16 @@ class CopyFile final : public FileWork {
     source_.mode.alignment = copy_.mode.alignment = alignment;
     digests_.assign(piece_count(entry_.size), {});
     ended_early_ = false;
-    for (std::uint64_t i = 0; i < digests_.size(); ++i) {
-      if (is_known(i)) digests_[i] = *(*known_)[i];
-    }
     is_shared_ = context_.shares_blocks && share_blocks(copy_.fd.get(), source_.fd.get());
     if (is_shared_) {
       known_ = nullptr;
       return {};
+    }
+    // Not before the blocks are shared: that may change what the pieces hold.
+    for (std::uint64_t i = 0; i < digests_.size(); ++i) {
+      if (!is_known(i)) continue;
+      digests_[i] = *(*known_)[i];
+      if (is_shown()) context_.viewer->arrived(entry_, i);
     }
     if (digests_.size() > 1 && known_ == nullptr) context_.journal->started(entry_);
     if (!source_.is_sparse && entry_.size < kWorthPreallocating) return {};
@@ -214,6 +229,7 @@ class CopyFile final : public FileWork {
   Result<> start_again() {
     discard();
     unflushed_.clear();
+    if (context_.viewer != nullptr) context_.viewer->withdraw(entry_, source_changed().value_or(true));
     if (::ftruncate(copy_.fd.get(), 0) != 0)
       return fail_errno(errno, "emptying " + context_.copy->shown(entry_.path));
     if (auto opened = open_source(); !opened) return opened;
@@ -243,6 +259,7 @@ class CopyFile final : public FileWork {
     if (context_.flush_each && flush_error_ == 0 && ::fsync(fd) != 0) flush_error_ = errno;
     if (flush_error_ != 0) return fail_errno(flush_error_, "flushing " + shown);
     entry_.hash = digest_of_pieces(digests_);
+    if (is_shown()) context_.viewer->arrived_whole(entry_);
     ++context_.counters->files_done;
     context_.journal->finished(entry_);
     source_.fd.reset();

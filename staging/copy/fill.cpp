@@ -22,6 +22,7 @@
 #include "staging/copy/prune.hpp"
 #include "staging/copy/transfer/copy_notes.hpp"
 #include "staging/copy/transfer/small_files.hpp"
+#include "staging/copy/transfer/viewer.hpp"
 #include "staging/files/io/io.hpp"
 #include "staging/files/io/throttle.hpp"
 #include "staging/files/metadata.hpp"
@@ -97,7 +98,9 @@ class Fill {
     set_up_context(**journal);
 
     Result<> done = make_folders(copy_, entries_);
+    if (done) begin_view();
     if (done) done = take_unchanged(context_, job_.previous, entries_, job_.resumed);
+    if (done) show_kept();
     if (done) done = copy_files();
     // If the journal failed, its error ended the run. Finished files are written down in any case.
     Result<> closed = (*journal)->close();
@@ -136,6 +139,25 @@ class Fill {
     context_.before_read = job_.before_read;
   }
 
+  // A view could not tell who may read what is below a folder with an ACL, so such a set is staged first.
+  void begin_view() {
+    Viewer* viewer = job_.options->viewer;
+    if (viewer == nullptr || !context_.has_source) return;
+    for (const Entry& entry : entries_) {
+      if (entry.type != EntryType::Folder) continue;
+      const UniqueFd folder = open_beneath(*job_.source, entry.path, O_RDONLY | O_DIRECTORY);
+      if (!folder || has_acl(folder.get())) return;
+    }
+    if (viewer->begin(entries_)) context_.viewer = viewer;
+  }
+
+  void show_kept() const {
+    for (std::size_t i = 0; context_.viewer != nullptr && i < entries_.size(); ++i) {
+      if (is_content(entries_[i]) && (job_.resumed.finished[i] || job_.resumed.unchanged[i]))
+        context_.viewer->arrived_whole(entries_[i]);
+    }
+  }
+
   void write_kept(const JournalSink& sink) const {
     for (std::size_t i = 0; i < entries_.size(); ++i) {
       if (job_.resumed.finished[i]) sink({JournalLine::Kind::Finished, entries_[i], 0, {}});
@@ -166,12 +188,14 @@ class Fill {
       large.insert(large.begin(), left->begin(), left->end());
       return copy_large_files(context_, *job_.options, large, job_.resumed, entries_);
     }
+    context_.asks_for_small = small.empty();
     // If no thread can be started the call is deferred, that is, it runs after the large files.
     auto others = std::async(std::launch::async | std::launch::deferred, [&] {
       return no_throw([&] { return copy_small_files(context_, small, threads, job_.options->io); });
     });
     Result<> done = copy_large_files(context_, *job_.options, large, job_.resumed, entries_);
     auto left = others.get();
+    context_.asks_for_small = true;
     if (!done && done.error().kind != Errc::Cancelled) return done;
     if (!left) return left.take_error();
     return done ? copy_large_files(context_, *job_.options, *left, job_.resumed, entries_) : done;

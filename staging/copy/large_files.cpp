@@ -1,9 +1,11 @@
 #include "staging/copy/large_files.hpp"
 
 #include <chrono>
+#include <unordered_map>
 
 #include "staging/copy/lanes/runner.hpp"
 #include "staging/copy/lanes/shape.hpp"
+#include "staging/copy/transfer/viewer.hpp"
 
 namespace spark::staging {
 
@@ -23,6 +25,20 @@ Result<> copy_large_files(CopyContext& context, const CopyOptions& options, cons
     const auto begun = resumed.begun.find(index_of(entries, files[index]->path));
     return copy_file(context, *files[index], begun == resumed.begun.end() ? nullptr : &begun->second);
   };
+  std::unordered_map<const Entry*, std::uint64_t> numbers;
+  for (std::uint64_t i = 0; context.viewer != nullptr && i < files.size(); ++i) numbers[files[i]] = i;
+  const auto wanted_of = [&](bool is_small) -> std::optional<WantedPiece> {
+    while (const auto wanted = context.viewer->take_wanted(is_small)) {
+      const auto number = numbers.find(wanted->entry);
+      if (number != numbers.end()) return WantedPiece{number->second, wanted->piece};
+    }
+    return std::nullopt;
+  };
+  if (context.viewer != nullptr)
+    plan.wanted = [&] {
+      auto wanted = wanted_of(false);
+      return wanted || !context.asks_for_small ? wanted : wanted_of(true);
+    };
   auto done = run(plan, *context.end);
   context.moved = nullptr;
   return done;

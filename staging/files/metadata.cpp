@@ -153,6 +153,10 @@ Result<bool> has_kept_attributes(int fd) {
   return !names->empty();
 }
 
+bool has_acl(int fd) {
+  return ::fgetxattr(fd, kAccessAcl, nullptr, 0) >= 0;
+}
+
 Result<bool> has_same_attributes(int fd, int other_fd) {
   auto names = list_attributes(fd), others = list_attributes(other_fd);
   if (!names) return names.take_error();

@@ -21,6 +21,7 @@ namespace {
 
 constexpr std::size_t kCommitDigits = kSha1Digits;
 constexpr std::size_t kLongestRef = 4 * kKiB, kLargestTree = 64 * kMiB;
+constexpr char kSnapshots[] = "snapshots/", kRefs[] = "refs/", kLists[] = "trees/", kAbsent[] = ".no_exist/";
 constexpr char kSharedMark[] = "blobs/.huggingface-shared-blobs";
 
 std::string in(const std::string& folder, std::string_view name) {
@@ -38,14 +39,14 @@ Result<HubSnapshot> snapshot_in(const Tree& tree, const std::string& folder, con
   if (is_hex(revision, kCommitDigits)) {
     snapshot.ref.clear();
   } else {
-    const auto commit = read_small(tree, in(folder, "refs/" + revision), kLongestRef);
+    const auto commit = read_small(tree, in(folder, kRefs + revision), kLongestRef);
     if (!commit) return commit.take_error();
     if (!*commit)
       return fail(Errc::NotFound, tree.shown(folder) + " has no revision " + printable(revision),
                   "`hf cache ls --revisions` lists the revisions of this cache");
     snapshot.commit = trim(**commit);
     if (!is_hex(snapshot.commit, kCommitDigits))
-      return fail(Errc::Mismatch, tree.shown(in(folder, "refs/" + revision)) + " names no commit");
+      return fail(Errc::Mismatch, tree.shown(in(folder, kRefs + revision)) + " names no commit");
   }
   if (is_folder(tree, snapshot.path())) return snapshot;
   return fail(Errc::NotFound, tree.shown(folder) + " has no snapshot of " + snapshot.commit,
@@ -83,7 +84,7 @@ std::string link_text(const Tree& tree, const std::string& path) {
 }
 
 std::string list_of_files(const HubSnapshot& snapshot) {
-  return in(snapshot.folder, "trees/" + snapshot.commit + ".json");
+  return in(snapshot.folder, kLists + snapshot.commit + ".json");
 }
 
 // By the name of its blob, "../../blobs/ETAG". The name of a payload that models share is no digest.
@@ -132,16 +133,27 @@ std::string hub_folder_of(const std::string& model) {
   return "models--" + replaced(model, '/', "--");
 }
 
+std::string snapshot_path(const std::string& folder, const std::string& commit) {
+  return in(folder, kSnapshots + commit);
+}
+
+bool is_note_of_hub(std::string_view path, const std::string& folder) {
+  const std::string above = in(folder, "");
+  if (!path.starts_with(above)) return false;
+  path.remove_prefix(above.size());
+  return path.starts_with(kRefs) || path.starts_with(kLists) || path.starts_with(kAbsent);
+}
+
 bool is_commit(std::string_view text) {
   return is_hex(text, kCommitDigits);
 }
 
 std::string HubSnapshot::path() const {
-  return in(folder, "snapshots/" + commit);
+  return snapshot_path(folder, commit);
 }
 
 std::string HubSnapshot::ref_path() const {
-  return ref.empty() ? "" : in(folder, "refs/" + ref);
+  return ref.empty() ? "" : in(folder, kRefs + ref);
 }
 
 Result<std::optional<HubSnapshot>> find_hub_snapshot(const Tree& tree, const std::string& model,
@@ -183,7 +195,7 @@ Result<HubModel> walk_hub_snapshot(Tree& tree, const HubSnapshot& snapshot,
     return path.starts_with(begin) && !matches(include, std::string(path.substr(begin.size())));
   };
   const std::string list = list_of_files(snapshot);
-  const std::string absent_names = in(snapshot.folder, ".no_exist/" + snapshot.commit);
+  const std::string absent_names = in(snapshot.folder, kAbsent + snapshot.commit);
   if (is_folder(tree, absent_names)) parts.folders.push_back(absent_names);
   if (!snapshot.ref.empty()) parts.files.push_back(snapshot.ref_path());
   auto listed = read_tree_list(tree, list);

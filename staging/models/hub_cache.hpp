@@ -30,6 +30,12 @@ struct HubSnapshot {
 std::string hub_folder_of(const std::string& model);
 bool is_commit(std::string_view text);
 
+// Whether it is beside the snapshots of the model's folder, which may be empty: a ref, a list of a commit's
+// files, or a name of a file that the model does not have. Programs load none of these.
+bool is_note_of_hub(std::string_view path, const std::string& folder);
+// Of the snapshot, as HubSnapshot::path().
+std::string snapshot_path(const std::string& folder, const std::string& commit);
+
 // The snapshot of `model` ("ORG/NAME") that `revision` names, a ref or a commit. The tree is a cache, or the
 // folder of that model; no value if it is neither. NotFound if the cache has no such model or revision.
 Result<std::optional<HubSnapshot>> find_hub_snapshot(const Tree& tree, const std::string& model,

@@ -27,6 +27,10 @@ struct FolderModel {
 // names. No value if the tree is no such folder; NotFound if it lacks the model; Mismatch if it lacks a blob.
 Result<std::optional<FolderModel>> walk_ollama(Tree& tree, const ModelOptions& wanted, const StopFlag& stop);
 
+// By their paths in such a folder.
+bool is_manifest_of_ollama(std::string_view path);
+bool is_blob_of_ollama(std::string_view path);
+
 // The blobs that a manifest of ollama names, by their paths; Mismatch if it is none.
 Result<std::vector<PublishedFile>> parse_ollama_manifest(std::string_view text);
 

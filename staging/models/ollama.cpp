@@ -9,6 +9,7 @@ namespace spark::staging {
 namespace {
 
 constexpr std::size_t kLargestManifest = 4 * kMiB;
+constexpr char kManifests[] = "manifests/", kBlob[] = "blobs/sha256-";
 
 // "llama3.2:3b", "me/mine", "hf.co/org/name:Q4_K_M" → below manifests/.
 std::string manifest_path_of(const std::string& name) {
@@ -19,7 +20,7 @@ std::string manifest_path_of(const std::string& name) {
   const std::string above = parts == 0   ? "registry.ollama.ai/library/"
                             : parts == 1 ? "registry.ollama.ai/"
                                          : "";
-  return "manifests/" + above + model + "/" + tag;
+  return kManifests + above + model + "/" + tag;
 }
 
 Result<> take_blob(const json::value& value, std::vector<PublishedFile>& blobs) {
@@ -31,11 +32,19 @@ Result<> take_blob(const json::value& value, std::vector<PublishedFile>& blobs) 
       !is_hex(std::string_view(digest).substr(kKind.size()), kSha256Digits))
     return fail(Errc::Mismatch, "it is no manifest of ollama");
   const std::string hex = digest.substr(kKind.size());
-  blobs.push_back({"blobs/sha256-" + hex, static_cast<Bytes>(size), hex, "its name"});
+  blobs.push_back({kBlob + hex, static_cast<Bytes>(size), hex, "its name"});
   return {};
 }
 
 }  // namespace
+
+bool is_manifest_of_ollama(std::string_view path) {
+  return path.starts_with(kManifests);
+}
+
+bool is_blob_of_ollama(std::string_view path) {
+  return path.starts_with(kBlob);
+}
 
 Result<std::vector<PublishedFile>> parse_ollama_manifest(std::string_view text) {
   const auto manifest = parse_json_object(text);

@@ -12,6 +12,8 @@
 #include "base/json.hpp"
 #include "base/text.hpp"
 #include "staging/files/lfs_pointer.hpp"
+#include "staging/models/hub_cache.hpp"
+#include "staging/models/model_folder.hpp"
 #include "staging/models/weights.hpp"
 
 namespace spark::staging {
@@ -193,6 +195,26 @@ Result<std::set<std::string>> weights_named_in(std::string_view index) {
       names.emplace(name->data(), name->size());
   }
   return names;
+}
+
+bool names_all_files(const ModelRecord& record, const Entries& entries) {
+  const std::string model = record.entry_point.empty() ? "" : record.entry_point + "/";
+  std::set<std::string_view> named;
+  for (const PublishedFile& file : record.digests) {
+    if (file.path.find('\n') != std::string::npos || !file.path.starts_with(model)) return false;
+    named.insert(file.path);
+  }
+  const bool is_hub = record.entry_point == snapshot_path(record.hub_folder, record.revision);
+  const bool is_ollama = std::ranges::all_of(named, is_blob_of_ollama);
+  if (named.empty() || (!is_hub && !record.hub_folder.empty())) return false;
+  for (const Entry& entry : entries) {
+    const std::string_view path = entry.path.view();
+    if (entry.type != EntryType::File || named.erase(path) > 0) continue;
+    const bool is_note =
+        (is_hub && is_note_of_hub(path, record.hub_folder)) || (is_ollama && is_manifest_of_ollama(path));
+    if (!is_note) return false;
+  }
+  return named.empty();
 }
 
 }  // namespace spark::staging

@@ -1,5 +1,10 @@
 """Adopted folders in the status, in each of their states."""
+import mmap
+import os
+import shutil
 import subprocess
+import tempfile
+from pathlib import Path
 
 import pytest
 
@@ -58,3 +63,39 @@ def test_the_manifests_are_roots_alone(daemon, tmp_path):
     wait_for(daemon, "corpus", "offered")
     folder = tmp_path / "state/adopted"
     assert folder.stat().st_mode & 0o777 == 0o700 and (folder / "corpus.manifest").stat().st_mode & 0o777 == 0o600
+
+
+@pytest.fixture
+def in_memory(daemon):
+    """A third adopted folder, on a file system where a mapped file changes without a trace."""
+    folder = Path(tempfile.mkdtemp(dir="/dev/shm", prefix="spark-adopted-"))
+    (folder / "text").write_bytes(b"words" * 1000)
+    with open(folder / "text", "r+b") as file, mmap.mmap(file.fileno(), 0) as mapped:
+        mapped[0] = ord("W")  # from now on its page is written to without a look at the file's times
+        text = daemon.config.read_text()
+        daemon.config.write_text(text.replace("  tiny:", f"  memory: {{path: {folder}, adopt: true}}\n  tiny:"))
+        assert daemon.ask("POST", "/v1/reload")[0] == 200
+        yield folder / "text", mapped
+    shutil.rmtree(folder)
+
+
+def verify(daemon, name):
+    return subprocess.run([CLIENT, "--socket", daemon.socket, "verify", name], capture_output=True, text=True, check=False)
+
+
+def test_verify_reads_an_adopted_folder_and_withdraws_what_is_damaged(daemon, tmp_path, in_memory):
+    file, mapped = in_memory
+    wait_for(daemon, "memory", "offered")
+    right = verify(daemon, "memory")
+    assert (right.returncode, right.stdout.split(" - ")[0]) == (0, "memory: its adopted folder is as peers get it"), right
+    before = file.stat()
+    mapped[0] = ord("X")
+    assert file.stat() == before, "nothing shows the change"
+    wrong = verify(daemon, "memory")
+    assert wrong.returncode == 6 and "text" in wrong.stderr and "touch" in wrong.stderr, wrong
+    wait_for(daemon, "memory", "failed")
+    assert "text" in (tmp_path / "log").read_text(), "the log names the file"
+    assert verify(daemon, "memory").returncode == 4
+    os.utime(file)
+    wait_for(daemon, "memory", "offered")
+    assert verify(daemon, "memory").returncode == 0

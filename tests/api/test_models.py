@@ -1,5 +1,6 @@
 """Datasets that are models: what is copied, what is refused, and whether programs find them in the copy."""
 import os
+import struct
 import subprocess
 
 import pytest
@@ -16,6 +17,7 @@ DATASETS = """  tiny: {{path: {folder}/hub, model: org/tiny}}
   pinned: {{path: {folder}/hub, model: org/tiny, revision: {commit}}}
   whole: {{path: {folder}/hub, model: org/tiny, check: complete}}
   small: {{path: {folder}/hub, model: org/tiny, include: ["*.json"], check: none}}
+  parts: {{path: {folder}/parts, model: org/parts}}
 """
 
 
@@ -125,6 +127,50 @@ def test_a_store_without_its_mark_is_refused(daemon, hub):
     assert "no store of models" in refused(daemon, "tiny")
 
 
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root mounts")
+def test_a_store_on_another_mount_is_refused(daemon, hub):
+    hub.add(NAME, "shared")
+    store, aside = hub.folder / "blobs", hub.folder.parent / "aside"
+    store.rename(aside)
+    store.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "none", store], check=True)
+    try:
+        subprocess.run(["cp", "-a", f"{aside}/.", store], check=True)
+        assert find_cached(hub.folder, NAME, SHARD, "main").read_bytes() == FILES[SHARD], "programs find it"
+        assert SHARD in refused(daemon, "tiny")
+    finally:
+        subprocess.run(["umount", store], check=True)
+
+
+def gguf(part, parts):
+    """One tensor of 64 bytes, in one of several files."""
+    def text(value):
+        return struct.pack("<Q", len(value)) + value
+
+    values = [(b"split.no", 2, struct.pack("<H", part)), (b"split.count", 2, struct.pack("<H", parts)),
+              (b"split.tensors.count", 5, struct.pack("<i", parts))]
+    head = b"GGUF" + struct.pack("<IQQ", 3, 1, len(values))
+    head += b"".join(text(name) + struct.pack("<I", kind) + value for name, kind, value in values)
+    head += text(b"t") + struct.pack("<IQIQ", 1, 16, 0, 0)
+    return head + bytes(-len(head) % 32) + bytes(64)
+
+
+def test_parts_of_gguf_are_whole_and_complete_or_refused(daemon, tmp_path):
+    folder = tmp_path / "parts"
+    folder.mkdir()
+    files = [folder / f"tiny-Q4_K_M-{number + 1:05}-of-00002.gguf" for number in range(2)]
+    for number, file in enumerate(files):
+        file.write_bytes(gguf(number, 2))
+    whole = files[1].read_bytes()
+    files[1].write_bytes(whole[:-1])
+    assert files[1].name in refused(daemon, "parts")
+    files[1].rename(folder / "elsewhere")
+    assert files[1].name in refused(daemon, "parts")
+    (folder / "elsewhere").unlink()
+    files[1].write_bytes(whole)
+    stage(daemon, "parts")
+
+
 def test_weights_that_are_too_short_are_refused_without_a_digest(daemon, hub):
     hub.add(NAME, "plain")
     os.truncate(hub.snapshot(NAME) / SHARD, len(FILES[SHARD]) - 1)
@@ -185,6 +231,34 @@ def test_a_job_loads_models_from_a_cache_of_its_own(daemon, hub):
     assert (offline, home) == ("1", "")
     assert rest == ["models--org--other", "models--org--tiny", FILES["config.json"].decode() * 2]
     assert not os.path.exists(folder), done.stderr
+
+
+def contents(folder):
+    """Each file, folder and link below it, with what it holds."""
+    found = {}
+    for at, folders, files in os.walk(folder):
+        for name in folders + files:
+            path = os.path.join(at, name)
+            is_file = os.path.isfile(path) and not os.path.islink(path)
+            found[os.path.relpath(path, folder)] = open(path, "rb").read() if is_file else os.path.islink(path) and os.readlink(path)
+    return found
+
+
+def test_a_job_writes_nothing_into_a_copy_and_no_secret_is_in_it(daemon, hub, tmp_path):
+    """What huggingface_hub does beside a model: locks, its notes, a further model, and a ref that it finds to have moved."""
+    hub.add(NAME, "shared")
+    for secret in ("token", "stored_tokens", "models--org--tiny/token"):
+        (hub.folder / secret).write_text("hf_secret")
+    [model] = stage(daemon, "tiny")
+    before = contents(model["hub_cache"])
+    assert not any("token" in name or content == b"hf_secret" for name, content in before.items()), before.keys()
+    script = ('set -e; cd "$HF_HUB_CACHE"; mkdir -p .locks/models--org--tiny models--org--mine/refs; echo 1 > version.txt; '
+              'touch .locks/models--org--tiny/x.lock; echo c > models--org--mine/refs/main; '
+              'cat models--org--tiny/refs/main >/dev/null; rm models--org--tiny; mkdir models--org--tiny; echo new > models--org--tiny/x')
+    free = {name: value for name, value in os.environ.items() if not name.startswith("HF_")}
+    subprocess.run([CLIENT, "run", "tiny", "--", "sh", "-c", script], check=True, env=free | {"SPARK_STAGE_SOCKET": str(daemon.socket), "TMPDIR": str(tmp_path)})
+    assert contents(model["hub_cache"]) == before
+    assert daemon.finish("/v1/datasets/tiny/verify")["state"] == "done"
 
 
 def test_only_chosen_files_are_copied(daemon, hub):

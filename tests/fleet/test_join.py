@@ -55,6 +55,7 @@ def test_two_hosts_join_and_one_gets_a_model_that_only_the_other_has(two):
     assert alone.returncode == 4 and "n2" in alone.stderr, "the other has not joined yet"
 
     carried = two.folder / "carried"
+    carried.touch(0o600)
     carried.write_text(os.urandom(32).hex() + "\n")
     wrong = join(second, f"n1={first.host.address}", "--key-file", carried)
     assert wrong.returncode == 1 and "key" in wrong.stderr and "n1" in wrong.stderr, wrong

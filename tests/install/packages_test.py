@@ -138,6 +138,8 @@ cat /etc/spark-stage/spark-stage.yaml /etc/spark-stage/keys/fleet /var/lib/spark
         said = self.lines_of("""dpkg -i /packages/earlier/*.deb >/dev/null 2>&1; configure; install_packages; calls; dpkg --audit; ls /run/active
 cat /etc/spark-stage/spark-stage.yaml /etc/spark-stage/keys/fleet /var/lib/spark-stage/cache/file
 dpkg --verify spark-stage; dpkg --purge spark-stage-slurm spark-stage-csi spark-stage >/dev/null 2>&1; left""")
+        if said[0] == "try-restart spark-stage-csi.service":  # of earlier packages that have it
+            said.pop(0)
         self.assertIn(said[0], ("restart spark-staged.service", "try-restart spark-staged.service"))
         self.assertEqual(said[1:], ["spark-staged.service", "version: 1", "key", "staged", "/etc/spark-stage", "/var/lib/spark-stage"])
 

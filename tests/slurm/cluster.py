@@ -12,6 +12,7 @@ NODES = ("n1", "n2", "n3", "n4")
 PLUGIN = BUILD / "slurm/spank_spark_stage.so"
 DATASETS = {"imagenet": Dataset(40, 100_000), "models": Dataset(10, 50_000, "HF_HOME"), "huge": Dataset(3, 40 << 20)}
 ALICE, BOB = "games", "news"  # users that exist on every Debian
+PROJECT = ("spark-project", 15999)  # a further group of ALICE's on all hosts
 
 SLURM_CONF = """ClusterName=spark
 SlurmctldHost=head({head})
@@ -99,7 +100,9 @@ class Cluster:
         addresses = {"head": "10.77.0.1"} | {name: f"10.77.0.1{name[1:]}" for name in names}
         known = self.folder / "hosts"
         known.write_text("127.0.0.1 localhost\n" + "".join(f"{address} {name}\n" for name, address in addresses.items()))
-        self.head, *hosts = [Host(name, address, known) for name, address in addresses.items()]
+        groups = self.folder / "group"
+        groups.write_text(Path("/etc/group").read_text() + f"{PROJECT[0]}:x:{PROJECT[1]}:{ALICE}\n")
+        self.head, *hosts = [Host(name, address, known, groups) for name, address in addresses.items()]
         connect(self.head, hosts)
         self.write_conf(hosts)
         self.use_plugin()

@@ -11,12 +11,12 @@ HERE = Path(__file__).resolve().parent
 class Host:
     """Its processes end with it, like at a power loss."""
 
-    def __init__(self, name, address, hosts):
+    def __init__(self, name, address, hosts, groups="/etc/group"):
         self.name, self.address = name, address
         # Ends with this process, even if it is killed.
         self.holder = subprocess.Popen(
             ["setpriv", "--pdeathsig", "KILL", "unshare", "--fork", "--pid", "--mount-proc", "--kill-child=KILL", "--net",
-             "--uts", "--mount", "--propagation", "slave", PYTHON, str(HERE / "init.py"), name, str(hosts)],
+             "--uts", "--mount", "--propagation", "slave", PYTHON, str(HERE / "init.py"), name, str(hosts), str(groups)],
             stdout=subprocess.PIPE, text=True)
         if self.holder.stdout.readline() != "ready\n":
             sys.exit(f"{name}: no namespaces; root is needed")

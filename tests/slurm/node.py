@@ -154,9 +154,14 @@ class Daemon:
         wait_until(lambda: not [job for job in self.jobs() if job["state"] == "running"], f"{self.host.name} has ended its work")
         for lease in self.all_leases():
             self.ask("DELETE", f"/v1/leases/{quote(lease['id'])}")
+        wait_until(lambda: not self.still_there_after_evict(), f"{self.host.name} has evicted all copies")
+        self.old_jobs = {(job["id"], job["started"]) for job in self.jobs()}
+
+    def still_there_after_evict(self):
+        """The names of copies that a program, perhaps a peer, reads until now."""
         for name in [name for name, dataset in self.datasets().items() if dataset["state"] != "absent"]:
             self.finish(f"/v1/datasets/{name}/evict")
-        self.old_jobs = {(job["id"], job["started"]) for job in self.jobs()}
+        return [name for name, dataset in self.datasets().items() if dataset["state"] == "ready"]
 
     def log_text(self):
         return (self.folder / "log").read_text(errors="replace")

@@ -1,11 +1,12 @@
 """Tasks load a staged model by its name, offline, as `spark-stage run` lets a command do."""
 import json
+import os
 import struct
 from pathlib import Path
 
 import pytest
 
-from cluster import ALICE
+from cluster import ALICE, PROJECT
 
 COMMIT = "c" * 40
 SHOW = ('test -w "$HF_HUB_CACHE" && cat "$HF_HUB_CACHE"/models--org--tiny/refs/main && echo; '
@@ -73,3 +74,23 @@ def test_the_temporary_folder_of_the_job_is_used(cluster, model):
     done = cluster.slurm("srun", "-N1", f"--export=ALL,TMPDIR={mine}", "--stage=tiny", "sh", "-c", SHOW)
     assert done.returncode == 0 and folders_in(done.stdout)[0].startswith(f"{mine}/spark-stage-hub-"), done.stdout + done.stderr
     assert not list(mine.iterdir())
+
+
+def test_a_temporary_folder_that_a_project_shares_is_left_as_it_was(cluster, model):
+    assert model
+    shared = cluster.work / "project"
+    shared.mkdir()
+    os.chown(shared, 0, PROJECT[1])
+    shared.chmod(0o2770)
+    done = cluster.slurm("srun", "-N1", f"--export=ALL,TMPDIR={shared}", "--stage=tiny", "sh", "-c", SHOW)
+    assert done.returncode == 0 and folders_in(done.stdout)[0].startswith(f"{shared}/spark-stage-hub-"), done.stdout + done.stderr
+    assert not list(shared.iterdir())
+
+
+@pytest.mark.parametrize("said", ["SPARK_STAGE_HUB_CACHE=off", "SLURM_CONTAINER=/images/pytorch",
+                                  "SLURM_SPANK__SLURM_SPANK_OPTION_pyxis_container_image=pytorch.sqsh"])
+def test_a_job_may_do_without_and_a_container_does(cluster, model, said):
+    assert model
+    done = cluster.slurm("srun", "-N1", f"--export=ALL,{said}", "--stage=tiny", "sh", "-c",
+                         'echo "${HF_HUB_CACHE-none} ${HF_HUB_OFFLINE-none}"; ls "$SPARK_STAGE_TINY"')
+    assert (done.returncode, done.stdout.split()) == (0, ["none", "none", "config.json", "one.safetensors"]), done.stderr + done.stdout

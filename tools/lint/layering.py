@@ -25,6 +25,7 @@ ADAPTERS = [
     (r"yaml-cpp/.*", ["daemon/config/"]),
     (r"sqlite3\.h", ["staging/cache/catalog"]),
     (r"xxhash\.h|xxh3\.h", ["staging/manifest/hash."]),
+    (r"linux/fuse\.h", ["staging/view/fuse/fuse_view."]),
     (r"liburing\.h", ["staging/files/io/uring"]),
     (r"systemd/sd-(device|event)\.h", ["daemon/uevents"]),
     (r"systemd/(?!sd-(device|event)\.h).*", ["daemon/systemd"]),

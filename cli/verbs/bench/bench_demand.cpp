@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <map>
 #include <mutex>
+#include <optional>
 
 #include "base/text.hpp"
 #include "base/threads.hpp"
@@ -122,22 +123,26 @@ std::vector<std::string> variables_of(const std::vector<std::string>& folders, c
   return variables;
 }
 
-// Of the dataset, before the command reads it; 0: none, or unknown.
-Bytes cached_before(const std::vector<std::string>& folders) {
+// Bytes of the dataset, before the command reads it. No value: not known, as on file systems that do not tell
+// (overlayfs, tmpfs, NFS), or without folders.
+std::optional<Bytes> cached_before(const std::vector<std::string>& folders) {
   constexpr Duration kLook{10'000};
-  if (folders.empty()) return 0;
+  if (folders.empty()) return std::nullopt;
   const auto answer = call_bounded(kLook, [&]() -> Result<json::object> {
-    return json::object{{"bytes", bench::cached_data(folders).value_or(0)}};
+    const auto cached = bench::cached_data(folders);
+    return json::object{{"bytes", cached ? json::value(*cached) : json::value(nullptr)}};
   });
-  return answer ? static_cast<Bytes>(get_int(*answer, "bytes").value_or(0)) : 0;
+  const auto bytes = answer ? get_int(*answer, "bytes") : std::nullopt;
+  return bytes ? std::optional(static_cast<Bytes>(*bytes)) : std::nullopt;
 }
 
 // What a job gets from the page cache without a call is not counted.
-Result<> check_cached(const bench::JobReads& reads, Bytes cached) {
-  if (!reads.counted_at_storage || !reads.may_lack_reads || cached < reads.bytes / 10) return {};
+Result<> check_cached(const bench::JobReads& reads, std::optional<Bytes> cached) {
+  const bool is_uncounted = reads.counted_at_storage && reads.may_lack_reads;
+  if (!is_uncounted || !cached || *cached < reads.bytes / 10) return {};
   return fail(Errc::Invalid,
               "the command maps its files or reads with io_uring, and the page cache had " +
-                  format_bytes(cached) + " of the dataset before: what it read of these can't be counted",
+                  format_bytes(*cached) + " of the dataset before: what it read of these can't be counted",
               "measure it on a copy that is not cached: spark-stage drop, or as root echo 1 > "
               "/proc/sys/vm/drop_caches");
 }
@@ -189,7 +194,7 @@ Result<int> measure(Context& context, const DemandOptions& options, const std::f
   const StagedFolders staged = staged_folders();
   const auto folders = data_folders(context, staged, options.dataset);
   if (!folders) return folders.take_error();
-  const Bytes cached = cached_before(*folders);  // before there is a second thread
+  const auto cached = cached_before(*folders);  // before there is a second thread
   Sampler sampler(*folders, std::chrono::duration<double>(*limit).count());
   if (!sampler.start()) {
     return fail(Errc::Failed, "watching the command: the system allows no more threads",
@@ -203,9 +208,13 @@ Result<int> measure(Context& context, const DemandOptions& options, const std::f
   auto reads = sampler.result();
   if (!reads) return reads.take_error();
   if (auto good = check_cached(*reads, cached); !good) return good.take_error();
-  const bench::StoredDemand demand{
-      context.timer.wall(),   command, options.dataset, variables_of(reads->folders, staged), *reads,
-      sampler.waiting_share()};
+  const bench::StoredDemand demand{context.timer.wall(),
+                                   command,
+                                   options.dataset,
+                                   variables_of(reads->folders, staged),
+                                   *reads,
+                                   sampler.waiting_share(),
+                                   cached.has_value()};
   if (auto saved = bench::save_demand(runs, demand); !saved) return saved.take_error();
   if (options.json_file != "-") {
     context.out << words_of(demand) << "Kept in " << printable(bench::demand_file(runs).string())

@@ -14,6 +14,17 @@ struct VerifyOptions {
   bool all = false, sha256 = false, as_json = false;
 };
 
+std::uint64_t count_of(const json::object& result, const char* key) {
+  return static_cast<std::uint64_t>(std::max<std::int64_t>(0, get_int(result, key).value_or(0)));
+}
+
+std::string equal_to(const json::object& result, const std::string& what) {
+  const std::chrono::duration<double> seconds(std::max(0.0, get_double(result, "seconds").value_or(0)));
+  return what + " - " + format_bytes(count_of(result, "bytes")) + ", " +
+         counted(count_of(result, "files"), "file") + ", read in " +
+         format_duration(std::chrono::duration_cast<std::chrono::nanoseconds>(seconds));
+}
+
 Result<int> verify_one(Context& context, const std::string& dataset, const VerifyOptions& options) {
   ProgressView view(context.err, context.terminal, context.timer);
   const std::string body = options.sha256 ? R"({"sha256": true})" : "";
@@ -25,16 +36,13 @@ Result<int> verify_one(Context& context, const std::string& dataset, const Verif
     context.out << pretty(*result) << "\n";
     return 0;
   }
-  const auto count = [&](const char* key) {
-    return static_cast<std::uint64_t>(std::max<std::int64_t>(0, get_int(*result, key).value_or(0)));
-  };
-  const std::chrono::duration<double> seconds(std::max(0.0, get_double(*result, "seconds").value_or(0)));
-  say(context, printable(dataset) + ": equal to its manifest - " + format_bytes(count("bytes")) + ", " +
-                   counted(count("files"), "file") + ", read in " +
-                   format_duration(std::chrono::duration_cast<std::chrono::nanoseconds>(seconds)));
-  if (options.sha256) {
-    say(context,
-        printable(dataset) + ": " + counted(count("sha256_files"), "file") + " as published (SHA-256)");
+  const bool is_copy = get_bool(*result, "copy").value_or(true);
+  if (is_copy) say(context, equal_to(*result, printable(dataset) + ": equal to its manifest"));
+  if (const json::object* folder = get_object(*result, "adopted"))
+    say(context, equal_to(*folder, printable(dataset) + ": its adopted folder is as peers get it"));
+  if (options.sha256 && is_copy) {
+    say(context, printable(dataset) + ": " + counted(count_of(*result, "sha256_files"), "file") +
+                     " as published (SHA-256)");
   }
   return 0;
 }
@@ -69,7 +77,8 @@ void add_verify(App& app) {
                        "The daemon verifies all copies from time to time: cache.scrub. A copy that\n"
                        "--all finds damaged is no longer served: the next request stages it again.",
                        [options](Context& context) { return verify(context, *options); });
-  verb.optional_argument("DATASET", options->datasets, "names that `spark-stage ls` has, or VOLUME:PATH");
+  verb.optional_argument("DATASET", options->datasets,
+                         "names that `ls` has, VOLUME:PATH, or adopted datasets");
   verb.flag("--all", options->all, "all copies, at idle priority");
   verb.flag("--sha256", options->sha256, "also check SHA256SUMS and Hugging Face digests in it");
   verb.flag("--json", options->as_json, "the result, as JSON");

@@ -136,9 +136,10 @@ json::object staged_to_json(const staging::Staged& staged) {
 
 }  // namespace
 
-// {"cache", "knows_catalog"?, "dataset", "path": empty if other hosts have it, "mount", "mounted", "away"?,
-// "volume"?, "origin"?, "definition"?, "accept_source"?, "exclude", "links", "model"?: {"name", "revision",
-// "include", "check", "expect"}, "max_rate", "finish_in_ms"?, "prefetch", "only_cached", "task", "hold":
+// {"cache", "knows_catalog"?, "dataset", "path", "mount", "mounted", "away"?, "at_peers"?: only other hosts
+// have it, "volume"?, "origin"?, "definition"?, "accept_source"?, "exclude", "links", "model"?: {"name",
+// "revision", "include", "check", "expect"}, "max_rate", "finish_in_ms"?, "prefetch", "only_cached", "task",
+// "hold":
 // {"id"}, "in_use":
 // [{"dataset", "generation"}…], "prefetching": [NAME…]} → the API's object of `stage --json`; with "reserved"
 // or "blocked_by" if it is not staged. The first progress means that the source is being examined.
@@ -177,7 +178,7 @@ Result<json::object> stage_verb(const json::object& request, const ProgressLine&
   std::string warning;
   const auto exchange = exchange_of(request, source.dataset, warning);
   std::vector<std::string> from;
-  if (source.is_away && source.path.empty()) {
+  if (get_bool(request, "at_peers").value_or(false)) {
     source.path = "peers:" + source.dataset;  // for messages
     if (!exchange) return fail(Errc::Unavailable, warning);
     auto found = fleet::find_elsewhere(source, *open->cache, *exchange);

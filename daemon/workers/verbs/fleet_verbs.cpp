@@ -2,9 +2,10 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <array>
+#include <set>
 #include <thread>
+#include <utility>
 
 #include "base/clock.hpp"
 #include "base/text.hpp"
@@ -16,7 +17,9 @@
 #include "daemon/workers/verbs/open_cache.hpp"
 #include "daemon/workers/verbs/verbs.hpp"
 #include "daemon/workers/wire.hpp"
-#include "fleet/adopted/adoption.hpp"
+#include "fleet/adopted/adoptions.hpp"
+#include "fleet/adopted/offer_file.hpp"
+#include "fleet/adopted/verify_folder.hpp"
 #include "fleet/serve/server.hpp"
 #include "fleet/transport/key.hpp"
 
@@ -25,10 +28,6 @@ namespace {
 
 constexpr std::chrono::seconds kLook{1}, kAskEvery{5};
 constexpr Bytes kUnknownLink = 1'250'000'000;  // bytes per second: 10 Gbit/s
-constexpr std::chrono::seconds kBetweenWalks{5};
-// A walk that took long is followed by a longer pause.
-constexpr int kShareForWalks = 10;
-constexpr std::chrono::seconds kLongestPause{30};
 constexpr int kIoOfProcess = 1, kIdleClass = 3 << 13;
 
 Bytes upload_of(const json::object& fleet, Bytes link) {
@@ -70,7 +69,7 @@ json::object shown(const fleet::Adoption& one) {
   return shown;
 }
 
-// "adopted"?: [{"dataset", "path", "exclude", "links", "model"?: see model_of}…]
+// "adopted"?: [see adopted_to_json…]
 std::vector<fleet::AdoptedFolder> adopted_folders_of(const json::object& request) {
   std::vector<fleet::AdoptedFolder> folders;
   const json::array* all = get_array(request, "adopted");
@@ -116,6 +115,9 @@ Result<json::object> serve_peers_verb(const json::object& request, const Progres
   for (std::size_t i = 0; folders != nullptr && i < folders->size(); ++i)
     settings.folders.emplace((*folders)[i].as_string());
   settings.adopted = adopted_folders_of(request);
+  std::set<std::string> adopted;
+  for (const fleet::AdoptedFolder& folder : settings.adopted) adopted.insert(folder.dataset);
+  fleet::forget_others(settings.state_dir, adopted);
   fleet::Server server(std::move(settings), members->security, [&](const std::string& address) {
     return neighbours.has(address) || nodes.has(address);
   });
@@ -135,14 +137,18 @@ Result<json::object> serve_peers_verb(const json::object& request, const Progres
       if (!nodes.look_up_next(std::chrono::steady_clock::now())) nodes.wait_for_stranger(kLook);
   };
   const auto ask = [&] {
+    json::array peers, offered;
     for (auto ask_at = std::chrono::steady_clock::now(); !stop; std::this_thread::sleep_for(kLook)) {
       const auto now = std::chrono::steady_clock::now();
-      if (now < ask_at) continue;
-      ask_at = now + kAskEvery;
-      json::array peers = neighbours.ask();
-      note_silent(boards, peers);
-      note_found(boards, neighbours.found());
-      progress(report(server, *members, neighbours, std::move(peers)));
+      json::array then = std::exchange(offered, server.offered());
+      if (now < ask_at && then == offered) continue;
+      if (now >= ask_at) {
+        ask_at = now + kAskEvery;
+        peers = neighbours.ask();
+        note_silent(boards, peers);
+        note_found(boards, neighbours.found());
+      }
+      progress(report(server, *members, neighbours, peers));
     }
   };
   // Only the first one waits for the cache's drive, which may not keep an old key in use.
@@ -170,24 +176,31 @@ Result<json::object> adopt_folders_verb(const json::object& request, const Progr
   const SystemClock clock;
   // Reading for other hosts yields to all that runs here.
   if (auto set = set_priority(::getpid(), Priority::Idle); !set) return set.take_error();
-  std::vector<fleet::Adoption> adoptions;
-  for (fleet::AdoptedFolder& folder : adopted_folders_of(request))
-    adoptions.emplace_back(std::move(folder), get_text(request, "state_dir"), clock);
+  fleet::Adoptions adoptions(adopted_folders_of(request), get_text(request, "state_dir"), clock);
+  json::array told;
   const auto report = [&] {
     json::array all;
-    for (const fleet::Adoption& one : adoptions) all.push_back(shown(one));
-    progress({{"adopted", std::move(all)}});
+    for (const fleet::Adoption& one : adoptions.all()) all.push_back(shown(one));
+    if (all != told) progress({{"adopted", all}});
+    told = std::move(all);
   };
   report();
-  for (;;) {
-    std::chrono::nanoseconds cost{0};
-    for (fleet::Adoption& one : adoptions) {
-      one.look(report, kNeverStopped);
-      cost += one.cost();
-    }
-    std::this_thread::sleep_for(
-        std::clamp<std::chrono::nanoseconds>(cost * kShareForWalks, kBetweenWalks, kLongestPause));
-  }
+  for (;; std::this_thread::sleep_for(kLook)) adoptions.look(report, kNeverStopped);
+}
+
+// {"cache", "adopted": [one, see adopted_folders_of]} → {"dataset", "bytes", "files", "seconds"}
+Result<json::object> verify_adopted_verb(const json::object& request, const ProgressLine& progress) {
+  const auto cache = cache_config_of(request);
+  if (!cache) return cache.take_error();
+  const auto folders = adopted_folders_of(request);
+  if (folders.size() != 1) return fail(Errc::Invalid, "verify-adopted takes one folder");
+  const staging::ProgressSink sink = [&](const staging::CopyProgress& now) { progress(to_json(now)); };
+  const auto verified = fleet::verify_folder(folders.front(), cache->state_dir, sink, kNeverStopped);
+  if (!verified) return verified.take_error();
+  return json::object{{"dataset", folders.front().dataset},
+                      {"bytes", verified->summary.bytes},
+                      {"files", verified->summary.files},
+                      {"seconds", verified->seconds}};
 }
 
 }  // namespace spark::workers

@@ -52,6 +52,7 @@ constexpr std::array kVerbs = {
     VerbRow{"serve-peers", serve_peers_verb},
     VerbRow{"ask-peers", ask_peers_verb},
     VerbRow{"adopt-folders", adopt_folders_verb},
+    VerbRow{"verify-adopted", verify_adopted_verb},
     VerbRow{"flush-source", flush_source_verb},
     VerbRow{"stage-out", stage_out_verb},
     VerbRow{"verify-output", verify_output_verb},

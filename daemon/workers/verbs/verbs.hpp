@@ -51,6 +51,7 @@ Result<json::object> reset_cache_verb(const json::object& request, const Progres
 Result<json::object> serve_peers_verb(const json::object& request, const ProgressLine& progress);
 Result<json::object> ask_peers_verb(const json::object& request, const ProgressLine& progress);
 Result<json::object> adopt_folders_verb(const json::object& request, const ProgressLine& progress);
+Result<json::object> verify_adopted_verb(const json::object& request, const ProgressLine& progress);
 // The page cache (memory_verbs.cpp)
 Result<json::object> watch_memory_verb(const json::object& request, const ProgressLine& progress);
 Result<json::object> drop_memory_verb(const json::object& request, const ProgressLine& progress);

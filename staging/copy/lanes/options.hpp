@@ -15,6 +15,7 @@
 namespace spark::staging {
 
 class Exchange;
+class Viewer;
 
 // Whether modification times of files must equal the manifest's. On NFS they may differ: Linux's server sets
 // the present time when it recalls a write delegation (nfsd, "freeze c/mtime updates with outstanding
@@ -76,6 +77,7 @@ struct CopyOptions {
   bool sha256 = false;  // before publishing, checks the digests that the set has of its files
   // Owned by the caller until the copy ends. None means that everything is read from the source.
   Exchange* exchange = nullptr;
+  Viewer* viewer = nullptr;  // the same; none means that nobody reads the copy before it is published
   // Does not read the source: Unavailable if the exchange does not get everything.
   bool is_source_away = false;
   Bytes keep_free = 0;  // bytes that must stay free on the destination's file system

@@ -13,8 +13,11 @@
 namespace spark::staging {
 namespace {
 
+constexpr std::size_t kMostOpen = 256;  // files, if readers wait for more than the lanes need
+
 struct OpenFile {
   std::unique_ptr<FileWork> work;
+  std::uint64_t index = 0;           // in the plan
   std::vector<std::uint64_t> to_do;  // pieces, the last first; guarded by Run::mutex_
   std::uint64_t unfinished = 0;      // pieces; guarded in the same way
 };
@@ -29,7 +32,7 @@ struct Job {
 
 class Run {
  public:
-  Run(const RunPlan& plan, RunEnd& end) : plan_(plan), end_(end) {}
+  Run(const RunPlan& plan, RunEnd& end) : plan_(plan), end_(end), is_taken_(plan.files) {}
 
   Result<> go() {
     const RunEnd::Waker waker(end_, [this] { wake_all(); });
@@ -60,6 +63,8 @@ class Run {
   std::condition_variable changed_;
   std::deque<std::shared_ptr<OpenFile>> open_;   // with pieces to hand out
   std::deque<std::shared_ptr<OpenFile>> ended_;  // all their pieces are done
+  std::vector<bool> is_taken_;                   // by file: opened, or to be opened first
+  std::vector<std::uint64_t> to_open_;           // first: readers wait for them
   std::uint64_t next_file_ = 0, under_way_ = 0;  // under_way_: pieces
   unsigned in_hands_ = 0;                        // files that a thread opens or finishes
   unsigned openers_ = 0;
@@ -168,7 +173,7 @@ class Run {
     if (end_.has_failed()) return {};
     if (has_piece()) return take_piece();
     if (!ended_.empty()) return take_ended();
-    if (next_file_ < plan_.files && open_.empty()) return take_unopened();
+    if (may_open_wanted() || (next_file_ < plan_.files && open_.empty())) return take_unopened();
     return has_work_left() ? Job{Job::Kind::Later} : Job{};
   }
 
@@ -176,13 +181,15 @@ class Run {
   Job next_for_opener() {
     if (end_.has_failed()) return {};
     if (!ended_.empty()) return take_ended();
-    if (next_file_ < plan_.files && open_.size() < look_ahead()) return take_unopened();
+    if (may_open_wanted() || (next_file_ < plan_.files && open_.size() < look_ahead()))
+      return take_unopened();
     return has_work_left() || under_way_ > 0 ? Job{Job::Kind::Later} : Job{};
   }
 
   // Besides pieces in progress.
   bool has_work_left() const {
-    return next_file_ < plan_.files || in_hands_ > 0 || !open_.empty() || !ended_.empty();
+    return next_file_ < plan_.files || !to_open_.empty() || in_hands_ > 0 || !open_.empty() ||
+           !ended_.empty();
   }
 
   bool has_piece() const {
@@ -191,7 +198,33 @@ class Run {
 
   std::size_t look_ahead() const { return std::size_t{plan_.shape.threads} * plan_.shape.lanes; }
 
+  // A file stays open, with two descriptors, until its last piece is done. The others wait for those.
+  bool may_open_wanted() const {
+    return !to_open_.empty() && open_.size() + in_hands_ < std::max(look_ahead(), kMostOpen);
+  }
+
+  // A file's pieces to do are the last first, so the wanted one becomes the last, and those that follow it in
+  // the file are before it.
+  void bring_forward() {
+    while (const auto wanted = plan_.wanted ? plan_.wanted() : std::nullopt) {
+      const auto file = std::ranges::find(open_, wanted->file, [](const auto& one) { return one->index; });
+      if (file == open_.end() && !is_taken_[wanted->file]) {
+        is_taken_[wanted->file] = true;
+        to_open_.push_back(wanted->file);
+        changed_.notify_all();
+      }
+      if (file == open_.end()) continue;
+      std::vector<std::uint64_t>& to_do = (*file)->to_do;
+      const auto piece = std::ranges::find(to_do, wanted->piece);
+      if (piece == to_do.end()) continue;  // in progress
+      std::rotate(to_do.begin(), piece + 1, to_do.end());
+      std::rotate(open_.begin(), file, file + 1);
+      return;
+    }
+  }
+
   Job take_piece() {
+    bring_forward();
     Job job{Job::Kind::Piece, open_.front(), open_.front()->to_do.back()};
     job.file->to_do.pop_back();
     if (job.file->to_do.empty()) open_.pop_front();
@@ -201,7 +234,14 @@ class Run {
 
   Job take_unopened() {
     ++in_hands_;
-    return {Job::Kind::Open, nullptr, next_file_++};
+    std::uint64_t index = next_file_;
+    if (!to_open_.empty()) {
+      index = to_open_.back();
+      to_open_.pop_back();
+    }
+    is_taken_[index] = true;
+    while (next_file_ < plan_.files && is_taken_[next_file_]) ++next_file_;
+    return {Job::Kind::Open, nullptr, index};
   }
 
   Job take_ended() {
@@ -224,6 +264,7 @@ class Run {
 
   Result<> open_file(std::uint64_t index) {
     auto file = std::make_shared<OpenFile>();
+    file->index = index;
     file->work = plan_.work_for(index);
     if (auto started = file->work->start(); !started) return started;
     return offer(std::move(file));

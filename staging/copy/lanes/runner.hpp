@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 
 #include "base/result.hpp"
 #include "base/run_end.hpp"
@@ -16,6 +17,11 @@
 
 namespace spark::staging {
 
+// A piece of a file of the plan.
+struct WantedPiece {
+  std::uint64_t file = 0, piece = 0;
+};
+
 struct RunPlan {
   IoKind io = IoKind::Auto;
   Shape shape;                        // threads, lanes and chunk; without io_uring each lane is a thread
@@ -23,6 +29,9 @@ struct RunPlan {
   Counters* counters = nullptr;
   std::uint64_t files = 0;
   std::function<std::unique_ptr<FileWork>(std::uint64_t index)> work_for;
+  // The next piece that a reader waits for: it goes first, and the rest of its file after it. A piece of a
+  // file that is not open yet has to be named again. May be empty.
+  std::function<std::optional<WantedPiece>()> wanted{};
 };
 
 // The first error ends the run, as does one in another part of it.

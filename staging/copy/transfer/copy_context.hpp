@@ -18,6 +18,8 @@
 
 namespace spark::staging {
 
+class Viewer;
+
 // Functions are called from any thread.
 struct CopyContext {
   const Tree* source = nullptr;
@@ -29,6 +31,9 @@ struct CopyContext {
   Counters* counters = nullptr;
   Journal* journal = nullptr;
   CopyNotes* notes = nullptr;
+  Viewer* viewer = nullptr;  // see CopyOptions
+  // copy_large_files asks the viewer for small files too: nothing else copies them.
+  bool asks_for_small = true;
   SteadyTime walked_at{};      // not before the walk's end
   bool has_source = true;      // false: the source must not be accessed, see CopyOptions::is_source_away
   bool flush_each = false;     // if one syncfs at the end is not known to be enough

@@ -9,6 +9,7 @@
 
 #include "base/rounding.hpp"
 #include "staging/copy/transfer/small_files.hpp"
+#include "staging/copy/transfer/viewer.hpp"
 #include "staging/files/lfs_pointer.hpp"
 #include "staging/files/metadata.hpp"
 #include "staging/manifest/source_identity.hpp"
@@ -148,6 +149,7 @@ Result<> SmallFileCopier::write(Entry& entry, const std::byte* data) {
     context_.notes->add(CopyNotes::Kind::LfsPointer, entry);
   context_.counters->bytes_done += entry.size;
   ++context_.counters->files_done;
+  if (context_.viewer != nullptr) context_.viewer->arrived_whole(entry);
   if (!context_.flush_each) {
     context_.journal->finished(entry);
     if (is_uncached_) return {};  // the kernel does the rest; the final flush reports errors

@@ -12,6 +12,7 @@
 #include "staging/copy/lanes/pace.hpp"
 #include "staging/copy/transfer/small_file_copier.hpp"
 #include "staging/copy/transfer/thread_gate.hpp"
+#include "staging/copy/transfer/viewer.hpp"
 #include "staging/files/holes.hpp"
 
 namespace spark::staging {
@@ -31,9 +32,10 @@ class SmallFiles {
     const std::size_t shares = std::min<std::size_t>(most_, batches);
     for (std::size_t i = 0; i < shares; ++i) {
       Share& share = shares_.emplace_back();
-      share.next = files_.size() * i / shares;
-      share.end = files_.size() * (i + 1) / shares;
+      share.next = batches * i / shares;
+      share.end = batches * (i + 1) / shares;
     }
+    is_taken_ = std::vector<std::atomic<bool>>(batches);
     const RunEnd::Waker waker(*context_.end, [this] { gate_.close(); });
     const auto ran = run_in_threads(
         shares, [&](std::size_t number) { take_part(static_cast<unsigned>(number)); },
@@ -53,11 +55,12 @@ class SmallFiles {
   // Neighbours, copied by one thread while other shares are left: two threads that create files in one folder
   // wait for each other.
   struct Share {
-    std::atomic<std::size_t> next{0};
+    std::atomic<std::size_t> next{0};  // batch of kFilesAtOnce files
     std::size_t end = 0;
   };
   std::deque<Share> shares_;
-  std::atomic<std::size_t> untaken_{0};  // the first share that no thread has begun
+  std::vector<std::atomic<bool>> is_taken_;  // by batch: one that a reader waits for is taken out of turn
+  std::atomic<std::size_t> untaken_{0};      // the first share that no thread has begun
   std::mutex mutex_;
   std::vector<Entry*> left_;
   std::optional<Error> error_;
@@ -81,18 +84,31 @@ class SmallFiles {
     return context_.check_stop();
   }
 
-  // The next files of the share; then of a new one, then of one that another thread has begun. None: stopped,
-  // or all files are taken.
+  // The files that a reader waits for, with their neighbours; then the next ones of the share; then of a new
+  // one, then of one that another thread has begun. None: stopped, or all files are taken.
   std::span<Entry* const> next(Share*& share) {
     while (!context_.is_stopped()) {
-      if (share == nullptr) share = next_share();
-      if (share == nullptr) break;
-      const std::size_t first = share->next.fetch_add(kFilesAtOnce);
-      if (first < share->end)
-        return std::span(files_).subspan(first, std::min<std::size_t>(kFilesAtOnce, share->end - first));
-      share = nullptr;
+      const auto wanted = next_wanted();
+      if (!wanted && share == nullptr) share = next_share();
+      if (!wanted && share == nullptr) break;
+      const std::size_t batch = wanted ? *wanted : share->next.fetch_add(1);
+      if (!wanted && batch >= share->end) {
+        share = nullptr;
+      } else if (!is_taken_[batch].exchange(true)) {
+        const std::size_t first = batch * kFilesAtOnce;
+        return std::span(files_).subspan(first, std::min<std::size_t>(kFilesAtOnce, files_.size() - first));
+      }
     }
     return {};
+  }
+
+  std::optional<std::size_t> next_wanted() {
+    const auto wanted = context_.viewer != nullptr ? context_.viewer->take_wanted(true) : std::nullopt;
+    if (!wanted) return std::nullopt;
+    const auto path = [](const Entry* entry) { return entry->path.view(); };
+    const auto at = std::ranges::lower_bound(files_, wanted->entry->path.view(), {}, path);
+    if (at == files_.end() || *at != wanted->entry) return std::nullopt;
+    return static_cast<std::size_t>(at - files_.begin()) / kFilesAtOnce;
   }
 
   Share* next_share() {

@@ -1,10 +1,13 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/fsuid.h>
+#include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
 #include <string>
 
+#include "tests/support/skip.hpp"
 #include "tests/support/temp_folder.hpp"
 
 extern "C" {
@@ -102,6 +105,29 @@ TEST_F(HubLinksTest, FollowsNothingWhenItRemoves) {
   fs::create_directory_symlink(temporary_.path() / "precious", temporary_.path() / "link");
   remove_hub_links((temporary_.path() / "link").c_str());
   EXPECT_TRUE(fs::exists(temporary_.path() / "precious/inner/file"));
+}
+
+// A folder that a group of the user's may write to: /scratch/PROJECT, root:PROJECT, 2770.
+TEST_F(HubLinksTest, IsRemovedWhereTheUserComesByAFurtherGroup) {
+  constexpr uid_t kUser = 4000;
+  constexpr gid_t kProject = 5000;
+  if (::geteuid() != 0) SPARK_SKIP("only root removes the folder of another user");
+  const fs::path scratch = temporary_.path() / "scratch";
+  fs::create_directory(scratch);
+  fs::permissions(temporary_.path(), fs::perms(0755));
+  const fs::path folder = make(model("/c/a/1", "models--o--a"), scratch);
+  ASSERT_EQ(::chown(folder.c_str(), kUser, kUser), 0);
+  ASSERT_EQ(::chown(scratch.c_str(), 0, kProject), 0);
+  fs::permissions(scratch, fs::perms(02770));
+  const Rights stranger{kUser, kUser, nullptr, 0};
+  remove_hub_links_as(&stranger, folder.c_str());
+  EXPECT_TRUE(fs::exists(folder)) << "with the user's rights, not with root's";
+  const Rights user{kUser, kUser, &kProject, 1};
+  const int groups = ::getgroups(0, nullptr);
+  remove_hub_links_as(&user, folder.c_str());
+  EXPECT_FALSE(fs::exists(folder));
+  EXPECT_EQ(::getgroups(0, nullptr), groups);
+  EXPECT_EQ(::setfsuid(static_cast<uid_t>(-1)), 0) << "root again";
 }
 
 }  // namespace

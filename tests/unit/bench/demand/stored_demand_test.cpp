@@ -47,6 +47,18 @@ TEST(StoredDemand, ItsCautionsAreKeptForTheVerdict) {
   EXPECT_EQ(demand.cautions().size(), 2u);
 }
 
+TEST(StoredDemand, APageCacheThatCouldNotBeSeenIsACautionWhereItMatters) {
+  const DiskFolder disk;
+  StoredDemand demand = measured();
+  demand.is_cache_known = false;
+  EXPECT_TRUE(demand.cautions().empty()) << "its calls were counted";
+  demand.reads.counted_at_storage = demand.reads.may_lack_reads = true;
+  ASSERT_EQ(demand.cautions().size(), 2u);
+  EXPECT_NE(demand.cautions().back().find("does not tell"), std::string::npos);
+  ASSERT_TRUE(save_demand(disk / "runs", demand));
+  EXPECT_EQ((*load_demand(disk / "runs"))->demand().cautions, demand.cautions());
+}
+
 TEST(StoredDemand, LoadingWithoutASavedDemandReturnsNone) {
   const DiskFolder disk;
   const auto loaded = load_demand(disk / "runs");

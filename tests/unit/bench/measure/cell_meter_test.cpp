@@ -27,7 +27,7 @@ class CellMeter : public ::testing::Test {
     fs::create_directories(disk / "root/sys/class/block/disk0");
     write_text(disk / "root/sys/class/block/disk0/stat", "1 0 800 0 0 0 0 0 0 0 0\n");
     options.runtime = std::chrono::seconds(0);  // one pass
-    options.root = SystemRoot(disk / "root");
+    options.root = SystemRoot{disk / "root"};
     auto inspected = BenchTarget::inspect({"nfs", disk.path()}, SystemRoot(), kRunsOn);
     ASSERT_TRUE(inspected) << inspected.error().message();
     target.emplace(std::move(*inspected));

@@ -41,7 +41,7 @@ class FleetJoin : public testing::Test {
   }
   std::string config() const { return read_file(config_).value_or(""); }
   void write(const std::string& path, const std::string& text) {
-    EXPECT_TRUE(write_file_atomically(path, text));
+    EXPECT_TRUE(write_file_atomically(path, text, path == carried_ ? 0600 : 0644));
   }
 
   spark::test::TempFolder folder_;
@@ -123,6 +123,15 @@ TEST_F(FleetJoin, WhatCanNotWorkIsRefusedBeforeAnythingIsWritten) {
   EXPECT_EQ(join({kPeer}), 1);
   EXPECT_FALSE(std::filesystem::exists(config_));
   EXPECT_FALSE(std::filesystem::exists(key_));
+}
+
+TEST_F(FleetJoin, AKeyThatOthersMayHaveReadOrWrittenIsRefused) {
+  for (const unsigned mode : {0644, 0602, 0640}) {
+    ASSERT_TRUE(write_file_atomically(carried_, fleet::new_key().value() + "\n", mode));
+    EXPECT_EQ(join({kPeer, "--listen", "127.0.0.1", "--key-file", carried_}), 7) << mode;
+    EXPECT_THAT(program_.errors(), HasSubstr("chmod 600"));
+    EXPECT_FALSE(std::filesystem::exists(key_));
+  }
 }
 
 TEST_F(FleetJoin, WithANewConfigurationTheNextStepIsToStartTheDaemon) {

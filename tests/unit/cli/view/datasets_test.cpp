@@ -87,6 +87,17 @@ TEST_F(Datasets, AreVerifiedByTheDaemon) {
             "datasets:laion/part-07: equal to its manifest - 5.00 kB, 1 file, read in 1.5 s\n");
 }
 
+TEST_F(Datasets, AnAdoptedFolderIsVerifiedByItself) {
+  program.client.answer("POST /v1/datasets/llama/verify", 202, R"({"id": "3"})");
+  program.client.stream_once("/v1/jobs/3/events",
+                             {{R"({"event": "done", "result": {"dataset": "llama", "copy": false,
+    "bytes": 5000, "files": 1, "seconds": 1.5, "sha256_files": 0,
+    "adopted": {"bytes": 5000, "files": 1, "seconds": 1.5}}})"}});
+  EXPECT_EQ(program.run({"verify", "llama"}), 0);
+  EXPECT_EQ(program.output(),
+            "llama: its adopted folder is as peers get it - 5.00 kB, 1 file, read in 1.5 s\n");
+}
+
 TEST_F(Datasets, AreVerifiedForScripts) {
   program.client.answer("POST /v1/datasets/imagenet/verify", 202, R"({"id": "3"})");
   program.client.stream_once("/v1/jobs/3/events",

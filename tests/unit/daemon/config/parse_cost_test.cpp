@@ -37,16 +37,10 @@ double processor_seconds() {
   return static_cast<double>(now.tv_sec) + static_cast<double>(now.tv_nsec) / 1e9;
 }
 
-// The lowest of a few, since another program on the same core evicts caches.
-double cost(const Shape& row, std::size_t bytes) {
-  const std::string text = text_of(row, bytes);
-  double least = 1e9;
-  for (int i = 0; i < 5; ++i) {
-    const double begin = processor_seconds();
-    (void)parse(text, "c.yaml");
-    least = std::min(least, processor_seconds() - begin);
-  }
-  return least;
+double cost(const std::string& text) {
+  const double begin = processor_seconds();
+  (void)parse(text, "c.yaml");
+  return processor_seconds() - begin;
 }
 
 Write same(const std::string& text) {
@@ -133,9 +127,16 @@ class ConfigCost : public testing::TestWithParam<Shape> {};
 
 TEST_P(ConfigCost, IsNotQuadraticInTheLength) {
   constexpr std::size_t kPart = 16 << 10;
-  const double part = cost(GetParam(), kPart), whole = cost(GetParam(), 8 * kPart);
+  const std::string an_eighth = text_of(GetParam(), kPart), all = text_of(GetParam(), 8 * kPart);
+  double part = cost(an_eighth), whole = cost(all);
   // A quadratic cost would be 64 times as high. The millisecond allows for clock and allocator.
-  EXPECT_LT(whole, 0.001 + 20 * part) << "for " << 8 * kPart << " bytes; " << part << " s for an eighth";
+  const auto is_too_high = [&] { return whole >= 0.001 + 20 * part; };
+  // The lowest of a few counts, since another program on the same core evicts caches.
+  for (int i = 0; i < 4 && is_too_high(); ++i) {
+    part = std::min(part, cost(an_eighth));
+    whole = std::min(whole, cost(all));
+  }
+  EXPECT_FALSE(is_too_high()) << whole << " s for " << all.size() << " bytes, " << part << " s for an eighth";
 }
 
 INSTANTIATE_TEST_SUITE_P(Texts, ConfigCost, testing::ValuesIn(rows()));

@@ -21,7 +21,7 @@ TEST_F(ElsewhereTest, ItsWorkerReadsNoSource) {
   start();
   ASSERT_TRUE(ends(ask(Duration(0))));
   EXPECT_THAT(text_of("stages.log"), HasSubstr(R"("path":"")"));
-  EXPECT_THAT(text_of("stages.log"), HasSubstr(R"("away":true)"));
+  EXPECT_THAT(text_of("stages.log"), HasSubstr(R"("away":true,"at_peers":true)"));
 }
 
 TEST_F(ElsewhereTest, ARequestThatDoesNotWaitFailsWithWhatThePeersSaid) {

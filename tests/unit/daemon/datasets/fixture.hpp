@@ -80,6 +80,7 @@ class DatasetsTest : public testing::Test {
   Result<SourcePlace> find_source(const config::Dataset& dataset) const {
     if (source_error && away == dataset.name) return fail(*source_error);
     SourcePlace place{dataset.path, ""};
+    place.is_at_peers = dataset.path.empty();
     if (!doubt.empty()) place.doubt = Doubt{doubt, doubt_passes};
     place.generation = generation;
     place.drive = dataset.volume;

@@ -13,6 +13,7 @@ TEST_F(PatienceTest, ARequestThatWaitsIsStalledWithTheCurrentReasonAndBeginsWhen
   source_error = gone;
   const auto job = ask(std::nullopt);
   ASSERT_TRUE(is_stalled());
+  ASSERT_TRUE(run_until(context, [&] { return job->progress().has_value(); }));
   EXPECT_EQ(get_string(*job->progress(), "phase"), "stalled");
   EXPECT_THAT(*get_string(*job->progress(), "reason"), HasSubstr("its device is gone"));
   source_error->what = "volume datasets is connecting";
@@ -158,6 +159,7 @@ TEST_F(PatienceTest, ACacheThatIsAwayIsShownAsOneStall) {
   start();
   const auto job = ask(std::nullopt);
   ASSERT_TRUE(is_stalled());
+  ASSERT_TRUE(run_until(context, [&] { return job->progress().has_value(); }));
   std::set<std::string> phases;
   const auto end = std::chrono::steady_clock::now() + std::chrono::milliseconds(500);
   while (std::chrono::steady_clock::now() < end) {

@@ -64,4 +64,34 @@ TEST_F(PeerServiceTest, AProcessThatFailedIsReplacedAndItsReasonIsShownUntilPeer
   EXPECT_EQ(reason(), nullptr);
 }
 
+// The reader of the folders knows what it saw at its last look, which may be of long ago.
+TEST_F(PeerServiceTest, WhatIsOfferedIsToldByTheProcessThatServesIt) {
+  const std::string offered = R"({"name": "a", "bytes": 5, "files": 1, "hash": "aa"})";
+  worker_.on("serve-peers",
+             "echo '{\"progress\": {\"peers\": [], \"offered\": [" + offered + "]}}'; sleep 1000");
+  worker_.on("adopt-folders",
+             R"(echo '{"progress": {"adopted": [{"name": "a", "state": "failed", "reason": "/secret"}, )"
+             R"({"name": "b", "state": "offered", "reason": null, "bytes": 7, "files": 1, "hash": "bb"}, )"
+             R"({"name": "c", "state": "failed", "reason": "/secret"}]}}'; sleep 1000)");
+  for (const char* name : {"a", "b", "c"}) {
+    config::Dataset& dataset = config_.datasets[name];
+    dataset.name = name;
+    dataset.path = std::string("/folder/") + name;
+    dataset.adopt = true;
+  }
+  service_.apply(config_);
+  json::value adopted;
+  ASSERT_TRUE(run_until(context_, [&] {
+    adopted = service_.status().at("adopted");
+    return is_serving() && adopted.at(2).at("state") == "failed";
+  }));
+  EXPECT_EQ(adopted.at(0).at("state"), "offered");
+  EXPECT_EQ(adopted.at(0).at("hash"), "aa");
+  EXPECT_EQ(adopted.at(0).at("reason"), nullptr);
+  EXPECT_EQ(adopted.at(1).at("state"), "hashing");
+  EXPECT_FALSE(adopted.at(1).as_object().contains("hash"));
+  EXPECT_EQ(adopted.at(2).at("reason"), "`journalctl -u spark-staged` has the reason");
+  EXPECT_FALSE(service_.status().as_object().contains("offered"));
+}
+
 }  // namespace

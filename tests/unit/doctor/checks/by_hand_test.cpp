@@ -24,6 +24,21 @@ TEST_F(ManualSetup, AUnitThatTriesAgainAndNeverGivesUpIsFine) {
   expect("unit", {"c.service connects by hand |", "the kernel gives up"});
 }
 
+// The daemon's user of such a unit would follow the steps and find that nothing has changed.
+TEST_F(ManualSetup, WhatImportLeavesIsNotSaidToBeTakenOver) {
+  fake.has_config = false;
+  unit("EnvironmentFile=/etc/nvme/%i\nExecStart=nvme connect -t tcp -a $ADDR -n $NQN");
+  expect("unit", {"c.service connects by hand", "spark-stage import would leave it: it connects $NQN"});
+  EXPECT_THAT(found("unit").front(), Not(HasSubstr("takes it over")));
+}
+
+TEST_F(ManualSetup, OnAHostWithAConfigurationTheEntryIsAddedToIt) {
+  test::set_up_by_hand(fake.files);
+  EXPECT_THAT(found("fstab").front(), HasSubstr("add the entry to the configuration that is there"));
+  fake.has_config = false;
+  EXPECT_THAT(found("fstab").front(), HasSubstr("takes it over; its last lines are the steps"));
+}
+
 TEST_F(ManualSetup, ALineThatIsNotMountedAtBootDoesNotStopIt) {
   test::connect_by_hand(fake.files, "nvme1", "nvme1n1", "raid5-data", "2f7c");
   for (const char* option : {"noauto", "x-systemd.automount"}) {

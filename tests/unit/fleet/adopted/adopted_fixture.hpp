@@ -43,7 +43,14 @@ class AdoptedFixture : public testing::Test {
     bytes.close();
     std::filesystem::last_write_time(file, time);
   }
-  void look(Adoption& adoption) { adoption.look({}, stop_); }
+  // Looks, and reads the files at once if they have to be read.
+  void look(Adoption& adoption) {
+    adoption.look(stop_);
+    if (!adoption.reading()) return;
+    adoption.reading()->has_begun = true;
+    adoption.reading()->run();
+    adoption.look(stop_);
+  }
   // Looks until its files have rested.
   void adopt(Adoption& adoption) {
     look(adoption);

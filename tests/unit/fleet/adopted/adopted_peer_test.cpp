@@ -105,4 +105,18 @@ TEST_F(AdoptedPeerTest, AFolderThatTheConfigurationNoLongerAdoptsIsNotOffered) {
   EXPECT_EQ(same.list().size(), 1u);
 }
 
+// What `status` shows: not what was offered when this host looked at the folder last.
+TEST_F(AdoptedPeerTest, TheServerTellsWhatPeersGet) {
+  const std::string hash = adopt_there();
+  first_->server().look();
+  const json::array offered = first_->server().offered();
+  ASSERT_EQ(offered.size(), 1u);
+  EXPECT_EQ(offered[0].at("name"), "set");
+  EXPECT_EQ(offered[0].at("hash").as_string(), hash);
+  EXPECT_EQ(offered[0].at("files"), 3);
+  write("sub/small", "X");
+  ASSERT_FALSE(stage_here());
+  EXPECT_TRUE(first_->server().offered().empty()) << "a peer's reading has found the change";
+}
+
 }  // namespace

@@ -43,13 +43,26 @@ TEST_F(AdoptionTest, AFolderAtRestIsOfferedWithTheHashThatACopyOfItWouldHave) {
   EXPECT_EQ(read_offer(offer(), definition_of(adopted_))->summary.hash, adoption.summary().hash);
 }
 
-TEST_F(AdoptionTest, HashingIsReportedWhileItRuns) {
+TEST_F(AdoptionTest, AFolderThatChangesWhileItIsReadIsNotOfferedAndIsReadAgainAtRest) {
   Adoption adoption(adopted_, state_dir_, clock_);
-  look(adoption);
+  adoption.look(stop_);
   clock_.now += Adoption::kRest;
-  std::vector<AdoptionState> seen;
-  adoption.look([&] { seen.push_back(adoption.state()); }, stop_);
-  EXPECT_EQ(seen, (std::vector{AdoptionState::Hashing, AdoptionState::Offered}));
+  adoption.look(stop_);
+  EXPECT_EQ(adoption.state(), AdoptionState::Hashing);
+  const auto reading = adoption.reading();
+  ASSERT_TRUE(reading);
+  adoption.look(stop_);
+  EXPECT_EQ(adoption.reading(), reading) << "it is not read twice";
+  reading->run();
+  flip(path_ / "large");
+  adoption.look(stop_);
+  EXPECT_EQ(adoption.state(), AdoptionState::Changing);
+  EXPECT_TRUE(reading->stop);
+  EXPECT_FALSE(std::filesystem::exists(offer()));
+  clock_.now += Adoption::kRest;
+  look(adoption);
+  EXPECT_EQ(adoption.state(), AdoptionState::Offered);
+  EXPECT_EQ(adoption.summary().hash, hash_of_copy());
 }
 
 TEST_F(AdoptionTest, AChangedAddedOrRemovedFileEndsTheOfferUntilTheFolderRestsAgain) {
@@ -75,7 +88,7 @@ TEST_F(AdoptionTest, AnUnchangedFolderIsOfferedAgainWithoutReadingItsFiles) {
     Adoption adoption(adopted_, state_dir_, clock_);
     adopt(adoption);
   }
-  const std::uint64_t written = number_of(offer());
+  const OfferVersion written = version_of(offer());
   Adoption restarted(adopted_, state_dir_, clock_);
   look(restarted);
   EXPECT_EQ(restarted.state(), AdoptionState::Offered);
@@ -87,7 +100,42 @@ TEST_F(AdoptionTest, AnUnchangedFolderIsOfferedAgainWithoutReadingItsFiles) {
   std::filesystem::rename(folder_ / "unmounted", path_);
   look(restarted);
   EXPECT_EQ(restarted.state(), AdoptionState::Offered);
-  EXPECT_EQ(number_of(offer()), written);
+  EXPECT_EQ(version_of(offer()), written);
+}
+
+// A file system may give the manifest of a folder that was changed and changed back the inode of the first.
+TEST_F(AdoptionTest, AManifestIsNotTheOneOfAnEarlierTimeWithItsInode) {
+  Adoption adoption(adopted_, state_dir_, clock_);
+  adopt(adoption);
+  const OfferVersion before = version_of(offer());
+  EXPECT_TRUE(before.is_there());
+  std::filesystem::last_write_time(offer(),
+                                   std::filesystem::last_write_time(offer()) + std::chrono::seconds(1));
+  EXPECT_EQ(version_of(offer()).inode, before.inode);
+  EXPECT_NE(version_of(offer()), before);
+}
+
+TEST_F(AdoptionTest, WhatIsNoLongerAdoptedLeavesNothing) {
+  Adoption adoption(adopted_, state_dir_, clock_);
+  adopt(adoption);
+  AdoptedFolder other = adopted_;
+  other.dataset = "a:b/c";
+  Adoption second(other, state_dir_, clock_);
+  adopt(second);
+  for (const char* rest : {"gone.manifest", "gone.manifest.aside", "gone.manifest.read",
+                           "gone.manifest.damaged", "gone.manifest.new"})
+    staging::test::write_text(state_dir_ / "adopted" / rest, "");
+  forget_others(state_dir_, {"set", "a:b/c"});
+  const auto names = [&] {
+    std::set<std::string> all;
+    for (const auto& file : std::filesystem::directory_iterator(state_dir_ / "adopted"))
+      all.insert(file.path().filename());
+    return all;
+  };
+  EXPECT_EQ(names(), (std::set<std::string>{offer().filename(), offer_file(state_dir_, "a:b/c").filename()}));
+  forget_others(state_dir_, {});
+  EXPECT_TRUE(names().empty());
+  forget_others(folder_ / "none", {});
 }
 
 TEST_F(AdoptionTest, AnotherDefinitionIsAnotherOffer) {
@@ -172,10 +220,11 @@ TEST_F(ModelAdoptionTest, WhatFailedIsReadAgainAfterAWhileOrAChange) {
   adopted_.model->expect = "sha256:" + std::string(64, 'a');
   Adoption adoption(adopted_, state_dir_, clock_);
   int readings = 0;
-  const auto count = [&] { readings += adoption.state() == AdoptionState::Hashing ? 1 : 0; };
   const auto pass = [&](std::chrono::seconds time) {
     clock_.now += time;
-    adoption.look(count, stop_);
+    adoption.look(stop_);
+    readings += adoption.reading() ? 1 : 0;
+    look(adoption);
   };
   pass({});
   pass(Adoption::kRest);

@@ -18,7 +18,7 @@ class DeviceIo : public testing::Test {
     std::ofstream(folder / "stat") << "    " << reads << "  0  8  9  " << writes << "  0  8  9  1  5  6\n";
   }
   std::optional<std::uint64_t> completed() {
-    return completed_io(SystemRoot(folder_ / "."), "nvme1n2", {"nvme3", "nvme12"});
+    return completed_io(SystemRoot{folder_ / "."}, "nvme1n2", {"nvme3", "nvme12"});
   }
 
   test::TempFolder folder_;

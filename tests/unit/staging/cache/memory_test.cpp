@@ -143,8 +143,11 @@ TEST_F(MemoryTest, IsKnownWithoutCachestat) {
   const UniqueFd fd(::open(large.c_str(), O_RDONLY | O_CLOEXEC));
   EXPECT_EQ(cached_bytes_by_mincore(fd.get(), kLarge), 0U);
   EXPECT_FALSE(read_text(large).empty());
-  EXPECT_EQ(cached_bytes_by_mincore(fd.get(), kLarge), kLarge);
-  EXPECT_EQ(cached_bytes(fd.get(), kLarge), kLarge);
+  // A kernel short of memory takes a few of these pages itself.
+  for (const Bytes cached : {cached_bytes_by_mincore(fd.get(), kLarge), cached_bytes(fd.get(), kLarge)}) {
+    EXPECT_GE(cached, kLarge - kLarge / 50);
+    EXPECT_LE(cached, kLarge);
+  }
 }
 
 TEST(HostMemory, IsSharedWithAGpuByTheDriversNameOrTheProducts) {

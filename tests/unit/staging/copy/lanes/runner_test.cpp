@@ -3,12 +3,16 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <deque>
+#include <functional>
 #include <mutex>
+#include <optional>
 #include <set>
 #include <thread>
+#include <vector>
 
 #include "tests/unit/staging/support.hpp"
 
@@ -23,6 +27,7 @@ struct Log {
   std::set<std::thread::id> opened_by, read_by;
   std::atomic<int> started{0}, finished{0}, pieces{0};
   std::atomic<int> needed{0};  // reads wait until so many files were started
+  std::atomic<int> most{0};    // files started and not finished at once
 };
 
 // A file that is read only; reads it `times` times.
@@ -36,8 +41,9 @@ class ReadFile final : public FileWork {
     source_.fd.reset(::openat(source_.tree->folder.get(), source_.path.c_str(), O_RDONLY | O_CLOEXEC));
     if (!source_.fd) return fail_errno(errno, "opening " + source_.path);
     source_.size = kSize;
-    ++log_.started;
+    const int unfinished = ++log_.started - log_.finished;
     const std::scoped_lock lock(log_.mutex);
+    log_.most = std::max<int>(log_.most, unfinished);
     log_.opened_by.insert(std::this_thread::get_id());
     return {};
   }
@@ -83,8 +89,13 @@ class RunnerTest : public testing::Test {
     plan.counters = &counters_;
     plan.files = files;
     plan.work_for = [&](std::uint64_t index) {
+      {
+        const std::scoped_lock lock(log_.mutex);
+        order_.push_back(index);
+      }
       return std::make_unique<ReadFile>(tree_, index == missing_ ? "missing" : "file", times, log_);
     };
+    plan.wanted = wanted_;
     RunEnd end;
     auto ran = run(plan, end);
     has_failed_ = end.has_failed();
@@ -96,6 +107,8 @@ class RunnerTest : public testing::Test {
   Counters counters_;
   bool has_failed_ = false;
   std::uint64_t missing_ = 1000;
+  std::function<std::optional<WantedPiece>()> wanted_{};
+  std::vector<std::uint64_t> order_;  // of the files, as they were opened
   Log log_;
 };
 
@@ -128,6 +141,36 @@ TEST_F(RunnerTest, WithoutOpenersOneThreadDoesEverything) {
   ASSERT_OK(run_files(10, 0));
   EXPECT_EQ(log_.opened_by, log_.read_by);
   EXPECT_EQ(log_.read_by.size(), 1U);
+}
+
+// Each has two descriptors, and a loader that shuffles waits for a piece of each file.
+TEST_F(RunnerTest, WantedFilesAreNotAllOpenedAtOnce) {
+  std::uint64_t left = 300;
+  wanted_ = [&left]() -> std::optional<WantedPiece> {
+    if (left == 0) return std::nullopt;
+    return WantedPiece{--left, 0};
+  };
+  log_.needed = 256;
+  ASSERT_OK(run_files(300, 4));
+  EXPECT_EQ(log_.finished, 300);
+  EXPECT_LE(log_.most, 256 + 2) << "besides the files whose last pieces the two lanes have";
+}
+
+TEST_F(RunnerTest, AWantedFileIsOpenedBeforeTheOthers) {
+  std::uint64_t asked = 0;
+  wanted_ = [&asked]() -> std::optional<WantedPiece> {
+    if (asked++ > 0) return std::nullopt;
+    return WantedPiece{15, 1};
+  };
+  for (const unsigned openers : {0, 1, 4}) {
+    asked = 0;
+    order_.clear();
+    ASSERT_OK(run_files(20, openers));
+    ASSERT_EQ(order_.size(), 20U);
+    const auto at = std::ranges::find(order_, 15U) - order_.begin();
+    EXPECT_LT(at, 15) << openers;
+    EXPECT_EQ(std::set(order_.begin(), order_.end()).size(), 20U) << openers;
+  }
 }
 
 TEST_F(RunnerTest, AFileThatCannotBeOpenedEndsTheRun) {

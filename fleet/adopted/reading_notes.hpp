@@ -1,0 +1,54 @@
+// The files of an adopted folder that a reading has finished: one that is interrupted, by a restart or by
+// another configuration, is resumed with the others.
+#pragma once
+
+#include <filesystem>
+#include <functional>
+#include <mutex>
+#include <string>
+
+#include "base/clock.hpp"
+#include "base/file.hpp"
+#include "staging/manifest/manifest.hpp"
+
+namespace spark::fleet {
+
+struct ReadingNote {
+  staging::Entry entry;   // with its hash
+  std::string sha256;     // empty: it was not needed
+  std::string published;  // the digest that it was compared with; empty means none
+};
+
+// Hands over what is noted of a folder with this description; nothing if the notes are of another one.
+void read_notes(const std::filesystem::path& path, const std::string& of,
+                const std::function<void(const ReadingNote&)>& sink);
+
+// Appends to the notes of the same folder, and replaces those of another one. Without them, as on a full
+// drive, the next reading begins at the first file.
+class ReadingNotes {
+ public:
+  // Smaller files are read as fast as their notes.
+  static constexpr Bytes kSmallest = 64 * kKiB;
+
+  // Makes the file at `path` with its first note.
+  ReadingNotes(std::filesystem::path path, std::string of) : path_(std::move(path)), of_(std::move(of)) {}
+  ~ReadingNotes();
+  ReadingNotes(const ReadingNotes&) = delete;
+  ReadingNotes& operator=(const ReadingNotes&) = delete;
+
+  void add(const ReadingNote& note);  // any thread
+
+ private:
+  const std::filesystem::path path_;
+  const std::string of_;
+  std::mutex mutex_;  // for what follows
+  UniqueFd file_;
+  bool has_failed_ = false;
+  std::string waiting_;
+  SteadyTime written_at_{};
+
+  void open();
+  void write_waiting();
+};
+
+}  // namespace spark::fleet

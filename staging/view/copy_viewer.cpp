@@ -1,0 +1,165 @@
+#include "staging/view/copy_viewer.hpp"
+
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <chrono>
+
+#include "staging/copy/resume.hpp"
+#include "staging/manifest/manifest_reader.hpp"
+#include "staging/manifest/source_identity.hpp"
+#include "staging/view/view_tree.hpp"
+
+namespace spark::staging {
+namespace {
+
+constexpr std::chrono::milliseconds kBetweenChecks{5};
+
+// Of all that a reader of the view sees. Times of folders change with temporary files in them.
+void add(Hasher& hasher, const Entry& entry) {
+  for (const std::string_view text : {entry.path.view(), entry.target.view(), entry.link_to.view()}) {
+    hasher.add_number(text.size());
+    hasher.add(text);
+  }
+  for (const std::uint64_t number : {static_cast<std::uint64_t>(entry.type), std::uint64_t{entry.mode},
+                                     std::uint64_t{entry.uid}, std::uint64_t{entry.gid}})
+    hasher.add_number(number);
+  if (entry.type == EntryType::File) add(hasher, identity_of(entry));
+}
+
+bool is_of_set(const std::filesystem::path& manifest, const Digest& set) {
+  auto entries = ManifestReader::open(manifest);
+  if (!entries) return false;
+  Hasher hasher;
+  while (const auto entry = entries->next()) add(hasher, *entry);
+  return entries->error() && hasher.digest() == set;
+}
+
+}  // namespace
+
+CopyViewer::CopyViewer(ViewPlace place, std::string dataset, std::filesystem::path copy,
+                       std::function<Result<>()> is_still_so, std::function<void()> begun)
+    : place_(std::move(place)),
+      dataset_(std::move(dataset)),
+      copy_(std::move(copy)),
+      is_still_so_(std::move(is_still_so)),
+      begun_(std::move(begun)) {}
+
+CopyViewer::~CopyViewer() {
+  {
+    const std::scoped_lock lock(mutex_);
+    is_over_ = true;
+  }
+  changed_.notify_all();
+  if (confirming_.joinable()) confirming_.join();
+}
+
+bool CopyViewer::begin(const Entries& entries) {
+  if (entries.front().type != EntryType::Folder) return false;  // staged first
+  PieceNumbers numbers;
+  first_pieces_.clear();
+  Hasher hasher;
+  for (const Entry& entry : entries) {
+    first_pieces_.push_back(numbers.add(entry));
+    add(hasher, entry);
+  }
+  first_pieces_.push_back(numbers.count());
+  entries_ = &entries;
+  const Digest set = hasher.digest();
+  ::mkdir(place_.folder.c_str(), 0700);  // names of files may be none of others' business
+  Manifest list;
+  list.dataset = dataset_;
+  list.entries = entries;
+  const auto written = write_manifest(place_.entries(set), list);
+  auto map = written ? ViewMap::make(place_, set, numbers.count(), copy_.native()) : fail(written.error());
+  if (!map) error_ = map.error();
+  if (!map) return false;
+  map_ = std::move(*map);
+  if (is_still_so_ && !confirming_.joinable()) confirming_ = start_thread([this] { confirm_until_over(); });
+  begun_();
+  return true;
+}
+
+CopyViewer::Range CopyViewer::pieces_of(const Entry& entry) const {
+  const std::size_t index = index_of(*entries_, entry.path);
+  if (index == entries_->size()) return {0, 0};
+  return {first_pieces_[index], first_pieces_[index + 1] - first_pieces_[index]};
+}
+
+void CopyViewer::arrived(const Entry& entry, std::uint64_t piece) {
+  if (!map_) return;
+  const Range all = pieces_of(entry);
+  if (piece < all.count) show({all.first + piece, 1});
+}
+
+void CopyViewer::arrived_whole(const Entry& entry) {
+  if (map_) show(pieces_of(entry));
+}
+
+void CopyViewer::show(const Range& range) {
+  if (!is_still_so_) return mark(range);
+  {
+    const std::scoped_lock lock(mutex_);
+    unconfirmed_.push_back(range);
+  }
+  changed_.notify_all();
+}
+
+void CopyViewer::mark(const Range& range) {
+  for (std::uint64_t piece = range.first; piece < range.first + range.count; ++piece) map_->set_here(piece);
+}
+
+void CopyViewer::withdraw(const Entry& entry, bool has_changed) {
+  if (!map_) return;
+  const Range all = pieces_of(entry);
+  const std::scoped_lock lock(mutex_);
+  const auto is_of_file = [&](const Range& one) {
+    return one.first >= all.first && one.first < all.first + all.count;
+  };
+  std::erase_if(unconfirmed_, is_of_file);
+  std::erase_if(confirmed_next_, is_of_file);
+  const bool has_failed = all.count > 0 && map_->piece(all.first) == PieceState::Failed;
+  map_->withdraw(all.first, all.count, has_changed || has_failed ? PieceState::Failed : PieceState::Missing);
+}
+
+// A writer of the volume marks its superblock before any other write: what was read before a check that finds
+// no mark is of one state. Without a thread nothing is confirmed, and readers wait for the publication.
+void CopyViewer::confirm_until_over() {
+  std::unique_lock lock(mutex_);
+  for (;;) {
+    changed_.wait(lock, [this] { return is_over_ || !unconfirmed_.empty(); });
+    if (is_over_) return;
+    confirmed_next_ = std::exchange(unconfirmed_, {});
+    lock.unlock();
+    const auto is_so = no_throw([this] { return is_still_so_(); });
+    lock.lock();
+    if (!is_so) return;  // the staging will fail
+    for (const Range& range : confirmed_next_) mark(range);
+    confirmed_next_.clear();
+    changed_.wait_for(lock, kBetweenChecks, [this] { return is_over_; });
+  }
+}
+
+// An entry without content has the number of the next piece, so the last one with this number has it.
+std::optional<WantedOfFile> CopyViewer::take_wanted(bool is_small) {
+  const auto piece = map_ ? map_->take_wanted(is_small) : std::nullopt;
+  if (!piece) return std::nullopt;
+  const auto at = std::ranges::upper_bound(first_pieces_, *piece) - first_pieces_.begin() - 1;
+  const auto index = static_cast<std::size_t>(at);
+  return WantedOfFile{&(*entries_)[index], *piece - first_pieces_[index]};
+}
+
+// Without a map of this run: an earlier one may have been killed just after it had published the copy.
+void CopyViewer::published(const std::filesystem::path& copy, const std::filesystem::path& manifest) {
+  if (!map_) {
+    auto earlier = ViewMap::open(place_);
+    if (!earlier || (*earlier)->is_published()) return;
+    if (!is_of_set(manifest, (*earlier)->set())) return (*earlier)->set_failed(kHasChanged);
+    map_ = std::move(*earlier);
+  }
+  for (std::uint64_t piece = 0; piece < map_->pieces(); ++piece)
+    if (map_->piece(piece) == PieceState::Missing) map_->set_here(piece);
+  map_->set_published(copy.native());
+}
+
+}  // namespace spark::staging

@@ -1,0 +1,61 @@
+// The staging worker's part in a live view: lists the set's entries, and marks pieces that have arrived.
+#pragma once
+
+#include <condition_variable>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <thread>
+#include <vector>
+
+#include "base/threads.hpp"
+#include "staging/copy/transfer/viewer.hpp"
+#include "staging/view/view_map.hpp"
+
+namespace spark::staging {
+
+class CopyViewer final : public Viewer {
+ public:
+  // `dataset`: its name. `copy`: the folder of the copy while it is made. `is_still_so`: whether all that was
+  // read so far is of one state of the source, see Source; may be empty. `begun`: readers may begin.
+  CopyViewer(ViewPlace place, std::string dataset, std::filesystem::path copy,
+             std::function<Result<>()> is_still_so, std::function<void()> begun);
+  ~CopyViewer() override;
+
+  bool begin(const Entries& entries) override;
+  void arrived(const Entry& entry, std::uint64_t piece) override;
+  void arrived_whole(const Entry& entry) override;
+  void withdraw(const Entry& entry, bool has_changed) override;
+  std::optional<WantedOfFile> take_wanted(bool is_small) override;
+  void published(const std::filesystem::path& copy, const std::filesystem::path& manifest) override;
+  const std::optional<Error>& error() const { return error_; }  // why there is no view, if it was begun
+
+ private:
+  struct Range {
+    std::uint64_t first, count;
+  };
+  ViewPlace place_;
+  std::string dataset_;
+  std::filesystem::path copy_;
+  std::function<Result<>()> is_still_so_;
+  std::function<void()> begun_;
+  std::optional<Error> error_;
+  const Entries* entries_ = nullptr;
+  std::vector<std::uint64_t> first_pieces_;  // by entry, and the end
+  std::unique_ptr<ViewMap> map_;             // none: there is no view
+
+  // Pieces wait here until their state of the source is confirmed: one check serves all that came before it.
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::vector<Range> unconfirmed_, confirmed_next_;
+  bool is_over_ = false;
+  std::thread confirming_;
+
+  Range pieces_of(const Entry& entry) const;
+  void show(const Range& range);
+  void mark(const Range& range);
+  void confirm_until_over();
+};
+
+}  // namespace spark::staging

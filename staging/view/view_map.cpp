@@ -1,0 +1,250 @@
+#include "staging/view/view_map.hpp"
+
+#include <fcntl.h>
+#include <linux/futex.h>
+#include <linux/magic.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <climits>
+#include <cstring>
+#include <ctime>
+#include <vector>
+
+#include "base/text.hpp"
+#include "staging/manifest/names.hpp"
+
+namespace spark::staging {
+namespace {
+
+constexpr std::uint64_t kMagic = 0x77656976'6b010000U;  // the lowest 16 bits: the header's size
+constexpr std::uint64_t kMostPieces = std::uint64_t{1} << 32U;
+constexpr std::size_t kWanted = 1024;  // remembered; a reader asks again for a piece that fell out
+constexpr std::size_t kLongestText = 4096;
+
+enum class Phase : std::uint8_t { Copying, Published, Failed };
+
+// One process at a time writes each text, and it is read once a flag says so.
+using Text = std::array<char, kLongestText>;
+void put(Text& text, const std::string& from) {
+  const std::size_t length = std::min(from.size(), text.size() - 1);
+  std::memcpy(text.data(), from.data(), length);
+  text[length] = '\0';
+}
+
+}  // namespace
+
+// All of it must stay the same while any process of root's runs: no choice depends on what is in a folder.
+ViewPlace view_place(const SystemRoot& root, const std::filesystem::path& state_dir,
+                     const std::string& dataset) {
+  ViewPlace place{state_dir / "live", folder_name(dataset)};
+  const std::filesystem::path run = root / "run";
+  struct stat owner {};
+  struct statfs kind {};
+  const bool is_of_root =
+      ::geteuid() == 0 && ::stat(run.c_str(), &owner) == 0 && owner.st_uid == 0 && (owner.st_mode & 022) == 0;
+  if (!is_of_root || ::statfs(run.c_str(), &kind) != 0 || kind.f_type != TMPFS_MAGIC) return place;
+  Hasher hasher;
+  hasher.add(place.folder.native());
+  place.memory = run / "spark-stage-live" / (to_hex(hasher.digest()) + "." + place.key);
+  return place;
+}
+
+// Written and read by the same program. After an upgrade a map may be an older program's.
+struct ViewMap::Header {
+  static std::uint64_t right_magic() {
+    static_assert(sizeof(Header) < 1U << 16U);
+    return kMagic + sizeof(Header);
+  }
+  std::uint64_t magic, pieces;
+  Digest set;
+  std::atomic<std::uint64_t> epoch;
+  std::atomic<std::uint32_t> changes;  // a futex
+  std::atomic<std::uint32_t> waiters;  // may stay too high if one was killed
+  std::atomic<Phase> phase;
+  struct Wanted {
+    std::atomic<std::uint64_t> asked, taken;                 // counts
+    std::array<std::atomic<std::uint64_t>, kWanted> pieces;  // + 1; 0: none
+  };
+  std::array<Wanted, 2> wanted;  // of large and of small files
+  Text data, published, reason;
+};
+
+Result<std::unique_ptr<ViewMap>> ViewMap::map(UniqueFd file, const std::string& shown) {
+  struct stat info {};
+  if (::fstat(file.get(), &info) != 0) return fail_errno(errno, "reading " + shown);
+  const auto bytes = static_cast<std::size_t>(info.st_size);
+  if (bytes < sizeof(Header)) return fail(Errc::NotFound, "reading " + shown + ": it is of another version");
+  void* mapped = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file.get(), 0);
+  if (mapped == MAP_FAILED) return fail_errno(errno, "mapping " + shown);
+  const Header& header = *static_cast<Header*>(mapped);
+  std::unique_ptr<ViewMap> map(new ViewMap(std::move(file), mapped, bytes, header.pieces));
+  if (header.magic == Header::right_magic() && bytes == sizeof(Header) + header.pieces) return map;
+  return fail(Errc::NotFound, "reading " + shown + ": it is of another version");
+}
+
+Result<std::unique_ptr<ViewMap>> ViewMap::open(const ViewPlace& place) {
+  const std::filesystem::path path = place.map();
+  const std::string shown = printable(path.native());
+  UniqueFd file(::open(path.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW));
+  if (!file) return fail_errno(errno, "opening " + shown);
+  return map(std::move(file), shown);
+}
+
+Result<std::unique_ptr<ViewMap>> ViewMap::make(const ViewPlace& place, const Digest& set,
+                                               std::uint64_t pieces, const std::string& data) {
+  if (auto there = open(place); there && !(*there)->is_published()) {
+    ViewMap& old = **there;
+    old.withdraw_all();
+    if (!old.has_failed() && old.set() == set && old.pieces() == pieces) {
+      put(old.header().data, data);
+      old.wake();
+      return there;
+    }
+    old.set_failed(kHasChanged);
+  }
+  if (!place.memory.empty()) ::mkdir(place.memory.parent_path().c_str(), 0700);
+  const std::filesystem::path path = place.map(), fresh = path.native() + ".new";
+  const std::string making = "making " + printable(path.native());
+  if (pieces > kMostPieces || data.size() >= kLongestText)
+    return fail(Errc::Unsupported, making + ": the set is too large for a live view");
+  ::unlink(fresh.c_str());
+  UniqueFd file(::open(fresh.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600));
+  if (!file) return fail_errno(errno, making);
+  const std::size_t bytes = sizeof(Header) + pieces;
+  if (const int full = ::posix_fallocate(file.get(), 0, static_cast<off_t>(bytes)); full != 0)
+    return fail_errno(full, making);
+  void* mapped = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file.get(), 0);
+  if (mapped == MAP_FAILED) return fail_errno(errno, making);
+  std::unique_ptr<ViewMap> made(new ViewMap(std::move(file), mapped, bytes, pieces));
+  Header& header = made->header();
+  header.magic = Header::right_magic();
+  header.pieces = pieces;
+  header.set = set;
+  put(header.data, data);
+  if (::rename(fresh.c_str(), path.c_str()) != 0) return fail_errno(errno, making);
+  return made;
+}
+
+void ViewMap::withdraw_earlier(const ViewPlace& place, const std::string& reason) {
+  const auto map = open(place);
+  if (!map || (*map)->is_published()) return;
+  if (!reason.empty()) (*map)->set_failed(reason);
+  (*map)->withdraw_all();
+}
+
+void ViewMap::remove(const ViewPlace& place) {
+  std::error_code error;
+  std::filesystem::remove(place.map(), error);
+  std::vector<std::filesystem::path> entries;
+  for (std::filesystem::directory_iterator at(place.folder, error), end; !error && at != end;
+       at.increment(error))
+    if (at->path().stem() == place.key) entries.push_back(at->path());
+  for (const auto& path : entries) std::filesystem::remove(path, error);
+}
+
+ViewMap::~ViewMap() {
+  ::munmap(mapped_, bytes_);
+}
+
+std::atomic<PieceState>& ViewMap::state(std::uint64_t piece) const {
+  static_assert(sizeof(std::atomic<PieceState>) == 1 && std::atomic<PieceState>::is_always_lock_free);
+  return reinterpret_cast<std::atomic<PieceState>*>(static_cast<char*>(mapped_) + sizeof(Header))[piece];
+}
+
+const Digest& ViewMap::set() const {
+  return header().set;
+}
+
+void ViewMap::set_here(std::uint64_t piece) {
+  state(piece) = PieceState::Here;
+  wake();
+}
+
+void ViewMap::withdraw(std::uint64_t first, std::uint64_t count, PieceState to) {
+  for (std::uint64_t piece = first; piece < first + count; ++piece) state(piece) = to;
+  ++header().epoch;
+  wake();
+}
+
+void ViewMap::set_published(const std::string& path) {
+  put(header().published, path);
+  header().phase = Phase::Published;
+  wake();
+}
+
+void ViewMap::set_failed(const std::string& reason) {
+  Phase now = Phase::Copying;
+  if (header().phase != now) return;
+  put(header().reason, reason);
+  header().phase.compare_exchange_strong(now, Phase::Failed);
+  wake();
+}
+
+void ViewMap::want(std::uint64_t piece, bool is_small) {
+  Header::Wanted& wanted = header().wanted[is_small ? 1 : 0];
+  wanted.pieces[wanted.asked++ % kWanted] = piece + 1;
+}
+
+std::optional<std::uint64_t> ViewMap::take_wanted(bool is_small) {
+  Header::Wanted& wanted = header().wanted[is_small ? 1 : 0];
+  for (;;) {
+    std::uint64_t taken = wanted.taken;
+    const std::uint64_t asked = wanted.asked;
+    if (taken == asked) return std::nullopt;
+    const std::uint64_t next = asked - taken > kWanted ? asked - kWanted : taken;
+    if (!wanted.taken.compare_exchange_strong(taken, next + 1)) continue;
+    const std::uint64_t piece = wanted.pieces[next % kWanted].exchange(0);
+    if (piece != 0 && piece <= pieces_ && state(piece - 1) == PieceState::Missing) return piece - 1;
+  }
+}
+
+std::uint64_t ViewMap::epoch() const {
+  return header().epoch;
+}
+
+PieceState ViewMap::piece(std::uint64_t piece) const {
+  return state(piece);
+}
+
+bool ViewMap::has_failed() const {
+  return header().phase == Phase::Failed;
+}
+
+std::string ViewMap::reason() const {
+  return has_failed() ? header().reason.data() : "";
+}
+
+bool ViewMap::is_published() const {
+  return header().phase == Phase::Published;
+}
+
+std::string ViewMap::data() const {
+  return is_published() ? header().published.data() : header().data.data();
+}
+
+std::uint32_t ViewMap::changes() const {
+  return header().changes;
+}
+
+void ViewMap::wait(std::uint32_t changes, std::chrono::milliseconds most) const {
+  Header& head = header();
+  ++head.waiters;
+  const timespec limit{most.count() / 1000, most.count() % 1000 * 1'000'000};
+  ::syscall(SYS_futex, &head.changes, FUTEX_WAIT, changes, &limit, nullptr, 0);
+  --head.waiters;
+}
+
+void ViewMap::wake() {
+  Header& head = header();
+  ++head.changes;
+  if (head.waiters > 0) ::syscall(SYS_futex, &head.changes, FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);
+}
+
+}  // namespace spark::staging

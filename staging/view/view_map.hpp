@@ -1,0 +1,109 @@
+// The pieces of a copy in progress that may be read, in a file of shared memory: the staging worker sets
+// them, the process of the live view reads them and asks for others. Either process may be killed at any
+// moment: all fields are written and read by single atomic operations.
+//
+// A piece is Here only after its bytes were hashed and their write has returned. Before bytes of the copy may
+// change again, the worker withdraws their pieces and begins the next epoch. So a reader takes the epoch,
+// sees that the piece is Here, reads, and has right bytes if the epoch is still the same.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "base/file.hpp"
+#include "base/result.hpp"
+#include "staging/manifest/hash.hpp"
+
+namespace spark::staging {
+
+enum class PieceState : std::uint8_t {
+  Missing,
+  Here,
+  Failed  // of a file that is no longer as it was walked: a reader must not get a mix of two states
+};
+
+inline constexpr char kHasChanged[] = "the source has changed since the view began";
+
+// The files of one dataset's view.
+struct ViewPlace {
+  std::filesystem::path folder;  // of all views of a cache, on a drive
+  std::string key;               // of the dataset
+  // Of the map's file, in memory: on a drive, a write to a mapped file waits while the file system commits.
+  // Empty means that the map is in the folder.
+  std::filesystem::path memory{};
+  std::filesystem::path map() const { return memory.empty() ? folder / (key + ".view") : memory; }
+  // The entries of the set, as a manifest.
+  std::filesystem::path entries(const Digest& set) const { return folder / (key + "." + to_hex(set)); }
+};
+
+// The map is in /run, where only root makes names: no other user can make two processes of root's use
+// different maps. Where that is no memory, or not for root alone, the map is on the drive.
+ViewPlace view_place(const SystemRoot& root, const std::filesystem::path& state_dir,
+                     const std::string& dataset);
+
+class ViewMap {
+ public:
+  // For the worker. A set that has a map already keeps it, with all pieces withdrawn: readers wait for the
+  // next attempt. The map of another set fails: its source has changed. That of a published copy, or one that
+  // has failed, stays with its readers. `data`: the folder with the copy.
+  static Result<std::unique_ptr<ViewMap>> make(const ViewPlace& place, const Digest& set,
+                                               std::uint64_t pieces, const std::string& data);
+  // NotFound if there is none.
+  static Result<std::unique_ptr<ViewMap>> open(const ViewPlace& place);
+  // Of each file of the view, if there are any.
+  static void remove(const ViewPlace& place);
+  ~ViewMap();
+  ViewMap(const ViewMap&) = delete;
+  ViewMap& operator=(const ViewMap&) = delete;
+
+  const Digest& set() const;
+  std::uint64_t pieces() const { return pieces_; }
+
+  // For the worker.
+  void set_here(std::uint64_t piece);
+  void withdraw(std::uint64_t first, std::uint64_t count, PieceState to = PieceState::Missing);
+  void withdraw_all() { withdraw(0, pieces_); }
+  void set_published(const std::string& path);
+  // A missing piece that a reader waits for, of a small file (is_small) or of another.
+  std::optional<std::uint64_t> take_wanted(bool is_small);
+
+  // Before the partial copy of an earlier attempt is changed, by any staging of the dataset. `reason`: why
+  // nothing will arrive any more; empty if the staging will have a viewer again.
+  static void withdraw_earlier(const ViewPlace& place, const std::string& reason);
+
+  // For whoever decides that nothing more arrives: what is missing fails, for good. Not once it is published.
+  void set_failed(const std::string& reason);
+
+  // For the view.
+  std::uint64_t epoch() const;
+  PieceState piece(std::uint64_t piece) const;
+  bool has_failed() const;
+  std::string reason() const;  // why it has failed; empty if it has not
+  bool is_published() const;
+  std::string data() const;  // the folder with the copy: the published one, once it is
+  void want(std::uint64_t piece, bool is_small);
+  // Counts changes of the map, and calls of wake(). wait() returns after the next one, or the time.
+  std::uint32_t changes() const;
+  void wait(std::uint32_t changes, std::chrono::milliseconds most) const;
+  void wake();
+
+ private:
+  struct Header;
+  ViewMap(UniqueFd file, void* mapped, std::size_t bytes, std::uint64_t pieces)
+      : file_(std::move(file)), mapped_(mapped), bytes_(bytes), pieces_(pieces) {}
+  static Result<std::unique_ptr<ViewMap>> map(UniqueFd file, const std::string& shown);
+  Header& header() const { return *static_cast<Header*>(mapped_); }
+  std::atomic<PieceState>& state(std::uint64_t piece) const;
+
+  UniqueFd file_;
+  void* mapped_;
+  std::size_t bytes_;
+  std::uint64_t pieces_;
+};
+
+}  // namespace spark::staging

@@ -1,0 +1,103 @@
+#include "staging/view/view_reader.hpp"
+
+#include <fcntl.h>
+
+#include <algorithm>
+
+#include "base/rounding.hpp"
+#include "staging/copy/transfer/small_files.hpp"
+#include "staging/files/metadata.hpp"
+
+namespace spark::staging {
+namespace {
+
+using Outcome = ViewRead::Outcome;
+
+// Far below RLIMIT_NOFILE: a set may have a million files.
+constexpr std::size_t kMostOpen = 512;
+
+}  // namespace
+
+ViewRange ViewReader::within_file(ViewRange range) const {
+  const Bytes size = tree_.node(range.file).entry.size;
+  range.offset = std::min(range.offset, size);
+  range.bytes = std::min(range.bytes, size - range.offset);
+  return range;
+}
+
+std::pair<std::uint64_t, std::uint64_t> ViewReader::pieces_of(const ViewRange& range) const {
+  const auto [file, offset, bytes] = within_file(range);
+  const std::uint64_t first = tree_.node(file).first_piece;
+  if (bytes == 0) return {first, first};
+  return {first + offset / kHashPiece, first + (offset + bytes - 1) / kHashPiece + 1};
+}
+
+Outcome ViewReader::look(const ViewRange& range) const {
+  const bool has_failed = map_.has_failed();  // before the pieces: none arrives afterwards
+  bool is_missing = false;
+  const auto [first, end] = pieces_of(range);
+  for (std::uint64_t piece = first; piece < end; ++piece) {
+    const PieceState state = map_.piece(piece);
+    if (state == PieceState::Failed) return Outcome::Failed;
+    is_missing = is_missing || state == PieceState::Missing;
+  }
+  if (!is_missing) return Outcome::Here;
+  return has_failed ? Outcome::Failed : Outcome::Missing;
+}
+
+void ViewReader::want(const ViewRange& range, ViewMap& map) const {
+  const auto [first, end] = pieces_of(range);
+  for (std::uint64_t piece = first; piece < end; ++piece)
+    if (map.piece(piece) == PieceState::Missing) map.want(piece, is_small(tree_.node(range.file).entry));
+}
+
+ViewRead ViewReader::read(const ViewRange& wanted, const IoBuffer& buffer) {
+  const ViewRange range = within_file(wanted);
+  for (;;) {
+    const std::uint64_t epoch = map_.epoch();
+    if (const Outcome outcome = look(range); outcome != Outcome::Here) return {outcome};
+    if (range.bytes == 0) return {Outcome::Here};
+    const OpenFilePtr file = open(range.file, epoch);
+    const Bytes from = file ? round_down(range.offset, file->mode.alignment) : 0;
+    const std::size_t before = range.offset - from;
+    const ReadOutcome read =
+        file ? read_at(file->fd.get(), file->mode, buffer.data(), before + range.bytes, from) : ReadOutcome{};
+    if (map_.epoch() != epoch) continue;  // the file may have been emptied or replaced meanwhile
+    if (!file || read.error != 0 || read.bytes < before + range.bytes) return {Outcome::Failed};
+    if (!file->mode.direct) drop_pages(file->fd.get(), from, read.bytes);
+    return {Outcome::Here, std::span<const std::byte>(buffer.data() + before, range.bytes)};
+  }
+}
+
+ViewReader::ViewReader(const ViewTree& tree, const ViewMap& map) : tree_(tree), map_(map) {
+  epoch_ = map_.epoch();
+  open_copy();
+}
+
+// An attempt may have another folder than the one before it.
+void ViewReader::open_copy() {
+  if (auto opened = open_tree(map_.data())) copy_ = std::make_shared<const Tree>(std::move(*opened));
+}
+
+// None if it can't be opened.
+ViewReader::OpenFilePtr ViewReader::open(NodeNumber file, std::uint64_t epoch) {
+  std::shared_ptr<const Tree> copy;
+  {
+    const std::scoped_lock lock(mutex_);
+    if (epoch_ != epoch || open_.size() >= kMostOpen) open_.clear();
+    if (std::exchange(epoch_, epoch) != epoch) open_copy();
+    if (const auto there = open_.find(file); there != open_.end()) return there->second;
+    copy = copy_;
+  }
+  if (!copy) return nullptr;
+  auto opened = std::make_shared<OpenFile>();
+  opened->fd =
+      open_beneath(*copy, tree_.node(file).entry.path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+  if (!opened->fd || has_acl(opened->fd.get())) return nullptr;  // an ACL that the view does not show
+  opened->mode = make_direct(opened->fd.get());
+  const std::scoped_lock lock(mutex_);
+  if (epoch_ == epoch) open_[file] = opened;
+  return opened;
+}
+
+}  // namespace spark::staging

@@ -1,0 +1,65 @@
+// Reads files of a copy in progress, or says which of their pieces are missing.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <span>
+
+#include "base/file.hpp"
+#include "staging/files/io/direct_io.hpp"
+#include "staging/files/tree.hpp"
+#include "staging/view/view_map.hpp"
+#include "staging/view/view_tree.hpp"
+
+namespace spark::staging {
+
+// A part of a file.
+struct ViewRange {
+  NodeNumber file = 0;  // ViewNode::file
+  Bytes offset = 0;
+  Bytes bytes = 0;
+};
+
+struct ViewRead {
+  // Failed: it will not come, or the copy can't be read.
+  enum class Outcome { Here, Missing, Failed };
+  Outcome outcome = Outcome::Failed;
+  std::span<const std::byte> bytes{};  // in the caller's buffer; fewer than asked for at the end of the file
+};
+
+// Thread-safe.
+class ViewReader {
+ public:
+  // Both must outlive it.
+  ViewReader(const ViewTree& tree, const ViewMap& map);
+
+  // The buffer has to have room for the bytes and twice kLargestAlignment.
+  ViewRead read(const ViewRange& range, const IoBuffer& buffer);
+  // Whether all of its pieces are there, or one will not come.
+  ViewRead::Outcome look(const ViewRange& range) const;
+  // Asks the copy for its missing pieces first.
+  void want(const ViewRange& range, ViewMap& map) const;
+
+ private:
+  struct OpenFile {
+    UniqueFd fd;
+    IoMode mode;
+  };
+  using OpenFilePtr = std::shared_ptr<const OpenFile>;
+
+  const ViewTree& tree_;
+  const ViewMap& map_;
+  std::mutex mutex_;  // guards the next members
+  std::uint64_t epoch_ = 0;
+  std::shared_ptr<const Tree> copy_;        // keeps the folder through its publication, which renames it
+  std::map<NodeNumber, OpenFilePtr> open_;  // opened in that epoch
+
+  ViewRange within_file(ViewRange range) const;
+  std::pair<std::uint64_t, std::uint64_t> pieces_of(const ViewRange& range) const;  // first and end
+  OpenFilePtr open(NodeNumber file, std::uint64_t epoch);
+  void open_copy();
+};
+
+}  // namespace spark::staging

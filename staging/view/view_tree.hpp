@@ -1,0 +1,65 @@
+// The entries of a set as a tree of numbered nodes, which never changes. Equal sets have equal numbers, so a
+// process that takes over a view knows the nodes that the kernel asks for.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "base/result.hpp"
+#include "staging/manifest/manifest.hpp"
+
+namespace spark::staging {
+
+// The pieces of a set, numbered in the order of its files; a file has at least one. A piece is a hash piece.
+class PieceNumbers {
+ public:
+  // In the order of the paths. Returns the number of the entry's first piece.
+  std::uint64_t add(const Entry& entry) {
+    const std::uint64_t first = count_;
+    if (is_content(entry)) count_ += piece_count(entry.size);
+    return first;
+  }
+  std::uint64_t count() const { return count_; }
+
+ private:
+  std::uint64_t count_ = 0;
+};
+
+using NodeNumber = std::uint32_t;  // the root is 0
+
+struct ViewNode {
+  Entry entry;
+  std::uint64_t first_piece = 0;
+  NodeNumber folder = 0;                  // that contains it; of the root: the root
+  NodeNumber file = 0;                    // itself, or of a further name of a file: the file
+  std::uint32_t children = 0, count = 0;  // of a folder: the range in the list of all children
+  std::uint32_t links = 1;
+};
+
+class ViewTree {
+ public:
+  // Reads a manifest, which need not have hashes. Unsupported if the root is no folder.
+  static Result<ViewTree> read(const std::filesystem::path& manifest);
+
+  NodeNumber size() const { return static_cast<NodeNumber>(nodes_.size()); }
+  std::uint64_t pieces() const { return pieces_.count(); }
+  const ViewNode& node(NodeNumber number) const { return nodes_[number]; }
+  // Of a folder, sorted by name. None for any other node.
+  std::span<const NodeNumber> children(NodeNumber folder) const;
+  std::optional<NodeNumber> child(NodeNumber folder, std::string_view name) const;
+
+ private:
+  std::vector<ViewNode> nodes_;  // sorted by path
+  std::vector<NodeNumber> children_;
+  PieceNumbers pieces_;
+
+  Result<> add(Entry entry);
+  std::optional<NodeNumber> find(std::string_view path) const;
+  void list_children();
+};
+
+}  // namespace spark::staging

@@ -1,0 +1,255 @@
+// A view of a real copy.
+#include <sys/xattr.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <mutex>
+
+#include "staging/copy/copy_with.hpp"
+#include "tests/unit/staging/random_tree.hpp"
+#include "tests/unit/staging/view/view_fixture.hpp"
+
+namespace spark::staging::test {
+namespace {
+
+using Outcome = ViewRead::Outcome;
+
+class ViewCopyTest : public ViewTest {
+ protected:
+  std::filesystem::path source_ = folder_ / "source", copy_ = folder_ / "copy";
+  StopFlag stop_{false};
+  CopyHooks hooks_;
+  CopyOptions options_;
+  std::function<Result<>()> is_still_so_;
+  std::unique_ptr<ViewMap> map_;  // as the view's process has it
+  std::optional<ViewTree> tree_;
+  std::optional<ViewReader> reader_;
+
+  void begun() {
+    auto map = ViewMap::open(place_);
+    ASSERT_OK(map);
+    reader_.reset();
+    map_ = std::move(*map);
+    tree_ = tree_of(*map_);
+    reader_.emplace(*tree_, *map_);
+  }
+
+  Result<CopyReport> copy_now() {
+    CopyViewer viewer(place_, "faces", folder_ / ".copy.spark-partial/data", is_still_so_,
+                      [this] { begun(); });
+    options_.viewer = &viewer;
+    auto report = copy_with(hooks_, source_, copy_, options_, kQuiet, stop_);
+    if (report) viewer.published(copy_, folder_ / ".copy.spark-manifest");
+    return report;
+  }
+  std::optional<std::string> whole(std::string_view path) {
+    return ViewTest::whole(*reader_, *tree_, find(*tree_, path));
+  }
+};
+
+TEST_F(ViewCopyTest, ShowsEachPieceOnceItIsThere) {
+  options_.threads = options_.depth = 1;
+  write_text(source_ / "a/large", noise(20 * kMiB + 3, 1));
+  write_text(source_ / "small", "small");
+  unsigned looked = 0;
+  hooks_.before_read = [&](const std::string& path, Bytes offset) {
+    if (path != "a/large" || offset == 0) return;
+    const IoBuffer buffer(kMiB + 2 * kLargestAlignment);
+    const NodeNumber file = find(*tree_, "a/large");
+    // The chunk before this one is hashed and written, its piece is complete only at its end.
+    const Bytes piece = offset / kHashPiece * kHashPiece;
+    if (piece > 0) {
+      const ViewRead read = reader_->read({file, piece - 100, 100}, buffer);
+      ASSERT_EQ(read.outcome, Outcome::Here);
+      EXPECT_EQ(std::string(reinterpret_cast<const char*>(read.bytes.data()), 100),
+                noise(20 * kMiB + 3, 1).substr(piece - 100, 100));
+    }
+    EXPECT_EQ(reader_->read({file, piece, 1}, buffer).outcome, Outcome::Missing);
+    EXPECT_EQ(reader_->read({file, 20 * kMiB, 50}, buffer).outcome, Outcome::Missing);
+    ++looked;
+  };
+  ASSERT_OK(copy_now());
+  EXPECT_GT(looked, 3U);
+  EXPECT_EQ(whole("a/large"), noise(20 * kMiB + 3, 1));
+  EXPECT_EQ(whole("small"), "small");
+}
+
+TEST_F(ViewCopyTest, ShowsARandomTreeAsItIs) {
+  make_random_tree(source_, 7);
+  drop_acls_of_folders(source_);
+  ASSERT_OK(copy_now());
+  unsigned compared = 0;
+  for (NodeNumber number = 0; number < tree_->size(); ++number) {
+    const Entry& entry = tree_->node(number).entry;
+    if (entry.type != EntryType::File) continue;
+    const auto bytes = ViewTest::whole(*reader_, *tree_, tree_->node(number).file);
+    if (!bytes) continue;  // it has an ACL
+    EXPECT_EQ(*bytes, read_text(source_ / entry.path.c_str())) << entry.path.c_str();
+    ++compared;
+  }
+  EXPECT_GT(compared, 10U);
+}
+
+TEST_F(ViewCopyTest, AFileThatChangesFailsAndTheOthersDoNot) {
+  options_.threads = options_.depth = 1;
+  write_text(source_ / "changes", noise(17 * kMiB, 1));
+  write_text(source_ / "stays", noise(9 * kMiB, 2));
+  bool is_changed = false;
+  hooks_.before_read = [&](const std::string& path, Bytes offset) {
+    if (path != "changes" || offset < 16 * kMiB || std::exchange(is_changed, true)) return;
+    write_text(source_ / "changes", noise(17 * kMiB, 3));
+  };
+  ASSERT_OK(copy_now());
+  EXPECT_TRUE(is_changed);
+  const IoBuffer buffer(kMiB + 2 * kLargestAlignment);
+  EXPECT_EQ(reader_->read({find(*tree_, "changes"), 0, 10}, buffer).outcome, Outcome::Failed);
+  EXPECT_EQ(whole("stays"), noise(9 * kMiB, 2));
+}
+
+TEST_F(ViewCopyTest, AnAttemptThatResumesShowsWhatWasThere) {
+  options_.threads = options_.depth = 1;
+  options_.io = IoKind::Threads;
+  write_text(source_ / "large", noise(40 * kMiB, 1));
+  write_text(source_ / "small", "small");
+  hooks_.before_read = [&](const std::string&, Bytes offset) {
+    if (offset >= 32 * kMiB) stop_ = true;
+  };
+  EXPECT_KIND(copy_now(), Errc::Cancelled);
+  const auto before = std::move(map_);
+  ASSERT_TRUE(before);
+  stop_ = false;
+  std::optional<Outcome> at_once, later;
+  hooks_.before_read = [&](const std::string&, Bytes offset) {
+    const IoBuffer buffer(kMiB + 2 * kLargestAlignment);
+    if (!at_once) at_once = reader_->read({find(*tree_, "large"), 0, 10}, buffer).outcome;
+    later = reader_->read({find(*tree_, "large"), offset, 10}, buffer).outcome;
+  };
+  ASSERT_OK(copy_now());
+  EXPECT_EQ(at_once, Outcome::Here);
+  EXPECT_EQ(later, Outcome::Missing);
+  EXPECT_EQ(before->piece(0), PieceState::Here) << "the set has one map for all attempts";
+  EXPECT_EQ(whole("large"), noise(40 * kMiB, 1));
+}
+
+// The worker was killed after the rename. The next one finds the copy complete, and reads nothing.
+TEST_F(ViewCopyTest, AnAttemptThatFindsTheCopyPublishedShowsIt) {
+  write_text(source_ / "large", noise(9 * kMiB, 1));
+  std::optional<CopyViewer> killed;
+  killed.emplace(place_, "faces", folder_ / ".copy.spark-partial/data", is_still_so_, [this] { begun(); });
+  options_.viewer = &*killed;
+  ASSERT_OK(copy_with(hooks_, source_, copy_, options_, kQuiet, stop_));
+  ViewMap::withdraw_earlier(place_, "");
+  EXPECT_FALSE(whole("large"));
+  CopyViewer next(place_, "faces", folder_ / ".copy.spark-partial/data", {}, {});
+  next.published(copy_, folder_ / ".copy.spark-manifest");
+  EXPECT_EQ(whole("large"), noise(9 * kMiB, 1));
+}
+
+TEST_F(ViewCopyTest, ACopyOfAnotherSetIsNotShown) {
+  write_text(source_ / "large", noise(9 * kMiB, 1));
+  CopyViewer killed(place_, "faces", folder_ / ".copy.spark-partial/data", is_still_so_, [this] { begun(); });
+  options_.viewer = &killed;
+  ASSERT_OK(copy_with(hooks_, source_, copy_, options_, kQuiet, stop_));
+  ViewMap::withdraw_earlier(place_, "");
+  write_text(source_ / "large", noise(9 * kMiB, 2));
+  options_.viewer = nullptr;
+  ASSERT_OK(copy_with(hooks_, source_, copy_, options_, kQuiet, stop_));
+  CopyViewer next(place_, "faces", folder_ / ".copy.spark-partial/data", {}, {});
+  next.published(copy_, folder_ / ".copy.spark-manifest");
+  EXPECT_EQ(map_->reason(), kHasChanged);
+  EXPECT_FALSE(whole("large"));
+}
+
+// A reader of the last file's middle: its piece comes next, then the rest of that file, then the others.
+TEST_F(ViewCopyTest, WhatAReaderWaitsForGoesFirst) {
+  options_.threads = options_.depth = 1;
+  options_.io = IoKind::Threads;
+  for (const char* name : {"a", "b", "c"}) write_text(source_ / name, noise(32 * kMiB, 1));
+  std::vector<std::string> order;
+  hooks_.before_read = [&](const std::string& path, Bytes offset) {
+    if (offset % kHashPiece != 0) return;
+    order.push_back(path + std::to_string(offset / kHashPiece));
+    reader_->want({find(*tree_, "c"), 17 * kMiB, 10}, *map_);
+  };
+  ASSERT_OK(copy_now());
+  ASSERT_EQ(order.size(), 12U);
+  const auto wanted = std::ranges::find(order, "c2");
+  ASSERT_LT(wanted - order.begin(), 8) << "else it would be the tenth";
+  EXPECT_EQ(std::vector(wanted, wanted + 4), (std::vector<std::string>{"c2", "c3", "c0", "c1"}));
+}
+
+TEST_F(ViewCopyTest, ASmallFileThatAReaderWaitsForGoesFirst) {
+  options_.threads = options_.depth = 1;
+  for (unsigned i = 1000; i < 1300; ++i) write_text(source_ / std::to_string(i), std::to_string(i));
+  std::vector<std::string> order;
+  hooks_.before_read = [&](const std::string& path, Bytes) {
+    if (order.empty()) reader_->want({find(*tree_, "1290"), 0, 10}, *map_);
+    order.push_back(path);
+  };
+  ASSERT_OK(copy_now());
+  EXPECT_EQ(order.size(), 300U);
+  EXPECT_LT(std::ranges::find(order, "1290") - order.begin(), 64);
+  EXPECT_EQ(whole("1290"), "1290");
+  EXPECT_EQ(whole("1100"), "1100");
+}
+
+// Files with attributes are left to the way of large files.
+TEST_F(ViewCopyTest, ASmallFileWithAttributesThatAReaderWaitsForGoesFirst) {
+  for (const unsigned threads : {1, 2}) {
+    options_.threads = threads;
+    options_.depth = 1;
+    for (unsigned i = 1000; i < 1100; ++i) {
+      const auto file = source_ / std::to_string(i);
+      write_text(file, std::to_string(i));
+      ASSERT_EQ(::setxattr(file.c_str(), "user.a", "b", 1, 0), 0);
+    }
+    std::mutex mutex;
+    std::vector<std::string> order;
+    hooks_.before_read = [&](const std::string& path, Bytes) {
+      const std::scoped_lock lock(mutex);
+      order.push_back(path);
+      // Each file was read once before, and left.
+      if (order.size() > 100) reader_->want({find(*tree_, "1090"), 0, 10}, *map_);
+    };
+    ASSERT_OK(copy_now());
+    ASSERT_EQ(order.size(), 200U);
+    const auto again = std::find(order.begin() + 100, order.end(), "1090");
+    EXPECT_LT(again - order.begin(), 100 + 40) << threads;
+    EXPECT_EQ(whole("1090"), "1090");
+    std::filesystem::remove_all(copy_);
+    std::filesystem::remove(folder_ / ".copy.spark-manifest");
+    ViewMap::remove(place_);
+  }
+}
+
+// What another host writes meanwhile is not shown: its mark is checked first.
+TEST_F(ViewCopyTest, ShowsNothingUntilTheStateOfTheSourceIsConfirmed) {
+  options_.threads = options_.depth = 1;
+  write_text(source_ / "large", noise(30 * kMiB, 1));
+  std::atomic<unsigned> checks = 0;
+  is_still_so_ = [&]() -> Result<> {
+    ++checks;
+    return fail(Errc::Unavailable, "another host writes");
+  };
+  hooks_.before_read = [&](const std::string&, Bytes) {
+    for (std::uint64_t piece = 0; piece < map_->pieces(); ++piece)
+      EXPECT_EQ(map_->piece(piece), PieceState::Missing);
+    if (checks == 0) usleep(1000);
+  };
+  ASSERT_OK(copy_now());
+  EXPECT_EQ(checks, 1U);
+}
+
+TEST_F(ViewCopyTest, ASetWithAclsOnFoldersHasNoView) {
+  write_text(source_ / "a/file", "x");
+  // user::rwx user:65534:r-x group::r-x mask::r-x other::---
+  const unsigned char acl[] = {2, 0,   0,   0,   1,   0,   7,  0, 255, 255, 255, 255, 2,   0,  5,
+                               0, 254, 255, 0,   0,   4,   0,  5, 0,   255, 255, 255, 255, 16, 0,
+                               5, 0,   255, 255, 255, 255, 32, 0, 0,   0,   255, 255, 255, 255};
+  ASSERT_EQ(::setxattr((source_ / "a").c_str(), "system.posix_acl_access", acl, sizeof acl, 0), 0);
+  ASSERT_OK(copy_now());
+  EXPECT_FALSE(tree_);
+}
+
+}  // namespace
+}  // namespace spark::staging::test

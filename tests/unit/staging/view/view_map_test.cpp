@@ -1,0 +1,208 @@
+#include "staging/view/view_map.hpp"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <thread>
+
+#include "tests/unit/staging/view/view_fixture.hpp"
+
+namespace spark::staging::test {
+namespace {
+
+constexpr Digest kSet{1, 2}, kOther{3, 4};
+
+class ViewMapTest : public ViewTest {
+ protected:
+  void SetUp() override { std::filesystem::create_directories(place_.folder); }
+  std::unique_ptr<ViewMap> make(const Digest& set = kSet, std::uint64_t pieces = 10) {
+    auto map = ViewMap::make(place_, set, pieces, "/copy");
+    EXPECT_TRUE(map) << map.error().message();
+    return std::move(*map);
+  }
+  std::unique_ptr<ViewMap> open() {
+    auto map = ViewMap::open(place_);
+    EXPECT_TRUE(map) << map.error().message();
+    return std::move(*map);
+  }
+};
+
+TEST_F(ViewMapTest, IsSharedByItsWriterAndItsReaders) {
+  EXPECT_KIND(ViewMap::open(place_), Errc::NotFound);
+  const auto writer = make();
+  const auto reader = open();
+  EXPECT_EQ(reader->set(), kSet);
+  EXPECT_EQ(reader->pieces(), 10U);
+  EXPECT_EQ(reader->data(), "/copy");
+  EXPECT_EQ(reader->piece(9), PieceState::Missing);
+  writer->set_here(9);
+  EXPECT_EQ(reader->piece(9), PieceState::Here);
+  EXPECT_EQ(reader->piece(8), PieceState::Missing);
+  writer->set_published("/published");
+  EXPECT_TRUE(reader->is_published());
+  EXPECT_EQ(reader->data(), "/published");
+}
+
+TEST_F(ViewMapTest, WithdrawingBeginsAnEpoch) {
+  const auto map = make();
+  map->set_here(3);
+  map->set_here(4);
+  const std::uint64_t before = map->epoch();
+  map->withdraw(3, 1, PieceState::Failed);
+  EXPECT_NE(map->epoch(), before);
+  EXPECT_EQ(map->piece(3), PieceState::Failed);
+  EXPECT_EQ(map->piece(4), PieceState::Here);
+}
+
+TEST_F(ViewMapTest, TheNextAttemptAtTheSetKeepsTheMapAndNoPieceOfIt) {
+  auto first = make();
+  first->set_here(1);
+  const auto reader = open();
+  first.reset();  // the worker was killed
+  const auto second = make();
+  EXPECT_EQ(reader->piece(1), PieceState::Missing);
+  EXPECT_FALSE(reader->has_failed());
+  second->set_here(2);
+  EXPECT_EQ(reader->piece(2), PieceState::Here);
+}
+
+TEST_F(ViewMapTest, AnotherSetFailsTheViewOfTheEarlierOne) {
+  const auto first = make();
+  first->set_here(1);
+  const auto second = make(kOther, 10);
+  EXPECT_TRUE(first->has_failed());
+  EXPECT_EQ(first->reason(), "the source has changed since the view began");
+  EXPECT_EQ(first->piece(1), PieceState::Missing);
+  EXPECT_FALSE(second->has_failed());
+  EXPECT_EQ(open()->set(), kOther);
+}
+
+TEST_F(ViewMapTest, APublishedCopyStaysWithItsReaders) {
+  const auto first = make();
+  first->set_here(1);
+  first->set_published("/published");
+  const auto second = make();
+  ViewMap::withdraw_earlier(place_, "");
+  EXPECT_EQ(first->piece(1), PieceState::Here);
+  EXPECT_FALSE(first->has_failed());
+  second->set_here(5);
+  EXPECT_EQ(first->piece(5), PieceState::Missing);
+}
+
+TEST_F(ViewMapTest, AViewThatHasFailedDoesNotComeBack) {
+  const auto first = make();
+  first->set_here(1);
+  first->set_failed("no space");
+  EXPECT_EQ(first->piece(1), PieceState::Here) << "what is here can be read";
+  const auto second = make();
+  EXPECT_EQ(first->piece(1), PieceState::Missing) << "it may change from here on";
+  EXPECT_EQ(first->reason(), "no space");
+  EXPECT_FALSE(second->has_failed());
+  second->set_published("/published");
+  second->set_failed("too late");
+  EXPECT_TRUE(second->is_published());
+}
+
+TEST_F(ViewMapTest, AStagingWithoutAViewerEndsTheView) {
+  const auto map = make();
+  map->set_here(1);
+  ViewMap::withdraw_earlier(place_, "");
+  EXPECT_EQ(map->piece(1), PieceState::Missing);
+  EXPECT_FALSE(map->has_failed());
+  ViewMap::withdraw_earlier(place_, "staged again");
+  EXPECT_EQ(map->reason(), "staged again");
+}
+
+TEST_F(ViewMapTest, GivesThePiecesThatReadersWaitForOnce) {
+  const auto worker = make();
+  const auto view = open();
+  EXPECT_FALSE(worker->take_wanted(false));
+  view->want(7, false);
+  view->want(2, false);
+  worker->set_here(7);
+  EXPECT_FALSE(worker->take_wanted(true));
+  EXPECT_EQ(worker->take_wanted(false), 2U);
+  EXPECT_FALSE(worker->take_wanted(false));
+  for (int i = 0; i < 5000; ++i) view->want(3, true);  // more than are remembered
+  EXPECT_EQ(worker->take_wanted(true), 3U);
+}
+
+TEST_F(ViewMapTest, AChangeEndsAWait) {
+  const auto worker = make();
+  const auto view = open();
+  const std::uint32_t before = view->changes();
+  std::thread waits([&] {
+    while (view->piece(0) != PieceState::Here) view->wait(view->changes(), std::chrono::milliseconds(50));
+  });
+  worker->set_here(0);
+  waits.join();
+  EXPECT_NE(view->changes(), before);
+}
+
+TEST_F(ViewMapTest, RemovingItLeavesOtherViews) {
+  const ViewPlace other{place_.folder, "faces2"};
+  const auto map = make();
+  const auto second = ViewMap::make(other, kSet, 1, "/copy");
+  ASSERT_OK(second);
+  write_text(place_.entries(kSet), "x");
+  write_text(other.entries(kSet), "x");
+  ViewMap::remove(place_);
+  EXPECT_KIND(ViewMap::open(place_), Errc::NotFound);
+  EXPECT_FALSE(std::filesystem::exists(place_.entries(kSet)));
+  EXPECT_TRUE(ViewMap::open(other));
+  EXPECT_TRUE(std::filesystem::exists(other.entries(kSet)));
+  ViewMap::remove(other);
+}
+
+// After an upgrade: what it says can't be understood.
+TEST_F(ViewMapTest, AMapOfAnotherProgramIsNone) {
+  make().reset();
+  const auto first_bytes = [&](std::uint64_t to) {
+    const UniqueFd file(::open(place_.map().c_str(), O_RDWR | O_CLOEXEC));
+    std::uint64_t magic = 0;
+    EXPECT_EQ(::pread(file.get(), &magic, sizeof magic, 0), static_cast<ssize_t>(sizeof magic));
+    if (to != 0) {
+      EXPECT_EQ(::pwrite(file.get(), &to, sizeof to, 0), static_cast<ssize_t>(sizeof to));
+    }
+    return magic;
+  };
+  const std::uint64_t magic = first_bytes(0);
+  EXPECT_EQ(magic & 0xffffU, std::filesystem::file_size(place_.map()) - 10)
+      << "the size of what is before the pieces";
+  first_bytes(magic - 8);
+  EXPECT_KIND(ViewMap::open(place_), Errc::NotFound);
+}
+
+// Any user may make names in /dev/shm, and remove them again: processes of root's would use different maps.
+TEST_F(ViewMapTest, NoOtherUserDecidesWhereTheMapIs) {
+  const SmallTmpfs run(folder_ / "root/run", "size=16m,mode=755");
+  const SystemRoot root{folder_ / "root"};
+  const ViewPlace place = view_place(root, folder_ / "state", "faces");
+  EXPECT_TRUE(place.map().native().starts_with((folder_ / "root/run/spark-stage-live/").native()));
+  std::filesystem::permissions(folder_.path(), std::filesystem::perms(0755));
+  const auto makes = [](const std::filesystem::path& path) {
+    return as_nobody([path] { return ::mkdir(path.c_str(), 0700) == 0; });
+  };
+  EXPECT_FALSE(makes(place.map().parent_path()));
+  std::filesystem::create_directories(place.folder);
+  const auto map = ViewMap::make(place, kSet, 10, "/copy");
+  ASSERT_OK(map);
+  EXPECT_FALSE(makes(place.map().native() + "2"));
+  EXPECT_EQ(view_place(root, folder_ / "state", "faces").map(), place.map()) << "also once it is there";
+  ASSERT_OK(ViewMap::open(place));
+  const ViewPlace other = view_place(root, folder_ / "state", "faces2");
+  ASSERT_OK(ViewMap::make(other, kSet, 10, "/copy"));
+  EXPECT_NE(view_place(root, folder_ / "other state", "faces").map(), place.map());
+  (*map)->set_here(1);
+  EXPECT_EQ((*ViewMap::open(place))->piece(1), PieceState::Here);
+}
+
+TEST_F(ViewMapTest, WhereOthersMakeNamesInRunTheMapIsOnTheDrive) {
+  const SmallTmpfs run(folder_ / "root/run", "size=1m,mode=1777");
+  EXPECT_EQ(view_place({folder_ / "root"}, folder_ / "state", "faces").map(),
+            folder_ / "state/live/faces.view");
+}
+
+}  // namespace
+}  // namespace spark::staging::test
