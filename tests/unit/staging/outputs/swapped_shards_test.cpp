@@ -7,6 +7,7 @@
 #include "staging/outputs/pointer.hpp"
 #include "staging/outputs/published_copies.hpp"
 #include "staging/outputs/send_shard.hpp"
+#include "tests/support/skip.hpp"
 #include "tests/unit/staging/outputs/shards_fixture.hpp"
 
 namespace spark::staging {
