@@ -4,7 +4,6 @@
 #include <set>
 
 #include "base/text.hpp"
-#include "staging/cache/catalog/evicted.hpp"
 #include "staging/cache/folder/named_file.hpp"
 #include "staging/cache/inventory.hpp"
 #include "staging/copy/partial/partial_area.hpp"
@@ -16,23 +15,6 @@
 #include "staging/models/model.hpp"
 
 namespace spark::staging {
-namespace {
-
-// A copy that a move of the cache has brought here, and whose dataset was evicted in the old place since.
-Result<bool> drop_evicted(Catalog& catalog, const CacheFolder& folder, const std::string& dataset,
-                          std::uint64_t generation) {
-  const auto evicted = EvictedRecords(catalog).last_of(dataset);
-  if (!evicted) return evicted.take_error();
-  if (generation > *evicted) return false;
-  const auto own = catalog.cache_id();
-  const auto moved = own ? moved_cache_in(folder.path()) : fail(own.error());
-  if (!moved) return moved.take_error();
-  if (own->empty() || *moved != *own) return false;
-  auto trashed = folder.move_to_trash(dataset, generation);
-  return trashed ? Result<bool>(true) : trashed.take_error();
-}
-
-}  // namespace
 
 // Several processes may open a new cache at the same time: one of them names it.
 Result<> CacheStore::check_identity(const std::filesystem::path& state_dir) {
@@ -201,9 +183,6 @@ Result<bool> CacheStore::enter_unknown(const std::string& key, std::uint64_t gen
   const std::string& dataset = manifest->header().dataset;
   const auto rows = ready_generations(dataset);
   if (!rows) return rows.take_error();
-  if (const auto gone = rows->empty() ? drop_evicted(*catalog_, folder_, dataset, generation) : false;
-      !gone || *gone)
-    return gone ? Result<bool>(false) : gone.take_error();
   Origin origin;
   std::set<std::uint64_t> all{generation};
   for (const GenerationRow& row : *rows) all.insert(row.generation);

@@ -8,7 +8,6 @@
 
 #include "base/text.hpp"
 #include "staging/cache/cache_store.hpp"
-#include "staging/cache/catalog/evicted.hpp"
 #include "staging/cache/catalog/spare_leases.hpp"
 #include "staging/cache/folder/named_file.hpp"
 #include "staging/cache/inventory.hpp"
@@ -127,12 +126,6 @@ Result<> CacheStore::delete_aside(const GenerationRow& row) {
     if (auto set = catalog_->set_allocated(row.dataset, row.generation, left); !set) return set;
     return fail_with(std::move(deleted.error()), "deleting the evicted " + printable(row.dataset));
   }
-  const auto others = catalog_->generations();
-  const bool is_last = others && std::ranges::none_of(*others, [&](const GenerationRow& other) {
-                         return other.dataset == row.dataset && other.generation > row.generation;
-                       });
-  // A full drive is no reason to keep the row: it may be evicted because of that.
-  if (is_last) static_cast<void>(EvictedRecords(*catalog_).note(row.dataset, row.generation));
   if (auto removed = catalog_->remove(row.dataset, row.generation); !removed) return removed;
   // What an older one shared with it was counted here.
   if (const auto left = ready_generations(row.dataset);

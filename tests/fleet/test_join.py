@@ -93,8 +93,9 @@ def test_a_host_that_is_not_there_or_another_address_is_an_error_that_names_it(t
     assert "10.77.0.77: [10.77.0.77]" in first.config.read_text()
     first.config.write_text(before)
     assert first.ask("POST", "/v1/reload")[0] == 200
-    for words, why in (((first.host.address,), "this host"), (("n9=10.77.0.2", "--listen", "10.77.0.9"), "no IP address of this host"),
-                       (("n9=10.77.0.2", "--listen", f"{first.host.address}:7800"), "fleet.listen is")):
+    for words, why in (((first.host.address,), "this host"), (("n2=10.77.0.2", "--listen", "10.77.0.9"), "no IP address of this host"),
+                       (("n2=10.77.0.2", "--listen", f"{first.host.address}:7800"), "fleet.listen is"),
+                       (("n9=10.77.0.2",), "is peer n2 already")):
         refused = join(first, *words)
         assert refused.returncode in (2, 7) and why in refused.stderr, refused
     assert first.config.read_text() == before

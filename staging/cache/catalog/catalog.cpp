@@ -70,10 +70,6 @@ Result<> Catalog::set_cache_id(const std::string& id, Copies copies) {
       auto emptied = change(database_->get(), database_->writing, std::string("DELETE FROM ") + table);
       if (!emptied) return emptied;
     }
-    if (auto emptied =
-            change(database_->get(), database_->writing, "DELETE FROM facts WHERE name LIKE 'evicted %'");
-        !emptied)
-      return emptied;
     return set();
   });
 }
@@ -111,9 +107,6 @@ Result<> Catalog::put(const GenerationRow& row, const CopiedFrom& from) {
     counted = change(database_->get(), database_->writing,
                      "UPDATE datasets SET source = ?2, file_system = ?3, had_files = ?4 WHERE name = ?1",
                      row.dataset, from.source, from.file_system, std::uint64_t{from.had_files});
-  if (counted)
-    counted = change(database_->get(), database_->writing, "DELETE FROM facts WHERE name = ?",
-                     evicted_fact(row.dataset));
   if (!counted) return counted;
   const std::int64_t from_volume = row.from ? static_cast<std::int64_t>(row.from->volume) : kNotKnown;
   const std::int64_t from_peers = row.from ? static_cast<std::int64_t>(row.from->peers) : kNotKnown;

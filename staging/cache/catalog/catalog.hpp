@@ -139,7 +139,6 @@ class Catalog {
  private:
   struct Database;
   friend class DamageRecords;  // has a table of its own
-  friend class EvictedRecords;
   explicit Catalog(std::unique_ptr<Database> database);
   std::unique_ptr<Database> database_;
 };

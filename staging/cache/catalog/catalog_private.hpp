@@ -13,9 +13,4 @@ struct Catalog::Database {
   sqlite3* get() const { return handle.get(); }
 };
 
-// The name of its fact, see EvictedRecords.
-inline std::string evicted_fact(const std::string& dataset) {
-  return "evicted " + dataset;
-}
-
 }  // namespace spark::staging

@@ -256,12 +256,6 @@ Result<> CacheFolder::delete_trashed(const std::string& key, std::uint64_t gener
   return remove_tree(trash(), trashed(key, generation).filename());
 }
 
-Result<std::string> moved_cache_in(const std::filesystem::path& folder) {
-  auto id = read_line_file(folder / kMovedFrom);
-  if (!id && id.error().kind == Errc::NotFound) return std::string();
-  return id;
-}
-
 Result<> write_cache_id(const std::filesystem::path& folder, const std::string& id) {
   return write_file_atomically(folder / kIdFile, id + "\n", 0600);
 }

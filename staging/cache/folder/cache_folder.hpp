@@ -17,10 +17,6 @@ namespace spark::staging {
 // may be none of their business.
 inline constexpr unsigned kEntered = 0711;
 
-// In a folder that a cache is moved to, until the copies in the old one are deleted: the cache's identity,
-// and the old folder, a line each.
-inline constexpr char kMovedFrom[] = ".moved-from";
-
 class CacheFolder {
  public:
   explicit CacheFolder(std::filesystem::path path) : path_(std::move(path)) {}
@@ -73,9 +69,6 @@ class CacheFolder {
   std::filesystem::path path_;
   UniqueFd data_;  // see hold()
 };
-
-// The identity of the cache that a move has copied to the folder; empty: none.
-Result<std::string> moved_cache_in(const std::filesystem::path& folder);
 
 // Makes the folder the cache with this identity.
 Result<> write_cache_id(const std::filesystem::path& folder, const std::string& id);

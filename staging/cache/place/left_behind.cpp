@@ -17,6 +17,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
+constexpr char kMark[] = ".moved-from";
 // In place of the identity, while the rest is deleted: from then on it is no cache.
 constexpr char kGivenUp[] = ".spark-stage-cache.moved";
 
@@ -46,7 +47,7 @@ Result<Bytes> delete_copies(const fs::path& folder, const StopFlag& stop) {
   trees.clear();
   if (auto given_up = give_up_cache_id(folder, kGivenUp); !given_up) return given_up.take_error();
   if (auto gone = delete_links(folder); !gone) return gone.take_error();
-  for (const char* name : {"data", ".partial", ".named", ".trash", ".leases", ".reserve", kMovedFrom})
+  for (const char* name : {"data", ".partial", ".named", ".trash", ".leases", ".reserve", kMark})
     if (auto gone = remove_tree(folder, name); !gone) return gone.take_error();
   return looked->freed;
 }
@@ -61,7 +62,7 @@ void delete_rest(const fs::path& folder) {
 }  // namespace
 
 Result<Mark> mark_in(const fs::path& folder) {
-  const auto text = read_file(folder / kMovedFrom);
+  const auto text = read_file(folder / kMark);
   if (!text && text.error().kind == Errc::NotFound) return Mark{};
   if (!text) return text.take_error();
   const auto lines = split(*text, '\n');
@@ -69,7 +70,7 @@ Result<Mark> mark_in(const fs::path& folder) {
 }
 
 Result<> write_mark(const fs::path& folder, const Mark& mark) {
-  return write_file_atomically(folder / kMovedFrom, mark.id + "\n" + mark.from.native() + "\n", 0600);
+  return write_file_atomically(folder / kMark, mark.id + "\n" + mark.from.native() + "\n", 0600);
 }
 
 Result<LeftBehind> delete_left_behind(const fs::path& cache, const std::string& id,
@@ -94,7 +95,7 @@ Result<LeftBehind> delete_left_behind(const fs::path& cache, const std::string& 
     if (!freed) return freed.take_error();
     left = {mark->from, *freed};
   }
-  ::unlink((cache / kMovedFrom).c_str());
+  ::unlink((cache / kMark).c_str());
   if (auto flushed = flush_folder(cache); !flushed) return flushed.take_error();
   if (is_it) delete_rest(mark->from);
   return left;

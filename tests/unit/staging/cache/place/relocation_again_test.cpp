@@ -34,35 +34,6 @@ TEST_F(RelocationToADriveTest, ADatasetThatWasEvictedSinceAnEarlierCallIsDeleted
   expect_whole(new_);
 }
 
-// Between the move and the reload that makes the new place the cache.
-TEST_F(RelocationToADriveTest, WhatIsEvictedAfterTheMoveDoesNotComeBack) {
-  ASSERT_OK(move(new_));
-  ASSERT_OK(open()->evict("set"));
-  config_.path = new_;
-  {
-    const auto cache = open();
-    ASSERT_NE(cache, nullptr);
-    EXPECT_TRUE(cache->list().value().empty());
-    EXPECT_FALSE(std::filesystem::exists(new_ / "data/set/1"));
-    ASSERT_OK(stage(*cache));
-  }
-  expect_whole(new_);
-}
-
-TEST_F(RelocationToADriveTest, WhatIsStagedAgainAfterAnEvictionIsInTheNewPlaceAsItWas) {
-  ASSERT_OK(move(new_));
-  ASSERT_OK(open()->evict("set"));
-  ASSERT_OK(stage());
-  expect_whole(new_);
-}
-
-TEST_F(RelocationToADriveTest, WithoutTheCatalogThatKnowsOfAnEvictionAllCopiesAreEntered) {
-  ASSERT_OK(move(new_));
-  ASSERT_OK(open()->evict("set"));
-  std::filesystem::remove_all(config_.state_dir);
-  expect_whole(new_);
-}
-
 // The cache may have been in the new place before, where jobs still have copies.
 TEST_F(RelocationToADriveTest, BeforeItDeletesInTheNewPlaceItEndsTheMountThereOrIsRefused) {
   ASSERT_OK(move(new_));
