@@ -41,9 +41,15 @@ Result<Pipe> make_pipe() {
   const bool ready = (in < 0 || ::dup2(in, 0) >= 0) && (out < 0 || ::dup2(out, 1) >= 0) &&
                      (err < 0 || ::dup2(err, 2) >= 0) &&
                      (options.working_directory.empty() || ::chdir(options.working_directory.c_str()) == 0);
+  const bool inherits = options.inherited >= 0;
+  // `report` may have the number that the descriptor gets.
+  if (inherits) report = ::fcntl(report, F_DUPFD_CLOEXEC, kInherited + 1);
+  const bool has_inherited = !inherits || ::dup2(options.inherited, kInherited) >= 0;
   // Descriptors that were inherited, or opened by a library without close-on-exec, end here.
-  ::close_range(3, ~0u, CLOSE_RANGE_CLOEXEC);
-  if (ready) ::execvp(options.program.empty() ? argv[0] : options.program.c_str(), argv);
+  ::close_range(inherits ? kInherited + 1 : kInherited, ~0u, CLOSE_RANGE_CLOEXEC);
+  // dup2() to the same number keeps close-on-exec.
+  if (inherits) ::fcntl(kInherited, F_SETFD, 0);
+  if (ready && has_inherited) ::execvp(options.program.empty() ? argv[0] : options.program.c_str(), argv);
   const int number = errno;
   [[maybe_unused]] const ssize_t told = ::write(report, &number, sizeof number);
   ::_exit(127);

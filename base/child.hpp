@@ -20,7 +20,9 @@ struct ChildOptions {
   bool own_process_group = true;  // a ^C at the terminal then reaches the parent alone
   std::string working_directory;  // empty: the parent's
   std::string program;            // the file to execute; empty: argv[0]
+  int inherited = -1;             // a descriptor of the caller that the child gets as kInherited; -1: none
 };
+inline constexpr int kInherited = 3;
 
 // A running child. Pipes are the parent's ends, blocking, close-on-exec. The owner reaps it (wait_for or
 // waitid on pidfd).

@@ -24,6 +24,7 @@
 #include "nvmetcp/connect/libnvme_gateway.hpp"
 #include "nvmetcp/host_identity.hpp"
 #include "staging/cache/folder/cache_folder.hpp"
+#include "staging/view/fuse/fuse_session.hpp"
 
 namespace {
 
@@ -88,7 +89,7 @@ void close_state(const std::filesystem::path& state) {
   std::error_code error;  // as of a full drive; the code that needs a folder makes it again
   std::filesystem::create_directories(state, error);
   auto closed = spark::restrict_to(state, 0711);
-  for (const char* name : {"volumes", "stage-outs", "mount-points", "fleet"}) {
+  for (const char* name : {"volumes", "stage-outs", "mount-points", "fleet", "live"}) {
     ::mkdir((state / name).c_str(), 0700);
     if (closed) closed = spark::restrict_to(state / name, 0700);
   }
@@ -121,11 +122,12 @@ int run_daemon(spark::ServiceOptions options, const DaemonOptions& how) {
 }
 
 // Makes the copies deletable by their owner once no daemon serves them: those of every cache that is mounted
-// now, wherever the configuration says that it is.
+// now, wherever the configuration says that it is. Live views have ended with their daemon.
 int make_copies_writable() {
   const auto table = spark::mounts::read_mount_table({});
   if (!table) return complain(table.error());
   int status = 0;
+  spark::mounts::detach_all_of(spark::staging::kFuseType);
   for (const spark::mounts::Mount& mount : *table) {
     if (mount.target.filename() != "data" || mount.root == "/") continue;  // a whole file system: a volume
     const auto id = spark::staging::CacheFolder(mount.target.parent_path()).id();
@@ -225,7 +227,7 @@ int run(int argc, char** argv) {
   release->group("Verbs")->excludes(app.get_option("--sim"));
   release->add_flag("--at-shutdown", at_shutdown, "do nothing unless the machine is going down");
   bool only_copies = false;
-  release->add_flag("--copies", only_copies, "only end the read-only mount of the staged copies");
+  release->add_flag("--copies", only_copies, "only end the mounts of staged copies and of live views");
   release->footer("Examples:\n  sudo systemctl stop spark-staged && sudo spark-staged release");
   try {
     app.parse(argc, argv);

@@ -27,6 +27,25 @@ void SystemdNotifier::watchdog() {
   sd_notify(0, "WATCHDOG=1");
 }
 
+void SystemdNotifier::keep(const std::string& name, int descriptor) {
+  sd_pid_notify_with_fds(0, 0, ("FDSTORE=1\nFDNAME=" + name).c_str(), &descriptor, 1);
+}
+void SystemdNotifier::forget(const std::string& name) {
+  sd_notify(0, ("FDSTOREREMOVE=1\nFDNAME=" + name).c_str());
+}
+
+std::map<std::string, UniqueFd> kept_descriptors() {
+  std::map<std::string, UniqueFd> kept;
+  char** names = nullptr;
+  const int count = sd_listen_fds_with_names(1, &names);
+  for (int i = 0; i < count; ++i) {
+    kept[names[i]] = UniqueFd(SD_LISTEN_FDS_START + i);
+    std::free(names[i]);
+  }
+  if (count > 0) std::free(names);
+  return kept;
+}
+
 bool send_to_journal(const std::vector<std::string>& lines) {
   if (std::getenv("JOURNAL_STREAM") == nullptr) return false;
   std::vector<iovec> parts;

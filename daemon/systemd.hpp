@@ -2,9 +2,12 @@
 #pragma once
 
 #include <chrono>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
+
+#include "base/file.hpp"
 
 namespace spark {
 
@@ -16,6 +19,9 @@ class Notifier {
   virtual void stopping() = 0;
   virtual void status(const std::string& line) = 0;
   virtual void watchdog() = 0;
+  // Keeps the descriptor through a restart of this process: the next one gets it from kept_descriptors().
+  virtual void keep(const std::string& name, int descriptor) = 0;
+  virtual void forget(const std::string& name) = 0;
 };
 
 // Does nothing if the process was not started by systemd.
@@ -26,7 +32,12 @@ class SystemdNotifier final : public Notifier {
   void stopping() override;
   void status(const std::string& line) override;
   void watchdog() override;
+  void keep(const std::string& name, int descriptor) override;
+  void forget(const std::string& name) override;
 };
+
+// Those that this process was started with, by name. Call once.
+std::map<std::string, UniqueFd> kept_descriptors();
 
 // Writes a separate entry of "FIELD=value" lines (systemd.journal-fields(7)). False if the process was not
 // started with the journal as its log.

@@ -41,7 +41,7 @@ packages_of() {  # SET SYSTEM
     cross) echo "$tools $generators $package crossbuild-essential-arm64 $(for each in $libraries; do echo "$each:arm64"; done)" ;;
     test) echo "$tools $generators $libraries $package $test" ;;
     others) echo "$tools $generators $libraries $package $test arch-test qemu-user-static qemu-system-arm buildah podman crun busybox-static" ;;
-    bench) echo "$tools $generators $libraries rclone fpart" ;;
+    bench) echo "$tools $generators $libraries rclone fpart openssh-server" ;;
     *) echo "setup: no package set is called '$1' - use build, package, test, others, cross or bench" >&2; return 2 ;;
   esac
 }

@@ -76,6 +76,9 @@ void print_datasets(std::ostream& out, const Terminal& terminal, const json::obj
                {used == "-" ? used : used + " ago"},
                {is_here ? printable(*get_string(dataset, "path")) : "-"}});
     if (const auto reason = get_string(dataset, "reason")) table.add_note(printable(*reason));
+    if (dataset.contains("bytes_here"))
+      table.add_note(format_bytes(count_of(dataset, "bytes_here")) +
+                     " of it is here, reads of the rest wait");
     if (const std::string doubt = doubt_in_words(dataset); !doubt.empty()) table.add_note(doubt);
     if (const std::string origin = origin_in_words(dataset); !origin.empty()) table.add_note(origin);
     const json::array* leases = get_array(dataset, "leases");
@@ -91,6 +94,9 @@ void print_datasets(std::ostream& out, const Terminal& terminal, const json::obj
 std::string staged_in_words(const json::object& dataset) {
   std::string words =
       format_bytes(count_of(dataset, "bytes")) + ", " + counted(count_of(dataset, "files"), "file");
+  if (get_string(dataset, "state") == "live")
+    return words + ", live: " + format_bytes(count_of(dataset, "bytes_here")) +
+           " of it is here, and reads of the rest wait";
   if (get_string(dataset, "served_from") == "cache") return words + ", was in the cache already";
   const double seconds = std::max(0.0, get_double(dataset, "seconds").value_or(0));
   words += ", copied in " + format_duration(std::chrono::duration_cast<std::chrono::nanoseconds>(

@@ -11,6 +11,7 @@
 #include "daemon/datasets/prefetches.hpp"
 #include "daemon/datasets/task.hpp"
 #include "daemon/datasets/turns.hpp"
+#include "daemon/live/views.hpp"
 #include "daemon/workers/concurrency_limiter.hpp"
 
 namespace spark::datasets {
@@ -18,13 +19,14 @@ namespace spark::datasets {
 class Attempts {
  public:
   Attempts(const Context& context, Activity& activity, Catalog& catalog, Leases& leases, Turns& turns,
-           Prefetches& prefetches)
+           Prefetches& prefetches, live::Views& views)
       : context_(context),
         activity_(activity),
         catalog_(catalog),
         leases_(leases),
         turns_(turns),
-        prefetches_(prefetches) {}
+        prefetches_(prefetches),
+        views_(views) {}
 
   // Runs the task to its end and records the result.
   asio::awaitable<void> run(TaskPtr task);
@@ -53,6 +55,7 @@ class Attempts {
   Leases& leases_;
   Turns& turns_;
   Prefetches& prefetches_;
+  live::Views& views_;
   // By source drive: one that does not answer delays looks at no other.
   std::map<std::string, workers::ConcurrencyLimiter> looks_;
 };

@@ -10,6 +10,7 @@
 #include "base/result.hpp"
 #include "daemon/config/model.hpp"
 #include "daemon/datasets/leases/job_leases.hpp"
+#include "daemon/live/views.hpp"
 #include "daemon/mounts/table.hpp"
 #include "daemon/workers/runner.hpp"
 
@@ -71,6 +72,8 @@ struct Context {
   // Its volume is settling, or was ready a moment ago: too early for a copy that stands in for it. Unset:
   // never.
   std::function<bool(const config::Dataset&)> may_be_back_soon{};
+  live::KeptDescriptors kept{};  // through a restart of the daemon
+  live::ViewTimings views{};
 };
 
 }  // namespace spark::datasets

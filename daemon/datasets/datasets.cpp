@@ -15,12 +15,16 @@ Datasets::Datasets(Context context, Jobs& jobs)
       catalog_(context_, activity_),
       leases_(
           context_.executor, context_.runner, context_.clock, [this] { return catalog_.request(); },
-          [this] { turns_.set_priorities(); }),
+          [this] { leases_changed(); }),
       job_leases_(leases_, jobs_, context_.runner, context_.clock, context_.timings.jobs),
       turns_(context_, activity_, leases_, job_leases_),
       prefetches_(context_, activity_, leases_, turns_),
-      attempts_(context_, activity_, catalog_, leases_, turns_, prefetches_),
-      requests_(context_, jobs_, activity_, leases_, job_leases_, turns_, attempts_, prefetches_, catalog_),
+      views_(
+          context_.executor, context_.runner, context_.clock, [this] { return catalog_.request(); },
+          [this] { requests_.view_changed(); }, context_.kept, context_.views),
+      attempts_(context_, activity_, catalog_, leases_, turns_, prefetches_, views_),
+      requests_(context_, jobs_, activity_, leases_, job_leases_, turns_, attempts_, prefetches_, catalog_,
+                views_),
       upkeep_(context_, jobs_, activity_, catalog_, leases_),
       cache_place_(context_.executor, context_.runner, jobs_, leases_,
                    {[this] { return catalog_.request(); }, [this] { return busy(); },
@@ -28,11 +32,15 @@ Datasets::Datasets(Context context, Jobs& jobs)
 
 asio::awaitable<void> Datasets::start() {
   Timer timer(context_.executor);
+  unsigned failures = 0;
   for (;;) {
     const auto opened = co_await open();
     if (opened) break;
     log::warning(opened.error().message());
     catalog_.could_not_open(opened.error());
+    // Readers of an earlier daemon's live views wait for an answer, and some can't be killed. They had the
+    // time between two attempts.
+    if (!knows_leases_ && ++failures == 2) co_await views_.take_over(opened.error().what);
     timer.expires_after(context_.timings.recover_again);
     if (!co_await timer.wait()) co_return;
   }
@@ -44,10 +52,18 @@ asio::awaitable<void> Datasets::start() {
 asio::awaitable<Result<>> Datasets::open() {
   auto loaded = co_await leases_.load();
   if (!loaded) co_return loaded;
-  knows_leases_ = true;
+  if (!std::exchange(knows_leases_, true)) {
+    const auto earlier = co_await views_.take_over();
+    for (const auto& view : earlier) requests_.resume_view(view.dataset, view.is_published);
+  }
   path_ = context_.config().cache.path.native();
   auto recovered = co_await catalog_.recover();
   co_return recovered;
+}
+
+void Datasets::leases_changed() {
+  turns_.set_priorities();
+  requests_.view_changed();
 }
 
 std::set<std::string> Datasets::busy() const {
@@ -84,7 +100,7 @@ asio::awaitable<void> Datasets::look_at_cache() {
 }
 
 Result<json::object> Datasets::list() const {
-  return datasets::list(context_, activity_, catalog_, leases_, jobs_);
+  return datasets::list(context_, activity_, catalog_, leases_, jobs_, views_);
 }
 
 json::array Datasets::stages() const {

@@ -21,7 +21,7 @@ namespace spark::datasets {
 
 // The object of `ls --json`.
 Result<json::object> list(const Context& context, const Activity& activity, const Catalog& known,
-                          const Leases& leases, const Jobs& jobs);
+                          const Leases& leases, const Jobs& jobs, const live::Views& views);
 // `stages` of `status --json`.
 json::array stages(const Activity& activity, const Jobs& jobs);
 
@@ -58,6 +58,7 @@ class Datasets {
  private:
   asio::awaitable<Result<>> open();
   asio::awaitable<void> look_at_cache();
+  void leases_changed();
   std::set<std::string> busy() const;  // datasets being staged, waited for or evicted
 
   Context context_;
@@ -68,6 +69,7 @@ class Datasets {
   JobLeases job_leases_;
   Turns turns_;
   Prefetches prefetches_;
+  live::Views views_;
   Attempts attempts_;
   Requests requests_;
   Upkeep upkeep_;

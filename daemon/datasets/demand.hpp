@@ -52,6 +52,7 @@ struct StageRequest {
   bool accepts_source = false;     // also if it became empty, or is on another file system than before
   bool allow_dirty = false;        // also from a volume that another host writes
   bool offline = false;            // the newest copy serves while the source is away
+  bool now = false;                // may be read before it is complete: `live`
   // How long a source may be away before anything was read; none means no limit.
   std::optional<Duration> wait = Duration(0);
 
@@ -59,7 +60,8 @@ struct StageRequest {
   // are root's.
   std::string own_key() const {
     const bool is_hook = demand.is_prefetch ? asker.uid == 0 : job.is_set() && demand == Demand{};
-    if (!is_hook || wait || lease || accepts_source || allow_dirty || offline || generation != 0) return "";
+    if (!is_hook || wait || lease || accepts_source || allow_dirty || offline || now || generation != 0)
+      return "";
     std::string key = demand.is_prefetch ? "prefetch" : job.key();
     if (demand.by) key += " by " + rfc3339(*demand.by);
     for (const std::string& dataset : datasets) key += "\n" + dataset;

@@ -76,6 +76,15 @@ json::array copies_in(const json::object& row) {
   return copies;
 }
 
+// There is no complete copy: its totals are those of the walk.
+void show_live(json::object& row, const json::object& progress, const std::string& folder) {
+  const auto number = [&](const char* key) { return get_int(progress, key).value_or(0); };
+  row["path"] = folder;
+  row["bytes"] = number("bytes_total");
+  row["files"] = number("files_total");
+  row["bytes_here"] = number("bytes_done");
+}
+
 json::array texts(const std::set<std::string>& all) {
   json::array array;
   for (const std::string& text : all) array.emplace_back(text);
@@ -85,7 +94,7 @@ json::array texts(const std::set<std::string>& all) {
 }  // namespace
 
 Result<json::object> list(const Context& context, const Activity& activity, const Catalog& known,
-                          const Leases& leases, const Jobs& jobs) {
+                          const Leases& leases, const Jobs& jobs, const live::Views& views) {
   const auto catalog = known.known();
   if (!catalog) return catalog.take_error();
 
@@ -118,7 +127,11 @@ Result<json::object> list(const Context& context, const Activity& activity, cons
   for (const auto& [name, task] : activity.tasks) {
     const std::string phase = get_string(task->progress, "phase").value_or("queued");
     const bool named = phase == "queued" || phase == "stalled" || phase == "flushing";
-    not_ready(name, named ? phase : "copying");
+    const std::string folder = views.folder_of(name);
+    const bool is_live = !folder.empty() && phase != "stalled";
+    not_ready(name, is_live ? "live" : named ? phase : "copying");
+    if (rows[name]["path"].is_null() && !folder.empty()) show_live(rows[name], task->progress, folder);
+    if (const std::string failed = views.reason_of(name); !failed.empty()) rows[name]["reason"] = failed;
     if (const auto reason = get_string(task->progress, "reason")) rows[name]["reason"] = *reason;
     rows[name]["progress"] = task->progress;
   }

@@ -77,8 +77,8 @@ Result<std::shared_ptr<Job>> Requests::stage(StageRequest request) {
   std::vector<TaskPtr> fresh;
   for (const config::Dataset& dataset : *wanted) {
     auto copy = mounted ? mounted : copies_.find(request, dataset);
-    TaskPtr task = copy ? task_of(dataset, std::move(*copy), request) : take_part(dataset, request, fresh);
     activity_.wanted.insert(dataset.name);
+    TaskPtr task = copy ? task_of(dataset, std::move(*copy), request) : take_part(dataset, request, fresh);
     if (request.job.is_set()) job_leases_.claim(claim_of(request, dataset.name));
     tasks->push_back(std::move(task));
   }
@@ -97,6 +97,7 @@ TaskPtr Requests::take_part(const config::Dataset& dataset, const StageRequest& 
   TaskPtr task = join(dataset, request);
   if (!task) fresh.push_back(task = make_task(dataset, request));
   ++task->users;
+  if (request.now) want_view(task, request);
   return task;
 }
 
@@ -189,6 +190,7 @@ asio::awaitable<void> Requests::run(std::shared_ptr<Job> job, Tasks tasks, Stage
     if (!succeeded) (void)leases_.release(id);  // no caller has its ID; it may have expired already
   }
   turns_.set_priorities();
+  view_changed();
   co_await end_holds(leases_, std::move(over));  // now: else a copy may be gone when its path is printed
 }
 
@@ -288,6 +290,8 @@ asio::awaitable<Outcome> Requests::outcome_of(std::shared_ptr<Job> job, TaskPtr&
       task = task_of(task->dataset, std::move(*copy), request);
     } else if (task->ended) {
       co_return *task->ended;
+    } else if (auto live = live_outcome(task, request)) {
+      co_return std::move(*live);
     } else {
       job->set_progress(task->progress);
       co_await task->changed.wait();

@@ -4,6 +4,7 @@
 #include <boost/asio/awaitable.hpp>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -24,7 +25,8 @@ namespace spark::datasets {
 class Requests {
  public:
   Requests(const Context& context, Jobs& jobs, Activity& activity, Leases& leases, JobLeases& job_leases,
-           Turns& turns, Attempts& attempts, Prefetches& prefetches, const Catalog& catalog)
+           Turns& turns, Attempts& attempts, Prefetches& prefetches, const Catalog& catalog,
+           live::Views& views)
       : context_(context),
         jobs_(jobs),
         activity_(activity),
@@ -33,9 +35,14 @@ class Requests {
         turns_(turns),
         attempts_(attempts),
         prefetches_(prefetches),
+        views_(views),
         copies_(context, activity, catalog, leases) {}
 
   Result<std::shared_ptr<Job>> stage(StageRequest request);
+  // A view was begun or has ended, or a lease has.
+  void view_changed();
+  // Goes on with the view, and the staging, of a job that began with an earlier daemon.
+  void resume_view(const std::string& dataset, bool is_published);
 
  private:
   Result<std::vector<config::Dataset>> find_all(const StageRequest& request) const;
@@ -62,6 +69,9 @@ class Requests {
   struct Shared;
   asio::awaitable<void> end_early(std::shared_ptr<const Shared> shared, TaskPtr task);
   bool is_too_late(const Shared& shared, const Task& task) const;
+  void want_view(const TaskPtr& task, const StageRequest& request);
+  asio::awaitable<void> keep_view(TaskPtr task, Demand demand, bool is_published);
+  std::optional<Outcome> live_outcome(const TaskPtr& task, const StageRequest& request) const;
   void end_claims(const StageRequest& request, const std::vector<TaskPtr>& tasks);
 
   const Context& context_;
@@ -72,6 +82,8 @@ class Requests {
   Turns& turns_;
   Attempts& attempts_;
   Prefetches& prefetches_;
+  live::Views& views_;
+  std::map<std::string, TaskPtr> kept_views_{};  // by dataset, see keep_view()
   ReadyCopies copies_;
   std::map<std::string, std::weak_ptr<Job>> own_;  // by StageRequest::own_key()
 };

@@ -70,6 +70,7 @@ workers::Call Attempts::call_to_stage(const TaskPtr& task, const SourcePlace& so
   if (!source.origin.empty()) call.request["origin"] = source.origin;
   call.request["definition"] = definition_of(task->dataset);
   if (task->accepts_source) call.request["accept_source"] = true;
+  if (task->has_view) call.request["view"] = true;
   call.request["exclude"] = std::move(exclude);
   call.request["links"] = config::to_string(task->dataset.links);
   if (task->dataset.model) call.request["model"] = workers::to_json(*task->dataset.model);
@@ -132,6 +133,16 @@ bool Attempts::must_yield(const Task& task, SteadyTime now) const {
 }
 
 void Attempts::note_progress(Task& task, const json::object& progress) {
+  if (const auto why = get_string(progress, "view_failed")) {
+    views_.note_failed(task.dataset.name, *why, get_bool(progress, "whole").value_or(false));
+    return;
+  }
+  if (progress.contains("readable")) {
+    for (const char* total : {"bytes_total", "files_total"})
+      if (progress.contains(total)) task.progress[total] = progress.at(total);
+    if (task.has_view) views_.begin(task.dataset.name);
+    return;
+  }
   const SteadyTime now = context_.clock.steady();
   Attempt& attempt = task.attempt;
   attempt.note(progress, now);

@@ -69,6 +69,7 @@ struct Task {
   std::set<std::string> nodes;  // of the requests' jobs: peers
   bool accepts_source = false;  // also if it became empty, or is on another file system
   bool allow_dirty = false;     // its volume may be written by another host meanwhile
+  bool has_view = false;        // it can be read while it is copied
   json::object progress;
   std::optional<Outcome> ended;
   unsigned users = 0;

@@ -143,4 +143,16 @@ Result<Change> stop_serving_read_only(const std::filesystem::path& folder) {
                   WithoutAnswer::GoesByTable);
 }
 
+void detach_all_on(const std::filesystem::path& folder) {
+  for (int i = 0; i < kMostStacked && ::umount2(folder.c_str(), MNT_DETACH | UMOUNT_NOFOLLOW) == 0; ++i) {
+  }
+}
+
+void detach_all_of(std::string_view type) {
+  const auto table = read_mount_table(SystemRoot{});
+  if (!table) return;
+  for (const Mount& mount : *table)
+    if (mount.type == type) detach_all_on(mount.target);
+}
+
 }  // namespace spark::mounts

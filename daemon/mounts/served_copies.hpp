@@ -5,6 +5,7 @@
 
 #include <filesystem>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/file.hpp"
@@ -25,5 +26,11 @@ Result<UniqueFd> see_writable(const std::filesystem::path& folder);
 
 // For all processes. Open files stay open, but can't be written.
 Result<Change> stop_serving_read_only(const std::filesystem::path& folder);
+
+// For live views, of which no process may answer any more: nothing waits for their file systems, and files
+// that are open stay so. All that is mounted on the folder, one above the other.
+void detach_all_on(const std::filesystem::path& folder);
+// All mounts of the type, with what is mounted on them.
+void detach_all_of(std::string_view type);
 
 }  // namespace spark::mounts

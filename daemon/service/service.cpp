@@ -60,25 +60,29 @@ Service::Service(asio::io_context& context, ServiceOptions options, config::Conf
             offer_changed(watch, before);
           }),
       copies_{
-          datasets::Datasets({context.get_executor(),
-                              runner_,
-                              clock,
-                              options_.state_dir.native(),
-                              [this]() -> const config::Config& { return config_.current(); },
-                              [this](const config::Dataset& dataset) {
-                                auto place = find_source(dataset, volumes_, snapshot_);
-                                if (place) host_->limit_to_host(*place);
-                                return place;
-                              },
-                              [this](const config::Dataset& dataset) {
-                                const auto volume = volumes_.find(dataset.volume);
-                                return volume && volume->is_settling();
-                              },
-                              {},
-                              [this, &clock](const config::Dataset& dataset) {
-                                return may_be_back_soon(dataset, volumes_, clock.wall());
-                              }},
-                             jobs_),
+          datasets::Datasets(
+              {context.get_executor(),
+               runner_,
+               clock,
+               options_.state_dir.native(),
+               [this]() -> const config::Config& { return config_.current(); },
+               [this](const config::Dataset& dataset) {
+                 auto place = find_source(dataset, volumes_, snapshot_);
+                 if (place) host_->limit_to_host(*place);
+                 return place;
+               },
+               [this](const config::Dataset& dataset) {
+                 const auto volume = volumes_.find(dataset.volume);
+                 return volume && volume->is_settling();
+               },
+               {},
+               [this, &clock](const config::Dataset& dataset) {
+                 return may_be_back_soon(dataset, volumes_, clock.wall());
+               },
+               {[&notifier](const std::string& name, int descriptor) { notifier.keep(name, descriptor); },
+                [&notifier](const std::string& name) { notifier.forget(name); },
+                std::make_shared<std::map<std::string, UniqueFd>>(kept_descriptors())}},
+              jobs_),
           outputs::StageOuts({context.get_executor(), runner_, clock, options_.state_dir / "stage-outs",
                               [this]() -> const config::Config& { return config_.current(); },
                               [this](const std::string& volume) {

@@ -151,6 +151,18 @@ Result<> read_wait(datasets::StageRequest& wanted, const json::object& body) {
   return {};
 }
 
+// "now": the dataset may be read before it is complete. Its view has to end, so it needs a lease.
+Result<> read_now(datasets::StageRequest& wanted, const json::object& body) {
+  wanted.now = get_bool(body, "now").value_or(false);
+  if (!wanted.now) return {};
+  if (wanted.job.is_set() || wanted.demand.is_prefetch || wanted.allow_dirty || wanted.offline)
+    return fail(Errc::Invalid, "now is not for a scheduler's job, a prefetch, allow_dirty or offline",
+                "leave one of them out");
+  if (wanted.wants_lease()) return {};
+  return fail(Errc::Invalid, "now needs a lease: a live view ends with it",
+              "use `spark-stage run --now`, or --lease or --hold");
+}
+
 Asker asker_for(const datasets::StageRequest& wanted, const api::Caller& caller) {
   Asker asker = asker_of(caller);
   if (wanted.process.pid != 0)
@@ -208,6 +220,7 @@ Result<datasets::StageRequest> read_staging(const Request& request) {
   wanted.asker = asker_for(wanted, request.caller);
   if (auto read = read_generation(wanted, request.body); !read) return read.take_error();
   if (auto read = read_prefetch(wanted, request.body); !read) return read.take_error();
+  if (auto read = read_now(wanted, request.body); !read) return read.take_error();
   return wanted;
 }
 

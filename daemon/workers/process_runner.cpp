@@ -136,6 +136,7 @@ Result<ProcessRunner::WorkerPtr> ProcessRunner::worker_for(const Call& call) {
   ChildOptions options;
   options.pipe_stdin = true;
   options.program = program_;
+  options.inherited = call.descriptor;
   auto child = spawn({"spark-staged", "worker", call.shares_worker ? "serve" : call.verb}, options);
   if (!child) return child.take_error();
   ++counts_.started;

@@ -29,6 +29,7 @@ struct Call {
   bool shares_worker = false;        // may run in a worker that has answered other calls
   std::function<void(const json::object&)> on_progress;
   std::function<void(pid_t)> on_start;  // the worker's process; it has ended when run() returns
+  int descriptor = -1;  // of the caller, which keeps it open; the worker gets it as kInherited. -1: none
 };
 
 // Ends a running worker from outside its coroutine. Copies share one worker.

@@ -11,6 +11,7 @@
 #include "staging/manifest/manifest_text.hpp"
 #include "staging/manifest/names.hpp"
 #include "staging/manifest/source_identity.hpp"
+#include "staging/manifest/write_entries.hpp"
 
 namespace spark::staging {
 namespace {
@@ -20,7 +21,7 @@ Bytes disk_bytes(const Entry& entry, Bytes block) {
   return entry.type == EntryType::File ? round_up(entry.allocated, block) : 0;
 }
 
-std::string header_of(const Manifest& manifest) {
+std::string header_of(const ManifestHeader& manifest) {
   json::object header = {
       {"spark_stage_manifest", kManifestFormat}, {"dataset", encode_name(manifest.dataset)},
       {"source", encode_name(manifest.source)},  {"root_inode", manifest.root.inode},
@@ -33,14 +34,14 @@ std::string header_of(const Manifest& manifest) {
 
 // Passes the text to `add` piece by piece.
 template <class Add>
-void write_text(const Manifest& manifest, Add add) {
+void write_text(const ManifestHeader& manifest, const Entries& entries, Add add) {
   Hasher hasher;
   const auto add_line = [&](const std::string& line) {
     hasher.add(line);
     add(line);
   };
   add_line(header_of(manifest) + "\n");
-  for (const Entry& entry : manifest.entries) add_line(to_line(entry) + "\n");
+  for (const Entry& entry : entries) add_line(to_line(entry) + "\n");
   add(seal_of(hasher.digest()));
 }
 
@@ -98,7 +99,7 @@ Summary summary_of(const Entries& entries, Bytes block) {
 
 std::string to_text(const Manifest& manifest) {
   std::string text;
-  write_text(manifest, [&](const std::string& line) { text += line; });
+  write_text(manifest, manifest.entries, [&](const std::string& line) { text += line; });
   return text;
 }
 
@@ -112,9 +113,14 @@ Result<Manifest> parse_manifest(std::string_view text) {
 }
 
 Result<> write_manifest(const std::filesystem::path& path, const Manifest& manifest, Readers readers) {
+  return write_entries(path, manifest, manifest.entries, readers);
+}
+
+Result<> write_entries(const std::filesystem::path& path, const ManifestHeader& header,
+                       const Entries& entries, Readers readers) {
   auto writer = LineWriter::create(path, readers);
   if (!writer) return writer.take_error();
-  write_text(manifest, [&](const std::string& line) { writer->add(line); });
+  write_text(header, entries, [&](const std::string& line) { writer->add(line); });
   return writer->commit();
 }
 

@@ -5,9 +5,11 @@
 #include <algorithm>
 #include <chrono>
 
+#include "base/text.hpp"
 #include "staging/copy/resume.hpp"
 #include "staging/manifest/manifest_reader.hpp"
 #include "staging/manifest/source_identity.hpp"
+#include "staging/manifest/write_entries.hpp"
 #include "staging/view/view_tree.hpp"
 
 namespace spark::staging {
@@ -38,12 +40,12 @@ bool is_of_set(const std::filesystem::path& manifest, const Digest& set) {
 }  // namespace
 
 CopyViewer::CopyViewer(ViewPlace place, std::string dataset, std::filesystem::path copy,
-                       std::function<Result<>()> is_still_so, std::function<void()> begun)
+                       std::function<Result<>()> is_still_so, ViewReports reports)
     : place_(std::move(place)),
       dataset_(std::move(dataset)),
       copy_(std::move(copy)),
       is_still_so_(std::move(is_still_so)),
-      begun_(std::move(begun)) {}
+      reports_(std::move(reports)) {}
 
 CopyViewer::~CopyViewer() {
   {
@@ -59,7 +61,9 @@ bool CopyViewer::begin(const Entries& entries) {
   PieceNumbers numbers;
   first_pieces_.clear();
   Hasher hasher;
+  Summing summing(kSmallestBlock);
   for (const Entry& entry : entries) {
+    summing.add(entry);
     first_pieces_.push_back(numbers.add(entry));
     add(hasher, entry);
   }
@@ -67,16 +71,20 @@ bool CopyViewer::begin(const Entries& entries) {
   entries_ = &entries;
   const Digest set = hasher.digest();
   ::mkdir(place_.folder.c_str(), 0700);  // names of files may be none of others' business
-  Manifest list;
-  list.dataset = dataset_;
-  list.entries = entries;
-  const auto written = write_manifest(place_.entries(set), list);
+  ManifestHeader header;
+  header.dataset = dataset_;
+  const auto written = write_entries(place_.entries(set), header, entries);
+  const auto earlier = ViewMap::open(place_);
+  const bool fails_earlier =
+      earlier && !(*earlier)->is_published() && !(*earlier)->has_failed() && (*earlier)->set() != set;
   auto map = written ? ViewMap::make(place_, set, numbers.count(), copy_.native()) : fail(written.error());
   if (!map) error_ = map.error();
   if (!map) return false;
   map_ = std::move(*map);
   if (is_still_so_ && !confirming_.joinable()) confirming_ = start_thread([this] { confirm_until_over(); });
-  begun_();
+  if (fails_earlier && reports_.failed) reports_.failed(kHasChanged, true);
+  const Summary sum = summing.done();
+  if (reports_.begun) reports_.begun(sum.bytes, sum.files);
   return true;
 }
 
@@ -120,6 +128,9 @@ void CopyViewer::withdraw(const Entry& entry, bool has_changed) {
   std::erase_if(confirmed_next_, is_of_file);
   const bool has_failed = all.count > 0 && map_->piece(all.first) == PieceState::Failed;
   map_->withdraw(all.first, all.count, has_changed || has_failed ? PieceState::Failed : PieceState::Missing);
+  if (has_changed && !has_failed && reports_.failed)
+    reports_.failed(printable(entry.path.view()) + ": it has changed since the view began, or has an ACL",
+                    false);
 }
 
 // A writer of the volume marks its superblock before any other write: what was read before a check that finds
@@ -157,9 +168,9 @@ void CopyViewer::published(const std::filesystem::path& copy, const std::filesys
     if (!is_of_set(manifest, (*earlier)->set())) return (*earlier)->set_failed(kHasChanged);
     map_ = std::move(*earlier);
   }
+  map_->set_published(copy.native());
   for (std::uint64_t piece = 0; piece < map_->pieces(); ++piece)
     if (map_->piece(piece) == PieceState::Missing) map_->set_here(piece);
-  map_->set_published(copy.native());
 }
 
 }  // namespace spark::staging

@@ -15,12 +15,18 @@
 
 namespace spark::staging {
 
+// Both are called from any thread, and may be empty.
+struct ViewReports {
+  std::function<void(Bytes bytes, std::uint64_t files)> begun{};        // readers may begin; totals
+  std::function<void(const std::string& why, bool is_whole)> failed{};  // a file, or the view that there was
+};
+
 class CopyViewer final : public Viewer {
  public:
   // `dataset`: its name. `copy`: the folder of the copy while it is made. `is_still_so`: whether all that was
-  // read so far is of one state of the source, see Source; may be empty. `begun`: readers may begin.
+  // read so far is of one state of the source, see Source; may be empty.
   CopyViewer(ViewPlace place, std::string dataset, std::filesystem::path copy,
-             std::function<Result<>()> is_still_so, std::function<void()> begun);
+             std::function<Result<>()> is_still_so, ViewReports reports);
   ~CopyViewer() override;
 
   bool begin(const Entries& entries) override;
@@ -39,7 +45,7 @@ class CopyViewer final : public Viewer {
   std::string dataset_;
   std::filesystem::path copy_;
   std::function<Result<>()> is_still_so_;
-  std::function<void()> begun_;
+  ViewReports reports_;
   std::optional<Error> error_;
   const Entries* entries_ = nullptr;
   std::vector<std::uint64_t> first_pieces_;  // by entry, and the end

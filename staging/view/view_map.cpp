@@ -43,7 +43,12 @@ void put(Text& text, const std::string& from) {
 // All of it must stay the same while any process of root's runs: no choice depends on what is in a folder.
 ViewPlace view_place(const SystemRoot& root, const std::filesystem::path& state_dir,
                      const std::string& dataset) {
-  ViewPlace place{state_dir / "live", folder_name(dataset)};
+  return view_place_of_key(root, state_dir, folder_name(dataset));
+}
+
+ViewPlace view_place_of_key(const SystemRoot& root, const std::filesystem::path& state_dir,
+                            const std::string& key) {
+  ViewPlace place{state_dir / "live", key};
   const std::filesystem::path run = root / "run";
   struct stat owner {};
   struct statfs kind {};
@@ -101,7 +106,7 @@ Result<std::unique_ptr<ViewMap>> ViewMap::make(const ViewPlace& place, const Dig
                                                std::uint64_t pieces, const std::string& data) {
   if (auto there = open(place); there && !(*there)->is_published()) {
     ViewMap& old = **there;
-    old.withdraw_all();
+    old.withdraw(0, old.pieces());
     if (!old.has_failed() && old.set() == set && old.pieces() == pieces) {
       put(old.header().data, data);
       old.wake();
@@ -136,17 +141,25 @@ void ViewMap::withdraw_earlier(const ViewPlace& place, const std::string& reason
   const auto map = open(place);
   if (!map || (*map)->is_published()) return;
   if (!reason.empty()) (*map)->set_failed(reason);
-  (*map)->withdraw_all();
+  (*map)->withdraw(0, (*map)->pieces());
 }
 
 void ViewMap::remove(const ViewPlace& place) {
   std::error_code error;
   std::filesystem::remove(place.map(), error);
-  std::vector<std::filesystem::path> entries;
+  std::vector<std::filesystem::path> others;
   for (std::filesystem::directory_iterator at(place.folder, error), end; !error && at != end;
        at.increment(error))
-    if (at->path().stem() == place.key) entries.push_back(at->path());
-  for (const auto& path : entries) std::filesystem::remove(path, error);
+    if (at->path().stem() == place.key) others.push_back(at->path());
+  for (const auto& path : others) std::filesystem::remove(path, error);
+}
+
+void ViewMap::remove(const ViewPlace& place, const Digest& set) {
+  std::error_code error;
+  std::filesystem::remove(place.entries(set), error);
+  if (const auto map = open(place); map && (*map)->set() != set) return;
+  std::filesystem::remove(place.map(), error);
+  std::filesystem::remove(place.mount(), error);
 }
 
 ViewMap::~ViewMap() {
@@ -176,6 +189,7 @@ void ViewMap::withdraw(std::uint64_t first, std::uint64_t count, PieceState to) 
 void ViewMap::set_published(const std::string& path) {
   put(header().published, path);
   header().phase = Phase::Published;
+  ++header().epoch;  // pieces that are set from now on are of that folder
   wake();
 }
 

@@ -39,12 +39,16 @@ struct ViewPlace {
   std::filesystem::path map() const { return memory.empty() ? folder / (key + ".view") : memory; }
   // The entries of the set, as a manifest.
   std::filesystem::path entries(const Digest& set) const { return folder / (key + "." + to_hex(set)); }
+  // The folder on which the view is mounted, as text.
+  std::filesystem::path mount() const { return folder / (key + ".at"); }
 };
 
 // The map is in /run, where only root makes names: no other user can make two processes of root's use
 // different maps. Where that is no memory, or not for root alone, the map is on the drive.
 ViewPlace view_place(const SystemRoot& root, const std::filesystem::path& state_dir,
                      const std::string& dataset);
+ViewPlace view_place_of_key(const SystemRoot& root, const std::filesystem::path& state_dir,
+                            const std::string& key);
 
 class ViewMap {
  public:
@@ -55,8 +59,10 @@ class ViewMap {
                                                std::uint64_t pieces, const std::string& data);
   // NotFound if there is none.
   static Result<std::unique_ptr<ViewMap>> open(const ViewPlace& place);
-  // Of each file of the view, if there are any.
+  // All files of the dataset's views, if there are any.
   static void remove(const ViewPlace& place);
+  // The files of the view of this set; not those of a newer set.
+  static void remove(const ViewPlace& place, const Digest& set);
   ~ViewMap();
   ViewMap(const ViewMap&) = delete;
   ViewMap& operator=(const ViewMap&) = delete;
@@ -67,7 +73,6 @@ class ViewMap {
   // For the worker.
   void set_here(std::uint64_t piece);
   void withdraw(std::uint64_t first, std::uint64_t count, PieceState to = PieceState::Missing);
-  void withdraw_all() { withdraw(0, pieces_); }
   void set_published(const std::string& path);
   // A missing piece that a reader waits for, of a small file (is_small) or of another.
   std::optional<std::uint64_t> take_wanted(bool is_small);

@@ -40,6 +40,7 @@ Result<> ViewTree::add(Entry entry) {
     ++nodes_[*file].links;
   }
   node.first_piece = pieces_.add(entry);
+  if (is_content(entry)) bytes_ += entry.size;
   if (number != 0) ++nodes_[*parent].count;
   node.entry = std::move(entry);
   nodes_.push_back(std::move(node));

@@ -47,6 +47,7 @@ class ViewTree {
 
   NodeNumber size() const { return static_cast<NodeNumber>(nodes_.size()); }
   std::uint64_t pieces() const { return pieces_.count(); }
+  Bytes bytes() const { return bytes_; }  // of the files' content
   const ViewNode& node(NodeNumber number) const { return nodes_[number]; }
   // Of a folder, sorted by name. None for any other node.
   std::span<const NodeNumber> children(NodeNumber folder) const;
@@ -56,6 +57,7 @@ class ViewTree {
   std::vector<ViewNode> nodes_;  // sorted by path
   std::vector<NodeNumber> children_;
   PieceNumbers pieces_;
+  Bytes bytes_ = 0;
 
   Result<> add(Entry entry);
   std::optional<NodeNumber> find(std::string_view path) const;

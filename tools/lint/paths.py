@@ -15,6 +15,7 @@ _ALLOWED = {
     "staging/files/space.cpp": "asks a held descriptor, and the system's own folders",
     "staging/files/quiet_source.cpp": "a source of stage-out or copy, with the user's rights",
     "staging/outputs/": "outputs, with the rights of their owner",
+    "daemon/workers/verbs/live/": "mount points in the cache, which root alone changes",
     "staging/view/": "the state folder's own folder for views, memory, and mount points in the cache: all private",
     "staging/checkpoints/": "outputs, with the rights of their owner",
     "staging/copy/need.cpp": "an unfinished copy: in the cache it is private; beside a destination its user asks",

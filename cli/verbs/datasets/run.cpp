@@ -34,7 +34,7 @@ Result<Environment> environment_for(const std::vector<StagedDataset>& staged) {
 struct RunOptions {
   std::vector<std::string> datasets;
   std::string wait;
-  bool offline = false, accept_source = false, allow_dirty = false;
+  bool offline = false, now = false, accept_source = false, allow_dirty = false;
 };
 
 Result<int> run(Context& context, const RunOptions& options) {
@@ -46,6 +46,7 @@ Result<int> run(Context& context, const RunOptions& options) {
   if (!wait) return wait.take_error();
   staging.wait = *wait;
   staging.offline = options.offline;
+  staging.now = options.now;
   staging.accept_source = options.accept_source;
   staging.allow_dirty = options.allow_dirty;
   const auto result = stage_and_tell(context, staging);
@@ -91,6 +92,7 @@ void add_run(App& app) {
   verb.argument("DATASET", options->datasets, "a name from the config, or VOLUME:PATH");
   verb.option("--wait", "TIME", options->wait, "wait that long for a source that is away");
   verb.flag("--offline", options->offline, "take the newest copy here while the source is away");
+  verb.flag("--now", options->now, "begin at once; reads of what is missing wait");
   verb.flag("--accept-source", options->accept_source, "also if it is now empty, or on another file system");
   verb.flag("--allow-dirty", options->allow_dirty, "also from a volume that another host writes");
 }

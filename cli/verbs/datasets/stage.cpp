@@ -11,7 +11,8 @@ namespace {
 struct StageArguments {
   std::vector<std::string> datasets;
   std::string lease, hold, max_rate, wait;
-  bool offline = false, accept_source = false, allow_dirty = false, detach = false, as_json = false;
+  bool offline = false, now = false, accept_source = false, allow_dirty = false, detach = false,
+       as_json = false;
 };
 
 Result<json::value> parse_holder(const std::string& text) {
@@ -36,6 +37,7 @@ Result<StageOptions> options_of(const StageArguments& arguments) {
   if (!wait) return wait.take_error();
   options.wait = *wait;
   options.offline = arguments.offline;
+  options.now = arguments.now;
   options.accept_source = arguments.accept_source;
   options.allow_dirty = arguments.allow_dirty;
   if (!arguments.hold.empty()) {
@@ -92,6 +94,7 @@ void add_stage(App& app) {
   verb.option("--max-rate", "RATE", arguments->max_rate, "bytes per second at most: 800MB/s");
   verb.option("--wait", "TIME", arguments->wait, "wait that long for a source that is away");
   verb.flag("--offline", arguments->offline, "take the newest copy here while the source is away");
+  verb.flag("--now", arguments->now, "with a lease: do not wait until it is complete");
   verb.flag("--accept-source", arguments->accept_source,
             "also if it is now empty, or on another file system");
   verb.flag("--allow-dirty", arguments->allow_dirty, "also from a volume that another host writes");

@@ -25,6 +25,7 @@ Request stage_request(const StageOptions& options) {
   if (options.allow_dirty) body["allow_dirty"] = true;
   if (options.wait) body["wait_s"] = std::chrono::ceil<std::chrono::seconds>(*options.wait).count();
   if (options.offline) body["offline"] = true;
+  if (options.now) body["now"] = true;
   if (options.prefetch) body["prefetch"] = true;
   if (options.by) body["by"] = rfc3339(*options.by);
   return {"POST", "/v1/stagings", json::serialize(body)};

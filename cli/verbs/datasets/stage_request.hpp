@@ -23,6 +23,7 @@ struct StageOptions {
   bool allow_dirty = false;      // also from a volume that another host writes
   std::optional<Duration> wait;  // for a source that is away; none: not at all
   bool offline = false;          // the newest copy serves while the source is away
+  bool now = false;              // before it is complete
   bool prefetch = false;         // for a job to come
   std::optional<WallTime> by;    // when a prefetch has to be there; none: whenever nothing else is copied
 };

@@ -18,6 +18,8 @@
 #include "daemon/workers/wire.hpp"
 #include "fleet/copies/elsewhere.hpp"
 #include "staging/cache/cache.hpp"
+#include "staging/cache/folder/cache_folder.hpp"
+#include "staging/view/copy_viewer.hpp"
 
 namespace spark::workers {
 namespace {
@@ -141,8 +143,10 @@ json::object staged_to_json(const staging::Staged& staged) {
 // "revision", "include", "check", "expect"}, "max_rate", "finish_in_ms"?, "prefetch", "only_cached", "task",
 // "hold":
 // {"id"}, "in_use":
-// [{"dataset", "generation"}…], "prefetching": [NAME…]} → the API's object of `stage --json`; with "reserved"
-// or "blocked_by" if it is not staged. The first progress means that the source is being examined.
+// [{"dataset", "generation"}…], "prefetching": [NAME…], "view"?: it is read while it is copied} → the API's
+// object of `stage --json`; with "reserved" or "blocked_by" if it is not staged. The first progress means
+// that the source is being examined; {"readable", "bytes_total", "files_total"} that a view may begin;
+// {"view_failed": why, "whole"} that a file of it, or all of it, will not come.
 Result<json::object> stage_verb(const json::object& request, const ProgressLine& progress) {
   staging::Source source;
   source.dataset = get_string(request, "dataset").value_or("");
@@ -201,6 +205,23 @@ Result<json::object> stage_verb(const json::object& request, const ProgressLine&
   if (const auto left = get_int(request, "finish_in_ms"))
     options.rate.finish_by = std::chrono::steady_clock::now() + Duration(*left);
   options.exchange = exchange.get();
+  std::optional<staging::CopyViewer> viewer;
+  if (settings != nullptr && get_bool(request, "view").value_or(false) && !source.model &&
+      !source.is_doubtful) {
+    const std::string state_dir = get_string(*settings, "state_dir").value_or("");
+    const staging::CacheFolder folder(get_string(*settings, "path").value_or(""));
+    staging::ViewReports reports;
+    reports.begun = [&progress](Bytes bytes, std::uint64_t files) {
+      progress({{"readable", true}, {"bytes_total", bytes}, {"files_total", files}});
+    };
+    reports.failed = [&progress](const std::string& why, bool is_whole) {
+      constexpr std::size_t kLongest = 1000;  // a short line is not mixed with another thread's
+      progress({{"view_failed", why.substr(0, kLongest)}, {"whole", is_whole}});
+    };
+    viewer.emplace(staging::view_place(SystemRoot{}, state_dir, source.dataset), source.dataset,
+                   folder.partial(source.dataset) / "data", source.is_still_so, std::move(reports));
+    options.viewer = &*viewer;
+  }
   auto staged = open->cache->stage(source, options, sink_for(progress), kNeverStopped);
   if (!staged) return fail_with_next_step(staged.error(), source);
   if (exchange) {
@@ -208,6 +229,9 @@ Result<json::object> stage_verb(const json::object& request, const ProgressLine&
     for (std::string& said : exchange->warnings()) staged->report.warnings.push_back(std::move(said));
   }
   if (!warning.empty()) staged->report.warnings.push_back(std::move(warning));
+  if (viewer && viewer->error())
+    staged->report.warnings.push_back("it could not be read before it was complete: " +
+                                      viewer->error()->message());
   json::object result = staged_to_json(*staged);
   if (source.elsewhere) result["from"] = json::array(from.begin(), from.end());
   if (exchange) result["read_because"] = exchange->read_because();

@@ -294,9 +294,7 @@ void FuseView::settle(const IoBuffer& buffer, bool looks_closer) {
 
 void FuseView::show_space(const Request& request) const {
   fuse_statfs_out out{};
-  for (NodeNumber node = 0; node < tree_.size(); ++node)
-    if (is_content(tree_.node(node).entry))
-      out.st.blocks += (tree_.node(node).entry.size + kBlock - 1) / kBlock;
+  out.st.blocks = (tree_.bytes() + kBlock - 1) / kBlock;
   out.st.files = tree_.size();
   out.st.bsize = out.st.frsize = kBlock;
   out.st.namelen = NAME_MAX;

@@ -202,5 +202,17 @@ TEST(ExitStatus, IsTheProgramsOwnOr128PlusTheSignal) {
   EXPECT_EQ(exit_status_of(SIGKILL), 128 + SIGKILL);
 }
 
+TEST(Child, InheritsTheDescriptorThatItIsGivenAndNoOther) {
+  const TemporaryFolder folder;
+  ASSERT_TRUE(write_file_atomically(folder / "file", "inherited "));
+  const UniqueFd file(::open((folder / "file").c_str(), O_RDONLY | O_CLOEXEC));
+  ChildOptions options;
+  options.inherited = file.get();
+  const auto child = spawn(shell("cat <&3; ls /proc/self/fd | wc -l"), options);
+  ASSERT_TRUE(child) << child.error().message();
+  EXPECT_EQ(read_all(child->out), "inherited 5\n") << "0 to 3, and the folder that ls reads";
+  ::waitpid(child->pid, nullptr, 0);
+}
+
 }  // namespace
 }  // namespace spark

@@ -74,9 +74,11 @@ class DatasetsTest : public testing::Test {
                   [this](const config::Dataset&) { return is_settling; },
                   timings,
                   [this](const config::Dataset&) { return may_be_back_soon; }};
+    adjust(parts);
     datasets.emplace(std::move(parts), jobs);
     boost::asio::co_spawn(context, datasets->start(), boost::asio::detached);
   }
+  virtual void adjust(Context& /*parts*/) {}
   Result<SourcePlace> find_source(const config::Dataset& dataset) const {
     if (source_error && away == dataset.name) return fail(*source_error);
     SourcePlace place{dataset.path, ""};

@@ -36,7 +36,7 @@ class ViewCopyTest : public ViewTest {
 
   Result<CopyReport> copy_now() {
     CopyViewer viewer(place_, "faces", folder_ / ".copy.spark-partial/data", is_still_so_,
-                      [this] { begun(); });
+                      {[this](Bytes, std::uint64_t) { begun(); }});
     options_.viewer = &viewer;
     auto report = copy_with(hooks_, source_, copy_, options_, kQuiet, stop_);
     if (report) viewer.published(copy_, folder_ / ".copy.spark-manifest");
@@ -135,7 +135,8 @@ TEST_F(ViewCopyTest, AnAttemptThatResumesShowsWhatWasThere) {
 TEST_F(ViewCopyTest, AnAttemptThatFindsTheCopyPublishedShowsIt) {
   write_text(source_ / "large", noise(9 * kMiB, 1));
   std::optional<CopyViewer> killed;
-  killed.emplace(place_, "faces", folder_ / ".copy.spark-partial/data", is_still_so_, [this] { begun(); });
+  killed.emplace(place_, "faces", folder_ / ".copy.spark-partial/data", is_still_so_,
+                 ViewReports{[this](Bytes, std::uint64_t) { begun(); }});
   options_.viewer = &*killed;
   ASSERT_OK(copy_with(hooks_, source_, copy_, options_, kQuiet, stop_));
   ViewMap::withdraw_earlier(place_, "");
@@ -147,7 +148,8 @@ TEST_F(ViewCopyTest, AnAttemptThatFindsTheCopyPublishedShowsIt) {
 
 TEST_F(ViewCopyTest, ACopyOfAnotherSetIsNotShown) {
   write_text(source_ / "large", noise(9 * kMiB, 1));
-  CopyViewer killed(place_, "faces", folder_ / ".copy.spark-partial/data", is_still_so_, [this] { begun(); });
+  CopyViewer killed(place_, "faces", folder_ / ".copy.spark-partial/data", is_still_so_,
+                    {[this](Bytes, std::uint64_t) { begun(); }});
   options_.viewer = &killed;
   ASSERT_OK(copy_with(hooks_, source_, copy_, options_, kQuiet, stop_));
   ViewMap::withdraw_earlier(place_, "");

@@ -55,6 +55,28 @@ TEST_F(ViewMapTest, WithdrawingBeginsAnEpoch) {
   EXPECT_EQ(map->piece(4), PieceState::Here);
 }
 
+// The published folder need not be the one that a server has open.
+TEST_F(ViewMapTest, PublishingBeginsAnEpoch) {
+  const auto map = make();
+  const std::uint64_t before = map->epoch();
+  map->set_published("/published");
+  EXPECT_NE(map->epoch(), before);
+}
+
+TEST_F(ViewMapTest, RemovingTheViewOfASetLeavesThatOfANewerOne) {
+  make().reset();
+  write_text(place_.entries(kSet), "x");
+  write_text(place_.mount(), "/mnt");
+  make(kOther, 10).reset();
+  ViewMap::remove(place_, kSet);
+  EXPECT_FALSE(std::filesystem::exists(place_.entries(kSet)));
+  EXPECT_EQ(open()->set(), kOther);
+  EXPECT_TRUE(std::filesystem::exists(place_.mount()));
+  ViewMap::remove(place_, kOther);
+  EXPECT_KIND(ViewMap::open(place_), Errc::NotFound);
+  EXPECT_FALSE(std::filesystem::exists(place_.mount()));
+}
+
 TEST_F(ViewMapTest, TheNextAttemptAtTheSetKeepsTheMapAndNoPieceOfIt) {
   auto first = make();
   first->set_here(1);

@@ -56,7 +56,7 @@ class FuseSessionTest : public ViewTest {
     auto begun = std::make_shared<std::promise<void>>();
     copying_ = std::async(std::launch::async, [this, begun] {
       CopyViewer viewer(place_, "faces", folder_ / ".copy.spark-partial/data", {},
-                        [begun] { begun->set_value(); });
+                        {[begun](Bytes, std::uint64_t) { begun->set_value(); }});
       options_.viewer = &viewer;
       auto report = copy_with(hooks_, source_, copy_, options_, kQuiet, stop_);
       if (report) viewer.published(copy_, folder_ / ".copy.spark-manifest");

@@ -138,6 +138,13 @@ TEST_F(FuseViewTest, FindsNamesAndTheirAttributes) {
   EXPECT_EQ(sent_.back().bytes, "a/large");
 }
 
+TEST_F(FuseViewTest, ShowsTheSpaceOfItsFiles) {
+  ask(FUSE_STATFS, 0, 0);
+  const auto out = last<fuse_statfs_out>();
+  EXPECT_EQ(out.st.blocks * out.st.frsize, 9 * kMiB);
+  EXPECT_EQ(out.st.files, 5U);
+}
+
 TEST_F(FuseViewTest, ListsAFolderInParts) {
   std::vector<std::string> names;
   for (fuse_read_in part = this->part(0, 64);;) {
