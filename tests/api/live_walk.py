@@ -83,10 +83,15 @@ class World:
         self.daemon.start()
         return done
 
+    def evidence(self, view):
+        pid = self.daemon.process.pid
+        workers = subprocess.run(["ps", "--ppid", str(pid), "-o", "pid,stat,wchan:24,etimes,args"], capture_output=True, text=True, check=False).stdout
+        return f"{self.row()}\n{workers}mounted: {mounts_on(view)}\nconnections kept by the daemon: " + ", ".join(
+            os.readlink(one) for one in Path(f"/proc/{pid}/fd").iterdir() if "fuse" in os.readlink(one))
+
     def end(self):
         self.daemon.stop()
         self.manager.end()
-        subprocess.run(["umount", "--lazy", "--quiet", self.folder / "cache/.live/slow"], check=False)
         self.drive.end()
 
 
@@ -115,7 +120,7 @@ class Walk:
             for one in readers:
                 self.note(one.end(PATIENCE_S), killed_at)
         except (AssertionError, subprocess.TimeoutExpired, ValueError) as problem:  # ValueError: a reader ended without its summary
-            self.violations.append(f"round {self.rounds}: {type(problem).__name__}: {str(problem)[:200]}")
+            self.violations.append(f"round {self.rounds}: {type(problem).__name__}: {str(problem)[:200]}\n{self.world.evidence(view)}")
             if view:
                 abort(connections(view))
         finally:
