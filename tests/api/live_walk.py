@@ -112,6 +112,8 @@ class Walk:
         try:
             self.begin_empty_or_not()
             job = self.world.daemon.finish("/v1/stagings", {"datasets": [NAME], "hold": holder.pid, "now": True})
+            if job["result"]["datasets"][0]["state"] != "live":
+                return  # the rest of an earlier round was complete before the view could answer
             view = job["result"]["datasets"][0]["path"]
             readers = [Helper("walk", view, self.world.content, self.dice.random(), program=__file__) for _ in range(READERS)]
             killed_at = self.kill_some()
@@ -127,7 +129,7 @@ class Walk:
             for one in [*(reader.process for reader in readers), holder]:
                 one.kill()
                 one.wait(PATIENCE_S)
-        self.world.daemon.wait_until(lambda: not view or not mounts_on(view), "ended the view")
+            self.world.daemon.wait_until(lambda: not view or not mounts_on(view), "ended the view")
 
     def begin_empty_or_not(self):
         world = self.world
