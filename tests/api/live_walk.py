@@ -187,9 +187,13 @@ class Walk:
 
 # --- a reader ---
 
-def _kept(file, at, _wanted):
+def _kept(file, at, wanted):
     os.posix_fadvise(file, at, BLOCK, os.POSIX_FADV_DONTNEED)  # the view has to answer again
-    return os.pread(file, BLOCK, at)
+    got = os.pread(file, BLOCK, at)
+    # A read of several pages of which one fails is short, and the next one fails.
+    while got and len(got) < len(wanted) and (more := os.pread(file, len(wanted) - len(got), at + len(got))):
+        got += more
+    return got
 
 
 def _fresh(path, at, wanted):
