@@ -1,5 +1,6 @@
-// The environment of a step: variables with the paths of its datasets' copies and of its outputs, and a
-// folder for HF_HUB_CACHE. HF_HOME stays as it is: tokens and other caches are there.
+// The environment of a step: variables with the paths of its datasets' copies and of its outputs, a folder
+// for HF_HUB_CACHE, and live views among its mounts. HF_HOME stays as it is: tokens and other caches are
+// there.
 #ifndef SPARK_SLURM_ENVIRONMENT_H
 #define SPARK_SLURM_ENVIRONMENT_H
 
@@ -65,5 +66,10 @@ bool wants_hub_links(const Environment* environment);
 
 // After make_hub_links().
 int set_hub_variables(const Environment* environment, const char* folder, Failure* failure);
+
+// A job with mounts of its own (job_container/tmpfs) got them before a live view was mounted, and would find
+// its bare folder: the view is taken from the namespace of the daemon at `socket`. Called as root, in the
+// namespace of the job.
+int show_views(const char* socket, const StagedList* staged, Failure* failure);
 
 #endif
