@@ -9,7 +9,7 @@ namespace {
 using testing::ElementsAre;
 using testing::IsEmpty;
 
-const staging::SchedulerJob kJob{"slurm", "123", "alice", {}, ""};
+const staging::SchedulerJob kLiveJob{"slurm", "123", "alice", {}, ""};
 constexpr char kLease[] = "job:slurm:123:imagenet";
 
 class LiveJobsTest : public DatasetsTest {
@@ -72,7 +72,7 @@ class LiveJobsTest : public DatasetsTest {
 
 TEST_F(LiveJobsTest, AJobHoldsTheViewAndThenTheCopyUntilItsEnd) {
   start();
-  const auto job = stage_for(kJob);
+  const auto job = stage_for(kLiveJob);
   ASSERT_TRUE(ends(job));
   EXPECT_EQ(get_string(result_of(job), "state"), "live");
   EXPECT_EQ(get_string(result_of(job), "path"), "/live/imagenet");
@@ -91,7 +91,7 @@ TEST_F(LiveJobsTest, AJobHoldsTheViewAndThenTheCopyUntilItsEnd) {
 
 TEST_F(LiveJobsTest, TheEndOfTheJobEndsTheStagingAndTheView) {
   start();
-  ASSERT_TRUE(ends(stage_for(kJob)));
+  ASSERT_TRUE(ends(stage_for(kLiveJob)));
   ASSERT_TRUE(datasets->job_leases().end("slurm:123"));
   ASSERT_TRUE(happens("forget-view"));
   ASSERT_TRUE(run_until(context, [&] { return state_of("imagenet") == "absent"; }));
@@ -100,11 +100,11 @@ TEST_F(LiveJobsTest, TheEndOfTheJobEndsTheStagingAndTheView) {
 
 TEST_F(LiveJobsTest, TheHooksOfAJobShareARequestAndItsStepsTheView) {
   start();
-  const auto prolog = stage_for(kJob), task = stage_for(kJob);
+  const auto prolog = stage_for(kLiveJob), task = stage_for(kLiveJob);
   EXPECT_EQ(prolog, task);
-  EXPECT_NE(stage_for(kJob, false), task) << "this one waits for the copy";
+  EXPECT_NE(stage_for(kLiveJob, false), task) << "this one waits for the copy";
   ASSERT_TRUE(ends(task));
-  const auto step = stage_for(kJob);
+  const auto step = stage_for(kLiveJob);
   ASSERT_TRUE(ends(step));
   EXPECT_EQ(get_string(result_of(step), "path"), "/live/imagenet");
   EXPECT_EQ(worker.calls("serve-view"), 1);
@@ -112,8 +112,8 @@ TEST_F(LiveJobsTest, TheHooksOfAJobShareARequestAndItsStepsTheView) {
 
 TEST_F(LiveJobsTest, ARequestOfTheJobThatFailsLeavesItsViewAlone) {
   start();
-  ASSERT_TRUE(ends(stage_for(kJob)));
-  const auto waits = stage_for(kJob, false);
+  ASSERT_TRUE(ends(stage_for(kLiveJob)));
+  const auto waits = stage_for(kLiveJob, false);
   ASSERT_TRUE(waits->cancel());
   ASSERT_TRUE(ends(waits));
   EXPECT_THAT(leases(), ElementsAre(kLease));
@@ -122,7 +122,7 @@ TEST_F(LiveJobsTest, ARequestOfTheJobThatFailsLeavesItsViewAlone) {
 
 TEST_F(LiveJobsTest, OnlyTheNamedDatasetsAreLive) {
   start();
-  const auto job = stage_for(kJob, true, {"imagenet", "models"}, {"imagenet"});
+  const auto job = stage_for(kLiveJob, true, {"imagenet", "models"}, {"imagenet"});
   ASSERT_TRUE(run_until(context, [&] { return state_of("imagenet") == "live"; }));
   ASSERT_TRUE(run_until(context, [&] { return worker.calls("stage") == 2; }));
   EXPECT_TRUE(job->is_running()) << "it waits for the other one";
@@ -149,7 +149,7 @@ TEST_F(LiveJobsTest, ARestartedDaemonKeepsTheViewForItsJob) {
                 staging::boot_id(SystemRoot{}) + R"("}}]}}')");
   start();
   ASSERT_TRUE(run_until(context, [&] { return state_of("imagenet") == "live"; }));
-  const auto waits = stage_for(kJob, false);
+  const auto waits = stage_for(kLiveJob, false);
   ASSERT_TRUE(waits->cancel());
   ASSERT_TRUE(ends(waits));
   EXPECT_THAT(leases(), ElementsAre(kLease)) << "its tasks read the view";
