@@ -1,5 +1,6 @@
-// The environment of a step: variables with the paths of its datasets' copies and of its outputs, and a
-// folder for HF_HUB_CACHE. HF_HOME stays as it is: tokens and other caches are there.
+// The environment of a step: variables with the paths of its datasets' copies and of its outputs, a folder
+// for HF_HUB_CACHE, and live views among its mounts. HF_HOME stays as it is: tokens and other caches are
+// there.
 #ifndef SPARK_SLURM_ENVIRONMENT_H
 #define SPARK_SLURM_ENVIRONMENT_H
 
@@ -50,5 +51,10 @@ typedef struct Rights {
 // The same with the user's rights, in this thread alone, since the folder is in a place that the user chose.
 // Called as root, whose rights the thread has again afterwards.
 void remove_hub_links_as(const Rights* user, const char* folder);
+
+// A job with mounts of its own (job_container/tmpfs) got them before a live view was mounted, and would find
+// its bare folder: the view is taken from the namespace of the daemon at `socket`. Called as root, in the
+// namespace of the job.
+int show_views(const char* socket, const StagedList* staged, Failure* failure);
 
 #endif

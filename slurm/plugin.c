@@ -41,9 +41,9 @@ enum { OptionStage, OptionPrefetch, OptionStageOut, OptionCount };
 static int keep_option(int which, const char* argument, int remote);
 
 static struct spank_option options[OptionCount] = {
-    {"stage", "DATASET[,DATASET...]",
+    {"stage", "DATASET[:now][,DATASET...]",
      "stage datasets to each node's own drive, verified, before tasks start; $SPARK_STAGE_<NAME> has the "
-     "path",
+     "path. With :now tasks start at once, and reads of what is missing wait",
      1, OptionStage, keep_option},
     {"prefetch", "DATASET[,DATASET...]", "stage the next job's datasets at idle priority, without waiting", 1,
      OptionPrefetch, keep_option},
@@ -271,6 +271,7 @@ static int stage_for_task(spank_t spank, const Settings* settings, const char* w
   StagedList staged = {0};
   const Environment environment = {.set = set_variable, .step = spank};
   int result = stage_and_wait(&staging, &report, &staged, failure);
+  if (result == 0) result = show_views(settings->socket, &staged, failure);
   if (result == 0) result = set_dataset_variables(&environment, &staging.names, &staged, failure);
   prctl(PR_SET_NAME, own_name);
   if (result == 0 && has_hub_links(&staged) && wants_hub_links(spank)) {

@@ -54,6 +54,7 @@ asio::awaitable<Result<>> Datasets::open() {
   if (!loaded) co_return loaded;
   if (!std::exchange(knows_leases_, true)) {
     const auto earlier = co_await views_.take_over();
+    for (const auto& view : earlier) job_leases_.keep(view.dataset);
     requests_.views().resume(earlier);
   }
   path_ = context_.config().cache.path.native();

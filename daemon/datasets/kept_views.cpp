@@ -63,7 +63,7 @@ std::optional<Outcome> KeptViews::outcome(const Task& task) const {
   const bool may_be_ready = phase == "queued" || phase == "walking";
   if (const std::string problem = views_.problem_of(task.view); !problem.empty() && !may_be_ready)
     return fail(Errc::Failed, "the live view of " + printable(task.dataset.name) + ": " + problem,
-                "without --now it is staged first");
+                "without `now` it is staged first");
   const std::string folder = views_.folder_of(task.view);
   return folder.empty() ? std::nullopt : std::optional<Outcome>(live_result(task, folder));
 }

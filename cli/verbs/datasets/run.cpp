@@ -81,6 +81,7 @@ void add_run(App& app) {
   const auto options = std::make_shared<RunOptions>();
   Verb verb = app.verb("run", "stage datasets, then run a command that finds them",
                        "  spark-stage run imagenet -- python train.py     $SPARK_STAGE_IMAGENET\n"
+                       "  spark-stage run --now imagenet -- python train.py    while it is staged\n"
                        "  spark-stage run imagenet models -- torchrun --nproc-per-node 1 train.py\n"
                        "  spark-stage run datasets:laion/part-07 -- ./job.sh\n"
                        "                                       $SPARK_STAGE_DATASETS_LAION_PART_07\n\n"
