@@ -125,11 +125,11 @@ static void remove_below(int parent, const char* name, int depth) {
   unlinkat(parent, name, AT_REMOVEDIR);
 }
 
-void remove_hub_links(const char* folder) {
+int remove_hub_links(const char* folder) {
   enum { Levels = 2 };
   static const char* const notes[] = {"version.txt", "CACHEDIR.TAG"};
   const int opened = open(folder, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-  if (opened < 0) return;
+  if (opened < 0) return 0;
   DIR* list = fdopendir(opened);
   for (const struct dirent* entry = NULL; list != NULL && (entry = readdir(list)) != NULL;) {
     struct stat info;
@@ -140,7 +140,7 @@ void remove_hub_links(const char* folder) {
   for (size_t at = 0; at < sizeof notes / sizeof *notes; ++at) unlinkat(opened, notes[at], 0);
   remove_below(opened, ".locks", Levels);
   if (list != NULL) closedir(list);
-  rmdir(folder);
+  return rmdir(folder) == 0 || errno == ENOENT ? 0 : -1;
 }
 
 // glibc's setgroups() changes all threads of the process, which is slurmstepd.
@@ -148,18 +148,61 @@ static int set_groups_of_thread(size_t count, const gid_t* groups) {
   return (int)syscall(SYS_setgroups, count, groups);
 }
 
-void remove_hub_links_as(const Rights* user, const char* folder) {
+int remove_hub_links_as(const Rights* user, const char* folder) {
+  int result = 0;
   const int count = getgroups(0, NULL);
   gid_t* before = count < 0 ? NULL : calloc((size_t)count + 1, sizeof *before);
   if (before != NULL && getgroups(count, before) == count &&
       set_groups_of_thread(user->group_count, user->groups) == 0) {
     const int gid_before = setfsgid(user->gid), uid_before = setfsuid(user->uid);
-    remove_hub_links(folder);
+    result = remove_hub_links(folder);
     setfsuid((uid_t)uid_before);
     setfsgid((gid_t)gid_before);
     set_groups_of_thread((size_t)count, before);
   }
   free(before);
+  return result;
+}
+
+// Set where HF_HUB_OFFLINE was set with the folder, and not by the user. `spark-stage run` sets it too.
+static const char kOfflineMark[] = "SPARK_STAGE_HUB_OFFLINE";
+static const char kCache[] = "HF_HUB_CACHE", kOffline[] = "HF_HUB_OFFLINE";
+
+static bool is_variable_set(const Environment* environment, const char* name) {
+  char value[MostHubFolder];
+  return environment->get(environment->step, name, value, sizeof value);
+}
+
+static bool is_set_to(const Environment* environment, const char* name, const char* wanted) {
+  char value[MostHubFolder];
+  return environment->get(environment->step, name, value, sizeof value) && strcmp(value, wanted) == 0;
+}
+
+void drop_inherited_hub_links(const Environment* environment) {
+  char folder[MostHubFolder];
+  if (environment->get(environment->step, kCache, folder, sizeof folder) && is_hub_folder(folder))
+    environment->unset(environment->step, kCache);
+  if (is_set_to(environment, kOfflineMark, "1") && is_set_to(environment, kOffline, "1"))
+    environment->unset(environment->step, kOffline);
+  environment->unset(environment->step, kOfflineMark);
+}
+
+bool wants_hub_links(const Environment* environment) {
+  static const char* const containers[] = {
+      "SLURM_CONTAINER",  // an OCI bundle
+      "SLURM_SPANK__SLURM_SPANK_OPTION_pyxis_container_image",
+      "SLURM_SPANK__SLURM_SPANK_OPTION_pyxis_container_name",
+  };
+  for (size_t at = 0; at < sizeof containers / sizeof *containers; ++at)
+    if (is_variable_set(environment, containers[at])) return false;
+  return !is_set_to(environment, "SPARK_STAGE_HUB_CACHE", "off") && !is_variable_set(environment, kCache);
+}
+
+int set_hub_variables(const Environment* environment, const char* folder, Failure* failure) {
+  if (environment->set(environment->step, kCache, folder, failure) != 0) return -1;
+  if (is_variable_set(environment, kOffline)) return 0;
+  if (environment->set(environment->step, kOffline, "1", failure) != 0) return -1;
+  return environment->set(environment->step, kOfflineMark, "1", failure);
 }
 
 // Asks no file system: one whose server is being replaced would not answer.

@@ -24,8 +24,8 @@ namespace spark::staging {
 namespace {
 
 constexpr std::uint64_t kMagic = 0x77656976'6b010000U;  // the lowest 16 bits: the header's size
-constexpr std::uint64_t kMostPieces = std::uint64_t{1} << 32U;
-constexpr std::size_t kWanted = 1024;  // remembered; a reader asks again for a piece that fell out
+constexpr std::uint64_t kMostUnits = std::uint64_t{1} << 32U;
+constexpr std::size_t kWanted = 1024;  // remembered; a reader asks again for a unit that fell out
 constexpr std::size_t kLongestText = 4096;
 
 enum class Phase : std::uint8_t { Copying, Published, Failed };
@@ -65,15 +65,15 @@ struct ViewMap::Header {
     static_assert(sizeof(Header) < 1U << 16U);
     return kMagic + sizeof(Header);
   }
-  std::uint64_t magic, pieces;
+  std::uint64_t magic, units;
   Digest set;
   std::atomic<std::uint64_t> epoch;
   std::atomic<std::uint32_t> changes;  // a futex
   std::atomic<std::uint32_t> waiters;  // may stay too high if one was killed
   std::atomic<Phase> phase;
   struct Wanted {
-    std::atomic<std::uint64_t> asked, taken;                 // counts
-    std::array<std::atomic<std::uint64_t>, kWanted> pieces;  // + 1; 0: none
+    std::atomic<std::uint64_t> asked, taken;                // counts
+    std::array<std::atomic<std::uint64_t>, kWanted> units;  // + 1; 0: none
   };
   std::array<Wanted, 2> wanted;  // of large and of small files
   Text data, published, reason;
@@ -87,8 +87,8 @@ Result<std::unique_ptr<ViewMap>> ViewMap::map(UniqueFd file, const std::string& 
   void* mapped = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file.get(), 0);
   if (mapped == MAP_FAILED) return fail_errno(errno, "mapping " + shown);
   const Header& header = *static_cast<Header*>(mapped);
-  std::unique_ptr<ViewMap> map(new ViewMap(std::move(file), mapped, bytes, header.pieces));
-  if (header.magic == Header::right_magic() && bytes == sizeof(Header) + header.pieces) return map;
+  std::unique_ptr<ViewMap> map(new ViewMap(std::move(file), mapped, bytes, header.units));
+  if (header.magic == Header::right_magic() && bytes == sizeof(Header) + header.units) return map;
   return fail(Errc::NotFound, "reading " + shown + ": it is of another version");
 }
 
@@ -100,14 +100,14 @@ Result<std::unique_ptr<ViewMap>> ViewMap::open(const ViewPlace& place) {
   return map(std::move(file), shown);
 }
 
-Result<std::unique_ptr<ViewMap>> ViewMap::make(const ViewPlace& place, const Digest& set,
-                                               std::uint64_t pieces, const std::string& data) {
+Result<std::unique_ptr<ViewMap>> ViewMap::make(const ViewPlace& place, const Digest& set, std::uint64_t units,
+                                               const std::string& data) {
   if (auto there = open(place)) {
     ViewMap& old = **there;
-    if (old.set() != set || old.pieces() != pieces) old.set_failed(kHasChanged);
+    if (old.set() != set || old.units() != units) old.set_failed(kHasChanged);
     if (old.is_published()) return fail(Errc::Refused, "its copy is complete");
     if (old.has_failed()) return fail(Errc::Mismatch, old.reason());
-    old.withdraw(0, old.pieces());
+    old.withdraw({0, old.units()});
     put(old.header().data, data);
     old.wake();
     return there;
@@ -118,20 +118,20 @@ Result<std::unique_ptr<ViewMap>> ViewMap::make(const ViewPlace& place, const Dig
   }
   const std::filesystem::path path = place.map(), fresh = path.native() + ".new";
   const std::string making = "making " + printable(path.native());
-  if (pieces > kMostPieces || data.size() >= kLongestText)
+  if (units > kMostUnits || data.size() >= kLongestText)
     return fail(Errc::Unsupported, making + ": the set is too large for a live view");
   ::unlink(fresh.c_str());
   UniqueFd file(::open(fresh.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600));
   if (!file) return fail_errno(errno, making);
-  const std::size_t bytes = sizeof(Header) + pieces;
+  const std::size_t bytes = sizeof(Header) + units;
   if (const int full = ::posix_fallocate(file.get(), 0, static_cast<off_t>(bytes)); full != 0)
     return fail_errno(full, making);
   void* mapped = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file.get(), 0);
   if (mapped == MAP_FAILED) return fail_errno(errno, making);
-  std::unique_ptr<ViewMap> made(new ViewMap(std::move(file), mapped, bytes, pieces));
+  std::unique_ptr<ViewMap> made(new ViewMap(std::move(file), mapped, bytes, units));
   Header& header = made->header();
   header.magic = Header::right_magic();
-  header.pieces = pieces;
+  header.units = units;
   header.set = set;
   put(header.data, data);
   if (::rename(fresh.c_str(), path.c_str()) != 0) return fail_errno(errno, making);
@@ -149,7 +149,7 @@ void ViewMap::withdraw_all(const SystemRoot& root, const std::filesystem::path& 
     const auto map = open({mine.folder, name, mine.memory});
     if (!map || (*map)->is_published()) continue;
     if (name != mine.name) (*map)->set_failed("it is staged again, without this live view");
-    (*map)->withdraw(0, (*map)->pieces());
+    (*map)->withdraw({0, (*map)->units()});
   }
 }
 
@@ -162,22 +162,25 @@ ViewMap::~ViewMap() {
   ::munmap(mapped_, bytes_);
 }
 
-std::atomic<PieceState>& ViewMap::state(std::uint64_t piece) const {
-  static_assert(sizeof(std::atomic<PieceState>) == 1 && std::atomic<PieceState>::is_always_lock_free);
-  return reinterpret_cast<std::atomic<PieceState>*>(static_cast<char*>(mapped_) + sizeof(Header))[piece];
+std::atomic<UnitState>& ViewMap::state(std::uint64_t unit) const {
+  static_assert(sizeof(std::atomic<UnitState>) == 1 && std::atomic<UnitState>::is_always_lock_free);
+  return reinterpret_cast<std::atomic<UnitState>*>(static_cast<char*>(mapped_) + sizeof(Header))[unit];
 }
 
 const Digest& ViewMap::set() const {
   return header().set;
 }
 
-void ViewMap::set_here(std::uint64_t piece) {
-  state(piece) = PieceState::Here;
+void ViewMap::set_here(const UnitRange& units) {
+  for (std::uint64_t unit = units.first; unit < units.first + units.count; ++unit) {
+    UnitState now = UnitState::Missing;
+    state(unit).compare_exchange_strong(now, UnitState::Here);
+  }
   wake();
 }
 
-void ViewMap::withdraw(std::uint64_t first, std::uint64_t count, PieceState to) {
-  for (std::uint64_t piece = first; piece < first + count; ++piece) state(piece) = to;
+void ViewMap::withdraw(const UnitRange& units, UnitState to) {
+  for (std::uint64_t unit = units.first; unit < units.first + units.count; ++unit) state(unit) = to;
   ++header().epoch;
   wake();
 }
@@ -185,7 +188,7 @@ void ViewMap::withdraw(std::uint64_t first, std::uint64_t count, PieceState to) 
 void ViewMap::set_published(const std::string& path) {
   put(header().published, path);
   header().phase = Phase::Published;
-  ++header().epoch;  // pieces that are set from now on are of that folder
+  ++header().epoch;  // units that are set from now on are of that folder
   wake();
 }
 
@@ -197,9 +200,9 @@ void ViewMap::set_failed(const std::string& reason) {
   wake();
 }
 
-void ViewMap::want(std::uint64_t piece, bool is_small) {
+void ViewMap::want(std::uint64_t unit, bool is_small) {
   Header::Wanted& wanted = header().wanted[is_small ? 1 : 0];
-  wanted.pieces[wanted.asked++ % kWanted] = piece + 1;
+  wanted.units[wanted.asked++ % kWanted] = unit + 1;
 }
 
 std::optional<std::uint64_t> ViewMap::take_wanted(bool is_small) {
@@ -210,8 +213,8 @@ std::optional<std::uint64_t> ViewMap::take_wanted(bool is_small) {
     if (taken == asked) return std::nullopt;
     const std::uint64_t next = asked - taken > kWanted ? asked - kWanted : taken;
     if (!wanted.taken.compare_exchange_strong(taken, next + 1)) continue;
-    const std::uint64_t piece = wanted.pieces[next % kWanted].exchange(0);
-    if (piece != 0 && piece <= pieces_ && state(piece - 1) == PieceState::Missing) return piece - 1;
+    const std::uint64_t unit = wanted.units[next % kWanted].exchange(0);
+    if (unit != 0 && unit <= units_ && state(unit - 1) == UnitState::Missing) return unit - 1;
   }
 }
 
@@ -219,8 +222,8 @@ std::uint64_t ViewMap::epoch() const {
   return header().epoch;
 }
 
-PieceState ViewMap::piece(std::uint64_t piece) const {
-  return state(piece);
+UnitState ViewMap::unit(std::uint64_t unit) const {
+  return state(unit);
 }
 
 bool ViewMap::has_failed() const {

@@ -1,10 +1,10 @@
-// The pieces of a copy in progress that may be read, in a file of shared memory: the staging worker sets
+// The units of a copy in progress that may be read, in a file of shared memory: the staging worker sets
 // them, the process of the live view reads them and asks for others. Either process may be killed at any
 // moment: all fields are written and read by single atomic operations.
 //
-// A piece is Here only after its bytes were hashed and their write has returned. Before bytes of the copy may
-// change again, the worker withdraws their pieces and begins the next epoch. So a reader takes the epoch,
-// sees that the piece is Here, reads, and has right bytes if the epoch is still the same.
+// A unit is Here only after its bytes were hashed and their write has returned. Before bytes of the copy may
+// change again, the worker withdraws their units and begins the next epoch. So a reader takes the epoch,
+// sees that the unit is Here, reads, and has right bytes if the epoch is still the same.
 #pragma once
 
 #include <atomic>
@@ -17,11 +17,11 @@
 
 #include "base/file.hpp"
 #include "base/result.hpp"
-#include "staging/manifest/hash.hpp"
+#include "staging/manifest/units.hpp"
 
 namespace spark::staging {
 
-enum class PieceState : std::uint8_t {
+enum class UnitState : std::uint8_t {
   Missing,
   Here,
   Failed  // of a file that is no longer as it was walked: a reader must not get a mix of two states
@@ -49,11 +49,11 @@ std::string view_name(const std::string& dataset, std::uint64_t number);
 
 class ViewMap {
  public:
-  // For the worker. A view that has a map already keeps it, with all pieces withdrawn: readers wait for the
+  // For the worker. A view that has a map already keeps it, with all units withdrawn: readers wait for the
   // next attempt. Mismatch: it is of another set, and fails, or has failed, or is of a published copy.
   // `data`: the folder with the copy.
-  static Result<std::unique_ptr<ViewMap>> make(const ViewPlace& place, const Digest& set,
-                                               std::uint64_t pieces, const std::string& data);
+  static Result<std::unique_ptr<ViewMap>> make(const ViewPlace& place, const Digest& set, std::uint64_t units,
+                                               const std::string& data);
   // NotFound if there is none.
   static Result<std::unique_ptr<ViewMap>> open(const ViewPlace& place);
   // All files of the view, if there are any.
@@ -63,13 +63,13 @@ class ViewMap {
   ViewMap& operator=(const ViewMap&) = delete;
 
   const Digest& set() const;
-  std::uint64_t pieces() const { return pieces_; }
+  std::uint64_t units() const { return units_; }
 
   // For the worker.
-  void set_here(std::uint64_t piece);
-  void withdraw(std::uint64_t first, std::uint64_t count, PieceState to = PieceState::Missing);
+  void set_here(const UnitRange& units);  // but those that have failed
+  void withdraw(const UnitRange& units, UnitState to = UnitState::Missing);
   void set_published(const std::string& path);
-  // A missing piece that a reader waits for, of a small file (is_small) or of another.
+  // A missing unit that a reader waits for, of a small file (is_small) or of another.
   std::optional<std::uint64_t> take_wanted(bool is_small);
 
   // Before the partial copy of the dataset is changed: of all its views. Nothing more arrives in those other
@@ -82,12 +82,12 @@ class ViewMap {
 
   // For the view.
   std::uint64_t epoch() const;
-  PieceState piece(std::uint64_t piece) const;
+  UnitState unit(std::uint64_t unit) const;
   bool has_failed() const;
   std::string reason() const;  // why it has failed; empty if it has not
   bool is_published() const;
   std::string data() const;  // the folder with the copy: the published one, once it is
-  void want(std::uint64_t piece, bool is_small);
+  void want(std::uint64_t unit, bool is_small);
   // Counts changes of the map, and calls of wake(). wait() returns after the next one, or the time.
   std::uint32_t changes() const;
   void wait(std::uint32_t changes, std::chrono::milliseconds most) const;
@@ -95,16 +95,16 @@ class ViewMap {
 
  private:
   struct Header;
-  ViewMap(UniqueFd file, void* mapped, std::size_t bytes, std::uint64_t pieces)
-      : file_(std::move(file)), mapped_(mapped), bytes_(bytes), pieces_(pieces) {}
+  ViewMap(UniqueFd file, void* mapped, std::size_t bytes, std::uint64_t units)
+      : file_(std::move(file)), mapped_(mapped), bytes_(bytes), units_(units) {}
   static Result<std::unique_ptr<ViewMap>> map(UniqueFd file, const std::string& shown);
   Header& header() const { return *static_cast<Header*>(mapped_); }
-  std::atomic<PieceState>& state(std::uint64_t piece) const;
+  std::atomic<UnitState>& state(std::uint64_t unit) const;
 
   UniqueFd file_;
   void* mapped_;
   std::size_t bytes_;
-  std::uint64_t pieces_;
+  std::uint64_t units_;
 };
 
 }  // namespace spark::staging

@@ -40,11 +40,11 @@ struct World {
     add("a/large", EntryType::File, 9 * spark::kMiB);
     add("s", EntryType::Symlink, 0);
     require(write_manifest(folder / "entries", manifest).has_value());
-    auto made = ViewMap::make(place, Digest{}, 2, (folder / "data").native());
+    auto made = ViewMap::make(place, Digest{}, 9, (folder / "data").native());
     require(made.has_value());
     map = std::move(*made);
     tree = std::move(*ViewTree::read(folder / "entries"));
-    map->set_here(0);
+    map->set_here({0, 8});
     reader.emplace(*tree, *map);
   }
   ~World() {

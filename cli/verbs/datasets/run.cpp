@@ -55,17 +55,16 @@ Result<int> run(Context& context, const RunOptions& options) {
   if (!staged) return staged.take_error();
   auto environment = environment_for(*staged);
   if (!environment) return environment.take_error();
-  auto links = HubLinks::make(*staged);
-  if (!links) return links.take_error();
-  for (const std::string& sentence : (*links)->left_out()) tell(context, sentence);
-  for (const auto& [variable, value] : (*links)->variables()) environment->try_emplace(variable, value);
+  const auto links = HubLinks::make(*staged);
+  for (const std::string& sentence : links->left_out()) tell(context, sentence);
+  for (const auto& [variable, value] : links->variables()) environment->try_emplace(variable, value);
   if (context.stop) return fail(Errc::Cancelled, "interrupted before the command began");
 
   const std::vector<std::string> outputs = output_names(context);
   std::function<void()> afterwards;
-  if (!outputs.empty() || (*links)->is_made()) {
+  if (!outputs.empty() || links->is_made()) {
     afterwards = [&] {
-      if (const std::string left = (*links)->remove(); !left.empty()) tell(context, left);
+      if (const std::string left = links->remove(); !left.empty()) tell(context, left);
       tell_unsent(context, outputs);
     };
   }

@@ -16,8 +16,8 @@ constexpr Digest kSet{1, 2}, kOther{3, 4};
 class ViewMapTest : public ViewTest {
  protected:
   void SetUp() override { std::filesystem::create_directories(place_.folder); }
-  std::unique_ptr<ViewMap> make(const Digest& set = kSet, std::uint64_t pieces = 10) {
-    auto map = ViewMap::make(place_, set, pieces, "/copy");
+  std::unique_ptr<ViewMap> make(const Digest& set = kSet, std::uint64_t units = 10) {
+    auto map = ViewMap::make(place_, set, units, "/copy");
     EXPECT_TRUE(map) << map.error().message();
     return std::move(*map);
   }
@@ -33,12 +33,12 @@ TEST_F(ViewMapTest, IsSharedByItsWriterAndItsReaders) {
   const auto writer = make();
   const auto reader = open();
   EXPECT_EQ(reader->set(), kSet);
-  EXPECT_EQ(reader->pieces(), 10U);
+  EXPECT_EQ(reader->units(), 10U);
   EXPECT_EQ(reader->data(), "/copy");
-  EXPECT_EQ(reader->piece(9), PieceState::Missing);
-  writer->set_here(9);
-  EXPECT_EQ(reader->piece(9), PieceState::Here);
-  EXPECT_EQ(reader->piece(8), PieceState::Missing);
+  EXPECT_EQ(reader->unit(9), UnitState::Missing);
+  writer->set_here({9, 1});
+  EXPECT_EQ(reader->unit(9), UnitState::Here);
+  EXPECT_EQ(reader->unit(8), UnitState::Missing);
   writer->set_published("/published");
   EXPECT_TRUE(reader->is_published());
   EXPECT_EQ(reader->data(), "/published");
@@ -46,13 +46,13 @@ TEST_F(ViewMapTest, IsSharedByItsWriterAndItsReaders) {
 
 TEST_F(ViewMapTest, WithdrawingBeginsAnEpoch) {
   const auto map = make();
-  map->set_here(3);
-  map->set_here(4);
+  map->set_here({3, 1});
+  map->set_here({4, 1});
   const std::uint64_t before = map->epoch();
-  map->withdraw(3, 1, PieceState::Failed);
+  map->withdraw({3, 1}, UnitState::Failed);
   EXPECT_NE(map->epoch(), before);
-  EXPECT_EQ(map->piece(3), PieceState::Failed);
-  EXPECT_EQ(map->piece(4), PieceState::Here);
+  EXPECT_EQ(map->unit(3), UnitState::Failed);
+  EXPECT_EQ(map->unit(4), UnitState::Here);
 }
 
 // The published folder need not be the one that a server has open.
@@ -63,35 +63,35 @@ TEST_F(ViewMapTest, PublishingBeginsAnEpoch) {
   EXPECT_NE(map->epoch(), before);
 }
 
-TEST_F(ViewMapTest, TheNextAttemptAtTheSetKeepsTheMapAndNoPieceOfIt) {
+TEST_F(ViewMapTest, TheNextAttemptAtTheSetKeepsTheMapAndNoUnitOfIt) {
   auto first = make();
-  first->set_here(1);
+  first->set_here({1, 1});
   const auto reader = open();
   first.reset();  // the worker was killed
   const auto second = make();
-  EXPECT_EQ(reader->piece(1), PieceState::Missing);
+  EXPECT_EQ(reader->unit(1), UnitState::Missing);
   EXPECT_FALSE(reader->has_failed());
-  second->set_here(2);
-  EXPECT_EQ(reader->piece(2), PieceState::Here);
+  second->set_here({2, 1});
+  EXPECT_EQ(reader->unit(2), UnitState::Here);
 }
 
 TEST_F(ViewMapTest, AnotherSetFailsTheView) {
   const auto first = make();
-  first->set_here(1);
+  first->set_here({1, 1});
   EXPECT_KIND(ViewMap::make(place_, kOther, 10, "/copy"), Errc::Mismatch);
   EXPECT_EQ(first->reason(), "the source has changed since the view began");
   EXPECT_KIND(ViewMap::make(place_, kSet, 10, "/copy"), Errc::Mismatch) << "for good";
-  EXPECT_EQ(first->piece(1), PieceState::Here) << "what is here can be read";
+  EXPECT_EQ(first->unit(1), UnitState::Here) << "what is here can be read";
 }
 
 TEST_F(ViewMapTest, APublishedCopyStaysWithItsReaders) {
   const auto first = make();
-  first->set_here(1);
+  first->set_here({1, 1});
   first->set_published("/published");
   EXPECT_KIND(ViewMap::make(place_, kOther, 10, "/copy"), Errc::Refused);
   first->set_failed("too late");
   EXPECT_TRUE(first->is_published());
-  EXPECT_EQ(first->piece(1), PieceState::Here);
+  EXPECT_EQ(first->unit(1), UnitState::Here);
 }
 
 // The partial copy, from which all of the dataset's views are read, may change from here on.
@@ -100,28 +100,28 @@ TEST_F(ViewMapTest, TheNextStagingFailsTheDatasetsOtherViews) {
   const auto map_of = [&](const std::string& name) {
     auto map = ViewMap::make(view_place(root, folder_.path(), name), kSet, 10, "/copy");
     EXPECT_TRUE(map) << map.error().message();
-    (*map)->set_here(1);
+    (*map)->set_here({1, 1});
     return std::move(*map);
   };
   const auto own = map_of("faces.12"), earlier = map_of("faces.7"), published = map_of("faces.8"),
              other = map_of("faces.2.9");
   published->set_published("/published");
   ViewMap::withdraw_all(root, folder_.path(), "faces", 12);
-  EXPECT_EQ(own->piece(1), PieceState::Missing);
+  EXPECT_EQ(own->unit(1), UnitState::Missing);
   EXPECT_FALSE(own->has_failed());
-  EXPECT_EQ(earlier->piece(1), PieceState::Missing);
+  EXPECT_EQ(earlier->unit(1), UnitState::Missing);
   EXPECT_TRUE(earlier->has_failed());
-  EXPECT_EQ(published->piece(1), PieceState::Here);
-  EXPECT_EQ(other->piece(1), PieceState::Here) << "of another dataset: faces.2";
+  EXPECT_EQ(published->unit(1), UnitState::Here);
+  EXPECT_EQ(other->unit(1), UnitState::Here) << "of another dataset: faces.2";
 }
 
-TEST_F(ViewMapTest, GivesThePiecesThatReadersWaitForOnce) {
+TEST_F(ViewMapTest, GivesTheUnitsThatReadersWaitForOnce) {
   const auto worker = make();
   const auto view = open();
   EXPECT_FALSE(worker->take_wanted(false));
   view->want(7, false);
   view->want(2, false);
-  worker->set_here(7);
+  worker->set_here({7, 1});
   EXPECT_FALSE(worker->take_wanted(true));
   EXPECT_EQ(worker->take_wanted(false), 2U);
   EXPECT_FALSE(worker->take_wanted(false));
@@ -134,9 +134,9 @@ TEST_F(ViewMapTest, AChangeEndsAWait) {
   const auto view = open();
   const std::uint32_t before = view->changes();
   std::thread waits([&] {
-    while (view->piece(0) != PieceState::Here) view->wait(view->changes(), std::chrono::milliseconds(50));
+    while (view->unit(0) != UnitState::Here) view->wait(view->changes(), std::chrono::milliseconds(50));
   });
-  worker->set_here(0);
+  worker->set_here({0, 1});
   waits.join();
   EXPECT_NE(view->changes(), before);
 }
@@ -170,7 +170,7 @@ TEST_F(ViewMapTest, AMapOfAnotherProgramIsNone) {
   };
   const std::uint64_t magic = first_bytes(0);
   EXPECT_EQ(magic & 0xffffU, std::filesystem::file_size(place_.map()) - 10)
-      << "the size of what is before the pieces";
+      << "the size of what is before the units";
   first_bytes(magic - 8);
   EXPECT_KIND(ViewMap::open(place_), Errc::NotFound);
 }
@@ -195,8 +195,8 @@ TEST_F(ViewMapTest, NoOtherUserDecidesWhereTheMapIs) {
   const ViewPlace other = view_place(root, folder_ / "state", "faces2");
   ASSERT_OK(ViewMap::make(other, kSet, 10, "/copy"));
   EXPECT_NE(view_place(root, folder_ / "other state", "faces").map(), place.map());
-  (*map)->set_here(1);
-  EXPECT_EQ((*ViewMap::open(place))->piece(1), PieceState::Here);
+  (*map)->set_here({1, 1});
+  EXPECT_EQ((*ViewMap::open(place))->unit(1), UnitState::Here);
 }
 
 TEST_F(ViewMapTest, WhereOthersMakeNamesInRunTheMapIsOnTheDrive) {
