@@ -64,8 +64,11 @@ ViewPlace view_place_of_key(const SystemRoot& root, const std::filesystem::path&
 // Written and read by the same program. After an upgrade a map may be an older program's.
 struct ViewMap::Header {
   static std::uint64_t right_magic() {
-    static_assert(sizeof(Header) < 1U << 16U);
+    static_assert(sizeof(Header) < 1U << 16U && sizeof(Header) % alignof(Opens) == 0);
     return kMagic + sizeof(Header);
+  }
+  static std::size_t bytes_with(std::uint64_t pieces) {
+    return sizeof(Header) + pieces * (sizeof(Opens) + sizeof(std::atomic<PieceState>));
   }
   std::uint64_t magic, pieces;
   Digest set;
@@ -90,7 +93,7 @@ Result<std::unique_ptr<ViewMap>> ViewMap::map(UniqueFd file, const std::string& 
   if (mapped == MAP_FAILED) return fail_errno(errno, "mapping " + shown);
   const Header& header = *static_cast<Header*>(mapped);
   std::unique_ptr<ViewMap> map(new ViewMap(std::move(file), mapped, bytes, header.pieces));
-  if (header.magic == Header::right_magic() && bytes == sizeof(Header) + header.pieces) return map;
+  if (header.magic == Header::right_magic() && bytes == Header::bytes_with(header.pieces)) return map;
   return fail(Errc::NotFound, "reading " + shown + ": it is of another version");
 }
 
@@ -122,7 +125,7 @@ Result<std::unique_ptr<ViewMap>> ViewMap::make(const ViewPlace& place, const Dig
   ::unlink(fresh.c_str());
   UniqueFd file(::open(fresh.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600));
   if (!file) return fail_errno(errno, making);
-  const std::size_t bytes = sizeof(Header) + pieces;
+  const std::size_t bytes = Header::bytes_with(pieces);
   if (const int full = ::posix_fallocate(file.get(), 0, static_cast<off_t>(bytes)); full != 0)
     return fail_errno(full, making);
   void* mapped = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file.get(), 0);
@@ -168,7 +171,15 @@ ViewMap::~ViewMap() {
 
 std::atomic<PieceState>& ViewMap::state(std::uint64_t piece) const {
   static_assert(sizeof(std::atomic<PieceState>) == 1 && std::atomic<PieceState>::is_always_lock_free);
-  return reinterpret_cast<std::atomic<PieceState>*>(static_cast<char*>(mapped_) + sizeof(Header))[piece];
+  return reinterpret_cast<std::atomic<PieceState>*>(&opens(pieces_))[piece];
+}
+
+ViewMap::Opens& ViewMap::opens(std::uint64_t first_piece) const {
+  return reinterpret_cast<Opens*>(static_cast<char*>(mapped_) + sizeof(Header))[first_piece];
+}
+
+void ViewMap::forget_opens() {
+  for (std::uint64_t piece = 0; piece < pieces_; ++piece) opens(piece).count = opens(piece).backing = 0;
 }
 
 const Digest& ViewMap::set() const {
