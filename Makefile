@@ -12,7 +12,7 @@ SYSTEMS ?=
 export CMAKE_BUILD_PARALLEL_LEVEL = $(JOBS)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build test histories check check-long soak deb debs image demo bench-staging bench-limits bench-slurm bench-fleet bench-stage-out bench-memory bench-models release format lint install may-install uninstall clean try
+.PHONY: help setup build test histories check check-long soak deb debs image demo bench-staging bench-limits bench-slurm bench-fleet bench-stage-out bench-memory bench-models bench-live release format lint install may-install uninstall clean try
 
 help:  ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s%s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -115,6 +115,12 @@ bench-models:  ## a model from one host to another, beside rsync and rclone: rat
 	cmake --preset release
 	cmake --build --preset release --target spark-staged
 	$(PYTHON) tools/benchmarks/models $(ARGS)
+
+bench-live:  ## training while it stages, beside staging first, from a source of 200 MB/s (root); ARGS=--help tells more
+	tools/setup.sh test
+	cmake --preset release
+	cmake --build --preset release --target spark-staged spark-stage
+	$(PYTHON) tools/benchmarks/live $(ARGS)
 
 format:  ## clang-format over all C++ and C
 	find base nvmetcp staging fleet bench daemon migration doctor cli slurm csi tests -name '*.[ch]pp' -o -name '*.[ch]' | xargs clang-format-14 -i

@@ -34,7 +34,7 @@ packages_of() {  # SET SYSTEM
     chromium chromium-driver python3-selenium fonts-dejavu-core
     prometheus curl python3-jsonschema python3-yaml libnss-wrapper
     slurmctld slurmd slurm-client munge
-    python3-grpcio python3-protobuf"
+    python3-grpcio python3-protobuf python3-lmdb python3-numpy"
   case "$1" in
     build) echo "$tools $generators $libraries" ;;
     package) echo "$tools $generators $libraries $package" ;;

@@ -95,7 +95,7 @@ ANY_KERNEL = ["test_rig", "test_package", "test_slurm", "test_cache", "test_room
 TWO_HOSTS = ["test_sharing", "test_publish", "test_format", "test_nfs"]
 # With scenarios marked `on_6_1`, for what the older kernel changes: its target has no reservations. Too much for make check, whose
 # limit in CI is near; `vm-6.1-all` has them too.
-ON_6_1 = ["test_boot", "test_volumes", "test_sharing", "test_auth"]
+ON_6_1 = ["test_boot", "test_volumes", "test_sharing", "test_auth", "test_live"]
 # Faults of targets, wires and hosts, which mostly wait too.
 FAULTS = ["test_auth", "test_tls", "test_frozen", "test_broken", "test_bare", "test_guards", "test_portals", "test_two_targets",
           "test_neighbours", "test_healing", "test_shutdown"]
@@ -209,6 +209,10 @@ OTHERS = [
           ["tools/image.sh", "debian-13", "arm64", "build/debian-13-arm64/deb"], IMAGE_TESTS],
          {"SPARK_VM_IMAGE": "build/image/spark-stage-arm64.tar"}),
     *(hour_of_histories(area) for area in HISTORIES),
+    Step("live-kills", "200 kills of daemons, servers and copies while readers of a live view compare every byte", 3600,
+         [[PYTHON, "tests/api/live_walk.py", "--seed", str(int(time.time())), "--count", "200"]], needs_programs=True),
+    Step("live-entries", "a live view of a million files", 1800, [[*pytest("tests/api"), "-k", "many_entries"]], {"SPARK_LIVE_ENTRIES": "1000000"},
+         needs_programs=True),
     TSAN,
     Step("unit-g++", "unit tests with the release's compiler and flags", 3600,
          [["cmake", "--preset", "release", "-DSPARK_TESTS=ON"], ["cmake", "--build", "--preset", "release"], ctest("release")]),

@@ -6,17 +6,16 @@ import random
 import signal
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
 import pytest
 
+from live_jobs import MIB, Holder, begin, begun, row, server_of
 from simulated import CLIENT
 from staged import PATIENCE_S, PROGRAM
-from view_helpers import Manager, early, reader
-
-MIB = 1 << 20
-RATE = 8 * MIB  # bytes per second: the copy takes several seconds
+from view_helpers import DEADLINE_S, Manager, abort, early, reader
 
 
 @pytest.fixture
@@ -31,34 +30,17 @@ def shards(daemon):
 
 @pytest.fixture(autouse=True)
 def no_mount_is_left(daemon):
+    """Nor a reader: at the deadline the views' connections end."""
+    begun.clear()
+    deadline = threading.Timer(DEADLINE_S, lambda: abort(begun))
+    deadline.start()
     yield
+    deadline.cancel()
     daemon.stop()
     daemon.log = open(daemon.folder / "log", "ab")
     daemon.start()  # removes what one that was killed has left
     mounts = Path("/proc/self/mounts").read_text()
     assert str(daemon.folder / "cache/.live") not in mounts, mounts
-
-
-def row(daemon, name="imagenet"):
-    return next(one for one in daemon.ask("GET", "/v1/datasets")[1]["datasets"] if one["name"] == name)
-
-
-class Holder:
-    """A process to hold a lease."""
-
-    def __enter__(self):
-        self.process = subprocess.Popen(["sleep", "1000"])
-        return self.process.pid
-
-    def __exit__(self, *_):
-        self.process.kill()
-        self.process.wait()
-
-
-def begin(daemon, pid, **more):
-    job = daemon.finish("/v1/stagings", {"datasets": ["imagenet"], "hold": pid, "now": True, "max_rate": RATE} | more)
-    assert job["state"] == "done", job
-    return job["result"]["datasets"][0]
 
 
 def test_a_job_reads_while_it_is_staged(daemon, shards):
@@ -102,13 +84,6 @@ def test_run_begins_at_once(daemon, shards):
     assert digest == hashlib.sha256(shards["b"]).hexdigest()
     assert "/.live/" in path
     assert "reads of the rest wait" in ran.stderr
-
-
-def server_of(daemon):
-    """The process that answers for the view."""
-    children = Path(f"/proc/{daemon.process.pid}/task/{daemon.process.pid}/children").read_text().split()
-    found = [int(pid) for pid in children if b"serve-view" in Path(f"/proc/{pid}/cmdline").read_bytes()]
-    return found[0] if found else None
 
 
 def test_readers_do_not_notice_a_killed_server(daemon, shards):
@@ -220,28 +195,13 @@ def test_readers_do_not_notice_a_daemon_that_is_restarted(daemon, shards, manage
     daemon.wait_until(lambda: not path.exists(), "ended the view")
 
 
-def test_readers_do_not_notice_a_walk_of_kills(daemon, shards, managed):
-    """SPARK_LIVE_KILLS: how many; SPARK_LIVE_SEED: which."""
-    walk = random.Random(int(os.environ.get("SPARK_LIVE_SEED", "1")))
-    with Holder() as pid:
-        path = Path(begin(daemon, pid, max_rate=MIB)["path"])
-        readers = [reader(path / "train" / "ab"[i % 2], daemon.folder / "imagenet/train" / "ab"[i % 2], i) for i in range(4)]
-        for _ in range(int(os.environ.get("SPARK_LIVE_KILLS", "12"))):
-            time.sleep(walk.uniform(0, 0.8))
-            what = walk.choice(["server", "server", "daemon", "again"])
-            if what == "daemon":
-                managed(walk.choice([signal.SIGTERM, signal.SIGKILL]))
-            elif what == "again":
-                daemon.ask("POST", "/v1/stagings", {"datasets": ["imagenet"], "max_rate": walk.randrange(MIB, 3 * MIB)})
-            elif killed := server_of(daemon):
-                os.kill(killed, signal.SIGKILL)
-        daemon.ask("POST", "/v1/stagings", {"datasets": ["imagenet"]})  # without a limit
-        daemon.wait_until(lambda: row(daemon)["state"] == "ready", "was staged")
-        for one in readers:
-            one.tell()
-        said = [one.end() for one in readers]
-        assert all(not one["wrong"] for one in said), said
-        assert sum(one["right"] for one in said) > 100
+def test_readers_do_not_notice_a_walk_of_kills():
+    """SPARK_LIVE_KILLS: how many; SPARK_LIVE_SEED: which. `live_walk.py --help` tells more."""
+    count = os.environ.get("SPARK_LIVE_KILLS", "15")
+    done = subprocess.run([sys.executable, Path(__file__).with_name("live_walk.py"), "--seed", os.environ.get("SPARK_LIVE_SEED", "1"), "--count", count],
+                          capture_output=True, text=True, timeout=120 + 10 * int(count), check=False)
+    print(done.stdout)
+    assert done.returncode == 0, done.stdout + done.stderr
 
 
 def mounts_below(folder):

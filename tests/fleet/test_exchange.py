@@ -124,9 +124,8 @@ def flip_bits(path):
     os.utime(path, ns=(info.st_atime_ns, info.st_mtime_ns))
 
 
-def test_wrong_bytes_of_a_peer_are_detected_reported_and_never_published(fleet):
-    first, second = fleet.daemons[:2]
-    results([first.stage()])
+def damage_on_drive(first):
+    """Three files of its copy, of each kind."""
     generation = first.folder / "cache/data/imagenet" / str(first.datasets()["imagenet"]["generation"])
     # Jobs can't change the copy, so change it on the drive.
     script = "import sys; sys.path[:0] = sys.argv[1:3]; from test_exchange import *; [flip_bits(Path(p)) for p in sys.argv[3:]]"
@@ -134,10 +133,31 @@ def test_wrong_bytes_of_a_peer_are_detected_reported_and_never_published(fleet):
     first.host.do("unshare", "--mount", "--propagation", "private", "sh", "-c", 'umount "$0" && exec "$@"', first.folder / "cache/data",
                   "/usr/bin/python3", "-c", script, here, here.parent / "slurm", generation / "large/3.bin", generation / "small/1/150.txt",
                   generation / "middle/2.bin")
+
+
+def test_wrong_bytes_of_a_peer_are_detected_reported_and_never_published(fleet):
+    first, second = fleet.daemons[:2]
+    results([first.stage()])
+    damage_on_drive(first)
     [one] = results([second.stage()])
     print(one["bytes_from"], one["warnings"])
     assert any("n1" in warning and "wrong bytes" in warning for warning in one["warnings"]), one
     check_copies(fleet, [second])
+
+
+def test_a_job_that_reads_while_it_is_staged_never_gets_wrong_bytes_of_a_peer(fleet):
+    first, second = fleet.daemons[:2]
+    results([first.stage()])
+    damage_on_drive(first)
+    job = second.finish("/v1/stagings", {"datasets": ["imagenet"], "now": True, "lease_s": 600, "max_rate": 40 << 20})
+    [one] = results([job])
+    assert one["state"] == "live", one
+    for name in ("large/3.bin", "small/1/150.txt", "middle/2.bin", "large/7.bin"):
+        second.host.do("cmp", Path(one["path"]) / name, fleet.drive.mount / "imagenet" / name)
+    wait_until(lambda: second.datasets()["imagenet"]["state"] == "ready", "it is published")
+    check_copies(fleet, [second])
+    assert second.ask("DELETE", f"/v1/leases/{one['lease']}")[0] == 200
+    wait_until(lambda: not Path(f"/proc/{second.host.init}/root{one['path']}").exists(), "the view ends")
 
 
 def test_a_late_host_fetches_from_all_hosts_that_have_the_dataset(fleet):

@@ -10,7 +10,7 @@ from soak.world import World
 
 # The tests of the rig run first, then the boot of a host before its target. Each later module leaves the house unchanged.
 ORDER = ["test_rig", "test_package", "test_upgrade", "test_slurm", "test_container", "test_fleet", "test_models", "test_fleet_join", "test_tutorial", "test_boot", "test_discover", "test_contract", "test_volumes", "test_sharing",
-         "test_publish", "test_format", "test_staging", "test_cache", "test_room", "test_nfs", "test_read_only",
+         "test_publish", "test_format", "test_staging", "test_live", "test_cache", "test_room", "test_nfs", "test_read_only",
          "test_crash", "test_stage_out", "test_outputs", "test_training", "test_training_hosts", "test_export", "test_power", "test_failing_drive", "test_config", "test_auth", "test_tls",
          "test_moving", "test_bench", "test_bench_hosts",
          "test_verdict",
