@@ -64,8 +64,10 @@ class CopyFile final : public FileWork {
       ended_early_ = true;
       return;
     }
+    if (outcome.is_vouched_for && is_shown() && has_source_of_walk())
+      context_.viewer->arrived(entry_, outcome.units.value_or(units_of_piece(entry_.size, piece)));
+    if (outcome.units) return;
     digests_[piece] = outcome.digest;
-    if (outcome.is_vouched_for && is_shown() && has_source_of_walk()) context_.viewer->arrived(entry_, piece);
     if (digests_.size() == 1 || is_shared_ || !outcome.is_vouched_for) return;
     if (context_.flush_each) {
       flush_now_and_then(piece);
@@ -163,7 +165,8 @@ class CopyFile final : public FileWork {
   // Creates a new file: the existing one may be hard-linked to other copies, or open in a live view.
   Result<> open_copy() {
     const Parent parent = open_parent(*context_.copy, entry_.path);
-    const int flags = O_WRONLY | O_NOFOLLOW | O_CLOEXEC | (known_ != nullptr ? 0 : O_CREAT | O_EXCL);
+    const int access = context_.viewer != nullptr ? O_RDWR : O_WRONLY;  // see WorkFiles
+    const int flags = access | O_NOFOLLOW | O_CLOEXEC | (known_ != nullptr ? 0 : O_CREAT | O_EXCL);
     if (known_ == nullptr && parent.folder) ::unlinkat(parent.folder.get(), parent.name.c_str(), 0);
     // The earlier attempt may already have removed its own write permission.
     if (known_ != nullptr && ::fchmodat(parent.folder.get(), parent.name.c_str(), 0600, 0) != 0)
@@ -189,7 +192,7 @@ class CopyFile final : public FileWork {
     for (std::uint64_t i = 0; i < digests_.size(); ++i) {
       if (!is_known(i)) continue;
       digests_[i] = *(*known_)[i];
-      if (is_shown()) context_.viewer->arrived(entry_, i);
+      if (is_shown()) context_.viewer->arrived(entry_, units_of_piece(entry_.size, i));
     }
     if (digests_.size() > 1 && known_ == nullptr) context_.journal->started(entry_);
     return make_room();

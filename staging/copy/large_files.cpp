@@ -27,10 +27,10 @@ Result<> copy_large_files(CopyContext& context, const CopyOptions& options, cons
   };
   std::unordered_map<const Entry*, std::uint64_t> numbers;
   for (std::uint64_t i = 0; context.viewer != nullptr && i < files.size(); ++i) numbers[files[i]] = i;
-  const auto wanted_of = [&](bool is_small) -> std::optional<WantedPiece> {
+  const auto wanted_of = [&](bool is_small) -> std::optional<WantedUnit> {
     while (const auto wanted = context.viewer->take_wanted(is_small)) {
       const auto number = numbers.find(wanted->entry);
-      if (number != numbers.end()) return WantedPiece{number->second, wanted->piece};
+      if (number != numbers.end()) return WantedUnit{number->second, wanted->unit};
     }
     return std::nullopt;
   };

@@ -58,16 +58,16 @@ CopyViewer::~CopyViewer() {
 
 bool CopyViewer::begin(const Entries& entries) {
   if (entries.front().type != EntryType::Folder) return false;  // staged first
-  PieceNumbers numbers;
-  first_pieces_.clear();
+  UnitNumbers numbers;
+  first_units_.clear();
   Hasher hasher;
   Summing summing(kSmallestBlock);
   for (const Entry& entry : entries) {
     summing.add(entry);
-    first_pieces_.push_back(numbers.add(entry));
+    first_units_.push_back(numbers.add(entry));
     add(hasher, entry);
   }
-  first_pieces_.push_back(numbers.count());
+  first_units_.push_back(numbers.count());
   entries_ = &entries;
   const Digest set = hasher.digest();
   ::mkdir(place_.folder.c_str(), 0700);  // names of files may be none of others' business
@@ -88,24 +88,24 @@ bool CopyViewer::begin(const Entries& entries) {
   return true;
 }
 
-CopyViewer::Range CopyViewer::pieces_of(const Entry& entry) const {
+UnitRange CopyViewer::units_of(const Entry& entry) const {
   const std::size_t index = index_of(*entries_, entry.path);
   if (index == entries_->size()) return {0, 0};
-  return {first_pieces_[index], first_pieces_[index + 1] - first_pieces_[index]};
+  return {first_units_[index], first_units_[index + 1] - first_units_[index]};
 }
 
-void CopyViewer::arrived(const Entry& entry, std::uint64_t piece) {
+void CopyViewer::arrived(const Entry& entry, const UnitRange& units) {
   if (!map_) return;
-  const Range all = pieces_of(entry);
-  if (piece < all.count) show({all.first + piece, 1});
+  const UnitRange all = units_of(entry);
+  if (units.first + units.count <= all.count) show({all.first + units.first, units.count});
 }
 
 void CopyViewer::arrived_whole(const Entry& entry) {
-  if (map_) show(pieces_of(entry));
+  if (map_) show(units_of(entry));
 }
 
-void CopyViewer::show(const Range& range) {
-  if (!is_still_so_) return mark(range);
+void CopyViewer::show(const UnitRange& range) {
+  if (!is_still_so_) return map_->set_here(range);
   {
     const std::scoped_lock lock(mutex_);
     unconfirmed_.push_back(range);
@@ -113,21 +113,17 @@ void CopyViewer::show(const Range& range) {
   changed_.notify_all();
 }
 
-void CopyViewer::mark(const Range& range) {
-  for (std::uint64_t piece = range.first; piece < range.first + range.count; ++piece) map_->set_here(piece);
-}
-
 void CopyViewer::withdraw(const Entry& entry, bool has_changed) {
   if (!map_) return;
-  const Range all = pieces_of(entry);
+  const UnitRange all = units_of(entry);
   const std::scoped_lock lock(mutex_);
-  const auto is_of_file = [&](const Range& one) {
+  const auto is_of_file = [&](const UnitRange& one) {
     return one.first >= all.first && one.first < all.first + all.count;
   };
   std::erase_if(unconfirmed_, is_of_file);
   std::erase_if(confirmed_next_, is_of_file);
-  const bool has_failed = all.count > 0 && map_->piece(all.first) == PieceState::Failed;
-  map_->withdraw(all.first, all.count, has_changed || has_failed ? PieceState::Failed : PieceState::Missing);
+  const bool has_failed = all.count > 0 && map_->unit(all.first) == UnitState::Failed;
+  map_->withdraw(all, has_changed || has_failed ? UnitState::Failed : UnitState::Missing);
   if (has_changed && !has_failed && reports_.failed)
     reports_.failed(printable(entry.path.view()) + ": it has changed since the view began, or has an ACL",
                     false);
@@ -145,19 +141,19 @@ void CopyViewer::confirm_until_over() {
     const auto is_so = no_throw([this] { return is_still_so_(); });
     lock.lock();
     if (!is_so) return;  // the staging will fail
-    for (const Range& range : confirmed_next_) mark(range);
+    for (const UnitRange& range : confirmed_next_) map_->set_here(range);
     confirmed_next_.clear();
     changed_.wait_for(lock, kBetweenChecks, [this] { return is_over_; });
   }
 }
 
-// An entry without content has the number of the next piece, so the last one with this number has it.
+// An entry without content has the number of the next unit, so the last one with this number has it.
 std::optional<WantedOfFile> CopyViewer::take_wanted(bool is_small) {
-  const auto piece = map_ ? map_->take_wanted(is_small) : std::nullopt;
-  if (!piece) return std::nullopt;
-  const auto at = std::ranges::upper_bound(first_pieces_, *piece) - first_pieces_.begin() - 1;
+  const auto unit = map_ ? map_->take_wanted(is_small) : std::nullopt;
+  if (!unit) return std::nullopt;
+  const auto at = std::ranges::upper_bound(first_units_, *unit) - first_units_.begin() - 1;
   const auto index = static_cast<std::size_t>(at);
-  return WantedOfFile{&(*entries_)[index], *piece - first_pieces_[index]};
+  return WantedOfFile{&(*entries_)[index], *unit - first_units_[index]};
 }
 
 // Without a map of this run: an earlier one may have been killed just after it had published the copy.
@@ -169,8 +165,7 @@ void CopyViewer::published(const std::filesystem::path& copy, const std::filesys
     map_ = std::move(*earlier);
   }
   map_->set_published(copy.native());
-  for (std::uint64_t piece = 0; piece < map_->pieces(); ++piece)
-    if (map_->piece(piece) == PieceState::Missing) map_->set_here(piece);
+  map_->set_here({0, map_->units()});
 }
 
 }  // namespace spark::staging

@@ -1,4 +1,4 @@
-// The staging worker's part in a live view: lists the set's entries, and marks pieces that have arrived.
+// The staging worker's part in a live view: lists the set's entries, and marks units that have arrived.
 #pragma once
 
 #include <condition_variable>
@@ -30,7 +30,7 @@ class CopyViewer final : public Viewer {
   ~CopyViewer() override;
 
   bool begin(const Entries& entries) override;
-  void arrived(const Entry& entry, std::uint64_t piece) override;
+  void arrived(const Entry& entry, const UnitRange& units) override;
   void arrived_whole(const Entry& entry) override;
   void withdraw(const Entry& entry, bool has_changed) override;
   std::optional<WantedOfFile> take_wanted(bool is_small) override;
@@ -38,9 +38,6 @@ class CopyViewer final : public Viewer {
   const std::optional<Error>& error() const { return error_; }  // why there is no view, if it was begun
 
  private:
-  struct Range {
-    std::uint64_t first, count;
-  };
   ViewPlace place_;
   std::string dataset_;
   std::filesystem::path copy_;
@@ -48,19 +45,18 @@ class CopyViewer final : public Viewer {
   ViewReports reports_;
   std::optional<Error> error_;
   const Entries* entries_ = nullptr;
-  std::vector<std::uint64_t> first_pieces_;  // by entry, and the end
-  std::unique_ptr<ViewMap> map_;             // none: there is no view
+  std::vector<std::uint64_t> first_units_;  // by entry, and the end
+  std::unique_ptr<ViewMap> map_;            // none: there is no view
 
-  // Pieces wait here until their state of the source is confirmed: one check serves all that came before it.
+  // Units wait here until their state of the source is confirmed: one check serves all that came before it.
   std::mutex mutex_;
   std::condition_variable changed_;
-  std::vector<Range> unconfirmed_, confirmed_next_;
+  std::vector<UnitRange> unconfirmed_, confirmed_next_;
   bool is_over_ = false;
   std::thread confirming_;
 
-  Range pieces_of(const Entry& entry) const;
-  void show(const Range& range);
-  void mark(const Range& range);
+  UnitRange units_of(const Entry& entry) const;
+  void show(const UnitRange& range);
   void confirm_until_over();
 };
 

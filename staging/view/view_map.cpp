@@ -24,8 +24,8 @@ namespace spark::staging {
 namespace {
 
 constexpr std::uint64_t kMagic = 0x77656976'6b010000U;  // the lowest 16 bits: the header's size
-constexpr std::uint64_t kMostPieces = std::uint64_t{1} << 32U;
-constexpr std::size_t kWanted = 1024;  // remembered; a reader asks again for a piece that fell out
+constexpr std::uint64_t kMostUnits = std::uint64_t{1} << 32U;
+constexpr std::size_t kWanted = 1024;  // remembered; a reader asks again for a unit that fell out
 constexpr std::size_t kLongestText = 4096;
 
 enum class Phase : std::uint8_t { Copying, Published, Failed };
@@ -67,18 +67,18 @@ struct ViewMap::Header {
     static_assert(sizeof(Header) < 1U << 16U && sizeof(Header) % alignof(Opens) == 0);
     return kMagic + sizeof(Header);
   }
-  static std::size_t bytes_with(std::uint64_t pieces) {
-    return sizeof(Header) + pieces * (sizeof(Opens) + sizeof(std::atomic<PieceState>));
+  static std::size_t bytes_with(std::uint64_t units) {
+    return sizeof(Header) + units * (sizeof(Opens) + sizeof(std::atomic<UnitState>));
   }
-  std::uint64_t magic, pieces;
+  std::uint64_t magic, units;
   Digest set;
   std::atomic<std::uint64_t> epoch;
   std::atomic<std::uint32_t> changes;  // a futex
   std::atomic<std::uint32_t> waiters;  // may stay too high if one was killed
   std::atomic<Phase> phase;
   struct Wanted {
-    std::atomic<std::uint64_t> asked, taken;                 // counts
-    std::array<std::atomic<std::uint64_t>, kWanted> pieces;  // + 1; 0: none
+    std::atomic<std::uint64_t> asked, taken;                // counts
+    std::array<std::atomic<std::uint64_t>, kWanted> units;  // + 1; 0: none
   };
   std::array<Wanted, 2> wanted;  // of large and of small files
   Text data, published, reason;
@@ -92,8 +92,8 @@ Result<std::unique_ptr<ViewMap>> ViewMap::map(UniqueFd file, const std::string& 
   void* mapped = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file.get(), 0);
   if (mapped == MAP_FAILED) return fail_errno(errno, "mapping " + shown);
   const Header& header = *static_cast<Header*>(mapped);
-  std::unique_ptr<ViewMap> map(new ViewMap(std::move(file), mapped, bytes, header.pieces));
-  if (header.magic == Header::right_magic() && bytes == Header::bytes_with(header.pieces)) return map;
+  std::unique_ptr<ViewMap> map(new ViewMap(std::move(file), mapped, bytes, header.units));
+  if (header.magic == Header::right_magic() && bytes == Header::bytes_with(header.units)) return map;
   return fail(Errc::NotFound, "reading " + shown + ": it is of another version");
 }
 
@@ -105,12 +105,12 @@ Result<std::unique_ptr<ViewMap>> ViewMap::open(const ViewPlace& place) {
   return map(std::move(file), shown);
 }
 
-Result<std::unique_ptr<ViewMap>> ViewMap::make(const ViewPlace& place, const Digest& set,
-                                               std::uint64_t pieces, const std::string& data) {
+Result<std::unique_ptr<ViewMap>> ViewMap::make(const ViewPlace& place, const Digest& set, std::uint64_t units,
+                                               const std::string& data) {
   if (auto there = open(place); there && !(*there)->is_published()) {
     ViewMap& old = **there;
-    old.withdraw(0, old.pieces());
-    if (!old.has_failed() && old.set() == set && old.pieces() == pieces) {
+    old.withdraw({0, old.units()});
+    if (!old.has_failed() && old.set() == set && old.units() == units) {
       put(old.header().data, data);
       old.wake();
       return there;
@@ -120,20 +120,20 @@ Result<std::unique_ptr<ViewMap>> ViewMap::make(const ViewPlace& place, const Dig
   if (!place.memory.empty()) ::mkdir(place.memory.parent_path().c_str(), 0700);
   const std::filesystem::path path = place.map(), fresh = path.native() + ".new";
   const std::string making = "making " + printable(path.native());
-  if (pieces > kMostPieces || data.size() >= kLongestText)
+  if (units > kMostUnits || data.size() >= kLongestText)
     return fail(Errc::Unsupported, making + ": the set is too large for a live view");
   ::unlink(fresh.c_str());
   UniqueFd file(::open(fresh.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600));
   if (!file) return fail_errno(errno, making);
-  const std::size_t bytes = Header::bytes_with(pieces);
+  const std::size_t bytes = Header::bytes_with(units);
   if (const int full = ::posix_fallocate(file.get(), 0, static_cast<off_t>(bytes)); full != 0)
     return fail_errno(full, making);
   void* mapped = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file.get(), 0);
   if (mapped == MAP_FAILED) return fail_errno(errno, making);
-  std::unique_ptr<ViewMap> made(new ViewMap(std::move(file), mapped, bytes, pieces));
+  std::unique_ptr<ViewMap> made(new ViewMap(std::move(file), mapped, bytes, units));
   Header& header = made->header();
   header.magic = Header::right_magic();
-  header.pieces = pieces;
+  header.units = units;
   header.set = set;
   put(header.data, data);
   if (::rename(fresh.c_str(), path.c_str()) != 0) return fail_errno(errno, making);
@@ -144,7 +144,7 @@ void ViewMap::withdraw_earlier(const ViewPlace& place, const std::string& reason
   const auto map = open(place);
   if (!map || (*map)->is_published()) return;
   if (!reason.empty()) (*map)->set_failed(reason);
-  (*map)->withdraw(0, (*map)->pieces());
+  (*map)->withdraw({0, (*map)->units()});
 }
 
 void ViewMap::remove(const ViewPlace& place) {
@@ -169,30 +169,33 @@ ViewMap::~ViewMap() {
   ::munmap(mapped_, bytes_);
 }
 
-std::atomic<PieceState>& ViewMap::state(std::uint64_t piece) const {
-  static_assert(sizeof(std::atomic<PieceState>) == 1 && std::atomic<PieceState>::is_always_lock_free);
-  return reinterpret_cast<std::atomic<PieceState>*>(&opens(pieces_))[piece];
+std::atomic<UnitState>& ViewMap::state(std::uint64_t unit) const {
+  static_assert(sizeof(std::atomic<UnitState>) == 1 && std::atomic<UnitState>::is_always_lock_free);
+  return reinterpret_cast<std::atomic<UnitState>*>(&opens(units_))[unit];
 }
 
-ViewMap::Opens& ViewMap::opens(std::uint64_t first_piece) const {
-  return reinterpret_cast<Opens*>(static_cast<char*>(mapped_) + sizeof(Header))[first_piece];
+ViewMap::Opens& ViewMap::opens(std::uint64_t first_unit) const {
+  return reinterpret_cast<Opens*>(static_cast<char*>(mapped_) + sizeof(Header))[first_unit];
 }
 
 void ViewMap::forget_opens() {
-  for (std::uint64_t piece = 0; piece < pieces_; ++piece) opens(piece).count = opens(piece).backing = 0;
+  for (std::uint64_t unit = 0; unit < units_; ++unit) opens(unit).count = opens(unit).backing = 0;
 }
 
 const Digest& ViewMap::set() const {
   return header().set;
 }
 
-void ViewMap::set_here(std::uint64_t piece) {
-  state(piece) = PieceState::Here;
+void ViewMap::set_here(const UnitRange& units) {
+  for (std::uint64_t unit = units.first; unit < units.first + units.count; ++unit) {
+    UnitState now = UnitState::Missing;
+    state(unit).compare_exchange_strong(now, UnitState::Here);
+  }
   wake();
 }
 
-void ViewMap::withdraw(std::uint64_t first, std::uint64_t count, PieceState to) {
-  for (std::uint64_t piece = first; piece < first + count; ++piece) state(piece) = to;
+void ViewMap::withdraw(const UnitRange& units, UnitState to) {
+  for (std::uint64_t unit = units.first; unit < units.first + units.count; ++unit) state(unit) = to;
   ++header().epoch;
   wake();
 }
@@ -200,7 +203,7 @@ void ViewMap::withdraw(std::uint64_t first, std::uint64_t count, PieceState to) 
 void ViewMap::set_published(const std::string& path) {
   put(header().published, path);
   header().phase = Phase::Published;
-  ++header().epoch;  // pieces that are set from now on are of that folder
+  ++header().epoch;  // units that are set from now on are of that folder
   wake();
 }
 
@@ -212,9 +215,9 @@ void ViewMap::set_failed(const std::string& reason) {
   wake();
 }
 
-void ViewMap::want(std::uint64_t piece, bool is_small) {
+void ViewMap::want(std::uint64_t unit, bool is_small) {
   Header::Wanted& wanted = header().wanted[is_small ? 1 : 0];
-  wanted.pieces[wanted.asked++ % kWanted] = piece + 1;
+  wanted.units[wanted.asked++ % kWanted] = unit + 1;
 }
 
 std::optional<std::uint64_t> ViewMap::take_wanted(bool is_small) {
@@ -225,8 +228,8 @@ std::optional<std::uint64_t> ViewMap::take_wanted(bool is_small) {
     if (taken == asked) return std::nullopt;
     const std::uint64_t next = asked - taken > kWanted ? asked - kWanted : taken;
     if (!wanted.taken.compare_exchange_strong(taken, next + 1)) continue;
-    const std::uint64_t piece = wanted.pieces[next % kWanted].exchange(0);
-    if (piece != 0 && piece <= pieces_ && state(piece - 1) == PieceState::Missing) return piece - 1;
+    const std::uint64_t unit = wanted.units[next % kWanted].exchange(0);
+    if (unit != 0 && unit <= units_ && state(unit - 1) == UnitState::Missing) return unit - 1;
   }
 }
 
@@ -234,8 +237,8 @@ std::uint64_t ViewMap::epoch() const {
   return header().epoch;
 }
 
-PieceState ViewMap::piece(std::uint64_t piece) const {
-  return state(piece);
+UnitState ViewMap::unit(std::uint64_t unit) const {
+  return state(unit);
 }
 
 bool ViewMap::has_failed() const {

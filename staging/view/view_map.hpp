@@ -1,10 +1,10 @@
-// The pieces of a copy in progress that may be read, in a file of shared memory: the staging worker sets
+// The units of a copy in progress that may be read, in a file of shared memory: the staging worker sets
 // them, the process of the live view reads them and asks for others. Either process may be killed at any
 // moment: all fields are written and read by single atomic operations.
 //
-// A piece is Here only after its bytes were hashed and their write has returned. Before bytes of the copy may
-// change again, the worker withdraws their pieces and begins the next epoch. So a reader takes the epoch,
-// sees that the piece is Here, reads, and has right bytes if the epoch is still the same.
+// A unit is Here only after its bytes were hashed and their write has returned. Before bytes of the copy may
+// change again, the worker withdraws their units and begins the next epoch. So a reader takes the epoch,
+// sees that the unit is Here, reads, and has right bytes if the epoch is still the same.
 #pragma once
 
 #include <atomic>
@@ -17,11 +17,11 @@
 
 #include "base/file.hpp"
 #include "base/result.hpp"
-#include "staging/manifest/hash.hpp"
+#include "staging/manifest/units.hpp"
 
 namespace spark::staging {
 
-enum class PieceState : std::uint8_t {
+enum class UnitState : std::uint8_t {
   Missing,
   Here,
   Failed  // of a file that is no longer as it was walked: a reader must not get a mix of two states
@@ -52,11 +52,11 @@ ViewPlace view_place_of_key(const SystemRoot& root, const std::filesystem::path&
 
 class ViewMap {
  public:
-  // For the worker. A set that has a map already keeps it, with all pieces withdrawn: readers wait for the
+  // For the worker. A set that has a map already keeps it, with all units withdrawn: readers wait for the
   // next attempt. The map of another set fails: its source has changed. That of a published copy, or one that
   // has failed, stays with its readers. `data`: the folder with the copy.
-  static Result<std::unique_ptr<ViewMap>> make(const ViewPlace& place, const Digest& set,
-                                               std::uint64_t pieces, const std::string& data);
+  static Result<std::unique_ptr<ViewMap>> make(const ViewPlace& place, const Digest& set, std::uint64_t units,
+                                               const std::string& data);
   // NotFound if there is none.
   static Result<std::unique_ptr<ViewMap>> open(const ViewPlace& place);
   // All files of the dataset's views, if there are any.
@@ -68,13 +68,13 @@ class ViewMap {
   ViewMap& operator=(const ViewMap&) = delete;
 
   const Digest& set() const;
-  std::uint64_t pieces() const { return pieces_; }
+  std::uint64_t units() const { return units_; }
 
   // For the worker.
-  void set_here(std::uint64_t piece);
-  void withdraw(std::uint64_t first, std::uint64_t count, PieceState to = PieceState::Missing);
+  void set_here(const UnitRange& units);  // but those that have failed
+  void withdraw(const UnitRange& units, UnitState to = UnitState::Missing);
   void set_published(const std::string& path);
-  // A missing piece that a reader waits for, of a small file (is_small) or of another.
+  // A missing unit that a reader waits for, of a small file (is_small) or of another.
   std::optional<std::uint64_t> take_wanted(bool is_small);
 
   // Before the partial copy of an earlier attempt is changed, by any staging of the dataset. `reason`: why
@@ -86,19 +86,19 @@ class ViewMap {
 
   // For the view.
   std::uint64_t epoch() const;
-  PieceState piece(std::uint64_t piece) const;
+  UnitState unit(std::uint64_t unit) const;
   bool has_failed() const;
   std::string reason() const;  // why it has failed; empty if it has not
   bool is_published() const;
   std::string data() const;  // the folder with the copy: the published one, once it is
-  void want(std::uint64_t piece, bool is_small);
-  // How programs have a file open, by its first piece: while it is open, the kernel wants the same answer for
+  void want(std::uint64_t unit, bool is_small);
+  // How programs have a file open, by its first unit: while it is open, the kernel wants the same answer for
   // each open, also from the next process. No process of an earlier connection is left.
   struct Opens {
     std::atomic<std::uint32_t> count;
     std::atomic<std::uint32_t> backing;  // the kernel's number for the copy's file; 0: the view is read
   };
-  Opens& opens(std::uint64_t first_piece) const;
+  Opens& opens(std::uint64_t first_unit) const;
   void forget_opens();
   // Counts changes of the map, and calls of wake(). wait() returns after the next one, or the time.
   std::uint32_t changes() const;
@@ -107,16 +107,16 @@ class ViewMap {
 
  private:
   struct Header;
-  ViewMap(UniqueFd file, void* mapped, std::size_t bytes, std::uint64_t pieces)
-      : file_(std::move(file)), mapped_(mapped), bytes_(bytes), pieces_(pieces) {}
+  ViewMap(UniqueFd file, void* mapped, std::size_t bytes, std::uint64_t units)
+      : file_(std::move(file)), mapped_(mapped), bytes_(bytes), units_(units) {}
   static Result<std::unique_ptr<ViewMap>> map(UniqueFd file, const std::string& shown);
   Header& header() const { return *static_cast<Header*>(mapped_); }
-  std::atomic<PieceState>& state(std::uint64_t piece) const;
+  std::atomic<UnitState>& state(std::uint64_t unit) const;
 
   UniqueFd file_;
   void* mapped_;
   std::size_t bytes_;
-  std::uint64_t pieces_;
+  std::uint64_t units_;
 };
 
 }  // namespace spark::staging

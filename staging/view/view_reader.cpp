@@ -26,30 +26,30 @@ ViewRange ViewReader::within_file(ViewRange range) const {
   return range;
 }
 
-std::pair<std::uint64_t, std::uint64_t> ViewReader::pieces_of(const ViewRange& range) const {
+std::pair<std::uint64_t, std::uint64_t> ViewReader::units_of(const ViewRange& range) const {
   const auto [file, offset, bytes] = within_file(range);
-  const std::uint64_t first = tree_.node(file).first_piece;
+  const std::uint64_t first = tree_.node(file).first_unit;
   if (bytes == 0) return {first, first};
-  return {first + offset / kHashPiece, first + (offset + bytes - 1) / kHashPiece + 1};
+  return {first + offset / kViewUnit, first + (offset + bytes - 1) / kViewUnit + 1};
 }
 
 Outcome ViewReader::look(const ViewRange& range) const {
-  const bool has_failed = map_.has_failed();  // before the pieces: none arrives afterwards
+  const bool has_failed = map_.has_failed();  // before the units: none arrives afterwards
   bool is_missing = false;
-  const auto [first, end] = pieces_of(range);
-  for (std::uint64_t piece = first; piece < end; ++piece) {
-    const PieceState state = map_.piece(piece);
-    if (state == PieceState::Failed) return Outcome::Failed;
-    is_missing = is_missing || state == PieceState::Missing;
+  const auto [first, end] = units_of(range);
+  for (std::uint64_t unit = first; unit < end; ++unit) {
+    const UnitState state = map_.unit(unit);
+    if (state == UnitState::Failed) return Outcome::Failed;
+    is_missing = is_missing || state == UnitState::Missing;
   }
   if (!is_missing) return Outcome::Here;
   return has_failed ? Outcome::Failed : Outcome::Missing;
 }
 
 void ViewReader::want(const ViewRange& range, ViewMap& map) const {
-  const auto [first, end] = pieces_of(range);
-  for (std::uint64_t piece = first; piece < end; ++piece)
-    if (map.piece(piece) == PieceState::Missing) map.want(piece, is_small(tree_.node(range.file).entry));
+  const auto [first, end] = units_of(range);
+  for (std::uint64_t unit = first; unit < end; ++unit)
+    if (map.unit(unit) == UnitState::Missing) map.want(unit, is_small(tree_.node(range.file).entry));
 }
 
 ViewRead ViewReader::read(const ViewRange& wanted, const IoBuffer& buffer) {

@@ -1,4 +1,4 @@
-// Reads files of a copy in progress, or says which of their pieces are missing.
+// Reads files of a copy in progress, or says which of their units are missing.
 #pragma once
 
 #include <cstdint>
@@ -39,9 +39,9 @@ class ViewReader {
   ViewRead read(const ViewRange& range, const IoBuffer& buffer);
   // The file of the copy, if all of it is there and it will not be written again; else none.
   std::shared_ptr<const UniqueFd> complete(NodeNumber file);
-  // Whether all of its pieces are there, or one will not come.
+  // Whether all of its units are there, or one will not come.
   ViewRead::Outcome look(const ViewRange& range) const;
-  // Asks the copy for its missing pieces first.
+  // Asks the copy for its missing units first.
   void want(const ViewRange& range, ViewMap& map) const;
 
  private:
@@ -59,7 +59,7 @@ class ViewReader {
   std::map<NodeNumber, OpenFilePtr> open_;  // opened in that epoch
 
   ViewRange within_file(ViewRange range) const;
-  std::pair<std::uint64_t, std::uint64_t> pieces_of(const ViewRange& range) const;  // first and end
+  std::pair<std::uint64_t, std::uint64_t> units_of(const ViewRange& range) const;  // first and end
   OpenFilePtr open(NodeNumber file, std::uint64_t epoch);
   void open_copy();
 };

@@ -39,7 +39,7 @@ Result<> ViewTree::add(Entry entry) {
     node.file = *file;
     ++nodes_[*file].links;
   }
-  node.first_piece = pieces_.add(entry);
+  node.first_unit = units_.add(entry);
   if (is_content(entry)) bytes_ += entry.size;
   if (number != 0) ++nodes_[*parent].count;
   node.entry = std::move(entry);

@@ -12,16 +12,17 @@
 
 #include "base/result.hpp"
 #include "staging/manifest/manifest.hpp"
+#include "staging/manifest/units.hpp"
 
 namespace spark::staging {
 
-// The pieces of a set, numbered in the order of its files; a file has at least one. A piece is a hash piece.
-class PieceNumbers {
+// The units of a set, numbered in the order of its files.
+class UnitNumbers {
  public:
-  // In the order of the paths. Returns the number of the entry's first piece.
+  // In the order of the paths. Returns the number of the entry's first unit.
   std::uint64_t add(const Entry& entry) {
     const std::uint64_t first = count_;
-    if (is_content(entry)) count_ += piece_count(entry.size);
+    if (is_content(entry)) count_ += unit_count(entry.size);
     return first;
   }
   std::uint64_t count() const { return count_; }
@@ -34,7 +35,7 @@ using NodeNumber = std::uint32_t;  // the root is 0
 
 struct ViewNode {
   Entry entry;
-  std::uint64_t first_piece = 0;
+  std::uint64_t first_unit = 0;
   NodeNumber folder = 0;                  // that contains it; of the root: the root
   NodeNumber file = 0;                    // itself, or of a further name of a file: the file
   std::uint32_t children = 0, count = 0;  // of a folder: the range in the list of all children
@@ -47,7 +48,7 @@ class ViewTree {
   static Result<ViewTree> read(const std::filesystem::path& manifest);
 
   NodeNumber size() const { return static_cast<NodeNumber>(nodes_.size()); }
-  std::uint64_t pieces() const { return pieces_.count(); }
+  std::uint64_t units() const { return units_.count(); }
   Bytes bytes() const { return bytes_; }  // of the files' content
   const ViewNode& node(NodeNumber number) const { return nodes_[number]; }
   // Of a folder, sorted by name. None for any other node.
@@ -57,7 +58,7 @@ class ViewTree {
  private:
   std::deque<ViewNode> nodes_;  // sorted by path; there may be millions, which no reallocation doubles
   std::vector<NodeNumber> children_;
-  PieceNumbers pieces_;
+  UnitNumbers units_;
   Bytes bytes_ = 0;
 
   Result<> add(Entry entry);

@@ -1,4 +1,4 @@
-// Reads whose pieces are missing. No thread waits for them: they are looked at again after each change.
+// Reads whose units are missing. No thread waits for them: they are looked at again after each change.
 #pragma once
 
 #include <sys/types.h>

@@ -43,12 +43,12 @@ struct World {
     add("t", EntryType::File, 1);
     require(write_manifest(folder / "entries", manifest).has_value());
     std::ofstream(folder / "data/t") << 'x';
-    auto made = ViewMap::make(place, Digest{}, 3, (folder / "data").native());
+    auto made = ViewMap::make(place, Digest{}, 10, (folder / "data").native());
     require(made.has_value());
     map = std::move(*made);
     tree = std::move(*ViewTree::read(folder / "entries"));
-    map->set_here(0);
-    map->set_here(2);
+    map->set_here({0, 8});
+    map->set_here({9, 1});
     reader.emplace(*tree, *map);
   }
   ~World() {

@@ -2,13 +2,14 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "base/result.hpp"
 #include "staging/files/io/direct_io.hpp"
 #include "staging/files/tree.hpp"
-#include "staging/manifest/hash.hpp"
+#include "staging/manifest/units.hpp"
 
 namespace spark::staging {
 
@@ -26,11 +27,15 @@ struct PieceOutcome {
   Digest digest;
   bool is_vouched_for = true;  // false: the digest is of data from another host, and not proven yet
   bool ended_early = false;    // the file is now shorter than `size`, so the digest is meaningless
+  // Only these units of the piece have arrived, and the digest is none of the piece. They may come before the
+  // piece is begun, and again with it.
+  std::optional<UnitRange> units{};
 };
 
 struct WorkFiles {
   const OpenedFile& source;
-  const OpenedFile* copy = nullptr;  // destination; none means that the file is only hashed
+  // Destination; none means that the file is only hashed. If readers wait for units, it can be read.
+  const OpenedFile* copy = nullptr;
 };
 
 // Call start, then process each piece from any thread; the thread of the last piece calls finish.
@@ -43,7 +48,7 @@ class FileWork {
   virtual std::vector<std::uint64_t> to_do() const = 0;  // pieces, the last first; none if all are known
   virtual WorkFiles files() const = 0;
 
-  // From any thread: before a read; after its bytes were hashed and written; after a piece.
+  // From any thread: before a read; after its bytes were hashed and written; after a piece, or units of it.
   virtual Result<> before_read(Bytes offset, std::size_t bytes) = 0;
   virtual void moved(Bytes bytes) = 0;
   virtual void piece_done(std::uint64_t piece, const PieceOutcome& outcome) = 0;

@@ -40,13 +40,16 @@ Lane::Lane(unsigned number, std::span<std::byte> buffer, unsigned siblings, Coun
   request_.lane = number;
 }
 
-void Lane::begin(FileWork& file, std::uint64_t piece) {
+void Lane::begin(FileWork& file, const LaneTask& task) {
   file_ = &file;
+  task_ = task;
   state_ = State::Fresh;
-  at_ = piece * kHashPiece;
-  end_ = std::min(file.files().source.size, at_ + kHashPiece);
+  at_ = task.unit ? *task.unit * kViewUnit : task.piece * kHashPiece;
+  end_ = std::min(file.files().source.size, at_ + (task.unit ? kViewUnit : kHashPiece));
   hasher_.reset();
+  early_hasher_.reset();
   outcome_ = {};
+  if (task.unit) outcome_.units = UnitRange{*task.unit, 1};
 }
 
 Result<Request*> Lane::advance(std::size_t chunk) {
@@ -55,27 +58,45 @@ Result<Request*> Lane::advance(std::size_t chunk) {
     return fail(Errc::Failed, "copying " + source.tree->shown(source.path) + ": io_uring has stopped working",
                 "`sysctl kernel.io_uring_disabled=2` makes copies use threads instead");
   }
-  auto next = state_ == State::Reading   ? after_read(chunk)
-              : state_ == State::Writing ? after_write(chunk)
-                                         : next_chunk(chunk);
+  auto next = state_ == State::Reading       ? after_read(chunk)
+              : state_ == State::Writing     ? after_write(chunk)
+              : state_ == State::ReadingBack ? after_read_back(chunk)
+                                             : next_chunk(chunk);
   if (!next || *next == nullptr) file_ = nullptr;
   return next;
 }
 
 Result<Request*> Lane::next_chunk(std::size_t chunk) {
-  const OpenedFile& source = file_->files().source;
-  if (at_ >= end_) return end();
-  const Stretch data = next_data(source, at_, end_);
-  if (data.begin > at_) {
-    hasher_.add_zeros(data.begin - at_);
-    file_->moved(data.begin - at_);
-    at_ = data.begin;
+  const auto [source, copy] = file_->files();
+  while (at_ < end_) {
+    Bytes until = end_of_unit(at_);
+    if (early_at(at_)) {
+      want_ = std::min<Bytes>({chunk, buffer_.size(), until - at_});
+      state_ = State::ReadingBack;
+      return ask(Request::Kind::Read, *copy, want_);
+    }
+    while (until < end_ && !early_at(until)) until = end_of_unit(until);
+    const Stretch data = next_data(source, at_, until);
+    if (data.begin > at_) {
+      hasher_.add_zeros(data.begin - at_);
+      file_->moved(data.begin - at_);
+      at_ = data.begin;
+      continue;
+    }
+    want_ = std::min<Bytes>({chunk, buffer_.size(), data.end - at_});
+    if (auto go_on = file_->before_read(at_, want_); !go_on) return go_on.take_error();
+    state_ = State::Reading;
+    return ask(Request::Kind::Read, source, want_);
   }
-  if (at_ >= end_) return end();
-  want_ = std::min<Bytes>({chunk, buffer_.size(), data.end - at_});
-  if (auto go_on = file_->before_read(at_, want_); !go_on) return go_on.take_error();
-  state_ = State::Reading;
-  return ask(Request::Kind::Read, source, want_);
+  return end();
+}
+
+const std::optional<Digest>& Lane::early_at(Bytes offset) const {
+  return task_.early[offset / kViewUnit % kUnitsOfPiece];
+}
+
+Bytes Lane::end_of_unit(Bytes offset) const {
+  return std::min(end_, round_down(offset, kViewUnit) + kViewUnit);
 }
 
 Request* Lane::ask(Request::Kind kind, const OpenedFile& file, std::size_t bytes) {
@@ -88,25 +109,23 @@ Request* Lane::ask(Request::Kind kind, const OpenedFile& file, std::size_t bytes
   return &request_;
 }
 
-// Whether the chunk was read; false if the file ended before it. A short read is completed with further
+// The chunk, of which fewer bytes are there if the file ends before. A short read is completed with further
 // calls.
-Result<bool> Lane::is_whole() {
-  const OpenedFile& source = file_->files().source;
-  if (request_.result >= static_cast<std::ptrdiff_t>(want_) && source.mode.direct) return true;
+ReadOutcome Lane::take_read(const OpenedFile& file) {
   const ReadOutcome read = request_.result >= static_cast<std::ptrdiff_t>(want_)
                                ? ReadOutcome{want_, 0}
-                               : read_at(source.fd.get(), source.mode, buffer_.data(), want_, at_);
-  if (!source.mode.direct) drop_pages(source.fd.get(), at_, read.bytes);
-  if (read.error != 0) return source.tree->failed(read.error, "reading", source.path);
-  return read.bytes >= want_;
+                               : read_at(file.fd.get(), file.mode, buffer_.data(), want_, at_);
+  if (!file.mode.direct) drop_pages(file.fd.get(), at_, read.bytes);
+  return read;
 }
 
 Result<Request*> Lane::after_read(std::size_t chunk) {
-  auto whole = is_whole();
+  const OpenedFile& source = file_->files().source;
+  const ReadOutcome read = take_read(source);
   const auto arrived = Clock::now();
   counters_.spent(Activity::Source, arrived - started_);
-  if (!whole) return whole.take_error();
-  if (!*whole) {
+  if (read.error != 0) return source.tree->failed(read.error, "reading", source.path);
+  if (read.bytes < want_) {
     outcome_.ended_early = true;
     return nullptr;
   }
@@ -139,6 +158,32 @@ Result<Request*> Lane::after_write(std::size_t chunk) {
   if (failed != 0) return write_failed(failed, copy);
   counters_.spent(Activity::LocalDrive, Clock::now() - started_);
   file_->moved(want_);
+  const std::uint64_t unit = at_ / kViewUnit;
+  at_ += want_;
+  const std::uint64_t arrived = at_ / kViewUnit - unit;
+  if (task_.shows_units && !task_.unit && arrived > 0 && at_ < end_) {
+    PieceOutcome part;
+    part.units = UnitRange{unit, arrived};
+    file_->piece_done(task_.piece, part);
+  }
+  return next_chunk(chunk);
+}
+
+// What readers got has changed on the local drive if the digest is another one.
+Result<Request*> Lane::after_read_back(std::size_t chunk) {
+  const OpenedFile& copy = *file_->files().copy;
+  ReadOutcome read = take_read(copy);
+  counters_.spent(Activity::LocalDrive, Clock::now() - started_);
+  const std::span<const std::byte> bytes(buffer_.data(), read.bytes);
+  hasher_.add(bytes);
+  early_hasher_.add(bytes);
+  const std::optional<Digest>& early = early_at(at_);
+  const bool is_end = at_ + want_ == end_of_unit(at_);
+  const bool is_right = read.bytes == want_ && (!is_end || early_hasher_.digest() == *early);
+  if (!is_right && read.error == 0) read.error = EIO;
+  if (read.error != 0)
+    return fail_errno(read.error, "reading back " + copy.tree->shown(copy.path), "its drive may be failing");
+  if (is_end) early_hasher_.reset();
   at_ += want_;
   return next_chunk(chunk);
 }

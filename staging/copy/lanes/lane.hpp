@@ -1,6 +1,7 @@
 // Moves one piece of a file through one buffer: read, hash, write, chunk by chunk.
 #pragma once
 
+#include <array>
 #include <chrono>
 #include <memory>
 #include <optional>
@@ -12,31 +13,44 @@
 
 namespace spark::staging {
 
+// Digests of the units of a piece that were copied before it.
+using EarlyUnits = std::array<std::optional<Digest>, kUnitsOfPiece>;
+
+struct LaneTask {
+  std::uint64_t piece = 0;
+  std::optional<std::uint64_t> unit{};  // of the piece: only this one, before the piece is begun
+  // Read from the copy and compared: the piece's digest covers the bytes that readers got.
+  EarlyUnits early{};
+  bool shows_units = false;  // tells the file of the units of a piece as they arrive
+};
+
 class Lane {
  public:
   Lane(unsigned number, std::span<std::byte> buffer, unsigned siblings, Counters& counters);
 
   bool is_idle() const { return file_ == nullptr; }
-  void begin(FileWork& file, std::uint64_t piece);
+  void begin(FileWork& file, const LaneTask& task);
   void abandon() { file_ = nullptr; }  // only if no request is in progress
 
   // Called after begin, and after each request of this lane has ended. Returns the next request, or none if
-  // the piece is done (see outcome) and the lane idle. An error leaves the lane idle as well.
+  // the task is done (see outcome) and the lane idle. An error leaves the lane idle as well.
   Result<Request*> advance(std::size_t chunk);
   const PieceOutcome& outcome() const { return outcome_; }
 
  private:
   using Clock = std::chrono::steady_clock;
-  enum class State { Fresh, Reading, Writing };
+  enum class State { Fresh, Reading, Writing, ReadingBack };
 
   std::span<std::byte> buffer_;
   unsigned siblings_;  // lanes of the same thread: all of them wait while one hashes
   Counters& counters_;
   FileWork* file_ = nullptr;
   State state_ = State::Fresh;
-  Bytes at_ = 0, end_ = 0;  // of the piece
+  LaneTask task_;
+  Bytes at_ = 0, end_ = 0;  // of the piece, or the unit
   std::size_t want_ = 0;    // bytes of the chunk in progress
   Hasher hasher_;
+  Hasher early_hasher_;  // of the unit that is read back
   Request request_;
   PieceOutcome outcome_;
   Clock::time_point started_;
@@ -44,9 +58,12 @@ class Lane {
   Result<Request*> next_chunk(std::size_t chunk);
   Result<Request*> after_read(std::size_t chunk);
   Result<Request*> after_write(std::size_t chunk);
+  Result<Request*> after_read_back(std::size_t chunk);
   Result<Request*> end();
   Request* ask(Request::Kind kind, const OpenedFile& file, std::size_t bytes);
-  Result<bool> is_whole();
+  ReadOutcome take_read(const OpenedFile& file);
+  const std::optional<Digest>& early_at(Bytes offset) const;
+  Bytes end_of_unit(Bytes offset) const;
 };
 
 }  // namespace spark::staging

@@ -9,30 +9,30 @@
 
 #include "base/threads.hpp"
 #include "staging/copy/lanes/lane.hpp"
+#include "staging/copy/lanes/lane_shares.hpp"
 
 namespace spark::staging {
 namespace {
 
 constexpr std::size_t kMostOpen = 256;  // files, if readers wait for more than the lanes need
 
-struct OpenFile {
-  std::unique_ptr<FileWork> work;
-  std::uint64_t index = 0;           // in the plan
-  std::vector<std::uint64_t> to_do;  // pieces, the last first; guarded by Run::mutex_
-  std::uint64_t unfinished = 0;      // pieces; guarded in the same way
-};
-
 // The next work for a thread.
 struct Job {
   enum class Kind { Piece, Open, Finish, Later, Nothing };  // Later: other threads may find more work
   Kind kind = Kind::Nothing;
-  std::shared_ptr<OpenFile> file{};
-  std::uint64_t index = 0;  // of the piece, or of the file to open
+  OpenFilePtr file{};
+  LaneTask task{};          // of a piece, or of a unit of it
+  std::uint64_t index = 0;  // of the file to open
 };
 
 class Run {
  public:
-  Run(const RunPlan& plan, RunEnd& end) : plan_(plan), end_(end), is_taken_(plan.files) {}
+  Run(const RunPlan& plan, RunEnd& end)
+      : plan_(plan),
+        end_(end),
+        lanes_(std::size_t{plan.shape.threads} * plan.shape.lanes),
+        shares_(plan.limit, lanes_, static_cast<bool>(plan.wanted)),
+        queue_(plan.files, plan.wanted) {}
 
   Result<> go() {
     const RunEnd::Waker waker(end_, [this] { wake_all(); });
@@ -53,20 +53,20 @@ class Run {
     Seat(unsigned number, Io& io, Counters& counters)
         : lane(number, io.buffer(number), io.lanes(), counters) {}
     Lane lane;
-    std::shared_ptr<OpenFile> file;
-    std::uint64_t piece = 0;
+    OpenFilePtr file;
+    LaneTask task;
   };
 
   const RunPlan& plan_;
   RunEnd& end_;
+  const std::size_t lanes_;  // of all threads
+  LaneShares shares_;
   std::mutex mutex_;
   std::condition_variable changed_;
-  std::deque<std::shared_ptr<OpenFile>> open_;   // with pieces to hand out
-  std::deque<std::shared_ptr<OpenFile>> ended_;  // all their pieces are done
-  std::vector<bool> is_taken_;                   // by file: opened, or to be opened first
-  std::vector<std::uint64_t> to_open_;           // first: readers wait for them
-  std::uint64_t next_file_ = 0, under_way_ = 0;  // under_way_: pieces
-  unsigned in_hands_ = 0;                        // files that a thread opens or finishes
+  PieceQueue queue_;
+  std::deque<OpenFilePtr> ended_;         // all their pieces are done
+  std::uint64_t pieces_ = 0, units_ = 0;  // under way
+  unsigned in_hands_ = 0;                 // files that a thread opens or finishes
   unsigned openers_ = 0;
   std::optional<Error> error_;
 
@@ -76,6 +76,7 @@ class Run {
     for (unsigned i = 0; i < io->lanes(); ++i) seats.emplace_back(i, *io, *plan_.counters);
     unsigned busy = 0;  // requests in progress
     for (;;) {
+      if (plan_.wanted) look_for_wanted();
       const bool goes_on = fill_seats(*io, seats, busy);
       if (busy > 0) {
         busy -= 1 - advance(*io, seats[io->wait().lane]);
@@ -108,8 +109,8 @@ class Run {
           continue;
         }
         seat.file = std::move(job.file);
-        seat.piece = job.index;
-        seat.lane.begin(*seat.file->work, job.index);
+        seat.task = job.task;
+        seat.lane.begin(*seat.file->work, seat.task);
         busy += advance(io, seat);
       }
     }
@@ -118,13 +119,15 @@ class Run {
 
   // Advances the lane. Returns 1 if it then has a request in progress, 0 if it is idle.
   unsigned advance(Io& io, Seat& seat) {
-    auto request = end_.has_failed() ? stopped(seat.lane) : seat.lane.advance(plan_.shape.chunk);
+    const Bytes usual = plan_.shape.chunk;
+    const std::size_t chunk = seat.task.unit ? usual : shares_.chunk_of_piece(usual);
+    auto request = end_.has_failed() ? stopped(seat.lane) : seat.lane.advance(chunk);
     if (request && *request != nullptr) {
       io.start(**request);
       return 1;
     }
     if (request) {
-      end_piece(seat);
+      end_task(seat);
     } else {
       fail_run(std::move(request.error()));
     }
@@ -137,13 +140,29 @@ class Run {
     return fail(Errc::Cancelled, "stopped by an error elsewhere");
   }
 
-  void end_piece(Seat& seat) {
+  void end_task(Seat& seat) {
     OpenFile& file = *seat.file;
-    file.work->piece_done(seat.piece, seat.lane.outcome());
+    file.work->piece_done(seat.task.piece, seat.lane.outcome());
     {
       const std::scoped_lock lock(mutex_);
-      --under_way_;
-      if (--file.unfinished == 0) ended_.push_back(std::move(seat.file));
+      if (seat.task.unit) {
+        --units_;
+        queue_.unit_done(file, seat.task, seat.lane.outcome());
+      } else {
+        --pieces_;
+        if (--file.unfinished == 0) ended_.push_back(std::move(seat.file));
+      }
+    }
+    changed_.notify_all();
+  }
+
+  // After each request: a unit need not wait for the end of a piece.
+  void look_for_wanted() {
+    {
+      const std::scoped_lock lock(mutex_);
+      shares_.moved();
+      if (!shares_.has_units() || !queue_.finds_wanted()) return;
+      shares_.wanted();
     }
     changed_.notify_all();
   }
@@ -164,16 +183,16 @@ class Run {
     const std::scoped_lock lock(mutex_);
     if (openers_ == 0) return next_for_idle_thread();
     if (end_.has_failed()) return {};
-    if (has_piece()) return take_piece();
+    if (Job job = next_to_move(); job.file) return job;
     return has_work_left() ? Job{Job::Kind::Later} : Job{};
   }
 
   // For a thread that moves bytes and has no requests in progress. Requires mutex_, as the functions below.
   Job next_for_idle_thread() {
     if (end_.has_failed()) return {};
-    if (has_piece()) return take_piece();
+    if (Job job = next_to_move(); job.file) return job;
     if (!ended_.empty()) return take_ended();
-    if (may_open_wanted() || (next_file_ < plan_.files && open_.empty())) return take_unopened();
+    if (may_open_wanted() || (queue_.has_file() && queue_.open_files() == 0)) return take_unopened();
     return has_work_left() ? Job{Job::Kind::Later} : Job{};
   }
 
@@ -181,71 +200,46 @@ class Run {
   Job next_for_opener() {
     if (end_.has_failed()) return {};
     if (!ended_.empty()) return take_ended();
-    if (may_open_wanted() || (next_file_ < plan_.files && open_.size() < look_ahead()))
-      return take_unopened();
-    return has_work_left() || under_way_ > 0 ? Job{Job::Kind::Later} : Job{};
+    if (may_open_wanted() || (queue_.has_file() && queue_.open_files() < lanes_)) return take_unopened();
+    return has_work_left() || pieces_ > 0 ? Job{Job::Kind::Later} : Job{};
   }
 
   // Besides pieces in progress.
   bool has_work_left() const {
-    return next_file_ < plan_.files || !to_open_.empty() || in_hands_ > 0 || !open_.empty() ||
+    return queue_.has_file() || queue_.wanted_files() > 0 || in_hands_ > 0 || queue_.open_files() > 0 ||
            !ended_.empty();
   }
 
-  bool has_piece() const {
-    return !open_.empty() && (plan_.limit == nullptr || under_way_ < plan_.limit->most());
-  }
-
-  std::size_t look_ahead() const { return std::size_t{plan_.shape.threads} * plan_.shape.lanes; }
-
   // A file stays open, with two descriptors, until its last piece is done. The others wait for those.
   bool may_open_wanted() const {
-    return !to_open_.empty() && open_.size() + in_hands_ < std::max(look_ahead(), kMostOpen);
+    return queue_.wanted_files() > 0 && queue_.open_files() + in_hands_ < std::max(lanes_, kMostOpen);
   }
 
-  // A file's pieces to do are the last first, so the wanted one becomes the last, and those that follow it in
-  // the file are before it.
-  void bring_forward() {
-    while (const auto wanted = plan_.wanted ? plan_.wanted() : std::nullopt) {
-      const auto file = std::ranges::find(open_, wanted->file, [](const auto& one) { return one->index; });
-      if (file == open_.end() && !is_taken_[wanted->file]) {
-        is_taken_[wanted->file] = true;
-        to_open_.push_back(wanted->file);
-        changed_.notify_all();
-      }
-      if (file == open_.end()) continue;
-      std::vector<std::uint64_t>& to_do = (*file)->to_do;
-      const auto piece = std::ranges::find(to_do, wanted->piece);
-      if (piece == to_do.end()) continue;  // in progress
-      std::rotate(to_do.begin(), piece + 1, to_do.end());
-      std::rotate(open_.begin(), file, file + 1);
-      return;
+  // No file: there is none.
+  Job next_to_move() {
+    const std::size_t wanted_before = queue_.wanted_files();
+    std::optional<QueuedTask> next;
+    const bool has_units = shares_.has_units();
+    if (has_units && units_ < shares_.most_units()) next = queue_.take_unit();
+    if (next) shares_.wanted();
+    if (!next && pieces_ < shares_.most_pieces() && queue_.has_piece()) {
+      if (!has_units) queue_.bring_forward();
+      next = queue_.take_piece();
     }
-  }
-
-  Job take_piece() {
-    bring_forward();
-    Job job{Job::Kind::Piece, open_.front(), open_.front()->to_do.back()};
-    job.file->to_do.pop_back();
-    if (job.file->to_do.empty()) open_.pop_front();
-    ++under_way_;
-    return job;
+    if (queue_.wanted_files() > wanted_before) changed_.notify_all();
+    if (!next) return {};
+    next->task.shows_units = has_units;
+    ++(next->task.unit ? units_ : pieces_);
+    return {Job::Kind::Piece, std::move(next->file), next->task};
   }
 
   Job take_unopened() {
     ++in_hands_;
-    std::uint64_t index = next_file_;
-    if (!to_open_.empty()) {
-      index = to_open_.back();
-      to_open_.pop_back();
-    }
-    is_taken_[index] = true;
-    while (next_file_ < plan_.files && is_taken_[next_file_]) ++next_file_;
-    return {Job::Kind::Open, nullptr, index};
+    return {Job::Kind::Open, nullptr, {}, queue_.take_file()};
   }
 
   Job take_ended() {
-    Job job{Job::Kind::Finish, std::move(ended_.front()), 0};
+    Job job{Job::Kind::Finish, std::move(ended_.front())};
     ended_.pop_front();
     ++in_hands_;
     return job;
@@ -270,14 +264,14 @@ class Run {
     return offer(std::move(file));
   }
 
-  Result<> finish_file(std::shared_ptr<OpenFile> file) {
+  Result<> finish_file(OpenFilePtr file) {
     auto is_done = file->work->finish();
     if (!is_done) return is_done.take_error();
     return *is_done ? Result<>() : offer(std::move(file));
   }
 
   // Of a file that was opened, or has to be read again.
-  Result<> offer(std::shared_ptr<OpenFile> file) {
+  Result<> offer(OpenFilePtr file) {
     std::vector<std::uint64_t> pieces = file->work->to_do();
     while (pieces.empty()) {
       auto is_done = file->work->finish();
@@ -286,9 +280,7 @@ class Run {
       pieces = file->work->to_do();
     }
     const std::scoped_lock lock(mutex_);
-    file->unfinished = pieces.size();
-    file->to_do = std::move(pieces);
-    open_.push_back(std::move(file));
+    queue_.add(std::move(file), std::move(pieces));
     return {};
   }
 

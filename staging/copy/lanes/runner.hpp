@@ -12,15 +12,11 @@
 #include "staging/copy/lanes/file_work.hpp"
 #include "staging/copy/lanes/monitor.hpp"
 #include "staging/copy/lanes/piece_limit.hpp"
+#include "staging/copy/lanes/piece_queue.hpp"
 #include "staging/copy/lanes/shape.hpp"
 #include "staging/files/io/io.hpp"
 
 namespace spark::staging {
-
-// A piece of a file of the plan.
-struct WantedPiece {
-  std::uint64_t file = 0, piece = 0;
-};
 
 struct RunPlan {
   IoKind io = IoKind::Auto;
@@ -29,9 +25,9 @@ struct RunPlan {
   Counters* counters = nullptr;
   std::uint64_t files = 0;
   std::function<std::unique_ptr<FileWork>(std::uint64_t index)> work_for;
-  // The next piece that a reader waits for: it goes first, and the rest of its file after it. A piece of a
-  // file that is not open yet has to be named again. May be empty.
-  std::function<std::optional<WantedPiece>()> wanted{};
+  // The next unit that a reader waits for: its piece goes first, and the rest of its file after it. While the
+  // run is slow, the unit goes before its piece. May be empty.
+  NextWanted wanted{};
 };
 
 // The first error ends the run, as does one in another part of it.

@@ -7,13 +7,14 @@
 
 #include "base/result.hpp"
 #include "staging/manifest/manifest.hpp"
+#include "staging/manifest/units.hpp"
 
 namespace spark::staging {
 
-// A piece of a file that a reader waits for.
+// A unit of a file that a reader waits for.
 struct WantedOfFile {
   const Entry* entry = nullptr;
-  std::uint64_t piece = 0;
+  std::uint64_t unit = 0;
 };
 
 // Functions but begin() and published() are called from any thread.
@@ -24,13 +25,13 @@ class Viewer {
   // The entries as they were walked; the copy has their folders, and nothing is readable yet. The entries
   // must stay. False: there is no view, and at most published() is called.
   virtual bool begin(const Entries& entries) = 0;
-  // The piece was hashed, its write has returned, and the source was as walked when all of it had been read.
-  virtual void arrived(const Entry& entry, std::uint64_t piece) = 0;
-  // The same for all pieces of the file.
+  // They were hashed, their write has returned, and the source was as walked when all of them had been read.
+  virtual void arrived(const Entry& entry, const UnitRange& units) = 0;
+  // The same for all units of the file.
   virtual void arrived_whole(const Entry& entry) = 0;
   // Before the copy of the file is emptied. `has_changed`: the source is no longer as walked.
   virtual void withdraw(const Entry& entry, bool has_changed) = 0;
-  // The next piece that a reader waits for, of small files (see is_small) or of the others.
+  // The next unit that a reader waits for, of small files (see is_small) or of the others.
   virtual std::optional<WantedOfFile> take_wanted(bool is_small) = 0;
   // All of it is in this folder now, under its own name; called whether the copy was made by this run or was
   // there already.

@@ -43,7 +43,7 @@ class OpenFiles {
   std::array<std::mutex, 16> mutexes_ = {};  // by file: a first open waits for the drive
 
   std::mutex& mutex_of(NodeNumber file) { return mutexes_[file % mutexes_.size()]; }
-  ViewMap::Opens& opens_of(NodeNumber file) const { return map_.opens(tree_.node(file).first_piece); }
+  ViewMap::Opens& opens_of(NodeNumber file) const { return map_.opens(tree_.node(file).first_unit); }
 };
 
 }  // namespace spark::staging

@@ -5,47 +5,13 @@
 #include <algorithm>
 #include <mutex>
 
-#include "staging/copy/copy_with.hpp"
 #include "tests/unit/staging/random_tree.hpp"
-#include "tests/unit/staging/view/view_fixture.hpp"
+#include "tests/unit/staging/view/view_copy_fixture.hpp"
 
 namespace spark::staging::test {
 namespace {
 
 using Outcome = ViewRead::Outcome;
-
-class ViewCopyTest : public ViewTest {
- protected:
-  std::filesystem::path source_ = folder_ / "source", copy_ = folder_ / "copy";
-  StopFlag stop_{false};
-  CopyHooks hooks_;
-  CopyOptions options_;
-  std::function<Result<>()> is_still_so_;
-  std::unique_ptr<ViewMap> map_;  // as the view's process has it
-  std::optional<ViewTree> tree_;
-  std::optional<ViewReader> reader_;
-
-  void begun() {
-    auto map = ViewMap::open(place_);
-    ASSERT_OK(map);
-    reader_.reset();
-    map_ = std::move(*map);
-    tree_ = tree_of(*map_);
-    reader_.emplace(*tree_, *map_);
-  }
-
-  Result<CopyReport> copy_now() {
-    CopyViewer viewer(place_, "faces", folder_ / ".copy.spark-partial/data", is_still_so_,
-                      {[this](Bytes, std::uint64_t) { begun(); }});
-    options_.viewer = &viewer;
-    auto report = copy_with(hooks_, source_, copy_, options_, kQuiet, stop_);
-    if (report) viewer.published(copy_, folder_ / ".copy.spark-manifest");
-    return report;
-  }
-  std::optional<std::string> whole(std::string_view path) {
-    return ViewTest::whole(*reader_, *tree_, find(*tree_, path));
-  }
-};
 
 TEST_F(ViewCopyTest, ShowsEachPieceOnceItIsThere) {
   options_.threads = options_.depth = 1;
@@ -127,7 +93,7 @@ TEST_F(ViewCopyTest, AnAttemptThatResumesShowsWhatWasThere) {
   ASSERT_OK(copy_now());
   EXPECT_EQ(at_once, Outcome::Here);
   EXPECT_EQ(later, Outcome::Missing);
-  EXPECT_EQ(before->piece(0), PieceState::Here) << "the set has one map for all attempts";
+  EXPECT_EQ(before->unit(0), UnitState::Here) << "the set has one map for all attempts";
   EXPECT_EQ(whole("large"), noise(40 * kMiB, 1));
 }
 
@@ -234,8 +200,8 @@ TEST_F(ViewCopyTest, ShowsNothingUntilTheStateOfTheSourceIsConfirmed) {
     return fail(Errc::Unavailable, "another host writes");
   };
   hooks_.before_read = [&](const std::string&, Bytes) {
-    for (std::uint64_t piece = 0; piece < map_->pieces(); ++piece)
-      EXPECT_EQ(map_->piece(piece), PieceState::Missing);
+    for (std::uint64_t unit = 0; unit < map_->units(); ++unit)
+      EXPECT_EQ(map_->unit(unit), UnitState::Missing);
     if (checks == 0) usleep(1000);
   };
   ASSERT_OK(copy_now());

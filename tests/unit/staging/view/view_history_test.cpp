@@ -13,8 +13,8 @@ namespace spark::staging::test {
 namespace {
 
 constexpr unsigned kFiles = 3;
-constexpr Bytes kSize = 2 * kHashPiece + 4096;
-constexpr unsigned kPieces = 3;  // of each file
+constexpr Bytes kSize = 4 * kViewUnit + 4096;
+constexpr unsigned kUnits = 5;  // of each file
 
 class ViewHistoryTest : public ViewTest {
  protected:
@@ -40,23 +40,23 @@ class ViewHistoryTest : public ViewTest {
 
   std::filesystem::path file(unsigned number) const { return copy_ / std::to_string(number); }
 
-  void write(unsigned number, unsigned piece) const {
+  void write(unsigned number, unsigned unit) const {
     const UniqueFd fd(::open(file(number).c_str(), O_WRONLY | O_CREAT, 0600));
-    const Bytes at = piece * kHashPiece, bytes = piece_bytes(kSize, piece);
+    const Bytes at = unit * kViewUnit, bytes = std::min(kViewUnit, kSize - at);
     ASSERT_EQ(::ftruncate(fd.get(), kSize), 0);
     ASSERT_EQ(::pwrite(fd.get(), right_[number].data() + at, bytes, static_cast<off_t>(at)),
               static_cast<ssize_t>(bytes));
   }
 
   std::unique_ptr<ViewMap> attempt() const {
-    auto map = ViewMap::make(place_, Digest{}, kFiles * kPieces, copy_.native());
+    auto map = ViewMap::make(place_, Digest{}, kFiles * kUnits, copy_.native());
     EXPECT_TRUE(map);
     return std::move(*map);
   }
 
   // One step of a worker; the map is made first.
   void step(std::mt19937_64& random, std::unique_ptr<ViewMap>& map) const {
-    const unsigned number = random() % kFiles, piece = random() % kPieces;
+    const unsigned number = random() % kFiles, unit = random() % kUnits;
     switch (random() % 20) {
       case 0:  // killed: what the journal does not have is deleted, and written again
         map = attempt();
@@ -64,13 +64,13 @@ class ViewHistoryTest : public ViewTest {
         break;
       case 1:
       case 2:  // wrong at its end: emptied
-        map->withdraw(number * kPieces, kPieces);
+        map->withdraw({number * kUnits, kUnits});
         if (std::filesystem::exists(file(number))) std::filesystem::resize_file(file(number), 0);
         break;
       default:
-        if (map->piece(number * kPieces + piece) == PieceState::Here) break;
-        write(number, piece);
-        map->set_here(number * kPieces + piece);
+        if (map->unit(number * kUnits + unit) == UnitState::Here) break;
+        write(number, unit);
+        map->set_here({number * kUnits + unit, 1});
     }
   }
 };

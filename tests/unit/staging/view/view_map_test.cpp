@@ -16,8 +16,8 @@ constexpr Digest kSet{1, 2}, kOther{3, 4};
 class ViewMapTest : public ViewTest {
  protected:
   void SetUp() override { std::filesystem::create_directories(place_.folder); }
-  std::unique_ptr<ViewMap> make(const Digest& set = kSet, std::uint64_t pieces = 10) {
-    auto map = ViewMap::make(place_, set, pieces, "/copy");
+  std::unique_ptr<ViewMap> make(const Digest& set = kSet, std::uint64_t units = 10) {
+    auto map = ViewMap::make(place_, set, units, "/copy");
     EXPECT_TRUE(map) << map.error().message();
     return std::move(*map);
   }
@@ -33,12 +33,12 @@ TEST_F(ViewMapTest, IsSharedByItsWriterAndItsReaders) {
   const auto writer = make();
   const auto reader = open();
   EXPECT_EQ(reader->set(), kSet);
-  EXPECT_EQ(reader->pieces(), 10U);
+  EXPECT_EQ(reader->units(), 10U);
   EXPECT_EQ(reader->data(), "/copy");
-  EXPECT_EQ(reader->piece(9), PieceState::Missing);
-  writer->set_here(9);
-  EXPECT_EQ(reader->piece(9), PieceState::Here);
-  EXPECT_EQ(reader->piece(8), PieceState::Missing);
+  EXPECT_EQ(reader->unit(9), UnitState::Missing);
+  writer->set_here({9, 1});
+  EXPECT_EQ(reader->unit(9), UnitState::Here);
+  EXPECT_EQ(reader->unit(8), UnitState::Missing);
   writer->set_published("/published");
   EXPECT_TRUE(reader->is_published());
   EXPECT_EQ(reader->data(), "/published");
@@ -46,13 +46,13 @@ TEST_F(ViewMapTest, IsSharedByItsWriterAndItsReaders) {
 
 TEST_F(ViewMapTest, WithdrawingBeginsAnEpoch) {
   const auto map = make();
-  map->set_here(3);
-  map->set_here(4);
+  map->set_here({3, 1});
+  map->set_here({4, 1});
   const std::uint64_t before = map->epoch();
-  map->withdraw(3, 1, PieceState::Failed);
+  map->withdraw({3, 1}, UnitState::Failed);
   EXPECT_NE(map->epoch(), before);
-  EXPECT_EQ(map->piece(3), PieceState::Failed);
-  EXPECT_EQ(map->piece(4), PieceState::Here);
+  EXPECT_EQ(map->unit(3), UnitState::Failed);
+  EXPECT_EQ(map->unit(4), UnitState::Here);
 }
 
 // The published folder need not be the one that a server has open.
@@ -77,48 +77,48 @@ TEST_F(ViewMapTest, RemovingTheViewOfASetLeavesThatOfANewerOne) {
   EXPECT_FALSE(std::filesystem::exists(place_.mount()));
 }
 
-TEST_F(ViewMapTest, TheNextAttemptAtTheSetKeepsTheMapAndNoPieceOfIt) {
+TEST_F(ViewMapTest, TheNextAttemptAtTheSetKeepsTheMapAndNoUnitOfIt) {
   auto first = make();
-  first->set_here(1);
+  first->set_here({1, 1});
   const auto reader = open();
   first.reset();  // the worker was killed
   const auto second = make();
-  EXPECT_EQ(reader->piece(1), PieceState::Missing);
+  EXPECT_EQ(reader->unit(1), UnitState::Missing);
   EXPECT_FALSE(reader->has_failed());
-  second->set_here(2);
-  EXPECT_EQ(reader->piece(2), PieceState::Here);
+  second->set_here({2, 1});
+  EXPECT_EQ(reader->unit(2), UnitState::Here);
 }
 
 TEST_F(ViewMapTest, AnotherSetFailsTheViewOfTheEarlierOne) {
   const auto first = make();
-  first->set_here(1);
+  first->set_here({1, 1});
   const auto second = make(kOther, 10);
   EXPECT_TRUE(first->has_failed());
   EXPECT_EQ(first->reason(), "the source has changed since the view began");
-  EXPECT_EQ(first->piece(1), PieceState::Missing);
+  EXPECT_EQ(first->unit(1), UnitState::Missing);
   EXPECT_FALSE(second->has_failed());
   EXPECT_EQ(open()->set(), kOther);
 }
 
 TEST_F(ViewMapTest, APublishedCopyStaysWithItsReaders) {
   const auto first = make();
-  first->set_here(1);
+  first->set_here({1, 1});
   first->set_published("/published");
   const auto second = make();
   ViewMap::withdraw_earlier(place_, "");
-  EXPECT_EQ(first->piece(1), PieceState::Here);
+  EXPECT_EQ(first->unit(1), UnitState::Here);
   EXPECT_FALSE(first->has_failed());
-  second->set_here(5);
-  EXPECT_EQ(first->piece(5), PieceState::Missing);
+  second->set_here({5, 1});
+  EXPECT_EQ(first->unit(5), UnitState::Missing);
 }
 
 TEST_F(ViewMapTest, AViewThatHasFailedDoesNotComeBack) {
   const auto first = make();
-  first->set_here(1);
+  first->set_here({1, 1});
   first->set_failed("no space");
-  EXPECT_EQ(first->piece(1), PieceState::Here) << "what is here can be read";
+  EXPECT_EQ(first->unit(1), UnitState::Here) << "what is here can be read";
   const auto second = make();
-  EXPECT_EQ(first->piece(1), PieceState::Missing) << "it may change from here on";
+  EXPECT_EQ(first->unit(1), UnitState::Missing) << "it may change from here on";
   EXPECT_EQ(first->reason(), "no space");
   EXPECT_FALSE(second->has_failed());
   second->set_published("/published");
@@ -128,21 +128,21 @@ TEST_F(ViewMapTest, AViewThatHasFailedDoesNotComeBack) {
 
 TEST_F(ViewMapTest, AStagingWithoutAViewerEndsTheView) {
   const auto map = make();
-  map->set_here(1);
+  map->set_here({1, 1});
   ViewMap::withdraw_earlier(place_, "");
-  EXPECT_EQ(map->piece(1), PieceState::Missing);
+  EXPECT_EQ(map->unit(1), UnitState::Missing);
   EXPECT_FALSE(map->has_failed());
   ViewMap::withdraw_earlier(place_, "staged again");
   EXPECT_EQ(map->reason(), "staged again");
 }
 
-TEST_F(ViewMapTest, GivesThePiecesThatReadersWaitForOnce) {
+TEST_F(ViewMapTest, GivesTheUnitsThatReadersWaitForOnce) {
   const auto worker = make();
   const auto view = open();
   EXPECT_FALSE(worker->take_wanted(false));
   view->want(7, false);
   view->want(2, false);
-  worker->set_here(7);
+  worker->set_here({7, 1});
   EXPECT_FALSE(worker->take_wanted(true));
   EXPECT_EQ(worker->take_wanted(false), 2U);
   EXPECT_FALSE(worker->take_wanted(false));
@@ -155,9 +155,9 @@ TEST_F(ViewMapTest, AChangeEndsAWait) {
   const auto view = open();
   const std::uint32_t before = view->changes();
   std::thread waits([&] {
-    while (view->piece(0) != PieceState::Here) view->wait(view->changes(), std::chrono::milliseconds(50));
+    while (view->unit(0) != UnitState::Here) view->wait(view->changes(), std::chrono::milliseconds(50));
   });
-  worker->set_here(0);
+  worker->set_here({0, 1});
   waits.join();
   EXPECT_NE(view->changes(), before);
 }
@@ -191,7 +191,7 @@ TEST_F(ViewMapTest, AMapOfAnotherProgramIsNone) {
   };
   const std::uint64_t magic = first_bytes(0);
   EXPECT_EQ(magic & 0xffffU, std::filesystem::file_size(place_.map()) - 10 * (sizeof(ViewMap::Opens) + 1))
-      << "the size of what is before the pieces";
+      << "the size of what is before the units";
   first_bytes(magic - 8);
   EXPECT_KIND(ViewMap::open(place_), Errc::NotFound);
 }
@@ -216,8 +216,8 @@ TEST_F(ViewMapTest, NoOtherUserDecidesWhereTheMapIs) {
   const ViewPlace other = view_place(root, folder_ / "state", "faces2");
   ASSERT_OK(ViewMap::make(other, kSet, 10, "/copy"));
   EXPECT_NE(view_place(root, folder_ / "other state", "faces").map(), place.map());
-  (*map)->set_here(1);
-  EXPECT_EQ((*ViewMap::open(place))->piece(1), PieceState::Here);
+  (*map)->set_here({1, 1});
+  EXPECT_EQ((*ViewMap::open(place))->unit(1), UnitState::Here);
 }
 
 TEST_F(ViewMapTest, WhereOthersMakeNamesInRunTheMapIsOnTheDrive) {

@@ -54,14 +54,14 @@ TEST_F(ViewTreeTest, HasTheChildrenOfEachFolder) {
   EXPECT_EQ(tree->node(*tree->child(*tree->child(a, "c"), "d")).folder, *tree->child(a, "c"));
 }
 
-TEST_F(ViewTreeTest, NumbersThePiecesAsTheWorkerDoes) {
-  auto tree = read({entry("", EntryType::Folder), entry("a"), entry("b", EntryType::File, 17 * kMiB),
+TEST_F(ViewTreeTest, NumbersTheUnitsAsTheWorkerDoes) {
+  auto tree = read({entry("", EntryType::Folder), entry("a"), entry("b", EntryType::File, 17 * kMiB + 1),
                     entry("c", EntryType::File, 1)});
   ASSERT_OK(tree);
-  EXPECT_EQ(tree->node(*tree->child(0, "a")).first_piece, 0U);
-  EXPECT_EQ(tree->node(*tree->child(0, "b")).first_piece, 1U);
-  EXPECT_EQ(tree->node(*tree->child(0, "c")).first_piece, 4U);
-  EXPECT_EQ(tree->pieces(), 5U);
+  EXPECT_EQ(tree->node(*tree->child(0, "a")).first_unit, 0U);
+  EXPECT_EQ(tree->node(*tree->child(0, "b")).first_unit, 1U);
+  EXPECT_EQ(tree->node(*tree->child(0, "c")).first_unit, 19U);
+  EXPECT_EQ(tree->units(), 20U);
 }
 
 TEST_F(ViewTreeTest, RefusesWhatIsNoTree) {

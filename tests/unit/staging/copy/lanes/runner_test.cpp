@@ -6,15 +6,17 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <condition_variable>
 #include <deque>
 #include <functional>
 #include <mutex>
 #include <optional>
+#include <random>
 #include <set>
 #include <thread>
 #include <vector>
 
-#include "tests/unit/staging/support.hpp"
+#include "tests/unit/staging/copy/lanes/copied_file.hpp"
 
 namespace spark::staging {
 namespace {
@@ -146,9 +148,9 @@ TEST_F(RunnerTest, WithoutOpenersOneThreadDoesEverything) {
 // Each has two descriptors, and a loader that shuffles waits for a piece of each file.
 TEST_F(RunnerTest, WantedFilesAreNotAllOpenedAtOnce) {
   std::uint64_t left = 300;
-  wanted_ = [&left]() -> std::optional<WantedPiece> {
+  wanted_ = [&left]() -> std::optional<WantedUnit> {
     if (left == 0) return std::nullopt;
-    return WantedPiece{--left, 0};
+    return WantedUnit{--left, 0};
   };
   log_.needed = 256;
   ASSERT_OK(run_files(300, 4));
@@ -158,9 +160,9 @@ TEST_F(RunnerTest, WantedFilesAreNotAllOpenedAtOnce) {
 
 TEST_F(RunnerTest, AWantedFileIsOpenedBeforeTheOthers) {
   std::uint64_t asked = 0;
-  wanted_ = [&asked]() -> std::optional<WantedPiece> {
+  wanted_ = [&asked]() -> std::optional<WantedUnit> {
     if (asked++ > 0) return std::nullopt;
-    return WantedPiece{15, 1};
+    return WantedUnit{15, kUnitsOfPiece};
   };
   for (const unsigned openers : {0, 1, 4}) {
     asked = 0;
@@ -171,6 +173,126 @@ TEST_F(RunnerTest, AWantedFileIsOpenedBeforeTheOthers) {
     EXPECT_LT(at, 15) << openers;
     EXPECT_EQ(std::set(order_.begin(), order_.end()).size(), 20U) << openers;
   }
+}
+
+// At a source whose rate is not known yet, or slow: readers that ask at random, beside the copy.
+class UnitRunTest : public testing::Test {
+ protected:
+  static constexpr std::uint64_t kFiles = 6;
+  static constexpr Bytes kSize = 20 * kMiB + 5;
+
+  UnitRunTest() : tree_(open_tree(folder_.path()).value()) {
+    for (std::uint64_t i = 0; i < kFiles; ++i) write_text(folder_ / std::to_string(i), noise(kSize, i));
+    renew();
+  }
+  void renew() {
+    files_.clear();
+    for (std::uint64_t i = 0; i < kFiles; ++i)
+      files_.push_back(std::make_unique<CopiedFile>(tree_, std::to_string(i)));
+  }
+
+  // The run owns what it works on.
+  class Borrowed final : public FileWork {
+   public:
+    explicit Borrowed(FileWork& file) : file_(file) {}
+    Result<> start() override { return file_.start(); }
+    std::vector<std::uint64_t> to_do() const override { return file_.to_do(); }
+    WorkFiles files() const override { return file_.files(); }
+    Result<> before_read(Bytes offset, std::size_t bytes) override {
+      return file_.before_read(offset, bytes);
+    }
+    void moved(Bytes bytes) override { file_.moved(bytes); }
+    void piece_done(std::uint64_t piece, const PieceOutcome& outcome) override {
+      file_.piece_done(piece, outcome);
+    }
+    Result<bool> finish() override { return file_.finish(); }
+
+   private:
+    FileWork& file_;
+  };
+
+  Result<> copy(IoKind io, const Shape& shape, NextWanted wanted) {
+    const PieceLimit limit{SteadyTime{}};
+    RunPlan plan;
+    plan.io = io;
+    plan.shape = shape;
+    plan.limit = &limit;
+    plan.counters = &counters_;
+    plan.files = kFiles;
+    plan.work_for = [&](std::uint64_t index) { return std::make_unique<Borrowed>(*files_[index]); };
+    plan.wanted = std::move(wanted);
+    RunEnd end;
+    return run(plan, end);
+  }
+
+  TempFolder folder_;
+  Tree tree_;
+  Counters counters_;
+  std::vector<std::unique_ptr<CopiedFile>> files_;
+};
+
+TEST_F(UnitRunTest, NothingIsReadTwiceAndAllIsRightWhateverReadersAskFor) {
+  for (const IoKind io : {IoKind::Auto, IoKind::Threads}) {
+    for (const Shape& shape :
+         {Shape{1, 4, 4 * kMiB, 0}, Shape{1, 2, 512 * kKiB, 1}, Shape{2, 4, 4 * kMiB, 2}}) {
+      renew();
+      std::mt19937_64 random(shape.lanes + shape.threads);
+      std::mutex mutex;
+      const auto ask = [&]() -> std::optional<WantedUnit> {
+        const std::scoped_lock lock(mutex);
+        if (random() % 2 == 0) return std::nullopt;
+        return WantedUnit{random() % kFiles, random() % unit_count(kSize)};
+      };
+      ASSERT_OK(copy(io, shape, ask));
+      for (const auto& file : files_) file->expect_right();
+    }
+  }
+}
+
+// Of the last file, which is not open yet. Further reads wait for it here, and would end the test.
+TEST_F(UnitRunTest, AUnitWaitsForFewRequests) {
+  constexpr std::uint64_t kUnit = 12;
+  for (const IoKind io : {IoKind::Auto, IoKind::Threads}) {
+    renew();
+    std::mutex mutex;
+    std::condition_variable read;
+    unsigned reads = 0, reads_before = 0;
+    bool is_asked = false, is_read = false;
+    const auto before_read = [&](std::uint64_t file, Bytes offset) {
+      std::unique_lock lock(mutex);
+      ++reads;
+      if (file == 5 && offset == kUnit * kViewUnit) is_read = true;
+      read.notify_all();
+      if (!is_asked || is_read || ++reads_before <= 6) return;
+      EXPECT_TRUE(read.wait_for(lock, std::chrono::seconds(20), [&] { return is_read; }));
+    };
+    for (std::uint64_t i = 0; i < kFiles; ++i)
+      files_[i]->before_read_ = [&before_read, i](Bytes offset) { before_read(i, offset); };
+    ASSERT_OK(copy(io, {1, 4, 4 * kMiB, 0}, [&]() -> std::optional<WantedUnit> {
+      const std::scoped_lock lock(mutex);
+      if (reads < 7 || std::exchange(is_asked, true)) return std::nullopt;
+      return WantedUnit{5, kUnit};
+    }));
+    for (const auto& file : files_) file->expect_right();
+    ASSERT_FALSE(files_[5]->shown().empty());
+    EXPECT_EQ(files_[5]->shown().front(), kUnit) << "before the piece that has it";
+  }
+}
+
+// Readers that wait for everything, in any order: the copy goes on, and ends.
+TEST_F(UnitRunTest, PiecesGoOnBesideUnits) {
+  std::mutex mutex;
+  std::vector<WantedUnit> all;
+  for (std::uint64_t file = 0; file < kFiles; ++file)
+    for (std::uint64_t unit = unit_count(kSize); unit-- > 0;) all.push_back({file, unit});
+  std::shuffle(all.begin(), all.end(), std::mt19937_64(3));
+  std::size_t next = 0;
+  ASSERT_OK(copy(IoKind::Auto, {1, 4, 4 * kMiB, 0}, [&]() -> std::optional<WantedUnit> {
+    const std::scoped_lock lock(mutex);
+    if (++next % 8 == 0) return std::nullopt;
+    return all[next % all.size()];  // again and again, as readers do
+  }));
+  for (const auto& file : files_) file->expect_right();
 }
 
 TEST_F(RunnerTest, AFileThatCannotBeOpenedEndsTheRun) {

@@ -53,7 +53,7 @@ class FuseViewTest : public ViewTest {
     manifest.entries[4].target = "a/large";
     std::filesystem::create_directories(place_.folder);
     ASSERT_OK(write_manifest(place_.entries(Digest{}), manifest));
-    auto map = ViewMap::make(place_, Digest{}, 2, copy_.native());
+    auto map = ViewMap::make(place_, Digest{}, 9, copy_.native());
     ASSERT_OK(map);
     map_ = std::move(*map);
     tree_ = tree_of(*map_);
@@ -125,8 +125,8 @@ class FuseViewTest : public ViewTest {
     EXPECT_EQ(sent_.back().error, 0);
   }
   void show_all() {
-    map_->set_here(0);
-    map_->set_here(1);
+    map_->set_here({0, 8});
+    map_->set_here({8, 1});
   }
   template <class Out>
   Out last() const {
@@ -206,16 +206,16 @@ TEST_F(FuseViewTest, ListsAFolderInParts) {
 }
 
 TEST_F(FuseViewTest, AReadWaitsForItsPieces) {
-  map_->set_here(0);
+  map_->set_here({0, 8});
   ask(FUSE_READ, 2, part(8 * kMiB - 10, 20), 8);
   ask(FUSE_READ, 2, part(100, 20), 9);
   ASSERT_EQ(sent_.size(), 1U);
   EXPECT_EQ(sent_[0].id, 9U);
   EXPECT_EQ(sent_[0].bytes, noise(9 * kMiB, 1).substr(100, 20));
-  EXPECT_EQ(map_->take_wanted(false), 1U);
+  EXPECT_EQ(map_->take_wanted(false), 8U);
   view_->settle(buffer_, false);
   EXPECT_EQ(sent_.size(), 1U);
-  map_->set_here(1);
+  map_->set_here({8, 1});
   view_->settle(buffer_, false);
   ASSERT_EQ(sent_.size(), 2U);
   EXPECT_EQ(sent_[1].id, 8U);
@@ -224,7 +224,7 @@ TEST_F(FuseViewTest, AReadWaitsForItsPieces) {
 }
 
 TEST_F(FuseViewTest, AReadOfWhatWillNotComeFails) {
-  map_->set_here(0);
+  map_->set_here({0, 8});
   ask(FUSE_READ, 2, part(8 * kMiB, 20), 8);
   map_->set_failed("no space");
   view_->settle(buffer_, false);
@@ -236,8 +236,8 @@ TEST_F(FuseViewTest, AReadOfWhatWillNotComeFails) {
 
 // A short answer would be the file's end, and zeros behind it.
 TEST_F(FuseViewTest, AnswersAReadInFullOrNotAtAll) {
-  map_->set_here(0);
-  map_->set_here(1);
+  map_->set_here({0, 8});
+  map_->set_here({8, 1});
   ask(FUSE_READ, 2, part(0, 2 * kMiB));
   EXPECT_EQ(sent_.back().error, -EIO);
   std::filesystem::resize_file(copy_ / "a/large", 5000);
@@ -302,9 +302,9 @@ TEST_F(FuseViewTest, TheKernelReadsAFileThatIsCompleteItself) {
   std::uint32_t depth = 0;
   std::memcpy(&depth, reinterpret_cast<const char*>(&out) + 36, sizeof depth);
   EXPECT_EQ(depth, 1U);
-  map_->set_here(0);
+  map_->set_here({0, 8});
   EXPECT_EQ(open_large(), 0U);
-  map_->set_here(1);
+  map_->set_here({8, 1});
   EXPECT_EQ(open_large(), 0U) << "the first open is still there";
   close_large();
   EXPECT_EQ(open_large(), 0U);
@@ -314,7 +314,7 @@ TEST_F(FuseViewTest, TheKernelReadsAFileThatIsCompleteItself) {
   struct stat info {};
   ASSERT_EQ(::stat((copy_ / "a/large").c_str(), &info), 0);
   EXPECT_EQ(files_.back(), info.st_ino);
-  map_->withdraw(0, 2);
+  map_->withdraw({0, 9});
   EXPECT_EQ(open_large(), 1U) << "any other answer would fail, and the file is not written again";
   close_large();
   EXPECT_THAT(backings_, testing::ElementsAre(1));

@@ -1,0 +1,109 @@
+#include "staging/copy/lanes/piece_queue.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace spark::staging {
+
+std::uint64_t PieceQueue::take_file() {
+  std::uint64_t index = next_file_;
+  if (!to_open_.empty()) {
+    index = to_open_.back();
+    to_open_.pop_back();
+  }
+  states_[index] = FileState::Opening;
+  while (next_file_ < states_.size() && states_[next_file_] != FileState::Closed) ++next_file_;
+  return index;
+}
+
+void PieceQueue::add(OpenFilePtr file, std::vector<std::uint64_t> pieces) {
+  states_[file->index] = FileState::Opened;
+  const auto later = later_.extract(file->index);
+  if (!later.empty())
+    for (const std::uint64_t unit : later.mapped()) wanted_.push_back({file->index, unit});
+  file->unfinished = pieces.size();
+  file->to_do = std::move(pieces);
+  file->early.clear();
+  open_.push_back(std::move(file));
+}
+
+std::optional<PieceQueue::Place> PieceQueue::free_piece() const {
+  for (std::size_t i = 0; i < open_.size(); ++i) {
+    const OpenFile& file = *open_[i];
+    for (std::size_t at = file.to_do.size(); at-- > 0;) {
+      const auto early = file.early.find(file.to_do[at]);
+      if (early == file.early.end() || early->second.under_way == 0) return Place{i, at};
+    }
+  }
+  return std::nullopt;
+}
+
+QueuedTask PieceQueue::take_piece() {
+  return take(*free_piece());
+}
+
+QueuedTask PieceQueue::take(const Place& place) {
+  QueuedTask taken{open_[place.file], {}};
+  OpenFile& file = *taken.file;
+  const auto piece = file.to_do.begin() + static_cast<std::ptrdiff_t>(place.piece);
+  taken.task.piece = *piece;
+  file.to_do.erase(piece);
+  if (const auto early = file.early.extract(taken.task.piece); !early.empty())
+    taken.task.early = early.mapped().units;
+  if (file.to_do.empty()) open_.erase(open_.begin() + static_cast<std::ptrdiff_t>(place.file));
+  return taken;
+}
+
+bool PieceQueue::finds_wanted() {
+  if (!wanted_.empty()) return false;
+  if (const auto wanted = wanted_from_ ? wanted_from_() : std::nullopt) wanted_.push_back(*wanted);
+  return !wanted_.empty();
+}
+
+// A file's pieces to do are the last first, so the wanted one becomes the last, and those that follow it in
+// the file are before it.
+std::optional<std::uint64_t> PieceQueue::bring_forward() {
+  while (!wanted_.empty() || finds_wanted()) {
+    const WantedUnit wanted = wanted_.front();
+    wanted_.pop_front();
+    FileState& state = states_[wanted.file];
+    if (state != FileState::Opened) later_[wanted.file].insert(wanted.unit);
+    if (std::exchange(state, std::max(state, FileState::Opening)) == FileState::Closed)
+      to_open_.push_back(wanted.file);
+    const auto file = std::ranges::find(open_, wanted.file, [](const auto& one) { return one->index; });
+    if (file == open_.end()) continue;
+    std::vector<std::uint64_t>& to_do = (*file)->to_do;
+    const auto piece = std::ranges::find(to_do, wanted.unit / kUnitsOfPiece);
+    if (piece == to_do.end()) continue;  // in progress
+    std::rotate(to_do.begin(), piece + 1, to_do.end());
+    std::rotate(open_.begin(), file, file + 1);
+    return wanted.unit;
+  }
+  return std::nullopt;
+}
+
+std::optional<QueuedTask> PieceQueue::take_unit() {
+  while (const auto unit = bring_forward()) {
+    const OpenFilePtr& file = open_.front();
+    const std::uint64_t piece = file->to_do.back();
+    const auto [source, copy] = file->work->files();
+    if (copy == nullptr || piece_bytes(source.size, piece) <= kViewUnit)
+      return take({0, file->to_do.size() - 1});
+    OpenFile::Early& early = file->early[piece];
+    if (!early.begun.insert(*unit).second) continue;
+    ++early.under_way;
+    QueuedTask taken{file, {}};
+    taken.task.piece = piece;
+    taken.task.unit = *unit;
+    return taken;
+  }
+  return std::nullopt;
+}
+
+void PieceQueue::unit_done(OpenFile& file, const LaneTask& task, const PieceOutcome& outcome) {
+  OpenFile::Early& early = file.early[task.piece];
+  --early.under_way;
+  if (!outcome.ended_early) early.units[*task.unit % kUnitsOfPiece] = outcome.digest;
+}
+
+}  // namespace spark::staging
