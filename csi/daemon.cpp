@@ -140,6 +140,7 @@ Result<std::optional<Copy>> Daemon::stage(const Publication& publication, Durati
                     {"job", std::move(volume)},
                     {"wait_s", nullptr}};
   if (publication.generation != 0) body["generation"] = publication.generation;
+  if (publication.now && publication.generation == 0) body["now"] = true;
   const auto job = ask("POST", "/v1/stagings", std::move(body));
   if (!job) return job.take_error();
   Result<std::optional<Copy>> staged =

@@ -1,4 +1,5 @@
-// The mounts for pods. All of them are on local file systems, so no call waits for a target.
+// The mounts for pods. All of them are on local file systems, or of live views, so no call waits for a
+// target.
 #pragma once
 
 #include <cstdint>

@@ -77,13 +77,16 @@ Status Node::publish_dataset(const Publication& publication, const Call& call, c
 // For a repeated call: the volume may have lost its lease on the copy that the pod has, and gets it again.
 // Nothing is a reason to fail for a pod that already has its data.
 Status Node::claim_mounted(Publication publication, const Call& call, const Turns::Turn& turn) {
+  bool is_leased = false;
   if (const auto leased = daemon_.leased_volumes()) {
     const auto [first, last] = leased->equal_range(publication.volume);
     const auto is_wanted = [&](const auto& lease) { return lease.second == publication.dataset; };
-    if (first != last && std::none_of(first, last, is_wanted)) return taken(publication, Place::Copy);
+    is_leased = std::any_of(first, last, is_wanted);
+    if (first != last && !is_leased) return taken(publication, Place::Copy);
   }
   const auto is_mounted = [&](const std::string& path) { return mounter_.is_same(path, publication.target); };
   const auto generation = daemon_.generation_of(publication.dataset, is_mounted);
+  if (!generation && is_leased && publication.now) return {};  // the live view, which its lease keeps
   publication.generation = generation.value_or(0);
   const auto claimed = generation ? stage(publication, call, turn) : fail(generation.error());
   if (claimed) return {};

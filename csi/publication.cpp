@@ -7,7 +7,7 @@
 namespace spark::csi {
 namespace {
 
-constexpr std::string_view kDataset = "dataset", kOutput = "output";
+constexpr std::string_view kDataset = "dataset", kOutput = "output", kNow = "now";
 // Prefix of the attributes that kubelet adds (podInfoOnMount).
 constexpr std::string_view kOfKubelet = "csi.storage.k8s.io/";
 constexpr std::size_t kLongestWord = 256;
@@ -23,9 +23,10 @@ std::string of_kubelet(const PublishRequest& request, std::string_view key) {
 
 Result<> check_attributes(const PublishRequest& request) {
   for (const auto& [key, value] : request.context) {
-    if (key == kDataset || key == kOutput || key.starts_with(kOfKubelet)) continue;
-    return fail(Errc::Invalid, "volumeAttributes: unknown key " + in_quotes(key),
-                "the keys are 'dataset' and 'output', each with a name of the node's configuration");
+    if (key == kDataset || key == kOutput || key == kNow || key.starts_with(kOfKubelet)) continue;
+    return fail(
+        Errc::Invalid, "volumeAttributes: unknown key " + in_quotes(key),
+        "the keys are 'dataset' and 'output', each with a name of the node's configuration, and 'now'");
   }
   return {};
 }
@@ -51,6 +52,18 @@ Result<> read_source(const PublishRequest& request, Publication& publication) {
   if (name.find(':') == std::string::npos) return {};
   return fail(Errc::Invalid, "volumeAttributes: " + in_quotes(name) + " is a path on a volume, not a name",
               "pods may use only names of the node's configuration");
+}
+
+// A YAML boolean would be no attribute: they are strings.
+Result<> read_now(const PublishRequest& request, Publication& publication) {
+  const std::string now = attribute(request, kNow);
+  publication.now = now == "true";
+  if (publication.now && publication.is_output())
+    return fail(Errc::Invalid, "volumeAttributes: 'now' is for a dataset, and this is an output",
+                "leave it out");
+  if (publication.now || now == "false" || !request.context.contains(std::string(kNow))) return {};
+  return fail(Errc::Invalid, "volumeAttributes: now is " + in_quotes(now),
+              "it is \"true\" to start before the copy is complete, or \"false\"");
 }
 
 Result<> check_capability(const PublishRequest& request) {
@@ -103,6 +116,7 @@ Result<Publication> read_publication(const PublishRequest& request) {
   publication.target = std::move(*target);
   publication.pod_namespace = of_kubelet(request, "pod.namespace");
   if (auto read = read_source(request, publication); !read) return read.take_error();
+  if (auto read = read_now(request, publication); !read) return read.take_error();
   const std::string name = of_kubelet(request, "pod.name");
   if (!publication.pod_namespace.empty() && !name.empty())
     publication.pod = publication.pod_namespace + "/" + name;

@@ -29,6 +29,7 @@ struct Publication {
   std::string output;            // its name in the configuration; empty for a dataset
   std::string pod_namespace;     // empty: unknown
   std::string pod;               // "team-a/train-0", for messages; empty: unknown
+  bool now = false;              // the pod starts before the copy is complete
   std::int64_t generation = 0;   // that is mounted already, and only has to be leased; 0: none
 
   bool is_output() const { return !output.empty(); }

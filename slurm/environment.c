@@ -3,12 +3,17 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/fsuid.h>
+#include <sys/mount.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/un.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "slurm/names.h"
@@ -120,11 +125,11 @@ static void remove_below(int parent, const char* name, int depth) {
   unlinkat(parent, name, AT_REMOVEDIR);
 }
 
-void remove_hub_links(const char* folder) {
+int remove_hub_links(const char* folder) {
   enum { Levels = 2 };
   static const char* const notes[] = {"version.txt", "CACHEDIR.TAG"};
   const int opened = open(folder, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-  if (opened < 0) return;
+  if (opened < 0) return 0;
   DIR* list = fdopendir(opened);
   for (const struct dirent* entry = NULL; list != NULL && (entry = readdir(list)) != NULL;) {
     struct stat info;
@@ -135,7 +140,7 @@ void remove_hub_links(const char* folder) {
   for (size_t at = 0; at < sizeof notes / sizeof *notes; ++at) unlinkat(opened, notes[at], 0);
   remove_below(opened, ".locks", Levels);
   if (list != NULL) closedir(list);
-  rmdir(folder);
+  return rmdir(folder) == 0 || errno == ENOENT ? 0 : -1;
 }
 
 // glibc's setgroups() changes all threads of the process, which is slurmstepd.
@@ -143,16 +148,172 @@ static int set_groups_of_thread(size_t count, const gid_t* groups) {
   return (int)syscall(SYS_setgroups, count, groups);
 }
 
-void remove_hub_links_as(const Rights* user, const char* folder) {
+int remove_hub_links_as(const Rights* user, const char* folder) {
+  int result = 0;
   const int count = getgroups(0, NULL);
   gid_t* before = count < 0 ? NULL : calloc((size_t)count + 1, sizeof *before);
   if (before != NULL && getgroups(count, before) == count &&
       set_groups_of_thread(user->group_count, user->groups) == 0) {
     const int gid_before = setfsgid(user->gid), uid_before = setfsuid(user->uid);
-    remove_hub_links(folder);
+    result = remove_hub_links(folder);
     setfsuid((uid_t)uid_before);
     setfsgid((gid_t)gid_before);
     set_groups_of_thread((size_t)count, before);
   }
   free(before);
+  return result;
+}
+
+// Set where HF_HUB_OFFLINE was set with the folder, and not by the user. `spark-stage run` sets it too.
+static const char kOfflineMark[] = "SPARK_STAGE_HUB_OFFLINE";
+static const char kCache[] = "HF_HUB_CACHE", kOffline[] = "HF_HUB_OFFLINE";
+
+static bool is_variable_set(const Environment* environment, const char* name) {
+  char value[MostHubFolder];
+  return environment->get(environment->step, name, value, sizeof value);
+}
+
+static bool is_set_to(const Environment* environment, const char* name, const char* wanted) {
+  char value[MostHubFolder];
+  return environment->get(environment->step, name, value, sizeof value) && strcmp(value, wanted) == 0;
+}
+
+void drop_inherited_hub_links(const Environment* environment) {
+  char folder[MostHubFolder];
+  if (environment->get(environment->step, kCache, folder, sizeof folder) && is_hub_folder(folder))
+    environment->unset(environment->step, kCache);
+  if (is_set_to(environment, kOfflineMark, "1") && is_set_to(environment, kOffline, "1"))
+    environment->unset(environment->step, kOffline);
+  environment->unset(environment->step, kOfflineMark);
+}
+
+bool wants_hub_links(const Environment* environment) {
+  static const char* const containers[] = {
+      "SLURM_CONTAINER",  // an OCI bundle
+      "SLURM_SPANK__SLURM_SPANK_OPTION_pyxis_container_image",
+      "SLURM_SPANK__SLURM_SPANK_OPTION_pyxis_container_name",
+  };
+  for (size_t at = 0; at < sizeof containers / sizeof *containers; ++at)
+    if (is_variable_set(environment, containers[at])) return false;
+  return !is_set_to(environment, "SPARK_STAGE_HUB_CACHE", "off") && !is_variable_set(environment, kCache);
+}
+
+int set_hub_variables(const Environment* environment, const char* folder, Failure* failure) {
+  if (environment->set(environment->step, kCache, folder, failure) != 0) return -1;
+  if (is_variable_set(environment, kOffline)) return 0;
+  if (environment->set(environment->step, kOffline, "1", failure) != 0) return -1;
+  return environment->set(environment->step, kOfflineMark, "1", failure);
+}
+
+// Asks no file system: one whose server is being replaced would not answer.
+static bool is_mount(const char* path) {
+  struct statx seen;
+  const int flags = AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT | AT_STATX_DONT_SYNC;
+  return statx(AT_FDCWD, path, flags, 0, &seen) == 0 && (seen.stx_attributes & STATX_ATTR_MOUNT_ROOT) != 0;
+}
+
+// The process that listens on the socket; 0: unknown.
+static pid_t listener_of(const char* path) {
+  struct sockaddr_un address = {.sun_family = AF_UNIX};
+  struct ucred peer = {0};
+  socklen_t length = sizeof peer;
+  if (strlen(path) >= sizeof address.sun_path) return 0;
+  strcpy(address.sun_path, path);
+  const int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  if (fd < 0) return 0;
+  if (connect(fd, (struct sockaddr*)&address, sizeof address) == 0)
+    getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &length);
+  close(fd);
+  return peer.pid;
+}
+
+typedef union Control {
+  char bytes[CMSG_SPACE(sizeof(int))];
+  struct cmsghdr aligned;
+} Control;
+
+// A mount that is attached nowhere; without it, why there is none.
+static void send_mount(int to, int tree, int error) {
+  Control control = {{0}};
+  struct iovec part = {&error, sizeof error};
+  struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1};
+  if (tree >= 0) {
+    message.msg_control = control.bytes;
+    message.msg_controllen = sizeof control.bytes;
+    struct cmsghdr* header = CMSG_FIRSTHDR(&message);
+    header->cmsg_level = SOL_SOCKET;
+    header->cmsg_type = SCM_RIGHTS;
+    header->cmsg_len = CMSG_LEN(sizeof tree);
+    memcpy(CMSG_DATA(header), &tree, sizeof tree);
+  }
+  (void)sendmsg(to, &message, MSG_NOSIGNAL);
+}
+
+static int receive_mount(int from) {
+  int error = ECHILD, tree = -1;
+  Control control = {{0}};
+  struct iovec part = {&error, sizeof error};
+  struct msghdr message = {.msg_iov = &part,
+                           .msg_iovlen = 1,
+                           .msg_control = control.bytes,
+                           .msg_controllen = sizeof control.bytes};
+  const ssize_t got = recvmsg(from, &message, MSG_CMSG_CLOEXEC);
+  struct cmsghdr* header = got <= 0 ? NULL : CMSG_FIRSTHDR(&message);
+  if (header != NULL && header->cmsg_type == SCM_RIGHTS) memcpy(&tree, CMSG_DATA(header), sizeof tree);
+  if (tree < 0) errno = error;
+  return tree;
+}
+
+// In a process of its own, which enters the namespace.
+static int open_mount(const char* mounts, const char* path) {
+  const struct mount_attr follows = {.propagation = MS_SLAVE};  // the job's mounts never reach the host
+  const int fd = open(mounts, O_RDONLY | O_CLOEXEC);
+  if (fd < 0 || setns(fd, CLONE_NEWNS) != 0) return -1;
+  const int tree =
+      open_tree(AT_FDCWD, path, OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT);
+  if (tree < 0 || mount_setattr(tree, "", AT_EMPTY_PATH, (struct mount_attr*)&follows, sizeof follows) != 0)
+    return -1;
+  return tree;
+}
+
+static int mount_of(pid_t process, const char* path) {
+  char mounts[64];
+  int ends[2];
+  snprintf(mounts, sizeof mounts, "/proc/%d/ns/mnt", (int)process);
+  if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0) return -1;
+  const pid_t child = fork();
+  if (child == 0) {
+    const int tree = open_mount(mounts, path);
+    send_mount(ends[1], tree, errno);
+    _exit(0);
+  }
+  close(ends[1]);
+  const int tree = child < 0 ? -1 : receive_mount(ends[0]);
+  const int error = errno;
+  close(ends[0]);
+  while (child > 0 && waitpid(child, NULL, 0) < 0 && errno == EINTR) continue;
+  errno = error;
+  return tree;
+}
+
+static int show_view(const char* socket, const char* path, Failure* failure) {
+  if (is_mount(path)) return 0;
+  const pid_t daemon = listener_of(socket);
+  const int tree = daemon == 0 ? -1 : mount_of(daemon, path);
+  int result = -1;
+  if (tree >= 0) result = move_mount(tree, "", AT_FDCWD, path, MOVE_MOUNT_F_EMPTY_PATH);
+  const int error = errno;
+  if (tree >= 0) close(tree);
+  if (result == 0) return 0;
+  return fail_with(failure, "failed", "without :now the job waits for the copy, which it sees",
+                   "the mounts of the job do not have the live view %s: %s", path, strerror(error));
+}
+
+int show_views(const char* socket, const StagedList* staged, Failure* failure) {
+  int result = 0;
+  for (size_t at = 0; at < staged->count && result == 0; ++at) {
+    const char* path = staged_text(staged, at, "path");
+    if (path != NULL && is_live(staged, at)) result = show_view(socket, path, failure);
+  }
+  return result;
 }

@@ -1,5 +1,6 @@
-// The environment of a step: variables with the paths of its datasets' copies and of its outputs, and a
-// folder for HF_HUB_CACHE. HF_HOME stays as it is: tokens and other caches are there.
+// The environment of a step: variables with the paths of its datasets' copies and of its outputs, a folder
+// for HF_HUB_CACHE, and live views among its mounts. HF_HOME stays as it is: tokens and other caches are
+// there.
 #ifndef SPARK_SLURM_ENVIRONMENT_H
 #define SPARK_SLURM_ENVIRONMENT_H
 
@@ -12,9 +13,12 @@
 #include "slurm/json.h"
 #include "slurm/names.h"
 
-// A step's environment. `set` returns 0 on success, otherwise it fills in the failure.
+// A step's environment. `set` returns 0 on success, otherwise it fills in the failure. `get` returns whether
+// the variable is set; a value that is too long is cut.
 typedef struct Environment {
   int (*set)(void* step, const char* name, const char* value, Failure* failure);
+  bool (*get)(void* step, const char* name, char* value, size_t size);
+  void (*unset)(void* step, const char* name);
   void* step;
 } Environment;
 
@@ -36,8 +40,9 @@ int make_hub_links(const StagedList* staged, const char* temporary, char folder[
                    Failure* failure);
 // By its name: made by make_hub_links().
 bool is_hub_folder(const char* path);
-// Deletes the links, what huggingface_hub made beside them, and the folder if nothing else is left.
-void remove_hub_links(const char* folder);
+// Deletes the links, what huggingface_hub made beside them, and the folder if nothing else is left: -1 if
+// something is.
+int remove_hub_links(const char* folder);
 
 // The job's user. `groups` has all of them, also the one by which the user may reach the folder; owned by
 // Slurm.
@@ -49,6 +54,22 @@ typedef struct Rights {
 } Rights;
 // The same with the user's rights, in this thread alone, since the folder is in a place that the user chose.
 // Called as root, whose rights the thread has again afterwards.
-void remove_hub_links_as(const Rights* user, const char* folder);
+int remove_hub_links_as(const Rights* user, const char* folder);
+
+// A step inherits the variables of its batch script, or of a `spark-stage run` around srun. Their folder is
+// on one node alone, and not in a container. What the job itself has set stays.
+void drop_inherited_hub_links(const Environment* environment);
+
+// False for a job that has said so, or has chosen another cache; and in a container as far as Slurm tells of
+// it: a folder of the host is not there, and the image may have models of its own.
+bool wants_hub_links(const Environment* environment);
+
+// After make_hub_links().
+int set_hub_variables(const Environment* environment, const char* folder, Failure* failure);
+
+// A job with mounts of its own (job_container/tmpfs) got them before a live view was mounted, and would find
+// its bare folder: the view is taken from the namespace of the daemon at `socket`. Called as root, in the
+// namespace of the job.
+int show_views(const char* socket, const StagedList* staged, Failure* failure);
 
 #endif

@@ -53,6 +53,13 @@ char* json_staging(const NameList* names, const JobTag* job, bool prefetch) {
   json_object_object_add(body, "datasets", datasets);
   if (job != NULL) json_object_object_add(body, "job", job_object(job));
   if (prefetch) json_object_object_add(body, "prefetch", json_object_new_boolean(true));
+  json_object* now = json_object_new_array();
+  for (size_t at = 0; names->now != NULL && at < names->count; ++at)
+    if (names->now[at]) json_object_array_add(now, json_object_new_string(names->names[at]));
+  if (json_object_array_length(now) > 0)
+    json_object_object_add(body, "now", now);
+  else
+    json_object_put(now);
   if (job != NULL) json_object_object_add(body, "wait_s", NULL);  // until the source is there
   return take_text(body, json_object_to_json_string_ext(body, JSON_C_TO_STRING_PLAIN));
 }
@@ -96,6 +103,11 @@ static void read_staged(json_object* result, StagedList* staged) {
 
 const char* staged_text(const StagedList* staged, size_t at, const char* key) {
   return text_of(json_object_array_get_idx(staged->all, at), key);
+}
+
+bool is_live(const StagedList* staged, size_t at) {
+  const char* state = staged_text(staged, at, "state");
+  return state != NULL && strcmp(state, "live") == 0;
 }
 
 EventKind json_read_event(const char* line, Progress* progress, StagedList* staged, Failure* failure) {

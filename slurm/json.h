@@ -47,6 +47,7 @@ void json_read_error(const char* answer, int status, Failure* failure);
 EventKind json_read_event(const char* line, Progress* progress, StagedList* staged, Failure* failure);
 // Valid until free_staged(): the "path" of a dataset, its "env", why it is "unchecked"; NULL: it has none.
 const char* staged_text(const StagedList* staged, size_t at, const char* key);
+bool is_live(const StagedList* staged, size_t at);  // it is not complete yet
 void free_staged(StagedList* staged);
 
 // For the answer of GET /v1/config. A name with a colon is known if its volume is.

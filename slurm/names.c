@@ -51,9 +51,19 @@ static size_t count_commas(const char* text) {
   return count;
 }
 
+// Removes ":now". Only a job that reads the data at once has use for it.
+static bool take_suffix(const char* option, char* name) {
+  static const char suffix[] = ":now";
+  char* colon = strrchr(name, ':');
+  if (colon == NULL || strcmp(colon, suffix) != 0 || strcmp(option, "stage") != 0) return false;
+  *colon = '\0';
+  return true;
+}
+
 // Takes ownership of the name.
 static int add_name(const char* option, char* name, NameList* list, Failure* failure) {
   if (name == NULL) return fail_with(failure, "failed", "", "--%s: no memory", option);
+  list->now[list->count] = take_suffix(option, name);
   const bool fits = check_name(option, name, failure) == 0;
   const bool listed = fits && is_listed(list, name);
   if (fits && !listed && check_variable(option, list, name, failure) == 0) {
@@ -66,8 +76,13 @@ static int add_name(const char* option, char* name, NameList* list, Failure* fai
 
 int parse_names(const char* option, const char* text, NameList* list, Failure* failure) {
   list->count = 0;
-  list->names = calloc(count_commas(text) + 1, sizeof *list->names);
-  if (list->names == NULL) return fail_with(failure, "failed", "", "--%s: no memory", option);
+  const size_t most = count_commas(text) + 1;
+  list->names = calloc(most, sizeof *list->names);
+  list->now = calloc(most, sizeof *list->now);
+  if (list->names == NULL || list->now == NULL) {
+    free_names(list);
+    return fail_with(failure, "failed", "", "--%s: no memory", option);
+  }
   for (const char* begin = text;;) {
     const size_t length = strcspn(begin, ",");
     if (add_name(option, strndup(begin, length), list, failure) != 0) {
@@ -82,7 +97,9 @@ int parse_names(const char* option, const char* text, NameList* list, Failure* f
 void free_names(NameList* list) {
   for (size_t at = 0; at < list->count; ++at) free(list->names[at]);
   free(list->names);
+  free(list->now);
   list->names = NULL;
+  list->now = NULL;
   list->count = 0;
 }
 

@@ -41,9 +41,9 @@ enum { OptionStage, OptionPrefetch, OptionStageOut, OptionCount };
 static int keep_option(int which, const char* argument, int remote);
 
 static struct spank_option options[OptionCount] = {
-    {"stage", "DATASET[,DATASET...]",
+    {"stage", "DATASET[:now][,DATASET...]",
      "stage datasets to each node's own drive, verified, before tasks start; $SPARK_STAGE_<NAME> has the "
-     "path",
+     "path. With :now tasks start at once, and reads of what is missing wait",
      1, OptionStage, keep_option},
     {"prefetch", "DATASET[,DATASET...]", "stage the next job's datasets at idle priority, without waiting", 1,
      OptionPrefetch, keep_option},
@@ -204,6 +204,20 @@ static int set_variable(void* spank, const char* name, const char* value, Failur
   return fail_with(failure, "failed", "", "the variable %s of the step could not be set", name);
 }
 
+static bool get_variable(void* spank, const char* name, char* value, size_t size) {
+  const spank_err_t got = spank_getenv(spank, name, value, (int)size);
+  if (got == ESPANK_NOSPACE) value[size - 1] = '\0';
+  return got == ESPANK_SUCCESS || got == ESPANK_NOSPACE;
+}
+
+static void unset_variable(void* spank, const char* name) {
+  spank_unsetenv(spank, name);
+}
+
+static Environment environment_of(spank_t spank) {
+  return (Environment){.set = set_variable, .get = get_variable, .unset = unset_variable, .step = spank};
+}
+
 // Owned by the caller; NULL: unknown.
 static char* user_of(spank_t spank) {
   uid_t uid = 0;
@@ -225,30 +239,6 @@ static struct {
   int mark;  // open_task_mark()
 } for_user = {.mark = -1};
 
-// By the job. A step inherits the folder of its batch script, which is on one node alone.
-static bool is_set(spank_t spank, const char* name) {
-  char value[MostHubFolder];
-  const spank_err_t got = spank_getenv(spank, name, value, sizeof value);
-  return got == ESPANK_NOSPACE || (got == ESPANK_SUCCESS && !is_hub_folder(value));
-}
-
-// False for a job that has said so, and in a container as far as Slurm tells of it: a folder of the host is
-// not there, and the image may have models of its own.
-static bool wants_hub_links(spank_t spank) {
-  static const char* const containers[] = {
-      "SLURM_CONTAINER",  // an OCI bundle
-      "SLURM_SPANK__SLURM_SPANK_OPTION_pyxis_container_image",
-      "SLURM_SPANK__SLURM_SPANK_OPTION_pyxis_container_name",
-  };
-  char value[MostHubFolder];
-  for (size_t at = 0; at < sizeof containers / sizeof *containers; ++at) {
-    const spank_err_t got = spank_getenv(spank, containers[at], value, sizeof value);
-    if (got == ESPANK_SUCCESS || got == ESPANK_NOSPACE) return false;
-  }
-  const bool is_said = spank_getenv(spank, "SPARK_STAGE_HUB_CACHE", value, sizeof value) == ESPANK_SUCCESS;
-  return !(is_said && strcmp(value, "off") == 0) && !is_set(spank, "HF_HUB_CACHE");
-}
-
 static int stage_for_task(spank_t spank, const Settings* settings, const char* wanted, Failure* failure) {
   Staging staging = {
       .daemon = {.socket = settings->socket, .node = settings->node},
@@ -269,11 +259,12 @@ static int stage_for_task(spank_t spank, const Settings* settings, const char* w
   prctl(PR_SET_NAME, "spark-stage");
   Report report = start_report(settings->node, task_of(spank) == 0 ? log_line : NULL);
   StagedList staged = {0};
-  const Environment environment = {.set = set_variable, .step = spank};
+  const Environment environment = environment_of(spank);
   int result = stage_and_wait(&staging, &report, &staged, failure);
+  if (result == 0) result = show_views(settings->socket, &staged, failure);
   if (result == 0) result = set_dataset_variables(&environment, &staging.names, &staged, failure);
   prctl(PR_SET_NAME, own_name);
-  if (result == 0 && has_hub_links(&staged) && wants_hub_links(spank)) {
+  if (result == 0 && has_hub_links(&staged) && wants_hub_links(&environment)) {
     for_user.staged = staged;
     for_user.mark = open_task_mark(settings->socket, task_id_of(spank));
   } else {
@@ -291,7 +282,7 @@ static int offer_outputs(spank_t spank, const Settings* settings, const char* wa
   if (parse_outputs(wanted, &outputs, failure) != 0) return -1;
   const Daemon daemon = {.socket = settings->socket, .node = settings->node};
   const Wait wait = wait_for_restart_ms(FirstAnswerMs, HookMs, -1);
-  Environment environment = {.set = set_variable, .step = spank};
+  Environment environment = environment_of(spank);
   const int result = for_each_output(&daemon, &outputs, &wait, set_output_variable, &environment, failure);
   free_names(&outputs);
   return result;
@@ -315,6 +306,8 @@ int slurm_spank_task_init_privileged(spank_t spank, int argc, char* argv[]) {
   const char* next = option_of(spank, OptionPrefetch);
   const char* output = option_of(spank, OptionStageOut);
   if (wanted == NULL && next == NULL && output == NULL) return 0;
+  const Environment environment = environment_of(spank);
+  drop_inherited_hub_links(&environment);
   Settings settings;
   Failure failure;
   int result = read_settings(argc, argv, getenv("SLURMD_NODENAME"), &settings, &failure);
@@ -345,9 +338,8 @@ int slurm_spank_task_init(spank_t spank, int argc, char* argv[]) {
     result = fail_with(&failure, "failed", "load the models by their paths",
                        "the folder %s could not be noted for its deletion", folder);
   }
-  if (result == 0) result = set_variable(spank, "HF_HUB_CACHE", folder, &failure);
-  if (result == 0 && !is_set(spank, "HF_HUB_OFFLINE"))
-    result = set_variable(spank, "HF_HUB_OFFLINE", "1", &failure);
+  const Environment environment = environment_of(spank);
+  if (result == 0) result = set_hub_variables(&environment, folder, &failure);
   if (result != 0) log_failure("HF_HUB_CACHE", &failure);
   return 0;
 }
@@ -365,7 +357,8 @@ static void remove_hub_links_of(spank_t spank, const char* socket) {
     user.groups = groups;
     user.group_count = (size_t)count;
   }
-  remove_hub_links_as(&user, folder);
+  if (remove_hub_links_as(&user, folder) != 0)
+    slurm_spank_log("spark-stage: the task has left files in %s, its HF_HUB_CACHE; delete them", folder);
 }
 
 // Reports unsent checkpoints while the user still sees the step's output. The epilog handles later ones.

@@ -61,6 +61,12 @@ static Outcome follow(const Staging* staging, const char* job, Report* report, i
   return outcome;
 }
 
+static bool has_live(const StagedList* staged) {
+  bool found = false;
+  for (size_t at = 0; at < staged->count; ++at) found = found || is_live(staged, at);
+  return found;
+}
+
 int stage_and_wait(const Staging* staging, Report* report, StagedList* staged, Failure* failure) {
   int64_t heard_ms = now_ms(), allowed_ms = staging->timings.first_answer_ms;
   char* job = NULL;  // it is requested once, and again only from a restarted daemon
@@ -87,12 +93,13 @@ int stage_and_wait(const Staging* staging, Report* report, StagedList* staged, F
   }
   free(job);
   if (outcome != OutcomeStaged) return -1;
-  report_end(report);
+  if (!has_live(staged)) report_end(report);
   for (size_t at = 0; at < staged->count; ++at) {
+    const char* name = staging->names.names[at < staging->names.count ? at : 0];
     const char* why = staged_text(staged, at, "unchecked");
     if (why != NULL)
-      report_note(report, "warning: the copy of %s was not compared with its source: %s",
-                  staging->names.names[at < staging->names.count ? at : 0], why);
+      report_note(report, "warning: the copy of %s was not compared with its source: %s", name, why);
+    if (is_live(staged, at)) report_note(report, "%s is live: reads of what is missing wait", name);
   }
   return 0;
 }

@@ -28,12 +28,10 @@ Way train_directly(const Question& question, const Source& source) {
   return way;
 }
 
-Way stage_first(const Question& question, const Source& source, const Rate& local) {
-  const auto size = question.is_staged ? 0 : static_cast<double>(question.dataset);
-  const auto seconds = [&](double copy, double read) {
-    return size / copy + question.epochs * epoch_seconds(question.dataset, read, question.demand);
-  };
-  Way way{source.name, true, {}, size / source.copy->typical.value, {}};
+// `seconds` of both rates: of the copy, and of reading the local drive.
+template <class Seconds>
+Way with_copy(const Source& source, const Rate& local, double copying, const Seconds& seconds) {
+  Way way{source.name, true, {}, copying, {}};
   for (const auto& [round, copy] : source.copy->rounds) {
     const auto read = local.rounds.find(round);
     if (read != local.rounds.end()) way.rounds[round] = seconds(copy, read->second);
@@ -42,19 +40,22 @@ Way stage_first(const Question& question, const Source& source, const Rate& loca
   return way;
 }
 
-// While the copy is made, the job gets its share of the path, at most half; then it reads the local drive.
-std::optional<Streaming> stream_first(const Question& question, const Source& source, const Rate& local) {
-  if (question.is_staged || !source.copy) return std::nullopt;
+Way stage_first(const Question& question, const Source& source, const Rate& local) {
+  const auto size = question.is_staged ? 0 : static_cast<double>(question.dataset);
+  return with_copy(source, local, size / source.copy->typical.value, [&](double copy, double read) {
+    return size / copy + question.epochs * epoch_seconds(question.dataset, read, question.demand);
+  });
+}
+
+// The job reads what has arrived, and what it waits for arrives first: each byte crosses the path once, and
+// the first epoch lasts as long as the slower of the copy and the job.
+std::optional<Way> stage_meanwhile(const Question& question, const Source& source, const Rate& local) {
+  if (question.is_staged || question.epochs < 1) return std::nullopt;
   const auto size = static_cast<double>(question.dataset);
-  const double path = std::max(source.read.typical.value, source.copy->typical.value);
-  const double wish = question.demand > 0 ? question.demand : path;
-  const double job = std::min({wish, source.read.typical.value, path / 2});
-  const double copying = size / std::min(source.copy->typical.value, path - job);
-  const double left = question.epochs * size - job * copying;
-  if (left <= 0) return std::nullopt;  // the job ends before the copy does
-  return Streaming{
-      source.name,
-      copying + left / size * epoch_seconds(question.dataset, local.typical.value, question.demand)};
+  return with_copy(source, local, size / source.copy->typical.value, [&](double copy, double read) {
+    const double epoch = epoch_seconds(question.dataset, read, question.demand);
+    return std::max(size / copy, epoch) + (question.epochs - 1) * epoch;
+  });
 }
 
 std::optional<Way> quickest(const std::vector<Way>& ways, bool staged) {
@@ -166,7 +167,8 @@ Decision decide(const Question& question, const std::vector<Source>& sources,
   if (decision.staged && decision.direct) {
     decision.difference = compare_ways(*decision.direct, *decision.staged);
     for (const Source& source : sources) {
-      if (source.name == decision.staged->source) decision.streaming = stream_first(question, source, *local);
+      if (source.name == decision.staged->source)
+        decision.meanwhile = stage_meanwhile(question, source, *local);
     }
   }
   decision.advice = advice_of(decision);

@@ -73,24 +73,17 @@ struct Way {
   ByRound rounds;      // seconds at the rates of each round
 };
 
-// The first epoch reads from the network while the copy is made; the others read the copy. Estimated: the job
-// and the copy share the path's rate.
-struct Streaming {
-  std::string source;
-  double seconds = 0;
-};
-
 enum class Advice { NotDecided, StageFirst, TrainDirectly, NoClearDifference };
 
 struct Decision {
   Advice advice = Advice::NotDecided;
   std::vector<std::string> not_decided_because;
-  std::vector<Way> ways;               // quickest first
-  std::vector<BreakEven> break_even;   // for each source, in their order; empty without a copy rate
-  bool has_room = true;                // for the staged dataset
-  std::optional<Way> staged, direct;   // the quickest of each kind
-  PairedComparison difference;         // seconds of `staged` divided by those of `direct`, by round
-  std::optional<Streaming> streaming;  // from the source of `staged`; none if the job would end before
+  std::vector<Way> ways;              // quickest first
+  std::vector<BreakEven> break_even;  // for each source, in their order; empty without a copy rate
+  bool has_room = true;               // for the staged dataset
+  std::optional<Way> staged, direct;  // the quickest of each kind
+  PairedComparison difference;        // seconds of `staged` divided by those of `direct`, by round
+  std::optional<Way> meanwhile;       // staged from the same source during the first epoch (`run --now`)
 };
 
 // StageFirst or TrainDirectly only if the interval of the ratio of both, paired by rounds, excludes 1 and the

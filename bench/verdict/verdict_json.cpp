@@ -68,6 +68,7 @@ json::object to_json(const Verdict& verdict) {
   for (const std::string& sentence : sentences_of(verdict)) sentences.emplace_back(printable(sentence));
   for (const std::string& reason : verdict.decision.not_decided_because)
     missing.emplace_back(printable(reason));
+  const std::optional<Way>& meanwhile = verdict.decision.meanwhile;
   const bool is_direct = verdict.decision.advice == Advice::TrainDirectly;
   const char* advice = verdict.loading && is_direct ? "load_directly" : to_string(verdict.decision.advice);
   return {{"advice", advice},
@@ -89,8 +90,11 @@ json::object to_json(const Verdict& verdict) {
           {"loading", verdict.loading ? json::value(to_json(*verdict.loading)) : json::value(nullptr)},
           {"sources", std::move(sources)},
           {"ways", std::move(ways)},
-          {"streaming_s", verdict.decision.streaming ? json::value(verdict.decision.streaming->seconds)
-                                                     : json::value(nullptr)},
+          {"streaming_s", meanwhile ? json::value(meanwhile->seconds.value) : json::value(nullptr)},
+          {"meanwhile", meanwhile ? json::value(json::object{{"source", meanwhile->source},
+                                                             {"command", "spark-stage run --now"},
+                                                             {"seconds", object_of(meanwhile->seconds)}})
+                                  : json::value(nullptr)},
           {"staged_by_direct", difference_object(verdict.decision.difference)}};
 }
 

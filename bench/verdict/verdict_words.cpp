@@ -178,11 +178,19 @@ std::string assumed_text(const Verdict& verdict) {
   return assumed.empty() ? "" : "Assumed: " + join(assumed, ", ") + ".";
 }
 
-// True if streaming is at least 3 % faster and the decision already gives advice.
-bool is_worth_streaming(const Decision& decision) {
-  return decision.advice != Advice::NotDecided && decision.streaming && decision.staged && decision.direct &&
-         decision.streaming->seconds <
-             (1 - kNegligible) * std::min(decision.staged->seconds.value, decision.direct->seconds.value);
+// Staging during the first epoch, if it is at least 3 % faster and the decision already gives advice.
+std::string meanwhile_text(const Verdict& verdict) {
+  const Decision& decision = verdict.decision;
+  if (decision.advice == Advice::NotDecided || !decision.meanwhile || !decision.staged || !decision.direct)
+    return "";
+  const Estimate& seconds = decision.meanwhile->seconds;
+  const double others = std::min(decision.staged->seconds.value, decision.direct->seconds.value);
+  if (seconds.value >= (1 - kNegligible) * others) return "";
+  const double epochs = verdict.question.epochs;
+  return "Staged from " + decision.meanwhile->source + " during the first epoch (`spark-stage run --now`), " +
+         epochs_text(epochs) + (epochs == 1 ? " takes" : " take") + " about " + seconds_text(seconds.value) +
+         " (95 %: " + seconds_text(seconds.range.low) + " to " + seconds_text(seconds.range.high) +
+         "): the first one lasts as long as the copy or the job, whichever is slower.";
 }
 
 }  // namespace
@@ -221,12 +229,7 @@ std::vector<std::string> sentences_of(const Verdict& verdict) {
   }
   if (const std::string hosts = hosts_text(verdict); !hosts.empty()) sentences.push_back(hosts);
   if (!verdict.sources.empty() && verdict.local_read) sentences.push_back(rates_text(verdict));
-  if (is_worth_streaming(verdict.decision)) {
-    sentences.push_back("Reading the first epoch from " + verdict.decision.streaming->source +
-                        " while it is staged (`spark-stage stage --detach`) takes about " +
-                        seconds_text(verdict.decision.streaming->seconds) +
-                        ": an estimate, as if job and copy shared the path.");
-  }
+  if (std::string now = meanwhile_text(verdict); !now.empty()) sentences.push_back(std::move(now));
   if (verdict.question.demand > 0 && !verdict.sources.empty()) sentences.push_back(demand_text(verdict));
   for (const std::string& note : verdict.notes) sentences.push_back("Note: " + note + ".");
   if (const std::string assumed = assumed_text(verdict); !assumed.empty() && !verdict.sources.empty()) {

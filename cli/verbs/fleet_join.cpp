@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <iterator>
 #include <optional>
 #include <set>
 
@@ -13,6 +12,7 @@
 #include "base/text.hpp"
 #include "cli/client/api.hpp"
 #include "cli/join/fleet_text.hpp"
+#include "cli/join/given_key.hpp"
 #include "cli/join/replace_file.hpp"
 #include "cli/new_file.hpp"
 #include "cli/say.hpp"
@@ -38,37 +38,19 @@ Result<std::string> text_of(const std::string& file) {
   return text;
 }
 
-// Empty: none is given. The standard input may wait for a person.
-Result<std::string> given_key(Context& context, const std::string& file) {
-  std::string text;
-  if (file.empty()) return text;
-  if (file == "-") {
-    text.assign(std::istreambuf_iterator<char>(context.in), {});
-  } else {
-    constexpr std::size_t kMost = 4096;
-    auto read = read_regular_file(file, kMost);
-    if (!read) return read.take_error();
-    struct stat info {};
-    if (::lstat(file.c_str(), &info) != 0 || (info.st_mode & 077) != 0)
-      return fail(Errc::Refused, printable(file) + " can be read or written by other users of this host",
-                  "if none of them has, `chmod 600 " + printable(file) + "`; else bring the key here again");
-    text = std::move(*read);
-  }
-  auto key = fleet::parse_key(text);
-  if (!key)
-    return fail_with(key.error(),
-                     "reading the key from " + (file == "-" ? "the standard input" : printable(file)));
-  return key;
-}
-
 // True if a new key was made, which no other host can have. `is_member`: the other hosts of the fleet have
 // its key already.
 Result<bool> settle_key(Context& context, const std::filesystem::path& file, const std::string& given,
                         const std::string& from, bool is_member) {
   std::error_code unknown;
+  const bool is_copy = !given.empty() && from != "-" && !std::filesystem::equivalent(from, file, unknown);
+  const auto tell_copy = [&] {
+    if (is_copy) say(context, "delete " + printable(from) + ", which is a copy of it");
+  };
   if (std::filesystem::exists(file, unknown)) {
     const auto there = fleet::read_key(file);
     if (!there) return there.take_error();
+    if (given == *there) tell_copy();
     if (given.empty() || given == *there) return false;
     return fail(Errc::Refused,
                 printable(file.native()) + " has another key than the one given: a fleet has one",
@@ -83,7 +65,7 @@ Result<bool> settle_key(Context& context, const std::filesystem::path& file, con
   ::mkdir(file.parent_path().c_str(), 0700);  // a failure is that of the file
   if (auto written = write_new_file(file, *key + "\n", 0600); !written) return written.take_error();
   say(context, (given.empty() ? "made the key " : "took the key as ") + printable(file.native()));
-  if (!given.empty() && from != "-") say(context, "delete " + printable(from) + ", which is a copy of it");
+  tell_copy();
   return given.empty();
 }
 
@@ -119,6 +101,29 @@ std::string own_name() {
   return is_known && config::is_name(first) ? first + "=" : "";
 }
 
+std::string words_of(const std::string& name, const nvmetcp::Portal& address) {
+  return name + "=" + (address.port == kFleetPort ? address.address : to_string(address));
+}
+
+// All hosts of a fleet know each other.
+std::string others_than(const FleetHere& fleet, const FleetHere::Peer& peer) {
+  std::string words;
+  std::set<std::string> told{peer.name};
+  for (const FleetHere::Peer& other : fleet.peers)
+    if (told.insert(other.name).second) words += " " + words_of(other.name, other.address);
+  return words;
+}
+
+// Whether the others are in several networks, as three Sparks in a ring are.
+bool is_ring(const FleetHere& fleet) {
+  std::set<std::string> names, own;
+  for (const FleetHere::Peer& peer : fleet.peers) {
+    if (!names.insert(peer.name).second) continue;
+    own.insert(fleet::address_towards({peer.address.address, peer.address.port}).value_or(""));
+  }
+  return names.size() > 1 && own.size() > 1;
+}
+
 // The commands for one of the others. It has to listen where this host looks for it.
 void tell_other(Context& context, const FleetHere& fleet, const FleetHere::Peer& peer) {
   const std::string& host = peer.address.address;
@@ -129,8 +134,9 @@ void tell_other(Context& context, const FleetHere& fleet, const FleetHere::Peer&
   context.out << "  sudo cat " << printable(fleet.key_file.native()) << " | ssh " << host
               << " 'umask 077; cat > fleet.key'\n"
               << "  ssh -t " << host << " sudo spark-stage fleet join " << own_name()
-              << (own.port == kFleetPort ? own.address : to_string(own)) << " --key-file fleet.key"
-              << (its.port == kFleetPort ? "" : " --listen " + to_string(its)) << "\n\n";
+              << (own.port == kFleetPort ? own.address : to_string(own)) << others_than(fleet, peer)
+              << " --key-file fleet.key" << (its.port == kFleetPort ? "" : " --listen " + to_string(its))
+              << "\n\n";
 }
 
 // The next steps on the other hosts.
@@ -140,6 +146,10 @@ void tell_others(Context& context, const FleetHere& fleet) {
   for (const FleetHere::Peer& peer : fleet.peers)
     if (told.insert(peer.name).second) tell_other(context, fleet, peer);
   if (fleet.peers.empty()) tell_other(context, fleet, {"HOST", {"HOST", kFleetPort}});
+  if (is_ring(fleet))
+    context.out
+        << "The others are named by the addresses at which this host reaches them. Where two of them\n"
+           "reach each other in another network, as in a ring, write those addresses instead.\n";
   context.out << "Then here, to test the link: sudo spark-stage fleet test\n";
   if (fleet.peers.empty())
     context.out << "First tell this host who the others are: sudo spark-stage fleet join ADDRESS…\n";
@@ -255,7 +265,7 @@ Result<int> join_fleet(Context& context, const JoinOptions& options) {
   const auto file = absolute_path(context.config_file);
   if (!file) return file.take_error();
   // First, since it may wait for a person, who may edit the file meanwhile.
-  const auto given = given_key(context, options.key_file);
+  const auto given = given_key(context.in, options.key_file);
   if (!given) return given.take_error();
   const auto text = text_of(*file);
   if (!text) return text.take_error();

@@ -45,7 +45,9 @@ void add_dataset(Table& table, const json::object& dataset) {
 void print_adopted(std::ostream& out, const json::object& folder) {
   out << "  " << cell_of(folder, "name") << ": ";
   if (get_string(folder, "state") == "offered") {
-    out << format_bytes(figure_of(folder, "bytes")) << " offered to peers from its folder\n";
+    out << format_bytes(figure_of(folder, "bytes")) << " offered to peers from its folder";
+    if (const auto why = get_string(folder, "reason")) out << "; " << printable(*why);
+    out << "\n";
   } else {
     out << "its folder is not offered to peers: " << cell_of(folder, "reason") << "\n";
   }

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "base/text.hpp"
+#include "daemon/config/mount_points.hpp"
 #include "daemon/config/parse.hpp"
 #include "daemon/config/section.hpp"
 #include "daemon/config/values.hpp"
@@ -71,6 +72,26 @@ Result<Output> find_output(const Config& config, const std::string& name) {
   std::vector<std::string> names;
   for (const auto& [known, unused] : config.outputs) names.push_back(known);
   return not_there("output", name, names);
+}
+
+Result<> check_cache_path(const Config& config, const std::filesystem::path& path) {
+  std::filesystem::path plain = path.lexically_normal();
+  if (!plain.has_filename()) plain = plain.parent_path();
+  const auto refused = [&](const std::string& what) {
+    return fail(Errc::Invalid, "the cache can't be in " + printable(path.native()) + ": " + what,
+                "name a folder of this host's own drive that nothing else uses");
+  };
+  const auto overlaps = [&](const std::filesystem::path& other) {
+    return is_within(plain, other) || is_within(other, plain);
+  };
+  if (const std::string* volume = MountPoints(config.volumes).above(plain))
+    return refused("it is on volume '" + *volume + "'");
+  for (const auto& [name, dataset] : config.datasets)
+    if (dataset.path.starts_with('/') && overlaps(dataset.path))
+      return refused("it overlaps the path of dataset '" + name + "'");
+  for (const auto& [name, output] : config.outputs)
+    if (overlaps(output.path)) return refused("it overlaps the path of output '" + name + "'");
+  return {};
 }
 
 bool is_same_target(const Target& one, const Target& other) {

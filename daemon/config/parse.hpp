@@ -37,6 +37,9 @@ std::string yaml_word(std::string_view word);
 // NAME from the config, or VOLUME:PATH for any folder of a volume. NotFound suggests the nearest name.
 Result<Dataset> find_dataset(const Config& config, const std::string& name);
 const Volume* find_volume(const Config& config, const std::string& name);
+// Invalid if that can't be the cache's folder, since a dataset, an output or a volume is there. A file that
+// named it would be refused too.
+Result<> check_cache_path(const Config& config, const std::filesystem::path& path);
 Result<Output> find_output(const Config& config, const std::string& name);
 
 // Whether both are the same target: by name, or by a common address, because its controllers then belong to

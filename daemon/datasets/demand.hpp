@@ -53,6 +53,7 @@ struct StageRequest {
   bool allow_dirty = false;        // also from a volume that another host writes
   bool offline = false;            // the newest copy serves while the source is away
   bool now = false;                // may be read before it is complete: `live`
+  std::set<std::string> now_only;  // these alone of its datasets; empty: all of them
   // How long a source may be away before anything was read; none means no limit.
   std::optional<Duration> wait = Duration(0);
 
@@ -60,12 +61,14 @@ struct StageRequest {
   // are root's.
   std::string own_key() const {
     const bool is_hook = demand.is_prefetch ? asker.uid == 0 : job.is_set() && demand == Demand{};
-    if (!is_hook || wait || lease || accepts_source || allow_dirty || offline || now || generation != 0)
-      return "";
+    if (!is_hook || wait || lease || accepts_source || allow_dirty || offline || generation != 0) return "";
     std::string key = demand.is_prefetch ? "prefetch" : job.key();
     if (demand.by) key += " by " + rfc3339(*demand.by);
-    for (const std::string& dataset : datasets) key += "\n" + dataset;
+    for (const std::string& dataset : datasets) key += (is_now(dataset) ? "\nnow " : "\n") + dataset;
     return key;
+  }
+  bool is_now(const std::string& dataset) const {
+    return now && (now_only.empty() || now_only.contains(dataset));
   }
   bool wants_lease() const {
     return demand.is_prefetch || lease || process.pid != 0 || !cgroup.path.empty() || job.is_set();

@@ -62,6 +62,8 @@ Result<std::vector<config::Dataset>> Requests::find_all(const StageRequest& requ
 Result<std::shared_ptr<Job>> Requests::stage(StageRequest request) {
   const auto wanted = find_all(request);
   if (!wanted) return fail(wanted.error());
+  for (std::size_t i = 0; i < wanted->size(); ++i)  // a folder of a volume has many names
+    if (request.now_only.contains(request.datasets[i])) request.now_only.insert((*wanted)[i].name);
   std::optional<json::object> mounted;
   if (request.generation != 0) {
     auto copy = copies_.find_mounted(request);
@@ -97,7 +99,7 @@ TaskPtr Requests::take_part(const config::Dataset& dataset, const StageRequest& 
   TaskPtr task = join(dataset, request);
   if (!task) fresh.push_back(task = make_task(dataset, request));
   ++task->users;
-  if (request.now) want_view(task, request);
+  if (request.is_now(dataset.name)) want_view(task, request);
   return task;
 }
 

@@ -40,7 +40,7 @@ json::object live_result(const Task& task, std::string folder) {
 }
 
 // The leases of jobs that began before the copy was published become leases on it.
-asio::awaitable<void> end_staging(TaskPtr task, Leases& leases, live::Views& views) {
+asio::awaitable<void> end_staging(TaskPtr task, Leases& leases, const JobLeases& jobs, live::Views& views) {
   const std::string dataset = task->dataset.name;
   if (!*task->ended) {
     std::string reason = task->ended->error().message();
@@ -51,7 +51,8 @@ asio::awaitable<void> end_staging(TaskPtr task, Leases& leases, live::Views& vie
   const auto generation = static_cast<std::uint64_t>(get_int(result, "generation").value_or(0));
   std::vector<std::string> early;
   for (const Lease* lease : leases.of(dataset))
-    if (!lease->is_staged() && !lease->job.is_set()) early.push_back(lease->id);
+    if (!lease->is_staged() && (!lease->job.is_set() || jobs.is_granted(lease->id)))
+      early.push_back(lease->id);
   for (const std::string& id : early) {
     const auto still = leases.all().find(id);  // it may have been released meanwhile
     if (still == leases.all().end()) continue;
@@ -157,10 +158,10 @@ void Requests::want_view(const TaskPtr& task, const StageRequest& request) {
 std::optional<Outcome> Requests::live_outcome(const TaskPtr& task, const StageRequest& request) const {
   const std::string& dataset = task->dataset.name;
   const auto kept = kept_views_.find(dataset);
-  if (!request.now || kept == kept_views_.end() || kept->second != task) return std::nullopt;
+  if (!request.is_now(dataset) || kept == kept_views_.end() || kept->second != task) return std::nullopt;
   if (const std::string problem = views_.problem_of(dataset); !problem.empty())
     return spark::fail(Errc::Failed, "the live view of " + printable(dataset) + ": " + problem,
-                       "without --now it is staged first");
+                       "without `now` it is staged first");
   const std::string folder = views_.folder_of(dataset);
   return folder.empty() ? std::nullopt : std::optional<Outcome>(live_result(*task, folder));
 }
@@ -175,7 +176,7 @@ asio::awaitable<void> Requests::keep_view(TaskPtr task, Demand demand, bool is_p
     // Before anything else is awaited: a request that comes now waits for the copy, and is not told of an
     // end.
     if (const bool has_ended = task->ended.has_value(); has_ended) {
-      co_await end_staging(task, leases_, views_);
+      co_await end_staging(task, leases_, job_leases_, views_);
     } else {
       co_await views_.end(dataset);
     }
@@ -197,6 +198,7 @@ void Requests::resume_view(const std::string& dataset, bool is_published) {
                               : make_task(settings, request);
   task->has_view = true;
   kept_views_[dataset] = task;
+  job_leases_.keep(dataset);
   if (!is_published) {
     ++task->users;
     launch(context_.executor, "staging " + dataset, attempts_.run(task));

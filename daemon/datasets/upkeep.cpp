@@ -40,6 +40,18 @@ json::object verdict(const std::string& dataset, const Result<json::object>& rea
           {"reason", read.error().message()}};
 }
 
+Error both_failed(Error copy, const Error& folder) {
+  copy.what += "; " + folder.what;
+  copy.hint += (copy.hint.empty() || folder.hint.empty() ? "" : "; ") + folder.hint;
+  return copy;
+}
+
+// Only root may list the folder, as in the status.
+Error without_names(const std::string& dataset) {
+  return {Errc::Mismatch, "files in the adopted folder of dataset " + printable(dataset) + " are damaged",
+          "`journalctl -u spark-staged` names them"};
+}
+
 // The next step for a person while a staging is in progress.
 std::string how_to_end(const std::vector<std::string>& jobs) {
   const std::string wait = "wait for it, or press ^C in the `spark-stage stage` or `run` that waits for it";
@@ -66,6 +78,10 @@ Result<std::shared_ptr<Job>> Upkeep::verify(const std::string& dataset, bool sha
     wanted.adopted = std::move(*known);
   const bool is_only_adopted = !listed && listed.error().kind == Errc::NotFound && wanted.adopted;
   if (!listed && !is_only_adopted) return fail(listed.error());
+  if (wanted.has_copy && wanted.adopted) {  // of remains there is a row, too
+    const auto copies = readable();
+    wanted.has_copy = copies && std::ranges::find(*copies, dataset) != copies->end();
+  }
   auto job = jobs_.create({"verify", {dataset}, std::move(asker)});
   workers::Cancellation cancellation;
   turns_.make_cancellable(*job, cancellation);
@@ -76,44 +92,50 @@ Result<std::shared_ptr<Job>> Upkeep::verify(const std::string& dataset, bool sha
 asio::awaitable<void> Upkeep::run_verify(std::shared_ptr<Job> job, Verification wanted,
                                          workers::Cancellation cancellation) {
   json::object both;
+  std::optional<Error> failed;
   if (wanted.has_copy) {
     auto copy =
         co_await read_back(job, wanted.dataset, wanted.sha256, workers::Priority::Normal, cancellation);
-    if (!copy) {
-      job->finish(std::move(copy));
-      co_return;
-    }
-    both = std::move(*copy);
+    if (copy) both = std::move(*copy);
+    if (!copy) failed = std::move(copy.error());
   }
-  if (wanted.adopted) {
-    auto folder = co_await read_adopted(job, std::move(*wanted.adopted), cancellation);
-    if (!folder) {
-      job->finish(std::move(folder));
-      co_return;
+  // Also if the copy is damaged: peers get the folder, and not that copy.
+  if (wanted.adopted && !(failed && failed->kind == Errc::Cancelled)) {
+    auto folder = co_await read_adopted(job, std::move(*wanted.adopted), wanted.sha256, cancellation);
+    if (folder) {
+      if (!wanted.has_copy) both = *folder;
+      folder->erase("dataset");
+      both["adopted"] = std::move(*folder);
+    } else {
+      failed = failed ? both_failed(std::move(*failed), folder.error()) : std::move(folder.error());
     }
-    if (!wanted.has_copy) both = *folder;
-    if (!wanted.has_copy) both["sha256_files"] = 0;
-    folder->erase("dataset");
-    both["adopted"] = std::move(*folder);
+  }
+  if (failed) {
+    job->finish(fail(std::move(*failed)));
+    co_return;
   }
   both["copy"] = wanted.has_copy;
   job->finish(std::move(both));
 }
 
-asio::awaitable<Outcome> Upkeep::read_adopted(std::shared_ptr<Job> job, config::Dataset dataset,
+asio::awaitable<Outcome> Upkeep::read_adopted(std::shared_ptr<Job> job, config::Dataset dataset, bool sha256,
                                               workers::Cancellation cancellation) {
   workers::Call call;
   call.verb = "verify-adopted";
   call.subject = "the adopted folder of dataset " + printable(dataset.name);
   call.request = catalog_.request();
   call.request["adopted"] = json::array{workers::adopted_to_json(dataset)};
+  call.request["sha256"] = sha256;
   call.on_progress = [job, name = printable(dataset.name)](const json::object& progress) {
     json::object named = progress;
     named["dataset"] = name;
     job->set_progress(std::move(named));
   };
   auto read = co_await turns_.run(job, std::move(call), cancellation);
-  if (!read && read.error().kind == Errc::Mismatch) log::error(read.error().message());
+  if (!read && read.error().kind == Errc::Mismatch) {
+    log::error(read.error().message());
+    if (job->asker().uid != 0) read = fail(without_names(dataset.name));
+  }
   co_return read;
 }
 

@@ -47,7 +47,7 @@ class Upkeep {
                                   workers::Cancellation cancellation);
   asio::awaitable<Outcome> read_back(std::shared_ptr<Job> job, std::string dataset, bool sha256,
                                      workers::Priority priority, workers::Cancellation cancellation);
-  asio::awaitable<Outcome> read_adopted(std::shared_ptr<Job> job, config::Dataset dataset,
+  asio::awaitable<Outcome> read_adopted(std::shared_ptr<Job> job, config::Dataset dataset, bool sha256,
                                         workers::Cancellation cancellation);
   asio::awaitable<void> run_evict(std::shared_ptr<Job> job, std::string dataset,
                                   workers::Cancellation cancellation);

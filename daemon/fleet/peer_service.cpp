@@ -15,6 +15,9 @@ namespace asio = boost::asio;
 constexpr Duration kLongestRetry{30'000}, kAsking{30'000};
 constexpr std::size_t kMostTold = 64;  // any program can connect
 
+constexpr char kNewer[] =
+    "its ref names a newer revision, which is not offered: `journalctl -u spark-staged` has the reason";
+
 // Null if peers do not get that dataset.
 const json::object* offer_of(const json::array* offered, const std::string& name) {
   for (std::size_t i = 0; offered != nullptr && i < offered->size(); ++i)
@@ -90,13 +93,16 @@ json::array PeerService::adopted() const {
   const json::array* offered = get_array(server_.last(), "offered");
   json::array shown;
   for (std::size_t i = 0; wanted != nullptr && i < wanted->size(); ++i) {
-    const std::string name = printable(get_text((*wanted)[i].as_object(), "dataset"));
+    const json::object& folder = (*wanted)[i].as_object();
+    const std::string name = printable(get_text(folder, "dataset"));
     json::object one{{"name", name}, {"state", "changing"}, {"reason", "it has not been looked at yet"}};
     if (known != nullptr && i < known->size()) one = (*known)[i].as_object();
     if (const json::object* offer = offer_of(offered, name)) {
+      // A model's revision is offered until the newer one can be.
+      const bool has_newer = folder.contains("model") && get_text(one, "state") == "failed";
       one = *offer;
       one["state"] = "offered";
-      one["reason"] = nullptr;
+      one["reason"] = has_newer ? json::value(kNewer) : json::value(nullptr);
     } else if (get_text(one, "state") == "offered") {
       one = {{"name", name}, {"state", "hashing"}, {"reason", "peers get it in a moment"}};
     }

@@ -44,7 +44,7 @@ json::array announce(const config::Plan& plan) {
 
 ActiveConfig::ActiveConfig(asio::any_io_executor executor, std::filesystem::path file, config::Config config,
                            const Clock& clock, Notifier& notifier, workers::Runner& runner,
-                           volumes::VolumeSet& volumes, OnChange on_change)
+                           volumes::VolumeSet& volumes, Check check, OnChange on_change)
     : executor_(std::move(executor)),
       file_(std::move(file)),
       config_(std::move(config)),
@@ -53,6 +53,7 @@ ActiveConfig::ActiveConfig(asio::any_io_executor executor, std::filesystem::path
       notifier_(notifier),
       runner_(runner),
       volumes_(volumes),
+      check_(std::move(check)),
       on_change_(std::move(on_change)) {}
 
 asio::awaitable<Result<json::object>> ActiveConfig::reload() {
@@ -66,6 +67,7 @@ asio::awaitable<Result<json::object>> ActiveConfig::reload() {
     if (auto same = config::check_simulation(*wanted, config_.has_simulation); !same)
       wanted = same.take_error();
   }
+  if (auto fits = wanted ? check_(*wanted) : Result<>(); !fits) wanted = fits.take_error();
   last_reload_worked_ = wanted.has_value();
   if (!wanted) {
     log::error("the configuration in force stays: " + wanted.error().message());

@@ -24,10 +24,13 @@ class ActiveConfig {
   // depend on it update here.
   using OnChange = std::function<void()>;
 
+  // Why another configuration can't be put in force now.
+  using Check = std::function<Result<>(const config::Config& wanted)>;
+
   // `config` was read from `file`, which each reload reads again.
   ActiveConfig(boost::asio::any_io_executor executor, std::filesystem::path file, config::Config config,
                const Clock& clock, Notifier& notifier, workers::Runner& runner, volumes::VolumeSet& volumes,
-               OnChange on_change);
+               Check check, OnChange on_change);
 
   const config::Config& current() const { return config_; }
   WallTime loaded_at() const { return loaded_at_; }
@@ -55,6 +58,7 @@ class ActiveConfig {
   Notifier& notifier_;
   workers::Runner& runner_;
   volumes::VolumeSet& volumes_;
+  Check check_;
   OnChange on_change_;
 };
 

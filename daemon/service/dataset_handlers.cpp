@@ -3,6 +3,7 @@
 #include <optional>
 
 #include "base/text.hpp"
+#include "daemon/config/parse.hpp"
 #include "daemon/service/answers.hpp"
 #include "daemon/service/handlers.hpp"
 #include "daemon/service/staging_request.hpp"
@@ -106,7 +107,11 @@ Answer post_cache_move(const DaemonParts& daemon, const Request& request) {
   if (!path.starts_with('/'))
     return api::error_answer({Errc::Invalid, "moving the cache: \"path\" is no absolute path",
                               "`spark-stage cache move PATH` sends one"});
-  return job_answer(daemon.datasets.cache_place().move(path, asker_of(request.caller)));
+  if (auto usable = config::check_cache_path(daemon.config.current(), path); !usable)
+    return api::error_answer(usable.error());
+  const auto last = get_bool(request.body, "discard").value_or(false) ? datasets::LastCopies::Discarded
+                                                                      : datasets::LastCopies::Brought;
+  return job_answer(daemon.datasets.cache_place().move(path, last, asker_of(request.caller)));
 }
 
 Answer post_cache_reset(const DaemonParts& daemon, const Request& request) {

@@ -51,8 +51,12 @@ Service::Service(asio::io_context& context, ServiceOptions options, config::Conf
                  volumes::OtherVolumes others) { return host_->seams_of(volume, target, std::move(others)); },
           clock, options_.state_dir,
           [this](const volumes::Volume& volume, volumes::State before) { volume_changed(volume, before); }),
-      config_(context.get_executor(), options_.config_file, std::move(config), clock, notifier, runner_,
-              volumes_, [this] { config_changed(); }),
+      config_(
+          context.get_executor(), options_.config_file, std::move(config), clock, notifier, runner_, volumes_,
+          [this](const config::Config& wanted) {
+            return copies_.datasets.cache_place().check_path(wanted.cache.path.native());
+          },
+          [this] { config_changed(); }),
       watches_(
           context.get_executor(),
           [this](const config::Target& target) { return host_->discovery_of(target); }, clock,

@@ -1,6 +1,7 @@
 #include "daemon/service/staging_request.hpp"
 
 #include <limits>
+#include <set>
 
 #include "base/file.hpp"
 #include "base/text.hpp"
@@ -151,12 +152,22 @@ Result<> read_wait(datasets::StageRequest& wanted, const json::object& body) {
   return {};
 }
 
-// "now": the dataset may be read before it is complete. Its view has to end, so it needs a lease.
+// "now": all datasets, or those of the list, may be read before they are complete. Their views have to end,
+// so they need a lease.
 Result<> read_now(datasets::StageRequest& wanted, const json::object& body) {
   wanted.now = get_bool(body, "now").value_or(false);
+  if (const json::array* names = get_array(body, "now")) {
+    const std::set<std::string> all(wanted.datasets.begin(), wanted.datasets.end());
+    for (const json::value& name : *names) {
+      if (!name.is_string() || !all.contains(std::string(name.get_string())))
+        return fail(Errc::Invalid, "now is neither a boolean nor a list of the request's datasets");
+      wanted.now_only.emplace(name.get_string());
+    }
+    wanted.now = !names->empty();
+  }
   if (!wanted.now) return {};
-  if (wanted.job.is_set() || wanted.demand.is_prefetch || wanted.allow_dirty || wanted.offline)
-    return fail(Errc::Invalid, "now is not for a scheduler's job, a prefetch, allow_dirty or offline",
+  if (wanted.demand.is_prefetch || wanted.allow_dirty || wanted.offline || wanted.generation != 0)
+    return fail(Errc::Invalid, "now is not for a prefetch, allow_dirty, offline or a generation",
                 "leave one of them out");
   if (wanted.wants_lease()) return {};
   return fail(Errc::Invalid, "now needs a lease: a live view ends with it",

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <chrono>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -16,7 +17,7 @@
 namespace spark::fleet {
 
 // Changing: its files were not at rest for long enough. Hashing: they are read, or wait for another folder
-// that is. Failed: see Adoption::reason.
+// that is. Failed: see Adoption::reason. In all of these a model's earlier revision may still be offered.
 enum class AdoptionState { Changing, Hashing, Offered, Failed };
 std::string_view to_string(AdoptionState state);
 
@@ -26,8 +27,14 @@ class Adoption {
   static constexpr std::chrono::seconds kRest{4};
   // What failed is tried again, also unchanged.
   static constexpr std::chrono::minutes kAgain{10};
+  // An offer of unchanged files that peers' readings end more often has failed.
+  static constexpr int kMostEnds = 2;
 
-  Adoption(AdoptedFolder folder, std::filesystem::path state_dir, const Clock& clock);
+  // The mount point on the way to a path that has no file system; empty means none.
+  using Unmounted = std::function<std::filesystem::path(const std::filesystem::path&)>;
+
+  Adoption(AdoptedFolder folder, std::filesystem::path state_dir, const Clock& clock,
+           Unmounted unmounted = {});
 
   // Walks the folder, and reads no file of it.
   void look(const StopFlag& stop);
@@ -47,11 +54,13 @@ class Adoption {
   AdoptedFolder folder_;
   std::filesystem::path file_;  // see offer_file()
   const Clock& clock_;
+  Unmounted unmounted_;
   AdoptionState state_ = AdoptionState::Changing;
   std::string reason_;
   staging::Summary summary_;
   std::chrono::nanoseconds cost_{0};
   std::optional<staging::Digest> offered_;  // state of the folder that the file was compared with
+  int ends_ = 0;                            // of the offer, although the folder was in that state
   struct Seen {
     staging::Digest state;
     SteadyTime since;
@@ -63,6 +72,10 @@ class Adoption {
 
   bool is_offered(const staging::Digest& state, const staging::Entries& entries);
   bool is_of(const std::filesystem::path& offer, const staging::Entries& entries) const;
+  bool has_failed(const staging::Digest& state) const;  // lately
+  bool keeps_earlier(const staging::Model* now, const StopFlag& stop);
+  Result<> check_place(const FolderNow& now) const;
+  void fail_for_now(const Error& error);
   Result<> offer(const staging::Manifest& manifest, const staging::Digest& state);
   void end_reading(const staging::Digest& state);
   void stop_reading();

@@ -16,9 +16,9 @@ std::chrono::nanoseconds pause_after(const Adoption& adoption) {
 }  // namespace
 
 Adoptions::Adoptions(std::vector<AdoptedFolder> folders, const std::filesystem::path& state_dir,
-                     const Clock& clock)
+                     const Clock& clock, const Adoption::Unmounted& unmounted)
     : clock_(clock), next_(folders.size(), clock.steady()) {
-  for (AdoptedFolder& folder : folders) all_.emplace_back(std::move(folder), state_dir, clock);
+  for (AdoptedFolder& folder : folders) all_.emplace_back(std::move(folder), state_dir, clock, unmounted);
 }
 
 bool Adoptions::is_due(std::size_t index, SteadyTime now) const {

@@ -24,7 +24,8 @@ class Adoptions {
   // A folder with less is read in seconds, beside a larger one that takes hours.
   static constexpr Bytes kSmall = 4 * kGiB;
 
-  Adoptions(std::vector<AdoptedFolder> folders, const std::filesystem::path& state_dir, const Clock& clock);
+  Adoptions(std::vector<AdoptedFolder> folders, const std::filesystem::path& state_dir, const Clock& clock,
+            const Adoption::Unmounted& unmounted = {});
 
   // Looks at the folders whose time has come; `on_look` is called after each.
   void look(const std::function<void()>& on_look, const StopFlag& stop);

@@ -14,16 +14,18 @@ namespace {
 
 constexpr std::uint32_t kExchangedModes = 01777;  // as of a copy in a fleet
 
-// Hugging Face's own files have none; huggingface_hub finds no snapshot by one with a line end. A copy would
-// have it without.
-Result<> check_ref(const FolderNow& now) {
-  const staging::Entries& entries = now.walked.walked.entries;
-  const auto ref = std::ranges::find(entries, now.walked.ref,
-                                     [](const staging::Entry& one) { return std::string(one.path.view()); });
-  if (now.walked.ref.empty() || ref == entries.end() || ref->size == now.walked.record.revision.size())
-    return {};
-  return fail(Errc::Mismatch, now.tree.shown(now.walked.ref) + " has more than the commit's digits",
-              "write it without a line end");
+// Its content is the commit, whatever else is in the file: no reading of it is needed.
+void settle_ref(FolderNow& now) {
+  staging::Entries& entries = now.walked.walked.entries;
+  const auto ref = std::ranges::find(entries, std::string_view(now.walked.ref),
+                                     [](const staging::Entry& one) { return one.path.view(); });
+  if (now.walked.ref.empty() || ref == entries.end()) return;
+  staging::Hasher hasher;
+  hasher.add(std::string_view(now.walked.record.revision));
+  ref->hash = hasher.digest();
+  ref->size = ref->allocated = now.walked.record.revision.size();
+  ref->mtime_ns = ref->ctime_ns = 0;
+  ref->inode = 0;
 }
 
 }  // namespace
@@ -39,7 +41,7 @@ std::string definition_of(const AdoptedFolder& folder) {
   return json::serialize(text);
 }
 
-Result<FolderNow> look_at(const AdoptedFolder& folder, const StopFlag& stop) {
+Result<FolderNow> look_at(const AdoptedFolder& folder, const StopFlag& stop, const std::string& commit) {
   staging::Source source{folder.dataset, folder.path, {}};
   source.model = folder.model;
   auto tree = staging::open_source(source);
@@ -53,10 +55,10 @@ Result<FolderNow> look_at(const AdoptedFolder& folder, const StopFlag& stop) {
   if (folder.model) {
     staging::ModelOptions wanted = *folder.model;
     if (wanted.revision.empty()) wanted.revision = staging::place_of_model(folder.path).revision;
-    auto model = staging::walk_model(now.tree, wanted, stop);
+    auto model = staging::walk_model(now.tree, wanted, stop, commit);
     if (!model) return model.take_error();
     now.walked = std::move(*model);
-    if (auto ref = check_ref(now); !ref) return ref.take_error();
+    settle_ref(now);
   } else {
     auto walked = staging::walk_source(now.tree, folder.exclude, folder.links, stop);
     if (!walked) return walked.take_error();
@@ -65,6 +67,16 @@ Result<FolderNow> look_at(const AdoptedFolder& folder, const StopFlag& stop) {
   for (staging::Entry& entry : now.walked.walked.entries)
     if (entry.type == staging::EntryType::File) entry.mode &= now.tree.file_mode_mask & kExchangedModes;
   return now;
+}
+
+Result<FolderThen> look_at_offered(const AdoptedFolder& folder, staging::ManifestReader& offer,
+                                   const StopFlag& stop) {
+  const auto record = staging::parse_model_record(offer.header().model);
+  auto now = look_at(folder, stop, record ? record->revision : "");
+  if (!now) return now.take_error();
+  const bool is_same = offer.header().definition == definition_of(folder) && offer.rewind() &&
+                       staging::is_same_source(offer, now->walked.walked.entries);
+  return FolderThen{std::move(*now), is_same};
 }
 
 staging::Digest state_of(const staging::Entries& entries) {

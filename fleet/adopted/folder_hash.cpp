@@ -1,6 +1,10 @@
 #include "fleet/adopted/folder_hash.hpp"
 
+#include <fcntl.h>
+
 #include <algorithm>
+#include <cerrno>
+#include <mutex>
 #include <set>
 #include <unordered_map>
 
@@ -14,6 +18,8 @@
 
 namespace spark::fleet {
 namespace {
+
+constexpr std::uint64_t kFewNotes = 4;
 
 staging::Entry* find(staging::Entries& entries, std::string_view path) {
   const auto found = std::ranges::lower_bound(
@@ -33,9 +39,9 @@ std::string published_of(const FileOfFolder& file) {
 }
 
 // The files of the model first, in the order of their record. The references point to what the arguments
-// have.
+// have. `ref`: see look_at; it is not read.
 std::vector<FileOfFolder> files_of(const staging::ModelRecord& record, staging::Entries& entries,
-                                   std::vector<std::string>& sha256) {
+                                   std::string_view ref, std::vector<std::string>& sha256) {
   std::vector<FileOfFolder> files;
   std::set<std::string_view> listed;
   sha256.resize(record.digests.size());
@@ -44,8 +50,11 @@ std::vector<FileOfFolder> files_of(const staging::ModelRecord& record, staging::
     listed.insert(file.path);
     files.push_back({find(entries, file.path), &file, &sha256[i]});
   }
-  for (staging::Entry& entry : entries)
-    if (staging::is_content(entry) && !listed.contains(entry.path.view())) files.push_back({&entry});
+  for (staging::Entry& entry : entries) {
+    const std::string_view path = entry.path.view();
+    if (staging::is_content(entry) && !listed.contains(path) && (ref.empty() || path != ref))
+      files.push_back({&entry});
+  }
   return files;
 }
 
@@ -54,11 +63,17 @@ staging::FileToRead to_read(const FileOfFolder& file) {
   return {{file.published->path, file.published->hex, file.published->told_by}, true};
 }
 
-// Takes over those that are as they were when an interrupted reading read them.
+ReadingNote note_of(const FileOfFolder& file) {
+  return {*file.entry, file.sha256 == nullptr ? "" : *file.sha256, published_of(file)};
+}
+
+// Takes over those that are as they were when an earlier reading read them.
 void take_over(const std::filesystem::path& notes, const std::string& of, staging::Entries& entries,
                std::vector<FileOfFolder>& files) {
   std::unordered_map<const staging::Entry*, FileOfFolder*> by_entry;
+  std::uint64_t noted = 0, known_files = 0;
   read_notes(notes, of, [&](const ReadingNote& note) {
+    ++noted;
     if (by_entry.empty())
       for (FileOfFolder& file : files) by_entry[file.entry] = &file;
     const auto known = by_entry.find(find(entries, note.entry.path.view()));
@@ -69,10 +84,16 @@ void take_over(const std::filesystem::path& notes, const std::string& of, stagin
                          note.sha256.empty() == (file.sha256 == nullptr);
     if (!is_same) return;
     file.entry->hash = note.entry.hash;
-    file.entry->lost_attributes = note.entry.lost_attributes;
     if (file.sha256 != nullptr) *file.sha256 = note.sha256;
+    known_files += known->second->is_known ? 0 : 1;
     known->second->is_known = true;
   });
+  // Else those of files that have changed since would add up.
+  if (noted > 2 * known_files + kFewNotes)
+    ReadingNotes::replace(notes, of, [&](const auto& add) {
+      for (const FileOfFolder& file : files)
+        if (file.is_known) add(note_of(file));
+    });
   std::erase_if(files, [](const FileOfFolder& file) { return file.is_known; });
 }
 
@@ -84,24 +105,41 @@ void hash_further_names(staging::Entries& entries) {
   }
 }
 
-Result<> read(const staging::Tree& tree, const std::vector<FileOfFolder>& files, staging::Monitor& monitor,
-              const StopFlag& stop, ReadingNotes* notes) {
+// `files` and `notes` must live until they are read.
+staging::FilesToRead to_read(const std::vector<FileOfFolder>& files, ReadingNotes* notes) {
   staging::FilesToRead all;
   all.count = files.size();
   all.bytes = 0;
   for (const FileOfFolder& file : files) *all.bytes += file.entry == nullptr ? 0 : file.entry->size;
-  all.file = [&](std::size_t index) { return to_read(files[index]); };
-  all.on_read = [&](std::size_t index, int fd, staging::FileSums sums) {
+  all.file = [&files](std::size_t index) { return to_read(files[index]); };
+  all.on_read = [&files, notes](std::size_t index, int /*fd*/, staging::FileSums sums) {
     const FileOfFolder& file = files[index];
     if (file.entry == nullptr) return;
     file.entry->hash = sums.content;
-    file.entry->lost_attributes =
-        staging::has_kept_attributes(fd).value_or(true);  // peers don't exchange them
-    if (file.sha256 != nullptr) *file.sha256 = sums.sha256;
-    if (notes != nullptr && sums.is_as_published)
-      notes->add({*file.entry, std::move(sums.sha256), published_of(file)});
+    if (file.sha256 != nullptr) *file.sha256 = std::move(sums.sha256);
+    if (notes != nullptr && sums.is_as_published) notes->add(note_of(file));
   };
-  return staging::read_and_compare(tree, all, {}, monitor, stop);
+  return all;
+}
+
+// Before hours of reading: hosts do not exchange them, and a change of them is one of the ctime.
+Result<> check_attributes(const staging::Tree& tree, const std::vector<FileOfFolder>& files,
+                          const StopFlag& stop) {
+  for (const FileOfFolder& file : files) {
+    if (stop) return fail(Errc::Cancelled, "reading " + tree.shown("") + ": interrupted");
+    if (file.entry == nullptr) continue;
+    const UniqueFd fd =
+        staging::open_beneath(tree, file.entry->path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    if (!fd) return fail_errno(errno, "opening " + tree.shown(file.entry->path));
+    const auto has_some = staging::has_kept_attributes(fd.get());
+    if (!has_some) return has_some.take_error();
+    if (*has_some)
+      return fail(
+          Errc::Refused,
+          tree.shown(file.entry->path) + " has extended attributes or ACLs, which hosts do not exchange",
+          "`getfattr -d` and `getfacl` show them, `setfattr -x` and `setfacl -b` remove them");
+  }
+  return {};
 }
 
 }  // namespace
@@ -119,13 +157,15 @@ Result<staging::Manifest> hash_folder(const AdoptedFolder& folder, FolderNow now
     if (auto whole = staging::check_structure(now.tree, manifest.entries, stop); !whole)
       return whole.take_error();
   std::vector<std::string> sha256;
-  auto files = files_of(record, manifest.entries, sha256);
+  auto files = files_of(record, manifest.entries, now.walked.ref, sha256);
+  if (auto plain = check_attributes(now.tree, files, stop); !plain) return plain.take_error();
   const std::string of = json::serialize(json::array{manifest.definition, manifest.file_system});
   take_over(notes, of, manifest.entries, files);
   ReadingNotes noted(notes, of);
   const staging::ProgressSink unseen;
   staging::Monitor monitor(unseen);
-  if (auto all = read(now.tree, files, monitor, stop, &noted); !all) return all.take_error();
+  if (auto all = staging::read_and_compare(now.tree, to_read(files, &noted), {}, monitor, stop); !all)
+    return all.take_error();
   hash_further_names(manifest.entries);
   if (!folder.model) return manifest;
   record.pin = staging::pin_of(record.digests, sha256, manifest.entries, record.entry_point);
@@ -134,10 +174,21 @@ Result<staging::Manifest> hash_folder(const AdoptedFolder& folder, FolderNow now
   return manifest;
 }
 
-Result<> read_content(FolderNow& now, staging::Monitor& monitor, const StopFlag& stop) {
+Result<std::map<std::string, int>> read_content(FolderNow& now, staging::Monitor& monitor,
+                                                const StopFlag& stop) {
   std::vector<std::string> none;
-  staging::Entries& entries = now.walked.walked.entries;
-  return read(now.tree, files_of({}, entries, none), monitor, stop, nullptr);
+  const auto files = files_of({}, now.walked.walked.entries, now.walked.ref, none);
+  staging::FilesToRead all = to_read(files, nullptr);
+  std::mutex mutex;
+  std::map<std::string, int> unreadable;
+  all.on_unreadable = [&](std::size_t index, int error) {
+    const std::scoped_lock lock(mutex);
+    unreadable[std::string(files[index].entry->path.view())] = error;
+  };
+  auto done = staging::read_and_compare(now.tree, all, {}, monitor, stop);
+  // A file that is missing, or is none any more, is a change, which the next look shows.
+  if (!done && done.error().kind != Errc::Mismatch) return done.take_error();
+  return unreadable;
 }
 
 }  // namespace spark::fleet

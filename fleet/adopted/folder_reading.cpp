@@ -15,15 +15,23 @@ Bytes bytes_of(const staging::Entries& entries) {
 
 }  // namespace
 
-FolderReading::FolderReading(AdoptedFolder wanted, FolderNow as_it_is, std::filesystem::path notes)
+FolderReading::FolderReading(AdoptedFolder wanted, const staging::Entries& entries,
+                             std::filesystem::path notes)
     : folder(std::move(wanted)),
-      state(state_of(as_it_is.walked.walked.entries)),
-      bytes(bytes_of(as_it_is.walked.walked.entries)),
-      now_(std::move(as_it_is)),
+      state(state_of(entries)),
+      bytes(bytes_of(entries)),
       notes_(std::move(notes)) {}
 
+Result<staging::Manifest> FolderReading::read() const {
+  auto now = look_at(folder, stop);
+  if (!now) return now.take_error();
+  if (state_of(now->walked.walked.entries) != state)
+    return fail(Errc::Unavailable, now->tree.shown("") + " has changed since it was looked at");
+  return hash_folder(folder, std::move(*now), notes_, stop);
+}
+
 void FolderReading::run() {
-  manifest = no_throw([this] { return hash_folder(folder, std::move(now_), notes_, stop); });
+  manifest = no_throw([this] { return read(); });
   has_ended = true;
 }
 

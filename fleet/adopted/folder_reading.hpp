@@ -15,7 +15,8 @@ namespace spark::fleet {
 
 // Shared by the thread that reads and the Adoption that waits for it.
 struct FolderReading {
-  FolderReading(AdoptedFolder wanted, FolderNow as_it_is, std::filesystem::path notes);
+  // The entries are only described: a list of a million would wait in memory for its turn.
+  FolderReading(AdoptedFolder wanted, const staging::Entries& entries, std::filesystem::path notes);
 
   const AdoptedFolder folder;
   const staging::Digest state;  // of the folder when it was walked; see state_of
@@ -27,8 +28,8 @@ struct FolderReading {
   void run();  // once
 
  private:
-  FolderNow now_;
   std::filesystem::path notes_;  // see ReadingNotes
+  Result<staging::Manifest> read() const;
 };
 
 // Reads one folder at a time.

@@ -3,6 +3,7 @@
 #include <sys/stat.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <string_view>
 
 #include "base/file.hpp"
@@ -59,18 +60,27 @@ void set_aside(const std::filesystem::path& offer) {
   if (failed) std::filesystem::remove(offer, failed);
 }
 
+Result<staging::ManifestReader> last_offer(const std::filesystem::path& offer) {
+  auto now = staging::ManifestReader::open(offer);
+  return now ? std::move(now) : staging::ManifestReader::open(aside_of(offer));
+}
+
 std::filesystem::path notes_of(const std::filesystem::path& offer) {
   return offer.native() + ".read";
 }
 
-Result<> note_damaged(const std::filesystem::path& offer, const staging::Entries& damaged) {
+std::string in_words(const DamagedFile& file) {
+  const std::string name = printable(file.entry.path.view());
+  return file.error == 0 ? name : name + " (" + std::generic_category().message(file.error) + ")";
+}
+
+// The note first: it is looked for after each renaming of a manifest to that of an offer.
+Result<> note_damaged(const std::filesystem::path& offer, const std::vector<DamagedFile>& damaged) {
   std::string lines;
-  for (const staging::Entry& entry : damaged) lines += staging::to_line(entry) + "\n";
+  for (const DamagedFile& one : damaged)
+    lines += std::to_string(one.error) + " " + staging::to_line(one.entry) + "\n";
   if (auto noted = write_file_atomically(damage_of(offer), lines, 0600); !noted) return noted;
-  std::error_code failed;
-  std::filesystem::remove(offer, failed);
-  if (failed) return fail_errno(failed.value(), "deleting " + shown_path(offer));
-  std::filesystem::remove(aside_of(offer), failed);
+  set_aside(offer);
   return {};
 }
 
@@ -80,18 +90,25 @@ std::vector<std::string> damaged_in(const std::filesystem::path& offer, const st
   auto lines = staging::LineReader::open(note);
   if (!lines) return names;
   while (const auto line = lines->next()) {
-    const auto then = staging::parse_entry(*line);
+    const std::size_t space = line->find(' ');
+    auto then = space == line->npos ? Result<staging::Entry>(fail(Errc::Mismatch, "no note"))
+                                    : staging::parse_entry(line->substr(space + 1));
     if (!then) continue;
-    const std::string_view path = then->path.view();
+    const DamagedFile noted{std::move(*then), std::atoi(std::string(line->substr(0, space)).c_str())};
+    const std::string_view path = noted.entry.path.view();
     const auto now = std::ranges::lower_bound(
         entries, path, {}, [](const staging::Entry& one) -> std::string_view { return one.path.view(); });
     const bool is_there = now != entries.end() && now->path.view() == path;
-    if (is_there && staging::identity_of(*now) == staging::identity_of(*then))
-      names.push_back(printable(path));
+    if (is_there && staging::identity_of(*now) == staging::identity_of(noted.entry))
+      names.push_back(in_words(noted));
   }
-  std::error_code failed;
-  if (names.empty() && lines->error()) std::filesystem::remove(note, failed);
+  if (names.empty() && lines->error()) forget_damage(offer);
   return names;
+}
+
+void forget_damage(const std::filesystem::path& offer) {
+  std::error_code failed;  // then it is not offered yet
+  std::filesystem::remove(damage_of(offer), failed);
 }
 
 std::optional<OfferSummary> read_offer(const std::filesystem::path& offer, const std::string& definition) {

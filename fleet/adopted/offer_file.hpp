@@ -28,19 +28,29 @@ OfferVersion version_of(const std::filesystem::path& offer);
 // Deletes what is kept of datasets that are not among these: the manifests name all files of their folders.
 void forget_others(const std::filesystem::path& state_dir, const std::set<std::string>& datasets);
 
-// Ends the offer. The manifest stays beside it, for a folder that turns out to be unchanged.
+// Ends the offer. The manifest stays beside it until there is another one: for a folder that turns out to be
+// unchanged, and to tell the folder from another one in its place.
 void set_aside(const std::filesystem::path& offer);
 std::filesystem::path aside_of(const std::filesystem::path& offer);
+// What is offered, or was offered last. NotFound if that is not known.
+Result<staging::ManifestReader> last_offer(const std::filesystem::path& offer);
 
-// What an interrupted reading of the folder has left, see ReadingNotes.
+// What readings of the folder have left, see ReadingNotes.
 std::filesystem::path notes_of(const std::filesystem::path& offer);
 
 // A file whose content is no longer what was hashed, although nothing shows a change of it: its drive has
-// lost it. As long as it stays as it is, the folder is not offered. Ends the offer, whatever the worker that
+// lost it.
+struct DamagedFile {
+  staging::Entry entry;
+  int error = 0;  // errno of its drive; 0: it has other content
+};
+// As long as one of them stays as it is, the folder is not offered. Ends the offer, whatever the worker that
 // adopts folders does at that moment.
-Result<> note_damaged(const std::filesystem::path& offer, const staging::Entries& damaged);
-// Those of the noted files that are still the same, printable. Forgets the note when there are none.
+Result<> note_damaged(const std::filesystem::path& offer, const std::vector<DamagedFile>& damaged);
+// Those of the noted files that are still the same, in words. Forgets the note when there are none.
 std::vector<std::string> damaged_in(const std::filesystem::path& offer, const staging::Entries& entries);
+void forget_damage(const std::filesystem::path& offer);  // all of them were read, and are right
+std::string in_words(const DamagedFile& file);
 
 struct OfferSummary {
   staging::Summary summary;

@@ -96,6 +96,20 @@ void ReadingNotes::add(const ReadingNote& note) {
   if (std::chrono::steady_clock::now() - written_at_ >= kWriteEvery) write_waiting();
 }
 
+void ReadingNotes::replace(
+    const std::filesystem::path& path, const std::string& of,
+    const std::function<void(const std::function<void(const ReadingNote&)>& add)>& all) {
+  const std::filesystem::path other = path.native() + ".new";
+  std::error_code failed;  // then the former ones stay, which are right too
+  std::filesystem::remove(other, failed);
+  {
+    ReadingNotes notes(other, of);
+    all([&](const ReadingNote& note) { notes.add(note); });
+    if (notes.has_failed_) return;
+  }
+  std::filesystem::rename(other, path, failed);
+}
+
 void ReadingNotes::write_waiting() {
   if (waiting_.empty()) return;
   if (!file_) open();

@@ -1,5 +1,5 @@
-// The files of an adopted folder that a reading has finished: one that is interrupted, by a restart or by
-// another configuration, is resumed with the others.
+// The files of an adopted folder that readings have finished: one that is interrupted, by a restart or by
+// another configuration, is resumed with the others, and after a change only what has changed is read.
 #pragma once
 
 #include <filesystem>
@@ -37,6 +37,9 @@ class ReadingNotes {
   ReadingNotes& operator=(const ReadingNotes&) = delete;
 
   void add(const ReadingNote& note);  // any thread
+  // Has those alone that `all` adds. A crash leaves the former ones, or these.
+  static void replace(const std::filesystem::path& path, const std::string& of,
+                      const std::function<void(const std::function<void(const ReadingNote&)>& add)>& all);
 
  private:
   const std::filesystem::path path_;

@@ -19,11 +19,12 @@ constexpr Bytes kMostEntries = 4 * kGiB;
 constexpr std::uint32_t kExchangedModes = 01777;
 constexpr std::size_t kSha256Digits = 64, kSha1Digits = 40;
 
-tl::unexpected<Error> refuse(const WantedCopy& wanted, const staging::Entry& entry, const std::string& what) {
+tl::unexpected<Error> refuse(const WantedCopy& wanted, const staging::Entry& entry, const std::string& what,
+                             const std::string& hint = "stage it from its own source") {
   return fail(
       Errc::Refused,
       "the copy of " + printable(wanted.dataset) + " has " + what + ": " + printable(entry.path.view()),
-      "stage it from its own source");
+      hint);
 }
 
 // What a copy would lose on its way would make it another one.
@@ -33,7 +34,8 @@ Result<> check_exchanged(const WantedCopy& wanted, const staging::Entries& entri
     if (is_file && (entry.mode & ~kExchangedModes) != 0)
       return refuse(wanted, entry, "a setuid or setgid file, which hosts do not exchange");
     if (entry.lost_attributes)
-      return refuse(wanted, entry, "extended attributes or ACLs, which hosts do not exchange");
+      return refuse(wanted, entry, "extended attributes or ACLs, which hosts do not exchange",
+                    "remove them where it is from (`setfattr -x`, `setfacl -b`), and stage it there again");
     if (wanted.model && entry.type == staging::EntryType::Symlink)
       return refuse(wanted, entry, "a symlink, and a copy of a model has none");
   }

@@ -14,6 +14,7 @@ namespace {
 constexpr TimeLimits kAsking{std::chrono::milliseconds(5'000), std::chrono::milliseconds(10'000)};
 constexpr Bytes kMostList = 8 * kMiB;
 constexpr std::size_t kShownDigits = 12;  // of a hash
+constexpr char kWithheld[] = "it has adopted a folder, and does not offer it now";
 
 PeerAnswer ask(Peer& peer) {
   PeerAnswer answer{peer.name()};
@@ -24,6 +25,7 @@ PeerAnswer ask(Peer& peer) {
   const json::array* list = object ? get_array(*object, "datasets") : nullptr;
   if (list != nullptr) {
     answer.copies = copies_in(*list);
+    answer.withheld = withheld_in(*list);
   } else {
     answer.silence = object ? "it sent no list of its datasets" : object.error().what;
   }
@@ -44,6 +46,10 @@ bool is_it(const PeerCopy& copy, const WantedCopy& wanted) {
   options.expect.clear();
   return copy.model && copy.model->satisfies(options) &&
          (options.revision.empty() || copy.model->revision == options.revision);
+}
+
+bool is_it(const WithheldFolder& folder, const WantedCopy& wanted) {
+  return wanted.model ? folder.model == wanted.model->name : folder.dataset == wanted.dataset;
 }
 
 struct Found {
@@ -86,17 +92,20 @@ tl::unexpected<Error> differ(const WantedCopy& wanted, const std::vector<Found>&
 
 tl::unexpected<Error> missing(const WantedCopy& wanted, std::span<const PeerAnswer> answers) {
   std::string silent;
-  for (const PeerAnswer& answer : answers)
-    if (!answer.silence.empty())
-      silent += (silent.empty() ? "" : "; ") + printable(answer.peer) + ": " + answer.silence;
+  for (const PeerAnswer& answer : answers) {
+    const bool is_withheld =
+        std::ranges::any_of(answer.withheld, [&](const auto& one) { return is_it(one, wanted); });
+    if (!answer.silence.empty() || is_withheld)
+      silent += (silent.empty() ? "" : "; ") + printable(answer.peer) + ": " +
+                (is_withheld ? kWithheld : answer.silence);
+  }
   if (silent.empty())
     return fail(Errc::NotFound, "no peer has a copy of " + in_words(wanted),
                 answers.empty()
                     ? "name the other hosts in fleet.peers"
                     : "stage it on a host that has it; `spark-stage ls --fleet` lists all copies");
-  auto away =
-      fail(Errc::Unavailable, "no peer that answers has a copy of " + in_words(wanted) + ": " + silent,
-           "`spark-stage status` shows the peers");
+  auto away = fail(Errc::Unavailable, "no peer offers a copy of " + in_words(wanted) + " now: " + silent,
+                   "`spark-stage status` here shows the peers, and there their adopted folders");
   away.value().is_away = true;
   return away;
 }
@@ -116,9 +125,19 @@ std::vector<PeerCopy> copies_in(const json::array& list) {
   return copies;
 }
 
+std::vector<WithheldFolder> withheld_in(const json::array& list) {
+  std::vector<WithheldFolder> folders;
+  for (const json::value& value : list) {
+    const json::object* one = value.if_object();
+    if (one != nullptr && get_bool(*one, "withheld").value_or(false))
+      folders.push_back({get_text(*one, "name"), get_text(*one, "model_name")});
+  }
+  return folders;
+}
+
 std::vector<PeerAnswer> ask_for_copies(std::span<const std::unique_ptr<Peer>> peers) {
   std::vector<PeerAnswer> answers;
-  for (const auto& peer : peers) answers.push_back({peer->name(), {}, "it was not asked: out of memory"});
+  for (const auto& peer : peers) answers.push_back({peer->name(), {}, {}, "it was not asked: out of memory"});
   // An answer that is missing is one of a silent peer.
   static_cast<void>(run_in_threads(peers.size(), [&](std::size_t i) { answers[i] = ask(*peers[i]); }));
   return answers;

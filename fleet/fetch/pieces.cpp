@@ -38,7 +38,7 @@ Result<> ExchangeRun::copy_here(const FilePtr& file, Lane& lane) {
     for (const std::uint64_t piece : file->work->to_do()) {
       const std::size_t bytes = staging::piece_bytes(file->entry->size, piece);
       if (auto go_on = file->work->before_read(piece * staging::kHashPiece, bytes); !go_on) return go_on;
-      const auto outcome = lane.read_piece(*file->work, piece, read_for(Why::Changed));
+      const auto outcome = lane.read_piece(*file->work, piece, exchange_.read_for(Why::Changed));
       if (!outcome) return outcome.take_error();
       if (auto written = lane.write_piece(*file->work, piece, *outcome); !written) return written;
       file->work->piece_done(piece, *outcome);
@@ -70,7 +70,7 @@ Result<> ExchangeRun::get_piece(const Choice& choice, Lane& lane) {
     outcome = piece_from_peer(*file, bytes, choice, lane);
     if (!outcome) return {};
   } else {
-    const auto read = lane.read_piece(*file->work, piece.piece, read_for(choice.why));
+    const auto read = lane.read_piece(*file->work, piece.piece, exchange_.read_for(choice.why));
     if (!read) return read.take_error();
     outcome = *read;
   }
@@ -118,7 +118,7 @@ std::optional<staging::PieceOutcome> ExchangeRun::piece_from_peer(File& file, st
     return std::nullopt;
   }
   file.expected = head->file;
-  file.supplied.insert_or_assign(choice.unit, Supplied{*choice.peer, outcome.digest});
+  file.supplied.insert_or_assign(choice.unit, Supplied{*choice.peer, outcome.digest, false});
   return outcome;
 }
 
@@ -142,14 +142,16 @@ Result<> ExchangeRun::finish_piece(const FilePtr& file, const Choice& choice,
   } else {
     exchange_.board.set_unit(choice.unit, UnitState::Absent);  // peers may have seen it in the state Reading
   }
+  file->work->piece_done(choice.unit - file->first_unit, outcome);
   {
     const std::scoped_lock lock(mutex_);
     if (file->doubt)
       std::erase_if(file->doubt->pieces, [&](const auto& one) {
         return one.first == choice.unit && one.second.digest == outcome.digest;
       });
+    if (const auto one = file->supplied.find(choice.unit); one != file->supplied.end())
+      one->second.is_written = true;
   }
-  file->work->piece_done(choice.unit - file->first_unit, outcome);
   Result<> done;
   if (--file->unfinished == 0) done = finish_file(file, lane);
   {
@@ -164,7 +166,13 @@ Result<> ExchangeRun::finish_file(const FilePtr& file, Lane& lane) {
   const auto is_done = file->work->finish();
   if (!is_done) return is_done.take_error();
   if (!*is_done) {
-    get_again(*file);
+    bool from_peers = false;
+    {
+      // Pieces that were wrong together come from other peers first.
+      const std::scoped_lock lock(mutex_);
+      from_peers = file->doubt && !std::exchange(file->is_asked_again, true);
+    }
+    if (!from_peers) leave_to_source(*file);
     return offer(file, lane);
   }
   for (std::uint64_t i = 0; file->expected && i < file->units; ++i) {
@@ -174,15 +182,6 @@ Result<> ExchangeRun::finish_file(const FilePtr& file, Lane& lane) {
   }
   close(file);
   return {};
-}
-
-// Pieces that were wrong together come from other peers first.
-void ExchangeRun::get_again(File& file) {
-  {
-    const std::scoped_lock lock(mutex_);
-    if (file.doubt && !std::exchange(file.is_asked_again, true)) return;
-  }
-  leave_to_source(file);
 }
 
 // The file is read again from the source alone: the peers' data is of the state at the walk, and the file may

@@ -8,18 +8,17 @@
 #include "fleet/fetch/lane.hpp"
 #include "fleet/fetch/timings.hpp"
 #include "staging/copy/copy_file.hpp"
+#include "staging/copy/lanes/runner.hpp"
 #include "staging/copy/transfer/small_files.hpp"
 
 namespace spark::fleet {
 namespace {
 
 constexpr std::chrono::milliseconds kLookAtSilent{1000};
+constexpr std::chrono::milliseconds kLookAtReaders{10};
 constexpr unsigned kMostLanes = 12, kFewestLanes = 4;
 constexpr int kFewHosts = 8;
 constexpr unsigned kAtOnceOfFew = 4, kAtOnceOfMany = 2;
-// Enough units to choose from. The hosts of a fleet are at about the same position, so each owns units that
-// the others need.
-constexpr std::size_t kUnitsAhead = 2048, kMostOpen = 96;
 
 // Each of many hosts looks at each other one less often.
 std::chrono::milliseconds look_every(std::size_t peers) {
@@ -45,11 +44,11 @@ ExchangeRun::ExchangeRun(const ExchangeContext& exchange, staging::ExchangeJob& 
       job_(job),
       schedule_(exchange.self, exchange.peers.size(),
                 exchange.peers.size() < kFewHosts ? kAtOnceOfFew : kAtOnceOfMany),
+      backlog_(job, exchange.layout, exchange.entry_of),
       watches_(static_cast<std::size_t>(
           std::ranges::count_if(exchange.peers, [](const auto& peer) { return !peer->is_silent(); }))) {}
 
 Result<> ExchangeRun::go() {
-  sort_out();
   schedule_.reads_as(exchange_.reads, std::chrono::steady_clock::now());
   job_.context.is_right = [this](const staging::Entry& entry, const staging::Digest& digest) {
     return is_right(entry, digest);
@@ -59,7 +58,8 @@ Result<> ExchangeRun::go() {
     if (number > 0 && number <= watches) return watch(number - 1);
     work(number == 0 ? 0 : number - watches);
   };
-  const auto ran = run_in_threads(watches + lanes(), part, [this] {
+  // One more lane is for readers alone: all others may be waiting for slow peers.
+  const auto ran = run_in_threads(watches + lanes() + (backlog_.has_readers() ? 1 : 0), part, [this] {
     fail_run({Errc::Failed, "exchanging with peers: out of memory", ""});
   });
   job_.context.is_right = nullptr;
@@ -69,42 +69,8 @@ Result<> ExchangeRun::go() {
   if (!open_.empty())
     return fail(Errc::Failed, "exchanging with peers: " +
                                   printable(open_.begin()->second->entry->path.view()) + " was not finished");
-  job_.large.insert(job_.large.begin(), left_.begin(), left_.end());
-  std::ranges::sort(job_.large, {}, [](const staging::Entry* entry) { return entry->path.view(); });
+  backlog_.hand_over();
   return {};
-}
-
-// Sparse files are left to the copy engine, which preserves their holes.
-void ExchangeRun::sort_out() {
-  const Layout& layout = exchange_.layout;
-  const auto& small = job_.small;
-  needs_small_.assign(layout.small_files(), 0);
-  for (std::uint64_t i = 0; i < layout.small_files(); ++i)
-    needs_small_[i] =
-        std::ranges::binary_search(small, exchange_.entry_of[layout.small(i)]->path.view(), {},
-                                   [](const staging::Entry* entry) { return entry->path.view(); })
-            ? 1
-            : 0;
-  job_.small.clear();
-  const auto is_taken = [](const staging::Entry* entry) {
-    return !Layout::is_packed(entry->size) && entry->allocated >= entry->size;
-  };
-  for (std::uint64_t file = layout.files(); file-- > 0;) {
-    const staging::Entry* entry = exchange_.entry_of[file];
-    if (is_taken(entry) &&
-        std::ranges::binary_search(job_.large, entry->path.view(), {},
-                                   [](const staging::Entry* one) { return one->path.view(); }))
-      large_.push_back(file);
-  }
-  std::erase_if(job_.large, is_taken);
-  for (std::uint64_t unit = layout.units(); unit-- > layout.pieces();) {
-    const Pack& pack = layout.pack(unit);
-    for (std::uint64_t i = pack.first; i < pack.first + pack.count; ++i) {
-      if (needs_small_[i] == 0) continue;
-      packs_.push_back(unit);
-      break;
-    }
-  }
 }
 
 void ExchangeRun::watch(std::size_t index) {
@@ -141,19 +107,23 @@ void ExchangeRun::watch(std::size_t index) {
 void ExchangeRun::work(std::size_t number) {
   Lane lane(job_.context, job_.io, staging::reads_directly(job_.context, {exchange_.entry_of.front()}));
   // A quarter of the lanes keeps the source busy whatever the peers do.
-  const From first = number % 2 == 1 ? From::Peers : number % 4 == 0 ? From::Source : From::Balanced;
-  {
+  const bool for_readers = number >= lanes();
+  From first = number % 2 == 1 ? From::Peers : number % 4 == 0 ? From::Source : From::Balanced;
+  if (for_readers) first = From::Wanted;
+  if (!for_readers) {
     // The set of active peers decides which units this host reads first.
     std::unique_lock lock(mutex_);
     changed_.wait_for(lock, kFirstLook, [&] { return watches_.has_ended() || !watches_.is_awaiting(); });
   }
   while (!job_.context.is_stopped()) {
-    open_more(lane);
+    take_wanted();
+    open_more(lane, for_readers);
+    if (auto copied = copy_left(); !copied) fail_run(std::move(copied.error()));
     const auto choice = next(first);
     if (!choice) {
       std::unique_lock lock(mutex_);
-      if (schedule_.is_empty() && large_.empty() && packs_.empty() && !is_opening_) break;
-      changed_.wait_for(lock, kLookAgain);
+      if (schedule_.is_empty() && backlog_.is_empty()) break;
+      changed_.wait_for(lock, for_readers ? kLookAtReaders : kLookAgain);
       continue;
     }
     const bool is_pack = exchange_.layout.is_pack(choice->unit);
@@ -198,6 +168,7 @@ std::optional<Choice> ExchangeRun::next(From first) {
   }
   if (!choice || choice->peer) return choice;
   exchange_.board.set_unit(choice->unit, UnitState::Reading);
+  if (choice->why == Why::Wanted) return choice;
   schedule_.asked_by(exchange_.board.members(), now);
   if (schedule_.is_still_mine(choice->unit, now)) return choice;
   exchange_.board.set_unit(choice->unit, UnitState::Absent);
@@ -205,18 +176,16 @@ std::optional<Choice> ExchangeRun::next(From first) {
   return std::nullopt;
 }
 
-void ExchangeRun::open_more(Lane& lane) {
+void ExchangeRun::open_more(Lane& lane, bool for_readers) {
   std::unique_lock lock(mutex_);
-  while (!is_opening_ && !large_.empty() && schedule_.size() < kUnitsAhead && open_.size() < kMostOpen) {
-    is_opening_ = true;
+  const auto busy = [this] { return Backlog::Busy{schedule_.size(), open_.size()}; };
+  while (const auto index = backlog_.take_file(busy(), for_readers)) {
     auto file = std::make_shared<File>();
-    const std::uint64_t index = large_.back();
-    large_.pop_back();
     lock.unlock();
-    file->entry = exchange_.entry_of[index];
-    file->first_unit = exchange_.layout.first_unit_of(index);
+    file->entry = exchange_.entry_of[*index];
+    file->first_unit = exchange_.layout.first_unit_of(*index);
     file->units = staging::piece_count(file->entry->size);
-    if (!exchange_.known.empty() && file->units > 1) file->expected = exchange_.known[index];
+    if (!exchange_.known.empty() && file->units > 1) file->expected = exchange_.known[*index];
     const auto begun = job_.resumed.begun.find(staging::index_of(job_.entries, file->entry->path));
     const staging::Entry walked = *file->entry;
     file->work = staging::copy_file(job_.context, *file->entry,
@@ -225,19 +194,66 @@ void ExchangeRun::open_more(Lane& lane) {
     // The file changed after the walk, so the peers' data belongs to another state.
     if (started && !staging::is_same_source(walked, *file->entry)) file->only_from_source = true;
     lock.lock();
-    open_[index] = file;
+    open_[*index] = file;
     lock.unlock();
     if (started) started = offer(file, lane);
     if (!started) fail_run(std::move(started.error()));
     lock.lock();
-    is_opening_ = false;
+    backlog_.opened();
     changed_.notify_all();
   }
-  if (!packs_.empty() && schedule_.size() < kUnitsAhead) {
-    const std::size_t count = std::min(packs_.size(), kUnitsAhead);
-    schedule_.add(std::span(packs_).last(count));
-    packs_.resize(packs_.size() - count);
-    changed_.notify_all();
+  if (for_readers) return;
+  const std::vector<std::uint64_t> packs = backlog_.take_packs(busy());
+  schedule_.add(packs);
+  if (!packs.empty()) changed_.notify_all();
+}
+
+// What readers of a live view wait for.
+void ExchangeRun::take_wanted() {
+  const std::scoped_lock lock(mutex_);
+  while (const auto wanted = backlog_.take_wanted()) {
+    const bool is_here = exchange_.board.unit(wanted->unit) == UnitState::HasPiece;
+    const auto open = open_.find(wanted->file);
+    if (open == open_.end() ? !backlog_.bring_forward(*wanted, is_here) : is_here) continue;
+    if (open != open_.end()) prove(*open->second, wanted->unit);
+    if (backlog_.take_pack(wanted->unit)) schedule_.add(std::span(&wanted->unit, 1));
+    schedule_.want(*wanted);
+  }
+}
+
+// Requires mutex_. A piece from a peer that vouches only for the whole file may not be read yet. The source's
+// may, and replaces it.
+void ExchangeRun::prove(File& file, std::uint64_t unit) {
+  const auto supplied = file.supplied.find(unit);
+  if (supplied == file.supplied.end() || !supplied->second.is_written) return;
+  std::uint64_t unfinished = file.unfinished;
+  while (unfinished != 0 && !file.unfinished.compare_exchange_weak(unfinished, unfinished + 1)) continue;
+  if (unfinished == 0) return;  // its end is being looked at
+  file.supplied.erase(supplied);
+  // It is read twice.
+  job_.context.counters->bytes_total += staging::piece_bytes(file.entry->size, unit - file.first_unit);
+  schedule_.add(std::span(&unit, 1));
+}
+
+// What the copy engine would copy after the exchange, and a reader waits for now.
+Result<> ExchangeRun::copy_left() {
+  for (;;) {
+    std::optional<staging::Entry*> entry;
+    {
+      const std::scoped_lock lock(mutex_);
+      entry = backlog_.take_left();
+    }
+    if (!entry) return {};
+    staging::RunPlan plan;
+    plan.io = job_.io;
+    plan.counters = job_.context.counters;
+    plan.files = 1;
+    plan.work_for = [&](std::uint64_t /*index*/) {
+      const auto begun = job_.resumed.begun.find(staging::index_of(job_.entries, (*entry)->path));
+      return staging::copy_file(job_.context, **entry,
+                                begun == job_.resumed.begun.end() ? nullptr : &begun->second);
+    };
+    if (auto copied = staging::run(plan, *job_.context.end); !copied) return copied;
   }
 }
 

@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "fleet/backlog/backlog.hpp"
 #include "fleet/board/board.hpp"
 #include "fleet/fetch/peer.hpp"
 #include "fleet/fetch/peer_watches.hpp"
@@ -36,6 +37,8 @@ struct ExchangeContext {
   // Of the files' content, by the layout's file number, if the set is named by it: what a peer says counts
   // for nothing. Else empty.
   std::vector<staging::Digest> known{};
+
+  std::atomic<Bytes>& read_for(Why why) const { return read[static_cast<std::size_t>(why)]; }
 };
 
 class ExchangeRun {
@@ -49,6 +52,7 @@ class ExchangeRun {
   struct Supplied {
     std::size_t peer;
     staging::Digest digest;
+    bool is_written = false;
   };
   // Pieces one of which is wrong. It is the one that differs in the file's right content.
   struct Doubt {
@@ -79,24 +83,19 @@ class ExchangeRun {
   std::mutex mutex_;                       // guards everything below, and the schedule
   std::condition_variable changed_;        // for lanes: there may be a unit to get
   std::map<std::uint64_t, FilePtr> open_;  // key: the layout's file number
-  std::vector<std::uint64_t> large_;       // files not yet opened, the next one last
-  std::vector<std::uint64_t> packs_;       // units not yet scheduled, the next one last
-  // Index: the layout's small-file number. Not guarded: only the lane that has a pack uses its elements. Not
-  // vector<bool>, in which two lanes would change bits of one word.
-  std::vector<char> needs_small_;
-  bool is_opening_ = false;  // a lane is opening more files
-  std::vector<staging::Entry*> left_;
+  Backlog backlog_;
   std::vector<std::string> warnings_;
   std::optional<Error> error_;
   std::set<std::pair<std::size_t, std::uint64_t>> doubted_;  // of a peer, a unit that it sent wrong once
   PeerWatches watches_;
 
-  void sort_out();
   void watch(std::size_t peer);
   void work(std::size_t lane);
   std::optional<Choice> next(From first);
-  std::atomic<Bytes>& read_for(Why why) { return exchange_.read[static_cast<std::size_t>(why)]; }
-  void open_more(Lane& lane);
+  void open_more(Lane& lane, bool for_readers);
+  void take_wanted();
+  void prove(File& file, std::uint64_t unit);
+  Result<> copy_left();
   Result<> offer(const FilePtr& file, Lane& lane);
   Result<> copy_here(const FilePtr& file, Lane& lane);
   void close(const FilePtr& file);
@@ -110,7 +109,6 @@ class ExchangeRun {
   Result<> finish_piece(const FilePtr& file, const Choice& choice, const staging::PieceOutcome& outcome,
                         Lane& lane);
   Result<> finish_file(const FilePtr& file, Lane& lane);
-  void get_again(File& file);
   void leave_to_source(File& file);
   bool is_right(const staging::Entry& entry, const staging::Digest& digest);
   void give_up_peer(std::size_t peer, std::string_view path);

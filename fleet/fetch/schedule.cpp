@@ -1,11 +1,35 @@
 #include "fleet/fetch/schedule.hpp"
 
 #include <algorithm>
+#include <functional>
 #include <utility>
 
 namespace spark::fleet {
 
 using Reads = SetState::Reads;
+
+namespace {
+
+constexpr std::size_t kMostWanted = 64;  // readers ask again for what they wait for
+
+// The wanted unit first, then the rest of its file.
+void bring_forward(const WantedUnit& wanted, std::vector<std::uint64_t>& units) {
+  const auto is_of_file = [&](std::uint64_t unit) { return unit >= wanted.unit && unit < wanted.end; };
+  const auto others = std::stable_partition(units.begin(), units.end(), is_of_file);
+  std::sort(units.begin(), others);
+}
+
+// False after this host itself was stopped: what it knows of the others is old.
+bool is_up_to_date(std::span<const PeerView> peers, SteadyTime now) {
+  bool has_live = false;
+  for (const PeerView& peer : peers) {
+    if (peer.is_live() && now - peer.heard_at < kSilent) return true;
+    has_live = has_live || peer.is_live();
+  }
+  return !has_live;
+}
+
+}  // namespace
 
 Schedule::Schedule(NodeId self, std::size_t peers, unsigned at_once, std::chrono::milliseconds stuck)
     : self_(self), at_once_(at_once), stuck_(stuck), peers_(peers) {}
@@ -29,6 +53,20 @@ void Schedule::add(std::span<const std::uint64_t> units) {
     return a.rank != b.rank ? a.rank < b.rank : a.order < b.order;
   });
   for (const Ranked& one : ranked) waiting_.push_back(one.unit);
+  for (const WantedUnit& wanted : wanted_)
+    if (std::ranges::find(units, wanted.unit) != units.end()) bring_forward(wanted, waiting_);
+}
+
+void Schedule::want(const WantedUnit& wanted) {
+  if (std::ranges::find(wanted_, wanted.unit, &WantedUnit::unit) != wanted_.end()) return;
+  const auto is_waiting = [&](const WantedUnit& one) {
+    return std::ranges::find(waiting_, one.unit) != waiting_.end();
+  };
+  if (wanted_.size() >= kMostWanted) std::erase_if(wanted_, std::not_fn(is_waiting));
+  if (wanted_.size() >= kMostWanted) return;
+  wanted_.push_back(wanted);
+  bring_forward(wanted, waiting_);
+  look_anew();
 }
 
 void Schedule::only_from_source(std::uint64_t unit) {
@@ -81,16 +119,6 @@ bool Schedule::blame(std::size_t peer, std::optional<std::uint64_t> doubted) {
   return true;
 }
 
-// False after this host itself was stopped: what it knows of the others is old.
-bool Schedule::is_up_to_date(SteadyTime now) const {
-  bool has_live = false;
-  for (const PeerView& peer : peers_) {
-    if (peer.is_live() && now - peer.heard_at < kSilent) return true;
-    has_live = has_live || peer.is_live();
-  }
-  return !has_live;
-}
-
 // Hosts that read slowly own units only if none reads normally.
 std::vector<NodeId> Schedule::owners(SteadyTime now) const {
   std::vector<NodeId> normal, slow;
@@ -132,13 +160,15 @@ Why Schedule::why_here(std::uint64_t unit, SteadyTime now) const {
   return is_refused ? Why::Refused : Why::Owner;
 }
 
-std::optional<std::size_t> Schedule::peer_with(std::uint64_t unit, SteadyTime now) const {
+// `is_part`: a peer that vouches for the whole file alone does not help.
+std::optional<std::size_t> Schedule::peer_with(std::uint64_t unit, SteadyTime now, bool is_part) const {
   std::optional<std::size_t> best;
   if (source_only_.contains(unit)) return best;
   for (std::size_t i = 0; i < peers_.size(); ++i) {
     const PeerView& peer = peers_[i];
     if (!peer.is_live() || now < peer.rests_until || peer.under_way >= at_once_ || !has(peer.at(unit)))
       continue;
+    if (is_part && peer.at(unit) != UnitState::HasPiece) continue;
     // Each host prefers a different peer, so that requests are spread over all peers.
     const auto before = [&](const PeerView& other) {
       return std::pair(peer.under_way, weight(peer.state.node, self_)) <
@@ -151,7 +181,7 @@ std::optional<std::size_t> Schedule::peer_with(std::uint64_t unit, SteadyTime no
 
 std::optional<Choice> Schedule::find_at_source(SteadyTime now) {
   if (now - at_source_.since > kLookAgain) at_source_ = {0, now};
-  if (!is_up_to_date(now)) return std::nullopt;
+  if (!is_up_to_date(peers_, now)) return std::nullopt;
   const auto all = owners(now);
   for (; at_source_.at < waiting_.size(); ++at_source_.at) {
     const std::uint64_t unit = waiting_[at_source_.at];
@@ -210,6 +240,16 @@ Choice Schedule::take(const Choice& choice, std::size_t at, SteadyTime now) {
 }
 
 std::optional<Choice> Schedule::next(From first, SteadyTime now) {
+  // Neither the owner's turn nor a peer that reads the unit is waited for. Two hosts may then read it.
+  for (const WantedUnit& wanted : wanted_) {
+    const auto at = std::ranges::find(waiting_, wanted.unit);
+    if (at == waiting_.end()) continue;
+    const auto peer = peer_with(wanted.unit, now, wanted.is_part);
+    if (!peer && reads_ == Reads::Never) continue;
+    const Why why = source_only_.contains(wanted.unit) ? Why::Changed : Why::Wanted;
+    return take({wanted.unit, peer, why}, static_cast<std::size_t>(at - waiting_.begin()), now);
+  }
+  if (first == From::Wanted) return std::nullopt;
   const bool is_ahead = first == From::Source ? undelivered_.are_many_late(now) : undelivered_.are_many();
   if (first != From::Peers && !is_ahead) {
     if (auto choice = find_at_source(now)) return choice;
@@ -226,6 +266,7 @@ bool Schedule::is_still_mine(std::uint64_t unit, SteadyTime now) const {
 
 void Schedule::done(const Choice& choice, SteadyTime now) {
   --under_way_;
+  std::erase_if(wanted_, [&](const WantedUnit& one) { return one.unit == choice.unit; });
   undelivered_.read(choice.unit, now);
   if (!choice.peer) return;
   PeerView& peer = peers_[*choice.peer];

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "base/clock.hpp"
+#include "fleet/backlog/wanted_units.hpp"
 #include "fleet/board/board.hpp"
 #include "fleet/fetch/peer_view.hpp"
 #include "fleet/fetch/undelivered.hpp"
@@ -33,7 +34,8 @@ inline constexpr std::chrono::milliseconds kUndelivered{30'000};
 
 // Source: peers come first only while peers are late to fetch what this host read.
 // Balanced: they come first while any kMostUndelivered units that it read are on no other host.
-enum class From { Source, Balanced, Peers };
+// Wanted: only units that readers wait for.
+enum class From { Source, Balanced, Peers, Wanted };
 
 // Why a unit is read from the source.
 enum class Why {
@@ -43,8 +45,10 @@ enum class Why {
   Stuck,    // such a host answers and makes no progress
   Refused,  // a peer has it, but did not send it or sent wrong bytes
   Changed,  // the file differs from the one at the walk, or two peers disagree
+  Wanted,   // a reader waits for it, and no peer can send it now
 };
-inline constexpr std::string_view kWhy[] = {"owner", "silent", "gone", "stuck", "refused", "changed"};
+inline constexpr std::string_view kWhy[] = {"owner",   "silent",  "gone",  "stuck",
+                                            "refused", "changed", "wanted"};
 using BytesRead = std::array<std::atomic<Bytes>, std::size(kWhy)>;  // index: Why
 
 struct Choice {
@@ -63,6 +67,9 @@ class Schedule {
   // Adds units to get. Those that this host owns among all known hosts come first.
   void add(std::span<const std::uint64_t> units);
   void only_from_source(std::uint64_t unit);
+  // A reader waits for it, whether it has been added yet or not: until it is done it goes before all others,
+  // from the source if no peer can send it now, and the rest of its file after it.
+  void want(const WantedUnit& wanted);
   // How this host reads the source, before the first call of next().
   void reads_as(SetState::Reads how, SteadyTime now);
   // Without a source: true if for kStuck no peer had any of the remaining units.
@@ -105,6 +112,7 @@ class Schedule {
   std::vector<PeerView> peers_;
   std::map<NodeId, SteadyTime> asked_;  // time of the first request
   std::vector<std::uint64_t> waiting_;  // in the order of reading from the source
+  std::vector<WantedUnit> wanted_;      // waiting, under way, or not added yet; the first one first
   std::set<std::uint64_t> source_only_;
   Undelivered undelivered_;
   std::size_t under_way_ = 0;
@@ -116,8 +124,7 @@ class Schedule {
   std::vector<NodeId> owners(SteadyTime now) const;
   bool is_for_source(std::uint64_t unit, std::span<const NodeId> owners, SteadyTime now) const;
   Why why_here(std::uint64_t unit, SteadyTime now) const;
-  bool is_up_to_date(SteadyTime now) const;
-  std::optional<std::size_t> peer_with(std::uint64_t unit, SteadyTime now) const;
+  std::optional<std::size_t> peer_with(std::uint64_t unit, SteadyTime now, bool is_part = false) const;
   std::optional<Choice> find_at_source(SteadyTime now);
   std::optional<Choice> find_at_peers(SteadyTime now);
   Choice take(const Choice& choice, std::size_t at, SteadyTime now);

@@ -56,7 +56,7 @@ Result<> ExchangeRun::get_pack(const Choice& choice, Lane& lane) {
   } else {
     std::vector<staging::Entry*> entries;
     for (std::uint64_t i = pack.first; i < pack.first + pack.count; ++i) {
-      if (needs_small_[i] != 0) entries.push_back(exchange_.entry_of[exchange_.layout.small(i)]);
+      if (backlog_.needs(i)) entries.push_back(exchange_.entry_of[exchange_.layout.small(i)]);
     }
     done = pack_from_source(choice, lane, entries);
   }
@@ -85,11 +85,11 @@ Result<> ExchangeRun::pack_from_source(const Choice& choice, Lane& lane,
   const std::scoped_lock lock(mutex_);
   for (std::uint64_t i = pack.first; i < pack.first + pack.count; ++i) {
     staging::Entry* entry = exchange_.entry_of[exchange_.layout.small(i)];
-    if (needs_small_[i] == 0) continue;
+    if (!backlog_.needs(i)) continue;
     if (left.contains(entry)) {
-      left_.push_back(entry);
+      backlog_.leave(entry);
     } else {
-      read_for(choice.why) += entry->size;
+      exchange_.read_for(choice.why) += entry->size;
       exchange_.board.set_small_digest(i, entry->hash);
     }
   }
@@ -116,13 +116,13 @@ Result<ExchangeRun::Fetched> ExchangeRun::pack_from_peer(const Choice& choice, L
     const std::byte* row = lane.buffer.data() + i * kTableEntry;
     staging::Entry* entry = exchange_.entry_of[exchange_.layout.small(pack.first + i)];
     if (row[0] == std::byte{0}) {
-      if (needs_small_[pack.first + i] != 0) left.push_back(entry);
+      if (backlog_.needs(pack.first + i)) left.push_back(entry);
       continue;
     }
     if (static_cast<Bytes>(end - content) < entry->size) return Fetched::Missing;
     const std::byte* const mine = content;
     content += entry->size;
-    if (needs_small_[pack.first + i] == 0) continue;
+    if (!backlog_.needs(pack.first + i)) continue;
     if (!is_plain_here(*entry)) {
       left.push_back(entry);
       continue;
@@ -139,10 +139,10 @@ Result<ExchangeRun::Fetched> ExchangeRun::pack_from_peer(const Choice& choice, L
     job_.context.counters->bytes_from_peers += entry->size;
     exchange_.board.set_small_digest(pack.first + i, digest);
     const std::scoped_lock lock(mutex_);
-    needs_small_[pack.first + i] = 0;
+    backlog_.got(pack.first + i);
   }
   const std::scoped_lock lock(mutex_);
-  left_.insert(left_.end(), left.begin(), left.end());
+  for (staging::Entry* entry : left) backlog_.leave(entry);
   return Fetched::Whole;
 }
 

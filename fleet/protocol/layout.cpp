@@ -33,4 +33,13 @@ std::uint64_t Layout::first_unit_of(std::uint64_t file) const {
   return std::ranges::lower_bound(large_, file, {}, &Large::file)->first_unit;
 }
 
+std::uint64_t Layout::small_of(std::uint64_t file) const {
+  return static_cast<std::uint64_t>(std::ranges::lower_bound(small_, file) - small_.begin());
+}
+
+std::uint64_t Layout::pack_of(std::uint64_t file) const {
+  const auto after = std::ranges::upper_bound(packs_, small_of(file), {}, &Pack::first);
+  return pieces_ + static_cast<std::uint64_t>(after - packs_.begin()) - 1;
+}
+
 }  // namespace spark::fleet

@@ -45,6 +45,9 @@ class Layout {
   // Maps the number of a small file to its file number in order of add().
   std::uint64_t small_files() const { return small_.size(); }
   std::uint64_t small(std::uint64_t index) const { return small_[index]; }
+  // For a small file: its number among the small ones, and the unit with it.
+  std::uint64_t small_of(std::uint64_t file) const;
+  std::uint64_t pack_of(std::uint64_t file) const;
 
  private:
   struct Large {

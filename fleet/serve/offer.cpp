@@ -8,6 +8,7 @@
 #include "fleet/adopted/offer_file.hpp"
 #include "fleet/serve/shown_unit.hpp"
 #include "fleet/serve/unit_reader.hpp"
+#include "staging/files/source_trouble.hpp"
 #include "staging/manifest/manifest_reader.hpp"
 
 namespace spark::fleet {
@@ -15,6 +16,11 @@ namespace {
 
 tl::unexpected<Error> not_there() {
   return fail(Errc::NotFound, "this host does not have that unit");
+}
+
+Result<UnitBody> to_result(UnitRead<UnitBody> body) {
+  if (body) return std::move(*body);
+  return fail(Errc::NotFound, "the unit can't be read here");
 }
 
 struct Listed {
@@ -35,6 +41,15 @@ Result<Listed> read_files(const std::filesystem::path& manifest) {
   }
   if (auto read = entries->error(); !read) return read.take_error();
   return listed;
+}
+
+// By its number among those with content.
+std::optional<staging::Entry> entry_of(const std::filesystem::path& manifest, std::uint64_t file) {
+  auto entries = staging::ManifestReader::open(manifest);
+  if (!entries) return std::nullopt;
+  while (auto entry = entries->next())
+    if (staging::is_content(*entry) && file-- == 0) return entry;
+  return std::nullopt;
 }
 
 class StagingOffer final : public Offer {
@@ -61,11 +76,11 @@ class StagingOffer final : public Offer {
   UnitReader reader_;
 
   Result<UnitBody> read_pack(std::uint64_t unit, const staging::IoBuffer& buffer) const {
-    return reader_.read_pack(unit, buffer,
-                             [this](std::uint64_t small) { return board_->small_digest(small); });
+    return to_result(
+        reader_.read_pack(unit, buffer, [this](std::uint64_t small) { return board_->small_digest(small); }));
   }
   Result<UnitBody> read_piece(std::uint64_t unit, const staging::IoBuffer& buffer) const {
-    auto body = reader_.read_piece(unit, buffer);
+    auto body = to_result(reader_.read_piece(unit, buffer));
     if (body) body->is_plain = false;  // attributes are set last, so they are not known yet
     return body;
   }
@@ -89,8 +104,11 @@ class PublishedOffer final : public Offer {
   }
 
   Result<UnitBody> read(std::uint64_t unit, const staging::IoBuffer& buffer) const override {
+    if (unit >= reader_.layout().units()) return not_there();
+    return to_result(read_unit(unit, buffer));
+  }
+  UnitRead<UnitBody> read_unit(std::uint64_t unit, const staging::IoBuffer& buffer) const {
     const Layout& layout = reader_.layout();
-    if (unit >= layout.units()) return not_there();
     if (layout.is_pack(unit)) {
       return reader_.read_pack(
           unit, buffer, [&](std::uint64_t small) { return std::optional(hashes_[layout.small(small)]); });
@@ -125,16 +143,23 @@ class AdoptedOffer final : public Offer {
   std::filesystem::path copy() const override { return manifest_; }
 
   Result<UnitBody> read(std::uint64_t unit, const staging::IoBuffer& buffer) const override {
-    if (!is_current()) return not_there();
-    auto body = files_.read(unit, buffer);
-    if (!body && unit < files_.state().unit_count && is_current()) set_aside(manifest_);
-    return body;
+    if (unit >= files_.state().unit_count || !is_current()) return not_there();
+    auto body = files_.read_unit(unit, buffer);
+    if (!body && is_current()) end(body.error());
+    return to_result(std::move(body));
   }
 
  private:
   PublishedOffer files_;
   std::filesystem::path manifest_;
   OfferVersion version_;  // of the manifest that was read
+
+  // Damage stays damage at the next look; anything else may pass.
+  void end(const UnitTrouble& trouble) const {
+    const auto entry = staging::is_medium_error(trouble.error) ? entry_of(manifest_, trouble.file)
+                                                               : std::optional<staging::Entry>();
+    if (!entry || !note_damaged(manifest_, {{*entry, trouble.error}})) set_aside(manifest_);
+  }
 };
 
 }  // namespace
@@ -182,15 +207,18 @@ Result<std::shared_ptr<Offer>> offer_of_copy(const std::filesystem::path& copy,
 Result<std::shared_ptr<Offer>> offer_of_folder(const AdoptedFolder& folder,
                                                const std::filesystem::path& manifest, std::string hash) {
   const OfferVersion version = version_of(manifest);
-  auto now = look_at(folder, StopFlag{false});
-  auto listed = now ? read_files(manifest) : now.take_error();
-  auto then = listed ? staging::ManifestReader::open(manifest) : listed.take_error();
+  auto listed = read_files(manifest);
+  auto offered = listed ? staging::ManifestReader::open(manifest) : listed.take_error();
+  auto then = offered ? look_at_offered(folder, *offered, StopFlag{false}) : offered.take_error();
   if (!then) return then.take_error();
-  if (!staging::is_same_source(*then, now->walked.walked.entries)) {
+  if (!then->is_same) {
     set_aside(manifest);
     return not_there();
   }
-  UnitReader reader(std::move(now->tree), std::move(listed->files), std::move(listed->identities));
+  const staging::Model& model = then->now.walked;
+  for (ListedFile& file : listed->files)
+    if (!model.ref.empty() && file.path == std::string_view(model.ref)) file.content = model.record.revision;
+  UnitReader reader(std::move(then->now.tree), std::move(listed->files), std::move(listed->identities));
   PublishedOffer files(std::move(reader), std::move(listed->hashes), manifest, std::move(hash));
   return std::make_shared<AdoptedOffer>(std::move(files), manifest, version);
 }

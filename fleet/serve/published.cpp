@@ -221,6 +221,12 @@ json::array PublishedCopies::list() const {
     if (!row.model.empty()) one["model"] = row.model;
     all.push_back(std::move(one));
   }
+  for (const auto& folder : adopted_) {
+    if (newest.contains(folder->dataset)) continue;
+    json::object one{{"name", printable(folder->dataset)}, {"withheld", true}};
+    if (folder->model) one["model_name"] = folder->model->name;
+    all.push_back(std::move(one));
+  }
   return all;
 }
 

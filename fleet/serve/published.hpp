@@ -56,7 +56,8 @@ class PublishedCopies {
   std::string trouble() const;
   // [{"name", "generation", "hash", "bytes", "files", "model"?}…]: the newest generation of each dataset, or
   // its adopted folder, with generation 0.
-  // "model": see staging::summary_text
+  // "model": see staging::summary_text. Also {"name", "withheld": true, "model_name"?} of each adopted folder
+  // that is not offered now.
   json::array list() const;
   // [{"name", "bytes", "files", "hash"}…] of the adopted folders that peers get now.
   json::array offered() const;

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 
+#include <cerrno>
 #include <cstring>
 
 #include "fleet/serve/offer.hpp"
@@ -14,6 +15,14 @@ namespace {
 
 // Offset of the space for one file's content, after the table and the packed content, aligned for direct I/O.
 constexpr std::size_t kScratch = kUnitBuffer - kPackedFile - staging::kLargestAlignment;
+
+bool is_gone(int error) {
+  return error == ENOENT || error == ENOTDIR || error == ELOOP || error == EXDEV;
+}
+
+const std::byte* as_bytes(const std::string& text) {
+  return reinterpret_cast<const std::byte*>(text.data());
+}
 
 }  // namespace
 
@@ -43,29 +52,37 @@ bool UnitReader::is_as_listed(std::uint64_t file, const UniqueFd& fd) const {
   return now == identities_[file];
 }
 
-bool UnitReader::read(const UniqueFd& fd, Bytes offset, std::size_t bytes, std::byte* into) const {
-  if (!fd) return false;
-  const staging::IoMode mode = staging::make_direct(fd.get());
-  const auto read = staging::read_at(fd.get(), mode, into, bytes, offset);
-  if (!mode.direct) staging::drop_pages(fd.get(), offset, bytes);
-  return read.error == 0 && read.bytes == bytes;
+// `fd` was opened just now. Of a file that has changed, its drive's errors mean nothing.
+UnitRead<void> UnitReader::read(std::uint64_t file, const UniqueFd& fd, Bytes offset, std::size_t bytes,
+                                std::byte* into) const {
+  const auto trouble = [file](int error) { return tl::unexpected(UnitTrouble{file, error}); };
+  if (!fd) return trouble(is_gone(errno) ? 0 : errno);
+  staging::ReadOutcome read;
+  if (bytes > 0) {
+    const staging::IoMode mode = staging::make_direct(fd.get());
+    read = staging::read_at(fd.get(), mode, into, bytes, offset);
+    if (!mode.direct) staging::drop_pages(fd.get(), offset, bytes);
+  }
+  if (!is_as_listed(file, fd)) return trouble(0);
+  if (read.error != 0 || read.bytes != bytes) return trouble(read.error);
+  return {};
 }
 
-Result<UnitBody> UnitReader::read_piece(std::uint64_t unit, const staging::IoBuffer& buffer) const {
+UnitRead<UnitBody> UnitReader::read_piece(std::uint64_t unit, const staging::IoBuffer& buffer) const {
   const Piece piece = layout_.piece(unit);
   const ListedFile& file = files_[piece.file];
   const std::size_t bytes = staging::piece_bytes(file.size, piece.piece);
   const UniqueFd fd = open(file);
-  if (!read(fd, piece.piece * staging::kHashPiece, bytes, buffer.data()) || !is_as_listed(piece.file, fd))
-    return fail(Errc::NotFound, "the copy can't be read");
+  if (auto done = read(piece.file, fd, piece.piece * staging::kHashPiece, bytes, buffer.data()); !done)
+    return tl::unexpected(done.error());
   return UnitBody{{buffer.data(), bytes},
                   {},
                   {},
                   !file.lost_attributes && !staging::has_kept_attributes(fd.get()).value_or(true)};
 }
 
-Result<UnitBody> UnitReader::read_pack(std::uint64_t unit, const staging::IoBuffer& buffer,
-                                       const SmallDigest& digest_of) const {
+UnitRead<UnitBody> UnitReader::read_pack(std::uint64_t unit, const staging::IoBuffer& buffer,
+                                         const SmallDigest& digest_of) const {
   static_assert(kPackBytes + kPackFiles * kTableEntry <= kScratch,
                 "a pack and its table lie before the scratch");
   const Pack& pack = layout_.pack(unit);
@@ -79,13 +96,16 @@ Result<UnitBody> UnitReader::read_pack(std::uint64_t unit, const staging::IoBuff
     const auto digest = digest_of(pack.first + i);
     // Attributes and ACLs are not transferred, so the peer must get such a file from its source.
     if (!digest || file.lost_attributes) continue;
-    const UniqueFd fd = open(file);
-    if (!fd || staging::has_kept_attributes(fd.get()).value_or(true)) continue;
-    if (file.size > 0 && !read(fd, 0, file.size, scratch)) continue;
-    if (!is_as_listed(index, fd)) return fail(Errc::NotFound, "the file has changed");
+    if (file.content.empty()) {
+      const UniqueFd fd = open(file);
+      if (auto done = read(index, fd, 0, file.size, scratch); !done && !identities_.empty())
+        return tl::unexpected(done.error());
+      else if (!done || staging::has_kept_attributes(fd.get()).value_or(true))
+        continue;
+    }
     row[0] = std::byte{1};
     put_digest(row + 1, *digest);
-    std::memcpy(content, scratch, file.size);
+    std::memcpy(content, file.content.empty() ? scratch : as_bytes(file.content), file.size);
     content += file.size;
   }
   return UnitBody{{buffer.data(), static_cast<std::size_t>(content - buffer.data())}, {}, {}, true};

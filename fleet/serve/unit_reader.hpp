@@ -3,8 +3,10 @@
 #pragma once
 
 #include <functional>
+#include <string>
 #include <vector>
 
+#include "base/result.hpp"
 #include "fleet/protocol/layout.hpp"
 #include "staging/files/io/direct_io.hpp"
 #include "staging/files/tree.hpp"
@@ -19,7 +21,16 @@ struct ListedFile {
   staging::RawPath path;
   Bytes size = 0;
   bool lost_attributes = false;  // see staging::Entry
+  std::string content{};         // of a small file that is not read: it is known; empty means read it
 };
+
+// Why a unit could not be read.
+struct UnitTrouble {
+  std::uint64_t file = 0;  // its number in the list
+  int error = 0;           // errno; 0: it is not the file that is listed
+};
+template <class T>
+using UnitRead = tl::expected<T, UnitTrouble>;
 
 class UnitReader {
  public:
@@ -30,12 +41,12 @@ class UnitReader {
   const Layout& layout() const { return layout_; }
   bool is_there() const;  // false: the copy was deleted
 
-  // Reads into the buffer of kUnitBuffer bytes. NotFound if the copy does not have the unit in its expected
-  // state. Thread-safe.
-  Result<UnitBody> read_piece(std::uint64_t unit, const staging::IoBuffer& buffer) const;
+  // Reads into the buffer of kUnitBuffer bytes. A pack of files that nobody changes lacks those that can't be
+  // read. Thread-safe.
+  UnitRead<UnitBody> read_piece(std::uint64_t unit, const staging::IoBuffer& buffer) const;
   using SmallDigest = std::function<std::optional<staging::Digest>(std::uint64_t small)>;
-  Result<UnitBody> read_pack(std::uint64_t unit, const staging::IoBuffer& buffer,
-                             const SmallDigest& digest_of) const;
+  UnitRead<UnitBody> read_pack(std::uint64_t unit, const staging::IoBuffer& buffer,
+                               const SmallDigest& digest_of) const;
 
  private:
   staging::Tree tree_;
@@ -45,7 +56,8 @@ class UnitReader {
 
   UniqueFd open(const ListedFile& file) const;
   bool is_as_listed(std::uint64_t file, const UniqueFd& fd) const;
-  bool read(const UniqueFd& fd, Bytes offset, std::size_t bytes, std::byte* into) const;
+  UnitRead<void> read(std::uint64_t file, const UniqueFd& fd, Bytes offset, std::size_t bytes,
+                      std::byte* into) const;
 };
 
 }  // namespace spark::fleet

@@ -165,13 +165,10 @@ Result<> recount(CacheStore& store, const std::string& dataset) {
 
 Result<Deletion> look_before_deleting(CacheStore& store, const std::vector<GenerationRow>& rows,
                                       const StopFlag& stop) {
-  std::vector<Tree> trees;
-  for (const GenerationRow& row : rows) {
-    auto tree = open_tree(store.folder().place(row.dataset, row.generation).path());
-    if (tree) trees.push_back(std::move(*tree));
-    if (!tree && tree.error().kind != Errc::NotFound) return tree.take_error();
-  }
-  return look_before_deleting(trees, stop);
+  std::vector<std::filesystem::path> roots;
+  for (const GenerationRow& row : rows)
+    roots.push_back(store.folder().place(row.dataset, row.generation).path());
+  return look_before_deleting(roots, stop);
 }
 
 Result<> look_before_evicting(CacheStore& store, Share& share, const StopFlag& stop) {

@@ -100,7 +100,7 @@ Result<> check_one_state(const Source& source, const CopyOptions& options, const
 // Also after an eviction: the catalog knows the last copy.
 Result<> check_place(CacheStore& store, const Source& source, const Tree& tree, const Walked& walked,
                      const CopyOptions& options, const std::vector<GenerationRow>& ready) {
-  if (options.replaces != Replaces::SameSource || source.is_away) return {};
+  if (options.replaces != Replaces::SameSource || (source.is_away && !source.elsewhere)) return {};
   const auto from = store.catalog().copied_from(source.dataset);
   if (!from) return from.take_error();
   EntryType had = EntryType::File;
@@ -118,6 +118,10 @@ Result<> check_place(CacheStore& store, const Source& source, const Tree& tree, 
   if (source.device) then.file_system.clear();  // compared when the volume was mounted
   auto checked = check_source_place(tree, walked, then, had);
   if (!checked) checked.error().is_away = true;
+  if (!checked && source.elsewhere)
+    checked.error().hint =
+        "mount its drive on the host that offers it; if it is meant to be so, stage it once with "
+        "--accept-source";
   return checked;
 }
 

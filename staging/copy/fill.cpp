@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cerrno>
 #include <future>
 
@@ -30,6 +31,8 @@
 
 namespace spark::staging {
 namespace {
+
+constexpr std::size_t kLookingThreads = 8;  // that look for ACLs of folders
 
 // Whether syncfs is known to make every file and folder durable, and to report errors.
 bool syncs_as_a_whole(int fd) {
@@ -62,6 +65,7 @@ class Fill {
     if (!done) return done.take_error();
     filled_.manifest.entries = std::move(entries_);
     filled_.warnings = notes_.warnings();
+    if (!no_view_.empty()) filled_.warnings.push_back(std::move(no_view_));
     return std::move(filled_);
   }
 
@@ -76,6 +80,7 @@ class Fill {
   RunEnd end_;
   CopyContext context_;
   CopyNotes notes_;
+  std::string no_view_;  // why the copy can't be read before it is complete
 
   Result<> copy_all() {
     if (job_.options->io == IoKind::Uring && !has_io_uring()) {
@@ -98,7 +103,7 @@ class Fill {
     set_up_context(**journal);
 
     Result<> done = make_folders(copy_, entries_);
-    if (done) begin_view();
+    if (done) done = begin_view();
     if (done) done = take_unchanged(context_, job_.previous, entries_, job_.resumed);
     if (done) show_kept();
     if (done) done = copy_files();
@@ -140,15 +145,28 @@ class Fill {
   }
 
   // A view could not tell who may read what is below a folder with an ACL, so such a set is staged first.
-  void begin_view() {
+  // In several threads: a network file system asks its server for each folder.
+  Result<> begin_view() {
     Viewer* viewer = job_.options->viewer;
-    if (viewer == nullptr || !context_.has_source) return;
-    for (const Entry& entry : entries_) {
-      if (entry.type != EntryType::Folder) continue;
-      const UniqueFd folder = open_beneath(*job_.source, entry.path, O_RDONLY | O_DIRECTORY);
-      if (!folder || has_acl(folder.get())) return;
+    if (viewer == nullptr || !context_.has_source) return {};
+    std::atomic<std::size_t> next{0};
+    std::atomic<const Entry*> hidden{nullptr};
+    const auto ran = run_in_threads(kLookingThreads, [&](std::size_t) {
+      for (std::size_t i = next++; i < entries_.size() && hidden == nullptr && !context_.is_stopped();
+           i = next++) {
+        if (entries_[i].type != EntryType::Folder) continue;
+        const UniqueFd folder = open_beneath(*job_.source, entries_[i].path, O_RDONLY | O_DIRECTORY);
+        if (!folder || has_acl(folder.get())) hidden = &entries_[i];
+      }
+    });
+    if (!ran) return fail_with(ran.error(), "looking for ACLs");
+    if (const Entry* folder = hidden) {
+      no_view_ = "it could not be read before it was complete: " + job_.source->shown(folder->path) +
+                 " has an ACL, or can't be opened";
+    } else if (!context_.is_stopped() && viewer->begin(entries_)) {
+      context_.viewer = viewer;
     }
-    if (viewer->begin(entries_)) context_.viewer = viewer;
+    return context_.check_stop();
   }
 
   void show_kept() const {

@@ -37,14 +37,13 @@ Result<> check_source_place(const Tree& source, const Walked& walked, const Mani
   if (!has_any) {
     return fail(Errc::Refused,
                 source.shown("") + " has become empty: it had " +
-                    (had == EntryType::File ? "files" : "files or symbolic links") +
-                    " when it was copied before",
+                    (had == EntryType::File ? "files" : "files or symbolic links") + " before",
                 hint);
   }
   if (then.source != source.root() || !is_other_file_system(then.file_system, source.file_system)) return {};
   return fail(Errc::Refused,
-              source.shown("") + " is on another file system than when it was copied before: " +
-                  printable(source.file_system) + " instead of " + printable(then.file_system),
+              source.shown("") + " is on another file system than before: " + printable(source.file_system) +
+                  " instead of " + printable(then.file_system),
               hint);
 }
 

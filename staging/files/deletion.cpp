@@ -96,4 +96,14 @@ Result<Deletion> look_before_deleting(const std::vector<Tree>& trees, const Stop
   return probe.found();
 }
 
+Result<Deletion> look_before_deleting(const std::vector<std::filesystem::path>& roots, const StopFlag& stop) {
+  std::vector<Tree> trees;
+  for (const std::filesystem::path& root : roots) {
+    auto tree = open_tree(root);
+    if (tree) trees.push_back(std::move(*tree));
+    if (!tree && tree.error().kind != Errc::NotFound) return tree.take_error();
+  }
+  return look_before_deleting(trees, stop);
+}
+
 }  // namespace spark::staging

@@ -1,6 +1,7 @@
 // Determines the space that deleting a copy would free, and obstacles, before anything is deleted.
 #pragma once
 
+#include <filesystem>
 #include <string>
 #include <vector>
 
@@ -20,5 +21,8 @@ struct Deletion {
 // F_SETLEASE): exact, for every process and for mappings, at a few microseconds per file. Searching /proc
 // would take that time for every process. If the file system has no leases, a file counts as not open.
 Result<Deletion> look_before_deleting(const std::vector<Tree>& trees, const StopFlag& stop);
+// The same for trees that may be gone already: then they are none. One that can't be opened is an error, as a
+// program may have a file of it open.
+Result<Deletion> look_before_deleting(const std::vector<std::filesystem::path>& roots, const StopFlag& stop);
 
 }  // namespace spark::staging

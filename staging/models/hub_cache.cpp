@@ -34,10 +34,13 @@ std::string replaced(std::string text, char what, std::string_view by) {
   return text;
 }
 
-Result<HubSnapshot> snapshot_in(const Tree& tree, const std::string& folder, const std::string& revision) {
+Result<HubSnapshot> snapshot_in(const Tree& tree, const std::string& folder, const std::string& revision,
+                                const std::string& assumed) {
   HubSnapshot snapshot{folder, revision, revision};
   if (is_hex(revision, kCommitDigits)) {
     snapshot.ref.clear();
+  } else if (is_hex(assumed, kCommitDigits)) {
+    snapshot.commit = assumed;
   } else {
     const auto commit = read_small(tree, in(folder, kRefs + revision), kLongestRef);
     if (!commit) return commit.take_error();
@@ -157,7 +160,7 @@ std::string HubSnapshot::ref_path() const {
 }
 
 Result<std::optional<HubSnapshot>> find_hub_snapshot(const Tree& tree, const std::string& model,
-                                                     const std::string& revision) {
+                                                     const std::string& revision, const std::string& commit) {
   const std::string folder = hub_folder_of(model);
   const std::string wanted = revision.empty() ? "main" : revision;
   if (!tree.file.empty()) return std::optional<HubSnapshot>();
@@ -166,7 +169,7 @@ Result<std::optional<HubSnapshot>> find_hub_snapshot(const Tree& tree, const std
     return fail(Errc::NotFound, tree.shown("") + " is not the folder of " + printable(model),
                 "its folder is named " + printable(folder));
   if (is_model || is_folder(tree, folder)) {
-    auto snapshot = snapshot_in(tree, is_model ? "" : folder, wanted);
+    auto snapshot = snapshot_in(tree, is_model ? "" : folder, wanted, commit);
     if (!snapshot) return snapshot.take_error();
     return std::optional(std::move(*snapshot));
   }

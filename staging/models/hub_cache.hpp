@@ -38,8 +38,10 @@ std::string snapshot_path(const std::string& folder, const std::string& commit);
 
 // The snapshot of `model` ("ORG/NAME") that `revision` names, a ref or a commit. The tree is a cache, or the
 // folder of that model; no value if it is neither. NotFound if the cache has no such model or revision.
+// `commit`: that a ref is taken to name, whatever it names now; empty means that it is read.
 Result<std::optional<HubSnapshot>> find_hub_snapshot(const Tree& tree, const std::string& model,
-                                                     const std::string& revision);
+                                                     const std::string& revision,
+                                                     const std::string& commit = {});
 
 struct HubModel {
   // Without symlinks, and with nothing but this snapshot and what names it.

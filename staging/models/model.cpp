@@ -124,9 +124,10 @@ ModelPlace place_of_model(const std::filesystem::path& path) {
   return {path, ""};
 }
 
-Result<Model> walk_model(Tree& tree, const ModelOptions& wanted, const StopFlag& stop) {
+Result<Model> walk_model(Tree& tree, const ModelOptions& wanted, const StopFlag& stop,
+                         const std::string& commit) {
   tree.grafts = {};
-  const auto snapshot = find_hub_snapshot(tree, wanted.name, wanted.revision);
+  const auto snapshot = find_hub_snapshot(tree, wanted.name, wanted.revision, commit);
   if (!snapshot) return snapshot.take_error();
   if (*snapshot) return walk_hub(tree, **snapshot, wanted, stop);
   auto of_ollama = walk_ollama(tree, wanted, stop);

@@ -57,8 +57,9 @@ struct ModelPlace {
 ModelPlace place_of_model(const std::filesystem::path& path);
 
 // The entries of the copy. NotFound if the model or its revision is not there; Mismatch if a file is missing,
-// incomplete, or behind a link that leaves the cache.
-Result<Model> walk_model(Tree& tree, const ModelOptions& wanted, const StopFlag& stop);
+// incomplete, or behind a link that leaves the cache. `commit`: see find_hub_snapshot.
+Result<Model> walk_model(Tree& tree, const ModelOptions& wanted, const StopFlag& stop,
+                         const std::string& commit = {});
 
 std::string_view to_string(ModelCheck check);
 ModelCheck model_check_of(std::string_view word);

@@ -40,12 +40,10 @@ bool is_in_use(const fs::path& path, const std::vector<fs::path>& sources) {
 }
 
 // A job may be loading it.
-bool is_open(const fs::path& path) {
+Result<bool> is_open(const fs::path& path) {
   static const StopFlag kNever{false};
-  std::vector<Tree> trees;
-  if (auto tree = open_tree(path)) trees.push_back(std::move(*tree));
-  const auto found = look_before_deleting(trees, kNever);
-  return found && found->passes;
+  const auto found = look_before_deleting(std::vector{path}, kNever);
+  return found ? Result<bool>(found->passes) : found.take_error();
 }
 
 bool is_unchanged(const fs::path& path, std::int64_t seen) {
@@ -194,9 +192,12 @@ Result<> remove_checkpoints(const fs::path& folder, const KnownStates& seen,
   for (const auto& [name, written] : seen) {
     const auto checked = identity_of(folder / name);
     if (!checked || name.empty() || name.starts_with('.') || name.find('/') != std::string::npos ||
-        !is_unchanged(folder / name, written) || is_in_use(folder / name, sources) || is_open(folder / name))
+        !is_unchanged(folder / name, written) || is_in_use(folder / name, sources))
       continue;
+    const auto open = is_open(folder / name);
+    if (open && *open) continue;
     auto done = check_deletable(folder / name);
+    if (done && !open) done = open.take_error();
     if (done) {
       on_removal(name);
       auto away = rename_for_removal(folder, name, *checked);

@@ -89,7 +89,8 @@ ViewReader::ViewReader(const ViewTree& tree, const ViewMap& map) : tree_(tree), 
 
 // An attempt may have another folder than the one before it.
 void ViewReader::open_copy() {
-  if (auto opened = open_tree(map_.data())) copy_ = std::make_shared<const Tree>(std::move(*opened));
+  auto opened = open_tree(map_.data());
+  copy_ = opened ? std::make_shared<const Tree>(std::move(*opened)) : nullptr;
 }
 
 // None if it can't be opened.

@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <cstdint>
 #include <mutex>
+#include <optional>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -39,6 +41,25 @@ class WaitingReads {
     return over;
   }
 
+  // Up to `most` of them, at most one of each thread; others at the next call.
+  std::vector<ViewRange> some(std::size_t most) {
+    const std::scoped_lock lock(mutex_);
+    std::vector<ViewRange> ranges;
+    std::set<pid_t> threads;
+    std::optional<std::size_t> left_out;
+    std::size_t i = next_;
+    for (; i < next_ + reads_.size() && ranges.size() < most; ++i) {
+      const WaitingRead& read = reads_[i % reads_.size()];
+      if (threads.insert(read.thread).second) {
+        ranges.push_back(read.range);
+      } else if (!left_out) {
+        left_out = i;
+      }
+    }
+    next_ = left_out.value_or(i) % std::max<std::size_t>(1, reads_.size());
+    return ranges;
+  }
+
   // False if no such read waits: it is being answered.
   bool interrupt(std::uint64_t id) {
     const std::scoped_lock lock(mutex_);
@@ -56,6 +77,7 @@ class WaitingReads {
  private:
   mutable std::mutex mutex_;
   std::vector<WaitingRead> reads_;
+  std::size_t next_ = 0;  // for some()
 };
 
 }  // namespace spark::staging

@@ -34,11 +34,21 @@ def begin(daemon, pid, **more):
     return live
 
 
+def workers(daemon, verb):
+    """The PIDs of the daemon's workers of that verb."""
+    found = []
+    for pid in Path(f"/proc/{daemon.process.pid}/task/{daemon.process.pid}/children").read_text().split():
+        try:
+            if Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")[2:3] == [verb.encode()]:
+                found.append(int(pid))
+        except OSError:
+            pass  # it has ended
+    return found
+
+
 def server_of(daemon):
     """The process that answers for the view."""
-    children = Path(f"/proc/{daemon.process.pid}/task/{daemon.process.pid}/children").read_text().split()
-    found = [int(pid) for pid in children if b"serve-view" in Path(f"/proc/{pid}/cmdline").read_bytes()]
-    return found[0] if found else None
+    return next(iter(workers(daemon, "serve-view")), None)
 
 
 def in_namespace(pid):

@@ -19,11 +19,11 @@ import time
 from collections import Counter
 from pathlib import Path
 
+from live_jobs import MIB, workers
 from staged import Daemon
 from throttle import SlowDrive
 from view_helpers import Helper, Manager, abort, connections, is_told, mounts_on
 
-MIB = 1 << 20
 BLOCK = 64 << 10
 RATE = 10 * MIB  # of the source: the copy takes five seconds, and more with kills
 READERS = 4
@@ -31,15 +31,6 @@ PATIENCE_S = 60
 AFTER_THE_COPY = ("EIO", "SIGBUS")
 MOST_OF_A_KILL_S = 60  # of the whole walk, on the average
 NAME = "slow"
-
-
-def children(daemon, verb):
-    """The daemon's workers of that verb."""
-    try:
-        found = Path(f"/proc/{daemon.process.pid}/task/{daemon.process.pid}/children").read_text().split()
-        return [int(pid) for pid in found if Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")[2:3] == [verb.encode()]]
-    except OSError:
-        return []  # one has ended
 
 
 def kill(pids):
@@ -72,7 +63,7 @@ class World:
 
     def kill_daemon(self, with_server=False, again_after=None):
         """It is started again. `again_after`: seconds after which it is killed once more. Returns how many were killed."""
-        first = [self.daemon.process.pid, *(children(self.daemon, "serve-view") if with_server else [])]
+        first = [self.daemon.process.pid, *(workers(self.daemon, "serve-view") if with_server else [])]
         done = kill(reversed(first) if with_server else first)
         self.daemon.process.wait(PATIENCE_S)
         if again_after is not None:
@@ -147,13 +138,13 @@ class Walk:
         time.sleep(self.dice.uniform(0.2, 3))  # some of it comes
         for step in range(left):
             # One that is killed within a second of its start counts as none, and without one for 30 s a view ends.
-            daemon.wait_until(lambda: children(daemon, "serve-view"), "started the next process")
+            daemon.wait_until(lambda: workers(daemon, "serve-view"), "started the next process")
             time.sleep(self.dice.uniform(1.2, 2) if step % 4 == 0 else self.dice.expovariate(2))
             what = self.dice.choices(["server", "daemon", "both", "daemon twice", "copy"], [10, 5, 4, 1, 2])[0]
             killed_at = time.monotonic()
             if what == "server":
-                self.kills[what] += kill(children(daemon, "serve-view"))
-            elif what == "copy" and kill(children(daemon, "stage")):
+                self.kills[what] += kill(workers(daemon, "serve-view"))
+            elif what == "copy" and kill(workers(daemon, "stage")):
                 self.kills[what] += 1
                 time.sleep(self.dice.uniform(0.2, 1))
                 return killed_at
@@ -243,7 +234,7 @@ def read_until_told(view, content, seed):
             got = way(kept[name] if way is _kept else f"{view}/{name}", at, wanted)
             came.append((name, at))
             if got != wanted:
-                wrong.append([way.__name__, name, at, "other bytes" if any(got) else "zeros, or none"])
+                wrong.append([way.__name__, name, at, len(got), "other bytes" if any(got) else "zeros, or none"])
         except OSError as failure:
             errors.append([time.monotonic(), errno.errorcode.get(failure.errno, str(failure.strerror))])
             time.sleep(0.05)

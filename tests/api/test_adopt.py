@@ -79,8 +79,51 @@ def in_memory(daemon):
     shutil.rmtree(folder)
 
 
-def verify(daemon, name):
-    return subprocess.run([CLIENT, "--socket", daemon.socket, "verify", name], capture_output=True, text=True, check=False)
+def verify(daemon, name, *options):
+    return subprocess.run([CLIENT, "--socket", daemon.socket, "verify", name, *options],
+                          capture_output=True, text=True, check=False)
+
+
+def test_a_mount_point_without_its_drive_is_not_offered(daemon, tmp_path):
+    before = wait_for(daemon, "corpus", "offered")
+    (tmp_path / "corpus").rename(tmp_path / "drive")
+    (tmp_path / "corpus").mkdir()
+    wait_for(daemon, "corpus", "failed")
+    daemon.wait_until(lambda: "corpus has become empty" in (tmp_path / "log").read_text(), "the log has the reason")
+    (tmp_path / "corpus").rmdir()
+    (tmp_path / "drive").rename(tmp_path / "corpus")
+    assert wait_for(daemon, "corpus", "offered") == before
+
+
+def test_verify_compares_the_published_digests_of_an_adopted_folder(daemon, tmp_path):
+    (tmp_path / "corpus/SHA256SUMS").write_text("0" * 64 + "  text\n")
+    daemon.wait_until(lambda: adopted(daemon)["corpus"].get("files") == 2, "the new file is offered")
+    assert verify(daemon, "corpus").returncode == 0
+    wrong = verify(daemon, "corpus", "--sha256")
+    assert wrong.returncode == 6 and "text does not match SHA256SUMS" in wrong.stderr, wrong
+    right = verify(daemon, "tiny", "--sha256")
+    assert right.returncode == 0 and "in its adopted folder, 2 files as published" in right.stdout, right
+
+
+def test_a_folder_that_peers_would_refuse_is_not_offered(daemon, tmp_path):
+    wait_for(daemon, "corpus", "offered")
+    os.setxattr(tmp_path / "corpus/text", "user.origin", b"http://example.com")
+    wait_for(daemon, "corpus", "failed")
+    assert "text has extended attributes" in (tmp_path / "log").read_text()
+    os.removexattr(tmp_path / "corpus/text", "user.origin")
+    wait_for(daemon, "corpus", "offered")
+
+
+def test_a_revision_is_offered_until_the_next_one_is_there(daemon, tmp_path):
+    before = wait_for(daemon, "tiny", "offered")
+    [ref] = (tmp_path / "hub").rglob("refs/main")
+    commit = ref.read_text()
+    ref.write_text("d" * 40)
+    daemon.wait_until(lambda: adopted(daemon)["tiny"]["reason"], "a newer revision is named")
+    now = adopted(daemon)["tiny"]
+    assert now["state"] == "offered" and now["hash"] == before["hash"] and "newer revision" in now["reason"], now
+    ref.write_text(commit + "\n")  # as `echo` writes it
+    daemon.wait_until(lambda: adopted(daemon)["tiny"] == before, "it is offered as before")
 
 
 def test_verify_reads_an_adopted_folder_and_withdraws_what_is_damaged(daemon, tmp_path, in_memory):

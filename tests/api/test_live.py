@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from live_jobs import MIB, Holder, begin, begun, row, server_of
+from live_jobs import MIB, Holder, begin, begun, row, server_of, workers
 from simulated import CLIENT
 from staged import PATIENCE_S, PROGRAM
 from view_helpers import DEADLINE_S, Manager, abort, early, reader
@@ -111,10 +111,8 @@ def test_readers_wait_while_the_copy_begins_again(daemon, shards):
 def test_a_killed_copy_fails_what_is_missing(daemon, shards):
     with Holder() as pid:
         path = Path(begin(daemon, pid, max_rate=MIB)["path"])
-        children = Path(f"/proc/{daemon.process.pid}/task/{daemon.process.pid}/children").read_text().split()
-        for child in children:
-            if Path(f"/proc/{child}/cmdline").read_bytes().split(b"\0")[2] == b"stage":
-                os.kill(int(child), signal.SIGKILL)
+        [copying] = workers(daemon, "stage")
+        os.kill(copying, signal.SIGKILL)
         with pytest.raises(OSError):
             (path / "train/b").read_bytes()
         daemon.wait_until(lambda: row(daemon)["state"] == "failed", "has failed")

@@ -298,4 +298,4 @@ def test_many_entries_are_listed_and_take_little_memory(daemon, shards, source, 
     resident = next(int(line.split()[1]) * 1024 for line in Path(f"/proc/{server_of(daemon)}/status").read_text().splitlines() if line.startswith("VmRSS"))
     print(f"{ENTRIES} entries: {walked:.1f} s until the view answers, listed in {listed:.1f} s; the server has {resident / MIB:.0f} MiB")
     assert len(count.stdout) == ENTRIES // 1000 * 1000
-    assert resident < 32 * MIB + 600 * ENTRIES
+    assert resident < 32 * MIB + 300 * ENTRIES

@@ -233,6 +233,35 @@ def test_a_job_loads_models_from_a_cache_of_its_own(daemon, hub):
     assert not os.path.exists(folder), done.stderr
 
 
+def run_with(daemon, name, script, **environment):
+    free = {name: value for name, value in os.environ.items() if not name.startswith("HF_")}
+    return subprocess.run([CLIENT, "run", name, "--", "sh", "-c", script], capture_output=True, text=True, check=False,
+                          env=free | {"SPARK_STAGE_SOCKET": str(daemon.socket)} | environment)
+
+
+def test_a_run_inside_a_run_finds_the_models_of_both(daemon, hub):
+    hub.add(NAME, "shared").add(OTHER, "old")
+    ask = 'echo "$HF_HUB_OFFLINE $HF_HUB_CACHE"; ls $HF_HUB_CACHE'
+    done = run_with(daemon, "tiny", f"{CLIENT} run other -- sh -c '{ask}'; {ask}")
+    inner, *models, outer, still = done.stdout.splitlines()
+    assert done.returncode == 0 and models == ["models--org--other", "models--org--tiny"] and still == models[1], done.stdout + done.stderr
+    assert inner.startswith("1 ") and outer.startswith("1 ") and inner != outer
+    assert not [folder for folder in (inner[2:], outer[2:]) if os.path.exists(folder)]
+
+
+def test_a_cache_that_the_user_has_chosen_stays_and_that_is_said(daemon, hub):
+    hub.add(NAME, "shared")
+    done = run_with(daemon, "tiny", 'echo "$HF_HUB_CACHE ${HF_HUB_OFFLINE-none}"', HF_HUB_CACHE="/mine")
+    assert (done.returncode, done.stdout) == (0, "/mine none\n") and "HF_HUB_CACHE is /mine already" in done.stderr, done.stderr
+
+
+def test_a_command_runs_without_the_links_where_no_folder_can_be_made(daemon, hub):
+    hub.add(NAME, "shared")
+    done = run_with(daemon, "tiny", 'echo "${HF_HUB_CACHE-none} ${HF_HUB_OFFLINE-none}"; ls $SPARK_STAGE_TINY', TMPDIR="/proc")
+    assert (done.returncode, done.stdout.split()[:2]) == (0, ["none", "none"]), done.stdout + done.stderr
+    assert "config.json" in done.stdout and "no folder for HF_HUB_CACHE could be made in /proc" in done.stderr, done.stderr
+
+
 def contents(folder):
     """Each file, folder and link below it, with what it holds."""
     found = {}

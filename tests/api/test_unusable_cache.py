@@ -144,6 +144,101 @@ def test_on_one_file_system_the_cache_is_renamed_and_its_old_path_goes_on_workin
     assert sorted(rows(daemon)) == ["imagenet", "models"] and problem(daemon) is None
 
 
+def test_the_last_step_of_a_move_brings_what_only_the_old_folder_has(daemon, drive):
+    old, new = daemon.folder / "cache", drive / "cache"
+    daemon.finish("/v1/stagings", {"datasets": ["imagenet"]})
+    assert client(daemon, "cache", "move", str(new))[0] == 0
+    daemon.finish("/v1/stagings", {"datasets": ["models"]})
+    (daemon.folder / "models").rename(daemon.folder / "gone")
+    set_path(daemon, old, new)
+    daemon.wait_until(lambda: "imagenet" in rows(daemon) and rows(daemon)["imagenet"]["path"].startswith(str(new)), "uses the new folder")
+    assert "models" not in rows(daemon)
+    status, out, err = client(daemon, "cache", "move", str(new))
+    assert status == 0 and f"models: only {old} had it, so it is copied too, " in out and not old.exists(), out + err
+    assert client(daemon, "verify", "models")[0] == 0
+
+
+def test_a_last_copy_is_brought_into_a_cache_that_jobs_see_read_only(tmp_path, drive):
+    daemon = Daemon(tmp_path, within=("unshare", "--mount", "sh", "-c", 'mount --make-rshared / && exec "$@"', "sh"))
+    try:
+        old, new = daemon.folder / "cache", drive / "cache"
+        assert client(daemon, "cache", "move", str(new))[0] == 0
+        daemon.finish("/v1/stagings", {"datasets": ["models"]})
+        set_path(daemon, old, new)
+        daemon.wait_until(lambda: problem(daemon) is None and not rows(daemon), "uses the new folder")
+        mounts = Path(f"/proc/{daemon.process.pid}/mountinfo").read_text
+        daemon.wait_until(lambda: f"{new}/data ro" in mounts(), "serves it read-only")
+        assert f"{old}/data ro" in mounts()
+        status, out, err = client(daemon, "cache", "move", str(new))
+        assert status == 0 and "models: only" in out, out + err
+        assert client(daemon, "verify", "models")[0] == 0 and not old.exists()
+        assert f"{new}/data ro" in mounts() and f"{old}/data" not in mounts()
+    finally:
+        daemon.stop()
+
+
+def test_an_old_folder_with_a_last_copy_that_is_damaged_is_deleted_only_on_request(daemon, drive):
+    old, new = daemon.folder / "cache", drive / "cache"
+    daemon.finish("/v1/stagings", {"datasets": ["imagenet", "models"]})
+    file = Path(os.path.realpath(old / "models"), "train/3.bin")
+    subprocess.run(["umount", "--quiet", old / "data"], check=False)  # where it is served read-only
+    file.write_bytes(bytes(len(file.read_bytes())))
+    status, out, err = client(daemon, "cache", "move", str(new))
+    assert status == 0 and "not copied: models: " in err, err
+    set_path(daemon, old, new)
+    daemon.wait_until(lambda: "imagenet" in rows(daemon), "uses the new folder")
+    status, out, err = client(daemon, "cache", "move", str(new))
+    assert status == 7 and "these are in no other place: models, " in err and f"cache move {new} --discard" in err, err
+    assert file.exists()
+    assert client(daemon, "cache", "move", "--discard", str(new))[0] == 0 and not old.exists()
+    assert sorted(rows(daemon)) == ["imagenet"]
+
+
+def test_a_lease_does_not_keep_a_second_call_from_bringing_what_was_staged_meanwhile(daemon, drive):
+    daemon.finish("/v1/stagings", {"datasets": ["imagenet", "models"]})
+    new = drive / "cache"
+    assert client(daemon, "cache", "move", str(new))[0] == 0
+    (daemon.folder / "imagenet/train/0.bin").write_bytes(b"another")
+    daemon.finish("/v1/stagings", {"datasets": ["imagenet", "models"], "lease_s": 600})
+    status, out, err = client(daemon, "cache", "move", str(new))
+    assert status == 0 and "imagenet: an earlier copy in" in out, out + err
+    assert (new / "data/imagenet/2/train/0.bin").read_bytes() == b"another"
+
+
+def test_during_a_move_the_cache_gets_no_other_path(daemon, drive):
+    old, new = daemon.folder / "cache", drive / "cache"
+    (daemon.folder / "imagenet/large").write_bytes(os.urandom(40 << 20))
+    daemon.finish("/v1/stagings", {"datasets": ["imagenet"]})
+    text = daemon.config.read_text()
+    job = daemon.ask("POST", "/v1/cache/move", {"path": str(new)})[1]
+    daemon.config.write_text(text.replace(f"{old},", f"{new},"))
+    status, answer = daemon.ask("POST", "/v1/reload")
+    assert status == 409 and f"job {job['id']} (cache-move) is not done yet" in answer["error"]["what"], answer
+    daemon.config.write_text(text + "  # another word\n")
+    assert daemon.ask("POST", "/v1/reload")[0] == 200
+    daemon.exchange("GET", f"/v1/jobs/{job['id']}/events")
+    set_path(daemon, old, new)
+
+
+def test_an_interrupted_move_leaves_nothing_in_the_new_cache(daemon, drive):
+    old, new = daemon.folder / "cache", drive / "cache"
+    daemon.finish("/v1/stagings", {"datasets": ["imagenet"]})
+    assert client(daemon, "cache", "move", str(new))[0] == 0
+    (new / ".moving").mkdir()
+    (new / ".moving/models.1").write_text("of a call that was interrupted")
+    set_path(daemon, old, new)
+    daemon.wait_until(lambda: "imagenet" in rows(daemon) and not (new / ".moving").exists(), "deletes it")
+
+
+def test_a_cache_is_not_moved_into_a_dataset_or_onto_a_volume(daemon):
+    for path, what in ((daemon.folder / "imagenet/cache", "overlaps the path of dataset 'imagenet'"),
+                       (daemon.folder, "overlaps the path of dataset 'imagenet'"),
+                       (daemon.folder / "mnt/cache", "is on volume 'datasets'")):
+        status, _, err = client(daemon, "cache", "move", str(path))
+        assert status == 2 and what in err, err
+    assert not (daemon.folder / "imagenet/cache").exists()
+
+
 def test_a_daemon_that_is_killed_during_a_move_has_its_cache_and_the_move_is_repeated(daemon, drive):
     daemon.finish("/v1/stagings", {"datasets": ["imagenet", "models"]})
     old, new = daemon.folder / "cache", drive / "cache"

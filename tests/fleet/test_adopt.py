@@ -68,6 +68,22 @@ def test_a_file_that_changes_while_a_peer_copies_it_is_never_ready_there(fleet, 
             assert here["hash"] == after["hash"] != before["hash"], (here, before)
 
 
+def test_a_mount_point_without_its_drive_replaces_no_copy_of_a_peer(fleet, model):
+    first, second = fleet.daemons[:2]
+    with adopting(fleet, first, f"tiny: {{path: {model[0]}, adopt: true}}"):
+        wait_until(lambda: is_offered(first), lambda: f"it is offered: {adopted(first)}", 60)
+        with elsewhere(fleet, second, "tiny: {source: peers, offline: allow}"):
+            before = stage(second, "tiny")
+            model[0].rename(model[0].with_name("drive"))
+            model[0].mkdir()
+            wait_until(lambda: adopted(first)["state"] == "failed", lambda: f"it is refused: {adopted(first)}", 60)
+            after = stage(second, "tiny")
+            assert (after["hash"], after["path"], after["served_from"]) == (before["hash"], before["path"], "cache"), after
+            assert "n1: it has adopted" in after["unchecked"], after
+        model[0].rmdir()
+        model[0].with_name("drive").rename(model[0])
+
+
 def test_what_is_not_whole_is_not_offered_and_the_log_says_why(fleet, model):
     first, second = fleet.daemons[:2]
     with open(model[0] / "one.safetensors", "r+b") as shard:
@@ -77,7 +93,8 @@ def test_what_is_not_whole_is_not_offered_and_the_log_says_why(fleet, model):
         assert "one.safetensors" not in adopted(first)["reason"], "the names of files are not for all"
         assert "tiny is not adopted" in first.log_text() and "one.safetensors" in first.log_text()
         with elsewhere(fleet, second, "tiny: {source: peers, model: org/tiny}"):
-            assert failure(second, "tiny")["kind"] == "not_found"
+            missing = failure(second, "tiny")
+            assert missing["kind"] == "unavailable" and "n1" in missing["what"], missing
 
 
 __all__ = ["model"]

@@ -25,12 +25,12 @@ TaskPlugin=task/none
 SelectType=select/cons_tres
 SelectTypeParameters=CR_CPU
 ReturnToService=2
-PrologFlags=Alloc
+PrologFlags={prolog}
 KillWait=30
 BurstBufferType=burst_buffer/lua
 SlurmdParameters=config_overrides
 SchedulerParameters=batch_sched_delay=0,sched_min_interval=0,sched_interval=2,bf_interval=2
-PlugStackConfig={folder}/plugstack.conf
+{more}PlugStackConfig={folder}/plugstack.conf
 StateSaveLocation={folder}/ctld
 SlurmdSpoolDir={folder}/spool/%n
 SlurmctldPidFile={folder}/ctld/pid
@@ -86,7 +86,7 @@ class Node:
 
 
 class Cluster:
-    def __init__(self, names=NODES, datasets=None, capacity="64MiB", sections="", inside=()):
+    def __init__(self, names=NODES, datasets=None, capacity="64MiB", sections="", inside=(), private_tmp=False):
         self.folder = Path(tempfile.mkdtemp(prefix="spark-slurm-"))
         self.folder.chmod(0o755)
         self.conf = self.folder / "slurm.conf"
@@ -104,7 +104,7 @@ class Cluster:
         groups.write_text(Path("/etc/group").read_text() + f"{PROJECT[0]}:x:{PROJECT[1]}:{ALICE}\n")
         self.head, *hosts = [Host(name, address, known, groups) for name, address in addresses.items()]
         connect(self.head, hosts)
-        self.write_conf(hosts)
+        self.write_conf(hosts, private_tmp)
         self.use_plugin()
         self.use_burst_buffer()
         self.munge = Munge(self.folder)
@@ -115,10 +115,14 @@ class Cluster:
         (self.folder / "head").symlink_to("n1")
         wait_until(lambda: set(self.states().values()) == {"idle"}, "all nodes are idle")
 
-    def write_conf(self, hosts):
+    def write_conf(self, hosts, private_tmp):
         lines = [f"NodeName={host.name} NodeHostname={host.name} NodeAddr={host.address} Port=6818 CPUs=8 State=UNKNOWN"
                  for host in hosts]
-        self.conf.write_text(SLURM_CONF.format(head=self.head.address, folder=self.folder, nodes="\n".join(lines)))
+        more = {"prolog": "Alloc", "more": ""}
+        if private_tmp:
+            more = {"prolog": "Alloc,Contain", "more": "JobContainerType=job_container/tmpfs\n"}
+            (self.folder / "job_container.conf").write_text(f"AutoBasePath=true\nBasePath={self.folder}/private\n")
+        self.conf.write_text(SLURM_CONF.format(head=self.head.address, folder=self.folder, nodes="\n".join(lines), **more))
 
     def use_plugin(self, argument=None, plugin=PLUGIN, how="optional"):
         """The plugin's line in plugstack.conf, which each command and each step reads."""

@@ -59,6 +59,40 @@ def test_a_step_has_its_own_cache_and_not_that_of_its_batch_script(cluster, mode
     assert len(set(folders_in(output))) == 3 and output.split().count(str(model)) == 3, output
 
 
+ASK = 'echo "${HF_HUB_CACHE-none} ${HF_HUB_OFFLINE-none} ${SPARK_STAGE_HUB_OFFLINE-none}"'
+
+
+def told_in_a_batch_script(cluster, *lines):
+    """What each step says that the script starts with its last line."""
+    script = cluster.work / "ask.sh"
+    script.write_text("\n".join(("#!/bin/sh", "#SBATCH --stage=tiny -N2", *lines)) + f" sh -c '{ASK}'\n")
+    done = cluster.slurm("sbatch", "--wait", "-o", "ask.out", script)
+    assert done.returncode == 0, done.stderr
+    return (cluster.work / "ask.out").read_text().splitlines()
+
+
+@pytest.mark.parametrize("said", ["SPARK_STAGE_HUB_CACHE=off", "SLURM_CONTAINER=/images/pytorch"])
+def test_a_step_that_does_without_has_none_of_its_batch_script(cluster, model, said):
+    assert model
+    assert told_in_a_batch_script(cluster, f"srun -N2 --export=ALL,{said}") == ["none none none"] * 2
+
+
+def test_what_the_script_has_said_itself_stays(cluster, model):
+    assert model
+    assert told_in_a_batch_script(cluster, "export HF_HUB_CACHE=/mine", "srun -N1") == ["/mine none none"]
+    [told] = told_in_a_batch_script(cluster, "export HF_HUB_OFFLINE=0", "srun -N1")
+    assert told.startswith("/tmp/spark-stage-hub-") and told.split()[1] == "0", told
+
+
+def test_what_the_task_has_left_in_its_cache_is_named(cluster, model):
+    assert model
+    done = cluster.slurm("srun", "-N1", "--stage=tiny", "sh", "-c", 'mkdir "$HF_HUB_CACHE/models--org--mine"; echo "$HF_HUB_CACHE"')
+    folder = done.stdout.strip()
+    assert done.returncode == 0 and f"the task has left files in {folder}, its HF_HUB_CACHE; delete them" in done.stderr, done.stderr
+    (Path(folder) / "models--org--mine").rmdir()
+    Path(folder).rmdir()
+
+
 def test_a_cache_that_the_job_has_chosen_stays(cluster, model):
     assert model
     done = cluster.slurm("srun", "-N1", "--export=ALL,HF_HUB_CACHE=/mine", "--stage=tiny", "sh", "-c",

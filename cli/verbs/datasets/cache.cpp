@@ -10,6 +10,7 @@ namespace {
 
 struct CacheOptions {
   std::string path;
+  bool discards = false;
   bool forgets = false;
   bool deletes_copies = false;
   bool as_json = false;
@@ -55,11 +56,10 @@ void print_move(Context& context, const json::object& moved) {
     print_copies(context, moved, "deleted", "an earlier copy in " + path + " is deleted");
     warn_of(context, moved, "left", "not copied: ");
     warn_of(context, moved, "kept", "");
-    if (const json::array* kept = get_array(moved, "kept"); kept != nullptr && !kept->empty())
-      warn(context, "spark-stage: repeat the command once the program has closed it, before the next steps");
     tell_next(context, path,
               "sudo spark-stage cache move " + path + "    again: it deletes the copies in " + from);
   } else if (how == "old deleted") {
+    print_copies(context, moved, "brought", "only " + from + " had it, so it is copied too");
     say(context, "The cache is in " + path + "; the copies in " + from + " are deleted, " + size_in(moved) +
                      " freed.");
   } else if (how == "old absent") {
@@ -75,8 +75,8 @@ Result<int> move(Context& context, const CacheOptions& options) {
   const auto path = absolute_path(options.path);
   if (!path) return path.take_error();
   ProgressView view(context.err, context.terminal, context.timer);
-  const auto moved = run_job(
-      context, {"POST", "/v1/cache/move", json::serialize(json::object{{"path", path->native()}})}, view);
+  const json::object wanted{{"path", path->native()}, {"discard", options.discards}};
+  const auto moved = run_job(context, {"POST", "/v1/cache/move", json::serialize(wanted)}, view);
   view.clear();
   if (!moved) return moved.take_error();
   if (options.as_json) {
@@ -118,9 +118,11 @@ void add_cache(App& app) {
                                "On one file system the folder is renamed, and the old path becomes a link.\n"
                                "Else each copy is copied and compared; the old ones stay in use until the\n"
                                "configuration names the new folder. The same command again then deletes\n"
-                               "them. It may be interrupted and repeated at any time.",
+                               "them, once it has copied what only they have. It may be interrupted and\n"
+                               "repeated at any time.",
                                [options](Context& context) { return move(context, *options); });
   move_verb.argument("PATH", options->path, "the new folder: empty, or not there yet");
+  move_verb.flag("--discard", options->discards, "delete also old copies that are in no other place");
   move_verb.flag("--json", options->as_json, "the result, as JSON");
   Verb reset_verb =
       app.verb_of(group, "reset", "forget copies of a drive that was replaced or emptied",

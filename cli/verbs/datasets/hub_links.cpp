@@ -14,42 +14,90 @@ namespace spark::cli {
 namespace {
 
 constexpr char kCache[] = "HF_HUB_CACHE", kOffline[] = "HF_HUB_OFFLINE";
+// As slurm/ has them.
+constexpr char kOfflineMark[] = "SPARK_STAGE_HUB_OFFLINE", kName[] = "spark-stage-hub-";
+
+std::string variable(const char* name) {
+  const char* value = ::getenv(name);
+  return value == nullptr ? "" : value;
+}
+
+bool is_hub_folder(const std::filesystem::path& folder) {
+  return folder.is_absolute() && folder.filename().native().starts_with(kName);
+}
+
+// By their names.
+std::map<std::string, std::string> links_in(const std::filesystem::path& folder) {
+  std::map<std::string, std::string> links;
+  std::error_code failed;
+  std::filesystem::directory_iterator entry(folder, failed);
+  for (const std::filesystem::directory_iterator end; !failed && entry != end; entry.increment(failed)) {
+    std::error_code unread;
+    const auto target = std::filesystem::read_symlink(entry->path(), unread);
+    if (!unread) links.emplace(entry->path().filename(), target);
+  }
+  return links;
+}
 
 }  // namespace
 
-Result<std::unique_ptr<HubLinks>> HubLinks::make(const std::vector<StagedDataset>& staged) {
+std::unique_ptr<HubLinks> HubLinks::make(const std::vector<StagedDataset>& staged) {
   std::unique_ptr<HubLinks> links(new HubLinks);
-  if (::getenv(kCache) != nullptr) return links;
   std::map<std::string, std::set<std::string>> models;  // the caches of each
   for (const StagedDataset& dataset : staged)
     if (!dataset.hub_cache.empty() && !dataset.hub_folder.empty())
       models[dataset.hub_folder].insert(dataset.hub_cache);
-  std::erase_if(models, [&](const auto& model) {
-    if (model.second.size() == 1) return false;
-    links->left_out_.push_back(std::to_string(model.second.size()) + " of these datasets are the model " +
-                               printable(model.first) +
-                               ", so HF_HUB_CACHE has none of them; load them by their paths");
-    return true;
-  });
   if (models.empty()) return links;
+  const std::string chosen = variable(kCache);
+  if (::getenv(kCache) != nullptr && !is_hub_folder(chosen)) {
+    links->left_out_.push_back("HF_HUB_CACHE is " + printable(chosen) +
+                               " already, so the models are not in it; load them by their paths");
+    return links;
+  }
+  auto wanted = chosen.empty() ? std::map<std::string, std::string>() : links_in(chosen);
+  bool is_any = false;
+  for (const auto& [model, caches] : models) {
+    wanted.erase(model);
+    if (caches.size() == 1) {
+      wanted[model] = *caches.begin() + "/" + model;
+      is_any = true;
+      continue;
+    }
+    links->left_out_.push_back(std::to_string(caches.size()) + " of these datasets are the model " +
+                               printable(model) +
+                               ", so HF_HUB_CACHE has none of them; load them by their paths");
+  }
+  if (!is_any && chosen.empty()) return links;
+  if (const std::string why = links->fill(wanted); !why.empty())
+    links->left_out_.push_back(why + "; load the models by their paths");
+  return links;
+}
+
+std::string HubLinks::fill(const std::map<std::string, std::string>& links) {
   std::error_code unknown;
   const auto temporary = std::filesystem::temp_directory_path(unknown);
-  std::string name = (unknown ? "/tmp" : temporary.native()) + "/spark-stage-hub-XXXXXX";
-  if (::mkdtemp(name.data()) == nullptr)
-    return fail_errno(errno, "making the folder " + printable(name) + " for HF_HUB_CACHE");
-  links->folder_ = name;
-  for (const auto& [model, caches] : models) {
-    const std::string target = *caches.begin() + "/" + model;
-    if (::symlink(target.c_str(), (links->folder_ / model).c_str()) != 0)
-      return fail_errno(errno, "making a link to " + printable(target));
+  std::string name = (unknown ? "/tmp" : temporary.native()) + "/" + kName + "XXXXXX";
+  if (::mkdtemp(name.data()) == nullptr) {
+    const std::error_code why(errno, std::generic_category());
+    return "no folder for HF_HUB_CACHE could be made in " +
+           printable(std::filesystem::path(name).parent_path().native()) + ": " + why.message();
   }
-  return links;
+  folder_ = name;
+  for (const auto& [model, target] : links) {
+    if (::symlink(target.c_str(), (folder_ / model).c_str()) == 0) continue;
+    const std::error_code why(errno, std::generic_category());
+    static_cast<void>(remove());
+    return "no link to " + printable(target) + " could be made: " + why.message();
+  }
+  return "";
 }
 
 std::map<std::string, std::string> HubLinks::variables() const {
   if (folder_.empty()) return {};
   std::map<std::string, std::string> all{{kCache, folder_.native()}};
-  if (::getenv(kOffline) == nullptr) all.emplace(kOffline, "1");
+  if (::getenv(kOffline) != nullptr) return all;
+  all.emplace(kOffline, "1");
+  all.emplace(kOfflineMark, "1");
   return all;
 }
 
@@ -58,9 +106,7 @@ std::string HubLinks::remove() {
   if (folder.empty()) return "";
   std::error_code failed;
   std::vector<std::filesystem::path> made{folder / ".locks", folder / "version.txt", folder / "CACHEDIR.TAG"};
-  std::filesystem::directory_iterator entry(folder, failed);
-  for (const std::filesystem::directory_iterator end; !failed && entry != end; entry.increment(failed))
-    if (std::error_code unknown; entry->is_symlink(unknown)) made.push_back(entry->path());
+  for (const auto& [model, target] : links_in(folder)) made.push_back(folder / model);
   for (const auto& path : made) std::filesystem::remove_all(path, failed);
   if (::rmdir(folder.c_str()) == 0 || errno == ENOENT) return "";
   return "the command has left files in " + printable(folder.native()) + ", its HF_HUB_CACHE; delete them";

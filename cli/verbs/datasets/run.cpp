@@ -55,17 +55,16 @@ Result<int> run(Context& context, const RunOptions& options) {
   if (!staged) return staged.take_error();
   auto environment = environment_for(*staged);
   if (!environment) return environment.take_error();
-  auto links = HubLinks::make(*staged);
-  if (!links) return links.take_error();
-  for (const std::string& sentence : (*links)->left_out()) tell(context, sentence);
-  for (const auto& [variable, value] : (*links)->variables()) environment->try_emplace(variable, value);
+  const auto links = HubLinks::make(*staged);
+  for (const std::string& sentence : links->left_out()) tell(context, sentence);
+  for (const auto& [variable, value] : links->variables()) environment->try_emplace(variable, value);
   if (context.stop) return fail(Errc::Cancelled, "interrupted before the command began");
 
   const std::vector<std::string> outputs = output_names(context);
   std::function<void()> afterwards;
-  if (!outputs.empty() || (*links)->is_made()) {
+  if (!outputs.empty() || links->is_made()) {
     afterwards = [&] {
-      if (const std::string left = (*links)->remove(); !left.empty()) tell(context, left);
+      if (const std::string left = links->remove(); !left.empty()) tell(context, left);
       tell_unsent(context, outputs);
     };
   }
@@ -81,6 +80,7 @@ void add_run(App& app) {
   const auto options = std::make_shared<RunOptions>();
   Verb verb = app.verb("run", "stage datasets, then run a command that finds them",
                        "  spark-stage run imagenet -- python train.py     $SPARK_STAGE_IMAGENET\n"
+                       "  spark-stage run --now imagenet -- python train.py    while it is staged\n"
                        "  spark-stage run imagenet models -- torchrun --nproc-per-node 1 train.py\n"
                        "  spark-stage run datasets:laion/part-07 -- ./job.sh\n"
                        "                                       $SPARK_STAGE_DATASETS_LAION_PART_07\n\n"

@@ -84,6 +84,7 @@ void add_stage(App& app) {
                        "  spark-stage stage imagenet\n"
                        "  spark-stage stage imagenet models --lease 12h\n"
                        "  spark-stage stage imagenet --hold cgroup    as long as this Slurm job lives\n"
+                       "  spark-stage stage imagenet --now --lease 12h    before it is complete\n"
                        "  spark-stage stage datasets:laion/part-07   any folder of a volume\n"
                        "  python train.py --data \"$(spark-stage stage imagenet)\"\n"
                        "  spark-stage stage imagenet --detach         look later: spark-stage jobs",

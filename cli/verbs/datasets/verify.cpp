@@ -25,6 +25,10 @@ std::string equal_to(const json::object& result, const std::string& what) {
          format_duration(std::chrono::duration_cast<std::chrono::nanoseconds>(seconds));
 }
 
+std::string as_published(const json::object& result, const std::string& what) {
+  return what + counted(count_of(result, "sha256_files"), "file") + " as published (SHA-256)";
+}
+
 Result<int> verify_one(Context& context, const std::string& dataset, const VerifyOptions& options) {
   ProgressView view(context.err, context.terminal, context.timer);
   const std::string body = options.sha256 ? R"({"sha256": true})" : "";
@@ -40,10 +44,9 @@ Result<int> verify_one(Context& context, const std::string& dataset, const Verif
   if (is_copy) say(context, equal_to(*result, printable(dataset) + ": equal to its manifest"));
   if (const json::object* folder = get_object(*result, "adopted"))
     say(context, equal_to(*folder, printable(dataset) + ": its adopted folder is as peers get it"));
-  if (options.sha256 && is_copy) {
-    say(context, printable(dataset) + ": " + counted(count_of(*result, "sha256_files"), "file") +
-                     " as published (SHA-256)");
-  }
+  if (options.sha256 && is_copy) say(context, as_published(*result, printable(dataset) + ": "));
+  if (const json::object* folder = options.sha256 ? get_object(*result, "adopted") : nullptr)
+    say(context, as_published(*folder, printable(dataset) + ": in its adopted folder, "));
   return 0;
 }
 

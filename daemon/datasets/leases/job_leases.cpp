@@ -41,6 +41,7 @@ Lease lease_for(const Leases& leases, const JobClaim& claim, std::string id) {
 
 void JobLeases::claim(const JobClaim& claim) {
   const std::string id = staging::job_lease_id(claim.job, claim.dataset);
+  if (!leases_.all().contains(id)) granted_.erase(id);
   claims_.insert(id);
   seen_[claim.job.key()] = clock_.steady();
   leases_.hold(lease_for(leases_, claim, id));
@@ -54,17 +55,25 @@ asio::awaitable<Result<std::string>> JobLeases::hold(JobClaim claim, std::uint64
   if (has_another) id += "@" + std::to_string(generation);
   Lease lease = lease_for(leases_, claim, id);
   lease.generation = generation;
+  granted_.insert(id);
   const auto granted = co_await leases_.grant(std::move(lease));
-  if (!granted) co_return fail(granted.error());
-  co_return id;
+  if (granted) co_return id;
+  granted_.erase(id);
+  co_return fail(granted.error());
 }
 
 void JobLeases::settle(const JobClaim& claim) {
   const std::string id = staging::job_lease_id(claim.job, claim.dataset);
   claims_.erase(claims_.find(id));
   const auto held = leases_.all().find(id);
-  if (!claims_.contains(id) && held != leases_.all().end() && !held->second.is_staged())
+  const bool is_held = held != leases_.all().end() && (held->second.is_staged() || is_granted(id));
+  if (!claims_.contains(id) && held != leases_.all().end() && !is_held)
     (void)leases_.release(id);  // it exists
+}
+
+void JobLeases::keep(const std::string& dataset) {
+  for (const Lease* lease : leases_.of(dataset))
+    if (lease->job.is_set()) granted_.insert(lease->id);
 }
 
 Result<> JobLeases::end(const std::string& key) {
@@ -78,7 +87,10 @@ Result<> JobLeases::end(const std::string& key) {
   for (const auto& [id, lease] : leases_.all()) {
     if (lease.job.is_set() && lease.job.key() == key) ids.push_back(id);
   }
-  for (const std::string& id : ids) (void)leases_.release(id);  // it exists
+  for (const std::string& id : ids) {
+    (void)leases_.release(id);  // it exists
+    granted_.erase(id);
+  }
   seen_.erase(key);
   if (found || !ids.empty()) return {};
   return fail(Errc::NotFound, "no lease of job " + printable(key), "`spark-stage ls` shows the leases");

@@ -47,8 +47,10 @@ class JobLeases {
   // The job's lease is then on the generation that was staged for it; returns the lease's ID. If the job
   // holds an earlier generation, that one is kept too: its processes may have begun to read it.
   asio::awaitable<Result<std::string>> hold(JobClaim claim, std::uint64_t generation);
-  // A request for the dataset has ended. If it was the last one and nothing was staged, the claim ends.
+  // A request for the dataset has ended. If it was the last one and nothing was granted, the claim ends.
   void settle(const JobClaim& claim);
+  // Those on the dataset that an earlier daemon granted for its live view, whose generation is not known yet.
+  void keep(const std::string& dataset);
 
   // Ends all leases of the job and its requests in progress; work that other requests share continues.
   // NotFound if there was neither.
@@ -56,6 +58,8 @@ class JobLeases {
 
   // By a request in progress: no training runs yet.
   bool is_claimed(const std::string& lease) const { return claims_.contains(lease); }
+  // A request got it, even if nothing is staged yet: a job reads the live view.
+  bool is_granted(const std::string& lease) const { return granted_.contains(lease); }
   // The user that may end, besides root, the job's leases and requests; empty if unknown, or if the job is a
   // volume. No value if it has no lease.
   std::optional<std::string> user_of(const std::string& key) const;
@@ -72,6 +76,7 @@ class JobLeases {
   const Clock& clock_;
   JobTimings timings_;
   std::multiset<std::string> claims_;       // lease IDs, one for each request in progress
+  std::set<std::string> granted_;           // IDs of leases
   std::map<std::string, SteadyTime> seen_;  // by job: time of its last process here, or of its last request
 };
 

@@ -28,6 +28,19 @@ Result<> CachePlace::check_no_reset() const {
               "repeat this once `spark-stage wait --job " + std::to_string(last->id()) + "` has ended");
 }
 
+Result<> CachePlace::check_path(const std::string& path) const {
+  const auto last = last_.lock();
+  const json::object request = cache_.catalog_request();
+  const json::object* cache = get_object(request, "cache");
+  if (!last || !last->is_running() || cache == nullptr || get_string(*cache, "path") == path) return {};
+  const std::string id = std::to_string(last->id());
+  return fail(Errc::Refused,
+              "cache.path can't become " + printable(path) + " now: job " + id + " (" + last->verb() +
+                  ") is not done yet",
+              "`spark-stage wait --job " + id + "` waits for it, `spark-stage cancel " + id +
+                  "` ends it; then reload again");
+}
+
 Result<> CachePlace::check_idle(const std::string& doing) const {
   if (const auto last = last_.lock(); last && last->is_running())
     return fail(Errc::Refused,
@@ -41,7 +54,7 @@ Result<> CachePlace::check_idle(const std::string& doing) const {
               "wait until that has ended; `spark-stage jobs` shows who asked for it");
 }
 
-Result<std::shared_ptr<Job>> CachePlace::move(std::string path, Asker asker) {
+Result<std::shared_ptr<Job>> CachePlace::move(std::string path, LastCopies last, Asker asker) {
   const std::string doing = "moving the cache to " + printable(path);
   if (auto idle = check_idle(doing); !idle) return idle.take_error();
   workers::Call call;
@@ -49,6 +62,7 @@ Result<std::shared_ptr<Job>> CachePlace::move(std::string path, Asker asker) {
   call.request = cache_.catalog_request();
   call.request["to"] = path;
   call.request["held_by"] = holders();
+  call.request["discard"] = last == LastCopies::Discarded;
   return start({"cache-move", {std::move(path)}, std::move(asker)}, std::move(call));
 }
 

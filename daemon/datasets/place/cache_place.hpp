@@ -24,6 +24,8 @@ struct CacheInUse {
 };
 
 enum class ResetWish { Nothing, Forget, DeleteCopies };
+// Of the copies that only the old folder has, when it is deleted.
+enum class LastCopies { Brought, Discarded };
 
 class CachePlace {
  public:
@@ -37,10 +39,12 @@ class CachePlace {
 
   // Why nothing may be staged or evicted now: no two processes change the whole cache at the same time.
   Result<> check_no_reset() const;
+  // Refused if the cache would get this path while its copies are on their way to another one.
+  Result<> check_path(const std::string& path) const;
 
   // See staging/cache/place/relocation.hpp. Refused while anything is staged or evicted. While copies are
-  // leased, the old ones are not deleted: a second call is refused then, and names the holders.
-  Result<std::shared_ptr<Job>> move(std::string path, Asker asker);
+  // leased, the old ones are not deleted: the last call is refused then, and names the holders.
+  Result<std::shared_ptr<Job>> move(std::string path, LastCopies last, Asker asker);
   // See staging/cache/place/reset.hpp. Refused, and the holders named, while anything is staged, evicted or
   // leased. Until it has ended, nothing is staged or evicted.
   Result<std::shared_ptr<Job>> reset(ResetWish wish, Asker asker);

@@ -19,6 +19,7 @@
 #include "fleet/copies/elsewhere.hpp"
 #include "staging/cache/cache.hpp"
 #include "staging/cache/folder/cache_folder.hpp"
+#include "staging/cache/place/begun.hpp"
 #include "staging/view/copy_viewer.hpp"
 
 namespace spark::workers {
@@ -271,7 +272,12 @@ Result<json::object> recover_verb(const json::object& request, const ProgressLin
   const auto open = open_cache_to_recover(request);
   if (!open) return open.take_error();
   const auto looked_over = [&] { progress({{"looked_over", true}}); };
-  return open->cache->recover(looked_over).map([] { return json::object{}; });
+  if (auto recovered = open->cache->recover(looked_over); !recovered) return recovered.take_error();
+  const auto path = get_string(*get_object(request, "cache"), "path").value_or("");
+  const auto settled = staging::settle_in(path);
+  // Copies of a full drive are served all the same.
+  if (!settled && settled.error().kind != Errc::NoSpace) return settled.take_error();
+  return json::object{};
 }
 
 }  // namespace spark::workers

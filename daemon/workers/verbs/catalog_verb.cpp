@@ -130,9 +130,10 @@ Result<json::object> catalog_verb(const json::object& request, const ProgressLin
   return json::object{{"datasets", std::move(datasets)}, {"usage", std::move(used)}};
 }
 
-// {"cache", "to", "held_by"} → {"how": "renamed" | "copied" | "old deleted" | "old absent" | "already there",
-// "path", "from", "datasets", "bytes", "left": [SENTENCE…], "deleted": [{"name", "bytes"}…], "kept":
-// [SENTENCE…]}. "held_by": who has leased copies; empty: no copy is leased.
+// {"cache", "to", "held_by", "discard"} → {"how": "renamed" | "copied" | "old deleted" | "old absent" |
+// "already there", "path", "from", "datasets", "bytes", "left": [SENTENCE…], "deleted": [{"name", "bytes"}…],
+// "kept": [SENTENCE…], "brought": [{"name", "bytes"}…]}. "held_by": who has leased copies; empty: no copy is
+// leased.
 Result<json::object> move_cache_verb(const json::object& request, const ProgressLine& progress) {
   const auto config = cache_config_of(request);
   if (!config) return config.take_error();
@@ -163,7 +164,16 @@ Result<json::object> move_cache_verb(const json::object& request, const Progress
     const auto stopped = mounts::stop_serving_read_only(data);
     return stopped ? Result<>() : stopped.take_error();
   };
-  auto moved = staging::relocate(*config, to, options, SystemClock(), hooks, kNeverStopped);
+  UniqueFd host;  // see OpenCache
+  hooks.work_in = [&](const std::filesystem::path& data) -> Result<> {
+    auto seen = mounts::see_writable(data);
+    if (!seen) return seen.take_error();
+    host = std::move(*seen);
+    return {};
+  };
+  const auto last = get_bool(request, "discard").value_or(false) ? staging::LastCopies::Deleted
+                                                                 : staging::LastCopies::Brought;
+  auto moved = staging::relocate(*config, to, options, SystemClock(), hooks, kNeverStopped, last);
   if (!moved) return moved.take_error();
   json::array left, kept;
   for (std::string& why : moved->left) left.emplace_back(std::move(why));
@@ -176,7 +186,8 @@ Result<json::object> move_cache_verb(const json::object& request, const Progress
       {"bytes", moved->bytes},
       {"left", std::move(left)},
       {"deleted", copies_to_json(moved->deleted)},
-      {"kept", std::move(kept)}};
+      {"kept", std::move(kept)},
+      {"brought", copies_to_json(moved->brought)}};
 }
 
 // {"cache", "wish"?: "forget" | "delete_copies"} → {"path", "forgotten": [{"name", "bytes"}…], "deleted":

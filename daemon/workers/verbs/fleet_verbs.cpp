@@ -12,6 +12,7 @@
 #include "base/version.hpp"
 #include "daemon/workers/model_json.hpp"
 #include "daemon/workers/priority.hpp"
+#include "daemon/workers/unmounted_folder.hpp"
 #include "daemon/workers/verbs/fleet.hpp"
 #include "daemon/workers/verbs/neighbours.hpp"
 #include "daemon/workers/verbs/open_cache.hpp"
@@ -176,7 +177,8 @@ Result<json::object> adopt_folders_verb(const json::object& request, const Progr
   const SystemClock clock;
   // Reading for other hosts yields to all that runs here.
   if (auto set = set_priority(::getpid(), Priority::Idle); !set) return set.take_error();
-  fleet::Adoptions adoptions(adopted_folders_of(request), get_text(request, "state_dir"), clock);
+  const auto unmounted = [](const std::filesystem::path& path) { return unmounted_on_the_way(path); };
+  fleet::Adoptions adoptions(adopted_folders_of(request), get_text(request, "state_dir"), clock, unmounted);
   json::array told;
   const auto report = [&] {
     json::array all;
@@ -188,19 +190,24 @@ Result<json::object> adopt_folders_verb(const json::object& request, const Progr
   for (;; std::this_thread::sleep_for(kLook)) adoptions.look(report, kNeverStopped);
 }
 
-// {"cache", "adopted": [one, see adopted_folders_of]} → {"dataset", "bytes", "files", "seconds"}
+// {"cache", "adopted": [one, see adopted_folders_of], "sha256"} → {"dataset", "bytes", "files", "seconds",
+// "sha256_files"}
 Result<json::object> verify_adopted_verb(const json::object& request, const ProgressLine& progress) {
   const auto cache = cache_config_of(request);
   if (!cache) return cache.take_error();
   const auto folders = adopted_folders_of(request);
   if (folders.size() != 1) return fail(Errc::Invalid, "verify-adopted takes one folder");
+  // As the adoption itself: any member of the group may ask for it.
+  if (auto set = set_priority(::getpid(), Priority::Idle); !set) return set.take_error();
   const staging::ProgressSink sink = [&](const staging::CopyProgress& now) { progress(to_json(now)); };
-  const auto verified = fleet::verify_folder(folders.front(), cache->state_dir, sink, kNeverStopped);
+  const bool sha256 = get_bool(request, "sha256").value_or(false);
+  const auto verified = fleet::verify_folder(folders.front(), cache->state_dir, sha256, sink, kNeverStopped);
   if (!verified) return verified.take_error();
   return json::object{{"dataset", folders.front().dataset},
                       {"bytes", verified->summary.bytes},
                       {"files", verified->summary.files},
-                      {"seconds", verified->seconds}};
+                      {"seconds", verified->seconds},
+                      {"sha256_files", verified->sha256_files}};
 }
 
 }  // namespace spark::workers

@@ -7,6 +7,7 @@
 #include <charconv>
 
 #include "base/text.hpp"
+#include "staging/cache/place/left_behind.hpp"
 #include "staging/files/deletion.hpp"
 #include "staging/files/tree.hpp"
 #include "staging/manifest/manifest_reader.hpp"
@@ -45,14 +46,13 @@ std::optional<std::uint64_t> number_of(const std::string& name) {
 }
 
 Result<UnwantedCopy> look_at(const Destination& copy, const StopFlag& stop) {
-  UnwantedCopy found{copy.folder.filename().native(), copy, 0, {}};
+  UnwantedCopy found{copy.folder.filename().native(), copy};
   if (auto manifest = ManifestReader::open(copy.manifest())) found.dataset = manifest->header().dataset;
-  std::vector<Tree> trees;
-  if (auto tree = open_tree(copy.path())) trees.push_back(std::move(*tree));
-  auto looked = look_before_deleting(trees, stop);
+  auto looked = look_before_deleting(std::vector{copy.path()}, stop);
   if (!looked) return looked.take_error();
   found.freed = looked->freed;
   found.obstacle = std::move(looked->obstacle);
+  found.is_open = looked->passes;
   return found;
 }
 
@@ -88,46 +88,67 @@ Result<> delete_others(const CacheFolder& to, const std::set<fs::path>& fillings
   return {};
 }
 
+Result<> settle_in(const fs::path& cache) {
+  const auto mark = mark_in(cache);
+  if (!mark) return mark.take_error();
+  auto noted =
+      mark->id.empty() || mark->was_in_force ? Result<>() : write_mark(cache, {mark->id, mark->from, true});
+  if (!noted) return noted;
+  return remove_tree(cache, kFilling);
+}
+
 Wanted wanted_of(const std::vector<GenerationRow>& all, const std::vector<GenerationRow>& moved,
                  const std::set<std::string>& there) {
   Wanted wanted;
   for (const GenerationRow& row : all)
-    if (row.state == GenerationState::Ready) wanted[folder_name(row.dataset)] = std::nullopt;
+    if (row.state == GenerationState::Ready) wanted[folder_name(row.dataset)] = {};
   for (const GenerationRow& row : moved)
-    wanted[folder_name(row.dataset)] = there.contains(row.dataset) ? row.generation : 0;
+    wanted[folder_name(row.dataset)] = {row.generation, there.contains(row.dataset)};
   return wanted;
 }
 
 Result<std::vector<UnwantedCopy>> find_unwanted(const CacheFolder& to, const Wanted& wanted,
-                                                const StopFlag& stop) {
+                                                bool was_in_force, const StopFlag& stop) {
   std::vector<UnwantedCopy> unwanted;
   for (const std::string& key : names_in_folder(to.data())) {
     const auto known = wanted.find(key);
-    if (known != wanted.end() && !known->second) continue;
+    const WantedCopy* one = known == wanted.end() ? nullptr : &known->second;
+    if (one != nullptr && one->generation == 0) continue;
     for (const std::string& name : names_in_folder(to.data() / key)) {
       const auto number = number_of(name);
-      if (!number || (known != wanted.end() && *number == *known->second)) continue;
+      if (!number || (one != nullptr && one->is_there && *number == one->generation)) continue;
       auto copy = look_at({to.data() / key, name}, stop);
       if (!copy) return copy.take_error();
+      copy->is_replaced = one != nullptr && *number != one->generation;
+      if (was_in_force && (one == nullptr || *number >= one->generation)) {
+        copy->obstacle = "it was staged there, when that was the cache, and may be in no other place";
+        copy->is_left_here = true;
+      }
       unwanted.push_back(std::move(*copy));
     }
   }
   return unwanted;
 }
 
-Result<> delete_unwanted(const CacheFolder& to, const Wanted& wanted, std::vector<UnwantedCopy>& copies,
-                         const StopFlag& stop) {
-  std::set<std::string> in_use;
+Result<> delete_unwanted(std::vector<UnwantedCopy>& copies, const StopFlag& stop) {
   for (UnwantedCopy& copy : copies) {
-    auto now = look_at(copy.place, stop);
+    auto now = copy.is_left_here ? Result<UnwantedCopy>(copy) : look_at(copy.place, stop);
     if (!now) return now.take_error();
+    now->is_replaced = copy.is_replaced;
     copy = std::move(*now);
-    if (!copy.obstacle.empty()) in_use.insert(copy.place.folder.filename().native());
     if (!copy.obstacle.empty()) continue;
     if (auto deleted = delete_copy(copy.place); !deleted) return deleted;
   }
+  return {};
+}
+
+Result<> delete_unnamed(const CacheFolder& to, const Wanted& wanted,
+                        const std::vector<UnwantedCopy>& copies) {
+  std::set<std::string> kept;
+  for (const UnwantedCopy& copy : copies)
+    if (!copy.obstacle.empty()) kept.insert(copy.place.folder.filename().native());
   for (const std::string& key : names_in_folder(to.data())) {  // manifests without a copy
-    if (wanted.contains(key) || in_use.contains(key)) continue;
+    if (wanted.contains(key) || kept.contains(key)) continue;
     if (auto removed = remove_tree(to.data(), key); !removed) return removed;
   }
   return {};

@@ -17,7 +17,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr char kMark[] = ".moved-from";
+constexpr char kMark[] = ".moved-from";  // the lines of a Mark
+constexpr char kWasInForce[] = "in force";
 // In place of the identity, while the rest is deleted: from then on it is no cache.
 constexpr char kGivenUp[] = ".spark-stage-cache.moved";
 
@@ -37,14 +38,11 @@ Result<> delete_links(const fs::path& folder) {
 // Only what a cache has: other files in the folder stay, and the folder with them.
 Result<Bytes> delete_copies(const fs::path& folder, const StopFlag& stop) {
   const std::string doing = "deleting the copies in " + printable(folder.native());
-  std::vector<Tree> trees;
-  if (auto tree = open_tree(folder / "data")) trees.push_back(std::move(*tree));
-  const auto looked = look_before_deleting(trees, stop);
+  const auto looked = look_before_deleting(std::vector{folder / "data"}, stop);
   if (!looked) return looked.take_error();
   if (!looked->obstacle.empty())
     return fail(Errc::Refused, doing + ": " + looked->obstacle,
                 "repeat this once the program that uses it has ended (`fuser -m` or `lsof` name it)");
-  trees.clear();
   if (auto given_up = give_up_cache_id(folder, kGivenUp); !given_up) return given_up.take_error();
   if (auto gone = delete_links(folder); !gone) return gone.take_error();
   for (const char* name : {"data", ".partial", ".named", ".trash", ".leases", ".reserve", kMark})
@@ -66,15 +64,16 @@ Result<Mark> mark_in(const fs::path& folder) {
   if (!text && text.error().kind == Errc::NotFound) return Mark{};
   if (!text) return text.take_error();
   const auto lines = split(*text, '\n');
-  return lines.size() < 2 ? Mark{} : Mark{lines[0], lines[1]};
+  if (lines.size() < 2) return Mark{};
+  return Mark{lines[0], lines[1], lines.size() > 2 && lines[2] == kWasInForce};
 }
 
 Result<> write_mark(const fs::path& folder, const Mark& mark) {
-  return write_file_atomically(folder / kMark, mark.id + "\n" + mark.from.native() + "\n", 0600);
+  const std::string last = mark.was_in_force ? std::string(kWasInForce) + "\n" : "";
+  return write_file_atomically(folder / kMark, mark.id + "\n" + mark.from.native() + "\n" + last, 0600);
 }
 
-Result<LeftBehind> delete_left_behind(const fs::path& cache, const std::string& id,
-                                      const std::function<Result<>(const fs::path& data)>& stop_serving,
+Result<LeftBehind> delete_left_behind(const fs::path& cache, const std::string& id, const Clearing& clearing,
                                       const StopFlag& stop) {
   const auto mark = mark_in(cache);
   if (!mark) return mark.take_error();
@@ -90,7 +89,10 @@ Result<LeftBehind> delete_left_behind(const fs::path& cache, const std::string& 
   const bool is_it = mark->id == id && (*named == id || (given_up && *given_up == id)) &&
                      !fs::equivalent(mark->from, cache, error);
   if (is_it) {
-    if (auto stopped = stop_serving(mark->from / "data"); !stopped) return stopped.take_error();
+    if (auto stopped = clearing.stop_serving(mark->from / "data"); !stopped) return stopped.take_error();
+    // A deletion that was interrupted has left parts of copies, and was right when it began.
+    if (auto brought = given_up ? Result<>() : clearing.bring_last(mark->from); !brought)
+      return brought.take_error();
     const auto freed = delete_copies(mark->from, stop);
     if (!freed) return freed.take_error();
     left = {mark->from, *freed};

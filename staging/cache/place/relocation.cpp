@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <iterator>
 #include <set>
 
 #include "base/file.hpp"
@@ -14,9 +15,9 @@
 #include "staging/cache/cache_store.hpp"
 #include "staging/cache/catalog/read_lease.hpp"
 #include "staging/cache/place/begun.hpp"
+#include "staging/cache/place/carrier.hpp"
+#include "staging/cache/place/last_copies.hpp"
 #include "staging/cache/place/left_behind.hpp"
-#include "staging/copy/verify/verify.hpp"
-#include "staging/files/source_trouble.hpp"
 #include "staging/files/space.hpp"
 #include "staging/files/tree.hpp"
 #include "staging/manifest/names.hpp"
@@ -29,13 +30,14 @@ namespace fs = std::filesystem;
 class Mover {
  public:
   Mover(const CacheConfig& config, fs::path to, const CopyOptions& options, const Clock& clock,
-        const RelocationHooks& hooks, const StopFlag& stop)
+        const RelocationHooks& hooks, const StopFlag& stop, LastCopies last)
       : config_(config),
         new_(std::move(to)),
         options_(options),
         clock_(clock),
         hooks_(hooks),
         stop_(stop),
+        last_(last),
         doing_("moving the cache " + printable(config.path.native()) + " to " +
                printable(new_.path().native())) {
     options_.has_resting_source = true;
@@ -65,10 +67,12 @@ class Mover {
   const Clock& clock_;
   const RelocationHooks& hooks_;
   const StopFlag& stop_;
+  const LastCopies last_;
   const std::string doing_;
   fs::path old_;
   std::string id_;
   std::unique_ptr<CacheStore> store_;
+  bool was_in_force_ = false;    // the new place
   std::set<std::string> there_;  // datasets whose newest copy an earlier call has carried
   std::set<fs::path> in_way_;    // copies in the new place that can't be deleted now
   Relocation result_;
@@ -122,7 +126,12 @@ class Mover {
     if (error) return fail_errno(error.value(), doing_);
     const auto mark = mark_in(new_.path());
     if (!mark) return mark.take_error();
-    if (mark->id == id_) return new_.make();
+    if (mark->id == id_) {
+      was_in_force_ = mark->was_in_force;
+      // Since an earlier call the cache may have been moved within its drive.
+      auto renewed = mark->from == old_ ? Result<>() : write_mark(new_.path(), {id_, old_, was_in_force_});
+      return renewed ? new_.make() : std::move(renewed);
+    }
     const auto is_there = [&](const fs::path& path) { return fs::exists(fs::symlink_status(path, error)); };
     const auto its_own = new_.id();
     if (!its_own) return its_own.take_error();
@@ -140,16 +149,22 @@ class Mover {
     const auto rows = store_->generations();
     if (!rows) return rows.take_error();
     const auto newest = newest_of(*rows);
-    if (auto cleared = clear_up(newest, *rows); !cleared) return cleared;
+    const Wanted wanted = look_over(newest, *rows);
+    auto replaced = clear_up(newest, wanted);
+    if (!replaced) return replaced.take_error();
     if (auto room = check_room(newest); !room) return room;
     for (const GenerationRow& row : newest) {
-      auto carried = carry(row);
-      const bool is_of_copy =
-          !carried && (carried.error().kind == Errc::Mismatch || carried.error().kind == Errc::NotFound);
-      if (!carried && !is_of_copy) return carried;
-      if (carried) ++result_.datasets;
-      if (!carried) result_.left.push_back(printable(row.dataset) + ": " + carried.error().message());
+      const auto carried = carry(row);
+      if (!carried) return carried.take_error();
+      result_.bytes += carried->bytes;
+      if (carried->trouble.empty()) ++result_.datasets;
+      if (carried->trouble.empty()) continue;
+      result_.left.push_back(printable(row.dataset) + ": " + carried->trouble);
+      for (UnwantedCopy& copy : *replaced)
+        if (copy.place.folder.filename() == folder_name(row.dataset))
+          keep(copy, "the later one can't be had");
     }
+    if (auto gone = delete_and_tell(*replaced); !gone) return gone;
     if (auto removed = remove_tree(new_.path(), kFilling); !removed) return removed;
     if (auto go_on = after(hooks_.copy.step, "emptied"); !go_on) return go_on;
     return write_cache_id(new_.path(), id_);
@@ -175,40 +190,69 @@ class Mover {
     return filling_of(new_, new_.place(row.dataset, row.generation));
   }
 
-  // What no copy needs takes room, and what was evicted since an earlier call would come back.
-  Result<> clear_up(const std::vector<GenerationRow>& newest, const std::vector<GenerationRow>& rows) {
+  // Notes what an earlier call has carried.
+  Wanted look_over(const std::vector<GenerationRow>& newest, const std::vector<GenerationRow>& rows) {
+    for (const GenerationRow& row : newest)
+      if (is_there(row)) there_.insert(row.dataset);
+    return wanted_of(rows, newest, there_);
+  }
+
+  // What no copy needs takes room, and what was evicted since an earlier call would come back. Returns the
+  // copies that later ones are to replace: if there is room, they stay until those are whole.
+  Result<std::vector<UnwantedCopy>> clear_up(const std::vector<GenerationRow>& newest, const Wanted& wanted) {
     std::set<fs::path> fillings;
-    for (const GenerationRow& row : newest) {
-      if (is_there(row)) {
-        there_.insert(row.dataset);
-      } else {
-        fillings.insert(filling_of_row(row));
-      }
+    for (const GenerationRow& row : newest)
+      if (!there_.contains(row.dataset)) fillings.insert(filling_of_row(row));
+    auto unwanted = find_unwanted(new_, wanted, was_in_force_, stop_);
+    if (!unwanted) return unwanted;
+    if (auto writable = make_writable(*unwanted, there_.size() < newest.size()); !writable)
+      return writable.take_error();
+    if (auto others = delete_others(new_, fillings); !others) return others.take_error();
+    std::vector<UnwantedCopy> replaced;
+    if (check_room(newest)) {
+      const auto now = [](const UnwantedCopy& copy) { return !copy.is_replaced || !copy.obstacle.empty(); };
+      const auto later = std::stable_partition(unwanted->begin(), unwanted->end(), now);
+      replaced.assign(std::move_iterator(later), std::move_iterator(unwanted->end()));
+      unwanted->erase(later, unwanted->end());
     }
-    const Wanted wanted = wanted_of(rows, newest, there_);
-    auto unwanted = find_unwanted(new_, wanted, stop_);
-    if (!unwanted) return unwanted.take_error();
-    if (auto writable = make_writable(*unwanted, there_.size() < newest.size()); !writable) return writable;
-    if (auto gone = delete_unwanted(new_, wanted, *unwanted, stop_); !gone) return gone;
-    for (const UnwantedCopy& copy : *unwanted) {
+    if (auto gone = delete_and_tell(*unwanted); !gone) return gone.take_error();
+    if (auto gone = delete_unnamed(new_, wanted, *unwanted); !gone) return gone.take_error();
+    return replaced;
+  }
+
+  static void keep(UnwantedCopy& copy, const std::string& why) {
+    copy.obstacle = why;
+    copy.is_left_here = true;
+  }
+
+  Result<> delete_and_tell(std::vector<UnwantedCopy>& copies) {
+    if (auto gone = delete_unwanted(copies, stop_); !gone) return gone;
+    for (const UnwantedCopy& copy : copies) {
       if (copy.obstacle.empty()) {
         result_.deleted.push_back({copy.dataset, copy.freed});
         continue;
       }
       in_way_.insert(copy.place.path());
       result_.kept.push_back(printable(copy.dataset) + ": an earlier copy of it stays in " +
-                             printable(new_.path().native()) + ": " + copy.obstacle);
+                             printable(new_.path().native()) + ": " + copy.obstacle +
+                             (copy.is_open ? " - repeat the command before the next steps" : ""));
     }
-    return delete_others(new_, fillings);
+    return {};
   }
 
-  // If the cache has been in the new place before, jobs may have copies there. `copies`: something is to be
-  // copied.
-  Result<> make_writable(const std::vector<UnwantedCopy>& unwanted, bool copies) const {
+  // If the cache has been in the new place before, jobs may have copies there: those stay. `copies`:
+  // something is to be copied.
+  Result<> make_writable(std::vector<UnwantedCopy>& unwanted, bool copies) const {
     const bool deletes =
         std::ranges::any_of(unwanted, [](const UnwantedCopy& copy) { return copy.obstacle.empty(); });
-    const bool is_served = copies && ::access(new_.data().c_str(), W_OK) != 0 && errno == EROFS;
-    return deletes || is_served ? hooks_.stop_serving(new_.data()) : Result<>();
+    const bool is_served = ::access(new_.data().c_str(), W_OK) != 0 && errno == EROFS;
+    if (!deletes && !(copies && is_served)) return {};
+    auto stopped = was_in_force_ || is_served ? hooks_.stop_serving(new_.data()) : Result<>();
+    if (stopped || is_served || stopped.error().kind != Errc::Refused) return stopped;
+    for (UnwantedCopy& copy : unwanted) {
+      if (copy.obstacle.empty()) keep(copy, stopped.error().what);
+    }
+    return {};
   }
 
   Result<> check_room(const std::vector<GenerationRow>& rows) {
@@ -237,83 +281,57 @@ class Mover {
     return summary && summary->hash == row.hash;
   }
 
-  Result<> carry(const GenerationRow& row) {
-    if (there_.contains(row.dataset)) return {};
-    const Destination from = store_->folder().place(row.dataset, row.generation);
+  Result<Carried> carry(const GenerationRow& row) {
+    if (there_.contains(row.dataset)) return Carried{};
     const Destination to = new_.place(row.dataset, row.generation);
-    if (in_way_.contains(to.path()))
-      return fail(Errc::Mismatch, "an earlier copy is in its place, and in use", "repeat this later");
+    if (in_way_.contains(to.path())) return Carried{0, "another copy that stays is in its place"};
     ReadLease lease(store_->catalog(), SpareLeases(store_->folder().path()),
                     "move-" + std::to_string(::getpid()), "a move of the cache");
-    if (auto taken = lease.take(row); !taken) return taken;
-    auto manifest = ManifestReader::open(from.manifest());
-    if (!manifest) return manifest.take_error();
-    ::mkdir((new_.path() / kFilling).c_str(), 0700);
-    const fs::path filling = filling_of_row(row);
-    const ProgressSink progress = [&](const CopyProgress& now) { hooks_.progress(row.dataset, now); };
-    // Complete since a call that was interrupted then. There may be no room for a second one.
-    if (auto known = identity_of(filling); known) {
-      auto same = verify(filling, *manifest, progress);
-      if (same) return publish(filling, *manifest, to);
-      if (!is_damage(same.error())) return same;
-      if (auto removed = remove_tree(filling.parent_path(), filling.filename()); !removed) return removed;
-      if (auto again = manifest->rewind(); !again) return again;
+    if (auto taken = lease.take(row); !taken) {
+      if (taken.error().kind != Errc::NotFound) return taken.take_error();
+      return Carried{0, taken.error().message()};  // evicted meanwhile
     }
-    const auto copied = copy_with(hooks_.copy, from.path(), filling, options_, progress, stop_);
-    if (!copied) return copied.take_error();
-    if (auto go_on = after(hooks_.copy.step, "filled"); !go_on) return go_on;
-    if (auto same = verify(filling, *manifest, progress); !same) {
-      if (auto removed = remove_tree(filling.parent_path(), filling.filename()); !removed) return removed;
-      return same;
-    }
-    result_.bytes += copied->bytes;
-    return publish(filling, *manifest, to);
-  }
-
-  Result<> verify(const fs::path& copy, ManifestReader& manifest, const ProgressSink& progress) {
-    const auto tree = open_tree(copy);
-    if (!tree) return tree.take_error();
-    Monitor monitor(progress);
-    auto same = verify_copy(*tree, manifest, options_, monitor, stop_);
-    return same ? manifest.rewind() : same.take_error();
-  }
-
-  // Under its manifest: that of the source, so that a later staging compares the source as before.
-  Result<> publish(const fs::path& filling, ManifestReader& reader, const Destination& to) {
-    Manifest manifest;
-    static_cast<ManifestHeader&>(manifest) = reader.header();
-    while (auto entry = reader.next()) manifest.entries.push_back(std::move(*entry));
-    if (auto read = reader.error(); !read) return read;
-    const auto identity = identity_of(filling);
-    if (!identity) return identity.take_error();
-    manifest.root = *identity;
-    if (::mkdir(to.folder.c_str(), kEntered) != 0 && errno != EEXIST)
-      return fail_errno(errno, "making folder " + printable(to.folder.native()));
-    if (auto removed = remove_tree(to.folder, to.name); !removed) return removed;
-    if (auto written = write_manifest(to.manifest(), manifest); !written) return written;
-    if (auto go_on = after(hooks_.copy.step, "entered"); !go_on) return go_on;
-    if (auto renamed = rename_to_new(filling, to.path()); !renamed) return renamed;
-    if (auto go_on = after(hooks_.copy.step, "carried"); !go_on) return go_on;
-    if (auto flushed = flush_folder(to.folder); !flushed) return flushed;
-    return flush_folder(new_.data());
+    const CacheFolder& old = store_->folder();
+    return Carrier(old, new_, options_, hooks_, stop_)
+        .carry(row.dataset, old.place(row.dataset, row.generation), filling_of_row(row), to);
   }
 
   // The configuration names the new place already.
   Result<Relocation> finish() {
-    const auto known = open_old();  // the cache in force, in the new place
+    auto known = open_old();  // the cache in force, in the new place
     if (!known) return known.take_error();
-    auto gone = delete_left_behind(new_.path(), *known, hooks_.stop_serving, stop_);
+    id_ = std::move(*known);
+    const Clearing clearing{hooks_.stop_serving, [&](const fs::path& from) { return bring_last(from); }};
+    auto gone = delete_left_behind(new_.path(), id_, clearing, stop_);
     if (!gone) return gone.take_error();
+    if (auto removed = remove_tree(new_.path(), kFilling); !removed) return removed.take_error();
     if (gone->from.empty()) return Relocation{};
     result_.bytes = gone->freed;
     return result_of(gone->is_absent ? Relocated::OldAbsent : Relocated::OldDeleted, std::move(gone->from));
+  }
+
+  Result<> bring_last(const fs::path& from) {
+    if (last_ == LastCopies::Deleted) return {};
+    CacheFolder old(from);
+    if (auto held = old.hold(id_); !held) return held;
+    Carrier carrier(old, new_, options_, hooks_, stop_);
+    auto last = bring_last_copies(*store_, old, carrier, [&] { return hooks_.work_in(new_.data()); });
+    if (!last) return last.take_error();
+    result_.brought = std::move(last->brought);
+    if (last->lacking.empty()) return {};
+    return fail(Errc::Refused,
+                "deleting the copies in " + printable(from.native()) +
+                    ": these are in no other place: " + join(last->lacking, "; "),
+                "stage them again, then repeat this; or delete them too: `sudo spark-stage cache move " +
+                    printable(new_.path().native()) + " --discard`");
   }
 };
 
 }  // namespace
 
 Result<Relocation> relocate(const CacheConfig& config, const fs::path& to, const CopyOptions& options,
-                            const Clock& clock, const RelocationHooks& hooks, const StopFlag& stop) {
+                            const Clock& clock, const RelocationHooks& hooks, const StopFlag& stop,
+                            LastCopies last) {
   if (!to.is_absolute() || to == "/")
     return fail(Errc::Invalid,
                 "moving the cache to " + printable(to.native()) + ": that is no absolute path of a folder");
@@ -323,7 +341,7 @@ Result<Relocation> relocate(const CacheConfig& config, const fs::path& to, const
   const fs::path parent = fs::weakly_canonical(plain.parent_path(), error);
   if (error) return fail_errno(error.value(), "moving the cache to " + printable(to.native()));
   plain = parent / plain.filename();
-  return Mover(config, std::move(plain), options, clock, hooks, stop).run();
+  return Mover(config, std::move(plain), options, clock, hooks, stop, last).run();
 }
 
 }  // namespace spark::staging

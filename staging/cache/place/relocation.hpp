@@ -28,26 +28,32 @@ struct Relocation {
   Relocated how = Relocated::AlreadyThere;
   std::filesystem::path from;     // the other place; empty if AlreadyThere
   std::vector<std::string> left;  // "imagenet: it is damaged": datasets without a copy in the new place
-  // By this call in the new place, where an earlier one copied them; and a sentence for each that stays,
-  // since a program has it open.
+  // By this call in the new place, where an earlier one copied them; and a sentence for each that stays.
   std::vector<Evicted> deleted;
   std::vector<std::string> kept;
-  std::uint64_t datasets = 0;  // with a verified copy in the new place, when Copied
-  Bytes bytes = 0;             // copied by this call; or freed, if OldDeleted
+  std::vector<Evicted> brought;  // copied by this call as only the old place had them, before it was deleted
+  std::uint64_t datasets = 0;    // with a verified copy in the new place, when Copied
+  Bytes bytes = 0;               // copied by this call; or freed, if OldDeleted
 };
 
 struct RelocationHooks {
   std::function<void(const std::string& dataset, const CopyProgress& progress)> progress;
-  // Before anything is deleted in either place: refuses it, or ends the place's read-only mount.
+  // Before anything is deleted in a place that has been in force: refuses it, or ends its read-only mount.
   std::function<Result<>(const std::filesystem::path& data)> stop_serving;
+  // Before this process writes into the copies of the cache in force, which jobs see read-only.
+  std::function<Result<>(const std::filesystem::path& data)> work_in;
   CopyHooks copy{};  // its step hook is also called after "filled", "entered", "carried", "emptied"
 };
+
+// Copies that only the old place has, when it is to be deleted: of each dataset the newest that can be read
+// is brought over. Refused while one can't, unless they may be deleted.
+enum class LastCopies { Brought, Deleted };
 
 // Of each dataset the newest sound copy. Refused if `to` holds something else than a cache that a call has
 // begun, or if a program has a file open that would be deleted. NoSpace before the first byte. The caller
 // knows that nothing is being staged or evicted.
 Result<Relocation> relocate(const CacheConfig& config, const std::filesystem::path& to,
                             const CopyOptions& options, const Clock& clock, const RelocationHooks& hooks,
-                            const StopFlag& stop);
+                            const StopFlag& stop, LastCopies last = LastCopies::Brought);
 
 }  // namespace spark::staging

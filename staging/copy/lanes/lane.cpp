@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <tuple>
 #include <utility>
 
 namespace spark::staging {
@@ -48,6 +49,8 @@ void Lane::begin(FileWork& file, const LaneTask& task) {
   end_ = std::min(file.files().source.size, at_ + (task.unit ? kViewUnit : kHashPiece));
   hasher_.reset();
   early_hasher_.reset();
+  interrupted_.reset();
+  first_.clear();
   outcome_ = {};
   if (task.unit) outcome_.units = UnitRange{*task.unit, 1};
 }
@@ -68,6 +71,8 @@ Result<Request*> Lane::advance(std::size_t chunk) {
 
 Result<Request*> Lane::next_chunk(std::size_t chunk) {
   const auto [source, copy] = file_->files();
+  if (interrupted_ && at_ == end_) resume();
+  interrupt();
   while (at_ < end_) {
     Bytes until = end_of_unit(at_);
     if (early_at(at_)) {
@@ -78,9 +83,10 @@ Result<Request*> Lane::next_chunk(std::size_t chunk) {
     while (until < end_ && !early_at(until)) until = end_of_unit(until);
     const Stretch data = next_data(source, at_, until);
     if (data.begin > at_) {
-      hasher_.add_zeros(data.begin - at_);
+      (interrupted_ ? early_hasher_ : hasher_).add_zeros(data.begin - at_);
       file_->moved(data.begin - at_);
       at_ = data.begin;
+      if (interrupted_ && at_ == end_) resume();
       continue;
     }
     want_ = std::min<Bytes>({chunk, buffer_.size(), data.end - at_});
@@ -89,6 +95,33 @@ Result<Request*> Lane::next_chunk(std::size_t chunk) {
     return ask(Request::Kind::Read, source, want_);
   }
   return end();
+}
+
+void Lane::fetch_first(std::uint64_t unit) {
+  if (file_ != nullptr && file_->files().copy != nullptr) first_.push_back(unit);
+}
+
+// Not within a unit that is read back, as both need the second hash.
+void Lane::interrupt() {
+  const bool is_reading_back = early_at(at_) && at_ % kViewUnit != 0;
+  while (!interrupted_ && !is_reading_back && !first_.empty()) {
+    const Bytes begin = first_.back() * kViewUnit;
+    first_.pop_back();
+    if (begin <= at_ || begin >= end_ || early_at(begin)) continue;
+    interrupted_ = std::pair(at_, end_);
+    at_ = begin;
+    end_ = end_of_unit(at_);
+  }
+}
+
+void Lane::resume() {
+  const std::uint64_t unit = (at_ - 1) / kViewUnit;
+  task_.early[unit % kUnitsOfPiece] = early_hasher_.digest();
+  early_hasher_.reset();
+  std::tie(at_, end_) = *std::exchange(interrupted_, std::nullopt);
+  PieceOutcome part;
+  part.units = UnitRange{unit, 1};
+  file_->piece_done(task_.piece, part);
 }
 
 const std::optional<Digest>& Lane::early_at(Bytes offset) const {
@@ -129,7 +162,7 @@ Result<Request*> Lane::after_read(std::size_t chunk) {
     outcome_.ended_early = true;
     return nullptr;
   }
-  hasher_.add(std::span<const std::byte>(buffer_.data(), want_));
+  (interrupted_ ? early_hasher_ : hasher_).add(std::span<const std::byte>(buffer_.data(), want_));
   counters_.spent(Activity::Hash, (Clock::now() - arrived) * siblings_);
   const OpenedFile* copy = file_->files().copy;
   if (copy == nullptr) {

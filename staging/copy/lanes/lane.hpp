@@ -6,6 +6,8 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <utility>
+#include <vector>
 
 #include "staging/copy/lanes/file_work.hpp"
 #include "staging/copy/lanes/monitor.hpp"
@@ -30,6 +32,8 @@ class Lane {
 
   bool is_idle() const { return file_ == nullptr; }
   void begin(FileWork& file, const LaneTask& task);
+  // A reader waits for this unit of the piece in progress: it comes next, unless it is there.
+  void fetch_first(std::uint64_t unit);
   void abandon() { file_ = nullptr; }  // only if no request is in progress
 
   // Called after begin, and after each request of this lane has ended. Returns the next request, or none if
@@ -50,7 +54,10 @@ class Lane {
   Bytes at_ = 0, end_ = 0;  // of the piece, or the unit
   std::size_t want_ = 0;    // bytes of the chunk in progress
   Hasher hasher_;
-  Hasher early_hasher_;  // of the unit that is read back
+  Hasher early_hasher_;  // of the unit that is read back, or fetched first
+  // Of the piece, while such a unit is fetched; the last one is the first.
+  std::optional<std::pair<Bytes, Bytes>> interrupted_;
+  std::vector<std::uint64_t> first_;
   Request request_;
   PieceOutcome outcome_;
   Clock::time_point started_;
@@ -64,6 +71,8 @@ class Lane {
   ReadOutcome take_read(const OpenedFile& file);
   const std::optional<Digest>& early_at(Bytes offset) const;
   Bytes end_of_unit(Bytes offset) const;
+  void interrupt();
+  void resume();
 };
 
 }  // namespace spark::staging

@@ -8,8 +8,8 @@ namespace spark::staging {
 std::uint64_t PieceQueue::take_file() {
   std::uint64_t index = next_file_;
   if (!to_open_.empty()) {
-    index = to_open_.back();
-    to_open_.pop_back();
+    index = to_open_.front();
+    to_open_.pop_front();
   }
   states_[index] = FileState::Opening;
   while (next_file_ < states_.size() && states_[next_file_] != FileState::Closed) ++next_file_;
@@ -48,6 +48,7 @@ QueuedTask PieceQueue::take(const Place& place) {
   const auto piece = file.to_do.begin() + static_cast<std::ptrdiff_t>(place.piece);
   taken.task.piece = *piece;
   file.to_do.erase(piece);
+  in_progress_[{file.index, taken.task.piece}];
   if (const auto early = file.early.extract(taken.task.piece); !early.empty())
     taken.task.early = early.mapped().units;
   if (file.to_do.empty()) open_.erase(open_.begin() + static_cast<std::ptrdiff_t>(place.file));
@@ -70,11 +71,14 @@ std::optional<std::uint64_t> PieceQueue::bring_forward() {
     if (state != FileState::Opened) later_[wanted.file].insert(wanted.unit);
     if (std::exchange(state, std::max(state, FileState::Opening)) == FileState::Closed)
       to_open_.push_back(wanted.file);
+    const std::uint64_t number = wanted.unit / kUnitsOfPiece;
+    if (const auto begun = in_progress_.find({wanted.file, number}); begun != in_progress_.end())
+      begun->second.insert(wanted.unit);
     const auto file = std::ranges::find(open_, wanted.file, [](const auto& one) { return one->index; });
     if (file == open_.end()) continue;
     std::vector<std::uint64_t>& to_do = (*file)->to_do;
-    const auto piece = std::ranges::find(to_do, wanted.unit / kUnitsOfPiece);
-    if (piece == to_do.end()) continue;  // in progress
+    const auto piece = std::ranges::find(to_do, number);
+    if (piece == to_do.end()) continue;
     std::rotate(to_do.begin(), piece + 1, to_do.end());
     std::rotate(open_.begin(), file, file + 1);
     return wanted.unit;
@@ -98,6 +102,12 @@ std::optional<QueuedTask> PieceQueue::take_unit() {
     return taken;
   }
   return std::nullopt;
+}
+
+std::optional<std::uint64_t> PieceQueue::take_unit_of(const OpenFile& file, std::uint64_t piece) {
+  const auto wanted = in_progress_.find({file.index, piece});
+  if (wanted == in_progress_.end() || wanted->second.empty()) return std::nullopt;
+  return wanted->second.extract(wanted->second.begin()).value();
 }
 
 void PieceQueue::unit_done(OpenFile& file, const LaneTask& task, const PieceOutcome& outcome) {

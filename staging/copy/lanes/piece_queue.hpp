@@ -63,9 +63,12 @@ class PieceQueue {
   // Whether a reader waits for a unit that was not known of before.
   bool finds_wanted();
   // The next unit that a reader waits for, to be copied before its piece, or a piece that has to be copied as
-  // a whole. A unit that is not in the queue comes with its piece.
+  // a whole.
   std::optional<QueuedTask> take_unit();
   void unit_done(OpenFile& file, const LaneTask& task, const PieceOutcome& outcome);
+  // The same for a piece in progress.
+  std::optional<std::uint64_t> take_unit_of(const OpenFile& file, std::uint64_t piece);
+  void piece_done(const OpenFile& file, std::uint64_t piece) { in_progress_.erase({file.index, piece}); }
   // Moves the piece of the next unit that a reader waits for to the front.
   std::optional<std::uint64_t> bring_forward();
 
@@ -78,10 +81,12 @@ class PieceQueue {
   std::vector<FileState> states_;
   NextWanted wanted_from_;
   std::uint64_t next_file_ = 0;
-  std::vector<std::uint64_t> to_open_;  // first
-  std::deque<OpenFilePtr> open_;        // with pieces
+  std::deque<std::uint64_t> to_open_;  // first
+  std::deque<OpenFilePtr> open_;       // with pieces
   std::deque<WantedUnit> wanted_;
-  std::map<std::uint64_t, std::set<std::uint64_t>> later_;  // wanted units, of files that are being opened
+  using Units = std::set<std::uint64_t>;
+  std::map<std::uint64_t, Units> later_;  // wanted, of files that are being opened
+  std::map<std::pair<std::uint64_t, std::uint64_t>, Units> in_progress_;  // wanted, by file and piece
 
   std::optional<Place> free_piece() const;
   QueuedTask take(const Place& place);

@@ -119,6 +119,7 @@ class Run {
 
   // Advances the lane. Returns 1 if it then has a request in progress, 0 if it is idle.
   unsigned advance(Io& io, Seat& seat) {
+    if (!seat.task.unit && shares_.has_units()) fetch_wanted(seat);
     const Bytes usual = plan_.shape.chunk;
     const std::size_t chunk = seat.task.unit ? usual : shares_.chunk_of_piece(usual);
     auto request = end_.has_failed() ? stopped(seat.lane) : seat.lane.advance(chunk);
@@ -133,6 +134,11 @@ class Run {
     }
     seat.file.reset();
     return 0;
+  }
+
+  void fetch_wanted(Seat& seat) {
+    const std::scoped_lock lock(mutex_);
+    while (const auto unit = queue_.take_unit_of(*seat.file, seat.task.piece)) seat.lane.fetch_first(*unit);
   }
 
   static Result<Request*> stopped(Lane& lane) {
@@ -150,6 +156,7 @@ class Run {
         queue_.unit_done(file, seat.task, seat.lane.outcome());
       } else {
         --pieces_;
+        queue_.piece_done(file, seat.task.piece);
         if (--file.unfinished == 0) ended_.push_back(std::move(seat.file));
       }
     }

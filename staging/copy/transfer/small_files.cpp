@@ -19,6 +19,8 @@ namespace spark::staging {
 namespace {
 
 constexpr unsigned kReadsUnderWay = 8;  // of each thread
+// With readers, copied at a time: what one of them waits for comes next.
+constexpr Bytes kBytesAtOnce = kMiB;
 
 class SmallFiles {
  public:
@@ -35,7 +37,7 @@ class SmallFiles {
       share.next = batches * i / shares;
       share.end = batches * (i + 1) / shares;
     }
-    is_taken_ = std::vector<std::atomic<bool>>(batches);
+    is_taken_ = std::vector<std::atomic<bool>>(files_.size());
     const RunEnd::Waker waker(*context_.end, [this] { gate_.close(); });
     const auto ran = run_in_threads(
         shares, [&](std::size_t number) { take_part(static_cast<unsigned>(number)); },
@@ -59,7 +61,15 @@ class SmallFiles {
     std::size_t end = 0;
   };
   std::deque<Share> shares_;
-  std::vector<std::atomic<bool>> is_taken_;  // by batch: one that a reader waits for is taken out of turn
+  struct Files {
+    std::size_t next = 0, end = 0;
+  };
+  // Of a thread. Those beside a file that a reader waits for come before the rest of its batch.
+  struct Turn {
+    Share* share = nullptr;
+    Files batch{}, neighbours{};
+  };
+  std::vector<std::atomic<bool>> is_taken_;  // by file: one that a reader waits for is taken out of turn
   std::atomic<std::size_t> untaken_{0};      // the first share that no thread has begun
   std::mutex mutex_;
   std::vector<Entry*> left_;
@@ -73,8 +83,8 @@ class SmallFiles {
 
   Result<> copy_shares(unsigned thread) {
     SmallFileCopier copier(context_, kind_, kReadsUnderWay, reads_direct_);
-    Share* share = nullptr;
-    for (auto files = next(share); !files.empty(); files = next(share)) {
+    Turn turn;
+    for (auto files = next(turn); !files.empty(); files = next(turn)) {
       if (auto copied = copy(copier, files); !copied) return copied;
       if (gate_.may_work(thread)) continue;
       if (auto released = copier.release(); !released) return released;
@@ -84,22 +94,45 @@ class SmallFiles {
     return context_.check_stop();
   }
 
-  // The files that a reader waits for, with their neighbours; then the next ones of the share; then of a new
+  // The file that a reader waits for, then its neighbours; then the next ones of the share; then of a new
   // one, then of one that another thread has begun. None: stopped, or all files are taken.
-  std::span<Entry* const> next(Share*& share) {
+  std::vector<Entry*> next(Turn& turn) {
     while (!context_.is_stopped()) {
-      const auto wanted = next_wanted();
-      if (!wanted && share == nullptr) share = next_share();
-      if (!wanted && share == nullptr) break;
-      const std::size_t batch = wanted ? *wanted : share->next.fetch_add(1);
-      if (!wanted && batch >= share->end) {
-        share = nullptr;
-      } else if (!is_taken_[batch].exchange(true)) {
-        const std::size_t first = batch * kFilesAtOnce;
-        return std::span(files_).subspan(first, std::min<std::size_t>(kFilesAtOnce, files_.size() - first));
+      if (const auto wanted = next_wanted()) {
+        turn.neighbours = batch_of(*wanted);
+        if (!is_taken_[*wanted].exchange(true)) return {files_[*wanted]};
+      }
+      for (Files* const files : {&turn.neighbours, &turn.batch})
+        if (auto taken = take(*files); !taken.empty()) return taken;
+      if (turn.share == nullptr) turn.share = next_share();
+      if (turn.share == nullptr) break;
+      const std::size_t batch = turn.share->next.fetch_add(1);
+      if (batch < turn.share->end) {
+        turn.batch = batch_of(batch * kFilesAtOnce);
+      } else {
+        turn.share = nullptr;
       }
     }
     return {};
+  }
+
+  Files batch_of(std::size_t file) const {
+    const std::size_t first = file / kFilesAtOnce * kFilesAtOnce;
+    return {first, std::min(first + kFilesAtOnce, files_.size())};
+  }
+
+  std::vector<Entry*> take(Files& files) {
+    const bool has_readers = context_.viewer != nullptr;
+    const std::size_t most = has_readers ? kReadsUnderWay : kFilesAtOnce;
+    std::vector<Entry*> taken;
+    Bytes bytes = 0;
+    while (files.next < files.end && taken.size() < most && (!has_readers || bytes < kBytesAtOnce)) {
+      const std::size_t file = files.next++;
+      if (is_taken_[file].exchange(true)) continue;
+      taken.push_back(files_[file]);
+      bytes += files_[file]->size;
+    }
+    return taken;
   }
 
   std::optional<std::size_t> next_wanted() {
@@ -108,7 +141,7 @@ class SmallFiles {
     const auto path = [](const Entry* entry) { return entry->path.view(); };
     const auto at = std::ranges::lower_bound(files_, wanted->entry->path.view(), {}, path);
     if (at == files_.end() || *at != wanted->entry) return std::nullopt;
-    return static_cast<std::size_t>(at - files_.begin()) / kFilesAtOnce;
+    return static_cast<std::size_t>(at - files_.begin());
   }
 
   Share* next_share() {

@@ -15,6 +15,7 @@
 #include "base/text.hpp"
 #include "staging/files/io/direct_io.hpp"
 #include "staging/files/io/throttle.hpp"
+#include "staging/files/source_trouble.hpp"
 #include "staging/models/sha256.hpp"
 
 namespace spark::staging {
@@ -147,7 +148,11 @@ class DigestCheck {
       if (sha256) sha256->add(bytes);
       if (files_.on_read) pieces.add(bytes);
     };
-    if (auto all = read_all(file.get(), digest.path, size, buffer, take); !all) return all.take_error();
+    if (auto all = read_all(file.get(), digest.path, size, buffer, take); !all) {
+      if (!files_.on_unreadable || !is_medium_error(all.error().number)) return all.take_error();
+      files_.on_unreadable(index, all.error().number);
+      return all.error().what;
+    }
     std::string hex = sha256 ? sha256->hex() : "";
     const bool is_right = digest.hex.empty() || (is_git ? git->hex() : hex) == digest.hex;
     if (files_.on_read) files_.on_read(index, file.get(), {std::move(hex), pieces.digest(), is_right});

@@ -37,6 +37,9 @@ struct FilesToRead {
   std::optional<Bytes> bytes;  // of all of them; none means that they are counted first
   // For each file that was read, also if its digest is another one. `fd` is open for reading.
   std::function<void(std::size_t index, int fd, FileSums sums)> on_read{};
+  // For each file that its drive can't read (is_medium_error), which is then a Mismatch. None: such an error
+  // ends the reading.
+  std::function<void(std::size_t index, int error)> on_unreadable{};
 };
 
 // Mismatch names the first files that differ or are missing. `on_read` gets the sums of all others.

@@ -8,6 +8,7 @@
 #include "base/threads.hpp"
 #include "staging/copy/lanes/monitor.hpp"
 #include "staging/copy/lanes/options.hpp"
+#include "staging/files/tree.hpp"
 
 namespace spark::staging {
 
@@ -15,6 +16,9 @@ namespace spark::staging {
 // digests. Mismatch names the first files that differ or are missing; NotFound if no file in the set has a
 // digest. Models among them have to be whole, too, as their own files tell (find_model_faults).
 Result<std::uint64_t> check_digests(const std::filesystem::path& copy, const std::filesystem::path& manifest,
+                                    const CopyOptions& options, Monitor& monitor, const StopFlag& stop);
+// Of a folder that may be read through followed links.
+Result<std::uint64_t> check_digests(const Tree& tree, const std::filesystem::path& manifest,
                                     const CopyOptions& options, Monitor& monitor, const StopFlag& stop);
 
 }  // namespace spark::staging

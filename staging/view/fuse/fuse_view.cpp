@@ -38,6 +38,7 @@ constexpr std::uint32_t kBlock = 4096;
 constexpr std::uint16_t kManyInBackground = 65535;
 
 constexpr std::chrono::milliseconds kBetweenInterrupts{1};
+constexpr std::size_t kAskedAgain = 256;  // reads at a time: the copy remembers 1,024
 
 // What a request begins with: the kernel's structure, shorter in older protocols.
 template <class Arguments>
@@ -272,10 +273,10 @@ void FuseView::settle(const IoBuffer& buffer, bool looks_closer) {
     return looks_closer && read.is_interrupted && is_being_killed_(read.thread);
   };
   const auto over = waiting_.take_if([&](const WaitingRead& read) {
-    if (reader_.look(read.range) != ViewRead::Outcome::Missing || is_killed(read)) return true;
-    if (looks_closer) reader_.want(read.range, map_);
-    return false;
+    return reader_.look(read.range) != ViewRead::Outcome::Missing || is_killed(read);
   });
+  if (looks_closer)  // the copy forgets the oldest of too many
+    for (const ViewRange& range : waiting_.some(kAskedAgain)) reader_.want(range, map_);
   for (const WaitingRead& read : over) {
     if (reader_.look(read.range) != ViewRead::Outcome::Missing) {
       read_or_wait(read, buffer);

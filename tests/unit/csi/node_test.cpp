@@ -112,6 +112,23 @@ TEST_F(NodeTest, ARepeatedPublishCallClaimsTheCopyThatIsMounted) {
   EXPECT_THAT(client_.bodies, testing::Contains(HasSubstr(R"("generation":1)"))) << "2 is newer";
 }
 
+TEST_F(NodeTest, APodStartsWithTheLiveViewAndKeepsIt) {
+  follows(
+      {{kQueued, R"({"event": "done", "result": {"datasets": [{"path": "/live/1", "state": "live"}]}})"}});
+  PublishRequest now = request_for("imagenet");
+  now.context["now"] = "true";
+  EXPECT_EQ(node_.publish(now, call()).code, Code::Ok);
+  EXPECT_EQ(mounter_.mounted["/pods/1/mount"], "/live/1");
+  EXPECT_THAT(client_.bodies, testing::Contains(HasSubstr(R"("now":true)")));
+  const long asked = client_.count("POST /v1/stagings");
+  EXPECT_EQ(node_.publish(now, call()).code, Code::Ok) << "as a restarted kubelet does";
+  EXPECT_EQ(client_.count("POST /v1/stagings"), asked) << "it has its lease, and the view is no copy";
+  EXPECT_EQ(mounter_.mounted["/pods/1/mount"], "/live/1");
+  EXPECT_THAT(said_, testing::Not(testing::Contains(HasSubstr("without a lease"))));
+  EXPECT_EQ(unpublish().code, Code::Ok);
+  EXPECT_EQ(client_.count(kRelease), 1);
+}
+
 TEST_F(NodeTest, APodKeepsACopyThatCannotBeClaimed) {
   ASSERT_TRUE(publish().is_ok());
   client_.on("POST /v1/stagings", 404, R"({"error": {"kind": "not_found", "what": "gone", "hint": ""}})");

@@ -61,6 +61,21 @@ TEST(Publication, IsADatasetOrAnOutputAndNotBoth) {
   EXPECT_THAT(refusal(request), HasSubstr("both 'dataset' and 'output'"));
 }
 
+TEST(Publication, MayBeTakenBeforeItsCopyIsComplete) {
+  const auto with = [](PublishRequest request, const std::string& now) {
+    request.context["now"] = now;
+    return request;
+  };
+  EXPECT_TRUE(read_publication(with(request_for("imagenet"), "true"))->now);
+  EXPECT_FALSE(read_publication(with(request_for("imagenet"), "false"))->now);
+  EXPECT_FALSE(read_publication(request_for("imagenet"))->now);
+  for (const char* wrong : {"", "yes", "True", "1", " true"})
+    EXPECT_THAT(refusal(with(request_for("imagenet"), wrong)),
+                HasSubstr("now is '" + std::string(wrong) + "'"));
+  EXPECT_THAT(refusal(with(request_for_output("run7"), "true")), HasSubstr("'now' is for a dataset"));
+  EXPECT_THAT(refusal(with(request_for_output("run7"), "no")), HasSubstr("now is 'no'"));
+}
+
 TEST(Publication, NormalizesItsTargetPath) {
   EXPECT_EQ(*read_target_path("/pods//1/./mount/"), "/pods/1/mount");
   EXPECT_FALSE(read_target_path(std::string("/a\0b", 4)));

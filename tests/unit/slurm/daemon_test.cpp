@@ -77,7 +77,7 @@ TEST_F(DaemonTest, AHostWithoutADaemonRefusesNothing) {
   const Daemon nowhere{"/nowhere/api.sock", "login"};
   char name[] = "imagnet";
   char* names[] = {name};
-  const NameList list{1, names};
+  const NameList list{1, names, nullptr};
   EXPECT_EQ(check_names(&nowhere, &list, &wait_, &failure_), 0);
 }
 

@@ -38,7 +38,7 @@ class EnvironmentTest : public testing::Test {
   NameList names_{};
   Failure failure_{};
   std::vector<std::string> variables_;
-  Environment environment_{note_variable, &variables_};
+  Environment environment_{note_variable, nullptr, nullptr, &variables_};
   const std::string first_ = R"([{"path":"/cache/imagenet","env":"IMAGENET_ROOT"})";
   const std::string both_ = first_ + R"(,{"path":"/cache/coco"}])";
 };

@@ -5,6 +5,7 @@
 
 #include <filesystem>
 #include <fstream>
+#include <map>
 #include <string>
 
 #include "tests/support/skip.hpp"
@@ -84,14 +85,14 @@ TEST_F(HubLinksTest, IsRemovedWithTheNotesOfTheHubAndKeepsWhatTheJobWrote) {
   fs::create_directories(clean / ".locks/models--o--a");
   std::ofstream(clean / ".locks/models--o--a/x.lock");
   std::ofstream(clean / "version.txt");
-  remove_hub_links(clean.c_str());
+  EXPECT_EQ(remove_hub_links(clean.c_str()), 0);
   EXPECT_FALSE(fs::exists(clean));
   const fs::path used = make(one, temporary_.path());
   fs::create_directories(used / "models--o--mine");
-  remove_hub_links(used.c_str());
+  EXPECT_EQ(remove_hub_links(used.c_str()), -1) << "the user is told";
   EXPECT_TRUE(fs::exists(used / "models--o--mine"));
   EXPECT_FALSE(fs::exists(fs::symlink_status(used / "models--o--a")));
-  remove_hub_links((temporary_.path() / "gone").c_str());
+  EXPECT_EQ(remove_hub_links((temporary_.path() / "gone").c_str()), 0);
 }
 
 // A job may put a link in place of what is removed.
@@ -128,6 +129,71 @@ TEST_F(HubLinksTest, IsRemovedWhereTheUserComesByAFurtherGroup) {
   EXPECT_FALSE(fs::exists(folder));
   EXPECT_EQ(::getgroups(0, nullptr), groups);
   EXPECT_EQ(::setfsuid(static_cast<uid_t>(-1)), 0) << "root again";
+}
+
+// A step's variables.
+class HubStepTest : public testing::Test {
+ protected:
+  using Variables = std::map<std::string, std::string>;
+  Variables variables_;
+  const Environment environment_{set, get, unset, &variables_};
+
+  static int set(void* step, const char* name, const char* value, Failure*) {
+    (*static_cast<Variables*>(step))[name] = value;
+    return 0;
+  }
+  static bool get(void* step, const char* name, char* value, std::size_t size) {
+    const auto found = static_cast<Variables*>(step)->find(name);
+    if (found == static_cast<Variables*>(step)->end()) return false;
+    value[found->second.copy(value, size - 1)] = '\0';
+    return true;
+  }
+  static void unset(void* step, const char* name) { static_cast<Variables*>(step)->erase(name); }
+  // As a step in a batch script finds them.
+  void be_in_a_script() {
+    Failure failure{};
+    ASSERT_EQ(set_hub_variables(&environment_, "/tmp/spark-stage-hub-x", &failure), 0);
+    ASSERT_EQ(variables_.at("HF_HUB_OFFLINE"), "1");
+  }
+};
+
+TEST_F(HubStepTest, InheritsNothingOfItsBatchScript) {
+  be_in_a_script();
+  drop_inherited_hub_links(&environment_);
+  EXPECT_TRUE(variables_.empty());
+  EXPECT_TRUE(wants_hub_links(&environment_));
+}
+
+TEST_F(HubStepTest, ThatDoesWithoutHasNoneOfItsBatchScript) {
+  for (const auto& [name, value] : Variables{{"SPARK_STAGE_HUB_CACHE", "off"}, {"SLURM_CONTAINER", "/c"}}) {
+    variables_.clear();
+    be_in_a_script();
+    variables_[name] = value;
+    drop_inherited_hub_links(&environment_);
+    EXPECT_FALSE(wants_hub_links(&environment_)) << name;
+    EXPECT_EQ(variables_, (Variables{{name, value}}));
+  }
+}
+
+TEST_F(HubStepTest, WhatTheJobHasSetStays) {
+  be_in_a_script();
+  variables_["HF_HUB_CACHE"] = "/mine";
+  variables_["HF_HUB_OFFLINE"] = "0";
+  drop_inherited_hub_links(&environment_);
+  EXPECT_EQ(variables_, (Variables{{"HF_HUB_CACHE", "/mine"}, {"HF_HUB_OFFLINE", "0"}}));
+  EXPECT_FALSE(wants_hub_links(&environment_));
+  variables_.erase("HF_HUB_CACHE");
+  EXPECT_TRUE(wants_hub_links(&environment_));
+  Failure failure{};
+  ASSERT_EQ(set_hub_variables(&environment_, "/tmp/spark-stage-hub-y", &failure), 0);
+  EXPECT_EQ(variables_.at("HF_HUB_OFFLINE"), "0");
+  EXPECT_FALSE(variables_.contains("SPARK_STAGE_HUB_OFFLINE"));
+}
+
+TEST_F(HubStepTest, AnOfflineThatNobodyMarkedIsTheJobs) {
+  variables_["HF_HUB_OFFLINE"] = "1";
+  drop_inherited_hub_links(&environment_);
+  EXPECT_EQ(variables_, (Variables{{"HF_HUB_OFFLINE", "1"}}));
 }
 
 }  // namespace

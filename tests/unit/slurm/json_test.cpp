@@ -17,7 +17,7 @@ std::string owned(char* text) {
 TEST(Json, ARequestNamesTheJobAndItsProcess) {
   char first[] = "imagenet", second[] = "data:a \"b\"";
   char* names[] = {first, second};
-  const NameList list{2, names};
+  const NameList list{2, names, nullptr};
   const JobTag job{123, "alice", 77, "n[1-4]"}, prolog{123, nullptr, 0, nullptr};
   EXPECT_EQ(
       owned(json_staging(&list, &job, false)),
@@ -27,6 +27,16 @@ TEST(Json, ARequestNamesTheJobAndItsProcess) {
       owned(json_staging(&list, &prolog, true)),
       R"({"datasets":["imagenet","data:a \"b\""],"job":{"system":"slurm","id":"123"},"prefetch":true,"wait_s":null})");
   EXPECT_EQ(owned(json_staging(&list, nullptr, false)), R"({"datasets":["imagenet","data:a \"b\""]})");
+}
+
+TEST(Json, ARequestNamesTheDatasetsThatMayBeReadBeforeTheyAreComplete) {
+  char first[] = "a", second[] = "b";
+  char* names[] = {first, second};
+  bool now[] = {false, true};
+  const JobTag job{123, nullptr, 0, nullptr};
+  const NameList list{2, names, now};
+  EXPECT_EQ(owned(json_staging(&list, &job, false)),
+            R"({"datasets":["a","b"],"job":{"system":"slurm","id":"123"},"now":["b"],"wait_s":null})");
 }
 
 TEST(Json, ARefusalIsReadWithItsNextStep) {

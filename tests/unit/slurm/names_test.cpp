@@ -43,6 +43,21 @@ TEST(Names, DuplicatesAreTakenOnce) {
   EXPECT_THAT(parsed("a,b,a"), ElementsAre("a", "b"));
 }
 
+TEST(Names, ThoseThatEndWithNowAreTakenAtOnce) {
+  NameList list{};
+  Failure failure{};
+  ASSERT_EQ(parse_names("stage", "imagenet:now,coco,data:train/now,data:a:now", &list, &failure), 0);
+  EXPECT_THAT(std::vector<std::string>(list.names, list.names + list.count),
+              ElementsAre("imagenet", "coco", "data:train/now", "data:a"));
+  EXPECT_THAT(std::vector<bool>(list.now, list.now + list.count), ElementsAre(true, false, false, true));
+  free_names(&list);
+  ASSERT_EQ(parse_names("prefetch", "data:now", &list, &failure), 0);
+  EXPECT_STREQ(list.names[0], "data:now") << "a prefetch is for a later job: this is a folder";
+  EXPECT_FALSE(list.now[0]);
+  free_names(&list);
+  EXPECT_THAT(refusal(":now"), HasSubstr("an empty name"));
+}
+
 TEST(Names, EmptyNamesAreRefused) {
   for (const char* text : {"", ",", "a,", ",a", "a,,b"})
     EXPECT_THAT(refusal(text), HasSubstr("an empty name")) << text;

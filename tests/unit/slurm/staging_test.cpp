@@ -27,7 +27,7 @@ class StagingTest : public testing::Test {
     char name[] = "a";
     char* names[] = {name};
     const Staging staging{
-        {socket, "n1"}, {1, names}, {5, "alice", 77, nullptr}, wake_fd, {0, reconnect_ms, 0}};
+        {socket, "n1"}, {1, names, nullptr}, {5, "alice", 77, nullptr}, wake_fd, {0, reconnect_ms, 0}};
     Report report = start_report("n1", [](const char* line) { said.emplace_back(line); });
     const int result = stage_and_wait(&staging, &report, &staged_, &failure_);
     if (result == 0) path_ = staged_text(&staged_, 0, "path");
@@ -81,6 +81,17 @@ TEST_F(StagingTest, WaitsWithoutALimitForASourceThatIsAway) {
   FakeDaemon fake({answer(202, kAccepted), events({kDone})});
   ASSERT_EQ(stage(fake.path()), 0) << failure_.what;
   EXPECT_THAT(fake.requests().front(), HasSubstr(R"("wait_s":null)"));
+}
+
+TEST_F(StagingTest, ALiveDatasetIsReportedAsSuch) {
+  FakeDaemon fake({answer(202, kAccepted),
+                   events({R"({"event":"progress","dataset":"a","phase":"stalled"})",
+                           R"({"event":"done","result":{"datasets":[{"name":"a","path":"/live/a",)"
+                           R"("state":"live"}]}})"})});
+  ASSERT_EQ(stage(fake.path()), 0) << failure_.what;
+  EXPECT_EQ(path_, "/live/a");
+  EXPECT_THAT(said.back(), HasSubstr("a is live: reads of what is missing wait"));
+  for (const std::string& line : said) EXPECT_EQ(line.find("staged after"), std::string::npos) << line;
 }
 
 TEST_F(StagingTest, ACopyThatWasNotComparedWithItsSourceIsReported) {

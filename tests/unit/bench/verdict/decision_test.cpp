@@ -121,17 +121,32 @@ TEST(Decision, AnExistingCopyCostsNothingAndNeedsNoSpace) {
   const Decision decision = decide(question, two_sources(), kLocal);
   EXPECT_EQ(decision.advice, Advice::StageFirst);
   EXPECT_EQ(decision.staged->copying, 0);
-  EXPECT_FALSE(decision.streaming);
+  EXPECT_FALSE(decision.meanwhile);
 }
 
-TEST(Decision, StreamingTheFirstEpochUsesTheRemainingBandwidth) {
+TEST(Decision, StagingDuringTheFirstEpochTakesAsLongAsTheSlowerOfTheCopyAndTheJob) {
   Question question = thirty_epochs();
-  question.demand = 0.5e9;
   question.epochs = 3;
-  // NFS alone, 1.1 GB/s: the job takes 0.5, the copy 0.6 for 2,000 s; then 3 x 1.2 TB - 1 TB at 0.5 GB/s.
-  const Decision decision = decide(question, {two_sources()[0]}, kLocal);
-  ASSERT_TRUE(decision.streaming);
-  EXPECT_NEAR(decision.streaming->seconds, 2000 + 2.6e12 / 0.5e9, 1);
+  const std::vector<Source> nfs = {two_sources()[0]};  // a copy of 1,091 s
+  question.demand = 0.5e9;                             // an epoch of 2,400 s: the copy costs nothing
+  EXPECT_NEAR(decide(question, nfs, kLocal).meanwhile.value().seconds.value, 3 * 2400, 1);
+  question.demand = 0;  // an epoch of 185 s: the first one waits for the copy
+  const Decision decision = decide(question, nfs, kLocal);
+  EXPECT_NEAR(decision.meanwhile.value().seconds.value, 1.2e12 / 1.1e9 + 2 * 1.2e12 / 6.5e9, 1);
+  EXPECT_LT(decision.meanwhile->seconds.value, decision.staged->seconds.value);
+  question.epochs = 0.5;
+  EXPECT_FALSE(decide(question, nfs, kLocal).meanwhile) << "the job ends before the copy does";
+}
+
+TEST(Decision, StagingDuringTheFirstEpochHasTheIntervalOfItsRounds) {
+  Question question = thirty_epochs();
+  question.epochs = 1;
+  const std::vector<Source> nfs = {{"nfs", exactly(1.1e9), about(1.1e9, 0.1, 0)}};
+  const Decision decision = decide(question, nfs, kLocal);
+  ASSERT_TRUE(decision.meanwhile);
+  EXPECT_EQ(decision.meanwhile->rounds.size(), 5U);
+  EXPECT_LT(decision.meanwhile->seconds.range.low, decision.meanwhile->seconds.value);
+  EXPECT_GT(decision.meanwhile->seconds.range.high, decision.meanwhile->seconds.value);
 }
 
 TEST(Decision, WithoutEnoughSpaceNothingIsStaged) {

@@ -26,6 +26,22 @@ TEST(Verdict, GivesTheDurationsAndTheEpochFromWhichStagingPays) {
                        "1.20)."));
 }
 
+TEST(Verdict, NamesTheCommandThatStagesDuringTheFirstEpoch) {
+  const Verdict verdict = verdict_of(worked_example());
+  EXPECT_THAT(
+      sentences_of(verdict),
+      Contains("Staged from nvme-tcp during the first epoch (`spark-stage run --now`), 30 epochs take "
+               "about 1 h 36 min (95 %: 1 h 36 min to 1 h 36 min): the first one lasts as long as the "
+               "copy or the job, whichever is slower."));
+  const json::object shown = to_json(verdict);
+  const json::object& meanwhile = *get_object(shown, "meanwhile");
+  EXPECT_EQ(get_string(meanwhile, "command"), "spark-stage run --now");
+  EXPECT_EQ(get_double(shown, "streaming_s"), get_double(*get_object(meanwhile, "seconds"), "value"));
+  Record staged = worked_example();
+  staged.asked.is_staged = true;
+  EXPECT_TRUE(to_json(verdict_of(staged)).at("meanwhile").is_null());
+}
+
 TEST(Verdict, OneEpochTakesItsTime) {
   Record record = worked_example();
   record.asked.epochs = 1;

@@ -10,6 +10,7 @@
 #include "base/file.hpp"
 #include "fleet/transport/key.hpp"
 #include "tests/support/local_port.hpp"
+#include "tests/support/skip.hpp"
 #include "tests/support/temp_folder.hpp"
 #include "tests/unit/cli/fixture.hpp"
 
@@ -134,6 +135,25 @@ TEST_F(FleetJoin, AKeyThatOthersMayHaveReadOrWrittenIsRefused) {
   }
 }
 
+TEST_F(FleetJoin, AKeyOfAnotherUserIsRefused) {
+  constexpr uid_t kAlice = 4000;
+  if (::geteuid() != 0) SPARK_SKIP("only root gives a file away");
+  write(carried_, fleet::new_key().value() + "\n");
+  ASSERT_EQ(::chown(carried_.c_str(), kAlice, kAlice), 0);
+  ::unsetenv("SUDO_UID");
+  EXPECT_EQ(join({kPeer, "--listen", "127.0.0.1", "--key-file", carried_}), 7);
+  EXPECT_THAT(program_.errors(), HasSubstr("belongs to another user, uid 4000"));
+  EXPECT_FALSE(std::filesystem::exists(key_));
+  ::setenv("SUDO_UID", "4000", 1);
+  EXPECT_EQ(join({kPeer, "--listen", "127.0.0.1", "--key-file", carried_}), 4) << "nobody listens there";
+  EXPECT_TRUE(std::filesystem::exists(key_));
+  EXPECT_EQ(join({kPeer, "--key-file", carried_}), 4);
+  EXPECT_THAT(program_.output(), HasSubstr("delete " + carried_)) << "again, while it is still there";
+  ::unsetenv("SUDO_UID");
+  EXPECT_EQ(join({kPeer, "--key-file", key_}), 4);
+  EXPECT_THAT(program_.output(), Not(HasSubstr("delete "))) << "it is the key itself";
+}
+
 TEST_F(FleetJoin, WithANewConfigurationTheNextStepIsToStartTheDaemon) {
   for (const char* text : {"", "# only a comment\n"}) {
     write(config_, text);
@@ -167,6 +187,17 @@ TEST_F(FleetJoin, EachOtherHostHasItsCommands) {
       << "the daemon knows no 127.0.0.3";
   for (const char* other : {"ssh -t 127.0.0.2 ", "ssh -t 127.0.0.3 "})
     EXPECT_THAT(program_.output(), HasSubstr(other));
+}
+
+// Each host refuses those that it does not list.
+TEST_F(FleetJoin, TheOthersAreToldOfEachOther) {
+  EXPECT_EQ(join({"b=127.0.0.2", "c=127.0.0.3:7801", "d=127.0.0.4", "--listen", "127.0.0.1"}), 4);
+  for (const char* words :
+       {"127.0.0.1 c=127.0.0.3:7801 d=127.0.0.4 --key-file fleet.key\n",
+        "127.0.0.1 b=127.0.0.2 d=127.0.0.4 --key-file fleet.key --listen 127.0.0.3:7801\n",
+        "127.0.0.1 b=127.0.0.2 c=127.0.0.3:7801 --key-file fleet.key\n"})
+    EXPECT_THAT(program_.output(), HasSubstr(words));
+  EXPECT_THAT(program_.output(), Not(HasSubstr("in a ring")));
 }
 
 TEST_F(FleetJoin, AHostWhoseKeyIsMissingStaysInItsFleet) {

@@ -245,6 +245,29 @@ TEST(FindDataset, APathCannotLeaveItsVolume) {
   EXPECT_TRUE(find_dataset(config, "nas:a..b/...")) << "dots in a name are a name";
 }
 
+// A file that named it as `cache.path` would be refused.
+TEST(CachePath, IsWhereNothingElseIs) {
+  const auto config = parse(
+      "version: 1\ntargets: {t: {address: 10.0.0.1}}\nvolumes: {v: {target: t, subsystem: s, mount: "
+      "/mnt/v, access: exclusive}}\n"
+      "datasets: {a: {path: /srv/a}, b: {volume: v, path: srv}}\n"
+      "outputs: {o: {path: /out/o, volume: v, to: o}}\n",
+      "c");
+  ASSERT_TRUE(config) << config.error().message();
+  for (const char* free : {"/drive/cache", "/srv/abc"}) EXPECT_TRUE(check_cache_path(*config, free)) << free;
+  const std::pair<const char*, const char*> taken[] = {{"/srv/a/cache", "dataset 'a'"},
+                                                       {"/srv/", "dataset 'a'"},
+                                                       {"/srv/../srv/a/", "dataset 'a'"},
+                                                       {"/mnt/v/cache", "volume 'v'"},
+                                                       {"/out/o", "output 'o'"}};
+  for (const auto& [path, what] : taken) {
+    const auto refused = check_cache_path(*config, path);
+    ASSERT_FALSE(refused) << path;
+    EXPECT_EQ(refused.error().kind, Errc::Invalid);
+    EXPECT_THAT(refused.error().what, testing::HasSubstr(what));
+  }
+}
+
 TEST(EnvironmentName, IsUpperCaseWithUnderscores) {
   EXPECT_EQ(environment_name("imagenet"), "SPARK_STAGE_IMAGENET");
   EXPECT_EQ(environment_name("nas:sets/coco-2017"), "SPARK_STAGE_NAS_SETS_COCO_2017");

@@ -39,5 +39,28 @@ TEST_F(DatasetsTest, AnAdoptedFolderIsReadWithTheCopyOfItsDatasetOrAlone) {
   EXPECT_EQ(kind_of(*damaged), "mismatch");
 }
 
+TEST_F(DatasetsTest, ADamagedCopyDoesNotKeepTheAdoptedFolderFromBeingRead) {
+  settings.datasets["imagenet"].adopt = true;
+  worker.on("verify", R"(echo '{"error": {"kind": "mismatch", "what": "the copy differs", "hint": ""}}')");
+  worker.on("verify-adopted",
+            note_request("adopted.log") +
+                R"(echo '{"error": {"kind": "mismatch", "what": "/secret/f differs", "hint": ""}}')");
+  start();
+  const auto told_by = [](const std::shared_ptr<Job>& job) {
+    const json::object event = job->final_event();
+    return json::serialize(event.at("error"));
+  };
+  const auto by_root = datasets->upkeep().verify("imagenet", true);
+  ASSERT_TRUE(by_root);
+  ASSERT_TRUE(ends(*by_root));
+  EXPECT_THAT(text_of("adopted.log"), HasSubstr(R"("sha256":true)"));
+  EXPECT_EQ(kind_of(*by_root), "mismatch");
+  EXPECT_THAT(told_by(*by_root), HasSubstr("the copy differs; /secret/f differs"));
+  const auto by_member = datasets->upkeep().verify("imagenet", false, {"alice", 1000});
+  ASSERT_TRUE(ends(*by_member));
+  EXPECT_THAT(told_by(*by_member), testing::Not(HasSubstr("/secret"))) << "only root may list the folder";
+  EXPECT_THAT(told_by(*by_member), HasSubstr("journalctl"));
+}
+
 }  // namespace
 }  // namespace spark::datasets

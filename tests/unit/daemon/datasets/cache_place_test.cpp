@@ -25,16 +25,33 @@ class CachePlaceTest : public DatasetsTest {
 };
 
 TEST_F(CachePlaceTest, DuringAMoveNoOtherOneAndNoResetBegins) {
-  const auto moving = place().move("/new", {});
+  const auto moving = place().move("/new", LastCopies::Brought, {});
   ASSERT_TRUE(moving);
-  expect_refused(place().move("/other", {}), "job 1 (cache-move) is not done yet");
+  expect_refused(place().move("/other", LastCopies::Brought, {}), "job 1 (cache-move) is not done yet");
   expect_refused(place().reset(ResetWish::Forget, {}), "job 1 (cache-move) is not done yet");
   EXPECT_TRUE(place().check_no_reset()) << "the cache is whole all the time";
   go_on();
   ASSERT_TRUE(ends(*moving));
-  const auto again = place().move("/new", {});
+  const auto again = place().move("/new", LastCopies::Brought, {});
   ASSERT_TRUE(again);
   EXPECT_TRUE(ends(*again));
+}
+
+// The daemon would stage where the copies are being brought.
+TEST_F(CachePlaceTest, DuringAMoveTheCacheKeepsItsPath) {
+  const std::string own = settings.cache.path.native();
+  EXPECT_TRUE(place().check_path("/new"));
+  const auto moving = place().move("/new", LastCopies::Discarded, {});
+  ASSERT_TRUE(moving);
+  const auto refused = place().check_path("/new");
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().kind, Errc::Refused);
+  EXPECT_THAT(refused.error().what, testing::HasSubstr("job 1 (cache-move) is not done yet"));
+  EXPECT_TRUE(place().check_path(own));
+  go_on();
+  ASSERT_TRUE(ends(*moving));
+  EXPECT_TRUE(place().check_path("/new"));
+  EXPECT_THAT(text_of("move-cache.log"), testing::HasSubstr(R"("discard":true)"));
 }
 
 TEST_F(CachePlaceTest, DuringAResetNothingIsStaged) {
@@ -43,7 +60,7 @@ TEST_F(CachePlaceTest, DuringAResetNothingIsStaged) {
   const auto going_on = place().check_no_reset();
   ASSERT_FALSE(going_on);
   EXPECT_EQ(going_on.error().kind, Errc::Unavailable);
-  expect_refused(place().move("/new", {}), "job 1 (cache-reset) is not done yet");
+  expect_refused(place().move("/new", LastCopies::Brought, {}), "job 1 (cache-reset) is not done yet");
   go_on();
   ASSERT_TRUE(ends(*resetting));
   EXPECT_TRUE(place().check_no_reset());

@@ -7,6 +7,7 @@
 
 #include "fleet/adopted/adoption.hpp"
 #include "fleet/adopted/offer_file.hpp"
+#include "staging/cache/cache.hpp"
 #include "tests/support/temp_folder.hpp"
 #include "tests/unit/staging/models/made_hub.hpp"
 
@@ -57,6 +58,16 @@ class AdoptedFixture : public testing::Test {
     clock_.now += Adoption::kRest;
     look(adoption);
     EXPECT_EQ(adoption.state(), AdoptionState::Offered) << adoption.reason();
+  }
+  // Of a copy that this host would make.
+  std::string hash_of_copy() {
+    const auto cache =
+        staging::Cache::open({folder_ / "cache", folder_ / "cache-state", 0, 0}, clock_).value_or(nullptr);
+    staging::Source source{"set", path_, adopted_.exclude};
+    source.model = adopted_.model;
+    const auto staged = cache->stage(source, {}, {}, stop_);
+    EXPECT_TRUE(staged) << staged.error().message();
+    return staged ? staged->report.hash : "";
   }
   std::filesystem::path offer() const { return offer_file(state_dir_, "set"); }
 };

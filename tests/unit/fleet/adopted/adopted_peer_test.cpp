@@ -56,6 +56,25 @@ TEST_F(AdoptedPeerTest, AModelBehindTheLinksOfACacheHasItsRecordAtThePeer) {
   EXPECT_EQ(read_file(here->path / "config.json").value(), hub.files["config.json"]);
 }
 
+TEST_F(AdoptedPeerTest, PeersGetARevisionWhoseRefHasMovedOrHasALineEnd) {
+  staging::test::MadeHub hub(folder_ / "hub");
+  hub.make("org/tiny", staging::test::HubLayout::Shared);
+  adopted_.path = hub.folder();
+  adopted_.model = staging::ModelOptions{"org/tiny"};
+  const auto ref = hub.model("org/tiny") / "refs/main";
+  staging::test::write_text(ref, hub.commit + "\n");
+  const std::string hash = adopt_there();
+  for (const char* text : {"", "dddddddddddddddddddddddddddddddddddddddd"}) {
+    if (*text != 0) staging::test::write_text(ref, text);
+    if (*text != 0) look(*adoption_);
+    const auto here = stage_here();
+    ASSERT_TRUE(here) << here.error().message();
+    EXPECT_EQ(here->report.hash, hash);
+    EXPECT_EQ(read_file(here->model->hub_cache / "models--org--tiny/refs/main").value(), hub.commit);
+    ASSERT_TRUE(second_.cache()->evict("set"));
+  }
+}
+
 // Between two looks of the host.
 TEST_F(AdoptedPeerTest, AFileChangedSinceIsNotSentAndEndsTheOffer) {
   for (const char* file : {"large", "sub/small"}) {

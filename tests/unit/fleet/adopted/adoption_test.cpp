@@ -3,7 +3,6 @@
 #include <gmock/gmock.h>
 #include <sys/xattr.h>
 
-#include "staging/cache/cache.hpp"
 #include "tests/unit/fleet/adopted/adopted_fixture.hpp"
 
 using namespace spark;
@@ -13,19 +12,7 @@ using testing::HasSubstr;
 
 namespace {
 
-class AdoptionTest : public AdoptedFixture {
- protected:
-  // Of a copy that this host would make.
-  std::string hash_of_copy() {
-    const auto cache =
-        staging::Cache::open({folder_ / "cache", folder_ / "cache-state", 0, 0}, clock_).value_or(nullptr);
-    staging::Source source{"set", path_, adopted_.exclude};
-    source.model = adopted_.model;
-    const auto staged = cache->stage(source, {}, {}, stop_);
-    EXPECT_TRUE(staged) << staged.error().message();
-    return staged ? staged->report.hash : "";
-  }
-};
+class AdoptionTest : public AdoptedFixture {};
 
 TEST_F(AdoptionTest, AFolderAtRestIsOfferedWithTheHashThatACopyOfItWouldHave) {
   Adoption adoption(adopted_, state_dir_, clock_);
@@ -159,85 +146,19 @@ TEST_F(AdoptionTest, FurtherNamesOfAFileAreAsInACopy) {
   EXPECT_EQ(adoption.summary().hash, hash_of_copy());
 }
 
-TEST_F(AdoptionTest, AttributesAreNotedAsPeersCanNotHaveThem) {
+TEST_F(AdoptionTest, AFolderThatEachPeerWouldRefuseIsNotOfferedNorRead) {
   if (::setxattr((path_ / "large").c_str(), "user.note", "x", 1, 0) != 0)
     GTEST_FAIL() << "the file system of the temporary folder has no attributes";
   Adoption adoption(adopted_, state_dir_, clock_);
-  adopt(adoption);
-  auto manifest = staging::ManifestReader::open(offer());
-  std::vector<std::string> lost;
-  while (const auto entry = manifest->next())
-    if (entry->lost_attributes) lost.emplace_back(entry->path.view());
-  EXPECT_EQ(lost, (std::vector<std::string>{"large"}));
-}
-
-class ModelAdoptionTest : public AdoptionTest {
- protected:
-  staging::test::MadeHub hub_{folder_ / "hub"};
-  ModelAdoptionTest() {
-    hub_.make("org/tiny", staging::test::HubLayout::Shared);
-    path_ = adopted_.path = hub_.folder();
-    adopted_.model = staging::ModelOptions{"org/tiny"};
-  }
-  void expect_failed(const std::string& named) {
-    Adoption adoption(adopted_, state_dir_, clock_);
-    look(adoption);
-    clock_.now += Adoption::kRest;
-    look(adoption);
-    EXPECT_EQ(adoption.state(), AdoptionState::Failed);
-    EXPECT_THAT(adoption.reason(), HasSubstr(named));
-    EXPECT_FALSE(std::filesystem::exists(offer()));
-  }
-};
-
-TEST_F(ModelAdoptionTest, AModelInACacheIsOfferedAsItsCopyWouldBe) {
-  Adoption adoption(adopted_, state_dir_, clock_);
-  adopt(adoption);
-  const auto offered = read_offer(offer(), definition_of(adopted_));
-  const auto record = staging::parse_model_record(offered->model);
-  ASSERT_TRUE(record);
-  EXPECT_EQ(record->revision, hub_.commit);
-  EXPECT_EQ(record->sha256, 2u);
-  EXPECT_EQ(record->git_sha1, 2u);
-  EXPECT_TRUE(record->pin.starts_with("sha256:"));
-  EXPECT_EQ(adoption.summary().hash, hash_of_copy());
-}
-
-TEST_F(ModelAdoptionTest, ADigestThatDiffersAndAPinThatDiffersAreNotOffered) {
-  adopted_.model->expect = "sha256:" + std::string(64, 'a');
-  expect_failed("'expect' pins");
-  adopted_.model->expect.clear();
-  flip(hub_.payload("org/tiny", "model-00002-of-00002.safetensors"));
-  expect_failed("model-00002-of-00002.safetensors");
-}
-
-TEST_F(ModelAdoptionTest, AMissingShardIsNotOffered) {
-  std::filesystem::remove(hub_.payload("org/tiny", "model-00001-of-00002.safetensors"));
-  expect_failed("model-00001-of-00002.safetensors");
-}
-
-TEST_F(ModelAdoptionTest, WhatFailedIsReadAgainAfterAWhileOrAChange) {
-  adopted_.model->expect = "sha256:" + std::string(64, 'a');
-  Adoption adoption(adopted_, state_dir_, clock_);
-  int readings = 0;
-  const auto pass = [&](std::chrono::seconds time) {
-    clock_.now += time;
-    adoption.look(stop_);
-    readings += adoption.reading() ? 1 : 0;
-    look(adoption);
-  };
-  pass({});
-  pass(Adoption::kRest);
-  EXPECT_EQ(readings, 1);
-  pass(Adoption::kRest);
-  EXPECT_EQ(readings, 1);
+  look(adoption);
+  clock_.now += Adoption::kRest;
+  look(adoption);
   EXPECT_EQ(adoption.state(), AdoptionState::Failed);
-  pass(Adoption::kAgain);
-  EXPECT_EQ(readings, 2);
-  flip(hub_.payload("org/tiny", "config.json"));
-  pass({});
-  pass(Adoption::kRest);
-  EXPECT_EQ(readings, 3);
+  EXPECT_THAT(adoption.reason(), HasSubstr("large has extended attributes or ACLs"));
+  EXPECT_FALSE(std::filesystem::exists(offer()));
+  EXPECT_FALSE(std::filesystem::exists(notes_of(offer()))) << "not after hours of hashing";
+  ASSERT_EQ(::removexattr((path_ / "large").c_str(), "user.note"), 0);
+  adopt(adoption);
 }
 
 }  // namespace

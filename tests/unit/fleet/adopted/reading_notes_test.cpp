@@ -70,10 +70,31 @@ TEST_F(ReadingNotesTest, NotesOfAnotherDefinitionAndDamagedOnesCountForNothing) 
   EXPECT_THAT(noted(description()), ElementsAre("large")) << "they are begun again";
 }
 
-TEST_F(ReadingNotesTest, AnOfferLeavesNone) {
+TEST_F(ReadingNotesTest, ANewFileIsReadAndNoOtherOne) {
   Adoption adoption(adopted_, state_dir_, clock_);
   adopt(adoption);
-  EXPECT_FALSE(std::filesystem::exists(notes_));
+  auto offered = staging::ManifestReader::open(offer());
+  while (const auto one = offered->next())
+    if (one->path.view() == "large") write_note(*one);
+  write("new", std::string(kMiB, 'n'));
+  look(adoption);
+  adopt(adoption);
+  std::map<std::string, staging::Digest> hashes;
+  auto now = staging::ManifestReader::open(offer());
+  while (const auto one = now->next()) hashes[std::string(one->path.view())] = one->hash;
+  EXPECT_EQ(hashes["large"], (staging::Digest{1, 2})) << "it was read again";
+  EXPECT_NE(hashes["new"], staging::Digest());
+}
+
+TEST_F(ReadingNotesTest, NotesOfFilesThatAreGoneDoNotAddUp) {
+  read();
+  const auto size = std::filesystem::file_size(notes_);
+  for (int i = 0; i < 30; ++i) {
+    flip(path_ / "large");
+    read();
+  }
+  EXPECT_LT(std::filesystem::file_size(notes_), 6 * size);
+  EXPECT_THAT(noted(description()), testing::Contains("large"));
 }
 
 TEST_F(ReadingNotesTest, AModelsDigestsAreComparedOnlyOnce) {

@@ -16,7 +16,9 @@ class VerifyFolderTest : public AdoptedFixture {
   Adoption adoption_{adopted_, state_dir_, clock_};
   const std::string before_ = std::string(20 * kMiB, 'l');
 
-  Result<VerifiedFolder> verify() { return verify_folder(adopted_, state_dir_, {}, stop_); }
+  Result<VerifiedFolder> verify(bool sha256 = false) {
+    return verify_folder(adopted_, state_dir_, sha256, {}, stop_);
+  }
 
   // As bytes that a drive has lost: the folder looks as it did. The manifest gets the identity that the
   // change has given to the file, as no program can set a ctime.
@@ -91,6 +93,28 @@ TEST_F(VerifyFolderTest, AFolderThatIsNotOfferedIsNoDamage) {
   adopt(adoption_);
   adopted_.exclude = {"empty"};
   EXPECT_EQ(verify().error().kind, Errc::Unavailable) << "that is another set of files";
+}
+
+TEST_F(VerifyFolderTest, PublishedDigestsAreComparedOnRequestAndEndNoOffer) {
+  const std::string small = staging::test::MadeHub::sha256_of("s");
+  write("SHA256SUMS", small + "  sub/small\n" + std::string(64, 'a') + "  large\n");
+  adopt(adoption_);
+  EXPECT_TRUE(verify());
+  const auto wrong = verify(true);
+  ASSERT_FALSE(wrong);
+  EXPECT_EQ(wrong.error().kind, Errc::Mismatch);
+  EXPECT_THAT(wrong.error().message(), HasSubstr("large does not match SHA256SUMS"));
+  EXPECT_TRUE(std::filesystem::exists(offer()));
+  write("SHA256SUMS", small + "  sub/small\n");
+  look(adoption_);
+  adopt(adoption_);
+  const auto right = verify(true);
+  ASSERT_TRUE(right) << right.error().message();
+  EXPECT_EQ(right->sha256_files, 1u);
+  std::filesystem::remove(path_ / "SHA256SUMS");
+  look(adoption_);
+  adopt(adoption_);
+  EXPECT_EQ(verify(true).error().kind, Errc::NotFound) << "nothing was compared";
 }
 
 }  // namespace

@@ -21,10 +21,10 @@ PeerCopy model_copy(const std::string& hash, const std::string& revision, const 
   return {"any", hash, record};
 }
 PeerAnswer has(const std::string& peer, std::vector<PeerCopy> copies) {
-  return {peer, std::move(copies), ""};
+  return {peer, std::move(copies), {}, ""};
 }
 PeerAnswer is_silent(const std::string& peer) {
-  return {peer, {}, "it does not answer"};
+  return {peer, {}, {}, "it does not answer"};
 }
 WantedCopy model(const std::string& revision = "", const std::string& expect = "") {
   staging::ModelOptions options{"org/tiny"};
@@ -74,6 +74,22 @@ TEST(ChooseCopy, IfNoneHasItASilentPeerMay) {
   EXPECT_TRUE(silent.error().is_away) << "a copy that is here may stand in";
   EXPECT_THAT(silent.error().message(), HasSubstr("b: it does not answer"));
   EXPECT_TRUE(choose_copy({"photos"}, std::vector{has("a", {{"photos", kOne}}), is_silent("b")}));
+}
+
+TEST(ChooseCopy, APeerThatDoesNotOfferItsFolderNowIsNamed) {
+  PeerAnswer adopter = has("spark1", {});
+  adopter.withheld = {{"photos"}, {"llama", "org/tiny"}};
+  for (const WantedCopy& wanted : {WantedCopy{"photos"}, model()}) {
+    const auto chosen = choose_copy(wanted, std::vector{has("a", {}), adopter});
+    ASSERT_FALSE(chosen);
+    EXPECT_EQ(chosen.error().kind, Errc::Unavailable);
+    EXPECT_TRUE(chosen.error().is_away) << "a copy that is here may stand in";
+    EXPECT_THAT(chosen.error().message(), HasSubstr("spark1: it has adopted"));
+  }
+  EXPECT_EQ(why({"llama"}, {adopter}), Errc::Unavailable);
+  EXPECT_EQ(why({"other"}, {adopter}), Errc::NotFound);
+  EXPECT_EQ(why({"llama", staging::ModelOptions{"org/other"}}, {adopter}), Errc::NotFound);
+  EXPECT_TRUE(choose_copy({"photos"}, std::vector{adopter, has("b", {{"photos", kOne}})}));
 }
 
 TEST(ChooseCopy, PeersThatDisagreeAreNamedAndNothingIsChosen) {

@@ -35,6 +35,11 @@ TEST(Layout, SmallFilesArePackedInWalkOrderUpToTheSizeOfAPiece) {
   EXPECT_EQ(layout.pack(2).first, 8U);
   EXPECT_EQ(layout.pack(2).count, 2U);
   EXPECT_EQ(layout.small(8), 9U);
+  EXPECT_EQ(layout.small_of(9), 8U);
+  EXPECT_EQ(layout.pack_of(0), 1U);
+  EXPECT_EQ(layout.pack_of(8), 1U);
+  EXPECT_EQ(layout.pack_of(9), 2U);
+  EXPECT_EQ(layout.pack_of(10), 2U);
 }
 
 TEST(Layout, AMillionEmptyFilesDoNotBecomeOnePack) {

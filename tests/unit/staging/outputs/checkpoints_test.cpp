@@ -1,12 +1,14 @@
 #include "staging/outputs/checkpoints.hpp"
 
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <fstream>
 
 #include "staging/copy/partial/removal.hpp"
 #include "staging/files/tree.hpp"
+#include "tests/support/failing_call.hpp"
 #include "tests/support/skip.hpp"
 #include "tests/unit/staging/outputs/checkpoints_fixture.hpp"
 
@@ -186,6 +188,23 @@ TEST_F(Checkpoints, AreRemovedTogetherWithLeftoversOfAnEarlierRemoval) {
   EXPECT_FALSE(std::filesystem::exists(out_ / ".step-0.spark-removed"));
   EXPECT_TRUE(std::filesystem::exists(out_ / "step-2/model"));
   EXPECT_TRUE(std::filesystem::exists(out_ / ".keep/model"));
+}
+
+// A job may have it open all the same.
+TEST_F(Checkpoints, OneThatTheDriveDoesNotShowIsNotRemoved) {
+  file("step-1/model");
+  const auto removes = [&] {
+    static constexpr int kCalls[] = {SYS_openat};
+    const auto states = seen({"step-1"});
+    const auto fail_it = [](const spark::test::FileCall& call) -> std::optional<long> {
+      const bool is_it = std::string_view(reinterpret_cast<const char*>(call.arguments[1])) == "model";
+      return is_it ? std::optional<long>(-EIO) : std::nullopt;
+    };
+    if (!spark::test::intercept_calls(kCalls, fail_it).empty()) return 10;
+    return remove(states) ? 1 : 0;
+  };
+  EXPECT_EQ(run_and_kill(removes, std::chrono::seconds(60)), 0);
+  EXPECT_TRUE(std::filesystem::exists(out_ / "step-1/model"));
 }
 
 // In a folder without the sticky bit others rename what they may not delete.

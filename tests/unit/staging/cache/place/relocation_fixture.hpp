@@ -19,7 +19,9 @@ class RelocationTest : public CacheTest {
                                    stopped_.push_back(data);
                                    return {};
                                  },
+                                 [](const std::filesystem::path&) { return Result<>(); },
                                  {}};
+  LastCopies last_ = LastCopies::Brought;
 
   void SetUp() override {
     write_text(source_.path / "train/a", noise(100'000, 1));
@@ -28,7 +30,7 @@ class RelocationTest : public CacheTest {
     std::filesystem::create_directories(folder_ / "drive");
   }
   Result<Relocation> move(const std::filesystem::path& to) {
-    return relocate(config_, to, options_, clock_, hooks_of_move_, stop_);
+    return relocate(config_, to, options_, clock_, hooks_of_move_, stop_, last_);
   }
   void expect_whole(const std::filesystem::path& path) { expect_whole_with(path, "b"); }
   void expect_whole_with(const std::filesystem::path& path, const std::string& text_of_b) {

@@ -3,6 +3,8 @@
 
 #include <unistd.h>
 
+#include <algorithm>
+
 #include "tests/unit/staging/copy/lanes/copied_file.hpp"
 
 namespace spark::staging::test {
@@ -20,9 +22,12 @@ class LaneTest : public testing::Test {
     ASSERT_OK(file_->start());
   }
 
+  std::function<void()> before_request_{};
+
   Result<PieceOutcome> move(const LaneTask& task, std::size_t chunk) {
     lane_.begin(*file_, task);
     for (;;) {
+      if (before_request_) before_request_();
       auto next = lane_.advance(chunk);
       if (!next) return next.take_error();
       if (*next == nullptr) break;
@@ -128,6 +133,52 @@ TEST_F(LaneTest, AFileThatEndsInAUnitSaysSo) {
   ASSERT_OK(moved);
   EXPECT_TRUE(moved->ended_early);
   EXPECT_TRUE(file_->has_ended_early());
+}
+
+TEST_F(LaneTest, AUnitOfThePieceInProgressThatAReaderWaitsForComesNext) {
+  for (const Bytes chunk : {4 * kMiB, kMiB, 512 * kKiB, 192 * kKiB}) {
+    early_.clear();
+    open();
+    ASSERT_OK(move_unit(3, chunk));
+    unsigned requests = 0;
+    before_request_ = [&] {
+      if (++requests != 4) return;
+      for (const std::uint64_t unit : {0, 3, 6, 7, 9}) lane_.fetch_first(unit);
+    };
+    ASSERT_OK(move_piece(0, chunk, true));
+    before_request_ = nullptr;
+    const auto& shown = file_->shown();
+    const auto sixth = std::ranges::find(shown, 6U), last = std::ranges::find(shown, 7U);
+    EXPECT_LT(sixth - shown.begin(), 6);
+    EXPECT_LT(last - shown.begin(), 6);
+    for (const std::uint64_t piece : {1, 2}) ASSERT_OK(move_piece(piece, chunk));
+    file_->expect_right();
+  }
+}
+
+// The whole unit is a hole, or its end is, or the file's end is in it.
+TEST_F(LaneTest, AUnitThatComesNextMayBeAHoleOrShorter) {
+  open(std::string());
+  const std::string data = noise(kMiB + 8192, 3);
+  {
+    const UniqueFd file(::open((folder_ / "file").c_str(), O_WRONLY | O_CLOEXEC));
+    ASSERT_EQ(::ftruncate(file.get(), 7 * kMiB + 4100), 0);
+    for (const off_t at : {off_t{0}, off_t{4 * kMiB}})
+      ASSERT_GT(::pwrite(file.get(), data.data(), data.size(), at), 0);
+  }
+  for (const bool is_sparse : {true, false}) {
+    if (!is_sparse) write_text(folder_ / "file", read_text(folder_ / "file"));
+    file_.emplace(tree_, "file");
+    ASSERT_OK(file_->start());
+    unsigned requests = 0;
+    before_request_ = [&] {
+      if (++requests != 2) return;
+      for (const std::uint64_t unit : {3, 5, 7}) lane_.fetch_first(unit);
+    };
+    ASSERT_OK(move_piece(0, 512 * kKiB, true));
+    for (const std::uint64_t unit : {3, 5, 7}) EXPECT_EQ(std::ranges::count(file_->shown(), unit), 1) << unit;
+    file_->expect_right();
+  }
 }
 
 TEST_F(LaneTest, APieceShowsItsUnitsAsTheyArrive) {

@@ -110,13 +110,20 @@ TEST_F(PieceQueueTest, APieceWaitsForItsUnits) {
   EXPECT_EQ(piece.task.early[2]->low, 2U);
 }
 
-TEST_F(PieceQueueTest, AUnitOfAPieceInProgressComesWithIt) {
-  open();
-  queue_.take_piece();
-  asked_ = {{0, 3}, {0, 9}};
-  const auto unit = queue_.take_unit();
-  ASSERT_TRUE(unit);
-  EXPECT_EQ(unit->task.unit, 9U);
+TEST_F(PieceQueueTest, AUnitOfAPieceInProgressIsForTheLaneThatHasIt) {
+  for (const Bytes size : {8 * kMiB, 32 * kMiB}) {  // also the last piece of a file
+    const OpenFilePtr file = open(size);
+    queue_.take_piece();
+    asked_ = {{file->index, 3}, {file->index, 4}, {file->index, 3}};
+    EXPECT_FALSE(queue_.take_unit());
+    EXPECT_EQ(queue_.take_unit_of(*file, 0), 3U);
+    EXPECT_EQ(queue_.take_unit_of(*file, 0), 4U);
+    EXPECT_FALSE(queue_.take_unit_of(*file, 0));
+    queue_.piece_done(*file, 0);
+    asked_ = {{file->index, 5}};
+    EXPECT_FALSE(queue_.take_unit());
+    EXPECT_FALSE(queue_.take_unit_of(*file, 0));
+  }
 }
 
 TEST_F(PieceQueueTest, AFileThatReadersWaitForIsOpenedFirstAndItsUnitsAreRemembered) {
@@ -132,6 +139,14 @@ TEST_F(PieceQueueTest, AFileThatReadersWaitForIsOpenedFirstAndItsUnitsAreRemembe
   EXPECT_FALSE(queue_.take_unit());
   EXPECT_EQ(open()->index, 1U);
   EXPECT_EQ(open()->index, 2U);
+  EXPECT_FALSE(queue_.has_file());
+}
+
+TEST_F(PieceQueueTest, TheFileForWhichReadersHaveWaitedLongestIsOpenedFirst) {
+  asked_ = {{2, 0}, {3, 0}, {1, 0}};
+  EXPECT_FALSE(queue_.take_unit());
+  EXPECT_EQ(queue_.wanted_files(), 3U);
+  for (const std::uint64_t index : {2, 3, 1, 0}) EXPECT_EQ(queue_.take_file(), index);
   EXPECT_FALSE(queue_.has_file());
 }
 

@@ -109,7 +109,7 @@ class RunnerTest : public testing::Test {
   Counters counters_;
   bool has_failed_ = false;
   std::uint64_t missing_ = 1000;
-  std::function<std::optional<WantedPiece>()> wanted_{};
+  std::function<std::optional<WantedUnit>()> wanted_{};
   std::vector<std::uint64_t> order_;  // of the files, as they were opened
   Log log_;
 };
@@ -178,8 +178,8 @@ TEST_F(RunnerTest, AWantedFileIsOpenedBeforeTheOthers) {
 // At a source whose rate is not known yet, or slow: readers that ask at random, beside the copy.
 class UnitRunTest : public testing::Test {
  protected:
-  static constexpr std::uint64_t kFiles = 6;
-  static constexpr Bytes kSize = 20 * kMiB + 5;
+  static constexpr std::uint64_t kFiles = 4;
+  static constexpr Bytes kSize = 12 * kMiB + 5;
 
   UnitRunTest() : tree_(open_tree(folder_.path()).value()) {
     for (std::uint64_t i = 0; i < kFiles; ++i) write_text(folder_ / std::to_string(i), noise(kSize, i));
@@ -251,7 +251,7 @@ TEST_F(UnitRunTest, NothingIsReadTwiceAndAllIsRightWhateverReadersAskFor) {
 
 // Of the last file, which is not open yet. Further reads wait for it here, and would end the test.
 TEST_F(UnitRunTest, AUnitWaitsForFewRequests) {
-  constexpr std::uint64_t kUnit = 12;
+  constexpr std::uint64_t kUnit = 9;
   for (const IoKind io : {IoKind::Auto, IoKind::Threads}) {
     renew();
     std::mutex mutex;
@@ -261,7 +261,7 @@ TEST_F(UnitRunTest, AUnitWaitsForFewRequests) {
     const auto before_read = [&](std::uint64_t file, Bytes offset) {
       std::unique_lock lock(mutex);
       ++reads;
-      if (file == 5 && offset == kUnit * kViewUnit) is_read = true;
+      if (file == 3 && offset == kUnit * kViewUnit) is_read = true;
       read.notify_all();
       if (!is_asked || is_read || ++reads_before <= 6) return;
       EXPECT_TRUE(read.wait_for(lock, std::chrono::seconds(20), [&] { return is_read; }));
@@ -271,11 +271,11 @@ TEST_F(UnitRunTest, AUnitWaitsForFewRequests) {
     ASSERT_OK(copy(io, {1, 4, 4 * kMiB, 0}, [&]() -> std::optional<WantedUnit> {
       const std::scoped_lock lock(mutex);
       if (reads < 7 || std::exchange(is_asked, true)) return std::nullopt;
-      return WantedUnit{5, kUnit};
+      return WantedUnit{3, kUnit};
     }));
     for (const auto& file : files_) file->expect_right();
-    ASSERT_FALSE(files_[5]->shown().empty());
-    EXPECT_EQ(files_[5]->shown().front(), kUnit) << "before the piece that has it";
+    ASSERT_FALSE(files_[3]->shown().empty());
+    EXPECT_EQ(files_[3]->shown().front(), kUnit) << "before the piece that has it";
   }
 }
 

@@ -1,0 +1,102 @@
+#include "fleet/backlog/backlog.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace spark::fleet {
+namespace {
+
+// Enough units to choose from. The hosts of a fleet are at about the same position, so each owns units that
+// the others need.
+constexpr std::size_t kUnitsAhead = 2048, kMostOpen = 96, kMostOpenForReaders = 256;
+
+bool is_in(const std::vector<staging::Entry*>& sorted, const staging::Entry& entry) {
+  return std::ranges::binary_search(sorted, entry.path.view(), {},
+                                    [](const staging::Entry* one) { return one->path.view(); });
+}
+
+}  // namespace
+
+// Sparse files are left to the copy engine, which preserves their holes.
+Backlog::Backlog(staging::ExchangeJob& job, const Layout& layout,
+                 const std::vector<staging::Entry*>& entry_of)
+    : job_(job),
+      layout_(layout),
+      entry_of_(entry_of),
+      wanted_(job.context.viewer, layout, entry_of),
+      needs_small_(layout.small_files(), 0) {
+  for (std::uint64_t i = 0; i < layout.small_files(); ++i)
+    needs_small_[i] = is_in(job.small, *entry_of[layout.small(i)]) ? 1 : 0;
+  job.small.clear();
+  const auto is_taken = [](const staging::Entry* entry) {
+    return !Layout::is_packed(entry->size) && entry->allocated >= entry->size;
+  };
+  for (std::uint64_t file = layout.files(); file-- > 0;) {
+    const staging::Entry* entry = entry_of[file];
+    if (is_taken(entry) && is_in(job.large, *entry)) large_.push_back(file);
+  }
+  std::erase_if(job.large, is_taken);
+  for (std::uint64_t unit = layout.units(); unit-- > layout.pieces();) {
+    const Pack& pack = layout.pack(unit);
+    for (std::uint64_t i = pack.first; i < pack.first + pack.count; ++i) {
+      if (!needs(i)) continue;
+      packs_.push_back(unit);
+      break;
+    }
+  }
+}
+
+std::optional<std::uint64_t> Backlog::take_file(const Busy& busy, bool for_readers) {
+  if (opening_ || large_.empty()) return std::nullopt;
+  const bool is_first = first_.erase(large_.back()) > 0;
+  const bool may_begin = is_first ? busy.files < kMostOpenForReaders
+                                  : !for_readers && busy.units < kUnitsAhead && busy.files < kMostOpen;
+  if (is_first && !may_begin) first_.insert(large_.back());
+  if (!may_begin) return std::nullopt;
+  opening_ = large_.back();
+  large_.pop_back();
+  return opening_;
+}
+
+std::vector<std::uint64_t> Backlog::take_packs(const Busy& busy) {
+  if (busy.units >= kUnitsAhead) return {};
+  const auto count = static_cast<std::ptrdiff_t>(std::min(packs_.size(), kUnitsAhead));
+  std::vector<std::uint64_t> taken(packs_.end() - count, packs_.end());
+  packs_.erase(packs_.end() - count, packs_.end());
+  return taken;
+}
+
+std::optional<staging::Entry*> Backlog::take_left() {
+  if (left_first_.empty()) return std::nullopt;
+  staging::Entry* entry = left_first_.back();
+  left_first_.pop_back();
+  return entry;
+}
+
+void Backlog::hand_over() {
+  for (std::vector<staging::Entry*>* left : {&left_, &left_first_}) {
+    job_.large.insert(job_.large.begin(), left->begin(), left->end());
+    left->clear();
+  }
+  std::ranges::sort(job_.large, {}, [](const staging::Entry* entry) { return entry->path.view(); });
+}
+
+bool Backlog::bring_forward(const WantedUnit& wanted, bool is_here) {
+  if (layout_.is_pack(wanted.unit) && !is_here && needs(layout_.small_of(wanted.file))) return true;
+  const auto waiting = std::ranges::find(large_, wanted.file);
+  if (waiting != large_.end()) {
+    std::rotate(waiting, waiting + 1, large_.end());
+    first_.insert(wanted.file);
+    return true;
+  }
+  if (opening_ == wanted.file) return true;
+  for (std::vector<staging::Entry*>* left : {&left_, &job_.large})
+    if (std::erase(*left, entry_of_[wanted.file]) > 0) left_first_.push_back(entry_of_[wanted.file]);
+  return false;
+}
+
+bool Backlog::take_pack(std::uint64_t unit) {
+  return std::erase(packs_, unit) > 0;
+}
+
+}  // namespace spark::fleet

@@ -1,0 +1,34 @@
+#include "fleet/backlog/wanted_units.hpp"
+
+#include <algorithm>
+#include <functional>
+
+namespace spark::fleet {
+
+std::optional<WantedUnit> WantedUnits::take() {
+  if (viewer_ == nullptr) return std::nullopt;
+  for (const bool is_small : {false, true}) {
+    while (const auto wanted = viewer_->take_wanted(is_small))
+      if (const auto unit = unit_of(*wanted)) return unit;
+  }
+  return std::nullopt;
+}
+
+std::optional<WantedUnit> WantedUnits::unit_of(const staging::WantedOfFile& wanted) const {
+  const auto comes_before = [](const staging::Entry* a, const staging::Entry* b) {
+    return std::less<>()(a, b);  // the entries are one array, in the order of the walk
+  };
+  const auto at = std::lower_bound(entry_of_.begin(), entry_of_.end(), wanted.entry, comes_before);
+  if (at == entry_of_.end() || *at != wanted.entry) return std::nullopt;
+  const auto file = static_cast<std::uint64_t>(at - entry_of_.begin());
+  const Bytes size = layout_.size_of(file);
+  if (Layout::is_packed(size)) {
+    const std::uint64_t pack = layout_.pack_of(file);
+    return WantedUnit{file, pack, pack + 1, false};
+  }
+  const std::uint64_t first = layout_.first_unit_of(file), pieces = staging::piece_count(size);
+  if (wanted.piece >= pieces) return std::nullopt;
+  return WantedUnit{file, first + wanted.piece, first + pieces, pieces > 1};
+}
+
+}  // namespace spark::fleet

@@ -1,0 +1,201 @@
+// Copies that are in no other place when the old folder of a moved cache is deleted.
+#include <sys/syscall.h>
+
+#include "staging/cache/place/begun.hpp"
+#include "staging/copy/partial/partial_area.hpp"
+#include "tests/support/failing_call.hpp"
+#include "tests/unit/staging/cache/place/relocation_fixture.hpp"
+
+namespace spark::staging {
+namespace {
+
+using namespace test;
+
+class LastCopiesTest : public RelocationToADriveTest {
+ protected:
+  const Source set_ = source_;
+  const Source two_{"two", folder_ / "two", {}};
+
+  // As peers may have given it, or with a source that is away since.
+  void stage_two_without_its_source() {
+    source_ = two_;
+    write_text(source_.path / "g", noise(50'000, 7));
+    ASSERT_OK(stage());
+    std::filesystem::rename(source_.path, folder_ / "away");
+  }
+  // The reload.
+  void set_path() {
+    config_.path = new_;
+    ASSERT_NE(open(), nullptr);
+  }
+  std::string text_of(const std::string& dataset, const std::string& file) {
+    return read_text(config_.path / folder_name(dataset) / file);
+  }
+  // The sentence of the refusal; empty: it was done.
+  std::string refusal() {
+    const auto refused = move(new_);
+    if (refused) return "";
+    EXPECT_EQ(refused.error().kind, Errc::Refused);
+    EXPECT_TRUE(std::filesystem::exists(old_ / "data")) << "nothing was deleted";
+    return refused.error().message();
+  }
+};
+
+TEST_F(LastCopiesTest, WhatWasStagedAfterTheLastCallIsBroughtOver) {
+  ASSERT_OK(move(new_));
+  stage_two_without_its_source();
+  set_path();
+  const auto cleared = move(new_);
+  ASSERT_OK(cleared);
+  EXPECT_EQ(cleared->how, Relocated::OldDeleted);
+  ASSERT_EQ(cleared->brought.size(), 1U);
+  EXPECT_EQ(cleared->brought[0].dataset, "two");
+  EXPECT_EQ(cleared->brought[0].bytes, 50'000U);
+  EXPECT_FALSE(std::filesystem::exists(old_));
+  EXPECT_EQ(text_of("two", "g"), noise(50'000, 7));
+  ASSERT_OK(open()->verify("two", {}, kQuiet, stop_));
+  EXPECT_EQ(text_of("set", "b"), "b");
+}
+
+TEST_F(LastCopiesTest, ALaterCopyOfADatasetIsBroughtOverAndServed) {
+  ASSERT_OK(move(new_));
+  write_text(source_.path / "b", "later");
+  ASSERT_OK(stage());
+  set_path();
+  EXPECT_EQ(text_of("set", "b"), "b");
+  ASSERT_OK(move(new_));
+  expect_whole_with(new_, "later");
+}
+
+// Also if only an earlier one could be copied.
+TEST_F(LastCopiesTest, ADatasetWithANewerCopyInTheNewPlaceNeedsNone) {
+  ASSERT_OK(move(new_));
+  write_text(source_.path / "b", "later");
+  ASSERT_OK(stage());
+  corrupt(link() / "train/a");
+  set_path();
+  write_text(source_.path / "b", "newest");
+  ASSERT_OK(stage());
+  const auto cleared = move(new_);
+  ASSERT_OK(cleared);
+  EXPECT_TRUE(cleared->brought.empty());
+  expect_whole_with(new_, "newest");
+}
+
+TEST_F(LastCopiesTest, ADamagedLastCopyIsDeletedOnRequestOnly) {
+  stage_two_without_its_source();
+  corrupt(old_ / "two/g");
+  source_ = set_;
+  const auto moved = move(new_);
+  ASSERT_OK(moved);
+  ASSERT_EQ(moved->left.size(), 1U);
+  set_path();
+  EXPECT_NE(refusal().find("two, 50.0 kB: "), std::string::npos) << refusal();
+  EXPECT_NE(refusal().find("--discard"), std::string::npos);
+  last_ = LastCopies::Deleted;
+  EXPECT_EQ(move(new_).value().how, Relocated::OldDeleted);
+  EXPECT_FALSE(std::filesystem::exists(old_));
+  expect_whole(new_);
+}
+
+TEST_F(LastCopiesTest, ACopyWithoutAReadableManifestKeepsTheOldPlace) {
+  ASSERT_OK(move(new_));
+  stage_two_without_its_source();
+  write_text(old_ / "data/two/.1.spark-manifest", "cut off");
+  set_path();
+  EXPECT_NE(refusal().find("two, 0 B: "), std::string::npos) << refusal();
+}
+
+TEST_F(LastCopiesTest, ItWaitsForAStagingOfTheSameDataset) {
+  ASSERT_OK(move(new_));
+  stage_two_without_its_source();
+  set_path();
+  {
+    const auto staging = PartialArea::try_open(CacheFolder(new_).partial("two"));
+    ASSERT_OK(staging);
+    EXPECT_NE(refusal().find("two, 50.0 kB: "), std::string::npos) << refusal();
+  }
+  ASSERT_OK(move(new_));
+  EXPECT_EQ(text_of("two", "g"), noise(50'000, 7));
+}
+
+TEST_F(LastCopiesTest, InterruptedAnywhereItIsRepeated) {
+  for (const char* step : {"filled", "entered", "carried"}) {
+    SCOPED_TRACE(step);
+    config_.path = old_;
+    source_ = set_;
+    ASSERT_OK(stage());
+    ASSERT_OK(move(new_));
+    stage_two_without_its_source();
+    set_path();
+    hooks_of_move_.copy.step = [&](const char* now) -> Result<> {
+      return std::string_view(now) == step ? fail(Errc::Failed, "the power went") : Result<>();
+    };
+    EXPECT_FALSE(move(new_));
+    hooks_of_move_.copy.step = {};
+    ASSERT_NE(open(), nullptr);
+    const auto cleared = move(new_);
+    ASSERT_OK(cleared);
+    EXPECT_FALSE(std::filesystem::exists(old_));
+    EXPECT_EQ(text_of("two", "g"), noise(50'000, 7));
+    ASSERT_OK(open()->verify("two", {}, kQuiet, stop_));
+    std::filesystem::remove_all(new_);
+    std::filesystem::remove_all(config_.state_dir);
+    std::filesystem::rename(folder_ / "away", two_.path);
+  }
+}
+
+TEST_F(LastCopiesTest, WithoutRoomForItTheOldPlaceStays) {
+  ASSERT_OK(move(new_));
+  source_ = two_;
+  write_text(source_.path / "g", noise(5'000'000, 7));
+  ASSERT_OK(stage());
+  set_path();
+  EXPECT_KIND(move(new_), Errc::NoSpace);
+  EXPECT_TRUE(std::filesystem::exists(old_ / "data/two/1/g"));
+}
+
+// No answer of the old drive is no permission.
+TEST_F(LastCopiesTest, AnOldFolderThatCannotBeOpenedIsNotDeleted) {
+  ASSERT_OK(move(new_));
+  set_path();
+  const auto clears = [&] {
+    static constexpr int kCalls[] = {SYS_openat};
+    const auto fail_data = [](const spark::test::FileCall& call) -> std::optional<long> {
+      const bool is_data = std::string_view(reinterpret_cast<const char*>(call.arguments[1])) == "data";
+      return is_data ? std::optional<long>(-EMFILE) : std::nullopt;
+    };
+    if (!spark::test::intercept_calls(kCalls, fail_data).empty()) return 10;
+    return move(new_) ? 1 : 0;
+  };
+  EXPECT_EQ(run_and_kill(clears, std::chrono::seconds(60)), 0);
+  EXPECT_TRUE(std::filesystem::exists(old_ / "data/set/1/b"));
+}
+
+// Of an interrupted call: no later one would go on with it.
+TEST_F(LastCopiesTest, WhatACallHasBegunInTheNewPlaceIsDeletedOnceThatIsInForce) {
+  ASSERT_OK(move(new_));
+  source_ = two_;
+  write_text(source_.path / "g", noise(50'000, 7));
+  ASSERT_OK(stage());
+  for (const bool by_recovery : {true, false}) {
+    config_.path = old_;
+    ASSERT_NE(open(), nullptr);
+    hooks_of_move_.copy.step = [&](const char* now) -> Result<> {
+      return std::string_view(now) == "filled" ? fail(Errc::Failed, "^C") : Result<>();
+    };
+    ASSERT_FALSE(move(new_));
+    hooks_of_move_.copy.step = {};
+    ASSERT_TRUE(std::filesystem::exists(new_ / ".moving"));
+    set_path();
+    if (by_recovery) {
+      ASSERT_OK(settle_in(new_));
+    } else {
+      ASSERT_OK(move(new_));
+    }
+    EXPECT_FALSE(std::filesystem::exists(new_ / ".moving"));
+  }
+}
+
+}  // namespace
+}  // namespace spark::staging
