@@ -62,8 +62,11 @@ ViewPlace view_place(const SystemRoot& root, const std::filesystem::path& state_
 // Written and read by the same program. After an upgrade a map may be an older program's.
 struct ViewMap::Header {
   static std::uint64_t right_magic() {
-    static_assert(sizeof(Header) < 1U << 16U);
+    static_assert(sizeof(Header) < 1U << 16U && sizeof(Header) % alignof(Opens) == 0);
     return kMagic + sizeof(Header);
+  }
+  static std::size_t bytes_with(std::uint64_t units) {
+    return sizeof(Header) + units * (sizeof(Opens) + sizeof(std::atomic<UnitState>));
   }
   std::uint64_t magic, units;
   Digest set;
@@ -88,7 +91,7 @@ Result<std::unique_ptr<ViewMap>> ViewMap::map(UniqueFd file, const std::string& 
   if (mapped == MAP_FAILED) return fail_errno(errno, "mapping " + shown);
   const Header& header = *static_cast<Header*>(mapped);
   std::unique_ptr<ViewMap> map(new ViewMap(std::move(file), mapped, bytes, header.units));
-  if (header.magic == Header::right_magic() && bytes == sizeof(Header) + header.units) return map;
+  if (header.magic == Header::right_magic() && bytes == Header::bytes_with(header.units)) return map;
   return fail(Errc::NotFound, "reading " + shown + ": it is of another version");
 }
 
@@ -123,7 +126,7 @@ Result<std::unique_ptr<ViewMap>> ViewMap::make(const ViewPlace& place, const Dig
   ::unlink(fresh.c_str());
   UniqueFd file(::open(fresh.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600));
   if (!file) return fail_errno(errno, making);
-  const std::size_t bytes = sizeof(Header) + units;
+  const std::size_t bytes = Header::bytes_with(units);
   if (const int full = ::posix_fallocate(file.get(), 0, static_cast<off_t>(bytes)); full != 0)
     return fail_errno(full, making);
   void* mapped = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file.get(), 0);
@@ -164,7 +167,15 @@ ViewMap::~ViewMap() {
 
 std::atomic<UnitState>& ViewMap::state(std::uint64_t unit) const {
   static_assert(sizeof(std::atomic<UnitState>) == 1 && std::atomic<UnitState>::is_always_lock_free);
-  return reinterpret_cast<std::atomic<UnitState>*>(static_cast<char*>(mapped_) + sizeof(Header))[unit];
+  return reinterpret_cast<std::atomic<UnitState>*>(&opens(units_))[unit];
+}
+
+ViewMap::Opens& ViewMap::opens(std::uint64_t first_unit) const {
+  return reinterpret_cast<Opens*>(static_cast<char*>(mapped_) + sizeof(Header))[first_unit];
+}
+
+void ViewMap::forget_opens() {
+  for (std::uint64_t unit = 0; unit < units_; ++unit) opens(unit).count = opens(unit).backing = 0;
 }
 
 const Digest& ViewMap::set() const {
