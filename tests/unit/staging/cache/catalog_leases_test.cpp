@@ -37,7 +37,9 @@ TEST(CatalogLeases, OneThatWaitsForADatasetBecomesOneOnItsNewGeneration) {
   ASSERT_OK(add("queued", "a", 0, {"slurm", "1", "alice", {}, "boot"}));
   ASSERT_OK(enter(2));
   std::map<std::string, std::uint64_t> generations;
-  for (const Lease& one : *(*catalog)->leases()) generations[one.id] = one.generation;
+  const auto leases = (*catalog)->leases();
+  ASSERT_OK(leases);
+  for (const Lease& one : *leases) generations[one.id] = one.generation;
   EXPECT_EQ(generations,
             (std::map<std::string, std::uint64_t>{{"earlier", 1}, {"live", 2}, {"other", 0}, {"queued", 0}}));
 }
