@@ -40,15 +40,13 @@ void put(Text& text, const std::string& from) {
 
 }  // namespace
 
-// All of it must stay the same while any process of root's runs: no choice depends on what is in a folder.
-ViewPlace view_place(const SystemRoot& root, const std::filesystem::path& state_dir,
-                     const std::string& dataset) {
-  return view_place_of_key(root, state_dir, folder_name(dataset));
+std::string view_name(const std::string& dataset, std::uint64_t number) {
+  return folder_name(dataset) + "." + std::to_string(number);
 }
 
-ViewPlace view_place_of_key(const SystemRoot& root, const std::filesystem::path& state_dir,
-                            const std::string& key) {
-  ViewPlace place{state_dir / "live", key};
+// All of it must stay the same while any process of root's runs: no choice depends on what is in a folder.
+ViewPlace view_place(const SystemRoot& root, const std::filesystem::path& state_dir, std::string name) {
+  ViewPlace place{state_dir / "live", std::move(name)};
   const std::filesystem::path run = root / "run";
   struct stat owner {};
   struct statfs kind {};
@@ -57,7 +55,7 @@ ViewPlace view_place_of_key(const SystemRoot& root, const std::filesystem::path&
   if (!is_of_root || ::statfs(run.c_str(), &kind) != 0 || kind.f_type != TMPFS_MAGIC) return place;
   Hasher hasher;
   hasher.add(place.folder.native());
-  place.memory = run / "spark-stage-live" / (to_hex(hasher.digest()) + "." + place.key);
+  place.memory = run / "spark-stage-live" / to_hex(hasher.digest());
   return place;
 }
 
@@ -103,17 +101,20 @@ Result<std::unique_ptr<ViewMap>> ViewMap::open(const ViewPlace& place) {
 
 Result<std::unique_ptr<ViewMap>> ViewMap::make(const ViewPlace& place, const Digest& set, std::uint64_t units,
                                                const std::string& data) {
-  if (auto there = open(place); there && !(*there)->is_published()) {
+  if (auto there = open(place)) {
     ViewMap& old = **there;
+    if (old.set() != set || old.units() != units) old.set_failed(kHasChanged);
+    if (old.is_published()) return fail(Errc::Refused, "its copy is complete");
+    if (old.has_failed()) return fail(Errc::Mismatch, old.reason());
     old.withdraw({0, old.units()});
-    if (!old.has_failed() && old.set() == set && old.units() == units) {
-      put(old.header().data, data);
-      old.wake();
-      return there;
-    }
-    old.set_failed(kHasChanged);
+    put(old.header().data, data);
+    old.wake();
+    return there;
   }
-  if (!place.memory.empty()) ::mkdir(place.memory.parent_path().c_str(), 0700);
+  if (!place.memory.empty()) {
+    ::mkdir(place.memory.parent_path().c_str(), 0700);
+    ::mkdir(place.memory.c_str(), 0700);
+  }
   const std::filesystem::path path = place.map(), fresh = path.native() + ".new";
   const std::string making = "making " + printable(path.native());
   if (units > kMostUnits || data.size() >= kLongestText)
@@ -136,29 +137,24 @@ Result<std::unique_ptr<ViewMap>> ViewMap::make(const ViewPlace& place, const Dig
   return made;
 }
 
-void ViewMap::withdraw_earlier(const ViewPlace& place, const std::string& reason) {
-  const auto map = open(place);
-  if (!map || (*map)->is_published()) return;
-  if (!reason.empty()) (*map)->set_failed(reason);
-  (*map)->withdraw({0, (*map)->units()});
+void ViewMap::withdraw_all(const SystemRoot& root, const std::filesystem::path& state_dir,
+                           const std::string& dataset, std::uint64_t own) {
+  const ViewPlace mine = view_place(root, state_dir, view_name(dataset, own));
+  std::error_code error;
+  for (std::filesystem::directory_iterator at(mine.maps(), error), end; !error && at != end;
+       at.increment(error)) {
+    const std::filesystem::path name = at->path().stem();
+    if (at->path().extension() != ".view" || name.stem() != folder_name(dataset)) continue;
+    const auto map = open({mine.folder, name, mine.memory});
+    if (!map || (*map)->is_published()) continue;
+    if (name != mine.name) (*map)->set_failed("it is staged again, without this live view");
+    (*map)->withdraw({0, (*map)->units()});
+  }
 }
 
 void ViewMap::remove(const ViewPlace& place) {
   std::error_code error;
-  std::filesystem::remove(place.map(), error);
-  std::vector<std::filesystem::path> others;
-  for (std::filesystem::directory_iterator at(place.folder, error), end; !error && at != end;
-       at.increment(error))
-    if (at->path().stem() == place.key) others.push_back(at->path());
-  for (const auto& path : others) std::filesystem::remove(path, error);
-}
-
-void ViewMap::remove(const ViewPlace& place, const Digest& set) {
-  std::error_code error;
-  std::filesystem::remove(place.entries(set), error);
-  if (const auto map = open(place); map && (*map)->set() != set) return;
-  std::filesystem::remove(place.map(), error);
-  std::filesystem::remove(place.mount(), error);
+  for (const auto& path : {place.map(), place.entries(), place.note()}) std::filesystem::remove(path, error);
 }
 
 ViewMap::~ViewMap() {

@@ -52,7 +52,7 @@ class FuseViewTest : public ViewTest {
     manifest.entries[3].link_to = "a/large";
     manifest.entries[4].target = "a/large";
     std::filesystem::create_directories(place_.folder);
-    ASSERT_OK(write_manifest(place_.entries(Digest{}), manifest));
+    ASSERT_OK(write_manifest(place_.entries(), manifest));
     auto map = ViewMap::make(place_, Digest{}, 9, copy_.native());
     ASSERT_OK(map);
     map_ = std::move(*map);
