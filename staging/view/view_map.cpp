@@ -82,8 +82,12 @@ struct ViewMap::Header {
   Text data, published, reason;
 };
 
-Result<std::unique_ptr<ViewMap>> ViewMap::map(UniqueFd file, const std::string& shown) {
+Result<std::unique_ptr<ViewMap>> ViewMap::open(const ViewPlace& place) {
+  const std::filesystem::path path = place.map();
+  const std::string shown = printable(path.native());
+  UniqueFd file(::open(path.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW));
   struct stat info {};
+  if (!file) return fail_errno(errno, "opening " + shown);
   if (::fstat(file.get(), &info) != 0) return fail_errno(errno, "reading " + shown);
   const auto bytes = static_cast<std::size_t>(info.st_size);
   if (bytes < sizeof(Header)) return fail(Errc::NotFound, "reading " + shown + ": it is of another version");
@@ -93,14 +97,6 @@ Result<std::unique_ptr<ViewMap>> ViewMap::map(UniqueFd file, const std::string& 
   std::unique_ptr<ViewMap> map(new ViewMap(std::move(file), mapped, bytes, header.units));
   if (header.magic == Header::right_magic() && bytes == Header::bytes_with(header.units)) return map;
   return fail(Errc::NotFound, "reading " + shown + ": it is of another version");
-}
-
-Result<std::unique_ptr<ViewMap>> ViewMap::open(const ViewPlace& place) {
-  const std::filesystem::path path = place.map();
-  const std::string shown = printable(path.native());
-  UniqueFd file(::open(path.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW));
-  if (!file) return fail_errno(errno, "opening " + shown);
-  return map(std::move(file), shown);
 }
 
 Result<std::unique_ptr<ViewMap>> ViewMap::make(const ViewPlace& place, const Digest& set, std::uint64_t units,
@@ -172,10 +168,6 @@ std::atomic<UnitState>& ViewMap::state(std::uint64_t unit) const {
 
 ViewMap::Opens& ViewMap::opens(std::uint64_t first_unit) const {
   return reinterpret_cast<Opens*>(static_cast<char*>(mapped_) + sizeof(Header))[first_unit];
-}
-
-void ViewMap::forget_opens() {
-  for (std::uint64_t unit = 0; unit < units_; ++unit) opens(unit).count = opens(unit).backing = 0;
 }
 
 const Digest& ViewMap::set() const {

@@ -89,13 +89,12 @@ class ViewMap {
   std::string data() const;  // the folder with the copy: the published one, once it is
   void want(std::uint64_t unit, bool is_small);
   // How programs have a file open, by its first unit: while it is open, the kernel wants the same answer for
-  // each open, also from the next process. No process of an earlier connection is left.
+  // each open, also from the next process.
   struct Opens {
     std::atomic<std::uint32_t> count;
     std::atomic<std::uint32_t> backing;  // the kernel's number for the copy's file; 0: the view is read
   };
   Opens& opens(std::uint64_t first_unit) const;
-  void forget_opens();
   // Counts changes of the map, and calls of wake(). wait() returns after the next one, or the time.
   std::uint32_t changes() const;
   void wait(std::uint32_t changes, std::chrono::milliseconds most) const;
@@ -105,7 +104,6 @@ class ViewMap {
   struct Header;
   ViewMap(UniqueFd file, void* mapped, std::size_t bytes, std::uint64_t units)
       : file_(std::move(file)), mapped_(mapped), bytes_(bytes), units_(units) {}
-  static Result<std::unique_ptr<ViewMap>> map(UniqueFd file, const std::string& shown);
   Header& header() const { return *static_cast<Header*>(mapped_); }
   std::atomic<UnitState>& state(std::uint64_t unit) const;
 

@@ -200,7 +200,7 @@ void FuseView::begin(const Request& request) {
     out.flags2 = kPassthrough;
     std::memcpy(reinterpret_cast<std::byte*>(&out) + kStackDepthAt, &kStackDepth, sizeof kStackDepth);
   }
-  map_.forget_opens();  // of an earlier connection
+  open_files_.forget();
   send(request.head.unique, 0, bytes_of(out));
 }
 

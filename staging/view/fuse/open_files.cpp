@@ -45,4 +45,11 @@ void OpenFiles::close(NodeNumber file) {
   if (const std::uint32_t number = opens.backing.exchange(0); number != 0) backings_.remove(number);
 }
 
+void OpenFiles::forget() {
+  for (std::uint64_t unit = 0; unit < map_.units(); ++unit) {
+    ViewMap::Opens& opens = map_.opens(unit);
+    opens.count = opens.backing = 0;
+  }
+}
+
 }  // namespace spark::staging

@@ -34,6 +34,8 @@ class OpenFiles {
   std::uint32_t open(NodeNumber file);
   // After the kernel got the answer.
   void close(NodeNumber file);
+  // Those of an earlier connection; it has no process any more.
+  void forget();
 
  private:
   const ViewTree& tree_;
