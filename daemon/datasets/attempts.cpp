@@ -4,7 +4,6 @@
 
 #include "base/text.hpp"
 #include "daemon/config/parse.hpp"
-#include "daemon/datasets/waits.hpp"
 #include "daemon/log.hpp"
 #include "daemon/workers/wire.hpp"
 

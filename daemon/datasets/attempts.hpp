@@ -42,7 +42,7 @@ class Attempts {
   bool can_ask_peers(const Task& task) const;
   asio::awaitable<Outcome> attempt_from_peers(TaskPtr task);
   workers::Call call_to_stage(const TaskPtr& task, const SourcePlace& source, bool only_cached);
-  void note_progress(Task& task, const json::object& progress);
+  void note_progress(Task& task, std::uint64_t view, const json::object& progress);
   json::array in_use() const;
   bool looks_first(const Task& task) const;
   bool can_be_read(const Task& task) const;

@@ -21,11 +21,11 @@ Datasets::Datasets(Context context, Jobs& jobs)
       prefetches_(context_, activity_, leases_, turns_),
       views_(
           context_.executor, context_.runner, context_.clock, [this] { return catalog_.request(); },
-          [this] { requests_.view_changed(); }, context_.kept, context_.views),
+          [this] { requests_.views().changed(); }, context_.kept, context_.views),
       attempts_(context_, activity_, catalog_, leases_, turns_, prefetches_, views_),
       requests_(context_, jobs_, activity_, leases_, job_leases_, turns_, attempts_, prefetches_, catalog_,
                 views_),
-      upkeep_(context_, jobs_, activity_, catalog_, leases_),
+      upkeep_(context_, jobs_, activity_, catalog_, leases_, views_),
       cache_place_(context_.executor, context_.runner, jobs_, leases_,
                    {[this] { return catalog_.request(); }, [this] { return busy(); },
                     [this] { return catalog_.recover(); }}) {}
@@ -54,7 +54,8 @@ asio::awaitable<Result<>> Datasets::open() {
   if (!loaded) co_return loaded;
   if (!std::exchange(knows_leases_, true)) {
     const auto earlier = co_await views_.take_over();
-    for (const auto& view : earlier) requests_.resume_view(view.dataset, view.is_published);
+    for (const auto& view : earlier) job_leases_.keep(view.dataset);
+    requests_.views().resume(earlier);
   }
   path_ = context_.config().cache.path.native();
   auto recovered = co_await catalog_.recover();
@@ -63,13 +64,14 @@ asio::awaitable<Result<>> Datasets::open() {
 
 void Datasets::leases_changed() {
   turns_.set_priorities();
-  requests_.view_changed();
+  requests_.views().changed();
 }
 
 std::set<std::string> Datasets::busy() const {
   std::set<std::string> names = activity_.evicting;
   names.insert(activity_.wanted.begin(), activity_.wanted.end());
   for (const auto& [name, task] : activity_.tasks) names.insert(name);
+  for (const live::ViewedCopy& copy : views_.copies()) names.insert(copy.dataset);
   return names;
 }
 

@@ -127,11 +127,12 @@ Result<json::object> list(const Context& context, const Activity& activity, cons
   for (const auto& [name, task] : activity.tasks) {
     const std::string phase = get_string(task->progress, "phase").value_or("queued");
     const bool named = phase == "queued" || phase == "stalled" || phase == "flushing";
-    const std::string folder = views.folder_of(name);
+    const std::string folder = views.folder_of(task->view);
     const bool is_live = !folder.empty() && phase != "stalled";
     not_ready(name, is_live ? "live" : named ? phase : "copying");
     if (rows[name]["path"].is_null() && !folder.empty()) show_live(rows[name], task->progress, folder);
-    if (const std::string failed = views.reason_of(name); !failed.empty()) rows[name]["reason"] = failed;
+    if (const std::string failed = views.reason_of(task->view); !failed.empty())
+      rows[name]["reason"] = failed;
     if (const auto reason = get_string(task->progress, "reason")) rows[name]["reason"] = *reason;
     rows[name]["progress"] = task->progress;
   }

@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "base/text.hpp"
-#include "daemon/datasets/waits.hpp"
 #include "daemon/log.hpp"
 
 namespace spark::datasets {

@@ -97,16 +97,16 @@ Result<std::shared_ptr<Job>> Requests::stage(StageRequest request) {
 TaskPtr Requests::take_part(const config::Dataset& dataset, const StageRequest& request,
                             std::vector<TaskPtr>& fresh) {
   TaskPtr task = join(dataset, request);
-  if (!task) fresh.push_back(task = make_task(dataset, request));
+  if (!task) fresh.push_back(task = make_task(context_.executor, activity_, dataset, request));
   ++task->users;
-  if (request.is_now(dataset.name)) want_view(task, request);
+  if (request.is_now(dataset.name)) views_.want(task, request);
   return task;
 }
 
 // Replaces a staging that was for other requests.
 asio::awaitable<void> Requests::stage_again(TaskPtr& shared, const StageRequest& request) {
   std::vector<TaskPtr> fresh;
-  std::vector<TaskPtr> over = let_go({shared}, request.demand);
+  std::vector<TaskPtr> over = turns_.let_go({shared}, request.demand);
   // At once: the others that it was too old for share the next one, which may end before those holds.
   shared = take_part(shared->dataset, request, fresh);
   co_await end_holds(leases_, std::move(over));
@@ -155,17 +155,6 @@ TaskPtr Requests::join(const config::Dataset& dataset, const StageRequest& reque
   return running->second;
 }
 
-TaskPtr Requests::make_task(const config::Dataset& dataset, const StageRequest& request) {
-  auto task = std::make_shared<Task>(context_.executor, ++activity_.newest_task, dataset);
-  task->demands.add(request.demand);
-  task->nodes.insert(request.nodes.begin(), request.nodes.end());
-  task->accepts_source = request.accepts_source;
-  task->allow_dirty = request.allow_dirty;
-  activity_.tasks[dataset.name] = task;
-  activity_.failed.erase(dataset.name);
-  return task;
-}
-
 // Is shared with no other request.
 TaskPtr Requests::task_of(const config::Dataset& dataset, json::object ready_copy,
                           const StageRequest& request) {
@@ -183,7 +172,7 @@ asio::awaitable<void> Requests::run(std::shared_ptr<Job> job, Tasks tasks, Stage
   auto result = co_await wait_for(job, tasks, request, granted);
   const bool succeeded = result.has_value() && job->is_running();
   job->finish(std::move(result));
-  std::vector<TaskPtr> over = let_go(*tasks, request.demand);
+  std::vector<TaskPtr> over = turns_.let_go(*tasks, request.demand);
   if (const auto own = own_.find(request.own_key()); own != own_.end() && own->second.lock() == job)
     own_.erase(own);
   end_claims(request, *tasks);
@@ -192,7 +181,7 @@ asio::awaitable<void> Requests::run(std::shared_ptr<Job> job, Tasks tasks, Stage
     if (!succeeded) (void)leases_.release(id);  // no caller has its ID; it may have expired already
   }
   turns_.set_priorities();
-  view_changed();
+  views_.changed();
   co_await end_holds(leases_, std::move(over));  // now: else a copy may be gone when its path is printed
 }
 
@@ -201,23 +190,6 @@ void Requests::end_claims(const StageRequest& request, const std::vector<TaskPtr
     activity_.wanted.erase(activity_.wanted.find(task->dataset.name));
     if (request.job.is_set()) job_leases_.settle(claim_of(request, task->dataset.name));
   }
-}
-
-// Releases the tasks that no other request needs; returns those that have already ended.
-std::vector<TaskPtr> Requests::let_go(const std::vector<TaskPtr>& tasks, const Demand& demand) {
-  std::vector<TaskPtr> ended;
-  for (const TaskPtr& task : tasks) {
-    task->demands.remove(demand);
-    if (--task->users > 0) {
-      task->apply_demand();
-    } else if (task->ended) {
-      ended.push_back(task);
-    } else {
-      task->cancel();
-      turns_.wake_all();  // it may wait for its turn
-    }
-  }
-  return ended;
 }
 
 // A prefetch of several datasets reports the first one without space immediately, not after the others were
@@ -288,11 +260,11 @@ asio::awaitable<Outcome> Requests::outcome_of(std::shared_ptr<Job> job, TaskPtr&
     const Error* failure = task->ended ? &task->ended->error() : task->away ? &*task->away : nullptr;
     auto copy = failure != nullptr ? copies_.find(request, task->dataset, failure) : std::nullopt;
     if (copy) {
-      (void)let_go({task}, request.demand);  // it staged nothing that is held
+      (void)turns_.let_go({task}, request.demand);  // it staged nothing that is held
       task = task_of(task->dataset, std::move(*copy), request);
     } else if (task->ended) {
       co_return *task->ended;
-    } else if (auto live = live_outcome(task, request)) {
+    } else if (auto live = request.is_now(task->dataset.name) ? views_.outcome(*task) : std::nullopt) {
       co_return std::move(*live);
     } else {
       job->set_progress(task->progress);

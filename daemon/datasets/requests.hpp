@@ -5,6 +5,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -19,8 +20,53 @@
 #include "daemon/datasets/task.hpp"
 #include "daemon/datasets/turns.hpp"
 #include "daemon/jobs.hpp"
+#include "daemon/live/views.hpp"
 
 namespace spark::datasets {
+
+// Live views of datasets that are staged: begun for requests with `now`, and kept as long as jobs use them.
+class KeptViews {
+ public:
+  KeptViews(const Context& context, Activity& activity, Leases& leases, Turns& turns, Attempts& attempts,
+            live::Views& views)
+      : context_(context),
+        activity_(activity),
+        leases_(leases),
+        turns_(turns),
+        attempts_(attempts),
+        views_(views) {}
+
+  // The task's staging gets a viewer, unless it has one. One that is under way goes on from what it has.
+  void want(const TaskPtr& task, const StageRequest& request);
+  // None: it is not live, at least not yet.
+  std::optional<Outcome> outcome(const Task& task) const;
+  // A job with this lease got the view of the task.
+  void use(const Task& task, const std::string& lease);
+  // A view was begun or has ended, or a lease or request has.
+  void changed();
+  // Goes on with the views, and the stagings, of jobs that began with an earlier daemon.
+  void resume(const std::vector<live::Views::Earlier>& earlier);
+
+ private:
+  struct Kept {
+    TaskPtr task;
+    Demand demand;
+    std::set<std::string> leases{};  // IDs: of jobs that got the view
+  };
+  void begin(Kept view);
+  asio::awaitable<void> keep(std::uint64_t number);
+  bool is_used(const Kept& view) const;
+  asio::awaitable<void> end_staging(std::uint64_t number, json::object copy);
+  Kept kept_for(const live::Views::Earlier& one, bool is_newest);
+
+  const Context& context_;
+  Activity& activity_;
+  Leases& leases_;
+  Turns& turns_;
+  Attempts& attempts_;
+  live::Views& views_;
+  std::map<std::uint64_t, Kept> kept_{};  // by number
+};
 
 class Requests {
  public:
@@ -35,19 +81,15 @@ class Requests {
         turns_(turns),
         attempts_(attempts),
         prefetches_(prefetches),
-        views_(views),
+        views_(context, activity, leases, turns, attempts, views),
         copies_(context, activity, catalog, leases) {}
 
   Result<std::shared_ptr<Job>> stage(StageRequest request);
-  // A view was begun or has ended, or a lease has.
-  void view_changed();
-  // Goes on with the view, and the staging, of a job that began with an earlier daemon.
-  void resume_view(const std::string& dataset, bool is_published);
+  KeptViews& views() { return views_; }
 
  private:
   Result<std::vector<config::Dataset>> find_all(const StageRequest& request) const;
   TaskPtr join(const config::Dataset& dataset, const StageRequest& request);
-  TaskPtr make_task(const config::Dataset& dataset, const StageRequest& request);
   TaskPtr task_of(const config::Dataset& dataset, json::object ready_copy, const StageRequest& request);
   // Of one request: a task is replaced by one that serves a copy as it is, or that stages again.
   using Tasks = std::shared_ptr<std::vector<TaskPtr>>;
@@ -61,17 +103,13 @@ class Requests {
   asio::awaitable<Outcome> hold_copy(TaskPtr task);
   asio::awaitable<Outcome> result_of(TaskPtr task, json::object result, const StageRequest& request,
                                      std::vector<std::string>& granted);
-  asio::awaitable<Result<std::string>> grant(const StageRequest& request, std::string dataset,
+  asio::awaitable<Result<std::string>> grant(const StageRequest& request, const Task& task,
                                              std::uint64_t generation, std::vector<std::string>& granted);
   std::shared_ptr<Job> join_own(const StageRequest& request, const std::vector<config::Dataset>& wanted);
   JobClaim claim_of(const StageRequest& request, const std::string& dataset) const;
-  std::vector<TaskPtr> let_go(const std::vector<TaskPtr>& tasks, const Demand& demand);
   struct Shared;
   asio::awaitable<void> end_early(std::shared_ptr<const Shared> shared, TaskPtr task);
   bool is_too_late(const Shared& shared, const Task& task) const;
-  void want_view(const TaskPtr& task, const StageRequest& request);
-  asio::awaitable<void> keep_view(TaskPtr task, Demand demand, bool is_published);
-  std::optional<Outcome> live_outcome(const TaskPtr& task, const StageRequest& request) const;
   void end_claims(const StageRequest& request, const std::vector<TaskPtr>& tasks);
 
   const Context& context_;
@@ -82,8 +120,7 @@ class Requests {
   Turns& turns_;
   Attempts& attempts_;
   Prefetches& prefetches_;
-  live::Views& views_;
-  std::map<std::string, TaskPtr> kept_views_{};  // by dataset, see keep_view()
+  KeptViews views_;
   ReadyCopies copies_;
   std::map<std::string, std::weak_ptr<Job>> own_;  // by StageRequest::own_key()
 };

@@ -70,7 +70,8 @@ workers::Call Attempts::call_to_stage(const TaskPtr& task, const SourcePlace& so
   if (!source.origin.empty()) call.request["origin"] = source.origin;
   call.request["definition"] = definition_of(task->dataset);
   if (task->accepts_source) call.request["accept_source"] = true;
-  if (task->has_view) call.request["view"] = true;
+  const std::uint64_t view = views_.problem_of(task->view).empty() ? task->view : 0;
+  if (view != 0) call.request["view"] = view;
   call.request["exclude"] = std::move(exclude);
   call.request["links"] = config::to_string(task->dataset.links);
   if (task->dataset.model) call.request["model"] = workers::to_json(*task->dataset.model);
@@ -96,7 +97,9 @@ workers::Call Attempts::call_to_stage(const TaskPtr& task, const SourcePlace& so
   call.request["only_cached"] = only_cached;
   call.request["away"] = task->attempt.is_from_peers || source.is_at_peers;
   call.request["at_peers"] = source.is_at_peers;
-  call.on_progress = [this, task](const json::object& progress) { note_progress(*task, progress); };
+  call.on_progress = [this, task, view](const json::object& progress) {
+    note_progress(*task, view, progress);
+  };
   call.on_start = [this, task](pid_t pid) {
     task->attempt.worker = pid;
     turns_.set_priorities();
@@ -114,6 +117,8 @@ json::array Attempts::in_use() const {
     if (lease.is_soft) continue;  // the catalog has it, and the reservation of space considers it
     all.push_back(json::object{{"dataset", lease.dataset}, {"generation", lease.generation}});
   }
+  for (const live::ViewedCopy& copy : views_.copies())
+    all.push_back(json::object{{"dataset", copy.dataset}, {"generation", copy.generation}});
   return all;
 }
 
@@ -132,15 +137,16 @@ bool Attempts::must_yield(const Task& task, SteadyTime now) const {
   return moved <= kSlow * seconds && turns_.is_waited_for(*task.slot);
 }
 
-void Attempts::note_progress(Task& task, const json::object& progress) {
+// `view`: number of the view that the worker was asked for. The task may have another one by now.
+void Attempts::note_progress(Task& task, std::uint64_t view, const json::object& progress) {
   if (const auto why = get_string(progress, "view_failed")) {
-    views_.note_failed(task.dataset.name, *why, get_bool(progress, "whole").value_or(false));
+    views_.note_failed(view, *why, get_bool(progress, "whole").value_or(false));
     return;
   }
   if (progress.contains("readable")) {
     for (const char* total : {"bytes_total", "files_total"})
       if (progress.contains(total)) task.progress[total] = progress.at(total);
-    if (task.has_view) views_.begin(task.dataset.name);
+    views_.begin(view);
     return;
   }
   const SteadyTime now = context_.clock.steady();

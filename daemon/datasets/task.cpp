@@ -108,6 +108,18 @@ void Task::show_queued() {
   changed.notify();
 }
 
+TaskPtr make_task(const asio::any_io_executor& executor, Activity& activity, const config::Dataset& dataset,
+                  const StageRequest& request) {
+  auto task = std::make_shared<Task>(executor, ++activity.newest_task, dataset);
+  task->demands.add(request.demand);
+  task->nodes.insert(request.nodes.begin(), request.nodes.end());
+  task->accepts_source = request.accepts_source;
+  task->allow_dirty = request.allow_dirty;
+  activity.tasks[dataset.name] = task;
+  activity.failed.erase(dataset.name);
+  return task;
+}
+
 std::string definition_of(const config::Dataset& dataset) {
   const json::array exclude(dataset.exclude.begin(), dataset.exclude.end());
   json::array definition{json::value(dataset.volume), json::value(dataset.path), exclude,

@@ -69,7 +69,7 @@ struct Task {
   std::set<std::string> nodes;  // of the requests' jobs: peers
   bool accepts_source = false;  // also if it became empty, or is on another file system
   bool allow_dirty = false;     // its volume may be written by another host meanwhile
-  bool has_view = false;        // it can be read while it is copied
+  std::uint64_t view = 0;       // number of its live view; 0: none
   json::object progress;
   std::optional<Outcome> ended;
   unsigned users = 0;
@@ -133,6 +133,10 @@ struct Activity {
   Totals totals;
 };
 
+// For the request, without users.
+TaskPtr make_task(const asio::any_io_executor& executor, Activity& activity, const config::Dataset& dataset,
+                  const StageRequest& request);
+
 // What the configuration says of a dataset's content, as text.
 std::string definition_of(const config::Dataset& dataset);
 
@@ -143,5 +147,24 @@ tl::unexpected<Error> being_evicted(const std::string& dataset);
 
 // Ends the holds of the tasks' workers in the catalog.
 asio::awaitable<void> end_holds(Leases& leases, std::vector<TaskPtr> tasks);
+
+// The waits of a staging between two attempts: for its source, for the end of a doubt, for a changed
+// configuration. Each shows its reason, and ends when the task is cancelled.
+asio::awaitable<void> pause_for(TaskPtr task, Duration time);  // or until it is cancelled
+
+// For a volume on its first attempt: it may be ready in a moment.
+asio::awaitable<void> wait_while_settling(const Context& context, TaskPtr task);
+
+// For a task that can't go on, because of `why`: waits that long, then until its source can be read, or until
+// `end`. Takes the dataset's current configuration, and does not wait for one that was removed from it. Only
+// those of its requests wait that have the patience for it.
+asio::awaitable<void> wait_for_source(const Context& context, TaskPtr task, Error why, Duration pause,
+                                      SteadyTime end = SteadyTime::max());
+
+// Whether the doubt ended, or the task was cancelled.
+asio::awaitable<bool> doubt_passed(const Context& context, TaskPtr task);
+
+// The dataset's source, or the part of it to stage, has changed in the configuration.
+bool is_redefined(const Context& context, const Task& task);
 
 }  // namespace spark::datasets

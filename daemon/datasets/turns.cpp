@@ -140,6 +140,22 @@ asio::awaitable<void> Turns::next_change() {
   co_await changed_.wait();
 }
 
+std::vector<TaskPtr> Turns::let_go(const std::vector<TaskPtr>& tasks, const Demand& demand) {
+  std::vector<TaskPtr> ended;
+  for (const TaskPtr& task : tasks) {
+    task->demands.remove(demand);
+    if (--task->users > 0) {
+      task->apply_demand();
+    } else if (task->ended) {
+      ended.push_back(task);
+    } else {
+      task->cancel();
+      wake_all();  // it may wait for its turn
+    }
+  }
+  return ended;
+}
+
 bool Turns::must_yield() const {
   if (!context_.config().cache.yield) return false;
   return std::ranges::any_of(leases_.all(), [&](const auto& one) {
@@ -152,7 +168,9 @@ void Turns::set_priorities() const {
   const auto stagings = must_yield() ? workers::Priority::Idle : workers::Priority::Normal;
   for (const auto& [name, task] : activity_.tasks) {
     if (task->attempt.worker == 0) continue;
-    const auto priority = task->demand().is_prefetch ? workers::Priority::Background : stagings;
+    const auto priority = task->demand().is_prefetch ? workers::Priority::Background
+                          : task->view != 0          ? workers::Priority::Normal  // a job waits for it
+                                                     : stagings;
     if (const auto set = workers::set_priority(task->attempt.worker, priority); !set)
       log::survived(set.error());
   }

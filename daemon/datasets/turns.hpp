@@ -9,6 +9,7 @@
 #include <map>
 #include <optional>
 #include <set>
+#include <vector>
 
 #include "daemon/datasets/context.hpp"
 #include "daemon/datasets/leases/job_leases.hpp"
@@ -43,6 +44,8 @@ class Turns {
   // Another user's task could go if this slot were given back.
   bool is_waited_for(const Slot& slot) const;
   void wake_all();
+  // Ends the demand. Cancels tasks that nobody else needs; returns those that have already ended.
+  std::vector<TaskPtr> let_go(const std::vector<TaskPtr>& tasks, const Demand& demand);
 
   // Sets workers that copy to idle priority while a lease is in use, if the configuration requires it.
   void set_priorities() const;

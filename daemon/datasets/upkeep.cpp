@@ -15,6 +15,10 @@
 namespace spark::datasets {
 namespace {
 
+// A live view ends a moment after its last lease.
+constexpr int kLooks = 20;
+constexpr Duration kLook{100};
+
 std::vector<std::string> jobs_that_stage(const Jobs& jobs, const std::string& dataset) {
   std::vector<std::string> ids;
   for (const auto& job : jobs.all()) {
@@ -52,8 +56,11 @@ Error without_names(const std::string& dataset) {
           "`journalctl -u spark-staged` names them"};
 }
 
-// The next step for a person while a staging is in progress.
-std::string how_to_end(const std::vector<std::string>& jobs) {
+// The next step for a person while a staging is in progress. `leases`: of jobs that read it already.
+std::string how_to_end(const std::vector<std::string>& jobs, const std::vector<const Lease*>& leases) {
+  if (jobs.empty() && !leases.empty())
+    return "wait for it, or for the end of " + holders_in_words(leases) + ": `spark-stage release " +
+           leases.front()->id + "`";
   const std::string wait = "wait for it, or press ^C in the `spark-stage stage` or `run` that waits for it";
   return jobs.empty() ? wait : wait + "; one that was detached: `spark-stage cancel " + join(jobs, " ") + "`";
 }
@@ -252,12 +259,19 @@ std::optional<std::string> Upkeep::due_for_scrub() const {
 Result<> Upkeep::check_unused(const std::string& dataset) const {
   if (activity_.wanted.contains(dataset) || activity_.tasks.contains(dataset)) {
     return fail(Errc::Refused, "dataset " + printable(dataset) + " is being staged",
-                how_to_end(jobs_that_stage(jobs_, dataset)));
+                how_to_end(jobs_that_stage(jobs_, dataset), leases_.of(dataset)));
   }
   if (const auto held = leases_.of(dataset); !held.empty()) {
     return fail(Errc::Refused, "dataset " + printable(dataset) + " is leased by " + holders_in_words(held),
                 "wait for its end, or `spark-stage release " + held.front()->id + "`");
   }
+  return {};
+}
+
+Result<> Upkeep::check_closed(const std::string& dataset) const {
+  if (views_.has_copy_of(dataset))
+    return fail(Errc::Refused, "a program has files of " + printable(dataset) + " open since it was staged",
+                "wait until it has closed them: the process of a job that has ended, or one beside it");
   return {};
 }
 
@@ -281,7 +295,13 @@ asio::awaitable<void> Upkeep::run_evict(std::shared_ptr<Job> job, std::string da
                                         workers::Cancellation cancellation) {
   co_await turns_.take(job);
   job->on_cancel = nullptr;  // a copy of which a part is gone is of no use
+  Timer pause(context_.executor);
+  for (int looks = 0; looks < kLooks && !check_closed(dataset); ++looks) {
+    pause.expires_after(kLook);
+    if (!co_await pause.wait()) break;
+  }
   auto unused = check_unused(dataset);
+  if (unused) unused = check_closed(dataset);
   if (cancellation.is_asked())
     unused = fail(Errc::Cancelled, "evicting " + printable(dataset) + " was cancelled");
   Outcome evicted = unused.map([] { return json::object(); });

@@ -20,12 +20,14 @@ namespace spark::datasets {
 
 class Upkeep {
  public:
-  Upkeep(const Context& context, Jobs& jobs, Activity& activity, Catalog& catalog, Leases& leases)
+  Upkeep(const Context& context, Jobs& jobs, Activity& activity, Catalog& catalog, Leases& leases,
+         const live::Views& views)
       : context_(context),
         jobs_(jobs),
         activity_(activity),
         catalog_(catalog),
         leases_(leases),
+        views_(views),
         turns_(context.executor, context.runner) {}
 
   // Its copy, see Cache::verify, and its adopted folder, see fleet::verify_folder.
@@ -53,6 +55,7 @@ class Upkeep {
                                   workers::Cancellation cancellation);
   asio::awaitable<Outcome> evict_now(std::string dataset);
   Result<> check_unused(const std::string& dataset) const;
+  Result<> check_closed(const std::string& dataset) const;    // by those who read it when it was staged
   asio::awaitable<void> recover(std::uint64_t unsuccessful);  // stagings until now
   std::optional<std::string> due_for_scrub() const;
   Result<std::vector<std::string>> readable() const;  // with a copy
@@ -62,6 +65,7 @@ class Upkeep {
   Activity& activity_;
   Catalog& catalog_;
   Leases& leases_;
+  const live::Views& views_;
   workers::JobTurns turns_;
   // Unsuccessful stagings after which the cache was recovered. One may fail while it is opened.
   std::uint64_t recovered_ = 0;

@@ -1,4 +1,4 @@
-#include "daemon/datasets/waits.hpp"
+#include "daemon/datasets/task.hpp"
 
 #include <utility>
 

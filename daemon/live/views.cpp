@@ -1,8 +1,7 @@
 #include "daemon/live/views.hpp"
 
-#include <fcntl.h>
-
-#include <cerrno>
+#include <algorithm>
+#include <cstdlib>
 #include <filesystem>
 #include <optional>
 
@@ -12,15 +11,23 @@
 #include "daemon/log.hpp"
 #include "daemon/timer.hpp"
 #include "daemon/token.hpp"
+#include "staging/view/fuse/fuse_session.hpp"
 
 namespace spark::live {
 namespace {
 
-const std::string kName = "live-";  // of a descriptor, followed by the dataset's
+const std::string kName = "live-";  // of a descriptor, followed by the view's number
 constexpr Duration kShort{10'000};  // what a worker does to a view
+constexpr std::size_t kMost = 256;  // the service manager keeps as many: FileDescriptorStoreMax of the unit
+constexpr int kTries = 3;           // to find what an earlier daemon has left
 
 std::string subject_of(const std::string& dataset) {
   return "the live view of " + printable(dataset);
+}
+
+std::uint64_t seconds_of(const Clock& clock) {
+  const auto since = clock.wall().time_since_epoch();
+  return static_cast<std::uint64_t>(std::chrono::duration_cast<std::chrono::seconds>(since).count());
 }
 
 }  // namespace
@@ -34,75 +41,110 @@ Views::Views(asio::any_io_executor executor, workers::Runner& runner, const Cloc
       request_(std::move(request)),
       on_change_(std::move(on_change)),
       kept_(std::move(kept)),
-      timings_(timings) {}
-
-// By the folder, whose name is plain ASCII.
-std::string Views::View::name() const {
-  return kName + std::filesystem::path(folder).filename().native() + "." + set;
+      timings_(timings),
+      newest_(seconds_of(clock)) {
+  if (!kept_.earlier) return;
+  for (const auto& [name, device] : *kept_.earlier)
+    if (name.starts_with(kName))
+      newest_ = std::max<std::uint64_t>(newest_, std::strtoull(name.c_str() + kName.size(), nullptr, 10));
 }
 
-void Views::begin(const std::string& dataset) {
-  if (views_.contains(dataset)) return;
+std::string Views::View::name() const {
+  return kName + std::to_string(number);
+}
+
+Views::ViewPtr Views::find(std::uint64_t number) const {
+  const auto found = views_.find(number);
+  return found == views_.end() ? nullptr : found->second;
+}
+
+std::uint64_t Views::add(const std::string& dataset, json::object demand) {
   const auto view = std::make_shared<View>();
+  view->number = newest_ = std::max(newest_ + 1, seconds_of(clock_));
   view->dataset = dataset;
   view->request = request_();
   view->request["dataset"] = dataset;
-  view->device.reset(::open("/dev/fuse", O_RDWR | O_CLOEXEC));
-  if (!view->device)
-    view->problem =
-        fail_errno(errno, "opening /dev/fuse", "a live view needs it: `modprobe fuse`").value().message();
-  views_[dataset] = view;
-  launch(executor_, subject_of(dataset), run(view));
+  view->request["view"] = view->number;
+  view->request["demand"] = std::move(demand);
+  auto device = views_.size() < kMost ? staging::open_fuse_device()
+                                      : spark::fail(Errc::Unavailable, "there are 256 live views already");
+  if (device) view->device = std::move(*device);
+  if (!device) fail(*view, device.error().message());
+  views_[view->number] = view;
+  return view->number;
 }
 
-std::string Views::folder_of(const std::string& dataset) const {
-  const auto found = views_.find(dataset);
-  if (found == views_.end() || found->second->is_ending || !found->second->problem.empty()) return "";
-  return found->second->folder;
+void Views::begin(std::uint64_t number) {
+  const ViewPtr view = find(number);
+  if (view && !view->has_begun && !view->has_failed() && !view->is_ending) start(view);
 }
 
-void Views::note_failed(const std::string& dataset, const std::string& why, bool is_whole) {
-  const auto found = views_.find(dataset);
-  if (found == views_.end() || found->second->is_ending) return;
-  View& view = *found->second;
-  std::string& reason = is_whole ? view.problem : view.failed_file;
-  if (!is_whole) ++view.failed_files;
-  if (reason.empty()) log::warning(subject_of(dataset) + ": " + why);
-  if (reason.empty()) reason = why;
+void Views::start(const ViewPtr& view) {
+  view->has_begun = true;
+  launch(executor_, subject_of(view->dataset), run(view));
+}
+
+std::string Views::folder_of(std::uint64_t number) const {
+  const ViewPtr view = find(number);
+  return !view || view->is_ending || view->has_failed() ? "" : view->folder;
+}
+
+std::string Views::problem_of(std::uint64_t number) const {
+  const ViewPtr view = find(number);
+  return view && view->has_failed() ? view->trouble : "";
+}
+
+std::string Views::reason_of(std::uint64_t number) const {
+  const ViewPtr view = find(number);
+  if (!view || view->failed_files < 2) return view ? view->trouble : "";
+  return view->trouble + "; " + std::to_string(view->failed_files) + " files have failed";
+}
+
+std::vector<ViewedCopy> Views::copies() const {
+  std::vector<ViewedCopy> all;
+  for (const auto& [number, view] : views_)
+    if (view->has_begun && !view->is_over) all.push_back({view->dataset, view->generation});
+  return all;
+}
+
+bool Views::has_copy_of(const std::string& dataset) const {
+  return std::ranges::any_of(copies(), [&](const ViewedCopy& copy) { return copy.dataset == dataset; });
+}
+
+void Views::fail(View& view, const std::string& why) const {
+  if (view.has_failed()) return;
+  view.trouble = why;
+  view.failed_files = 0;
+  log::warning(subject_of(view.dataset) + ": " + why);
+}
+
+void Views::note_failed(std::uint64_t number, const std::string& why, bool is_whole) {
+  const ViewPtr view = find(number);
+  if (!view || view->has_failed()) return;
+  if (is_whole) {
+    fail(*view, why);
+  } else if (++view->failed_files == 1) {
+    view->trouble = why;
+    log::warning(subject_of(view->dataset) + ": " + why);
+  }
   on_change_();
-}
-
-std::string Views::reason_of(const std::string& dataset) const {
-  const auto found = views_.find(dataset);
-  if (found == views_.end() || found->second->is_ending) return "";
-  const View& view = *found->second;
-  if (!view.problem.empty() || view.failed_files < 2)
-    return view.problem.empty() ? view.failed_file : view.problem;
-  return view.failed_file + "; " + std::to_string(view.failed_files) + " files have failed";
-}
-
-std::string Views::problem_of(const std::string& dataset) const {
-  const auto found = views_.find(dataset);
-  return found == views_.end() || found->second->is_ending ? "" : found->second->problem;
 }
 
 asio::awaitable<void> Views::run(ViewPtr view) {
-  if (view->problem.empty()) co_await serve(view);
-  if (!view->problem.empty()) log::warning(subject_of(view->dataset) + ": " + view->problem);
+  co_await serve(view);
   on_change_();
   view->device.reset();  // reads that still wait get an error
   forget(*view);
-  json::object more{{"set", view->set}};
-  const auto gone = co_await ask(view, "forget-view", std::move(more));
+  json::object all{{"detach", true}, {"remove", true}};
+  const auto gone = co_await ask(view, "end-view", std::move(all));
   if (!gone) log::survived(gone.error());
   view->is_over = true;
-  // One that has failed stays known until its job has ended.
-  if (view->problem.empty() || view->is_ending) views_.erase(view->dataset);
+  if (view->is_ending) views_.erase(view->number);
   on_change_();
 }
 
 void Views::forget(View& view) const {
-  if (std::exchange(view.is_kept, false) && kept_.forget) kept_.forget(view.name());
+  if (std::exchange(view.is_kept, false) && kept_.manager != nullptr) kept_.manager->forget(view.name());
 }
 
 // Its map can't say so: the connection ends with the last of its holders, and all readers get an error.
@@ -112,48 +154,47 @@ void Views::cut(View& view) const {
   view.cancellation.cancel();
 }
 
+// What its process says: {"folder", "can_resend"} once it answers.
+void Views::note(View& view, const json::object& progress) {
+  view.folder = get_string(progress, "folder").value_or("");
+  view.can_resend = get_bool(progress, "can_resend").value_or(false);
+  if (!std::exchange(view.is_kept, true) && view.can_resend && kept_.manager != nullptr)
+    kept_.manager->keep(view.name(), view.device.get());
+  on_change_();
+}
+
 // Until no program uses the view, or no process can answer for it.
 asio::awaitable<void> Views::serve(ViewPtr view) {
   Backoff backoff(timings_.retry, timings_.longest_retry, clock_);
   Timer pause(executor_);
   std::optional<SteadyTime> without;  // since when no process has answered
-  for (;;) {
+  while (!view->cancellation.is_asked()) {
     std::optional<SteadyTime> begun_at;
     workers::Call call;
     call.verb = "serve-view";
     call.subject = subject_of(view->dataset);
     call.request = view->request;
     call.request["taken_over"] = !view->folder.empty();
-    call.request["set"] = view->set;
     call.descriptor = view->device.get();
-    call.on_progress = [this, view, &begun_at](const json::object& begun) {
+    call.on_progress = [this, view, &begun_at](const json::object& progress) {
+      const auto why = get_string(progress, "view_failed");
+      if (why) return note_failed(view->number, *why, false);
       begun_at = clock_.steady();
-      view->folder = get_string(begun, "folder").value_or("");
-      view->set = get_string(begun, "set").value_or("");
-      view->can_resend = get_bool(begun, "can_resend").value_or(false);
-      if (!std::exchange(view->is_kept, true) && view->can_resend && kept_.keep)
-        kept_.keep(view->name(), view->device.get());
-      on_change_();
+      note(*view, progress);
     };
     const auto ended = co_await runner_.run(std::move(call), view->cancellation);
-    if (ended || view->cancellation.is_asked()) co_return;
-    const bool has_begun = !view->folder.empty();
-    // The map of this view went with an earlier one: the request waits until the copy is complete.
-    if (!has_begun && ended.error().kind == Errc::NotFound) co_return log::survived(ended.error());
-    if (!has_begun || !view->can_resend) {
-      view->problem = ended.error().message();
-      co_return;
-    }
+    if (view->cancellation.is_asked()) co_return;
+    if (ended && !view->is_ending) fail(*view, "its file system was unmounted, or its connection aborted");
+    if (ended) co_return;
+    if (view->folder.empty() || !view->can_resend) co_return fail(*view, ended.error().message());
     // One that dies of a request would get it again, and again.
     if (begun_at && clock_.steady() - *begun_at >= timings_.lived) {
       without.reset();
       backoff.reset();
     }
     if (!without) without = clock_.steady();
-    if (clock_.steady() - *without > timings_.without) {
-      view->problem = "no process could be started for it: " + ended.error().message();
-      co_return;
-    }
+    if (clock_.steady() - *without > timings_.without)
+      co_return fail(*view, "no process could be started for it: " + ended.error().message());
     log::warning(subject_of(view->dataset) + ": " + ended.error().message() +
                  "; its readers wait for the next process");
     pause.expires_after(backoff.next());
@@ -166,78 +207,90 @@ asio::awaitable<Result<>> Views::ask(ViewPtr view, std::string verb, json::objec
   for (auto& [key, value] : more) request[key] = value;
   const auto done =
       co_await runner_.ask(subject_of(view->dataset), std::move(verb), std::move(request), kShort);
-  co_return done ? Result<>() : fail(done.error());
+  co_return done ? Result<>() : spark::fail(done.error());
 }
 
-asio::awaitable<void> Views::set_failed(std::string dataset, std::string reason) {
-  const auto found = views_.find(dataset);
-  if (found == views_.end() || !found->second->problem.empty()) co_return;
-  const ViewPtr view = found->second;
-  view->problem = reason;
-  log::warning(subject_of(dataset) + " has failed: " + reason);
-  json::object more{{"reason", reason}, {"set", view->set}};
-  const auto failed = co_await ask(view, "fail-view", std::move(more));
+asio::awaitable<void> Views::set_failed(std::uint64_t number, std::string reason) {
+  const ViewPtr view = find(number);
+  if (!view || view->has_failed()) co_return;
+  fail(*view, reason);
+  if (view->folder.empty()) co_return cut(*view);
+  json::object why{{"reason", reason}};
+  const auto failed = co_await ask(view, "end-view", std::move(why));
   if (failed) co_return;
   log::survived(failed.error());
   cut(*view);
 }
 
-asio::awaitable<void> Views::show_copy(std::string dataset, std::string copy) {
-  const auto found = views_.find(dataset);
-  if (found == views_.end() || found->second->folder.empty()) co_return;
-  json::object more{{"copy", copy}};
-  const auto shown = co_await ask(found->second, "show-copy", std::move(more));
+asio::awaitable<void> Views::show_copy(std::uint64_t number, std::string path, std::uint64_t generation) {
+  const ViewPtr view = find(number);
+  if (!view || view->is_over) co_return;
+  view->generation = generation;
+  if (view->folder.empty()) co_return;
+  json::object copy{{"copy", path}};
+  const auto shown = co_await ask(view, "show-copy", std::move(copy));
   if (!shown) log::survived(shown.error());  // the view goes on serving it
 }
 
-asio::awaitable<void> Views::end(std::string dataset) {
-  const auto found = views_.find(dataset);
-  if (found == views_.end() || found->second->is_ending) co_return;
-  const ViewPtr view = found->second;
-  view->is_ending = true;
-  json::object more{{"reason", "no job uses the live view any more"}, {"set", view->set}};
-  const auto ended = co_await ask(view, "end-view", std::move(more));
+asio::awaitable<void> Views::end(std::uint64_t number) {
+  const ViewPtr view = find(number);
+  if (!view || std::exchange(view->is_ending, true)) co_return;
+  if (!view->has_begun || view->is_over) {
+    views_.erase(number);
+    co_return;
+  }
+  // Nobody can have a file of it open: its process has not said where it is.
+  if (view->folder.empty()) co_return cut(*view);
+  json::object why{{"reason", "no job uses the live view any more"}, {"detach", true}};
+  const auto ended = co_await ask(view, "end-view", std::move(why));
   if (!ended) log::survived(ended.error());
   if (!ended) cut(*view);
-  const auto still = views_.find(dataset);
-  if (view->is_over && still != views_.end() && still->second == view) views_.erase(still);
+  if (view->is_over) views_.erase(number);
 }
 
 asio::awaitable<std::vector<Views::Earlier>> Views::take_over(std::string why_not) {
   json::object request = request_();
   json::array& kept = request["kept"].emplace_array();
-  if (kept_.earlier) {
-    for (const auto& [name, descriptor] : *kept_.earlier) {
-      if (!name.starts_with(kName)) continue;
-      if (why_not.empty()) kept.emplace_back(name.substr(kName.size()));
-      if (!why_not.empty()) log::warning("a live view of an earlier daemon ends: " + why_not);
-    }
+  std::map<std::string, UniqueFd> descriptors;
+  if (kept_.earlier) descriptors.swap(*kept_.earlier);
+  for (const auto& [name, device] : descriptors)
+    if (why_not.empty() && name.starts_with(kName)) kept.emplace_back(name.substr(kName.size()));
+  request["newest"] = views_.empty() ? newest_ : views_.begin()->first - 1;
+  Result<json::object> found = json::object{};
+  for (int tries = 0; tries == 0 || (!found && tries < kTries); ++tries) {
+    json::object again = request;
+    found = co_await runner_.ask("live views of an earlier daemon", "find-views", std::move(again), kShort);
   }
-  const auto found =
-      co_await runner_.ask("live views of an earlier daemon", "find-views", std::move(request), kShort);
-  std::vector<Earlier> earlier;
+  if (!found) why_not = found.error().message();
   if (!found) log::survived(found.error());
+  std::vector<Earlier> earlier;
   const json::array* views = found ? get_array(*found, "views") : nullptr;
   for (std::size_t i = 0; views != nullptr && i < views->size(); ++i) {
     const json::object& one = (*views)[i].as_object();
     const auto view = std::make_shared<View>();
+    view->number = static_cast<std::uint64_t>(get_int(one, "view").value_or(0));
+    auto descriptor = descriptors.extract(view->name());
+    if (!descriptor) continue;
     view->dataset = get_string(one, "dataset").value_or("");
     view->folder = get_string(one, "folder").value_or("");
-    view->set = get_string(one, "set").value_or("");
     view->request = request_();
     view->request["dataset"] = view->dataset;
+    view->request["view"] = view->number;
     view->can_resend = view->is_kept = true;
-    view->device = std::move((*kept_.earlier)[view->name()]);
-    views_[view->dataset] = view;
-    launch(executor_, subject_of(view->dataset), run(view));
-    earlier.push_back({view->dataset, get_bool(one, "published").value_or(false)});
+    view->device = std::move(descriptor.mapped());
+    views_[view->number] = view;
+    newest_ = std::max(newest_, view->number);
+    const json::object* demand = get_object(one, "demand");
+    earlier.push_back({view->number, view->dataset, get_string(one, "copy").value_or(""),
+                       demand == nullptr ? json::object{} : *demand});
+    start(view);
     log::info(subject_of(view->dataset) + " goes on");
   }
-  // The connection of any other view ends.
-  if (kept_.earlier && kept_.forget)
-    for (auto& [name, descriptor] : *kept_.earlier)
-      if (descriptor) kept_.forget(name);
-  if (kept_.earlier) kept_.earlier->clear();
+  if (why_not.empty()) why_not = "its files are not there, or not of this program";
+  for (const auto& [name, device] : descriptors) {
+    log::warning("a live view of an earlier daemon ends: " + why_not);
+    if (kept_.manager != nullptr) kept_.manager->forget(name);
+  }
   co_return earlier;
 }
 

@@ -2,10 +2,14 @@
 // outlives the process. A process that ends is replaced, and the kernel sends the next one what it had not
 // answered. A view never stays without a process: where the kernel can't do that, or no process can be
 // started, its connection ends, and its readers get an error.
+//
+// Each view has a number of its own: a dataset that is staged again gets another one, while programs still
+// have files of the earlier one open.
 #pragma once
 
 #include <boost/asio/any_io_executor.hpp>
 #include <boost/asio/awaitable.hpp>
+#include <cstdint>
 #include <functional>
 #include <map>
 #include <memory>
@@ -15,16 +19,16 @@
 #include "base/clock.hpp"
 #include "base/file.hpp"
 #include "base/json.hpp"
+#include "daemon/systemd.hpp"
 #include "daemon/workers/runner.hpp"
 
 namespace spark::live {
 
 namespace asio = boost::asio;
 
-// The service manager keeps descriptors through a restart of the daemon. Unset: none does.
+// The service manager keeps descriptors through a restart of the daemon. Null: none does.
 struct KeptDescriptors {
-  std::function<void(const std::string& name, int descriptor)> keep{};
-  std::function<void(const std::string& name)> forget{};
+  Notifier* manager = nullptr;
   std::shared_ptr<std::map<std::string, UniqueFd>> earlier{};  // by name: what this daemon was started with
 };
 
@@ -35,6 +39,12 @@ struct ViewTimings {
   Duration lived{1000};      // a process that answered for a shorter time counts as none
 };
 
+// A copy that programs may have open, by a path of its view or since before it was shown.
+struct ViewedCopy {
+  std::string dataset;
+  std::uint64_t generation = 0;  // 0: it is not published
+};
+
 class Views {
  public:
   // `request`: the first part of the workers' requests, {"cache": …}. `on_change`: a view was begun or has
@@ -43,51 +53,63 @@ class Views {
         std::function<json::object()> request, std::function<void()> on_change, KeptDescriptors kept,
         ViewTimings timings = {});
 
-  // The copy of the dataset can be read while it is made; no effect if there is a view already.
-  void begin(const std::string& dataset);
+  // The number of a view that will begin, or has a problem; no earlier view had it. It must be ended in any
+  // case. `demand`: for take_over() of a later daemon.
+  std::uint64_t add(const std::string& dataset, json::object demand);
+  // The copy can be read while it is made; no effect if that is known.
+  void begin(std::uint64_t number);
   // Its worker says so. `is_whole`: all of it has failed, else a file.
-  void note_failed(const std::string& dataset, const std::string& why, bool is_whole);
+  void note_failed(std::uint64_t number, const std::string& why, bool is_whole);
   // Where programs find it; empty: there is no view that answers, or it has failed.
-  std::string folder_of(const std::string& dataset) const;
+  std::string folder_of(std::uint64_t number) const;
   // Why it could not be begun, or has failed; empty: it has not.
-  std::string problem_of(const std::string& dataset) const;
+  std::string problem_of(std::uint64_t number) const;
   // For people: the problem, or which files have failed; empty: all is well.
-  std::string reason_of(const std::string& dataset) const;
-  bool has(const std::string& dataset) const { return views_.contains(dataset); }
+  std::string reason_of(std::uint64_t number) const;
+  bool has(std::uint64_t number) const { return views_.contains(number); }
+  std::vector<ViewedCopy> copies() const;
+  bool has_copy_of(const std::string& dataset) const;
 
   // What is missing will not come.
-  asio::awaitable<void> set_failed(std::string dataset, std::string reason);
+  asio::awaitable<void> set_failed(std::uint64_t number, std::string reason);
   // It is published: programs that open a path of the view from now on get the copy.
-  asio::awaitable<void> show_copy(std::string dataset, std::string copy);
+  asio::awaitable<void> show_copy(std::uint64_t number, std::string path, std::uint64_t generation);
   // No job uses it any more. Files that are still open can be read as long as they are.
-  asio::awaitable<void> end(std::string dataset);
+  asio::awaitable<void> end(std::uint64_t number);
   // Goes on with the views of an earlier daemon whose descriptors were kept, and removes the others. Call
   // before the first begin(). `why_not`: why none can go on; else empty.
   struct Earlier {
-    std::string dataset;
-    bool is_published = false;
+    std::uint64_t number = 0;
+    std::string dataset, copy;  // copy: where it is published; else empty
+    json::object demand;
   };
   asio::awaitable<std::vector<Earlier>> take_over(std::string why_not = "");
 
  private:
   struct View {
-    std::string dataset;
+    std::uint64_t number = 0;
+    std::string dataset{};
+    json::object request{};  // of its workers: a reload may change the cache's settings
     UniqueFd device{};
-    std::string folder{}, set{};  // once it answers; see ViewMap::set()
-    std::string problem{}, failed_file{};
-    unsigned failed_files = 0;
-    workers::Cancellation cancellation{};  // of its process
-    bool can_resend = false;
-    bool is_kept = false;                     // its descriptor is
-    bool is_ending = false, is_over = false;  // over: it has no process any more
-    json::object request{};                   // of its workers: a reload may change the cache's settings
-    std::string name() const;                 // of its descriptor
+    std::string folder{};                                        // once it answers
+    std::uint64_t generation{};                                  // once it is published
+    std::string trouble{};                                       // the first one
+    unsigned failed_files = 0;                                   // 0: the trouble is that of all of it
+    workers::Cancellation cancellation{};                        // of its process
+    bool has_begun = false, is_ending = false, is_over = false;  // over: it has no process any more
+    bool can_resend = false, is_kept = false;                    // its descriptor is
+    bool has_failed() const { return !trouble.empty() && failed_files == 0; }
+    std::string name() const;  // of its descriptor
   };
   using ViewPtr = std::shared_ptr<View>;
 
+  ViewPtr find(std::uint64_t number) const;
+  void start(const ViewPtr& view);
   asio::awaitable<void> run(ViewPtr view);
   asio::awaitable<void> serve(ViewPtr view);
+  void note(View& view, const json::object& progress);
   asio::awaitable<Result<>> ask(ViewPtr view, std::string verb, json::object more);
+  void fail(View& view, const std::string& why) const;
   void forget(View& view) const;
   void cut(View& view) const;
 
@@ -98,7 +120,8 @@ class Views {
   std::function<void()> on_change_;
   KeptDescriptors kept_;
   ViewTimings timings_;
-  std::map<std::string, ViewPtr> views_;  // by dataset
+  std::map<std::uint64_t, ViewPtr> views_;  // by number
+  std::uint64_t newest_ = 0;
 };
 
 }  // namespace spark::live

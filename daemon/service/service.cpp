@@ -83,9 +83,7 @@ Service::Service(asio::io_context& context, ServiceOptions options, config::Conf
                [this, &clock](const config::Dataset& dataset) {
                  return may_be_back_soon(dataset, volumes_, clock.wall());
                },
-               {[&notifier](const std::string& name, int descriptor) { notifier.keep(name, descriptor); },
-                [&notifier](const std::string& name) { notifier.forget(name); },
-                std::make_shared<std::map<std::string, UniqueFd>>(kept_descriptors())}},
+               {&notifier, std::make_shared<std::map<std::string, UniqueFd>>(kept_descriptors())}},
               jobs_),
           outputs::StageOuts({context.get_executor(), runner_, clock, options_.state_dir / "stage-outs",
                               [this]() -> const config::Config& { return config_.current(); },

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <functional>
 
+#include "staging/manifest/units.hpp"
+
 namespace spark::fleet {
 
 std::optional<WantedUnit> WantedUnits::take() {
@@ -27,8 +29,9 @@ std::optional<WantedUnit> WantedUnits::unit_of(const staging::WantedOfFile& want
     return WantedUnit{file, pack, pack + 1, false};
   }
   const std::uint64_t first = layout_.first_unit_of(file), pieces = staging::piece_count(size);
-  if (wanted.piece >= pieces) return std::nullopt;
-  return WantedUnit{file, first + wanted.piece, first + pieces, pieces > 1};
+  const std::uint64_t piece = wanted.unit / staging::kUnitsOfPiece;
+  if (piece >= pieces) return std::nullopt;
+  return WantedUnit{file, first + piece, first + pieces, pieces > 1};
 }
 
 }  // namespace spark::fleet

@@ -62,10 +62,12 @@ Result<Staged> Stager::stage(const Source& source, const CopyOptions& options) {
       CopyPhase::Walking, [&] { return PartialArea::open(store_.folder().partial(source.dataset), stop_); });
   // On a full drive an unchanged copy is served without.
   if (!area && area.error().kind != Errc::NoSpace) return area.take_error();
-  // What the earlier attempt left is changed from here on.
   if (area && !source.only_cached)
-    ViewMap::withdraw_earlier(view_place(SystemRoot{}, config_.state_dir, source.dataset),
-                              options.viewer != nullptr ? "" : "it is staged again, without a live view");
+    area->before_change = [this, dataset = source.dataset, view = options.view] {
+      ViewMap::withdraw_all(SystemRoot{}, config_.state_dir, dataset, view);
+    };
+  std::error_code none;
+  if (area && area->before_change && !std::filesystem::exists(area->data(), none)) area->before_change();
   if (auto recovered = area ? store_.recover_key(folder_name(source.dataset), *area) : Result<>(); !recovered)
     return recovered.take_error();
   if (auto fitting = area && !source.only_cached ? keep_fitting(source, *area) : Result<>(); !fitting)

@@ -162,7 +162,7 @@ class CopyFile final : public FileWork {
     return check_empty(entry_, source_.fd.get(), from);
   }
 
-  // Creates a new file: the existing one may be hard-linked to other copies.
+  // Creates a new file: the existing one may be hard-linked to other copies, or open in a live view.
   Result<> open_copy() {
     const Parent parent = open_parent(*context_.copy, entry_.path);
     const int access = context_.viewer != nullptr ? O_RDWR : O_WRONLY;  // see WorkFiles
@@ -176,7 +176,6 @@ class CopyFile final : public FileWork {
     return {};
   }
 
-  // The copy's size is rounded up until it is complete, so that a padded last write lies inside it.
   Result<> prepare_copy() {
     copy_.mode = make_direct(copy_.fd.get());
     copy_.size = entry_.size;
@@ -196,10 +195,16 @@ class CopyFile final : public FileWork {
       if (is_shown()) context_.viewer->arrived(entry_, units_of_piece(entry_.size, i));
     }
     if (digests_.size() > 1 && known_ == nullptr) context_.journal->started(entry_);
-    if (!source_.is_sparse && entry_.size < kWorthPreallocating) return {};
-    const auto room = static_cast<off_t>(round_up(entry_.size, alignment));
-    if (!source_.is_sparse && ::fallocate(copy_.fd.get(), 0, 0, room) == 0) return {};
-    if (!source_.is_sparse && errno != EOPNOTSUPP) return no_room(errno);
+    return make_room();
+  }
+
+  // The copy is larger than the file until it is complete: a padded last write lies inside it, and a copy of
+  // the file's size is never written again, so a live view may hand it to its readers.
+  Result<> make_room() const {
+    const auto room = static_cast<off_t>(round_up(entry_.size + 1, copy_.mode.alignment));
+    const bool allocates = !source_.is_sparse && entry_.size >= kWorthPreallocating;
+    if (allocates && ::fallocate(copy_.fd.get(), 0, 0, room) == 0) return {};
+    if (allocates && errno != EOPNOTSUPP) return no_room(errno);
     return ::ftruncate(copy_.fd.get(), room) == 0 ? Result<>() : no_room(errno);
   }
 
@@ -233,9 +238,8 @@ class CopyFile final : public FileWork {
     discard();
     unflushed_.clear();
     if (context_.viewer != nullptr) context_.viewer->withdraw(entry_, source_changed().value_or(true));
-    if (::ftruncate(copy_.fd.get(), 0) != 0)
-      return fail_errno(errno, "emptying " + context_.copy->shown(entry_.path));
     if (auto opened = open_source(); !opened) return opened;
+    if (auto opened = open_copy(); !opened) return opened;
     if (auto prepared = prepare_copy(); !prepared) return prepared;
     context_.counters->bytes_total += entry_.size;
     return {};

@@ -92,6 +92,7 @@ class Fill {
     if (!tree) return tree.take_error();
     copy_ = std::move(*tree);
     date_entries();
+    if (job_.area->before_change) job_.area->before_change();
     // Only files proven by the journal may stay, and the journal must not prove files that are written again.
     if (auto pruned = prune(*job_.area, entries_, job_.resumed); !pruned) return pruned;
     auto journal = Journal::start(

@@ -73,16 +73,18 @@ bool CopyViewer::begin(const Entries& entries) {
   ::mkdir(place_.folder.c_str(), 0700);  // names of files may be none of others' business
   ManifestHeader header;
   header.dataset = dataset_;
-  const auto written = write_entries(place_.entries(set), header, entries);
-  const auto earlier = ViewMap::open(place_);
-  const bool fails_earlier =
-      earlier && !(*earlier)->is_published() && !(*earlier)->has_failed() && (*earlier)->set() != set;
-  auto map = written ? ViewMap::make(place_, set, numbers.count(), copy_.native()) : fail(written.error());
+  auto map = ViewMap::make(place_, set, numbers.count(), copy_.native());
+  const bool has_changed = !map && map.error().kind == Errc::Mismatch;
+  if (has_changed && reports_.failed) reports_.failed(map.error().what, true);
+  if (has_changed) return false;
+  std::error_code unknown;
+  if (map && !std::filesystem::exists(place_.entries(), unknown))
+    if (const auto written = write_entries(place_.entries(), header, entries); !written)
+      map = fail(written.error());
   if (!map) error_ = map.error();
   if (!map) return false;
   map_ = std::move(*map);
   if (is_still_so_ && !confirming_.joinable()) confirming_ = start_thread([this] { confirm_until_over(); });
-  if (fails_earlier && reports_.failed) reports_.failed(kHasChanged, true);
   const Summary sum = summing.done();
   if (reports_.begun) reports_.begun(sum.bytes, sum.files);
   return true;

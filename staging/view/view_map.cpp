@@ -40,15 +40,13 @@ void put(Text& text, const std::string& from) {
 
 }  // namespace
 
-// All of it must stay the same while any process of root's runs: no choice depends on what is in a folder.
-ViewPlace view_place(const SystemRoot& root, const std::filesystem::path& state_dir,
-                     const std::string& dataset) {
-  return view_place_of_key(root, state_dir, folder_name(dataset));
+std::string view_name(const std::string& dataset, std::uint64_t number) {
+  return folder_name(dataset) + "." + std::to_string(number);
 }
 
-ViewPlace view_place_of_key(const SystemRoot& root, const std::filesystem::path& state_dir,
-                            const std::string& key) {
-  ViewPlace place{state_dir / "live", key};
+// All of it must stay the same while any process of root's runs: no choice depends on what is in a folder.
+ViewPlace view_place(const SystemRoot& root, const std::filesystem::path& state_dir, std::string name) {
+  ViewPlace place{state_dir / "live", std::move(name)};
   const std::filesystem::path run = root / "run";
   struct stat owner {};
   struct statfs kind {};
@@ -57,15 +55,18 @@ ViewPlace view_place_of_key(const SystemRoot& root, const std::filesystem::path&
   if (!is_of_root || ::statfs(run.c_str(), &kind) != 0 || kind.f_type != TMPFS_MAGIC) return place;
   Hasher hasher;
   hasher.add(place.folder.native());
-  place.memory = run / "spark-stage-live" / (to_hex(hasher.digest()) + "." + place.key);
+  place.memory = run / "spark-stage-live" / to_hex(hasher.digest());
   return place;
 }
 
 // Written and read by the same program. After an upgrade a map may be an older program's.
 struct ViewMap::Header {
   static std::uint64_t right_magic() {
-    static_assert(sizeof(Header) < 1U << 16U);
+    static_assert(sizeof(Header) < 1U << 16U && sizeof(Header) % alignof(Opens) == 0);
     return kMagic + sizeof(Header);
+  }
+  static std::size_t bytes_with(std::uint64_t units) {
+    return sizeof(Header) + units * (sizeof(Opens) + sizeof(std::atomic<UnitState>));
   }
   std::uint64_t magic, units;
   Digest set;
@@ -90,7 +91,7 @@ Result<std::unique_ptr<ViewMap>> ViewMap::map(UniqueFd file, const std::string& 
   if (mapped == MAP_FAILED) return fail_errno(errno, "mapping " + shown);
   const Header& header = *static_cast<Header*>(mapped);
   std::unique_ptr<ViewMap> map(new ViewMap(std::move(file), mapped, bytes, header.units));
-  if (header.magic == Header::right_magic() && bytes == sizeof(Header) + header.units) return map;
+  if (header.magic == Header::right_magic() && bytes == Header::bytes_with(header.units)) return map;
   return fail(Errc::NotFound, "reading " + shown + ": it is of another version");
 }
 
@@ -104,17 +105,20 @@ Result<std::unique_ptr<ViewMap>> ViewMap::open(const ViewPlace& place) {
 
 Result<std::unique_ptr<ViewMap>> ViewMap::make(const ViewPlace& place, const Digest& set, std::uint64_t units,
                                                const std::string& data) {
-  if (auto there = open(place); there && !(*there)->is_published()) {
+  if (auto there = open(place)) {
     ViewMap& old = **there;
+    if (old.set() != set || old.units() != units) old.set_failed(kHasChanged);
+    if (old.is_published()) return fail(Errc::Refused, "its copy is complete");
+    if (old.has_failed()) return fail(Errc::Mismatch, old.reason());
     old.withdraw({0, old.units()});
-    if (!old.has_failed() && old.set() == set && old.units() == units) {
-      put(old.header().data, data);
-      old.wake();
-      return there;
-    }
-    old.set_failed(kHasChanged);
+    put(old.header().data, data);
+    old.wake();
+    return there;
   }
-  if (!place.memory.empty()) ::mkdir(place.memory.parent_path().c_str(), 0700);
+  if (!place.memory.empty()) {
+    ::mkdir(place.memory.parent_path().c_str(), 0700);
+    ::mkdir(place.memory.c_str(), 0700);
+  }
   const std::filesystem::path path = place.map(), fresh = path.native() + ".new";
   const std::string making = "making " + printable(path.native());
   if (units > kMostUnits || data.size() >= kLongestText)
@@ -122,7 +126,7 @@ Result<std::unique_ptr<ViewMap>> ViewMap::make(const ViewPlace& place, const Dig
   ::unlink(fresh.c_str());
   UniqueFd file(::open(fresh.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600));
   if (!file) return fail_errno(errno, making);
-  const std::size_t bytes = sizeof(Header) + units;
+  const std::size_t bytes = Header::bytes_with(units);
   if (const int full = ::posix_fallocate(file.get(), 0, static_cast<off_t>(bytes)); full != 0)
     return fail_errno(full, making);
   void* mapped = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file.get(), 0);
@@ -137,29 +141,24 @@ Result<std::unique_ptr<ViewMap>> ViewMap::make(const ViewPlace& place, const Dig
   return made;
 }
 
-void ViewMap::withdraw_earlier(const ViewPlace& place, const std::string& reason) {
-  const auto map = open(place);
-  if (!map || (*map)->is_published()) return;
-  if (!reason.empty()) (*map)->set_failed(reason);
-  (*map)->withdraw({0, (*map)->units()});
+void ViewMap::withdraw_all(const SystemRoot& root, const std::filesystem::path& state_dir,
+                           const std::string& dataset, std::uint64_t own) {
+  const ViewPlace mine = view_place(root, state_dir, view_name(dataset, own));
+  std::error_code error;
+  for (std::filesystem::directory_iterator at(mine.maps(), error), end; !error && at != end;
+       at.increment(error)) {
+    const std::filesystem::path name = at->path().stem();
+    if (at->path().extension() != ".view" || name.stem() != folder_name(dataset)) continue;
+    const auto map = open({mine.folder, name, mine.memory});
+    if (!map || (*map)->is_published()) continue;
+    if (name != mine.name) (*map)->set_failed("it is staged again, without this live view");
+    (*map)->withdraw({0, (*map)->units()});
+  }
 }
 
 void ViewMap::remove(const ViewPlace& place) {
   std::error_code error;
-  std::filesystem::remove(place.map(), error);
-  std::vector<std::filesystem::path> others;
-  for (std::filesystem::directory_iterator at(place.folder, error), end; !error && at != end;
-       at.increment(error))
-    if (at->path().stem() == place.key) others.push_back(at->path());
-  for (const auto& path : others) std::filesystem::remove(path, error);
-}
-
-void ViewMap::remove(const ViewPlace& place, const Digest& set) {
-  std::error_code error;
-  std::filesystem::remove(place.entries(set), error);
-  if (const auto map = open(place); map && (*map)->set() != set) return;
-  std::filesystem::remove(place.map(), error);
-  std::filesystem::remove(place.mount(), error);
+  for (const auto& path : {place.map(), place.entries(), place.note()}) std::filesystem::remove(path, error);
 }
 
 ViewMap::~ViewMap() {
@@ -168,7 +167,15 @@ ViewMap::~ViewMap() {
 
 std::atomic<UnitState>& ViewMap::state(std::uint64_t unit) const {
   static_assert(sizeof(std::atomic<UnitState>) == 1 && std::atomic<UnitState>::is_always_lock_free);
-  return reinterpret_cast<std::atomic<UnitState>*>(static_cast<char*>(mapped_) + sizeof(Header))[unit];
+  return reinterpret_cast<std::atomic<UnitState>*>(&opens(units_))[unit];
+}
+
+ViewMap::Opens& ViewMap::opens(std::uint64_t first_unit) const {
+  return reinterpret_cast<Opens*>(static_cast<char*>(mapped_) + sizeof(Header))[first_unit];
+}
+
+void ViewMap::forget_opens() {
+  for (std::uint64_t unit = 0; unit < units_; ++unit) opens(unit).count = opens(unit).backing = 0;
 }
 
 const Digest& ViewMap::set() const {

@@ -29,40 +29,35 @@ enum class UnitState : std::uint8_t {
 
 inline constexpr char kHasChanged[] = "the source has changed since the view began";
 
-// The files of one dataset's view.
+// The files of one view.
 struct ViewPlace {
   std::filesystem::path folder;  // of all views of a cache, on a drive
-  std::string key;               // of the dataset
-  // Of the map's file, in memory: on a drive, a write to a mapped file waits while the file system commits.
-  // Empty means that the map is in the folder.
+  std::string name;              // KEY.NUMBER: of the dataset, which may have several views, and of the view
+  // Of the maps, in memory: on a drive, a write to a mapped file waits while the file system commits. Empty
+  // means that they are in the folder.
   std::filesystem::path memory{};
-  std::filesystem::path map() const { return memory.empty() ? folder / (key + ".view") : memory; }
-  // The entries of the set, as a manifest.
-  std::filesystem::path entries(const Digest& set) const { return folder / (key + "." + to_hex(set)); }
-  // The folder on which the view is mounted, as text.
-  std::filesystem::path mount() const { return folder / (key + ".at"); }
+  const std::filesystem::path& maps() const { return memory.empty() ? folder : memory; }
+  std::filesystem::path map() const { return maps() / (name + ".view"); }
+  std::filesystem::path entries() const { return folder / (name + ".entries"); }  // as a manifest
+  std::filesystem::path note() const { return folder / (name + ".at"); }  // for whoever takes the view over
 };
 
 // The map is in /run, where only root makes names: no other user can make two processes of root's use
 // different maps. Where that is no memory, or not for root alone, the map is on the drive.
-ViewPlace view_place(const SystemRoot& root, const std::filesystem::path& state_dir,
-                     const std::string& dataset);
-ViewPlace view_place_of_key(const SystemRoot& root, const std::filesystem::path& state_dir,
-                            const std::string& key);
+ViewPlace view_place(const SystemRoot& root, const std::filesystem::path& state_dir, std::string name);
+std::string view_name(const std::string& dataset, std::uint64_t number);
 
 class ViewMap {
  public:
-  // For the worker. A set that has a map already keeps it, with all units withdrawn: readers wait for the
-  // next attempt. The map of another set fails: its source has changed. That of a published copy, or one that
-  // has failed, stays with its readers. `data`: the folder with the copy.
+  // For the worker. A view that has a map already keeps it, with all units withdrawn: readers wait for the
+  // next attempt. Mismatch: it is of another set, and fails, or has failed, or is of a published copy.
+  // `data`: the folder with the copy.
   static Result<std::unique_ptr<ViewMap>> make(const ViewPlace& place, const Digest& set, std::uint64_t units,
                                                const std::string& data);
   // NotFound if there is none.
   static Result<std::unique_ptr<ViewMap>> open(const ViewPlace& place);
-  // All files of the dataset's views, if there are any.
+  // All files of the view, if there are any.
   static void remove(const ViewPlace& place);
-  // The files of the view of this set; not those of a newer set.
-  static void remove(const ViewPlace& place, const Digest& set);
   ~ViewMap();
   ViewMap(const ViewMap&) = delete;
   ViewMap& operator=(const ViewMap&) = delete;
@@ -77,9 +72,10 @@ class ViewMap {
   // A missing unit that a reader waits for, of a small file (is_small) or of another.
   std::optional<std::uint64_t> take_wanted(bool is_small);
 
-  // Before the partial copy of an earlier attempt is changed, by any staging of the dataset. `reason`: why
-  // nothing will arrive any more; empty if the staging will have a viewer again.
-  static void withdraw_earlier(const ViewPlace& place, const std::string& reason);
+  // Before the partial copy of the dataset is changed: of all its views. Nothing more arrives in those other
+  // than `own`, which has a viewer again.
+  static void withdraw_all(const SystemRoot& root, const std::filesystem::path& state_dir,
+                           const std::string& dataset, std::uint64_t own);
 
   // For whoever decides that nothing more arrives: what is missing fails, for good. Not once it is published.
   void set_failed(const std::string& reason);
@@ -92,6 +88,14 @@ class ViewMap {
   bool is_published() const;
   std::string data() const;  // the folder with the copy: the published one, once it is
   void want(std::uint64_t unit, bool is_small);
+  // How programs have a file open, by its first unit: while it is open, the kernel wants the same answer for
+  // each open, also from the next process. No process of an earlier connection is left.
+  struct Opens {
+    std::atomic<std::uint32_t> count;
+    std::atomic<std::uint32_t> backing;  // the kernel's number for the copy's file; 0: the view is read
+  };
+  Opens& opens(std::uint64_t first_unit) const;
+  void forget_opens();
   // Counts changes of the map, and calls of wake(). wait() returns after the next one, or the time.
   std::uint32_t changes() const;
   void wait(std::uint32_t changes, std::chrono::milliseconds most) const;

@@ -1,6 +1,7 @@
 #include "staging/view/view_reader.hpp"
 
 #include <fcntl.h>
+#include <sys/stat.h>
 
 #include <algorithm>
 
@@ -67,6 +68,18 @@ ViewRead ViewReader::read(const ViewRange& wanted, const IoBuffer& buffer) {
     if (!file->mode.direct) drop_pages(file->fd.get(), from, read.bytes);
     return {Outcome::Here, std::span<const std::byte>(buffer.data() + before, range.bytes)};
   }
+}
+
+// Not by its pieces alone: they may all be there before the file is found to have changed, and is emptied.
+std::shared_ptr<const UniqueFd> ViewReader::complete(NodeNumber number) {
+  const Bytes size = tree_.node(number).entry.size;
+  const std::uint64_t epoch = map_.epoch();
+  if (look({number, 0, size}) != Outcome::Here) return nullptr;
+  const OpenFilePtr file = open(number, epoch);
+  struct stat info {};
+  if (!file || ::fstat(file->fd.get(), &info) != 0 || static_cast<Bytes>(info.st_size) != size)
+    return nullptr;
+  return map_.epoch() == epoch ? std::shared_ptr<const UniqueFd>(file, &file->fd) : nullptr;
 }
 
 ViewReader::ViewReader(const ViewTree& tree, const ViewMap& map) : tree_(tree), map_(map) {

@@ -37,6 +37,8 @@ class ViewReader {
 
   // The buffer has to have room for the bytes and twice kLargestAlignment.
   ViewRead read(const ViewRange& range, const IoBuffer& buffer);
+  // The file of the copy, if all of it is there and it will not be written again; else none.
+  std::shared_ptr<const UniqueFd> complete(NodeNumber file);
   // Whether all of its units are there, or one will not come.
   ViewRead::Outcome look(const ViewRange& range) const;
   // Asks the copy for its missing units first.

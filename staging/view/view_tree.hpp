@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <filesystem>
 #include <optional>
 #include <span>
@@ -55,7 +56,7 @@ class ViewTree {
   std::optional<NodeNumber> child(NodeNumber folder, std::string_view name) const;
 
  private:
-  std::vector<ViewNode> nodes_;  // sorted by path
+  std::deque<ViewNode> nodes_;  // sorted by path; there may be millions, which no reallocation doubles
   std::vector<NodeNumber> children_;
   UnitNumbers units_;
   Bytes bytes_ = 0;

@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
+#include <fstream>
 #include <optional>
 
 #include "staging/view/fuse/fuse_view.hpp"
@@ -17,7 +18,7 @@ void require(bool holds) {
   if (!holds) std::abort();
 }
 
-// A tree with a folder, a file of which half is there, and a symlink.
+// A tree with a folder, a file of which half is there, one that is complete, and a symlink.
 struct World {
   std::filesystem::path folder =
       std::filesystem::temp_directory_path() / ("fuse_fuzz-" + std::to_string(::getpid()));
@@ -39,12 +40,15 @@ struct World {
     add("a", EntryType::Folder, 0);
     add("a/large", EntryType::File, 9 * spark::kMiB);
     add("s", EntryType::Symlink, 0);
+    add("t", EntryType::File, 1);
     require(write_manifest(folder / "entries", manifest).has_value());
-    auto made = ViewMap::make(place, Digest{}, 9, (folder / "data").native());
+    std::ofstream(folder / "data/t") << 'x';
+    auto made = ViewMap::make(place, Digest{}, 10, (folder / "data").native());
     require(made.has_value());
     map = std::move(*made);
     tree = std::move(*ViewTree::read(folder / "entries"));
     map->set_here({0, 8});
+    map->set_here({9, 1});
     reader.emplace(*tree, *map);
   }
   ~World() {
@@ -69,7 +73,9 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
         require(message.bytes.size() <= kMostRead);
         ++answers;
       },
-      [](pid_t thread) { return thread % 2 != 0; });
+      [](pid_t thread) { return thread % 2 != 0; },
+      Backings{[](int file) { return file >= 0 ? 7U : 0U; },
+               [](std::uint32_t number) { require(number == 7); }});
   view.answer(std::as_bytes(std::span(data, size)), buffer);
   if (size < sizeof(fuse_in_header)) return 0;
   fuse_in_header head{};

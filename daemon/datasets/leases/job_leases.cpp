@@ -47,12 +47,16 @@ void JobLeases::claim(const JobClaim& claim) {
   leases_.hold(lease_for(leases_, claim, id));
 }
 
-asio::awaitable<Result<std::string>> JobLeases::hold(JobClaim claim, std::uint64_t generation) {
+std::string JobLeases::id_for(const JobClaim& claim, std::uint64_t generation) const {
   std::string id = staging::job_lease_id(claim.job, claim.dataset);
   const auto held = leases_.all().find(id);
   const bool has_another =
       held != leases_.all().end() && held->second.is_staged() && held->second.generation != generation;
-  if (has_another) id += "@" + std::to_string(generation);
+  return has_another ? id + "@" + std::to_string(generation) : id;
+}
+
+asio::awaitable<Result<std::string>> JobLeases::hold(JobClaim claim, std::uint64_t generation) {
+  const std::string id = id_for(claim, generation);
   Lease lease = lease_for(leases_, claim, id);
   lease.generation = generation;
   granted_.insert(id);

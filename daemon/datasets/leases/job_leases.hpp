@@ -47,6 +47,7 @@ class JobLeases {
   // The job's lease is then on the generation that was staged for it; returns the lease's ID. If the job
   // holds an earlier generation, that one is kept too: its processes may have begun to read it.
   asio::awaitable<Result<std::string>> hold(JobClaim claim, std::uint64_t generation);
+  std::string id_for(const JobClaim& claim, std::uint64_t generation) const;  // of that lease
   // A request for the dataset has ended. If it was the last one and nothing was granted, the claim ends.
   void settle(const JobClaim& claim);
   // Those on the dataset that an earlier daemon granted for its live view, whose generation is not known yet.

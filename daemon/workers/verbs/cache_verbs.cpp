@@ -144,7 +144,7 @@ json::object staged_to_json(const staging::Staged& staged) {
 // "revision", "include", "check", "expect"}, "max_rate", "finish_in_ms"?, "prefetch", "only_cached", "task",
 // "hold":
 // {"id"}, "in_use":
-// [{"dataset", "generation"}…], "prefetching": [NAME…], "view"?: it is read while it is copied} → the API's
+// [{"dataset", "generation"}…], "prefetching": [NAME…], "view"?: number of its live view} → the API's
 // object of `stage --json`; with "reserved" or "blocked_by" if it is not staged. The first progress means
 // that the source is being examined; {"readable", "bytes_total", "files_total"} that a view may begin;
 // {"view_failed": why, "whole"} that a file of it, or all of it, will not come.
@@ -207,8 +207,8 @@ Result<json::object> stage_verb(const json::object& request, const ProgressLine&
     options.rate.finish_by = std::chrono::steady_clock::now() + Duration(*left);
   options.exchange = exchange.get();
   std::optional<staging::CopyViewer> viewer;
-  if (settings != nullptr && get_bool(request, "view").value_or(false) && !source.model &&
-      !source.is_doubtful) {
+  const auto view = static_cast<std::uint64_t>(get_int(request, "view").value_or(0));
+  if (settings != nullptr && view != 0 && !source.model && !source.is_doubtful) {
     const std::string state_dir = get_string(*settings, "state_dir").value_or("");
     const staging::CacheFolder folder(get_string(*settings, "path").value_or(""));
     staging::ViewReports reports;
@@ -219,9 +219,11 @@ Result<json::object> stage_verb(const json::object& request, const ProgressLine&
       constexpr std::size_t kLongest = 1000;  // a short line is not mixed with another thread's
       progress({{"view_failed", why.substr(0, kLongest)}, {"whole", is_whole}});
     };
-    viewer.emplace(staging::view_place(SystemRoot{}, state_dir, source.dataset), source.dataset,
-                   folder.partial(source.dataset) / "data", source.is_still_so, std::move(reports));
+    viewer.emplace(staging::view_place(SystemRoot{}, state_dir, staging::view_name(source.dataset, view)),
+                   source.dataset, folder.partial(source.dataset) / "data", source.is_still_so,
+                   std::move(reports));
     options.viewer = &*viewer;
+    options.view = view;
   }
   auto staged = open->cache->stage(source, options, sink_for(progress), kNeverStopped);
   if (!staged) return fail_with_next_step(staged.error(), source);

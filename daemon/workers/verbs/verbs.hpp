@@ -57,10 +57,8 @@ Result<json::object> watch_memory_verb(const json::object& request, const Progre
 Result<json::object> drop_memory_verb(const json::object& request, const ProgressLine& progress);
 // Live views (live_verbs.cpp)
 Result<json::object> serve_view_verb(const json::object& request, const ProgressLine& progress);
-Result<json::object> fail_view_verb(const json::object& request, const ProgressLine& progress);
 Result<json::object> show_copy_verb(const json::object& request, const ProgressLine& progress);
 Result<json::object> end_view_verb(const json::object& request, const ProgressLine& progress);
-Result<json::object> forget_view_verb(const json::object& request, const ProgressLine& progress);
 Result<json::object> find_views_verb(const json::object& request, const ProgressLine& progress);
 // Outputs (output_verbs.cpp)
 Result<json::object> flush_source_verb(const json::object& request, const ProgressLine& progress);

@@ -107,6 +107,12 @@ Result<> Catalog::put(const GenerationRow& row, const CopiedFrom& from) {
     counted = change(database_->get(), database_->writing,
                      "UPDATE datasets SET source = ?2, file_system = ?3, had_files = ?4 WHERE name = ?1",
                      row.dataset, from.source, from.file_system, std::uint64_t{from.had_files});
+  // Of jobs that read it through its live view: the daemon may be killed before it enters them.
+  if (counted)
+    counted =
+        change(database_->get(), database_->writing,
+               "UPDATE leases SET generation = ?2 WHERE dataset = ?1 AND generation = 0 AND job_system = ''",
+               row.dataset, row.generation);
   if (!counted) return counted;
   const std::int64_t from_volume = row.from ? static_cast<std::int64_t>(row.from->volume) : kNotKnown;
   const std::int64_t from_peers = row.from ? static_cast<std::int64_t>(row.from->peers) : kNotKnown;

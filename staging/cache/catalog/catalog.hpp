@@ -99,8 +99,9 @@ class Catalog {
 
   // A number that no generation of the dataset has had.
   Result<std::uint64_t> next_generation(const std::string& dataset);
-  // Adds or replaces, in several changes: see exclusively(). `from` is kept when the dataset's copies are
-  // evicted; none: as it is known.
+  // Adds or replaces, in several changes: see exclusively(). Leases without a scheduler's job that wait for
+  // the dataset become leases on the row. `from` is kept when the dataset's copies are evicted; none: as it
+  // is known.
   Result<> put(const GenerationRow& row, const CopiedFrom& from = {});
   Result<CopiedFrom> copied_from(const std::string& dataset);  // of an unknown dataset: empty
   Result<std::vector<GenerationRow>> generations();            // by dataset, newest first

@@ -78,6 +78,7 @@ struct CopyOptions {
   // Owned by the caller until the copy ends. None means that everything is read from the source.
   Exchange* exchange = nullptr;
   Viewer* viewer = nullptr;  // the same; none means that nobody reads the copy before it is published
+  std::uint64_t view = 0;    // the viewer's number
   // Does not read the source: Unavailable if the exchange does not get everything.
   bool is_source_away = false;
   Bytes keep_free = 0;  // bytes that must stay free on the destination's file system

@@ -281,6 +281,7 @@ PartialArea::~PartialArea() {
 }
 
 Result<> PartialArea::clear() {
+  if (before_change) before_change();
   const auto names = rest_.names();
   if (!names) return names.take_error();
   for (const std::string& name : *names) {

@@ -11,6 +11,7 @@
 
 #include <chrono>
 #include <filesystem>
+#include <functional>
 #include <string>
 
 #include "base/file.hpp"
@@ -60,6 +61,9 @@ class PartialArea {
   // An error for which was_taken_over() holds if another host is in the lock file: an NFS server gives up the
   // locks of a host that does not reach it. Unavailable if there is no lock file.
   Result<> check_held() const;
+  // Called before data in it that an earlier attempt has finished may be changed or deleted; empty: nobody
+  // reads it.
+  std::function<void()> before_change{};
   // Deletes its content; the lock and the mark stay.
   Result<> clear();
   // Deletes data copied from a different state of the source; an empty `state` means unknown.

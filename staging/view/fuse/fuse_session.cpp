@@ -4,6 +4,7 @@
 #include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/uio.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <array>
@@ -11,6 +12,7 @@
 #include <cerrno>
 #include <mutex>
 #include <optional>
+#include <system_error>
 #include <thread>
 
 #include "base/text.hpp"
@@ -27,8 +29,12 @@ constexpr std::chrono::milliseconds kBetweenLooks{100};
 int send_to(int device, const FuseMessage& message) {
   std::array<iovec, 2> parts{iovec{const_cast<std::byte*>(message.head.data()), message.head.size()},
                              iovec{const_cast<std::byte*>(message.bytes.data()), message.bytes.size()}};
-  // ENOENT: the request has been given up meanwhile.
   return ::writev(device, parts.data(), message.bytes.empty() ? 1 : 2) < 0 ? errno : 0;
+}
+
+// The process can't go on: an exception ends it, and the next one gets all unanswered requests.
+void require(bool holds, const char* doing) {
+  if (!holds) throw std::system_error(errno, std::generic_category(), doing);
 }
 
 class Session {
@@ -38,10 +44,13 @@ class Session {
         reader_(session.tree, session.map),
         view_(
             session.tree, session.map, reader_,
-            [device = session.device](const FuseMessage& message) { (void)send_to(device, message); },
-            [](pid_t thread) { return is_being_killed(SystemRoot{}, thread); }) {}
+            [device = session.device](const FuseMessage& message) {
+              const int failed = send_to(device, message);  // ENOENT: the request has been given up
+              require(failed == 0 || failed == ENOENT, "answering the kernel for a live view");
+            },
+            [](pid_t thread) { return is_being_killed(SystemRoot{}, thread); }, backings_of(session.device)) {
+  }
 
-  // An exception ends the process: the next one gets the unanswered requests.
   Result<> go() {
     if (session_.is_taken_over) {
       const int failed = send_to(session_.device, FuseView::resend_notice());
@@ -55,8 +64,7 @@ class Session {
     end();
     settling.join();
     if (!ran) return fail_with(ran.error(), "serving a live view");
-    const std::scoped_lock lock(mutex_);
-    return error_ ? fail(*error_) : Result<>();
+    return {};
   }
 
  private:
@@ -65,8 +73,7 @@ class Session {
   FuseView view_;
   std::atomic<bool> is_over_{false};
   std::once_flag begun_;
-  std::mutex mutex_;
-  std::optional<Error> error_;
+  std::optional<pid_t> dropping_;  // the process that does; 0: it has ended
 
   void begun(bool can_resend) {
     std::call_once(begun_, [&] {
@@ -85,18 +92,12 @@ class Session {
       const ssize_t got = ::read(session_.device, request.data(), request.size());
       if (got < 0 && (errno == EINTR || errno == EAGAIN || errno == ENOENT)) continue;
       if (got <= 0) {
-        // ENODEV: unmounted, or aborted.
-        if (got < 0 && errno != ENODEV) note(errno);
-        return end();
+        require(got == 0 || errno == ENODEV, "reading the kernel's requests for a live view");
+        return end();  // unmounted, or aborted
       }
       view_.answer(std::span<const std::byte>(request.data(), static_cast<std::size_t>(got)), buffer);
       begun(view_.can_resend());  // the first request is the one that tells
     }
-  }
-
-  void note(int number) {
-    const std::scoped_lock lock(mutex_);
-    error_ = fail_errno(number, "reading the kernel's requests for a live view").value();
   }
 
   void settle() {
@@ -108,8 +109,27 @@ class Session {
       const bool looks_closer = now - looked_at >= kBetweenLooks;
       if (looks_closer) looked_at = now;
       view_.settle(buffer, looks_closer);
+      if (looks_closer && session_.map.is_published()) drop_pages();
       if (!is_over_) session_.map.wait(changes, kBetweenLooks);
     }
+  }
+
+  // Once, when the copy is published: its own pages come beside those of the view. The kernel waits for a
+  // page that is being read, which nothing ends but an answer of this process, or of the next one, which
+  // begins only once this one has ended: so another process does it, and holds nothing but the connection.
+  void drop_pages() {
+    if (dropping_) {
+      if (*dropping_ > 0 && ::waitpid(*dropping_, nullptr, WNOHANG) != 0) dropping_ = 0;
+      return;
+    }
+    if (view_.waiting() > 0) return;
+    dropping_ = ::fork();
+    if (*dropping_ != 0) return;
+    const auto device = static_cast<unsigned>(session_.device);
+    if (::close_range(0, device - 1, 0) != 0 || ::close_range(device + 1, ~0U, 0) != 0) ::_exit(1);
+    view_.drop_pages(
+        [device](const FuseMessage& message) { (void)send_to(static_cast<int>(device), message); });
+    ::_exit(0);
   }
 };
 

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <climits>
+#include <cstddef>
 #include <cstdlib>
 #include <cstring>
 #include <thread>
@@ -18,8 +19,17 @@ namespace spark::staging {
 namespace {
 
 // Newer than Debian 12's header: Linux 6.9 (protocol 7.40), include/uapi/linux/fuse.h.
-constexpr std::uint32_t kHasResend = 1U << 7U;  // in flags2: FUSE_HAS_RESEND, 1 << 39
-constexpr std::int32_t kNotifyResend = 7;       // FUSE_NOTIFY_RESEND
+constexpr std::uint32_t kHasResend = 1U << 7U;        // in flags2: FUSE_HAS_RESEND, 1 << 39
+constexpr std::int32_t kNotifyResend = 7;             // FUSE_NOTIFY_RESEND
+constexpr std::uint32_t kPassthrough = 1U << 5U;      // in flags2: FUSE_PASSTHROUGH, 1 << 37
+constexpr std::uint32_t kOpenPassthrough = 1U << 7U;  // FOPEN_PASSTHROUGH
+// max_stack_depth, after flags2. An overlayfs can lie on the view, and the copy can't lie on one.
+constexpr std::size_t kStackDepthAt = offsetof(fuse_init_out, flags2) + sizeof fuse_init_out::flags2;
+constexpr std::uint32_t kStackDepth = 1;
+struct OpenOut {  // fuse_open_out
+  std::uint64_t handle;
+  std::uint32_t flags, backing;
+};
 
 constexpr std::uint32_t kOldestMinor = 31;  // Linux 5.4
 constexpr std::uint64_t kDay = 86400;       // seconds: nothing changes
@@ -89,29 +99,6 @@ fuse_entry_out entry_of(const ViewTree& tree, NodeNumber number) {
   return out;
 }
 
-bool changes_files(std::uint32_t opcode) {
-  switch (opcode) {
-    case FUSE_SETATTR:
-    case FUSE_SYMLINK:
-    case FUSE_MKNOD:
-    case FUSE_MKDIR:
-    case FUSE_UNLINK:
-    case FUSE_RMDIR:
-    case FUSE_RENAME:
-    case FUSE_RENAME2:
-    case FUSE_LINK:
-    case FUSE_WRITE:
-    case FUSE_SETXATTR:
-    case FUSE_REMOVEXATTR:
-    case FUSE_CREATE:
-    case FUSE_FALLOCATE:
-    case FUSE_COPY_FILE_RANGE:
-      return true;
-    default:
-      return false;
-  }
-}
-
 FuseMessage message(std::uint64_t id, int code, std::span<const std::byte> bytes) {
   const fuse_out_header head{static_cast<std::uint32_t>(sizeof(fuse_out_header) + bytes.size()), code, id};
   FuseMessage made{{}, bytes};
@@ -149,10 +136,7 @@ void FuseView::answer(std::span<const std::byte> bytes, const IoBuffer& buffer) 
       return begin(request);
     case FUSE_STATFS:
       return show_space(request);
-    case FUSE_DESTROY:
-      return send(request.head.unique, 0);
     default:
-      if (changes_files(request.head.opcode)) return send(request.head.unique, EROFS);
       if (node >= tree_.size()) return send(request.head.unique, ESTALE);
       act(request, static_cast<NodeNumber>(node), buffer);
   }
@@ -167,7 +151,8 @@ void FuseView::interrupt(const Request& request) {
   send(request.head.unique, EAGAIN);
 }
 
-// ENOSYS: the kernel does without, and does not ask again.
+// ENOSYS: the kernel does without, and does not ask again. It answers itself what would change a file (the
+// mount is read-only), and lists folders by READDIRPLUS alone.
 void FuseView::act(const Request& request, NodeNumber node, const IoBuffer& buffer) {
   switch (request.head.opcode) {
     case FUSE_LOOKUP:
@@ -179,13 +164,14 @@ void FuseView::act(const Request& request, NodeNumber node, const IoBuffer& buff
       return send(request.head.unique, 0, std::as_bytes(std::span(tree_.node(node).entry.target.view())));
     case FUSE_READ:
       return read(request, node, buffer);
-    case FUSE_READDIR:
-      return list(request, node, false, buffer);
     case FUSE_READDIRPLUS:
-      return list(request, node, true, buffer);
+      return list(request, node, buffer);
+    case FUSE_OPEN:
+      return open(request, node);
     case FUSE_RELEASE:
-    case FUSE_RELEASEDIR:
-      return send(request.head.unique, 0);
+      send(request.head.unique, 0);
+      if (is_content(tree_.node(node).entry)) open_files_.close(node);
+      return;
     default:
       return send(request.head.unique, ENOSYS);
   }
@@ -206,7 +192,15 @@ void FuseView::begin(const Request& request) {
   out.max_write = kBlock;
   out.time_gran = 1;
   out.max_pages = kMostRead / kBlock;
-  can_resend_ = (asked.flags & FUSE_INIT_EXT) != 0 && (asked.flags2 & kHasResend) != 0;
+  const std::uint32_t more = (asked.flags & FUSE_INIT_EXT) != 0 ? asked.flags2 : 0;
+  can_resend_ = (more & kHasResend) != 0;
+  answers_opens_ = (more & kPassthrough) != 0;
+  if (answers_opens_) {
+    out.flags |= FUSE_INIT_EXT;
+    out.flags2 = kPassthrough;
+    std::memcpy(reinterpret_cast<std::byte*>(&out) + kStackDepthAt, &kStackDepth, sizeof kStackDepth);
+  }
+  map_.forget_opens();  // of an earlier connection
   send(request.head.unique, 0, bytes_of(out));
 }
 
@@ -228,12 +222,11 @@ void FuseView::show(const Request& request, NodeNumber node) const {
 }
 
 // The names ".", "..", then the children.
-void FuseView::list(const Request& request, NodeNumber folder, bool with_attributes,
-                    const IoBuffer& buffer) const {
+void FuseView::list(const Request& request, NodeNumber folder, const IoBuffer& buffer) const {
   const auto asked = arguments_of<fuse_read_in>(request.arguments);
   const auto children = tree_.children(folder);
   const std::size_t most = std::min<std::size_t>(asked.size, kMostRead);
-  const std::size_t before = with_attributes ? sizeof(fuse_entry_out) : 0;
+  constexpr std::size_t kBefore = sizeof(fuse_entry_out);
   std::size_t used = 0;
   for (std::uint64_t at = asked.offset; at < children.size() + 2; ++at) {
     const NodeNumber number = at == 0 ? folder : at == 1 ? tree_.node(folder).folder : children[at - 2];
@@ -241,18 +234,18 @@ void FuseView::list(const Request& request, NodeNumber folder, bool with_attribu
                                   : at == 1 ? ".."
                                             : name_of(tree_.node(number).entry.path.view());
     const NodeNumber node = tree_.node(number).file;
-    const std::size_t bytes = FUSE_REC_ALIGN(before + FUSE_NAME_OFFSET + name.size());
+    const std::size_t bytes = FUSE_REC_ALIGN(kBefore + FUSE_NAME_OFFSET + name.size());
     if (used + bytes > most) break;
     std::byte* to = buffer.data() + used;
     std::memset(to, 0, bytes);
-    if (with_attributes && at >= 2) {
+    if (at >= 2) {
       const fuse_entry_out entry = entry_of(tree_, node);
       std::memcpy(to, &entry, sizeof entry);
     }
     const fuse_dirent head{id_of(node), at + 1, static_cast<std::uint32_t>(name.size()),
                            type_of(tree_.node(node).entry.type) >> 12U};
-    std::memcpy(to + before, &head, FUSE_NAME_OFFSET);
-    std::memcpy(to + before + FUSE_NAME_OFFSET, name.data(), name.size());
+    std::memcpy(to + kBefore, &head, FUSE_NAME_OFFSET);
+    std::memcpy(to + kBefore + FUSE_NAME_OFFSET, name.data(), name.size());
     used += bytes;
   }
   send(request.head.unique, 0, std::span<const std::byte>(buffer.data(), used));
@@ -290,6 +283,26 @@ void FuseView::settle(const IoBuffer& buffer, bool looks_closer) {
     } else {
       send(read.id, EINTR);
     }
+  }
+}
+
+void FuseView::open(const Request& request, NodeNumber file) {
+  static_assert(sizeof(OpenOut) == sizeof(fuse_open_out));
+  if (!answers_opens_) return send(request.head.unique, ENOSYS);
+  if (!is_content(tree_.node(file).entry)) return send(request.head.unique, EINVAL);
+  const std::uint32_t backing = open_files_.open(file);
+  const std::uint32_t kind = backing != 0 ? kOpenPassthrough : FOPEN_KEEP_CACHE;
+  const OpenOut out{0, kind | FOPEN_NOFLUSH, backing};  // a close does not wait for this process
+  send(request.head.unique, 0, bytes_of(out));
+}
+
+// Of a file that the kernel does not know, it costs a microsecond. No memory is allocated.
+void FuseView::drop_pages(const Send& send) const {
+  for (NodeNumber number = 0; number < tree_.size(); ++number) {
+    if (!is_content(tree_.node(number).entry)) continue;
+    fuse_notify_inval_inode_out out{};
+    out.ino = id_of(number);  // and no range: all
+    send(message(0, FUSE_NOTIFY_INVAL_INODE, bytes_of(out)));
   }
 }
 

@@ -1,10 +1,10 @@
 // Answers the kernel's FUSE requests for a view. Only fuse_view.cpp sees the kernel's protocol
 // (linux/fuse.h).
 //
-// The tree never changes, so the kernel may keep names, attributes and pages as long as it wants, and opens
-// are not asked for. A read whose pieces are missing waits in a list; no thread waits for it. The kernel asks
-// for a file's bytes in the background and takes fewer bytes for the file's end, so a read is answered in
-// full or with an error.
+// The tree never changes, so the kernel may keep names, attributes and pages as long as it wants. Opens are
+// asked for only where the kernel can read complete files itself, see OpenFiles. A read whose pieces are
+// missing waits in a list; no thread waits for it. The kernel asks for a file's bytes in the background and
+// takes fewer bytes for the file's end, so a read is answered in full or with an error.
 #pragma once
 
 #include <array>
@@ -17,6 +17,7 @@
 
 #include "base/file.hpp"
 #include "staging/files/io/direct_io.hpp"
+#include "staging/view/fuse/open_files.hpp"
 #include "staging/view/view_map.hpp"
 #include "staging/view/view_reader.hpp"
 #include "staging/view/view_tree.hpp"
@@ -42,12 +43,14 @@ class FuseView {
   using IsBeingKilled = std::function<bool(pid_t thread)>;
 
   // All must outlive it.
-  FuseView(const ViewTree& tree, ViewMap& map, ViewReader& reader, Send send, IsBeingKilled is_being_killed)
+  FuseView(const ViewTree& tree, ViewMap& map, ViewReader& reader, Send send, IsBeingKilled is_being_killed,
+           Backings backings)
       : tree_(tree),
         map_(map),
         reader_(reader),
         send_(std::move(send)),
-        is_being_killed_(std::move(is_being_killed)) {}
+        is_being_killed_(std::move(is_being_killed)),
+        open_files_(tree, map, reader, std::move(backings)) {}
 
   // Sends the answer, now or in settle(). Requests that need none get none.
   void answer(std::span<const std::byte> request, const IoBuffer& buffer);
@@ -56,6 +59,10 @@ class FuseView {
   // is being killed; and asks for the missing pieces of the others again.
   void settle(const IoBuffer& buffer, bool looks_closer);
 
+  // Makes the kernel drop the pages of all files. Such a notice waits, unkillable, for a page that is being
+  // read: not for a thread, or a process, that answers.
+  void drop_pages(const Send& send) const;
+
   std::size_t waiting() const { return waiting_.size(); }
   // The kernel sends unanswered requests of a process that has ended to the next one, if asked to.
   bool can_resend() const { return can_resend_; }
@@ -63,15 +70,16 @@ class FuseView {
 
  private:
   struct Request;
-  struct Answer;
 
   const ViewTree& tree_;
   ViewMap& map_;
   ViewReader& reader_;
   Send send_;
   IsBeingKilled is_being_killed_;
+  OpenFiles open_files_;
   WaitingReads waiting_;
   std::atomic<bool> can_resend_{false};
+  std::atomic<bool> answers_opens_{true};  // a process that takes over can't know
 
   void send(std::uint64_t id, int error, std::span<const std::byte> bytes = {}) const;
   void act(const Request& request, NodeNumber node, const IoBuffer& buffer);
@@ -79,9 +87,10 @@ class FuseView {
   void begin(const Request& request);
   void look_up(const Request& request, NodeNumber folder) const;
   void show(const Request& request, NodeNumber node) const;
-  void list(const Request& request, NodeNumber folder, bool with_attributes, const IoBuffer& buffer) const;
+  void list(const Request& request, NodeNumber folder, const IoBuffer& buffer) const;
   void read(const Request& request, NodeNumber file, const IoBuffer& buffer);
   void read_or_wait(const WaitingRead& read, const IoBuffer& buffer);
+  void open(const Request& request, NodeNumber file);
   void show_space(const Request& request) const;
 };
 

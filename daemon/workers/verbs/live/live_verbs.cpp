@@ -5,6 +5,9 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <charconv>
+#include <map>
+#include <vector>
 
 #include "base/child.hpp"
 #include "base/text.hpp"
@@ -12,7 +15,6 @@
 #include "daemon/mounts/table.hpp"
 #include "daemon/workers/verbs/verbs.hpp"
 #include "staging/files/tree.hpp"
-#include "staging/manifest/manifest_reader.hpp"
 #include "staging/manifest/names.hpp"
 #include "staging/view/fuse/fuse_session.hpp"
 
@@ -22,82 +24,80 @@ namespace {
 constexpr unsigned kEntered = 0711;  // by name, as the other folders with copies
 
 struct Place {
-  std::string dataset;
-  std::filesystem::path views;   // in the cache: the folder with the mount points
-  std::filesystem::path folder;  // the mount point
   staging::ViewPlace map;
+  json::object note;             // {"folder", "dataset", "view", "demand"}; empty before it is served
+  std::filesystem::path folder;  // the mount point
 };
 
-// Where it is mounted, or will be: an earlier daemon may have had another cache.
-Place place_of_key(const json::object& request, const std::string& key) {
-  const json::object& cache = *get_object(request, "cache");
+// An earlier daemon may have had another cache: where the view is mounted is in its note.
+Place place_of_name(const json::object& cache, std::string name) {
   Place place;
-  place.dataset = get_string(request, "dataset").value_or("");
-  place.views = std::filesystem::path(get_string(cache, "path").value_or("")) / ".live";
-  place.map = staging::view_place_of_key(SystemRoot{}, get_string(cache, "state_dir").value_or(""), key);
-  const auto mounted = read_file(place.map.mount());
-  place.folder = mounted ? std::filesystem::path(*mounted) : place.views / key;
+  place.map = staging::view_place(SystemRoot{}, get_string(cache, "state_dir").value_or(""), std::move(name));
+  const auto text = read_file(place.map.note());
+  const auto note = text ? parse_json_object(*text) : fail(text.error());
+  if (note) place.note = *note;
+  const auto noted = get_string(place.note, "folder");
+  place.folder =
+      noted ? std::filesystem::path(*noted)
+            : std::filesystem::path(get_string(cache, "path").value_or("")) / ".live" / place.map.name;
   return place;
 }
 
 Result<Place> place_of(const json::object& request) {
-  if (get_object(request, "cache") == nullptr)
-    return fail(Errc::Invalid, "live view: no cache in the request");
-  return place_of_key(request, staging::folder_name(get_string(request, "dataset").value_or("")));
+  const json::object* cache = get_object(request, "cache");
+  if (cache == nullptr) return fail(Errc::Invalid, "live view: no cache in the request");
+  const auto number = static_cast<std::uint64_t>(get_int(request, "view").value_or(0));
+  return place_of_name(*cache, staging::view_name(get_string(request, "dataset").value_or(""), number));
 }
 
-// The map of a newer set has replaced that of this view, which failed then, or was published.
-Result<> set_failed(const Place& place, const json::object& request) {
-  const auto map = staging::ViewMap::open(place.map);
-  if (!map) return fail(map.error());
-  if (const auto set = get_string(request, "set"); set && *set != staging::to_hex((*map)->set())) return {};
-  (*map)->set_failed(get_string(request, "reason").value_or("the live view has ended"));
-  return {};
+void take_down(const Place& place) {
+  mounts::detach_all_on(place.folder);
+  ::rmdir(place.folder.c_str());
+  staging::ViewMap::remove(place.map);
+}
+
+// None: 0.
+std::uint64_t number_in(const std::filesystem::path& name) {
+  const std::string text = name.extension().native();
+  std::uint64_t number = 0;
+  if (!text.empty()) std::from_chars(text.data() + 1, text.data() + text.size(), number);
+  return number;
 }
 
 }  // namespace
 
-// {"cache", "dataset", "taken_over", "set": of the view that is taken over} and the connection as kInherited
-// →
-// {} once no program uses the view. Progress: {"folder", "set", "can_resend"}, once it answers.
+// {"cache", "dataset", "view": its number, "demand", "taken_over"} and the connection as kInherited → {} once
+// no program uses the view. Progress: {"folder", "can_resend"}, once it answers.
 Result<json::object> serve_view_verb(const json::object& request, const ProgressLine& progress) {
-  auto place = place_of(request);
+  const auto place = place_of(request);
   if (!place) return place.take_error();
   const UniqueFd device(kInherited);
   const auto map = staging::ViewMap::open(place->map);
   if (!map) return map.take_error();
-  const std::string set = staging::to_hex((*map)->set());
-  // A later staging has another map under this name, while files of the earlier view are still open.
-  if (const std::string wanted = get_string(request, "set").value_or(""); !wanted.empty() && wanted != set)
-    return fail(Errc::NotFound, "the dataset has been staged again since the live view began");
-  const auto tree = staging::ViewTree::read(place->map.entries((*map)->set()));
+  const auto tree = staging::ViewTree::read(place->map.entries());
   if (!tree) return tree.take_error();
   const bool is_taken_over = get_bool(request, "taken_over").value_or(false);
   if (!is_taken_over) {
-    place->folder = place->views / place->map.key;
-    const auto noted = write_file_atomically(place->map.mount(), place->folder.native());
+    json::object note{{"folder", place->folder.native()}};
+    for (const char* key : {"dataset", "view", "demand"})
+      if (request.contains(key)) note[key] = request.at(key);
+    const auto noted = write_file_atomically(place->map.note(), json::serialize(note));
     if (!noted) return fail(noted.error());
-    ::mkdir(place->views.c_str(), kEntered);
+    ::mkdir(place->folder.parent_path().c_str(), kEntered);
     ::mkdir(place->folder.c_str(), kEntered);
-    const auto mounted = staging::mount_fuse(device, place->folder, staging::encode_name(place->dataset));
+    const std::string name = staging::encode_name(get_string(request, "dataset").value_or(""));
+    const auto mounted = staging::mount_fuse(device, place->folder, name);
     if (!mounted) return mounted.take_error();
   }
   const auto begun = [&](bool can_resend) {
-    progress({{"folder", place->folder.native()}, {"set", set}, {"can_resend", can_resend}});
+    progress({{"folder", place->folder.native()}, {"can_resend", can_resend}});
   };
   return staging::serve_fuse({*tree, **map, device.get(), is_taken_over, begun}).map([] {
     return json::object{};
   });
 }
 
-// {"cache", "dataset", "set", "reason"} → {}. What is missing will not come.
-Result<json::object> fail_view_verb(const json::object& request, const ProgressLine& /*progress*/) {
-  const auto place = place_of(request);
-  if (!place) return place.take_error();
-  return set_failed(*place, request).map([] { return json::object{}; });
-}
-
-// {"cache", "dataset", "copy"} → {}. Mounts the published copy on top of the view.
+// {"cache", "dataset", "view", "copy"} → {}. Mounts the published copy on top of the view.
 Result<json::object> show_copy_verb(const json::object& request, const ProgressLine& /*progress*/) {
   const auto place = place_of(request);
   if (!place) return place.take_error();
@@ -118,56 +118,59 @@ Result<json::object> show_copy_verb(const json::object& request, const ProgressL
   return fail_errno(failed, doing);
 }
 
-// {"cache", "dataset", "set", "reason"} → {}. Files that are still open can be read as long as they are.
+// {"cache", "dataset", "view", "reason"?, "detach"?, "remove"?} → {}. With a reason, what is missing will not
+// come. "detach": no path leads to it any more; files that are open can be read as long as they are.
+// "remove": no process serves it.
 Result<json::object> end_view_verb(const json::object& request, const ProgressLine& /*progress*/) {
   const auto place = place_of(request);
   if (!place) return place.take_error();
-  mounts::detach_all_on(place->folder);
-  return set_failed(*place, request).map([] { return json::object{}; });
-}
-
-// {"cache", "dataset", "set"} → {}, once no process serves it.
-Result<json::object> forget_view_verb(const json::object& request, const ProgressLine& /*progress*/) {
-  const auto place = place_of(request);
-  if (!place) return place.take_error();
-  mounts::detach_all_on(place->folder);
-  ::rmdir(place->folder.c_str());
-  const auto set = staging::digest_from_hex(get_string(request, "set").value_or(""));
-  if (set) staging::ViewMap::remove(place->map, *set);
+  if (get_bool(request, "detach").value_or(false)) mounts::detach_all_on(place->folder);
+  if (get_bool(request, "remove").value_or(false)) take_down(*place);
+  const auto reason = get_string(request, "reason");
+  if (!reason) return json::object{};
+  const auto map = staging::ViewMap::open(place->map);
+  if (!map) return map.take_error();
+  (*map)->set_failed(*reason);
   return json::object{};
 }
 
-// {"cache", "kept": [KEY.SET…]} → {"views": [{"dataset", "folder", "set", "published"}…]}: of an earlier
-// daemon, those of `kept` that another process can answer for. The others are removed, wherever they are
-// mounted: nothing answers for them.
+// {"cache", "kept": [NUMBER…], "newest": NUMBER} → {"views": [{"folder", "dataset", "view", "demand",
+// "copy"?: where it is published}…]}: of an earlier daemon, those of `kept` that another process can answer
+// for. The others are removed, wherever they are mounted: nothing answers for them. Later ones than `newest`
+// are this daemon's.
 Result<json::object> find_views_verb(const json::object& request, const ProgressLine& /*progress*/) {
   const auto here = place_of(request);
   if (!here) return here.take_error();
-  json::array views;
-  auto folder = staging::open_tree(here->map.folder);
-  if (!folder) return json::object{{"views", std::move(views)}};  // there has been none
-  auto names = staging::names_in(std::move(folder->folder), printable(here->map.folder.native()));
-  if (!names) return names.take_error();
   const auto kept = get_strings(request, "kept");
-  for (const std::filesystem::path name : *names) {
-    if (name.extension() != ".at") continue;
-    const Place place = place_of_key(request, name.stem().native());
+  const auto newest = static_cast<std::uint64_t>(get_int(request, "newest").value_or(0));
+  json::array views;
+  std::map<std::filesystem::path, std::vector<std::filesystem::path>> files;  // by name of the view
+  for (const std::filesystem::path& folder : {here->map.folder, here->map.maps()}) {
+    std::error_code error;
+    for (std::filesystem::directory_iterator at(folder, error), end; !error && at != end;
+         at.increment(error)) {
+      std::filesystem::path name = at->path().stem();
+      while (number_in(name) == 0 && name.has_extension()) name = name.stem();  // a file that was being made
+      files[name].push_back(at->path());
+    }
+    if (error && error.value() != ENOENT)
+      return fail_errno(error.value(), "reading " + printable(folder.native()));
+  }
+  for (const auto& [name, paths] : files) {
+    if (number_in(name) > newest) continue;
+    const Place place = place_of_name(*get_object(request, "cache"), name);
     const auto map = staging::ViewMap::open(place.map);
-    const std::string set = map ? staging::to_hex((*map)->set()) : "";
-    const bool is_kept = map && std::ranges::find(kept, place.map.key + "." + set) != kept.end();
-    const auto entries = is_kept ? staging::ManifestReader::open(place.map.entries((*map)->set()))
-                                 : fail(Errc::NotFound, "not kept");
-    if (entries && staging::folder_name(entries->header().dataset) == place.map.key) {
-      views.push_back(json::object{{"dataset", entries->header().dataset},
-                                   {"folder", place.folder.native()},
-                                   {"set", set},
-                                   {"published", (*map)->is_published()}});
+    const bool is_kept = std::ranges::find(kept, std::to_string(number_in(name))) != kept.end();
+    if (is_kept && map && !place.note.empty()) {
+      json::object view = place.note;
+      if ((*map)->is_published()) view["copy"] = (*map)->data();
+      views.push_back(std::move(view));
       continue;
     }
     if (map) (*map)->set_failed("the daemon that served it has ended");
-    mounts::detach_all_on(place.folder);
-    ::rmdir(place.folder.c_str());
-    staging::ViewMap::remove(place.map);
+    take_down(place);
+    std::error_code error;
+    for (const std::filesystem::path& path : paths) std::filesystem::remove(path, error);
   }
   return json::object{{"views", std::move(views)}};
 }

@@ -1,7 +1,8 @@
 // Jobs of schedulers, and volumes of pods, that take a dataset while it is staged: their leases and its view.
+#include <fcntl.h>
 #include <unistd.h>
 
-#include "tests/unit/daemon/datasets/fixture.hpp"
+#include "tests/unit/daemon/datasets/live_fixture.hpp"
 
 namespace spark::datasets {
 namespace {
@@ -9,31 +10,19 @@ namespace {
 using testing::ElementsAre;
 using testing::IsEmpty;
 
-const staging::SchedulerJob kJob{"slurm", "123", "alice", {}, ""};
+const staging::SchedulerJob kLiveJob{"slurm", "123", "alice", {}, ""};
 constexpr char kLease[] = "job:slurm:123:imagenet";
 
-class LiveJobsTest : public DatasetsTest {
+class LiveJobsTest : public LiveTest {
  protected:
-  live::KeptDescriptors kept;
-
-  void adjust(Context& parts) override { parts.kept = kept; }
-
   // A staging waits for the file `go`; one with a viewer can be read before.
   LiveJobsTest() {
     timings.jobs = {Duration(60'000), kJobGone};
     worker.on("jobs-here", R"(echo '{"result": {"slurm": ["123"]}}')");
     worker.on("stage",
               "read -r request; printf '%s\\n' \"$request\" >> stages.log; "
-              "case $request in *'\"view\":true'*) echo '{\"progress\": {\"readable\": true}}';; esac; " +
+              "case $request in *'\"view\":'*) echo '{\"progress\": {\"readable\": true}}';; esac; " +
                   std::string(kBegun) + "; while [ ! -e go ]; do sleep 0.02; done; " + staged());
-    worker.on("serve-view",
-              note_request("serve-view.log") +
-                  "echo '{\"progress\": {\"folder\": \"/live/imagenet\", \"can_resend\": true}}'; "
-                  "while [ ! -e end-view ]; do sleep 0.02; done; echo '{\"result\": {}}'");
-    for (const char* verb : {"fail-view", "show-copy", "end-view", "forget-view"})
-      worker.on(verb,
-                note_request(std::string(verb) + ".log") + "touch " + verb + "; echo '{\"result\": {}}'");
-    worker.on("find-views", R"(echo '{"result": {"views": []}}')");
     worker.on("catalog",
               R"(printf '%s\n' '{"result": {"datasets": [], "usage": {"path": "/c", "capacity_bytes": 10, )"
               R"("used_bytes": 5, "free_bytes": 5}}}')");
@@ -58,10 +47,6 @@ class LiveJobsTest : public DatasetsTest {
     const json::object* result = get_object(event, "result");
     return result == nullptr ? json::object{} : get_array(*result, "datasets")->at(at).as_object();
   }
-  void touch(const char* name) const { std::ofstream(worker.folder() / name) << "x"; }
-  bool happens(const char* verb, int calls = 1) {
-    return run_until(context, [&] { return worker.calls(verb) >= calls; });
-  }
   std::vector<std::string> leases() {
     std::vector<std::string> ids;
     for (const auto& [id, lease] : datasets->leases().all()) ids.push_back(id);
@@ -72,7 +57,7 @@ class LiveJobsTest : public DatasetsTest {
 
 TEST_F(LiveJobsTest, AJobHoldsTheViewAndThenTheCopyUntilItsEnd) {
   start();
-  const auto job = stage_for(kJob);
+  const auto job = stage_for(kLiveJob);
   ASSERT_TRUE(ends(job));
   EXPECT_EQ(get_string(result_of(job), "state"), "live");
   EXPECT_EQ(get_string(result_of(job), "path"), "/live/imagenet");
@@ -83,28 +68,28 @@ TEST_F(LiveJobsTest, AJobHoldsTheViewAndThenTheCopyUntilItsEnd) {
   touch("go");
   ASSERT_TRUE(happens("show-copy"));
   EXPECT_TRUE(run_until(context, [&] { return generation() == 1; }));
-  EXPECT_EQ(worker.calls("end-view"), 0);
+  EXPECT_EQ(times("ended"), 0);
   ASSERT_TRUE(datasets->job_leases().end("slurm:123"));
-  ASSERT_TRUE(happens("forget-view"));
+  ASSERT_TRUE(has("removed"));
   EXPECT_THAT(leases(), IsEmpty());
 }
 
 TEST_F(LiveJobsTest, TheEndOfTheJobEndsTheStagingAndTheView) {
   start();
-  ASSERT_TRUE(ends(stage_for(kJob)));
+  ASSERT_TRUE(ends(stage_for(kLiveJob)));
   ASSERT_TRUE(datasets->job_leases().end("slurm:123"));
-  ASSERT_TRUE(happens("forget-view"));
+  ASSERT_TRUE(has("removed"));
   ASSERT_TRUE(run_until(context, [&] { return state_of("imagenet") == "absent"; }));
   EXPECT_EQ(worker.calls("show-copy"), 0);
 }
 
 TEST_F(LiveJobsTest, TheHooksOfAJobShareARequestAndItsStepsTheView) {
   start();
-  const auto prolog = stage_for(kJob), task = stage_for(kJob);
+  const auto prolog = stage_for(kLiveJob), task = stage_for(kLiveJob);
   EXPECT_EQ(prolog, task);
-  EXPECT_NE(stage_for(kJob, false), task) << "this one waits for the copy";
+  EXPECT_NE(stage_for(kLiveJob, false), task) << "this one waits for the copy";
   ASSERT_TRUE(ends(task));
-  const auto step = stage_for(kJob);
+  const auto step = stage_for(kLiveJob);
   ASSERT_TRUE(ends(step));
   EXPECT_EQ(get_string(result_of(step), "path"), "/live/imagenet");
   EXPECT_EQ(worker.calls("serve-view"), 1);
@@ -112,8 +97,8 @@ TEST_F(LiveJobsTest, TheHooksOfAJobShareARequestAndItsStepsTheView) {
 
 TEST_F(LiveJobsTest, ARequestOfTheJobThatFailsLeavesItsViewAlone) {
   start();
-  ASSERT_TRUE(ends(stage_for(kJob)));
-  const auto waits = stage_for(kJob, false);
+  ASSERT_TRUE(ends(stage_for(kLiveJob)));
+  const auto waits = stage_for(kLiveJob, false);
   ASSERT_TRUE(waits->cancel());
   ASSERT_TRUE(ends(waits));
   EXPECT_THAT(leases(), ElementsAre(kLease));
@@ -122,12 +107,12 @@ TEST_F(LiveJobsTest, ARequestOfTheJobThatFailsLeavesItsViewAlone) {
 
 TEST_F(LiveJobsTest, OnlyTheNamedDatasetsAreLive) {
   start();
-  const auto job = stage_for(kJob, true, {"imagenet", "models"}, {"imagenet"});
+  const auto job = stage_for(kLiveJob, true, {"imagenet", "models"}, {"imagenet"});
   ASSERT_TRUE(run_until(context, [&] { return state_of("imagenet") == "live"; }));
   ASSERT_TRUE(run_until(context, [&] { return worker.calls("stage") == 2; }));
   EXPECT_TRUE(job->is_running()) << "it waits for the other one";
   const std::string asked = text_of("stages.log");
-  EXPECT_EQ(asked.find("\"view\":true"), asked.rfind("\"view\":true"));
+  EXPECT_EQ(asked.find("\"view\":"), asked.rfind("\"view\":"));
   touch("go");
   ASSERT_TRUE(ends(job));
   EXPECT_EQ(get_string(result_of(job, 1), "state"), "ready");
@@ -138,10 +123,10 @@ TEST_F(LiveJobsTest, ARestartedDaemonKeepsTheViewForItsJob) {
   ASSERT_EQ(::pipe2(ends_of_pipe, O_CLOEXEC), 0);
   const UniqueFd there(ends_of_pipe[0]);
   kept.earlier = std::make_shared<std::map<std::string, UniqueFd>>();
-  (*kept.earlier)["live-imagenet.12"] = UniqueFd(ends_of_pipe[1]);
+  (*kept.earlier)["live-12"] = UniqueFd(ends_of_pipe[1]);
   worker.on("find-views",
             R"(echo '{"result": {"views": [{"dataset": "imagenet", "folder": "/live/imagenet", )"
-            R"("set": "12", "published": false}]}}')");
+            R"("view": 12}]}}')");
   worker.on("lease",
             R"(echo '{"result": {"leases": [{"id": "job:slurm:123:imagenet", "dataset": "imagenet", )"
             R"("generation": 0, "holder": "h", "job": {"system": "slurm", "id": "123", "user": "", )"
@@ -149,7 +134,7 @@ TEST_F(LiveJobsTest, ARestartedDaemonKeepsTheViewForItsJob) {
                 staging::boot_id(SystemRoot{}) + R"("}}]}}')");
   start();
   ASSERT_TRUE(run_until(context, [&] { return state_of("imagenet") == "live"; }));
-  const auto waits = stage_for(kJob, false);
+  const auto waits = stage_for(kLiveJob, false);
   ASSERT_TRUE(waits->cancel());
   ASSERT_TRUE(ends(waits));
   EXPECT_THAT(leases(), ElementsAre(kLease)) << "its tasks read the view";

@@ -1,79 +1,10 @@
-// Requests that take a dataset while it is staged, with scripts for the staging and for the view's process.
-#include <fcntl.h>
-#include <unistd.h>
+// Requests that take a dataset while it is staged.
+#include <signal.h>
 
-#include "base/text.hpp"
-#include "tests/unit/daemon/datasets/fixture.hpp"
+#include "tests/unit/daemon/datasets/live_fixture.hpp"
 
 namespace spark::datasets {
 namespace {
-
-class LiveTest : public DatasetsTest {
- protected:
-  live::KeptDescriptors kept;
-  live::ViewTimings views;
-
-  void adjust(Context& parts) override {
-    parts.kept = kept;
-    parts.views = views;
-  }
-
-  LiveTest() {
-    worker.on("stage", note_request("stages.log") + "echo '{\"progress\": {\"readable\": true}}'; " +
-                           std::string(kBegun) + "; while [ ! -e go ]; do sleep 0.02; done; " + staged());
-    serve_view(true);
-    for (const char* verb : {"fail-view", "show-copy", "end-view", "forget-view"})
-      worker.on(verb,
-                note_request(std::string(verb) + ".log") + "touch " + verb + "; echo '{\"result\": {}}'");
-    worker.on("find-views", R"(echo '{"result": {"views": []}}')");
-  }
-
-  // Its process answers until the view ends, or the file `killed` is there.
-  void serve_view(bool can_resend) {
-    worker.on("serve-view", note_request("serve-view.log") +
-                                "echo '{\"progress\": {\"folder\": \"/live/imagenet\", \"can_resend\": " +
-                                (can_resend ? "true" : "false") +
-                                "}}'; while [ ! -e end-view ]; do if [ -e killed ]; then rm killed; kill -9 "
-                                "$$; fi; sleep 0.02; done; "
-                                "echo '{\"result\": {}}'");
-  }
-
-  std::shared_ptr<Job> stage_now() {
-    StageRequest request;
-    request.datasets = {"imagenet"};
-    request.now = true;
-    request.lease = std::chrono::hours(1);
-    request.asker.holder = "a test";
-    auto job = datasets->requests().stage(std::move(request));
-    EXPECT_TRUE(job) << job.error().message();
-    return *job;
-  }
-  static json::object dataset_of(const std::shared_ptr<Job>& job) {
-    const auto event = job->final_event();
-    const json::object* result = get_object(event, "result");
-    return result == nullptr ? json::object{} : get_array(*result, "datasets")->front().as_object();
-  }
-  void touch(const char* name) const { std::ofstream(worker.folder() / name) << "x"; }
-  bool happens(const char* verb, int calls = 1) {
-    return run_until(context, [&] { return worker.calls(verb) >= calls; });
-  }
-  // A call is counted before its script notes the request.
-  bool is_noted(const char* verb, const std::string& text) {
-    return run_until(context,
-                     [&] { return text_of(std::string(verb) + ".log").find(text) != std::string::npos; });
-  }
-  std::string without_copy() const {
-    return R"({"datasets": [], "usage": {"path": "/c", "capacity_bytes": 10, "used_bytes": 5, "free_bytes": 5}})";
-  }
-  void start_empty() {
-    worker.on("catalog", "printf '%s\\n' '{\"result\": " + without_copy() + "}'");
-    start();
-  }
-  std::uint64_t leased_generation() const {
-    const auto leases = datasets->leases().of("imagenet");
-    return leases.empty() ? 99 : leases.front()->generation;
-  }
-};
 
 TEST_F(LiveTest, TheRequestEndsWithTheViewAndTheStagingGoesOn) {
   start_empty();
@@ -90,10 +21,10 @@ TEST_F(LiveTest, TheRequestEndsWithTheViewAndTheStagingGoesOn) {
   ASSERT_TRUE(happens("show-copy"));
   EXPECT_TRUE(is_noted("show-copy", "\"copy\":\"/c/1\""));
   EXPECT_EQ(leased_generation(), 1U);
-  EXPECT_EQ(worker.calls("end-view"), 0);
+  EXPECT_EQ(times("ended"), 0);
   ASSERT_TRUE(datasets->leases().release(*get_string(dataset_of(job), "lease")));
-  ASSERT_TRUE(happens("forget-view"));
-  EXPECT_EQ(worker.calls("fail-view"), 0);
+  ASSERT_TRUE(has("removed"));
+  EXPECT_EQ(times("failed"), 0);
 }
 
 TEST_F(LiveTest, AProcessThatEndsIsReplacedAndTakesOver) {
@@ -111,7 +42,7 @@ TEST_F(LiveTest, WithoutResendTheConnectionEndsWithItsProcess) {
   start_empty();
   ASSERT_TRUE(ends(stage_now()));
   touch("killed");
-  ASSERT_TRUE(happens("forget-view"));
+  ASSERT_TRUE(has("removed"));
   EXPECT_EQ(worker.calls("serve-view"), 1);
   ASSERT_TRUE(run_until(context, [&] { return state_of("imagenet") == "copying"; }));
   const auto again = stage_now();
@@ -128,11 +59,11 @@ TEST_F(LiveTest, AStagingThatFailsFailsTheView) {
   const auto job = stage_now();
   ASSERT_TRUE(ends(job));
   touch("go");
-  ASSERT_TRUE(happens("fail-view"));
-  EXPECT_TRUE(is_noted("fail-view", "it is full"));
-  EXPECT_EQ(worker.calls("end-view"), 0) << "what is here can be read as long as the job has its lease";
+  ASSERT_TRUE(has("failed"));
+  EXPECT_TRUE(is_noted("end-view", "it is full"));
+  EXPECT_EQ(times("ended"), 0) << "what is here can be read as long as the job has its lease";
   ASSERT_TRUE(datasets->leases().release(*get_string(dataset_of(job), "lease")));
-  ASSERT_TRUE(happens("forget-view"));
+  ASSERT_TRUE(has("removed"));
 }
 
 TEST_F(LiveTest, TheStagingEndsWithItsLastLease) {
@@ -140,7 +71,7 @@ TEST_F(LiveTest, TheStagingEndsWithItsLastLease) {
   const auto job = stage_now();
   ASSERT_TRUE(ends(job));
   ASSERT_TRUE(datasets->leases().release(*get_string(dataset_of(job), "lease")));
-  ASSERT_TRUE(happens("forget-view"));
+  ASSERT_TRUE(has("removed"));
   ASSERT_TRUE(run_until(context, [&] { return state_of("imagenet") == "absent"; }));
 }
 
@@ -168,26 +99,25 @@ TEST_F(LiveTest, AProcessThatBeginsAndDiesIsNotStartedForever) {
             "sleep 0.05; kill -9 $$");
   start_empty();
   ASSERT_TRUE(ends(stage_now()));
-  ASSERT_TRUE(happens("forget-view"));
+  ASSERT_TRUE(has("removed"));
   EXPECT_GT(worker.calls("serve-view"), 2);
 }
 
 TEST_F(LiveTest, AViewThatCannotBeFailedLosesItsConnection) {
-  std::vector<std::string> forgotten;
-  kept.keep = [](const std::string&, int) {};
-  kept.forget = [&](const std::string& name) { forgotten.push_back(name); };
+  kept.manager = &manager;
   worker.on("stage",
             "cat > /dev/null; echo '{\"progress\": {\"readable\": true}}'; " + std::string(kBegun) +
                 "; while [ ! -e go ]; do sleep 0.02; done; "
                 "echo '{\"error\": {\"kind\": \"no_space\", \"what\": \"it is full\", \"hint\": \"\"}}'");
-  worker.on(
-      "fail-view",
-      "cat > /dev/null; echo '{\"error\": {\"kind\": \"not_found\", \"what\": \"no map\", \"hint\": \"\"}}'");
+  end_view(
+      "case $request in *'\"reason\"'*) echo '{\"error\": {\"kind\": \"not_found\", \"what\": \"no map\", "
+      "\"hint\": \"\"}}'; exit;; esac; ");
   start_empty();
   ASSERT_TRUE(ends(stage_now()));
   touch("go");
-  ASSERT_TRUE(happens("forget-view")) << "its process was ended";
-  EXPECT_EQ(forgotten.size(), 1U);
+  ASSERT_TRUE(has("removed")) << "its process was ended";
+  EXPECT_EQ(manager.kept.size(), 1U);
+  EXPECT_EQ(manager.forgotten, manager.kept);
 }
 
 // Beside a job that uses the view; the copy is complete a moment later.
@@ -212,10 +142,8 @@ TEST_F(LiveTest, ALeaseThatEndsWhileOthersGetTheCopyStaysEnded) {
   EXPECT_NE(datasets->leases().of("imagenet").front()->id, last);
 }
 
-TEST_F(LiveTest, ARequestThatComesWhileTheViewEndsWaitsForTheCopy) {
-  worker.on("end-view",
-            note_request("end-view.log") +
-                "while [ ! -e ends ]; do sleep 0.02; done; touch end-view; echo '{\"result\": {}}'");
+TEST_F(LiveTest, ARequestThatComesWhileTheViewEndsGetsAnother) {
+  end_view("case $request in *detach*) while [ ! -e ends ]; do sleep 0.02; done;; esac; ");
   start_empty();
   const auto job = stage_now();
   ASSERT_TRUE(ends(job));
@@ -223,25 +151,110 @@ TEST_F(LiveTest, ARequestThatComesWhileTheViewEndsWaitsForTheCopy) {
   ASSERT_TRUE(happens("end-view"));
   const auto next = stage_now();
   touch("ends");
-  ASSERT_TRUE(happens("forget-view"));
-  touch("go");
   ASSERT_TRUE(ends(next));
-  EXPECT_EQ(kind_of(next), "done");
-  EXPECT_EQ(worker.calls("fail-view"), 0);
+  EXPECT_EQ(get_string(dataset_of(next), "state"), "live");
+  EXPECT_EQ(worker.calls("serve-view"), 2);
+  ASSERT_TRUE(has("removed"));
+  EXPECT_EQ(times("failed"), 0);
+  EXPECT_EQ(state_of("imagenet"), "live");
 }
 
-// An earlier view took its map along.
-TEST_F(LiveTest, WithoutAMapTheRequestWaitsForTheCopy) {
-  worker.on(
-      "serve-view",
-      "cat > /dev/null; echo '{\"error\": {\"kind\": \"not_found\", \"what\": \"no map\", \"hint\": \"\"}}'");
+// Its process reads the tree, which takes minutes for millions of entries.
+TEST_F(LiveTest, AViewThatHasNotAnsweredEndsWithItsRequest) {
+  worker.on("serve-view", "cat > /dev/null; echo $$ > server; exec sleep 100");
   start_empty();
   const auto job = stage_now();
-  ASSERT_TRUE(happens("forget-view"));
-  EXPECT_TRUE(job->is_running());
-  touch("go");
+  ASSERT_TRUE(run_until(context, [&] { return !text_of("server").empty(); }));
+  const pid_t server = std::stoi(text_of("server"));
+  ASSERT_TRUE(job->cancel());
+  ASSERT_TRUE(has("removed"));
+  EXPECT_NE(::kill(server, 0), 0);
+  EXPECT_EQ(times("ended"), 0);
+  ASSERT_TRUE(run_until(context, [&] { return state_of("imagenet") == "absent"; }));
+  serve_view(true);
+  const auto next = stage_now();
+  ASSERT_TRUE(ends(next));
+  EXPECT_EQ(get_string(dataset_of(next), "state"), "live");
+}
+
+TEST_F(LiveTest, AViewThatHasNotAnsweredEndsWithTheFailureOfItsStaging) {
+  worker.on("serve-view", "cat > /dev/null; echo x > server; exec sleep 100");
+  worker.on("stage",
+            "cat > /dev/null; echo '{\"progress\": {\"readable\": true}}'; " + std::string(kBegun) +
+                "; while [ ! -e server ]; do sleep 0.02; done; "
+                "echo '{\"error\": {\"kind\": \"no_space\", \"what\": \"it is full\", \"hint\": \"\"}}'");
+  start_empty();
+  const auto job = stage_now();
   ASSERT_TRUE(ends(job));
-  EXPECT_EQ(get_string(dataset_of(job), "state"), "ready");
+  EXPECT_EQ(kind_of(job), "no_space");
+  ASSERT_TRUE(has("removed"));
+}
+
+// Of its source's next state, while the first job still reads the copy of the earlier one.
+TEST_F(LiveTest, AnotherStagingHasAViewOfItsOwn) {
+  start_empty();
+  const auto first = stage_now();
+  ASSERT_TRUE(ends(first));
+  touch("go");
+  ASSERT_TRUE(happens("show-copy"));
+  ASSERT_TRUE(run_until(context, [&] { return datasets->stages().empty(); }));
+  std::filesystem::remove(worker.folder() / "go");
+  const auto second = stage_now();
+  ASSERT_TRUE(ends(second));
+  EXPECT_EQ(get_string(dataset_of(second), "state"), "live");
+  EXPECT_EQ(worker.calls("serve-view"), 2);
+  EXPECT_EQ(times("ended"), 0);
+  ASSERT_TRUE(datasets->leases().release(*get_string(dataset_of(second), "lease")));
+  ASSERT_TRUE(has("removed")) << "a lease on another generation does not keep it";
+  ASSERT_TRUE(run_until(context, [&] { return datasets->stages().empty(); })) << "nor its staging";
+  EXPECT_EQ(times("ended"), 1);
+  ASSERT_TRUE(datasets->leases().release(*get_string(dataset_of(first), "lease")));
+  ASSERT_TRUE(has("removed", 2));
+}
+
+// As a program beside the job that has ended.
+TEST_F(LiveTest, WhatIsStillOpenKeepsItsCopyAndDelaysNoOtherView) {
+  serve_view(true);
+  end_view("");
+  worker.on("serve-view",
+            note_request("serve-view.log") +
+                "echo '{\"progress\": {\"folder\": \"/live/imagenet\", \"can_resend\": true}}'; "
+                "while [ ! -e closed ]; do sleep 0.02; done; echo '{\"result\": {}}'");
+  start_empty();
+  const auto first = stage_now();
+  ASSERT_TRUE(ends(first));
+  touch("go");
+  ASSERT_TRUE(happens("show-copy"));
+  ASSERT_TRUE(run_until(context, [&] { return datasets->stages().empty(); }));
+  std::filesystem::remove(worker.folder() / "go");
+  ASSERT_TRUE(datasets->leases().release(*get_string(dataset_of(first), "lease")));
+  ASSERT_TRUE(has("ended"));
+  worker.on("catalog", "printf '%s\\n' '{\"result\": " + one_line(kRows) + "}'");
+  const auto evicted = datasets->upkeep().evict("imagenet");
+  ASSERT_TRUE(evicted);
+  ASSERT_TRUE(ends(*evicted));
+  EXPECT_EQ(kind_of(*evicted), "refused");
+  const auto second = stage_now();
+  ASSERT_TRUE(ends(second));
+  EXPECT_EQ(get_string(dataset_of(second), "state"), "live");
+  EXPECT_TRUE(is_noted("stages", R"({"dataset":"imagenet","generation":1})")) << "no room is made by it";
+  touch("closed");
+  ASSERT_TRUE(has("removed", 2));
+}
+
+// Somebody has unmounted it by force.
+TEST_F(LiveTest, AViewThatEndsByItselfSaysSo) {
+  serve_view(true);
+  worker.on("serve-view",
+            "cat > /dev/null; echo '{\"progress\": {\"folder\": \"/live/imagenet\", "
+            "\"can_resend\": true}}'; while [ ! -e closed ]; do sleep 0.02; done; "
+            "echo '{\"result\": {}}'");
+  start_empty();
+  ASSERT_TRUE(ends(stage_now()));
+  touch("closed");
+  ASSERT_TRUE(run_until(context, [&] { return state_of("imagenet") == "copying"; }));
+  EXPECT_EQ(get_string(row_of("imagenet"), "reason"),
+            "its file system was unmounted, or its connection aborted");
 }
 
 TEST_F(LiveTest, AFileThatFailsIsNamed) {
@@ -292,27 +305,6 @@ TEST_F(LiveTest, AViewOfAnotherStateOfTheSourceFailsAsAWhole) {
   const auto next = stage_now();
   ASSERT_TRUE(ends(next));
   EXPECT_EQ(kind_of(next), "failed");
-}
-
-// Readers that an earlier daemon left wait in the kernel, and some can't be killed.
-TEST_F(LiveTest, KeptConnectionsEndIfTheCacheCannotBeOpened) {
-  int ends_of_pipe[2];
-  ASSERT_EQ(::pipe2(ends_of_pipe, O_CLOEXEC | O_NONBLOCK), 0);
-  const UniqueFd there(ends_of_pipe[0]);
-  kept.earlier = std::make_shared<std::map<std::string, UniqueFd>>();
-  (*kept.earlier)["live-imagenet.12"] = UniqueFd(ends_of_pipe[1]);
-  std::vector<std::string> forgotten;
-  kept.forget = [&](const std::string& name) { forgotten.push_back(name); };
-  worker.on("find-views", note_request("find-views.log") + R"(echo '{"result": {"views": []}}')");
-  worker.on("lease",
-            "cat > /dev/null; echo '{\"error\": {\"kind\": \"unavailable\", \"what\": \"the drive is away\", "
-            "\"hint\": \"\"}}'");
-  timings.recover_again = Duration(100);
-  begin();
-  char byte = 0;
-  ASSERT_TRUE(run_until(context, [&] { return ::read(there.get(), &byte, 1) == 0; }));
-  EXPECT_EQ(forgotten, std::vector<std::string>{"live-imagenet.12"});
-  EXPECT_TRUE(is_noted("find-views", "\"kept\":[]"));
 }
 
 }  // namespace

@@ -9,6 +9,7 @@
 #include <mutex>
 
 #include "staging/copy/transfer/viewer.hpp"
+#include "staging/manifest/units.hpp"
 #include "tests/unit/fleet/fetch/disturbed.hpp"
 #include "tests/unit/fleet/serve/host.hpp"
 
@@ -34,8 +35,8 @@ struct Reader final : staging::Viewer {
     entries = &all;
     return true;
   }
-  void arrived(const staging::Entry& entry, std::uint64_t which) override {
-    note(entry.path.view() == path && which == piece, true);
+  void arrived(const staging::Entry& entry, const staging::UnitRange& units) override {
+    note(entry.path.view() == path && units.first == piece * staging::kUnitsOfPiece, true);
   }
   void arrived_whole(const staging::Entry& entry) override { note(entry.path.view() == path, false); }
   void withdraw(const staging::Entry&, bool) override {}
@@ -47,7 +48,7 @@ struct Reader final : staging::Viewer {
     const auto& entry = (*entries)[staging::index_of(*entries, path)];
     if (is_small != (entry.size < kMiB)) return std::nullopt;
     asked_at = now;
-    return staging::WantedOfFile{&entry, piece};
+    return staging::WantedOfFile{&entry, piece * staging::kUnitsOfPiece};
   }
   void want(std::string of, std::uint64_t which) {
     const std::scoped_lock lock(mutex);

@@ -145,6 +145,23 @@ class Overlay {
   std::filesystem::path merged_;
 };
 
+// Killed before its journal said so. Programs that read it in a live view have it open.
+TEST_F(ResumeTest, AFileThatWasCompletedIsNotWrittenAgain) {
+  options_.depth = 2;
+  options_.chunk = 4 * kMiB;
+  write_text(source_ / "large", noise(112 * kMiB, 1));
+  stop_after(24);
+  const auto partial = folder_ / ".copy.spark-partial/data/large";
+  EXPECT_GT(std::filesystem::file_size(partial), 112 * kMiB);
+  std::filesystem::resize_file(partial, 112 * kMiB);
+  const UniqueFd reader(::open(partial.c_str(), O_RDONLY | O_CLOEXEC));
+  const ino_t completed = inode_of(partial);
+  ASSERT_NE(completed, 0U);
+  ASSERT_OK(copy_now());
+  EXPECT_NE(inode_of(copy_ / "large"), completed);
+  EXPECT_EQ(differences_by_rsync(source_, copy_), "");
+}
+
 TEST_F(ResumeTest, ResumesInTheMiddleOfAFileIfEachFileIsFlushedSeparately) {
   const Overlay overlay(folder_ / "overlay");
   copy_ = overlay.path() / "copy";

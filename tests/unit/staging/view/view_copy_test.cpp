@@ -105,7 +105,7 @@ TEST_F(ViewCopyTest, AnAttemptThatFindsTheCopyPublishedShowsIt) {
                  ViewReports{[this](Bytes, std::uint64_t) { begun(); }});
   options_.viewer = &*killed;
   ASSERT_OK(copy_with(hooks_, source_, copy_, options_, kQuiet, stop_));
-  ViewMap::withdraw_earlier(place_, "");
+  map_->withdraw({0, map_->units()});
   EXPECT_FALSE(whole("large"));
   CopyViewer next(place_, "faces", folder_ / ".copy.spark-partial/data", {}, {});
   next.published(copy_, folder_ / ".copy.spark-manifest");
@@ -118,7 +118,7 @@ TEST_F(ViewCopyTest, ACopyOfAnotherSetIsNotShown) {
                     {[this](Bytes, std::uint64_t) { begun(); }});
   options_.viewer = &killed;
   ASSERT_OK(copy_with(hooks_, source_, copy_, options_, kQuiet, stop_));
-  ViewMap::withdraw_earlier(place_, "");
+  map_->withdraw({0, map_->units()});
   write_text(source_ / "large", noise(9 * kMiB, 2));
   options_.viewer = nullptr;
   ASSERT_OK(copy_with(hooks_, source_, copy_, options_, kQuiet, stop_));

@@ -15,10 +15,10 @@ class ViewTest : public testing::Test {
   ~ViewTest() override { ViewMap::remove(place_); }
 
   TempFolder folder_;
-  ViewPlace place_{folder_ / "live", "faces"};
+  ViewPlace place_{folder_ / "live", "faces.1"};
 
-  ViewTree tree_of(const ViewMap& map) const {
-    auto tree = ViewTree::read(place_.entries(map.set()));
+  ViewTree tree_of(const ViewMap& /*map*/) const {
+    auto tree = ViewTree::read(place_.entries());
     EXPECT_TRUE(tree) << tree.error().message();
     return std::move(*tree);
   }

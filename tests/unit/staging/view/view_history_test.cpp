@@ -35,7 +35,7 @@ class ViewHistoryTest : public ViewTest {
       right_.push_back(noise(kSize, i));
     }
     std::filesystem::create_directories(place_.folder);
-    ASSERT_OK(write_manifest(place_.entries(Digest{}), manifest));
+    ASSERT_OK(write_manifest(place_.entries(), manifest));
   }
 
   std::filesystem::path file(unsigned number) const { return copy_ / std::to_string(number); }

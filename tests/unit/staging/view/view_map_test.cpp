@@ -63,20 +63,6 @@ TEST_F(ViewMapTest, PublishingBeginsAnEpoch) {
   EXPECT_NE(map->epoch(), before);
 }
 
-TEST_F(ViewMapTest, RemovingTheViewOfASetLeavesThatOfANewerOne) {
-  make().reset();
-  write_text(place_.entries(kSet), "x");
-  write_text(place_.mount(), "/mnt");
-  make(kOther, 10).reset();
-  ViewMap::remove(place_, kSet);
-  EXPECT_FALSE(std::filesystem::exists(place_.entries(kSet)));
-  EXPECT_EQ(open()->set(), kOther);
-  EXPECT_TRUE(std::filesystem::exists(place_.mount()));
-  ViewMap::remove(place_, kOther);
-  EXPECT_KIND(ViewMap::open(place_), Errc::NotFound);
-  EXPECT_FALSE(std::filesystem::exists(place_.mount()));
-}
-
 TEST_F(ViewMapTest, TheNextAttemptAtTheSetKeepsTheMapAndNoUnitOfIt) {
   auto first = make();
   first->set_here({1, 1});
@@ -89,51 +75,44 @@ TEST_F(ViewMapTest, TheNextAttemptAtTheSetKeepsTheMapAndNoUnitOfIt) {
   EXPECT_EQ(reader->unit(2), UnitState::Here);
 }
 
-TEST_F(ViewMapTest, AnotherSetFailsTheViewOfTheEarlierOne) {
+TEST_F(ViewMapTest, AnotherSetFailsTheView) {
   const auto first = make();
   first->set_here({1, 1});
-  const auto second = make(kOther, 10);
-  EXPECT_TRUE(first->has_failed());
+  EXPECT_KIND(ViewMap::make(place_, kOther, 10, "/copy"), Errc::Mismatch);
   EXPECT_EQ(first->reason(), "the source has changed since the view began");
-  EXPECT_EQ(first->unit(1), UnitState::Missing);
-  EXPECT_FALSE(second->has_failed());
-  EXPECT_EQ(open()->set(), kOther);
+  EXPECT_KIND(ViewMap::make(place_, kSet, 10, "/copy"), Errc::Mismatch) << "for good";
+  EXPECT_EQ(first->unit(1), UnitState::Here) << "what is here can be read";
 }
 
 TEST_F(ViewMapTest, APublishedCopyStaysWithItsReaders) {
   const auto first = make();
   first->set_here({1, 1});
   first->set_published("/published");
-  const auto second = make();
-  ViewMap::withdraw_earlier(place_, "");
+  EXPECT_KIND(ViewMap::make(place_, kOther, 10, "/copy"), Errc::Refused);
+  first->set_failed("too late");
+  EXPECT_TRUE(first->is_published());
   EXPECT_EQ(first->unit(1), UnitState::Here);
-  EXPECT_FALSE(first->has_failed());
-  second->set_here({5, 1});
-  EXPECT_EQ(first->unit(5), UnitState::Missing);
 }
 
-TEST_F(ViewMapTest, AViewThatHasFailedDoesNotComeBack) {
-  const auto first = make();
-  first->set_here({1, 1});
-  first->set_failed("no space");
-  EXPECT_EQ(first->unit(1), UnitState::Here) << "what is here can be read";
-  const auto second = make();
-  EXPECT_EQ(first->unit(1), UnitState::Missing) << "it may change from here on";
-  EXPECT_EQ(first->reason(), "no space");
-  EXPECT_FALSE(second->has_failed());
-  second->set_published("/published");
-  second->set_failed("too late");
-  EXPECT_TRUE(second->is_published());
-}
-
-TEST_F(ViewMapTest, AStagingWithoutAViewerEndsTheView) {
-  const auto map = make();
-  map->set_here({1, 1});
-  ViewMap::withdraw_earlier(place_, "");
-  EXPECT_EQ(map->unit(1), UnitState::Missing);
-  EXPECT_FALSE(map->has_failed());
-  ViewMap::withdraw_earlier(place_, "staged again");
-  EXPECT_EQ(map->reason(), "staged again");
+// The partial copy, from which all of the dataset's views are read, may change from here on.
+TEST_F(ViewMapTest, TheNextStagingFailsTheDatasetsOtherViews) {
+  const SystemRoot root{folder_ / "root"};
+  const auto map_of = [&](const std::string& name) {
+    auto map = ViewMap::make(view_place(root, folder_.path(), name), kSet, 10, "/copy");
+    EXPECT_TRUE(map) << map.error().message();
+    (*map)->set_here({1, 1});
+    return std::move(*map);
+  };
+  const auto own = map_of("faces.12"), earlier = map_of("faces.7"), published = map_of("faces.8"),
+             other = map_of("faces.2.9");
+  published->set_published("/published");
+  ViewMap::withdraw_all(root, folder_.path(), "faces", 12);
+  EXPECT_EQ(own->unit(1), UnitState::Missing);
+  EXPECT_FALSE(own->has_failed());
+  EXPECT_EQ(earlier->unit(1), UnitState::Missing);
+  EXPECT_TRUE(earlier->has_failed());
+  EXPECT_EQ(published->unit(1), UnitState::Here);
+  EXPECT_EQ(other->unit(1), UnitState::Here) << "of another dataset: faces.2";
 }
 
 TEST_F(ViewMapTest, GivesTheUnitsThatReadersWaitForOnce) {
@@ -163,17 +142,17 @@ TEST_F(ViewMapTest, AChangeEndsAWait) {
 }
 
 TEST_F(ViewMapTest, RemovingItLeavesOtherViews) {
-  const ViewPlace other{place_.folder, "faces2"};
+  const ViewPlace other{place_.folder, "faces.2"};
   const auto map = make();
   const auto second = ViewMap::make(other, kSet, 1, "/copy");
   ASSERT_OK(second);
-  write_text(place_.entries(kSet), "x");
-  write_text(other.entries(kSet), "x");
+  write_text(place_.entries(), "x");
+  write_text(other.entries(), "x");
   ViewMap::remove(place_);
   EXPECT_KIND(ViewMap::open(place_), Errc::NotFound);
-  EXPECT_FALSE(std::filesystem::exists(place_.entries(kSet)));
+  EXPECT_FALSE(std::filesystem::exists(place_.entries()));
   EXPECT_TRUE(ViewMap::open(other));
-  EXPECT_TRUE(std::filesystem::exists(other.entries(kSet)));
+  EXPECT_TRUE(std::filesystem::exists(other.entries()));
   ViewMap::remove(other);
 }
 
@@ -190,7 +169,7 @@ TEST_F(ViewMapTest, AMapOfAnotherProgramIsNone) {
     return magic;
   };
   const std::uint64_t magic = first_bytes(0);
-  EXPECT_EQ(magic & 0xffffU, std::filesystem::file_size(place_.map()) - 10)
+  EXPECT_EQ(magic & 0xffffU, std::filesystem::file_size(place_.map()) - 10 * (sizeof(ViewMap::Opens) + 1))
       << "the size of what is before the units";
   first_bytes(magic - 8);
   EXPECT_KIND(ViewMap::open(place_), Errc::NotFound);

@@ -55,7 +55,7 @@ class Servers {
     ::prctl(PR_SET_PDEATHSIG, SIGKILL);
     auto map = ViewMap::open(place_);
     if (!map) ::_exit(2);
-    auto tree = ViewTree::read(place_.entries((*map)->set()));
+    auto tree = ViewTree::read(place_.entries());
     if (!tree) ::_exit(3);
     const auto served = serve_fuse({*tree, **map, device_.get(), is_taken_over});
     ::_exit(served ? 0 : 4);

@@ -27,6 +27,9 @@ class FuseViewTest : public ViewTest {
   std::optional<FuseView> view_;
   std::vector<Sent> sent_;
   std::set<pid_t> killed_;
+  std::uint32_t next_backing_ = 1;  // 0: the kernel can't read files itself
+  std::vector<int> backings_;       // those that it reads, as its numbers; and their files
+  std::vector<ino_t> files_;
   IoBuffer buffer_{kReadBuffer};
 
   static Entry entry(const char* path, EntryType type, Bytes size = 0) {
@@ -49,11 +52,16 @@ class FuseViewTest : public ViewTest {
     manifest.entries[3].link_to = "a/large";
     manifest.entries[4].target = "a/large";
     std::filesystem::create_directories(place_.folder);
-    ASSERT_OK(write_manifest(place_.entries(Digest{}), manifest));
+    ASSERT_OK(write_manifest(place_.entries(), manifest));
     auto map = ViewMap::make(place_, Digest{}, 9, copy_.native());
     ASSERT_OK(map);
     map_ = std::move(*map);
     tree_ = tree_of(*map_);
+    begin_process();
+  }
+
+  // Answers from now on.
+  void begin_process() {
     reader_.emplace(*tree_, *map_);
     view_.emplace(
         *tree_, *map_, *reader_,
@@ -65,7 +73,16 @@ class FuseViewTest : public ViewTest {
                            head.error,
                            {reinterpret_cast<const char*>(message.bytes.data()), message.bytes.size()}});
         },
-        [this](pid_t thread) { return killed_.contains(thread); });
+        [this](pid_t thread) { return killed_.contains(thread); },
+        Backings{[this](int file) {
+                   struct stat info {};
+                   ::fstat(file, &info);
+                   if (next_backing_ == 0) return 0U;
+                   files_.push_back(info.st_ino);
+                   backings_.push_back(static_cast<int>(next_backing_));
+                   return next_backing_++;
+                 },
+                 [this](std::uint32_t number) { std::erase(backings_, static_cast<int>(number)); }});
   }
 
   template <class Arguments>
@@ -85,6 +102,31 @@ class FuseViewTest : public ViewTest {
     std::array<char, 16> bytes{};
     std::strcpy(bytes.data(), name);
     ask(FUSE_LOOKUP, folder, bytes);
+  }
+  void begin(std::uint32_t flags2) {
+    fuse_init_in init{};
+    init.major = 7;
+    init.minor = 45;
+    init.flags = FUSE_INIT_EXT;
+    init.flags2 = flags2;
+    ask(FUSE_INIT, 0, init);
+  }
+  // As the kernel does: the number of the backing that it was told to use, or 0.
+  std::uint32_t open_large() {
+    ask(FUSE_OPEN, 2, fuse_open_in{});
+    const auto out = last<fuse_open_out>();
+    std::uint32_t backing = 0;
+    std::memcpy(&backing, reinterpret_cast<const char*>(&out) + 12, sizeof backing);
+    EXPECT_EQ(out.open_flags, FOPEN_NOFLUSH | (backing != 0 ? 1U << 7U : FOPEN_KEEP_CACHE));
+    return backing;
+  }
+  void close_large() {
+    ask(FUSE_RELEASE, 2, fuse_release_in{});
+    EXPECT_EQ(sent_.back().error, 0);
+  }
+  void show_all() {
+    map_->set_here({0, 8});
+    map_->set_here({8, 1});
   }
   template <class Out>
   Out last() const {
@@ -147,17 +189,17 @@ TEST_F(FuseViewTest, ShowsTheSpaceOfItsFiles) {
 
 TEST_F(FuseViewTest, ListsAFolderInParts) {
   std::vector<std::string> names;
-  for (fuse_read_in part = this->part(0, 64);;) {
-    ask(FUSE_READDIR, 1, part);
+  for (fuse_read_in part = this->part(0, 64 + sizeof(fuse_entry_out));;) {
+    ask(FUSE_READDIRPLUS, 1, part);
     ASSERT_EQ(sent_.back().error, 0);
     const std::string& bytes = sent_.back().bytes;
     if (bytes.empty()) break;
     for (std::size_t at = 0; at < bytes.size();) {
-      fuse_dirent head{};
-      std::memcpy(&head, bytes.data() + at, FUSE_NAME_OFFSET);
-      names.push_back(bytes.substr(at + FUSE_NAME_OFFSET, head.namelen));
-      part.offset = head.off;
-      at += FUSE_DIRENT_SIZE(&head);
+      fuse_direntplus head{};
+      std::memcpy(&head, bytes.data() + at, FUSE_NAME_OFFSET_DIRENTPLUS);
+      names.push_back(bytes.substr(at + FUSE_NAME_OFFSET_DIRENTPLUS, head.dirent.namelen));
+      part.offset = head.dirent.off;
+      at += FUSE_DIRENTPLUS_SIZE(&head);
     }
   }
   EXPECT_THAT(names, testing::ElementsAre(".", "..", "large", "link"));
@@ -235,13 +277,92 @@ TEST_F(FuseViewTest, AnInterruptThatComesBeforeItsReadWaitsIsAskedForAgain) {
 
 TEST_F(FuseViewTest, ChangesNothingAndKnowsNoOtherNode) {
   ask(FUSE_SETATTR, 2, fuse_setattr_in{});
-  EXPECT_EQ(sent_.back().error, -EROFS);
+  EXPECT_EQ(sent_.back().error, -ENOSYS);
   ask(FUSE_GETATTR, 100, fuse_getattr_in{});
   EXPECT_EQ(sent_.back().error, -ESTALE);
-  ask(FUSE_OPEN, 2, fuse_open_in{});
-  EXPECT_EQ(sent_.back().error, -ENOSYS);
+  ask(FUSE_OPEN, 1, fuse_open_in{});
+  EXPECT_EQ(sent_.back().error, -EINVAL);
   ask(FUSE_READ, 1, part(0, 20));
   EXPECT_EQ(sent_.back().error, -EINVAL);
+}
+
+TEST_F(FuseViewTest, AKernelThatCantReadFilesItselfDoesNotAskForOpens) {
+  begin(1U << 7U);
+  EXPECT_EQ(last<fuse_init_out>().flags2, 0U);
+  show_all();
+  ask(FUSE_OPEN, 2, fuse_open_in{});
+  EXPECT_EQ(sent_.back().error, -ENOSYS);
+}
+
+TEST_F(FuseViewTest, TheKernelReadsAFileThatIsCompleteItself) {
+  begin(1U << 5U);
+  const auto out = last<fuse_init_out>();
+  EXPECT_EQ(out.flags, static_cast<std::uint32_t>(FUSE_INIT_EXT));
+  EXPECT_EQ(out.flags2, 1U << 5U);
+  std::uint32_t depth = 0;
+  std::memcpy(&depth, reinterpret_cast<const char*>(&out) + 36, sizeof depth);
+  EXPECT_EQ(depth, 1U);
+  map_->set_here({0, 8});
+  EXPECT_EQ(open_large(), 0U);
+  map_->set_here({8, 1});
+  EXPECT_EQ(open_large(), 0U) << "the first open is still there";
+  close_large();
+  EXPECT_EQ(open_large(), 0U);
+  close_large();
+  close_large();
+  EXPECT_EQ(open_large(), 1U);
+  struct stat info {};
+  ASSERT_EQ(::stat((copy_ / "a/large").c_str(), &info), 0);
+  EXPECT_EQ(files_.back(), info.st_ino);
+  map_->withdraw({0, 9});
+  EXPECT_EQ(open_large(), 1U) << "any other answer would fail, and the file is not written again";
+  close_large();
+  EXPECT_THAT(backings_, testing::ElementsAre(1));
+  close_large();
+  EXPECT_THAT(backings_, testing::IsEmpty());
+  EXPECT_EQ(open_large(), 0U) << "it has been withdrawn";
+}
+
+TEST_F(FuseViewTest, AFileThatMayBeWrittenAgainIsReadThroughTheView) {
+  begin(1U << 5U);
+  show_all();
+  std::filesystem::resize_file(copy_ / "a/large", 9 * kMiB + 4096);
+  EXPECT_EQ(open_large(), 0U);
+  close_large();
+  std::filesystem::resize_file(copy_ / "a/large", 9 * kMiB);
+  EXPECT_EQ(open_large(), 1U);
+}
+
+TEST_F(FuseViewTest, AFileThatTheKernelCantReadIsReadThroughTheViewWhileItIsOpen) {
+  begin(1U << 5U);
+  show_all();
+  next_backing_ = 0;
+  EXPECT_EQ(open_large(), 0U);
+  next_backing_ = 7;
+  EXPECT_EQ(open_large(), 0U);
+  close_large();
+  close_large();
+  EXPECT_EQ(open_large(), 7U);
+}
+
+// It gets no FUSE_INIT.
+TEST_F(FuseViewTest, TheNextProcessAnswersOpensAsTheOneBefore) {
+  begin(1U << 5U);
+  EXPECT_EQ(open_large(), 0U);
+  show_all();
+  begin_process();
+  EXPECT_EQ(open_large(), 0U);
+  close_large();
+  close_large();
+  EXPECT_EQ(open_large(), 1U);
+  begin_process();
+  EXPECT_EQ(open_large(), 1U);
+  close_large();
+  close_large();
+  EXPECT_THAT(backings_, testing::IsEmpty());
+  open_large();
+  begin(1U << 5U);
+  EXPECT_EQ(open_large(), 3U) << "a new connection has other numbers";
 }
 
 TEST(IsBeingKilled, LooksForSigkillAlone) {

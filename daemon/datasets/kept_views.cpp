@@ -1,0 +1,172 @@
+// The live views of requests with `now`.
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+
+#include "base/text.hpp"
+#include "daemon/config/parse.hpp"
+#include "daemon/datasets/requests.hpp"
+#include "daemon/launch.hpp"
+#include "daemon/log.hpp"
+#include "daemon/token.hpp"
+
+namespace spark::datasets {
+namespace {
+
+// For a later daemon, which has no other record of the request; see demand_in().
+json::object demand_of(const StageRequest& request) {
+  return {{"max_rate", request.demand.max_rate},
+          {"user", request.demand.user},
+          {"accept_source", request.accepts_source}};
+}
+
+StageRequest demand_in(const json::object& noted) {
+  StageRequest request;
+  request.demand.max_rate = static_cast<Bytes>(get_int(noted, "max_rate").value_or(0));
+  request.demand.user = static_cast<uid_t>(get_int(noted, "user").value_or(0));
+  request.accepts_source = get_bool(noted, "accept_source").value_or(false);
+  return request;
+}
+
+json::object live_result(const Task& task, std::string folder) {
+  const auto number = [&](const char* key) { return get_int(task.progress, key).value_or(0); };
+  return {{"state", "live"},
+          {"path", std::move(folder)},
+          {"served_from", "live"},
+          {"generation", 0},
+          {"bytes", number("bytes_total")},
+          {"files", number("files_total")},
+          {"bytes_here", number("bytes_done")},
+          {"seconds", get_double(task.progress, "seconds").value_or(0)},
+          {"bytes_per_second", number("bytes_per_second")},
+          {"hash", ""},
+          {"memfree_drop_bytes", 0},
+          {"skipped", json::array{}},
+          {"warnings", json::array{}},
+          {"evicted", json::array{}}};
+}
+
+}  // namespace
+
+void KeptViews::want(const TaskPtr& task, const StageRequest& request) {
+  if (task->view != 0) return;
+  task->view = views_.add(task->dataset.name, demand_of(request));
+  const bool can_begin = views_.problem_of(task->view).empty();
+  if (can_begin && task->attempt.worker != 0 && !task->attempt.begins_again &&
+      get_string(task->progress, "phase") != "publishing")
+    task->begin_again();
+  begin({task, request.demand});
+}
+
+std::optional<Outcome> KeptViews::outcome(const Task& task) const {
+  const auto phase = get_string(task.progress, "phase");
+  const bool may_be_ready = phase == "queued" || phase == "walking";
+  if (const std::string problem = views_.problem_of(task.view); !problem.empty() && !may_be_ready)
+    return fail(Errc::Failed, "the live view of " + printable(task.dataset.name) + ": " + problem,
+                "without `now` it is staged first");
+  const std::string folder = views_.folder_of(task.view);
+  return folder.empty() ? std::nullopt : std::optional<Outcome>(live_result(task, folder));
+}
+
+void KeptViews::use(const Task& task, const std::string& lease) {
+  if (const auto view = kept_.find(task.view); view != kept_.end()) view->second.leases.insert(lease);
+}
+
+void KeptViews::changed() {
+  for (const auto& [number, view] : kept_) view.task->changed.notify();
+}
+
+void KeptViews::begin(Kept view) {
+  const TaskPtr task = view.task;
+  ++task->users;
+  task->demands.add(view.demand);
+  kept_[task->view] = std::move(view);
+  launch(context_.executor, "live view of " + task->dataset.name, keep(task->view));
+}
+
+bool KeptViews::is_used(const Kept& view) const {
+  return std::ranges::any_of(view.leases, [&](const std::string& id) { return leases_.all().contains(id); });
+}
+
+// Beside the requests, which end once the view can be read: the staging goes on as long as a request waits
+// for it or a job has the view, and the view stays as long as a job has it.
+asio::awaitable<void> KeptViews::keep(std::uint64_t number) {
+  const Kept& view = kept_.at(number);
+  const TaskPtr task = view.task;
+  const std::string& dataset = task->dataset.name;
+  while (!task->ended && (activity_.wanted.contains(dataset) || is_used(view))) co_await task->changed.wait();
+  task->view = 0;  // a request that comes now gets another one
+  if (!task->ended) {
+    co_await views_.end(number);
+  } else if (*task->ended) {
+    json::object copy = **task->ended;
+    co_await end_staging(number, std::move(copy));
+  } else {
+    std::string reason = task->ended->error().message();
+    co_await views_.set_failed(number, std::move(reason));
+  }
+  std::vector<TaskPtr> over = turns_.let_go({task}, view.demand);
+  co_await end_holds(leases_, std::move(over));
+  while (views_.has(number) && is_used(view)) co_await task->changed.wait();
+  co_await views_.end(number);
+  kept_.erase(number);
+}
+
+// The leases of jobs that began before the copy was published become leases on it.
+asio::awaitable<void> KeptViews::end_staging(std::uint64_t number, json::object copy) {
+  const auto generation = static_cast<std::uint64_t>(get_int(copy, "generation").value_or(0));
+  const std::set<std::string> early = kept_.at(number).leases;
+  for (const std::string& id : early) {
+    const auto still = leases_.all().find(id);  // it may have been released meanwhile
+    if (still == leases_.all().end() || still->second.is_staged()) continue;
+    Lease lease = still->second;
+    lease.generation = generation;
+    auto granted = co_await leases_.grant(std::move(lease));
+    if (!granted) log::survived(granted.error());
+  }
+  std::string path = get_string(copy, "path").value_or("");
+  co_await views_.show_copy(number, std::move(path), generation);
+}
+
+void KeptViews::resume(const std::vector<live::Views::Earlier>& earlier) {
+  for (const live::Views::Earlier& one : earlier) {
+    const bool is_newest = std::ranges::none_of(earlier, [&](const live::Views::Earlier& other) {
+      return other.dataset == one.dataset && other.number > one.number;
+    });
+    Kept view = kept_for(one, is_newest);
+    const TaskPtr task = view.task;
+    task->view = one.number;
+    begin(std::move(view));
+    if (!task->ended) launch(context_.executor, "staging " + one.dataset, attempts_.run(task));
+  }
+}
+
+// A lease that waits for its dataset is one on the newest view of it. If none waits, the daemon has ended
+// when the copy had been published: any lease may be one on it.
+KeptViews::Kept KeptViews::kept_for(const live::Views::Earlier& one, bool is_newest) {
+  const StageRequest request = demand_in(one.demand);
+  Kept view{nullptr, request.demand};
+  std::set<std::string> staged;
+  for (const Lease* lease : leases_.of(one.dataset)) {
+    if (lease->is_soft || (!lease->is_staged() && !is_newest)) continue;
+    (lease->is_staged() ? staged : view.leases).insert(lease->id);
+  }
+  if (!one.copy.empty() || view.leases.empty()) view.leases.merge(staged);
+  auto found = config::find_dataset(context_.config(), one.dataset);
+  config::Dataset settings = found ? std::move(*found) : config::Dataset{};
+  settings.name = one.dataset;  // one that is not in the configuration any more fails
+  if (one.copy.empty() && is_newest) {
+    view.task = make_task(context_.executor, activity_, settings, request);
+    view.task->demands.remove(request.demand);  // begin() adds it
+    return view;
+  }
+  view.task = std::make_shared<Task>(context_.executor, ++activity_.newest_task, settings);
+  const std::string generation = std::filesystem::path(one.copy).filename();
+  view.task->ended =
+      one.copy.empty()
+          ? Outcome(fail(Errc::Failed, "it has been staged again since"))
+          : json::object{{"path", one.copy}, {"generation", std::strtoll(generation.c_str(), nullptr, 10)}};
+  return view;
+}
+
+}  // namespace spark::datasets
