@@ -105,9 +105,13 @@ void ReadingNotes::replace(
   {
     ReadingNotes notes(other, of);
     all([&](const ReadingNote& note) { notes.add(note); });
+    notes.write_waiting();
     if (notes.has_failed_) return;
   }
-  std::filesystem::rename(other, path, failed);
+  if (std::filesystem::exists(other, failed))
+    std::filesystem::rename(other, path, failed);
+  else
+    std::filesystem::remove(path, failed);  // there are none
 }
 
 void ReadingNotes::write_waiting() {

@@ -118,7 +118,10 @@ TEST_F(AdoptedPeerTest, AFolderThatTheConfigurationNoLongerAdoptsIsNotOffered) {
   other.path = folder_ / "elsewhere";
   PublishedCopies changed(first_->cache_path(), state_dir_, {}, {other});
   changed.look();
-  EXPECT_TRUE(changed.list().empty());
+  EXPECT_TRUE(changed.offered().empty());
+  ASSERT_EQ(changed.list().size(), 1u);
+  EXPECT_EQ(changed.list()[0].at("withheld"), true) << "a peer may wait for it";
+  EXPECT_FALSE(changed.list()[0].as_object().contains("hash"));
   PublishedCopies same(first_->cache_path(), state_dir_, {}, {adopted_});
   same.look();
   EXPECT_EQ(same.list().size(), 1u);
