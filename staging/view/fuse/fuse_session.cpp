@@ -92,8 +92,10 @@ class Session {
       const ssize_t got = ::read(session_.device, request.data(), request.size());
       if (got < 0 && (errno == EINTR || errno == EAGAIN || errno == ENOENT)) continue;
       if (got <= 0) {
-        require(got == 0 || errno == ENODEV, "reading the kernel's requests for a live view");
-        return end();  // unmounted, or aborted
+        // Unmounted or aborted: fs/fuse/dev.c, fuse_dev_do_read(). Both may be said of one unmount.
+        require(got == 0 || errno == ENODEV || errno == ECONNABORTED,
+                "reading the kernel's requests for a live view");
+        return end();
       }
       view_.answer(std::span<const std::byte>(request.data(), static_cast<std::size_t>(got)), buffer);
       begun(view_.can_resend());  // the first request is the one that tells
