@@ -275,8 +275,7 @@ def test_a_byte_is_in_the_page_cache_once(daemon, shards, job):
     assert daemon.ask("POST", "/v1/stagings", {"datasets": ["imagenet"], "max_rate": 8 * MIB})[0] == 202
     assert sha256(path / "train/a")
     [copy] = (daemon.folder / "cache/.partial").rglob("train/a")
-    assert cached(path / "train/a") == 24 * MIB
-    assert cached(copy) < MIB
+    assert 24 * MIB <= cached(path / "train/a") + cached(copy) < 25 * MIB  # with passthrough they are the copy's
 
 
 def cached(path):
