@@ -111,6 +111,11 @@ MOVING = ["test_moving"]
 # Four machines at once, beside other lanes too many for two cores.
 FLEET = ["test_fleet"]
 NEEDS_DEBIAN_13 = ["test_stas"]
+# Too much for make check, whose limit in CI is near: variants of what other scenarios, histories or unit tests have, and live views.
+MORE = ["test_two_targets", "test_neighbours", "test_portals", "test_bench_hosts", "test_fleet_join", "test_failing_drive"]
+LIVE = ["test_live"]
+# Minutes of readers that wait; `make check` has the unit tests of live views, on this computer's FUSE, and test_live_lives.
+LIVE_API = [f"tests/api/test_live{part}.py" for part in ("", "_access", "_ends")]
 TAKES_LONG = ["test_many"]
 # The documented setup in which two hosts write one volume.
 BOTH_WRITE = ["test_export"]
@@ -142,8 +147,9 @@ DEBIAN_13 = Step(
      "SPARK_VM_CPUS": "1", "SPARK_VM_PACKAGE": "build/debian-13-amd64/deb",
      "SPARK_VM_INSTALL": "build/debian-13-amd64/installed"})
 LANES = [
-    [short_machines("vm-newest", "newest", "the package, volumes, staging, stage-out, the benchmark and the pages", *but(TWO_HOSTS + FAULTS + APART))],
-    [short_machines("vm-faults", "newest", "faults of targets, wires and hosts, and volumes that two hosts want", *scenarios(FAULTS + TWO_HOSTS))],
+    [short_machines("vm-newest", "newest", "the package, volumes, staging, stage-out, the benchmark and the pages", *but(TWO_HOSTS + FAULTS + MORE + LIVE + APART))],
+    [short_machines("vm-faults", "newest", "faults of targets, wires and hosts, and volumes that two hosts want",
+                    *scenarios([name for name in FAULTS + TWO_HOSTS if name not in MORE]))],
 ]
 MACHINES = [step for lane in LANES for step in lane]
 
@@ -152,7 +158,7 @@ SERVED = [
     [Step("page", "the benchmark's page in headless Chromium, at 380 and 1280 pixels, light and dark", 600,
           [pytest("tests/page")], needs_programs=True),
      Step("api", "the API, metrics, alerts and dashboard, on a real daemon and a real Prometheus", 900,
-          [pytest("tests/api")], needs_programs=True),
+          [[*pytest("tests/api"), *(f"--ignore={path}" for path in LIVE_API)]], needs_programs=True),
      Step("install", "what packages and `make install` place, do to each other, and leave, that systemd accepts it, and what `make release` refuses", 900,
           [[PYTHON, "tests/install/release_test.py"], [PYTHON, "tests/install/scripts_test.py"], [PYTHON, "tests/install/shards_test.py"],
            [PYTHON, "tests/install/install_test.py", "build/release"],
@@ -209,6 +215,10 @@ OTHERS = [
           ["tools/image.sh", "debian-13", "arm64", "build/debian-13-arm64/deb"], IMAGE_TESTS],
          {"SPARK_VM_IMAGE": "build/image/spark-stage-arm64.tar"}),
     *(hour_of_histories(area) for area in HISTORIES),
+    Step("live", "jobs that read while their data is staged, on this computer's FUSE", 1800,
+         [[PYTHON, "-m", "pytest", *LIVE_API, "-c", "tests/api/pytest.ini", "-q"]], needs_programs=True),
+    short_machines("vm-live", "newest", "live views on a volume of a real target, with systemd", *scenarios(LIVE)),
+    short_machines("vm-more", "newest", "scenarios for which `make check` has no time", *scenarios(MORE)),
     Step("live-kills", "200 kills of daemons, servers and copies while readers of a live view compare every byte", 3600,
          [[PYTHON, "tests/api/live_walk.py", "--seed", str(int(time.time())), "--count", "200"]], needs_programs=True),
     Step("live-entries", "a live view of a million files", 1800, [[*pytest("tests/api"), "-k", "many_entries"]], {"SPARK_LIVE_ENTRIES": "1000000"},

@@ -158,15 +158,17 @@ std::optional<WantedOfFile> CopyViewer::take_wanted(bool is_small) {
   return WantedOfFile{&(*entries_)[index], *unit - first_units_[index]};
 }
 
-// Without a map of this run: an earlier one may have been killed just after it had published the copy.
+// Without a map of this run: an earlier one may have been killed just after it had published the copy, or
+// before it had marked all of it.
 void CopyViewer::published(const std::filesystem::path& copy, const std::filesystem::path& manifest) {
   if (!map_) {
     auto earlier = ViewMap::open(place_);
-    if (!earlier || (*earlier)->is_published()) return;
-    if (!is_of_set(manifest, (*earlier)->set())) return (*earlier)->set_failed(kHasChanged);
+    if (!earlier) return;
+    if (!(*earlier)->is_published() && !is_of_set(manifest, (*earlier)->set()))
+      return (*earlier)->set_failed(kHasChanged);
     map_ = std::move(*earlier);
   }
-  map_->set_published(copy.native());
+  if (!map_->is_published()) map_->set_published(copy.native());
   map_->set_here({0, map_->units()});
 }
 
