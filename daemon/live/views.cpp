@@ -25,9 +25,10 @@ std::string subject_of(const std::string& dataset) {
   return "the live view of " + printable(dataset);
 }
 
-std::uint64_t seconds_of(const Clock& clock) {
+// Since 1970: a daemon's numbers are higher than those of an earlier one, however soon it follows.
+std::uint64_t milliseconds_of(const Clock& clock) {
   const auto since = clock.wall().time_since_epoch();
-  return static_cast<std::uint64_t>(std::chrono::duration_cast<std::chrono::seconds>(since).count());
+  return static_cast<std::uint64_t>(std::chrono::duration_cast<std::chrono::milliseconds>(since).count());
 }
 
 }  // namespace
@@ -42,7 +43,7 @@ Views::Views(asio::any_io_executor executor, workers::Runner& runner, const Cloc
       on_change_(std::move(on_change)),
       kept_(std::move(kept)),
       timings_(timings),
-      newest_(seconds_of(clock)) {
+      newest_(milliseconds_of(clock)) {
   if (!kept_.earlier) return;
   for (const auto& [name, device] : *kept_.earlier)
     if (name.starts_with(kName))
@@ -60,7 +61,7 @@ Views::ViewPtr Views::find(std::uint64_t number) const {
 
 std::uint64_t Views::add(const std::string& dataset, json::object demand) {
   const auto view = std::make_shared<View>();
-  view->number = newest_ = std::max(newest_ + 1, seconds_of(clock_));
+  view->number = newest_ = std::max(newest_ + 1, milliseconds_of(clock_));
   view->dataset = dataset;
   view->request = request_();
   view->request["dataset"] = dataset;

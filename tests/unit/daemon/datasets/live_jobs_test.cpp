@@ -106,6 +106,7 @@ TEST_F(LiveJobsTest, ARequestOfTheJobThatFailsLeavesItsViewAlone) {
 }
 
 TEST_F(LiveJobsTest, OnlyTheNamedDatasetsAreLive) {
+  settings.datasets["models"].volume = "another";  // a drive has one copy at a time
   start();
   const auto job = stage_for(kLiveJob, true, {"imagenet", "models"}, {"imagenet"});
   ASSERT_TRUE(run_until(context, [&] { return state_of("imagenet") == "live"; }));
