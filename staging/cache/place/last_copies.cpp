@@ -48,12 +48,9 @@ class Bringer {
 
   Result<> bring_newest(const std::string& key) {
     auto copies = copies_of(key);
-    auto rows = store_.generations();
+    auto rows = rows_here(key);
     if (!copies) return copies.take_error();
     if (!rows) return rows.take_error();
-    std::erase_if(*rows, [&](const GenerationRow& row) {
-      return folder_name(row.dataset) != key || row.state != GenerationState::Ready || row.is_suspect;
-    });
     std::string trouble;
     for (const OldCopy& copy : *copies) {
       const bool is_there = std::ranges::any_of(*rows, [&](const GenerationRow& row) {
@@ -72,6 +69,25 @@ class Bringer {
     }
     if (!trouble.empty()) done_.lacking.push_back(std::move(trouble));
     return {};
+  }
+
+  // The cache's own copies. Until the recovery after a reload the catalog still has what is in the old
+  // folder.
+  Result<std::vector<GenerationRow>> rows_here(const std::string& key) {
+    auto rows = store_.generations();
+    if (!rows) return rows;
+    std::erase_if(*rows, [&](const GenerationRow& row) {
+      return folder_name(row.dataset) != key || row.state != GenerationState::Ready || row.is_suspect;
+    });
+    std::vector<GenerationRow> here;
+    for (GenerationRow& row : *rows) {
+      const auto there = store_.folder().has_generation(key, row.generation);
+      if (!there) return there.take_error();
+      auto manifest = ManifestReader::open(store_.folder().place(row.dataset, row.generation).manifest());
+      const auto summary = manifest ? summary_of(*manifest) : fail(manifest.error());
+      if (*there && summary && summary->hash == row.hash) here.push_back(std::move(row));
+    }
+    return here;
   }
 
   // The newest first, but those of a source that was being written last.

@@ -57,6 +57,22 @@ TEST_F(LastCopiesTest, WhatWasStagedAfterTheLastCallIsBroughtOver) {
   EXPECT_EQ(text_of("set", "b"), "b");
 }
 
+// The catalog still has what is in the old folder.
+TEST_F(LastCopiesTest, ItDoesNotDependOnTheRecoveryAfterTheReload) {
+  ASSERT_OK(move(new_));
+  stage_two_without_its_source();
+  source_ = set_;
+  write_text(source_.path / "b", "later");
+  ASSERT_OK(stage());
+  config_.path = new_;
+  const auto cleared = move(new_);
+  ASSERT_OK(cleared);
+  EXPECT_EQ(cleared->brought.size(), 2U);
+  ASSERT_NE(open(), nullptr);
+  EXPECT_EQ(text_of("two", "g"), noise(50'000, 7));
+  EXPECT_EQ(text_of("set", "b"), "later");
+}
+
 TEST_F(LastCopiesTest, ALaterCopyOfADatasetIsBroughtOverAndServed) {
   ASSERT_OK(move(new_));
   write_text(source_.path / "b", "later");
