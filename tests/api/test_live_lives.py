@@ -23,11 +23,14 @@ def change(daemon, name="b"):
 
 
 def test_a_request_that_ends_before_its_view_answers_leaves_nothing(daemon, shards):
+    for i in range(40_000):  # the process reads their list before it answers
+        (daemon.folder / f"imagenet/train/{i}.empty").touch()
     with Holder() as pid:
         _, job = daemon.ask("POST", "/v1/stagings", {"datasets": ["imagenet"], "hold": pid, "now": True, "max_rate": MIB})
         daemon.wait_until(lambda: server_of(daemon), "started the process of the view")
         server = server_of(daemon)
-        os.kill(server, signal.SIGSTOP)  # as if it read a million entries
+        os.kill(server, signal.SIGSTOP)
+        assert daemon.ask("GET", f"/v1/jobs/{job['id']}")[1]["state"] == "running", "the process has answered already"
         daemon.ask("DELETE", f"/v1/jobs/{job['id']}")
         daemon.wait_until(lambda: row(daemon)["state"] == "absent", "ended the staging")
         daemon.wait_until(lambda: server_of(daemon) is None, "ended the process")
@@ -76,7 +79,7 @@ def test_an_open_file_keeps_its_copy_and_no_other_view_from_beginning(daemon, sh
         path = Path(begin(daemon, pid, max_rate=32 * MIB)["path"])
         beside = early(path / "train/b", daemon.folder / "imagenet/train/b")
         daemon.wait_until(lambda: row(daemon)["state"] == "ready", "was staged")
-    daemon.wait_until(lambda: not path.exists(), "ended the view")
+    daemon.wait_until(lambda: not mounts_below(daemon.folder / "cache/.live"), "ended the view")
     refused = daemon.finish("/v1/datasets/imagenet/evict")
     assert refused["state"] == "failed" and "open since it was staged" in refused["error"]["what"], refused
     change(daemon, "a")
