@@ -44,7 +44,7 @@ class Turns {
   // Another user's task could go if this slot were given back.
   bool is_waited_for(const Slot& slot) const;
   void wake_all();
-  // Ends the demand. Cancels tasks that nobody else needs; returns those that have already ended.
+  // Ends the demand, and cancels the tasks that have no other. Returns those that have already ended.
   std::vector<TaskPtr> let_go(const std::vector<TaskPtr>& tasks, const Demand& demand);
 
   // Sets workers that copy to idle priority while a lease is in use, if the configuration requires it.

@@ -235,7 +235,7 @@ void ExchangeRun::prove(File& file, std::uint64_t unit) {
   schedule_.add(std::span(&unit, 1));
 }
 
-// What the copy engine would copy after the exchange, and a reader waits for now.
+// Files that are not exchanged and that a reader waits for. The copy engine would copy them last.
 Result<> ExchangeRun::copy_left() {
   for (;;) {
     std::optional<staging::Entry*> entry;

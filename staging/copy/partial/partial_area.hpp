@@ -61,8 +61,8 @@ class PartialArea {
   // An error for which was_taken_over() holds if another host is in the lock file: an NFS server gives up the
   // locks of a host that does not reach it. Unavailable if there is no lock file.
   Result<> check_held() const;
-  // Called before data in it that an earlier attempt has finished may be changed or deleted; empty: nobody
-  // reads it.
+  // Called before this attempt changes or deletes data that an earlier one has finished. Empty: the copy has
+  // no readers.
   std::function<void()> before_change{};
   // Deletes its content; the lock and the mark stay.
   Result<> clear();
