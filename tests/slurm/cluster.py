@@ -87,7 +87,8 @@ class Node:
 
 class Cluster:
     def __init__(self, names=NODES, datasets=None, capacity="64MiB", sections="", inside=(), private_tmp=False):
-        self.folder = Path(tempfile.mkdtemp(prefix="spark-slurm-"))
+        # With a /tmp of its own, a job does not see this one; and Slurm refuses to keep the jobs' folders there.
+        self.folder = Path(tempfile.mkdtemp(prefix="spark-slurm-", dir="/var/tmp" if private_tmp else None))
         self.folder.chmod(0o755)
         self.conf = self.folder / "slurm.conf"
         self.shared = Source(self.folder / "source", datasets or DATASETS, capacity, sections, inside)

@@ -17,7 +17,7 @@ def block(begin):
 
 def test_the_script_of_the_page_trains_on_four_nodes(cluster):
     script = cluster.work / "page.sh"
-    script.write_text(block("#!/bin/sh").replace("python train.py --data", "ls"))
+    script.write_text(block("srun --kill-on-bad-exit=1 python train.py --data").replace("python train.py --data", "ls"))
     done = cluster.slurm("sbatch", "--wait", "-o", "page.out", script)
     output = (cluster.work / "page.out").read_text()
     assert (done.returncode, output.split().count("39.bin")) == (0, 4), done.stderr + output
