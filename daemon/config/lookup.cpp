@@ -84,7 +84,8 @@ Result<> check_cache_path(const Config& config, const std::filesystem::path& pat
   const auto overlaps = [&](const std::filesystem::path& other) {
     return is_within(plain, other) || is_within(other, plain);
   };
-  if (const std::string* volume = MountPoints(config.volumes).above(plain))
+  const MountPoints mount_points(config.volumes);
+  if (const std::string* volume = mount_points.above(plain))
     return refused("it is on volume '" + *volume + "'");
   for (const auto& [name, dataset] : config.datasets)
     if (dataset.path.starts_with('/') && overlaps(dataset.path))
