@@ -264,26 +264,30 @@ static int receive_mount(int from) {
   return tree;
 }
 
-// In a process of its own, which enters the namespace.
-static int open_mount(const char* mounts, const char* path) {
+static int open_of(pid_t process, const char* what, int flags) {
+  char name[64];
+  snprintf(name, sizeof name, "/proc/%d/%s", (int)process, what);
+  return open(name, flags | O_CLOEXEC);
+}
+
+// In a process of its own, which enters the namespace. The daemon's root may be a folder of it.
+static int open_mount(pid_t process, const char* path) {
   const struct mount_attr follows = {.propagation = MS_SLAVE};  // the job's mounts never reach the host
-  const int fd = open(mounts, O_RDONLY | O_CLOEXEC);
-  if (fd < 0 || setns(fd, CLONE_NEWNS) != 0) return -1;
-  const int tree =
-      open_tree(AT_FDCWD, path, OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT);
+  const int mounts = open_of(process, "ns/mnt", O_RDONLY), root = open_of(process, "root", O_PATH);
+  if (mounts < 0 || root < 0 || setns(mounts, CLONE_NEWNS) != 0) return -1;
+  const int tree = open_tree(root, path + strspn(path, "/"),
+                             OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT);
   if (tree < 0 || mount_setattr(tree, "", AT_EMPTY_PATH, (struct mount_attr*)&follows, sizeof follows) != 0)
     return -1;
   return tree;
 }
 
 static int mount_of(pid_t process, const char* path) {
-  char mounts[64];
   int ends[2];
-  snprintf(mounts, sizeof mounts, "/proc/%d/ns/mnt", (int)process);
   if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0) return -1;
   const pid_t child = fork();
   if (child == 0) {
-    const int tree = open_mount(mounts, path);
+    const int tree = open_mount(process, path);
     send_mount(ends[1], tree, errno);
     _exit(0);
   }

@@ -15,11 +15,12 @@ from pathlib import Path
 
 import kernel
 from content import GIB, MIB, Content
-from figures import Wrong, background, epoch, first_batch, middle, published
+from figures import Wrong, background, epoch, first_batch, middle, published, training
 from place import Place, own_mounts
 
 FIRST_SAMPLE_S, BATCH_S, EPOCH, BACKGROUND, LEAST_NOISE = 0.15, 0.5, 1.1, 1.1, 0.05
 FIGURES = ("first", "epoch", "background", "published")
+WITH_GPU = "training"  # needs a GPU, PyTorch and torchvision
 
 
 class Report:
@@ -69,6 +70,13 @@ def show_published(report, found):
         report.goal(f"{kind}, by the view's path, of the plain copy", view / plain, 1 + noise)
 
 
+def show_training(found):
+    for kind, one in found.items():
+        rates = ", ".join(f"{epoch['pictures'] / epoch['seconds']:,.0f}" for epoch in one["epochs"])
+        print(f"Training, {kind.replace('_', ' ')}: first step after {one['first_step']:.1f} s, {rates} pictures/s in epochs 1, 2 …, all {one['seconds']:.1f} s "
+              f"(ResNet-50, PyTorch {one['torch']}, {one['gpu']})")
+
+
 def measure(place, options, report):
     found, rounds = {}, options.rounds
     if "first" in options.figures:
@@ -84,6 +92,9 @@ def measure(place, options, report):
     if "published" in options.figures:
         found["published"] = published(place, rounds)
         show_published(report, found["published"])
+    if WITH_GPU in options.figures:
+        found["training"] = training(place)
+        show_training(found["training"])
     return found
 
 
@@ -94,7 +105,8 @@ def options_of():
     parser.add_argument("--small", type=int, default=20_000, help="files of the other set, of 34,000 bytes each")
     parser.add_argument("--rate", type=float, default=200, help="MB/s of the source")
     parser.add_argument("--rounds", type=int, default=7)
-    parser.add_argument("--figures", nargs="+", choices=FIGURES, default=FIGURES)
+    parser.add_argument("--figures", nargs="+", choices=(*FIGURES, WITH_GPU), default=FIGURES,
+                        help=f"{WITH_GPU}: a PyTorch job on a GPU, only on request")
     parser.add_argument("--folder", help="on the drive to use, instead of memory")
     parser.add_argument("--quick", action="store_true", help="does it work here? 256 MiB, 500 small files, two rounds; the goals are of the full size")
     parser.add_argument("--json", metavar="FILE", help="all numbers of all rounds")

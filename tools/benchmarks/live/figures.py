@@ -12,6 +12,8 @@ from pathlib import Path
 from place import ROOT, forget_pages
 
 READER = [sys.executable, Path(__file__).with_name("reader.py")]
+TRAINER = [sys.executable, Path(__file__).with_name("training.py")]
+EPOCHS = 3        # of a training
 CLIENT = ROOT / "build/release/cli/spark-stage"
 READERS = 4       # of the copy in progress, at random
 SAMPLERS = 8      # of a batch
@@ -82,11 +84,10 @@ def first_batch(place, rounds):
     return {"live": found, "staged_first": later}
 
 
-def job_of(place, verb, order, compute, to):
-    """Seconds of `spark-stage VERB big -- JOB`, and what the job says."""
+def job_of(place, verb, job, to):
+    """Seconds of `spark-stage VERB big -- JOB`, and what the job has written to the file `to`."""
     began = time.monotonic()
-    command = [CLIENT, *verb, "big", "--", *READER, place.content.shape, "epoch", "$SPARK_STAGE_BIG", "seed=1", f"order={json.dumps(order)}",
-               f"workers={WORKERS}", f"compute={compute}", f"to={json.dumps(str(to))}"]
+    command = [CLIENT, *verb, "big", "--", *map(str, job)]
     ran = subprocess.run(command, env=os.environ | {"SPARK_STAGE_SOCKET": str(place.daemon.socket)}, timeout=DEADLINE_S, check=False,
                          capture_output=True, text=True)
     if ran.returncode:
@@ -97,16 +98,32 @@ def job_of(place, verb, order, compute, to):
 def epoch(place, order):
     """Stage, then train; and both at once. The job computes as long as the staging takes."""
     to = place.folder / "epoch.json"
+
+    def job(compute):
+        return [*READER, place.content.shape, "epoch", "$SPARK_STAGE_BIG", "seed=1", f"order={json.dumps(order)}", f"workers={WORKERS}",
+                f"compute={compute}", f"to={json.dumps(str(to))}"]
+
     place.empty()
     began = time.monotonic()
     place.stage("big")
     stage = time.monotonic() - began
     forget_pages()
-    train, alone = job_of(place, ["run"], order, stage, to)
+    train, alone = job_of(place, ["run"], job(stage), to)
     place.empty()
-    now, with_view = job_of(place, ["run", "--now"], order, stage, to)
+    now, with_view = job_of(place, ["run", "--now"], job(stage), to)
     return {"order": order, "stage": stage, "compute": stage, "train": train, "now": now, "first_batch": with_view["first_batch"],
             "first_batch_alone": alone["first_batch"]}
+
+
+def training(place):
+    """A real job on a GPU, staged first and with --now: seconds to its first step and to its end, and its epochs."""
+    to, found = place.folder / "training.json", {}
+    for kind, verb in (("staged_first", ["run"]), ("now", ["run", "--now"])):
+        place.empty()
+        began = time.monotonic()
+        seconds, job = job_of(place, verb, [*TRAINER, place.content.shape, "$SPARK_STAGE_BIG", to, EPOCHS], to)
+        found[kind] = job | {"seconds": seconds, "first_step": job["first_step_at"] - began}
+    return found
 
 
 def background(place, rounds):
