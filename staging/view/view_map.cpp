@@ -108,6 +108,7 @@ Result<std::unique_ptr<ViewMap>> ViewMap::make(const ViewPlace& place, const Dig
     if (old.has_failed()) return fail(Errc::Mismatch, old.reason());
     old.withdraw({0, old.units()});
     put(old.header().data, data);
+    ++old.header().epoch;  // after `data`, or a reader may keep the folder of before
     old.wake();
     return there;
   }

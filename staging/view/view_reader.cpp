@@ -33,9 +33,11 @@ std::pair<std::uint64_t, std::uint64_t> ViewReader::units_of(const ViewRange& ra
   return {first + offset / kViewUnit, first + (offset + bytes - 1) / kViewUnit + 1};
 }
 
-Outcome ViewReader::look(const ViewRange& range) const {
+Outcome ViewReader::look(const ViewRange& range) {
   const bool has_failed = map_.has_failed();  // before the units: none arrives afterwards
-  bool is_missing = false;
+  // Between the rename that publishes the copy and the note of it a process that begins finds no folder. So
+  // does one after a worker that was killed there, until the next attempt's note.
+  bool is_missing = !map_.is_published() && !has_copy();
   const auto [first, end] = units_of(range);
   for (std::uint64_t unit = first; unit < end; ++unit) {
     const UnitState state = map_.unit(unit);
@@ -93,13 +95,26 @@ void ViewReader::open_copy() {
   copy_ = opened ? std::make_shared<const Tree>(std::move(*opened)) : nullptr;
 }
 
+// Of the mutex's owner.
+void ViewReader::follow(std::uint64_t epoch) {
+  const bool is_new = std::exchange(epoch_, epoch) != epoch;
+  if (is_new) open_.clear();
+  if (is_new || !copy_) open_copy();
+}
+
+bool ViewReader::has_copy() {
+  const std::scoped_lock lock(mutex_);
+  follow(map_.epoch());
+  return copy_ != nullptr;
+}
+
 // None if it can't be opened.
 ViewReader::OpenFilePtr ViewReader::open(NodeNumber file, std::uint64_t epoch) {
   std::shared_ptr<const Tree> copy;
   {
     const std::scoped_lock lock(mutex_);
-    if (epoch_ != epoch || open_.size() >= kMostOpen) open_.clear();
-    if (std::exchange(epoch_, epoch) != epoch) open_copy();
+    follow(epoch);
+    if (open_.size() >= kMostOpen) open_.clear();
     if (const auto there = open_.find(file); there != open_.end()) return there->second;
     copy = copy_;
   }

@@ -40,7 +40,7 @@ class ViewReader {
   // The file of the copy, if all of it is there and it will not be written again; else none.
   std::shared_ptr<const UniqueFd> complete(NodeNumber file);
   // Whether all of its units are there, or one will not come.
-  ViewRead::Outcome look(const ViewRange& range) const;
+  ViewRead::Outcome look(const ViewRange& range);
   // Asks the copy for its missing units first.
   void want(const ViewRange& range, ViewMap& map) const;
 
@@ -61,6 +61,8 @@ class ViewReader {
   ViewRange within_file(ViewRange range) const;
   std::pair<std::uint64_t, std::uint64_t> units_of(const ViewRange& range) const;  // first and end
   OpenFilePtr open(NodeNumber file, std::uint64_t epoch);
+  void follow(std::uint64_t epoch);
+  bool has_copy();
   void open_copy();
 };
 

@@ -56,6 +56,24 @@ TEST_F(ViewCopyTest, ShowsARandomTreeAsItIs) {
   EXPECT_GT(compared, 10U);
 }
 
+// As a process finds it that begins between the rename and its note, or after a worker that was killed there.
+TEST_F(ViewCopyTest, AReadWaitsForTheNoteOfARenamedCopy) {
+  write_text(source_ / "small", "small");
+  ASSERT_OK(copy_now());
+  const ViewPlace place{folder_ / "live", "faces.2"};
+  const auto made = ViewMap::make(place, map_->set(), map_->units(), folder_ / "renamed");
+  ASSERT_OK(made);
+  ViewMap& map = **made;
+  map.set_here({0, map.units()});
+  ViewReader later(*tree_, map);
+  const IoBuffer buffer(kMiB + 2 * kLargestAlignment);
+  const ViewRange range{find(*tree_, "small"), 0, 5};
+  EXPECT_EQ(later.read(range, buffer).outcome, Outcome::Missing);
+  map.set_published(copy_.native());
+  EXPECT_EQ(later.read(range, buffer).outcome, Outcome::Here);
+  ViewMap::remove(place);
+}
+
 TEST_F(ViewCopyTest, AFileThatChangesFailsAndTheOthersDoNot) {
   options_.threads = options_.depth = 1;
   write_text(source_ / "changes", noise(17 * kMiB, 1));

@@ -179,7 +179,7 @@ TEST_F(FuseSessionTest, TheServerEndsWithTheLastUser) {
   ASSERT_TRUE(keeper_.mount());
   UniqueFd file(::open((view_ / "small").c_str(), O_RDONLY | O_CLOEXEC));
   char byte = 0;
-  ASSERT_EQ(::pread(file.get(), &byte, 1, 0), 1);
+  ASSERT_EQ(::pread(file.get(), &byte, 1, 0), 1) << std::strerror(errno);
   ASSERT_EQ(::umount2(view_.c_str(), MNT_DETACH), 0);
   EXPECT_EQ(::pread(file.get(), &byte, 1, 1), 1) << "a file that was open goes on working";
   file.reset();
