@@ -59,7 +59,8 @@ void mark_rest(const std::filesystem::path& folder, const std::string& mark) {
 }
 
 std::string read_text(const std::filesystem::path& path) {
-  return read_file(path, std::string::npos).value_or("");  // a byte at a time took most of the sanitizers' run
+  return read_file(path, std::string::npos)
+      .value_or("");  // a byte at a time took most of the sanitizers' run
 }
 
 std::string noise(std::size_t size, std::uint64_t seed) {
