@@ -85,8 +85,8 @@ Result<std::shared_ptr<Job>> Requests::stage(StageRequest request) {
     tasks->push_back(std::move(task));
   }
   // The job begins when these are complete and the others can be read: they have the drive's first turns.
-  std::ranges::stable_partition(
-      fresh, [&](const TaskPtr& task) { return !request.is_now(task->dataset.name); });
+  std::stable_partition(fresh.begin(), fresh.end(),
+                        [&](const TaskPtr& task) { return !request.is_now(task->dataset.name); });
   // Only now, so that none of the request's datasets is evicted for another. A task may end before this
   // returns.
   for (const TaskPtr& task : fresh)
