@@ -25,8 +25,10 @@ constexpr unsigned kEntered = 0711;  // by name, as the other folders with copie
 
 struct Place {
   staging::ViewPlace map;
-  json::object note;             // {"folder", "dataset", "view", "demand"}; empty before it is served
-  std::filesystem::path folder;  // the mount point
+  // {"folder", "mounted", "dataset", "view", "demand", "ended"?}; empty before it is served.
+  json::object note;
+  std::filesystem::path folder;   // as jobs get it
+  std::filesystem::path mounted;  // the same without links, as in the mount table
 };
 
 // An earlier daemon may have had another cache: where the view is mounted is in its note.
@@ -40,6 +42,7 @@ Place place_of_name(const json::object& cache, std::string name) {
   place.folder =
       noted ? std::filesystem::path(*noted)
             : std::filesystem::path(get_string(cache, "path").value_or("")) / ".live" / place.map.name;
+  place.mounted = get_string(place.note, "mounted").value_or(place.folder.native());
   return place;
 }
 
@@ -51,8 +54,8 @@ Result<Place> place_of(const json::object& request) {
 }
 
 void take_down(const Place& place) {
-  mounts::detach_all_on(place.folder);
-  ::rmdir(place.folder.c_str());
+  mounts::detach_all_on(place.mounted);
+  ::rmdir(place.mounted.c_str());
   staging::ViewMap::remove(place.map);
 }
 
@@ -69,7 +72,7 @@ std::uint64_t number_in(const std::filesystem::path& name) {
 // {"cache", "dataset", "view": its number, "demand", "taken_over"} and the connection as kInherited → {} once
 // no program uses the view. Progress: {"folder", "can_resend"}, once it answers.
 Result<json::object> serve_view_verb(const json::object& request, const ProgressLine& progress) {
-  const auto place = place_of(request);
+  auto place = place_of(request);
   if (!place) return place.take_error();
   const UniqueFd device(kInherited);
   const auto map = staging::ViewMap::open(place->map);
@@ -78,15 +81,19 @@ Result<json::object> serve_view_verb(const json::object& request, const Progress
   if (!tree) return tree.take_error();
   const bool is_taken_over = get_bool(request, "taken_over").value_or(false);
   if (!is_taken_over) {
-    json::object note{{"folder", place->folder.native()}};
+    const std::filesystem::path parent = place->folder.parent_path();
+    ::mkdir(parent.c_str(), kEntered);
+    std::error_code error;
+    place->mounted = std::filesystem::canonical(parent, error) / place->folder.filename();
+    if (error) return fail_errno(error.value(), "opening " + printable(parent.native()));
+    json::object note{{"folder", place->folder.native()}, {"mounted", place->mounted.native()}};
     for (const char* key : {"dataset", "view", "demand"})
       if (request.contains(key)) note[key] = request.at(key);
     const auto noted = write_file_atomically(place->map.note(), json::serialize(note));
     if (!noted) return fail(noted.error());
-    ::mkdir(place->folder.parent_path().c_str(), kEntered);
-    ::mkdir(place->folder.c_str(), kEntered);
+    ::mkdir(place->mounted.c_str(), kEntered);
     const std::string name = staging::encode_name(get_string(request, "dataset").value_or(""));
-    const auto mounted = staging::mount_fuse(device, place->folder, name);
+    const auto mounted = staging::mount_fuse(device, place->mounted, name);
     if (!mounted) return mounted.take_error();
   }
   const auto begun = [&](bool can_resend) {
@@ -104,7 +111,7 @@ Result<json::object> show_copy_verb(const json::object& request, const ProgressL
   const std::string copy = get_string(request, "copy").value_or("");
   const char* folder = place->folder.c_str();
   const auto table = mounts::read_mount_table(SystemRoot{});
-  const mounts::Mount* top = table ? mounts::mounted_at(*table, place->folder.native()) : nullptr;
+  const mounts::Mount* top = table ? mounts::mounted_at(*table, place->mounted.native()) : nullptr;
   if (top == nullptr)
     return fail(Errc::NotFound, "no live view is mounted on " + printable(place->folder.native()));
   if (top->type != staging::kFuseType) return json::object{};  // an earlier daemon did it
