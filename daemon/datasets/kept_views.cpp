@@ -112,9 +112,13 @@ asio::awaitable<void> KeptViews::keep(std::uint64_t number) {
   kept_.erase(number);
 }
 
-// The leases of jobs that began before the copy was published become leases on it.
+// The leases of jobs that began before the copy was published become leases on it, if it is the view's: it
+// may be of another state of the source.
 asio::awaitable<void> KeptViews::end_staging(std::uint64_t number, json::object copy) {
   const auto generation = static_cast<std::uint64_t>(get_int(copy, "generation").value_or(0));
+  std::string path = get_string(copy, "path").value_or("");
+  const bool is_its_copy = co_await views_.show_copy(number, std::move(path), generation);
+  if (!is_its_copy) co_return;
   const std::set<std::string> early = kept_.at(number).leases;
   for (const std::string& id : early) {
     const auto still = leases_.all().find(id);  // it may have been released meanwhile
@@ -124,8 +128,6 @@ asio::awaitable<void> KeptViews::end_staging(std::uint64_t number, json::object 
     auto granted = co_await leases_.grant(std::move(lease));
     if (!granted) log::survived(granted.error());
   }
-  std::string path = get_string(copy, "path").value_or("");
-  co_await views_.show_copy(number, std::move(path), generation);
 }
 
 void KeptViews::resume(const std::vector<live::Views::Earlier>& earlier) {

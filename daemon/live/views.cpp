@@ -223,14 +223,15 @@ asio::awaitable<void> Views::set_failed(std::uint64_t number, std::string reason
   cut(*view);
 }
 
-asio::awaitable<void> Views::show_copy(std::uint64_t number, std::string path, std::uint64_t generation) {
+asio::awaitable<bool> Views::show_copy(std::uint64_t number, std::string path, std::uint64_t generation) {
   const ViewPtr view = find(number);
-  if (!view || view->is_over) co_return;
-  view->generation = generation;
-  if (view->folder.empty()) co_return;
+  if (!view || view->is_over || view->folder.empty()) co_return false;
   json::object copy{{"copy", path}};
   const auto shown = co_await ask(view, "show-copy", std::move(copy));
-  if (!shown) log::survived(shown.error());  // the view goes on serving it
+  if (!shown) log::survived(shown.error());
+  if (!shown && shown.error().kind == Errc::Refused) co_return false;
+  view->generation = generation;  // also if it was not shown: the view goes on serving it
+  co_return true;
 }
 
 asio::awaitable<void> Views::end(std::uint64_t number) {

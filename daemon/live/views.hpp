@@ -72,8 +72,9 @@ class Views {
 
   // What is missing will not come.
   asio::awaitable<void> set_failed(std::uint64_t number, std::string reason);
-  // It is published: programs that open a path of the view from now on get the copy.
-  asio::awaitable<void> show_copy(std::uint64_t number, std::string path, std::uint64_t generation);
+  // Something is published: programs that open a path of the view from now on get it, if it is the view's
+  // copy. False: it is that of another set, or there is no view any more.
+  asio::awaitable<bool> show_copy(std::uint64_t number, std::string path, std::uint64_t generation);
   // No job uses it any more. Files that are still open can be read as long as they are.
   asio::awaitable<void> end(std::uint64_t number);
   // Goes on with the views of an earlier daemon whose descriptors were kept, and removes the others. Call

@@ -104,12 +104,18 @@ Result<json::object> serve_view_verb(const json::object& request, const Progress
   });
 }
 
-// {"cache", "dataset", "view", "copy"} → {}. Mounts the published copy on top of the view.
+// {"cache", "dataset", "view", "copy"} → {}. Mounts the published copy on top of the view. Refused: it is not
+// the copy of that view, whose set has changed.
 Result<json::object> show_copy_verb(const json::object& request, const ProgressLine& /*progress*/) {
   const auto place = place_of(request);
   if (!place) return place.take_error();
   const std::string copy = get_string(request, "copy").value_or("");
-  const char* folder = place->folder.c_str();
+  const auto map = staging::ViewMap::open(place->map);
+  if (!map) return map.take_error();
+  if (!(*map)->is_published() || (*map)->data() != copy)
+    return fail(Errc::Refused, "the copy " + printable(copy) + " is of another set than the live view " +
+                                   printable(place->folder.native()));
+  const char* folder = place->mounted.c_str();
   const auto table = mounts::read_mount_table(SystemRoot{});
   const mounts::Mount* top = table ? mounts::mounted_at(*table, place->mounted.native()) : nullptr;
   if (top == nullptr)
