@@ -19,7 +19,9 @@ namespace {
 const std::string kName = "live-";  // of a descriptor, followed by the view's number
 constexpr Duration kShort{10'000};  // what a worker does to a view
 constexpr std::size_t kMost = 256;  // the service manager keeps as many: FileDescriptorStoreMax of the unit
-constexpr int kTries = 3;           // to find what an earlier daemon has left
+constexpr std::size_t kMostOfUser = 64;
+constexpr std::size_t kForRoot = 16;  // of those, in any case
+constexpr int kTries = 3;             // to find what an earlier daemon has left
 
 std::string subject_of(const std::string& dataset) {
   return "the live view of " + printable(dataset);
@@ -66,13 +68,24 @@ std::uint64_t Views::add(const std::string& dataset, json::object demand) {
   view->request = request_();
   view->request["dataset"] = dataset;
   view->request["view"] = view->number;
+  view->user = static_cast<uid_t>(get_int(demand, "user").value_or(0));
   view->request["demand"] = std::move(demand);
-  auto device = views_.size() < kMost ? staging::open_fuse_device()
-                                      : spark::fail(Errc::Unavailable, "there are 256 live views already");
+  const auto room = check_room(view->user);
+  auto device = room ? staging::open_fuse_device() : spark::fail(room.error());
   if (device) view->device = std::move(*device);
   if (!device) fail(*view, device.error().message());
   views_[view->number] = view;
   return view->number;
+}
+
+// Root always gets one, and one user alone can't take those of the others.
+Result<> Views::check_room(uid_t user) const {
+  const std::size_t all = views_.size();
+  const auto own = static_cast<std::size_t>(
+      std::ranges::count_if(views_, [&](const auto& one) { return one.second->user == user; }));
+  if (user == 0 ? all < kMost : all < kMost - kForRoot && own < kMostOfUser) return {};
+  return spark::fail(Errc::Unavailable, "there are " + std::to_string(all) + " live views already, " +
+                                            std::to_string(own) + " of user " + std::to_string(user));
 }
 
 void Views::begin(std::uint64_t number) {

@@ -7,6 +7,8 @@
 // have files of the earlier one open.
 #pragma once
 
+#include <sys/types.h>
+
 #include <boost/asio/any_io_executor.hpp>
 #include <boost/asio/awaitable.hpp>
 #include <cstdint>
@@ -90,6 +92,7 @@ class Views {
   struct View {
     std::uint64_t number = 0;
     std::string dataset{};
+    uid_t user = 0;          // who asked for it
     json::object request{};  // of its workers: a reload may change the cache's settings
     UniqueFd device{};
     std::string folder{};                                        // once it answers
@@ -105,6 +108,7 @@ class Views {
   using ViewPtr = std::shared_ptr<View>;
 
   ViewPtr find(std::uint64_t number) const;
+  Result<> check_room(uid_t user) const;
   void start(const ViewPtr& view);
   asio::awaitable<void> run(ViewPtr view);
   asio::awaitable<void> serve(ViewPtr view);
