@@ -149,7 +149,7 @@ asio::awaitable<void> Views::run(ViewPtr view) {
   on_change_();
   view->device.reset();  // reads that still wait get an error
   forget(*view);
-  json::object all{{"detach", true}, {"remove", true}};
+  json::object all{{"remove", true}};
   const auto gone = co_await ask(view, "end-view", std::move(all));
   if (!gone) log::survived(gone.error());
   view->is_over = true;
@@ -295,10 +295,18 @@ asio::awaitable<std::vector<Views::Earlier>> Views::take_over(std::string why_no
     view->device = std::move(descriptor.mapped());
     views_[view->number] = view;
     newest_ = std::max(newest_, view->number);
-    const json::object* demand = get_object(one, "demand");
-    earlier.push_back({view->number, view->dataset, get_string(one, "copy").value_or(""),
-                       demand == nullptr ? json::object{} : *demand});
+    const json::object* noted = get_object(one, "demand");
+    json::object demand = noted == nullptr ? json::object{} : *noted;
+    std::string copy = get_string(one, "copy").value_or("");
+    view->user = static_cast<uid_t>(get_int(demand, "user").value_or(0));
+    view->generation = std::strtoull(std::filesystem::path(copy).filename().c_str(), nullptr, 10);
+    view->trouble = get_string(one, "failed").value_or("");
     start(view);
+    if (get_bool(one, "ended").value_or(false)) {
+      launch(executor_, subject_of(view->dataset), end(view->number));
+    } else {
+      earlier.push_back({view->number, view->dataset, std::move(copy), std::move(demand)});
+    }
     log::info(subject_of(view->dataset) + " goes on");
   }
   if (why_not.empty()) why_not = "its files are not there, or not of this program";

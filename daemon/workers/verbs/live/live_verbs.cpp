@@ -137,8 +137,15 @@ Result<json::object> show_copy_verb(const json::object& request, const ProgressL
 Result<json::object> end_view_verb(const json::object& request, const ProgressLine& /*progress*/) {
   const auto place = place_of(request);
   if (!place) return place.take_error();
-  if (get_bool(request, "detach").value_or(false)) mounts::detach_all_on(place->folder);
-  if (get_bool(request, "remove").value_or(false)) take_down(*place);
+  if (get_bool(request, "remove").value_or(false)) {
+    take_down(*place);
+  } else if (get_bool(request, "detach").value_or(false)) {
+    json::object note = place->note;
+    note["ended"] = true;
+    // Before its process may end, and all files with it. On a full drive a later daemon asks the leases.
+    if (!place->note.empty()) (void)write_file_atomically(place->map.note(), json::serialize(note));
+    mounts::detach_all_on(place->mounted);
+  }
   const auto reason = get_string(request, "reason");
   if (!reason) return json::object{};
   const auto map = staging::ViewMap::open(place->map);
@@ -148,9 +155,9 @@ Result<json::object> end_view_verb(const json::object& request, const ProgressLi
 }
 
 // {"cache", "kept": [NUMBER…], "newest": NUMBER} → {"views": [{"folder", "dataset", "view", "demand",
-// "copy"?: where it is published}…]}: of an earlier daemon, those of `kept` that another process can answer
-// for. The others are removed, wherever they are mounted: nothing answers for them. Later ones than `newest`
-// are this daemon's.
+// "ended"?, "copy"?: where it is published, "failed"?: why nothing more arrives in it}…]}: of an earlier
+// daemon, those of `kept` that another process can answer for. The others are removed, wherever they are
+// mounted: nothing answers for them. Later ones than `newest` are this daemon's.
 Result<json::object> find_views_verb(const json::object& request, const ProgressLine& /*progress*/) {
   const auto here = place_of(request);
   if (!here) return here.take_error();
@@ -177,6 +184,7 @@ Result<json::object> find_views_verb(const json::object& request, const Progress
     if (is_kept && map && !place.note.empty()) {
       json::object view = place.note;
       if ((*map)->is_published()) view["copy"] = (*map)->data();
+      if ((*map)->has_failed()) view["failed"] = (*map)->reason();
       views.push_back(std::move(view));
       continue;
     }
