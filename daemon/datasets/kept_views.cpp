@@ -13,11 +13,16 @@
 namespace spark::datasets {
 namespace {
 
-// For a later daemon, which has no other record of the request; see demand_in().
-json::object demand_of(const StageRequest& request) {
+// For a later daemon, which has no other record of the request; see demand_in(). "after": the dataset's
+// newest copy; leases on it, or on earlier ones, are none of the view's.
+json::object demand_of(const StageRequest& request, const Catalog& catalog, const std::string& dataset) {
+  std::int64_t after = 0;
+  for (const json::object& copy : catalog.generations_of(dataset))
+    after = std::max(after, get_int(copy, "generation").value_or(0));
   return {{"max_rate", request.demand.max_rate},
           {"user", request.demand.user},
-          {"accept_source", request.accepts_source}};
+          {"accept_source", request.accepts_source},
+          {"after", after}};
 }
 
 StageRequest demand_in(const json::object& noted) {
@@ -34,6 +39,7 @@ json::object live_result(const Task& task, std::string folder) {
           {"path", std::move(folder)},
           {"served_from", "live"},
           {"generation", 0},
+          {"walked_at", rfc3339(*task.attempt.walked_at)},
           {"bytes", number("bytes_total")},
           {"files", number("files_total")},
           {"bytes_here", number("bytes_done")},
@@ -49,8 +55,9 @@ json::object live_result(const Task& task, std::string folder) {
 }  // namespace
 
 void KeptViews::want(const TaskPtr& task, const StageRequest& request) {
-  if (task->view != 0) return;
-  task->view = views_.add(task->dataset.name, demand_of(request));
+  if (task->view != 0 && !has_failed(*task)) return;
+  const std::string& dataset = task->dataset.name;
+  task->view = views_.add(dataset, demand_of(request, catalog_, dataset));
   const bool can_begin = views_.problem_of(task->view).empty();
   if (can_begin && task->attempt.worker != 0 && !task->attempt.begins_again &&
       get_string(task->progress, "phase") != "publishing")
@@ -58,14 +65,28 @@ void KeptViews::want(const TaskPtr& task, const StageRequest& request) {
   begin({task, request.demand});
 }
 
-std::optional<Outcome> KeptViews::outcome(const Task& task) const {
+bool KeptViews::has_failed(const Task& task) const {
+  return !views_.problem_of(task.view).empty();
+}
+
+// Each attempt has to find first that the view is of the source's set: that may have changed since the one
+// before.
+std::optional<Outcome> KeptViews::outcome(const Task& task, const StageRequest& request) const {
   const auto phase = get_string(task.progress, "phase");
   const bool may_be_ready = phase == "queued" || phase == "walking";
-  if (const std::string problem = views_.problem_of(task.view); !problem.empty() && !may_be_ready)
-    return fail(Errc::Failed, "the live view of " + printable(task.dataset.name) + ": " + problem,
+  if (has_failed(task) && !may_be_ready)
+    return fail(Errc::Failed,
+                "the live view of " + printable(task.dataset.name) + ": " + views_.problem_of(task.view),
                 "without `now` it is staged first");
+  const Attempt& attempt = task.attempt;
   const std::string folder = views_.folder_of(task.view);
-  return folder.empty() ? std::nullopt : std::optional<Outcome>(live_result(task, folder));
+  const bool is_right = attempt.worker != 0 && !attempt.begins_again && attempt.walked_at;
+  if (folder.empty() || !is_right) return std::nullopt;
+  json::object live = live_result(task, folder);
+  if (attempt.requests < request.number)
+    live["warnings"].as_array().emplace_back("it shows the source as of " + rfc3339(*attempt.walked_at) +
+                                             "; without `now` a request gets what is there now");
+  return live;
 }
 
 void KeptViews::use(const Task& task, const std::string& lease) {
@@ -95,7 +116,7 @@ asio::awaitable<void> KeptViews::keep(std::uint64_t number) {
   const TaskPtr task = view.task;
   const std::string& dataset = task->dataset.name;
   while (!task->ended && (activity_.wanted.contains(dataset) || is_used(view))) co_await task->changed.wait();
-  task->view = 0;  // a request that comes now gets another one
+  if (task->view == number) task->view = 0;  // a request that comes now gets another one
   if (!task->ended) {
     co_await views_.end(number);
   } else if (*task->ended) {
@@ -112,9 +133,13 @@ asio::awaitable<void> KeptViews::keep(std::uint64_t number) {
   kept_.erase(number);
 }
 
-// The leases of jobs that began before the copy was published become leases on it.
+// The leases of jobs that began before the copy was published become leases on it, if it is the view's: it
+// may be of another state of the source.
 asio::awaitable<void> KeptViews::end_staging(std::uint64_t number, json::object copy) {
   const auto generation = static_cast<std::uint64_t>(get_int(copy, "generation").value_or(0));
+  std::string path = get_string(copy, "path").value_or("");
+  const bool is_its_copy = co_await views_.show_copy(number, std::move(path), generation);
+  if (!is_its_copy) co_return;
   const std::set<std::string> early = kept_.at(number).leases;
   for (const std::string& id : early) {
     const auto still = leases_.all().find(id);  // it may have been released meanwhile
@@ -124,8 +149,6 @@ asio::awaitable<void> KeptViews::end_staging(std::uint64_t number, json::object 
     auto granted = co_await leases_.grant(std::move(lease));
     if (!granted) log::survived(granted.error());
   }
-  std::string path = get_string(copy, "path").value_or("");
-  co_await views_.show_copy(number, std::move(path), generation);
 }
 
 void KeptViews::resume(const std::vector<live::Views::Earlier>& earlier) {
@@ -141,21 +164,21 @@ void KeptViews::resume(const std::vector<live::Views::Earlier>& earlier) {
   }
 }
 
-// A lease that waits for its dataset is one on the newest view of it. If none waits, the daemon has ended
-// when the copy had been published: any lease may be one on it.
+// A lease that waits for its dataset is one on the newest view of it. One on a copy that is newer than the
+// view may be on the view's: the daemon has ended when that had been published.
 KeptViews::Kept KeptViews::kept_for(const live::Views::Earlier& one, bool is_newest) {
   const StageRequest request = demand_in(one.demand);
   Kept view{nullptr, request.demand};
-  std::set<std::string> staged;
+  const auto after = static_cast<std::uint64_t>(get_int(one.demand, "after").value_or(0));
   for (const Lease* lease : leases_.of(one.dataset)) {
-    if (lease->is_soft || (!lease->is_staged() && !is_newest)) continue;
-    (lease->is_staged() ? staged : view.leases).insert(lease->id);
+    const bool is_its = lease->is_staged() ? lease->generation > after : is_newest;
+    if (!lease->is_soft && is_its) view.leases.insert(lease->id);
   }
-  if (!one.copy.empty() || view.leases.empty()) view.leases.merge(staged);
   auto found = config::find_dataset(context_.config(), one.dataset);
   config::Dataset settings = found ? std::move(*found) : config::Dataset{};
   settings.name = one.dataset;  // one that is not in the configuration any more fails
-  if (one.copy.empty() && is_newest) {
+  const std::string failed = views_.problem_of(one.number);
+  if (one.copy.empty() && is_newest && failed.empty()) {
     view.task = make_task(context_.executor, activity_, settings, request);
     view.task->demands.remove(request.demand);  // begin() adds it
     return view;
@@ -164,7 +187,7 @@ KeptViews::Kept KeptViews::kept_for(const live::Views::Earlier& one, bool is_new
   const std::string generation = std::filesystem::path(one.copy).filename();
   view.task->ended =
       one.copy.empty()
-          ? Outcome(fail(Errc::Failed, "it has been staged again since"))
+          ? Outcome(fail(Errc::Failed, failed.empty() ? "it has been staged again since" : failed))
           : json::object{{"path", one.copy}, {"generation", std::strtoll(generation.c_str(), nullptr, 10)}};
   return view;
 }

@@ -85,8 +85,8 @@ Result<std::shared_ptr<Job>> Requests::stage(StageRequest request) {
     tasks->push_back(std::move(task));
   }
   // The job begins when these are complete and the others can be read: they have the drive's first turns.
-  std::ranges::stable_partition(fresh,
-                                [&](const TaskPtr& task) { return !request.is_now(task->dataset.name); });
+  std::stable_partition(fresh.begin(), fresh.end(),
+                        [&](const TaskPtr& task) { return !request.is_now(task->dataset.name); });
   // Only now, so that none of the request's datasets is evicted for another. A task may end before this
   // returns.
   for (const TaskPtr& task : fresh)
@@ -254,12 +254,14 @@ asio::awaitable<Outcome> Requests::wait_for(std::shared_ptr<Job> job, Tasks task
 // Of the task; or of a copy that stands in for its source while that is away, which then replaces the task.
 asio::awaitable<Outcome> Requests::outcome_of(std::shared_ptr<Job> job, TaskPtr& task,
                                               const StageRequest& request) {
+  bool may_get_another = true;  // of an earlier request's, which has failed
   while (!task->is_copy) {
     if (!job->is_running()) co_return fail(Errc::Cancelled, "the job was cancelled");
     if (task->ended && *task->ended) {
       if (get_bool(**task->ended, "held").value_or(true)) co_return *task->ended;
       break;  // there was no space for its worker's hold: perhaps there is now
     }
+    const bool is_now = request.is_now(task->dataset.name);
     const Error* failure = task->ended ? &task->ended->error() : task->away ? &*task->away : nullptr;
     auto copy = failure != nullptr ? copies_.find(request, task->dataset, failure) : std::nullopt;
     if (copy) {
@@ -267,7 +269,9 @@ asio::awaitable<Outcome> Requests::outcome_of(std::shared_ptr<Job> job, TaskPtr&
       task = task_of(task->dataset, std::move(*copy), request);
     } else if (task->ended) {
       co_return *task->ended;
-    } else if (auto live = request.is_now(task->dataset.name) ? views_.outcome(*task) : std::nullopt) {
+    } else if (is_now && views_.has_failed(*task) && std::exchange(may_get_another, false)) {
+      views_.want(task, request);
+    } else if (auto live = is_now ? views_.outcome(*task, request) : std::nullopt) {
       co_return std::move(*live);
     } else {
       job->set_progress(task->progress);

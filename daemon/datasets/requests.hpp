@@ -27,10 +27,11 @@ namespace spark::datasets {
 // Live views of datasets that are staged: begun for requests with `now`, and kept as long as jobs use them.
 class KeptViews {
  public:
-  KeptViews(const Context& context, Activity& activity, Leases& leases, Turns& turns, Attempts& attempts,
-            live::Views& views)
+  KeptViews(const Context& context, Activity& activity, const Catalog& catalog, Leases& leases, Turns& turns,
+            Attempts& attempts, live::Views& views)
       : context_(context),
         activity_(activity),
+        catalog_(catalog),
         leases_(leases),
         turns_(turns),
         attempts_(attempts),
@@ -38,8 +39,10 @@ class KeptViews {
 
   // The task's staging gets a viewer, unless it has one. One that is under way goes on from what it has.
   void want(const TaskPtr& task, const StageRequest& request);
+  // Its view could not be begun, or nothing more arrives in it.
+  bool has_failed(const Task& task) const;
   // None: it is not live, at least not yet.
-  std::optional<Outcome> outcome(const Task& task) const;
+  std::optional<Outcome> outcome(const Task& task, const StageRequest& request) const;
   // A job with this lease got the view of the task.
   void use(const Task& task, const std::string& lease);
   // A view was begun or has ended, or a lease or request has.
@@ -61,6 +64,7 @@ class KeptViews {
 
   const Context& context_;
   Activity& activity_;
+  const Catalog& catalog_;
   Leases& leases_;
   Turns& turns_;
   Attempts& attempts_;
@@ -81,7 +85,7 @@ class Requests {
         turns_(turns),
         attempts_(attempts),
         prefetches_(prefetches),
-        views_(context, activity, leases, turns, attempts, views),
+        views_(context, activity, catalog, leases, turns, attempts, views),
         copies_(context, activity, catalog, leases) {}
 
   Result<std::shared_ptr<Job>> stage(StageRequest request);

@@ -53,6 +53,8 @@ struct Attempt {
   bool is_from_peers = false;  // its volume is away, and not read
   std::optional<Doubt> doubt;  // another host writes its volume
   std::uint64_t requests = 0;  // the newest request when it began
+  // Its live view can be read: when the walk of what that shows began.
+  std::optional<WallTime> walked_at;
   std::int64_t first_bytes = -1, last_bytes = -1;  // copied
   SteadyTime begun{}, last_moved{}, back_since{};
 

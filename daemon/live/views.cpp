@@ -19,7 +19,9 @@ namespace {
 const std::string kName = "live-";  // of a descriptor, followed by the view's number
 constexpr Duration kShort{10'000};  // what a worker does to a view
 constexpr std::size_t kMost = 256;  // the service manager keeps as many: FileDescriptorStoreMax of the unit
-constexpr int kTries = 3;           // to find what an earlier daemon has left
+constexpr std::size_t kMostOfUser = 64;
+constexpr std::size_t kForRoot = 16;  // of those, in any case
+constexpr int kTries = 3;             // to find what an earlier daemon has left
 
 std::string subject_of(const std::string& dataset) {
   return "the live view of " + printable(dataset);
@@ -66,13 +68,24 @@ std::uint64_t Views::add(const std::string& dataset, json::object demand) {
   view->request = request_();
   view->request["dataset"] = dataset;
   view->request["view"] = view->number;
+  view->user = static_cast<uid_t>(get_int(demand, "user").value_or(0));
   view->request["demand"] = std::move(demand);
-  auto device = views_.size() < kMost ? staging::open_fuse_device()
-                                      : spark::fail(Errc::Unavailable, "there are 256 live views already");
+  const auto room = check_room(view->user);
+  auto device = room ? staging::open_fuse_device() : spark::fail(room.error());
   if (device) view->device = std::move(*device);
   if (!device) fail(*view, device.error().message());
   views_[view->number] = view;
   return view->number;
+}
+
+// Root always gets one, and one user alone can't take those of the others.
+Result<> Views::check_room(uid_t user) const {
+  const std::size_t all = views_.size();
+  const auto own = static_cast<std::size_t>(
+      std::ranges::count_if(views_, [&](const auto& one) { return one.second->user == user; }));
+  if (user == 0 ? all < kMost : all < kMost - kForRoot && own < kMostOfUser) return {};
+  return spark::fail(Errc::Unavailable, "there are " + std::to_string(all) + " live views already, " +
+                                            std::to_string(own) + " of user " + std::to_string(user));
 }
 
 void Views::begin(std::uint64_t number) {
@@ -136,7 +149,7 @@ asio::awaitable<void> Views::run(ViewPtr view) {
   on_change_();
   view->device.reset();  // reads that still wait get an error
   forget(*view);
-  json::object all{{"detach", true}, {"remove", true}};
+  json::object all{{"remove", true}};
   const auto gone = co_await ask(view, "end-view", std::move(all));
   if (!gone) log::survived(gone.error());
   view->is_over = true;
@@ -223,14 +236,15 @@ asio::awaitable<void> Views::set_failed(std::uint64_t number, std::string reason
   cut(*view);
 }
 
-asio::awaitable<void> Views::show_copy(std::uint64_t number, std::string path, std::uint64_t generation) {
+asio::awaitable<bool> Views::show_copy(std::uint64_t number, std::string path, std::uint64_t generation) {
   const ViewPtr view = find(number);
-  if (!view || view->is_over) co_return;
-  view->generation = generation;
-  if (view->folder.empty()) co_return;
+  if (!view || view->is_over || view->folder.empty()) co_return false;
   json::object copy{{"copy", path}};
   const auto shown = co_await ask(view, "show-copy", std::move(copy));
-  if (!shown) log::survived(shown.error());  // the view goes on serving it
+  if (!shown) log::survived(shown.error());
+  if (!shown && shown.error().kind == Errc::Refused) co_return false;
+  view->generation = generation;  // also if it was not shown: the view goes on serving it
+  co_return true;
 }
 
 asio::awaitable<void> Views::end(std::uint64_t number) {
@@ -281,10 +295,18 @@ asio::awaitable<std::vector<Views::Earlier>> Views::take_over(std::string why_no
     view->device = std::move(descriptor.mapped());
     views_[view->number] = view;
     newest_ = std::max(newest_, view->number);
-    const json::object* demand = get_object(one, "demand");
-    earlier.push_back({view->number, view->dataset, get_string(one, "copy").value_or(""),
-                       demand == nullptr ? json::object{} : *demand});
+    const json::object* noted = get_object(one, "demand");
+    json::object demand = noted == nullptr ? json::object{} : *noted;
+    std::string copy = get_string(one, "copy").value_or("");
+    view->user = static_cast<uid_t>(get_int(demand, "user").value_or(0));
+    view->generation = std::strtoull(std::filesystem::path(copy).filename().c_str(), nullptr, 10);
+    view->trouble = get_string(one, "failed").value_or("");
     start(view);
+    if (get_bool(one, "ended").value_or(false)) {
+      launch(executor_, subject_of(view->dataset), end(view->number));
+    } else {
+      earlier.push_back({view->number, view->dataset, std::move(copy), std::move(demand)});
+    }
     log::info(subject_of(view->dataset) + " goes on");
   }
   if (why_not.empty()) why_not = "its files are not there, or not of this program";

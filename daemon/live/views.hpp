@@ -7,6 +7,8 @@
 // have files of the earlier one open.
 #pragma once
 
+#include <sys/types.h>
+
 #include <boost/asio/any_io_executor.hpp>
 #include <boost/asio/awaitable.hpp>
 #include <cstdint>
@@ -72,8 +74,9 @@ class Views {
 
   // What is missing will not come.
   asio::awaitable<void> set_failed(std::uint64_t number, std::string reason);
-  // It is published: programs that open a path of the view from now on get the copy.
-  asio::awaitable<void> show_copy(std::uint64_t number, std::string path, std::uint64_t generation);
+  // Something is published: programs that open a path of the view from now on get it, if it is the view's
+  // copy. False: it is that of another set, or there is no view any more.
+  asio::awaitable<bool> show_copy(std::uint64_t number, std::string path, std::uint64_t generation);
   // No job uses it any more. Files that are still open can be read as long as they are.
   asio::awaitable<void> end(std::uint64_t number);
   // Goes on with the views of an earlier daemon whose descriptors were kept, and removes the others. Call
@@ -89,6 +92,7 @@ class Views {
   struct View {
     std::uint64_t number = 0;
     std::string dataset{};
+    uid_t user = 0;          // who asked for it
     json::object request{};  // of its workers: a reload may change the cache's settings
     UniqueFd device{};
     std::string folder{};                                        // once it answers
@@ -104,6 +108,7 @@ class Views {
   using ViewPtr = std::shared_ptr<View>;
 
   ViewPtr find(std::uint64_t number) const;
+  Result<> check_room(uid_t user) const;
   void start(const ViewPtr& view);
   asio::awaitable<void> run(ViewPtr view);
   asio::awaitable<void> serve(ViewPtr view);

@@ -25,8 +25,10 @@ constexpr unsigned kEntered = 0711;  // by name, as the other folders with copie
 
 struct Place {
   staging::ViewPlace map;
-  json::object note;             // {"folder", "dataset", "view", "demand"}; empty before it is served
-  std::filesystem::path folder;  // the mount point
+  // {"folder", "mounted", "dataset", "view", "demand", "ended"?}; empty before it is served.
+  json::object note;
+  std::filesystem::path folder;   // as jobs get it
+  std::filesystem::path mounted;  // the same without links, as in the mount table
 };
 
 // An earlier daemon may have had another cache: where the view is mounted is in its note.
@@ -40,6 +42,7 @@ Place place_of_name(const json::object& cache, std::string name) {
   place.folder =
       noted ? std::filesystem::path(*noted)
             : std::filesystem::path(get_string(cache, "path").value_or("")) / ".live" / place.map.name;
+  place.mounted = get_string(place.note, "mounted").value_or(place.folder.native());
   return place;
 }
 
@@ -51,8 +54,8 @@ Result<Place> place_of(const json::object& request) {
 }
 
 void take_down(const Place& place) {
-  mounts::detach_all_on(place.folder);
-  ::rmdir(place.folder.c_str());
+  mounts::detach_all_on(place.mounted);
+  ::rmdir(place.mounted.c_str());
   staging::ViewMap::remove(place.map);
 }
 
@@ -69,7 +72,7 @@ std::uint64_t number_in(const std::filesystem::path& name) {
 // {"cache", "dataset", "view": its number, "demand", "taken_over"} and the connection as kInherited → {} once
 // no program uses the view. Progress: {"folder", "can_resend"}, once it answers.
 Result<json::object> serve_view_verb(const json::object& request, const ProgressLine& progress) {
-  const auto place = place_of(request);
+  auto place = place_of(request);
   if (!place) return place.take_error();
   const UniqueFd device(kInherited);
   const auto map = staging::ViewMap::open(place->map);
@@ -78,15 +81,19 @@ Result<json::object> serve_view_verb(const json::object& request, const Progress
   if (!tree) return tree.take_error();
   const bool is_taken_over = get_bool(request, "taken_over").value_or(false);
   if (!is_taken_over) {
-    json::object note{{"folder", place->folder.native()}};
+    const std::filesystem::path parent = place->folder.parent_path();
+    ::mkdir(parent.c_str(), kEntered);
+    std::error_code error;
+    place->mounted = std::filesystem::canonical(parent, error) / place->folder.filename();
+    if (error) return fail_errno(error.value(), "opening " + printable(parent.native()));
+    json::object note{{"folder", place->folder.native()}, {"mounted", place->mounted.native()}};
     for (const char* key : {"dataset", "view", "demand"})
       if (request.contains(key)) note[key] = request.at(key);
     const auto noted = write_file_atomically(place->map.note(), json::serialize(note));
     if (!noted) return fail(noted.error());
-    ::mkdir(place->folder.parent_path().c_str(), kEntered);
-    ::mkdir(place->folder.c_str(), kEntered);
+    ::mkdir(place->mounted.c_str(), kEntered);
     const std::string name = staging::encode_name(get_string(request, "dataset").value_or(""));
-    const auto mounted = staging::mount_fuse(device, place->folder, name);
+    const auto mounted = staging::mount_fuse(device, place->mounted, name);
     if (!mounted) return mounted.take_error();
   }
   const auto begun = [&](bool can_resend) {
@@ -97,14 +104,20 @@ Result<json::object> serve_view_verb(const json::object& request, const Progress
   });
 }
 
-// {"cache", "dataset", "view", "copy"} → {}. Mounts the published copy on top of the view.
+// {"cache", "dataset", "view", "copy"} → {}. Mounts the published copy on top of the view. Refused: it is not
+// the copy of that view, whose set has changed.
 Result<json::object> show_copy_verb(const json::object& request, const ProgressLine& /*progress*/) {
   const auto place = place_of(request);
   if (!place) return place.take_error();
   const std::string copy = get_string(request, "copy").value_or("");
-  const char* folder = place->folder.c_str();
+  const auto map = staging::ViewMap::open(place->map);
+  if (!map) return map.take_error();
+  if (!(*map)->is_published() || (*map)->data() != copy)
+    return fail(Errc::Refused, "the copy " + printable(copy) + " is of another set than the live view " +
+                                   printable(place->folder.native()));
+  const char* folder = place->mounted.c_str();
   const auto table = mounts::read_mount_table(SystemRoot{});
-  const mounts::Mount* top = table ? mounts::mounted_at(*table, place->folder.native()) : nullptr;
+  const mounts::Mount* top = table ? mounts::mounted_at(*table, place->mounted.native()) : nullptr;
   if (top == nullptr)
     return fail(Errc::NotFound, "no live view is mounted on " + printable(place->folder.native()));
   if (top->type != staging::kFuseType) return json::object{};  // an earlier daemon did it
@@ -124,8 +137,15 @@ Result<json::object> show_copy_verb(const json::object& request, const ProgressL
 Result<json::object> end_view_verb(const json::object& request, const ProgressLine& /*progress*/) {
   const auto place = place_of(request);
   if (!place) return place.take_error();
-  if (get_bool(request, "detach").value_or(false)) mounts::detach_all_on(place->folder);
-  if (get_bool(request, "remove").value_or(false)) take_down(*place);
+  if (get_bool(request, "remove").value_or(false)) {
+    take_down(*place);
+  } else if (get_bool(request, "detach").value_or(false)) {
+    json::object note = place->note;
+    note["ended"] = true;
+    // Before its process may end, and all files with it. On a full drive a later daemon asks the leases.
+    if (!place->note.empty()) (void)write_file_atomically(place->map.note(), json::serialize(note));
+    mounts::detach_all_on(place->mounted);
+  }
   const auto reason = get_string(request, "reason");
   if (!reason) return json::object{};
   const auto map = staging::ViewMap::open(place->map);
@@ -135,9 +155,9 @@ Result<json::object> end_view_verb(const json::object& request, const ProgressLi
 }
 
 // {"cache", "kept": [NUMBER…], "newest": NUMBER} → {"views": [{"folder", "dataset", "view", "demand",
-// "copy"?: where it is published}…]}: of an earlier daemon, those of `kept` that another process can answer
-// for. The others are removed, wherever they are mounted: nothing answers for them. Later ones than `newest`
-// are this daemon's.
+// "ended"?, "copy"?: where it is published, "failed"?: why nothing more arrives in it}…]}: of an earlier
+// daemon, those of `kept` that another process can answer for. The others are removed, wherever they are
+// mounted: nothing answers for them. Later ones than `newest` are this daemon's.
 Result<json::object> find_views_verb(const json::object& request, const ProgressLine& /*progress*/) {
   const auto here = place_of(request);
   if (!here) return here.take_error();
@@ -164,6 +184,7 @@ Result<json::object> find_views_verb(const json::object& request, const Progress
     if (is_kept && map && !place.note.empty()) {
       json::object view = place.note;
       if ((*map)->is_published()) view["copy"] = (*map)->data();
+      if ((*map)->has_failed()) view["failed"] = (*map)->reason();
       views.push_back(std::move(view));
       continue;
     }

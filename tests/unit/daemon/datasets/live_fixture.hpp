@@ -73,9 +73,12 @@ class LiveTest : public DatasetsTest {
                   "echo '{\"result\": {}}'");
   }
 
-  std::shared_ptr<Job> stage_now() {
+  std::shared_ptr<Job> stage_now(Bytes max_rate = 0, uid_t user = 0,
+                                 const std::string& dataset = "imagenet") {
     StageRequest request;
-    request.datasets = {"imagenet"};
+    request.datasets = {dataset};
+    request.demand.max_rate = max_rate;
+    request.asker.uid = user;
     request.now = true;
     request.lease = std::chrono::hours(1);
     request.asker.holder = "a test";
@@ -107,6 +110,10 @@ class LiveTest : public DatasetsTest {
   std::uint64_t leased_generation() const {
     const auto leases = datasets->leases().of("imagenet");
     return leases.empty() ? 99 : leases.front()->generation;
+  }
+  // A lease follows once the copy is shown.
+  bool is_leased(std::uint64_t generation) {
+    return run_until(context, [&] { return leased_generation() == generation; });
   }
 };
 

@@ -49,7 +49,7 @@ TEST_F(EarlierDaemon, ItsViewAndItsStagingGoOnAsTheyWereAskedFor) {
   EXPECT_TRUE(is_noted("serve-view", "\"taken_over\":true"));
   touch("go");
   ASSERT_TRUE(happens("show-copy"));
-  EXPECT_EQ(leased_generation(), 1U);
+  EXPECT_TRUE(is_leased(1));
   EXPECT_TRUE(manager.forgotten.empty());
   ASSERT_TRUE(datasets->leases().release("l1"));
   ASSERT_TRUE(has("removed"));
@@ -62,7 +62,7 @@ TEST_F(EarlierDaemon, ACopyThatItPublishedIsLeasedAndShown) {
   start_empty();
   ASSERT_TRUE(happens("show-copy"));
   EXPECT_TRUE(is_noted("show-copy", "\"copy\":\"/c/imagenet/3\""));
-  EXPECT_EQ(leased_generation(), 3U);
+  EXPECT_TRUE(is_leased(3));
   EXPECT_EQ(worker.calls("stage"), 0);
   ASSERT_TRUE(datasets->leases().release("l1"));
   ASSERT_TRUE(has("removed"));
@@ -76,7 +76,39 @@ TEST_F(EarlierDaemon, ACopyThatItHasEnteredIsShown) {
   touch("go");
   ASSERT_TRUE(happens("show-copy"));
   EXPECT_EQ(times("ended"), 0);
-  EXPECT_EQ(leased_generation(), 1U);
+  EXPECT_TRUE(is_leased(1));
+}
+
+TEST_F(EarlierDaemon, ALeaseOnAnEarlierCopyKeepsNoViewOfIt) {
+  find_view(R"(, "demand": {"after": 1})");
+  lease(1);
+  start_empty();
+  ASSERT_TRUE(has("removed"));
+  EXPECT_TRUE(is_leased(1));
+}
+
+// What is here can be read as long as its job runs.
+TEST_F(EarlierDaemon, AViewThatHasFailedBeginsNoStaging) {
+  find_view(R"(, "failed": "the source has changed since the view began")");
+  lease(1);
+  start_empty();
+  ASSERT_TRUE(happens("serve-view"));
+  context.run_for(Duration(200));
+  EXPECT_EQ(times("ended"), 0);
+  ASSERT_TRUE(datasets->leases().release("l1"));
+  ASSERT_TRUE(has("removed"));
+  EXPECT_EQ(worker.calls("stage"), 0);
+}
+
+// A program has a file of it open.
+TEST_F(EarlierDaemon, AViewThatHasEndedIsServedAndBeginsNoStaging) {
+  find_view(R"(, "demand": {"after": 0}, "ended": true)");
+  lease(1);
+  start_empty();
+  ASSERT_TRUE(happens("serve-view"));
+  ASSERT_TRUE(has("removed"));
+  EXPECT_EQ(times("ended"), 1);
+  EXPECT_EQ(worker.calls("stage"), 0);
 }
 
 TEST_F(EarlierDaemon, ItsViewsAreLookedForAgain) {

@@ -20,7 +20,7 @@ TEST_F(LiveTest, TheRequestEndsWithTheViewAndTheStagingGoesOn) {
   touch("go");
   ASSERT_TRUE(happens("show-copy"));
   EXPECT_TRUE(is_noted("show-copy", "\"copy\":\"/c/1\""));
-  EXPECT_EQ(leased_generation(), 1U);
+  EXPECT_TRUE(is_leased(1));
   EXPECT_EQ(times("ended"), 0);
   ASSERT_TRUE(datasets->leases().release(*get_string(dataset_of(job), "lease")));
   ASSERT_TRUE(has("removed"));
@@ -47,7 +47,8 @@ TEST_F(LiveTest, WithoutResendTheConnectionEndsWithItsProcess) {
   ASSERT_TRUE(run_until(context, [&] { return state_of("imagenet") == "copying"; }));
   const auto again = stage_now();
   ASSERT_TRUE(ends(again));
-  EXPECT_EQ(kind_of(again), "failed");
+  EXPECT_EQ(get_string(dataset_of(again), "state"), "live") << "with a view of its own";
+  EXPECT_EQ(worker.calls("serve-view"), 2);
 }
 
 TEST_F(LiveTest, AStagingThatFailsFailsTheView) {
@@ -137,7 +138,7 @@ TEST_F(LiveTest, ALeaseThatEndsWhileOthersGetTheCopyStaysEnded) {
   const std::string last = leases.front()->generation == 1 && leases.front()->id == one ? other : one;
   ASSERT_TRUE(datasets->leases().release(last));
   touch("granted");
-  ASSERT_TRUE(happens("show-copy"));
+  context.run_for(Duration(200));
   ASSERT_EQ(datasets->leases().of("imagenet").size(), 1U);
   EXPECT_NE(datasets->leases().of("imagenet").front()->id, last);
 }
@@ -302,9 +303,8 @@ TEST_F(LiveTest, AViewOfAnotherStateOfTheSourceFailsAsAWhole) {
   touch("fails");
   ASSERT_TRUE(run_until(context, [&] { return state_of("imagenet") == "copying"; }));
   EXPECT_EQ(get_string(row_of("imagenet"), "reason"), "it has changed");
-  const auto next = stage_now();
-  ASSERT_TRUE(ends(next));
-  EXPECT_EQ(kind_of(next), "failed");
+  (void)stage_now();
+  EXPECT_TRUE(happens("stage", 2)) << "for a view of the new state";
 }
 
 }  // namespace
