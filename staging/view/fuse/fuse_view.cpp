@@ -10,6 +10,7 @@
 #include <cstddef>
 #include <cstdlib>
 #include <cstring>
+#include <set>
 #include <thread>
 #include <tuple>
 
@@ -269,11 +270,11 @@ void FuseView::read_or_wait(const WaitingRead& read, const IoBuffer& buffer) {
 }
 
 void FuseView::settle(const IoBuffer& buffer, bool looks_closer) {
-  const auto is_killed = [&](const WaitingRead& read) {
-    return looks_closer && read.is_interrupted && is_being_killed_(read.thread);
-  };
+  std::set<pid_t> killed = looks_closer ? waiting_.interrupted() : std::set<pid_t>{};
+  std::erase_if(killed, [this](pid_t thread) { return !is_being_killed_(thread); });
   const auto over = waiting_.take_if([&](const WaitingRead& read) {
-    return reader_.look(read.range) != ViewRead::Outcome::Missing || is_killed(read);
+    return reader_.look(read.range) != ViewRead::Outcome::Missing ||
+           (read.is_interrupted && killed.contains(read.thread));
   });
   if (looks_closer)  // the copy forgets the oldest of too many
     for (const ViewRange& range : waiting_.some(kAskedAgain)) reader_.want(range, map_);

@@ -73,7 +73,10 @@ class FuseViewTest : public ViewTest {
                            head.error,
                            {reinterpret_cast<const char*>(message.bytes.data()), message.bytes.size()}});
         },
-        [this](pid_t thread) { return killed_.contains(thread); },
+        [this](pid_t thread) {
+          EXPECT_GT(view_->waiting(), 0U) << "other threads can go on";
+          return killed_.contains(thread);
+        },
         Backings{[this](int file) {
                    struct stat info {};
                    ::fstat(file, &info);
