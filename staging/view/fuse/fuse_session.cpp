@@ -41,7 +41,7 @@ class Session {
  public:
   explicit Session(const FuseSession& session)
       : session_(session),
-        reader_(session.tree, session.map),
+        reader_(session.tree, session.map, session.failed),
         view_(
             session.tree, session.map, reader_,
             [device = session.device](const FuseMessage& message) {

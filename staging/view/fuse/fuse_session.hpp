@@ -7,6 +7,7 @@
 #include "base/file.hpp"
 #include "base/result.hpp"
 #include "staging/view/view_map.hpp"
+#include "staging/view/view_reader.hpp"
 #include "staging/view/view_tree.hpp"
 
 namespace spark::staging {
@@ -28,6 +29,8 @@ struct FuseSession {
   bool is_taken_over = false;
   // From one thread: the kernel is there, and whether another process could take over.
   std::function<void(bool can_resend)> begun{};
+  // From any thread, one at a time.
+  ViewReader::Failed failed{};
 };
 
 // Answers the kernel until the file system is unmounted and no longer used, or its connection is aborted.

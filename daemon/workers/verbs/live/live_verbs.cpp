@@ -67,7 +67,8 @@ std::uint64_t number_in(const std::filesystem::path& name) {
 }  // namespace
 
 // {"cache", "dataset", "view": its number, "demand", "taken_over"} and the connection as kInherited → {} once
-// no program uses the view. Progress: {"folder", "can_resend"}, once it answers.
+// no program uses the view. Progress: {"folder", "can_resend"}, once it answers; {"view_failed": why} of a
+// file that can't be read though it is here.
 Result<json::object> serve_view_verb(const json::object& request, const ProgressLine& progress) {
   const auto place = place_of(request);
   if (!place) return place.take_error();
@@ -92,7 +93,11 @@ Result<json::object> serve_view_verb(const json::object& request, const Progress
   const auto begun = [&](bool can_resend) {
     progress({{"folder", place->folder.native()}, {"can_resend", can_resend}});
   };
-  return staging::serve_fuse({*tree, **map, device.get(), is_taken_over, begun}).map([] {
+  const auto failed = [&](const std::string& why) {
+    constexpr std::size_t kLongest = 1000;  // a short line is not mixed with another thread's
+    progress({{"view_failed", why.substr(0, kLongest)}});
+  };
+  return staging::serve_fuse({*tree, **map, device.get(), is_taken_over, begun, failed}).map([] {
     return json::object{};
   });
 }
