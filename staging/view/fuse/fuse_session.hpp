@@ -36,4 +36,13 @@ struct FuseSession {
 // Answers the kernel until the file system is unmounted and no longer used, or its connection is aborted.
 Result<> serve_fuse(const FuseSession& session);
 
+// Of a connection: its number is the minor one of the mounted file system. Writing "1" ends it, and all of
+// its readers with an error. None if there is no such connection.
+UniqueFd open_abort_file(unsigned connection);
+
+// Makes the kernel drop the pages of nodes 0 to `nodes`. Such a notice waits, unkillable, for a page that is
+// being read, and keeps the connection: so if this process is killed and can't end, the connection is ended.
+// For a process that answers nothing and has no other thread.
+Result<> drop_fuse_pages(const UniqueFd& device, unsigned connection, std::uint64_t nodes);
+
 }  // namespace spark::staging

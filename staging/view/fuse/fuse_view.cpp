@@ -119,10 +119,6 @@ void FuseView::send(std::uint64_t id, int error, std::span<const std::byte> byte
   send_(message(id, -error, bytes));
 }
 
-FuseMessage FuseView::resend_notice() {
-  return message(0, kNotifyResend, {});
-}
-
 void FuseView::answer(std::span<const std::byte> bytes, const IoBuffer& buffer) {
   if (bytes.size() < sizeof(fuse_in_header)) return;  // the kernel sends whole requests
   const Request request{arguments_of<fuse_in_header>(bytes), bytes.subspan(sizeof(fuse_in_header))};
@@ -297,16 +293,6 @@ void FuseView::open(const Request& request, NodeNumber file) {
   send(request.head.unique, 0, bytes_of(out));
 }
 
-// Of a file that the kernel does not know, it costs a microsecond. No memory is allocated.
-void FuseView::drop_pages(const Send& send) const {
-  for (NodeNumber number = 0; number < tree_.size(); ++number) {
-    if (!is_content(tree_.node(number).entry)) continue;
-    fuse_notify_inval_inode_out out{};
-    out.ino = id_of(number);  // and no range: all
-    send(message(0, FUSE_NOTIFY_INVAL_INODE, bytes_of(out)));
-  }
-}
-
 void FuseView::show_space(const Request& request) const {
   fuse_statfs_out out{};
   out.st.blocks = (tree_.bytes() + kBlock - 1) / kBlock;
@@ -314,6 +300,16 @@ void FuseView::show_space(const Request& request) const {
   out.st.bsize = out.st.frsize = kBlock;
   out.st.namelen = NAME_MAX;
   send(request.head.unique, 0, bytes_of(out));
+}
+
+FuseMessage resend_notice() {
+  return message(0, kNotifyResend, {});
+}
+
+void send_drop_notice(NodeNumber node, const FuseView::Send& send) {
+  fuse_notify_inval_inode_out out{};
+  out.ino = id_of(node);  // and no range: all
+  send(message(0, FUSE_NOTIFY_INVAL_INODE, bytes_of(out)));
 }
 
 bool is_being_killed(const SystemRoot& root, pid_t thread) {

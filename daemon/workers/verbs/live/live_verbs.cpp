@@ -1,6 +1,7 @@
 // A copy as a file system while it is made: served by a process that the daemon starts and supervises.
 #include <sys/mount.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -25,7 +26,7 @@ constexpr unsigned kEntered = 0711;  // by name, as the other folders with copie
 
 struct Place {
   staging::ViewPlace map;
-  json::object note;             // {"folder", "dataset", "view", "demand"}; empty before it is served
+  json::object note;  // {"folder", "nodes", "dataset", "view", "demand"}; empty before it is served
   std::filesystem::path folder;  // the mount point
 };
 
@@ -79,7 +80,7 @@ Result<json::object> serve_view_verb(const json::object& request, const Progress
   if (!tree) return tree.take_error();
   const bool is_taken_over = get_bool(request, "taken_over").value_or(false);
   if (!is_taken_over) {
-    json::object note{{"folder", place->folder.native()}};
+    json::object note{{"folder", place->folder.native()}, {"nodes", tree->size()}};
     for (const char* key : {"dataset", "view", "demand"})
       if (request.contains(key)) note[key] = request.at(key);
     const auto noted = write_file_atomically(place->map.note(), json::serialize(note));
@@ -121,6 +122,23 @@ Result<json::object> show_copy_verb(const json::object& request, const ProgressL
   const int failed = errno;
   ::umount2(folder, MNT_DETACH | UMOUNT_NOFOLLOW);
   return fail_errno(failed, doing);
+}
+
+// {"cache", "dataset", "view"} and the connection as kInherited → {}. What was read through the view
+// leaves the page cache: the copy has pages of its own.
+Result<json::object> drop_pages_verb(const json::object& request, const ProgressLine& /*progress*/) {
+  const UniqueFd device(kInherited);
+  const auto place = place_of(request);
+  if (!place) return place.take_error();
+  const auto nodes = static_cast<std::uint64_t>(get_int(place->note, "nodes").value_or(0));
+  const auto table = mounts::read_mount_table(SystemRoot{});
+  if (!table) return table.take_error();
+  for (const mounts::Mount* mount : mounts::stack_at(*table, place->folder)) {
+    if (mount->type != staging::kFuseType) continue;
+    const auto dropped = staging::drop_fuse_pages(device, minor(mount->device_number), nodes);
+    if (!dropped) return fail(dropped.error());
+  }
+  return json::object{};
 }
 
 // {"cache", "dataset", "view", "reason"?, "detach"?, "remove"?} → {}. With a reason, what is missing will not
