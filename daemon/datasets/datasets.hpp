@@ -47,6 +47,7 @@ class Datasets {
   // leases of an earlier daemon are known.
   Result<std::set<std::string>> in_use() const;
   void config_changed();
+  asio::awaitable<void> stop() { return views_.stop(); }  // before the daemon ends
   // Before a request about the cache: an error of its drive may have been repaired meanwhile.
   asio::awaitable<void> look_again() { return catalog_.look_again(); }
 

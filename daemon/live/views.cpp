@@ -21,7 +21,8 @@ constexpr Duration kShort{10'000};  // what a worker does to a view
 constexpr std::size_t kMost = 256;  // the service manager keeps as many: FileDescriptorStoreMax of the unit
 constexpr std::size_t kMostOfUser = 64;
 constexpr std::size_t kForRoot = 16;  // of those, in any case
-constexpr int kTries = 3;             // to find what an earlier daemon has left
+constexpr Duration kBetweenLooks{10};
+constexpr int kTries = 3;  // to find what an earlier daemon has left
 
 std::string subject_of(const std::string& dataset) {
   return "the live view of " + printable(dataset);
@@ -147,8 +148,7 @@ void Views::note_failed(std::uint64_t number, const std::string& why, bool is_wh
 asio::awaitable<void> Views::run(ViewPtr view) {
   co_await serve(view);
   on_change_();
-  view->device.reset();  // reads that still wait get an error
-  forget(*view);
+  cut(*view);  // reads that still wait get an error
   json::object all{{"remove", true}};
   const auto gone = co_await ask(view, "end-view", std::move(all));
   if (!gone) log::survived(gone.error());
@@ -157,15 +157,12 @@ asio::awaitable<void> Views::run(ViewPtr view) {
   on_change_();
 }
 
-void Views::forget(View& view) const {
-  if (std::exchange(view.is_kept, false) && kept_.manager != nullptr) kept_.manager->forget(view.name());
-}
-
 // Its map can't say so: the connection ends with the last of its holders, and all readers get an error.
 void Views::cut(View& view) const {
   view.device.reset();
-  forget(view);
+  if (std::exchange(view.is_kept, false) && kept_.manager != nullptr) kept_.manager->forget(view.name());
   view.cancellation.cancel();
+  view.dropping.cancel();
 }
 
 // What its process says: {"folder", "can_resend"} once it answers.
@@ -244,7 +241,32 @@ asio::awaitable<bool> Views::show_copy(std::uint64_t number, std::string path, s
   if (!shown) log::survived(shown.error());
   if (!shown && shown.error().kind == Errc::Refused) co_return false;
   view->generation = generation;  // also if it was not shown: the view goes on serving it
+  if (shown && view->device) launch(executor_, subject_of(view->dataset), drop_pages(view));
   co_return true;
+}
+
+// Beside the view's process: the kernel waits for a page that is being read, and only that process ends the
+// wait.
+asio::awaitable<void> Views::drop_pages(ViewPtr view) {
+  workers::Call call;
+  call.verb = "drop-pages";
+  call.subject = subject_of(view->dataset);
+  call.request = view->request;
+  call.descriptor = view->device.get();
+  view->is_dropping = true;
+  const auto dropped = co_await runner_.run(std::move(call), view->dropping);
+  view->is_dropping = false;
+  if (!dropped && !view->dropping.is_asked()) log::survived(dropped.error());
+}
+
+asio::awaitable<void> Views::stop() {
+  for (const auto& [number, view] : views_) view->dropping.cancel();
+  Timer pause(executor_);
+  const auto is_dropping = [](const auto& one) { return one.second->is_dropping; };
+  while (std::ranges::any_of(views_, is_dropping)) {
+    pause.expires_after(kBetweenLooks);
+    if (!co_await pause.wait()) co_return;
+  }
 }
 
 asio::awaitable<void> Views::end(std::uint64_t number) {

@@ -79,6 +79,8 @@ class Views {
   asio::awaitable<bool> show_copy(std::uint64_t number, std::string path, std::uint64_t generation);
   // No job uses it any more. Files that are still open can be read as long as they are.
   asio::awaitable<void> end(std::uint64_t number);
+  // Before the daemon ends: no other process than the one that answers keeps a connection.
+  asio::awaitable<void> stop();
   // Goes on with the views of an earlier daemon whose descriptors were kept, and removes the others. Call
   // before the first begin(). `why_not`: why none can go on; else empty.
   struct Earlier {
@@ -100,8 +102,10 @@ class Views {
     std::string trouble{};                                       // the first one
     unsigned failed_files = 0;                                   // 0: the trouble is that of all of it
     workers::Cancellation cancellation{};                        // of its process
+    workers::Cancellation dropping{};                            // of the process that drops its pages
     bool has_begun = false, is_ending = false, is_over = false;  // over: it has no process any more
     bool can_resend = false, is_kept = false;                    // its descriptor is
+    bool is_dropping = false;                                    // that process is there
     bool has_failed() const { return !trouble.empty() && failed_files == 0; }
     std::string name() const;  // of its descriptor
   };
@@ -113,9 +117,9 @@ class Views {
   asio::awaitable<void> run(ViewPtr view);
   asio::awaitable<void> serve(ViewPtr view);
   void note(View& view, const json::object& progress);
+  asio::awaitable<void> drop_pages(ViewPtr view);
   asio::awaitable<Result<>> ask(ViewPtr view, std::string verb, json::object more);
   void fail(View& view, const std::string& why) const;
-  void forget(View& view) const;
   void cut(View& view) const;
 
   asio::any_io_executor executor_;

@@ -237,6 +237,7 @@ asio::awaitable<void> Service::handle_signals() {
       continue;
     }
     log::info(std::string("stopping on ") + (number == SIGTERM ? "SIGTERM" : "SIGINT") + "; mounts stay");
+    co_await copies_.datasets.stop();
     stop();
     co_return;
   }

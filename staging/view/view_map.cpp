@@ -10,11 +10,11 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
 #include <climits>
 #include <cstring>
 #include <ctime>
+#include <span>
 #include <vector>
 
 #include "base/text.hpp"
@@ -23,16 +23,9 @@
 namespace spark::staging {
 namespace {
 
-constexpr std::uint64_t kMagic = 0x77656976'6b010000U;  // the lowest 16 bits: the header's size
 constexpr std::uint64_t kMostUnits = std::uint64_t{1} << 32U;
-constexpr std::size_t kWanted = 1024;  // remembered; a reader asks again for a unit that fell out
-constexpr std::size_t kLongestText = 4096;
 
-enum class Phase : std::uint8_t { Copying, Published, Failed };
-
-// One process at a time writes each text, and it is read once a flag says so.
-using Text = std::array<char, kLongestText>;
-void put(Text& text, const std::string& from) {
+void put(std::span<char> text, const std::string& from) {
   const std::size_t length = std::min(from.size(), text.size() - 1);
   std::memcpy(text.data(), from.data(), length);
   text[length] = '\0';
@@ -58,29 +51,6 @@ ViewPlace view_place(const SystemRoot& root, const std::filesystem::path& state_
   place.memory = run / "spark-stage-live" / to_hex(hasher.digest());
   return place;
 }
-
-// Written and read by the same program. After an upgrade a map may be an older program's.
-struct ViewMap::Header {
-  static std::uint64_t right_magic() {
-    static_assert(sizeof(Header) < 1U << 16U && sizeof(Header) % alignof(Opens) == 0);
-    return kMagic + sizeof(Header);
-  }
-  static std::size_t bytes_with(std::uint64_t units) {
-    return sizeof(Header) + units * (sizeof(Opens) + sizeof(std::atomic<UnitState>));
-  }
-  std::uint64_t magic, units;
-  Digest set;
-  std::atomic<std::uint64_t> epoch;
-  std::atomic<std::uint32_t> changes;  // a futex
-  std::atomic<std::uint32_t> waiters;  // may stay too high if one was killed
-  std::atomic<Phase> phase;
-  struct Wanted {
-    std::atomic<std::uint64_t> asked, taken;                // counts
-    std::array<std::atomic<std::uint64_t>, kWanted> units;  // + 1; 0: none
-  };
-  std::array<Wanted, 2> wanted;  // of large and of small files
-  Text data, published, reason;
-};
 
 Result<std::unique_ptr<ViewMap>> ViewMap::open(const ViewPlace& place) {
   const std::filesystem::path path = place.map();
@@ -118,7 +88,7 @@ Result<std::unique_ptr<ViewMap>> ViewMap::make(const ViewPlace& place, const Dig
   }
   const std::filesystem::path path = place.map(), fresh = path.native() + ".new";
   const std::string making = "making " + printable(path.native());
-  if (units > kMostUnits || data.size() >= kLongestText)
+  if (units > kMostUnits || data.size() >= sizeof(Text))
     return fail(Errc::Unsupported, making + ": the set is too large for a live view");
   ::unlink(fresh.c_str());
   UniqueFd file(::open(fresh.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600));
@@ -160,19 +130,6 @@ void ViewMap::remove(const ViewPlace& place) {
 
 ViewMap::~ViewMap() {
   ::munmap(mapped_, bytes_);
-}
-
-std::atomic<UnitState>& ViewMap::state(std::uint64_t unit) const {
-  static_assert(sizeof(std::atomic<UnitState>) == 1 && std::atomic<UnitState>::is_always_lock_free);
-  return reinterpret_cast<std::atomic<UnitState>*>(&opens(units_))[unit];
-}
-
-ViewMap::Opens& ViewMap::opens(std::uint64_t first_unit) const {
-  return reinterpret_cast<Opens*>(static_cast<char*>(mapped_) + sizeof(Header))[first_unit];
-}
-
-const Digest& ViewMap::set() const {
-  return header().set;
 }
 
 void ViewMap::set_here(const UnitRange& units) {
@@ -220,34 +177,6 @@ std::optional<std::uint64_t> ViewMap::take_wanted(bool is_small) {
     const std::uint64_t unit = wanted.units[next % kWanted].exchange(0);
     if (unit != 0 && unit <= units_ && state(unit - 1) == UnitState::Missing) return unit - 1;
   }
-}
-
-std::uint64_t ViewMap::epoch() const {
-  return header().epoch;
-}
-
-UnitState ViewMap::unit(std::uint64_t unit) const {
-  return state(unit);
-}
-
-bool ViewMap::has_failed() const {
-  return header().phase == Phase::Failed;
-}
-
-std::string ViewMap::reason() const {
-  return has_failed() ? header().reason.data() : "";
-}
-
-bool ViewMap::is_published() const {
-  return header().phase == Phase::Published;
-}
-
-std::string ViewMap::data() const {
-  return is_published() ? header().published.data() : header().data.data();
-}
-
-std::uint32_t ViewMap::changes() const {
-  return header().changes;
 }
 
 void ViewMap::wait(std::uint32_t changes, std::chrono::milliseconds most) const {

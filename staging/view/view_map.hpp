@@ -7,6 +7,7 @@
 // sees that the unit is Here, reads, and has right bytes if the epoch is still the same.
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <chrono>
 #include <cstdint>
@@ -62,7 +63,7 @@ class ViewMap {
   ViewMap(const ViewMap&) = delete;
   ViewMap& operator=(const ViewMap&) = delete;
 
-  const Digest& set() const;
+  const Digest& set() const { return header().set; }
   std::uint64_t units() const { return units_; }
 
   // For the worker.
@@ -81,12 +82,14 @@ class ViewMap {
   void set_failed(const std::string& reason);
 
   // For the view.
-  std::uint64_t epoch() const;
-  UnitState unit(std::uint64_t unit) const;
-  bool has_failed() const;
-  std::string reason() const;  // why it has failed; empty if it has not
-  bool is_published() const;
-  std::string data() const;  // the folder with the copy: the published one, once it is
+  std::uint64_t epoch() const { return header().epoch; }
+  UnitState unit(std::uint64_t unit) const { return state(unit); }
+  bool has_failed() const { return header().phase == Phase::Failed; }
+  // Why it has failed; empty if it has not.
+  std::string reason() const { return has_failed() ? header().reason.data() : ""; }
+  bool is_published() const { return header().phase == Phase::Published; }
+  // The folder with the copy: the published one, once it is.
+  std::string data() const { return is_published() ? header().published.data() : header().data.data(); }
   void want(std::uint64_t unit, bool is_small);
   // How programs have a file open, by its first unit: while it is open, the kernel wants the same answer for
   // each open, also from the next process.
@@ -94,18 +97,48 @@ class ViewMap {
     std::atomic<std::uint32_t> count;
     std::atomic<std::uint32_t> backing;  // the kernel's number for the copy's file; 0: the view is read
   };
-  Opens& opens(std::uint64_t first_unit) const;
+  Opens& opens(std::uint64_t first_unit) const {
+    return reinterpret_cast<Opens*>(static_cast<char*>(mapped_) + sizeof(Header))[first_unit];
+  }
   // Counts changes of the map, and calls of wake(). wait() returns after the next one, or the time.
-  std::uint32_t changes() const;
+  std::uint32_t changes() const { return header().changes; }
   void wait(std::uint32_t changes, std::chrono::milliseconds most) const;
   void wake();
 
  private:
-  struct Header;
+  enum class Phase : std::uint8_t { Copying, Published, Failed };
+  static constexpr std::size_t kWanted = 1024;  // remembered; a reader asks again for a unit that fell out
+  // One process at a time writes each, and it is read once a flag says so.
+  using Text = std::array<char, 4096>;
+  // Written and read by the same program. After an upgrade a map may be an older program's.
+  struct Header {
+    static std::uint64_t right_magic() {
+      static_assert(sizeof(Header) < 1U << 16U && sizeof(Header) % alignof(Opens) == 0);
+      return 0x77656976'6b010000U + sizeof(Header);  // in the lowest 16 bits
+    }
+    static std::size_t bytes_with(std::uint64_t units) {
+      return sizeof(Header) + units * (sizeof(Opens) + sizeof(std::atomic<UnitState>));
+    }
+    std::uint64_t magic, units;
+    Digest set;
+    std::atomic<std::uint64_t> epoch;
+    std::atomic<std::uint32_t> changes;  // a futex
+    std::atomic<std::uint32_t> waiters;  // may stay too high if one was killed
+    std::atomic<Phase> phase;
+    struct Wanted {
+      std::atomic<std::uint64_t> asked, taken;                // counts
+      std::array<std::atomic<std::uint64_t>, kWanted> units;  // + 1; 0: none
+    };
+    std::array<Wanted, 2> wanted;  // of large and of small files
+    Text data, published, reason;
+  };
   ViewMap(UniqueFd file, void* mapped, std::size_t bytes, std::uint64_t units)
       : file_(std::move(file)), mapped_(mapped), bytes_(bytes), units_(units) {}
   Header& header() const { return *static_cast<Header*>(mapped_); }
-  std::atomic<UnitState>& state(std::uint64_t unit) const;
+  std::atomic<UnitState>& state(std::uint64_t unit) const {
+    static_assert(sizeof(std::atomic<UnitState>) == 1 && std::atomic<UnitState>::is_always_lock_free);
+    return reinterpret_cast<std::atomic<UnitState>*>(&opens(units_))[unit];
+  }
 
   UniqueFd file_;
   void* mapped_;

@@ -4,8 +4,11 @@
 #include <sys/stat.h>
 
 #include <algorithm>
+#include <cerrno>
+#include <cstring>
 
 #include "base/rounding.hpp"
+#include "base/text.hpp"
 #include "staging/copy/transfer/small_files.hpp"
 #include "staging/files/metadata.hpp"
 
@@ -60,13 +63,18 @@ ViewRead ViewReader::read(const ViewRange& wanted, const IoBuffer& buffer) {
     const std::uint64_t epoch = map_.epoch();
     if (const Outcome outcome = look(range); outcome != Outcome::Here) return {outcome};
     if (range.bytes == 0) return {Outcome::Here};
-    const OpenFilePtr file = open(range.file, epoch);
+    std::string why;
+    const OpenFilePtr file = open(range.file, epoch, why);
     const Bytes from = file ? round_down(range.offset, file->mode.alignment) : 0;
     const std::size_t before = range.offset - from;
     const ReadOutcome read =
         file ? read_at(file->fd.get(), file->mode, buffer.data(), before + range.bytes, from) : ReadOutcome{};
     if (map_.epoch() != epoch) continue;  // the file may have been emptied or replaced meanwhile
-    if (!file || read.error != 0 || read.bytes < before + range.bytes) return {Outcome::Failed};
+    if (!file || read.error != 0 || read.bytes < before + range.bytes) {
+      if (file) why = read.error != 0 ? std::strerror(read.error) : "its copy is too short";
+      tell(range.file, why);
+      return {Outcome::Failed};
+    }
     if (!file->mode.direct) drop_pages(file->fd.get(), from, read.bytes);
     return {Outcome::Here, std::span<const std::byte>(buffer.data() + before, range.bytes)};
   }
@@ -77,14 +85,22 @@ std::shared_ptr<const UniqueFd> ViewReader::complete(NodeNumber number) {
   const Bytes size = tree_.node(number).entry.size;
   const std::uint64_t epoch = map_.epoch();
   if (look({number, 0, size}) != Outcome::Here) return nullptr;
-  const OpenFilePtr file = open(number, epoch);
+  std::string why;
+  const OpenFilePtr file = open(number, epoch, why);
   struct stat info {};
   if (!file || ::fstat(file->fd.get(), &info) != 0 || static_cast<Bytes>(info.st_size) != size)
     return nullptr;
   return map_.epoch() == epoch ? std::shared_ptr<const UniqueFd>(file, &file->fd) : nullptr;
 }
 
-ViewReader::ViewReader(const ViewTree& tree, const ViewMap& map) : tree_(tree), map_(map) {
+void ViewReader::tell(NodeNumber file, const std::string& why) {
+  const std::scoped_lock lock(mutex_);
+  if (failed_ && told_.insert(file).second)
+    failed_(printable(tree_.node(file).entry.path.view()) + ": " + why);
+}
+
+ViewReader::ViewReader(const ViewTree& tree, const ViewMap& map, Failed failed)
+    : tree_(tree), map_(map), failed_(std::move(failed)) {
   epoch_ = map_.epoch();
   open_copy();
 }
@@ -109,7 +125,7 @@ bool ViewReader::has_copy() {
 }
 
 // None if it can't be opened.
-ViewReader::OpenFilePtr ViewReader::open(NodeNumber file, std::uint64_t epoch) {
+ViewReader::OpenFilePtr ViewReader::open(NodeNumber file, std::uint64_t epoch, std::string& why_not) {
   std::shared_ptr<const Tree> copy;
   {
     const std::scoped_lock lock(mutex_);
@@ -118,11 +134,13 @@ ViewReader::OpenFilePtr ViewReader::open(NodeNumber file, std::uint64_t epoch) {
     if (const auto there = open_.find(file); there != open_.end()) return there->second;
     copy = copy_;
   }
+  why_not = "the folder with its copy can't be opened";
   if (!copy) return nullptr;
   auto opened = std::make_shared<OpenFile>();
   opened->fd =
       open_beneath(*copy, tree_.node(file).entry.path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
-  if (!opened->fd || has_acl(opened->fd.get())) return nullptr;  // an ACL that the view does not show
+  why_not = opened->fd ? "it has an ACL, which a live view does not show" : std::strerror(errno);
+  if (!opened->fd || has_acl(opened->fd.get())) return nullptr;
   opened->mode = make_direct(opened->fd.get());
   const std::scoped_lock lock(mutex_);
   if (epoch_ == epoch) open_[file] = opened;

@@ -2,10 +2,13 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <span>
+#include <string>
 
 #include "base/file.hpp"
 #include "staging/files/io/direct_io.hpp"
@@ -32,8 +35,11 @@ struct ViewRead {
 // Thread-safe.
 class ViewReader {
  public:
-  // Both must outlive it.
-  ViewReader(const ViewTree& tree, const ViewMap& map);
+  using Failed = std::function<void(const std::string& why)>;
+
+  // Both must outlive it. `failed`: a file can't be read though all of it is there; once for each, one at a
+  // time.
+  ViewReader(const ViewTree& tree, const ViewMap& map, Failed failed = {});
 
   // The buffer has to have room for the bytes and twice kLargestAlignment.
   ViewRead read(const ViewRange& range, const IoBuffer& buffer);
@@ -53,14 +59,17 @@ class ViewReader {
 
   const ViewTree& tree_;
   const ViewMap& map_;
+  const Failed failed_;
   std::mutex mutex_;  // guards the next members
   std::uint64_t epoch_ = 0;
   std::shared_ptr<const Tree> copy_;        // keeps the folder through its publication, which renames it
   std::map<NodeNumber, OpenFilePtr> open_;  // opened in that epoch
+  std::set<NodeNumber> told_;               // of which `failed_` was
 
   ViewRange within_file(ViewRange range) const;
   std::pair<std::uint64_t, std::uint64_t> units_of(const ViewRange& range) const;  // first and end
-  OpenFilePtr open(NodeNumber file, std::uint64_t epoch);
+  OpenFilePtr open(NodeNumber file, std::uint64_t epoch, std::string& why_not);
+  void tell(NodeNumber file, const std::string& why);
   void follow(std::uint64_t epoch);
   bool has_copy();
   void open_copy();

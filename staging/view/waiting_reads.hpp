@@ -69,6 +69,15 @@ class WaitingReads {
     return true;
   }
 
+  // The threads for which a signal came.
+  std::set<pid_t> interrupted() const {
+    const std::scoped_lock lock(mutex_);
+    std::set<pid_t> threads;
+    for (const WaitingRead& read : reads_)
+      if (read.is_interrupted) threads.insert(read.thread);
+    return threads;
+  }
+
   std::size_t size() const {
     const std::scoped_lock lock(mutex_);
     return reads_.size();

@@ -3,12 +3,13 @@ import os
 import shutil
 import signal
 import subprocess
+import sys
 import time
 from pathlib import Path
 
 import pytest
 
-from live_jobs import MIB, Holder, begin, row
+from live_jobs import MIB, Holder, begin, row, server_of, workers
 from staged import PATIENCE_S
 from test_live import no_mount_is_left, shards  # noqa: F401  fixtures
 from view_helpers import abort, connections, mounts_on, once
@@ -74,6 +75,33 @@ def test_all_readers_end(daemon, shards, ended):
     daemon.wait_until(lambda: not mounts_on(path), "removed the mount")
     daemon.wait_until(lambda: row(daemon)["state"] in ("absent", "failed", "ready"), "ended the staging")
     next_stage_is_right(daemon, shards)
+
+
+@pytest.mark.parametrize("by", [signal.SIGKILL, signal.SIGTERM], ids=["killed", "stopped"])
+def test_all_readers_end_with_a_daemon_that_drops_pages(daemon, shards, by):
+    """To drop a page, the kernel waits for the answer to its read, and SIGKILL does not end that wait."""
+    with Holder() as pid:
+        path = Path(begin(daemon, pid)["path"])
+        reader = subprocess.Popen([sys.executable, "-c", READS_WHEN_TOLD, path / "train/b"], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        reader.stdout.readline()  # it is open before it is complete
+        daemon.wait_until(lambda: row(daemon).get("bytes_here", 0) > 24 * MIB, "copied")
+        os.kill(server_of(daemon), signal.SIGSTOP)
+        time.sleep(0.5)  # until all of its threads have stopped
+        reader.stdin.write(b"\n")
+        reader.stdin.flush()
+        daemon.wait_until(lambda: workers(daemon, "drop-pages"), "began to drop pages")
+        time.sleep(0.5)
+        assert stat_of(workers(daemon, "drop-pages")[0]) == "D"
+        daemon.process.send_signal(by)
+        daemon.process.wait(WITHIN_S)
+        assert reader.wait(WITHIN_S) == 1
+
+
+READS_WHEN_TOLD = "import os, sys; f = os.open(sys.argv[1], 0); print(flush=True); sys.stdin.readline(); os.pread(f, 1 << 20, 0)"
+
+
+def stat_of(pid):
+    return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0]
 
 
 @pytest.fixture

@@ -55,6 +55,7 @@ constexpr std::array kVerbs = {
     VerbRow{"verify-adopted", verify_adopted_verb},
     VerbRow{"serve-view", serve_view_verb},
     VerbRow{"show-copy", show_copy_verb},
+    VerbRow{"drop-pages", drop_pages_verb},
     VerbRow{"end-view", end_view_verb},
     VerbRow{"find-views", find_views_verb},
     VerbRow{"flush-source", flush_source_verb},

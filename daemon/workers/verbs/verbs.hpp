@@ -58,6 +58,7 @@ Result<json::object> drop_memory_verb(const json::object& request, const Progres
 // Live views (live_verbs.cpp)
 Result<json::object> serve_view_verb(const json::object& request, const ProgressLine& progress);
 Result<json::object> show_copy_verb(const json::object& request, const ProgressLine& progress);
+Result<json::object> drop_pages_verb(const json::object& request, const ProgressLine& progress);
 Result<json::object> end_view_verb(const json::object& request, const ProgressLine& progress);
 Result<json::object> find_views_verb(const json::object& request, const ProgressLine& progress);
 // Outputs (output_verbs.cpp)

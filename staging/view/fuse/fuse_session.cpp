@@ -1,6 +1,7 @@
 #include "staging/view/fuse/fuse_session.hpp"
 
 #include <fcntl.h>
+#include <signal.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/uio.h>
@@ -11,7 +12,6 @@
 #include <atomic>
 #include <cerrno>
 #include <mutex>
-#include <optional>
 #include <system_error>
 #include <thread>
 
@@ -24,6 +24,7 @@ namespace {
 
 constexpr std::size_t kThreads = 4;  // that answer; they wait for the drive only
 constexpr std::chrono::milliseconds kBetweenLooks{100};
+constexpr int kLooksBeforeAbort = 10;  // a process that is served ends at once
 
 // Returns errno, or 0.
 int send_to(int device, const FuseMessage& message) {
@@ -41,7 +42,7 @@ class Session {
  public:
   explicit Session(const FuseSession& session)
       : session_(session),
-        reader_(session.tree, session.map),
+        reader_(session.tree, session.map, session.failed),
         view_(
             session.tree, session.map, reader_,
             [device = session.device](const FuseMessage& message) {
@@ -53,7 +54,7 @@ class Session {
 
   Result<> go() {
     if (session_.is_taken_over) {
-      const int failed = send_to(session_.device, FuseView::resend_notice());
+      const int failed = send_to(session_.device, resend_notice());
       if (failed != 0) return fail_errno(failed, "asking the kernel for the requests of an earlier process");
       begun(true);
     }
@@ -73,7 +74,6 @@ class Session {
   FuseView view_;
   std::atomic<bool> is_over_{false};
   std::once_flag begun_;
-  std::optional<pid_t> dropping_;  // the process that does; 0: it has ended
 
   void begun(bool can_resend) {
     std::call_once(begun_, [&] {
@@ -111,29 +111,21 @@ class Session {
       const bool looks_closer = now - looked_at >= kBetweenLooks;
       if (looks_closer) looked_at = now;
       view_.settle(buffer, looks_closer);
-      if (looks_closer && session_.map.is_published()) drop_pages();
       if (!is_over_) session_.map.wait(changes, kBetweenLooks);
     }
   }
-
-  // Once, when the copy is published: its own pages come beside those of the view. The kernel waits for a
-  // page that is being read, which nothing ends but an answer of this process, or of the next one, which
-  // begins only once this one has ended: so another process does it, and holds nothing but the connection.
-  void drop_pages() {
-    if (dropping_) {
-      if (*dropping_ > 0 && ::waitpid(*dropping_, nullptr, WNOHANG) != 0) dropping_ = 0;
-      return;
-    }
-    if (view_.waiting() > 0) return;
-    dropping_ = ::fork();
-    if (*dropping_ != 0) return;
-    const auto device = static_cast<unsigned>(session_.device);
-    if (::close_range(0, device - 1, 0) != 0 || ::close_range(device + 1, ~0U, 0) != 0) ::_exit(1);
-    view_.drop_pages(
-        [device](const FuseMessage& message) { (void)send_to(static_cast<int>(device), message); });
-    ::_exit(0);
-  }
 };
+
+// Of a process that has to end, and can't: it waits for an answer to a read that nobody may give any more.
+[[noreturn]] void end_connection_of(pid_t process, const UniqueFd& abort) {
+  if (::dup2(abort.get(), 0) != 0 || ::close_range(1, ~0U, 0) != 0) ::_exit(1);
+  for (int killed = 0; killed < kLooksBeforeAbort;) {
+    std::this_thread::sleep_for(kBetweenLooks);
+    if (::getppid() != process) ::_exit(0);
+    killed = is_being_killed(SystemRoot{}, process) ? killed + 1 : 0;
+  }
+  ::_exit(::write(0, "1", 1) == 1 ? 0 : 1);
+}
 
 }  // namespace
 
@@ -158,6 +150,30 @@ Result<> mount_fuse(const UniqueFd& device, const std::filesystem::path& folder,
 
 Result<> serve_fuse(const FuseSession& session) {
   return Session(session).go();
+}
+
+// Not by its path, which is not mounted in every container.
+UniqueFd open_abort_file(unsigned connection) {
+  const UniqueFd type(::fsopen("fusectl", FSOPEN_CLOEXEC));
+  if (!type || ::fsconfig(type.get(), FSCONFIG_CMD_CREATE, nullptr, nullptr, 0) != 0) return {};
+  const UniqueFd mounted(::fsmount(type.get(), FSMOUNT_CLOEXEC, 0));
+  const std::string file = std::to_string(connection) + "/abort";
+  return UniqueFd(::openat(mounted.get(), file.c_str(), O_WRONLY | O_CLOEXEC));
+}
+
+Result<> drop_fuse_pages(const UniqueFd& device, unsigned connection, std::uint64_t nodes) {
+  const UniqueFd abort = open_abort_file(connection);
+  if (!abort) return fail_errno(errno, "opening the control file of a live view's connection");
+  const pid_t self = ::getpid(), watcher = ::fork();
+  if (watcher < 0) return fail_errno(errno, "dropping the pages of a live view");
+  if (watcher == 0) end_connection_of(self, abort);
+  ::setpgid(watcher, 0);  // it is not killed with this process
+  for (std::uint64_t node = 0; node < nodes; ++node)
+    send_drop_notice(static_cast<NodeNumber>(node),
+                     [&](const FuseMessage& message) { (void)send_to(device.get(), message); });
+  ::kill(watcher, SIGKILL);
+  ::waitpid(watcher, nullptr, 0);
+  return {};
 }
 
 }  // namespace spark::staging

@@ -10,6 +10,7 @@
 #include <cstddef>
 #include <cstdlib>
 #include <cstring>
+#include <set>
 #include <thread>
 #include <tuple>
 
@@ -116,10 +117,6 @@ struct FuseView::Request {
 
 void FuseView::send(std::uint64_t id, int error, std::span<const std::byte> bytes) const {
   send_(message(id, -error, bytes));
-}
-
-FuseMessage FuseView::resend_notice() {
-  return message(0, kNotifyResend, {});
 }
 
 void FuseView::answer(std::span<const std::byte> bytes, const IoBuffer& buffer) {
@@ -269,11 +266,11 @@ void FuseView::read_or_wait(const WaitingRead& read, const IoBuffer& buffer) {
 }
 
 void FuseView::settle(const IoBuffer& buffer, bool looks_closer) {
-  const auto is_killed = [&](const WaitingRead& read) {
-    return looks_closer && read.is_interrupted && is_being_killed_(read.thread);
-  };
+  std::set<pid_t> killed = looks_closer ? waiting_.interrupted() : std::set<pid_t>{};
+  std::erase_if(killed, [this](pid_t thread) { return !is_being_killed_(thread); });
   const auto over = waiting_.take_if([&](const WaitingRead& read) {
-    return reader_.look(read.range) != ViewRead::Outcome::Missing || is_killed(read);
+    return reader_.look(read.range) != ViewRead::Outcome::Missing ||
+           (read.is_interrupted && killed.contains(read.thread));
   });
   if (looks_closer)  // the copy forgets the oldest of too many
     for (const ViewRange& range : waiting_.some(kAskedAgain)) reader_.want(range, map_);
@@ -296,16 +293,6 @@ void FuseView::open(const Request& request, NodeNumber file) {
   send(request.head.unique, 0, bytes_of(out));
 }
 
-// Of a file that the kernel does not know, it costs a microsecond. No memory is allocated.
-void FuseView::drop_pages(const Send& send) const {
-  for (NodeNumber number = 0; number < tree_.size(); ++number) {
-    if (!is_content(tree_.node(number).entry)) continue;
-    fuse_notify_inval_inode_out out{};
-    out.ino = id_of(number);  // and no range: all
-    send(message(0, FUSE_NOTIFY_INVAL_INODE, bytes_of(out)));
-  }
-}
-
 void FuseView::show_space(const Request& request) const {
   fuse_statfs_out out{};
   out.st.blocks = (tree_.bytes() + kBlock - 1) / kBlock;
@@ -313,6 +300,16 @@ void FuseView::show_space(const Request& request) const {
   out.st.bsize = out.st.frsize = kBlock;
   out.st.namelen = NAME_MAX;
   send(request.head.unique, 0, bytes_of(out));
+}
+
+FuseMessage resend_notice() {
+  return message(0, kNotifyResend, {});
+}
+
+void send_drop_notice(NodeNumber node, const FuseView::Send& send) {
+  fuse_notify_inval_inode_out out{};
+  out.ino = id_of(node);  // and no range: all
+  send(message(0, FUSE_NOTIFY_INVAL_INODE, bytes_of(out)));
 }
 
 bool is_being_killed(const SystemRoot& root, pid_t thread) {

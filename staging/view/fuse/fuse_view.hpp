@@ -59,14 +59,9 @@ class FuseView {
   // is being killed; and asks for the missing pieces of the others again.
   void settle(const IoBuffer& buffer, bool looks_closer);
 
-  // Makes the kernel drop the pages of all files. Such a notice waits, unkillable, for a page that is being
-  // read: not for a thread, or a process, that answers.
-  void drop_pages(const Send& send) const;
-
   std::size_t waiting() const { return waiting_.size(); }
   // The kernel sends unanswered requests of a process that has ended to the next one, if asked to.
   bool can_resend() const { return can_resend_; }
-  static FuseMessage resend_notice();
 
  private:
   struct Request;
@@ -93,6 +88,12 @@ class FuseView {
   void open(const Request& request, NodeNumber file);
   void show_space(const Request& request) const;
 };
+
+// The kernel sends unanswered requests again.
+FuseMessage resend_notice();
+
+// The kernel drops the node's pages. A node that it does not know costs it a microsecond.
+void send_drop_notice(NodeNumber node, const FuseView::Send& send);
 
 // Whether a SIGKILL waits for the thread, or it has ended. A signal with a handler is none: no program
 // expects EINTR from the read of a file.

@@ -1,6 +1,7 @@
 // A copy as a file system while it is made: served by a process that the daemon starts and supervises.
 #include <sys/mount.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -25,7 +26,7 @@ constexpr unsigned kEntered = 0711;  // by name, as the other folders with copie
 
 struct Place {
   staging::ViewPlace map;
-  // {"folder", "mounted", "dataset", "view", "demand", "ended"?}; empty before it is served.
+  // {"folder", "mounted", "nodes", "dataset", "view", "demand", "ended"?}; empty before it is served.
   json::object note;
   std::filesystem::path folder;   // as jobs get it
   std::filesystem::path mounted;  // the same without links, as in the mount table
@@ -70,7 +71,8 @@ std::uint64_t number_in(const std::filesystem::path& name) {
 }  // namespace
 
 // {"cache", "dataset", "view": its number, "demand", "taken_over"} and the connection as kInherited → {} once
-// no program uses the view. Progress: {"folder", "can_resend"}, once it answers.
+// no program uses the view. Progress: {"folder", "can_resend"}, once it answers; {"view_failed": why} of a
+// file that can't be read though it is here.
 Result<json::object> serve_view_verb(const json::object& request, const ProgressLine& progress) {
   auto place = place_of(request);
   if (!place) return place.take_error();
@@ -86,7 +88,8 @@ Result<json::object> serve_view_verb(const json::object& request, const Progress
     std::error_code error;
     place->mounted = std::filesystem::canonical(parent, error) / place->folder.filename();
     if (error) return fail_errno(error.value(), "opening " + printable(parent.native()));
-    json::object note{{"folder", place->folder.native()}, {"mounted", place->mounted.native()}};
+    json::object note{
+        {"folder", place->folder.native()}, {"mounted", place->mounted.native()}, {"nodes", tree->size()}};
     for (const char* key : {"dataset", "view", "demand"})
       if (request.contains(key)) note[key] = request.at(key);
     const auto noted = write_file_atomically(place->map.note(), json::serialize(note));
@@ -99,7 +102,11 @@ Result<json::object> serve_view_verb(const json::object& request, const Progress
   const auto begun = [&](bool can_resend) {
     progress({{"folder", place->folder.native()}, {"can_resend", can_resend}});
   };
-  return staging::serve_fuse({*tree, **map, device.get(), is_taken_over, begun}).map([] {
+  const auto failed = [&](const std::string& why) {
+    constexpr std::size_t kLongest = 1000;  // a short line is not mixed with another thread's
+    progress({{"view_failed", why.substr(0, kLongest)}});
+  };
+  return staging::serve_fuse({*tree, **map, device.get(), is_taken_over, begun, failed}).map([] {
     return json::object{};
   });
 }
@@ -129,6 +136,23 @@ Result<json::object> show_copy_verb(const json::object& request, const ProgressL
   const int failed = errno;
   ::umount2(folder, MNT_DETACH | UMOUNT_NOFOLLOW);
   return fail_errno(failed, doing);
+}
+
+// {"cache", "dataset", "view"} and the connection as kInherited → {}. What was read through the view
+// leaves the page cache: the copy has pages of its own.
+Result<json::object> drop_pages_verb(const json::object& request, const ProgressLine& /*progress*/) {
+  const UniqueFd device(kInherited);
+  const auto place = place_of(request);
+  if (!place) return place.take_error();
+  const auto nodes = static_cast<std::uint64_t>(get_int(place->note, "nodes").value_or(0));
+  const auto table = mounts::read_mount_table(SystemRoot{});
+  if (!table) return table.take_error();
+  for (const mounts::Mount* mount : mounts::stack_at(*table, place->folder)) {
+    if (mount->type != staging::kFuseType) continue;
+    const auto dropped = staging::drop_fuse_pages(device, minor(mount->device_number), nodes);
+    if (!dropped) return fail(dropped.error());
+  }
+  return json::object{};
 }
 
 // {"cache", "dataset", "view", "reason"?, "detach"?, "remove"?} → {}. With a reason, what is missing will not

@@ -39,6 +39,7 @@ class LiveTest : public DatasetsTest {
                            std::string(kBegun) + "; while [ ! -e go ]; do sleep 0.02; done; " + staged());
     serve_view(true);
     worker.on("show-copy", note_request("show-copy.log") + "echo '{\"result\": {}}'");
+    worker.on("drop-pages", note_request("drop-pages.log") + "echo '{\"result\": {}}'");
     end_view("");
     worker.on("find-views", R"(echo '{"result": {"views": []}}')");
   }

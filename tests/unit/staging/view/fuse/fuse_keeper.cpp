@@ -1,8 +1,10 @@
 #include "tests/unit/staging/view/fuse/fuse_keeper.hpp"
 
+#include <fcntl.h>
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -31,6 +33,10 @@ class Servers {
         return reap();
       case 'n':
         return start(true);
+      case 's':
+        return ::kill(server_, SIGSTOP);
+      case 'd':
+        return drop_pages();
       default:
         return reap();
     }
@@ -59,6 +65,17 @@ class Servers {
     if (!tree) ::_exit(3);
     const auto served = serve_fuse({*tree, **map, device_.get(), is_taken_over});
     ::_exit(served ? 0 : 4);
+  }
+
+  // In a process of its own.
+  int drop_pages() const {
+    const pid_t dropper = ::fork();
+    if (dropper != 0) return dropper > 0 ? 0 : -1;
+    ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+    struct statx info {};
+    if (::statx(AT_FDCWD, view_.c_str(), AT_STATX_DONT_SYNC, STATX_TYPE, &info) != 0) ::_exit(2);
+    constexpr std::uint64_t kNodes = 100;
+    ::_exit(drop_fuse_pages(device_, info.stx_dev_minor, kNodes) ? 0 : 3);
   }
 
   int reap() {

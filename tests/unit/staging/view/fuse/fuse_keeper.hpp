@@ -25,6 +25,8 @@ class FuseKeeper {
   bool mount() { return ask('m') == 0; }  // and starts a server
   bool kill_server() { return ask('k') >= 0; }
   bool start_next_server() { return ask('n') == 0; }
+  bool stop_server() { return ask('s') == 0; }
+  bool begin_to_drop_pages() { return ask('d') == 0; }
   int wait_for_server() { return ask('w'); }  // returns its exit status
   void end();                                 // also the connection
 

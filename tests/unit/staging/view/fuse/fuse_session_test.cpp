@@ -4,6 +4,7 @@
 #include <sys/mman.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -171,6 +172,42 @@ TEST_F(FuseSessionTest, AWaitingReaderCanBeKilledAndIsNotInterrupted) {
   goes_on = true;
   for (const pid_t pid : {alarmed, alarmed_direct})
     EXPECT_EQ(end_of(pid), 0) << "no program expects EINTR from a file";
+}
+
+// The process that drops them waits for a read that nobody will answer, where SIGKILL does not reach it.
+TEST_F(FuseSessionTest, DroppingPagesKeepsNoReaderOnceAllProcessesAreKilled) {
+  write_text(source_ / "large", noise(40 * kMiB, 1));
+  hooks_.before_read = [this](const std::string&, Bytes offset) {
+    while (offset > 20 * kMiB && !stop_) std::this_thread::sleep_for(5ms);
+  };
+  begin_copy();
+  ASSERT_TRUE(keeper_.mount());
+  struct stat info {};
+  ASSERT_EQ(::stat(view_.c_str(), &info), 0);
+  const UniqueFd abort = open_abort_file(minor(info.st_dev));
+  ASSERT_TRUE(abort);
+  const auto large = view_ / "large";
+  const pid_t reader = start_reader([&] {
+    const UniqueFd fd(::open(large.c_str(), O_RDONLY | O_CLOEXEC));
+    char byte = 0;
+    std::this_thread::sleep_for(600ms);
+    return ::pread(fd.get(), &byte, 1, kMiB) == 1 ? 0 : errno;
+  });
+  std::this_thread::sleep_for(300ms);
+  ASSERT_TRUE(keeper_.stop_server());
+  std::this_thread::sleep_for(600ms);
+  ASSERT_TRUE(keeper_.begin_to_drop_pages());
+  std::this_thread::sleep_for(300ms);
+  keeper_.end();
+  const std::jthread deadline([&](const std::stop_token& over) {
+    for (int i = 0; i < 100 && !over.stop_requested(); ++i) std::this_thread::sleep_for(100ms);
+    if (over.stop_requested()) return;
+    ADD_FAILURE() << "the reader hangs";
+    EXPECT_EQ(::write(abort.get(), "1", 1), 1);
+  });
+  const int status = end_of(reader);
+  EXPECT_TRUE(WIFEXITED(status));
+  EXPECT_NE(WEXITSTATUS(status), 0);
 }
 
 TEST_F(FuseSessionTest, TheServerEndsWithTheLastUser) {

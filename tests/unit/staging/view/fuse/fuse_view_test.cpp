@@ -26,6 +26,7 @@ class FuseViewTest : public ViewTest {
   std::optional<ViewReader> reader_;
   std::optional<FuseView> view_;
   std::vector<Sent> sent_;
+  std::vector<std::string> told_;  // of files that can't be read
   std::set<pid_t> killed_;
   std::uint32_t next_backing_ = 1;  // 0: the kernel can't read files itself
   std::vector<int> backings_;       // those that it reads, as its numbers; and their files
@@ -62,7 +63,7 @@ class FuseViewTest : public ViewTest {
 
   // Answers from now on.
   void begin_process() {
-    reader_.emplace(*tree_, *map_);
+    reader_.emplace(*tree_, *map_, [this](const std::string& why) { told_.push_back(why); });
     view_.emplace(
         *tree_, *map_, *reader_,
         [this](const FuseMessage& message) {
@@ -73,7 +74,10 @@ class FuseViewTest : public ViewTest {
                            head.error,
                            {reinterpret_cast<const char*>(message.bytes.data()), message.bytes.size()}});
         },
-        [this](pid_t thread) { return killed_.contains(thread); },
+        [this](pid_t thread) {
+          EXPECT_GT(view_->waiting(), 0U) << "other threads can go on";
+          return killed_.contains(thread);
+        },
         Backings{[this](int file) {
                    struct stat info {};
                    ::fstat(file, &info);
@@ -240,9 +244,21 @@ TEST_F(FuseViewTest, AnswersAReadInFullOrNotAtAll) {
   map_->set_here({8, 1});
   ask(FUSE_READ, 2, part(0, 2 * kMiB));
   EXPECT_EQ(sent_.back().error, -EIO);
+  EXPECT_THAT(told_, testing::IsEmpty());
   std::filesystem::resize_file(copy_ / "a/large", 5000);
-  ask(FUSE_READ, 2, part(0, 8192));
+  for (int i = 0; i < 2; ++i) {
+    ask(FUSE_READ, 2, part(0, 8192));
+    EXPECT_EQ(sent_.back().error, -EIO);
+  }
+  EXPECT_THAT(told_, testing::ElementsAre("a/large: its copy is too short"));
+}
+
+TEST_F(FuseViewTest, SaysWhyAFileThatIsHereCantBeRead) {
+  show_all();
+  std::filesystem::remove(copy_ / "a/large");
+  ask(FUSE_READ, 2, part(0, 20));
   EXPECT_EQ(sent_.back().error, -EIO);
+  EXPECT_THAT(told_, testing::ElementsAre("a/large: No such file or directory"));
 }
 
 TEST_F(FuseViewTest, OnlyAKilledReadIsInterrupted) {
