@@ -24,12 +24,12 @@ std::optional<WantedUnit> WantedUnits::unit_of(const staging::WantedOfFile& want
   const Bytes size = layout_.size_of(file);
   if (Layout::is_packed(size)) {
     const std::uint64_t pack = layout_.pack_of(file);
-    return WantedUnit{file, pack, pack + 1, false};
+    return WantedUnit{file, pack, pack + 1, false, wanted.unit};
   }
   const std::uint64_t first = layout_.first_unit_of(file), pieces = staging::piece_count(size);
   const std::uint64_t piece = wanted.unit / staging::kUnitsOfPiece;
   if (piece >= pieces) return std::nullopt;
-  return WantedUnit{file, first + piece, first + pieces, pieces > 1};
+  return WantedUnit{file, first + piece, first + pieces, pieces > 1, wanted.unit};
 }
 
 }  // namespace spark::fleet

@@ -6,11 +6,11 @@
 #include <algorithm>
 #include <chrono>
 #include <condition_variable>
-#include <fstream>
 #include <memory>
 #include <mutex>
 #include <thread>
 
+#include "base/file.hpp"
 #include "staging/copy/transfer/viewer.hpp"
 #include "staging/manifest/units.hpp"
 #include "tests/unit/fleet/fetch/disturbed.hpp"
@@ -143,8 +143,9 @@ class WantedTest : public testing::Test {
   bool is_of_peer(std::uint64_t unit) const {
     return owner_of(unit, std::array{host_.self(), peer_->self()}) == peer_->self();
   }
-  Result<staging::Staged> stage() {
+  Result<staging::Staged> stage(Bytes rate = 0) {
     staging::CopyOptions options;
+    options.rate.most = rate;
     options.exchange = &disturbed_;
     options.viewer = &reader_;
     return host_.cache()->stage(source_, options, {}, StopFlag(false));
@@ -160,10 +161,9 @@ class WantedTest : public testing::Test {
   }
   void expect_equal_copy(const staging::Staged& staged) {
     for (const auto& one : std::filesystem::directory_iterator(source_.path)) {
-      std::ifstream right(one.path(), std::ios::binary),
-          copy(staged.path / one.path().filename(), std::ios::binary);
-      EXPECT_TRUE(std::equal(std::istreambuf_iterator<char>(right), {}, std::istreambuf_iterator<char>(copy)))
-          << one.path();
+      const auto right = read_file(one.path(), std::string::npos);
+      const auto copy = read_file(staged.path / one.path().filename(), std::string::npos);
+      EXPECT_TRUE(right && copy && *right == *copy) << one.path();
     }
     EXPECT_TRUE(host_.cache()->verify("set", {}, {}, StopFlag(false)));
   }
@@ -217,6 +217,50 @@ TEST_F(WantedTest, AFileThatIsNotExchangedIsReadAtOnce) {
   struct stat info {};
   ASSERT_EQ(::stat((staged->path / "sparse").c_str(), &info), 0);
   EXPECT_LT(info.st_blocks * 512, std::int64_t{staging::kHashPiece}) << "its holes are kept";
+  expect_equal_copy(*staged);
+}
+
+TEST_F(WantedTest, AFileThatIsNotExchangedIsReadWhereItIsWanted) {
+  const UniqueFd sparse(::open((source_.path / "sparse").c_str(), O_CREAT | O_WRONLY | O_CLOEXEC, 0644));
+  const std::string data(kPieces * staging::kHashPiece - kMiB, 'd');
+  ASSERT_EQ(::pwrite(sparse.get(), data.data(), data.size(), kMiB), static_cast<ssize_t>(data.size()));
+  reader_.want("sparse", kPieces - 1);
+  const auto staged = stage();
+  ASSERT_TRUE(staged) << staged.error().message();
+  EXPECT_TRUE(reader_.arrives_within(0s));
+  EXPECT_TRUE(reader_.came_alone) << "before the file was whole";
+  std::erase_if(reads_, [](const auto& read) { return read.first != "sparse"; });
+  const auto at = std::ranges::find(reads_, std::pair(std::string("sparse"), kPieces - 1));
+  EXPECT_LT(at - reads_.begin(), 4) << "the reads of other lanes may begin before it";
+  expect_equal_copy(*staged);
+}
+
+// The pack with it is being copied, in turns with the large files: a reader waited for another file of it.
+TEST_F(WantedTest, ASmallFileIsNotAmongTheLastBecauseOfARateLimit) {
+  std::vector<std::string> names;
+  for (int i = 0; i < 40; ++i) names.push_back("s" + std::to_string(i));
+  std::ranges::sort(names);
+  reader_.want("s0", 0);
+  bool is_asked = false, came = false;
+  disturbed_.before_read = [&](const std::string& path, Bytes) {
+    const std::scoped_lock lock(mutex_);
+    if (path == "a" || path == "b") reads_.emplace_back(path, 0);
+    if (is_asked || !path.starts_with("s")) return;
+    is_asked = true;
+    reader_.want(names[kPackBytes / 500'000 - 1], 0);
+  };
+  std::ptrdiff_t reads = 0;
+  Result<staging::Staged> staged = fail(Errc::Failed, "not yet");
+  std::thread staging([&] { staged = stage(20'000'000); });
+  came = reader_.arrives_within(60s);
+  {
+    const std::scoped_lock lock(mutex_);
+    reads = std::ssize(reads_);
+  }
+  staging.join();
+  ASSERT_TRUE(staged) << staged.error().message();
+  EXPECT_TRUE(came);
+  EXPECT_LE(reads, kLanes + 2) << "of large files";
   expect_equal_copy(*staged);
 }
 
