@@ -6,11 +6,11 @@
 
 static const char kUsage[] = "name datasets of the configuration or VOLUME:PATH, separated by commas";
 
-static bool is_listed(const NameList* list, const char* name) {
-  for (size_t at = 0; at < list->count; ++at) {
-    if (strcmp(list->names[at], name) == 0) return true;
-  }
-  return false;
+// list->count: it is not listed.
+static size_t index_of(const NameList* list, const char* name) {
+  size_t at = 0;
+  while (at < list->count && strcmp(list->names[at], name) != 0) ++at;
+  return at;
 }
 
 static int check_name(const char* option, const char* name, Failure* failure) {
@@ -63,11 +63,15 @@ static bool take_suffix(const char* option, char* name) {
 // Takes ownership of the name.
 static int add_name(const char* option, char* name, NameList* list, Failure* failure) {
   if (name == NULL) return fail_with(failure, "failed", "", "--%s: no memory", option);
-  list->now[list->count] = take_suffix(option, name);
+  const bool now = take_suffix(option, name);
   const bool fits = check_name(option, name, failure) == 0;
-  const bool listed = fits && is_listed(list, name);
+  const size_t at = fits ? index_of(list, name) : list->count;
+  const bool listed = at < list->count;
+  if (listed && !now) list->now[at] = false;  // once without ":now": all of it is needed
   if (fits && !listed && check_variable(option, list, name, failure) == 0) {
-    list->names[list->count++] = name;
+    list->names[at] = name;
+    list->now[at] = now;
+    ++list->count;
     return 0;
   }
   free(name);

@@ -1,5 +1,7 @@
 #include "fleet/backlog/backlog.hpp"
 
+#include <sys/resource.h>
+
 #include <algorithm>
 #include <utility>
 
@@ -8,7 +10,15 @@ namespace {
 
 // Enough units to choose from. The hosts of a fleet are at about the same position, so each owns units that
 // the others need.
-constexpr std::size_t kUnitsAhead = 2048, kMostOpen = 96, kMostOpenForReaders = 256;
+constexpr std::size_t kUnitsAhead = 2048, kMostOpen = 96;
+constexpr std::size_t kFewestOpenForReaders = 128, kMostOpenForReaders = 4096;
+
+// Each takes two descriptors, and what else is open needs some.
+std::size_t most_open() {
+  struct rlimit files {};
+  if (::getrlimit(RLIMIT_NOFILE, &files) != 0) return kFewestOpenForReaders;
+  return std::clamp<std::size_t>(files.rlim_cur / 8, kFewestOpenForReaders, kMostOpenForReaders);
+}
 
 bool is_in(const std::vector<staging::Entry*>& sorted, const staging::Entry& entry) {
   return std::ranges::binary_search(sorted, entry.path.view(), {},
@@ -20,10 +30,11 @@ bool is_in(const std::vector<staging::Entry*>& sorted, const staging::Entry& ent
 // Sparse files are left to the copy engine, which preserves their holes.
 Backlog::Backlog(staging::ExchangeJob& job, const Layout& layout,
                  const std::vector<staging::Entry*>& entry_of)
-    : job_(job),
-      layout_(layout),
+    : layout_(layout),
       entry_of_(entry_of),
       wanted_(job.context.viewer, layout, entry_of),
+      left_(job),
+      most_open_(most_open()),
       needs_small_(layout.small_files(), 0) {
   for (std::uint64_t i = 0; i < layout.small_files(); ++i)
     needs_small_[i] = is_in(job.small, *entry_of[layout.small(i)]) ? 1 : 0;
@@ -35,7 +46,9 @@ Backlog::Backlog(staging::ExchangeJob& job, const Layout& layout,
     const staging::Entry* entry = entry_of[file];
     if (is_taken(entry) && is_in(job.large, *entry)) large_.push_back(file);
   }
-  std::erase_if(job.large, is_taken);
+  for (staging::Entry* entry : job.large)
+    if (!is_taken(entry)) left_.add(entry);
+  job.large.clear();
   for (std::uint64_t unit = layout.units(); unit-- > layout.pieces();) {
     const Pack& pack = layout.pack(unit);
     for (std::uint64_t i = pack.first; i < pack.first + pack.count; ++i) {
@@ -49,8 +62,8 @@ Backlog::Backlog(staging::ExchangeJob& job, const Layout& layout,
 std::optional<std::uint64_t> Backlog::take_file(const Busy& busy, bool for_readers) {
   if (opening_ || large_.empty()) return std::nullopt;
   const bool is_first = first_.erase(large_.back()) > 0;
-  const bool may_begin = is_first ? busy.files < kMostOpenForReaders
-                                  : !for_readers && busy.units < kUnitsAhead && busy.files < kMostOpen;
+  const bool may_begin =
+      is_first ? busy.files < most_open_ : !for_readers && busy.units < kUnitsAhead && busy.files < kMostOpen;
   if (is_first && !may_begin) first_.insert(large_.back());
   if (!may_begin) return std::nullopt;
   opening_ = large_.back();
@@ -66,23 +79,25 @@ std::vector<std::uint64_t> Backlog::take_packs(const Busy& busy) {
   return taken;
 }
 
-std::optional<staging::Entry*> Backlog::take_left() {
-  if (left_first_.empty()) return std::nullopt;
-  staging::Entry* entry = left_first_.back();
-  left_first_.pop_back();
-  return entry;
+void Backlog::got(std::uint64_t small) {
+  needs_small_[small] = 0;
+  wanted_small_.erase(small);
 }
 
-void Backlog::hand_over() {
-  for (std::vector<staging::Entry*>* left : {&left_, &left_first_}) {
-    job_.large.insert(job_.large.begin(), left->begin(), left->end());
-    left->clear();
-  }
-  std::ranges::sort(job_.large, {}, [](const staging::Entry* entry) { return entry->path.view(); });
+std::size_t Backlog::put_wanted_first(std::span<std::uint64_t> small) const {
+  const auto is_wanted = [this](std::uint64_t one) { return wanted_small_.contains(one); };
+  const auto others = std::stable_partition(small.begin(), small.end(), is_wanted);
+  return static_cast<std::size_t>(others - small.begin());
 }
 
 bool Backlog::bring_forward(const WantedUnit& wanted, bool is_here) {
-  if (layout_.is_pack(wanted.unit) && !is_here && needs(layout_.small_of(wanted.file))) return true;
+  if (layout_.is_pack(wanted.unit)) {
+    const std::uint64_t small = layout_.small_of(wanted.file);
+    left_.want(entry_of_[wanted.file], wanted.view_unit);
+    if (is_here || !needs(small)) return false;
+    wanted_small_.insert(small);
+    return true;
+  }
   const auto waiting = std::ranges::find(large_, wanted.file);
   if (waiting != large_.end()) {
     std::rotate(waiting, waiting + 1, large_.end());
@@ -90,8 +105,7 @@ bool Backlog::bring_forward(const WantedUnit& wanted, bool is_here) {
     return true;
   }
   if (opening_ == wanted.file) return true;
-  for (std::vector<staging::Entry*>* left : {&left_, &job_.large})
-    if (std::erase(*left, entry_of_[wanted.file]) > 0) left_first_.push_back(entry_of_[wanted.file]);
+  left_.want(entry_of_[wanted.file], wanted.view_unit);
   return false;
 }
 

@@ -1,7 +1,6 @@
 #include "fleet/backlog/wanted_units.hpp"
 
 #include <algorithm>
-#include <functional>
 
 #include "staging/manifest/units.hpp"
 
@@ -17,21 +16,20 @@ std::optional<WantedUnit> WantedUnits::take() {
 }
 
 std::optional<WantedUnit> WantedUnits::unit_of(const staging::WantedOfFile& wanted) const {
-  const auto comes_before = [](const staging::Entry* a, const staging::Entry* b) {
-    return std::less<>()(a, b);  // the entries are one array, in the order of the walk
-  };
-  const auto at = std::lower_bound(entry_of_.begin(), entry_of_.end(), wanted.entry, comes_before);
+  // By path: the entries are in a deque, and their addresses have no order.
+  const auto path_of = [](const staging::Entry* entry) { return entry->path.view(); };
+  const auto at = std::ranges::lower_bound(entry_of_, wanted.entry->path.view(), {}, path_of);
   if (at == entry_of_.end() || *at != wanted.entry) return std::nullopt;
   const auto file = static_cast<std::uint64_t>(at - entry_of_.begin());
   const Bytes size = layout_.size_of(file);
   if (Layout::is_packed(size)) {
     const std::uint64_t pack = layout_.pack_of(file);
-    return WantedUnit{file, pack, pack + 1, false};
+    return WantedUnit{file, pack, pack + 1, false, wanted.unit};
   }
   const std::uint64_t first = layout_.first_unit_of(file), pieces = staging::piece_count(size);
   const std::uint64_t piece = wanted.unit / staging::kUnitsOfPiece;
   if (piece >= pieces) return std::nullopt;
-  return WantedUnit{file, first + piece, first + pieces, pieces > 1};
+  return WantedUnit{file, first + piece, first + pieces, pieces > 1, wanted.unit};
 }
 
 }  // namespace spark::fleet

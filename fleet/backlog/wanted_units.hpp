@@ -16,6 +16,7 @@ struct WantedUnit {
   std::uint64_t end = 0;  // of the file's units: those behind it come next
   // The file has several pieces: only a peer that vouches for this one helps its readers.
   bool is_part = false;
+  std::uint64_t view_unit = 0;  // of the file, see staging::kViewUnit
 };
 
 class WantedUnits {

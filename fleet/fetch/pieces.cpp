@@ -64,7 +64,8 @@ Result<> ExchangeRun::get_piece(const Choice& choice, Lane& lane) {
     file = open_.at(piece.file);
   }
   const std::size_t bytes = staging::piece_bytes(file->entry->size, piece.piece);
-  if (auto go_on = file->work->before_read(piece.piece * staging::kHashPiece, bytes); !go_on) return go_on;
+  const Bytes offset = piece.piece * staging::kHashPiece;
+  if (auto go_on = may_read(choice, file->entry->path, offset, bytes); !go_on) return go_on;
   std::optional<staging::PieceOutcome> outcome;
   if (choice.peer) {
     outcome = piece_from_peer(*file, bytes, choice, lane);

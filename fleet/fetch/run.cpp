@@ -1,6 +1,7 @@
 #include "fleet/fetch/run.hpp"
 
 #include <algorithm>
+#include <limits>
 #include <thread>
 
 #include "base/text.hpp"
@@ -8,7 +9,6 @@
 #include "fleet/fetch/lane.hpp"
 #include "fleet/fetch/timings.hpp"
 #include "staging/copy/copy_file.hpp"
-#include "staging/copy/lanes/runner.hpp"
 #include "staging/copy/transfer/small_files.hpp"
 
 namespace spark::fleet {
@@ -17,7 +17,12 @@ namespace {
 constexpr std::chrono::milliseconds kLookAtSilent{1000};
 constexpr std::chrono::milliseconds kLookAtReaders{10};
 constexpr unsigned kMostLanes = 12, kFewestLanes = 4;
+// Besides the others, which may all be waiting for slow peers. One of them gets units alone: large files that
+// are not exchanged take long.
+constexpr unsigned kLanesForReaders = 2;
 constexpr int kFewHosts = 8;
+// Wishes at a time, and thus under the mutex: readers ask again for what they wait for.
+constexpr int kMostWishes = 64;
 constexpr unsigned kAtOnceOfFew = 4, kAtOnceOfMany = 2;
 
 // Each of many hosts looks at each other one less often.
@@ -53,23 +58,25 @@ Result<> ExchangeRun::go() {
   job_.context.is_right = [this](const staging::Entry& entry, const staging::Digest& digest) {
     return is_right(entry, digest);
   };
+  job_.context.moved = [this](Bytes bytes) { limit_.moved(bytes, std::chrono::steady_clock::now()); };
   const std::size_t watches = exchange_.peers.size();
   const auto part = [&](std::size_t number) {
     if (number > 0 && number <= watches) return watch(number - 1);
     work(number == 0 ? 0 : number - watches);
   };
-  // One more lane is for readers alone: all others may be waiting for slow peers.
-  const auto ran = run_in_threads(watches + lanes() + (backlog_.has_readers() ? 1 : 0), part, [this] {
-    fail_run({Errc::Failed, "exchanging with peers: out of memory", ""});
-  });
+  const auto ran =
+      run_in_threads(watches + lanes() + (backlog_.has_readers() ? kLanesForReaders : 0), part, [this] {
+        fail_run({Errc::Failed, "exchanging with peers: out of memory", ""});
+      });
   job_.context.is_right = nullptr;
+  job_.context.moved = nullptr;
   if (!ran) return fail_with(ran.error(), "exchanging with peers");
   if (error_) return fail(std::move(*error_));
   if (auto go_on = job_.context.check_stop(); !go_on) return go_on;
   if (!open_.empty())
     return fail(Errc::Failed, "exchanging with peers: " +
                                   printable(open_.begin()->second->entry->path.view()) + " was not finished");
-  backlog_.hand_over();
+  backlog_.left().hand_over();
   return {};
 }
 
@@ -118,11 +125,12 @@ void ExchangeRun::work(std::size_t number) {
   while (!job_.context.is_stopped()) {
     take_wanted();
     open_more(lane, for_readers);
-    if (auto copied = copy_left(); !copied) fail_run(std::move(copied.error()));
+    if (number != lanes())
+      if (auto copied = backlog_.left().copy_wanted(limit_); !copied) fail_run(std::move(copied.error()));
     const auto choice = next(first);
     if (!choice) {
       std::unique_lock lock(mutex_);
-      if (schedule_.is_empty() && backlog_.is_empty()) break;
+      if (schedule_.is_empty() && backlog_.is_empty() && !backlog_.left().is_copying()) break;
       changed_.wait_for(lock, for_readers ? kLookAtReaders : kLookAgain);
       continue;
     }
@@ -178,7 +186,7 @@ std::optional<Choice> ExchangeRun::next(From first) {
 
 void ExchangeRun::open_more(Lane& lane, bool for_readers) {
   std::unique_lock lock(mutex_);
-  const auto busy = [this] { return Backlog::Busy{schedule_.size(), open_.size()}; };
+  const auto busy = [this] { return Backlog::Busy{schedule_.waiting().size(), open_.size()}; };
   while (const auto index = backlog_.take_file(busy(), for_readers)) {
     auto file = std::make_shared<File>();
     lock.unlock();
@@ -211,7 +219,9 @@ void ExchangeRun::open_more(Lane& lane, bool for_readers) {
 // What readers of a live view wait for.
 void ExchangeRun::take_wanted() {
   const std::scoped_lock lock(mutex_);
-  while (const auto wanted = backlog_.take_wanted()) {
+  for (int i = 0; i < kMostWishes; ++i) {
+    const auto wanted = backlog_.take_wanted();
+    if (!wanted) break;
     const bool is_here = exchange_.board.unit(wanted->unit) == UnitState::HasPiece;
     const auto open = open_.find(wanted->file);
     if (open == open_.end() ? !backlog_.bring_forward(*wanted, is_here) : is_here) continue;
@@ -219,6 +229,19 @@ void ExchangeRun::take_wanted() {
     if (backlog_.take_pack(wanted->unit)) schedule_.add(std::span(&wanted->unit, 1));
     schedule_.want(*wanted);
   }
+  if (!backlog_.waits_for_room(open_.size())) return;
+  // A file is open until all of it is here. The one with the least left makes room, whoever owns that.
+  const Layout& layout = exchange_.layout;
+  constexpr auto kNone = std::numeric_limits<std::uint64_t>::max();
+  const auto left_with = [&](std::uint64_t unit) {
+    const auto open = layout.is_pack(unit) ? open_.end() : open_.find(layout.piece(unit).file);
+    return open == open_.end() ? kNone : open->second->unfinished.load();
+  };
+  const auto least = std::ranges::min_element(schedule_.waiting(), {}, left_with);
+  if (least == schedule_.waiting().end() || left_with(*least) == kNone) return;
+  const Piece piece = layout.piece(*least);
+  const std::uint64_t first = *least - piece.piece, pieces = open_.at(piece.file)->units;
+  schedule_.want({piece.file, *least, first + pieces, pieces > 1});
 }
 
 // Requires mutex_. A piece from a peer that vouches only for the whole file may not be read yet. The source's
@@ -235,26 +258,12 @@ void ExchangeRun::prove(File& file, std::uint64_t unit) {
   schedule_.add(std::span(&unit, 1));
 }
 
-// Files that are not exchanged and that a reader waits for. The copy engine would copy them last.
-Result<> ExchangeRun::copy_left() {
-  for (;;) {
-    std::optional<staging::Entry*> entry;
-    {
-      const std::scoped_lock lock(mutex_);
-      entry = backlog_.take_left();
-    }
-    if (!entry) return {};
-    staging::RunPlan plan;
-    plan.io = job_.io;
-    plan.counters = job_.context.counters;
-    plan.files = 1;
-    plan.work_for = [&](std::uint64_t /*index*/) {
-      const auto begun = job_.resumed.begun.find(staging::index_of(job_.entries, (*entry)->path));
-      return staging::copy_file(job_.context, **entry,
-                                begun == job_.resumed.begun.end() ? nullptr : &begun->second);
-    };
-    if (auto copied = staging::run(plan, *job_.context.end); !copied) return copied;
-  }
+// Waits for the throttle, before others once a reader waits for the unit.
+Result<> ExchangeRun::may_read(const Choice& choice, std::string_view path, Bytes offset, Bytes bytes) {
+  return job_.context.may_read(path, offset, bytes, [&] {
+    const std::scoped_lock lock(mutex_);
+    return schedule_.is_wanted(choice.unit);
+  });
 }
 
 }  // namespace spark::fleet

@@ -19,6 +19,7 @@
 #include "fleet/protocol/layout.hpp"
 #include "staging/copy/exchange.hpp"
 #include "staging/copy/lanes/file_work.hpp"
+#include "staging/copy/lanes/piece_limit.hpp"
 #include "staging/copy/transfer/small_file_copier.hpp"
 
 namespace spark::fleet {
@@ -80,9 +81,10 @@ class ExchangeRun {
   const ExchangeContext& exchange_;
   staging::ExchangeJob& job_;
   Schedule schedule_;
-  std::mutex mutex_;                       // guards everything below, and the schedule
-  std::condition_variable changed_;        // for lanes: there may be a unit to get
-  std::map<std::uint64_t, FilePtr> open_;  // key: the layout's file number
+  staging::PieceLimit limit_{std::chrono::steady_clock::now()};  // of files that are not exchanged
+  std::mutex mutex_;                                             // guards everything below, and the schedule
+  std::condition_variable changed_;                              // for lanes: there may be a unit to get
+  std::map<std::uint64_t, FilePtr> open_;                        // key: the layout's file number
   Backlog backlog_;
   std::vector<std::string> warnings_;
   std::optional<Error> error_;
@@ -95,13 +97,13 @@ class ExchangeRun {
   void open_more(Lane& lane, bool for_readers);
   void take_wanted();
   void prove(File& file, std::uint64_t unit);
-  Result<> copy_left();
+  Result<> may_read(const Choice& choice, std::string_view path, Bytes offset, Bytes bytes);
   Result<> offer(const FilePtr& file, Lane& lane);
   Result<> copy_here(const FilePtr& file, Lane& lane);
   void close(const FilePtr& file);
   Result<> get_piece(const Choice& choice, Lane& lane);
   Result<> get_pack(const Choice& choice, Lane& lane);
-  Result<> pack_from_source(const Choice& choice, Lane& lane, const std::vector<staging::Entry*>& entries);
+  Result<> pack_from_source(const Choice& choice, Lane& lane);
   Result<Fetched> pack_from_peer(const Choice& choice, Lane& lane);
   std::optional<staging::PieceOutcome> piece_from_peer(File& file, std::size_t want, const Choice& choice,
                                                        Lane& lane);

@@ -1,7 +1,6 @@
 #include "fleet/fetch/schedule.hpp"
 
 #include <algorithm>
-#include <functional>
 #include <utility>
 
 namespace spark::fleet {
@@ -11,6 +10,10 @@ using Reads = SetState::Reads;
 namespace {
 
 constexpr std::size_t kMostWanted = 64;  // readers ask again for what they wait for
+
+bool contains(const std::vector<std::uint64_t>& units, std::uint64_t unit) {
+  return std::ranges::find(units, unit) != units.end();
+}
 
 // The wanted unit first, then the rest of its file.
 void bring_forward(const WantedUnit& wanted, std::vector<std::uint64_t>& units) {
@@ -58,26 +61,28 @@ void Schedule::add(std::span<const std::uint64_t> units) {
 }
 
 void Schedule::want(const WantedUnit& wanted) {
-  if (std::ranges::find(wanted_, wanted.unit, &WantedUnit::unit) != wanted_.end()) return;
-  const auto is_waiting = [&](const WantedUnit& one) {
-    return std::ranges::find(waiting_, one.unit) != waiting_.end();
-  };
-  if (wanted_.size() >= kMostWanted) std::erase_if(wanted_, std::not_fn(is_waiting));
+  if (is_wanted(wanted.unit)) return;
+  if (wanted_.size() >= kMostWanted)
+    std::erase_if(wanted_, [this](const WantedUnit& one) { return !contains(waiting_, one.unit); });
   if (wanted_.size() >= kMostWanted) return;
   wanted_.push_back(wanted);
   bring_forward(wanted, waiting_);
-  look_anew();
+  at_ = {};
+}
+
+bool Schedule::is_wanted(std::uint64_t unit) const {
+  return std::ranges::find(wanted_, unit, &WantedUnit::unit) != wanted_.end();
 }
 
 void Schedule::only_from_source(std::uint64_t unit) {
   source_only_.insert(unit);
-  look_anew();
+  at_ = {};
 }
 
 void Schedule::reads_as(Reads how, SteadyTime now) {
   reads_ = how;
   chosen_at_ = now;
-  look_anew();
+  at_ = {};
 }
 
 bool Schedule::is_hopeless(SteadyTime now) const {
@@ -89,14 +94,14 @@ void Schedule::heard(std::size_t index, SetState state, SteadyTime now) {
   PeerView& peer = peers_[index];
   peer.heard(std::move(state), now);
   undelivered_.delivered([&](std::uint64_t unit) { return has(peer.at(unit)); });
-  look_anew();
+  at_ = {};
 }
 
 void Schedule::unheard(std::size_t index, SteadyTime now) {
   PeerView& peer = peers_[index];
   if (peer.is_silent || now - peer.heard_at < kSilent) return;
   peer.is_silent = true;
-  look_anew();
+  at_ = {};
 }
 
 void Schedule::asked_by(std::span<const NodeId> nodes, SteadyTime now) {
@@ -105,12 +110,12 @@ void Schedule::asked_by(std::span<const NodeId> nodes, SteadyTime now) {
         peers_, [&](const PeerView& peer) { return peer.state.node == node && peer.is_staging(); });
     // A node chooses its number: one with ever new ones is not waited for as if it were many.
     const bool is_plausible = asked_.size() < 2 * peers_.size() || asked_.contains(node);
-    if (!is_heard && is_plausible && asked_.emplace(node, now).second) look_anew();
+    if (!is_heard && is_plausible && asked_.emplace(node, now).second) at_ = {};
   }
 }
 
 bool Schedule::blame(std::size_t peer, std::optional<std::uint64_t> doubted) {
-  look_anew();
+  at_ = {};
   if (doubted) return peers_[peer].missing.insert(*doubted).second;
   if (std::exchange(peers_[peer].is_blamed, true)) return false;
   // What others sent together with its bytes may be right, and without a source there is no other place.
@@ -180,14 +185,14 @@ std::optional<std::size_t> Schedule::peer_with(std::uint64_t unit, SteadyTime no
 }
 
 std::optional<Choice> Schedule::find_at_source(SteadyTime now) {
-  if (now - at_source_.since > kLookAgain) at_source_ = {0, now};
+  if (now - at_.source.since > kLookAgain) at_.source = {0, now};
   if (!is_up_to_date(peers_, now)) return std::nullopt;
   const auto all = owners(now);
-  for (; at_source_.at < waiting_.size(); ++at_source_.at) {
-    const std::uint64_t unit = waiting_[at_source_.at];
+  for (; at_.source.at < waiting_.size(); ++at_.source.at) {
+    const std::uint64_t unit = waiting_[at_.source.at];
     ++looks_;
     if (is_for_source(unit, all, now))
-      return take({unit, std::nullopt, why_here(unit, now)}, at_source_.at, now);
+      return take({unit, std::nullopt, why_here(unit, now)}, at_.source.at, now);
   }
   return std::nullopt;
 }
@@ -195,16 +200,16 @@ std::optional<Choice> Schedule::find_at_source(SteadyTime now) {
 // Of the first units that peers have, one that the fewest hosts have: if its only holder fails, it is lost.
 std::optional<Choice> Schedule::find_at_peers(SteadyTime now) {
   constexpr std::size_t kCompared = 32;
-  if (now - at_peers_.since > kLookAgain) at_peers_ = {0, now};
+  if (now - at_.peers.since > kLookAgain) at_.peers = {0, now};
   std::optional<Choice> best;
   std::size_t best_at = 0, compared = 0;
   std::ptrdiff_t fewest = 0;
-  for (std::size_t at = at_peers_.at; at < waiting_.size() && compared < kCompared; ++at) {
+  for (std::size_t at = at_.peers.at; at < waiting_.size() && compared < kCompared; ++at) {
     const std::uint64_t unit = waiting_[at];
     ++looks_;
     const auto peer = peer_with(unit, now);
     if (!peer) {
-      if (!best) at_peers_.at = at + 1;
+      if (!best) at_.peers.at = at + 1;
       continue;
     }
     ++compared;
@@ -223,7 +228,7 @@ std::optional<Choice> Schedule::find_at_peers(SteadyTime now) {
 Choice Schedule::take(const Choice& choice, std::size_t at, SteadyTime now) {
   chosen_at_ = now;
   waiting_.erase(waiting_.begin() + static_cast<std::ptrdiff_t>(at));
-  for (Cursor* cursor : {&at_source_, &at_peers_})
+  for (Cursor* cursor : {&at_.source, &at_.peers})
     if (cursor->at > at) --cursor->at;
   ++under_way_;
   // A slow host fetches late, so what this host reads waits for none.
@@ -266,13 +271,16 @@ bool Schedule::is_still_mine(std::uint64_t unit, SteadyTime now) const {
 
 void Schedule::done(const Choice& choice, SteadyTime now) {
   --under_way_;
-  std::erase_if(wanted_, [&](const WantedUnit& one) { return one.unit == choice.unit; });
+  // It may have to be got again for its readers.
+  std::erase_if(wanted_, [&](const WantedUnit& one) {
+    return one.unit == choice.unit && !contains(waiting_, one.unit);
+  });
   undelivered_.read(choice.unit, now);
   if (!choice.peer) return;
   PeerView& peer = peers_[*choice.peer];
   peer.failures = 0;
-  if (std::exchange(peer.is_failing, false)) look_anew();
-  if (peer.under_way-- == at_once_) at_peers_ = {};  // a slot is free
+  if (std::exchange(peer.is_failing, false)) at_ = {};
+  if (peer.under_way-- == at_once_) at_.peers = {};  // a slot is free
 }
 
 bool Schedule::failed(const Choice& choice, bool is_missing_there, SteadyTime now) {
@@ -292,7 +300,7 @@ bool Schedule::failed(const Choice& choice, bool is_missing_there, SteadyTime no
   }
   undelivered_.failed(choice.unit);
   waiting_.insert(waiting_.begin(), choice.unit);
-  look_anew();
+  at_ = {};
   return is_new;
 }
 

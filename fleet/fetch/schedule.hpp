@@ -70,6 +70,8 @@ class Schedule {
   // A reader waits for it, whether it has been added yet or not: until it is done it goes before all others,
   // from the source if no peer can send it now, and the rest of its file after it.
   void want(const WantedUnit& wanted);
+  // Whether a reader waits for it, also if it is under way.
+  bool is_wanted(std::uint64_t unit) const;
   // How this host reads the source, before the first call of next().
   void reads_as(SetState::Reads how, SteadyTime now);
   // Without a source: true if for kStuck no peer had any of the remaining units.
@@ -97,7 +99,7 @@ class Schedule {
   bool failed(const Choice& choice, bool is_missing_there, SteadyTime now);
 
   bool is_empty() const { return waiting_.empty() && under_way_ == 0; }
-  std::size_t size() const { return waiting_.size(); }
+  std::span<const std::uint64_t> waiting() const { return waiting_; }
   std::uint64_t looks() const { return looks_; }  // number of units examined since the start
 
  private:
@@ -105,6 +107,9 @@ class Schedule {
   struct Cursor {
     std::size_t at = 0;
     SteadyTime since{};
+  };
+  struct Cursors {
+    Cursor source, peers;
   };
   NodeId self_;
   unsigned at_once_;
@@ -118,7 +123,7 @@ class Schedule {
   std::size_t under_way_ = 0;
   SetState::Reads reads_ = SetState::Reads::Normally;  // by this host
   SteadyTime chosen_at_{};                             // time of the last choice; used without a source
-  Cursor at_source_, at_peers_;
+  Cursors at_;  // set to {} when a unit before them may have become available
   std::uint64_t looks_ = 0;
 
   std::vector<NodeId> owners(SteadyTime now) const;
@@ -128,7 +133,6 @@ class Schedule {
   std::optional<Choice> find_at_source(SteadyTime now);
   std::optional<Choice> find_at_peers(SteadyTime now);
   Choice take(const Choice& choice, std::size_t at, SteadyTime now);
-  void look_anew() { at_source_ = at_peers_ = {}; }
 };
 
 }  // namespace spark::fleet

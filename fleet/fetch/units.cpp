@@ -8,6 +8,7 @@
 #include "fleet/fetch/run.hpp"
 #include "fleet/fetch/timings.hpp"
 #include "staging/files/io/direct_io.hpp"
+#include "staging/manifest/units.hpp"
 
 namespace spark::fleet {
 // Called by the file's FileWork before the file is finished.
@@ -46,7 +47,7 @@ std::string warning_of_failing(const Peer& peer) {
 
 Result<> ExchangeRun::get_pack(const Choice& choice, Lane& lane) {
   const Pack& pack = exchange_.layout.pack(choice.unit);
-  if (auto go_on = job_.context.may_read("", 0, choice.peer ? pack.bytes : 0); !go_on) return go_on;
+  if (auto go_on = may_read(choice, "", 0, choice.peer ? pack.bytes : 0); !go_on) return go_on;
   Result<> done;
   Fetched fetched = Fetched::Whole;
   if (choice.peer) {
@@ -54,13 +55,11 @@ Result<> ExchangeRun::get_pack(const Choice& choice, Lane& lane) {
     if (!got) return got.take_error();
     fetched = *got;
   } else {
-    std::vector<staging::Entry*> entries;
-    for (std::uint64_t i = pack.first; i < pack.first + pack.count; ++i) {
-      if (backlog_.needs(i)) entries.push_back(exchange_.entry_of[exchange_.layout.small(i)]);
-    }
-    done = pack_from_source(choice, lane, entries);
+    done = pack_from_source(choice, lane);
   }
   if (!done) return done;
+  // Before it is done: its readers are to find it here.
+  if (fetched == Fetched::Whole) exchange_.board.set_unit(choice.unit, UnitState::HasPiece);
   {
     const std::scoped_lock lock(mutex_);
     if (fetched == Fetched::Whole) {
@@ -71,27 +70,55 @@ Result<> ExchangeRun::get_pack(const Choice& choice, Lane& lane) {
         warnings_.push_back(warning_of_failing(*exchange_.peers[*choice.peer]));
     }
   }
-  if (fetched == Fetched::Whole) exchange_.board.set_unit(choice.unit, UnitState::HasPiece);
   changed_.notify_all();
   return {};
 }
 
-Result<> ExchangeRun::pack_from_source(const Choice& choice, Lane& lane,
-                                       const std::vector<staging::Entry*>& entries) {
-  std::set<const staging::Entry*> left;
-  auto copied = lane.copier.copy(entries, [&](staging::Entry* entry) { left.insert(entry); });
-  if (!copied) return copied;
+// What readers wait for goes first. They may come to wait for more at any time, so the rest is copied in
+// parts.
+Result<> ExchangeRun::pack_from_source(const Choice& choice, Lane& lane) {
   const Pack& pack = exchange_.layout.pack(choice.unit);
-  const std::scoped_lock lock(mutex_);
-  for (std::uint64_t i = pack.first; i < pack.first + pack.count; ++i) {
-    staging::Entry* entry = exchange_.entry_of[exchange_.layout.small(i)];
-    if (!backlog_.needs(i)) continue;
-    if (left.contains(entry)) {
-      backlog_.leave(entry);
-    } else {
-      exchange_.read_for(choice.why) += entry->size;
-      exchange_.board.set_small_digest(i, entry->hash);
+  const auto entry_of = [&](std::uint64_t small) {
+    return exchange_.entry_of[exchange_.layout.small(small)];
+  };
+  std::vector<std::uint64_t> needed;
+  for (std::uint64_t i = pack.first; i < pack.first + pack.count; ++i)
+    if (backlog_.needs(i)) needed.push_back(i);
+  for (std::span<std::uint64_t> rest = needed; !rest.empty();) {
+    take_wanted();
+    std::size_t wanted = 0;
+    {
+      const std::scoped_lock lock(mutex_);
+      wanted = backlog_.put_wanted_first(rest);
     }
+    const bool in_parts = backlog_.has_readers();
+    const std::size_t most = !in_parts ? rest.size() : wanted > 0 ? wanted : staging::kFilesAtOnce;
+    std::vector<staging::Entry*> part;
+    Bytes bytes = 0;
+    for (const std::uint64_t small : rest.first(std::min(rest.size(), most))) {
+      if (in_parts && bytes >= staging::kViewUnit) break;
+      part.push_back(entry_of(small));
+      bytes += part.back()->size;
+    }
+    if (in_parts) {
+      const auto is_urgent = [&] { return wanted > 0; };
+      if (auto go_on = job_.context.may_read("", 0, bytes, is_urgent); !go_on) return go_on;
+    }
+    std::set<const staging::Entry*> left;
+    const auto leave = [&](staging::Entry* entry) { left.insert(entry); };
+    if (auto copied = lane.copier.copy(part, leave, in_parts); !copied) return copied;
+    const std::scoped_lock lock(mutex_);
+    for (const std::uint64_t small : rest.first(part.size())) {
+      staging::Entry* entry = entry_of(small);
+      backlog_.got(small);
+      if (left.contains(entry)) {
+        backlog_.left().add(entry);
+      } else {
+        exchange_.read_for(choice.why) += entry->size;
+        exchange_.board.set_small_digest(small, entry->hash);
+      }
+    }
+    rest = rest.subspan(part.size());
   }
   return {};
 }
@@ -142,7 +169,7 @@ Result<ExchangeRun::Fetched> ExchangeRun::pack_from_peer(const Choice& choice, L
     backlog_.got(pack.first + i);
   }
   const std::scoped_lock lock(mutex_);
-  for (staging::Entry* entry : left) backlog_.leave(entry);
+  for (staging::Entry* entry : left) backlog_.left().add(entry);
   return Fetched::Whole;
 }
 

@@ -13,6 +13,7 @@
 #include "staging/files/io/direct_io.hpp"
 #include "staging/files/times.hpp"
 #include "staging/manifest/source_identity.hpp"
+#include "staging/manifest/units.hpp"
 
 namespace spark::staging {
 
@@ -22,11 +23,19 @@ Result<> CopyContext::check_stop() const {
               "the copied part is kept for the next attempt");
 }
 
-Result<> CopyContext::may_read(std::string_view path, Bytes offset, Bytes bytes) const {
+Result<> CopyContext::may_read(std::string_view path, Bytes offset, Bytes bytes,
+                               const std::function<bool()>& is_urgent) const {
   if (before_read) before_read(std::string(path), offset);
-  if (share != nullptr) throttle->yield_to(share->limit(bytes, std::chrono::steady_clock::now()));
-  const auto waited = throttle->wait(bytes, [this] { return is_stopped(); });
-  if (waited.count() > 0) counters->spent(Activity::Throttle, waited);
+  while (bytes > 0 && !is_stopped()) {
+    const bool is_first = is_urgent && is_urgent();
+    // What readers wait for may come behind what others have booked: that is little each.
+    const Bytes booked = viewer != nullptr && !is_first ? std::min(bytes, kViewUnit) : bytes;
+    if (share != nullptr) throttle->yield_to(share->limit(booked, std::chrono::steady_clock::now()));
+    const auto waited = throttle->wait(
+        booked, [this] { return is_stopped(); }, is_first);
+    if (waited.count() > 0) counters->spent(Activity::Throttle, waited);
+    bytes -= booked;
+  }
   return check_stop();
 }
 

@@ -50,8 +50,9 @@ struct CopyContext {
   bool is_stopped() const { return *stop || end->has_failed(); }
   Result<> check_stop() const;
   void settle(const Entry& entry) const;  // of the walk
-  // Waits for the throttle.
-  Result<> may_read(std::string_view path, Bytes offset, Bytes bytes) const;
+  // Waits for the throttle. `is_urgent`: asked meanwhile whether a reader waits for these bytes; empty: none.
+  Result<> may_read(std::string_view path, Bytes offset, Bytes bytes,
+                    const std::function<bool()>& is_urgent = {}) const;
 };
 
 // Updates the entry from the open file.

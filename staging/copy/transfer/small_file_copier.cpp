@@ -31,12 +31,12 @@ SmallFileCopier::SmallFileCopier(const CopyContext& context, IoKind kind, unsign
       sources_(*context.source),
       copies_(*context.copy) {}
 
-Result<> SmallFileCopier::copy(std::span<Entry* const> files, const Left& left) {
+Result<> SmallFileCopier::copy(std::span<Entry* const> files, const Left& left, bool is_booked) {
   Result<> done;
   while (!files.empty() && done) {
     const auto together = files.first(std::min<std::size_t>(files.size(), io_->lanes()));
     files = files.subspan(together.size());
-    done = copy_together(together, left);
+    done = copy_together(together, left, is_booked);
   }
   return done;
 }
@@ -58,11 +58,11 @@ Result<> SmallFileCopier::release() {
 }
 
 // At most one file for each lane.
-Result<> SmallFileCopier::copy_together(std::span<Entry* const> files, const Left& left) {
+Result<> SmallFileCopier::copy_together(std::span<Entry* const> files, const Left& left, bool is_booked) {
   Result<> done;
   unsigned under_way = 0;
   for (Entry* entry : files) {
-    if (done = context_.may_read(entry->path, 0, entry->size); !done) break;
+    if (done = context_.may_read(entry->path, 0, is_booked ? 0 : entry->size); !done) break;
     Reading& reading = readings_[under_way];
     reading.entry = entry;
     context_.settle(*entry);

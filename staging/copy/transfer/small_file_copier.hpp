@@ -27,8 +27,8 @@ class SmallFileCopier {
 
   SmallFileCopier(const CopyContext& context, IoKind kind, unsigned lanes, bool reads_direct);
 
-  // Calls left(entry) for each file that needs copy_file.
-  Result<> copy(std::span<Entry* const> files, const Left& left);
+  // Calls left(entry) for each file that needs copy_file. `is_booked`: the throttle was waited for.
+  Result<> copy(std::span<Entry* const> files, const Left& left, bool is_booked = false);
   // The same for one file with its content at `data`, from any source. The entry gets its hash.
   Result<> write(Entry& entry, const std::byte* data);
   // Whether the source's file has neither attributes nor ACLs; false also if it can't be opened.
@@ -58,7 +58,7 @@ class SmallFileCopier {
   std::vector<Held> held_;
   Bytes held_bytes_ = 0;
 
-  Result<> copy_together(std::span<Entry* const> files, const Left& left);
+  Result<> copy_together(std::span<Entry* const> files, const Left& left, bool is_booked);
   UniqueFd open_source(const Entry& entry);
   std::size_t to_ask(const Entry& entry) const;
   void start(Reading& reading, unsigned lane);

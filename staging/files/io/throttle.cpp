@@ -29,20 +29,24 @@ double Throttle::rate_at(SteadyTime now) const {
   return limit > 0 ? std::min(limit, needed) : needed;
 }
 
-std::chrono::nanoseconds Throttle::book(Bytes bytes, SteadyTime now) {
+std::chrono::nanoseconds Throttle::book(Bytes bytes, SteadyTime now, bool is_urgent) {
   const std::scoped_lock lock(mutex_);
   const double rate = rate_at(now);
   left_ -= std::min(left_, bytes);
   if (rate == 0) return {};
+  const std::chrono::duration<double> seconds(static_cast<double>(bytes) / rate);
+  const auto takes = std::chrono::duration_cast<SteadyTime::duration>(seconds);
   free_at_ = std::max(free_at_, now);
-  const auto wait = free_at_ - now;
-  const double seconds = static_cast<double>(bytes) / rate;
-  free_at_ += std::chrono::duration_cast<SteadyTime::duration>(std::chrono::duration<double>(seconds));
+  urgent_free_at_ = std::max(urgent_free_at_, now);
+  const auto wait = (is_urgent ? urgent_free_at_ : free_at_) - now;
+  free_at_ += takes;
+  if (is_urgent) urgent_free_at_ += takes;
   return wait;
 }
 
-std::chrono::nanoseconds Throttle::wait(Bytes bytes, const std::function<bool()>& is_stopped) {
-  const auto all = book(bytes, std::chrono::steady_clock::now());
+std::chrono::nanoseconds Throttle::wait(Bytes bytes, const std::function<bool()>& is_stopped,
+                                        bool is_urgent) {
+  const auto all = book(bytes, std::chrono::steady_clock::now(), is_urgent);
   auto left = all;
   while (left.count() > 0 && !is_stopped()) {
     const auto step = std::min<std::chrono::nanoseconds>(left, std::chrono::milliseconds(50));

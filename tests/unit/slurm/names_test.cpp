@@ -58,6 +58,17 @@ TEST(Names, ThoseThatEndWithNowAreTakenAtOnce) {
   EXPECT_THAT(refusal(":now"), HasSubstr("an empty name"));
 }
 
+TEST(Names, ADatasetNamedWithAndWithoutNowIsNeededWhole) {
+  for (const char* text : {"a:now,b:now,a", "a,b:now,a:now", "a:now,a,b:now,a:now"}) {
+    NameList list{};
+    Failure failure{};
+    ASSERT_EQ(parse_names("stage", text, &list, &failure), 0);
+    EXPECT_THAT(std::vector<std::string>(list.names, list.names + list.count), ElementsAre("a", "b")) << text;
+    EXPECT_THAT(std::vector<bool>(list.now, list.now + list.count), ElementsAre(false, true)) << text;
+    free_names(&list);
+  }
+}
+
 TEST(Names, EmptyNamesAreRefused) {
   for (const char* text : {"", ",", "a,", ",a", "a,,b"})
     EXPECT_THAT(refusal(text), HasSubstr("an empty name")) << text;

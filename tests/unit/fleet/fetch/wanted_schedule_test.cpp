@@ -110,6 +110,30 @@ TEST_F(WantedScheduleTest, AUnitThatCouldNotBeSentIsNextAgainUntilItIsDone) {
   EXPECT_FALSE(schedule_.next(From::Wanted, kNow));
 }
 
+TEST_F(WantedScheduleTest, AUnitIsWantedUntilItIsDone) {
+  begin({});
+  const auto choice = schedule_.next(From::Source, kNow);
+  ASSERT_TRUE(choice);
+  EXPECT_FALSE(schedule_.is_wanted(choice->unit));
+  schedule_.want(part(choice->unit, choice->unit + 1));
+  EXPECT_TRUE(schedule_.is_wanted(choice->unit)) << "under way";
+  schedule_.done(*choice, kNow);
+  EXPECT_FALSE(schedule_.is_wanted(choice->unit));
+}
+
+// As one that a peer sent, and that has to be proven.
+TEST_F(WantedScheduleTest, AUnitThatIsGotAgainStaysWantedWhenItsFirstReadEnds) {
+  begin({});
+  const auto choice = schedule_.next(From::Source, kNow);
+  ASSERT_TRUE(choice);
+  schedule_.add(std::span(&choice->unit, 1));
+  schedule_.want(part(choice->unit, choice->unit + 1));
+  schedule_.done(*choice, kNow);
+  const auto again = schedule_.next(From::Wanted, kNow);
+  ASSERT_TRUE(again);
+  EXPECT_EQ(again->unit, choice->unit);
+}
+
 TEST_F(WantedScheduleTest, TheFirstOfManyIsNotForgottenAndWhatIsUnderWayMakesRoom) {
   std::vector<std::uint64_t> many(200);
   std::iota(many.begin(), many.end(), 0);

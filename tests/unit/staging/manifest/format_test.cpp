@@ -275,6 +275,20 @@ TEST(Throttle, SpreadsBytesOverTime) {
   EXPECT_EQ(Throttle(0).book(1 << 30, start), milliseconds(0));
 }
 
+TEST(Throttle, UrgentBytesWaitForUrgentOnesAlone) {
+  using std::chrono::milliseconds;
+  Throttle throttle(1000);
+  const SteadyTime start{std::chrono::hours(1)};
+  EXPECT_EQ(throttle.book(500, start), milliseconds(0));
+  EXPECT_EQ(throttle.book(500, start), milliseconds(500));
+  EXPECT_EQ(throttle.book(100, start, true), milliseconds(0));
+  EXPECT_EQ(throttle.book(100, start, true), milliseconds(100));
+  EXPECT_EQ(throttle.book(100, start), milliseconds(1200)) << "the others pay for them";
+  EXPECT_EQ(throttle.book(100, start + milliseconds(5000), true), milliseconds(0));
+  EXPECT_EQ(throttle.book(100, start + milliseconds(5000)), milliseconds(100));
+  EXPECT_EQ(Throttle(0).book(1 << 30, start, true), milliseconds(0));
+}
+
 // Moves pieces when the throttle allows, until `end`; returns the bytes moved by then.
 Bytes move_until(Throttle& throttle, SteadyTime& now, SteadyTime end, Bytes most) {
   Bytes moved = 0;

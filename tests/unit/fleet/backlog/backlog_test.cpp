@@ -1,0 +1,75 @@
+// What an exchange begins first.
+#include "fleet/backlog/backlog.hpp"
+
+#include <gtest/gtest.h>
+
+using namespace spark;
+using namespace spark::fleet;
+
+namespace {
+
+// Two large files and four small ones; "sparse" is not exchanged.
+class BacklogTest : public testing::Test {
+ protected:
+  staging::CopyContext context_;
+  staging::Entries entries_;
+  staging::Resumed resumed_;
+  std::vector<staging::Entry*> small_, large_, entry_of_;
+  staging::ExchangeJob job_{context_, entries_, resumed_, small_, large_, staging::IoKind::Auto};
+  Layout layout_;
+  std::optional<Backlog> backlog_;
+
+  BacklogTest() {
+    for (const char* path : {"a", "b", "s0", "s1", "s2", "s3", "sparse"}) {
+      staging::Entry entry;
+      entry.path = path;
+      const bool is_small = entry.path.view().size() == 2;
+      entry.size = entry.allocated = is_small ? 1000 : 2 * staging::kHashPiece;
+      if (entry.path.view() == "sparse") entry.allocated = kMiB;
+      entries_.push_back(std::move(entry));
+      (is_small ? small_ : large_).push_back(&entries_.back());
+      entry_of_.push_back(&entries_.back());
+      layout_.add(entries_.back().size);
+    }
+    layout_.finish();
+    backlog_.emplace(job_, layout_, entry_of_);
+  }
+  void want_small(std::uint64_t file) {
+    const std::uint64_t pack = layout_.pack_of(file);
+    EXPECT_TRUE(backlog_->bring_forward({file, pack, pack + 1}, false));
+  }
+};
+
+TEST_F(BacklogTest, SmallFilesThatReadersWaitForComeFirstInTheirPack) {
+  want_small(4);
+  want_small(5);
+  std::vector<std::uint64_t> small{0, 1, 2, 3};
+  EXPECT_EQ(backlog_->put_wanted_first(small), 2U);
+  EXPECT_EQ(small, (std::vector<std::uint64_t>{2, 3, 0, 1}));
+  backlog_->got(2);
+  EXPECT_EQ(backlog_->put_wanted_first(std::span(small).subspan(1)), 1U);
+  backlog_->got(3);
+  EXPECT_FALSE(backlog_->bring_forward({5, layout_.pack_of(5), layout_.pack_of(5) + 1}, false))
+      << "it is here";
+}
+
+TEST_F(BacklogTest, AFileWaitsForRoomOnlyIfAReaderWaitsForIt) {
+  constexpr std::size_t kMany = 5000;
+  EXPECT_FALSE(backlog_->waits_for_room(kMany));
+  EXPECT_TRUE(backlog_->bring_forward({1, layout_.first_unit_of(1), layout_.first_unit_of(1) + 2}, false));
+  EXPECT_TRUE(backlog_->waits_for_room(kMany));
+  EXPECT_FALSE(backlog_->waits_for_room(100));
+  EXPECT_FALSE(backlog_->take_file({0, kMany}, true));
+  EXPECT_EQ(backlog_->take_file({0, 100}, true), 1U);
+  EXPECT_FALSE(backlog_->waits_for_room(kMany));
+}
+
+TEST_F(BacklogTest, WhatIsNotExchangedIsHandedOver) {
+  EXPECT_TRUE(large_.empty());
+  EXPECT_FALSE(backlog_->bring_forward({6, layout_.first_unit_of(6), layout_.first_unit_of(6) + 2}, false));
+  backlog_->left().add(entry_of_[3]);
+  backlog_->left().hand_over();
+  EXPECT_EQ(large_, (std::vector{entry_of_[3], entry_of_[6]}));
+}
+
+}  // namespace
